@@ -1,0 +1,43 @@
+// Builds dist/larder, the one executable. Deno fetches the runtime to embed by itself; where it
+// cannot, DENORT_BIN names it. Further arguments go to `deno compile` (such as `--target`).
+
+/** What is loaded by name and so not found by following imports. */
+const INCLUDED = [
+  "src/metadata/schema",
+  "src/app/workers/fetch_worker.ts",
+  "src/app/workers/verify_worker.ts",
+];
+
+/** Packages of scripts and tests alone. */
+const UNUSED = ["typescript", "fast-check", "pure-rand"];
+
+const EXCLUDED = [
+  // A dependency of prom-client ships a 2 MB list of numbers without an extension; the compiler
+  // reads it as one expression and overflows its stack.
+  "node_modules/.deno/bintrees@1.0.2/node_modules/bintrees/test",
+  ...UNUSED.map((name) => `node_modules/${name}`),
+  ...[...Deno.readDirSync("node_modules/.deno")]
+    .filter(({ name }) => UNUSED.some((unused) => name.startsWith(`${unused}@`)))
+    .map(({ name }) => `node_modules/.deno/${name}`),
+];
+
+const PERMISSIONS = [
+  "--allow-net",
+  "--allow-read",
+  "--allow-write",
+  "--allow-env",
+  "--allow-sys",
+];
+
+const args = [
+  "compile",
+  "--no-check",
+  "--output=dist/larder",
+  ...PERMISSIONS,
+  ...INCLUDED.map((path) => `--include=${path}`),
+  ...EXCLUDED.map((path) => `--exclude=${path}`),
+  ...Deno.args,
+  "main.ts",
+];
+const { code } = await new Deno.Command(Deno.execPath(), { args }).spawn().status;
+Deno.exit(code);

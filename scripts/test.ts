@@ -1,0 +1,53 @@
+// Runs the tests and closes with what was skipped and why, and one line of counts. Arguments go
+// to `deno test`: folders, `--filter TEXT`, and so on.
+
+/** Any other address is refused: a test that reaches for it fails. */
+const PERMISSIONS = [
+  "--allow-net=127.0.0.1",
+  "--allow-read",
+  "--allow-write",
+  "--allow-env",
+  "--allow-run",
+  "--allow-sys",
+];
+
+const SUMMARY_REGEXP = /(\d+) passed.*\| (\d+) failed(?:.*?(\d+) ignored)?/;
+const COLOUR_REGEXP = new RegExp(`${String.fromCharCode(27)}\\[[0-9;]*m`, "g");
+
+const folders = Deno.args.some((word) => !word.startsWith("-")) ? [] : ["tests"];
+const child = new Deno.Command(Deno.execPath(), {
+  args: ["test", "--no-check", ...PERMISSIONS, ...Deno.args, ...folders],
+  stdout: "piped",
+  env: Deno.stdout.isTerminal() && !Deno.noColor ? { FORCE_COLOR: "1" } : { NO_COLOR: "1" },
+}).spawn();
+
+const skipped: string[] = [];
+let counts: readonly string[] | undefined;
+let rest = "";
+const decoder = new TextDecoder();
+for await (const bytes of child.stdout) {
+  await writeAll(bytes);
+  const lines = (rest + decoder.decode(bytes, { stream: true })).split("\n");
+  rest = lines.pop() ?? "";
+  for (const coloured of lines) look(coloured.replace(COLOUR_REGEXP, ""));
+}
+const { code } = await child.status;
+
+if (skipped.length > 0) console.log(`Skipped:\n${skipped.map((name) => `  ${name}`).join("\n")}`);
+const [, passed = "0", failed = "0", ignored = "0"] = counts ?? [];
+// Where the tests could not even be loaded there are no counts, and yet something failed.
+const failures = counts === undefined && code !== 0 ? "1" : failed;
+console.log(`${passed} passed, ${failures} failed, ${ignored} skipped`);
+Deno.exit(code);
+
+function look(line: string): void {
+  const ignored = /^(.*) \.\.\. ignored/.exec(line);
+  if (ignored?.[1] !== undefined) skipped.push(ignored[1]);
+  counts = SUMMARY_REGEXP.exec(line) ?? counts;
+}
+
+async function writeAll(bytes: Uint8Array): Promise<void> {
+  for (let written = 0; written < bytes.length;) {
+    written += await Deno.stdout.write(bytes.subarray(written));
+  }
+}
