@@ -1,0 +1,36 @@
+/** What a failure means to the client, the operator and the log: one row each. */
+const MEANING = {
+  "bad-request": { status: 400, level: "debug" },
+  "denied": { status: 403, level: "info" },
+  "absent": { status: 404, level: "debug" },
+  "upstream-down": { status: 404, level: "warn" },
+  "corrupt": { status: 404, level: "error" },
+  "overloaded": { status: 503, level: "warn" },
+  "broken": { status: 500, level: "error" },
+} as const;
+
+export type FailureKind = keyof typeof MEANING;
+export type Facts = Readonly<Record<string, string | number | boolean>>;
+
+/** An expected failure. `message` and `facts` go to the log, never to a client. */
+export class Failure extends Error {
+  override readonly name = "Failure";
+  readonly kind: FailureKind;
+  readonly facts: Facts;
+
+  constructor(kind: FailureKind, message: string, facts: Facts = {}, cause?: unknown) {
+    super(message, { cause });
+    this.kind = kind;
+    this.facts = facts;
+  }
+}
+
+/** The row of `MEANING` for anything that was thrown; what nobody expected is "broken". */
+export function meaningOf(thrown: unknown): typeof MEANING[FailureKind] {
+  return MEANING[thrown instanceof Failure ? thrown.kind : "broken"];
+}
+
+/** What to say of anything that was thrown, in one line. */
+export function messageOf(thrown: unknown): string {
+  return thrown instanceof Error ? thrown.message : String(thrown);
+}
