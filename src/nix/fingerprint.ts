@@ -1,0 +1,30 @@
+import { formatSha256 } from "./hash.ts";
+import type { Narinfo } from "./narinfo.ts";
+import { type BaseName, STORE_DIR } from "./store_path.ts";
+
+/** What a fingerprint is made of. */
+export type Signed = Pick<Narinfo, "storePath" | "narHash" | "narSize" | "references">;
+
+/** The text that signatures of this narinfo cover, in Nix's format 1. */
+export function fingerprintOf(narinfo: Signed): string {
+  const references = sortedSet(narinfo.references)
+    .map((baseName) => `${STORE_DIR}/${baseName}`)
+    .join(",");
+  const { storePath, narHash, narSize } = narinfo;
+  return `1;${storePath};${formatSha256(narHash)};${narSize};${references}`;
+}
+
+/**
+ * Nix reads references into a set: whatever order or repetition a narinfo has, its client
+ * checks the sorted one, so any other order would make signatures that it refuses.
+ */
+function sortedSet(references: readonly BaseName[]): readonly BaseName[] {
+  for (let at = 1; at < references.length; at++) {
+    const previous = references[at - 1];
+    const reference = references[at];
+    if (previous === undefined || reference === undefined || previous >= reference) {
+      return [...new Set(references)].sort();
+    }
+  }
+  return references;
+}

@@ -1,0 +1,32 @@
+import type { Compression } from "./compression.ts";
+import type { FileHash, NarHash } from "./hash.ts";
+import type { Signature } from "./signature.ts";
+import type { BaseName, StorePathHash } from "./store_path.ts";
+
+/** One line of a narinfo as it was read: `key: value`. */
+export interface NarinfoLine {
+  readonly key: string;
+  readonly value: string;
+}
+
+/** The metadata of one store object. Sizes are in bytes. */
+export interface Narinfo {
+  readonly storePath: string;
+  readonly baseName: BaseName;
+  readonly storePathHash: StorePathHash;
+  /** As read: any reference relative to the cache it came from, query included. */
+  readonly url: string;
+  readonly compression: Compression;
+  readonly fileHash?: FileHash;
+  readonly fileSize?: number;
+  readonly narHash: NarHash;
+  readonly narSize: number;
+  /** In the order read. */
+  readonly references: readonly BaseName[];
+  /** Absent as well when the narinfo says `unknown-deriver`. */
+  readonly deriver?: BaseName;
+  /** Those that can be read; `lines` has every `Sig` line. */
+  readonly signatures: readonly Signature[];
+  /** Every line in the order read, with the fields that nobody here knows. */
+  readonly lines: readonly NarinfoLine[];
+}

@@ -1,0 +1,142 @@
+import { Failure } from "../base/failure.ts";
+import { parseCompression } from "./compression.ts";
+import { excerpt } from "./excerpt.ts";
+import { parseFileHash, parseNarHash } from "./hash.ts";
+import type { Narinfo, NarinfoLine } from "./narinfo.ts";
+import { type Signature, signatureOf } from "./signature.ts";
+import {
+  type BaseName,
+  hashOfBaseName,
+  isBaseName,
+  parseBaseName,
+  parseStorePath,
+} from "./store_path.ts";
+
+/** The longest text that is read, in characters. */
+export const NARINFO_TEXT_MAX = 2 * 1024 * 1024;
+export const NARINFO_REFERENCES_MAX = 50_000;
+/** Each costs a check of 40 µs when its key name is a trusted one; real narinfos have 1 to 3. */
+export const NARINFO_SIGNATURES_MAX = 100;
+
+const SINGLE_VALUED: ReadonlySet<string> = new Set([
+  "StorePath",
+  "URL",
+  "Compression",
+  "FileHash",
+  "FileSize",
+  "NarHash",
+  "NarSize",
+  "References",
+  "Deriver",
+  "CA",
+]);
+// Control characters but "\n". "\r" is among them: it would become part of a signed value.
+const CONTROL_REGEXP = /[^\P{Cc}\n]/u;
+const SIZE_REGEXP = /^(?:0|[1-9][0-9]{0,15})$/;
+
+/** Reads a narinfo's text. Whatever is wrong with it, the failure is "corrupt". */
+export function parseNarinfo(text: string): Narinfo {
+  const { lines, values, signatures } = readLines(text);
+  const storePath = required(values, "StorePath");
+  const baseName = convert("StorePath", storePath, parseStorePath);
+  const fileHash = values.get("FileHash");
+  const fileSize = convert("FileSize", values.get("FileSize") ?? "0", parseSize);
+  const deriver = values.get("Deriver") ?? "unknown-deriver";
+  const url = required(values, "URL");
+  if (url === "") throw corrupt("URL is empty");
+  const narSize = convert("NarSize", required(values, "NarSize"), parseSize);
+  if (narSize === 0) throw corrupt("NarSize is 0");
+  return {
+    storePath,
+    baseName,
+    storePathHash: hashOfBaseName(baseName),
+    url,
+    compression: convert("Compression", values.get("Compression") ?? "", parseCompression),
+    ...(fileHash !== undefined && { fileHash: convert("FileHash", fileHash, parseFileHash) }),
+    ...(fileSize > 0 && { fileSize }),
+    narHash: convert("NarHash", required(values, "NarHash"), parseNarHash),
+    narSize,
+    references: readReferences(values.get("References") ?? ""),
+    ...(deriver !== "unknown-deriver" && { deriver: convert("Deriver", deriver, parseBaseName) }),
+    signatures,
+    lines,
+  };
+}
+
+interface RawNarinfo {
+  readonly lines: readonly NarinfoLine[];
+  readonly values: ReadonlyMap<string, string>;
+  readonly signatures: readonly Signature[];
+}
+
+function readLines(text: string): RawNarinfo {
+  if (text.length > NARINFO_TEXT_MAX) throw corrupt(`it is over ${NARINFO_TEXT_MAX} characters`);
+  if (CONTROL_REGEXP.test(text)) throw corrupt("it has a control character");
+  // A text that was cut anywhere but behind a whole line shows here, as it does for Nix.
+  if (!text.endsWith("\n")) throw corrupt("its last line is not ended");
+  const lines: NarinfoLine[] = [];
+  const values = new Map<string, string>();
+  const signatures: Signature[] = [];
+  for (let start = 0; start < text.length;) {
+    const end = text.indexOf("\n", start);
+    const line = readLine(text.slice(start, end));
+    lines.push(line);
+    start = end + 1;
+    if (line.key === "Sig") {
+      const signature = signatureOf(line.value);
+      if (signature !== undefined) signatures.push(signature);
+    } else if (SINGLE_VALUED.has(line.key)) {
+      if (values.has(line.key)) throw corrupt(`${line.key} is there twice`);
+      values.set(line.key, line.value);
+    }
+  }
+  if (signatures.length > NARINFO_SIGNATURES_MAX) {
+    throw corrupt(`it has over ${NARINFO_SIGNATURES_MAX} signatures`);
+  }
+  return { lines, values, signatures };
+}
+
+function readLine(line: string): NarinfoLine {
+  const colon = line.indexOf(":");
+  if (colon < 1 || line[colon + 1] !== " ") throw corrupt(`${excerpt(line)} is not "key: value"`);
+  return { key: line.slice(0, colon), value: line.slice(colon + 2) };
+}
+
+function readReferences(value: string): readonly BaseName[] {
+  const references: BaseName[] = [];
+  for (const word of value.split(" ")) {
+    if (word === "") continue;
+    if (!isBaseName(word)) throw corrupt(`the reference ${excerpt(word)} is not a base name`);
+    references.push(word);
+  }
+  if (references.length > NARINFO_REFERENCES_MAX) {
+    throw corrupt(`it has over ${NARINFO_REFERENCES_MAX} references`);
+  }
+  return references;
+}
+
+function parseSize(text: string): number {
+  const bytes = SIZE_REGEXP.test(text) ? Number(text) : NaN;
+  if (Number.isSafeInteger(bytes)) return bytes;
+  throw new Failure("corrupt", `Cannot read ${excerpt(text)} as a size`);
+}
+
+function required(values: ReadonlyMap<string, string>, key: string): string {
+  const value = values.get(key);
+  if (value === undefined) throw corrupt(`${key} is missing`);
+  return value;
+}
+
+/** A bad value is the caller's mistake in a request, but the sender's in a narinfo. */
+function convert<T>(key: string, value: string, parse: (text: string) => T): T {
+  try {
+    return parse(value);
+  } catch (cause) {
+    if (!(cause instanceof Failure)) throw cause;
+    throw corrupt(`bad ${key} ${excerpt(value)}`, cause);
+  }
+}
+
+function corrupt(state: string, cause?: Failure): Failure {
+  return new Failure("corrupt", `Cannot read narinfo: ${state}`, {}, cause);
+}

@@ -1,0 +1,159 @@
+import assert from "node:assert/strict";
+import {
+  NARINFO_REFERENCES_MAX,
+  NARINFO_SIGNATURES_MAX,
+  NARINFO_TEXT_MAX,
+  parseNarinfo,
+} from "../../../src/nix/narinfo_parse.ts";
+import { generateSecretKey } from "../../../src/nix/signature.ts";
+
+const HASH = "3acqrvb06vw0w3s9fa3wci433snbi2bg";
+const NAR_HASH = "0mdqa9w1p6cmli6976v4wi0sw9r4p5prkj7lzfd1877wk11c9c73";
+const CORRUPT = { name: "Failure", kind: "corrupt" };
+
+const MINIMAL: Readonly<Record<string, string>> = {
+  StorePath: `/nix/store/${HASH}-x`,
+  URL: "nar/x.nar?hash=1#2",
+  NarHash: `sha256:${NAR_HASH}`,
+  NarSize: "120",
+};
+
+function textOf(fields: Readonly<Record<string, string>>, more = ""): string {
+  const lines = Object.entries({ ...MINIMAL, ...fields });
+  return lines.map(([key, value]) => `${key}: ${value}\n`).join("") + more;
+}
+
+Deno.test("narinfo: four fields are enough, and the compression is then bzip2", () => {
+  assert.deepEqual(parseNarinfo(textOf({})), {
+    storePath: `/nix/store/${HASH}-x`,
+    baseName: `${HASH}-x`,
+    storePathHash: HASH,
+    url: "nar/x.nar?hash=1#2",
+    compression: "bzip2",
+    narHash: NAR_HASH,
+    narSize: 120,
+    references: [],
+    signatures: [],
+    lines: Object.entries(MINIMAL).map(([key, value]) => ({ key, value })),
+  });
+});
+
+Deno.test("narinfo: every optional field is read", () => {
+  const narinfo = parseNarinfo(textOf({
+    Compression: "zstd",
+    FileHash: `sha256:${NAR_HASH}`,
+    FileSize: "9007199254740991",
+    References: `${HASH}-x ${HASH}-y`,
+    Deriver: `${HASH}-x.drv`,
+    CA: "fixed:r:sha256:x",
+  }));
+
+  assert.equal(narinfo.compression, "zstd");
+  assert.equal(narinfo.fileHash, NAR_HASH);
+  assert.equal(narinfo.fileSize, Number.MAX_SAFE_INTEGER);
+  assert.deepEqual(narinfo.references, [`${HASH}-x`, `${HASH}-y`]);
+  assert.equal(narinfo.deriver, `${HASH}-x.drv`);
+});
+
+Deno.test("narinfo: nothing, zero and unknown-deriver read as not there", () => {
+  const text = textOf({ FileSize: "0", References: "", Deriver: "unknown-deriver" });
+
+  const narinfo = parseNarinfo(text);
+
+  assert.ok(!("fileSize" in narinfo) && !("deriver" in narinfo));
+  assert.deepEqual(narinfo.references, []);
+});
+
+Deno.test("narinfo: any number of spaces between references is one, as for Nix", () => {
+  const narinfo = parseNarinfo(textOf({ References: ` ${HASH}-x  ${HASH}-y ` }));
+
+  assert.deepEqual(narinfo.references, [`${HASH}-x`, `${HASH}-y`]);
+});
+
+Deno.test("narinfo: a NAR hash in another spelling is the same hash, and its line stays", () => {
+  const sri = "sha256-47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=";
+
+  const narinfo = parseNarinfo(textOf({ NarHash: sri }));
+
+  assert.equal(narinfo.narHash, NAR_HASH);
+  assert.ok(narinfo.lines.some(({ key, value }) => key === "NarHash" && value === sri));
+});
+
+Deno.test("narinfo: signatures are read in order, one that cannot be read stays a line", () => {
+  const first = generateSecretKey("a").sign("").text;
+  const second = generateSecretKey("b").sign("").text;
+
+  const narinfo = parseNarinfo(textOf({}, `Sig: ${first}\nSig: ???\nSig: ${second}\n`));
+
+  assert.deepEqual(narinfo.signatures.map(({ text }) => text), [first, second]);
+  assert.equal(narinfo.lines.filter(({ key }) => key === "Sig").length, 3);
+});
+
+Deno.test("narinfo: unknown fields are kept in their place, repeated ones too", () => {
+  const narinfo = parseNarinfo(textOf({}, "X: 1\nX: 2\nY: \n"));
+
+  assert.deepEqual(narinfo.lines.slice(-3), [
+    { key: "X", value: "1" },
+    { key: "X", value: "2" },
+    { key: "Y", value: "" },
+  ]);
+});
+
+for (const key of Object.keys(MINIMAL)) {
+  Deno.test(`narinfo: without ${key}, or with it empty, it is corrupt`, () => {
+    const without = textOf({}).split("\n").filter((line) => !line.startsWith(`${key}: `));
+    assert.throws(() => parseNarinfo(without.join("\n")), CORRUPT);
+    assert.throws(() => parseNarinfo(textOf({ [key]: "" })), CORRUPT);
+  });
+}
+
+const BAD_VALUES: Readonly<Record<string, readonly string[]>> = {
+  StorePath: [`${HASH}-x`, `/gnu/store/${HASH}-x`, `/nix/store/${HASH}`, `/nix/store/${HASH}-x/y`],
+  URL: ["nar/\0", "nar/\r", "nar/\x7f", "nar/\x85"],
+  Compression: ["lzip", "XZ", "constructor"],
+  FileHash: ["", "x", NAR_HASH],
+  FileSize: ["", "-1", "1.5", "1e3", "0x10", "01", "9007199254740992", "12345678901234567890"],
+  NarHash: ["x", NAR_HASH, `md5:${"0".repeat(32)}`, `sha256:${NAR_HASH} `],
+  NarSize: ["0", "-1", "+1", "1.5", "1e3", "0x10", " 1", "1 ", "9007199254740992", "NaN"],
+  References: ["x", `/nix/store/${HASH}-x`, `${HASH}-x,${HASH}-y`, `${HASH}-x\t${HASH}-y`],
+  Deriver: ["", "x", `/nix/store/${HASH}-x.drv`],
+};
+
+for (const [key, values] of Object.entries(BAD_VALUES)) {
+  Deno.test(`narinfo: a bad ${key} is corrupt`, () => {
+    for (const value of values) {
+      assert.throws(() => parseNarinfo(textOf({ [key]: value })), CORRUPT, value);
+    }
+  });
+}
+
+Deno.test("narinfo: a known field that is there twice is corrupt", () => {
+  const known = { Compression: "xz", FileHash: `sha256:${NAR_HASH}`, FileSize: "1", CA: "x" };
+  const fields = { ...MINIMAL, ...known, References: "", Deriver: "unknown-deriver" };
+  for (const [key, value] of Object.entries(fields)) {
+    const twice = textOf(fields, `${key}: ${value}\n`);
+    assert.throws(() => parseNarinfo(twice), { ...CORRUPT, message: /twice/ }, key);
+  }
+});
+
+Deno.test("narinfo: a line that is not ended or not a key and a value is corrupt", () => {
+  for (const more of ["X: 1", "\n", "X\n", "X:1\n", "X:\n", ": 1\n", "X: 1\r\n", "X: \0\n"]) {
+    assert.throws(() => parseNarinfo(textOf({}, more)), CORRUPT, more);
+  }
+  assert.throws(() => parseNarinfo(""), CORRUPT);
+});
+
+Deno.test("narinfo: text, references and signatures have a limit", () => {
+  const filler = "X: " + "x".repeat(NARINFO_TEXT_MAX - textOf({}).length - 4) + "\n";
+  assert.equal(parseNarinfo(textOf({}, filler)).lines.length, 5);
+  assert.throws(() => parseNarinfo(textOf({}, `X: 1\n${filler}`)), CORRUPT);
+
+  const references = (count: number) => textOf({ References: `${HASH}-x `.repeat(count) });
+  assert.equal(parseNarinfo(references(NARINFO_REFERENCES_MAX)).references.length, 50_000);
+  assert.throws(() => parseNarinfo(references(NARINFO_REFERENCES_MAX + 1)), CORRUPT);
+
+  const line = `Sig: ${generateSecretKey("a").sign("").text}\n`;
+  const signed = (count: number) => textOf({}, line.repeat(count));
+  assert.equal(parseNarinfo(signed(NARINFO_SIGNATURES_MAX)).signatures.length, 100);
+  assert.throws(() => parseNarinfo(signed(NARINFO_SIGNATURES_MAX + 1)), CORRUPT);
+});
