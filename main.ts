@@ -1,0 +1,3 @@
+import { run } from "./src/cli/run.ts";
+
+Deno.exit(await run(Deno.args));

@@ -1,0 +1,28 @@
+import type { Command } from "./command.ts";
+import { configCommand } from "./config.ts";
+import { serveCommand } from "./serve.ts";
+
+/** Every command, in the order in which help lists them. */
+export const COMMANDS: readonly Command[] = [
+  {
+    name: "serve",
+    summary: "Run the binary cache until it is told to stop",
+    examples: [
+      ["larder serve", "Listen on port 8501 and cache what cache.nixos.org has"],
+      [
+        "larder serve --server-addr localhost:8080 --cache-storage-local /var/lib/larder",
+        "The same for this machine only, with the files in /var/lib/larder",
+      ],
+    ],
+    run: serveCommand,
+  },
+  {
+    name: "config",
+    summary: "Print the effective settings and where each came from",
+    examples: [
+      ["larder config", "What `larder serve` would use here, secrets hidden"],
+      ["larder config --log-level debug > larder.toml", "Keep it as a configuration file"],
+    ],
+    run: configCommand,
+  },
+];

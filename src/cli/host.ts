@@ -1,0 +1,41 @@
+import type { Inputs } from "../config/resolve.ts";
+
+/** What a command may ask of the process that it runs in. */
+export interface Host extends Omit<Inputs, "args"> {
+  /** Text for standard output; all of it is out when this returns. */
+  readonly writeOut: (text: string) => void;
+  /** Text for standard error; all of it is out when this returns. */
+  readonly writeError: (text: string) => void;
+}
+
+/** The real process. */
+export function denoHost(): Host {
+  return {
+    env: Deno.env.toObject(),
+    readTextFile: (path) => Deno.readTextFileSync(path),
+    fileExists,
+    hostname: () => Deno.hostname(),
+    writeOut: (text) => writeAll(Deno.stdout, text),
+    writeError: (text) => writeAll(Deno.stderr, text),
+  };
+}
+
+/** Only "certainly absent" is `false`: whatever cannot be looked at fails when it is read. */
+function fileExists(path: string): boolean {
+  try {
+    Deno.statSync(path);
+    return true;
+  } catch (error) {
+    return !(error instanceof Deno.errors.NotFound || error instanceof Deno.errors.NotADirectory);
+  }
+}
+
+function writeAll(stream: { writeSync(bytes: Uint8Array): number }, text: string): void {
+  let rest: Uint8Array = new TextEncoder().encode(text);
+  try {
+    while (rest.length > 0) rest = rest.subarray(stream.writeSync(rest));
+  } catch (error) {
+    // The reader has seen enough, as in `larder --help | head`.
+    if (!(error instanceof Deno.errors.BrokenPipe)) throw error;
+  }
+}

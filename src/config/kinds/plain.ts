@@ -1,0 +1,76 @@
+import type { Kind } from "../option.ts";
+
+/** A switch; a flag of this kind needs no value. */
+export const boolean: Kind<boolean> = {
+  placeholder: "true|false",
+  bare: "boolean",
+  parse(text) {
+    if (text === "true" || text === "1") return true;
+    if (text === "false" || text === "0") return false;
+    throw new Error("true or false");
+  },
+  print: String,
+};
+
+/** Anything but nothing. */
+export const text: Kind<string> = {
+  placeholder: "TEXT",
+  parse(given) {
+    if (given === "") throw new Error("some text");
+    return given;
+  },
+  print: (value) => value,
+};
+
+/** A path of the file system, kept as it was given. */
+export const path: Kind<string> = {
+  placeholder: "PATH",
+  parse(given) {
+    if (given === "" || given.includes("\0")) throw new Error("a path");
+    return given;
+  },
+  print: (value) => value,
+};
+
+const PLAIN_NAME_REGEXP = /^[A-Za-z0-9._-]+$/;
+
+/** A name that can stand in front of the colon of a signing key. */
+export const plainName: Kind<string> = {
+  placeholder: "NAME",
+  parse(given) {
+    if (!PLAIN_NAME_REGEXP.test(given)) {
+      throw new Error("a name of letters, digits, dots, dashes and underscores");
+    }
+    return given;
+  },
+  print: (value) => value,
+};
+
+/** A whole number from `min` to `max`, both included. */
+export function integer(min: number, max: number): Kind<number> {
+  return {
+    placeholder: "NUMBER",
+    bare: "number",
+    parse(given) {
+      const value = Number(given);
+      if (!/^-?\d+$/.test(given) || value < min || value > max) {
+        throw new Error(`a whole number from ${min} to ${max}`);
+      }
+      return value;
+    },
+    print: String,
+  };
+}
+
+/** One of a few words. */
+export function choice<const Word extends string>(...words: readonly Word[]): Kind<Word> {
+  return {
+    placeholder: words.join("|"),
+    parse(given) {
+      const word = words.find((candidate) => candidate === given);
+      if (word === undefined) throw new Error(`one of ${words.join(", ")}`);
+      return word;
+    },
+    print: (value) => value,
+  };
+}

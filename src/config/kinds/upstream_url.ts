@@ -1,0 +1,60 @@
+import { HIDDEN, type Kind } from "../option.ts";
+
+/** A binary cache to ask. */
+export interface UpstreamUrl {
+  /** Absolute, normalised, without a slash at its end and without a query; may hold credentials. */
+  readonly url: string;
+  /** Overrides the priority that the upstream itself announces; lower wins. */
+  readonly priority?: number;
+}
+
+const EXPECTED = "an http or https URL such as https://cache.example.org or " +
+  "https://cache.example.org?priority=10";
+
+// No fragment: it would never reach the upstream.
+const HTTP_URL_REGEXP = /^https?:\/\/[^\s#]+$/i;
+
+const PRIORITY_QUERY_REGEXP = /^\?priority=([1-9]\d{0,9})$/;
+const PRIORITY_MAX = 2 ** 31 - 1;
+
+/** An http or https URL with, at most, the query `priority=N`. */
+export const upstreamUrl: Kind<UpstreamUrl> = {
+  placeholder: "URL",
+
+  parse(given) {
+    const parsed = URL.parse(given);
+    if (parsed === null || !HTTP_URL_REGEXP.test(given)) throw new Error(EXPECTED);
+    if (given.includes(`//${HIDDEN}@`)) {
+      throw new Error(`the user and password themselves where ${HIDDEN} stands`);
+    }
+    const { protocol, username, password, host, pathname, search } = parsed;
+    const credentials = password === "" ? username : `${username}:${password}`;
+    const authority = credentials === "" ? host : `${credentials}@${host}`;
+    const url = `${protocol}//${authority}${pathname.replace(/\/+$/, "")}`;
+    return search === "" ? { url } : { url, priority: priorityOf(search) };
+  },
+
+  print({ url, priority }) {
+    return priority === undefined ? url : `${url}?priority=${priority}`;
+  },
+
+  redact: hideCredentials,
+};
+
+/** The same text with `(hidden)` for the user and password of a URL, however malformed it is. */
+export function hideCredentials(text: string): string {
+  const isUrl = HTTP_URL_REGEXP.test(text) && URL.canParse(text);
+  // A password with a raw slash ends the host for a parser, so of a malformed URL all goes.
+  return isUrl
+    ? text.replace(/^(https?:\/\/)[^/?]*@/i, `$1${HIDDEN}@`)
+    : text.replace(/^([a-z]+:\/\/)?.*@/is, `$1${HIDDEN}@`);
+}
+
+function priorityOf(query: string): number {
+  const priority = Number(PRIORITY_QUERY_REGEXP.exec(query)?.[1]);
+  // NaN, when the query is another one, is not below the limit either.
+  if (!(priority <= PRIORITY_MAX)) {
+    throw new Error("a URL with no other query than priority=N, a whole number from 1");
+  }
+  return priority;
+}

@@ -1,0 +1,42 @@
+import { durationOrOff } from "../kinds/duration.ts";
+import { boolean, integer, path, plainName } from "../kinds/plain.ts";
+import type { OptionTable } from "../option.ts";
+
+const PRIORITY_MAX = 2 ** 31 - 1;
+
+/** What larder says of itself, signs and remembers. */
+export const CACHE_OPTIONS = {
+  "cache.hostname": {
+    kind: plainName,
+    computed: ({ hostname }) => hostname(),
+    shown: "the machine's host name",
+    help: "Name of this cache, and of the key that it signs with",
+  },
+  "cache.priority": {
+    kind: integer(1, PRIORITY_MAX),
+    default: 30,
+    help: "Place among a client's substituters; the lower is asked first",
+    details: "cache.nixos.org announces 40.",
+  },
+  "cache.sign-narinfo": {
+    kind: boolean,
+    default: true,
+    help: "Add a signature of our own to each narinfo",
+  },
+  "cache.secret-key-path": {
+    kind: path,
+    shown: "a key made at the first start",
+    help: "File with the secret key to sign with",
+  },
+  "cache.negative-ttl": {
+    kind: durationOrOff,
+    default: 60_000,
+    help: "How long to remember that no upstream has a path; 0s never does",
+  },
+  "cache.temp-path": {
+    kind: path,
+    shown: "inside the storage",
+    help: "Directory for downloads in progress",
+    details: "Should be on the file system of the storage: a finished file is moved there.",
+  },
+} as const satisfies OptionTable;

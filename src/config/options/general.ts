@@ -1,0 +1,29 @@
+import { choice, path } from "../kinds/plain.ts";
+import type { OptionTable } from "../option.ts";
+
+/** What concerns the program as a whole. */
+export const GENERAL_OPTIONS = {
+  "config": {
+    kind: path,
+    shown: "$XDG_CONFIG_HOME/larder/config.toml, else /etc/larder/config.toml",
+    help: "Configuration file to read (TOML)",
+    details: "The default places may lack the file; one that is named here must exist.",
+    variable: "LARDER_CONFIG_FILE",
+    notInFile: true,
+  },
+  "log-level": {
+    kind: choice("debug", "info", "warn", "error"),
+    default: "info",
+    help: "Least serious messages to log",
+  },
+  "log-format": {
+    kind: choice("json", "pretty"),
+    default: "json",
+    help: "JSON lines for machines, or pretty lines for people",
+  },
+  "netrc-file": {
+    kind: path,
+    shown: "none",
+    help: "User names and passwords for upstreams, in netrc format",
+  },
+} as const satisfies OptionTable;

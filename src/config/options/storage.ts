@@ -1,0 +1,31 @@
+import { databaseUrl } from "../kinds/database_url.ts";
+import { path } from "../kinds/plain.ts";
+import type { OptionTable, Surroundings } from "../option.ts";
+
+/** Where NAR files and metadata are kept. */
+export const STORAGE_OPTIONS = {
+  "cache.storage-local": {
+    kind: path,
+    computed: stateDirectory,
+    shown: "$STATE_DIRECTORY, else $XDG_STATE_HOME/larder, else ./larder-data",
+    help: "Directory that keeps the NAR files",
+  },
+  "cache.database-url": {
+    kind: databaseUrl,
+    computed: ({ textOf }) => ({
+      kind: "sqlite" as const,
+      path: `${textOf("cache.storage-local").replace(/\/+$/, "")}/db.sqlite`,
+    }),
+    shown: "sqlite: and db.sqlite in the directory of cache.storage-local",
+    help: "Database that keeps the narinfos: sqlite: and a path",
+  },
+} as const satisfies OptionTable;
+
+function stateDirectory({ variable }: Surroundings): string {
+  // systemd separates several directories by colons and means the first one for a program's data.
+  const fromSystemd = variable("STATE_DIRECTORY")?.split(":")[0];
+  if (fromSystemd) return fromSystemd;
+  const stateHome = variable("XDG_STATE_HOME");
+  // The XDG specification has relative paths ignored.
+  return stateHome?.startsWith("/") ? `${stateHome.replace(/\/+$/, "")}/larder` : "./larder-data";
+}

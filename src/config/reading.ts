@@ -1,0 +1,66 @@
+import { messageOf } from "../base/failure.ts";
+import { splitList } from "./kinds/list.ts";
+import { type AnyOption, expectedInstead, HIDDEN } from "./option.ts";
+import type { Found, Given } from "./sources/found.ts";
+
+/** One value that can be used, or what is wrong with it in one line. */
+export type Reading = { readonly value: unknown } | { readonly problem: string };
+
+/** Reads what one source gives for an option, the file of a secret included. */
+export function readFound(
+  option: AnyOption,
+  found: Found,
+  readTextFile: (path: string) => string,
+): readonly Reading[] {
+  const kind = option.kind.item ?? option.kind;
+  return found.given.flatMap((given): readonly Reading[] => {
+    const shown = shownGiven(option, found, given);
+    const refuse = (expected: string) => ({
+      problem: `${found.spelled}: got ${shown}, expected ${expected}`,
+    });
+    if (given.mistyped !== undefined) {
+      return [refuse(expectedInstead(kind, given.text) ?? given.mistyped)];
+    }
+    if (!found.isFile) return [readText(option, given.text, refuse)];
+    try {
+      return readSecret(option, found, readTextFile(given.text));
+    } catch (error) {
+      return [refuse(`a file that can be read (${messageOf(error)})`)];
+    }
+  });
+}
+
+/** What a problem shows of a given value: JSON, without what is secret. */
+export function shownGiven(option: AnyOption, found: Found, given: Given): string {
+  if (option.secret && !found.isFile) return HIDDEN;
+  const { redact } = option.kind.item ?? option.kind;
+  const { original } = given;
+  return JSON.stringify(typeof original === "string" && redact ? redact(original) : original);
+}
+
+function readSecret(option: AnyOption, found: Found, content: string): readonly Reading[] {
+  // Programs that write a secret to a file end it with a line break, which is not part of it.
+  const text = content.replace(/\r?\n$/, "");
+  const parts = option.kind.item ? splitList(text) : [text];
+  return parts.map((part) =>
+    readText(option, part, (expected) => ({
+      problem: `${found.spelled}: got ${HIDDEN}, expected ${expected}`,
+    }))
+  );
+}
+
+function readText(
+  option: AnyOption,
+  text: string,
+  refuse: (expected: string) => Reading,
+): Reading {
+  if (option.secret && text === HIDDEN) {
+    return refuse(`the secret itself, which is only shown as ${HIDDEN}`);
+  }
+  const kind = option.kind.item ?? option.kind;
+  try {
+    return { value: kind.parse(text) };
+  } catch (error) {
+    return refuse(messageOf(error));
+  }
+}

@@ -1,0 +1,46 @@
+import type { OptionTable } from "./option.ts";
+import { defaultText, tomlOf } from "./render_toml.ts";
+import type { Source } from "./sources/found.ts";
+
+// A longer value (a list of keys) only pushes its own comment to the right.
+const ALIGNED_COLUMNS_MAX = 60;
+
+/** A setting, and where it came from. */
+export interface Effective {
+  readonly values: Readonly<Record<string, unknown>>;
+  readonly sources: Readonly<Record<string, Source>>;
+}
+
+/**
+ * The effective settings, one line a key with its source behind it.
+ *
+ * It is TOML, and can be saved as a configuration file once hidden secrets are filled in.
+ */
+export function effectiveSettings(
+  groups: readonly { readonly options: OptionTable }[],
+  effective: Effective,
+): string {
+  const blocks = groups.map(({ options }) => linesOf(options, effective))
+    .filter((lines) => lines.length > 0);
+  const lengths = blocks.flat().map(({ setting }) => setting.length);
+  const column = Math.max(0, ...lengths.filter((length) => length <= ALIGNED_COLUMNS_MAX));
+  return blocks.map((lines) =>
+    lines.map(({ setting, source }) => `${setting.padEnd(column)}   # ${source}\n`).join("")
+  ).join("\n");
+}
+
+interface Line {
+  readonly setting: string;
+  readonly source: string;
+}
+
+function linesOf(options: OptionTable, { values, sources }: Effective): readonly Line[] {
+  return Object.entries(options).filter(([, option]) => !option.notInFile)
+    .map(([key, option]) => {
+      const { from, name } = sources[key] ?? { from: "default", name: "" };
+      const source = `${from} ${name}`.trimEnd();
+      const value = values[key];
+      if (value !== undefined) return { setting: `${key} = ${tomlOf(option, value)}`, source };
+      return { setting: `# ${key} is not set`, source: `${source} (${defaultText(option)})` };
+    });
+}

@@ -1,0 +1,103 @@
+import { suggestion } from "../nearest.ts";
+import { expectedInstead, flagName, type OptionTable } from "../option.ts";
+import {
+  type Findings,
+  flagOf,
+  type Found,
+  foundAs,
+  givenText,
+  type Spelling,
+  spellingsOf,
+} from "./found.ts";
+
+/**
+ * What the words after the command say.
+ *
+ * Read by hand and not by `parseArgs` of node:util: that one takes `--next-flag` for the value
+ * of a flag that lacks one, and cannot tell which word belongs to a flag it does not know.
+ */
+export function readFlags(table: OptionTable, args: readonly string[]): Findings {
+  const flags = new Map(spellingsOf(table).map((spelling) => [flagOf(spelling), spelling]));
+  const found: Found[] = [];
+  const problems: string[] = [];
+
+  for (let at = 0; at < args.length; at++) {
+    const word = args[at] ?? "";
+    if (!word.startsWith("-")) {
+      problems.push(`${JSON.stringify(word)}: unexpected argument`);
+      continue;
+    }
+    const next = args[at + 1];
+    const flag = splitFlag(word);
+    const read = readFlag(flag, next, flags);
+    if ("problem" in read) problems.push(read.problem);
+    else found.push(read.found);
+    if (read.usesNext) at++;
+  }
+  return { found, problems };
+}
+
+interface Flag {
+  readonly name: string;
+  /** What stands behind `=`. */
+  readonly inline?: string;
+}
+
+type Read = { readonly usesNext: boolean } & ({ readonly found: Found } | { problem: string });
+
+function splitFlag(word: string): Flag {
+  const at = word.indexOf("=");
+  return at < 0 ? { name: word } : { name: word.slice(0, at), inline: word.slice(at + 1) };
+}
+
+function readFlag(
+  flag: Flag,
+  next: string | undefined,
+  flags: ReadonlyMap<string, Spelling>,
+): Read {
+  const spelling = flags.get(flag.name);
+  if (spelling === undefined) return readUnlisted(flag, next, flags);
+
+  if (isSwitch(spelling)) {
+    return { usesNext: false, found: found(spelling, flag.name, flag.inline ?? "true") };
+  }
+  if (flag.inline !== undefined) {
+    return { usesNext: false, found: found(spelling, flag.name, flag.inline) };
+  }
+  if (next === undefined || next.startsWith("--")) {
+    const { kind } = spelling.option;
+    const expected = spelling.isFile ? "a path" : expectedInstead(kind.item ?? kind, "");
+    return { usesNext: false, problem: `${flag.name}: got nothing, expected ${expected}` };
+  }
+  return { usesNext: true, found: found(spelling, flag.name, next) };
+}
+
+/** `--no-x`, or a flag that does not exist. */
+function readUnlisted(
+  flag: Flag,
+  next: string | undefined,
+  flags: ReadonlyMap<string, Spelling>,
+): Read {
+  const denied = flag.name.startsWith("--no-") ? flags.get(`--${flag.name.slice(5)}`) : undefined;
+  if (denied !== undefined && isSwitch(denied)) {
+    if (flag.inline === undefined) {
+      return { usesNext: false, found: found(denied, flag.name, "false") };
+    }
+    const got = JSON.stringify(flag.inline);
+    return { usesNext: false, problem: `${flag.name}: got ${got}, expected no value` };
+  }
+  const problem = `${flag.name}: unknown flag${suggestion(flag.name, flags.keys())}`;
+  const usesNext = flag.inline === undefined && next !== undefined && !next.startsWith("-");
+  return { usesNext, problem };
+}
+
+function found(spelling: Spelling, name: string, value: string): Found {
+  const spell = name.startsWith("--no-") && isSwitch(spelling)
+    ? (key: string) => `--no-${flagName(key).slice(2)}`
+    : flagName;
+  return foundAs(spelling, { from: "flag", name }, givenText(spelling, value), spell);
+}
+
+function isSwitch({ option, isFile }: Spelling): boolean {
+  return option.kind.bare === "boolean" && !isFile;
+}

@@ -1,0 +1,108 @@
+import assert from "node:assert/strict";
+import denoJson from "../../../deno.json" with { type: "json" };
+import type { Host } from "../../../src/cli/host.ts";
+import { run } from "../../../src/cli/run.ts";
+import { inputsOf } from "../../support/config_inputs.ts";
+
+/** What `larder` does with these words: exit status, standard output, standard error. */
+async function larder(
+  args: readonly string[],
+  env: Readonly<Record<string, string>> = {},
+): Promise<{ status: number; out: string; err: string }> {
+  let out = "";
+  let err = "";
+  const { args: _, ...inputs } = inputsOf({ env });
+  const host: Host = {
+    ...inputs,
+    writeOut: (text) => void (out += text),
+    writeError: (text) => void (err += text),
+  };
+  const status = await run(args, host);
+  return { status, out, err };
+}
+
+Deno.test("larder: without a command it explains itself on standard error and fails", async () => {
+  const { status, out, err } = await larder([]);
+
+  assert.equal(status, 2);
+  assert.equal(out, "");
+  assert.match(err, /Usage: larder COMMAND/);
+});
+
+Deno.test("larder: --help and help list every command on standard output", async () => {
+  const answers = await Promise.all([["--help"], ["-h"], ["help"]].map((args) => larder(args)));
+
+  for (const { status, out, err } of answers) {
+    assert.equal(status, 0);
+    assert.equal(err, "");
+    assert.match(out, /^ {2}serve .+\n {2}config .+$/m);
+  }
+});
+
+Deno.test("larder: help of a command teaches by example and lists the options", async () => {
+  const answers = await Promise.all([
+    larder(["help", "serve"]),
+    larder(["serve", "--help"]),
+    larder(["serve", "--wrong", "-h"]),
+  ]);
+
+  for (const { status, out, err } of answers) {
+    assert.deepEqual([status, err], [0, ""]);
+    assert.match(out, /Examples:\n {2}larder serve\n/);
+    assert.match(out, /--cache-priority NUMBER +CACHE_PRIORITY\n(.+\n)* +Default: 30\n/);
+  }
+});
+
+Deno.test("larder: help fits a terminal of 100 columns", async () => {
+  const { out } = await larder(["serve", "--help"]);
+
+  assert.deepEqual(out.split("\n").filter((line) => line.length > 100), []);
+});
+
+Deno.test("larder: --version prints the version of deno.json", async () => {
+  const { status, out } = await larder(["--version"]);
+
+  assert.equal(status, 0);
+  assert.equal(out, `larder ${denoJson.version}\n`);
+});
+
+Deno.test("larder: an unknown command proposes the nearest and fails", async () => {
+  const { status, out, err } = await larder(["srve"]);
+
+  assert.deepEqual([status, out], [2, ""]);
+  assert.equal(err, 'larder: "srve": unknown command, did you mean serve?\n');
+  assert.equal((await larder(["help", "confg"])).status, 2);
+});
+
+Deno.test("larder: options before the command are told their place", async () => {
+  const { status, err } = await larder(["--log-level", "debug"]);
+
+  assert.equal(status, 2);
+  assert.match(err, /options follow the command: larder serve --log-level/);
+});
+
+Deno.test("larder: problems of the settings come one a line, with exit status 2", async () => {
+  for (const command of ["serve", "config"]) {
+    const { status, out, err } = await larder([command, "--log-level=loud"], {
+      CACHE_PRIORITY: "0",
+    });
+
+    assert.deepEqual([status, out], [2, ""]);
+    assert.deepEqual(err.split("\n"), [
+      'larder: --log-level: got "loud", expected one of debug, info, warn, error',
+      'larder: CACHE_PRIORITY: got "0", expected a whole number from 1 to 2147483647',
+      "",
+    ]);
+  }
+});
+
+Deno.test("larder config: prints each setting with its source", async () => {
+  const { status, out, err } = await larder(["config", "--server-addr", ":1"], {
+    LOG_LEVEL: "warn",
+  });
+
+  assert.deepEqual([status, err], [0, ""]);
+  assert.match(out, /^server\.addr = ":1" +# flag --server-addr$/m);
+  assert.match(out, /^log-level = "warn" +# environment LOG_LEVEL$/m);
+  assert.match(out, /^cache\.hostname = "host" +# default$/m);
+});

@@ -1,0 +1,26 @@
+import assert from "node:assert/strict";
+import { staleDocuments } from "../../../scripts/gen.ts";
+
+const ROOT = new URL("../../..", import.meta.url).pathname;
+
+Deno.test("generated documents: those in the repository follow from the option table", () => {
+  assert.deepEqual([...staleDocuments(ROOT).keys()], []);
+});
+
+Deno.test("generated documents: one that differs or is missing is found and named", async () => {
+  const root = await Deno.makeTempDir();
+  try {
+    const readme = "# T\n<!-- options:begin -->\nold\n<!-- options:end -->\nmore\n";
+    await Deno.mkdir(`${root}/docs`);
+    await Deno.writeTextFile(`${root}/README.md`, readme);
+
+    const stale = staleDocuments(root);
+    for (const [name, wanted] of stale) await Deno.writeTextFile(`${root}/${name}`, wanted);
+
+    assert.deepEqual([...stale.keys()], ["README.md", "docs/larder.toml"]);
+    assert.match(stale.get("README.md") ?? "", /^# T\n[^]*--cache-priority[^]*\nmore\n$/);
+    assert.deepEqual([...staleDocuments(root).keys()], []);
+  } finally {
+    await Deno.remove(root, { recursive: true });
+  }
+});

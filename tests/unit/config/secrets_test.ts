@@ -1,0 +1,113 @@
+import assert from "node:assert/strict";
+import { listOf } from "../../../src/config/kinds/list.ts";
+import { integer, text } from "../../../src/config/kinds/plain.ts";
+import type { OptionTable } from "../../../src/config/option.ts";
+import { helpText, referenceTable } from "../../../src/config/render_help.ts";
+import { effectiveSettings } from "../../../src/config/render_settings.ts";
+import { resolve } from "../../../src/config/resolve.ts";
+import { inputsOf, problemsOf, type Surroundings, TOML_PATH } from "../../support/config_inputs.ts";
+
+const TABLE = {
+  "config": { kind: text, help: "File", variable: "LARDER_CONFIG_FILE", notInFile: true },
+  "a.token": { kind: text, help: "Token", secret: true, was: ["a.key"] },
+  "a.pin": { kind: integer(1, 9), help: "Pin", secret: true },
+  "a.many": { kind: listOf(text), help: "Many", secret: true },
+} as const satisfies OptionTable;
+
+const FILES = { "/t1": "one\n", "/t2": "two\r\n", "/c/a-token": "systemd\n" };
+
+function resolved(surroundings: Surroundings) {
+  return resolve(TABLE, inputsOf({ files: FILES, ...surroundings }));
+}
+
+function problems(surroundings: Surroundings): readonly string[] {
+  return problemsOf(() => resolved(surroundings));
+}
+
+Deno.test("secrets: each source can name a file, and credentials come last", () => {
+  const outcome = (surroundings: Surroundings) => {
+    const { settings, sources } = resolved(surroundings);
+    return [settings["a.token"], sources["a.token"].from, sources["a.token"].name];
+  };
+  const env = { CREDENTIALS_DIRECTORY: "/c" };
+
+  assert.deepEqual(
+    outcome({ args: ["--a-token-file", "/t1"], env: { A_TOKEN: "env" } }),
+    ["one", "flag", "--a-token-file"],
+  );
+  assert.deepEqual(
+    outcome({ env: { ...env, A_TOKEN_FILE: "/t2" } }),
+    ["two", "environment", "A_TOKEN_FILE"],
+  );
+  assert.deepEqual(
+    outcome({ env, toml: 'a.token-file = "/t1"' }),
+    ["one", "file", TOML_PATH],
+  );
+  assert.deepEqual(outcome({ env }), ["systemd", "credential", "/c/a-token"]);
+  assert.deepEqual(outcome({}), [undefined, "default", ""]);
+});
+
+Deno.test("secrets: a file may hold a list, and only its last line break is no part of it", () => {
+  const files = { "/many": "a b\nc\n", "/token": " x\n\n" };
+
+  const { settings } = resolved({ files, args: ["--a-many-file=/many", "--a-token-file=/token"] });
+
+  assert.deepEqual(settings["a.many"], ["a", "b", "c"]);
+  assert.equal(settings["a.token"], " x\n");
+});
+
+Deno.test("secrets: no problem shows them, whichever way they came", () => {
+  const files = { "/pin": "8765432\n", "/empty": "" };
+
+  assert.deepEqual(problems({ args: ["--a-pin=8765432"] }), [
+    "--a-pin: got (hidden), expected a whole number from 1 to 9",
+  ]);
+  assert.deepEqual(problems({ files, env: { A_PIN_FILE: "/pin", A_TOKEN_FILE: "/empty" } }), [
+    "A_TOKEN_FILE: got (hidden), expected some text",
+    "A_PIN_FILE: got (hidden), expected a whole number from 1 to 9",
+  ]);
+  assert.deepEqual(problems({ args: ["--a-token=x", "--a-token-file=/t1"] }), [
+    '--a-token and --a-token-file: got (hidden) and "/t1", expected only one',
+  ]);
+  assert.deepEqual(problems({ args: ["--a-token-file=/none"] }), [
+    '--a-token-file: got "/none", expected a file that can be read (No such file)',
+  ]);
+});
+
+Deno.test("secrets: a file that is no TOML is not quoted", () => {
+  const [problem = ""] = problems({ toml: 'a.token = "hush\n' });
+
+  assert.match(problem, new RegExp(`^${TOML_PATH}:1:\\d+: not TOML: `));
+  assert.ok(!problem.includes("hush"));
+});
+
+Deno.test("secrets: a former name's file works and warns", () => {
+  const { settings, warnings } = resolved({ args: ["--a-key-file=/t1"] });
+
+  assert.equal(settings["a.token"], "one");
+  assert.deepEqual(warnings, ["--a-key-file is now --a-token-file"]);
+});
+
+Deno.test("secrets: effective settings hide them, and what is hidden is refused as a value", () => {
+  const { settings, sources } = resolved({ args: ["--a-token=hush", "--a-many=hush"] });
+
+  const printed = effectiveSettings([{ options: TABLE }], { values: settings, sources });
+
+  assert.ok(!printed.includes("hush"), printed);
+  assert.match(printed, /^a\.token = "\(hidden\)" +# flag --a-token$/m);
+  assert.deepEqual(problems({ toml: printed }), [
+    `${TOML_PATH}: a.token: got (hidden), expected the secret itself, ` +
+    "which is only shown as (hidden)",
+    `${TOML_PATH}: a.many: got (hidden), expected the secret itself, ` +
+    "which is only shown as (hidden)",
+  ]);
+});
+
+Deno.test("secrets: help and reference show no default of theirs", () => {
+  const table: OptionTable = { ...TABLE, "a.token": { ...TABLE["a.token"], default: "hush" } };
+
+  const shown = helpText([{ title: "T", options: table }]) + referenceTable(table);
+
+  assert.ok(!shown.includes("hush"));
+  assert.ok(shown.includes("--a-token-file PATH"));
+});
