@@ -1,0 +1,37 @@
+/**
+ * Moves a file so that after a power cut either the whole file is at `to` or nothing new is:
+ * the bytes are synced before the name exists, and the folder that holds the name after.
+ */
+export async function moveDurably(from: string, to: string): Promise<void> {
+  try {
+    await sync(from);
+    await Deno.rename(from, to);
+  } catch (error) {
+    if (!isOtherFileSystem(error)) throw error;
+    await copyAcross(from, to);
+  }
+  await sync(to.slice(0, to.lastIndexOf("/")));
+}
+
+/** For a folder of temporary files that is on another file system than the store. */
+async function copyAcross(from: string, to: string): Promise<void> {
+  const near = `${to}.${crypto.randomUUID()}.part`;
+  try {
+    await Deno.copyFile(from, near);
+    await sync(near);
+    await Deno.rename(near, to);
+  } catch (error) {
+    await Deno.remove(near).catch(() => undefined);
+    throw error;
+  }
+  await Deno.remove(from);
+}
+
+async function sync(path: string): Promise<void> {
+  using file = await Deno.open(path);
+  await file.sync();
+}
+
+function isOtherFileSystem(error: unknown): boolean {
+  return error instanceof Error && "code" in error && error.code === "EXDEV";
+}

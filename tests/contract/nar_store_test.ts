@@ -1,0 +1,60 @@
+import assert from "node:assert/strict";
+import { sha256FromDigest } from "../../src/nix/hash.ts";
+import { narName } from "../../src/nix/nar_name.ts";
+import { LocalNarStore } from "../../src/storage/local/local_nar_store.ts";
+import { MemoryNarStore } from "../support/memory_nar_store.ts";
+import { tempFolder } from "../support/temp_folder.ts";
+import { checkContract, type Harness } from "./contract.ts";
+import { narStoreClauses } from "./nar_store_contract.ts";
+
+const harnesses: readonly Harness<LocalNarStore | MemoryNarStore>[] = [
+  { name: "MemoryNarStore", open: () => Promise.resolve(new MemoryNarStore()) },
+  {
+    name: "LocalNarStore",
+    open: () => {
+      const folder = tempFolder();
+      const store = new LocalNarStore(`${folder.path}/nar`);
+      const dispose = async () => folder[Symbol.dispose]();
+      return Promise.resolve(Object.assign(store, { [Symbol.asyncDispose]: dispose }));
+    },
+  },
+];
+
+for (const harness of harnesses) checkContract(harness, narStoreClauses);
+
+const name = narName(sha256FromDigest(new Uint8Array(32).fill(7)), "none");
+
+Deno.test("LocalNarStore: what cannot be told is a throw, never undefined", async () => {
+  using folder = tempFolder();
+  // A file where a folder should be: opening below it fails, and says nothing of absence.
+  await Deno.writeTextFile(`${folder.path}/${name.slice(0, 2)}`, "");
+  await assert.rejects(new LocalNarStore(folder.path).open(name), /Cannot open NAR file/);
+});
+
+Deno.test("LocalNarStore: a file over 4 GiB keeps its size and its last bytes", async () => {
+  using folder = tempFolder();
+  const path = `${folder.path}/big`;
+  const size = 5 * 2 ** 30;
+  await Deno.writeTextFile(path, "");
+  await Deno.truncate(path, size);
+  using file = await Deno.open(path, { write: true });
+  await file.seek(size - 3, Deno.SeekMode.Start);
+  await file.write(new TextEncoder().encode("end"));
+  const store = new LocalNarStore(folder.path);
+  await store.publish(name, path);
+
+  const nar = await store.open(name);
+  assert.equal(nar?.fileSize, size);
+  assert.equal(await new Response(nar?.read(size - 3, size)).text(), "end");
+});
+
+Deno.test("LocalNarStore: a file cut while it is read is a broken stream", async () => {
+  using folder = tempFolder();
+  const path = `${folder.path}/file`;
+  await Deno.writeTextFile(path, "abcdef");
+  const store = new LocalNarStore(folder.path);
+  await store.publish(name, path);
+  const nar = await store.open(name);
+  await Deno.truncate(`${folder.path}/${name.slice(0, 2)}/${name}`, 3);
+  await assert.rejects(new Response(nar?.read(0, 6)).text(), /became shorter/);
+});
