@@ -1,0 +1,106 @@
+import type { Compression } from "../nix/compression.ts";
+import type { FileHash, NarHash, Sha256 } from "../nix/hash.ts";
+import type { NarName } from "../nix/nar_name.ts";
+import type { StorePathHash } from "../nix/store_path.ts";
+
+/** Our own signature of a narinfo, and the public key that it is checked with. */
+export interface OwnSignature {
+  readonly publicKey: string;
+  /** As it stands behind `Sig: `. */
+  readonly text: string;
+}
+
+/** A narinfo as it is kept. */
+export interface NarinfoRow {
+  readonly storePathHash: StorePathHash;
+  /** The text that is served, but for our own signature. */
+  readonly body: string;
+  readonly narName: NarName;
+  /** True when a trusted key's signature was found: only then may we sign too. */
+  readonly trusted: boolean;
+  readonly ownSignature?: OwnSignature;
+}
+
+/** What is known of a NAR file, whether we keep it or not. */
+export interface NarRow {
+  readonly name: NarName;
+  readonly compression: Compression;
+  readonly narHash: NarHash;
+  readonly narSize: number;
+  /** As the narinfo announces them. */
+  readonly fileHash?: FileHash;
+  readonly fileSize?: number;
+}
+
+/** A NAR file that is kept, as it was measured when it was kept. */
+export interface KeptFile {
+  readonly fileHash: Sha256;
+  readonly fileSize: number;
+}
+
+export interface NarRecord extends NarRow {
+  readonly kept?: KeptFile;
+}
+
+/** Where an upstream has a NAR file: its path and query, opaque to us. */
+export interface NarSource {
+  /** The upstream's URL, without credentials. */
+  readonly upstream: string;
+  /** Relative to that URL, as its narinfo gave it. */
+  readonly location: string;
+}
+
+/** One write. A list of them is applied whole or not at all. */
+export type Change =
+  | {
+    readonly kind: "put-narinfo";
+    readonly row: NarinfoRow;
+    readonly references: readonly StorePathHash[];
+    readonly nar: NarRow;
+    readonly sources: readonly NarSource[];
+    readonly atMs: number;
+  }
+  | { readonly kind: "put-source"; readonly narName: NarName; readonly source: NarSource }
+  | { readonly kind: "remove-narinfo"; readonly storePathHash: StorePathHash }
+  | { readonly kind: "nar-kept"; readonly narName: NarName; readonly file: KeptFile }
+  | { readonly kind: "nar-gone"; readonly narName: NarName }
+  | {
+    readonly kind: "use-narinfo";
+    readonly storePathHash: StorePathHash;
+    readonly atMs: number;
+  }
+  | { readonly kind: "use-nar"; readonly narName: NarName; readonly atMs: number };
+
+export interface NarinfoFinder {
+  findNarinfo(storePathHash: StorePathHash): Promise<NarinfoRow | undefined>;
+}
+
+export interface NarFinder {
+  findNar(narName: NarName): Promise<NarRecord | undefined>;
+  /** In the order in which they were heard of; empty for an unknown NAR. */
+  sourcesOf(narName: NarName): Promise<readonly NarSource[]>;
+  /** The store paths whose narinfo leads to this NAR file. */
+  narinfosOf(narName: NarName): Promise<readonly StorePathHash[]>;
+}
+
+export interface ReferenceFinder {
+  /** Those references whose own narinfo is kept or not; a path that we do not keep has none. */
+  referencesOf(storePathHash: StorePathHash): Promise<readonly StorePathHash[]>;
+}
+
+export interface ChangeWriter {
+  /** Resolves when all of them are written; rejects when none is. */
+  apply(changes: readonly Change[]): Promise<void>;
+}
+
+export interface UseLister {
+  /** Kept narinfos, the one that was used longest ago first. */
+  coldest(countMax: number): Promise<readonly StorePathHash[]>;
+}
+
+export type MetadataStore =
+  & NarinfoFinder
+  & NarFinder
+  & ReferenceFinder
+  & ChangeWriter
+  & UseLister;

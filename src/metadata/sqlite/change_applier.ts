@@ -1,0 +1,123 @@
+import type { StorePathHash } from "../../nix/store_path.ts";
+import type { Change, NarRow } from "../metadata_store.ts";
+import type { Statements } from "./statements.ts";
+
+type ChangeOf<Kind extends Change["kind"]> = Extract<Change, { kind: Kind }>;
+
+/** Turns lists of changes into one transaction. */
+export class ChangeApplier {
+  readonly #statements: Statements;
+
+  constructor(statements: Statements) {
+    this.#statements = statements;
+  }
+
+  /**
+   * Applies each list whole or not at all, and returns the error of each that failed. Throws
+   * when the transaction itself fails: then none was applied.
+   */
+  transaction(lists: readonly (readonly Change[])[]): readonly unknown[] {
+    const { begin, commit, rollback } = this.#statements;
+    begin.run();
+    try {
+      const errors = lists.map((changes) => this.#list(changes));
+      commit.run();
+      return errors;
+    } catch (error) {
+      rollback.run();
+      throw error;
+    }
+  }
+
+  #list(changes: readonly Change[]): unknown {
+    const { savepoint, release, rollbackTo } = this.#statements;
+    savepoint.run();
+    try {
+      for (const change of changes) this.#change(change);
+      release.run();
+      return undefined;
+    } catch (error) {
+      rollbackTo.run();
+      release.run();
+      return error;
+    }
+  }
+
+  #change(change: Change): void {
+    const statements = this.#statements;
+    switch (change.kind) {
+      case "put-narinfo":
+        return this.#putNarinfo(change);
+      case "put-source": {
+        const { upstream, location } = change.source;
+        const narId = this.#existingNarId(change.narName);
+        if (narId !== undefined) statements.putSource.run(narId, upstream, location);
+        return;
+      }
+      case "remove-narinfo":
+        return this.#removeNarinfo(change.storePathHash);
+      case "nar-kept":
+        statements.keepNar.run(change.file.fileHash, change.file.fileSize, change.narName);
+        return;
+      case "nar-gone":
+        statements.narGone.run(change.narName);
+        return;
+      case "use-narinfo":
+        statements.useNarinfo.run(change.atMs, change.storePathHash);
+        return;
+      case "use-nar":
+        statements.useNar.run(change.atMs, change.narName);
+        return;
+    }
+  }
+
+  #putNarinfo({ row, references, nar, sources, atMs }: ChangeOf<"put-narinfo">): void {
+    const statements = this.#statements;
+    const narId = this.#narId(nar, Math.floor(atMs / 1_000));
+    for (const { upstream, location } of sources) {
+      statements.putSource.run(narId, upstream, location);
+    }
+    const pathId = this.#pathId(row.storePathHash);
+    statements.putNarinfo.run(
+      pathId,
+      narId,
+      row.body,
+      row.trusted ? 1 : 0,
+      row.ownSignature?.publicKey ?? null,
+      row.ownSignature?.text ?? null,
+    );
+    statements.removeReferences.run(pathId);
+    for (const reference of references) {
+      statements.addReference.run(pathId, this.#pathId(reference));
+    }
+    statements.addUse.run(pathId, atMs);
+  }
+
+  #removeNarinfo(storePathHash: StorePathHash): void {
+    const pathId = this.#statements.pathId.get(storePathHash)?.["id"] as number | undefined;
+    if (pathId === undefined) return;
+    this.#statements.removeReferences.run(pathId);
+    this.#statements.removeUse.run(pathId);
+    this.#statements.removeNarinfo.run(pathId);
+  }
+
+  #pathId(storePathHash: StorePathHash): number {
+    const known = this.#statements.pathId.get(storePathHash)?.["id"] as number | undefined;
+    return known ?? Number(this.#statements.addPath.run(storePathHash).lastInsertRowid);
+  }
+
+  #existingNarId(narName: string): number | undefined {
+    return this.#statements.narId.get(narName)?.["id"] as number | undefined;
+  }
+
+  #narId(nar: NarRow, atS: number): number {
+    const known = this.#existingNarId(nar.name);
+    if (known !== undefined) {
+      this.#statements.hearNar.run(atS, known);
+      return known;
+    }
+    const { name, narHash, narSize, fileHash = null, fileSize = null } = nar;
+    const added = this.#statements.addNar.run(name, narHash, narSize, fileHash, fileSize, atS);
+    return Number(added.lastInsertRowid);
+  }
+}

@@ -1,0 +1,73 @@
+import { backup, DatabaseSync } from "node:sqlite";
+import { Failure, messageOf } from "../../base/failure.ts";
+import { type Migration, pendingMigrations, readMigrations } from "../migrations.ts";
+
+/** How long a statement waits for another process that writes. */
+const BUSY_TIMEOUT_MS = 5_000;
+
+/** Pages kept in memory, in KiB; negative is SQLite's way to say "not a count of pages". */
+const PAGE_CACHE_KIB = -32_768;
+
+/**
+ * Opens the database file, making it if needed, and brings it to the newest schema. `:memory:`
+ * serves tests. Throws a Failure that names the file when it is no database, cannot be opened,
+ * or comes from a newer larder.
+ */
+export async function openDatabase(
+  path: string,
+  migrations: readonly Migration[] = readMigrations("sqlite"),
+): Promise<DatabaseSync> {
+  let database: DatabaseSync | undefined;
+  try {
+    database = new DatabaseSync(path, { timeout: BUSY_TIMEOUT_MS });
+    // WAL with NORMAL: a killed process loses nothing; a power cut may lose the last moments,
+    // never the consistency. A NAR file without its row is found again by reconciliation.
+    database.exec("PRAGMA journal_mode = WAL");
+    database.exec("PRAGMA synchronous = NORMAL");
+    database.exec("PRAGMA temp_store = MEMORY");
+    database.exec(`PRAGMA cache_size = ${PAGE_CACHE_KIB}`);
+    await migrate(database, path, migrations);
+    return database;
+  } catch (error) {
+    database?.close();
+    const reason = messageOf(error);
+    throw new Failure("broken", `Cannot open database ${path}: ${reason}`, { path }, error);
+  }
+}
+
+async function migrate(
+  database: DatabaseSync,
+  path: string,
+  all: readonly Migration[],
+): Promise<void> {
+  const version = Number(database.prepare("PRAGMA user_version").get()?.["user_version"]);
+  const pending = pendingMigrations(all, version);
+  if (version > 0 && pending.some((migration) => migration.rewrites)) {
+    await backup(database, backupPath(path, version));
+  }
+  for (const migration of pending) {
+    database.exec("BEGIN IMMEDIATE");
+    try {
+      database.exec(migration.sql);
+      database.exec(`PRAGMA user_version = ${migration.version}`);
+      database.exec("COMMIT");
+    } catch (error) {
+      database.exec("ROLLBACK");
+      const reason = messageOf(error);
+      throw new Failure("broken", `Cannot apply migration ${migration.name}: ${reason}`, {}, error);
+    }
+  }
+}
+
+/** Where the copy of a database at `version` goes; an older copy of that version is kept. */
+function backupPath(path: string, version: number): string {
+  const base = `${path}.schema-${version}.backup`;
+  for (let attempt = 0;; attempt++) {
+    const candidate = attempt === 0 ? base : `${base}-${attempt}`;
+    try {
+      Deno.lstatSync(candidate);
+    } catch {
+      return candidate;
+    }
+  }
+}

@@ -1,0 +1,58 @@
+import { compressionOf, type NarName } from "../../nix/nar_name.ts";
+import type { FileHash, NarHash, Sha256 } from "../../nix/hash.ts";
+import type { StorePathHash } from "../../nix/store_path.ts";
+import type { NarinfoRow, NarRecord, NarSource } from "../metadata_store.ts";
+
+// What this program wrote was checked before it was written, so rows are read by assertion.
+
+export interface NarinfoColumns {
+  readonly body: string;
+  readonly trusted: number;
+  readonly own_public_key: string | null;
+  readonly own_signature: string | null;
+  readonly name: string;
+}
+
+export function readNarinfoRow(
+  storePathHash: StorePathHash,
+  columns: NarinfoColumns,
+): NarinfoRow {
+  const { own_public_key: publicKey, own_signature: text } = columns;
+  return {
+    storePathHash,
+    body: columns.body,
+    narName: columns.name as NarName,
+    trusted: columns.trusted === 1,
+    ...(publicKey !== null && text !== null ? { ownSignature: { publicKey, text } } : {}),
+  };
+}
+
+export interface NarColumns {
+  readonly name: string;
+  readonly nar_hash: string;
+  readonly nar_size: number;
+  readonly file_hash: string | null;
+  readonly file_size: number | null;
+  readonly kept_hash: string | null;
+  readonly kept_size: number | null;
+}
+
+export function readNarRecord(columns: NarColumns): NarRecord {
+  const name = columns.name as NarName;
+  const { file_hash, file_size, kept_hash, kept_size } = columns;
+  return {
+    name,
+    compression: compressionOf(name),
+    narHash: columns.nar_hash as NarHash,
+    narSize: columns.nar_size,
+    ...(file_hash !== null ? { fileHash: file_hash as FileHash } : {}),
+    ...(file_size !== null ? { fileSize: file_size } : {}),
+    ...(kept_hash !== null && kept_size !== null
+      ? { kept: { fileHash: kept_hash as Sha256, fileSize: kept_size } }
+      : {}),
+  };
+}
+
+export function readSource(columns: { upstream: string; location: string }): NarSource {
+  return { upstream: columns.upstream, location: columns.location };
+}

@@ -1,0 +1,60 @@
+import type { DatabaseSync, StatementSync } from "node:sqlite";
+
+/** Every statement of the metadata store, by what it does. */
+const SQL = {
+  begin: "BEGIN IMMEDIATE",
+  commit: "COMMIT",
+  rollback: "ROLLBACK",
+  savepoint: "SAVEPOINT change_list",
+  release: "RELEASE change_list",
+  rollbackTo: "ROLLBACK TO change_list",
+
+  findNarinfo: `SELECT i.body, i.trusted, i.own_public_key, i.own_signature, n.name
+    FROM path p JOIN narinfo i ON i.path_id = p.id JOIN nar n ON n.id = i.nar_id
+    WHERE p.hash = ?`,
+  findNar: `SELECT name, nar_hash, nar_size, file_hash, file_size, kept_hash, kept_size
+    FROM nar WHERE name = ?`,
+  sourcesOf: `SELECT s.upstream, s.location FROM nar n JOIN nar_source s ON s.nar_id = n.id
+    WHERE n.name = ? ORDER BY s.rowid`,
+  narinfosOf: `SELECT p.hash FROM nar n JOIN narinfo i ON i.nar_id = n.id
+    JOIN path p ON p.id = i.path_id WHERE n.name = ?`,
+  referencesOf: `SELECT d.hash FROM path p JOIN reference r ON r.src = p.id
+    JOIN path d ON d.id = r.dst WHERE p.hash = ?`,
+  coldest: `SELECT p.hash FROM narinfo_use u JOIN path p ON p.id = u.path_id
+    ORDER BY u.used_at_ms LIMIT ?`,
+
+  pathId: "SELECT id FROM path WHERE hash = ?",
+  addPath: "INSERT INTO path (hash) VALUES (?)",
+  narId: "SELECT id FROM nar WHERE name = ?",
+  addNar: `INSERT INTO nar (name, nar_hash, nar_size, file_hash, file_size, heard_at_s)
+    VALUES (?, ?, ?, ?, ?, ?)`,
+  hearNar: "UPDATE nar SET heard_at_s = ? WHERE id = ?",
+  putSource: `INSERT INTO nar_source (nar_id, upstream, location) VALUES (?, ?, ?)
+    ON CONFLICT DO UPDATE SET location = excluded.location`,
+  putNarinfo: `INSERT INTO narinfo
+    (path_id, nar_id, body, trusted, own_public_key, own_signature) VALUES (?, ?, ?, ?, ?, ?)
+    ON CONFLICT DO UPDATE SET nar_id = excluded.nar_id, body = excluded.body,
+      trusted = excluded.trusted, own_public_key = excluded.own_public_key,
+      own_signature = excluded.own_signature`,
+  removeReferences: "DELETE FROM reference WHERE src = ?",
+  addReference: "INSERT INTO reference (src, dst) VALUES (?, ?)",
+  removeNarinfo: "DELETE FROM narinfo WHERE path_id = ?",
+  removeUse: "DELETE FROM narinfo_use WHERE path_id = ?",
+  keepNar: "UPDATE nar SET kept_hash = ?, kept_size = ? WHERE name = ?",
+  narGone: "UPDATE nar SET kept_hash = NULL, kept_size = NULL WHERE name = ?",
+  addUse: `INSERT INTO narinfo_use (path_id, used_at_ms) VALUES (?, ?)
+    ON CONFLICT DO UPDATE SET used_at_ms = max(used_at_ms, excluded.used_at_ms)`,
+  useNarinfo: `UPDATE narinfo_use SET used_at_ms = max(used_at_ms, ?1)
+    WHERE path_id = (SELECT id FROM path WHERE hash = ?2)`,
+  useNar: `UPDATE narinfo_use SET used_at_ms = max(used_at_ms, ?1)
+    WHERE path_id IN (SELECT i.path_id FROM nar n JOIN narinfo i ON i.nar_id = n.id
+      WHERE n.name = ?2)`,
+} as const;
+
+export type Statements = Readonly<Record<keyof typeof SQL, StatementSync>>;
+
+/** Prepares all of them once: preparing costs more than running. */
+export function prepareStatements(database: DatabaseSync): Statements {
+  const prepared = Object.entries(SQL).map(([name, sql]) => [name, database.prepare(sql)]);
+  return Object.fromEntries(prepared) as Statements;
+}

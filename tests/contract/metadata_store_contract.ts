@@ -1,0 +1,206 @@
+import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
+import type { Change, MetadataStore, NarRow } from "../../src/metadata/metadata_store.ts";
+import { type FileHash, type NarHash, sha256FromDigest } from "../../src/nix/hash.ts";
+import { narName } from "../../src/nix/nar_name.ts";
+import type { StorePathHash } from "../../src/nix/store_path.ts";
+import type { Clauses } from "./contract.ts";
+
+const [a, b, c] = [hash("a"), hash("b"), hash("c")];
+const source = { upstream: "https://cache.example.org", location: "nar/x.nar.xz?a=b&c='d'" };
+
+export const metadataStoreClauses: Clauses<MetadataStore> = {
+  "what was never put is undefined or empty": async (store) => {
+    assert.equal(await store.findNarinfo(a), undefined);
+    assert.equal(await store.findNar(narOf("x").name), undefined);
+    assert.deepEqual(await store.sourcesOf(narOf("x").name), []);
+    assert.deepEqual(await store.narinfosOf(narOf("x").name), []);
+    assert.deepEqual(await store.referencesOf(a), []);
+    assert.deepEqual(await store.coldest(10), []);
+  },
+
+  "put-narinfo is found again as it was, unicode and quotes too": async (store) => {
+    const change = put(a, [b]);
+    await store.apply([change]);
+    assert.deepEqual(await store.findNarinfo(a), change.row);
+    assert.deepEqual(await store.findNar(change.nar.name), change.nar);
+    assert.deepEqual(await store.sourcesOf(change.nar.name), [source]);
+    assert.deepEqual(await store.narinfosOf(change.nar.name), [a]);
+  },
+
+  "a row without our signature comes back without it": async (store) => {
+    const { row: { ownSignature: _, ...row }, ...change } = put(a, []);
+    await store.apply([{ ...change, row: { ...row, trusted: false } }]);
+    assert.deepEqual(await store.findNarinfo(a), { ...row, trusted: false });
+  },
+
+  "put-narinfo replaces the text and the references instead of adding to them": async (store) => {
+    await store.apply([put(a, [b, c])]);
+    const again = put(a, [c]);
+    await store.apply([{ ...again, row: { ...again.row, body: "other" } }]);
+    assert.deepEqual(await store.referencesOf(a), [c]);
+    assert.equal((await store.findNarinfo(a))?.body, "other");
+  },
+
+  "references to itself and to paths that are not kept are kept": async (store) => {
+    await store.apply([put(a, [a, b])]);
+    assert.deepEqual(new Set(await store.referencesOf(a)), new Set([a, b]));
+    assert.equal(await store.findNarinfo(b), undefined);
+  },
+
+  "a nar size above 4 GiB survives the round trip": async (store) => {
+    const nar = { ...narOf("big"), narSize: 2 ** 33 + 1, fileSize: 2 ** 32 + 1 };
+    await store.apply([{ ...put(a, []), nar }]);
+    assert.deepEqual(await store.findNar(nar.name), nar);
+  },
+
+  "a NAR without file hash and file size comes back without them": async (store) => {
+    const { fileHash: _hash, fileSize: _size, ...nar } = narOf("x");
+    await store.apply([{ ...put(a, []), nar }]);
+    assert.deepEqual(await store.findNar(nar.name), nar);
+  },
+
+  "nar-kept and nar-gone say whether the file is kept": async (store) => {
+    const { nar } = put(a, []);
+    const file = { fileHash: sha("kept"), fileSize: 2 ** 33 };
+    await store.apply([put(a, []), { kind: "nar-kept", narName: nar.name, file }]);
+    assert.deepEqual((await store.findNar(nar.name))?.kept, file);
+    await store.apply([{ kind: "nar-gone", narName: nar.name }]);
+    assert.deepEqual(await store.findNar(nar.name), nar);
+  },
+
+  "remove-narinfo leaves its NAR and where to fetch it": async (store) => {
+    const { nar } = put(a, [b]);
+    await store.apply([put(a, [b])]);
+    await store.apply([{ kind: "remove-narinfo", storePathHash: a }]);
+    assert.equal(await store.findNarinfo(a), undefined);
+    assert.deepEqual(await store.referencesOf(a), []);
+    assert.deepEqual(await store.coldest(10), []);
+    assert.deepEqual(await store.findNar(nar.name), nar);
+    assert.deepEqual(await store.sourcesOf(nar.name), [source]);
+  },
+
+  "sources keep the order in which they came, one an upstream": async (store) => {
+    const { nar } = put(a, []);
+    const other = { upstream: "http://other", location: "nar/y" };
+    await store.apply([put(a, []), { kind: "put-source", narName: nar.name, source: other }]);
+    const moved = { ...source, location: "nar/z" };
+    await store.apply([{ kind: "put-source", narName: nar.name, source: moved }]);
+    assert.deepEqual(await store.sourcesOf(nar.name), [moved, other]);
+  },
+
+  "two narinfos of one NAR are both found by it": async (store) => {
+    const nar = narOf("shared");
+    await store.apply([{ ...put(a, []), nar, row: rowOf(a, nar) }]);
+    await store.apply([{ ...put(b, []), nar, row: rowOf(b, nar) }]);
+    assert.deepEqual(new Set(await store.narinfosOf(nar.name)), new Set([a, b]));
+  },
+
+  "coldest() lists the least recently used first, uses of the NAR counted": async (store) => {
+    await store.apply([put(a, [], 1), put(b, [], 2), put(c, [], 3)]);
+    await store.apply([
+      { kind: "use-narinfo", storePathHash: a, atMs: 3_000 },
+      { kind: "use-nar", narName: put(b, []).nar.name, atMs: 4_000 },
+    ]);
+    assert.deepEqual(await store.coldest(2), [c, a]);
+    assert.deepEqual(await store.coldest(10), [c, a, b]);
+  },
+
+  "an older use does not undo a newer one": async (store) => {
+    await store.apply([put(a, [], 1_000), put(b, [], 2_000)]);
+    await store.apply([{ kind: "use-narinfo", storePathHash: b, atMs: 500 }]);
+    assert.deepEqual(await store.coldest(2), [a, b]);
+  },
+
+  "a change of what is not there changes nothing": async (store) => {
+    const narName = narOf("x").name;
+    await store.apply([
+      { kind: "remove-narinfo", storePathHash: a },
+      { kind: "use-narinfo", storePathHash: a, atMs: 1 },
+      { kind: "use-nar", narName, atMs: 1 },
+      { kind: "nar-gone", narName },
+      { kind: "put-source", narName, source },
+    ]);
+    assert.deepEqual(await store.coldest(10), []);
+    assert.deepEqual(await store.sourcesOf(narName), []);
+  },
+
+  "apply() with one impossible change writes none of them": async (store) => {
+    await assert.rejects(store.apply([put(a, []), put(b, [c, c])]));
+    assert.equal(await store.findNarinfo(a), undefined);
+    assert.equal(await store.findNarinfo(b), undefined);
+  },
+
+  "an apply() that fails does not touch the one beside it": async (store) => {
+    const [bad, good] = await Promise.allSettled([
+      store.apply([put(a, [c, c])]),
+      store.apply([put(b, [])]),
+    ]);
+    assert.deepEqual([bad.status, good.status], ["rejected", "fulfilled"]);
+    assert.ok(await store.findNarinfo(b));
+  },
+
+  "forty apply() calls started together all land": async (store) => {
+    const hashes = Array.from({ length: 40 }, (_, index) => hash(`path ${index}`));
+    await Promise.all(hashes.map((one) => store.apply([put(one, hashes)])));
+    assert.equal((await store.coldest(100)).length, 40);
+  },
+
+  "10,000 references of one path come back": async (store) => {
+    const many = Array.from({ length: 10_000 }, (_, index) => hash(`reference ${index}`));
+    await store.apply([put(a, many)]);
+    assert.deepEqual(new Set(await store.referencesOf(a)), new Set(many));
+  },
+
+  "an empty list of changes is applied": async (store) => {
+    await store.apply([]);
+  },
+
+  "a closed store rejects, and does not throw": async (store) => {
+    await (store as MetadataStore & AsyncDisposable)[Symbol.asyncDispose]();
+    await assert.rejects(store.findNarinfo(a));
+    await assert.rejects(store.apply([put(a, [])]));
+  },
+};
+
+function put(storePathHash: StorePathHash, references: readonly StorePathHash[], atMs = 1_000) {
+  const nar = narOf(storePathHash);
+  const row = rowOf(storePathHash, nar);
+  return {
+    kind: "put-narinfo",
+    row,
+    references,
+    nar,
+    sources: [source],
+    atMs,
+  } as const satisfies Change;
+}
+
+function rowOf(storePathHash: StorePathHash, nar: NarRow) {
+  return {
+    storePathHash,
+    body: `StorePath: /nix/store/${storePathHash}-näme-"'\nURL: nar/${nar.name}\n`,
+    narName: nar.name,
+    trusted: true,
+    ownSignature: { publicKey: "larder:AAAA", text: "larder:c2ln" },
+  };
+}
+
+function narOf(seed: string): NarRow {
+  return {
+    name: narName(sha(seed), "xz"),
+    compression: "xz",
+    narHash: sha(`nar ${seed}`) as NarHash,
+    narSize: 226_560,
+    fileHash: sha(seed) as FileHash,
+    fileSize: 50_308,
+  };
+}
+
+function sha(seed: string) {
+  return sha256FromDigest(createHash("sha256").update(seed).digest());
+}
+
+function hash(seed: string): StorePathHash {
+  return sha(seed).slice(0, 32) as StorePathHash;
+}

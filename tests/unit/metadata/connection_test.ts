@@ -1,0 +1,79 @@
+import assert from "node:assert/strict";
+import { DatabaseSync } from "node:sqlite";
+import { type Migration, readMigrations } from "../../../src/metadata/migrations.ts";
+import { openDatabase } from "../../../src/metadata/sqlite/connection.ts";
+import { tempFolder } from "../../support/temp_folder.ts";
+
+const first: Migration = {
+  version: 1,
+  name: "0001_things",
+  sql: "CREATE TABLE thing (name TEXT) STRICT; INSERT INTO thing VALUES ('kept')",
+  rewrites: false,
+};
+const rewriting: Migration = {
+  version: 2,
+  name: "0002_rename",
+  sql: "-- rewrites\nUPDATE thing SET name = 'changed'",
+  rewrites: true,
+};
+const broken: Migration = {
+  version: 2,
+  name: "0002_broken",
+  sql: "UPDATE thing SET name = 'half'; INSERT INTO missing VALUES (1)",
+  rewrites: false,
+};
+
+Deno.test("openDatabase: a database from the future is refused with what to do", async () => {
+  using folder = tempFolder();
+  const path = `${folder.path}/db.sqlite`;
+  (await openDatabase(path, [first, rewriting])).close();
+  await assert.rejects(
+    openDatabase(path, [first]),
+    /schema version 2, this larder knows versions up to 1; start the newer larder/,
+  );
+});
+
+Deno.test("openDatabase: a migration that rewrites leaves a copy of what was before", async () => {
+  using folder = tempFolder();
+  const path = `${folder.path}/db.sqlite`;
+  (await openDatabase(path, [first])).close();
+  (await openDatabase(path, [first, rewriting])).close();
+  assert.equal(nameIn(path), "changed");
+  assert.equal(nameIn(`${path}.schema-1.backup`), "kept");
+});
+
+Deno.test("openDatabase: a migration that fails changes nothing", async () => {
+  using folder = tempFolder();
+  const path = `${folder.path}/db.sqlite`;
+  (await openDatabase(path, [first])).close();
+  await assert.rejects(openDatabase(path, [first, broken]), /Cannot apply migration 0002_broken/);
+  assert.equal(nameIn(path), "kept");
+  (await openDatabase(path, [first, rewriting])).close();
+  assert.equal(nameIn(path), "changed");
+});
+
+Deno.test("openDatabase: a file that is no database is refused by its name, and kept", async () => {
+  using folder = tempFolder();
+  const path = `${folder.path}/db.sqlite`;
+  const text = "not a database, but somebody's file ".repeat(100);
+  Deno.writeTextFileSync(path, text);
+  await assert.rejects(openDatabase(path), /Cannot open database .*db\.sqlite/);
+  assert.equal(Deno.readTextFileSync(path), text);
+});
+
+Deno.test("migrations: numbered from 1 without gaps, each with its file", () => {
+  const migrations = readMigrations("sqlite");
+  assert.deepEqual(migrations.map(({ version }) => version), migrations.map((_, at) => at + 1));
+  for (const { version, name } of migrations) {
+    assert.match(name, new RegExp(`^${String(version).padStart(4, "0")}_[a-z_]+$`));
+  }
+});
+
+function nameIn(path: string): unknown {
+  const database = new DatabaseSync(path, { readOnly: true });
+  try {
+    return database.prepare("SELECT name FROM thing").get()?.["name"];
+  } finally {
+    database.close();
+  }
+}
