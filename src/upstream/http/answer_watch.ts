@@ -1,0 +1,70 @@
+import { Failure } from "../../base/failure.ts";
+
+/** An answer that takes longer than this makes us look whether the dialing is to blame. */
+const DIAL_DOUBT_MS = 100;
+
+/** An upstream took too long; `message` says with what. */
+export class UpstreamTimeout extends Failure {
+  constructor(what: string, limitMs: number) {
+    super("upstream-down", `Cannot get answer: ${what} took over ${limitMs} ms`);
+  }
+}
+
+export interface AnswerLimits {
+  readonly dialTimeoutMs: number;
+  readonly headerTimeoutMs: number;
+}
+
+/**
+ * Calls `onLate` when the dialing, or the answer after it, takes too long. `fetch` does not tell
+ * the two apart and neither has a limit of its own, so an answer that is late makes us dial the
+ * same address beside it: what is quick costs one timer.
+ */
+export class AnswerWatch implements Disposable {
+  readonly #over = new AbortController();
+  readonly #startedAt = performance.now();
+  readonly #onLate: (error: UpstreamTimeout) => void;
+  #timer: number;
+
+  constructor(url: URL | string, limits: AnswerLimits, onLate: (error: UpstreamTimeout) => void) {
+    this.#onLate = onLate;
+    this.#timer = setTimeout(
+      () => void this.#doubt(url, limits),
+      Math.min(DIAL_DOUBT_MS, limits.dialTimeoutMs, limits.headerTimeoutMs),
+    );
+  }
+
+  [Symbol.dispose](): void {
+    clearTimeout(this.#timer);
+    this.#over.abort();
+  }
+
+  async #doubt(url: URL | string, { dialTimeoutMs, headerTimeoutMs }: AnswerLimits) {
+    const doubtedAt = performance.now();
+    this.#limit("connecting", dialTimeoutMs, this.#startedAt);
+    await dial(new URL(url), this.#over.signal);
+    if (this.#over.signal.aborted) return;
+    const dialedAt = performance.now();
+    // A dial that was slow for the doubt was as slow for the request.
+    const connectedAt = dialedAt - doubtedAt < DIAL_DOUBT_MS ? this.#startedAt : dialedAt;
+    clearTimeout(this.#timer);
+    this.#limit("the answer", headerTimeoutMs, connectedAt);
+  }
+
+  #limit(what: string, limitMs: number, since: number): void {
+    const leftMs = Math.max(0, limitMs - (performance.now() - since));
+    this.#timer = setTimeout(() => this.#onLate(new UpstreamTimeout(what, limitMs)), leftMs);
+  }
+}
+
+/** Resolves when a connection stood, or the attempt ended: the request itself will tell which. */
+async function dial(url: URL, signal: AbortSignal): Promise<void> {
+  const port = Number(url.port) || (url.protocol === "https:" ? 443 : 80);
+  const hostname = url.hostname.replace(/^\[|\]$/g, "");
+  try {
+    const connection = await Deno.connect({ hostname, port, signal });
+    connection.close();
+  } catch {
+    // Refused, unknown or ended by us: `fetch` meets the same and says it better.
+  }
+}

@@ -1,0 +1,88 @@
+import { Failure, messageOf } from "../../base/failure.ts";
+import { parseNixCacheInfo } from "../../nix/nix_cache_info.ts";
+import { STORE_DIR, type StorePathHash } from "../../nix/store_path.ts";
+import type { TrustedKeys } from "../../nix/trusted_keys.ts";
+import { readNarinfo, readStatus } from "../reading.ts";
+import type { DocumentReading, NarinfoReading, NarinfoSource } from "../upstream.ts";
+import { UpstreamTimeout } from "./answer_watch.ts";
+import { boundedText } from "./bounded_text.ts";
+import { Exchange } from "./exchange.ts";
+import { readRefusal } from "./refusal.ts";
+import type { HttpUpstreamSettings } from "./http_settings.ts";
+
+/** What Nix takes for the priority of a cache that names none. */
+const DEFAULT_PRIORITY = 50;
+
+/** Real narinfos have a few KiB; one with 10,000 references has half a MiB. */
+const DOCUMENT_BYTES_MAX = 2 << 20;
+
+export interface HttpNarinfoSourceDeps {
+  readonly settings: HttpUpstreamSettings;
+  readonly client: Deno.HttpClient;
+  readonly keys: TrustedKeys;
+  readonly requireSignature: boolean;
+}
+
+/** The narinfos of a binary cache behind HTTP. */
+export class HttpNarinfoSource implements NarinfoSource {
+  readonly url: string;
+  readonly #deps: HttpNarinfoSourceDeps;
+  readonly #exchange: Exchange;
+  #priority: Promise<number> | undefined;
+
+  constructor(deps: HttpNarinfoSourceDeps) {
+    this.url = deps.settings.url;
+    this.#deps = deps;
+    this.#exchange = new Exchange(deps.settings, deps.client);
+  }
+
+  async narinfo(storePathHash: StorePathHash, signal?: AbortSignal): Promise<NarinfoReading> {
+    const reading = await this.#document(`${storePathHash}.narinfo`, signal);
+    if (reading.kind !== "found") return reading;
+    const { keys, requireSignature } = this.#deps;
+    return readNarinfo(storePathHash, reading.text, { baseUrl: this.url, keys, requireSignature });
+  }
+
+  priority(): Promise<number> {
+    this.#priority ??= this.#askPriority();
+    return this.#priority;
+  }
+
+  /** Asks for the upstream's own description. Throws when it cannot be had or used. */
+  async #askPriority(): Promise<number> {
+    const { priority } = this.#deps.settings;
+    if (priority !== undefined) return priority;
+    const reading = await this.#document("nix-cache-info");
+    if (reading.kind === "failed") {
+      // Not known yet: the next request asks again.
+      this.#priority = undefined;
+      return DEFAULT_PRIORITY;
+    }
+    if (reading.kind === "absent") return DEFAULT_PRIORITY;
+    try {
+      const info = parseNixCacheInfo(reading.text);
+      return info.storeDir === STORE_DIR ? info.priority ?? DEFAULT_PRIORITY : Infinity;
+    } catch (error) {
+      if (error instanceof Failure) return DEFAULT_PRIORITY;
+      throw error;
+    }
+  }
+
+  async #document(path: string, signal?: AbortSignal): Promise<DocumentReading> {
+    try {
+      return await this.#exchange.run(`${this.url}/${path}`, { signal }, async (response) => {
+        if (readStatus(response.status) === "found") {
+          return { kind: "found", text: await boundedText(response, DOCUMENT_BYTES_MAX) };
+        }
+        return await readRefusal(response);
+      });
+    } catch (error) {
+      return { kind: "failed", reason: reasonOf(error), detail: messageOf(error) };
+    }
+  }
+}
+
+function reasonOf(error: unknown) {
+  if (error instanceof UpstreamTimeout) return "timeout";
+  return error instanceof Failure && error.kind === "corrupt" ? "garbage" : "unreachable";
+}

@@ -1,0 +1,16 @@
+/** All that is needed to speak to one upstream; plain data, so that a Worker can be handed it. */
+export interface HttpUpstreamSettings {
+  /** Without credentials, query and trailing slash. */
+  readonly url: string;
+  /** The value of the Authorization header, where there are credentials. */
+  readonly authorization?: string;
+  /** Set by the operator; else the upstream's own nix-cache-info says. */
+  readonly priority?: number;
+  readonly dialTimeoutMs: number;
+  readonly headerTimeoutMs: number;
+  readonly idleTimeoutMs: number;
+  readonly userAgent: string;
+}
+
+/** PEM texts of certificate authorities to trust besides the system's. */
+export type CaCertificates = readonly string[];

@@ -1,0 +1,60 @@
+import { Failure, messageOf } from "../base/failure.ts";
+import { fingerprintOf } from "../nix/fingerprint.ts";
+import type { Narinfo } from "../nix/narinfo.ts";
+import { parseNarinfo } from "../nix/narinfo_parse.ts";
+import type { StorePathHash } from "../nix/store_path.ts";
+import type { TrustedKeys } from "../nix/trusted_keys.ts";
+import { isBelow } from "./location.ts";
+import type { NarinfoReading, UpstreamFailure } from "./upstream.ts";
+
+export type Verdict = "found" | "absent" | "failed";
+
+/** How an upstream's status is read. Order matters: the first matching row wins. */
+const READING: readonly (readonly [test: (status: number) => boolean, verdict: Verdict])[] = [
+  [(status) => status === 200 || status === 206, "found"],
+  // S3 without the right to list answers 403 for what is not there; Nix reads it the same way.
+  [(status) => status === 403 || status === 404 || status === 410, "absent"],
+];
+
+export function readStatus(status: number): Verdict {
+  return READING.find(([test]) => test(status))?.[1] ?? "failed";
+}
+
+export interface ReadingRules {
+  /** The upstream's URL: what its narinfos point to must lie below it. */
+  readonly baseUrl: string;
+  readonly keys: TrustedKeys;
+  /** False accepts a narinfo that no trusted key signed. */
+  readonly requireSignature: boolean;
+}
+
+/** Decides whether a narinfo's text is what was asked for, whole and signed. */
+export function readNarinfo(
+  storePathHash: StorePathHash,
+  text: string,
+  rules: ReadingRules,
+): NarinfoReading {
+  let narinfo: Narinfo;
+  try {
+    narinfo = parseNarinfo(text);
+  } catch (error) {
+    if (!(error instanceof Failure)) throw error;
+    return failed("garbage", messageOf(error));
+  }
+  if (narinfo.storePathHash !== storePathHash) {
+    return failed("garbage", `Cannot use narinfo: it describes ${narinfo.storePath}`);
+  }
+  if (!isBelow(rules.baseUrl, narinfo.url)) {
+    return failed("garbage", `Cannot use narinfo: its URL leaves the upstream: ${narinfo.url}`);
+  }
+  const trusted = rules.keys.signerOf(narinfo, fingerprintOf(narinfo)) !== undefined;
+  if (!trusted && rules.requireSignature) {
+    const names = narinfo.signatures.map((signature) => signature.keyName).join(", ") || "nobody";
+    return failed("untrusted", `Cannot trust narinfo: it is signed by ${names}`);
+  }
+  return { kind: "found", narinfo, trusted };
+}
+
+function failed(reason: UpstreamFailure, detail: string): NarinfoReading {
+  return { kind: "failed", reason, detail };
+}

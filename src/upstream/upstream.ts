@@ -1,0 +1,53 @@
+import type { Narinfo } from "../nix/narinfo.ts";
+import type { StorePathHash } from "../nix/store_path.ts";
+
+/** What an upstream said when it was asked for a document. */
+export type DocumentReading =
+  | { readonly kind: "found"; readonly text: string }
+  | { readonly kind: "absent" }
+  | { readonly kind: "failed"; readonly reason: UpstreamFailure; readonly detail: string };
+
+/** Why an upstream's answer is of no use. Label values: the set is closed. */
+export type UpstreamFailure = "timeout" | "unreachable" | "status" | "garbage" | "untrusted";
+
+/** What an upstream said when it was asked for a narinfo, read and checked. */
+export type NarinfoReading =
+  | {
+    readonly kind: "found";
+    readonly narinfo: Narinfo;
+    /** True when a trusted key's signature was found. */
+    readonly trusted: boolean;
+  }
+  | Exclude<DocumentReading, { kind: "found" }>;
+
+/** The start of a NAR file's bytes. Whoever got it reads `body` to its end, or cancels it. */
+export interface NarBody {
+  /** Bytes of the whole file, where the upstream says so. */
+  readonly fileSize?: number;
+  /** Where `body` begins: the offset asked for, or 0 from an upstream without ranges. */
+  readonly offset: number;
+  readonly body: ReadableStream<Uint8Array>;
+}
+
+/** A binary cache that we ask. */
+export interface NarinfoSource {
+  /** Its URL without credentials: names it in rows, logs and labels. */
+  readonly url: string;
+  /** Never throws: what went wrong is a reading. */
+  narinfo(storePathHash: StorePathHash, signal?: AbortSignal): Promise<NarinfoReading>;
+  /** The lower is asked for first choice. Resolves once it is known, or known to be unknown. */
+  priority(): Promise<number>;
+}
+
+export interface NarBodySource {
+  readonly url: string;
+  /**
+   * Starts a NAR file at `location`, a path and query below the upstream's URL. `undefined` means
+   * that the upstream does not have it; a throw, that it could not tell.
+   */
+  openNar(location: string, offset: number, signal: AbortSignal): Promise<NarBody | undefined>;
+  /** The file's size where it is known; `undefined` as for `openNar`. */
+  statNar(location: string): Promise<{ readonly fileSize?: number } | undefined>;
+}
+
+export type Upstream = NarinfoSource & NarBodySource;
