@@ -1,0 +1,64 @@
+import type { NarRecord } from "../../metadata/metadata_store.ts";
+import type { NarName } from "../../nix/nar_name.ts";
+import { Download } from "./download.ts";
+import { runDownload, type RunDownloadDeps } from "./run_download.ts";
+
+export interface DownloadsDeps extends RunDownloadDeps {
+  /** Where growing files live; on the file system of the store, so that they can be moved. */
+  readonly tempFolder: string;
+}
+
+/** The NAR files on their way: each is fetched once, for however many ask for it. */
+export class Downloads {
+  readonly #deps: DownloadsDeps;
+  readonly #underWay = new Map<NarName, Download>();
+  readonly #running = new Set<Promise<void>>();
+
+  constructor(deps: DownloadsDeps) {
+    this.#deps = deps;
+  }
+
+  find(narName: NarName): Download | undefined {
+    return this.#underWay.get(narName);
+  }
+
+  /**
+   * The download of `nar` under way, or a new one. It goes on to its end even if every reader
+   * leaves: whoever asked for it once is likely to ask again. Throws when no file can be made.
+   */
+  join(nar: NarRecord, requestId: string): { download: Download; joined: boolean } {
+    const underWay = this.#underWay.get(nar.name);
+    if (underWay !== undefined) return { download: underWay, joined: true };
+    const path = Deno.makeTempFileSync({
+      dir: this.#deps.tempFolder,
+      prefix: `${nar.name}.`,
+      suffix: ".part",
+    });
+    const download = new Download(nar.name, path);
+    this.#underWay.set(nar.name, download);
+    const running = runDownload(this.#deps, download, nar, requestId).finally(() => {
+      this.#underWay.delete(nar.name);
+      this.#running.delete(running);
+      if (download.state.state === "failed") removeIfThere(path);
+    });
+    this.#running.add(running);
+    return { download, joined: false };
+  }
+
+  get count(): number {
+    return this.#underWay.size;
+  }
+
+  /** Resolves when nothing is on its way any more. */
+  async over(): Promise<void> {
+    while (this.#running.size > 0) await Promise.allSettled(this.#running);
+  }
+}
+
+function removeIfThere(path: string): void {
+  try {
+    Deno.removeSync(path);
+  } catch (error) {
+    if (!(error instanceof Deno.errors.NotFound)) throw error;
+  }
+}

@@ -1,0 +1,31 @@
+import type { NarFinder, NarRow } from "../metadata/metadata_store.ts";
+import type { Narinfo } from "../nix/narinfo.ts";
+import { type NarName, narName } from "../nix/nar_name.ts";
+
+/**
+ * The NAR row of a narinfo. Its name is the file hash, or the NAR hash where the narinfo has no
+ * file hash. The file hash is not signed: where that name already stands for another NAR, one of
+ * the two lies, and the newcomer gets the name of its signed NAR hash.
+ */
+export async function narRowOf(narinfo: Narinfo, nars: NarFinder): Promise<NarRow> {
+  const { compression, narHash, narSize, fileHash, fileSize } = narinfo;
+  const row = (name: NarName): NarRow => ({
+    name,
+    compression,
+    narHash,
+    narSize,
+    ...(fileHash === undefined ? {} : { fileHash }),
+    ...(fileSize === undefined ? {} : { fileSize }),
+  });
+  const byNarHash = narName(narHash, compression);
+  if (fileHash === undefined) return row(byNarHash);
+  const byFileHash = narName(fileHash, compression);
+  const taken = await nars.findNar(byFileHash);
+  const same = taken === undefined || (taken.narHash === narHash && taken.narSize === narSize);
+  return row(same ? byFileHash : byNarHash);
+}
+
+/** The NAR URL that our narinfos carry: relative, without a query. */
+export function narUrlOf(name: NarName): string {
+  return `nar/${name}`;
+}

@@ -1,0 +1,31 @@
+import { LRUCache } from "lru-cache";
+import type { StorePathHash } from "../nix/store_path.ts";
+
+/** A bulk query of a large system asks for some ten thousand paths. */
+const ENTRIES_MAX = 200_000;
+
+/** Store paths that no upstream has, for a short while. */
+export class NegativeCache {
+  readonly #entries: LRUCache<StorePathHash, true> | undefined;
+
+  /** `ttlMs` 0 remembers nothing. */
+  constructor(ttlMs: number) {
+    // Without a resolution it looks at the clock each time, and needs no timer of its own.
+    this.#entries = ttlMs > 0
+      ? new LRUCache({ max: ENTRIES_MAX, ttl: ttlMs, ttlResolution: 0 })
+      : undefined;
+  }
+
+  has(storePathHash: StorePathHash): boolean {
+    return this.#entries?.get(storePathHash) ?? false;
+  }
+
+  /** Only for what every upstream said it does not have. */
+  add(storePathHash: StorePathHash): void {
+    this.#entries?.set(storePathHash, true);
+  }
+
+  remove(storePathHash: StorePathHash): void {
+    this.#entries?.delete(storePathHash);
+  }
+}

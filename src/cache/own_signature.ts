@@ -1,0 +1,36 @@
+import { fingerprintOf } from "../nix/fingerprint.ts";
+import type { Narinfo } from "../nix/narinfo.ts";
+import { parseNarinfo } from "../nix/narinfo_parse.ts";
+import type { SecretKey } from "../nix/signature.ts";
+import type { NarinfoRow, OwnSignature } from "../metadata/metadata_store.ts";
+
+/** Adds our signature beside the upstream's. */
+export interface Signer {
+  /** Our key's name; a signature of that name that is not ours is left out. */
+  readonly keyName: string | undefined;
+  sign(narinfo: Narinfo): OwnSignature | undefined;
+  /** The text to serve: what is kept, with a signature of today's key. */
+  textOf(row: NarinfoRow): string;
+}
+
+/** `undefined` for the key signs nothing. A narinfo that nobody trusted signed is never signed. */
+export function createSigner(key: SecretKey | undefined): Signer {
+  const publicKey = key?.publicKey.text;
+
+  function sign(narinfo: Narinfo): OwnSignature | undefined {
+    if (key === undefined || publicKey === undefined) return undefined;
+    return { publicKey, text: key.sign(fingerprintOf(narinfo)).text };
+  }
+
+  return {
+    keyName: key?.name,
+    sign,
+    textOf(row) {
+      if (publicKey === undefined || !row.trusted) return row.body;
+      const kept = row.ownSignature;
+      // The key may have changed since the narinfo was kept; signing takes 20 µs.
+      const signature = kept?.publicKey === publicKey ? kept : sign(parseNarinfo(row.body));
+      return signature === undefined ? row.body : `${row.body}Sig: ${signature.text}\n`;
+    },
+  };
+}

@@ -1,0 +1,149 @@
+import type { ChangeWriter, NarFinder, NarRecord } from "../metadata/metadata_store.ts";
+import type { NarName } from "../nix/nar_name.ts";
+import type { NarReader, StoredNar } from "../storage/nar_store.ts";
+import type { Logger } from "../telemetry/logger.ts";
+import type { NarBodySource } from "../upstream/upstream.ts";
+import type { Download } from "./download/download.ts";
+import type { Downloads } from "./download/downloads.ts";
+import { narCandidates, type NarCandidatesDeps } from "./download/nar_candidates.ts";
+import type { Source } from "./serve_narinfo.ts";
+import type { Uses } from "./uses.ts";
+
+/** Files up to this size are sent in one piece: many small writes cost more than the copy. */
+const WHOLE_BYTES_MAX = 512 * 1024;
+
+/** A small file that is just coming in is waited for this long, to be sent in one piece. */
+const WHOLE_WAIT_MS = 10;
+
+/** What there is to say of a NAR file before its bytes. */
+export interface NarFacts {
+  readonly source: Source;
+  /** `undefined` while the upstream does not say. */
+  readonly fileSize: number | undefined;
+  /** Names these very bytes; `undefined` until they are known. */
+  readonly tag: string | undefined;
+}
+
+/** A NAR file to send. Dispose of it when `read` was not called. */
+export interface NarAnswer extends NarFacts, Disposable {
+  /** The whole file, where it is small and all here. */
+  whole(): Uint8Array<ArrayBuffer> | undefined;
+  /** From `start` up to `end` (default: the end). Resolves when the first byte is there. */
+  read(start: number, end?: number): Promise<ReadableStream<Uint8Array<ArrayBuffer>>>;
+}
+
+export interface NarServerDeps {
+  readonly metadata: NarFinder & ChangeWriter;
+  readonly nars: NarReader;
+  readonly downloads: Downloads;
+  readonly candidates: NarCandidatesDeps;
+  /** By the upstream's URL. */
+  readonly narSources: ReadonlyMap<string, Pick<NarBodySource, "statNar">>;
+  readonly uses: Uses;
+  readonly log: Logger;
+}
+
+/** Answers NAR requests: from the store, from a download under way, else by starting one. */
+export class NarServer {
+  readonly #deps: NarServerDeps;
+
+  constructor(deps: NarServerDeps) {
+    this.#deps = deps;
+  }
+
+  /** `undefined` when nobody has it. Throws when a download broke before its first byte. */
+  async open(narName: NarName, requestId: string): Promise<NarAnswer | undefined> {
+    const { metadata, downloads, uses, log } = this.#deps;
+    const nar = await metadata.findNar(narName);
+    if (nar === undefined) return undefined;
+    uses.nar(narName);
+    const stored = await this.#openStored(nar);
+    if (stored !== undefined) {
+      log.info("serving nar from cache", { nar: narName, request_id: requestId });
+      return storedAnswer(nar, stored);
+    }
+    const { download, joined } = downloads.join(nar, requestId);
+    await download.readable(0);
+    if ((download.fileSize ?? Infinity) <= WHOLE_BYTES_MAX) {
+      await download.settledWithin(WHOLE_WAIT_MS);
+      await download.readable(0);
+    }
+    return downloadAnswer(nar, download, joined ? "JOINED" : "MISS");
+  }
+
+  /** The same facts without starting a download: what HEAD tells. */
+  async stat(narName: NarName): Promise<NarFacts | undefined> {
+    const nar = await this.#deps.metadata.findNar(narName);
+    if (nar === undefined) return undefined;
+    using stored = await this.#openStored(nar);
+    if (stored !== undefined) return factsOf(storedAnswer(nar, stored));
+    const download = this.#deps.downloads.find(narName);
+    if (download !== undefined) {
+      await download.readable(0);
+      return factsOf(downloadAnswer(nar, download, "JOINED"));
+    }
+    return await this.#statUpstream(nar);
+  }
+
+  /** A file that is missing or cut is fetched again: no row goes for it. */
+  async #openStored(nar: NarRecord): Promise<StoredNar | undefined> {
+    if (nar.kept === undefined) return undefined;
+    const { nars, log } = this.#deps;
+    const stored = await nars.open(nar.name);
+    if (stored?.fileSize === nar.kept.fileSize) return stored;
+    const found = stored?.fileSize ?? "nothing";
+    stored?.[Symbol.dispose]();
+    // A download under way is what mends it already.
+    if (this.#deps.downloads.find(nar.name) === undefined) {
+      log.error("stored nar is damaged", { nar: nar.name, expected: nar.kept.fileSize, found });
+    }
+    return undefined;
+  }
+
+  async #statUpstream(nar: NarRecord): Promise<NarFacts | undefined> {
+    for await (const { upstream, location } of narCandidates(this.#deps.candidates, nar)) {
+      const found = await this.#deps.narSources.get(upstream)?.statNar(location)
+        .catch(() => undefined);
+      if (found === undefined) continue;
+      return { source: "MISS", fileSize: nar.fileSize ?? found.fileSize, tag: nar.fileHash };
+    }
+    return undefined;
+  }
+}
+
+function factsOf({ source, fileSize, tag }: NarFacts): NarFacts {
+  return { source, fileSize, tag };
+}
+
+function storedAnswer(nar: NarRecord, stored: StoredNar): NarAnswer {
+  const { fileSize } = stored;
+  return {
+    source: "HIT",
+    fileSize,
+    tag: nar.kept?.fileHash,
+    whole() {
+      return fileSize <= WHOLE_BYTES_MAX ? stored.bytes() : undefined;
+    },
+    async read(start, end = fileSize) {
+      return stored.read(start, end);
+    },
+    [Symbol.dispose]: () => stored[Symbol.dispose](),
+  };
+}
+
+function downloadAnswer(nar: NarRecord, download: Download, source: Source): NarAnswer {
+  return {
+    source,
+    fileSize: download.fileSize,
+    tag: nar.fileHash,
+    whole() {
+      const small = (download.fileSize ?? Infinity) <= WHOLE_BYTES_MAX;
+      return small && download.released ? download.bytes() : undefined;
+    },
+    async read(start, end) {
+      await download.readable(start);
+      return download.read(start, end);
+    },
+    [Symbol.dispose]() {},
+  };
+}

@@ -1,0 +1,68 @@
+import { messageOf } from "../base/failure.ts";
+import type { Change, ChangeWriter } from "../metadata/metadata_store.ts";
+import type { NarName } from "../nix/nar_name.ts";
+import type { StorePathHash } from "../nix/store_path.ts";
+import type { Logger } from "../telemetry/logger.ts";
+
+/** How late a use may be written. A crash forgets as much, and only the order of eviction. */
+const FLUSH_EVERY_MS = 5_000;
+
+/** More different entries than this are written sooner. */
+const WAITING_MAX = 10_000;
+
+export interface UsesDeps {
+  readonly metadata: ChangeWriter;
+  readonly nowMs: () => number;
+  readonly log: Logger;
+}
+
+/** Notes what is served in memory, and writes it down in batches. */
+export class Uses implements AsyncDisposable {
+  readonly #deps: UsesDeps;
+  readonly #timer: number;
+  #narinfos = new Map<StorePathHash, number>();
+  #nars = new Map<NarName, number>();
+  #writing: Promise<void> = Promise.resolve();
+
+  constructor(deps: UsesDeps) {
+    this.#deps = deps;
+    this.#timer = setInterval(() => this.flush(), FLUSH_EVERY_MS);
+  }
+
+  narinfo(storePathHash: StorePathHash): void {
+    this.#narinfos.set(storePathHash, this.#deps.nowMs());
+    if (this.#narinfos.size > WAITING_MAX) this.flush();
+  }
+
+  nar(narName: NarName): void {
+    this.#nars.set(narName, this.#deps.nowMs());
+    if (this.#nars.size > WAITING_MAX) this.flush();
+  }
+
+  /** Resolves when all that was noted so far is written. */
+  flush(): Promise<void> {
+    const changes: Change[] = [];
+    for (const [storePathHash, atMs] of this.#narinfos) {
+      changes.push({ kind: "use-narinfo", storePathHash, atMs });
+    }
+    for (const [narName, atMs] of this.#nars) changes.push({ kind: "use-nar", narName, atMs });
+    this.#narinfos = new Map();
+    this.#nars = new Map();
+    if (changes.length > 0) this.#writing = this.#writing.then(() => this.#write(changes));
+    return this.#writing;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    clearInterval(this.#timer);
+    await this.flush();
+  }
+
+  async #write(changes: readonly Change[]): Promise<void> {
+    try {
+      await this.#deps.metadata.apply(changes);
+    } catch (error) {
+      // A use that is not written costs an entry its place in the order, nothing else.
+      this.#deps.log.warn("uses not written", { count: changes.length, error: messageOf(error) });
+    }
+  }
+}

@@ -1,0 +1,88 @@
+import { createHash } from "node:crypto";
+import { Bell } from "../../base/bell.ts";
+import { messageOf } from "../../base/failure.ts";
+import { decoded } from "./decoders.ts";
+import type { NarMeasure, VerifyOrder } from "./nar_verifier.ts";
+
+const READ_BYTES = 256 * 1024;
+
+/** How far a file may be read; it grows while it is read. */
+export class Growth {
+  readonly #bell = new Bell();
+  #fileSize = 0;
+  #whole = false;
+  #ended = false;
+
+  /** `fileSize` bytes are there; `whole` says that no more will come. */
+  grown(fileSize: number, whole: boolean): void {
+    this.#fileSize = fileSize;
+    this.#whole = whole;
+    this.#bell.ring();
+  }
+
+  /** Nobody wants to know any more. */
+  end(): void {
+    this.#ended = true;
+    this.#bell.ring();
+  }
+
+  /** Bytes readable beyond `position`; 0 only at the end of the whole file. Throws when ended. */
+  async beyond(position: number): Promise<number> {
+    while (!this.#ended && !this.#whole && this.#fileSize <= position) await this.#bell.rung();
+    if (this.#ended) throw new Error("Cannot measure NAR: nobody wants to know any more");
+    return this.#fileSize - position;
+  }
+}
+
+/**
+ * Decompresses the order's file as far as `growth` lets it and hashes what comes out. Meant for
+ * a Worker. Throws when the file cannot be read; bad bytes are a result.
+ */
+export async function measureNar(order: VerifyOrder, growth: Growth): Promise<NarMeasure> {
+  const hash = createHash("sha256");
+  let narSize = 0;
+  let readError: unknown;
+  const bytes = growing(order.path, growth, (error) => readError = error);
+  try {
+    for await (const chunk of decoded(order.compression, bytes)) {
+      narSize += chunk.length;
+      if (narSize > order.narSizeMax) {
+        return { kind: "undecodable", detail: `it holds more than ${order.narSizeMax} bytes` };
+      }
+      hash.update(chunk);
+    }
+    return { kind: "measured", digest: hash.digest(), narSize };
+  } catch (error) {
+    if (readError !== undefined) throw readError;
+    return { kind: "undecodable", detail: messageOf(error) };
+  }
+}
+
+function growing(path: string, growth: Growth, failed: (error: unknown) => void) {
+  let file: Deno.FsFile | undefined;
+  let position = 0;
+  const close = () => {
+    file?.close();
+    file = undefined;
+  };
+  return new ReadableStream<Uint8Array<ArrayBuffer>>({
+    async pull(controller) {
+      try {
+        file ??= Deno.openSync(path);
+        const there = Math.min(READ_BYTES, await growth.beyond(position));
+        const bytes = new Uint8Array(there);
+        const got = there === 0 ? 0 : file?.readSync(bytes) ?? 0;
+        if (got < Math.min(1, there)) throw new Error("Cannot read NAR file: it is too short");
+        position += got;
+        if (got > 0) return controller.enqueue(bytes.subarray(0, got));
+        close();
+        controller.close();
+      } catch (error) {
+        failed(error);
+        close();
+        controller.error(error);
+      }
+    },
+    cancel: close,
+  }, { highWaterMark: 0 });
+}

@@ -1,0 +1,27 @@
+import type { Compression } from "../../nix/compression.ts";
+
+export interface VerifyOrder {
+  /** The NAR file; it may still be growing. */
+  readonly path: string;
+  readonly compression: Compression;
+  /** Decompressing stops beyond it: a small file can hold a very large NAR. */
+  readonly narSizeMax: number;
+}
+
+/** What the decompressed bytes are. */
+export type NarMeasure =
+  | { readonly kind: "measured"; readonly digest: Uint8Array; readonly narSize: number }
+  | { readonly kind: "undecodable"; readonly detail: string };
+
+/** A verification under way; it reads no further than it was told the file has grown. */
+export interface Verification extends Disposable {
+  /** `fileSize` bytes are there; `whole` says that no more will come. */
+  grown(fileSize: number, whole: boolean): void;
+  /** Rejects when the file cannot be read, or the verification was ended. */
+  readonly measure: Promise<NarMeasure>;
+}
+
+/** Decompresses NAR files and hashes what comes out, off the main thread. */
+export interface NarVerifier {
+  start(order: VerifyOrder): Verification;
+}

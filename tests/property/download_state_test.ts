@@ -1,0 +1,78 @@
+import assert from "node:assert/strict";
+import fc from "fast-check";
+import {
+  type DownloadEvent,
+  type DownloadState,
+  next,
+  readableBytes,
+} from "../../src/cache/download/download_state.ts";
+import { checkProperty } from "../support/property.ts";
+
+const size = fc.integer({ min: 0, max: 1_000 });
+const event: fc.Arbitrary<DownloadEvent> = fc.oneof(
+  fc.constant<DownloadEvent>({ type: "opened" }),
+  size.map((fileSize): DownloadEvent => ({ type: "opened", fileSize })),
+  size.map((received): DownloadEvent => ({ type: "bytes", received })),
+  fc.tuple(size, fc.boolean()).map(([fileSize, released]): DownloadEvent => ({
+    type: "end",
+    fileSize,
+    released,
+  })),
+  fc.constant<DownloadEvent>({ type: "verified" }),
+  fc.constant<DownloadEvent>({ type: "kept" }),
+  fc.constant<DownloadEvent>({ type: "error", reason: "cut" }),
+);
+
+function story(events: readonly DownloadEvent[]): readonly DownloadState[] {
+  const states: DownloadState[] = [{ state: "opening" }];
+  for (const one of events) states.push(next(states.at(-1) ?? { state: "opening" }, one));
+  return states;
+}
+
+checkProperty(
+  "download: nothing leads out of kept and failed",
+  fc.property(fc.array(event), (events) => {
+    const states = story(events);
+    const final = states.findIndex(({ state }) => state === "kept" || state === "failed");
+    if (final < 0) return;
+    for (const later of states.slice(final)) assert.deepEqual(later, states[final]);
+  }),
+);
+
+checkProperty(
+  "download: the last byte is readable only after a verdict",
+  fc.property(fc.array(event), (events) => {
+    for (const state of story(events)) {
+      const released = state.state === "kept" || (state.state === "received" && state.released);
+      const size = state.state === "receiving" ? state.received : undefined;
+      if (!released && size !== undefined && size > 0) assert.ok(readableBytes(state) < size);
+      if (state.state === "received" && !state.released && state.fileSize > 0) {
+        assert.ok(readableBytes(state) < state.fileSize);
+      }
+    }
+  }),
+);
+
+checkProperty(
+  "download: what was readable stays readable until it fails",
+  fc.property(fc.array(event), (events) => {
+    const states = story(events);
+    for (const [at, state] of states.entries()) {
+      const before = states[at - 1];
+      if (before === undefined || state.state === "failed") continue;
+      assert.ok(readableBytes(state) >= readableBytes(before));
+    }
+  }),
+);
+
+checkProperty(
+  "download: it is kept only whole: opened, ended at the announced size, verified",
+  fc.property(fc.array(event), (events) => {
+    const states = story(events);
+    if (states.at(-1)?.state !== "kept") return;
+    const opened = events.find(({ type }) => type === "opened");
+    const end = events.find(({ type }) => type === "end");
+    assert.ok(opened?.type === "opened" && end?.type === "end");
+    assert.equal(opened.fileSize ?? end.fileSize, end.fileSize);
+  }),
+);
