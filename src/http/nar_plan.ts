@@ -1,0 +1,70 @@
+import type { NarFacts } from "../cache/serve_nar.ts";
+import { type AnswerParts, notModifiedAnswer, statusAnswer } from "./answer.ts";
+import { readRange } from "./range.ts";
+
+/** What a NAR request gets: a finished response, or bytes under a status and headers. */
+export type NarPlan =
+  | { readonly kind: "answered"; readonly response: Response }
+  | {
+    readonly kind: "bytes";
+    readonly parts: AnswerParts;
+    readonly start: number;
+    /** `undefined` is the file's end. */
+    readonly end: number | undefined;
+  };
+
+/** Decides by the request's headers and the file's facts; GET and HEAD get the same. */
+export function planNar(request: Request, facts: NarFacts): NarPlan {
+  const { fileSize, tag } = facts;
+  const headers = headersOf(facts);
+  if (tag !== undefined && isNamed(request.headers.get("if-none-match"), `"${tag}"`)) {
+    const { status: _, ...parts } = partsOf(304, headers);
+    return { kind: "answered", response: notModifiedAnswer(parts) };
+  }
+  // Without a size there are no ranges: they were not offered, and the whole is allowed.
+  if (fileSize === undefined) return bytes(partsOf(200, headers), 0, undefined);
+  const range = readRange(wantedRange(request, tag), fileSize);
+  switch (range.kind) {
+    case "whole":
+      headers["content-length"] = String(fileSize);
+      return bytes(partsOf(200, headers), 0, fileSize);
+    case "part":
+      headers["content-length"] = String(range.end - range.start);
+      headers["content-range"] = `bytes ${range.start}-${range.end - 1}/${fileSize}`;
+      return bytes(partsOf(206, headers), range.start, range.end);
+    case "beyond": {
+      const refused = { "x-cache": facts.source, "content-range": `bytes */${fileSize}` };
+      const head = request.method === "HEAD";
+      return { kind: "answered", response: statusAnswer(416, head, refused) };
+    }
+  }
+}
+
+/** A range of other bytes than these (If-Range) is not wanted. */
+function wantedRange(request: Request, tag: string | undefined): string | null {
+  const ifRange = request.headers.get("if-range");
+  return ifRange === null || ifRange === `"${tag}"` ? request.headers.get("range") : null;
+}
+
+function headersOf({ source, fileSize, tag }: NarFacts): Record<string, string> {
+  return {
+    "x-cache": source,
+    ...(fileSize === undefined ? {} : { "accept-ranges": "bytes" }),
+    ...(tag === undefined ? {} : { etag: `"${tag}"` }),
+  };
+}
+
+function partsOf(status: number, headers: Readonly<Record<string, string>>): AnswerParts {
+  return { status, type: "application/x-nix-nar", lifetime: "immutable", headers };
+}
+
+function bytes(parts: AnswerParts, start: number, end: number | undefined): NarPlan {
+  return { kind: "bytes", parts, start, end };
+}
+
+/** If-None-Match compares weakly: `W/` in front does not matter. */
+function isNamed(header: string | null, tag: string): boolean {
+  if (header === null) return false;
+  if (header.trim() === "*") return true;
+  return header.split(",").some((one) => one.trim().replace(/^W\//, "") === tag);
+}

@@ -1,0 +1,32 @@
+/** What a Range header asks of a file: all of it, a part, or what is not there. */
+export type RangeReading =
+  | { readonly kind: "whole" }
+  | { readonly kind: "part"; readonly start: number; readonly end: number }
+  | { readonly kind: "beyond" };
+
+const RANGE_REGEXP = /^bytes=(?:(\d{1,15})-(\d{1,15})?|-(\d{1,15}))$/i;
+
+const WHOLE = { kind: "whole" } as const;
+
+/**
+ * Reads a Range header against a file of `fileSize` bytes; `end` is exclusive. A malformed header
+ * or one with several ranges gets the whole (RFC 9110, 14.2 allows it); only a start at or beyond
+ * the size is "beyond".
+ */
+export function readRange(header: string | null, fileSize: number): RangeReading {
+  const match = header === null ? null : RANGE_REGEXP.exec(header.trim());
+  if (match === null) return WHOLE;
+  const [, first, last, suffix] = match;
+  if (suffix !== undefined) {
+    const length = Math.min(Number(suffix), fileSize);
+    return length === 0 ? { kind: "beyond" } : part(fileSize - length, fileSize);
+  }
+  const start = Number(first);
+  const end = last === undefined ? fileSize : Math.min(Number(last) + 1, fileSize);
+  if (last !== undefined && Number(last) < start) return WHOLE;
+  return start >= fileSize ? { kind: "beyond" } : part(start, end);
+}
+
+function part(start: number, end: number): RangeReading {
+  return { kind: "part", start, end };
+}

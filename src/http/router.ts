@@ -1,0 +1,68 @@
+/** A request that has found its route. */
+export interface Routed {
+  readonly request: Request;
+  readonly requestId: string;
+  /** True for HEAD: the answer is that of GET without its body. */
+  readonly head: boolean;
+  /** What the groups of the route's pattern matched. */
+  readonly params: readonly string[];
+}
+
+export type Handler = (routed: Routed) => Response | Promise<Response>;
+
+export interface Route {
+  /** Names the route in metrics and logs, such as `/{hash}.narinfo`. */
+  readonly name: string;
+  /** An exact path, or a pattern over the whole path. */
+  readonly path: string | RegExp;
+  /** By method; a GET serves HEAD too. */
+  readonly methods: Readonly<Partial<Record<"GET" | "POST" | "PUT" | "DELETE", Handler>>>;
+  /** True where every answer says in X-Cache where it came from. */
+  readonly cached?: true;
+}
+
+export type Match =
+  | {
+    readonly kind: "route";
+    readonly route: Route;
+    readonly handler: Handler;
+    readonly params: readonly string[];
+  }
+  | { readonly kind: "method"; readonly route: Route; readonly allow: string }
+  | { readonly kind: "none" };
+
+/** Finds the route of a method and a path; of two patterns that match, the first one. */
+export class Router {
+  readonly #exact: ReadonlyMap<string, Route>;
+  readonly #patterns: readonly (Route & { readonly path: RegExp })[];
+
+  constructor(routes: readonly Route[]) {
+    const isExact = (route: Route) => typeof route.path === "string";
+    this.#exact = new Map(
+      routes.filter(isExact).map((route) => [String(route.path), route] as const),
+    );
+    this.#patterns = routes.filter((route): route is Route & { path: RegExp } => !isExact(route));
+  }
+
+  match(method: string, path: string): Match {
+    const exact = this.#exact.get(path);
+    if (exact !== undefined) return matchMethod(exact, method, []);
+    for (const route of this.#patterns) {
+      const found = route.path.exec(path);
+      if (found !== null) return matchMethod(route, method, found.slice(1));
+    }
+    return { kind: "none" };
+  }
+}
+
+function matchMethod(route: Route, method: string, params: readonly string[]): Match {
+  const key = method === "HEAD" ? "GET" : method;
+  const handler = Object.hasOwn(route.methods, key)
+    ? route.methods[key as keyof Route["methods"]]
+    : undefined;
+  if (handler !== undefined) return { kind: "route", route, handler, params };
+  const allow = Object.keys(route.methods)
+    .flatMap((name) => name === "GET" ? ["GET", "HEAD"] : [name])
+    .join(", ");
+  return { kind: "method", route, allow };
+}

@@ -1,0 +1,18 @@
+import { statusAnswer } from "../answer.ts";
+import type { Route } from "../router.ts";
+
+/** `/healthz`: this process answers. */
+export const HEALTHZ_ROUTE: Route = {
+  name: "/healthz",
+  path: "/healthz",
+  methods: { GET: ({ head }) => statusAnswer(200, head) },
+};
+
+/** `/readyz`: send requests here. 503 once the server is stopping. */
+export function readyzRoute(isReady: () => boolean): Route {
+  return {
+    name: "/readyz",
+    path: "/readyz",
+    methods: { GET: ({ head }) => statusAnswer(isReady() ? 200 : 503, head) },
+  };
+}

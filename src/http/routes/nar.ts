@@ -1,0 +1,70 @@
+import type { NarAnswer, NarServer } from "../../cache/serve_nar.ts";
+import { parseNarName } from "../../nix/nar_name.ts";
+import type { Metrics } from "../../telemetry/metrics.ts";
+import { type Body, bodyAnswer, headAnswer, statusAnswer } from "../answer.ts";
+import { type NarPlan, planNar } from "../nar_plan.ts";
+import type { Route } from "../router.ts";
+
+export interface NarRouteDeps {
+  readonly nars: Pick<NarServer, "open" | "stat">;
+  readonly metrics: Metrics;
+}
+
+const RESULT = { HIT: "hit", MISS: "miss", JOINED: "joined" } as const;
+
+/** A NAR file, whole or a range of it. */
+export function narRoute({ nars, metrics }: NarRouteDeps): Route {
+  return {
+    name: "/nar/{name}",
+    path: /^\/nar\/([^/]*)$/,
+    cached: true,
+    methods: {
+      async GET({ params: [text = ""], request, requestId, head }) {
+        const name = parseNarName(text);
+        if (name === undefined) return absent(head);
+        if (head) {
+          const facts = await nars.stat(name);
+          return facts === undefined ? absent(head) : headOf(planNar(request, facts));
+        }
+        const answer = await nars.open(name, requestId);
+        if (answer === undefined) return absent(head);
+        metrics.count("cache_requests_total", { kind: "nar", result: RESULT[answer.source] });
+        return await getAnswer(planNar(request, answer), answer, metrics);
+      },
+    },
+  };
+}
+
+function absent(head: boolean): Response {
+  return statusAnswer(404, head, { "x-cache": "MISS" });
+}
+
+function headOf(plan: NarPlan): Response {
+  return plan.kind === "answered" ? plan.response : headAnswer(plan.parts);
+}
+
+async function getAnswer(plan: NarPlan, answer: NarAnswer, metrics: Metrics): Promise<Response> {
+  if (plan.kind === "answered") {
+    answer[Symbol.dispose]();
+    return plan.response;
+  }
+  metrics.count("nar_served_total", {});
+  return bodyAnswer(await bodyOf(answer, plan.start, plan.end), plan.parts);
+}
+
+async function bodyOf(answer: NarAnswer, start: number, end?: number): Promise<Body> {
+  const whole = answer.whole();
+  if (whole === undefined) return await answer.read(start, end);
+  answer[Symbol.dispose]();
+  return oneChunk(whole.subarray(start, end));
+}
+
+/** A body whose bytes are there at once: head and body then leave in one piece. */
+function oneChunk(bytes: Uint8Array<ArrayBuffer>): ReadableStream<Uint8Array<ArrayBuffer>> {
+  return new ReadableStream({
+    start(controller) {
+      if (bytes.length > 0) controller.enqueue(bytes);
+      controller.close();
+    },
+  });
+}

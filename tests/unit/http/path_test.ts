@@ -1,0 +1,31 @@
+import assert from "node:assert/strict";
+import { pathOf } from "../../../src/http/path.ts";
+
+/** Raw request targets behind `http://host`, and the path that is routed. */
+const CASES: readonly (readonly [target: string, path: string | undefined])[] = [
+  ["", "/"],
+  ["/", "/"],
+  ["/nix-cache-info", "/nix-cache-info"],
+  ["/a?b=/c%2fd", "/a"],
+  ["/a%20b", "/a b"],
+  ["/../etc/passwd", "/../etc/passwd"],
+  ["/%2e%2e/x", "/../x"],
+  ["//host/x", "//host/x"],
+  ["/a%2fb", undefined],
+  ["/a%2Fb", undefined],
+  ["/a%5cb", undefined],
+  ["/a\\b", undefined],
+  ["/a%00b", undefined],
+  ["/a\u0000b", undefined],
+  ["/a b", undefined],
+  ["/ä", undefined],
+  ["/a%", undefined],
+  ["/a%g0", undefined],
+  ["/a%ff", undefined],
+];
+
+for (const [target, path] of CASES) {
+  Deno.test(`pathOf: ${JSON.stringify(target)} is ${path ?? "not well-formed"}`, () => {
+    assert.equal(pathOf(`http://host:8501${target}`), path);
+  });
+}

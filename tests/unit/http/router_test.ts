@@ -1,0 +1,35 @@
+import assert from "node:assert/strict";
+import { type Handler, type Route, Router } from "../../../src/http/router.ts";
+
+const handler: Handler = () => new Response();
+const routes: readonly Route[] = [
+  { name: "exact", path: "/pins", methods: { GET: handler } },
+  { name: "narinfo", path: /^\/([^/]*)\.narinfo$/, methods: { GET: handler, DELETE: handler } },
+  { name: "pin", path: /^\/pin\/([^/]*)\.narinfo$/, methods: { POST: handler } },
+];
+const router = new Router(routes);
+
+Deno.test("Router: an exact path and a pattern with its group are found", () => {
+  const exact = router.match("GET", "/pins");
+  assert.equal(exact.kind === "route" && exact.route.name, "exact");
+  const pattern = router.match("GET", "/abc.narinfo");
+  assert.deepEqual(pattern.kind === "route" && pattern.params, ["abc"]);
+});
+
+Deno.test("Router: HEAD goes to the handler of GET", () => {
+  assert.equal(router.match("HEAD", "/pins").kind, "route");
+  assert.equal(router.match("HEAD", "/pin/abc.narinfo").kind, "method");
+});
+
+Deno.test("Router: another method is told what is allowed", () => {
+  for (const method of ["POST", "constructor", "__proto__", "get", ""]) {
+    const match = router.match(method, "/abc.narinfo");
+    assert.equal(match.kind === "method" && match.allow, "GET, HEAD, DELETE", method);
+  }
+});
+
+Deno.test("Router: what no route matches is none, nearly right paths too", () => {
+  for (const path of ["/", "", "/pins/", "//pins", "/x/abc.narinfo", "/abc.narinfo/", "/.."]) {
+    assert.equal(router.match("GET", path).kind, "none", path);
+  }
+});
