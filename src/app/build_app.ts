@@ -1,0 +1,135 @@
+import { Demotions } from "../cache/download/demotions.ts";
+import { Downloads } from "../cache/download/downloads.ts";
+import { NegativeCache } from "../cache/negative_cache.ts";
+import { createSigner } from "../cache/own_signature.ts";
+import { NarServer } from "../cache/serve_nar.ts";
+import { NarinfoServer } from "../cache/serve_narinfo.ts";
+import { Uses } from "../cache/uses.ts";
+import { createShell } from "../http/shell.ts";
+import { Router } from "../http/router.ts";
+import { HEALTHZ_ROUTE, readyzRoute } from "../http/routes/health.ts";
+import { narRoute } from "../http/routes/nar.ts";
+import { narinfoRoute } from "../http/routes/narinfo.ts";
+import { nixCacheInfoRoute } from "../http/routes/nix_cache_info.ts";
+import { pubkeyRoute } from "../http/routes/pubkey.ts";
+import type { MetadataStore } from "../metadata/metadata_store.ts";
+import type { PublicKey, SecretKey } from "../nix/signature.ts";
+import { TrustedKeys } from "../nix/trusted_keys.ts";
+import type { NarStore } from "../storage/nar_store.ts";
+import type { Logger } from "../telemetry/logger.ts";
+import { Metrics } from "../telemetry/metrics.ts";
+import { createUpstreamClient } from "../upstream/http/http_client.ts";
+import { HttpNarinfoSource } from "../upstream/http/http_narinfo_source.ts";
+import { HttpNarSource } from "../upstream/http/http_nar_source.ts";
+import type { CaCertificates, HttpUpstreamSettings } from "../upstream/http/http_settings.ts";
+import { logReadings } from "../upstream/upstream_log.ts";
+import { UpstreamPool } from "../upstream/upstream_pool.ts";
+import { WorkerFetcher } from "./workers/worker_fetcher.ts";
+import { WorkerVerifier } from "./workers/worker_verifier.ts";
+
+export interface AppParts {
+  readonly metadata: MetadataStore;
+  readonly nars: NarStore;
+  readonly tempFolder: string;
+  readonly upstreams: readonly HttpUpstreamSettings[];
+  readonly caCertificates: CaCertificates;
+  readonly trustedKeys: readonly PublicKey[];
+  readonly requireSignature: boolean;
+  /** `undefined` signs nothing. */
+  readonly secretKey: SecretKey | undefined;
+  readonly priority: number;
+  readonly negativeTtlMs: number;
+  readonly log: Logger;
+  readonly nowMs: () => number;
+}
+
+/** Everything but the socket. */
+export interface App extends AsyncDisposable {
+  /** Answers one request; never rejects. */
+  handle(request: Request): Promise<Response>;
+  /** From now on `/readyz` says no. */
+  stopping(): void;
+  /** Resolves when no download is under way. */
+  downloadsOver(): Promise<void>;
+}
+
+/** Wires the cache to its back ends. The caller keeps and closes the stores. */
+export function buildApp(parts: AppParts): App {
+  const resources = new AsyncDisposableStack();
+  const metrics = new Metrics();
+  const { narinfos, nars, downloads } = buildCache(parts, metrics, resources);
+  let ready = true;
+  const router = new Router([
+    nixCacheInfoRoute(parts.priority),
+    pubkeyRoute(parts.secretKey?.publicKey.text),
+    HEALTHZ_ROUTE,
+    readyzRoute(() => ready),
+    narinfoRoute({ narinfos, metrics }),
+    narRoute({ nars, metrics }),
+  ]);
+  return {
+    handle: createShell({ router, log: parts.log }),
+    stopping: () => void (ready = false),
+    downloadsOver: () => downloads.over(),
+    async [Symbol.asyncDispose]() {
+      await resources.disposeAsync();
+      await downloads.over();
+    },
+  };
+}
+
+function buildCache(parts: AppParts, metrics: Metrics, resources: AsyncDisposableStack) {
+  const { metadata, nars, log, nowMs, tempFolder } = parts;
+  const { pool, narSources } = buildUpstreams(parts, metrics, resources);
+  const demotions = new Demotions();
+  const candidates = { metadata, pool, demotions };
+  const fetcher = resources.use(new WorkerFetcher(parts));
+  const verifier = resources.use(new WorkerVerifier());
+  const downloads = new Downloads({
+    ...candidates,
+    fetcher,
+    verifier,
+    nars,
+    log,
+    metrics,
+    nowMs,
+    tempFolder,
+  });
+  const uses = resources.use(new Uses({ metadata, nowMs, log }));
+  const negative = new NegativeCache(parts.negativeTtlMs);
+  const signer = createSigner(parts.secretKey);
+  return {
+    downloads,
+    narinfos: new NarinfoServer({ pool, metadata, signer, nowMs, negative, demotions, uses }),
+    nars: new NarServer({ metadata, nars, downloads, candidates, narSources, uses, log }),
+  };
+}
+
+function buildUpstreams(parts: AppParts, metrics: Metrics, resources: AsyncDisposableStack) {
+  const { caCertificates, trustedKeys, requireSignature, log } = parts;
+  const client = createUpstreamClient(caCertificates);
+  resources.defer(() => client.close());
+  const keys = new TrustedKeys(trustedKeys);
+  const pool = new UpstreamPool({
+    upstreams: parts.upstreams.map((settings) =>
+      new HttpNarinfoSource({ settings, client, keys, requireSignature })
+    ),
+    observe: observeReadings(log, metrics),
+  });
+  const narSources = new Map(
+    parts.upstreams.map((settings) => [settings.url, new HttpNarSource(settings, client)]),
+  );
+  return { pool, narSources };
+}
+
+function observeReadings(log: Logger, metrics: Metrics) {
+  const logReading = logReadings(log);
+  const reasons = { untrusted: "signature", garbage: "narinfo" } as const;
+  return (...[upstream, reading]: Parameters<typeof logReading>) => {
+    logReading(upstream, reading);
+    if (reading.kind !== "failed") return;
+    if (reading.reason === "untrusted" || reading.reason === "garbage") {
+      metrics.count("verification_failures_total", { reason: reasons[reading.reason] });
+    }
+  };
+}

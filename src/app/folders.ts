@@ -1,0 +1,36 @@
+import { Failure, messageOf } from "../base/failure.ts";
+import type { Settings } from "../config/options.ts";
+
+/** Where everything is on disk. All of them exist and can be written. */
+export interface Folders {
+  readonly storage: string;
+  readonly nars: string;
+  readonly temp: string;
+}
+
+/** Makes the folders that are missing. Throws a Failure that names the one that cannot be used. */
+export function prepareFolders(settings: Settings): Folders {
+  const storage = settings["cache.storage-local"].replace(/(?<=.)\/+$/, "");
+  const nars = `${storage}/nar`;
+  const temp = settings["cache.temp-path"] ?? `${storage}/tmp`;
+  prepare(storage, "--cache-storage-local");
+  prepare(nars, "--cache-storage-local");
+  prepare(temp, settings["cache.temp-path"] ? "--cache-temp-path" : "--cache-storage-local");
+  return { storage, nars, temp };
+}
+
+function prepare(folder: string, option: string): void {
+  try {
+    Deno.mkdirSync(folder, { recursive: true });
+    // Permissions do not tell everything (a read-only mount, a full disk): try it.
+    Deno.removeSync(Deno.makeTempFileSync({ dir: folder, prefix: ".writable-" }));
+  } catch (error) {
+    throw new Failure(
+      "broken",
+      `Cannot write to directory ${folder}: ${messageOf(error)}; give another with ${option}, ` +
+        "or make it writable for this user",
+      {},
+      error,
+    );
+  }
+}

@@ -1,0 +1,79 @@
+import denoJson from "../../deno.json" with { type: "json" };
+import { within } from "../base/deadline.ts";
+import type { Settings } from "../config/options.ts";
+import { openDatabase } from "../metadata/sqlite/connection.ts";
+import { SqliteMetadataStore } from "../metadata/sqlite/sqlite_metadata_store.ts";
+import { LocalNarStore } from "../storage/local/local_nar_store.ts";
+import { removeOrphans } from "../storage/local/orphans.ts";
+import { createLogger, type LineSink, type Logger } from "../telemetry/logger.ts";
+import { LineQueue } from "../telemetry/line_queue.ts";
+import { prettySink } from "../telemetry/pretty.ts";
+import { buildApp } from "./build_app.ts";
+import { type Folders, prepareFolders } from "./folders.ts";
+import { drain, stopSignal } from "./lifecycle.ts";
+import { listen } from "./listen.ts";
+import { signingKey } from "./signing_key.ts";
+import { caCertificates, upstreamSettings } from "./upstream_settings.ts";
+
+/** The last log lines may take so long to leave; a stalled reader does not keep the process. */
+const LOG_FLUSH_MAX_MS = 1_000;
+
+/**
+ * Runs the server until a signal stops it, and resolves to the exit status. Throws a Failure with
+ * a plain sentence when it cannot start; upstreams that are down are no such reason.
+ */
+export async function serve(settings: Settings): Promise<number> {
+  const queue = new LineQueue(Deno.stdout);
+  const log = createLogger(settings["log-level"], await sinkOf(settings, queue));
+  const stopped = stopSignal();
+  const folders = prepareFolders(settings);
+  const userAgent = `larder/${denoJson.version}`;
+  const upstreams = upstreamSettings(settings, userAgent);
+  const secretKey = settings["cache.sign-narinfo"] ? keyOf(settings, folders) : undefined;
+  {
+    const database = await openDatabase(settings["cache.database-url"].path);
+    await using metadata = new SqliteMetadataStore(database);
+    await using app = buildApp({
+      metadata,
+      nars: new LocalNarStore(folders.nars),
+      tempFolder: folders.temp,
+      upstreams,
+      caCertificates: caCertificates(settings),
+      trustedKeys: settings["cache.upstream-public-key"],
+      requireSignature: settings["cache.require-upstream-signature"],
+      secretKey,
+      priority: settings["cache.priority"],
+      negativeTtlMs: settings["cache.negative-ttl"],
+      log,
+      nowMs: Date.now,
+    });
+    const listener = listen(settings["server.addr"], app.handle);
+    announce(settings, log, { url: listener.url, storage: folders.storage });
+    removeOrphans(folders.temp, Date.now(), log);
+    const signal = await stopped;
+    log.info("server shutdown", { signal });
+    await drain(app, listener, log);
+  }
+  await within(queue.flushed(), LOG_FLUSH_MAX_MS);
+  return 0;
+}
+
+async function sinkOf(settings: Settings, queue: LineQueue): Promise<LineSink> {
+  return settings["log-format"] === "pretty" ? await prettySink(queue) : queue;
+}
+
+function keyOf(settings: Settings, { storage }: Folders) {
+  const path = settings["cache.secret-key-path"] ?? `${storage}/secret-key`;
+  return signingKey({ path, hostname: settings["cache.hostname"] });
+}
+
+function announce(settings: Settings, log: Logger, facts: { url: string; storage: string }): void {
+  const { version } = denoJson;
+  log.info("server started", { ...facts, version, deno: Deno.version.deno, pid: Deno.pid });
+  if (!settings["cache.require-upstream-signature"]) {
+    log.warn("unsigned narinfos are accepted", {
+      option: "--cache-require-upstream-signature=false",
+      consequence: "they are served, and never signed by this cache",
+    });
+  }
+}

@@ -1,0 +1,63 @@
+import { Buffer } from "node:buffer";
+import { Failure, messageOf } from "../base/failure.ts";
+import type { Settings } from "../config/options.ts";
+import type { CaCertificates, HttpUpstreamSettings } from "../upstream/http/http_settings.ts";
+import { type Login, type Netrc, parseNetrc } from "../upstream/http/netrc.ts";
+
+const NO_LOGINS: Netrc = { find: () => undefined };
+
+/** What is needed to speak to each configured upstream, credentials included. */
+export function upstreamSettings(
+  settings: Settings,
+  userAgent: string,
+): readonly HttpUpstreamSettings[] {
+  const netrcPath = settings["netrc-file"];
+  const netrc = netrcPath === undefined
+    ? NO_LOGINS
+    : readOption("--netrc-file", netrcPath, parseNetrc);
+  return settings["cache.upstream-url"].map(({ url: given, priority }) => {
+    const parsed = new URL(given);
+    const login = loginOf(parsed) ?? netrc.find(parsed.hostname);
+    parsed.username = "";
+    parsed.password = "";
+    return {
+      url: parsed.href.replace(/\/$/, ""),
+      ...(login === undefined ? {} : { authorization: basic(login) }),
+      ...(priority === undefined ? {} : { priority }),
+      dialTimeoutMs: settings["cache.upstream-dialer-timeout"],
+      headerTimeoutMs: settings["cache.upstream-response-header-timeout"],
+      idleTimeoutMs: settings["cache.upstream-body-idle-timeout"],
+      userAgent,
+    };
+  });
+}
+
+/** The certificates of `--cache-upstream-ca-file`; none when it is not given. */
+export function caCertificates(settings: Settings): CaCertificates {
+  const path = settings["cache.upstream-ca-file"];
+  if (path === undefined) return [];
+  return readOption("--cache-upstream-ca-file", path, (text) => {
+    const found = text.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g);
+    if (found === null) throw new Failure("broken", "it holds no PEM certificate");
+    return found;
+  });
+}
+
+function readOption<Value>(option: string, path: string, parse: (text: string) => Value): Value {
+  try {
+    return parse(Deno.readTextFileSync(path));
+  } catch (error) {
+    const reason = messageOf(error);
+    throw new Failure("broken", `Cannot use ${option} ${path}: ${reason}`, {}, error);
+  }
+}
+
+function loginOf(url: URL): Login | undefined {
+  if (url.username === "" && url.password === "") return undefined;
+  const { username, password } = url;
+  return { login: decodeURIComponent(username), password: decodeURIComponent(password) };
+}
+
+function basic({ login, password }: Login): string {
+  return `Basic ${Buffer.from(`${login}:${password}`).toString("base64")}`;
+}

@@ -1,0 +1,33 @@
+import type { FetchEvent, FetchOrder } from "../../cache/download/nar_fetcher.ts";
+import type { NarMeasure, VerifyOrder } from "../../cache/verify/nar_verifier.ts";
+import type { CaCertificates, HttpUpstreamSettings } from "../../upstream/http/http_settings.ts";
+
+// What the main thread and its Workers say to each other. `id` names one job.
+
+export type ToFetchWorker =
+  | {
+    readonly type: "start";
+    readonly upstreams: readonly HttpUpstreamSettings[];
+    readonly caCertificates: CaCertificates;
+  }
+  | { readonly type: "fetch"; readonly id: number; readonly order: FetchOrder }
+  | { readonly type: "cancel"; readonly id: number };
+
+export interface FromFetchWorker {
+  readonly id: number;
+  readonly event: FetchEvent;
+}
+
+export type ToVerifyWorker =
+  | { readonly type: "verify"; readonly id: number; readonly order: VerifyOrder }
+  | {
+    readonly type: "grown";
+    readonly id: number;
+    readonly fileSize: number;
+    readonly whole: boolean;
+  }
+  | { readonly type: "cancel"; readonly id: number };
+
+export type FromVerifyWorker =
+  | { readonly id: number; readonly measure: NarMeasure }
+  | { readonly id: number; readonly error: string };

@@ -1,0 +1,12 @@
+export interface WorkerScope<In, Out> {
+  onmessage: ((event: MessageEvent<In>) => void) | null;
+  postMessage(message: Out): void;
+}
+
+/**
+ * The global scope of a Worker, typed by what is said to it and what it says. The library that
+ * declares it cannot be loaded beside the main thread's.
+ */
+export function workerScope<In, Out>(): WorkerScope<In, Out> {
+  return globalThis as unknown as WorkerScope<In, Out>;
+}
