@@ -1,0 +1,141 @@
+import assert from "node:assert/strict";
+import { Buffer } from "node:buffer";
+import { fakeUpstream } from "../support/fake_upstream.ts";
+import {
+  corruptByteAt,
+  cutAfter,
+  endAfter,
+  type Fault,
+  followedBy,
+  stallAfter,
+  status,
+} from "../support/faults.ts";
+import { wrongFileHash, wrongFileSize } from "../support/narinfo_faults.ts";
+import { rawRequest, requestText } from "../support/raw_http.ts";
+import { makeStoreObject } from "../support/store_object.ts";
+import { TestCache } from "../support/test_cache.ts";
+
+const object = makeStoreObject({ name: "thing-1.0", size: 1_000_000 });
+const HASH = object.storePathHash;
+
+/** Bodies that are not what the narinfo announced. */
+const BROKEN: Readonly<Record<string, Fault>> = {
+  "a corrupt first byte": corruptByteAt(0),
+  "a corrupt byte in the middle": corruptByteAt(500_000),
+  "a cut in the middle": cutAfter(500_000),
+  "a clean end in the middle": endAfter(500_000),
+  "a stall in the middle": stallAfter(500_000),
+  "bytes too many": followedBy(new Uint8Array(10)),
+};
+
+for (const dialect of ["nixos", "attic", "harmonia", "nix-serve"] as const) {
+  for (const [name, fault] of Object.entries(BROKEN)) {
+    Deno.test(`nar: ${name} (${dialect}) is never whole, and not kept`, async () => {
+      await using upstream = await fakeUpstream({ dialect, objects: [object], stored: true });
+      upstream.breakNar(fault);
+      await using cache = await TestCache.open({ upstreams: [upstream], timeoutMs: 300 });
+      const path = await cache.narPath(HASH);
+      await using server = cache.listen();
+
+      const answer = await rawRequest(server.port, requestText("GET", path));
+
+      const broken = answer.status === 404 || !answer.complete;
+      assert.ok(broken, `${answer.status}, ${answer.body.length} bytes, ${answer.complete}`);
+      await cache.downloadsOver();
+      assert.deepEqual(cache.growingFiles(), []);
+      assert.deepEqual(await Array.fromAsync(cache.nars.list()), []);
+
+      upstream.mend();
+      const mended = await cache.get(path);
+      assert.equal(mended.headers.get("x-cache"), "MISS");
+      assert.ok(sameBytes(await mended.bytes(), (await upstream.narFileOf(object)).bytes));
+    });
+  }
+}
+
+Deno.test("nar: an upstream that fails before the first byte is 404", async () => {
+  await using upstream = await fakeUpstream({ objects: [object], stored: true });
+  await using cache = await TestCache.open({ upstreams: [upstream], timeoutMs: 300 });
+  const path = await cache.narPath(HASH);
+  for (const fault of [status(500), status(404), stallAfter(0)]) {
+    upstream.breakNar(fault);
+    const answer = await cache.get(path);
+    assert.equal(answer.status, 404);
+    assert.equal(answer.headers.get("x-cache"), "MISS");
+    upstream.mend();
+  }
+});
+
+Deno.test("nar: a narinfo whose unsigned file size or hash lies is 404 or broken", async () => {
+  for (const fault of [wrongFileSize(1), wrongFileSize(-1), wrongFileHash()]) {
+    await using upstream = await fakeUpstream({ objects: [object], stored: true });
+    upstream.breakNarinfo(fault);
+    await using cache = await TestCache.open({ upstreams: [upstream] });
+    const path = await cache.narPath(HASH);
+    await using server = cache.listen();
+    const answer = await rawRequest(server.port, requestText("GET", path));
+    assert.ok(answer.status === 404 || !answer.complete, `${answer.status}`);
+    await cache.downloadsOver();
+    const reasons = cache.logged("error").map((line) => line["reason"]);
+    assert.match(String(reasons), /file_size|file_hash/);
+  }
+});
+
+Deno.test("nar: what differs from the NAR hash alone is served once and not kept", async () => {
+  // The file hash is that of the wrong bytes, as a lying upstream would announce it.
+  const lie = makeStoreObject({ name: "thing-1.0", size: 1_000_000, seed: 9 });
+  await using upstream = await fakeUpstream({ objects: [object], stored: true });
+  const file = await upstream.narFileOf(lie);
+  upstream.onRequest = async ({ path }) => {
+    if (path.endsWith(".narinfo")) {
+      const text = (await upstream.narinfoOf(object))
+        .replace(/^FileHash: .*$/m, `FileHash: sha256:${file.fileHash}`)
+        .replace(/^FileSize: .*$/m, `FileSize: ${file.bytes.length}`);
+      return new Response(text);
+    }
+    return path.includes("/nar/") ? new Response(file.bytes) : undefined;
+  };
+  await using cache = await TestCache.open({ upstreams: [upstream] });
+  const path = await cache.narPath(HASH);
+
+  const answer = await cache.get(path);
+  assert.equal(answer.status, 200);
+  await answer.bytes().catch(() => undefined);
+  await cache.downloadsOver();
+
+  assert.deepEqual(await Array.fromAsync(cache.nars.list()), []);
+  const failure = cache.logged("error").find(({ msg }) => msg === "nar verification failed");
+  assert.equal(failure?.["reason"], "nar_hash");
+});
+
+Deno.test("nar: after a bad one the next upstream is asked, for the same file", async () => {
+  await using bad = await fakeUpstream({ objects: [object], stored: true });
+  await using good = await fakeUpstream({ objects: [object], stored: true });
+  bad.breakNar(corruptByteAt(1_000));
+  await using cache = await TestCache.open({ upstreams: [bad, good] });
+  const path = await cache.narPath(HASH);
+  await assert.rejects(async () => await (await cache.get(path)).bytes());
+
+  const second = await cache.get(path);
+
+  assert.ok(sameBytes(await second.bytes(), (await good.narFileOf(object)).bytes));
+  assert.deepEqual([bad.count(/^\/nar\//), good.count(/^\/nar\//)], [1, 1]);
+});
+
+Deno.test("nar: after a bad one the narinfo is that of an upstream with another file", async () => {
+  await using bad = await fakeUpstream({ objects: [object], stored: true });
+  await using good = await fakeUpstream({ dialect: "harmonia", objects: [object], stored: true });
+  bad.breakNar(corruptByteAt(1_000));
+  await using cache = await TestCache.open({ upstreams: [bad, good] });
+  const path = await cache.narPath(HASH);
+  await assert.rejects(async () => await (await cache.get(path)).bytes());
+
+  const secondPath = await cache.narPath(HASH);
+
+  assert.notEqual(secondPath, path);
+  assert.ok(sameBytes(await (await cache.get(secondPath)).bytes(), object.nar));
+});
+
+function sameBytes(a: Uint8Array, b: Uint8Array): boolean {
+  return Buffer.compare(a, b) === 0;
+}

@@ -1,0 +1,192 @@
+import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
+import { parseNarinfo } from "../../src/nix/narinfo_parse.ts";
+import { sha256FromDigest } from "../../src/nix/hash.ts";
+import { decompress } from "../support/decompressors.ts";
+import { type Dialect, DIALECTS } from "../support/dialects.ts";
+import { dialectAvailable, fakeUpstream } from "../support/fake_upstream.ts";
+import { makeStoreObject } from "../support/store_object.ts";
+import { TestCache } from "../support/test_cache.ts";
+
+const object = makeStoreObject({ name: "thing-1.0", size: 300_000 });
+const HASH = object.storePathHash;
+
+for (const dialect of Object.keys(DIALECTS) as Dialect[]) {
+  const excuse = dialectAvailable(dialect);
+  Deno.test({
+    name: `nar: what a ${dialect} upstream has is what its narinfo says, cold and kept` +
+      (excuse && ` (skipped: ${excuse})`),
+    ignore: excuse !== "",
+    async fn() {
+      await using upstream = await fakeUpstream({ dialect, objects: [object] });
+      await using cache = await TestCache.open({ upstreams: [upstream] });
+      const narinfo = parseNarinfo(await cache.narinfo(HASH));
+
+      for (const source of ["MISS", "HIT"]) {
+        const response = await cache.get(`/${narinfo.url}`);
+        assert.equal(response.status, 200);
+        assert.equal(response.headers.get("x-cache"), source);
+        assert.equal(response.headers.get("content-type"), "application/x-nix-nar");
+        const bytes = await response.bytes();
+        await assertAgrees(narinfo, bytes);
+        await cache.downloadsOver();
+      }
+      assert.equal(upstream.count(/^\/nar\//, "GET"), 1);
+      assert.deepEqual(cache.growingFiles(), []);
+    },
+  });
+}
+
+Deno.test("nar: a kept one has a length, a tag and ranges", async () => {
+  await using upstream = await fakeUpstream({ objects: [object], stored: true });
+  await using cache = await TestCache.open({ upstreams: [upstream] });
+  const path = await cache.narPath(HASH);
+  const bytes = await (await cache.get(path)).bytes();
+  await cache.downloadsOver();
+
+  const whole = await cache.get(path);
+  assert.equal(whole.headers.get("accept-ranges"), "bytes");
+  assert.equal(whole.headers.get("content-length"), String(bytes.length));
+  assert.equal(whole.headers.get("content-encoding"), null);
+  const tag = whole.headers.get("etag") ?? "";
+  assert.match(tag, /^"[0-9a-z]{52}"$/);
+  await whole.body?.cancel();
+
+  const part = await cache.get(path, { range: "bytes=1000-" });
+  assert.equal(part.status, 206);
+  const end = bytes.length - 1;
+  assert.equal(part.headers.get("content-range"), `bytes 1000-${end}/${bytes.length}`);
+  assert.deepEqual(await part.bytes(), bytes.subarray(1000));
+
+  const beyond = await cache.get(path, { range: `bytes=${bytes.length}-` });
+  assert.equal(beyond.status, 416);
+  assert.equal(beyond.headers.get("content-range"), `bytes */${bytes.length}`);
+
+  const known = await cache.get(path, { "if-none-match": `"x", W/${tag}` });
+  assert.deepEqual([known.status, await known.text()], [304, ""]);
+  const other = await cache.get(path, { "range": "bytes=1-2", "if-range": '"other"' });
+  assert.equal(other.status, 200);
+  await other.body?.cancel();
+});
+
+Deno.test("nar: HEAD says what GET says, kept or not, and starts no download", async () => {
+  await using upstream = await fakeUpstream({ objects: [object], stored: true });
+  await using cache = await TestCache.open({ upstreams: [upstream] });
+  const path = await cache.narPath(HASH);
+
+  const cold = await cache.head(path);
+  assert.deepEqual([cold.status, await cold.text()], [200, ""]);
+  assert.equal(upstream.count(/^\/nar\//, "GET"), 0);
+  const miss = await cache.get(path);
+  await miss.bytes();
+  assert.equal(cold.headers.get("content-length"), miss.headers.get("content-length"));
+  await cache.downloadsOver();
+
+  await using server = cache.listen();
+  for (const range of ["bytes=5-9", "nothing"]) {
+    const headers = { range };
+    const get = await fetch(server.url + path, { headers });
+    const head = await fetch(server.url + path, { headers, method: "HEAD" });
+    await get.bytes();
+    assert.equal(head.status, get.status);
+    assert.deepEqual(comparable(head), comparable(get));
+  }
+});
+
+Deno.test("nar: HEAD of what the upstream lost is 404 like GET", async () => {
+  await using upstream = await fakeUpstream({ objects: [object], stored: true });
+  await using cache = await TestCache.open({ upstreams: [upstream] });
+  const path = await cache.narPath(HASH);
+  upstream.remove(object);
+  assert.equal((await cache.head(path)).status, 404);
+  assert.equal((await cache.get(path)).status, 404);
+});
+
+Deno.test("nar: a name that no narinfo of ours gave out is 404 and asks nobody", async () => {
+  await using upstream = await fakeUpstream({ objects: [object], stored: true });
+  await using cache = await TestCache.open({ upstreams: [upstream] });
+  const unknown = "0".repeat(52);
+  for (
+    const name of [`${unknown}.nar.xz`, `${unknown}.nar`, "x.nar", "", ".", "..", `${HASH}.nar`]
+  ) {
+    assert.equal((await cache.get(`/nar/${name}`)).status, 404, name);
+  }
+  assert.equal(upstream.count(/^\/nar\//), 0);
+});
+
+Deno.test("nar: a file cut or removed behind the server is fetched again", async () => {
+  await using upstream = await fakeUpstream({ objects: [object], stored: true });
+  await using cache = await TestCache.open({ upstreams: [upstream] });
+  const path = await cache.narPath(HASH);
+  const bytes = await (await cache.get(path)).bytes();
+  await cache.downloadsOver();
+  const name = path.slice("/nar/".length);
+  const file = `${cache.folder.path}/nar/${name.slice(0, 2)}/${name}`;
+
+  for (const harm of [() => Deno.truncate(file, 1_000), () => Deno.remove(file)]) {
+    await harm();
+    const mended = await cache.get(path);
+    assert.equal(mended.headers.get("x-cache"), "MISS");
+    assert.deepEqual(await mended.bytes(), bytes);
+    await cache.downloadsOver();
+    const hit = await cache.get(path);
+    assert.equal(hit.headers.get("x-cache"), "HIT");
+    assert.deepEqual(await hit.bytes(), bytes);
+  }
+  assert.equal(cache.logged("error").length, 2);
+});
+
+Deno.test("nar: cut behind the server, with the upstream off, it is 404", async () => {
+  await using upstream = await fakeUpstream({ objects: [object], stored: true });
+  await using cache = await TestCache.open({ upstreams: [upstream] });
+  const path = await cache.narPath(HASH);
+  await (await cache.get(path)).bytes();
+  await cache.downloadsOver();
+  const name = path.slice("/nar/".length);
+  await Deno.truncate(`${cache.folder.path}/nar/${name.slice(0, 2)}/${name}`, 1_000);
+  await upstream.stop();
+  assert.equal((await cache.get(path)).status, 404);
+});
+
+for (const dialect of ["harmonia", "snix", "attic"] as const) {
+  Deno.test(`nar: our URL of a ${dialect} NAR outlives narinfo and file`, async () => {
+    await using upstream = await fakeUpstream({ dialect, objects: [object], stored: true });
+    await using cache = await TestCache.open({ upstreams: [upstream] });
+    const narinfo = parseNarinfo(await cache.narinfo(HASH));
+    assert.match(narinfo.url, /^nar\/[0-9a-z]{52}\.nar[a-z.]*$/);
+    await (await cache.get(`/${narinfo.url}`)).bytes();
+    await cache.downloadsOver();
+    const row = await cache.metadata.findNarinfo(object.storePathHash);
+    assert.ok(row);
+    await cache.nars.remove(row.narName);
+    await cache.metadata.apply([
+      { kind: "remove-narinfo", storePathHash: object.storePathHash },
+      { kind: "nar-gone", narName: row.narName },
+    ]);
+
+    const again = await cache.get(`/${narinfo.url}`);
+
+    assert.equal(again.headers.get("x-cache"), "MISS");
+    await assertAgrees(narinfo, await again.bytes());
+  });
+}
+
+async function assertAgrees(
+  narinfo: ReturnType<typeof parseNarinfo>,
+  bytes: Uint8Array<ArrayBuffer>,
+): Promise<void> {
+  if (narinfo.fileSize !== undefined) assert.equal(bytes.length, narinfo.fileSize);
+  if (narinfo.fileHash !== undefined) assert.equal(sha256(bytes), narinfo.fileHash);
+  const nar = await decompress(bytes, narinfo.compression);
+  assert.equal(nar.length, narinfo.narSize);
+  assert.equal(sha256(nar), narinfo.narHash);
+}
+
+function sha256(bytes: Uint8Array): string {
+  return sha256FromDigest(createHash("sha256").update(bytes).digest());
+}
+
+function comparable(response: Response): unknown {
+  const varying = ["date", "x-request-id"];
+  return [...response.headers].filter(([name]) => !varying.includes(name));
+}

@@ -1,0 +1,150 @@
+import assert from "node:assert/strict";
+import { fingerprintOf } from "../../src/nix/fingerprint.ts";
+import { parseNarinfo } from "../../src/nix/narinfo_parse.ts";
+import { parsePublicKey } from "../../src/nix/signature.ts";
+import { TrustedKeys } from "../../src/nix/trusted_keys.ts";
+import { fakeUpstream } from "../support/fake_upstream.ts";
+import { rewritten, withoutLine } from "../support/narinfo_faults.ts";
+import { makeStoreObject } from "../support/store_object.ts";
+import { TestCache } from "../support/test_cache.ts";
+
+const library = makeStoreObject({ name: "library-1.0" });
+const program = makeStoreObject({
+  name: "program-2.0",
+  references: [library],
+  selfReference: true,
+  deriver: true,
+});
+const PATH = `/${program.storePathHash}.narinfo`;
+const stored = { objects: [program], stored: true } as const;
+
+Deno.test("narinfo: a miss asks the upstream once, then it is a hit without it", async () => {
+  await using upstream = await fakeUpstream(stored);
+  await using cache = await TestCache.open({ upstreams: [upstream] });
+
+  const miss = await cache.get(PATH);
+  const text = await miss.text();
+  await upstream.stop();
+  const hit = await cache.get(PATH);
+
+  assert.deepEqual([miss.status, miss.headers.get("x-cache")], [200, "MISS"]);
+  assert.deepEqual([hit.status, hit.headers.get("x-cache")], [200, "HIT"]);
+  assert.equal(await hit.text(), text);
+  assert.equal(hit.headers.get("content-type"), "text/x-nix-narinfo");
+  assert.equal(upstream.count(PATH), 1);
+});
+
+Deno.test("narinfo: the NAR is not fetched before somebody asks for it", async () => {
+  await using upstream = await fakeUpstream(stored);
+  await using cache = await TestCache.open({ upstreams: [upstream] });
+  await cache.narinfo(program.storePathHash);
+  assert.equal(upstream.count(/^\/nar\//), 0);
+});
+
+Deno.test("narinfo: many who ask at once are one request to the upstream", async () => {
+  await using upstream = await fakeUpstream(stored);
+  await using cache = await TestCache.open({ upstreams: [upstream] });
+
+  const responses = await Promise.all(Array.from({ length: 50 }, () => cache.get(PATH)));
+
+  const texts = new Set(await Promise.all(responses.map((response) => response.text())));
+  assert.equal(texts.size, 1);
+  assert.equal(upstream.count(PATH), 1);
+  const sources = responses.map((response) => response.headers.get("x-cache"));
+  assert.deepEqual(sources.toSorted(), [...Array(49).fill("JOINED"), "MISS"]);
+});
+
+Deno.test("narinfo: signed by the upstream and by us, signed fields as they were", async () => {
+  await using upstream = await fakeUpstream(stored);
+  await using cache = await TestCache.open({ upstreams: [upstream] });
+
+  const served = parseNarinfo(await cache.narinfo(program.storePathHash));
+  const original = parseNarinfo(await upstream.narinfoOf(program));
+
+  assert.equal(fingerprintOf(served), fingerprintOf(original));
+  assert.equal(served.signatures.length, 2);
+  for (const key of [parsePublicKey(upstream.publicKey), cache.secretKey.publicKey]) {
+    assert.equal(new TrustedKeys([key]).signerOf(served), key);
+  }
+});
+
+Deno.test("narinfo: unknown fields and every other line are kept, but for the URL", async () => {
+  await using upstream = await fakeUpstream(stored);
+  upstream.breakNarinfo(rewritten((text) => `${text}X-Future: some value\nCA: fixed:x\n`));
+  await using cache = await TestCache.open({ upstreams: [upstream] });
+
+  const served = (await cache.narinfo(program.storePathHash)).split("\n");
+
+  const original = `${await upstream.narinfoOf(program)}X-Future: some value\nCA: fixed:x\n`;
+  for (const line of original.split("\n")) {
+    if (!line.startsWith("URL:")) assert.ok(served.includes(line), line);
+  }
+  assert.ok(served.at(-1) === "", "the last line is ended");
+});
+
+Deno.test("narinfo: a missing compression is bzip2, and then said", async () => {
+  await using upstream = await fakeUpstream({ ...stored, dialect: "nix-serve" });
+  upstream.breakNarinfo(withoutLine("Compression"));
+  await using cache = await TestCache.open({ upstreams: [upstream] });
+  const served = await cache.narinfo(program.storePathHash);
+  assert.match(served, /^Compression: bzip2$/m);
+  assert.match(served, /^URL: nar\/[0-9a-z]{52}\.nar\.bz2$/m);
+});
+
+Deno.test("narinfo: HEAD says what GET says", async () => {
+  await using upstream = await fakeUpstream(stored);
+  await using cache = await TestCache.open({ upstreams: [upstream] });
+  await cache.narinfo(program.storePathHash);
+  await using server = cache.listen();
+
+  const [get, head] = await Promise.all(
+    ["GET", "HEAD"].map((method) => fetch(server.url + PATH, { method })),
+  );
+
+  assert.equal(await head?.text(), "");
+  assert.equal(Number(head?.headers.get("content-length")), (await get?.bytes())?.length);
+  assert.deepEqual(comparable(head), comparable(get));
+});
+
+Deno.test("narinfo: what is no store path hash is 404 and asks nobody", async () => {
+  await using upstream = await fakeUpstream(stored);
+  await using cache = await TestCache.open({ upstreams: [upstream] });
+  const { storePathHash: hash } = program;
+  for (const odd of ["", "x", hash.slice(1), `${hash}0`, `e${hash.slice(1)}`, hash.toUpperCase()]) {
+    assert.equal((await cache.get(`/${odd}.narinfo`)).status, 404, odd);
+  }
+  assert.equal(upstream.count(/narinfo$/), 0);
+});
+
+Deno.test("narinfo: without a key of ours it is as the upstream signed it", async () => {
+  await using upstream = await fakeUpstream(stored);
+  await using cache = await TestCache.open({ upstreams: [upstream], secretKey: undefined });
+  assert.equal(parseNarinfo(await cache.narinfo(program.storePathHash)).signatures.length, 1);
+});
+
+Deno.test("narinfo: a kept one is signed by the key of today", async () => {
+  await using upstream = await fakeUpstream(stored);
+  await using cache = await TestCache.open({ upstreams: [upstream] });
+  await cache.narinfo(program.storePathHash);
+  const row = await cache.metadata.findNarinfo(program.storePathHash);
+  assert.ok(row);
+  const foreign = { publicKey: "larder.test:other", text: "larder.test:c2ln" };
+  await cache.metadata.apply([{
+    kind: "put-narinfo",
+    row: { ...row, ownSignature: foreign },
+    references: [],
+    nar: { name: row.narName, compression: "xz", narHash: program.narHash, narSize: 1 },
+    sources: [],
+    atMs: 0,
+  }]);
+
+  const served = parseNarinfo(await cache.narinfo(program.storePathHash));
+
+  const signer = new TrustedKeys([cache.secretKey.publicKey]).signerOf(served);
+  assert.equal(signer, cache.secretKey.publicKey);
+});
+
+function comparable(response: Response | undefined): unknown {
+  const varying = ["date", "x-request-id"];
+  return [...response?.headers ?? []].filter(([name]) => !varying.includes(name));
+}

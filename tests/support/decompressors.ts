@@ -1,0 +1,51 @@
+import { Buffer } from "node:buffer";
+import { promisify } from "node:util";
+import { brotliDecompress, gunzip } from "node:zlib";
+import { decompress as decompressZstd } from "fzstd";
+import unbzip2 from "unbzip2-stream";
+import xz from "xz-decompress";
+import type { Compression } from "../../src/nix/compression.ts";
+import { filter, hasProgram } from "./compressors.ts";
+
+/**
+ * The bytes that were compressed, to judge what a server sent. By the real program where
+ * there is one, so that a test does not trust the decoder that the product uses. Throws on
+ * damage that the decoder notices.
+ */
+export async function decompress(
+  bytes: Uint8Array<ArrayBuffer>,
+  compression: Compression,
+): Promise<Uint8Array<ArrayBuffer>> {
+  switch (compression) {
+    case "none":
+      return bytes;
+    case "gzip":
+      return new Uint8Array(await promisify(gunzip)(bytes));
+    case "br":
+      return new Uint8Array(await promisify(brotliDecompress)(bytes));
+    default:
+      return hasProgram(compression)
+        ? await filter(compression, ["-d", "-c", "-q"], bytes)
+        : await inProcess[compression](bytes);
+  }
+}
+
+const inProcess = {
+  async xz(bytes: Uint8Array<ArrayBuffer>): Promise<Uint8Array<ArrayBuffer>> {
+    return await new Response(new xz.XzReadableStream(new Blob([bytes]).stream())).bytes();
+  },
+  async zstd(bytes: Uint8Array): Promise<Uint8Array<ArrayBuffer>> {
+    return new Uint8Array(decompressZstd(bytes));
+  },
+  bzip2(bytes: Uint8Array): Promise<Uint8Array<ArrayBuffer>> {
+    const chunks: Uint8Array[] = [];
+    const { promise, resolve, reject } = Promise.withResolvers<Uint8Array<ArrayBuffer>>();
+    // A stream of the oldest kind: it has events and nothing else.
+    const stream = unbzip2();
+    stream.on("data", (chunk: Uint8Array) => chunks.push(chunk));
+    stream.on("error", reject);
+    stream.on("end", () => resolve(new Uint8Array(Buffer.concat(chunks))));
+    stream.end(Buffer.from(bytes));
+    return promise;
+  },
+};

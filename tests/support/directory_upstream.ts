@@ -1,0 +1,76 @@
+import { ExactServer, type Exchange } from "./exact_server.ts";
+import { RequestLog } from "./request_log.ts";
+import { textAnswer } from "./upstream_answers.ts";
+import type { Answer } from "./wire_answer.ts";
+
+const READ_BYTES = 256 * 1024;
+
+/** Serves a folder, such as `nix copy --to file:///…` makes, on 127.0.0.1. */
+export class DirectoryUpstream implements AsyncDisposable {
+  readonly publicKey: string;
+  readonly #folder: string;
+  readonly #requests = new RequestLog("");
+  readonly #server = new ExactServer((exchange) => this.#answer(exchange));
+
+  constructor(folder: string, publicKey: string) {
+    this.#folder = folder;
+    this.publicKey = publicKey;
+  }
+
+  get url(): string {
+    return `http://127.0.0.1:${this.#server.port}`;
+  }
+
+  /** How often each narinfo and each NAR was asked for, whatever the method. */
+  get timesAsked(): Readonly<Record<string, number>> {
+    const times: Record<string, number> = {};
+    for (const { path } of this.#requests.matching(/\.narinfo$|^\/nar\//)) {
+      times[path] = (times[path] ?? 0) + 1;
+    }
+    return times;
+  }
+
+  /** The paths of all narinfos and NARs that it has. */
+  paths(): readonly string[] {
+    const below = (folder: string) =>
+      [...Deno.readDirSync(this.#folder + folder)]
+        .filter(({ isFile }) => isFile)
+        .map(({ name }) => folder + name);
+    return [...below("/").filter((path) => path.endsWith(".narinfo")), ...below("/nar/")];
+  }
+
+  /** Switched off: connections are refused, and those that are open break. */
+  stop(): Promise<void> {
+    return this.#server.stop();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#server[Symbol.asyncDispose]();
+  }
+
+  async #answer(exchange: Exchange): Promise<Answer> {
+    this.#requests.add(exchange);
+    try {
+      const { size, isFile } = await Deno.stat(this.#folder + exchange.path);
+      if (isFile) return fileAnswer(this.#folder + exchange.path, size);
+    } catch (error) {
+      if (!(error instanceof Deno.errors.NotFound)) throw error;
+    }
+    return textAnswer(404, "404\n");
+  }
+}
+
+function fileAnswer(path: string, size: number): Answer {
+  const headers = new Headers({ "content-type": "application/octet-stream" });
+  return { status: 200, headers, body: fileBody(path), framing: size };
+}
+
+async function* fileBody(path: string): AsyncGenerator<Uint8Array> {
+  using file = await Deno.open(path);
+  for (;;) {
+    const bytes = new Uint8Array(READ_BYTES);
+    const read = await file.read(bytes);
+    if (read === null) return;
+    yield bytes.subarray(0, read);
+  }
+}

@@ -1,0 +1,13 @@
+const LIMIT_MS = 20_000;
+const STEP_MS = 2;
+
+/** For what tells nobody that it happened: resolves once `isSo`, and throws if it never is. */
+export async function eventually(
+  what: string,
+  isSo: () => boolean | Promise<boolean>,
+): Promise<void> {
+  for (const until = performance.now() + LIMIT_MS; !await isSo();) {
+    if (performance.now() > until) throw new Error(`Cannot see that ${what}: ${LIMIT_MS} ms over`);
+    await new Promise((resolve) => setTimeout(resolve, STEP_MS));
+  }
+}

@@ -1,0 +1,168 @@
+import { tempFolder } from "./temp_folder.ts";
+
+/** By option name without dashes, e.g. `"cache-upstream-url"`; a list repeats the flag. */
+export type LarderFlags = Readonly<Record<string, string | readonly string[]>>;
+
+/** One line of the log: level, time and message, then the facts. */
+export interface LogLine {
+  readonly level: string;
+  readonly ts: string;
+  readonly msg: string;
+  readonly [fact: string]: unknown;
+}
+
+const MAIN = new URL("../../main.ts", import.meta.url).pathname;
+
+/** Those of the task `serve`: it must not need more. */
+const PERMISSIONS = ["net", "read", "write", "env", "sys"].map((name) => `--allow-${name}`);
+
+/** What a program needs to be found and started; none of larder's own options. */
+const PASSED_ON = ["PATH", "HOME", "TMPDIR", "DENO_DIR", "XDG_CACHE_HOME"];
+
+/**
+ * Starts `larder serve` as a process of its own on a free port and resolves once it has started.
+ * It is the executable that `LARDER_EXECUTABLE` names, else `main.ts`. Without the flag
+ * `cache-storage-local` it gets a folder that goes with it. Throws what it said when it ended.
+ */
+export async function startLarder(flags: LarderFlags): Promise<LarderProcess> {
+  const larder = new LarderProcess(flags);
+  try {
+    await larder.start();
+    return larder;
+  } catch (error) {
+    await larder[Symbol.asyncDispose]();
+    throw error;
+  }
+}
+
+/** A running larder. Disposing of it kills it. */
+export class LarderProcess implements AsyncDisposable {
+  readonly storage: string;
+  /** What it has logged so far. */
+  readonly lines: LogLine[] = [];
+  readonly #ownFolder: (Disposable & { readonly path: string }) | undefined;
+  readonly #child: Deno.ChildProcess;
+  readonly #stderr: Promise<string>;
+  readonly #read: Promise<void>;
+  #more = Promise.withResolvers<void>();
+  #over = false;
+  #url = "";
+
+  constructor(flags: LarderFlags) {
+    const given = flags["cache-storage-local"];
+    this.#ownFolder = given === undefined ? tempFolder() : undefined;
+    this.storage = this.#ownFolder?.path ?? String(given);
+    const words = wordsOf({
+      "server-addr": "127.0.0.1:0",
+      ...flags,
+      "cache-storage-local": this.storage,
+    });
+    const executable = Deno.env.get("LARDER_EXECUTABLE");
+    const command = executable === undefined
+      ? new Deno.Command(Deno.execPath(), {
+        args: ["run", "--cached-only", ...PERMISSIONS, MAIN, "serve", ...words],
+        ...this.#surroundings(),
+      })
+      : new Deno.Command(executable, { args: ["serve", ...words], ...this.#surroundings() });
+    this.#child = command.spawn();
+    this.#stderr = new Response(this.#child.stderr).text();
+    this.#read = this.#readLines();
+    // Looked at when the process has ended.
+    this.#read.catch(() => undefined);
+  }
+
+  /** Where it listens. */
+  get url(): string {
+    return this.#url;
+  }
+
+  get port(): number {
+    return Number(new URL(this.#url).port);
+  }
+
+  /** Resolves when the process has ended and all that it said was read. */
+  get ended(): Promise<Deno.CommandStatus> {
+    return this.#end();
+  }
+
+  async start(): Promise<void> {
+    const { url } = await this.logged("server started");
+    this.#url = String(url);
+  }
+
+  /** Resolves with the first line of this message, as soon as there is one. */
+  async logged(msg: string): Promise<LogLine> {
+    for (;;) {
+      const line = this.lines.find((one) => one.msg === msg);
+      if (line !== undefined) return line;
+      if (this.#over) {
+        throw new Error(`Cannot see "${msg}": larder has ended: ${await this.#stderr}`);
+      }
+      await this.#more.promise;
+    }
+  }
+
+  kill(signal: Deno.Signal): void {
+    this.#child.kill(signal);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    if (!this.#over) this.kill("SIGKILL");
+    await this.#end();
+    this.#ownFolder?.[Symbol.dispose]();
+  }
+
+  async #end(): Promise<Deno.CommandStatus> {
+    const [status] = await Promise.all([this.#child.status, this.#stderr, this.#read]);
+    return status;
+  }
+
+  #surroundings(): Omit<Deno.CommandOptions, "args"> {
+    const passedOn = PASSED_ON.flatMap((name) => {
+      const value = Deno.env.get(name);
+      return value === undefined ? [] : [[name, value] as const];
+    });
+    return {
+      clearEnv: true,
+      // No configuration file of whoever runs the tests.
+      env: { ...Object.fromEntries(passedOn), XDG_CONFIG_HOME: this.storage },
+      stdin: "null",
+      stdout: "piped",
+      stderr: "piped",
+    };
+  }
+
+  async #readLines(): Promise<void> {
+    try {
+      for await (const line of textLines(this.#child.stdout)) {
+        this.lines.push(JSON.parse(line));
+        this.#wake();
+      }
+    } finally {
+      this.#over = true;
+      this.#wake();
+    }
+  }
+
+  #wake(): void {
+    const { resolve } = this.#more;
+    this.#more = Promise.withResolvers();
+    resolve();
+  }
+}
+
+function wordsOf(flags: LarderFlags): string[] {
+  return Object.entries(flags).flatMap(([name, given]) =>
+    [given].flat().map((value) => `--${name}=${value}`)
+  );
+}
+
+/** Whole lines: a process that is killed may leave half a one. */
+async function* textLines(bytes: ReadableStream<Uint8Array<ArrayBuffer>>): AsyncIterable<string> {
+  let rest = "";
+  for await (const text of bytes.pipeThrough(new TextDecoderStream())) {
+    const lines = (rest + text).split("\n");
+    rest = lines.pop() ?? "";
+    yield* lines;
+  }
+}

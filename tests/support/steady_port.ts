@@ -1,0 +1,47 @@
+// Below the ports that the system hands out by itself (32768 and up): while the listener is
+// closed nobody else is given this port, and a client that tries it cannot reach itself.
+const LOWEST_PORT = 20_000;
+const PORTS = 12_000;
+const TRIES_MAX = 200;
+const RETRY_MS = 10;
+
+/** Listens on a port of 127.0.0.1 that can be closed and, later, listened on again. */
+export function listenOnSteadyPort(): Deno.TcpListener {
+  const start = Math.floor(Math.random() * PORTS);
+  for (let tried = 0; tried < TRIES_MAX; tried++) {
+    try {
+      return Deno.listen({ hostname: "127.0.0.1", port: LOWEST_PORT + (start + tried) % PORTS });
+    } catch (error) {
+      if (!(error instanceof Deno.errors.AddrInUse)) throw error;
+    }
+  }
+  throw new Error(`Cannot listen: ${TRIES_MAX} ports in a row are in use`);
+}
+
+/**
+ * Listens again on a port that was closed. A process that is being started somewhere else in
+ * this one holds a copy of the closed listener for a moment: until then it is tried again.
+ */
+export async function listenAgain(port: number): Promise<Deno.TcpListener> {
+  for (let tried = 1;; tried++) {
+    try {
+      return Deno.listen({ hostname: "127.0.0.1", port });
+    } catch (error) {
+      if (!(error instanceof Deno.errors.AddrInUse) || tried === TRIES_MAX) throw error;
+      await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
+    }
+  }
+}
+
+/** Writes every byte, in pieces so that `onWritten` can count while a slow client reads. */
+export async function writeAll(
+  conn: Deno.Conn,
+  bytes: Uint8Array,
+  onWritten?: (byteLength: number) => void,
+): Promise<void> {
+  for (let at = 0; at < bytes.length;) {
+    const written = await conn.write(bytes.subarray(at, at + 256 * 1024));
+    at += written;
+    onWritten?.(written);
+  }
+}

@@ -1,0 +1,136 @@
+import { type App, type AppParts, buildApp } from "../../src/app/build_app.ts";
+import { openDatabase } from "../../src/metadata/sqlite/connection.ts";
+import { SqliteMetadataStore } from "../../src/metadata/sqlite/sqlite_metadata_store.ts";
+import { generateSecretKey, parsePublicKey } from "../../src/nix/signature.ts";
+import { LocalNarStore } from "../../src/storage/local/local_nar_store.ts";
+import { createLogger } from "../../src/telemetry/logger.ts";
+import type { FakeUpstream } from "./fake_upstream.ts";
+import { tempFolder } from "./temp_folder.ts";
+
+export interface TestCacheOptions extends Partial<Omit<AppParts, "upstreams">> {
+  /** In order of preference; their keys are trusted unless `trustedKeys` is given. */
+  readonly upstreams: readonly (FakeUpstream | string)[];
+  /** Default 2,000. */
+  readonly timeoutMs?: number;
+  /** By upstream; an absent one is asked for its own. */
+  readonly priorities?: readonly (number | undefined)[];
+}
+
+export interface TestLogLine {
+  readonly level: string;
+  readonly msg: string;
+  readonly [fact: string]: unknown;
+}
+
+const timesOut = (ms: number) => ({
+  dialTimeoutMs: ms,
+  headerTimeoutMs: ms,
+  idleTimeoutMs: ms,
+});
+
+/** The built app over real stores in a temporary folder, without a socket. */
+export class TestCache implements AsyncDisposable {
+  readonly log: TestLogLine[] = [];
+  readonly secretKey = generateSecretKey("larder.test");
+  readonly metadata: SqliteMetadataStore;
+  readonly nars: LocalNarStore;
+  readonly folder = tempFolder();
+  readonly #app: App;
+
+  private constructor(metadata: SqliteMetadataStore, options: TestCacheOptions) {
+    const { upstreams, timeoutMs = 2_000, priorities = [], ...parts } = options;
+    this.metadata = metadata;
+    this.nars = new LocalNarStore(`${this.folder.path}/nar`);
+    Deno.mkdirSync(this.tempPath);
+    const keys = upstreams.flatMap((upstream) => {
+      try {
+        return typeof upstream === "string" ? [] : [parsePublicKey(upstream.publicKey)];
+      } catch {
+        return [];
+      }
+    });
+    this.#app = buildApp({
+      metadata,
+      nars: this.nars,
+      tempFolder: this.tempPath,
+      upstreams: upstreams.map((upstream, index) => ({
+        url: typeof upstream === "string" ? upstream : upstream.url,
+        ...timesOut(timeoutMs),
+        userAgent: "larder-test",
+        ...(priorities[index] === undefined ? {} : { priority: priorities[index] }),
+      })),
+      caCertificates: [],
+      trustedKeys: keys,
+      requireSignature: true,
+      secretKey: this.secretKey,
+      priority: 30,
+      negativeTtlMs: 60_000,
+      log: createLogger("debug", { write: (line) => void this.log.push(JSON.parse(line)) }),
+      nowMs: Date.now,
+      ...parts,
+    });
+  }
+
+  static async open(options: TestCacheOptions): Promise<TestCache> {
+    return new TestCache(new SqliteMetadataStore(await openDatabase(":memory:")), options);
+  }
+
+  get tempPath(): string {
+    return `${this.folder.path}/tmp`;
+  }
+
+  request(method: string, path: string, headers: HeadersInit = {}): Promise<Response> {
+    return this.#app.handle(new Request(`http://cache.test${path}`, { method, headers }));
+  }
+
+  get(path: string, headers?: HeadersInit): Promise<Response> {
+    return this.request("GET", path, headers);
+  }
+
+  head(path: string, headers?: HeadersInit): Promise<Response> {
+    return this.request("HEAD", path, headers);
+  }
+
+  /** The narinfo's text; throws unless it is served. */
+  async narinfo(storePathHash: string): Promise<string> {
+    const response = await this.get(`/${storePathHash}.narinfo`);
+    const text = await response.text();
+    if (response.status !== 200) throw new Error(`narinfo answered ${response.status}`);
+    return text;
+  }
+
+  /** Our path of a narinfo's NAR. */
+  async narPath(storePathHash: string): Promise<string> {
+    return `/${/^URL: (.*)$/m.exec(await this.narinfo(storePathHash))?.[1]}`;
+  }
+
+  /** Resolves when no download is under way: what is kept by then is kept. */
+  downloadsOver(): Promise<void> {
+    return this.#app.downloadsOver();
+  }
+
+  /** Serves on a port of 127.0.0.1, for what only a real connection shows. */
+  listen(): AsyncDisposable & { readonly port: number; readonly url: string } {
+    const options = { hostname: "127.0.0.1", port: 0, onListen() {} };
+    const server = Deno.serve(options, (request) => this.#app.handle(request));
+    const { port } = server.addr;
+    const dispose = () => server.shutdown();
+    return { port, url: `http://127.0.0.1:${port}`, [Symbol.asyncDispose]: dispose };
+  }
+
+  /** Log lines of a level. */
+  logged(level: string): readonly TestLogLine[] {
+    return this.log.filter((line) => line.level === level);
+  }
+
+  /** Names of what lies in the folder of growing files. */
+  growingFiles(): readonly string[] {
+    return [...Deno.readDirSync(this.tempPath)].map(({ name }) => name);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#app[Symbol.asyncDispose]();
+    await this.metadata[Symbol.asyncDispose]();
+    this.folder[Symbol.dispose]();
+  }
+}
