@@ -9,18 +9,7 @@ const harnesses: readonly Harness<MetadataStore>[] = [
   { name: "MemoryMetadataStore", open: () => Promise.resolve(new MemoryMetadataStore()) },
   {
     name: "SqliteMetadataStore",
-    open: async () => {
-      const store = new SqliteMetadataStore(await openDatabase(":memory:"));
-      // A clause may close it itself.
-      let closed = false;
-      const dispose = store[Symbol.asyncDispose].bind(store);
-      return Object.assign(store, {
-        async [Symbol.asyncDispose]() {
-          if (!closed) await dispose();
-          closed = true;
-        },
-      });
-    },
+    open: async () => new SqliteMetadataStore(await openDatabase(":memory:")),
   },
 ];
 

@@ -73,6 +73,7 @@ export class SqliteMetadataStore implements MetadataStore, AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
+    if (this.#closed) return;
     this.#flush();
     this.#closed = true;
     this.#database.close();
