@@ -90,10 +90,10 @@ export class LarderProcess implements AsyncDisposable {
     this.#url = String(url);
   }
 
-  /** Resolves with the first line of this message, as soon as there is one. */
-  async logged(msg: string): Promise<LogLine> {
+  /** Resolves with the first line of this message that `is` it, as soon as there is one. */
+  async logged(msg: string, is: (line: LogLine) => boolean = () => true): Promise<LogLine> {
     for (;;) {
-      const line = this.lines.find((one) => one.msg === msg);
+      const line = this.lines.find((one) => one.msg === msg && is(one));
       if (line !== undefined) return line;
       if (this.#over) {
         throw new Error(`Cannot see "${msg}": larder has ended: ${await this.#stderr}`);

@@ -1,0 +1,95 @@
+// Shows what larder does, on a machine without Nix and internet: a small signed upstream, larder
+// before it, a closure pulled through, the upstream switched off, the closure pulled again.
+import { parseNarinfo } from "../src/nix/narinfo_parse.ts";
+import { fingerprintOf } from "../src/nix/fingerprint.ts";
+import type { Narinfo } from "../src/nix/narinfo.ts";
+import { parsePublicKey, type PublicKey } from "../src/nix/signature.ts";
+import { hashOfBaseName, type StorePathHash } from "../src/nix/store_path.ts";
+import { TrustedKeys } from "../src/nix/trusted_keys.ts";
+import { type FakeUpstream, fakeUpstream } from "../tests/support/fake_upstream.ts";
+import { type LarderProcess, startLarder } from "../tests/support/larder_process.ts";
+import { checkNar, servedNarinfo } from "../tests/support/served_nar.ts";
+import { makeStoreObject } from "../tests/support/store_object.ts";
+
+const libc = makeStoreObject({ name: "libc-2.40", size: 2_000_000 });
+const zlib = makeStoreObject({ name: "zlib-1.3", references: [libc], size: 200_000 });
+const editor = makeStoreObject({
+  name: "editor-9.1",
+  references: [libc, zlib],
+  selfReference: true,
+  size: 800_000,
+});
+const OBJECTS = [libc, zlib, editor];
+
+await using upstream = await fakeUpstream({ objects: OBJECTS });
+await using larder = await startLarder({
+  "cache-upstream-url": upstream.url,
+  "cache-upstream-public-key": upstream.publicKey,
+  "cache-hostname": "larder.demo",
+});
+const ownKey = parsePublicKey(await textOf(`${larder.url}/pubkey`));
+say(`An upstream cache with ${OBJECTS.length} store objects at ${upstream.url}`);
+say(`larder before it at ${larder.url}, its data in ${larder.storage}`);
+
+say("\nA client pulls the closure of editor-9.1, which nobody has asked for before:");
+await pull(larder, upstream, ownKey);
+say("\nThe upstream is switched off. Another client pulls the same closure:");
+await upstream.stop();
+await pull(larder, upstream, ownKey);
+
+const requests = OBJECTS.length * 2;
+const asked = upstream.count(/narinfo$|^\/nar\//);
+say(`\nTwo pulls were ${requests * 2} requests; the upstream saw ${asked} of them.`);
+larder.kill("SIGTERM");
+const { code } = await larder.ended;
+say(`larder stopped with exit status ${code}; its data is removed.`);
+if (asked !== requests || code !== 0) Deno.exitCode = 1;
+
+async function pull(from: LarderProcess, signer: FakeUpstream, own: PublicKey): Promise<void> {
+  const seen = new Set<StorePathHash>([editor.storePathHash]);
+  for (const storePathHash of seen) {
+    const response = await fetch(`${from.url}/${storePathHash}.narinfo`);
+    const narinfo = parseNarinfo(await response.text());
+    const name = narinfo.baseName.slice(storePathHash.length + 1);
+    const keys = [parsePublicKey(signer.publicKey), own];
+    const signers = keys.filter((key) => isSignedBy(narinfo, key));
+    say(`  ${cell(response)} narinfo ${name}: signatures of ${namesOf(signers)} verified`);
+    for (const reference of narinfo.references) seen.add(hashOfBaseName(reference));
+    await pullNar(from, narinfo, name);
+  }
+}
+
+async function pullNar(from: LarderProcess, narinfo: Narinfo, name: string): Promise<void> {
+  const response = await fetch(`${from.url}/${narinfo.url}`);
+  const bytes = await response.bytes();
+  await checkNar(await servedNarinfo(from.port, narinfo.storePathHash), bytes);
+  const kind = `${bytes.length} bytes of ${narinfo.compression}, file hash and NAR hash verified`;
+  const isCold = response.headers.get("x-cache") === "MISS";
+  if (isCold) await kept(from, narinfo);
+  say(`  ${cell(response)} nar     ${name}: ${kind}${isCold ? ", kept" : ""}`);
+}
+
+/** Resolves when larder says that it has kept the NAR. */
+async function kept(from: LarderProcess, { url }: Narinfo): Promise<void> {
+  await from.logged("nar cached successfully", ({ nar }) => url === `nar/${nar}`);
+}
+
+function isSignedBy(narinfo: Narinfo, key: PublicKey): boolean {
+  return new TrustedKeys([key]).signerOf(narinfo, fingerprintOf(narinfo)) === key;
+}
+
+function namesOf(keys: readonly PublicKey[]): string {
+  return keys.map((key) => key.name).join(" and ");
+}
+
+function cell(response: Response): string {
+  return (response.headers.get("x-cache") ?? "?").padEnd(4);
+}
+
+async function textOf(url: string): Promise<string> {
+  return await (await fetch(url)).text();
+}
+
+function say(line: string): void {
+  console.log(line);
+}

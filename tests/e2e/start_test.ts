@@ -1,0 +1,121 @@
+import assert from "node:assert/strict";
+import { fakeUpstream } from "../support/fake_upstream.ts";
+import { startLarder } from "../support/larder_process.ts";
+import { makeStoreObject } from "../support/store_object.ts";
+import { tempFolder } from "../support/temp_folder.ts";
+
+const object = makeStoreObject({ name: "thing-1.0", size: 100_000 });
+
+Deno.test("start: with every upstream down it serves, and an unknown path is 404", async () => {
+  await using larder = await startLarder({ "cache-upstream-url": "http://127.0.0.1:1" });
+  const unknown = await fetch(`${larder.url}/${object.storePathHash}.narinfo`);
+  await unknown.body?.cancel();
+  assert.equal(unknown.status, 404);
+});
+
+Deno.test("start: the signing key is made once, for its owner alone, and named", async () => {
+  using folder = tempFolder();
+  const flags = { "cache-storage-local": folder.path, "cache-hostname": "larder.test" };
+  const keys = [];
+  for (const _ of ["first start", "second start"]) {
+    await using larder = await startLarder(flags);
+    keys.push(await (await fetch(`${larder.url}/pubkey`)).text());
+    larder.kill("SIGTERM");
+    assert.equal((await larder.ended).code, 0);
+  }
+  assert.match(keys[0] ?? "", /^larder\.test:[A-Za-z0-9+/]{43}=\n$/);
+  assert.equal(keys[0], keys[1]);
+  assert.equal((Deno.statSync(`${folder.path}/secret-key`).mode ?? 0) & 0o777, 0o600);
+});
+
+/** Flags that no server can start with, and what it says in one line. */
+const IMPOSSIBLE: Readonly<Record<string, (folder: string) => [Record<string, string>, RegExp]>> = {
+  "a directory below a file": (folder) => {
+    Deno.writeTextFileSync(`${folder}/file`, "");
+    return [{ "cache-storage-local": `${folder}/file/data` }, /Cannot write to directory .*file/];
+  },
+  "a temporary directory that cannot be": () => [
+    { "cache-temp-path": "/proc/larder" },
+    /Cannot write to directory \/proc\/larder: .*--cache-temp-path/,
+  ],
+  "a key file without a key": (folder) => {
+    Deno.writeTextFileSync(`${folder}/key`, "not a key\n");
+    return [{ "cache-secret-key-path": `${folder}/key` }, /Cannot use secret key file .*\/key: /];
+  },
+  "a database that is none": (folder) => {
+    Deno.writeTextFileSync(`${folder}/db`, "not a database ".repeat(100));
+    return [{ "cache-database-url": `sqlite:${folder}/db` }, /Cannot open database .*\/db: /];
+  },
+  "a netrc file that is missing": (folder) => [
+    { "netrc-file": `${folder}/netrc` },
+    /Cannot use --netrc-file .*\/netrc: /,
+  ],
+  "a CA file without certificates": (folder) => {
+    Deno.writeTextFileSync(`${folder}/ca`, "nothing\n");
+    return [{ "cache-upstream-ca-file": `${folder}/ca` }, /--cache-upstream-ca-file .*no PEM/];
+  },
+};
+
+for (const [name, prepare] of Object.entries(IMPOSSIBLE)) {
+  Deno.test(`start: ${name} ends it with one plain sentence`, async () => {
+    using folder = tempFolder();
+    const [flags, sentence] = prepare(folder.path);
+    await assert.rejects(startLarder({ "cache-storage-local": folder.path, ...flags }), (error) => {
+      const said = String(error).split("larder has ended: ")[1] ?? "";
+      assert.match(said, sentence);
+      assert.match(said, /^larder: [^\n]*\n$/);
+      return true;
+    });
+  });
+}
+
+Deno.test("start: a port in use ends it with one sentence that names the option", async () => {
+  await using first = await startLarder({});
+  await assert.rejects(
+    startLarder({ "server-addr": `127.0.0.1:${first.port}` }),
+    /larder: Cannot listen on 127\.0\.0\.1:\d+: .*--server-addr\n$/,
+  );
+});
+
+Deno.test("start: without a host it listens for IPv4 too", async () => {
+  await using larder = await startLarder({ "server-addr": ":0" });
+  const answer = await fetch(`http://127.0.0.1:${larder.port}/healthz`);
+  assert.equal(await answer.text(), "OK\n");
+});
+
+Deno.test("netrc: the login goes to narinfo, NAR and cache info, not to the log", async () => {
+  using folder = tempFolder();
+  const netrc = `${folder.path}/netrc`;
+  Deno.writeTextFileSync(netrc, "machine 127.0.0.1 login builder password hunter2\n");
+  await using upstream = await fakeUpstream({ objects: [object], stored: true });
+  await using larder = await startLarder({
+    "netrc-file": netrc,
+    "cache-upstream-url": upstream.url,
+    "cache-upstream-public-key": upstream.publicKey,
+    "log-level": "debug",
+  });
+  const narinfo = await (await fetch(`${larder.url}/${object.storePathHash}.narinfo`)).text();
+  await (await fetch(`${larder.url}/${/^URL: (.*)$/m.exec(narinfo)?.[1]}`)).bytes();
+  await upstream.requested("/nix-cache-info");
+
+  const expected = `Basic ${btoa("builder:hunter2")}`;
+  assert.equal(upstream.requests.length, 3);
+  for (const { headers } of upstream.requests) {
+    assert.equal(headers.get("authorization"), expected);
+  }
+  const log = JSON.stringify(larder.lines);
+  assert.ok(!log.includes("hunter2") && !log.includes(btoa("builder:hunter2")));
+});
+
+Deno.test("netrc: credentials in the URL of an upstream are sent, and not logged", async () => {
+  await using upstream = await fakeUpstream({ objects: [object], stored: true });
+  await using larder = await startLarder({
+    "cache-upstream-url": upstream.url.replace("://", "://builder:hunter2@"),
+    "cache-upstream-public-key": upstream.publicKey,
+    "log-level": "debug",
+  });
+  await (await fetch(`${larder.url}/${object.storePathHash}.narinfo`)).text();
+  const [request] = upstream.matching(/narinfo$/);
+  assert.equal(request?.headers.get("authorization"), `Basic ${btoa("builder:hunter2")}`);
+  assert.ok(!JSON.stringify(larder.lines).includes("hunter2"));
+});
