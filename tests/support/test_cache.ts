@@ -4,6 +4,7 @@ import { SqliteMetadataStore } from "../../src/metadata/sqlite/sqlite_metadata_s
 import { generateSecretKey, parsePublicKey } from "../../src/nix/signature.ts";
 import { LocalNarStore } from "../../src/storage/local/local_nar_store.ts";
 import { createLogger } from "../../src/telemetry/logger.ts";
+import type { AnswerLimits } from "../../src/upstream/http/answer_watch.ts";
 import type { FakeUpstream } from "./fake_upstream.ts";
 import { tempFolder } from "./temp_folder.ts";
 
@@ -12,6 +13,8 @@ export interface TestCacheOptions extends Partial<Omit<AppParts, "upstreams">> {
   readonly upstreams: readonly (FakeUpstream | string)[];
   /** Default 2,000. */
   readonly timeoutMs?: number;
+  /** In place of `timeoutMs`, one by one. */
+  readonly limits?: Partial<AnswerLimits>;
   /** By upstream; an absent one is asked for its own. */
   readonly priorities?: readonly (number | undefined)[];
 }
@@ -38,7 +41,7 @@ export class TestCache implements AsyncDisposable {
   readonly #app: App;
 
   private constructor(metadata: SqliteMetadataStore, options: TestCacheOptions) {
-    const { upstreams, timeoutMs = 2_000, priorities = [], ...parts } = options;
+    const { upstreams, timeoutMs = 2_000, limits, priorities = [], ...parts } = options;
     this.metadata = metadata;
     this.nars = new LocalNarStore(`${this.folder.path}/nar`);
     Deno.mkdirSync(this.tempPath);
@@ -56,6 +59,7 @@ export class TestCache implements AsyncDisposable {
       upstreams: upstreams.map((upstream, index) => ({
         url: typeof upstream === "string" ? upstream : upstream.url,
         ...timesOut(timeoutMs),
+        ...limits,
         userAgent: "larder-test",
         ...(priorities[index] === undefined ? {} : { priority: priorities[index] }),
       })),
