@@ -1,3 +1,4 @@
+import { within } from "../../src/base/deadline.ts";
 import { tempFolder } from "./temp_folder.ts";
 
 /** By option name without dashes, e.g. `"cache-upstream-url"`; a list repeats the flag. */
@@ -10,6 +11,9 @@ export interface LogLine {
   readonly msg: string;
   readonly [fact: string]: unknown;
 }
+
+const LOG_LIMIT_MS = 30_000;
+const LAST_LINES = 10;
 
 const MAIN = new URL("../../main.ts", import.meta.url).pathname;
 
@@ -90,15 +94,23 @@ export class LarderProcess implements AsyncDisposable {
     this.#url = String(url);
   }
 
-  /** Resolves with the first line of this message that `is` it, as soon as there is one. */
+  /**
+   * Resolves with the first line of this message that `is` it, as soon as there is one. Throws
+   * when larder ends without it, or does not come to it.
+   */
   async logged(msg: string, is: (line: LogLine) => boolean = () => true): Promise<LogLine> {
-    for (;;) {
+    for (const until = performance.now() + LOG_LIMIT_MS;;) {
       const line = this.lines.find((one) => one.msg === msg && is(one));
       if (line !== undefined) return line;
       if (this.#over) {
         throw new Error(`Cannot see "${msg}": larder has ended: ${await this.#stderr}`);
       }
-      await this.#more.promise;
+      const leftMs = until - performance.now();
+      if (leftMs <= 0) {
+        const last = this.lines.slice(-LAST_LINES).map((one) => JSON.stringify(one)).join("\n");
+        throw new Error(`Cannot see "${msg}": ${LOG_LIMIT_MS} ms over, and the log says\n${last}`);
+      }
+      await within(this.#more.promise, leftMs);
     }
   }
 
@@ -107,7 +119,12 @@ export class LarderProcess implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    if (!this.#over) this.kill("SIGKILL");
+    try {
+      this.kill("SIGKILL");
+    } catch (error) {
+      // It has ended by itself.
+      if (!(error instanceof TypeError || error instanceof Deno.errors.NotFound)) throw error;
+    }
     await this.#end();
     this.#ownFolder?.[Symbol.dispose]();
   }

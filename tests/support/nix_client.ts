@@ -42,7 +42,6 @@ export class NixClient implements Disposable {
   readonly #folder = tempFolder();
   /** Where the store is really; a store path goes behind it. */
   readonly root = `${this.#folder.path}/root`;
-  readonly #store = `local?root=${this.root}`;
 
   constructor() {
     Deno.mkdirSync(`${this.root}/nix/store`, { recursive: true });
@@ -63,13 +62,13 @@ export class NixClient implements Disposable {
     const { compression, level, key } = options;
     const settings = new URLSearchParams({ compression, "secret-key": key.secretPath });
     if (level !== undefined) settings.set("compression-level", String(level));
-    const words = ["--from", this.#store, "--to", `file://${folder}?${decoded(settings)}`];
+    const words = ["--to", `file://${folder}?${decoded(settings)}`];
     await this.run("nix", ["copy", ...words, path]);
   }
 
   /** Copies the closure of `path` with `nix copy`. */
   async copyFrom(path: string, { from: [url = ""], trust }: PullOptions): Promise<void> {
-    const words = ["--from", url, "--to", this.#store, ...trusting(trust)];
+    const words = ["--from", url, ...trusting(trust)];
     await this.run("nix", ["copy", ...words, path]);
   }
 
@@ -77,18 +76,18 @@ export class NixClient implements Disposable {
   async realise(path: string, { from, trust }: PullOptions): Promise<void> {
     const substituters = from.map((url, at) => `${url}?priority=${at + 1}`).join(" ");
     const words = ["--option", "substituters", substituters, ...trusting(trust)];
-    await this.run("nix-store", ["--store", this.#store, ...words, "--realise", path]);
+    await this.run("nix-store", [...words, "--realise", path]);
   }
 
   /** The closure of `path`, sorted. Throws when it is not in the store. */
   async closureOf(path: string): Promise<readonly string[]> {
-    const text = await this.run("nix-store", ["--store", this.#store, "-q", "-R", path]);
+    const text = await this.run("nix-store", ["-q", "-R", path]);
     return text.trim().split("\n").sort();
   }
 
   /** Makes the store know paths, in the words of `nix-store --dump-db`. */
   async loadDb(registration: string): Promise<void> {
-    await this.run("nix-store", ["--store", this.#store, "--load-db"], registration);
+    await this.run("nix-store", ["--load-db"], registration);
   }
 
   /** The NAR of what is at `path`, a place on disk. */
@@ -130,6 +129,7 @@ export class NixClient implements Disposable {
         PATH: Deno.env.get("PATH") ?? "",
         HOME: path,
         TMPDIR: path,
+        NIX_REMOTE: `local?root=${this.root}`,
         NIX_CONF_DIR: `${path}/conf`,
         NIX_USER_CONF_FILES: "",
         NIX_STATE_DIR: `${path}/state`,
@@ -177,7 +177,9 @@ async function firstProblem(): Promise<string> {
   if (permission.state !== "granted") return "programs may not be run";
   for (const program of ["nix", "nix-store"]) {
     try {
-      const command = new Deno.Command(program, { args: ["--version"], stdin: "null" });
+      // Without a store of its own nix-store wants the machine's, for its version too.
+      const env = { NIX_REMOTE: "dummy://" };
+      const command = new Deno.Command(program, { args: ["--version"], env, stdin: "null" });
       const { success } = await command.output();
       if (!success) return `${program} does not run here`;
     } catch {

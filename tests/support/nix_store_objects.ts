@@ -17,34 +17,11 @@ export interface Random {
   readonly isRepetitive?: boolean;
 }
 
-export interface ObjectOptions {
+export interface NixObject {
   readonly name: string;
   readonly content?: Content;
-  /** Store paths. */
+  /** Names of other objects, or its own. */
   readonly references?: readonly string[];
-  readonly selfReference?: boolean;
-}
-
-const STORE_PATH_HASH_BYTES = 20;
-const BLOCK_BYTES = 1_000_000;
-// Short, so that fast compressors find it.
-const PERIOD_BYTES = 50_000;
-
-/** Puts an object into the client's store and resolves to its store path. */
-export async function addObject(client: NixClient, options: ObjectOptions): Promise<string> {
-  const { name, content = "tree", references = [], selfReference = false } = options;
-  const digest = createHash("sha256").update(name).digest().subarray(0, STORE_PATH_HASH_BYTES);
-  const storePath = `${STORE_DIR}/${encodeNix32(digest)}-${name}`;
-  const all = selfReference ? [...references, storePath] : references;
-  const place = client.root + storePath;
-  if (content === "tree") writeTree(place, name, all);
-  else if (content === "empty file") Deno.writeTextFileSync(place, "");
-  else if (content === "empty folder") Deno.mkdirSync(place);
-  else writeRandom(place, name, content);
-  const { narHash, narSize } = await measure(client, place);
-  const lines = [storePath, narHash, narSize, "", all.length, ...all];
-  await client.loadDb(`${lines.join("\n")}\n`);
-  return storePath;
 }
 
 /** A store path and all that it needs, sorted. */
@@ -53,43 +30,66 @@ export interface Closure {
   readonly paths: readonly string[];
 }
 
-/** The shapes of closures that are told apart in the tests. */
-export const SHAPES = {
-  async chain(client) {
-    const paths: string[] = [];
-    for (let at = 0; at < 5; at++) {
-      paths.push(await addObject(client, { name: `link-${at}`, references: paths.slice(-1) }));
-    }
-    return closure(paths);
-  },
-  async diamond(client) {
-    const bottom = await addObject(client, { name: "bottom" });
-    const left = await addObject(client, { name: "left", references: [bottom] });
-    const right = await addObject(client, { name: "right", references: [bottom] });
-    const top = await addObject(client, { name: "top", references: [left, right] });
-    return closure([bottom, left, right, top]);
-  },
-  async "self-reference"(client) {
-    const bottom = await addObject(client, { name: "bottom", selfReference: true });
-    const references = [bottom];
-    return closure([
-      bottom,
-      await addObject(client, { name: "top", references, selfReference: true }),
-    ]);
-  },
-  async "empty output"(client) {
-    const file = await addObject(client, { name: "no-bytes", content: "empty file" });
-    const references = [file];
-    return closure([
-      file,
-      await addObject(client, { name: "no-files", content: "empty folder", references }),
-    ]);
-  },
-} as const satisfies Readonly<Record<string, (client: NixClient) => Promise<Closure>>>;
+const STORE_PATH_HASH_BYTES = 20;
+const BLOCK_BYTES = 1_000_000;
+// Short, so that fast compressors find it.
+const PERIOD_BYTES = 50_000;
 
-/** The last of the paths is the top. */
-export function closure(paths: readonly string[]): Closure {
+/** Closures of every shape that references can make. The last object is the top. */
+export const SHAPES: Readonly<Record<string, readonly NixObject[]>> = {
+  "chain": [
+    { name: "link-1" },
+    { name: "link-2", references: ["link-1"] },
+    { name: "link-3", references: ["link-2"] },
+    { name: "link-4", references: ["link-3"] },
+    { name: "link-5", references: ["link-4"] },
+  ],
+  "diamond": [
+    { name: "bottom" },
+    { name: "left", references: ["bottom"] },
+    { name: "right", references: ["bottom"] },
+    { name: "top", references: ["left", "right"] },
+  ],
+  "self-reference": [
+    { name: "bottom", references: ["bottom"] },
+    { name: "top", references: ["bottom", "top"] },
+  ],
+  "empty output": [
+    { name: "no-bytes", content: "empty file" },
+    { name: "no-files", content: "empty folder", references: ["no-bytes"] },
+  ],
+};
+
+/** Puts objects into the client's store. The last one is the top of the closure. */
+export async function addObjects(
+  client: NixClient,
+  objects: readonly NixObject[],
+): Promise<Closure> {
+  const registrations = await Promise.all(objects.map((object) => addObject(client, object)));
+  await client.loadDb(registrations.join(""));
+  const paths = objects.map(({ name }) => storePathOf(name));
   return { top: paths.at(-1) ?? "", paths: paths.toSorted() };
+}
+
+/** Where the object of this name lies. */
+export function storePathOf(name: string): string {
+  const digest = createHash("sha256").update(name).digest().subarray(0, STORE_PATH_HASH_BYTES);
+  return `${STORE_DIR}/${encodeNix32(digest)}-${name}`;
+}
+
+/** Resolves to what Nix has to be told of it. */
+async function addObject(client: NixClient, object: NixObject): Promise<string> {
+  const { name, content = "tree" } = object;
+  const references = object.references?.map(storePathOf) ?? [];
+  const storePath = storePathOf(name);
+  const place = client.root + storePath;
+  if (content === "tree") writeTree(place, name, references);
+  else if (content === "empty file") Deno.writeTextFileSync(place, "");
+  else if (content === "empty folder") Deno.mkdirSync(place);
+  else writeRandom(place, name, content);
+  const { narHash, narSize } = await measure(client, place);
+  const deriver = "";
+  return [storePath, narHash, narSize, deriver, references.length, ...references, ""].join("\n");
 }
 
 function writeTree(place: string, name: string, references: readonly string[]): void {

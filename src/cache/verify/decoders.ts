@@ -1,5 +1,5 @@
 import { createBrotliDecompress } from "node:zlib";
-import { Readable } from "node:stream";
+import { PassThrough, pipeline, Readable } from "node:stream";
 import { Decompress } from "fzstd";
 import bunzip2 from "unbzip2-stream";
 import xz from "xz-decompress";
@@ -13,8 +13,8 @@ const DECODERS: Readonly<Record<Compression, (bytes: Bytes) => AsyncIterable<Uin
   xz: (bytes) => new xz.XzReadableStream(bytes),
   zstd: (bytes) => bytes.pipeThrough(zstdDecoder()),
   gzip: (bytes) => bytes.pipeThrough(new DecompressionStream("gzip")),
-  bzip2: (bytes) => Readable.from(bytes).pipe(bunzip2()),
-  br: (bytes) => Readable.from(bytes).pipe(createBrotliDecompress()),
+  bzip2: (bytes) => piped(bytes, bunzip2()),
+  br: (bytes) => piped(bytes, createBrotliDecompress()),
 };
 
 /**
@@ -23,6 +23,11 @@ const DECODERS: Readonly<Record<Compression, (bytes: Bytes) => AsyncIterable<Uin
  */
 export function decoded(compression: Compression, bytes: Bytes): AsyncIterable<Uint8Array> {
   return DECODERS[compression](bytes);
+}
+
+/** Errors of every part reach the reader, and a reader that leaves ends every part. */
+function piped(bytes: Bytes, decoder: NodeJS.ReadWriteStream): AsyncIterable<Uint8Array> {
+  return pipeline(Readable.from(bytes), decoder, new PassThrough(), () => {});
 }
 
 function zstdDecoder(): TransformStream<Uint8Array<ArrayBuffer>, Uint8Array> {

@@ -1,0 +1,194 @@
+import assert from "node:assert/strict";
+import { DatabaseSync } from "node:sqlite";
+import { eventually } from "../support/eventually.ts";
+import { type FakeUpstream, fakeUpstream } from "../support/fake_upstream.ts";
+import { Gate, heldUntil } from "../support/faults.ts";
+import { type LarderProcess, startLarder } from "../support/larder_process.ts";
+import { RawConnection, type RawHead, requestText } from "../support/raw_http.ts";
+import { checkNar, servedNar, servedNarinfo } from "../support/served_nar.ts";
+import { makeStoreObject, type StoreObject } from "../support/store_object.ts";
+import { tempFolder } from "../support/temp_folder.ts";
+
+interface Scene {
+  readonly upstream: FakeUpstream;
+  readonly larder: LarderProcess;
+  /** Of the NAR file. */
+  readonly fileSize: number;
+  readonly client: NarClient;
+}
+
+interface Point {
+  /** Lets the client ask, and resolves when the process is to be killed. */
+  reach(scene: Scene): Promise<Disposable | undefined | void>;
+  /** Default: 4 MB. */
+  readonly object?: () => StoreObject;
+  /** What becomes of the NAR; by default it has to be fetched again. */
+  readonly after?: "kept" | "either";
+}
+
+const NAR_REGEXP = /^\/nar\//;
+const SMALL = () => makeStoreObject({ name: "small", size: 4_000_000 });
+// Takes long enough to be decompressed that the verdict is still out when all bytes are here.
+const SLOW_TO_VERIFY = () => makeStoreObject({ name: "slow-to-verify", size: 40_000_000 });
+
+const POINTS: Readonly<Record<string, Point>> = {
+  "before the upstream answers": {
+    async reach({ upstream, client }) {
+      const never = Promise.withResolvers<never>();
+      upstream.breakNar(heldUntil(never.promise));
+      await client.ask();
+      await upstream.requested(NAR_REGEXP);
+    },
+  },
+  "after the upstream's headers": {
+    async reach({ upstream, client }) {
+      const gate = new Gate();
+      upstream.breakNar(gate.fault);
+      await client.ask();
+      await gate.reached(0);
+    },
+  },
+  "at 10 %": partly((fileSize) => Math.floor(fileSize / 10)),
+  "at 50 %": partly((fileSize) => Math.floor(fileSize / 2)),
+  "at all bytes but one": partly((fileSize) => fileSize - 1),
+  "with all bytes and no verdict": {
+    object: SLOW_TO_VERIFY,
+    async reach({ larder, fileSize, client }) {
+      await client.ask();
+      await eventually("all bytes are here", () => sizesIn(larder, "tmp").includes(fileSize));
+    },
+  },
+  "with the file in its place and no row": {
+    after: "either",
+    async reach({ larder, client }) {
+      // While somebody else writes to the database, larder cannot.
+      const database = new DatabaseSync(`${larder.storage}/db.sqlite`);
+      database.exec("BEGIN IMMEDIATE");
+      await client.ask();
+      await eventually("the file is in its place", () => sizesIn(larder, "nar").length > 0);
+      return { [Symbol.dispose]: () => database.close() };
+    },
+  },
+  "after the row": {
+    after: "kept",
+    async reach({ larder, client }) {
+      await client.ask();
+      await larder.logged("nar cached successfully");
+    },
+  },
+};
+
+for (const [name, point] of Object.entries(POINTS)) {
+  Deno.test(`killed ${name}: what is served then is whole, the rest is fetched again`, () => {
+    return killedAt(point);
+  });
+}
+
+async function killedAt(point: Point): Promise<void> {
+  const { after = "fetched again" } = point;
+  using storage = tempFolder();
+  const object = (point.object ?? SMALL)();
+  await using upstream = await fakeUpstream({ objects: [object], stored: true });
+  const flags = {
+    "cache-storage-local": storage.path,
+    "cache-upstream-url": upstream.url,
+    "cache-upstream-public-key": upstream.publicKey,
+  };
+  const { length: fileSize } = (await upstream.narFileOf(object)).bytes;
+
+  {
+    await using larder = await startLarder(flags);
+    const narinfo = await servedNarinfo(larder.port, object.storePathHash);
+    await using client = await NarClient.open(larder.port, narinfo.narPath);
+    using _held = await point.reach({ upstream, larder, fileSize, client }) ?? undefined;
+    larder.kill("SIGKILL");
+    await larder.ended;
+    const inPlace = sizesIn(larder, "nar");
+    assert.deepEqual(inPlace, after === "fetched again" ? [] : [fileSize], "killed at that point");
+    const { complete, bytes } = await client.rest();
+    if (complete) await checkNar(narinfo, bytes);
+    else assert.ok(bytes.length < fileSize, "what looks cut is cut");
+  }
+
+  await upstream.stop();
+  await using larder = await startLarder(flags);
+  const narinfo = await servedNarinfo(larder.port, object.storePathHash);
+  const { status } = await servedNar(larder.port, narinfo);
+  if (after !== "either") assert.equal(status, after === "kept" ? 200 : 404);
+
+  const askedBefore = upstream.count(NAR_REGEXP);
+  upstream.mend();
+  upstream.start();
+  const answer = await servedNar(larder.port, narinfo);
+  assert.equal(answer.status, 200);
+  if (status === 404) await larder.logged("nar cached successfully");
+  const again = await servedNar(larder.port, narinfo);
+  const sources = [answer, again].map(({ headers }) => headers.get("x-cache"));
+  assert.deepEqual(sources, status === 200 ? ["HIT", "HIT"] : ["MISS", "HIT"]);
+  assert.equal(upstream.count(NAR_REGEXP) - askedBefore, status === 200 ? 0 : 1);
+  assert.deepEqual(sizesIn(larder, "nar"), [fileSize]);
+}
+
+/** The client has all that came but the last byte, which waits for the rest. */
+function partly(part: (fileSize: number) => number): Point {
+  return {
+    async reach({ upstream, fileSize, client }) {
+      const gate = new Gate();
+      upstream.breakNar(gate.fault);
+      await client.ask();
+      gate.release(part(fileSize));
+      await client.has(part(fileSize) - 1);
+    },
+  };
+}
+
+/** The sizes of all files in a folder of the storage. */
+function sizesIn({ storage }: LarderProcess, folder: string): readonly number[] {
+  return filesBelow(`${storage}/${folder}`).map((path) => Deno.statSync(path).size);
+}
+
+function filesBelow(folder: string): readonly string[] {
+  return [...Deno.readDirSync(folder)].flatMap(({ name, isDirectory }) =>
+    isDirectory ? filesBelow(`${folder}/${name}`) : [`${folder}/${name}`]
+  );
+}
+
+/** Asks for a NAR once, and reads as much of it as the test likes. */
+class NarClient implements AsyncDisposable {
+  readonly #connection: RawConnection;
+  readonly #path: string;
+  readonly #parts: Uint8Array<ArrayBuffer>[] = [];
+  #head: RawHead | undefined;
+
+  private constructor(connection: RawConnection, path: string) {
+    this.#connection = connection;
+    this.#path = path;
+  }
+
+  static async open(port: number, path: string): Promise<NarClient> {
+    return new NarClient(await RawConnection.open(port), path);
+  }
+
+  ask(): Promise<void> {
+    return this.#connection.send(requestText("GET", this.#path));
+  }
+
+  /** Reads these first bytes of a good answer. */
+  async has(byteLength: number): Promise<void> {
+    this.#head = await this.#connection.answer();
+    assert.equal(this.#head.status, 200);
+    this.#parts.push(await this.#head.reader.read(byteLength));
+    assert.equal(this.#parts[0]?.length, byteLength);
+  }
+
+  /** All that comes until the end, and whether that is what the server announced. */
+  async rest(): Promise<{ complete: boolean; bytes: Uint8Array<ArrayBuffer> }> {
+    const { reader } = this.#head ?? await this.#connection.answer();
+    this.#parts.push(await reader.read());
+    return { complete: reader.isComplete, bytes: await new Blob(this.#parts).bytes() };
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#connection[Symbol.asyncDispose]();
+  }
+}

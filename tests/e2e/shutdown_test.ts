@@ -1,0 +1,135 @@
+import assert from "node:assert/strict";
+import { eventually } from "../support/eventually.ts";
+import { fakeUpstream } from "../support/fake_upstream.ts";
+import { Gate } from "../support/faults.ts";
+import { type LarderProcess, startLarder } from "../support/larder_process.ts";
+import { RawConnection, type RawHead, requestText } from "../support/raw_http.ts";
+import { checkNar, servedNar, type ServedNarinfo, servedNarinfo } from "../support/served_nar.ts";
+import { chain, makeStoreObject } from "../support/store_object.ts";
+import { tempFolder } from "../support/temp_folder.ts";
+
+const SIZE = 4_000_000;
+const HALF = SIZE / 2;
+
+Deno.test("SIGTERM lets a download end, keeps it, and exits with 0", async () => {
+  using storage = tempFolder();
+  await using scene = await downloadHalfWay(storage.path);
+  const { larder, upstream, narinfo, reader, half, gate } = scene;
+  larder.kill("SIGTERM");
+  assert.equal((await larder.logged("server shutdown")).signal, "SIGTERM");
+  await eventually("nobody is let in", () => isRefused(larder.port));
+  gate.open();
+  await checkNar(narinfo, await new Blob([half, await reader.read()]).bytes());
+  assert.ok(reader.isComplete);
+  assert.equal((await larder.ended).code, 0);
+
+  await upstream.stop();
+  await using again = await startLarder(flagsOf(scene, storage.path));
+  const { status, headers } = await servedNar(again.port, narinfo);
+  assert.deepEqual([status, headers.get("x-cache")], [200, "HIT"]);
+});
+
+Deno.test("SIGTERM ends a larder without requests at once, with 0", async () => {
+  await using upstream = await fakeUpstream();
+  await using larder = await startLarder({
+    "cache-upstream-url": upstream.url,
+    "cache-upstream-public-key": upstream.publicKey,
+  });
+  // A kept connection on which nothing is asked is no reason to stay.
+  await using idle = await RawConnection.open(larder.port);
+  await idle.send("GET /nix-cache-info HTTP/1.1\r\nHost: larder\r\n\r\n");
+  assert.equal((await idle.answer()).status, 200);
+  larder.kill("SIGTERM");
+  assert.equal((await larder.ended).code, 0);
+});
+
+for (const [signal, code] of [["SIGTERM", 143], ["SIGINT", 130]] as const) {
+  Deno.test(`a second ${signal} ends it at once, and nothing partial is kept`, async () => {
+    using storage = tempFolder();
+    await using scene = await downloadHalfWay(storage.path);
+    const { larder, upstream, narinfo, reader } = scene;
+    larder.kill(signal);
+    await larder.logged("server shutdown");
+    larder.kill(signal);
+    assert.equal((await larder.ended).code, code);
+    await reader.read();
+    assert.ok(!reader.isComplete, "the client sees that its transfer broke");
+
+    await upstream.stop();
+    await using again = await startLarder(flagsOf(scene, storage.path));
+    assert.equal((await servedNar(again.port, narinfo)).status, 404);
+  });
+}
+
+Deno.test("after a restart everything is served as before, with the upstream off", async () => {
+  using storage = tempFolder();
+  const objects = chain(5);
+  await using upstream = await fakeUpstream({ objects, stored: true });
+  const flags = flagsOf({ upstream }, storage.path);
+  const before = await serveAll(flags, "SIGTERM");
+  await upstream.stop();
+  assert.deepEqual(await serveAll(flags, "SIGKILL"), before);
+  assert.deepEqual(await serveAll(flags, "SIGTERM"), before);
+
+  async function serveAll(given: typeof flags, signal: Deno.Signal) {
+    await using larder = await startLarder(given);
+    const texts = [await (await fetch(`${larder.url}/pubkey`)).text()];
+    for (const { storePathHash } of objects) {
+      texts.push(await (await fetch(`${larder.url}/${storePathHash}.narinfo`)).text());
+      const narinfo = await servedNarinfo(larder.port, storePathHash);
+      assert.equal((await servedNar(larder.port, narinfo)).status, 200);
+    }
+    larder.kill(signal);
+    await larder.ended;
+    return texts;
+  }
+});
+
+interface Scene extends AsyncDisposable {
+  readonly larder: LarderProcess;
+  readonly upstream: Awaited<ReturnType<typeof fakeUpstream>>;
+  readonly gate: Gate;
+  readonly narinfo: ServedNarinfo;
+  /** What a client has of the NAR. */
+  readonly half: Uint8Array<ArrayBuffer>;
+  readonly reader: RawHead["reader"];
+}
+
+/** A client that has half of a NAR whose other half the upstream still holds back. */
+async function downloadHalfWay(storage: string): Promise<Scene> {
+  await using resources = new AsyncDisposableStack();
+  const object = makeStoreObject({ name: "half-way", size: SIZE });
+  const upstream = resources.use(await fakeUpstream({ objects: [object], stored: true }));
+  const gate = new Gate();
+  upstream.breakNar(gate.fault);
+  const larder = resources.use(await startLarder(flagsOf({ upstream }, storage)));
+  const narinfo = await servedNarinfo(larder.port, object.storePathHash);
+  const connection = resources.use(await RawConnection.open(larder.port));
+  await connection.send(requestText("GET", narinfo.narPath));
+  gate.release(HALF + 1);
+  const { status, reader } = await connection.answer();
+  assert.equal(status, 200);
+  const half = await reader.read(HALF);
+  assert.equal(half.length, HALF);
+  const owned = resources.move();
+  const dispose = { [Symbol.asyncDispose]: () => owned.disposeAsync() };
+  return { larder, upstream, gate, narinfo, half, reader, ...dispose };
+}
+
+function flagsOf({ upstream }: Pick<Scene, "upstream">, storage: string) {
+  return {
+    "cache-storage-local": storage,
+    "cache-upstream-url": upstream.url,
+    "cache-upstream-public-key": upstream.publicKey,
+  };
+}
+
+async function isRefused(port: number): Promise<boolean> {
+  try {
+    await using _connection = await RawConnection.open(port);
+    return false;
+  } catch (error) {
+    if (error instanceof Deno.errors.ConnectionRefused) return true;
+    throw error;
+  }
+}

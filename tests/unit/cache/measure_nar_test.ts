@@ -1,0 +1,69 @@
+import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
+import { Growth, measureNar } from "../../../src/cache/verify/measure_nar.ts";
+import { FIXTURE_NAR, NAR_FIXTURES } from "../../support/nar_fixtures.ts";
+import { tempFolder } from "../../support/temp_folder.ts";
+
+const DIGEST = createHash("sha256").update(FIXTURE_NAR).digest();
+
+for (const { name, compression, bytes } of NAR_FIXTURES) {
+  Deno.test(`measureNar: ${name} holds the NAR that was compressed, also as it grows`, async () => {
+    using folder = tempFolder();
+    const path = `${folder.path}/nar`;
+    await Deno.writeFile(path, bytes);
+    const order = { path, compression, narSizeMax: FIXTURE_NAR.length };
+    const growth = new Growth();
+    const measuring = measureNar(order, growth);
+    for (const share of [0.1, 0.5, 0.9]) {
+      growth.grown(Math.floor(bytes.length * share), false);
+      await new Promise((resolve) => setTimeout(resolve));
+    }
+    growth.grown(bytes.length, true);
+
+    const measure = await measuring;
+
+    assert.ok(measure.kind === "measured", JSON.stringify(measure));
+    assert.equal(measure.narSize, FIXTURE_NAR.length);
+    assert.deepEqual(measure.digest, DIGEST);
+  });
+
+  Deno.test(`measureNar: ${name} cut in the middle is never measured as the NAR`, async () => {
+    using folder = tempFolder();
+    const path = `${folder.path}/nar`;
+    await Deno.writeFile(path, bytes.subarray(0, bytes.length / 2));
+    const measure = await measured({ path, compression, narSizeMax: FIXTURE_NAR.length });
+    assert.ok(measure.kind === "undecodable" || measure.narSize < FIXTURE_NAR.length);
+  });
+
+  Deno.test(`measureNar: ${name} is given up when it holds more than it may`, async () => {
+    using folder = tempFolder();
+    const path = `${folder.path}/nar`;
+    await Deno.writeFile(path, bytes);
+    const measure = await measured({ path, compression, narSizeMax: FIXTURE_NAR.length - 1 });
+    assert.match(measure.kind === "undecodable" ? measure.detail : "", /more than/);
+  });
+
+  Deno.test(`measureNar: ${name} is a throw, not a verdict, when nobody waits for it`, async () => {
+    using folder = tempFolder();
+    const path = `${folder.path}/nar`;
+    await Deno.writeFile(path, bytes);
+    const growth = new Growth();
+    const measuring = measureNar({ path, compression, narSizeMax: 1e9 }, growth);
+    growth.grown(Math.floor(bytes.length / 2), false);
+    await new Promise((resolve) => setTimeout(resolve));
+    growth.end();
+    await assert.rejects(measuring, /nobody wants to know/);
+  });
+}
+
+Deno.test("measureNar: a file that cannot be read is a throw, not a verdict", async () => {
+  const order = { path: "/nonexistent", compression: "xz", narSizeMax: 1 } as const;
+  await assert.rejects(measured(order));
+});
+
+async function measured(order: Parameters<typeof measureNar>[0]) {
+  const growth = new Growth();
+  const size = await Deno.stat(order.path).then((info) => info.size, () => 1);
+  growth.grown(size, true);
+  return await measureNar(order, growth);
+}
