@@ -2,7 +2,7 @@ import { LRUCache } from "lru-cache";
 import type { StorePathHash } from "../nix/store_path.ts";
 
 /** A bulk query of a large system asks for some ten thousand paths. */
-const ENTRIES_MAX = 200_000;
+const ENTRIES_MAX = 50_000;
 
 /** Store paths that no upstream has, for a short while. */
 export class NegativeCache {

@@ -1,3 +1,4 @@
+import { HotMetadataStore } from "../../src/metadata/hot_metadata_store.ts";
 import { openDatabase } from "../../src/metadata/sqlite/connection.ts";
 import { SqliteMetadataStore } from "../../src/metadata/sqlite/sqlite_metadata_store.ts";
 import type { MetadataStore } from "../../src/metadata/metadata_store.ts";
@@ -10,6 +11,14 @@ const harnesses: readonly Harness<MetadataStore>[] = [
   {
     name: "SqliteMetadataStore",
     open: async () => new SqliteMetadataStore(await openDatabase(":memory:")),
+  },
+  {
+    name: "HotMetadataStore",
+    open: async () => {
+      const inner = new SqliteMetadataStore(await openDatabase(":memory:"));
+      const dispose = () => inner[Symbol.asyncDispose]();
+      return Object.assign(new HotMetadataStore(inner), { [Symbol.asyncDispose]: dispose });
+    },
   },
 ];
 

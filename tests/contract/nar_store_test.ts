@@ -1,13 +1,15 @@
 import assert from "node:assert/strict";
 import { sha256FromDigest } from "../../src/nix/hash.ts";
 import { narName } from "../../src/nix/nar_name.ts";
+import { HotNarStore } from "../../src/storage/hot_nar_store.ts";
+import type { NarStore } from "../../src/storage/nar_store.ts";
 import { LocalNarStore } from "../../src/storage/local/local_nar_store.ts";
 import { MemoryNarStore } from "../support/memory_nar_store.ts";
 import { tempFolder } from "../support/temp_folder.ts";
 import { checkContract, type Harness } from "./contract.ts";
 import { narStoreClauses } from "./nar_store_contract.ts";
 
-const harnesses: readonly Harness<LocalNarStore | MemoryNarStore>[] = [
+const harnesses: readonly Harness<NarStore>[] = [
   { name: "MemoryNarStore", open: () => Promise.resolve(new MemoryNarStore()) },
   {
     name: "LocalNarStore",
@@ -15,6 +17,15 @@ const harnesses: readonly Harness<LocalNarStore | MemoryNarStore>[] = [
       const folder = tempFolder();
       const store = new LocalNarStore(`${folder.path}/nar`);
       const dispose = async () => folder[Symbol.dispose]();
+      return Promise.resolve(Object.assign(store, { [Symbol.asyncDispose]: dispose }));
+    },
+  },
+  {
+    name: "HotNarStore",
+    open: () => {
+      const limits = { fileBytesMax: 1_000, totalBytesMax: 10_000 };
+      const dispose = () => Promise.resolve();
+      const store = new HotNarStore(new MemoryNarStore(), limits);
       return Promise.resolve(Object.assign(store, { [Symbol.asyncDispose]: dispose }));
     },
   },

@@ -1,0 +1,95 @@
+import { LRUCache } from "lru-cache";
+import type { NarName } from "../nix/nar_name.ts";
+import type { StorePathHash } from "../nix/store_path.ts";
+import type { Change, MetadataStore, NarinfoRow, NarRecord, NarSource } from "./metadata_store.ts";
+
+/** Characters of narinfos held in memory: some ten thousand of them. */
+const NARINFO_CHARS_MAX = 8 << 20;
+
+const NARS_MAX = 10_000;
+
+/**
+ * Keeps what is asked for again and again in memory: a point read costs as much as the rest of
+ * an answer. For a store that no other process writes to; each change goes through here.
+ */
+export class HotMetadataStore implements MetadataStore {
+  readonly #inner: MetadataStore;
+  readonly #narinfos = new LRUCache<StorePathHash, NarinfoRow>({
+    maxSize: NARINFO_CHARS_MAX,
+    sizeCalculation: (row) => row.body.length + 1,
+  });
+  readonly #nars = new LRUCache<NarName, NarRecord>({ max: NARS_MAX });
+  /** Counts the changes, so that what was read before one is not remembered after it. */
+  #epoch = 0;
+
+  constructor(inner: MetadataStore) {
+    this.#inner = inner;
+  }
+
+  async findNarinfo(storePathHash: StorePathHash): Promise<NarinfoRow | undefined> {
+    const hot = this.#narinfos.get(storePathHash);
+    if (hot !== undefined) return hot;
+    const epoch = this.#epoch;
+    const row = await this.#inner.findNarinfo(storePathHash);
+    if (row !== undefined && epoch === this.#epoch) this.#narinfos.set(storePathHash, row);
+    return row;
+  }
+
+  async findNar(narName: NarName): Promise<NarRecord | undefined> {
+    const hot = this.#nars.get(narName);
+    if (hot !== undefined) return hot;
+    const epoch = this.#epoch;
+    const record = await this.#inner.findNar(narName);
+    if (record !== undefined && epoch === this.#epoch) this.#nars.set(narName, record);
+    return record;
+  }
+
+  sourcesOf(narName: NarName): Promise<readonly NarSource[]> {
+    return this.#inner.sourcesOf(narName);
+  }
+
+  narinfosOf(narName: NarName): Promise<readonly StorePathHash[]> {
+    return this.#inner.narinfosOf(narName);
+  }
+
+  referencesOf(storePathHash: StorePathHash): Promise<readonly StorePathHash[]> {
+    return this.#inner.referencesOf(storePathHash);
+  }
+
+  coldest(countMax: number): Promise<readonly StorePathHash[]> {
+    return this.#inner.coldest(countMax);
+  }
+
+  async apply(changes: readonly Change[]): Promise<void> {
+    this.#forget(changes);
+    try {
+      await this.#inner.apply(changes);
+    } finally {
+      // Again, for what was read while it was written.
+      this.#forget(changes);
+    }
+  }
+
+  #forget(changes: readonly Change[]): void {
+    for (const change of changes) {
+      switch (change.kind) {
+        case "put-narinfo":
+          this.#narinfos.delete(change.row.storePathHash);
+          this.#nars.delete(change.nar.name);
+          break;
+        case "remove-narinfo":
+          this.#narinfos.delete(change.storePathHash);
+          break;
+        case "nar-kept":
+        case "nar-gone":
+          this.#nars.delete(change.narName);
+          break;
+        case "put-source":
+        case "use-narinfo":
+        case "use-nar":
+          continue;
+      }
+      this.#epoch++;
+    }
+  }
+}
