@@ -63,12 +63,7 @@ export class NarServer {
       return storedAnswer(nar, stored);
     }
     const { download, joined } = downloads.join(nar, requestId);
-    await download.readable(0);
-    if ((download.fileSize ?? Infinity) <= WHOLE_BYTES_MAX) {
-      await download.settledWithin(WHOLE_WAIT_MS);
-      await download.readable(0);
-    }
-    return downloadAnswer(nar, download, joined ? "JOINED" : "MISS");
+    return await openDownload(nar, download, joined ? "JOINED" : "MISS");
   }
 
   /** The same facts without starting a download: what HEAD tells. */
@@ -80,7 +75,7 @@ export class NarServer {
     const download = this.#deps.downloads.find(narName);
     if (download !== undefined) {
       await download.readable(0);
-      return factsOf(downloadAnswer(nar, download, "JOINED"));
+      return { source: "JOINED", fileSize: download.fileSize, tag: nar.fileHash };
     }
     return await this.#statUpstream(nar);
   }
@@ -131,7 +126,32 @@ function storedAnswer(nar: NarRecord, stored: StoredNar): NarAnswer {
   };
 }
 
-function downloadAnswer(nar: NarRecord, download: Download, source: Source): NarAnswer {
+/** Waits for the first byte, and for all of a small file. Throws when the download has failed. */
+async function openDownload(
+  nar: NarRecord,
+  download: Download,
+  source: Source,
+): Promise<NarAnswer> {
+  // From here on, before anything is awaited: the file may be moved into the store meanwhile.
+  const use = download.file.use();
+  try {
+    await download.readable(0);
+    if ((download.fileSize ?? Infinity) <= WHOLE_BYTES_MAX) {
+      await download.settledWithin(WHOLE_WAIT_MS);
+      await download.readable(0);
+    }
+    return downloadAnswer(nar, download, { source, use });
+  } catch (error) {
+    use[Symbol.dispose]();
+    throw error;
+  }
+}
+
+function downloadAnswer(
+  nar: NarRecord,
+  download: Download,
+  { source, use }: { readonly source: Source; readonly use: Disposable },
+): NarAnswer {
   return {
     source,
     fileSize: download.fileSize,
@@ -141,9 +161,13 @@ function downloadAnswer(nar: NarRecord, download: Download, source: Source): Nar
       return small && download.released ? download.bytes() : undefined;
     },
     async read(start, end) {
-      await download.readable(start);
-      return download.read(start, end);
+      try {
+        await download.readable(start);
+        return download.read(start, end);
+      } finally {
+        use[Symbol.dispose]();
+      }
     },
-    [Symbol.dispose]() {},
+    [Symbol.dispose]: () => use[Symbol.dispose](),
   };
 }

@@ -1,6 +1,5 @@
 import { Bell } from "../../base/bell.ts";
 import { Failure } from "../../base/failure.ts";
-import { readFully } from "../../base/read_fully.ts";
 import type { NarName } from "../../nix/nar_name.ts";
 import {
   type DownloadEvent,
@@ -9,6 +8,7 @@ import {
   next,
   readableBytes,
 } from "./download_state.ts";
+import type { GrowingFile } from "./growing_file.ts";
 
 const READ_BYTES = 256 * 1024;
 
@@ -22,14 +22,13 @@ const TAIL_BYTES = 64 * 1024;
 /** One NAR file on its way, for any number of readers, each at its own pace. */
 export class Download {
   readonly name: NarName;
-  /** The growing file. */
-  readonly path: string;
+  readonly file: GrowingFile;
   #state: DownloadState = { state: "opening" };
   readonly #bell = new Bell();
 
-  constructor(name: NarName, path: string) {
+  constructor(name: NarName, file: GrowingFile) {
     this.name = name;
-    this.path = path;
+    this.file = file;
   }
 
   get state(): DownloadState {
@@ -79,46 +78,31 @@ export class Download {
 
   /** Everything at once. Only when `released`. */
   bytes(): Uint8Array<ArrayBuffer> {
-    using file = Deno.openSync(this.path);
-    const bytes = new Uint8Array(this.fileSize ?? 0);
-    if (readFully(file, bytes) < bytes.length) throw this.#failure("its file is too short");
-    return bytes;
+    return this.file.readAt(0, this.fileSize ?? 0);
   }
 
   /**
-   * The bytes from `start` up to `end` (default: the file's end) as they come in. The file is
-   * opened at once, so that moving or removing it later does not matter.
+   * The bytes from `start` up to `end` (default: the file's end) as they come in. The stream uses
+   * the file on its own: call this while somebody else uses it still.
    */
   read(start: number, end = Infinity): ReadableStream<Uint8Array<ArrayBuffer>> {
-    const file = Deno.openSync(this.path);
-    if (start > 0) file.seekSync(start, Deno.SeekMode.Start);
+    const use = this.file.use();
     let position = start;
-    let open = true;
-    const close = () => {
-      if (open) file.close();
-      open = false;
-    };
     return new ReadableStream({
       pull: async (controller) => {
         try {
           const wanted = await this.#wanted(position, end);
-          if (!open) return;
-          if (wanted > 0) {
-            const bytes = new Uint8Array(wanted);
-            // Synchronous: what was just written is in memory, and a thread hop costs more.
-            if (readFully(file, bytes) < wanted) throw this.#failure("its file is too short");
-            position += wanted;
-            controller.enqueue(bytes);
-          }
+          if (wanted > 0) controller.enqueue(this.file.readAt(position, wanted));
+          position += wanted;
           if (position < Math.min(end, this.released ? this.fileSize ?? 0 : Infinity)) return;
-          close();
+          use[Symbol.dispose]();
           controller.close();
         } catch (error) {
-          close();
+          use[Symbol.dispose]();
           controller.error(error);
         }
       },
-      cancel: close,
+      cancel: () => use[Symbol.dispose](),
     }, { highWaterMark: 0 });
   }
 

@@ -1,6 +1,7 @@
 import type { NarRecord } from "../../metadata/metadata_store.ts";
 import type { NarName } from "../../nix/nar_name.ts";
 import { Download } from "./download.ts";
+import { GrowingFile } from "./growing_file.ts";
 import { runDownload, type RunDownloadDeps } from "./run_download.ts";
 
 export interface DownloadsDeps extends RunDownloadDeps {
@@ -34,11 +35,14 @@ export class Downloads {
       prefix: `${nar.name}.`,
       suffix: ".part",
     });
-    const download = new Download(nar.name, path);
+    const file = new GrowingFile(path);
+    const use = file.use();
+    const download = new Download(nar.name, file);
     this.#underWay.set(nar.name, download);
     const running = runDownload(this.#deps, download, nar, requestId).finally(() => {
       this.#underWay.delete(nar.name);
       this.#running.delete(running);
+      use[Symbol.dispose]();
       if (download.state.state === "failed") removeIfThere(path);
     });
     this.#running.add(running);

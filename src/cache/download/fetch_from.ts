@@ -32,7 +32,7 @@ export async function fetchFrom(
   nar: NarRow,
   { upstream, location }: NarSource,
 ): Promise<FetchedFile | undefined> {
-  const { path } = download;
+  const { path } = download.file;
   const { compression, narSize } = nar;
   const startVerifying = () => verifier.start({ path, compression, narSizeMax: narSize });
   // Without a file hash the readers wait for the NAR hash: it is taken on the way.

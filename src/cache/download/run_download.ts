@@ -80,7 +80,7 @@ async function keep(
   if (download.state.state === "failed") throw new Failure("corrupt", download.state.reason);
   if (nar.compression !== "none") check(nar, await fetched.measure());
   download.advance({ type: "verified" });
-  await nars.publish(nar.name, download.path);
+  await nars.publish(nar.name, download.file.path);
   await metadata.apply([{ kind: "nar-kept", narName: nar.name, file: { fileHash, fileSize } }]);
   download.advance({ type: "kept" });
 }

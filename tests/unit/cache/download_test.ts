@@ -1,0 +1,72 @@
+import assert from "node:assert/strict";
+import { sha256FromDigest } from "../../../src/nix/hash.ts";
+import { narName } from "../../../src/nix/nar_name.ts";
+import { Download } from "../../../src/cache/download/download.ts";
+import { GrowingFile } from "../../../src/cache/download/growing_file.ts";
+import { tempFolder } from "../../support/temp_folder.ts";
+
+const NAME = narName(sha256FromDigest(new Uint8Array(32)), "none");
+const TEXT = "the bytes of a NAR file";
+
+/** A download whose file holds all of TEXT. */
+function received(folder: string): Download {
+  const path = `${folder}/growing`;
+  Deno.writeTextFileSync(path, TEXT);
+  const download = new Download(NAME, new GrowingFile(path));
+  download.advance({ type: "opened", fileSize: TEXT.length });
+  download.advance({ type: "bytes", received: TEXT.length });
+  return download;
+}
+
+Deno.test("download: a reader that begins after the file was moved gets all of it", async () => {
+  using folder = tempFolder();
+  const download = received(folder.path);
+  using use = download.file.use();
+  download.advance({ type: "end", fileSize: TEXT.length, released: true });
+  Deno.renameSync(`${folder.path}/growing`, `${folder.path}/moved`);
+  assert.equal(await new Response(download.read(0)).text(), TEXT);
+  assert.equal(new TextDecoder().decode(download.bytes()), TEXT);
+  use[Symbol.dispose]();
+});
+
+Deno.test("download: a reader outlives the download's own use of the file", async () => {
+  using folder = tempFolder();
+  const download = received(folder.path);
+  const use = download.file.use();
+  const body = download.read(4);
+  download.advance({ type: "end", fileSize: TEXT.length, released: true });
+  use[Symbol.dispose]();
+  assert.equal(await new Response(body).text(), TEXT.slice(4));
+});
+
+Deno.test("download: before the verdict all but the last byte is given, then the last", async () => {
+  using folder = tempFolder();
+  const download = received(folder.path);
+  using _use = download.file.use();
+  const reader = download.read(0).getReader();
+  const first = await reader.read();
+  assert.equal(new TextDecoder().decode(first.value), TEXT.slice(0, -1));
+  const last = reader.read();
+  download.advance({ type: "end", fileSize: TEXT.length, released: true });
+  assert.equal(new TextDecoder().decode((await last).value), TEXT.slice(-1));
+  assert.equal((await reader.read()).done, true);
+});
+
+Deno.test("download: readers in the middle fail with it", async () => {
+  using folder = tempFolder();
+  const download = received(folder.path);
+  using _use = download.file.use();
+  const reader = download.read(0).getReader();
+  await reader.read();
+  download.advance({ type: "error", reason: "cut" });
+  await assert.rejects(reader.read(), /cut/);
+});
+
+Deno.test("download: two reads at different places do not disturb each other", async () => {
+  using folder = tempFolder();
+  const download = received(folder.path);
+  using _use = download.file.use();
+  download.advance({ type: "end", fileSize: TEXT.length, released: true });
+  const texts = [0, 4, 10].map((start) => new Response(download.read(start, 20)).text());
+  assert.deepEqual(await Promise.all(texts), [0, 4, 10].map((start) => TEXT.slice(start, 20)));
+});
