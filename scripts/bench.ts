@@ -1,0 +1,124 @@
+// Measures larder beside nginx serving the same files and beside nginx as a caching proxy, on one
+// machine in one run, and prints a table of Markdown. See scripts/bench/options.ts for the words.
+import { Corpus } from "./bench/corpus.ts";
+import type { Bench, Measure } from "./bench/figure.ts";
+import { directoryLauncher, larderLauncher, proxyLauncher } from "./bench/launchers.ts";
+import { COLD_NARINFOS, KNOWN_MISSES, narinfoHits } from "./bench/measures/narinfos.ts";
+import { bigNarHits, COLD_NAR, SMALL_NAR_HITS } from "./bench/measures/nars.ts";
+import { PEAK_MEMORY, START } from "./bench/measures/processes.ts";
+import { NGINX_WORKERS } from "./bench/nginx_conf.ts";
+import { type BenchOptions, readOptions, USAGE } from "./bench/options.ts";
+import { report, type Result } from "./bench/report.ts";
+import { runMeasure } from "./bench/rounds.ts";
+import { REPOSITORY, Workplace } from "./bench/workplace.ts";
+
+/** In the order in which they are run. */
+const MEASURES: readonly Measure[] = [
+  narinfoHits(1),
+  narinfoHits(16),
+  KNOWN_MISSES,
+  SMALL_NAR_HITS,
+  bigNarHits(1),
+  bigNarHits(8),
+  COLD_NAR,
+  COLD_NARINFOS,
+  START,
+  PEAK_MEMORY,
+];
+
+const TOOLS = ["nginx", "wrk", "curl"];
+const CANNOT_RUN_STATUS = 2;
+const INTERRUPTED_STATUS = 130;
+
+// Where Debian has nginx; PATH of a user who is not root lacks it.
+Deno.env.set("PATH", `${Deno.env.get("PATH")}:/usr/sbin`);
+
+const options = optionsOrExit();
+const measures = MEASURES.filter(({ figures }) =>
+  figures.some(({ name }) => name.includes(options.only ?? ""))
+);
+if (measures.length === 0) {
+  const names = MEASURES.flatMap(({ figures }) => figures.map(({ name }) => `  ${name}`));
+  giveUp(`No figure's name has "${options.only}". They are:\n${names.join("\n")}`);
+}
+for (const tool of TOOLS) await requireTool(tool);
+
+const workplace = new Workplace();
+for (const signal of ["SIGINT", "SIGTERM"] as const) {
+  Deno.addSignalListener(signal, async () => {
+    await workplace[Symbol.asyncDispose]();
+    Deno.exit(INTERRUPTED_STATUS);
+  });
+}
+try {
+  const text = report(await runAll(workplace, options), await facts(options));
+  console.log(text);
+  Deno.mkdirSync(`${REPOSITORY}dist`, { recursive: true });
+  Deno.writeTextFileSync(`${REPOSITORY}dist/bench.md`, text);
+} finally {
+  await workplace[Symbol.asyncDispose]();
+}
+Deno.exit(0);
+
+async function runAll(workplace: Workplace, options: BenchOptions): Promise<readonly Result[]> {
+  const { executable, pairOnly } = options;
+  const corpus = new Corpus(workplace.makeFolder("upstream"));
+  const directory = directoryLauncher(workplace, corpus.folder);
+  const origin = await directory.launch(workplace.makeFolder("nginx-directory"));
+  const upstreamUrl = origin.url;
+  const publicKey = corpus.publicKey.text;
+  const larder = larderLauncher(workplace, { upstreamUrl, publicKey, executable });
+  const proxy = proxyLauncher(workplace, upstreamUrl);
+  const servers = [
+    await larder.launch(workplace.makeFolder("larder")),
+    ...(pairOnly ? [] : [origin]),
+    await proxy.launch(workplace.makeFolder("nginx-proxy")),
+  ];
+  const launchers = [larder, ...(pairOnly ? [] : [directory]), proxy];
+  const bench: Bench = { ...options, workplace, corpus, servers, launchers };
+  const results: Result[] = [];
+  for (const measure of measures) {
+    const startedAt = performance.now();
+    const values = await runMeasure(bench, measure);
+    const took = ((performance.now() - startedAt) / 1_000).toFixed(0);
+    console.error(`${measure.figures[0]?.name} (${took} s)`);
+    measure.figures.forEach((figure, index) => {
+      const measured = values[index];
+      if (measured !== undefined) results.push({ figure, values: measured });
+    });
+  }
+  return results;
+}
+
+async function facts({ rounds, seconds, executable }: BenchOptions): Promise<readonly string[]> {
+  const { stderr } = await new Deno.Command("nginx", { args: ["-v"] }).output();
+  const nginx = new TextDecoder().decode(stderr).trim().replace(/^.*nginx\//, "nginx ");
+  const larder = executable ?? `its sources on Deno ${Deno.version.deno}`;
+  return [
+    `${navigator.hardwareConcurrency} cores, shared by load and servers; ${nginx} with ` +
+    `${NGINX_WORKERS} worker, its files sent by sendfile; larder from ${larder}`,
+    `medians (least–most) of ${rounds} rounds that take turns; wrk with one thread, ${seconds} s ` +
+    "a round; big files with one curl for each client",
+  ];
+}
+
+function optionsOrExit(): BenchOptions {
+  try {
+    return readOptions(Deno.args);
+  } catch (error) {
+    return giveUp(`${error instanceof Error ? error.message : error}\n\n${USAGE}`);
+  }
+}
+
+async function requireTool(tool: string): Promise<void> {
+  try {
+    await new Deno.Command(tool, { args: ["-V"], stdout: "null", stderr: "null" }).output();
+  } catch {
+    giveUp(`Cannot run the bench: ${tool} is not installed (Debian: apt install nginx-light wrk)`);
+  }
+}
+
+function giveUp(message: string): never {
+  console.error(message);
+  Deno.exit(CANNOT_RUN_STATUS);
+}

@@ -1,0 +1,78 @@
+import { nginxConf, type NginxSite } from "./nginx_conf.ts";
+import { freePort, type Launcher, launchProcess, type ServerName } from "./server.ts";
+import type { Workplace } from "./workplace.ts";
+
+/** What of the caller's environment a server may see: no option of larder is among it. */
+const PASSED_ON = ["PATH", "HOME", "TMPDIR", "DENO_DIR", "XDG_CACHE_HOME"];
+
+/** nginx serving the files of `root`: the upstream of the other two, too. */
+export function directoryLauncher(workplace: Workplace, root: string): Launcher {
+  return nginxLauncher(workplace, "nginx directory", () => ({ kind: "directory", root }));
+}
+
+/** nginx as a caching proxy before `upstreamUrl`. */
+export function proxyLauncher(workplace: Workplace, upstreamUrl: string): Launcher {
+  return nginxLauncher(workplace, "nginx proxy_cache", (folder) => ({
+    kind: "proxy",
+    cacheFolder: `${folder}/cache`,
+    upstreamUrl,
+  }));
+}
+
+export interface LarderParts {
+  readonly upstreamUrl: string;
+  readonly publicKey: string;
+  /** A compiled larder; default: the sources, run by the Deno that runs the bench. */
+  readonly executable: string | undefined;
+}
+
+export function larderLauncher(workplace: Workplace, parts: LarderParts): Launcher {
+  const { upstreamUrl, publicKey, executable } = parts;
+  const [command, before] = executable === undefined
+    ? [Deno.execPath(), ["run", "--no-prompt", "-A", "main.ts"]]
+    : [Deno.realPathSync(executable), []];
+  return {
+    name: "larder",
+    launch(folder) {
+      const port = freePort();
+      const flags = {
+        "cache-storage-local": folder,
+        "server-addr": `127.0.0.1:${port}`,
+        "cache-upstream-url": upstreamUrl,
+        "cache-upstream-public-key": publicKey,
+        "cache-hostname": "larder-bench",
+        // Known misses must stay known while they are measured.
+        "cache-negative-ttl": "1h",
+        "log-level": "warn",
+      };
+      const args = Object.entries(flags).flatMap(([name, value]) => [`--${name}`, value]);
+      const env = Object.fromEntries(
+        PASSED_ON.map((name) => [name, Deno.env.get(name) ?? ""]).filter(([, value]) => value),
+      );
+      return launchProcess(workplace, {
+        name: "larder",
+        port,
+        command,
+        args: [...before, "serve", ...args],
+        env,
+      });
+    },
+  };
+}
+
+function nginxLauncher(
+  workplace: Workplace,
+  name: ServerName,
+  siteOf: (folder: string) => NginxSite,
+): Launcher {
+  return {
+    name,
+    launch(folder) {
+      const port = freePort();
+      const conf = `${folder}/nginx.conf`;
+      Deno.writeTextFileSync(conf, nginxConf(folder, port, siteOf(folder)));
+      const args = ["-p", folder, "-c", conf, "-e", "stderr"];
+      return launchProcess(workplace, { name, port, command: "nginx", args });
+    },
+  };
+}

@@ -1,0 +1,93 @@
+import { checkAbsent, checkKept, checkNarinfos } from "../check.ts";
+import { absentPaths } from "../corpus.ts";
+import type { Bench, Measure, Run } from "../figure.ts";
+import { requestsPerSecond } from "../wrk.ts";
+
+/** As a closure of a desktop system has. */
+const NARINFOS_COUNT = 3_000;
+const COLD_CONNECTIONS = 16;
+
+/** Apart from the seeds of the cold sets, which are the rounds' numbers. */
+const HITS_SEED = 1_000;
+
+/** Of a cold set every so-many-th answer is read; wrk looks at the status of all. */
+const CHECKED_STEP = 10;
+
+/** Narinfos that are kept. */
+export function narinfoHits(connections: number): Measure {
+  const load = connections === 1 ? "1 connection" : `${connections} connections`;
+  const name = `narinfo hits, ${NARINFOS_COUNT} different, ${load}`;
+  return {
+    figures: [{ name, unit: "requests/s", target: { kind: "ratio", atLeast: 0.8 } }],
+    async prepare(bench) {
+      const { corpus, servers } = bench;
+      const objects = corpus.putNarinfos({ count: NARINFOS_COUNT, seed: HITS_SEED });
+      const paths = objects.map((object) => object.narinfoPath);
+      for (const server of servers) {
+        await checkNarinfos(server, objects, corpus.publicKey);
+        await checkKept(server, paths);
+      }
+      return await loaded(bench, { paths, connections, status: 200 });
+    },
+  };
+}
+
+/** Narinfos that are known to be nowhere. */
+export const KNOWN_MISSES: Measure = {
+  figures: [{
+    name: `known misses, ${NARINFOS_COUNT} different, 16 connections`,
+    unit: "requests/s",
+    target: { kind: "ratio", atLeast: 0.8 },
+  }],
+  async prepare(bench) {
+    const paths = absentPaths({ count: NARINFOS_COUNT, seed: 1 });
+    for (const server of bench.servers) {
+      await checkAbsent(server, paths);
+      await checkKept(server, paths);
+    }
+    return await loaded(bench, { paths, connections: 16, status: 404 });
+  },
+};
+
+/** Narinfos that a cache has to ask the upstream for; new ones in every round. */
+export const COLD_NARINFOS: Measure = {
+  figures: [{
+    name: `cold narinfos, ${NARINFOS_COUNT} different, ${COLD_CONNECTIONS} connections`,
+    unit: "requests/s",
+    target: { kind: "ratio", atLeast: 0.5 },
+  }],
+  async prepare({ workplace, corpus, servers, rounds }) {
+    const put = (seed: number) => corpus.putNarinfos({ count: NARINFOS_COUNT, seed });
+    const sets = Array.from({ length: rounds + 1 }, (_, round) => put(round));
+    const run: Run = async (server, round) => {
+      const objects = sets[round] ?? [];
+      const value = await requestsPerSecond(workplace, server, {
+        paths: objects.map((object) => object.narinfoPath),
+        connections: COLD_CONNECTIONS,
+        seconds: "once",
+        status: 200,
+      });
+      const some = objects.filter((_, at) => at % CHECKED_STEP === 0);
+      await checkNarinfos(server, some, corpus.publicKey);
+      return [value];
+    };
+    // The set after the last round's is there to warm up.
+    for (const server of servers) await run(server, rounds);
+    return run;
+  },
+};
+
+interface WarmLoad {
+  readonly paths: readonly string[];
+  readonly connections: number;
+  readonly status: 200 | 404;
+}
+
+/** Loads every server, which warms it up, and returns the run to measure. */
+export async function loaded(bench: Bench, load: WarmLoad): Promise<Run> {
+  const { workplace, servers, seconds, warmUp } = bench;
+  for (const server of servers) {
+    await requestsPerSecond(workplace, server, { ...load, seconds: warmUp });
+  }
+  return async (server) => [await requestsPerSecond(workplace, server, { ...load, seconds })];
+}

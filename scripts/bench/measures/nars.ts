@@ -1,0 +1,108 @@
+import assert from "node:assert/strict";
+import { checkKept, checkNarinfos, checkNars, type Found } from "../check.ts";
+import type { NarSet } from "../corpus.ts";
+import { download, downloadRate } from "../curl.ts";
+import type { Bench, Measure } from "../figure.ts";
+import type { Server } from "../server.ts";
+import { loaded } from "./narinfos.ts";
+
+const KIB = 1_024;
+const MIB = 1_024 * KIB;
+const SMALL = { count: 200, bytes: 50 * KIB, seed: 2 };
+const BIG_BYTES = 256 * MIB;
+
+/** Small NARs that are kept. */
+export const SMALL_NAR_HITS: Measure = {
+  figures: [{
+    name: `NAR hits of 50 KiB, ${SMALL.count} different, 16 connections`,
+    unit: "requests/s",
+    target: { kind: "ratio", atLeast: 0.5 },
+  }],
+  async prepare(bench) {
+    const nars = await putKept(bench, SMALL);
+    const [paths] = [...nars.values()].map((found) => found.map(({ narPath }) => narPath));
+    assert.ok(paths !== undefined);
+    for (const found of nars.values()) {
+      assert.deepEqual(found.map(({ narPath }) => narPath), paths, "one load for all three");
+    }
+    return await loaded(bench, { paths, connections: 16, status: 200 });
+  },
+};
+
+/** One big NAR that is kept. */
+export function bigNarHits(clients: number): Measure {
+  const name = `NAR hits of 256 MiB, ${clients} ${clients === 1 ? "client" : "clients"}`;
+  return {
+    figures: [{ name, unit: "MB/s", target: { kind: "ratio", atLeast: 0.7 } }],
+    async prepare(bench) {
+      // The check has warmed up: every byte was read.
+      const nars = await putKept(bench, { count: 1, bytes: BIG_BYTES, seed: 3 });
+      const run = async (server: Server) => {
+        const nar = nars.get(server)?.[0];
+        assert.ok(nar !== undefined);
+        return [await downloadRate(bench.workplace, wanted(server, nar), clients)];
+      };
+      return run;
+    },
+  };
+}
+
+/** Big NARs that a cache has to fetch; a new one in every round. */
+export const COLD_NAR: Measure = {
+  figures: [
+    {
+      name: "cold NAR of 256 MiB",
+      unit: "MB/s",
+      target: { kind: "ratio", atLeast: 0.5 },
+    },
+    {
+      name: "cold NAR of 256 MiB, time to first byte",
+      unit: "ms",
+      target: { kind: "behind", atMost: 3 },
+    },
+  ],
+  async prepare(bench) {
+    const nars = await putKnown(bench, { count: bench.rounds, bytes: BIG_BYTES, seed: 20 });
+    const warmUp = await putKnown(bench, { count: 1, bytes: BIG_BYTES / 8, seed: 21 });
+    const run = async (server: Server, nar: Found | undefined) => {
+      assert.ok(nar !== undefined);
+      const transfer = await download(bench.workplace, wanted(server, nar));
+      await settle(bench, server, nar);
+      return [transfer.bytes / 1_000_000 / transfer.seconds, transfer.firstByteMs];
+    };
+    for (const server of bench.servers) await run(server, warmUp.get(server)?.[0]);
+    return async (server, round) => await run(server, nars.get(server)?.[round]);
+  },
+};
+
+function wanted({ url }: Server, { narPath, narSize }: Found) {
+  return { url: url + narPath, bytes: narSize };
+}
+
+/** What one server still has to write must not slow the next one down. */
+async function settle({ workplace }: Bench, server: Server, nar: Found): Promise<void> {
+  await checkKept(server, [nar.narPath]);
+  await workplace.run({ command: "sync", args: ["-f", workplace.folder] });
+}
+
+type FoundByServer = ReadonlyMap<Server, readonly Found[]>;
+
+/** NARs of which every server knows the narinfo. */
+async function putKnown(bench: Bench, set: NarSet): Promise<FoundByServer> {
+  const objects = bench.corpus.putNars(set);
+  const nars = new Map<Server, readonly Found[]>();
+  for (const server of bench.servers) {
+    nars.set(server, await checkNarinfos(server, objects, bench.corpus.publicKey));
+  }
+  return nars;
+}
+
+/** NARs that every server has. */
+async function putKept(bench: Bench, set: NarSet): Promise<FoundByServer> {
+  const nars = await putKnown(bench, set);
+  for (const [server, found] of nars) {
+    await checkNars(server, found);
+    await checkKept(server, found.map(({ narPath }) => narPath));
+  }
+  return nars;
+}

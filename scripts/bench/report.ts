@@ -1,0 +1,81 @@
+import type { Figure } from "./figure.ts";
+import { median, type Values } from "./rounds.ts";
+import { SERVER_NAMES } from "./server.ts";
+
+export interface Result {
+  readonly figure: Figure;
+  readonly values: Values;
+}
+
+interface Judgement {
+  /** Of larder to nginx proxy_cache: the median of the rounds' ratios. */
+  readonly ratio: number;
+  readonly target: string;
+  readonly reached: boolean;
+}
+
+const PROXY = "nginx proxy_cache";
+
+/** Compares the rounds one by one: what else the machine did in a round met both. */
+export function judge({ figure, values }: Result): Judgement {
+  const pairs = values.larder.map((own, round) => [own, values[PROXY][round] ?? NaN] as const);
+  const ratio = median(pairs.map(([own, proxy]) => own / proxy));
+  const own = median(values.larder);
+  const { target, unit } = figure;
+  switch (target.kind) {
+    case "ratio":
+      return { ratio, target: `≥ ${target.atLeast}`, reached: ratio >= target.atLeast };
+    case "behind": {
+      const behind = median(pairs.map(([larder, proxy]) => larder - proxy));
+      const text = `≤ ${target.atMost} ${unit} more (${signed(behind)})`;
+      return { ratio, target: text, reached: behind <= target.atMost };
+    }
+    case "below":
+      return { ratio, target: `< ${target.limit} ${unit}`, reached: own < target.limit };
+  }
+}
+
+/** The results as a Markdown table under the facts of the run. */
+export function report(results: readonly Result[], facts: readonly string[]): string {
+  const head = ["figure", ...SERVER_NAMES, `ratio to ${PROXY}`, "target", ""];
+  const rows = results.map((result) => {
+    const { figure, values } = result;
+    const { ratio, target, reached } = judge(result);
+    return [
+      figure.name,
+      ...SERVER_NAMES.map((name) => shown(values[name], figure)),
+      ratio.toFixed(2),
+      target,
+      reached ? "reached" : "MISSED",
+    ];
+  });
+  const lines = [head, head.map((_, at) => at === 0 ? "---" : "---:"), ...rows]
+    .map((cells) => `| ${cells.join(" | ")} |`);
+  return [...facts.map((fact) => `* ${fact}`), "", ...lines].join("\n") + "\n";
+}
+
+/** The median, and in brackets how far the rounds lie apart. */
+function shown(values: readonly number[], { unit }: Figure): string {
+  if (values.length === 0) return "–";
+  const text = (value: number) => value.toFixed(DIGITS[unit]);
+  const [low, middle, high] = [Math.min(...values), median(values), Math.max(...values)];
+  const spread = text(low) === text(high) ? "" : ` (${text(low)}–${text(high)})`;
+  return `${text(middle)} ${unit}${spread}`;
+}
+
+const DIGITS: Readonly<Record<Figure["unit"], number>> = {
+  "requests/s": 0,
+  "MB/s": 0,
+  "ms": 1,
+  "s": 3,
+  "MB": 0,
+};
+
+function signed(value: number): string {
+  return `${value < 0 ? "" : "+"}${value.toFixed(1)}`;
+}
+
+/** True when no figure is missed. */
+export function allReached(results: readonly Result[]): boolean {
+  return results.every((result) => judge(result).reached);
+}

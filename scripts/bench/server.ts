@@ -1,0 +1,79 @@
+import type { Spawned, Workplace } from "./workplace.ts";
+
+/** The three that are compared; the last one is what larder is held against. */
+export const SERVER_NAMES = ["larder", "nginx directory", "nginx proxy_cache"] as const;
+export type ServerName = typeof SERVER_NAMES[number];
+
+/** A server that answers. */
+export interface Server extends AsyncDisposable {
+  readonly name: ServerName;
+  /** Without a slash at its end. */
+  readonly url: string;
+  /** The highest resident memory so far, in bytes, of its largest process. */
+  peakBytes(): number;
+}
+
+/** How one of the three is started with its data below `folder`. */
+export interface Launcher {
+  readonly name: ServerName;
+  /** Resolves with the first right answer. A folder that was used before is used again. */
+  launch(folder: string): Promise<Server>;
+}
+
+const START_MAX_MS = 20_000;
+const LOOK_EVERY_MS = 1;
+
+export interface LaunchParts extends Spawned {
+  readonly name: ServerName;
+  readonly port: number;
+}
+
+/** Starts a process and waits until it answers `/nix-cache-info`. */
+export async function launchProcess(workplace: Workplace, parts: LaunchParts): Promise<Server> {
+  const { name, port } = parts;
+  const url = `http://127.0.0.1:${port}`;
+  const child = workplace.start(parts);
+  let ended = false;
+  child.status.then(() => ended = true);
+  const startedAt = performance.now();
+  while (!await answers(url)) {
+    if (ended) throw new Error(`Cannot start ${name}: it ended at once`);
+    if (performance.now() - startedAt > START_MAX_MS) {
+      throw new Error(`Cannot start ${name}: no answer within ${START_MAX_MS} ms`);
+    }
+    await new Promise((resolve) => setTimeout(resolve, LOOK_EVERY_MS));
+  }
+  return {
+    name,
+    url,
+    peakBytes: () => Math.max(...family(child.pid).map(peakBytesOf)),
+    [Symbol.asyncDispose]: () => workplace.stop(child),
+  };
+}
+
+/** A port that nobody listens on at this moment. */
+export function freePort(): number {
+  using listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+  return listener.addr.port;
+}
+
+async function answers(url: string): Promise<boolean> {
+  try {
+    const response = await fetch(`${url}/nix-cache-info`);
+    await response.bytes();
+    return response.ok;
+  } catch {
+    return false;
+  }
+}
+
+/** The process and those it started. */
+function family(pid: number): number[] {
+  const children = Deno.readTextFileSync(`/proc/${pid}/task/${pid}/children`);
+  return [pid, ...children.split(" ").filter(Boolean).map(Number)];
+}
+
+function peakBytesOf(pid: number): number {
+  const status = Deno.readTextFileSync(`/proc/${pid}/status`);
+  return 1_024 * Number(/^VmHWM:\s+(\d+) kB$/m.exec(status)?.[1] ?? NaN);
+}

@@ -1,0 +1,45 @@
+import type { Server } from "./server.ts";
+import type { Workplace } from "./workplace.ts";
+
+const SCRIPT = new URL("./requests.lua", import.meta.url).pathname;
+
+/** A run that should end by itself is given up after this. */
+const ONCE_MAX_S = 120;
+
+export interface Load {
+  readonly paths: readonly string[];
+  readonly connections: number;
+  /** "once": each path once, as fast as it goes. */
+  readonly seconds: number | "once";
+  /** What every answer's status must be. */
+  readonly status: 200 | 404;
+}
+
+/** Loads one server with wrk's one thread; requests a second. Throws when an answer was wrong. */
+export async function requestsPerSecond(
+  workplace: Workplace,
+  { url, name }: Pick<Server, "url" | "name">,
+  { paths, connections, seconds, status }: Load,
+): Promise<number> {
+  const file = `${workplace.folder}/paths.txt`;
+  Deno.writeTextFileSync(file, paths.join("\n") + "\n");
+  const [duration, mode] = seconds === "once" ? [ONCE_MAX_S, ["once"]] : [seconds, []];
+  const output = await workplace.run({
+    command: "wrk",
+    args: [
+      ...["-t", "1", "-c", String(connections), "-d", `${duration}s`],
+      ...["-s", SCRIPT, url, "--", file, ...mode],
+    ],
+  });
+  const match = /^result (\d+) (\d+) (\d+) (\d+)$/m.exec(output);
+  if (match === null) throw new Error(`Cannot read wrk's answer: ${output}`);
+  const [count = 0, microseconds = 0, refused = 0, broken = 0] = match.slice(1).map(Number);
+  const refusedRightly = status === 200 ? 0 : count;
+  if (broken > 0 || refused !== refusedRightly) {
+    throw new Error(
+      `Cannot measure ${name}: of ${count} requests ${refused} had another status than 200, ` +
+        `${broken} no answer`,
+    );
+  }
+  return count / (microseconds / 1_000_000);
+}
