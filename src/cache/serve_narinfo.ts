@@ -33,13 +33,12 @@ export class NarinfoServer {
 
   async serve(storePathHash: StorePathHash): Promise<NarinfoAnswer> {
     const { metadata, negative, uses, signer } = this.#deps;
+    // First, since it is in memory; what is learned or uploaded is taken out of it.
+    if (negative.has(storePathHash)) return { source: "HIT", text: undefined };
     const row = await metadata.findNarinfo(storePathHash);
     if (row !== undefined && (this.#deps.demotions.none || await this.#isFetchable(row))) {
       uses.narinfo(storePathHash);
       return { source: "HIT", text: signer.textOf(row) };
-    }
-    if (row === undefined && negative.has(storePathHash)) {
-      return { source: "HIT", text: undefined };
     }
     const { value, joined } = this.#learning.run(
       storePathHash,

@@ -77,7 +77,7 @@ export interface NarinfoFinder {
 
 export interface NarFinder {
   findNar(narName: NarName): Promise<NarRecord | undefined>;
-  /** In the order in which they were heard of; empty for an unknown NAR. */
+  /** One an upstream, in no particular order; empty for an unknown NAR. */
   sourcesOf(narName: NarName): Promise<readonly NarSource[]>;
   /** The store paths whose narinfo leads to this NAR file. */
   narinfosOf(narName: NarName): Promise<readonly StorePathHash[]>;

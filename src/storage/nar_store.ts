@@ -7,7 +7,8 @@ export interface StoredNar extends Disposable {
   bytes(): Uint8Array<ArrayBuffer>;
   /**
    * The bytes from `start` up to, not including, `end`. The stream disposes of the file when it
-   * ends, fails or is cancelled, and fails when the file is shorter than `end`.
+   * ends, fails or is cancelled. Where the file became shorter it fails or ends early: whoever
+   * sends it announces the length, and so breaks the transfer.
    */
   read(start: number, end: number): ReadableStream<Uint8Array<ArrayBuffer>>;
 }

@@ -37,32 +37,68 @@ export type LabelsOf<Name extends CounterName> = {
     typeof COUNTERS[Name]["labels"][Label] extends readonly (infer Value)[] ? Value : never;
 };
 
+/** One series of a counter: a number, so that counting costs nothing. */
+export interface Series {
+  /** Counts one. */
+  count(): void;
+}
+
+interface CountedSeries extends Series {
+  readonly labels: Readonly<Record<string, string>>;
+  readonly value: number;
+}
+
 /** Counts by the table alone: a name or a label value outside it does not compile. */
 export class Metrics {
   readonly #registry = new Registry();
-  readonly #counters = new Map<CounterName, Counter>();
+  readonly #series = new Map<CounterName, readonly CountedSeries[]>();
 
   constructor() {
     for (const [name, { help, labels }] of Object.entries<CounterRow>(COUNTERS)) {
-      const counter = new Counter({
+      const series = combinations(labels).map(countedSeries);
+      this.#series.set(name as CounterName, series);
+      new Counter({
         name: `larder_${name}`,
         help,
         labelNames: Object.keys(labels),
         registers: [this.#registry],
+        collect() {
+          this.reset();
+          for (const one of series) this.inc(one.labels, one.value);
+        },
       });
-      for (const combination of combinations(labels)) counter.inc(combination, 0);
-      this.#counters.set(name as CounterName, counter);
     }
   }
 
+  /** The series of these labels; take it once where it is counted often. */
+  series<Name extends CounterName>(name: Name, labels: LabelsOf<Name>): Series {
+    const wanted = Object.entries(labels as Readonly<Record<string, string>>);
+    const found = this.#series.get(name)?.find((one) =>
+      wanted.every(([label, value]) => one.labels[label] === value)
+    );
+    if (found === undefined) throw new Error(`Cannot count ${name}: no such series`);
+    return found;
+  }
+
   count<Name extends CounterName>(name: Name, labels: LabelsOf<Name>): void {
-    this.#counters.get(name)?.inc(labels as Record<string, string>);
+    this.series(name, labels).count();
   }
 
   /** All series in the Prometheus text format. */
   async text(): Promise<string> {
     return await this.#registry.metrics();
   }
+}
+
+function countedSeries(labels: Readonly<Record<string, string>>): CountedSeries {
+  let value = 0;
+  return {
+    labels,
+    get value() {
+      return value;
+    },
+    count: () => void value++,
+  };
 }
 
 /** Every combination of label values; one empty one where there are no labels. */

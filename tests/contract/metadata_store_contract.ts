@@ -1,6 +1,11 @@
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
-import type { Change, MetadataStore, NarRow } from "../../src/metadata/metadata_store.ts";
+import type {
+  Change,
+  MetadataStore,
+  NarRow,
+  NarSource,
+} from "../../src/metadata/metadata_store.ts";
 import { type FileHash, type NarHash, sha256FromDigest } from "../../src/nix/hash.ts";
 import { narName } from "../../src/nix/nar_name.ts";
 import type { StorePathHash } from "../../src/nix/store_path.ts";
@@ -80,13 +85,14 @@ export const metadataStoreClauses: Clauses<MetadataStore> = {
     assert.deepEqual(await store.sourcesOf(nar.name), [source]);
   },
 
-  "sources keep the order in which they came, one an upstream": async (store) => {
+  "put-source adds an upstream, or replaces where it has the NAR": async (store) => {
     const { nar } = put(a, []);
     const other = { upstream: "http://other", location: "nar/y" };
     await store.apply([put(a, []), { kind: "put-source", narName: nar.name, source: other }]);
     const moved = { ...source, location: "nar/z" };
     await store.apply([{ kind: "put-source", narName: nar.name, source: moved }]);
-    assert.deepEqual(await store.sourcesOf(nar.name), [moved, other]);
+    const sources = await store.sourcesOf(nar.name);
+    assert.deepEqual(sources.toSorted(byUpstream), [moved, other].toSorted(byUpstream));
   },
 
   "two narinfos of one NAR are both found by it": async (store) => {
@@ -162,6 +168,10 @@ export const metadataStoreClauses: Clauses<MetadataStore> = {
     await assert.rejects(store.apply([put(a, [])]));
   },
 };
+
+function byUpstream(a: NarSource, b: NarSource): number {
+  return a.upstream.localeCompare(b.upstream);
+}
 
 function put(storePathHash: StorePathHash, references: readonly StorePathHash[], atMs = 1_000) {
   const nar = narOf(storePathHash);

@@ -1,8 +1,9 @@
 import type { NarAnswer, NarServer } from "../../cache/serve_nar.ts";
 import { parseNarName } from "../../nix/nar_name.ts";
-import type { Metrics } from "../../telemetry/metrics.ts";
+import type { Metrics, Series } from "../../telemetry/metrics.ts";
 import { type Body, bodyAnswer, headAnswer, statusAnswer } from "../answer.ts";
 import { type NarPlan, planNar } from "../nar_plan.ts";
+import { requestSeries } from "../request_series.ts";
 import type { Route } from "../router.ts";
 
 export interface NarRouteDeps {
@@ -10,10 +11,11 @@ export interface NarRouteDeps {
   readonly metrics: Metrics;
 }
 
-const RESULT = { HIT: "hit", MISS: "miss", JOINED: "joined" } as const;
-
 /** A NAR file, whole or a range of it. */
 export function narRoute({ nars, metrics }: NarRouteDeps): Route {
+  const requests = requestSeries(metrics, "nar");
+  const served = metrics.series("nar_served_total", {});
+
   return {
     name: "/nar/{name}",
     path: /^\/nar\/([^/]*)$/,
@@ -28,8 +30,8 @@ export function narRoute({ nars, metrics }: NarRouteDeps): Route {
         }
         const answer = await nars.open(name, requestId);
         if (answer === undefined) return absent(head);
-        metrics.count("cache_requests_total", { kind: "nar", result: RESULT[answer.source] });
-        return await getAnswer(planNar(request, answer), answer, metrics);
+        requests[answer.source].count();
+        return await getAnswer(planNar(request, answer), answer, served);
       },
     },
   };
@@ -43,12 +45,12 @@ function headOf(plan: NarPlan): Response {
   return plan.kind === "answered" ? plan.response : headAnswer(plan.parts);
 }
 
-async function getAnswer(plan: NarPlan, answer: NarAnswer, metrics: Metrics): Promise<Response> {
+async function getAnswer(plan: NarPlan, answer: NarAnswer, served: Series): Promise<Response> {
   if (plan.kind === "answered") {
     answer[Symbol.dispose]();
     return plan.response;
   }
-  metrics.count("nar_served_total", {});
+  served.count();
   return bodyAnswer(await bodyOf(answer, plan.start, plan.end), plan.parts);
 }
 

@@ -25,7 +25,7 @@ CREATE TABLE nar_source (
   upstream TEXT NOT NULL,
   location TEXT NOT NULL,
   PRIMARY KEY (nar_id, upstream)
-) STRICT;
+) STRICT, WITHOUT ROWID;
 
 CREATE TABLE narinfo (
   path_id INTEGER PRIMARY KEY REFERENCES path (id),

@@ -13,33 +13,33 @@ export class ChangeApplier {
   }
 
   /**
-   * Applies each list whole or not at all, and returns the error of each that failed. Throws
-   * when the transaction itself fails: then none was applied.
+   * Applies each list whole or not at all, and returns at its place the error of each that
+   * failed; an empty array says that none did.
    */
   transaction(lists: readonly (readonly Change[])[]): readonly unknown[] {
-    const { begin, commit, rollback } = this.#statements;
-    begin.run();
     try {
-      const errors = lists.map((changes) => this.#list(changes));
-      commit.run();
-      return errors;
+      this.#together(lists);
+      return [];
     } catch (error) {
-      rollback.run();
-      throw error;
+      if (lists.length === 1) return [error];
+      // One of them is impossible: each on its own tells which.
+      return lists.map((changes) => this.transaction([changes])[0]);
     }
   }
 
-  #list(changes: readonly Change[]): unknown {
-    const { savepoint, release, rollbackTo } = this.#statements;
-    savepoint.run();
+  #together(lists: readonly (readonly Change[])[]): void {
+    const { begin, commit, rollback } = this.#statements;
+    begin.run();
     try {
-      for (const change of changes) this.#change(change);
-      release.run();
-      return undefined;
+      for (const changes of lists) for (const change of changes) this.#change(change);
+      commit.run();
     } catch (error) {
-      rollbackTo.run();
-      release.run();
-      return error;
+      try {
+        rollback.run();
+      } catch {
+        // After a full disk and the like SQLite has rolled back by itself.
+      }
+      throw error;
     }
   }
 

@@ -1,4 +1,5 @@
 import type { DatabaseSync } from "node:sqlite";
+import { clearImmediate, setImmediate } from "node:timers";
 import { Failure, messageOf } from "../../base/failure.ts";
 import type { NarName } from "../../nix/nar_name.ts";
 import type { StorePathHash } from "../../nix/store_path.ts";
@@ -25,7 +26,7 @@ export class SqliteMetadataStore implements MetadataStore, AsyncDisposable {
   readonly #statements: Statements;
   readonly #applier: ChangeApplier;
   #pending: PendingWrite[] = [];
-  #flushTimer: number | undefined;
+  #flushing: NodeJS.Immediate | undefined;
   #closed = false;
 
   constructor(database: DatabaseSync) {
@@ -68,7 +69,10 @@ export class SqliteMetadataStore implements MetadataStore, AsyncDisposable {
     if (changes.length === 0) return;
     await new Promise<void>((resolve, reject) => {
       this.#pending.push({ changes, resolve, reject });
-      this.#flushTimer ??= setTimeout(() => this.#flush());
+      // Two turns of the event loop gather what comes at once, without a timer's millisecond.
+      this.#flushing ??= setImmediate(() => {
+        this.#flushing = setImmediate(() => this.#flush());
+      });
     });
   }
 
@@ -89,20 +93,16 @@ export class SqliteMetadataStore implements MetadataStore, AsyncDisposable {
   }
 
   #flush(): void {
-    clearTimeout(this.#flushTimer);
-    this.#flushTimer = undefined;
+    clearImmediate(this.#flushing);
+    this.#flushing = undefined;
     const writes = this.#pending;
     this.#pending = [];
     if (writes.length === 0) return;
-    try {
-      const settled = this.#applier.transaction(writes.map((write) => write.changes));
-      writes.forEach((write, index) => {
-        const error = settled[index];
-        if (error === undefined) write.resolve();
-        else write.reject(writeFailure(error));
-      });
-    } catch (error) {
-      for (const write of writes) write.reject(writeFailure(error));
+    const errors = this.#applier.transaction(writes.map((write) => write.changes));
+    for (const [index, write] of writes.entries()) {
+      const error = errors[index];
+      if (error === undefined) write.resolve();
+      else write.reject(writeFailure(error));
     }
   }
 }

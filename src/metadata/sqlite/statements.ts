@@ -5,9 +5,6 @@ const SQL = {
   begin: "BEGIN IMMEDIATE",
   commit: "COMMIT",
   rollback: "ROLLBACK",
-  savepoint: "SAVEPOINT change_list",
-  release: "RELEASE change_list",
-  rollbackTo: "ROLLBACK TO change_list",
 
   findNarinfo: `SELECT i.body, i.trusted, i.own_public_key, i.own_signature, n.name
     FROM path p JOIN narinfo i ON i.path_id = p.id JOIN nar n ON n.id = i.nar_id
@@ -15,7 +12,7 @@ const SQL = {
   findNar: `SELECT name, nar_hash, nar_size, file_hash, file_size, kept_hash, kept_size
     FROM nar WHERE name = ?`,
   sourcesOf: `SELECT s.upstream, s.location FROM nar n JOIN nar_source s ON s.nar_id = n.id
-    WHERE n.name = ? ORDER BY s.rowid`,
+    WHERE n.name = ?`,
   narinfosOf: `SELECT p.hash FROM nar n JOIN narinfo i ON i.nar_id = n.id
     JOIN path p ON p.id = i.path_id WHERE n.name = ?`,
   referencesOf: `SELECT d.hash FROM path p JOIN reference r ON r.src = p.id

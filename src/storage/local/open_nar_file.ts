@@ -26,6 +26,12 @@ export class OpenNarFile implements StoredNar {
   read(start: number, end: number): ReadableStream<Uint8Array<ArrayBuffer>> {
     let left = end - start;
     if (start > 0) this.#file.seekSync(start, Deno.SeekMode.Start);
+    if (end === this.fileSize) {
+      // To the end of the file Deno reads without us: no buffers of ours, no work for the
+      // collector. The stream closes the file.
+      this.#open = false;
+      return this.#file.readable;
+    }
     return new ReadableStream({
       pull: async (controller) => {
         try {

@@ -1,0 +1,14 @@
+import type { Source } from "../cache/serve_narinfo.ts";
+import type { Metrics, Series } from "../telemetry/metrics.ts";
+
+/** The series of `cache_requests_total` of one kind, by where the answer came from. */
+export function requestSeries(
+  metrics: Metrics,
+  kind: "narinfo" | "nar",
+): Readonly<Record<Source, Series>> {
+  return {
+    HIT: metrics.series("cache_requests_total", { kind, result: "hit" }),
+    MISS: metrics.series("cache_requests_total", { kind, result: "miss" }),
+    JOINED: metrics.series("cache_requests_total", { kind, result: "joined" }),
+  };
+}
