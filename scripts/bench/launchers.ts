@@ -1,3 +1,4 @@
+import denoJson from "../../deno.json" with { type: "json" };
 import { nginxConf, type NginxSite } from "./nginx_conf.ts";
 import { freePort, type Launcher, launchProcess, type ServerName } from "./server.ts";
 import type { Workplace } from "./workplace.ts";
@@ -19,6 +20,9 @@ export function proxyLauncher(workplace: Workplace, upstreamUrl: string): Launch
   }));
 }
 
+/** What the task runs: permissions and engine flags are measured with it. */
+const SERVE_TASK = denoJson.tasks.serve.command;
+
 export interface LarderParts {
   readonly upstreamUrl: string;
   readonly publicKey: string;
@@ -29,8 +33,8 @@ export interface LarderParts {
 export function larderLauncher(workplace: Workplace, parts: LarderParts): Launcher {
   const { upstreamUrl, publicKey, executable } = parts;
   const [command, before] = executable === undefined
-    ? [Deno.execPath(), ["run", "--no-prompt", "-A", "main.ts"]]
-    : [Deno.realPathSync(executable), []];
+    ? [Deno.execPath(), SERVE_TASK.split(" ").slice(1)]
+    : [Deno.realPathSync(executable), ["serve"]];
   return {
     name: "larder",
     launch(folder) {
@@ -53,7 +57,7 @@ export function larderLauncher(workplace: Workplace, parts: LarderParts): Launch
         name: "larder",
         port,
         command,
-        args: [...before, "serve", ...args],
+        args: [...before, ...args],
         env,
       });
     },

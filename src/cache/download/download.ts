@@ -10,7 +10,8 @@ import {
 } from "./download_state.ts";
 import type { GrowingFile } from "./growing_file.ts";
 
-const READ_BYTES = 256 * 1024;
+/** Larger reads are a tenth faster, and a third more memory at the peak. */
+const READ_BYTES = 128 * 1024;
 
 /**
  * Near its end a read waits this long for the rest. A small last segment is held up to 40 ms by

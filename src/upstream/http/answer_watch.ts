@@ -21,7 +21,9 @@ export interface AnswerLimits {
  * same address beside it: what is quick costs one timer.
  */
 export class AnswerWatch implements Disposable {
-  readonly #over = new AbortController();
+  /** Made only when there is a dial to end: making and aborting one costs as much as a timer. */
+  #dialing: AbortController | undefined;
+  #over = false;
   readonly #startedAt = performance.now();
   readonly #onLate: (error: UpstreamTimeout) => void;
   #timer: number;
@@ -35,15 +37,17 @@ export class AnswerWatch implements Disposable {
   }
 
   [Symbol.dispose](): void {
+    this.#over = true;
     clearTimeout(this.#timer);
-    this.#over.abort();
+    this.#dialing?.abort();
   }
 
   async #doubt(url: URL | string, { dialTimeoutMs, headerTimeoutMs }: AnswerLimits) {
     const doubtedAt = performance.now();
     this.#limit("connecting", dialTimeoutMs, this.#startedAt);
-    await dial(new URL(url), this.#over.signal);
-    if (this.#over.signal.aborted) return;
+    this.#dialing = new AbortController();
+    await dial(new URL(url), this.#dialing.signal);
+    if (this.#over) return;
     const dialedAt = performance.now();
     // A dial that was slow for the doubt was as slow for the request.
     const connectedAt = dialedAt - doubtedAt < DIAL_DOUBT_MS ? this.#startedAt : dialedAt;
