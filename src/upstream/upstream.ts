@@ -35,8 +35,10 @@ export interface NarinfoSource {
   readonly url: string;
   /** Never throws: what went wrong is a reading. */
   narinfo(storePathHash: StorePathHash, signal?: AbortSignal): Promise<NarinfoReading>;
-  /** The lower is asked for first choice. Resolves once it is known, or known to be unknown. */
-  priority(): Promise<number>;
+  /** Set by the operator; overrides what it announces. */
+  readonly priority: number | undefined;
+  /** The priority that it announces; `undefined`: none. Throws when it could not tell. */
+  describe(): Promise<number | undefined>;
 }
 
 export interface NarBodySource {

@@ -1,29 +1,43 @@
 import type { Logger } from "../telemetry/logger.ts";
 import type { NarinfoReading } from "./upstream.ts";
 
+/** How an upstream does, for the log. */
+export interface UpstreamLog {
+  /** One answer. The first failure after a good answer is a warning, the rest is for debugging. */
+  reading(upstream: string, reading: NarinfoReading, requestId: string): void;
+  /** It went down, or is up again. */
+  changed(upstream: string, isDown: boolean): void;
+}
+
 /**
- * Says in the log when an upstream starts to fail and when it answers again, each once; and once
- * for good that none of the keys fits it, since only the operator can mend that.
+ * Says when an upstream starts to fail and when it answers again, each once; and once for good
+ * that none of the keys fits it, since only the operator can mend that.
  */
-export function logReadings(log: Logger): (upstream: string, reading: NarinfoReading) => void {
+export function createUpstreamLog(log: Logger): UpstreamLog {
   const failing = new Set<string>();
   const untrusted = new Set<string>();
 
-  return (upstream, reading) => {
-    if (reading.kind !== "failed") {
-      if (failing.delete(upstream)) log.info("upstream answers again", { upstream });
-      return;
-    }
-    const { reason, detail } = reading;
-    log.debug("upstream failed", { upstream, reason, detail });
-    if (reason === "untrusted") {
-      if (untrusted.has(upstream)) return;
-      untrusted.add(upstream);
-      const remedy = "give its public key with --cache-upstream-public-key";
-      log.warn("upstream is not trusted", { upstream, detail, remedy });
-    } else if (!failing.has(upstream)) {
-      failing.add(upstream);
-      log.warn("upstream failed", { upstream, reason, detail });
-    }
+  return {
+    reading(upstream, reading, requestId) {
+      const facts = { upstream, request_id: requestId };
+      if (reading.kind !== "failed") {
+        if (failing.delete(upstream)) log.info("upstream answers again", facts);
+        return;
+      }
+      const { reason, detail } = reading;
+      if (reason === "untrusted" && !untrusted.has(upstream)) {
+        untrusted.add(upstream);
+        const remedy = "give its public key with --cache-upstream-public-key";
+        log.warn("upstream is not trusted", { ...facts, detail, remedy });
+      } else if (reason !== "untrusted" && !failing.has(upstream)) {
+        failing.add(upstream);
+        log.warn("upstream failed", { ...facts, reason, detail });
+      } else log.debug("upstream failed", { ...facts, reason, detail });
+    },
+
+    changed(upstream, isDown) {
+      if (isDown) log.warn("upstream is down", { upstream, consequence: "it is only probed" });
+      else log.info("upstream is up again", { upstream });
+    },
   };
 }

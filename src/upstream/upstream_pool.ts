@@ -1,6 +1,7 @@
 import { messageOf } from "../base/failure.ts";
 import type { StorePathHash } from "../nix/store_path.ts";
 import type { Narinfo } from "../nix/narinfo.ts";
+import { Standing } from "./standing.ts";
 import type { NarinfoReading, NarinfoSource } from "./upstream.ts";
 
 /** A narinfo as one upstream has it. */
@@ -22,33 +23,48 @@ export type PoolAnswer =
 export interface UpstreamPoolDeps {
   /** In the order in which the operator gave them. */
   readonly upstreams: readonly NarinfoSource[];
-  /** Told of every reading, for logs and health. */
-  readonly observe: (upstream: string, reading: NarinfoReading) => void;
+  /** Told of every reading, for logs and counts. */
+  readonly observe: (upstream: string, reading: NarinfoReading, requestId: string) => void;
+  /** Told when an upstream goes down, and when it is up again. */
+  readonly changed: (upstream: string, isDown: boolean) => void;
+}
+
+export interface AskOptions {
+  /** Of the request that asks; for the log. */
+  readonly requestId: string;
+  /** Upstreams that are not asked, by URL. */
+  readonly except?: ReadonlySet<string> | undefined;
 }
 
 interface Asked {
   readonly order: number;
-  readonly upstream: NarinfoSource;
-  priority: number | undefined;
+  readonly standing: Standing;
   reading: NarinfoReading | undefined;
 }
 
 /** All upstreams, asked side by side. */
-export class UpstreamPool {
+export class UpstreamPool implements Disposable {
   readonly #deps: UpstreamPoolDeps;
+  readonly #standings: readonly Standing[];
 
   constructor(deps: UpstreamPoolDeps) {
     this.#deps = deps;
+    this.#standings = deps.upstreams.map((source) =>
+      new Standing(source, (isDown) => deps.changed(source.url, isDown))
+    );
   }
 
   /**
-   * Asks every upstream but those of `except` for a narinfo. The best valid offer wins, by
-   * priority, then by order; it is chosen as soon as no answer still to come could beat it.
+   * Asks every upstream that is up for a narinfo. The best valid offer wins, by priority, then by
+   * order; it is chosen as soon as no answer still to come could beat it.
    */
-  narinfo(storePathHash: StorePathHash, except?: ReadonlySet<string>): Promise<PoolAnswer> {
-    const asked: Asked[] = this.#deps.upstreams
-      .filter(({ url }) => !except?.has(url))
-      .map((upstream, order) => ({ order, upstream, priority: undefined, reading: undefined }));
+  narinfo(
+    storePathHash: StorePathHash,
+    { requestId, except }: AskOptions,
+  ): Promise<PoolAnswer> {
+    const asked: Asked[] = this.#standings
+      .filter(({ isDown, source }) => !isDown && !except?.has(source.url))
+      .map((standing, order) => ({ order, standing, reading: undefined }));
     const abort = new AbortController();
     return new Promise((resolve) => {
       const look = () => {
@@ -58,15 +74,15 @@ export class UpstreamPool {
         if (asked.some(({ reading }) => reading === undefined)) abort.abort();
       };
       for (const one of asked) {
-        one.upstream.priority().catch(() => Infinity).then((priority) => {
-          one.priority = priority;
-          look();
-        });
-        one.upstream.narinfo(storePathHash, abort.signal).catch(unexpected).then((reading) => {
-          // What we ended ourselves says nothing about the upstream.
+        const { standing } = one;
+        standing.known().then(look);
+        const answer = standing.source.narinfo(storePathHash, abort.signal).catch(unexpected);
+        // What we ended ourselves says nothing about the upstream.
+        const ended = answer.then((reading) => abort.signal.aborted ? IGNORED : reading);
+        standing.count(ended).then((reading) => {
           if (abort.signal.aborted) return;
           one.reading = reading;
-          this.#deps.observe(one.upstream.url, reading);
+          this.#deps.observe(standing.source.url, reading, requestId);
           look();
         });
       }
@@ -74,15 +90,21 @@ export class UpstreamPool {
     });
   }
 
-  /** URLs of the upstreams in order of preference. */
-  async order(): Promise<readonly string[]> {
-    const priorities = await Promise.all(this.#deps.upstreams.map((one) => one.priority()));
-    return this.#deps.upstreams
-      .map(({ url }, order) => ({ url, order, priority: priorities[order] ?? Infinity }))
-      .sort((a, b) => a.priority - b.priority || a.order - b.order)
-      .map(({ url }) => url);
+  /** URLs of the upstreams in order of preference; those that are down come last. */
+  order(): readonly string[] {
+    return this.#standings
+      .map((standing, order) => ({ standing, order }))
+      .sort((a, b) => Number(a.standing.isDown) - Number(b.standing.isDown) || preference(a, b))
+      .map(({ standing }) => standing.source.url);
+  }
+
+  [Symbol.dispose](): void {
+    for (const standing of this.#standings) standing[Symbol.dispose]();
   }
 }
+
+/** Stands for an answer that we did not wait for. */
+const IGNORED: NarinfoReading = { kind: "absent" };
 
 /** A bug in reading an answer must not take the answers of the others with it. */
 function unexpected(error: unknown): NarinfoReading {
@@ -94,7 +116,7 @@ function decide(asked: readonly Asked[]): PoolAnswer | undefined {
   const offers = asked.flatMap((one) => {
     if (one.reading?.kind !== "found") return [];
     const { narinfo, trusted } = one.reading;
-    return [{ asked: one, offer: { upstream: one.upstream.url, narinfo, trusted } }];
+    return [{ asked: one, offer: { upstream: one.standing.source.url, narinfo, trusted } }];
   });
   const waiting = asked.filter(({ reading }) => reading === undefined);
   if (offers.length === 0) {
@@ -104,7 +126,7 @@ function decide(asked: readonly Asked[]): PoolAnswer | undefined {
   }
   if (offers.length + waiting.length > 1) {
     const rivals = [...offers.map((found) => found.asked), ...waiting];
-    if (rivals.some(({ priority }) => priority === undefined)) return undefined;
+    if (rivals.some(({ standing }) => standing.priority === undefined)) return undefined;
     offers.sort((a, b) => preference(a.asked, b.asked));
   }
   const [best, ...others] = offers;
@@ -114,6 +136,7 @@ function decide(asked: readonly Asked[]): PoolAnswer | undefined {
   return { kind: "found", best: best.offer, others: others.map(({ offer }) => offer) };
 }
 
-function preference(a: Asked, b: Asked): number {
-  return (a.priority ?? Infinity) - (b.priority ?? Infinity) || a.order - b.order;
+function preference(a: Omit<Asked, "reading">, b: Omit<Asked, "reading">): number {
+  const difference = (a.standing.priority ?? Infinity) - (b.standing.priority ?? Infinity);
+  return (difference || 0) || a.order - b.order;
 }

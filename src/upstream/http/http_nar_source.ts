@@ -39,12 +39,19 @@ export class HttpNarSource implements NarBodySource {
 
   async statNar(location: string): Promise<{ fileSize?: number } | undefined> {
     const url = this.#locate(location);
-    return await this.#exchange.run(url, { method: "HEAD" }, async (response) => {
-      if (!await this.#foundOrAbsent(response)) return undefined;
-      await response.body?.cancel();
-      const length = response.headers.get("content-length");
-      return length === null ? {} : { fileSize: Number(length) };
-    });
+    const stat = (method: "HEAD" | "GET") =>
+      this.#exchange.run(url, { method }, async (response) => {
+        if (!await this.#foundOrAbsent(response)) return undefined;
+        await response.body?.cancel();
+        const length = response.headers.get("content-length");
+        return length === null ? {} : { fileSize: Number(length) };
+      });
+    try {
+      return await stat("HEAD");
+    } catch {
+      // Some caches answer GET alone; its body is not read.
+      return await stat("GET");
+    }
   }
 
   #locate(location: string): URL {

@@ -10,9 +10,6 @@ import { Exchange } from "./exchange.ts";
 import { readRefusal } from "./refusal.ts";
 import type { HttpUpstreamSettings } from "./http_settings.ts";
 
-/** What Nix takes for the priority of a cache that names none. */
-const DEFAULT_PRIORITY = 50;
-
 /** Real narinfos have a few KiB; one with 10,000 references has half a MiB. */
 const DOCUMENT_BYTES_MAX = 2 << 20;
 
@@ -26,12 +23,13 @@ export interface HttpNarinfoSourceDeps {
 /** The narinfos of a binary cache behind HTTP. */
 export class HttpNarinfoSource implements NarinfoSource {
   readonly url: string;
+  readonly priority: number | undefined;
   readonly #deps: HttpNarinfoSourceDeps;
   readonly #exchange: Exchange;
-  #priority: Promise<number> | undefined;
 
   constructor(deps: HttpNarinfoSourceDeps) {
     this.url = deps.settings.url;
+    this.priority = deps.settings.priority;
     this.#deps = deps;
     this.#exchange = new Exchange(deps.settings, deps.client);
   }
@@ -43,29 +41,13 @@ export class HttpNarinfoSource implements NarinfoSource {
     return readNarinfo(storePathHash, reading.text, { baseUrl: this.url, keys, requireSignature });
   }
 
-  priority(): Promise<number> {
-    this.#priority ??= this.#askPriority();
-    return this.#priority;
-  }
-
-  /** Asks for the upstream's own description. Throws when it cannot be had or used. */
-  async #askPriority(): Promise<number> {
-    const { priority } = this.#deps.settings;
-    if (priority !== undefined) return priority;
+  async describe(): Promise<number | undefined> {
     const reading = await this.#document("nix-cache-info");
-    if (reading.kind === "failed") {
-      // Not known yet: the next request asks again.
-      this.#priority = undefined;
-      return DEFAULT_PRIORITY;
-    }
-    if (reading.kind === "absent") return DEFAULT_PRIORITY;
-    try {
-      const info = parseNixCacheInfo(reading.text);
-      return info.storeDir === STORE_DIR ? info.priority ?? DEFAULT_PRIORITY : Infinity;
-    } catch (error) {
-      if (error instanceof Failure) return DEFAULT_PRIORITY;
-      throw error;
-    }
+    if (reading.kind === "failed") throw new Failure("upstream-down", reading.detail);
+    if (reading.kind === "absent") return undefined;
+    const info = parseNixCacheInfo(reading.text);
+    if (info.storeDir === STORE_DIR) return info.priority;
+    throw new Failure("corrupt", `Cannot use upstream: its store directory is ${info.storeDir}`);
   }
 
   async #document(path: string, signal?: AbortSignal): Promise<DocumentReading> {

@@ -1,0 +1,120 @@
+import {
+  circuitBreaker,
+  CircuitState,
+  ConsecutiveBreaker,
+  ExponentialBackoff,
+  handleAll,
+} from "cockatiel";
+import type { NarinfoReading, NarinfoSource } from "./upstream.ts";
+
+/** What Nix takes for the priority of a cache that names none. */
+const DEFAULT_PRIORITY = 50;
+
+/** So many answers in a row that did not come make an upstream down. */
+const FAILURES_MAX = 3;
+
+/** A down upstream is probed after 1 s, 2 s, 4 s and so on, at most this far apart. */
+const PROBE_PAUSE_MAX_MS = 30_000;
+const PROBE_PAUSE_FIRST_MS = 1_000;
+
+/** An upstream that would not say its priority is asked again after this. */
+const ASK_AGAIN_MS = 30_000;
+
+/** An upstream did not answer: what the breaker counts. */
+class NoAnswer extends Error {}
+
+/**
+ * What is known of an upstream beyond single answers: whether it is down, and its priority. A
+ * down one is asked nothing but, in the background, for its nix-cache-info.
+ */
+export class Standing implements Disposable {
+  readonly source: NarinfoSource;
+  readonly #breaker = circuitBreaker(handleAll, {
+    breaker: new ConsecutiveBreaker(FAILURES_MAX),
+    halfOpenAfter: new ExponentialBackoff({
+      initialDelay: PROBE_PAUSE_FIRST_MS,
+      maxDelay: PROBE_PAUSE_MAX_MS,
+    }),
+  });
+  #probing: number | undefined;
+  #priority: number | undefined;
+  #asking: Promise<void> | undefined;
+  #askAgainAtMs = -Infinity;
+
+  constructor(source: NarinfoSource, changed: (isDown: boolean) => void) {
+    this.source = source;
+    this.#priority = source.priority;
+    this.#breaker.onBreak(() => {
+      changed(true);
+      this.#probing ??= setInterval(() => this.#probe(), PROBE_PAUSE_FIRST_MS);
+    });
+    this.#breaker.onReset(() => {
+      changed(false);
+      this[Symbol.dispose]();
+    });
+  }
+
+  get isDown(): boolean {
+    return this.#breaker.state !== CircuitState.Closed;
+  }
+
+  /** The lower is preferred. `undefined` while it is asked for the first time. */
+  get priority(): number | undefined {
+    return this.#priority;
+  }
+
+  /** Resolves when `priority` is known, or known not to be had for now. Asks if need be. */
+  async known(): Promise<void> {
+    if (this.source.priority !== undefined) return;
+    if (this.#priority === undefined || performance.now() > this.#askAgainAtMs) {
+      this.#asking ??= this.#ask().finally(() => this.#asking = undefined);
+    }
+    if (this.#priority === undefined) await this.#asking;
+  }
+
+  /** One answer of the upstream, counted; only what did not come at all speaks of its health. */
+  async count(answer: Promise<NarinfoReading>): Promise<NarinfoReading> {
+    let reading: NarinfoReading | undefined;
+    try {
+      await this.#breaker.execute(async () => {
+        reading = await answer;
+        const { kind } = reading;
+        if (kind === "failed" && isNoAnswer(reading.reason)) throw new NoAnswer(reading.detail);
+      });
+    } catch {
+      // Counted; or another answer has just broken the circuit, and this one need not be.
+    }
+    return reading ?? await answer;
+  }
+
+  [Symbol.dispose](): void {
+    clearInterval(this.#probing);
+    this.#probing = undefined;
+  }
+
+  async #ask(): Promise<void> {
+    this.#askAgainAtMs = performance.now() + ASK_AGAIN_MS;
+    try {
+      this.#priority = await this.source.describe() ?? DEFAULT_PRIORITY;
+      this.#askAgainAtMs = Infinity;
+    } catch {
+      this.#priority ??= DEFAULT_PRIORITY;
+    }
+  }
+
+  /** The breaker lets it through when its pause is over, and closes when it succeeds. */
+  async #probe(): Promise<void> {
+    try {
+      await this.#breaker.execute(async () => {
+        const announced = await this.source.describe() ?? DEFAULT_PRIORITY;
+        this.#priority = this.source.priority ?? announced;
+      });
+    } catch {
+      // Still down, or not yet time to look.
+    }
+  }
+}
+
+function isNoAnswer(reason: string): boolean {
+  return reason === "timeout" || reason === "unreachable";
+}
