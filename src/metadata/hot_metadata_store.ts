@@ -10,7 +10,7 @@ const NARS_MAX = 10_000;
 
 /**
  * Keeps what is asked for again and again in memory: a point read costs as much as the rest of
- * an answer. For a store that no other process writes to; each change goes through here.
+ * an answer. Our own changes go through here; of another process's `forgetAll` must tell.
  */
 export class HotMetadataStore implements MetadataStore {
   readonly #inner: MetadataStore;
@@ -68,6 +68,13 @@ export class HotMetadataStore implements MetadataStore {
       // Again, for what was read while it was written.
       this.#forget(changes);
     }
+  }
+
+  /** Somebody else has written: nothing in memory is sure any more. */
+  forgetAll(): void {
+    this.#epoch++;
+    this.#narinfos.clear();
+    this.#nars.clear();
   }
 
   #forget(changes: readonly Change[]): void {

@@ -1,3 +1,4 @@
+import { Failure } from "../base/failure.ts";
 import type { Compression } from "../nix/compression.ts";
 import type { FileHash, NarHash, Sha256 } from "../nix/hash.ts";
 import type { NarName } from "../nix/nar_name.ts";
@@ -50,6 +51,13 @@ export interface NarSource {
   readonly location: string;
 }
 
+/** A NAR name already stands for another NAR hash or size. */
+export class NarNameTaken extends Failure {
+  constructor(narName: NarName) {
+    super("corrupt", "Cannot put narinfo: its NAR name stands for another NAR", { nar: narName });
+  }
+}
+
 /** One write. A list of them is applied whole or not at all. */
 export type Change =
   | {
@@ -89,7 +97,10 @@ export interface ReferenceFinder {
 }
 
 export interface ChangeWriter {
-  /** Resolves when all of them are written; rejects when none is. */
+  /**
+   * Resolves when all of them are written; rejects when none is, with NarNameTaken for a
+   * put-narinfo whose NAR name is another NAR's.
+   */
   apply(changes: readonly Change[]): Promise<void>;
 }
 

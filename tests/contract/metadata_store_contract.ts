@@ -1,10 +1,11 @@
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
-import type {
-  Change,
-  MetadataStore,
-  NarRow,
-  NarSource,
+import {
+  type Change,
+  type MetadataStore,
+  NarNameTaken,
+  type NarRow,
+  type NarSource,
 } from "../../src/metadata/metadata_store.ts";
 import { type FileHash, type NarHash, sha256FromDigest } from "../../src/nix/hash.ts";
 import { narName } from "../../src/nix/nar_name.ts";
@@ -63,6 +64,32 @@ export const metadataStoreClauses: Clauses<MetadataStore> = {
     const { fileHash: _hash, fileSize: _size, ...nar } = narOf("x");
     await store.apply([{ ...put(a, []), nar }]);
     assert.deepEqual(await store.findNar(nar.name), nar);
+  },
+
+  "put-narinfo under the name of another NAR is refused as such": async (store) => {
+    await store.apply([put(a, [])]);
+    const { nar } = put(a, []);
+    const liar = { ...put(b, []), nar: { ...nar, narHash: sha("other") as NarHash } };
+    const [refused, good] = await Promise.allSettled([
+      store.apply([liar]),
+      store.apply([put(c, [])]),
+    ]);
+    assert.ok(refused.status === "rejected" && refused.reason instanceof NarNameTaken);
+    assert.equal(good.status, "fulfilled");
+    assert.equal(await store.findNarinfo(b), undefined);
+    assert.deepEqual(await store.findNar(nar.name), nar);
+  },
+
+  "what is announced of a NAR file is the newest word, until it is kept": async (store) => {
+    const { nar } = put(a, []);
+    await store.apply([put(a, [])]);
+    const mended = { ...nar, fileSize: 7 };
+    await store.apply([{ ...put(a, []), nar: mended }]);
+    assert.deepEqual(await store.findNar(nar.name), mended);
+    const file = { fileHash: sha("kept"), fileSize: 7 };
+    await store.apply([{ kind: "nar-kept", narName: nar.name, file }]);
+    await store.apply([{ ...put(a, []), nar }]);
+    assert.equal((await store.findNar(nar.name))?.fileSize, 7);
   },
 
   "nar-kept and nar-gone say whether the file is kept": async (store) => {

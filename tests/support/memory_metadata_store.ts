@@ -1,9 +1,10 @@
-import type {
-  Change,
-  MetadataStore,
-  NarinfoRow,
-  NarRecord,
-  NarSource,
+import {
+  type Change,
+  type MetadataStore,
+  type NarinfoRow,
+  NarNameTaken,
+  type NarRecord,
+  type NarSource,
 } from "../../src/metadata/metadata_store.ts";
 import type { NarName } from "../../src/nix/nar_name.ts";
 import type { StorePathHash } from "../../src/nix/store_path.ts";
@@ -77,10 +78,15 @@ function applyTo(tables: Tables, change: Change): void {
       if (new Set(change.references).size < change.references.length) {
         throw new Error("Cannot put narinfo: a reference is there twice");
       }
+      const known = nars.get(change.nar.name);
+      const { narHash, narSize } = change.nar;
+      if (known !== undefined && (known.narHash !== narHash || known.narSize !== narSize)) {
+        throw new NarNameTaken(change.nar.name);
+      }
       narinfos.set(storePathHash, change.row);
       references.set(storePathHash, change.references);
       uses.set(storePathHash, Math.max(change.atMs, uses.get(storePathHash) ?? 0));
-      if (!nars.has(change.nar.name)) nars.set(change.nar.name, change.nar);
+      if (known?.kept === undefined) nars.set(change.nar.name, change.nar);
       for (const source of change.sources) putSource(tables, change.nar.name, source);
       return;
     }

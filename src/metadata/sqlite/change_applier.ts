@@ -1,5 +1,5 @@
 import type { StorePathHash } from "../../nix/store_path.ts";
-import type { Change, NarRow } from "../metadata_store.ts";
+import { type Change, NarNameTaken, type NarRow } from "../metadata_store.ts";
 import type { Statements } from "./statements.ts";
 
 type ChangeOf<Kind extends Change["kind"]> = Extract<Change, { kind: Kind }>;
@@ -21,7 +21,7 @@ export class ChangeApplier {
       this.#together(lists);
       return [];
     } catch (error) {
-      if (lists.length === 1) return [error];
+      if (lists.length === 1 || !isOfOneList(error)) return lists.map(() => error);
       // One of them is impossible: each on its own tells which.
       return lists.map((changes) => this.transaction([changes])[0]);
     }
@@ -111,13 +111,27 @@ export class ChangeApplier {
   }
 
   #narId(nar: NarRow, atS: number): number {
-    const known = this.#existingNarId(nar.name);
-    if (known !== undefined) {
-      this.#statements.hearNar.run(atS, known);
-      return known;
-    }
     const { name, narHash, narSize, fileHash = null, fileSize = null } = nar;
-    const added = this.#statements.addNar.run(name, narHash, narSize, fileHash, fileSize, atS);
-    return Number(added.lastInsertRowid);
+    const known = this.#statements.narId.get(name);
+    if (known === undefined) {
+      const added = this.#statements.addNar.run(name, narHash, narSize, fileHash, fileSize, atS);
+      return Number(added.lastInsertRowid);
+    }
+    if (known["nar_hash"] !== narHash || known["nar_size"] !== narSize) {
+      throw new NarNameTaken(name);
+    }
+    const id = Number(known["id"]);
+    this.#statements.hearNar.run(atS, fileHash, fileSize, id);
+    return id;
   }
+}
+
+/** SQLite's primary result code for a broken constraint. */
+const SQLITE_CONSTRAINT = 19;
+
+/** A locked database or a full disk fails every list, and trying each would only take longer. */
+function isOfOneList(error: unknown): boolean {
+  if (error instanceof NarNameTaken) return true;
+  return error instanceof Error && "errcode" in error &&
+    (Number(error.errcode) & 0xff) === SQLITE_CONSTRAINT;
 }

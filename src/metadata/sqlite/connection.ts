@@ -2,8 +2,11 @@ import { backup, DatabaseSync } from "node:sqlite";
 import { Failure, messageOf } from "../../base/failure.ts";
 import { type Migration, pendingMigrations, readMigrations } from "../migrations.ts";
 
-/** How long a statement waits for another process that writes. */
-const BUSY_TIMEOUT_MS = 5_000;
+/** How long opening and migrating wait for another process that writes. */
+const OPENING_TIMEOUT_MS = 5_000;
+
+/** The same once it is open: the thread stands still for it, so it is short and tried again. */
+const BUSY_TIMEOUT_MS = 10;
 
 /** Pages kept in memory, in KiB; negative is SQLite's way to say "not a count of pages". */
 const PAGE_CACHE_KIB = -16_384;
@@ -20,7 +23,7 @@ export async function openDatabase(
   let database: DatabaseSync | undefined;
   try {
     database = new DatabaseSync(path, {
-      timeout: BUSY_TIMEOUT_MS,
+      timeout: OPENING_TIMEOUT_MS,
       // Every row is written in one transaction with those it refers to; checking that again
       // costs a tenth of each write.
       enableForeignKeyConstraints: false,
@@ -34,6 +37,7 @@ export async function openDatabase(
     database.exec("PRAGMA wal_autocheckpoint = 8000");
     database.exec(`PRAGMA cache_size = ${PAGE_CACHE_KIB}`);
     await migrate(database, path, migrations);
+    database.exec(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`);
     return database;
   } catch (error) {
     database?.close();
@@ -47,7 +51,7 @@ async function migrate(
   path: string,
   all: readonly Migration[],
 ): Promise<void> {
-  const version = Number(database.prepare("PRAGMA user_version").get()?.["user_version"]);
+  const version = versionOf(database);
   const pending = pendingMigrations(all, version);
   if (version > 0 && pending.some((migration) => migration.rewrites)) {
     await backup(database, backupPath(path, version));
@@ -55,6 +59,11 @@ async function migrate(
   for (const migration of pending) {
     database.exec("BEGIN IMMEDIATE");
     try {
+      // Another process that started with us may have done it meanwhile.
+      if (versionOf(database) >= migration.version) {
+        database.exec("ROLLBACK");
+        continue;
+      }
       database.exec(migration.sql);
       database.exec(`PRAGMA user_version = ${migration.version}`);
       database.exec("COMMIT");
@@ -64,6 +73,10 @@ async function migrate(
       throw new Failure("broken", `Cannot apply migration ${migration.name}: ${reason}`, {}, error);
     }
   }
+}
+
+function versionOf(database: DatabaseSync): number {
+  return Number(database.prepare("PRAGMA user_version").get()?.["user_version"]);
 }
 
 /** Where the copy of a database at `version` goes; an older copy of that version is kept. */

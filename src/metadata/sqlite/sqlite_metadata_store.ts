@@ -20,6 +20,12 @@ interface PendingWrite {
   readonly reject: (reason: unknown) => void;
 }
 
+/** Another process may hold the lock so long before our write is an error. */
+const LOCKED_MAX_MS = 5_000;
+
+/** Waited for in the event loop, not in SQLite: meanwhile requests are answered. */
+const LOCKED_RETRY_MS = 50;
+
 /** The metadata in one SQLite file. Point reads run on the calling thread: microseconds each. */
 export class SqliteMetadataStore implements MetadataStore, AsyncDisposable {
   readonly #database: DatabaseSync;
@@ -27,6 +33,8 @@ export class SqliteMetadataStore implements MetadataStore, AsyncDisposable {
   readonly #applier: ChangeApplier;
   #pending: PendingWrite[] = [];
   #flushing: NodeJS.Immediate | undefined;
+  #retry: number | undefined;
+  #dataVersion: unknown;
   #closed = false;
 
   constructor(database: DatabaseSync) {
@@ -69,16 +77,24 @@ export class SqliteMetadataStore implements MetadataStore, AsyncDisposable {
     if (changes.length === 0) return;
     await new Promise<void>((resolve, reject) => {
       this.#pending.push({ changes, resolve, reject });
+      if (this.#retry !== undefined) return;
       // Two turns of the event loop gather what comes at once, without a timer's millisecond.
       this.#flushing ??= setImmediate(() => {
-        this.#flushing = setImmediate(() => this.#flush());
+        this.#flushing = setImmediate(() => this.#flush(LOCKED_MAX_MS));
       });
     });
   }
 
+  /** True when another process has written since this was last asked. */
+  changedByOthers(): boolean {
+    const before = this.#dataVersion;
+    this.#dataVersion = this.#read("dataVersion").get()?.["data_version"];
+    return before !== undefined && before !== this.#dataVersion;
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     if (this.#closed) return;
-    this.#flush();
+    this.#flush(0);
     this.#closed = true;
     this.#database.close();
   }
@@ -92,13 +108,21 @@ export class SqliteMetadataStore implements MetadataStore, AsyncDisposable {
     return this.#read(name).all(parameter).map((row) => row["hash"] as StorePathHash);
   }
 
-  #flush(): void {
+  /** `patienceMs` is how long another process may still hold the lock before it is an error. */
+  #flush(patienceMs: number): void {
     clearImmediate(this.#flushing);
-    this.#flushing = undefined;
+    clearTimeout(this.#retry);
+    this.#flushing = this.#retry = undefined;
     const writes = this.#pending;
     this.#pending = [];
     if (writes.length === 0) return;
     const errors = this.#applier.transaction(writes.map((write) => write.changes));
+    if (isLocked(errors[0]) && patienceMs > 0) {
+      this.#pending = writes;
+      const left = patienceMs - LOCKED_RETRY_MS;
+      this.#retry = setTimeout(() => this.#flush(left), LOCKED_RETRY_MS);
+      return;
+    }
     for (const [index, write] of writes.entries()) {
       const error = errors[index];
       if (error === undefined) write.resolve();
@@ -107,7 +131,16 @@ export class SqliteMetadataStore implements MetadataStore, AsyncDisposable {
   }
 }
 
+/** SQLite's primary result code for a database that somebody else has locked. */
+const SQLITE_BUSY = 5;
+
+function isLocked(error: unknown): boolean {
+  return error instanceof Error && "errcode" in error &&
+    (Number(error.errcode) & 0xff) === SQLITE_BUSY;
+}
+
 function writeFailure(error: unknown): Failure {
+  if (error instanceof Failure) return error;
   return new Failure("broken", `Cannot write metadata: ${messageOf(error)}`, {}, error);
 }
 

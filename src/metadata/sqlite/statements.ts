@@ -6,6 +6,9 @@ const SQL = {
   commit: "COMMIT",
   rollback: "ROLLBACK",
 
+  // Changes when another connection commits, not by our own commits.
+  dataVersion: "PRAGMA data_version",
+
   findNarinfo: `SELECT i.body, i.trusted, i.own_public_key, i.own_signature, n.name
     FROM path p JOIN narinfo i ON i.path_id = p.id JOIN nar n ON n.id = i.nar_id
     WHERE p.hash = ?`,
@@ -22,10 +25,13 @@ const SQL = {
 
   pathId: "SELECT id FROM path WHERE hash = ?",
   addPath: "INSERT INTO path (hash) VALUES (?)",
-  narId: "SELECT id FROM nar WHERE name = ?",
+  narId: "SELECT id, nar_hash, nar_size FROM nar WHERE name = ?",
   addNar: `INSERT INTO nar (name, nar_hash, nar_size, file_hash, file_size, heard_at_s)
     VALUES (?, ?, ?, ?, ?, ?)`,
-  hearNar: "UPDATE nar SET heard_at_s = ? WHERE id = ?",
+  hearNar: `UPDATE nar SET heard_at_s = ?,
+      file_hash = CASE WHEN kept_size IS NULL THEN ? ELSE file_hash END,
+      file_size = CASE WHEN kept_size IS NULL THEN ? ELSE file_size END
+    WHERE id = ?`,
   putSource: `INSERT INTO nar_source (nar_id, upstream, location) VALUES (?, ?, ?)
     ON CONFLICT DO UPDATE SET location = excluded.location`,
   putNarinfo: `INSERT INTO narinfo
