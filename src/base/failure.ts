@@ -5,6 +5,8 @@ const MEANING = {
   "absent": { status: 404, level: "debug" },
   "upstream-down": { status: 404, level: "warn" },
   "corrupt": { status: 404, level: "error" },
+  /** This machine cannot do it: its disk is full, say. A client goes on to its next substituter. */
+  "unavailable": { status: 404, level: "error" },
   "overloaded": { status: 503, level: "warn" },
   "broken": { status: 500, level: "error" },
 } as const;

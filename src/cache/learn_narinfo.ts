@@ -1,13 +1,18 @@
-import type { ChangeWriter, NarFinder, NarinfoRow } from "../metadata/metadata_store.ts";
+import {
+  type ChangeWriter,
+  type NarinfoRow,
+  NarNameTaken,
+  type NarRow,
+} from "../metadata/metadata_store.ts";
 import { formatNarinfo } from "../nix/narinfo_format.ts";
 import { hashOfBaseName, type StorePathHash } from "../nix/store_path.ts";
-import type { Offer, UpstreamPool } from "../upstream/upstream_pool.ts";
-import { narRowOf, narUrlOf } from "./nar_naming.ts";
+import type { AskOptions, Offer, UpstreamPool } from "../upstream/upstream_pool.ts";
+import { narRowsOf, narUrlOf } from "./nar_naming.ts";
 import type { Signer } from "./own_signature.ts";
 
 export interface LearnNarinfoDeps {
   readonly pool: Pick<UpstreamPool, "narinfo">;
-  readonly metadata: NarFinder & ChangeWriter;
+  readonly metadata: ChangeWriter;
   readonly signer: Signer;
   readonly nowMs: () => number;
 }
@@ -24,33 +29,31 @@ export type Learned =
 export async function learnNarinfo(
   { pool, metadata, signer, nowMs }: LearnNarinfoDeps,
   storePathHash: StorePathHash,
-  except?: ReadonlySet<string>,
+  options: AskOptions,
 ): Promise<Learned> {
-  const answer = await pool.narinfo(storePathHash, except);
+  const answer = await pool.narinfo(storePathHash, options);
   if (answer.kind !== "found") return { kind: answer.kind };
   const { narinfo, trusted } = answer.best;
-  const nar = await narRowOf(narinfo, metadata);
   const ownSignature = trusted ? signer.sign(narinfo) : undefined;
-  const row: NarinfoRow = {
-    storePathHash,
-    body: formatNarinfo(narinfo, {
-      url: narUrlOf(nar.name),
-      ...(signer.keyName === undefined ? {} : { ownSignatureName: signer.keyName }),
-    }),
-    narName: nar.name,
-    trusted,
-    ...(ownSignature === undefined ? {} : { ownSignature }),
-  };
   const sameFile = answer.others.filter(({ narinfo: other }) => isSameFile(other, narinfo));
-  await metadata.apply([{
-    kind: "put-narinfo",
-    row,
-    references: [...new Set(narinfo.references.map(hashOfBaseName))],
-    nar,
-    sources: [answer.best, ...sameFile].map(sourceOf),
-    atMs: nowMs(),
-  }]);
-  return { kind: "learned", row };
+  const put = async (nar: NarRow): Promise<NarinfoRow> => {
+    const url = narUrlOf(nar.name);
+    const body = formatNarinfo(narinfo, { url, withoutSignature: ownSignature?.text });
+    const signed = ownSignature === undefined ? {} : { ownSignature };
+    const row = { storePathHash, body, narName: nar.name, trusted, ...signed };
+    const references = [...new Set(narinfo.references.map(hashOfBaseName))];
+    const sources = [answer.best, ...sameFile].map(sourceOf);
+    const atMs = nowMs();
+    await metadata.apply([{ kind: "put-narinfo", row, references, nar, sources, atMs }]);
+    return row;
+  };
+  const [preferred, other] = narRowsOf(narinfo);
+  try {
+    return { kind: "learned", row: await put(preferred) };
+  } catch (error) {
+    if (!(error instanceof NarNameTaken) || other === undefined) throw error;
+    return { kind: "learned", row: await put(other) };
+  }
 }
 
 export function sourceOf({ upstream, narinfo }: Offer) {

@@ -1,13 +1,13 @@
-import type { NarFinder, NarRow } from "../metadata/metadata_store.ts";
+import type { NarRow } from "../metadata/metadata_store.ts";
 import type { Narinfo } from "../nix/narinfo.ts";
 import { type NarName, narName } from "../nix/nar_name.ts";
 
 /**
- * The NAR row of a narinfo. Its name is the file hash, or the NAR hash where the narinfo has no
- * file hash. The file hash is not signed: where that name already stands for another NAR, one of
- * the two lies, and the newcomer gets the name of its signed NAR hash.
+ * The NAR row of a narinfo, and what to fall back to. Its name is the file hash, or the NAR hash
+ * where the narinfo has no file hash. The file hash is not signed: where that name already stands
+ * for another NAR, one of the two lies, and the newcomer gets the name of its signed NAR hash.
  */
-export async function narRowOf(narinfo: Narinfo, nars: NarFinder): Promise<NarRow> {
+export function narRowsOf(narinfo: Narinfo): readonly [NarRow, NarRow?] {
   const { compression, narHash, narSize, fileHash, fileSize } = narinfo;
   const row = (name: NarName): NarRow => ({
     name,
@@ -17,12 +17,8 @@ export async function narRowOf(narinfo: Narinfo, nars: NarFinder): Promise<NarRo
     ...(fileHash === undefined ? {} : { fileHash }),
     ...(fileSize === undefined ? {} : { fileSize }),
   });
-  const byNarHash = narName(narHash, compression);
-  if (fileHash === undefined) return row(byNarHash);
-  const byFileHash = narName(fileHash, compression);
-  const taken = await nars.findNar(byFileHash);
-  const same = taken === undefined || (taken.narHash === narHash && taken.narSize === narSize);
-  return row(same ? byFileHash : byNarHash);
+  const byNarHash = row(narName(narHash, compression));
+  return fileHash === undefined ? [byNarHash] : [row(narName(fileHash, compression)), byNarHash];
 }
 
 /** The NAR URL that our narinfos carry: relative, without a query. */

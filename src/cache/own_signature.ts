@@ -6,8 +6,6 @@ import type { NarinfoRow, OwnSignature } from "../metadata/metadata_store.ts";
 
 /** Adds our signature beside the upstream's. */
 export interface Signer {
-  /** Our key's name; a signature of that name that is not ours is left out. */
-  readonly keyName: string | undefined;
   sign(narinfo: Narinfo): OwnSignature | undefined;
   /** The text to serve: what is kept, with a signature of today's key. */
   textOf(row: NarinfoRow): string;
@@ -23,7 +21,6 @@ export function createSigner(key: SecretKey | undefined): Signer {
   }
 
   return {
-    keyName: key?.name,
     sign,
     textOf(row) {
       if (publicKey === undefined || !row.trusted) return row.body;

@@ -57,7 +57,7 @@ export class NarServer {
     const nar = await metadata.findNar(narName);
     if (nar === undefined) return undefined;
     uses.nar(narName);
-    const stored = await this.#openStored(nar);
+    const stored = await this.#openStored(nar, requestId);
     if (stored !== undefined) {
       log.info("serving nar from cache", { nar: narName, request_id: requestId });
       return storedAnswer(nar, stored);
@@ -67,21 +67,21 @@ export class NarServer {
   }
 
   /** The same facts without starting a download: what HEAD tells. */
-  async stat(narName: NarName): Promise<NarFacts | undefined> {
+  async stat(narName: NarName, requestId: string): Promise<NarFacts | undefined> {
     const nar = await this.#deps.metadata.findNar(narName);
     if (nar === undefined) return undefined;
-    using stored = await this.#openStored(nar);
+    using stored = await this.#openStored(nar, requestId);
     if (stored !== undefined) return factsOf(storedAnswer(nar, stored));
     const download = this.#deps.downloads.find(narName);
     if (download !== undefined) {
       await download.readable(0);
       return { source: "JOINED", fileSize: download.fileSize, tag: nar.fileHash };
     }
-    return await this.#statUpstream(nar);
+    return await this.#statUpstream(nar, requestId);
   }
 
   /** A file that is missing or cut is fetched again: no row goes for it. */
-  async #openStored(nar: NarRecord): Promise<StoredNar | undefined> {
+  async #openStored(nar: NarRecord, requestId: string): Promise<StoredNar | undefined> {
     if (nar.kept === undefined) return undefined;
     const { nars, log } = this.#deps;
     const stored = await nars.open(nar.name);
@@ -90,13 +90,16 @@ export class NarServer {
     stored?.[Symbol.dispose]();
     // A download under way is what mends it already.
     if (this.#deps.downloads.find(nar.name) === undefined) {
-      log.error("stored nar is damaged", { nar: nar.name, expected: nar.kept.fileSize, found });
+      const facts = { nar: nar.name, expected: nar.kept.fileSize, found, request_id: requestId };
+      log.error("stored nar is damaged", facts);
     }
     return undefined;
   }
 
-  async #statUpstream(nar: NarRecord): Promise<NarFacts | undefined> {
-    for await (const { upstream, location } of narCandidates(this.#deps.candidates, nar)) {
+  async #statUpstream(nar: NarRecord, requestId: string): Promise<NarFacts | undefined> {
+    for await (
+      const { upstream, location } of narCandidates(this.#deps.candidates, nar, requestId)
+    ) {
       const found = await this.#deps.narSources.get(upstream)?.statNar(location)
         .catch(() => undefined);
       if (found === undefined) continue;

@@ -1,3 +1,4 @@
+import pLimit from "p-limit";
 import { SingleFlight } from "../base/single_flight.ts";
 import type { MetadataStore, NarinfoRow } from "../metadata/metadata_store.ts";
 import type { StorePathHash } from "../nix/store_path.ts";
@@ -5,6 +6,9 @@ import type { Demotions } from "./download/demotions.ts";
 import { type Learned, learnNarinfo, type LearnNarinfoDeps } from "./learn_narinfo.ts";
 import type { NegativeCache } from "./negative_cache.ts";
 import type { Uses } from "./uses.ts";
+
+/** Narinfos asked of the upstreams at the same time: as many as four busy Nix clients send. */
+const LEARNING_MAX = 100;
 
 /** Where an answer came from, as the header X-Cache says it. */
 export type Source = "HIT" | "MISS" | "JOINED";
@@ -26,23 +30,24 @@ export interface NarinfoServerDeps extends LearnNarinfoDeps {
 export class NarinfoServer {
   readonly #deps: NarinfoServerDeps;
   readonly #learning = new SingleFlight<StorePathHash, Learned>();
+  readonly #atOnce = pLimit(LEARNING_MAX);
 
   constructor(deps: NarinfoServerDeps) {
     this.#deps = deps;
   }
 
-  async serve(storePathHash: StorePathHash): Promise<NarinfoAnswer> {
-    const { metadata, negative, uses, signer } = this.#deps;
-    // First, since it is in memory; what is learned or uploaded is taken out of it.
+  async serve(storePathHash: StorePathHash, requestId: string): Promise<NarinfoAnswer> {
+    const { metadata, negative, uses, signer, demotions } = this.#deps;
+    // First, since it is in memory.
     if (negative.has(storePathHash)) return { source: "HIT", text: undefined };
     const row = await metadata.findNarinfo(storePathHash);
-    if (row !== undefined && (this.#deps.demotions.none || await this.#isFetchable(row))) {
+    if (row !== undefined && (demotions.none || await this.#isFetchable(row))) {
       uses.narinfo(storePathHash);
       return { source: "HIT", text: signer.textOf(row) };
     }
     const { value, joined } = this.#learning.run(
       storePathHash,
-      () => this.#learn(row, storePathHash),
+      () => this.#atOnce(() => this.#learn(row, storePathHash, requestId)),
     );
     const learned = await value;
     const source = joined ? "JOINED" : "MISS";
@@ -52,24 +57,34 @@ export class NarinfoServer {
     return { source, text: undefined };
   }
 
-  async #learn(row: NarinfoRow | undefined, storePathHash: StorePathHash): Promise<Learned> {
-    const except = row === undefined ? undefined : await this.#demoted(row);
-    const learned = await learnNarinfo(this.#deps, storePathHash, except);
-    if (learned.kind === "absent" && row === undefined) this.#deps.negative.add(storePathHash);
+  async #learn(
+    row: NarinfoRow | undefined,
+    storePathHash: StorePathHash,
+    requestId: string,
+  ): Promise<Learned> {
+    const { metadata, demotions, negative } = this.#deps;
+    if (row === undefined) {
+      const learned = await learnNarinfo(this.#deps, storePathHash, { requestId });
+      if (learned.kind === "absent") negative.add(storePathHash);
+      return learned;
+    }
+    // Whoever sent a bad file is left out; who had none may have the path as another file.
+    const upstreams = (await metadata.sourcesOf(row.narName)).map(({ upstream }) => upstream);
+    const how = (upstream: string) => demotions.get(row.narName, upstream);
+    const except = new Set(upstreams.filter((upstream) => how(upstream) === "bad"));
+    const learned = await learnNarinfo(this.#deps, storePathHash, { requestId, except });
+    for (const upstream of upstreams) {
+      if (how(upstream) === "absent") demotions.forgive(row.narName, upstream);
+    }
     return learned;
   }
 
-  /** False when every upstream known to have the NAR sent a bad one: others may have a good one. */
+  /** False when every upstream known to have the NAR let us down: ask for the narinfo again. */
   async #isFetchable(row: NarinfoRow): Promise<boolean> {
     const { metadata, demotions } = this.#deps;
     const nar = await metadata.findNar(row.narName);
     if (nar?.kept !== undefined) return true;
     const sources = await metadata.sourcesOf(row.narName);
-    return sources.some(({ upstream }) => !demotions.has(row.narName, upstream));
-  }
-
-  async #demoted(row: NarinfoRow): Promise<ReadonlySet<string>> {
-    const sources = await this.#deps.metadata.sourcesOf(row.narName);
-    return new Set(sources.map(({ upstream }) => upstream));
+    return sources.some(({ upstream }) => demotions.get(row.narName, upstream) === undefined);
   }
 }

@@ -3,8 +3,8 @@ import type { Narinfo } from "./narinfo.ts";
 export interface NarinfoFormat {
   /** Our URL of the NAR; takes the place of the one read. */
   readonly url: string;
-  /** Signatures of this key are left out, so that the caller's own is there once. */
-  readonly ownSignatureName?: string;
+  /** This very signature is left out: the caller adds it. Others of its key are kept. */
+  readonly withoutSignature?: string | undefined;
 }
 
 /**
@@ -13,9 +13,6 @@ export interface NarinfoFormat {
  */
 export function formatNarinfo(narinfo: Narinfo, format: NarinfoFormat): string {
   const hasCompression = narinfo.lines.some((line) => line.key === "Compression");
-  const { ownSignatureName } = format;
-  const isOwn = (signature: string) =>
-    ownSignatureName !== undefined && signature.startsWith(`${ownSignatureName}:`);
   const compression = `Compression: ${narinfo.compression}\n`;
   let text = "";
   for (const { key, value } of narinfo.lines) {
@@ -24,7 +21,7 @@ export function formatNarinfo(narinfo: Narinfo, format: NarinfoFormat): string {
       if (!hasCompression) text += compression;
     } else if (key === "Compression") {
       text += compression;
-    } else if (key !== "Sig" || !isOwn(value)) {
+    } else if (key !== "Sig" || value !== format.withoutSignature) {
       text += `${key}: ${value}\n`;
     }
   }

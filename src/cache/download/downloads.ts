@@ -1,3 +1,4 @@
+import { Failure, messageOf } from "../../base/failure.ts";
 import type { NarRecord } from "../../metadata/metadata_store.ts";
 import type { NarName } from "../../nix/nar_name.ts";
 import { Download } from "./download.ts";
@@ -30,12 +31,8 @@ export class Downloads {
   join(nar: NarRecord, requestId: string): { download: Download; joined: boolean } {
     const underWay = this.#underWay.get(nar.name);
     if (underWay !== undefined) return { download: underWay, joined: true };
-    const path = Deno.makeTempFileSync({
-      dir: this.#deps.tempFolder,
-      prefix: `${nar.name}.`,
-      suffix: ".part",
-    });
-    const file = new GrowingFile(path);
+    const file = makeGrowingFile(this.#deps.tempFolder, nar.name);
+    const { path } = file;
     const use = file.use();
     const download = new Download(nar.name, file);
     this.#underWay.set(nar.name, download);
@@ -43,7 +40,7 @@ export class Downloads {
       this.#underWay.delete(nar.name);
       this.#running.delete(running);
       use[Symbol.dispose]();
-      if (download.state.state === "failed") removeIfThere(path);
+      if (download.state.state === "failed") this.#remove(path);
     });
     this.#running.add(running);
     return { download, joined: false };
@@ -57,12 +54,23 @@ export class Downloads {
   async over(): Promise<void> {
     while (this.#running.size > 0) await Promise.allSettled(this.#running);
   }
+
+  #remove(path: string): void {
+    try {
+      Deno.removeSync(path);
+    } catch (error) {
+      if (error instanceof Deno.errors.NotFound) return;
+      this.#deps.log.warn("download not removed", { path, error: messageOf(error) });
+    }
+  }
 }
 
-function removeIfThere(path: string): void {
+function makeGrowingFile(dir: string, narName: NarName): GrowingFile {
   try {
-    Deno.removeSync(path);
+    return new GrowingFile(
+      Deno.makeTempFileSync({ dir, prefix: `${narName}.`, suffix: ".part" }),
+    );
   } catch (error) {
-    if (!(error instanceof Deno.errors.NotFound)) throw error;
+    throw new Failure("unavailable", `Cannot begin download: ${messageOf(error)}`, {}, error);
   }
 }

@@ -1,5 +1,5 @@
 import type { ChangeWriter, NarFinder, NarRow, NarSource } from "../../metadata/metadata_store.ts";
-import type { UpstreamPool } from "../../upstream/upstream_pool.ts";
+import type { AskOptions, UpstreamPool } from "../../upstream/upstream_pool.ts";
 import type { Demotions } from "./demotions.ts";
 import { sourceOf } from "../learn_narinfo.ts";
 
@@ -12,32 +12,35 @@ export interface NarCandidatesDeps {
 /**
  * Where to ask for a NAR file, best first: the upstreams known to have it in order of preference,
  * then those that are found to have the same file when they are asked, and last the ones that
- * sent a bad one before. Ask for the next one only when it is needed: finding them costs.
+ * let us down with it before. Ask for the next one only when it is needed: finding them costs.
  */
 export async function* narCandidates(
   { metadata, pool, demotions }: NarCandidatesDeps,
   nar: NarRow,
+  requestId: string,
 ): AsyncGenerator<NarSource> {
-  const order = await pool.order();
+  const order = pool.order();
   const known = (await metadata.sourcesOf(nar.name))
     .filter(({ upstream }) => order.includes(upstream))
     .toSorted((a, b) => order.indexOf(a.upstream) - order.indexOf(b.upstream));
-  const isDemoted = ({ upstream }: NarSource) => demotions.has(nar.name, upstream);
+  const isDemoted = ({ upstream }: NarSource) => demotions.get(nar.name, upstream) !== undefined;
 
   yield* known.filter((source) => !isDemoted(source));
-  yield* await findMore({ metadata, pool, demotions }, nar, known);
+  if (known.length < order.length) {
+    const except = new Set(known.map(({ upstream }) => upstream));
+    yield* await findMore({ metadata, pool, demotions }, nar, { requestId, except });
+  }
   yield* known.filter(isDemoted);
 }
 
 async function findMore(
   { metadata, pool }: NarCandidatesDeps,
   nar: NarRow,
-  known: readonly NarSource[],
+  options: AskOptions,
 ): Promise<readonly NarSource[]> {
-  const except = new Set(known.map(({ upstream }) => upstream));
   const [storePathHash] = await metadata.narinfosOf(nar.name);
-  if (storePathHash === undefined || except.size === (await pool.order()).length) return [];
-  const answer = await pool.narinfo(storePathHash, except);
+  if (storePathHash === undefined) return [];
+  const answer = await pool.narinfo(storePathHash, options);
   if (answer.kind !== "found") return [];
   const found = [answer.best, ...answer.others]
     .filter(({ narinfo }) =>

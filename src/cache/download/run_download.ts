@@ -1,5 +1,5 @@
-import { Failure, messageOf } from "../../base/failure.ts";
-import type { ChangeWriter, NarRow, NarSource } from "../../metadata/metadata_store.ts";
+import { type Facts, Failure, messageOf } from "../../base/failure.ts";
+import type { ChangeWriter, NarRow } from "../../metadata/metadata_store.ts";
 import { sha256FromDigest } from "../../nix/hash.ts";
 import type { NarWriter } from "../../storage/nar_store.ts";
 import type { Logger } from "../../telemetry/logger.ts";
@@ -33,12 +33,16 @@ export async function runDownload(
   const startedAtMs = deps.nowMs();
   let failure = "no upstream has it";
   try {
-    for await (const source of narCandidates(deps, nar)) {
+    for await (const source of narCandidates(deps, nar, requestId)) {
       const facts = { nar: nar.name, upstream: source.upstream, request_id: requestId };
       log.info("downloading nar from upstream", facts);
       try {
         using fetched = await fetchFrom(deps, download, nar, source);
-        if (fetched === undefined) continue;
+        if (fetched === undefined) {
+          deps.demotions.add(nar.name, source.upstream, "absent");
+          log.warn("upstream lost nar", facts);
+          continue;
+        }
         await keep(deps, download, nar, fetched);
         const duration_ms = deps.nowMs() - startedAtMs;
         const file_size = fetched.fileSize;
@@ -46,7 +50,7 @@ export async function runDownload(
         return;
       } catch (error) {
         failure = messageOf(error);
-        blame(deps, nar, source, error, requestId);
+        blame(deps, nar, error, facts);
         // Once readers have bytes, another file's bytes cannot follow.
         if (download.state.state !== "opening" || isCancelled(error)) break;
       }
@@ -103,13 +107,12 @@ function check(nar: NarRow, measure: NarMeasure): void {
 function blame(
   { log, metrics, demotions }: RunDownloadDeps,
   nar: NarRow,
-  { upstream }: NarSource,
   error: unknown,
-  requestId: string,
+  told: Facts & { readonly upstream: string },
 ): void {
-  const facts = { nar: nar.name, upstream, request_id: requestId, detail: messageOf(error) };
+  const facts = { ...told, detail: messageOf(error) };
   if (error instanceof Mismatch) {
-    demotions.add(nar.name, upstream);
+    demotions.add(nar.name, told.upstream, "bad");
     metrics.count("verification_failures_total", { reason: error.reason });
     log.error("nar verification failed", { ...facts, reason: error.reason });
   } else if (error instanceof Failure && error.kind === "upstream-down") {

@@ -36,11 +36,11 @@ Deno.test("narinfo text: a compression before the URL stays there", () => {
   assert.equal(text, `Compression: xz\n${HEAD}URL: ours\n${TAIL}`);
 });
 
-Deno.test("narinfo text: our own signatures are left out, all other lines stay", () => {
-  const others = "Sig: ours-2:x\nSig: theirs:y\nSig: :\nX: ours:z\nX: ours:z\n";
+Deno.test("narinfo text: the given signature is left out, all other lines stay", () => {
+  const others = "Sig: ours:x\nSig: theirs:y\nSig: :\nX: ours:z\nX: ours:z\n";
   const narinfo = parseNarinfo(`${HEAD}URL: u\nCompression: xz\n${TAIL}Sig: ours:a\n${others}`);
 
-  const text = formatNarinfo(narinfo, { url: "u", ownSignatureName: "ours" });
+  const text = formatNarinfo(narinfo, { url: "u", withoutSignature: "ours:a" });
   const all = formatNarinfo(narinfo, { url: "u" });
 
   assert.equal(text, `${HEAD}URL: u\nCompression: xz\n${TAIL}${others}`);
