@@ -22,7 +22,7 @@ import { createUpstreamClient } from "../upstream/http/http_client.ts";
 import { HttpNarinfoSource } from "../upstream/http/http_narinfo_source.ts";
 import { HttpNarSource } from "../upstream/http/http_nar_source.ts";
 import type { CaCertificates, HttpUpstreamSettings } from "../upstream/http/http_settings.ts";
-import { logReadings } from "../upstream/upstream_log.ts";
+import { createUpstreamLog } from "../upstream/upstream_log.ts";
 import { UpstreamPool } from "../upstream/upstream_pool.ts";
 import { WorkerFetcher } from "./workers/worker_fetcher.ts";
 import { WorkerVerifier } from "./workers/worker_verifier.ts";
@@ -110,26 +110,26 @@ function buildUpstreams(parts: AppParts, metrics: Metrics, resources: AsyncDispo
   const client = createUpstreamClient(caCertificates);
   resources.defer(() => client.close());
   const keys = new TrustedKeys(trustedKeys);
-  const pool = new UpstreamPool({
-    upstreams: parts.upstreams.map((settings) =>
-      new HttpNarinfoSource({ settings, client, keys, requireSignature })
-    ),
-    observe: observeReadings(log, metrics),
-  });
+  const upstreamLog = createUpstreamLog(log);
+  const pool = resources.use(
+    new UpstreamPool({
+      upstreams: parts.upstreams.map((settings) =>
+        new HttpNarinfoSource({ settings, client, keys, requireSignature })
+      ),
+      observe(upstream, reading, requestId) {
+        upstreamLog.reading(upstream, reading, requestId);
+        if (reading.kind !== "failed" || !Object.hasOwn(REFUSED, reading.reason)) return;
+        const reason = REFUSED[reading.reason as keyof typeof REFUSED];
+        metrics.count("verification_failures_total", { reason });
+      },
+      changed: upstreamLog.changed,
+    }),
+  );
   const narSources = new Map(
     parts.upstreams.map((settings) => [settings.url, new HttpNarSource(settings, client)]),
   );
   return { pool, narSources };
 }
 
-function observeReadings(log: Logger, metrics: Metrics) {
-  const logReading = logReadings(log);
-  const reasons = { untrusted: "signature", garbage: "narinfo" } as const;
-  return (...[upstream, reading]: Parameters<typeof logReading>) => {
-    logReading(upstream, reading);
-    if (reading.kind !== "failed") return;
-    if (reading.reason === "untrusted" || reading.reason === "garbage") {
-      metrics.count("verification_failures_total", { reason: reasons[reading.reason] });
-    }
-  };
-}
+/** Readings that are counted as verification failures, by what was wrong. */
+const REFUSED = { untrusted: "signature", garbage: "narinfo" } as const;

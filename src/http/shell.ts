@@ -30,7 +30,9 @@ export function createShell({ router, log }: ShellDeps): (request: Request) => P
     if (path === undefined) return statusAnswer(400, head);
     const match = router.match(request.method, path);
     if (match.kind === "none") return statusAnswer(404, head);
-    if (match.kind === "method") return statusAnswer(405, head, { allow: match.allow });
+    if (match.kind === "method") {
+      return statusAnswer(405, head, { allow: match.allow, ...sourceOf(match.route) });
+    }
     try {
       return await match.handler({ request, requestId, head, params: match.params });
     } catch (error) {
@@ -39,7 +41,9 @@ export function createShell({ router, log }: ShellDeps): (request: Request) => P
   }
 
   function failed(error: unknown, route: Route, requestId: string, head: boolean): Response {
-    const { status, level } = meaningOf(error);
+    const { status: meant, level } = meaningOf(error);
+    // A 500 on a narinfo ends a whole build, a 404 sends the client to its next substituter.
+    const status = route.cached && meant === 500 ? 404 : meant;
     const facts = error instanceof Failure ? error.facts : {};
     log[level]("request failed", {
       route: route.name,
@@ -48,6 +52,11 @@ export function createShell({ router, log }: ShellDeps): (request: Request) => P
       error: messageOf(error),
       ...facts,
     });
-    return statusAnswer(status, head, route.cached ? { "x-cache": "MISS" } : {});
+    return statusAnswer(status, head, sourceOf(route));
   }
+}
+
+/** Every answer of a route that serves the cache says where it came from. */
+function sourceOf(route: Route): Readonly<Record<string, string>> {
+  return route.cached ? { "x-cache": "MISS" } : {};
 }

@@ -133,7 +133,12 @@ Deno.test("narinfo: a kept one is signed by the key of today", async () => {
     kind: "put-narinfo",
     row: { ...row, ownSignature: foreign },
     references: [],
-    nar: { name: row.narName, compression: "xz", narHash: program.narHash, narSize: 1 },
+    nar: {
+      name: row.narName,
+      compression: "xz",
+      narHash: program.narHash,
+      narSize: program.narSize,
+    },
     sources: [],
     atMs: 0,
   }]);

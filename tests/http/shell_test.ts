@@ -57,16 +57,18 @@ Deno.test("shell: another method on a known path is 405 with what is allowed", a
     for (const method of ["POST", "PUT", "DELETE", "PATCH", "OPTIONS", "PROPFIND"]) {
       const answer = await cache.request(method, path);
       assert.deepEqual([answer.status, answer.headers.get("allow")], [405, "GET, HEAD"]);
+      const isCached = /narinfo|nar\//.test(path);
+      assert.equal(answer.headers.get("x-cache"), isCached ? "MISS" : null);
     }
   }
 });
 
-Deno.test("shell: a failure of ours is 500, and why only the log tells", async () => {
+Deno.test("shell: a failure of ours is 404 to a build, and why only the log tells", async () => {
   await using cache = await TestCache.open(NOBODY);
   await cache.metadata[Symbol.asyncDispose]();
   const answer = await cache.get(`/${HASH}.narinfo`);
-  assert.equal(answer.status, 500);
-  assert.equal(await answer.text(), "Internal Server Error\n");
+  assert.deepEqual([answer.status, answer.headers.get("x-cache")], [404, "MISS"]);
+  assert.equal(await answer.text(), "Not Found\n");
   assert.equal(cache.logged("error")[0]?.["error"], "Cannot use metadata: the database is closed");
 });
 

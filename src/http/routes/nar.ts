@@ -25,7 +25,7 @@ export function narRoute({ nars, metrics }: NarRouteDeps): Route {
         const name = parseNarName(text);
         if (name === undefined) return absent(head);
         if (head) {
-          const facts = await nars.stat(name);
+          const facts = await nars.stat(name, requestId);
           return facts === undefined ? absent(head) : headOf(planNar(request, facts));
         }
         const answer = await nars.open(name, requestId);

@@ -21,15 +21,15 @@ export function narinfoRoute({ narinfos, metrics }: NarinfoRouteDeps): Route {
     path: /^\/([^/]*)\.narinfo$/,
     cached: true,
     methods: {
-      async GET({ params: [hash = ""], head }) {
-        if (!isStorePathHash(hash)) return statusAnswer(404, head, { "x-cache": "HIT" });
-        const { source, text } = await narinfos.serve(hash);
+      async GET({ params: [text = ""], head, requestId }) {
+        if (!isStorePathHash(text)) return statusAnswer(404, head, { "x-cache": "HIT" });
+        const { source, text: narinfo } = await narinfos.serve(text, requestId);
         const headers = { "x-cache": source };
-        (text === undefined && source === "HIT" ? negative : requests[source]).count();
-        if (text === undefined) return statusAnswer(404, head, headers);
+        (narinfo === undefined && source === "HIT" ? negative : requests[source]).count();
+        if (narinfo === undefined) return statusAnswer(404, head, headers);
         if (!head) served.count();
         const type = "text/x-nix-narinfo";
-        return textAnswer(text, head, { status: 200, type, lifetime: "narinfo", headers });
+        return textAnswer(narinfo, head, { status: 200, type, lifetime: "narinfo", headers });
       },
     },
   };

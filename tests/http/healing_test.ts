@@ -1,0 +1,148 @@
+import assert from "node:assert/strict";
+import { DatabaseSync } from "node:sqlite";
+import { parseNarinfo } from "../../src/nix/narinfo_parse.ts";
+import { generateSecretKey, parsePublicKey } from "../../src/nix/signature.ts";
+import { TrustedKeys } from "../../src/nix/trusted_keys.ts";
+import { openDatabase } from "../../src/metadata/sqlite/connection.ts";
+import { SqliteMetadataStore } from "../../src/metadata/sqlite/sqlite_metadata_store.ts";
+import { fakeUpstream } from "../support/fake_upstream.ts";
+import { heldUntil } from "../support/faults.ts";
+import { rewritten } from "../support/narinfo_faults.ts";
+import { makeStoreObject } from "../support/store_object.ts";
+import { tempFolder } from "../support/temp_folder.ts";
+import { TestCache } from "../support/test_cache.ts";
+
+const object = makeStoreObject({ name: "thing-1.0" });
+const other = makeStoreObject({ name: "other-1.0" });
+const objects = Array.from({ length: 8 }, (_, seed) => makeStoreObject({ name: "many", seed }));
+const PATH = `/${object.storePathHash}.narinfo`;
+
+Deno.test("health: a silent upstream costs nothing after its first failures", async () => {
+  await using good = await fakeUpstream({ objects, stored: true, priority: 50 });
+  await using silent = await fakeUpstream({ priority: 10 });
+  const never = Promise.withResolvers<void>();
+  silent.onRequest = async () => {
+    await never.promise;
+    return undefined;
+  };
+  await using cache = await TestCache.open({ upstreams: [silent, good], timeoutMs: 300 });
+  for (const { storePathHash } of objects.slice(0, 3)) await cache.narinfo(storePathHash);
+
+  const startedAt = performance.now();
+  for (const { storePathHash } of objects.slice(3)) await cache.narinfo(storePathHash);
+  const absent = [await cache.get(PATH), await cache.get(PATH)];
+  assert.ok(performance.now() - startedAt < 250, "it is still waited for");
+  assert.deepEqual(absent.map(({ status }) => status), [404, 404]);
+  // All that are up said 404: that is remembered.
+  assert.equal(absent[1]?.headers.get("x-cache"), "HIT");
+  assert.equal(cache.logged("warn").filter(({ msg }) => msg === "upstream is down").length, 1);
+  never.resolve();
+});
+
+Deno.test("health: an upstream that is down comes back without a restart", async () => {
+  await using upstream = await fakeUpstream({ objects, stored: true });
+  await using cache = await TestCache.open({ upstreams: [upstream], negativeTtlMs: 0 });
+  await upstream.stop();
+  for (const { storePathHash } of objects.slice(0, 3)) {
+    assert.equal((await cache.get(`/${storePathHash}.narinfo`)).status, 404);
+  }
+  await upstream.start();
+  await upstream.requested("/nix-cache-info");
+  const until = performance.now() + 5_000;
+  while ((await cache.get(`/${objects[0]?.storePathHash}.narinfo`)).status !== 200) {
+    assert.ok(performance.now() < until, "it is not asked again");
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+});
+
+Deno.test("healing: a path that is another file by now is learned anew", async () => {
+  await using upstream = await fakeUpstream({ objects: [object], stored: true });
+  await using again = await fakeUpstream({ dialect: "harmonia", objects: [object], stored: true });
+  const keys = [upstream, again].map(({ publicKey }) => parsePublicKey(publicKey));
+  await using cache = await TestCache.open({ upstreams: [upstream], trustedKeys: keys });
+  const old = await cache.narPath(object.storePathHash);
+  const text = (await again.narinfoOf(object)).replace(/\?hash=.*$/m, "");
+  upstream.onRequest = ({ path }) => {
+    if (path.endsWith(".narinfo")) return new Response(text);
+    if (!path.includes("/nar/")) return undefined;
+    return path.endsWith(".xz") ? new Response(null, { status: 404 }) : new Response(object.nar);
+  };
+  assert.equal((await cache.get(old)).status, 404);
+
+  const mended = await cache.narPath(object.storePathHash);
+
+  assert.notEqual(mended, old);
+  assert.deepEqual(await (await cache.get(mended)).bytes(), object.nar);
+});
+
+Deno.test("naming: of two NARs under one file hash each gets a URL of its own", async () => {
+  await using upstream = await fakeUpstream({ objects: [object, other], stored: true });
+  const { fileHash } = await upstream.narFileOf(object);
+  upstream.breakNarinfo(
+    rewritten((text) => text.replace(/^FileHash: .*$/m, `FileHash: sha256:${fileHash}`)),
+    other,
+  );
+  await using cache = await TestCache.open({ upstreams: [upstream] });
+  const paths = await Promise.all(
+    [object, other].map(({ storePathHash }) => cache.narPath(storePathHash)),
+  );
+  assert.equal(new Set(paths).size, 2);
+});
+
+Deno.test("signing: an upstream's key of our name keeps its signature", async () => {
+  const key = generateSecretKey("larder.test");
+  await using upstream = await fakeUpstream({ objects: [object], stored: true, key });
+  await using cache = await TestCache.open({ upstreams: [upstream] });
+  const served = parseNarinfo(await cache.narinfo(object.storePathHash));
+  for (const publicKey of [key.publicKey, cache.secretKey.publicKey]) {
+    assert.equal(new TrustedKeys([publicKey]).signerOf(served), publicKey);
+  }
+});
+
+Deno.test("database: while another process locks it, requests go on", async () => {
+  using folder = tempFolder();
+  const path = `${folder.path}/db.sqlite`;
+  await using metadata = new SqliteMetadataStore(await openDatabase(path));
+  await using upstream = await fakeUpstream({ objects: [object], stored: true });
+  await using cache = await TestCache.open({ upstreams: [upstream], metadata });
+  const locker = new DatabaseSync(path);
+  locker.exec("BEGIN IMMEDIATE");
+
+  const waiting = cache.get(PATH);
+  await upstream.requested(PATH);
+  for (let count = 0; count < 10; count++) {
+    const startedAt = performance.now();
+    assert.equal((await cache.get("/healthz")).status, 200);
+    await new Promise((resolve) => setTimeout(resolve, 10));
+    assert.ok(performance.now() - startedAt < 200, "the thread stands still");
+  }
+  locker.exec("COMMIT");
+  locker.close();
+
+  assert.equal((await waiting).status, 200);
+});
+
+Deno.test("disk: when no download can be begun it is 404, and the log says why", async () => {
+  await using upstream = await fakeUpstream({ objects: [object], stored: true });
+  await using cache = await TestCache.open({ upstreams: [upstream] });
+  const path = await cache.narPath(object.storePathHash);
+  await Deno.remove(cache.tempPath, { recursive: true });
+  assert.equal((await cache.get(path)).status, 404);
+  assert.match(String(cache.logged("error")[0]?.["error"]), /Cannot begin download/);
+});
+
+Deno.test("nar: HEAD is answered where the upstream knows GET alone", async () => {
+  await using upstream = await fakeUpstream({ objects: [object], stored: true });
+  upstream.onRequest = ({ method }) =>
+    method === "HEAD" ? new Response(null, { status: 405 }) : undefined;
+  await using cache = await TestCache.open({ upstreams: [upstream] });
+  assert.equal((await cache.head(await cache.narPath(object.storePathHash))).status, 200);
+});
+
+Deno.test("log: what is said of an upstream has the id of the request", async () => {
+  await using upstream = await fakeUpstream({ objects: [object], stored: true });
+  upstream.breakNarinfo(heldUntil(new Promise(() => {})));
+  await using cache = await TestCache.open({ upstreams: [upstream], timeoutMs: 100 });
+  await cache.get(PATH, { "x-request-id": "build-7" });
+  assert.equal(cache.logged("warn")[0]?.["request_id"], "build-7");
+});
