@@ -1,7 +1,7 @@
 import { Failure, messageOf } from "../base/failure.ts";
 import type { Settings } from "../config/options.ts";
 
-/** Where everything is on disk. All of them exist and can be written. */
+/** Where everything is on disk. All of them exist and can be written and listed. */
 export interface Folders {
   readonly storage: string;
   readonly nars: string;
@@ -20,17 +20,26 @@ export function prepareFolders(settings: Settings): Folders {
 }
 
 function prepare(folder: string, option: string): void {
-  try {
+  attempt("write to", () => {
     Deno.mkdirSync(folder, { recursive: true });
     // Permissions do not tell everything (a read-only mount, a full disk): try it.
     Deno.removeSync(Deno.makeTempFileSync({ dir: folder, prefix: ".writable-" }));
-  } catch (error) {
-    throw new Failure(
-      "broken",
-      `Cannot write to directory ${folder}: ${messageOf(error)}; give another with ${option}, ` +
-        "or make it writable for this user",
-      {},
-      error,
-    );
+  });
+  // Who may open it may list it; to list a million NARs would take long.
+  attempt("read", () => Deno.openSync(folder).close());
+
+  function attempt(verb: "write to" | "read", work: () => void): void {
+    try {
+      work();
+    } catch (error) {
+      const able = verb === "read" ? "readable" : "writable";
+      throw new Failure(
+        "broken",
+        `Cannot ${verb} directory ${folder}: ${messageOf(error)}; give another with ${option}, ` +
+          `or make it ${able} for this user`,
+        {},
+        error,
+      );
+    }
   }
 }

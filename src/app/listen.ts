@@ -11,14 +11,14 @@ export interface Listener {
 }
 
 /** Starts to answer. Throws a Failure that says what is wrong with the address. */
-export function listen(
+export async function listen(
   address: Address,
   handle: (request: Request) => Promise<Response>,
-): Listener {
+): Promise<Listener> {
   const quiet = { onListen() {} };
   try {
     if (address.kind === "unix") {
-      removeStaleSocket(address.path);
+      await removeStaleSocket(address.path);
       const server = Deno.serve({ path: address.path, ...quiet }, handle);
       return { url: `unix:${address.path}`, shutdown: () => server.shutdown() };
     }
@@ -54,11 +54,18 @@ function explain(address: Address, error: unknown): string {
   return `Cannot listen on ${shown}: ${messageOf(error)}`;
 }
 
-/** A socket file that nobody answers on is what a killed server left. */
-function removeStaleSocket(path: string): void {
+/**
+ * A socket file that nobody answers on is what a killed server left. Throws `AddrInUse` when
+ * somebody does.
+ */
+async function removeStaleSocket(path: string): Promise<void> {
   try {
-    if (Deno.lstatSync(path).isSocket) Deno.removeSync(path);
+    if (!Deno.lstatSync(path).isSocket) return;
+    using _answered = await Deno.connect({ transport: "unix", path });
   } catch (error) {
-    if (!(error instanceof Deno.errors.NotFound)) throw error;
+    if (error instanceof Deno.errors.NotFound) return;
+    if (!(error instanceof Deno.errors.ConnectionRefused)) throw error;
+    return Deno.removeSync(path);
   }
+  throw new Deno.errors.AddrInUse(path);
 }

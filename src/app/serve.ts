@@ -6,11 +6,11 @@ import { openDatabase } from "../metadata/sqlite/connection.ts";
 import { SqliteMetadataStore } from "../metadata/sqlite/sqlite_metadata_store.ts";
 import { HotNarStore } from "../storage/hot_nar_store.ts";
 import { LocalNarStore } from "../storage/local/local_nar_store.ts";
-import { removeOrphans } from "../storage/local/orphans.ts";
 import { createLogger, type LineSink, type Logger } from "../telemetry/logger.ts";
 import { LineQueue } from "../telemetry/line_queue.ts";
 import { prettySink } from "../telemetry/pretty.ts";
 import { buildApp } from "./build_app.ts";
+import { startChores } from "./chores.ts";
 import { type Folders, prepareFolders } from "./folders.ts";
 import { drain, stopSignal } from "./lifecycle.ts";
 import { listen } from "./listen.ts";
@@ -53,9 +53,15 @@ export async function serve(settings: Settings): Promise<number> {
       log,
       nowMs: Date.now,
     });
-    const listener = listen(settings["server.addr"], app.handle);
+    const listener = await listen(settings["server.addr"], app.handle);
     announce(settings, log, { url: listener.url, storage: folders.storage });
-    removeOrphans(folders.temp, Date.now(), log);
+    using _chores = startChores({
+      tempFolder: folders.temp,
+      metadata,
+      hotMetadata,
+      nowMs: Date.now,
+      log,
+    });
     const signal = await stopped;
     log.info("server shutdown", { signal });
     await drain(app, listener, log);

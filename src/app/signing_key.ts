@@ -12,26 +12,48 @@ export interface SigningKeyPlace {
  * readable by this user alone. Throws a Failure that names the file when it holds no key.
  */
 export function signingKey({ path, hostname }: SigningKeyPlace): SecretKey {
+  return existingKey(path) ?? makeKey({ path, hostname });
+}
+
+function existingKey(path: string): SecretKey | undefined {
   try {
     return parseSecretKey(Deno.readTextFileSync(path));
   } catch (error) {
-    if (!(error instanceof Deno.errors.NotFound)) {
-      const reason = messageOf(error);
-      throw new Failure("broken", `Cannot use secret key file ${path}: ${reason}`, {}, error);
-    }
+    if (error instanceof Deno.errors.NotFound) return undefined;
+    const reason = messageOf(error);
+    throw new Failure("broken", `Cannot use secret key file ${path}: ${reason}`, {}, error);
   }
-  return makeKey({ path, hostname });
 }
 
 function makeKey({ path, hostname }: SigningKeyPlace): SecretKey {
   const key = generateSecretKey(hostname);
+  const temporary = `${path}.${crypto.randomUUID()}`;
   try {
-    Deno.writeTextFileSync(path, `${key.text}\n`, { createNew: true, mode: 0o600 });
+    writeDurably(temporary, `${key.text}\n`);
+    // Unlike a rename, a link takes no other file's place, and the key is whole when it has one.
+    Deno.linkSync(temporary, path);
+    return key;
   } catch (error) {
     // Another server of this storage may have been quicker.
-    if (error instanceof Deno.errors.AlreadyExists) return signingKey({ path, hostname });
+    const quicker = error instanceof Deno.errors.AlreadyExists ? existingKey(path) : undefined;
+    if (quicker !== undefined) return quicker;
     const reason = messageOf(error);
     throw new Failure("broken", `Cannot make secret key file ${path}: ${reason}`, {}, error);
+  } finally {
+    removeIfThere(temporary);
   }
-  return key;
+}
+
+function writeDurably(path: string, text: string): void {
+  Deno.writeTextFileSync(path, text, { createNew: true, mode: 0o600 });
+  using file = Deno.openSync(path);
+  file.syncSync();
+}
+
+function removeIfThere(path: string): void {
+  try {
+    Deno.removeSync(path);
+  } catch (error) {
+    if (!(error instanceof Deno.errors.NotFound)) throw error;
+  }
 }

@@ -32,15 +32,41 @@ export function upstreamSettings(
   });
 }
 
-/** The certificates of `--cache-upstream-ca-file`; none when it is not given. */
+/** Where systems keep the certificates that they trust, the caller's own choice first. */
+const SYSTEM_BUNDLES = [
+  Deno.env.get("NIX_SSL_CERT_FILE"),
+  Deno.env.get("SSL_CERT_FILE"),
+  "/etc/ssl/certs/ca-certificates.crt",
+  "/etc/pki/tls/certs/ca-bundle.crt",
+];
+
+const CERTIFICATE_REGEXP = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
+
+/**
+ * The certificates that upstreams are checked with: the system's, which the executable does not
+ * read by itself, and those of `--cache-upstream-ca-file`. None where no upstream needs them.
+ */
 export function caCertificates(settings: Settings): CaCertificates {
   const path = settings["cache.upstream-ca-file"];
-  if (path === undefined) return [];
-  return readOption("--cache-upstream-ca-file", path, (text) => {
-    const found = text.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g);
+  const own = path === undefined ? [] : readOption("--cache-upstream-ca-file", path, (text) => {
+    const found = text.match(CERTIFICATE_REGEXP);
     if (found === null) throw new Failure("broken", "it holds no PEM certificate");
     return found;
   });
+  const isNeeded = settings["cache.upstream-url"].some(({ url }) => url.startsWith("https:"));
+  return isNeeded ? [...systemCertificates(), ...own] : own;
+}
+
+function systemCertificates(): CaCertificates {
+  for (const path of SYSTEM_BUNDLES) {
+    if (path === undefined || path === "") continue;
+    try {
+      return Deno.readTextFileSync(path).match(CERTIFICATE_REGEXP) ?? [];
+    } catch {
+      // Another system, another place.
+    }
+  }
+  return [];
 }
 
 function readOption<Value>(option: string, path: string, parse: (text: string) => Value): Value {

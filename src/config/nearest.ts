@@ -5,7 +5,7 @@ export function nearest(word: string, candidates: Iterable<string>): string | un
   const plain = lettersOf(word);
   const [best] = [...candidates]
     .map((candidate) => ({ candidate, score: scoreOf(plain, lettersOf(candidate)) }))
-    .filter(({ score, candidate }) => score <= Math.max(plain.length, candidate.length) / 2)
+    .filter(({ score, candidate }) => score <= scoreMax(plain, lettersOf(candidate)))
     .sort((a, b) => a.score - b.score);
   return best?.candidate;
 }
@@ -20,6 +20,13 @@ export function suggestion(word: string, candidates: Iterable<string>): string {
 function scoreOf(word: string, candidate: string): number {
   const isPart = candidate.endsWith(`-${word}`) || word.endsWith(`-${candidate}`);
   return isPart ? 0.5 : distance(word, candidate);
+}
+
+// Half of what is said behind a group that both name: the group itself makes nothing alike.
+function scoreMax(word: string, candidate: string): number {
+  const group = /^[^-]+-/.exec(candidate)?.[0] ?? "";
+  const shared = word.startsWith(group) ? group.length : 0;
+  return (Math.max(word.length, candidate.length) - shared) / 2;
 }
 
 function lettersOf(spelling: string): string {

@@ -77,6 +77,23 @@ Deno.test("start: a port in use ends it with one sentence that names the option"
   );
 });
 
+Deno.test("start: a unix socket that a server answers on is left to it", async () => {
+  using folder = tempFolder();
+  const path = `${folder.path}/socket`;
+  const flags = { "server-addr": `unix:${path}` };
+  {
+    await using _first = await startLarder(flags);
+    const { ino } = Deno.lstatSync(path);
+    await assert.rejects(
+      startLarder(flags),
+      /larder: Cannot listen on unix:.*: another program does; .*--server-addr\n$/,
+    );
+    assert.equal(Deno.lstatSync(path).ino, ino);
+  }
+  assert.ok(Deno.lstatSync(path).isSocket, "the first was killed and left its socket");
+  await using _second = await startLarder(flags);
+});
+
 Deno.test("start: without a host it listens for IPv4 too", async () => {
   await using larder = await startLarder({ "server-addr": ":0" });
   const answer = await fetch(`http://127.0.0.1:${larder.port}/healthz`);

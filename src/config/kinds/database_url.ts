@@ -1,4 +1,5 @@
 import type { Kind } from "../option.ts";
+import { hideCredentials } from "./upstream_url.ts";
 
 /** Which database keeps the metadata. */
 export type DatabaseUrl = { readonly kind: "sqlite"; readonly path: string };
@@ -19,4 +20,7 @@ export const databaseUrl: Kind<DatabaseUrl> = {
   },
 
   print: (database) => `sqlite:${database.path}`,
+
+  // The URL of another database may be given by mistake. A path has no credentials, only an @.
+  redact: (given) => given.startsWith("sqlite:") ? given : hideCredentials(given),
 };

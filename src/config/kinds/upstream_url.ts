@@ -27,6 +27,9 @@ export const upstreamUrl: Kind<UpstreamUrl> = {
     if (given.includes(`//${HIDDEN}@`)) {
       throw new Error(`the user and password themselves where ${HIDDEN} stands`);
     }
+    if (!isEncoded(parsed.username) || !isEncoded(parsed.password)) {
+      throw new Error("a user and password that are percent-encoded UTF-8, with %25 for a %");
+    }
     const { protocol, username, password, host, pathname, search } = parsed;
     const credentials = password === "" ? username : `${username}:${password}`;
     const authority = credentials === "" ? host : `${credentials}@${host}`;
@@ -48,6 +51,15 @@ export function hideCredentials(text: string): string {
   return isUrl
     ? text.replace(/^(https?:\/\/)[^/?]*@/i, `$1${HIDDEN}@`)
     : text.replace(/^([a-z]+:\/\/)?.*@/is, `$1${HIDDEN}@`);
+}
+
+function isEncoded(text: string): boolean {
+  try {
+    decodeURIComponent(text);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 function priorityOf(query: string): number {

@@ -124,6 +124,7 @@ const SAMPLES: Readonly<Record<string, Sample>> = {
       "https://a.example/b?priority=5": { url: "https://a.example/b", priority: 5 },
       "https://u:p@a.example/": { url: "https://u:p@a.example" },
       "https://u@a.example": { url: "https://u@a.example" },
+      "https://u:%40%25@a.example": { url: "https://u:%40%25@a.example" },
     },
     refuses: [
       "",
@@ -139,6 +140,8 @@ const SAMPLES: Readonly<Record<string, Sample>> = {
       "https://a.example?priority=9999999999",
       "https://a.example?priority=1&x=1",
       "https://(hidden)@a.example",
+      "https://a%zz:b@a.example",
+      "https://a:%ff@a.example",
     ],
   },
 };
@@ -187,6 +190,18 @@ Deno.test("upstreamUrl: credentials are hidden in right and in wrong URLs", () =
   };
   for (const [given, shown] of Object.entries(hidden)) {
     assert.equal(upstreamUrl.redact?.(given), shown, given);
+  }
+});
+
+Deno.test("databaseUrl: credentials are hidden, and the path of a file is not", () => {
+  const hidden: Readonly<Record<string, string>> = {
+    "postgres://u:pw@h/x": "postgres://(hidden)@h/x",
+    "u:pw@h/x": "(hidden)@h/x",
+    "http://u:pw@h/x": "http://(hidden)@h/x",
+    "sqlite:/a@b?c": "sqlite:/a@b?c",
+  };
+  for (const [given, shown] of Object.entries(hidden)) {
+    assert.equal(databaseUrl.redact?.(given), shown, given);
   }
 });
 

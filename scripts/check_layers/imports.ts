@@ -1,0 +1,71 @@
+import ts from "typescript";
+
+/** Lower ranks know nothing of higher ones. Folders of one rank do not know each other. */
+const RANKS: Readonly<Record<string, number>> = {
+  base: 0,
+  nix: 1,
+  telemetry: 2,
+  config: 2,
+  storage: 3,
+  metadata: 3,
+  upstream: 3,
+  locks: 3,
+  closure: 4,
+  pins: 5,
+  lru: 5,
+  cache: 6,
+  http: 7,
+  app: 8,
+  cli: 9,
+};
+
+/** Back ends stand behind their port: `app` picks them, nobody else names them. */
+const BACK_END_REGEXP =
+  /^src\/(storage\/(local|s3)|metadata\/(sqlite|postgres)|locks\/(local|redis)|upstream\/http)\//;
+
+/** Those that may read the option table. */
+const CONFIG_READERS = ["config", "app", "cli"];
+
+/** What is wrong with the imports of a file of the product, one line each. */
+export function importProblems(source: ts.SourceFile): readonly string[] {
+  const path = source.fileName;
+  const imports = importsOf(source);
+  if (path === "main.ts") {
+    return imports.filter((imported) => !imported.startsWith("src/cli/"))
+      .map((imported) => `${path}: imports ${imported}; it hands everything to src/cli`);
+  }
+  if (!path.startsWith("src/")) return [];
+  return imports.flatMap((imported) => {
+    if (imported === "main.ts") return [`${path}: imports ${imported}; nobody does`];
+    return imported.startsWith("src/") ? problemsOf(path, imported) : [];
+  });
+}
+
+function problemsOf(path: string, imported: string): readonly string[] {
+  const [from, to] = [path.split("/")[1] ?? "", imported.split("/")[1] ?? ""];
+  const [rank, importedRank] = [RANKS[from], RANKS[to]];
+  if (rank === undefined) return [`${path}: folder ${from} has no rank`];
+  if (importedRank === undefined) {
+    return [`${path}: imports ${imported}, whose folder has no rank`];
+  }
+  const problems: string[] = [];
+  if (from !== to && importedRank >= rank) {
+    problems.push(`${path}: imports ${imported}; ${from} must not know ${to}`);
+  }
+  if (to === "config" && !CONFIG_READERS.includes(from)) {
+    problems.push(`${path}: imports ${imported}; hand it plain values instead`);
+  }
+  const backEnd = BACK_END_REGEXP.exec(imported)?.[0];
+  if (backEnd !== undefined && from !== "app" && !path.startsWith(backEnd)) {
+    problems.push(`${path}: imports ${imported}; only src/app picks a back end`);
+  }
+  return problems;
+}
+
+/** Paths from the project's folder. */
+function importsOf(source: ts.SourceFile): readonly string[] {
+  return ts.preProcessFile(source.text, true, true).importedFiles
+    .map(({ fileName }) => fileName)
+    .filter((name) => name.startsWith("."))
+    .map((name) => new URL(name, `file:///${source.fileName}`).pathname.slice(1));
+}

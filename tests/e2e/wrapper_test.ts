@@ -1,0 +1,115 @@
+import assert from "node:assert/strict";
+import { tempFolder } from "../support/temp_folder.ts";
+
+const ROOT = new URL("../..", import.meta.url).pathname;
+
+/** What the wrapper exits with where it finds no Deno to run. */
+const NOT_FOUND = 127;
+
+const CTRL_C = "\x03";
+
+const START_REGEXP = /"msg":"server started".*"pid":(\d+)/;
+
+wrapperTest(
+  "wrapper: SIGTERM stops the server itself, which leaves nothing behind",
+  "",
+  async () => {
+    await using served = await serve((words) => new Deno.Command(`${ROOT}/scripts/deno`, words));
+    served.child.kill("SIGTERM");
+    await served.hasStopped("SIGTERM");
+  },
+);
+
+wrapperTest("wrapper: one Ctrl-C in a terminal stops it with 0", lacking("script"), async () => {
+  await using served = await serve(({ args = [], ...others }) => {
+    const words = [`${ROOT}/scripts/deno`, ...args].map((word) => `'${word}'`).join(" ");
+    const inTerminal = ["--quiet", "--return", "--command", `exec ${words}`, "/dev/null"];
+    return new Deno.Command("script", { args: inTerminal, ...others });
+  });
+  await served.type(CTRL_C);
+  await served.hasStopped("SIGINT");
+});
+
+function wrapperTest(name: string, lack: string, fn: () => Promise<void>): void {
+  const excuse = lacking("deno") || lack;
+  if (excuse !== "" && Deno.env.get("REQUIRE_ALL_BACKENDS")) {
+    throw new Error(`Cannot leave out "${name}", all back ends are required: ${excuse}`);
+  }
+  const ignore = excuse !== "";
+  Deno.test({ name: name + (ignore ? ` (skipped: ${excuse})` : ""), ignore, fn });
+}
+
+function lacking(program: "deno" | "script"): string {
+  if (program === "deno") {
+    const { code } = new Deno.Command(`${ROOT}/scripts/deno`, { args: ["--version"] }).outputSync();
+    return code === NOT_FOUND ? "neither this Deno on PATH nor npx" : "";
+  }
+  try {
+    const { stdout } = new Deno.Command("script", { args: ["--version"] }).outputSync();
+    return new TextDecoder().decode(stdout).includes("util-linux") ? "" : "no script of util-linux";
+  } catch {
+    return "no program script here";
+  }
+}
+
+interface Served extends AsyncDisposable {
+  readonly child: Deno.ChildProcess;
+  type(text: string): Promise<void>;
+  /** Fails unless it ends by itself, with 0 and all its files closed. */
+  hasStopped(signal: Deno.Signal): Promise<void>;
+}
+
+/** Resolves when `scripts/deno task serve`, run as `command` says, has started the server. */
+async function serve(command: (words: Deno.CommandOptions) => Deno.Command): Promise<Served> {
+  await using resources = new AsyncDisposableStack();
+  const storage = resources.use(tempFolder()).path;
+  const child = command({
+    args: ["task", "serve", "--server-addr=127.0.0.1:0", `--cache-storage-local=${storage}`],
+    cwd: ROOT,
+    env: { XDG_CONFIG_HOME: storage },
+    stdin: "piped",
+    stdout: "piped",
+    stderr: "null",
+  }).spawn();
+  const output = child.stdout.pipeThrough(new TextDecoderStream()).getReader();
+  const input = child.stdin.getWriter();
+  let said = "";
+  while (!START_REGEXP.test(said)) {
+    const { value, done } = await output.read();
+    if (done) throw new Error(`Cannot see it start: ${said}`);
+    said += value;
+  }
+  const pid = Number(START_REGEXP.exec(said)?.[1]);
+  resources.defer(async () => {
+    if (isRunning(pid)) Deno.kill(pid, "SIGKILL");
+    await output.cancel();
+    await input.close().catch(() => undefined);
+    await child.status;
+  });
+  const owned = resources.move();
+  return {
+    child,
+    type: (text) => input.write(new TextEncoder().encode(text)),
+    async hasStopped(signal) {
+      const { code } = await child.status;
+      assert.ok(!isRunning(pid), "the server outlived what started it");
+      for (let more = await output.read(); !more.done; more = await output.read()) {
+        said += more.value;
+      }
+      const [line, ...others] = said.match(/\{.*"msg":"server shutdown".*\}/g) ?? [];
+      assert.deepEqual([JSON.parse(line ?? "{}").signal, others, code], [signal, [], 0]);
+      const names = [...Deno.readDirSync(storage)].map(({ name }) => name);
+      assert.ok(names.includes("db.sqlite") && !names.includes("db.sqlite-wal"), String(names));
+    },
+    [Symbol.asyncDispose]: () => owned.disposeAsync(),
+  };
+}
+
+function isRunning(pid: number): boolean {
+  try {
+    Deno.kill(pid, "SIGCONT");
+    return true;
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,77 @@
+import assert from "node:assert/strict";
+import ts from "typescript";
+import { importProblems } from "../../../scripts/check_layers/imports.ts";
+import { limitProblems } from "../../../scripts/check_layers/limits.ts";
+
+const SIX_METHODS = "a(): void; b(): void; c(): void; d(): void; e(): void; f(): void;";
+const TEN_FIELDS = "a; b; #c; d; e; f; g; h; i; readonly j = 1;";
+
+/** Files that are at a limit, and what goes beyond it. */
+const LIMITS: readonly (readonly [path: string, within: string, beyond: string, RegExp])[] = [
+  ["src/a/b.ts", "x".repeat(100), "x".repeat(101), /^src\/a\/b\.ts:1: 101 columns, at most 100$/],
+  ["src/a/b.ts", "\n".repeat(350), "\n".repeat(351), /^src\/a\/b\.ts: 351 lines, at most 350$/],
+  ["tests/b.ts", "\n".repeat(400), "\n".repeat(401), /^tests\/b\.ts: 401 lines, at most 400$/],
+  ["main.ts", functionOf(70), functionOf(71), /71 lines in a function, at most 70$/],
+  [
+    "src/a/b.ts",
+    "function f(this: X, a: A, b: B, c: C, d: D) {}",
+    "const f = (a, b, c, d, e) => 1;",
+    /5 parameters, at most 4$/,
+  ],
+  [
+    "src/a/b.ts",
+    `class A { ${TEN_FIELDS} static k; l() {} }`,
+    `class A { ${TEN_FIELDS} constructor(readonly k: K, l: L) {} }`,
+    /11 fields in a class, at most 10$/,
+  ],
+  [
+    "src/storage/port.ts",
+    `interface A { ${SIX_METHODS} readonly g: number }`,
+    `\ninterface A { ${SIX_METHODS} g(): void }`,
+    /^src\/storage\/port\.ts:2: 7 methods of a port, at most 6$/,
+  ],
+];
+
+Deno.test("layers: what reaches a limit passes, and what is beyond it is named", () => {
+  for (const [path, within, beyond, problem] of LIMITS) {
+    assert.deepEqual(limitProblems(sourceOf(path, within)), []);
+    const problems = limitProblems(sourceOf(path, beyond));
+    assert.equal(problems.length, 1, problem.source);
+    assert.match(problems[0] ?? "", problem);
+  }
+});
+
+Deno.test("layers: imports go down, and from main.ts to src/cli alone", () => {
+  const problems = (path: string, imported: string) =>
+    importProblems(sourceOf(path, `import "${imported}";`));
+  const allowed = [
+    ["main.ts", "./src/cli/run.ts"],
+    ["src/cache/a.ts", "../storage/nar_store.ts"],
+    ["src/app/a.ts", "../storage/local/b.ts"],
+    ["src/app/a.ts", "../../deno.json"],
+    ["tests/a.ts", "../src/cache/b.ts"],
+  ] as const;
+  for (const [path, imported] of allowed) assert.deepEqual(problems(path, imported), []);
+  const refused = [
+    ["main.ts", "./src/app/serve.ts", "hands everything to src/cli"],
+    ["src/cli/a.ts", "../../main.ts", "nobody does"],
+    ["src/nix/a.ts", "../cache/b.ts", "nix must not know cache"],
+    ["src/storage/a.ts", "../metadata/b.ts", "storage must not know metadata"],
+    ["src/http/a.ts", "../config/b.ts", "plain values"],
+    ["src/cache/a.ts", "../storage/local/b.ts", "only src/app picks a back end"],
+    ["src/utils/a.ts", "../nix/b.ts", "no rank"],
+  ] as const;
+  for (const [path, imported, reason] of refused) {
+    const [problem, ...others] = problems(path, imported);
+    assert.ok(problem?.startsWith(`${path}: `) && problem.includes(reason), problem);
+    assert.deepEqual(others, []);
+  }
+});
+
+function sourceOf(path: string, text: string): ts.SourceFile {
+  return ts.createSourceFile(path, text, ts.ScriptTarget.Latest, true);
+}
+
+function functionOf(lines: number): string {
+  return `function f() {${"\n".repeat(lines - 1)}}\n`;
+}
