@@ -11,15 +11,26 @@ const STOP_SIGNALS = ["SIGTERM", "SIGINT"] as const;
 /** As shells report a program that a signal ended. */
 const KILLED_STATUS = { SIGTERM: 143, SIGINT: 130 } as const;
 
+/**
+ * A terminal sends Ctrl-C to every process in front of it, and `deno task`, npm and their like
+ * pass it on: what comes so soon after the first is the same key press.
+ */
+const CTRL_C_ECHO_MS = 500;
+
 /** Resolves at the first signal to stop. A second one ends the process at once. */
 export function stopSignal(): Promise<typeof STOP_SIGNALS[number]> {
   const { promise, resolve } = Promise.withResolvers<typeof STOP_SIGNALS[number]>();
-  let stopping = false;
+  const hasTerminal = [Deno.stdin, Deno.stdout, Deno.stderr].some((one) => one.isTerminal());
+  let stoppingSince: number | undefined;
   for (const signal of STOP_SIGNALS) {
     Deno.addSignalListener(signal, () => {
-      if (stopping) Deno.exit(KILLED_STATUS[signal]);
-      stopping = true;
-      resolve(signal);
+      if (stoppingSince === undefined) {
+        stoppingSince = performance.now();
+        return resolve(signal);
+      }
+      const sinceMs = performance.now() - stoppingSince;
+      if (hasTerminal && signal === "SIGINT" && sinceMs < CTRL_C_ECHO_MS) return;
+      Deno.exit(KILLED_STATUS[signal]);
     });
   }
   return promise;
