@@ -1,3 +1,4 @@
+import { messageOf } from "../base/failure.ts";
 import { removeOrphans } from "../storage/local/orphans.ts";
 import type { HotMetadataStore } from "../metadata/hot_metadata_store.ts";
 import type { SqliteMetadataStore } from "../metadata/sqlite/sqlite_metadata_store.ts";
@@ -21,7 +22,12 @@ export function startChores(deps: ChoresDeps): Disposable {
   const { tempFolder, metadata, hotMetadata, nowMs, log } = deps;
   const orphans = () => removeOrphans(tempFolder, nowMs(), log);
   const changes = () => {
-    if (metadata.changedByOthers()) hotMetadata.forgetAll();
+    try {
+      if (metadata.changedByOthers()) hotMetadata.forgetAll();
+    } catch (error) {
+      // The next look will tell; what is in memory may be old until then.
+      log.warn("database not looked at", { error: messageOf(error) });
+    }
   };
   orphans();
   changes();

@@ -15,6 +15,7 @@ import { type Folders, prepareFolders } from "./folders.ts";
 import { drain, stopSignal } from "./lifecycle.ts";
 import { listen } from "./listen.ts";
 import { signingKey } from "./signing_key.ts";
+import { logUnexpected } from "./unexpected.ts";
 import { caCertificates, upstreamSettings } from "./upstream_settings.ts";
 
 /** Measured: with 50 KiB files it doubles the answers a second, and costs what it holds. */
@@ -30,6 +31,7 @@ const LOG_FLUSH_MAX_MS = 1_000;
 export async function serve(settings: Settings): Promise<number> {
   const queue = new LineQueue(Deno.stdout);
   const log = createLogger(settings["log-level"], await sinkOf(settings, queue));
+  using _unexpected = logUnexpected(log);
   const stopped = stopSignal();
   const folders = prepareFolders(settings);
   const userAgent = `larder/${denoJson.version}`;

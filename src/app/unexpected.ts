@@ -1,0 +1,29 @@
+import { messageOf } from "../base/failure.ts";
+import type { Logger } from "../telemetry/logger.ts";
+
+/**
+ * Logs what no code expected, and goes on: a mistake in one request must not end the builds of
+ * all others. Until the result is disposed of.
+ */
+export function logUnexpected(log: Logger): Disposable {
+  const rejected = (event: PromiseRejectionEvent) => {
+    event.preventDefault();
+    tell(event.reason);
+  };
+  const thrown = (event: ErrorEvent) => {
+    event.preventDefault();
+    tell(event.error);
+  };
+  const tell = (error: unknown) => {
+    const stack = error instanceof Error ? error.stack ?? "" : "";
+    log.error("unexpected failure", { error: messageOf(error), stack });
+  };
+  globalThis.addEventListener("unhandledrejection", rejected);
+  globalThis.addEventListener("error", thrown);
+  return {
+    [Symbol.dispose]() {
+      globalThis.removeEventListener("unhandledrejection", rejected);
+      globalThis.removeEventListener("error", thrown);
+    },
+  };
+}

@@ -1,0 +1,16 @@
+import assert from "node:assert/strict";
+import { logUnexpected } from "../../../src/app/unexpected.ts";
+import { createLogger } from "../../../src/telemetry/logger.ts";
+
+Deno.test("logUnexpected: what nobody caught is a log line, and the process goes on", async () => {
+  const lines: string[] = [];
+  using _logging = logUnexpected(createLogger("info", { write: (line) => void lines.push(line) }));
+  Promise.reject(new Error("a bug in a promise"));
+  setTimeout(() => {
+    throw new Error("a bug in a timer");
+  });
+  await new Promise((resolve) => setTimeout(resolve, 10));
+
+  const errors = lines.map((line) => JSON.parse(line)).map(({ level, error }) => [level, error]);
+  assert.deepEqual(errors.sort(), [["error", "a bug in a promise"], ["error", "a bug in a timer"]]);
+});
