@@ -12,9 +12,12 @@ import { narRoute } from "../http/routes/nar.ts";
 import { narinfoRoute } from "../http/routes/narinfo.ts";
 import { nixCacheInfoRoute } from "../http/routes/nix_cache_info.ts";
 import { pubkeyRoute } from "../http/routes/pubkey.ts";
+import { pinRoute } from "../http/routes/pin.ts";
+import { pinsRoute } from "../http/routes/pins.ts";
 import type { MetadataStore } from "../metadata/metadata_store.ts";
 import type { PublicKey, SecretKey } from "../nix/signature.ts";
 import { TrustedKeys } from "../nix/trusted_keys.ts";
+import { Pins } from "../pins/pins.ts";
 import type { NarStore } from "../storage/nar_store.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { Metrics } from "../telemetry/metrics.ts";
@@ -58,6 +61,7 @@ export function buildApp(parts: AppParts): App {
   const resources = new AsyncDisposableStack();
   const metrics = new Metrics();
   const { narinfos, nars, downloads } = buildCache(parts, metrics, resources);
+  const pins = new Pins(parts);
   let ready = true;
   const router = new Router([
     nixCacheInfoRoute(parts.priority),
@@ -66,6 +70,8 @@ export function buildApp(parts: AppParts): App {
     readyzRoute(() => ready),
     narinfoRoute({ narinfos, metrics }),
     narRoute({ nars, metrics }),
+    pinRoute(pins),
+    pinsRoute(pins),
   ]);
   return {
     handle: createShell({ router, log: parts.log }),

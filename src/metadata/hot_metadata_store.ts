@@ -1,7 +1,14 @@
 import { LRUCache } from "lru-cache";
 import type { NarName } from "../nix/nar_name.ts";
 import type { StorePathHash } from "../nix/store_path.ts";
-import type { Change, MetadataStore, NarinfoRow, NarRecord, NarSource } from "./metadata_store.ts";
+import type {
+  Change,
+  MetadataStore,
+  NarinfoRow,
+  NarRecord,
+  NarSource,
+  PinRoot,
+} from "./metadata_store.ts";
 
 /** Characters of narinfos held in memory: some ten thousand of them. */
 const NARINFO_CHARS_MAX = 8 << 20;
@@ -60,6 +67,14 @@ export class HotMetadataStore implements MetadataStore {
     return this.#inner.coldest(countMax);
   }
 
+  findPin(storePathHash: StorePathHash): Promise<PinRoot | undefined> {
+    return this.#inner.findPin(storePathHash);
+  }
+
+  pins(): Promise<readonly PinRoot[]> {
+    return this.#inner.pins();
+  }
+
   async apply(changes: readonly Change[]): Promise<void> {
     this.#forget(changes);
     try {
@@ -94,6 +109,8 @@ export class HotMetadataStore implements MetadataStore {
         case "put-source":
         case "use-narinfo":
         case "use-nar":
+        case "put-pin":
+        case "remove-pin":
           continue;
       }
       this.#epoch++;

@@ -51,6 +51,12 @@ export interface NarSource {
   readonly location: string;
 }
 
+/** A store path that an operator asked to keep, with its closure. */
+export interface PinRoot {
+  readonly storePathHash: StorePathHash;
+  readonly pinnedAtMs: number;
+}
+
 /** A NAR name already stands for another NAR hash or size. */
 export class NarNameTaken extends Failure {
   constructor(narName: NarName) {
@@ -77,7 +83,10 @@ export type Change =
     readonly storePathHash: StorePathHash;
     readonly atMs: number;
   }
-  | { readonly kind: "use-nar"; readonly narName: NarName; readonly atMs: number };
+  | { readonly kind: "use-nar"; readonly narName: NarName; readonly atMs: number }
+  /** A root that is pinned already stays as it is. */
+  | { readonly kind: "put-pin"; readonly pin: PinRoot }
+  | { readonly kind: "remove-pin"; readonly storePathHash: StorePathHash };
 
 export interface NarinfoFinder {
   findNarinfo(storePathHash: StorePathHash): Promise<NarinfoRow | undefined>;
@@ -109,9 +118,16 @@ export interface UseLister {
   coldest(countMax: number): Promise<readonly StorePathHash[]>;
 }
 
+export interface PinFinder {
+  findPin(storePathHash: StorePathHash): Promise<PinRoot | undefined>;
+  /** In the order of pinning. */
+  pins(): Promise<readonly PinRoot[]>;
+}
+
 export type MetadataStore =
   & NarinfoFinder
   & NarFinder
   & ReferenceFinder
   & ChangeWriter
-  & UseLister;
+  & UseLister
+  & PinFinder;

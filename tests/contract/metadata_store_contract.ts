@@ -145,6 +145,32 @@ export const metadataStoreClauses: Clauses<MetadataStore> = {
     assert.deepEqual(await store.coldest(2), [a, b]);
   },
 
+  "pins are listed in the order of pinning; pinning again changes nothing": async (store) => {
+    const pin = (storePathHash: StorePathHash, pinnedAtMs: number) =>
+      ({ kind: "put-pin", pin: { storePathHash, pinnedAtMs } }) as const;
+    await store.apply([pin(c, 1), pin(a, 2)]);
+    await store.apply([pin(b, 3), pin(c, 4)]);
+    assert.deepEqual(await store.pins(), [pin(c, 1).pin, pin(a, 2).pin, pin(b, 3).pin]);
+    assert.deepEqual(await store.findPin(c), pin(c, 1).pin);
+  },
+
+  "a pin that is removed is gone, and one that never was too": async (store) => {
+    await store.apply([{ kind: "put-pin", pin: { storePathHash: a, pinnedAtMs: 1 } }]);
+    await store.apply([
+      { kind: "remove-pin", storePathHash: a },
+      { kind: "remove-pin", storePathHash: b },
+    ]);
+    assert.deepEqual(await store.pins(), []);
+    assert.equal(await store.findPin(a), undefined);
+  },
+
+  "a pin outlasts the narinfo of its root": async (store) => {
+    const pin = { storePathHash: a, pinnedAtMs: 1 };
+    await store.apply([put(a, []), { kind: "put-pin", pin }]);
+    await store.apply([{ kind: "remove-narinfo", storePathHash: a }]);
+    assert.deepEqual(await store.pins(), [pin]);
+  },
+
   "a change of what is not there changes nothing": async (store) => {
     const narName = narOf("x").name;
     await store.apply([

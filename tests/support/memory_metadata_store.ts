@@ -5,6 +5,7 @@ import {
   NarNameTaken,
   type NarRecord,
   type NarSource,
+  type PinRoot,
 } from "../../src/metadata/metadata_store.ts";
 import type { NarName } from "../../src/nix/nar_name.ts";
 import type { StorePathHash } from "../../src/nix/store_path.ts";
@@ -15,6 +16,7 @@ interface Tables {
   readonly uses: Map<StorePathHash, number>;
   readonly nars: Map<NarName, NarRecord>;
   readonly sources: Map<NarName, readonly NarSource[]>;
+  readonly pins: Map<StorePathHash, PinRoot>;
 }
 
 /** The metadata store's contract in maps, for tests above the port. */
@@ -25,6 +27,7 @@ export class MemoryMetadataStore implements MetadataStore, AsyncDisposable {
     uses: new Map(),
     nars: new Map(),
     sources: new Map(),
+    pins: new Map(),
   };
   #closed = false;
 
@@ -54,6 +57,14 @@ export class MemoryMetadataStore implements MetadataStore, AsyncDisposable {
     return uses.slice(0, countMax).map(([storePathHash]) => storePathHash);
   }
 
+  async findPin(storePathHash: StorePathHash): Promise<PinRoot | undefined> {
+    return this.#open().pins.get(storePathHash);
+  }
+
+  async pins(): Promise<readonly PinRoot[]> {
+    return [...this.#open().pins.values()];
+  }
+
   async apply(changes: readonly Change[]): Promise<void> {
     const tables = structuredClone(this.#open());
     for (const change of changes) applyTo(tables, change);
@@ -71,7 +82,7 @@ export class MemoryMetadataStore implements MetadataStore, AsyncDisposable {
 }
 
 function applyTo(tables: Tables, change: Change): void {
-  const { narinfos, references, uses, nars } = tables;
+  const { narinfos, references, uses, nars, pins } = tables;
   switch (change.kind) {
     case "put-narinfo": {
       const { storePathHash } = change.row;
@@ -105,6 +116,14 @@ function applyTo(tables: Tables, change: Change): void {
     }
     case "use-narinfo":
       return use(tables, change.storePathHash, change.atMs);
+    case "put-pin": {
+      const { pin } = change;
+      if (!pins.has(pin.storePathHash)) pins.set(pin.storePathHash, pin);
+      return;
+    }
+    case "remove-pin":
+      pins.delete(change.storePathHash);
+      return;
     case "use-nar":
       for (const row of narinfos.values()) {
         if (row.narName === change.narName) use(tables, row.storePathHash, change.atMs);

@@ -68,6 +68,12 @@ export class ChangeApplier {
       case "use-nar":
         statements.useNar.run(change.atMs, change.narName);
         return;
+      case "put-pin":
+        statements.putPin.run(change.pin.storePathHash, change.pin.pinnedAtMs);
+        return;
+      case "remove-pin":
+        statements.removePin.run(change.storePathHash);
+        return;
     }
   }
 

@@ -1,7 +1,7 @@
 import { compressionOf, type NarName } from "../../nix/nar_name.ts";
 import type { FileHash, NarHash, Sha256 } from "../../nix/hash.ts";
 import type { StorePathHash } from "../../nix/store_path.ts";
-import type { NarinfoRow, NarRecord, NarSource } from "../metadata_store.ts";
+import type { NarinfoRow, NarRecord, NarSource, PinRoot } from "../metadata_store.ts";
 
 // What this program wrote was checked before it was written, so rows are read by assertion.
 
@@ -51,6 +51,15 @@ export function readNarRecord(columns: NarColumns): NarRecord {
       ? { kept: { fileHash: kept_hash as Sha256, fileSize: kept_size } }
       : {}),
   };
+}
+
+export interface PinColumns {
+  readonly hash: string;
+  readonly pinned_at_ms: number;
+}
+
+export function readPin(columns: PinColumns): PinRoot {
+  return { storePathHash: columns.hash as StorePathHash, pinnedAtMs: columns.pinned_at_ms };
 }
 
 export function readSource(columns: { upstream: string; location: string }): NarSource {

@@ -3,13 +3,22 @@ import { clearImmediate, setImmediate } from "node:timers";
 import { Failure, messageOf } from "../../base/failure.ts";
 import type { NarName } from "../../nix/nar_name.ts";
 import type { StorePathHash } from "../../nix/store_path.ts";
-import type { Change, MetadataStore, NarinfoRow, NarRecord, NarSource } from "../metadata_store.ts";
+import type {
+  Change,
+  MetadataStore,
+  NarinfoRow,
+  NarRecord,
+  NarSource,
+  PinRoot,
+} from "../metadata_store.ts";
 import { ChangeApplier } from "./change_applier.ts";
 import {
   type NarColumns,
   type NarinfoColumns,
+  type PinColumns,
   readNarinfoRow,
   readNarRecord,
+  readPin,
   readSource,
 } from "./rows.ts";
 import { prepareStatements, type Statements } from "./statements.ts";
@@ -69,6 +78,15 @@ export class SqliteMetadataStore implements MetadataStore, AsyncDisposable {
 
   async coldest(countMax: number): Promise<readonly StorePathHash[]> {
     return this.#hashes("coldest", countMax);
+  }
+
+  async findPin(storePathHash: StorePathHash): Promise<PinRoot | undefined> {
+    const row = this.#read("findPin").get(storePathHash);
+    return row === undefined ? undefined : readPin(row as unknown as PinColumns);
+  }
+
+  async pins(): Promise<readonly PinRoot[]> {
+    return this.#read("pins").all().map((row) => readPin(row as unknown as PinColumns));
   }
 
   /** Lists that come in the same turn share one transaction; each is still all or nothing. */

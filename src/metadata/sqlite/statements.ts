@@ -23,6 +23,11 @@ const SQL = {
   coldest: `SELECT p.hash FROM narinfo_use u JOIN path p ON p.id = u.path_id
     ORDER BY u.used_at_ms LIMIT ?`,
 
+  findPin: "SELECT hash, pinned_at_ms FROM pin_root WHERE hash = ?",
+  pins: "SELECT hash, pinned_at_ms FROM pin_root ORDER BY id",
+  putPin: "INSERT INTO pin_root (hash, pinned_at_ms) VALUES (?, ?) ON CONFLICT DO NOTHING",
+  removePin: "DELETE FROM pin_root WHERE hash = ?",
+
   pathId: "SELECT id FROM path WHERE hash = ?",
   addPath: "INSERT INTO path (hash) VALUES (?)",
   narId: "SELECT id, nar_hash, nar_size FROM nar WHERE name = ?",

@@ -1,0 +1,26 @@
+import { isStorePathHash } from "../../nix/store_path.ts";
+import type { Pins } from "../../pins/pins.ts";
+import { statusAnswer, textAnswer } from "../answer.ts";
+import type { Route } from "../router.ts";
+
+/** Pins and unpins the closure of a root. What cannot be in the cache is not there, nor pinned. */
+export function pinRoute(pins: Pick<Pins, "pin" | "unpin">): Route {
+  return {
+    name: "/pin/{hash}.narinfo",
+    path: /^\/pin\/([^/]*)\.narinfo$/,
+    methods: {
+      async POST({ params: [root = ""] }) {
+        if (!isStorePathHash(root) || !await pins.pin(root)) return statusAnswer(404, false);
+        return said(`pinned ${root}`);
+      },
+      async DELETE({ params: [root = ""] }) {
+        if (isStorePathHash(root)) await pins.unpin(root);
+        return said(`not pinned ${root}`);
+      },
+    },
+  };
+}
+
+function said(line: string): Response {
+  return textAnswer(`${line}\n`, false, { status: 200, type: "text/plain", lifetime: "never" });
+}

@@ -1,0 +1,35 @@
+import type { ChangeWriter, NarinfoFinder, PinFinder } from "../metadata/metadata_store.ts";
+import type { StorePathHash } from "../nix/store_path.ts";
+
+export interface PinsDeps {
+  readonly metadata: NarinfoFinder & PinFinder & ChangeWriter;
+  readonly nowMs: () => number;
+}
+
+/** The pin roots that clients set. A pin lasts until it is removed, whatever its root becomes. */
+export class Pins {
+  readonly #deps: PinsDeps;
+
+  constructor(deps: PinsDeps) {
+    this.#deps = deps;
+  }
+
+  /** False when there is no such narinfo to pin. Pinning fetches nothing, and may be repeated. */
+  async pin(storePathHash: StorePathHash): Promise<boolean> {
+    const { metadata, nowMs } = this.#deps;
+    if (await metadata.findPin(storePathHash) !== undefined) return true;
+    if (await metadata.findNarinfo(storePathHash) === undefined) return false;
+    await metadata.apply([{ kind: "put-pin", pin: { storePathHash, pinnedAtMs: nowMs() } }]);
+    return true;
+  }
+
+  /** What is not pinned stays so. */
+  async unpin(storePathHash: StorePathHash): Promise<void> {
+    await this.#deps.metadata.apply([{ kind: "remove-pin", storePathHash }]);
+  }
+
+  /** In the order of pinning. */
+  async list(): Promise<readonly StorePathHash[]> {
+    return (await this.#deps.metadata.pins()).map(({ storePathHash }) => storePathHash);
+  }
+}
