@@ -3,9 +3,10 @@ import {
   CircuitState,
   ConsecutiveBreaker,
   ExponentialBackoff,
-  handleAll,
+  handleWhen,
 } from "cockatiel";
-import type { NarinfoReading, NarinfoSource } from "./upstream.ts";
+import { Failure } from "../base/failure.ts";
+import { isNoAnswer, type NarinfoReading, type NarinfoSource } from "./upstream.ts";
 
 /** What Nix takes for the priority of a cache that names none. */
 const DEFAULT_PRIORITY = 50;
@@ -23,13 +24,16 @@ const ASK_AGAIN_MS = 30_000;
 /** An upstream did not answer: what the breaker counts. */
 class NoAnswer extends Error {}
 
+/** We did not wait for the answer: says neither good nor bad of the upstream. */
+class NotAwaited extends Error {}
+
 /**
  * What is known of an upstream beyond single answers: whether it is down, and its priority. A
  * down one is asked nothing but, in the background, for its nix-cache-info.
  */
 export class Standing implements Disposable {
   readonly source: NarinfoSource;
-  readonly #breaker = circuitBreaker(handleAll, {
+  readonly #breaker = circuitBreaker(handleWhen((error) => !(error instanceof NotAwaited)), {
     breaker: new ConsecutiveBreaker(FAILURES_MAX),
     halfOpenAfter: new ExponentialBackoff({
       initialDelay: PROBE_PAUSE_FIRST_MS,
@@ -37,6 +41,7 @@ export class Standing implements Disposable {
     }),
   });
   #probing: number | undefined;
+  #disposed = false;
   #priority: number | undefined;
   #asking: Promise<void> | undefined;
   #askAgainAtMs = -Infinity;
@@ -45,12 +50,14 @@ export class Standing implements Disposable {
     this.source = source;
     this.#priority = source.priority;
     this.#breaker.onBreak(() => {
+      // A probe that fails breaks the circuit again: nothing has changed then.
+      if (this.#probing !== undefined || this.#disposed) return;
+      this.#probing = setInterval(() => this.#probe(), PROBE_PAUSE_FIRST_MS);
       changed(true);
-      this.#probing ??= setInterval(() => this.#probe(), PROBE_PAUSE_FIRST_MS);
     });
     this.#breaker.onReset(() => {
+      this.#stopProbing();
       changed(false);
-      this[Symbol.dispose]();
     });
   }
 
@@ -72,12 +79,16 @@ export class Standing implements Disposable {
     if (this.#priority === undefined) await this.#asking;
   }
 
-  /** One answer of the upstream, counted; only what did not come at all speaks of its health. */
-  async count(answer: Promise<NarinfoReading>): Promise<NarinfoReading> {
+  /**
+   * One answer of the upstream, counted; only what did not come at all speaks of its health, and
+   * nothing does once `ended` says that we wait no longer.
+   */
+  async count(answer: Promise<NarinfoReading>, ended: AbortSignal): Promise<NarinfoReading> {
     let reading: NarinfoReading | undefined;
     try {
       await this.#breaker.execute(async () => {
         reading = await answer;
+        if (ended.aborted) throw new NotAwaited();
         const { kind } = reading;
         if (kind === "failed" && isNoAnswer(reading.reason)) throw new NoAnswer(reading.detail);
       });
@@ -88,6 +99,11 @@ export class Standing implements Disposable {
   }
 
   [Symbol.dispose](): void {
+    this.#disposed = true;
+    this.#stopProbing();
+  }
+
+  #stopProbing(): void {
     clearInterval(this.#probing);
     this.#probing = undefined;
   }
@@ -106,15 +122,15 @@ export class Standing implements Disposable {
   async #probe(): Promise<void> {
     try {
       await this.#breaker.execute(async () => {
-        const announced = await this.source.describe() ?? DEFAULT_PRIORITY;
-        this.#priority = this.source.priority ?? announced;
+        const announced = await this.source.describe().catch((error) => {
+          // Whatever it answers, it answers.
+          if (error instanceof Failure && error.kind === "corrupt") return this.#priority;
+          throw error;
+        });
+        this.#priority = this.source.priority ?? announced ?? DEFAULT_PRIORITY;
       });
     } catch {
       // Still down, or not yet time to look.
     }
   }
-}
-
-function isNoAnswer(reason: string): boolean {
-  return reason === "timeout" || reason === "unreachable";
 }

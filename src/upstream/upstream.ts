@@ -10,6 +10,11 @@ export type DocumentReading =
 /** Why an upstream's answer is of no use. Label values: the set is closed. */
 export type UpstreamFailure = "timeout" | "unreachable" | "status" | "garbage" | "untrusted";
 
+/** True where nothing came at all: that speaks of the upstream's health. */
+export function isNoAnswer(reason: UpstreamFailure): boolean {
+  return reason === "timeout" || reason === "unreachable";
+}
+
 /** What an upstream said when it was asked for a narinfo, read and checked. */
 export type NarinfoReading =
   | {
@@ -37,7 +42,10 @@ export interface NarinfoSource {
   narinfo(storePathHash: StorePathHash, signal?: AbortSignal): Promise<NarinfoReading>;
   /** Set by the operator; overrides what it announces. */
   readonly priority: number | undefined;
-  /** The priority that it announces; `undefined`: none. Throws when it could not tell. */
+  /**
+   * The priority that it announces; `undefined`: none. Throws a Failure "upstream-down" when no
+   * answer came, and "corrupt" when it says nothing of use.
+   */
   describe(): Promise<number | undefined>;
 }
 

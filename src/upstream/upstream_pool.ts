@@ -77,9 +77,8 @@ export class UpstreamPool implements Disposable {
         const { standing } = one;
         standing.known().then(look);
         const answer = standing.source.narinfo(storePathHash, abort.signal).catch(unexpected);
-        // What we ended ourselves says nothing about the upstream.
-        const ended = answer.then((reading) => abort.signal.aborted ? IGNORED : reading);
-        standing.count(ended).then((reading) => {
+        standing.count(answer, abort.signal).then((reading) => {
+          // What we ended ourselves says nothing about the upstream.
           if (abort.signal.aborted) return;
           one.reading = reading;
           this.#deps.observe(standing.source.url, reading, requestId);
@@ -102,9 +101,6 @@ export class UpstreamPool implements Disposable {
     for (const standing of this.#standings) standing[Symbol.dispose]();
   }
 }
-
-/** Stands for an answer that we did not wait for. */
-const IGNORED: NarinfoReading = { kind: "absent" };
 
 /** A bug in reading an answer must not take the answers of the others with it. */
 function unexpected(error: unknown): NarinfoReading {

@@ -39,6 +39,42 @@ Deno.test("health: a silent upstream costs nothing after its first failures", as
   never.resolve();
 });
 
+Deno.test("health: hits of another upstream do not hide that one is silent", async () => {
+  await using good = await fakeUpstream({ objects, stored: true, priority: 10 });
+  await using silent = await fakeUpstream({ priority: 50 });
+  const never = Promise.withResolvers<void>();
+  silent.onRequest = async ({ path }) => {
+    if (path.endsWith(".narinfo")) await never.promise;
+    return undefined;
+  };
+  const options = { upstreams: [good, silent], timeoutMs: 200, negativeTtlMs: 0 };
+  await using cache = await TestCache.open(options);
+  for (const { storePathHash } of objects) {
+    await cache.narinfo(storePathHash);
+    await cache.get(PATH);
+  }
+  const downs = cache.logged("warn").filter(({ msg }) => msg === "upstream is down");
+  assert.equal(downs.length, 1);
+  never.resolve();
+});
+
+Deno.test("health: an upstream is up as soon as it answers anything", async () => {
+  await using upstream = await fakeUpstream({ objects, stored: true });
+  upstream.onRequest = ({ path }) =>
+    path.endsWith("/nix-cache-info") ? new Response("garbage", { status: 500 }) : undefined;
+  await using cache = await TestCache.open({ upstreams: [upstream], negativeTtlMs: 0 });
+  await upstream.stop();
+  for (const { storePathHash } of objects.slice(0, 3)) {
+    await cache.get(`/${storePathHash}.narinfo`);
+  }
+  await upstream.start();
+  const until = performance.now() + 5_000;
+  while ((await cache.get(`/${objects[0]?.storePathHash}.narinfo`)).status !== 200) {
+    assert.ok(performance.now() < until, "it is not asked again");
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+});
+
 Deno.test("health: an upstream that is down comes back without a restart", async () => {
   await using upstream = await fakeUpstream({ objects, stored: true });
   await using cache = await TestCache.open({ upstreams: [upstream], negativeTtlMs: 0 });

@@ -3,7 +3,12 @@ import { parseNixCacheInfo } from "../../nix/nix_cache_info.ts";
 import { STORE_DIR, type StorePathHash } from "../../nix/store_path.ts";
 import type { TrustedKeys } from "../../nix/trusted_keys.ts";
 import { readNarinfo, readStatus } from "../reading.ts";
-import type { DocumentReading, NarinfoReading, NarinfoSource } from "../upstream.ts";
+import {
+  type DocumentReading,
+  isNoAnswer,
+  type NarinfoReading,
+  type NarinfoSource,
+} from "../upstream.ts";
 import { UpstreamTimeout } from "./answer_watch.ts";
 import { boundedText } from "./bounded_text.ts";
 import { Exchange } from "./exchange.ts";
@@ -43,7 +48,9 @@ export class HttpNarinfoSource implements NarinfoSource {
 
   async describe(): Promise<number | undefined> {
     const reading = await this.#document("nix-cache-info");
-    if (reading.kind === "failed") throw new Failure("upstream-down", reading.detail);
+    if (reading.kind === "failed") {
+      throw new Failure(isNoAnswer(reading.reason) ? "upstream-down" : "corrupt", reading.detail);
+    }
     if (reading.kind === "absent") return undefined;
     const info = parseNixCacheInfo(reading.text);
     if (info.storeDir === STORE_DIR) return info.priority;
