@@ -16,8 +16,4 @@ export class SingleFlight<Key, Value> {
     this.#flights.set(key, value);
     return { value, joined: false };
   }
-
-  get size(): number {
-    return this.#flights.size;
-  }
 }

@@ -14,7 +14,7 @@ export interface Narinfo {
   readonly storePath: string;
   readonly baseName: BaseName;
   readonly storePathHash: StorePathHash;
-  /** As read: any reference relative to the cache it came from, query included. */
+  /** As read: a reference relative to the cache it came from, query included. */
   readonly url: string;
   readonly compression: Compression;
   readonly fileHash?: FileHash;

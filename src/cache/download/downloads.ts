@@ -46,10 +46,6 @@ export class Downloads {
     return { download, joined: false };
   }
 
-  get count(): number {
-    return this.#underWay.size;
-  }
-
   /** Resolves when nothing is on its way any more. */
   async over(): Promise<void> {
     while (this.#running.size > 0) await Promise.allSettled(this.#running);
