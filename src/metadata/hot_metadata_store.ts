@@ -9,6 +9,7 @@ import type {
   NarSource,
   PinRoot,
 } from "./metadata_store.ts";
+import type { ColdEntry, Evicted, EvictionOrder, PendingFile, Stock } from "./space_keeper.ts";
 
 /** Characters of narinfos held in memory: some ten thousand of them. */
 const NARINFO_CHARS_MAX = 8 << 20;
@@ -63,16 +64,36 @@ export class HotMetadataStore implements MetadataStore {
     return this.#inner.referencesOf(storePathHash);
   }
 
-  coldest(countMax: number): Promise<readonly StorePathHash[]> {
-    return this.#inner.coldest(countMax);
-  }
-
   findPin(storePathHash: StorePathHash): Promise<PinRoot | undefined> {
     return this.#inner.findPin(storePathHash);
   }
 
   pins(): Promise<readonly PinRoot[]> {
     return this.#inner.pins();
+  }
+
+  stock(): Promise<Stock> {
+    return this.#inner.stock();
+  }
+
+  coldest(countMax: number, after?: ColdEntry): Promise<readonly ColdEntry[]> {
+    return this.#inner.coldest(countMax, after);
+  }
+
+  async evict(order: EvictionOrder): Promise<Evicted> {
+    const evicted = await this.#inner.evict(order);
+    for (const storePathHash of evicted.narinfos) this.#narinfos.delete(storePathHash);
+    for (const { narName } of evicted.files) this.#nars.delete(narName);
+    this.#epoch++;
+    return evicted;
+  }
+
+  protect(pathsMax: number): Promise<boolean> {
+    return this.#inner.protect(pathsMax);
+  }
+
+  pendingFiles(): Promise<readonly PendingFile[]> {
+    return this.#inner.pendingFiles();
   }
 
   async apply(changes: readonly Change[]): Promise<void> {
@@ -103,10 +124,12 @@ export class HotMetadataStore implements MetadataStore {
           this.#narinfos.delete(change.storePathHash);
           break;
         case "nar-kept":
+        case "nar-condemned":
         case "nar-gone":
           this.#nars.delete(change.narName);
           break;
         case "put-source":
+        case "nar-publishing":
         case "use-narinfo":
         case "use-nar":
         case "put-pin":

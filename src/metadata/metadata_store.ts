@@ -3,6 +3,7 @@ import type { Compression } from "../nix/compression.ts";
 import type { FileHash, NarHash, Sha256 } from "../nix/hash.ts";
 import type { NarName } from "../nix/nar_name.ts";
 import type { StorePathHash } from "../nix/store_path.ts";
+import type { SpaceKeeper } from "./space_keeper.ts";
 
 /** Our own signature of a narinfo, and the public key that it is checked with. */
 export interface OwnSignature {
@@ -76,7 +77,16 @@ export type Change =
   }
   | { readonly kind: "put-source"; readonly narName: NarName; readonly source: NarSource }
   | { readonly kind: "remove-narinfo"; readonly storePathHash: StorePathHash }
-  | { readonly kind: "nar-kept"; readonly narName: NarName; readonly file: KeptFile }
+  /** Comes before the file gets its name: whatever a crash leaves of it is then found. */
+  | { readonly kind: "nar-publishing"; readonly narName: NarName; readonly owner: string }
+  | {
+    readonly kind: "nar-kept";
+    readonly narName: NarName;
+    readonly file: KeptFile;
+    readonly atMs: number;
+  }
+  /** Comes before the file is removed; it counts until `nar-gone`. */
+  | { readonly kind: "nar-condemned"; readonly narName: NarName; readonly owner: string }
   | { readonly kind: "nar-gone"; readonly narName: NarName }
   | {
     readonly kind: "use-narinfo";
@@ -113,11 +123,6 @@ export interface ChangeWriter {
   apply(changes: readonly Change[]): Promise<void>;
 }
 
-export interface UseLister {
-  /** Kept narinfos, the one that was used longest ago first. */
-  coldest(countMax: number): Promise<readonly StorePathHash[]>;
-}
-
 export interface PinFinder {
   findPin(storePathHash: StorePathHash): Promise<PinRoot | undefined>;
   /** In the order of pinning. */
@@ -129,5 +134,5 @@ export type MetadataStore =
   & NarFinder
   & ReferenceFinder
   & ChangeWriter
-  & UseLister
-  & PinFinder;
+  & PinFinder
+  & SpaceKeeper;

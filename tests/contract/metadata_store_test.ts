@@ -5,6 +5,7 @@ import type { MetadataStore } from "../../src/metadata/metadata_store.ts";
 import { MemoryMetadataStore } from "../support/memory_metadata_store.ts";
 import { checkContract, type Harness } from "./contract.ts";
 import { metadataStoreClauses } from "./metadata_store_contract.ts";
+import { spaceKeeperClauses } from "./space_keeper_contract.ts";
 
 const harnesses: readonly Harness<MetadataStore>[] = [
   { name: "MemoryMetadataStore", open: () => Promise.resolve(new MemoryMetadataStore()) },
@@ -23,3 +24,4 @@ const harnesses: readonly Harness<MetadataStore>[] = [
 ];
 
 for (const harness of harnesses) checkContract(harness, metadataStoreClauses);
+for (const harness of harnesses) checkContract(harness, spaceKeeperClauses);

@@ -1,23 +1,21 @@
-import {
-  type Change,
-  type MetadataStore,
-  type NarinfoRow,
-  NarNameTaken,
-  type NarRecord,
-  type NarSource,
-  type PinRoot,
+import type {
+  Change,
+  MetadataStore,
+  NarinfoRow,
+  NarRecord,
+  NarSource,
+  PinRoot,
 } from "../../src/metadata/metadata_store.ts";
+import type {
+  ColdEntry,
+  Evicted,
+  EvictionOrder,
+  PendingFile,
+  Stock,
+} from "../../src/metadata/space_keeper.ts";
 import type { NarName } from "../../src/nix/nar_name.ts";
 import type { StorePathHash } from "../../src/nix/store_path.ts";
-
-interface Tables {
-  readonly narinfos: Map<StorePathHash, NarinfoRow>;
-  readonly references: Map<StorePathHash, readonly StorePathHash[]>;
-  readonly uses: Map<StorePathHash, number>;
-  readonly nars: Map<NarName, NarRecord>;
-  readonly sources: Map<NarName, readonly NarSource[]>;
-  readonly pins: Map<StorePathHash, PinRoot>;
-}
+import { applyTo, coldEntries, evictFrom, stockOf, type Tables } from "./memory_tables.ts";
 
 /** The metadata store's contract in maps, for tests above the port. */
 export class MemoryMetadataStore implements MetadataStore, AsyncDisposable {
@@ -28,6 +26,8 @@ export class MemoryMetadataStore implements MetadataStore, AsyncDisposable {
     nars: new Map(),
     sources: new Map(),
     pins: new Map(),
+    loose: new Map(),
+    pending: new Map(),
   };
   #closed = false;
 
@@ -52,9 +52,29 @@ export class MemoryMetadataStore implements MetadataStore, AsyncDisposable {
     return this.#open().references.get(storePathHash) ?? [];
   }
 
-  async coldest(countMax: number): Promise<readonly StorePathHash[]> {
-    const uses = [...this.#open().uses].sort(([, a], [, b]) => a - b);
-    return uses.slice(0, countMax).map(([storePathHash]) => storePathHash);
+  async stock(): Promise<Stock> {
+    return stockOf(this.#open());
+  }
+
+  async coldest(countMax: number, after?: ColdEntry): Promise<readonly ColdEntry[]> {
+    return coldEntries(this.#open(), countMax, after);
+  }
+
+  async evict(order: EvictionOrder): Promise<Evicted> {
+    const tables = structuredClone(this.#open());
+    const evicted = evictFrom(tables, order);
+    this.#tables = tables;
+    return evicted;
+  }
+
+  /** What is protected is looked up anew each time. */
+  async protect(): Promise<boolean> {
+    this.#open();
+    return false;
+  }
+
+  async pendingFiles(): Promise<readonly PendingFile[]> {
+    return [...this.#open().pending.values()];
   }
 
   async findPin(storePathHash: StorePathHash): Promise<PinRoot | undefined> {
@@ -79,66 +99,4 @@ export class MemoryMetadataStore implements MetadataStore, AsyncDisposable {
     if (this.#closed) throw new Error("Cannot use metadata: it is closed");
     return this.#tables;
   }
-}
-
-function applyTo(tables: Tables, change: Change): void {
-  const { narinfos, references, uses, nars, pins } = tables;
-  switch (change.kind) {
-    case "put-narinfo": {
-      const { storePathHash } = change.row;
-      if (new Set(change.references).size < change.references.length) {
-        throw new Error("Cannot put narinfo: a reference is there twice");
-      }
-      const known = nars.get(change.nar.name);
-      const { narHash, narSize } = change.nar;
-      if (known !== undefined && (known.narHash !== narHash || known.narSize !== narSize)) {
-        throw new NarNameTaken(change.nar.name);
-      }
-      narinfos.set(storePathHash, change.row);
-      references.set(storePathHash, change.references);
-      uses.set(storePathHash, Math.max(change.atMs, uses.get(storePathHash) ?? 0));
-      if (known?.kept === undefined) nars.set(change.nar.name, change.nar);
-      for (const source of change.sources) putSource(tables, change.nar.name, source);
-      return;
-    }
-    case "put-source":
-      return putSource(tables, change.narName, change.source);
-    case "remove-narinfo":
-      for (const table of [narinfos, references, uses]) table.delete(change.storePathHash);
-      return;
-    case "nar-kept":
-    case "nar-gone": {
-      const nar = nars.get(change.narName);
-      if (nar === undefined) return;
-      const { kept: _, ...rest } = nar;
-      nars.set(nar.name, change.kind === "nar-kept" ? { ...rest, kept: change.file } : rest);
-      return;
-    }
-    case "use-narinfo":
-      return use(tables, change.storePathHash, change.atMs);
-    case "put-pin": {
-      const { pin } = change;
-      if (!pins.has(pin.storePathHash)) pins.set(pin.storePathHash, pin);
-      return;
-    }
-    case "remove-pin":
-      pins.delete(change.storePathHash);
-      return;
-    case "use-nar":
-      for (const row of narinfos.values()) {
-        if (row.narName === change.narName) use(tables, row.storePathHash, change.atMs);
-      }
-  }
-}
-
-function putSource({ nars, sources }: Tables, narName: NarName, source: NarSource): void {
-  if (!nars.has(narName)) return;
-  const known = sources.get(narName) ?? [];
-  const same = known.findIndex(({ upstream }) => upstream === source.upstream);
-  sources.set(narName, same < 0 ? [...known, source] : known.with(same, source));
-}
-
-function use({ uses }: Tables, storePathHash: StorePathHash, atMs: number): void {
-  const before = uses.get(storePathHash);
-  if (before !== undefined) uses.set(storePathHash, Math.max(before, atMs));
 }

@@ -65,7 +65,7 @@ export async function runDownload(
 }
 
 async function keep(
-  { nars, metadata }: RunDownloadDeps,
+  { nars, metadata, nowMs }: RunDownloadDeps,
   download: Download,
   nar: NarRow,
   fetched: FetchedFile,
@@ -85,7 +85,8 @@ async function keep(
   if (nar.compression !== "none") check(nar, await fetched.measure());
   download.advance({ type: "verified" });
   await nars.publish(nar.name, download.file.path);
-  await metadata.apply([{ kind: "nar-kept", narName: nar.name, file: { fileHash, fileSize } }]);
+  const file = { fileHash, fileSize };
+  await metadata.apply([{ kind: "nar-kept", narName: nar.name, file, atMs: nowMs() }]);
   download.advance({ type: "kept" });
 }
 

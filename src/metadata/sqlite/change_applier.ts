@@ -1,15 +1,19 @@
 import type { StorePathHash } from "../../nix/store_path.ts";
-import { type Change, NarNameTaken, type NarRow } from "../metadata_store.ts";
+import { type Change, NarNameTaken, type NarRow, type PinRoot } from "../metadata_store.ts";
+import type { Protection } from "./protection.ts";
 import type { Statements } from "./statements.ts";
 
 type ChangeOf<Kind extends Change["kind"]> = Extract<Change, { kind: Kind }>;
+type FileChange = ChangeOf<"nar-publishing" | "nar-kept" | "nar-condemned" | "nar-gone">;
 
 /** Turns lists of changes into one transaction. */
 export class ChangeApplier {
   readonly #statements: Statements;
+  readonly #protection: Protection;
 
-  constructor(statements: Statements) {
+  constructor(statements: Statements, protection: Protection) {
     this.#statements = statements;
+    this.#protection = protection;
   }
 
   /**
@@ -18,7 +22,9 @@ export class ChangeApplier {
    */
   transaction(lists: readonly (readonly Change[])[]): readonly unknown[] {
     try {
-      this.#together(lists);
+      this.within(() => {
+        for (const changes of lists) for (const change of changes) this.#change(change);
+      });
       return [];
     } catch (error) {
       if (lists.length === 1 || !isOfOneList(error)) return lists.map(() => error);
@@ -27,12 +33,14 @@ export class ChangeApplier {
     }
   }
 
-  #together(lists: readonly (readonly Change[])[]): void {
+  /** Does `work`, which must not wait, in one transaction; throws when nothing was written. */
+  within<Value>(work: () => Value): Value {
     const { begin, commit, rollback } = this.#statements;
     begin.run();
     try {
-      for (const changes of lists) for (const change of changes) this.#change(change);
+      const value = work();
       commit.run();
+      return value;
     } catch (error) {
       try {
         rollback.run();
@@ -56,25 +64,57 @@ export class ChangeApplier {
       }
       case "remove-narinfo":
         return this.#removeNarinfo(change.storePathHash);
+      case "nar-publishing":
       case "nar-kept":
-        statements.keepNar.run(change.file.fileHash, change.file.fileSize, change.narName);
-        return;
+      case "nar-condemned":
       case "nar-gone":
-        statements.narGone.run(change.narName);
-        return;
+        return this.#changeFile(change);
       case "use-narinfo":
         statements.useNarinfo.run(change.atMs, change.storePathHash);
         return;
       case "use-nar":
         statements.useNar.run(change.atMs, change.narName);
+        statements.useLoose.run(change.atMs, change.narName);
         return;
       case "put-pin":
-        statements.putPin.run(change.pin.storePathHash, change.pin.pinnedAtMs);
-        return;
+        return this.#putPin(change.pin);
       case "remove-pin":
-        statements.removePin.run(change.storePathHash);
+        if (statements.removePin.run(change.storePathHash).changes !== 0) {
+          this.#protection.startAgain();
+        }
         return;
     }
+  }
+
+  #changeFile(change: FileChange): void {
+    const statements = this.#statements;
+    const narId = this.#existingNarId(change.narName);
+    if (narId === undefined) return;
+    switch (change.kind) {
+      case "nar-publishing":
+        statements.publishNar.run(change.owner, narId);
+        return;
+      case "nar-kept":
+        statements.settleNar.run(narId);
+        statements.keepNar.run(change.file.fileHash, change.file.fileSize, narId);
+        statements.loosenNar.run(change.atMs, narId);
+        return;
+      case "nar-condemned":
+        statements.condemnNar.run(change.owner, narId);
+        statements.narGone.run(narId);
+        statements.tieNar.run(narId);
+        return;
+      case "nar-gone":
+        statements.settleNar.run(narId);
+        statements.narGone.run(narId);
+        statements.tieNar.run(narId);
+        return;
+    }
+  }
+
+  #putPin({ storePathHash, pinnedAtMs }: PinRoot): void {
+    this.#statements.putPin.run(storePathHash, pinnedAtMs);
+    this.#protection.pinned(this.#pathId(storePathHash));
   }
 
   #putNarinfo({ row, references, nar, sources, atMs }: ChangeOf<"put-narinfo">): void {
@@ -84,6 +124,7 @@ export class ChangeApplier {
       statements.putSource.run(narId, upstream, location);
     }
     const pathId = this.#pathId(row.storePathHash);
+    const narIdBefore = statements.narIdOfPath.get(pathId)?.["nar_id"];
     statements.putNarinfo.run(
       pathId,
       narId,
@@ -97,14 +138,26 @@ export class ChangeApplier {
       statements.addReference.run(pathId, this.#pathId(reference));
     }
     statements.addUse.run(pathId, atMs);
+    this.#protection.stored(pathId);
+    statements.tieNar.run(narId);
+    if (narIdBefore !== undefined && narIdBefore !== narId) {
+      statements.loosenNar.run(atMs, Number(narIdBefore));
+    }
   }
 
   #removeNarinfo(storePathHash: StorePathHash): void {
-    const pathId = this.#statements.pathId.get(storePathHash)?.["id"] as number | undefined;
+    const statements = this.#statements;
+    const pathId = statements.pathId.get(storePathHash)?.["id"] as number | undefined;
     if (pathId === undefined) return;
-    this.#statements.removeReferences.run(pathId);
-    this.#statements.removeUse.run(pathId);
-    this.#statements.removeNarinfo.run(pathId);
+    const narId = statements.narIdOfPath.get(pathId)?.["nar_id"];
+    const use = statements.useOf.get(pathId);
+    statements.removeReferences.run(pathId);
+    statements.removeUse.run(pathId);
+    statements.removeNarinfo.run(pathId);
+    if (narId === undefined || use === undefined) return;
+    statements.loosenNar.run(Number(use["used_at_ms"]), Number(narId));
+    // What only its references led to is out of the pins' reach.
+    if (use["protected"] === 1) this.#protection.startAgain();
   }
 
   #pathId(storePathHash: StorePathHash): number {

@@ -2,6 +2,7 @@ import { compressionOf, type NarName } from "../../nix/nar_name.ts";
 import type { FileHash, NarHash, Sha256 } from "../../nix/hash.ts";
 import type { StorePathHash } from "../../nix/store_path.ts";
 import type { NarinfoRow, NarRecord, NarSource, PinRoot } from "../metadata_store.ts";
+import type { PendingFile, Stock } from "../space_keeper.ts";
 
 // What this program wrote was checked before it was written, so rows are read by assertion.
 
@@ -64,4 +65,30 @@ export function readPin(columns: PinColumns): PinRoot {
 
 export function readSource(columns: { upstream: string; location: string }): NarSource {
   return { upstream: columns.upstream, location: columns.location };
+}
+
+export interface StockColumns {
+  readonly kept_bytes: number;
+  readonly kept_files: number;
+  readonly pending_bytes: number;
+  readonly protected_bytes: number;
+}
+
+export function readStock(columns: StockColumns): Stock {
+  return {
+    keptBytes: columns.kept_bytes,
+    keptFiles: columns.kept_files,
+    pendingBytes: columns.pending_bytes,
+    protectedBytes: columns.protected_bytes,
+  };
+}
+
+export interface PendingFileColumns {
+  readonly name: string;
+  readonly owner: string;
+  readonly size: number;
+}
+
+export function readPendingFile({ name, owner, size }: PendingFileColumns): PendingFile {
+  return { narName: name as NarName, owner, fileSize: size };
 }

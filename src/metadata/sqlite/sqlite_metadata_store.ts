@@ -1,5 +1,6 @@
 import type { DatabaseSync } from "node:sqlite";
 import { clearImmediate, setImmediate } from "node:timers";
+import { setTimeout as delay } from "node:timers/promises";
 import { Failure, messageOf } from "../../base/failure.ts";
 import type { NarName } from "../../nix/nar_name.ts";
 import type { StorePathHash } from "../../nix/store_path.ts";
@@ -11,15 +12,22 @@ import type {
   NarSource,
   PinRoot,
 } from "../metadata_store.ts";
+import type { ColdEntry, Evicted, EvictionOrder, PendingFile, Stock } from "../space_keeper.ts";
 import { ChangeApplier } from "./change_applier.ts";
+import { Eviction } from "./eviction.ts";
+import { Protection } from "./protection.ts";
 import {
   type NarColumns,
   type NarinfoColumns,
+  type PendingFileColumns,
   type PinColumns,
   readNarinfoRow,
   readNarRecord,
+  readPendingFile,
   readPin,
   readSource,
+  readStock,
+  type StockColumns,
 } from "./rows.ts";
 import { prepareStatements, type Statements } from "./statements.ts";
 
@@ -39,7 +47,9 @@ const LOCKED_RETRY_MS = 50;
 export class SqliteMetadataStore implements MetadataStore, AsyncDisposable {
   readonly #database: DatabaseSync;
   readonly #statements: Statements;
+  readonly #protection: Protection;
   readonly #applier: ChangeApplier;
+  readonly #eviction: Eviction;
   #pending: PendingWrite[] = [];
   #flushing: NodeJS.Immediate | undefined;
   #retry: number | undefined;
@@ -49,7 +59,9 @@ export class SqliteMetadataStore implements MetadataStore, AsyncDisposable {
   constructor(database: DatabaseSync) {
     this.#database = database;
     this.#statements = prepareStatements(database);
-    this.#applier = new ChangeApplier(this.#statements);
+    this.#protection = new Protection(this.#statements);
+    this.#applier = new ChangeApplier(this.#statements, this.#protection);
+    this.#eviction = new Eviction(this.#statements, this.#protection);
   }
 
   async findNarinfo(storePathHash: StorePathHash): Promise<NarinfoRow | undefined> {
@@ -76,10 +88,6 @@ export class SqliteMetadataStore implements MetadataStore, AsyncDisposable {
     return this.#hashes("referencesOf", storePathHash);
   }
 
-  async coldest(countMax: number): Promise<readonly StorePathHash[]> {
-    return this.#hashes("coldest", countMax);
-  }
-
   async findPin(storePathHash: StorePathHash): Promise<PinRoot | undefined> {
     const row = this.#read("findPin").get(storePathHash);
     return row === undefined ? undefined : readPin(row as unknown as PinColumns);
@@ -103,6 +111,28 @@ export class SqliteMetadataStore implements MetadataStore, AsyncDisposable {
     });
   }
 
+  async stock(): Promise<Stock> {
+    return readStock(this.#read("stock").get() as unknown as StockColumns);
+  }
+
+  async coldest(countMax: number, after?: ColdEntry): Promise<readonly ColdEntry[]> {
+    if (this.#closed) throw closedFailure();
+    return this.#eviction.coldest(countMax, after);
+  }
+
+  async evict(order: EvictionOrder): Promise<Evicted> {
+    return await this.#alone(() => this.#eviction.evict(order));
+  }
+
+  async protect(pathsMax: number): Promise<boolean> {
+    return await this.#alone(() => this.#protection.step(pathsMax));
+  }
+
+  async pendingFiles(): Promise<readonly PendingFile[]> {
+    const rows = this.#read("pendingFiles").all();
+    return rows.map((row) => readPendingFile(row as unknown as PendingFileColumns));
+  }
+
   /** True when another process has written since this was last asked. */
   changedByOthers(): boolean {
     const before = this.#dataVersion;
@@ -115,6 +145,19 @@ export class SqliteMetadataStore implements MetadataStore, AsyncDisposable {
     this.#flush(0);
     this.#closed = true;
     this.#database.close();
+  }
+
+  /** A transaction of its own, as soon as no other process holds the lock. */
+  async #alone<Value>(work: () => Value): Promise<Value> {
+    for (let leftMs = LOCKED_MAX_MS;; leftMs -= LOCKED_RETRY_MS) {
+      if (this.#closed) throw closedFailure();
+      try {
+        return this.#applier.within(work);
+      } catch (error) {
+        if (!isLocked(error) || leftMs <= 0) throw writeFailure(error);
+        await delay(LOCKED_RETRY_MS);
+      }
+    }
   }
 
   #read(name: keyof Statements) {

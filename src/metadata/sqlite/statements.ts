@@ -1,7 +1,10 @@
 import type { DatabaseSync, StatementSync } from "node:sqlite";
+import { SPACE_SQL } from "./space_statements.ts";
 
 /** Every statement of the metadata store, by what it does. */
 const SQL = {
+  ...SPACE_SQL,
+
   begin: "BEGIN IMMEDIATE",
   commit: "COMMIT",
   rollback: "ROLLBACK",
@@ -20,8 +23,6 @@ const SQL = {
     JOIN path p ON p.id = i.path_id WHERE n.name = ?`,
   referencesOf: `SELECT d.hash FROM path p JOIN reference r ON r.src = p.id
     JOIN path d ON d.id = r.dst WHERE p.hash = ?`,
-  coldest: `SELECT p.hash FROM narinfo_use u JOIN path p ON p.id = u.path_id
-    ORDER BY u.used_at_ms LIMIT ?`,
 
   findPin: "SELECT hash, pinned_at_ms FROM pin_root WHERE hash = ?",
   pins: "SELECT hash, pinned_at_ms FROM pin_root ORDER BY id",
@@ -48,15 +49,18 @@ const SQL = {
   addReference: "INSERT INTO reference (src, dst) VALUES (?, ?)",
   removeNarinfo: "DELETE FROM narinfo WHERE path_id = ?",
   removeUse: "DELETE FROM narinfo_use WHERE path_id = ?",
-  keepNar: "UPDATE nar SET kept_hash = ?, kept_size = ? WHERE name = ?",
-  narGone: "UPDATE nar SET kept_hash = NULL, kept_size = NULL WHERE name = ?",
-  addUse: `INSERT INTO narinfo_use (path_id, used_at_ms) VALUES (?, ?)
+  keepNar: "UPDATE nar SET kept_hash = ?, kept_size = ? WHERE id = ?",
+  narGone: "UPDATE nar SET kept_hash = NULL, kept_size = NULL WHERE id = ?",
+  addUse: `INSERT INTO narinfo_use (path_id, used_at_ms, protected)
+    VALUES (?1, ?2, EXISTS (SELECT 1 FROM protected_path WHERE path_id = ?1))
     ON CONFLICT DO UPDATE SET used_at_ms = max(used_at_ms, excluded.used_at_ms)`,
   useNarinfo: `UPDATE narinfo_use SET used_at_ms = max(used_at_ms, ?1)
     WHERE path_id = (SELECT id FROM path WHERE hash = ?2)`,
   useNar: `UPDATE narinfo_use SET used_at_ms = max(used_at_ms, ?1)
     WHERE path_id IN (SELECT i.path_id FROM nar n JOIN narinfo i ON i.nar_id = n.id
       WHERE n.name = ?2)`,
+  useLoose: `UPDATE loose_nar SET used_at_ms = max(used_at_ms, ?1)
+    WHERE nar_id = (SELECT id FROM nar WHERE name = ?2)`,
 } as const;
 
 export type Statements = Readonly<Record<keyof typeof SQL, StatementSync>>;

@@ -1,0 +1,80 @@
+import type { NarName } from "../nix/nar_name.ts";
+import type { StorePathHash } from "../nix/store_path.ts";
+
+/** Sums over everything that is kept. */
+export interface Stock {
+  readonly keptBytes: number;
+  readonly keptFiles: number;
+  /** Bytes of files that are given up and not known to be gone. */
+  readonly pendingBytes: number;
+  /** Those of `keptBytes` that a pin protects; a shared NAR file counts once. */
+  readonly protectedBytes: number;
+}
+
+/** What may be evicted: a narinfo with its NAR, or a NAR file that no narinfo names. */
+export interface ColdEntry {
+  /** `undefined` where no narinfo names the file. */
+  readonly storePathHash?: StorePathHash;
+  readonly narName: NarName;
+  /** Bytes of its NAR file; 0 where none is kept. */
+  readonly keptBytes: number;
+  /** How many narinfos lead to that file. */
+  readonly sharers: number;
+  readonly usedAtMs: number;
+  /** The row's id: entries of one millisecond have an order too. */
+  readonly id: number;
+}
+
+/** A NAR file on its way in or out of the store. */
+export interface PendingFile {
+  readonly narName: NarName;
+  /** The process that it belongs to. */
+  readonly owner: string;
+  /** What it counts until it is gone; 0 for a file on its way in. */
+  readonly fileSize: number;
+}
+
+export interface EvictionOrder {
+  /** Enough is evicted when the files to remove hold so much. */
+  readonly bytesMin: number;
+  /** At most so many entries in one transaction: it stops the thread. */
+  readonly entriesMax: number;
+  /** NAR files that are being read or downloaded: they stay, with their narinfos. */
+  readonly spared: ReadonlySet<NarName>;
+  /** Who removes the files. */
+  readonly owner: string;
+}
+
+export interface Evicted {
+  /** Their rows are gone. */
+  readonly narinfos: readonly StorePathHash[];
+  /** Given up: to be removed from the store, and then reported by `nar-gone`. */
+  readonly files: readonly PendingFile[];
+  /** Entries that went: narinfos, and NAR files without one. */
+  readonly entries: number;
+  /** False when nothing was tried: what is protected is not known yet, `protect` first. */
+  readonly settled: boolean;
+}
+
+/** Knows how much is kept, and what may go. */
+export interface SpaceKeeper {
+  stock(): Promise<Stock>;
+
+  /** What no pin protects, the one that was used longest ago first; behind `after` if given. */
+  coldest(countMax: number, after?: ColdEntry): Promise<readonly ColdEntry[]>;
+
+  /**
+   * Removes the coldest entries that nothing protects, in one transaction. A narinfo goes whether
+   * its NAR file is shared or not; the file is given up with the last narinfo that leads to it.
+   */
+  evict(order: EvictionOrder): Promise<Evicted>;
+
+  /**
+   * Walks on along the references of what is pinned, by at most `pathsMax` paths. Resolves to
+   * true while there is more to do; until then too much is protected, never too little.
+   */
+  protect(pathsMax: number): Promise<boolean>;
+
+  /** Every file on its way in or out, of whichever process. */
+  pendingFiles(): Promise<readonly PendingFile[]>;
+}

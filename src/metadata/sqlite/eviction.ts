@@ -1,0 +1,107 @@
+import type { NarName } from "../../nix/nar_name.ts";
+import type { StorePathHash } from "../../nix/store_path.ts";
+import type { ColdEntry, Evicted, EvictionOrder, PendingFile } from "../space_keeper.ts";
+import type { Protection } from "./protection.ts";
+import type { Statements } from "./statements.ts";
+
+interface ColdColumns {
+  readonly hash?: string;
+  readonly id: number;
+  readonly used_at_ms: number;
+  readonly nar_id: number;
+  readonly name: string;
+  readonly kept_bytes: number;
+  readonly sharers: number;
+}
+
+interface Candidate extends ColdEntry {
+  readonly narId: number;
+}
+
+/** Before every row. */
+const START = { usedAtMs: Number.MIN_SAFE_INTEGER, id: Number.MIN_SAFE_INTEGER };
+
+/** Chooses what goes, and removes its rows. */
+export class Eviction {
+  readonly #statements: Statements;
+  readonly #protection: Protection;
+
+  constructor(statements: Statements, protection: Protection) {
+    this.#statements = statements;
+    this.#protection = protection;
+  }
+
+  /** Narinfos and loose NAR files merged by age; of the same age narinfos come first. */
+  coldest(countMax: number, after?: ColdEntry): readonly Candidate[] {
+    const { coldNarinfos, coldLooseNars } = this.#statements;
+    const narinfos = this.#list(coldNarinfos, countMax, narinfoPositionAfter(after));
+    const loose = this.#list(coldLooseNars, countMax, loosePositionAfter(after));
+    if (loose.length === 0) return narinfos;
+    return [...narinfos, ...loose].sort((a, b) => a.usedAtMs - b.usedAtMs).slice(0, countMax);
+  }
+
+  /** To be called within a transaction. */
+  evict({ bytesMin, entriesMax, spared, owner }: EvictionOrder): Evicted {
+    const narinfos: StorePathHash[] = [];
+    const files: PendingFile[] = [];
+    let [bytes, entries] = [0, 0];
+    if (!this.#protection.settled) return { narinfos, files, entries, settled: false };
+    for (const entry of this.coldest(entriesMax + spared.size)) {
+      if (entries >= entriesMax || bytes >= bytesMin) break;
+      if (spared.has(entry.narName)) continue;
+      const { storePathHash, narName, narId, keptBytes } = entry;
+      entries++;
+      if (storePathHash !== undefined) {
+        this.#removeNarinfo(entry.id);
+        narinfos.push(storePathHash);
+      }
+      if (!this.#giveUp(narId, owner)) continue;
+      files.push({ narName, owner, fileSize: keptBytes });
+      bytes += keptBytes;
+    }
+    return { narinfos, files, entries, settled: true };
+  }
+
+  #list(
+    statement: Statements[keyof Statements],
+    countMax: number,
+    { usedAtMs, id }: Pick<ColdEntry, "usedAtMs" | "id">,
+  ): readonly Candidate[] {
+    return statement.all(usedAtMs, id, countMax).map((row) => {
+      const columns = row as unknown as ColdColumns;
+      return {
+        ...(columns.hash === undefined ? {} : { storePathHash: columns.hash as StorePathHash }),
+        narName: columns.name as NarName,
+        keptBytes: columns.kept_bytes,
+        sharers: columns.sharers,
+        usedAtMs: columns.used_at_ms,
+        id: columns.id,
+        narId: columns.nar_id,
+      };
+    });
+  }
+
+  #removeNarinfo(pathId: number): void {
+    this.#statements.removeReferences.run(pathId);
+    this.#statements.removeUse.run(pathId);
+    this.#statements.removeNarinfo.run(pathId);
+  }
+
+  /** False where another narinfo leads to the file, or none is kept. */
+  #giveUp(narId: number, owner: string): boolean {
+    if (Number(this.#statements.condemnUnnamedNar.run(owner, narId).changes) === 0) return false;
+    this.#statements.narGone.run(narId);
+    this.#statements.tieNar.run(narId);
+    return true;
+  }
+}
+
+function narinfoPositionAfter(after: ColdEntry | undefined): Pick<ColdEntry, "usedAtMs" | "id"> {
+  if (after === undefined) return START;
+  return after.storePathHash === undefined ? { ...after, id: Number.MAX_SAFE_INTEGER } : after;
+}
+
+function loosePositionAfter(after: ColdEntry | undefined): Pick<ColdEntry, "usedAtMs" | "id"> {
+  if (after === undefined) return START;
+  return after.storePathHash === undefined ? after : { ...after, id: START.id };
+}

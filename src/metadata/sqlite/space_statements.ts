@@ -1,0 +1,61 @@
+/** The statements about what is kept in sum, what is protected, and what goes. */
+export const SPACE_SQL = {
+  stock: `SELECT kept_bytes, kept_files, pending_bytes, protected_bytes FROM stock`,
+
+  // Entries of one millisecond are ordered by id, so that a reader can go on behind any of them.
+  coldNarinfos: `SELECT p.hash, u.path_id AS id, u.used_at_ms, n.id AS nar_id, n.name,
+      ifnull(n.kept_size, 0) AS kept_bytes,
+      (SELECT count(*) FROM narinfo s WHERE s.nar_id = n.id) AS sharers
+    FROM narinfo_use u JOIN path p ON p.id = u.path_id
+      JOIN narinfo i ON i.path_id = u.path_id JOIN nar n ON n.id = i.nar_id
+    WHERE u.protected = 0 AND (u.used_at_ms, u.path_id) > (?, ?)
+    ORDER BY u.used_at_ms, u.path_id LIMIT ?`,
+  coldLooseNars: `SELECT l.nar_id AS id, l.used_at_ms, l.nar_id, n.name,
+      ifnull(n.kept_size, 0) AS kept_bytes, 0 AS sharers
+    FROM loose_nar l JOIN nar n ON n.id = l.nar_id
+    WHERE (l.used_at_ms, l.nar_id) > (?, ?)
+    ORDER BY l.used_at_ms, l.nar_id LIMIT ?`,
+
+  narIdOfPath: "SELECT nar_id FROM narinfo WHERE path_id = ?",
+  useOf: "SELECT used_at_ms, protected FROM narinfo_use WHERE path_id = ?",
+  /** Where nothing names a kept file any more. */
+  loosenNar: `INSERT INTO loose_nar (nar_id, used_at_ms)
+    SELECT id, ? FROM nar WHERE id = ? AND kept_size IS NOT NULL
+      AND NOT EXISTS (SELECT 1 FROM narinfo WHERE nar_id = nar.id)
+    ON CONFLICT DO NOTHING`,
+  tieNar: "DELETE FROM loose_nar WHERE nar_id = ?",
+  /** Only where nothing names the file: one that is shared stays. */
+  condemnUnnamedNar: `INSERT INTO pending_file (nar_id, owner, size)
+    SELECT id, ?, kept_size FROM nar WHERE id = ? AND kept_size IS NOT NULL
+      AND NOT EXISTS (SELECT 1 FROM narinfo WHERE nar_id = nar.id)
+    ON CONFLICT DO UPDATE SET owner = excluded.owner, size = excluded.size`,
+  condemnNar: `INSERT INTO pending_file (nar_id, owner, size)
+    SELECT id, ?, kept_size FROM nar WHERE id = ? AND kept_size IS NOT NULL
+    ON CONFLICT DO UPDATE SET owner = excluded.owner, size = excluded.size`,
+  publishNar: `INSERT INTO pending_file (nar_id, owner, size) VALUES (?2, ?1, 0)
+    ON CONFLICT DO UPDATE SET owner = excluded.owner, size = excluded.size`,
+  settleNar: "DELETE FROM pending_file WHERE nar_id = ?",
+  pendingFiles: `SELECT n.name, f.owner, f.size FROM pending_file f JOIN nar n ON n.id = f.nar_id`,
+
+  isUnsettled: "SELECT 1 FROM protected_path WHERE expanded = 0 LIMIT 1",
+  toExpand: "SELECT path_id, generation FROM protected_path WHERE expanded = 0 LIMIT ?",
+  setExpanded: "UPDATE protected_path SET expanded = 1 WHERE path_id = ?",
+  expand: `INSERT INTO protected_path (path_id, generation, expanded)
+    SELECT dst, ?1, 0 FROM reference WHERE src = ?2
+    ON CONFLICT DO UPDATE SET generation = excluded.generation, expanded = 0
+      WHERE excluded.generation > protected_path.generation`,
+  // A path that is stored anew may have other references than before.
+  expandAgain: "UPDATE protected_path SET expanded = 0 WHERE path_id = ?",
+  protectRoot: `INSERT INTO protected_path (path_id, generation, expanded)
+    SELECT ?, generation, 0 FROM stock WHERE true
+    ON CONFLICT DO UPDATE SET generation = excluded.generation, expanded = 0
+      WHERE excluded.generation > protected_path.generation`,
+  nextGeneration: "UPDATE stock SET generation = generation + 1",
+  protectRoots: `INSERT INTO protected_path (path_id, generation, expanded)
+    SELECT p.id, s.generation, 0 FROM stock s, pin_root r JOIN path p ON p.hash = r.hash
+    WHERE true
+    ON CONFLICT DO UPDATE SET generation = excluded.generation, expanded = 0
+      WHERE excluded.generation > protected_path.generation`,
+  sweepProtected: `DELETE FROM protected_path WHERE path_id IN (
+    SELECT path_id FROM protected_path WHERE generation < (SELECT generation FROM stock) LIMIT ?)`,
+} as const;

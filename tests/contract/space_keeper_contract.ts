@@ -1,0 +1,222 @@
+import assert from "node:assert/strict";
+import type { Change, MetadataStore } from "../../src/metadata/metadata_store.ts";
+import type { EvictionOrder } from "../../src/metadata/space_keeper.ts";
+import type { NarName } from "../../src/nix/nar_name.ts";
+import type { StorePathHash } from "../../src/nix/store_path.ts";
+import { hash, narOf, put, rowOf, sha } from "../support/metadata_rows.ts";
+import type { Clauses } from "./contract.ts";
+
+const [a, b, c, d] = [hash("a"), hash("b"), hash("c"), hash("d")];
+const all: EvictionOrder = {
+  bytesMin: Infinity,
+  entriesMax: 1_000,
+  spared: new Set(),
+  owner: "we",
+};
+
+/** What a metadata store promises about space: what is counted, protected, and evicted. */
+export const spaceKeeperClauses: Clauses<MetadataStore> = {
+  "stock() counts each kept NAR file once, shared or not": async (store) => {
+    const nar = narOf("shared");
+    await store.apply([{ ...put(a, []), nar, row: rowOf(a, nar) }]);
+    await store.apply([{ ...put(b, []), nar, row: rowOf(b, nar) }, kept(nar.name, 500)]);
+    await store.apply([put(c, []), kept(narOf(c).name, 70)]);
+    assert.deepEqual(await store.stock(), stock({ keptBytes: 570, keptFiles: 2 }));
+    await store.apply([kept(nar.name, 600)]);
+    assert.deepEqual(await store.stock(), stock({ keptBytes: 670, keptFiles: 2 }));
+    await store.apply([{ kind: "nar-gone", narName: nar.name }]);
+    assert.deepEqual(await store.stock(), stock({ keptBytes: 70, keptFiles: 1 }));
+  },
+
+  "evict() takes the coldest first, and no more than was asked for": async (store) => {
+    await store.apply([...stored(a, [], 3), ...stored(b, [], 1), ...stored(c, [], 2)]);
+    const evicted = await store.evict({ ...all, bytesMin: 150 });
+    assert.deepEqual(evicted.narinfos, [b, c]);
+    assert.deepEqual(evicted.files.map((file) => file.fileSize), [100, 100]);
+    assert.equal(await store.findNarinfo(b), undefined);
+    assert.ok(await store.findNarinfo(a));
+    assert.deepEqual(await store.evict({ ...all, entriesMax: 0 }), nothing);
+  },
+
+  "what evict() gives up counts until it is gone": async (store) => {
+    await store.apply(stored(a, [], 1));
+    const { files } = await store.evict(all);
+    const narName = narOf(a).name;
+    assert.deepEqual(files, [{ narName, owner: "we", fileSize: 100 }]);
+    assert.deepEqual(await store.pendingFiles(), files);
+    assert.equal((await store.findNar(narName))?.kept, undefined);
+    assert.deepEqual(await store.stock(), stock({ pendingBytes: 100 }));
+    await store.apply([{ kind: "nar-gone", narName }]);
+    assert.deepEqual(await store.stock(), stock({}));
+    assert.deepEqual(await store.pendingFiles(), []);
+  },
+
+  "a shared NAR file is given up with the last narinfo that leads to it": async (store) => {
+    const nar = narOf("shared");
+    await store.apply([
+      { ...put(a, [], 1), nar, row: rowOf(a, nar) },
+      { ...put(b, [], 2), nar, row: rowOf(b, nar) },
+      kept(nar.name, 100),
+    ]);
+    const first = await store.evict({ ...all, entriesMax: 1 });
+    assert.deepEqual([first.narinfos, first.files], [[a], []]);
+    assert.equal((await store.stock()).keptBytes, 100);
+    const second = await store.evict({ ...all, entriesMax: 1 });
+    assert.deepEqual([second.narinfos, second.files.length], [[b], 1]);
+  },
+
+  "a spared oldest prefix does not stall evict()": async (store) => {
+    await store.apply([...stored(a, [], 1), ...stored(b, [], 2), ...stored(c, [], 3)]);
+    const spared = new Set([narOf(a).name, narOf(b).name]);
+    const evicted = await store.evict({ ...all, entriesMax: 1, spared });
+    assert.deepEqual(evicted.narinfos, [c]);
+  },
+
+  "evict() takes nothing of a pinned closure, cycles and self-references included": async (
+    store,
+  ) => {
+    await store.apply([...stored(a, [a, b], 1), ...stored(b, [c], 2), ...stored(c, [a], 3)]);
+    await store.apply([...stored(d, [a], 4), pin(a)]);
+    await settle(store);
+    assert.deepEqual((await store.evict(all)).narinfos, [d]);
+    assert.deepEqual(await store.evict(all), nothing);
+    assert.equal((await store.stock()).protectedBytes, 300);
+  },
+
+  "what arrives after the pin is protected from then on, with what it refers to": async (store) => {
+    await store.apply([...stored(a, [b], 1), pin(a), ...stored(c, [], 2)]);
+    await settle(store);
+    await store.apply(stored(b, [c], 3));
+    await settle(store);
+    assert.deepEqual(await store.evict(all), nothing);
+    assert.equal((await store.stock()).protectedBytes, 300);
+  },
+
+  "an unpinned closure may go, but for what another pin reaches": async (store) => {
+    await store.apply([...stored(a, [c], 1), ...stored(b, [c], 2), ...stored(c, [], 3)]);
+    await store.apply([pin(a), pin(b)]);
+    await settle(store);
+    await store.apply([{ kind: "remove-pin", storePathHash: a }]);
+    await settle(store);
+    assert.deepEqual((await store.evict(all)).narinfos, [a]);
+    assert.equal((await store.stock()).protectedBytes, 200);
+    await store.apply([{ kind: "remove-pin", storePathHash: b }]);
+    await settle(store);
+    assert.deepEqual((await store.evict(all)).narinfos, [b, c]);
+  },
+
+  "a pinned root that was removed protects what comes back": async (store) => {
+    await store.apply([...stored(a, [b], 1), ...stored(b, [], 2), pin(a)]);
+    await settle(store);
+    await store.apply([{ kind: "remove-narinfo", storePathHash: a }]);
+    await settle(store);
+    assert.deepEqual((await store.evict(all)).files.map((file) => file.narName), [
+      narOf(a).name,
+      narOf(b).name,
+    ]);
+    await store.apply([...stored(a, [b], 5), ...stored(b, [], 6)]);
+    await settle(store);
+    assert.deepEqual(await store.evict(all), nothing);
+  },
+
+  "a protected narinfo that moves to another NAR protects that one": async (store) => {
+    await store.apply([...stored(a, [], 1), pin(a)]);
+    const nar = narOf("other");
+    await store.apply([{ ...put(a, [], 2), nar, row: rowOf(a, nar) }, kept(nar.name, 30)]);
+    await settle(store);
+    assert.deepEqual(
+      await store.stock(),
+      stock({ keptBytes: 130, keptFiles: 2, protectedBytes: 30 }),
+    );
+    assert.deepEqual((await store.evict(all)).files.map((file) => file.fileSize), [100]);
+  },
+
+  "a NAR file that no narinfo names goes by its own age": async (store) => {
+    await store.apply([...stored(a, [], 1), ...stored(b, [], 3)]);
+    await store.apply([{ kind: "remove-narinfo", storePathHash: a }, kept(narOf(a).name, 100, 2)]);
+    await store.apply([{ kind: "use-nar", narName: narOf(a).name, atMs: 9 }]);
+    const order = (await store.coldest(10)).map((entry) => entry.narName);
+    assert.deepEqual(order, [narOf(b).name, narOf(a).name]);
+    const evicted = await store.evict(all);
+    assert.deepEqual([evicted.narinfos, evicted.entries, evicted.files.length], [[b], 2, 2]);
+    assert.deepEqual(await store.coldest(10), []);
+  },
+
+  "coldest() goes on behind any entry, also among equals": async (store) => {
+    const paths = Array.from({ length: 25 }, (_, index) => hash(`path ${index}`));
+    await store.apply(paths.flatMap((path, index) => stored(path, [], Math.floor(index / 5))));
+    await store.apply(
+      paths.slice(0, 3).map((storePathHash) => (
+        { kind: "remove-narinfo", storePathHash }
+      )),
+    );
+    const seen: NarName[] = [];
+    let page = await store.coldest(4);
+    while (page.length > 0) {
+      seen.push(...page.map(({ narName }) => narName));
+      page = await store.coldest(4, page.at(-1));
+    }
+    assert.equal(seen.length, 25);
+    assert.equal(new Set(seen).size, 25);
+  },
+
+  "nar-publishing is pending without counting, until the file is kept": async (store) => {
+    const narName = narOf(a).name;
+    await store.apply([put(a, []), { kind: "nar-publishing", narName, owner: "we" }]);
+    assert.deepEqual(await store.pendingFiles(), [{ narName, owner: "we", fileSize: 0 }]);
+    assert.deepEqual(await store.stock(), stock({}));
+    await store.apply([kept(narName, 100)]);
+    assert.deepEqual(await store.pendingFiles(), []);
+  },
+
+  "nar-condemned gives up a file whoever names it": async (store) => {
+    await store.apply(stored(a, [], 1));
+    await store.apply([{ kind: "nar-condemned", narName: narOf(a).name, owner: "we" }]);
+    assert.deepEqual(await store.stock(), stock({ pendingBytes: 100 }));
+    assert.ok(await store.findNarinfo(a));
+  },
+
+  "a closure of 40,000 paths is protected whole": async (store) => {
+    const paths = Array.from({ length: 400 }, (_, index) => hash(`path ${index}`));
+    const leaves = Array.from({ length: 40_000 }, (_, index) => hash(`leaf ${index}`));
+    const chain = paths.flatMap((path, index) => (
+      stored(path, [
+        ...paths.slice(index + 1, index + 2),
+        ...leaves.slice(index * 100, index * 100 + 100),
+      ], 1)
+    ));
+    await store.apply([...chain, pin(paths[0] ?? a)]);
+    await settle(store);
+    const last = leaves.at(-1) ?? a;
+    await store.apply([...stored(last, [], 1), ...stored(d, [], 2)]);
+    await settle(store);
+    assert.deepEqual((await store.evict(all)).narinfos, [d]);
+  },
+};
+
+const nothing = { narinfos: [], files: [], entries: 0, settled: true };
+
+function stock(sums: Partial<Awaited<ReturnType<MetadataStore["stock"]>>>) {
+  return { keptBytes: 0, keptFiles: 0, pendingBytes: 0, protectedBytes: 0, ...sums };
+}
+
+/** A narinfo with its NAR file of 100 bytes. */
+function stored(
+  storePathHash: StorePathHash,
+  references: readonly StorePathHash[],
+  atMs: number,
+): readonly Change[] {
+  return [put(storePathHash, references, atMs), kept(narOf(storePathHash).name, 100, atMs)];
+}
+
+function kept(narName: NarName, fileSize: number, atMs = 1): Change {
+  return { kind: "nar-kept", narName, file: { fileHash: sha("kept"), fileSize }, atMs };
+}
+
+function pin(storePathHash: StorePathHash): Change {
+  return { kind: "put-pin", pin: { storePathHash, pinnedAtMs: 1 } };
+}
+
+async function settle(store: MetadataStore): Promise<void> {
+  while (await store.protect(100));
+}

@@ -1,0 +1,212 @@
+import {
+  type Change,
+  type NarinfoRow,
+  NarNameTaken,
+  type NarRecord,
+  type NarSource,
+  type PinRoot,
+} from "../../src/metadata/metadata_store.ts";
+import type {
+  ColdEntry,
+  Evicted,
+  EvictionOrder,
+  PendingFile,
+  Stock,
+} from "../../src/metadata/space_keeper.ts";
+import type { NarName } from "../../src/nix/nar_name.ts";
+import type { StorePathHash } from "../../src/nix/store_path.ts";
+
+/** What a metadata store holds, as maps. */
+export interface Tables {
+  readonly narinfos: Map<StorePathHash, NarinfoRow>;
+  readonly references: Map<StorePathHash, readonly StorePathHash[]>;
+  readonly uses: Map<StorePathHash, number>;
+  readonly nars: Map<NarName, NarRecord>;
+  readonly sources: Map<NarName, readonly NarSource[]>;
+  readonly pins: Map<StorePathHash, PinRoot>;
+  /** NAR files that no narinfo names, by their last use. */
+  readonly loose: Map<NarName, number>;
+  readonly pending: Map<NarName, PendingFile>;
+}
+
+/** Applies one change; throws where it is impossible. */
+export function applyTo(tables: Tables, change: Change): void {
+  const { narinfos, references, uses, nars, pins } = tables;
+  switch (change.kind) {
+    case "put-narinfo": {
+      const { storePathHash } = change.row;
+      if (new Set(change.references).size < change.references.length) {
+        throw new Error("Cannot put narinfo: a reference is there twice");
+      }
+      const known = nars.get(change.nar.name);
+      const before = narinfos.get(storePathHash)?.narName;
+      const { narHash, narSize } = change.nar;
+      if (known !== undefined && (known.narHash !== narHash || known.narSize !== narSize)) {
+        throw new NarNameTaken(change.nar.name);
+      }
+      narinfos.set(storePathHash, change.row);
+      references.set(storePathHash, change.references);
+      uses.set(storePathHash, Math.max(change.atMs, uses.get(storePathHash) ?? 0));
+      if (known?.kept === undefined) nars.set(change.nar.name, change.nar);
+      for (const source of change.sources) putSource(tables, change.nar.name, source);
+      tables.loose.delete(change.nar.name);
+      if (before !== undefined) loosen(tables, before, change.atMs);
+      return;
+    }
+    case "put-source":
+      return putSource(tables, change.narName, change.source);
+    case "remove-narinfo": {
+      const { storePathHash } = change;
+      const narName = narinfos.get(storePathHash)?.narName;
+      const usedAtMs = uses.get(storePathHash) ?? 0;
+      removeNarinfo(tables, storePathHash);
+      if (narName !== undefined) loosen(tables, narName, usedAtMs);
+      return;
+    }
+    case "nar-publishing":
+    case "nar-kept":
+    case "nar-condemned":
+    case "nar-gone":
+      return changeFile(tables, change);
+    case "use-narinfo":
+      return use(tables, change.storePathHash, change.atMs);
+    case "put-pin": {
+      const { pin } = change;
+      if (!pins.has(pin.storePathHash)) pins.set(pin.storePathHash, pin);
+      return;
+    }
+    case "remove-pin":
+      pins.delete(change.storePathHash);
+      return;
+    case "use-nar":
+      for (const row of narinfos.values()) {
+        if (row.narName === change.narName) use(tables, row.storePathHash, change.atMs);
+      }
+      if (tables.loose.has(change.narName)) {
+        const before = tables.loose.get(change.narName) ?? 0;
+        tables.loose.set(change.narName, Math.max(before, change.atMs));
+      }
+  }
+}
+
+function putSource({ nars, sources }: Tables, narName: NarName, source: NarSource): void {
+  if (!nars.has(narName)) return;
+  const known = sources.get(narName) ?? [];
+  const same = known.findIndex(({ upstream }) => upstream === source.upstream);
+  sources.set(narName, same < 0 ? [...known, source] : known.with(same, source));
+}
+
+function use({ uses }: Tables, storePathHash: StorePathHash, atMs: number): void {
+  const before = uses.get(storePathHash);
+  if (before !== undefined) uses.set(storePathHash, Math.max(before, atMs));
+}
+
+function changeFile(
+  tables: Tables,
+  change: Extract<Change, { kind: `nar-${string}` }>,
+): void {
+  const { nars, loose, pending } = tables;
+  const { narName } = change;
+  const nar = nars.get(narName);
+  if (nar === undefined) return;
+  const { kept, ...rest } = nar;
+  switch (change.kind) {
+    case "nar-publishing":
+      pending.set(narName, { narName, owner: change.owner, fileSize: 0 });
+      return;
+    case "nar-kept":
+      pending.delete(narName);
+      nars.set(narName, { ...rest, kept: change.file });
+      return loosen(tables, narName, change.atMs);
+    case "nar-condemned":
+      if (kept === undefined) return;
+      pending.set(narName, { narName, owner: change.owner, fileSize: kept.fileSize });
+      break;
+    case "nar-gone":
+      pending.delete(narName);
+  }
+  nars.set(narName, rest);
+  loose.delete(narName);
+}
+
+function removeNarinfo({ narinfos, references, uses }: Tables, storePathHash: StorePathHash) {
+  for (const table of [narinfos, references, uses]) table.delete(storePathHash);
+}
+
+function sharersOf({ narinfos }: Tables, narName: NarName): number {
+  return [...narinfos.values()].filter((row) => row.narName === narName).length;
+}
+
+function loosen(tables: Tables, narName: NarName, usedAtMs: number): void {
+  const { nars, loose } = tables;
+  if (nars.get(narName)?.kept === undefined || sharersOf(tables, narName) > 0) return;
+  if (!loose.has(narName)) loose.set(narName, usedAtMs);
+}
+
+function protectedBy({ pins, references }: Tables): ReadonlySet<StorePathHash> {
+  const seen = new Set(pins.keys());
+  for (const path of seen) for (const one of references.get(path) ?? []) seen.add(one);
+  return seen;
+}
+
+/** The sums over all that is kept. */
+export function stockOf(tables: Tables): Stock {
+  const kept = [...tables.nars.values()].flatMap((nar) => nar.kept === undefined ? [] : [nar]);
+  const guarded = protectedBy(tables);
+  const names = new Set(
+    [...tables.narinfos.values()].filter((row) => guarded.has(row.storePathHash))
+      .map((row) => row.narName),
+  );
+  const sum = (nars: readonly NarRecord[]) =>
+    nars.reduce((bytes, nar) => bytes + (nar.kept?.fileSize ?? 0), 0);
+  return {
+    keptBytes: sum(kept),
+    keptFiles: kept.length,
+    pendingBytes: [...tables.pending.values()].reduce((bytes, one) => bytes + one.fileSize, 0),
+    protectedBytes: sum(kept.filter((nar) => names.has(nar.name))),
+  };
+}
+
+/** What may be evicted, in order; the ids are places in that order. */
+export function coldEntries(
+  tables: Tables,
+  countMax: number,
+  after?: ColdEntry,
+): readonly ColdEntry[] {
+  const guarded = protectedBy(tables);
+  const bytesOf = (narName: NarName) => tables.nars.get(narName)?.kept?.fileSize ?? 0;
+  const narinfos = [...tables.uses].filter(([path]) => !guarded.has(path))
+    .map(([storePathHash, usedAtMs]) => {
+      const narName = tables.narinfos.get(storePathHash)?.narName as NarName;
+      const sharers = sharersOf(tables, narName);
+      return { storePathHash, narName, keptBytes: bytesOf(narName), sharers, usedAtMs };
+    });
+  const loose = [...tables.loose].map(([narName, usedAtMs]) => (
+    { narName, keptBytes: bytesOf(narName), sharers: 0, usedAtMs }
+  ));
+  const all = [...narinfos, ...loose].sort((a, b) => a.usedAtMs - b.usedAtMs)
+    .map((entry, id) => ({ ...entry, id }));
+  return all.filter(({ id }) => id > (after?.id ?? -1)).slice(0, countMax);
+}
+
+/** Removes the coldest entries as the order says. */
+export function evictFrom(tables: Tables, order: EvictionOrder): Evicted {
+  const narinfos: StorePathHash[] = [];
+  const files: PendingFile[] = [];
+  let [bytes, entries] = [0, 0];
+  for (const { storePathHash, narName } of coldEntries(tables, Infinity)) {
+    if (entries >= order.entriesMax || bytes >= order.bytesMin) break;
+    if (order.spared.has(narName)) continue;
+    entries++;
+    if (storePathHash !== undefined) {
+      removeNarinfo(tables, storePathHash);
+      narinfos.push(storePathHash);
+    }
+    const fileSize = tables.nars.get(narName)?.kept?.fileSize;
+    if (fileSize === undefined || sharersOf(tables, narName) > 0) continue;
+    applyTo(tables, { kind: "nar-condemned", narName, owner: order.owner });
+    files.push({ narName, owner: order.owner, fileSize });
+    bytes += fileSize;
+  }
+  return { narinfos, files, entries, settled: true };
+}

@@ -1,0 +1,58 @@
+import { createHash } from "node:crypto";
+import type { Change, NarRow, NarSource } from "../../src/metadata/metadata_store.ts";
+import { type FileHash, type NarHash, sha256FromDigest } from "../../src/nix/hash.ts";
+import { narName } from "../../src/nix/nar_name.ts";
+import type { StorePathHash } from "../../src/nix/store_path.ts";
+
+export const source: NarSource = {
+  upstream: "https://cache.example.org",
+  location: "nar/x.nar.xz?a=b&c='d'",
+};
+
+/** Stores a narinfo with a NAR of its own. */
+export function put(
+  storePathHash: StorePathHash,
+  references: readonly StorePathHash[],
+  atMs = 1_000,
+) {
+  const nar = narOf(storePathHash);
+  const row = rowOf(storePathHash, nar);
+  return {
+    kind: "put-narinfo",
+    row,
+    references,
+    nar,
+    sources: [source],
+    atMs,
+  } as const satisfies Change;
+}
+
+export function rowOf(storePathHash: StorePathHash, nar: NarRow) {
+  return {
+    storePathHash,
+    body: `StorePath: /nix/store/${storePathHash}-näme-"'\nURL: nar/${nar.name}\n`,
+    narName: nar.name,
+    trusted: true,
+    ownSignature: { publicKey: "larder:AAAA", text: "larder:c2ln" },
+  };
+}
+
+/** A NAR file that nothing else is; what it holds depends on `seed` alone. */
+export function narOf(seed: string): NarRow {
+  return {
+    name: narName(sha(seed), "xz"),
+    compression: "xz",
+    narHash: sha(`nar ${seed}`) as NarHash,
+    narSize: 226_560,
+    fileHash: sha(seed) as FileHash,
+    fileSize: 50_308,
+  };
+}
+
+export function sha(seed: string) {
+  return sha256FromDigest(createHash("sha256").update(seed).digest());
+}
+
+export function hash(seed: string): StorePathHash {
+  return sha(seed).slice(0, 32) as StorePathHash;
+}
