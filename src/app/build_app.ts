@@ -17,6 +17,7 @@ import { pinsRoute } from "../http/routes/pins.ts";
 import type { MetadataStore } from "../metadata/metadata_store.ts";
 import type { PublicKey, SecretKey } from "../nix/signature.ts";
 import { TrustedKeys } from "../nix/trusted_keys.ts";
+import type { Space } from "../lru/space.ts";
 import { Pins } from "../pins/pins.ts";
 import type { NarStore } from "../storage/nar_store.ts";
 import type { Logger } from "../telemetry/logger.ts";
@@ -27,6 +28,7 @@ import { HttpNarSource } from "../upstream/http/http_nar_source.ts";
 import type { CaCertificates, HttpUpstreamSettings } from "../upstream/http/http_settings.ts";
 import { createUpstreamLog } from "../upstream/upstream_log.ts";
 import { UpstreamPool } from "../upstream/upstream_pool.ts";
+import { buildRemover, buildSpace, type SpaceParts } from "./build_space.ts";
 import { WorkerFetcher } from "./workers/worker_fetcher.ts";
 import { WorkerVerifier } from "./workers/worker_verifier.ts";
 
@@ -42,6 +44,9 @@ export interface AppParts {
   readonly secretKey: SecretKey | undefined;
   readonly priority: number;
   readonly negativeTtlMs: number;
+  readonly space: SpaceParts;
+  /** Whether clients may remove narinfos and NARs. */
+  readonly allowDelete: boolean;
   readonly log: Logger;
   readonly nowMs: () => number;
 }
@@ -52,6 +57,8 @@ export interface App extends AsyncDisposable {
   handle(request: Request): Promise<Response>;
   /** From now on `/readyz` says no. */
   stopping(): void;
+  /** The NAR files' space: its accounts are read before anything is handled. */
+  readonly space: Space;
   /** Resolves when no download is under way. */
   downloadsOver(): Promise<void>;
 }
@@ -60,26 +67,28 @@ export interface App extends AsyncDisposable {
 export function buildApp(parts: AppParts): App {
   const resources = new AsyncDisposableStack();
   const metrics = new Metrics();
-  const { narinfos, nars, downloads } = buildCache(parts, metrics, resources);
-  const pins = new Pins(parts);
+  const { narinfos, nars, downloads, space, remover } = buildCache(parts, metrics, resources);
+  const pins = new Pins({ ...parts, changed: () => void space.refresh() });
   let ready = true;
   const router = new Router([
     nixCacheInfoRoute(parts.priority),
     pubkeyRoute(parts.secretKey?.publicKey.text),
     HEALTHZ_ROUTE,
     readyzRoute(() => ready),
-    narinfoRoute({ narinfos, metrics }),
-    narRoute({ nars, metrics }),
+    narinfoRoute({ narinfos, metrics, ...remover.narinfos }),
+    narRoute({ nars, metrics, ...remover.nars }),
     pinRoute(pins),
     pinsRoute(pins),
   ]);
   return {
     handle: createShell({ router, log: parts.log }),
+    space,
     stopping: () => void (ready = false),
     downloadsOver: () => downloads.over(),
     async [Symbol.asyncDispose]() {
       await resources.disposeAsync();
       await downloads.over();
+      await space[Symbol.asyncDispose]();
     },
   };
 }
@@ -91,6 +100,9 @@ function buildCache(parts: AppParts, metrics: Metrics, resources: AsyncDisposabl
   const candidates = { metadata, pool, demotions };
   const fetcher = resources.use(new WorkerFetcher(parts));
   const verifier = resources.use(new WorkerVerifier());
+  const uses = resources.use(new Uses({ metadata, nowMs, log }));
+  const busy = () => new Set(downloads.names());
+  const space = buildSpace(parts, { busy, flushUses: () => uses.flush() });
   const downloads = new Downloads({
     ...candidates,
     fetcher,
@@ -101,11 +113,12 @@ function buildCache(parts: AppParts, metrics: Metrics, resources: AsyncDisposabl
     nowMs,
     tempFolder,
   });
-  const uses = resources.use(new Uses({ metadata, nowMs, log }));
   const negative = new NegativeCache(parts.negativeTtlMs);
   const signer = createSigner(parts.secretKey);
   return {
     downloads,
+    space,
+    remover: buildRemover(parts, space, busy),
     narinfos: new NarinfoServer({ pool, metadata, signer, nowMs, negative, demotions, uses }),
     nars: new NarServer({ metadata, nars, downloads, candidates, narSources, uses, log }),
   };

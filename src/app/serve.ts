@@ -1,11 +1,13 @@
 import denoJson from "../../deno.json" with { type: "json" };
 import { within } from "../base/deadline.ts";
 import type { Settings } from "../config/options.ts";
+import { recover } from "../lru/recover.ts";
 import { HotMetadataStore } from "../metadata/hot_metadata_store.ts";
 import { openDatabase } from "../metadata/sqlite/connection.ts";
 import { SqliteMetadataStore } from "../metadata/sqlite/sqlite_metadata_store.ts";
 import { HotNarStore } from "../storage/hot_nar_store.ts";
 import { LocalNarStore } from "../storage/local/local_nar_store.ts";
+import { WorkFolder } from "../storage/local/work_folder.ts";
 import { createLogger, type LineSink, type Logger } from "../telemetry/logger.ts";
 import { LineQueue } from "../telemetry/line_queue.ts";
 import { prettySink } from "../telemetry/pretty.ts";
@@ -41,10 +43,22 @@ export async function serve(settings: Settings): Promise<number> {
     const database = await openDatabase(settings["cache.database-url"].path);
     await using metadata = new SqliteMetadataStore(database);
     const hotMetadata = new HotMetadataStore(metadata);
+    const nars = new HotNarStore(new LocalNarStore(folders.nars), HOT_NARS);
+    const hostname = Deno.hostname();
+    using workFolder = new WorkFolder(folders.temp, { hostname, nowMs: Date.now, log });
+    const isAlive = (owner: string) => workFolder.isAlive(owner);
+    await recover({ metadata: hotMetadata, nars, isAlive, nowMs: Date.now, log });
+    workFolder.survey();
     await using app = buildApp({
       metadata: hotMetadata,
-      nars: new HotNarStore(new LocalNarStore(folders.nars), HOT_NARS),
-      tempFolder: folders.temp,
+      nars,
+      tempFolder: workFolder.path,
+      space: {
+        limitBytes: settings["cache.max-size"] ?? Infinity,
+        owner: workFolder.owner,
+        foreignBytes: () => workFolder.othersBytes,
+      },
+      allowDelete: settings["cache.allow-delete-verb"],
       upstreams,
       caCertificates: caCertificates(settings),
       trustedKeys: settings["cache.upstream-public-key"],
@@ -55,13 +69,15 @@ export async function serve(settings: Settings): Promise<number> {
       log,
       nowMs: Date.now,
     });
+    await app.space.open();
     const listener = await listen(settings["server.addr"], app.handle);
     announce(settings, log, { url: listener.url, storage: folders.storage });
     using _chores = startChores({
-      tempFolder: folders.temp,
+      workFolder,
+      space: app.space,
+      schedule: scheduleOf(settings),
       metadata,
       hotMetadata,
-      nowMs: Date.now,
       log,
     });
     const signal = await stopped;
@@ -81,6 +97,13 @@ function keyOf(settings: Settings, { storage }: Folders) {
   return signingKey({ path, hostname: settings["cache.hostname"] });
 }
 
+function scheduleOf(settings: Settings) {
+  const cron = settings["cache.lru-schedule"];
+  return cron === undefined
+    ? undefined
+    : { cron, timezone: settings["cache.lru-schedule-timezone"] };
+}
+
 function announce(settings: Settings, log: Logger, facts: { url: string; storage: string }): void {
   const { version } = denoJson;
   log.info("server started", { ...facts, version, deno: Deno.version.deno, pid: Deno.pid });
@@ -89,5 +112,8 @@ function announce(settings: Settings, log: Logger, facts: { url: string; storage
       option: "--cache-require-upstream-signature=false",
       consequence: "they are served, and never signed by this cache",
     });
+  }
+  if (settings["cache.lru-schedule"] !== undefined && settings["cache.max-size"] === undefined) {
+    log.warn("the eviction schedule has no effect", { missing: "--cache-max-size" });
   }
 }

@@ -43,6 +43,8 @@ export interface Option<T> {
   readonly computed?: (surroundings: Surroundings) => T;
   /** What help says of a default that is computed, or of being left out. */
   readonly shown?: string;
+  /** What the sample file shows where there is no default, if the placeholder is no such value. */
+  readonly example?: string;
   /** One line, no full stop; longer prose goes to `details`. */
   readonly help: string;
   readonly details?: string;

@@ -39,7 +39,8 @@ function sampleEntry(name: string, option: AnyOption): string {
   const comments = [option.help, ...option.details === undefined ? [] : [option.details]];
   const { default: value, shown, kind } = option;
   if (value !== undefined) return `${commented(...comments)}${name} = ${tomlOf(option, value)}\n`;
-  const example = kind.item ? `["${kind.placeholder}"]` : `"${kind.placeholder}"`;
+  const text = option.example ?? kind.placeholder;
+  const example = kind.item ? `["${text}"]` : `"${text}"`;
   const unset = shown === undefined ? [] : [`Default: ${shown}`];
   return commented(...comments, ...unset, `${name} = ${example}`);
 }

@@ -36,6 +36,13 @@ export const RULES: readonly Rule<Settings>[] = [
       return "got no key, expected one while cache.require-upstream-signature is true";
     },
   },
+  {
+    about: ["cache.max-size"],
+    problem(settings) {
+      if (settings["cache.max-size"] !== 0) return undefined;
+      return "got 0, expected a size above it; leave it out for no limit";
+    },
+  },
 ];
 
 function firstTwice(items: readonly string[]): string | undefined {

@@ -4,6 +4,8 @@ import type { StorePathHash } from "../nix/store_path.ts";
 export interface PinsDeps {
   readonly metadata: NarinfoFinder & PinFinder & ChangeWriter;
   readonly nowMs: () => number;
+  /** Told when what is protected may have changed. */
+  readonly changed: () => void;
 }
 
 /** The pin roots that clients set. A pin lasts until it is removed, whatever its root becomes. */
@@ -16,16 +18,19 @@ export class Pins {
 
   /** False when there is no such narinfo to pin. Pinning fetches nothing, and may be repeated. */
   async pin(storePathHash: StorePathHash): Promise<boolean> {
-    const { metadata, nowMs } = this.#deps;
+    const { metadata, nowMs, changed } = this.#deps;
     if (await metadata.findPin(storePathHash) !== undefined) return true;
     if (await metadata.findNarinfo(storePathHash) === undefined) return false;
     await metadata.apply([{ kind: "put-pin", pin: { storePathHash, pinnedAtMs: nowMs() } }]);
+    changed();
     return true;
   }
 
   /** What is not pinned stays so. */
   async unpin(storePathHash: StorePathHash): Promise<void> {
-    await this.#deps.metadata.apply([{ kind: "remove-pin", storePathHash }]);
+    const { metadata, changed } = this.#deps;
+    await metadata.apply([{ kind: "remove-pin", storePathHash }]);
+    changed();
   }
 
   /** In the order of pinning. */

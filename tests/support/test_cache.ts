@@ -15,6 +15,8 @@ export interface TestCacheOptions extends Partial<Omit<AppParts, "upstreams">> {
   readonly timeoutMs?: number;
   /** In place of `timeoutMs`, one by one. */
   readonly limits?: Partial<AnswerLimits>;
+  /** Of the NAR files; default: none. */
+  readonly limitBytes?: number;
   /** By upstream; an absent one is asked for its own. */
   readonly priorities?: readonly (number | undefined)[];
 }
@@ -41,7 +43,8 @@ export class TestCache implements AsyncDisposable {
   readonly #app: App;
 
   private constructor(metadata: SqliteMetadataStore, options: TestCacheOptions) {
-    const { upstreams, timeoutMs = 2_000, limits, priorities = [], ...parts } = options;
+    const { upstreams, timeoutMs = 2_000, limits, priorities = [], ...more } = options;
+    const { limitBytes = Infinity, ...parts } = more;
     this.metadata = metadata;
     this.nars = new LocalNarStore(`${this.folder.path}/nar`);
     Deno.mkdirSync(this.tempPath);
@@ -69,6 +72,8 @@ export class TestCache implements AsyncDisposable {
       secretKey: this.secretKey,
       priority: 30,
       negativeTtlMs: 60_000,
+      space: { limitBytes, owner: "test", foreignBytes: () => 0 },
+      allowDelete: false,
       log: createLogger("debug", { write: (line) => void this.log.push(JSON.parse(line)) }),
       nowMs: Date.now,
       ...parts,
@@ -76,7 +81,14 @@ export class TestCache implements AsyncDisposable {
   }
 
   static async open(options: TestCacheOptions): Promise<TestCache> {
-    return new TestCache(new SqliteMetadataStore(await openDatabase(":memory:")), options);
+    const metadata = new SqliteMetadataStore(await openDatabase(":memory:"));
+    const cache = new TestCache(metadata, options);
+    await cache.space.open();
+    return cache;
+  }
+
+  get space(): App["space"] {
+    return this.#app.space;
   }
 
   get tempPath(): string {

@@ -24,6 +24,11 @@ export class Downloads {
     return this.#underWay.get(narName);
   }
 
+  /** What is on its way. */
+  names(): Iterable<NarName> {
+    return this.#underWay.keys();
+  }
+
   /**
    * The download of `nar` under way, or a new one. It goes on to its end even if every reader
    * leaves: whoever asked for it once is likely to ask again. Throws when no file can be made.

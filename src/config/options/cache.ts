@@ -1,5 +1,7 @@
 import { durationOrOff } from "../kinds/duration.ts";
 import { boolean, integer, path, plainName } from "../kinds/plain.ts";
+import { schedule, timeZone } from "../kinds/schedule.ts";
+import { size } from "../kinds/size.ts";
 import type { OptionTable } from "../option.ts";
 
 const PRIORITY_MAX = 2 ** 31 - 1;
@@ -32,6 +34,29 @@ export const CACHE_OPTIONS = {
     kind: durationOrOff,
     default: 60_000,
     help: "How long to remember that no upstream has a path; 0s never does",
+  },
+  "cache.max-size": {
+    kind: size,
+    shown: "unlimited",
+    example: "50G",
+    help: "Most bytes of NAR files to keep, downloads in progress included",
+    details: "What was used longest ago goes first; what a pin protects never goes.",
+  },
+  "cache.lru-schedule": {
+    kind: schedule,
+    shown: "only when space is needed",
+    example: "0 3 * * *",
+    help: "When to evict beforehand, as a cron schedule",
+  },
+  "cache.lru-schedule-timezone": {
+    kind: timeZone,
+    default: "UTC",
+    help: "Time zone of cache.lru-schedule",
+  },
+  "cache.allow-delete-verb": {
+    kind: boolean,
+    default: false,
+    help: "Let clients remove narinfos and NARs with DELETE",
   },
   "cache.temp-path": {
     kind: path,

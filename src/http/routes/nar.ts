@@ -1,18 +1,21 @@
 import type { NarAnswer, NarServer } from "../../cache/serve_nar.ts";
-import { parseNarName } from "../../nix/nar_name.ts";
+import { type NarName, parseNarName } from "../../nix/nar_name.ts";
 import type { Metrics, Series } from "../../telemetry/metrics.ts";
 import { type Body, bodyAnswer, headAnswer, statusAnswer } from "../answer.ts";
 import { type NarPlan, planNar } from "../nar_plan.ts";
+import { removeHandler } from "../remove_handler.ts";
 import { requestSeries } from "../request_series.ts";
 import type { Route } from "../router.ts";
 
 export interface NarRouteDeps {
   readonly nars: Pick<NarServer, "open" | "stat">;
   readonly metrics: Metrics;
+  /** Absent where clients may not remove anything. */
+  readonly remove?: (narName: NarName) => Promise<boolean>;
 }
 
 /** A NAR file, whole or a range of it. */
-export function narRoute({ nars, metrics }: NarRouteDeps): Route {
+export function narRoute({ nars, metrics, remove }: NarRouteDeps): Route {
   const requests = requestSeries(metrics, "nar");
   const served = metrics.series("nar_served_total", {});
 
@@ -33,6 +36,7 @@ export function narRoute({ nars, metrics }: NarRouteDeps): Route {
         requests[answer.source].count();
         return await getAnswer(planNar(request, answer), answer, served);
       },
+      ...(remove === undefined ? {} : { DELETE: removeHandler(parseNarName, remove) }),
     },
   };
 }

@@ -1,17 +1,20 @@
 import type { NarinfoServer } from "../../cache/serve_narinfo.ts";
-import { isStorePathHash } from "../../nix/store_path.ts";
+import { isStorePathHash, type StorePathHash } from "../../nix/store_path.ts";
 import type { Metrics } from "../../telemetry/metrics.ts";
 import { statusAnswer, textAnswer } from "../answer.ts";
+import { removeHandler } from "../remove_handler.ts";
 import { requestSeries } from "../request_series.ts";
 import type { Route } from "../router.ts";
 
 export interface NarinfoRouteDeps {
   readonly narinfos: Pick<NarinfoServer, "serve">;
   readonly metrics: Metrics;
+  /** Absent where clients may not remove anything. */
+  readonly remove?: (storePathHash: StorePathHash) => Promise<boolean>;
 }
 
 /** A narinfo; 404 for whatever we cannot serve, also for what is no store path hash. */
-export function narinfoRoute({ narinfos, metrics }: NarinfoRouteDeps): Route {
+export function narinfoRoute({ narinfos, metrics, remove }: NarinfoRouteDeps): Route {
   const requests = requestSeries(metrics, "narinfo");
   const negative = metrics.series("cache_requests_total", { kind: "narinfo", result: "negative" });
   const served = metrics.series("narinfo_served_total", {});
@@ -31,6 +34,11 @@ export function narinfoRoute({ narinfos, metrics }: NarinfoRouteDeps): Route {
         const type = "text/x-nix-narinfo";
         return textAnswer(narinfo, head, { status: 200, type, lifetime: "narinfo", headers });
       },
+      ...(remove === undefined ? {} : { DELETE: removeHandler(hashOrNone, remove) }),
     },
   };
+}
+
+function hashOrNone(text: string): StorePathHash | undefined {
+  return isStorePathHash(text) ? text : undefined;
 }

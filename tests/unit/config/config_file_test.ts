@@ -69,8 +69,8 @@ Deno.test("configuration file: an unknown key proposes the nearest, wherever it 
   assert.deepEqual(problems('[upstream]\nurl = "https://a.example"'), [
     `${TOML_PATH}: upstream.url: unknown key, did you mean cache.upstream-url?`,
   ]);
-  assert.deepEqual(problems("[cache]\nmax-size = 1"), [
-    `${TOML_PATH}: cache.max-size: unknown key`,
+  assert.deepEqual(problems("[cache]\nfrobnicate = 1"), [
+    `${TOML_PATH}: cache.frobnicate: unknown key`,
   ]);
   assert.deepEqual(problems('config = "/x"\n__proto__ = 1\nzzz.zzz.zzz = 1'), [
     `${TOML_PATH}: config: unknown key`,

@@ -13,6 +13,7 @@ import {
   text,
 } from "../../../src/config/kinds/plain.ts";
 import { publicKey } from "../../../src/config/kinds/public_key.ts";
+import { schedule, timeZone } from "../../../src/config/kinds/schedule.ts";
 import { size } from "../../../src/config/kinds/size.ts";
 import { upstreamUrl } from "../../../src/config/kinds/upstream_url.ts";
 import type { Kind } from "../../../src/config/option.ts";
@@ -231,3 +232,19 @@ checkProperty(
     }
   }),
 );
+
+Deno.test("schedule: cron expressions and nicknames are read, anything else is refused", () => {
+  for (const text of ["0 3 * * *", "*/5 * * * 1-5", "@daily"]) {
+    assert.equal(schedule.print(schedule.parse(text)), text);
+  }
+  for (const text of ["", "daily", "61 * * * *", "* * *"]) {
+    assert.throws(() => schedule.parse(text), /a cron schedule such as/);
+  }
+});
+
+Deno.test("time zone: names of the IANA database are read, anything else is refused", () => {
+  for (const text of ["UTC", "Europe/Berlin"]) assert.equal(timeZone.parse(text), text);
+  for (const text of ["", "Berlin", "Mars/Olympus"]) {
+    assert.throws(() => timeZone.parse(text), /a time zone such as UTC/);
+  }
+});

@@ -1,0 +1,60 @@
+import type { MetadataStore } from "../metadata/metadata_store.ts";
+import type { PendingFile } from "../metadata/space_keeper.ts";
+import type { NarName } from "../nix/nar_name.ts";
+import type { StorePathHash } from "../nix/store_path.ts";
+
+export interface RemoverDeps {
+  readonly metadata: MetadataStore;
+  /** Removes the files that its argument gives up, while no other batch does. */
+  readonly removeFiles: (giveUp: () => Promise<readonly PendingFile[]>) => Promise<unknown>;
+  /** NAR files that are being read or downloaded. */
+  readonly busy: () => ReadonlySet<NarName>;
+  readonly owner: string;
+  /** Told when something went. */
+  readonly changed: () => void;
+}
+
+/** Removes what somebody asked to remove. Pins do not stand in the way, and stay as they are. */
+export class Remover {
+  readonly #deps: RemoverDeps;
+
+  constructor(deps: RemoverDeps) {
+    this.#deps = deps;
+  }
+
+  /**
+   * Removes a narinfo, and its NAR file when no other narinfo leads to it. False when it is not
+   * stored. A file that is being read stays until eviction finds it.
+   */
+  async narinfo(storePathHash: StorePathHash): Promise<boolean> {
+    const { metadata, changed } = this.#deps;
+    const row = await metadata.findNarinfo(storePathHash);
+    if (row === undefined) return false;
+    await metadata.apply([{ kind: "remove-narinfo", storePathHash }]);
+    const sharers = await metadata.narinfosOf(row.narName);
+    if (sharers.length === 0) await this.#file(row.narName);
+    changed();
+    return true;
+  }
+
+  /** Removes a NAR file, whoever names it; it is fetched again when asked for. */
+  async nar(narName: NarName): Promise<boolean> {
+    const removed = await this.#file(narName);
+    if (removed) this.#deps.changed();
+    return removed;
+  }
+
+  /** False when there is no such file, or it is busy. */
+  async #file(narName: NarName): Promise<boolean> {
+    const { metadata, removeFiles, busy, owner } = this.#deps;
+    let removed = false;
+    await removeFiles(async () => {
+      const kept = (await metadata.findNar(narName))?.kept;
+      if (kept === undefined || busy().has(narName)) return [];
+      await metadata.apply([{ kind: "nar-condemned", narName, owner }]);
+      removed = true;
+      return [{ narName, owner, fileSize: kept.fileSize }];
+    });
+    return removed;
+  }
+}

@@ -1,0 +1,16 @@
+import { statusAnswer, textAnswer } from "./answer.ts";
+import type { Handler } from "./router.ts";
+
+/** The DELETE of a cached thing: 200 when it is gone, 404 when it was not there. */
+export function removeHandler<Name extends string>(
+  parse: (text: string) => Name | undefined,
+  remove: (name: Name) => Promise<boolean>,
+): Handler {
+  return async ({ params: [text = ""] }) => {
+    const headers = { "x-cache": "MISS" };
+    const name = parse(text);
+    if (name === undefined || !await remove(name)) return statusAnswer(404, false, headers);
+    const parts = { status: 200, type: "text/plain", lifetime: "never", headers } as const;
+    return textAnswer(`removed ${name}\n`, false, parts);
+  };
+}

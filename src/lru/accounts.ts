@@ -1,0 +1,65 @@
+import { setImmediate as nextTurn } from "node:timers/promises";
+import { messageOf } from "../base/failure.ts";
+import type { SpaceKeeper } from "../metadata/space_keeper.ts";
+import type { Logger } from "../telemetry/logger.ts";
+import type { SpaceBudget } from "./space_budget.ts";
+
+/** Paths whose protection is looked up in one transaction: some 2 ms without answers. */
+const PROTECT_PATHS_MAX = 256;
+
+export interface AccountsDeps {
+  readonly metadata: SpaceKeeper;
+  readonly budget: SpaceBudget;
+  /** What lies in the storage beside the NAR files: what other processes left, or download. */
+  readonly foreignBytes: () => number;
+  readonly log: Logger;
+}
+
+/** Keeps the budget in line with what is stored, and what is protected with what is pinned. */
+export class Accounts {
+  readonly #deps: AccountsDeps;
+  #refreshing: Promise<void> | undefined;
+  #again = false;
+  #stopped = false;
+
+  constructor(deps: AccountsDeps) {
+    this.#deps = deps;
+  }
+
+  /** Brings the budget in line with what is on disk now. */
+  async observe(): Promise<void> {
+    const { metadata, budget, foreignBytes } = this.#deps;
+    const { keptBytes, pendingBytes, protectedBytes } = await metadata.stock();
+    budget.observe(keptBytes + pendingBytes + foreignBytes(), protectedBytes);
+  }
+
+  /** Finds all that pins protect; a closure of 100,000 paths takes seconds, in small steps. */
+  async protect(): Promise<void> {
+    while (!this.#stopped && await this.#deps.metadata.protect(PROTECT_PATHS_MAX)) await nextTurn();
+    await this.observe();
+  }
+
+  /** `protect` in the background: what goes wrong is logged, and tried again the next time. */
+  refresh(): Promise<void> {
+    this.#again = true;
+    this.#refreshing ??= this.#refresh().finally(() => this.#refreshing = undefined);
+    return this.#refreshing;
+  }
+
+  /** Ends the walk at its next step; it goes on at the next start. */
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    await this.#refreshing;
+  }
+
+  async #refresh(): Promise<void> {
+    while (this.#again && !this.#stopped) {
+      this.#again = false;
+      try {
+        await this.protect();
+      } catch (error) {
+        this.#deps.log.warn("pins not looked at", { error: messageOf(error) });
+      }
+    }
+  }
+}

@@ -1,0 +1,41 @@
+import { setImmediate as nextTurn } from "node:timers/promises";
+import type { ColdEntry, SpaceKeeper } from "../metadata/space_keeper.ts";
+import type { NarName } from "../nix/nar_name.ts";
+import type { RunFigures } from "./evictor.ts";
+
+/** Entries read at once: a few milliseconds. */
+const ENTRIES_MAX = 256;
+
+export interface DryRunDeps {
+  readonly metadata: Pick<SpaceKeeper, "coldest">;
+  readonly busy: () => ReadonlySet<NarName>;
+}
+
+/** What evicting files of `bytesMin` in sum would come to; what is protected must be known. */
+export async function dryRun(
+  { metadata, busy }: DryRunDeps,
+  bytesMin: number,
+): Promise<RunFigures> {
+  const spared = busy();
+  const sharersLeft = new Map<NarName, number>();
+  let [freedBytes, evictedEntries, evictedFiles] = [0, 0, 0];
+  let after: ColdEntry | undefined;
+  while (freedBytes < bytesMin) {
+    const page = await metadata.coldest(ENTRIES_MAX, after);
+    after = page.at(-1);
+    if (after === undefined) break;
+    for (const { narName, keptBytes, sharers, storePathHash } of page) {
+      if (freedBytes >= bytesMin) break;
+      if (spared.has(narName)) continue;
+      evictedEntries++;
+      if (keptBytes === 0) continue;
+      const left = storePathHash === undefined ? 0 : (sharersLeft.get(narName) ?? sharers) - 1;
+      sharersLeft.set(narName, left);
+      if (left > 0) continue;
+      freedBytes += keptBytes;
+      evictedFiles++;
+    }
+    await nextTurn();
+  }
+  return { freedBytes, evictedEntries, evictedFiles };
+}

@@ -1,0 +1,115 @@
+import pLimit from "p-limit";
+import { messageOf } from "../base/failure.ts";
+import type { NarFinder } from "../metadata/metadata_store.ts";
+import type { SpaceKeeper } from "../metadata/space_keeper.ts";
+import type { NarName } from "../nix/nar_name.ts";
+import type { Logger } from "../telemetry/logger.ts";
+import type { Accounts } from "./accounts.ts";
+import { dryRun } from "./dry_run.ts";
+import { type Evictor, NO_FIGURES, type Run, type RunFigures } from "./evictor.ts";
+import type { GcDone } from "./gc_event.ts";
+import type { SpaceBudget } from "./space_budget.ts";
+
+export interface EvictionRunsDeps {
+  readonly evictor: Evictor;
+  readonly accounts: Accounts;
+  readonly budget: SpaceBudget;
+  readonly metadata: Pick<NarFinder, "findNar"> & SpaceKeeper;
+  /** NAR files that are being read or downloaded. */
+  readonly busy: () => ReadonlySet<NarName>;
+  readonly nowMs: () => number;
+  readonly log: Logger;
+  /** Told of each run that evicted. */
+  readonly observe: (figures: RunFigures & { readonly durationMs: number }) => void;
+}
+
+/** Eviction runs, one after the other, each with its line in the log. */
+export class EvictionRuns {
+  readonly #deps: EvictionRunsDeps;
+  readonly #oneAtATime = pLimit(1);
+
+  constructor(deps: EvictionRunsDeps) {
+    this.#deps = deps;
+  }
+
+  /** Evicts, and says what came of it. Never throws: what went wrong is in the log. */
+  run(run: Run): Promise<GcDone> {
+    return this.#oneAtATime(async () => {
+      const { evictor, nowMs, observe, log } = this.#deps;
+      const startedAtMs = nowMs();
+      let figures = NO_FIGURES;
+      const progress = (now: RunFigures) => run.progress(figures = now);
+      try {
+        await evictor.run({ ...run, progress });
+      } catch (error) {
+        log.error("eviction failed", { error: messageOf(error) });
+      }
+      const durationMs = nowMs() - startedAtMs;
+      if (figures.evictedEntries > 0) observe({ ...figures, durationMs });
+      const done = await this.#done(figures, run.targetBytes(), false);
+      this.#report(done, durationMs);
+      return done;
+    });
+  }
+
+  /** What a run down to `targetBytes` would come to, and evicts nothing. */
+  dryRun(targetBytes: number): Promise<GcDone> {
+    return this.#oneAtATime(async () => {
+      const { accounts, budget } = this.#deps;
+      await accounts.protect();
+      const figures = await dryRun(this.#deps, budget.usedBytes - targetBytes);
+      return await this.#done(figures, targetBytes, true);
+    });
+  }
+
+  /** Ends the run under way after its batch; resolves when it is over. */
+  async stop(): Promise<void> {
+    this.#deps.evictor.stop();
+    await this.#oneAtATime(() => undefined);
+  }
+
+  async #done(figures: RunFigures, targetBytes: number, dry: boolean): Promise<GcDone> {
+    const { budget } = this.#deps;
+    const { limitBytes, reservedBytes, pinnedBytes } = budget;
+    const usedBytes = budget.usedBytes - (dry ? figures.freedBytes : 0);
+    const busyBytes = await this.#busyBytes();
+    return {
+      event: "done",
+      dryRun: dry,
+      targetBytes,
+      limitBytes: limitBytes === Infinity ? null : limitBytes,
+      ...figures,
+      usedBytes,
+      reservedBytes,
+      pinnedBytes,
+      busyBytes,
+      reached: usedBytes <= targetBytes,
+    };
+  }
+
+  async #busyBytes(): Promise<number> {
+    const { metadata, busy } = this.#deps;
+    const nars = await Promise.all([...busy()].map((narName) => metadata.findNar(narName)));
+    return nars.reduce((bytes, nar) => bytes + (nar?.kept?.fileSize ?? 0), 0);
+  }
+
+  #report(done: GcDone, durationMs: number): void {
+    const { log } = this.#deps;
+    if (done.reached && done.evictedEntries === 0) return;
+    const facts = {
+      freed_bytes: done.freedBytes,
+      entries: done.evictedEntries,
+      used_bytes: done.usedBytes,
+      target_bytes: done.targetBytes,
+      duration_ms: durationMs,
+    };
+    if (done.reached) return log.info("evicted", facts);
+    log.warn("eviction did not reach its target", {
+      ...facts,
+      limit_bytes: done.limitBytes ?? "none",
+      pinned_bytes: done.pinnedBytes,
+      reserved_bytes: done.reservedBytes,
+      busy_bytes: done.busyBytes,
+    });
+  }
+}

@@ -1,0 +1,117 @@
+import { setImmediate as nextTurn } from "node:timers/promises";
+import type { ChangeWriter } from "../metadata/metadata_store.ts";
+import type { Evicted, PendingFile, SpaceKeeper } from "../metadata/space_keeper.ts";
+import type { NarName } from "../nix/nar_name.ts";
+import type { Accounts } from "./accounts.ts";
+import type { NarRemovals } from "./nar_removals.ts";
+import type { SpaceBudget } from "./space_budget.ts";
+
+/** Entries in one transaction: some 2 ms in which no request is answered. */
+const ENTRIES_MAX = 32;
+
+/** How old the uses may become, within a run, by which the coldest entries are chosen. */
+const USES_AGE_MAX_MS = 1_000;
+
+export interface EvictorDeps {
+  readonly metadata: SpaceKeeper & ChangeWriter;
+  readonly removals: NarRemovals;
+  readonly budget: SpaceBudget;
+  readonly accounts: Accounts;
+  /** NAR files that are being read or downloaded. */
+  readonly busy: () => ReadonlySet<NarName>;
+  /** Writes down the uses so far. */
+  readonly flushUses: () => Promise<void>;
+  /** Names this process in the rows of files on their way. */
+  readonly owner: string;
+  readonly nowMs: () => number;
+}
+
+/** What an eviction run has come to so far. */
+export interface RunFigures {
+  readonly freedBytes: number;
+  readonly evictedEntries: number;
+  readonly evictedFiles: number;
+}
+
+export interface Run {
+  /** Bytes on disk to get down to; asked for before each batch. */
+  readonly targetBytes: () => number;
+  /** Told after each batch. */
+  readonly progress: (figures: RunFigures) => void;
+}
+
+/** Nothing yet. */
+export const NO_FIGURES: RunFigures = { freedBytes: 0, evictedEntries: 0, evictedFiles: 0 };
+
+/** Evicts in small batches, so that requests go on between them. */
+export class Evictor {
+  readonly #deps: EvictorDeps;
+  #stopped = false;
+
+  constructor(deps: EvictorDeps) {
+    this.#deps = deps;
+  }
+
+  /** Evicts until no more than the target is on disk, or nothing that is left may go. */
+  async run({ targetBytes, progress }: Run): Promise<RunFigures> {
+    let figures = NO_FIGURES;
+    const { budget, accounts, flushUses, nowMs } = this.#deps;
+    await this.#retryLeftovers();
+    for (let flushedAtMs = -Infinity;;) {
+      const excessBytes = budget.usedBytes - targetBytes();
+      if (excessBytes <= 0 || this.#stopped) return figures;
+      if (nowMs() - flushedAtMs > USES_AGE_MAX_MS) {
+        await flushUses();
+        flushedAtMs = nowMs();
+      }
+      const { evicted, gone } = await this.#batch(excessBytes);
+      if (!evicted.settled) {
+        await accounts.protect();
+        continue;
+      }
+      if (evicted.entries === 0) return figures;
+      figures = {
+        freedBytes: figures.freedBytes + sizeOf(gone),
+        evictedEntries: figures.evictedEntries + evicted.entries,
+        evictedFiles: figures.evictedFiles + gone.length,
+      };
+      progress(figures);
+      // A disk that gives nothing back would cost every row its file.
+      if (evicted.files.length > 0 && gone.length === 0) return figures;
+      // Requests that came meanwhile are answered first.
+      await nextTurn();
+    }
+  }
+
+  /** Ends a run after its batch. */
+  stop(): void {
+    this.#stopped = true;
+  }
+
+  async #batch(
+    bytesMin: number,
+  ): Promise<{ readonly evicted: Evicted; readonly gone: readonly PendingFile[] }> {
+    const { metadata, removals, busy, owner } = this.#deps;
+    let evicted: Evicted = { narinfos: [], files: [], entries: 0, settled: true };
+    const gone = await removals.batch(async () => {
+      evicted = await metadata.evict({ bytesMin, entriesMax: ENTRIES_MAX, spared: busy(), owner });
+      return evicted.files;
+    });
+    await this.#deps.accounts.observe();
+    return { evicted, gone };
+  }
+
+  /** Files that a former run could not remove. */
+  async #retryLeftovers(): Promise<void> {
+    const { metadata, removals, owner } = this.#deps;
+    await removals.batch(async () => {
+      const pending = await metadata.pendingFiles();
+      return pending.filter((file) => file.owner === owner && file.fileSize > 0);
+    });
+    await this.#deps.accounts.observe();
+  }
+}
+
+function sizeOf(files: readonly PendingFile[]): number {
+  return files.reduce((bytes, { fileSize }) => bytes + fileSize, 0);
+}

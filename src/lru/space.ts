@@ -1,0 +1,180 @@
+import pLimit from "p-limit";
+import { Bell } from "../base/bell.ts";
+import { Accounts, type AccountsDeps } from "./accounts.ts";
+import { EvictionRuns, type EvictionRunsDeps } from "./eviction_runs.ts";
+import { Evictor, type EvictorDeps, type RunFigures } from "./evictor.ts";
+import type { GcDone } from "./gc_event.ts";
+import { NarRemovals, type NarRemovalsDeps } from "./nar_removals.ts";
+import { type Reservation, SpaceBudget } from "./space_budget.ts";
+
+/**
+ * Eviction goes on until this part of what pins leave free is empty, so that it does not run for
+ * each request.
+ */
+const HEADROOM = 0.1;
+
+/** A download waits so long for eviction; then it is streamed to its client without being kept. */
+const RESERVE_WAIT_MAX_MS = 2_000;
+
+/** After a run that found too little to evict, another is only tried when something changed. */
+const FUTILE_FOR_MS = 5_000;
+
+export type SpaceDeps =
+  & Omit<EvictorDeps, "budget" | "removals" | "accounts">
+  & Omit<EvictionRunsDeps, "budget" | "evictor" | "accounts">
+  & Omit<AccountsDeps, "budget">
+  & NarRemovalsDeps
+  & {
+    /** `Infinity`: nothing is evicted by itself. */
+    readonly limitBytes: number;
+  };
+
+export interface GcOrder {
+  /** Bytes to get down to; default: where eviction for the limit stops too. */
+  readonly targetBytes?: number;
+  readonly dryRun: boolean;
+}
+
+/** Keeps the NAR files within the limit: nothing is written that was not promised space before. */
+export class Space implements AsyncDisposable {
+  readonly budget: SpaceBudget;
+  readonly removals: NarRemovals;
+  readonly #deps: SpaceDeps;
+  readonly #accounts: Accounts;
+  readonly #runs: EvictionRuns;
+  readonly #bell = new Bell();
+  readonly #oneWaiting = pLimit(1);
+  #waitingBytes = 0;
+  #running = false;
+  #futileAtMs = -Infinity;
+
+  constructor(deps: SpaceDeps) {
+    this.#deps = deps;
+    const budget = this.budget = new SpaceBudget(deps.limitBytes);
+    const removals = this.removals = new NarRemovals(deps);
+    const accounts = this.#accounts = new Accounts({ ...deps, budget });
+    const evictor = new Evictor({ ...deps, budget, removals, accounts });
+    this.#runs = new EvictionRuns({ ...deps, budget, accounts, evictor });
+  }
+
+  /** Reads the accounts: once before anything is reserved. */
+  async open(): Promise<void> {
+    await this.#accounts.observe();
+  }
+
+  /** After pins or other hands have changed what may go. Never throws. */
+  async refresh(): Promise<void> {
+    await this.#accounts.refresh();
+    this.changed();
+    if (this.budget.freeBytes < 0) this.tidy();
+  }
+
+  /**
+   * Promises `bytes`, after eviction if need be. `undefined` when they do not fit, or not soon:
+   * what cannot be kept is not worth a build's waiting.
+   */
+  async reserve(bytes: number): Promise<Reservation | undefined> {
+    const taken = this.budget.take(bytes);
+    if (taken !== undefined) return taken;
+    const untilMs = this.#deps.nowMs() + RESERVE_WAIT_MAX_MS;
+    return await this.#oneWaiting(() => this.#wait(bytes, untilMs));
+  }
+
+  /** Promises more of what is reserved already; false when it does not fit. */
+  async grow(reservation: Reservation, bytes: number): Promise<boolean> {
+    if (reservation.grow(bytes)) return true;
+    using more = await this.reserve(bytes);
+    if (more === undefined) return false;
+    more[Symbol.dispose]();
+    return reservation.grow(bytes);
+  }
+
+  /** What was reserved is kept, and counted as such from here on. */
+  async kept(reservation: Reservation): Promise<void> {
+    await this.#accounts.observe();
+    reservation[Symbol.dispose]();
+    this.changed();
+  }
+
+  /** Something may go that could not: a pin or a reader went, or something new is kept. */
+  changed(): void {
+    this.#futileAtMs = -Infinity;
+  }
+
+  /** Evicts in the background, if there is more than where eviction stops. */
+  tidy(): void {
+    if (this.#running || this.#isFutile || this.budget.usedBytes <= this.#lowWaterBytes) return;
+    this.#startRun();
+  }
+
+  /** Evicts down to a target and tells what came of it; `undefined` where there is no target. */
+  collect(order: GcOrder, progress: (figures: RunFigures) => void): Promise<GcDone> | undefined {
+    const { targetBytes = this.#lowWaterBytes } = order;
+    if (targetBytes === Infinity) return undefined;
+    if (order.dryRun) return this.#runs.dryRun(targetBytes);
+    return this.#runs.run({ targetBytes: () => targetBytes, progress });
+  }
+
+  /** Ends what is under way in the background. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    await Promise.all([this.#runs.stop(), this.#accounts.stop()]);
+  }
+
+  get #isFutile(): boolean {
+    return this.#deps.nowMs() - this.#futileAtMs < FUTILE_FOR_MS;
+  }
+
+  get #lowWaterBytes(): number {
+    const { limitBytes, pinnedBytes } = this.budget;
+    if (limitBytes === Infinity) return Infinity;
+    return Math.floor(limitBytes - HEADROOM * Math.max(0, limitBytes - pinnedBytes));
+  }
+
+  /** One after the other, so that a run knows what it is for. */
+  async #wait(bytes: number, untilMs: number): Promise<Reservation | undefined> {
+    const { nowMs } = this.#deps;
+    this.#waitingBytes = bytes;
+    try {
+      for (;;) {
+        const taken = this.budget.take(bytes);
+        const leftMs = untilMs - nowMs();
+        if (taken !== undefined || leftMs <= 0) return taken;
+        if (!this.#running) {
+          if (this.#isFutile) return undefined;
+          if (!await this.#couldFit(bytes)) {
+            this.#waitingBytes = 0;
+            return void this.tidy();
+          }
+          if (!this.#running) this.#startRun();
+        }
+        await this.#bell.rung(leftMs);
+      }
+    } finally {
+      this.#waitingBytes = 0;
+    }
+  }
+
+  /** False where what may not go takes too much: evicting the rest would help nobody. */
+  async #couldFit(bytes: number): Promise<boolean> {
+    const { limitBytes } = this.budget;
+    if (bytes + this.budget.reservedBytes > limitBytes) return false;
+    await this.#accounts.protect();
+    return bytes + this.budget.reservedBytes + this.budget.pinnedBytes <= limitBytes;
+  }
+
+  /** Down to where eviction stops, and further where a download waits for more. */
+  #startRun(): void {
+    this.#running = true;
+    const targetBytes = () => {
+      const { limitBytes, reservedBytes } = this.budget;
+      const neededBytes = limitBytes - reservedBytes - this.#waitingBytes;
+      return Math.min(this.#lowWaterBytes, neededBytes < 0 ? Infinity : neededBytes);
+    };
+    const progress = () => this.#bell.ring();
+    this.#runs.run({ targetBytes, progress }).then(({ reached }) => {
+      if (!reached) this.#futileAtMs = this.#deps.nowMs();
+      this.#running = false;
+      this.#bell.ring();
+    });
+  }
+}

@@ -1,0 +1,101 @@
+import type { EvictionRunsDeps } from "../../src/lru/eviction_runs.ts";
+import { Space } from "../../src/lru/space.ts";
+import { openDatabase } from "../../src/metadata/sqlite/connection.ts";
+import { SqliteMetadataStore } from "../../src/metadata/sqlite/sqlite_metadata_store.ts";
+import type { NarName } from "../../src/nix/nar_name.ts";
+import type { StorePathHash } from "../../src/nix/store_path.ts";
+import { createLogger } from "../../src/telemetry/logger.ts";
+import { hash, narOf, put, sha } from "./metadata_rows.ts";
+
+/** A space over real metadata, whose files are names in a set. */
+export class StockedSpace implements AsyncDisposable {
+  readonly space: Space;
+  readonly metadata: SqliteMetadataStore;
+  readonly files = new Set<NarName>();
+  readonly busy = new Set<NarName>();
+  readonly log: { readonly level: string; readonly msg: string }[] = [];
+  /** Set to have removals fail. */
+  broken = false;
+  #nowMs = 1_000_000;
+
+  private constructor(
+    metadata: SqliteMetadataStore,
+    limitBytes: number,
+    observe: EvictionRunsDeps["observe"],
+  ) {
+    this.metadata = metadata;
+    this.space = new Space({
+      limitBytes,
+      metadata,
+      nars: {
+        remove: async (name) => {
+          if (this.broken) throw new Error("read-only");
+          return this.files.delete(name);
+        },
+      },
+      busy: () => this.busy,
+      flushUses: () => Promise.resolve(),
+      foreignBytes: () => 0,
+      owner: "test",
+      nowMs: () => this.#nowMs,
+      log: createLogger("debug", { write: (line) => void this.log.push(JSON.parse(line)) }),
+      observe,
+    });
+  }
+
+  static async open(
+    limitBytes: number,
+    observe: EvictionRunsDeps["observe"] = () => undefined,
+  ): Promise<StockedSpace> {
+    const metadata = new SqliteMetadataStore(await openDatabase(":memory:"));
+    return new StockedSpace(metadata, limitBytes, observe);
+  }
+
+  /** Stores a path with a NAR file of its own; each call is a later use. */
+  async store(seed: string, fileSize: number, references: readonly string[] = []) {
+    const path = hash(seed);
+    const atMs = this.#nowMs++;
+    const narName = narOf(path).name;
+    const file = { fileHash: sha("kept"), fileSize };
+    await this.metadata.apply([
+      put(path, references.map(hash), atMs),
+      { kind: "nar-kept", narName, file, atMs },
+    ]);
+    this.files.add(narName);
+    await this.space.open();
+    return narName;
+  }
+
+  async pin(seed: string): Promise<void> {
+    const pin = { storePathHash: hash(seed), pinnedAtMs: this.#nowMs };
+    await this.metadata.apply([{ kind: "put-pin", pin }]);
+    await this.space.refresh();
+  }
+
+  async unpin(seed: string): Promise<void> {
+    await this.metadata.apply([{ kind: "remove-pin", storePathHash: hash(seed) }]);
+    await this.space.refresh();
+  }
+
+  /** Whose narinfo and whose file are stored, of these. */
+  async stored(seeds: readonly string[]): Promise<readonly string[]> {
+    const paths: readonly (readonly [string, StorePathHash])[] = seeds.map((seed) => [
+      seed,
+      hash(seed),
+    ]);
+    const rows = await Promise.all(paths.map(([, path]) => this.metadata.findNarinfo(path)));
+    return paths.filter(([, path], index) =>
+      rows[index] !== undefined && this.files.has(narOf(path).name)
+    ).map(([seed]) => seed);
+  }
+
+  /** Messages of a level. */
+  logged(level: string): readonly string[] {
+    return this.log.filter((line) => line.level === level).map(({ msg }) => msg);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.space[Symbol.asyncDispose]();
+    await this.metadata[Symbol.asyncDispose]();
+  }
+}

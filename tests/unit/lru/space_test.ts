@@ -1,0 +1,170 @@
+import assert from "node:assert/strict";
+import type { RunFigures } from "../../../src/lru/evictor.ts";
+import { eventually } from "../../support/eventually.ts";
+import { hash } from "../../support/metadata_rows.ts";
+import { StockedSpace } from "../../support/stocked_space.ts";
+
+const SEEDS = ["a", "b", "c", "d", "e"];
+
+Deno.test("space: what fits is reserved at once, and given back with its scope", async () => {
+  await using stocked = await StockedSpace.open(1_000);
+  const { space } = stocked;
+  {
+    using _first = await space.reserve(600);
+    using second = await space.reserve(500);
+    assert.equal(second, undefined);
+    assert.equal(space.budget.reservedBytes, 600);
+  }
+  assert.equal(space.budget.reservedBytes, 0);
+  using again = await space.reserve(1_000);
+  assert.ok(again);
+});
+
+Deno.test("space: a reservation evicts what was used longest ago, with headroom", async () => {
+  await using stocked = await StockedSpace.open(1_000);
+  for (const seed of SEEDS) await stocked.store(seed, 200);
+
+  using taken = await stocked.space.reserve(100);
+
+  assert.ok(taken);
+  assert.deepEqual(await stocked.stored(SEEDS), ["b", "c", "d", "e"]);
+  assert.equal(stocked.space.budget.usedBytes, 800);
+  using second = await stocked.space.reserve(100);
+  assert.ok(second);
+  assert.deepEqual(await stocked.stored(SEEDS), ["b", "c", "d", "e"]);
+  await eventually("one run is logged", () => stocked.logged("info").length === 1);
+});
+
+Deno.test("space: reservations at the same time never promise more than there is", async () => {
+  await using stocked = await StockedSpace.open(1_000);
+  for (const seed of SEEDS) await stocked.store(seed, 200);
+  const { space } = stocked;
+
+  const taken = await Promise.all(Array.from({ length: 8 }, () => space.reserve(300)));
+
+  assert.ok(space.budget.usedBytes + space.budget.reservedBytes <= 1_000);
+  assert.equal(taken.filter((one) => one !== undefined).length, 3);
+});
+
+Deno.test("space: what can never fit beside the pins evicts nothing", async () => {
+  await using stocked = await StockedSpace.open(1_000);
+  for (const seed of SEEDS) await stocked.store(seed, 150);
+  for (const seed of ["a", "b", "c"]) await stocked.pin(seed);
+
+  assert.equal(await stocked.space.reserve(600), undefined);
+
+  assert.deepEqual(await stocked.stored(SEEDS), SEEDS);
+  using smaller = await stocked.space.reserve(500);
+  assert.ok(smaller);
+  assert.deepEqual(await stocked.stored(SEEDS), ["a", "b", "c"]);
+});
+
+Deno.test("space: a pinned and busy oldest prefix does not stall eviction", async () => {
+  await using stocked = await StockedSpace.open(1_000);
+  await stocked.store("a", 200, ["b"]);
+  await stocked.store("b", 200);
+  stocked.busy.add(await stocked.store("c", 200));
+  for (const seed of ["d", "e"]) await stocked.store(seed, 200);
+  await stocked.pin("a");
+
+  using taken = await stocked.space.reserve(200);
+
+  assert.ok(taken);
+  assert.deepEqual(await stocked.stored(SEEDS), ["a", "b", "c", "e"]);
+});
+
+Deno.test("space: pins above the limit are a warning with the figures, once a run", async () => {
+  await using stocked = await StockedSpace.open(500);
+  await stocked.store("a", 600, ["b"]);
+  await stocked.store("b", 100);
+  await stocked.store("c", 100);
+  await stocked.pin("a");
+
+  assert.equal(await stocked.space.reserve(10), undefined);
+  await eventually("the run is over", () => stocked.logged("warn").length > 0);
+  assert.equal(await stocked.space.reserve(10), undefined);
+
+  assert.deepEqual(await stocked.stored(SEEDS), ["a", "b"]);
+  const warnings = stocked.log.filter(({ level }) => level === "warn");
+  assert.equal(warnings.length, 1);
+  const { ts: _, duration_ms: __, target_bytes: ___, ...facts } = warnings[0] as unknown as Record<
+    string,
+    unknown
+  >;
+  assert.deepEqual(facts, {
+    level: "warn",
+    msg: "eviction did not reach its target",
+    freed_bytes: 100,
+    entries: 1,
+    used_bytes: 700,
+    limit_bytes: 500,
+    pinned_bytes: 700,
+    reserved_bytes: 0,
+    busy_bytes: 0,
+  });
+});
+
+Deno.test("space: what was unpinned goes when space is needed", async () => {
+  await using stocked = await StockedSpace.open(1_000);
+  for (const seed of SEEDS) await stocked.store(seed, 200);
+  for (const seed of SEEDS) await stocked.pin(seed);
+  assert.equal(await stocked.space.reserve(200), undefined);
+
+  await stocked.unpin("c");
+
+  using taken = await stocked.space.reserve(200);
+  assert.ok(taken);
+  assert.deepEqual(await stocked.stored(SEEDS), ["a", "b", "d", "e"]);
+});
+
+Deno.test("space: what cannot be removed stays counted, and is tried again", async () => {
+  await using stocked = await StockedSpace.open(1_000);
+  for (const seed of SEEDS) await stocked.store(seed, 200);
+  stocked.broken = true;
+
+  assert.equal(await stocked.space.reserve(100), undefined);
+
+  assert.equal(stocked.space.budget.usedBytes, 1_000);
+  assert.ok(stocked.logged("error").includes("nar not removed"));
+  stocked.broken = false;
+  stocked.space.changed();
+  using taken = await stocked.space.reserve(100);
+  assert.ok(taken);
+  assert.equal(stocked.files.size, 4);
+});
+
+Deno.test("space: a dry run tells what a run then does, shared files counted once", async () => {
+  const seen: RunFigures[] = [];
+  await using stocked = await StockedSpace.open(10_000, (figures) => void seen.push(figures));
+  const seeds = Array.from({ length: 40 }, (_, index) => `path ${index}`);
+  for (const seed of seeds) await stocked.store(seed, 200);
+  await stocked.pin(seeds[1] ?? "");
+  await stocked.metadata.apply([{ kind: "remove-narinfo", storePathHash: hash(seeds[3] ?? "") }]);
+  const order = { targetBytes: 1_500 };
+
+  const told = await stocked.space.collect({ ...order, dryRun: true }, () => undefined);
+  assert.equal(stocked.files.size, 40);
+  const done = await stocked.space.collect({ ...order, dryRun: false }, () => undefined);
+
+  assert.deepEqual({ ...told, dryRun: false }, done);
+  assert.equal(done?.usedBytes, 1_400);
+  assert.equal(done?.freedBytes, 33 * 200);
+  assert.ok(done?.reached);
+  assert.deepEqual(seen.map(({ freedBytes }) => freedBytes), [33 * 200]);
+});
+
+Deno.test("space: without a limit everything fits, and there is nothing to aim at", async () => {
+  await using stocked = await StockedSpace.open(Infinity);
+  for (const seed of SEEDS) await stocked.store(seed, 200);
+  using taken = await stocked.space.reserve(Number.MAX_SAFE_INTEGER);
+  assert.ok(taken);
+  assert.equal(stocked.space.collect({ dryRun: false }, () => undefined), undefined);
+});
+
+Deno.test("space: a limit that was lowered is reached without a request", async () => {
+  await using stocked = await StockedSpace.open(500);
+  for (const seed of SEEDS) await stocked.store(seed, 200);
+  await stocked.space.refresh();
+  await eventually("it is within the limit", () => stocked.space.budget.usedBytes <= 450);
+  assert.deepEqual(await stocked.stored(SEEDS), ["d", "e"]);
+});
