@@ -39,21 +39,30 @@ export class Growth {
  * a Worker. Throws when the file cannot be read; bad bytes are a result.
  */
 export async function measureNar(order: VerifyOrder, growth: Growth): Promise<NarMeasure> {
-  const hash = createHash("sha256");
-  let narSize = 0;
   let readError: unknown;
   const bytes = growing(order.path, growth, (error) => readError = error);
+  const measure = await measureBytes(bytes, order);
+  if (readError !== undefined) throw readError;
+  return measure;
+}
+
+/** The same of any bytes; those that cannot be read are bad bytes. Never throws. */
+export async function measureBytes(
+  bytes: ReadableStream<Uint8Array<ArrayBuffer>>,
+  { compression, narSizeMax }: Pick<VerifyOrder, "compression" | "narSizeMax">,
+): Promise<NarMeasure> {
+  const hash = createHash("sha256");
+  let narSize = 0;
   try {
-    for await (const chunk of decoded(order.compression, bytes)) {
+    for await (const chunk of decoded(compression, bytes)) {
       narSize += chunk.length;
-      if (narSize > order.narSizeMax) {
-        return { kind: "undecodable", detail: `it holds more than ${order.narSizeMax} bytes` };
+      if (narSize > narSizeMax) {
+        return { kind: "undecodable", detail: `it holds more than ${narSizeMax} bytes` };
       }
       hash.update(chunk);
     }
     return { kind: "measured", digest: hash.digest(), narSize };
   } catch (error) {
-    if (readError !== undefined) throw readError;
     return { kind: "undecodable", detail: messageOf(error) };
   }
 }
@@ -61,6 +70,7 @@ export async function measureNar(order: VerifyOrder, growth: Growth): Promise<Na
 function growing(path: string, growth: Growth, failed: (error: unknown) => void) {
   let file: Deno.FsFile | undefined;
   let position = 0;
+  let cancelled = false;
   const close = () => {
     file?.close();
     file = undefined;
@@ -78,11 +88,16 @@ function growing(path: string, growth: Growth, failed: (error: unknown) => void)
         close();
         controller.close();
       } catch (error) {
-        failed(error);
         close();
+        // Whoever has seen enough does not care.
+        if (cancelled) return;
+        failed(error);
         controller.error(error);
       }
     },
-    cancel: close,
+    cancel() {
+      cancelled = true;
+      close();
+    },
   }, { highWaterMark: 0 });
 }

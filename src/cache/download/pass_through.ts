@@ -1,0 +1,108 @@
+import { createHash } from "node:crypto";
+import { Failure } from "../../base/failure.ts";
+import type { NarRow } from "../../metadata/metadata_store.ts";
+import { sha256FromDigest } from "../../nix/hash.ts";
+import { measureBytes } from "../verify/measure_nar.ts";
+import type { NarMeasure } from "../verify/nar_verifier.ts";
+
+/** Which part of a file somebody wants, and what they have of it. */
+export interface PassedPart {
+  readonly start: number;
+  /** `undefined` is the file's end. */
+  readonly end: number | undefined;
+  /** What stands before `start`, as it was sent already; the new bytes must be the same. */
+  readonly sent?: (position: number, length: number) => Uint8Array;
+}
+
+/**
+ * Hands on a part of a NAR file that is not kept. The whole file is hashed on the way, and what
+ * was wanted of its last piece is held back until the verdict: a wrong file throws.
+ */
+export async function* passThrough(
+  pieces: AsyncIterable<Uint8Array<ArrayBuffer>>,
+  nar: NarRow,
+  part: PassedPart,
+): AsyncGenerator<Uint8Array<ArrayBuffer>> {
+  const hash = createHash("sha256");
+  const measure = measureFor(nar);
+  let position = 0;
+  let held: Uint8Array<ArrayBuffer> | undefined;
+  try {
+    for await (const piece of pieces) {
+      hash.update(piece);
+      await measure?.write(piece);
+      if (held !== undefined) yield held;
+      held = wantedOf(piece, position, part);
+      position += piece.length;
+    }
+    const wrong = await wrongWith(nar, { fileSize: position, digest: hash.digest() }, measure);
+    if (wrong !== undefined) throw failure(wrong, nar);
+    if (held !== undefined) yield held;
+  } finally {
+    await measure?.close();
+  }
+}
+
+/** `undefined` where nothing of the piece is wanted. Throws where it is not what was sent. */
+function wantedOf(
+  piece: Uint8Array<ArrayBuffer>,
+  position: number,
+  { start, end = Infinity, sent }: PassedPart,
+): Uint8Array<ArrayBuffer> | undefined {
+  const before = piece.subarray(0, Math.max(0, start - position));
+  if (sent !== undefined && before.length > 0) {
+    const known = sent(position, before.length);
+    if (before.some((byte, index) => byte !== known[index])) {
+      throw new Failure("corrupt", "Cannot pass NAR on: it is not the file that was begun");
+    }
+  }
+  const wanted = piece.subarray(before.length, Math.max(before.length, end - position));
+  return wanted.length > 0 ? wanted : undefined;
+}
+
+/** Decompresses and hashes beside the passing, where only the NAR hash can tell. */
+function measureFor({ fileHash, compression, narSize }: NarRow) {
+  if (fileHash !== undefined || compression === "none") return undefined;
+  const { readable, writable } = new TransformStream<
+    Uint8Array<ArrayBuffer>,
+    Uint8Array<ArrayBuffer>
+  >();
+  const writer = writable.getWriter();
+  const result = measureBytes(readable, { compression, narSizeMax: narSize });
+  let over = false;
+  result.then(() => over = true, () => over = true);
+  return {
+    async write(piece: Uint8Array<ArrayBuffer>): Promise<void> {
+      // A decoder that has given up reads no more.
+      if (!over) await Promise.race([writer.write(piece), result]).catch(() => undefined);
+    },
+    async result(): Promise<NarMeasure> {
+      writer.close().catch(() => undefined);
+      return await result;
+    },
+    async close(): Promise<void> {
+      await writer.abort().catch(() => undefined);
+      await result.catch(() => undefined);
+    },
+  };
+}
+
+async function wrongWith(
+  { fileHash, narHash, narSize, compression }: NarRow,
+  { fileSize, digest }: { readonly fileSize: number; readonly digest: Uint8Array },
+  measure: ReturnType<typeof measureFor>,
+): Promise<string | undefined> {
+  if (fileHash !== undefined) {
+    return sha256FromDigest(digest) === fileHash ? undefined : "its file hash is wrong";
+  }
+  const measured: NarMeasure = compression === "none" || measure === undefined
+    ? { kind: "measured", digest, narSize: fileSize }
+    : await measure.result();
+  if (measured.kind === "undecodable") return measured.detail;
+  const isRight = measured.narSize === narSize && sha256FromDigest(measured.digest) === narHash;
+  return isRight ? undefined : "its NAR hash is wrong";
+}
+
+function failure(why: string, { name }: NarRow): Failure {
+  return new Failure("corrupt", `Cannot pass NAR on: ${why}`, { nar: name });
+}
