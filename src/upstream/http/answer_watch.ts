@@ -57,7 +57,10 @@ export class AnswerWatch implements Disposable {
 
   #limit(what: string, limitMs: number, since: number): void {
     const leftMs = Math.max(0, limitMs - (performance.now() - since));
-    this.#timer = setTimeout(() => this.#onLate(new UpstreamTimeout(what, limitMs)), leftMs);
+    this.#timer = setTimeout(() => {
+      // A timer that is due in the turn in which it is cleared fires all the same (Deno 2.6.8).
+      if (!this.#over) this.#onLate(new UpstreamTimeout(what, limitMs));
+    }, leftMs);
   }
 }
 
