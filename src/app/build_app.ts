@@ -112,6 +112,7 @@ function buildCache(parts: AppParts, metrics: Metrics, resources: AsyncDisposabl
     metrics,
     nowMs,
     tempFolder,
+    resumeWithinMs: Math.max(0, ...parts.upstreams.map(({ idleTimeoutMs }) => idleTimeoutMs)),
   });
   const negative = new NegativeCache(parts.negativeTtlMs);
   const signer = createSigner(parts.secretKey);

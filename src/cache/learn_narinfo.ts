@@ -7,7 +7,7 @@ import {
 import { formatNarinfo } from "../nix/narinfo_format.ts";
 import { hashOfBaseName, type StorePathHash } from "../nix/store_path.ts";
 import type { AskOptions, Offer, UpstreamPool } from "../upstream/upstream_pool.ts";
-import { narRowsOf, narUrlOf } from "./nar_naming.ts";
+import { isSameFile, narRowsOf, narUrlOf } from "./nar_naming.ts";
 import type { Signer } from "./own_signature.ts";
 
 export interface LearnNarinfoDeps {
@@ -58,10 +58,4 @@ export async function learnNarinfo(
 
 export function sourceOf({ upstream, narinfo }: Offer) {
   return { upstream, location: narinfo.url };
-}
-
-/** True when both lead to the same bytes, so that either can be asked for them. */
-function isSameFile(a: Offer["narinfo"], b: Offer["narinfo"]): boolean {
-  return a.fileHash === b.fileHash && a.narHash === b.narHash && a.narSize === b.narSize &&
-    a.compression === b.compression;
 }

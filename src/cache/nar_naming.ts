@@ -25,3 +25,21 @@ export function narRowsOf(narinfo: Narinfo): readonly [NarRow, NarRow?] {
 export function narUrlOf(name: NarName): string {
   return `nar/${name}`;
 }
+
+/** The NAR file's size as far as the narinfo tells it: uncompressed, it is that of the NAR. */
+export function announcedFileSize(nar: NarRow): number | undefined {
+  return nar.fileSize ?? (nar.compression === "none" ? nar.narSize : undefined);
+}
+
+/** True where a hash is known that every right file has: the NAR hash if it is uncompressed. */
+export function hasKnownFileHash(nar: NarRow): boolean {
+  return nar.fileHash !== undefined || nar.compression === "none";
+}
+
+/** True when both lead to NAR files that either can be asked for. */
+export function isSameFile(a: NarFile, b: NarFile): boolean {
+  return a.narHash === b.narHash && a.narSize === b.narSize && a.compression === b.compression &&
+    (a.compression === "none" || a.fileHash === b.fileHash);
+}
+
+type NarFile = Pick<NarRow, "narHash" | "narSize" | "compression" | "fileHash">;

@@ -6,6 +6,7 @@ import type { NarBodySource } from "../upstream/upstream.ts";
 import type { Download } from "./download/download.ts";
 import type { Downloads } from "./download/downloads.ts";
 import { narCandidates, type NarCandidatesDeps } from "./download/nar_candidates.ts";
+import { announcedFileSize } from "./nar_naming.ts";
 import type { Source } from "./serve_narinfo.ts";
 import type { Uses } from "./uses.ts";
 
@@ -103,7 +104,11 @@ export class NarServer {
       const found = await this.#deps.narSources.get(upstream)?.statNar(location)
         .catch(() => undefined);
       if (found === undefined) continue;
-      return { source: "MISS", fileSize: nar.fileSize ?? found.fileSize, tag: nar.fileHash };
+      return {
+        source: "MISS",
+        fileSize: announcedFileSize(nar) ?? found.fileSize,
+        tag: nar.fileHash,
+      };
     }
     return undefined;
   }

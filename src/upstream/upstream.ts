@@ -25,13 +25,18 @@ export type NarinfoReading =
   }
   | Exclude<DocumentReading, { kind: "found" }>;
 
-/** The start of a NAR file's bytes. Whoever got it reads `body` to its end, or cancels it. */
+/** A NAR file's bytes to its end. Whoever got it reads `body` to its end, or cancels it. */
 export interface NarBody {
   /** Bytes of the whole file, where the upstream says so. */
   readonly fileSize?: number;
   /** Where `body` begins: the offset asked for, or 0 from an upstream without ranges. */
   readonly offset: number;
+  /** A stream of bytes: a BYOB reader can be had. */
   readonly body: ReadableStream<Uint8Array>;
+  /** False where nothing but the connection's end ends the body: a cut one looks whole. */
+  readonly framed: boolean;
+  /** Names these very bytes at this upstream: a strong entity tag, quotes included. */
+  readonly tag?: string;
 }
 
 /** A binary cache that we ask. */
@@ -52,10 +57,16 @@ export interface NarinfoSource {
 export interface NarBodySource {
   readonly url: string;
   /**
-   * Starts a NAR file at `location`, a path and query below the upstream's URL. `undefined` means
+   * Starts a NAR file at `location`, a path and query below the upstream's URL, from `offset` on
+   * where the upstream can; with `ifTag` only if its file still has that tag. `undefined` means
    * that the upstream does not have it; a throw, that it could not tell.
    */
-  openNar(location: string, offset: number, signal: AbortSignal): Promise<NarBody | undefined>;
+  openNar(
+    location: string,
+    offset: number,
+    signal: AbortSignal,
+    ifTag?: string,
+  ): Promise<NarBody | undefined>;
   /** The file's size where it is known; `undefined` as for `openNar`. */
   statNar(location: string): Promise<{ readonly fileSize?: number } | undefined>;
 }

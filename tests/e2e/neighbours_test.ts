@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { type Compression, COMPRESSIONS } from "../../src/nix/compression.ts";
 import { dialectAvailable, fakeUpstream } from "../support/fake_upstream.ts";
-import { cutAfter, Gate } from "../support/faults.ts";
+import { cutAfter, Gate, status } from "../support/faults.ts";
 import { startLarder } from "../support/larder_process.ts";
 import { RawConnection, rawRequest, requestText } from "../support/raw_http.ts";
 import { checkNar, servedNar, servedNarinfo } from "../support/served_nar.ts";
@@ -34,7 +34,11 @@ async function breakOneOfTwo(compression: Compression): Promise<void> {
   await Promise.all(objects.map((object) => upstream.narFileOf(object)));
   const gate = new Gate();
   upstream.breakNar(gate.fault, good);
-  upstream.breakNar(cutAfter(SIZE / 2), bad);
+  // Else the rest is asked for until it is given up, and the other one stands still as long.
+  let asked = 0;
+  upstream.breakNar((answer, exchange) => {
+    return (asked++ === 0 ? cutAfter(SIZE / 2) : status(404))(answer, exchange);
+  }, bad);
   await using larder = await startLarder({
     "cache-upstream-url": upstream.url,
     "cache-upstream-public-key": upstream.publicKey,
@@ -43,8 +47,8 @@ async function breakOneOfTwo(compression: Compression): Promise<void> {
   await using connection = await RawConnection.open(larder.port);
   await connection.send(requestText("GET", narinfo.narPath));
   gate.release(SIZE / 2);
-  const { status, reader } = await connection.answer();
-  assert.equal(status, 200);
+  const { status: answered, reader } = await connection.answer();
+  assert.equal(answered, 200);
   const start = await reader.read(SIZE / 4);
 
   const broken = await servedNarinfo(larder.port, bad.storePathHash);

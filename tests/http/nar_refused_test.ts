@@ -6,6 +6,7 @@ import {
   cutAfter,
   endAfter,
   type Fault,
+  fileFault,
   followedBy,
   stallAfter,
   status,
@@ -22,9 +23,9 @@ const HASH = object.storePathHash;
 const BROKEN: Readonly<Record<string, Fault>> = {
   "a corrupt first byte": corruptByteAt(0),
   "a corrupt byte in the middle": corruptByteAt(500_000),
-  "a cut in the middle": cutAfter(500_000),
-  "a clean end in the middle": endAfter(500_000),
-  "a stall in the middle": stallAfter(500_000),
+  "nothing beyond its middle": fileFault(cutAfter, 500_000),
+  "a clean end in its middle": fileFault(endAfter, 500_000),
+  "a stall in its middle": fileFault(stallAfter, 500_000),
   "bytes too many": followedBy(new Uint8Array(10)),
 };
 

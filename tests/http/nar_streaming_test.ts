@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { Buffer } from "node:buffer";
 import { fakeUpstream } from "../support/fake_upstream.ts";
-import { chunked, Gate, inOrder } from "../support/faults.ts";
+import { chunked, Gate } from "../support/faults.ts";
 import { RawConnection, rawRequest, requestText } from "../support/raw_http.ts";
 import { makeStoreObject } from "../support/store_object.ts";
 import { TestCache } from "../support/test_cache.ts";
@@ -121,16 +121,32 @@ Deno.test("nar: a range of one that is still coming in is a range of the whole f
 
 Deno.test("nar: without a length from anybody it is sent in chunks, and the same", async () => {
   await using upstream = await fakeUpstream({
-    dialect: "nix-serve",
+    dialect: "attic",
     objects: [object],
     stored: true,
   });
-  upstream.breakNar(inOrder(chunked()));
   await using cache = await TestCache.open({ upstreams: [upstream] });
   const path = await cache.narPath(HASH);
   const miss = await cache.get(path);
   assert.equal(miss.headers.get("content-length"), null);
   assert.equal(miss.headers.get("accept-ranges"), null);
+  assert.ok(equal(await miss.bytes(), (await upstream.narFileOf(object)).bytes));
+});
+
+Deno.test("nar: an uncompressed one has its signed size as its length, come what may", async () => {
+  await using upstream = await fakeUpstream({
+    dialect: "nix-serve",
+    objects: [object],
+    stored: true,
+  });
+  upstream.breakNar(chunked());
+  await using cache = await TestCache.open({ upstreams: [upstream] });
+  const path = await cache.narPath(HASH);
+  const head = await cache.head(path);
+  const miss = await cache.get(path);
+  for (const { headers } of [head, miss]) {
+    assert.equal(headers.get("content-length"), String(object.narSize));
+  }
   assert.ok(equal(await miss.bytes(), object.nar));
 });
 

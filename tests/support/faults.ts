@@ -41,6 +41,16 @@ export function heldUntil(until: Promise<unknown>): Fault {
   };
 }
 
+/**
+ * A fault that counts bytes of the body, counted from the file's start instead: whoever asks for
+ * the rest of the file gets no further, `fileFault(cutAfter, 1_000)`.
+ */
+export function fileFault(fault: (bytes: number) => Fault, position: number): Fault {
+  return (answer, exchange) => {
+    return fault(Math.max(0, position - firstByteOf(answer)))(answer, exchange);
+  };
+}
+
 /** The body in chunks, without its length. */
 export function chunked(): Fault {
   return (answer) => ({ ...answer, framing: "chunked" });

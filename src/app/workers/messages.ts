@@ -1,4 +1,5 @@
 import type { FetchEvent, FetchOrder } from "../../cache/download/nar_fetcher.ts";
+import type { NarSource } from "../../metadata/metadata_store.ts";
 import type { NarMeasure, VerifyOrder } from "../../cache/verify/nar_verifier.ts";
 import type { CaCertificates, HttpUpstreamSettings } from "../../upstream/http/http_settings.ts";
 
@@ -10,8 +11,9 @@ export type ToFetchWorker =
     readonly upstreams: readonly HttpUpstreamSettings[];
     readonly caCertificates: CaCertificates;
   }
-  | { readonly type: "fetch"; readonly id: number; readonly order: FetchOrder }
-  | { readonly type: "cancel"; readonly id: number };
+  | { readonly type: "begin"; readonly id: number; readonly order: FetchOrder }
+  | { readonly type: "fetch"; readonly id: number; readonly source: NarSource }
+  | { readonly type: "close"; readonly id: number };
 
 export interface FromFetchWorker {
   readonly id: number;

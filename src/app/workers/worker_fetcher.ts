@@ -1,4 +1,10 @@
-import type { FetchEvent, FetchOrder, NarFetcher } from "../../cache/download/nar_fetcher.ts";
+import type {
+  FetchOrder,
+  FetchOutcome,
+  FetchProgress,
+  NarFetch,
+  NarFetcher,
+} from "../../cache/download/nar_fetcher.ts";
 import type { CaCertificates, HttpUpstreamSettings } from "../../upstream/http/http_settings.ts";
 import { JobWorker } from "./job_worker.ts";
 import type { FromFetchWorker, ToFetchWorker } from "./messages.ts";
@@ -20,13 +26,29 @@ export class WorkerFetcher implements NarFetcher, Disposable {
     });
   }
 
-  fetch(order: FetchOrder, tell: (event: FetchEvent) => void): Disposable {
-    const id = this.#worker.open(({ event }) => {
-      if (event.type !== "opened" && event.type !== "bytes") this.#worker.forget(id);
-      tell(event);
+  begin(order: FetchOrder, tell: (progress: FetchProgress) => void): NarFetch {
+    const worker = this.#worker;
+    let settle: ((outcome: FetchOutcome) => void) | undefined;
+    /** What the Worker's death leaves: another one knows nothing of this file. */
+    let dead: FetchOutcome | undefined;
+    const id = worker.open(({ event }) => {
+      if (event.type === "opened" || event.type === "bytes") return tell(event);
+      if (event.type === "failed" && event.reason === "cancelled") dead = event;
+      settle?.(event);
     });
-    this.#worker.send({ type: "fetch", id, order });
-    return { [Symbol.dispose]: () => this.#worker.send({ type: "cancel", id }) };
+    worker.send({ type: "begin", id, order });
+    return {
+      from: (source) =>
+        new Promise((resolve) => {
+          if (dead !== undefined) return resolve(dead);
+          settle = resolve;
+          worker.send({ type: "fetch", id, source });
+        }),
+      [Symbol.dispose]: () => {
+        if (dead === undefined) worker.send({ type: "close", id });
+        worker.forget(id);
+      },
+    };
   }
 
   [Symbol.dispose](): void {

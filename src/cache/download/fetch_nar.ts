@@ -1,90 +1,89 @@
-import { createHash, type Hash } from "node:crypto";
 import { messageOf } from "../../base/failure.ts";
 import { within } from "../../base/deadline.ts";
+import type { NarSource } from "../../metadata/metadata_store.ts";
 import type { NarBody, NarBodySource } from "../../upstream/upstream.ts";
-import type { FetchEvent, FetchFailure, FetchOrder } from "./nar_fetcher.ts";
+import { FetchError } from "./fetch_error.ts";
+import { ProgressTeller } from "./fetch_progress.ts";
+import type { FetchOutcome, FetchProgress } from "./nar_fetcher.ts";
+import type { PartialFile } from "./partial_file.ts";
 
 /** Room for one read; the network delivers some 60 to 90 KiB at once. */
 const READ_BYTES = 256 * 1024;
 
-/** At most one progress message in this time: readers wait no longer, and messages cost. */
-const TELL_EVERY_MS = 2;
+/** When all bytes are here the body's end is waited for this long, to see that no more follow. */
+const END_WAIT_MS = 1_000;
 
-class FetchError extends Error {
-  readonly reason: FetchFailure;
-
-  constructor(reason: FetchFailure, message: string) {
-    super(message);
-    this.reason = reason;
-  }
+export interface FetchNarParts {
+  readonly upstream: Pick<NarBodySource, "openNar">;
+  readonly source: NarSource;
+  readonly file: PartialFile;
+  readonly idleTimeoutMs: number;
+  readonly signal: AbortSignal;
+  readonly tell: (progress: FetchProgress) => void;
 }
 
 /**
- * Fetches one NAR file from `source` into the order's file and hashes it on the way. Meant for a
- * Worker: it writes and hashes synchronously. Never throws: how it ends is the last event.
+ * Asks one source for a NAR file, or for what is missing of it, and appends what comes. What is
+ * here already is compared where it is sent again. Meant for a Worker: it writes and hashes
+ * synchronously. Never throws.
  */
-export async function fetchNar(
-  source: NarBodySource,
-  order: FetchOrder & { readonly idleTimeoutMs: number },
-  signal: AbortSignal,
-  tell: (event: FetchEvent) => void,
-): Promise<void> {
+export async function fetchNar(parts: FetchNarParts): Promise<FetchOutcome> {
+  const { upstream, source, file, signal } = parts;
   try {
-    const answer = await source.openNar(order.location, 0, signal);
-    if (answer === undefined) return tell({ type: "absent" });
-    const { fileSize } = answer;
-    if (fileSize !== undefined && !isExpected(order, fileSize)) {
+    const { offset, tag } = file.resumeAt(source);
+    const answer = await upstream.openNar(source.location, offset, signal, tag);
+    if (answer === undefined) return { type: "absent" };
+    try {
+      begin(parts, answer);
+    } catch (error) {
       await answer.body.cancel();
-      const expected = order.fileSize ?? `at most ${order.fileSizeMax}`;
-      throw new FetchError("size", `it announces ${fileSize} bytes, not ${expected}`);
+      throw error;
     }
-    tell(fileSize === undefined ? { type: "opened" } : { type: "opened", fileSize });
-    using progress = new Progress(tell);
-    const { received, hash } = await receive(answer, order, progress);
-    if (fileSize !== undefined && received !== fileSize) {
-      throw new FetchError("upstream", `got ${received} of ${fileSize} bytes`);
-    }
-    progress.stop();
-    tell({ type: "end", fileSize: received, digest: hash.digest() });
+    await receive(parts, answer);
+    return ended(file, !answer.framed);
   } catch (error) {
-    const reason = signal.aborted
-      ? "cancelled"
-      : error instanceof FetchError
-      ? error.reason
-      : "upstream";
-    tell({ type: "failed", reason, detail: messageOf(error) });
+    const reason = error instanceof FetchError ? error.reason : "upstream";
+    if (signal.aborted) return { type: "failed", reason: "cancelled", detail: messageOf(error) };
+    // All that was wanted is here: how the body ended is of no interest.
+    if (reason === "upstream" && isComplete(file)) return ended(file, false);
+    return { type: "failed", reason, detail: messageOf(error) };
   }
 }
 
-function isExpected({ fileSize, fileSizeMax }: FetchOrder, announced: number): boolean {
-  return fileSize === undefined ? announced <= fileSizeMax : announced === fileSize;
+/** Throws when the answer cannot be (the rest of) the file. */
+function begin({ source, file, tell }: FetchNarParts, answer: NarBody): void {
+  const { fileSize, offset } = answer;
+  const { order, received } = file;
+  if (fileSize !== undefined && fileSize !== (order.fileSize ?? fileSize)) {
+    throw new FetchError("size", `it announces ${fileSize} bytes, not ${order.fileSize}`);
+  }
+  if (fileSize !== undefined && fileSize > order.fileSizeMax) {
+    throw new FetchError("size", `it announces ${fileSize} bytes, not up to ${order.fileSizeMax}`);
+  }
+  if (received > 0 && fileSize !== undefined && fileSize !== (file.fileSize ?? fileSize)) {
+    throw new FetchError("differs", `it announces ${fileSize} bytes, not ${file.fileSize}`);
+  }
+  if (offset > received) {
+    throw new FetchError("upstream", `it begins at byte ${offset}, not ${received}`);
+  }
+  file.continueFrom(source, answer);
+  if (received === 0) tell({ type: "opened", ...(fileSize === undefined ? {} : { fileSize }) });
 }
 
-async function receive(
-  { body }: NarBody,
-  { path, fileSizeMax, idleTimeoutMs }: FetchOrder & { readonly idleTimeoutMs: number },
-  progress: Progress,
-): Promise<{ received: number; hash: Hash }> {
-  const hash = createHash("sha256");
+async function receive(parts: FetchNarParts, { body, offset }: NarBody): Promise<void> {
+  const { file, idleTimeoutMs } = parts;
   const reader = body.getReader({ mode: "byob" });
-  let received = 0;
+  using progress = new ProgressTeller(parts.tell);
+  let position = offset;
   let buffer = new ArrayBuffer(READ_BYTES);
   try {
-    using file = openForWriting(path);
     for (;;) {
-      const reading = reader.read(new Uint8Array(buffer));
-      const result = await within(reading, idleTimeoutMs);
-      if (result === undefined) {
-        throw new FetchError("upstream", `nothing came for ${idleTimeoutMs} ms`);
-      }
-      if (result.value === undefined || result.done) return { received, hash };
-      received += result.value.length;
-      if (received > fileSizeMax) {
-        throw new FetchError("size", `it is over ${fileSizeMax} bytes`);
-      }
-      writeAll(file, result.value);
-      progress.tell(received);
-      hash.update(result.value);
+      const waitMs = isComplete(file) ? Math.min(END_WAIT_MS, idleTimeoutMs) : idleTimeoutMs;
+      const result = await within(reader.read(new Uint8Array(buffer)), waitMs);
+      if (result === undefined) throw new FetchError("upstream", `nothing came for ${waitMs} ms`);
+      if (result.value === undefined || result.done) break;
+      take(file, result.value, position, progress);
+      position += result.value.length;
       buffer = result.value.buffer as ArrayBuffer;
     }
   } catch (error) {
@@ -93,57 +92,34 @@ async function receive(
   } finally {
     reader.releaseLock();
   }
-}
-
-function openForWriting(path: string): Deno.FsFile {
-  try {
-    return Deno.openSync(path, { write: true, truncate: true });
-  } catch (error) {
-    throw new FetchError("disk", messageOf(error));
+  if (position < (file.fileSize ?? file.received)) {
+    throw new FetchError("upstream", `got ${position} of ${file.fileSize ?? "more"} bytes`);
   }
 }
 
-function writeAll(file: Deno.FsFile, bytes: Uint8Array): void {
-  try {
-    for (let written = 0; written < bytes.length;) {
-      written += file.writeSync(bytes.subarray(written));
-    }
-  } catch (error) {
-    throw new FetchError("disk", messageOf(error));
+/** What stands at `position` already is compared; what is new is appended. */
+function take(
+  file: PartialFile,
+  bytes: Uint8Array,
+  position: number,
+  progress: ProgressTeller,
+): void {
+  const { fileSize, order, received } = file;
+  const known = bytes.subarray(0, received - position);
+  if (known.length > 0 && !file.has(known, position)) {
+    throw new FetchError("differs", "it sends other bytes than those that are here");
   }
+  const fresh = bytes.subarray(known.length);
+  if (received + fresh.length > (fileSize ?? order.fileSizeMax)) {
+    throw new FetchError("size", `it is over ${fileSize ?? order.fileSizeMax} bytes`);
+  }
+  if (fresh.length > 0) file.append(fresh, () => progress.grown(file.received));
 }
 
-/** Tells how far the file has grown: at once after a pause, else in steps of time. */
-class Progress implements Disposable {
-  readonly #tell: (event: FetchEvent) => void;
-  #toldAt = -Infinity;
-  #received = 0;
-  #timer: number | undefined;
+function isComplete({ received, fileSize }: PartialFile): boolean {
+  return received > 0 && received === fileSize;
+}
 
-  constructor(tell: (event: FetchEvent) => void) {
-    this.#tell = tell;
-  }
-
-  tell(received: number): void {
-    this.#received = received;
-    if (this.#timer !== undefined) return;
-    const waitMs = this.#toldAt + TELL_EVERY_MS - performance.now();
-    if (waitMs <= 0) this.#send();
-    else this.#timer = setTimeout(() => this.#send(), waitMs);
-  }
-
-  stop(): void {
-    clearTimeout(this.#timer);
-    this.#timer = undefined;
-  }
-
-  [Symbol.dispose](): void {
-    this.stop();
-  }
-
-  #send(): void {
-    this.#timer = undefined;
-    this.#toldAt = performance.now();
-    this.#tell({ type: "bytes", received: this.#received });
-  }
+function ended({ received, digest }: PartialFile, maybeShort: boolean): FetchOutcome {
+  return { type: "end", fileSize: received, digest, maybeShort };
 }

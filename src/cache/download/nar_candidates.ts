@@ -2,6 +2,7 @@ import type { ChangeWriter, NarFinder, NarRow, NarSource } from "../../metadata/
 import type { AskOptions, UpstreamPool } from "../../upstream/upstream_pool.ts";
 import type { Demotions } from "./demotions.ts";
 import { sourceOf } from "../learn_narinfo.ts";
+import { isSameFile } from "../nar_naming.ts";
 
 export interface NarCandidatesDeps {
   readonly metadata: NarFinder & ChangeWriter;
@@ -43,10 +44,7 @@ async function findMore(
   const answer = await pool.narinfo(storePathHash, options);
   if (answer.kind !== "found") return [];
   const found = [answer.best, ...answer.others]
-    .filter(({ narinfo }) =>
-      narinfo.fileHash === nar.fileHash && narinfo.narHash === nar.narHash &&
-      narinfo.compression === nar.compression
-    )
+    .filter(({ narinfo }) => isSameFile(narinfo, nar))
     .map(sourceOf);
   await metadata.apply(
     found.map((source) => ({ kind: "put-source" as const, narName: nar.name, source })),

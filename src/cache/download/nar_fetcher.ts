@@ -1,29 +1,50 @@
-/** What to fetch, and where to put it. */
+import type { NarSource } from "../../metadata/metadata_store.ts";
+
+/** The file that a NAR is fetched into, from one source or from several after each other. */
 export interface FetchOrder {
-  /** An existing file; what is in it beyond `offset` is overwritten. */
+  /** An existing file; what is in it goes. */
   readonly path: string;
-  /** URL of the upstream, as it is configured. */
-  readonly upstream: string;
-  readonly location: string;
   /** Exactly this many bytes are expected; anything else is refused, at the answer if it says. */
   readonly fileSize?: number;
   /** More than this is refused. */
   readonly fileSizeMax: number;
+  /** A hash says what the bytes are: whoever has them can go on where another one broke off. */
+  readonly anySource: boolean;
 }
 
-/** What became of a fetch, told in this order: opened, bytes…, then one of the others. */
-export type FetchEvent =
+/** How a file grows: opened before the first bytes, then bytes. */
+export type FetchProgress =
+  /** Told again when nothing has come but another source has answered. */
   | { readonly type: "opened"; readonly fileSize?: number }
-  | { readonly type: "bytes"; readonly received: number }
-  | { readonly type: "end"; readonly fileSize: number; readonly digest: Uint8Array }
+  | { readonly type: "bytes"; readonly received: number };
+
+/** What became of one source. */
+export type FetchOutcome =
+  | {
+    readonly type: "end";
+    readonly fileSize: number;
+    readonly digest: Uint8Array;
+    /** Nothing said where the body ends: it may have been cut, and only a hash can tell. */
+    readonly maybeShort: boolean;
+  }
   | { readonly type: "absent" }
   | { readonly type: "failed"; readonly reason: FetchFailure; readonly detail: string };
 
-/** Who is to blame for a fetch that failed. */
-export type FetchFailure = "upstream" | "size" | "disk" | "cancelled";
+export type FetchEvent = FetchProgress | FetchOutcome;
+
+/**
+ * Why a source did not come to the end. "size" and "differs": what it has is not what was
+ * announced, or not what is here already. After "disk" and "cancelled" no source can help.
+ */
+export type FetchFailure = "upstream" | "size" | "differs" | "disk" | "cancelled";
+
+/** A file under way. Dispose of it when no source is to be asked any more. */
+export interface NarFetch extends Disposable {
+  /** Goes on from `source` where the file ends, one source at a time. Never rejects. */
+  from(source: NarSource): Promise<FetchOutcome>;
+}
 
 /** Fetches NAR files into files, off the main thread. */
 export interface NarFetcher {
-  /** `tell` is called for each event, last with one that ends the fetch. */
-  fetch(order: FetchOrder, tell: (event: FetchEvent) => void): Disposable;
+  begin(order: FetchOrder, tell: (progress: FetchProgress) => void): NarFetch;
 }

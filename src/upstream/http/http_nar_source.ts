@@ -20,20 +20,23 @@ export class HttpNarSource implements NarBodySource {
     location: string,
     offset: number,
     signal: AbortSignal,
+    ifTag?: string,
   ): Promise<NarBody | undefined> {
     const url = this.#locate(location);
-    const headers = offset > 0 ? { range: `bytes=${offset}-` } : {};
+    const headers = {
+      ...(offset > 0 ? { range: `bytes=${offset}-` } : {}),
+      ...(offset > 0 && ifTag !== undefined ? { "if-range": ifTag } : {}),
+    };
     return await this.#exchange.run(url, { headers, signal }, async (response) => {
+      if (offset > 0 && response.status === 416) return await nothingLeft(response, offset);
       const found = await this.#foundOrAbsent(response);
       if (!found || response.body === null) return undefined;
-      const fileSize = response.status === 206
-        ? Number(/\/([0-9]+)$/.exec(response.headers.get("content-range") ?? "")?.[1] ?? NaN)
-        : Number(response.headers.get("content-length") ?? NaN);
-      return {
-        ...(Number.isSafeInteger(fileSize) ? { fileSize } : {}),
-        offset: response.status === 206 ? offset : 0,
-        body: response.body,
-      };
+      try {
+        return narBodyOf(response, response.body);
+      } catch (error) {
+        await response.body.cancel();
+        throw error;
+      }
     });
   }
 
@@ -73,4 +76,43 @@ export class HttpNarSource implements NarBodySource {
       `Cannot get NAR: HTTP status ${response.status}, content encoding ${encoding}`,
     );
   }
+}
+
+/** Throws when a part of the file was sent that does not say which. */
+function narBodyOf({ status, headers }: Response, body: NarBody["body"]): NarBody {
+  const length = headers.get("content-length");
+  const tag = headers.get("etag");
+  const common = {
+    body,
+    framed: length !== null || headers.has("transfer-encoding"),
+    // A weak tag stays the same where bytes may differ.
+    ...(tag?.startsWith('"') ? { tag } : {}),
+  };
+  if (status !== 206) return { ...common, ...sizeOf(length), offset: 0 };
+  const range = headers.get("content-range") ?? "";
+  const [match, start, size] = CONTENT_RANGE_REGEXP.exec(range) ?? [];
+  if (match === undefined) {
+    throw new Failure("upstream-down", `Cannot get NAR: it sends the range "${range}"`);
+  }
+  return { ...common, ...sizeOf(size), offset: Number(start) };
+}
+
+const CONTENT_RANGE_REGEXP = /^bytes ([0-9]{1,15})-[0-9]{1,15}\/([0-9]{1,15}|\*)$/;
+
+function sizeOf(text: string | null | undefined): { fileSize?: number } {
+  return /^[0-9]{1,15}$/.test(text ?? "") ? { fileSize: Number(text) } : {};
+}
+
+/** An upstream that has nothing from `offset` on says how much it has. */
+async function nothingLeft(response: Response, offset: number): Promise<NarBody> {
+  await response.body?.cancel();
+  const range = response.headers.get("content-range") ?? "";
+  if (range !== `bytes */${offset}`) {
+    throw new Failure("upstream-down", `Cannot get NAR: it has no byte ${offset}, says "${range}"`);
+  }
+  const body = new ReadableStream<Uint8Array>({
+    type: "bytes",
+    start: (controller) => controller.close(),
+  });
+  return { fileSize: offset, offset, body, framed: true };
 }

@@ -1,0 +1,166 @@
+import { type Facts, messageOf } from "../../base/failure.ts";
+import type { NarRow, NarSource } from "../../metadata/metadata_store.ts";
+import type { Logger } from "../../telemetry/logger.ts";
+import type { Metrics } from "../../telemetry/metrics.ts";
+import type { Demotions } from "./demotions.ts";
+import type { Download } from "./download.ts";
+import { type FetchEnd, keepDownload, type KeepDownloadDeps } from "./keep_download.ts";
+import { Mismatch } from "./mismatch.ts";
+import type { FetchOutcome } from "./nar_fetcher.ts";
+import type { Transfer } from "./transfer.ts";
+
+/**
+ * An upstream that adds less than this before it breaks off is not asked again at once: one that
+ * gives a byte at a time would be asked for ever.
+ */
+const GROWN_BYTES_MIN = 64 * 1024;
+
+export interface DownloadAttemptsDeps extends KeepDownloadDeps {
+  readonly demotions: Demotions;
+  readonly log: Logger;
+  readonly metrics: Metrics;
+}
+
+export interface DownloadParts {
+  readonly download: Download;
+  readonly nar: NarRow;
+  readonly transfer: Transfer;
+  readonly requestId: string;
+}
+
+/** "grown": it broke off, but added to the file. "stuck": it is of no use for now. */
+export type AttemptResult = "kept" | "grown" | "stuck" | "over";
+
+/** The attempts to bring one NAR file here, and what they have come to. */
+export class DownloadAttempts {
+  readonly #deps: DownloadAttemptsDeps;
+  readonly #parts: DownloadParts;
+  readonly #startedAtMs: number;
+  /** Upstreams whose file is of no use for this download, by URL. */
+  readonly #refused = new Set<string>();
+  readonly #brokeOff = new Set<string>();
+  #result: AttemptResult | undefined;
+  #failure = "no upstream has it";
+  #count = 0;
+  #grownAt = performance.now();
+
+  constructor(deps: DownloadAttemptsDeps, parts: DownloadParts) {
+    this.#deps = deps;
+    this.#parts = parts;
+    this.#startedAtMs = deps.nowMs();
+  }
+
+  /** True when nothing more can be done, or need be. */
+  get over(): boolean {
+    return this.#result === "kept" || this.#result === "over";
+  }
+
+  /** True when there are bytes, which somebody may have by now. */
+  get begun(): boolean {
+    return this.#parts.transfer.received > 0;
+  }
+
+  get count(): number {
+    return this.#count;
+  }
+
+  /** When an attempt added to the file last; by performance.now(). */
+  get grownAt(): number {
+    return this.#grownAt;
+  }
+
+  get failure(): string {
+    return this.#failure;
+  }
+
+  /** Asks `source`, unless it has shown to be of no use. */
+  async next(source: NarSource): Promise<AttemptResult> {
+    if (this.#refused.has(source.upstream)) return "stuck";
+    const { transfer, nar, requestId } = this.#parts;
+    const before = transfer.received;
+    const facts = { nar: nar.name, upstream: source.upstream, request_id: requestId };
+    if (before === 0) this.#deps.log.info("downloading nar from upstream", facts);
+    else this.#deps.log.info("nar download goes on", { ...facts, received: before });
+    this.#count++;
+    const outcome = await transfer.from(source);
+    const grown = transfer.received - before >= GROWN_BYTES_MIN;
+    if (grown) this.#grownAt = performance.now();
+    this.#result = await this.#read(outcome, grown, facts);
+    return this.#result;
+  }
+
+  async #read(outcome: FetchOutcome, grown: boolean, facts: SourceFacts): Promise<AttemptResult> {
+    switch (outcome.type) {
+      case "absent":
+        this.#refused.add(facts.upstream);
+        this.#deps.demotions.add(this.#parts.nar.name, facts.upstream, "absent");
+        this.#deps.log.warn("upstream lost nar", facts);
+        return "stuck";
+      case "failed":
+        return this.#failed(outcome, grown, facts);
+      case "end":
+        return await this.#ended(outcome, grown, facts);
+    }
+  }
+
+  #failed(
+    { reason, detail }: Extract<FetchOutcome, { type: "failed" }>,
+    grown: boolean,
+    facts: SourceFacts,
+  ): AttemptResult {
+    this.#failure = detail;
+    if (reason === "disk" || reason === "cancelled") {
+      this.#deps.log.error("download failed", { ...facts, detail });
+      return "over";
+    }
+    if (reason === "size") this.#blame(new Mismatch("file_size", detail), facts, facts.upstream);
+    else this.#logBreak(detail, facts);
+    if (reason === "upstream") return grown ? "grown" : "stuck";
+    this.#refused.add(facts.upstream);
+    return "stuck";
+  }
+
+  async #ended(end: FetchEnd, grown: boolean, facts: SourceFacts): Promise<AttemptResult> {
+    const { download, nar, transfer } = this.#parts;
+    try {
+      await keepDownload(this.#deps, download, nar, { transfer, end });
+      const duration_ms = this.#deps.nowMs() - this.#startedAtMs;
+      const file_size = end.fileSize;
+      this.#deps.log.info("nar cached successfully", { ...facts, file_size, duration_ms });
+      return "kept";
+    } catch (error) {
+      this.#failure = messageOf(error);
+      const mayGoOn = end.maybeShort && error instanceof Mismatch &&
+        download.state.state === "receiving";
+      if (mayGoOn && grown) {
+        this.#logBreak(`${this.#failure}, and nothing said where it ends`, facts);
+        return "grown";
+      }
+      // Of several it is the first that is asked last next time, so that each has its turn.
+      this.#blame(error, facts, transfer.contributors[0] ?? facts.upstream);
+      this.#refused.add(facts.upstream);
+      return mayGoOn ? "stuck" : "over";
+    }
+  }
+
+  /** A long download may break off often: the first time of an upstream is a warning. */
+  #logBreak(detail: string, facts: SourceFacts): void {
+    const told = { ...facts, detail, received: this.#parts.transfer.received };
+    if (this.#brokeOff.has(facts.upstream)) this.#deps.log.debug("download broke off", told);
+    else this.#deps.log.warn("download broke off", told);
+    this.#brokeOff.add(facts.upstream);
+  }
+
+  #blame(error: unknown, facts: SourceFacts, upstream: string): void {
+    const { demotions, metrics, log } = this.#deps;
+    const from = this.#parts.transfer.contributors.join(" ") || facts.upstream;
+    const told = { ...facts, from, detail: messageOf(error) };
+    if (error instanceof Mismatch) {
+      demotions.add(this.#parts.nar.name, upstream, "bad");
+      metrics.count("verification_failures_total", { reason: error.reason });
+      log.error("nar verification failed", { ...told, reason: error.reason });
+    } else log.error("download failed", told);
+  }
+}
+
+type SourceFacts = Facts & { readonly upstream: string };

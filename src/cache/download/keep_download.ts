@@ -1,0 +1,72 @@
+import { Failure } from "../../base/failure.ts";
+import type { ChangeWriter, NarRow } from "../../metadata/metadata_store.ts";
+import { sha256FromDigest } from "../../nix/hash.ts";
+import type { NarWriter } from "../../storage/nar_store.ts";
+import { announcedFileSize, hasKnownFileHash } from "../nar_naming.ts";
+import type { NarMeasure } from "../verify/nar_verifier.ts";
+import type { Download } from "./download.ts";
+import { Mismatch } from "./mismatch.ts";
+import type { FetchOutcome } from "./nar_fetcher.ts";
+import type { Transfer } from "./transfer.ts";
+
+export interface KeepDownloadDeps {
+  readonly metadata: ChangeWriter;
+  readonly nars: NarWriter;
+  readonly nowMs: () => number;
+}
+
+export type FetchEnd = Extract<FetchOutcome, { type: "end" }>;
+
+/**
+ * Checks the file hash, lets the readers have the file, checks the NAR hash, publishes, writes
+ * the row. Throws a Mismatch for wrong bytes. Where they may be wrong because some are missing,
+ * nothing was let go by then and the download is still receiving.
+ */
+export async function keepDownload(
+  { nars, metadata, nowMs }: KeepDownloadDeps,
+  download: Download,
+  nar: NarRow,
+  received: { readonly transfer: Pick<Transfer, "measure">; readonly end: FetchEnd },
+): Promise<void> {
+  const { transfer, end } = received;
+  const { fileSize, digest } = end;
+  const fileHash = sha256FromDigest(digest);
+  checkFile(nar, { fileHash, fileSize });
+  let measured: NarMeasure | undefined;
+  if (nar.compression === "none") measured = { kind: "measured", digest, narSize: fileSize };
+  else if (end.maybeShort && !hasKnownFileHash(nar)) measured = await transfer.measure();
+  if (measured !== undefined) checkNar(nar, measured);
+  const released = measured !== undefined || hasKnownFileHash(nar);
+  download.advance({ type: "end", fileSize, released });
+  if (download.state.state === "failed") throw new Failure("corrupt", download.state.reason);
+  if (measured === undefined) checkNar(nar, await transfer.measure());
+  download.advance({ type: "verified" });
+  await nars.publish(nar.name, download.file.path);
+  const file = { fileHash, fileSize };
+  await metadata.apply([{ kind: "nar-kept", narName: nar.name, file, atMs: nowMs() }]);
+  download.advance({ type: "kept" });
+}
+
+function checkFile(
+  nar: NarRow,
+  { fileHash, fileSize }: { readonly fileHash: string; readonly fileSize: number },
+): void {
+  const expected = announcedFileSize(nar);
+  if (expected !== undefined && expected !== fileSize) {
+    throw new Mismatch("file_size", `the file has ${fileSize} bytes, not ${expected}`);
+  }
+  if (nar.fileHash !== undefined && nar.fileHash !== fileHash) {
+    throw new Mismatch("file_hash", `the file's hash is ${fileHash}, not ${nar.fileHash}`);
+  }
+}
+
+function checkNar(nar: NarRow, measure: NarMeasure): void {
+  if (measure.kind === "undecodable") throw new Mismatch("undecodable", measure.detail);
+  if (measure.narSize !== nar.narSize) {
+    throw new Mismatch("nar_size", `the NAR has ${measure.narSize} bytes, not ${nar.narSize}`);
+  }
+  const narHash = sha256FromDigest(measure.digest);
+  if (narHash !== nar.narHash) {
+    throw new Mismatch("nar_hash", `the NAR's hash is ${narHash}, not ${nar.narHash}`);
+  }
+}

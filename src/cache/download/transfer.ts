@@ -1,0 +1,104 @@
+import type { NarRow, NarSource } from "../../metadata/metadata_store.ts";
+import { announcedFileSize, hasKnownFileHash } from "../nar_naming.ts";
+import type { NarMeasure, NarVerifier, Verification } from "../verify/nar_verifier.ts";
+import type { Download } from "./download.ts";
+import type { FetchOutcome, FetchProgress, NarFetch, NarFetcher } from "./nar_fetcher.ts";
+
+export interface TransferDeps {
+  readonly fetcher: NarFetcher;
+  readonly verifier: NarVerifier;
+}
+
+/** Brings the bytes of one NAR file into a download, from as many sources as it takes. */
+export class Transfer implements Disposable {
+  readonly #deps: TransferDeps;
+  readonly #download: Download;
+  readonly #nar: NarRow;
+  readonly #fetch: NarFetch;
+  readonly #contributors = new Set<string>();
+  #verification: Verification | undefined;
+  #announced: { readonly fileSize?: number } | undefined;
+  #received = 0;
+
+  constructor(deps: TransferDeps, download: Download, nar: NarRow) {
+    this.#deps = deps;
+    this.#download = download;
+    this.#nar = nar;
+    const fileSize = announcedFileSize(nar);
+    const order = {
+      path: download.file.path,
+      ...(fileSize === undefined ? {} : { fileSize }),
+      fileSizeMax: fileSize ?? fileSizeLimit(nar),
+      anySource: hasKnownFileHash(nar),
+    };
+    this.#fetch = deps.fetcher.begin(order, (progress) => this.#heard(progress));
+    // Without a file hash the readers wait for the NAR hash: it is taken on the way.
+    if (!hasKnownFileHash(nar)) this.#verification = this.#startVerifying();
+  }
+
+  /** Bytes that are here. */
+  get received(): number {
+    return this.#received;
+  }
+
+  /** Upstreams that some of the bytes are from, in the order in which they came. */
+  get contributors(): readonly string[] {
+    return [...this.#contributors];
+  }
+
+  /**
+   * Goes on with `source` where the file ends. The download hears of the first source's answer
+   * with the first bytes, so that until then one with another size can be asked.
+   */
+  async from(source: NarSource): Promise<FetchOutcome> {
+    const before = this.#received;
+    const outcome = await this.#fetch.from(source);
+    if (this.#received > before) this.#contributors.add(source.upstream);
+    if (outcome.type === "end") this.#open();
+    return outcome;
+  }
+
+  /** What the file holds when it is decompressed; only when all of it is here. */
+  async measure(): Promise<NarMeasure> {
+    using verification = this.#verification ?? this.#startVerifying();
+    this.#verification = undefined;
+    verification.grown(this.#received, true);
+    return await verification.measure;
+  }
+
+  [Symbol.dispose](): void {
+    this.#fetch[Symbol.dispose]();
+    this.#verification?.[Symbol.dispose]();
+  }
+
+  #startVerifying(): Verification {
+    const { compression, narSize } = this.#nar;
+    const { path } = this.#download.file;
+    return this.#deps.verifier.start({ path, compression, narSizeMax: narSize });
+  }
+
+  #heard(progress: FetchProgress): void {
+    if (progress.type === "opened") {
+      const fileSize = announcedFileSize(this.#nar) ?? progress.fileSize;
+      this.#announced = fileSize === undefined ? {} : { fileSize };
+      return;
+    }
+    this.#open();
+    this.#received = progress.received;
+    this.#download.advance(progress);
+    this.#verification?.grown(progress.received, false);
+  }
+
+  #open(): void {
+    if (this.#announced === undefined) return;
+    if (this.#download.state.state === "opening") {
+      this.#download.advance({ type: "opened", ...this.#announced });
+    }
+    this.#announced = undefined;
+  }
+}
+
+/** No compression makes a file much larger than what it holds. */
+function fileSizeLimit({ narSize }: NarRow): number {
+  return narSize + Math.ceil(narSize / 8) + 65_536;
+}
