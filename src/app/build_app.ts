@@ -12,12 +12,14 @@ import { narRoute } from "../http/routes/nar.ts";
 import { narinfoRoute } from "../http/routes/narinfo.ts";
 import { nixCacheInfoRoute } from "../http/routes/nix_cache_info.ts";
 import { pubkeyRoute } from "../http/routes/pubkey.ts";
+import { pinnedClosuresRoute } from "../http/routes/pinned_closures.ts";
 import { pinRoute } from "../http/routes/pin.ts";
 import { pinsRoute } from "../http/routes/pins.ts";
 import type { MetadataStore } from "../metadata/metadata_store.ts";
 import type { PublicKey, SecretKey } from "../nix/signature.ts";
 import { TrustedKeys } from "../nix/trusted_keys.ts";
 import type { Space } from "../lru/space.ts";
+import { PinnedClosures } from "../pins/pinned_closures.ts";
 import { Pins } from "../pins/pins.ts";
 import type { NarStore } from "../storage/nar_store.ts";
 import type { Logger } from "../telemetry/logger.ts";
@@ -79,6 +81,7 @@ export function buildApp(parts: AppParts): App {
     narRoute({ nars, metrics, ...remover.nars }),
     pinRoute(pins),
     pinsRoute(pins),
+    pinnedClosuresRoute(new PinnedClosures(parts)),
   ]);
   return {
     handle: createShell({ router, log: parts.log }),

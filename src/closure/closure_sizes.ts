@@ -1,0 +1,102 @@
+import type { Breather } from "../base/breather.ts";
+import { NO_NAR, type ReferenceGraph } from "./reference_graph.ts";
+
+/** How much of a closure is here. */
+export interface ClosureSize {
+  /** Store paths whose narinfo is stored and whose NAR file is kept. */
+  readonly stored: number;
+  /** The other store paths of the closure that are known. */
+  readonly missing: number;
+  /** Of the kept NAR files; one that several store paths share counts once. */
+  readonly bytes: number;
+}
+
+/** Roots that are followed together: one bit of a 32-bit integer each. */
+const BATCH = 32;
+
+/** The size of each root's closure, in the order of the roots. */
+export async function closureSizes(
+  graph: ReferenceGraph,
+  breather: Breather,
+): Promise<readonly ClosureSize[]> {
+  const sizes: ClosureSize[] = [];
+  for (let first = 0; first < graph.roots.length; first += BATCH) {
+    const roots = graph.roots.slice(first, first + BATCH);
+    const marks = await markReached(graph, roots, breather);
+    const counted = await countMarks(graph, marks, breather);
+    sizes.push(...counted.slice(0, roots.length));
+  }
+  return sizes;
+}
+
+/** For each store path the roots that reach it: bit `n` stands for root `n`. */
+async function markReached(
+  { starts, references, narOf }: ReferenceGraph,
+  roots: readonly number[],
+  breather: Breather,
+): Promise<Int32Array> {
+  const count = narOf.length;
+  const marks = new Int32Array(count);
+  // A ring: a store path is in it once at most, however often its marks change meanwhile.
+  const queue = new Int32Array(count);
+  const queued = new Uint8Array(count);
+  let head = 0;
+  let length = 0;
+  const mark = (place: number, added: number) => {
+    const before = marks[place] ?? 0;
+    if ((before | added) === before) return;
+    marks[place] = before | added;
+    if (queued[place]) return;
+    queued[place] = 1;
+    queue[(head + length++) % count] = place;
+  };
+  for (const [bit, root] of roots.entries()) mark(root, 1 << bit);
+  while (length > 0) {
+    const place = queue[head] ?? 0;
+    head = (head + 1) % count;
+    length--;
+    queued[place] = 0;
+    const end = starts[place + 1] ?? 0;
+    for (let at = starts[place] ?? 0; at < end; at++) mark(references[at] ?? 0, marks[place] ?? 0);
+    if (breather.due) await breather.breathe();
+  }
+  return marks;
+}
+
+async function countMarks(
+  { narOf, narBytes }: ReferenceGraph,
+  marks: Int32Array,
+  breather: Breather,
+): Promise<readonly ClosureSize[]> {
+  const stored = new Float64Array(BATCH);
+  const missing = new Float64Array(BATCH);
+  const bytes = new Float64Array(BATCH);
+  const narMarks = new Int32Array(narBytes.length);
+  for (let place = 0; place < marks.length; place++) {
+    const reachedBy = marks[place] ?? 0;
+    if (reachedBy === 0) continue;
+    const nar = narOf[place] ?? NO_NAR;
+    addToEach(nar === NO_NAR ? missing : stored, reachedBy, 1);
+    if (nar !== NO_NAR) narMarks[nar] = (narMarks[nar] ?? 0) | reachedBy;
+    if (place % LOOK_EVERY === 0 && breather.due) await breather.breathe();
+  }
+  for (let nar = 0; nar < narMarks.length; nar++) {
+    addToEach(bytes, narMarks[nar] ?? 0, narBytes[nar] ?? 0);
+    if (nar % LOOK_EVERY === 0 && breather.due) await breather.breathe();
+  }
+  return Array.from(stored, (count, bit) => ({
+    stored: count,
+    missing: missing[bit] ?? 0,
+    bytes: bytes[bit] ?? 0,
+  }));
+}
+
+/** Looking at the clock each time would cost more than the counting. */
+const LOOK_EVERY = 256;
+
+function addToEach(sums: Float64Array, marks: number, amount: number): void {
+  for (let rest = marks; rest !== 0; rest &= rest - 1) {
+    const bit = 31 - Math.clz32(rest & -rest);
+    sums[bit] = (sums[bit] ?? 0) + amount;
+  }
+}

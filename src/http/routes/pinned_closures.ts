@@ -1,0 +1,15 @@
+import type { PinnedClosures } from "../../pins/pinned_closures.ts";
+import { textAnswer } from "../answer.ts";
+import type { Route } from "../router.ts";
+
+/** The pin roots with how much of their closures is here, in the order of pinning. */
+export function pinnedClosuresRoute(closures: Pick<PinnedClosures, "list">): Route {
+  const parts = { status: 200, type: "application/json", lifetime: "never" } as const;
+  return {
+    name: "/pins/closures",
+    path: "/pins/closures",
+    methods: {
+      GET: async ({ head }) => textAnswer(JSON.stringify(await closures.list()), head, parts),
+    },
+  };
+}

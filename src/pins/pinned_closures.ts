@@ -1,0 +1,73 @@
+import { Breather } from "../base/breather.ts";
+import { SingleFlight } from "../base/single_flight.ts";
+import { type ClosureSize, closureSizes } from "../closure/closure_sizes.ts";
+import { type GraphMetadata, readReferenceGraph } from "../closure/reference_graph.ts";
+import type { PinFinder } from "../metadata/metadata_store.ts";
+import { STORE_DIR, type StorePathHash } from "../nix/store_path.ts";
+
+/** A pin root and how much of its closure is here. */
+export interface PinnedClosure extends ClosureSize {
+  readonly root: StorePathHash;
+  /** What stands behind the hash in its store path; `null` when its narinfo is not stored. */
+  readonly name: string | null;
+  /** ISO 8601, UTC. */
+  readonly pinnedAt: string;
+}
+
+/**
+ * What all pinned closures together may have: five closures of the largest size that we promise
+ * to handle without a shared path. The graph then takes some 150 MB while it is counted.
+ */
+const PATHS_MAX = 500_000;
+const REFERENCES_MAX = 8_000_000;
+
+/** An operator waits that long for an answer; 100,000 paths take a second or two. */
+const LIMIT_MS = 60_000;
+
+const NAME_REGEXP = new RegExp(`^StorePath: ${STORE_DIR}/[^-\\n]*-(.+)$`, "m");
+
+export interface PinnedClosuresDeps {
+  readonly metadata: GraphMetadata & PinFinder;
+}
+
+/** Counts what pins protect. Requests are answered meanwhile. */
+export class PinnedClosures {
+  readonly #metadata: PinnedClosuresDeps["metadata"];
+  readonly #flights = new SingleFlight<"list", readonly PinnedClosure[]>();
+
+  constructor({ metadata }: PinnedClosuresDeps) {
+    this.#metadata = metadata;
+  }
+
+  /** In the order of pinning. Throws "overloaded" when they are too many to count. */
+  list(): Promise<readonly PinnedClosure[]> {
+    // One count at a time: it is the work that is bounded, not only each one's.
+    return this.#flights.run("list", () => this.#count()).value;
+  }
+
+  async #count(): Promise<readonly PinnedClosure[]> {
+    const untilMs = performance.now() + LIMIT_MS;
+    const breather = new Breather();
+    const pins = await this.#metadata.pins();
+    const roots = pins.map(({ storePathHash }) => storePathHash);
+    const limits = { pathsMax: PATHS_MAX, referencesMax: REFERENCES_MAX, untilMs };
+    const graph = await readReferenceGraph(this.#metadata, roots, breather, limits);
+    const sizes = await closureSizes(graph, breather);
+    const closures: PinnedClosure[] = [];
+    for (const [index, { storePathHash, pinnedAtMs }] of pins.entries()) {
+      closures.push({
+        root: storePathHash,
+        name: await this.#nameOf(storePathHash),
+        ...sizes[index] ?? { stored: 0, missing: 0, bytes: 0 },
+        pinnedAt: new Date(pinnedAtMs).toISOString(),
+      });
+      if (breather.due) await breather.breathe();
+    }
+    return closures;
+  }
+
+  async #nameOf(root: StorePathHash): Promise<string | null> {
+    const row = await this.#metadata.findNarinfo(root);
+    return NAME_REGEXP.exec(row?.body ?? "")?.[1] ?? null;
+  }
+}

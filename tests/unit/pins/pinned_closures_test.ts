@@ -1,0 +1,91 @@
+import assert from "node:assert/strict";
+import type { Change } from "../../../src/metadata/metadata_store.ts";
+import { PinnedClosures } from "../../../src/pins/pinned_closures.ts";
+import { MemoryMetadataStore } from "../../support/memory_metadata_store.ts";
+import { changesOf, type GraphNode, hashOfNode, narBytesOf } from "../../support/stored_graph.ts";
+
+function pin(node: number, pinnedAtMs = 0): Change {
+  return { kind: "put-pin", pin: { storePathHash: hashOfNode(node), pinnedAtMs } };
+}
+
+Deno.test("pinned closures: each root has name, paths, bytes and time", async () => {
+  await using metadata = new MemoryMetadataStore();
+  await metadata.apply([
+    ...changesOf([
+      { references: [0, 1, 2, 3], nar: 7 },
+      { references: [0], nar: 7 },
+      { references: [], nar: 8, kept: false },
+    ]),
+    pin(1, Date.UTC(2026, 0, 2, 3, 4, 5)),
+    pin(3),
+  ]);
+
+  assert.deepEqual(await new PinnedClosures({ metadata }).list(), [
+    {
+      root: hashOfNode(1),
+      name: "node-1",
+      stored: 2,
+      missing: 2,
+      bytes: narBytesOf(7),
+      pinnedAt: "2026-01-02T03:04:05.000Z",
+    },
+    {
+      root: hashOfNode(3),
+      name: null,
+      stored: 0,
+      missing: 1,
+      bytes: 0,
+      pinnedAt: "1970-01-01T00:00:00.000Z",
+    },
+  ]);
+});
+
+Deno.test("pinned closures: a ring of 20,000 paths is walked, others get their turn", async () => {
+  const length = 20_000;
+  const chain = Array.from({ length }, (_, node): GraphNode => ({
+    // The last one refers to the first: a single ring.
+    references: [(node + 1) % length, node],
+    nar: node,
+  }));
+  await using metadata = new MemoryMetadataStore();
+  await metadata.apply([...changesOf(chain), ...[0, 1, 19_999].map((node) => pin(node))]);
+  let turns = 0;
+  const timer = setInterval(() => turns++, 0);
+
+  const closures = await new PinnedClosures({ metadata }).list();
+  clearInterval(timer);
+
+  const bytes = chain.reduce((sum, { nar = 0 }) => sum + narBytesOf(nar), 0);
+  for (const { stored, missing, bytes: counted } of closures) {
+    assert.deepEqual([stored, missing, counted], [length, 0, bytes]);
+  }
+  assert.equal(closures.length, 3);
+  assert.ok(turns > 2, `${turns} turns of the event loop`);
+});
+
+Deno.test("pinned closures: what a thousand overlapping pins reach is read once", async () => {
+  await using metadata = new MemoryMetadataStore();
+  const nodes = Array.from({ length: 1_000 }, (_, node): GraphNode => ({
+    references: node === 0 ? [] : [node - 1],
+    nar: node,
+  }));
+  await metadata.apply([...changesOf(nodes), ...nodes.map((_, node) => pin(node))]);
+  let reads = 0;
+  const counting = {
+    findNarinfo: metadata.findNarinfo.bind(metadata),
+    findNar: metadata.findNar.bind(metadata),
+    pins: metadata.pins.bind(metadata),
+    findPin: metadata.findPin.bind(metadata),
+    referencesOf: (hash: Parameters<typeof metadata.referencesOf>[0]) => {
+      reads++;
+      return metadata.referencesOf(hash);
+    },
+  };
+  const pinned = new PinnedClosures({ metadata: counting });
+
+  const [closures, same] = await Promise.all([pinned.list(), pinned.list()]);
+
+  assert.deepEqual(closures.map(({ stored }) => stored), nodes.map((_, node) => node + 1));
+  assert.equal(same, closures, "two who ask at once share one count");
+  assert.equal(reads, 1_000);
+});
