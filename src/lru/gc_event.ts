@@ -1,4 +1,4 @@
-/** How far an eviction run is. */
+/** What a run asked for by an operator has done so far. Sizes are in bytes. */
 export interface GcProgress {
   readonly event: "progress";
   readonly freedBytes: number;
@@ -6,24 +6,34 @@ export interface GcProgress {
   readonly usedBytes: number;
 }
 
-/** What an eviction run came to. After a dry run the figures tell what would have happened. */
+/** How such a run ended; of a dry run, how it would have. Sizes are in bytes. */
 export interface GcDone {
   readonly event: "done";
   readonly dryRun: boolean;
+  /** What the used bytes were to come down to. */
   readonly targetBytes: number;
-  /** `null` where there is no limit. */
+  /** `null` without a size limit. */
   readonly limitBytes: number | null;
   readonly freedBytes: number;
   readonly evictedEntries: number;
+  /** NAR files; fewer than entries where several shared one. */
   readonly evictedFiles: number;
   readonly usedBytes: number;
   readonly reservedBytes: number;
-  /** Held by pins. */
+  /** Left because a pin protects them. */
   readonly pinnedBytes: number;
-  /** Held by readers and downloads. */
+  /** Left because they are read or written right now. */
   readonly busyBytes: number;
-  /** False when pins, readers and downloads hold more than the target. */
   readonly reached: boolean;
 }
 
+/** Any number of "progress", then one "done". */
 export type GcEvent = GcProgress | GcDone;
+
+/** What an operator may ask of a run. */
+export interface GcOrder {
+  /** Absent: where a run of its own accord would stop. */
+  readonly targetBytes?: number;
+  /** Changes nothing, and says what it would. */
+  readonly dryRun: boolean;
+}

@@ -1,0 +1,85 @@
+import type { GcEvent, GcOrder } from "../../lru/gc_event.ts";
+import { bodyAnswer, statusAnswer } from "../answer.ts";
+import type { Route } from "../router.ts";
+
+export interface GcRouteDeps {
+  /**
+   * Starts a run and tells how it goes. `undefined`: neither a limit nor a target to aim at. Who
+   * ends the iteration early asks the run to stop where it is, with nothing half done. A run that
+   * fails logs why itself: the client only sees its answer break.
+   */
+  readonly gc: (order: GcOrder) => AsyncIterable<GcEvent> | undefined;
+}
+
+const PROGRESS_EVERY_MS = 1_000;
+
+/** `POST /gc?target=BYTES&dry-run=true`: evicts, and tells how it goes, one JSON object a line. */
+export function gcRoute({ gc }: GcRouteDeps): Route {
+  return {
+    name: "/gc",
+    path: "/gc",
+    methods: {
+      POST({ request }) {
+        const order = readOrder(request.url);
+        const events = order && gc(order);
+        if (events === undefined) return statusAnswer(400, false);
+        const type = "application/x-ndjson";
+        return bodyAnswer(linesOf(events), { status: 200, type, lifetime: "never" });
+      },
+    },
+  };
+}
+
+/** `undefined` for a parameter that is unknown, bad or there twice. */
+function readOrder(url: string): GcOrder | undefined {
+  let order: GcOrder = { dryRun: false };
+  const seen = new Set<string>();
+  for (const [name, value] of new URL(url).searchParams) {
+    if (seen.has(name)) return undefined;
+    seen.add(name);
+    if (name === "target" && /^\d{1,16}$/.test(value) && Number.isSafeInteger(Number(value))) {
+      order = { ...order, targetBytes: Number(value) };
+    } else if (name === "dry-run" && (value === "true" || value === "false")) {
+      order = { ...order, dryRun: value === "true" };
+    } else return undefined;
+  }
+  return order;
+}
+
+/**
+ * The events as they come, not as the client takes them: a client that stalls must not hold a run
+ * that others may wait for. A client that goes away ends the run; it was its operator's.
+ */
+function linesOf(events: AsyncIterable<GcEvent>): ReadableStream<Uint8Array<ArrayBuffer>> {
+  const encoder = new TextEncoder();
+  let gone = false;
+  return new ReadableStream({
+    start(controller) {
+      void send(controller);
+    },
+    cancel() {
+      gone = true;
+    },
+  });
+
+  async function send(controller: ReadableStreamDefaultController<Uint8Array<ArrayBuffer>>) {
+    let toldAtMs = -Infinity;
+    try {
+      for await (const event of events) {
+        if (gone) return;
+        const nowMs = performance.now();
+        const isFull = (controller.desiredSize ?? 0) <= 0;
+        if (event.event === "progress" && (isFull || nowMs - toldAtMs < PROGRESS_EVERY_MS)) {
+          continue;
+        }
+        toldAtMs = nowMs;
+        controller.enqueue(encoder.encode(`${JSON.stringify(event)}\n`));
+        if (event.event === "done") break;
+      }
+      controller.close();
+    } catch (error) {
+      // After the status line only a broken transfer can say so.
+      if (!gone) controller.error(error);
+    }
+  }
+}

@@ -1,0 +1,149 @@
+import assert from "node:assert/strict";
+import type { GcEvent, GcOrder, GcProgress } from "../../src/lru/gc_event.ts";
+import { GC_DONE, GcServer } from "../support/gc_server.ts";
+
+const PROGRESS: GcProgress = {
+  event: "progress",
+  freedBytes: 1,
+  evictedEntries: 1,
+  usedBytes: 9,
+};
+
+async function* of(...events: readonly GcEvent[]): AsyncGenerator<GcEvent> {
+  yield* events;
+}
+
+async function linesOf(response: Response): Promise<GcEvent[]> {
+  return (await response.text()).trimEnd().split("\n").map((line) => JSON.parse(line));
+}
+
+Deno.test("gc: a run is told line by line and ends with what it did", async () => {
+  await using server = new GcServer(() => of(PROGRESS, GC_DONE));
+
+  const answer = await fetch(`${server.url}/gc`, { method: "POST" });
+
+  assert.equal(answer.status, 200);
+  assert.equal(answer.headers.get("content-type"), "application/x-ndjson");
+  assert.match(answer.headers.get("cache-control") ?? "", /no-store/);
+  assert.deepEqual(await linesOf(answer), [PROGRESS, GC_DONE]);
+});
+
+Deno.test("gc: however often a run tells, a client hears of it once a second", async () => {
+  const busy = Array.from({ length: 10_000 }, () => PROGRESS);
+  await using server = new GcServer(() => of(...busy, GC_DONE));
+
+  const lines = await linesOf(await fetch(`${server.url}/gc`, { method: "POST" }));
+
+  assert.ok(lines.length <= 3, `${lines.length} lines`);
+  assert.deepEqual(lines.at(-1), GC_DONE);
+});
+
+Deno.test("gc: target and dry run reach the engine as they were given", async () => {
+  const orders: GcOrder[] = [];
+  await using server = new GcServer((order) => {
+    orders.push(order);
+    return of(GC_DONE);
+  });
+
+  for (
+    const query of ["", "?target=0", "?dry-run=true&target=9007199254740991", "?dry-run=false"]
+  ) {
+    await (await fetch(`${server.url}/gc${query}`, { method: "POST" })).body?.cancel();
+  }
+
+  assert.deepEqual(orders, [
+    { dryRun: false },
+    { dryRun: false, targetBytes: 0 },
+    { dryRun: true, targetBytes: 9007199254740991 },
+    { dryRun: false },
+  ]);
+});
+
+Deno.test("gc: a bad, unknown or repeated parameter is 400 and starts nothing", async () => {
+  let runs = 0;
+  await using server = new GcServer(() => {
+    runs++;
+    return of(GC_DONE);
+  });
+
+  for (
+    const query of [
+      "target=",
+      "target=10G",
+      "target=-1",
+      "target=1.5",
+      "target=9007199254740992",
+      "target=1&target=1",
+      "dry-run",
+      "dry-run=yes",
+      "dryRun=true",
+      "verbose=1",
+    ]
+  ) {
+    const answer = await fetch(`${server.url}/gc?${query}`, { method: "POST" });
+    assert.equal(answer.status, 400, query);
+    assert.equal(await answer.text(), "Bad Request\n");
+  }
+  assert.equal(runs, 0);
+});
+
+Deno.test("gc: with nothing to aim at it is 400, and another method is 405", async () => {
+  await using server = new GcServer(() => undefined);
+
+  for (const [method, status] of [["POST", 400], ["GET", 405], ["HEAD", 405]] as const) {
+    const answer = await fetch(`${server.url}/gc`, { method });
+    await answer.body?.cancel();
+    assert.equal(answer.status, status);
+    if (status === 405) assert.equal(answer.headers.get("allow"), "POST");
+  }
+});
+
+Deno.test("gc: a run that fails breaks the transfer", async () => {
+  await using server = new GcServer(async function* () {
+    yield PROGRESS;
+    await Promise.resolve();
+    throw new Error("the disk is gone");
+  });
+
+  await assert.rejects(async () =>
+    await (await fetch(`${server.url}/gc`, { method: "POST" })).text()
+  );
+});
+
+Deno.test("gc: a client that goes away ends the run at its next step", async () => {
+  const ended = Promise.withResolvers<string>();
+  const gone = Promise.withResolvers<void>();
+  await using server = new GcServer(async function* () {
+    let steps = 0;
+    try {
+      yield PROGRESS;
+      await gone.promise;
+      for (; steps < 1_000; steps++) {
+        yield PROGRESS;
+        await new Promise((resolve) => setTimeout(resolve));
+      }
+    } finally {
+      ended.resolve(steps < 1_000 ? "stopped" : "went on");
+    }
+  });
+
+  const answer = await fetch(`${server.url}/gc`, { method: "POST" });
+  await answer.body?.cancel();
+  gone.resolve();
+
+  assert.equal(await ended.promise, "stopped");
+});
+
+Deno.test("gc: a client that takes nothing does not hold the run", async () => {
+  const over = Promise.withResolvers<void>();
+  await using server = new GcServer(async function* () {
+    for (let step = 0; step < 100_000; step++) yield PROGRESS;
+    over.resolve();
+    yield GC_DONE;
+  });
+
+  const answer = await fetch(`${server.url}/gc`, { method: "POST" });
+  await over.promise;
+
+  assert.deepEqual((await linesOf(answer)).at(-1), GC_DONE);
+});

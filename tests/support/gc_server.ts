@@ -1,0 +1,41 @@
+import { Router } from "../../src/http/router.ts";
+import { gcRoute, type GcRouteDeps } from "../../src/http/routes/gc.ts";
+import { createShell } from "../../src/http/shell.ts";
+import type { GcDone } from "../../src/lru/gc_event.ts";
+import { createLogger } from "../../src/telemetry/logger.ts";
+
+/** How a run ended that freed all it was to free, with nothing in its way. */
+export const GC_DONE: GcDone = {
+  event: "done",
+  dryRun: false,
+  targetBytes: 8 * 2 ** 30,
+  limitBytes: 10 * 2 ** 30,
+  freedBytes: 1.5 * 2 ** 30,
+  evictedEntries: 120,
+  evictedFiles: 118,
+  usedBytes: 7.9 * 2 ** 30,
+  reservedBytes: 0,
+  pinnedBytes: 0,
+  busyBytes: 0,
+  reached: true,
+};
+
+/** The route over an engine that the test plays, on a port of 127.0.0.1. */
+export class GcServer implements AsyncDisposable {
+  readonly #server: Deno.HttpServer<Deno.NetAddr>;
+
+  constructor(gc: GcRouteDeps["gc"]) {
+    const log = createLogger("error", { write() {} });
+    const handle = createShell({ router: new Router([gcRoute({ gc })]), log });
+    const options = { hostname: "127.0.0.1", port: 0, onListen() {} };
+    this.#server = Deno.serve(options, handle);
+  }
+
+  get url(): string {
+    return `http://127.0.0.1:${this.#server.addr.port}`;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#server.shutdown();
+  }
+}
