@@ -7,6 +7,7 @@ import { NarinfoServer } from "../cache/serve_narinfo.ts";
 import { Uses } from "../cache/uses.ts";
 import { createShell } from "../http/shell.ts";
 import { Router } from "../http/router.ts";
+import { gcRoute } from "../http/routes/gc.ts";
 import { HEALTHZ_ROUTE, readyzRoute } from "../http/routes/health.ts";
 import { narRoute } from "../http/routes/nar.ts";
 import { narinfoRoute } from "../http/routes/narinfo.ts";
@@ -18,6 +19,7 @@ import { pinsRoute } from "../http/routes/pins.ts";
 import type { MetadataStore } from "../metadata/metadata_store.ts";
 import type { PublicKey, SecretKey } from "../nix/signature.ts";
 import { TrustedKeys } from "../nix/trusted_keys.ts";
+import { gcEvents } from "../lru/gc_events.ts";
 import type { Space } from "../lru/space.ts";
 import { PinnedClosures } from "../pins/pinned_closures.ts";
 import { Pins } from "../pins/pins.ts";
@@ -81,6 +83,7 @@ export function buildApp(parts: AppParts): App {
     narRoute({ nars, metrics, ...remover.nars }),
     pinRoute(pins),
     pinsRoute(pins),
+    gcRoute({ gc: (order) => gcEvents(space, order) }),
     pinnedClosuresRoute(new PinnedClosures(parts)),
   ]);
   return {

@@ -38,6 +38,8 @@ export interface Run {
   readonly targetBytes: () => number;
   /** Told after each batch. */
   readonly progress: (figures: RunFigures) => void;
+  /** False ends it after its batch. */
+  readonly isWanted: () => boolean;
 }
 
 /** Nothing yet. */
@@ -53,13 +55,13 @@ export class Evictor {
   }
 
   /** Evicts until no more than the target is on disk, or nothing that is left may go. */
-  async run({ targetBytes, progress }: Run): Promise<RunFigures> {
+  async run({ targetBytes, progress, isWanted }: Run): Promise<RunFigures> {
     let figures = NO_FIGURES;
     const { budget, accounts, flushUses, nowMs } = this.#deps;
     await this.#retryLeftovers();
     for (let flushedAtMs = -Infinity;;) {
       const excessBytes = budget.usedBytes - targetBytes();
-      if (excessBytes <= 0 || this.#stopped) return figures;
+      if (excessBytes <= 0 || this.#stopped || !isWanted()) return figures;
       if (nowMs() - flushedAtMs > USES_AGE_MAX_MS) {
         await flushUses();
         flushedAtMs = nowMs();

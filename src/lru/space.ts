@@ -3,7 +3,7 @@ import { Bell } from "../base/bell.ts";
 import { Accounts, type AccountsDeps } from "./accounts.ts";
 import { EvictionRuns, type EvictionRunsDeps } from "./eviction_runs.ts";
 import { Evictor, type EvictorDeps, type RunFigures } from "./evictor.ts";
-import type { GcDone } from "./gc_event.ts";
+import type { GcDone, GcOrder } from "./gc_event.ts";
 import { NarRemovals, type NarRemovalsDeps } from "./nar_removals.ts";
 import { type Reservation, SpaceBudget } from "./space_budget.ts";
 
@@ -29,10 +29,11 @@ export type SpaceDeps =
     readonly limitBytes: number;
   };
 
-export interface GcOrder {
-  /** Bytes to get down to; default: where eviction for the limit stops too. */
-  readonly targetBytes?: number;
-  readonly dryRun: boolean;
+/** Who asked for a run. */
+export interface RunWatcher {
+  readonly progress: (figures: RunFigures) => void;
+  /** False ends the run after its batch. */
+  readonly isWanted: () => boolean;
 }
 
 /** Keeps the NAR files within the limit: nothing is written that was not promised space before. */
@@ -108,11 +109,11 @@ export class Space implements AsyncDisposable {
   }
 
   /** Evicts down to a target and tells what came of it; `undefined` where there is no target. */
-  collect(order: GcOrder, progress: (figures: RunFigures) => void): Promise<GcDone> | undefined {
+  collect(order: GcOrder, { progress, isWanted }: RunWatcher): Promise<GcDone> | undefined {
     const { targetBytes = this.#lowWaterBytes } = order;
     if (targetBytes === Infinity) return undefined;
     if (order.dryRun) return this.#runs.dryRun(targetBytes);
-    return this.#runs.run({ targetBytes: () => targetBytes, progress });
+    return this.#runs.run({ targetBytes: () => targetBytes, progress, isWanted });
   }
 
   /** Ends what is under way in the background. */
@@ -171,7 +172,7 @@ export class Space implements AsyncDisposable {
       return Math.min(this.#lowWaterBytes, neededBytes < 0 ? Infinity : neededBytes);
     };
     const progress = () => this.#bell.ring();
-    this.#runs.run({ targetBytes, progress }).then(({ reached }) => {
+    this.#runs.run({ targetBytes, progress, isWanted: () => true }).then(({ reached }) => {
       if (!reached) this.#futileAtMs = this.#deps.nowMs();
       this.#running = false;
       this.#bell.ring();

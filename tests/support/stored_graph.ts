@@ -51,6 +51,7 @@ export function changesOf(nodes: readonly GraphNode[]): readonly Change[] {
           kind: "nar-kept",
           narName: name,
           file: { fileHash, fileSize: narBytesOf(nar) },
+          atMs: 0,
         }] as const
         : [{ kind: "nar-gone", narName: name }] as const,
     ];

@@ -139,6 +139,11 @@ export class TestCache implements AsyncDisposable {
     return this.log.filter((line) => line.level === level);
   }
 
+  /** Names of the NAR files on disk. */
+  async narNames(): Promise<readonly string[]> {
+    return await Array.fromAsync(this.nars.list(), ({ name }) => name);
+  }
+
   /** Names of what lies in the folder of growing files. */
   growingFiles(): readonly string[] {
     return [...Deno.readDirSync(this.tempPath)].map(({ name }) => name);

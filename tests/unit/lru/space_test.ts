@@ -4,6 +4,7 @@ import { eventually } from "../../support/eventually.ts";
 import { hash } from "../../support/metadata_rows.ts";
 import { StockedSpace } from "../../support/stocked_space.ts";
 
+const WATCHER = { progress: () => undefined, isWanted: () => true };
 const SEEDS = ["a", "b", "c", "d", "e"];
 
 Deno.test("space: what fits is reserved at once, and given back with its scope", async () => {
@@ -142,9 +143,9 @@ Deno.test("space: a dry run tells what a run then does, shared files counted onc
   await stocked.metadata.apply([{ kind: "remove-narinfo", storePathHash: hash(seeds[3] ?? "") }]);
   const order = { targetBytes: 1_500 };
 
-  const told = await stocked.space.collect({ ...order, dryRun: true }, () => undefined);
+  const told = await stocked.space.collect({ ...order, dryRun: true }, WATCHER);
   assert.equal(stocked.files.size, 40);
-  const done = await stocked.space.collect({ ...order, dryRun: false }, () => undefined);
+  const done = await stocked.space.collect({ ...order, dryRun: false }, WATCHER);
 
   assert.deepEqual({ ...told, dryRun: false }, done);
   assert.equal(done?.usedBytes, 1_400);
@@ -158,7 +159,7 @@ Deno.test("space: without a limit everything fits, and there is nothing to aim a
   for (const seed of SEEDS) await stocked.store(seed, 200);
   using taken = await stocked.space.reserve(Number.MAX_SAFE_INTEGER);
   assert.ok(taken);
-  assert.equal(stocked.space.collect({ dryRun: false }, () => undefined), undefined);
+  assert.equal(stocked.space.collect({ dryRun: false }, WATCHER), undefined);
 });
 
 Deno.test("space: a limit that was lowered is reached without a request", async () => {

@@ -1,0 +1,42 @@
+import { Bell } from "../base/bell.ts";
+import type { GcEvent, GcOrder, GcProgress } from "./gc_event.ts";
+import type { Space } from "./space.ts";
+
+/**
+ * A run that somebody asked for, as it goes. Who ends the iteration early ends the run after its
+ * batch. `undefined`: there is neither a limit nor a target to aim at.
+ */
+export function gcEvents(
+  space: Pick<Space, "collect" | "budget">,
+  order: GcOrder,
+): AsyncIterable<GcEvent> | undefined {
+  const bell = new Bell();
+  let [latest, wanted]: [GcProgress | undefined, boolean] = [undefined, true];
+  const run = space.collect(order, {
+    isWanted: () => wanted,
+    progress({ freedBytes, evictedEntries }) {
+      const { usedBytes } = space.budget;
+      latest = { event: "progress", freedBytes, evictedEntries, usedBytes };
+      bell.ring();
+    },
+  });
+  return run && events();
+
+  async function* events(): AsyncGenerator<GcEvent> {
+    let over = false;
+    const ended = run?.finally(() => {
+      over = true;
+      bell.ring();
+    });
+    try {
+      while (!over) {
+        await bell.rung();
+        if (latest !== undefined && !over) yield latest;
+        latest = undefined;
+      }
+      if (ended !== undefined) yield await ended;
+    } finally {
+      wanted = false;
+    }
+  }
+}
