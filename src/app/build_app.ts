@@ -103,6 +103,7 @@ function buildCache(parts: AppParts, metrics: Metrics, resources: AsyncDisposabl
   const { metadata, nars, log, nowMs, tempFolder } = parts;
   const { pool, narSources } = buildUpstreams(parts, metrics, resources);
   const demotions = new Demotions();
+  const idleTimeoutMs = Math.max(0, ...parts.upstreams.map((upstream) => upstream.idleTimeoutMs));
   const candidates = { metadata, pool, demotions };
   const fetcher = resources.use(new WorkerFetcher(parts));
   const verifier = resources.use(new WorkerVerifier());
@@ -118,7 +119,10 @@ function buildCache(parts: AppParts, metrics: Metrics, resources: AsyncDisposabl
     metrics,
     nowMs,
     tempFolder,
-    resumeWithinMs: Math.max(0, ...parts.upstreams.map(({ idleTimeoutMs }) => idleTimeoutMs)),
+    space,
+    owner: parts.space.owner,
+    removalsOver: () => space.removals.over(),
+    resumeWithinMs: idleTimeoutMs,
   });
   const negative = new NegativeCache(parts.negativeTtlMs);
   const signer = createSigner(parts.secretKey);
@@ -127,7 +131,16 @@ function buildCache(parts: AppParts, metrics: Metrics, resources: AsyncDisposabl
     space,
     remover: buildRemover(parts, space, busy),
     narinfos: new NarinfoServer({ pool, metadata, signer, nowMs, negative, demotions, uses }),
-    nars: new NarServer({ metadata, nars, downloads, candidates, narSources, uses, log }),
+    nars: new NarServer({
+      metadata,
+      nars,
+      downloads,
+      candidates,
+      narSources,
+      unkept: { ...candidates, narSources, idleTimeoutMs },
+      uses,
+      log,
+    }),
   };
 }
 

@@ -3,41 +3,26 @@ import type { NarName } from "../nix/nar_name.ts";
 import type { NarReader, StoredNar } from "../storage/nar_store.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import type { NarBodySource } from "../upstream/upstream.ts";
-import type { Download } from "./download/download.ts";
+import { type Download, type PassOn, Unkept } from "./download/download.ts";
 import type { Downloads } from "./download/downloads.ts";
 import { narCandidates, type NarCandidatesDeps } from "./download/nar_candidates.ts";
+import type { PassedPart } from "./download/pass_through.ts";
+import type { UnkeptBodyDeps } from "./download/unkept_body.ts";
 import { announcedFileSize } from "./nar_naming.ts";
+import { openUnkept, passedOn } from "./serve_unkept.ts";
+import { type NarAnswer, type NarFacts, WHOLE_BYTES_MAX } from "./nar_answer.ts";
 import type { Source } from "./serve_narinfo.ts";
 import type { Uses } from "./uses.ts";
 
-/** Files up to this size are sent in one piece: many small writes cost more than the copy. */
-const WHOLE_BYTES_MAX = 512 * 1024;
-
 /** A small file that is just coming in is waited for this long, to be sent in one piece. */
 const WHOLE_WAIT_MS = 10;
-
-/** What there is to say of a NAR file before its bytes. */
-export interface NarFacts {
-  readonly source: Source;
-  /** `undefined` while the upstream does not say. */
-  readonly fileSize: number | undefined;
-  /** Names these very bytes; `undefined` until they are known. */
-  readonly tag: string | undefined;
-}
-
-/** A NAR file to send. Dispose of it when `read` was not called. */
-export interface NarAnswer extends NarFacts, Disposable {
-  /** The whole file, where it is small and all here. */
-  whole(): Uint8Array<ArrayBuffer> | undefined;
-  /** From `start` up to `end` (default: the end). Resolves when the first byte is there. */
-  read(start: number, end?: number): Promise<ReadableStream<Uint8Array<ArrayBuffer>>>;
-}
 
 export interface NarServerDeps {
   readonly metadata: NarFinder & ChangeWriter;
   readonly nars: NarReader;
   readonly downloads: Downloads;
   readonly candidates: NarCandidatesDeps;
+  readonly unkept: UnkeptBodyDeps;
   /** By the upstream's URL. */
   readonly narSources: ReadonlyMap<string, Pick<NarBodySource, "statNar">>;
   readonly uses: Uses;
@@ -63,8 +48,15 @@ export class NarServer {
       log.info("serving nar from cache", { nar: narName, request_id: requestId });
       return storedAnswer(nar, stored);
     }
-    const { download, joined } = downloads.join(nar, requestId);
-    return await openDownload(nar, download, joined ? "JOINED" : "MISS");
+    try {
+      const { download, joined } = downloads.join(nar, requestId);
+      const passOn = (part: PassedPart) => passedOn(this.#deps.unkept, nar, { ...part, requestId });
+      const source = joined ? "JOINED" : "MISS";
+      return await openDownload(nar, download, { source, passOn });
+    } catch (error) {
+      if (!(error instanceof Unkept)) throw error;
+      return await openUnkept(this.#deps.unkept, nar, requestId);
+    }
   }
 
   /** The same facts without starting a download: what HEAD tells. */
@@ -138,7 +130,7 @@ function storedAnswer(nar: NarRecord, stored: StoredNar): NarAnswer {
 async function openDownload(
   nar: NarRecord,
   download: Download,
-  source: Source,
+  { source, passOn }: { readonly source: Source; readonly passOn: PassOn },
 ): Promise<NarAnswer> {
   // From here on, before anything is awaited: the file may be moved into the store meanwhile.
   const use = download.file.use();
@@ -148,17 +140,24 @@ async function openDownload(
       await download.settledWithin(WHOLE_WAIT_MS);
       await download.readable(0);
     }
-    return downloadAnswer(nar, download, { source, use });
+    return downloadAnswer(nar, download, { source, passOn, use });
   } catch (error) {
     use[Symbol.dispose]();
     throw error;
   }
 }
 
+interface DownloadAnswerParts {
+  readonly source: Source;
+  readonly passOn: PassOn;
+  /** Of the download's file. */
+  readonly use: Disposable;
+}
+
 function downloadAnswer(
   nar: NarRecord,
   download: Download,
-  { source, use }: { readonly source: Source; readonly use: Disposable },
+  { source, passOn, use }: DownloadAnswerParts,
 ): NarAnswer {
   return {
     source,
@@ -171,7 +170,12 @@ function downloadAnswer(
     async read(start, end) {
       try {
         await download.readable(start);
-        return download.read(start, end);
+      } catch (error) {
+        // The stream passes on what cannot be kept.
+        if (!(error instanceof Unkept)) throw error;
+      }
+      try {
+        return download.read(passOn, start, end);
       } finally {
         use[Symbol.dispose]();
       }

@@ -1,4 +1,4 @@
-import type { NarFacts } from "../cache/serve_nar.ts";
+import type { NarFacts } from "../cache/nar_answer.ts";
 import { type AnswerParts, notModifiedAnswer, statusAnswer } from "./answer.ts";
 import { readRange } from "./range.ts";
 

@@ -158,13 +158,15 @@ Deno.test("database: while another process locks it, requests go on", async () =
   assert.equal((await waiting).status, 200);
 });
 
-Deno.test("disk: when no download can be begun it is 404, and the log says why", async () => {
+Deno.test("disk: where no download can begin the NAR is passed on, and it is logged", async () => {
   await using upstream = await fakeUpstream({ objects: [object], stored: true });
   await using cache = await TestCache.open({ upstreams: [upstream] });
   const path = await cache.narPath(object.storePathHash);
   await Deno.remove(cache.tempPath, { recursive: true });
-  assert.equal((await cache.get(path)).status, 404);
-  assert.match(String(cache.logged("error")[0]?.["error"]), /Cannot begin download/);
+  const answer = await cache.get(path);
+  assert.equal(answer.status, 200);
+  assert.deepEqual(await answer.bytes(), (await upstream.narFileOf(object)).bytes);
+  assert.match(String(cache.logged("error")[0]?.["detail"]), /Cannot begin download/);
 });
 
 Deno.test("nar: HEAD is answered where the upstream knows GET alone", async () => {

@@ -144,6 +144,11 @@ export class TestCache implements AsyncDisposable {
     return await Array.fromAsync(this.nars.list(), ({ name }) => name);
   }
 
+  /** Of all NAR files, growing ones included. */
+  bytesOnDisk(): number {
+    return bytesBelow(`${this.folder.path}/nar`) + bytesBelow(this.tempPath);
+  }
+
   /** Names of what lies in the folder of growing files. */
   growingFiles(): readonly string[] {
     return [...Deno.readDirSync(this.tempPath)].map(({ name }) => name);
@@ -153,5 +158,17 @@ export class TestCache implements AsyncDisposable {
     await this.#app[Symbol.asyncDispose]();
     await this.metadata[Symbol.asyncDispose]();
     this.folder[Symbol.dispose]();
+  }
+}
+
+function bytesBelow(path: string): number {
+  try {
+    const { isDirectory, size } = Deno.lstatSync(path);
+    if (!isDirectory) return size;
+    const names = [...Deno.readDirSync(path)].map(({ name }) => name);
+    return names.reduce((bytes, name) => bytes + bytesBelow(`${path}/${name}`), 0);
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound) return 0;
+    throw error;
   }
 }

@@ -3,6 +3,7 @@
 import { messageOf } from "../../base/failure.ts";
 import { FetchError } from "../../cache/download/fetch_error.ts";
 import { fetchNar } from "../../cache/download/fetch_nar.ts";
+import { FetchRoom } from "../../cache/download/fetch_room.ts";
 import type { FetchOrder, FetchOutcome } from "../../cache/download/nar_fetcher.ts";
 import { PartialFile } from "../../cache/download/partial_file.ts";
 import type { NarSource } from "../../metadata/metadata_store.ts";
@@ -22,6 +23,9 @@ interface ConfiguredUpstream {
 interface Job {
   readonly order: FetchOrder;
   readonly abort: AbortController;
+  readonly room: FetchRoom;
+  /** Set while more room is wanted. */
+  granted: ((bytes: number) => void) | undefined;
   /** Made with the first source. */
   file: PartialFile | undefined;
   running: Promise<void>;
@@ -41,10 +45,10 @@ scope.onmessage = ({ data }) => {
       return;
     }
     case "begin": {
-      const { id, order } = data;
-      const abort = new AbortController();
-      return void jobs.set(id, { order, abort, file: undefined, running: Promise.resolve() });
+      return void jobs.set(data.id, jobOf(data.id, data.order));
     }
+    case "room":
+      return jobs.get(data.id)?.granted?.(data.bytes);
     case "fetch": {
       const job = jobs.get(data.id);
       if (job !== undefined) job.running = run(data.id, job, data.source);
@@ -55,13 +59,30 @@ scope.onmessage = ({ data }) => {
   }
 };
 
+function jobOf(id: number, order: FetchOrder): Job {
+  const job: Job = {
+    order,
+    abort: new AbortController(),
+    room: new FetchRoom(order.roomBytes, (bytes) => {
+      const { promise, resolve } = Promise.withResolvers<number>();
+      job.granted = resolve;
+      scope.postMessage({ id, event: { type: "room", bytes } });
+      return promise;
+    }),
+    granted: undefined,
+    file: undefined,
+    running: Promise.resolve(),
+  };
+  return job;
+}
+
 async function run(id: number, job: Job, source: NarSource): Promise<void> {
   const tell = (event: FromFetchWorker["event"]) => scope.postMessage({ id, event });
   const configured = upstreams.get(source.upstream);
   if (configured === undefined) return tell({ type: "absent" });
   try {
     const file = job.file ??= new PartialFile(job.order);
-    tell(await fetchNar({ ...configured, source, file, signal: job.abort.signal, tell }));
+    tell(await fetchNar({ ...configured, ...job, source, file, signal: job.abort.signal, tell }));
   } catch (error) {
     tell(failed(error));
   }
@@ -76,6 +97,7 @@ async function close(id: number): Promise<void> {
   const job = jobs.get(id);
   jobs.delete(id);
   job?.abort.abort();
+  job?.granted?.(0);
   await job?.running;
   job?.file?.[Symbol.dispose]();
 }

@@ -13,11 +13,13 @@ export type ToFetchWorker =
   }
   | { readonly type: "begin"; readonly id: number; readonly order: FetchOrder }
   | { readonly type: "fetch"; readonly id: number; readonly source: NarSource }
+  /** How many bytes may be written in all, after they were wanted. */
+  | { readonly type: "room"; readonly id: number; readonly bytes: number }
   | { readonly type: "close"; readonly id: number };
 
 export interface FromFetchWorker {
   readonly id: number;
-  readonly event: FetchEvent;
+  readonly event: FetchEvent | { readonly type: "room"; readonly bytes: number };
 }
 
 export type ToVerifyWorker =

@@ -1,7 +1,7 @@
 import type {
+  FetchListener,
   FetchOrder,
   FetchOutcome,
-  FetchProgress,
   NarFetch,
   NarFetcher,
 } from "../../cache/download/nar_fetcher.ts";
@@ -26,16 +26,21 @@ export class WorkerFetcher implements NarFetcher, Disposable {
     });
   }
 
-  begin(order: FetchOrder, tell: (progress: FetchProgress) => void): NarFetch {
+  begin(order: FetchOrder, listener: FetchListener): NarFetch {
     const worker = this.#worker;
     let settle: ((outcome: FetchOutcome) => void) | undefined;
     /** What the Worker's death leaves: another one knows nothing of this file. */
     let dead: FetchOutcome | undefined;
     const id = worker.open(({ event }) => {
-      if (event.type === "opened" || event.type === "bytes") return tell(event);
+      if (event.type === "opened" || event.type === "bytes") return listener.progress(event);
+      if (event.type === "room") return void grant(event.bytes);
       if (event.type === "failed" && event.reason === "cancelled") dead = event;
       settle?.(event);
     });
+    const grant = async (wanted: number) => {
+      const bytes = await listener.room(wanted);
+      if (dead === undefined) worker.send({ type: "room", id, bytes });
+    };
     worker.send({ type: "begin", id, order });
     return {
       from: (source) =>

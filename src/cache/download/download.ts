@@ -1,5 +1,6 @@
 import { Bell } from "../../base/bell.ts";
 import { Failure } from "../../base/failure.ts";
+import type { PassedPart } from "./pass_through.ts";
 import type { NarName } from "../../nix/nar_name.ts";
 import {
   type DownloadEvent,
@@ -19,6 +20,12 @@ const READ_BYTES = 128 * 1024;
  */
 const TAIL_WAIT_MS = 15;
 const TAIL_BYTES = 64 * 1024;
+
+/** The file cannot be kept here; that says nothing of whether it can be had. */
+export class Unkept extends Failure {}
+
+/** Has the rest of a file that cannot be kept passed on to one reader. */
+export type PassOn = (part: PassedPart) => AsyncIterable<Uint8Array<ArrayBuffer>>;
 
 /** One NAR file on its way, for any number of readers, each at its own pace. */
 export class Download {
@@ -57,7 +64,7 @@ export class Download {
    */
   async readable(offset: number): Promise<void> {
     while (readableBytes(this.#state) <= offset && !this.released) {
-      if (this.#state.state === "failed") throw this.#failure(this.#state.reason);
+      if (this.#state.state === "failed") throw this.#failure(this.#state);
       await this.#bell.rung();
     }
   }
@@ -83,28 +90,55 @@ export class Download {
   }
 
   /**
-   * The bytes from `start` up to `end` (default: the file's end) as they come in. The stream uses
-   * the file on its own: call this while somebody else uses it still.
+   * The bytes from `start` up to `end` (default: the file's end) as they come in; those of a file
+   * that turns out not to be kept are passed on by `passOn`. The stream uses the file on its own:
+   * call this while somebody else uses it still.
    */
-  read(start: number, end = Infinity): ReadableStream<Uint8Array<ArrayBuffer>> {
+  read(
+    passOn: PassOn,
+    start: number,
+    end?: number,
+  ): ReadableStream<Uint8Array<ArrayBuffer>> {
     const use = this.file.use();
-    let position = start;
+    const pieces = this.#pieces(passOn, start, end);
+    const over = () => use[Symbol.dispose]();
     return new ReadableStream({
-      pull: async (controller) => {
+      async pull(controller) {
         try {
-          const wanted = await this.#wanted(position, end);
-          if (wanted > 0) controller.enqueue(this.file.readAt(position, wanted));
-          position += wanted;
-          if (position < Math.min(end, this.released ? this.fileSize ?? 0 : Infinity)) return;
-          use[Symbol.dispose]();
+          const { value, done } = await pieces.next();
+          if (!done) return controller.enqueue(value);
+          over();
           controller.close();
         } catch (error) {
-          use[Symbol.dispose]();
+          over();
           controller.error(error);
         }
       },
-      cancel: () => use[Symbol.dispose](),
+      async cancel() {
+        over();
+        await pieces.return(undefined);
+      },
     }, { highWaterMark: 0 });
+  }
+
+  async *#pieces(
+    passOn: PassOn,
+    start: number,
+    end = Infinity,
+  ): AsyncGenerator<Uint8Array<ArrayBuffer>> {
+    let position = start;
+    try {
+      for (;;) {
+        const wanted = await this.#wanted(position, end);
+        if (wanted > 0) yield this.file.readAt(position, wanted);
+        position += wanted;
+        if (position >= Math.min(end, this.released ? this.fileSize ?? 0 : Infinity)) return;
+      }
+    } catch (error) {
+      if (!(error instanceof Unkept)) throw error;
+      const at = (from: number, length: number) => this.file.readAt(from, length);
+      yield* passOn({ start: position, end, sent: { from: start, at } });
+    }
   }
 
   /** How many bytes to read next; 0 only at the end. Waits until there are some. */
@@ -114,12 +148,13 @@ export class Download {
     const there = readableBytes(this.#state) - position;
     if (there < left && left - there < TAIL_BYTES && left < Infinity) {
       await this.settledWithin(TAIL_WAIT_MS);
-      if (this.#state.state === "failed") throw this.#failure(this.#state.reason);
+      if (this.#state.state === "failed") throw this.#failure(this.#state);
     }
     return Math.min(READ_BYTES, left, Math.max(0, readableBytes(this.#state) - position));
   }
 
-  #failure(reason: string): Failure {
-    return new Failure("absent", `Cannot read download: ${reason}`, { nar: this.name });
+  #failure({ reason, unkept }: { readonly reason: string; readonly unkept?: boolean }): Failure {
+    const kind = unkept ? Unkept : Failure;
+    return new kind("absent", `Cannot read download: ${reason}`, { nar: this.name });
   }
 }

@@ -41,6 +41,7 @@ export class DownloadAttempts {
   readonly #brokeOff = new Set<string>();
   #result: AttemptResult | undefined;
   #failure = "no upstream has it";
+  #unkept = false;
   #count = 0;
   #grownAt = performance.now();
 
@@ -71,6 +72,11 @@ export class DownloadAttempts {
 
   get failure(): string {
     return this.#failure;
+  }
+
+  /** True when it is our disk that cannot take the file. */
+  get unkept(): boolean {
+    return this.#unkept;
   }
 
   /** Asks `source`, unless it has shown to be of no use. */
@@ -109,8 +115,10 @@ export class DownloadAttempts {
     facts: SourceFacts,
   ): AttemptResult {
     this.#failure = detail;
-    if (reason === "disk" || reason === "cancelled") {
-      this.#deps.log.error("download failed", { ...facts, detail });
+    if (reason === "room" || reason === "disk" || reason === "cancelled") {
+      this.#unkept = reason !== "cancelled";
+      if (reason === "room") this.#deps.log.warn("nar not kept", { ...facts, detail });
+      else this.#deps.log.error("download failed", { ...facts, detail });
       return "over";
     }
     if (reason === "size") this.#blame(new Mismatch("file_size", detail), facts, facts.upstream);

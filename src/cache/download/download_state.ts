@@ -5,7 +5,8 @@ export type DownloadState =
   /** All bytes are here. `released` once they are known to be what the upstream announced. */
   | { readonly state: "received"; readonly fileSize: number; readonly released: boolean }
   | { readonly state: "kept"; readonly fileSize: number }
-  | { readonly state: "failed"; readonly reason: string };
+  /** `unkept` where the file cannot be kept: others may still pass its bytes on. */
+  | { readonly state: "failed"; readonly reason: string; readonly unkept?: boolean };
 
 export type DownloadEvent =
   | { readonly type: "opened"; readonly fileSize?: number }
@@ -15,14 +16,18 @@ export type DownloadEvent =
   /** The NAR hash's verdict is in, and right. */
   | { readonly type: "verified" }
   | { readonly type: "kept" }
-  | { readonly type: "error"; readonly reason: string };
+  | { readonly type: "error"; readonly reason: string; readonly unkept?: boolean };
 
 /** The only place where a download changes state. */
 export function next(now: DownloadState, event: DownloadEvent): DownloadState {
   if (now.state === "kept" || now.state === "failed") return now;
   switch (event.type) {
     case "error":
-      return { state: "failed", reason: event.reason };
+      return {
+        state: "failed",
+        reason: event.reason,
+        ...(event.unkept === undefined ? {} : { unkept: event.unkept }),
+      };
     case "opened":
       return now.state === "opening"
         ? { state: "receiving", received: 0, ...sizeOf(event.fileSize) }

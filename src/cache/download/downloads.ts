@@ -1,7 +1,7 @@
-import { Failure, messageOf } from "../../base/failure.ts";
+import { messageOf } from "../../base/failure.ts";
 import type { NarRecord } from "../../metadata/metadata_store.ts";
 import type { NarName } from "../../nix/nar_name.ts";
-import { Download } from "./download.ts";
+import { Download, Unkept } from "./download.ts";
 import { GrowingFile } from "./growing_file.ts";
 import { runDownload, type RunDownloadDeps } from "./run_download.ts";
 
@@ -31,13 +31,13 @@ export class Downloads {
 
   /**
    * The download of `nar` under way, or a new one. It goes on to its end even if every reader
-   * leaves: whoever asked for it once is likely to ask again. Throws when no file can be made.
+   * leaves: whoever asked for it once is likely to ask again. Throws Unkept when no file can be
+   * made.
    */
   join(nar: NarRecord, requestId: string): { download: Download; joined: boolean } {
     const underWay = this.#underWay.get(nar.name);
     if (underWay !== undefined) return { download: underWay, joined: true };
-    const file = makeGrowingFile(this.#deps.tempFolder, nar.name);
-    const { path } = file;
+    const file = this.#makeGrowingFile(nar.name, requestId);
     const use = file.use();
     const download = new Download(nar.name, file);
     this.#underWay.set(nar.name, download);
@@ -45,7 +45,6 @@ export class Downloads {
       this.#underWay.delete(nar.name);
       this.#running.delete(running);
       use[Symbol.dispose]();
-      if (download.state.state === "failed") this.#remove(path);
     });
     this.#running.add(running);
     return { download, joined: false };
@@ -56,22 +55,14 @@ export class Downloads {
     while (this.#running.size > 0) await Promise.allSettled(this.#running);
   }
 
-  #remove(path: string): void {
+  #makeGrowingFile(nar: NarName, request_id: string): GrowingFile {
+    const { tempFolder: dir, log } = this.#deps;
     try {
-      Deno.removeSync(path);
+      return new GrowingFile(Deno.makeTempFileSync({ dir, prefix: `${nar}.`, suffix: ".part" }));
     } catch (error) {
-      if (error instanceof Deno.errors.NotFound) return;
-      this.#deps.log.warn("download not removed", { path, error: messageOf(error) });
+      const detail = `Cannot begin download: ${messageOf(error)}`;
+      log.error("nar not kept", { nar, detail, request_id });
+      throw new Unkept("unavailable", detail, { nar }, error);
     }
-  }
-}
-
-function makeGrowingFile(dir: string, narName: NarName): GrowingFile {
-  try {
-    return new GrowingFile(
-      Deno.makeTempFileSync({ dir, prefix: `${narName}.`, suffix: ".part" }),
-    );
-  } catch (error) {
-    throw new Failure("unavailable", `Cannot begin download: ${messageOf(error)}`, {}, error);
   }
 }

@@ -4,6 +4,7 @@ import type { NarSource } from "../../metadata/metadata_store.ts";
 import type { NarBody, NarBodySource } from "../../upstream/upstream.ts";
 import { FetchError } from "./fetch_error.ts";
 import { ProgressTeller } from "./fetch_progress.ts";
+import type { FetchRoom } from "./fetch_room.ts";
 import type { FetchOutcome, FetchProgress } from "./nar_fetcher.ts";
 import type { PartialFile } from "./partial_file.ts";
 
@@ -17,6 +18,7 @@ export interface FetchNarParts {
   readonly upstream: Pick<NarBodySource, "openNar">;
   readonly source: NarSource;
   readonly file: PartialFile;
+  readonly room: FetchRoom;
   readonly idleTimeoutMs: number;
   readonly signal: AbortSignal;
   readonly tell: (progress: FetchProgress) => void;
@@ -35,6 +37,7 @@ export async function fetchNar(parts: FetchNarParts): Promise<FetchOutcome> {
     if (answer === undefined) return { type: "absent" };
     try {
       begin(parts, answer);
+      if (file.fileSize !== undefined) await parts.room.need(file.fileSize);
     } catch (error) {
       await answer.body.cancel();
       throw error;
@@ -82,8 +85,10 @@ async function receive(parts: FetchNarParts, { body, offset }: NarBody): Promise
       const result = await within(reader.read(new Uint8Array(buffer)), waitMs);
       if (result === undefined) throw new FetchError("upstream", `nothing came for ${waitMs} ms`);
       if (result.value === undefined || result.done) break;
+      const end = position + result.value.length;
+      if (!parts.room.has(end)) await parts.room.need(Math.min(end, limitOf(file)));
       take(file, result.value, position, progress);
-      position += result.value.length;
+      position = end;
       buffer = result.value.buffer as ArrayBuffer;
     }
   } catch (error) {
@@ -104,16 +109,21 @@ function take(
   position: number,
   progress: ProgressTeller,
 ): void {
-  const { fileSize, order, received } = file;
+  const { received } = file;
   const known = bytes.subarray(0, received - position);
   if (known.length > 0 && !file.has(known, position)) {
     throw new FetchError("differs", "it sends other bytes than those that are here");
   }
   const fresh = bytes.subarray(known.length);
-  if (received + fresh.length > (fileSize ?? order.fileSizeMax)) {
-    throw new FetchError("size", `it is over ${fileSize ?? order.fileSizeMax} bytes`);
+  if (received + fresh.length > limitOf(file)) {
+    throw new FetchError("size", `it is over ${limitOf(file)} bytes`);
   }
   if (fresh.length > 0) file.append(fresh, () => progress.grown(file.received));
+}
+
+/** More bytes than this are not the file. */
+function limitOf({ fileSize, order }: PartialFile): number {
+  return fileSize ?? order.fileSizeMax;
 }
 
 function isComplete({ received, fileSize }: PartialFile): boolean {

@@ -28,6 +28,15 @@ export class GrowingFile {
     };
   }
 
+  /** Takes its name away; whoever uses it still can. Throws when that fails. */
+  remove(): void {
+    try {
+      Deno.removeSync(this.path);
+    } catch (error) {
+      if (!(error instanceof Deno.errors.NotFound)) throw error;
+    }
+  }
+
   /**
    * The bytes from `position` on. Synchronous: what was just written is in memory, where a hop to
    * another thread costs more than the copy, and seeking and reading cannot be torn apart.

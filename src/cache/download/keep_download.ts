@@ -1,5 +1,5 @@
 import { Failure } from "../../base/failure.ts";
-import type { ChangeWriter, NarRow } from "../../metadata/metadata_store.ts";
+import type { ChangeWriter, KeptFile, NarRow } from "../../metadata/metadata_store.ts";
 import { sha256FromDigest } from "../../nix/hash.ts";
 import type { NarWriter } from "../../storage/nar_store.ts";
 import { announcedFileSize, hasKnownFileHash } from "../nar_naming.ts";
@@ -13,6 +13,10 @@ export interface KeepDownloadDeps {
   readonly metadata: ChangeWriter;
   readonly nars: NarWriter;
   readonly nowMs: () => number;
+  /** Names this process in the row of a file on its way. */
+  readonly owner: string;
+  /** Resolves when no eviction is about to remove files that it chose before. */
+  readonly removalsOver: () => Promise<void>;
 }
 
 export type FetchEnd = Extract<FetchOutcome, { type: "end" }>;
@@ -23,7 +27,7 @@ export type FetchEnd = Extract<FetchOutcome, { type: "end" }>;
  * nothing was let go by then and the download is still receiving.
  */
 export async function keepDownload(
-  { nars, metadata, nowMs }: KeepDownloadDeps,
+  deps: KeepDownloadDeps,
   download: Download,
   nar: NarRow,
   received: { readonly transfer: Pick<Transfer, "measure">; readonly end: FetchEnd },
@@ -41,10 +45,26 @@ export async function keepDownload(
   if (download.state.state === "failed") throw new Failure("corrupt", download.state.reason);
   if (measured === undefined) checkNar(nar, await transfer.measure());
   download.advance({ type: "verified" });
-  await nars.publish(nar.name, download.file.path);
-  const file = { fileHash, fileSize };
-  await metadata.apply([{ kind: "nar-kept", narName: nar.name, file, atMs: nowMs() }]);
+  await publish(deps, download, { fileHash, fileSize });
   download.advance({ type: "kept" });
+}
+
+/** Intent, file, row: a crash in between leaves what the next start finds and settles. */
+async function publish(
+  { nars, metadata, nowMs, owner, removalsOver }: KeepDownloadDeps,
+  { name: narName, file: { path } }: Download,
+  file: KeptFile,
+): Promise<void> {
+  await metadata.apply([{ kind: "nar-publishing", narName, owner }]);
+  await removalsOver();
+  await nars.publish(narName, path);
+  try {
+    await metadata.apply([{ kind: "nar-kept", narName, file, atMs: nowMs() }]);
+  } catch (error) {
+    // Without its row it would not be counted.
+    await nars.remove(narName);
+    throw error;
+  }
 }
 
 function checkFile(

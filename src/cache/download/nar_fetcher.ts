@@ -8,6 +8,8 @@ export interface FetchOrder {
   readonly fileSize?: number;
   /** More than this is refused. */
   readonly fileSizeMax: number;
+  /** Bytes that may be written before more room is asked for. */
+  readonly roomBytes: number;
   /** A hash says what the bytes are: whoever has them can go on where another one broke off. */
   readonly anySource: boolean;
 }
@@ -34,9 +36,16 @@ export type FetchEvent = FetchProgress | FetchOutcome;
 
 /**
  * Why a source did not come to the end. "size" and "differs": what it has is not what was
- * announced, or not what is here already. After "disk" and "cancelled" no source can help.
+ * announced, or not what is here already. After "room" (there is none for more bytes), "disk" and
+ * "cancelled" no source can help.
  */
-export type FetchFailure = "upstream" | "size" | "differs" | "disk" | "cancelled";
+export type FetchFailure = "upstream" | "size" | "differs" | "room" | "disk" | "cancelled";
+
+export interface FetchListener {
+  progress(progress: FetchProgress): void;
+  /** Resolves to how many bytes may be written in all; fewer than `bytes` where they cannot. */
+  room(bytes: number): Promise<number>;
+}
 
 /** A file under way. Dispose of it when no source is to be asked any more. */
 export interface NarFetch extends Disposable {
@@ -46,5 +55,5 @@ export interface NarFetch extends Disposable {
 
 /** Fetches NAR files into files, off the main thread. */
 export interface NarFetcher {
-  begin(order: FetchOrder, tell: (progress: FetchProgress) => void): NarFetch;
+  begin(order: FetchOrder, listener: FetchListener): NarFetch;
 }

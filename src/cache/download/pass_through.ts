@@ -1,3 +1,4 @@
+import { Buffer } from "node:buffer";
 import { createHash } from "node:crypto";
 import { Failure } from "../../base/failure.ts";
 import type { NarRow } from "../../metadata/metadata_store.ts";
@@ -10,8 +11,12 @@ export interface PassedPart {
   readonly start: number;
   /** `undefined` is the file's end. */
   readonly end: number | undefined;
-  /** What stands before `start`, as it was sent already; the new bytes must be the same. */
-  readonly sent?: (position: number, length: number) => Uint8Array;
+  /** What they have up to `start`; the new bytes must be the same. */
+  readonly sent?: {
+    /** The first byte that they have. */
+    readonly from: number;
+    at(position: number, length: number): Uint8Array;
+  };
 }
 
 /**
@@ -50,9 +55,10 @@ function wantedOf(
   { start, end = Infinity, sent }: PassedPart,
 ): Uint8Array<ArrayBuffer> | undefined {
   const before = piece.subarray(0, Math.max(0, start - position));
-  if (sent !== undefined && before.length > 0) {
-    const known = sent(position, before.length);
-    if (before.some((byte, index) => byte !== known[index])) {
+  const had = before.subarray(Math.max(0, (sent?.from ?? start) - position));
+  if (sent !== undefined && had.length > 0) {
+    const known = sent.at(position + before.length - had.length, had.length);
+    if (Buffer.compare(had, known) !== 0) {
       throw new Failure("corrupt", "Cannot pass NAR on: it is not the file that was begun");
     }
   }

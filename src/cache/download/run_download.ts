@@ -1,14 +1,17 @@
 import { ExponentialBackoff, halfJitterGenerator } from "cockatiel";
 import { messageOf } from "../../base/failure.ts";
 import { pause } from "../../base/pause.ts";
+import type { Space } from "../../lru/space.ts";
 import type { NarRow } from "../../metadata/metadata_store.ts";
 import type { Download } from "./download.ts";
+import { DownloadRoom } from "./download_room.ts";
 import { DownloadAttempts, type DownloadAttemptsDeps } from "./download_attempts.ts";
 import { narCandidates, type NarCandidatesDeps } from "./nar_candidates.ts";
 import { Transfer, type TransferDeps } from "./transfer.ts";
 
 export interface RunDownloadDeps extends NarCandidatesDeps, TransferDeps, DownloadAttemptsDeps {
   readonly metadata: NarCandidatesDeps["metadata"];
+  readonly space: Pick<Space, "reserve" | "grow" | "kept" | "budget">;
   /** A download to which no upstream adds anything for so long is given up. */
   readonly resumeWithinMs: number;
 }
@@ -28,18 +31,54 @@ export async function runDownload(
   nar: NarRow,
   requestId: string,
 ): Promise<void> {
-  using transfer = new Transfer(deps, download, nar);
+  using room = await DownloadRoom.open(deps.space, nar);
+  if (room === undefined) return refuse(deps, download, nar, requestId);
+  using transfer = new Transfer(deps, { download, nar, room });
   const attempts = new DownloadAttempts(deps, { download, nar, transfer, requestId });
   let reason: string | undefined;
   try {
     await rounds(deps, attempts, () => narCandidates(deps, nar, requestId));
+    if (download.state.state === "kept") await room.kept();
   } catch (error) {
     reason = messageOf(error);
     deps.log.error("download failed", { nar: nar.name, error: reason, request_id: requestId });
   } finally {
     // Harmless where the download was kept: that state is final.
-    download.advance({ type: "error", reason: reason ?? attempts.failure });
+    const { failure, unkept } = attempts;
+    download.advance({ type: "error", reason: reason ?? failure, unkept });
+    // Before its space is given back.
+    if (download.state.state === "failed") discard(deps, download);
   }
+}
+
+function discard({ log }: Pick<RunDownloadDeps, "log">, { file }: Download): void {
+  try {
+    file.remove();
+  } catch (error) {
+    log.warn("download not removed", { path: file.path, error: messageOf(error) });
+  }
+}
+
+/** What does not fit is said with the figures, and left to be passed on. */
+function refuse(
+  { log, space }: Pick<RunDownloadDeps, "log" | "space">,
+  download: Download,
+  nar: NarRow,
+  requestId: string,
+): void {
+  const { limitBytes, usedBytes, reservedBytes, pinnedBytes } = space.budget;
+  log.warn("nar not kept", {
+    nar: nar.name,
+    detail: "there is no room for it",
+    ...(nar.fileSize === undefined ? {} : { file_size: nar.fileSize }),
+    limit_bytes: limitBytes,
+    used_bytes: usedBytes,
+    reserved_bytes: reservedBytes,
+    pinned_bytes: pinnedBytes,
+    request_id: requestId,
+  });
+  download.advance({ type: "error", reason: "there is no room for it", unkept: true });
+  discard({ log }, download);
 }
 
 async function rounds(

@@ -2,11 +2,18 @@ import type { NarRow, NarSource } from "../../metadata/metadata_store.ts";
 import { announcedFileSize, hasKnownFileHash } from "../nar_naming.ts";
 import type { NarMeasure, NarVerifier, Verification } from "../verify/nar_verifier.ts";
 import type { Download } from "./download.ts";
+import { type DownloadRoom, fileSizeLimit } from "./download_room.ts";
 import type { FetchOutcome, FetchProgress, NarFetch, NarFetcher } from "./nar_fetcher.ts";
 
 export interface TransferDeps {
   readonly fetcher: NarFetcher;
   readonly verifier: NarVerifier;
+}
+
+export interface TransferParts {
+  readonly download: Download;
+  readonly nar: NarRow;
+  readonly room: Pick<DownloadRoom, "bytes" | "grow">;
 }
 
 /** Brings the bytes of one NAR file into a download, from as many sources as it takes. */
@@ -20,7 +27,7 @@ export class Transfer implements Disposable {
   #announced: { readonly fileSize?: number } | undefined;
   #received = 0;
 
-  constructor(deps: TransferDeps, download: Download, nar: NarRow) {
+  constructor(deps: TransferDeps, { download, nar, room }: TransferParts) {
     this.#deps = deps;
     this.#download = download;
     this.#nar = nar;
@@ -29,9 +36,13 @@ export class Transfer implements Disposable {
       path: download.file.path,
       ...(fileSize === undefined ? {} : { fileSize }),
       fileSizeMax: fileSize ?? fileSizeLimit(nar),
+      roomBytes: room.bytes,
       anySource: hasKnownFileHash(nar),
     };
-    this.#fetch = deps.fetcher.begin(order, (progress) => this.#heard(progress));
+    this.#fetch = deps.fetcher.begin(order, {
+      progress: (progress) => this.#heard(progress),
+      room: (bytes) => room.grow(bytes),
+    });
     // Without a file hash the readers wait for the NAR hash: it is taken on the way.
     if (!hasKnownFileHash(nar)) this.#verification = this.#startVerifying();
   }
@@ -96,9 +107,4 @@ export class Transfer implements Disposable {
     }
     this.#announced = undefined;
   }
-}
-
-/** No compression makes a file much larger than what it holds. */
-function fileSizeLimit({ narSize }: NarRow): number {
-  return narSize + Math.ceil(narSize / 8) + 65_536;
 }

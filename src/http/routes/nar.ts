@@ -1,4 +1,5 @@
-import type { NarAnswer, NarServer } from "../../cache/serve_nar.ts";
+import type { NarAnswer } from "../../cache/nar_answer.ts";
+import type { NarServer } from "../../cache/serve_nar.ts";
 import { type NarName, parseNarName } from "../../nix/nar_name.ts";
 import type { Metrics, Series } from "../../telemetry/metrics.ts";
 import { type Body, bodyAnswer, headAnswer, statusAnswer } from "../answer.ts";

@@ -24,7 +24,7 @@ Deno.test("download: a reader that begins after the file was moved gets all of i
   using use = download.file.use();
   download.advance({ type: "end", fileSize: TEXT.length, released: true });
   Deno.renameSync(`${folder.path}/growing`, `${folder.path}/moved`);
-  assert.equal(await new Response(download.read(0)).text(), TEXT);
+  assert.equal(await new Response(download.read(passedOn, 0)).text(), TEXT);
   assert.equal(new TextDecoder().decode(download.bytes()), TEXT);
   use[Symbol.dispose]();
 });
@@ -33,7 +33,7 @@ Deno.test("download: a reader outlives the download's own use of the file", asyn
   using folder = tempFolder();
   const download = received(folder.path);
   const use = download.file.use();
-  const body = download.read(4);
+  const body = download.read(passedOn, 4);
   download.advance({ type: "end", fileSize: TEXT.length, released: true });
   use[Symbol.dispose]();
   assert.equal(await new Response(body).text(), TEXT.slice(4));
@@ -43,7 +43,7 @@ Deno.test("download: before the verdict all but the last byte is given", async (
   using folder = tempFolder();
   const download = received(folder.path);
   using _use = download.file.use();
-  const reader = download.read(0).getReader();
+  const reader = download.read(passedOn, 0).getReader();
   const first = await reader.read();
   assert.equal(new TextDecoder().decode(first.value), TEXT.slice(0, -1));
   const last = reader.read();
@@ -56,7 +56,7 @@ Deno.test("download: readers in the middle fail with it", async () => {
   using folder = tempFolder();
   const download = received(folder.path);
   using _use = download.file.use();
-  const reader = download.read(0).getReader();
+  const reader = download.read(passedOn, 0).getReader();
   await reader.read();
   download.advance({ type: "error", reason: "cut" });
   await assert.rejects(reader.read(), /cut/);
@@ -67,6 +67,9 @@ Deno.test("download: two reads at different places do not disturb each other", a
   const download = received(folder.path);
   using _use = download.file.use();
   download.advance({ type: "end", fileSize: TEXT.length, released: true });
-  const texts = [0, 4, 10].map((start) => new Response(download.read(start, 20)).text());
+  const texts = [0, 4, 10].map((start) => new Response(download.read(passedOn, start, 20)).text());
   assert.deepEqual(await Promise.all(texts), [0, 4, 10].map((start) => TEXT.slice(start, 20)));
 });
+
+/** Nothing of these downloads is. */
+async function* passedOn(): AsyncGenerator<Uint8Array<ArrayBuffer>> {}

@@ -1,0 +1,207 @@
+import assert from "node:assert/strict";
+import { eventually } from "../support/eventually.ts";
+import { type FakeUpstream, fakeUpstream } from "../support/fake_upstream.ts";
+import { chunked, corruptByteAt, cutAfter } from "../support/faults.ts";
+import { chain, makeStoreObject, type StoreObject } from "../support/store_object.ts";
+import { TestCache } from "../support/test_cache.ts";
+
+const KIB = 1024;
+const SIZE = 100 * KIB;
+
+Deno.test("limit: eight clients pull five times of it, and the disk stays within", async () => {
+  const objects = objectsOf(50);
+  await using upstream = await fakeUpstream({ objects, stored: true });
+  const limitBytes = 10 * SIZE;
+  await using cache = await TestCache.open({ upstreams: [upstream], limitBytes });
+  const sampled = sampleBytesOnDisk(cache);
+
+  await pullAll(cache, upstream, objects);
+  await cache.downloadsOver();
+
+  const { most, samples } = await sampled.stop();
+  assert.ok(samples > 20, `${samples} samples`);
+  assert.ok(most <= limitBytes, `${most} bytes on disk, at most ${limitBytes}`);
+  assert.ok(most > limitBytes / 2, "it is made use of");
+  const { keptBytes, pendingBytes } = await cache.metadata.stock();
+  assert.equal(keptBytes + pendingBytes, cache.bytesOnDisk());
+});
+
+for (const dialect of ["nixos", "attic", "harmonia"] as const) {
+  Deno.test(`limit: a NAR of ${dialect} above it is passed on whole, and not kept`, async () => {
+    const objects = [makeStoreObject({ name: "too-large", size: 3_000_000 })];
+    await using upstream = await fakeUpstream({ objects, dialect, stored: true });
+    await using cache = await TestCache.open({ upstreams: [upstream], limitBytes: 1_000_000 });
+    const sampled = sampleBytesOnDisk(cache);
+
+    for (const _ of [1, 2]) await pullAll(cache, upstream, objects);
+
+    assert.ok((await sampled.stop()).most <= 1_000_000);
+    assert.equal(cache.bytesOnDisk(), 0);
+    assert.equal(upstream.count(/^\/nar\//), 2);
+    assert.ok(cache.logged("warn").some(({ msg }) => msg === "nar not kept"));
+  });
+}
+
+Deno.test("limit: a NAR whose size nobody told outgrows it, and arrives whole", async () => {
+  const objects = [makeStoreObject({ name: "grows", size: 5_000_000 })];
+  await using upstream = await fakeUpstream({ objects, dialect: "attic", stored: true });
+  upstream.breakNar(chunked());
+  await using cache = await TestCache.open({ upstreams: [upstream], limitBytes: 3_000_000 });
+  const sampled = sampleBytesOnDisk(cache);
+
+  await pullAll(cache, upstream, objects);
+  await cache.downloadsOver();
+
+  const { most } = await sampled.stop();
+  assert.ok(most > 1_000_000 && most <= 3_000_000, `${most} bytes`);
+  assert.equal(cache.bytesOnDisk(), 0);
+  assert.equal(cache.space.budget.reservedBytes, 0);
+});
+
+Deno.test("limit: what is passed on is checked: a wrong file never arrives whole", async () => {
+  const objects = [makeStoreObject({ name: "wrong", size: 3_000_000 })];
+  for (const dialect of ["nixos", "attic"] as const) {
+    await using upstream = await fakeUpstream({ objects, dialect, stored: true });
+    upstream.breakNar(corruptByteAt(1_000_000));
+    await using cache = await TestCache.open({ upstreams: [upstream], limitBytes: 1_000_000 });
+    const path = await cache.narPath(objects[0]?.storePathHash ?? "");
+    await assert.rejects(async () => await (await cache.get(path)).bytes());
+  }
+});
+
+Deno.test("limit: what breaks off while it is passed on is gone on with", async () => {
+  const objects = [makeStoreObject({ name: "breaks", size: 3_000_000 })];
+  await using upstream = await fakeUpstream({ objects, stored: true });
+  upstream.breakNar(cutAfter(1_000_000));
+  await using cache = await TestCache.open({ upstreams: [upstream], limitBytes: 1_000_000 });
+  const path = await cache.narPath(objects[0]?.storePathHash ?? "");
+  const answer = await cache.get(path);
+  const reader = answer.body?.getReader();
+  const first = await reader?.read();
+  upstream.mend();
+  const rest: Uint8Array<ArrayBuffer>[] = [first?.value ?? new Uint8Array()];
+  for (let piece = await reader?.read(); piece?.value; piece = await reader?.read()) {
+    rest.push(piece.value);
+  }
+  const [object] = objects;
+  assert.ok(object);
+  assert.deepEqual(await new Blob(rest).bytes(), (await upstream.narFileOf(object)).bytes);
+});
+
+Deno.test("limit: ranges of what is not kept are those of the file", async () => {
+  const object = makeStoreObject({ name: "ranged", size: 3_000_000 });
+  await using upstream = await fakeUpstream({ objects: [object], stored: true });
+  await using cache = await TestCache.open({ upstreams: [upstream], limitBytes: 1_000_000 });
+  const path = await cache.narPath(object.storePathHash);
+  const { bytes } = await upstream.narFileOf(object);
+  const size = bytes.length;
+  const ranges = [[0, 9], [100_000, 2_000_000], [size - 10, size - 1], [2_500_000, size - 1]];
+  for (const [start = 0, last = 0] of ranges) {
+    const answer = await cache.get(path, { range: `bytes=${start}-${last}` });
+    assert.equal(answer.status, 206);
+    assert.equal(answer.headers.get("content-range"), `bytes ${start}-${last}/${size}`);
+    assert.deepEqual(await answer.bytes(), bytes.slice(start, last + 1));
+  }
+});
+
+Deno.test("limit: a pinned closure stays, also what came after the pin, then goes", async () => {
+  const closure = chain(6);
+  const root = closure.at(-1)?.storePathHash ?? "";
+  const others = objectsOf(30);
+  await using upstream = await fakeUpstream({ objects: [...closure, ...others], stored: true });
+  await using cache = await TestCache.open({ upstreams: [upstream], limitBytes: 6 * SIZE });
+  const late = closure.slice(0, 2);
+  await pullAll(cache, upstream, closure.slice(2));
+  assert.equal((await cache.request("POST", `/pin/${root}.narinfo`)).status, 200);
+  await pullAll(cache, upstream, late);
+
+  await pullAll(cache, upstream, others);
+  await upstream.stop();
+
+  for (const { storePathHash } of closure) {
+    const answer = await cache.get(await cache.narPath(storePathHash));
+    assert.equal(answer.headers.get("x-cache"), "HIT");
+    await answer.bytes();
+  }
+  upstream.start();
+  assert.equal((await cache.request("DELETE", `/pin/${root}.narinfo`)).status, 200);
+  await pullAll(cache, upstream, others);
+  await pullAll(cache, upstream, others.slice(0, 10));
+  for (const { storePathHash } of closure) {
+    assert.equal(await cache.metadata.findNarinfo(storePathHash), undefined);
+  }
+});
+
+Deno.test("limit: what was used last is what stays", async () => {
+  const objects = objectsOf(8);
+  await using upstream = await fakeUpstream({ objects, stored: true });
+  await using cache = await TestCache.open({ upstreams: [upstream], limitBytes: 5 * SIZE });
+  const [first, ...rest] = objects;
+  assert.ok(first);
+  for (const object of [first, ...rest.slice(0, 3)]) await pullAll(cache, upstream, [object]);
+  await cache.narinfo(first.storePathHash);
+  for (const object of rest.slice(3)) {
+    await pullAll(cache, upstream, [object]);
+    await cache.narinfo(first.storePathHash);
+  }
+  assert.ok(await cache.metadata.findNarinfo(first.storePathHash));
+  const second = rest[0]?.storePathHash;
+  assert.ok(second);
+  assert.equal(await cache.metadata.findNarinfo(second), undefined);
+});
+
+Deno.test("limit: a full disk is no reason to fail: readers get all, nothing is kept", async () => {
+  const object = makeStoreObject({ name: "no-disk", size: 3_000_000 });
+  await using upstream = await fakeUpstream({ objects: [object], stored: true });
+  // Every write to it fails as on a full disk.
+  await using cache = await TestCache.open({ upstreams: [upstream], tempFolder: "/dev/full/x" });
+  await pullAll(cache, upstream, [object]);
+  await eventually(
+    "it is said",
+    () => cache.logged("error").some(({ msg }) => msg === "nar not kept"),
+  );
+  assert.equal(cache.bytesOnDisk(), 0);
+});
+
+function objectsOf(count: number): readonly StoreObject[] {
+  return Array.from({ length: count }, (_, seed) => (
+    makeStoreObject({ name: "thing", seed: seed + 1, size: SIZE - 2 * KIB })
+  ));
+}
+
+/** Eight clients pull everything; what arrives is what the upstream has. */
+async function pullAll(
+  cache: TestCache,
+  upstream: FakeUpstream,
+  objects: readonly StoreObject[],
+): Promise<void> {
+  const waiting = [...objects];
+  const client = async () => {
+    for (let object = waiting.shift(); object !== undefined; object = waiting.shift()) {
+      const answer = await cache.get(await cache.narPath(object.storePathHash));
+      assert.equal(answer.status, 200);
+      assert.deepEqual(await answer.bytes(), (await upstream.narFileOf(object)).bytes);
+    }
+  };
+  await Promise.all(Array.from({ length: 8 }, client));
+  await cache.downloadsOver();
+}
+
+/** Looks at the files again and again, until it is stopped. */
+function sampleBytesOnDisk(cache: TestCache) {
+  let [most, samples, going] = [0, 0, true];
+  const sampling = (async () => {
+    while (going) {
+      most = Math.max(most, cache.bytesOnDisk());
+      samples++;
+      await new Promise((resolve) => setTimeout(resolve, 1));
+    }
+  })();
+  return {
+    async stop() {
+      going = false;
+      await sampling;
+      return { most, samples };
+    },
+  };
+}
