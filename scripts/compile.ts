@@ -6,6 +6,7 @@ const INCLUDED = [
   "src/metadata/schema",
   "src/app/workers/fetch_worker.ts",
   "src/app/workers/verify_worker.ts",
+  "src/app/workers/compare_worker.ts",
 ];
 
 /** Packages of scripts and tests alone. */

@@ -17,6 +17,7 @@ import { pinnedClosuresRoute } from "../http/routes/pinned_closures.ts";
 import { pinRoute } from "../http/routes/pin.ts";
 import { pinsRoute } from "../http/routes/pins.ts";
 import type { MetadataStore } from "../metadata/metadata_store.ts";
+import type { NarName } from "../nix/nar_name.ts";
 import type { PublicKey, SecretKey } from "../nix/signature.ts";
 import { TrustedKeys } from "../nix/trusted_keys.ts";
 import { gcEvents } from "../lru/gc_events.ts";
@@ -63,6 +64,8 @@ export interface App extends AsyncDisposable {
   stopping(): void;
   /** The NAR files' space: its accounts are read before anything is handled. */
   readonly space: Space;
+  /** NAR files that are being read or downloaded. */
+  readonly busy: () => ReadonlySet<NarName>;
   /** Resolves when no download is under way. */
   downloadsOver(): Promise<void>;
 }
@@ -71,7 +74,7 @@ export interface App extends AsyncDisposable {
 export function buildApp(parts: AppParts): App {
   const resources = new AsyncDisposableStack();
   const metrics = new Metrics();
-  const { narinfos, nars, downloads, space, remover } = buildCache(parts, metrics, resources);
+  const { narinfos, nars, downloads, space, busy, remover } = buildCache(parts, metrics, resources);
   const pins = new Pins({ ...parts, changed: () => void space.refresh() });
   let ready = true;
   const router = new Router([
@@ -89,6 +92,7 @@ export function buildApp(parts: AppParts): App {
   return {
     handle: createShell({ router, log: parts.log }),
     space,
+    busy,
     stopping: () => void (ready = false),
     downloadsOver: () => downloads.over(),
     async [Symbol.asyncDispose]() {
@@ -129,6 +133,7 @@ function buildCache(parts: AppParts, metrics: Metrics, resources: AsyncDisposabl
   return {
     downloads,
     space,
+    busy,
     remover: buildRemover(parts, space, busy),
     narinfos: new NarinfoServer({ pool, metadata, signer, nowMs, negative, demotions, uses }),
     nars: new NarServer({

@@ -16,6 +16,7 @@ import { startChores } from "./chores.ts";
 import { type Folders, prepareFolders } from "./folders.ts";
 import { drain, stopSignal } from "./lifecycle.ts";
 import { listen } from "./listen.ts";
+import { startReconciliation } from "./reconciliation.ts";
 import { signingKey } from "./signing_key.ts";
 import { logUnexpected } from "./unexpected.ts";
 import { caCertificates, upstreamSettings } from "./upstream_settings.ts";
@@ -78,6 +79,16 @@ export async function serve(settings: Settings): Promise<number> {
       schedule: scheduleOf(settings),
       metadata,
       hotMetadata,
+      log,
+    });
+    await using _reconciliation = await startReconciliation({
+      databasePath: settings["cache.database-url"].path,
+      narFolder: folders.nars,
+      metadata: hotMetadata,
+      nars,
+      app,
+      owner: workFolder.owner,
+      nowMs: Date.now,
       log,
     });
     const signal = await stopped;

@@ -3,6 +3,7 @@ import type { NarName } from "../nix/nar_name.ts";
 import type { StorePathHash } from "../nix/store_path.ts";
 import type {
   Change,
+  KeptNar,
   MetadataStore,
   NarinfoRow,
   NarRecord,
@@ -52,6 +53,10 @@ export class HotMetadataStore implements MetadataStore {
     return record;
   }
 
+  keptNars(prefix: string): Promise<readonly KeptNar[]> {
+    return this.#inner.keptNars(prefix);
+  }
+
   sourcesOf(narName: NarName): Promise<readonly NarSource[]> {
     return this.#inner.sourcesOf(narName);
   }
@@ -90,6 +95,10 @@ export class HotMetadataStore implements MetadataStore {
 
   protect(pathsMax: number): Promise<boolean> {
     return this.#inner.protect(pathsMax);
+  }
+
+  recount(): Promise<boolean> {
+    return this.#inner.recount();
   }
 
   pendingFiles(): Promise<readonly PendingFile[]> {

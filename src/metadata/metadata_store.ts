@@ -110,6 +110,16 @@ export interface NarFinder {
   narinfosOf(narName: NarName): Promise<readonly StorePathHash[]>;
 }
 
+/** A NAR file as its row tells that it is kept. */
+export interface KeptNar extends KeptFile {
+  readonly name: NarName;
+}
+
+export interface KeptLister {
+  /** Those whose name begins with `prefix`, in the order of names. */
+  keptNars(prefix: string): Promise<readonly KeptNar[]>;
+}
+
 export interface ReferenceFinder {
   /** Those references whose own narinfo is kept or not; a path that we do not keep has none. */
   referencesOf(storePathHash: StorePathHash): Promise<readonly StorePathHash[]>;
@@ -132,6 +142,7 @@ export interface PinFinder {
 export type MetadataStore =
   & NarinfoFinder
   & NarFinder
+  & KeptLister
   & ReferenceFinder
   & ChangeWriter
   & PinFinder

@@ -75,6 +75,9 @@ export interface SpaceKeeper {
    */
   protect(pathsMax: number): Promise<boolean>;
 
+  /** Counts everything anew, by a scan. True when the sums were right. */
+  recount(): Promise<boolean>;
+
   /** Every file on its way in or out, of whichever process. */
   pendingFiles(): Promise<readonly PendingFile[]>;
 }

@@ -1,8 +1,8 @@
 import { Failure } from "../base/failure.ts";
 import { excerpt } from "./excerpt.ts";
 
-// Nix leaves out e, o, u and t.
-const ALPHABET = "0123456789abcdfghijklmnpqrsvwxyz";
+/** Nix leaves out e, o, u and t. */
+export const NIX32_ALPHABET = "0123456789abcdfghijklmnpqrsvwxyz";
 const BITS_PER_CHAR = 5;
 const NO_DIGIT = 255;
 const DIGIT_OF_CODE = digitTable();
@@ -15,7 +15,7 @@ export function encodeNix32(bytes: Uint8Array): string {
     const shift = (n * BITS_PER_CHAR) & 7;
     const low = (bytes[index] ?? 0) >> shift;
     const high = (bytes[index + 1] ?? 0) << (8 - shift);
-    text += ALPHABET.charAt((low | high) & 31);
+    text += NIX32_ALPHABET.charAt((low | high) & 31);
   }
   return text;
 }
@@ -48,7 +48,9 @@ function lengthOf(byteLength: number): number {
 
 function digitTable(): Uint8Array {
   const table = new Uint8Array(128).fill(NO_DIGIT);
-  for (let digit = 0; digit < ALPHABET.length; digit++) table[ALPHABET.charCodeAt(digit)] = digit;
+  for (let digit = 0; digit < NIX32_ALPHABET.length; digit++) {
+    table[NIX32_ALPHABET.charCodeAt(digit)] = digit;
+  }
   return table;
 }
 

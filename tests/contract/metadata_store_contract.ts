@@ -97,6 +97,21 @@ export const metadataStoreClauses: Clauses<MetadataStore> = {
     assert.deepEqual(await store.findNar(nar.name), nar);
   },
 
+  "keptNars() lists what is kept under a prefix, by name": async (store) => {
+    const nars = ["x", "y", "z"].map((seed) => narOf(seed)).toSorted((a, b) =>
+      a.name < b.name ? -1 : 1
+    );
+    const file = { fileHash: sha("kept"), fileSize: 7 };
+    for (const [index, nar] of nars.entries()) {
+      await store.apply([{ ...put(hash(`${index}`), []), nar }]);
+      if (index > 0) await store.apply([{ kind: "nar-kept", narName: nar.name, file, atMs: 1 }]);
+    }
+    const [, second, third] = nars.map(({ name }) => ({ name, ...file }));
+    assert.deepEqual(await store.keptNars(""), [second, third]);
+    assert.deepEqual(await store.keptNars(third?.name.slice(0, 2) ?? ""), [third]);
+    assert.deepEqual(await store.keptNars("~"), []);
+  },
+
   "remove-narinfo leaves its NAR and where to fetch it": async (store) => {
     const { nar } = put(a, [b]);
     await store.apply([put(a, [b])]);

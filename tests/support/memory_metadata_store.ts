@@ -1,5 +1,6 @@
 import type {
   Change,
+  KeptNar,
   MetadataStore,
   NarinfoRow,
   NarRecord,
@@ -39,6 +40,13 @@ export class MemoryMetadataStore implements MetadataStore, AsyncDisposable {
     return this.#open().nars.get(narName);
   }
 
+  async keptNars(prefix: string): Promise<readonly KeptNar[]> {
+    return [...this.#open().nars.values()]
+      .flatMap(({ name, kept }) => kept === undefined ? [] : [{ name, ...kept }])
+      .filter(({ name }) => name.startsWith(prefix))
+      .sort((a, b) => a.name < b.name ? -1 : 1);
+  }
+
   async sourcesOf(narName: NarName): Promise<readonly NarSource[]> {
     return this.#open().sources.get(narName) ?? [];
   }
@@ -71,6 +79,12 @@ export class MemoryMetadataStore implements MetadataStore, AsyncDisposable {
   async protect(): Promise<boolean> {
     this.#open();
     return false;
+  }
+
+  /** They are counted each time. */
+  async recount(): Promise<boolean> {
+    this.#open();
+    return true;
   }
 
   async pendingFiles(): Promise<readonly PendingFile[]> {

@@ -1,4 +1,5 @@
 import type { FetchEvent, FetchOrder } from "../../cache/download/nar_fetcher.ts";
+import type { ShardComparison } from "../../cache/reconcile/compare_shard.ts";
 import type { NarSource } from "../../metadata/metadata_store.ts";
 import type { NarMeasure, VerifyOrder } from "../../cache/verify/nar_verifier.ts";
 import type { CaCertificates, HttpUpstreamSettings } from "../../upstream/http/http_settings.ts";
@@ -21,6 +22,20 @@ export interface FromFetchWorker {
   readonly id: number;
   readonly event: FetchEvent | { readonly type: "room"; readonly bytes: number };
 }
+
+export type ToCompareWorker =
+  | { readonly type: "start"; readonly databasePath: string; readonly narFolder: string }
+  | {
+    readonly type: "compare";
+    readonly id: number;
+    readonly shard: string;
+    /** Whether to look at the size of each file too. */
+    readonly sizes: boolean;
+  };
+
+export type FromCompareWorker =
+  | { readonly id: number; readonly comparison: ShardComparison }
+  | { readonly id: number; readonly error: string };
 
 export type ToVerifyWorker =
   | { readonly type: "verify"; readonly id: number; readonly order: VerifyOrder }

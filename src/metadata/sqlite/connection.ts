@@ -46,6 +46,13 @@ export async function openDatabase(
   }
 }
 
+/** The same file for somebody who only looks; it must be there, and of today's schema. */
+export function openForReading(path: string): DatabaseSync {
+  const database = new DatabaseSync(path, { readOnly: true, timeout: OPENING_TIMEOUT_MS });
+  database.exec("PRAGMA temp_store = MEMORY");
+  return database;
+}
+
 async function migrate(
   database: DatabaseSync,
   path: string,

@@ -1,7 +1,7 @@
 import { compressionOf, type NarName } from "../../nix/nar_name.ts";
 import type { FileHash, NarHash, Sha256 } from "../../nix/hash.ts";
 import type { StorePathHash } from "../../nix/store_path.ts";
-import type { NarinfoRow, NarRecord, NarSource, PinRoot } from "../metadata_store.ts";
+import type { KeptNar, NarinfoRow, NarRecord, NarSource, PinRoot } from "../metadata_store.ts";
 import type { PendingFile, Stock } from "../space_keeper.ts";
 
 // What this program wrote was checked before it was written, so rows are read by assertion.
@@ -91,4 +91,14 @@ export interface PendingFileColumns {
 
 export function readPendingFile({ name, owner, size }: PendingFileColumns): PendingFile {
   return { narName: name as NarName, owner, fileSize: size };
+}
+
+export interface KeptNarColumns {
+  readonly name: string;
+  readonly kept_hash: string;
+  readonly kept_size: number;
+}
+
+export function readKeptNar({ name, kept_hash, kept_size }: KeptNarColumns): KeptNar {
+  return { name: name as NarName, fileHash: kept_hash as Sha256, fileSize: kept_size };
 }

@@ -6,6 +6,7 @@ import type { NarName } from "../../nix/nar_name.ts";
 import type { StorePathHash } from "../../nix/store_path.ts";
 import type {
   Change,
+  KeptNar,
   MetadataStore,
   NarinfoRow,
   NarRecord,
@@ -17,10 +18,12 @@ import { ChangeApplier } from "./change_applier.ts";
 import { Eviction } from "./eviction.ts";
 import { Protection } from "./protection.ts";
 import {
+  type KeptNarColumns,
   type NarColumns,
   type NarinfoColumns,
   type PendingFileColumns,
   type PinColumns,
+  readKeptNar,
   readNarinfoRow,
   readNarRecord,
   readPendingFile,
@@ -75,6 +78,11 @@ export class SqliteMetadataStore implements MetadataStore, AsyncDisposable {
     return row === undefined ? undefined : readNarRecord(row as unknown as NarColumns);
   }
 
+  async keptNars(prefix: string): Promise<readonly KeptNar[]> {
+    return this.#read("keptNars").all(prefix)
+      .map((row) => readKeptNar(row as unknown as KeptNarColumns));
+  }
+
   async sourcesOf(narName: NarName): Promise<readonly NarSource[]> {
     const rows = this.#read("sourcesOf").all(narName);
     return rows.map((row) => readSource(row as { upstream: string; location: string }));
@@ -126,6 +134,10 @@ export class SqliteMetadataStore implements MetadataStore, AsyncDisposable {
 
   async protect(pathsMax: number): Promise<boolean> {
     return await this.#alone(() => this.#protection.step(pathsMax));
+  }
+
+  async recount(): Promise<boolean> {
+    return await this.#alone(() => Number(this.#statements.recount.run().changes) === 0);
   }
 
   async pendingFiles(): Promise<readonly PendingFile[]> {

@@ -17,6 +17,9 @@ const SQL = {
     WHERE p.hash = ?`,
   findNar: `SELECT name, nar_hash, nar_size, file_hash, file_size, kept_hash, kept_size
     FROM nar WHERE name = ?`,
+  // Above every character that a name may have.
+  keptNars: `SELECT name, kept_hash, kept_size FROM nar
+    WHERE name >= ?1 AND name < ?1 || '~' AND kept_size IS NOT NULL ORDER BY name`,
   sourcesOf: `SELECT s.upstream, s.location FROM nar n JOIN nar_source s ON s.nar_id = n.id
     WHERE n.name = ?`,
   narinfosOf: `SELECT p.hash FROM nar n JOIN narinfo i ON i.nar_id = n.id

@@ -1,4 +1,5 @@
 import { Failure, messageOf } from "../../base/failure.ts";
+import { NIX32_ALPHABET } from "../../nix/nix32.ts";
 import { type NarName, parseNarName } from "../../nix/nar_name.ts";
 import type { NarStore, StoredNar } from "../nar_store.ts";
 import { moveDurably } from "./durable_move.ts";
@@ -55,6 +56,22 @@ export class LocalNarStore implements NarStore {
     }
   }
 
+  /**
+   * The NAR files of one shard (the leading characters of their names), with their sizes if asked
+   * for: looking at each takes longer than listing all. Synchronous: for a Worker.
+   */
+  listShard(
+    shard: string,
+    sizes: boolean,
+  ): readonly { readonly name: NarName; readonly fileSize?: number }[] {
+    const names = namesIn(`${this.#folder}/${shard}`).flatMap((entry) => parseNarName(entry) ?? []);
+    if (!sizes) return names.map((name) => ({ name }));
+    return names.flatMap((name) => {
+      const fileSize = sizeOf(this.#pathOf(name));
+      return fileSize === undefined ? [] : [{ name, fileSize }];
+    });
+  }
+
   #shardOf(name: NarName): string {
     return `${this.#folder}/${name.slice(0, SHARD_LENGTH)}`;
   }
@@ -64,13 +81,39 @@ export class LocalNarStore implements NarStore {
   }
 }
 
+/** Every name that a shard can have. */
+export function shards(): readonly string[] {
+  const chars = [...NIX32_ALPHABET];
+  return chars.flatMap((first) => chars.map((second) => first + second));
+}
+
+function namesIn(folder: string): readonly string[] {
+  try {
+    return [...Deno.readDirSync(folder)].map(({ name }) => name);
+  } catch (error) {
+    if (isAbsent(error)) return [];
+    throw error;
+  }
+}
+
+function sizeOf(path: string): number | undefined {
+  try {
+    return Deno.statSync(path).size;
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound) return undefined;
+    throw error;
+  }
+}
+
+/** A shard that no file needed yet is not an error; anything else is. */
+function isAbsent(error: unknown): boolean {
+  return error instanceof Deno.errors.NotFound || error instanceof Deno.errors.NotADirectory;
+}
+
 async function* entriesOf(folder: string): AsyncIterable<string> {
   try {
     for await (const entry of Deno.readDir(folder)) yield entry.name;
   } catch (error) {
-    // A shard that no file needed yet is not an error; anything else is.
-    if (!(error instanceof Deno.errors.NotFound || error instanceof Deno.errors.NotADirectory)) {
-      throw error;
-    }
+    if (!isAbsent(error)) throw error;
   }
 }

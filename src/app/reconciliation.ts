@@ -1,0 +1,59 @@
+import { compareShard, type ShardComparison } from "../cache/reconcile/compare_shard.ts";
+import { Mender } from "../cache/reconcile/mender.ts";
+import { Reconciler } from "../cache/reconcile/reconciler.ts";
+import type { MetadataStore } from "../metadata/metadata_store.ts";
+import { LocalNarStore, shards } from "../storage/local/local_nar_store.ts";
+import type { NarStore } from "../storage/nar_store.ts";
+import type { Logger } from "../telemetry/logger.ts";
+import type { App } from "./build_app.ts";
+import { WorkerComparer, type WorkerComparerDeps } from "./workers/worker_comparer.ts";
+
+/** With more files than this the first pass has a thread of its own: a shard takes milliseconds. */
+const HERE_MAX = 20_000;
+
+export interface ReconciliationDeps extends WorkerComparerDeps {
+  readonly metadata: MetadataStore;
+  readonly nars: NarStore;
+  readonly app: Pick<App, "space" | "busy">;
+  readonly owner: string;
+  readonly nowMs: () => number;
+  readonly log: Logger;
+}
+
+/** Starts to hold files against rows in the background, until the result is disposed of. */
+export async function startReconciliation(deps: ReconciliationDeps): Promise<AsyncDisposable> {
+  const { app: { space, busy }, metadata } = deps;
+  const { keptFiles } = await metadata.stock();
+  const comparer = keptFiles > HERE_MAX ? new WorkerComparer(deps) : undefined;
+  const removeFiles = space.removals.batch.bind(space.removals);
+  const reconciler = new Reconciler({
+    ...deps,
+    shards: shards(),
+    // The slow passes after the first one take a shard in ten seconds.
+    compare: (shard, sizes) =>
+      sizes || comparer === undefined
+        ? compareHere(deps, shard, sizes)
+        : comparer.compare(shard, sizes),
+    firstPassOver: () => comparer?.[Symbol.dispose](),
+    mender: new Mender({ ...deps, removeFiles, busy }),
+    changed: () => space.refresh(),
+  });
+  reconciler.start();
+  return {
+    async [Symbol.asyncDispose]() {
+      // In this order: what waits for the Worker then hears that it is gone.
+      comparer?.[Symbol.dispose]();
+      await reconciler[Symbol.asyncDispose]();
+    },
+  };
+}
+
+async function compareHere(
+  { metadata, narFolder }: Pick<ReconciliationDeps, "metadata" | "narFolder">,
+  shard: string,
+  sizes: boolean,
+): Promise<ShardComparison> {
+  // Files first: a row comes after its file, so that none is missed in between.
+  const files = new LocalNarStore(narFolder).listShard(shard, sizes);
+  return compareShard(await metadata.keptNars(shard), files);
+}

@@ -1,0 +1,32 @@
+// The thread that holds what is on disk against what the database says.
+import { messageOf } from "../../base/failure.ts";
+import { compareShard, type ShardComparison } from "../../cache/reconcile/compare_shard.ts";
+import { openForReading } from "../../metadata/sqlite/connection.ts";
+import { SqliteMetadataStore } from "../../metadata/sqlite/sqlite_metadata_store.ts";
+import { LocalNarStore } from "../../storage/local/local_nar_store.ts";
+import type { FromCompareWorker, ToCompareWorker } from "./messages.ts";
+import { workerScope } from "./worker_scope.ts";
+
+const scope = workerScope<ToCompareWorker, FromCompareWorker>();
+
+let compare: (shard: string, sizes: boolean) => Promise<ShardComparison>;
+
+scope.onmessage = ({ data }) => {
+  if (data.type === "start") {
+    const metadata = new SqliteMetadataStore(openForReading(data.databasePath));
+    const nars = new LocalNarStore(data.narFolder);
+    compare = async (shard, sizes) => {
+      // Files first: a row comes after its file, so that none is missed in between.
+      const files = nars.listShard(shard, sizes);
+      return compareShard(await metadata.keptNars(shard), files);
+    };
+  } else void run(data.id, data.shard, data.sizes);
+};
+
+async function run(id: number, shard: string, sizes: boolean): Promise<void> {
+  try {
+    scope.postMessage({ id, comparison: await compare(shard, sizes) });
+  } catch (error) {
+    scope.postMessage({ id, error: messageOf(error) });
+  }
+}

@@ -1,0 +1,38 @@
+import { Failure } from "../../base/failure.ts";
+import type { ShardComparison } from "../../cache/reconcile/compare_shard.ts";
+import { JobWorker } from "./job_worker.ts";
+import type { FromCompareWorker, ToCompareWorker } from "./messages.ts";
+
+export interface WorkerComparerDeps {
+  readonly databasePath: string;
+  readonly narFolder: string;
+}
+
+/** Compares shards in a Worker, with a connection of its own. */
+export class WorkerComparer implements Disposable {
+  readonly #worker: JobWorker<ToCompareWorker, FromCompareWorker>;
+
+  constructor(deps: WorkerComparerDeps) {
+    this.#worker = new JobWorker<ToCompareWorker, FromCompareWorker>({
+      url: new URL("./compare_worker.ts", import.meta.url),
+      start: { type: "start", ...deps } satisfies ToCompareWorker,
+      died: (id, error) => ({ id, error }),
+    });
+  }
+
+  /** What files and rows of a shard differ in. Throws when either cannot be read. */
+  compare(shard: string, sizes: boolean): Promise<ShardComparison> {
+    return new Promise((resolve, reject) => {
+      const id = this.#worker.open((answer) => {
+        this.#worker.forget(id);
+        if ("comparison" in answer) resolve(answer.comparison);
+        else reject(new Failure("broken", `Cannot compare shard ${shard}: ${answer.error}`));
+      });
+      this.#worker.send({ type: "compare", id, shard, sizes });
+    });
+  }
+
+  [Symbol.dispose](): void {
+    this.#worker[Symbol.dispose]();
+  }
+}

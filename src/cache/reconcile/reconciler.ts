@@ -1,0 +1,108 @@
+import { setImmediate as nextTurn } from "node:timers/promises";
+import { messageOf } from "../../base/failure.ts";
+import type { Logger } from "../../telemetry/logger.ts";
+import type { ShardComparison } from "./compare_shard.ts";
+import type { Mender } from "./mender.ts";
+
+/** Between two shards of a background pass: all 1,024 take three hours. */
+const BACKGROUND_PAUSE_MS = 10_000;
+
+/** So many files may be gone without a question. */
+const LOST_MIN = 100;
+
+export interface ReconcilerDeps {
+  readonly shards: readonly string[];
+  /** Compares one shard; with the size of each file if asked for. */
+  readonly compare: (shard: string, sizes: boolean) => Promise<ShardComparison>;
+  readonly mender: Pick<Mender, "mend">;
+  /** Told when the quick pass of the start is over. */
+  readonly firstPassOver: () => void;
+  /** Told when something was mended. */
+  readonly changed: () => Promise<void>;
+  readonly nowMs: () => number;
+  readonly log: Logger;
+}
+
+/** What a pass over all shards came to. */
+export interface Reconciled {
+  readonly files: number;
+  readonly mended: number;
+  /** False when it was given up. */
+  readonly complete: boolean;
+}
+
+/** Holds all files against all rows, shard by shard: names at start, then slowly sizes too. */
+export class Reconciler implements AsyncDisposable {
+  readonly #deps: ReconcilerDeps;
+  #stopped = false;
+  #running: Promise<unknown> = Promise.resolve();
+  #wake: (() => void) | undefined;
+
+  constructor(deps: ReconcilerDeps) {
+    this.#deps = deps;
+  }
+
+  /** One quick pass, then slow ones for as long as larder runs. */
+  start(): void {
+    const work = async () => {
+      for (let [sizes, pauseMs] = [false, 0]; !this.#stopped;) {
+        await this.pass({ sizes, pauseMs });
+        if (!sizes) this.#deps.firstPassOver();
+        [sizes, pauseMs] = [true, BACKGROUND_PAUSE_MS];
+        await this.#pause(pauseMs);
+      }
+    };
+    this.#running = work();
+  }
+
+  /** Compares every shard once, and mends. Never throws: what goes wrong is in the log. */
+  async pass(
+    { sizes, pauseMs }: { readonly sizes: boolean; readonly pauseMs: number },
+  ): Promise<Reconciled> {
+    const { shards, compare, mender, changed, nowMs, log } = this.#deps;
+    const startedAtMs = nowMs();
+    let [files, lost, mended] = [0, 0, 0];
+    try {
+      for (const shard of shards) {
+        if (this.#stopped) return { files, mended, complete: false };
+        const comparison = await compare(shard, sizes);
+        await nextTurn();
+        files += comparison.files;
+        lost += comparison.lost.length;
+        if (lost > LOST_MIN && lost > files) {
+          // Rather a disk that is not mounted than that many files gone.
+          log.error("most nars are missing, nothing more is changed", {
+            missing: lost,
+            found: files,
+            todo: "is the storage mounted? if it is: larder fsck --repair",
+          });
+          return { files, mended, complete: false };
+        }
+        const count = await mender.mend(comparison);
+        if (count > 0) await changed();
+        mended += count;
+        if (pauseMs > 0) await this.#pause(pauseMs);
+      }
+      log.info("reconciled", { files, mended, sizes, duration_ms: nowMs() - startedAtMs });
+      return { files, mended, complete: true };
+    } catch (error) {
+      log.error("not reconciled", { error: messageOf(error) });
+      return { files, mended, complete: false };
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#stopped = true;
+    this.#wake?.();
+    await this.#running;
+  }
+
+  async #pause(ms: number): Promise<void> {
+    if (this.#stopped) return;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#wake = resolve;
+    const timer = setTimeout(resolve, ms);
+    await promise;
+    clearTimeout(timer);
+  }
+}

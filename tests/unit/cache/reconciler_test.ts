@@ -1,0 +1,152 @@
+import assert from "node:assert/strict";
+import { compareShard } from "../../../src/cache/reconcile/compare_shard.ts";
+import { Mender } from "../../../src/cache/reconcile/mender.ts";
+import { Reconciler } from "../../../src/cache/reconcile/reconciler.ts";
+import type { PendingFile } from "../../../src/metadata/space_keeper.ts";
+import type { NarName } from "../../../src/nix/nar_name.ts";
+import { LocalNarStore, shards } from "../../../src/storage/local/local_nar_store.ts";
+import { createLogger } from "../../../src/telemetry/logger.ts";
+import { StockedSpace } from "../../support/stocked_space.ts";
+import { hash, narOf, put, sha } from "../../support/metadata_rows.ts";
+import { tempFolder } from "../../support/temp_folder.ts";
+
+const SIZES = { sizes: true, pauseMs: 0 };
+
+Deno.test("reconcile: what is counted and absent, and what is there and not counted", async () => {
+  await using scene = await Scene.open();
+  const [whole, gone, short] = [
+    await scene.keep("a"),
+    await scene.keep("b"),
+    await scene.keep("c"),
+  ];
+  Deno.removeSync(scene.pathOf(gone));
+  Deno.truncateSync(scene.pathOf(short), 5);
+  const stray = narOf("stray").name;
+  await scene.write(stray);
+
+  const names = await scene.reconciler.pass({ sizes: false, pauseMs: 0 });
+  assert.deepEqual([names.mended, names.complete], [2, true]);
+  assert.deepEqual((await scene.namesOnDisk()).toSorted(), [whole, short].toSorted());
+  const sizes = await scene.reconciler.pass(SIZES);
+  assert.equal(sizes.mended, 1);
+
+  assert.deepEqual(await scene.namesOnDisk(), [whole]);
+  assert.equal((await scene.metadata.findNar(gone))?.kept, undefined);
+  assert.deepEqual(await scene.metadata.pendingFiles(), []);
+  const { keptBytes, keptFiles, pendingBytes } = await scene.metadata.stock();
+  assert.deepEqual([keptBytes, keptFiles, pendingBytes], [10, 1, 0]);
+  assert.equal(scene.changes, 3);
+});
+
+Deno.test("reconcile: what is busy, or on its way, is left alone", async () => {
+  await using scene = await Scene.open();
+  const gone = await scene.keep("a");
+  Deno.removeSync(scene.pathOf(gone));
+  scene.busy.add(gone);
+  const publishing = narOf(hash("p")).name;
+  await scene.metadata.apply([
+    put(hash("p"), []),
+    { kind: "nar-publishing", narName: publishing, owner: "other" },
+  ]);
+  await scene.write(publishing);
+
+  assert.equal((await scene.reconciler.pass(SIZES)).mended, 0);
+  assert.deepEqual(await scene.namesOnDisk(), [publishing]);
+});
+
+Deno.test("reconcile: where most files are missing little is changed, and it is said", async () => {
+  await using scene = await Scene.open();
+  for (let index = 0; index < 150; index++) await scene.keep(`${index}`);
+  Deno.removeSync(`${scene.path}/nar`, { recursive: true });
+
+  const { complete, mended } = await scene.reconciler.pass(SIZES);
+
+  assert.equal(complete, false);
+  assert.ok(mended <= 100);
+  assert.ok(scene.log.some(({ msg }) => msg.startsWith("most nars are missing")));
+});
+
+Deno.test("reconcile: files that cannot be listed are no files that are gone", async () => {
+  await using scene = await Scene.open({ failing: true });
+  const kept = await scene.keep("a");
+  assert.equal((await scene.reconciler.pass(SIZES)).complete, false);
+  assert.ok((await scene.metadata.findNar(kept))?.kept);
+  assert.ok(scene.log.some(({ msg }) => msg === "not reconciled"));
+});
+
+class Scene implements AsyncDisposable {
+  readonly busy = new Set<NarName>();
+  readonly log: { readonly level: string; readonly msg: string }[] = [];
+  readonly reconciler: Reconciler;
+  changes = 0;
+  readonly #folder = tempFolder();
+  readonly #stocked: StockedSpace;
+  readonly #nars: LocalNarStore;
+
+  private constructor(stocked: StockedSpace, failing: boolean) {
+    this.#stocked = stocked;
+    this.#nars = new LocalNarStore(`${this.path}/nar`);
+    const log = createLogger("debug", { write: (line) => void this.log.push(JSON.parse(line)) });
+    const { metadata } = this;
+    const nars = this.#nars;
+    const removeFiles = async (giveUp: () => Promise<readonly PendingFile[]>) => {
+      for (const { narName } of await giveUp()) {
+        await nars.remove(narName);
+        await metadata.apply([{ kind: "nar-gone", narName }]);
+      }
+    };
+    this.reconciler = new Reconciler({
+      shards: shards(),
+      compare: async (shard, sizes) => {
+        if (failing) throw new Error("EIO");
+        const files = nars.listShard(shard, sizes);
+        return compareShard(await metadata.keptNars(shard), files);
+      },
+      mender: new Mender({ metadata, nars, removeFiles, busy: () => this.busy, owner: "we", log }),
+      firstPassOver: () => undefined,
+      changed: async () => void this.changes++,
+      nowMs: () => 1,
+      log,
+    });
+  }
+
+  static async open({ failing = false } = {}): Promise<Scene> {
+    return new Scene(await StockedSpace.open(Infinity), failing);
+  }
+
+  get path(): string {
+    return this.#folder.path;
+  }
+
+  get metadata() {
+    return this.#stocked.metadata;
+  }
+
+  /** Stores a NAR file of ten bytes with its row. */
+  async keep(seed: string): Promise<NarName> {
+    const path = hash(seed);
+    const { name } = narOf(path);
+    await this.write(name);
+    const file = { fileHash: sha("kept"), fileSize: 10 };
+    await this.metadata.apply([put(path, []), { kind: "nar-kept", narName: name, file, atMs: 1 }]);
+    return name;
+  }
+
+  async write(name: NarName): Promise<void> {
+    Deno.writeTextFileSync(`${this.path}/new`, "0123456789");
+    await this.#nars.publish(name, `${this.path}/new`);
+  }
+
+  pathOf(name: NarName): string {
+    return `${this.path}/nar/${name.slice(0, 2)}/${name}`;
+  }
+
+  async namesOnDisk(): Promise<readonly NarName[]> {
+    return await Array.fromAsync(this.#nars.list(), ({ name }) => name);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#stocked[Symbol.asyncDispose]();
+    this.#folder[Symbol.dispose]();
+  }
+}
