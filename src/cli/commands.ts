@@ -1,6 +1,10 @@
 import type { Command } from "./command.ts";
 import { configCommand } from "./config.ts";
+import { GC } from "./gc.ts";
+import { PIN, UNPIN } from "./pin.ts";
+import { PINS } from "./pins.ts";
 import { serveCommand } from "./serve.ts";
+import { WARM } from "./warm.ts";
 
 /** Every command, in the order in which help lists them. */
 export const COMMANDS: readonly Command[] = [
@@ -14,6 +18,7 @@ export const COMMANDS: readonly Command[] = [
         "The same for this machine only, with the files in /var/lib/larder",
       ],
     ],
+    flags: "server",
     run: serveCommand,
   },
   {
@@ -23,6 +28,12 @@ export const COMMANDS: readonly Command[] = [
       ["larder config", "What `larder serve` would use here, secrets hidden"],
       ["larder config --log-level debug > larder.toml", "Keep it as a configuration file"],
     ],
+    flags: "server",
     run: configCommand,
   },
+  WARM,
+  PIN,
+  UNPIN,
+  PINS,
+  GC,
 ];

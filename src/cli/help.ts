@@ -1,3 +1,4 @@
+import { flagName, type OptionTable } from "../config/option.ts";
 import { OPTION_GROUPS } from "../config/options.ts";
 import { helpText } from "../config/render_help.ts";
 import type { Command } from "./command.ts";
@@ -21,17 +22,46 @@ To begin, run \`larder serve\` and give a Nix
 }
 
 /** `larder COMMAND --help`. */
-export function commandHelp({ name, summary, examples }: Command): string {
+export function commandHelp(command: Command): string {
+  const { name, summary, operands, about, examples, flags } = command;
   const lines = examples.map(([line, effect]) => `  ${line}\n      ${effect}\n`);
   return `${summary}.
 
-Usage: larder ${name} [OPTION]...
+Usage: larder ${name} [OPTION]...${operands === undefined ? "" : ` ${operands}`}
 
-Examples:
+${about === undefined ? "" : `${about}\n`}Examples:
 ${lines.join("")}
-Every option is a flag, an environment variable (in capitals below) and a key of the configuration
+${flags === "server" ? serverFlags() : ownFlags(flags)}`;
+}
+
+function serverFlags(): string {
+  // The lines of a help text fit 100 columns, those of this file too.
+  const first =
+    "Every option is a flag, an environment variable (in capitals below) and a key of " +
+    "the configuration";
+  return `${first}
 file. A flag wins over the variable, the variable over the file. Write --flag VALUE or
 --flag=VALUE. A list is separated by commas in a variable. \`larder config\` shows the outcome.
 
 ${helpText(OPTION_GROUPS)}`;
+}
+
+// Wide enough for the flag of a secret's file.
+const FLAG_WIDTH = 24;
+
+function ownFlags(table: OptionTable): string {
+  const entries = Object.entries(table).map(([key, { kind, secret, ...option }]) => {
+    const flag = flagName(key);
+    const isSwitch = kind.bare === "boolean";
+    const usage = isSwitch ? flag : `${flag} ${kind.placeholder}`;
+    const { variable = "", default: value } = option;
+    const lines = [
+      option.help,
+      ...secret ? [`Can be read from a file: ${flag}-file PATH`] : [],
+      ...isSwitch || value === undefined ? [] : [`Default: ${kind.print(value)}`],
+    ];
+    const head = `${usage.padEnd(FLAG_WIDTH)}  ${variable}`.trimEnd();
+    return `  ${head}\n${lines.map((line) => `      ${line}\n`).join("")}`;
+  });
+  return `Options:\n${entries.join("")}`;
 }

@@ -1,7 +1,9 @@
 import type { Inputs } from "../config/resolve.ts";
+import type { StatusHost } from "./client/status_line.ts";
+import type { Links } from "./client/store_path_argument.ts";
 
 /** What a command may ask of the process that it runs in. */
-export interface Host extends Omit<Inputs, "args"> {
+export interface Host extends Omit<Inputs, "args">, Links, StatusHost {
   /** Text for standard output; all of it is out when this returns. */
   readonly writeOut: (text: string) => void;
   /** Text for standard error; all of it is out when this returns. */
@@ -15,6 +17,9 @@ export function denoHost(): Host {
     readTextFile: (path) => Deno.readTextFileSync(path),
     fileExists,
     hostname: () => Deno.hostname(),
+    workingDirectory: () => Deno.cwd(),
+    readLink,
+    errorColumns,
     writeOut: (text) => writeAll(Deno.stdout, text),
     writeError: (text) => writeAll(Deno.stderr, text),
   };
@@ -29,6 +34,27 @@ function fileExists(path: string): boolean {
     return !(error instanceof Deno.errors.NotFound || error instanceof Deno.errors.NotADirectory);
   }
 }
+
+/** What cannot be looked at is not followed. */
+function readLink(path: string): string | undefined {
+  try {
+    return Deno.readLinkSync(path);
+  } catch {
+    return undefined;
+  }
+}
+
+function errorColumns(): number | undefined {
+  if (!Deno.stderr.isTerminal()) return undefined;
+  try {
+    return Deno.consoleSize().columns;
+  } catch {
+    // It asks standard input and output too, which may be none.
+    return TERMINAL_COLUMNS;
+  }
+}
+
+const TERMINAL_COLUMNS = 80;
 
 function writeAll(stream: { writeSync(bytes: Uint8Array): number }, text: string): void {
   let rest: Uint8Array = new TextEncoder().encode(text);

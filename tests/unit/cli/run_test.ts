@@ -1,24 +1,13 @@
 import assert from "node:assert/strict";
 import denoJson from "../../../deno.json" with { type: "json" };
-import type { Host } from "../../../src/cli/host.ts";
-import { run } from "../../../src/cli/run.ts";
-import { inputsOf } from "../../support/config_inputs.ts";
+import { COMMANDS } from "../../../src/cli/commands.ts";
+import { type Ran, runLarder } from "../../support/run_larder.ts";
 
-/** What `larder` does with these words: exit status, standard output, standard error. */
-async function larder(
+function larder(
   args: readonly string[],
   env: Readonly<Record<string, string>> = {},
-): Promise<{ status: number; out: string; err: string }> {
-  let out = "";
-  let err = "";
-  const { args: _, ...inputs } = inputsOf({ env });
-  const host: Host = {
-    ...inputs,
-    writeOut: (text) => void (out += text),
-    writeError: (text) => void (err += text),
-  };
-  const status = await run(args, host);
-  return { status, out, err };
+): Promise<Ran> {
+  return runLarder(args, { env });
 }
 
 Deno.test("larder: without a command it explains itself on standard error and fails", async () => {
@@ -54,9 +43,23 @@ Deno.test("larder: help of a command teaches by example and lists the options", 
 });
 
 Deno.test("larder: help fits a terminal of 100 columns", async () => {
-  const { out } = await larder(["serve", "--help"]);
+  for (const { name } of COMMANDS) {
+    const { out } = await larder([name, "--help"]);
 
-  assert.deepEqual(out.split("\n").filter((line) => line.length > 100), []);
+    assert.deepEqual(out.split("\n").filter((line) => line.length > 100), []);
+  }
+});
+
+Deno.test("larder: help of a command that speaks to a server shows its own flags", async () => {
+  for (const name of ["pin", "unpin", "pins", "warm", "gc"]) {
+    const { status, out } = await larder(["help", name]);
+
+    assert.equal(status, 0);
+    assert.match(out, new RegExp(`^Usage: larder ${name} `, "m"));
+    assert.match(out, /^ {2}--server URL +LARDER_SERVER\n.+\n +Default: http:\S+8501$/m);
+    assert.match(out, /^ {2}--token TOKEN +LARDER_TOKEN\n.+\n.+--token-file PATH$/m);
+    assert.ok(!out.includes("--cache-priority"), out);
+  }
 });
 
 Deno.test("larder: --version prints the version of deno.json", async () => {

@@ -1,0 +1,28 @@
+const UNITS = ["KiB", "MiB", "GiB", "TiB", "PiB"] as const;
+
+/** A number of bytes for people: `1.5 GiB`. */
+export function formatBytes(bytes: number): string {
+  if (bytes < 1024) return `${bytes} B`;
+  let amount = bytes / 1024;
+  let unit = 0;
+  // Not "1024.0 KiB": what rounds up to the next unit is shown in it.
+  while (amount >= 1023.95 && unit < UNITS.length - 1) {
+    amount /= 1024;
+    unit++;
+  }
+  return `${amount.toFixed(1)} ${UNITS[unit]}`;
+}
+
+/** `1 path`, `2 paths`, `1,234 paths`. */
+export function counted(count: number, one: string, several = `${one}s`): string {
+  return `${count.toLocaleString("en-US")} ${count === 1 ? one : several}`;
+}
+
+/** A length of time for people: `4s`, `2m05s`, `1h02m`. */
+export function formatSeconds(seconds: number): string {
+  const whole = Math.max(0, Math.round(seconds));
+  const two = (value: number) => String(value).padStart(2, "0");
+  if (whole < 60) return `${whole}s`;
+  if (whole < 3_600) return `${Math.floor(whole / 60)}m${two(whole % 60)}s`;
+  return `${Math.floor(whole / 3_600)}h${two(Math.floor(whole / 60) % 60)}m`;
+}

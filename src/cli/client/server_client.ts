@@ -1,0 +1,115 @@
+import { STATUS_CODES } from "node:http";
+import { Failure, messageOf } from "../../base/failure.ts";
+import type { ClientSettings } from "./client_flags.ts";
+import { serverAddress } from "./server_address.ts";
+
+/** Nobody answered at all: whatever else would be asked of this server fails too. */
+export class Unreachable extends Failure {
+  constructor(message: string, cause?: unknown) {
+    super("upstream-down", message, {}, cause);
+  }
+}
+
+/** The server answered, and not with what was asked for. The message says what to do. */
+export class Refused extends Failure {
+  readonly status: number;
+
+  constructor(status: number, message: string) {
+    super("denied", message);
+    this.status = status;
+  }
+}
+
+/** An upstream's timeouts and retries may stand between a request and its answer. */
+const ANSWER_LIMIT_MS = 60_000;
+
+const START_HINT = 'is larder running? Start it with "larder serve", or give --server';
+
+/** Shown only when it is one of those that larder gives. */
+const REQUEST_ID_REGEXP = /^[A-Za-z0-9._-]{1,64}$/;
+
+/** Speaks to a running larder. The token goes into a header and nowhere else. */
+export class ServerClient implements Disposable {
+  readonly #settings: ClientSettings;
+  readonly #base: string;
+  readonly #http: Deno.HttpClient | undefined;
+
+  constructor(settings: ClientSettings) {
+    const { server } = settings;
+    this.#settings = settings;
+    this.#base = server.kind === "http" ? server.url : "http://127.0.0.1";
+    this.#http = server.kind === "unix" ? socketClient(server.path) : undefined;
+  }
+
+  /**
+   * Resolves with the answer of status 200, as soon as its headers are there. Throws Unreachable,
+   * or Refused for any other status.
+   */
+  async request(method: string, path: string, limitMs = ANSWER_LIMIT_MS): Promise<Response> {
+    const response = await this.#send(method, path, limitMs);
+    if (response.status === 200) return response;
+    await response.body?.cancel();
+    throw new Refused(response.status, this.#refusal(response));
+  }
+
+  [Symbol.dispose](): void {
+    this.#http?.close();
+  }
+
+  async #send(method: string, path: string, limitMs: number): Promise<Response> {
+    const { token } = this.#settings;
+    const late = new AbortController();
+    const timer = setTimeout(() => late.abort(), limitMs);
+    try {
+      return await fetch(`${this.#base}${path}`, {
+        method,
+        headers: token === undefined ? {} : { authorization: `Bearer ${token}` },
+        // A POST would become a GET on its way, and the token is not for others.
+        redirect: "manual",
+        signal: late.signal,
+        ...(this.#http && { client: this.#http }),
+      });
+    } catch (error) {
+      const shown = serverAddress.print(this.#settings.server);
+      const why = late.signal.aborted ? `no answer in ${limitMs / 1_000} s` : lastReason(error);
+      throw new Unreachable(`Cannot reach ${shown}: ${why}; ${START_HINT}`, error);
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  #refusal({ status, headers }: Response): string {
+    const phrase = `${status} ${STATUS_CODES[status] ?? ""}`.trimEnd();
+    if (status === 401 || status === 403) {
+      return this.#settings.token === undefined
+        ? `the server wants a token (${phrase}): give --token-file PATH, or set LARDER_TOKEN`
+        : `the server does not accept this token (${phrase})`;
+    }
+    if (status === 404) {
+      return `the server does not have this (${phrase}): is it larder, and as new as this one?`;
+    }
+    if (status === 405) {
+      return `the server does not allow this (${phrase}): see its options, and its version`;
+    }
+    if (status >= 300 && status < 400) {
+      return `the server points elsewhere (${phrase}): give its own address with --server`;
+    }
+    const requestId = headers.get("x-request-id") ?? "";
+    const trace = REQUEST_ID_REGEXP.test(requestId) ? `, request id ${requestId}` : "";
+    return `the server answered ${phrase}: its log says why${trace}`;
+  }
+}
+
+function socketClient(path: string): Deno.HttpClient {
+  try {
+    return Deno.createHttpClient({ proxy: { transport: "unix", path } });
+  } catch (error) {
+    throw new Unreachable(`Cannot reach unix:${path}: ${messageOf(error)}`, error);
+  }
+}
+
+/** Of "error sending request for url (…): client error (Connect): … refused (os error 111)". */
+function lastReason(error: unknown): string {
+  const last = messageOf(error).split(": ").at(-1) ?? "";
+  return last.replace(/ \(os error \d+\)$/, "").toLowerCase();
+}

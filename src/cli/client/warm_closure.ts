@@ -1,0 +1,241 @@
+import { Bell } from "../../base/bell.ts";
+import { within } from "../../base/deadline.ts";
+import { Failure, messageOf } from "../../base/failure.ts";
+import type { Narinfo } from "../../nix/narinfo.ts";
+import { parseNarinfo } from "../../nix/narinfo_parse.ts";
+import { hashOfBaseName, type StorePathHash } from "../../nix/store_path.ts";
+import type { Shortfall } from "./each.ts";
+import { Refused, type ServerClient, Unreachable } from "./server_client.ts";
+
+/** How far a closure is fetched. Sizes are those of NAR files, in bytes. */
+export interface WarmProgress {
+  readonly pathsDone: number;
+  readonly pathsKnown: number;
+  readonly bytesDone: number;
+  /** Of the narinfos read so far that say it. */
+  readonly bytesKnown: number;
+}
+
+export interface WarmDeps {
+  readonly client: Pick<ServerClient, "request">;
+  /** How long to wait before each further try of what failed. */
+  readonly retryDelaysMs: readonly number[];
+}
+
+const AT_ONCE = 8;
+
+/** While NARs wait, so that the first of them do not wait for the last narinfo. */
+const NARINFOS_AT_ONCE = 4;
+
+export const WARM_PATHS_MAX = 100_000;
+
+const NARINFO_RETRIES_MAX = 2;
+const READ_BYTES = 256 * 1024;
+const IDLE_MAX_MS = 60_000;
+
+/** Those that another try does not change. */
+const FINAL_STATUSES: readonly number[] = [400, 401, 403, 405];
+
+interface Path {
+  /** The base name, or the hash where nobody has said more. */
+  readonly name: string;
+  references: readonly StorePathHash[];
+  nar?: Nar;
+  problem?: string;
+}
+
+interface Nar {
+  readonly url: string;
+  readonly fileSize: number;
+  paths: number;
+  isWhole: boolean;
+}
+
+/** Fetches closures through a server: each narinfo and each NAR file of them once. */
+export class WarmClosure {
+  readonly #deps: WarmDeps;
+  readonly #paths = new Map<StorePathHash, Path>();
+  readonly #order: StorePathHash[] = [];
+  readonly #nars = new Map<string, Nar>();
+  readonly #waitingNars: [Nar, Path][] = [];
+  readonly #bell = new Bell();
+  readonly #at = { narinfo: 0, nar: 0 };
+  readonly #active = { narinfo: 0, nar: 0 };
+  readonly #progress = { pathsDone: 0, bytesDone: 0, bytesKnown: 0 };
+  #fatal: unknown;
+
+  constructor(deps: WarmDeps) {
+    this.#deps = deps;
+  }
+
+  get progress(): WarmProgress {
+    return { ...this.#progress, pathsKnown: this.#order.length };
+  }
+
+  /** Store paths whose narinfo and NAR file were received whole. */
+  get pathsWhole(): number {
+    return [...this.#paths.values()].filter(({ nar }) => nar?.isWhole).length;
+  }
+
+  /** NAR files that were received whole. */
+  get narsDone(): number {
+    return [...this.#nars.values()].filter(({ isWhole }) => isWhole).length;
+  }
+
+  /** What could not be fetched, in the order in which it was found. */
+  get failures(): readonly Shortfall[] {
+    return [...this.#paths.values()].flatMap(({ name, problem }) =>
+      problem === undefined ? [] : [{ what: name, reason: problem }]
+    );
+  }
+
+  /**
+   * Resolves when all that the roots reach was tried. Throws what makes the rest pointless: an
+   * unreachable server, one that refuses, a closure beyond the limit.
+   */
+  async run(roots: readonly { storePathHash: StorePathHash; name: string }[]): Promise<void> {
+    for (const { storePathHash, name } of roots) this.#know(storePathHash, name);
+    await Promise.all(Array.from({ length: AT_ONCE }, () => this.#work()));
+    if (this.#fatal !== undefined) throw this.#fatal;
+  }
+
+  /** True when everything that the root reaches was fetched. */
+  isComplete(root: StorePathHash): boolean {
+    const seen = new Set([root]);
+    for (const storePathHash of seen) {
+      const path = this.#paths.get(storePathHash);
+      if (!path?.nar?.isWhole) return false;
+      for (const reference of path.references) seen.add(reference);
+    }
+    return true;
+  }
+
+  #know(storePathHash: StorePathHash, name: string): void {
+    if (this.#paths.has(storePathHash)) return;
+    if (this.#order.length === WARM_PATHS_MAX) {
+      throw new Failure("bad-request", `Cannot fetch closure: over ${WARM_PATHS_MAX} paths`);
+    }
+    this.#paths.set(storePathHash, { name, references: [] });
+    this.#order.push(storePathHash);
+  }
+
+  async #work(): Promise<void> {
+    while (this.#fatal === undefined) {
+      const job = this.#take();
+      if (job !== undefined) {
+        this.#active[job.kind]++;
+        await job.run().catch((error) => this.#fatal ??= error);
+        this.#active[job.kind]--;
+        this.#bell.ring();
+      } else if (this.#active.narinfo + this.#active.nar === 0) return this.#bell.ring();
+      else await this.#bell.rung();
+    }
+  }
+
+  #take(): { readonly kind: "narinfo" | "nar"; run(): Promise<void> } | undefined {
+    const storePathHash = this.#order[this.#at.narinfo];
+    const waiting = this.#waitingNars[this.#at.nar];
+    const isNarsTurn = storePathHash === undefined || this.#active.narinfo >= NARINFOS_AT_ONCE;
+    if (waiting !== undefined && isNarsTurn) {
+      this.#at.nar++;
+      return { kind: "nar", run: () => this.#fetchNar(...waiting) };
+    }
+    if (storePathHash === undefined) return undefined;
+    this.#at.narinfo++;
+    return { kind: "narinfo", run: () => this.#fetchNarinfo(storePathHash) };
+  }
+
+  async #fetchNarinfo(storePathHash: StorePathHash): Promise<void> {
+    const path = this.#paths.get(storePathHash);
+    if (path === undefined) return;
+    // Mostly it is absent, and then the tries change nothing.
+    const delaysMs = this.#deps.retryDelaysMs.slice(0, NARINFO_RETRIES_MAX);
+    const narinfo = await this.#tried(path, delaysMs, () => this.#narinfo(storePathHash));
+    if (narinfo === undefined) return void this.#progress.pathsDone++;
+    path.references = narinfo.references.map(hashOfBaseName);
+    for (const baseName of narinfo.references) this.#know(hashOfBaseName(baseName), baseName);
+    const { url, fileSize = 0 } = narinfo;
+    const known = this.#nars.get(url);
+    const nar = known ?? { url, fileSize, paths: 0, isWhole: false };
+    path.nar = nar;
+    if (nar.isWhole) return void this.#progress.pathsDone++;
+    nar.paths++;
+    if (known !== undefined) return;
+    this.#nars.set(url, nar);
+    this.#waitingNars.push([nar, path]);
+    this.#progress.bytesKnown += fileSize;
+  }
+
+  async #narinfo(storePathHash: StorePathHash): Promise<Narinfo> {
+    const answer = await this.#deps.client.request("GET", `/${storePathHash}.narinfo`);
+    const narinfo = parseNarinfo(await answer.text());
+    if (narinfo.storePathHash === storePathHash) return narinfo;
+    throw new Failure("corrupt", `the narinfo is that of ${narinfo.baseName}`);
+  }
+
+  async #fetchNar(nar: Nar, path: Path): Promise<void> {
+    const whole = await this.#tried(path, this.#deps.retryDelaysMs, () => this.#drain(nar));
+    nar.isWhole = whole === true;
+    this.#progress.pathsDone += nar.paths;
+  }
+
+  /** Reads a NAR file to its end; its bytes are what the server keeps, not we. */
+  async #drain({ url, fileSize }: Nar): Promise<true> {
+    const base = "http://server/";
+    const { origin, pathname, search } = new URL(url, base);
+    if (`${origin}/` !== base) throw new Failure("corrupt", "its NAR is on another server");
+    const { body } = await this.#deps.client.request("GET", `${pathname}${search}`);
+    if (body === null) throw new Failure("corrupt", "its NAR file is empty");
+    const reader = body.getReader({ mode: "byob" });
+    let received = 0;
+    let isOver = false;
+    try {
+      for (let buffer = new ArrayBuffer(READ_BYTES);;) {
+        const read = await within(reader.read(new Uint8Array(buffer)), IDLE_MAX_MS);
+        if (read === undefined) throw new Failure("corrupt", "its NAR file stalled on the way");
+        if (read.done) break;
+        buffer = read.value.buffer;
+        received += read.value.byteLength;
+        this.#progress.bytesDone += read.value.byteLength;
+      }
+      if (fileSize > 0 && received !== fileSize) {
+        throw new Failure("corrupt", `got ${received} of ${fileSize} bytes of its NAR file`);
+      }
+      isOver = true;
+      return true;
+    } finally {
+      if (!isOver) {
+        // They come again with the next try.
+        this.#progress.bytesDone -= received;
+        await reader.cancel().catch(() => undefined);
+      }
+    }
+  }
+
+  /** `undefined` when the last try failed too: the path then says why. */
+  async #tried<Value>(
+    path: Path,
+    delaysMs: readonly number[],
+    work: () => Promise<Value>,
+  ): Promise<Value | undefined> {
+    for (const delayMs of [...delaysMs, undefined]) {
+      try {
+        const value = await work();
+        delete path.problem;
+        return value;
+      } catch (error) {
+        const isFinal = error instanceof Refused && FINAL_STATUSES.includes(error.status);
+        if (isFinal || (error instanceof Unreachable && delayMs === undefined)) throw error;
+        path.problem = reasonOf(error);
+        if (delayMs === undefined || this.#fatal !== undefined) return undefined;
+        await new Promise((resolve) => setTimeout(resolve, delayMs));
+      }
+    }
+    return undefined;
+  }
+}
+
+function reasonOf(error: unknown): string {
+  if (error instanceof Refused && error.status === 404) return "not found, here and upstream (404)";
+  return error instanceof Failure ? error.message : `broken on the way: ${messageOf(error)}`;
+}

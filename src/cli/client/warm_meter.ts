@@ -1,0 +1,41 @@
+import { counted, formatBytes, formatSeconds } from "./format.ts";
+import type { WarmProgress } from "./warm_closure.ts";
+
+/** Over how long the rate is taken: long enough to be steady, short enough to follow. */
+const WINDOW_MS = 10_000;
+
+const BAR_COLUMNS = 20;
+
+/** Below this a bar leaves no room for the figures. */
+const BAR_FROM_COLUMNS = 80;
+
+/** Makes the line that tells how far a closure is fetched, with rate and time left. */
+export class WarmMeter {
+  #samples: { readonly atMs: number; readonly bytes: number }[] = [];
+
+  /** `columns` is the width of a terminal; `undefined` for a plain line without a bar. */
+  line(progress: WarmProgress, nowMs: number, columns: number | undefined): string {
+    const { pathsDone, pathsKnown, bytesDone, bytesKnown } = progress;
+    const rate = this.#bytesPerSecond(bytesDone, nowMs);
+    const paths = `${pathsDone}/${counted(pathsKnown, "path")}`;
+    const figures = [paths, formatBytes(bytesDone), `${formatBytes(rate)}/s`];
+    const bytesLeft = bytesKnown - bytesDone;
+    if (rate > 0 && bytesLeft > 0) figures.push(`${formatSeconds(bytesLeft / rate)} left`);
+    const text = figures.join("  ");
+    if (columns === undefined || columns < BAR_FROM_COLUMNS) return text;
+    return `${barOf(bytesKnown === 0 ? 0 : bytesDone / bytesKnown)} ${text}`;
+  }
+
+  #bytesPerSecond(bytes: number, nowMs: number): number {
+    this.#samples = this.#samples.filter(({ atMs }) => nowMs - atMs <= WINDOW_MS);
+    this.#samples.push({ atMs: nowMs, bytes });
+    const [first] = this.#samples;
+    if (first === undefined || first.atMs === nowMs) return 0;
+    return Math.max(0, Math.round((bytes - first.bytes) / ((nowMs - first.atMs) / 1_000)));
+  }
+}
+
+function barOf(share: number): string {
+  const full = Math.floor(Math.min(1, Math.max(0, share)) * BAR_COLUMNS);
+  return `[${"#".repeat(full)}${"-".repeat(BAR_COLUMNS - full)}]`;
+}

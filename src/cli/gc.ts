@@ -1,0 +1,166 @@
+import { Failure } from "../base/failure.ts";
+import { within } from "../base/deadline.ts";
+import { boolean } from "../config/kinds/plain.ts";
+import { size } from "../config/kinds/size.ts";
+import type { Kind } from "../config/option.ts";
+import type { GcDone, GcEvent, GcProgress } from "../lru/gc_event.ts";
+import { CLIENT_FLAGS, JSON_FLAG } from "./client/client_flags.ts";
+import { counted, formatBytes } from "./client/format.ts";
+import { Refused, ServerClient } from "./client/server_client.ts";
+import { StatusLine } from "./client/status_line.ts";
+import type { Command } from "./command.ts";
+import { EXIT } from "./exit_codes.ts";
+import { noOperands, readWords } from "./flags.ts";
+import type { Host } from "./host.ts";
+
+const optionalSize: Kind<number> = size;
+
+const FLAGS = {
+  target: { kind: optionalSize, help: "Evict until no more than this is used, such as 10G" },
+  "dry-run": { kind: boolean, default: false, help: "Change nothing, only say what would go" },
+  json: JSON_FLAG,
+  ...CLIENT_FLAGS,
+} as const;
+
+export const GC: Command = {
+  name: "gc",
+  summary: "Evict what was not used for longest, now",
+  about: `Without --target it evicts as far as the server does by itself, below --cache-max-size.
+What pins protect and what is being read or written stays. Ends with status 1 when that keeps it
+from its target. When the command is interrupted, the run stops where it is.
+`,
+  examples: [
+    ["larder gc --dry-run --target 50G", "What would have to go for 50 GiB to remain"],
+    ["larder gc", "Make room now, before a large pull"],
+  ],
+  flags: FLAGS,
+  run: gcCommand,
+};
+
+/** A run tells of itself every second; one that is silent for so long is given up. */
+const SILENCE_MAX_MS = 600_000;
+
+async function gcCommand(args: readonly string[], host: Host): Promise<number> {
+  const { flags, rest } = readWords(FLAGS, { ...host, args });
+  noOperands(rest);
+  using client = new ServerClient(flags);
+  const answer = await start(client, flags.target, flags["dry-run"]);
+  const done = await follow(answer, host);
+  host.writeOut(flags.json ? `${JSON.stringify(done)}\n` : reportOf(done));
+  return done.reached ? EXIT.ok : EXIT.failed;
+}
+
+async function start(
+  client: ServerClient,
+  target: number | undefined,
+  dryRun: boolean,
+): Promise<Response> {
+  const parameters = new URLSearchParams({
+    ...(target === undefined ? {} : { target: String(target) }),
+    ...(dryRun ? { "dry-run": "true" } : {}),
+  });
+  try {
+    return await client.request("POST", `/gc?${parameters}`);
+  } catch (error) {
+    if (!(error instanceof Refused) || error.status !== 400 || target !== undefined) throw error;
+    throw new Refused(400, "the server has no --cache-max-size to aim at: give --target SIZE");
+  }
+}
+
+/** Shows the progress until the run is over. Throws when the answer ends without saying so. */
+async function follow(answer: Response, host: Host): Promise<GcDone> {
+  let last: GcProgress | undefined;
+  using _status = new StatusLine(host, () => progressLine(last));
+  for await (const event of eventsOf(answer)) {
+    if (event.event === "done") return event;
+    last = event;
+  }
+  throw new Failure("corrupt", "Cannot tell how the run ended: the server's log says it");
+}
+
+async function* eventsOf({ body }: Response): AsyncGenerator<GcEvent> {
+  if (body === null) return;
+  const reader = body.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = "";
+  try {
+    for (;;) {
+      const read = await within(reader.read(), SILENCE_MAX_MS);
+      if (read === undefined || read.done) return;
+      const lines = (rest + read.value).split("\n");
+      rest = lines.pop() ?? "";
+      for (const line of lines) yield readEvent(line);
+    }
+  } catch (error) {
+    if (error instanceof Failure) throw error;
+    const message = "Cannot follow the run: the server broke it off; its log says why";
+    throw new Failure("corrupt", message, {}, error);
+  } finally {
+    await reader.cancel().catch(() => undefined);
+  }
+}
+
+const PROGRESS_SIZES = ["freedBytes", "evictedEntries", "usedBytes"] as const;
+const DONE_SIZES = [
+  ...PROGRESS_SIZES,
+  "targetBytes",
+  "evictedFiles",
+  "reservedBytes",
+  "pinnedBytes",
+  "busyBytes",
+] as const;
+
+function readEvent(line: string): GcEvent {
+  const event = parsed(line);
+  const isSize = (name: string) => Number.isFinite(event[name]);
+  if (event["event"] === "progress" && PROGRESS_SIZES.every(isSize)) {
+    return event as unknown as GcProgress;
+  }
+  const hasLimit = event["limitBytes"] === null || isSize("limitBytes");
+  const isDone = event["event"] === "done" && DONE_SIZES.every(isSize) && hasLimit;
+  if (isDone && typeof event["reached"] === "boolean") return event as unknown as GcDone;
+  throw new Failure("corrupt", "Cannot read how the run goes: is the server larder?");
+}
+
+function parsed(line: string): Readonly<Record<string, unknown>> {
+  try {
+    return Object(JSON.parse(line));
+  } catch {
+    return {};
+  }
+}
+
+function progressLine(last: GcProgress | undefined): string {
+  if (last === undefined) return "evicting";
+  const { freedBytes, evictedEntries, usedBytes } = last;
+  const paths = counted(evictedEntries, "path");
+  return `freed ${formatBytes(freedBytes)} of ${paths}, ${formatBytes(usedBytes)} still used`;
+}
+
+/** What a run has done, and what protected the rest, for people. */
+export function reportOf(done: GcDone): string {
+  const freed = [
+    done.dryRun ? "Would free" : "Freed",
+    `${formatBytes(done.freedBytes)}: ${counted(done.evictedEntries, "path")},`,
+    `${counted(done.evictedFiles, "NAR file")}.`,
+  ].join(" ");
+  const limit = done.limitBytes === null ? "no limit" : `limit ${formatBytes(done.limitBytes)}`;
+  const used = [
+    `${done.dryRun ? "Used then" : "Used now"}: ${formatBytes(done.usedBytes)}`,
+    `(target ${formatBytes(done.targetBytes)}, ${limit}).`,
+  ].join(" ");
+  const kept = [
+    [done.pinnedBytes, "pinned"],
+    [done.busyBytes, "in use"],
+    [done.reservedBytes, "reserved for downloads"],
+  ] as const;
+  const shown = kept.filter(([bytes]) => bytes > 0)
+    .map(([bytes, why]) => `${formatBytes(bytes)} ${why}`);
+  const lines = [freed, used, ...shown.length > 0 ? [`Protected: ${shown.join(", ")}.`] : []];
+  if (!done.reached) {
+    lines.push(
+      "The target was not reached. Unpin something (larder pins), or give the server more room " +
+        "(--cache-max-size).",
+    );
+  }
+  return lines.map((line) => `${line}\n`).join("");
+}

@@ -1,0 +1,91 @@
+import type { Command } from "./command.ts";
+import { CLIENT_FLAGS } from "./client/client_flags.ts";
+import { eachStorePath, nameOf, reportFailures } from "./client/each.ts";
+import { Refused, ServerClient } from "./client/server_client.ts";
+import { readStorePathArguments, type StorePathArgument } from "./client/store_path_argument.ts";
+import { readWords } from "./flags.ts";
+import type { Host } from "./host.ts";
+
+export const STORE_PATH_ABOUT =
+  `PATH is a store path, or a path below one; its hash, alone or with .narinfo or -name
+behind it; or a link that leads to one, such as ./result.
+`;
+
+export const PIN: Command = {
+  name: "pin",
+  summary: "Keep closures from being evicted",
+  operands: "PATH...",
+  about:
+    `The paths, and all that they refer to, stay until they are unpinned. Pinning fetches nothing:
+what arrives later is kept from then on. \`larder warm --pin\` fetches first.
+
+${STORE_PATH_ABOUT}`,
+  examples: [
+    ["larder pin ./result", "Pin what nix build has made, once the cache has it"],
+    [
+      "larder pin /run/current-system --server http://cache.example.org:8501",
+      "Pin the closure of this NixOS on another machine's larder",
+    ],
+  ],
+  flags: CLIENT_FLAGS,
+  run: pinCommand,
+};
+
+export const UNPIN: Command = {
+  name: "unpin",
+  summary: "Let closures be evicted again",
+  operands: "PATH...",
+  about: `What is not pinned stays so. Nothing is deleted at once.
+
+${STORE_PATH_ABOUT}`,
+  examples: [
+    ["larder unpin ./result", "What it refers to may go, but for what other pins reach"],
+    ["larder pins --json | jq -r '.[].root' | xargs larder unpin", "Unpin everything"],
+  ],
+  flags: CLIENT_FLAGS,
+  run: unpinCommand,
+};
+
+/** Pins one root. Throws a `Refused` that says what to do. */
+export async function pin(client: ServerClient, target: StorePathArgument): Promise<void> {
+  try {
+    await tell(client, "POST", target);
+  } catch (error) {
+    if (!(error instanceof Refused) || error.status !== 404) throw error;
+    const { given } = target;
+    throw new Refused(404, `the cache has no such path; fetch it first: larder warm ${given}`);
+  }
+}
+
+async function pinCommand(args: readonly string[], host: Host): Promise<number> {
+  const { flags, rest } = readWords(CLIENT_FLAGS, { ...host, args });
+  const targets = readStorePathArguments(rest, host);
+  using client = new ServerClient(flags);
+  const failures = await eachStorePath(targets, async (target) => {
+    await pin(client, target);
+    host.writeOut(`pinned ${nameOf(target)}\n`);
+  });
+  const title = `${failures.length} of ${targets.length} not pinned:`;
+  return reportFailures(failures, title, host.writeError);
+}
+
+async function unpinCommand(args: readonly string[], host: Host): Promise<number> {
+  const { flags, rest } = readWords(CLIENT_FLAGS, { ...host, args });
+  const targets = readStorePathArguments(rest, host);
+  using client = new ServerClient(flags);
+  const failures = await eachStorePath(targets, async (target) => {
+    await tell(client, "DELETE", target);
+    host.writeOut(`unpinned ${nameOf(target)}\n`);
+  });
+  const title = `${failures.length} of ${targets.length} not unpinned:`;
+  return reportFailures(failures, title, host.writeError);
+}
+
+async function tell(
+  client: ServerClient,
+  method: string,
+  { storePathHash }: StorePathArgument,
+): Promise<void> {
+  const answer = await client.request(method, `/pin/${storePathHash}.narinfo`);
+  await answer.body?.cancel();
+}

@@ -1,0 +1,98 @@
+import { boolean } from "../config/kinds/plain.ts";
+import { CLIENT_FLAGS } from "./client/client_flags.ts";
+import { eachStorePath, nameOf, reportFailures, type Shortfall } from "./client/each.ts";
+import { counted, formatBytes } from "./client/format.ts";
+import { ServerClient } from "./client/server_client.ts";
+import { StatusLine } from "./client/status_line.ts";
+import { readStorePathArguments, type StorePathArgument } from "./client/store_path_argument.ts";
+import { WarmClosure } from "./client/warm_closure.ts";
+import { WarmMeter } from "./client/warm_meter.ts";
+import type { Command } from "./command.ts";
+import { readWords } from "./flags.ts";
+import type { Host } from "./host.ts";
+import { pin, STORE_PATH_ABOUT } from "./pin.ts";
+
+const FLAGS = {
+  pin: { kind: boolean, default: false, help: "Pin each PATH whose closure came whole" },
+  ...CLIENT_FLAGS,
+} as const;
+
+export const WARM: Command = {
+  name: "warm",
+  summary: "Fetch closures into the cache",
+  operands: "PATH...",
+  about:
+    `Asks the server for the paths and all that they refer to, as a Nix client would, and throws the
+bytes away. What cannot be fetched is listed at the end, with exit status 1.
+
+${STORE_PATH_ABOUT}`,
+  examples: [
+    ["larder warm ./result --pin", "Keep a build that must stay at hand, complete"],
+    ["larder warm $(nix path-info nixpkgs#hello)", "Have it here before anybody asks for it"],
+  ],
+  flags: FLAGS,
+  run: warmCommand,
+};
+
+const RETRY_DELAYS_MS = [250, 1_000, 4_000];
+
+async function warmCommand(args: readonly string[], host: Host): Promise<number> {
+  const { flags, rest } = readWords(FLAGS, { ...host, args });
+  const targets = readStorePathArguments(rest, host);
+  using client = new ServerClient(flags);
+  const warm = new WarmClosure({ client, retryDelaysMs: RETRY_DELAYS_MS });
+  try {
+    await follow(warm, targets, host);
+  } catch (error) {
+    // So much was done before there was no going on.
+    reportFailures(fetched(warm, host), NOT_FETCHED, host.writeError);
+    throw error;
+  }
+  const failures = fetched(warm, host);
+  const unpinned = flags.pin ? await pinComplete(warm, targets, { client, host }) : [];
+  const status = reportFailures(failures, NOT_FETCHED, host.writeError);
+  return reportFailures(unpinned, "not pinned:", host.writeError) || status;
+}
+
+const NOT_FETCHED = "not fetched:";
+
+/** Says what came, and returns what did not. */
+function fetched(warm: WarmClosure, host: Host): readonly Shortfall[] {
+  const paths = counted(warm.pathsWhole, "path");
+  const files = counted(warm.narsDone, "NAR file");
+  host.writeOut(`fetched ${paths}: ${formatBytes(warm.progress.bytesDone)} in ${files}\n`);
+  return warm.failures;
+}
+
+async function follow(
+  warm: WarmClosure,
+  targets: readonly StorePathArgument[],
+  host: Host,
+): Promise<void> {
+  const meter = new WarmMeter();
+  using _status = new StatusLine(
+    host,
+    (columns) => meter.line(warm.progress, performance.now(), columns),
+  );
+  await warm.run(targets.map(({ storePathHash, baseName }) => ({
+    storePathHash,
+    name: baseName ?? storePathHash,
+  })));
+}
+
+/** A pin says "this stays at hand", so that a closure with holes is not pinned. */
+async function pinComplete(
+  warm: WarmClosure,
+  targets: readonly StorePathArgument[],
+  { client, host }: { readonly client: ServerClient; readonly host: Host },
+): Promise<readonly Shortfall[]> {
+  const complete = targets.filter(({ storePathHash }) => warm.isComplete(storePathHash));
+  const failures = await eachStorePath(complete, async (target) => {
+    await pin(client, target);
+    host.writeOut(`pinned ${nameOf(target)}\n`);
+  });
+  const reason = "its closure did not come whole; larder pin pins it all the same";
+  const holes = targets.filter((target) => !complete.includes(target))
+    .map(({ given }) => ({ what: given, reason }));
+  return [...failures, ...holes];
+}

@@ -1,0 +1,62 @@
+import assert from "node:assert/strict";
+import { eventually } from "../support/eventually.ts";
+import { fakeUpstream } from "../support/fake_upstream.ts";
+import { type LarderProcess, startLarder } from "../support/larder_process.ts";
+import { chain, makeStoreObject } from "../support/store_object.ts";
+import { tempFolder } from "../support/temp_folder.ts";
+
+const libs = chain(5);
+const app = makeStoreObject({ name: "app-1.0", references: libs, size: 200_000 });
+
+const MAIN = new URL("../../main.ts", import.meta.url).pathname;
+
+/** Runs a command as a shell in `folder` does, with the permissions of the executable. */
+async function command(folder: string, server: string, ...words: readonly string[]) {
+  const executable = Deno.env.get("LARDER_EXECUTABLE");
+  const permissions = ["net", "read", "write", "env", "sys"].map((name) => `--allow-${name}`);
+  const args = ["run", "--cached-only", "--quiet", ...permissions, MAIN, ...words];
+  const { code, stdout, stderr } = await new Deno.Command(executable ?? Deno.execPath(), {
+    args: executable === undefined ? args : [...words],
+    cwd: folder,
+    env: { LARDER_SERVER: server },
+  }).output();
+  const text = (bytes: Uint8Array) => new TextDecoder().decode(bytes);
+  return { code, out: text(stdout), err: text(stderr) };
+}
+
+for (const address of ["127.0.0.1:0", "unix"]) {
+  Deno.test(`commands: warm --pin, pins and unpin of ./result, by ${address}`, async () => {
+    using folder = tempFolder();
+    await using upstream = await fakeUpstream({ objects: [...libs, app], stored: true });
+    await using larder: LarderProcess = await startLarder({
+      "cache-upstream-url": upstream.url,
+      "cache-upstream-public-key": upstream.publicKey,
+      "server-addr": address === "unix" ? `unix:${folder.path}/socket` : address,
+    });
+    Deno.symlinkSync("result-1-link", `${folder.path}/result`);
+    Deno.symlinkSync(app.storePath, `${folder.path}/result-1-link`);
+    const run = (...words: readonly string[]) => command(folder.path, larder.url, ...words);
+    const pinned = async () => JSON.parse((await run("pins", "--json")).out);
+
+    const early = await run("pin", "./result");
+    assert.deepEqual([early.code, early.out], [1, ""]);
+    assert.match(early.err, /fetch it first: larder warm \.\/result\n$/);
+
+    const warm = await run("warm", "./result", "--pin");
+    assert.deepEqual([warm.code, warm.err], [0, ""]);
+    assert.match(warm.out, /^fetched 6 paths: .*\npinned \S+-app-1\.0 \(\.\/result\)\n$/);
+
+    // The last of them may still be verified.
+    await eventually("all is kept", async () => (await pinned())[0].missing === 0);
+    const { pinnedAt: _, bytes, ...pin } = (await pinned())[0];
+    assert.deepEqual(pin, { root: app.storePathHash, name: "app-1.0", stored: 6, missing: 0 });
+    assert.ok(bytes > 200_000);
+
+    await upstream.stop();
+    assert.equal((await run("warm", app.baseName)).code, 0, "all of it is here");
+
+    const unpin = await run("unpin", "./result/bin/app");
+    assert.deepEqual([unpin.code, unpin.err], [0, ""]);
+    assert.deepEqual(await pinned(), []);
+  });
+}

@@ -1,0 +1,41 @@
+import type { Host } from "../../src/cli/host.ts";
+import { run } from "../../src/cli/run.ts";
+import { inputsOf } from "./config_inputs.ts";
+
+export interface LarderSurroundings {
+  readonly env?: Readonly<Record<string, string>>;
+  /** Content by path. */
+  readonly files?: Readonly<Record<string, string>>;
+  /** What symbolic links say, by their path. */
+  readonly links?: Readonly<Record<string, string>>;
+  /** Set where standard error is a terminal. */
+  readonly columns?: number | undefined;
+}
+
+/** What a command said and how it ended. */
+export interface Ran {
+  readonly status: number;
+  readonly out: string;
+  readonly err: string;
+}
+
+/** Does what `larder` does with these words, in the folder `/work`. */
+export async function runLarder(
+  args: readonly string[],
+  surroundings: LarderSurroundings = {},
+): Promise<Ran> {
+  const { env = {}, files = {}, links = {} } = surroundings;
+  let out = "";
+  let err = "";
+  const { args: _, ...inputs } = inputsOf({ env, files });
+  const host: Host = {
+    ...inputs,
+    writeOut: (text) => void (out += text),
+    writeError: (text) => void (err += text),
+    workingDirectory: () => "/work",
+    readLink: (path) => links[path],
+    errorColumns: () => surroundings.columns,
+  };
+  const status = await run(args, host);
+  return { status, out, err };
+}

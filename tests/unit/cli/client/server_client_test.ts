@@ -1,0 +1,128 @@
+import assert from "node:assert/strict";
+import { runLarder } from "../../../support/run_larder.ts";
+import { tempFolder } from "../../../support/temp_folder.ts";
+
+const HASH = "9l7x9qk0v78g2ns7xk46kqzyj8cxny0s";
+
+type Answering = (request: Request) => Response;
+
+function answering(answer: Answering, path?: string): AsyncDisposable & { readonly url: string } {
+  const onListen = () => {};
+  if (path !== undefined) {
+    const server = Deno.serve({ path, onListen }, answer);
+    return { url: `unix:${path}`, [Symbol.asyncDispose]: () => server.shutdown() };
+  }
+  const server = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen }, answer);
+  const url = `http://127.0.0.1:${server.addr.port}`;
+  return { url, [Symbol.asyncDispose]: () => server.shutdown() };
+}
+
+for (
+  const [status, hint, headers] of [
+    [401, /wants a token \(401 Unauthorized\): give --token-file PATH, or set LARDER_TOKEN/],
+    [403, /wants a token \(403 Forbidden\)/],
+    [404, /has no such path; fetch it first: larder warm \S+-name$/m],
+    [405, /does not allow this \(405 Method Not Allowed\)/],
+    [302, /points elsewhere \(302 Found\): give its own address/, { location: "/other" }],
+    [500, /answered 500 Internal Server Error: .*, request id a-1$/m, { "x-request-id": "a-1" }],
+    [503, /answered 503 Service Unavailable: its log says why$/m, { "x-request-id": "%0a" }],
+  ] as const
+) {
+  Deno.test(`server client: ${status} says what to do, for each path`, async () => {
+    await using server = answering(() => new Response("x\n", { status, headers: headers ?? {} }));
+    const words = [`${HASH}-name`, `/nix/store/${"0".repeat(32)}-name`];
+
+    const { status: ended, out, err } = await runLarder(["pin", ...words, "--server", server.url]);
+
+    assert.deepEqual([ended, out], [1, ""]);
+    assert.match(err, /^larder: 2 of 2 not pinned:\n/);
+    for (const word of words) assert.ok(err.includes(`  ${word}: `), err);
+    assert.match(err, hint);
+  });
+}
+
+Deno.test("server client: nobody there is said once, with what to do", async () => {
+  for (const url of ["http://127.0.0.1:1", "unix:/nowhere/socket"]) {
+    const words = ["unpin", HASH, "0".repeat(32), `--server=${url}`];
+
+    const { status, err } = await runLarder(words);
+
+    assert.equal(status, 1);
+    assert.match(err, /^larder: Cannot reach \S+: [^\n]*; is larder running\? [^\n]*--server\n$/);
+    assert.ok(err.includes(url), err);
+  }
+});
+
+Deno.test("server client: a token is sent, and never said", async () => {
+  const seen: (string | null)[] = [];
+  await using server = answering(({ headers }) => {
+    seen.push(headers.get("authorization"));
+    return new Response(null, { status: 403 });
+  });
+  const env = { LARDER_SERVER: server.url };
+  const given = [
+    await runLarder(["pin", HASH, "--token", "hush"], { env }),
+    await runLarder(["pin", HASH], { env: { ...env, LARDER_TOKEN: "hush" } }),
+    await runLarder(["pin", HASH, "--token-file=/t"], { env, files: { "/t": "hush\n" } }),
+    await runLarder(["pin", HASH], { env }),
+  ];
+
+  assert.deepEqual(seen, ["Bearer hush", "Bearer hush", "Bearer hush", null]);
+  for (const { status, out, err } of given) {
+    assert.equal(status, 1);
+    assert.ok(!`${out}${err}`.includes("hush"));
+  }
+  assert.match(given[0]?.err ?? "", /does not accept this token \(403 Forbidden\)/);
+  assert.match(given[3]?.err ?? "", /wants a token/);
+});
+
+Deno.test("server client: a redirect is not followed, and sees no token", async () => {
+  let followed = 0;
+  await using other = answering(() => {
+    followed++;
+    return new Response("[]");
+  });
+  await using server = answering(() => Response.redirect(`${other.url}/pins/closures`, 307));
+
+  const { status } = await runLarder(["pins", "--server", server.url, "--token", "hush"]);
+
+  assert.deepEqual([status, followed], [1, 0]);
+});
+
+Deno.test("server client: a unix socket is as good as a port", async () => {
+  using folder = tempFolder();
+  const seen: string[] = [];
+  await using server = answering(({ method, url }) => {
+    seen.push(`${method} ${new URL(url).pathname}`);
+    return new Response("x\n");
+  }, `${folder.path}/socket`);
+
+  const { status, out } = await runLarder(["pin", HASH, "--server", server.url]);
+
+  assert.deepEqual([status, out], [0, `pinned ${HASH}\n`]);
+  assert.deepEqual(seen, [`POST /pin/${HASH}.narinfo`]);
+});
+
+Deno.test("server client: a server below a path of a proxy is reached there", async () => {
+  const seen: string[] = [];
+  await using server = answering(({ url }) => {
+    seen.push(new URL(url).pathname);
+    return new Response("x\n");
+  });
+
+  await runLarder(["unpin", HASH, `--server=${server.url}/cache/`]);
+
+  assert.deepEqual(seen, [`/cache/pin/${HASH}.narinfo`]);
+});
+
+for (
+  const url of ["localhost:8501", "ftp://x", "unix:", "http://x?y=1", "http://x#y", "http://a:b@x"]
+) {
+  Deno.test(`server client: --server ${url} is refused before anything is sent`, async () => {
+    const { status, out, err } = await runLarder(["pins", "--server", url]);
+
+    assert.deepEqual([status, out], [2, ""]);
+    assert.match(err, /^larder: --server: got ".*", expected a URL [^\n]*\n$/);
+    assert.ok(!err.includes("a:b"), err);
+  });
+}

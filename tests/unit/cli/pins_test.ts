@@ -1,0 +1,106 @@
+import assert from "node:assert/strict";
+import { fakeUpstream } from "../../support/fake_upstream.ts";
+import { runLarder } from "../../support/run_larder.ts";
+import { chain } from "../../support/store_object.ts";
+import { TestCache } from "../../support/test_cache.ts";
+
+const objects = chain(2);
+const [leaf, root] = objects;
+const UNKNOWN = "0".repeat(32);
+
+Deno.test("larder pin: what is here is pinned and named, what is not is listed", async () => {
+  await using upstream = await fakeUpstream({ objects, stored: true });
+  await using cache = await TestCache.open({ upstreams: [upstream] });
+  await using server = cache.listen();
+  await cache.narinfo(root?.storePathHash ?? "");
+  const surroundings = {
+    env: { LARDER_SERVER: server.url },
+    links: { "/work/result": String(root?.storePath) },
+  };
+
+  const pinned = await runLarder(["pin", UNKNOWN, "./result"], surroundings);
+  assert.equal(pinned.status, 1);
+  assert.equal(pinned.out, `pinned ${root?.baseName} (./result)\n`);
+  assert.equal(
+    pinned.err,
+    `larder: 1 of 2 not pinned:\n  ${UNKNOWN}: the cache has no such path; fetch it first: ` +
+      `larder warm ${UNKNOWN}\n`,
+  );
+  assert.deepEqual(await (await cache.get("/pins")).json(), [root?.storePathHash]);
+
+  const unpinned = await runLarder(["unpin", `${root?.storePath}/bin/x`, UNKNOWN], surroundings);
+  assert.deepEqual([unpinned.status, unpinned.err], [0, ""]);
+  assert.equal(unpinned.out, `unpinned ${root?.baseName}\nunpinned ${UNKNOWN}\n`);
+  assert.deepEqual(await (await cache.get("/pins")).json(), []);
+});
+
+Deno.test("larder pin: one word that is no store path, and nothing is sent", async () => {
+  await using cache = await TestCache.open({ upstreams: [] });
+  await using server = cache.listen();
+  const words = [UNKNOWN, "./none", "--server", server.url];
+
+  for (const command of ["pin", "unpin", "warm"]) {
+    const { status, out, err } = await runLarder([command, ...words]);
+    assert.deepEqual([status, out], [2, ""]);
+    assert.match(err, /^larder: "\.\/none": expected a store path, [^\n]*\n$/);
+    assert.equal((await runLarder([command])).status, 2);
+  }
+});
+
+Deno.test("larder pins: a table for people, JSON for programs", async () => {
+  await using upstream = await fakeUpstream({ objects, stored: true });
+  await using cache = await TestCache.open({ upstreams: [upstream] });
+  await using server = cache.listen();
+  const env = { LARDER_SERVER: server.url };
+  const empty = await runLarder(["pins"], { env });
+  assert.deepEqual(empty, { status: 0, out: "", err: "nothing is pinned\n" });
+  assert.equal((await runLarder(["pins", "--json"], { env })).out, "[]\n");
+
+  await cache.narinfo(root?.storePathHash ?? "");
+  await runLarder(["pin", String(root?.storePath)], { env });
+  const { out } = await runLarder(["pins"], { env });
+  const [head, row, ...rest] = out.split("\n");
+  assert.deepEqual(rest, [""]);
+  assert.match(head ?? "", /^ROOT +NAME +STORED +MISSING +SIZE +PINNED SINCE$/);
+  assert.match(
+    row ?? "",
+    new RegExp(
+      `^${root?.storePathHash}  link-1 +0 +2 +0 B  \\d{4}-\\d\\d-\\d\\d \\d\\d:\\d\\d UTC$`,
+    ),
+  );
+  const [told] = JSON.parse((await runLarder(["pins", "--json"], { env })).out);
+  assert.deepEqual(told, (await (await cache.get("/pins/closures")).json())[0]);
+  assert.equal(told.root, root?.storePathHash);
+  assert.ok(leaf);
+});
+
+Deno.test("larder pins: what no larder says is not shown", async () => {
+  const good = {
+    root: UNKNOWN,
+    name: null,
+    stored: 0,
+    missing: 1,
+    bytes: 0,
+    pinnedAt: "2026-01-02T03:04:05.000Z",
+  };
+  for (
+    const text of [
+      "<html>",
+      "{}",
+      "[null]",
+      JSON.stringify([{ ...good, name: "\u001b[2J" }]),
+      JSON.stringify([{ ...good, bytes: "1" }]),
+      JSON.stringify([{ ...good, pinnedAt: "now" }]),
+      JSON.stringify([good, { ...good, root: "x" }]),
+    ]
+  ) {
+    const options = { hostname: "127.0.0.1", port: 0, onListen() {} };
+    await using server = Deno.serve(options, () => new Response(text));
+    const url = `http://127.0.0.1:${server.addr.port}`;
+
+    const { status, out, err } = await runLarder(["pins", "--server", url]);
+
+    assert.deepEqual([status, out], [1, ""]);
+    assert.equal(err, "larder: Cannot read the server's list of pins: is it larder?\n");
+  }
+});

@@ -1,0 +1,143 @@
+import assert from "node:assert/strict";
+import { ServerClient, Unreachable } from "../../../src/cli/client/server_client.ts";
+import { WARM_PATHS_MAX, WarmClosure } from "../../../src/cli/client/warm_closure.ts";
+import { type FakeUpstream, fakeUpstream } from "../../support/fake_upstream.ts";
+import { cutAfter, firstTimes } from "../../support/faults.ts";
+import { runLarder } from "../../support/run_larder.ts";
+import { chain, makeStoreObject, type StoreObject } from "../../support/store_object.ts";
+import { TestCache } from "../../support/test_cache.ts";
+
+const libs = chain(20);
+const shared = makeStoreObject({ name: "shared-1", tree: { file: new Uint8Array(9) } });
+const twin = makeStoreObject({ name: "twin-1", tree: { file: new Uint8Array(9) } });
+const app = makeStoreObject({
+  name: "app-1.0",
+  references: [...libs, shared, twin],
+  selfReference: true,
+});
+const closure = [...libs, shared, twin, app];
+
+interface Stage extends AsyncDisposable {
+  readonly upstream: FakeUpstream;
+  readonly cache: TestCache;
+  readonly url: string;
+}
+
+async function stage(objects: readonly StoreObject[]): Promise<Stage> {
+  const stack = new AsyncDisposableStack();
+  const upstream = stack.use(await fakeUpstream({ objects, stored: true }));
+  const cache = stack.use(await TestCache.open({ upstreams: [upstream] }));
+  const { url } = stack.use(cache.listen());
+  return { upstream, cache, url, [Symbol.asyncDispose]: () => stack.disposeAsync() };
+}
+
+/** The walk itself, without waits between its tries. */
+async function warmed(url: string, roots: readonly StoreObject[]): Promise<WarmClosure> {
+  using client = new ServerClient({ server: { kind: "http", url }, token: undefined });
+  const warm = new WarmClosure({ client, retryDelaysMs: [0, 0, 0] });
+  await warm.run(roots.map(({ storePathHash, baseName }) => ({ storePathHash, name: baseName })));
+  return warm;
+}
+
+Deno.test("larder warm: a closure comes whole, each thing once, and is pinned", async () => {
+  await using at = await stage(closure);
+
+  const ran = await runLarder(["warm", "--pin", app.storePath, "--server", at.url]);
+
+  assert.deepEqual([ran.status, ran.err], [0, ""]);
+  assert.match(ran.out, /^fetched 23 paths: \S+ \w+ in 22 NAR files\npinned \S+-app-1\.0\n$/);
+  assert.equal(at.upstream.count(/narinfo$/), 23);
+  assert.equal(at.upstream.count(/^\/nar\//), 22, "two paths share one");
+  await at.cache.downloadsOver();
+  const [pinned] = await (await at.cache.get("/pins/closures")).json();
+  assert.deepEqual([pinned.root, pinned.stored, pinned.missing], [app.storePathHash, 23, 0]);
+});
+
+Deno.test("larder warm: what is not to be had is listed, its closure not pinned", async () => {
+  const [leaf] = libs;
+  assert.ok(leaf);
+  await using at = await stage(closure.filter((object) => object !== leaf));
+
+  const words = [app.storePath, shared.baseName, "--pin", "--server", at.url];
+  const { status, out, err } = await runLarder(["warm", ...words]);
+
+  assert.equal(status, 1);
+  assert.match(out, /^fetched 22 paths: .*\npinned \S+-shared-1\n$/);
+  assert.equal(
+    err,
+    `larder: not fetched:\n  ${leaf.baseName}: not found, here and upstream (404)\n` +
+      `larder: not pinned:\n  ${app.storePath}: its closure did not come whole; ` +
+      "larder pin pins it all the same\n",
+  );
+  assert.deepEqual(await (await at.cache.get("/pins")).json(), [shared.storePathHash]);
+});
+
+Deno.test("larder warm: a NAR that broke on the way is fetched again", async () => {
+  const big = makeStoreObject({ name: "big", size: 3_000_000 });
+  await using at = await stage([big]);
+  at.upstream.breakNar(firstTimes(1, cutAfter(500)));
+
+  const warm = await warmed(at.url, [big]);
+
+  assert.deepEqual(warm.failures, []);
+  assert.ok(warm.isComplete(big.storePathHash));
+  assert.ok(at.upstream.count(/^\/nar\//) > 1);
+  const { pathsDone, bytesDone, bytesKnown } = warm.progress;
+  assert.deepEqual([pathsDone, bytesDone], [1, bytesKnown], "no byte counts twice");
+});
+
+Deno.test("larder warm: a NAR that never comes is named, and the others come", async () => {
+  await using at = await stage(closure);
+  at.upstream.breakNar(cutAfter(10), shared);
+
+  const warm = await warmed(at.url, [app]);
+
+  assert.equal(warm.failures.length, 1);
+  assert.match(warm.failures[0]?.what ?? "", /-(shared|twin)-1$/);
+  assert.equal(warm.isComplete(app.storePathHash), false);
+  assert.ok(libs.every(({ storePathHash }) => warm.isComplete(storePathHash)));
+  assert.equal(warm.pathsWhole, closure.length - 2);
+  assert.equal(warm.progress.pathsDone, closure.length);
+});
+
+Deno.test("larder warm: a server that goes away ends it, and what came is known", async () => {
+  await using at = await stage(closure);
+  using client = new ServerClient({ server: { kind: "http", url: at.url }, token: undefined });
+  let asked = 0;
+  const request = (method: string, path: string) => {
+    if (++asked <= 6) return client.request(method, path);
+    throw new Unreachable("Cannot reach it");
+  };
+  const warm = new WarmClosure({ client: { request }, retryDelaysMs: [0] });
+  const { storePathHash, baseName: name } = app;
+
+  await assert.rejects(warm.run([{ storePathHash, name }]), Unreachable);
+
+  assert.equal(warm.progress.pathsKnown, closure.length);
+  assert.ok(warm.pathsWhole < 6);
+  assert.ok(asked < 6 + 2 * 8 + 1, "each of those under way tries once more");
+});
+
+Deno.test(`larder warm: over ${WARM_PATHS_MAX} paths it gives up and says so`, async () => {
+  const names = Array.from({ length: 30_000 }, (_, index) => String(index).padStart(30, "0"));
+  let asked = 0;
+  const request = async (_: string, path: string) => {
+    if (!path.endsWith(".narinfo")) return new Response("x");
+    const prefix = String(++asked).padStart(2, "0");
+    return new Response([
+      `StorePath: /nix/store/${path.slice(1, 33)}-x`,
+      "URL: nar/x.nar",
+      "Compression: none",
+      `NarHash: sha256:${"0".repeat(52)}`,
+      "NarSize: 1",
+      `References: ${names.map((name) => `${prefix}${name}-x`).join(" ")}`,
+      "",
+    ].join("\n"));
+  };
+  const warm = new WarmClosure({ client: { request }, retryDelaysMs: [] });
+
+  await assert.rejects(
+    warm.run([{ storePathHash: app.storePathHash, name: app.baseName }]),
+    /Cannot fetch closure: over 100000 paths/,
+  );
+});
