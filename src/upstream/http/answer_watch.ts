@@ -1,12 +1,12 @@
-import { Failure } from "../../base/failure.ts";
+import { NoAnswer } from "../upstream.ts";
 
 /** An answer that takes longer than this makes us look whether the dialing is to blame. */
 const DIAL_DOUBT_MS = 100;
 
 /** An upstream took too long; `message` says with what. */
-export class UpstreamTimeout extends Failure {
+export class UpstreamTimeout extends NoAnswer {
   constructor(what: string, limitMs: number) {
-    super("upstream-down", `Cannot get answer: ${what} took over ${limitMs} ms`);
+    super("timeout", `Cannot get answer: ${what} took over ${limitMs} ms`);
   }
 }
 
@@ -43,6 +43,8 @@ export class AnswerWatch implements Disposable {
   }
 
   async #doubt(url: URL | string, { dialTimeoutMs, headerTimeoutMs }: AnswerLimits) {
+    // A timer that is due in the turn in which it is cleared fires all the same (Deno 2.6.8).
+    if (this.#over) return;
     const doubtedAt = performance.now();
     this.#limit("connecting", dialTimeoutMs, this.#startedAt);
     this.#dialing = new AbortController();
@@ -58,7 +60,6 @@ export class AnswerWatch implements Disposable {
   #limit(what: string, limitMs: number, since: number): void {
     const leftMs = Math.max(0, limitMs - (performance.now() - since));
     this.#timer = setTimeout(() => {
-      // A timer that is due in the turn in which it is cleared fires all the same (Deno 2.6.8).
       if (!this.#over) this.#onLate(new UpstreamTimeout(what, limitMs));
     }, leftMs);
   }
