@@ -60,6 +60,8 @@ export interface AppParts {
 export interface App extends AsyncDisposable {
   /** Answers one request; never rejects. */
   handle(request: Request): Promise<Response>;
+  /** Finds out in the background which upstreams are there. */
+  lookAtUpstreams(): void;
   /** From now on `/readyz` says no. */
   stopping(): void;
   /** The NAR files' space: its accounts are read before anything is handled. */
@@ -74,7 +76,8 @@ export interface App extends AsyncDisposable {
 export function buildApp(parts: AppParts): App {
   const resources = new AsyncDisposableStack();
   const metrics = new Metrics();
-  const { narinfos, nars, downloads, space, busy, remover } = buildCache(parts, metrics, resources);
+  const cache = buildCache(parts, metrics, resources);
+  const { narinfos, nars, downloads, space, busy, remover } = cache;
   const pins = new Pins({ ...parts, changed: () => void space.refresh() });
   let ready = true;
   const router = new Router([
@@ -93,6 +96,7 @@ export function buildApp(parts: AppParts): App {
     handle: createShell({ router, log: parts.log }),
     space,
     busy,
+    lookAtUpstreams: () => cache.pool.start(),
     stopping: () => void (ready = false),
     downloadsOver: () => downloads.over(),
     async [Symbol.asyncDispose]() {
@@ -105,7 +109,8 @@ export function buildApp(parts: AppParts): App {
 
 function buildCache(parts: AppParts, metrics: Metrics, resources: AsyncDisposableStack) {
   const { metadata, nars, log, nowMs, tempFolder } = parts;
-  const { pool, narSources } = buildUpstreams(parts, metrics, resources);
+  const negative = new NegativeCache(parts.negativeTtlMs);
+  const { pool, narSources } = buildUpstreams(parts, metrics, resources, () => negative.clear());
   const demotions = new Demotions();
   const idleTimeoutMs = Math.max(0, ...parts.upstreams.map((upstream) => upstream.idleTimeoutMs));
   const candidates = { metadata, pool, demotions };
@@ -128,9 +133,9 @@ function buildCache(parts: AppParts, metrics: Metrics, resources: AsyncDisposabl
     removalsOver: () => space.removals.over(),
     resumeWithinMs: idleTimeoutMs,
   });
-  const negative = new NegativeCache(parts.negativeTtlMs);
   const signer = createSigner(parts.secretKey);
   return {
+    pool,
     downloads,
     space,
     busy,
@@ -149,7 +154,12 @@ function buildCache(parts: AppParts, metrics: Metrics, resources: AsyncDisposabl
   };
 }
 
-function buildUpstreams(parts: AppParts, metrics: Metrics, resources: AsyncDisposableStack) {
+function buildUpstreams(
+  parts: AppParts,
+  metrics: Metrics,
+  resources: AsyncDisposableStack,
+  cameBack: () => void,
+) {
   const { caCertificates, trustedKeys, requireSignature, log } = parts;
   const client = createUpstreamClient(caCertificates);
   resources.defer(() => client.close());
@@ -166,7 +176,10 @@ function buildUpstreams(parts: AppParts, metrics: Metrics, resources: AsyncDispo
         const reason = REFUSED[reading.reason as keyof typeof REFUSED];
         metrics.count("verification_failures_total", { reason });
       },
-      changed: upstreamLog.changed,
+      changed(upstream, isDown) {
+        upstreamLog.changed(upstream, isDown);
+        if (!isDown) cameBack();
+      },
     }),
   );
   const narSources = new Map(

@@ -72,6 +72,7 @@ export async function serve(settings: Settings): Promise<number> {
     });
     await app.space.open();
     const listener = await listen(settings["server.addr"], app.handle);
+    app.lookAtUpstreams();
     announce(settings, log, { url: listener.url, storage: folders.storage });
     using _chores = startChores({
       workFolder,

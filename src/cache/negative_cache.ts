@@ -7,6 +7,7 @@ const ENTRIES_MAX = 50_000;
 /** Store paths that no upstream has, for a short while. */
 export class NegativeCache {
   readonly #entries: LRUCache<StorePathHash, true> | undefined;
+  #clearings = 0;
 
   /** `ttlMs` 0 remembers nothing. */
   constructor(ttlMs: number) {
@@ -20,9 +21,23 @@ export class NegativeCache {
     return this.#entries?.get(storePathHash) ?? false;
   }
 
-  /** Only for what every upstream said it does not have. */
-  add(storePathHash: StorePathHash): void {
-    this.#entries?.set(storePathHash, true);
+  /** How often it was cleared: take it before asking, for `add`. */
+  get clearings(): number {
+    return this.#clearings;
+  }
+
+  /**
+   * Only for what every upstream said it does not have. Not for what was asked before the last
+   * clearing, when `clearings` was another.
+   */
+  add(storePathHash: StorePathHash, clearings: number): void {
+    if (clearings === this.#clearings) this.#entries?.set(storePathHash, true);
+  }
+
+  /** An upstream that was not asked is back: it may have any of them. */
+  clear(): void {
+    this.#clearings++;
+    this.#entries?.clear();
   }
 
   remove(storePathHash: StorePathHash): void {

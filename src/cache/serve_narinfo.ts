@@ -64,8 +64,9 @@ export class NarinfoServer {
   ): Promise<Learned> {
     const { metadata, demotions, negative } = this.#deps;
     if (row === undefined) {
+      const { clearings } = negative;
       const learned = await learnNarinfo(this.#deps, storePathHash, { requestId });
-      if (learned.kind === "absent") negative.add(storePathHash);
+      if (learned.kind === "absent") negative.add(storePathHash, clearings);
       return learned;
     }
     // Whoever sent a bad file is left out; who had none may have the path as another file.

@@ -6,7 +6,13 @@ import {
   handleWhen,
 } from "cockatiel";
 import { Failure } from "../base/failure.ts";
-import { isNoAnswer, type NarinfoReading, type NarinfoSource } from "./upstream.ts";
+import {
+  isNoAnswer,
+  type NarinfoReading,
+  type NarinfoSource,
+  NoAnswer,
+  type Silence,
+} from "./upstream.ts";
 
 /** What Nix takes for the priority of a cache that names none. */
 const DEFAULT_PRIORITY = 50;
@@ -20,9 +26,6 @@ const PROBE_PAUSE_FIRST_MS = 1_000;
 
 /** An upstream that would not say its priority is asked again after this. */
 const ASK_AGAIN_MS = 30_000;
-
-/** An upstream did not answer: what the breaker counts. */
-class NoAnswer extends Error {}
 
 /** We did not wait for the answer: says neither good nor bad of the upstream. */
 class NotAwaited extends Error {}
@@ -43,8 +46,9 @@ export class Standing implements Disposable {
   #probing: number | undefined;
   #disposed = false;
   #priority: number | undefined;
-  #asking: Promise<void> | undefined;
+  #asking: Promise<unknown> | undefined;
   #askAgainAtMs = -Infinity;
+  #lastSilence: Silence | undefined;
 
   constructor(source: NarinfoSource, changed: (isDown: boolean) => void) {
     this.source = source;
@@ -63,6 +67,11 @@ export class Standing implements Disposable {
 
   get isDown(): boolean {
     return this.#breaker.state !== CircuitState.Closed;
+  }
+
+  /** True when it is down and whoever asks it all the same waits for a timeout. */
+  get isSilent(): boolean {
+    return this.isDown && this.#lastSilence === "timeout";
   }
 
   /** The lower is preferred. `undefined` while it is asked for the first time. */
@@ -90,12 +99,40 @@ export class Standing implements Disposable {
         reading = await answer;
         if (ended.aborted) throw new NotAwaited();
         const { kind } = reading;
-        if (kind === "failed" && isNoAnswer(reading.reason)) throw new NoAnswer(reading.detail);
+        if (kind !== "failed" || !isNoAnswer(reading.reason)) return;
+        this.#lastSilence = reading.reason;
+        throw new NoAnswer(reading.reason, reading.detail);
       });
     } catch {
       // Counted; or another answer has just broken the circuit, and this one need not be.
     }
     return reading ?? await answer;
+  }
+
+  /** Counts what else was asked of the upstream: what came of it, if anything. */
+  async note(silence: Silence | undefined): Promise<void> {
+    try {
+      await this.#breaker.execute(() => {
+        if (silence === undefined) return;
+        this.#lastSilence = silence;
+        throw new NoAnswer(silence, "Cannot reach upstream");
+      });
+    } catch {
+      // Counted, or the circuit is open as it is.
+    }
+  }
+
+  /**
+   * Looks at it before anybody asks. One that says nothing is down from then on; one that cannot
+   * be reached costs nobody any time, and may be there the next moment.
+   */
+  async lookAtStart(): Promise<void> {
+    this.#asking ??= this.#ask().finally(() => this.#asking = undefined);
+    const error = await this.#asking;
+    if (!(error instanceof NoAnswer) || error.reason !== "timeout") return;
+    for (let count = 0; count < FAILURES_MAX && !this.#disposed; count++) {
+      await this.note("timeout");
+    }
   }
 
   [Symbol.dispose](): void {
@@ -108,13 +145,17 @@ export class Standing implements Disposable {
     this.#probing = undefined;
   }
 
-  async #ask(): Promise<void> {
+  /** Resolves to why it did not say, if it did not. */
+  async #ask(): Promise<unknown> {
     this.#askAgainAtMs = performance.now() + ASK_AGAIN_MS;
     try {
-      this.#priority = await this.source.describe() ?? DEFAULT_PRIORITY;
+      const announced = await this.source.describe();
+      this.#priority = this.source.priority ?? announced ?? DEFAULT_PRIORITY;
       this.#askAgainAtMs = Infinity;
-    } catch {
+      return undefined;
+    } catch (error) {
       this.#priority ??= DEFAULT_PRIORITY;
+      return error;
     }
   }
 
@@ -125,6 +166,7 @@ export class Standing implements Disposable {
         const announced = await this.source.describe().catch((error) => {
           // Whatever it answers, it answers.
           if (error instanceof Failure && error.kind === "corrupt") return this.#priority;
+          if (error instanceof NoAnswer) this.#lastSilence = error.reason;
           throw error;
         });
         this.#priority = this.source.priority ?? announced ?? DEFAULT_PRIORITY;

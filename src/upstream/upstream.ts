@@ -1,3 +1,4 @@
+import { Failure } from "../base/failure.ts";
 import type { Narinfo } from "../nix/narinfo.ts";
 import type { StorePathHash } from "../nix/store_path.ts";
 
@@ -11,8 +12,21 @@ export type DocumentReading =
 export type UpstreamFailure = "timeout" | "unreachable" | "status" | "garbage" | "untrusted";
 
 /** True where nothing came at all: that speaks of the upstream's health. */
-export function isNoAnswer(reason: UpstreamFailure): boolean {
+export function isNoAnswer(reason: UpstreamFailure): reason is Silence {
   return reason === "timeout" || reason === "unreachable";
+}
+
+/** Why nothing came at all. */
+export type Silence = "timeout" | "unreachable";
+
+/** Nothing came at all. An upstream that answers, be it nonsense, is there. */
+export class NoAnswer extends Failure {
+  readonly reason: Silence;
+
+  constructor(reason: Silence, message: string, cause?: unknown) {
+    super("upstream-down", message, {}, cause);
+    this.reason = reason;
+  }
 }
 
 /** What an upstream said when it was asked for a narinfo, read and checked. */
@@ -48,8 +62,8 @@ export interface NarinfoSource {
   /** Set by the operator; overrides what it announces. */
   readonly priority: number | undefined;
   /**
-   * The priority that it announces; `undefined`: none. Throws a Failure "upstream-down" when no
-   * answer came, and "corrupt" when it says nothing of use.
+   * The priority that it announces; `undefined`: none. Throws NoAnswer when none came, and a
+   * Failure "corrupt" when it says nothing of use.
    */
   describe(): Promise<number | undefined>;
 }

@@ -2,7 +2,7 @@ import { messageOf } from "../base/failure.ts";
 import type { StorePathHash } from "../nix/store_path.ts";
 import type { Narinfo } from "../nix/narinfo.ts";
 import { Standing } from "./standing.ts";
-import type { NarinfoReading, NarinfoSource } from "./upstream.ts";
+import type { NarinfoReading, NarinfoSource, Silence } from "./upstream.ts";
 
 /** A narinfo as one upstream has it. */
 export interface Offer {
@@ -97,8 +97,31 @@ export class UpstreamPool implements Disposable {
       .map(({ standing }) => standing.source.url);
   }
 
+  isDown(upstream: string): boolean {
+    return this.#find(upstream)?.isDown ?? false;
+  }
+
+  /** True when it is down, and whoever asks it all the same waits for a timeout. */
+  isSilent(upstream: string): boolean {
+    return this.#find(upstream)?.isSilent ?? false;
+  }
+
+  /** Tells the pool what it did not see itself: that an upstream answered, or why not. */
+  note(upstream: string, silence: Silence | undefined): void {
+    this.#find(upstream)?.note(silence);
+  }
+
+  /** Finds out in the background which upstreams are down, before somebody has to wait for one. */
+  start(): void {
+    for (const standing of this.#standings) standing.lookAtStart();
+  }
+
   [Symbol.dispose](): void {
     for (const standing of this.#standings) standing[Symbol.dispose]();
+  }
+
+  #find(upstream: string): Standing | undefined {
+    return this.#standings.find(({ source }) => source.url === upstream);
   }
 }
 

@@ -168,7 +168,6 @@ async function fetched(
   await cache.downloadsOver();
   const kept = (await Array.fromAsync(cache.nars.list())).length > 0;
   assert.deepEqual(cache.growingFiles(), []);
-  if (!answer.complete) console.log(answer.status, answer.body.length, [...answer.headers]);
   return { answer, kept };
 }
 

@@ -120,6 +120,11 @@ export class TestCache implements AsyncDisposable {
     return `/${/^URL: (.*)$/m.exec(await this.narinfo(storePathHash))?.[1]}`;
   }
 
+  /** What the server does when it starts. */
+  lookAtUpstreams(): void {
+    this.#app.lookAtUpstreams();
+  }
+
   /** Resolves when no download is under way: what is kept by then is kept. */
   downloadsOver(): Promise<void> {
     return this.#app.downloadsOver();

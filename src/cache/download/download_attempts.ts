@@ -2,6 +2,8 @@ import { type Facts, messageOf } from "../../base/failure.ts";
 import type { NarRow, NarSource } from "../../metadata/metadata_store.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import type { Metrics } from "../../telemetry/metrics.ts";
+import type { Silence } from "../../upstream/upstream.ts";
+import type { UpstreamPool } from "../../upstream/upstream_pool.ts";
 import type { Demotions } from "./demotions.ts";
 import type { Download } from "./download.ts";
 import { type FetchEnd, keepDownload, type KeepDownloadDeps } from "./keep_download.ts";
@@ -17,6 +19,7 @@ const GROWN_BYTES_MIN = 64 * 1024;
 
 export interface DownloadAttemptsDeps extends KeepDownloadDeps {
   readonly demotions: Demotions;
+  readonly pool: Pick<UpstreamPool, "note">;
   readonly log: Logger;
   readonly metrics: Metrics;
 }
@@ -89,6 +92,7 @@ export class DownloadAttempts {
     else this.#deps.log.info("nar download goes on", { ...facts, received: before });
     this.#count++;
     const outcome = await transfer.from(source);
+    if (!isOurs(outcome)) this.#deps.pool.note(source.upstream, silenceOf(outcome));
     const grown = transfer.received - before >= GROWN_BYTES_MIN;
     if (grown) this.#grownAt = performance.now();
     this.#result = await this.#read(outcome, grown, facts);
@@ -123,6 +127,7 @@ export class DownloadAttempts {
     }
     if (reason === "size") this.#blame(new Mismatch("file_size", detail), facts, facts.upstream);
     else this.#logBreak(detail, facts);
+    if (reason === "timeout" || reason === "unreachable") return "stuck";
     if (reason === "upstream") return grown ? "grown" : "stuck";
     this.#refused.add(facts.upstream);
     return "stuck";
@@ -169,6 +174,18 @@ export class DownloadAttempts {
       log.error("nar verification failed", { ...told, reason: error.reason });
     } else log.error("download failed", told);
   }
+}
+
+/** True where what happened says nothing of the upstream. */
+function isOurs(outcome: FetchOutcome): boolean {
+  return outcome.type === "failed" && ["room", "disk", "cancelled"].includes(outcome.reason);
+}
+
+function silenceOf(outcome: FetchOutcome): Silence | undefined {
+  if (outcome.type !== "failed") return undefined;
+  return outcome.reason === "timeout" || outcome.reason === "unreachable"
+    ? outcome.reason
+    : undefined;
 }
 
 type SourceFacts = Facts & { readonly upstream: string };

@@ -1,11 +1,11 @@
 import { messageOf } from "../../base/failure.ts";
 import { within } from "../../base/deadline.ts";
 import type { NarSource } from "../../metadata/metadata_store.ts";
-import type { NarBody, NarBodySource } from "../../upstream/upstream.ts";
+import { type NarBody, type NarBodySource, NoAnswer } from "../../upstream/upstream.ts";
 import { FetchError } from "./fetch_error.ts";
 import { ProgressTeller } from "./fetch_progress.ts";
 import type { FetchRoom } from "./fetch_room.ts";
-import type { FetchOutcome, FetchProgress } from "./nar_fetcher.ts";
+import type { FetchFailure, FetchOutcome, FetchProgress } from "./nar_fetcher.ts";
 import type { PartialFile } from "./partial_file.ts";
 
 /** Room for one read; the network delivers some 60 to 90 KiB at once. */
@@ -45,12 +45,19 @@ export async function fetchNar(parts: FetchNarParts): Promise<FetchOutcome> {
     await receive(parts, answer);
     return ended(file, !answer.framed);
   } catch (error) {
-    const reason = error instanceof FetchError ? error.reason : "upstream";
+    const reason = reasonOf(error);
     if (signal.aborted) return { type: "failed", reason: "cancelled", detail: messageOf(error) };
     // All that was wanted is here: how the body ended is of no interest.
-    if (reason === "upstream" && isComplete(file)) return ended(file, false);
+    if (["upstream", "timeout", "unreachable"].includes(reason) && isComplete(file)) {
+      return ended(file, false);
+    }
     return { type: "failed", reason, detail: messageOf(error) };
   }
+}
+
+function reasonOf(error: unknown): FetchFailure {
+  if (error instanceof FetchError) return error.reason;
+  return error instanceof NoAnswer ? error.reason : "upstream";
 }
 
 /** Throws when the answer cannot be (the rest of) the file. */

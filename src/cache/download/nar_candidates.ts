@@ -6,14 +6,15 @@ import { isSameFile } from "../nar_naming.ts";
 
 export interface NarCandidatesDeps {
   readonly metadata: NarFinder & ChangeWriter;
-  readonly pool: Pick<UpstreamPool, "narinfo" | "order">;
+  readonly pool: Pick<UpstreamPool, "narinfo" | "order" | "isSilent">;
   readonly demotions: Demotions;
 }
 
 /**
  * Where to ask for a NAR file, best first: the upstreams known to have it in order of preference,
  * then those that are found to have the same file when they are asked, and last the ones that
- * let us down with it before. Ask for the next one only when it is needed: finding them costs.
+ * let us down with it before. Those that say nothing any more are left out. Ask for the next one
+ * only when it is needed: finding them costs.
  */
 export async function* narCandidates(
   { metadata, pool, demotions }: NarCandidatesDeps,
@@ -26,12 +27,14 @@ export async function* narCandidates(
     .toSorted((a, b) => order.indexOf(a.upstream) - order.indexOf(b.upstream));
   const isDemoted = ({ upstream }: NarSource) => demotions.get(nar.name, upstream) !== undefined;
 
-  yield* known.filter((source) => !isDemoted(source));
+  const answers = ({ upstream }: NarSource) => !pool.isSilent(upstream);
+
+  yield* known.filter((source) => answers(source) && !isDemoted(source));
   if (known.length < order.length) {
     const except = new Set(known.map(({ upstream }) => upstream));
     yield* await findMore({ metadata, pool, demotions }, nar, { requestId, except });
   }
-  yield* known.filter(isDemoted);
+  yield* known.filter((source) => answers(source) && isDemoted(source));
 }
 
 async function findMore(

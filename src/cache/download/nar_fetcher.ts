@@ -1,5 +1,7 @@
 import type { NarSource } from "../../metadata/metadata_store.ts";
 
+import type { Silence } from "../../upstream/upstream.ts";
+
 /** The file that a NAR is fetched into, from one source or from several after each other. */
 export interface FetchOrder {
   /** An existing file; what is in it goes. */
@@ -35,11 +37,18 @@ export type FetchOutcome =
 export type FetchEvent = FetchProgress | FetchOutcome;
 
 /**
- * Why a source did not come to the end. "size" and "differs": what it has is not what was
- * announced, or not what is here already. After "room" (there is none for more bytes), "disk" and
- * "cancelled" no source can help.
+ * Why a source did not come to the end. "timeout" and "unreachable": its upstream was not there.
+ * "size" and "differs": what it has is not what was announced, or not what is here already. After
+ * "room" (there is none for more bytes), "disk" and "cancelled" no source can help.
  */
-export type FetchFailure = "upstream" | "size" | "differs" | "room" | "disk" | "cancelled";
+export type FetchFailure =
+  | Silence
+  | "upstream"
+  | "size"
+  | "differs"
+  | "room"
+  | "disk"
+  | "cancelled";
 
 export interface FetchListener {
   progress(progress: FetchProgress): void;

@@ -3,6 +3,7 @@ import { messageOf } from "../../base/failure.ts";
 import { pause } from "../../base/pause.ts";
 import type { Space } from "../../lru/space.ts";
 import type { NarRow } from "../../metadata/metadata_store.ts";
+import type { UpstreamPool } from "../../upstream/upstream_pool.ts";
 import type { Download } from "./download.ts";
 import { DownloadRoom } from "./download_room.ts";
 import { DownloadAttempts, type DownloadAttemptsDeps } from "./download_attempts.ts";
@@ -12,6 +13,10 @@ import { Transfer, type TransferDeps } from "./transfer.ts";
 export interface RunDownloadDeps extends NarCandidatesDeps, TransferDeps, DownloadAttemptsDeps {
   readonly metadata: NarCandidatesDeps["metadata"];
   readonly space: Pick<Space, "reserve" | "grow" | "kept" | "budget">;
+  readonly pool:
+    & NarCandidatesDeps["pool"]
+    & DownloadAttemptsDeps["pool"]
+    & Pick<UpstreamPool, "isDown">;
   /** A download to which no upstream adds anything for so long is given up. */
   readonly resumeWithinMs: number;
 }
@@ -82,7 +87,7 @@ function refuse(
 }
 
 async function rounds(
-  { resumeWithinMs }: RunDownloadDeps,
+  { resumeWithinMs, pool }: RunDownloadDeps,
   attempts: DownloadAttempts,
   candidates: () => ReturnType<typeof narCandidates>,
 ): Promise<void> {
@@ -93,7 +98,8 @@ async function rounds(
       while (await attempts.next(source) === "grown") round = backoff.next();
       if (attempts.over) return;
     }
-    const isHopeless = attempts.count === before;
+    // All are refused for good; one that is down may come back in time.
+    const isHopeless = attempts.count === before && !pool.order().some((url) => pool.isDown(url));
     const idleMs = performance.now() - attempts.grownAt;
     if (isHopeless || !attempts.begun || idleMs + round.duration > resumeWithinMs) return;
     await pause(round.duration);

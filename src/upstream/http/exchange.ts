@@ -1,6 +1,9 @@
 import { Failure, messageOf } from "../../base/failure.ts";
+import { pause } from "../../base/pause.ts";
+import { NoAnswer } from "../upstream.ts";
 import { AnswerWatch } from "./answer_watch.ts";
 import type { HttpUpstreamSettings } from "./http_settings.ts";
+import { Retries } from "./retries.ts";
 
 export interface ExchangeOptions {
   readonly method?: "GET" | "HEAD";
@@ -20,9 +23,10 @@ export class Exchange {
   }
 
   /**
-   * Sends one request and lets `use` make something of the response. `use` runs under the header
-   * timeout too: a small document is read there, while a NAR's body is handed on unread. Throws
-   * a Failure "upstream-down" for whatever went wrong on the way.
+   * Asks one question and lets `use` make something of the response. `use` runs under the header
+   * timeout too: a small document is read there, while a NAR's body is handed on unread. What
+   * broke on the way, or found the upstream too busy, is asked again within that time. Throws
+   * NoAnswer where no answer came, and what `use` throws.
    */
   async run<Value>(
     url: URL | string,
@@ -35,20 +39,34 @@ export class Exchange {
       once: true,
     });
     using _watch = new AnswerWatch(url, this.#settings, (late) => abort.abort(late));
-    try {
-      return await use(await this.#fetch(url, options, abort.signal));
-    } catch (error) {
-      throw abort.signal.aborted ? abort.signal.reason : asFailure(error);
+    const retries = new Retries(this.#settings.headerTimeoutMs);
+    for (;;) {
+      let pauseMs: number | undefined;
+      try {
+        const response = await this.#fetch(url, options, abort.signal);
+        pauseMs = retries.after(response);
+        if (pauseMs === undefined) return await use(response);
+        await response.body?.cancel();
+      } catch (error) {
+        if (abort.signal.aborted) throw abort.signal.reason;
+        if (error instanceof Failure) throw error;
+        pauseMs = retries.afterError(error);
+        if (pauseMs === undefined) {
+          const message = `Cannot reach upstream: ${messageOf(error)}`;
+          throw new NoAnswer("unreachable", message, error);
+        }
+      }
+      await pause(pauseMs, abort.signal);
     }
   }
 
-  async #fetch(
+  #fetch(
     url: URL | string,
     { method = "GET", headers }: ExchangeOptions,
     signal: AbortSignal,
   ): Promise<Response> {
     const { authorization, userAgent } = this.#settings;
-    const init = {
+    return fetch(url, {
       method,
       client: this.#client,
       signal,
@@ -59,19 +77,6 @@ export class Exchange {
         ...(authorization === undefined ? {} : { authorization }),
         ...headers,
       },
-    };
-    try {
-      return await fetch(url, init);
-    } catch (error) {
-      // A kept connection that the other side closed while our request was on its way fails it;
-      // a new one tells whether anybody is there.
-      if (signal.aborted || messageOf(error).includes("(Connect)")) throw error;
-      return await fetch(url, init);
-    }
+    });
   }
-}
-
-function asFailure(error: unknown): unknown {
-  if (error instanceof Failure) return error;
-  return new Failure("upstream-down", `Cannot reach upstream: ${messageOf(error)}`, {}, error);
 }

@@ -8,8 +8,8 @@ import {
   isNoAnswer,
   type NarinfoReading,
   type NarinfoSource,
+  NoAnswer,
 } from "../upstream.ts";
-import { UpstreamTimeout } from "./answer_watch.ts";
 import { boundedText } from "./bounded_text.ts";
 import { Exchange } from "./exchange.ts";
 import { readRefusal } from "./refusal.ts";
@@ -49,7 +49,8 @@ export class HttpNarinfoSource implements NarinfoSource {
   async describe(): Promise<number | undefined> {
     const reading = await this.#document("nix-cache-info");
     if (reading.kind === "failed") {
-      throw new Failure(isNoAnswer(reading.reason) ? "upstream-down" : "corrupt", reading.detail);
+      if (isNoAnswer(reading.reason)) throw new NoAnswer(reading.reason, reading.detail);
+      throw new Failure("corrupt", reading.detail);
     }
     if (reading.kind === "absent") return undefined;
     const info = parseNixCacheInfo(reading.text);
@@ -72,6 +73,6 @@ export class HttpNarinfoSource implements NarinfoSource {
 }
 
 function reasonOf(error: unknown) {
-  if (error instanceof UpstreamTimeout) return "timeout";
+  if (error instanceof NoAnswer) return error.reason;
   return error instanceof Failure && error.kind === "corrupt" ? "garbage" : "unreachable";
 }

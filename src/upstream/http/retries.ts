@@ -1,0 +1,55 @@
+import { messageOf } from "../../base/failure.ts";
+
+const RETRIES_MAX = 2;
+
+/** Who asks for a longer pause is asked no more now: somebody waits for the answer. */
+const PAUSE_MAX_MS = 1_000;
+
+/** Where nothing says how long, by retry; each is spread by half of it. */
+const PAUSES_MS = [20, 100];
+
+const BUSY_STATUSES: ReadonlySet<number> = new Set([429, 503]);
+
+/** How often, and after how long, one question is asked again. All of it stays in `limitMs`. */
+export class Retries {
+  readonly #limitMs: number;
+  readonly #startedAt = performance.now();
+  #count = 0;
+
+  constructor(limitMs: number) {
+    this.#limitMs = limitMs;
+  }
+
+  /** The pause before the next attempt; `undefined` where the answer is final. */
+  after({ status, headers }: Response): number | undefined {
+    if (!BUSY_STATUSES.has(status)) return undefined;
+    const wanted = headers.get("retry-after");
+    return this.#next(wanted === null ? undefined : waitOf(wanted, headers.get("date")));
+  }
+
+  /** The same for an answer that did not come, or not whole. */
+  afterError(error: unknown): number | undefined {
+    // Nobody there, or nobody we trust: the next moment changes nothing. A chain of redirects
+    // without an end stays one.
+    if (/\(Connect\)|redirect/.test(messageOf(error))) return undefined;
+    return this.#next();
+  }
+
+  #next(wantedMs = PAUSES_MS[this.#count] ?? Infinity): number | undefined {
+    const pauseMs = wantedMs + Math.random() * (PAUSES_MS[this.#count] ?? 0) / 2;
+    const leftMs = this.#limitMs - (performance.now() - this.#startedAt);
+    if (this.#count >= RETRIES_MAX || wantedMs > PAUSE_MAX_MS || pauseMs >= leftMs) {
+      return undefined;
+    }
+    this.#count++;
+    return pauseMs;
+  }
+}
+
+/** Retry-After in ms: seconds, or a date, which is told by the clock that wrote it. */
+function waitOf(retryAfter: string, date: string | null): number {
+  if (/^[0-9]+$/.test(retryAfter)) return Number(retryAfter) * 1_000;
+  const nowMs = Date.parse(date ?? "") || performance.timeOrigin + performance.now();
+  const untilMs = Date.parse(retryAfter);
+  return Number.isNaN(untilMs) ? Infinity : Math.max(0, untilMs - nowMs);
+}

@@ -1,0 +1,79 @@
+import assert from "node:assert/strict";
+import { eventually } from "../support/eventually.ts";
+import { fakeUpstream } from "../support/fake_upstream.ts";
+import { makeStoreObject } from "../support/store_object.ts";
+import { TestCache } from "../support/test_cache.ts";
+
+const object = makeStoreObject({ name: "thing-1.0" });
+const others = Array.from({ length: 5 }, (_, seed) => makeStoreObject({ name: "other", seed }));
+const PATH = `/${object.storePathHash}.narinfo`;
+const stored = { objects: [object, ...others], stored: true } as const;
+
+Deno.test("health: with every upstream off the first request is 404 within a second", async () => {
+  await using one = await fakeUpstream(stored);
+  await using other = await fakeUpstream(stored);
+  await one.stop();
+  await other.stop();
+  // The timeouts that are the default.
+  await using cache = await TestCache.open({ upstreams: [one, other], timeoutMs: 3_000 });
+  for (const path of [PATH, `/${others[0]?.storePathHash}.narinfo`, "/nix-cache-info"]) {
+    const startedAt = performance.now();
+    assert.equal((await cache.get(path)).status, path === "/nix-cache-info" ? 200 : 404);
+    assert.ok(performance.now() - startedAt < 1_000, path);
+  }
+});
+
+Deno.test("health: an upstream silent from the start is known before a client asks", async () => {
+  await using silent = await fakeUpstream(stored);
+  silent.onRequest = () => new Promise<undefined>(() => {});
+  await using cache = await TestCache.open({ upstreams: [silent], timeoutMs: 200 });
+  cache.lookAtUpstreams();
+  await eventually("it is down", () => isLogged(cache, "upstream is down"));
+  const startedAt = performance.now();
+  for (const { storePathHash } of others) {
+    assert.equal((await cache.get(`/${storePathHash}.narinfo`)).status, 404);
+  }
+  assert.ok(performance.now() - startedAt < 100);
+  assert.equal(silent.count(/narinfo$/), 0);
+});
+
+Deno.test("health: an upstream silent with NARs alone is down, and comes back", async () => {
+  await using upstream = await fakeUpstream(stored);
+  await using cache = await TestCache.open({ upstreams: [upstream], timeoutMs: 200 });
+  const paths = [];
+  for (const { storePathHash } of others) paths.push(await cache.narPath(storePathHash));
+  upstream.onRequest = () => new Promise<undefined>(() => {});
+  for (const path of paths.slice(0, 3)) assert.equal((await cache.get(path)).status, 404);
+
+  const startedAt = performance.now();
+  for (const path of paths) assert.equal((await cache.get(path)).status, 404);
+  assert.ok(performance.now() - startedAt < 150, "it is still waited for");
+
+  upstream.onRequest = undefined;
+  await eventually("it is up", () => isLogged(cache, "upstream is up again"));
+  for (const path of paths) {
+    const answer = await cache.get(path);
+    await answer.body?.cancel();
+    assert.equal(answer.status, 200);
+  }
+});
+
+Deno.test("health: what was absent while an upstream was down is asked of it again", async () => {
+  await using absent = await fakeUpstream({ stored: true });
+  await using upstream = await fakeUpstream(stored);
+  await upstream.stop();
+  await using cache = await TestCache.open({ upstreams: [absent, upstream] });
+  for (const { storePathHash } of others) await cache.get(`/${storePathHash}.narinfo`);
+  await eventually("it is down", () => isLogged(cache, "upstream is down"));
+  for (const source of ["MISS", "HIT"]) {
+    const answer = await cache.get(PATH);
+    assert.deepEqual([answer.status, answer.headers.get("x-cache")], [404, source]);
+  }
+  await upstream.start();
+  await eventually("it is up", () => isLogged(cache, "upstream is up again"));
+  assert.equal((await cache.get(PATH)).status, 200);
+});
+
+function isLogged(cache: TestCache, text: string): boolean {
+  return cache.log.some(({ msg }) => msg === text);
+}

@@ -1,0 +1,69 @@
+import assert from "node:assert/strict";
+import { type FakeUpstream, fakeUpstream } from "../support/fake_upstream.ts";
+import { dropped, heldUntil, status } from "../support/faults.ts";
+import { badSignature, garbage } from "../support/narinfo_faults.ts";
+import { rawRequest, requestText } from "../support/raw_http.ts";
+import { makeStoreObject } from "../support/store_object.ts";
+import { TestCache } from "../support/test_cache.ts";
+
+const object = makeStoreObject({ name: "thing-1.0" });
+const PATH = `/${object.storePathHash}.narinfo`;
+const TIMEOUT_MS = 250;
+/** What the issue allows beside the upstream timeout. */
+const SLACK_MS = 500;
+
+/** What an upstream can do when it is asked for a narinfo. */
+const BEHAVIOURS = {
+  "200": undefined,
+  "404": status(404),
+  "500": status(500),
+  "timeout": heldUntil(new Promise(() => {})),
+  "reset": dropped(),
+  "garbage": garbage(),
+  "bad signature": badSignature(),
+} as const;
+
+type Behaviour = keyof typeof BEHAVIOURS;
+const ALL = Object.keys(BEHAVIOURS) as Behaviour[];
+
+for (const first of ALL) {
+  for (const second of ALL) {
+    const isThere = first === "200" || second === "200";
+    const isRemembered = first === "404" && second === "404";
+    const outcome = isThere ? "200" : isRemembered ? "404, remembered" : "404, not remembered";
+
+    Deno.test(`matrix: ${first} and ${second} are ${outcome}, in time`, async () => {
+      await using one = await upstreamThat(first);
+      await using other = await upstreamThat(second);
+      const upstreams = [one, other];
+      await using cache = await TestCache.open({ upstreams, timeoutMs: TIMEOUT_MS });
+      await using server = cache.listen();
+
+      const startedAt = performance.now();
+      const answer = await rawRequest(server.port, requestText("GET", PATH));
+      const tookMs = performance.now() - startedAt;
+
+      assert.equal(answer.status, isThere ? 200 : 404);
+      assert.equal(answer.headers.get("x-cache"), "MISS");
+      assert.ok(tookMs < TIMEOUT_MS + SLACK_MS, `it took ${Math.round(tookMs)} ms`);
+
+      const again = await rawRequest(server.port, requestText("GET", PATH));
+      assert.equal(again.status, answer.status);
+      const source = isThere || isRemembered ? "HIT" : "MISS";
+      assert.equal(again.headers.get("x-cache"), source);
+      if (isThere) return;
+
+      // Nobody is blinded by a failure: as soon as somebody has it, it is there.
+      for (const upstream of upstreams) upstream.mend();
+      const mended = await rawRequest(server.port, requestText("GET", PATH));
+      assert.equal(mended.status, isRemembered ? 404 : 200);
+    });
+  }
+}
+
+async function upstreamThat(behaviour: Behaviour): Promise<FakeUpstream> {
+  const upstream = await fakeUpstream({ objects: [object], stored: true });
+  const fault = BEHAVIOURS[behaviour];
+  if (fault !== undefined) upstream.breakNarinfo(fault);
+  return upstream;
+}

@@ -1,0 +1,82 @@
+import assert from "node:assert/strict";
+import { fakeUpstream } from "../support/fake_upstream.ts";
+import { cutAfter, dropped, type Fault, firstTimes, status } from "../support/faults.ts";
+import { makeStoreObject } from "../support/store_object.ts";
+import { TestCache } from "../support/test_cache.ts";
+
+const object = makeStoreObject({ name: "thing-1.0", size: 100_000 });
+const PATH = `/${object.storePathHash}.narinfo`;
+const stored = { objects: [object], stored: true } as const;
+
+/** What is over when it is asked again. */
+const PASSING: Readonly<Record<string, Fault>> = {
+  "a reset before the headers": dropped(),
+  "status 429 with Retry-After": status(429, { "retry-after": "0" }),
+  "status 503 with Retry-After": status(503, { "retry-after": "0" }),
+  "status 503 with a date that is over": status(503, {
+    "retry-after": "Fri, 01 Jan 2010 00:00:00 GMT",
+  }),
+  "status 503 alone": status(503),
+};
+
+for (const [name, fault] of Object.entries(PASSING)) {
+  Deno.test(`retry: ${name} is asked again, for narinfo and NAR`, async () => {
+    await using upstream = await fakeUpstream(stored);
+    upstream.breakNarinfo(firstTimes(2, fault));
+    upstream.breakNar(firstTimes(2, fault));
+    await using cache = await TestCache.open({ upstreams: [upstream] });
+    const path = await cache.narPath(object.storePathHash);
+    const nar = await cache.get(path);
+    assert.deepEqual(await nar.bytes(), (await upstream.narFileOf(object)).bytes);
+    assert.deepEqual([upstream.count(PATH), upstream.count(/^\/nar\//)], [3, 3]);
+  });
+
+  Deno.test(`retry: ${name} without an end is 404, bounded, and no absence`, async () => {
+    await using upstream = await fakeUpstream(stored);
+    upstream.breakNarinfo(fault);
+    await using cache = await TestCache.open({ upstreams: [upstream] });
+    const answer = await cache.get(PATH);
+    assert.deepEqual([answer.status, upstream.count(PATH)], [404, 3]);
+    upstream.mend();
+    assert.equal((await cache.get(PATH)).status, 200);
+  });
+}
+
+Deno.test("retry: a Retry-After beyond what a client waits is not waited for", async () => {
+  await using upstream = await fakeUpstream(stored);
+  upstream.breakNarinfo(status(429, { "retry-after": "120" }));
+  await using cache = await TestCache.open({ upstreams: [upstream] });
+  const startedAt = performance.now();
+  assert.equal((await cache.get(PATH)).status, 404);
+  assert.ok(performance.now() - startedAt < 500);
+  assert.equal(upstream.count(PATH), 1);
+});
+
+Deno.test("retry: a Retry-After of a second is kept to", async () => {
+  await using upstream = await fakeUpstream(stored);
+  upstream.breakNarinfo(firstTimes(1, status(503, { "retry-after": "1" })));
+  await using cache = await TestCache.open({ upstreams: [upstream] });
+  const startedAt = performance.now();
+  assert.equal((await cache.get(PATH)).status, 200);
+  assert.ok(performance.now() - startedAt >= 1_000);
+});
+
+Deno.test("retry: a narinfo that breaks off is asked for again", async () => {
+  await using upstream = await fakeUpstream(stored);
+  upstream.breakNarinfo(firstTimes(1, cutAfter(100)));
+  await using cache = await TestCache.open({ upstreams: [upstream] });
+  assert.equal((await cache.get(PATH)).status, 200);
+});
+
+Deno.test("retry: an upstream that sheds load halfway finishes the NAR later", async () => {
+  await using upstream = await fakeUpstream(stored);
+  upstream.breakNar(firstTimes(1, cutAfter(80_000)));
+  let refusals = 0;
+  upstream.onRequest = ({ headers }) =>
+    headers.has("range") && refusals++ < 4
+      ? new Response(null, { status: 503, headers: { "retry-after": "0" } })
+      : undefined;
+  await using cache = await TestCache.open({ upstreams: [upstream] });
+  const body = await (await cache.get(await cache.narPath(object.storePathHash))).bytes();
+  assert.deepEqual(body, (await upstream.narFileOf(object)).bytes);
+});
