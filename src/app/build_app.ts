@@ -1,14 +1,18 @@
 import { Demotions } from "../cache/download/demotions.ts";
 import { Downloads } from "../cache/download/downloads.ts";
+import { meteredFetcher } from "../cache/download/metered_fetcher.ts";
 import { NegativeCache } from "../cache/negative_cache.ts";
 import { createSigner } from "../cache/own_signature.ts";
 import { NarServer } from "../cache/serve_nar.ts";
 import { NarinfoServer } from "../cache/serve_narinfo.ts";
 import { Uses } from "../cache/uses.ts";
-import { createShell } from "../http/shell.ts";
+import { HttpMetrics } from "../http/http_metrics.ts";
+import { RequestObserver } from "../http/request_observer.ts";
+import { createShell, type Handle } from "../http/shell.ts";
 import { Router } from "../http/router.ts";
 import { gcRoute } from "../http/routes/gc.ts";
 import { HEALTHZ_ROUTE, readyzRoute } from "../http/routes/health.ts";
+import { metricsRoute } from "../http/routes/metrics.ts";
 import { narRoute } from "../http/routes/nar.ts";
 import { narinfoRoute } from "../http/routes/narinfo.ts";
 import { nixCacheInfoRoute } from "../http/routes/nix_cache_info.ts";
@@ -26,11 +30,12 @@ import { PinnedClosures } from "../pins/pinned_closures.ts";
 import { Pins } from "../pins/pins.ts";
 import type { NarStore } from "../storage/nar_store.ts";
 import type { Logger } from "../telemetry/logger.ts";
-import { Metrics } from "../telemetry/metrics.ts";
+import type { Metrics } from "../telemetry/metrics.ts";
 import { createUpstreamClient } from "../upstream/http/http_client.ts";
 import { HttpNarinfoSource } from "../upstream/http/http_narinfo_source.ts";
 import { HttpNarSource } from "../upstream/http/http_nar_source.ts";
 import type { CaCertificates, HttpUpstreamSettings } from "../upstream/http/http_settings.ts";
+import { meteredNarinfoSource } from "../upstream/metered_narinfo_source.ts";
 import { createUpstreamLog } from "../upstream/upstream_log.ts";
 import { UpstreamPool } from "../upstream/upstream_pool.ts";
 import { buildRemover, buildSpace, type SpaceParts } from "./build_space.ts";
@@ -53,13 +58,18 @@ export interface AppParts {
   /** Whether clients may remove narinfos and NARs. */
   readonly allowDelete: boolean;
   readonly log: Logger;
+  readonly metrics: Metrics;
+  /** Whether `/metrics` is answered. */
+  readonly hasMetricsRoute: boolean;
+  /** False where nobody looks at the figures of single requests. */
+  readonly countsRequests: boolean;
   readonly nowMs: () => number;
 }
 
 /** Everything but the socket. */
 export interface App extends AsyncDisposable {
   /** Answers one request; never rejects. */
-  handle(request: Request): Promise<Response>;
+  readonly handle: Handle;
   /** Finds out in the background which upstreams are there. */
   lookAtUpstreams(): void;
   /** From now on `/readyz` says no. */
@@ -75,12 +85,12 @@ export interface App extends AsyncDisposable {
 /** Wires the cache to its back ends. The caller keeps and closes the stores. */
 export function buildApp(parts: AppParts): App {
   const resources = new AsyncDisposableStack();
-  const metrics = new Metrics();
+  const { metrics, log } = parts;
   const cache = buildCache(parts, metrics, resources);
   const { narinfos, nars, downloads, space, busy, remover } = cache;
   const pins = new Pins({ ...parts, changed: () => void space.refresh() });
   let ready = true;
-  const router = new Router([
+  const routes = [
     nixCacheInfoRoute(parts.priority),
     pubkeyRoute(parts.secretKey?.publicKey.text),
     HEALTHZ_ROUTE,
@@ -91,9 +101,12 @@ export function buildApp(parts: AppParts): App {
     pinsRoute(pins),
     gcRoute({ gc: (order) => gcEvents(space, order) }),
     pinnedClosuresRoute(new PinnedClosures(parts)),
-  ]);
+    ...parts.hasMetricsRoute ? [metricsRoute(metrics)] : [],
+  ];
+  const httpMetrics = parts.countsRequests ? new HttpMetrics(metrics, routes) : undefined;
+  const observer = new RequestObserver({ metrics: httpMetrics, log });
   return {
-    handle: createShell({ router, log: parts.log }),
+    handle: createShell({ router: new Router(routes), observer, log }),
     space,
     busy,
     lookAtUpstreams: () => cache.pool.start(),
@@ -114,7 +127,7 @@ function buildCache(parts: AppParts, metrics: Metrics, resources: AsyncDisposabl
   const demotions = new Demotions();
   const idleTimeoutMs = Math.max(0, ...parts.upstreams.map((upstream) => upstream.idleTimeoutMs));
   const candidates = { metadata, pool, demotions };
-  const fetcher = resources.use(new WorkerFetcher(parts));
+  const fetcher = meteredFetcher(resources.use(new WorkerFetcher(parts)), metrics);
   const verifier = resources.use(new WorkerVerifier());
   const uses = resources.use(new Uses({ metadata, nowMs, log }));
   const busy = () => new Set(downloads.names());
@@ -133,6 +146,7 @@ function buildCache(parts: AppParts, metrics: Metrics, resources: AsyncDisposabl
     removalsOver: () => space.removals.over(),
     resumeWithinMs: idleTimeoutMs,
   });
+  metrics.gauge("in_flight_downloads", {}, () => downloads.count);
   const signer = createSigner(parts.secretKey);
   return {
     pool,
@@ -168,7 +182,10 @@ function buildUpstreams(
   const pool = resources.use(
     new UpstreamPool({
       upstreams: parts.upstreams.map((settings) =>
-        new HttpNarinfoSource({ settings, client, keys, requireSignature })
+        meteredNarinfoSource(
+          new HttpNarinfoSource({ settings, client, keys, requireSignature }),
+          metrics,
+        )
       ),
       observe(upstream, reading, requestId) {
         upstreamLog.reading(upstream, reading, requestId);
@@ -182,6 +199,8 @@ function buildUpstreams(
       },
     }),
   );
+  metrics.gauge("upstream_count_healthy", {}, () => pool.healthyCount);
+  metrics.gauge("upstream_count_total", {}, () => parts.upstreams.length);
   const narSources = new Map(
     parts.upstreams.map((settings) => [settings.url, new HttpNarSource(settings, client)]),
   );

@@ -1,4 +1,5 @@
 import { Remover } from "../cache/remove.ts";
+import type { RunFigures } from "../lru/evictor.ts";
 import { Space } from "../lru/space.ts";
 import type { NarName } from "../nix/nar_name.ts";
 import type { StorePathHash } from "../nix/store_path.ts";
@@ -21,8 +22,27 @@ export interface SpaceUsers {
 }
 
 /** Wires the limit to the stores. */
-export function buildSpace({ metadata, nars, space, nowMs, log }: AppParts, users: SpaceUsers) {
-  return new Space({ ...space, ...users, metadata, nars, nowMs, log, observe: () => undefined });
+export function buildSpace(parts: AppParts, users: SpaceUsers) {
+  const { metadata, nars, nowMs, log, metrics } = parts;
+  const entries = metrics.series("evicted_entries_total", {});
+  const bytes = metrics.series("evicted_bytes_total", {});
+  const durations = metrics.histogram("eviction_duration_seconds", {});
+  const observe = ({ evictedEntries, freedBytes, durationMs }: RunFigures & RunDuration) => {
+    entries.add(evictedEntries);
+    bytes.add(freedBytes);
+    durations.observe(durationMs / 1_000);
+  };
+  const space = new Space({ ...parts.space, ...users, metadata, nars, nowMs, log, observe });
+  const { budget } = space;
+  const limit = budget.limitBytes === Infinity ? 0 : budget.limitBytes;
+  metrics.gauge("cache_size_bytes", {}, () => budget.usedBytes);
+  metrics.gauge("cache_max_size_bytes", {}, () => limit);
+  metrics.gauge("pinned_bytes", {}, () => budget.pinnedBytes);
+  return space;
+}
+
+interface RunDuration {
+  readonly durationMs: number;
 }
 
 /** What the routes of narinfos and NARs need for DELETE; nothing where it is not allowed. */

@@ -1,5 +1,7 @@
 import { Failure, messageOf } from "../base/failure.ts";
 import type { Settings } from "../config/options.ts";
+import type { Completion } from "../http/request_observer.ts";
+import type { Handle } from "../http/shell.ts";
 
 type Address = Settings["server.addr"];
 
@@ -13,8 +15,10 @@ export interface Listener {
 /** Starts to answer. Throws a Failure that says what is wrong with the address. */
 export async function listen(
   address: Address,
-  handle: (request: Request) => Promise<Response>,
+  answer: Handle,
 ): Promise<Listener> {
+  const handle = (request: Request, info: Deno.ServeHandlerInfo) =>
+    answer(request, completionOf(info));
   const quiet = { onListen() {} };
   try {
     if (address.kind === "unix") {
@@ -41,6 +45,17 @@ export async function listen(
       return Deno.serve({ hostname: "0.0.0.0", port, ...quiet }, handler);
     }
   }
+}
+
+const sent = () => "sent" as const;
+const unsure = () => "unsure" as const;
+
+/**
+ * What Deno.serve tells of an answer. It rejects (in 2.6.8) also for a body with Content-Length
+ * that was sent whole, since nobody asks for its end behind the last byte.
+ */
+export function completionOf(info: Deno.ServeHandlerInfo): Completion {
+  return () => info.completed.then(sent, unsure);
 }
 
 function explain(address: Address, error: unknown): string {

@@ -3,6 +3,7 @@ import { CACHE_OPTIONS } from "./options/cache.ts";
 import { GENERAL_OPTIONS } from "./options/general.ts";
 import { SERVER_OPTIONS } from "./options/server.ts";
 import { STORAGE_OPTIONS } from "./options/storage.ts";
+import { TELEMETRY_OPTIONS } from "./options/telemetry.ts";
 import { UPSTREAM_OPTIONS } from "./options/upstream.ts";
 
 /** Every option of larder: the one place where any of them is defined. */
@@ -12,6 +13,7 @@ export const OPTIONS = {
   ...CACHE_OPTIONS,
   ...STORAGE_OPTIONS,
   ...UPSTREAM_OPTIONS,
+  ...TELEMETRY_OPTIONS,
 } as const satisfies OptionTable;
 
 /** What `resolveSettings` makes of the table: one property a key. */
@@ -30,4 +32,5 @@ export const OPTION_GROUPS: readonly OptionGroup[] = [
   { title: "Cache", options: CACHE_OPTIONS },
   { title: "Storage", options: STORAGE_OPTIONS },
   { title: "Upstream", options: UPSTREAM_OPTIONS },
+  { title: "Telemetry", options: TELEMETRY_OPTIONS },
 ];

@@ -12,3 +12,15 @@ export function requestSeries(
     JOINED: metrics.series("cache_requests_total", { kind, result: "joined" }),
   };
 }
+
+/** The series of `served_bytes_total` of one kind, by where the answer came from. */
+export function servedBytes(
+  metrics: Metrics,
+  kind: "narinfo" | "nar",
+): Readonly<Record<Source, Series>> {
+  return {
+    HIT: metrics.series("served_bytes_total", { kind, source: "hit" }),
+    MISS: metrics.series("served_bytes_total", { kind, source: "miss" }),
+    JOINED: metrics.series("served_bytes_total", { kind, source: "joined" }),
+  };
+}

@@ -19,6 +19,8 @@ export interface Route {
   readonly methods: Readonly<Partial<Record<"GET" | "POST" | "PUT" | "DELETE", Handler>>>;
   /** True where every answer says in X-Cache where it came from. */
   readonly cached?: true;
+  /** True where bodies are large: they are followed to their last byte, and may be ranges. */
+  readonly streams?: true;
 }
 
 export type Match =

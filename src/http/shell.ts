@@ -3,32 +3,43 @@ import type { Logger } from "../telemetry/logger.ts";
 import { statusAnswer } from "./answer.ts";
 import { pathOf } from "./path.ts";
 import { createRequestIds } from "./request_id.ts";
-import type { Route, Router } from "./router.ts";
+import type { Completion, RequestObserver } from "./request_observer.ts";
+import type { Match, Route, Router } from "./router.ts";
 
 export interface ShellDeps {
   readonly router: Router;
+  readonly observer: RequestObserver;
   readonly log: Logger;
 }
 
-/**
- * What is around every request: its id, its route, and an answer for whatever fails. The result
- * never rejects.
- */
-export function createShell({ router, log }: ShellDeps): (request: Request) => Promise<Response> {
+/** Answers one request; never rejects. `completed` tells what became of the answer. */
+export type Handle = (request: Request, completed?: Completion) => Promise<Response>;
+
+const MALFORMED = { kind: "malformed" } as const;
+
+/** What is around every request: its id, its route, and an answer for whatever fails. */
+export function createShell({ router, observer, log }: ShellDeps): Handle {
   const requestIdOf = createRequestIds();
 
-  return async function handle(request) {
+  return async function handle(request, completed) {
+    const startedAtMs = observer.begin();
     const requestId = requestIdOf(request.headers.get("x-request-id"));
-    const response = await respond(request, requestId);
+    const path = pathOf(request.url);
+    const match = path === undefined ? MALFORMED : router.match(request.method, path);
+    const response = await respond(match, request, requestId);
     response.headers.set("x-request-id", requestId);
+    const route = "route" in match ? match.route : undefined;
+    observer.answered({ request, requestId, route, response, startedAtMs }, completed);
     return response;
   };
 
-  async function respond(request: Request, requestId: string): Promise<Response> {
+  async function respond(
+    match: Match | typeof MALFORMED,
+    request: Request,
+    requestId: string,
+  ): Promise<Response> {
     const head = request.method === "HEAD";
-    const path = pathOf(request.url);
-    if (path === undefined) return statusAnswer(400, head);
-    const match = router.match(request.method, path);
+    if (match.kind === "malformed") return statusAnswer(400, head);
     if (match.kind === "none") return statusAnswer(404, head);
     if (match.kind === "method") {
       return statusAnswer(405, head, { allow: match.allow, ...sourceOf(match.route) });

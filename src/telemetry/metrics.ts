@@ -1,111 +1,97 @@
-import { Counter, Registry } from "prom-client";
+import {
+  type CounterMember,
+  counterMember,
+  type Domains,
+  Family,
+  type GaugeMember,
+  gaugeMember,
+  type HistogramMember,
+  histogramMember,
+  type Series,
+  type Snapshot,
+  type Spread,
+} from "./families.ts";
+import { type CounterName, COUNTERS } from "./instruments/counters.ts";
+import { type GaugeName, GAUGES } from "./instruments/gauges.ts";
+import { type HistogramName, HISTOGRAMS } from "./instruments/histograms.ts";
+import type { Group, Instrument, LabelsOf } from "./instruments/instrument.ts";
 
-interface CounterRow {
-  readonly help: string;
-  /** Every label with all the values that it can have. */
-  readonly labels: Readonly<Record<string, readonly string[]>>;
+export type { Series, Spread } from "./families.ts";
+
+export interface MetricsOptions {
+  /** Groups of instruments that are shown; whoever feeds one need not ask. */
+  readonly groups?: readonly Group[];
+  readonly domains?: Partial<Domains>;
 }
 
-/** Every instrument; names without the `larder_` in front. */
-export const COUNTERS = {
-  nar_served_total: { help: "NAR files served", labels: {} },
-  narinfo_served_total: { help: "Narinfo files served", labels: {} },
-  cache_requests_total: {
-    help: "Narinfo and NAR requests by how they were answered",
-    labels: { kind: ["narinfo", "nar"], result: ["hit", "miss", "joined", "negative"] },
-  },
-  verification_failures_total: {
-    help: "What an upstream sent and was refused, by what was wrong",
-    labels: {
-      reason: [
-        "signature",
-        "narinfo",
-        "file_size",
-        "file_hash",
-        "nar_size",
-        "nar_hash",
-        "undecodable",
-      ],
-    },
-  },
-} as const satisfies Readonly<Record<string, CounterRow>>;
-
-export type CounterName = keyof typeof COUNTERS;
-
-export type LabelsOf<Name extends CounterName> = {
-  readonly [Label in keyof typeof COUNTERS[Name]["labels"]]:
-    typeof COUNTERS[Name]["labels"][Label] extends readonly (infer Value)[] ? Value : never;
-};
-
-/** One series of a counter: a number, so that counting costs nothing. */
-export interface Series {
-  /** Counts one. */
-  count(): void;
-}
-
-interface CountedSeries extends Series {
-  readonly labels: Readonly<Record<string, string>>;
-  readonly value: number;
-}
-
-/** Counts by the table alone: a name or a label value outside it does not compile. */
+/** What is measured, by the table alone: a name or a label value outside it does not compile. */
 export class Metrics {
-  readonly #registry = new Registry();
-  readonly #series = new Map<CounterName, readonly CountedSeries[]>();
+  readonly #counters = new Map<CounterName, Family<CounterMember>>();
+  readonly #gauges = new Map<GaugeName, Family<GaugeMember>>();
+  readonly #histograms = new Map<HistogramName, Family<HistogramMember>>();
+  readonly #shown: readonly { snapshot(): Snapshot }[];
 
-  constructor() {
-    for (const [name, { help, labels }] of Object.entries<CounterRow>(COUNTERS)) {
-      const series = combinations(labels).map(countedSeries);
-      this.#series.set(name as CounterName, series);
-      new Counter({
-        name: `larder_${name}`,
-        help,
-        labelNames: Object.keys(labels),
-        registers: [this.#registry],
-        collect() {
-          this.reset();
-          for (const one of series) this.inc(one.labels, one.value);
-        },
-      });
+  constructor({ groups = [], domains: given }: MetricsOptions = {}) {
+    const domains: Domains = { upstreams: [], ...given };
+    const shown: { snapshot(): Snapshot }[] = [];
+    const show = <F extends { snapshot(): Snapshot }>(row: Instrument, family: F): F => {
+      if (row.when === undefined || groups.includes(row.when)) shown.push(family);
+      return family;
+    };
+    for (const [name, row] of rowsOf(COUNTERS)) {
+      const parts = { type: "counter", make: counterMember, domains } as const;
+      this.#counters.set(name, show(row, new Family(name, row, parts)));
     }
+    for (const [name, row] of rowsOf(GAUGES)) {
+      const type = "type" in row ? row.type : "gauge";
+      const parts = { type, make: gaugeMember, domains } as const;
+      this.#gauges.set(name, show(row, new Family(name, row, parts)));
+    }
+    for (const [name, row] of rowsOf(HISTOGRAMS)) {
+      const parts = { type: "histogram", make: histogramMember(row.buckets), domains } as const;
+      this.#histograms.set(name, show(row, new Family(name, row, parts)));
+    }
+    this.#shown = shown;
   }
 
   /** The series of these labels; take it once where it is counted often. */
-  series<Name extends CounterName>(name: Name, labels: LabelsOf<Name>): Series {
-    const wanted = Object.entries(labels as Readonly<Record<string, string>>);
-    const found = this.#series.get(name)?.find((one) =>
-      wanted.every(([label, value]) => one.labels[label] === value)
-    );
-    if (found === undefined) throw new Error(`Cannot count ${name}: no such series`);
-    return found;
+  series<Name extends CounterName>(name: Name, labels: LabelsOf<typeof COUNTERS[Name]>): Series {
+    return known(this.#counters.get(name)).series(labels);
   }
 
-  count<Name extends CounterName>(name: Name, labels: LabelsOf<Name>): void {
+  count<Name extends CounterName>(name: Name, labels: LabelsOf<typeof COUNTERS[Name]>): void {
     this.series(name, labels).count();
   }
 
-  /** All series in the Prometheus text format. */
-  async text(): Promise<string> {
-    return await this.#registry.metrics();
+  /** From now on the gauge is what `read` returns, which is called each time somebody looks. */
+  gauge<Name extends GaugeName>(
+    name: Name,
+    labels: LabelsOf<typeof GAUGES[Name]>,
+    read: () => number,
+  ): void {
+    known(this.#gauges.get(name)).series(labels).readBy(read);
+  }
+
+  /** The series of these labels; take it once where it is observed often. */
+  histogram<Name extends HistogramName>(
+    name: Name,
+    labels: LabelsOf<typeof HISTOGRAMS[Name]>,
+  ): Spread {
+    return known(this.#histograms.get(name)).series(labels);
+  }
+
+  /** Every instrument that is shown, with the values of this moment. */
+  snapshot(): readonly Snapshot[] {
+    return this.#shown.map((family) => family.snapshot());
   }
 }
 
-function countedSeries(labels: Readonly<Record<string, string>>): CountedSeries {
-  let value = 0;
-  return {
-    labels,
-    get value() {
-      return value;
-    },
-    count: () => void value++,
-  };
+/** The constructor has made a family of every row. */
+function known<F>(family: F | undefined): F {
+  if (family === undefined) throw new Error("Cannot measure: no such instrument");
+  return family;
 }
 
-/** Every combination of label values; one empty one where there are no labels. */
-function combinations(labels: CounterRow["labels"]): Record<string, string>[] {
-  return Object.entries(labels).reduce<Record<string, string>[]>(
-    (rows, [label, values]) =>
-      rows.flatMap((row) => values.map((value) => ({ ...row, [label]: value }))),
-    [{}],
-  );
+function rowsOf<Table extends Readonly<Record<string, Instrument>>>(table: Table) {
+  return Object.entries(table) as [keyof Table & string, Table[keyof Table]][];
 }

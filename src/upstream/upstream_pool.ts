@@ -89,6 +89,11 @@ export class UpstreamPool implements Disposable {
     });
   }
 
+  /** How many upstreams are up. */
+  get healthyCount(): number {
+    return this.#standings.filter(({ isDown }) => !isDown).length;
+  }
+
   /** URLs of the upstreams in order of preference; those that are down come last. */
   order(): readonly string[] {
     return this.#standings

@@ -1,5 +1,6 @@
 import { Router } from "../../src/http/router.ts";
 import { gcRoute, type GcRouteDeps } from "../../src/http/routes/gc.ts";
+import { RequestObserver } from "../../src/http/request_observer.ts";
 import { createShell } from "../../src/http/shell.ts";
 import type { GcDone } from "../../src/lru/gc_event.ts";
 import { createLogger } from "../../src/telemetry/logger.ts";
@@ -26,9 +27,10 @@ export class GcServer implements AsyncDisposable {
 
   constructor(gc: GcRouteDeps["gc"]) {
     const log = createLogger("error", { write() {} });
-    const handle = createShell({ router: new Router([gcRoute({ gc })]), log });
+    const observer = new RequestObserver({ metrics: undefined, log });
+    const handle = createShell({ router: new Router([gcRoute({ gc })]), observer, log });
     const options = { hostname: "127.0.0.1", port: 0, onListen() {} };
-    this.#server = Deno.serve(options, handle);
+    this.#server = Deno.serve(options, (request) => handle(request));
   }
 
   get url(): string {

@@ -1,9 +1,11 @@
+import { completionOf } from "../../src/app/listen.ts";
 import { type App, type AppParts, buildApp } from "../../src/app/build_app.ts";
 import { openDatabase } from "../../src/metadata/sqlite/connection.ts";
 import { SqliteMetadataStore } from "../../src/metadata/sqlite/sqlite_metadata_store.ts";
 import { generateSecretKey, parsePublicKey } from "../../src/nix/signature.ts";
 import { LocalNarStore } from "../../src/storage/local/local_nar_store.ts";
 import { createLogger } from "../../src/telemetry/logger.ts";
+import { Metrics } from "../../src/telemetry/metrics.ts";
 import type { AnswerLimits } from "../../src/upstream/http/answer_watch.ts";
 import type { FakeUpstream } from "./fake_upstream.ts";
 import { tempFolder } from "./temp_folder.ts";
@@ -55,12 +57,15 @@ export class TestCache implements AsyncDisposable {
         return [];
       }
     });
+    const urls = upstreams.map((upstream) =>
+      typeof upstream === "string" ? upstream : upstream.url
+    );
     this.#app = buildApp({
       metadata,
       nars: this.nars,
       tempFolder: this.tempPath,
-      upstreams: upstreams.map((upstream, index) => ({
-        url: typeof upstream === "string" ? upstream : upstream.url,
+      upstreams: urls.map((url, index) => ({
+        url,
         ...timesOut(timeoutMs),
         ...limits,
         userAgent: "larder-test",
@@ -75,6 +80,9 @@ export class TestCache implements AsyncDisposable {
       space: { limitBytes, owner: "test", foreignBytes: () => 0 },
       allowDelete: false,
       log: createLogger("debug", { write: (line) => void this.log.push(JSON.parse(line)) }),
+      metrics: new Metrics({ domains: { upstreams: urls } }),
+      hasMetricsRoute: true,
+      countsRequests: true,
       nowMs: Date.now,
       ...parts,
     });
@@ -133,7 +141,10 @@ export class TestCache implements AsyncDisposable {
   /** Serves on a port of 127.0.0.1, for what only a real connection shows. */
   listen(): AsyncDisposable & { readonly port: number; readonly url: string } {
     const options = { hostname: "127.0.0.1", port: 0, onListen() {} };
-    const server = Deno.serve(options, (request) => this.#app.handle(request));
+    const server = Deno.serve(
+      options,
+      (request, info) => this.#app.handle(request, completionOf(info)),
+    );
     const { port } = server.addr;
     const dispose = () => server.shutdown();
     return { port, url: `http://127.0.0.1:${port}`, [Symbol.asyncDispose]: dispose };

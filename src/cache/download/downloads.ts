@@ -20,6 +20,11 @@ export class Downloads {
     this.#deps = deps;
   }
 
+  /** How many there are. */
+  get count(): number {
+    return this.#underWay.size;
+  }
+
   find(narName: NarName): Download | undefined {
     return this.#underWay.get(narName);
   }

@@ -1,6 +1,7 @@
 import type { GcEvent, GcOrder } from "../../lru/gc_event.ts";
-import { bodyAnswer, statusAnswer } from "../answer.ts";
+import { statusAnswer, streamAnswer } from "../answer.ts";
 import type { Route } from "../router.ts";
+import { WatchedBody } from "../watched_body.ts";
 
 export interface GcRouteDeps {
   /**
@@ -24,7 +25,8 @@ export function gcRoute({ gc }: GcRouteDeps): Route {
         const events = order && gc(order);
         if (events === undefined) return statusAnswer(400, false);
         const type = "application/x-ndjson";
-        return bodyAnswer(linesOf(events), { status: 200, type, lifetime: "never" });
+        const sending = new WatchedBody(linesOf(events), undefined);
+        return streamAnswer(sending.body, { status: 200, type, lifetime: "never" }, { sending });
       },
     },
   };

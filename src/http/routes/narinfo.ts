@@ -3,7 +3,7 @@ import { isStorePathHash, type StorePathHash } from "../../nix/store_path.ts";
 import type { Metrics } from "../../telemetry/metrics.ts";
 import { statusAnswer, textAnswer } from "../answer.ts";
 import { removeHandler } from "../remove_handler.ts";
-import { requestSeries } from "../request_series.ts";
+import { requestSeries, servedBytes } from "../request_series.ts";
 import type { Route } from "../router.ts";
 
 export interface NarinfoRouteDeps {
@@ -18,6 +18,7 @@ export function narinfoRoute({ narinfos, metrics, remove }: NarinfoRouteDeps): R
   const requests = requestSeries(metrics, "narinfo");
   const negative = metrics.series("cache_requests_total", { kind: "narinfo", result: "negative" });
   const served = metrics.series("narinfo_served_total", {});
+  const bytes = servedBytes(metrics, "narinfo");
 
   return {
     name: "/{hash}.narinfo",
@@ -30,7 +31,11 @@ export function narinfoRoute({ narinfos, metrics, remove }: NarinfoRouteDeps): R
         const headers = { "x-cache": source };
         (narinfo === undefined && source === "HIT" ? negative : requests[source]).count();
         if (narinfo === undefined) return statusAnswer(404, head, headers);
-        if (!head) served.count();
+        if (!head) {
+          served.count();
+          // Narinfos are ASCII: as many bytes as characters.
+          bytes[source].add(narinfo.length);
+        }
         const type = "text/x-nix-narinfo";
         return textAnswer(narinfo, head, { status: 200, type, lifetime: "narinfo", headers });
       },

@@ -1,11 +1,18 @@
 import assert from "node:assert/strict";
 import { Metrics } from "../../../src/telemetry/metrics.ts";
+import { prometheusText } from "../../../src/telemetry/prometheus.ts";
+
+const textOf = (metrics: Metrics) => prometheusText(metrics.snapshot());
 
 Deno.test("Metrics: every series is there with 0 from the start", async () => {
-  const text = await new Metrics().text();
+  const text = await textOf(new Metrics({ domains: { upstreams: ["https://a.example"] } }));
   assert.match(text, /^larder_nar_served_total 0$/m);
   assert.match(text, /^larder_cache_requests_total\{kind="narinfo",result="negative"\} 0$/m);
   assert.match(text, /^larder_verification_failures_total\{reason="nar_hash"\} 0$/m);
+  assert.match(text, /^larder_pinned_bytes 0$/m);
+  assert.match(text, /^larder_eviction_duration_seconds_bucket\{le="\+Inf"\} 0$/m);
+  const labels = 'upstream="https://a.example",result="timeout"';
+  assert.ok(text.includes(`larder_upstream_request_duration_seconds_count{${labels}} 0\n`));
 });
 
 Deno.test("Metrics: what is counted is in its series, and in no other", async () => {
@@ -14,11 +21,49 @@ Deno.test("Metrics: what is counted is in its series, and in no other", async ()
   hits.count();
   hits.count();
   metrics.count("verification_failures_total", { reason: "file_hash" });
+  metrics.series("evicted_bytes_total", {}).add(1_000);
 
   for (const _ of ["first scrape", "second scrape"]) {
-    const text = await metrics.text();
+    const text = await textOf(metrics);
     assert.match(text, /^larder_cache_requests_total\{kind="nar",result="hit"\} 2$/m);
     assert.match(text, /^larder_cache_requests_total\{kind="nar",result="miss"\} 0$/m);
     assert.match(text, /^larder_verification_failures_total\{reason="file_hash"\} 1$/m);
+    assert.match(text, /^larder_evicted_bytes_total 1000$/m);
   }
+});
+
+Deno.test("Metrics: a gauge is read each time somebody looks", async () => {
+  const metrics = new Metrics();
+  let size = 7;
+  metrics.gauge("cache_size_bytes", {}, () => size);
+  assert.match(await textOf(metrics), /^larder_cache_size_bytes 7$/m);
+  size = 8;
+  assert.match(await textOf(metrics), /^larder_cache_size_bytes 8$/m);
+});
+
+Deno.test("Metrics: a value counts in every bucket whose bound it does not pass", async () => {
+  const metrics = new Metrics();
+  const durations = metrics.histogram("eviction_duration_seconds", {});
+  for (const seconds of [0.05, 0.06, 1_000]) durations.observe(seconds);
+  const text = await textOf(metrics);
+  const buckets = [...text.matchAll(/^larder_eviction.*_bucket\{le="(.*)"\} (\d+)$/gm)];
+  assert.deepEqual(buckets.map(([, le, count]) => `${le}:${count}`), [
+    ...["0.01:0", "0.05:1", "0.1:2", "0.5:2", "1:2", "5:2", "10:2", "60:2", "300:2", "+Inf:3"],
+  ]);
+  assert.match(text, /^larder_eviction_duration_seconds_sum 1000.11$/m);
+});
+
+Deno.test("Metrics: instruments of what is not in use are fed in vain, and not shown", async () => {
+  const hidden = new Metrics();
+  hidden.gauge("upstream_count_total", {}, () => 2);
+  assert.ok(!(await textOf(hidden)).includes("upstream_count"));
+  const shown = new Metrics({ groups: ["analytics"] });
+  shown.gauge("upstream_count_total", {}, () => 2);
+  assert.match(await textOf(shown), /^larder_upstream_count_total 2$/m);
+});
+
+Deno.test("Metrics: a series that the table lacks cannot be counted", () => {
+  const metrics = new Metrics();
+  const labels = { upstream: "https://elsewhere.example", result: "found" } as const;
+  assert.throws(() => metrics.histogram("upstream_request_duration_seconds", labels));
 });

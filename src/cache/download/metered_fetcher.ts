@@ -1,0 +1,58 @@
+import type { Metrics } from "../../telemetry/metrics.ts";
+import type {
+  FetchFailure,
+  FetchListener,
+  FetchOrder,
+  NarFetch,
+  NarFetcher,
+} from "./nar_fetcher.ts";
+
+/** What a fetch that failed says of the upstream. */
+const RESULTS = {
+  timeout: "timeout",
+  unreachable: "unreachable",
+  upstream: "broken",
+  size: "garbage",
+  differs: "garbage",
+  room: "cancelled",
+  disk: "cancelled",
+  cancelled: "cancelled",
+} as const satisfies Readonly<Record<FetchFailure, string>>;
+
+/** Times the NAR requests to upstreams, and counts the bytes that come in. */
+export function meteredFetcher(inner: NarFetcher, metrics: Metrics): NarFetcher {
+  const bytes = metrics.series("upstream_bytes_total", {});
+  return {
+    begin(order: FetchOrder, listener: FetchListener): NarFetch {
+      let counted = 0;
+      const count = (received: number) => {
+        bytes.add(Math.max(0, received - counted));
+        counted = Math.max(counted, received);
+      };
+      const fetch = inner.begin(order, {
+        progress(progress) {
+          if (progress.type === "bytes") count(progress.received);
+          listener.progress(progress);
+        },
+        room: (wanted) => listener.room(wanted),
+      });
+      return {
+        async from(source) {
+          const startedAtMs = performance.now();
+          const outcome = await fetch.from(source);
+          if (outcome.type === "end") count(outcome.fileSize);
+          const { upstream } = source;
+          const result = outcome.type === "end"
+            ? "found"
+            : outcome.type === "absent"
+            ? "absent"
+            : RESULTS[outcome.reason];
+          metrics.histogram("upstream_request_duration_seconds", { upstream, result })
+            .observe((performance.now() - startedAtMs) / 1_000);
+          return outcome;
+        },
+        [Symbol.dispose]: () => fetch[Symbol.dispose](),
+      };
+    },
+  };
+}

@@ -1,0 +1,149 @@
+import type { Domain, Instrument, Labels, LabelValues } from "./instruments/instrument.ts";
+
+/** One series of a counter: a number, so that counting costs nothing. */
+export interface Series {
+  /** Counts one. */
+  count(): void;
+  /** Counts `amount`, which is not negative. */
+  add(amount: number): void;
+}
+
+/** One series of a histogram. */
+export interface Spread {
+  observe(value: number): void;
+}
+
+export type FamilyType = "counter" | "gauge" | "untyped" | "histogram";
+
+export type Point =
+  | { readonly labels: Labels; readonly value: number }
+  | {
+    readonly labels: Labels;
+    /** Upper bounds, and behind them one count more: of what is above all of them. */
+    readonly bounds: readonly number[];
+    readonly counts: readonly number[];
+    readonly sum: number;
+  };
+
+/** An instrument with the values of all its series at one moment. */
+export interface Snapshot {
+  readonly name: string;
+  readonly help: string;
+  readonly type: FamilyType;
+  readonly points: readonly Point[];
+}
+
+/** What the values of each domain are here. */
+export type Domains = Readonly<Record<Domain, readonly string[]>>;
+
+interface Member {
+  readonly labels: Labels;
+  point(): Point;
+}
+
+/** The series of one instrument, by their label values. */
+export class Family<One extends Member> {
+  readonly name: string;
+  readonly #row: Instrument;
+  readonly #type: FamilyType;
+  readonly #make: (labels: Labels) => One;
+  readonly #series = new Map<string, One>();
+
+  constructor(
+    name: string,
+    row: Instrument,
+    { type, make, domains }: {
+      readonly type: FamilyType;
+      readonly make: (labels: Labels) => One;
+      readonly domains: Domains;
+    },
+  ) {
+    this.name = row.plain ? name : `larder_${name}`;
+    this.#row = row;
+    this.#type = type;
+    this.#make = make;
+    if (row.sparse) return;
+    for (const labels of combinations(row.labels, domains)) this.#add(labels);
+  }
+
+  /** Throws for labels that the table does not have. */
+  series(given: object): One {
+    // The types of the tables say so, in a way that the compiler cannot follow here.
+    const labels = given as Labels;
+    const found = this.#series.get(this.#keyOf(labels));
+    if (found !== undefined) return found;
+    if (!this.#row.sparse) throw new Error(`Cannot count ${this.name}: no such series`);
+    return this.#add(labels);
+  }
+
+  snapshot(): Snapshot {
+    const points = [...this.#series.values()].map((one) => one.point());
+    return { name: this.name, help: this.#row.help, type: this.#type, points };
+  }
+
+  #add(labels: Labels): One {
+    const one = this.#make(labels);
+    this.#series.set(this.#keyOf(labels), one);
+    return one;
+  }
+
+  #keyOf(labels: Labels): string {
+    return Object.keys(this.#row.labels).map((label) => labels[label]).join("\n");
+  }
+}
+
+export type CounterMember = Series & Member;
+
+export function counterMember(labels: Labels): CounterMember {
+  let value = 0;
+  return {
+    labels,
+    point: () => ({ labels, value }),
+    count: () => void value++,
+    add: (amount) => void (value += amount),
+  };
+}
+
+export type GaugeMember = Member & { readBy(read: () => number): void };
+
+export function gaugeMember(labels: Labels): GaugeMember {
+  let read = () => 0;
+  return {
+    labels,
+    point: () => ({ labels, value: read() }),
+    readBy: (by) => void (read = by),
+  };
+}
+
+export type HistogramMember = Spread & Member;
+
+export function histogramMember(bounds: readonly number[]): (labels: Labels) => HistogramMember {
+  return (labels) => {
+    const counts = new Array<number>(bounds.length + 1).fill(0);
+    let sum = 0;
+    return {
+      labels,
+      point: () => ({ labels, bounds, counts: [...counts], sum }),
+      observe(value) {
+        let at = 0;
+        while (at < bounds.length && value > (bounds[at] ?? Infinity)) at++;
+        counts[at] = (counts[at] ?? 0) + 1;
+        sum += value;
+      },
+    };
+  };
+}
+
+/** Every combination of label values; an empty one where there are no labels. */
+function combinations(
+  labels: Readonly<Record<string, LabelValues>>,
+  domains: Domains,
+): readonly Labels[] {
+  return Object.entries(labels).reduce<readonly Labels[]>(
+    (rows, [label, given]) => {
+      const values = typeof given === "string" ? domains[given] : given;
+      return rows.flatMap((row) => values.map((value) => ({ ...row, [label]: value })));
+    },
+    [{}],
+  );
+}

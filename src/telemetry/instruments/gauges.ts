@@ -1,0 +1,67 @@
+import type { Instrument } from "./instrument.ts";
+
+interface ReadRow extends Instrument {
+  /** What Prometheus takes it for; default: a gauge. */
+  readonly type?: "counter" | "untyped";
+}
+
+/**
+ * What is read when somebody looks. Names without the `larder_` in front; 0 until somebody says
+ * how it is read. Reading must be cheap: no table is scanned for it.
+ */
+export const GAUGES = {
+  http_server_active_requests: {
+    help: "HTTP requests whose answer is not out yet",
+    labels: {},
+    plain: true,
+  },
+  in_flight_downloads: { help: "NAR files that are being fetched", labels: {} },
+  cache_size_bytes: { help: "Bytes of all kept NAR files", labels: {} },
+  cache_max_size_bytes: { help: "Limit of the cache's size in bytes; 0 is no limit", labels: {} },
+  pinned_bytes: { help: "Bytes of kept NAR files that pins protect", labels: {} },
+  build_info: {
+    help: "Always 1; what runs here is in the labels",
+    labels: { version: [] as readonly string[], deno: [] as readonly string[] },
+    sparse: true,
+  },
+  upstream_count_healthy: {
+    help: "Upstreams that answer",
+    labels: {},
+    when: "analytics",
+  },
+  upstream_count_total: {
+    help: "Configured upstreams",
+    labels: {},
+    when: "analytics",
+    // The name is given; of a gauge, promtool does not accept its end.
+    type: "untyped",
+  },
+  process_start_time_seconds: {
+    help: "When the process started, in seconds since 1970",
+    labels: {},
+    plain: true,
+  },
+  process_cpu_seconds_total: {
+    help: "Processor time used, user and system, in seconds",
+    labels: {},
+    plain: true,
+    type: "counter",
+  },
+  process_resident_memory_bytes: {
+    help: "Resident memory in bytes",
+    labels: {},
+    plain: true,
+  },
+  process_heap_bytes: {
+    help: "Memory that the JavaScript heap of the main thread uses, in bytes",
+    labels: {},
+    plain: true,
+  },
+  process_open_fds: {
+    help: "Open file descriptors; 0 where none can be counted",
+    labels: {},
+    plain: true,
+  },
+} as const satisfies Readonly<Record<string, ReadRow>>;
+
+export type GaugeName = keyof typeof GAUGES;

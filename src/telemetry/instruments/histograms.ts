@@ -1,0 +1,43 @@
+import { REQUEST_LABELS } from "./http_labels.ts";
+import type { Instrument } from "./instrument.ts";
+
+interface HistogramRow extends Instrument {
+  /** Upper bounds in the unit of the name, ascending; what is above all of them is counted too. */
+  readonly buckets: readonly number[];
+}
+
+/** From a narinfo out of memory to a NAR of some GiB over a slow line. */
+const REQUEST_BUCKETS = [
+  ...[0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5],
+  ...[1, 2.5, 5, 10, 30, 120, 600],
+] as const;
+
+/** What is spread. Names without the `larder_` in front. */
+export const HISTOGRAMS = {
+  http_server_request_duration_seconds: {
+    help: "From the request to the last byte of its answer, in seconds",
+    labels: REQUEST_LABELS,
+    plain: true,
+    sparse: true,
+    buckets: REQUEST_BUCKETS,
+  },
+  upstream_request_duration_seconds: {
+    help: "From asking an upstream to its narinfo, or to the last byte of its NAR, in seconds",
+    labels: {
+      upstream: "upstreams",
+      result: [
+        ...["found", "absent", "timeout", "unreachable", "status", "garbage", "untrusted"],
+        "broken",
+        "cancelled",
+      ],
+    },
+    buckets: [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 120, 600],
+  },
+  eviction_duration_seconds: {
+    help: "Duration of a run that removes entries to stay below the size limit, in seconds",
+    labels: {},
+    buckets: [0.01, 0.05, 0.1, 0.5, 1, 5, 10, 60, 300],
+  },
+} as const satisfies Readonly<Record<string, HistogramRow>>;
+
+export type HistogramName = keyof typeof HISTOGRAMS;

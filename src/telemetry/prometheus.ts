@@ -1,0 +1,40 @@
+import { type Metric, prometheusContentType, Registry } from "prom-client";
+import type { Point, Snapshot } from "./families.ts";
+
+export const PROMETHEUS_TYPE = prometheusContentType;
+
+interface Value {
+  readonly metricName: string;
+  readonly labels: Readonly<Record<string, string | number>>;
+  readonly value: number;
+}
+
+/** The instruments in the Prometheus text format. */
+export async function prometheusText(snapshots: readonly Snapshot[]): Promise<string> {
+  const registry = new Registry();
+  for (const { name, help, type, points } of snapshots) {
+    const values = points.flatMap((point) => valuesOf(name, point));
+    // The registry asks no more of a metric than its name and this; its own kinds would keep
+    // every value a second time.
+    const metric = { name, get: () => ({ name, help, type, values }) };
+    registry.registerMetric(metric as unknown as Metric);
+  }
+  return await registry.metrics();
+}
+
+function valuesOf(name: string, point: Point): readonly Value[] {
+  const { labels } = point;
+  if ("value" in point) return [{ metricName: name, labels, value: point.value }];
+  const { bounds, counts, sum } = point;
+  let below = 0;
+  const buckets = counts.map((count, at) => {
+    below += count;
+    const le = bounds[at] ?? "+Inf";
+    return { metricName: `${name}_bucket`, labels: { le, ...labels }, value: below };
+  });
+  return [
+    ...buckets,
+    { metricName: `${name}_sum`, labels, value: sum },
+    { metricName: `${name}_count`, labels, value: below },
+  ];
+}

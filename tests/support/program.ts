@@ -1,0 +1,41 @@
+/** Why this program cannot be run here; empty when it can. */
+export function programMissing(program: string, debianPackage = program): string {
+  try {
+    new Deno.Command(program, { args: ["--version"], stdout: "null", stderr: "null" }).outputSync();
+    return "";
+  } catch (error) {
+    if (!(error instanceof Deno.errors.NotFound)) throw error;
+    return `${program} is not installed (Debian: apt install ${debianPackage})`;
+  }
+}
+
+/**
+ * Registers a test that needs what `excuse` says is missing; it is ignored then, and its name
+ * gives the reason. With `REQUIRE_ALL_BACKENDS` set that is an error.
+ */
+export function testUnless(excuse: string, name: string, fn: () => Promise<void>): void {
+  if (excuse !== "" && Deno.env.get("REQUIRE_ALL_BACKENDS")) {
+    throw new Error(`Cannot leave out "${name}", all back ends are required: ${excuse}`);
+  }
+  Deno.test({ name: name + (excuse && ` (skipped: ${excuse})`), ignore: excuse !== "", fn });
+}
+
+export interface ProgramOutcome {
+  readonly code: number;
+  /** What it wrote, to either stream. */
+  readonly output: string;
+}
+
+/** Runs a program with a text on its standard input. */
+export async function runWithInput(
+  program: string,
+  args: readonly string[],
+  input: string,
+): Promise<ProgramOutcome> {
+  const options = { stdin: "piped", stdout: "piped", stderr: "piped" } as const;
+  const child = new Deno.Command(program, { args: [...args], ...options }).spawn();
+  const written = new Blob([input]).stream().pipeTo(child.stdin);
+  const [{ code, stdout, stderr }] = await Promise.all([child.output(), written]);
+  const decoder = new TextDecoder();
+  return { code, output: decoder.decode(stdout) + decoder.decode(stderr) };
+}
