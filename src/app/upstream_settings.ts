@@ -24,12 +24,22 @@ export function upstreamSettings(
       url: parsed.href.replace(/\/$/, ""),
       ...(login === undefined ? {} : { authorization: basic(login) }),
       ...(priority === undefined ? {} : { priority }),
+      ...(hasProxy(parsed.protocol) ? { viaProxy: true } : {}),
       dialTimeoutMs: settings["cache.upstream-dialer-timeout"],
       headerTimeoutMs: settings["cache.upstream-response-header-timeout"],
       idleTimeoutMs: settings["cache.upstream-body-idle-timeout"],
       userAgent,
     };
   });
+}
+
+/**
+ * Deno's fetch honours HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY by itself, in capitals or
+ * not. Whether NO_PROXY excepts an upstream need not be known here.
+ */
+function hasProxy(protocol: string): boolean {
+  const names = [`${protocol.replace(":", "")}_proxy`, "all_proxy"];
+  return names.flatMap((name) => [name, name.toUpperCase()]).some((name) => Deno.env.get(name));
 }
 
 /** Where systems keep the certificates that they trust, the caller's own choice first. */

@@ -28,8 +28,11 @@ const PASSED_ON = ["PATH", "HOME", "TMPDIR", "DENO_DIR", "XDG_CACHE_HOME"];
  * It is the executable that `LARDER_EXECUTABLE` names, else `main.ts`. Without the flag
  * `cache-storage-local` it gets a folder that goes with it. Throws what it said when it ended.
  */
-export async function startLarder(flags: LarderFlags): Promise<LarderProcess> {
-  const larder = new LarderProcess(flags);
+export async function startLarder(
+  flags: LarderFlags,
+  environment: Readonly<Record<string, string>> = {},
+): Promise<LarderProcess> {
+  const larder = new LarderProcess(flags, environment);
   try {
     await larder.start();
     return larder;
@@ -52,7 +55,7 @@ export class LarderProcess implements AsyncDisposable {
   #over = false;
   #url = "";
 
-  constructor(flags: LarderFlags) {
+  constructor(flags: LarderFlags, environment: Readonly<Record<string, string>> = {}) {
     const given = flags["cache-storage-local"];
     this.#ownFolder = given === undefined ? tempFolder() : undefined;
     this.storage = this.#ownFolder?.path ?? String(given);
@@ -65,9 +68,12 @@ export class LarderProcess implements AsyncDisposable {
     const command = executable === undefined
       ? new Deno.Command(Deno.execPath(), {
         args: ["run", "--cached-only", ...PERMISSIONS, MAIN, "serve", ...words],
-        ...this.#surroundings(),
+        ...this.#surroundings(environment),
       })
-      : new Deno.Command(executable, { args: ["serve", ...words], ...this.#surroundings() });
+      : new Deno.Command(executable, {
+        args: ["serve", ...words],
+        ...this.#surroundings(environment),
+      });
     this.#child = command.spawn();
     this.#stderr = new Response(this.#child.stderr).text();
     this.#read = this.#readLines();
@@ -134,7 +140,7 @@ export class LarderProcess implements AsyncDisposable {
     return status;
   }
 
-  #surroundings(): Omit<Deno.CommandOptions, "args"> {
+  #surroundings(environment: Readonly<Record<string, string>>): Omit<Deno.CommandOptions, "args"> {
     const passedOn = PASSED_ON.flatMap((name) => {
       const value = Deno.env.get(name);
       return value === undefined ? [] : [[name, value] as const];
@@ -142,7 +148,7 @@ export class LarderProcess implements AsyncDisposable {
     return {
       clearEnv: true,
       // No configuration file of whoever runs the tests.
-      env: { ...Object.fromEntries(passedOn), XDG_CONFIG_HOME: this.storage },
+      env: { ...Object.fromEntries(passedOn), XDG_CONFIG_HOME: this.storage, ...environment },
       stdin: "null",
       stdout: "piped",
       stderr: "piped",

@@ -15,6 +15,8 @@ export interface TestCacheOptions extends Partial<Omit<AppParts, "upstreams">> {
   readonly upstreams: readonly (FakeUpstream | string)[];
   /** Default 2,000. */
   readonly timeoutMs?: number;
+  /** The Authorization header for every upstream. */
+  readonly authorization?: string;
   /** In place of `timeoutMs`, one by one. */
   readonly limits?: Partial<AnswerLimits>;
   /** Of the NAR files; default: none. */
@@ -46,7 +48,7 @@ export class TestCache implements AsyncDisposable {
 
   private constructor(metadata: SqliteMetadataStore, options: TestCacheOptions) {
     const { upstreams, timeoutMs = 2_000, limits, priorities = [], ...more } = options;
-    const { limitBytes = Infinity, ...parts } = more;
+    const { limitBytes = Infinity, authorization, ...parts } = more;
     this.metadata = metadata;
     this.nars = new LocalNarStore(`${this.folder.path}/nar`);
     Deno.mkdirSync(this.tempPath);
@@ -69,6 +71,7 @@ export class TestCache implements AsyncDisposable {
         ...timesOut(timeoutMs),
         ...limits,
         userAgent: "larder-test",
+        ...(authorization === undefined ? {} : { authorization }),
         ...(priorities[index] === undefined ? {} : { priority: priorities[index] }),
       })),
       caCertificates: [],

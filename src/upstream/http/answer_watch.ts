@@ -13,6 +13,8 @@ export class UpstreamTimeout extends NoAnswer {
 export interface AnswerLimits {
   readonly dialTimeoutMs: number;
   readonly headerTimeoutMs: number;
+  /** True where a proxy may stand in between: who is dialed is then for `fetch` to decide. */
+  readonly viaProxy?: boolean;
 }
 
 /**
@@ -42,9 +44,12 @@ export class AnswerWatch implements Disposable {
     this.#dialing?.abort();
   }
 
-  async #doubt(url: URL | string, { dialTimeoutMs, headerTimeoutMs }: AnswerLimits) {
+  async #doubt(url: URL | string, { dialTimeoutMs, headerTimeoutMs, viaProxy }: AnswerLimits) {
     // A timer that is due in the turn in which it is cleared fires all the same (Deno 2.6.8).
     if (this.#over) return;
+    if (viaProxy) {
+      return this.#limit("the answer", Math.max(dialTimeoutMs, headerTimeoutMs), this.#startedAt);
+    }
     const doubtedAt = performance.now();
     this.#limit("connecting", dialTimeoutMs, this.#startedAt);
     this.#dialing = new AbortController();

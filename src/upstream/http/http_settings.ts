@@ -6,6 +6,8 @@ export interface HttpUpstreamSettings {
   readonly authorization?: string;
   /** Set by the operator; else the upstream's own nix-cache-info says. */
   readonly priority?: number;
+  /** True where the environment names a proxy, which `fetch` uses by itself. */
+  readonly viaProxy?: boolean;
   readonly dialTimeoutMs: number;
   readonly headerTimeoutMs: number;
   readonly idleTimeoutMs: number;

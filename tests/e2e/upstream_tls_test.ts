@@ -1,0 +1,51 @@
+import assert from "node:assert/strict";
+import { fakeUpstream } from "../support/fake_upstream.ts";
+import { startLarder } from "../support/larder_process.ts";
+import { makeStoreObject } from "../support/store_object.ts";
+import { tlsAvailable, TlsFront } from "../support/tls_front.ts";
+
+const object = makeStoreObject({ name: "thing-1.0" });
+const excuse = tlsAvailable();
+if (excuse !== "" && Deno.env.get("REQUIRE_ALL_BACKENDS")) {
+  throw new Error(`Cannot leave out TLS, all back ends are required: ${excuse}`);
+}
+
+interface Trust {
+  readonly flags?: Readonly<Record<string, string>>;
+  readonly environment?: Readonly<Record<string, string>>;
+}
+
+const WAYS: Readonly<Record<string, (caFile: string) => Trust>> = {
+  "--cache-upstream-ca-file": (path) => ({ flags: { "cache-upstream-ca-file": path } }),
+  "NIX_SSL_CERT_FILE": (path) => ({ environment: { NIX_SSL_CERT_FILE: path } }),
+  "SSL_CERT_FILE": (path) => ({ environment: { SSL_CERT_FILE: path } }),
+  "neither": () => ({}),
+};
+
+for (const [name, trust] of Object.entries(WAYS)) {
+  Deno.test({
+    name: `TLS: an upstream's certificate is checked by ${name}` +
+      (excuse && ` (skipped: ${excuse})`),
+    ignore: excuse !== "",
+    fn: async () => {
+      await using upstream = await fakeUpstream({ objects: [object], stored: true });
+      using front = new TlsFront(upstream.port);
+      const { flags, environment } = trust(front.caFile);
+      await using larder = await startLarder({
+        "cache-upstream-url": front.url,
+        "cache-upstream-public-key": upstream.publicKey,
+        ...flags,
+      }, environment);
+      const narinfo = await fetch(`${larder.url}/${object.storePathHash}.narinfo`);
+      const text = await narinfo.text();
+      if (name === "neither") {
+        assert.equal(narinfo.status, 404);
+        const { detail } = await larder.logged("upstream failed");
+        assert.match(String(detail), /certificate/i);
+        return;
+      }
+      const nar = await fetch(`${larder.url}/${/^URL: (.*)$/m.exec(text)?.[1]}`);
+      assert.deepEqual(await nar.bytes(), (await upstream.narFileOf(object)).bytes);
+    },
+  });
+}
