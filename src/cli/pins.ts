@@ -1,6 +1,6 @@
-import { Failure } from "../base/failure.ts";
 import { CLIENT_FLAGS, JSON_FLAG } from "./client/client_flags.ts";
 import { formatBytes } from "./client/format.ts";
+import { type Pinned, pinnedClosures } from "./client/pinned_closures.ts";
 import { ServerClient } from "./client/server_client.ts";
 import type { Command } from "./command.ts";
 import { EXIT } from "./exit_codes.ts";
@@ -25,26 +25,11 @@ what arrives later. \`larder warm\` fetches what is missing.
   run: pinsCommand,
 };
 
-/** A second more than the server itself allows for it. */
-const COUNT_LIMIT_MS = 61_000;
-
-/** What the server says of a pin; see its route `/pins/closures`. */
-interface Pinned {
-  readonly root: string;
-  readonly name: string | null;
-  readonly stored: number;
-  readonly missing: number;
-  readonly bytes: number;
-  readonly pinnedAt: string;
-}
-
 async function pinsCommand(args: readonly string[], host: Host): Promise<number> {
   const { flags, rest } = readWords(FLAGS, { ...host, args });
   noOperands(rest);
   using client = new ServerClient(flags);
-  const pins = readPins(
-    await (await client.request("GET", "/pins/closures", COUNT_LIMIT_MS)).text(),
-  );
+  const pins = await pinnedClosures(client);
   if (flags.json) host.writeOut(`${JSON.stringify(pins, null, 2)}\n`);
   else if (pins.length === 0) host.writeError("nothing is pinned\n");
   else host.writeOut(tableOf(pins));
@@ -70,26 +55,4 @@ function tableOf(pins: readonly Pinned[]): string {
       return isNumber(column) ? cell.padStart(width) : cell.padEnd(width);
     }).join("  ").trimEnd() + "\n"
   ).join("");
-}
-
-function readPins(text: string): readonly Pinned[] {
-  try {
-    const pins: unknown = JSON.parse(text);
-    if (Array.isArray(pins) && pins.every(isPinned)) return pins;
-  } catch {
-    // Said below, as for any other answer that is not larder's.
-  }
-  throw new Failure("corrupt", "Cannot read the server's list of pins: is it larder?");
-}
-
-// A terminal shows them: nothing but what larder writes itself.
-const ROOT_REGEXP = /^[0-9a-z]{32}$/;
-const NAME_REGEXP = /^[0-9A-Za-z+\-._?=]{1,211}$/;
-const TIME_REGEXP = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z$/;
-
-function isPinned(value: unknown): value is Pinned {
-  const { root, name, stored, missing, bytes, pinnedAt } = (value ?? {}) as Partial<Pinned>;
-  return ROOT_REGEXP.test(String(root)) && (name === null || NAME_REGEXP.test(String(name))) &&
-    [stored, missing, bytes].every((count) => Number.isSafeInteger(count)) &&
-    TIME_REGEXP.test(String(pinnedAt));
 }

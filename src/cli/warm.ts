@@ -2,12 +2,14 @@ import { boolean } from "../config/kinds/plain.ts";
 import { CLIENT_FLAGS } from "./client/client_flags.ts";
 import { eachStorePath, nameOf, reportFailures, type Shortfall } from "./client/each.ts";
 import { counted, formatBytes } from "./client/format.ts";
+import { notKept } from "./client/pinned_closures.ts";
 import { ServerClient } from "./client/server_client.ts";
 import { StatusLine } from "./client/status_line.ts";
 import { readStorePathArguments, type StorePathArgument } from "./client/store_path_argument.ts";
 import { WarmClosure } from "./client/warm_closure.ts";
 import { WarmMeter } from "./client/warm_meter.ts";
 import type { Command } from "./command.ts";
+import { EXIT } from "./exit_codes.ts";
 import { readWords } from "./flags.ts";
 import type { Host } from "./host.ts";
 import { pin, STORE_PATH_ABOUT } from "./pin.ts";
@@ -49,11 +51,21 @@ async function warmCommand(args: readonly string[], host: Host): Promise<number>
     throw error;
   }
   const failures = fetched(warm, host);
-  const unpinned = flags.pin ? await pinComplete(warm, targets, { client, host }) : [];
-  const status = reportFailures(failures, NOT_FETCHED, host.writeError);
-  return reportFailures(unpinned, "not pinned:", host.writeError) || status;
+  let status: number = EXIT.ok;
+  if (flags.pin) {
+    const unpinned = await pinComplete(warm, targets, { client, host });
+    const pinned = targets.filter(({ given }) => unpinned.every(({ what }) => what !== given));
+    const short = await notKept(client, pinned, KEPT_WITHIN_MS);
+    status = reportFailures(unpinned, "not pinned:", host.writeError);
+    status = reportFailures(short, NOT_KEPT, host.writeError) || status;
+  }
+  return reportFailures(failures, NOT_FETCHED, host.writeError) || status;
 }
 
+/** Verifying what came last takes seconds where it is gigabytes. */
+const KEPT_WITHIN_MS = 30_000;
+
+const NOT_KEPT = "pinned, but not whole in the cache: is its --cache-max-size too small?";
 const NOT_FETCHED = "not fetched:";
 
 /** Says what came, and returns what did not. */

@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
+import { notKept } from "../../../src/cli/client/pinned_closures.ts";
 import { ServerClient, Unreachable } from "../../../src/cli/client/server_client.ts";
 import { WARM_PATHS_MAX, WarmClosure } from "../../../src/cli/client/warm_closure.ts";
 import { type FakeUpstream, fakeUpstream } from "../../support/fake_upstream.ts";
-import { cutAfter, firstTimes } from "../../support/faults.ts";
+import { status } from "../../support/faults.ts";
 import { runLarder } from "../../support/run_larder.ts";
 import { chain, makeStoreObject, type StoreObject } from "../../support/store_object.ts";
 import { TestCache } from "../../support/test_cache.ts";
@@ -59,15 +60,15 @@ Deno.test("larder warm: what is not to be had is listed, its closure not pinned"
   await using at = await stage(closure.filter((object) => object !== leaf));
 
   const words = [app.storePath, shared.baseName, "--pin", "--server", at.url];
-  const { status, out, err } = await runLarder(["warm", ...words]);
+  const { status: ended, out, err } = await runLarder(["warm", ...words]);
 
-  assert.equal(status, 1);
+  assert.equal(ended, 1);
   assert.match(out, /^fetched 22 paths: .*\npinned \S+-shared-1\n$/);
   assert.equal(
     err,
-    `larder: not fetched:\n  ${leaf.baseName}: not found, here and upstream (404)\n` +
-      `larder: not pinned:\n  ${app.storePath}: its closure did not come whole; ` +
-      "larder pin pins it all the same\n",
+    `larder: not pinned:\n  ${app.storePath}: its closure did not come whole; ` +
+      `larder pin pins it all the same\nlarder: not fetched:\n  ${leaf.baseName}: ` +
+      "not found, here and upstream (404)\n",
   );
   assert.deepEqual(await (await at.cache.get("/pins")).json(), [shared.storePathHash]);
 });
@@ -75,20 +76,39 @@ Deno.test("larder warm: what is not to be had is listed, its closure not pinned"
 Deno.test("larder warm: a NAR that broke on the way is fetched again", async () => {
   const big = makeStoreObject({ name: "big", size: 3_000_000 });
   await using at = await stage([big]);
-  at.upstream.breakNar(firstTimes(1, cutAfter(500)));
+  using client = new ServerClient({ server: { kind: "http", url: at.url }, token: undefined });
+  let broken = 0;
+  const request = async (method: string, path: string) => {
+    const answer = await client.request(method, path);
+    if (!path.startsWith("/nar/") || ++broken > 2) return answer;
+    await answer.body?.cancel();
+    return new Response(breaksAfter(1_000));
+  };
+  const warm = new WarmClosure({ client: { request }, retryDelaysMs: [0, 0, 0] });
 
-  const warm = await warmed(at.url, [big]);
+  await warm.run([{ storePathHash: big.storePathHash, name: big.baseName }]);
 
-  assert.deepEqual(warm.failures, []);
+  assert.deepEqual([warm.failures, broken], [[], 3]);
   assert.ok(warm.isComplete(big.storePathHash));
-  assert.ok(at.upstream.count(/^\/nar\//) > 1);
   const { pathsDone, bytesDone, bytesKnown } = warm.progress;
-  assert.deepEqual([pathsDone, bytesDone], [1, bytesKnown], "no byte counts twice");
+  assert.deepEqual([pathsDone, bytesDone], [1, bytesKnown]);
 });
+
+function breaksAfter(byteLength: number): ReadableStream<Uint8Array<ArrayBuffer>> {
+  let sent = false;
+  return new ReadableStream({
+    type: "bytes",
+    pull(controller) {
+      if (sent) controller.error(new TypeError("the connection is gone"));
+      else controller.enqueue(new Uint8Array(byteLength));
+      sent = true;
+    },
+  });
+}
 
 Deno.test("larder warm: a NAR that never comes is named, and the others come", async () => {
   await using at = await stage(closure);
-  at.upstream.breakNar(cutAfter(10), shared);
+  for (const object of [shared, twin]) at.upstream.breakNar(status(404), object);
 
   const warm = await warmed(at.url, [app]);
 
@@ -140,4 +160,28 @@ Deno.test(`larder warm: over ${WARM_PATHS_MAX} paths it gives up and says so`, a
     warm.run([{ storePathHash: app.storePathHash, name: app.baseName }]),
     /Cannot fetch closure: over 100000 paths/,
   );
+});
+
+Deno.test("larder warm --pin: a closure that the server does not keep is named", async () => {
+  let looks = 0;
+  const pinOf = (missing: number) => ({
+    root: app.storePathHash,
+    name: "app-1.0",
+    stored: 1,
+    missing,
+    bytes: 1,
+    pinnedAt: "2026-01-02T03:04:05.000Z",
+  });
+  const clientOf = (...missing: readonly number[]) => ({
+    request: async () =>
+      Response.json([pinOf(missing[Math.min(looks++, missing.length - 1)] ?? 0)]),
+  });
+  const target = { given: "./result", storePathHash: app.storePathHash };
+
+  assert.deepEqual(await notKept(clientOf(2), [target], 0), [
+    { what: "./result", reason: "2 of its paths are not kept" },
+  ]);
+  looks = 0;
+  assert.deepEqual(await notKept(clientOf(1, 0), [target], 10_000), [], "the last is verified");
+  assert.equal(looks, 2);
 });
