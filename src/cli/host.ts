@@ -20,6 +20,7 @@ export function denoHost(): Host {
     workingDirectory: () => Deno.cwd(),
     readLink,
     errorColumns,
+    isTerminal: () => Deno.stdout.isTerminal(),
     writeOut: (text) => writeAll(Deno.stdout, text),
     writeError: (text) => writeAll(Deno.stderr, text),
   };

@@ -31,6 +31,8 @@ export interface Surroundings {
   /** An environment variable; `undefined` when it is unset or empty. */
   variable(name: string): string | undefined;
   hostname(): string;
+  /** Whether standard output is a terminal. */
+  isTerminal(): boolean;
   /** The printed value of an option that stands earlier in the table. */
   textOf(key: string): string;
 }

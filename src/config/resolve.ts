@@ -18,6 +18,7 @@ export interface Inputs {
   readonly readTextFile: (path: string) => string;
   readonly fileExists: (path: string) => boolean;
   readonly hostname: () => string;
+  readonly isTerminal: () => boolean;
 }
 
 /** Usable values for every row of a table. */
@@ -131,6 +132,7 @@ function settleDefault(draft: Draft, table: OptionTable, key: string, inputs: In
     const value = option.computed({
       variable: (name) => inputs.env[name] || undefined,
       hostname: inputs.hostname,
+      isTerminal: inputs.isTerminal,
       textOf: (other) => table[other]?.kind.print(draft.values[other]) ?? "",
     });
     shown = JSON.stringify(option.kind.print(value));

@@ -10,6 +10,7 @@ export interface Surroundings {
   /** Content of the configuration file, named by `LARDER_CONFIG_FILE`. */
   readonly toml?: string;
   readonly hostname?: string;
+  readonly isTerminal?: boolean;
 }
 
 /** The path at which `toml` of `inputsOf` is found. */
@@ -17,7 +18,8 @@ export const TOML_PATH = "/conf/larder.toml";
 
 /** Inputs for settings that touch nothing of the machine. */
 export function inputsOf(
-  { args = [], env = {}, files = {}, toml, hostname = "host" }: Surroundings = {},
+  { args = [], env = {}, files = {}, toml, hostname = "host", isTerminal = false }: Surroundings =
+    {},
 ): Inputs {
   const all = toml === undefined ? files : { ...files, [TOML_PATH]: toml };
   return {
@@ -30,6 +32,7 @@ export function inputsOf(
     },
     fileExists: (path) => path in all,
     hostname: () => hostname,
+    isTerminal: () => isTerminal,
   };
 }
 

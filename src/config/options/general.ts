@@ -18,7 +18,9 @@ export const GENERAL_OPTIONS = {
   },
   "log-format": {
     kind: choice("json", "pretty"),
-    default: "json",
+    computed: ({ isTerminal }) => isTerminal() ? "pretty" as const : "json" as const,
+    shown: "json; on a terminal pretty",
+    example: "json",
     help: "JSON lines for machines, or pretty lines for people",
   },
   "netrc-file": {
