@@ -12,7 +12,7 @@ function accessLines({ log }: TestCache): readonly TestLogLine[] {
   return log.filter(({ msg }) => msg === "request");
 }
 
-Deno.test("access log: one line a request; NARs and changes at info, the rest at debug", async () => {
+Deno.test("access log: a line a request; NARs and changes at info, others at debug", async () => {
   await using upstream = await fakeUpstream({ objects: [object], stored: true });
   await using cache = await TestCache.open({ upstreams: [upstream] });
   await (await cache.get(await cache.narPath(HASH), { "x-request-id": "build-1" })).bytes();
