@@ -12,6 +12,8 @@ export interface Command {
   readonly about?: string;
   /** Its own flags, or "server": those of every option that the server has. */
   readonly flags: "server" | OptionTable;
+  /** Further ones of its own, beside those of the server. */
+  readonly ownFlags?: OptionTable;
   /** Command lines to learn from, each with what it does. */
   readonly examples: readonly (readonly [commandLine: string, effect: string])[];
   /** Resolves to the exit status. */

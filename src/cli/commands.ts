@@ -1,5 +1,6 @@
 import type { Command } from "./command.ts";
 import { configCommand } from "./config.ts";
+import { FSCK } from "./fsck.ts";
 import { GC } from "./gc.ts";
 import { PIN, UNPIN } from "./pin.ts";
 import { PINS } from "./pins.ts";
@@ -36,4 +37,5 @@ export const COMMANDS: readonly Command[] = [
   UNPIN,
   PINS,
   GC,
+  FSCK,
 ];

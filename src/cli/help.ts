@@ -23,7 +23,7 @@ To begin, run \`larder serve\` and give a Nix
 
 /** `larder COMMAND --help`. */
 export function commandHelp(command: Command): string {
-  const { name, summary, operands, about, examples, flags } = command;
+  const { name, summary, operands, about, examples, flags, ownFlags: further } = command;
   const lines = examples.map(([line, effect]) => `  ${line}\n      ${effect}\n`);
   return `${summary}.
 
@@ -31,7 +31,9 @@ Usage: larder ${name} [OPTION]...${operands === undefined ? "" : ` ${operands}`}
 
 ${about === undefined ? "" : `${about}\n`}Examples:
 ${lines.join("")}
-${flags === "server" ? serverFlags() : ownFlags(flags)}`;
+${further === undefined ? "" : `${ownFlags(further)}\n`}${
+    flags === "server" ? serverFlags() : ownFlags(flags)
+  }`;
 }
 
 function serverFlags(): string {

@@ -1,5 +1,5 @@
-import { setImmediate as nextTurn } from "node:timers/promises";
 import { messageOf } from "../base/failure.ts";
+import { pause } from "../base/pause.ts";
 import type { SpaceKeeper } from "../metadata/space_keeper.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import type { SpaceBudget } from "./space_budget.ts";
@@ -35,7 +35,7 @@ export class Accounts {
 
   /** Finds all that pins protect; a closure of 100,000 paths takes seconds, in small steps. */
   async protect(): Promise<void> {
-    while (!this.#stopped && await this.#deps.metadata.protect(PROTECT_PATHS_MAX)) await nextTurn();
+    while (!this.#stopped && await this.#deps.metadata.protect(PROTECT_PATHS_MAX)) await pause(0);
     await this.observe();
   }
 

@@ -1,4 +1,4 @@
-import { setImmediate as nextTurn } from "node:timers/promises";
+import { pause } from "../base/pause.ts";
 import type { ColdEntry, SpaceKeeper } from "../metadata/space_keeper.ts";
 import type { NarName } from "../nix/nar_name.ts";
 import type { RunFigures } from "./evictor.ts";
@@ -35,7 +35,7 @@ export async function dryRun(
       freedBytes += keptBytes;
       evictedFiles++;
     }
-    await nextTurn();
+    await pause(0);
   }
   return { freedBytes, evictedEntries, evictedFiles };
 }

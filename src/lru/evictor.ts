@@ -1,4 +1,4 @@
-import { setImmediate as nextTurn } from "node:timers/promises";
+import { pause } from "../base/pause.ts";
 import type { ChangeWriter } from "../metadata/metadata_store.ts";
 import type { Evicted, PendingFile, SpaceKeeper } from "../metadata/space_keeper.ts";
 import type { NarName } from "../nix/nar_name.ts";
@@ -81,7 +81,7 @@ export class Evictor {
       // A disk that gives nothing back would cost every row its file.
       if (evicted.files.length > 0 && gone.length === 0) return figures;
       // Requests that came meanwhile are answered first.
-      await nextTurn();
+      await pause(0);
     }
   }
 

@@ -97,6 +97,10 @@ export class HotMetadataStore implements MetadataStore {
     return this.#inner.protect(pathsMax);
   }
 
+  areSumsRight(): Promise<boolean> {
+    return this.#inner.areSumsRight();
+  }
+
   recount(): Promise<boolean> {
     return this.#inner.recount();
   }

@@ -56,10 +56,19 @@ export interface Evicted {
   readonly settled: boolean;
 }
 
-/** Knows how much is kept, and what may go. */
-export interface SpaceKeeper {
+/** Knows how much is kept. */
+export interface StockKeeper {
   stock(): Promise<Stock>;
 
+  /** Counts everything, by a scan, and compares the sums with it. */
+  areSumsRight(): Promise<boolean>;
+
+  /** The same, and corrects the sums. True when they were right. */
+  recount(): Promise<boolean>;
+}
+
+/** Knows what may go, too. */
+export interface SpaceKeeper extends StockKeeper {
   /** What no pin protects, the one that was used longest ago first; behind `after` if given. */
   coldest(countMax: number, after?: ColdEntry): Promise<readonly ColdEntry[]>;
 
@@ -74,9 +83,6 @@ export interface SpaceKeeper {
    * true while there is more to do; until then too much is protected, never too little.
    */
   protect(pathsMax: number): Promise<boolean>;
-
-  /** Counts everything anew, by a scan. True when the sums were right. */
-  recount(): Promise<boolean>;
 
   /** Every file on its way in or out, of whichever process. */
   pendingFiles(): Promise<readonly PendingFile[]>;

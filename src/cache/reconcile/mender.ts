@@ -39,6 +39,17 @@ export class Mender {
     return files.length;
   }
 
+  /** Gives up a file whose bytes are known to be wrong. */
+  async condemn(narName: NarName): Promise<void> {
+    const { metadata, owner, removeFiles } = this.#deps;
+    await removeFiles(async () => {
+      const kept = (await metadata.findNar(narName))?.kept;
+      if (kept === undefined) return [];
+      await metadata.apply([{ kind: "nar-condemned", narName, owner }]);
+      return [{ narName, owner, fileSize: kept.fileSize }];
+    });
+  }
+
   async #lost(narName: NarName): Promise<readonly PendingFile[]> {
     const { metadata, nars, owner, log } = this.#deps;
     const kept = (await metadata.findNar(narName))?.kept;

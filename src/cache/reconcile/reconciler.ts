@@ -1,5 +1,5 @@
-import { setImmediate as nextTurn } from "node:timers/promises";
 import { messageOf } from "../../base/failure.ts";
+import { pause } from "../../base/pause.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import type { ShardComparison } from "./compare_shard.ts";
 import type { Mender } from "./mender.ts";
@@ -66,7 +66,7 @@ export class Reconciler implements AsyncDisposable {
       for (const shard of shards) {
         if (this.#stopped) return { files, mended, complete: false };
         const comparison = await compare(shard, sizes);
-        await nextTurn();
+        await pause(0);
         files += comparison.files;
         lost += comparison.lost.length;
         if (lost > LOST_MIN && lost > files) {

@@ -1,15 +1,20 @@
+/** The sums of `stock`, counted from the rows. */
+const COUNTED = `SELECT ifnull(sum(kept_size), 0) AS kept_bytes, count(kept_size) AS kept_files,
+    ifnull(sum(kept_size) FILTER (WHERE protected_by > 0), 0) AS protected_bytes,
+    (SELECT ifnull(sum(size), 0) FROM pending_file) AS pending_bytes
+  FROM nar`;
+
+const DIFFERS = `(stock.kept_bytes, stock.kept_files, stock.protected_bytes, stock.pending_bytes)
+  <> (n.kept_bytes, n.kept_files, n.protected_bytes, n.pending_bytes)`;
+
 /** The statements about what is kept in sum, what is protected, and what goes. */
 export const SPACE_SQL = {
   stock: `SELECT kept_bytes, kept_files, pending_bytes, protected_bytes FROM stock`,
 
-  recount: `UPDATE stock SET
-      kept_bytes = n.kept_bytes, kept_files = n.kept_files, protected_bytes = n.protected_bytes,
-      pending_bytes = (SELECT ifnull(sum(size), 0) FROM pending_file)
-    FROM (SELECT ifnull(sum(kept_size), 0) AS kept_bytes, count(kept_size) AS kept_files,
-        ifnull(sum(kept_size) FILTER (WHERE protected_by > 0), 0) AS protected_bytes FROM nar) n
-    WHERE (stock.kept_bytes, stock.kept_files, stock.protected_bytes, stock.pending_bytes)
-      <> (n.kept_bytes, n.kept_files, n.protected_bytes,
-        (SELECT ifnull(sum(size), 0) FROM pending_file))`,
+  wrongSums: `SELECT 1 FROM stock, (${COUNTED}) n WHERE ${DIFFERS}`,
+  recount: `UPDATE stock SET kept_bytes = n.kept_bytes, kept_files = n.kept_files,
+      protected_bytes = n.protected_bytes, pending_bytes = n.pending_bytes
+    FROM (${COUNTED}) n WHERE ${DIFFERS}`,
 
   // Entries of one millisecond are ordered by id, so that a reader can go on behind any of them.
   coldNarinfos: `SELECT p.hash, u.path_id AS id, u.used_at_ms, n.id AS nar_id, n.name,

@@ -136,8 +136,18 @@ export class SqliteMetadataStore implements MetadataStore, AsyncDisposable {
     return await this.#alone(() => this.#protection.step(pathsMax));
   }
 
+  async areSumsRight(): Promise<boolean> {
+    return this.#read("wrongSums").get() === undefined;
+  }
+
   async recount(): Promise<boolean> {
     return await this.#alone(() => Number(this.#statements.recount.run().changes) === 0);
+  }
+
+  /** What SQLite finds wrong with the file itself; reads all of it. */
+  damage(): readonly string[] {
+    const lines = this.#read("quickCheck").all().map((row) => String(row["quick_check"]));
+    return lines.filter((line) => line !== "ok");
   }
 
   async pendingFiles(): Promise<readonly PendingFile[]> {

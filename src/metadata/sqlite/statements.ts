@@ -9,6 +9,7 @@ const SQL = {
   commit: "COMMIT",
   rollback: "ROLLBACK",
 
+  quickCheck: "PRAGMA quick_check",
   // Changes when another connection commits, not by our own commits.
   dataVersion: "PRAGMA data_version",
 

@@ -1,0 +1,59 @@
+import { Failure } from "../base/failure.ts";
+import {
+  fsck,
+  type FsckOrder,
+  type FsckProgress,
+  type FsckWatcher,
+} from "../cache/reconcile/fsck.ts";
+import { Mender } from "../cache/reconcile/mender.ts";
+import type { Settings } from "../config/options.ts";
+import { NarRemovals } from "../lru/nar_removals.ts";
+import { openDatabase } from "../metadata/sqlite/connection.ts";
+import { SqliteMetadataStore } from "../metadata/sqlite/sqlite_metadata_store.ts";
+import { LocalNarStore, shards } from "../storage/local/local_nar_store.ts";
+import { createLogger } from "../telemetry/logger.ts";
+
+/** Whoever checks is in no file's way for longer than the check takes. */
+const OWNER = "fsck";
+
+/** Checks the storage that the settings name. Throws a Failure when there is none. */
+export async function fsckStorage(
+  settings: Settings,
+  order: FsckOrder,
+  watcher: FsckWatcher,
+): Promise<FsckProgress> {
+  const { path } = settings["cache.database-url"];
+  const folder = `${settings["cache.storage-local"].replace(/(?<=.)\/+$/, "")}/nar`;
+  for (const needed of [path, folder]) requireThere(needed);
+  await using metadata = new SqliteMetadataStore(await openDatabase(path));
+  const nars = new LocalNarStore(folder);
+  // What is found is reported to the watcher, not to the log.
+  const log = createLogger("error", { write: () => undefined });
+  const removals = new NarRemovals({ metadata, nars, log });
+  const mender = new Mender({
+    metadata,
+    nars,
+    removeFiles: (giveUp) => removals.batch(giveUp),
+    busy: () => new Set(),
+    owner: OWNER,
+    log,
+  });
+  const deps = {
+    shards: shards(),
+    metadata,
+    nars,
+    listShard: (shard: string) => nars.listShard(shard, true),
+    damage: () => metadata.damage(),
+    mender,
+  };
+  return await fsck(deps, order, watcher);
+}
+
+function requireThere(path: string): void {
+  try {
+    Deno.statSync(path);
+  } catch (error) {
+    const todo = "give the storage with --cache-storage-local, or the user who may read it";
+    throw new Failure("broken", `Cannot check ${path}: it cannot be looked at; ${todo}`, {}, error);
+  }
+}

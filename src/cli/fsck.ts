@@ -1,0 +1,87 @@
+import { boolean } from "../config/kinds/plain.ts";
+import { resolveSettings } from "../config/settings.ts";
+import type { FsckProblem, FsckProgress } from "../cache/reconcile/fsck.ts";
+import { JSON_FLAG } from "./client/client_flags.ts";
+import { counted, formatBytes } from "./client/format.ts";
+import { StatusLine } from "./client/status_line.ts";
+import type { Command } from "./command.ts";
+import { EXIT } from "./exit_codes.ts";
+import { readWords } from "./flags.ts";
+import type { Host } from "./host.ts";
+
+const FLAGS = {
+  "verify-content": {
+    kind: boolean,
+    default: false,
+    help: "Read and decompress every NAR file, and check its hashes",
+  },
+  repair: { kind: boolean, default: false, help: "Mend what is wrong" },
+  json: JSON_FLAG,
+} as const;
+
+export const FSCK: Command = {
+  name: "fsck",
+  summary: "Check that what is stored is what the database says",
+  about:
+    `Works on the storage itself, also while a server runs on it. Ends with status 1 when something
+was wrong, mended or not. Mending gives a damaged file up: it is fetched again when it is asked for.
+`,
+  examples: [
+    ["larder fsck --cache-storage-local /var/lib/larder", "Look at names, sizes and sums"],
+    ["larder fsck --verify-content --repair", "Read everything, and give up what is damaged"],
+  ],
+  ownFlags: FLAGS,
+  flags: "server",
+  run: fsckCommand,
+};
+
+async function fsckCommand(args: readonly string[], host: Host): Promise<number> {
+  const isOwn = (word: string) =>
+    Object.keys(FLAGS).some((name) => new RegExp(`^--(no-)?${name}(=|$)`).test(word));
+  const { flags } = readWords(FLAGS, { ...host, args: args.filter(isOwn) });
+  const { settings, warnings } = resolveSettings({
+    ...host,
+    args: args.filter((word) => !isOwn(word)),
+  });
+  for (const warning of warnings) host.writeError(`larder: ${warning}\n`);
+  // Loaded here, so that help and mistakes do not wait for it.
+  const { fsckStorage } = await import("../app/fsck.ts");
+  let last: FsckProgress | undefined;
+  const problems: FsckProblem[] = [];
+  const order = { verifyContent: flags["verify-content"], repair: flags.repair };
+  let result: FsckProgress;
+  {
+    using _status = new StatusLine(host, () => progressLine(last));
+    result = await fsckStorage(settings, order, {
+      progress: (progress) => last = progress,
+      problem: (problem) => void problems.push(problem),
+    });
+  }
+  host.writeOut(flags.json ? jsonOf(result, problems) : reportOf(result, problems));
+  return problems.length === 0 ? EXIT.ok : EXIT.failed;
+}
+
+function progressLine(last: FsckProgress | undefined): string {
+  if (last === undefined) return "checking the database";
+  const { shardsDone, shardsAll, files, bytes } = last;
+  const percent = Math.floor(100 * shardsDone / shardsAll);
+  return `${percent} % checked: ${counted(files, "NAR file")}, ${formatBytes(bytes)}`;
+}
+
+function jsonOf({ files, bytes }: FsckProgress, problems: readonly FsckProblem[]): string {
+  return `${JSON.stringify({ files, bytes, problems })}\n`;
+}
+
+/** What was found, for people. */
+function reportOf({ files, bytes }: FsckProgress, problems: readonly FsckProblem[]): string {
+  const lines = problems.map(({ nar, detail, mended }) =>
+    `${nar ?? "database"}: ${detail}${mended ? ", mended" : ""}`
+  );
+  const mended = problems.filter((problem) => problem.mended).length;
+  const found = problems.length === 0
+    ? "nothing is wrong"
+    : `${counted(problems.length, "problem")}, ${mended} mended`;
+  const looked = `${counted(files, "NAR file")} (${formatBytes(bytes)}) as they should be`;
+  if (mended < problems.length) lines.push("Run it with --repair to mend what can be mended.");
+  return [...lines, `${looked}; ${found}.`].map((line) => `${line}\n`).join("");
+}
