@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { fakeUpstream } from "../support/fake_upstream.ts";
-import { heldUntil } from "../support/faults.ts";
 import { HttpProxy } from "../support/http_proxy.ts";
 import { startLarder } from "../support/larder_process.ts";
 import { makeStoreObject } from "../support/store_object.ts";
+import type { Answer } from "../support/wire_answer.ts";
 
 const object = makeStoreObject({ name: "thing-1.0" });
 
@@ -13,7 +13,7 @@ const LATE_MS = 250;
 for (const name of ["HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"]) {
   Deno.test(`${name}: narinfo, NAR and cache info go through it, and nothing beside`, async () => {
     await using upstream = await fakeUpstream({ objects: [object], stored: true });
-    upstream.breakNarinfo(heldUntil(new Promise((resume) => setTimeout(resume, LATE_MS))));
+    upstream.breakNarinfo(late);
     await using proxy = new HttpProxy(upstream.port);
     using direct = Deno.listen({ hostname: "127.0.0.1", port: 0 });
     const dialed = countConnections(direct);
@@ -48,6 +48,11 @@ for (const name of ["NO_PROXY", "no_proxy"]) {
     assert.equal(answer.status, 200);
     assert.deepEqual(proxy.requestLines, []);
   });
+}
+
+async function late(answer: Answer): Promise<Answer> {
+  await new Promise((resume) => setTimeout(resume, LATE_MS));
+  return answer;
 }
 
 function countConnections(listener: Deno.TcpListener): { readonly count: number } {
