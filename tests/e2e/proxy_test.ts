@@ -26,9 +26,9 @@ for (const name of ["HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"]) {
 
     assert.deepEqual(await nar.bytes(), (await upstream.narFileOf(object)).bytes);
     await upstream.requested("/nix-cache-info");
-    // A connection that is made and not needed sends none.
-    const lines = new Set(proxy.requestLines.filter((line) => line !== ""));
-    assert.equal(lines.size, 3);
+    // Of larder; the runtime itself may look for a new version of its own.
+    const lines = new Set(proxy.requestLines.filter((line) => line.startsWith("GET ")));
+    assert.equal(lines.size, 3, [...lines].join("; "));
     for (const line of lines) assert.ok(line.startsWith(`GET ${url}/`), line);
     assert.equal(dialed.count, 0);
   });

@@ -84,7 +84,7 @@ Deno.test("hostile: a Content-Length of a NAR beyond reason is refused", async (
 
 /** The NAR is 404 or breaks, nothing is kept, and the log says why. */
 async function assertRefused(upstream: FakeUpstream, reason: RegExp, mayBeWhole = false) {
-  await using cache = await TestCache.open({ upstreams: [upstream], timeoutMs: 500 });
+  await using cache = await TestCache.open({ upstreams: [upstream], idleTimeoutMs: 500 });
   const path = await cache.narPath(HASH);
   await using server = cache.listen();
   const answer = await rawRequest(server.port, requestText("GET", path));

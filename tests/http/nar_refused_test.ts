@@ -34,7 +34,7 @@ for (const dialect of ["nixos", "attic", "harmonia", "nix-serve"] as const) {
     Deno.test(`nar: ${name} (${dialect}) is never whole, and not kept`, async () => {
       await using upstream = await fakeUpstream({ dialect, objects: [object], stored: true });
       upstream.breakNar(fault);
-      await using cache = await TestCache.open({ upstreams: [upstream], timeoutMs: 300 });
+      await using cache = await TestCache.open({ upstreams: [upstream], idleTimeoutMs: 300 });
       const path = await cache.narPath(HASH);
       await using server = cache.listen();
 

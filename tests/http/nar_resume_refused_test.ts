@@ -118,7 +118,7 @@ Deno.test("resume: without a file hash, a range is asked for under the file's ta
 Deno.test("resume: after a broken transfer the next request gets all of it", async () => {
   await using upstream = await fakeUpstream(stored);
   upstream.breakNar(fileFault(cutAfter, HALF));
-  await using cache = await TestCache.open({ upstreams: [upstream], timeoutMs: 200 });
+  await using cache = await TestCache.open({ upstreams: [upstream], idleTimeoutMs: 200 });
   const path = await cache.narPath(HASH);
   await assert.rejects(async () => await (await cache.get(path)).bytes());
   upstream.mend();
@@ -132,7 +132,7 @@ interface Fetched {
 }
 
 async function fetched(upstreams: readonly FakeUpstream[]): Promise<Fetched> {
-  await using cache = await TestCache.open({ upstreams, timeoutMs: 300 });
+  await using cache = await TestCache.open({ upstreams, idleTimeoutMs: 300 });
   const path = await cache.narPath(HASH);
   await using server = cache.listen();
   const answer = await rawRequest(server.port, requestText("GET", path));

@@ -38,7 +38,7 @@ for (const dialect of ["nixos", "cachix", "attic", "harmonia", "nix-serve"] as c
       upstream.breakNar(firstTimes(1, fault));
       const { bytes } = await upstream.narFileOf(object);
 
-      const { answer, kept } = await fetched({ upstreams: [upstream], timeoutMs: 300 });
+      const { answer, kept } = await fetched({ upstreams: [upstream], idleTimeoutMs: 300 });
 
       assert.deepEqual([answer.status, answer.complete], [200, true]);
       assert.ok(equal(answer.body, bytes));
@@ -129,7 +129,7 @@ Deno.test("resume: one that breaks off again and again gets to the end", async (
 Deno.test("resume: one that gives a byte at a time is given up, not asked for ever", async () => {
   await using upstream = await fakeUpstream(stored);
   upstream.breakNar(cutAfter(1));
-  const { answer, kept } = await fetched({ upstreams: [upstream], timeoutMs: 500 });
+  const { answer, kept } = await fetched({ upstreams: [upstream], idleTimeoutMs: 500 });
   assert.deepEqual([answer.complete, kept], [false, false]);
   assert.ok(upstream.count(/^\/nar\//) < 10, `${upstream.count(/^\/nar\//)} requests`);
 });
@@ -150,7 +150,7 @@ Deno.test("resume: when nothing helps the client sees a break, chunked or not", 
     await using upstream = await fakeUpstream({ ...stored, dialect });
     upstream.breakNar(fileFault(cutAfter, HALF));
     const { bytes } = await upstream.narFileOf(object);
-    const { answer, kept } = await fetched({ upstreams: [upstream], timeoutMs: 500 });
+    const { answer, kept } = await fetched({ upstreams: [upstream], idleTimeoutMs: 500 });
     assert.equal(answer.headers.has("content-length"), dialect === "nixos");
     assert.deepEqual([answer.status, answer.complete, kept], [200, false, false]);
     assert.ok(answer.body.length > HALF - 10 && answer.body.length <= HALF);

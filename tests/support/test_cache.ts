@@ -19,6 +19,8 @@ export interface TestCacheOptions extends Partial<Omit<AppParts, "upstreams">> {
   readonly authorization?: string;
   /** In place of `timeoutMs`, one by one. */
   readonly limits?: Partial<AnswerLimits>;
+  /** In place of `timeoutMs`, for the silence within a body. */
+  readonly idleTimeoutMs?: number;
   /** Of the NAR files; default: none. */
   readonly limitBytes?: number;
   /** By upstream; an absent one is asked for its own. */
@@ -48,7 +50,7 @@ export class TestCache implements AsyncDisposable {
 
   private constructor(metadata: SqliteMetadataStore, options: TestCacheOptions) {
     const { upstreams, timeoutMs = 2_000, limits, priorities = [], ...more } = options;
-    const { limitBytes = Infinity, authorization, ...parts } = more;
+    const { limitBytes = Infinity, authorization, idleTimeoutMs, ...parts } = more;
     this.metadata = metadata;
     this.nars = new LocalNarStore(`${this.folder.path}/nar`);
     Deno.mkdirSync(this.tempPath);
@@ -70,6 +72,7 @@ export class TestCache implements AsyncDisposable {
         url,
         ...timesOut(timeoutMs),
         ...limits,
+        ...(idleTimeoutMs === undefined ? {} : { idleTimeoutMs }),
         userAgent: "larder-test",
         ...(authorization === undefined ? {} : { authorization }),
         ...(priorities[index] === undefined ? {} : { priority: priorities[index] }),
