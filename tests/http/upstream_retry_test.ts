@@ -1,8 +1,11 @@
 import assert from "node:assert/strict";
+import { parsePublicKey } from "../../src/nix/signature.ts";
 import { fakeUpstream } from "../support/fake_upstream.ts";
 import { cutAfter, dropped, type Fault, firstTimes, status } from "../support/faults.ts";
+import { GoawayServer } from "../support/goaway_server.ts";
 import { makeStoreObject } from "../support/store_object.ts";
 import { TestCache } from "../support/test_cache.ts";
+import { OwnCertificate, tlsAvailable } from "../support/tls_front.ts";
 
 const object = makeStoreObject({ name: "thing-1.0", size: 100_000 });
 const PATH = `/${object.storePathHash}.narinfo`;
@@ -79,4 +82,28 @@ Deno.test("retry: an upstream that sheds load halfway finishes the NAR later", a
   await using cache = await TestCache.open({ upstreams: [upstream] });
   const body = await (await cache.get(await cache.narPath(object.storePathHash))).bytes();
   assert.deepEqual(body, (await upstream.narFileOf(object)).bytes);
+});
+
+const excuse = tlsAvailable();
+if (excuse !== "" && Deno.env.get("REQUIRE_ALL_BACKENDS")) {
+  throw new Error(`Cannot leave out GOAWAY, all back ends are required: ${excuse}`);
+}
+
+Deno.test({
+  name: `retry: after GOAWAY the request is sent again${excuse && ` (skipped: ${excuse})`}`,
+  ignore: excuse !== "",
+  fn: async () => {
+    await using signer = await fakeUpstream(stored);
+    using certificate = new OwnCertificate();
+    const { pems } = certificate;
+    await using server = new GoawayServer(pems, await signer.narinfoOf(object), 2);
+    await using cache = await TestCache.open({
+      upstreams: [server.url],
+      priorities: [10],
+      caCertificates: [pems.cert],
+      trustedKeys: [parsePublicKey(signer.publicKey)],
+    });
+    assert.equal((await cache.get(PATH)).status, 200);
+    assert.equal(server.goawayCount, 2);
+  },
 });

@@ -10,36 +10,54 @@ export function tlsAvailable(): string {
   }
 }
 
-/** TLS in front of a port of 127.0.0.1, with a certificate that only `caFile` vouches for. */
-export class TlsFront implements Disposable {
+/** A certificate for 127.0.0.1 that only its own file vouches for. */
+export class OwnCertificate implements Disposable {
   readonly #folder = tempFolder();
-  readonly #listener: Deno.TlsListener;
 
-  constructor(targetPort: number) {
-    const key = `${this.#folder.path}/key.pem`;
+  constructor() {
     const { success, stderr } = new Deno.Command("openssl", {
       args: [
         ...["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1"],
-        ...["-nodes", "-days", "2", "-subj", "/CN=larder test", "-keyout", key],
+        ...["-nodes", "-days", "2", "-subj", "/CN=larder test", "-keyout", this.#keyFile],
         ...["-out", this.caFile, "-addext", "subjectAltName=IP:127.0.0.1"],
-        // A certificate that vouches for itself is one of an end, too.
         ...["-addext", "basicConstraints=critical,CA:FALSE"],
       ],
       stderr: "piped",
       stdout: "null",
     }).outputSync();
     if (!success) throw new Error(new TextDecoder().decode(stderr));
-    this.#listener = Deno.listenTls({
-      hostname: "127.0.0.1",
-      port: 0,
-      cert: Deno.readTextFileSync(this.caFile),
-      key: Deno.readTextFileSync(key),
-    });
-    this.#accept(targetPort);
   }
 
   get caFile(): string {
     return `${this.#folder.path}/cert.pem`;
+  }
+
+  get pems(): { readonly cert: string; readonly key: string } {
+    return { cert: Deno.readTextFileSync(this.caFile), key: Deno.readTextFileSync(this.#keyFile) };
+  }
+
+  [Symbol.dispose](): void {
+    this.#folder[Symbol.dispose]();
+  }
+
+  get #keyFile(): string {
+    return `${this.#folder.path}/key.pem`;
+  }
+}
+
+/** TLS in front of a port of 127.0.0.1, with a certificate of its own. */
+export class TlsFront implements Disposable {
+  readonly #certificate = new OwnCertificate();
+  readonly #listener: Deno.TlsListener;
+
+  constructor(targetPort: number) {
+    const place = { hostname: "127.0.0.1", port: 0 };
+    this.#listener = Deno.listenTls({ ...place, ...this.#certificate.pems });
+    this.#accept(targetPort);
+  }
+
+  get caFile(): string {
+    return this.#certificate.caFile;
   }
 
   get url(): string {
@@ -48,7 +66,7 @@ export class TlsFront implements Disposable {
 
   [Symbol.dispose](): void {
     this.#listener.close();
-    this.#folder[Symbol.dispose]();
+    this.#certificate[Symbol.dispose]();
   }
 
   async #accept(targetPort: number): Promise<void> {
