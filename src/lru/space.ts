@@ -102,6 +102,12 @@ export class Space implements AsyncDisposable {
     this.#futileAtMs = -Infinity;
   }
 
+  /** The disk took no more, below the limit: what is used may be a part less, from now on. */
+  diskFull(): void {
+    if (this.#running || this.budget.limitBytes === Infinity) return;
+    this.#startRun(Math.floor(this.budget.usedBytes * (1 - HEADROOM)));
+  }
+
   /** Evicts in the background, if there is more than where eviction stops. */
   tidy(): void {
     if (this.#running || this.#isFutile || this.budget.usedBytes <= this.#lowWaterBytes) return;
@@ -163,13 +169,13 @@ export class Space implements AsyncDisposable {
     return bytes + this.budget.reservedBytes + this.budget.pinnedBytes <= limitBytes;
   }
 
-  /** Down to where eviction stops, and further where a download waits for more. */
-  #startRun(): void {
+  /** Down to `atMostBytes`, and further where a download waits for more. */
+  #startRun(atMostBytes = this.#lowWaterBytes): void {
     this.#running = true;
     const targetBytes = () => {
       const { limitBytes, reservedBytes } = this.budget;
       const neededBytes = limitBytes - reservedBytes - this.#waitingBytes;
-      return Math.min(this.#lowWaterBytes, neededBytes < 0 ? Infinity : neededBytes);
+      return Math.min(atMostBytes, neededBytes < 0 ? Infinity : neededBytes);
     };
     const progress = () => this.#bell.ring();
     this.#runs.run({ targetBytes, progress, isWanted: () => true }).then(({ reached }) => {

@@ -26,13 +26,15 @@ const PASSED_ON = ["PATH", "HOME", "TMPDIR", "DENO_DIR", "XDG_CACHE_HOME"];
 /**
  * Starts `larder serve` as a process of its own on a free port and resolves once it has started.
  * It is the executable that `LARDER_EXECUTABLE` names, else `main.ts`. Without the flag
- * `cache-storage-local` it gets a folder that goes with it. Throws what it said when it ended.
+ * `cache-storage-local` it gets a folder that goes with it. `through` is a program that runs the
+ * words behind it, such as `nice`. Throws what it said when it ended.
  */
 export async function startLarder(
   flags: LarderFlags,
   environment: Readonly<Record<string, string>> = {},
+  through: readonly string[] = [],
 ): Promise<LarderProcess> {
-  const larder = new LarderProcess(flags, environment);
+  const larder = new LarderProcess(flags, environment, through);
   try {
     await larder.start();
     return larder;
@@ -55,7 +57,11 @@ export class LarderProcess implements AsyncDisposable {
   #over = false;
   #url = "";
 
-  constructor(flags: LarderFlags, environment: Readonly<Record<string, string>> = {}) {
+  constructor(
+    flags: LarderFlags,
+    environment: Readonly<Record<string, string>> = {},
+    through: readonly string[] = [],
+  ) {
     const given = flags["cache-storage-local"];
     this.#ownFolder = given === undefined ? tempFolder() : undefined;
     this.storage = this.#ownFolder?.path ?? String(given);
@@ -65,16 +71,11 @@ export class LarderProcess implements AsyncDisposable {
       "cache-storage-local": this.storage,
     });
     const executable = Deno.env.get("LARDER_EXECUTABLE");
-    const command = executable === undefined
-      ? new Deno.Command(Deno.execPath(), {
-        args: ["run", "--cached-only", ...PERMISSIONS, MAIN, "serve", ...words],
-        ...this.#surroundings(environment),
-      })
-      : new Deno.Command(executable, {
-        args: ["serve", ...words],
-        ...this.#surroundings(environment),
-      });
-    this.#child = command.spawn();
+    const larder = executable === undefined
+      ? [Deno.execPath(), "run", "--cached-only", ...PERMISSIONS, MAIN]
+      : [executable];
+    const [program = "", ...args] = [...through, ...larder, "serve", ...words];
+    this.#child = new Deno.Command(program, { args, ...this.#surroundings(environment) }).spawn();
     this.#stderr = new Response(this.#child.stderr).text();
     this.#read = this.#readLines();
     // Looked at when the process has ended.

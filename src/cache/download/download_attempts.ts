@@ -44,7 +44,7 @@ export class DownloadAttempts {
   readonly #brokeOff = new Set<string>();
   #result: AttemptResult | undefined;
   #failure = "no upstream has it";
-  #unkept = false;
+  #unkept: "room" | "disk" | undefined;
   #count = 0;
   #grownAt = performance.now();
 
@@ -77,8 +77,8 @@ export class DownloadAttempts {
     return this.#failure;
   }
 
-  /** True when it is our disk that cannot take the file. */
-  get unkept(): boolean {
+  /** Set when it is we who cannot take the file: there is no room for it, or the disk fails. */
+  get unkept(): "room" | "disk" | undefined {
     return this.#unkept;
   }
 
@@ -120,7 +120,7 @@ export class DownloadAttempts {
   ): AttemptResult {
     this.#failure = detail;
     if (reason === "room" || reason === "disk" || reason === "cancelled") {
-      this.#unkept = reason !== "cancelled";
+      if (reason !== "cancelled") this.#unkept = reason;
       if (reason === "room") this.#deps.log.warn("nar not kept", { ...facts, detail });
       else this.#deps.log.error("download failed", { ...facts, detail });
       return "over";

@@ -12,7 +12,7 @@ import { Transfer, type TransferDeps } from "./transfer.ts";
 
 export interface RunDownloadDeps extends NarCandidatesDeps, TransferDeps, DownloadAttemptsDeps {
   readonly metadata: NarCandidatesDeps["metadata"];
-  readonly space: Pick<Space, "reserve" | "grow" | "kept" | "budget">;
+  readonly space: Pick<Space, "reserve" | "grow" | "kept" | "diskFull" | "budget">;
   readonly pool:
     & NarCandidatesDeps["pool"]
     & DownloadAttemptsDeps["pool"]
@@ -50,9 +50,10 @@ export async function runDownload(
   } finally {
     // Harmless where the download was kept: that state is final.
     const { failure, unkept } = attempts;
-    download.advance({ type: "error", reason: reason ?? failure, unkept });
+    download.advance({ type: "error", reason: reason ?? failure, unkept: unkept !== undefined });
     // Before its space is given back.
     if (download.state.state === "failed") discard(deps, download);
+    if (unkept === "disk") deps.space.diskFull();
   }
 }
 

@@ -169,3 +169,11 @@ Deno.test("space: a limit that was lowered is reached without a request", async 
   await eventually("it is within the limit", () => stocked.space.budget.usedBytes <= 450);
   assert.deepEqual(await stocked.stored(SEEDS), ["d", "e"]);
 });
+
+Deno.test("space: a disk that is full below the limit has the coldest tenth evicted", async () => {
+  await using stocked = await StockedSpace.open(10_000);
+  for (const seed of SEEDS) await stocked.store(seed, 200);
+  stocked.space.diskFull();
+  await eventually("there is room", () => stocked.space.budget.usedBytes <= 900);
+  assert.deepEqual(await stocked.stored(SEEDS), ["b", "c", "d", "e"]);
+});

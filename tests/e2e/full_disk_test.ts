@@ -1,0 +1,49 @@
+import assert from "node:assert/strict";
+import { fakeUpstream } from "../support/fake_upstream.ts";
+import { startLarder } from "../support/larder_process.ts";
+import { checkNar, servedNar, servedNarinfo } from "../support/served_nar.ts";
+import { makeStoreObject } from "../support/store_object.ts";
+
+/** A shell in which no file grows beyond 4 MiB: writing more fails, as on a full disk. */
+const FULL_DISK = ["sh", "-c", `trap "" XFSZ; ulimit -f 8192; exec "$0" "$@"`];
+
+const large = makeStoreObject({ name: "large", size: 12_000_000, seed: 1 });
+const small = makeStoreObject({ name: "small", size: 100_000, seed: 2 });
+
+for (const dialect of ["nixos", "attic"] as const) {
+  Deno.test(`full disk: clients get their NARs of ${dialect} whole, and it goes on`, async () => {
+    await using upstream = await fakeUpstream({ objects: [large, small], dialect, stored: true });
+    await using larder = await startLarder(
+      {
+        "cache-upstream-url": upstream.url,
+        "cache-upstream-public-key": upstream.publicKey,
+      },
+      {},
+      FULL_DISK,
+    );
+    const narinfo = await servedNarinfo(larder.port, large.storePathHash);
+
+    const answers = await Promise.all([1, 2, 3].map(() => servedNar(larder.port, narinfo)));
+
+    for (const answer of answers) {
+      assert.equal(answer.status, 200);
+      await checkNar(narinfo, answer.body);
+    }
+    const failed = larder.lines.filter(({ msg }) => msg === "download failed");
+    assert.equal(failed.length, 1, "it is said once");
+    assert.match(String(failed[0]?.["detail"]), /too large|space/i);
+    assert.deepEqual(filesBelow(`${larder.storage}/nar`), []);
+    assert.deepEqual(filesBelow(`${larder.storage}/tmp`), []);
+    // What fits is kept as ever.
+    const other = await servedNarinfo(larder.port, small.storePathHash);
+    await servedNar(larder.port, other);
+    await larder.logged("nar cached successfully");
+    assert.equal((await servedNar(larder.port, other)).headers.get("x-cache"), "HIT");
+  });
+}
+
+function filesBelow(folder: string): readonly string[] {
+  return [...Deno.readDirSync(folder)].flatMap(({ name, isDirectory }) =>
+    isDirectory ? filesBelow(`${folder}/${name}`) : [`${folder}/${name}`]
+  );
+}
