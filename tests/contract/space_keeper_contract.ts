@@ -92,6 +92,16 @@ export const spaceKeeperClauses: Clauses<MetadataStore> = {
     assert.equal((await store.stock()).protectedBytes, 300);
   },
 
+  "what arrives while a pin goes is protected with what it refers to": async (store) => {
+    await store.apply([...stored(a, [b], 1), pin(a), ...stored(c, [], 2), ...stored(d, [], 3)]);
+    await store.apply([pin(d)]);
+    await settle(store);
+    await store.apply(stored(b, [c], 4));
+    await store.apply([{ kind: "remove-pin", storePathHash: d }]);
+    await settle(store);
+    assert.deepEqual((await store.evict(all)).narinfos, [d]);
+  },
+
   "an unpinned closure may go, but for what another pin reaches": async (store) => {
     await store.apply([...stored(a, [c], 1), ...stored(b, [c], 2), ...stored(c, [], 3)]);
     await store.apply([pin(a), pin(b)]);

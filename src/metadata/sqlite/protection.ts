@@ -34,7 +34,7 @@ export class Protection {
     const { toExpand, setExpanded, expand, sweepProtected } = this.#statements;
     const batch = toExpand.all(pathsMax) as { path_id: number; generation: number }[];
     for (const { path_id, generation } of batch) {
-      setExpanded.run(path_id);
+      setExpanded.run(path_id, generation);
       expand.run(generation, path_id);
     }
     if (batch.length > 0) return true;

@@ -53,7 +53,8 @@ export const SPACE_SQL = {
 
   isUnsettled: "SELECT 1 FROM protected_path WHERE expanded = 0 LIMIT 1",
   toExpand: "SELECT path_id, generation FROM protected_path WHERE expanded = 0 LIMIT ?",
-  setExpanded: "UPDATE protected_path SET expanded = 1 WHERE path_id = ?",
+  // Where a step has just given it a newer generation it is to be walked again, for that one.
+  setExpanded: "UPDATE protected_path SET expanded = 1 WHERE path_id = ? AND generation = ?",
   expand: `INSERT INTO protected_path (path_id, generation, expanded)
     SELECT dst, ?1, 0 FROM reference WHERE src = ?2
     ON CONFLICT DO UPDATE SET generation = excluded.generation, expanded = 0
