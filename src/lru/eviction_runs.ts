@@ -87,10 +87,16 @@ export class EvictionRuns {
     };
   }
 
+  /** Nothing hangs on it, so that a database that cannot be read must not end a run badly. */
   async #busyBytes(): Promise<number> {
-    const { metadata, busy } = this.#deps;
-    const nars = await Promise.all([...busy()].map((narName) => metadata.findNar(narName)));
-    return nars.reduce((bytes, nar) => bytes + (nar?.kept?.fileSize ?? 0), 0);
+    const { metadata, busy, log } = this.#deps;
+    try {
+      const nars = await Promise.all([...busy()].map((narName) => metadata.findNar(narName)));
+      return nars.reduce((bytes, nar) => bytes + (nar?.kept?.fileSize ?? 0), 0);
+    } catch (error) {
+      log.warn("busy nars not counted", { error: messageOf(error) });
+      return 0;
+    }
   }
 
   #report(done: GcDone, durationMs: number): void {

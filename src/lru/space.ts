@@ -1,5 +1,6 @@
 import pLimit from "p-limit";
 import { Bell } from "../base/bell.ts";
+import { messageOf } from "../base/failure.ts";
 import { Accounts, type AccountsDeps } from "./accounts.ts";
 import { EvictionRuns, type EvictionRunsDeps } from "./eviction_runs.ts";
 import { Evictor, type EvictorDeps, type RunFigures } from "./evictor.ts";
@@ -72,13 +73,20 @@ export class Space implements AsyncDisposable {
 
   /**
    * Promises `bytes`, after eviction if need be. `undefined` when they do not fit, or not soon:
-   * what cannot be kept is not worth a build's waiting.
+   * what cannot be kept is not worth a build's waiting. Never throws.
    */
   async reserve(bytes: number): Promise<Reservation | undefined> {
     const taken = this.budget.take(bytes);
     if (taken !== undefined) return taken;
-    const untilMs = this.#deps.nowMs() + RESERVE_WAIT_MAX_MS;
-    return await this.#oneWaiting(() => this.#wait(bytes, untilMs));
+    const { nowMs, log } = this.#deps;
+    const untilMs = nowMs() + RESERVE_WAIT_MAX_MS;
+    try {
+      return await this.#oneWaiting(() => this.#wait(bytes, untilMs));
+    } catch (error) {
+      // The database is locked, say: then nothing can be kept either.
+      log.error("no space made", { error: messageOf(error) });
+      return undefined;
+    }
   }
 
   /** Promises more of what is reserved already; false when it does not fit. */

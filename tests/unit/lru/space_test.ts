@@ -134,6 +134,37 @@ Deno.test("space: what cannot be removed stays counted, and is tried again", asy
   assert.equal(stocked.files.size, 4);
 });
 
+Deno.test("space: while the database fails nothing is promised, and nothing hangs", async () => {
+  await using stocked = await StockedSpace.open(1_000);
+  for (const seed of SEEDS) await stocked.store(seed, 200);
+  const { metadata, space } = stocked;
+  const protect = metadata.protect.bind(metadata);
+  metadata.protect = () => Promise.reject(new Error("locked"));
+
+  assert.equal(await space.reserve(100), undefined);
+
+  assert.ok(stocked.logged("error").includes("no space made"));
+  metadata.protect = protect;
+  using taken = await space.reserve(100);
+  assert.ok(taken);
+});
+
+Deno.test("space: a run whose figures cannot be read ends all the same", async () => {
+  await using stocked = await StockedSpace.open(1_000);
+  for (const seed of SEEDS) await stocked.store(seed, 200);
+  const { metadata, space } = stocked;
+  stocked.busy.add(await stocked.store("busy", 0));
+  metadata.findNar = () => Promise.reject(new Error("unreadable"));
+
+  for (const [index, bytes] of [100, 300].entries()) {
+    using taken = await space.reserve(bytes);
+    assert.ok(taken);
+    await eventually("the run is over", () => {
+      return stocked.logged("warn").filter((msg) => msg === "busy nars not counted").length > index;
+    });
+  }
+});
+
 Deno.test("space: a dry run tells what a run then does, shared files counted once", async () => {
   const seen: RunFigures[] = [];
   await using stocked = await StockedSpace.open(10_000, (figures) => void seen.push(figures));
