@@ -1,6 +1,8 @@
 import { Demotions } from "../cache/download/demotions.ts";
 import { Downloads } from "../cache/download/downloads.ts";
 import { meteredFetcher } from "../cache/download/metered_fetcher.ts";
+import { tracedFetcher } from "../cache/download/traced_fetcher.ts";
+import { tracedVerifier } from "../cache/verify/traced_verifier.ts";
 import { NegativeCache } from "../cache/negative_cache.ts";
 import { createSigner } from "../cache/own_signature.ts";
 import { NarServer } from "../cache/serve_nar.ts";
@@ -31,14 +33,17 @@ import { Pins } from "../pins/pins.ts";
 import type { NarStore } from "../storage/nar_store.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
+import { NO_TRACER, type Tracer } from "../telemetry/tracer.ts";
 import { createUpstreamClient } from "../upstream/http/http_client.ts";
 import { HttpNarinfoSource } from "../upstream/http/http_narinfo_source.ts";
 import { HttpNarSource } from "../upstream/http/http_nar_source.ts";
 import type { CaCertificates, HttpUpstreamSettings } from "../upstream/http/http_settings.ts";
 import { meteredNarinfoSource } from "../upstream/metered_narinfo_source.ts";
+import { tracedNarinfoSource } from "../upstream/traced_narinfo_source.ts";
 import { createUpstreamLog } from "../upstream/upstream_log.ts";
 import { UpstreamPool } from "../upstream/upstream_pool.ts";
 import { buildRemover, buildSpace, type SpaceParts } from "./build_space.ts";
+import { tracedSpace } from "./traced_stores.ts";
 import { WorkerFetcher } from "./workers/worker_fetcher.ts";
 import { WorkerVerifier } from "./workers/worker_verifier.ts";
 
@@ -63,6 +68,8 @@ export interface AppParts {
   readonly hasMetricsRoute: boolean;
   /** False where nobody looks at the figures of single requests. */
   readonly countsRequests: boolean;
+  /** `undefined` where nothing is traced. */
+  readonly tracer: Tracer | undefined;
   readonly nowMs: () => number;
 }
 
@@ -106,7 +113,7 @@ export function buildApp(parts: AppParts): App {
   const httpMetrics = parts.countsRequests ? new HttpMetrics(metrics, routes) : undefined;
   const observer = new RequestObserver({ metrics: httpMetrics, log });
   return {
-    handle: createShell({ router: new Router(routes), observer, log }),
+    handle: createShell({ router: new Router(routes), observer, tracer: parts.tracer, log }),
     space,
     busy,
     lookAtUpstreams: () => cache.pool.start(),
@@ -121,27 +128,30 @@ export function buildApp(parts: AppParts): App {
 }
 
 function buildCache(parts: AppParts, metrics: Metrics, resources: AsyncDisposableStack) {
-  const { metadata, nars, log, nowMs, tempFolder } = parts;
+  const { metadata, nars, log, nowMs, tempFolder, tracer = NO_TRACER } = parts;
   const negative = new NegativeCache(parts.negativeTtlMs);
   const { pool, narSources } = buildUpstreams(parts, metrics, resources, () => negative.clear());
   const demotions = new Demotions();
   const idleTimeoutMs = Math.max(0, ...parts.upstreams.map((upstream) => upstream.idleTimeoutMs));
   const candidates = { metadata, pool, demotions };
-  const fetcher = meteredFetcher(resources.use(new WorkerFetcher(parts)), metrics);
-  const verifier = resources.use(new WorkerVerifier());
+  const workers = {
+    fetcher: meteredFetcher(resources.use(new WorkerFetcher(parts)), metrics),
+    verifier: resources.use(new WorkerVerifier()),
+  };
   const uses = resources.use(new Uses({ metadata, nowMs, log }));
   const busy = () => new Set(downloads.names());
   const space = buildSpace(parts, { busy, flushUses: () => uses.flush() });
   const downloads = new Downloads({
     ...candidates,
-    fetcher,
-    verifier,
+    fetcher: parts.tracer ? tracedFetcher(workers.fetcher, tracer) : workers.fetcher,
+    verifier: parts.tracer ? tracedVerifier(workers.verifier, tracer) : workers.verifier,
     nars,
     log,
     metrics,
     nowMs,
     tempFolder,
-    space,
+    space: parts.tracer ? tracedSpace(space, tracer) : space,
+    tracer,
     owner: parts.space.owner,
     removalsOver: () => space.removals.over(),
     resumeWithinMs: idleTimeoutMs,
@@ -164,6 +174,7 @@ function buildCache(parts: AppParts, metrics: Metrics, resources: AsyncDisposabl
       unkept: { ...candidates, narSources, idleTimeoutMs },
       uses,
       log,
+      tracer,
     }),
   };
 }
@@ -174,19 +185,18 @@ function buildUpstreams(
   resources: AsyncDisposableStack,
   cameBack: () => void,
 ) {
-  const { caCertificates, trustedKeys, requireSignature, log } = parts;
+  const { caCertificates, trustedKeys, requireSignature, log, tracer } = parts;
   const client = createUpstreamClient(caCertificates);
   resources.defer(() => client.close());
   const keys = new TrustedKeys(trustedKeys);
   const upstreamLog = createUpstreamLog(log);
   const pool = resources.use(
     new UpstreamPool({
-      upstreams: parts.upstreams.map((settings) =>
-        meteredNarinfoSource(
-          new HttpNarinfoSource({ settings, client, keys, requireSignature }),
-          metrics,
-        )
-      ),
+      upstreams: parts.upstreams.map((settings) => {
+        const source = new HttpNarinfoSource({ settings, client, keys, requireSignature });
+        const metered = meteredNarinfoSource(source, metrics);
+        return tracer ? tracedNarinfoSource(metered, tracer) : metered;
+      }),
       observe(upstream, reading, requestId) {
         upstreamLog.reading(upstream, reading, requestId);
         if (reading.kind !== "failed" || !Object.hasOwn(REFUSED, reading.reason)) return;

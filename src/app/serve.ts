@@ -1,18 +1,16 @@
 import denoJson from "../../deno.json" with { type: "json" };
 import { within } from "../base/deadline.ts";
 import type { Settings } from "../config/options.ts";
-import { createLogger, type LineSink, type Logger } from "../telemetry/logger.ts";
+import type { Logger } from "../telemetry/logger.ts";
 import { LineQueue } from "../telemetry/line_queue.ts";
-import { Metrics } from "../telemetry/metrics.ts";
-import { prettySink } from "../telemetry/pretty.ts";
 import { buildApp } from "./build_app.ts";
 import { startChores } from "./chores.ts";
 import { type Folders, prepareFolders } from "./folders.ts";
 import { drain, stopSignal } from "./lifecycle.ts";
 import { listen } from "./listen.ts";
 import { startReconciliation } from "./reconciliation.ts";
-import { readProcess } from "./process_gauges.ts";
 import { signingKey } from "./signing_key.ts";
+import { startTelemetry } from "./start_telemetry.ts";
 import { openStores } from "./stores.ts";
 import { logUnexpected } from "./unexpected.ts";
 import { caCertificates, upstreamSettings } from "./upstream_settings.ts";
@@ -26,17 +24,15 @@ const LOG_FLUSH_MAX_MS = 1_000;
  */
 export async function serve(settings: Settings): Promise<number> {
   const queue = new LineQueue(Deno.stdout);
-  const log = createLogger(settings["log-level"], await sinkOf(settings, queue));
+  const upstreams = upstreamSettings(settings, `larder/${denoJson.version}`);
+  const telemetry = await startTelemetry({ settings, upstreams, queue });
+  const { log, metrics, tracer } = telemetry;
   using _unexpected = logUnexpected(log);
   const stopped = stopSignal();
   const folders = prepareFolders(settings);
-  const userAgent = `larder/${denoJson.version}`;
-  const upstreams = upstreamSettings(settings, userAgent);
-  const metrics = new Metrics({ domains: { upstreams: upstreams.map(({ url }) => url) } });
-  readProcess(metrics, denoJson.version);
   const secretKey = settings["cache.sign-narinfo"] ? keyOf(settings, folders) : undefined;
   {
-    await using stores = await openStores(settings, folders, log);
+    await using stores = await openStores(settings, folders, log, tracer);
     const { workFolder, metadata, nars } = stores;
     await using app = buildApp({
       metadata,
@@ -58,7 +54,8 @@ export async function serve(settings: Settings): Promise<number> {
       log,
       metrics,
       hasMetricsRoute: settings["prometheus.enabled"],
-      countsRequests: settings["prometheus.enabled"],
+      countsRequests: settings["prometheus.enabled"] || settings["otel.enabled"],
+      tracer,
       nowMs: Date.now,
     });
     await app.space.open();
@@ -87,12 +84,9 @@ export async function serve(settings: Settings): Promise<number> {
     log.info("server shutdown", { signal });
     await drain(app, listener, log);
   }
+  await telemetry.stop();
   await within(queue.flushed(), LOG_FLUSH_MAX_MS);
   return 0;
-}
-
-async function sinkOf(settings: Settings, queue: LineQueue): Promise<LineSink> {
-  return settings["log-format"] === "pretty" ? await prettySink(queue) : queue;
 }
 
 function keyOf(settings: Settings, { storage }: Folders) {

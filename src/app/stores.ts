@@ -7,7 +7,9 @@ import { HotNarStore } from "../storage/hot_nar_store.ts";
 import { LocalNarStore } from "../storage/local/local_nar_store.ts";
 import { WorkFolder } from "../storage/local/work_folder.ts";
 import type { Logger } from "../telemetry/logger.ts";
+import type { Tracer } from "../telemetry/tracer.ts";
 import type { Folders } from "./folders.ts";
+import { tracedMetadata, tracedNars } from "./traced_stores.ts";
 
 /** Measured: with 50 KiB files it doubles the answers a second, and costs what it holds. */
 const HOT_NARS = { fileBytesMax: 256 * 1024, totalBytesMax: 16 << 20 };
@@ -21,17 +23,19 @@ export interface Stores extends AsyncDisposable {
   readonly workFolder: WorkFolder;
 }
 
-/** Throws a Failure that says which of them cannot be opened. */
+/** Throws a Failure that says which of them cannot be opened. `tracer`: what they do is traced. */
 export async function openStores(
   settings: Settings,
   folders: Folders,
   log: Logger,
+  tracer?: Tracer,
 ): Promise<Stores> {
   await using opened = new AsyncDisposableStack();
   const connection = await openDatabase(settings["cache.database-url"].path);
   const database = opened.use(new SqliteMetadataStore(connection));
-  const metadata = new HotMetadataStore(database);
-  const nars = new HotNarStore(new LocalNarStore(folders.nars), HOT_NARS);
+  const metadata = new HotMetadataStore(tracer ? tracedMetadata(database, tracer) : database);
+  const localNars = new LocalNarStore(folders.nars);
+  const nars = new HotNarStore(tracer ? tracedNars(localNars, tracer) : localNars, HOT_NARS);
   const hostname = Deno.hostname();
   const nowMs = Date.now;
   const workFolder = opened.use(new WorkFolder(folders.temp, { hostname, nowMs, log }));

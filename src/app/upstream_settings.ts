@@ -63,7 +63,8 @@ export function caCertificates(settings: Settings): CaCertificates {
     if (found === null) throw new Failure("broken", "it holds no PEM certificate");
     return found;
   });
-  const isNeeded = settings["cache.upstream-url"].some(({ url }) => url.startsWith("https:"));
+  const urls = settings["cache.upstream-url"].map(({ url }) => url);
+  const isNeeded = [...urls, settings["otel.grpc-url"]].some((url) => url?.startsWith("https:"));
   return isNeeded ? [...systemCertificates(), ...own] : own;
 }
 

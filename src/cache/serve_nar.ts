@@ -2,6 +2,7 @@ import type { ChangeWriter, NarFinder, NarRecord } from "../metadata/metadata_st
 import type { NarName } from "../nix/nar_name.ts";
 import type { NarReader, StoredNar } from "../storage/nar_store.ts";
 import type { Logger } from "../telemetry/logger.ts";
+import type { Tracer } from "../telemetry/tracer.ts";
 import type { NarBodySource } from "../upstream/upstream.ts";
 import { type Download, type PassOn, Unkept } from "./download/download.ts";
 import type { Downloads } from "./download/downloads.ts";
@@ -27,6 +28,7 @@ export interface NarServerDeps {
   readonly narSources: ReadonlyMap<string, Pick<NarBodySource, "statNar">>;
   readonly uses: Uses;
   readonly log: Logger;
+  readonly tracer: Tracer;
 }
 
 /** Answers NAR requests: from the store, from a download under way, else by starting one. */
@@ -52,7 +54,11 @@ export class NarServer {
       const { download, joined } = downloads.join(nar, requestId);
       const passOn = (part: PassedPart) => passedOn(this.#deps.unkept, nar, { ...part, requestId });
       const source = joined ? "JOINED" : "MISS";
-      return await openDownload(nar, download, { source, passOn });
+      const start = { name: joined ? "join download" : "wait for first bytes" };
+      return await this.#deps.tracer.span(
+        start,
+        () => openDownload(nar, download, { source, passOn }),
+      );
     } catch (error) {
       if (!(error instanceof Unkept)) throw error;
       return await openUnkept(this.#deps.unkept, nar, requestId);

@@ -1,5 +1,6 @@
 import type { Logger } from "../telemetry/logger.ts";
 import { type Outcome, UNMATCHED_ROUTE } from "../telemetry/instruments/http_labels.ts";
+import type { RequestSpan } from "../telemetry/tracer.ts";
 import { accessLevel, logAccess } from "./access_log.ts";
 import { type Sending, StreamAnswer, TextAnswer } from "./answer.ts";
 import type { HttpMetrics } from "./http_metrics.ts";
@@ -20,6 +21,8 @@ export interface Answered {
   readonly route: Route | undefined;
   readonly response: Response;
   readonly startedAtMs: number;
+  /** Where the request is traced. */
+  readonly span: RequestSpan | undefined;
 }
 
 export interface RequestObserverDeps {
@@ -41,12 +44,13 @@ export class RequestObserver {
     return performance.now();
   }
 
-  /** Without `completed`, the answer counts as sent. `over` is called when its last byte is out. */
-  answered(answered: Answered, completed?: Completion, over?: (outcome: Outcome) => void): void {
-    const { response } = answered;
+  /** Without `completed`, the answer counts as sent. */
+  answered(answered: Answered, completed?: Completion): void {
+    const { response, span } = answered;
     const end = (outcome: Outcome) => {
-      this.#end(answered, outcome);
-      over?.(outcome);
+      if (span === undefined) return this.#end(answered, outcome);
+      span.run(() => this.#end(answered, outcome));
+      endSpan(span, answered, outcome);
     };
     // A text is out in one piece; whether it arrived, nobody learns.
     if (!(response instanceof StreamAnswer)) return end("complete");
@@ -79,6 +83,26 @@ export class RequestObserver {
       requestId,
     });
   }
+}
+
+function endSpan(span: RequestSpan, answered: Answered, outcome: Outcome): void {
+  const { request, requestId, route, response } = answered;
+  const source = response.headers.get("x-cache");
+  span.set({
+    "http.request.method": request.method,
+    "http.response.status_code": response.status,
+    "http.response.body.size": bytesOf(response),
+    "url.path": pathOf(request.url) ?? "",
+    "url.scheme": "http",
+    ...(route === undefined ? {} : { "http.route": route.name }),
+    ...(source === null ? {} : { "larder.x_cache": source }),
+    "larder.request_id": requestId,
+    "larder.outcome": outcome,
+  });
+  const isFailed = outcome === "broken" || response.status >= 500;
+  span.end(
+    isFailed ? new Error(`the answer was ${outcome}, status ${response.status}`) : undefined,
+  );
 }
 
 function outcomeOf(completion: "sent" | "cut" | "unsure", sending: Sending): Outcome {

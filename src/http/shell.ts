@@ -1,5 +1,6 @@
 import { Failure, meaningOf, messageOf } from "../base/failure.ts";
 import type { Logger } from "../telemetry/logger.ts";
+import type { Tracer } from "../telemetry/tracer.ts";
 import { statusAnswer } from "./answer.ts";
 import { pathOf } from "./path.ts";
 import { createRequestIds } from "./request_id.ts";
@@ -9,6 +10,8 @@ import type { Match, Route, Router } from "./router.ts";
 export interface ShellDeps {
   readonly router: Router;
   readonly observer: RequestObserver;
+  /** `undefined` where nothing is traced. */
+  readonly tracer?: Tracer | undefined;
   readonly log: Logger;
 }
 
@@ -18,7 +21,7 @@ export type Handle = (request: Request, completed?: Completion) => Promise<Respo
 const MALFORMED = { kind: "malformed" } as const;
 
 /** What is around every request: its id, its route, and an answer for whatever fails. */
-export function createShell({ router, observer, log }: ShellDeps): Handle {
+export function createShell({ router, observer, tracer, log }: ShellDeps): Handle {
   const requestIdOf = createRequestIds();
 
   return async function handle(request, completed) {
@@ -26,10 +29,13 @@ export function createShell({ router, observer, log }: ShellDeps): Handle {
     const requestId = requestIdOf(request.headers.get("x-request-id"));
     const path = pathOf(request.url);
     const match = path === undefined ? MALFORMED : router.match(request.method, path);
-    const response = await respond(match, request, requestId);
-    response.headers.set("x-request-id", requestId);
     const route = "route" in match ? match.route : undefined;
-    observer.answered({ request, requestId, route, response, startedAtMs }, completed);
+    const span = tracer && beginSpan(tracer, request, route);
+    const response = span === undefined
+      ? await respond(match, request, requestId)
+      : await span.run(() => respond(match, request, requestId));
+    response.headers.set("x-request-id", requestId);
+    observer.answered({ request, requestId, route, response, startedAtMs, span }, completed);
     return response;
   };
 
@@ -65,6 +71,11 @@ export function createShell({ router, observer, log }: ShellDeps): Handle {
     });
     return statusAnswer(status, head, sourceOf(route));
   }
+}
+
+function beginSpan(tracer: Tracer, request: Request, route: Route | undefined) {
+  const name = route === undefined ? request.method : `${request.method} ${route.name}`;
+  return tracer.request(name, request.headers.get("traceparent"));
 }
 
 /** Every answer of a route that serves the cache says where it came from. */

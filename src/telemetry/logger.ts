@@ -1,5 +1,6 @@
 import pino from "pino";
 import type { Facts } from "../base/failure.ts";
+import type { TraceIds, Tracer } from "./tracer.ts";
 
 export const LOG_LEVELS = ["debug", "info", "warn", "error"] as const;
 export type LogLevel = typeof LOG_LEVELS[number];
@@ -19,20 +20,42 @@ export interface LineSink {
   write(line: string): void;
 }
 
+/** Takes the same lines elsewhere, such as to a collector. */
+export type LogCopy = (
+  level: LogLevel,
+  msg: string,
+  facts: Facts | undefined,
+  ids: TraceIds | undefined,
+) => void;
+
+export interface Tracing {
+  readonly tracer: Pick<Tracer, "ids">;
+  readonly copyLog: LogCopy;
+}
+
 /** Lines as the specification's §6.3 wants them: JSON, level as a word, time as ISO 8601 UTC. */
-export function createLogger(level: LogLevel, sink: LineSink): Logger {
+export function createLogger(level: LogLevel, sink: LineSink, tracing?: Tracing): Logger {
   const log = pino({
     level,
     base: null,
     formatters: { level: (label) => ({ level: label }) },
     timestamp: () => `,"ts":"${new Date().toISOString()}"`,
   }, sink);
+  const enabled = (asked: LogLevel) => log.isLevelEnabled(asked);
   // pino writes its own message behind the facts; as the first fact it stands before them.
+  const plain = (at: LogLevel) => (msg: string, facts?: Facts) => log[at]({ msg, ...facts });
+  const traced = ({ tracer, copyLog }: Tracing, at: LogLevel) => (msg: string, facts?: Facts) => {
+    if (!enabled(at)) return;
+    const ids = tracer.ids();
+    log[at]({ msg, ...facts, ...ids });
+    copyLog(at, msg, facts, ids);
+  };
+  const write = (at: LogLevel) => tracing === undefined ? plain(at) : traced(tracing, at);
   return {
-    debug: (msg, facts) => log.debug({ msg, ...facts }),
-    info: (msg, facts) => log.info({ msg, ...facts }),
-    warn: (msg, facts) => log.warn({ msg, ...facts }),
-    error: (msg, facts) => log.error({ msg, ...facts }),
-    enabled: (asked) => log.isLevelEnabled(asked),
+    debug: write("debug"),
+    info: write("info"),
+    warn: write("warn"),
+    error: write("error"),
+    enabled,
   };
 }

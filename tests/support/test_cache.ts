@@ -89,6 +89,7 @@ export class TestCache implements AsyncDisposable {
       metrics: new Metrics({ domains: { upstreams: urls } }),
       hasMetricsRoute: true,
       countsRequests: true,
+      tracer: undefined,
       nowMs: Date.now,
       ...parts,
     });

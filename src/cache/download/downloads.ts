@@ -1,6 +1,7 @@
 import { messageOf } from "../../base/failure.ts";
 import type { NarRecord } from "../../metadata/metadata_store.ts";
 import type { NarName } from "../../nix/nar_name.ts";
+import type { Tracer } from "../../telemetry/tracer.ts";
 import { Download, Unkept } from "./download.ts";
 import { GrowingFile } from "./growing_file.ts";
 import { runDownload, type RunDownloadDeps } from "./run_download.ts";
@@ -8,6 +9,7 @@ import { runDownload, type RunDownloadDeps } from "./run_download.ts";
 export interface DownloadsDeps extends RunDownloadDeps {
   /** Where growing files live; on the file system of the store, so that they can be moved. */
   readonly tempFolder: string;
+  readonly tracer: Tracer;
 }
 
 /** The NAR files on their way: each is fetched once, for however many ask for it. */
@@ -46,7 +48,11 @@ export class Downloads {
     const use = file.use();
     const download = new Download(nar.name, file);
     this.#underWay.set(nar.name, download);
-    const running = runDownload(this.#deps, download, nar, requestId).finally(() => {
+    const start = { name: "download nar", facts: { "larder.nar": nar.name } };
+    const running = this.#deps.tracer.span(
+      start,
+      () => runDownload(this.#deps, download, nar, requestId),
+    ).finally(() => {
       this.#underWay.delete(nar.name);
       this.#running.delete(running);
       use[Symbol.dispose]();

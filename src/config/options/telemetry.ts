@@ -1,3 +1,4 @@
+import { httpUrl } from "../kinds/http_url.ts";
 import { boolean } from "../kinds/plain.ts";
 import type { OptionTable } from "../option.ts";
 
@@ -7,5 +8,28 @@ export const TELEMETRY_OPTIONS = {
     kind: boolean,
     default: false,
     help: "Answer /metrics, for Prometheus",
+  },
+  "otel.enabled": {
+    kind: boolean,
+    default: false,
+    help: "Emit logs, metrics and traces with OpenTelemetry",
+    details: "OTEL_SERVICE_NAME, OTEL_RESOURCE_ATTRIBUTES and OTEL_TRACES_SAMPLER(_ARG) count.",
+  },
+  "otel.grpc-url": {
+    kind: httpUrl,
+    shown: "standard output, as JSON lines",
+    example: "http://localhost:4317",
+    help: "OTLP receiver for them (gRPC), such as http://localhost:4317",
+  },
+  "analytics.reporting-enabled": {
+    kind: boolean,
+    default: false,
+    help: "Report anonymous usage figures; `larder analytics --show` tells them",
+  },
+  "analytics.reporting-url": {
+    kind: httpUrl,
+    shown: "none: nothing is ever sent",
+    example: "https://usage.example.org",
+    help: "Where usage figures are reported to, once a day",
   },
 } as const satisfies OptionTable;

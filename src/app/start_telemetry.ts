@@ -1,0 +1,86 @@
+import denoJson from "../../deno.json" with { type: "json" };
+import type { Settings } from "../config/options.ts";
+import { createLogger, type LineSink, type Logger } from "../telemetry/logger.ts";
+import type { Group } from "../telemetry/instruments/instrument.ts";
+import type { LineQueue } from "../telemetry/line_queue.ts";
+import { Metrics } from "../telemetry/metrics.ts";
+import type { Otel } from "../telemetry/otel/otel.ts";
+import { prettySink } from "../telemetry/pretty.ts";
+import type { Tracer } from "../telemetry/tracer.ts";
+import type { HttpUpstreamSettings } from "../upstream/http/http_settings.ts";
+import { readProcess } from "./process_gauges.ts";
+import { caCertificates } from "./upstream_settings.ts";
+
+export interface TelemetryParts {
+  readonly settings: Settings;
+  readonly upstreams: readonly HttpUpstreamSettings[];
+  readonly queue: LineQueue;
+}
+
+/** What larder tells of itself. */
+export interface Telemetry {
+  readonly log: Logger;
+  readonly metrics: Metrics;
+  /** `undefined` where nothing is traced. */
+  readonly tracer: Tracer | undefined;
+  /** Sends what is left. */
+  stop(): Promise<void>;
+}
+
+/** Starts the log, the metrics and, where it is enabled, OpenTelemetry. */
+export async function startTelemetry(parts: TelemetryParts): Promise<Telemetry> {
+  const { settings, upstreams, queue } = parts;
+  const groups: readonly Group[] = [
+    ...settings["analytics.reporting-enabled"] ? ["analytics" as const] : [],
+    ...settings["otel.enabled"] ? ["otel" as const] : [],
+  ];
+  const metrics = new Metrics({ groups, domains: { upstreams: upstreams.map(({ url }) => url) } });
+  readProcess(metrics, denoJson.version);
+  const sink = await sinkOf(settings, queue);
+  const level = settings["log-level"];
+  if (!settings["otel.enabled"]) {
+    const log = createLogger(level, sink);
+    return { log, metrics, tracer: undefined, stop: () => Promise.resolve() };
+  }
+  // What goes wrong with it is logged without it.
+  const otel = await openTelemetry(parts, metrics, createLogger(level, sink));
+  const log = createLogger(level, sink, otel);
+  return { log, metrics, tracer: otel.tracer, stop: () => otel.stop() };
+}
+
+async function sinkOf(settings: Settings, queue: LineQueue): Promise<LineSink> {
+  return settings["log-format"] === "pretty" ? await prettySink(queue) : queue;
+}
+
+/** The SDK takes its time and memory: it is loaded only here. */
+async function openTelemetry(
+  { settings, queue }: TelemetryParts,
+  metrics: Metrics,
+  log: Logger,
+): Promise<Otel> {
+  const [{ startOtel }, { grpcSenders, lineSenders }, { createGrpcTransport }] = await Promise.all([
+    import("../telemetry/otel/otel.ts"),
+    import("../telemetry/otel/senders.ts"),
+    import("../telemetry/otel/grpc_transport.ts"),
+  ]);
+  const url = settings["otel.grpc-url"];
+  const transport = url === undefined
+    ? undefined
+    : createGrpcTransport(url, caCertificates(settings));
+  const otel = startOtel({
+    senders: transport === undefined ? lineSenders(queue) : grpcSenders(transport),
+    metrics,
+    service: { version: denoJson.version, instanceId: crypto.randomUUID() },
+    variable: (name) => Deno.env.get(name) || undefined,
+    nowMs: Date.now,
+    complain: (msg, facts) => log.warn(msg, facts),
+  });
+  return {
+    tracer: otel.tracer,
+    copyLog: otel.copyLog,
+    async stop() {
+      await otel.stop();
+      transport?.[Symbol.dispose]();
+    },
+  };
+}

@@ -1,0 +1,97 @@
+import { AsyncLocalStorage } from "node:async_hooks";
+import {
+  type Context,
+  isSpanContextValid,
+  ROOT_CONTEXT,
+  type Span as OtelSpan,
+  SpanKind,
+  SpanStatusCode,
+  trace,
+  type Tracer as OtelTracerApi,
+} from "@opentelemetry/api";
+import { messageOf } from "../../base/failure.ts";
+import type { RequestSpan, Span, SpanFacts, SpanStart, TraceIds, Tracer } from "../tracer.ts";
+
+const TRACEPARENT_REGEXP = /^00-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})$/;
+
+/**
+ * Spans of the OpenTelemetry SDK. Each gets its parent explicitly; which one that is, is kept
+ * aside only for requests that are sampled: the rest pay for one decision.
+ */
+export class OtelTracer implements Tracer {
+  readonly #api: OtelTracerApi;
+  readonly #around = new AsyncLocalStorage<OtelSpan>();
+
+  constructor(api: OtelTracerApi) {
+    this.#api = api;
+  }
+
+  request(name: string, traceparent: string | null): RequestSpan | undefined {
+    const parent = traceparent === null ? ROOT_CONTEXT : remoteContext(traceparent);
+    const span = this.#api.startSpan(name, { kind: SpanKind.SERVER }, parent);
+    if (!span.isRecording()) return undefined;
+    return { ...spanOf(span), run: (work) => this.#around.run(span, work) };
+  }
+
+  span<Value>(
+    { name, kind, facts }: SpanStart,
+    work: (span: Span) => Promise<Value>,
+  ): Promise<Value> {
+    const parent = this.#around.getStore();
+    // What goes on after its request is over is not told any more.
+    if (!parent?.isRecording()) return work(NOBODY_LOOKS);
+    const span = this.#api.startSpan(name, {
+      kind: kind === "client" ? SpanKind.CLIENT : SpanKind.INTERNAL,
+      ...(facts === undefined ? {} : { attributes: facts }),
+    }, trace.setSpan(ROOT_CONTEXT, parent));
+    return this.#around.run(span, () => finished(span, work));
+  }
+
+  ids(): TraceIds | undefined {
+    const context = this.#around.getStore()?.spanContext();
+    return context && { trace_id: context.traceId, span_id: context.spanId };
+  }
+
+  traceparent(): string | undefined {
+    const context = this.#around.getStore()?.spanContext();
+    return context && `00-${context.traceId}-${context.spanId}-01`;
+  }
+}
+
+const NOBODY_LOOKS: Span = { set() {}, end() {} };
+
+async function finished<Value>(
+  inner: OtelSpan,
+  work: (span: Span) => Promise<Value>,
+): Promise<Value> {
+  const span = spanOf(inner);
+  try {
+    const value = await work(span);
+    span.end();
+    return value;
+  } catch (error) {
+    span.end(error);
+    throw error;
+  }
+}
+
+function spanOf(span: OtelSpan): Span {
+  return {
+    set: (facts: SpanFacts) => void span.setAttributes(facts),
+    end(error?: unknown) {
+      if (error !== undefined) {
+        const type = error instanceof Error ? error.name : "error";
+        span.setAttribute("error.type", type);
+        span.setStatus({ code: SpanStatusCode.ERROR, message: messageOf(error) });
+      }
+      span.end();
+    },
+  };
+}
+
+/** The caller's span; a malformed header begins a trace of our own. */
+function remoteContext(traceparent: string): Context {
+  const [, traceId = "", spanId = "", flags = "00"] = TRACEPARENT_REGEXP.exec(traceparent) ?? [];
+  const remote = { traceId, spanId, traceFlags: parseInt(flags, 16), isRemote: true };
+  return isSpanContextValid(remote) ? trace.setSpanContext(ROOT_CONTEXT, remote) : ROOT_CONTEXT;
+}

@@ -1,0 +1,76 @@
+/** What is known of a piece of work; names are OpenTelemetry's where it has one. */
+export type SpanFacts = Readonly<Record<string, string | number | boolean>>;
+
+/** "client" for what is asked of another program or the database. */
+export type SpanKind = "internal" | "client";
+
+export interface SpanStart {
+  readonly name: string;
+  readonly kind?: SpanKind;
+  readonly facts?: SpanFacts;
+}
+
+/** A piece of work that is under way. */
+export interface Span {
+  set(facts: SpanFacts): void;
+  /** Once; with what went wrong, if something did. */
+  end(error?: unknown): void;
+}
+
+export interface TraceIds {
+  readonly trace_id: string;
+  readonly span_id: string;
+}
+
+/** A request that is traced. */
+export interface RequestSpan extends Span {
+  /** Spans begun in `work`, and in all that it starts, are below this one. */
+  run<Value>(work: () => Value): Value;
+}
+
+/** Tells pieces of work, each below the one that it is done for. */
+export interface Tracer {
+  /** Begins a trace, or goes on with the caller's. `undefined` when nobody will look at it. */
+  request(name: string, traceparent: string | null): RequestSpan | undefined;
+  /** Runs `work` in a span. Where none is around that is looked at, it just runs it. */
+  span<Value>(
+    start: SpanStart,
+    work: (span: Span) => Promise<Value>,
+  ): Promise<Value>;
+  /** Of the span around the caller. */
+  ids(): TraceIds | undefined;
+  /** The header that lets another program go on with the trace. */
+  traceparent(): string | undefined;
+}
+
+const NO_SPAN: Span = { set() {}, end() {} };
+
+/** Traces nothing. */
+export const NO_TRACER: Tracer = {
+  request: () => undefined,
+  span: (_start, work) => work(NO_SPAN),
+  ids: () => undefined,
+  traceparent: () => undefined,
+};
+
+/**
+ * The same port, with a span around each call of `methods`, all of which return promises. What is
+ * not named is passed on as it is.
+ */
+export function traced<Port extends object>(
+  inner: Port,
+  tracer: Tracer,
+  methods: Readonly<Partial<Record<keyof Port & string, SpanStart>>>,
+): Port {
+  const starts = new Map<PropertyKey, SpanStart | undefined>(Object.entries(methods));
+  return new Proxy(inner, {
+    get(target, key) {
+      const value = Reflect.get(target, key, target);
+      if (typeof value !== "function") return value;
+      const start = starts.get(key);
+      if (start === undefined) return value.bind(target);
+      return (...args: readonly unknown[]) =>
+        tracer.span(start, () => Reflect.apply(value, target, args));
+    },
+  });
+}

@@ -1,0 +1,50 @@
+import assert from "node:assert/strict";
+import { fakeUpstream } from "../support/fake_upstream.ts";
+import { startLarder } from "../support/larder_process.ts";
+import { recordsOf, spansOf } from "../support/otlp.ts";
+import { makeStoreObject } from "../support/store_object.ts";
+
+const object = makeStoreObject({ name: "thing-1.0" });
+
+/** What larder says with OpenTelemetry on standard output; each line is parsed on the way. */
+async function linesWith(env: Readonly<Record<string, string>>, traceparent?: string) {
+  await using upstream = await fakeUpstream({ objects: [object], stored: true });
+  await using larder = await startLarder({
+    "cache-upstream-url": upstream.url,
+    "cache-upstream-public-key": upstream.publicKey,
+    "otel-enabled": "true",
+  }, env);
+  const headers = new Headers(traceparent === undefined ? {} : { traceparent });
+  const url = `${larder.url}/${object.storePathHash}.narinfo`;
+  const answer = await fetch(url, { headers });
+  await answer.bytes();
+  assert.equal(answer.status, 200);
+  larder.kill("SIGTERM");
+  await larder.ended;
+  return larder.lines;
+}
+
+Deno.test("otel: without a receiver each signal is JSON lines among the log", async () => {
+  const lines = await linesWith({});
+  assert.ok(lines.some(({ msg }) => msg === "server shutdown"));
+  const spans = spansOf(lines);
+  assert.ok(spans.some(({ name }) => name === "GET /{hash}.narinfo"));
+  assert.ok(spans.some(({ name }) => name === "findNarinfo"));
+  assert.ok(recordsOf(lines).some(({ msg }) => msg === "server started"));
+  assert.ok(lines.some((line) => "resourceMetrics" in line));
+});
+
+Deno.test("otel: what is traced is decided by the sampler of the environment", async () => {
+  const none = { OTEL_TRACES_SAMPLER: "parentbased_traceidratio", OTEL_TRACES_SAMPLER_ARG: "0" };
+  assert.deepEqual(spansOf(await linesWith(none)), []);
+  const ids = `${"1".repeat(32)}-${"2".repeat(16)}`;
+  assert.ok(spansOf(await linesWith(none, `00-${ids}-01`)).length > 0);
+  assert.deepEqual(spansOf(await linesWith({}, `00-${ids}-00`)), []);
+});
+
+Deno.test("otel: a sampler that nobody knows is said, and everything is traced", async () => {
+  const lines = await linesWith({ OTEL_TRACES_SAMPLER: "dice" });
+  const complaint = lines.find(({ msg }) => msg === "environment variable not understood");
+  assert.equal(complaint?.["variable"], "OTEL_TRACES_SAMPLER");
+  assert.ok(spansOf(lines).length > 0);
+});

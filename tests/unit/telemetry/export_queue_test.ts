@@ -1,0 +1,49 @@
+import assert from "node:assert/strict";
+import { ExportQueue } from "../../../src/telemetry/otel/export_queue.ts";
+
+function queueOf(send: (items: readonly number[]) => Promise<void>) {
+  const lost: number[] = [];
+  const queue = new ExportQueue<number>({
+    send,
+    dropped: (count) => void lost.push(count),
+    delayMs: 60_000,
+  });
+  return { queue, lost: () => lost.reduce((total, one) => total + one, 0) };
+}
+
+Deno.test("export queue: what is added arrives, in order, in batches", async () => {
+  const batches: (readonly number[])[] = [];
+  const { queue, lost } = queueOf(async (items) => void batches.push(items));
+  const all = Array.from({ length: 1_200 }, (_, at) => at);
+  all.forEach((item) => queue.add(item));
+  await queue.flush();
+  assert.deepEqual(batches.flat(), all);
+  assert.ok(batches.every(({ length }) => length <= 512));
+  assert.equal(lost(), 0);
+});
+
+Deno.test("export queue: while nobody takes anything it fills, and counts the rest", async () => {
+  const gate = Promise.withResolvers<void>();
+  let arrived = 0;
+  const { queue, lost } = queueOf(async (items) => {
+    await gate.promise;
+    arrived += items.length;
+  });
+  for (let item = 0; item < 100_000; item++) queue.add(item);
+  assert.ok(lost() > 90_000);
+  gate.resolve();
+  await queue.flush();
+  assert.equal(arrived + lost(), 100_000);
+});
+
+Deno.test("export queue: what does not arrive is counted, and the next is tried", async () => {
+  let tries = 0;
+  const { queue, lost } = queueOf(() =>
+    ++tries === 1 ? Promise.reject(new Error("refused")) : Promise.resolve()
+  );
+  queue.add(1);
+  await queue.flush();
+  queue.add(2);
+  await queue.flush();
+  assert.deepEqual([tries, lost()], [2, 1]);
+});
