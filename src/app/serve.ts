@@ -9,6 +9,7 @@ import { type Folders, prepareFolders } from "./folders.ts";
 import { drain, stopSignal } from "./lifecycle.ts";
 import { listen } from "./listen.ts";
 import { startReconciliation } from "./reconciliation.ts";
+import { reportUsage } from "./report_usage.ts";
 import { signingKey } from "./signing_key.ts";
 import { startTelemetry } from "./start_telemetry.ts";
 import { openStores } from "./stores.ts";
@@ -80,6 +81,7 @@ export async function serve(settings: Settings): Promise<number> {
       nowMs: Date.now,
       log,
     });
+    using _usage = reportUsage(settings, log);
     const signal = await stopped;
     log.info("server shutdown", { signal });
     await drain(app, listener, log);

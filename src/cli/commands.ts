@@ -1,3 +1,4 @@
+import { ANALYTICS } from "./analytics.ts";
 import type { Command } from "./command.ts";
 import { configCommand } from "./config.ts";
 import { FSCK } from "./fsck.ts";
@@ -38,4 +39,5 @@ export const COMMANDS: readonly Command[] = [
   PINS,
   GC,
   FSCK,
+  ANALYTICS,
 ];

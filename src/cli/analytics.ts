@@ -1,0 +1,34 @@
+import { usageReportText } from "../app/usage_report.ts";
+import { boolean } from "../config/kinds/plain.ts";
+import { resolveSettings } from "../config/settings.ts";
+import type { Command } from "./command.ts";
+import { EXIT } from "./exit_codes.ts";
+import type { Host } from "./host.ts";
+
+const FLAGS = {
+  show: { kind: boolean, default: false, help: "Print the report, and send nothing" },
+} as const;
+
+export const ANALYTICS: Command = {
+  name: "analytics",
+  summary: "Print exactly what usage reporting would send",
+  examples: [["larder analytics --show", "The report of these settings; nothing is sent"]],
+  ownFlags: FLAGS,
+  flags: "server",
+  run: analyticsCommand,
+};
+
+/** The report on standard output, and on standard error whether a server would send it. */
+async function analyticsCommand(args: readonly string[], host: Host): Promise<number> {
+  const isShow = (word: string) => word === "--show" || word === "--show=true";
+  if (!args.some(isShow)) {
+    host.writeError("larder: analytics: nothing to do, expected --show\n");
+    return EXIT.usage;
+  }
+  const { settings } = resolveSettings({ ...host, args: args.filter((word) => !isShow(word)) });
+  const url = settings["analytics.reporting-url"];
+  const isSent = settings["analytics.reporting-enabled"] && url !== undefined;
+  host.writeError(isSent ? `Sent once a day to ${url}:\n` : "Not sent; it would be:\n");
+  host.writeOut(usageReportText(settings));
+  return EXIT.ok;
+}

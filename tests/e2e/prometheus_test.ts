@@ -1,0 +1,53 @@
+import assert from "node:assert/strict";
+import { eventually } from "../support/eventually.ts";
+import { fakeUpstream } from "../support/fake_upstream.ts";
+import { startLarder } from "../support/larder_process.ts";
+import { programMissing, runWithInput, testUnless } from "../support/program.ts";
+import { Prometheus } from "../support/prometheus.ts";
+import { makeStoreObject } from "../support/store_object.ts";
+
+const object = makeStoreObject({ name: "thing-1.0" });
+const DOCS = new URL("../../docs/", import.meta.url).pathname;
+
+testUnless(
+  programMissing("prometheus"),
+  "prometheus: it scrapes a running larder, and every panel of the dashboard can be asked",
+  async () => {
+    await using upstream = await fakeUpstream({ objects: [object], stored: true });
+    await using larder = await startLarder({
+      "cache-upstream-url": upstream.url,
+      "cache-upstream-public-key": upstream.publicKey,
+      "prometheus-enabled": "true",
+    });
+    await using prometheus = await Prometheus.start(`127.0.0.1:${larder.port}`);
+    const url = `${larder.url}/${object.storePathHash}.narinfo`;
+    for (let count = 0; count < 4; count++) await (await fetch(url)).text();
+
+    const hits = 'larder_cache_requests_total{kind="narinfo",result="hit"}';
+    await eventually("Prometheus knows", async () => await prometheus.query(hits) === 3);
+    assert.equal(await prometheus.query('larder_cache_requests_total{result="miss"} > 0'), 1);
+    assert.equal(await prometheus.query("count(larder_build_info)"), 1);
+    for (const expression of dashboardExpressions()) await prometheus.query(expression);
+  },
+);
+
+testUnless(
+  programMissing("promtool", "prometheus"),
+  "prometheus: promtool accepts the alerts",
+  async () => {
+    const path = `${DOCS}prometheus/alerts.yml`;
+    const { code, output } = await runWithInput("promtool", ["check", "rules", path], "");
+    assert.equal(code, 0, output);
+  },
+);
+
+/** As Grafana would send them. */
+function dashboardExpressions(): readonly string[] {
+  const { panels } = JSON.parse(Deno.readTextFileSync(`${DOCS}grafana/larder.json`));
+  const targets = panels.flatMap((panel: { targets: readonly { expr: string }[] }) =>
+    panel.targets
+  );
+  return targets.map(({ expr }: { expr: string }) =>
+    expr.replaceAll("$__rate_interval", "1m").replaceAll("$instance", ".*")
+  );
+}

@@ -1,0 +1,63 @@
+import assert from "node:assert/strict";
+import { METHODS, OUTCOMES } from "../../../src/telemetry/instruments/http_labels.ts";
+import { COUNTERS } from "../../../src/telemetry/instruments/counters.ts";
+import { GAUGES } from "../../../src/telemetry/instruments/gauges.ts";
+import { HISTOGRAMS } from "../../../src/telemetry/instruments/histograms.ts";
+import type { Instrument } from "../../../src/telemetry/instruments/instrument.ts";
+
+const DOCS = new URL("../../../docs/", import.meta.url).pathname;
+const TABLES: readonly Readonly<Record<string, Instrument>>[] = [COUNTERS, GAUGES, HISTOGRAMS];
+const ROWS = TABLES.flatMap((table) => Object.entries(table));
+const NAME_REGEXP = /\b(?:larder|http_server|process)_[a-z_]+/g;
+
+function fullName([name, row]: readonly [string, Instrument]): string {
+  return row.plain ? name : `larder_${name}`;
+}
+
+const ROW_BY_NAME = new Map(ROWS.map((entry) => [fullName(entry), entry[1]]));
+
+/** The row that a name in an expression stands for. */
+function rowOf(name: string): Instrument | undefined {
+  return ROW_BY_NAME.get(name) ?? ROW_BY_NAME.get(name.replace(/_(bucket|sum|count)$/, ""));
+}
+
+for (const path of ["grafana/larder.json", "prometheus/alerts.yml", "observability.md"]) {
+  const text = Deno.readTextFileSync(DOCS + path);
+
+  Deno.test(`docs/${path}: it names no metric that does not exist`, () => {
+    const unknown = [...text.matchAll(NAME_REGEXP)].map(([name]) => name)
+      .filter((name) => rowOf(name) === undefined);
+    assert.deepEqual(unknown, []);
+  });
+
+  Deno.test(`docs/${path}: it names no label value that does not exist`, () => {
+    const selectors = text.replaceAll('\\"', '"').matchAll(/\b([a-z_]+)\{([^{}]*)\}/g);
+    for (const [, name = "", selector = ""] of selectors) {
+      const labels = rowOf(name)?.labels;
+      if (labels === undefined) continue;
+      for (const [, label = "", given = ""] of selector.matchAll(/(\w+)(?:=|!=|=~|!~)"([^"]*)"/g)) {
+        const values = labels[label];
+        if (!Array.isArray(values) || values.length === 0) continue;
+        for (const value of given.split("|")) assert.ok(values.includes(value), `${name} ${value}`);
+      }
+    }
+  });
+}
+
+Deno.test("docs/observability.md: it tells of every metric", () => {
+  const text = Deno.readTextFileSync(`${DOCS}observability.md`);
+  assert.deepEqual(ROWS.map(fullName).filter((name) => !text.includes(`\`${name}\``)), []);
+});
+
+for (const entry of ROWS) {
+  Deno.test(`instrument ${fullName(entry)}: its row is well formed`, () => {
+    const [name, { help }] = entry;
+    assert.match(name, /^[a-z]+(_[a-z]+)*$/);
+    assert.match(help, /^[A-Z].{0,98}[^.]$/);
+    if (name in COUNTERS) assert.match(name, /_total$/);
+  });
+}
+
+Deno.test("labels of requests: values that clients cannot make up", () => {
+  assert.ok(METHODS.includes("OTHER") && OUTCOMES.length === 3);
+});
