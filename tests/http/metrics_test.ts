@@ -133,17 +133,11 @@ Deno.test("metrics: upstreams are timed by what they answered", async () => {
   assert.deepEqual(count, { [by("found")]: 2, [by("absent")]: 1, [by("unreachable")]: 1 });
 });
 
-Deno.test("metrics: a scrape takes under 10 ms and asks the database nothing", async () => {
+Deno.test("metrics: a scrape asks the database nothing", async () => {
   await using cache = await TestCache.open({ upstreams: ["http://127.0.0.1:1"] });
   await cache.metadata[Symbol.asyncDispose]();
-  const durationsMs: number[] = [];
-  for (let count = 0; count < 9; count++) {
-    const startedAtMs = performance.now();
-    await scrape(cache);
-    durationsMs.push(performance.now() - startedAtMs);
-  }
-  const median = durationsMs.toSorted((a, b) => a - b)[4];
-  assert.ok(median !== undefined && median < 10, `it took ${durationsMs} ms`);
+  // With the database closed whatever asked it would throw.
+  assert.equal((await scrape(cache)).value("larder_cache_size_bytes"), 0);
 });
 
 testUnless(
