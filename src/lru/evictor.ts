@@ -103,12 +103,15 @@ export class Evictor {
     return { evicted, gone };
   }
 
-  /** Files that a former run could not remove. */
+  /** Files that a former run could not remove; a download that replaces one is left alone. */
   async #retryLeftovers(): Promise<void> {
-    const { metadata, removals, owner } = this.#deps;
+    const { metadata, removals, busy, owner } = this.#deps;
     await removals.batch(async () => {
       const pending = await metadata.pendingFiles();
-      return pending.filter((file) => file.owner === owner && file.fileSize > 0);
+      const spared = busy();
+      return pending.filter((file) => {
+        return file.owner === owner && file.fileSize > 0 && !spared.has(file.narName);
+      });
     });
     await this.#deps.accounts.observe();
   }

@@ -179,6 +179,17 @@ export const spaceKeeperClauses: Clauses<MetadataStore> = {
     assert.deepEqual(await store.pendingFiles(), []);
   },
 
+  "a file that could not be removed counts until the new one is kept in its place": async (
+    store,
+  ) => {
+    const narName = narOf(a).name;
+    await store.apply([...stored(a, [], 1), { kind: "nar-condemned", narName, owner: "we" }]);
+    await store.apply([{ kind: "nar-publishing", narName, owner: "they" }]);
+    assert.deepEqual(await store.pendingFiles(), [{ narName, owner: "they", fileSize: 100 }]);
+    await store.apply([kept(narName, 70)]);
+    assert.deepEqual(await store.stock(), stock({ keptBytes: 70, keptFiles: 1 }));
+  },
+
   "nar-condemned gives up a file whoever names it": async (store) => {
     await store.apply(stored(a, [], 1));
     await store.apply([{ kind: "nar-condemned", narName: narOf(a).name, owner: "we" }]);

@@ -112,7 +112,7 @@ function changeFile(
   const { kept, ...rest } = nar;
   switch (change.kind) {
     case "nar-publishing":
-      pending.set(narName, { narName, owner: change.owner, fileSize: 0 });
+      pending.set(narName, { fileSize: 0, ...pending.get(narName), narName, owner: change.owner });
       return;
     case "nar-kept":
       pending.delete(narName);

@@ -49,14 +49,17 @@ export async function keepDownload(
   download.advance({ type: "kept" });
 }
 
-/** Intent, file, row: a crash in between leaves what the next start finds and settles. */
+/**
+ * Intent, file, row: a crash in between leaves what the next start finds and settles. Before it,
+ * removals that began earlier end: the last thing they do is to forget such an intent.
+ */
 async function publish(
   { nars, metadata, nowMs, owner, removalsOver }: KeepDownloadDeps,
   { name: narName, file: { path } }: Download,
   file: KeptFile,
 ): Promise<void> {
-  await metadata.apply([{ kind: "nar-publishing", narName, owner }]);
   await removalsOver();
+  await metadata.apply([{ kind: "nar-publishing", narName, owner }]);
   await nars.publish(narName, path);
   try {
     await metadata.apply([{ kind: "nar-kept", narName, file, atMs: nowMs() }]);

@@ -46,8 +46,9 @@ export const SPACE_SQL = {
   condemnNar: `INSERT INTO pending_file (nar_id, owner, size)
     SELECT id, ?, kept_size FROM nar WHERE id = ? AND kept_size IS NOT NULL
     ON CONFLICT DO UPDATE SET owner = excluded.owner, size = excluded.size`,
+  // A file that could not be removed is there, and counts, until the new one takes its place.
   publishNar: `INSERT INTO pending_file (nar_id, owner, size) VALUES (?2, ?1, 0)
-    ON CONFLICT DO UPDATE SET owner = excluded.owner, size = excluded.size`,
+    ON CONFLICT DO UPDATE SET owner = excluded.owner`,
   settleNar: "DELETE FROM pending_file WHERE nar_id = ?",
   pendingFiles: `SELECT n.name, f.owner, f.size FROM pending_file f JOIN nar n ON n.id = f.nar_id`,
 
