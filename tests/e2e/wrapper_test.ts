@@ -64,7 +64,11 @@ async function serve(command: (words: Deno.CommandOptions) => Deno.Command): Pro
   await using resources = new AsyncDisposableStack();
   const storage = resources.use(tempFolder()).path;
   const child = command({
-    args: ["task", "serve", "--server-addr=127.0.0.1:0", `--cache-storage-local=${storage}`],
+    // In a terminal it would write for people.
+    args: [
+      ...["task", "serve", "--log-format=json", "--server-addr=127.0.0.1:0"],
+      `--cache-storage-local=${storage}`,
+    ],
     cwd: ROOT,
     env: { XDG_CONFIG_HOME: storage },
     stdin: "piped",
