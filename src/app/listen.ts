@@ -1,61 +1,95 @@
 import { Failure, messageOf } from "../base/failure.ts";
 import type { Settings } from "../config/options.ts";
-import type { Completion } from "../http/request_observer.ts";
-import type { Handle } from "../http/shell.ts";
+import { HttpServer, type HttpServerDeps } from "../http/server/http_server.ts";
+import { connectionsMax } from "./connections_max.ts";
+import { TlsDoor, type TlsFiles } from "./tls_door.ts";
 
 type Address = Settings["server.addr"];
 
-export interface Listener {
+export interface ListenParts
+  extends Omit<HttpServerDeps, "connectionsMax">, Partial<Pick<HttpServerDeps, "connectionsMax">> {
+  readonly address: Address;
+  /** Certificate and key for HTTPS; without them it is HTTP. */
+  readonly tls?: TlsFiles | undefined;
+}
+
+export interface Listener extends AsyncDisposable {
   /** Where it can be reached, for people: a URL, or `unix:` and a path. */
   readonly url: string;
   /** Takes no new connection; resolves when the requests under way are answered. */
   shutdown(): Promise<void>;
 }
 
+/** Where connections come in. */
+interface Door extends Disposable {
+  readonly url: string;
+}
+
 /** Starts to answer. Throws a Failure that says what is wrong with the address. */
-export async function listen(
-  address: Address,
-  answer: Handle,
-): Promise<Listener> {
-  const handle = (request: Request, info: Deno.ServeHandlerInfo) =>
-    answer(request, completionOf(info));
-  const quiet = { onListen() {} };
+export async function listen({ address, tls, ...deps }: ListenParts): Promise<Listener> {
+  const server = new HttpServer({ connectionsMax: connectionsMax(), ...deps });
   try {
-    if (address.kind === "unix") {
-      await removeStaleSocket(address.path);
-      const server = Deno.serve({ path: address.path, ...quiet }, handle);
-      return { url: `unix:${address.path}`, shutdown: () => server.shutdown() };
-    }
-    const server = serveTcp(address.hostname, address.port, handle);
-    const { hostname, port } = server.addr;
-    const everywhere = hostname === "::" || hostname === "0.0.0.0";
-    const host = everywhere ? "localhost" : hostname.includes(":") ? `[${hostname}]` : hostname;
-    return { url: `http://${host}:${port}`, shutdown: () => server.shutdown() };
+    const door = address.kind === "unix"
+      ? await unixDoor(server, address.path)
+      : anyHost(address, (host) => tls === undefined ? tcpDoor(server, host) : openTls(host, tls));
+    const owned = new DisposableStack();
+    owned.use(door);
+    return {
+      url: door.url,
+      shutdown() {
+        owned.dispose();
+        return server.shutdown();
+      },
+      async [Symbol.asyncDispose]() {
+        owned.dispose();
+        await server[Symbol.asyncDispose]();
+      },
+    };
   } catch (error) {
+    await server[Symbol.asyncDispose]();
+    if (error instanceof Failure) throw error;
     throw new Failure("broken", explain(address, error), {}, error);
   }
 
-  function serveTcp(hostname: string | undefined, port: number, handler: typeof handle) {
-    if (hostname !== undefined) return Deno.serve({ hostname, port, ...quiet }, handler);
-    try {
-      // Takes IPv4 too, where the machine has not been told otherwise.
-      return Deno.serve({ hostname: "::", port, ...quiet }, handler);
-    } catch (error) {
-      if (error instanceof Deno.errors.AddrInUse) throw error;
-      return Deno.serve({ hostname: "0.0.0.0", port, ...quiet }, handler);
-    }
+  function openTls(host: Host, files: TlsFiles): Door {
+    const door = new TlsDoor({ ...host, files, log: deps.log, server });
+    return { url: urlOf("https", door.addr), [Symbol.dispose]: () => door[Symbol.dispose]() };
   }
 }
 
-const sent = () => "sent" as const;
-const unsure = () => "unsure" as const;
+interface Host {
+  readonly hostname: string;
+  readonly port: number;
+}
 
-/**
- * What Deno.serve tells of an answer. It rejects (in 2.6.8) also for a body with Content-Length
- * that was sent whole, since nobody asks for its end behind the last byte.
- */
-export function completionOf(info: Deno.ServeHandlerInfo): Completion {
-  return () => info.completed.then(sent, unsure);
+function tcpDoor(server: HttpServer, host: Host): Door {
+  const listener = Deno.listen({ ...host });
+  server.serve(listener);
+  return { url: urlOf("http", listener.addr), [Symbol.dispose]: () => listener.close() };
+}
+
+async function unixDoor(server: HttpServer, path: string): Promise<Door> {
+  await removeStaleSocket(path);
+  const listener = Deno.listen({ transport: "unix", path });
+  server.serve(listener);
+  return { url: `unix:${path}`, [Symbol.dispose]: () => listener.close() };
+}
+
+/** Without a name: IPv6, which takes IPv4 too where the machine has not been told otherwise. */
+function anyHost({ hostname, port }: Address & { kind: "tcp" }, open: (host: Host) => Door): Door {
+  if (hostname !== undefined) return open({ hostname, port });
+  try {
+    return open({ hostname: "::", port });
+  } catch (error) {
+    if (error instanceof Failure || error instanceof Deno.errors.AddrInUse) throw error;
+    return open({ hostname: "0.0.0.0", port });
+  }
+}
+
+function urlOf(scheme: "http" | "https", { hostname, port }: Host): string {
+  const everywhere = hostname === "::" || hostname === "0.0.0.0";
+  const host = everywhere ? "localhost" : hostname.includes(":") ? `[${hostname}]` : hostname;
+  return `${scheme}://${host}:${port}`;
 }
 
 function explain(address: Address, error: unknown): string {

@@ -7,7 +7,7 @@ import { buildApp } from "./build_app.ts";
 import { startChores } from "./chores.ts";
 import { type Folders, prepareFolders } from "./folders.ts";
 import { drain, stopSignal } from "./lifecycle.ts";
-import { listen } from "./listen.ts";
+import { listen, type ListenParts } from "./listen.ts";
 import { startReconciliation } from "./reconciliation.ts";
 import { reportUsage } from "./report_usage.ts";
 import { signingKey } from "./signing_key.ts";
@@ -60,7 +60,8 @@ export async function serve(settings: Settings): Promise<number> {
       nowMs: Date.now,
     });
     await app.space.open();
-    const listener = await listen(settings["server.addr"], app.handle);
+    const { handle } = app;
+    await using listener = await listen({ ...placeOf(settings), handle, log, nowMs: Date.now });
     app.lookAtUpstreams();
     announce(settings, log, { url: listener.url, storage: folders.storage });
     using _chores = startChores({
@@ -89,6 +90,15 @@ export async function serve(settings: Settings): Promise<number> {
   await telemetry.stop();
   await within(queue.flushed(), LOG_FLUSH_MAX_MS);
   return 0;
+}
+
+function placeOf(settings: Settings): Pick<ListenParts, "address" | "tls"> {
+  const address = settings["server.addr"];
+  const certPath = settings["server.tls-cert"];
+  const keyPath = settings["server.tls-key"];
+  // A rule has seen to it that there are both or none.
+  if (certPath === undefined || keyPath === undefined) return { address };
+  return { address, tls: { certPath, keyPath } };
 }
 
 function keyOf(settings: Settings, { storage }: Folders) {

@@ -12,6 +12,23 @@ export interface Rule<S> {
 /** Every promise between options of larder. */
 export const RULES: readonly Rule<Settings>[] = [
   {
+    about: ["server.tls-cert", "server.tls-key"],
+    problem(settings) {
+      const hasKey = settings["server.tls-key"] !== undefined;
+      if (hasKey === (settings["server.tls-cert"] !== undefined)) return undefined;
+      const [given, missing] = hasKey ? ["key", "certificate"] : ["certificate", "key"];
+      return `got a ${given} without a ${missing}, expected both or none`;
+    },
+  },
+  {
+    about: ["server.tls-cert", "server.addr"],
+    problem(settings) {
+      const isUnix = settings["server.addr"].kind === "unix";
+      if (!isUnix || settings["server.tls-cert"] === undefined) return undefined;
+      return "got a certificate for a Unix socket, expected one for HOST:PORT only";
+    },
+  },
+  {
     about: ["cache.upstream-url"],
     problem(settings) {
       return firstTwice(settings["cache.upstream-url"].map(({ url }) => hideCredentials(url)));

@@ -1,10 +1,11 @@
 import type { NarFacts } from "../cache/nar_answer.ts";
-import { type AnswerParts, notModifiedAnswer, statusAnswer } from "./answer.ts";
+import { type Answer, type AnswerParts, notModifiedAnswer, statusAnswer } from "./answer.ts";
+import type { ClientRequest } from "./client_request.ts";
 import { readRange } from "./range.ts";
 
-/** What a NAR request gets: a finished response, or bytes under a status and headers. */
+/** What a NAR request gets: a finished answer, or bytes under a status and headers. */
 export type NarPlan =
-  | { readonly kind: "answered"; readonly response: Response }
+  | { readonly kind: "answered"; readonly answer: Answer }
   | {
     readonly kind: "bytes";
     readonly parts: AnswerParts;
@@ -14,12 +15,12 @@ export type NarPlan =
   };
 
 /** Decides by the request's headers and the file's facts; GET and HEAD get the same. */
-export function planNar(request: Request, facts: NarFacts): NarPlan {
+export function planNar(request: ClientRequest, facts: NarFacts): NarPlan {
   const { fileSize, tag } = facts;
   const headers = headersOf(facts);
   if (tag !== undefined && isNamed(request.headers.get("if-none-match"), `"${tag}"`)) {
     const { status: _, ...parts } = partsOf(304, headers);
-    return { kind: "answered", response: notModifiedAnswer(parts) };
+    return { kind: "answered", answer: notModifiedAnswer(parts) };
   }
   // Without a size there are no ranges: they were not offered, and the whole is allowed.
   if (fileSize === undefined) return bytes(partsOf(200, headers), 0, undefined);
@@ -35,13 +36,13 @@ export function planNar(request: Request, facts: NarFacts): NarPlan {
     case "beyond": {
       const refused = { "x-cache": facts.source, "content-range": `bytes */${fileSize}` };
       const head = request.method === "HEAD";
-      return { kind: "answered", response: statusAnswer(416, head, refused) };
+      return { kind: "answered", answer: statusAnswer(416, head, refused) };
     }
   }
 }
 
 /** A range of other bytes than these (If-Range) is not wanted. */
-function wantedRange(request: Request, tag: string | undefined): string | null {
+function wantedRange(request: ClientRequest, tag: string | undefined): string | null {
   const ifRange = request.headers.get("if-range");
   return ifRange === null || ifRange === `"${tag}"` ? request.headers.get("range") : null;
 }

@@ -2,24 +2,25 @@ import type { Logger } from "../telemetry/logger.ts";
 import { type Outcome, UNMATCHED_ROUTE } from "../telemetry/instruments/http_labels.ts";
 import type { RequestSpan } from "../telemetry/tracer.ts";
 import { accessLevel, logAccess } from "./access_log.ts";
-import { type Sending, StreamAnswer, TextAnswer } from "./answer.ts";
+import { type Answer, StreamAnswer } from "./answer.ts";
+import type { ClientRequest, Delivery, DeliveryEnd } from "./client_request.ts";
 import type { HttpMetrics } from "./http_metrics.ts";
 import { pathOf } from "./path.ts";
 import type { Route } from "./router.ts";
 
-/**
- * What a listener says of an answer that is over, asked for once, where it matters: all of it was
- * sent, the connection ended before, or it cannot tell.
- */
-export type Completion = () => Promise<"sent" | "cut" | "unsure">;
+const OUTCOMES: Readonly<Record<DeliveryEnd, Outcome>> = {
+  sent: "complete",
+  left: "aborted",
+  broken: "broken",
+};
 
 /** A request and its answer, whose body may still be on its way. */
 export interface Answered {
-  readonly request: Request;
+  readonly request: ClientRequest;
   readonly requestId: string;
   /** `undefined` where the path has none. */
   readonly route: Route | undefined;
-  readonly response: Response;
+  readonly answer: Answer;
   readonly startedAtMs: number;
   /** Where the request is traced. */
   readonly span: RequestSpan | undefined;
@@ -44,29 +45,27 @@ export class RequestObserver {
     return performance.now();
   }
 
-  /** Without `completed`, the answer counts as sent. */
-  answered(answered: Answered, completed?: Completion): void {
-    const { response, span } = answered;
-    const end = (outcome: Outcome) => {
-      if (span === undefined) return this.#end(answered, outcome);
-      span.run(() => this.#end(answered, outcome));
-      endSpan(span, answered, outcome);
+  /** Without `delivery`, the answer counts as sent. */
+  answered(answered: Answered, delivery?: Delivery): void {
+    const { answer, span } = answered;
+    const end = (outcome: Outcome, bytes: number) => {
+      if (answer instanceof StreamAnswer) answer.served?.add(bytes);
+      if (span === undefined) return this.#end(answered, outcome, bytes);
+      span.run(() => this.#end(answered, outcome, bytes));
+      endSpan(span, answered, { outcome, bytes });
     };
     // A text is out in one piece; whether it arrived, nobody learns.
-    if (!(response instanceof StreamAnswer)) return end("complete");
-    const { sending, served } = response;
-    const ended = (completion: "sent" | "cut" | "unsure") => {
-      served?.add(sending.bytes());
-      end(outcomeOf(completion, sending));
-    };
-    if (completed === undefined) return ended("sent");
-    completed().then(ended);
+    if (delivery === undefined || !(answer instanceof StreamAnswer)) {
+      return end("complete", announcedBytes(answer));
+    }
+    delivery.ended.then((ended) => end(OUTCOMES[ended], delivery.sentBytes));
   }
 
-  #end({ request, requestId, route, response, startedAtMs }: Answered, outcome: Outcome): void {
+  #end(answered: Answered, outcome: Outcome, bytes: number): void {
+    const { request, requestId, route, answer, startedAtMs } = answered;
     const { metrics, log } = this.#deps;
     const { method } = request;
-    const { status } = response;
+    const { status } = answer;
     const durationMs = performance.now() - startedAtMs;
     metrics?.end({ route, method, status, outcome, seconds: durationMs / 1_000 });
     const level = accessLevel(route, method);
@@ -76,22 +75,26 @@ export class RequestObserver {
       path: pathOf(request.url) ?? "",
       route: route?.name ?? UNMATCHED_ROUTE,
       status,
-      bytes: bytesOf(response),
+      bytes,
       durationMs,
       outcome,
-      source: response.headers.get("x-cache"),
+      source: answer.headers.get("x-cache"),
       requestId,
     });
   }
 }
 
-function endSpan(span: RequestSpan, answered: Answered, outcome: Outcome): void {
-  const { request, requestId, route, response } = answered;
-  const source = response.headers.get("x-cache");
+function endSpan(
+  span: RequestSpan,
+  { request, requestId, route, answer }: Answered,
+  { outcome, bytes }: { readonly outcome: Outcome; readonly bytes: number },
+): void {
+  const { status } = answer;
+  const source = answer.headers.get("x-cache");
   span.set({
     "http.request.method": request.method,
-    "http.response.status_code": response.status,
-    "http.response.body.size": bytesOf(response),
+    "http.response.status_code": status,
+    "http.response.body.size": bytes,
     "url.path": pathOf(request.url) ?? "",
     "url.scheme": "http",
     ...(route === undefined ? {} : { "http.route": route.name }),
@@ -99,20 +102,13 @@ function endSpan(span: RequestSpan, answered: Answered, outcome: Outcome): void 
     "larder.request_id": requestId,
     "larder.outcome": outcome,
   });
-  const isFailed = outcome === "broken" || response.status >= 500;
-  span.end(
-    isFailed ? new Error(`the answer was ${outcome}, status ${response.status}`) : undefined,
-  );
+  const isFailed = outcome === "broken" || status >= 500;
+  span.end(isFailed ? new Error(`the answer was ${outcome}, status ${status}`) : undefined);
 }
 
-function outcomeOf(completion: "sent" | "cut" | "unsure", sending: Sending): Outcome {
-  const end = sending.end();
-  if (end === "broken") return "broken";
-  if (completion === "sent") return "complete";
-  return completion === "unsure" && end === "whole" ? "complete" : "aborted";
-}
-
-function bytesOf(response: Response): number {
-  if (response instanceof StreamAnswer) return response.sending.bytes();
-  return response instanceof TextAnswer ? response.bodyBytes : 0;
+/** Of the body, as its head says; 0 where nobody knows. */
+function announcedBytes({ body, headers }: Answer): number {
+  if (body === null) return 0;
+  if (typeof body === "string") return new TextEncoder().encode(body).length;
+  return body instanceof Uint8Array ? body.length : Number(headers.get("content-length") ?? 0);
 }

@@ -1,6 +1,9 @@
+import type { Answer } from "./answer.ts";
+import type { ClientRequest } from "./client_request.ts";
+
 /** A request that has found its route. */
 export interface Routed {
-  readonly request: Request;
+  readonly request: ClientRequest;
   readonly requestId: string;
   /** True for HEAD: the answer is that of GET without its body. */
   readonly head: boolean;
@@ -8,7 +11,7 @@ export interface Routed {
   readonly params: readonly string[];
 }
 
-export type Handler = (routed: Routed) => Response | Promise<Response>;
+export type Handler = (routed: Routed) => Answer | Promise<Answer>;
 
 export interface Route {
   /** Names the route in metrics and logs, such as `/{hash}.narinfo`. */

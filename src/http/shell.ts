@@ -1,10 +1,11 @@
 import { Failure, meaningOf, messageOf } from "../base/failure.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import type { Tracer } from "../telemetry/tracer.ts";
-import { statusAnswer } from "./answer.ts";
+import { type Answer, statusAnswer } from "./answer.ts";
+import type { ClientRequest, Delivery } from "./client_request.ts";
 import { pathOf } from "./path.ts";
 import { createRequestIds } from "./request_id.ts";
-import type { Completion, RequestObserver } from "./request_observer.ts";
+import type { RequestObserver } from "./request_observer.ts";
 import type { Match, Route, Router } from "./router.ts";
 
 export interface ShellDeps {
@@ -15,8 +16,8 @@ export interface ShellDeps {
   readonly log: Logger;
 }
 
-/** Answers one request; never rejects. `completed` tells what became of the answer. */
-export type Handle = (request: Request, completed?: Completion) => Promise<Response>;
+/** Answers one request; never rejects. `delivery` tells what becomes of the answer. */
+export type Handle = (request: ClientRequest, delivery?: Delivery) => Promise<Answer>;
 
 const MALFORMED = { kind: "malformed" } as const;
 
@@ -24,26 +25,26 @@ const MALFORMED = { kind: "malformed" } as const;
 export function createShell({ router, observer, tracer, log }: ShellDeps): Handle {
   const requestIdOf = createRequestIds();
 
-  return async function handle(request, completed) {
+  return async function handle(request, delivery) {
     const startedAtMs = observer.begin();
     const requestId = requestIdOf(request.headers.get("x-request-id"));
     const path = pathOf(request.url);
     const match = path === undefined ? MALFORMED : router.match(request.method, path);
     const route = "route" in match ? match.route : undefined;
     const span = tracer && beginSpan(tracer, request, route);
-    const response = span === undefined
+    const answer = span === undefined
       ? await respond(match, request, requestId)
       : await span.run(() => respond(match, request, requestId));
-    response.headers.set("x-request-id", requestId);
-    observer.answered({ request, requestId, route, response, startedAtMs, span }, completed);
-    return response;
+    answer.headers.set("x-request-id", requestId);
+    observer.answered({ request, requestId, route, answer, startedAtMs, span }, delivery);
+    return answer;
   };
 
   async function respond(
     match: Match | typeof MALFORMED,
-    request: Request,
+    request: ClientRequest,
     requestId: string,
-  ): Promise<Response> {
+  ): Promise<Answer> {
     const head = request.method === "HEAD";
     if (match.kind === "malformed") return statusAnswer(400, head);
     if (match.kind === "none") return statusAnswer(404, head);
@@ -57,7 +58,7 @@ export function createShell({ router, observer, tracer, log }: ShellDeps): Handl
     }
   }
 
-  function failed(error: unknown, route: Route, requestId: string, head: boolean): Response {
+  function failed(error: unknown, route: Route, requestId: string, head: boolean): Answer {
     const { status: meant, level } = meaningOf(error);
     // A 500 on a narinfo ends a whole build, a 404 sends the client to its next substituter.
     const status = route.cached && meant === 500 ? 404 : meant;
@@ -73,7 +74,7 @@ export function createShell({ router, observer, tracer, log }: ShellDeps): Handl
   }
 }
 
-function beginSpan(tracer: Tracer, request: Request, route: Route | undefined) {
+function beginSpan(tracer: Tracer, request: ClientRequest, route: Route | undefined) {
   const name = route === undefined ? request.method : `${request.method} ${route.name}`;
   return tracer.request(name, request.headers.get("traceparent"));
 }

@@ -4,6 +4,7 @@ import { RequestObserver } from "../../src/http/request_observer.ts";
 import { createShell } from "../../src/http/shell.ts";
 import type { GcDone } from "../../src/lru/gc_event.ts";
 import { createLogger } from "../../src/telemetry/logger.ts";
+import { TestListener } from "./test_listener.ts";
 
 /** How a run ended that freed all it was to free, with nothing in its way. */
 export const GC_DONE: GcDone = {
@@ -22,22 +23,10 @@ export const GC_DONE: GcDone = {
 };
 
 /** The route over an engine that the test plays, on a port of 127.0.0.1. */
-export class GcServer implements AsyncDisposable {
-  readonly #server: Deno.HttpServer<Deno.NetAddr>;
-
+export class GcServer extends TestListener {
   constructor(gc: GcRouteDeps["gc"]) {
     const log = createLogger("error", { write() {} });
     const observer = new RequestObserver({ metrics: undefined, log });
-    const handle = createShell({ router: new Router([gcRoute({ gc })]), observer, log });
-    const options = { hostname: "127.0.0.1", port: 0, onListen() {} };
-    this.#server = Deno.serve(options, (request) => handle(request));
-  }
-
-  get url(): string {
-    return `http://127.0.0.1:${this.#server.addr.port}`;
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.#server.shutdown();
+    super({ handle: createShell({ router: new Router([gcRoute({ gc })]), observer, log }) });
   }
 }

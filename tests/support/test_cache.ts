@@ -1,5 +1,5 @@
-import { completionOf } from "../../src/app/listen.ts";
 import { type App, type AppParts, buildApp } from "../../src/app/build_app.ts";
+import type { HttpServerDeps } from "../../src/http/server/http_server.ts";
 import { openDatabase } from "../../src/metadata/sqlite/connection.ts";
 import { SqliteMetadataStore } from "../../src/metadata/sqlite/sqlite_metadata_store.ts";
 import { generateSecretKey, parsePublicKey } from "../../src/nix/signature.ts";
@@ -9,6 +9,7 @@ import { Metrics } from "../../src/telemetry/metrics.ts";
 import type { AnswerLimits } from "../../src/upstream/http/answer_watch.ts";
 import type { FakeUpstream } from "./fake_upstream.ts";
 import { tempFolder } from "./temp_folder.ts";
+import { TestListener } from "./test_listener.ts";
 
 export interface TestCacheOptions extends Partial<Omit<AppParts, "upstreams">> {
   /** In order of preference; their keys are trusted unless `trustedKeys` is given. */
@@ -46,6 +47,7 @@ export class TestCache implements AsyncDisposable {
   readonly metadata: SqliteMetadataStore;
   readonly nars: LocalNarStore;
   readonly folder = tempFolder();
+  readonly #log = createLogger("debug", { write: (line) => void this.log.push(JSON.parse(line)) });
   readonly #app: App;
 
   private constructor(metadata: SqliteMetadataStore, options: TestCacheOptions) {
@@ -85,7 +87,7 @@ export class TestCache implements AsyncDisposable {
       negativeTtlMs: 60_000,
       space: { limitBytes, owner: "test", foreignBytes: () => 0 },
       allowDelete: false,
-      log: createLogger("debug", { write: (line) => void this.log.push(JSON.parse(line)) }),
+      log: this.#log,
       metrics: new Metrics({ domains: { upstreams: urls } }),
       hasMetricsRoute: true,
       countsRequests: true,
@@ -110,8 +112,10 @@ export class TestCache implements AsyncDisposable {
     return `${this.folder.path}/tmp`;
   }
 
-  request(method: string, path: string, headers: HeadersInit = {}): Promise<Response> {
-    return this.#app.handle(new Request(`http://cache.test${path}`, { method, headers }));
+  async request(method: string, path: string, headers: HeadersInit = {}): Promise<Response> {
+    const request = new Request(`http://cache.test${path}`, { method, headers });
+    const answer = await this.#app.handle(request);
+    return new Response(answer.body, { status: answer.status, headers: [...answer.headers] });
   }
 
   get(path: string, headers?: HeadersInit): Promise<Response> {
@@ -146,15 +150,8 @@ export class TestCache implements AsyncDisposable {
   }
 
   /** Serves on a port of 127.0.0.1, for what only a real connection shows. */
-  listen(): AsyncDisposable & { readonly port: number; readonly url: string } {
-    const options = { hostname: "127.0.0.1", port: 0, onListen() {} };
-    const server = Deno.serve(
-      options,
-      (request, info) => this.#app.handle(request, completionOf(info)),
-    );
-    const { port } = server.addr;
-    const dispose = () => server.shutdown();
-    return { port, url: `http://127.0.0.1:${port}`, [Symbol.asyncDispose]: dispose };
+  listen(options: Partial<HttpServerDeps> = {}): TestListener {
+    return new TestListener({ handle: this.#app.handle, log: this.#log, ...options });
   }
 
   /** Log lines of a level. */

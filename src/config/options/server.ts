@@ -1,4 +1,5 @@
 import { listenAddress } from "../kinds/listen_address.ts";
+import { path } from "../kinds/plain.ts";
 import type { OptionTable } from "../option.ts";
 
 /** Where and how clients reach larder. */
@@ -8,5 +9,18 @@ export const SERVER_OPTIONS = {
     default: { kind: "tcp", port: 8501 },
     help: "Where to listen: :PORT, HOST:PORT or unix:PATH",
     details: "Without a host it is every address of the machine. Port 0 takes any free port.",
+  },
+  "server.tls-cert": {
+    kind: path,
+    shown: "none",
+    help: "Certificate chain (PEM) to serve HTTPS with",
+    details:
+      "Read again when it changes; connections that are open stay. Goes with server.tls-key.",
+  },
+  "server.tls-key": {
+    kind: path,
+    shown: "none",
+    help: "Private key (PEM) of the certificate",
+    details: "Read again when it changes.",
   },
 } as const satisfies OptionTable;

@@ -1,7 +1,6 @@
 import type { GcEvent, GcOrder } from "../../lru/gc_event.ts";
 import { statusAnswer, streamAnswer } from "../answer.ts";
 import type { Route } from "../router.ts";
-import { WatchedBody } from "../watched_body.ts";
 
 export interface GcRouteDeps {
   /**
@@ -25,8 +24,7 @@ export function gcRoute({ gc }: GcRouteDeps): Route {
         const events = order && gc(order);
         if (events === undefined) return statusAnswer(400, false);
         const type = "application/x-ndjson";
-        const sending = new WatchedBody(linesOf(events), undefined);
-        return streamAnswer(sending.body, { status: 200, type, lifetime: "never" }, { sending });
+        return streamAnswer(linesOf(events), { status: 200, type, lifetime: "never" });
       },
     },
   };

@@ -2,12 +2,11 @@ import type { NarAnswer } from "../../cache/nar_answer.ts";
 import type { NarServer } from "../../cache/serve_nar.ts";
 import { type NarName, parseNarName } from "../../nix/nar_name.ts";
 import type { Metrics, Series } from "../../telemetry/metrics.ts";
-import { headAnswer, type Sending, statusAnswer, streamAnswer } from "../answer.ts";
+import { type Answer, type Body, headAnswer, statusAnswer, streamAnswer } from "../answer.ts";
 import { type NarPlan, planNar } from "../nar_plan.ts";
 import { removeHandler } from "../remove_handler.ts";
 import { requestSeries, servedBytes } from "../request_series.ts";
 import type { Route } from "../router.ts";
-import { WatchedBody } from "../watched_body.ts";
 
 export interface NarRouteDeps {
   readonly nars: Pick<NarServer, "open" | "stat">;
@@ -48,12 +47,12 @@ export function narRoute({ nars, metrics, remove }: NarRouteDeps): Route {
   };
 }
 
-function absent(head: boolean): Response {
+function absent(head: boolean): Answer {
   return statusAnswer(404, head, { "x-cache": "MISS" });
 }
 
-function headOf(plan: NarPlan): Response {
-  return plan.kind === "answered" ? plan.response : headAnswer(plan.parts);
+function headOf(plan: NarPlan): Answer {
+  return plan.kind === "answered" ? plan.answer : headAnswer(plan.parts);
 }
 
 interface ServedSeries {
@@ -65,48 +64,18 @@ async function getAnswer(
   plan: NarPlan,
   answer: NarAnswer,
   { served, bytes }: ServedSeries,
-): Promise<Response> {
+): Promise<Answer> {
   if (plan.kind === "answered") {
     answer[Symbol.dispose]();
-    return plan.response;
+    return plan.answer;
   }
   served.count();
-  const { body, sending } = await bodyOf(answer, plan.start, plan.end);
-  return streamAnswer(body, plan.parts, { sending, served: bytes });
+  return streamAnswer(await bodyOf(answer, plan.start, plan.end), plan.parts, bytes);
 }
 
-interface NarBody {
-  readonly body: ReadableStream<Uint8Array<ArrayBuffer>>;
-  readonly sending: Sending;
-}
-
-async function bodyOf(answer: NarAnswer, start: number, end?: number): Promise<NarBody> {
+async function bodyOf(answer: NarAnswer, start: number, end?: number): Promise<Body> {
   const whole = answer.whole();
-  if (whole !== undefined) {
-    answer[Symbol.dispose]();
-    const bytes = whole.subarray(start, end);
-    return { body: oneChunk(bytes), sending: unwatched(bytes.length) };
-  }
-  const { source, fileSize } = answer;
-  const body = await answer.read(start, end);
-  const length = (end ?? fileSize ?? NaN) - start;
-  // A kept file is read by Deno itself, without us; that is worth more than knowing how far.
-  if (source === "HIT") return { body, sending: unwatched(length) };
-  const watched = new WatchedBody(body, length);
-  return { body: watched.body, sending: watched };
-}
-
-/** Nobody learns how far it comes: it is taken for whole. */
-function unwatched(length: number): Sending {
-  return { bytes: () => length, end: () => "whole" };
-}
-
-/** A body whose bytes are there at once: head and body then leave in one piece. */
-function oneChunk(bytes: Uint8Array<ArrayBuffer>): ReadableStream<Uint8Array<ArrayBuffer>> {
-  return new ReadableStream({
-    start(controller) {
-      if (bytes.length > 0) controller.enqueue(bytes);
-      controller.close();
-    },
-  });
+  if (whole === undefined) return await answer.read(start, end);
+  answer[Symbol.dispose]();
+  return whole.subarray(start, end);
 }

@@ -1,6 +1,6 @@
 import { isStorePathHash } from "../../nix/store_path.ts";
 import type { Pins } from "../../pins/pins.ts";
-import { statusAnswer, textAnswer } from "../answer.ts";
+import { type Answer, statusAnswer, textAnswer } from "../answer.ts";
 import type { Route } from "../router.ts";
 
 /** Pins and unpins the closure of a root. What cannot be in the cache is not there, nor pinned. */
@@ -21,6 +21,6 @@ export function pinRoute(pins: Pick<Pins, "pin" | "unpin">): Route {
   };
 }
 
-function said(line: string): Response {
+function said(line: string): Answer {
   return textAnswer(`${line}\n`, false, { status: 200, type: "text/plain", lifetime: "never" });
 }

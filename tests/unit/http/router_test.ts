@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
+import { Answer } from "../../../src/http/answer.ts";
 import { type Handler, type Route, Router } from "../../../src/http/router.ts";
 
-const handler: Handler = () => new Response();
+const handler: Handler = () => new Answer(null, 200, {});
 const routes: readonly Route[] = [
   { name: "exact", path: "/pins", methods: { GET: handler } },
   { name: "narinfo", path: /^\/([^/]*)\.narinfo$/, methods: { GET: handler, DELETE: handler } },

@@ -1,0 +1,37 @@
+import { STATUS_CODES } from "node:http";
+import type { Answer } from "../answer.ts";
+
+export interface HeadParts {
+  /** What the head says of the body where no header does: its length, chunks, or nothing. */
+  readonly framing: number | "chunked" | "none";
+  readonly keepsAlive: boolean;
+  /** A client of HTTP/1.0 has to be told that the connection stays. */
+  readonly isOld: boolean;
+  /** As HTTP writes it. */
+  readonly date: string;
+}
+
+const STATUS_LINES = new Map(
+  Object.entries(STATUS_CODES).map(([code, phrase]) => [
+    Number(code),
+    `HTTP/1.1 ${code} ${phrase}\r\n`,
+  ]),
+);
+
+/** The head of an answer with its empty line. */
+export function formatAnswerHead({ status, headers }: Answer, parts: HeadParts): string {
+  const { framing, keepsAlive, isOld, date } = parts;
+  let text = STATUS_LINES.get(status) ?? `HTTP/1.1 ${status} \r\n`;
+  for (const [name, value] of headers) text += `${name}: ${value}\r\n`;
+  if (!headers.has("content-length")) text += framingField(framing);
+  if (!keepsAlive) text += "connection: close\r\n";
+  else if (isOld) text += "connection: keep-alive\r\n";
+  return `${text}date: ${date}\r\n\r\n`;
+}
+
+function framingField(framing: HeadParts["framing"]): string {
+  if (framing === "none") return "";
+  return framing === "chunked"
+    ? "transfer-encoding: chunked\r\n"
+    : `content-length: ${framing}\r\n`;
+}

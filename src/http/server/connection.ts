@@ -1,0 +1,162 @@
+import type { Answer } from "../answer.ts";
+import type { ClientRequest, Delivery } from "../client_request.ts";
+import { Activity, type Ticks } from "./activity.ts";
+import type { BodyReader } from "./body_reader.ts";
+import { Exchange } from "./exchange.ts";
+import { Intake, type Wire } from "./intake.ts";
+import { ClientLeft, Outlet } from "./outlet.ts";
+import { Refusal } from "./refusal.ts";
+import { RequestBody } from "./request_body.ts";
+import { parseRequestHead, type RequestHead } from "./request_head.ts";
+import { sendAnswer } from "./send_answer.ts";
+
+export interface ConnectionDeps {
+  /** Answers a request; never rejects. */
+  readonly handle: (request: ClientRequest, delivery: Delivery) => Promise<Answer>;
+  /** What a request gets that is refused before the app sees it. */
+  readonly refuse: (status: number) => Answer;
+  readonly refused: (reason: string) => void;
+  readonly ticks: Ticks & { readonly date: string };
+  /** True once no further request is taken. */
+  readonly isStopping: () => boolean;
+}
+
+/** What is left of a body after its answer is read up to here, to keep the connection. */
+const SKIPPED_BYTES_MAX = 64 * 1024;
+
+/** What a refused client still sends is thrown away up to here, so that it sees the answer. */
+const LINGER_BYTES_MAX = 256 * 1024;
+
+/** One client's connection: a request and its answer, one after the other. */
+export class Connection {
+  readonly activity: Activity;
+  readonly #wire: Wire;
+  readonly #deps: ConnectionDeps;
+  readonly #intake: Intake;
+  readonly #outlet: Outlet;
+  #exchange: Exchange | undefined;
+  #hasAsked = false;
+  #reader: BodyReader | undefined;
+  #isClosed = false;
+
+  constructor(wire: Wire, deps: ConnectionDeps) {
+    this.#wire = wire;
+    this.#deps = deps;
+    this.activity = new Activity(deps.ticks);
+    this.#intake = new Intake(wire, this.activity);
+    this.#outlet = new Outlet(wire, this.activity);
+  }
+
+  /** True once a whole request came. */
+  get hasAsked(): boolean {
+    return this.#hasAsked;
+  }
+
+  /** Resolves when the connection has ended, for whatever reason. */
+  async run(): Promise<void> {
+    try {
+      while (await this.#answerNext());
+    } catch (error) {
+      this.#exchange?.end(error instanceof ClientLeft ? "left" : "broken");
+      // Anything else is a connection that broke, or an answer that did: there is nothing to say.
+      if (error instanceof Refusal) await this.#refuse(error).catch(() => undefined);
+    } finally {
+      this.close();
+    }
+  }
+
+  /** Ends it at once, in the middle of whatever it carries. */
+  close(): void {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    this.#wire.close();
+    this.#reader?.cancel();
+    this.#exchange?.end("left");
+  }
+
+  /** Sends a status, where nothing of an answer is out, and closes. */
+  closeWith(status: number): void {
+    this.#say(status).catch(() => undefined).finally(() => this.close());
+  }
+
+  /** While the app is at work: notices a client that leaves. What it sends meanwhile is kept. */
+  watch(): void {
+    if (!this.#intake.isEmpty || this.#exchange?.hasBody) return;
+    this.#intake.fill().then((more) => more || this.close(), () => this.close());
+  }
+
+  /** Whether another request may follow. */
+  async #answerNext(): Promise<boolean> {
+    const text = await this.#intake.head();
+    if (text === undefined) return false;
+    this.activity.enter("answering");
+    const head = parseRequestHead(text);
+    this.#hasAsked = true;
+    const body = head.bodyLength === 0 ? undefined : this.#bodyOf(head);
+    const exchange = new Exchange(head, body);
+    this.#exchange = exchange;
+    const answer = await this.#deps.handle(exchange, exchange);
+    const keepsAlive = head.keepsAlive && !this.#deps.isStopping() &&
+      (body === undefined || await this.#isUsedUp(body, head));
+    this.activity.enter("answering");
+    await sendAnswer(answer, {
+      outlet: this.#outlet,
+      activity: this.activity,
+      isHead: head.method === "HEAD",
+      keepsAlive,
+      isOld: head.isOld,
+      date: this.#deps.ticks.date,
+      reads: (reader) => void (this.#reader = reader),
+      sent: (byteLength) => exchange.sent(byteLength),
+    });
+    exchange.end("sent");
+    this.#exchange = undefined;
+    if (!keepsAlive && (body?.isOver === false || !this.#intake.isEmpty)) await this.#linger();
+    return keepsAlive;
+  }
+
+  #bodyOf({ bodyLength, expectsContinue }: RequestHead): RequestBody {
+    return new RequestBody(this.#intake, bodyLength, async () => {
+      if (expectsContinue) await this.#outlet.together("HTTP/1.1 100 Continue\r\n\r\n");
+    });
+  }
+
+  /** A client that was not told to go on sends its next request, or its body: nobody knows. */
+  async #isUsedUp(body: RequestBody, { expectsContinue }: RequestHead): Promise<boolean> {
+    if (body.isOver) return true;
+    if (expectsContinue && !body.hasBegun) return false;
+    return await body.skip(SKIPPED_BYTES_MAX);
+  }
+
+  async #refuse({ status, reason }: Refusal): Promise<void> {
+    this.#deps.refused(reason);
+    await this.#say(status);
+    await this.#linger();
+  }
+
+  async #say(status: number): Promise<void> {
+    if (this.activity.phase === "sending") return;
+    this.activity.enter("lingering");
+    const answer = this.#deps.refuse(status);
+    const { date } = this.#deps.ticks;
+    await sendAnswer(answer, {
+      outlet: this.#outlet,
+      activity: this.activity,
+      ...{ isHead: false, keepsAlive: false, isOld: false, date },
+      reads: () => {},
+      sent: () => {},
+    });
+  }
+
+  /** A connection that is closed while bytes come in is reset, and the answer with it. */
+  async #linger(): Promise<void> {
+    await this.#wire.closeWrite();
+    this.activity.enter("lingering");
+    const bytes = new Uint8Array(16 * 1024);
+    for (let count = 0; count < LINGER_BYTES_MAX;) {
+      const read = await this.#wire.read(bytes);
+      if (read === null) return;
+      count += read;
+    }
+  }
+}

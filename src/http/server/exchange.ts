@@ -1,0 +1,69 @@
+import type { ClientRequest, Delivery, DeliveryEnd, RequestHeaders } from "../client_request.ts";
+import type { RequestBody } from "./request_body.ts";
+import type { RequestHead } from "./request_head.ts";
+
+/** One request, as the app sees it, and how its answer fares. */
+export class Exchange implements ClientRequest, Delivery {
+  readonly #head: RequestHead;
+  readonly #incoming: RequestBody | undefined;
+  #body: ReadableStream<Uint8Array<ArrayBuffer>> | undefined;
+  #abort: AbortController | undefined;
+  #ended: PromiseWithResolvers<DeliveryEnd> | undefined;
+  #end: DeliveryEnd | undefined;
+  #sentBytes = 0;
+
+  /** `incoming`: the body, where one was announced. */
+  constructor(head: RequestHead, incoming: RequestBody | undefined) {
+    this.#head = head;
+    this.#incoming = incoming;
+  }
+
+  get method(): string {
+    return this.#head.method;
+  }
+
+  get url(): string {
+    return this.#head.url;
+  }
+
+  get headers(): RequestHeaders {
+    return this.#head.headers;
+  }
+
+  get hasBody(): boolean {
+    return this.#incoming !== undefined;
+  }
+
+  get body(): ReadableStream<Uint8Array<ArrayBuffer>> | null {
+    if (this.#incoming === undefined) return null;
+    return this.#body ??= this.#incoming.stream();
+  }
+
+  get signal(): AbortSignal {
+    this.#abort ??= new AbortController();
+    if (this.#end === "left") this.#abort.abort();
+    return this.#abort.signal;
+  }
+
+  get sentBytes(): number {
+    return this.#sentBytes;
+  }
+
+  get ended(): Promise<DeliveryEnd> {
+    this.#ended ??= Promise.withResolvers();
+    if (this.#end !== undefined) this.#ended.resolve(this.#end);
+    return this.#ended.promise;
+  }
+
+  sent(byteLength: number): void {
+    this.#sentBytes += byteLength;
+  }
+
+  /** The first word stands. */
+  end(how: DeliveryEnd): void {
+    if (this.#end !== undefined) return;
+    this.#end = how;
+    if (how === "left") this.#abort?.abort();
+    this.#ended?.resolve(how);
+  }
+}

@@ -1,0 +1,154 @@
+import type { Logger } from "../../telemetry/logger.ts";
+import { statusAnswer } from "../answer.ts";
+import { createRequestIds } from "../request_id.ts";
+import { ClosedLog } from "./closed_log.ts";
+import { Connection, type ConnectionDeps } from "./connection.ts";
+import type { Wire } from "./intake.ts";
+import { OVERDUE_REASON, PHASE_LIMITS_MS, type PhaseLimits } from "./overdue.ts";
+
+export interface HttpServerDeps extends Pick<ConnectionDeps, "handle"> {
+  readonly log: Logger;
+  readonly nowMs: () => number;
+  /** Open at the same time; who comes then takes the place of one that has asked nothing. */
+  readonly connectionsMax: number;
+  /** Default: `PHASE_LIMITS_MS`. */
+  readonly limitsMs?: PhaseLimits;
+  /** How often connections are looked at. */
+  readonly sweepEveryMs?: number;
+}
+
+/** Where connections come from. */
+export interface Incoming {
+  accept(): Promise<Wire>;
+}
+
+const SWEEP_EVERY_MS = 1_000;
+
+/** So many make room at once: a flood costs one look at all connections for each of these. */
+const MAKE_ROOM_SHARE = 1 / 64;
+
+/** Without file handles to accept with, it is tried again after this. */
+const ACCEPT_AGAIN_MS = 100;
+
+/** Serves HTTP/1 on connections, closes those that stand still, and keeps their number down. */
+export class HttpServer {
+  readonly #deps: HttpServerDeps;
+  readonly #connectionDeps: ConnectionDeps;
+  readonly #open = new Map<Connection, Promise<void>>();
+  readonly #closed: ClosedLog;
+  readonly #clock: { count: number; date: string };
+  readonly #sweeping: number;
+  #isStopping = false;
+
+  constructor(deps: HttpServerDeps) {
+    this.#deps = deps;
+    this.#closed = new ClosedLog(deps.log, deps.nowMs);
+    this.#clock = { count: 0, date: dateOf(deps.nowMs()) };
+    const requestIdOf = createRequestIds();
+    this.#connectionDeps = {
+      handle: deps.handle,
+      refuse: (status) => statusAnswer(status, false, { "x-request-id": requestIdOf(null) }),
+      refused: (reason) => this.#closed.count(reason),
+      ticks: this.#clock,
+      isStopping: () => this.#isStopping,
+    };
+    this.#sweeping = setInterval(() => this.#sweep(), deps.sweepEveryMs ?? SWEEP_EVERY_MS);
+  }
+
+  get openCount(): number {
+    return this.#open.size;
+  }
+
+  /** Takes what comes in until accepting fails for good, as it does once the source is closed. */
+  async serve(incoming: Incoming): Promise<void> {
+    for (;;) {
+      try {
+        this.#add(await incoming.accept());
+      } catch (error) {
+        if (this.#isStopping || isClosed(error)) return;
+        this.#closed.count("cannot accept", "warn");
+        this.#makeRoom();
+        await new Promise((resolve) => setTimeout(resolve, ACCEPT_AGAIN_MS));
+      }
+    }
+  }
+
+  /** Lets requests under way be answered; resolves when no connection is left. */
+  async shutdown(): Promise<void> {
+    this.#isStopping = true;
+    for (const { connection } of this.#waiting()) connection.close();
+    await this.#over();
+  }
+
+  /** Ends every connection. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#isStopping = true;
+    for (const connection of this.#open.keys()) connection.close();
+    await this.#over();
+  }
+
+  #add(wire: Wire): void {
+    if (this.#open.size >= this.#deps.connectionsMax && !this.#makeRoom()) {
+      this.#closed.count("too many requests at once", "warn");
+      return wire.close();
+    }
+    // Head and body may leave in two writes, and the second one must not wait for an ACK.
+    if (isTcp(wire)) wire.setNoDelay(true);
+    const connection = new Connection(wire, this.#connectionDeps);
+    this.#open.set(connection, connection.run().then(() => void this.#open.delete(connection)));
+  }
+
+  /** Closes those that have asked nothing for the longest time. False when there are none. */
+  #makeRoom(): boolean {
+    const waiting = this.#waiting().sort((a, b) => b.ticks - a.ticks);
+    const count = Math.ceil(this.#deps.connectionsMax * MAKE_ROOM_SHARE);
+    for (const { connection } of waiting.slice(0, count)) {
+      this.#closed.count("too many connections", "warn");
+      this.#open.delete(connection);
+      connection.close();
+    }
+    return waiting.length > 0;
+  }
+
+  #waiting(): { readonly connection: Connection; readonly ticks: number }[] {
+    return [...this.#open.keys()]
+      .filter(({ activity: { phase } }) => phase === "idle" || phase === "head")
+      .map((connection) => ({ connection, ticks: connection.activity.ticks }));
+  }
+
+  #sweep(): void {
+    this.#clock.count++;
+    this.#clock.date = dateOf(this.#deps.nowMs());
+    const limitsMs = this.#deps.limitsMs ?? PHASE_LIMITS_MS;
+    for (const connection of this.#open.keys()) {
+      const { phase, ticks } = connection.activity;
+      if (phase === "answering" && ticks === 1) connection.watch();
+      const limitMs = limitsMs[phase];
+      if (limitMs === undefined) continue;
+      if (ticks * (this.#deps.sweepEveryMs ?? SWEEP_EVERY_MS) <= limitMs) continue;
+      // One that was kept for a next request is no news.
+      if (phase !== "idle" || !connection.hasAsked) this.#closed.count(OVERDUE_REASON[phase]);
+      if (phase === "head" || phase === "body") connection.closeWith(408);
+      else connection.close();
+    }
+    this.#closed.flush();
+  }
+
+  async #over(): Promise<void> {
+    // Those that end meanwhile take themselves out.
+    await Promise.all(this.#open.values());
+    clearInterval(this.#sweeping);
+  }
+}
+
+function dateOf(nowMs: number): string {
+  return new Date(nowMs).toUTCString();
+}
+
+function isTcp(wire: Wire): wire is Deno.TcpConn {
+  return "setNoDelay" in wire;
+}
+
+function isClosed(error: unknown): boolean {
+  return error instanceof Deno.errors.BadResource || error instanceof Deno.errors.Interrupted;
+}

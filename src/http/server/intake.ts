@@ -1,0 +1,163 @@
+import type { Activity } from "./activity.ts";
+import { Refusal } from "./refusal.ts";
+import { mayBeRequestLine } from "./request_head.ts";
+
+/** What the server needs of a connection. */
+export type Wire = Pick<Deno.Conn, "read" | "write" | "closeWrite" | "close">;
+
+/** A request of Nix has some 200 bytes; ten thousand idle connections hold one of these each. */
+const SMALL_BYTES = 1024;
+
+const HEAD_BYTES_MAX = 16 * 1024;
+const HEAD_LINES_MAX = 100;
+
+/** Read size of a body. */
+const BODY_BYTES = 64 * 1024;
+
+const CR = 13;
+const LF = 10;
+
+// A byte order mark is no part of a request line.
+const DECODER = new TextDecoder("utf-8", { ignoreBOM: true });
+
+/** What has come in on a connection and was not used yet. */
+export class Intake {
+  readonly #wire: Wire;
+  readonly #activity: Activity;
+  #bytes = new Uint8Array(SMALL_BYTES);
+  #length = 0;
+  #reading: Promise<boolean> | undefined;
+  /** Of the head that is coming in: lines that are whole, and where the next one begins. */
+  #lines = 0;
+  #lineStart = 0;
+
+  constructor(wire: Wire, activity: Activity) {
+    this.#wire = wire;
+    this.#activity = activity;
+  }
+
+  get isEmpty(): boolean {
+    return this.#length === 0;
+  }
+
+  /** Reads more; false at the end of the connection. Throws when it broke. */
+  fill(): Promise<boolean> {
+    return this.#reading ??= this.#read();
+  }
+
+  /** The next head; `undefined` when the connection ended where one could have begun. */
+  async head(): Promise<string | undefined> {
+    this.#activity.enter(this.isEmpty ? "idle" : "head");
+    for (;;) {
+      const end = this.#endOfHead();
+      if (end > 0) return DECODER.decode(this.take(end));
+      const wasEmpty = this.isEmpty;
+      if (!await this.fill()) {
+        if (wasEmpty) return undefined;
+        throw new Refusal(400, "half a head");
+      }
+      if (wasEmpty) this.#activity.enter("head");
+    }
+  }
+
+  /** A line of a body's framing, without its end. */
+  async line(lengthMax: number): Promise<string> {
+    for (let from = 0;;) {
+      const end = this.#find(LF, from);
+      if (end >= 0) return DECODER.decode(this.take(lineEnd(this.#bytes, end) + 2)).slice(0, -2);
+      if (this.#length > lengthMax) throw new Refusal(400, "long line in a body");
+      from = this.#length;
+      await this.#fillBody();
+    }
+  }
+
+  /** Some bytes of a body, at most `lengthMax`; what they lie in is the caller's. */
+  async some(lengthMax: number): Promise<Uint8Array<ArrayBuffer>> {
+    if (!this.isEmpty) return this.take(Math.min(lengthMax, this.#length)).slice();
+    if (this.#reading === undefined) {
+      const bytes = new Uint8Array(Math.min(lengthMax, BODY_BYTES));
+      this.#activity.enter("body");
+      const read = await this.#wire.read(bytes);
+      if (read === null) throw new Refusal(400, "half a body");
+      return bytes.subarray(0, read);
+    }
+    await this.#fillBody();
+    return await this.some(lengthMax);
+  }
+
+  /** The first `length` bytes, which must be there; good until the next call. */
+  take(length: number): Uint8Array<ArrayBuffer> {
+    const taken = this.#bytes.subarray(0, length);
+    const rest = this.#length - length;
+    if (rest > 0) {
+      const bytes = new Uint8Array(Math.max(rest, SMALL_BYTES));
+      bytes.set(this.#bytes.subarray(length, this.#length));
+      this.#bytes = bytes;
+    } else if (this.#bytes.length > SMALL_BYTES) {
+      // A long head made it large; the wait for the next one is long, too.
+      this.#bytes = new Uint8Array(SMALL_BYTES);
+    }
+    this.#length = rest;
+    this.#lines = 0;
+    this.#lineStart = 0;
+    return taken;
+  }
+
+  async #fillBody(): Promise<void> {
+    this.#activity.enter("body");
+    if (!await this.fill()) throw new Refusal(400, "half a body");
+  }
+
+  async #read(): Promise<boolean> {
+    try {
+      // Nothing is taken while this goes on: without bytes there is nothing to take.
+      if (this.#length === this.#bytes.length) this.#grow();
+      const read = await this.#wire.read(this.#bytes.subarray(this.#length));
+      this.#length += read ?? 0;
+      return read !== null;
+    } finally {
+      this.#reading = undefined;
+    }
+  }
+
+  #grow(): void {
+    const grown = new Uint8Array(Math.max(2 * this.#bytes.length, SMALL_BYTES));
+    grown.set(this.#bytes);
+    this.#bytes = grown;
+  }
+
+  /** Goes on where the last look ended, so that a head in many pieces costs no more than one. */
+  #endOfHead(): number {
+    for (let at = this.#find(LF, this.#lineStart); at >= 0; at = this.#find(LF, at + 1)) {
+      const end = lineEnd(this.#bytes, at);
+      if (end === this.#lineStart && this.#lines > 0) return at + 1;
+      this.#lines++;
+      this.#lineStart = at + 1;
+      if (this.#lines > HEAD_LINES_MAX) throw new Refusal(431, "many headers");
+    }
+    if (this.#length >= HEAD_BYTES_MAX) {
+      throw new Refusal(this.#lines === 0 ? 414 : 431, "large head");
+    }
+    if (!this.isEmpty) this.#checkFirstLine();
+    return 0;
+  }
+
+  /** What is no request is refused at once, not when it has gone on for long. */
+  #checkFirstLine(): void {
+    const end = this.#find(LF, 0) + 1 || this.#length;
+    const line = DECODER.decode(this.#bytes.subarray(0, end));
+    if (!mayBeRequestLine(line)) throw new Refusal(400, "no request line of HTTP/1");
+  }
+
+  #find(byte: number, from: number): number {
+    const at = this.#bytes.indexOf(byte, from);
+    // Behind what came in lies what came in before.
+    return at < this.#length ? at : -1;
+  }
+}
+
+/** Where a line ends whose line feed is at `at`. */
+function lineEnd(bytes: Uint8Array, at: number): number {
+  if (bytes[at - 1] !== CR) throw new Refusal(400, "bare line feed");
+  return at - 1;
+}

@@ -1,0 +1,61 @@
+import type { Activity } from "./activity.ts";
+import { BufferPool } from "./buffer_pool.ts";
+import type { Wire } from "./intake.ts";
+
+/** Head and body of an answer up to this size leave in one write (and one packet, or a few). */
+const TOGETHER_BYTES_MAX = 64 * 1024;
+const TOGETHER = new BufferPool(TOGETHER_BYTES_MAX, 32);
+
+const ENCODER = new TextEncoder();
+
+/** Thrown for a connection that takes nothing more. */
+export class ClientLeft extends Error {
+  override readonly name = "ClientLeft";
+}
+
+/** Where the bytes for a client go; knows how long the client lets them lie. */
+export class Outlet {
+  readonly #wire: Wire;
+  readonly #activity: Activity;
+
+  constructor(wire: Wire, activity: Activity) {
+    this.#wire = wire;
+    this.#activity = activity;
+  }
+
+  /** Resolves when the last of the bytes is in the hands of the kernel. Throws when it is not. */
+  async bytes(bytes: Uint8Array): Promise<void> {
+    for (let rest = bytes; rest.length > 0;) {
+      this.#activity.enter("sending");
+      const written = await this.#write(rest);
+      if (written === rest.length) return;
+      rest = rest.subarray(written);
+    }
+  }
+
+  async #write(bytes: Uint8Array): Promise<number> {
+    try {
+      return await this.#wire.write(bytes);
+    } catch (cause) {
+      throw new ClientLeft("Cannot write to a client", { cause });
+    }
+  }
+
+  /** A text, and with it the bytes behind it. */
+  async together(text: string, body?: Uint8Array): Promise<void> {
+    const bodyBytes = body?.length ?? 0;
+    // A character has at most three bytes.
+    if (3 * text.length + bodyBytes > TOGETHER_BYTES_MAX) {
+      await this.bytes(ENCODER.encode(text));
+      return body && await this.bytes(body);
+    }
+    const buffer = TOGETHER.take();
+    try {
+      const { written } = ENCODER.encodeInto(text, buffer);
+      if (body !== undefined) buffer.set(body, written);
+      await this.bytes(buffer.subarray(0, written + bodyBytes));
+    } finally {
+      TOGETHER.give(buffer);
+    }
+  }
+}

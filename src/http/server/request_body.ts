@@ -1,0 +1,86 @@
+import type { Intake } from "./intake.ts";
+import { Refusal } from "./refusal.ts";
+
+const CHUNK_LINE_REGEXP = /^([0-9a-fA-F]{1,12})[ \t]*(?:;[\t -~]*)?$/;
+const CHUNK_LINE_LENGTH_MAX = 256;
+const TRAILER_LENGTH_MAX = 1024;
+const TRAILERS_MAX = 16;
+
+/** The body of a request, taken off the connection as it is asked for. */
+export class RequestBody {
+  readonly #intake: Intake;
+  readonly #isChunked: boolean;
+  /** Called before the first byte is read: a client that waits for our word gets it. */
+  readonly #begin: () => Promise<void>;
+  /** Of the body, or of the chunk that is being read. */
+  #left: number;
+  #isOver: boolean;
+  #hasBegun = false;
+
+  constructor(intake: Intake, length: number | "chunked", begin: () => Promise<void>) {
+    this.#intake = intake;
+    this.#isChunked = length === "chunked";
+    this.#left = length === "chunked" ? 0 : length;
+    this.#isOver = length === 0;
+    this.#begin = begin;
+  }
+
+  /** True when the next byte of the connection is none of this body. */
+  get isOver(): boolean {
+    return this.#isOver;
+  }
+
+  /** True once somebody has asked for it. */
+  get hasBegun(): boolean {
+    return this.#hasBegun;
+  }
+
+  /** Reads what is left, up to `bytesMax`; false when there is more. */
+  async skip(bytesMax: number): Promise<boolean> {
+    for (let skipped = 0; !this.#isOver && skipped <= bytesMax;) {
+      skipped += (await this.read())?.length ?? 0;
+    }
+    return this.#isOver;
+  }
+
+  /** Some bytes; `undefined` at the end. Throws a Refusal for a broken framing. */
+  async read(): Promise<Uint8Array<ArrayBuffer> | undefined> {
+    if (this.#isOver) return undefined;
+    if (!this.#hasBegun) await this.#begin();
+    this.#hasBegun = true;
+    if (this.#left === 0 && !await this.#nextChunk()) return undefined;
+    const bytes = await this.#intake.some(this.#left);
+    this.#left -= bytes.length;
+    if (this.#left === 0) await this.#endOfPart();
+    return bytes;
+  }
+
+  stream(): ReadableStream<Uint8Array<ArrayBuffer>> {
+    return new ReadableStream({
+      pull: async (controller) => {
+        const bytes = await this.read();
+        if (bytes === undefined) controller.close();
+        else controller.enqueue(bytes);
+      },
+    }, { highWaterMark: 0 });
+  }
+
+  async #endOfPart(): Promise<void> {
+    if (!this.#isChunked) this.#isOver = true;
+    else if (await this.#intake.line(0) !== "") throw new Refusal(400, "long chunk");
+  }
+
+  /** Whether there is one more. */
+  async #nextChunk(): Promise<boolean> {
+    const line = await this.#intake.line(CHUNK_LINE_LENGTH_MAX);
+    const [, size] = CHUNK_LINE_REGEXP.exec(line) ?? [];
+    if (size === undefined) throw new Refusal(400, "no size of a chunk");
+    this.#left = parseInt(size, 16);
+    if (this.#left > 0) return true;
+    for (let count = 0; await this.#intake.line(TRAILER_LENGTH_MAX) !== ""; count++) {
+      if (count >= TRAILERS_MAX) throw new Refusal(400, "many trailers");
+    }
+    this.#isOver = true;
+    return false;
+  }
+}

@@ -1,0 +1,127 @@
+import type { RequestHeaders } from "../client_request.ts";
+import { Refusal } from "./refusal.ts";
+
+/** A request without its body. */
+export interface RequestHead {
+  readonly method: string;
+  /** As `ClientRequest.url`. */
+  readonly url: string;
+  readonly headers: RequestHeaders;
+  /** Bytes of the body. */
+  readonly bodyLength: number | "chunked";
+  /** True when the client waits for our word before it sends the body. */
+  readonly expectsContinue: boolean;
+  /** False: the connection ends with the answer. */
+  readonly keepsAlive: boolean;
+  /** HTTP/1.0 knows no chunks, and needs to be told that the connection stays. */
+  readonly isOld: boolean;
+}
+
+const REQUEST_LINE_REGEXP = /^([!#$%&'*+.^_`|~0-9A-Za-z-]+) ([!-~]+) HTTP\/1\.([01])$/;
+const TARGET_REGEXP = /^(?:\/|https?:\/\/[^/?#]+(?:\/|$))/;
+/** A value is anything but control characters; a fold, or a space before the colon, is no field. */
+const FIELD_REGEXP = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+:[\t -~\u0080-\uffff]*$/;
+const HOST_REGEXP = /^[A-Za-z0-9._~:[\]%-]*$/;
+const LENGTH_REGEXP = /^\d{1,15}$/;
+
+/**
+ * Reads a head, its empty line included. Strict, because what two servers read differently is
+ * how requests are smuggled (RFC 9112, 11.2): whatever is not plainly right is a Refusal.
+ */
+export function parseRequestHead(text: string): RequestHead {
+  const lines = text.split("\r\n");
+  const [, method = "", target = "", minor] = REQUEST_LINE_REGEXP.exec(lines[0] ?? "") ?? [];
+  if (minor === undefined) throw new Refusal(400, "no request line of HTTP/1");
+  if (!TARGET_REGEXP.test(target)) throw new Refusal(400, "no path in the target");
+  const fields = new HeaderFields();
+  // The last two are the empty line and what is behind it.
+  for (let at = 1; at < lines.length - 2; at++) fields.add(lines[at] ?? "");
+  const host = fields.get("host");
+  const isOld = minor === "0";
+  if (host === null ? !isOld : !HOST_REGEXP.test(host)) throw new Refusal(400, "no one host");
+  return {
+    method,
+    url: `http://localhost${target.startsWith("/") ? target : pathOfUrl(target)}`,
+    headers: fields,
+    bodyLength: bodyLengthOf(method, fields, isOld),
+    expectsContinue: expectsContinue(fields, isOld),
+    keepsAlive: keepsAlive(fields.get("connection"), isOld),
+    isOld,
+  };
+}
+
+/** A proxy's form of a request: what is behind scheme and host. */
+function pathOfUrl(target: string): string {
+  const path = target.indexOf("/", target.indexOf("://") + 3);
+  return path < 0 ? "/" : target.slice(path);
+}
+
+/** True when a first line, whole or not, may become one that `parseRequestHead` takes. */
+export function mayBeRequestLine(line: string): boolean {
+  if (line.endsWith("\r\n")) return REQUEST_LINE_REGEXP.test(line.slice(0, -2));
+  return /^[!#$%&'*+.^_`|~0-9A-Za-z-]*(?: [!-~]*(?: [HTP/1.0]*\r?)?)?$/.test(line);
+}
+
+class HeaderFields implements RequestHeaders {
+  readonly #values = new Map<string, string>();
+
+  add(line: string): void {
+    if (!FIELD_REGEXP.test(line)) throw new Refusal(400, "malformed header");
+    const colon = line.indexOf(":");
+    const name = line.slice(0, colon).toLowerCase();
+    const value = withoutBlanks(line, colon + 1);
+    const before = this.#values.get(name);
+    this.#values.set(name, before === undefined ? value : `${before}, ${value}`);
+  }
+
+  get(name: string): string | null {
+    return this.#values.get(name.toLowerCase()) ?? null;
+  }
+}
+
+/** Spaces and tabs only: `trim` takes away more than the grammar allows. */
+function withoutBlanks(line: string, from: number): string {
+  let start = from;
+  let end = line.length;
+  while (start < end && isBlank(line.charCodeAt(start))) start++;
+  while (end > start && isBlank(line.charCodeAt(end - 1))) end--;
+  return line.slice(start, end);
+}
+
+function isBlank(code: number): boolean {
+  return code === 32 || code === 9;
+}
+
+function bodyLengthOf(
+  method: string,
+  fields: RequestHeaders,
+  isOld: boolean,
+): RequestHead["bodyLength"] {
+  const coding = fields.get("transfer-encoding");
+  const length = fields.get("content-length");
+  if (coding === null && length === null) return 0;
+  if (coding !== null) {
+    if (length !== null) throw new Refusal(400, "two framings of a body");
+    if (isOld || coding.toLowerCase() !== "chunked") throw new Refusal(400, "unknown coding");
+  } else if (!LENGTH_REGEXP.test(length ?? "")) {
+    throw new Refusal(400, "no one length");
+  }
+  const bodyLength = coding === null ? Number(length) : "chunked";
+  if (bodyLength !== 0 && (method === "GET" || method === "HEAD")) {
+    throw new Refusal(400, "a body where none belongs");
+  }
+  return bodyLength;
+}
+
+function expectsContinue(fields: RequestHeaders, isOld: boolean): boolean {
+  const expected = fields.get("expect");
+  if (expected === null || isOld) return false;
+  if (expected.toLowerCase() !== "100-continue") throw new Refusal(417, "unknown expectation");
+  return true;
+}
+
+function keepsAlive(connection: string | null, isOld: boolean): boolean {
+  if (connection === null) return !isOld;
+  const words = connection.toLowerCase().split(",").map((word) => word.trim());
+  return isOld ? words.includes("keep-alive") : !words.includes("close");
+}

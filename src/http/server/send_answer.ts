@@ -1,0 +1,101 @@
+import { type Answer, statusAnswer } from "../answer.ts";
+import type { Activity } from "./activity.ts";
+import { formatAnswerHead, type HeadParts } from "./answer_head.ts";
+import { BodyReader } from "./body_reader.ts";
+import type { Outlet } from "./outlet.ts";
+
+export interface Sending {
+  readonly outlet: Outlet;
+  readonly activity: Activity;
+  readonly isHead: boolean;
+  readonly keepsAlive: boolean;
+  readonly isOld: boolean;
+  readonly date: string;
+  /** Called with what reads a body as long as it is sent: it is to be cancelled with the rest. */
+  readonly reads: (reader: BodyReader | undefined) => void;
+  readonly sent: (byteLength: number) => void;
+}
+
+const ENCODER = new TextEncoder();
+
+/** Thrown where an answer cannot be sent whole: its connection must not look as if it were. */
+export class BrokenBody extends Error {
+  override readonly name = "BrokenBody";
+}
+
+/** Sends an answer. Throws when the client left, or the body is not what was announced. */
+export async function sendAnswer(answer: Answer, sending: Sending): Promise<void> {
+  const { body, headers } = answer;
+  if (sending.isHead || body === null) {
+    if (body instanceof ReadableStream) await body.cancel();
+    const framing = framingWithoutBody(answer, sending.isHead);
+    return await sending.outlet.together(headOf(answer, sending, framing));
+  }
+  const announced = headers.get("content-length");
+  const length = announced === null ? undefined : Number(announced);
+  if (body instanceof ReadableStream) return await sendStream(answer, sending, { body, length });
+  const bytes = typeof body === "string" ? ENCODER.encode(body) : body;
+  if (length !== undefined && length !== bytes.length) throw new BrokenBody("another length");
+  await sending.outlet.together(headOf(answer, sending, bytes.length), bytes);
+  sending.sent(bytes.length);
+}
+
+/** HEAD says of a body what GET says: a length that nobody knows would be chunks. */
+function framingWithoutBody({ status, body }: Answer, isHead: boolean): HeadParts["framing"] {
+  if (status === 204 || status === 304) return "none";
+  if (typeof body === "string") return ENCODER.encode(body).length;
+  if (body instanceof Uint8Array) return body.length;
+  return isHead ? "chunked" : 0;
+}
+
+interface StreamedBody {
+  readonly body: ReadableStream<Uint8Array<ArrayBuffer>>;
+  /** `undefined`: nobody knows. */
+  readonly length: number | undefined;
+}
+
+async function sendStream(
+  answer: Answer,
+  sending: Sending,
+  { body, length }: StreamedBody,
+): Promise<void> {
+  const { outlet, activity, isOld } = sending;
+  using reader = new BodyReader(body);
+  // Without chunks nothing would tell the end of this body from a break in it.
+  if (length === undefined && isOld) return await sendUnframed(answer, sending);
+  sending.reads(reader);
+  try {
+    await outlet.together(headOf(answer, sending, length ?? "chunked"));
+    let left = length ?? Infinity;
+    for (;;) {
+      // While there is nothing to send nobody can blame the client.
+      activity.enter("answering");
+      const piece = await reader.next();
+      if (piece === undefined) break;
+      if (piece.length > left) throw new BrokenBody("longer than announced");
+      left -= piece.length;
+      if (length === undefined) await outlet.together(`${piece.length.toString(16)}\r\n`);
+      await outlet.bytes(piece);
+      if (length === undefined) await outlet.together("\r\n");
+      sending.sent(piece.length);
+    }
+    if (length === undefined) return await outlet.together("0\r\n\r\n");
+    if (left > 0) throw new BrokenBody("shorter than announced");
+  } finally {
+    sending.reads(undefined);
+  }
+}
+
+/** A client of HTTP/1.0 goes on to its next cache: it is not here in a form that it could take. */
+async function sendUnframed({ headers }: Answer, sending: Sending): Promise<void> {
+  const kept = ["x-cache", "x-request-id"].flatMap((name) => {
+    const value = headers.get(name);
+    return value === null ? [] : [[name, value]];
+  });
+  await sendAnswer(statusAnswer(404, false, Object.fromEntries(kept)), sending);
+}
+
+function headOf(answer: Answer, sending: Sending, framing: HeadParts["framing"]): string {
+  const { keepsAlive, isOld, date } = sending;
+  return formatAnswerHead(answer, { framing, keepsAlive, isOld, date });
+}

@@ -1,0 +1,32 @@
+import { HttpServer, type HttpServerDeps } from "../../src/http/server/http_server.ts";
+import { createLogger } from "../../src/telemetry/logger.ts";
+
+/** A server of ours on a port of 127.0.0.1; disposing of it waits for what is under way. */
+export class TestListener implements AsyncDisposable {
+  readonly port: number;
+  readonly server: HttpServer;
+  readonly #listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+  readonly #accepting: Promise<void>;
+
+  constructor(deps: Pick<HttpServerDeps, "handle"> & Partial<HttpServerDeps>) {
+    this.port = this.#listener.addr.port;
+    this.server = new HttpServer({
+      log: createLogger("error", { write() {} }),
+      nowMs: Date.now,
+      connectionsMax: 1_000,
+      ...deps,
+    });
+    this.#accepting = this.server.serve(this.#listener);
+  }
+
+  /** Without a slash at its end. */
+  get url(): string {
+    return `http://127.0.0.1:${this.port}`;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#listener.close();
+    await this.server.shutdown();
+    await this.#accepting;
+  }
+}
