@@ -26,11 +26,12 @@ export class BodyReader implements Disposable {
   /** Good until the next call; `undefined` at the end. Throws as the stream does. */
   async next(): Promise<Uint8Array<ArrayBuffer> | undefined> {
     for (;;) {
-      const { done, value } =
-        await (this.#into === undefined ? this.#plain?.read() : this.#readInto(this.#into)) ?? OVER;
+      const { done, value } = await this.#read() ?? OVER;
       if (done) this.#isOver = true;
+      // The end may come with an empty view of the buffer.
+      if (done) return undefined;
       // A piece without bytes would be the last chunk.
-      if (done || value.length > 0) return value;
+      if (value.length > 0) return value;
     }
   }
 
@@ -46,6 +47,10 @@ export class BodyReader implements Disposable {
     if (!this.#isOver) this.cancel();
     if (this.#buffer !== undefined) READS.give(this.#buffer);
     this.#buffer = undefined;
+  }
+
+  #read() {
+    return this.#into === undefined ? this.#plain?.read() : this.#readInto(this.#into);
   }
 
   async #readInto(reader: ReadableStreamBYOBReader) {
