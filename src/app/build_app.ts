@@ -7,6 +7,7 @@ import { NegativeCache } from "../cache/negative_cache.ts";
 import { createSigner } from "../cache/own_signature.ts";
 import { NarServer } from "../cache/serve_nar.ts";
 import { NarinfoServer } from "../cache/serve_narinfo.ts";
+import { Readers } from "../cache/readers.ts";
 import { Uses } from "../cache/uses.ts";
 import { HttpMetrics } from "../http/http_metrics.ts";
 import { RequestObserver } from "../http/request_observer.ts";
@@ -139,7 +140,8 @@ function buildCache(parts: AppParts, metrics: Metrics, resources: AsyncDisposabl
     verifier: resources.use(new WorkerVerifier()),
   };
   const uses = resources.use(new Uses({ metadata, nowMs, log }));
-  const busy = () => new Set(downloads.names());
+  const readers = new Readers(() => space.changed());
+  const busy = () => new Set([...downloads.names(), ...readers.names()]);
   const space = buildSpace(parts, { busy, flushUses: () => uses.flush() });
   const downloads = new Downloads({
     ...candidates,
@@ -173,6 +175,7 @@ function buildCache(parts: AppParts, metrics: Metrics, resources: AsyncDisposabl
       narSources,
       unkept: { ...candidates, narSources, idleTimeoutMs },
       uses,
+      readers,
       log,
       tracer,
     }),

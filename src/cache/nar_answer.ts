@@ -18,4 +18,6 @@ export interface NarAnswer extends NarFacts, Disposable {
   whole(): Uint8Array<ArrayBuffer> | undefined;
   /** From `start` up to `end` (default: the end). Resolves when the first byte is there. */
   read(start: number, end?: number): Promise<ReadableStream<Uint8Array<ArrayBuffer>>>;
+  /** Where it is there: to be called when what was read is out, or will never be. */
+  readonly over?: () => void;
 }

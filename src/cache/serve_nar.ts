@@ -13,6 +13,7 @@ import { announcedFileSize } from "./nar_naming.ts";
 import { openUnkept, passedOn } from "./serve_unkept.ts";
 import { type NarAnswer, type NarFacts, WHOLE_BYTES_MAX } from "./nar_answer.ts";
 import type { Source } from "./serve_narinfo.ts";
+import type { Readers } from "./readers.ts";
 import type { Uses } from "./uses.ts";
 
 /** A small file that is just coming in is waited for this long, to be sent in one piece. */
@@ -27,6 +28,7 @@ export interface NarServerDeps {
   /** By the upstream's URL. */
   readonly narSources: ReadonlyMap<string, Pick<NarBodySource, "statNar">>;
   readonly uses: Uses;
+  readonly readers: Readers;
   readonly log: Logger;
   readonly tracer: Tracer;
 }
@@ -48,7 +50,7 @@ export class NarServer {
     const stored = await this.#openStored(nar, requestId);
     if (stored !== undefined) {
       log.info("serving nar from cache", { nar: narName, request_id: requestId });
-      return storedAnswer(nar, stored);
+      return storedAnswer(nar, stored, this.#deps.readers);
     }
     try {
       const { download, joined } = downloads.join(nar, requestId);
@@ -70,7 +72,7 @@ export class NarServer {
     const nar = await this.#deps.metadata.findNar(narName);
     if (nar === undefined) return undefined;
     using stored = await this.#openStored(nar, requestId);
-    if (stored !== undefined) return factsOf(storedAnswer(nar, stored));
+    if (stored !== undefined) return factsOf(storedAnswer(nar, stored, this.#deps.readers));
     const download = this.#deps.downloads.find(narName);
     if (download !== undefined) {
       await download.readable(0);
@@ -116,8 +118,9 @@ function factsOf({ source, fileSize, tag }: NarFacts): NarFacts {
   return { source, fileSize, tag };
 }
 
-function storedAnswer(nar: NarRecord, stored: StoredNar): NarAnswer {
+function storedAnswer(nar: NarRecord, stored: StoredNar, readers: Readers): NarAnswer {
   const { fileSize } = stored;
+  let leave: (() => void) | undefined;
   return {
     source: "HIT",
     fileSize,
@@ -126,8 +129,11 @@ function storedAnswer(nar: NarRecord, stored: StoredNar): NarAnswer {
       return fileSize <= WHOLE_BYTES_MAX ? stored.bytes() : undefined;
     },
     async read(start, end = fileSize) {
-      return stored.read(start, end);
+      const body = stored.read(start, end);
+      leave = readers.enter(nar.name);
+      return body;
     },
+    over: () => leave?.(),
     [Symbol.dispose]: () => stored[Symbol.dispose](),
   };
 }

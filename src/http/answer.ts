@@ -25,11 +25,19 @@ export class Answer {
 export class StreamAnswer extends Answer {
   /** Where its bytes are counted. */
   readonly served: Series | undefined;
+  /** Called when nothing more of it goes out. */
+  readonly over: (() => void) | undefined;
 
-  constructor(body: Body, parts: AnswerParts, served: Series | undefined) {
+  constructor(body: Body, parts: AnswerParts, { served, over }: StreamParts) {
     super(body, parts.status, fieldsOf(parts));
     this.served = served;
+    this.over = over;
   }
+}
+
+export interface StreamParts {
+  readonly served?: Series | undefined;
+  readonly over?: (() => void) | undefined;
 }
 
 /** Visible ASCII, with blanks between: nothing that ends a line. */
@@ -77,8 +85,8 @@ export function textAnswer(text: string, head: boolean, parts: AnswerParts): Ans
 }
 
 /** An answer with a body that takes its time; its bytes are counted in `served`. */
-export function streamAnswer(body: Body, parts: AnswerParts, served?: Series): Answer {
-  return new StreamAnswer(body, parts, served);
+export function streamAnswer(body: Body, parts: AnswerParts, stream: StreamParts = {}): Answer {
+  return new StreamAnswer(body, parts, stream);
 }
 
 /** The answer to HEAD: all that the answer with a body would say of it. */

@@ -49,7 +49,10 @@ export class RequestObserver {
   answered(answered: Answered, delivery?: Delivery): void {
     const { answer, span } = answered;
     const end = (outcome: Outcome, bytes: number) => {
-      if (answer instanceof StreamAnswer) answer.served?.add(bytes);
+      if (answer instanceof StreamAnswer) {
+        answer.served?.add(bytes);
+        answer.over?.();
+      }
       if (span === undefined) return this.#end(answered, outcome, bytes);
       span.run(() => this.#end(answered, outcome, bytes));
       endSpan(span, answered, { outcome, bytes });

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { eventually } from "../support/eventually.ts";
 import { type FakeUpstream, fakeUpstream } from "../support/fake_upstream.ts";
 import { chunked, corruptByteAt, cutAfter } from "../support/faults.ts";
+import { RawConnection, requestText } from "../support/raw_http.ts";
 import { chain, makeStoreObject, type StoreObject } from "../support/store_object.ts";
 import { TestCache } from "../support/test_cache.ts";
 
@@ -148,6 +149,29 @@ Deno.test("limit: what was used last is what stays", async () => {
   const second = rest[0]?.storePathHash;
   assert.ok(second);
   assert.equal(await cache.metadata.findNarinfo(second), undefined);
+});
+
+Deno.test("limit: what is being read stays, and goes when its reader has gone", async () => {
+  const slow = makeStoreObject({ name: "slow", seed: 99, size: 20_000_000 });
+  const others = Array.from({ length: 4 }, (_, seed) => (
+    makeStoreObject({ name: "big", seed: seed + 1, size: 4_000_000 })
+  ));
+  await using upstream = await fakeUpstream({ objects: [slow, ...others], stored: true });
+  await using cache = await TestCache.open({ upstreams: [upstream], limitBytes: 30_000_000 });
+  await using server = cache.listen();
+  await pullAll(cache, upstream, [slow]);
+  const path = await cache.narPath(slow.storePathHash);
+  {
+    // More than the buffers of a connection hold: the rest waits for the client.
+    await using connection = await RawConnection.open(server.port);
+    await connection.send(requestText("GET", path));
+    assert.equal((await connection.answer()).status, 200);
+    for (const other of others) await pullAll(cache, upstream, [other]);
+    assert.ok(await cache.metadata.findNarinfo(slow.storePathHash));
+  }
+  await eventually("the reader has gone", () => cache.busy.size === 0);
+  await pullAll(cache, upstream, others);
+  assert.equal(await cache.metadata.findNarinfo(slow.storePathHash), undefined);
 });
 
 Deno.test("limit: a full disk is no reason to fail: readers get all, nothing is kept", async () => {

@@ -108,6 +108,11 @@ export class TestCache implements AsyncDisposable {
     return this.#app.space;
   }
 
+  /** What is being read or downloaded. */
+  get busy(): ReadonlySet<string> {
+    return this.#app.busy();
+  }
+
   get tempPath(): string {
     return `${this.folder.path}/tmp`;
   }

@@ -70,7 +70,8 @@ async function getAnswer(
     return plan.answer;
   }
   served.count();
-  return streamAnswer(await bodyOf(answer, plan.start, plan.end), plan.parts, bytes);
+  const body = await bodyOf(answer, plan.start, plan.end);
+  return streamAnswer(body, plan.parts, { served: bytes, over: answer.over });
 }
 
 async function bodyOf(answer: NarAnswer, start: number, end?: number): Promise<Body> {
