@@ -6,6 +6,7 @@ import { directoryLauncher, larderLauncher, proxyLauncher } from "./bench/launch
 import { COLD_NARINFOS, KNOWN_MISSES, narinfoHits } from "./bench/measures/narinfos.ts";
 import { bigNarHits, COLD_NAR, SMALL_NAR_HITS } from "./bench/measures/nars.ts";
 import { PEAK_MEMORY, START } from "./bench/measures/processes.ts";
+import { TELEMETRY_COST } from "./bench/measures/telemetry.ts";
 import { NGINX_WORKERS } from "./bench/nginx_conf.ts";
 import { type BenchOptions, readOptions, USAGE } from "./bench/options.ts";
 import { report, type Result } from "./bench/report.ts";
@@ -24,6 +25,7 @@ const MEASURES: readonly Measure[] = [
   COLD_NARINFOS,
   START,
   PEAK_MEMORY,
+  TELEMETRY_COST,
 ];
 
 const TOOLS = ["nginx", "wrk", "curl"];
@@ -74,8 +76,18 @@ async function runAll(workplace: Workplace, options: BenchOptions): Promise<read
     ...(pairOnly ? [] : [origin]),
     await proxy.launch(workplace.makeFolder("nginx-proxy")),
   ];
+  const variant = (flags: Record<string, string>, environment: Record<string, string> = {}) =>
+    larderLauncher(workplace, { upstreamUrl, publicKey, executable, flags, environment });
+  const variants = {
+    plain: variant({}),
+    metrics: variant({ "prometheus-enabled": "true" }),
+    traces: variant({ "prometheus-enabled": "true", "otel-enabled": "true" }, {
+      OTEL_TRACES_SAMPLER: "parentbased_traceidratio",
+      OTEL_TRACES_SAMPLER_ARG: "0.01",
+    }),
+  };
   const launchers = [larder, ...(pairOnly ? [] : [directory]), proxy];
-  const bench: Bench = { ...options, workplace, corpus, servers, launchers };
+  const bench: Bench = { ...options, workplace, corpus, servers, launchers, variants };
   const results: Result[] = [];
   for (const measure of measures) {
     const startedAt = performance.now();

@@ -14,7 +14,7 @@ export type Target =
 /** One row of the table. */
 export interface Figure {
   readonly name: string;
-  readonly unit: "requests/s" | "MB/s" | "ms" | "s" | "MB";
+  readonly unit: "requests/s" | "MB/s" | "ms" | "s" | "MB" | "%";
   readonly target: Target;
 }
 
@@ -29,6 +29,8 @@ export interface Bench {
   readonly servers: readonly Server[];
   /** How a further one of each is started. */
   readonly launchers: readonly Launcher[];
+  /** larder with what it is measured for turned on. */
+  readonly variants: Readonly<Record<"plain" | "metrics" | "traces", Launcher>>;
   readonly rounds: number;
   /** How long wrk loads a server in one round. */
   readonly seconds: number;

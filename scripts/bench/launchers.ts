@@ -28,6 +28,9 @@ export interface LarderParts {
   readonly publicKey: string;
   /** A compiled larder; default: the sources, run by the Deno that runs the bench. */
   readonly executable: string | undefined;
+  /** Further options, by their names without dashes. */
+  readonly flags?: Readonly<Record<string, string>>;
+  readonly environment?: Readonly<Record<string, string>>;
 }
 
 export function larderLauncher(workplace: Workplace, parts: LarderParts): Launcher {
@@ -48,8 +51,9 @@ export function larderLauncher(workplace: Workplace, parts: LarderParts): Launch
         // Known misses must stay known while they are measured.
         "cache-negative-ttl": "1h",
         "log-level": "warn",
+        ...parts.flags,
       };
-      const args = Object.entries(flags).flatMap(([name, value]) => [`--${name}`, value]);
+      const args = Object.entries(flags).map(([name, value]) => `--${name}=${value}`);
       const env = Object.fromEntries(
         PASSED_ON.map((name) => [name, Deno.env.get(name) ?? ""]).filter(([, value]) => value),
       );
@@ -58,7 +62,7 @@ export function larderLauncher(workplace: Workplace, parts: LarderParts): Launch
         port,
         command,
         args: [...before, ...args],
-        env,
+        env: { ...env, ...parts.environment },
       });
     },
   };

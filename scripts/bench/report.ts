@@ -44,7 +44,7 @@ export function report(results: readonly Result[], facts: readonly string[]): st
     return [
       figure.name,
       ...SERVER_NAMES.map((name) => shown(values[name], figure)),
-      ratio.toFixed(2),
+      Number.isNaN(ratio) ? "–" : ratio.toFixed(2),
       target,
       reached ? "reached" : "MISSED",
     ];
@@ -69,6 +69,7 @@ const DIGITS: Readonly<Record<Figure["unit"], number>> = {
   "ms": 1,
   "s": 3,
   "MB": 0,
+  "%": 1,
 };
 
 function signed(value: number): string {

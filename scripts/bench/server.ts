@@ -11,6 +11,8 @@ export interface Server extends AsyncDisposable {
   readonly url: string;
   /** The highest resident memory so far, in bytes, of its largest process. */
   peakBytes(): number;
+  /** Processor time used so far, of all its processes and threads. */
+  cpuSeconds(): number;
 }
 
 /** How one of the three is started with its data below `folder`. */
@@ -47,6 +49,7 @@ export async function launchProcess(workplace: Workplace, parts: LaunchParts): P
     name,
     url,
     peakBytes: () => Math.max(...family(child.pid).map(peakBytesOf)),
+    cpuSeconds: () => family(child.pid).reduce((total, pid) => total + cpuSecondsOf(pid), 0),
     [Symbol.asyncDispose]: () => workplace.stop(child),
   };
 }
@@ -76,4 +79,14 @@ function family(pid: number): number[] {
 function peakBytesOf(pid: number): number {
   const status = Deno.readTextFileSync(`/proc/${pid}/status`);
   return 1_024 * Number(/^VmHWM:\s+(\d+) kB$/m.exec(status)?.[1] ?? NaN);
+}
+
+/** Linux counts in hundredths of a second, whatever the kernel's own clock. */
+const TICKS_A_SECOND = 100;
+
+function cpuSecondsOf(pid: number): number {
+  const stat = Deno.readTextFileSync(`/proc/${pid}/stat`);
+  // Behind the program's name, which may hold spaces: user and system time are fields 14 and 15.
+  const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+  return (Number(fields[11]) + Number(fields[12])) / TICKS_A_SECOND;
 }

@@ -18,9 +18,19 @@ export interface Load {
 /** Loads one server with wrk's one thread; requests a second. Throws when an answer was wrong. */
 export async function requestsPerSecond(
   workplace: Workplace,
+  server: Pick<Server, "url" | "name">,
+  load: Load,
+): Promise<number> {
+  const { count, seconds } = await runLoad(workplace, server, load);
+  return count / seconds;
+}
+
+/** The same, with how many requests that were, and how long they took. */
+export async function runLoad(
+  workplace: Workplace,
   { url, name }: Pick<Server, "url" | "name">,
   { paths, connections, seconds, status }: Load,
-): Promise<number> {
+): Promise<{ readonly count: number; readonly seconds: number }> {
   const file = `${workplace.folder}/paths.txt`;
   Deno.writeTextFileSync(file, paths.join("\n") + "\n");
   const [duration, mode] = seconds === "once" ? [ONCE_MAX_S, ["once"]] : [seconds, []];
@@ -41,5 +51,5 @@ export async function requestsPerSecond(
         `${broken} no answer`,
     );
   }
-  return count / (microseconds / 1_000_000);
+  return { count, seconds: microseconds / 1_000_000 };
 }

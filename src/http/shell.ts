@@ -31,7 +31,11 @@ export function createShell({ router, observer, tracer, log }: ShellDeps): Handl
     const path = pathOf(request.url);
     const match = path === undefined ? MALFORMED : router.match(request.method, path);
     const route = "route" in match ? match.route : undefined;
-    const span = tracer && beginSpan(tracer, request, route);
+    const span = tracer?.request(
+      request.method,
+      route?.name,
+      request.headers.get("traceparent"),
+    );
     const answer = span === undefined
       ? await respond(match, request, requestId)
       : await span.run(() => respond(match, request, requestId));
@@ -72,11 +76,6 @@ export function createShell({ router, observer, tracer, log }: ShellDeps): Handl
     });
     return statusAnswer(status, head, sourceOf(route));
   }
-}
-
-function beginSpan(tracer: Tracer, request: ClientRequest, route: Route | undefined) {
-  const name = route === undefined ? request.method : `${request.method} ${route.name}`;
-  return tracer.request(name, request.headers.get("traceparent"));
 }
 
 /** Every answer of a route that serves the cache says where it came from. */

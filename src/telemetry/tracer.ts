@@ -31,7 +31,11 @@ export interface RequestSpan extends Span {
 /** Tells pieces of work, each below the one that it is done for. */
 export interface Tracer {
   /** Begins a trace, or goes on with the caller's. `undefined` when nobody will look at it. */
-  request(name: string, traceparent: string | null): RequestSpan | undefined;
+  request(
+    method: string,
+    route: string | undefined,
+    traceparent: string | null,
+  ): RequestSpan | undefined;
   /** Runs `work` in a span. Where none is around that is looked at, it just runs it. */
   span<Value>(
     start: SpanStart,

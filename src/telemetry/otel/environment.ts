@@ -1,8 +1,8 @@
+import { trace, TraceFlags } from "@opentelemetry/api";
 import {
-  AlwaysOffSampler,
-  AlwaysOnSampler,
-  ParentBasedSampler,
   type Sampler,
+  SamplingDecision,
+  type SamplingResult,
   TraceIdRatioBasedSampler,
 } from "@opentelemetry/sdk-trace";
 import { type Resource, resourceFromAttributes } from "@opentelemetry/resources";
@@ -42,26 +42,59 @@ function attributesIn(text: string): Readonly<Record<string, string>> {
   }
 }
 
-const parentBased = (root: Sampler) => new ParentBasedSampler({ root });
+/** Which requests are traced. */
+export interface Sampling {
+  /** Of the requests that begin a trace, this part; nobody else decides over their traces. */
+  readonly rootRatio: number;
+  /** For the SDK, which is asked only for what is to be traced, and for others' traces. */
+  readonly sampler: Sampler;
+}
 
-/** By the value of `OTEL_TRACES_SAMPLER`. */
-const SAMPLERS: Readonly<Record<string, (ratio: number) => Sampler>> = {
-  always_on: () => new AlwaysOnSampler(),
-  always_off: () => new AlwaysOffSampler(),
-  traceidratio: (ratio) => new TraceIdRatioBasedSampler(ratio),
-  parentbased_always_on: () => parentBased(new AlwaysOnSampler()),
-  parentbased_always_off: () => parentBased(new AlwaysOffSampler()),
-  parentbased_traceidratio: (ratio) => parentBased(new TraceIdRatioBasedSampler(ratio)),
+/** By the value of `OTEL_TRACES_SAMPLER`: the ratio, and whether a caller's decision counts. */
+const SAMPLERS: Readonly<Record<string, (ratio: number) => readonly [number, boolean]>> = {
+  always_on: () => [1, false],
+  always_off: () => [0, false],
+  traceidratio: (ratio) => [ratio, false],
+  parentbased_always_on: () => [1, true],
+  parentbased_always_off: () => [0, true],
+  parentbased_traceidratio: (ratio) => [ratio, true],
 };
 
 /** What is traced. `complain` is told of a value that nobody knows; everything is traced then. */
-export function samplerOf(variable: Variable, complain: (variable: string) => void): Sampler {
+export function samplingOf(variable: Variable, complain: (variable: string) => void): Sampling {
   const name = variable("OTEL_TRACES_SAMPLER") ?? "parentbased_always_on";
   const given = variable("OTEL_TRACES_SAMPLER_ARG");
   const ratio = Number(given ?? 1);
   const isRatio = ratio >= 0 && ratio <= 1;
   if (!isRatio) complain("OTEL_TRACES_SAMPLER_ARG");
-  const make = Object.hasOwn(SAMPLERS, name) ? SAMPLERS[name] : undefined;
-  if (make === undefined) complain("OTEL_TRACES_SAMPLER");
-  return (make ?? (() => parentBased(new AlwaysOnSampler())))(isRatio ? ratio : 1);
+  const known = Object.hasOwn(SAMPLERS, name) ? SAMPLERS[name] : undefined;
+  if (known === undefined) complain("OTEL_TRACES_SAMPLER");
+  const [rootRatio, follows] = known?.(isRatio ? ratio : 1) ?? [1, true];
+  return { rootRatio, sampler: new DecidedSampler(rootRatio, follows) };
+}
+
+const SAMPLED = { decision: SamplingDecision.RECORD_AND_SAMPLED };
+const NOT_SAMPLED = { decision: SamplingDecision.NOT_RECORD };
+
+/** Samples what was decided already; of a trace that came from elsewhere, as it is told. */
+class DecidedSampler implements Sampler {
+  readonly #byTraceId: Sampler;
+  readonly #followsCaller: boolean;
+
+  constructor(ratio: number, followsCaller: boolean) {
+    this.#byTraceId = new TraceIdRatioBasedSampler(ratio);
+    this.#followsCaller = followsCaller;
+  }
+
+  shouldSample(...asked: Parameters<Sampler["shouldSample"]>): SamplingResult {
+    const [context] = asked;
+    const parent = trace.getSpanContext(context);
+    if (!parent?.isRemote) return SAMPLED;
+    if (!this.#followsCaller) return this.#byTraceId.shouldSample(...asked);
+    return parent.traceFlags & TraceFlags.SAMPLED ? SAMPLED : NOT_SAMPLED;
+  }
+
+  toString(): string {
+    return "DecidedSampler";
+  }
 }

@@ -6,7 +6,7 @@ import { messageOf } from "../../base/failure.ts";
 import type { LogCopy, LogLevel } from "../logger.ts";
 import type { Metrics } from "../metrics.ts";
 import type { Tracer } from "../tracer.ts";
-import { resourceOf, samplerOf, type Service, type Variable } from "./environment.ts";
+import { resourceOf, samplingOf, type Service, type Variable } from "./environment.ts";
 import { ExportQueue } from "./export_queue.ts";
 import { metricData } from "./metric_data.ts";
 import { OtelTracer } from "./otel_tracer.ts";
@@ -73,12 +73,12 @@ export function startOtel(deps: OtelDeps): Otel {
   const everyMs = Number(variable("OTEL_METRIC_EXPORT_INTERVAL") ?? METRICS_EVERY_MS);
   const timer = setInterval(sendMetrics, everyMs > 0 ? everyMs : METRICS_EVERY_MS);
 
-  const sampler = samplerOf(variable, (name) => {
+  const { rootRatio, sampler } = samplingOf(variable, (name) => {
     complain("environment variable not understood", { variable: name });
   });
   const tracers = new TracerProvider({ resource, sampler, spanProcessors: [into(spans)] });
   return {
-    tracer: new OtelTracer(tracers.getTracer("larder", deps.service.version)),
+    tracer: new OtelTracer(tracers.getTracer("larder", deps.service.version), rootRatio),
     copyLog: logCopy(new LoggerProvider({ resource, processors: [intoRecords(records)] })),
     async stop() {
       clearInterval(timer);
