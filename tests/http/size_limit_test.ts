@@ -187,6 +187,23 @@ Deno.test("limit: a full disk is no reason to fail: readers get all, nothing is 
   assert.equal(cache.bytesOnDisk(), 0);
 });
 
+Deno.test("limit: a file that cannot be opened is not left behind, nor counted", async () => {
+  const object = makeStoreObject({ name: "no-descriptor", size: 1_000 });
+  await using upstream = await fakeUpstream({ objects: [object], stored: true });
+  await using cache = await TestCache.open({ upstreams: [upstream] });
+  const { openSync } = Deno;
+  Deno.openSync = (path, options) => {
+    if (String(path).endsWith(".part")) throw new Error("Too many open files (os error 24)");
+    return openSync(path, options);
+  };
+  try {
+    await pullAll(cache, upstream, [object]);
+  } finally {
+    Deno.openSync = openSync;
+  }
+  assert.deepEqual(cache.growingFiles(), []);
+});
+
 function objectsOf(count: number): readonly StoreObject[] {
   return Array.from({ length: count }, (_, seed) => (
     makeStoreObject({ name: "thing", seed: seed + 1, size: SIZE - 2 * KIB })

@@ -69,11 +69,22 @@ export class Downloads {
   #makeGrowingFile(nar: NarName, request_id: string): GrowingFile {
     const { tempFolder: dir, log } = this.#deps;
     try {
-      return new GrowingFile(Deno.makeTempFileSync({ dir, prefix: `${nar}.`, suffix: ".part" }));
+      return makeGrowingFile(dir, nar);
     } catch (error) {
       const detail = `Cannot begin download: ${messageOf(error)}`;
       log.error("nar not kept", { nar, detail, request_id });
       throw new Unkept("unavailable", detail, { nar }, error);
     }
+  }
+}
+
+/** Leaves nothing behind where it throws: there may be no descriptor left to open it with. */
+function makeGrowingFile(dir: string, nar: NarName): GrowingFile {
+  const path = Deno.makeTempFileSync({ dir, prefix: `${nar}.`, suffix: ".part" });
+  try {
+    return new GrowingFile(path);
+  } catch (error) {
+    Deno.removeSync(path);
+    throw error;
   }
 }
