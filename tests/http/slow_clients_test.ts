@@ -1,0 +1,173 @@
+import assert from "node:assert/strict";
+import { PHASE_LIMITS_MS, type PhaseLimits } from "../../src/http/server/overdue.ts";
+import { eventually } from "../support/eventually.ts";
+import { fakeUpstream } from "../support/fake_upstream.ts";
+import { Gate } from "../support/faults.ts";
+import { RawConnection, rawRequest, requestText } from "../support/raw_http.ts";
+import { makeStoreObject } from "../support/store_object.ts";
+import { TestCache } from "../support/test_cache.ts";
+
+const NOBODY = { upstreams: [] };
+
+/** Quick limits: what a test waits for is one of them. */
+function limits(some: Partial<PhaseLimits>) {
+  return { sweepEveryMs: 20, limitsMs: { ...PHASE_LIMITS_MS, ...some } };
+}
+
+const REQUEST = "GET /healthz HTTP/1.1\r\nHost: larder\r\n\r\n";
+
+Deno.test("slow: half a request and silence is 408 and closed, and the log says so", async () => {
+  await using cache = await TestCache.open(NOBODY);
+  await using server = cache.listen(limits({ head: 100 }));
+  await using connection = await RawConnection.open(server.port);
+  await connection.send("GET /healthz HTTP/1.1\r\nHo");
+  assert.equal((await connection.answer()).status, 408);
+  await eventually("it is closed", () => server.server.openCount === 0);
+  assert.deepEqual(closedReasons(cache), ["half a request"]);
+});
+
+Deno.test("slow: one byte of a head after the other is no progress", async () => {
+  await using cache = await TestCache.open(NOBODY);
+  await using server = cache.listen(limits({ head: 200 }));
+  await using connection = await RawConnection.open(server.port);
+  const endless = "GET /healthz HTTP/1.1\r\nX: " + "x".repeat(10_000);
+  let sent = 0;
+  const startedAt = performance.now();
+  await assert.rejects(async () => {
+    for (const byte of endless) {
+      await connection.send(byte);
+      sent++;
+      await new Promise((resolve) => setTimeout(resolve, 5));
+    }
+  });
+  assert.ok(sent < 1_000 && performance.now() - startedAt >= 150, `${sent} bytes`);
+  assert.deepEqual(closedReasons(cache), ["half a request"]);
+});
+
+Deno.test("slow: who asks nothing is closed; who has asked may take its time longer", async () => {
+  await using cache = await TestCache.open(NOBODY);
+  await using server = cache.listen(limits({ idle: 200 }));
+  await using silent = await RawConnection.open(server.port);
+  await using kept = await RawConnection.open(server.port);
+  await kept.send(REQUEST);
+  assert.equal((await kept.answer()).status, 200);
+  assert.equal((await silent.answer()).status, 0);
+  await eventually("both are closed", () => server.server.openCount === 0);
+  // The end of a connection that was of use is no news.
+  assert.deepEqual(closedReasons(cache), ["no request"]);
+});
+
+Deno.test("slow: a body that stops coming is 408 and closed", async () => {
+  await using cache = await TestCache.open(NOBODY);
+  await using server = cache.listen(limits({ body: 100 }));
+  for (const framing of ["Content-Length: 10", "Transfer-Encoding: chunked"]) {
+    await using connection = await RawConnection.open(server.port);
+    await connection.send(`POST /pins HTTP/1.1\r\nHost: x\r\n${framing}\r\n\r\n5\r\nabc`);
+    assert.equal((await connection.answer()).status, 408);
+  }
+  assert.deepEqual(closedReasons(cache), ["half a request body"]);
+});
+
+Deno.test("slow: a client that takes nothing more is closed, and its file with it", async () => {
+  const object = makeStoreObject({ name: "large", size: 30_000_000 });
+  await using upstream = await fakeUpstream({ objects: [object], stored: true });
+  await using cache = await TestCache.open({ upstreams: [upstream] });
+  const path = await cache.narPath(object.storePathHash);
+  await (await cache.get(path)).bytes();
+  await cache.downloadsOver();
+  await using server = cache.listen(limits({ sending: 200 }));
+  await using connection = await RawConnection.open(server.port);
+  await connection.send(requestText("GET", path));
+  await eventually("it is closed", () => closedReasons(cache).length > 0);
+  assert.deepEqual(closedReasons(cache), ["client takes nothing"]);
+  const { reader } = await connection.answer();
+  await reader.read();
+  assert.ok(!reader.isComplete, "it sees that it has not all");
+});
+
+Deno.test("slow: a reader that stalls holds up nobody who shares its download", async () => {
+  const object = makeStoreObject({ name: "shared", size: 30_000_000 });
+  await using upstream = await fakeUpstream({ objects: [object], stored: true });
+  const gate = new Gate();
+  upstream.breakNar(gate.fault);
+  await using cache = await TestCache.open({ upstreams: [upstream] });
+  const path = await cache.narPath(object.storePathHash);
+  await using server = cache.listen();
+  await using slow = await RawConnection.open(server.port);
+  await slow.send(requestText("GET", path));
+  await gate.reached(0);
+  const others = Array.from({ length: 8 }, () => rawRequest(server.port, requestText("GET", path)));
+  gate.open();
+  const { reader } = await slow.answer();
+  for (let count = 0; count < 10; count++) await reader.read(1);
+
+  const { bytes } = await upstream.narFileOf(object);
+  for (const answer of await Promise.all(others)) {
+    assert.deepEqual([answer.status, answer.complete], [200, true]);
+    assert.ok(answer.body.length === bytes.length);
+  }
+  assert.equal(upstream.count(/^\/nar\//, "GET"), 1);
+});
+
+Deno.test("slow: a client that leaves while its answer is prepared is noticed", async () => {
+  const object = makeStoreObject({ name: "late", size: 3_000_000 });
+  await using upstream = await fakeUpstream({ objects: [object], stored: true });
+  const gate = new Gate();
+  upstream.breakNar(gate.fault);
+  await using cache = await TestCache.open({ upstreams: [upstream] });
+  const path = await cache.narPath(object.storePathHash);
+  await using server = cache.listen(limits({}));
+  {
+    await using connection = await RawConnection.open(server.port);
+    await connection.send(requestText("GET", path));
+    gate.release(1_000_000);
+    await connection.answer();
+  }
+  await eventually("it is closed", () => server.server.openCount === 0);
+  gate.open();
+  await cache.downloadsOver();
+});
+
+Deno.test("crowd: beyond the limit those that asked nothing make room, logged once", async () => {
+  await using cache = await TestCache.open(NOBODY);
+  await using server = cache.listen({ connectionsMax: 50 });
+  await using stack = new AsyncDisposableStack();
+  const used = stack.use(await RawConnection.open(server.port));
+  for (let count = 0; count < 300; count++) stack.use(await RawConnection.open(server.port));
+  await eventually("some are closed", () => server.server.openCount <= 50);
+
+  const startedAt = performance.now();
+  assert.equal((await rawRequest(server.port, requestText("GET", "/healthz"))).status, 200);
+  assert.ok(performance.now() - startedAt < 500);
+  assert.equal((await used.answer()).status, 0, "the first goes first");
+  assert.ok(server.server.openCount <= 51);
+  assert.deepEqual(closedReasons(cache), ["too many connections"]);
+});
+
+Deno.test("crowd: who is being answered is not closed for others; they are refused", async () => {
+  const object = makeStoreObject({ name: "held", size: 3_000_000 });
+  await using upstream = await fakeUpstream({ objects: [object], stored: true });
+  const gate = new Gate();
+  upstream.breakNar(gate.fault);
+  await using cache = await TestCache.open({ upstreams: [upstream] });
+  const path = await cache.narPath(object.storePathHash);
+  await using server = cache.listen({ connectionsMax: 4 });
+  const answers = Array.from(
+    { length: 4 },
+    () => rawRequest(server.port, requestText("GET", path)),
+  );
+  await gate.reached(0);
+  await eventually("all four are asked", () => server.server.openCount === 4);
+  await eventually("a fifth is refused", async () => {
+    await using fifth = await RawConnection.open(server.port);
+    await fifth.send(REQUEST).catch(() => undefined);
+    return (await fifth.answer()).status === 0;
+  });
+  gate.open();
+  for (const answer of await Promise.all(answers)) assert.ok(answer.complete);
+  assert.ok(closedReasons(cache).includes("too many requests at once"));
+});
+
+function closedReasons(cache: TestCache): readonly unknown[] {
+  return cache.log.filter(({ msg }) => msg === "connections closed").map(({ reason }) => reason);
+}
