@@ -1,13 +1,17 @@
 import { Failure, messageOf } from "../base/failure.ts";
 import type { Settings } from "../config/options.ts";
 import { HttpServer, type HttpServerDeps } from "../http/server/http_server.ts";
-import { connectionsMax } from "./connections_max.ts";
 import { TlsDoor, type TlsFiles } from "./tls_door.ts";
 
 type Address = Settings["server.addr"];
 
-export interface ListenParts
-  extends Omit<HttpServerDeps, "connectionsMax">, Partial<Pick<HttpServerDeps, "connectionsMax">> {
+/**
+ * An idle connection costs some 10 KiB; more than this are no clients of one cache. Where the
+ * system has fewer file handles the server finds out, and keeps to that.
+ */
+const CONNECTIONS_MAX = 8_192;
+
+export interface ListenParts extends Omit<HttpServerDeps, "connectionsMax"> {
   readonly address: Address;
   /** Certificate and key for HTTPS; without them it is HTTP. */
   readonly tls?: TlsFiles | undefined;
@@ -27,7 +31,7 @@ interface Door extends Disposable {
 
 /** Starts to answer. Throws a Failure that says what is wrong with the address. */
 export async function listen({ address, tls, ...deps }: ListenParts): Promise<Listener> {
-  const server = new HttpServer({ connectionsMax: connectionsMax(), ...deps });
+  const server = new HttpServer({ ...deps, connectionsMax: CONNECTIONS_MAX });
   try {
     const door = address.kind === "unix"
       ? await unixDoor(server, address.path)

@@ -20,6 +20,12 @@ export interface TlsDoorDeps {
 
 const LOOK_EVERY_MS = 5_000;
 
+/**
+ * So long two listeners share the address, and new connections. A listener that is closed at once
+ * drops those that wait in its queue (measured: every second change lost one, of 300 a second).
+ */
+const HAND_OVER_MS = 200;
+
 interface Pair {
   readonly cert: string;
   readonly key: string;
@@ -33,8 +39,12 @@ export class TlsDoor implements Disposable {
   readonly #deps: TlsDoorDeps;
   readonly #looking: number;
   #listener: Deno.TlsListener;
-  /** In use, or found to be of no use. */
+  /** In use, or tried in vain. */
   #known: Pair;
+  /** What was logged last. */
+  #complaint = "";
+  /** Listeners that are taken out of service, by the timer that closes them. */
+  readonly #closings = new Map<number, Deno.TlsListener>();
   /** Seen at the last look: a pair that is being written is not taken. */
   #seen: Pair | undefined;
 
@@ -54,6 +64,11 @@ export class TlsDoor implements Disposable {
 
   [Symbol.dispose](): void {
     clearInterval(this.#looking);
+    for (const [timer, listener] of this.#closings) {
+      clearTimeout(timer);
+      listener.close();
+    }
+    this.#closings.clear();
     this.#listener.close();
   }
 
@@ -66,23 +81,24 @@ export class TlsDoor implements Disposable {
       if (!isStill || isSame(pair, this.#known)) return;
       this.#known = pair;
       this.#replace(pair);
+      this.#complaint = "";
       log.info("certificate replaced", { path: files.certPath });
     } catch (error) {
-      // Files that are gone say so with every other look no more often than once.
-      const gone = { cert: messageOf(error), key: "" };
-      if (isSame(gone, this.#known)) return;
-      this.#known = gone;
-      log.error("certificate not replaced", { path: files.certPath, error: messageOf(error) });
+      // Files that are gone are so at every look.
+      if (messageOf(error) === this.#complaint) return;
+      this.#complaint = messageOf(error);
+      log.error("certificate not replaced", { path: files.certPath, error: this.#complaint });
     }
   }
 
   #replace(pair: Pair): void {
-    const { hostname } = this.#deps;
-    const listener = listenWith(pair, { ...this.#deps, hostname, port: this.addr.port });
+    const listener = listenWith(pair, { ...this.#deps, port: this.addr.port });
     const before = this.#listener;
     this.#listener = listener;
     this.#deps.server.serve(listener);
-    before.close();
+    // What the system has taken for the one before still comes out of it.
+    const timer = setTimeout(() => this.#closings.delete(timer) && before.close(), HAND_OVER_MS);
+    this.#closings.set(timer, before);
   }
 }
 

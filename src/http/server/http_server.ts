@@ -27,6 +27,9 @@ const SWEEP_EVERY_MS = 1_000;
 /** So many make room at once: a flood costs one look at all connections for each of these. */
 const MAKE_ROOM_SHARE = 1 / 64;
 
+/** Of the handles that the system gives, once connections have taken all of them. */
+const HANDLES_SHARE = 0.75;
+
 /** Without file handles to accept with, it is tried again after this. */
 const ACCEPT_AGAIN_MS = 100;
 
@@ -38,10 +41,12 @@ export class HttpServer {
   readonly #closed: ClosedLog;
   readonly #clock: { count: number; date: string };
   readonly #sweeping: number;
+  #connectionsMax: number;
   #isStopping = false;
 
   constructor(deps: HttpServerDeps) {
     this.#deps = deps;
+    this.#connectionsMax = deps.connectionsMax;
     this.#closed = new ClosedLog(deps.log, deps.nowMs);
     this.#clock = { count: 0, date: dateOf(deps.nowMs()) };
     const requestIdOf = createRequestIds();
@@ -67,6 +72,7 @@ export class HttpServer {
       } catch (error) {
         if (this.#isStopping || isClosed(error)) return;
         this.#closed.count("cannot accept", "warn");
+        this.#leaveHandles();
         this.#makeRoom();
         await new Promise((resolve) => setTimeout(resolve, ACCEPT_AGAIN_MS));
       }
@@ -88,7 +94,7 @@ export class HttpServer {
   }
 
   #add(wire: Wire): void {
-    if (this.#open.size >= this.#deps.connectionsMax && !this.#makeRoom()) {
+    if (this.#open.size >= this.#connectionsMax && !this.#makeRoom()) {
       this.#closed.count("too many requests at once", "warn");
       return wire.close();
     }
@@ -98,10 +104,17 @@ export class HttpServer {
     this.#open.set(connection, connection.run().then(() => void this.#open.delete(connection)));
   }
 
+  /** Without handles to accept with there are none to open files with either. */
+  #leaveHandles(): void {
+    const fewer = Math.floor(this.#open.size * HANDLES_SHARE);
+    this.#connectionsMax = Math.max(1, Math.min(this.#connectionsMax, fewer));
+  }
+
   /** Closes those that have asked nothing for the longest time. False when there are none. */
   #makeRoom(): boolean {
     const waiting = this.#waiting().sort((a, b) => b.ticks - a.ticks);
-    const count = Math.ceil(this.#deps.connectionsMax * MAKE_ROOM_SHARE);
+    const tooMany = Math.max(0, this.#open.size - this.#connectionsMax);
+    const count = tooMany + Math.ceil(this.#connectionsMax * MAKE_ROOM_SHARE);
     for (const { connection } of waiting.slice(0, count)) {
       this.#closed.count("too many connections", "warn");
       this.#open.delete(connection);

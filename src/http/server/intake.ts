@@ -64,8 +64,11 @@ export class Intake {
   async line(lengthMax: number): Promise<string> {
     for (let from = 0;;) {
       const end = this.#find(LF, from);
+      // One more is the carriage return.
+      if ((end < 0 ? this.#length : end) > lengthMax + 1) {
+        throw new Refusal(400, "long line in a body");
+      }
       if (end >= 0) return DECODER.decode(this.take(lineEnd(this.#bytes, end) + 2)).slice(0, -2);
-      if (this.#length > lengthMax) throw new Refusal(400, "long line in a body");
       from = this.#length;
       await this.#fillBody();
     }
