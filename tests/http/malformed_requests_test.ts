@@ -144,7 +144,7 @@ Deno.test("unusual: a body larger than anybody wants ends its connection", async
   assert.deepEqual([answer.status, answer.headers.get("connection")], [404, "close"]);
 });
 
-Deno.test("unusual: who waits for our word before a body gets the answer in its place", async () => {
+Deno.test("unusual: who waits for our word before a body gets the answer instead", async () => {
   await using cache = await TestCache.open(NOBODY);
   await using server = cache.listen();
   const request = `${POST}Content-Length: 10\r\nExpect: 100-continue\r\n\r\n`;

@@ -40,10 +40,13 @@ export interface PullOptions {
  */
 export class NixClient implements Disposable {
   readonly #folder = tempFolder();
+  readonly #caFile: string | undefined;
   /** Where the store is really; a store path goes behind it. */
   readonly root = `${this.#folder.path}/root`;
 
-  constructor() {
+  /** `caFile`: whom it trusts with HTTPS. */
+  constructor({ caFile }: { readonly caFile?: string } = {}) {
+    this.#caFile = caFile;
     Deno.mkdirSync(`${this.root}/nix/store`, { recursive: true });
     Deno.mkdirSync(`${this.#folder.path}/conf`);
     Deno.writeTextFileSync(`${this.#folder.path}/conf/nix.conf`, CONFIGURATION);
@@ -134,6 +137,7 @@ export class NixClient implements Disposable {
         NIX_USER_CONF_FILES: "",
         NIX_STATE_DIR: `${path}/state`,
         NIX_LOG_DIR: `${path}/log`,
+        ...(this.#caFile === undefined ? {} : { NIX_SSL_CERT_FILE: this.#caFile }),
         XDG_CACHE_HOME: `${path}/cache`,
         XDG_CONFIG_HOME: `${path}/config`,
         XDG_DATA_HOME: `${path}/data`,

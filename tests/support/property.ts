@@ -1,12 +1,16 @@
 import fc from "fast-check";
 
 const RUNS = 500;
-const seed = chooseSeed();
+const seed = numberFrom("FUZZ_SEED") ?? crypto.getRandomValues(new Int32Array(1))[0] ?? 0;
+
+/** A longer search: so many milliseconds for each property, whatever its number of runs. */
+const longMs = numberFrom("FUZZ_MS");
+const replay = `FUZZ_SEED=${seed}${longMs === undefined ? "" : ` FUZZ_MS=${longMs}`}`;
 let announced = false;
 
 /**
  * Registers a test that tries `property` on random input. The seed is printed, and again
- * when an input fails: `FUZZ_SEED=<that number>` replays it.
+ * when an input fails: `FUZZ_SEED=<that number>`, with the same `FUZZ_MS`, replays it.
  */
 export function checkProperty<Values>(
   name: string,
@@ -14,21 +18,24 @@ export function checkProperty<Values>(
   { runs = RUNS }: { readonly runs?: number } = {},
 ): void {
   Deno.test(name, async () => {
-    if (!announced) console.log(`FUZZ_SEED=${seed}`);
+    if (!announced) console.log(replay);
     announced = true;
     try {
-      await fc.assert(property, { seed, numRuns: runs });
+      const extent = longMs === undefined
+        ? { numRuns: runs }
+        : { numRuns: Infinity, interruptAfterTimeLimit: longMs };
+      await fc.assert(property, { seed, ...extent });
     } catch (cause) {
       const report = cause instanceof Error ? cause.message : String(cause);
-      throw new Error(`FUZZ_SEED=${seed} replays this: ${report}`, { cause });
+      throw new Error(`${replay} replays this: ${report}`, { cause });
     }
   });
 }
 
-function chooseSeed(): number {
-  const permission = Deno.permissions.querySync({ name: "env", variable: "FUZZ_SEED" });
-  const given = permission.state === "granted" ? Deno.env.get("FUZZ_SEED") : undefined;
-  if (given === undefined) return crypto.getRandomValues(new Int32Array(1))[0] ?? 0;
-  if (!/^-?[0-9]{1,10}$/.test(given)) throw new Error(`FUZZ_SEED is no integer: ${given}`);
+function numberFrom(variable: string): number | undefined {
+  const permission = Deno.permissions.querySync({ name: "env", variable });
+  const given = permission.state === "granted" ? Deno.env.get(variable) : undefined;
+  if (given === undefined) return undefined;
+  if (!/^-?[0-9]{1,10}$/.test(given)) throw new Error(`${variable} is no integer: ${given}`);
   return Number(given) | 0;
 }

@@ -18,7 +18,7 @@ export class OwnCertificate implements Disposable {
     const { success, stderr } = new Deno.Command("openssl", {
       args: [
         ...["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1"],
-        ...["-nodes", "-days", "2", "-subj", "/CN=larder test", "-keyout", this.#keyFile],
+        ...["-nodes", "-days", "2", "-subj", "/CN=larder test", "-keyout", this.keyFile],
         ...["-out", this.caFile, "-addext", "subjectAltName=IP:127.0.0.1"],
         ...["-addext", "basicConstraints=critical,CA:FALSE"],
       ],
@@ -33,14 +33,14 @@ export class OwnCertificate implements Disposable {
   }
 
   get pems(): { readonly cert: string; readonly key: string } {
-    return { cert: Deno.readTextFileSync(this.caFile), key: Deno.readTextFileSync(this.#keyFile) };
+    return { cert: Deno.readTextFileSync(this.caFile), key: Deno.readTextFileSync(this.keyFile) };
   }
 
   [Symbol.dispose](): void {
     this.#folder[Symbol.dispose]();
   }
 
-  get #keyFile(): string {
+  get keyFile(): string {
     return `${this.#folder.path}/key.pem`;
   }
 }

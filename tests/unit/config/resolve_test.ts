@@ -165,6 +165,20 @@ Deno.test("rules: an upstream that is listed twice is a problem, credentials hid
   ]);
 });
 
+Deno.test("rules: a certificate and its key go together, and not with a Unix socket", () => {
+  const problemOf = (...args: string[]) =>
+    problemsOf(() => resolveSettings(inputsOf({ args }))).join("\n");
+  assert.match(
+    problemOf("--server-tls-cert=a"),
+    /^--server-tls-cert: got a certificate without a key/,
+  );
+  assert.match(problemOf("--server-tls-key=a"), /got a key without a certificate/);
+  const both = ["--server-tls-cert=a", "--server-tls-key=b"];
+  assert.match(problemOf(...both, "--server-addr=unix:/x"), /for a Unix socket, expected/);
+  const { settings } = resolveSettings(inputsOf({ args: both }));
+  assert.deepEqual([settings["server.tls-cert"], settings["server.tls-key"]], ["a", "b"]);
+});
+
 Deno.test("rules: signatures cannot be required without a key", () => {
   const toml = "cache.upstream-public-key = []";
 

@@ -1,0 +1,45 @@
+import assert from "node:assert/strict";
+import { startLarder } from "../support/larder_process.ts";
+import { tempFolder } from "../support/temp_folder.ts";
+
+const NO_UPSTREAM = { "cache-upstream-url": [] };
+
+Deno.test("address: a host in brackets is served over IPv6", async () => {
+  await using larder = await startLarder({ ...NO_UPSTREAM, "server-addr": "[::1]:0" });
+  assert.match(larder.url, /^http:\/\/\[::1\]:\d+$/);
+  assert.equal(await textOf(`${larder.url}/healthz`), "OK\n");
+});
+
+Deno.test("address: without a host it is served over IPv4 and IPv6", async () => {
+  await using larder = await startLarder({ ...NO_UPSTREAM, "server-addr": ":0" });
+  for (const host of ["127.0.0.1", "[::1]"]) {
+    assert.equal(await textOf(`http://${host}:${larder.port}/healthz`), "OK\n");
+  }
+});
+
+Deno.test("address: a Unix socket is served, also one that a killed server left", async () => {
+  using folder = tempFolder();
+  const path = `${folder.path}/larder.sock`;
+  for (let time = 0; time < 2; time++) {
+    await using larder = await startLarder({ ...NO_UPSTREAM, "server-addr": `unix:${path}` });
+    assert.equal(larder.url, `unix:${path}`);
+    using client = Deno.createHttpClient({ proxy: { transport: "unix", path } });
+    const answer = await fetch("http://127.0.0.1/healthz", { client });
+    assert.equal(await answer.text(), "OK\n");
+    larder.kill("SIGKILL");
+    await larder.ended;
+    assert.ok(Deno.lstatSync(path).isSocket);
+  }
+});
+
+/** By a process of its own: tests may reach 127.0.0.1 only. */
+async function textOf(url: string): Promise<string> {
+  const script = `console.log(await (await fetch("${url}")).text())`;
+  const { stdout, stderr } = await new Deno.Command(Deno.execPath(), {
+    args: ["eval", script],
+    env: { NO_COLOR: "1" },
+  }).output();
+  const [said, complaint] = [stdout, stderr].map((bytes) => new TextDecoder().decode(bytes));
+  assert.ok(said, complaint);
+  return said.slice(0, -1);
+}

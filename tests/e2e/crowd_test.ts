@@ -1,0 +1,82 @@
+import assert from "node:assert/strict";
+import { startLarder } from "../support/larder_process.ts";
+
+const CROWD = 10_000;
+const MEMORY_MB_MAX = 250;
+const SAMPLES = 50;
+
+const handles = Number(said("sh", "-c", "ulimit -n"));
+const excuse = handles > CROWD + 500 ? "" : `only ${handles} files may be open here`;
+
+Deno.test({
+  name: `crowd: with ${CROWD} idle connections others are answered as quickly as before` +
+    (excuse && ` (skipped: ${excuse})`),
+  ignore: excuse !== "",
+  async fn() {
+    await using larder = await startLarder({ "cache-upstream-url": [] });
+    const { pid } = await larder.logged("server started");
+    const before = await medianMs(larder.url);
+    await using crowd = new Crowd(larder.port);
+    await crowd.grow(CROWD);
+    const after = await medianMs(larder.url);
+    assert.ok(after < 5 * before + 10, `${before} ms before, ${after} ms with the crowd`);
+    const memoryMb = residentBytes(Number(pid)) / 1e6;
+    assert.ok(memoryMb < MEMORY_MB_MAX, `${memoryMb} MB`);
+    await larder.logged("connections closed", ({ reason }) => reason === "too many connections");
+    const lines = larder.lines.filter(({ msg }) => msg === "connections closed");
+    assert.ok(lines.length <= 3, `${lines.length} lines`);
+  },
+});
+
+async function medianMs(url: string): Promise<number> {
+  const taken: number[] = [];
+  while (taken.length < SAMPLES) {
+    const startedAt = performance.now();
+    const answer = await fetch(`${url}/healthz`, { headers: { connection: "close" } });
+    await answer.text();
+    taken.push(performance.now() - startedAt);
+  }
+  return taken.sort((a, b) => a - b)[SAMPLES / 2] ?? NaN;
+}
+
+function residentBytes(pid: number): number {
+  return 1_024 * Number(/^VmRSS:\s+(\d+) kB$/m.exec(said("cat", `/proc/${pid}/status`))?.[1]);
+}
+
+/** What a program printed: these files are not for a test itself to read. */
+function said(program: string, ...args: readonly string[]): string {
+  const { stdout } = new Deno.Command(program, { args: [...args] }).outputSync();
+  return new TextDecoder().decode(stdout).trim();
+}
+
+Deno.test("crowd: where the system has few file handles, some are left for files", async () => {
+  const limited = ["sh", "-c", 'ulimit -n 256 && exec "$@"', "limited"];
+  await using larder = await startLarder({ "cache-upstream-url": [] }, {}, limited);
+  await using crowd = new Crowd(larder.port);
+  await crowd.grow(400);
+  await larder.logged("connections closed", ({ reason }) => reason === "cannot accept");
+  const answer = await fetch(`${larder.url}/healthz`);
+  assert.equal(await answer.text(), "OK\n");
+});
+
+/** Connections that ask nothing. */
+class Crowd implements AsyncDisposable {
+  readonly #port: number;
+  readonly #connections: Deno.Conn[] = [];
+
+  constructor(port: number) {
+    this.#port = port;
+  }
+
+  async grow(count: number): Promise<void> {
+    const place = { hostname: "127.0.0.1", port: this.#port };
+    while (this.#connections.length < count) {
+      const some = Array.from({ length: 100 }, () => Deno.connect(place));
+      this.#connections.push(...await Promise.all(some));
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const connection of this.#connections) connection.close();
+  }
+}

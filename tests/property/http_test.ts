@@ -1,0 +1,162 @@
+import assert from "node:assert/strict";
+import fc from "fast-check";
+import { Answer } from "../../src/http/answer.ts";
+import { pathOf } from "../../src/http/path.ts";
+import { readRange } from "../../src/http/range.ts";
+import { Router } from "../../src/http/router.ts";
+import { Activity } from "../../src/http/server/activity.ts";
+import { Connection } from "../../src/http/server/connection.ts";
+import { Intake } from "../../src/http/server/intake.ts";
+import { Refusal } from "../../src/http/server/refusal.ts";
+import { RequestBody } from "../../src/http/server/request_body.ts";
+import { parseRequestHead } from "../../src/http/server/request_head.ts";
+import { MemoryWire } from "../support/memory_wire.ts";
+import { checkProperty } from "../support/property.ts";
+
+const TICKS = { count: 0, date: "Thu, 01 Jan 1970 00:00:00 GMT" };
+const ENCODER = new TextEncoder();
+
+const token = fc.string({
+  unit: fc.constantFrom(..."!#$%&'*+-.^_`|~09AZaz"),
+  minLength: 1,
+  maxLength: 12,
+});
+const target = fc.string({ unit: fc.constantFrom(..."/.%2eazAZ09?#[]@:~"), maxLength: 40 })
+  .map((rest) => `/${rest}`);
+const value = fc.string({ maxLength: 30 }).map((text) => text.replaceAll(/[^!-~]+/g, " ").trim());
+const field = fc.tuple(token.map((name) => `x-${name}`), value);
+
+/** Lines of requests, right and wrong ones. */
+const line = fc.oneof(
+  fc.constantFrom(
+    ...["GET /a HTTP/1.1", "POST /a HTTP/1.1", "HEAD / HTTP/1.0", "Host: a", "", "Host : a"],
+    ...["Content-Length: 3", "Content-Length: 0", "Transfer-Encoding: chunked", "0", "3", "abc"],
+    ...["Connection: close", "Connection: keep-alive", "Expect: 100-continue", " fold", "a: b\rc"],
+  ),
+  fc.tuple(token, target).map(([method, path]) => `${method} ${path} HTTP/1.1`),
+  field.map((pair) => pair.join(": ")),
+  fc.string({ unit: "binary", maxLength: 20 }),
+);
+const conversation = fc.array(fc.tuple(line, fc.constantFrom("\r\n", "\r\n", "\r\n", "\n", "")))
+  .map((lines) => ENCODER.encode(lines.flat().join("")));
+const cuts = fc.array(fc.nat(200), { maxLength: 10 });
+
+checkProperty(
+  "request head: what is read is what was written",
+  fc.property(token, target, fc.array(field, { maxLength: 20 }), (method, path, fields) => {
+    const lines = [`${method} ${path} HTTP/1.1`, "Host: x", ...fields.map((one) => one.join(": "))];
+    const head = parseRequestHead(`${lines.join("\r\n")}\r\n\r\n`);
+    assert.deepEqual([head.method, head.url], [method, `http://localhost${path}`]);
+    for (const [name] of fields) {
+      const same = fields.filter(([other]) => other.toLowerCase() === name.toLowerCase());
+      assert.equal(head.headers.get(name), same.map(([, text]) => text).join(", "));
+    }
+  }),
+);
+
+checkProperty(
+  "request head: any text is read, or refused with 4xx",
+  fc.property(fc.array(line), (lines) => {
+    try {
+      const { bodyLength } = parseRequestHead(`${lines.join("\r\n")}\r\n\r\n`);
+      assert.ok(bodyLength === "chunked" || Number.isSafeInteger(bodyLength));
+    } catch (thrown) {
+      if (!(thrown instanceof Refusal)) throw thrown;
+      assert.ok(thrown.status >= 400 && thrown.status < 500);
+    }
+  }),
+);
+
+checkProperty(
+  "request body: chunks of any size, cut anywhere, are the bytes that were sent",
+  fc.asyncProperty(
+    fc.array(fc.uint8Array({ minLength: 1, maxLength: 99 })),
+    cuts,
+    async (parts, at) => {
+      const whole = await new Blob(parts.map((part) => new Uint8Array(part))).bytes();
+      const chunked = await new Blob([
+        ...parts.flatMap((
+          part,
+        ) => [`${part.length.toString(16)}\r\n`, new Uint8Array(part), "\r\n"]),
+        "0\r\n\r\nNEXT",
+      ]).bytes();
+      const intake = new Intake(new MemoryWire(pieces(chunked, at)), new Activity(TICKS));
+      const body = new RequestBody(intake, "chunked", async () => {});
+      assert.deepEqual(await new Response(body.stream()).bytes(), whole);
+      assert.ok(body.isOver);
+      assert.equal(new TextDecoder().decode(await intake.some(1)), "N");
+    },
+  ),
+  { runs: 200 },
+);
+
+checkProperty(
+  "connection: whatever comes, in whatever pieces, gets the same whole answers",
+  fc.asyncProperty(conversation, cuts, async (bytes, at) => {
+    const inPieces = await answersTo(pieces(bytes, at));
+    assert.equal(inPieces, await answersTo([bytes]));
+    assert.match(inPieces, ANSWERS_REGEXP);
+  }),
+);
+
+const ANSWERS_REGEXP =
+  /^(?:HTTP\/1\.1 (?:100 Continue\r\n|(?:200|4\d\d) [A-Za-z ]+\r\n(?:[a-z-]+: [ -~]+\r\n)+)\r\n(?:answer)?)*$/;
+
+checkProperty(
+  "router and path: any target is a path or malformed, and finds at most one route",
+  fc.property(token, fc.oneof(target, fc.string({ unit: "binary" })), (method, text) => {
+    const path = pathOf(`http://localhost${text}`);
+    if (path === undefined) return;
+    const routes = ["/a", /^\/nar\/([^/]*)$/, /^\/([^/]*)\.narinfo$/]
+      .map((pattern) => ({ name: String(pattern), path: pattern, methods: { GET: answer } }));
+    const match = new Router(routes).match(method, path);
+    if (match.kind !== "none") {
+      assert.ok(!match.route.name.includes("[") || !/\/.*\/.*\//.test(path));
+    }
+    if (match.kind === "method") assert.equal(match.allow, "GET, HEAD");
+  }),
+);
+
+checkProperty(
+  "range: any header is the whole, a part within the file, or beyond it",
+  fc.property(
+    fc.oneof(
+      fc.string(),
+      fc.tuple(fc.option(fc.nat(300)), fc.option(fc.nat(300)))
+        .map(([first, last]) => `bytes=${first ?? ""}-${last ?? ""}`),
+    ),
+    fc.nat(200),
+    (header, fileSize) => {
+      const range = readRange(header, fileSize);
+      if (range.kind !== "part") return;
+      assert.ok(range.start >= 0 && range.start < range.end && range.end <= fileSize);
+    },
+  ),
+);
+
+function answer(): Answer {
+  return new Answer("answer", 200, {});
+}
+
+/** What a server says whose app reads every body. A head that is never whole is refused. */
+async function answersTo(parts: readonly Uint8Array[]): Promise<string> {
+  const wire = new MemoryWire(parts);
+  await new Connection(wire, {
+    async handle(request) {
+      if (request.method !== "POST" || request.body === null) return answer();
+      const body = await new Response(request.body).text().catch(() => "broken");
+      return new Answer("answer", body === "broken" ? 400 : 200, {});
+    },
+    refuse: (status) => new Answer(null, status, {}),
+    refused() {},
+    ticks: TICKS,
+    isStopping: () => false,
+  }).run();
+  assert.ok(wire.isClosed);
+  return await wire.said();
+}
+
+function pieces(bytes: Uint8Array, at: readonly number[]): readonly Uint8Array[] {
+  const ends = [0, ...at.filter((end) => end < bytes.length).sort((a, b) => a - b), bytes.length];
+  return ends.slice(1).map((end, index) => bytes.subarray(ends[index], end));
+}

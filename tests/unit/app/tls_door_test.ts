@@ -1,0 +1,148 @@
+import assert from "node:assert/strict";
+import { TlsDoor } from "../../../src/app/tls_door.ts";
+import { Answer } from "../../../src/http/answer.ts";
+import { HttpServer } from "../../../src/http/server/http_server.ts";
+import { createLogger } from "../../../src/telemetry/logger.ts";
+import { eventually } from "../../support/eventually.ts";
+import { tempFolder } from "../../support/temp_folder.ts";
+import { OwnCertificate, tlsAvailable } from "../../support/tls_front.ts";
+
+const HOST = { hostname: "127.0.0.1", port: 0 };
+const REQUEST = new TextEncoder().encode("GET / HTTP/1.1\r\nHost: x\r\n\r\n");
+
+const excuse = tlsAvailable();
+if (excuse !== "" && Deno.env.get("REQUIRE_ALL_BACKENDS")) {
+  throw new Error(`Cannot leave out TLS, all back ends are required: ${excuse}`);
+}
+
+tlsTest("another certificate is taken up; what is open goes on with the one before", async () => {
+  await using scene = new Scene();
+  using open = await scene.connect(scene.first);
+  assert.ok(await isAnswered(open));
+
+  scene.put(scene.second);
+  await eventually("it is replaced", () => scene.says("certificate replaced"));
+  await eventually("the one before is out of service", async () => {
+    try {
+      (await scene.connect(scene.first)).close();
+      return false;
+    } catch {
+      return true;
+    }
+  });
+  using _new = await scene.connect(scene.second);
+  assert.ok(await isAnswered(open), "the old connection lives");
+});
+
+tlsTest("a broken pair is logged once, and the one before stays", async () => {
+  await using scene = new Scene();
+  const broken = [
+    () => scene.putPems({ cert: "nonsense", key: scene.first.pems.key }),
+    () => scene.putPems({ cert: scene.second.pems.cert, key: scene.first.pems.key }),
+    () => Deno.removeSync(scene.files.certPath),
+  ];
+  for (const [index, harm] of broken.entries()) {
+    harm();
+    await eventually("it is said", () => scene.countOf("certificate not replaced") > index);
+    using connection = await scene.connect(scene.first);
+    assert.ok(await isAnswered(connection));
+  }
+  scene.put(scene.second);
+  await eventually("it is replaced", () => scene.says("certificate replaced"));
+  assert.equal(scene.countOf("certificate not replaced"), broken.length);
+  using _connection = await scene.connect(scene.first, scene.second);
+});
+
+tlsTest("a pair that is broken at the start is a plain sentence", async () => {
+  using folder = tempFolder();
+  await using server = scene();
+  const files = { certPath: `${folder.path}/cert`, keyPath: `${folder.path}/key` };
+  const open = () => new TlsDoor({ ...HOST, files, server, log: createLogger("error", NOWHERE) });
+  assert.throws(open, { name: "Failure", message: /^Cannot read .*\/cert: / });
+  Deno.writeTextFileSync(files.certPath, "no certificate");
+  Deno.writeTextFileSync(files.keyPath, "no key");
+  assert.throws(open, { name: "Failure", message: /^Cannot use the certificate .* with the key / });
+});
+
+const NOWHERE = { write() {} };
+
+function scene(): HttpServer {
+  return new HttpServer({
+    handle: () => Promise.resolve(new Answer("", 200, {})),
+    log: createLogger("error", NOWHERE),
+    nowMs: Date.now,
+    connectionsMax: 100,
+  });
+}
+
+/** A server with the first of two certificates in its files. */
+class Scene implements AsyncDisposable {
+  readonly first = new OwnCertificate();
+  readonly second = new OwnCertificate();
+  readonly #folder = tempFolder();
+  readonly files = {
+    certPath: `${this.#folder.path}/cert.pem`,
+    keyPath: `${this.#folder.path}/key.pem`,
+  };
+  readonly #said: string[] = [];
+  readonly #server = scene();
+  readonly #door: TlsDoor;
+
+  constructor() {
+    this.put(this.first);
+    const log = createLogger("info", {
+      write: (line) => void this.#said.push(JSON.parse(line).msg),
+    });
+    const { files } = this;
+    this.#door = new TlsDoor({ ...HOST, files, server: this.#server, log, lookEveryMs: 20 });
+  }
+
+  put(certificate: OwnCertificate): void {
+    this.putPems(certificate.pems);
+  }
+
+  putPems({ cert, key }: OwnCertificate["pems"]): void {
+    Deno.writeTextFileSync(this.files.certPath, cert);
+    Deno.writeTextFileSync(this.files.keyPath, key);
+  }
+
+  /** Throws when none of those vouches for the server. */
+  async connect(...trusted: readonly OwnCertificate[]): Promise<Deno.TlsConn> {
+    const caCerts = trusted.map(({ pems }) => pems.cert);
+    const { hostname, port } = this.#door.addr;
+    const connection = await Deno.connectTls({ hostname, port, caCerts });
+    try {
+      await connection.handshake();
+      return connection;
+    } catch (error) {
+      connection.close();
+      throw error;
+    }
+  }
+
+  countOf(msg: string): number {
+    return this.#said.filter((one) => one === msg).length;
+  }
+
+  says(msg: string): boolean {
+    return this.countOf(msg) > 0;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#door[Symbol.dispose]();
+    await this.#server[Symbol.asyncDispose]();
+    for (const owned of [this.first, this.second, this.#folder]) owned[Symbol.dispose]();
+  }
+}
+
+async function isAnswered(connection: Deno.Conn): Promise<boolean> {
+  await connection.write(REQUEST);
+  const bytes = new Uint8Array(1_000);
+  const read = await connection.read(bytes) ?? 0;
+  return new TextDecoder().decode(bytes.subarray(0, read)).startsWith("HTTP/1.1 200 OK\r\n");
+}
+
+function tlsTest(name: string, fn: () => Promise<void>): void {
+  const shown = `TLS: ${name}${excuse && ` (skipped: ${excuse})`}`;
+  Deno.test({ name: shown, ignore: excuse !== "", fn });
+}
