@@ -2,7 +2,7 @@ const DAY_S = 24 * 60 * 60;
 
 /**
  * What each answer may be cached for, in one place. `no-transform` everywhere: compressing what
- * is small or compressed is no use, and Deno.serve does it to text that lacks the word.
+ * is small or compressed is no use, and proxies do it to text that lacks the word.
  */
 export const CACHE_CONTROL = {
   /** Named by the hash of its bytes. */

@@ -99,8 +99,10 @@ checkProperty(
   }),
 );
 
-const ANSWERS_REGEXP =
-  /^(?:HTTP\/1\.1 (?:100 Continue\r\n|(?:200|4\d\d) [A-Za-z ]+\r\n(?:[a-z-]+: [ -~]+\r\n)+)\r\n(?:answer)?)*$/;
+const HEAD = "(?:200|4\\d\\d) [A-Za-z ]+\r\n(?:[a-z-]+: [ -~]+\r\n)+\r\n";
+const ANSWERS_REGEXP = new RegExp(
+  `^(?:HTTP/1\\.1 (?:100 Continue\r\n\r\n|${HEAD}(?:answer)?))*$`,
+);
 
 checkProperty(
   "router and path: any target is a path or malformed, and finds at most one route",
