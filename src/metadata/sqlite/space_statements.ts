@@ -50,7 +50,9 @@ export const SPACE_SQL = {
   publishNar: `INSERT INTO pending_file (nar_id, owner, size) VALUES (?2, ?1, 0)
     ON CONFLICT DO UPDATE SET owner = excluded.owner`,
   settleNar: "DELETE FROM pending_file WHERE nar_id = ?",
-  pendingFiles: `SELECT n.name, f.owner, f.size FROM pending_file f JOIN nar n ON n.id = f.nar_id`,
+  // CROSS: else SQLite reads the names of all NARs and looks for each among the pending ones.
+  pendingFiles: `SELECT n.name, f.owner, f.size
+    FROM pending_file f CROSS JOIN nar n ON n.id = f.nar_id`,
 
   isUnsettled: "SELECT 1 FROM protected_path WHERE expanded = 0 LIMIT 1",
   toExpand: "SELECT path_id, generation FROM protected_path WHERE expanded = 0 LIMIT ?",
