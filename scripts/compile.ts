@@ -4,6 +4,7 @@
 /** What is loaded by name and so not found by following imports. */
 const INCLUDED = [
   "src/metadata/schema",
+  "src/metadata/sqlite/checkpoint_worker.ts",
   "src/app/workers/fetch_worker.ts",
   "src/app/workers/verify_worker.ts",
   "src/app/workers/compare_worker.ts",

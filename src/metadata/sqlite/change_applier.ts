@@ -2,6 +2,7 @@ import type { StorePathHash } from "../../nix/store_path.ts";
 import { type Change, NarNameTaken, type NarRow, type PinRoot } from "../metadata_store.ts";
 import type { Protection } from "./protection.ts";
 import type { Statements } from "./statements.ts";
+import type { Transactions } from "./transactions.ts";
 
 type ChangeOf<Kind extends Change["kind"]> = Extract<Change, { kind: Kind }>;
 type FileChange = ChangeOf<"nar-publishing" | "nar-kept" | "nar-condemned" | "nar-gone">;
@@ -10,8 +11,10 @@ type FileChange = ChangeOf<"nar-publishing" | "nar-kept" | "nar-condemned" | "na
 export class ChangeApplier {
   readonly #statements: Statements;
   readonly #protection: Protection;
+  readonly #transactions: Transactions;
 
-  constructor(statements: Statements, protection: Protection) {
+  constructor(statements: Statements, protection: Protection, transactions: Transactions) {
+    this.#transactions = transactions;
     this.#statements = statements;
     this.#protection = protection;
   }
@@ -22,7 +25,7 @@ export class ChangeApplier {
    */
   transaction(lists: readonly (readonly Change[])[]): readonly unknown[] {
     try {
-      this.within(() => {
+      this.#transactions.within(() => {
         for (const changes of lists) for (const change of changes) this.#change(change);
       });
       return [];
@@ -30,24 +33,6 @@ export class ChangeApplier {
       if (lists.length === 1 || !isOfOneList(error)) return lists.map(() => error);
       // One of them is impossible: each on its own tells which.
       return lists.map((changes) => this.transaction([changes])[0]);
-    }
-  }
-
-  /** Does `work`, which must not wait, in one transaction; throws when nothing was written. */
-  within<Value>(work: () => Value): Value {
-    const { begin, commit, rollback } = this.#statements;
-    begin.run();
-    try {
-      const value = work();
-      commit.run();
-      return value;
-    } catch (error) {
-      try {
-        rollback.run();
-      } catch {
-        // After a full disk and the like SQLite has rolled back by itself.
-      }
-      throw error;
     }
   }
 

@@ -11,6 +11,12 @@ const BUSY_TIMEOUT_MS = 10;
 /** Pages kept in memory, in KiB; negative is SQLite's way to say "not a count of pages". */
 const PAGE_CACHE_KIB = -16_384;
 
+/** 128 MiB: more than what the Worker waits for ever is. */
+const AUTOCHECKPOINT_PAGES = 32_000;
+
+/** A log that is shorter keeps its place on disk: to cut it off takes milliseconds. */
+const WAL_KEPT_BYTES = 64 << 20;
+
 /**
  * Opens the database file, making it if needed, and brings it to the newest schema. `:memory:`
  * serves tests. Throws a Failure that names the file when it is no database, cannot be opened,
@@ -33,8 +39,9 @@ export async function openDatabase(
     database.exec("PRAGMA journal_mode = WAL");
     database.exec("PRAGMA synchronous = NORMAL");
     database.exec("PRAGMA temp_store = MEMORY");
-    // Checkpoints every 32 MiB: each one stops the requests for as long as it syncs.
-    database.exec("PRAGMA wal_autocheckpoint = 8000");
+    // Only where the Worker does not get to it: a checkpoint here stops the requests.
+    database.exec(`PRAGMA wal_autocheckpoint = ${AUTOCHECKPOINT_PAGES}`);
+    database.exec(`PRAGMA journal_size_limit = ${WAL_KEPT_BYTES}`);
     database.exec(`PRAGMA cache_size = ${PAGE_CACHE_KIB}`);
     await migrate(database, path, migrations);
     database.exec(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`);

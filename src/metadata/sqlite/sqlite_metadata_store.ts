@@ -33,6 +33,7 @@ import {
   type StockColumns,
 } from "./rows.ts";
 import { prepareStatements, type Statements } from "./statements.ts";
+import { Transactions } from "./transactions.ts";
 
 interface PendingWrite {
   readonly changes: readonly Change[];
@@ -48,7 +49,7 @@ const LOCKED_RETRY_MS = 50;
 
 /** The metadata in one SQLite file. Point reads run on the calling thread: microseconds each. */
 export class SqliteMetadataStore implements MetadataStore, AsyncDisposable {
-  readonly #database: DatabaseSync;
+  readonly #transactions: Transactions;
   readonly #statements: Statements;
   readonly #protection: Protection;
   readonly #applier: ChangeApplier;
@@ -60,10 +61,10 @@ export class SqliteMetadataStore implements MetadataStore, AsyncDisposable {
   #closed = false;
 
   constructor(database: DatabaseSync) {
-    this.#database = database;
     this.#statements = prepareStatements(database);
+    this.#transactions = new Transactions(database, this.#statements);
     this.#protection = new Protection(this.#statements);
-    this.#applier = new ChangeApplier(this.#statements, this.#protection);
+    this.#applier = new ChangeApplier(this.#statements, this.#protection, this.#transactions);
     this.#eviction = new Eviction(this.#statements, this.#protection);
   }
 
@@ -107,8 +108,9 @@ export class SqliteMetadataStore implements MetadataStore, AsyncDisposable {
 
   /** Lists that come in the same turn share one transaction; each is still all or nothing. */
   async apply(changes: readonly Change[]): Promise<void> {
-    if (this.#closed) throw closedFailure();
     if (changes.length === 0) return;
+    if (changes.every(isUse)) await this.#transactions.ready();
+    if (this.#closed) throw closedFailure();
     await new Promise<void>((resolve, reject) => {
       this.#pending.push({ changes, resolve, reject });
       if (this.#retry !== undefined) return;
@@ -166,15 +168,16 @@ export class SqliteMetadataStore implements MetadataStore, AsyncDisposable {
     if (this.#closed) return;
     this.#flush(0);
     this.#closed = true;
-    this.#database.close();
+    await this.#transactions[Symbol.asyncDispose]();
   }
 
-  /** A transaction of its own, as soon as no other process holds the lock. */
+  /** A transaction of its own, as soon as no other process holds the lock and no log is copied. */
   async #alone<Value>(work: () => Value): Promise<Value> {
     for (let leftMs = LOCKED_MAX_MS;; leftMs -= LOCKED_RETRY_MS) {
+      await this.#transactions.ready();
       if (this.#closed) throw closedFailure();
       try {
-        return this.#applier.within(work);
+        return this.#transactions.within(work);
       } catch (error) {
         if (!isLocked(error) || leftMs <= 0) throw writeFailure(error);
         await delay(LOCKED_RETRY_MS);
@@ -212,6 +215,11 @@ export class SqliteMetadataStore implements MetadataStore, AsyncDisposable {
       else write.reject(writeFailure(error));
     }
   }
+}
+
+/** Nobody waits for these. */
+function isUse({ kind }: Change): boolean {
+  return kind === "use-narinfo" || kind === "use-nar";
 }
 
 /** SQLite's primary result code for a database that somebody else has locked. */

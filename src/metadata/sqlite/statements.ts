@@ -8,6 +8,8 @@ const SQL = {
   begin: "BEGIN IMMEDIATE",
   commit: "COMMIT",
   rollback: "ROLLBACK",
+  // By this connection since it was opened, triggers included.
+  rowsWritten: "SELECT total_changes() AS count",
 
   quickCheck: "PRAGMA quick_check",
   // Changes when another connection commits, not by our own commits.

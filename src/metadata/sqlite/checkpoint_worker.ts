@@ -1,0 +1,17 @@
+// The thread that copies the write-ahead log into the database file.
+import { DatabaseSync } from "node:sqlite";
+import type { CheckpointScope } from "./checkpoints.ts";
+
+const scope = globalThis as unknown as CheckpointScope;
+
+/** One checkpoint for each path that is sent, with an answer when it is over. */
+scope.onmessage = ({ data: path }) => {
+  const database = new DatabaseSync(path);
+  try {
+    // PASSIVE waits for nobody, and nobody waits for it.
+    database.exec("PRAGMA wal_checkpoint(PASSIVE)");
+  } finally {
+    database.close();
+  }
+  scope.postMessage(undefined);
+};

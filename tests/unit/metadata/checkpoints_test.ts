@@ -1,0 +1,47 @@
+import assert from "node:assert/strict";
+import { openDatabase } from "../../../src/metadata/sqlite/connection.ts";
+import { SqliteMetadataStore } from "../../../src/metadata/sqlite/sqlite_metadata_store.ts";
+import { eventually } from "../../support/eventually.ts";
+import { hash, put } from "../../support/metadata_rows.ts";
+import { tempFolder } from "../../support/temp_folder.ts";
+
+/** So many rows that a checkpoint is due, and too few for SQLite to do one by itself. */
+const PATHS = 2_000;
+
+Deno.test("SqliteMetadataStore: the log is copied into the file while it is open", async () => {
+  using folder = tempFolder();
+  const path = `${folder.path}/db.sqlite`;
+  await using store = await open(path);
+  const before = Deno.statSync(path).size;
+  store.changedByOthers();
+
+  await write(store);
+
+  const grown = () => Deno.statSync(path).size > before + PATHS * 500;
+  await eventually("the file has the rows", grown);
+  assert.equal(store.changedByOthers(), false);
+  // It goes on in a log that begins anew.
+  const logBytes = Deno.statSync(`${path}-wal`).size;
+  await store.protect(1);
+  await store.apply([put(hash("one more"), [])]);
+  assert.equal(Deno.statSync(`${path}-wal`).size, logBytes);
+});
+
+Deno.test("SqliteMetadataStore: closed during a checkpoint it keeps everything", async () => {
+  using folder = tempFolder();
+  const path = `${folder.path}/db.sqlite`;
+  {
+    await using store = await open(path);
+    await write(store);
+  }
+  await using store = await open(path);
+  for (let at = 0; at < PATHS; at += 100) assert.ok(await store.findNarinfo(hash(`path ${at}`)));
+});
+
+async function open(path: string): Promise<SqliteMetadataStore> {
+  return new SqliteMetadataStore(await openDatabase(path));
+}
+
+async function write(store: SqliteMetadataStore): Promise<void> {
+  await store.apply(Array.from({ length: PATHS }, (_, at) => put(hash(`path ${at}`), [])));
+}
