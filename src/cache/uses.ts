@@ -10,6 +10,9 @@ const FLUSH_EVERY_MS = 5_000;
 /** More different entries than this are written sooner. */
 const WAITING_MAX = 10_000;
 
+/** Uses in one transaction: some 2 ms without answers among a million entries. */
+const WRITTEN_AT_ONCE = 64;
+
 export interface UsesDeps {
   readonly metadata: ChangeWriter;
   readonly nowMs: () => number;
@@ -58,11 +61,15 @@ export class Uses implements AsyncDisposable {
   }
 
   async #write(changes: readonly Change[]): Promise<void> {
+    let written = 0;
     try {
-      await this.#deps.metadata.apply(changes);
+      for (; written < changes.length; written += WRITTEN_AT_ONCE) {
+        await this.#deps.metadata.apply(changes.slice(written, written + WRITTEN_AT_ONCE));
+      }
     } catch (error) {
       // A use that is not written costs an entry its place in the order, nothing else.
-      this.#deps.log.warn("uses not written", { count: changes.length, error: messageOf(error) });
+      const count = changes.length - written;
+      this.#deps.log.warn("uses not written", { count, error: messageOf(error) });
     }
   }
 }

@@ -4,8 +4,8 @@ import type { SpaceKeeper } from "../metadata/space_keeper.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import type { SpaceBudget } from "./space_budget.ts";
 
-/** Paths whose protection is looked up in one transaction: some 2 ms without answers. */
-const PROTECT_PATHS_MAX = 256;
+/** Paths whose protection is looked up in one transaction: some 3 ms without answers. */
+const PROTECT_PATHS_MAX = 128;
 
 export interface AccountsDeps {
   readonly metadata: SpaceKeeper;

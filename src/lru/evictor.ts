@@ -9,6 +9,9 @@ import type { SpaceBudget } from "./space_budget.ts";
 /** Entries in one transaction: some 2 ms in which no request is answered. */
 const ENTRIES_MAX = 32;
 
+/** No pause between batches is longer: a batch that took long has waited for the disk. */
+const PAUSE_MAX_MS = 10;
+
 /** How old the uses may become, within a run, by which the coldest entries are chosen. */
 const USES_AGE_MAX_MS = 1_000;
 
@@ -66,6 +69,7 @@ export class Evictor {
         await flushUses();
         flushedAtMs = nowMs();
       }
+      const startedAtMs = nowMs();
       const { evicted, gone } = await this.#batch(excessBytes);
       if (!evicted.settled) {
         await accounts.protect();
@@ -80,8 +84,9 @@ export class Evictor {
       progress(figures);
       // A disk that gives nothing back would cost every row its file.
       if (evicted.files.length > 0 && gone.length === 0) return figures;
-      // Requests that came meanwhile are answered first.
-      await pause(0);
+      // Requests come first: of a long run they have half the time.
+      const tookMs = Math.max(1, nowMs() - startedAtMs);
+      await pause(evicted.entries < ENTRIES_MAX ? 0 : Math.min(PAUSE_MAX_MS, tookMs));
     }
   }
 
