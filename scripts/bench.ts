@@ -2,6 +2,7 @@
 // machine in one run, and prints a table of Markdown. See scripts/bench/options.ts for the words.
 import { Corpus } from "./bench/corpus.ts";
 import type { Bench, Measure } from "./bench/figure.ts";
+import { EVICTION_NAME, measureEviction } from "./bench/eviction/measure_eviction.ts";
 import { directoryLauncher, larderLauncher, proxyLauncher } from "./bench/launchers.ts";
 import { COLD_NARINFOS, KNOWN_MISSES, narinfoHits } from "./bench/measures/narinfos.ts";
 import { bigNarHits, COLD_NAR, SMALL_NAR_HITS } from "./bench/measures/nars.ts";
@@ -39,9 +40,11 @@ const options = optionsOrExit();
 const measures = MEASURES.filter(({ figures }) =>
   figures.some(({ name }) => name.includes(options.only ?? ""))
 );
-if (measures.length === 0) {
-  const names = MEASURES.flatMap(({ figures }) => figures.map(({ name }) => `  ${name}`));
-  giveUp(`No figure's name has "${options.only}". They are:\n${names.join("\n")}`);
+const withEviction = EVICTION_NAME.includes(options.only ?? (options.pairOnly ? "-" : ""));
+if (measures.length === 0 && !withEviction) {
+  const names = MEASURES.flatMap(({ figures }) => figures.map(({ name }) => name));
+  const list = [...names, EVICTION_NAME].map((name) => `  ${name}`).join("\n");
+  giveUp(`No figure's name has "${options.only}". They are:\n${list}`);
 }
 for (const tool of TOOLS) await requireTool(tool);
 
@@ -53,7 +56,11 @@ for (const signal of ["SIGINT", "SIGTERM"] as const) {
   });
 }
 try {
-  const text = report(await runAll(workplace, options), await facts(options));
+  const beside = measures.length > 0
+    ? report(await runAll(workplace, options), await facts(options))
+    : "";
+  const eviction = withEviction ? await measureEviction(workplace, options.executable) : "";
+  const text = [beside, eviction].filter(Boolean).join("\n");
   console.log(text);
   Deno.mkdirSync(`${REPOSITORY}dist`, { recursive: true });
   Deno.writeTextFileSync(`${REPOSITORY}dist/bench.md`, text);

@@ -16,8 +16,8 @@ export interface BenchOptions {
 
 export const USAGE = `Measures larder beside nginx; writes dist/bench.md too.
 
-  --quick            three short rounds, no nginx directory: about a minute
-  --only TEXT        only figures with TEXT in their name
+  --quick            three short rounds, no nginx directory, no eviction: about a minute
+  --only TEXT        only figures with TEXT in their name; "eviction" is a table of its own
   --executable PATH  run this compiled larder, not the sources
 `;
 

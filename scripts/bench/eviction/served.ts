@@ -1,0 +1,126 @@
+import { DatabaseSync } from "node:sqlite";
+import { generateSecretKey } from "../../../src/nix/signature.ts";
+import { larderLauncher } from "../launchers.ts";
+import type { Server } from "../server.ts";
+import type { Workplace } from "../workplace.ts";
+import { FILE_BYTES, foldersOf, type LargeCache } from "./large_cache.ts";
+import { percentile, steadyLatencies } from "./steady_client.ts";
+
+/** Entries that have to go. */
+export const EVICTED = 100_000;
+
+/** Twice as many as larder has in memory: half of the answers read the database. */
+const PATHS = 20_000;
+
+/** What twenty busy Nix clients ask for, and little enough that a core stays free. */
+const PER_SECOND = 500;
+
+/** Eviction goes on until this part of what pins leave free is empty. */
+const HEADROOM = 0.1;
+
+const WARM_UP_MS = 3_000;
+const BEFORE_MS = 10_000;
+const LOOK_EVERY_MS = 100;
+
+export interface Latency {
+  readonly medianMs: number;
+  readonly p99Ms: number;
+  readonly longestMs: number;
+}
+
+export interface ServedFigures {
+  readonly before: Latency;
+  readonly during: Latency;
+  readonly evictedCount: number;
+  readonly evictionSeconds: number;
+}
+
+/** Asks a larder for hits while nothing else happens, and while it evicts. */
+export async function measureServed(
+  workplace: Workplace,
+  { folder }: LargeCache,
+  executable: string | undefined,
+): Promise<ServedFigures> {
+  using database = new DatabaseSync(foldersOf({ folder }).database, { readOnly: true });
+  const paths = hottest(database);
+  const load = (server: Server, goesOn: () => boolean) =>
+    steadyLatencies({ url: server.url, paths, perSecond: PER_SECOND, goesOn });
+
+  const serving = larderOn(workplace, folder, executable);
+
+  const before = await serving({}, async (server) => {
+    await load(server, forMs(WARM_UP_MS));
+    return latencyOf(await load(server, forMs(BEFORE_MS)));
+  });
+
+  const { files, protectedFiles } = stockOf(database);
+  const target = files - EVICTED;
+  const stop = Math.floor((target - HEADROOM * protectedFiles) / (1 - HEADROOM));
+  // Larder evicts as soon as it runs, when more than the limit is kept.
+  const limit = Math.min(files - 1, stop);
+  const flags = { "cache-max-size": String(limit * FILE_BYTES) };
+  return await serving(flags, async (server) => {
+    const startedAt = performance.now();
+    const isOver = look(() => stockOf(database).files <= target);
+    const latencies = await load(server, () => !isOver());
+    const evictionSeconds = (performance.now() - startedAt) / 1_000;
+    const evictedCount = files - stockOf(database).files;
+    return { before, during: latencyOf(latencies), evictedCount, evictionSeconds };
+  });
+}
+
+/** Runs a larder on the folder for as long as some work takes. */
+function larderOn(workplace: Workplace, folder: string, executable: string | undefined) {
+  const publicKey = generateSecretKey("nobody-1").publicKey.text;
+  // Nobody listens there: everything that is asked for is kept.
+  const upstreamUrl = "http://127.0.0.1:9";
+  return async function serving<Value>(
+    flags: Readonly<Record<string, string>>,
+    work: (server: Server) => Promise<Value>,
+  ): Promise<Value> {
+    const launcher = larderLauncher(workplace, { upstreamUrl, publicKey, executable, flags });
+    await using server = await launcher.launch(folder);
+    return await work(server);
+  };
+}
+
+/** Scattered over those that are not about to go. */
+function hottest(database: DatabaseSync): readonly string[] {
+  const rows = database.prepare(
+    `SELECT p.hash FROM narinfo_use u JOIN path p ON p.id = u.path_id
+     WHERE u.protected = 0 ORDER BY u.used_at_ms DESC LIMIT ?`,
+  ).all(PATHS);
+  return rows.map((row) => `/${row["hash"]}.narinfo`);
+}
+
+function stockOf(database: DatabaseSync) {
+  const row = database.prepare("SELECT kept_files, protected_bytes FROM stock").get();
+  return {
+    files: Number(row?.["kept_files"]),
+    protectedFiles: Number(row?.["protected_bytes"]) / FILE_BYTES,
+  };
+}
+
+function forMs(durationMs: number): () => boolean {
+  const untilMs = performance.now() + durationMs;
+  return () => performance.now() < untilMs;
+}
+
+/** Asks now and then; once true, it stays so. */
+function look(isTrue: () => boolean): () => boolean {
+  let [lookedAt, answer] = [-Infinity, false];
+  return () => {
+    const now = performance.now();
+    if (answer || now - lookedAt < LOOK_EVERY_MS) return answer;
+    lookedAt = now;
+    return answer = isTrue();
+  };
+}
+
+function latencyOf(latencies: readonly number[]): Latency {
+  return {
+    medianMs: percentile(latencies, 0.5),
+    p99Ms: percentile(latencies, 0.99),
+    longestMs: Math.max(...latencies),
+  };
+}

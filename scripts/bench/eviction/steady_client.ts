@@ -1,0 +1,40 @@
+export interface SteadyLoad {
+  readonly url: string;
+  readonly paths: readonly string[];
+  readonly perSecond: number;
+  /** Asked before each request. */
+  readonly goesOn: () => boolean;
+}
+
+/** Timers come no closer together. */
+const TICK_MS = 1;
+
+/**
+ * Asks for the paths in turn at a steady rate, whether the answers before have come or not, and
+ * returns how long each took in ms. Throws when one is not a 200.
+ */
+export async function steadyLatencies(load: SteadyLoad): Promise<readonly number[]> {
+  const { url, paths, perSecond, goesOn } = load;
+  const startedAt = performance.now();
+  const answers: Promise<number>[] = [];
+  while (goesOn()) {
+    const due = (performance.now() - startedAt) * perSecond / 1_000;
+    while (answers.length < due) answers.push(ask(`${url}${paths[answers.length % paths.length]}`));
+    await new Promise((resolve) => setTimeout(resolve, TICK_MS));
+  }
+  return await Promise.all(answers);
+}
+
+async function ask(url: string): Promise<number> {
+  const sentAt = performance.now();
+  const response = await fetch(url);
+  await response.bytes();
+  if (response.status !== 200) throw new Error(`Cannot measure: ${response.status} for ${url}`);
+  return performance.now() - sentAt;
+}
+
+/** The value that `part` of all are not above. */
+export function percentile(values: readonly number[], part: number): number {
+  const sorted = [...values].sort((a, b) => a - b);
+  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * part))] ?? NaN;
+}

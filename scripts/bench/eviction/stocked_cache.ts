@@ -1,0 +1,172 @@
+import { Uses } from "../../../src/cache/uses.ts";
+import { Space } from "../../../src/lru/space.ts";
+import type { Change } from "../../../src/metadata/metadata_store.ts";
+import type { ColdEntry } from "../../../src/metadata/space_keeper.ts";
+import { openDatabase } from "../../../src/metadata/sqlite/connection.ts";
+import { SqliteMetadataStore } from "../../../src/metadata/sqlite/sqlite_metadata_store.ts";
+import type { StorePathHash } from "../../../src/nix/store_path.ts";
+import { LocalNarStore } from "../../../src/storage/local/local_nar_store.ts";
+import { createLogger } from "../../../src/telemetry/logger.ts";
+import {
+  CLOSURE_PATHS,
+  FILE_BYTES,
+  foldersOf,
+  type LargeCache,
+  overlappingRoots,
+} from "./large_cache.ts";
+import { watched } from "./turns.ts";
+
+/** As many as are written at once at the most. */
+const USES = 10_000;
+
+/** Entries whose protection is looked at. */
+const CONSIDERED = 4_096;
+const PAGE = 256;
+
+/** Evicted in one round: three rounds must leave something of the small cache. */
+const EVICTED = 1_500;
+
+/** What a round that evicts nothing comes to. */
+export interface KeepingFigures {
+  readonly useUs: number;
+  readonly usesStopMs: number;
+  readonly pinMs: number;
+  readonly pinStopMs: number;
+  readonly unpinMs: number;
+  readonly unpinStopMs: number;
+  readonly consideredUs: number;
+}
+
+/** What a round that evicts comes to. */
+export interface EvictionFigures {
+  readonly evictedPerSecond: number;
+  readonly evictionStopMs: number;
+}
+
+/** The parts of larder that keep a cache within its limit, on a large cache. */
+export class StockedCache implements AsyncDisposable {
+  readonly #entries: number;
+  readonly #metadata: SqliteMetadataStore;
+  readonly #space: Space;
+  readonly #uses: Uses;
+  readonly #hashOf: (id: number) => StorePathHash;
+
+  private constructor(
+    { entries, folder }: LargeCache,
+    database: Awaited<ReturnType<typeof openDatabase>>,
+  ) {
+    const hash = database.prepare("SELECT hash FROM path WHERE id = ?");
+    this.#hashOf = (id) => hash.get(id)?.["hash"] as StorePathHash;
+    this.#entries = entries;
+    const metadata = this.#metadata = new SqliteMetadataStore(database);
+    const log = createLogger("error", { write: (line) => console.error(line) });
+    const nowMs = Date.now;
+    this.#uses = new Uses({ metadata, nowMs, log });
+    this.#space = new Space({
+      limitBytes: Infinity,
+      metadata,
+      nars: new LocalNarStore(foldersOf({ folder }).nars),
+      busy: () => new Set(),
+      flushUses: () => Promise.resolve(),
+      foreignBytes: () => 0,
+      owner: "bench",
+      nowMs,
+      log,
+      observe: () => undefined,
+    });
+  }
+
+  static async open(cache: LargeCache): Promise<StockedCache> {
+    return new StockedCache(cache, await openDatabase(foldersOf(cache).database));
+  }
+
+  /** The closures must be whole: no round that evicts comes before it. */
+  async keep(): Promise<KeepingFigures> {
+    const uses = await this.#use();
+    const pin = await this.#pin();
+    const unpin = await this.#unpinOneOfMany();
+    const considered = await watched(() => this.#consider());
+    return {
+      useUs: uses.tookMs * 1_000 / USES,
+      usesStopMs: uses.stopMs,
+      pinMs: pin.tookMs,
+      pinStopMs: pin.stopMs,
+      unpinMs: unpin.tookMs,
+      unpinStopMs: unpin.stopMs,
+      consideredUs: considered.tookMs * 1_000 / CONSIDERED,
+    };
+  }
+
+  /** Beside the pins of the other rounds; each takes some of the small cache's few. */
+  async evict(): Promise<EvictionFigures> {
+    await this.#space.open();
+    const { value, tookMs, stopMs } = await watched(() => this.#evict());
+    return { evictedPerSecond: value / (tookMs / 1_000), evictionStopMs: stopMs };
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#uses[Symbol.asyncDispose]();
+    await this.#space[Symbol.asyncDispose]();
+    await this.#metadata[Symbol.asyncDispose]();
+  }
+
+  /** Any paths, as if nothing were asked for more often than the rest. */
+  async #use() {
+    const any = () => this.#hashOf(1 + Math.floor(Math.random() * this.#entries));
+    for (let at = 0; at < USES; at++) this.#uses.narinfo(any());
+    return await watched(() => this.#uses.flush());
+  }
+
+  /** Until every path of the closure is protected. */
+  async #pin() {
+    await this.#settled(
+      overlappingRoots().map((id) => ({
+        kind: "remove-pin",
+        storePathHash: this.#hashOf(id),
+      })),
+    );
+    const pinned = await watched(() => this.#settled([this.#pinOf(1)]));
+    const { protectedBytes } = await this.#metadata.stock();
+    if (protectedBytes !== CLOSURE_PATHS * FILE_BYTES) {
+      throw new Error(`Cannot measure pins: ${protectedBytes / FILE_BYTES} paths are protected`);
+    }
+    await this.#settled([{ kind: "remove-pin", storePathHash: this.#hashOf(1) }]);
+    return pinned;
+  }
+
+  /** Until what only that pin protected may go. */
+  async #unpinOneOfMany() {
+    const [first = 1, ...rest] = overlappingRoots();
+    await this.#settled([first, ...rest].map((id) => this.#pinOf(id)));
+    return await watched(() =>
+      this.#settled([{ kind: "remove-pin", storePathHash: this.#hashOf(first) }])
+    );
+  }
+
+  /** Reads the coldest entries that no pin protects. */
+  async #consider(): Promise<void> {
+    let after: ColdEntry | undefined;
+    for (let count = 0; count < CONSIDERED; count += PAGE) {
+      after = (await this.#metadata.coldest(PAGE, after)).at(-1);
+    }
+  }
+
+  async #evict(): Promise<number> {
+    const targetBytes = this.#space.budget.usedBytes - EVICTED * FILE_BYTES;
+    const done = await this.#space.collect({ targetBytes, dryRun: false }, {
+      progress: () => undefined,
+      isWanted: () => true,
+    });
+    if (done?.evictedEntries !== EVICTED) throw new Error(`Evicted ${done?.evictedEntries}`);
+    return done.evictedEntries;
+  }
+
+  #pinOf(id: number): Change {
+    return { kind: "put-pin", pin: { storePathHash: this.#hashOf(id), pinnedAtMs: 1 } };
+  }
+
+  async #settled(changes: readonly Change[]): Promise<void> {
+    await this.#metadata.apply(changes);
+    await this.#space.refresh();
+  }
+}
