@@ -12,10 +12,10 @@ export interface WorkerComparerDeps {
 export class WorkerComparer implements Disposable {
   readonly #worker: JobWorker<ToCompareWorker, FromCompareWorker>;
 
-  constructor(deps: WorkerComparerDeps) {
+  constructor({ databasePath, narFolder }: WorkerComparerDeps) {
     this.#worker = new JobWorker<ToCompareWorker, FromCompareWorker>({
       url: new URL("./compare_worker.ts", import.meta.url),
-      start: { type: "start", ...deps } satisfies ToCompareWorker,
+      start: { type: "start", databasePath, narFolder } satisfies ToCompareWorker,
       died: (id, error) => ({ id, error }),
     });
   }
