@@ -73,7 +73,11 @@ export class NarinfoServer {
     const upstreams = (await metadata.sourcesOf(row.narName)).map(({ upstream }) => upstream);
     const how = (upstream: string) => demotions.get(row.narName, upstream);
     const except = new Set(upstreams.filter((upstream) => how(upstream) === "bad"));
-    const learned = await learnNarinfo(this.#deps, storePathHash, { requestId, except });
+    let learned = await learnNarinfo(this.#deps, storePathHash, { requestId, except });
+    if (learned.kind !== "learned" && except.size > 0) {
+      // File hash and size are not signed: it may have been its narinfo that was bad.
+      learned = await learnNarinfo(this.#deps, storePathHash, { requestId });
+    }
     for (const upstream of upstreams) {
       if (how(upstream) === "absent") demotions.forgive(row.narName, upstream);
     }

@@ -7,6 +7,7 @@ import {
   endAfter,
   type Fault,
   fileFault,
+  firstTimes,
   followedBy,
   stallAfter,
   status,
@@ -79,6 +80,21 @@ Deno.test("nar: a narinfo whose unsigned file size or hash lies is 404 or broken
     await cache.downloadsOver();
     const reasons = cache.logged("error").map((line) => line["reason"]);
     assert.match(String(reasons), /file_size|file_hash/);
+  }
+});
+
+Deno.test("nar: an upstream whose narinfo lied once is believed when it says another", async () => {
+  for (const fault of [wrongFileSize(1), wrongFileHash()]) {
+    await using upstream = await fakeUpstream({ objects: [object], stored: true });
+    upstream.breakNarinfo(firstTimes(1, fault));
+    await using cache = await TestCache.open({ upstreams: [upstream] });
+    const bad = await cache.get(await cache.narPath(HASH));
+    await bad.bytes().catch(() => undefined);
+    await cache.downloadsOver();
+
+    const answer = await cache.get(await cache.narPath(HASH));
+
+    assert.ok(sameBytes(await answer.bytes(), (await upstream.narFileOf(object)).bytes));
   }
 });
 
