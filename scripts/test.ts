@@ -1,5 +1,8 @@
 // Runs the tests and closes with what was skipped and why, and one line of counts. Arguments go
-// to `deno test`: folders, `--filter TEXT`, and so on.
+// to `deno test`: folders, `--filter TEXT`, and so on. Without any, what the tests observed must be
+// what the README's table says.
+import { RECORDS_VARIABLE } from "../tests/support/reliability_record.ts";
+import { readRecords, withReliability } from "./reliability_table.ts";
 
 /** Any other address is refused: a test that reaches for it fails. */
 const PERMISSIONS = [
@@ -14,11 +17,15 @@ const PERMISSIONS = [
 const SUMMARY_REGEXP = /(\d+) passed.*\| (\d+) failed(?:.*?(\d+) ignored)?/;
 const COLOUR_REGEXP = new RegExp(`${String.fromCharCode(27)}\\[[0-9;]*m`, "g");
 
+const records = Deno.args.length === 0 ? Deno.makeTempFileSync() : undefined;
 const folders = Deno.args.some((word) => !word.startsWith("-")) ? [] : ["tests"];
 const child = new Deno.Command(Deno.execPath(), {
   args: ["test", "--no-check", ...PERMISSIONS, ...Deno.args, ...folders],
   stdout: "piped",
-  env: Deno.stdout.isTerminal() && !Deno.noColor ? { FORCE_COLOR: "1" } : { NO_COLOR: "1" },
+  env: {
+    ...(Deno.stdout.isTerminal() && !Deno.noColor ? { FORCE_COLOR: "1" } : { NO_COLOR: "1" }),
+    ...(records === undefined ? {} : { [RECORDS_VARIABLE]: records }),
+  },
 }).spawn();
 
 const skipped: string[] = [];
@@ -31,7 +38,11 @@ for await (const bytes of child.stdout) {
   rest = lines.pop() ?? "";
   for (const coloured of lines) look(coloured.replace(COLOUR_REGEXP, ""));
 }
-const { code } = await child.status;
+let { code } = await child.status;
+if (records !== undefined) {
+  if (code === 0 && !isTold(records)) code = 1;
+  Deno.removeSync(records);
+}
 
 if (skipped.length > 0) console.log(`Skipped:\n${skipped.map((name) => `  ${name}`).join("\n")}`);
 const [, passed = "0", failed = "0", ignored = "0"] = counts ?? [];
@@ -39,6 +50,14 @@ const [, passed = "0", failed = "0", ignored = "0"] = counts ?? [];
 const failures = counts === undefined && code !== 0 ? "1" : failed;
 console.log(`${passed} passed, ${failures} failed, ${ignored} skipped`);
 Deno.exit(code);
+
+/** Whether the README tells what was observed. */
+function isTold(records: string): boolean {
+  const readme = Deno.readTextFileSync(new URL("../README.md", import.meta.url));
+  if (withReliability(readme, readRecords(records)) === readme) return true;
+  console.log("README.md tells other outcomes than these tests: scripts/deno task reliability");
+  return false;
+}
 
 function look(line: string): void {
   const ignored = /^(.*) \.\.\. ignored/.exec(line);

@@ -4,6 +4,7 @@ import { type FakeUpstream, fakeUpstream } from "../support/fake_upstream.ts";
 import { Gate, heldUntil } from "../support/faults.ts";
 import { type LarderProcess, startLarder } from "../support/larder_process.ts";
 import { RawConnection, type RawHead, requestText } from "../support/raw_http.ts";
+import { record } from "../support/reliability_record.ts";
 import { checkNar, servedNar, servedNarinfo } from "../support/served_nar.ts";
 import { makeStoreObject, type StoreObject } from "../support/store_object.ts";
 import { tempFolder } from "../support/temp_folder.ts";
@@ -23,6 +24,10 @@ interface Point {
   readonly object?: () => StoreObject;
   /** What becomes of the NAR; by default it has to be fetched again. */
   readonly after?: "kept" | "either";
+  /** Whether the client may have all of it by then. */
+  readonly mayBeWhole?: boolean;
+  /** In the words of the README's table; the others are not told there. */
+  readonly told?: string;
 }
 
 const NAR_REGEXP = /^\/nar\//;
@@ -32,6 +37,7 @@ const SLOW_TO_VERIFY = () => makeStoreObject({ name: "slow-to-verify", size: 40_
 
 const POINTS: Readonly<Record<string, Point>> = {
   "before the upstream answers": {
+    told: "before the upstream answers",
     async reach({ upstream, client }) {
       const never = Promise.withResolvers<never>();
       upstream.breakNar(heldUntil(never.promise));
@@ -48,9 +54,11 @@ const POINTS: Readonly<Record<string, Point>> = {
     },
   },
   "at 10 %": partly((fileSize) => Math.floor(fileSize / 10)),
-  "at 50 %": partly((fileSize) => Math.floor(fileSize / 2)),
+  "at 50 %": { ...partly((fileSize) => Math.floor(fileSize / 2)), told: "halfway" },
   "at all bytes but one": partly((fileSize) => fileSize - 1),
   "with all bytes and no verdict": {
+    mayBeWhole: true,
+    told: "with all bytes here and not verified",
     object: SLOW_TO_VERIFY,
     async reach({ larder, fileSize, client }) {
       await client.ask();
@@ -59,6 +67,8 @@ const POINTS: Readonly<Record<string, Point>> = {
   },
   "with the file in its place, and its row or none": {
     after: "either",
+    mayBeWhole: true,
+    told: "with the file in its place, and its row or none",
     async reach({ larder, client }) {
       await client.ask();
       await eventually("the file is in its place", () => sizesIn(larder, "nar").length > 0);
@@ -66,6 +76,8 @@ const POINTS: Readonly<Record<string, Point>> = {
   },
   "after the row": {
     after: "kept",
+    mayBeWhole: true,
+    told: "after the row",
     async reach({ larder, client }) {
       await client.ask();
       await larder.logged("nar cached successfully");
@@ -101,6 +113,7 @@ async function killedAt(point: Point): Promise<void> {
     const inPlace = sizesIn(larder, "nar");
     assert.deepEqual(inPlace, after === "fetched again" ? [] : [fileSize], "killed at that point");
     const { complete, bytes } = await client.rest();
+    assert.ok(!complete || point.mayBeWhole, "it cannot be known to be right yet");
     if (complete) await checkNar(narinfo, bytes);
     else assert.ok(bytes.length < fileSize, "what looks cut is cut");
   }
@@ -125,6 +138,10 @@ async function killedAt(point: Point): Promise<void> {
   assert.deepEqual(sources, status === 200 ? ["HIT", "HIT"] : ["MISS", "HIT"]);
   assert.equal(upstream.count(NAR_REGEXP) - askedBefore, status === 200 ? 0 : 1);
   assert.deepEqual(sizesIn(larder, "nar"), [fileSize]);
+  if (point.told === undefined) return;
+  const saw = point.mayBeWhole ? "whole-or-cut" : "cut";
+  const kept = after === "either" ? "whole-or-nothing" : status === 200 ? "nar" : "narinfo";
+  record({ area: "machine", fault: `larder is killed (\`kill -9\`) ${point.told}`, saw, kept });
 }
 
 /** The client has all that came but the last byte, which waits for the rest. */

@@ -1,0 +1,18 @@
+// Runs the tests whose outcomes the README tells, and writes its table again.
+import { RECORDS_VARIABLE } from "../tests/support/reliability_record.ts";
+import { readRecords, withReliability } from "./reliability_table.ts";
+
+const RECORDING = ["tests/e2e/full_disk_test.ts", "tests/e2e/kill_test.ts", "tests/reliability"];
+
+const readme = new URL("../README.md", import.meta.url);
+const records = Deno.makeTempFileSync();
+const { code } = await new Deno.Command(Deno.execPath(), {
+  args: ["run", "--quiet", "--allow-all", "scripts/test.ts", ...RECORDING],
+  env: { [RECORDS_VARIABLE]: records },
+}).spawn().status;
+if (code === 0) {
+  const written = withReliability(Deno.readTextFileSync(readme), readRecords(records));
+  Deno.writeTextFileSync(readme, written);
+}
+Deno.removeSync(records);
+Deno.exit(code);

@@ -1,0 +1,88 @@
+import assert from "node:assert/strict";
+import { DatabaseSync } from "node:sqlite";
+import { makeStoreObject } from "../support/store_object.ts";
+import type { Row } from "./row.ts";
+import { filesBelow, type Scene } from "./scene.ts";
+
+const area = "machine";
+const whole = { area, saw: "whole", kept: "nar" } as const;
+/** What NARs of this size are served from is held in memory. */
+const HOT_BYTES = 50_000;
+const LOCKED_MS = 2_000;
+
+const pinned = makeStoreObject({ name: "pinned", size: 700_000, seed: 7 });
+
+export const MACHINE_ROWS: readonly Row[] = [
+  {
+    fault: "a kept NAR file is truncated",
+    ...whole,
+    asks: (scene) => afterDamage(scene, (path) => Deno.truncateSync(path, 1_000)),
+  },
+  {
+    fault: "a kept NAR file is gone",
+    ...whole,
+    asks: (scene) => afterDamage(scene, (path) => Deno.removeSync(path)),
+  },
+  {
+    fault: "a kept NAR file is truncated, and no upstream has it any more",
+    area,
+    saw: "absent",
+    kept: "damaged",
+    asks: (scene) => afterDamage(scene, (path) => Deno.truncateSync(path, 1_000), "off"),
+  },
+  {
+    fault: "a small kept NAR file is gone while it is in memory, and no upstream has it any more",
+    area,
+    saw: "whole",
+    kept: "damaged",
+    narBytes: HOT_BYTES,
+    asks: (scene) => afterDamage(scene, (path) => Deno.removeSync(path), "off"),
+  },
+  {
+    fault: "another process locks the database for two seconds",
+    ...whole,
+    async asks(scene) {
+      const locker = new DatabaseSync(`${scene.storage}/db.sqlite`);
+      locker.exec("BEGIN IMMEDIATE");
+      const unlocked = new Promise<void>((resolve) => {
+        setTimeout(() => {
+          locker.exec("COMMIT");
+          locker.close();
+          resolve();
+        }, LOCKED_MS);
+      });
+      const sight = await scene.pull();
+      await unlocked;
+      return sight;
+    },
+  },
+  {
+    fault: "pins fill the size limit",
+    area,
+    saw: "whole",
+    kept: "narinfo",
+    flags: { "cache-max-size": "1M" },
+    async asks(scene) {
+      scene.upstream.add(pinned);
+      assert.equal(await scene.pull(pinned), "whole");
+      await scene.quiet();
+      const { status } = await scene.request("POST", `/pin/${pinned.storePathHash}.narinfo`);
+      assert.equal(status, 200);
+      const sight = await scene.pull();
+      assert.equal(await scene.kept(pinned), "nar", "what is pinned stays");
+      return sight;
+    },
+  },
+];
+
+/** Keeps the NAR, has it damaged behind larder's back, and asks for it again. */
+async function afterDamage(scene: Scene, damage: (path: string) => void, upstream?: "off") {
+  assert.equal(await scene.pull(), "whole");
+  await scene.quiet();
+  assert.equal(await scene.pull(), "whole");
+  if (upstream === "off") await scene.upstream.stop();
+  const [path] = filesBelow(`${scene.storage}/nar`);
+  assert.ok(path);
+  damage(path);
+  return await scene.pull();
+}

@@ -1,0 +1,18 @@
+import type { FakeUpstreamOptions } from "../support/fake_upstream.ts";
+import type { LarderFlags } from "../support/larder_process.ts";
+import type { ReliabilityRecord, Sight } from "../support/reliability_record.ts";
+import type { Scene } from "./scene.ts";
+
+/** A fault, how it comes about, and what must come of it. */
+export interface Row extends ReliabilityRecord {
+  /** Of the NAR; default: a million. */
+  readonly narBytes?: number;
+  readonly upstream?: FakeUpstreamOptions;
+  /** A second upstream that has the same object. */
+  readonly other?: FakeUpstreamOptions;
+  readonly flags?: LarderFlags;
+  /** Breaks something before the client asks. */
+  readonly breaks?: (scene: Scene) => unknown;
+  /** In place of a client that asks for narinfo and NAR. */
+  readonly asks?: (scene: Scene) => Promise<Sight>;
+}

@@ -1,0 +1,160 @@
+import assert from "node:assert/strict";
+import { Buffer } from "node:buffer";
+import { DatabaseSync } from "node:sqlite";
+import { eventually } from "../support/eventually.ts";
+import { FakeUpstream, type FakeUpstreamOptions } from "../support/fake_upstream.ts";
+import { type LarderProcess, startLarder } from "../support/larder_process.ts";
+import { type RawAnswer, rawRequest, requestText } from "../support/raw_http.ts";
+import type { Keeping, Sight } from "../support/reliability_record.ts";
+import { checkNar, type ServedNarinfo, servedNarinfo } from "../support/served_nar.ts";
+import { makeStoreObject, type StoreObject } from "../support/store_object.ts";
+import type { Row } from "./row.ts";
+
+/** A larder process with its upstreams, and a client that asks it for one store object. */
+export class Scene implements AsyncDisposable {
+  readonly object: StoreObject;
+  readonly upstream: FakeUpstream;
+  readonly other: FakeUpstream | undefined;
+  readonly #resources: AsyncDisposableStack;
+  readonly #larder: LarderProcess;
+
+  private constructor(
+    { object, upstream, other }: Upstreams,
+    larder: LarderProcess,
+    resources: AsyncDisposableStack,
+  ) {
+    this.object = object;
+    this.upstream = upstream;
+    this.other = other;
+    this.#larder = larder;
+    this.#resources = resources;
+  }
+
+  static async open({ narBytes = 1_000_000, upstream, other, flags }: Row): Promise<Scene> {
+    await using opened = new AsyncDisposableStack();
+    const object = makeStoreObject({ name: "thing-1.0", size: narBytes });
+    const open = (options: FakeUpstreamOptions) =>
+      opened.use(new FakeUpstream({ objects: [object], stored: true, ...options }));
+    const upstreams = {
+      object,
+      upstream: open({ priority: 10, ...upstream }),
+      other: other && open({ priority: 20, ...other }),
+    };
+    const both = [upstreams.upstream, upstreams.other].filter((one) => one !== undefined);
+    const larder = opened.use(
+      await startLarder({
+        "cache-upstream-url": both.map(({ url }) => url),
+        "cache-upstream-public-key": both.map(({ publicKey }) => publicKey),
+        "prometheus-enabled": "true",
+        "cache-upstream-body-idle-timeout": "700ms",
+        ...flags,
+      }),
+    );
+    return new Scene(upstreams, larder, opened.move());
+  }
+
+  get port(): number {
+    return this.#larder.port;
+  }
+
+  get storage(): string {
+    return this.#larder.storage;
+  }
+
+  /** The right bytes of the NAR file. */
+  async bytes(): Promise<Uint8Array<ArrayBuffer>> {
+    return (await this.upstream.narFileOf(this.object)).bytes;
+  }
+
+  narinfo(): Promise<ServedNarinfo> {
+    return servedNarinfo(this.port, this.object.storePathHash);
+  }
+
+  request(method: string, path: string): Promise<RawAnswer> {
+    return rawRequest(this.port, requestText(method, path));
+  }
+
+  /** Asks as Nix does: for the narinfo, then for the NAR. */
+  async pull({ storePathHash }: StoreObject = this.object): Promise<Sight> {
+    const { status } = await this.request("GET", `/${storePathHash}.narinfo`);
+    if (status === 404) return "absent";
+    const narinfo = await servedNarinfo(this.port, storePathHash);
+    return await this.sightOf(await this.request("GET", narinfo.narPath), narinfo);
+  }
+
+  /** What an answer for the NAR is. Fails for one that looks whole and is wrong, and for 5xx. */
+  async sightOf(answer: RawAnswer, narinfo: ServedNarinfo): Promise<Sight> {
+    if (answer.status === 404) return "absent";
+    assert.equal(answer.status, 200);
+    if (!answer.complete) return "cut";
+    await checkNar(narinfo, answer.body);
+    return "whole";
+  }
+
+  /** What is kept of the object, once nothing is under way. */
+  async kept({ storePathHash }: StoreObject = this.object): Promise<Keeping> {
+    await this.quiet();
+    using database = new DatabaseSync(`${this.storage}/db.sqlite`, { readOnly: true });
+    const rows = database.prepare("SELECT name, kept_size FROM nar WHERE kept_size IS NOT NULL");
+    const files = filesBelow(`${this.storage}/nar`);
+    const counted = rows.all().map(({ name, kept_size }) => `${name} ${kept_size}`).toSorted();
+    const there = files.map((path) => `${path.split("/").at(-1)} ${Deno.statSync(path).size}`);
+    if (counted.join() !== there.toSorted().join()) return "damaged";
+    const find = database.prepare(
+      "SELECT n.name, n.kept_size FROM path p JOIN narinfo i ON i.path_id = p.id " +
+        "JOIN nar n ON n.id = i.nar_id WHERE p.hash = ?",
+    );
+    const row = find.get(storePathHash);
+    if (row === undefined) return "nothing";
+    if (row["kept_size"] === null) return "narinfo";
+    const path = files.find((one) => one.endsWith(`/${row["name"]}`)) ?? "";
+    const isObject = storePathHash === this.object.storePathHash;
+    assert.ok(!isObject || sameBytes(Deno.readFileSync(path), await this.bytes()), "kept bytes");
+    return "nar";
+  }
+
+  /** Resolves when no download is under way, and nothing is left of any. */
+  async quiet(): Promise<void> {
+    await eventually("no download is under way", async () => {
+      const { body } = await this.request("GET", "/metrics");
+      const text = new TextDecoder().decode(body);
+      return /^larder_in_flight_downloads 0$/m.test(text) && this.growing.length === 0;
+    });
+  }
+
+  /** Files of downloads that are under way. */
+  get growing(): readonly string[] {
+    return filesBelow(`${this.storage}/tmp`).filter((path) => path.endsWith(".part"));
+  }
+
+  /** Ends all faults of upstreams, and resolves when the object comes whole. */
+  async mended(): Promise<void> {
+    for (const upstream of [this.upstream, this.other]) {
+      if (upstream === undefined) continue;
+      upstream.mend();
+      upstream.onRequest = undefined;
+      await upstream.start();
+    }
+    await eventually("it comes whole", async () => await this.pull() === "whole");
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#resources.disposeAsync();
+  }
+}
+
+interface Upstreams {
+  readonly object: StoreObject;
+  readonly upstream: FakeUpstream;
+  readonly other: FakeUpstream | undefined;
+}
+
+export function filesBelow(folder: string): readonly string[] {
+  return [...Deno.readDirSync(folder)].flatMap(({ name, isDirectory }) =>
+    isDirectory ? filesBelow(`${folder}/${name}`) : [`${folder}/${name}`]
+  );
+}
+
+function sameBytes(a: Uint8Array, b: Uint8Array): boolean {
+  return Buffer.compare(a, b) === 0;
+}

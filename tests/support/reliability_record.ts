@@ -1,0 +1,44 @@
+/** What a client saw of an answer to its request. */
+export const SIGHTS = {
+  whole: "the right NAR, whole",
+  rest: "206 with the right rest",
+  absent: "404",
+  cut: "a transfer that broke off",
+  /** Which of both depends on what comes first: the answer's head, or the bad news. */
+  refused: "404, or a transfer that broke off",
+  "whole-or-cut": "the right NAR, whole, or a transfer that broke off",
+  left: "nothing more, it has left",
+} as const;
+
+/** What is in the storage afterwards, by its files and its rows. */
+export const KEEPINGS = {
+  nothing: "nothing",
+  narinfo: "the narinfo",
+  nar: "narinfo and NAR",
+  /** Files and rows do not agree. */
+  damaged: "its row, until the file is fetched again",
+  "whole-or-nothing": "narinfo and NAR, or the narinfo",
+} as const;
+
+export type Sight = keyof typeof SIGHTS;
+export type Keeping = keyof typeof KEEPINGS;
+
+/** A fault and what came of it: a row of the README's table. */
+export interface ReliabilityRecord {
+  readonly area: "upstream" | "client" | "machine";
+  readonly fault: string;
+  readonly saw: Sight;
+  /** It was seen in less than this. */
+  readonly withinMs?: number | undefined;
+  readonly kept: Keeping;
+}
+
+/** Names the file that a test run writes its records to, one JSON line each. */
+export const RECORDS_VARIABLE = "RELIABILITY_RECORDS";
+
+/** Adds what a test has observed to the records of the run, if it keeps any. */
+export function record(observed: ReliabilityRecord): void {
+  const path = Deno.env.get(RECORDS_VARIABLE);
+  if (path === undefined) return;
+  Deno.writeTextFileSync(path, `${JSON.stringify(observed)}\n`, { append: true });
+}
