@@ -102,6 +102,10 @@ export class FakeUpstream implements AsyncDisposable {
     for (const object of objects) this.#objects.set(object.storePathHash, object);
   }
 
+  has(object: StoreObject): boolean {
+    return this.#objects.has(object.storePathHash);
+  }
+
   remove(object: StoreObject): void {
     this.#objects.delete(object.storePathHash);
   }

@@ -91,6 +91,10 @@ export class LarderProcess implements AsyncDisposable {
     return Number(new URL(this.#url).port);
   }
 
+  get pid(): number {
+    return this.#child.pid;
+  }
+
   /** Resolves when the process has ended and all that it said was read. */
   get ended(): Promise<Deno.CommandStatus> {
     return this.#end();

@@ -1,0 +1,152 @@
+// A real larder with a size limit, upstreams that fail at random, and clients that do what they
+// like; every answer is checked byte for byte. See scripts/soak/options.ts for the words.
+import { messageOf } from "../src/base/failure.ts";
+import { runLarder } from "../tests/support/run_larder.ts";
+import { servedNar, servedNarinfo } from "../tests/support/served_nar.ts";
+import type { StoreObject } from "../tests/support/store_object.ts";
+import { Client } from "./soak/client.ts";
+import { Dice } from "./soak/dice.ts";
+import { Monitor } from "./soak/monitor.ts";
+import { readOptions, type SoakOptions, USAGE } from "./soak/options.ts";
+import { mib, report } from "./soak/report.ts";
+import { Server } from "./soak/server.ts";
+import { Tally } from "./soak/tally.ts";
+import { World } from "./soak/world.ts";
+
+/** A fifth of what there is: evictions go on all the time. */
+const LIMIT_BYTES = 24 << 20;
+const KILL_AFTER_MS = 20_000;
+const MINUTE_MS = 60_000;
+const LOOK_MS = 1_000;
+const LOOKS_PER_LINE = MINUTE_MS / LOOK_MS;
+const RETRY_MS = 100;
+/** Idle connections to upstreams are closed, and buffers collected, in the meantime. */
+const QUIET_MS = 2_000;
+/** After the faults are over everything is there again within this. */
+const RECOVERY_MAX_MS = 60_000;
+const CANNOT_RUN_STATUS = 2;
+
+const options = optionsOrExit();
+Deno.exit(await soak(options) ? 0 : 1);
+
+/** Resolves to whether nothing was wrong. */
+async function soak({ minutes, clients, seed, kills }: SoakOptions): Promise<boolean> {
+  console.error(
+    `soak: ${clients} clients, ${minutes} min, --seed ${seed}${kills ? " --kills" : ""}`,
+  );
+  const diceFor = (name: string) => new Dice(seed, name);
+  await using world = await World.open(diceFor("world"));
+  await using server = new Server(world, LIMIT_BYTES);
+  await server.start();
+  const [tally, monitor] = [new Tally(), new Monitor(LIMIT_BYTES)];
+  const endsAt = performance.now() + minutes * MINUTE_MS;
+  const isOver = () => performance.now() > endsAt;
+  let killed = 0;
+  {
+    using _watch = watch(server, monitor, tally);
+    world.fail(diceFor("upstreams"));
+    const killing = kills ? killAgainAndAgain(server, diceFor("kills"), isOver) : 0;
+    await Promise.all(Array.from({ length: clients }, async (_, at) => {
+      const port = () => server.larder?.port;
+      const client = new Client({ dice: diceFor(`client ${at}`), tally, world, port });
+      while (!isOver()) await client.act();
+    }));
+    killed = await killing;
+  }
+  await world.mend();
+  const endProblems = await problemsAtTheEnd(server, world, monitor);
+  const { text, wrongs } = report({
+    tally,
+    monitor,
+    limitBytes: LIMIT_BYTES,
+    kills: killed,
+    endProblems,
+  });
+  console.log(text);
+  for (const wrong of wrongs) console.log(`WRONG: ${wrong}`);
+  return wrongs.length === 0;
+}
+
+/** Looks every second, and says every minute what it saw. */
+function watch(server: Server, monitor: Monitor, tally: Tally): Disposable {
+  let count = 0;
+  const look = () => {
+    if (server.larder !== undefined) monitor.look(server.larder);
+    const sample = monitor.samples.at(-1);
+    if (sample === undefined || count++ % LOOKS_PER_LINE !== 0) return;
+    const { seconds, residentBytes, handles, diskBytes } = sample;
+    const seen = `${mib(residentBytes)} in memory, ${handles} handles, ${mib(diskBytes)} on disk`;
+    console.error(`${seconds.toFixed(0).padStart(5)} s: ${seen}, ${tally.wrongCount} wrong`);
+  };
+  look();
+  const timer = setInterval(look, LOOK_MS);
+  return { [Symbol.dispose]: () => clearInterval(timer) };
+}
+
+/** Resolves to how often. */
+async function killAgainAndAgain(
+  server: Server,
+  dice: Dice,
+  isOver: () => boolean,
+): Promise<number> {
+  for (let count = 0;; count++) {
+    const until = performance.now() + dice.below(2 * KILL_AFTER_MS);
+    while (performance.now() < until && !isOver()) await pause(LOOK_MS);
+    if (isOver()) return count;
+    await server.kill();
+    await server.start();
+  }
+}
+
+/** With every upstream right again: all there is comes, and files, rows and handles agree. */
+async function problemsAtTheEnd(
+  server: Server,
+  world: World,
+  monitor: Monitor,
+): Promise<readonly string[]> {
+  const problems: string[] = [];
+  const port = server.larder?.port ?? 0;
+  const untilMs = performance.now() + RECOVERY_MAX_MS;
+  const has = (object: StoreObject) => world.upstreams.some((upstream) => upstream.has(object));
+  for (const object of world.objects.filter(has)) {
+    while (await lackOf(port, object) !== "") {
+      await pause(RETRY_MS);
+      if (performance.now() < untilMs) continue;
+      problems.push(`${object.baseName}, with all upstreams right: ${await lackOf(port, object)}`);
+      break;
+    }
+  }
+  await pause(QUIET_MS);
+  if (server.larder !== undefined) monitor.look(server.larder);
+  const growing = [...Deno.readDirSync(`${server.storage}/tmp`)].map(({ name }) => name);
+  if (growing.some((name) => name.endsWith(".part"))) problems.push(`left over: ${growing}`);
+  const { code } = await server.stop();
+  if (code !== 0) problems.push(`it ended with status ${code}`);
+  const words = ["fsck", "--verify-content", "--cache-storage-local", server.storage];
+  const { status, out, err } = await runLarder(words);
+  if (status !== 0) problems.push(`fsck: ${out}${err}`);
+  return problems;
+}
+
+/** What is wrong with the answers for an object; "" when nothing is. */
+async function lackOf(port: number, { storePathHash }: StoreObject): Promise<string> {
+  try {
+    const { status } = await servedNar(port, await servedNarinfo(port, storePathHash));
+    return status === 200 ? "" : `the NAR is ${status}`;
+  } catch (error) {
+    return messageOf(error);
+  }
+}
+
+function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms));
+}
+
+function optionsOrExit(): SoakOptions {
+  try {
+    return readOptions(Deno.args);
+  } catch (error) {
+    console.error(`${messageOf(error)}\n\n${USAGE}`);
+    Deno.exit(CANNOT_RUN_STATUS);
+  }
+}

@@ -1,0 +1,240 @@
+import { Buffer } from "node:buffer";
+import { RawConnection, type RawHead, requestText } from "../../tests/support/raw_http.ts";
+import type { StoreObject } from "../../tests/support/store_object.ts";
+import type { Dice } from "./dice.ts";
+import type { Tally } from "./tally.ts";
+import type { World } from "./world.ts";
+
+export interface ClientDeps {
+  readonly dice: Dice;
+  readonly tally: Tally;
+  readonly world: World;
+  /** Where larder listens; `undefined` while it is being started again. */
+  readonly port: () => number | undefined;
+}
+
+/** A NAR as a client knows it from a narinfo, and as it must come. */
+interface Wanted {
+  readonly path: string;
+  readonly bytes: Uint8Array;
+}
+
+/** Requests without an answer for so long are a fault of larder's. */
+const ANSWER_MAX_MS = 60_000;
+const SLOW_PIECE_BYTES = 200_000;
+const SLOW_PAUSE_MS = 50;
+const KNOWN_MAX = 200;
+
+/** Does what clients do, one thing after the other, and checks every byte that it gets. */
+export class Client {
+  readonly #deps: ClientDeps;
+  readonly #known: Wanted[] = [];
+  readonly #acts = [
+    { weight: 30, do: () => this.#narinfo() },
+    { weight: 4, do: () => this.#absent() },
+    { weight: 30, do: () => this.#whole() },
+    { weight: 10, do: () => this.#range() },
+    { weight: 8, do: () => this.#leave() },
+    { weight: 5, do: () => this.#abort() },
+    { weight: 3, do: () => this.#slow() },
+    { weight: 3, do: () => this.#head() },
+    { weight: 2, do: () => this.#change("POST", "/pin/") },
+    { weight: 3, do: () => this.#change("DELETE", "/pin/") },
+    { weight: 2, do: () => this.#change("DELETE", "/") },
+  ];
+
+  constructor(deps: ClientDeps) {
+    this.#deps = deps;
+  }
+
+  /** Never throws for what larder does: that is in the tally. */
+  async act(): Promise<void> {
+    try {
+      await this.#deps.dice.weighted(this.#acts).do();
+    } catch (error) {
+      // The process was killed, or is not there yet.
+      if (!(error instanceof Error && GONE.includes(error.name))) throw error;
+      this.#deps.tally.count("connection refused or reset");
+    }
+  }
+
+  async #narinfo(): Promise<void> {
+    const { dice, tally, world } = this.#deps;
+    const object = dice.pick(world.objects);
+    await this.#ask("GET", `/${object.storePathHash}.narinfo`, {}, async ({ status, reader }) => {
+      const text = new TextDecoder().decode(await reader.read());
+      if (status !== 200 || !reader.isComplete) {
+        return this.#outcome("narinfo", status, reader.isComplete);
+      }
+      const line = (key: string) => new RegExp(`^${key}: (.*)$`, "m").exec(text)?.[1] ?? "";
+      const bytes = (await world.filesOf(object)).get(line("Compression"));
+      const url = line("URL");
+      if (bytes === undefined || url === "" || !isOf(object, line)) {
+        return tally.wrong(`narinfo of ${object.baseName}:\n${text}`);
+      }
+      if (this.#known.length === KNOWN_MAX) this.#known.shift();
+      this.#known.push({ path: `/${url}`, bytes });
+      this.#outcome("narinfo", status, true);
+    });
+  }
+
+  async #absent(): Promise<void> {
+    const path = `/${String(this.#deps.dice.below(1_000)).padStart(32, "0")}.narinfo`;
+    await this.#ask("GET", path, {}, async ({ status, reader }) => {
+      await reader.read();
+      if (status === 200) this.#deps.tally.wrong(`${path}: nobody has it, and it is served`);
+      this.#outcome("unknown narinfo", status, reader.isComplete);
+    });
+  }
+
+  async #whole(): Promise<void> {
+    await this.#nar({}, async ({ status, reader }, { path, bytes }) => {
+      this.#check(status, { path, wanted: bytes, got: await reader.read() }, reader.isComplete);
+      this.#outcome("NAR", status, reader.isComplete);
+    });
+  }
+
+  async #range(): Promise<void> {
+    const { dice } = this.#deps;
+    const [first, length] = [dice.below(5_000_000), 1 + dice.below(500_000)];
+    const headers = { Range: `bytes=${first}-${first + length - 1}` };
+    await this.#nar(headers, async ({ status, reader }, { path, bytes }) => {
+      const got = await reader.read();
+      const wanted = status === 206 ? bytes.subarray(first, first + length) : bytes;
+      if (status === 416 && first < bytes.length) this.#deps.tally.wrong(`${path}: 416 within it`);
+      if (status !== 416) this.#check(status, { path, wanted, got }, reader.isComplete);
+      this.#outcome("range", status, reader.isComplete);
+    });
+  }
+
+  async #leave(): Promise<void> {
+    await this.#nar({}, async ({ status, reader }, { path, bytes }) => {
+      const got = await reader.read(1 + this.#deps.dice.below(bytes.length));
+      this.#check(status, { path, wanted: bytes, got }, false);
+      this.#deps.tally.count("NAR: left early");
+    });
+  }
+
+  async #abort(): Promise<void> {
+    const { dice, world, tally } = this.#deps;
+    const path = dice.part() < 0.5
+      ? `/${dice.pick(world.objects).storePathHash}.narinfo`
+      : this.#someKnown()?.path;
+    if (path === undefined) return;
+    await using connection = await this.#connect();
+    await connection?.send(requestText("GET", path));
+    tally.count("left without an answer");
+  }
+
+  async #slow(): Promise<void> {
+    await this.#nar({}, async ({ status, reader }, { path, bytes }) => {
+      const parts: Uint8Array<ArrayBuffer>[] = [];
+      for (let isMore = true; isMore;) {
+        const part = await reader.read(SLOW_PIECE_BYTES);
+        parts.push(part);
+        isMore = part.length === SLOW_PIECE_BYTES && !reader.isComplete;
+        await new Promise((resolve) => setTimeout(resolve, SLOW_PAUSE_MS));
+      }
+      const got = await new Blob(parts).bytes();
+      this.#check(status, { path, wanted: bytes, got }, reader.isComplete);
+      this.#outcome("NAR, read slowly", status, reader.isComplete);
+    });
+  }
+
+  async #head(): Promise<void> {
+    const wanted = this.#someKnown();
+    if (wanted === undefined) return;
+    await this.#ask("HEAD", wanted.path, {}, async ({ status, headers }) => {
+      const length = headers.get("content-length");
+      // What is not kept has the length that an upstream tells, who may lie.
+      const isKept = headers.get("x-cache") === "HIT";
+      if (status === 200 && isKept && Number(length) !== wanted.bytes.length) {
+        this.#deps.tally.wrong(`${wanted.path}: HEAD says ${length} bytes`);
+      }
+      this.#outcome("HEAD", status, true);
+    });
+  }
+
+  async #change(method: string, prefix: string): Promise<void> {
+    const { dice, world } = this.#deps;
+    const path = `${prefix}${dice.pick(world.objects).storePathHash}.narinfo`;
+    await this.#ask(method, path, {}, async ({ status, reader }) => {
+      await reader.read();
+      this.#outcome(`${method} ${prefix}`, status, reader.isComplete);
+    });
+  }
+
+  async #nar(
+    headers: Readonly<Record<string, string>>,
+    use: (answer: RawHead, wanted: Wanted) => Promise<void>,
+  ): Promise<void> {
+    const wanted = this.#someKnown();
+    if (wanted === undefined) return await this.#narinfo();
+    await this.#ask("GET", wanted.path, headers, (answer) => use(answer, wanted));
+  }
+
+  #someKnown(): Wanted | undefined {
+    return this.#known.length === 0 ? undefined : this.#deps.dice.pick(this.#known);
+  }
+
+  async #ask(
+    method: string,
+    path: string,
+    headers: Readonly<Record<string, string>>,
+    use: (answer: RawHead) => Promise<void>,
+  ): Promise<void> {
+    const { tally } = this.#deps;
+    await using connection = await this.#connect();
+    if (connection === undefined) return;
+    let lack = "head";
+    const late = () => tally.wrong(`${method} ${path}: no ${lack} after ${ANSWER_MAX_MS} ms`);
+    const timer = setTimeout(late, ANSWER_MAX_MS);
+    try {
+      await connection.send(requestText(method, path, headers));
+      const answer = await connection.answer({ isHead: method === "HEAD" });
+      lack = `end of ${answer.status}, ${answer.headers.get("x-cache")},`;
+      if (answer.status >= 500) tally.wrong(`${method} ${path}: status ${answer.status}`);
+      await use(answer);
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  async #connect(): Promise<RawConnection | undefined> {
+    const port = this.#deps.port();
+    if (port !== undefined) return await RawConnection.open(port);
+    await new Promise((resolve) => setTimeout(resolve, SLOW_PAUSE_MS));
+  }
+
+  /** Only what looks whole must be right: a file is known to be wrong at its end at the latest. */
+  #check(status: number, { path, wanted, got }: Got, isWhole: boolean): void {
+    const { tally } = this.#deps;
+    if (status !== 200 && status !== 206) return;
+    tally.answeredBytes += got.length;
+    const isRight = Buffer.compare(wanted.subarray(0, got.length), got) === 0;
+    if (!isRight && isWhole) {
+      tally.wrong(`${path}: ${status} with ${got.length} wrong bytes, of ${wanted.length}`);
+    } else if (isWhole && got.length !== wanted.length) {
+      tally.wrong(`${path}: ${got.length} bytes that look whole, of ${wanted.length}`);
+    } else if (!isRight) tally.count("wrong bytes, in a transfer that broke or was left");
+  }
+
+  #outcome(what: string, status: number, isComplete: boolean): void {
+    const end = status === 0 ? "no answer" : `${status}${isComplete ? "" : ", cut"}`;
+    this.#deps.tally.count(`${what}: ${end}`);
+  }
+}
+
+interface Got {
+  readonly path: string;
+  readonly wanted: Uint8Array;
+  readonly got: Uint8Array;
+}
+
+const GONE = ["ConnectionRefused", "ConnectionReset", "BrokenPipe", "NotConnected", "Http"];
+
+function isOf(object: StoreObject, line: (key: string) => string): boolean {
+  return line("StorePath") === object.storePath &&
+    line("NarHash") === `sha256:${object.narHash}` &&
+    line("References") === object.references.join(" ");
+}

@@ -1,0 +1,73 @@
+import type { LarderProcess, LogLine } from "../../tests/support/larder_process.ts";
+
+/** What the process and its folder come to at one moment. */
+export interface Sample {
+  readonly seconds: number;
+  readonly residentBytes: number;
+  readonly handles: number;
+  readonly diskBytes: number;
+}
+
+const KIB = 1024;
+/** Files that are moved while they are counted are counted wrong: then once more. */
+const DISK_LOOKS_MAX = 5;
+
+/** Looks at larder, and keeps what its log says of errors. */
+export class Monitor {
+  readonly samples: Sample[] = [];
+  /** How often each message was logged at `error`, and one of them. */
+  readonly errors = new Map<string, { count: number; readonly example: LogLine }>();
+  readonly #limitBytes: number;
+  readonly #startedAt = performance.now();
+
+  constructor(limitBytes: number) {
+    this.#limitBytes = limitBytes;
+  }
+
+  look(larder: LarderProcess): void {
+    this.#readLog(larder);
+    try {
+      const status = Deno.readTextFileSync(`/proc/${larder.pid}/status`);
+      this.samples.push({
+        seconds: (performance.now() - this.#startedAt) / 1_000,
+        residentBytes: Number(/^VmRSS:\s+([0-9]+) kB$/m.exec(status)?.[1]) * KIB,
+        handles: [...Deno.readDirSync(`/proc/${larder.pid}/fd`)].length,
+        diskBytes: this.#diskBytes(larder.storage),
+      });
+    } catch (error) {
+      // It was killed just now.
+      if (!(error instanceof Deno.errors.NotFound)) throw error;
+    }
+  }
+
+  #diskBytes(storage: string): number {
+    let least = Infinity;
+    for (let look = 0; look < DISK_LOOKS_MAX && least > this.#limitBytes; look++) {
+      const bytes = ["nar", "tmp"].map((folder) => bytesBelow(`${storage}/${folder}`));
+      least = Math.min(least, bytes.reduce((sum, one) => sum + one, 0));
+    }
+    return least;
+  }
+
+  #readLog({ lines }: LarderProcess): void {
+    // Taken away: a soak's log does not fit into memory.
+    for (const line of lines.splice(0)) {
+      if (line.level !== "error") continue;
+      const known = this.errors.get(line.msg) ?? { count: 0, example: line };
+      known.count++;
+      this.errors.set(line.msg, known);
+    }
+  }
+}
+
+function bytesBelow(path: string): number {
+  try {
+    const { isDirectory, size } = Deno.lstatSync(path);
+    if (!isDirectory) return size;
+    const names = [...Deno.readDirSync(path)].map(({ name }) => name);
+    return names.reduce((bytes, name) => bytes + bytesBelow(`${path}/${name}`), 0);
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound) return 0;
+    throw error;
+  }
+}

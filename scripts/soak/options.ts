@@ -1,0 +1,48 @@
+import { parseArgs } from "node:util";
+
+export interface SoakOptions {
+  readonly minutes: number;
+  readonly clients: number;
+  /** What every choice follows from; how they interleave is the machine's. */
+  readonly seed: number;
+  /** Kill the process now and then, and start it again. */
+  readonly kills: boolean;
+}
+
+export const USAGE = `A larder among failing upstreams and unruly clients; every answer is checked.
+
+  --minutes N  how long, parts of one too (default 10)
+  --clients N  how many at once (default 200)
+  --seed N     what happens (default: another one each time, printed)
+  --kills      kill -9 larder every half a minute or so, and start it again
+
+Exit status 1 when a byte was wrong, a narinfo or NAR answer was 5xx, memory or handles grew, the
+disk was fuller than its limit, or larder did not recover in the end.
+`;
+
+const SEEDS = 2 ** 31;
+
+/** Throws an Error that says what is wrong with the words. */
+export function readOptions(words: readonly string[]): SoakOptions {
+  const { values } = parseArgs({
+    args: [...words],
+    options: {
+      minutes: { type: "string", default: "10" },
+      clients: { type: "string", default: "200" },
+      seed: { type: "string", default: String(Math.floor(Math.random() * SEEDS)) },
+      kills: { type: "boolean", default: false },
+    },
+  });
+  return {
+    minutes: positive("minutes", values.minutes),
+    clients: Math.ceil(positive("clients", values.clients)),
+    seed: positive("seed", values.seed),
+    kills: values.kills,
+  };
+}
+
+function positive(name: string, text: string): number {
+  const value = Number(text);
+  if (!(value > 0)) throw new Error(`--${name} is "${text}": expected a number above 0`);
+  return value;
+}

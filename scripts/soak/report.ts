@@ -1,0 +1,82 @@
+import type { Monitor, Sample } from "./monitor.ts";
+import type { Tally } from "./tally.ts";
+
+/** The last third may be so much above the second one: a collector's swing, no leak. */
+const GROWTH_MAX = 1.1;
+/** Below this a difference of memory says nothing. */
+const GROWTH_BYTES_MIN = 16 << 20;
+/** What a quiet larder may have open beyond what it had at its start. */
+const HANDLES_MORE_MAX = 20;
+const MIB = 1 << 20;
+
+export interface Outcome {
+  readonly tally: Tally;
+  readonly monitor: Monitor;
+  readonly limitBytes: number;
+  /** Memory and handles are those of one process only without. */
+  readonly kills: number;
+  /** What the end found, in words. */
+  readonly endProblems: readonly string[];
+}
+
+export interface Report {
+  readonly text: string;
+  /** What is wrong, in words. */
+  readonly wrongs: readonly string[];
+}
+
+/** The table of a soak. The last sample is of a larder at rest. */
+export function report(outcome: Outcome): Report {
+  const { tally, monitor: { samples, errors }, limitBytes, kills } = outcome;
+  const [first, quiet] = [samples.at(0), samples.at(-1)];
+  if (first === undefined || quiet === undefined) throw new Error("Cannot report: no samples");
+  const thirds = [0, 1, 2].map((third) => meanResident(samples, third));
+  const [, second = 0, last = 0] = thirds;
+  const most = (of: (sample: Sample) => number) => Math.max(...samples.map(of));
+  const diskMost = most(({ diskBytes }) => diskBytes);
+  const wrongs = [...tally.wrongs, ...outcome.endProblems];
+  if (tally.wrongCount > tally.wrongs.length) wrongs.push(`${tally.wrongCount} wrongs in all`);
+  if (diskMost > limitBytes) wrongs.push(`${diskMost} bytes on disk, at most ${limitBytes}`);
+  const isGrowing = last > second * GROWTH_MAX && last - second > GROWTH_BYTES_MIN;
+  if (kills === 0 && isGrowing) {
+    wrongs.push(`memory grows: ${mib(second)} in the second third, ${mib(last)} in the last`);
+  }
+  if (kills === 0 && quiet.handles > first.handles + HANDLES_MORE_MAX) {
+    wrongs.push(`${quiet.handles} handles at the end, ${first.handles} at the start`);
+  }
+  const rows = [
+    ["wrong answers", String(tally.wrongCount)],
+    ["answers", String([...tally.counts.values()].reduce((sum, count) => sum + count, 0))],
+    ["bytes checked", mib(tally.answeredBytes)],
+    ["kills", String(kills)],
+    [
+      "memory: start, most, end",
+      [first.residentBytes, most((one) => one.residentBytes), quiet.residentBytes].map(mib).join(
+        ", ",
+      ),
+    ],
+    ["memory: mean of each third", thirds.map(mib).join(", ")],
+    [
+      "handles: start, most, end",
+      [first.handles, most(({ handles }) => handles), quiet.handles].join(", "),
+    ],
+    ["disk: most, limit", [diskMost, limitBytes].map(mib).join(", ")],
+    ...[...tally.counts].toSorted().map(([what, count]) => [what, String(count)]),
+    ...[...errors].map(([msg, { count, example }]) => [
+      `log: ${msg}`,
+      `${count}, such as ${JSON.stringify(example)}`,
+    ]),
+  ];
+  const text = ["| Figure | |", "| --- | --- |", ...rows.map((row) => `| ${row.join(" | ")} |`)];
+  return { text: text.join("\n"), wrongs };
+}
+
+function meanResident(samples: readonly Sample[], third: number): number {
+  const size = Math.ceil(samples.length / 3);
+  const part = samples.slice(third * size, (third + 1) * size);
+  return part.reduce((sum, { residentBytes }) => sum + residentBytes, 0) / Math.max(1, part.length);
+}
+
+export function mib(bytes: number): string {
+  return `${(bytes / MIB).toFixed(1)} MiB`;
+}

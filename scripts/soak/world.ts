@@ -1,0 +1,93 @@
+import { type FakeUpstream, fakeUpstream } from "../../tests/support/fake_upstream.ts";
+import { makeStoreObject, type StoreObject } from "../../tests/support/store_object.ts";
+import type { Dice } from "./dice.ts";
+import { breakAtRandom } from "./random_faults.ts";
+
+const OBJECTS = 150;
+/** Most are small, as in a real store. */
+const SIZES = [500, 2_000, 20_000, 60_000, 200_000, 300_000, 1_000_000, 4_000_000];
+
+/** How long an upstream is up and down. */
+const UP_MS = 20_000;
+const DOWN_MS = 6_000;
+
+/** Three upstreams that overlap, two of which send the very same files. */
+export class World implements AsyncDisposable {
+  readonly objects: readonly StoreObject[];
+  readonly upstreams: readonly FakeUpstream[];
+  readonly #stopped = Promise.withResolvers<void>();
+  #failing: Promise<unknown> = Promise.resolve();
+  #isStopped = false;
+
+  private constructor(objects: readonly StoreObject[], upstreams: readonly FakeUpstream[]) {
+    this.objects = objects;
+    this.upstreams = upstreams;
+  }
+
+  static async open(dice: Dice): Promise<World> {
+    const objects: StoreObject[] = [];
+    for (let seed = 1; seed <= OBJECTS; seed++) {
+      const size = dice.pick(SIZES) + dice.below(1_000);
+      const references = objects.slice(-dice.below(4));
+      objects.push(makeStoreObject({ name: `soak-${seed}`, size, seed, references }));
+    }
+    const rows = [
+      { dialect: "nixos", priority: 10, part: 0.8 },
+      { dialect: "nixos", priority: 20, part: 0.8 },
+      { dialect: "attic", priority: 30, part: 0.5 },
+    ] as const;
+    const upstreams = await Promise.all(rows.map(({ dialect, priority, part }) => {
+      const own = objects.filter(() => dice.part() < part);
+      return fakeUpstream({ dialect, priority, objects: own, stored: true });
+    }));
+    for (const upstream of upstreams) {
+      // Now, and not while clients wait.
+      for (const object of objects) await upstream.narFileOf(object);
+    }
+    return new World(objects, upstreams);
+  }
+
+  /** What the file of an object may be, by what a narinfo says of its compression. */
+  async filesOf(object: StoreObject): Promise<ReadonlyMap<string, Uint8Array>> {
+    const files = await Promise.all(this.upstreams.map((upstream) => upstream.narFileOf(object)));
+    return new Map(files.map(({ compression, bytes }) => [compression, bytes]));
+  }
+
+  /** Answers go wrong, and upstreams go away and come back, until `mend`. */
+  fail(dice: Dice): void {
+    for (const upstream of this.upstreams) breakAtRandom(upstream, dice);
+    this.#failing = Promise.all(this.upstreams.map((upstream) => this.#comeAndGo(upstream, dice)));
+  }
+
+  async mend(): Promise<void> {
+    this.#isStopped = true;
+    this.#stopped.resolve();
+    await this.#failing;
+    for (const upstream of this.upstreams) {
+      upstream.mend();
+      await upstream.start();
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.mend();
+    await Promise.all(this.upstreams.map((upstream) => upstream[Symbol.asyncDispose]()));
+  }
+
+  async #comeAndGo(upstream: FakeUpstream, dice: Dice): Promise<void> {
+    while (!this.#isStopped) {
+      await this.#sleep(dice.below(2 * UP_MS));
+      if (this.#isStopped) return;
+      await upstream.stop();
+      await this.#sleep(dice.below(2 * DOWN_MS));
+      await upstream.start();
+    }
+  }
+
+  async #sleep(ms: number): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const timer = setTimeout(resolve, ms);
+    await Promise.race([promise, this.#stopped.promise]);
+    clearTimeout(timer);
+  }
+}
