@@ -1,6 +1,8 @@
 import { LRUCache } from "lru-cache";
+import type { DocumentPath } from "../nix/document_name.ts";
 import type { NarName } from "../nix/nar_name.ts";
 import type { StorePathHash } from "../nix/store_path.ts";
+import type { DocumentRow } from "./document_keeper.ts";
 import type {
   Change,
   KeptNar,
@@ -109,6 +111,22 @@ export class HotMetadataStore implements MetadataStore {
     return this.#inner.pendingFiles();
   }
 
+  findDocument(path: DocumentPath): Promise<DocumentRow | undefined> {
+    return this.#inner.findDocument(path);
+  }
+
+  documentPiece(id: number, number: number): Promise<Uint8Array<ArrayBuffer> | undefined> {
+    return this.#inner.documentPiece(id, number);
+  }
+
+  documentBytes(): Promise<number> {
+    return this.#inner.documentBytes();
+  }
+
+  archiveOf(narName: NarName): Promise<NarSource | undefined> {
+    return this.#inner.archiveOf(narName);
+  }
+
   async apply(changes: readonly Change[]): Promise<void> {
     this.#forget(changes);
     try {
@@ -147,6 +165,9 @@ export class HotMetadataStore implements MetadataStore {
         case "use-nar":
         case "put-pin":
         case "remove-pin":
+        case "put-document":
+        case "check-document":
+        case "use-document":
           continue;
       }
       this.#epoch++;

@@ -3,6 +3,7 @@ import type { Compression } from "../nix/compression.ts";
 import type { FileHash, NarHash, Sha256 } from "../nix/hash.ts";
 import type { NarName } from "../nix/nar_name.ts";
 import type { StorePathHash } from "../nix/store_path.ts";
+import type { DocumentChange, DocumentKeeper } from "./document_keeper.ts";
 import type { SpaceKeeper } from "./space_keeper.ts";
 
 /** Our own signature of a narinfo, and the public key that it is checked with. */
@@ -96,7 +97,8 @@ export type Change =
   | { readonly kind: "use-nar"; readonly narName: NarName; readonly atMs: number }
   /** A root that is pinned already stays as it is. */
   | { readonly kind: "put-pin"; readonly pin: PinRoot }
-  | { readonly kind: "remove-pin"; readonly storePathHash: StorePathHash };
+  | { readonly kind: "remove-pin"; readonly storePathHash: StorePathHash }
+  | DocumentChange;
 
 export interface NarinfoFinder {
   findNarinfo(storePathHash: StorePathHash): Promise<NarinfoRow | undefined>;
@@ -146,4 +148,5 @@ export type MetadataStore =
   & ReferenceFinder
   & ChangeWriter
   & PinFinder
-  & SpaceKeeper;
+  & SpaceKeeper
+  & DocumentKeeper;

@@ -12,7 +12,7 @@ export interface Migration {
 export type Dialect = "sqlite";
 
 /** All migrations in order. A released one is never edited; a change is a further file. */
-const NAMES = ["0001_initial", "0002_pins", "0003_space"] as const;
+const NAMES = ["0001_initial", "0002_pins", "0003_space", "0004_documents"] as const;
 
 /** First line of a migration that rewrites what is there. */
 const REWRITES_MARK = "-- rewrites";

@@ -4,6 +4,7 @@ import { SqliteMetadataStore } from "../../src/metadata/sqlite/sqlite_metadata_s
 import type { MetadataStore } from "../../src/metadata/metadata_store.ts";
 import { MemoryMetadataStore } from "../support/memory_metadata_store.ts";
 import { checkContract, type Harness } from "./contract.ts";
+import { documentKeeperClauses } from "./document_keeper_contract.ts";
 import { metadataStoreClauses } from "./metadata_store_contract.ts";
 import { spaceKeeperClauses } from "./space_keeper_contract.ts";
 
@@ -25,3 +26,4 @@ const harnesses: readonly Harness<MetadataStore>[] = [
 
 for (const harness of harnesses) checkContract(harness, metadataStoreClauses);
 for (const harness of harnesses) checkContract(harness, spaceKeeperClauses);
+for (const harness of harnesses) checkContract(harness, documentKeeperClauses);

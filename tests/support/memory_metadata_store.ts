@@ -14,8 +14,11 @@ import type {
   PendingFile,
   Stock,
 } from "../../src/metadata/space_keeper.ts";
+import type { DocumentRow } from "../../src/metadata/document_keeper.ts";
+import type { DocumentPath } from "../../src/nix/document_name.ts";
 import type { NarName } from "../../src/nix/nar_name.ts";
 import type { StorePathHash } from "../../src/nix/store_path.ts";
+import { documentBytesOf } from "./memory_documents.ts";
 import { applyTo, coldEntries, evictFrom, stockOf, type Tables } from "./memory_tables.ts";
 
 /** The metadata store's contract in maps, for tests above the port. */
@@ -29,6 +32,7 @@ export class MemoryMetadataStore implements MetadataStore, AsyncDisposable {
     pins: new Map(),
     loose: new Map(),
     pending: new Map(),
+    documents: new Map(),
   };
   #closed = false;
 
@@ -102,6 +106,25 @@ export class MemoryMetadataStore implements MetadataStore, AsyncDisposable {
 
   async pins(): Promise<readonly PinRoot[]> {
     return [...this.#open().pins.values()];
+  }
+
+  async findDocument(path: DocumentPath): Promise<DocumentRow | undefined> {
+    return this.#open().documents.get(path)?.row;
+  }
+
+  async documentPiece(id: number, number: number): Promise<Uint8Array<ArrayBuffer> | undefined> {
+    const documents = [...this.#open().documents.values()];
+    return documents.find(({ row }) => row.id === id)?.pieces[number];
+  }
+
+  async documentBytes(): Promise<number> {
+    return documentBytesOf(this.#open().documents);
+  }
+
+  async archiveOf(narName: NarName): Promise<NarSource | undefined> {
+    const documents = [...this.#open().documents.values()];
+    const found = documents.find(({ row }) => row.narName === narName);
+    return found && { upstream: found.row.upstream, location: `nar/${narName}` };
   }
 
   async apply(changes: readonly Change[]): Promise<void> {

@@ -13,8 +13,10 @@ import type {
   PendingFile,
   Stock,
 } from "../../src/metadata/space_keeper.ts";
+import type { DocumentPath } from "../../src/nix/document_name.ts";
 import type { NarName } from "../../src/nix/nar_name.ts";
 import type { StorePathHash } from "../../src/nix/store_path.ts";
+import { changeDocuments, type StoredDocument } from "./memory_documents.ts";
 
 /** What a metadata store holds, as maps. */
 export interface Tables {
@@ -27,6 +29,7 @@ export interface Tables {
   /** NAR files that no narinfo names, by their last use. */
   readonly loose: Map<NarName, number>;
   readonly pending: Map<NarName, PendingFile>;
+  readonly documents: Map<DocumentPath, StoredDocument>;
 }
 
 /** Applies one change; throws where it is impossible. */
@@ -86,6 +89,11 @@ export function applyTo(tables: Tables, change: Change): void {
         const before = tables.loose.get(change.narName) ?? 0;
         tables.loose.set(change.narName, Math.max(before, change.atMs));
       }
+      return;
+    case "put-document":
+    case "check-document":
+    case "use-document":
+      changeDocuments(tables.documents, change);
   }
 }
 

@@ -1,5 +1,6 @@
 import type { StorePathHash } from "../../nix/store_path.ts";
 import { type Change, NarNameTaken, type NarRow, type PinRoot } from "../metadata_store.ts";
+import { changeDocument } from "./documents.ts";
 import type { Protection } from "./protection.ts";
 import type { Statements } from "./statements.ts";
 import type { Transactions } from "./transactions.ts";
@@ -68,6 +69,10 @@ export class ChangeApplier {
           this.#protection.startAgain();
         }
         return;
+      case "put-document":
+      case "check-document":
+      case "use-document":
+        return changeDocument(statements, change);
     }
   }
 

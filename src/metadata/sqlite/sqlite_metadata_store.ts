@@ -2,8 +2,10 @@ import type { DatabaseSync } from "node:sqlite";
 import { clearImmediate, setImmediate } from "node:timers";
 import { setTimeout as delay } from "node:timers/promises";
 import { Failure, messageOf } from "../../base/failure.ts";
+import type { DocumentPath } from "../../nix/document_name.ts";
 import type { NarName } from "../../nix/nar_name.ts";
 import type { StorePathHash } from "../../nix/store_path.ts";
+import type { DocumentRow } from "../document_keeper.ts";
 import type {
   Change,
   KeptNar,
@@ -15,6 +17,7 @@ import type {
 } from "../metadata_store.ts";
 import type { ColdEntry, Evicted, EvictionOrder, PendingFile, Stock } from "../space_keeper.ts";
 import { ChangeApplier } from "./change_applier.ts";
+import { type DocumentColumns, readDocument } from "./documents.ts";
 import { Eviction } from "./eviction.ts";
 import { Protection } from "./protection.ts";
 import {
@@ -104,6 +107,26 @@ export class SqliteMetadataStore implements MetadataStore, AsyncDisposable {
 
   async pins(): Promise<readonly PinRoot[]> {
     return this.#read("pins").all().map((row) => readPin(row as unknown as PinColumns));
+  }
+
+  async findDocument(path: DocumentPath): Promise<DocumentRow | undefined> {
+    const row = this.#read("findDocument").get(path);
+    return row === undefined ? undefined : readDocument(row as unknown as DocumentColumns);
+  }
+
+  async documentPiece(id: number, number: number): Promise<Uint8Array<ArrayBuffer> | undefined> {
+    return this.#read("documentPiece").get(id, number)?.["bytes"] as
+      | Uint8Array<ArrayBuffer>
+      | undefined;
+  }
+
+  async documentBytes(): Promise<number> {
+    return Number(this.#read("documentBytes").get()?.["bytes"]);
+  }
+
+  async archiveOf(narName: NarName): Promise<NarSource | undefined> {
+    const row = this.#read("archiveOf").get(narName);
+    return row && { upstream: String(row["upstream"]), location: `nar/${row["nar_name"]}` };
   }
 
   /** Lists that come in the same turn share one transaction; each is still all or nothing. */

@@ -1,9 +1,11 @@
 import type { DatabaseSync, StatementSync } from "node:sqlite";
+import { DOCUMENT_SQL } from "./documents.ts";
 import { SPACE_SQL } from "./space_statements.ts";
 
 /** Every statement of the metadata store, by what it does. */
 const SQL = {
   ...SPACE_SQL,
+  ...DOCUMENT_SQL,
 
   begin: "BEGIN IMMEDIATE",
   commit: "COMMIT",

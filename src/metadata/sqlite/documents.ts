@@ -1,0 +1,94 @@
+import type { DocumentPath } from "../../nix/document_name.ts";
+import type { NarName } from "../../nix/nar_name.ts";
+import type { DocumentChange, DocumentRow } from "../document_keeper.ts";
+import type { Statements } from "./statements.ts";
+
+type PutDocument = Extract<DocumentChange, { kind: "put-document" }>;
+
+/** Documents that go for one new one: some milliseconds in which no request is answered. */
+const GOING_MAX = 128;
+
+/** The statements about documents. */
+export const DOCUMENT_SQL = {
+  findDocument: `SELECT id, path, upstream, content_type, content_encoding, tag, size, may_change,
+      checked_at_ms, nar_name
+    FROM document WHERE path = ?`,
+  documentPiece: "SELECT bytes FROM document_piece WHERE document_id = ? AND number = ?",
+  documentBytes: "SELECT bytes FROM document_stock",
+  archiveOf: "SELECT upstream, nar_name FROM document WHERE nar_name = ?",
+  removeDocument: "DELETE FROM document WHERE path = ?",
+  removeColdestDocument: `DELETE FROM document
+    WHERE id = (SELECT id FROM document ORDER BY used_at_ms, id LIMIT 1)`,
+  addDocument: `INSERT INTO document (path, upstream, content_type, content_encoding, tag, size,
+      may_change, checked_at_ms, used_at_ms, nar_name)
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?8, ?9)`,
+  addDocumentPiece: "INSERT INTO document_piece (document_id, number, bytes) VALUES (?, ?, ?)",
+  checkDocument: "UPDATE document SET checked_at_ms = max(checked_at_ms, ?) WHERE path = ?",
+  useDocument: "UPDATE document SET used_at_ms = max(used_at_ms, ?) WHERE path = ?",
+} as const;
+
+/** To be called within a transaction. */
+export function changeDocument(statements: Statements, change: DocumentChange): void {
+  switch (change.kind) {
+    case "put-document":
+      return putDocument(statements, change);
+    case "check-document":
+      statements.checkDocument.run(change.atMs, change.path);
+      return;
+    case "use-document":
+      statements.useDocument.run(change.atMs, change.path);
+      return;
+  }
+}
+
+function putDocument(statements: Statements, change: PutDocument): void {
+  const { document, pieces, totalBytesMax, atMs } = change;
+  const { path, upstream, type, encoding = null, tag, size, mayChange } = document;
+  if (size > totalBytesMax) return;
+  statements.removeDocument.run(path);
+  const fits = () => bytesOf(statements) + size <= totalBytesMax;
+  for (let gone = 0; gone < GOING_MAX && !fits(); gone++) {
+    if (Number(statements.removeColdestDocument.run().changes) === 0) break;
+  }
+  if (!fits()) return;
+  const added = statements.addDocument.run(
+    ...[path, upstream, type, encoding, tag, size],
+    ...[mayChange ? 1 : 0, atMs, document.narName ?? null],
+  );
+  for (const [number, bytes] of pieces.entries()) {
+    statements.addDocumentPiece.run(added.lastInsertRowid, number, bytes);
+  }
+}
+
+function bytesOf(statements: Statements): number {
+  return Number(statements.documentBytes.get()?.["bytes"]);
+}
+
+export interface DocumentColumns {
+  readonly id: number;
+  readonly path: string;
+  readonly upstream: string;
+  readonly content_type: string;
+  readonly content_encoding: string | null;
+  readonly tag: string;
+  readonly size: number;
+  readonly may_change: number;
+  readonly checked_at_ms: number;
+  readonly nar_name: string | null;
+}
+
+export function readDocument(columns: DocumentColumns): DocumentRow {
+  const { content_encoding: encoding, nar_name: narName } = columns;
+  return {
+    id: columns.id,
+    path: columns.path as DocumentPath,
+    upstream: columns.upstream,
+    type: columns.content_type,
+    ...(encoding === null ? {} : { encoding }),
+    tag: columns.tag,
+    size: columns.size,
+    mayChange: columns.may_change === 1,
+    checkedAtMs: columns.checked_at_ms,
+    ...(narName === null ? {} : { narName: narName as NarName }),
+  };
+}
