@@ -5,6 +5,7 @@ import { tracedFetcher } from "../cache/download/traced_fetcher.ts";
 import { tracedVerifier } from "../cache/verify/traced_verifier.ts";
 import { NegativeCache } from "../cache/negative_cache.ts";
 import { createSigner } from "../cache/own_signature.ts";
+import { ArchiveServer } from "../cache/serve_archive.ts";
 import { NarServer } from "../cache/serve_nar.ts";
 import { NarinfoServer } from "../cache/serve_narinfo.ts";
 import { Readers } from "../cache/readers.ts";
@@ -13,6 +14,7 @@ import { HttpMetrics } from "../http/http_metrics.ts";
 import { RequestObserver } from "../http/request_observer.ts";
 import { createShell, type Handle } from "../http/shell.ts";
 import { Router } from "../http/router.ts";
+import { documentRoutes } from "../http/routes/documents.ts";
 import { gcRoute } from "../http/routes/gc.ts";
 import { HEALTHZ_ROUTE, readyzRoute } from "../http/routes/health.ts";
 import { metricsRoute } from "../http/routes/metrics.ts";
@@ -24,6 +26,7 @@ import { pinnedClosuresRoute } from "../http/routes/pinned_closures.ts";
 import { pinRoute } from "../http/routes/pin.ts";
 import { pinsRoute } from "../http/routes/pins.ts";
 import type { MetadataStore } from "../metadata/metadata_store.ts";
+import type { DocumentPath } from "../nix/document_name.ts";
 import type { NarName } from "../nix/nar_name.ts";
 import type { PublicKey, SecretKey } from "../nix/signature.ts";
 import { TrustedKeys } from "../nix/trusted_keys.ts";
@@ -43,6 +46,7 @@ import { meteredNarinfoSource } from "../upstream/metered_narinfo_source.ts";
 import { tracedNarinfoSource } from "../upstream/traced_narinfo_source.ts";
 import { createUpstreamLog } from "../upstream/upstream_log.ts";
 import { UpstreamPool } from "../upstream/upstream_pool.ts";
+import { buildDocuments } from "./build_documents.ts";
 import { buildRemover, buildSpace, type SpaceParts } from "./build_space.ts";
 import { tracedSpace } from "./traced_stores.ts";
 import { WorkerFetcher } from "./workers/worker_fetcher.ts";
@@ -95,7 +99,7 @@ export function buildApp(parts: AppParts): App {
   const resources = new AsyncDisposableStack();
   const { metrics, log } = parts;
   const cache = buildCache(parts, metrics, resources);
-  const { narinfos, nars, downloads, space, busy, remover } = cache;
+  const { narinfos, nars, documents, downloads, space, busy, remover } = cache;
   const pins = new Pins({ ...parts, changed: () => void space.refresh() });
   let ready = true;
   const routes = [
@@ -109,6 +113,7 @@ export function buildApp(parts: AppParts): App {
     pinsRoute(pins),
     gcRoute({ gc: (order) => gcEvents(space, order) }),
     pinnedClosuresRoute(new PinnedClosures(parts)),
+    ...documentRoutes(documents),
     ...parts.hasMetricsRoute ? [metricsRoute(metrics)] : [],
   ];
   const httpMetrics = parts.countsRequests ? new HttpMetrics(metrics, routes) : undefined;
@@ -131,7 +136,12 @@ export function buildApp(parts: AppParts): App {
 function buildCache(parts: AppParts, metrics: Metrics, resources: AsyncDisposableStack) {
   const { metadata, nars, log, nowMs, tempFolder, tracer = NO_TRACER } = parts;
   const negative = new NegativeCache(parts.negativeTtlMs);
-  const { pool, narSources } = buildUpstreams(parts, metrics, resources, () => negative.clear());
+  const absentDocuments = new NegativeCache<DocumentPath>(parts.negativeTtlMs);
+  const upstreams = buildUpstreams(parts, metrics, resources, () => {
+    negative.clear();
+    absentDocuments.clear();
+  });
+  const { pool, narSources } = upstreams;
   const demotions = new Demotions();
   const idleTimeoutMs = Math.max(0, ...parts.upstreams.map((upstream) => upstream.idleTimeoutMs));
   const candidates = { metadata, pool, demotions };
@@ -160,6 +170,7 @@ function buildCache(parts: AppParts, metrics: Metrics, resources: AsyncDisposabl
   });
   metrics.gauge("in_flight_downloads", {}, () => downloads.count);
   const signer = createSigner(parts.secretKey);
+  const unkept = { ...candidates, narSources, idleTimeoutMs };
   return {
     pool,
     downloads,
@@ -173,12 +184,14 @@ function buildCache(parts: AppParts, metrics: Metrics, resources: AsyncDisposabl
       downloads,
       candidates,
       narSources,
-      unkept: { ...candidates, narSources, idleTimeoutMs },
+      unkept,
       uses,
       readers,
+      archives: new ArchiveServer({ documents: metadata, unkept }),
       log,
       tracer,
     }),
+    documents: buildDocuments(parts, { ...upstreams, negative: absentDocuments, uses }),
   };
 }
 
@@ -217,7 +230,8 @@ function buildUpstreams(
   const narSources = new Map(
     parts.upstreams.map((settings) => [settings.url, new HttpNarSource(settings, client)]),
   );
-  return { pool, narSources };
+  const observe = upstreamLog.reading;
+  return { pool, narSources, client, observe };
 }
 
 /** Readings that are counted as verification failures, by what was wrong. */

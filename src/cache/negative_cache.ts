@@ -4,9 +4,9 @@ import type { StorePathHash } from "../nix/store_path.ts";
 /** A bulk query of a large system asks for some ten thousand paths. */
 const ENTRIES_MAX = 50_000;
 
-/** Store paths that no upstream has, for a short while. */
-export class NegativeCache {
-  readonly #entries: LRUCache<StorePathHash, true> | undefined;
+/** What no upstream has, for a short while: store paths, or documents. */
+export class NegativeCache<Name extends string = StorePathHash> {
+  readonly #entries: LRUCache<Name, true> | undefined;
   #clearings = 0;
 
   /** `ttlMs` 0 remembers nothing. */
@@ -17,8 +17,8 @@ export class NegativeCache {
       : undefined;
   }
 
-  has(storePathHash: StorePathHash): boolean {
-    return this.#entries?.get(storePathHash) ?? false;
+  has(name: Name): boolean {
+    return this.#entries?.get(name) ?? false;
   }
 
   /** How often it was cleared: take it before asking, for `add`. */
@@ -30,8 +30,8 @@ export class NegativeCache {
    * Only for what every upstream said it does not have. Not for what was asked before the last
    * clearing, when `clearings` was another.
    */
-  add(storePathHash: StorePathHash, clearings: number): void {
-    if (clearings === this.#clearings) this.#entries?.set(storePathHash, true);
+  add(name: Name, clearings: number): void {
+    if (clearings === this.#clearings) this.#entries?.set(name, true);
   }
 
   /** An upstream that was not asked is back: it may have any of them. */
@@ -40,7 +40,7 @@ export class NegativeCache {
     this.#entries?.clear();
   }
 
-  remove(storePathHash: StorePathHash): void {
-    this.#entries?.delete(storePathHash);
+  remove(name: Name): void {
+    this.#entries?.delete(name);
   }
 }

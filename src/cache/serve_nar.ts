@@ -10,6 +10,7 @@ import { narCandidates, type NarCandidatesDeps } from "./download/nar_candidates
 import type { PassedPart } from "./download/pass_through.ts";
 import type { UnkeptBodyDeps } from "./download/unkept_body.ts";
 import { announcedFileSize } from "./nar_naming.ts";
+import type { ArchiveServer } from "./serve_archive.ts";
 import { openUnkept, passedOn } from "./serve_unkept.ts";
 import { type NarAnswer, type NarFacts, WHOLE_BYTES_MAX } from "./nar_answer.ts";
 import type { Source } from "./serve_narinfo.ts";
@@ -29,6 +30,8 @@ export interface NarServerDeps {
   readonly narSources: ReadonlyMap<string, Pick<NarBodySource, "statNar">>;
   readonly uses: Uses;
   readonly readers: Readers;
+  /** What no narinfo names. */
+  readonly archives: Pick<ArchiveServer, "open" | "stat">;
   readonly log: Logger;
   readonly tracer: Tracer;
 }
@@ -45,7 +48,7 @@ export class NarServer {
   async open(narName: NarName, requestId: string): Promise<NarAnswer | undefined> {
     const { metadata, downloads, uses, log } = this.#deps;
     const nar = await metadata.findNar(narName);
-    if (nar === undefined) return undefined;
+    if (nar === undefined) return await this.#deps.archives.open(narName, requestId);
     uses.nar(narName);
     const stored = await this.#openStored(nar, requestId);
     if (stored !== undefined) {
@@ -70,7 +73,7 @@ export class NarServer {
   /** The same facts without starting a download: what HEAD tells. */
   async stat(narName: NarName, requestId: string): Promise<NarFacts | undefined> {
     const nar = await this.#deps.metadata.findNar(narName);
-    if (nar === undefined) return undefined;
+    if (nar === undefined) return await this.#deps.archives.stat(narName);
     using stored = await this.#openStored(nar, requestId);
     if (stored !== undefined) return factsOf(storedAnswer(nar, stored, this.#deps.readers));
     const download = this.#deps.downloads.find(narName);

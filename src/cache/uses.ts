@@ -1,5 +1,6 @@
 import { messageOf } from "../base/failure.ts";
 import type { Change, ChangeWriter } from "../metadata/metadata_store.ts";
+import type { DocumentPath } from "../nix/document_name.ts";
 import type { NarName } from "../nix/nar_name.ts";
 import type { StorePathHash } from "../nix/store_path.ts";
 import type { Logger } from "../telemetry/logger.ts";
@@ -25,6 +26,7 @@ export class Uses implements AsyncDisposable {
   readonly #timer: number;
   #narinfos = new Map<StorePathHash, number>();
   #nars = new Map<NarName, number>();
+  #documents = new Map<DocumentPath, number>();
   #writing: Promise<void> = Promise.resolve();
 
   constructor(deps: UsesDeps) {
@@ -42,6 +44,11 @@ export class Uses implements AsyncDisposable {
     if (this.#nars.size > WAITING_MAX) this.flush();
   }
 
+  document(path: DocumentPath): void {
+    this.#documents.set(path, this.#deps.nowMs());
+    if (this.#documents.size > WAITING_MAX) this.flush();
+  }
+
   /** Resolves when all that was noted so far is written. */
   flush(): Promise<void> {
     const changes: Change[] = [];
@@ -49,7 +56,9 @@ export class Uses implements AsyncDisposable {
       changes.push({ kind: "use-narinfo", storePathHash, atMs });
     }
     for (const [narName, atMs] of this.#nars) changes.push({ kind: "use-nar", narName, atMs });
+    for (const [path, atMs] of this.#documents) changes.push({ kind: "use-document", path, atMs });
     this.#narinfos = new Map();
+    this.#documents = new Map();
     this.#nars = new Map();
     if (changes.length > 0) this.#writing = this.#writing.then(() => this.#write(changes));
     return this.#writing;

@@ -9,6 +9,10 @@ export const CACHE_CONTROL = {
   immutable: `public, max-age=${365 * DAY_S}, immutable, no-transform`,
   /** A path's narinfo does not change, but for signatures. */
   narinfo: `public, max-age=${DAY_S}, no-transform`,
+  /** A document that stays as it is, as far as anybody knows: no hash vouches for it. */
+  document: `public, max-age=${DAY_S}, no-transform`,
+  /** A document that another may take the place of. */
+  changing: "public, max-age=60, no-transform",
   /** Settings of this server. */
   settings: "public, max-age=3600, no-transform",
   /** What is missing now may be here in a moment. */

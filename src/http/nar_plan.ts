@@ -1,6 +1,7 @@
 import type { NarFacts } from "../cache/nar_answer.ts";
 import { type Answer, type AnswerParts, notModifiedAnswer, statusAnswer } from "./answer.ts";
 import type { ClientRequest } from "./client_request.ts";
+import { isNamed } from "./etag.ts";
 import { readRange } from "./range.ts";
 
 /** What a NAR request gets: a finished answer, or bytes under a status and headers. */
@@ -61,11 +62,4 @@ function partsOf(status: number, headers: Readonly<Record<string, string>>): Ans
 
 function bytes(parts: AnswerParts, start: number, end: number | undefined): NarPlan {
   return { kind: "bytes", parts, start, end };
-}
-
-/** If-None-Match compares weakly: `W/` in front does not matter. */
-function isNamed(header: string | null, tag: string): boolean {
-  if (header === null) return false;
-  if (header.trim() === "*") return true;
-  return header.split(",").some((one) => one.trim().replace(/^W\//, "") === tag);
 }

@@ -8,6 +8,11 @@ export type DocumentReading =
   | { readonly kind: "absent" }
   | { readonly kind: "failed"; readonly reason: UpstreamFailure; readonly detail: string };
 
+/** What came of a question, whatever was asked for. */
+export type UpstreamReading =
+  | { readonly kind: "found" }
+  | Exclude<DocumentReading, { kind: "found" }>;
+
 /** Why an upstream's answer is of no use. Label values: the set is closed. */
 export type UpstreamFailure = "timeout" | "unreachable" | "status" | "garbage" | "untrusted";
 

@@ -1,10 +1,10 @@
 import type { Logger } from "../telemetry/logger.ts";
-import type { NarinfoReading } from "./upstream.ts";
+import type { UpstreamReading } from "./upstream.ts";
 
 /** How an upstream does, for the log. */
 export interface UpstreamLog {
   /** One answer. The first failure after a good answer is a warning, the rest is for debugging. */
-  reading(upstream: string, reading: NarinfoReading, requestId: string): void;
+  reading(upstream: string, reading: UpstreamReading, requestId: string): void;
   /** It went down, or is up again. */
   changed(upstream: string, isDown: boolean): void;
 }

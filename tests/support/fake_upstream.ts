@@ -31,9 +31,11 @@ export interface FakeUpstreamOptions {
   /** In place of what the dialect does. */
   readonly hasRanges?: boolean;
   readonly onRequest?: RequestHook;
+  /** Texts by path, such as `/log/x.drv`: what lies beside narinfos and NARs. */
+  readonly documents?: Readonly<Record<string, string>>;
 }
 
-type Kind = "nar" | "narinfo";
+type Kind = "nar" | "narinfo" | "document";
 
 interface Breakage {
   readonly kind: Kind;
@@ -140,6 +142,11 @@ export class FakeUpstream implements AsyncDisposable {
     this.#breakages.push({ kind: "narinfo", fault, of });
   }
 
+  /** Breaks what lies beside narinfos and NARs from now on until `mend`. */
+  breakDocument(fault: Fault): void {
+    this.#breakages.push({ kind: "document", fault, of: undefined });
+  }
+
   mend(): void {
     this.#breakages = [];
   }
@@ -194,7 +201,9 @@ export class FakeUpstream implements AsyncDisposable {
     const path = this.#log.pathOf(exchange);
     if (path === "/nix-cache-info") return this.#cacheInfo();
     const object = this.#objects.get(/^\/([^/]+)\.narinfo$/.exec(path)?.[1] ?? "");
-    if (object === undefined) return await this.#nar(path, exchange);
+    if (object === undefined) {
+      return await this.#document(path, exchange) ?? await this.#nar(path, exchange);
+    }
     const answer = textAnswer(200, await this.narinfoOf(object), "text/x-nix-narinfo");
     return await this.#broken({ kind: "narinfo", object, answer, exchange });
   }
@@ -203,6 +212,13 @@ export class FakeUpstream implements AsyncDisposable {
     if (this.priority === "absent") return textAnswer(404, "not found\n");
     const lines = ["StoreDir: /nix/store", "WantMassQuery: 1", `Priority: ${this.priority}`, ""];
     return textAnswer(200, lines.join("\n"), "text/x-nix-cache-info");
+  }
+
+  async #document(path: string, exchange: Exchange): Promise<Answer | typeof DROP | undefined> {
+    const text = this.#options.documents?.[path];
+    if (text === undefined) return undefined;
+    const type = path.startsWith("/log/") ? "text/plain; charset=utf-8" : "application/json";
+    return await this.#broken({ kind: "document", answer: textAnswer(200, text, type), exchange });
   }
 
   async #nar(path: string, exchange: Exchange): Promise<Answer | typeof DROP> {
@@ -241,7 +257,7 @@ export class FakeUpstream implements AsyncDisposable {
 
 interface Right {
   readonly kind: Kind;
-  readonly object: StoreObject;
+  readonly object?: StoreObject;
   readonly answer: Answer;
   readonly exchange: Exchange;
 }

@@ -25,6 +25,8 @@ export interface CopyOptions {
   readonly compression: string;
   readonly level?: number;
   readonly key: NixKey;
+  /** Whether to write a listing beside each narinfo. */
+  readonly listings?: true;
 }
 
 export interface PullOptions {
@@ -62,9 +64,10 @@ export class NixClient implements Disposable {
 
   /** Writes the closure of `path` as a binary cache into `folder`. */
   async copyTo(folder: string, path: string, options: CopyOptions): Promise<void> {
-    const { compression, level, key } = options;
+    const { compression, level, key, listings } = options;
     const settings = new URLSearchParams({ compression, "secret-key": key.secretPath });
     if (level !== undefined) settings.set("compression-level", String(level));
+    if (listings) settings.set("write-nar-listing", "true");
     const words = ["--to", `file://${folder}?${decoded(settings)}`];
     await this.run("nix", ["copy", ...words, path]);
   }

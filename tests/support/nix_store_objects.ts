@@ -22,6 +22,8 @@ export interface NixObject {
   readonly content?: Content;
   /** Names of other objects, or its own. */
   readonly references?: readonly string[];
+  /** The store path of what built it. */
+  readonly deriver?: string;
 }
 
 /** A store path and all that it needs, sorted. */
@@ -79,7 +81,7 @@ export function storePathOf(name: string): string {
 
 /** Resolves to what Nix has to be told of it. */
 async function addObject(client: NixClient, object: NixObject): Promise<string> {
-  const { name, content = "tree" } = object;
+  const { name, content = "tree", deriver = "" } = object;
   const references = object.references?.map(storePathOf) ?? [];
   const storePath = storePathOf(name);
   const place = client.root + storePath;
@@ -88,7 +90,6 @@ async function addObject(client: NixClient, object: NixObject): Promise<string> 
   else if (content === "empty folder") Deno.mkdirSync(place);
   else writeRandom(place, name, content);
   const { narHash, narSize } = await measure(client, place);
-  const deriver = "";
   return [storePath, narHash, narSize, deriver, references.length, ...references, ""].join("\n");
 }
 

@@ -1,4 +1,4 @@
-import { Failure, messageOf } from "../../base/failure.ts";
+import { Failure } from "../../base/failure.ts";
 import { parseNixCacheInfo } from "../../nix/nix_cache_info.ts";
 import { STORE_DIR, type StorePathHash } from "../../nix/store_path.ts";
 import type { TrustedKeys } from "../../nix/trusted_keys.ts";
@@ -12,6 +12,7 @@ import {
 } from "../upstream.ts";
 import { boundedText } from "./bounded_text.ts";
 import { Exchange } from "./exchange.ts";
+import { failedReading } from "./failed_reading.ts";
 import { readRefusal } from "./refusal.ts";
 import type { HttpUpstreamSettings } from "./http_settings.ts";
 
@@ -67,12 +68,7 @@ export class HttpNarinfoSource implements NarinfoSource {
         return await readRefusal(response);
       });
     } catch (error) {
-      return { kind: "failed", reason: reasonOf(error), detail: messageOf(error) };
+      return failedReading(error);
     }
   }
-}
-
-function reasonOf(error: unknown) {
-  if (error instanceof NoAnswer) return error.reason;
-  return error instanceof Failure && error.kind === "corrupt" ? "garbage" : "unreachable";
 }

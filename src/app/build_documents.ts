@@ -1,0 +1,41 @@
+import { MemoryAllowance } from "../cache/documents/memory_allowance.ts";
+import { DocumentServer } from "../cache/documents/serve_document.ts";
+import type { NegativeCache } from "../cache/negative_cache.ts";
+import type { Uses } from "../cache/uses.ts";
+import type { DocumentPath } from "../nix/document_name.ts";
+import { DocumentPool, type DocumentPoolDeps } from "../upstream/document_pool.ts";
+import { HttpDocumentSource } from "../upstream/http/http_document_source.ts";
+import type { AppParts } from "./build_app.ts";
+
+/** The part of `--cache-max-size` that documents may take beside the NAR files. */
+const PART_OF_LIMIT = 1 / 20;
+
+/** Documents that are on their way, all together. */
+const MEMORY_BYTES_MAX = 64 << 20;
+
+export interface DocumentUsers {
+  readonly client: Deno.HttpClient;
+  readonly pool: DocumentPoolDeps["pool"];
+  readonly observe: DocumentPoolDeps["observe"];
+  readonly negative: NegativeCache<DocumentPath>;
+  readonly uses: Uses;
+}
+
+/** Wires what serves listings, logs, realisations and debuginfo. */
+export function buildDocuments(parts: AppParts, users: DocumentUsers): DocumentServer {
+  const { client, pool, observe, negative, uses } = users;
+  const sources = new Map(
+    parts.upstreams.map((settings) => [settings.url, new HttpDocumentSource(settings, client)]),
+  );
+  const { limitBytes } = parts.space;
+  return new DocumentServer({
+    pool: new DocumentPool({ sources, pool, observe }),
+    metadata: parts.metadata,
+    allowance: new MemoryAllowance(MEMORY_BYTES_MAX),
+    totalBytesMax: limitBytes === Infinity ? Infinity : Math.floor(limitBytes * PART_OF_LIMIT),
+    nowMs: parts.nowMs,
+    log: parts.log,
+    negative,
+    uses,
+  });
+}

@@ -1,0 +1,91 @@
+import { Failure } from "../../base/failure.ts";
+import type { DocumentKeeper, DocumentRow } from "../../metadata/document_keeper.ts";
+import type { Source } from "../serve_narinfo.ts";
+import type { Pieces } from "./collect_document.ts";
+
+/** What there is to say of a document before its bytes. */
+export interface SentFacts {
+  readonly type: string;
+  readonly encoding?: string | undefined;
+  /** `undefined` while the upstream does not say. */
+  readonly size: number | undefined;
+  /** Names these very bytes; `undefined` where they are not known. */
+  readonly tag?: string;
+  /** False where the same path stands for the same document for ever. */
+  readonly mayChange: boolean;
+}
+
+/** A document to send. Dispose of it when `body` was not taken. */
+export interface SentDocument extends SentFacts, Disposable {
+  /** Its bytes, once: in one piece where it is small. */
+  body(): Uint8Array<ArrayBuffer> | ReadableStream<Uint8Array<ArrayBuffer>>;
+}
+
+/** `document` is `undefined` when nobody has it. */
+export interface DocumentServed {
+  readonly source: Source;
+  readonly document: SentDocument | undefined;
+}
+
+const NO_BYTES = new Uint8Array(0);
+
+/** One that is kept; `undefined` when it is gone or replaced by now. */
+export async function keptDocument(
+  metadata: Pick<DocumentKeeper, "documentPiece">,
+  row: DocumentRow,
+): Promise<SentDocument | undefined> {
+  const first = row.size === 0 ? NO_BYTES : await metadata.documentPiece(row.id, 0);
+  if (first === undefined) return undefined;
+  if (first.length === row.size) return memoryDocument(row, first);
+  return passingDocument(row, keptPieces(metadata, row, first));
+}
+
+/** One whose bytes are at hand. */
+export function memoryDocument(facts: SentFacts, bytes: Uint8Array<ArrayBuffer>): SentDocument {
+  return { ...facts, size: bytes.length, body: () => bytes, [Symbol.dispose]() {} };
+}
+
+/** One that comes piece by piece. `over` is called when nobody takes any more. */
+export function passingDocument(
+  facts: SentFacts,
+  pieces: Pieces,
+  over: () => void = () => undefined,
+): SentDocument {
+  return { ...facts, body: () => streamOf(pieces, over), [Symbol.dispose]: over };
+}
+
+async function* keptPieces(
+  metadata: Pick<DocumentKeeper, "documentPiece">,
+  { id, size, path }: DocumentRow,
+  first: Uint8Array<ArrayBuffer>,
+): Pieces {
+  let piece: Uint8Array<ArrayBuffer> | undefined = first;
+  let sent = 0;
+  for (let number = 1; piece !== undefined; number++) {
+    sent += piece.length;
+    yield piece;
+    if (sent === size) return;
+    piece = await metadata.documentPiece(id, number);
+  }
+  throw new Failure("unavailable", "Cannot read document: it went while it was read", { path });
+}
+
+function streamOf(pieces: Pieces, over: () => void): ReadableStream<Uint8Array<ArrayBuffer>> {
+  return new ReadableStream({
+    async pull(controller) {
+      try {
+        const { value, done } = await pieces.next();
+        if (!done) return controller.enqueue(value);
+        controller.close();
+        over();
+      } catch (error) {
+        over();
+        throw error;
+      }
+    },
+    async cancel() {
+      over();
+      await pieces.return(undefined).catch(() => undefined);
+    },
+  }, { highWaterMark: 0 });
+}

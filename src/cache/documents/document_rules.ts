@@ -1,0 +1,70 @@
+import type { DocumentKind } from "../../nix/document_name.ts";
+
+/** What a kind of document is like. Nothing but its shape can be checked of any of them. */
+export interface DocumentRule {
+  /** What it is served as where the upstream names no type that we pass on. */
+  readonly type: string;
+  /** True where anything but one JSON object is refused. */
+  readonly isJson: boolean;
+  /** Larger ones are not kept. */
+  readonly keptBytesMax: number;
+  /** True where larger ones are passed through all the same; else they are refused. */
+  readonly mayBeLarger: boolean;
+  /** True where the upstream is asked again from time to time. */
+  readonly mayChange: boolean;
+}
+
+/** Some hundred bytes each, in practice. */
+const SMALL = { keptBytesMax: 1 << 20, mayBeLarger: false, mayChange: true } as const;
+
+/** Most listings and logs have some KiB; the largest logs of nixpkgs have some hundred MiB. */
+const LARGE = { keptBytesMax: 16 << 20, mayBeLarger: true, mayChange: false } as const;
+
+const JSON_TYPE = { type: "application/json", isJson: true } as const;
+
+export const DOCUMENT_RULES: Readonly<Record<DocumentKind, DocumentRule>> = {
+  listing: { ...LARGE, ...JSON_TYPE },
+  log: { ...LARGE, type: "text/plain; charset=utf-8", isJson: false },
+  "build-trace": { ...SMALL, ...JSON_TYPE },
+  realisation: { ...SMALL, ...JSON_TYPE },
+  debuginfo: { ...SMALL, ...JSON_TYPE },
+};
+
+/** How long what may change is served without asking again. */
+export const UNCHANGED_FOR_MS = 10 * 60 * 1_000;
+
+// Nothing that a browser would run.
+const TYPE_REGEXP =
+  /^(?:application\/(?:json|octet-stream)|text\/plain)(?:; ?charset=(?:utf-8|us-ascii))?$/i;
+
+/** The type to serve, by what the upstream says. */
+export function servedType({ type }: DocumentRule, given: string | undefined): string {
+  return given !== undefined && TYPE_REGEXP.test(given) ? given : type;
+}
+
+/** Above this a JSON text is looked at from both ends only: parsing holds up requests. */
+const PARSED_BYTES_MAX = 512 * 1024;
+
+const WHITE_SPACE = " \t\r\n";
+
+/** False for what is not one JSON object, or, as far as can be told, not all of one. */
+export function looksLikeObject(bytes: Uint8Array): boolean {
+  if (bytes.length > PARSED_BYTES_MAX) {
+    return endOf(bytes, 0, 1) === "{" && endOf(bytes, -1, -1) === "}";
+  }
+  try {
+    const value = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes));
+    return typeof value === "object" && value !== null && !Array.isArray(value);
+  } catch {
+    return false;
+  }
+}
+
+/** The first character from one end that is no white space. */
+function endOf(bytes: Uint8Array, start: number, step: number): string {
+  for (let at = start; bytes.at(at) !== undefined; at += step) {
+    const character = String.fromCharCode(bytes.at(at) ?? 0);
+    if (!WHITE_SPACE.includes(character)) return character;
+  }
+  return "";
+}

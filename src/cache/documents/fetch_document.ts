@@ -1,0 +1,172 @@
+import { createHash } from "node:crypto";
+import { Failure, messageOf } from "../../base/failure.ts";
+import type { DocumentFacts, DocumentKeeper, DocumentRow } from "../../metadata/document_keeper.ts";
+import type { ChangeWriter } from "../../metadata/metadata_store.ts";
+import type { DocumentName } from "../../nix/document_name.ts";
+import { parseNarName } from "../../nix/nar_name.ts";
+import type { Logger } from "../../telemetry/logger.ts";
+import type { DocumentPool, OpenDocument } from "../../upstream/document_pool.ts";
+import { collectDocument } from "./collect_document.ts";
+import { memoryDocument, passingDocument, type SentDocument } from "./document_answer.ts";
+import {
+  DOCUMENT_RULES,
+  type DocumentRule,
+  looksLikeObject,
+  servedType,
+} from "./document_rules.ts";
+import type { MemoryAllowance } from "./memory_allowance.ts";
+
+/** Bytes of a row: a slow reader holds one piece. */
+const PIECE_BYTES = 256 * 1024;
+
+const TAG_CHARS = 32;
+
+export interface FetchDocumentDeps {
+  readonly pool: Pick<DocumentPool, "open">;
+  readonly metadata: DocumentKeeper & ChangeWriter;
+  readonly allowance: MemoryAllowance;
+  /** All kept documents together; `Infinity` for no limit. */
+  readonly totalBytesMax: number;
+  readonly nowMs: () => number;
+  readonly log: Logger;
+}
+
+/** What asking the upstreams came to. */
+export type FetchedDocument =
+  | { readonly kind: "kept"; readonly row: DocumentRow }
+  /** Small, and not kept, because that failed: anybody may have it. */
+  | { readonly kind: "held"; readonly document: SentDocument }
+  /** Too large to be kept, or too slow: for one reader. */
+  | { readonly kind: "passing"; readonly document: SentDocument }
+  | { readonly kind: "absent" | "unknown" };
+
+/**
+ * Asks the upstreams for a document, one after the other where it breaks off or is not what it
+ * should be, and keeps it before it is handed out.
+ */
+export async function fetchDocument(
+  deps: FetchDocumentDeps,
+  name: DocumentName,
+  requestId: string,
+): Promise<FetchedDocument> {
+  const { pool, log } = deps;
+  const except = new Set<string>();
+  for (;;) {
+    const answer = await pool.open(name.path, { requestId, except });
+    if (answer.kind !== "found") return { kind: except.size > 0 ? "unknown" : answer.kind };
+    const { document } = answer;
+    try {
+      return await take(deps, name, document);
+    } catch (error) {
+      document[Symbol.dispose]();
+      except.add(document.upstream);
+      log.warn("document not usable", {
+        path: name.path,
+        upstream: document.upstream,
+        error: messageOf(error),
+        request_id: requestId,
+      });
+    }
+  }
+}
+
+async function take(
+  deps: FetchDocumentDeps,
+  name: DocumentName,
+  document: OpenDocument,
+): Promise<FetchedDocument> {
+  const rule = DOCUMENT_RULES[name.kind];
+  const { encoding } = document;
+  const type = servedType(rule, document.type);
+  using held = new DisposableStack();
+  const share = held.use(deps.allowance.share());
+  const keptBytesMax = Math.min(rule.keptBytesMax, deps.totalBytesMax);
+  // What is too large for the limit of all is no fault of the upstream's.
+  const bytesMax = rule.mayBeLarger ? keptBytesMax : rule.keptBytesMax;
+  const collected = await collectDocument(document, { rule, bytesMax, share, nowMs: deps.nowMs });
+  if (collected.kind === "passing") {
+    held.use(document);
+    const rest = held.move();
+    const facts = { type, encoding, size: document.size, mayChange: rule.mayChange };
+    const sent = passingDocument(facts, collected.pieces, () => rest.dispose());
+    return { kind: "passing", document: sent };
+  }
+  document[Symbol.dispose]();
+  const { bytes } = collected;
+  if (rule.isJson && encoding === undefined && !looksLikeObject(bytes)) {
+    throw new Failure("corrupt", "Cannot read document: it is no JSON object");
+  }
+  const facts: DocumentFacts = {
+    path: name.path,
+    upstream: document.upstream,
+    type,
+    ...(encoding === undefined ? {} : { encoding }),
+    tag: createHash("sha256").update(bytes).digest("hex").slice(0, TAG_CHARS),
+    size: bytes.length,
+    mayChange: rule.mayChange || mayBeCut(rule, document),
+    ...archiveOf(name, bytes),
+  };
+  const pieces = piecesOf(bytes);
+  const row = await keep(deps, facts, pieces);
+  if (row !== undefined) return { kind: "kept", row };
+  if (pieces.length <= 1) return { kind: "held", document: memoryDocument(facts, bytes) };
+  const rest = held.move();
+  const sent = passingDocument(
+    facts,
+    (async function* () {
+      yield* pieces;
+    })(),
+    () => rest.dispose(),
+  );
+  return { kind: "passing", document: sent };
+}
+
+/** A log that only the connection's end ended may lack its end; nothing else would tell. */
+function mayBeCut({ isJson }: DocumentRule, { framed, encoding }: OpenDocument): boolean {
+  return !framed && (!isJson || encoding !== undefined);
+}
+
+/** The NAR that a debuginfo document leads to, where it lies where it does in most caches. */
+function archiveOf({ kind }: DocumentName, bytes: Uint8Array): Pick<DocumentFacts, "narName"> {
+  if (kind !== "debuginfo") return {};
+  try {
+    const { archive } = JSON.parse(new TextDecoder().decode(bytes));
+    const narName = parseNarName(/^\.\.\/nar\/([^/]+)$/.exec(String(archive))?.[1] ?? "");
+    return narName === undefined ? {} : { narName };
+  } catch {
+    // Encoded in a way that we do not read.
+    return {};
+  }
+}
+
+/** `undefined` where it could not be kept. */
+async function keep(
+  { metadata, totalBytesMax, nowMs, log }: FetchDocumentDeps,
+  document: DocumentFacts,
+  pieces: readonly Uint8Array[],
+): Promise<DocumentRow | undefined> {
+  const { path, tag, upstream } = document;
+  const atMs = nowMs();
+  try {
+    const before = await metadata.findDocument(path);
+    const isSame = before?.tag === tag && before.upstream === upstream;
+    await metadata.apply([
+      isSame
+        ? { kind: "check-document", path, atMs }
+        : { kind: "put-document", document, pieces, totalBytesMax, atMs },
+    ]);
+    const row = await metadata.findDocument(path);
+    return row?.tag === tag ? row : undefined;
+  } catch (error) {
+    log.error("document not kept", { path, error: messageOf(error) });
+    return undefined;
+  }
+}
+
+function piecesOf(bytes: Uint8Array<ArrayBuffer>): readonly Uint8Array<ArrayBuffer>[] {
+  const count = Math.ceil(bytes.length / PIECE_BYTES);
+  return Array.from(
+    { length: count },
+    (_, at) => bytes.subarray(at * PIECE_BYTES, (at + 1) * PIECE_BYTES),
+  );
+}

@@ -1,0 +1,80 @@
+import pLimit from "p-limit";
+import { SingleFlight } from "../../base/single_flight.ts";
+import type { DocumentRow } from "../../metadata/document_keeper.ts";
+import type { DocumentName, DocumentPath } from "../../nix/document_name.ts";
+import type { NegativeCache } from "../negative_cache.ts";
+import type { Source } from "../serve_narinfo.ts";
+import type { Uses } from "../uses.ts";
+import { type DocumentServed, keptDocument, type SentDocument } from "./document_answer.ts";
+import { UNCHANGED_FOR_MS } from "./document_rules.ts";
+import { fetchDocument, type FetchDocumentDeps, type FetchedDocument } from "./fetch_document.ts";
+
+/** Documents asked of the upstreams at the same time. */
+const FETCHING_MAX = 100;
+
+export interface DocumentServerDeps extends FetchDocumentDeps {
+  readonly negative: NegativeCache<DocumentPath>;
+  readonly uses: Pick<Uses, "document">;
+}
+
+/** Answers for documents: from what is kept, what is known to be absent, else upstream. */
+export class DocumentServer {
+  readonly #deps: DocumentServerDeps;
+  readonly #fetching = new SingleFlight<DocumentPath, FetchedDocument>();
+  readonly #atOnce = pLimit(FETCHING_MAX);
+
+  constructor(deps: DocumentServerDeps) {
+    this.#deps = deps;
+  }
+
+  async serve(name: DocumentName, requestId: string): Promise<DocumentServed> {
+    const { metadata, negative } = this.#deps;
+    const { path } = name;
+    const row = await metadata.findDocument(path);
+    const kept = row === undefined ? undefined : await this.#kept(row);
+    if (kept !== undefined && row !== undefined && !this.#isDue(row)) return hit(kept);
+    if (negative.has(path)) return hit(kept);
+    const { value, joined } = this.#fetching.run(path, () => this.#fetch(name, requestId));
+    let source: Source = joined ? "JOINED" : "MISS";
+    let fetched = await value;
+    // One that is passed on is for whoever asked first.
+    if (fetched.kind === "passing" && joined) {
+      fetched = await this.#fetch(name, requestId);
+      source = "MISS";
+    }
+    switch (fetched.kind) {
+      case "kept":
+        return { source, document: await this.#kept(fetched.row) };
+      case "held":
+      case "passing":
+        return { source, document: fetched.document };
+      case "absent":
+      case "unknown":
+        // Better what an upstream said before than nothing.
+        return kept === undefined ? { source, document: undefined } : hit(kept);
+    }
+  }
+
+  #fetch(name: DocumentName, requestId: string): Promise<FetchedDocument> {
+    return this.#atOnce(async () => {
+      const { negative } = this.#deps;
+      const { clearings } = negative;
+      const fetched = await fetchDocument(this.#deps, name, requestId);
+      if (fetched.kind === "absent") negative.add(name.path, clearings);
+      return fetched;
+    });
+  }
+
+  #isDue({ mayChange, checkedAtMs }: DocumentRow): boolean {
+    return mayChange && this.#deps.nowMs() - checkedAtMs > UNCHANGED_FOR_MS;
+  }
+
+  #kept(row: DocumentRow): Promise<SentDocument | undefined> {
+    this.#deps.uses.document(row.path);
+    return keptDocument(this.#deps.metadata, row);
+  }
+}
+
+function hit(document: SentDocument | undefined): DocumentServed {
+  return { source: "HIT", document };
+}

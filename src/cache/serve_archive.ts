@@ -1,0 +1,79 @@
+import type { DocumentKeeper } from "../metadata/document_keeper.ts";
+import type { NarRow, NarSource } from "../metadata/metadata_store.ts";
+import type { FileHash, NarHash } from "../nix/hash.ts";
+import { compressionOf, hashOf, type NarName } from "../nix/nar_name.ts";
+import type { NarBodySource } from "../upstream/upstream.ts";
+import type { UnkeptBodyDeps } from "./download/unkept_body.ts";
+import type { NarAnswer, NarFacts } from "./nar_answer.ts";
+import { openUnkept } from "./serve_unkept.ts";
+
+export interface ArchiveServerDeps {
+  readonly documents: Pick<DocumentKeeper, "archiveOf">;
+  readonly unkept: Omit<UnkeptBodyDeps, "narSources"> & {
+    /** By the upstream's URL. */
+    readonly narSources: ReadonlyMap<string, NarBodySource>;
+  };
+}
+
+/**
+ * NAR files that no narinfo of ours names, but a debuginfo document does. No signature covers
+ * them, so that they are not kept; that a file is the one of its name is checked by its hash.
+ */
+export class ArchiveServer {
+  readonly #deps: ArchiveServerDeps;
+
+  constructor(deps: ArchiveServerDeps) {
+    this.#deps = deps;
+  }
+
+  /** `undefined` when no document leads to it, or its upstream has it no more. */
+  async open(narName: NarName, requestId: string): Promise<NarAnswer | undefined> {
+    const { documents, unkept } = this.#deps;
+    const source = await documents.archiveOf(narName);
+    const facts = source && await this.#stat(narName, source);
+    if (source === undefined || facts === undefined) return undefined;
+    const nar = rowOf(narName, facts.fileSize);
+    if (nar === undefined) return undefined;
+    const metadata = { ...NOTHING_KNOWN, sourcesOf: () => Promise.resolve([source]) };
+    return await openUnkept({ ...unkept, metadata }, nar, requestId);
+  }
+
+  /** The same facts without its bytes: what HEAD tells. */
+  async stat(narName: NarName): Promise<NarFacts | undefined> {
+    const source = await this.#deps.documents.archiveOf(narName);
+    return source && await this.#stat(narName, source);
+  }
+
+  async #stat(narName: NarName, source: NarSource): Promise<NarFacts | undefined> {
+    const { pool, narSources } = this.#deps.unkept;
+    if (pool.isSilent(source.upstream)) return undefined;
+    const found = await narSources.get(source.upstream)?.statNar(source.location)
+      .catch(() => undefined);
+    return found && { source: "MISS", fileSize: found.fileSize, tag: hashOf(narName) };
+  }
+}
+
+/** What is not asked for, of a NAR without a narinfo. */
+const NOTHING_KNOWN = {
+  findNar: () => Promise.resolve(undefined),
+  sourcesOf: (): Promise<readonly NarSource[]> => Promise.resolve([]),
+  narinfosOf: () => Promise.resolve([]),
+  apply: () => Promise.resolve(),
+};
+
+/**
+ * The file hash decides alone where there is one: the NAR's hash and size are not looked at, but
+ * for the size of an uncompressed file, which is its NAR's.
+ */
+function rowOf(name: NarName, fileSize: number | undefined): NarRow | undefined {
+  const compression = compressionOf(name);
+  if (fileSize === undefined && compression === "none") return undefined;
+  return {
+    name,
+    compression,
+    fileHash: hashOf(name) as FileHash,
+    narHash: hashOf(name) as NarHash,
+    narSize: fileSize ?? 0,
+    ...(fileSize === undefined ? {} : { fileSize }),
+  };
+}

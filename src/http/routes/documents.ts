@@ -1,0 +1,68 @@
+import type { SentDocument } from "../../cache/documents/document_answer.ts";
+import type { DocumentServer } from "../../cache/documents/serve_document.ts";
+import { type DocumentKind, documentName } from "../../nix/document_name.ts";
+import {
+  type AnswerParts,
+  headAnswer,
+  notModifiedAnswer,
+  statusAnswer,
+  streamAnswer,
+} from "../answer.ts";
+import { isNamed } from "../etag.ts";
+import type { Handler, Route } from "../router.ts";
+
+/** Where each kind of document is. */
+const ROUTES: readonly (readonly [name: string, path: RegExp, kind: DocumentKind])[] = [
+  ["/{hash}.ls", /^\/([^/]*)\.ls$/, "listing"],
+  ["/log/{drv}", /^\/log\/([^/]*)$/, "log"],
+  [
+    "/build-trace-v2/{drv}/{output}.doi",
+    /^\/build-trace-v2\/([^/]*)\/([^/]*)\.doi$/,
+    "build-trace",
+  ],
+  ["/realisations/{id}.doi", /^\/realisations\/([^/]*)\.doi$/, "realisation"],
+  ["/debuginfo/{id}", /^\/debuginfo\/([^/]*)$/, "debuginfo"],
+];
+
+/** What a binary cache has beside narinfos and NARs; 404 for whatever we cannot serve. */
+export function documentRoutes(documents: Pick<DocumentServer, "serve">): readonly Route[] {
+  return ROUTES.map(([name, path, kind]) => (
+    { name, path, cached: true, methods: { GET: documentHandler(documents, kind) } }
+  ));
+}
+
+function documentHandler(documents: Pick<DocumentServer, "serve">, kind: DocumentKind): Handler {
+  return async ({ params, request, requestId, head }) => {
+    const name = documentName(kind, params);
+    if (name === undefined) return statusAnswer(404, head, { "x-cache": "HIT" });
+    const { source, document } = await documents.serve(name, requestId);
+    if (document === undefined) return statusAnswer(404, head, { "x-cache": source });
+    const parts = partsOf(document, source);
+    const { tag } = document;
+    if (tag !== undefined && isNamed(request.headers.get("if-none-match"), `"${tag}"`)) {
+      document[Symbol.dispose]();
+      const { "content-length": _, ...headers } = parts.headers ?? {};
+      return notModifiedAnswer({ ...parts, headers });
+    }
+    if (!head) return streamAnswer(document.body(), parts);
+    document[Symbol.dispose]();
+    return headAnswer(parts);
+  };
+}
+
+function partsOf(document: SentDocument, source: string): AnswerParts {
+  const { type, encoding, size, tag, mayChange } = document;
+  return {
+    status: 200,
+    type,
+    lifetime: mayChange ? "changing" : "document",
+    headers: {
+      "x-cache": source,
+      // Somebody else's text: a browser is not to guess what it is.
+      "x-content-type-options": "nosniff",
+      ...(encoding === undefined ? {} : { "content-encoding": encoding }),
+      ...(size === undefined ? {} : { "content-length": String(size) }),
+      ...(tag === undefined ? {} : { etag: `"${tag}"` }),
+    },
+  };
+}

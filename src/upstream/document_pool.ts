@@ -1,0 +1,81 @@
+import { messageOf } from "../base/failure.ts";
+import type { DocumentPath } from "../nix/document_name.ts";
+import type { DocumentAnswer, DocumentBody, DocumentSource } from "./document_source.ts";
+import { isNoAnswer, type UpstreamReading } from "./upstream.ts";
+import type { AskOptions, UpstreamPool } from "./upstream_pool.ts";
+
+export interface DocumentPoolDeps {
+  /** By the upstream's URL. */
+  readonly sources: ReadonlyMap<string, DocumentSource>;
+  /** Knows which of them are up, and in which order they are preferred. */
+  readonly pool: Pick<UpstreamPool, "order" | "isDown" | "note">;
+  /** Told of every answer, for the log. */
+  readonly observe: (upstream: string, reading: UpstreamReading, requestId: string) => void;
+}
+
+/** A document that an upstream is sending. Dispose of it when it is read, or not wanted. */
+export interface OpenDocument extends DocumentBody, Disposable {
+  readonly upstream: string;
+}
+
+export type DocumentPoolAnswer =
+  | { readonly kind: "found"; readonly document: OpenDocument }
+  /** Every upstream that was asked said so. */
+  | { readonly kind: "absent" }
+  /** Nobody has it, and at least one could not tell. */
+  | { readonly kind: "unknown" };
+
+interface Asked {
+  readonly upstream: string;
+  readonly abort: AbortController;
+  readonly answer: Promise<DocumentAnswer>;
+}
+
+/** All upstreams that are up, asked for documents side by side. */
+export class DocumentPool {
+  readonly #deps: DocumentPoolDeps;
+
+  constructor(deps: DocumentPoolDeps) {
+    this.#deps = deps;
+  }
+
+  /** The document of the most preferred upstream that has it. */
+  async open(
+    path: DocumentPath,
+    { requestId, except }: AskOptions,
+  ): Promise<DocumentPoolAnswer> {
+    const { pool, sources, observe } = this.#deps;
+    const asked = pool.order()
+      .filter((upstream) => !pool.isDown(upstream) && !except?.has(upstream))
+      .flatMap((upstream) => this.#ask(sources.get(upstream), path));
+    let [found, failed] = [undefined as OpenDocument | undefined, asked.length === 0];
+    for (const { upstream, abort, answer } of asked) {
+      // What we end ourselves says nothing about the upstream.
+      if (found !== undefined) {
+        abort.abort();
+        continue;
+      }
+      const reading = await answer;
+      const silence = reading.kind === "failed" && isNoAnswer(reading.reason)
+        ? reading.reason
+        : undefined;
+      pool.note(upstream, silence);
+      observe(upstream, reading, requestId);
+      if (reading.kind === "failed") failed = true;
+      if (reading.kind !== "found") continue;
+      found = { ...reading.body, upstream, [Symbol.dispose]: () => abort.abort() };
+    }
+    if (found !== undefined) return { kind: "found", document: found };
+    return { kind: failed ? "unknown" : "absent" };
+  }
+
+  #ask(source: DocumentSource | undefined, path: DocumentPath): readonly Asked[] {
+    if (source === undefined) return [];
+    const abort = new AbortController();
+    const answer = source.openDocument(path, abort.signal)
+      .catch((error): DocumentAnswer => (
+        { kind: "failed", reason: "garbage", detail: messageOf(error) }
+      ));
+    return [{ upstream: source.url, abort, answer }];
+  }
+}

@@ -1,0 +1,82 @@
+import { within } from "../../base/deadline.ts";
+import type { DocumentPath } from "../../nix/document_name.ts";
+import type { DocumentAnswer, DocumentBody, DocumentSource } from "../document_source.ts";
+import { UpstreamTimeout } from "./answer_watch.ts";
+import { Exchange } from "./exchange.ts";
+import { failedReading } from "./failed_reading.ts";
+import type { HttpUpstreamSettings } from "./http_settings.ts";
+import { readRefusal } from "./refusal.ts";
+
+/** So much is read as part of the answer, under its time limits: nearly all documents are less. */
+const AHEAD_BYTES = 64 * 1024;
+
+// gzip and brotli never get here, Deno's fetch decodes them.
+const ENCODING_REGEXP = /^[a-z0-9-]{1,16}(?:, ?[a-z0-9-]{1,16})*$/;
+
+/** The documents of a binary cache behind HTTP. */
+export class HttpDocumentSource implements DocumentSource {
+  readonly url: string;
+  readonly #exchange: Exchange;
+  readonly #idleTimeoutMs: number;
+
+  constructor(settings: HttpUpstreamSettings, client: Deno.HttpClient) {
+    this.url = settings.url;
+    this.#exchange = new Exchange(settings, client);
+    this.#idleTimeoutMs = settings.idleTimeoutMs;
+  }
+
+  async openDocument(path: DocumentPath, signal: AbortSignal): Promise<DocumentAnswer> {
+    try {
+      return await this.#exchange.run(`${this.url}/${path}`, { signal }, async (response) => {
+        if (response.status !== 200) return await readRefusal(response);
+        const encoding = response.headers.get("content-encoding")?.toLowerCase() ?? "identity";
+        if (ENCODING_REGEXP.test(encoding)) {
+          return { kind: "found", body: await this.#begin(response, encoding) };
+        }
+        await response.body?.cancel();
+        return { kind: "failed", reason: "garbage", detail: "Cannot read its Content-Encoding" };
+      });
+    } catch (error) {
+      return failedReading(error);
+    }
+  }
+
+  async #begin({ headers, body }: Response, encoding: string): Promise<DocumentBody> {
+    const length = headers.get("content-length") ?? "";
+    const reader = body?.getReader();
+    const ahead: Uint8Array<ArrayBuffer>[] = [];
+    let rest = reader;
+    for (let bytes = 0; rest !== undefined && bytes < AHEAD_BYTES;) {
+      const { value, done } = await rest.read();
+      if (done) rest = undefined;
+      else bytes += ahead[ahead.push(value) - 1]?.length ?? 0;
+    }
+    return {
+      type: headers.get("content-type") ?? undefined,
+      encoding: encoding === "identity" ? undefined : encoding,
+      size: /^[0-9]{1,15}$/.test(length) ? Number(length) : undefined,
+      framed: length !== "" || headers.has("transfer-encoding"),
+      pieces: piecesOf(ahead, rest, this.#idleTimeoutMs),
+    };
+  }
+}
+
+type Reader = ReadableStreamDefaultReader<Uint8Array<ArrayBuffer>>;
+
+async function* piecesOf(
+  ahead: Uint8Array<ArrayBuffer>[],
+  rest: Reader | undefined,
+  idleTimeoutMs: number,
+): AsyncGenerator<Uint8Array<ArrayBuffer>> {
+  try {
+    for (let piece = ahead.shift(); piece !== undefined; piece = ahead.shift()) yield piece;
+    while (rest !== undefined) {
+      const result = await within(rest.read(), idleTimeoutMs);
+      if (result === undefined) throw new UpstreamTimeout("the rest of the body", idleTimeoutMs);
+      if (result.done) return;
+      yield result.value;
+    }
+  } finally {
+    await rest?.cancel().catch(() => undefined);
+  }
+}
