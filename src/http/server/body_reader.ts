@@ -1,64 +1,69 @@
+import { type ByteSource, DirectStream } from "../../base/direct_stream.ts";
 import { BufferPool } from "./buffer_pool.ts";
 
 /** Read size of large bodies: measured with 64 KiB (half as fast) to 1 MiB (no faster). */
 const READ_BYTES = 256 * 1024;
 const READS = new BufferPool(READ_BYTES, 16);
 
-const OVER = { done: true, value: undefined } as const;
+type Piece = Uint8Array<ArrayBuffer>;
 
-/** Reads a stream piece by piece, into one buffer where the stream can do that. */
+/** Reads a body piece by piece, into one buffer where it can be read at its source. */
 export class BodyReader implements Disposable {
-  readonly #into: ReadableStreamBYOBReader | undefined;
-  readonly #plain: ReadableStreamDefaultReader<Uint8Array<ArrayBuffer>> | undefined;
-  #buffer: Uint8Array<ArrayBuffer> | undefined;
+  readonly #source: ByteSource | undefined;
+  readonly #reader: ReadableStreamDefaultReader<Piece> | undefined;
+  #buffer: Piece | undefined;
+  #isReading = false;
   #isOver = false;
 
-  constructor(stream: ReadableStream<Uint8Array<ArrayBuffer>>) {
-    try {
-      this.#into = stream.getReader({ mode: "byob" });
+  constructor(stream: ReadableStream<Piece>) {
+    if (stream instanceof DirectStream) {
+      this.#source = stream.source;
       this.#buffer = READS.take();
-    } catch {
-      // No stream of bytes.
-      this.#plain = stream.getReader();
-    }
+    } else this.#reader = stream.getReader();
   }
 
   /** Good until the next call; `undefined` at the end. Throws as the stream does. */
-  async next(): Promise<Uint8Array<ArrayBuffer> | undefined> {
-    for (;;) {
-      const { done, value } = await this.#read() ?? OVER;
-      if (done) this.#isOver = true;
-      // The end may come with an empty view of the buffer.
-      if (done) return undefined;
-      // A piece without bytes would be the last chunk.
-      if (value.length > 0) return value;
-    }
+  async next(): Promise<Piece | undefined> {
+    const piece = this.#source === undefined
+      ? await this.#pieceOf(this.#reader)
+      : await this.#read(this.#source);
+    if (piece === undefined) this.#isOver = true;
+    return piece;
   }
 
-  /** A read under way ends at once. */
+  /** A read under way ends, or comes to nothing. */
   cancel(): void {
     this.#isOver = true;
-    const cancelled = this.#into?.cancel() ?? this.#plain?.cancel();
+    this.#source?.close();
     // What a stream has to say about its end is of no use to a client that is gone.
-    cancelled?.catch(() => undefined);
+    this.#reader?.cancel().catch(() => undefined);
   }
 
   [Symbol.dispose](): void {
     if (!this.#isOver) this.cancel();
-    if (this.#buffer !== undefined) READS.give(this.#buffer);
+    this.#source?.close();
+    // Another thread may still write into a buffer whose read was given up.
+    if (this.#buffer !== undefined && !this.#isReading) READS.give(this.#buffer);
     this.#buffer = undefined;
   }
 
-  #read() {
-    return this.#into === undefined ? this.#plain?.read() : this.#readInto(this.#into);
+  async #read(source: ByteSource): Promise<Piece | undefined> {
+    if (this.#isOver || this.#buffer === undefined) return undefined;
+    const buffer = this.#buffer;
+    this.#isReading = true;
+    const length = await source.read(buffer);
+    this.#isReading = false;
+    return length === 0 ? undefined : buffer.subarray(0, length);
   }
 
-  async #readInto(reader: ReadableStreamBYOBReader) {
-    const buffer = this.#buffer ?? READS.take();
-    this.#buffer = undefined;
-    const result = await reader.read(buffer);
-    // The buffer was handed over and comes back as another one over the same bytes.
-    if (result.value !== undefined) this.#buffer = new Uint8Array(result.value.buffer);
-    return result;
+  async #pieceOf(
+    reader: ReadableStreamDefaultReader<Piece> | undefined,
+  ): Promise<Piece | undefined> {
+    for (;;) {
+      const { done, value } = await reader?.read() ?? { done: true };
+      if (done) return undefined;
+      // A piece without bytes would be the last chunk.
+      if (value !== undefined && value.length > 0) return value;
+    }
   }
 }

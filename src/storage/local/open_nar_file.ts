@@ -1,3 +1,4 @@
+import { DirectStream } from "../../base/direct_stream.ts";
 import { Failure } from "../../base/failure.ts";
 import { readFully } from "../../base/read_fully.ts";
 import type { StoredNar } from "../nar_store.ts";
@@ -23,43 +24,22 @@ export class OpenNarFile implements StoredNar {
     return bytes;
   }
 
-  read(start: number, end: number): ReadableStream<Uint8Array<ArrayBuffer>> {
+  read(start: number, end: number): DirectStream {
     let left = end - start;
     if (start > 0) this.#file.seekSync(start, Deno.SeekMode.Start);
-    if (end === this.fileSize) {
-      // To the end of the file Deno reads without us: no buffers of ours, no work for the
-      // collector. The stream closes the file.
-      this.#open = false;
-      return this.#file.readable;
-    }
-    return new ReadableStream({
-      pull: async (controller) => {
-        try {
-          const bytes = await this.#next(left);
-          left -= bytes.length;
-          if (bytes.length > 0) controller.enqueue(bytes);
-          if (left > 0) return;
-          this.#close();
-          controller.close();
-        } catch (error) {
-          this.#close();
-          controller.error(error);
-        }
-      },
-      cancel: () => this.#close(),
-    }, { highWaterMark: 0 });
+    const read = async (into: Uint8Array<ArrayBuffer>) => {
+      if (left === 0) return 0;
+      const got = await this.#file.read(left < into.length ? into.subarray(0, left) : into);
+      if (got === null) throw shortFile();
+      left -= got;
+      if (left === 0) this.#close();
+      return got;
+    };
+    return new DirectStream({ read, close: () => this.#close() }, READ_BYTES);
   }
 
   [Symbol.dispose](): void {
     this.#close();
-  }
-
-  async #next(left: number): Promise<Uint8Array<ArrayBuffer>> {
-    const bytes = new Uint8Array(Math.min(READ_BYTES, left));
-    if (bytes.length === 0) return bytes;
-    const got = await this.#file.read(bytes);
-    if (got === null) throw shortFile();
-    return bytes.subarray(0, got);
   }
 
   #close(): void {
