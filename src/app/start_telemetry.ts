@@ -6,6 +6,7 @@ import type { LineQueue } from "../telemetry/line_queue.ts";
 import { Metrics } from "../telemetry/metrics.ts";
 import type { Otel } from "../telemetry/otel/otel.ts";
 import { prettySink } from "../telemetry/pretty.ts";
+import { RecentProblems } from "../telemetry/recent_problems.ts";
 import type { Tracer } from "../telemetry/tracer.ts";
 import type { HttpUpstreamSettings } from "../upstream/http/http_settings.ts";
 import { readProcess } from "./process_gauges.ts";
@@ -20,6 +21,8 @@ export interface TelemetryParts {
 /** What larder tells of itself. */
 export interface Telemetry {
   readonly log: Logger;
+  /** What the log was told of late. */
+  readonly problems: RecentProblems;
   readonly metrics: Metrics;
   /** `undefined` where nothing is traced. */
   readonly tracer: Tracer | undefined;
@@ -38,14 +41,15 @@ export async function startTelemetry(parts: TelemetryParts): Promise<Telemetry> 
   readProcess(metrics, denoJson.version);
   const sink = await sinkOf(settings, queue);
   const level = settings["log-level"];
+  const problems = new RecentProblems(Date.now);
   if (!settings["otel.enabled"]) {
-    const log = createLogger(level, sink);
-    return { log, metrics, tracer: undefined, stop: () => Promise.resolve() };
+    const log = problems.watch(createLogger(level, sink));
+    return { log, problems, metrics, tracer: undefined, stop: () => Promise.resolve() };
   }
   // What goes wrong with it is logged without it.
   const otel = await openTelemetry(parts, metrics, createLogger(level, sink));
-  const log = createLogger(level, sink, otel);
-  return { log, metrics, tracer: otel.tracer, stop: () => otel.stop() };
+  const log = problems.watch(createLogger(level, sink, otel));
+  return { log, problems, metrics, tracer: otel.tracer, stop: () => otel.stop() };
 }
 
 async function sinkOf(settings: Settings, queue: LineQueue): Promise<LineSink> {

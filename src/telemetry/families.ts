@@ -92,13 +92,15 @@ export class Family<One extends Member> {
   }
 }
 
-export type CounterMember = Series & Member;
+/** A counter knows its value without the point that a scrape makes of it. */
+export type CounterMember = Series & Member & { value(): number };
 
 export function counterMember(labels: Labels): CounterMember {
   let value = 0;
   return {
     labels,
     point: () => ({ labels, value }),
+    value: () => value,
     count: () => void value++,
     add: (amount) => void (value += amount),
   };

@@ -63,6 +63,11 @@ export class Metrics {
     this.series(name, labels).count();
   }
 
+  /** What was counted since the start. */
+  value<Name extends CounterName>(name: Name, labels: LabelsOf<typeof COUNTERS[Name]>): number {
+    return known(this.#counters.get(name)).series(labels).value();
+  }
+
   /** From now on the gauge is what `read` returns, which is called each time somebody looks. */
   gauge<Name extends GaugeName>(
     name: Name,

@@ -1,0 +1,101 @@
+import type { Facts } from "../base/failure.ts";
+import type { Logger } from "./logger.ts";
+
+/** The oldest goes when there is one more. */
+const PROBLEMS_MAX = 50;
+
+/** A fact longer than this is cut: an upstream may have chosen it. */
+const FACT_CHARS_MAX = 200;
+
+/**
+ * The facts of a log line that a visitor may see, and their names in what is shown. Texts such as
+ * `error`, `detail`, `path` and `stack` may name our own files; they stay in the log.
+ */
+const SHOWN_FACTS = {
+  upstream: "upstream",
+  from: "from",
+  nar: "nar",
+  reason: "reason",
+  route: "route",
+  status: "status",
+  count: "count",
+  expected: "expected",
+  found: "found",
+  missing: "missing",
+  file_size: "fileSize",
+  limit_bytes: "limitBytes",
+  used_bytes: "usedBytes",
+  reserved_bytes: "reservedBytes",
+  pinned_bytes: "pinnedBytes",
+  busy_bytes: "busyBytes",
+  option: "option",
+  consequence: "consequence",
+  remedy: "remedy",
+  todo: "todo",
+} as const;
+
+/** A warning or an error, with what a visitor may see of it. */
+export interface Problem {
+  readonly level: "warn" | "error";
+  readonly message: string;
+  readonly facts: Facts;
+  /** How often it was logged since it is in the list. */
+  readonly count: number;
+  readonly firstAtMs: number;
+  readonly lastAtMs: number;
+}
+
+/** The newest warnings and errors, each once however often it happens. */
+export class RecentProblems {
+  readonly #nowMs: () => number;
+  /** In the order in which they happened last. */
+  readonly #problems = new Map<string, Problem>();
+
+  constructor(nowMs: () => number) {
+    this.#nowMs = nowMs;
+  }
+
+  /** The same logger, with an eye on what it is told, be it above its level or not. */
+  watch(log: Logger): Logger {
+    return {
+      debug: log.debug,
+      info: log.info,
+      enabled: log.enabled,
+      warn: (message, facts) => {
+        this.#note("warn", message, facts);
+        log.warn(message, facts);
+      },
+      error: (message, facts) => {
+        this.#note("error", message, facts);
+        log.error(message, facts);
+      },
+    };
+  }
+
+  /** The newest first. */
+  list(): readonly Problem[] {
+    return [...this.#problems.values()].reverse();
+  }
+
+  #note(level: Problem["level"], message: string, given: Facts = {}): void {
+    const facts = shownFacts(given);
+    const key = JSON.stringify([level, message, facts]);
+    const known = this.#problems.get(key);
+    this.#problems.delete(key);
+    const lastAtMs = this.#nowMs();
+    const { count = 0, firstAtMs = lastAtMs } = known ?? {};
+    this.#problems.set(key, { level, message, facts, count: count + 1, firstAtMs, lastAtMs });
+    if (this.#problems.size <= PROBLEMS_MAX) return;
+    for (const oldest of this.#problems.keys()) return void this.#problems.delete(oldest);
+  }
+}
+
+function shownFacts(facts: Facts): Facts {
+  return Object.fromEntries(
+    Object.entries(SHOWN_FACTS).flatMap(([name, shown]) => {
+      const value = facts[name];
+      if (value === undefined) return [];
+      return [[shown, typeof value === "string" ? value.slice(0, FACT_CHARS_MAX) : value]];
+    }),
+  );
+}
