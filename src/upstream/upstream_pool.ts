@@ -20,6 +20,14 @@ export type PoolAnswer =
   /** Nobody has it, and at least one could not tell. */
   | { readonly kind: "unknown" };
 
+/** An upstream as it stands. */
+export interface UpstreamStanding {
+  readonly url: string;
+  readonly isUp: boolean;
+  /** `undefined` until it is known. */
+  readonly priority: number | undefined;
+}
+
 export interface UpstreamPoolDeps {
   /** In the order in which the operator gave them. */
   readonly upstreams: readonly NarinfoSource[];
@@ -92,6 +100,13 @@ export class UpstreamPool implements Disposable {
   /** How many upstreams are up. */
   get healthyCount(): number {
     return this.#standings.filter(({ isDown }) => !isDown).length;
+  }
+
+  /** In the order in which the operator gave them. */
+  standings(): readonly UpstreamStanding[] {
+    return this.#standings.map(({ source: { url }, isDown, priority }) => {
+      return { url, isUp: !isDown, priority };
+    });
   }
 
   /** URLs of the upstreams in order of preference; those that are down come last. */

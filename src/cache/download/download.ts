@@ -31,12 +31,14 @@ export type PassOn = (part: PassedPart) => AsyncIterable<Uint8Array<ArrayBuffer>
 export class Download {
   readonly name: NarName;
   readonly file: GrowingFile;
+  readonly startedAtMs: number;
   #state: DownloadState = { state: "opening" };
   readonly #bell = new Bell();
 
-  constructor(name: NarName, file: GrowingFile) {
+  constructor(name: NarName, file: GrowingFile, startedAtMs: number) {
     this.name = name;
     this.file = file;
+    this.startedAtMs = startedAtMs;
   }
 
   get state(): DownloadState {

@@ -3,6 +3,7 @@ import type { NarRecord } from "../../metadata/metadata_store.ts";
 import type { NarName } from "../../nix/nar_name.ts";
 import type { Tracer } from "../../telemetry/tracer.ts";
 import { Download, Unkept } from "./download.ts";
+import { type DownloadProgress, progressOf } from "./download_progress.ts";
 import { GrowingFile } from "./growing_file.ts";
 import { runDownload, type RunDownloadDeps } from "./run_download.ts";
 
@@ -36,6 +37,17 @@ export class Downloads {
     return this.#underWay.keys();
   }
 
+  /** How far each is, the one that was started first in front; at most `countMax` of them. */
+  progress(countMax: number): readonly DownloadProgress[] {
+    const shown: DownloadProgress[] = [];
+    for (const download of this.#underWay.values()) {
+      if (shown.length >= countMax) break;
+      const progress = progressOf(download);
+      if (progress !== undefined) shown.push(progress);
+    }
+    return shown;
+  }
+
   /**
    * The download of `nar` under way, or a new one. It goes on to its end even if every reader
    * leaves: whoever asked for it once is likely to ask again. Throws Unkept when no file can be
@@ -46,7 +58,7 @@ export class Downloads {
     if (underWay !== undefined) return { download: underWay, joined: true };
     const file = this.#makeGrowingFile(nar.name, requestId);
     const use = file.use();
-    const download = new Download(nar.name, file);
+    const download = new Download(nar.name, file, this.#deps.nowMs());
     this.#underWay.set(nar.name, download);
     const start = { name: "download nar", facts: { "larder.nar": nar.name } };
     const running = this.#deps.tracer.span(
