@@ -3,7 +3,8 @@ import { SingleFlight } from "../base/single_flight.ts";
 import { type ClosureSize, closureSizes } from "../closure/closure_sizes.ts";
 import { type GraphMetadata, readReferenceGraph } from "../closure/reference_graph.ts";
 import type { PinFinder } from "../metadata/metadata_store.ts";
-import { STORE_DIR, type StorePathHash } from "../nix/store_path.ts";
+import { nameInNarinfo } from "../nix/narinfo_name.ts";
+import type { StorePathHash } from "../nix/store_path.ts";
 
 /** A pin root and how much of its closure is here. */
 export interface PinnedClosure extends ClosureSize {
@@ -24,15 +25,14 @@ const REFERENCES_MAX = 8_000_000;
 /** An operator waits that long for an answer; 100,000 paths take a second or two. */
 const LIMIT_MS = 60_000;
 
-const NAME_REGEXP = new RegExp(`^StorePath: ${STORE_DIR}/[^-\\n]*-(.+)$`, "m");
-
 export interface PinnedClosuresDeps {
   readonly metadata: GraphMetadata & PinFinder;
 }
 
 /** Counts what pins protect. Requests are answered meanwhile. */
-export class PinnedClosures {
+export class PinnedClosures implements Disposable {
   readonly #metadata: PinnedClosuresDeps["metadata"];
+  readonly #stop = new AbortController();
   readonly #flights = new SingleFlight<"list", readonly PinnedClosure[]>();
 
   constructor({ metadata }: PinnedClosuresDeps) {
@@ -45,9 +45,14 @@ export class PinnedClosures {
     return this.#flights.run("list", () => this.#count()).value;
   }
 
+  /** A count that is under way ends at its next breath. */
+  [Symbol.dispose](): void {
+    this.#stop.abort();
+  }
+
   async #count(): Promise<readonly PinnedClosure[]> {
     const untilMs = performance.now() + LIMIT_MS;
-    const breather = new Breather();
+    const breather = new Breather(this.#stop.signal);
     const pins = await this.#metadata.pins();
     const roots = pins.map(({ storePathHash }) => storePathHash);
     const limits = { pathsMax: PATHS_MAX, referencesMax: REFERENCES_MAX, untilMs };
@@ -68,6 +73,6 @@ export class PinnedClosures {
 
   async #nameOf(root: StorePathHash): Promise<string | null> {
     const row = await this.#metadata.findNarinfo(root);
-    return NAME_REGEXP.exec(row?.body ?? "")?.[1] ?? null;
+    return (row && nameInNarinfo(row.body)) ?? null;
   }
 }

@@ -1,0 +1,134 @@
+import { messageOf } from "../base/failure.ts";
+import type { ClosureSize } from "../closure/closure_sizes.ts";
+import type { NarinfoFinder, PinFinder, PinRoot } from "../metadata/metadata_store.ts";
+import { nameInNarinfo } from "../nix/narinfo_name.ts";
+import type { StorePathHash } from "../nix/store_path.ts";
+import type { Logger } from "../telemetry/logger.ts";
+import type { PinnedClosures } from "./pinned_closures.ts";
+
+/** More roots than this are counted, and not shown one by one. */
+const ROOTS_MAX = 100;
+
+/** The roots are read again after this, besides after each change of ours. */
+const ROOTS_FOR_MS = 30_000;
+
+/** Between two counts; and so many times what the last one took, so that it costs 5 % at most. */
+const COUNT_PAUSE_MIN_MS = 10_000;
+const COUNT_PAUSE_FACTOR = 20;
+
+/** A pin root, and how much of its closure is here where that was counted. */
+export interface WatchedRoot {
+  readonly root: StorePathHash;
+  readonly name: string | undefined;
+  readonly pinnedAtMs: number;
+  readonly size: ClosureSize | undefined;
+}
+
+export interface WatchedPins {
+  readonly count: number;
+  /** Those pinned last, the newest first. */
+  readonly roots: readonly WatchedRoot[];
+  /** When the sizes were counted. */
+  readonly countedAtMs: number | undefined;
+}
+
+export interface PinWatchDeps {
+  readonly metadata: PinFinder & NarinfoFinder;
+  readonly closures: Pick<PinnedClosures, "list">;
+  readonly nowMs: () => number;
+  readonly log: Logger;
+}
+
+interface Roots {
+  readonly count: number;
+  readonly newest: readonly Omit<WatchedRoot, "size">[];
+}
+
+/**
+ * What is pinned, for those who look every few seconds: the roots at once, their sizes as they
+ * were counted last. A count takes seconds where pins hold 100,000 paths; it runs in the
+ * background, and only while somebody looks.
+ */
+export class PinWatch implements AsyncDisposable {
+  readonly #deps: PinWatchDeps;
+  #roots: Promise<Roots> | undefined;
+  #rootsStaleAtMs = -Infinity;
+  #sizes: ReadonlyMap<StorePathHash, ClosureSize> = new Map();
+  #countedAtMs: number | undefined;
+  #counting: Promise<void> | undefined;
+  #countAgainAtMs = -Infinity;
+  #stopped = false;
+
+  constructor(deps: PinWatchDeps) {
+    this.#deps = deps;
+  }
+
+  /** Something was pinned or unpinned. */
+  changed(): void {
+    this.#rootsStaleAtMs = -Infinity;
+  }
+
+  /** `undefined` when the pins cannot be read. */
+  async look(): Promise<WatchedPins | undefined> {
+    const nowMs = this.#deps.nowMs();
+    if (this.#roots === undefined || nowMs >= this.#rootsStaleAtMs) {
+      this.#rootsStaleAtMs = nowMs + ROOTS_FOR_MS;
+      this.#roots = this.#read();
+    }
+    if (nowMs >= this.#countAgainAtMs && !this.#stopped) this.#counting ??= this.#count();
+    try {
+      const { count, newest } = await this.#roots;
+      const roots = newest.map((root) => ({ ...root, size: this.#sizes.get(root.root) }));
+      return { count, roots, countedAtMs: this.#countedAtMs };
+    } catch (error) {
+      this.#rootsStaleAtMs = -Infinity;
+      this.#deps.log.debug("pins not looked at", { error: messageOf(error) });
+      return undefined;
+    }
+  }
+
+  /** Resolves when no count is under way; whoever owns the closures has them stop. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#stopped = true;
+    await this.#counting;
+  }
+
+  async #read(): Promise<Roots> {
+    const pins = await this.#deps.metadata.pins();
+    const newest = await Promise.all(
+      pins.slice(-ROOTS_MAX).reverse().map(async (pin) => ({
+        root: pin.storePathHash,
+        name: await this.#nameOf(pin),
+        pinnedAtMs: pin.pinnedAtMs,
+      })),
+    );
+    return { count: pins.length, newest };
+  }
+
+  async #nameOf({ storePathHash }: PinRoot): Promise<string | undefined> {
+    const row = await this.#deps.metadata.findNarinfo(storePathHash);
+    return row && nameInNarinfo(row.body);
+  }
+
+  /** Never rejects. */
+  async #count(): Promise<void> {
+    const { closures, nowMs, log } = this.#deps;
+    const startedAtMs = nowMs();
+    try {
+      const counted = await closures.list();
+      this.#sizes = new Map(
+        counted.map(({ root, stored, missing, bytes }) =>
+          [root, { stored, missing, bytes }] as const
+        ),
+      );
+      this.#countedAtMs = nowMs();
+    } catch (error) {
+      if (!this.#stopped) log.warn("pinned closures not counted", { error: messageOf(error) });
+    } finally {
+      const tookMs = nowMs() - startedAtMs;
+      const pauseMs = Math.max(COUNT_PAUSE_MIN_MS, COUNT_PAUSE_FACTOR * tookMs);
+      this.#countAgainAtMs = nowMs() + pauseMs;
+      this.#counting = undefined;
+    }
+  }
+}

@@ -1,0 +1,100 @@
+import assert from "node:assert/strict";
+import { Failure } from "../../../src/base/failure.ts";
+import type { PinRoot } from "../../../src/metadata/metadata_store.ts";
+import type { StorePathHash } from "../../../src/nix/store_path.ts";
+import type { PinnedClosure } from "../../../src/pins/pinned_closures.ts";
+import { PinWatch, type PinWatchDeps } from "../../../src/pins/pin_watch.ts";
+import { createLogger } from "../../../src/telemetry/logger.ts";
+import { eventually } from "../../support/eventually.ts";
+
+const hash = (count: number) => String(count).padStart(32, "0") as StorePathHash;
+
+/** A watch over `count` pins, with a clock and counts that the test decides on. */
+function watched(count: number) {
+  const state = { nowMs: 0, reads: 0, counts: 0, closure: Promise.withResolvers<void>() };
+  const roots = Array.from({ length: count }, (_, index): PinRoot => {
+    return { storePathHash: hash(index), pinnedAtMs: index };
+  });
+  const deps: PinWatchDeps = {
+    metadata: {
+      pins: () => {
+        state.reads++;
+        return Promise.resolve(roots);
+      },
+      findPin: () => Promise.resolve(undefined),
+      findNarinfo: () => Promise.resolve(undefined),
+    },
+    closures: {
+      async list() {
+        state.counts++;
+        await state.closure.promise;
+        return roots.map(({ storePathHash: root }): PinnedClosure => {
+          return { root, name: null, pinnedAt: "", stored: 3, missing: 1, bytes: 9 };
+        });
+      },
+    },
+    nowMs: () => state.nowMs,
+    log: createLogger("error", { write() {} }),
+  };
+  return { state, roots, pins: new PinWatch(deps) };
+}
+
+Deno.test("pin watch: the newest hundred roots are there while they are counted", async () => {
+  const { state, pins } = watched(250);
+  const first = await pins.look();
+  assert.deepEqual([first?.count, first?.roots.length, first?.countedAtMs], [250, 100, undefined]);
+  assert.deepEqual(first?.roots[0], {
+    root: hash(249),
+    name: undefined,
+    pinnedAtMs: 249,
+    size: undefined,
+  });
+
+  state.nowMs = 5;
+  state.closure.resolve();
+  await eventually("they are counted", async () => (await pins.look())?.countedAtMs === 5);
+  assert.deepEqual((await pins.look())?.roots[0]?.size, { stored: 3, missing: 1, bytes: 9 });
+});
+
+Deno.test("pin watch: after a long count there is none for twenty times as long", async () => {
+  const { state, pins } = watched(1);
+  const look = async (nowMs: number) => {
+    state.nowMs = nowMs;
+    await pins.look();
+    return state.counts;
+  };
+  assert.equal(await look(0), 1);
+  assert.equal(await look(29_000), 1, "one at a time");
+  state.closure.resolve();
+  await eventually("it is counted", async () => (await pins.look())?.countedAtMs === 29_000);
+  assert.equal(await look(29_000 * 21 - 1), 1);
+  assert.equal(await look(29_000 * 21), 2);
+  await pins[Symbol.asyncDispose]();
+  assert.equal(await look(10 ** 9), 2, "nobody counts for a server that stops");
+});
+
+Deno.test("pin watch: roots are read after a change and every half minute, no more", async () => {
+  const { state, roots, pins } = watched(1);
+  const look = async (nowMs: number) => {
+    state.nowMs = nowMs;
+    await pins.look();
+    return state.reads;
+  };
+  assert.deepEqual([await look(0), await look(1), await look(29_999)], [1, 1, 1]);
+  assert.equal(await look(30_000), 2);
+  roots.pop();
+  pins.changed();
+  assert.equal((await pins.look())?.count, 0);
+  assert.equal(state.reads, 3);
+  state.closure.resolve();
+  await pins[Symbol.asyncDispose]();
+});
+
+Deno.test("pin watch: pins that are too many to count are still shown", async () => {
+  const { state, pins } = watched(2);
+  await pins.look();
+  state.closure.reject(new Failure("overloaded", "Cannot read closures"));
+  await pins[Symbol.asyncDispose]();
+  const figures = await pins.look();
+  assert.deepEqual([figures?.count, figures?.countedAtMs], [2, undefined]);
+});
