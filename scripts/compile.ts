@@ -5,6 +5,7 @@
 const INCLUDED = [
   "src/metadata/schema",
   "src/metadata/sqlite/checkpoint_worker.ts",
+  "src/http/page",
   "src/app/workers/fetch_worker.ts",
   "src/app/workers/verify_worker.ts",
   "src/app/workers/compare_worker.ts",

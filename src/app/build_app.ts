@@ -37,16 +37,19 @@ import { Pins } from "../pins/pins.ts";
 import type { NarStore } from "../storage/nar_store.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
+import type { RecentProblems } from "../telemetry/recent_problems.ts";
 import { NO_TRACER, type Tracer } from "../telemetry/tracer.ts";
 import { createUpstreamClient } from "../upstream/http/http_client.ts";
 import { HttpNarinfoSource } from "../upstream/http/http_narinfo_source.ts";
 import { HttpNarSource } from "../upstream/http/http_nar_source.ts";
 import type { CaCertificates, HttpUpstreamSettings } from "../upstream/http/http_settings.ts";
+import { LastAnswers } from "../upstream/last_answers.ts";
 import { meteredNarinfoSource } from "../upstream/metered_narinfo_source.ts";
 import { tracedNarinfoSource } from "../upstream/traced_narinfo_source.ts";
 import { createUpstreamLog } from "../upstream/upstream_log.ts";
 import { UpstreamPool } from "../upstream/upstream_pool.ts";
 import { buildDocuments } from "./build_documents.ts";
+import { buildPage } from "./build_page.ts";
 import { buildRemover, buildSpace, type SpaceParts } from "./build_space.ts";
 import { tracedSpace } from "./traced_stores.ts";
 import { WorkerFetcher } from "./workers/worker_fetcher.ts";
@@ -68,11 +71,15 @@ export interface AppParts {
   /** Whether clients may remove narinfos and NARs. */
   readonly allowDelete: boolean;
   readonly log: Logger;
+  /** What `log` was told of late. */
+  readonly problems: Pick<RecentProblems, "list">;
   readonly metrics: Metrics;
   /** Whether `/metrics` is answered. */
   readonly hasMetricsRoute: boolean;
   /** False where nobody looks at the figures of single requests. */
   readonly countsRequests: boolean;
+  /** Whether clients reach it by HTTPS without a proxy. */
+  readonly usesTls: boolean;
   /** `undefined` where nothing is traced. */
   readonly tracer: Tracer | undefined;
   readonly nowMs: () => number;
@@ -100,7 +107,13 @@ export function buildApp(parts: AppParts): App {
   const { metrics, log } = parts;
   const cache = buildCache(parts, metrics, resources);
   const { narinfos, nars, documents, downloads, space, busy, remover } = cache;
-  const pins = new Pins({ ...parts, changed: () => void space.refresh() });
+  const closures = resources.use(new PinnedClosures(parts));
+  const page = buildPage(parts, { ...cache, closures });
+  const pinsChanged = () => {
+    page.pinsChanged();
+    void space.refresh();
+  };
+  const pins = new Pins({ ...parts, changed: pinsChanged });
   let ready = true;
   const routes = [
     nixCacheInfoRoute(parts.priority),
@@ -112,7 +125,8 @@ export function buildApp(parts: AppParts): App {
     pinRoute(pins),
     pinsRoute(pins),
     gcRoute({ gc: (order) => gcEvents(space, order) }),
-    pinnedClosuresRoute(new PinnedClosures(parts)),
+    pinnedClosuresRoute(closures),
+    ...page.routes,
     ...documentRoutes(documents),
     ...parts.hasMetricsRoute ? [metricsRoute(metrics)] : [],
   ];
@@ -127,6 +141,7 @@ export function buildApp(parts: AppParts): App {
     downloadsOver: () => downloads.over(),
     async [Symbol.asyncDispose]() {
       await resources.disposeAsync();
+      await page[Symbol.asyncDispose]();
       await downloads.over();
       await space[Symbol.asyncDispose]();
     },
@@ -141,7 +156,7 @@ function buildCache(parts: AppParts, metrics: Metrics, resources: AsyncDisposabl
     negative.clear();
     absentDocuments.clear();
   });
-  const { pool, narSources } = upstreams;
+  const { pool, narSources, lastAnswers } = upstreams;
   const demotions = new Demotions();
   const idleTimeoutMs = Math.max(0, ...parts.upstreams.map((upstream) => upstream.idleTimeoutMs));
   const candidates = { metadata, pool, demotions };
@@ -173,6 +188,7 @@ function buildCache(parts: AppParts, metrics: Metrics, resources: AsyncDisposabl
   const unkept = { ...candidates, narSources, idleTimeoutMs };
   return {
     pool,
+    lastAnswers,
     downloads,
     space,
     busy,
@@ -206,6 +222,7 @@ function buildUpstreams(
   resources.defer(() => client.close());
   const keys = new TrustedKeys(trustedKeys);
   const upstreamLog = createUpstreamLog(log);
+  const lastAnswers = new LastAnswers(parts.nowMs);
   const pool = resources.use(
     new UpstreamPool({
       upstreams: parts.upstreams.map((settings) => {
@@ -215,6 +232,7 @@ function buildUpstreams(
       }),
       observe(upstream, reading, requestId) {
         upstreamLog.reading(upstream, reading, requestId);
+        lastAnswers.note(upstream, reading);
         if (reading.kind !== "failed" || !Object.hasOwn(REFUSED, reading.reason)) return;
         const reason = REFUSED[reading.reason as keyof typeof REFUSED];
         metrics.count("verification_failures_total", { reason });
@@ -231,7 +249,7 @@ function buildUpstreams(
     parts.upstreams.map((settings) => [settings.url, new HttpNarSource(settings, client)]),
   );
   const observe = upstreamLog.reading;
-  return { pool, narSources, client, observe };
+  return { pool, narSources, lastAnswers, client, observe };
 }
 
 /** Readings that are counted as verification failures, by what was wrong. */

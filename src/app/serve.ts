@@ -27,7 +27,7 @@ export async function serve(settings: Settings): Promise<number> {
   const queue = new LineQueue(Deno.stdout);
   const upstreams = upstreamSettings(settings, `larder/${denoJson.version}`);
   const telemetry = await startTelemetry({ settings, upstreams, queue });
-  const { log, metrics, tracer } = telemetry;
+  const { log, problems, metrics, tracer } = telemetry;
   using _unexpected = logUnexpected(log);
   const stopped = stopSignal();
   const folders = prepareFolders(settings);
@@ -53,9 +53,11 @@ export async function serve(settings: Settings): Promise<number> {
       priority: settings["cache.priority"],
       negativeTtlMs: settings["cache.negative-ttl"],
       log,
+      problems,
       metrics,
       hasMetricsRoute: settings["prometheus.enabled"],
       countsRequests: settings["prometheus.enabled"] || settings["otel.enabled"],
+      usesTls: settings["server.tls-cert"] !== undefined,
       tracer,
       nowMs: Date.now,
     });

@@ -6,6 +6,7 @@ import { generateSecretKey, parsePublicKey } from "../../src/nix/signature.ts";
 import { LocalNarStore } from "../../src/storage/local/local_nar_store.ts";
 import { createLogger } from "../../src/telemetry/logger.ts";
 import { Metrics } from "../../src/telemetry/metrics.ts";
+import { RecentProblems } from "../../src/telemetry/recent_problems.ts";
 import type { AnswerLimits } from "../../src/upstream/http/answer_watch.ts";
 import type { FakeUpstream } from "./fake_upstream.ts";
 import { tempFolder } from "./temp_folder.ts";
@@ -66,6 +67,7 @@ export class TestCache implements AsyncDisposable {
     const urls = upstreams.map((upstream) =>
       typeof upstream === "string" ? upstream : upstream.url
     );
+    const problems = new RecentProblems(Date.now);
     this.#app = buildApp({
       metadata,
       nars: this.nars,
@@ -87,10 +89,12 @@ export class TestCache implements AsyncDisposable {
       negativeTtlMs: 60_000,
       space: { limitBytes, owner: "test", foreignBytes: () => 0 },
       allowDelete: false,
-      log: this.#log,
+      log: problems.watch(this.#log),
+      problems,
       metrics: new Metrics({ domains: { upstreams: urls } }),
       hasMetricsRoute: true,
       countsRequests: true,
+      usesTls: false,
       tracer: undefined,
       nowMs: Date.now,
       ...parts,

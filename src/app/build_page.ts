@@ -1,0 +1,72 @@
+import denoJson from "../../deno.json" with { type: "json" };
+import type { Downloads } from "../cache/download/downloads.ts";
+import { Page } from "../http/page/page.ts";
+import type { Route } from "../http/router.ts";
+import { pageRoute } from "../http/routes/page.ts";
+import { statsRoute } from "../http/routes/stats.ts";
+import { gatherStats } from "../http/stats/gather_stats.ts";
+import type { Space } from "../lru/space.ts";
+import type { NarName } from "../nix/nar_name.ts";
+import { nameInNarinfo } from "../nix/narinfo_name.ts";
+import { PinWatch } from "../pins/pin_watch.ts";
+import type { PinnedClosures } from "../pins/pinned_closures.ts";
+import type { LastAnswers } from "../upstream/last_answers.ts";
+import type { UpstreamPool } from "../upstream/upstream_pool.ts";
+import type { AppParts } from "./build_app.ts";
+import { readPageSource } from "./page_source.ts";
+
+/** What the page tells of, beside the parts of the app. */
+export interface PageSubjects {
+  readonly pool: UpstreamPool;
+  readonly lastAnswers: LastAnswers;
+  readonly downloads: Downloads;
+  readonly space: Space;
+  readonly closures: PinnedClosures;
+}
+
+export interface PageParts extends AsyncDisposable {
+  readonly routes: readonly Route[];
+  /** Something was pinned or unpinned. */
+  pinsChanged(): void;
+}
+
+/** Wires `/` and `/stats` to what they tell of. */
+export function buildPage(parts: AppParts, subjects: PageSubjects): PageParts {
+  const { secretKey, trustedKeys, usesTls, nowMs } = parts;
+  const pins = new PinWatch({ ...parts, closures: subjects.closures });
+  const publicKey = secretKey?.publicKey.text;
+  const sources = {
+    ...parts,
+    ...subjects,
+    version: denoJson.version,
+    publicKey,
+    startedAtMs: nowMs(),
+    budget: subjects.space.budget,
+    nameOf: (narName: NarName) => nameOf(parts, narName),
+    pins,
+  };
+  const stats = () => gatherStats(sources);
+  // Where we sign nothing, a client has to trust those who did.
+  const publicKeys = publicKey === undefined ? trustedKeys.map(({ text }) => text) : [publicKey];
+  const page = new Page(readPageSource());
+  return {
+    routes: [statsRoute(stats), pageRoute({ page, stats, publicKeys, usesTls })],
+    pinsChanged: () => pins.changed(),
+    [Symbol.asyncDispose]: () => pins[Symbol.asyncDispose](),
+  };
+}
+
+/** A NAR file may belong to several store paths; most often their names are the same. */
+async function nameOf(
+  { metadata, log }: Pick<AppParts, "metadata" | "log">,
+  narName: NarName,
+): Promise<string | undefined> {
+  try {
+    const [storePathHash] = await metadata.narinfosOf(narName);
+    const row = storePathHash && await metadata.findNarinfo(storePathHash);
+    return row && nameInNarinfo(row.body);
+  } catch {
+    log.debug("download without a name", { nar: narName });
+    return undefined;
+  }
+}

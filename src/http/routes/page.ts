@@ -1,0 +1,37 @@
+import { prefersHtml } from "../accept.ts";
+import { textAnswer } from "../answer.ts";
+import { ownUrl } from "../page/own_url.ts";
+import type { Page } from "../page/page.ts";
+import type { Route } from "../router.ts";
+import type { Stats } from "../stats/stats.ts";
+
+export interface PageRouteDeps {
+  readonly page: Page;
+  readonly stats: () => Promise<Stats>;
+  /** What a client has to trust. */
+  readonly publicKeys: readonly string[];
+  readonly usesTls: boolean;
+}
+
+/** The page for those who ask for HTML, and the figures of `/stats` for everybody else. */
+export function pageRoute({ page, stats, publicKeys, usesTls }: PageRouteDeps): Route {
+  const vary = "Accept";
+  const ok = { status: 200, lifetime: "never" } as const;
+  return {
+    name: "/",
+    path: "/",
+    methods: {
+      async GET({ request, head }) {
+        const figures = await stats();
+        if (!prefersHtml(request.headers.get("accept"))) {
+          const parts = { ...ok, type: "application/json", headers: { vary } };
+          return textAnswer(JSON.stringify(figures), head, parts);
+        }
+        const url = ownUrl(request.headers, usesTls);
+        const html = page.render({ url, publicKeys, stats: figures });
+        const headers = { ...page.headers, vary };
+        return textAnswer(html, head, { ...ok, type: "text/html; charset=utf-8", headers });
+      },
+    },
+  };
+}

@@ -1,0 +1,15 @@
+import type { Stats } from "../stats/stats.ts";
+import { textAnswer } from "../answer.ts";
+import type { Route } from "../router.ts";
+
+/** The figures for programs, whatever they accept. */
+export function statsRoute(stats: () => Promise<Stats>): Route {
+  const parts = { status: 200, type: "application/json", lifetime: "never" } as const;
+  return {
+    name: "/stats",
+    path: "/stats",
+    methods: {
+      GET: async ({ head }) => textAnswer(JSON.stringify(await stats()), head, parts),
+    },
+  };
+}

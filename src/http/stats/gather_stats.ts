@@ -1,0 +1,135 @@
+import type { DownloadProgress } from "../../cache/download/download_progress.ts";
+import type { Downloads } from "../../cache/download/downloads.ts";
+import type { SpaceBudget } from "../../lru/space_budget.ts";
+import type { NarName } from "../../nix/nar_name.ts";
+import type { PinWatch } from "../../pins/pin_watch.ts";
+import type { Metrics } from "../../telemetry/metrics.ts";
+import type { Problem, RecentProblems } from "../../telemetry/recent_problems.ts";
+import type { LastAnswers } from "../../upstream/last_answers.ts";
+import type { UpstreamPool } from "../../upstream/upstream_pool.ts";
+import type {
+  DownloadStats,
+  PinStats,
+  ProblemStats,
+  RequestStats,
+  SizeStats,
+  Stats,
+  TrafficStats,
+  UpstreamStats,
+} from "./stats.ts";
+
+/** More downloads than this are counted, and not shown one by one. */
+const DOWNLOADS_MAX = 50;
+
+/** What the figures are read from. None of it scans a table. */
+export interface StatsSources {
+  readonly version: string;
+  readonly publicKey: string | undefined;
+  readonly startedAtMs: number;
+  readonly nowMs: () => number;
+  readonly metrics: Pick<Metrics, "value">;
+  readonly budget: SpaceBudget;
+  readonly pool: Pick<UpstreamPool, "standings">;
+  readonly lastAnswers: Pick<LastAnswers, "of">;
+  readonly downloads: Pick<Downloads, "count" | "progress">;
+  /** What a store path with this NAR is called. Never rejects. */
+  readonly nameOf: (narName: NarName) => Promise<string | undefined>;
+  readonly pins: Pick<PinWatch, "look">;
+  readonly problems: Pick<RecentProblems, "list">;
+}
+
+/** The figures of this moment. Never rejects: what cannot be read is `null`. */
+export async function gatherStats(sources: StatsSources): Promise<Stats> {
+  const { version, publicKey, startedAtMs, nowMs, metrics, downloads } = sources;
+  const atMs = nowMs();
+  const [underWay, pins] = await Promise.all([downloadStats(sources), pinStats(sources)]);
+  return {
+    version,
+    at: iso(atMs),
+    startedAt: iso(startedAtMs),
+    uptimeSeconds: Math.max(0, Math.round((atMs - startedAtMs) / 1_000)),
+    publicKey: publicKey ?? null,
+    requests: { narinfo: requestStats(metrics, "narinfo"), nar: requestStats(metrics, "nar") },
+    traffic: trafficStats(metrics),
+    size: sizeStats(sources),
+    upstreams: upstreamStats(sources),
+    downloads: { count: downloads.count, underWay },
+    pins,
+    problems: sources.problems.list().map(problemStats),
+  };
+}
+
+function requestStats(metrics: StatsSources["metrics"], kind: "narinfo" | "nar"): RequestStats {
+  const of = (result: "hit" | "miss" | "joined" | "negative") =>
+    metrics.value("cache_requests_total", { kind, result });
+  const [hits, misses, joined] = [of("hit"), of("miss"), of("joined")];
+  const all = hits + misses + joined;
+  const hitRatio = all === 0 ? null : (hits + joined) / all;
+  return { hits, misses, joined, absent: of("negative"), hitRatio };
+}
+
+function trafficStats(metrics: StatsSources["metrics"]): TrafficStats {
+  const of = (source: "hit" | "miss" | "joined") =>
+    metrics.value("served_bytes_total", { kind: "narinfo", source }) +
+    metrics.value("served_bytes_total", { kind: "nar", source });
+  const savedBytes = of("hit") + of("joined");
+  const upstreamBytes = metrics.value("upstream_bytes_total", {});
+  return { servedBytes: savedBytes + of("miss"), upstreamBytes, savedBytes };
+}
+
+function sizeStats({ metrics, budget }: StatsSources): SizeStats {
+  const { usedBytes, reservedBytes, pinnedBytes, limitBytes } = budget;
+  return {
+    usedBytes,
+    reservedBytes,
+    pinnedBytes,
+    limitBytes: limitBytes === Infinity ? null : limitBytes,
+    evictedBytes: metrics.value("evicted_bytes_total", {}),
+    evictedEntries: metrics.value("evicted_entries_total", {}),
+  };
+}
+
+function upstreamStats({ pool, lastAnswers }: StatsSources): readonly UpstreamStats[] {
+  return pool.standings().map(({ url, isUp, priority }) => {
+    const last = lastAnswers.of(url);
+    const lastAnswer = last === undefined ? null : { result: last.result, at: iso(last.atMs) };
+    return { url, isUp, priority: priority ?? null, lastAnswer };
+  });
+}
+
+async function downloadStats(
+  { downloads, nameOf }: StatsSources,
+): Promise<readonly DownloadStats[]> {
+  const show = async (one: DownloadProgress): Promise<DownloadStats> => ({
+    nar: one.narName,
+    name: await nameOf(one.narName) ?? null,
+    state: one.state,
+    receivedBytes: one.receivedBytes,
+    fileBytes: one.fileSize ?? null,
+    startedAt: iso(one.startedAtMs),
+  });
+  return await Promise.all(downloads.progress(DOWNLOADS_MAX).map(show));
+}
+
+async function pinStats({ pins }: StatsSources): Promise<PinStats | null> {
+  const watched = await pins.look();
+  if (watched === undefined) return null;
+  const { count, countedAtMs } = watched;
+  const roots = watched.roots.map(({ root, name, pinnedAtMs, size }) => ({
+    root,
+    name: name ?? null,
+    pinnedAt: iso(pinnedAtMs),
+    stored: size?.stored ?? null,
+    missing: size?.missing ?? null,
+    bytes: size?.bytes ?? null,
+  }));
+  return { count, countedAt: countedAtMs === undefined ? null : iso(countedAtMs), roots };
+}
+
+function problemStats({ firstAtMs, lastAtMs, ...problem }: Problem): ProblemStats {
+  return { ...problem, firstAt: iso(firstAtMs), lastAt: iso(lastAtMs) };
+}
+
+function iso(ms: number): string {
+  return new Date(ms).toISOString();
+}

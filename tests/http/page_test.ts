@@ -1,0 +1,142 @@
+import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
+import { fakeUpstream } from "../support/fake_upstream.ts";
+import { rawRequest, requestText } from "../support/raw_http.ts";
+import { makeStoreObject } from "../support/store_object.ts";
+import { TestCache } from "../support/test_cache.ts";
+
+const BROWSER = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8";
+
+/** Who gets what on `/`, by what it says that it accepts. */
+const ACCEPTED = [
+  [BROWSER, "text/html; charset=utf-8"],
+  ["text/html", "text/html; charset=utf-8"],
+  ["application/json;q=0.5, TEXT/HTML;q=0.8", "text/html; charset=utf-8"],
+  ["application/json", "application/json"],
+  ["application/json, text/html;q=0.8", "application/json"],
+  ["*/*", "application/json"],
+  ["text/*", "application/json"],
+  ["text/html;q=0", "application/json"],
+  ["text/html;q=nonsense", "application/json"],
+  ["", "application/json"],
+] as const;
+
+async function pageOf(cache: TestCache, headers: HeadersInit = {}): Promise<string> {
+  const answer = await cache.get("/", { accept: BROWSER, ...headers });
+  assert.equal(answer.status, 200);
+  return await answer.text();
+}
+
+Deno.test("page: / is HTML for whoever asks for it, and JSON for all others", async () => {
+  await using cache = await TestCache.open({ upstreams: [] });
+  for (const [accept, type] of ACCEPTED) {
+    const answer = await cache.get("/", { accept });
+    assert.deepEqual([answer.status, answer.headers.get("content-type")], [200, type], accept);
+    assert.equal(answer.headers.get("vary"), "Accept");
+    await answer.body?.cancel();
+  }
+  const { at: _at, uptimeSeconds: _, ...figures } = await (await cache.get("/")).json();
+  const { at: _at2, uptimeSeconds: _2, ...same } = await (await cache.get("/stats")).json();
+  assert.deepEqual(figures, same);
+  const html = await cache.get("/stats", { accept: BROWSER });
+  assert.equal(html.headers.get("content-type"), "application/json");
+});
+
+Deno.test("page: HEAD equals GET, and another method is 405", async () => {
+  await using cache = await TestCache.open({ upstreams: [], nowMs: () => 1_800_000_000_000 });
+  await using server = cache.listen();
+  for (const [path, Accept] of [["/", BROWSER], ["/", "*/*"], ["/stats", BROWSER]] as const) {
+    const [get, head] = await Promise.all(["GET", "HEAD"].map(async (method) => {
+      const { status, headers } = await rawRequest(
+        server.port,
+        requestText(method, path, { Accept }),
+      );
+      const varying = ["date", "x-request-id"];
+      return { status, headers: [...headers].filter(([name]) => !varying.includes(name)) };
+    }));
+    assert.deepEqual(head, get);
+    assert.equal(get?.status, 200);
+  }
+  const post = await cache.request("POST", "/");
+  assert.deepEqual([post.status, post.headers.get("allow")], [405, "GET, HEAD"]);
+});
+
+Deno.test("page: its policy lets it ask for nothing but the figures", async () => {
+  await using cache = await TestCache.open({ upstreams: [] });
+  const answer = await cache.get("/", { accept: BROWSER });
+  const html = await answer.text();
+  const policy = answer.headers.get("content-security-policy") ?? "";
+  assert.match(policy, /^default-src 'none'; /);
+  assert.doesNotMatch(policy, /unsafe|https?:|\*/);
+  for (const element of ["style", "script"]) {
+    const found = [...html.matchAll(new RegExp(`<${element}[^>]*>(.*?)</${element}>`, "gs"))];
+    assert.equal(found.length, 1, `one ${element}`);
+    const hash = createHash("sha256").update(found[0]?.[1] ?? "").digest("base64");
+    assert.ok(policy.includes(`${element}-src 'sha256-${hash}'`), element);
+  }
+  assert.doesNotMatch(html, /\sstyle=|\son\w+=|\ssrc=/, "nothing that the policy forbids");
+  assert.doesNotMatch(html, /\{\{/, "nothing that was not filled in");
+});
+
+Deno.test("page: the lines for nix.conf have the URL as the browser reached it", async () => {
+  await using cache = await TestCache.open({ upstreams: [] });
+  const line = async (headers: HeadersInit) =>
+    /^extra-substituters = (.*)$/m.exec(await pageOf(cache, headers))?.[1];
+  const unknown = "http://ADDRESS-OF-THIS-CACHE";
+  for (
+    const [host, url] of [
+      ["larder.example:8501", "http://larder.example:8501"],
+      ["[2001:db8::1]:80", "http://[2001:db8::1]:80"],
+      ["evil.example/x", unknown],
+      ['"><script>alert(1)</script>', unknown],
+      ["user:password@evil.example", unknown],
+      ["a b", unknown],
+      ["x".repeat(300), unknown],
+    ] as const
+  ) assert.equal(await line({ host }), url, host);
+  assert.equal(
+    await line({ host: "larder.example", "x-forwarded-proto": "https" }),
+    "https://larder.example",
+  );
+  assert.equal(
+    await line({ host: "larder.example", "x-forwarded-proto": "javascript" }),
+    "http://larder.example",
+  );
+  await using secure = await TestCache.open({ upstreams: [], usesTls: true });
+  assert.match(await pageOf(secure, { host: "a.example" }), /^extra-.* = https:\/\/a\.example$/m);
+  assert.match(
+    await pageOf(cache),
+    new RegExp(`^extra-trusted-public-keys = larder\\.test:[A-Za-z0-9+/]{43}=$`, "m"),
+  );
+});
+
+Deno.test("page: a cache that signs nothing names the keys of those who do", async () => {
+  await using upstream = await fakeUpstream({});
+  await using cache = await TestCache.open({ upstreams: [upstream], secretKey: undefined });
+  const escaped = upstream.publicKey.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
+  assert.match(await pageOf(cache), new RegExp(`^extra-trusted-public-keys = ${escaped}$`, "m"));
+  assert.equal((await (await cache.get("/stats")).json()).publicKey, null);
+});
+
+Deno.test("page: what others have named is text, whatever it looks like", async () => {
+  const object = makeStoreObject({ name: "hello-1.0" });
+  await using upstream = await fakeUpstream({ objects: [object], stored: true });
+  const problems = {
+    list: () => [{
+      level: "error" as const,
+      message: "<img src=x onerror=alert(1)>",
+      facts: { upstream: `https://x/"'&<b>` },
+      count: 1,
+      firstAtMs: 0,
+      lastAtMs: 0,
+    }],
+  };
+  await using cache = await TestCache.open({ upstreams: [upstream], problems });
+  await cache.narinfo(object.storePathHash);
+  await cache.request("POST", `/pin/${object.storePathHash}.narinfo`);
+  const html = await pageOf(cache);
+  assert.match(html, /&lt;img src=x onerror=alert\(1\)&gt;/);
+  assert.match(html, /https:\/\/x\/&quot;&#39;&amp;&lt;b&gt;/);
+  assert.doesNotMatch(html, /<img|<b>"/);
+  assert.match(html, /<b>hello-1\.0<\/b>/);
+});
