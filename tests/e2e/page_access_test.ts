@@ -1,0 +1,142 @@
+import assert from "node:assert/strict";
+import type { Tab } from "../support/browser.ts";
+import { pageTest } from "../support/shown_page.ts";
+
+/** What WCAG 2.2 asks of text at level AA, and of what only has to be seen. */
+const TEXT_CONTRAST_MIN = 4.5;
+const OUTLINE_CONTRAST_MIN = 3;
+
+/** Roles of what a screen reader announces by its name. */
+const NAMED_ROLES = [
+  ...["button", "link", "textbox", "progressbar", "meter", "region", "heading", "main"],
+];
+
+/** Functions that the tests run in the page. */
+const IN_PAGE = `
+  const channels = (colour) => colour.match(/[\\d.]+/g).map(Number);
+  const luminance = (colour) => {
+    const [r, g, b] = channels(colour).slice(0, 3).map((channel) => {
+      const part = channel / 255;
+      return part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4;
+    });
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  const contrast = (a, b) => {
+    const [dark, light] = [luminance(a), luminance(b)].sort((x, y) => x - y);
+    return (light + 0.05) / (dark + 0.05);
+  };
+  const ground = (element) => {
+    for (let at = element; at !== null; at = at.parentElement) {
+      const { backgroundColor } = getComputedStyle(at);
+      if (channels(backgroundColor)[3] !== 0) return backgroundColor;
+    }
+    return "rgb(255, 255, 255)";
+  };
+`;
+
+interface AxNode {
+  readonly ignored: boolean;
+  readonly role?: { readonly value: string };
+  readonly name?: { readonly value: string };
+}
+
+pageTest("page: nothing of it is wider than a phone or a narrow window", async ({ tab }) => {
+  for (const width of [320, 360, 768, 1280]) {
+    await tab.resize(width, 740);
+    const wide = await tab.read<string[]>(`
+        [...document.querySelectorAll("body *")]
+          .filter((one) => one.getBoundingClientRect().right > innerWidth)
+          .map((one) => one.outerHTML)
+      `);
+    assert.deepEqual(wide, [], `${width} px`);
+    const scrolled = await tab.read("document.documentElement.scrollWidth");
+    assert.equal(scrolled, width);
+  }
+});
+
+pageTest("page: every control is reached by keyboard, and is seen to be", async ({ tab }) => {
+  for (const scheme of ["light", "dark"] as const) {
+    await tab.prefer(scheme);
+    assert.deepEqual(await walk(tab), ["settings", "copy", "pause", "a"], scheme);
+  }
+  const controls = `document.querySelectorAll("a, button, textarea, input, select, [tabindex]")`;
+  assert.equal(await tab.read(`${controls}.length`), 4, "there are no others");
+  const small = await tab.read<string[]>(`
+      [...document.querySelectorAll("button")]
+        .filter((one) => one.getBoundingClientRect().height < 44).map((one) => one.id)
+    `);
+  assert.deepEqual(small, [], "large enough for a finger");
+});
+
+pageTest("page: no id is there twice, and all that needs a name has one", async ({ tab }) => {
+  const ids = await tab.read<string[]>(
+    `[...document.querySelectorAll("[id]")].map((o) => o.id)`,
+  );
+  assert.deepEqual(ids, [...new Set(ids)]);
+  const { nodes } = await tab.send("Accessibility.getFullAXTree") as {
+    readonly nodes: readonly AxNode[];
+  };
+  const named = nodes.filter((node) => !node.ignored).flatMap(({ role, name }) =>
+    NAMED_ROLES.includes(role?.value ?? "") ? [`${role?.value}: ${name?.value ?? ""}`] : []
+  );
+  assert.deepEqual(named.filter((one) => /: $/.test(one) && one !== "main: "), []);
+  const regions = named.filter((one) => one.startsWith("region: "));
+  assert.equal(regions.length, await tab.read("document.querySelectorAll('section').length"));
+  for (
+    const name of [
+      "textbox: Add these lines to nix.conf",
+      "button: Copy the lines",
+      "button: Pause refreshing",
+      "link: The figures as JSON",
+      "meter: Used space",
+      "region: Upstreams",
+    ]
+  ) assert.ok(named.includes(name), `${name} in ${named}`);
+  assert.ok(named.some((one) => one.startsWith("progressbar: Download of long-")));
+  const levels = await tab.read(
+    "[...document.querySelectorAll('h1,h2,h3')].map((h) => h.tagName)",
+  );
+  assert.deepEqual(levels, ["H1", "H2", "H2", "H3", "H2", "H2", "H2", "H2"]);
+  assert.equal(await tab.read("document.documentElement.lang"), "en");
+});
+
+pageTest("page: its text can be read in the light and in the dark", async ({ tab }) => {
+  const grounds = [];
+  for (const scheme of ["light", "dark"] as const) {
+    await tab.prefer(scheme);
+    const faint = await tab.read<string[]>(`{
+        ${IN_PAGE}
+        [...document.querySelectorAll("body *")].filter((one) =>
+          [...one.childNodes].some((node) => node.nodeType === 3 && node.data.trim() !== "") &&
+          !["SCRIPT", "NOSCRIPT"].includes(one.tagName) &&
+          contrast(getComputedStyle(one).color, ground(one)) < ${TEXT_CONTRAST_MIN}
+        ).map((one) => one.outerHTML);
+      }`);
+    assert.deepEqual(faint, [], scheme);
+    grounds.push(await tab.read("getComputedStyle(document.body).backgroundColor"));
+  }
+  assert.notEqual(grounds[0], grounds[1]);
+});
+
+/** Goes through the page by Tab; the ids of what had the focus, in order. */
+async function walk(tab: Tab): Promise<readonly string[]> {
+  const seen: string[] = [];
+  await tab.read("document.activeElement.blur(); getSelection().removeAllRanges()");
+  for (let count = 0; count < 10; count++) {
+    await tab.press("Tab");
+    const focused = await tab.read<{ name: string; outline: number } | null>(`{
+      ${IN_PAGE}
+      const one = document.activeElement;
+      const { outlineStyle, outlineWidth, outlineColor } = getComputedStyle(one);
+      const isSeen = outlineStyle === "solid" && parseFloat(outlineWidth) >= 2;
+      one === document.body ? null : {
+        name: one.id || one.tagName.toLowerCase(),
+        outline: isSeen ? contrast(outlineColor, ground(one.parentElement)) : 0,
+      };
+    }`);
+    if (focused === null || seen.includes(focused.name)) break;
+    assert.ok(focused.outline >= OUTLINE_CONTRAST_MIN, `${focused.name}: ${focused.outline}`);
+    seen.push(focused.name);
+  }
+  return seen;
+}

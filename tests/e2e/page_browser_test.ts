@@ -1,0 +1,112 @@
+import assert from "node:assert/strict";
+import { eventually } from "../support/eventually.ts";
+import { pageTest, textOf } from "../support/shown_page.ts";
+
+pageTest(
+  "page: it refreshes itself, and asks nobody but this cache",
+  async ({ tab, gate, url }) => {
+    assert.match(await textOf(tab, "downloads"), /^long-.*1\.0 .* of 3\.8 MiB, \d+ %, began/);
+    assert.match(await textOf(tab, "pins"), /^long-/);
+    assert.match(await textOf(tab, "upstreams"), /up http:\S+ had what was asked for/);
+    assert.match(await textOf(tab, "upstreams"), /http:\/\/127\.0\.0\.1:1 could not be reached/);
+    assert.match(await textOf(tab, "problems"), /warning upstream failed/);
+    assert.match(await textOf(tab, "space"), /of 8\.6 MiB used/);
+    const settings = await tab.read<string>(`document.getElementById("settings").value`);
+    assert.match(
+      settings,
+      new RegExp(`^extra-substituters = ${url}\nextra-trusted-public-keys = `),
+    );
+
+    gate.open();
+    await eventually("the page shows that the download is over", async () => {
+      return await textOf(tab, "downloads") === "Nothing at the moment.";
+    });
+    const hosts = new Set(
+      tab.requested.filter((one) => !one.startsWith("data:")).map((one) => {
+        return new URL(one).origin;
+      }),
+    );
+    assert.deepEqual([...hosts], [url]);
+    assert.ok(tab.requested.includes(`${url}/stats`));
+    assert.deepEqual(tab.complaints, []);
+  },
+);
+
+pageTest("page: a cache that does not answer is said, and said to be over", async ({ tab }) => {
+  const line = { latency: 0, downloadThroughput: -1, uploadThroughput: -1 };
+  assert.equal(await textOf(tab, "trouble"), "");
+  await tab.send("Network.emulateNetworkConditions", { ...line, offline: true });
+  await eventually(
+    "the page says so",
+    async () => /are old/.test(await textOf(tab, "trouble")),
+  );
+  await tab.send("Network.emulateNetworkConditions", { ...line, offline: false });
+  await eventually("it is over", async () => await textOf(tab, "trouble") === "");
+});
+
+pageTest("page: hidden or paused it asks for nothing", async ({ tab }) => {
+  // The clock is the page's own: what it would do later is seen at once.
+  await tab.read(`
+    window.timers = 0;
+    window.setTimeout = () => void window.timers++;
+    Object.defineProperty(document, "hidden", { get: () => window.isHidden ?? false });
+    window.seen = (isSeen) => {
+      window.isHidden = !isSeen;
+      document.dispatchEvent(new Event("visibilitychange"));
+    };
+    seen(false);
+  `);
+  const answers = () => tab.answered.length;
+  const before = answers();
+  await tab.read("seen(true)");
+  await eventually("it asks when it is seen", () => answers() === before + 1);
+  await eventually("and goes on", async () => await tab.read("timers") === 1);
+  await tab.read("seen(true); seen(false)");
+  await eventually("what was asked for is answered", () => answers() === before + 2);
+  await tab.read("new Promise((resolve) => requestAnimationFrame(resolve))");
+  assert.equal(await tab.read("timers"), 1, "but nothing more, while nobody looks");
+
+  await tab.read("seen(true)");
+  await eventually("it goes on", async () => await tab.read("timers") === 2);
+  await tab.read(`document.getElementById("pause").click(); seen(true)`);
+  const pressed = `document.getElementById("pause").getAttribute("aria-pressed")`;
+  assert.equal(await tab.read(pressed), "true");
+  assert.equal(answers(), before + 3);
+  await tab.read(`document.getElementById("pause").click()`);
+  await eventually("it goes on", () => answers() === before + 4);
+});
+
+pageTest("page: the lines are copied, also where there is no clipboard", async ({ tab, url }) => {
+  await tab.read(`
+      Object.defineProperty(navigator, "clipboard", { value: undefined });
+      document.addEventListener("copy", () => window.copied = String(getSelection()));
+      document.getElementById("copy").focus();
+    `);
+  await tab.press("Enter");
+  await eventually("it says so", async () => await textOf(tab, "copied") === "Copied.");
+  const selected = `(({ value, selectionStart, selectionEnd }) =>
+      value.slice(selectionStart, selectionEnd))(document.getElementById("settings"))`;
+  assert.match(await tab.read(selected), new RegExp(`^extra-substituters = ${url}\nextra-`));
+  assert.equal(await tab.read("document.activeElement.id"), "copy");
+
+  await tab.read(`document.execCommand = () => false; document.getElementById("copy").click()`);
+  await eventually("it says what to press", async () => {
+    return /^Selected/.test(await textOf(tab, "copied"));
+  });
+  assert.equal(await tab.read("document.activeElement.id"), "settings");
+});
+
+pageTest(
+  "page: without JavaScript its figures are those of when it was sent",
+  async ({ tab, url }) => {
+    await tab.send("Emulation.setScriptExecutionDisabled", { value: true });
+    await tab.open(`${url}/`);
+    const { root } = await tab.send("DOM.getDocument", { depth: 0 }) as {
+      root: { nodeId: number };
+    };
+    const { outerHTML } = await tab.send("DOM.getOuterHTML", { nodeId: root.nodeId });
+    assert.match(String(outerHTML), /<progress aria-label="Download of long-/);
+    assert.match(String(outerHTML), /<button id="copy" type="button" hidden="">/);
+    await tab.send("Emulation.setScriptExecutionDisabled", { value: false });
+  },
+);

@@ -1,0 +1,55 @@
+import { type Browser, openBrowser, type Tab } from "./browser.ts";
+import { fakeUpstream } from "./fake_upstream.ts";
+import { Gate } from "./faults.ts";
+import { programMissing, testUnless } from "./program.ts";
+import { makeStoreObject } from "./store_object.ts";
+import { TestCache } from "./test_cache.ts";
+
+const object = makeStoreObject({ name: `long-${"name-".repeat(20)}1.0`, size: 4_000_000 });
+
+export interface ShownPage {
+  readonly tab: Tab;
+  readonly browser: Browser;
+  /** Of the cache, without a slash at its end. */
+  readonly url: string;
+  /** Lets the download that is shown go on to its end. */
+  readonly gate: Gate;
+}
+
+/** Registers a test that looks at the page in a browser. */
+export function pageTest(name: string, look: (page: ShownPage) => Promise<void>): void {
+  testUnless(programMissing("chromium"), name, () => withShownPage(look));
+}
+
+/**
+ * Shows the page of a cache with something in each of its parts: a download at its first million
+ * of bytes, a pin, an upstream that cannot be reached and the warning about it.
+ */
+async function withShownPage(look: (page: ShownPage) => Promise<void>): Promise<void> {
+  const gate = new Gate();
+  await using upstream = await fakeUpstream({ objects: [object], stored: true });
+  upstream.breakNar(gate.fault);
+  const upstreams = [upstream, "http://127.0.0.1:1"];
+  await using cache = await TestCache.open({ upstreams, limitBytes: 9_000_000 });
+  await using server = cache.listen();
+  const path = await cache.narPath(object.storePathHash);
+  gate.release(1_000_000);
+  const answer = await cache.get(path);
+  await cache.request("POST", `/pin/${object.storePathHash}.narinfo`);
+  await using browser = await openBrowser();
+  await using tab = await browser.tab();
+  await tab.open(`${server.url}/`);
+  try {
+    await look({ tab, browser, url: server.url, gate });
+  } finally {
+    gate.open();
+    await answer.bytes();
+    await cache.downloadsOver();
+  }
+}
+
+/** The text of the part of the page with this id, in one line. */
+export async function textOf(tab: Tab, id: string): Promise<string> {
+  const text = await tab.read<string>(`document.getElementById("${id}").textContent`);
+  return text.replace(/\s+/g, " ");
+}
