@@ -242,7 +242,7 @@ export class SqliteMetadataStore implements MetadataStore, AsyncDisposable {
 
 /** Nobody waits for these. */
 function isUse({ kind }: Change): boolean {
-  return kind === "use-narinfo" || kind === "use-nar";
+  return kind === "use-narinfo" || kind === "use-nar" || kind === "use-document";
 }
 
 /** SQLite's primary result code for a database that somebody else has locked. */
