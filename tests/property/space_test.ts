@@ -1,0 +1,29 @@
+import fc from "fast-check";
+import { checkProperty } from "../support/property.ts";
+import { smallWorld } from "../support/small_world.ts";
+import { SPACE_COMMANDS } from "../support/space_commands.ts";
+import { SpaceModel } from "../support/space_model.ts";
+import { SpaceSystem } from "../support/space_system.ts";
+
+/** From where some NAR files alone hardly fit up to where all of them do. */
+const LIMIT_KILOBYTES = { min: 70, max: 330 };
+
+const COMMANDS_MAX = 20;
+
+/** A run takes some 30 ms. */
+const RUNS = Deno.env.get("REQUIRE_ALL_BACKENDS") ? 1_200 : 300;
+
+checkProperty(
+  "space: whatever is asked of it and whenever it dies, pins, limit, order and files hold",
+  fc.asyncProperty(
+    smallWorld,
+    fc.integer(LIMIT_KILOBYTES),
+    fc.commands(SPACE_COMMANDS, { maxCommands: COMMANDS_MAX, size: "max" }),
+    async (world, limitKilobytes, commands) => {
+      await using system = new SpaceSystem(world, limitKilobytes * 1_000);
+      await system.start();
+      await fc.asyncModelRun(() => ({ model: new SpaceModel(world), real: system }), commands);
+    },
+  ),
+  { runs: RUNS },
+);

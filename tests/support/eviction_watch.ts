@@ -1,0 +1,109 @@
+import type { DatabaseSync } from "node:sqlite";
+import type { MetadataStore } from "../../src/metadata/metadata_store.ts";
+import type { Evicted, EvictionOrder } from "../../src/metadata/space_keeper.ts";
+import type { NarName } from "../../src/nix/nar_name.ts";
+import type { StorePathHash } from "../../src/nix/store_path.ts";
+import { narNamed, type SmallWorld } from "./small_world.ts";
+
+interface Entry {
+  /** `undefined` where no narinfo names the file. */
+  readonly hash?: StorePathHash;
+  readonly name: NarName;
+  readonly used_at_ms: number;
+  /** The store's own opinion. */
+  readonly protected: number;
+}
+
+const ENTRIES_SQL = `
+  SELECT p.hash, n.name, u.used_at_ms, u.protected FROM narinfo i
+    JOIN narinfo_use u ON u.path_id = i.path_id
+    JOIN path p ON p.id = i.path_id JOIN nar n ON n.id = i.nar_id
+  UNION ALL
+  SELECT NULL, n.name, l.used_at_ms, 0 FROM loose_nar l JOIN nar n ON n.id = l.nar_id`;
+
+/**
+ * Judges each eviction at its very moment, by what is stored and pinned then and what the world
+ * says of references: not by what the store believes to be protected.
+ */
+export class EvictionWatch {
+  readonly violations: string[] = [];
+  /** What has gone since `forget`. */
+  readonly paths = new Set<number>();
+  readonly nars = new Set<NarName>();
+  readonly #world: SmallWorld;
+  readonly #underWay: () => ReadonlySet<NarName>;
+
+  /** `underWay` tells what is being downloaded. */
+  constructor(world: SmallWorld, underWay: () => ReadonlySet<NarName>) {
+    this.#world = world;
+    this.#underWay = underWay;
+  }
+
+  forget(): void {
+    this.paths.clear();
+    this.nars.clear();
+  }
+
+  /** The store as those behind the watch have it. */
+  watched(metadata: MetadataStore, database: DatabaseSync): MetadataStore {
+    return new Proxy(metadata, {
+      get: (target, name) => {
+        if (name === "evict") {
+          return (order: EvictionOrder) => this.#evict(target, database, order);
+        }
+        const member: unknown = Reflect.get(target, name);
+        return typeof member === "function" ? member.bind(target) : member;
+      },
+    });
+  }
+
+  async #evict(
+    metadata: MetadataStore,
+    database: DatabaseSync,
+    order: EvictionOrder,
+  ): Promise<Evicted> {
+    const entries = database.prepare(ENTRIES_SQL).all() as unknown as Entry[];
+    const pins = database.prepare("SELECT hash FROM pin_root").all()
+      .map(({ hash }) => this.#world.numberOf(hash as StorePathHash));
+    // It is done when the call returns: nothing comes in between.
+    const evicted = await metadata.evict(order);
+    for (const { narName } of evicted.files) this.nars.add(narName);
+    for (const hash of evicted.narinfos) this.paths.add(this.#world.numberOf(hash));
+    this.#judge(entries, pins, order, evicted);
+    return evicted;
+  }
+
+  #judge(
+    entries: readonly Entry[],
+    pins: readonly number[],
+    { bytesMin }: EvictionOrder,
+    { narinfos, files }: Evicted,
+  ): void {
+    const stored = new Set(entries.map(({ hash }) => hash ? this.#world.numberOf(hash) : -1));
+    const closure = this.#world.closure(pins, stored);
+    const gone = new Set<string>([...narinfos, ...files.map(({ narName }) => narName)]);
+    const underWay = this.#underWay();
+    const isGone = ({ hash, name }: Entry) => gone.has(hash ?? name);
+    const left = entries.filter((entry) => !isGone(entry));
+    const youngest = Math.max(...entries.filter(isGone).map((entry) => entry.used_at_ms));
+
+    for (const hash of narinfos) {
+      const path = this.#world.numberOf(hash);
+      if (closure.has(path)) this.violations.push(`evicted path ${path} of a pinned closure`);
+    }
+    for (const { name } of entries.filter(isGone)) {
+      if (underWay.has(name)) this.violations.push(`evicted ${name}, which is on its way`);
+    }
+    for (const { narName } of files) {
+      const owner = left.find(({ hash, name }) => hash !== undefined && name === narName);
+      if (owner) this.violations.push(`evicted ${narName}, which ${owner.hash} still needs`);
+    }
+    for (const { hash, name, used_at_ms, protected: isProtected } of left) {
+      if (used_at_ms >= youngest || isProtected === 1 || underWay.has(name)) continue;
+      this.violations.push(`${hash ?? name} is older than what was evicted, and stays`);
+    }
+    const bytes = files.slice(0, -1).map(({ narName }) => narNamed(narName).bytes.length);
+    const freed = bytes.reduce((sum, size) => sum + size, 0);
+    if (files.length > 0 && freed >= bytesMin) this.violations.push("evicted more than was asked");
+  }
+}

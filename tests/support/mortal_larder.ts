@@ -1,0 +1,219 @@
+import type { DatabaseSync } from "node:sqlite";
+import { Demotions } from "../../src/cache/download/demotions.ts";
+import { Downloads } from "../../src/cache/download/downloads.ts";
+import { NegativeCache } from "../../src/cache/negative_cache.ts";
+import { createSigner } from "../../src/cache/own_signature.ts";
+import { Remover } from "../../src/cache/remove.ts";
+import { NarServer } from "../../src/cache/serve_nar.ts";
+import { NarinfoServer } from "../../src/cache/serve_narinfo.ts";
+import { Uses } from "../../src/cache/uses.ts";
+import { recover } from "../../src/lru/recover.ts";
+import { Space } from "../../src/lru/space.ts";
+import { HotMetadataStore } from "../../src/metadata/hot_metadata_store.ts";
+import type { MetadataStore } from "../../src/metadata/metadata_store.ts";
+import { openDatabase } from "../../src/metadata/sqlite/connection.ts";
+import { SqliteMetadataStore } from "../../src/metadata/sqlite/sqlite_metadata_store.ts";
+import type { NarName } from "../../src/nix/nar_name.ts";
+import { Pins } from "../../src/pins/pins.ts";
+import { HotNarStore } from "../../src/storage/hot_nar_store.ts";
+import { WorkFolder } from "../../src/storage/local/work_folder.ts";
+import { createLogger } from "../../src/telemetry/logger.ts";
+import { Metrics } from "../../src/telemetry/metrics.ts";
+import { NO_TRACER as tracer } from "../../src/telemetry/tracer.ts";
+import { MortalLife } from "./mortal_life.ts";
+import type { SmallDisk } from "./small_disk.ts";
+import { SmallUpstream } from "./small_upstream.ts";
+import type { SmallWorld } from "./small_world.ts";
+
+export interface MortalLarderParts {
+  readonly disk: SmallDisk;
+  readonly world: SmallWorld;
+  readonly limitBytes: number;
+  readonly nowMs: () => number;
+  /** Stands between the database and everything else: whoever watches sees what was done. */
+  readonly watched: (metadata: MetadataStore, database: DatabaseSync) => MetadataStore;
+  /** It dies at this step of its start. */
+  readonly dieAfter: number;
+}
+
+/** Small enough that some files are in memory and some are not. */
+const HOT_NARS = { fileBytesMax: 30_000, totalBytesMax: 50_000 };
+
+/** Nobody is demoted or counts here; to make these takes longer than a download. */
+const [demotions, metrics] = [new Demotions(), new Metrics()];
+
+const log = createLogger("error", { write: () => undefined });
+
+/**
+ * The cache as `serve` wires it, on a disk that outlives it, with a network of the test's own.
+ * Once its life is over nothing of it changes the disk any more.
+ */
+export class MortalLarder {
+  readonly life: MortalLife;
+  readonly upstream: SmallUpstream;
+  readonly database: DatabaseSync;
+  readonly workFolder: WorkFolder;
+  readonly #sqlite: SqliteMetadataStore;
+  readonly #parts: MortalLarderParts;
+
+  private constructor(parts: MortalLarderParts, database: DatabaseSync) {
+    const { disk, world } = parts;
+    this.#parts = parts;
+    this.database = database;
+    // A process that is killed does not lose what the system has; the disk itself is not tried.
+    database.exec("PRAGMA synchronous = OFF");
+    this.#sqlite = new SqliteMetadataStore(database);
+    this.life = new MortalLife(() => this.#die());
+    this.life.endAfter(parts.dieAfter);
+    this.upstream = new SmallUpstream(world, disk, this.life);
+    this.workFolder = new WorkFolder(disk.temp, { hostname: "test", nowMs: parts.nowMs, log });
+  }
+
+  /** `undefined` when it died before it could serve. */
+  static async start(parts: MortalLarderParts): Promise<RunningLarder | undefined> {
+    const database = await openDatabase(`${parts.disk.path}/db.sqlite`);
+    const larder = new MortalLarder(parts, database);
+    try {
+      return await larder.#run();
+    } catch (error) {
+      if (!larder.life.isOver) throw error;
+      await larder.close();
+      return undefined;
+    }
+  }
+
+  async #run(): Promise<RunningLarder> {
+    const { disk, nowMs, watched } = this.#parts;
+    const metadata = new HotMetadataStore(this.life.bind(watched(this.#sqlite, this.database)));
+    const nars = new HotNarStore(this.life.bind(disk.store(this.life)), HOT_NARS);
+    const isAlive = (owner: string) => this.workFolder.isAlive(owner);
+    await recover({ metadata, nars, isAlive, nowMs, log });
+    this.life.check();
+    this.workFolder.survey();
+    const running = new RunningLarder(this, this.#parts, { metadata, nars });
+    try {
+      await running.space.open();
+      await running.space.refresh();
+      this.life.check();
+      return running;
+    } catch (error) {
+      await running.over();
+      throw error;
+    }
+  }
+
+  /** Ends it in order, what is still to be written first. */
+  async close(): Promise<void> {
+    if (!this.life.isOver) await this.#sqlite[Symbol.asyncDispose]();
+    this.workFolder[Symbol.dispose]();
+  }
+
+  /** What it had under way stays as it is: what still runs does not find its files. */
+  #die(): void {
+    this.database.close();
+    const { path, owner } = this.workFolder;
+    Deno.renameSync(path, path.replace(owner, owner.replace(/.{8}$/, nextDeadName)));
+  }
+}
+
+export interface LarderStores {
+  readonly metadata: HotMetadataStore;
+  readonly nars: HotNarStore;
+}
+
+/** What answers, as `buildApp` wires it. */
+export class RunningLarder {
+  readonly larder: MortalLarder;
+  readonly metadata: HotMetadataStore;
+  readonly narinfos: NarinfoServer;
+  readonly nars: NarServer;
+  readonly space: Space;
+  readonly pins: Pins;
+  readonly remover: Remover;
+  readonly uses: Uses;
+  readonly #downloads: Downloads;
+  #refreshed: Promise<void> = Promise.resolve();
+
+  constructor(
+    larder: MortalLarder,
+    { limitBytes, nowMs }: MortalLarderParts,
+    { metadata, nars }: LarderStores,
+  ) {
+    const { upstream, life, workFolder: { owner, path: tempFolder } } = larder;
+    const { pool, narSources } = upstream;
+    const candidates = { metadata, pool, demotions };
+    const busy = () => this.underWay();
+    const changed = () => void (this.#refreshed = this.space.refresh());
+    this.larder = larder;
+    this.metadata = metadata;
+    const uses = this.uses = new Uses({ metadata, nowMs, log });
+    this.space = new Space({
+      metadata,
+      nars,
+      limitBytes,
+      owner,
+      busy,
+      // Nothing waits for the dead.
+      nowMs: () => life.isOver ? Infinity : nowMs(),
+      log,
+      flushUses: () => uses.flush(),
+      foreignBytes: () => larder.workFolder.othersBytes,
+      observe: () => undefined,
+    });
+    this.#downloads = new Downloads({
+      ...candidates,
+      fetcher: upstream,
+      verifier: upstream,
+      nars,
+      log,
+      metrics,
+      tracer,
+      nowMs,
+      tempFolder,
+      space: this.space,
+      owner,
+      removalsOver: () => this.space.removals.over(),
+      resumeWithinMs: 0,
+    });
+    const removeFiles = this.space.removals.batch.bind(this.space.removals);
+    this.remover = new Remover({ metadata, removeFiles, busy, owner, changed });
+    this.pins = new Pins({ metadata, nowMs, changed });
+    const signer = createSigner(undefined);
+    const negative = new NegativeCache(0);
+    const learning = { pool, metadata, signer, nowMs };
+    this.narinfos = new NarinfoServer({ ...learning, negative, demotions, uses });
+    const unkept = { ...candidates, narSources, idleTimeoutMs: 5_000 };
+    const answering = { metadata, nars, candidates, narSources, unkept, uses, tracer, log };
+    this.nars = new NarServer({ ...answering, downloads: this.#downloads });
+  }
+
+  /** What is being downloaded. */
+  underWay(): ReadonlySet<NarName> {
+    return new Set(this.#downloads.names());
+  }
+
+  /** Resolves when nothing is under way, in the background neither. */
+  async idle(): Promise<void> {
+    await this.#downloads.over();
+    await this.#refreshed;
+    // Runs come one after the other: when this one is over, those before it are.
+    const order = { targetBytes: Number.MAX_SAFE_INTEGER, dryRun: false };
+    await this.space.collect(order, { progress: () => undefined, isWanted: () => true });
+    await this.uses.flush();
+  }
+
+  /** Ends it, in order if it still lives. */
+  async over(): Promise<void> {
+    await this.uses[Symbol.asyncDispose]();
+    await this.#downloads.over();
+    await this.space[Symbol.asyncDispose]();
+    await this.larder.close();
+  }
+}
+
+let deadCount = 0;
+
+/** As a work folder's name ends. */
+function nextDeadName(): string {
+  return (++deadCount).toString(16).padStart(8, "0");
+}

@@ -1,0 +1,128 @@
+import type {
+  FetchListener,
+  FetchOrder,
+  FetchOutcome,
+  NarFetcher,
+} from "../../src/cache/download/nar_fetcher.ts";
+import type { NarVerifier, VerifyOrder } from "../../src/cache/verify/nar_verifier.ts";
+import { type NarName, parseNarName } from "../../src/nix/nar_name.ts";
+import type { NarBody } from "../../src/upstream/upstream.ts";
+import type { PoolAnswer } from "../../src/upstream/upstream_pool.ts";
+import { type MortalLife, turns } from "./mortal_life.ts";
+import type { SmallDisk } from "./small_disk.ts";
+import { narNamed, type SmallWorld, type WorldNar } from "./small_world.ts";
+import type { StorePathHash } from "../../src/nix/store_path.ts";
+
+const URL = "https://upstream.test";
+
+/** Into so many pieces a NAR file comes. */
+const PIECES = 3;
+
+/** The network of one process, in the test's own: an upstream that has the whole world. */
+export class SmallUpstream implements NarFetcher, NarVerifier {
+  isOff = false;
+  /** The next NAR file that is fetched breaks off halfway. */
+  breaksNext = false;
+  readonly #world: SmallWorld;
+  readonly #disk: SmallDisk;
+  readonly #life: MortalLife;
+
+  constructor(world: SmallWorld, disk: SmallDisk, life: MortalLife) {
+    this.#world = world;
+    this.#disk = disk;
+    this.#life = life;
+  }
+
+  /** The roles of an UpstreamPool. */
+  get pool() {
+    return {
+      narinfo: (storePathHash: StorePathHash) => this.#narinfo(storePathHash),
+      order: () => [URL],
+      isDown: () => false,
+      isSilent: () => false,
+      note: () => undefined,
+    };
+  }
+
+  /** The roles of its NarBodySource. */
+  get narSources() {
+    const openNar = (location: string) => this.#openNar(location);
+    const statNar = async () => undefined;
+    return new Map([[URL, { openNar, statNar }]]);
+  }
+
+  begin(order: FetchOrder, listener: FetchListener) {
+    let file: Deno.FsFile | undefined;
+    return {
+      from: async ({ location }: { readonly location: string }): Promise<FetchOutcome> => {
+        await turns();
+        if (this.#life.isOver) return { type: "failed", reason: "disk", detail: "it is dead" };
+        file ??= Deno.openSync(order.path, { write: true, truncate: true });
+        return await this.#fetch(narNamed(nameIn(location)), file, order, listener);
+      },
+      [Symbol.dispose]: () => file?.close(),
+    };
+  }
+
+  start({ path }: VerifyOrder) {
+    const measure = async () => {
+      await turns(2);
+      const { narDigest: digest, bytes } = narNamed(nameIn(path));
+      return { kind: "measured", digest, narSize: bytes.length } as const;
+    };
+    return { measure: measure(), grown() {}, [Symbol.dispose]() {} };
+  }
+
+  async #narinfo(storePathHash: StorePathHash): Promise<PoolAnswer> {
+    await turns();
+    const narinfo = this.#world.narinfo(storePathHash);
+    if (this.isOff) return { kind: "unknown" };
+    if (narinfo === undefined) return { kind: "absent" };
+    return { kind: "found", best: { upstream: URL, narinfo, trusted: true }, others: [] };
+  }
+
+  async #openNar(location: string): Promise<NarBody> {
+    await turns();
+    if (this.isOff) throw new Error("the upstream is off");
+    const { bytes } = narNamed(nameIn(location));
+    return { offset: 0, framed: true, fileSize: bytes.length, body: new Blob([bytes]).stream() };
+  }
+
+  async #fetch(
+    { bytes, digest, isSizeTold }: WorldNar,
+    file: Deno.FsFile,
+    { roomBytes }: FetchOrder,
+    { progress, room }: FetchListener,
+  ): Promise<FetchOutcome> {
+    if (this.isOff) return failed("the upstream is off");
+    progress({ type: "opened", ...(isSizeTold ? { fileSize: bytes.length } : {}) });
+    const breaks = this.breaksNext;
+    this.breaksNext = false;
+    let mayWrite = roomBytes;
+    for (let piece = 1; piece <= PIECES; piece++) {
+      const start = Math.floor(bytes.length * (piece - 1) / PIECES);
+      const end = Math.floor(bytes.length * piece / PIECES);
+      if (end > mayWrite) mayWrite = await room(end);
+      if (end > mayWrite) return { type: "failed", reason: "room", detail: "no room" };
+      await turns();
+      if (this.#life.isOver) return failed("it is dead");
+      if (breaks && piece === 2) return failed("it broke off");
+      if (this.#disk.isFull) return { type: "failed", reason: "disk", detail: "the disk is full" };
+      file.writeSync(bytes.subarray(start, end));
+      this.#disk.grown();
+      progress({ type: "bytes", received: end });
+    }
+    return { type: "end", fileSize: bytes.length, digest, maybeShort: false };
+  }
+}
+
+function failed(detail: string): FetchOutcome {
+  return { type: "failed", reason: "upstream", detail };
+}
+
+/** Of a URL, or of the file that grows. */
+function nameIn(place: string): NarName {
+  const name = parseNarName(/[^/]*\.nar(?:\.xz)?/.exec(place)?.[0] ?? "");
+  if (name === undefined) throw new Error(`Cannot find a NAR's name in ${place}`);
+  return name;
+}

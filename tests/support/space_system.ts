@@ -1,0 +1,194 @@
+import assert from "node:assert/strict";
+import { Buffer } from "node:buffer";
+import type { NarName } from "../../src/nix/nar_name.ts";
+import type { StorePathHash } from "../../src/nix/store_path.ts";
+import { EvictionWatch } from "./eviction_watch.ts";
+import { turns } from "./mortal_life.ts";
+import { MortalLarder, type RunningLarder } from "./mortal_larder.ts";
+import { SmallDisk } from "./small_disk.ts";
+import type { SmallUpstream } from "./small_upstream.ts";
+import { narNamed, type SmallWorld } from "./small_world.ts";
+import type { Answer, Deed, Seen } from "./space_model.ts";
+import { hashOfNode } from "./stored_graph.ts";
+
+/** Between two steps: more than any memory of the cache's own for what was tried in vain. */
+const STEP_MS = 10_000;
+
+const WATCHER = { progress: () => undefined, isWanted: () => true };
+
+/** One larder after the other on one disk, and what must hold at every moment. */
+export class SpaceSystem implements AsyncDisposable {
+  readonly world: SmallWorld;
+  readonly watch: EvictionWatch;
+  readonly disk: SmallDisk;
+  limitBytes: number;
+  #nowMs = 1_000_000;
+  #running: RunningLarder | undefined;
+
+  constructor(world: SmallWorld, limitBytes: number) {
+    this.world = world;
+    this.limitBytes = limitBytes;
+    this.watch = new EvictionWatch(world, () => this.running.underWay());
+    this.disk = new SmallDisk((bytes) => this.#grown(bytes));
+  }
+
+  get nowMs(): number {
+    return this.#nowMs;
+  }
+
+  get running(): RunningLarder {
+    assert.ok(this.#running, "it runs");
+    return this.#running;
+  }
+
+  /** Of the process that runs, or of nobody. */
+  get upstream(): Partial<SmallUpstream> {
+    return this.#running?.larder.upstream ?? {};
+  }
+
+  tick(): void {
+    this.#nowMs += STEP_MS;
+    this.watch.forget();
+  }
+
+  /** Starts it; `dieAfter` are the steps after which a start dies, for as many starts. */
+  async start(dieAfter: readonly number[] = []): Promise<void> {
+    for (const steps of [...dieAfter, Infinity]) {
+      this.#running = await MortalLarder.start({
+        disk: this.disk,
+        world: this.world,
+        limitBytes: this.limitBytes,
+        nowMs: () => this.#nowMs,
+        watched: (metadata, database) => this.watch.watched(metadata, database),
+        dieAfter: steps,
+      });
+      if (this.#running === undefined) continue;
+      if (steps === Infinity) return;
+      await this.crash();
+    }
+  }
+
+  /** From now on it changes nothing more; what it was about is cut off. */
+  async crash(): Promise<void> {
+    const { running } = this;
+    running.larder.life.end();
+    await running.over();
+    this.#running = undefined;
+  }
+
+  async stop(): Promise<void> {
+    const { running } = this;
+    await running.over();
+    this.#running = undefined;
+  }
+
+  /** Does one deed. What it throws is an answer too: nobody heard. */
+  async perform({ kind, path, after }: Deed): Promise<Answer> {
+    await turns(after);
+    const { running } = this;
+    const hash = hashOfNode(path);
+    try {
+      switch (kind) {
+        case "fetch":
+        case "narinfo":
+          return await this.#fetch(running, path, kind === "fetch");
+        case "pin":
+          return { done: await running.pins.pin(hash) };
+        case "unpin":
+          await running.pins.unpin(hash);
+          return { done: true };
+        case "delete":
+          return { done: await running.remover.narinfo(hash) };
+        case "delete nar":
+          return { done: await running.remover.nar(this.world.narOf(path).name) };
+        case "evict":
+          return await this.#evict(running, path);
+      }
+    } catch {
+      return {};
+    }
+  }
+
+  /** Once nothing is under way. */
+  async seen(): Promise<Seen> {
+    const { database } = this.running.larder;
+    const rows = database.prepare(`SELECT p.hash, u.used_at_ms FROM narinfo i
+      JOIN path p ON p.id = i.path_id JOIN narinfo_use u ON u.path_id = i.path_id`).all();
+    const stored = rows.map(({ hash, used_at_ms }) => (
+      [this.world.numberOf(hash as StorePathHash), Number(used_at_ms)] as const
+    ));
+    const pins = (await this.running.pins.list()).map((hash) => this.world.numberOf(hash));
+    return { stored: new Map(stored), pins, kept: new Set(this.disk.nars.keys()) };
+  }
+
+  /** What is wrong with the accounts and the disk once nothing is under way. */
+  async audit(): Promise<readonly string[]> {
+    const { budget } = this.running.space;
+    const stock = await this.running.metadata.stock();
+    const counted = stock.keptBytes + stock.pendingBytes;
+    const { bytes } = this.disk;
+    const problems = this.watch.violations.splice(0);
+    if (counted !== bytes) problems.push(`${bytes} bytes are there, and ${counted} are counted`);
+    if (budget.usedBytes !== counted) problems.push(`the budget counts ${budget.usedBytes} bytes`);
+    if (budget.reservedBytes !== 0) problems.push(`${budget.reservedBytes} bytes stay reserved`);
+    if (this.disk.growing.length > 0) problems.push(`left behind: ${this.disk.growing}`);
+    const pending = new Set((await this.running.metadata.pendingFiles()).map((one) => one.narName));
+    for (const [name, file] of this.disk.nars) {
+      const kept = (await this.running.metadata.findNar(name))?.kept;
+      const isKnown = kept?.fileSize === file.length || pending.has(name);
+      if (!isKnown) problems.push(`${name} is there, and nobody knows`);
+      if (!isSame(file, narNamed(name).bytes)) problems.push(`${name} holds something else`);
+    }
+    return problems;
+  }
+
+  /** True when all that pins reach is known, and nothing more is held for protected. */
+  isSettled(): boolean {
+    const row = this.running.larder.database.prepare(`SELECT count(*) AS open
+      FROM protected_path, stock WHERE expanded = 0 OR protected_path.generation < stock.generation
+    `).get();
+    return row?.["open"] === 0;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    if (this.#running !== undefined) await this.crash();
+    this.disk[Symbol.dispose]();
+  }
+
+  async #fetch(running: RunningLarder, path: number, withNar: boolean): Promise<Answer> {
+    const { text } = await running.narinfos.serve(hashOfNode(path), "test");
+    if (text === undefined) return { narinfo: false };
+    const { name, bytes } = this.world.narOf(path);
+    const url = /^URL: nar\/(.*)$/m.exec(text)?.[1];
+    if (url !== name) this.watch.violations.push(`path ${path} leads to ${url}`);
+    if (!withNar) return { narinfo: true };
+    try {
+      const answer = await running.nars.open(url as NarName, "test");
+      if (answer === undefined) return { narinfo: true, nar: false };
+      using _open = answer;
+      const got = answer.whole() ?? await new Response(await answer.read(0)).bytes();
+      if (!isSame(got, bytes)) this.watch.violations.push(`path ${path} came as something else`);
+      return { narinfo: true, nar: true };
+    } catch {
+      return { narinfo: true, nar: false };
+    }
+  }
+
+  /** Down to a twelfth of the limit for each path number. */
+  async #evict({ space }: RunningLarder, twelfths: number): Promise<Answer> {
+    const targetBytes = Math.floor(this.limitBytes * twelfths / 12);
+    const done = await space.collect({ targetBytes, dryRun: false }, WATCHER);
+    return { done: done?.reached ?? false };
+  }
+
+  #grown(bytes: number): void {
+    const { budget } = this.running.space;
+    const { violations } = this.watch;
+    if (bytes > this.limitBytes) violations.push(`the disk holds ${bytes} bytes`);
+    if (budget.freeBytes < 0) violations.push(`${-budget.freeBytes} bytes too many are promised`);
+  }
+}
+
+function isSame(a: Uint8Array, b: Uint8Array): boolean {
+  return a.length === b.length && Buffer.compare(a, b) === 0;
+}
