@@ -44,6 +44,11 @@ export class DirectoryUpstream implements AsyncDisposable {
     return this.#server.stop();
   }
 
+  /** Switched on again, at the same URL. */
+  start(): Promise<void> {
+    return this.#server.start();
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#server[Symbol.asyncDispose]();
   }

@@ -1,0 +1,67 @@
+import { DatabaseSync } from "node:sqlite";
+import { pause } from "../../src/base/pause.ts";
+
+/** What the database of a storage says of its NAR files. */
+export interface StorageAccounts {
+  readonly countedBytes: number;
+  readonly keptFiles: number;
+  /** Names of files on their way in or out. */
+  readonly pending: readonly string[];
+  /** Store path hashes. */
+  readonly narinfos: ReadonlySet<string>;
+}
+
+/** Sizes of all files below a folder, by path. One that goes meanwhile is left out. */
+export function filesBelow(folder: string): ReadonlyMap<string, number> {
+  const files = new Map<string, number>();
+  const look = (path: string) => {
+    try {
+      const { isDirectory, size } = Deno.lstatSync(path);
+      if (!isDirectory) return void files.set(path, size);
+      for (const { name } of Deno.readDirSync(path)) look(`${path}/${name}`);
+    } catch (error) {
+      if (!(error instanceof Deno.errors.NotFound)) throw error;
+    }
+  };
+  look(folder);
+  return files;
+}
+
+/** Of all NAR files in a storage, growing ones included. */
+export function narBytesIn(storage: string): number {
+  return [...filesBelow(`${storage}/nar`).values(), ...filesBelow(`${storage}/tmp`).values()]
+    .reduce((sum, size) => sum + size, 0);
+}
+
+/** Reads a storage's database, which a larder may have open. */
+export function accountsOf(storage: string): StorageAccounts {
+  using database = new DatabaseSync(`${storage}/db.sqlite`, { readOnly: true });
+  const stock = database.prepare("SELECT kept_bytes, kept_files, pending_bytes FROM stock").get();
+  const column = (sql: string, name: string) =>
+    database.prepare(sql).all().map((row) => String(row[name]));
+  return {
+    countedBytes: Number(stock?.["kept_bytes"]) + Number(stock?.["pending_bytes"]),
+    keptFiles: Number(stock?.["kept_files"]),
+    pending: column("SELECT name FROM pending_file JOIN nar ON id = nar_id", "name"),
+    narinfos: new Set(column("SELECT hash FROM narinfo JOIN path ON id = path_id", "hash")),
+  };
+}
+
+/** Looks at a storage every `everyMs` until it is stopped. */
+export function sampleNarBytes(storage: string, everyMs: number) {
+  let [most, samples, going] = [0, 0, true];
+  const sampling = (async () => {
+    for (; going; samples++) {
+      most = Math.max(most, narBytesIn(storage));
+      await pause(everyMs);
+    }
+  })();
+  return {
+    /** The most that was there at once, and how often it was looked. */
+    async stop(): Promise<{ readonly most: number; readonly samples: number }> {
+      going = false;
+      await sampling;
+      return { most, samples };
+    },
+  };
+}
