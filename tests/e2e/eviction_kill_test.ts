@@ -1,0 +1,65 @@
+import assert from "node:assert/strict";
+import { openDatabase } from "../../src/metadata/sqlite/connection.ts";
+import { SqliteMetadataStore } from "../../src/metadata/sqlite/sqlite_metadata_store.ts";
+import type { Change } from "../../src/metadata/metadata_store.ts";
+import { eventually } from "../support/eventually.ts";
+import { startLarder } from "../support/larder_process.ts";
+import { hash, narOf, put, sha } from "../support/metadata_rows.ts";
+import { accountsOf, filesBelow, narBytesIn } from "../support/storage_look.ts";
+import { tempFolder } from "../support/temp_folder.ts";
+
+const FILES = 4_000;
+const FILE_BYTES = 1_000;
+const KILLS = 4;
+
+/** What is counted is written for so many at once. */
+const BATCH = 500;
+
+Deno.test("killed while it evicts: what is counted is what is there after each start", async () => {
+  using storage = tempFolder();
+  await stock(storage.path);
+  const flags = { "cache-storage-local": storage.path, "cache-upstream-url": "http://127.0.0.1:9" };
+  for (let kill = 1; kill <= KILLS; kill++) {
+    const before = filesBelow(`${storage.path}/nar`).size;
+    {
+      await using larder = await startLarder({ ...flags, "cache-max-size": "1B" });
+      // A little further each time, so that the moments differ.
+      await eventually("it evicts", () => {
+        return filesBelow(`${storage.path}/nar`).size < before - 50 * kill;
+      });
+      larder.kill("SIGKILL");
+      await larder.ended;
+    }
+    assert.ok(filesBelow(`${storage.path}/nar`).size > 0, "killed before it was over");
+
+    await using larder = await startLarder(flags);
+    await larder.logged("reconciled");
+    const { countedBytes, keptFiles, pending, narinfos } = accountsOf(storage.path);
+    const files = filesBelow(`${storage.path}/nar`);
+    assert.equal(countedBytes, narBytesIn(storage.path));
+    assert.deepEqual(pending, []);
+    assert.equal(keptFiles, files.size);
+    assert.equal(narinfos.size, files.size);
+    const mended = larder.lines.filter(({ msg }) => /^(stray nar|stored nar)/.test(msg));
+    assert.deepEqual(mended, [], "nothing was left to be found by looking at all files");
+  }
+});
+
+/** As many runs have left it: each path with a file of its own. */
+async function stock(storage: string): Promise<void> {
+  await using metadata = new SqliteMetadataStore(await openDatabase(`${storage}/db.sqlite`));
+  const bytes = new Uint8Array(FILE_BYTES);
+  for (let first = 0; first < FILES; first += BATCH) {
+    const changes: Change[] = [];
+    for (let file = first; file < first + BATCH; file++) {
+      const path = hash(`path ${file}`);
+      const { name } = narOf(path);
+      const folder = `${storage}/nar/${name.slice(0, 2)}`;
+      Deno.mkdirSync(folder, { recursive: true });
+      Deno.writeFileSync(`${folder}/${name}`, bytes);
+      const kept = { fileHash: sha("kept"), fileSize: FILE_BYTES };
+      changes.push(put(path, [], file), { kind: "nar-kept", narName: name, file: kept, atMs: 1 });
+    }
+    await metadata.apply(changes);
+  }
+}
