@@ -5,6 +5,7 @@ import type { Uses } from "../cache/uses.ts";
 import type { DocumentPath } from "../nix/document_name.ts";
 import { DocumentPool, type DocumentPoolDeps } from "../upstream/document_pool.ts";
 import { HttpDocumentSource } from "../upstream/http/http_document_source.ts";
+import { tracedDocumentSource } from "../upstream/traced_document_source.ts";
 import type { AppParts } from "./build_app.ts";
 
 /** The part of `--cache-max-size` that documents may take beside the NAR files. */
@@ -24,9 +25,11 @@ export interface DocumentUsers {
 /** Wires what serves listings, logs, realisations and debuginfo. */
 export function buildDocuments(parts: AppParts, users: DocumentUsers): DocumentServer {
   const { client, pool, observe, negative, uses } = users;
-  const sources = new Map(
-    parts.upstreams.map((settings) => [settings.url, new HttpDocumentSource(settings, client)]),
-  );
+  const { tracer } = parts;
+  const sources = new Map(parts.upstreams.map((settings) => {
+    const source = new HttpDocumentSource(settings, client);
+    return [settings.url, tracer ? tracedDocumentSource(source, tracer) : source];
+  }));
   const { limitBytes } = parts.space;
   return new DocumentServer({
     pool: new DocumentPool({ sources, pool, observe }),

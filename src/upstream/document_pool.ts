@@ -53,6 +53,7 @@ export class DocumentPool {
       // What we end ourselves says nothing about the upstream.
       if (found !== undefined) {
         abort.abort();
+        answer.then((late) => late.kind === "found" && late.body.cancel());
         continue;
       }
       const reading = await answer;
@@ -63,7 +64,11 @@ export class DocumentPool {
       observe(upstream, reading, requestId);
       if (reading.kind === "failed") failed = true;
       if (reading.kind !== "found") continue;
-      found = { ...reading.body, upstream, [Symbol.dispose]: () => abort.abort() };
+      const dispose = () => {
+        reading.body.cancel();
+        abort.abort();
+      };
+      found = { ...reading.body, upstream, [Symbol.dispose]: dispose };
     }
     if (found !== undefined) return { kind: "found", document: found };
     return { kind: failed ? "unknown" : "absent" };

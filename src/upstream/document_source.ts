@@ -1,7 +1,7 @@
 import type { DocumentPath } from "../nix/document_name.ts";
 import type { UpstreamReading } from "./upstream.ts";
 
-/** A document that an upstream began to send. Read `pieces` to its end, or abort the asking. */
+/** A document that an upstream began to send. Read `pieces` to its end, or cancel it. */
 export interface DocumentBody {
   /** The Content-Type and the Content-Encoding, as the upstream names them. */
   readonly type: string | undefined;
@@ -12,6 +12,8 @@ export interface DocumentBody {
   readonly framed: boolean;
   /** Its bytes, once; throws when they stop coming. */
   readonly pieces: AsyncGenerator<Uint8Array<ArrayBuffer>>;
+  /** Gives the connection back at once, whether anything was read or not; `pieces` then throws. */
+  cancel(): void;
 }
 
 export type DocumentAnswer =

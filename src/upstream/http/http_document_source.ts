@@ -1,4 +1,5 @@
 import { within } from "../../base/deadline.ts";
+import { Failure } from "../../base/failure.ts";
 import type { DocumentPath } from "../../nix/document_name.ts";
 import type { DocumentAnswer, DocumentBody, DocumentSource } from "../document_source.ts";
 import { UpstreamTimeout } from "./answer_watch.ts";
@@ -56,27 +57,41 @@ export class HttpDocumentSource implements DocumentSource {
       encoding: encoding === "identity" ? undefined : encoding,
       size: /^[0-9]{1,15}$/.test(length) ? Number(length) : undefined,
       framed: length !== "" || headers.has("transfer-encoding"),
-      pieces: piecesOf(ahead, rest, this.#idleTimeoutMs),
+      ...bodyOf({ ahead, rest, idleTimeoutMs: this.#idleTimeoutMs }),
     };
   }
 }
 
 type Reader = ReadableStreamDefaultReader<Uint8Array<ArrayBuffer>>;
 
-async function* piecesOf(
-  ahead: Uint8Array<ArrayBuffer>[],
-  rest: Reader | undefined,
-  idleTimeoutMs: number,
-): AsyncGenerator<Uint8Array<ArrayBuffer>> {
-  try {
-    for (let piece = ahead.shift(); piece !== undefined; piece = ahead.shift()) yield piece;
-    while (rest !== undefined) {
-      const result = await within(rest.read(), idleTimeoutMs);
-      if (result === undefined) throw new UpstreamTimeout("the rest of the body", idleTimeoutMs);
-      if (result.done) return;
-      yield result.value;
+interface BodyParts {
+  readonly ahead: Uint8Array<ArrayBuffer>[];
+  readonly rest: Reader | undefined;
+  readonly idleTimeoutMs: number;
+}
+
+function bodyOf(
+  { ahead, rest, idleTimeoutMs }: BodyParts,
+): Pick<DocumentBody, "pieces" | "cancel"> {
+  let isCancelled = false;
+  const cancel = () => {
+    isCancelled = true;
+    rest?.cancel().catch(() => undefined);
+  };
+  async function* pieces(): DocumentBody["pieces"] {
+    try {
+      for (let piece = ahead.shift(); piece !== undefined; piece = ahead.shift()) yield piece;
+      while (rest !== undefined) {
+        const result = await within(rest.read(), idleTimeoutMs);
+        // A cancelled body looks like one that is over.
+        if (isCancelled) throw new Failure("upstream-down", "Cannot read document: cancelled");
+        if (result === undefined) throw new UpstreamTimeout("the rest of the body", idleTimeoutMs);
+        if (result.done) return;
+        yield result.value;
+      }
+    } finally {
+      cancel();
     }
-  } finally {
-    await rest?.cancel().catch(() => undefined);
   }
+  return { pieces: pieces(), cancel };
 }
