@@ -4,6 +4,7 @@ import { Downloads } from "../../src/cache/download/downloads.ts";
 import { NegativeCache } from "../../src/cache/negative_cache.ts";
 import { createSigner } from "../../src/cache/own_signature.ts";
 import { Remover } from "../../src/cache/remove.ts";
+import { Readers } from "../../src/cache/readers.ts";
 import { NarServer } from "../../src/cache/serve_nar.ts";
 import { NarinfoServer } from "../../src/cache/serve_narinfo.ts";
 import { Uses } from "../../src/cache/uses.ts";
@@ -132,6 +133,7 @@ export class RunningLarder {
   readonly remover: Remover;
   readonly uses: Uses;
   readonly #downloads: Downloads;
+  readonly #readers = new Readers(() => this.space.changed());
   #refreshed: Promise<void> = Promise.resolve();
 
   constructor(
@@ -184,12 +186,17 @@ export class RunningLarder {
     this.narinfos = new NarinfoServer({ ...learning, negative, demotions, uses });
     const unkept = { ...candidates, narSources, idleTimeoutMs: 5_000 };
     const answering = { metadata, nars, candidates, narSources, unkept, uses, tracer, log };
-    this.nars = new NarServer({ ...answering, downloads: this.#downloads });
+    this.nars = new NarServer({
+      ...answering,
+      downloads: this.#downloads,
+      readers: this.#readers,
+      archives: { open: async () => undefined, stat: async () => undefined },
+    });
   }
 
-  /** What is being downloaded. */
+  /** What is being read or downloaded. */
   underWay(): ReadonlySet<NarName> {
-    return new Set(this.#downloads.names());
+    return new Set([...this.#downloads.names(), ...this.#readers.names()]);
   }
 
   /** Resolves when nothing is under way, in the background neither. */
