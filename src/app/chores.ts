@@ -1,10 +1,8 @@
 import { Cron } from "croner";
 import { messageOf } from "../base/failure.ts";
 import type { Space } from "../lru/space.ts";
-import type { HotMetadataStore } from "../metadata/hot_metadata_store.ts";
-import type { SqliteMetadataStore } from "../metadata/sqlite/sqlite_metadata_store.ts";
-import type { WorkFolder } from "../storage/local/work_folder.ts";
 import type { Logger } from "../telemetry/logger.ts";
+import type { Stores } from "./stores.ts";
 
 /** How long the files of a process that died may stand in the way. */
 const SURVEY_EVERY_MS = 60 * 1_000;
@@ -16,27 +14,34 @@ const REFRESH_EVERY_MS = 5_000;
 const LOOK_FOR_CHANGES_EVERY_MS = 1_000;
 
 export interface ChoresDeps {
-  readonly workFolder: Pick<WorkFolder, "survey">;
-  readonly space: Pick<Space, "refresh" | "tidy">;
+  readonly stores: Pick<Stores, "workFolder" | "settle" | "database" | "metadata">;
+  readonly space: Pick<Space, "refresh" | "changed" | "tidy" | "removals">;
   /** When to evict beforehand; `undefined` is never. */
   readonly schedule: { readonly cron: string; readonly timezone: string } | undefined;
-  readonly metadata: SqliteMetadataStore;
-  readonly hotMetadata: HotMetadataStore;
   readonly log: Logger;
 }
 
 /** What is done now and then beside the requests, until the result is disposed of. */
 export function startChores(deps: ChoresDeps): Disposable {
-  const { workFolder, space, schedule, metadata, hotMetadata, log } = deps;
+  const { stores, space, schedule, log } = deps;
+  const { workFolder, database, metadata } = stores;
   const refresh = () => void space.refresh();
-  const survey = () => {
+  const survey = async () => {
     workFolder.survey();
+    try {
+      await space.removals.batch(async () => {
+        await stores.settle();
+        return [];
+      });
+    } catch (error) {
+      log.warn("files on their way not looked at", { error: messageOf(error) });
+    }
     refresh();
   };
   const changes = () => {
     try {
-      if (!metadata.changedByOthers()) return;
-      hotMetadata.forgetAll();
+      if (!database.changedByOthers()) return;
+      metadata.forgetAll();
       refresh();
     } catch (error) {
       // The next look will tell; what is in memory may be old until then.
@@ -52,6 +57,8 @@ export function startChores(deps: ChoresDeps): Disposable {
   ];
   const job = schedule && new Cron(schedule.cron, { timezone: schedule.timezone }, () => {
     log.info("eviction is due", schedule);
+    // Asked for by name: also where the last run found nothing to evict.
+    space.changed();
     space.tidy();
   });
   return {

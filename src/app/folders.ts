@@ -6,6 +6,8 @@ export interface Folders {
   readonly storage: string;
   readonly nars: string;
   readonly temp: string;
+  /** Locks of the processes that run on the storage. */
+  readonly locks: string;
 }
 
 /** Makes the folders that are missing. Throws a Failure that names the one that cannot be used. */
@@ -16,7 +18,9 @@ export function prepareFolders(settings: Settings): Folders {
   prepare(storage, "--cache-storage-local");
   prepare(nars, "--cache-storage-local");
   prepare(temp, settings["cache.temp-path"] ? "--cache-temp-path" : "--cache-storage-local");
-  return { storage, nars, temp };
+  const locks = `${storage}/run`;
+  prepare(locks, "--cache-storage-local");
+  return { storage, nars, temp, locks };
 }
 
 function prepare(folder: string, option: string): void {

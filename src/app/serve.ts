@@ -67,11 +67,9 @@ export async function serve(settings: Settings): Promise<number> {
     app.lookAtUpstreams();
     announce(settings, log, { url: listener.url, storage: folders.storage });
     using _chores = startChores({
-      workFolder,
+      stores,
       space: app.space,
       schedule: scheduleOf(settings),
-      metadata: stores.database,
-      hotMetadata: metadata,
       log,
     });
     await using _reconciliation = await startReconciliation({

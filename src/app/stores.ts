@@ -21,6 +21,8 @@ export interface Stores extends AsyncDisposable {
   readonly metadata: HotMetadataStore;
   readonly nars: HotNarStore;
   readonly workFolder: WorkFolder;
+  /** Settles what processes that died meanwhile had begun; while nobody removes files. */
+  settle(): Promise<void>;
 }
 
 /** Throws a Failure that says which of them cannot be opened. `tracer`: what they do is traced. */
@@ -36,13 +38,13 @@ export async function openStores(
   const metadata = new HotMetadataStore(tracer ? tracedMetadata(database, tracer) : database);
   const localNars = new LocalNarStore(folders.nars);
   const nars = new HotNarStore(tracer ? tracedNars(localNars, tracer) : localNars, HOT_NARS);
-  const hostname = Deno.hostname();
   const nowMs = Date.now;
-  const workFolder = opened.use(new WorkFolder(folders.temp, { hostname, nowMs, log }));
+  const workFolder = opened.use(new WorkFolder(folders.temp, { locks: folders.locks, nowMs, log }));
   const isAlive = (owner: string) => workFolder.isAlive(owner);
-  await recover({ metadata, nars, isAlive, nowMs, log });
+  const settle = () => recover({ metadata, nars, isAlive, nowMs, log });
+  await settle();
   workFolder.survey();
   const resources = opened.move();
   const dispose = () => resources.disposeAsync();
-  return { database, metadata, nars, workFolder, [Symbol.asyncDispose]: dispose };
+  return { database, metadata, nars, workFolder, settle, [Symbol.asyncDispose]: dispose };
 }

@@ -41,7 +41,7 @@ export class NarRemovals {
     const outcomes = await Promise.all(files.map((file) => this.#isGone(file)));
     const gone = files.filter((_, index) => outcomes[index]);
     await this.#deps.metadata.apply(
-      gone.map(({ narName }) => ({ kind: "nar-gone" as const, narName })),
+      gone.map(({ narName, owner }) => ({ kind: "nar-gone" as const, narName, owner })),
     );
     return gone;
   }

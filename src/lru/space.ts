@@ -1,5 +1,6 @@
 import pLimit from "p-limit";
 import { Bell } from "../base/bell.ts";
+import { within } from "../base/deadline.ts";
 import { messageOf } from "../base/failure.ts";
 import { Accounts, type AccountsDeps } from "./accounts.ts";
 import { EvictionRuns, type EvictionRunsDeps } from "./eviction_runs.ts";
@@ -66,8 +67,10 @@ export class Space implements AsyncDisposable {
 
   /** After pins or other hands have changed what may go. Never throws. */
   async refresh(): Promise<void> {
+    const { usedBytes, pinnedBytes } = this.budget;
     await this.#accounts.refresh();
-    this.changed();
+    const isSame = usedBytes === this.budget.usedBytes && pinnedBytes === this.budget.pinnedBytes;
+    if (!isSame) this.changed();
     if (this.budget.freeBytes < 0) this.tidy();
   }
 
@@ -156,7 +159,7 @@ export class Space implements AsyncDisposable {
         if (taken !== undefined || leftMs <= 0) return taken;
         if (!this.#running) {
           if (this.#isFutile) return undefined;
-          if (!await this.#couldFit(bytes)) {
+          if (!await this.#couldFit(bytes, leftMs)) {
             this.#waitingBytes = 0;
             return void this.tidy();
           }
@@ -170,11 +173,13 @@ export class Space implements AsyncDisposable {
   }
 
   /** False where what may not go takes too much: evicting the rest would help nobody. */
-  async #couldFit(bytes: number): Promise<boolean> {
+  async #couldFit(bytes: number, limitMs: number): Promise<boolean> {
     const { limitBytes } = this.budget;
     if (bytes + this.budget.reservedBytes > limitBytes) return false;
-    await this.#accounts.protect();
-    return bytes + this.budget.reservedBytes + this.budget.pinnedBytes <= limitBytes;
+    // The walk along what is pinned goes on by itself where it takes longer.
+    const known = await within(this.#accounts.refresh().then(() => true), limitMs);
+    return known === true &&
+      bytes + this.budget.reservedBytes + this.budget.pinnedBytes <= limitBytes;
   }
 
   /** Down to `atMostBytes`, and further where a download waits for more. */

@@ -88,7 +88,8 @@ export type Change =
   }
   /** Comes before the file is removed; it counts until `nar-gone`. */
   | { readonly kind: "nar-condemned"; readonly narName: NarName; readonly owner: string }
-  | { readonly kind: "nar-gone"; readonly narName: NarName }
+  /** With an owner: only if the file is that one's to remove, and nobody put another there. */
+  | { readonly kind: "nar-gone"; readonly narName: NarName; readonly owner?: string }
   | {
     readonly kind: "use-narinfo";
     readonly storePathHash: StorePathHash;

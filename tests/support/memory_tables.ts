@@ -131,6 +131,7 @@ function changeFile(
       pending.set(narName, { narName, owner: change.owner, fileSize: kept.fileSize });
       break;
     case "nar-gone":
+      if (change.owner !== undefined && pending.get(narName)?.owner !== change.owner) return;
       pending.delete(narName);
   }
   nars.set(narName, rest);

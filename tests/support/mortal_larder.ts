@@ -67,7 +67,10 @@ export class MortalLarder {
     this.life = new MortalLife(() => this.#die());
     this.life.endAfter(parts.dieAfter);
     this.upstream = new SmallUpstream(world, disk, this.life);
-    this.workFolder = new WorkFolder(disk.temp, { hostname: "test", nowMs: parts.nowMs, log });
+    // Of each process its own: the locks of the dead are nowhere.
+    const locks = `${disk.path}/run-${crypto.randomUUID()}`;
+    Deno.mkdirSync(locks);
+    this.workFolder = new WorkFolder(disk.temp, { locks, nowMs: parts.nowMs, log });
   }
 
   /** `undefined` when it died before it could serve. */
@@ -132,8 +135,7 @@ export class RunningLarder {
   readonly pins: Pins;
   readonly remover: Remover;
   readonly uses: Uses;
-  readonly #downloads: Downloads;
-  readonly #readers = new Readers(() => this.space.changed());
+  readonly #traffic: { readonly downloads: Downloads; readonly readers: Readers };
   #refreshed: Promise<void> = Promise.resolve();
 
   constructor(
@@ -162,7 +164,7 @@ export class RunningLarder {
       foreignBytes: () => larder.workFolder.othersBytes,
       observe: () => undefined,
     });
-    this.#downloads = new Downloads({
+    const downloads = new Downloads({
       ...candidates,
       fetcher: upstream,
       verifier: upstream,
@@ -177,6 +179,7 @@ export class RunningLarder {
       removalsOver: () => this.space.removals.over(),
       resumeWithinMs: 0,
     });
+    this.#traffic = { downloads, readers: new Readers(() => this.space.changed()) };
     const removeFiles = this.space.removals.batch.bind(this.space.removals);
     this.remover = new Remover({ metadata, removeFiles, busy, owner, changed });
     this.pins = new Pins({ metadata, nowMs, changed });
@@ -188,20 +191,19 @@ export class RunningLarder {
     const answering = { metadata, nars, candidates, narSources, unkept, uses, tracer, log };
     this.nars = new NarServer({
       ...answering,
-      downloads: this.#downloads,
-      readers: this.#readers,
+      ...this.#traffic,
       archives: { open: async () => undefined, stat: async () => undefined },
     });
   }
 
   /** What is being read or downloaded. */
   underWay(): ReadonlySet<NarName> {
-    return new Set([...this.#downloads.names(), ...this.#readers.names()]);
+    return new Set([...this.#traffic.downloads.names(), ...this.#traffic.readers.names()]);
   }
 
   /** Resolves when nothing is under way, in the background neither. */
   async idle(): Promise<void> {
-    await this.#downloads.over();
+    await this.#traffic.downloads.over();
     await this.#refreshed;
     // Runs come one after the other: when this one is over, those before it are.
     const order = { targetBytes: Number.MAX_SAFE_INTEGER, dryRun: false };
@@ -212,7 +214,7 @@ export class RunningLarder {
   /** Ends it, in order if it still lives. */
   async over(): Promise<void> {
     await this.uses[Symbol.asyncDispose]();
-    await this.#downloads.over();
+    await this.#traffic.downloads.over();
     await this.space[Symbol.asyncDispose]();
     await this.larder.close();
   }

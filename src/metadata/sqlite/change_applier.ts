@@ -95,7 +95,8 @@ export class ChangeApplier {
         statements.tieNar.run(narId);
         return;
       case "nar-gone":
-        statements.settleNar.run(narId);
+        if (change.owner === undefined) statements.settleNar.run(narId);
+        else if (statements.settleOwn.run(narId, change.owner).changes === 0) return;
         statements.narGone.run(narId);
         statements.tieNar.run(narId);
         return;

@@ -18,6 +18,15 @@ interface Candidate extends ColdEntry {
   readonly narId: number;
 }
 
+interface ColdestOptions {
+  /** Lists what comes behind it. */
+  readonly after?: ColdEntry | undefined;
+  /** NAR files that are left out, with their narinfos. */
+  readonly spared?: ReadonlySet<NarName>;
+}
+
+const NONE: ReadonlySet<NarName> = new Set();
+
 /** Before every row. */
 const START = { usedAtMs: Number.MIN_SAFE_INTEGER, id: Number.MIN_SAFE_INTEGER };
 
@@ -32,10 +41,16 @@ export class Eviction {
   }
 
   /** Narinfos and loose NAR files merged by age; of the same age narinfos come first. */
-  coldest(countMax: number, after?: ColdEntry): readonly Candidate[] {
+  coldest(
+    countMax: number,
+    { after, spared = NONE }: ColdestOptions = {},
+  ): readonly Candidate[] {
     const { coldNarinfos, coldLooseNars } = this.#statements;
-    const narinfos = this.#list(coldNarinfos, countMax, narinfoPositionAfter(after));
-    const loose = this.#list(coldLooseNars, countMax, loosePositionAfter(after));
+    // One parameter, however many they are.
+    const names = JSON.stringify([...spared]);
+    const page = { countMax, names };
+    const narinfos = this.#list(coldNarinfos, narinfoPositionAfter(after), page);
+    const loose = this.#list(coldLooseNars, loosePositionAfter(after), page);
     if (loose.length === 0) return narinfos;
     return [...narinfos, ...loose].sort((a, b) => a.usedAtMs - b.usedAtMs).slice(0, countMax);
   }
@@ -46,9 +61,8 @@ export class Eviction {
     const files: PendingFile[] = [];
     let [bytes, entries] = [0, 0];
     if (!this.#protection.settled) return { narinfos, files, entries, settled: false };
-    for (const entry of this.coldest(entriesMax + spared.size)) {
-      if (entries >= entriesMax || bytes >= bytesMin) break;
-      if (spared.has(entry.narName)) continue;
+    for (const entry of this.coldest(entriesMax, { spared })) {
+      if (bytes >= bytesMin) break;
       const { storePathHash, narName, narId, keptBytes } = entry;
       entries++;
       if (storePathHash !== undefined) {
@@ -64,10 +78,10 @@ export class Eviction {
 
   #list(
     statement: Statements[keyof Statements],
-    countMax: number,
     { usedAtMs, id }: Pick<ColdEntry, "usedAtMs" | "id">,
+    { names, countMax }: { readonly names: string; readonly countMax: number },
   ): readonly Candidate[] {
-    return statement.all(usedAtMs, id, countMax).map((row) => {
+    return statement.all(usedAtMs, id, names, countMax).map((row) => {
       const columns = row as unknown as ColdColumns;
       return {
         ...(columns.hash === undefined ? {} : { storePathHash: columns.hash as StorePathHash }),

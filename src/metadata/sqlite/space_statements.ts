@@ -23,11 +23,13 @@ export const SPACE_SQL = {
     FROM narinfo_use u JOIN path p ON p.id = u.path_id
       JOIN narinfo i ON i.path_id = u.path_id JOIN nar n ON n.id = i.nar_id
     WHERE u.protected = 0 AND (u.used_at_ms, u.path_id) > (?, ?)
+      AND n.name NOT IN (SELECT value FROM json_each(?))
     ORDER BY u.used_at_ms, u.path_id LIMIT ?`,
   coldLooseNars: `SELECT l.nar_id AS id, l.used_at_ms, l.nar_id, n.name,
       ifnull(n.kept_size, 0) AS kept_bytes, 0 AS sharers
     FROM loose_nar l JOIN nar n ON n.id = l.nar_id
     WHERE (l.used_at_ms, l.nar_id) > (?, ?)
+      AND n.name NOT IN (SELECT value FROM json_each(?))
     ORDER BY l.used_at_ms, l.nar_id LIMIT ?`,
 
   narIdOfPath: "SELECT nar_id FROM narinfo WHERE path_id = ?",
@@ -49,6 +51,7 @@ export const SPACE_SQL = {
   // A file that could not be removed is there, and counts, until the new one takes its place.
   publishNar: `INSERT INTO pending_file (nar_id, owner, size) VALUES (?2, ?1, 0)
     ON CONFLICT DO UPDATE SET owner = excluded.owner`,
+  settleOwn: "DELETE FROM pending_file WHERE nar_id = ? AND owner = ?",
   settleNar: "DELETE FROM pending_file WHERE nar_id = ?",
   // CROSS: else SQLite reads the names of all NARs and looks for each among the pending ones.
   pendingFiles: `SELECT n.name, f.owner, f.size

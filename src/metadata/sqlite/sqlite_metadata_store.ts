@@ -150,7 +150,7 @@ export class SqliteMetadataStore implements MetadataStore, AsyncDisposable {
 
   async coldest(countMax: number, after?: ColdEntry): Promise<readonly ColdEntry[]> {
     if (this.#closed) throw closedFailure();
-    return this.#eviction.coldest(countMax, after);
+    return this.#eviction.coldest(countMax, { after });
   }
 
   async evict(order: EvictionOrder): Promise<Evicted> {

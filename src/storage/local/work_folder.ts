@@ -1,12 +1,6 @@
-import { createHash } from "node:crypto";
 import { messageOf } from "../../base/failure.ts";
 import type { Logger } from "../../telemetry/logger.ts";
-
-/** How often a process says that it lives, by its folder's time. */
-const BEAT_EVERY_MS = 30_000;
-
-/** Whoever said nothing for so long is dead, where its process cannot be looked for. */
-const SILENT_MAX_MS = 10 * 60 * 1_000;
+import { isLocked, ProcessLock } from "./process_lock.ts";
 
 /**
  * Growing files beside the folders are from before there were folders. A stalled upstream is given
@@ -14,11 +8,11 @@ const SILENT_MAX_MS = 10 * 60 * 1_000;
  */
 const STRAY_AGE_MS = 60 * 60 * 1_000;
 
-/** Machine, name space of process ids, process id, and what sets it apart from its predecessor. */
-const OWNER_REGEXP = /^([0-9a-f]{8})-([0-9]+)-([0-9]+)-([0-9a-f]{8})$/;
+const OWNER_REGEXP = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
 export interface WorkFolderDeps {
-  readonly hostname: string;
+  /** Where each process has its lock; of all that share the storage. */
+  readonly locks: string;
   readonly nowMs: () => number;
   readonly log: Logger;
 }
@@ -30,24 +24,21 @@ export interface WorkFolderDeps {
  */
 export class WorkFolder implements Disposable {
   /** Names the process; also the folder's name. */
-  readonly owner: string;
+  readonly owner = crypto.randomUUID();
   readonly path: string;
   readonly #base: string;
   readonly #deps: WorkFolderDeps;
-  readonly #place: string;
-  readonly #timer: number;
+  readonly #lock: ProcessLock;
   #othersBytes = 0;
 
-  /** Throws when the folder cannot be made. */
+  /** Throws when the folder or the lock cannot be made. */
   constructor(base: string, deps: WorkFolderDeps) {
     this.#base = base;
     this.#deps = deps;
-    const machine = createHash("sha256").update(deps.hostname).digest("hex").slice(0, 8);
-    this.#place = `${machine}-${pidNamespace()}`;
-    this.owner = `${this.#place}-${Deno.pid}-${crypto.randomUUID().slice(0, 8)}`;
     this.path = `${base}/${this.owner}`;
+    // First: a folder without a lock is a dead process's.
+    this.#lock = new ProcessLock(this.#lockOf(this.owner));
     Deno.mkdirSync(this.path);
-    this.#timer = setInterval(() => this.#beat(), BEAT_EVERY_MS);
   }
 
   /** What lay beside this folder when it was last looked at: other processes' growing files. */
@@ -55,16 +46,10 @@ export class WorkFolder implements Disposable {
     return this.#othersBytes;
   }
 
-  /** False when that process is dead. */
+  /** False when that process is dead, or never was. */
   isAlive(owner: string): boolean {
     if (owner === this.owner) return true;
-    const [, machine, namespace, pid] = OWNER_REGEXP.exec(owner) ?? [];
-    if (pid === undefined) return false;
-    const isHere = `${machine}-${namespace}` === this.#place && namespace !== "0";
-    // A process id that is ours now was somebody's who is dead.
-    if (isHere && (Number(pid) === Deno.pid || !exists(`/proc/${pid}`))) return false;
-    const agedMs = ageMs(`${this.#base}/${owner}`, this.#deps.nowMs());
-    return agedMs !== undefined && agedMs < SILENT_MAX_MS;
+    return OWNER_REGEXP.test(owner) && isLocked(this.#lockOf(owner));
   }
 
   /** Removes what dead processes left, and counts what the living have. Failures are logged. */
@@ -85,8 +70,8 @@ export class WorkFolder implements Disposable {
   }
 
   [Symbol.dispose](): void {
-    clearInterval(this.#timer);
     this.#remove(this.path);
+    this.#lock[Symbol.dispose]();
   }
 
   #isAbandoned(name: string): boolean {
@@ -95,16 +80,8 @@ export class WorkFolder implements Disposable {
     return (ageMs(`${this.#base}/${name}`, this.#deps.nowMs()) ?? 0) >= STRAY_AGE_MS;
   }
 
-  #beat(): void {
-    const now = new Date(this.#deps.nowMs());
-    try {
-      Deno.utimeSync(this.path, now, now);
-    } catch (error) {
-      this.#deps.log.warn("temporary folder is gone", {
-        path: this.path,
-        error: messageOf(error),
-      });
-    }
+  #lockOf(owner: string): string {
+    return `${this.#deps.locks}/${owner}.lock`;
   }
 
   #remove(path: string): void {
@@ -129,10 +106,6 @@ function ageMs(path: string, nowMs: number): number | undefined {
   }
 }
 
-function exists(path: string): boolean {
-  return ageMs(path, 0) !== undefined;
-}
-
 /** Of a file, or of the files in a folder. */
 function bytesIn(path: string): number {
   try {
@@ -145,14 +118,5 @@ function bytesIn(path: string): number {
   } catch {
     // It went away meanwhile, or is not for us to read.
     return 0;
-  }
-}
-
-/** Process ids mean something within one; 0 where the system does not say. */
-function pidNamespace(): string {
-  try {
-    return /[0-9]+/.exec(Deno.readLinkSync("/proc/self/ns/pid"))?.[0] ?? "0";
-  } catch {
-    return "0";
   }
 }

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import type { RunFigures } from "../../../src/lru/evictor.ts";
 import { eventually } from "../../support/eventually.ts";
-import { hash } from "../../support/metadata_rows.ts";
+import { hash, narOf, put, rowOf } from "../../support/metadata_rows.ts";
 import { StockedSpace } from "../../support/stocked_space.ts";
 
 const WATCHER = { progress: () => undefined, isWanted: () => true };
@@ -74,6 +74,23 @@ Deno.test("space: a pinned and busy oldest prefix does not stall eviction", asyn
   assert.deepEqual(await stocked.stored(SEEDS), ["a", "b", "c", "e"]);
 });
 
+Deno.test("space: many narinfos of a busy NAR do not stall eviction either", async () => {
+  await using stocked = await StockedSpace.open(1_000);
+  const busy = await stocked.store("a", 200);
+  const shared = narOf(hash("a"));
+  const sharers = Array.from({ length: 100 }, (_, index) => hash(`sharer ${index}`));
+  await stocked.metadata.apply(
+    sharers.map((path) => ({ ...put(path, [], 1), nar: shared, row: rowOf(path, shared) })),
+  );
+  for (const seed of ["b", "c", "d", "e"]) await stocked.store(seed, 200);
+  stocked.busy.add(busy);
+
+  using taken = await stocked.space.reserve(100);
+
+  assert.ok(taken);
+  assert.deepEqual(await stocked.stored(SEEDS), ["a", "c", "d", "e"]);
+});
+
 Deno.test("space: pins above the limit are a warning with the figures, once a run", async () => {
   await using stocked = await StockedSpace.open(500);
   await stocked.store("a", 600, ["b"]);
@@ -138,13 +155,15 @@ Deno.test("space: while the database fails nothing is promised, and nothing hang
   await using stocked = await StockedSpace.open(1_000);
   for (const seed of SEEDS) await stocked.store(seed, 200);
   const { metadata, space } = stocked;
-  const protect = metadata.protect.bind(metadata);
-  metadata.protect = () => Promise.reject(new Error("locked"));
+  const { protect, evict } = metadata;
+  const fail = () => Promise.reject(new Error("locked"));
+  Object.assign(metadata, { protect: fail, evict: fail });
 
   assert.equal(await space.reserve(100), undefined);
 
-  assert.ok(stocked.logged("error").includes("no space made"));
-  metadata.protect = protect;
+  await eventually("it is said", () => stocked.logged("error").includes("eviction failed"));
+  Object.assign(metadata, { protect, evict });
+  space.changed();
   using taken = await space.reserve(100);
   assert.ok(taken);
 });

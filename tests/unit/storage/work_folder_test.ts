@@ -3,8 +3,6 @@ import { WorkFolder } from "../../../src/storage/local/work_folder.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
 import { tempFolder } from "../../support/temp_folder.ts";
 
-const HOUR_MS = 3_600_000;
-
 Deno.test("work folder: a process has its own, and it goes with the process", () => {
   using base = tempFolder();
   const { log } = recordingLogger();
@@ -20,7 +18,7 @@ Deno.test("work folder: a process that lives keeps its files, and they are count
   using base = tempFolder();
   const { log } = recordingLogger();
   using folder = open(base.path, log);
-  using other = open(base.path, log, "elsewhere");
+  using other = open(base.path, log);
   Deno.writeTextFileSync(`${other.path}/x.part`, "growing");
 
   folder.survey();
@@ -34,11 +32,9 @@ Deno.test("work folder: what a process left that is dead goes at once", () => {
   using base = tempFolder();
   const { log, lines } = recordingLogger();
   using folder = open(base.path, log);
-  const [machine, namespace, pid] = folder.owner.split("-");
-  const dead = [
-    `${machine}-${namespace}-999999999-00000000`,
-    `${machine}-${namespace}-${pid}-0000000a`,
-  ];
+  // Of one that was killed the lock's file is left, and nobody holds it.
+  const dead = [crypto.randomUUID(), crypto.randomUUID()];
+  Deno.writeTextFileSync(`${locksOf(base.path)}/${dead[0]}.lock`, "");
   for (const owner of dead) {
     Deno.mkdirSync(`${base.path}/${owner}`);
     Deno.writeTextFileSync(`${base.path}/${owner}/x.part`, "left");
@@ -47,23 +43,36 @@ Deno.test("work folder: what a process left that is dead goes at once", () => {
   folder.survey();
 
   assert.deepEqual(dead.map((owner) => folder.isAlive(owner)), [false, false]);
+  assert.ok(!folder.isAlive("../../whatever"));
   assert.deepEqual(namesIn(base.path), [folder.owner]);
   assert.equal(folder.othersBytes, 0);
   assert.deepEqual(lines().map(({ msg }) => msg), ["orphan removed", "orphan removed"]);
+  assert.deepEqual(namesIn(locksOf(base.path)), [`${folder.owner}.lock`]);
 });
 
-Deno.test("work folder: a process elsewhere is dead when it said nothing for ten minutes", () => {
+Deno.test("work folder: a process that is killed is dead for whoever looks next", async () => {
   using base = tempFolder();
   const { log } = recordingLogger();
-  const owner = "00000000-17-1-00000000";
-  Deno.mkdirSync(`${base.path}/${owner}`);
   using folder = open(base.path, log);
+  const { href } = new URL("../../../src/storage/local/process_lock.ts", import.meta.url);
+  const owner = crypto.randomUUID();
+  const path = `${locksOf(base.path)}/${owner}.lock`;
+  const code = `import { ProcessLock } from "${href}";
+    new ProcessLock("${path}"); console.log("locked"); setInterval(() => {}, 1_000);`;
+  const child = new Deno.Command(Deno.execPath(), {
+    args: ["eval", "--no-lock", code],
+    stdout: "piped",
+    stderr: "null",
+  }).spawn();
+  const reader = child.stdout.getReader();
+  assert.match(new TextDecoder().decode((await reader.read()).value), /locked/);
   assert.ok(folder.isAlive(owner));
-  const then = new Date(Date.now() - HOUR_MS);
-  Deno.utimeSync(`${base.path}/${owner}`, then, then);
+
+  child.kill("SIGKILL");
+  await child.status;
+  await reader.cancel();
+
   assert.ok(!folder.isAlive(owner));
-  assert.ok(!folder.isAlive("00000000-17-1-0000000b"));
-  assert.ok(!folder.isAlive("whatever"));
 });
 
 Deno.test("work folder: an old stray growing file goes, a young one and other files stay", () => {
@@ -71,7 +80,7 @@ Deno.test("work folder: an old stray growing file goes, a young one and other fi
   for (const name of ["old.part", "young.part", "old.nar"]) {
     Deno.writeTextFileSync(`${base.path}/${name}`, "12345");
   }
-  const then = new Date(Date.now() - 2 * HOUR_MS);
+  const then = new Date(Date.now() - 2 * 3_600_000);
   for (const name of ["old.part", "old.nar"]) {
     Deno.utimeSync(`${base.path}/${name}`, then, then);
   }
@@ -92,8 +101,14 @@ Deno.test("work folder: a folder that cannot be listed is a warning and no failu
   ]);
 });
 
-function open(base: string, log: ReturnType<typeof createLogger>, hostname = "here"): WorkFolder {
-  return new WorkFolder(base, { hostname, nowMs: Date.now, log });
+function open(base: string, log: ReturnType<typeof createLogger>): WorkFolder {
+  Deno.mkdirSync(locksOf(base), { recursive: true });
+  return new WorkFolder(base, { locks: locksOf(base), nowMs: Date.now, log });
+}
+
+/** Beside the folder. */
+function locksOf(base: string): string {
+  return `${base}-locks`;
 }
 
 function namesIn(path: string): readonly string[] {
