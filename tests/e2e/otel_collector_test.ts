@@ -1,14 +1,16 @@
 import assert from "node:assert/strict";
-import { OTLP_RECEIVER_UNAVAILABLE, OtlpReceiver } from "../support/otlp_receiver.ts";
 import { type FakeUpstream, fakeUpstream } from "../support/fake_upstream.ts";
 import { freePort } from "../support/free_port.ts";
 import { type LarderProcess, startLarder } from "../support/larder_process.ts";
-import { recordsOf, resourceOf, samplesOf, spansOf } from "../support/otlp.ts";
+import { Collector, COLLECTOR_UNAVAILABLE } from "../support/otelcol.ts";
+import { recordsOf, resourceOf, samplesOf, spansOf, type TestSpan } from "../support/otlp.ts";
 import { testUnless } from "../support/program.ts";
 import { makeStoreObject } from "../support/store_object.ts";
 
 const object = makeStoreObject({ name: "thing-1.0", size: 2_000_000 });
 const TRACE_ID = "0af7651916cd43dd8448eb211c80319c";
+const HOT_TRACE_ID = "4bf92f3577b34da6a3ce929d0e0e4736";
+const PARENT_ID = "b7ad6b7169203331";
 const ANSWER_MAX_MS = 1_500;
 const STOP_MAX_MS = 5_000;
 
@@ -27,13 +29,13 @@ function start(upstream: FakeUpstream, otelUrl: string, environment = {}): Promi
   }, { ...ENVIRONMENT, ...environment });
 }
 
-/** A cold NAR, whose request is part of a trace of the client's. */
-async function pull(larder: LarderProcess): Promise<void> {
+/** The NAR, by a request that is part of a trace of the client's. */
+async function pull(larder: LarderProcess, traceId = TRACE_ID, requestId = "build-7") {
   const narinfo = await (await fetch(`${larder.url}/${object.storePathHash}.narinfo`)).text();
   const path = /^URL: (.*)$/m.exec(narinfo)?.[1];
-  const traceparent = `00-${TRACE_ID}-b7ad6b7169203331-01`;
-  const headers = { traceparent, "x-request-id": "build-7" };
+  const headers = { traceparent: `00-${traceId}-${PARENT_ID}-01`, "x-request-id": requestId };
   await (await fetch(`${larder.url}/${path}`, { headers })).bytes();
+  await larder.logged("request", (line) => line["request_id"] === requestId);
 }
 
 async function stop(larder: LarderProcess): Promise<number> {
@@ -44,48 +46,57 @@ async function stop(larder: LarderProcess): Promise<number> {
 }
 
 testUnless(
-  OTLP_RECEIVER_UNAVAILABLE,
-  "otel: traces, metrics and logs arrive at a gRPC receiver, and belong together",
+  COLLECTOR_UNAVAILABLE,
+  "otel: traces, metrics and logs arrive at a real collector, and belong together",
   async () => {
     await using upstream = await fakeUpstream({ objects: [object], stored: true });
-    await using receiver = await OtlpReceiver.start();
-    await using larder = await start(upstream, receiver.url);
+    await using collector = await Collector.start();
+    await using larder = await start(upstream, collector.url);
     await pull(larder);
     const kept = await larder.logged("nar cached successfully");
+    await pull(larder, HOT_TRACE_ID, "build-8");
     const scraped = await (await fetch(`${larder.url}/metrics`)).text();
     await stop(larder);
+    await collector.stop();
 
-    const spans = spansOf(receiver.received("traces"));
-    const ours = spans.filter(({ traceId }) => traceId === TRACE_ID);
-    const server = ours.find(({ name }) => name === "GET /nar/{name}");
-    assert.equal(server?.parentSpanId, "b7ad6b7169203331");
-    assert.equal(server.facts["larder.request_id"], "build-7");
-    assert.equal(server.facts["larder.x_cache"], "MISS");
-    const names = new Set(ours.map(({ name }) => name));
-    for (
-      const name of [
-        ...["findNar", "sourcesOf", "download nar", "wait for space", "wait for first bytes"],
-        ...["GET nar", "verify nar", "publish nar file", "apply"],
-      ]
-    ) assert.ok(names.has(name), `${name} is among ${[...names]}`);
-    const ids = new Set(ours.map(({ spanId }) => spanId));
-    assert.ok(ours.every((span) => span === server || ids.has(span.parentSpanId)));
+    const spans = spansOf(collector.received("traces"));
+    tellsTheStory(spans.filter(({ traceId }) => traceId === TRACE_ID));
+    const hot = spans.filter(({ traceId }) => traceId === HOT_TRACE_ID);
+    assert.equal(hot.at(-1)?.facts["larder.x_cache"], "HIT");
+    assert.ok(!hot.some(({ name }) => name === "GET nar"));
 
-    const record = recordsOf(receiver.received("logs"))
+    const record = recordsOf(collector.received("logs"))
       .find(({ msg }) => msg === "nar cached successfully");
     assert.deepEqual([record.traceId, record.spanId], [kept["trace_id"], kept["span_id"]]);
     assert.equal(record.traceId, TRACE_ID);
 
     for (const signal of ["traces", "metrics", "logs"] as const) {
-      const resource = resourceOf(receiver.received(signal)[0]);
+      const resource = resourceOf(collector.received(signal)[0]);
       assert.equal(resource["service.name"], "larder-of-a-test");
       assert.equal(resource["team"], "a b");
     }
-    compareSamples(scraped, samplesOf(receiver.received("metrics").at(-1)));
+    compareSamples(scraped, samplesOf(collector.received("metrics").at(-1)));
   },
 );
 
-/** The receiver got each series of the scrape, with its value where nothing went on after it. */
+/** The trace of a cold NAR: who asked, and everything that was done for it. */
+function tellsTheStory(spans: readonly TestSpan[]): void {
+  const server = spans.find(({ name }) => name === "GET /nar/{name}");
+  assert.equal(server?.parentSpanId, PARENT_ID);
+  assert.equal(server.facts["larder.request_id"], "build-7");
+  assert.equal(server.facts["larder.x_cache"], "MISS");
+  const names = new Set(spans.map(({ name }) => name));
+  for (
+    const name of [
+      ...["findNar", "sourcesOf", "download nar", "wait for space", "wait for first bytes"],
+      ...["GET nar", "verify nar", "publish nar file", "apply"],
+    ]
+  ) assert.ok(names.has(name), `${name} is among ${[...names]}`);
+  const ids = new Set(spans.map(({ spanId }) => spanId));
+  assert.ok(spans.every((span) => span === server || ids.has(span.parentSpanId)));
+}
+
+/** The collector got each series of the scrape, with its value where nothing went on after it. */
 function compareSamples(scraped: string, samples: ReadonlyMap<string, number>): void {
   const series = scraped.split("\n").filter((line) => /^(larder|http|process)_/.test(line))
     .filter((line) => !/_bucket\{/.test(line))
@@ -101,11 +112,11 @@ function compareSamples(scraped: string, samples: ReadonlyMap<string, number>): 
   }
 }
 
-testUnless(OTLP_RECEIVER_UNAVAILABLE, "otel: a frozen receiver costs nobody anything", async () => {
+testUnless(COLLECTOR_UNAVAILABLE, "otel: a frozen collector costs nobody anything", async () => {
   await using upstream = await fakeUpstream({ objects: [object], stored: true });
-  await using receiver = await OtlpReceiver.start();
-  await using larder = await start(upstream, receiver.url);
-  receiver.kill("SIGSTOP");
+  await using collector = await Collector.start();
+  await using larder = await start(upstream, collector.url);
+  collector.kill("SIGSTOP");
   await pull(larder);
   const slowestMs = await load(larder);
   assert.ok(slowestMs < ANSWER_MAX_MS, `an answer took ${slowestMs} ms`);
@@ -113,7 +124,7 @@ testUnless(OTLP_RECEIVER_UNAVAILABLE, "otel: a frozen receiver costs nobody anyt
   assert.ok(tookMs < STOP_MAX_MS, `stopping took ${tookMs} ms`);
 });
 
-Deno.test("otel: an absent receiver is said once, counted, and costs nobody anything", async () => {
+Deno.test("otel: an absent collector is said once, counted, and costs nothing", async () => {
   await using upstream = await fakeUpstream({ objects: [object], stored: true });
   const url = `http://127.0.0.1:${freePort()}`;
   await using larder = await start(upstream, url, { OTEL_METRIC_EXPORT_INTERVAL: "100" });
