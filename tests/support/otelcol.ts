@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 import { freePort } from "./free_port.ts";
 import type { Otlp } from "./otlp.ts";
 import { tempFolder } from "./temp_folder.ts";
+import type { OwnCertificate } from "./tls_front.ts";
 
 const SIGNALS = ["traces", "metrics", "logs"] as const;
 
@@ -29,11 +30,7 @@ function missing(): string {
   }
 }
 
-/** Files of a certificate and its key. */
-export interface CollectorTls {
-  readonly certFile: string;
-  readonly keyFile: string;
-}
+type CollectorTls = Pick<OwnCertificate, "caFile" | "keyFile">;
 
 /** A real OpenTelemetry Collector: receives OTLP over gRPC, and writes it to files. */
 export class Collector implements AsyncDisposable {
@@ -104,7 +101,7 @@ export class Collector implements AsyncDisposable {
 function configuration(endpoint: string, folder: string, tls: CollectorTls | undefined): string {
   const grpc = {
     endpoint,
-    ...(tls === undefined ? {} : { tls: { cert_file: tls.certFile, key_file: tls.keyFile } }),
+    ...(tls === undefined ? {} : { tls: { cert_file: tls.caFile, key_file: tls.keyFile } }),
   };
   const each = <Value>(what: (signal: string) => [string, Value]) =>
     Object.fromEntries(SIGNALS.map(what));

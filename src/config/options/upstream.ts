@@ -45,5 +45,6 @@ export const UPSTREAM_OPTIONS = {
     kind: path,
     shown: "the system's certificates",
     help: "More certificate authorities to trust for upstreams (PEM)",
+    details: "The OTLP receiver of --otel-grpc-url is checked with them too.",
   },
 } as const satisfies OptionTable;
