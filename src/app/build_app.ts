@@ -44,6 +44,7 @@ import { HttpNarinfoSource } from "../upstream/http/http_narinfo_source.ts";
 import { HttpNarSource } from "../upstream/http/http_nar_source.ts";
 import type { CaCertificates, HttpUpstreamSettings } from "../upstream/http/http_settings.ts";
 import { LastAnswers } from "../upstream/last_answers.ts";
+import type { Traceparent } from "../upstream/http/trace_headers.ts";
 import { meteredNarinfoSource } from "../upstream/metered_narinfo_source.ts";
 import { tracedNarinfoSource } from "../upstream/traced_narinfo_source.ts";
 import { createUpstreamLog } from "../upstream/upstream_log.ts";
@@ -82,6 +83,8 @@ export interface AppParts {
   readonly usesTls: boolean;
   /** `undefined` where nothing is traced. */
   readonly tracer: Tracer | undefined;
+  /** Sent to upstreams with narinfo and NAR requests; `undefined` sends none. */
+  readonly traceparent?: Traceparent | undefined;
   readonly nowMs: () => number;
 }
 
@@ -217,7 +220,7 @@ function buildUpstreams(
   resources: AsyncDisposableStack,
   cameBack: () => void,
 ) {
-  const { caCertificates, trustedKeys, requireSignature, log, tracer } = parts;
+  const { caCertificates, trustedKeys, requireSignature, log, tracer, traceparent } = parts;
   const client = createUpstreamClient(caCertificates);
   resources.defer(() => client.close());
   const keys = new TrustedKeys(trustedKeys);
@@ -226,7 +229,8 @@ function buildUpstreams(
   const pool = resources.use(
     new UpstreamPool({
       upstreams: parts.upstreams.map((settings) => {
-        const source = new HttpNarinfoSource({ settings, client, keys, requireSignature });
+        const deps = { settings, client, keys, requireSignature, traceparent };
+        const source = new HttpNarinfoSource(deps);
         const metered = meteredNarinfoSource(source, metrics);
         return tracer ? tracedNarinfoSource(metered, tracer) : metered;
       }),
@@ -246,7 +250,10 @@ function buildUpstreams(
   metrics.gauge("upstream_count_healthy", {}, () => pool.healthyCount);
   metrics.gauge("upstream_count_total", {}, () => parts.upstreams.length);
   const narSources = new Map(
-    parts.upstreams.map((settings) => [settings.url, new HttpNarSource(settings, client)]),
+    parts.upstreams.map((settings) => [
+      settings.url,
+      new HttpNarSource({ settings, client, traceparent }),
+    ]),
   );
   const observe = upstreamLog.reading;
   return { pool, narSources, lastAnswers, client, observe };

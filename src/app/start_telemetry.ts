@@ -9,6 +9,7 @@ import { prettySink } from "../telemetry/pretty.ts";
 import { RecentProblems } from "../telemetry/recent_problems.ts";
 import type { Tracer } from "../telemetry/tracer.ts";
 import type { HttpUpstreamSettings } from "../upstream/http/http_settings.ts";
+import type { Traceparent } from "../upstream/http/trace_headers.ts";
 import { readProcess } from "./process_gauges.ts";
 import { caCertificates } from "./upstream_settings.ts";
 
@@ -26,6 +27,8 @@ export interface Telemetry {
   readonly metrics: Metrics;
   /** `undefined` where nothing is traced. */
   readonly tracer: Tracer | undefined;
+  /** `undefined` where upstreams are told of no trace. */
+  readonly traceparent: Traceparent | undefined;
   /** Sends what is left. */
   stop(): Promise<void>;
 }
@@ -44,12 +47,17 @@ export async function startTelemetry(parts: TelemetryParts): Promise<Telemetry> 
   const problems = new RecentProblems(Date.now);
   if (!settings["otel.enabled"]) {
     const log = problems.watch(createLogger(level, sink));
-    return { log, problems, metrics, tracer: undefined, stop: () => Promise.resolve() };
+    const nothing = { tracer: undefined, traceparent: undefined };
+    return { log, problems, metrics, ...nothing, stop: () => Promise.resolve() };
   }
   // What goes wrong with it is logged without it.
   const otel = await openTelemetry(parts, metrics, createLogger(level, sink));
   const log = problems.watch(createLogger(level, sink, otel));
-  return { log, problems, metrics, tracer: otel.tracer, stop: () => otel.stop() };
+  const { tracer } = otel;
+  const traceparent = settings["otel.propagate-to-upstreams"]
+    ? () => tracer.traceparent()
+    : undefined;
+  return { log, problems, metrics, tracer, traceparent, stop: () => otel.stop() };
 }
 
 async function sinkOf(settings: Settings, queue: LineQueue): Promise<LineSink> {

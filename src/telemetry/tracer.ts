@@ -43,7 +43,7 @@ export interface Tracer {
   ): Promise<Value>;
   /** Of the span around the caller. */
   ids(): TraceIds | undefined;
-  /** The header that lets another program go on with the trace. */
+  /** The header that lets another program go on with the trace, below the span around. */
   traceparent(): string | undefined;
 }
 

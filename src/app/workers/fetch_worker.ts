@@ -6,18 +6,14 @@ import { fetchNar } from "../../cache/download/fetch_nar.ts";
 import { FetchRoom } from "../../cache/download/fetch_room.ts";
 import type { FetchOrder, FetchOutcome } from "../../cache/download/nar_fetcher.ts";
 import { PartialFile } from "../../cache/download/partial_file.ts";
-import type { NarSource } from "../../metadata/metadata_store.ts";
 import { createUpstreamClient } from "../../upstream/http/http_client.ts";
-import { HttpNarSource } from "../../upstream/http/http_nar_source.ts";
+import { HttpNarSource, type HttpNarSourceDeps } from "../../upstream/http/http_nar_source.ts";
 import type { FromFetchWorker, ToFetchWorker } from "./messages.ts";
 import { workerScope } from "./worker_scope.ts";
 
 const scope = workerScope<ToFetchWorker, FromFetchWorker>();
 
-interface ConfiguredUpstream {
-  readonly upstream: HttpNarSource;
-  readonly idleTimeoutMs: number;
-}
+type FetchMessage = Extract<ToFetchWorker, { type: "fetch" }>;
 
 /** One file under way. */
 interface Job {
@@ -31,17 +27,16 @@ interface Job {
   running: Promise<void>;
 }
 
-let upstreams: ReadonlyMap<string, ConfiguredUpstream> = new Map();
+let upstreams: ReadonlyMap<string, Omit<HttpNarSourceDeps, "traceparent">> = new Map();
 const jobs = new Map<number, Job>();
 
 scope.onmessage = ({ data }) => {
   switch (data.type) {
     case "start": {
       const client = createUpstreamClient(data.caCertificates);
-      upstreams = new Map(data.upstreams.map((settings) => {
-        const upstream = new HttpNarSource(settings, client);
-        return [settings.url, { upstream, idleTimeoutMs: settings.idleTimeoutMs }];
-      }));
+      upstreams = new Map(
+        data.upstreams.map((settings) => [settings.url, { settings, client }]),
+      );
       return;
     }
     case "begin": {
@@ -51,7 +46,7 @@ scope.onmessage = ({ data }) => {
       return jobs.get(data.id)?.granted?.(data.bytes);
     case "fetch": {
       const job = jobs.get(data.id);
-      if (job !== undefined) job.running = run(data.id, job, data.source);
+      if (job !== undefined) job.running = run(data, job);
       return;
     }
     case "close":
@@ -76,13 +71,17 @@ function jobOf(id: number, order: FetchOrder): Job {
   return job;
 }
 
-async function run(id: number, job: Job, source: NarSource): Promise<void> {
+async function run({ id, source, traceparent }: FetchMessage, job: Job): Promise<void> {
   const tell = (event: FromFetchWorker["event"]) => scope.postMessage({ id, event });
   const configured = upstreams.get(source.upstream);
   if (configured === undefined) return tell({ type: "absent" });
   try {
     const file = job.file ??= new PartialFile(job.order);
-    tell(await fetchNar({ ...configured, ...job, source, file, signal: job.abort.signal, tell }));
+    // One for each fetch: each belongs to a trace of its own.
+    const upstream = new HttpNarSource({ ...configured, traceparent: () => traceparent });
+    const { idleTimeoutMs } = configured.settings;
+    const { room, abort: { signal } } = job;
+    tell(await fetchNar({ upstream, idleTimeoutMs, source, file, room, signal, tell }));
   } catch (error) {
     tell(failed(error));
   }

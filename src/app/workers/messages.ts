@@ -13,7 +13,13 @@ export type ToFetchWorker =
     readonly caCertificates: CaCertificates;
   }
   | { readonly type: "begin"; readonly id: number; readonly order: FetchOrder }
-  | { readonly type: "fetch"; readonly id: number; readonly source: NarSource }
+  | {
+    readonly type: "fetch";
+    readonly id: number;
+    readonly source: NarSource;
+    /** Sent to the upstream. */
+    readonly traceparent: string | undefined;
+  }
   /** How many bytes may be written in all, after they were wanted. */
   | { readonly type: "room"; readonly id: number; readonly bytes: number }
   | { readonly type: "close"; readonly id: number };

@@ -21,6 +21,12 @@ export const TELEMETRY_OPTIONS = {
     example: "http://localhost:4317",
     help: "OTLP receiver for them (gRPC), such as http://localhost:4317",
   },
+  "otel.propagate-to-upstreams": {
+    kind: boolean,
+    default: false,
+    help: "Tell upstreams which trace their requests belong to (traceparent)",
+    details: "For upstreams of your own that are traced too; it counts with --otel-enabled.",
+  },
   "analytics.reporting-enabled": {
     kind: boolean,
     default: false,

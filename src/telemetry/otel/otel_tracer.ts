@@ -63,8 +63,11 @@ export class OtelTracer implements Tracer {
   }
 
   traceparent(): string | undefined {
-    const context = this.#around.getStore()?.spanContext();
-    return context && `00-${context.traceId}-${context.spanId}-01`;
+    const span = this.#around.getStore();
+    // What goes on after its request is over, such as a probe, is not part of the trace.
+    if (!span?.isRecording()) return undefined;
+    const context = span.spanContext();
+    return `00-${context.traceId}-${context.spanId}-01`;
   }
 }
 

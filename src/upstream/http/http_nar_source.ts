@@ -4,15 +4,24 @@ import { readStatus } from "../reading.ts";
 import type { NarBody, NarBodySource } from "../upstream.ts";
 import { Exchange } from "./exchange.ts";
 import type { HttpUpstreamSettings } from "./http_settings.ts";
+import { traceHeaders, type Traceparent } from "./trace_headers.ts";
 import { readRefusal } from "./refusal.ts";
+
+export interface HttpNarSourceDeps {
+  readonly settings: HttpUpstreamSettings;
+  readonly client: Deno.HttpClient;
+  readonly traceparent?: Traceparent | undefined;
+}
 
 /** The NAR files of a binary cache behind HTTP. */
 export class HttpNarSource implements NarBodySource {
   readonly url: string;
   readonly #exchange: Exchange;
+  readonly #traceparent: Traceparent | undefined;
 
-  constructor(settings: HttpUpstreamSettings, client: Deno.HttpClient) {
+  constructor({ settings, client, traceparent }: HttpNarSourceDeps) {
     this.url = settings.url;
+    this.#traceparent = traceparent;
     this.#exchange = new Exchange(settings, client);
   }
 
@@ -24,6 +33,7 @@ export class HttpNarSource implements NarBodySource {
   ): Promise<NarBody | undefined> {
     const url = this.#locate(location);
     const headers = {
+      ...traceHeaders(this.#traceparent),
       ...(offset > 0 ? { range: `bytes=${offset}-` } : {}),
       ...(offset > 0 && ifTag !== undefined ? { "if-range": ifTag } : {}),
     };
@@ -42,8 +52,9 @@ export class HttpNarSource implements NarBodySource {
 
   async statNar(location: string): Promise<{ fileSize?: number } | undefined> {
     const url = this.#locate(location);
+    const headers = traceHeaders(this.#traceparent);
     const stat = (method: "HEAD" | "GET") =>
-      this.#exchange.run(url, { method }, async (response) => {
+      this.#exchange.run(url, { method, headers }, async (response) => {
         if (!await this.#foundOrAbsent(response)) return undefined;
         await response.body?.cancel();
         const length = response.headers.get("content-length");

@@ -11,10 +11,11 @@ import {
   NoAnswer,
 } from "../upstream.ts";
 import { boundedText } from "./bounded_text.ts";
-import { Exchange } from "./exchange.ts";
+import { Exchange, type ExchangeOptions } from "./exchange.ts";
 import { failedReading } from "./failed_reading.ts";
 import { readRefusal } from "./refusal.ts";
 import type { HttpUpstreamSettings } from "./http_settings.ts";
+import { traceHeaders, type Traceparent } from "./trace_headers.ts";
 
 /** Real narinfos have a few KiB; one with 10,000 references has half a MiB. */
 const DOCUMENT_BYTES_MAX = 2 << 20;
@@ -24,6 +25,7 @@ export interface HttpNarinfoSourceDeps {
   readonly client: Deno.HttpClient;
   readonly keys: TrustedKeys;
   readonly requireSignature: boolean;
+  readonly traceparent?: Traceparent | undefined;
 }
 
 /** The narinfos of a binary cache behind HTTP. */
@@ -41,9 +43,10 @@ export class HttpNarinfoSource implements NarinfoSource {
   }
 
   async narinfo(storePathHash: StorePathHash, signal?: AbortSignal): Promise<NarinfoReading> {
-    const reading = await this.#document(`${storePathHash}.narinfo`, signal);
+    const { keys, requireSignature, traceparent } = this.#deps;
+    const options = { signal, headers: traceHeaders(traceparent) };
+    const reading = await this.#document(`${storePathHash}.narinfo`, options);
     if (reading.kind !== "found") return reading;
-    const { keys, requireSignature } = this.#deps;
     return readNarinfo(storePathHash, reading.text, { baseUrl: this.url, keys, requireSignature });
   }
 
@@ -59,9 +62,9 @@ export class HttpNarinfoSource implements NarinfoSource {
     throw new Failure("corrupt", `Cannot use upstream: its store directory is ${info.storeDir}`);
   }
 
-  async #document(path: string, signal?: AbortSignal): Promise<DocumentReading> {
+  async #document(path: string, options: ExchangeOptions = {}): Promise<DocumentReading> {
     try {
-      return await this.#exchange.run(`${this.url}/${path}`, { signal }, async (response) => {
+      return await this.#exchange.run(`${this.url}/${path}`, options, async (response) => {
         if (readStatus(response.status) === "found") {
           return { kind: "found", text: await boundedText(response, DOCUMENT_BYTES_MAX) };
         }

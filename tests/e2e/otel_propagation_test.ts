@@ -1,0 +1,97 @@
+import assert from "node:assert/strict";
+import { type FakeUpstream, fakeUpstream } from "../support/fake_upstream.ts";
+import { type LarderFlags, startLarder } from "../support/larder_process.ts";
+import { spansOf, type TestSpan } from "../support/otlp.ts";
+import { makeStoreObject } from "../support/store_object.ts";
+
+const object = makeStoreObject({ name: "thing-1.0", size: 200_000 });
+const NARINFO_TRACE = "0af7651916cd43dd8448eb211c80319c";
+const HEAD_TRACE = "1bf7651916cd43dd8448eb211c80319d";
+const NAR_TRACE = "4bf92f3577b34da6a3ce929d0e0e4736";
+const PARENT_ID = "b7ad6b7169203331";
+
+interface Case {
+  readonly flags?: LarderFlags;
+  /** Of the client's `traceparent`. */
+  readonly sampled?: boolean;
+}
+
+interface Outcome {
+  readonly spans: readonly TestSpan[];
+  /** Of the upstream's requests; `undefined`: none was sent. */
+  readonly cacheInfo: string | undefined;
+  readonly narinfo: string | undefined;
+  readonly head: string | undefined;
+  readonly nar: string | undefined;
+}
+
+/** Asks for a narinfo, a NAR's size and the NAR, each in a trace of its own. */
+async function pull({ flags = {}, sampled = true }: Case): Promise<Outcome> {
+  await using upstream = await fakeUpstream({ objects: [object], stored: true });
+  await using larder = await startLarder({
+    "cache-upstream-url": upstream.url,
+    "cache-upstream-public-key": upstream.publicKey,
+    "otel-enabled": "true",
+    ...flags,
+  });
+  const ask = (method: string, path: string, traceId: string) => {
+    const traceparent = `00-${traceId}-${PARENT_ID}-${sampled ? "01" : "00"}`;
+    return fetch(`${larder.url}/${path}`, { method, headers: { traceparent } });
+  };
+  const narinfo = await ask("GET", `${object.storePathHash}.narinfo`, NARINFO_TRACE);
+  const path = /^URL: (.*)$/m.exec(await narinfo.text())?.[1] ?? "";
+  await (await ask("HEAD", path, HEAD_TRACE)).bytes();
+  const nar = await ask("GET", path, NAR_TRACE);
+  assert.deepEqual(await nar.bytes(), (await upstream.narFileOf(object)).bytes);
+  larder.kill("SIGTERM");
+  await larder.ended;
+  const sent = (pattern: RegExp, method: string) => traceparentOf(upstream, pattern, method);
+  return {
+    spans: spansOf(larder.lines),
+    cacheInfo: sent(/nix-cache-info/, "GET"),
+    narinfo: sent(/\.narinfo$/, "GET"),
+    head: sent(/^\/nar\//, "HEAD"),
+    nar: sent(/^\/nar\//, "GET"),
+  };
+}
+
+function traceparentOf(upstream: FakeUpstream, pattern: RegExp, method: string) {
+  const [request] = upstream.matching(pattern, method);
+  assert.ok(request !== undefined, `${method} ${pattern} was asked`);
+  return request.headers.get("traceparent") ?? undefined;
+}
+
+/** What an upstream is told below this span. */
+function below(spans: readonly TestSpan[], name: string, traceId: string): string {
+  const span = spans.find((one) => one.name === name && one.traceId === traceId);
+  assert.ok(span !== undefined, `${name} was traced`);
+  return `00-${traceId}-${span.spanId}-01`;
+}
+
+const ON = { "otel-propagate-to-upstreams": "true" };
+
+Deno.test("otel: asked to, upstreams are told the trace of each request", async () => {
+  const { spans, ...sent } = await pull({ flags: ON });
+  assert.equal(sent.narinfo, below(spans, "GET narinfo", NARINFO_TRACE));
+  assert.equal(sent.head, below(spans, "HEAD /nar/{name}", HEAD_TRACE));
+  assert.equal(sent.nar, below(spans, "GET nar", NAR_TRACE));
+  assert.equal(sent.cacheInfo, undefined);
+});
+
+Deno.test("otel: the upstream of a NAR that is not kept is told the trace, too", async () => {
+  const { spans, nar } = await pull({ flags: { ...ON, "cache-max-size": "1000" } });
+  assert.equal(nar, below(spans, "GET /nar/{name}", NAR_TRACE));
+});
+
+const SILENT: Readonly<Record<string, Case>> = {
+  "by default": {},
+  "when the request is not traced": { flags: ON, sampled: false },
+  "without OpenTelemetry": { flags: { ...ON, "otel-enabled": "false" } },
+};
+
+for (const [when, how] of Object.entries(SILENT)) {
+  Deno.test(`otel: upstreams are told of no trace ${when}`, async () => {
+    const { spans: _, ...sent } = await pull(how);
+    assert.deepEqual(Object.values(sent), [undefined, undefined, undefined, undefined]);
+  });
+}
