@@ -54,6 +54,9 @@ export async function* passedOn(
 async function* piecesOf(body: UnkeptBody, nar: NarRow, part: PassedPart): Pieces {
   try {
     yield* passThrough(body.pieces(), nar, part);
+  } catch (error) {
+    if (error instanceof Failure && error.kind === "corrupt") body.blame();
+    throw error;
   } finally {
     await body[Symbol.asyncDispose]();
   }

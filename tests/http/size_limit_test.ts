@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { eventually } from "../support/eventually.ts";
 import { type FakeUpstream, fakeUpstream } from "../support/fake_upstream.ts";
-import { chunked, corruptByteAt, cutAfter } from "../support/faults.ts";
+import { chunked, corruptByteAt, cutAfter, firstTimes } from "../support/faults.ts";
+import { wrongFileSize } from "../support/narinfo_faults.ts";
 import { RawConnection, requestText } from "../support/raw_http.ts";
 import { chain, makeStoreObject, type StoreObject } from "../support/store_object.ts";
 import { TestCache } from "../support/test_cache.ts";
@@ -68,6 +69,27 @@ Deno.test("limit: what is passed on is checked: a wrong file never arrives whole
     const path = await cache.narPath(objects[0]?.storePathHash ?? "");
     await assert.rejects(async () => await (await cache.get(path)).bytes());
   }
+});
+
+Deno.test("limit: after passing on a wrong file, another upstream is asked first", async () => {
+  const objects = [makeStoreObject({ name: "wrong", size: 3_000_000 })];
+  await using bad = await fakeUpstream({ objects, priority: 10, stored: true });
+  await using good = await fakeUpstream({ objects, priority: 20, stored: true });
+  bad.breakNar(corruptByteAt(1_000_000));
+  await using cache = await TestCache.open({ upstreams: [bad, good], limitBytes: 1_000_000 });
+  const path = await cache.narPath(objects[0]?.storePathHash ?? "");
+  await assert.rejects(async () => await (await cache.get(path)).bytes());
+  await pullAll(cache, good, objects);
+});
+
+Deno.test("limit: a file size that lied once is asked for again, also if none is kept", async () => {
+  const objects = [makeStoreObject({ name: "lied-about", size: 3_000_000 })];
+  await using upstream = await fakeUpstream({ objects, stored: true });
+  upstream.breakNarinfo(firstTimes(1, wrongFileSize(1)));
+  await using cache = await TestCache.open({ upstreams: [upstream], limitBytes: 1_000_000 });
+  const path = await cache.narPath(objects[0]?.storePathHash ?? "");
+  assert.equal((await cache.get(path)).status, 404);
+  await pullAll(cache, upstream, objects);
 });
 
 Deno.test("limit: what breaks off while it is passed on is gone on with", async () => {

@@ -23,6 +23,8 @@ export class UnkeptBody implements AsyncDisposable {
   readonly #nar: NarRow;
   readonly #requestId: string;
   readonly #abort = new AbortController();
+  /** Upstreams that bytes came from, in the order of the file. */
+  readonly #contributors: string[] = [];
   #open: NarBody | undefined;
   #fileSize: number | undefined;
 
@@ -69,6 +71,12 @@ export class UnkeptBody implements AsyncDisposable {
     throw new Failure("upstream-down", `Cannot pass NAR on: ${why}`, { nar: name });
   }
 
+  /** The bytes are wrong: whoever sent the first of them is asked last next time. */
+  blame(): void {
+    const [upstream] = this.#contributors;
+    if (upstream !== undefined) this.#deps.demotions.add(this.#nar.name, upstream, "bad");
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     this.#abort.abort();
     await this.#open?.body.cancel().catch(() => undefined);
@@ -111,7 +119,12 @@ export class UnkeptBody implements AsyncDisposable {
       if (body.offset <= position && (body.fileSize ?? expected) === expected) {
         this.#fileSize = expected;
         this.#open = body;
+        this.#contributors.push(source.upstream);
         return true;
+      }
+      // It has another file by now, or its narinfo lied: that is asked for again.
+      if (body.offset <= position) {
+        this.#deps.demotions.add(this.#nar.name, source.upstream, "bad");
       }
       await body.body.cancel().catch(() => undefined);
     }
