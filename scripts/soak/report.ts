@@ -5,8 +5,8 @@ import type { Tally } from "./tally.ts";
 const GROWTH_MAX = 1.1;
 /** Below this a difference of memory says nothing. */
 const GROWTH_BYTES_MIN = 16 << 20;
-/** What a quiet larder may have open beyond what it had at its start. */
-const HANDLES_MORE_MAX = 20;
+/** What a quiet larder may have open beyond its start: its Workers, and idle connections. */
+const HANDLES_MORE_MAX = 60;
 const MIB = 1 << 20;
 
 export interface Outcome {
