@@ -14,6 +14,13 @@ interface Entry {
   readonly protected: number;
 }
 
+/** What is so when an eviction begins. */
+interface Moment {
+  readonly entries: readonly Entry[];
+  readonly pins: readonly number[];
+  readonly underWay: ReadonlySet<NarName>;
+}
+
 const ENTRIES_SQL = `
   SELECT p.hash, n.name, u.used_at_ms, u.protected FROM narinfo i
     JOIN narinfo_use u ON u.path_id = i.path_id
@@ -65,24 +72,23 @@ export class EvictionWatch {
     const entries = database.prepare(ENTRIES_SQL).all() as unknown as Entry[];
     const pins = database.prepare("SELECT hash FROM pin_root").all()
       .map(({ hash }) => this.#world.numberOf(hash as StorePathHash));
+    const underWay = this.#underWay();
     // It is done when the call returns: nothing comes in between.
     const evicted = await metadata.evict(order);
     for (const { narName } of evicted.files) this.nars.add(narName);
     for (const hash of evicted.narinfos) this.paths.add(this.#world.numberOf(hash));
-    this.#judge(entries, pins, order, evicted);
+    this.#judge({ entries, pins, underWay }, order, evicted);
     return evicted;
   }
 
   #judge(
-    entries: readonly Entry[],
-    pins: readonly number[],
+    { entries, pins, underWay }: Moment,
     { bytesMin }: EvictionOrder,
     { narinfos, files }: Evicted,
   ): void {
     const stored = new Set(entries.map(({ hash }) => hash ? this.#world.numberOf(hash) : -1));
     const closure = this.#world.closure(pins, stored);
     const gone = new Set<string>([...narinfos, ...files.map(({ narName }) => narName)]);
-    const underWay = this.#underWay();
     const isGone = ({ hash, name }: Entry) => gone.has(hash ?? name);
     const left = entries.filter((entry) => !isGone(entry));
     const youngest = Math.max(...entries.filter(isGone).map((entry) => entry.used_at_ms));
