@@ -4,7 +4,7 @@ export type RangeReading =
   | { readonly kind: "part"; readonly start: number; readonly end: number }
   | { readonly kind: "beyond" };
 
-const RANGE_REGEXP = /^bytes=(?:(\d{1,15})-(\d{1,15})?|-(\d{1,15}))$/i;
+const RANGE_REGEXP = /^bytes=(?:(\d+)-(\d+)?|-(\d+))$/i;
 
 const WHOLE = { kind: "whole" } as const;
 

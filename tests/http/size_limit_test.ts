@@ -82,7 +82,7 @@ Deno.test("limit: after passing on a wrong file, another upstream is asked first
   await pullAll(cache, good, objects);
 });
 
-Deno.test("limit: a file size that lied once is asked for again, also if none is kept", async () => {
+Deno.test("limit: a file size that lied once is asked for again, if none is kept too", async () => {
   const objects = [makeStoreObject({ name: "lied-about", size: 3_000_000 })];
   await using upstream = await fakeUpstream({ objects, stored: true });
   upstream.breakNarinfo(firstTimes(1, wrongFileSize(1)));

@@ -59,13 +59,27 @@ Deno.test("slow: who asks nothing is closed; who has asked may take its time lon
 
 Deno.test("slow: a body that stops coming is 408 and closed", async () => {
   await using cache = await TestCache.open(NOBODY);
-  await using server = cache.listen(limits({ body: 100 }));
+  await using server = cache.listen(limits({ skipping: 100 }));
   for (const framing of ["Content-Length: 10", "Transfer-Encoding: chunked"]) {
     await using connection = await RawConnection.open(server.port);
     await connection.send(`POST /pins HTTP/1.1\r\nHost: x\r\n${framing}\r\n\r\n5\r\nabc`);
     assert.equal((await connection.answer()).status, 408);
   }
   assert.deepEqual(closedReasons(cache), ["half a request body"]);
+});
+
+Deno.test("slow: a body that trickles in is 408 and closed", async () => {
+  await using cache = await TestCache.open(NOBODY);
+  await using server = cache.listen(limits({ skipping: 500 }));
+  await using connection = await RawConnection.open(server.port);
+  await connection.send("PUT /nope HTTP/1.1\r\nHost: x\r\nContent-Length: 60000\r\n\r\n");
+  const trickle = setInterval(() => connection.send("x").catch(() => undefined), 20);
+  try {
+    assert.equal((await connection.answer()).status, 408);
+  } finally {
+    clearInterval(trickle);
+  }
+  await eventually("it is closed", () => server.server.openCount === 0);
 });
 
 Deno.test("slow: a client that takes nothing more is closed, and its file with it", async () => {

@@ -32,10 +32,6 @@ export class OwnCertificate implements Disposable {
     return `${this.#folder.path}/cert.pem`;
   }
 
-  get keyFile(): string {
-    return `${this.#folder.path}/key.pem`;
-  }
-
   get pems(): { readonly cert: string; readonly key: string } {
     return { cert: Deno.readTextFileSync(this.caFile), key: Deno.readTextFileSync(this.keyFile) };
   }

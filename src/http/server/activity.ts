@@ -4,11 +4,18 @@ export interface Ticks {
 }
 
 /**
- * What a connection is about: no byte of a request there ("idle"), a head or a body coming in,
- * the app at work ("answering"), bytes that the client has to take ("sending"), or a last look
- * at what a refused client still sends ("lingering").
+ * What a connection is about: no byte of a request there ("idle"), a head or a body coming in, a
+ * body that nobody wants ("skipping"), the app at work ("answering"), bytes that the client has to
+ * take ("sending"), or a last look at what a refused client still sends ("lingering").
  */
-export type Phase = "idle" | "head" | "body" | "answering" | "sending" | "lingering";
+export type Phase =
+  | "idle"
+  | "head"
+  | "body"
+  | "skipping"
+  | "answering"
+  | "sending"
+  | "lingering";
 
 /** The phase of one connection, and since when. */
 export class Activity {
@@ -30,8 +37,9 @@ export class Activity {
     return this.#ticks.count - this.#since;
   }
 
-  /** Begins anew, also where the phase stays. */
+  /** Begins anew, also where the phase stays; a body that is skipped has one time for all of it. */
   enter(phase: Phase): void {
+    if (this.#phase === "skipping" && phase === "body") return;
     this.#phase = phase;
     this.#since = this.#ticks.count;
   }

@@ -125,6 +125,7 @@ export class Connection {
   async #isUsedUp(body: RequestBody, { expectsContinue }: RequestHead): Promise<boolean> {
     if (body.isOver) return true;
     if (expectsContinue && !body.hasBegun) return false;
+    this.activity.enter("skipping");
     return await body.skip(SKIPPED_BYTES_MAX);
   }
 

@@ -3,6 +3,7 @@ import { statusAnswer } from "../answer.ts";
 import { createRequestIds } from "../request_id.ts";
 import { ClosedLog } from "./closed_log.ts";
 import { Connection, type ConnectionDeps } from "./connection.ts";
+import type { Phase } from "./activity.ts";
 import type { Wire } from "./intake.ts";
 import { OVERDUE_REASON, PHASE_LIMITS_MS, type PhaseLimits } from "./overdue.ts";
 
@@ -26,6 +27,11 @@ const SWEEP_EVERY_MS = 1_000;
 
 /** So many make room at once: a flood costs one look at all connections for each of these. */
 const MAKE_ROOM_SHARE = 1 / 64;
+
+/** Nothing is owed to these yet: they make room, and are closed first at the end. */
+const INCOMPLETE: ReadonlySet<Phase> = new Set(["idle", "head", "body", "skipping", "lingering"]);
+
+const ASKED_TOO_SLOWLY: ReadonlySet<Phase> = new Set(["head", "body", "skipping"]);
 
 /** Of the handles that the system gives, once connections have taken all of them. */
 const HANDLES_SHARE = 0.75;
@@ -125,7 +131,7 @@ export class HttpServer {
 
   #waiting(): { readonly connection: Connection; readonly ticks: number }[] {
     return [...this.#open.keys()]
-      .filter(({ activity: { phase } }) => phase === "idle" || phase === "head")
+      .filter(({ activity: { phase } }) => INCOMPLETE.has(phase))
       .map((connection) => ({ connection, ticks: connection.activity.ticks }));
   }
 
@@ -141,7 +147,7 @@ export class HttpServer {
       if (ticks * (this.#deps.sweepEveryMs ?? SWEEP_EVERY_MS) <= limitMs) continue;
       // One that was kept for a next request is no news.
       if (phase !== "idle" || !connection.hasAsked) this.#closed.count(OVERDUE_REASON[phase]);
-      if (phase === "head" || phase === "body") connection.closeWith(408);
+      if (ASKED_TOO_SLOWLY.has(phase)) connection.closeWith(408);
       else connection.close();
     }
     this.#closed.flush();

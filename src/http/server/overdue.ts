@@ -14,6 +14,8 @@ export const PHASE_LIMITS_MS: PhaseLimits = {
   head: 20 * SECOND_MS,
   // Between two pieces.
   body: 30 * SECOND_MS,
+  // From the first byte to the last: the answer is ready, and waits for it.
+  skipping: 20 * SECOND_MS,
   // The upstreams have limits of their own.
   answering: undefined,
   // Between two pieces. Nix gives up on a transfer that stands still after 300 seconds, and
@@ -27,6 +29,7 @@ export const OVERDUE_REASON: Readonly<Record<Phase, string>> = {
   idle: "no request",
   head: "half a request",
   body: "half a request body",
+  skipping: "half a request body",
   answering: "no answer",
   sending: "client takes nothing",
   lingering: "refused client goes on",

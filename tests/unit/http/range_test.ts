@@ -27,7 +27,8 @@ const CASES: readonly (readonly [header: string | null, reading: unknown])[] = [
   ["bytes = 1-2", WHOLE],
   ["bytes=1-2-3", WHOLE],
   ["items=0-1", WHOLE],
-  ["bytes=99999999999999999999-", WHOLE],
+  ["bytes=99999999999999999999-", BEYOND],
+  ["bytes=0-99999999999999999999", part(0, 100)],
 ];
 
 for (const [header, reading] of CASES) {
