@@ -184,12 +184,10 @@ function downloadAnswer(
     },
     async read(start, end) {
       try {
-        await download.readable(start);
-      } catch (error) {
-        // The stream passes on what cannot be kept.
-        if (!(error instanceof Unkept)) throw error;
-      }
-      try {
+        await download.readable(start).catch((error) => {
+          // The stream passes on what cannot be kept.
+          if (!(error instanceof Unkept)) throw error;
+        });
         return download.read(passOn, start, end);
       } finally {
         use[Symbol.dispose]();

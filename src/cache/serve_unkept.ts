@@ -33,7 +33,7 @@ export async function openUnkept(
   return {
     ...facts,
     whole: () => undefined,
-    read: async (start, end) => streamOf(piecesOf(body, nar, { start, end })),
+    read: async (start, end) => streamOf(piecesOf(body, nar, { start, end }), dispose),
     [Symbol.dispose]: dispose,
   };
 }
@@ -66,7 +66,8 @@ async function gathered(pieces: Pieces): Promise<Uint8Array<ArrayBuffer>> {
   return await new Blob(await Array.fromAsync(pieces)).bytes();
 }
 
-function streamOf(pieces: Pieces): ReadableStream<Uint8Array<ArrayBuffer>> {
+/** `dispose` ends what pieces that nobody has begun to read would not end. */
+function streamOf(pieces: Pieces, dispose: () => void): ReadableStream<Uint8Array<ArrayBuffer>> {
   return new ReadableStream({
     async pull(controller) {
       const { value, done } = await pieces.next();
@@ -74,6 +75,7 @@ function streamOf(pieces: Pieces): ReadableStream<Uint8Array<ArrayBuffer>> {
       else controller.enqueue(value);
     },
     async cancel() {
+      dispose();
       await pieces.return(undefined);
     },
   }, { highWaterMark: 0 });

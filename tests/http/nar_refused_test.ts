@@ -98,6 +98,15 @@ Deno.test("nar: an upstream whose narinfo lied once is believed when it says ano
   }
 });
 
+Deno.test("nar: a range whose download fails before it leaves no file open", async () => {
+  await using upstream = await fakeUpstream({ objects: [object], stored: true });
+  upstream.breakNar(fileFault(cutAfter, 500_000));
+  await using cache = await TestCache.open({ upstreams: [upstream], idleTimeoutMs: 300 });
+  // What is left open fails this test by itself.
+  const answer = await cache.get(await cache.narPath(HASH), { range: "bytes=900000-" });
+  assert.equal(answer.status, 404);
+});
+
 Deno.test("nar: what differs from the NAR hash alone is served once and not kept", async () => {
   // The file hash is that of the wrong bytes, as a lying upstream would announce it.
   const lie = makeStoreObject({ name: "thing-1.0", size: 1_000_000, seed: 9 });

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { within } from "../../src/base/deadline.ts";
 import { eventually } from "../support/eventually.ts";
 import { type FakeUpstream, fakeUpstream } from "../support/fake_upstream.ts";
 import { chunked, corruptByteAt, cutAfter, firstTimes } from "../support/faults.ts";
@@ -82,7 +83,7 @@ Deno.test("limit: after passing on a wrong file, another upstream is asked first
   await pullAll(cache, good, objects);
 });
 
-Deno.test("limit: a file size that lied once is asked for again, if none is kept too", async () => {
+Deno.test("limit: a file size that lied once is asked for again, kept or not", async () => {
   const objects = [makeStoreObject({ name: "lied-about", size: 3_000_000 })];
   await using upstream = await fakeUpstream({ objects, stored: true });
   upstream.breakNarinfo(firstTimes(1, wrongFileSize(1)));
@@ -90,6 +91,17 @@ Deno.test("limit: a file size that lied once is asked for again, if none is kept
   const path = await cache.narPath(objects[0]?.storePathHash ?? "");
   assert.equal((await cache.get(path)).status, 404);
   await pullAll(cache, upstream, objects);
+});
+
+Deno.test("limit: a client that leaves before it reads ends what is passed on to it", async () => {
+  const objects = [makeStoreObject({ name: "left", size: 30_000_000 })];
+  await using upstream = await fakeUpstream({ objects, stored: true });
+  await using cache = await TestCache.open({ upstreams: [upstream], limitBytes: 1_000_000 });
+  const answer = await cache.get(await cache.narPath(objects[0]?.storePathHash ?? ""));
+  await answer.body?.cancel();
+  const [exchange] = upstream.matching(/^\/nar\//);
+  assert.ok(exchange);
+  assert.equal(await within(exchange.finished, 3_000), "left");
 });
 
 Deno.test("limit: what breaks off while it is passed on is gone on with", async () => {
