@@ -1,5 +1,6 @@
 import {
   type ChangeWriter,
+  type NarFinder,
   type NarinfoRow,
   NarNameTaken,
   type NarRow,
@@ -12,7 +13,7 @@ import type { Signer } from "./own_signature.ts";
 
 export interface LearnNarinfoDeps {
   readonly pool: Pick<UpstreamPool, "narinfo">;
-  readonly metadata: ChangeWriter;
+  readonly metadata: ChangeWriter & Pick<NarFinder, "findNar">;
   readonly signer: Signer;
   readonly nowMs: () => number;
 }
@@ -38,7 +39,9 @@ export async function learnNarinfo(
   const sameFile = answer.others.filter(({ narinfo: other }) => isSameFile(other, narinfo));
   const put = async (nar: NarRow): Promise<NarinfoRow> => {
     const url = narUrlOf(nar.name);
-    const body = formatNarinfo(narinfo, { url, withoutSignature: ownSignature?.text });
+    // Nobody signs the size that an upstream tells; that of a file that is here is known.
+    const fileSize = (await metadata.findNar(nar.name))?.kept?.fileSize;
+    const body = formatNarinfo(narinfo, { url, withoutSignature: ownSignature?.text, fileSize });
     const signed = ownSignature === undefined ? {} : { ownSignature };
     const row = { storePathHash, body, narName: nar.name, trusted, ...signed };
     const references = [...new Set(narinfo.references.map(hashOfBaseName))];

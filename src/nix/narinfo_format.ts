@@ -5,6 +5,8 @@ export interface NarinfoFormat {
   readonly url: string;
   /** This very signature is left out: the caller adds it. Others of its key are kept. */
   readonly withoutSignature?: string | undefined;
+  /** In place of a FileSize that was read. */
+  readonly fileSize?: number | undefined;
 }
 
 /**
@@ -21,6 +23,8 @@ export function formatNarinfo(narinfo: Narinfo, format: NarinfoFormat): string {
       if (!hasCompression) text += compression;
     } else if (key === "Compression") {
       text += compression;
+    } else if (key === "FileSize" && format.fileSize !== undefined) {
+      text += `FileSize: ${format.fileSize}\n`;
     } else if (key !== "Sig" || value !== format.withoutSignature) {
       text += `${key}: ${value}\n`;
     }

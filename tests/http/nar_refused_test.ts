@@ -107,6 +107,17 @@ Deno.test("nar: a range whose download fails before it leaves no file open", asy
   assert.equal(answer.status, 404);
 });
 
+Deno.test("nar: of a kept file a narinfo that is learned again tells its real size", async () => {
+  await using upstream = await fakeUpstream({ objects: [object], stored: true });
+  await using cache = await TestCache.open({ upstreams: [upstream], allowDelete: true });
+  await (await cache.get(await cache.narPath(HASH))).bytes();
+  await cache.downloadsOver();
+  const right = await cache.narinfo(HASH);
+  await cache.metadata.apply([{ kind: "remove-narinfo", storePathHash: HASH }]);
+  upstream.breakNarinfo(wrongFileSize(1));
+  assert.equal(await cache.narinfo(HASH), right);
+});
+
 Deno.test("nar: what differs from the NAR hash alone is served once and not kept", async () => {
   // The file hash is that of the wrong bytes, as a lying upstream would announce it.
   const lie = makeStoreObject({ name: "thing-1.0", size: 1_000_000, seed: 9 });
