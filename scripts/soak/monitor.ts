@@ -5,6 +5,8 @@ export interface Sample {
   readonly seconds: number;
   readonly residentBytes: number;
   readonly handles: number;
+  /** Those of files that have no name any more. */
+  readonly deleted: number;
   readonly diskBytes: number;
 }
 
@@ -28,10 +30,12 @@ export class Monitor {
     this.#readLog(larder);
     try {
       const status = Deno.readTextFileSync(`/proc/${larder.pid}/status`);
+      const handles = handlesOf(larder.pid);
       this.samples.push({
         seconds: (performance.now() - this.#startedAt) / 1_000,
         residentBytes: Number(/^VmRSS:\s+([0-9]+) kB$/m.exec(status)?.[1]) * KIB,
-        handles: [...Deno.readDirSync(`/proc/${larder.pid}/fd`)].length,
+        handles: handles.length,
+        deleted: handles.filter((target) => target.endsWith(" (deleted)")).length,
         diskBytes: this.#diskBytes(larder.storage),
       });
     } catch (error) {
@@ -58,6 +62,20 @@ export class Monitor {
       this.errors.set(line.msg, known);
     }
   }
+}
+
+/** What each open handle is. */
+function handlesOf(pid: number): readonly string[] {
+  const folder = `/proc/${pid}/fd`;
+  return [...Deno.readDirSync(folder)].flatMap(({ name }) => {
+    try {
+      return [Deno.readLinkSync(`${folder}/${name}`)];
+    } catch (error) {
+      // Closed in between.
+      if (error instanceof Deno.errors.NotFound) return [];
+      throw error;
+    }
+  });
 }
 
 function bytesBelow(path: string): number {

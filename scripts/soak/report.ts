@@ -5,8 +5,6 @@ import type { Tally } from "./tally.ts";
 const GROWTH_MAX = 1.1;
 /** Below this a difference of memory says nothing. */
 const GROWTH_BYTES_MIN = 16 << 20;
-/** What a quiet larder may have open beyond its start: its Workers, and idle connections. */
-const HANDLES_MORE_MAX = 60;
 const MIB = 1 << 20;
 
 export interface Outcome {
@@ -41,9 +39,7 @@ export function report(outcome: Outcome): Report {
   if (kills === 0 && isGrowing) {
     wrongs.push(`memory grows: ${mib(second)} in the second third, ${mib(last)} in the last`);
   }
-  if (kills === 0 && quiet.handles > first.handles + HANDLES_MORE_MAX) {
-    wrongs.push(`${quiet.handles} handles at the end, ${first.handles} at the start`);
-  }
+  if (quiet.deleted > 0) wrongs.push(`${quiet.deleted} files without a name are open at the end`);
   const rows = [
     ["wrong answers", String(tally.wrongCount)],
     ["answers", String([...tally.counts.values()].reduce((sum, count) => sum + count, 0))],
@@ -60,6 +56,7 @@ export function report(outcome: Outcome): Report {
       "handles: start, most, end",
       [first.handles, most(({ handles }) => handles), quiet.handles].join(", "),
     ],
+    ["open files without a name: end", String(quiet.deleted)],
     ["disk: most, limit", [diskMost, limitBytes].map(mib).join(", ")],
     ...[...tally.counts].toSorted().map(([what, count]) => [what, String(count)]),
     ...[...errors].map(([msg, { count, example }]) => [
