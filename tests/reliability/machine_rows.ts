@@ -42,7 +42,7 @@ export const MACHINE_ROWS: readonly Row[] = [
     fault: "another process locks the database for two seconds",
     ...whole,
     async asks(scene) {
-      const locker = new DatabaseSync(`${scene.storage}/db.sqlite`);
+      const locker = new DatabaseSync(`${scene.storage}/db.sqlite`, { timeout: 5_000 });
       locker.exec("BEGIN IMMEDIATE");
       const unlocked = new Promise<void>((resolve) => {
         setTimeout(() => {
