@@ -21,7 +21,8 @@ export function checkProperty<Values>(
     if (!announced) console.log(replay);
     announced = true;
     try {
-      const extent = longMs === undefined
+      // One that waits cannot be interrupted without leaving something open.
+      const extent = longMs === undefined || property.isAsync()
         ? { numRuns: runs }
         : { numRuns: Infinity, interruptAfterTimeLimit: longMs };
       await fc.assert(property, { seed, ...extent });
