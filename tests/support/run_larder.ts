@@ -19,7 +19,7 @@ export interface Ran {
   readonly err: string;
 }
 
-/** Does what `larder` does with these words, in the folder `/work`. */
+/** Does what `larder` does with these words, in the folder `/home/ada`. */
 export async function runLarder(
   args: readonly string[],
   surroundings: LarderSurroundings = {},
@@ -32,7 +32,7 @@ export async function runLarder(
     ...inputs,
     writeOut: (text) => void (out += text),
     writeError: (text) => void (err += text),
-    workingDirectory: () => "/work",
+    workingDirectory: () => "/home/ada",
     readLink: (path) => links[path],
     errorColumns: () => surroundings.columns,
   };

@@ -15,7 +15,7 @@ Deno.test("larder pin: what is here is pinned and named, what is not is listed",
   await cache.narinfo(root?.storePathHash ?? "");
   const surroundings = {
     env: { LARDER_SERVER: server.url },
-    links: { "/work/result": String(root?.storePath) },
+    links: { "/home/ada/result": String(root?.storePath) },
   };
 
   const pinned = await runLarder(["pin", UNKNOWN, "./result"], surroundings);
