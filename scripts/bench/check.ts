@@ -11,6 +11,12 @@ import type { Server } from "./server.ts";
 /** As many as a Nix client has under way. */
 const SIDE_BY_SIDE = 25;
 
+/**
+ * Between two checks lie minutes; a connection that the server closes at the moment in which it is
+ * used again would fail the check.
+ */
+const CLIENT = Deno.createHttpClient({ poolIdleTimeout: 5_000 });
+
 /** A NAR whose narinfo the server has given. */
 export interface Found extends Published {
   /** As that narinfo says it. */
@@ -29,7 +35,7 @@ export async function checkNarinfos(
   const keys = new TrustedKeys([publicKey]);
   return await pLimit(SIDE_BY_SIDE).map(objects, async (object) => {
     const url = server.url + object.narinfoPath;
-    const response = await fetch(url);
+    const response = await fetch(url, { client: CLIENT });
     const bytes = await response.bytes();
     assert.equal(response.status, 200, `${server.name}: ${url}`);
     assert.equal(Number(response.headers.get("content-length")), bytes.length, url);
@@ -45,7 +51,7 @@ export async function checkNarinfos(
 export async function checkNars(server: Server, nars: readonly Found[]): Promise<void> {
   await pLimit(SIDE_BY_SIDE).map(nars, async ({ narPath, narHash, narSize }) => {
     const url = server.url + narPath;
-    const response = await fetch(url);
+    const response = await fetch(url, { client: CLIENT });
     assert.equal(response.status, 200, `${server.name}: ${url}`);
     assert.equal(Number(response.headers.get("content-length")), narSize, url);
     const hash = createHash("sha256");
@@ -57,7 +63,7 @@ export async function checkNars(server: Server, nars: readonly Found[]): Promise
 /** Throws unless each path is a 404. */
 export async function checkAbsent(server: Server, paths: readonly string[]): Promise<void> {
   await pLimit(SIDE_BY_SIDE).map(paths, async (path) => {
-    const response = await fetch(server.url + path);
+    const response = await fetch(server.url + path, { client: CLIENT });
     await response.bytes();
     assert.equal(response.status, 404, `${server.name}: ${path}`);
   });
@@ -71,7 +77,7 @@ export async function checkKept(server: Server, paths: readonly string[]): Promi
   const untilMs = performance.now() + KEEP_MAX_MS;
   await pLimit(SIDE_BY_SIDE).map(paths, async (path) => {
     for (;;) {
-      const response = await fetch(server.url + path, { method: "HEAD" });
+      const response = await fetch(server.url + path, { method: "HEAD", client: CLIENT });
       await response.body?.cancel();
       const source = response.headers.get("x-cache") ?? "HIT";
       if (source === "HIT") break;
