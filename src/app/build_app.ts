@@ -247,6 +247,9 @@ function buildUpstreams(
       },
     }),
   );
+  for (const { url } of parts.upstreams) {
+    metrics.gauge("upstream_up", { upstream: url }, () => Number(!pool.isDown(url)));
+  }
   metrics.gauge("upstream_count_healthy", {}, () => pool.healthyCount);
   metrics.gauge("upstream_count_total", {}, () => parts.upstreams.length);
   const narSources = new Map(

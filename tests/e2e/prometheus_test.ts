@@ -41,6 +41,19 @@ testUnless(
   },
 );
 
+testUnless(
+  programMissing("promtool", "prometheus"),
+  "prometheus: each alert fires when it should, and not before",
+  async () => {
+    const path = `${DOCS}prometheus/alerts_test.yml`;
+    const { code, output } = await runWithInput("promtool", ["test", "rules", path], "");
+    assert.equal(code, 0, output);
+    const alerts = Deno.readTextFileSync(`${DOCS}prometheus/alerts.yml`).matchAll(/alert: (\w+)/g);
+    const tested = Deno.readTextFileSync(path);
+    for (const [, alert] of alerts) assert.ok(tested.includes(`alertname: ${alert}\n`), alert);
+  },
+);
+
 /** As Grafana would send them. */
 function dashboardExpressions(): readonly string[] {
   const { panels } = JSON.parse(Deno.readTextFileSync(`${DOCS}grafana/larder.json`));

@@ -19,6 +19,10 @@ export const GAUGES = {
   cache_size_bytes: { help: "Bytes of all kept NAR files", labels: {} },
   cache_max_size_bytes: { help: "Limit of the cache's size in bytes; 0 is no limit", labels: {} },
   pinned_bytes: { help: "Bytes of kept NAR files that pins protect", labels: {} },
+  upstream_up: {
+    help: "Whether an upstream is asked: 1, or 0 while it is down and only probed",
+    labels: { upstream: "upstreams" },
+  },
   build_info: {
     help: "Always 1; what runs here is in the labels",
     labels: { version: [] as readonly string[], deno: [] as readonly string[] },

@@ -21,7 +21,14 @@ function rowOf(name: string): Instrument | undefined {
   return ROW_BY_NAME.get(name) ?? ROW_BY_NAME.get(name.replace(/_(bucket|sum|count)$/, ""));
 }
 
-for (const path of ["grafana/larder.json", "prometheus/alerts.yml", "observability.md"]) {
+const WITH_NAMES = [
+  "grafana/larder.json",
+  "prometheus/alerts.yml",
+  "prometheus/alerts_test.yml",
+  "observability.md",
+];
+
+for (const path of WITH_NAMES) {
   const text = Deno.readTextFileSync(DOCS + path);
 
   Deno.test(`docs/${path}: it names no metric that does not exist`, () => {
