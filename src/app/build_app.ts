@@ -12,7 +12,7 @@ import { Readers } from "../cache/readers.ts";
 import { Uses } from "../cache/uses.ts";
 import { HttpMetrics } from "../http/http_metrics.ts";
 import { RequestObserver } from "../http/request_observer.ts";
-import { createShell, type Handle } from "../http/shell.ts";
+import { createShell, type Shell } from "../http/shell.ts";
 import { Router } from "../http/router.ts";
 import { documentRoutes } from "../http/routes/documents.ts";
 import { gcRoute } from "../http/routes/gc.ts";
@@ -91,7 +91,7 @@ export interface AppParts {
 /** Everything but the socket. */
 export interface App extends AsyncDisposable {
   /** Answers one request; never rejects. */
-  readonly handle: Handle;
+  readonly shell: Shell;
   /** Finds out in the background which upstreams are there. */
   lookAtUpstreams(): void;
   /** From now on `/readyz` says no. */
@@ -136,7 +136,7 @@ export function buildApp(parts: AppParts): App {
   const httpMetrics = parts.countsRequests ? new HttpMetrics(metrics, routes) : undefined;
   const observer = new RequestObserver({ metrics: httpMetrics, log });
   return {
-    handle: createShell({ router: new Router(routes), observer, tracer: parts.tracer, log }),
+    shell: createShell({ router: new Router(routes), observer, tracer: parts.tracer, log }),
     space,
     busy,
     lookAtUpstreams: () => cache.pool.start(),

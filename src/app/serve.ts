@@ -63,8 +63,8 @@ export async function serve(settings: Settings): Promise<number> {
       nowMs: Date.now,
     });
     await app.space.open();
-    const { handle } = app;
-    await using listener = await listen({ ...placeOf(settings), handle, log, nowMs: Date.now });
+    const { shell } = app;
+    await using listener = await listen({ ...placeOf(settings), ...shell, log, nowMs: Date.now });
     app.lookAtUpstreams();
     announce(settings, log, { url: listener.url, storage: folders.storage });
     using _chores = startChores({

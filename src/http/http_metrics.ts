@@ -21,6 +21,8 @@ export interface Counted {
 const FAILURES = [404, 503];
 const UNCACHED_FAILURES = [400, 403, 500];
 const UNMATCHED = [400, 404];
+/** What the server says to what is no request. */
+const REFUSALS = [408, 414, 417, 431];
 
 /** The series of one method of one route. */
 interface MethodSeries {
@@ -30,16 +32,19 @@ interface MethodSeries {
   readonly labels: { readonly method: Method; readonly route: string };
 }
 
-/** Counts requests. What a route can answer stands at 0 from the start. */
+/** Counts requests. What a route can answer to the methods it takes stands at 0 from the start. */
 export class HttpMetrics {
   readonly #metrics: Metrics;
-  readonly #series = new Map<Route | undefined, ReadonlyMap<string, MethodSeries>>();
+  readonly #series = new Map<Route | undefined, Map<string, MethodSeries>>();
   #active = 0;
 
   constructor(metrics: Metrics, routes: readonly Route[]) {
     this.#metrics = metrics;
     metrics.gauge("http_server_active_requests", {}, () => this.#active);
-    for (const route of [...routes, undefined]) this.#series.set(route, this.#seriesOf(route));
+    for (const route of [...routes, undefined]) {
+      const methods = METHODS.filter((method) => isTaken(route, method));
+      this.#series.set(route, new Map(methods.map((one) => [one, this.#seriesOf(route, one)])));
+    }
   }
 
   begin(): void {
@@ -48,9 +53,7 @@ export class HttpMetrics {
 
   end({ route, method, status, outcome, seconds }: Counted): void {
     this.#active--;
-    const byMethod = this.#series.get(route);
-    const series = byMethod?.get(method) ?? byMethod?.get("OTHER");
-    if (series === undefined) return;
+    const series = this.#series.get(route)?.get(method) ?? this.#addSeries(route, method);
     series.duration.observe(seconds);
     const complete = outcome === "complete" ? series.complete.get(status) : undefined;
     if (complete !== undefined) return complete.count();
@@ -58,32 +61,44 @@ export class HttpMetrics {
     this.#metrics.count("http_server_requests_total", labels);
   }
 
-  #seriesOf(route: Route | undefined): ReadonlyMap<string, MethodSeries> {
-    return new Map(METHODS.map((method) => {
-      const labels = { method, route: route?.name ?? UNMATCHED_ROUTE };
-      const at = (status: number, outcome: Outcome) =>
-        this.#metrics.series("http_server_requests_total", {
-          ...labels,
-          status: String(status),
-          outcome,
-        });
-      const complete = statusesOf(route, method).map((status) =>
-        [status, at(status, "complete")] as const
-      );
-      if (route?.streams && method === "GET") {
-        for (const status of [200, 206]) {
-          at(status, "aborted");
-          at(status, "broken");
-        }
+  /** Of a method that the route does not take. */
+  #addSeries(route: Route | undefined, given: string): MethodSeries {
+    const byMethod = this.#series.get(route) ?? new Map<string, MethodSeries>();
+    const method = METHODS.find((one) => one === given) ?? "OTHER";
+    const series = byMethod.get(method) ?? this.#seriesOf(route, method);
+    byMethod.set(method, series);
+    return series;
+  }
+
+  #seriesOf(route: Route | undefined, method: Method): MethodSeries {
+    const labels = { method, route: route?.name ?? UNMATCHED_ROUTE };
+    const at = (status: number, outcome: Outcome) =>
+      this.#metrics.series("http_server_requests_total", {
+        ...labels,
+        status: String(status),
+        outcome,
+      });
+    const complete = statusesOf(route, method).map((status) =>
+      [status, at(status, "complete")] as const
+    );
+    if (route?.streams && method === "GET") {
+      for (const status of [200, 206]) {
+        at(status, "aborted");
+        at(status, "broken");
       }
-      const duration = this.#metrics.histogram("http_server_request_duration_seconds", labels);
-      return [method, { duration, complete: new Map(complete), labels }];
-    }));
+    }
+    const duration = this.#metrics.histogram("http_server_request_duration_seconds", labels);
+    return { duration, complete: new Map(complete), labels };
   }
 }
 
+function isTaken(route: Route | undefined, method: Method): boolean {
+  if (route === undefined) return true;
+  return method !== "OTHER" && route.methods[method === "HEAD" ? "GET" : method] !== undefined;
+}
+
 function statusesOf(route: Route | undefined, method: Method): readonly number[] {
-  if (route === undefined) return UNMATCHED;
+  if (route === undefined) return method === "OTHER" ? [...UNMATCHED, ...REFUSALS] : UNMATCHED;
   const key = method === "HEAD" ? "GET" : method;
   if (key === "OTHER" || route.methods[key] === undefined) return [405];
   const failures = route.cached ? FAILURES : [...FAILURES, ...UNCACHED_FAILURES];

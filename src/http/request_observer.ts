@@ -26,6 +26,14 @@ export interface Answered {
   readonly span: RequestSpan | undefined;
 }
 
+/** An answer to what was no request. */
+export interface Refused {
+  readonly status: number;
+  /** One of few. */
+  readonly reason: string;
+  readonly requestId: string;
+}
+
 export interface RequestObserverDeps {
   /** `undefined` counts nothing. */
   readonly metrics: HttpMetrics | undefined;
@@ -62,6 +70,16 @@ export class RequestObserver {
       return end("complete", announcedBytes(answer));
     }
     delivery.ended.then((ended) => end(OUTCOMES[ended], delivery.sentBytes));
+  }
+
+  /** What could not be read as a request is answered, and counts, all the same. */
+  refused({ status, reason, requestId }: Refused): void {
+    const { metrics, log } = this.#deps;
+    const method = "OTHER";
+    metrics?.begin();
+    metrics?.end({ route: undefined, method, status, outcome: "complete", seconds: 0 });
+    const route = UNMATCHED_ROUTE;
+    log.debug("request", { method, route, status, reason, request_id: requestId });
   }
 
   #end(answered: Answered, outcome: Outcome, bytes: number): void {

@@ -7,6 +7,7 @@ import { pathOf } from "./path.ts";
 import { createRequestIds } from "./request_id.ts";
 import type { RequestObserver } from "./request_observer.ts";
 import type { Match, Route, Router } from "./router.ts";
+import type { TurnedAway } from "./server/refusal.ts";
 
 export interface ShellDeps {
   readonly router: Router;
@@ -16,16 +17,21 @@ export interface ShellDeps {
   readonly log: Logger;
 }
 
-/** Answers one request; never rejects. `delivery` tells what becomes of the answer. */
-export type Handle = (request: ClientRequest, delivery?: Delivery) => Promise<Answer>;
+export interface Shell {
+  /** Answers one request; never rejects. `delivery` tells what becomes of the answer. */
+  handle(request: ClientRequest, delivery?: Delivery): Promise<Answer>;
+  /** Answers what could not be read as a request. */
+  refuse(turnedAway: TurnedAway): Answer;
+}
 
 const MALFORMED = { kind: "malformed" } as const;
 
 /** What is around every request: its id, its route, and an answer for whatever fails. */
-export function createShell({ router, observer, tracer, log }: ShellDeps): Handle {
+export function createShell({ router, observer, tracer, log }: ShellDeps): Shell {
   const requestIdOf = createRequestIds();
+  return { handle, refuse };
 
-  return async function handle(request, delivery) {
+  async function handle(request: ClientRequest, delivery?: Delivery): Promise<Answer> {
     const startedAtMs = observer.begin();
     const requestId = requestIdOf(request.headers.get("x-request-id"));
     const path = pathOf(request.url);
@@ -42,7 +48,13 @@ export function createShell({ router, observer, tracer, log }: ShellDeps): Handl
     answer.headers.set("x-request-id", requestId);
     observer.answered({ request, requestId, route, answer, startedAtMs, span }, delivery);
     return answer;
-  };
+  }
+
+  function refuse({ status, reason, request }: TurnedAway): Answer {
+    const requestId = requestIdOf(null);
+    if (request === undefined) observer.refused({ status, reason, requestId });
+    return statusAnswer(status, false, { "x-request-id": requestId });
+  }
 
   async function respond(
     match: Match | typeof MALFORMED,

@@ -149,7 +149,7 @@ async function answersTo(parts: readonly Uint8Array[]): Promise<string> {
       const body = await new Response(request.body).text().catch(() => "broken");
       return new Answer("answer", body === "broken" ? 400 : 200, {});
     },
-    refuse: (status) => new Answer(null, status, {}),
+    refuse: ({ status }) => new Answer(null, status, {}),
     refused() {},
     ticks: TICKS,
     isStopping: () => false,

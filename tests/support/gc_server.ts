@@ -27,6 +27,6 @@ export class GcServer extends TestListener {
   constructor(gc: GcRouteDeps["gc"]) {
     const log = createLogger("error", { write() {} });
     const observer = new RequestObserver({ metrics: undefined, log });
-    super({ handle: createShell({ router: new Router([gcRoute({ gc })]), observer, log }) });
+    super(createShell({ router: new Router([gcRoute({ gc })]), observer, log }));
   }
 }

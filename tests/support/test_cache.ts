@@ -123,7 +123,7 @@ export class TestCache implements AsyncDisposable {
 
   async request(method: string, path: string, headers: HeadersInit = {}): Promise<Response> {
     const request = new Request(`http://cache.test${path}`, { method, headers });
-    const answer = await this.#app.handle(request);
+    const answer = await this.#app.shell.handle(request);
     return new Response(answer.body, { status: answer.status, headers: [...answer.headers] });
   }
 
@@ -160,7 +160,7 @@ export class TestCache implements AsyncDisposable {
 
   /** Serves on a port of 127.0.0.1, for what only a real connection shows. */
   listen(options: Partial<HttpServerDeps> = {}): TestListener {
-    return new TestListener({ handle: this.#app.handle, log: this.#log, ...options });
+    return new TestListener({ ...this.#app.shell, log: this.#log, ...options });
   }
 
   /** Log lines of a level. */

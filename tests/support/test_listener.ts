@@ -1,3 +1,4 @@
+import { statusAnswer } from "../../src/http/answer.ts";
 import { HttpServer, type HttpServerDeps } from "../../src/http/server/http_server.ts";
 import { createLogger } from "../../src/telemetry/logger.ts";
 
@@ -14,6 +15,7 @@ export class TestListener implements AsyncDisposable {
       log: createLogger("error", { write() {} }),
       nowMs: Date.now,
       connectionsMax: 1_000,
+      refuse: ({ status }) => statusAnswer(status, false),
       ...deps,
     });
     this.#accepting = this.server.serve(this.#listener);

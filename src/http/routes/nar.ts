@@ -1,4 +1,4 @@
-import type { NarAnswer } from "../../cache/nar_answer.ts";
+import type { NarAnswer, NarFacts } from "../../cache/nar_answer.ts";
 import type { NarServer } from "../../cache/serve_nar.ts";
 import { type NarName, parseNarName } from "../../nix/nar_name.ts";
 import type { Metrics, Series } from "../../telemetry/metrics.ts";
@@ -21,6 +21,17 @@ export function narRoute({ nars, metrics, remove }: NarRouteDeps): Route {
   const served = metrics.series("nar_served_total", {});
   const bytes = servedBytes(metrics, "nar");
 
+  const counted = async <Found extends NarFacts>(asked: Promise<Found | undefined>) => {
+    try {
+      const found = await asked;
+      requests[found?.source ?? "negative"].count();
+      return found;
+    } catch (error) {
+      requests.MISS.count();
+      throw error;
+    }
+  };
+
   return {
     name: "/nar/{name}",
     path: /^\/nar\/([^/]*)$/,
@@ -31,12 +42,11 @@ export function narRoute({ nars, metrics, remove }: NarRouteDeps): Route {
         const name = parseNarName(text);
         if (name === undefined) return absent(head);
         if (head) {
-          const facts = await nars.stat(name, requestId);
+          const facts = await counted(nars.stat(name, requestId));
           return facts === undefined ? absent(head) : headOf(planNar(request, facts));
         }
-        const answer = await nars.open(name, requestId);
+        const answer = await counted(nars.open(name, requestId));
         if (answer === undefined) return absent(head);
-        requests[answer.source].count();
         return await getAnswer(planNar(request, answer), answer, {
           served,
           bytes: bytes[answer.source],

@@ -1,4 +1,4 @@
-import type { NarinfoServer } from "../../cache/serve_narinfo.ts";
+import type { NarinfoAnswer, NarinfoServer } from "../../cache/serve_narinfo.ts";
 import { isStorePathHash, type StorePathHash } from "../../nix/store_path.ts";
 import type { Metrics } from "../../telemetry/metrics.ts";
 import { statusAnswer, textAnswer } from "../answer.ts";
@@ -16,9 +16,17 @@ export interface NarinfoRouteDeps {
 /** A narinfo; 404 for whatever we cannot serve, also for what is no store path hash. */
 export function narinfoRoute({ narinfos, metrics, remove }: NarinfoRouteDeps): Route {
   const requests = requestSeries(metrics, "narinfo");
-  const negative = metrics.series("cache_requests_total", { kind: "narinfo", result: "negative" });
   const served = metrics.series("narinfo_served_total", {});
   const bytes = servedBytes(metrics, "narinfo");
+
+  const serve = async (hash: StorePathHash, requestId: string): Promise<NarinfoAnswer> => {
+    try {
+      return await narinfos.serve(hash, requestId);
+    } catch (error) {
+      requests.MISS.count();
+      throw error;
+    }
+  };
 
   return {
     name: "/{hash}.narinfo",
@@ -27,9 +35,9 @@ export function narinfoRoute({ narinfos, metrics, remove }: NarinfoRouteDeps): R
     methods: {
       async GET({ params: [text = ""], head, requestId }) {
         if (!isStorePathHash(text)) return statusAnswer(404, head, { "x-cache": "HIT" });
-        const { source, text: narinfo } = await narinfos.serve(text, requestId);
+        const { source, text: narinfo } = await serve(text, requestId);
         const headers = { "x-cache": source };
-        (narinfo === undefined && source === "HIT" ? negative : requests[source]).count();
+        requests[narinfo === undefined && source === "HIT" ? "negative" : source].count();
         if (narinfo === undefined) return statusAnswer(404, head, headers);
         if (!head) {
           served.count();

@@ -5,7 +5,7 @@ import type { BodyReader } from "./body_reader.ts";
 import { Exchange } from "./exchange.ts";
 import { Intake, type Wire } from "./intake.ts";
 import { ClientLeft, Outlet } from "./outlet.ts";
-import { Refusal } from "./refusal.ts";
+import { Refusal, type TurnedAway } from "./refusal.ts";
 import { RequestBody } from "./request_body.ts";
 import { parseRequestHead, type RequestHead } from "./request_head.ts";
 import { sendAnswer } from "./send_answer.ts";
@@ -13,8 +13,9 @@ import { sendAnswer } from "./send_answer.ts";
 export interface ConnectionDeps {
   /** Answers a request; never rejects. */
   readonly handle: (request: ClientRequest, delivery: Delivery) => Promise<Answer>;
-  /** What a request gets that is refused before the app sees it. */
-  readonly refuse: (status: number) => Answer;
+  /** What a client gets that is turned away. */
+  readonly refuse: (turnedAway: TurnedAway) => Answer;
+  /** Told of connections that end for what came in on them. */
   readonly refused: (reason: string) => void;
   readonly ticks: Ticks & { readonly date: string };
   /** True once no further request is taken. */
@@ -75,8 +76,8 @@ export class Connection {
   }
 
   /** Sends a status, where nothing of an answer is out, and closes. */
-  closeWith(status: number): void {
-    this.#say(status).catch(() => undefined).finally(() => this.close());
+  closeWith(status: number, reason: string): void {
+    this.#say(status, reason).catch(() => undefined).finally(() => this.close());
   }
 
   /** While the app is at work: notices a client that leaves. What it sends meanwhile is kept. */
@@ -131,14 +132,14 @@ export class Connection {
 
   async #refuse({ status, reason }: Refusal): Promise<void> {
     this.#deps.refused(reason);
-    await this.#say(status);
+    await this.#say(status, reason);
     await this.#linger();
   }
 
-  async #say(status: number): Promise<void> {
+  async #say(status: number, reason: string): Promise<void> {
     if (this.activity.phase === "sending") return;
     this.activity.enter("lingering");
-    const answer = this.#deps.refuse(status);
+    const answer = this.#deps.refuse({ status, reason, request: this.#exchange });
     const { date } = this.#deps.ticks;
     await sendAnswer(answer, {
       outlet: this.#outlet,

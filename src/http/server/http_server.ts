@@ -1,13 +1,11 @@
 import type { Logger } from "../../telemetry/logger.ts";
-import { statusAnswer } from "../answer.ts";
-import { createRequestIds } from "../request_id.ts";
 import { ClosedLog } from "./closed_log.ts";
 import { Connection, type ConnectionDeps } from "./connection.ts";
 import type { Phase } from "./activity.ts";
 import type { Wire } from "./intake.ts";
 import { OVERDUE_REASON, PHASE_LIMITS_MS, type PhaseLimits } from "./overdue.ts";
 
-export interface HttpServerDeps extends Pick<ConnectionDeps, "handle"> {
+export interface HttpServerDeps extends Pick<ConnectionDeps, "handle" | "refuse"> {
   readonly log: Logger;
   readonly nowMs: () => number;
   /** Open at the same time; who comes then takes the place of one that has asked nothing. */
@@ -55,10 +53,9 @@ export class HttpServer {
     this.#connectionsMax = deps.connectionsMax;
     this.#closed = new ClosedLog(deps.log, deps.nowMs);
     this.#clock = { count: 0, date: dateOf(deps.nowMs()) };
-    const requestIdOf = createRequestIds();
     this.#connectionDeps = {
       handle: deps.handle,
-      refuse: (status) => statusAnswer(status, false, { "x-request-id": requestIdOf(null) }),
+      refuse: deps.refuse,
       refused: (reason) => this.#closed.count(reason),
       ticks: this.#clock,
       isStopping: () => this.#isStopping,
@@ -147,7 +144,7 @@ export class HttpServer {
       if (ticks * (this.#deps.sweepEveryMs ?? SWEEP_EVERY_MS) <= limitMs) continue;
       // One that was kept for a next request is no news.
       if (phase !== "idle" || !connection.hasAsked) this.#closed.count(OVERDUE_REASON[phase]);
-      if (ASKED_TOO_SLOWLY.has(phase)) connection.closeWith(408);
+      if (ASKED_TOO_SLOWLY.has(phase)) connection.closeWith(408, OVERDUE_REASON[phase]);
       else connection.close();
     }
     this.#closed.flush();

@@ -73,6 +73,7 @@ const NOWHERE = { write() {} };
 function scene(): HttpServer {
   return new HttpServer({
     handle: () => Promise.resolve(new Answer("", 200, {})),
+    refuse: ({ status }) => new Answer("", status, {}),
     log: createLogger("error", NOWHERE),
     nowMs: Date.now,
     connectionsMax: 100,
