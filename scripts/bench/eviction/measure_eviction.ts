@@ -92,7 +92,9 @@ function partsTable(pairs: readonly Pair[]): string {
   return table([["eviction", "10,000 entries", "1,000,000 entries", "growth"], ...rows]);
 }
 
-function servedTable({ before, during, evictedCount, evictionSeconds }: ServedFigures): string {
+function servedTable(
+  { before, scrapes, during, evictedCount, evictionSeconds }: ServedFigures,
+): string {
   const rate = Math.round(evictedCount / evictionSeconds).toLocaleString("en");
   const row = (name: string, { medianMs, p99Ms, longestMs }: Latency) => [
     name,
@@ -101,6 +103,7 @@ function servedTable({ before, during, evictedCount, evictionSeconds }: ServedFi
   return table([
     ["narinfo hits, 500 a second, a million entries", "median", "p99", "longest"],
     row("nothing else happens", before),
+    row("scrapes of /metrics, nothing else happens", scrapes),
     row(`${evictedCount.toLocaleString("en")} entries are evicted, ${rate} a second`, during),
   ]);
 }

@@ -4,7 +4,7 @@ import { larderLauncher } from "../launchers.ts";
 import type { Server } from "../server.ts";
 import type { Workplace } from "../workplace.ts";
 import { FILE_BYTES, foldersOf, type LargeCache } from "./large_cache.ts";
-import { percentile, steadyLatencies } from "./steady_client.ts";
+import { askedMs, percentile, steadyLatencies } from "./steady_client.ts";
 
 /** Entries that have to go. */
 export const EVICTED = 100_000;
@@ -21,6 +21,7 @@ const HEADROOM = 0.1;
 const WARM_UP_MS = 3_000;
 const BEFORE_MS = 10_000;
 const LOOK_EVERY_MS = 100;
+const SCRAPES = 100;
 
 export interface Latency {
   readonly medianMs: number;
@@ -30,6 +31,8 @@ export interface Latency {
 
 export interface ServedFigures {
   readonly before: Latency;
+  /** Of `/metrics`, one after the other. */
+  readonly scrapes: Latency;
   readonly during: Latency;
   readonly evictedCount: number;
   readonly evictionSeconds: number;
@@ -48,9 +51,10 @@ export async function measureServed(
 
   const serving = larderOn(workplace, folder, executable);
 
-  const before = await serving({}, async (server) => {
+  const quiet = await serving({ "prometheus-enabled": "true" }, async (server) => {
     await load(server, forMs(WARM_UP_MS));
-    return latencyOf(await load(server, forMs(BEFORE_MS)));
+    const before = latencyOf(await load(server, forMs(BEFORE_MS)));
+    return { before, scrapes: await scrapesOf(server) };
   });
 
   const { files, protectedFiles } = stockOf(database);
@@ -65,8 +69,16 @@ export async function measureServed(
     const latencies = await load(server, () => !isOver());
     const evictionSeconds = (performance.now() - startedAt) / 1_000;
     const evictedCount = files - stockOf(database).files;
-    return { before, during: latencyOf(latencies), evictedCount, evictionSeconds };
+    return { ...quiet, during: latencyOf(latencies), evictedCount, evictionSeconds };
   });
+}
+
+async function scrapesOf(server: Server): Promise<Latency> {
+  const latencies: number[] = [];
+  for (let count = 0; count < SCRAPES; count++) {
+    latencies.push(await askedMs(`${server.url}/metrics`));
+  }
+  return latencyOf(latencies);
 }
 
 /** Runs a larder on the folder for as long as some work takes. */

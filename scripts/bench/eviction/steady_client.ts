@@ -19,13 +19,16 @@ export async function steadyLatencies(load: SteadyLoad): Promise<readonly number
   const answers: Promise<number>[] = [];
   while (goesOn()) {
     const due = (performance.now() - startedAt) * perSecond / 1_000;
-    while (answers.length < due) answers.push(ask(`${url}${paths[answers.length % paths.length]}`));
+    while (answers.length < due) {
+      answers.push(askedMs(`${url}${paths[answers.length % paths.length]}`));
+    }
     await new Promise((resolve) => setTimeout(resolve, TICK_MS));
   }
   return await Promise.all(answers);
 }
 
-async function ask(url: string): Promise<number> {
+/** How long a whole answer took, in ms. Throws when it is not a 200. */
+export async function askedMs(url: string): Promise<number> {
   const sentAt = performance.now();
   const response = await fetch(url);
   await response.bytes();
