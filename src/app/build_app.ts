@@ -45,6 +45,7 @@ import { HttpNarSource } from "../upstream/http/http_nar_source.ts";
 import type { CaCertificates, HttpUpstreamSettings } from "../upstream/http/http_settings.ts";
 import { LastAnswers } from "../upstream/last_answers.ts";
 import type { Traceparent } from "../upstream/http/trace_headers.ts";
+import { meteredNarSource } from "../upstream/metered_nar_source.ts";
 import { meteredNarinfoSource } from "../upstream/metered_narinfo_source.ts";
 import { tracedNarinfoSource } from "../upstream/traced_narinfo_source.ts";
 import { createUpstreamLog } from "../upstream/upstream_log.ts";
@@ -255,7 +256,7 @@ function buildUpstreams(
   const narSources = new Map(
     parts.upstreams.map((settings) => [
       settings.url,
-      new HttpNarSource({ settings, client, traceparent }),
+      meteredNarSource(new HttpNarSource({ settings, client, traceparent }), metrics),
     ]),
   );
   const observe = upstreamLog.reading;

@@ -66,6 +66,17 @@ Deno.test("request counts: a NAR that nobody sends is a miss", async () => {
   assert.equal((await cacheRequests(cache))[of("nar", "miss")], 1);
 });
 
+Deno.test("request counts: what is passed on without being kept was received too", async () => {
+  await using upstream = await fakeUpstream({ objects: [object], stored: true });
+  await using cache = await TestCache.open({ upstreams: [upstream], limitBytes: 1_000 });
+  const { length } = await (await cache.get(await cache.narPath(HASH))).bytes();
+  const after = await scrape(cache);
+  assert.equal(after.value("larder_upstream_bytes_total"), length);
+  const asked = "larder_upstream_request_duration_seconds_count";
+  // The narinfo and the NAR.
+  assert.equal(after.value(`${asked}{upstream="${upstream.url}",result="found"}`), 2);
+});
+
 Deno.test("request counts: what is no request is counted and logged too", async () => {
   await using cache = await TestCache.open({ upstreams: [] });
   await using server = cache.listen();
