@@ -182,6 +182,27 @@ Deno.test("crowd: who is being answered is not closed for others; they are refus
   assert.ok(closedReasons(cache).includes("too many requests at once"));
 });
 
+Deno.test("crowd: who has long taken nothing makes room, where nobody else can", async () => {
+  const object = makeStoreObject({ name: "large", size: 30_000_000 });
+  await using upstream = await fakeUpstream({ objects: [object], stored: true });
+  await using cache = await TestCache.open({ upstreams: [upstream] });
+  const path = await cache.narPath(object.storePathHash);
+  await (await cache.get(path)).bytes();
+  await cache.downloadsOver();
+  await using server = cache.listen({ connectionsMax: 3, sweepEveryMs: 20, stalledMs: 100 });
+  await using stack = new AsyncDisposableStack();
+  for (let count = 0; count < 3; count++) {
+    const stalled = stack.use(await RawConnection.open(server.port));
+    await stalled.send(requestText("GET", path));
+  }
+  await eventually("a fourth is answered", async () => {
+    await using fourth = await RawConnection.open(server.port);
+    await fourth.send(REQUEST).catch(() => undefined);
+    return (await fourth.answer()).status === 200;
+  });
+  assert.ok(closedReasons(cache).includes("too many connections"));
+});
+
 function closedReasons(cache: TestCache): readonly unknown[] {
   return cache.log.filter(({ msg }) => msg === "connections closed").map(({ reason }) => reason);
 }

@@ -14,6 +14,14 @@ export interface HttpServerDeps extends Pick<ConnectionDeps, "handle" | "refuse"
   readonly limitsMs?: PhaseLimits;
   /** How often connections are looked at. */
   readonly sweepEveryMs?: number;
+  /** Default: `STALLED_MS`. */
+  readonly stalledMs?: number;
+}
+
+/** A connection, and for how many sweeps nothing has come of it. */
+interface Standing {
+  readonly connection: Connection;
+  readonly ticks: number;
 }
 
 /** Where connections come from. */
@@ -28,6 +36,9 @@ const MAKE_ROOM_SHARE = 1 / 64;
 
 /** Nothing is owed to these yet: they make room, and are closed first at the end. */
 const INCOMPLETE: ReadonlySet<Phase> = new Set(["idle", "head", "body", "skipping", "lingering"]);
+
+/** Who takes nothing for so long gives way to others, where there is no other place. */
+const STALLED_MS = 30_000;
 
 const ASKED_TOO_SLOWLY: ReadonlySet<Phase> = new Set(["head", "body", "skipping"]);
 
@@ -60,7 +71,11 @@ export class HttpServer {
       ticks: this.#clock,
       isStopping: () => this.#isStopping,
     };
-    this.#sweeping = setInterval(() => this.#sweep(), deps.sweepEveryMs ?? SWEEP_EVERY_MS);
+    this.#sweeping = setInterval(() => this.#sweep(), this.#sweepEveryMs);
+  }
+
+  get #sweepEveryMs(): number {
+    return this.#deps.sweepEveryMs ?? SWEEP_EVERY_MS;
   }
 
   get openCount(): number {
@@ -113,9 +128,13 @@ export class HttpServer {
     this.#connectionsMax = Math.max(1, Math.min(this.#connectionsMax, fewer));
   }
 
-  /** Closes those that have asked nothing for the longest time. False when there are none. */
+  /**
+   * Closes those that have asked nothing for the longest time; where there are none, those that
+   * have long taken nothing. False when there are none of these either.
+   */
   #makeRoom(): boolean {
-    const waiting = this.#waiting().sort((a, b) => b.ticks - a.ticks);
+    const idle = this.#waiting();
+    const waiting = (idle.length > 0 ? idle : this.#stalled()).sort((a, b) => b.ticks - a.ticks);
     const tooMany = Math.max(0, this.#open.size - this.#connectionsMax);
     const count = tooMany + Math.ceil(this.#connectionsMax * MAKE_ROOM_SHARE);
     for (const { connection } of waiting.slice(0, count)) {
@@ -126,9 +145,19 @@ export class HttpServer {
     return waiting.length > 0;
   }
 
-  #waiting(): { readonly connection: Connection; readonly ticks: number }[] {
+  #waiting(): Standing[] {
+    return this.#standing((phase) => INCOMPLETE.has(phase));
+  }
+
+  #stalled(): Standing[] {
+    const { stalledMs = STALLED_MS } = this.#deps;
+    return this.#standing((phase) => phase === "sending")
+      .filter(({ ticks }) => ticks * this.#sweepEveryMs >= stalledMs);
+  }
+
+  #standing(isMeant: (phase: Phase) => boolean): Standing[] {
     return [...this.#open.keys()]
-      .filter(({ activity: { phase } }) => INCOMPLETE.has(phase))
+      .filter(({ activity: { phase } }) => isMeant(phase))
       .map((connection) => ({ connection, ticks: connection.activity.ticks }));
   }
 
@@ -141,7 +170,7 @@ export class HttpServer {
       if (phase === "answering" && ticks === 1) connection.watch();
       const limitMs = limitsMs[phase];
       if (limitMs === undefined) continue;
-      if (ticks * (this.#deps.sweepEveryMs ?? SWEEP_EVERY_MS) <= limitMs) continue;
+      if (ticks * this.#sweepEveryMs <= limitMs) continue;
       // One that was kept for a next request is no news.
       if (phase !== "idle" || !connection.hasAsked) this.#closed.count(OVERDUE_REASON[phase]);
       if (ASKED_TOO_SLOWLY.has(phase)) connection.closeWith(408, OVERDUE_REASON[phase]);
