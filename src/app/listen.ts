@@ -24,9 +24,11 @@ export interface Listener extends AsyncDisposable {
   shutdown(): Promise<void>;
 }
 
-/** Where connections come in. */
+/** Where connections come in; disposed of, it takes no more of them. */
 interface Door extends Disposable {
   readonly url: string;
+  /** Where more than the server stands between: takes no more, and resolves when all have gone. */
+  over?(): Promise<void>;
 }
 
 /** Starts to answer. Throws a Failure that says what is wrong with the address. */
@@ -35,14 +37,18 @@ export async function listen({ address, tls, ...deps }: ListenParts): Promise<Li
   try {
     const door = address.kind === "unix"
       ? await unixDoor(server, address.path)
-      : anyHost(address, (host) => tls === undefined ? tcpDoor(server, host) : openTls(host, tls));
+      : await anyHost(address, (host) =>
+        tls === undefined ? tcpDoor(server, host) : openTls(host, tls));
     const owned = new DisposableStack();
     owned.use(door);
     return {
       url: door.url,
-      shutdown() {
+      async shutdown() {
+        const over = door.over?.();
+        if (over === undefined) owned.dispose();
+        await server.shutdown();
+        await over;
         owned.dispose();
-        return server.shutdown();
       },
       async [Symbol.asyncDispose]() {
         owned.dispose();
@@ -55,9 +61,14 @@ export async function listen({ address, tls, ...deps }: ListenParts): Promise<Li
     throw new Failure("broken", explain(address, error), {}, error);
   }
 
-  function openTls(host: Host, files: TlsFiles): Door {
-    const door = new TlsDoor({ ...host, files, log: deps.log, server });
-    return { url: urlOf("https", door.addr), [Symbol.dispose]: () => door[Symbol.dispose]() };
+  async function openTls(place: Host, files: TlsFiles): Promise<Door> {
+    const { log, nowMs } = deps;
+    const door = await TlsDoor.open({ place, files, log, nowMs, server });
+    return {
+      url: urlOf("https", door.place),
+      over: () => door.over(),
+      [Symbol.dispose]: () => door[Symbol.dispose](),
+    };
   }
 }
 
@@ -80,13 +91,16 @@ async function unixDoor(server: HttpServer, path: string): Promise<Door> {
 }
 
 /** Without a name: IPv6, which takes IPv4 too where the machine has not been told otherwise. */
-function anyHost({ hostname, port }: Address & { kind: "tcp" }, open: (host: Host) => Door): Door {
-  if (hostname !== undefined) return open({ hostname, port });
+async function anyHost(
+  { hostname, port }: Address & { kind: "tcp" },
+  open: (host: Host) => Door | Promise<Door>,
+): Promise<Door> {
+  if (hostname !== undefined) return await open({ hostname, port });
   try {
-    return open({ hostname: "::", port });
+    return await open({ hostname: "::", port });
   } catch (error) {
     if (error instanceof Failure || error instanceof Deno.errors.AddrInUse) throw error;
-    return open({ hostname: "0.0.0.0", port });
+    return await open({ hostname: "0.0.0.0", port });
   }
 }
 

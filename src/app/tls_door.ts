@@ -1,6 +1,10 @@
 import { Failure, messageOf } from "../base/failure.ts";
+import type { RelayLimits } from "../http/relay/relayed.ts";
+import { ClosedLog } from "../http/server/closed_log.ts";
 import type { HttpServer } from "../http/server/http_server.ts";
 import type { Logger } from "../telemetry/logger.ts";
+import type { Place } from "./workers/messages.ts";
+import { WorkerRelay } from "./workers/worker_relay.ts";
 
 /** Paths of PEM files. */
 export interface TlsFiles {
@@ -9,21 +13,20 @@ export interface TlsFiles {
 }
 
 export interface TlsDoorDeps {
-  readonly hostname: string;
-  readonly port: number;
+  readonly place: Place;
   readonly files: TlsFiles;
   readonly server: Pick<HttpServer, "serve">;
-  readonly log: Pick<Logger, "info" | "error">;
-  /** How often the files are looked at. Default: 5 seconds. */
+  readonly log: Pick<Logger, "info" | "warn" | "error">;
+  readonly nowMs: () => number;
+  /** How often the files, and what to log, are looked at. Default: 5 seconds. */
   readonly lookEveryMs?: number;
+  /** Of the relay in front. */
+  readonly limits?: RelayLimits;
 }
 
 const LOOK_EVERY_MS = 5_000;
 
-/**
- * So long two listeners share the address, and new connections. A listener that is closed at once
- * drops those that wait in its queue (measured: every second change lost one, of 300 a second).
- */
+/** What clients of a listener that was replaced have sent is in its queue at most this long. */
 const HAND_OVER_MS = 200;
 
 interface Pair {
@@ -32,47 +35,75 @@ interface Pair {
 }
 
 /**
- * Takes HTTPS connections with the certificate that the files hold. When they change, a second
- * listener on the same address takes over; connections that are open stay as they are.
+ * Takes HTTPS connections with the certificate that the files hold. TLS is spoken by a listener of
+ * this machine, behind a relay that can end what that one cannot. When the files change, the relay
+ * turns to another; connections that are open stay as they are.
  */
 export class TlsDoor implements Disposable {
   readonly #deps: TlsDoorDeps;
+  readonly #relay: WorkerRelay;
+  readonly #closed: ClosedLog;
   readonly #looking: number;
+  readonly #closing = new DisposableStack();
   #listener: Deno.TlsListener;
   /** In use, or tried in vain. */
   #known: Pair;
   /** What was logged last. */
   #complaint = "";
-  /** Listeners that are taken out of service, by the timer that closes them. */
-  readonly #closings = new Map<number, Deno.TlsListener>();
   /** Seen at the last look: a pair that is being written is not taken. */
   #seen: Pair | undefined;
 
-  /** Throws a Failure where the files cannot be used, and what Deno throws for the address. */
-  constructor(deps: TlsDoorDeps) {
+  private constructor(deps: TlsDoorDeps, parts: DoorParts) {
     this.#deps = deps;
-    this.#known = readPair(deps.files);
-    checkIsFree(deps);
-    this.#listener = listenWith(this.#known, deps);
-    deps.server.serve(this.#listener);
+    this.#closed = parts.closed;
+    this.#known = parts.pair;
+    this.#listener = parts.listener;
+    this.#relay = parts.relay;
+    void deps.server.serve(this.#listener);
     this.#looking = setInterval(() => this.#look(), deps.lookEveryMs ?? LOOK_EVERY_MS);
   }
 
-  get addr(): Deno.NetAddr {
-    return this.#listener.addr as Deno.NetAddr;
+  /** Throws a Failure where the files cannot be used, and what Deno throws for the address. */
+  static async open(deps: TlsDoorDeps): Promise<TlsDoor> {
+    const { place, files, log, nowMs, limits, lookEveryMs } = deps;
+    const pair = readPair(files);
+    const listener = listenWith(pair, files);
+    try {
+      const closed = new ClosedLog(log, nowMs);
+      const relay = await WorkerRelay.listen({
+        place,
+        inner: placeOf(listener),
+        closed: (reason) => closed.count(reason, reason === "cannot accept" ? "warn" : "info"),
+        limits,
+        sweepEveryMs: lookEveryMs,
+      });
+      return new TlsDoor(deps, { pair, listener, relay, closed });
+    } catch (error) {
+      listener.close();
+      throw error;
+    }
+  }
+
+  /** Where clients come in. */
+  get place(): Place {
+    return this.#relay.place;
+  }
+
+  /** Takes nothing more; resolves when what was taken has ended. */
+  async over(): Promise<void> {
+    clearInterval(this.#looking);
+    await this.#relay.over();
   }
 
   [Symbol.dispose](): void {
     clearInterval(this.#looking);
-    for (const [timer, listener] of this.#closings) {
-      clearTimeout(timer);
-      listener.close();
-    }
-    this.#closings.clear();
+    this.#relay[Symbol.dispose]();
+    this.#closing.dispose();
     this.#listener.close();
   }
 
   #look(): void {
+    this.#closed.flush();
     const { files, log } = this.#deps;
     try {
       const pair = readPair(files);
@@ -92,14 +123,24 @@ export class TlsDoor implements Disposable {
   }
 
   #replace(pair: Pair): void {
-    const listener = listenWith(pair, { ...this.#deps, port: this.addr.port });
+    const listener = listenWith(pair, this.#deps.files);
     const before = this.#listener;
     this.#listener = listener;
-    this.#deps.server.serve(listener);
-    // What the system has taken for the one before still comes out of it.
-    const timer = setTimeout(() => this.#closings.delete(timer) && before.close(), HAND_OVER_MS);
-    this.#closings.set(timer, before);
+    void this.#deps.server.serve(listener);
+    void this.#relay.turnTo(placeOf(listener)).then(() => {
+      const retired = this.#closing.use(new DisposableStack());
+      retired.defer(() => before.close());
+      const timer = setTimeout(() => retired.dispose(), HAND_OVER_MS);
+      retired.defer(() => clearTimeout(timer));
+    });
   }
+}
+
+interface DoorParts {
+  readonly pair: Pair;
+  readonly listener: Deno.TlsListener;
+  readonly relay: WorkerRelay;
+  readonly closed: ClosedLog;
 }
 
 function readPair({ certPath, keyPath }: TlsFiles): Pair {
@@ -114,29 +155,25 @@ function readFile(path: string): string {
   }
 }
 
-function listenWith(pair: Pair, { hostname, port, files }: TlsDoorDeps): Deno.TlsListener {
+/** On any port that only this machine reaches. */
+function listenWith(pair: Pair, { certPath, keyPath }: TlsFiles): Deno.TlsListener {
   try {
     // For HTTP/2 this server knows no words.
     return Deno.listenTls({
-      hostname,
-      port,
+      hostname: "127.0.0.1",
+      port: 0,
       ...pair,
       alpnProtocols: ["http/1.1"],
-      reusePort: true,
     });
   } catch (error) {
-    if (error instanceof Deno.errors.AddrInUse || error instanceof Deno.errors.AddrNotAvailable) {
-      throw error;
-    }
-    const { certPath, keyPath } = files;
     const what = `the certificate ${certPath} with the key ${keyPath}`;
     throw new Failure("broken", `Cannot use ${what}: ${messageOf(error)}`);
   }
 }
 
-/** Two programs may share a port that each of them is ready to share: that is not meant here. */
-function checkIsFree({ hostname, port }: Pick<TlsDoorDeps, "hostname" | "port">): void {
-  Deno.listen({ hostname, port }).close();
+function placeOf({ addr }: Deno.TlsListener): Place {
+  const { hostname, port } = addr as Deno.NetAddr;
+  return { hostname, port };
 }
 
 function isSame(one: Pair, other: Pair | undefined): boolean {

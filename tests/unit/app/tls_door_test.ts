@@ -1,13 +1,15 @@
 import assert from "node:assert/strict";
 import { TlsDoor } from "../../../src/app/tls_door.ts";
 import { Answer } from "../../../src/http/answer.ts";
+import { RELAY_LIMITS_MS } from "../../../src/http/relay/relay.ts";
 import { HttpServer } from "../../../src/http/server/http_server.ts";
+import type { RelayLimits } from "../../../src/http/relay/relayed.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
 import { eventually } from "../../support/eventually.ts";
 import { tempFolder } from "../../support/temp_folder.ts";
 import { OwnCertificate, tlsAvailable } from "../../support/tls_front.ts";
 
-const HOST = { hostname: "127.0.0.1", port: 0 };
+const PLACE = { hostname: "127.0.0.1", port: 0 };
 const REQUEST = new TextEncoder().encode("GET / HTTP/1.1\r\nHost: x\r\n\r\n");
 
 const excuse = tlsAvailable();
@@ -16,13 +18,12 @@ if (excuse !== "" && Deno.env.get("REQUIRE_ALL_BACKENDS")) {
 }
 
 tlsTest("another certificate is taken up; what is open goes on with the one before", async () => {
-  await using scene = new Scene();
+  await using scene = await Scene.open();
   using open = await scene.connect(scene.first);
   assert.ok(await isAnswered(open));
 
   scene.put(scene.second);
   await eventually("it is replaced", () => scene.says("certificate replaced"));
-  // For a moment both are in service.
   const isShown = (certificate: OwnCertificate) => async () => {
     try {
       (await scene.connect(certificate)).close();
@@ -39,7 +40,7 @@ tlsTest("another certificate is taken up; what is open goes on with the one befo
 });
 
 tlsTest("a broken pair is logged once, and the one before stays", async () => {
-  await using scene = new Scene();
+  await using scene = await Scene.open();
   const broken = [
     () => scene.putPems({ cert: "nonsense", key: scene.first.pems.key }),
     () => scene.putPems({ cert: scene.second.pems.cert, key: scene.first.pems.key }),
@@ -57,22 +58,76 @@ tlsTest("a broken pair is logged once, and the one before stays", async () => {
   using _connection = await scene.connect(scene.first, scene.second);
 });
 
+tlsTest("half a hello and silence is closed, and said", async () => {
+  await using scene = await Scene.open({ handshakeMs: 100 });
+  using open = await scene.connect(scene.first);
+  using silent = await Deno.connect(scene.door.place);
+  await silent.write(Uint8Array.of(0x16, 3, 1, 2, 0, 1));
+  assert.equal(await silent.read(new Uint8Array(100)), null);
+  assert.ok(scene.says("connections closed"));
+  assert.ok(await isAnswered(open));
+});
+
+tlsTest("a client that takes nothing is closed, whatever is on its way to it", async () => {
+  await using scene = await Scene.open({ stallMs: 100 });
+  using connection = await scene.connect(scene.first);
+  await connection.write(new TextEncoder().encode("GET /large HTTP/1.1\r\nHost: x\r\n\r\n"));
+  await eventually("it is closed", () => scene.says("connections closed"));
+});
+
+tlsTest("when it is over what is under way is answered, and nobody else", async () => {
+  await using scene = await Scene.open();
+  const open = await scene.connect(scene.first);
+  let isOver = false;
+  const over = scene.door.over().then(() => isOver = true);
+  await eventually("nobody else is taken", async () => {
+    try {
+      (await Deno.connect(scene.door.place)).close();
+      return false;
+    } catch {
+      return true;
+    }
+  });
+  assert.ok(await isAnswered(open) && !isOver);
+  open.close();
+  await over;
+});
+
+tlsTest("a change of the certificate drops nobody who comes in meanwhile", async () => {
+  await using scene = await Scene.open();
+  const pairs = [scene.second, scene.first];
+  for (let change = 0; change < 6; change++) {
+    scene.put(pairs[change % 2] ?? scene.first);
+    while (scene.countOf("certificate replaced") <= change) {
+      using connection = await scene.connect(scene.first, scene.second);
+      assert.ok(await isAnswered(connection));
+    }
+  }
+});
+
 tlsTest("a pair that is broken at the start is a plain sentence", async () => {
   using folder = tempFolder();
   await using server = scene();
   const files = { certPath: `${folder.path}/cert`, keyPath: `${folder.path}/key` };
-  const open = () => new TlsDoor({ ...HOST, files, server, log: createLogger("error", NOWHERE) });
-  assert.throws(open, { name: "Failure", message: /^Cannot read .*\/cert: / });
+  const log = createLogger("error", NOWHERE);
+  const open = () => TlsDoor.open({ place: PLACE, files, server, log, nowMs: Date.now });
+  await assert.rejects(open, { name: "Failure", message: /^Cannot read .*\/cert: / });
   Deno.writeTextFileSync(files.certPath, "no certificate");
   Deno.writeTextFileSync(files.keyPath, "no key");
-  assert.throws(open, { name: "Failure", message: /^Cannot use the certificate .* with the key / });
+  await assert.rejects(open, {
+    name: "Failure",
+    message: /^Cannot use the certificate .* with the key /,
+  });
 });
+
+/** More than lies between two ends of a connection. */
+const LARGE = new Uint8Array(50_000_000);
 
 const NOWHERE = { write() {} };
 
 function scene(): HttpServer {
   return new HttpServer({
-    handle: () => Promise.resolve(new Answer("", 200, {})),
+    handle: ({ url }) => Promise.resolve(new Answer(url.endsWith("/large") ? LARGE : "", 200, {})),
     refuse: ({ status }) => new Answer("", status, {}),
     log: createLogger("error", NOWHERE),
     nowMs: Date.now,
@@ -91,15 +146,26 @@ class Scene implements AsyncDisposable {
   };
   readonly #said: string[] = [];
   readonly #server = scene();
-  readonly #door: TlsDoor;
+  #door: TlsDoor | undefined;
 
-  constructor() {
-    this.put(this.first);
-    const log = createLogger("info", {
-      write: (line) => void this.#said.push(JSON.parse(line).msg),
+  static async open(limits: Partial<RelayLimits> = {}): Promise<Scene> {
+    const scene = new Scene();
+    scene.put(scene.first);
+    scene.#door = await TlsDoor.open({
+      place: PLACE,
+      files: scene.files,
+      server: scene.#server,
+      log: createLogger("info", { write: (line) => void scene.#said.push(JSON.parse(line).msg) }),
+      nowMs: Date.now,
+      lookEveryMs: 20,
+      limits: { ...RELAY_LIMITS_MS, ...limits },
     });
-    const { files } = this;
-    this.#door = new TlsDoor({ ...HOST, files, server: this.#server, log, lookEveryMs: 20 });
+    return scene;
+  }
+
+  get door(): TlsDoor {
+    assert.ok(this.#door);
+    return this.#door;
   }
 
   put(certificate: OwnCertificate): void {
@@ -114,8 +180,7 @@ class Scene implements AsyncDisposable {
   /** Throws when none of those vouches for the server. */
   async connect(...trusted: readonly OwnCertificate[]): Promise<Deno.TlsConn> {
     const caCerts = trusted.map(({ pems }) => pems.cert);
-    const { hostname, port } = this.#door.addr;
-    const connection = await Deno.connectTls({ hostname, port, caCerts });
+    const connection = await Deno.connectTls({ ...this.door.place, caCerts });
     try {
       await connection.handshake();
       return connection;
@@ -134,7 +199,7 @@ class Scene implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    this.#door[Symbol.dispose]();
+    this.#door?.[Symbol.dispose]();
     await this.#server[Symbol.asyncDispose]();
     for (const owned of [this.first, this.second, this.#folder]) owned[Symbol.dispose]();
   }

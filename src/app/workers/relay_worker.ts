@@ -1,0 +1,45 @@
+// The thread between clients of HTTPS and the listener that speaks TLS with them.
+import { messageOf } from "../../base/failure.ts";
+import { Relay } from "../../http/relay/relay.ts";
+import type { FromRelayWorker, ToRelayWorker } from "./messages.ts";
+import { workerScope } from "./worker_scope.ts";
+
+const scope = workerScope<ToRelayWorker, FromRelayWorker>();
+
+interface Open {
+  readonly listener: Deno.TcpListener;
+  readonly relay: Relay;
+}
+
+let open: Open | undefined;
+
+scope.onmessage = ({ data }) => {
+  if (data.type === "listen") return start(data);
+  if (open === undefined) return;
+  const { listener, relay } = open;
+  if (data.type === "turn") {
+    void relay.turnTo(data.inner).then(() => scope.postMessage({ type: "turned" }));
+  } else {
+    listener.close();
+    void relay.over().then(() => scope.postMessage({ type: "over" }));
+  }
+};
+
+function start({ place, inner, limits, sweepEveryMs }: ToRelayWorker & { type: "listen" }): void {
+  try {
+    const listener = Deno.listen({ ...place });
+    const relay = new Relay(inner, {
+      nowMs: () => performance.now(),
+      closed: (reason) => scope.postMessage({ type: "closed", reason }),
+      limits,
+      sweepEveryMs,
+    });
+    open = { listener, relay };
+    void relay.serve(listener);
+    const { hostname, port } = listener.addr;
+    scope.postMessage({ type: "listening", place: { hostname, port } });
+  } catch (error) {
+    const name = error instanceof Error ? error.name : "Error";
+    scope.postMessage({ type: "failed", name, message: messageOf(error) });
+  }
+}

@@ -1,0 +1,121 @@
+import { Relayed, type RelayLimits, type RelayReason } from "./relayed.ts";
+
+const SECOND_MS = 1_000;
+
+/** The server within has its own for what is said inside TLS: see its `PHASE_LIMITS_MS`. */
+export const RELAY_LIMITS_MS: RelayLimits = {
+  // Some three packets.
+  handshakeMs: 20 * SECOND_MS,
+  // A little more than the server within waits.
+  stallMs: 310 * SECOND_MS,
+  lingerMs: 2 * SECOND_MS,
+};
+
+export type RelayClosed = RelayReason | "cannot accept";
+
+export interface RelayDeps {
+  readonly nowMs: () => number;
+  /** Told of clients that are let go, and of connections that could not be had. */
+  readonly closed: (reason: RelayClosed) => void;
+  /** Default: `RELAY_LIMITS_MS`. */
+  readonly limits?: RelayLimits | undefined;
+  readonly sweepEveryMs?: number | undefined;
+}
+
+const SWEEP_EVERY_MS = 1_000;
+
+/** Without file handles to accept with, it is tried again after this. */
+const ACCEPT_AGAIN_MS = 100;
+
+/**
+ * Stands between clients and a TLS listener of this machine. Deno cannot end a TLS connection
+ * whose handshake is not over, or that takes nothing: closing it leaves the socket open until the
+ * client goes (measured, 2.6.8). These sockets here can be closed. And what listens within can be
+ * replaced while clients come in.
+ */
+export class Relay implements Disposable {
+  readonly #deps: RelayDeps;
+  readonly #open = new Set<Relayed>();
+  readonly #running = new Set<Promise<void>>();
+  readonly #sweeping: number;
+  /** Connections to the listener within that are being made. */
+  readonly #connecting = new Set<Promise<unknown>>();
+  #inner: Deno.ConnectOptions;
+
+  constructor(inner: Deno.ConnectOptions, deps: RelayDeps) {
+    this.#inner = inner;
+    this.#deps = deps;
+    this.#sweeping = setInterval(() => this.#sweep(), deps.sweepEveryMs ?? SWEEP_EVERY_MS);
+  }
+
+  /** Takes what comes in until the listener is closed. */
+  async serve(listener: Deno.TcpListener): Promise<void> {
+    for (;;) {
+      try {
+        this.#take(await listener.accept());
+      } catch (error) {
+        if (isClosed(error)) return;
+        this.#deps.closed("cannot accept");
+        await new Promise((resolve) => setTimeout(resolve, ACCEPT_AGAIN_MS));
+      }
+    }
+  }
+
+  /** Resolves when every new client goes there, and none is on its way to the one before. */
+  async turnTo(inner: Deno.ConnectOptions): Promise<void> {
+    this.#inner = inner;
+    await Promise.allSettled(this.#connecting);
+  }
+
+  /** Resolves when no connection is left. Call it when nothing more is taken. */
+  async over(): Promise<void> {
+    await Promise.all(this.#running);
+  }
+
+  /** Ends every connection. */
+  [Symbol.dispose](): void {
+    clearInterval(this.#sweeping);
+    for (const relayed of this.#open) relayed.close();
+  }
+
+  #take(client: Deno.TcpConn): void {
+    const running = this.#relay(client).finally(() => this.#running.delete(running));
+    this.#running.add(running);
+  }
+
+  async #relay(client: Deno.TcpConn): Promise<void> {
+    const inner = await this.#connect().catch(() => undefined);
+    if (inner === undefined) {
+      this.#deps.closed("cannot accept");
+      return client.close();
+    }
+    for (const end of [client, inner]) end.setNoDelay(true);
+    const relayed = new Relayed(client, inner, this.#deps.nowMs);
+    this.#open.add(relayed);
+    await relayed.run();
+    this.#open.delete(relayed);
+  }
+
+  async #connect(): Promise<Deno.TcpConn> {
+    const connecting = Deno.connect(this.#inner);
+    this.#connecting.add(connecting);
+    try {
+      return await connecting;
+    } finally {
+      this.#connecting.delete(connecting);
+    }
+  }
+
+  #sweep(): void {
+    for (const relayed of this.#open) {
+      const reason = relayed.overdue(this.#deps.limits ?? RELAY_LIMITS_MS);
+      if (reason === undefined) continue;
+      if (reason !== "client does not leave") this.#deps.closed(reason);
+      relayed.close();
+    }
+  }
+}
+
+function isClosed(error: unknown): boolean {
+  return error instanceof Deno.errors.BadResource || error instanceof Deno.errors.Interrupted;
+}

@@ -1,0 +1,105 @@
+import { TlsRecords } from "./tls_records.ts";
+
+/** What a relay needs of a connection. */
+export type End = Pick<Deno.Conn, "read" | "write" | "closeWrite" | "close">;
+
+/** How long a client may keep a relay waiting, in milliseconds. */
+export interface RelayLimits {
+  /** From the first packet to the end of the handshake. */
+  readonly handshakeMs: number;
+  /** To take what is there for it. */
+  readonly stallMs: number;
+  /** To say its last word, once it has had ours. */
+  readonly lingerMs: number;
+}
+
+/** Why a client was let go. */
+export type RelayReason = "half a TLS handshake" | "client takes nothing" | "client does not leave";
+
+/** Most connections are idle: a buffer grows with what comes, and shrinks again. */
+const BUFFER_BYTES_MIN = 2 * 1024;
+const BUFFER_BYTES_MAX = 256 * 1024;
+
+/** A client's connection and the one within that answers it: what one says the other hears. */
+export class Relayed {
+  readonly #client: End;
+  readonly #inner: End;
+  readonly #records = new TlsRecords();
+  readonly #beganAtMs: number;
+  readonly #nowMs: () => number;
+  #writingSinceMs: number | undefined;
+  #endedAtMs: number | undefined;
+  #isClosed = false;
+
+  constructor(client: End, inner: End, nowMs: () => number) {
+    this.#client = client;
+    this.#inner = inner;
+    this.#nowMs = nowMs;
+    this.#beganAtMs = nowMs();
+  }
+
+  /** Resolves when both have said all, or one of them broke. */
+  async run(): Promise<void> {
+    try {
+      await Promise.all([this.#toInner(), this.#toClient()]);
+    } catch {
+      // A connection that broke: the other one shall break too.
+    } finally {
+      this.close();
+    }
+  }
+
+  /** Why the client has used up its time, if it has. */
+  overdue({ handshakeMs, stallMs, lingerMs }: RelayLimits): RelayReason | undefined {
+    const nowMs = this.#nowMs();
+    if (!this.#records.hasData && nowMs - this.#beganAtMs > handshakeMs) {
+      return "half a TLS handshake";
+    }
+    if (nowMs - (this.#writingSinceMs ?? nowMs) > stallMs) return "client takes nothing";
+    return nowMs - (this.#endedAtMs ?? nowMs) > lingerMs ? "client does not leave" : undefined;
+  }
+
+  close(): void {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    this.#client.close();
+    this.#inner.close();
+  }
+
+  #toInner(): Promise<void> {
+    return copy(this.#client, this.#inner, async (bytes) => {
+      if (!this.#records.hasData) this.#records.take(bytes);
+      await writeAll(this.#inner, bytes);
+    });
+  }
+
+  async #toClient(): Promise<void> {
+    await copy(this.#inner, this.#client, async (bytes) => {
+      this.#writingSinceMs = this.#nowMs();
+      await writeAll(this.#client, bytes);
+      this.#writingSinceMs = undefined;
+    });
+    this.#endedAtMs = this.#nowMs();
+  }
+}
+
+async function copy(
+  from: End,
+  to: End,
+  pass: (bytes: Uint8Array) => Promise<void>,
+): Promise<void> {
+  for (let buffer = new Uint8Array(BUFFER_BYTES_MIN);;) {
+    const length = await from.read(buffer);
+    if (length === null) return await to.closeWrite();
+    await pass(buffer.subarray(0, length));
+    if (length === buffer.length && length < BUFFER_BYTES_MAX) {
+      buffer = new Uint8Array(4 * buffer.length);
+    } else if (length < BUFFER_BYTES_MIN && buffer.length > BUFFER_BYTES_MIN) {
+      buffer = new Uint8Array(BUFFER_BYTES_MIN);
+    }
+  }
+}
+
+async function writeAll(to: End, bytes: Uint8Array): Promise<void> {
+  for (let at = 0; at < bytes.length;) at += await to.write(bytes.subarray(at));
+}
