@@ -6,6 +6,9 @@ import type { Wire } from "./intake.ts";
 const TOGETHER_BYTES_MAX = 64 * 1024;
 const TOGETHER = new BufferPool(TOGETHER_BYTES_MAX, 32);
 
+/** Left in front of a text, which is encoded before its head is known. */
+const HEAD_BYTES_MAX = 4 * 1024;
+
 const ENCODER = new TextEncoder();
 
 /** Thrown for a connection that takes nothing more. */
@@ -38,6 +41,29 @@ export class Outlet {
       return await this.#wire.write(bytes);
     } catch (cause) {
       throw new ClientLeft("Cannot write to a client", { cause });
+    }
+  }
+
+  /** A text behind its head, which `headOf` makes for so many bytes. */
+  async text(text: string, headOf: (byteLength: number) => string): Promise<number> {
+    // A character has at most three bytes.
+    if (3 * text.length > TOGETHER_BYTES_MAX - HEAD_BYTES_MAX) {
+      const bytes = ENCODER.encode(text);
+      await this.together(headOf(bytes.length), bytes);
+      return bytes.length;
+    }
+    const buffer = TOGETHER.take();
+    try {
+      const { written: byteLength } = ENCODER.encodeInto(text, buffer.subarray(HEAD_BYTES_MAX));
+      const head = headOf(byteLength);
+      const { read, written } = ENCODER.encodeInto(head, buffer.subarray(0, HEAD_BYTES_MAX));
+      if (read < head.length) throw new Error("Cannot send an answer: its head is too large");
+      const start = HEAD_BYTES_MAX - written;
+      buffer.copyWithin(start, 0, written);
+      await this.bytes(buffer.subarray(start, HEAD_BYTES_MAX + byteLength));
+      return byteLength;
+    } finally {
+      TOGETHER.give(buffer);
     }
   }
 
