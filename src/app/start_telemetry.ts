@@ -70,11 +70,13 @@ async function openTelemetry(
   metrics: Metrics,
   log: Logger,
 ): Promise<Otel> {
-  const [{ startOtel }, { grpcSenders, lineSenders }, { createGrpcTransport }] = await Promise.all([
-    import("../telemetry/otel/otel.ts"),
-    import("../telemetry/otel/senders.ts"),
-    import("../telemetry/otel/grpc_transport.ts"),
-  ]);
+  const [{ startOtel }, { grpcSenders }, { lineSenders }, { createGrpcTransport }] = await Promise
+    .all([
+      import("../telemetry/otel/otel.ts"),
+      import("../telemetry/otel/senders.ts"),
+      import("../telemetry/otel/line_senders.ts"),
+      import("../telemetry/otel/grpc_transport.ts"),
+    ]);
   const url = settings["otel.grpc-url"];
   const transport = url === undefined
     ? undefined

@@ -32,6 +32,10 @@ Deno.test("otel: without a receiver each signal is JSON lines among the log", as
   assert.ok(spans.some(({ name }) => name === "findNarinfo"));
   assert.ok(recordsOf(lines).some(({ msg }) => msg === "server started"));
   assert.ok(lines.some((line) => "resourceMetrics" in line));
+  const recordsPerLine = lines.map((line) => spansOf([line]).length + recordsOf([line]).length);
+  assert.equal(Math.max(...recordsPerLine), 1);
+  const longest = Math.max(...lines.map((line) => JSON.stringify(line).length));
+  assert.ok(longest < 48 * 1_024, `${longest} characters`);
 });
 
 Deno.test("otel: what is traced is decided by the sampler of the environment", async () => {

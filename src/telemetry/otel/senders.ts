@@ -1,8 +1,5 @@
 import {
   type ISerializer,
-  JsonLogsSerializer,
-  JsonMetricsSerializer,
-  JsonTraceSerializer,
   ProtobufLogsSerializer,
   ProtobufMetricsSerializer,
   ProtobufTraceSerializer,
@@ -10,7 +7,6 @@ import {
 import type { ReadableLogRecord } from "@opentelemetry/sdk-logs";
 import type { ResourceMetrics } from "@opentelemetry/sdk-metrics";
 import type { ReadableSpan } from "@opentelemetry/sdk-trace";
-import type { LineSink } from "../logger.ts";
 import type { GrpcTransport } from "./grpc_transport.ts";
 
 /** One function a signal; each rejects when its records did not arrive. */
@@ -35,21 +31,5 @@ export function grpcSenders(transport: GrpcTransport): Senders {
     traces: (spans) => send(ProtobufTraceSerializer, "trace.v1.Trace", [...spans]),
     logs: (records) => send(ProtobufLogsSerializer, "logs.v1.Logs", [...records]),
     metrics: (metrics) => send(ProtobufMetricsSerializer, "metrics.v1.Metrics", metrics),
-  };
-}
-
-/** As OTLP's JSON, one object a line, between the lines of the log. */
-export function lineSenders(sink: LineSink): Senders {
-  const decoder = new TextDecoder();
-  const send = async <Request>(
-    serializer: ISerializer<Request, unknown>,
-    request: Request,
-  ): Promise<void> => {
-    sink.write(`${decoder.decode(serializer.serializeRequest(request))}\n`);
-  };
-  return {
-    traces: (spans) => send(JsonTraceSerializer, [...spans]),
-    logs: (records) => send(JsonLogsSerializer, [...records]),
-    metrics: (metrics) => send(JsonMetricsSerializer, metrics),
   };
 }
