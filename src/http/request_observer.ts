@@ -7,6 +7,7 @@ import type { ClientRequest, Delivery, DeliveryEnd } from "./client_request.ts";
 import type { HttpMetrics } from "./http_metrics.ts";
 import { pathOf } from "./path.ts";
 import type { Route } from "./router.ts";
+import { endServerSpan } from "./server_span.ts";
 
 const OUTCOMES: Readonly<Record<DeliveryEnd, Outcome>> = {
   sent: "complete",
@@ -63,7 +64,7 @@ export class RequestObserver {
       }
       if (span === undefined) return this.#end(answered, outcome, bytes);
       span.run(() => this.#end(answered, outcome, bytes));
-      endSpan(span, answered, { outcome, bytes });
+      endServerSpan(span, answered, { outcome, bytes });
     };
     // A text is out in one piece; whether it arrived, nobody learns.
     if (delivery === undefined || !(answer instanceof StreamAnswer)) {
@@ -103,28 +104,6 @@ export class RequestObserver {
       requestId,
     });
   }
-}
-
-function endSpan(
-  span: RequestSpan,
-  { request, requestId, route, answer }: Answered,
-  { outcome, bytes }: { readonly outcome: Outcome; readonly bytes: number },
-): void {
-  const { status } = answer;
-  const source = answer.headers.get("x-cache");
-  span.set({
-    "http.request.method": request.method,
-    "http.response.status_code": status,
-    "http.response.body.size": bytes,
-    "url.path": pathOf(request.url) ?? "",
-    "url.scheme": "http",
-    ...(route === undefined ? {} : { "http.route": route.name }),
-    ...(source === null ? {} : { "larder.x_cache": source }),
-    "larder.request_id": requestId,
-    "larder.outcome": outcome,
-  });
-  const isFailed = outcome === "broken" || status >= 500;
-  span.end(isFailed ? new Error(`the answer was ${outcome}, status ${status}`) : undefined);
 }
 
 /** Of the body, as its head says; 0 where nobody knows. */

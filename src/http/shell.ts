@@ -37,11 +37,7 @@ export function createShell({ router, observer, tracer, log }: ShellDeps): Shell
     const path = pathOf(request.url);
     const match = path === undefined ? MALFORMED : router.match(request.method, path);
     const route = "route" in match ? match.route : undefined;
-    const span = tracer?.request(
-      request.method,
-      route?.name,
-      request.headers.get("traceparent"),
-    );
+    const span = tracer?.request(request.method, route?.name, request.headers);
     const answer = span === undefined
       ? await respond(match, request, requestId)
       : await span.run(() => respond(match, request, requestId));

@@ -28,13 +28,18 @@ export interface RequestSpan extends Span {
   run<Value>(work: () => Value): Value;
 }
 
+/** What a request brought along. */
+export interface HeaderReader {
+  get(name: string): string | null;
+}
+
 /** Tells pieces of work, each below the one that it is done for. */
 export interface Tracer {
   /** Begins a trace, or goes on with the caller's. `undefined` when nobody will look at it. */
   request(
     method: string,
     route: string | undefined,
-    traceparent: string | null,
+    headers: HeaderReader,
   ): RequestSpan | undefined;
   /** Runs `work` in a span. Where none is around that is looked at, it just runs it. */
   span<Value>(

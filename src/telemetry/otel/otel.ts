@@ -1,6 +1,6 @@
 import { ROOT_CONTEXT, SeverityNumber, trace, TraceFlags } from "@opentelemetry/api";
 import { LoggerProvider, type ReadableLogRecord } from "@opentelemetry/sdk-logs";
-import { type ReadableSpan, TracerProvider } from "@opentelemetry/sdk-trace";
+import type { ReadableSpan } from "@opentelemetry/sdk-trace";
 import { within } from "../../base/deadline.ts";
 import { messageOf } from "../../base/failure.ts";
 import type { LogCopy, LogLevel } from "../logger.ts";
@@ -9,7 +9,7 @@ import type { Tracer } from "../tracer.ts";
 import { resourceOf, samplingOf, type Service, type Variable } from "./environment.ts";
 import { ExportQueue } from "./export_queue.ts";
 import { metricData } from "./metric_data.ts";
-import { OtelTracer } from "./otel_tracer.ts";
+import { createOtelTracer } from "./otel_tracer.ts";
 import type { Senders } from "./senders.ts";
 
 const TRACES_DELAY_MS = 2_000;
@@ -73,12 +73,12 @@ export function startOtel(deps: OtelDeps): Otel {
   const everyMs = Number(variable("OTEL_METRIC_EXPORT_INTERVAL") ?? METRICS_EVERY_MS);
   const timer = setInterval(sendMetrics, everyMs > 0 ? everyMs : METRICS_EVERY_MS);
 
-  const { rootRatio, sampler } = samplingOf(variable, (name) => {
+  const sampling = samplingOf(variable, (name) => {
     complain("environment variable not understood", { variable: name });
   });
-  const tracers = new TracerProvider({ resource, sampler, spanProcessors: [into(spans)] });
+  const { version } = deps.service;
   return {
-    tracer: new OtelTracer(tracers.getTracer("larder", deps.service.version), rootRatio),
+    tracer: createOtelTracer({ resource, version, sampling, ended: (span) => spans.add(span) }),
     copyLog: logCopy(new LoggerProvider({ resource, processors: [intoRecords(records)] })),
     async stop() {
       clearInterval(timer);
@@ -100,17 +100,6 @@ function dropCounters({ metrics, complain }: OtelDeps) {
     };
   };
   return { traces: counterOf("traces"), metrics: counterOf("metrics"), logs: counterOf("logs") };
-}
-
-function into(queue: ExportQueue<ReadableSpan>) {
-  return {
-    onStart() {},
-    onEnd(span: ReadableSpan) {
-      if (span.spanContext().traceFlags & TraceFlags.SAMPLED) queue.add(span);
-    },
-    forceFlush: () => Promise.resolve(),
-    shutdown: () => Promise.resolve(),
-  };
 }
 
 function intoRecords(queue: ExportQueue<ReadableLogRecord>) {

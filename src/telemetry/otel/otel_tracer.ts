@@ -9,8 +9,45 @@ import {
   trace,
   type Tracer as OtelTracerApi,
 } from "@opentelemetry/api";
+import type { Resource } from "@opentelemetry/resources";
+import { type ReadableSpan, TracerProvider } from "@opentelemetry/sdk-trace";
 import { messageOf } from "../../base/failure.ts";
-import type { RequestSpan, Span, SpanFacts, SpanStart, TraceIds, Tracer } from "../tracer.ts";
+import type { Sampling } from "./environment.ts";
+import { serverSpanName } from "../method_facts.ts";
+import type {
+  HeaderReader,
+  RequestSpan,
+  Span,
+  SpanFacts,
+  SpanStart,
+  TraceIds,
+  Tracer,
+} from "../tracer.ts";
+
+export interface OtelTracerDeps {
+  readonly resource: Resource;
+  /** Ours. */
+  readonly version: string;
+  readonly sampling: Sampling;
+  /** Takes each span that is over. */
+  readonly ended: (span: ReadableSpan) => void;
+}
+
+/** A tracer on an SDK of its own. */
+export function createOtelTracer({ resource, version, sampling, ended }: OtelTracerDeps): Tracer {
+  const processor = {
+    onStart() {},
+    onEnd: ended,
+    forceFlush: () => Promise.resolve(),
+    shutdown: () => Promise.resolve(),
+  };
+  const provider = new TracerProvider({
+    resource,
+    sampler: sampling.sampler,
+    spanProcessors: [processor],
+  });
+  return new OtelTracer(provider.getTracer("larder", version), sampling.rootRatio);
+}
 
 const TRACEPARENT_REGEXP = /^00-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})$/;
 
@@ -18,7 +55,7 @@ const TRACEPARENT_REGEXP = /^00-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})$/;
  * Spans of the OpenTelemetry SDK. Each gets its parent explicitly; which one that is, is kept
  * aside only for requests that are sampled: the rest pay for one decision.
  */
-export class OtelTracer implements Tracer {
+class OtelTracer implements Tracer {
   readonly #api: OtelTracerApi;
   readonly #rootRatio: number;
   readonly #around = new AsyncLocalStorage<OtelSpan>();
@@ -32,12 +69,13 @@ export class OtelTracer implements Tracer {
   request(
     method: string,
     route: string | undefined,
-    traceparent: string | null,
+    headers: HeaderReader,
   ): RequestSpan | undefined {
+    const traceparent = headers.get("traceparent");
     const parent = traceparent === null ? undefined : remoteContext(traceparent);
     // Decided here: the SDK takes a microsecond to decide the same.
     if (parent === undefined && Math.random() >= this.#rootRatio) return undefined;
-    const name = route === undefined ? method : `${method} ${route}`;
+    const name = serverSpanName(method, route);
     const span = this.#api.startSpan(name, { kind: SpanKind.SERVER }, parent ?? ROOT_CONTEXT);
     if (!span.isRecording()) return undefined;
     return { ...spanOf(span), run: (work) => this.#around.run(span, work) };
