@@ -56,7 +56,7 @@ export async function serve(settings: Settings): Promise<number> {
       problems,
       metrics,
       hasMetricsRoute: settings["prometheus.enabled"],
-      countsRequests: settings["prometheus.enabled"] || settings["otel.enabled"],
+      countsRequests: settings["prometheus.enabled"] || tracer !== undefined,
       usesTls: settings["server.tls-cert"] !== undefined,
       tracer,
       traceparent,

@@ -5,6 +5,7 @@ import type { Group } from "../telemetry/instruments/instrument.ts";
 import type { LineQueue } from "../telemetry/line_queue.ts";
 import { Metrics } from "../telemetry/metrics.ts";
 import type { Otel } from "../telemetry/otel/otel.ts";
+import { isSdkDisabled } from "../telemetry/otel/sdk_disabled.ts";
 import { prettySink } from "../telemetry/pretty.ts";
 import { RecentProblems } from "../telemetry/recent_problems.ts";
 import type { Tracer } from "../telemetry/tracer.ts";
@@ -36,28 +37,44 @@ export interface Telemetry {
 /** Starts the log, the metrics and, where it is enabled, OpenTelemetry. */
 export async function startTelemetry(parts: TelemetryParts): Promise<Telemetry> {
   const { settings, upstreams, queue } = parts;
+  const sink = await sinkOf(settings, queue);
+  const level = settings["log-level"];
+  const plainLog = createLogger(level, sink);
+  const tells = settings["otel.enabled"] && !isDisabledByEnvironment(plainLog);
   const groups: readonly Group[] = [
     ...settings["analytics.reporting-enabled"] ? ["analytics" as const] : [],
-    ...settings["otel.enabled"] ? ["otel" as const] : [],
+    ...tells ? ["otel" as const] : [],
   ];
   const metrics = new Metrics({ groups, domains: { upstreams: upstreams.map(({ url }) => url) } });
   readProcess(metrics, denoJson.version);
-  const sink = await sinkOf(settings, queue);
-  const level = settings["log-level"];
   const problems = new RecentProblems(Date.now);
-  if (!settings["otel.enabled"]) {
-    const log = problems.watch(createLogger(level, sink));
+  if (!tells) {
+    const log = problems.watch(plainLog);
     const nothing = { tracer: undefined, traceparent: undefined };
     return { log, problems, metrics, ...nothing, stop: () => Promise.resolve() };
   }
   // What goes wrong with it is logged without it.
-  const otel = await openTelemetry(parts, metrics, createLogger(level, sink));
+  const otel = await openTelemetry(parts, metrics, plainLog);
   const log = problems.watch(createLogger(level, sink, otel));
   const { tracer } = otel;
   const traceparent = settings["otel.propagate-to-upstreams"]
     ? () => tracer.traceparent()
     : undefined;
   return { log, problems, metrics, tracer, traceparent, stop: () => otel.stop() };
+}
+
+const variable = (name: string) => Deno.env.get(name) || undefined;
+
+const NOT_UNDERSTOOD = "environment variable not understood";
+
+/** OpenTelemetry's own switch: whoever runs many services turns all of them off by it. */
+function isDisabledByEnvironment(log: Logger): boolean {
+  const isDisabled = isSdkDisabled(
+    variable,
+    (name) => log.warn(NOT_UNDERSTOOD, { variable: name }),
+  );
+  if (isDisabled) log.warn("--otel-enabled has no effect", { because: "OTEL_SDK_DISABLED=true" });
+  return isDisabled;
 }
 
 async function sinkOf(settings: Settings, queue: LineQueue): Promise<LineSink> {
@@ -85,9 +102,10 @@ async function openTelemetry(
     senders: transport === undefined ? lineSenders(queue) : grpcSenders(transport),
     metrics,
     service: { version: denoJson.version, instanceId: crypto.randomUUID() },
-    variable: (name) => Deno.env.get(name) || undefined,
+    variable,
     nowMs: Date.now,
     complain: (msg, facts) => log.warn(msg, facts),
+    notUnderstood: (name) => log.warn(NOT_UNDERSTOOD, { variable: name }),
   });
   return {
     tracer: otel.tracer,

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { fakeUpstream } from "../support/fake_upstream.ts";
 import { startLarder } from "../support/larder_process.ts";
-import { recordsOf, spansOf } from "../support/otlp.ts";
+import { recordsOf, resourceOf, spansOf } from "../support/otlp.ts";
 import { makeStoreObject } from "../support/store_object.ts";
 
 const object = makeStoreObject({ name: "thing-1.0" });
@@ -51,4 +51,25 @@ Deno.test("otel: a sampler that nobody knows is said, and everything is traced",
   const complaint = lines.find(({ msg }) => msg === "environment variable not understood");
   assert.equal(complaint?.["variable"], "OTEL_TRACES_SAMPLER");
   assert.ok(spansOf(lines).length > 0);
+});
+
+Deno.test("otel: variables that cannot be read are said once each, and ignored", async () => {
+  const lines = await linesWith({
+    OTEL_RESOURCE_ATTRIBUTES: "team=a,abc",
+    OTEL_METRIC_EXPORT_INTERVAL: "soon",
+  });
+  const said = lines.filter(({ msg }) => msg === "environment variable not understood");
+  assert.deepEqual(said.map(({ variable }) => variable).sort(), [
+    "OTEL_METRIC_EXPORT_INTERVAL",
+    "OTEL_RESOURCE_ATTRIBUTES",
+  ]);
+  const request = lines.find((line) => "resourceSpans" in line);
+  assert.equal(resourceOf(request)["team"], undefined);
+});
+
+Deno.test("otel: OTEL_SDK_DISABLED turns it off, and larder says so", async () => {
+  const lines = await linesWith({ OTEL_SDK_DISABLED: "true" });
+  assert.ok(lines.every((line) => "msg" in line));
+  const said = lines.find(({ msg }) => msg === "--otel-enabled has no effect");
+  assert.equal(said?.["because"], "OTEL_SDK_DISABLED=true");
 });

@@ -16,30 +16,61 @@ export interface Service {
   readonly instanceId: string;
 }
 
+/** Told of a variable whose value means nothing to us; what it stands for has its default. */
+export type Complain = (variable: string) => void;
+
+const METRICS_EVERY_MS = 60_000;
+
+/** A timer that is to wait longer goes off at once. */
+const TIMER_MAX_MS = 2 ** 31 - 1;
+
+/** How often metrics are sent, in ms. */
+export function metricsEveryMs(variable: Variable, complain: Complain): number {
+  const given = variable("OTEL_METRIC_EXPORT_INTERVAL") ?? String(METRICS_EVERY_MS);
+  const everyMs = numberIn(given);
+  if (everyMs >= 1 && everyMs <= TIMER_MAX_MS) return everyMs;
+  complain("OTEL_METRIC_EXPORT_INTERVAL");
+  return METRICS_EVERY_MS;
+}
+
+/** NaN for what is none, blanks included. */
+function numberIn(text: string): number {
+  return text.trim() === "" ? NaN : Number(text);
+}
+
 /** Who tells: `OTEL_SERVICE_NAME` wins over `OTEL_RESOURCE_ATTRIBUTES`, that over ours. */
-export function resourceOf(variable: Variable, { version, instanceId }: Service): Resource {
+export function resourceOf(
+  variable: Variable,
+  { version, instanceId }: Service,
+  complain: Complain,
+): Resource {
   const name = variable("OTEL_SERVICE_NAME");
+  const given = attributesIn(variable("OTEL_RESOURCE_ATTRIBUTES") ?? "");
+  if (given === undefined) complain("OTEL_RESOURCE_ATTRIBUTES");
   return resourceFromAttributes({
     "service.name": "larder",
     "service.version": version,
     "service.instance.id": instanceId,
-    ...attributesIn(variable("OTEL_RESOURCE_ATTRIBUTES") ?? ""),
+    ...given,
     ...(name === undefined ? {} : { "service.name": name }),
   });
 }
 
+const PAIR_REGEXP = /^\s*([^=\s][^=]*?)\s*=\s*(.*?)\s*$/s;
+
 /** `key=value,…`, percent-encoded. One malformed pair spoils all of them, as specified. */
-function attributesIn(text: string): Readonly<Record<string, string>> {
-  const pairs = text.split(",").filter((pair) => pair.trim() !== "").map((pair) => {
-    const at = pair.indexOf("=");
-    return [pair.slice(0, at).trim(), pair.slice(at + 1).trim()] as const;
-  });
-  try {
-    if (pairs.some(([key]) => key === "")) return {};
-    return Object.fromEntries(pairs.map((pair) => pair.map(decodeURIComponent)));
-  } catch {
-    return {};
+function attributesIn(text: string): Readonly<Record<string, string>> | undefined {
+  const attributes: Record<string, string> = {};
+  for (const pair of text.split(",").filter((one) => one.trim() !== "")) {
+    const [, key, value] = PAIR_REGEXP.exec(pair) ?? [];
+    if (key === undefined || value === undefined) return undefined;
+    try {
+      attributes[decodeURIComponent(key)] = decodeURIComponent(value);
+    } catch {
+      return undefined;
+    }
   }
+  return attributes;
 }
 
 /** Which requests are traced. */
@@ -60,11 +91,10 @@ const SAMPLERS: Readonly<Record<string, (ratio: number) => readonly [number, boo
   parentbased_traceidratio: (ratio) => [ratio, true],
 };
 
-/** What is traced. `complain` is told of a value that nobody knows; everything is traced then. */
-export function samplingOf(variable: Variable, complain: (variable: string) => void): Sampling {
+/** What is traced: by default, and where a value is not understood, everything. */
+export function samplingOf(variable: Variable, complain: Complain): Sampling {
   const name = variable("OTEL_TRACES_SAMPLER") ?? "parentbased_always_on";
-  const given = variable("OTEL_TRACES_SAMPLER_ARG");
-  const ratio = Number(given ?? 1);
+  const ratio = numberIn(variable("OTEL_TRACES_SAMPLER_ARG") ?? "1");
   const isRatio = ratio >= 0 && ratio <= 1;
   if (!isRatio) complain("OTEL_TRACES_SAMPLER_ARG");
   const known = Object.hasOwn(SAMPLERS, name) ? SAMPLERS[name] : undefined;

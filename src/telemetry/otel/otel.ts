@@ -6,7 +6,14 @@ import { messageOf } from "../../base/failure.ts";
 import type { LogCopy, LogLevel } from "../logger.ts";
 import type { Metrics } from "../metrics.ts";
 import type { Tracer } from "../tracer.ts";
-import { resourceOf, samplingOf, type Service, type Variable } from "./environment.ts";
+import {
+  type Complain,
+  metricsEveryMs,
+  resourceOf,
+  samplingOf,
+  type Service,
+  type Variable,
+} from "./environment.ts";
 import { ExportQueue } from "./export_queue.ts";
 import { metricData } from "./metric_data.ts";
 import { createOtelTracer } from "./otel_tracer.ts";
@@ -14,7 +21,6 @@ import type { Senders } from "./senders.ts";
 
 const TRACES_DELAY_MS = 2_000;
 const LOGS_DELAY_MS = 1_000;
-const METRICS_EVERY_MS = 60_000;
 
 /** What is left at the end is sent within this; then the process goes. */
 const FLUSH_MAX_MS = 3_000;
@@ -32,7 +38,8 @@ export interface OtelDeps {
   readonly service: Service;
   readonly variable: Variable;
   readonly nowMs: () => number;
-  /** Told once a signal that records are lost, and of variables that cannot be read. */
+  readonly notUnderstood: Complain;
+  /** Told once a signal that records are lost. */
   readonly complain: (msg: string, facts: Readonly<Record<string, string>>) => void;
 }
 
@@ -48,8 +55,8 @@ type Signal = "traces" | "metrics" | "logs";
 
 /** The three signals of OpenTelemetry. Nothing that it does makes anybody wait. */
 export function startOtel(deps: OtelDeps): Otel {
-  const { senders, metrics, variable, nowMs, complain } = deps;
-  const resource = resourceOf(variable, deps.service);
+  const { senders, metrics, variable, nowMs, notUnderstood } = deps;
+  const resource = resourceOf(variable, deps.service, notUnderstood);
   const dropped = dropCounters(deps);
   const spans = new ExportQueue<ReadableSpan>({
     send: senders.traces,
@@ -70,12 +77,8 @@ export function startOtel(deps: OtelDeps): Otel {
       dropped.metrics(snapshots.length, messageOf(error));
     }
   };
-  const everyMs = Number(variable("OTEL_METRIC_EXPORT_INTERVAL") ?? METRICS_EVERY_MS);
-  const timer = setInterval(sendMetrics, everyMs > 0 ? everyMs : METRICS_EVERY_MS);
-
-  const sampling = samplingOf(variable, (name) => {
-    complain("environment variable not understood", { variable: name });
-  });
+  const timer = setInterval(sendMetrics, metricsEveryMs(variable, notUnderstood));
+  const sampling = samplingOf(variable, notUnderstood);
   const { version } = deps.service;
   return {
     tracer: createOtelTracer({ resource, version, sampling, ended: (span) => spans.add(span) }),
