@@ -135,7 +135,11 @@ export function buildApp(parts: AppParts): App {
     ...parts.hasMetricsRoute ? [metricsRoute(metrics)] : [],
   ];
   const httpMetrics = parts.countsRequests ? new HttpMetrics(metrics, routes) : undefined;
-  const observer = new RequestObserver({ metrics: httpMetrics, log });
+  const observer = new RequestObserver({
+    metrics: httpMetrics,
+    log,
+    scheme: parts.usesTls ? "https" : "http",
+  });
   return {
     shell: createShell({ router: new Router(routes), observer, tracer: parts.tracer, log }),
     space,

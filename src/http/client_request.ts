@@ -7,6 +7,8 @@ export interface ClientRequest {
    */
   readonly url: string;
   readonly headers: RequestHeaders;
+  /** What the client speaks, such as "1.1"; `undefined` where nobody knows. */
+  readonly httpVersion?: string;
   /** `null` where none was announced. What is not read is not waited for. */
   readonly body: ReadableStream<Uint8Array<ArrayBuffer>> | null;
   /** Aborts when the client leaves before its answer is out. */

@@ -7,7 +7,7 @@ import type { ClientRequest, Delivery, DeliveryEnd } from "./client_request.ts";
 import type { HttpMetrics } from "./http_metrics.ts";
 import { pathOf } from "./path.ts";
 import type { Route } from "./router.ts";
-import { endServerSpan } from "./server_span.ts";
+import { endServerSpan, type Scheme } from "./server_span.ts";
 
 const OUTCOMES: Readonly<Record<DeliveryEnd, Outcome>> = {
   sent: "complete",
@@ -39,6 +39,7 @@ export interface RequestObserverDeps {
   /** `undefined` counts nothing. */
   readonly metrics: HttpMetrics | undefined;
   readonly log: Logger;
+  readonly scheme: Scheme;
 }
 
 /** What is around every request, whatever becomes of it: it is counted, and its line is written. */
@@ -64,7 +65,7 @@ export class RequestObserver {
       }
       if (span === undefined) return this.#end(answered, outcome, bytes);
       span.run(() => this.#end(answered, outcome, bytes));
-      endServerSpan(span, answered, { outcome, bytes });
+      endServerSpan(span, answered, { outcome, bytes, scheme: this.#deps.scheme });
     };
     // A text is out in one piece; whether it arrived, nobody learns.
     if (delivery === undefined || !(answer instanceof StreamAnswer)) {

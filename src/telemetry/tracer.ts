@@ -13,6 +13,8 @@ export interface SpanStart {
 /** A piece of work that is under way. */
 export interface Span {
   set(facts: SpanFacts): void;
+  /** It came to nothing, for a reason of few; an HTTP status of 400 or more says it better. */
+  fail(reason: string): void;
   /** Once; with what went wrong, if something did. */
   end(error?: unknown): void;
 }
@@ -52,7 +54,8 @@ export interface Tracer {
   traceparent(): string | undefined;
 }
 
-const NO_SPAN: Span = { set() {}, end() {} };
+/** Nobody looks at it. */
+export const NO_SPAN: Span = { set() {}, fail() {}, end() {} };
 
 /** Traces nothing. */
 export const NO_TRACER: Tracer = {

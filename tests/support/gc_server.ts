@@ -26,7 +26,7 @@ export const GC_DONE: GcDone = {
 export class GcServer extends TestListener {
   constructor(gc: GcRouteDeps["gc"]) {
     const log = createLogger("error", { write() {} });
-    const observer = new RequestObserver({ metrics: undefined, log });
+    const observer = new RequestObserver({ metrics: undefined, log, scheme: "http" });
     super(createShell({ router: new Router([gcRoute({ gc })]), observer, log }));
   }
 }

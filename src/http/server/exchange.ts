@@ -30,6 +30,10 @@ export class Exchange implements ClientRequest, Delivery {
     return this.#head.headers;
   }
 
+  get httpVersion(): string {
+    return this.#head.isOld ? "1.0" : "1.1";
+  }
+
   get hasBody(): boolean {
     return this.#incoming !== undefined;
   }

@@ -3,26 +3,26 @@ import {
   type Context,
   isSpanContextValid,
   ROOT_CONTEXT,
-  type Span as OtelSpan,
   SpanKind,
-  SpanStatusCode,
   trace,
   type Tracer as OtelTracerApi,
 } from "@opentelemetry/api";
 import type { Resource } from "@opentelemetry/resources";
 import { type ReadableSpan, TracerProvider } from "@opentelemetry/sdk-trace";
-import { messageOf } from "../../base/failure.ts";
 import type { Sampling } from "./environment.ts";
+import { OtelSpan } from "./otel_span.ts";
 import { serverSpanName } from "../method_facts.ts";
-import type {
-  HeaderReader,
-  RequestSpan,
-  Span,
-  SpanFacts,
-  SpanStart,
-  TraceIds,
-  Tracer,
+import {
+  type HeaderReader,
+  NO_SPAN,
+  type RequestSpan,
+  type Span,
+  type SpanStart,
+  type TraceIds,
+  type Tracer,
 } from "../tracer.ts";
+
+const TRACEPARENT_REGEXP = /^00-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})$/;
 
 export interface OtelTracerDeps {
   readonly resource: Resource;
@@ -49,8 +49,6 @@ export function createOtelTracer({ resource, version, sampling, ended }: OtelTra
   return new OtelTracer(provider.getTracer("larder", version), sampling.rootRatio);
 }
 
-const TRACEPARENT_REGEXP = /^00-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})$/;
-
 /**
  * Spans of the OpenTelemetry SDK. Each gets its parent explicitly; which one that is, is kept
  * aside only for requests that are sampled: the rest pay for one decision.
@@ -76,9 +74,15 @@ class OtelTracer implements Tracer {
     // Decided here: the SDK takes a microsecond to decide the same.
     if (parent === undefined && Math.random() >= this.#rootRatio) return undefined;
     const name = serverSpanName(method, route);
-    const span = this.#api.startSpan(name, { kind: SpanKind.SERVER }, parent ?? ROOT_CONTEXT);
-    if (!span.isRecording()) return undefined;
-    return { ...spanOf(span), run: (work) => this.#around.run(span, work) };
+    const inner = this.#api.startSpan(name, { kind: SpanKind.SERVER }, parent ?? ROOT_CONTEXT);
+    if (!inner.isRecording()) return undefined;
+    const span = new OtelSpan(inner);
+    return {
+      set: (facts) => span.set(facts),
+      fail: (reason) => span.fail(reason),
+      end: (error) => span.end(error),
+      run: (work) => this.#around.run(span, work),
+    };
   }
 
   span<Value>(
@@ -87,35 +91,33 @@ class OtelTracer implements Tracer {
   ): Promise<Value> {
     const parent = this.#around.getStore();
     // What goes on after its request is over is not told any more.
-    if (!parent?.isRecording()) return work(NOBODY_LOOKS);
-    const span = this.#api.startSpan(name, {
+    if (!parent?.inner.isRecording()) return work(NO_SPAN);
+    const inner = this.#api.startSpan(name, {
       kind: kind === "client" ? SpanKind.CLIENT : SpanKind.INTERNAL,
       ...(facts === undefined ? {} : { attributes: facts }),
-    }, trace.setSpan(ROOT_CONTEXT, parent));
+    }, trace.setSpan(ROOT_CONTEXT, parent.inner));
+    const span = new OtelSpan(inner);
     return this.#around.run(span, () => finished(span, work));
   }
 
   ids(): TraceIds | undefined {
-    const context = this.#around.getStore()?.spanContext();
+    const context = this.#around.getStore()?.inner.spanContext();
     return context && { trace_id: context.traceId, span_id: context.spanId };
   }
 
   traceparent(): string | undefined {
     const span = this.#around.getStore();
     // What goes on after its request is over, such as a probe, is not part of the trace.
-    if (!span?.isRecording()) return undefined;
-    const context = span.spanContext();
+    if (!span?.inner.isRecording()) return undefined;
+    const context = span.inner.spanContext();
     return `00-${context.traceId}-${context.spanId}-01`;
   }
 }
 
-const NOBODY_LOOKS: Span = { set() {}, end() {} };
-
 async function finished<Value>(
-  inner: OtelSpan,
+  span: OtelSpan,
   work: (span: Span) => Promise<Value>,
 ): Promise<Value> {
-  const span = spanOf(inner);
   try {
     const value = await work(span);
     span.end();
@@ -124,20 +126,6 @@ async function finished<Value>(
     span.end(error);
     throw error;
   }
-}
-
-function spanOf(span: OtelSpan): Span {
-  return {
-    set: (facts: SpanFacts) => void span.setAttributes(facts),
-    end(error?: unknown) {
-      if (error !== undefined) {
-        const type = error instanceof Error ? error.name : "error";
-        span.setAttribute("error.type", type);
-        span.setStatus({ code: SpanStatusCode.ERROR, message: messageOf(error) });
-      }
-      span.end();
-    },
-  };
 }
 
 /** The caller's span; a malformed header begins a trace of our own. */
