@@ -44,9 +44,10 @@ import { HttpNarinfoSource } from "../upstream/http/http_narinfo_source.ts";
 import { HttpNarSource } from "../upstream/http/http_nar_source.ts";
 import type { CaCertificates, HttpUpstreamSettings } from "../upstream/http/http_settings.ts";
 import { LastAnswers } from "../upstream/last_answers.ts";
-import type { Traceparent } from "../upstream/http/trace_headers.ts";
+import type { UpstreamTrace } from "../upstream/http/upstream_trace.ts";
 import { meteredNarSource } from "../upstream/metered_nar_source.ts";
 import { meteredNarinfoSource } from "../upstream/metered_narinfo_source.ts";
+import { tracedNarSource } from "../upstream/traced_nar_source.ts";
 import { tracedNarinfoSource } from "../upstream/traced_narinfo_source.ts";
 import { createUpstreamLog } from "../upstream/upstream_log.ts";
 import { UpstreamPool } from "../upstream/upstream_pool.ts";
@@ -84,8 +85,8 @@ export interface AppParts {
   readonly usesTls: boolean;
   /** `undefined` where nothing is traced. */
   readonly tracer: Tracer | undefined;
-  /** Sent to upstreams with narinfo and NAR requests; `undefined` sends none. */
-  readonly traceparent?: Traceparent | undefined;
+  /** What requests to upstreams have to do with traces. */
+  readonly upstreamTrace?: UpstreamTrace | undefined;
   readonly nowMs: () => number;
 }
 
@@ -225,7 +226,8 @@ function buildUpstreams(
   resources: AsyncDisposableStack,
   cameBack: () => void,
 ) {
-  const { caCertificates, trustedKeys, requireSignature, log, tracer, traceparent } = parts;
+  const { caCertificates, trustedKeys, requireSignature, log, tracer } = parts;
+  const { upstreamTrace: trace } = parts;
   const client = createUpstreamClient(caCertificates);
   resources.defer(() => client.close());
   const keys = new TrustedKeys(trustedKeys);
@@ -234,7 +236,7 @@ function buildUpstreams(
   const pool = resources.use(
     new UpstreamPool({
       upstreams: parts.upstreams.map((settings) => {
-        const deps = { settings, client, keys, requireSignature, traceparent };
+        const deps = { settings, client, keys, requireSignature, trace };
         const source = new HttpNarinfoSource(deps);
         const metered = meteredNarinfoSource(source, metrics);
         return tracer ? tracedNarinfoSource(metered, tracer) : metered;
@@ -258,10 +260,11 @@ function buildUpstreams(
   metrics.gauge("upstream_count_healthy", {}, () => pool.healthyCount);
   metrics.gauge("upstream_count_total", {}, () => parts.upstreams.length);
   const narSources = new Map(
-    parts.upstreams.map((settings) => [
-      settings.url,
-      meteredNarSource(new HttpNarSource({ settings, client, traceparent }), metrics),
-    ]),
+    parts.upstreams.map((settings) => {
+      const source = new HttpNarSource({ settings, client, trace });
+      const metered = meteredNarSource(source, metrics);
+      return [settings.url, tracer ? tracedNarSource(metered, tracer) : metered];
+    }),
   );
   const observe = upstreamLog.reading;
   return { pool, narSources, lastAnswers, client, observe };

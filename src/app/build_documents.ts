@@ -27,7 +27,7 @@ export function buildDocuments(parts: AppParts, users: DocumentUsers): DocumentS
   const { client, pool, observe, negative, uses } = users;
   const { tracer } = parts;
   const sources = new Map(parts.upstreams.map((settings) => {
-    const source = new HttpDocumentSource(settings, client);
+    const source = new HttpDocumentSource({ settings, client, trace: parts.upstreamTrace });
     return [settings.url, tracer ? tracedDocumentSource(source, tracer) : source];
   }));
   const { limitBytes } = parts.space;

@@ -27,7 +27,7 @@ export async function serve(settings: Settings): Promise<number> {
   const queue = new LineQueue(Deno.stdout);
   const upstreams = upstreamSettings(settings, `larder/${denoJson.version}`);
   const telemetry = await startTelemetry({ settings, upstreams, queue });
-  const { log, problems, metrics, tracer, traceparent } = telemetry;
+  const { log, problems, metrics, tracer, upstreamTrace } = telemetry;
   using _unexpected = logUnexpected(log);
   const stopped = stopSignal();
   const folders = prepareFolders(settings);
@@ -59,7 +59,7 @@ export async function serve(settings: Settings): Promise<number> {
       countsRequests: settings["prometheus.enabled"] || tracer !== undefined,
       usesTls: settings["server.tls-cert"] !== undefined,
       tracer,
-      traceparent,
+      upstreamTrace,
       nowMs: Date.now,
     });
     await app.space.open();

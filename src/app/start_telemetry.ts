@@ -10,7 +10,7 @@ import { prettySink } from "../telemetry/pretty.ts";
 import { RecentProblems } from "../telemetry/recent_problems.ts";
 import type { Tracer } from "../telemetry/tracer.ts";
 import type { HttpUpstreamSettings } from "../upstream/http/http_settings.ts";
-import type { Traceparent } from "../upstream/http/trace_headers.ts";
+import { type UpstreamTrace, upstreamTraceOf } from "../upstream/http/upstream_trace.ts";
 import { readProcess } from "./process_gauges.ts";
 import { caCertificates } from "./upstream_settings.ts";
 
@@ -28,8 +28,7 @@ export interface Telemetry {
   readonly metrics: Metrics;
   /** `undefined` where nothing is traced. */
   readonly tracer: Tracer | undefined;
-  /** `undefined` where upstreams are told of no trace. */
-  readonly traceparent: Traceparent | undefined;
+  readonly upstreamTrace: UpstreamTrace | undefined;
   /** Sends what is left. */
   stop(): Promise<void>;
 }
@@ -50,17 +49,15 @@ export async function startTelemetry(parts: TelemetryParts): Promise<Telemetry> 
   const problems = new RecentProblems(Date.now);
   if (!tells) {
     const log = problems.watch(plainLog);
-    const nothing = { tracer: undefined, traceparent: undefined };
+    const nothing = { tracer: undefined, upstreamTrace: undefined };
     return { log, problems, metrics, ...nothing, stop: () => Promise.resolve() };
   }
   // What goes wrong with it is logged without it.
   const otel = await openTelemetry(parts, metrics, plainLog);
   const log = problems.watch(createLogger(level, sink, otel));
   const { tracer } = otel;
-  const traceparent = settings["otel.propagate-to-upstreams"]
-    ? () => tracer.traceparent()
-    : undefined;
-  return { log, problems, metrics, tracer, traceparent, stop: () => otel.stop() };
+  const upstreamTrace = upstreamTraceOf(tracer, settings["otel.propagate-to-upstreams"]);
+  return { log, problems, metrics, tracer, upstreamTrace, stop: () => otel.stop() };
 }
 
 const variable = (name: string) => Deno.env.get(name) || undefined;

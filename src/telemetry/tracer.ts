@@ -50,8 +50,10 @@ export interface Tracer {
   ): Promise<Value>;
   /** Of the span around the caller. */
   ids(): TraceIds | undefined;
-  /** The header that lets another program go on with the trace, below the span around. */
-  traceparent(): string | undefined;
+  /** Of the span around: facts that are learned far below where it began. */
+  note(facts: SpanFacts): void;
+  /** They let another program go on with the trace, below the span around. */
+  headers(): Readonly<Record<string, string>>;
 }
 
 /** Nobody looks at it. */
@@ -62,7 +64,8 @@ export const NO_TRACER: Tracer = {
   request: () => undefined,
   span: (_start, work) => work(NO_SPAN),
   ids: () => undefined,
-  traceparent: () => undefined,
+  note() {},
+  headers: () => ({}),
 };
 
 /**

@@ -1,6 +1,6 @@
 import type { Tracer } from "../telemetry/tracer.ts";
 import type { DocumentSource } from "./document_source.ts";
-import { requestFacts } from "./traced_narinfo_source.ts";
+import { requestFacts, tellReading } from "./traced_narinfo_source.ts";
 
 /** A span for each document request to an upstream, up to the begin of its body. */
 export function tracedDocumentSource(inner: DocumentSource, tracer: Tracer): DocumentSource {
@@ -13,8 +13,7 @@ export function tracedDocumentSource(inner: DocumentSource, tracer: Tracer): Doc
         facts: requestFacts(inner.url, path),
       }, async (span) => {
         const answer = await inner.openDocument(path, signal);
-        span.set({ "larder.upstream.result": answer.kind });
-        if (answer.kind === "failed") span.set({ "error.type": answer.reason });
+        tellReading(span, answer, signal);
         return answer;
       }),
   };

@@ -1,5 +1,5 @@
-import type { SpanFacts, Tracer } from "../telemetry/tracer.ts";
-import type { NarinfoSource } from "./upstream.ts";
+import type { Span, SpanFacts, Tracer } from "../telemetry/tracer.ts";
+import type { NarinfoSource, UpstreamReading } from "./upstream.ts";
 
 /** A span for each narinfo request to an upstream. */
 export function tracedNarinfoSource(inner: NarinfoSource, tracer: Tracer): NarinfoSource {
@@ -14,21 +14,32 @@ export function tracedNarinfoSource(inner: NarinfoSource, tracer: Tracer): Narin
         facts: requestFacts(inner.url, `${storePathHash}.narinfo`),
       }, async (span) => {
         const reading = await inner.narinfo(storePathHash, signal);
-        span.set({ "larder.upstream.result": reading.kind });
-        if (reading.kind === "failed") span.set({ "error.type": reading.reason });
+        tellReading(span, reading, signal);
         return reading;
       }),
   };
 }
 
+/** What came of a request. An absence is an answer, and whoever gave up has another one. */
+export function tellReading(span: Span, reading: UpstreamReading, signal?: AbortSignal): void {
+  const result = signal?.aborted ? "cancelled" : reading.kind;
+  span.set({ "larder.upstream.result": result });
+  if (result === "failed" && reading.kind === "failed") span.fail(reading.reason);
+}
+
 /** What a request to an upstream is, in OpenTelemetry's words. `upstream` has no credentials. */
-export function requestFacts(upstream: string, path: string): SpanFacts {
+export function requestFacts(
+  upstream: string,
+  path: string,
+  method: "GET" | "HEAD" = "GET",
+): SpanFacts {
   const { protocol, hostname, port } = new URL(upstream);
   return {
-    "http.request.method": "GET",
+    "http.request.method": method,
     // A query may be a secret of the upstream's.
     "url.full": `${upstream}/${path.replace(/\?.*$/, "")}`,
-    "server.address": hostname,
+    // Not with the brackets of an IPv6 address.
+    "server.address": hostname.replace(/^\[(.*)\]$/, "$1"),
     "server.port": Number(port) || (protocol === "https:" ? 443 : 80),
   };
 }

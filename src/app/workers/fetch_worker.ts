@@ -27,7 +27,7 @@ interface Job {
   running: Promise<void>;
 }
 
-let upstreams: ReadonlyMap<string, Omit<HttpNarSourceDeps, "traceparent">> = new Map();
+let upstreams: ReadonlyMap<string, Omit<HttpNarSourceDeps, "trace">> = new Map();
 const jobs = new Map<number, Job>();
 
 scope.onmessage = ({ data }) => {
@@ -71,17 +71,21 @@ function jobOf(id: number, order: FetchOrder): Job {
   return job;
 }
 
-async function run({ id, source, traceparent }: FetchMessage, job: Job): Promise<void> {
+async function run({ id, source, headers }: FetchMessage, job: Job): Promise<void> {
   const tell = (event: FromFetchWorker["event"]) => scope.postMessage({ id, event });
   const configured = upstreams.get(source.upstream);
   if (configured === undefined) return tell({ type: "absent" });
   try {
     const file = job.file ??= new PartialFile(job.order);
     // One for each fetch: each belongs to a trace of its own.
-    const upstream = new HttpNarSource({ ...configured, traceparent: () => traceparent });
+    let status: number | undefined;
+    const trace = { headers: () => headers, answered: (given: number) => void (status = given) };
+    const upstream = new HttpNarSource({ ...configured, trace });
     const { idleTimeoutMs } = configured.settings;
     const { room, abort: { signal } } = job;
-    tell(await fetchNar({ upstream, idleTimeoutMs, source, file, room, signal, tell }));
+    const parts = { upstream, idleTimeoutMs, source, file, room, signal, tell };
+    const outcome = await fetchNar(parts);
+    tell(status === undefined ? outcome : { ...outcome, status });
   } catch (error) {
     tell(failed(error));
   }

@@ -20,7 +20,7 @@ export type ToFetchWorker =
     readonly id: number;
     readonly source: NarSource;
     /** Sent to the upstream. */
-    readonly traceparent: string | undefined;
+    readonly headers: Readonly<Record<string, string>>;
   }
   /** How many bytes may be written in all, after they were wanted. */
   | { readonly type: "room"; readonly id: number; readonly bytes: number }

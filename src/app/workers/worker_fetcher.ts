@@ -6,7 +6,7 @@ import type {
   NarFetcher,
 } from "../../cache/download/nar_fetcher.ts";
 import type { CaCertificates, HttpUpstreamSettings } from "../../upstream/http/http_settings.ts";
-import type { Traceparent } from "../../upstream/http/trace_headers.ts";
+import type { UpstreamTrace } from "../../upstream/http/upstream_trace.ts";
 import { JobWorker } from "./job_worker.ts";
 import type { FromFetchWorker, ToFetchWorker } from "./messages.ts";
 
@@ -14,16 +14,16 @@ export interface WorkerFetcherDeps {
   readonly upstreams: readonly HttpUpstreamSettings[];
   readonly caCertificates: CaCertificates;
   /** Asked on the main thread, where the trace is known. */
-  readonly traceparent?: Traceparent | undefined;
+  readonly upstreamTrace?: Pick<UpstreamTrace, "headers"> | undefined;
 }
 
 /** Fetches in a Worker. */
 export class WorkerFetcher implements NarFetcher, Disposable {
   readonly #worker: JobWorker<ToFetchWorker, FromFetchWorker>;
-  readonly #traceparent: Traceparent | undefined;
+  readonly #trace: Pick<UpstreamTrace, "headers"> | undefined;
 
-  constructor({ upstreams, caCertificates, traceparent }: WorkerFetcherDeps) {
-    this.#traceparent = traceparent;
+  constructor({ upstreams, caCertificates, upstreamTrace }: WorkerFetcherDeps) {
+    this.#trace = upstreamTrace;
     this.#worker = new JobWorker<ToFetchWorker, FromFetchWorker>({
       url: new URL("./fetch_worker.ts", import.meta.url),
       start: { type: "start", upstreams, caCertificates } satisfies ToFetchWorker,
@@ -52,7 +52,7 @@ export class WorkerFetcher implements NarFetcher, Disposable {
         new Promise((resolve) => {
           if (dead !== undefined) return resolve(dead);
           settle = resolve;
-          worker.send({ type: "fetch", id, source, traceparent: this.#traceparent?.() });
+          worker.send({ type: "fetch", id, source, headers: this.#trace?.headers() ?? {} });
         }),
       [Symbol.dispose]: () => {
         if (dead === undefined) worker.send({ type: "close", id });

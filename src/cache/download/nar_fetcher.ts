@@ -23,7 +23,12 @@ export type FetchProgress =
   | { readonly type: "bytes"; readonly received: number };
 
 /** What became of one source. */
-export type FetchOutcome =
+export type FetchOutcome = Ending & {
+  /** Of the answer, where there was one. */
+  readonly status?: number;
+};
+
+type Ending =
   | {
     readonly type: "end";
     readonly fileSize: number;

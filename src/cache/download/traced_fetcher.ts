@@ -1,6 +1,6 @@
-import type { Tracer } from "../../telemetry/tracer.ts";
+import type { Span, Tracer } from "../../telemetry/tracer.ts";
 import { requestFacts } from "../../upstream/traced_narinfo_source.ts";
-import type { NarFetcher } from "./nar_fetcher.ts";
+import type { FetchOutcome, NarFetcher } from "./nar_fetcher.ts";
 
 /** A span for each source that a NAR file is asked of. */
 export function tracedFetcher(inner: NarFetcher, tracer: Tracer): NarFetcher {
@@ -15,15 +15,22 @@ export function tracedFetcher(inner: NarFetcher, tracer: Tracer): NarFetcher {
             facts: requestFacts(source.upstream, source.location),
           }, async (span) => {
             const outcome = await fetch.from(source);
-            span.set({ "larder.upstream.result": outcome.type });
-            if (outcome.type === "failed") span.set({ "error.type": outcome.reason });
-            else if (outcome.type === "end") {
-              span.set({ "http.response.body.size": outcome.fileSize });
-            }
+            tellOutcome(span, outcome);
             return outcome;
           }),
         [Symbol.dispose]: () => fetch[Symbol.dispose](),
       };
     },
   };
+}
+
+function tellOutcome(span: Span, outcome: FetchOutcome): void {
+  const { type, status } = outcome;
+  const isCancelled = type === "failed" && outcome.reason === "cancelled";
+  span.set({
+    "larder.upstream.result": isCancelled ? "cancelled" : type,
+    ...(status === undefined ? {} : { "http.response.status_code": status }),
+    ...(type === "end" ? { "larder.nar.file_size": outcome.fileSize } : {}),
+  });
+  if (type === "failed" && !isCancelled) span.fail(outcome.reason);
 }

@@ -13,7 +13,7 @@ export function tracedVerifier(inner: NarVerifier, tracer: Tracer): NarVerifier 
       tracer.span({ name: "verify nar", facts }, (span) =>
         ended.promise.then((measure) => {
           if (measure?.kind === "measured") span.set({ "larder.nar.size": measure.narSize });
-          else if (measure !== undefined) span.set({ "error.type": measure.kind });
+          else if (measure !== undefined) span.fail(measure.kind);
         }));
       verification.measure.then(ended.resolve, () => ended.resolve(undefined));
       return {

@@ -2,7 +2,7 @@ import { type Span as SdkSpan, SpanStatusCode } from "@opentelemetry/api";
 import { Failure, messageOf } from "../../base/failure.ts";
 import type { Span, SpanFacts } from "../tracer.ts";
 
-/** From here on an HTTP status is an error, where its span failed at all. */
+/** From here on a status says why a span failed. */
 const ERROR_STATUS_MIN = 400;
 
 /** A span of the SDK, which failures are told of as OpenTelemetry's conventions want. */
@@ -20,8 +20,7 @@ export class OtelSpan implements Span {
   }
 
   fail(reason: string): void {
-    const isError = this.#httpStatus >= ERROR_STATUS_MIN;
-    this.#failed(isError ? String(this.#httpStatus) : reason);
+    this.#failed(reason);
   }
 
   end(error?: unknown): void {
@@ -30,7 +29,8 @@ export class OtelSpan implements Span {
   }
 
   #failed(type: string, message?: string): void {
-    this.inner.setAttribute("error.type", type);
+    const isBadStatus = this.#httpStatus >= ERROR_STATUS_MIN;
+    this.inner.setAttribute("error.type", isBadStatus ? String(this.#httpStatus) : type);
     const described = message === undefined ? {} : { message };
     this.inner.setStatus({ code: SpanStatusCode.ERROR, ...described });
   }

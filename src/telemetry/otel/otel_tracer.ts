@@ -17,6 +17,7 @@ import {
   NO_SPAN,
   type RequestSpan,
   type Span,
+  type SpanFacts,
   type SpanStart,
   type TraceIds,
   type Tracer,
@@ -89,9 +90,8 @@ class OtelTracer implements Tracer {
     { name, kind, facts }: SpanStart,
     work: (span: Span) => Promise<Value>,
   ): Promise<Value> {
-    const parent = this.#around.getStore();
-    // What goes on after its request is over is not told any more.
-    if (!parent?.inner.isRecording()) return work(NO_SPAN);
+    const parent = this.#recording();
+    if (parent === undefined) return work(NO_SPAN);
     const inner = this.#api.startSpan(name, {
       kind: kind === "client" ? SpanKind.CLIENT : SpanKind.INTERNAL,
       ...(facts === undefined ? {} : { attributes: facts }),
@@ -105,12 +105,20 @@ class OtelTracer implements Tracer {
     return context && { trace_id: context.traceId, span_id: context.spanId };
   }
 
-  traceparent(): string | undefined {
+  note(facts: SpanFacts): void {
+    this.#recording()?.set(facts);
+  }
+
+  headers(): Readonly<Record<string, string>> {
+    const context = this.#recording()?.inner.spanContext();
+    if (context === undefined) return {};
+    return { traceparent: `00-${context.traceId}-${context.spanId}-01` };
+  }
+
+  /** What goes on after its request is over, such as a probe, is not part of the trace. */
+  #recording(): OtelSpan | undefined {
     const span = this.#around.getStore();
-    // What goes on after its request is over, such as a probe, is not part of the trace.
-    if (!span?.inner.isRecording()) return undefined;
-    const context = span.inner.spanContext();
-    return `00-${context.traceId}-${context.spanId}-01`;
+    return span?.inner.isRecording() ? span : undefined;
   }
 }
 

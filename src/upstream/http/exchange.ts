@@ -10,6 +10,8 @@ export interface ExchangeOptions {
   readonly headers?: Readonly<Record<string, string>>;
   /** Ends the exchange, and the reading of a body that was handed on. */
   readonly signal?: AbortSignal | undefined;
+  /** Told the status of the answer that counts. */
+  readonly answered?: ((status: number) => void) | undefined;
 }
 
 /** Requests to one upstream, under its dial and header timeouts. */
@@ -45,7 +47,10 @@ export class Exchange {
       try {
         const response = await this.#fetch(url, options, abort.signal);
         pauseMs = retries.after(response);
-        if (pauseMs === undefined) return await use(response);
+        if (pauseMs === undefined) {
+          options.answered?.(response.status);
+          return await use(response);
+        }
         await response.body?.cancel();
       } catch (error) {
         if (abort.signal.aborted) throw abort.signal.reason;

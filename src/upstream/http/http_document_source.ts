@@ -7,6 +7,7 @@ import { Exchange } from "./exchange.ts";
 import { failedReading } from "./failed_reading.ts";
 import type { HttpUpstreamSettings } from "./http_settings.ts";
 import { readRefusal } from "./refusal.ts";
+import type { UpstreamTrace } from "./upstream_trace.ts";
 
 /** So much is read as part of the answer, under its time limits: nearly all documents are less. */
 const AHEAD_BYTES = 64 * 1024;
@@ -14,21 +15,31 @@ const AHEAD_BYTES = 64 * 1024;
 // gzip and brotli never get here, Deno's fetch decodes them.
 const ENCODING_REGEXP = /^[a-z0-9-]{1,16}(?:, ?[a-z0-9-]{1,16})*$/;
 
+export interface HttpDocumentSourceDeps {
+  readonly settings: HttpUpstreamSettings;
+  readonly client: Deno.HttpClient;
+  readonly trace?: Pick<UpstreamTrace, "answered"> | undefined;
+}
+
 /** The documents of a binary cache behind HTTP. */
 export class HttpDocumentSource implements DocumentSource {
   readonly url: string;
   readonly #exchange: Exchange;
   readonly #idleTimeoutMs: number;
 
-  constructor(settings: HttpUpstreamSettings, client: Deno.HttpClient) {
+  readonly #answered: UpstreamTrace["answered"] | undefined;
+
+  constructor({ settings, client, trace }: HttpDocumentSourceDeps) {
     this.url = settings.url;
+    this.#answered = trace?.answered;
     this.#exchange = new Exchange(settings, client);
     this.#idleTimeoutMs = settings.idleTimeoutMs;
   }
 
   async openDocument(path: DocumentPath, signal: AbortSignal): Promise<DocumentAnswer> {
     try {
-      return await this.#exchange.run(`${this.url}/${path}`, { signal }, async (response) => {
+      const options = { signal, answered: this.#answered };
+      return await this.#exchange.run(`${this.url}/${path}`, options, async (response) => {
         if (response.status !== 200) return await readRefusal(response);
         const encoding = response.headers.get("content-encoding")?.toLowerCase() ?? "identity";
         if (ENCODING_REGEXP.test(encoding)) {

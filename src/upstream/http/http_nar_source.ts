@@ -4,24 +4,24 @@ import { readStatus } from "../reading.ts";
 import type { NarBody, NarBodySource } from "../upstream.ts";
 import { Exchange } from "./exchange.ts";
 import type { HttpUpstreamSettings } from "./http_settings.ts";
-import { traceHeaders, type Traceparent } from "./trace_headers.ts";
 import { readRefusal } from "./refusal.ts";
+import { NO_UPSTREAM_TRACE, type UpstreamTrace } from "./upstream_trace.ts";
 
 export interface HttpNarSourceDeps {
   readonly settings: HttpUpstreamSettings;
   readonly client: Deno.HttpClient;
-  readonly traceparent?: Traceparent | undefined;
+  readonly trace?: UpstreamTrace | undefined;
 }
 
 /** The NAR files of a binary cache behind HTTP. */
 export class HttpNarSource implements NarBodySource {
   readonly url: string;
   readonly #exchange: Exchange;
-  readonly #traceparent: Traceparent | undefined;
+  readonly #trace: UpstreamTrace;
 
-  constructor({ settings, client, traceparent }: HttpNarSourceDeps) {
+  constructor({ settings, client, trace = NO_UPSTREAM_TRACE }: HttpNarSourceDeps) {
     this.url = settings.url;
-    this.#traceparent = traceparent;
+    this.#trace = trace;
     this.#exchange = new Exchange(settings, client);
   }
 
@@ -33,11 +33,12 @@ export class HttpNarSource implements NarBodySource {
   ): Promise<NarBody | undefined> {
     const url = this.#locate(location);
     const headers = {
-      ...traceHeaders(this.#traceparent),
+      ...this.#trace.headers(),
       ...(offset > 0 ? { range: `bytes=${offset}-` } : {}),
       ...(offset > 0 && ifTag !== undefined ? { "if-range": ifTag } : {}),
     };
-    return await this.#exchange.run(url, { headers, signal }, async (response) => {
+    const { answered } = this.#trace;
+    return await this.#exchange.run(url, { headers, signal, answered }, async (response) => {
       if (offset > 0 && response.status === 416) return await nothingLeft(response, offset);
       const found = await this.#foundOrAbsent(response);
       if (!found || response.body === null) return undefined;
@@ -52,9 +53,10 @@ export class HttpNarSource implements NarBodySource {
 
   async statNar(location: string): Promise<{ fileSize?: number } | undefined> {
     const url = this.#locate(location);
-    const headers = traceHeaders(this.#traceparent);
+    const headers = this.#trace.headers();
+    const { answered } = this.#trace;
     const stat = (method: "HEAD" | "GET") =>
-      this.#exchange.run(url, { method, headers }, async (response) => {
+      this.#exchange.run(url, { method, headers, answered }, async (response) => {
         if (!await this.#foundOrAbsent(response)) return undefined;
         await response.body?.cancel();
         const length = response.headers.get("content-length");

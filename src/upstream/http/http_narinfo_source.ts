@@ -15,7 +15,7 @@ import { Exchange, type ExchangeOptions } from "./exchange.ts";
 import { failedReading } from "./failed_reading.ts";
 import { readRefusal } from "./refusal.ts";
 import type { HttpUpstreamSettings } from "./http_settings.ts";
-import { traceHeaders, type Traceparent } from "./trace_headers.ts";
+import { NO_UPSTREAM_TRACE, type UpstreamTrace } from "./upstream_trace.ts";
 
 /** Real narinfos have a few KiB; one with 10,000 references has half a MiB. */
 const DOCUMENT_BYTES_MAX = 2 << 20;
@@ -25,7 +25,7 @@ export interface HttpNarinfoSourceDeps {
   readonly client: Deno.HttpClient;
   readonly keys: TrustedKeys;
   readonly requireSignature: boolean;
-  readonly traceparent?: Traceparent | undefined;
+  readonly trace?: UpstreamTrace | undefined;
 }
 
 /** The narinfos of a binary cache behind HTTP. */
@@ -43,8 +43,8 @@ export class HttpNarinfoSource implements NarinfoSource {
   }
 
   async narinfo(storePathHash: StorePathHash, signal?: AbortSignal): Promise<NarinfoReading> {
-    const { keys, requireSignature, traceparent } = this.#deps;
-    const options = { signal, headers: traceHeaders(traceparent) };
+    const { keys, requireSignature, trace = NO_UPSTREAM_TRACE } = this.#deps;
+    const options = { signal, headers: trace.headers(), answered: trace.answered };
     const reading = await this.#document(`${storePathHash}.narinfo`, options);
     if (reading.kind !== "found") return reading;
     return readNarinfo(storePathHash, reading.text, { baseUrl: this.url, keys, requireSignature });
