@@ -88,8 +88,14 @@ function tellsTheStory(spans: readonly TestSpan[]): void {
   const names = new Set(spans.map(({ name }) => name));
   for (
     const name of [
-      ...["findNar", "sourcesOf", "download nar", "wait for space", "wait for first bytes"],
-      ...["GET nar", "verify nar", "publish nar file", "apply"],
+      ...[
+        "SELECT nar",
+        "SELECT nar_source",
+        "download nar",
+        "wait for space",
+        "wait for first bytes",
+      ],
+      ...["GET nar", "verify nar", "publish nar file", "BATCH"],
     ]
   ) assert.ok(names.has(name), `${name} is among ${[...names]}`);
   const ids = new Set(spans.map(({ spanId }) => spanId));

@@ -29,7 +29,7 @@ Deno.test("otel: without a receiver each signal is JSON lines among the log", as
   assert.ok(lines.some(({ msg }) => msg === "server shutdown"));
   const spans = spansOf(lines);
   assert.ok(spans.some(({ name }) => name === "GET /{hash}.narinfo"));
-  assert.ok(spans.some(({ name }) => name === "findNarinfo"));
+  assert.ok(spans.some(({ name }) => name === "SELECT narinfo"));
   assert.ok(recordsOf(lines).some(({ msg }) => msg === "server started"));
   assert.ok(lines.some((line) => "resourceMetrics" in line));
   const recordsPerLine = lines.map((line) => spansOf([line]).length + recordsOf([line]).length);
