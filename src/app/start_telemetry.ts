@@ -97,6 +97,7 @@ async function openTelemetry(
     : createGrpcTransport(url, caCertificates(settings));
   const otel = startOtel({
     senders: transport === undefined ? lineSenders(queue) : grpcSenders(transport),
+    receiver: url ?? "standard output",
     metrics,
     service: { version: denoJson.version, instanceId: crypto.randomUUID() },
     variable,

@@ -138,7 +138,8 @@ Deno.test("otel: an absent collector is said once, counted, and costs nothing", 
   const slowestMs = await load(larder);
   assert.ok(slowestMs < ANSWER_MAX_MS, `an answer took ${slowestMs} ms`);
   for (const signal of ["traces", "metrics", "logs"]) {
-    await larder.logged("telemetry dropped", (line) => line["signal"] === signal);
+    const said = await larder.logged("telemetry dropped", (line) => line["signal"] === signal);
+    assert.equal(said["receiver"], url);
   }
   const scraped = await (await fetch(`${larder.url}/metrics`)).text();
   const dropped = /^larder_telemetry_dropped_total\{signal="traces"\} (\d+)$/m.exec(scraped);

@@ -1,5 +1,9 @@
+import { messageOf } from "../../base/failure.ts";
+
 /** Records that wait at most. A server under full load makes them in a second or two. */
 const WAITING_MAX = 4_096;
+
+const FULL = `${WAITING_MAX} records wait already`;
 
 /** Records sent at once. */
 const BATCH_MAX = 512;
@@ -9,6 +13,8 @@ export interface ExportQueueDeps<Item> {
   readonly send: (items: readonly Item[]) => Promise<void>;
   /** Told of records that were lost. */
   readonly dropped: (count: number, reason: string) => void;
+  /** Told when records arrived, and none was lost while they were on their way. */
+  readonly delivered: () => void;
   /** How long a record waits for others. */
   readonly delayMs: number;
 }
@@ -22,13 +28,14 @@ export class ExportQueue<Item> {
   #waiting: Item[] = [];
   #timer: number | undefined;
   #sending: Promise<void> | undefined;
+  #lostCount = 0;
 
   constructor(deps: ExportQueueDeps<Item>) {
     this.#deps = deps;
   }
 
   add(item: Item): void {
-    if (this.#waiting.length >= WAITING_MAX) return this.#deps.dropped(1, "the queue is full");
+    if (this.#waiting.length >= WAITING_MAX) return this.#lose(1, FULL);
     this.#waiting.push(item);
     if (this.#waiting.length >= BATCH_MAX) this.#start();
     else if (this.#sending === undefined) {
@@ -51,11 +58,18 @@ export class ExportQueue<Item> {
   async #drain(): Promise<void> {
     while (this.#waiting.length > 0) {
       const batch = this.#waiting.splice(0, BATCH_MAX);
+      const lostBefore = this.#lostCount;
       try {
         await this.#deps.send(batch);
+        if (this.#lostCount === lostBefore) this.#deps.delivered();
       } catch (error) {
-        this.#deps.dropped(batch.length, error instanceof Error ? error.message : String(error));
+        this.#lose(batch.length, messageOf(error));
       }
     }
+  }
+
+  #lose(count: number, reason: string): void {
+    this.#lostCount += count;
+    this.#deps.dropped(count, reason);
   }
 }

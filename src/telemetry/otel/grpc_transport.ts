@@ -1,4 +1,4 @@
-import { Failure } from "../../base/failure.ts";
+import { Failure, messageOf } from "../../base/failure.ts";
 
 /** A collector that takes longer is not waited for; shutting down waits no longer, either. */
 const CALL_MAX_MS = 2_500;
@@ -21,16 +21,21 @@ export function createGrpcTransport(
     http2: true,
     ...(caCertificates.length === 0 ? {} : { caCerts: [...caCertificates] }),
   });
+  const posted = async (to: string, message: Uint8Array) => {
+    const signal = AbortSignal.timeout(CALL_MAX_MS);
+    try {
+      const headers = { "content-type": "application/grpc", te: "trailers" };
+      const body = framed(message);
+      const response = await fetch(to, { method: "POST", client, headers, body, signal });
+      return { response, body: await response.bytes() };
+    } catch (error) {
+      const reason = signal.aborted ? `no answer within ${CALL_MAX_MS} ms` : messageOf(error);
+      throw new Failure("unavailable", `Cannot export telemetry: ${reason}`, {}, error);
+    }
+  };
   return {
     async call(path, message) {
-      const response = await fetch(url + path, {
-        method: "POST",
-        client,
-        headers: { "content-type": "application/grpc", te: "trailers" },
-        body: framed(message),
-        signal: AbortSignal.timeout(CALL_MAX_MS),
-      });
-      const body = await response.bytes();
+      const { response, body } = await posted(url + path, message);
       // A call that is refused has its status among the headers; one that went well ends with a
       // message (fetch does not show trailers).
       const status = response.headers.get("grpc-status") ?? (body.length >= 5 ? "0" : "2");

@@ -2,7 +2,6 @@ import { ROOT_CONTEXT, SeverityNumber, trace, TraceFlags } from "@opentelemetry/
 import { LoggerProvider, type ReadableLogRecord } from "@opentelemetry/sdk-logs";
 import type { ReadableSpan } from "@opentelemetry/sdk-trace";
 import { within } from "../../base/deadline.ts";
-import { messageOf } from "../../base/failure.ts";
 import type { LogCopy, LogLevel } from "../logger.ts";
 import type { Metrics } from "../metrics.ts";
 import type { Tracer } from "../tracer.ts";
@@ -14,8 +13,10 @@ import {
   type Service,
   type Variable,
 } from "./environment.ts";
-import { ExportQueue } from "./export_queue.ts";
+import { ExportQueue, type ExportQueueDeps } from "./export_queue.ts";
+import { Losses } from "./losses.ts";
 import { metricData } from "./metric_data.ts";
+import { startMetrics } from "./metric_export.ts";
 import { createOtelTracer } from "./otel_tracer.ts";
 import type { Senders } from "./senders.ts";
 
@@ -39,7 +40,9 @@ export interface OtelDeps {
   readonly variable: Variable;
   readonly nowMs: () => number;
   readonly notUnderstood: Complain;
-  /** Told once a signal that records are lost. */
+  /** Whom it is sent to, for people. */
+  readonly receiver: string;
+  /** Told once an outage and signal that records are lost. */
   readonly complain: (msg: string, facts: Readonly<Record<string, string>>) => void;
 }
 
@@ -57,52 +60,50 @@ type Signal = "traces" | "metrics" | "logs";
 export function startOtel(deps: OtelDeps): Otel {
   const { senders, metrics, variable, nowMs, notUnderstood } = deps;
   const resource = resourceOf(variable, deps.service, notUnderstood);
-  const dropped = dropCounters(deps);
   const spans = new ExportQueue<ReadableSpan>({
     send: senders.traces,
-    dropped: dropped.traces,
+    ...told(lossesOf(deps, "traces")),
     delayMs: TRACES_DELAY_MS,
   });
   const records = new ExportQueue<ReadableLogRecord>({
     send: senders.logs,
-    dropped: dropped.logs,
+    ...told(lossesOf(deps, "logs")),
     delayMs: LOGS_DELAY_MS,
   });
-  const startMs = nowMs();
-  const sendMetrics = async () => {
-    const snapshots = metrics.snapshot();
-    try {
-      await senders.metrics(metricData(snapshots, resource, { startMs, endMs: nowMs() }));
-    } catch (error) {
-      dropped.metrics(snapshots.length, messageOf(error));
-    }
-  };
-  const timer = setInterval(sendMetrics, metricsEveryMs(variable, notUnderstood));
+  const figures = startMetrics({
+    snapshot: () => metrics.snapshot(),
+    send: (snapshots, period) => senders.metrics(metricData(snapshots, resource, period)),
+    ...told(lossesOf(deps, "metrics")),
+    everyMs: metricsEveryMs(variable, notUnderstood),
+    nowMs,
+  });
   const sampling = samplingOf(variable, notUnderstood);
   const { version } = deps.service;
   return {
     tracer: createOtelTracer({ resource, version, sampling, ended: (span) => spans.add(span) }),
     copyLog: logCopy(new LoggerProvider({ resource, processors: [intoRecords(records)] })),
     async stop() {
-      clearInterval(timer);
-      await within(Promise.all([spans.flush(), records.flush(), sendMetrics()]), FLUSH_MAX_MS);
+      await within(Promise.all([spans.flush(), records.flush(), figures.stop()]), FLUSH_MAX_MS);
     },
   };
 }
 
-/** By signal: counts what is lost, and says so the first time. */
-function dropCounters({ metrics, complain }: OtelDeps) {
-  const counterOf = (signal: Signal) => {
-    const series = metrics.series("telemetry_dropped_total", { signal });
-    let said = false;
-    return (count: number, reason: string) => {
-      series.add(count);
-      if (said) return;
-      said = true;
-      complain("telemetry dropped", { signal, reason, more: "larder_telemetry_dropped_total" });
-    };
+function lossesOf({ metrics, receiver, complain }: OtelDeps, signal: Signal): Losses {
+  return new Losses({
+    counter: metrics.series("telemetry_dropped_total", { signal }),
+    complain(reason) {
+      const more = "larder_telemetry_dropped_total";
+      complain("telemetry dropped", { signal, receiver, reason, more });
+    },
+  });
+}
+
+/** Where the losses of a queue go. */
+function told(losses: Losses): Pick<ExportQueueDeps<unknown>, "dropped" | "delivered"> {
+  return {
+    dropped: (count, reason) => losses.dropped(count, reason),
+    delivered: () => losses.delivered(),
   };
-  return { traces: counterOf("traces"), metrics: counterOf("metrics"), logs: counterOf("logs") };
 }
 
 function intoRecords(queue: ExportQueue<ReadableLogRecord>) {

@@ -1,14 +1,25 @@
 import assert from "node:assert/strict";
 import { ExportQueue } from "../../../src/telemetry/otel/export_queue.ts";
+import { Losses } from "../../../src/telemetry/otel/losses.ts";
 
 function queueOf(send: (items: readonly number[]) => Promise<void>) {
   const lost: number[] = [];
+  let outages = 0;
+  const losses = new Losses({
+    counter: { add: (count) => void lost.push(count) },
+    complain: () => void outages++,
+  });
   const queue = new ExportQueue<number>({
     send,
-    dropped: (count) => void lost.push(count),
+    dropped: (count, reason) => losses.dropped(count, reason),
+    delivered: () => losses.delivered(),
     delayMs: 60_000,
   });
-  return { queue, lost: () => lost.reduce((total, one) => total + one, 0) };
+  return {
+    queue,
+    lost: () => lost.reduce((total, one) => total + one, 0),
+    outages: () => outages,
+  };
 }
 
 Deno.test("export queue: what is added arrives, in order, in batches", async () => {
@@ -46,4 +57,32 @@ Deno.test("export queue: what does not arrive is counted, and the next is tried"
   queue.add(2);
   await queue.flush();
   assert.deepEqual([tries, lost()], [2, 1]);
+});
+
+Deno.test("export queue: an outage is said once, and the next one again", async () => {
+  let isThere = true;
+  const { queue, outages } = queueOf(() =>
+    isThere ? Promise.resolve() : Promise.reject(new Error("refused"))
+  );
+  const said: number[] = [];
+  for (const works of [true, false, false, false, true, true, false, false]) {
+    isThere = works;
+    queue.add(1);
+    await queue.flush();
+    said.push(outages());
+  }
+  assert.deepEqual(said, [0, 1, 1, 1, 1, 1, 2, 2]);
+});
+
+Deno.test("export queue: a receiver that is too slow all the time is one outage", async () => {
+  const tooMany = () => Array.from({ length: 5_000 }, (_, at) => at);
+  let batches = 0;
+  const { queue, lost, outages } = queueOf(async () => {
+    // While each of the first ones is on its way, more than fits comes in.
+    if (batches++ < 20) { for (const item of tooMany()) queue.add(item); }
+  });
+  queue.add(1);
+  await queue.flush();
+  assert.ok(lost() > 50_000);
+  assert.equal(outages(), 1);
 });

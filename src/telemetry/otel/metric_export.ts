@@ -1,0 +1,44 @@
+import { messageOf } from "../../base/failure.ts";
+import type { Snapshot } from "../families.ts";
+import type { Period } from "./metric_data.ts";
+
+export interface MetricExportDeps {
+  readonly snapshot: () => readonly Snapshot[];
+  /** Rejects when they did not arrive; must end by itself. */
+  readonly send: (snapshots: readonly Snapshot[], period: Period) => Promise<void>;
+  readonly dropped: (count: number, reason: string) => void;
+  readonly delivered: () => void;
+  readonly everyMs: number;
+  readonly nowMs: () => number;
+}
+
+export interface MetricExport {
+  /** Resolves once the last values are sent, or lost. */
+  stop(): Promise<void>;
+}
+
+/** Sends all metrics again and again, one time after the other: a slow receiver gets fewer. */
+export function startMetrics(deps: MetricExportDeps): MetricExport {
+  const { snapshot, dropped, delivered, nowMs } = deps;
+  const startMs = nowMs();
+  let sending: Promise<void> | undefined;
+  const send = async () => {
+    const snapshots = snapshot();
+    try {
+      await deps.send(snapshots, { startMs, endMs: nowMs() });
+      delivered();
+    } catch (error) {
+      dropped(snapshots.length, messageOf(error));
+    }
+  };
+  const timer = setInterval(() => {
+    sending ??= send().finally(() => sending = undefined);
+  }, deps.everyMs);
+  return {
+    async stop() {
+      clearInterval(timer);
+      await sending;
+      await send();
+    },
+  };
+}
