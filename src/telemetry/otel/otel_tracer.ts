@@ -11,6 +11,7 @@ import type { Resource } from "@opentelemetry/resources";
 import { type ReadableSpan, TracerProvider } from "@opentelemetry/sdk-trace";
 import type { Sampling } from "./environment.ts";
 import { OtelSpan } from "./otel_span.ts";
+import { RootTraceIds } from "./root_trace_ids.ts";
 import { serverSpanName } from "../method_facts.ts";
 import {
   type HeaderReader,
@@ -42,12 +43,15 @@ export function createOtelTracer({ resource, version, sampling, ended }: OtelTra
     forceFlush: () => Promise.resolve(),
     shutdown: () => Promise.resolve(),
   };
+  const traceIds = new RootTraceIds(sampling.rootRatio);
   const provider = new TracerProvider({
     resource,
     sampler: sampling.sampler,
+    idGenerator: traceIds,
+
     spanProcessors: [processor],
   });
-  return new OtelTracer(provider.getTracer("larder", version), sampling.rootRatio);
+  return new OtelTracer(provider.getTracer("larder", version), traceIds);
 }
 
 /**
@@ -56,13 +60,13 @@ export function createOtelTracer({ resource, version, sampling, ended }: OtelTra
  */
 class OtelTracer implements Tracer {
   readonly #api: OtelTracerApi;
-  readonly #rootRatio: number;
+  readonly #traceIds: RootTraceIds;
   readonly #around = new AsyncLocalStorage<OtelSpan>();
 
-  /** Of the requests that begin a trace, the part `rootRatio` is traced. */
-  constructor(api: OtelTracerApi, rootRatio: number) {
+  /** `traceIds` are those that `api` uses. */
+  constructor(api: OtelTracerApi, traceIds: RootTraceIds) {
     this.#api = api;
-    this.#rootRatio = rootRatio;
+    this.#traceIds = traceIds;
   }
 
   request(
@@ -73,7 +77,7 @@ class OtelTracer implements Tracer {
     const traceparent = headers.get("traceparent");
     const parent = traceparent === null ? undefined : remoteContext(traceparent);
     // Decided here: the SDK takes a microsecond to decide the same.
-    if (parent === undefined && Math.random() >= this.#rootRatio) return undefined;
+    if (parent === undefined && !this.#traceIds.next()) return undefined;
     const name = serverSpanName(method, route);
     const inner = this.#api.startSpan(name, { kind: SpanKind.SERVER }, parent ?? ROOT_CONTEXT);
     if (!inner.isRecording()) return undefined;
