@@ -14,6 +14,7 @@ interface Case {
   readonly flags?: LarderFlags;
   /** Of the client's `traceparent`. */
   readonly sampled?: boolean;
+  readonly tracestate?: string;
 }
 
 interface Outcome {
@@ -23,10 +24,12 @@ interface Outcome {
   readonly narinfo: string | undefined;
   readonly head: string | undefined;
   readonly nar: string | undefined;
+  /** The `tracestate` beside each `traceparent`. */
+  readonly states: readonly (string | null)[];
 }
 
 /** Asks for a narinfo, a NAR's size and the NAR, each in a trace of its own. */
-async function pull({ flags = {}, sampled = true }: Case): Promise<Outcome> {
+async function pull({ flags = {}, sampled = true, tracestate }: Case): Promise<Outcome> {
   await using upstream = await fakeUpstream({ objects: [object], stored: true });
   await using larder = await startLarder({
     "cache-upstream-url": upstream.url,
@@ -36,7 +39,8 @@ async function pull({ flags = {}, sampled = true }: Case): Promise<Outcome> {
   });
   const ask = (method: string, path: string, traceId: string) => {
     const traceparent = `00-${traceId}-${PARENT_ID}-${sampled ? "01" : "00"}`;
-    return fetch(`${larder.url}/${path}`, { method, headers: { traceparent } });
+    const headers = { traceparent, ...(tracestate === undefined ? {} : { tracestate }) };
+    return fetch(`${larder.url}/${path}`, { method, headers });
   };
   const narinfo = await ask("GET", `${object.storePathHash}.narinfo`, NARINFO_TRACE);
   const path = /^URL: (.*)$/m.exec(await narinfo.text())?.[1] ?? "";
@@ -52,6 +56,7 @@ async function pull({ flags = {}, sampled = true }: Case): Promise<Outcome> {
     narinfo: sent(/\.narinfo$/, "GET"),
     head: sent(/^\/nar\//, "HEAD"),
     nar: sent(/^\/nar\//, "GET"),
+    states: upstream.matching(/./).map(({ headers }) => headers.get("tracestate")),
   };
 }
 
@@ -91,7 +96,32 @@ const SILENT: Readonly<Record<string, Case>> = {
 
 for (const [when, how] of Object.entries(SILENT)) {
   Deno.test(`otel: upstreams are told of no trace ${when}`, async () => {
-    const { spans: _, ...sent } = await pull(how);
+    const { spans: _spans, states, ...sent } = await pull({ ...how, tracestate: "a=1" });
+    assert.ok(states.every((state) => state === null));
     assert.deepEqual(Object.values(sent), [undefined, undefined, undefined, undefined]);
+  });
+}
+
+Deno.test("otel: the tracestate of a client goes along", async () => {
+  const tracestate = "vendor@of-a=x;y:z, b=2";
+  const { spans, states } = await pull({ flags: ON, tracestate });
+  const passedOn = "vendor@of-a=x;y:z,b=2";
+  // The narinfo, the NAR's size and the NAR; what the upstream is, larder asks for itself.
+  assert.deepEqual(states.filter((state) => state !== null), [passedOn, passedOn, passedOn]);
+  assert.ok(spans.length > 0 && spans.every(({ traceState }) => traceState === passedOn));
+});
+
+const MALFORMED: Readonly<Record<string, string>> = {
+  "a bad member": "a=1,b",
+  "a key of capitals": "a=1,B=2",
+  "a member twice": "a=1,a=2",
+  "more than 512 characters": `a=${"x".repeat(200)},b=${"x".repeat(200)},c=${"x".repeat(200)}`,
+};
+
+for (const [what, tracestate] of Object.entries(MALFORMED)) {
+  Deno.test(`otel: a tracestate with ${what} is dropped, and the trace goes on`, async () => {
+    const { narinfo, states } = await pull({ flags: ON, tracestate });
+    assert.match(String(narinfo), new RegExp(NARINFO_TRACE));
+    assert.ok(states.every((state) => state === null));
   });
 }

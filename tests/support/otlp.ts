@@ -7,6 +7,7 @@ export interface TestSpan {
   readonly spanId: string;
   readonly parentSpanId: string;
   readonly name: string;
+  readonly traceState: string | undefined;
   readonly facts: Readonly<Record<string, unknown>>;
 }
 
@@ -15,8 +16,9 @@ export function spansOf(requests: readonly Otlp[]): readonly TestSpan[] {
   return requests.flatMap(({ resourceSpans = [] }) =>
     resourceSpans.flatMap(({ scopeSpans }: Otlp) =>
       scopeSpans.flatMap(({ spans }: Otlp) =>
-        spans.map(({ traceId, spanId, parentSpanId = "", name, attributes = [] }: Otlp) => {
-          return { traceId, spanId, parentSpanId, name, facts: factsOf(attributes) };
+        spans.map(({ parentSpanId = "", attributes = [], ...span }: Otlp) => {
+          const { traceId, spanId, name, traceState } = span;
+          return { traceId, spanId, parentSpanId, name, traceState, facts: factsOf(attributes) };
         })
       )
     )

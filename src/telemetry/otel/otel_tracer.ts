@@ -1,16 +1,10 @@
 import { AsyncLocalStorage } from "node:async_hooks";
-import {
-  type Context,
-  isSpanContextValid,
-  ROOT_CONTEXT,
-  SpanKind,
-  trace,
-  type Tracer as OtelTracerApi,
-} from "@opentelemetry/api";
+import { ROOT_CONTEXT, SpanKind, trace, type Tracer as OtelTracerApi } from "@opentelemetry/api";
 import type { Resource } from "@opentelemetry/resources";
 import { type ReadableSpan, TracerProvider } from "@opentelemetry/sdk-trace";
 import type { Sampling } from "./environment.ts";
 import { OtelSpan } from "./otel_span.ts";
+import { remoteContext } from "./remote_context.ts";
 import { RootTraceIds } from "./root_trace_ids.ts";
 import { serverSpanName } from "../method_facts.ts";
 import {
@@ -23,8 +17,6 @@ import {
   type TraceIds,
   type Tracer,
 } from "../tracer.ts";
-
-const TRACEPARENT_REGEXP = /^00-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})$/;
 
 export interface OtelTracerDeps {
   readonly resource: Resource;
@@ -74,8 +66,7 @@ class OtelTracer implements Tracer {
     route: string | undefined,
     headers: HeaderReader,
   ): RequestSpan | undefined {
-    const traceparent = headers.get("traceparent");
-    const parent = traceparent === null ? undefined : remoteContext(traceparent);
+    const parent = remoteContext(headers);
     // Decided here: the SDK takes a microsecond to decide the same.
     if (parent === undefined && !this.#traceIds.next()) return undefined;
     const name = serverSpanName(method, route);
@@ -116,7 +107,11 @@ class OtelTracer implements Tracer {
   headers(): Readonly<Record<string, string>> {
     const context = this.#recording()?.inner.spanContext();
     if (context === undefined) return {};
-    return { traceparent: `00-${context.traceId}-${context.spanId}-01` };
+    const tracestate = context.traceState?.serialize();
+    return {
+      traceparent: `00-${context.traceId}-${context.spanId}-01`,
+      ...(tracestate === undefined ? {} : { tracestate }),
+    };
   }
 
   /** What goes on after its request is over, such as a probe, is not part of the trace. */
@@ -138,11 +133,4 @@ async function finished<Value>(
     span.end(error);
     throw error;
   }
-}
-
-/** The caller's span; a malformed header begins a trace of our own. */
-function remoteContext(traceparent: string): Context | undefined {
-  const [, traceId = "", spanId = "", flags = "00"] = TRACEPARENT_REGEXP.exec(traceparent) ?? [];
-  const remote = { traceId, spanId, traceFlags: parseInt(flags, 16), isRemote: true };
-  return isSpanContextValid(remote) ? trace.setSpanContext(ROOT_CONTEXT, remote) : undefined;
 }
