@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
-import { type FakeUpstream, fakeUpstream } from "../support/fake_upstream.ts";
-import { freePort } from "../support/free_port.ts";
-import { type LarderProcess, startLarder } from "../support/larder_process.ts";
+import { fakeUpstream } from "../support/fake_upstream.ts";
+import { pull, SIGNALS, startOtelLarder, stop } from "../support/otel_larder.ts";
 import { Collector, COLLECTOR_UNAVAILABLE } from "../support/otelcol.ts";
 import { recordsOf, resourceOf, samplesOf, spansOf, type TestSpan } from "../support/otlp.ts";
 import { testUnless } from "../support/program.ts";
@@ -11,38 +10,15 @@ const object = makeStoreObject({ name: "thing-1.0", size: 2_000_000 });
 const TRACE_ID = "0af7651916cd43dd8448eb211c80319c";
 const HOT_TRACE_ID = "4bf92f3577b34da6a3ce929d0e0e4736";
 const PARENT_ID = "b7ad6b7169203331";
-const ANSWER_MAX_MS = 1_500;
-const STOP_MAX_MS = 5_000;
 
 const ENVIRONMENT = {
   OTEL_SERVICE_NAME: "larder-of-a-test",
   OTEL_RESOURCE_ATTRIBUTES: "deployment.environment.name=here,team=a%20b",
 };
 
-function start(upstream: FakeUpstream, otelUrl: string, environment = {}): Promise<LarderProcess> {
-  return startLarder({
-    "cache-upstream-url": upstream.url,
-    "cache-upstream-public-key": upstream.publicKey,
-    "otel-enabled": "true",
-    "otel-grpc-url": otelUrl,
-    "prometheus-enabled": "true",
-  }, { ...ENVIRONMENT, ...environment });
-}
-
-/** The NAR, by a request that is part of a trace of the client's. */
-async function pull(larder: LarderProcess, traceId = TRACE_ID, requestId = "build-7") {
-  const narinfo = await (await fetch(`${larder.url}/${object.storePathHash}.narinfo`)).text();
-  const path = /^URL: (.*)$/m.exec(narinfo)?.[1];
-  const headers = { traceparent: `00-${traceId}-${PARENT_ID}-01`, "x-request-id": requestId };
-  await (await fetch(`${larder.url}/${path}`, { headers })).bytes();
-  await larder.logged("request", (line) => line["request_id"] === requestId);
-}
-
-async function stop(larder: LarderProcess): Promise<number> {
-  const startedAtMs = performance.now();
-  larder.kill("SIGTERM");
-  assert.equal((await larder.ended).code, 0);
-  return performance.now() - startedAtMs;
+/** The NAR is asked for by a part of a trace of the client's. */
+function headers(traceId: string, requestId: string) {
+  return { traceparent: `00-${traceId}-${PARENT_ID}-01`, "x-request-id": requestId };
 }
 
 testUnless(
@@ -51,10 +27,10 @@ testUnless(
   async () => {
     await using upstream = await fakeUpstream({ objects: [object], stored: true });
     await using collector = await Collector.start();
-    await using larder = await start(upstream, collector.url);
-    await pull(larder);
+    await using larder = await startOtelLarder(upstream, collector.url, ENVIRONMENT);
+    await pull(larder, object, headers(TRACE_ID, "build-7"));
     const kept = await larder.logged("nar cached successfully");
-    await pull(larder, HOT_TRACE_ID, "build-8");
+    await pull(larder, object, headers(HOT_TRACE_ID, "build-8"));
     const scraped = await (await fetch(`${larder.url}/metrics`)).text();
     await stop(larder);
     await collector.stop();
@@ -70,7 +46,7 @@ testUnless(
     assert.deepEqual([record.traceId, record.spanId], [kept["trace_id"], kept["span_id"]]);
     assert.equal(record.traceId, TRACE_ID);
 
-    for (const signal of ["traces", "metrics", "logs"] as const) {
+    for (const signal of SIGNALS) {
       const resource = resourceOf(collector.received(signal)[0]);
       assert.equal(resource["service.name"], "larder-of-a-test");
       assert.equal(resource["team"], "a b");
@@ -116,47 +92,4 @@ function compareSamples(scraped: string, samples: ReadonlyMap<string, number>): 
       assert.equal(sent, Number(value), name);
     }
   }
-}
-
-testUnless(COLLECTOR_UNAVAILABLE, "otel: a frozen collector costs nobody anything", async () => {
-  await using upstream = await fakeUpstream({ objects: [object], stored: true });
-  await using collector = await Collector.start();
-  await using larder = await start(upstream, collector.url);
-  collector.kill("SIGSTOP");
-  await pull(larder);
-  const slowestMs = await load(larder);
-  assert.ok(slowestMs < ANSWER_MAX_MS, `an answer took ${slowestMs} ms`);
-  const tookMs = await stop(larder);
-  assert.ok(tookMs < STOP_MAX_MS, `stopping took ${tookMs} ms`);
-});
-
-Deno.test("otel: an absent collector is said once, counted, and costs nothing", async () => {
-  await using upstream = await fakeUpstream({ objects: [object], stored: true });
-  const url = `http://127.0.0.1:${freePort()}`;
-  await using larder = await start(upstream, url, { OTEL_METRIC_EXPORT_INTERVAL: "100" });
-  await pull(larder);
-  const slowestMs = await load(larder);
-  assert.ok(slowestMs < ANSWER_MAX_MS, `an answer took ${slowestMs} ms`);
-  for (const signal of ["traces", "metrics", "logs"]) {
-    const said = await larder.logged("telemetry dropped", (line) => line["signal"] === signal);
-    assert.equal(said["receiver"], url);
-  }
-  const scraped = await (await fetch(`${larder.url}/metrics`)).text();
-  const dropped = /^larder_telemetry_dropped_total\{signal="traces"\} (\d+)$/m.exec(scraped);
-  assert.ok(Number(dropped?.[1]) > 0);
-  await stop(larder);
-  assert.equal(larder.lines.filter(({ msg }) => msg === "telemetry dropped").length, 3);
-});
-
-/** More requests than the queues hold records; how long the slowest one took, in ms. */
-async function load(larder: LarderProcess): Promise<number> {
-  let slowestMs = 0;
-  for (let round = 0; round < 150; round++) {
-    await Promise.all(Array.from({ length: 40 }, async () => {
-      const startedAtMs = performance.now();
-      await (await fetch(`${larder.url}/${object.storePathHash}.narinfo`)).text();
-      slowestMs = Math.max(slowestMs, performance.now() - startedAtMs);
-    }));
-  }
-  return slowestMs;
 }

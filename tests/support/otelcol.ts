@@ -76,6 +76,11 @@ export class Collector implements AsyncDisposable {
       .filter((line) => line !== "").map((line) => JSON.parse(line));
   }
 
+  /** How much of the metrics that came is written already. */
+  metricsBytes(): number {
+    return Deno.statSync(`${this.#folder.path}/metrics.json`).size;
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     try {
       this.kill("SIGKILL");

@@ -1,0 +1,126 @@
+import assert from "node:assert/strict";
+import { eventually } from "../support/eventually.ts";
+import { type FakeUpstream, fakeUpstream } from "../support/fake_upstream.ts";
+import { FaultProxy } from "../support/fault_proxy.ts";
+import { freePort } from "../support/free_port.ts";
+import type { LarderProcess } from "../support/larder_process.ts";
+import { MuteReceiver } from "../support/mute_receiver.ts";
+import { droppedCounts, pull, SIGNALS, startOtelLarder, stop } from "../support/otel_larder.ts";
+import { Collector, COLLECTOR_UNAVAILABLE } from "../support/otelcol.ts";
+import { recordsOf, spansOf } from "../support/otlp.ts";
+import { testUnless } from "../support/program.ts";
+import { makeStoreObject } from "../support/store_object.ts";
+
+const object = makeStoreObject({ name: "thing-1.0", size: 2_000_000 });
+const other = makeStoreObject({ name: "other-1.0", size: 20_000 });
+const ANSWER_MAX_MS = 1_500;
+
+/** 3 s to send what is left, and the process has to go. */
+const STOP_MAX_MS = 4_500;
+
+/** Metrics are sent at once, again and again. */
+const OFTEN = { OTEL_METRIC_EXPORT_INTERVAL: "100" };
+
+function upstreamOf(): Promise<FakeUpstream> {
+  return fakeUpstream({ objects: [object, other], stored: true });
+}
+
+/** More requests than the queues hold records; how long the slowest one took, in ms. */
+async function load(larder: LarderProcess): Promise<number> {
+  let slowestMs = 0;
+  for (let round = 0; round < 150; round++) {
+    await Promise.all(Array.from({ length: 40 }, async () => {
+      const startedAtMs = performance.now();
+      await (await fetch(`${larder.url}/${object.storePathHash}.narinfo`)).text();
+      slowestMs = Math.max(slowestMs, performance.now() - startedAtMs);
+    }));
+  }
+  return slowestMs;
+}
+
+/** A receiver like this costs no client anything, and every signal's loss is said once. */
+async function assertHarmless(url: string): Promise<void> {
+  await using upstream = await upstreamOf();
+  await using larder = await startOtelLarder(upstream, url, OFTEN);
+  await pull(larder, object, { "x-request-id": "build-7" });
+  const slowestMs = await load(larder);
+  assert.ok(slowestMs < ANSWER_MAX_MS, `an answer took ${slowestMs} ms`);
+  for (const signal of SIGNALS) {
+    const said = await larder.logged("telemetry dropped", (line) => line["signal"] === signal);
+    assert.equal(said["receiver"], url);
+    assert.match(String(said["reason"]), /no answer within 2500 ms|4096 records|refused/);
+  }
+  assert.ok((await droppedCounts(larder)).every((count) => count > 0));
+  const tookMs = await stop(larder);
+  assert.ok(tookMs < STOP_MAX_MS, `stopping took ${tookMs} ms`);
+  assert.equal(larder.lines.filter(({ msg }) => msg === "telemetry dropped").length, 3);
+}
+
+Deno.test("otel: an absent receiver is said once, and costs nothing", async () => {
+  await assertHarmless(`http://127.0.0.1:${freePort()}`);
+});
+
+Deno.test("otel: a receiver that never reads is said once, and costs nothing", async () => {
+  await using receiver = new MuteReceiver();
+  await assertHarmless(receiver.url);
+});
+
+testUnless(COLLECTOR_UNAVAILABLE, "otel: a frozen collector costs nobody anything", async () => {
+  await using collector = await Collector.start();
+  collector.kill("SIGSTOP");
+  await assertHarmless(collector.url);
+});
+
+testUnless(COLLECTOR_UNAVAILABLE, "otel: what a slow receiver gets late is not lost", async () => {
+  await using collector = await Collector.start();
+  await using upstream = await upstreamOf();
+  await using slow = new FaultProxy({ targetPort: Number(new URL(collector.url).port) });
+  slow.pause();
+  await using larder = await startOtelLarder(upstream, slow.url, OFTEN);
+  await pull(larder, object, { "x-request-id": "build-7" });
+  // All three signals are on their way, or wait for the one before.
+  await eventually("it was connected to", () => slow.connectionCount > 0);
+  slow.resume();
+  await stop(larder);
+  await collector.stop();
+  assert.ok(!larder.lines.some(({ msg }) => msg === "telemetry dropped"));
+  const spans = spansOf(collector.received("traces"));
+  assert.ok(spans.some(({ facts }) => facts["larder.request_id"] === "build-7"));
+  const messages = recordsOf(collector.received("logs")).map(({ msg }) => msg);
+  assert.ok(messages.includes("nar cached successfully") && messages.includes("server shutdown"));
+  assert.ok(collector.received("metrics").length > 0);
+});
+
+testUnless(
+  COLLECTOR_UNAVAILABLE,
+  "otel: a receiver that is back gets what comes then, and its next outage is said",
+  async () => {
+    await using collector = await Collector.start();
+    await using upstream = await upstreamOf();
+    await using flaky = new FaultProxy({ targetPort: Number(new URL(collector.url).port) });
+    await using larder = await startOtelLarder(upstream, flaky.url, OFTEN);
+    const outages = () =>
+      larder.lines.filter(({ msg, signal }) => msg === "telemetry dropped" && signal === "metrics")
+        .length;
+    const setThere = (isThere: boolean) => {
+      flaky.isRefusing = !isThere;
+      flaky.cutAll();
+    };
+    for (const count of [1, 2]) {
+      setThere(false);
+      await eventually(`outage ${count} is said`, () => outages() === count);
+      setThere(true);
+      // What is written first may have come before the outage: it is written now and then.
+      for (const _ of ["first", "second"]) {
+        const arrived = collector.metricsBytes();
+        await eventually("metrics arrive again", () => collector.metricsBytes() > arrived);
+      }
+    }
+    await pull(larder, other, { "x-request-id": "build-8" });
+    await stop(larder);
+    await collector.stop();
+    const spans = spansOf(collector.received("traces"));
+    assert.ok(spans.some(({ facts }) => facts["larder.request_id"] === "build-8"));
+    assert.equal(outages(), 2);
+  },
+);
