@@ -1,3 +1,4 @@
+import { bytesBelow } from "../../tests/support/bytes_below.ts";
 import type { LarderProcess, LogLine } from "../../tests/support/larder_process.ts";
 
 /** What the process and its folder come to at one moment. */
@@ -76,16 +77,4 @@ function handlesOf(pid: number): readonly string[] {
       throw error;
     }
   });
-}
-
-function bytesBelow(path: string): number {
-  try {
-    const { isDirectory, size } = Deno.lstatSync(path);
-    if (!isDirectory) return size;
-    const names = [...Deno.readDirSync(path)].map(({ name }) => name);
-    return names.reduce((bytes, name) => bytes + bytesBelow(`${path}/${name}`), 0);
-  } catch (error) {
-    if (error instanceof Deno.errors.NotFound) return 0;
-    throw error;
-  }
 }

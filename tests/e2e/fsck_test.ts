@@ -5,6 +5,7 @@ import { startLarder } from "../support/larder_process.ts";
 import { runLarder } from "../support/run_larder.ts";
 import { checkNar, servedNar, servedNarinfo } from "../support/served_nar.ts";
 import { makeStoreObject } from "../support/store_object.ts";
+import { stoppedLarder } from "../support/stopped_larder.ts";
 import { tempFolder } from "../support/temp_folder.ts";
 
 const objects = ["gone", "short", "rotten", "whole"].map((name, seed) => (
@@ -15,23 +16,11 @@ const STRAY = `${"0".repeat(52)}.nar.xz`;
 Deno.test("fsck: what is wrong is found, mended when asked to, and fetched again", async () => {
   using folder = tempFolder();
   await using upstream = await fakeUpstream({ objects, stored: true });
-  const flags = {
-    "cache-storage-local": folder.path,
-    "cache-upstream-url": upstream.url,
-    "cache-upstream-public-key": upstream.publicKey,
-  };
-  const paths: string[] = [];
-  {
-    await using larder = await startLarder(flags);
-    for (const { storePathHash } of objects) {
-      const narinfo = await servedNarinfo(larder.port, storePathHash);
-      await servedNar(larder.port, narinfo);
-      const name = narinfo.narPath.slice("/nar/".length);
-      paths.push(`${folder.path}/nar/${name.slice(0, 2)}/${name}`);
-    }
-    larder.kill("SIGTERM");
-    await larder.ended;
-  }
+  const { flags, narinfos } = await stoppedLarder(folder.path, upstream, objects);
+  const paths = narinfos.map(({ narPath }) => {
+    const name = narPath.slice("/nar/".length);
+    return `${folder.path}/nar/${name.slice(0, 2)}/${name}`;
+  });
   const fsck = async (...words: readonly string[]) => {
     const storage = ["--cache-storage-local", folder.path];
     const { status, out, err } = await runLarder(["fsck", "--json", ...storage, ...words]);

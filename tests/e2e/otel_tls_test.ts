@@ -4,19 +4,9 @@ import { recordsOf } from "../support/otlp.ts";
 import { Collector, COLLECTOR_UNAVAILABLE } from "../support/otelcol.ts";
 import { testUnless } from "../support/program.ts";
 import { OwnCertificate, tlsAvailable } from "../support/tls_front.ts";
+import { type Trust, TRUST_WAYS } from "../support/trust_ways.ts";
 
 const excuse = COLLECTOR_UNAVAILABLE || tlsAvailable();
-
-interface Trust {
-  readonly flags?: Readonly<Record<string, string>>;
-  readonly environment?: Readonly<Record<string, string>>;
-}
-
-const WAYS: Readonly<Record<string, (caFile: string) => Trust>> = {
-  "--cache-upstream-ca-file": (path) => ({ flags: { "cache-upstream-ca-file": path } }),
-  "NIX_SSL_CERT_FILE": (path) => ({ environment: { NIX_SSL_CERT_FILE: path } }),
-  "SSL_CERT_FILE": (path) => ({ environment: { SSL_CERT_FILE: path } }),
-};
 
 function start(collector: Collector, { flags, environment }: Trust) {
   return startLarder({
@@ -28,7 +18,7 @@ function start(collector: Collector, { flags, environment }: Trust) {
   }, environment);
 }
 
-for (const [name, trust] of Object.entries(WAYS)) {
+for (const [name, trust] of Object.entries(TRUST_WAYS)) {
   testUnless(excuse, `otel: over https, a collector is trusted by ${name}`, async () => {
     using certificate = new OwnCertificate();
     await using collector = await Collector.start(certificate);

@@ -2,8 +2,9 @@ import assert from "node:assert/strict";
 import { DatabaseSync } from "node:sqlite";
 import { fakeUpstream } from "../support/fake_upstream.ts";
 import { startLarder } from "../support/larder_process.ts";
-import { servedNar, type ServedNarinfo, servedNarinfo } from "../support/served_nar.ts";
+import { servedNar } from "../support/served_nar.ts";
 import { makeStoreObject } from "../support/store_object.ts";
+import { stoppedLarder } from "../support/stopped_larder.ts";
 import { tempFolder } from "../support/temp_folder.ts";
 
 const objects = ["gone", "short", "whole"].map((name, seed) => (
@@ -19,22 +20,7 @@ for (const more of [0, MANY_FILES]) {
   Deno.test(`reconcile: changed behind a stopped larder, mended by its start${where}`, async () => {
     using folder = tempFolder();
     await using upstream = await fakeUpstream({ objects, stored: true });
-    const flags = {
-      "cache-storage-local": folder.path,
-      "cache-upstream-url": upstream.url,
-      "cache-upstream-public-key": upstream.publicKey,
-    };
-    const narinfos: ServedNarinfo[] = [];
-    {
-      await using larder = await startLarder(flags);
-      for (const { storePathHash } of objects) {
-        const narinfo = await servedNarinfo(larder.port, storePathHash);
-        await servedNar(larder.port, narinfo);
-        narinfos.push(narinfo);
-      }
-      larder.kill("SIGTERM");
-      await larder.ended;
-    }
+    const { flags, narinfos } = await stoppedLarder(folder.path, upstream, objects);
     const [gone, short, whole] = narinfos.map(({ narPath }) => narPath.slice("/nar/".length));
     assert.ok(gone && short && whole);
     Deno.removeSync(pathOf(folder.path, gone));

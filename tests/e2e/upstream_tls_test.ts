@@ -3,6 +3,7 @@ import { fakeUpstream } from "../support/fake_upstream.ts";
 import { startLarder } from "../support/larder_process.ts";
 import { makeStoreObject } from "../support/store_object.ts";
 import { tlsAvailable, TlsFront } from "../support/tls_front.ts";
+import { TRUST_WAYS } from "../support/trust_ways.ts";
 
 const object = makeStoreObject({ name: "thing-1.0" });
 const excuse = tlsAvailable();
@@ -10,17 +11,7 @@ if (excuse !== "" && Deno.env.get("REQUIRE_ALL_BACKENDS")) {
   throw new Error(`Cannot leave out TLS, all back ends are required: ${excuse}`);
 }
 
-interface Trust {
-  readonly flags?: Readonly<Record<string, string>>;
-  readonly environment?: Readonly<Record<string, string>>;
-}
-
-const WAYS: Readonly<Record<string, (caFile: string) => Trust>> = {
-  "--cache-upstream-ca-file": (path) => ({ flags: { "cache-upstream-ca-file": path } }),
-  "NIX_SSL_CERT_FILE": (path) => ({ environment: { NIX_SSL_CERT_FILE: path } }),
-  "SSL_CERT_FILE": (path) => ({ environment: { SSL_CERT_FILE: path } }),
-  "neither": () => ({}),
-};
+const WAYS: typeof TRUST_WAYS = { ...TRUST_WAYS, "neither": () => ({}) };
 
 for (const [name, trust] of Object.entries(WAYS)) {
   Deno.test({

@@ -8,6 +8,7 @@ import { createLogger } from "../../src/telemetry/logger.ts";
 import { Metrics } from "../../src/telemetry/metrics.ts";
 import { RecentProblems } from "../../src/telemetry/recent_problems.ts";
 import type { AnswerLimits } from "../../src/upstream/http/answer_watch.ts";
+import { bytesBelow } from "./bytes_below.ts";
 import type { FakeUpstream } from "./fake_upstream.ts";
 import { tempFolder } from "./temp_folder.ts";
 import { TestListener } from "./test_listener.ts";
@@ -187,17 +188,5 @@ export class TestCache implements AsyncDisposable {
     await this.#app[Symbol.asyncDispose]();
     await this.metadata[Symbol.asyncDispose]();
     this.folder[Symbol.dispose]();
-  }
-}
-
-function bytesBelow(path: string): number {
-  try {
-    const { isDirectory, size } = Deno.lstatSync(path);
-    if (!isDirectory) return size;
-    const names = [...Deno.readDirSync(path)].map(({ name }) => name);
-    return names.reduce((bytes, name) => bytes + bytesBelow(`${path}/${name}`), 0);
-  } catch (error) {
-    if (error instanceof Deno.errors.NotFound) return 0;
-    throw error;
   }
 }
