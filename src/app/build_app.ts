@@ -3,6 +3,7 @@ import { Downloads } from "../cache/download/downloads.ts";
 import { meteredFetcher } from "../cache/download/metered_fetcher.ts";
 import { tracedFetcher } from "../cache/download/traced_fetcher.ts";
 import { tracedVerifier } from "../cache/verify/traced_verifier.ts";
+import { KnownFiles } from "../cache/kept/known_files.ts";
 import { NegativeCache } from "../cache/negative_cache.ts";
 import { createSigner } from "../cache/own_signature.ts";
 import { ArchiveServer } from "../cache/serve_archive.ts";
@@ -52,6 +53,7 @@ import { tracedNarinfoSource } from "../upstream/traced_narinfo_source.ts";
 import { createUpstreamLog } from "../upstream/upstream_log.ts";
 import { UpstreamPool } from "../upstream/upstream_pool.ts";
 import { buildDocuments } from "./build_documents.ts";
+import { buildKeptNars } from "./build_kept_nars.ts";
 import { buildPage } from "./build_page.ts";
 import { buildRemover, buildSpace, type SpaceParts } from "./build_space.ts";
 import { tracedSpace } from "./traced_stores.ts";
@@ -177,8 +179,10 @@ function buildCache(parts: AppParts, metrics: Metrics, resources: AsyncDisposabl
   const readers = new Readers(() => space.changed());
   const busy = () => new Set([...downloads.names(), ...readers.names()]);
   const space = buildSpace(parts, { busy, flushUses: () => uses.flush() });
+  const known = new KnownFiles();
   const downloads = new Downloads({
     ...candidates,
+    known,
     fetcher: parts.tracer ? tracedFetcher(workers.fetcher, tracer) : workers.fetcher,
     verifier: parts.tracer ? tracedVerifier(workers.verifier, tracer) : workers.verifier,
     nars,
@@ -205,7 +209,7 @@ function buildCache(parts: AppParts, metrics: Metrics, resources: AsyncDisposabl
     narinfos: new NarinfoServer({ pool, metadata, signer, nowMs, negative, demotions, uses }),
     nars: new NarServer({
       metadata,
-      nars,
+      kept: buildKeptNars(parts, { known, downloads, space }),
       downloads,
       candidates,
       narSources,

@@ -1,6 +1,6 @@
 import type { ChangeWriter, NarFinder, NarRecord } from "../metadata/metadata_store.ts";
 import type { NarName } from "../nix/nar_name.ts";
-import type { NarReader, StoredNar } from "../storage/nar_store.ts";
+import type { StoredNar } from "../storage/nar_store.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import type { Tracer } from "../telemetry/tracer.ts";
 import type { NarBodySource } from "../upstream/upstream.ts";
@@ -9,6 +9,7 @@ import type { Downloads } from "./download/downloads.ts";
 import { narCandidates, type NarCandidatesDeps } from "./download/nar_candidates.ts";
 import type { PassedPart } from "./download/pass_through.ts";
 import type { UnkeptBodyDeps } from "./download/unkept_body.ts";
+import type { KeptNars } from "./kept/kept_nars.ts";
 import { announcedFileSize } from "./nar_naming.ts";
 import type { ArchiveServer } from "./serve_archive.ts";
 import { openUnkept, passedOn } from "./serve_unkept.ts";
@@ -22,7 +23,7 @@ const WHOLE_WAIT_MS = 10;
 
 export interface NarServerDeps {
   readonly metadata: NarFinder & ChangeWriter;
-  readonly nars: NarReader;
+  readonly kept: Pick<KeptNars, "open">;
   readonly downloads: Downloads;
   readonly candidates: NarCandidatesDeps;
   readonly unkept: UnkeptBodyDeps;
@@ -44,13 +45,20 @@ export class NarServer {
     this.#deps = deps;
   }
 
-  /** `undefined` when nobody has it. Throws when a download broke before its first byte. */
-  async open(narName: NarName, requestId: string): Promise<NarAnswer | undefined> {
-    const { metadata, downloads, uses, log } = this.#deps;
+  /**
+   * `undefined` when nobody has it. Throws when a download broke before its first byte. `isPart`
+   * tells that something else than the whole file may be read of it.
+   */
+  async open(
+    narName: NarName,
+    requestId: string,
+    isPart = false,
+  ): Promise<NarAnswer | undefined> {
+    const { metadata, kept, downloads, uses, log } = this.#deps;
     const nar = await metadata.findNar(narName);
     if (nar === undefined) return await this.#deps.archives.open(narName, requestId);
     uses.nar(narName);
-    const stored = await this.#openStored(nar, requestId);
+    const stored = await kept.open(nar, { requestId, isPart });
     if (stored !== undefined) {
       log.info("serving nar from cache", { nar: narName, request_id: requestId });
       return storedAnswer(nar, stored, this.#deps.readers);
@@ -74,7 +82,7 @@ export class NarServer {
   async stat(narName: NarName, requestId: string): Promise<NarFacts | undefined> {
     const nar = await this.#deps.metadata.findNar(narName);
     if (nar === undefined) return await this.#deps.archives.stat(narName);
-    using stored = await this.#openStored(nar, requestId);
+    using stored = await this.#deps.kept.open(nar, { requestId, isPart: false });
     if (stored !== undefined) return factsOf(storedAnswer(nar, stored, this.#deps.readers));
     const download = this.#deps.downloads.find(narName);
     if (download !== undefined) {
@@ -82,22 +90,6 @@ export class NarServer {
       return { source: "JOINED", fileSize: download.fileSize, tag: nar.fileHash };
     }
     return await this.#statUpstream(nar, requestId);
-  }
-
-  /** A file that is missing or cut is fetched again: no row goes for it. */
-  async #openStored(nar: NarRecord, requestId: string): Promise<StoredNar | undefined> {
-    if (nar.kept === undefined) return undefined;
-    const { nars, log } = this.#deps;
-    const stored = await nars.open(nar.name);
-    if (stored?.fileSize === nar.kept.fileSize) return stored;
-    const found = stored?.fileSize ?? "nothing";
-    stored?.[Symbol.dispose]();
-    // A download under way is what mends it already.
-    if (this.#deps.downloads.find(nar.name) === undefined) {
-      const facts = { nar: nar.name, expected: nar.kept.fileSize, found, request_id: requestId };
-      log.error("stored nar is damaged", facts);
-    }
-    return undefined;
   }
 
   async #statUpstream(nar: NarRecord, requestId: string): Promise<NarFacts | undefined> {

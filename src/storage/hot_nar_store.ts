@@ -1,6 +1,12 @@
 import { LRUCache } from "lru-cache";
 import type { NarName } from "../nix/nar_name.ts";
-import type { NarStore, StoredNar } from "./nar_store.ts";
+import type { FileIdentity, NarStore, StoredNar } from "./nar_store.ts";
+
+interface HotNar {
+  readonly bytes: Uint8Array<ArrayBuffer>;
+  /** Of the file that they were read from. */
+  readonly identity: FileIdentity;
+}
 
 export interface HotNarStoreLimits {
   /** Larger files are always read anew. */
@@ -16,7 +22,7 @@ export interface HotNarStoreLimits {
 export class HotNarStore implements NarStore {
   readonly #inner: NarStore;
   readonly #limits: HotNarStoreLimits;
-  readonly #hot: LRUCache<NarName, Uint8Array<ArrayBuffer>>;
+  readonly #hot: LRUCache<NarName, HotNar>;
 
   constructor(inner: NarStore, limits: HotNarStoreLimits) {
     this.#inner = inner;
@@ -24,30 +30,35 @@ export class HotNarStore implements NarStore {
     this.#hot = new LRUCache({
       maxSize: limits.totalBytesMax,
       // An empty file counts too, for its entry.
-      sizeCalculation: (bytes) => bytes.length + 1,
+      sizeCalculation: ({ bytes }) => bytes.length + 1,
     });
   }
 
   async open(name: NarName): Promise<StoredNar | undefined> {
-    const bytes = this.#hot.get(name);
-    if (bytes !== undefined) return inMemory(bytes);
+    const hot = this.#hot.get(name);
+    if (hot !== undefined) return inMemory(hot);
     const stored = await this.#inner.open(name);
     if (stored === undefined || stored.fileSize > this.#limits.fileBytesMax) return stored;
+    const { fileSize, identity } = stored;
     return {
-      fileSize: stored.fileSize,
+      fileSize,
+      identity,
+      isUnchanged: () => stored.isUnchanged(),
       bytes: () => {
-        const read = stored.bytes();
-        this.#hot.set(name, read);
-        return read;
+        const bytes = stored.bytes();
+        // What is known of the file is then true of these bytes, for as long as they stay.
+        if (stored.isUnchanged()) this.#hot.set(name, { bytes, identity });
+        return bytes;
       },
       read: (start, end) => stored.read(start, end),
       [Symbol.dispose]: () => stored[Symbol.dispose](),
     };
   }
 
-  async publish(name: NarName, path: string): Promise<void> {
-    await this.#inner.publish(name, path);
+  async publish(name: NarName, path: string): Promise<FileIdentity> {
+    const identity = await this.#inner.publish(name, path);
     this.#hot.delete(name);
+    return identity;
   }
 
   async remove(name: NarName): Promise<boolean> {
@@ -61,9 +72,11 @@ export class HotNarStore implements NarStore {
   }
 }
 
-function inMemory(bytes: Uint8Array<ArrayBuffer>): StoredNar {
+function inMemory({ bytes, identity }: HotNar): StoredNar {
   return {
     fileSize: bytes.length,
+    identity,
+    isUnchanged: () => true,
     bytes: () => bytes,
     read: (start, end) => new Blob([bytes.subarray(start, end)]).stream(),
     [Symbol.dispose]() {},

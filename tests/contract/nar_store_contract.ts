@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { type NarName, narName } from "../../src/nix/nar_name.ts";
 import { sha256FromDigest } from "../../src/nix/hash.ts";
-import type { NarStore } from "../../src/storage/nar_store.ts";
+import { type FileIdentity, isSameIdentity, type NarStore } from "../../src/storage/nar_store.ts";
 import { tempFolder } from "../support/temp_folder.ts";
 import type { Clauses } from "./contract.ts";
 
@@ -83,6 +83,19 @@ export const narStoreClauses: Clauses<NarStore> = {
     assert.deepEqual(listed, [{ name, fileSize: 3 }]);
   },
 
+  "a file is the same one until it is replaced, as publish() tells": async (store) => {
+    const published = await publish(store, name, "abc");
+    assert.deepEqual(await identityOf(store), published);
+    using nar = await opened(store, name);
+    nar.bytes();
+    assert.equal(nar.isUnchanged(), true);
+    assert.ok(isSameIdentity(await identityOf(store), published));
+
+    const replaced = await publish(store, name, "abc");
+    assert.ok(!isSameIdentity(replaced, published));
+    assert.ok(isSameIdentity(await identityOf(store), replaced));
+  },
+
   "remove() says whether there was anything to remove": async (store) => {
     await publish(store, name, "x");
     assert.equal(await store.remove(name), true);
@@ -91,11 +104,16 @@ export const narStoreClauses: Clauses<NarStore> = {
   },
 };
 
-export async function publish(store: NarStore, as: NarName, text: string): Promise<void> {
+export async function publish(store: NarStore, as: NarName, text: string): Promise<FileIdentity> {
   using folder = tempFolder();
   const path = `${folder.path}/file`;
   await Deno.writeTextFile(path, text);
-  await store.publish(as, path);
+  return await store.publish(as, path);
+}
+
+async function identityOf(store: NarStore): Promise<FileIdentity> {
+  using nar = await opened(store, name);
+  return nar.identity;
 }
 
 async function opened(store: NarStore, wanted: NarName) {

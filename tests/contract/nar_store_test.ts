@@ -2,12 +2,12 @@ import assert from "node:assert/strict";
 import { sha256FromDigest } from "../../src/nix/hash.ts";
 import { narName } from "../../src/nix/nar_name.ts";
 import { HotNarStore } from "../../src/storage/hot_nar_store.ts";
-import type { NarStore } from "../../src/storage/nar_store.ts";
+import { isSameIdentity, type NarStore } from "../../src/storage/nar_store.ts";
 import { LocalNarStore } from "../../src/storage/local/local_nar_store.ts";
 import { MemoryNarStore } from "../support/memory_nar_store.ts";
 import { tempFolder } from "../support/temp_folder.ts";
 import { checkContract, type Harness } from "./contract.ts";
-import { narStoreClauses } from "./nar_store_contract.ts";
+import { narStoreClauses, publish } from "./nar_store_contract.ts";
 
 const harnesses: readonly Harness<NarStore>[] = [
   { name: "MemoryNarStore", open: () => Promise.resolve(new MemoryNarStore()) },
@@ -71,4 +71,32 @@ Deno.test("LocalNarStore: a file cut while it is read fails", async () => {
   const again = await store.open(name);
   await Deno.truncate(`${folder.path}/${name.slice(0, 2)}/${name}`, 1);
   await assert.rejects(new Response(again?.read(0, 2)).text(), /became shorter/);
+});
+
+Deno.test("LocalNarStore: a file whose bytes were changed is another one", async () => {
+  using folder = tempFolder();
+  const store = new LocalNarStore(folder.path);
+  const published = await publish(store, name, "abcdef");
+  using before = await store.open(name);
+  const path = `${folder.path}/${name.slice(0, 2)}/${name}`;
+  Deno.writeTextFileSync(path, "abcXef");
+  // A clock tick may not have passed since it was written.
+  Deno.utimeSync(path, 1, 1);
+  assert.equal(before?.isUnchanged(), false);
+  using after = await store.open(name);
+  assert.ok(after && !isSameIdentity(after.identity, published));
+});
+
+Deno.test("HotNarStore: bytes of another file than was opened do not stay", async () => {
+  using folder = tempFolder();
+  const local = new LocalNarStore(folder.path);
+  const store = new HotNarStore(local, { fileBytesMax: 1_000, totalBytesMax: 10_000 });
+  const published = await publish(store, name, "abcdef");
+  using nar = await store.open(name);
+  const path = `${folder.path}/${name.slice(0, 2)}/${name}`;
+  Deno.writeTextFileSync(path, "abcXef");
+  Deno.utimeSync(path, 1, 1);
+  nar?.bytes();
+  using again = await store.open(name);
+  assert.ok(again && !isSameIdentity(again.identity, published));
 });

@@ -19,6 +19,26 @@ export const MACHINE_ROWS: readonly Row[] = [
     asks: (scene) => afterDamage(scene, (path) => Deno.truncateSync(path, 1_000)),
   },
   {
+    fault: "bytes of a kept NAR file change, and its size stays",
+    ...whole,
+    asks: (scene) => afterDamage(scene, flip),
+  },
+  {
+    fault: "bytes of a kept NAR file change, and no upstream has it any more",
+    area,
+    saw: "absent",
+    kept: "narinfo",
+    asks: (scene) => afterDamage(scene, flip, "off"),
+  },
+  {
+    fault: "bytes of a kept NAR file of 20 MB change",
+    area,
+    saw: "cut",
+    kept: "narinfo",
+    narBytes: 20_000_000,
+    asks: (scene) => afterDamage(scene, flip),
+  },
+  {
     fault: "a kept NAR file is gone",
     ...whole,
     asks: (scene) => afterDamage(scene, (path) => Deno.removeSync(path)),
@@ -74,6 +94,12 @@ export const MACHINE_ROWS: readonly Row[] = [
     },
   },
 ];
+
+function flip(path: string): void {
+  using file = Deno.openSync(path, { write: true });
+  file.seekSync(1_000, Deno.SeekMode.Start);
+  file.writeSync(new TextEncoder().encode("changed"));
+}
 
 /** Keeps the NAR, has it damaged behind larder's back, and asks for it again. */
 async function afterDamage(scene: Scene, damage: (path: string) => void, upstream?: "off") {

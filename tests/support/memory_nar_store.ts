@@ -1,19 +1,24 @@
 import type { NarName } from "../../src/nix/nar_name.ts";
 import { Failure } from "../../src/base/failure.ts";
-import type { NarStore, StoredNar } from "../../src/storage/nar_store.ts";
+import type { FileIdentity, NarStore, StoredNar } from "../../src/storage/nar_store.ts";
 
 /** The NAR store's contract in a map, for tests above the port. */
 export class MemoryNarStore implements NarStore, AsyncDisposable {
-  readonly #files = new Map<NarName, Uint8Array<ArrayBuffer>>();
+  readonly #files = new Map<NarName, MemoryFile>();
+  #lastInode = 0;
 
   async open(name: NarName): Promise<StoredNar | undefined> {
-    const bytes = this.#files.get(name);
-    return bytes === undefined ? undefined : storedNar(bytes);
+    const file = this.#files.get(name);
+    return file === undefined ? undefined : storedNar(file);
   }
 
-  async publish(name: NarName, path: string): Promise<void> {
-    this.#files.set(name, await Deno.readFile(path));
+  async publish(name: NarName, path: string): Promise<FileIdentity> {
+    const bytes = await Deno.readFile(path);
+    const inode = ++this.#lastInode;
+    const identity = { inode, fileSize: bytes.length, modifiedAtMs: 0, changedAtMs: 0 };
+    this.#files.set(name, { bytes, identity });
     await Deno.remove(path);
+    return identity;
   }
 
   async remove(name: NarName): Promise<boolean> {
@@ -21,7 +26,7 @@ export class MemoryNarStore implements NarStore, AsyncDisposable {
   }
 
   async *list(): AsyncIterable<{ name: NarName; fileSize: number }> {
-    for (const [name, bytes] of this.#files) yield { name, fileSize: bytes.length };
+    for (const [name, { bytes }] of this.#files) yield { name, fileSize: bytes.length };
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -29,9 +34,16 @@ export class MemoryNarStore implements NarStore, AsyncDisposable {
   }
 }
 
-function storedNar(bytes: Uint8Array<ArrayBuffer>): StoredNar {
+interface MemoryFile {
+  readonly bytes: Uint8Array<ArrayBuffer>;
+  readonly identity: FileIdentity;
+}
+
+function storedNar({ bytes, identity }: MemoryFile): StoredNar {
   return {
     fileSize: bytes.length,
+    identity,
+    isUnchanged: () => true,
     bytes: () => bytes.slice(),
     read(start, end) {
       if (end > bytes.length) throw new Failure("broken", "Cannot read NAR file: it is too short");

@@ -1,6 +1,9 @@
 import type { DatabaseSync } from "node:sqlite";
 import { Demotions } from "../../src/cache/download/demotions.ts";
 import { Downloads } from "../../src/cache/download/downloads.ts";
+import { createCondemn } from "../../src/cache/kept/condemn.ts";
+import { KeptNars } from "../../src/cache/kept/kept_nars.ts";
+import { KnownFiles } from "../../src/cache/kept/known_files.ts";
 import { NegativeCache } from "../../src/cache/negative_cache.ts";
 import { createSigner } from "../../src/cache/own_signature.ts";
 import { Remover } from "../../src/cache/remove.ts";
@@ -164,7 +167,9 @@ export class RunningLarder {
       foreignBytes: () => larder.workFolder.othersBytes,
       observe: () => undefined,
     });
+    const known = new KnownFiles();
     const downloads = new Downloads({
+      known,
       ...candidates,
       fetcher: upstream,
       verifier: upstream,
@@ -188,7 +193,9 @@ export class RunningLarder {
     const learning = { pool, metadata, signer, nowMs };
     this.narinfos = new NarinfoServer({ ...learning, negative, demotions, uses });
     const unkept = { ...candidates, narSources, idleTimeoutMs: 5_000 };
-    const answering = { metadata, nars, candidates, narSources, unkept, uses, tracer, log };
+    const condemn = createCondemn({ metadata, nars, downloads, removeFiles, owner, changed, log });
+    const kept = new KeptNars({ nars, known, condemn, downloads, log });
+    const answering = { metadata, kept, candidates, narSources, unkept, uses, tracer, log };
     this.nars = new NarServer({
       ...answering,
       ...this.#traffic,

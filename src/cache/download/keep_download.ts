@@ -2,6 +2,7 @@ import { Failure } from "../../base/failure.ts";
 import type { ChangeWriter, KeptFile, NarRow } from "../../metadata/metadata_store.ts";
 import { sha256FromDigest } from "../../nix/hash.ts";
 import type { NarWriter } from "../../storage/nar_store.ts";
+import type { KnownFiles } from "../kept/known_files.ts";
 import { announcedFileSize, hasKnownFileHash } from "../nar_naming.ts";
 import type { NarMeasure } from "../verify/nar_verifier.ts";
 import type { Download } from "./download.ts";
@@ -12,6 +13,8 @@ import type { Transfer } from "./transfer.ts";
 export interface KeepDownloadDeps {
   readonly metadata: ChangeWriter;
   readonly nars: NarWriter;
+  /** Told of each file that is kept: its bytes were seen. */
+  readonly known: Pick<KnownFiles, "learn">;
   readonly nowMs: () => number;
   /** Names this process in the row of a file on its way. */
   readonly owner: string;
@@ -54,13 +57,13 @@ export async function keepDownload(
  * removals that began earlier end: the last thing they do is to forget such an intent.
  */
 async function publish(
-  { nars, metadata, nowMs, owner, removalsOver }: KeepDownloadDeps,
+  { nars, known, metadata, nowMs, owner, removalsOver }: KeepDownloadDeps,
   { name: narName, file: { path } }: Download,
   file: KeptFile,
 ): Promise<void> {
   await removalsOver();
   await metadata.apply([{ kind: "nar-publishing", narName, owner }]);
-  await nars.publish(narName, path);
+  known.learn(narName, await nars.publish(narName, path), "right");
   try {
     await metadata.apply([{ kind: "nar-kept", narName, file, atMs: nowMs() }]);
   } catch (error) {

@@ -45,7 +45,8 @@ export function narRoute({ nars, metrics, remove }: NarRouteDeps): Route {
           const facts = await counted(nars.stat(name, requestId));
           return facts === undefined ? absent(head) : headOf(planNar(request, facts));
         }
-        const answer = await counted(nars.open(name, requestId));
+        const isPart = request.headers.get("range") !== null;
+        const answer = await counted(nars.open(name, requestId, isPart));
         if (answer === undefined) return absent(head);
         return await getAnswer(planNar(request, answer), answer, {
           served,

@@ -1,8 +1,9 @@
 import { Failure, messageOf } from "../../base/failure.ts";
 import { NIX32_ALPHABET } from "../../nix/nix32.ts";
 import { type NarName, parseNarName } from "../../nix/nar_name.ts";
-import type { NarStore, StoredNar } from "../nar_store.ts";
+import type { FileIdentity, NarStore, StoredNar } from "../nar_store.ts";
 import { moveDurably } from "./durable_move.ts";
+import { identityOf } from "./file_identity.ts";
 import { OpenNarFile } from "./open_nar_file.ts";
 
 /** How many leading characters of the hash name a subfolder: 1,024 folders. */
@@ -30,9 +31,10 @@ export class LocalNarStore implements NarStore {
     }
   }
 
-  async publish(name: NarName, path: string): Promise<void> {
+  async publish(name: NarName, path: string): Promise<FileIdentity> {
     await Deno.mkdir(this.#shardOf(name), { recursive: true });
     await moveDurably(path, this.#pathOf(name));
+    return identityOf(await Deno.stat(this.#pathOf(name)));
   }
 
   async remove(name: NarName): Promise<boolean> {
@@ -49,9 +51,9 @@ export class LocalNarStore implements NarStore {
     for await (const shard of entriesOf(this.#folder)) {
       for await (const entry of entriesOf(`${this.#folder}/${shard}`)) {
         const name = parseNarName(entry);
-        if (name === undefined) continue;
-        const { size } = await Deno.stat(this.#pathOf(name));
-        yield { name, fileSize: size };
+        // One that goes meanwhile is not kept any more.
+        const fileSize = name && sizeOf(this.#pathOf(name));
+        if (name !== undefined && fileSize !== undefined) yield { name, fileSize };
       }
     }
   }

@@ -1,20 +1,29 @@
 import { DirectStream } from "../../base/direct_stream.ts";
 import { Failure } from "../../base/failure.ts";
 import { readFully } from "../../base/read_fully.ts";
-import type { StoredNar } from "../nar_store.ts";
+import { type FileIdentity, isSameIdentity, type StoredNar } from "../nar_store.ts";
+import { identityOf } from "./file_identity.ts";
 
 /** Read size of large files: measured as the fastest on Deno 2.6.8 (64 KiB halves it). */
 const READ_BYTES = 256 * 1024;
 
 /** An open file handed out as a NAR. */
 export class OpenNarFile implements StoredNar {
-  readonly fileSize: number;
+  readonly identity: FileIdentity;
   readonly #file: Deno.FsFile;
   #open = true;
 
   constructor(file: Deno.FsFile) {
     this.#file = file;
-    this.fileSize = file.statSync().size;
+    this.identity = identityOf(file.statSync());
+  }
+
+  get fileSize(): number {
+    return this.identity.fileSize;
+  }
+
+  isUnchanged(): boolean {
+    return isSameIdentity(this.identity, identityOf(this.#file.statSync()));
   }
 
   bytes(): Uint8Array<ArrayBuffer> {

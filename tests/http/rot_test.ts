@@ -1,0 +1,167 @@
+import assert from "node:assert/strict";
+import { HotNarStore } from "../../src/storage/hot_nar_store.ts";
+import { eventually } from "../support/eventually.ts";
+import { type FakeUpstream, fakeUpstream } from "../support/fake_upstream.ts";
+import { makeStoreObject, type StoreObject } from "../support/store_object.ts";
+import { TestCache, type TestCacheOptions } from "../support/test_cache.ts";
+
+const small = makeStoreObject({ name: "small-1.0", size: 50_000 });
+/** Too large to be hashed before its first byte is sent. */
+const large = makeStoreObject({ name: "large-1.0", size: 6_000_000 });
+
+Deno.test("rot: a changed file is fetched again for whoever asks for it", async () => {
+  await using scene = await Scene.open(small);
+  scene.rot();
+  const answer = await scene.get();
+  assert.equal(answer.headers.get("x-cache"), "MISS");
+  assert.deepEqual(await answer.bytes(), await scene.right());
+
+  await scene.cache.downloadsOver();
+  assert.equal((await scene.get()).headers.get("x-cache"), "HIT");
+  assert.deepEqual(Deno.readFileSync(scene.path), await scene.right());
+  assert.deepEqual(scene.damages(), ["stored nar is damaged"]);
+});
+
+Deno.test("rot: where nobody has the file any more a changed one is 404, and goes", async () => {
+  await using scene = await Scene.open(small);
+  await scene.upstream.stop();
+  scene.rot();
+  for (let count = 0; count < 3; count++) assert.equal((await scene.get()).status, 404);
+  assert.deepEqual(scene.damages(), ["stored nar is damaged"]);
+  assert.deepEqual(await scene.cache.narNames(), []);
+  assert.equal(scene.cache.space.budget.usedBytes, 0);
+});
+
+Deno.test("rot: what a former process kept is looked at when it is first asked for", async () => {
+  await using scene = await Scene.open(small);
+  const { mtime, atime } = Deno.statSync(scene.path);
+  scene.rot();
+  // As a disk does it, or who copies a backup over it.
+  Deno.utimeSync(scene.path, atime ?? 0, mtime ?? 0);
+  await using next = await scene.nextProcess();
+  assert.deepEqual(await (await next.get(scene.url)).bytes(), await scene.right());
+});
+
+Deno.test("rot: what a former process kept right is served from disk", async () => {
+  await using scene = await Scene.open(large);
+  await using next = await scene.nextProcess();
+  await scene.upstream.stop();
+  for (const headers of [{ range: "bytes=5000000-5000009" }, {}] as const) {
+    const answer = await next.get(scene.url, headers);
+    assert.equal(answer.headers.get("x-cache"), "HIT");
+    const right = await scene.right();
+    const wanted = "range" in headers ? right.subarray(5_000_000, 5_000_010) : right;
+    assert.deepEqual(await answer.bytes(), wanted);
+  }
+});
+
+Deno.test("rot: a large changed file breaks off, and is fetched again after", async () => {
+  await using scene = await Scene.open(large);
+  scene.rot();
+  const answer = await scene.get();
+  assert.equal(answer.status, 200);
+  await assert.rejects(answer.bytes(), /has been changed/);
+
+  await eventually("it is gone", async () => (await scene.cache.narNames()).length === 0);
+  assert.deepEqual(await (await scene.get()).bytes(), await scene.right());
+  assert.deepEqual(scene.damages(), ["stored nar is damaged"]);
+});
+
+Deno.test("rot: parts of a large changed file are right, however many ask for them", async () => {
+  await using scene = await Scene.open(large);
+  scene.rot();
+  const parts = await Promise.all(
+    [0, 100, 200, 5_999_000].map(async (start) => {
+      const answer = await scene.get({ range: `bytes=${start}-${start + 9}` });
+      assert.equal(answer.status, 206);
+      return [start, await answer.bytes()] as const;
+    }),
+  );
+  const right = await scene.right();
+  for (const [start, bytes] of parts) assert.deepEqual(bytes, right.subarray(start, start + 10));
+  assert.deepEqual(scene.damages(), ["stored nar is damaged"]);
+});
+
+Deno.test("rot: a file in memory is right whatever becomes of it on disk", async () => {
+  await using scene = await Scene.open(small);
+  const nars = new HotNarStore(scene.cache.nars, { fileBytesMax: 1e6, totalBytesMax: 1e7 });
+  await using next = await scene.nextProcess({ nars });
+  for (let count = 0; count < 2; count++) await (await next.get(scene.url)).bytes();
+  scene.rot();
+  const answer = await next.get(scene.url);
+  assert.equal(answer.headers.get("x-cache"), "HIT");
+  assert.deepEqual(await answer.bytes(), await scene.right());
+});
+
+Deno.test("rot: wrong bytes never get into memory", async () => {
+  await using scene = await Scene.open(small);
+  scene.rot();
+  await scene.upstream.stop();
+  const nars = new HotNarStore(scene.cache.nars, { fileBytesMax: 1e6, totalBytesMax: 1e7 });
+  await using next = await scene.nextProcess({ nars });
+  for (let count = 0; count < 2; count++) assert.equal((await next.get(scene.url)).status, 404);
+});
+
+Deno.test("rot: HEAD of a changed file says what GET says", async () => {
+  await using scene = await Scene.open(small);
+  scene.rot();
+  const head = await scene.cache.head(scene.url);
+  assert.deepEqual([head.status, head.headers.get("x-cache")], [200, "MISS"]);
+});
+
+/** A cache that keeps one NAR, and its upstream. */
+class Scene implements AsyncDisposable {
+  private constructor(
+    readonly object: StoreObject,
+    readonly upstream: FakeUpstream,
+    readonly cache: TestCache,
+    readonly url: string,
+  ) {}
+
+  static async open(object: StoreObject): Promise<Scene> {
+    const upstream = await fakeUpstream({ objects: [object], stored: true });
+    const cache = await TestCache.open({ upstreams: [upstream] });
+    const scene = new Scene(object, upstream, cache, await cache.narPath(object.storePathHash));
+    await (await scene.get()).bytes();
+    await cache.downloadsOver();
+    return scene;
+  }
+
+  get path(): string {
+    const name = this.url.slice("/nar/".length);
+    return `${this.cache.folder.path}/nar/${name.slice(0, 2)}/${name}`;
+  }
+
+  get(headers?: HeadersInit): Promise<Response> {
+    return this.cache.get(this.url, headers);
+  }
+
+  /** Over the same storage; knows nothing of its files. */
+  nextProcess(options: Partial<TestCacheOptions> = {}): Promise<TestCache> {
+    const { metadata, nars } = this.cache;
+    return TestCache.open({ upstreams: [this.upstream], metadata, nars, ...options });
+  }
+
+  /** A bit flips. */
+  rot(): void {
+    const bytes = Deno.readFileSync(this.path);
+    const middle = bytes.length >> 1;
+    bytes[middle] = (bytes[middle] ?? 0) ^ 1;
+    Deno.writeFileSync(this.path, bytes);
+    // A tick of the file system's clock may not have passed since the file was written.
+    Deno.utimeSync(this.path, 1, 1);
+  }
+
+  async right(): Promise<Uint8Array<ArrayBuffer>> {
+    return (await this.upstream.narFileOf(this.object)).bytes;
+  }
+
+  damages(): readonly string[] {
+    return this.cache.logged("error").map(({ msg }) => msg);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.cache[Symbol.asyncDispose]();
+    await this.upstream[Symbol.asyncDispose]();
+  }
+}
