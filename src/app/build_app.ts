@@ -206,7 +206,7 @@ function buildCache(parts: AppParts, metrics: Metrics, resources: AsyncDisposabl
     space,
     busy,
     remover: buildRemover(parts, space, busy),
-    narinfos: new NarinfoServer({ pool, metadata, signer, nowMs, negative, demotions, uses }),
+    narinfos: new NarinfoServer({ pool, metadata, signer, nowMs, negative, demotions, uses, log }),
     nars: new NarServer({
       metadata,
       kept: buildKeptNars(parts, { known, downloads, space }),

@@ -35,7 +35,7 @@ export async function openStores(
   await using opened = new AsyncDisposableStack();
   const connection = await openDatabase(settings["cache.database-url"].path);
   const database = opened.use(new SqliteMetadataStore(connection));
-  const metadata = new HotMetadataStore(tracer ? tracedMetadata(database, tracer) : database);
+  const metadata = new HotMetadataStore(tracer ? tracedMetadata(database, tracer) : database, log);
   const localNars = new LocalNarStore(folders.nars);
   const nars = new HotNarStore(tracer ? tracedNars(localNars, tracer) : localNars, HOT_NARS);
   const nowMs = Date.now;

@@ -25,7 +25,8 @@ export type Learned =
 
 /**
  * Asks the upstreams (but those of `except`) for a narinfo and keeps the best, with our URL and
- * our signature. It is written before it is handed out: its NAR URL must be good for months.
+ * our signature. It is written before it is handed out, since its NAR URL must be good for months;
+ * where the database does not take it for half a second it is handed out all the same.
  */
 export async function learnNarinfo(
   { pool, metadata, signer, nowMs }: LearnNarinfoDeps,
@@ -40,7 +41,8 @@ export async function learnNarinfo(
   const put = async (nar: NarRow): Promise<NarinfoRow> => {
     const url = narUrlOf(nar.name);
     // Nobody signs the size that an upstream tells; that of a file that is here is known.
-    const fileSize = (await metadata.findNar(nar.name))?.kept?.fileSize;
+    const known = await metadata.findNar(nar.name).catch(() => undefined);
+    const fileSize = known?.kept?.fileSize;
     const body = formatNarinfo(narinfo, { url, withoutSignature: ownSignature?.text, fileSize });
     const signed = ownSignature === undefined ? {} : { ownSignature };
     const row = { storePathHash, body, narName: nar.name, trusted, ...signed };

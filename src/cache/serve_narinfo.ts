@@ -1,7 +1,10 @@
 import pLimit from "p-limit";
+import { messageOf } from "../base/failure.ts";
 import { SingleFlight } from "../base/single_flight.ts";
 import type { MetadataStore, NarinfoRow } from "../metadata/metadata_store.ts";
 import type { StorePathHash } from "../nix/store_path.ts";
+import type { Logger } from "../telemetry/logger.ts";
+import { Trouble } from "../telemetry/trouble.ts";
 import type { Demotions } from "./download/demotions.ts";
 import { type Learned, learnNarinfo, type LearnNarinfoDeps } from "./learn_narinfo.ts";
 import type { NegativeCache } from "./negative_cache.ts";
@@ -24,6 +27,7 @@ export interface NarinfoServerDeps extends LearnNarinfoDeps {
   readonly negative: NegativeCache;
   readonly demotions: Demotions;
   readonly uses: Uses;
+  readonly log: Logger;
 }
 
 /** Answers narinfo requests: from the metadata, from what is known to be absent, else upstream. */
@@ -32,15 +36,29 @@ export class NarinfoServer {
   readonly #learning = new SingleFlight<StorePathHash, Learned>();
   readonly #atOnce = pLimit(LEARNING_MAX);
 
+  readonly #unread: Trouble;
+
   constructor(deps: NarinfoServerDeps) {
     this.#deps = deps;
+    this.#unread = new Trouble(deps.log, {
+      level: "error",
+      begun: "narinfos cannot be read: upstreams are asked for each",
+      over: "narinfos can be read again",
+    });
   }
 
   async serve(storePathHash: StorePathHash, requestId: string): Promise<NarinfoAnswer> {
     const { metadata, negative, uses, signer, demotions } = this.#deps;
     // First, since it is in memory.
     if (negative.has(storePathHash)) return { source: "HIT", text: undefined };
-    const row = await metadata.findNarinfo(storePathHash);
+    let row: NarinfoRow | undefined;
+    try {
+      row = await metadata.findNarinfo(storePathHash);
+      if (row === undefined) this.#unread.over();
+    } catch (error) {
+      // The database is locked, say: then it is for the upstreams to tell.
+      this.#unread.met({ error: messageOf(error) });
+    }
     if (row !== undefined && (demotions.none || await this.#isFetchable(row))) {
       uses.narinfo(storePathHash);
       return { source: "HIT", text: signer.textOf(row) };

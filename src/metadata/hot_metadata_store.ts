@@ -2,7 +2,9 @@ import { LRUCache } from "lru-cache";
 import type { DocumentPath } from "../nix/document_name.ts";
 import type { NarName } from "../nix/nar_name.ts";
 import type { StorePathHash } from "../nix/store_path.ts";
+import type { Logger } from "../telemetry/logger.ts";
 import type { DocumentRow } from "./document_keeper.ts";
+import { isLearned, LateWrites } from "./late_writes.ts";
 import type {
   Change,
   KeptNar,
@@ -11,6 +13,7 @@ import type {
   NarRecord,
   NarSource,
   PinRoot,
+  WriteOptions,
 } from "./metadata_store.ts";
 import type { ColdEntry, Evicted, EvictionOrder, PendingFile, Stock } from "./space_keeper.ts";
 
@@ -21,7 +24,8 @@ const NARS_MAX = 10_000;
 
 /**
  * Keeps what is asked for again and again in memory: a point read costs as much as the rest of
- * an answer. Our own changes go through here; of another process's `forgetAll` must tell.
+ * an answer. What upstreams said is there too, until a locked database takes it. Our own changes
+ * go through here; of another process's `forgetAll` must tell.
  */
 export class HotMetadataStore implements MetadataStore {
   readonly #inner: MetadataStore;
@@ -32,14 +36,18 @@ export class HotMetadataStore implements MetadataStore {
   readonly #nars = new LRUCache<NarName, NarRecord>({ max: NARS_MAX });
   /** Counts the changes, so that what was read before one is not remembered after it. */
   #epoch = 0;
+  readonly #late: LateWrites;
 
-  constructor(inner: MetadataStore) {
+  constructor(inner: MetadataStore, log: Logger) {
     this.#inner = inner;
+    this.#late = new LateWrites({ inner, landed: (changes) => this.#forget(changes), log });
   }
 
   async findNarinfo(storePathHash: StorePathHash): Promise<NarinfoRow | undefined> {
     const hot = this.#narinfos.get(storePathHash);
     if (hot !== undefined) return hot;
+    const late = this.#late.narinfo(storePathHash);
+    if (late !== undefined) return late;
     const epoch = this.#epoch;
     const row = await this.#inner.findNarinfo(storePathHash);
     if (row !== undefined && epoch === this.#epoch) this.#narinfos.set(storePathHash, row);
@@ -50,8 +58,10 @@ export class HotMetadataStore implements MetadataStore {
     const hot = this.#nars.get(narName);
     if (hot !== undefined) return hot;
     const epoch = this.#epoch;
-    const record = await this.#inner.findNar(narName);
-    if (record !== undefined && epoch === this.#epoch) this.#nars.set(narName, record);
+    const late = this.#late.nar(narName);
+    const record = await orElse(late, this.#inner.findNar(narName));
+    if (record === undefined) return late;
+    if (record !== late && epoch === this.#epoch) this.#nars.set(narName, record);
     return record;
   }
 
@@ -59,12 +69,19 @@ export class HotMetadataStore implements MetadataStore {
     return this.#inner.keptNars(prefix);
   }
 
-  sourcesOf(narName: NarName): Promise<readonly NarSource[]> {
-    return this.#inner.sourcesOf(narName);
+  async sourcesOf(narName: NarName): Promise<readonly NarSource[]> {
+    const late = this.#late.sourcesOf(narName);
+    const stored = this.#inner.sourcesOf(narName);
+    if (late.length === 0) return await stored;
+    const all = [...await orElse([], stored), ...late];
+    return [...new Map(all.map((source) => [source.upstream, source])).values()];
   }
 
-  narinfosOf(narName: NarName): Promise<readonly StorePathHash[]> {
-    return this.#inner.narinfosOf(narName);
+  async narinfosOf(narName: NarName): Promise<readonly StorePathHash[]> {
+    const late = this.#late.narinfosOf(narName);
+    const stored = this.#inner.narinfosOf(narName);
+    if (late.length === 0) return await stored;
+    return [...new Set([...await orElse([], stored), ...late])];
   }
 
   referencesOf(storePathHash: StorePathHash): Promise<readonly StorePathHash[]> {
@@ -127,10 +144,11 @@ export class HotMetadataStore implements MetadataStore {
     return this.#inner.archiveOf(narName);
   }
 
-  async apply(changes: readonly Change[]): Promise<void> {
+  async apply(changes: readonly Change[], options?: WriteOptions): Promise<void> {
     this.#forget(changes);
     try {
-      await this.#inner.apply(changes);
+      if (isLearned(changes)) await this.#late.write(changes);
+      else await this.#inner.apply(changes, options);
     } finally {
       // Again, for what was read while it was written.
       this.#forget(changes);
@@ -173,4 +191,10 @@ export class HotMetadataStore implements MetadataStore {
       this.#epoch++;
     }
   }
+}
+
+/** `late` where it is known here and the database cannot be read: somebody has it locked. */
+async function orElse<Value>(late: Value, stored: Promise<Value>): Promise<Value> {
+  if (late === undefined) return await stored;
+  return await stored.catch(() => late);
 }

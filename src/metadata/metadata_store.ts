@@ -128,12 +128,17 @@ export interface ReferenceFinder {
   referencesOf(storePathHash: StorePathHash): Promise<readonly StorePathHash[]>;
 }
 
+export interface WriteOptions {
+  /** Waits as long as another process locks the database, where others give up after seconds. */
+  readonly patient?: boolean;
+}
+
 export interface ChangeWriter {
   /**
    * Resolves when all of them are written; rejects when none is, with NarNameTaken for a
-   * put-narinfo whose NAR name is another NAR's.
+   * put-narinfo whose NAR name is another NAR's. Lists are written in the order of the calls.
    */
-  apply(changes: readonly Change[]): Promise<void>;
+  apply(changes: readonly Change[], options?: WriteOptions): Promise<void>;
 }
 
 export interface PinFinder {

@@ -2,11 +2,14 @@ import { HotMetadataStore } from "../../src/metadata/hot_metadata_store.ts";
 import { openDatabase } from "../../src/metadata/sqlite/connection.ts";
 import { SqliteMetadataStore } from "../../src/metadata/sqlite/sqlite_metadata_store.ts";
 import type { MetadataStore } from "../../src/metadata/metadata_store.ts";
+import { createLogger } from "../../src/telemetry/logger.ts";
 import { MemoryMetadataStore } from "../support/memory_metadata_store.ts";
 import { checkContract, type Harness } from "./contract.ts";
 import { documentKeeperClauses } from "./document_keeper_contract.ts";
 import { metadataStoreClauses } from "./metadata_store_contract.ts";
 import { spaceKeeperClauses } from "./space_keeper_contract.ts";
+
+const SILENT = createLogger("error", { write() {} });
 
 const harnesses: readonly Harness<MetadataStore>[] = [
   { name: "MemoryMetadataStore", open: () => Promise.resolve(new MemoryMetadataStore()) },
@@ -19,7 +22,7 @@ const harnesses: readonly Harness<MetadataStore>[] = [
     open: async () => {
       const inner = new SqliteMetadataStore(await openDatabase(":memory:"));
       const dispose = () => inner[Symbol.asyncDispose]();
-      return Object.assign(new HotMetadataStore(inner), { [Symbol.asyncDispose]: dispose });
+      return Object.assign(new HotMetadataStore(inner, SILENT), { [Symbol.asyncDispose]: dispose });
     },
   },
 ];

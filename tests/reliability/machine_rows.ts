@@ -1,5 +1,8 @@
 import assert from "node:assert/strict";
 import { DatabaseSync } from "node:sqlite";
+import { pause } from "../../src/base/pause.ts";
+import { eventually } from "../support/eventually.ts";
+import type { Sight } from "../support/reliability_record.ts";
 import { makeStoreObject } from "../support/store_object.ts";
 import type { Row } from "./row.ts";
 import { filesBelow, type Scene } from "./scene.ts";
@@ -9,6 +12,8 @@ const whole = { area, saw: "whole", kept: "nar" } as const;
 /** What NARs of this size are served from is held in memory. */
 const HOT_BYTES = 50_000;
 const LOCKED_MS = 2_000;
+/** A client that waits longer could as well ask its next substituter. */
+const ANSWERED_MS = 1_500;
 
 const pinned = makeStoreObject({ name: "pinned", size: 700_000, seed: 7 });
 
@@ -61,20 +66,14 @@ export const MACHINE_ROWS: readonly Row[] = [
   {
     fault: "another process locks the database for two seconds",
     ...whole,
-    async asks(scene) {
-      const locker = new DatabaseSync(`${scene.storage}/db.sqlite`, { timeout: 5_000 });
-      locker.exec("BEGIN IMMEDIATE");
-      const unlocked = new Promise<void>((resolve) => {
-        setTimeout(() => {
-          locker.exec("COMMIT");
-          locker.close();
-          resolve();
-        }, LOCKED_MS);
-      });
-      const sight = await scene.pull();
-      await unlocked;
-      return sight;
-    },
+    asks: (scene) => whileLocked(scene, () => pause(LOCKED_MS)),
+  },
+  {
+    fault: "another process locks the database until the NAR is given up",
+    area,
+    saw: "whole",
+    kept: "narinfo",
+    asks: (scene) => whileLocked(scene, () => scene.quiet()),
   },
   {
     fault: "pins fill the size limit",
@@ -94,6 +93,23 @@ export const MACHINE_ROWS: readonly Row[] = [
     },
   },
 ];
+
+/** Pulls while the database is locked, which must not take long; then frees it `after` that. */
+async function whileLocked(scene: Scene, after: () => Promise<void>): Promise<Sight> {
+  const locker = new DatabaseSync(`${scene.storage}/db.sqlite`, { timeout: 5_000 });
+  locker.exec("BEGIN IMMEDIATE");
+  const startedAt = performance.now();
+  const sight = await scene.pull();
+  const took = performance.now() - startedAt;
+  assert.ok(took < ANSWERED_MS, `it took ${took} ms`);
+  await after();
+  locker.exec("COMMIT");
+  await eventually("the narinfo is written", () => {
+    return locker.prepare("SELECT 1 FROM narinfo").get() !== undefined;
+  });
+  locker.close();
+  return sight;
+}
 
 function flip(path: string): void {
   using file = Deno.openSync(path, { write: true });

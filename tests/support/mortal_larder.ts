@@ -91,7 +91,10 @@ export class MortalLarder {
 
   async #run(): Promise<RunningLarder> {
     const { disk, nowMs, watched } = this.#parts;
-    const metadata = new HotMetadataStore(this.life.bind(watched(this.#sqlite, this.database)));
+    const metadata = new HotMetadataStore(
+      this.life.bind(watched(this.#sqlite, this.database)),
+      log,
+    );
     const nars = new HotNarStore(this.life.bind(disk.store(this.life)), HOT_NARS);
     const isAlive = (owner: string) => this.workFolder.isAlive(owner);
     await recover({ metadata, nars, isAlive, nowMs, log });
@@ -191,7 +194,7 @@ export class RunningLarder {
     const signer = createSigner(undefined);
     const negative = new NegativeCache(0);
     const learning = { pool, metadata, signer, nowMs };
-    this.narinfos = new NarinfoServer({ ...learning, negative, demotions, uses });
+    this.narinfos = new NarinfoServer({ ...learning, negative, demotions, uses, log });
     const unkept = { ...candidates, narSources, idleTimeoutMs: 5_000 };
     const condemn = createCondemn({ metadata, nars, downloads, removeFiles, owner, changed, log });
     const kept = new KeptNars({ nars, known, condemn, downloads, log });

@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import { within } from "../../base/deadline.ts";
 import { Failure, messageOf } from "../../base/failure.ts";
 import type { DocumentFacts, DocumentKeeper, DocumentRow } from "../../metadata/document_keeper.ts";
 import type { ChangeWriter } from "../../metadata/metadata_store.ts";
@@ -20,6 +21,9 @@ import type { MemoryAllowance } from "./memory_allowance.ts";
 const PIECE_BYTES = 256 * 1024;
 
 const TAG_CHARS = 32;
+
+/** A database that is locked takes it later: nobody waits for that. */
+const KEEP_WAIT_MS = 500;
 
 export interface FetchDocumentDeps {
   readonly pool: Pick<DocumentPool, "open">;
@@ -150,11 +154,14 @@ async function keep(
   try {
     const before = await metadata.findDocument(path);
     const isSame = before?.tag === tag && before.upstream === upstream;
-    await metadata.apply([
+    const writing = metadata.apply([
       isSame
         ? { kind: "check-document", path, atMs }
         : { kind: "put-document", document, pieces, totalBytesMax, atMs },
     ]);
+    // What comes of it later is of interest to the next who asks.
+    writing.catch(() => undefined);
+    await within(writing, KEEP_WAIT_MS);
     const row = await metadata.findDocument(path);
     return row?.tag === tag ? row : undefined;
   } catch (error) {

@@ -1,7 +1,5 @@
 import type { DatabaseSync } from "node:sqlite";
-import { clearImmediate, setImmediate } from "node:timers";
 import { setTimeout as delay } from "node:timers/promises";
-import { Failure, messageOf } from "../../base/failure.ts";
 import type { DocumentPath } from "../../nix/document_name.ts";
 import type { NarName } from "../../nix/nar_name.ts";
 import type { StorePathHash } from "../../nix/store_path.ts";
@@ -14,6 +12,7 @@ import type {
   NarRecord,
   NarSource,
   PinRoot,
+  WriteOptions,
 } from "../metadata_store.ts";
 import type { ColdEntry, Evicted, EvictionOrder, PendingFile, Stock } from "../space_keeper.ts";
 import { ChangeApplier } from "./change_applier.ts";
@@ -37,29 +36,22 @@ import {
 } from "./rows.ts";
 import { prepareStatements, type Statements } from "./statements.ts";
 import { Transactions } from "./transactions.ts";
-
-interface PendingWrite {
-  readonly changes: readonly Change[];
-  readonly resolve: () => void;
-  readonly reject: (reason: unknown) => void;
-}
-
-/** Another process may hold the lock so long before our write is an error. */
-const LOCKED_MAX_MS = 5_000;
-
-/** Waited for in the event loop, not in SQLite: meanwhile requests are answered. */
-const LOCKED_RETRY_MS = 50;
+import {
+  closedFailure,
+  isLocked,
+  LOCKED_MAX_MS,
+  LOCKED_RETRY_MS,
+  writeFailure,
+  WriteQueue,
+} from "./write_queue.ts";
 
 /** The metadata in one SQLite file. Point reads run on the calling thread: microseconds each. */
 export class SqliteMetadataStore implements MetadataStore, AsyncDisposable {
   readonly #transactions: Transactions;
   readonly #statements: Statements;
   readonly #protection: Protection;
-  readonly #applier: ChangeApplier;
   readonly #eviction: Eviction;
-  #pending: PendingWrite[] = [];
-  #flushing: NodeJS.Immediate | undefined;
-  #retry: number | undefined;
+  readonly #queue: WriteQueue;
   #dataVersion: unknown;
   #closed = false;
 
@@ -67,7 +59,9 @@ export class SqliteMetadataStore implements MetadataStore, AsyncDisposable {
     this.#statements = prepareStatements(database);
     this.#transactions = new Transactions(database, this.#statements);
     this.#protection = new Protection(this.#statements);
-    this.#applier = new ChangeApplier(this.#statements, this.#protection, this.#transactions);
+    this.#queue = new WriteQueue(
+      new ChangeApplier(this.#statements, this.#protection, this.#transactions),
+    );
     this.#eviction = new Eviction(this.#statements, this.#protection);
   }
 
@@ -129,19 +123,11 @@ export class SqliteMetadataStore implements MetadataStore, AsyncDisposable {
     return row && { upstream: String(row["upstream"]), location: `nar/${row["nar_name"]}` };
   }
 
-  /** Lists that come in the same turn share one transaction; each is still all or nothing. */
-  async apply(changes: readonly Change[]): Promise<void> {
+  async apply(changes: readonly Change[], options?: WriteOptions): Promise<void> {
     if (changes.length === 0) return;
     if (changes.every(isUse)) await this.#transactions.ready();
     if (this.#closed) throw closedFailure();
-    await new Promise<void>((resolve, reject) => {
-      this.#pending.push({ changes, resolve, reject });
-      if (this.#retry !== undefined) return;
-      // Two turns of the event loop gather what comes at once, without a timer's millisecond.
-      this.#flushing ??= setImmediate(() => {
-        this.#flushing = setImmediate(() => this.#flush(LOCKED_MAX_MS));
-      });
-    });
+    await this.#queue.write(changes, options);
   }
 
   async stock(): Promise<Stock> {
@@ -189,7 +175,7 @@ export class SqliteMetadataStore implements MetadataStore, AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     if (this.#closed) return;
-    this.#flush(0);
+    await this.#queue.close(LOCKED_MAX_MS);
     this.#closed = true;
     await this.#transactions[Symbol.asyncDispose]();
   }
@@ -216,48 +202,9 @@ export class SqliteMetadataStore implements MetadataStore, AsyncDisposable {
   #hashes(name: keyof Statements, parameter: string | number): readonly StorePathHash[] {
     return this.#read(name).all(parameter).map((row) => row["hash"] as StorePathHash);
   }
-
-  /** `patienceMs` is how long another process may still hold the lock before it is an error. */
-  #flush(patienceMs: number): void {
-    clearImmediate(this.#flushing);
-    clearTimeout(this.#retry);
-    this.#flushing = this.#retry = undefined;
-    const writes = this.#pending;
-    this.#pending = [];
-    if (writes.length === 0) return;
-    const errors = this.#applier.transaction(writes.map((write) => write.changes));
-    if (isLocked(errors[0]) && patienceMs > 0) {
-      this.#pending = writes;
-      const left = patienceMs - LOCKED_RETRY_MS;
-      this.#retry = setTimeout(() => this.#flush(left), LOCKED_RETRY_MS);
-      return;
-    }
-    for (const [index, write] of writes.entries()) {
-      const error = errors[index];
-      if (error === undefined) write.resolve();
-      else write.reject(writeFailure(error));
-    }
-  }
 }
 
 /** Nobody waits for these. */
 function isUse({ kind }: Change): boolean {
   return kind === "use-narinfo" || kind === "use-nar" || kind === "use-document";
-}
-
-/** SQLite's primary result code for a database that somebody else has locked. */
-const SQLITE_BUSY = 5;
-
-function isLocked(error: unknown): boolean {
-  return error instanceof Error && "errcode" in error &&
-    (Number(error.errcode) & 0xff) === SQLITE_BUSY;
-}
-
-function writeFailure(error: unknown): Failure {
-  if (error instanceof Failure) return error;
-  return new Failure("broken", `Cannot write metadata: ${messageOf(error)}`, {}, error);
-}
-
-function closedFailure(): Failure {
-  return new Failure("broken", "Cannot use metadata: the database is closed");
 }

@@ -5,6 +5,7 @@ import type { NarinfoRow } from "../../../src/metadata/metadata_store.ts";
 import { openDatabase } from "../../../src/metadata/sqlite/connection.ts";
 import { SqliteMetadataStore } from "../../../src/metadata/sqlite/sqlite_metadata_store.ts";
 import { narName } from "../../../src/nix/nar_name.ts";
+import { createLogger } from "../../../src/telemetry/logger.ts";
 import { makeStoreObject } from "../../support/store_object.ts";
 import { tempFolder } from "../../support/temp_folder.ts";
 
@@ -24,7 +25,7 @@ Deno.test("HotMetadataStore: what another process changed is seen once it is tol
   using folder = tempFolder();
   const path = `${folder.path}/db.sqlite`;
   await using metadata = new SqliteMetadataStore(await openDatabase(path));
-  const hot = new HotMetadataStore(metadata);
+  const hot = new HotMetadataStore(metadata, createLogger("error", { write() {} }));
   await hot.apply([put]);
   assert.ok(await hot.findNarinfo(storePathHash));
   assert.equal(metadata.changedByOthers(), false);

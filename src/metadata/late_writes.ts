@@ -1,0 +1,145 @@
+import { within } from "../base/deadline.ts";
+import { Failure, messageOf } from "../base/failure.ts";
+import type { NarName } from "../nix/nar_name.ts";
+import type { StorePathHash } from "../nix/store_path.ts";
+import type { Logger } from "../telemetry/logger.ts";
+import { Trouble } from "../telemetry/trouble.ts";
+import {
+  type Change,
+  type ChangeWriter,
+  type NarFinder,
+  type NarinfoRow,
+  NarNameTaken,
+  type NarRow,
+  type NarSource,
+} from "./metadata_store.ts";
+
+type PutNarinfo = Extract<Change, { kind: "put-narinfo" }>;
+
+/** What was learned of an upstream. */
+export type LearnedChange = PutNarinfo | Extract<Change, { kind: "put-source" }>;
+
+/** How long somebody who waits for an answer also waits for the database. */
+const LATE_AFTER_MS = 500;
+
+/** Lists of changes in memory: some 30 MB, and more than any closure has. */
+const LATE_MAX = 10_000;
+
+export interface LateWritesDeps {
+  readonly inner: ChangeWriter & Pick<NarFinder, "findNar">;
+  /** Told when changes are written, or given up, after they were late. */
+  readonly landed: (changes: readonly LearnedChange[]) => void;
+  readonly log: Logger;
+}
+
+/** True where nothing but what upstreams said is to be written. */
+export function isLearned(changes: readonly Change[]): changes is readonly LearnedChange[] {
+  return changes.every(({ kind }) => kind === "put-narinfo" || kind === "put-source");
+}
+
+/**
+ * What upstreams said, written when the database takes it. While another process has it locked
+ * nobody waits for that: the changes are read from memory, and written in their order after.
+ */
+export class LateWrites {
+  readonly #deps: LateWritesDeps;
+  readonly #lists = new Set<readonly LearnedChange[]>();
+  /** The last one of each path. */
+  readonly #narinfos = new Map<StorePathHash, PutNarinfo>();
+  readonly #nars = new Map<NarName, Set<LearnedChange>>();
+  readonly #trouble: Trouble;
+
+  constructor(deps: LateWritesDeps) {
+    this.#deps = deps;
+    this.#trouble = new Trouble(deps.log, {
+      level: "warn",
+      begun: "database does not take writes: narinfos are kept in memory",
+      over: "database takes writes again: all narinfos are written",
+    });
+  }
+
+  /** Resolves when they are written, or can be read here. Throws as `apply` does. */
+  async write(changes: readonly LearnedChange[]): Promise<void> {
+    const { inner } = this.#deps;
+    if (this.#lists.size >= LATE_MAX) {
+      const message = "Cannot keep narinfo: too many wait for the database";
+      throw new Failure("unavailable", message, { waiting: this.#lists.size });
+    }
+    const writing = inner.apply(changes, { patient: true }).then(() => true);
+    writing.catch(() => undefined);
+    if (await within(writing, this.#lists.size > 0 ? 0 : LATE_AFTER_MS)) return;
+    await this.#refuseTaken(changes);
+    this.#add(changes);
+    writing.catch((error) => {
+      this.#deps.log.error("narinfo not kept", { error: messageOf(error) });
+    }).finally(() => this.#remove(changes));
+  }
+
+  /** Newer than what the database has. */
+  narinfo(storePathHash: StorePathHash): NarinfoRow | undefined {
+    return this.#narinfos.get(storePathHash)?.row;
+  }
+
+  nar(narName: NarName): NarRow | undefined {
+    for (const change of this.#nars.get(narName) ?? []) {
+      if (change.kind === "put-narinfo") return change.nar;
+    }
+    return undefined;
+  }
+
+  sourcesOf(narName: NarName): readonly NarSource[] {
+    return [...this.#nars.get(narName) ?? []].flatMap((change) =>
+      change.kind === "put-narinfo" ? change.sources : change.source
+    );
+  }
+
+  narinfosOf(narName: NarName): readonly StorePathHash[] {
+    return [...this.#nars.get(narName) ?? []].flatMap((change) =>
+      change.kind === "put-narinfo" ? change.row.storePathHash : []
+    );
+  }
+
+  /** A name that stands for another NAR would be refused later, when it has been handed out. */
+  async #refuseTaken(changes: readonly LearnedChange[]): Promise<void> {
+    for (const change of changes) {
+      if (change.kind !== "put-narinfo") continue;
+      const { name, narHash, narSize } = change.nar;
+      // One that cannot be read is taken for absent.
+      const stored = await this.#deps.inner.findNar(name).catch(() => undefined);
+      for (const known of [stored, this.nar(name)]) {
+        if (known !== undefined && (known.narHash !== narHash || known.narSize !== narSize)) {
+          throw new NarNameTaken(name);
+        }
+      }
+    }
+  }
+
+  #add(changes: readonly LearnedChange[]): void {
+    if (this.#lists.size === 0) this.#trouble.met();
+    this.#lists.add(changes);
+    for (const change of changes) {
+      if (change.kind === "put-narinfo") this.#narinfos.set(change.row.storePathHash, change);
+      const narName = narNameOf(change);
+      const ofNar = this.#nars.get(narName) ?? new Set();
+      this.#nars.set(narName, ofNar.add(change));
+    }
+  }
+
+  #remove(changes: readonly LearnedChange[]): void {
+    this.#lists.delete(changes);
+    for (const change of changes) {
+      const ofNar = this.#nars.get(narNameOf(change));
+      ofNar?.delete(change);
+      if (ofNar?.size === 0) this.#nars.delete(narNameOf(change));
+      if (change.kind !== "put-narinfo") continue;
+      const { storePathHash } = change.row;
+      if (this.#narinfos.get(storePathHash) === change) this.#narinfos.delete(storePathHash);
+    }
+    this.#deps.landed(changes);
+    if (this.#lists.size === 0) this.#trouble.over();
+  }
+}
+
+function narNameOf(change: LearnedChange): NarName {
+  return change.kind === "put-narinfo" ? change.nar.name : change.narName;
+}

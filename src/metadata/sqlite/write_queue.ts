@@ -1,0 +1,117 @@
+import { clearImmediate, setImmediate } from "node:timers";
+import { pause } from "../../base/pause.ts";
+import { Failure, messageOf } from "../../base/failure.ts";
+import type { Change, WriteOptions } from "../metadata_store.ts";
+import type { ChangeApplier } from "./change_applier.ts";
+
+interface PendingWrite {
+  readonly changes: readonly Change[];
+  /** By performance.now(): so long another process may have the lock before it is an error. */
+  readonly untilMs: number;
+  readonly resolve: () => void;
+  readonly reject: (reason: unknown) => void;
+}
+
+/** Another process may hold the lock so long before our write is an error. */
+export const LOCKED_MAX_MS = 5_000;
+
+/** Waited for in the event loop, not in SQLite: meanwhile requests are answered. */
+export const LOCKED_RETRY_MS = 50;
+
+/** The same when it takes long: each attempt stops the thread for 10 ms. */
+const LOCKED_LONG_RETRY_MS = 250;
+
+/** What has gathered while the database was locked is written in parts, some 5 ms each. */
+const LISTS_MAX = 64;
+
+/** Lists of changes, written in the order in which they came. */
+export class WriteQueue {
+  readonly #applier: ChangeApplier;
+  #pending: PendingWrite[] = [];
+  #flushing: NodeJS.Immediate | undefined;
+  #retry: number | undefined;
+  #lockedSinceMs: number | undefined;
+
+  constructor(applier: ChangeApplier) {
+    this.#applier = applier;
+  }
+
+  /** Lists that come in the same turn share a transaction; each is still all or nothing. */
+  write(changes: readonly Change[], { patient = false }: WriteOptions = {}): Promise<void> {
+    return new Promise<void>((resolve, reject) => {
+      const untilMs = patient ? Infinity : performance.now() + LOCKED_MAX_MS;
+      this.#pending.push({ changes, untilMs, resolve, reject });
+      if (this.#retry === undefined) this.#flushSoon();
+    });
+  }
+
+  /** Writes what is there; what the database does not take within `limitMs` is rejected. */
+  async close(limitMs: number): Promise<void> {
+    const untilMs = performance.now() + limitMs;
+    for (;;) {
+      this.#flush();
+      if (this.#pending.length === 0) return;
+      if (this.#lockedSinceMs !== undefined && performance.now() >= untilMs) break;
+      if (this.#lockedSinceMs !== undefined) await pause(LOCKED_RETRY_MS);
+    }
+    clearTimeout(this.#retry);
+    for (const write of this.#pending.splice(0)) write.reject(closedFailure());
+  }
+
+  /** Two turns of the event loop gather what comes at once, without a timer's millisecond. */
+  #flushSoon(): void {
+    this.#flushing ??= setImmediate(() => {
+      this.#flushing = setImmediate(() => this.#flush());
+    });
+  }
+
+  #flush(): void {
+    clearImmediate(this.#flushing);
+    clearTimeout(this.#retry);
+    this.#flushing = this.#retry = undefined;
+    const writes = this.#pending.splice(0, LISTS_MAX);
+    if (writes.length === 0) return;
+    const errors = this.#applier.transaction(writes.map((write) => write.changes));
+    const locked = writes.filter((write, index) => !settle(write, errors[index]));
+    if (locked.length === 0) {
+      this.#lockedSinceMs = undefined;
+      if (this.#pending.length > 0) this.#flushSoon();
+      return;
+    }
+    this.#lockedSinceMs ??= performance.now();
+    const now = performance.now();
+    this.#pending = [...locked, ...this.#pending].filter((write) => {
+      if (write.untilMs > now) return true;
+      write.reject(writeFailure(errors.find(isLocked)));
+      return false;
+    });
+    if (this.#pending.length === 0) return;
+    const isLong = now - this.#lockedSinceMs > LOCKED_MAX_MS;
+    this.#retry = setTimeout(() => this.#flush(), isLong ? LOCKED_LONG_RETRY_MS : LOCKED_RETRY_MS);
+  }
+}
+
+/** False where it is to be tried again. */
+function settle(write: PendingWrite, error: unknown): boolean {
+  if (error === undefined) write.resolve();
+  else if (isLocked(error)) return false;
+  else write.reject(writeFailure(error));
+  return true;
+}
+
+/** SQLite's primary result code for a database that somebody else has locked. */
+const SQLITE_BUSY = 5;
+
+export function isLocked(error: unknown): boolean {
+  return error instanceof Error && "errcode" in error &&
+    (Number(error.errcode) & 0xff) === SQLITE_BUSY;
+}
+
+export function writeFailure(error: unknown): Failure {
+  if (error instanceof Failure) return error;
+  return new Failure("broken", `Cannot write metadata: ${messageOf(error)}`, {}, error);
+}
+
+export function closedFailure(): Failure {
+  return new Failure("broken", "Cannot use metadata: the database is closed");
+}
