@@ -7,7 +7,8 @@ import {
 } from "../metadata/metadata_store.ts";
 import { formatNarinfo } from "../nix/narinfo_format.ts";
 import { hashOfBaseName, type StorePathHash } from "../nix/store_path.ts";
-import type { AskOptions, Offer, UpstreamPool } from "../upstream/upstream_pool.ts";
+import type { Offer, PoolAnswer } from "../upstream/question.ts";
+import type { AskOptions, UpstreamPool } from "../upstream/upstream_pool.ts";
 import { isSameFile, narRowsOf, narUrlOf } from "./nar_naming.ts";
 import type { Signer } from "./own_signature.ts";
 
@@ -21,7 +22,9 @@ export interface LearnNarinfoDeps {
 /** What asking the upstreams came to. */
 export type Learned =
   | { readonly kind: "learned"; readonly row: NarinfoRow }
-  | { readonly kind: "absent" | "unknown" };
+  | { readonly kind: "absent" }
+  /** `later`: what comes of it where an upstream was not waited for to the end. */
+  | { readonly kind: "unknown"; readonly later?: Promise<Learned> };
 
 /**
  * Asks the upstreams (but those of `except`) for a narinfo and keeps the best, with our URL and
@@ -29,12 +32,25 @@ export type Learned =
  * where the database does not take it for half a second it is handed out all the same.
  */
 export async function learnNarinfo(
-  { pool, metadata, signer, nowMs }: LearnNarinfoDeps,
+  deps: LearnNarinfoDeps,
   storePathHash: StorePathHash,
   options: AskOptions,
 ): Promise<Learned> {
-  const answer = await pool.narinfo(storePathHash, options);
-  if (answer.kind !== "found") return { kind: answer.kind };
+  return await learned(deps, storePathHash, await deps.pool.narinfo(storePathHash, options));
+}
+
+async function learned(
+  deps: LearnNarinfoDeps,
+  storePathHash: StorePathHash,
+  answer: PoolAnswer,
+): Promise<Learned> {
+  const { metadata, signer, nowMs } = deps;
+  if (answer.kind === "absent") return answer;
+  if (answer.kind === "unknown") {
+    const { kind, later } = answer;
+    if (later === undefined) return { kind };
+    return { kind, later: later.then((said) => learned(deps, storePathHash, said)) };
+  }
   const { narinfo, trusted } = answer.best;
   const ownSignature = trusted ? signer.sign(narinfo) : undefined;
   const sameFile = answer.others.filter(({ narinfo: other }) => isSameFile(other, narinfo));

@@ -84,7 +84,11 @@ export class NarinfoServer {
     if (row === undefined) {
       const { clearings } = negative;
       const learned = await learnNarinfo(this.#deps, storePathHash, { requestId });
-      if (learned.kind === "absent") negative.add(storePathHash, clearings);
+      const note = ({ kind }: Learned) => {
+        if (kind === "absent") negative.add(storePathHash, clearings);
+      };
+      note(learned);
+      if (learned.kind === "unknown") this.#listen(learned.later?.then(note), requestId);
       return learned;
     }
     // Whoever sent a bad file is left out; who had none may have the path as another file.
@@ -100,6 +104,13 @@ export class NarinfoServer {
       if (how(upstream) === "absent") demotions.forgive(row.narName, upstream);
     }
     return learned;
+  }
+
+  /** Nobody waits for it: whoever asks next finds it kept. */
+  #listen(later: Promise<void> | undefined, request_id: string): void {
+    later?.catch((error) => {
+      this.#deps.log.warn("narinfo not kept", { error: messageOf(error), request_id });
+    });
   }
 
   /** False when every upstream known to have the NAR let us down: ask for the narinfo again. */

@@ -8,7 +8,7 @@ export function meteredNarinfoSource(inner: NarinfoSource, metrics: Metrics): Na
   return {
     url: upstream,
     priority,
-    describe: () => inner.describe(),
+    describe: (signal) => inner.describe(signal),
     async narinfo(storePathHash: StorePathHash, signal?: AbortSignal): Promise<NarinfoReading> {
       const startedAtMs = performance.now();
       const reading = await inner.narinfo(storePathHash, signal);

@@ -44,18 +44,19 @@ export class Standing implements Disposable {
     }),
   });
   #probing: number | undefined;
-  #disposed = false;
+  readonly #ended = new AbortController();
   #priority: number | undefined;
   #asking: Promise<unknown> | undefined;
   #askAgainAtMs = -Infinity;
   #lastSilence: Silence | undefined;
+  #isProven = false;
 
   constructor(source: NarinfoSource, changed: (isDown: boolean) => void) {
     this.source = source;
     this.#priority = source.priority;
     this.#breaker.onBreak(() => {
       // A probe that fails breaks the circuit again: nothing has changed then.
-      if (this.#probing !== undefined || this.#disposed) return;
+      if (this.#probing !== undefined || this.#ended.signal.aborted) return;
       this.#probing = setInterval(() => this.#probe(), PROBE_PAUSE_FIRST_MS);
       changed(true);
     });
@@ -72,6 +73,14 @@ export class Standing implements Disposable {
   /** True when it is down and whoever asks it all the same waits for a timeout. */
   get isSilent(): boolean {
     return this.isDown && this.#lastSilence === "timeout";
+  }
+
+  /**
+   * True when it has answered, be it nonsense, and no timeout has come after that: it is worth
+   * waiting for.
+   */
+  get isProven(): boolean {
+    return this.#isProven;
   }
 
   /** The lower is preferred. `undefined` while it is asked for the first time. */
@@ -99,8 +108,8 @@ export class Standing implements Disposable {
         reading = await answer;
         if (ended.aborted) throw new NotAwaited();
         const { kind } = reading;
-        if (kind !== "failed" || !isNoAnswer(reading.reason)) return;
-        this.#lastSilence = reading.reason;
+        if (kind !== "failed" || !isNoAnswer(reading.reason)) return this.#heard(undefined);
+        this.#heard(reading.reason);
         throw new NoAnswer(reading.reason, reading.detail);
       });
     } catch {
@@ -113,8 +122,8 @@ export class Standing implements Disposable {
   async note(silence: Silence | undefined): Promise<void> {
     try {
       await this.#breaker.execute(() => {
+        this.#heard(silence);
         if (silence === undefined) return;
-        this.#lastSilence = silence;
         throw new NoAnswer(silence, "Cannot reach upstream");
       });
     } catch {
@@ -130,14 +139,20 @@ export class Standing implements Disposable {
     this.#asking ??= this.#ask().finally(() => this.#asking = undefined);
     const error = await this.#asking;
     if (!(error instanceof NoAnswer) || error.reason !== "timeout") return;
-    for (let count = 0; count < FAILURES_MAX && !this.#disposed; count++) {
+    for (let count = 0; count < FAILURES_MAX && !this.#ended.signal.aborted; count++) {
       await this.note("timeout");
     }
   }
 
   [Symbol.dispose](): void {
-    this.#disposed = true;
+    this.#ended.abort();
     this.#stopProbing();
+  }
+
+  /** `undefined`: it answered. One that cannot be reached costs nobody any time. */
+  #heard(silence: Silence | undefined): void {
+    if (silence !== undefined) this.#lastSilence = silence;
+    if (silence !== "unreachable") this.#isProven = silence === undefined;
   }
 
   #stopProbing(): void {
@@ -149,11 +164,13 @@ export class Standing implements Disposable {
   async #ask(): Promise<unknown> {
     this.#askAgainAtMs = performance.now() + ASK_AGAIN_MS;
     try {
-      const announced = await this.source.describe();
+      const announced = await this.source.describe(this.#ended.signal);
+      this.#heard(undefined);
       this.#priority = this.source.priority ?? announced ?? DEFAULT_PRIORITY;
       this.#askAgainAtMs = Infinity;
       return undefined;
     } catch (error) {
+      this.#heard(error instanceof NoAnswer ? error.reason : undefined);
       this.#priority ??= DEFAULT_PRIORITY;
       return error;
     }
@@ -163,12 +180,13 @@ export class Standing implements Disposable {
   async #probe(): Promise<void> {
     try {
       await this.#breaker.execute(async () => {
-        const announced = await this.source.describe().catch((error) => {
+        const announced = await this.source.describe(this.#ended.signal).catch((error) => {
           // Whatever it answers, it answers.
           if (error instanceof Failure && error.kind === "corrupt") return this.#priority;
-          if (error instanceof NoAnswer) this.#lastSilence = error.reason;
+          if (error instanceof NoAnswer) this.#heard(error.reason);
           throw error;
         });
+        this.#heard(undefined);
         this.#priority = this.source.priority ?? announced ?? DEFAULT_PRIORITY;
       });
     } catch {

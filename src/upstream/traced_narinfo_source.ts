@@ -6,7 +6,7 @@ export function tracedNarinfoSource(inner: NarinfoSource, tracer: Tracer): Narin
   return {
     url: inner.url,
     priority: inner.priority,
-    describe: () => inner.describe(),
+    describe: (signal) => inner.describe(signal),
     narinfo: (storePathHash, signal) =>
       tracer.span({
         name: "GET narinfo",

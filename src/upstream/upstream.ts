@@ -70,7 +70,7 @@ export interface NarinfoSource {
    * The priority that it announces; `undefined`: none. Throws NoAnswer when none came, and a
    * Failure "corrupt" when it says nothing of use.
    */
-  describe(): Promise<number | undefined>;
+  describe(signal?: AbortSignal): Promise<number | undefined>;
 }
 
 export interface NarBodySource {

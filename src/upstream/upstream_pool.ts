@@ -1,24 +1,7 @@
-import { messageOf } from "../base/failure.ts";
 import type { StorePathHash } from "../nix/store_path.ts";
-import type { Narinfo } from "../nix/narinfo.ts";
+import { type PoolAnswer, preference, Question } from "./question.ts";
 import { Standing } from "./standing.ts";
 import type { NarinfoReading, NarinfoSource, Silence } from "./upstream.ts";
-
-/** A narinfo as one upstream has it. */
-export interface Offer {
-  readonly upstream: string;
-  readonly narinfo: Narinfo;
-  readonly trusted: boolean;
-}
-
-/** What the upstreams say together. */
-export type PoolAnswer =
-  /** `others` are the further valid offers that were there when the best was chosen. */
-  | { readonly kind: "found"; readonly best: Offer; readonly others: readonly Offer[] }
-  /** Every upstream that was asked said so. */
-  | { readonly kind: "absent" }
-  /** Nobody has it, and at least one could not tell. */
-  | { readonly kind: "unknown" };
 
 /** An upstream as it stands. */
 export interface UpstreamStanding {
@@ -44,16 +27,14 @@ export interface AskOptions {
   readonly except?: ReadonlySet<string> | undefined;
 }
 
-interface Asked {
-  readonly order: number;
-  readonly standing: Standing;
-  reading: NarinfoReading | undefined;
-}
+/** With so many open questions none is left to go on when its asker has gone. */
+const QUESTIONS_MAX = 200;
 
 /** All upstreams, asked side by side. */
 export class UpstreamPool implements Disposable {
   readonly #deps: UpstreamPoolDeps;
   readonly #standings: readonly Standing[];
+  readonly #questions = new Set<Question>();
 
   constructor(deps: UpstreamPoolDeps) {
     this.#deps = deps;
@@ -70,31 +51,13 @@ export class UpstreamPool implements Disposable {
     storePathHash: StorePathHash,
     { requestId, except }: AskOptions,
   ): Promise<PoolAnswer> {
-    const asked: Asked[] = this.#standings
-      .filter(({ isDown, source }) => !isDown && !except?.has(source.url))
-      .map((standing, order) => ({ order, standing, reading: undefined }));
-    const abort = new AbortController();
-    return new Promise((resolve) => {
-      const look = () => {
-        const answer = decide(asked);
-        if (answer === undefined) return;
-        resolve(answer);
-        if (asked.some(({ reading }) => reading === undefined)) abort.abort();
-      };
-      for (const one of asked) {
-        const { standing } = one;
-        standing.known().then(look);
-        const answer = standing.source.narinfo(storePathHash, abort.signal).catch(unexpected);
-        standing.count(answer, abort.signal).then((reading) => {
-          // What we ended ourselves says nothing about the upstream.
-          if (abort.signal.aborted) return;
-          one.reading = reading;
-          this.#deps.observe(standing.source.url, reading, requestId);
-          look();
-        });
-      }
-      look();
-    });
+    const standings = this.#standings
+      .filter(({ isDown, source }) => !isDown && !except?.has(source.url));
+    const question = new Question(standings, this.#deps.observe);
+    this.#questions.add(question);
+    question.over.then(() => this.#questions.delete(question));
+    const mayGoOn = this.#questions.size <= QUESTIONS_MAX;
+    return question.ask(storePathHash, { requestId, mayGoOn });
   }
 
   /** How many upstreams are up. */
@@ -113,7 +76,10 @@ export class UpstreamPool implements Disposable {
   order(): readonly string[] {
     return this.#standings
       .map((standing, order) => ({ standing, order }))
-      .sort((a, b) => Number(a.standing.isDown) - Number(b.standing.isDown) || preference(a, b))
+      .sort((a, b) =>
+        Number(a.standing.isDown) - Number(b.standing.isDown) ||
+        preference(a, b)
+      )
       .map(({ standing }) => standing.source.url);
   }
 
@@ -137,45 +103,11 @@ export class UpstreamPool implements Disposable {
   }
 
   [Symbol.dispose](): void {
+    for (const question of this.#questions) question[Symbol.dispose]();
     for (const standing of this.#standings) standing[Symbol.dispose]();
   }
 
   #find(upstream: string): Standing | undefined {
     return this.#standings.find(({ source }) => source.url === upstream);
   }
-}
-
-/** A bug in reading an answer must not take the answers of the others with it. */
-function unexpected(error: unknown): NarinfoReading {
-  return { kind: "failed", reason: "garbage", detail: messageOf(error) };
-}
-
-/** `undefined` while an answer to come could still change the outcome. */
-function decide(asked: readonly Asked[]): PoolAnswer | undefined {
-  const offers = asked.flatMap((one) => {
-    if (one.reading?.kind !== "found") return [];
-    const { narinfo, trusted } = one.reading;
-    return [{ asked: one, offer: { upstream: one.standing.source.url, narinfo, trusted } }];
-  });
-  const waiting = asked.filter(({ reading }) => reading === undefined);
-  if (offers.length === 0) {
-    if (waiting.length > 0) return undefined;
-    const failed = asked.length === 0 || asked.some(({ reading }) => reading?.kind === "failed");
-    return { kind: failed ? "unknown" : "absent" };
-  }
-  if (offers.length + waiting.length > 1) {
-    const rivals = [...offers.map((found) => found.asked), ...waiting];
-    if (rivals.some(({ standing }) => standing.priority === undefined)) return undefined;
-    offers.sort((a, b) => preference(a.asked, b.asked));
-  }
-  const [best, ...others] = offers;
-  if (best === undefined || waiting.some((one) => preference(one, best.asked) < 0)) {
-    return undefined;
-  }
-  return { kind: "found", best: best.offer, others: others.map(({ offer }) => offer) };
-}
-
-function preference(a: Omit<Asked, "reading">, b: Omit<Asked, "reading">): number {
-  const difference = (a.standing.priority ?? Infinity) - (b.standing.priority ?? Infinity);
-  return (difference || 0) || a.order - b.order;
 }

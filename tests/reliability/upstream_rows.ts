@@ -22,6 +22,13 @@ export const UPSTREAM_ROWS: readonly Row[] = [
     breaks: ({ upstream }) => upstream.breakNarinfo(heldUntil(forEver)),
   },
   {
+    fault: "packets to all upstreams vanish from the start",
+    ...absent,
+    upstream: { onRequest: () => forEver },
+    other: { onRequest: () => forEver },
+    withinMs: 1_000,
+  },
+  {
     fault: "it resets every connection",
     ...absent,
     breaks: ({ upstream }) => upstream.breakNarinfo(dropped()),

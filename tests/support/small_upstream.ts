@@ -7,7 +7,7 @@ import type {
 import type { NarVerifier, VerifyOrder } from "../../src/cache/verify/nar_verifier.ts";
 import { type NarName, parseNarName } from "../../src/nix/nar_name.ts";
 import type { NarBody } from "../../src/upstream/upstream.ts";
-import type { PoolAnswer } from "../../src/upstream/upstream_pool.ts";
+import type { PoolAnswer } from "../../src/upstream/question.ts";
 import { type MortalLife, turns } from "./mortal_life.ts";
 import type { SmallDisk } from "./small_disk.ts";
 import { narNamed, type SmallWorld, type WorldNar } from "./small_world.ts";

@@ -50,8 +50,8 @@ export class HttpNarinfoSource implements NarinfoSource {
     return readNarinfo(storePathHash, reading.text, { baseUrl: this.url, keys, requireSignature });
   }
 
-  async describe(): Promise<number | undefined> {
-    const reading = await this.#document("nix-cache-info");
+  async describe(signal?: AbortSignal): Promise<number | undefined> {
+    const reading = await this.#document("nix-cache-info", { signal });
     if (reading.kind === "failed") {
       if (isNoAnswer(reading.reason)) throw new NoAnswer(reading.reason, reading.detail);
       throw new Failure("corrupt", reading.detail);
