@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { eventually } from "../support/eventually.ts";
 import { fakeUpstream } from "../support/fake_upstream.ts";
 import { startLarder } from "../support/larder_process.ts";
 import { record } from "../support/reliability_record.ts";
@@ -30,7 +31,7 @@ for (const dialect of ["nixos", "attic"] as const) {
       assert.equal(answer.status, 200);
       await checkNar(narinfo, answer.body);
     }
-    const failed = larder.lines.filter(({ msg }) => msg === "download failed");
+    const failed = larder.lines.filter(({ level }) => level === "error");
     assert.equal(failed.length, 1, "it is said once");
     assert.match(String(failed[0]?.["detail"]), /too large|space/i);
     assert.deepEqual(filesBelow(`${larder.storage}/nar`), []);
@@ -40,6 +41,10 @@ for (const dialect of ["nixos", "attic"] as const) {
     await servedNar(larder.port, other);
     await larder.logged("nar cached successfully");
     assert.equal((await servedNar(larder.port, other)).headers.get("x-cache"), "HIT");
+    // Nor do those that came before make it news that the next one does not fit.
+    await servedNar(larder.port, narinfo);
+    await eventually("it is over", () => filesBelow(`${larder.storage}/tmp`).length === 0);
+    assert.equal(larder.lines.filter(({ level }) => level === "error").length, 1);
     if (dialect === "nixos") {
       record({ area: "machine", fault: "the disk is full", saw: "whole", kept: "narinfo" });
     }

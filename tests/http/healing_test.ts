@@ -169,6 +169,25 @@ Deno.test("disk: where no download can begin the NAR is passed on, and it is log
   assert.match(String(cache.logged("error")[0]?.["detail"]), /Cannot begin download/);
 });
 
+Deno.test("disk: that nothing can be kept is said once, and that it can again", async () => {
+  await using upstream = await fakeUpstream({ objects, stored: true });
+  await using cache = await TestCache.open({ upstreams: [upstream] });
+  const paths = await Promise.all(objects.map((one) => cache.narPath(one.storePathHash)));
+  await Deno.remove(cache.tempPath, { recursive: true });
+  for (const path of paths) assert.equal((await (await cache.get(path)).bytes()).length > 0, true);
+  assert.equal(cache.logged("error").length, 1);
+
+  await Deno.mkdir(cache.tempPath);
+  for (const path of paths) await (await cache.get(path)).bytes();
+  await cache.downloadsOver();
+
+  const [over, ...more] = cache.log.filter(({ msg }) => msg === "nars are kept again");
+  assert.deepEqual([over?.["times"], more], [objects.length, []]);
+  await Deno.remove(cache.tempPath, { recursive: true });
+  await (await cache.get(await cache.narPath(objects[0]?.storePathHash ?? ""))).bytes();
+  assert.equal(cache.logged("error").length, 1, "what is kept needs no room");
+});
+
 Deno.test("nar: HEAD is answered where the upstream knows GET alone", async () => {
   await using upstream = await fakeUpstream({ objects: [object], stored: true });
   upstream.onRequest = ({ method }) =>

@@ -6,7 +6,9 @@ import type { Silence } from "../../upstream/upstream.ts";
 import type { UpstreamPool } from "../../upstream/upstream_pool.ts";
 import type { Demotions } from "./demotions.ts";
 import type { Download } from "./download.ts";
+import { announcedFileSize } from "../nar_naming.ts";
 import { type FetchEnd, keepDownload, type KeepDownloadDeps } from "./keep_download.ts";
+import type { KeepingTrouble } from "./keeping_trouble.ts";
 import { Mismatch } from "./mismatch.ts";
 import type { FetchOutcome } from "./nar_fetcher.ts";
 import type { Transfer } from "./transfer.ts";
@@ -20,6 +22,8 @@ const GROWN_BYTES_MIN = 64 * 1024;
 export interface DownloadAttemptsDeps extends KeepDownloadDeps {
   readonly demotions: Demotions;
   readonly pool: Pick<UpstreamPool, "note">;
+  /** Told of what is not the upstreams' fault. */
+  readonly keeping: KeepingTrouble;
   readonly log: Logger;
   readonly metrics: Metrics;
 }
@@ -122,6 +126,7 @@ export class DownloadAttempts {
     if (reason === "room" || reason === "disk" || reason === "cancelled") {
       if (reason !== "cancelled") this.#unkept = reason;
       if (reason === "room") this.#deps.log.warn("nar not kept", { ...facts, detail });
+      else if (reason === "disk") this.#notKept(detail, facts);
       else this.#deps.log.error("download failed", { ...facts, detail });
       return "over";
     }
@@ -139,6 +144,7 @@ export class DownloadAttempts {
       await keepDownload(this.#deps, download, nar, { transfer, end });
       const duration_ms = this.#deps.nowMs() - this.#startedAtMs;
       const file_size = end.fileSize;
+      this.#deps.keeping.kept(file_size);
       this.#deps.log.info("nar cached successfully", { ...facts, file_size, duration_ms });
       return "kept";
     } catch (error) {
@@ -172,7 +178,13 @@ export class DownloadAttempts {
       demotions.add(this.#parts.nar.name, upstream, "bad");
       metrics.count("verification_failures_total", { reason: error.reason });
       log.error("nar verification failed", { ...told, reason: error.reason });
-    } else log.error("download failed", told);
+    } else this.#notKept(told.detail, facts);
+  }
+
+  #notKept(detail: string, facts: SourceFacts): void {
+    const { nar, transfer } = this.#parts;
+    const fileSize = announcedFileSize(nar) ?? transfer.received;
+    this.#deps.keeping.failed(fileSize, { ...facts, detail });
   }
 }
 

@@ -5,9 +5,11 @@ import type { Tracer } from "../../telemetry/tracer.ts";
 import { Download, Unkept } from "./download.ts";
 import { type DownloadProgress, progressOf } from "./download_progress.ts";
 import { GrowingFile } from "./growing_file.ts";
+import { announcedFileSize } from "../nar_naming.ts";
+import { KeepingTrouble } from "./keeping_trouble.ts";
 import { runDownload, type RunDownloadDeps } from "./run_download.ts";
 
-export interface DownloadsDeps extends RunDownloadDeps {
+export interface DownloadsDeps extends Omit<RunDownloadDeps, "keeping"> {
   /** Where growing files live; on the file system of the store, so that they can be moved. */
   readonly tempFolder: string;
   readonly tracer: Tracer;
@@ -15,12 +17,12 @@ export interface DownloadsDeps extends RunDownloadDeps {
 
 /** The NAR files on their way: each is fetched once, for however many ask for it. */
 export class Downloads {
-  readonly #deps: DownloadsDeps;
+  readonly #deps: DownloadsDeps & RunDownloadDeps;
   readonly #underWay = new Map<NarName, Download>();
   readonly #running = new Set<Promise<void>>();
 
   constructor(deps: DownloadsDeps) {
-    this.#deps = deps;
+    this.#deps = { ...deps, keeping: new KeepingTrouble(deps.log) };
   }
 
   /** How many there are. */
@@ -56,7 +58,7 @@ export class Downloads {
   join(nar: NarRecord, requestId: string): { download: Download; joined: boolean } {
     const underWay = this.#underWay.get(nar.name);
     if (underWay !== undefined) return { download: underWay, joined: true };
-    const file = this.#makeGrowingFile(nar.name, requestId);
+    const file = this.#makeGrowingFile(nar, requestId);
     const use = file.use();
     const download = new Download(nar.name, file, this.#deps.nowMs());
     this.#underWay.set(nar.name, download);
@@ -78,14 +80,14 @@ export class Downloads {
     while (this.#running.size > 0) await Promise.allSettled(this.#running);
   }
 
-  #makeGrowingFile(nar: NarName, request_id: string): GrowingFile {
-    const { tempFolder: dir, log } = this.#deps;
+  #makeGrowingFile(nar: NarRecord, request_id: string): GrowingFile {
+    const { tempFolder: dir, keeping } = this.#deps;
     try {
-      return makeGrowingFile(dir, nar);
+      return makeGrowingFile(dir, nar.name);
     } catch (error) {
       const detail = `Cannot begin download: ${messageOf(error)}`;
-      log.error("nar not kept", { nar, detail, request_id });
-      throw new Unkept("unavailable", detail, { nar }, error);
+      keeping.failed(announcedFileSize(nar) ?? 0, { nar: nar.name, detail, request_id });
+      throw new Unkept("unavailable", detail, { nar: nar.name }, error);
     }
   }
 }

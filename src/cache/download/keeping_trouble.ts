@@ -1,0 +1,33 @@
+import type { Facts } from "../../base/failure.ts";
+import type { Logger } from "../../telemetry/logger.ts";
+import { Trouble } from "../../telemetry/trouble.ts";
+
+/**
+ * NAR files that this machine cannot keep, because its disk is full say: logged once, until one
+ * as large as those that failed is kept.
+ */
+export class KeepingTrouble {
+  readonly #trouble: Trouble;
+  #smallestBytes = Infinity;
+
+  constructor(log: Logger) {
+    this.#trouble = new Trouble(log, {
+      level: "error",
+      begun: "nars cannot be kept: they are passed on",
+      over: "nars are kept again",
+    });
+  }
+
+  /** `fileSize`: of the file, or as much as there was of it. */
+  failed(fileSize: number, facts: Facts): void {
+    this.#smallestBytes = Math.min(this.#smallestBytes, fileSize);
+    this.#trouble.met(facts);
+  }
+
+  kept(fileSize: number): void {
+    // On a disk that is full there is room for small ones still.
+    if (fileSize < this.#smallestBytes) return;
+    this.#smallestBytes = Infinity;
+    this.#trouble.over();
+  }
+}
