@@ -48,14 +48,31 @@ for (const [name, fault] of Object.entries(NARINFOS)) {
   });
 }
 
-for (const dialect of ["nixos", "attic", "nix-serve"] as const) {
-  Deno.test(`hostile: a NAR without an end (${dialect}) is cut at its bound`, async () => {
+Deno.test("hostile: a NAR without an end is cut at its bound", async () => {
+  await using upstream = await fakeUpstream({ ...stored, dialect: "attic" });
+  const { bytes } = await upstream.narFileOf(object);
+  upstream.breakNar((answer) => ({ ...answer, framing: "chunked", body: endless(bytes) }));
+  await assertRefused(upstream, /file_size|undecodable/);
+  const [request] = upstream.matching(/\/nar\//);
+  assert.ok((request?.sentBytes ?? 0) < IN_FLIGHT_BYTES, `${request?.sentBytes} bytes`);
+});
+
+for (const dialect of ["nixos", "nix-serve"] as const) {
+  Deno.test(`hostile: what never ends behind a right file (${dialect}) is not read`, async () => {
     await using upstream = await fakeUpstream({ ...stored, dialect });
     const { bytes } = await upstream.narFileOf(object);
     upstream.breakNar((answer) => ({ ...answer, framing: "chunked", body: endless(bytes) }));
-    await assertRefused(upstream, /file_size|undecodable/);
+    await using cache = await TestCache.open({ upstreams: [upstream] });
+    const answer = await cache.get(await cache.narPath(HASH));
+    assert.deepEqual(await answer.bytes(), bytes);
+    await cache.downloadsOver();
+    assert.deepEqual(cache.growingFiles(), []);
     const [request] = upstream.matching(/\/nar\//);
     assert.ok((request?.sentBytes ?? 0) < IN_FLIGHT_BYTES, `${request?.sentBytes} bytes`);
+    const said = cache.logged("warn").map(({ msg }) => msg);
+    assert.deepEqual(said, ["upstream sent more than the nar file"]);
+    const text = await (await cache.get("/metrics")).text();
+    assert.match(text, /^larder_verification_failures_total\{reason="file_size"\} 1$/m);
   });
 }
 

@@ -2,6 +2,8 @@ import assert from "node:assert/strict";
 import { Buffer } from "node:buffer";
 import { fakeUpstream } from "../support/fake_upstream.ts";
 import {
+  chunked,
+  closeDelimited,
   corruptByteAt,
   cutAfter,
   endAfter,
@@ -9,6 +11,7 @@ import {
   fileFault,
   firstTimes,
   followedBy,
+  inOrder,
   stallAfter,
   status,
 } from "../support/faults.ts";
@@ -51,6 +54,35 @@ for (const dialect of ["nixos", "attic", "harmonia", "nix-serve"] as const) {
       const mended = await cache.get(path);
       assert.equal(mended.headers.get("x-cache"), "MISS");
       assert.ok(sameBytes(await mended.bytes(), (await upstream.narFileOf(object)).bytes));
+    });
+  }
+}
+
+const MORE = new Uint8Array(300_000);
+
+for (const limitBytes of [undefined, 1_000]) {
+  for (const dialect of ["nixos", "harmonia"] as const) {
+    const how = limitBytes === undefined ? "is kept" : "is passed on";
+    Deno.test(`nar: a right file (${dialect}) with more behind it ${how}`, async () => {
+      for (const framed of [chunked(), closeDelimited()]) {
+        await using upstream = await fakeUpstream({ dialect, objects: [object], stored: true });
+        upstream.breakNar(inOrder(framed, followedBy(MORE)));
+        await using cache = await TestCache.open({
+          upstreams: [upstream],
+          ...(limitBytes ? { limitBytes } : {}),
+        });
+        const path = await cache.narPath(HASH);
+        await using server = cache.listen();
+
+        const answer = await rawRequest(server.port, requestText("GET", path));
+
+        assert.deepEqual([answer.status, answer.complete], [200, true]);
+        const right = (await upstream.narFileOf(object)).bytes;
+        assert.ok(sameBytes(answer.body, right));
+        await cache.downloadsOver();
+        const kept = await Array.fromAsync(cache.nars.list(), ({ fileSize }) => fileSize);
+        assert.deepEqual(kept, limitBytes === undefined ? [right.length] : []);
+      }
     });
   }
 }

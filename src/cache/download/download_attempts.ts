@@ -145,6 +145,7 @@ export class DownloadAttempts {
       const duration_ms = this.#deps.nowMs() - this.#startedAtMs;
       const file_size = end.fileSize;
       this.#deps.keeping.kept(file_size);
+      if (end.surplus) this.#noteSurplus(facts);
       this.#deps.log.info("nar cached successfully", { ...facts, file_size, duration_ms });
       return "kept";
     } catch (error) {
@@ -179,6 +180,12 @@ export class DownloadAttempts {
       metrics.count("verification_failures_total", { reason: error.reason });
       log.error("nar verification failed", { ...told, reason: error.reason });
     } else this.#notKept(told.detail, facts);
+  }
+
+  /** The file is right all the same: its hash says so. */
+  #noteSurplus(facts: SourceFacts): void {
+    this.#deps.metrics.count("verification_failures_total", { reason: "file_size" });
+    this.#deps.log.warn("upstream sent more than the nar file", facts);
   }
 
   #notKept(detail: string, facts: SourceFacts): void {

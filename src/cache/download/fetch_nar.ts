@@ -42,8 +42,8 @@ export async function fetchNar(parts: FetchNarParts): Promise<FetchOutcome> {
       await answer.body.cancel();
       throw error;
     }
-    await receive(parts, answer);
-    return ended(file, !answer.framed);
+    const hadMore = await receive(parts, answer);
+    return { ...ended(file, !answer.framed), ...(hadMore ? { surplus: true } : {}) };
   } catch (error) {
     const reason = reasonOf(error);
     if (signal.aborted) return { type: "failed", reason: "cancelled", detail: messageOf(error) };
@@ -80,11 +80,13 @@ function begin({ source, file, tell }: FetchNarParts, answer: NarBody): void {
   if (received === 0) tell({ type: "opened", ...(fileSize === undefined ? {} : { fileSize }) });
 }
 
-async function receive(parts: FetchNarParts, { body, offset }: NarBody): Promise<void> {
+/** Resolves to true where more is sent than the file has. */
+async function receive(parts: FetchNarParts, { body, offset }: NarBody): Promise<boolean> {
   const { file, idleTimeoutMs } = parts;
   const reader = body.getReader({ mode: "byob" });
   using progress = new ProgressTeller(parts.tell);
   let position = offset;
+  let hadMore = false;
   let buffer = new ArrayBuffer(READ_BYTES);
   try {
     for (;;) {
@@ -92,10 +94,16 @@ async function receive(parts: FetchNarParts, { body, offset }: NarBody): Promise
       const result = await within(reader.read(new Uint8Array(buffer)), waitMs);
       if (result === undefined) throw new FetchError("upstream", `nothing came for ${waitMs} ms`);
       if (result.value === undefined || result.done) break;
-      const end = position + result.value.length;
+      const bytes = result.value.subarray(0, wantedEnd(file) - position);
+      const end = position + bytes.length;
       if (!parts.room.has(end)) await parts.room.need(Math.min(end, limitOf(file)));
-      take(file, result.value, position, progress);
+      take(file, bytes, position, progress);
       position = end;
+      hadMore = bytes.length < result.value.length;
+      if (hadMore) {
+        await reader.cancel();
+        break;
+      }
       buffer = result.value.buffer as ArrayBuffer;
     }
   } catch (error) {
@@ -107,6 +115,7 @@ async function receive(parts: FetchNarParts, { body, offset }: NarBody): Promise
   if (position < (file.fileSize ?? file.received)) {
     throw new FetchError("upstream", `got ${position} of ${file.fileSize ?? "more"} bytes`);
   }
+  return hadMore;
 }
 
 /** What stands at `position` already is compared; what is new is appended. */
@@ -126,6 +135,11 @@ function take(
     throw new FetchError("size", `it is over ${limitOf(file)} bytes`);
   }
   if (fresh.length > 0) file.append(fresh, () => progress.grown(file.received));
+}
+
+/** Where a hash tells whether the bytes are right, what is sent behind the last one is not read. */
+function wantedEnd({ fileSize = Infinity, order }: PartialFile): number {
+  return order.anySource ? fileSize : Infinity;
 }
 
 /** More bytes than this are not the file. */

@@ -35,6 +35,8 @@ type Ending =
     readonly digest: Uint8Array;
     /** Nothing said where the body ends: it may have been cut, and only a hash can tell. */
     readonly maybeShort: boolean;
+    /** Set where more was sent behind the file, which was not read. */
+    readonly surplus?: true;
   }
   | { readonly type: "absent" }
   | { readonly type: "failed"; readonly reason: FetchFailure; readonly detail: string };

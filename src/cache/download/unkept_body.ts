@@ -2,6 +2,7 @@ import { within } from "../../base/deadline.ts";
 import { Failure } from "../../base/failure.ts";
 import type { NarRow } from "../../metadata/metadata_store.ts";
 import type { NarBody, NarBodySource } from "../../upstream/upstream.ts";
+import { announcedFileSize, hasKnownFileHash } from "../nar_naming.ts";
 import { narCandidates, type NarCandidatesDeps } from "./nar_candidates.ts";
 
 /** Attempts to go on, one after the other, that bring no byte. */
@@ -32,7 +33,7 @@ export class UnkeptBody implements AsyncDisposable {
     this.#deps = deps;
     this.#nar = nar;
     this.#requestId = requestId;
-    this.#fileSize = nar.fileSize;
+    this.#fileSize = announcedFileSize(nar);
   }
 
   /** `undefined` when no upstream has it now. */
@@ -96,12 +97,15 @@ export class UnkeptBody implements AsyncDisposable {
         if (result === undefined || result.done) return;
         const piece = result.value.subarray(Math.min(skip, result.value.length));
         skip -= result.value.length - piece.length;
-        room -= piece.length;
-        if (room < 0) {
+        if (piece.length > room && !hasKnownFileHash(this.#nar)) {
           const facts = { nar: this.#nar.name };
           throw new Failure("corrupt", "Cannot pass NAR on: it is larger than announced", facts);
         }
-        if (piece.length > 0) yield piece as Uint8Array<ArrayBuffer>;
+        // A hash judges what was announced: what is sent behind it is not read.
+        const wanted = piece.subarray(0, room);
+        room -= wanted.length;
+        if (wanted.length > 0) yield wanted as Uint8Array<ArrayBuffer>;
+        if (wanted.length < piece.length) return;
       }
     } finally {
       await reader.cancel().catch(() => undefined);
