@@ -38,10 +38,11 @@ export async function runDownload(
 ): Promise<void> {
   using room = await DownloadRoom.open(deps.space, nar);
   if (room === undefined) return refuse(deps, download, nar, requestId);
-  using transfer = new Transfer(deps, { download, nar, room });
-  const attempts = new DownloadAttempts(deps, { download, nar, transfer, requestId });
+  let attempts: DownloadAttempts | undefined;
   let reason: string | undefined;
   try {
+    using transfer = new Transfer(deps, { download, nar, room });
+    attempts = new DownloadAttempts(deps, { download, nar, transfer, requestId });
     await rounds(deps, attempts, () => narCandidates(deps, nar, requestId));
     if (download.state.state === "kept") await room.kept();
   } catch (error) {
@@ -49,8 +50,9 @@ export async function runDownload(
     deps.log.error("download failed", { nar: nar.name, error: reason, request_id: requestId });
   } finally {
     // Harmless where the download was kept: that state is final.
-    const { failure, unkept } = attempts;
-    download.advance({ type: "error", reason: reason ?? failure, unkept: unkept !== undefined });
+    const unkept = attempts?.unkept;
+    reason ??= attempts?.failure ?? "it did not begin";
+    download.advance({ type: "error", reason, unkept: unkept !== undefined });
     // Before its space is given back.
     if (download.state.state === "failed") discard(deps, download);
     if (unkept === "disk") deps.space.diskFull();
