@@ -10,17 +10,33 @@ const NARINFO = `/${object.storePathHash}.narinfo`;
 /** Differ from answer to answer, or say where it came from. */
 const VARYING = ["date", "x-request-id"];
 
+/** Documents of each kind, by path. */
+const DOCUMENTS: Readonly<Record<string, string>> = {
+  "/n5glp21rsz314qssw9fbvfswgy3kc68f.ls": '{"version":1,"root":{"type":"directory","entries":{}}}',
+  "/log/n5glp21rsz314qssw9fbvfswgy3kc68f-hello-2.12.1.drv": "unpacking sources\ndone: \u00e4\n",
+  "/build-trace-v2/n5glp21rsz314qssw9fbvfswgy3kc68f-hello-2.12.1.drv/out.doi": '{"outPath":"x"}',
+  [`/realisations/sha256:${"0f".repeat(32)}!out.doi`]: '{"id":"x","outPath":"y"}',
+  "/debuginfo/bde350fa1f1bbde3649bfce3ae143b87683d8bf9": '{"archive":"../nar/x.nar.xz"}',
+};
+const NO_DOCUMENT = `/log/${"0".repeat(32)}-x.drv`;
+
 type Asked = readonly [what: string, path: string, headers?: Readonly<Record<string, string>>];
 
 Deno.test("HEAD: every route says in every header what GET says", async () => {
-  await using upstream = await fakeUpstream({ objects: [object], stored: true });
+  await using upstream = await fakeUpstream({
+    objects: [object],
+    stored: true,
+    documents: DOCUMENTS,
+  });
   await using cache = await TestCache.open({ upstreams: [upstream] });
   const nar = await cache.narPath(object.storePathHash);
+  for (const path of Object.keys(DOCUMENTS)) await (await cache.get(path)).bytes();
   const kept = await cache.get(nar);
   await kept.bytes();
   await cache.downloadsOver();
   // From here on it is known to be absent.
   await cache.get(`/${"0".repeat(32)}.narinfo`);
+  await cache.get(NO_DOCUMENT);
   const tag = kept.headers.get("etag") ?? "";
   const asked: readonly Asked[] = [
     ["nix-cache-info", "/nix-cache-info"],
@@ -48,6 +64,9 @@ Deno.test("HEAD: every route says in every header what GET says", async () => {
     ["no route", "/nowhere"],
     ["malformed path", "/%zz"],
     ["another method's", `/pin/${object.storePathHash}.narinfo`],
+    ["no document", NO_DOCUMENT],
+    ["nothing like a document", "/log/x"],
+    ...Object.keys(DOCUMENTS).map((path): Asked => [`document ${path}`, path]),
   ];
   await using server = cache.listen();
 
@@ -57,6 +76,28 @@ Deno.test("HEAD: every route says in every header what GET says", async () => {
     assert.deepEqual(head, get, what);
   }
 });
+
+const FIGURES: readonly Asked[] = [
+  ["page", "/", { Accept: "text/html" }],
+  ["page for programs", "/", { Accept: "application/json" }],
+  ["statistics", "/stats"],
+  ["metrics", "/metrics"],
+];
+
+for (const [what, path, headers] of FIGURES) {
+  Deno.test(`HEAD: of the ${what} says what GET says, but for how long it is`, async () => {
+    await using upstream = await fakeUpstream({ objects: [object], stored: true });
+    await using cache = await TestCache.open({ upstreams: [upstream] });
+    await using server = cache.listen();
+    // Figures change from one answer to the next.
+    const lines = async (method: "GET" | "HEAD") =>
+      (await headerLines(server.port, method, path, headers))
+        .map((line) => line.replace(/^(content-length): [1-9][0-9]*$/, "$1: some"));
+    const get = await lines("GET");
+    assert.ok(get.includes("200") && get.includes("content-length: some"), get.join());
+    assert.deepEqual(await lines("HEAD"), get);
+  });
+}
 
 for (const isStored of [true, false]) {
   Deno.test(`HEAD: of a NAR ${isStored ? "with" : "without"} a known size, not kept`, async () => {
