@@ -28,7 +28,6 @@ export async function dryRun(
       if (freedBytes >= bytesMin) break;
       if (spared.has(narName)) continue;
       evictedEntries++;
-      if (keptBytes === 0) continue;
       const left = storePathHash === undefined ? 0 : (sharersLeft.get(narName) ?? sharers) - 1;
       sharersLeft.set(narName, left);
       if (left > 0) continue;

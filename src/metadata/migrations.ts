@@ -12,7 +12,13 @@ export interface Migration {
 export type Dialect = "sqlite";
 
 /** All migrations in order. A released one is never edited; a change is a further file. */
-const NAMES = ["0001_initial", "0002_pins", "0003_space", "0004_documents"] as const;
+const NAMES = [
+  "0001_initial",
+  "0002_pins",
+  "0003_space",
+  "0004_documents",
+  "0005_kept_uses",
+] as const;
 
 /** First line of a migration that rewrites what is there. */
 const REWRITES_MARK = "-- rewrites";

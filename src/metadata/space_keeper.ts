@@ -11,12 +11,12 @@ export interface Stock {
   readonly protectedBytes: number;
 }
 
-/** What may be evicted: a narinfo with its NAR, or a NAR file that no narinfo names. */
+/** What may be evicted: a narinfo with its NAR file, or a NAR file that no narinfo names. */
 export interface ColdEntry {
   /** `undefined` where no narinfo names the file. */
   readonly storePathHash?: StorePathHash;
   readonly narName: NarName;
-  /** Bytes of its NAR file; 0 where none is kept. */
+  /** Bytes of its NAR file. */
   readonly keptBytes: number;
   /** How many narinfos lead to that file. */
   readonly sharers: number;
@@ -50,7 +50,7 @@ export interface Evicted {
   readonly narinfos: readonly StorePathHash[];
   /** Given up: to be removed from the store, and then reported by `nar-gone`. */
   readonly files: readonly PendingFile[];
-  /** Entries that went: narinfos, and NAR files without one. */
+  /** Entries that went: narinfos with a NAR file, and NAR files without a narinfo. */
   readonly entries: number;
   /** False when nothing was tried: what is protected is not known yet, `protect` first. */
   readonly settled: boolean;
@@ -75,6 +75,7 @@ export interface SpaceKeeper extends StockKeeper {
   /**
    * Removes the coldest entries that nothing protects, in one transaction. A narinfo goes whether
    * its NAR file is shared or not; the file is given up with the last narinfo that leads to it.
+   * Some narinfos without a NAR file that were used even longer ago go along.
    */
   evict(order: EvictionOrder): Promise<Evicted>;
 

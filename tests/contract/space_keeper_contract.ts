@@ -72,6 +72,36 @@ export const spaceKeeperClauses: Clauses<MetadataStore> = {
     assert.deepEqual(evicted.narinfos, [c]);
   },
 
+  "evict() does not stop at narinfos without a NAR file, and takes some of them along": async (
+    store,
+  ) => {
+    const empties = Array.from({ length: 20 }, (_, index) => hash(`empty ${index}`));
+    await store.apply(empties.map((path, index) => put(path, [], index)));
+    await store.apply([...stored(a, [], 50), put(b, [], 60)]);
+    assert.deepEqual((await store.coldest(10)).map(({ narName }) => narName), [narOf(a).name]);
+    const spared = new Set([narOf(empties[0] ?? a).name]);
+    const evicted = await store.evict({ ...all, entriesMax: 16, spared });
+    assert.deepEqual(evicted.narinfos, [a, ...empties.slice(1, 5)]);
+    assert.deepEqual([evicted.entries, evicted.files.length], [1, 1]);
+    assert.deepEqual(await store.evict(all), nothing);
+    assert.ok(await store.findNarinfo(b));
+  },
+
+  "what evict() takes follows a NAR file that is kept, given up, and shared": async (store) => {
+    const nar = narOf("shared");
+    await store.apply([{ ...put(a, [], 1), nar, row: rowOf(a, nar) }, kept(nar.name, 30)]);
+    await store.apply([{ ...put(b, [], 2), nar, row: rowOf(b, nar) }, ...stored(c, [], 3)]);
+    const coldest = async () => (await store.coldest(10)).map((entry) => entry.storePathHash);
+    assert.deepEqual(await coldest(), [a, b, c]);
+    await store.apply([{ kind: "nar-condemned", narName: nar.name, owner: "we" }]);
+    assert.deepEqual(await coldest(), [c]);
+    await store.apply([put(a, [], 1), kept(nar.name, 30), kept(narOf(a).name, 40)]);
+    assert.deepEqual(await coldest(), [a, b, c]);
+    await store.apply([{ ...put(c, [], 3), nar: narOf(d), row: rowOf(c, narOf(d)) }]);
+    const files = (await store.evict(all)).files.map(({ fileSize }) => fileSize);
+    assert.deepEqual(files.toSorted(), [100, 30, 40]);
+  },
+
   "evict() takes nothing of a pinned closure, cycles and self-references included": async (
     store,
   ) => {

@@ -12,6 +12,8 @@ interface Entry {
   readonly used_at_ms: number;
   /** The store's own opinion. */
   readonly protected: number;
+  /** Whether there is a NAR file: what frees nothing may stay. */
+  readonly kept: number;
 }
 
 /** What is so when an eviction begins. */
@@ -22,11 +24,11 @@ interface Moment {
 }
 
 const ENTRIES_SQL = `
-  SELECT p.hash, n.name, u.used_at_ms, u.protected FROM narinfo i
+  SELECT p.hash, n.name, u.used_at_ms, u.protected, n.kept_size IS NOT NULL AS kept FROM narinfo i
     JOIN narinfo_use u ON u.path_id = i.path_id
     JOIN path p ON p.id = i.path_id JOIN nar n ON n.id = i.nar_id
   UNION ALL
-  SELECT NULL, n.name, l.used_at_ms, 0 FROM loose_nar l JOIN nar n ON n.id = l.nar_id`;
+  SELECT NULL, n.name, l.used_at_ms, 0, 1 FROM loose_nar l JOIN nar n ON n.id = l.nar_id`;
 
 /**
  * Judges each eviction at its very moment, by what is stored and pinned then and what the world
@@ -104,8 +106,9 @@ export class EvictionWatch {
       const owner = left.find(({ hash, name }) => hash !== undefined && name === narName);
       if (owner) this.violations.push(`evicted ${narName}, which ${owner.hash} still needs`);
     }
-    for (const { hash, name, used_at_ms, protected: isProtected } of left) {
+    for (const { hash, name, used_at_ms, protected: isProtected, kept } of left) {
       if (used_at_ms >= youngest || isProtected === 1 || underWay.has(name)) continue;
+      if (kept === 0) continue;
       this.violations.push(`${hash ?? name} is older than what was evicted, and stays`);
     }
     const bytes = files.slice(0, -1).map(({ narName }) => narNamed(narName).bytes.length);

@@ -193,7 +193,8 @@ export function coldEntries(
   const loose = [...tables.loose].map(([narName, usedAtMs]) => (
     { narName, keptBytes: bytesOf(narName), sharers: 0, usedAtMs }
   ));
-  const all = [...narinfos, ...loose].sort((a, b) => a.usedAtMs - b.usedAtMs)
+  const kept = narinfos.filter(({ narName }) => tables.nars.get(narName)?.kept !== undefined);
+  const all = [...kept, ...loose].sort((a, b) => a.usedAtMs - b.usedAtMs)
     .map((entry, id) => ({ ...entry, id }));
   return all.filter(({ id }) => id > (after?.id ?? -1)).slice(0, countMax);
 }
@@ -202,11 +203,12 @@ export function coldEntries(
 export function evictFrom(tables: Tables, order: EvictionOrder): Evicted {
   const narinfos: StorePathHash[] = [];
   const files: PendingFile[] = [];
-  let [bytes, entries] = [0, 0];
-  for (const { storePathHash, narName } of coldEntries(tables, Infinity)) {
+  let [bytes, entries, youngestMs] = [0, 0, -Infinity];
+  for (const { storePathHash, narName, usedAtMs } of coldEntries(tables, Infinity)) {
     if (entries >= order.entriesMax || bytes >= order.bytesMin) break;
     if (order.spared.has(narName)) continue;
     entries++;
+    youngestMs = usedAtMs;
     if (storePathHash !== undefined) {
       removeNarinfo(tables, storePathHash);
       narinfos.push(storePathHash);
@@ -217,5 +219,27 @@ export function evictFrom(tables: Tables, order: EvictionOrder): Evicted {
     files.push({ narName, owner: order.owner, fileSize });
     bytes += fileSize;
   }
+  for (const storePathHash of emptiesOf(tables, order, youngestMs)) {
+    removeNarinfo(tables, storePathHash);
+    narinfos.push(storePathHash);
+  }
   return { narinfos, files, entries, settled: true };
+}
+
+/** The coldest narinfos without a NAR file, but for those that were used since. */
+function emptiesOf(
+  tables: Tables,
+  { entriesMax, spared }: EvictionOrder,
+  sinceMs: number,
+): readonly StorePathHash[] {
+  const guarded = protectedBy(tables);
+  const isEmpty = (path: StorePathHash) => {
+    const narName = tables.narinfos.get(path)?.narName as NarName;
+    return tables.nars.get(narName)?.kept === undefined && !spared.has(narName);
+  };
+  return [...tables.uses]
+    .filter(([path, usedAtMs]) => usedAtMs <= sinceMs && !guarded.has(path) && isEmpty(path))
+    .toSorted(([, a], [, b]) => a - b)
+    .map(([path]) => path)
+    .slice(0, Math.ceil(entriesMax / 4));
 }

@@ -76,7 +76,7 @@ function rowsOf(entries: number): readonly string[] {
     `INSERT INTO nar_source SELECT id, 'https://cache.nixos.org', 'nar/' || name FROM nar`,
     `INSERT INTO reference ${references(n, entries)}`,
     `INSERT INTO narinfo_use ${n}
-       SELECT i + 1, 1000000000000 + (i * ${AGE_STEP}) % ${entries}, 0 FROM n`,
+       SELECT i + 1, 1000000000000 + (i * ${AGE_STEP}) % ${entries}, 0, 1 FROM n`,
     `UPDATE stock SET kept_files = ${entries}, kept_bytes = ${entries * FILE_BYTES}`,
   ];
 }

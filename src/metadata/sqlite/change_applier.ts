@@ -128,7 +128,7 @@ export class ChangeApplier {
     for (const reference of references) {
       statements.addReference.run(pathId, this.#pathId(reference));
     }
-    statements.addUse.run(pathId, atMs);
+    statements.addUse.run(pathId, atMs, narId);
     this.#protection.stored(pathId);
     statements.tieNar.run(narId);
     if (narIdBefore !== undefined && narIdBefore !== narId) {

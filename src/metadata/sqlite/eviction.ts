@@ -25,6 +25,9 @@ interface ColdestOptions {
   readonly spared?: ReadonlySet<NarName>;
 }
 
+/** Of a transaction's entries: it stops the thread by so much longer. */
+const EMPTIES_SHARE = 1 / 4;
+
 const NONE: ReadonlySet<NarName> = new Set();
 
 /** Before every row. */
@@ -59,12 +62,13 @@ export class Eviction {
   evict({ bytesMin, entriesMax, spared, owner }: EvictionOrder): Evicted {
     const narinfos: StorePathHash[] = [];
     const files: PendingFile[] = [];
-    let [bytes, entries] = [0, 0];
+    let [bytes, entries, youngestMs] = [0, 0, -Infinity];
     if (!this.#protection.settled) return { narinfos, files, entries, settled: false };
     for (const entry of this.coldest(entriesMax, { spared })) {
       if (bytes >= bytesMin) break;
       const { storePathHash, narName, narId, keptBytes } = entry;
       entries++;
+      youngestMs = entry.usedAtMs;
       if (storePathHash !== undefined) {
         this.#removeNarinfo(entry.id);
         narinfos.push(storePathHash);
@@ -73,7 +77,23 @@ export class Eviction {
       files.push({ narName, owner, fileSize: keptBytes });
       bytes += keptBytes;
     }
+    if (entries > 0) {
+      const countMax = Math.ceil(entriesMax * EMPTIES_SHARE);
+      narinfos.push(...this.#evictEmpties(youngestMs, countMax, spared));
+    }
     return { narinfos, files, entries, settled: true };
+  }
+
+  /** Narinfos without a NAR file that were not used since: they go along, but free nothing. */
+  #evictEmpties(
+    sinceMs: number,
+    countMax: number,
+    spared: ReadonlySet<NarName>,
+  ): readonly StorePathHash[] {
+    const names = JSON.stringify([...spared]);
+    const empties = this.#statements.coldEmpties.all(sinceMs, names, countMax);
+    for (const { id } of empties) this.#removeNarinfo(Number(id));
+    return empties.map(({ hash }) => hash as StorePathHash);
   }
 
   #list(

@@ -22,7 +22,13 @@ export const SPACE_SQL = {
       (SELECT count(*) FROM narinfo s WHERE s.nar_id = n.id) AS sharers
     FROM narinfo_use u JOIN path p ON p.id = u.path_id
       JOIN narinfo i ON i.path_id = u.path_id JOIN nar n ON n.id = i.nar_id
-    WHERE u.protected = 0 AND (u.used_at_ms, u.path_id) > (?, ?)
+    WHERE u.protected = 0 AND u.kept = 1 AND (u.used_at_ms, u.path_id) > (?, ?)
+      AND n.name NOT IN (SELECT value FROM json_each(?))
+    ORDER BY u.used_at_ms, u.path_id LIMIT ?`,
+  coldEmpties: `SELECT p.hash, u.path_id AS id
+    FROM narinfo_use u JOIN path p ON p.id = u.path_id
+      JOIN narinfo i ON i.path_id = u.path_id JOIN nar n ON n.id = i.nar_id
+    WHERE u.protected = 0 AND u.kept = 0 AND u.used_at_ms <= ?
       AND n.name NOT IN (SELECT value FROM json_each(?))
     ORDER BY u.used_at_ms, u.path_id LIMIT ?`,
   coldLooseNars: `SELECT l.nar_id AS id, l.used_at_ms, l.nar_id, n.name,

@@ -59,8 +59,9 @@ const SQL = {
   removeUse: "DELETE FROM narinfo_use WHERE path_id = ?",
   keepNar: "UPDATE nar SET kept_hash = ?, kept_size = ? WHERE id = ?",
   narGone: "UPDATE nar SET kept_hash = NULL, kept_size = NULL WHERE id = ?",
-  addUse: `INSERT INTO narinfo_use (path_id, used_at_ms, protected)
-    VALUES (?1, ?2, EXISTS (SELECT 1 FROM protected_path WHERE path_id = ?1))
+  addUse: `INSERT INTO narinfo_use (path_id, used_at_ms, protected, kept)
+    VALUES (?1, ?2, EXISTS (SELECT 1 FROM protected_path WHERE path_id = ?1),
+      (SELECT kept_size IS NOT NULL FROM nar WHERE id = ?3))
     ON CONFLICT DO UPDATE SET used_at_ms = max(used_at_ms, excluded.used_at_ms)`,
   useNarinfo: `UPDATE narinfo_use SET used_at_ms = max(used_at_ms, ?1)
     WHERE path_id = (SELECT id FROM path WHERE hash = ?2)`,
