@@ -259,7 +259,7 @@ function buildUpstreams(
     }),
   );
   for (const { url } of parts.upstreams) {
-    metrics.gauge("upstream_up", { upstream: url }, () => Number(!pool.isDown(url)));
+    metrics.gauge("upstream_up", { upstream: url }, () => Number(pool.isUp(url)));
   }
   metrics.gauge("upstream_count_healthy", {}, () => pool.healthyCount);
   metrics.gauge("upstream_count_total", {}, () => parts.upstreams.length);

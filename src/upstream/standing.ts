@@ -6,6 +6,7 @@ import {
   handleWhen,
 } from "cockatiel";
 import { Failure } from "../base/failure.ts";
+import { Hearing } from "./hearing.ts";
 import {
   isNoAnswer,
   type NarinfoReading,
@@ -48,8 +49,8 @@ export class Standing implements Disposable {
   #priority: number | undefined;
   #asking: Promise<unknown> | undefined;
   #askAgainAtMs = -Infinity;
-  #lastSilence: Silence | undefined;
-  #isProven = false;
+  readonly #hearing = new Hearing();
+  #lookAgain: number | undefined;
 
   constructor(source: NarinfoSource, changed: (isDown: boolean) => void) {
     this.source = source;
@@ -66,21 +67,23 @@ export class Standing implements Disposable {
     });
   }
 
+  /** For people: false also when the last thing that was asked of it did not come. */
+  get isUp(): boolean {
+    return !this.isDown && !this.#hearing.isSilent;
+  }
+
   get isDown(): boolean {
     return this.#breaker.state !== CircuitState.Closed;
   }
 
   /** True when it is down and whoever asks it all the same waits for a timeout. */
   get isSilent(): boolean {
-    return this.isDown && this.#lastSilence === "timeout";
+    return this.isDown && this.#hearing.lastSilence === "timeout";
   }
 
-  /**
-   * True when it has answered, be it nonsense, and no timeout has come after that: it is worth
-   * waiting for.
-   */
+  /** True where it is worth waiting for: see `Hearing`. */
   get isProven(): boolean {
-    return this.#isProven;
+    return this.#hearing.isProven;
   }
 
   /** The lower is preferred. `undefined` while it is asked for the first time. */
@@ -147,12 +150,24 @@ export class Standing implements Disposable {
   [Symbol.dispose](): void {
     this.#ended.abort();
     this.#stopProbing();
+    clearTimeout(this.#lookAgain);
   }
 
-  /** `undefined`: it answered. One that cannot be reached costs nobody any time. */
+  /** `undefined`: it answered. */
   #heard(silence: Silence | undefined): void {
-    if (silence !== undefined) this.#lastSilence = silence;
-    if (silence !== "unreachable") this.#isProven = silence === undefined;
+    this.#hearing.note(silence);
+    if (silence !== undefined) this.#lookLater();
+  }
+
+  /** Where nobody asks, nobody would notice that it is back. */
+  #lookLater(): void {
+    if (this.#ended.signal.aborted) return;
+    this.#lookAgain ??= setTimeout(() => {
+      this.#lookAgain = undefined;
+      // A down one is probed anyway.
+      if (this.isUp || this.isDown) return;
+      this.#asking ??= this.#ask().finally(() => this.#asking = undefined);
+    }, ASK_AGAIN_MS);
   }
 
   #stopProbing(): void {

@@ -62,14 +62,12 @@ export class UpstreamPool implements Disposable {
 
   /** How many upstreams are up. */
   get healthyCount(): number {
-    return this.#standings.filter(({ isDown }) => !isDown).length;
+    return this.#standings.filter(({ isUp }) => isUp).length;
   }
 
   /** In the order in which the operator gave them. */
   standings(): readonly UpstreamStanding[] {
-    return this.#standings.map(({ source: { url }, isDown, priority }) => {
-      return { url, isUp: !isDown, priority };
-    });
+    return this.#standings.map(({ source: { url }, isUp, priority }) => ({ url, isUp, priority }));
   }
 
   /** URLs of the upstreams in order of preference; those that are down come last. */
@@ -81,6 +79,11 @@ export class UpstreamPool implements Disposable {
         preference(a, b)
       )
       .map(({ standing }) => standing.source.url);
+  }
+
+  /** For people: false also when the last thing that was asked of it did not come. */
+  isUp(upstream: string): boolean {
+    return this.#find(upstream)?.isUp ?? false;
   }
 
   isDown(upstream: string): boolean {

@@ -112,6 +112,12 @@ Deno.test("upstream_up: 0 while an upstream is down, 1 once it is back", async (
     (await scrape(cache)).value(`larder_upstream_up{upstream="${upstream.url}"}`);
   assert.equal(await isUp(), 1);
   await upstream.stop();
+  await cache.get(ABSENT);
+  assert.equal(await isUp(), 0, "what was asked did not come");
+  await upstream.start();
+  await cache.get(NARINFO);
+  assert.equal(await isUp(), 1);
+  await upstream.stop();
   for (let seed = 1; seed <= 3; seed++) await cache.get(`/${String(seed).repeat(32)}.narinfo`);
   assert.equal(await isUp(), 0);
   await upstream.start();

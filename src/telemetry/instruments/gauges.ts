@@ -20,7 +20,7 @@ export const GAUGES = {
   cache_max_size_bytes: { help: "Limit of the cache's size in bytes; 0 is no limit", labels: {} },
   pinned_bytes: { help: "Bytes of kept NAR files that pins protect", labels: {} },
   upstream_up: {
-    help: "Whether an upstream is asked: 1, or 0 while it is down and only probed",
+    help: "Whether an upstream answers: 1, or 0 when what was last asked of it did not come",
     labels: { upstream: "upstreams" },
   },
   build_info: {
