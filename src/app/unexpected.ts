@@ -1,4 +1,5 @@
 import { messageOf } from "../base/failure.ts";
+import { withoutUrlSecrets } from "../base/url_secrets.ts";
 import type { Logger } from "../telemetry/logger.ts";
 
 /**
@@ -15,7 +16,7 @@ export function logUnexpected(log: Logger): Disposable {
     tell(event.error);
   };
   const tell = (error: unknown) => {
-    const stack = error instanceof Error ? error.stack ?? "" : "";
+    const stack = withoutUrlSecrets(error instanceof Error ? error.stack ?? "" : "");
     log.error("unexpected failure", { error: messageOf(error), stack });
   };
   globalThis.addEventListener("unhandledrejection", rejected);

@@ -1,3 +1,5 @@
+import { withoutUrlSecrets } from "./url_secrets.ts";
+
 /** What a failure means to the client, the operator and the log: one row each. */
 const MEANING = {
   "bad-request": { status: 400, level: "debug" },
@@ -32,7 +34,7 @@ export function meaningOf(thrown: unknown): typeof MEANING[FailureKind] {
   return MEANING[thrown instanceof Failure ? thrown.kind : "broken"];
 }
 
-/** What to say of anything that was thrown, in one line. */
+/** What to say of anything that was thrown, in one line; nothing secret of a URL is in it. */
 export function messageOf(thrown: unknown): string {
-  return thrown instanceof Error ? thrown.message : String(thrown);
+  return withoutUrlSecrets(thrown instanceof Error ? thrown.message : String(thrown));
 }

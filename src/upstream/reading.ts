@@ -45,7 +45,12 @@ export function readNarinfo(
     return failed("garbage", `Cannot use narinfo: it describes ${narinfo.storePath}`);
   }
   if (!isBelow(rules.baseUrl, narinfo.url)) {
-    return failed("garbage", `Cannot use narinfo: its URL leaves the upstream: ${narinfo.url}`);
+    return failed(
+      "garbage",
+      `Cannot use narinfo: its URL leaves the upstream: ${
+        narinfo.url.replace(/\?.*$/s, "?(hidden)")
+      }`,
+    );
   }
   const trusted = rules.keys.signerOf(narinfo, fingerprintOf(narinfo)) !== undefined;
   if (!trusted && rules.requireSignature) {

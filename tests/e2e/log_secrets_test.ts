@@ -5,7 +5,7 @@ import { makeStoreObject } from "../support/store_object.ts";
 import { tempFolder } from "../support/temp_folder.ts";
 
 const object = makeStoreObject({ name: "thing-1.0" });
-const SECRETS = ["netrc-pa55word", "url-pa55word", "query-t0ken", "bearer-t0ken"];
+const SECRETS = ["netrc-pa55word", "url-pa55word", "query-t0ken", "bearer-t0ken", "s1gnature"];
 
 Deno.test("log: a full run at debug tells no password and no token", async () => {
   using folder = tempFolder();
@@ -13,8 +13,16 @@ Deno.test("log: a full run at debug tells no password and no token", async () =>
   Deno.writeTextFileSync(netrc, `machine 127.0.0.1 login me password ${SECRETS[0]}\n`);
   await using upstream = await fakeUpstream({ objects: [object], stored: true });
   const { host } = new URL(upstream.url);
+  // As caches in front of S3 do; nobody listens there.
+  await using moved = await fakeUpstream({ stored: true });
+  const location = `http://127.0.0.1:1/x?X-Amz-Signature=${SECRETS[4]}`;
+  moved.onRequest = ({ path }) =>
+    path.endsWith(".narinfo")
+      ? new Response(null, { status: 302, headers: { location } })
+      : undefined;
   await using larder = await startLarder({
-    "cache-upstream-url": [upstream.url, `http://me:${SECRETS[1]}@127.0.0.1:1`],
+    "cache-upstream-url": [upstream.url, `http://me:${SECRETS[1]}@127.0.0.1:1`, moved.url],
+    "otel-enabled": "true",
     "cache-upstream-public-key": upstream.publicKey,
     "netrc-file": netrc,
     "log-level": "debug",
@@ -33,6 +41,7 @@ Deno.test("log: a full run at debug tells no password and no token", async () =>
   larder.kill("SIGTERM");
   await larder.ended;
   const log = JSON.stringify(larder.lines);
+  assert.ok(log.includes("http://127.0.0.1:1/x?(hidden)"), "where it was sent to is told");
   assert.ok(log.includes(host) && log.includes('"level":"debug"'), "it is a full run");
   for (const secret of SECRETS) {
     assert.ok(!log.includes(secret), secret);

@@ -44,8 +44,12 @@ export const upstreamUrl: Kind<UpstreamUrl> = {
   redact: hideCredentials,
 };
 
-/** The same text with `(hidden)` for the user and password of a URL, however malformed it is. */
-export function hideCredentials(text: string): string {
+/**
+ * The same text with `(hidden)` for the user and password of a URL, however malformed it is, and
+ * for the values in its query, but for the one that we know.
+ */
+export function hideCredentials(given: string): string {
+  const text = given.replace(/([?&](?!priority=)[^=&#]*=)[^&#]+/g, `$1${HIDDEN}`);
   const isUrl = HTTP_URL_REGEXP.test(text) && URL.canParse(text);
   // A password with a raw slash ends the host for a parser, so of a malformed URL all goes.
   return isUrl

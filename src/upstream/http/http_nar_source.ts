@@ -75,7 +75,7 @@ export class HttpNarSource implements NarBodySource {
     if (url !== undefined) return url;
     throw new Failure("corrupt", "Cannot ask for NAR: its location leaves the upstream", {
       upstream: this.url,
-      location,
+      location: location.replace(/\?.*$/s, "?(hidden)"),
     });
   }
 
