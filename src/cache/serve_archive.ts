@@ -38,6 +38,11 @@ export class ArchiveServer {
     return await openUnkept({ ...unkept, metadata }, nar, requestId);
   }
 
+  /** Whether a document leads to it. */
+  async isNamed(narName: NarName): Promise<boolean> {
+    return await this.#deps.documents.archiveOf(narName) !== undefined;
+  }
+
   /** The same facts without its bytes: what HEAD tells. */
   async stat(narName: NarName): Promise<NarFacts | undefined> {
     const source = await this.#deps.documents.archiveOf(narName);

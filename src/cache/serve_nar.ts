@@ -32,7 +32,7 @@ export interface NarServerDeps {
   readonly uses: Uses;
   readonly readers: Readers;
   /** What no narinfo names. */
-  readonly archives: Pick<ArchiveServer, "open" | "stat">;
+  readonly archives: Pick<ArchiveServer, "open" | "stat" | "isNamed">;
   readonly log: Logger;
   readonly tracer: Tracer;
 }
@@ -76,6 +76,12 @@ export class NarServer {
       if (!(error instanceof Unkept)) throw error;
       return await openUnkept(this.#deps.unkept, nar, requestId);
     }
+  }
+
+  /** Whether anything leads to it, so that an upstream is asked for it. */
+  async isNamed(narName: NarName): Promise<boolean> {
+    const { metadata, archives } = this.#deps;
+    return await metadata.findNar(narName) !== undefined || await archives.isNamed(narName);
   }
 
   /** The same facts without starting a download: what HEAD tells. */

@@ -20,9 +20,8 @@ export interface Counted {
 /** What any route may answer when something fails. */
 const FAILURES = [404, 503];
 const UNCACHED_FAILURES = [400, 403, 500];
-const UNMATCHED = [400, 404];
-/** What the server says to what is no request. */
-const REFUSALS = [408, 414, 417, 431];
+/** The server's words to what is no request among them. */
+const UNMATCHED = [400, 404, 408, 414, 417, 431];
 
 /** The series of one method of one route. */
 interface MethodSeries {
@@ -32,18 +31,17 @@ interface MethodSeries {
   readonly labels: { readonly method: Method; readonly route: string };
 }
 
-/** Counts requests. What a route can answer to the methods it takes stands at 0 from the start. */
+/** Counts requests. What a route can answer stands at 0 from the start. */
 export class HttpMetrics {
   readonly #metrics: Metrics;
-  readonly #series = new Map<Route | undefined, Map<string, MethodSeries>>();
+  readonly #series = new Map<Route | undefined, ReadonlyMap<string, MethodSeries>>();
   #active = 0;
 
   constructor(metrics: Metrics, routes: readonly Route[]) {
     this.#metrics = metrics;
     metrics.gauge("http_server_active_requests", {}, () => this.#active);
     for (const route of [...routes, undefined]) {
-      const methods = METHODS.filter((method) => isTaken(route, method));
-      this.#series.set(route, new Map(methods.map((one) => [one, this.#seriesOf(route, one)])));
+      this.#series.set(route, new Map(METHODS.map((one) => [one, this.#seriesOf(route, one)])));
     }
   }
 
@@ -53,21 +51,14 @@ export class HttpMetrics {
 
   end({ route, method, status, outcome, seconds }: Counted): void {
     this.#active--;
-    const series = this.#series.get(route)?.get(method) ?? this.#addSeries(route, method);
+    const byMethod = this.#series.get(route);
+    const series = byMethod?.get(method) ?? byMethod?.get("OTHER");
+    if (series === undefined) return;
     series.duration.observe(seconds);
     const complete = outcome === "complete" ? series.complete.get(status) : undefined;
     if (complete !== undefined) return complete.count();
     const labels = { ...series.labels, status: String(status), outcome };
     this.#metrics.count("http_server_requests_total", labels);
-  }
-
-  /** Of a method that the route does not take. */
-  #addSeries(route: Route | undefined, given: string): MethodSeries {
-    const byMethod = this.#series.get(route) ?? new Map<string, MethodSeries>();
-    const method = METHODS.find((one) => one === given) ?? "OTHER";
-    const series = byMethod.get(method) ?? this.#seriesOf(route, method);
-    byMethod.set(method, series);
-    return series;
   }
 
   #seriesOf(route: Route | undefined, method: Method): MethodSeries {
@@ -81,26 +72,28 @@ export class HttpMetrics {
     const complete = statusesOf(route, method).map((status) =>
       [status, at(status, "complete")] as const
     );
-    if (route?.streams && method === "GET") {
-      for (const status of [200, 206]) {
-        at(status, "aborted");
-        at(status, "broken");
-      }
+    for (const status of mayEndEarly(route, method)) {
+      at(status, "aborted");
+      at(status, "broken");
     }
     const duration = this.#metrics.histogram("http_server_request_duration_seconds", labels);
     return { duration, complete: new Map(complete), labels };
   }
 }
 
-function isTaken(route: Route | undefined, method: Method): boolean {
-  if (route === undefined) return true;
-  return method !== "OTHER" && route.methods[method === "HEAD" ? "GET" : method] !== undefined;
+/** Answers that go out piece by piece. */
+function mayEndEarly(route: Route | undefined, method: Method): readonly number[] {
+  if (method === "HEAD" || method === "OTHER" || route?.methods[method] === undefined) return [];
+  if (route.streams && method === "GET") return [200, 206];
+  return route.inPieces ? [200] : [];
 }
 
 function statusesOf(route: Route | undefined, method: Method): readonly number[] {
-  if (route === undefined) return method === "OTHER" ? [...UNMATCHED, ...REFUSALS] : UNMATCHED;
+  if (route === undefined) return UNMATCHED;
   const key = method === "HEAD" ? "GET" : method;
   if (key === "OTHER" || route.methods[key] === undefined) return [405];
   const failures = route.cached ? FAILURES : [...FAILURES, ...UNCACHED_FAILURES];
-  return [200, ...route.streams ? [206, 304, 416] : [], ...failures];
+  const partial = route.streams && key === "GET" ? [206, 416] : [];
+  const unchanged = route.cached && key === "GET" && route.inPieces ? [304] : [];
+  return [200, ...partial, ...unchanged, ...failures];
 }

@@ -29,9 +29,11 @@ export interface Answered {
 
 /** An answer to what was no request. */
 export interface Refused {
-  readonly status: number;
+  readonly answer: Answer;
   /** One of few. */
   readonly reason: string;
+  /** Where it could be read. */
+  readonly method: string | undefined;
   readonly requestId: string;
 }
 
@@ -75,13 +77,21 @@ export class RequestObserver {
   }
 
   /** What could not be read as a request is answered, and counts, all the same. */
-  refused({ status, reason, requestId }: Refused): void {
+  refused({ answer, reason, method = "OTHER", requestId }: Refused): void {
     const { metrics, log } = this.#deps;
-    const method = "OTHER";
+    const { status } = answer;
     metrics?.begin();
     metrics?.end({ route: undefined, method, status, outcome: "complete", seconds: 0 });
-    const route = UNMATCHED_ROUTE;
-    log.debug("request", { method, route, status, reason, request_id: requestId });
+    log.debug("request", {
+      method,
+      route: UNMATCHED_ROUTE,
+      status,
+      bytes: announcedBytes(answer),
+      duration_ms: 0,
+      outcome: "complete",
+      reason,
+      request_id: requestId,
+    });
   }
 
   #end(answered: Answered, outcome: Outcome, bytes: number): void {

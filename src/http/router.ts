@@ -22,6 +22,8 @@ export interface Route {
   readonly methods: Readonly<Partial<Record<"GET" | "POST" | "PUT" | "DELETE", Handler>>>;
   /** True where every answer says in X-Cache where it came from. */
   readonly cached?: true;
+  /** True where bodies go out piece by piece, so that one may end early. */
+  readonly inPieces?: true;
   /** True where bodies are large: they are followed to their last byte, and may be ranges. */
   readonly streams?: true;
 }

@@ -46,10 +46,11 @@ export function createShell({ router, observer, tracer, log }: ShellDeps): Shell
     return answer;
   }
 
-  function refuse({ status, reason, request }: TurnedAway): Answer {
+  function refuse({ status, reason, method, request }: TurnedAway): Answer {
     const requestId = requestIdOf(null);
-    if (request === undefined) observer.refused({ status, reason, requestId });
-    return statusAnswer(status, false, { "x-request-id": requestId });
+    const answer = statusAnswer(status, false, { "x-request-id": requestId });
+    if (request === undefined) observer.refused({ answer, reason, method, requestId });
+    return answer;
   }
 
   async function respond(

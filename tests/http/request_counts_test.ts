@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { eventually } from "../support/eventually.ts";
 import { fakeUpstream } from "../support/fake_upstream.ts";
-import { rawRequest } from "../support/raw_http.ts";
+import { rawRequest, requestText } from "../support/raw_http.ts";
 import { scrape } from "../support/scrape.ts";
 import { makeStoreObject } from "../support/store_object.ts";
 import { TestCache } from "../support/test_cache.ts";
@@ -57,14 +57,23 @@ Deno.test("request counts: a NAR counts likewise, whatever the status", async ()
   });
 });
 
-Deno.test("request counts: a NAR that nobody sends is a miss", async () => {
-  await using upstream = await fakeUpstream({ objects: [object], stored: true });
-  await using cache = await TestCache.open({ upstreams: [upstream] });
-  const nar = await cache.narPath(HASH);
-  await upstream.stop();
-  assert.equal((await cache.get(nar)).status, 404);
-  assert.equal((await cacheRequests(cache))[of("nar", "miss")], 1);
-});
+for (const [how, limitBytes] of [["kept", undefined], ["passed on", 1_000]] as const) {
+  Deno.test(`request counts: a NAR to be ${how} that nobody has is a miss`, async () => {
+    await using upstream = await fakeUpstream({ objects: [object], stored: true });
+    await using cache = await TestCache.open({
+      upstreams: [upstream],
+      ...(limitBytes === undefined ? {} : { limitBytes }),
+    });
+    const nar = await cache.narPath(HASH);
+    upstream.onRequest = () => new Response(null, { status: 404 });
+    assert.equal((await cache.head(nar)).status, 404);
+    assert.equal((await cache.get(nar)).status, 404);
+    assert.deepEqual(await cacheRequests(cache), {
+      [of("narinfo", "miss")]: 1,
+      [of("nar", "miss")]: 2,
+    });
+  });
+}
 
 Deno.test("request counts: what is passed on without being kept was received too", async () => {
   await using upstream = await fakeUpstream({ objects: [object], stored: true });
@@ -82,27 +91,53 @@ Deno.test("request counts: what is no request is counted and logged too", async 
   await using server = cache.listen();
   await rawRequest(server.port, "hello\r\n\r\n");
   await rawRequest(server.port, `GET / HTTP/1.1\r\nHost: x\r\nA: ${"a".repeat(20_000)}\r\n\r\n`);
+  await rawRequest(server.port, "POST / HTTP/1.1\r\n\r\n");
   const requests = "http_server_requests_total";
-  await eventually("both are counted", async () => {
-    const counted = (await scrape(cache)).nonZero(requests);
-    const refused = (status: number) =>
-      counted[`{method="OTHER",route="unmatched",status="${status}",outcome="complete"}`];
-    return refused(400) === 1 && refused(431) === 1;
+  const refused = (method: string, status: number) =>
+    `${requests}{method="${method}",route="unmatched",status="${status}",outcome="complete"}`;
+  await eventually("all are counted", async () => {
+    const counted = await scrape(cache);
+    return [refused("OTHER", 400), refused("GET", 431), refused("POST", 400)]
+      .every((series) => counted.value(series) === 1);
   });
   assert.equal((await scrape(cache)).value("http_server_active_requests"), 1);
   const lines = cache.log.filter(({ msg, reason }) => msg === "request" && reason !== undefined);
-  assert.deepEqual(lines.map(({ level, status, reason }) => [level, status, reason]), [
-    ["debug", 400, "no request line of HTTP/1"],
-    ["debug", 431, "large head"],
+  const facts = lines.map(({ level, method, status, bytes, duration_ms, reason }) => {
+    return [level, method, status, bytes, duration_ms, reason];
+  });
+  assert.deepEqual(facts, [
+    ["debug", "OTHER", 400, "Bad Request\n".length, 0, "no request line of HTTP/1"],
+    ["debug", "GET", 431, "Request Header Fields Too Large\n".length, 0, "large head"],
+    ["debug", "POST", 400, "Bad Request\n".length, 0, "no one host"],
   ]);
 });
 
-Deno.test("request counts: what a route does not take has no series until it happens", async () => {
-  await using cache = await TestCache.open({ upstreams: [] });
-  const brewed = 'http_server_requests_total{method="OTHER",route="/healthz"';
-  assert.ok(!(await scrape(cache)).text.includes(brewed));
-  await cache.request("BREW", "/healthz");
-  assert.ok((await scrape(cache)).text.includes(`${brewed},status="405",outcome="complete"} 1`));
+Deno.test("request counts: no series begins with the first request that it counts", async () => {
+  await using upstream = await fakeUpstream({ objects: [object], stored: true });
+  await using cache = await TestCache.open({ upstreams: [upstream] });
+  await using server = cache.listen();
+  const seriesOf = async () => {
+    const lines = (await scrape(cache)).text.split("\n");
+    return lines.map((line) => line.slice(0, line.lastIndexOf(" "))).sort();
+  };
+  const before = await seriesOf();
+  const nar = await cache.narPath(HASH);
+  for (const method of ["GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "BREW"]) {
+    for (const path of [NARINFO, nar, ABSENT, "/", "/pins", "/healthz", "/nothing", "/%2f"]) {
+      await (await cache.request(method, path)).body?.cancel();
+    }
+  }
+  for (const path of [`/${HASH}.ls`, `/log/${HASH}-thing.drv`, "/debuginfo/aa", "/gc", "/stats"]) {
+    await (await cache.get(path)).body?.cancel();
+  }
+  await (await cache.get(nar, { range: "bytes=0-9" })).body?.cancel();
+  await cache.get(nar, { range: "bytes=999999999-" });
+  await rawRequest(server.port, requestText("GET", nar), { stopAfterBodyBytes: 1_000 });
+  for (const head of ["hello", `GET /${"a".repeat(20_000)}`, `GET / HTTP/1.1\r\nExpect: tea`]) {
+    await rawRequest(server.port, `${head}\r\n\r\n`);
+  }
+  await cache.downloadsOver();
+  assert.deepEqual(await seriesOf(), before);
 });
 
 Deno.test("upstream_up: 0 while an upstream is down, 1 once it is back", async () => {

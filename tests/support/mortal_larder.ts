@@ -202,7 +202,11 @@ export class RunningLarder {
     this.nars = new NarServer({
       ...answering,
       ...this.#traffic,
-      archives: { open: async () => undefined, stat: async () => undefined },
+      archives: {
+        open: async () => undefined,
+        stat: async () => undefined,
+        isNamed: async () => false,
+      },
     });
   }
 

@@ -27,7 +27,7 @@ const ROUTES: readonly (readonly [name: string, path: RegExp, kind: DocumentKind
 /** What a binary cache has beside narinfos and NARs; 404 for whatever we cannot serve. */
 export function documentRoutes(documents: Pick<DocumentServer, "serve">): readonly Route[] {
   return ROUTES.map(([name, path, kind]) => (
-    { name, path, cached: true, methods: { GET: documentHandler(documents, kind) } }
+    { name, path, cached: true, inPieces: true, methods: { GET: documentHandler(documents, kind) } }
   ));
 }
 

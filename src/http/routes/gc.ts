@@ -17,6 +17,7 @@ const PROGRESS_EVERY_MS = 1_000;
 export function gcRoute({ gc }: GcRouteDeps): Route {
   return {
     name: "/gc",
+    inPieces: true,
     path: "/gc",
     methods: {
       POST({ request }) {

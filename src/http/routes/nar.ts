@@ -9,7 +9,7 @@ import { requestSeries, servedBytes } from "../request_series.ts";
 import type { Route } from "../router.ts";
 
 export interface NarRouteDeps {
-  readonly nars: Pick<NarServer, "open" | "stat">;
+  readonly nars: Pick<NarServer, "open" | "stat" | "isNamed">;
   readonly metrics: Metrics;
   /** Absent where clients may not remove anything. */
   readonly remove?: (narName: NarName) => Promise<boolean>;
@@ -21,10 +21,14 @@ export function narRoute({ nars, metrics, remove }: NarRouteDeps): Route {
   const served = metrics.series("nar_served_total", {});
   const bytes = servedBytes(metrics, "nar");
 
-  const counted = async <Found extends NarFacts>(asked: Promise<Found | undefined>) => {
+  const counted = async <Found extends NarFacts>(
+    name: NarName,
+    asked: Promise<Found | undefined>,
+  ) => {
     try {
       const found = await asked;
-      requests[found?.source ?? "negative"].count();
+      if (found !== undefined) requests[found.source].count();
+      else requests[await nars.isNamed(name) ? "MISS" : "negative"].count();
       return found;
     } catch (error) {
       requests.MISS.count();
@@ -37,16 +41,17 @@ export function narRoute({ nars, metrics, remove }: NarRouteDeps): Route {
     path: /^\/nar\/([^/]*)$/,
     cached: true,
     streams: true,
+    inPieces: true,
     methods: {
       async GET({ params: [text = ""], request, requestId, head }) {
         const name = parseNarName(text);
         if (name === undefined) return absent(head);
         if (head) {
-          const facts = await counted(nars.stat(name, requestId));
+          const facts = await counted(name, nars.stat(name, requestId));
           return facts === undefined ? absent(head) : headOf(planNar(request, facts));
         }
         const isPart = request.headers.get("range") !== null;
-        const answer = await counted(nars.open(name, requestId, isPart));
+        const answer = await counted(name, nars.open(name, requestId, isPart));
         if (answer === undefined) return absent(head);
         return await getAnswer(planNar(request, answer), answer, {
           served,

@@ -91,7 +91,7 @@ export class Connection {
     const text = await this.#intake.head();
     if (text === undefined) return false;
     this.activity.enter("answering");
-    const head = parseRequestHead(text);
+    const head = readHead(text);
     this.#hasAsked = true;
     const body = head.bodyLength === 0 ? undefined : this.#bodyOf(head);
     const exchange = new Exchange(head, body);
@@ -130,16 +130,16 @@ export class Connection {
     return await body.skip(SKIPPED_BYTES_MAX);
   }
 
-  async #refuse({ status, reason }: Refusal): Promise<void> {
+  async #refuse({ status, reason, method }: Refusal): Promise<void> {
     this.#deps.refused(reason);
-    await this.#say(status, reason);
+    await this.#say(status, reason, method);
     await this.#linger();
   }
 
-  async #say(status: number, reason: string): Promise<void> {
+  async #say(status: number, reason: string, method?: string): Promise<void> {
     if (this.activity.phase === "sending") return;
     this.activity.enter("lingering");
-    const answer = this.#deps.refuse({ status, reason, request: this.#exchange });
+    const answer = this.#deps.refuse({ status, reason, method, request: this.#exchange });
     const { date } = this.#deps.ticks;
     await sendAnswer(answer, {
       outlet: this.#outlet,
@@ -160,5 +160,13 @@ export class Connection {
       if (read === null) return;
       count += read;
     }
+  }
+}
+
+function readHead(text: string): RequestHead {
+  try {
+    return parseRequestHead(text);
+  } catch (error) {
+    throw error instanceof Refusal ? error.in(text) : error;
   }
 }

@@ -14,6 +14,9 @@ const HEAD_LINES_MAX = 100;
 /** Read size of a body. */
 const BODY_BYTES = 64 * 1024;
 
+/** Enough to see the method. */
+const METHOD_BYTES_MAX = 20;
+
 const CR = 13;
 const LF = 10;
 
@@ -54,7 +57,7 @@ export class Intake {
       const wasEmpty = this.isEmpty;
       if (!await this.fill()) {
         if (wasEmpty) return undefined;
-        throw new Refusal(400, "half a head");
+        throw this.#refusal(400, "half a head");
       }
       if (wasEmpty) this.#activity.enter("head");
     }
@@ -136,13 +139,18 @@ export class Intake {
       if (end === this.#lineStart && this.#lines > 0) return at + 1;
       this.#lines++;
       this.#lineStart = at + 1;
-      if (this.#lines > HEAD_LINES_MAX) throw new Refusal(431, "many headers");
+      if (this.#lines > HEAD_LINES_MAX) throw this.#refusal(431, "many headers");
     }
     if (this.#length >= HEAD_BYTES_MAX) {
-      throw new Refusal(this.#lines === 0 ? 414 : 431, "large head");
+      throw this.#refusal(this.#lines === 0 ? 414 : 431, "large head");
     }
     if (!this.isEmpty) this.#checkFirstLine();
     return 0;
+  }
+
+  #refusal(status: number, reason: string): Refusal {
+    const begin = this.#bytes.subarray(0, Math.min(this.#length, METHOD_BYTES_MAX));
+    return new Refusal(status, reason).in(DECODER.decode(begin));
   }
 
   /** What is no request is refused at once, not when it has gone on for long. */

@@ -16,7 +16,7 @@ export const COUNTERS = {
     labels: { kind: ["narinfo", "nar"], result: ["hit", "miss", "joined", "negative"] },
   },
   served_bytes_total: {
-    help: "Bytes of narinfos and NARs sent in whole answers, by where they came from",
+    help: "Bytes of narinfos and NARs sent, by where they came from",
     labels: { kind: ["narinfo", "nar"], source: ["hit", "miss", "joined"] },
   },
   upstream_bytes_total: { help: "Bytes of NAR files received from upstreams", labels: {} },

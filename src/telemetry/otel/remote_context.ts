@@ -8,7 +8,9 @@ import {
 } from "@opentelemetry/api";
 import type { HeaderReader } from "../tracer.ts";
 
-const TRACEPARENT_REGEXP = /^00-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})$/;
+/** A later version may have more behind it; ff is none (W3C Trace Context, 3.2.2.1 and 4). */
+const TRACEPARENT_REGEXP =
+  /^(?!ff)([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?$/;
 
 /** What W3C Trace Context wants to be passed on at least. */
 const TRACESTATE_CHARS_MAX = 512;
@@ -17,7 +19,9 @@ const TRACESTATE_CHARS_MAX = 512;
 export function remoteContext(headers: HeaderReader): Context | undefined {
   const traceparent = headers.get("traceparent");
   if (traceparent === null) return undefined;
-  const [, traceId = "", spanId = "", flags = "00"] = TRACEPARENT_REGEXP.exec(traceparent) ?? [];
+  const [, version, traceId = "", spanId = "", flags = "00", more] =
+    TRACEPARENT_REGEXP.exec(traceparent) ?? [];
+  if (version === "00" && more !== undefined) return undefined;
   const remote = { traceId, spanId, traceFlags: parseInt(flags, 16), isRemote: true };
   if (!isSpanContextValid(remote)) return undefined;
   const traceState = traceStateOf(headers.get("tracestate"));
