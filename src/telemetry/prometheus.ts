@@ -1,11 +1,14 @@
 import { type Metric, prometheusContentType, Registry } from "prom-client";
 import type { Point, Snapshot } from "./families.ts";
+import type { Labels } from "./instruments/instrument.ts";
 
 export const PROMETHEUS_TYPE = prometheusContentType;
 
 interface Value {
   readonly metricName: string;
-  readonly labels: Readonly<Record<string, string | number>>;
+  readonly labels?: { readonly le: string | number };
+  /** Their text is made once, by object: those of a series are the same at every scrape. */
+  readonly sharedLabels: Labels;
   readonly value: number;
 }
 
@@ -24,17 +27,17 @@ export async function prometheusText(snapshots: readonly Snapshot[]): Promise<st
 
 function valuesOf(name: string, point: Point): readonly Value[] {
   const { labels } = point;
-  if ("value" in point) return [{ metricName: name, labels, value: point.value }];
+  if ("value" in point) return [{ metricName: name, sharedLabels: labels, value: point.value }];
   const { bounds, counts, sum } = point;
   let below = 0;
   const buckets = counts.map((count, at) => {
     below += count;
     const le = bounds[at] ?? "+Inf";
-    return { metricName: `${name}_bucket`, labels: { le, ...labels }, value: below };
+    return { metricName: `${name}_bucket`, labels: { le }, sharedLabels: labels, value: below };
   });
   return [
     ...buckets,
-    { metricName: `${name}_sum`, labels, value: sum },
-    { metricName: `${name}_count`, labels, value: below },
+    { metricName: `${name}_sum`, sharedLabels: labels, value: sum },
+    { metricName: `${name}_count`, sharedLabels: labels, value: below },
   ];
 }
