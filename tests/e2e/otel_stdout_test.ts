@@ -7,12 +7,17 @@ import { makeStoreObject } from "../support/store_object.ts";
 const object = makeStoreObject({ name: "thing-1.0" });
 
 /** What larder says with OpenTelemetry on standard output; each line is parsed on the way. */
-async function linesWith(env: Readonly<Record<string, string>>, traceparent?: string) {
+async function linesWith(
+  env: Readonly<Record<string, string>>,
+  traceparent?: string,
+  level = "info",
+) {
   await using upstream = await fakeUpstream({ objects: [object], stored: true });
   await using larder = await startLarder({
     "cache-upstream-url": upstream.url,
     "cache-upstream-public-key": upstream.publicKey,
     "otel-enabled": "true",
+    "log-level": level,
   }, env);
   const headers = new Headers(traceparent === undefined ? {} : { traceparent });
   const url = `${larder.url}/${object.storePathHash}.narinfo`;
@@ -44,6 +49,24 @@ Deno.test("otel: what is traced is decided by the sampler of the environment", a
   const ids = `${"1".repeat(32)}-${"2".repeat(16)}`;
   assert.ok(spansOf(await linesWith(none, `00-${ids}-01`)).length > 0);
   assert.deepEqual(spansOf(await linesWith({}, `00-${ids}-00`)), []);
+});
+
+Deno.test("otel: where the caller is not sampled lines still have its trace's id", async () => {
+  const lines = await linesWith({}, `00-${"1".repeat(32)}-${"2".repeat(16)}-00`, "debug");
+  const request = lines.find(({ msg, route }) => msg === "request" && route === "/{hash}.narinfo");
+  assert.equal(request?.["trace_id"], "1".repeat(32));
+  assert.match(String(request?.["span_id"]), /^[0-9a-f]{16}$/);
+  assert.deepEqual(spansOf(lines), []);
+});
+
+Deno.test("otel: a later version of traceparent is read, nonsense is not", async () => {
+  const [traceId, spanId] = ["1".repeat(32), "2".repeat(16)];
+  const traceIdOf = async (traceparent: string) =>
+    spansOf(await linesWith({}, traceparent)).find(({ name }) => name.startsWith("GET"))?.traceId;
+  assert.equal(await traceIdOf(`cc-${traceId}-${spanId}-01-more`), traceId);
+  for (const wrong of [`00-${traceId}-${spanId}-01-more`, `ff-${traceId}-${spanId}-01`]) {
+    assert.notEqual(await traceIdOf(wrong), traceId);
+  }
 });
 
 Deno.test("otel: a sampler that nobody knows is said, and everything is traced", async () => {

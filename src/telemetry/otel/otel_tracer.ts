@@ -71,7 +71,8 @@ class OtelTracer implements Tracer {
     if (parent === undefined && !this.#traceIds.next()) return undefined;
     const name = serverSpanName(method, route);
     const inner = this.#api.startSpan(name, { kind: SpanKind.SERVER }, parent ?? ROOT_CONTEXT);
-    if (!inner.isRecording()) return undefined;
+    // One that the caller's sampler left out is not told, but its lines still have its trace's id.
+    if (parent === undefined && !inner.isRecording()) return undefined;
     const span = new OtelSpan(inner);
     return {
       set: (facts) => span.set(facts),
