@@ -4,6 +4,7 @@ import type { DocumentPath } from "../nix/document_name.ts";
 import type { NarName } from "../nix/nar_name.ts";
 import type { StorePathHash } from "../nix/store_path.ts";
 import type { Logger } from "../telemetry/logger.ts";
+import { Trouble } from "../telemetry/trouble.ts";
 
 /** How late a use may be written. A crash forgets as much, and only the order of eviction. */
 const FLUSH_EVERY_MS = 5_000;
@@ -28,9 +29,15 @@ export class Uses implements AsyncDisposable {
   #nars = new Map<NarName, number>();
   #documents = new Map<DocumentPath, number>();
   #writing: Promise<void> = Promise.resolve();
+  readonly #unwritten: Trouble;
 
   constructor(deps: UsesDeps) {
     this.#deps = deps;
+    this.#unwritten = new Trouble(deps.log, {
+      level: "warn",
+      begun: "uses not written",
+      over: "uses are written again",
+    });
     this.#timer = setInterval(() => this.flush(), FLUSH_EVERY_MS);
   }
 
@@ -75,10 +82,11 @@ export class Uses implements AsyncDisposable {
       for (; written < changes.length; written += WRITTEN_AT_ONCE) {
         await this.#deps.metadata.apply(changes.slice(written, written + WRITTEN_AT_ONCE));
       }
+      this.#unwritten.over();
     } catch (error) {
       // A use that is not written costs an entry its place in the order, nothing else.
       const count = changes.length - written;
-      this.#deps.log.warn("uses not written", { count, error: messageOf(error) });
+      this.#unwritten.met({ count, error: messageOf(error) });
     }
   }
 }

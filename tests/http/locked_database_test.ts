@@ -11,7 +11,7 @@ import { makeStoreObject, type StoreObject } from "../support/store_object.ts";
 import { tempFolder } from "../support/temp_folder.ts";
 import { TestCache } from "../support/test_cache.ts";
 
-const objects = Array.from({ length: 3 }, (_, seed) => makeStoreObject({ name: "many", seed }));
+const objects = Array.from({ length: 20 }, (_, seed) => makeStoreObject({ name: "many", seed }));
 const [first, second, third] = objects as [StoreObject, StoreObject, StoreObject];
 
 /** What a build may lose to a database that is locked. */
@@ -79,6 +79,21 @@ Deno.test("locked database: what is in memory at the end is written before it en
   assert.equal(database.prepare("SELECT * FROM narinfo").all().length, 1);
 });
 
+Deno.test("full database: what is new is answered soon, and written once it fits", async () => {
+  await using scene = await Scene.open();
+  scene.fill();
+  for (const object of objects) {
+    assert.deepEqual(await scene.pull(object), (await scene.upstream.narFileOf(object)).bytes);
+  }
+  assert.ok((await scene.rows()).length < objects.length, "it is not full");
+  scene.relieve();
+  await eventually("all are written", async () => {
+    return (await scene.rows()).length === objects.length;
+  });
+  const said = scene.log.filter(({ msg }) => /database/.test(msg)).map(({ level }) => level);
+  assert.deepEqual(said, ["warn", "info"]);
+});
+
 Deno.test("unreadable database: upstreams answer for it, and the log says it once", async () => {
   await using scene = await Scene.open(unreadable);
   for (const object of objects) {
@@ -128,6 +143,7 @@ class Scene implements AsyncDisposable {
   }
 
   cache!: TestCache;
+  connection!: DatabaseSync;
 
   static async open(
     wrapped: (store: SqliteMetadataStore) => MetadataStore = (store) => store,
@@ -135,13 +151,25 @@ class Scene implements AsyncDisposable {
     const resources = new AsyncDisposableStack();
     const folder = resources.use(tempFolder());
     const path = `${folder.path}/db.sqlite`;
-    const metadata = resources.use(new SqliteMetadataStore(await openDatabase(path)));
+    const connection = await openDatabase(path);
+    const metadata = resources.use(new SqliteMetadataStore(connection));
     const upstream = resources.use(await fakeUpstream({ objects, stored: true }));
     const scene = new Scene(path, metadata, upstream, resources);
+    scene.connection = connection;
     const log = createLogger("info", { write: (line) => void scene.log.push(JSON.parse(line)) });
     const hot = new HotMetadataStore(wrapped(metadata), log);
     scene.cache = resources.use(await TestCache.open({ upstreams: [upstream], metadata: hot }));
     return scene;
+  }
+
+  /** From now on larder's file does not grow, as on a full disk. */
+  fill(): void {
+    const pages = this.connection.prepare("PRAGMA page_count").get()?.["page_count"];
+    this.connection.exec(`PRAGMA max_page_count = ${pages}`);
+  }
+
+  relieve(): void {
+    this.connection.exec("PRAGMA max_page_count = 1000000");
   }
 
   lock(): void {

@@ -82,7 +82,7 @@ export class WriteQueue {
     const now = performance.now();
     this.#pending = [...locked, ...this.#pending].filter((write) => {
       if (write.untilMs > now) return true;
-      write.reject(writeFailure(errors.find(isLocked)));
+      write.reject(writeFailure(errors.find((error) => error !== undefined)));
       return false;
     });
     if (this.#pending.length === 0) return;
@@ -94,17 +94,29 @@ export class WriteQueue {
 /** False where it is to be tried again. */
 function settle(write: PendingWrite, error: unknown): boolean {
   if (error === undefined) write.resolve();
-  else if (isLocked(error)) return false;
+  else if (isLocked(error) || write.untilMs === Infinity && isDiskError(error)) return false;
   else write.reject(writeFailure(error));
   return true;
 }
 
-/** SQLite's primary result code for a database that somebody else has locked. */
+/** SQLite's primary result codes, https://www.sqlite.org/rescode.html */
 const SQLITE_BUSY = 5;
+const SQLITE_IOERR = 10;
+const SQLITE_FULL = 13;
 
+/** Somebody else has it locked. */
 export function isLocked(error: unknown): boolean {
-  return error instanceof Error && "errcode" in error &&
-    (Number(error.errcode) & 0xff) === SQLITE_BUSY;
+  return codeOf(error) === SQLITE_BUSY;
+}
+
+/** No room for it, or another trouble with the disk, which may pass. */
+function isDiskError(error: unknown): boolean {
+  const code = codeOf(error);
+  return code === SQLITE_FULL || code === SQLITE_IOERR;
+}
+
+function codeOf(error: unknown): number | undefined {
+  return error instanceof Error && "errcode" in error ? Number(error.errcode) & 0xff : undefined;
 }
 
 export function writeFailure(error: unknown): Failure {
