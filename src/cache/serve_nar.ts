@@ -45,20 +45,13 @@ export class NarServer {
     this.#deps = deps;
   }
 
-  /**
-   * `undefined` when nobody has it. Throws when a download broke before its first byte. `isPart`
-   * tells that something else than the whole file may be read of it.
-   */
-  async open(
-    narName: NarName,
-    requestId: string,
-    isPart = false,
-  ): Promise<NarAnswer | undefined> {
+  /** `undefined` when nobody has it. Throws when a download broke before its first byte. */
+  async open(narName: NarName, requestId: string): Promise<NarAnswer | undefined> {
     const { metadata, kept, downloads, uses, log } = this.#deps;
     const nar = await metadata.findNar(narName);
     if (nar === undefined) return await this.#deps.archives.open(narName, requestId);
     uses.nar(narName);
-    const stored = await kept.open(nar, { requestId, isPart });
+    const stored = await kept.open(nar, requestId);
     if (stored !== undefined) {
       log.info("serving nar from cache", { nar: narName, request_id: requestId });
       return storedAnswer(nar, stored, this.#deps.readers);
@@ -88,7 +81,7 @@ export class NarServer {
   async stat(narName: NarName, requestId: string): Promise<NarFacts | undefined> {
     const nar = await this.#deps.metadata.findNar(narName);
     if (nar === undefined) return await this.#deps.archives.stat(narName);
-    using stored = await this.#deps.kept.open(nar, { requestId, isPart: false });
+    using stored = await this.#deps.kept.open(nar, requestId);
     if (stored !== undefined) return factsOf(storedAnswer(nar, stored, this.#deps.readers));
     const download = this.#deps.downloads.find(narName);
     if (download !== undefined) {

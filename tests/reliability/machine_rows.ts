@@ -37,9 +37,7 @@ export const MACHINE_ROWS: readonly Row[] = [
   },
   {
     fault: "bytes of a kept NAR file of 20 MB change",
-    area,
-    saw: "cut",
-    kept: "narinfo",
+    ...whole,
     narBytes: 20_000_000,
     asks: (scene) => afterDamage(scene, flip),
   },

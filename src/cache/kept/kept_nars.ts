@@ -8,11 +8,8 @@ import type { NarReader, StoredNar } from "../../storage/nar_store.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import type { Downloads } from "../download/downloads.ts";
 import type { Condemn } from "./condemn.ts";
-import { contentHash, judgedOnTheWay } from "./content_hash.ts";
+import { contentHash } from "./content_hash.ts";
 import type { KnownFiles, Verdict } from "./known_files.ts";
-
-/** Up to this size a file is hashed before its first byte is sent: some 5 ms. */
-const CHECKED_FIRST_BYTES_MAX = 4 << 20;
 
 /** A file that is changed while it is looked at, again and again, is as good as none. */
 const LOOKS_MAX = 3;
@@ -28,12 +25,6 @@ export interface KeptNarsDeps {
   readonly log: Logger;
 }
 
-export interface Reading {
-  readonly requestId: string;
-  /** Something else than the whole file may be wanted of it. */
-  readonly isPart: boolean;
-}
-
 /** A file that is open and has the right size, and what its bytes should be. */
 interface Look {
   readonly name: NarName;
@@ -44,8 +35,8 @@ interface Look {
 
 /**
  * The kept NAR files, as long as they are what was verified. One that this process has not seen,
- * or that has been changed since, is hashed when it is asked for: before its first byte, or on
- * the way where a large one is wanted whole.
+ * or that has been changed since, is hashed before its first byte is sent, whatever its size: a
+ * client that got wrong bytes, and then a break, would go on with the right rest behind them.
  */
 export class KeptNars {
   readonly #deps: KeptNarsDeps;
@@ -56,25 +47,22 @@ export class KeptNars {
   }
 
   /** `undefined` of a file that is missing, cut or wrong: it is to be fetched again. */
-  async open(nar: NarRecord, reading: Reading): Promise<StoredNar | undefined> {
+  async open(nar: NarRecord, requestId: string): Promise<StoredNar | undefined> {
     const { kept, name } = nar;
     if (kept === undefined) return undefined;
     for (let looks = 0; looks < LOOKS_MAX; looks++) {
       const stored = await this.#deps.nars.open(name);
-      if (stored?.fileSize !== kept.fileSize) return this.#damaged(nar, stored, reading);
+      if (stored?.fileSize !== kept.fileSize) return this.#damaged(nar, stored, requestId);
       const verdict = this.#deps.known.verdictOf(name, stored.identity);
       if (verdict === "right") return stored;
       if (verdict === "wrong") return void stored[Symbol.dispose]();
-      const look = { name, kept, stored, requestId: reading.requestId };
-      const isSmall = kept.fileSize <= CHECKED_FIRST_BYTES_MAX;
-      if (!isSmall && !reading.isPart) return this.#judgedOnTheWay(look);
-      if (await this.#checked(look) !== "right") return undefined;
+      if (await this.#checked({ name, kept, stored, requestId }) !== "right") return undefined;
     }
     return undefined;
   }
 
   /** A file that is missing or cut is fetched again: no row goes for it. */
-  #damaged(nar: NarRecord, stored: StoredNar | undefined, { requestId }: Reading): undefined {
+  #damaged(nar: NarRecord, stored: StoredNar | undefined, requestId: string): undefined {
     const found = stored?.fileSize ?? "nothing";
     stored?.[Symbol.dispose]();
     // A download under way is what mends it already.
@@ -102,25 +90,6 @@ export class KeptNars {
     if (this.#isRight(look, await contentHash(look.stored))) return "right";
     await within(this.#deps.condemn(name, identity), CONDEMN_WAIT_MS);
     return "wrong";
-  }
-
-  /** The same file; its bytes are held against their hash while they are read. */
-  #judgedOnTheWay(look: Look): StoredNar {
-    const { name, stored } = look;
-    const { fileSize, identity } = stored;
-    const isRight = (hash: Sha256) => {
-      if (this.#isRight(look, hash)) return true;
-      void this.#deps.condemn(name, identity);
-      return false;
-    };
-    return {
-      fileSize,
-      identity,
-      isUnchanged: () => stored.isUnchanged(),
-      bytes: () => stored.bytes(),
-      read: (start, end) => judgedOnTheWay(stored.read(start, end), end - start, isRight),
-      [Symbol.dispose]: () => stored[Symbol.dispose](),
-    };
   }
 
   #isRight({ name, kept, stored: { identity }, requestId }: Look, hash: Sha256): boolean {

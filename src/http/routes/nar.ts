@@ -50,8 +50,7 @@ export function narRoute({ nars, metrics, remove }: NarRouteDeps): Route {
           const facts = await counted(name, nars.stat(name, requestId));
           return facts === undefined ? absent(head) : headOf(planNar(request, facts));
         }
-        const isPart = request.headers.get("range") !== null;
-        const answer = await counted(name, nars.open(name, requestId, isPart));
+        const answer = await counted(name, nars.open(name, requestId));
         if (answer === undefined) return absent(head);
         return await getAnswer(planNar(request, answer), answer, {
           served,
