@@ -74,7 +74,7 @@ export function createShell({ router, observer, tracer, log }: ShellDeps): Shell
   function failed(error: unknown, route: Route, requestId: string, head: boolean): Answer {
     const { status: meant, level } = meaningOf(error);
     // A 500 on a narinfo ends a whole build, a 404 sends the client to its next substituter.
-    const status = route.cached && meant === 500 ? 404 : meant;
+    const status = route.cached && meant >= 500 ? 404 : meant;
     const facts = error instanceof Failure ? error.facts : {};
     log[level]("request failed", {
       route: route.name,

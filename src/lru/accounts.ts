@@ -2,6 +2,7 @@ import { messageOf } from "../base/failure.ts";
 import { pause } from "../base/pause.ts";
 import type { SpaceKeeper } from "../metadata/space_keeper.ts";
 import type { Logger } from "../telemetry/logger.ts";
+import { Trouble } from "../telemetry/trouble.ts";
 import type { SpaceBudget } from "./space_budget.ts";
 
 /** Paths whose protection is looked up in one transaction: some 3 ms without answers. */
@@ -21,9 +22,15 @@ export class Accounts {
   #refreshing: Promise<void> | undefined;
   #again = false;
   #stopped = false;
+  readonly #unseen: Trouble;
 
   constructor(deps: AccountsDeps) {
     this.#deps = deps;
+    this.#unseen = new Trouble(deps.log, {
+      level: "warn",
+      begun: "pins not looked at",
+      over: "pins are looked at again",
+    });
   }
 
   /** Brings the budget in line with what is on disk now. */
@@ -57,8 +64,9 @@ export class Accounts {
       this.#again = false;
       try {
         await this.protect();
+        this.#unseen.over();
       } catch (error) {
-        this.#deps.log.warn("pins not looked at", { error: messageOf(error) });
+        this.#unseen.met({ error: messageOf(error) });
       }
     }
   }

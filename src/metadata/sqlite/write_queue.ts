@@ -121,7 +121,9 @@ function codeOf(error: unknown): number | undefined {
 
 export function writeFailure(error: unknown): Failure {
   if (error instanceof Failure) return error;
-  return new Failure("broken", `Cannot write metadata: ${messageOf(error)}`, {}, error);
+  // A lock passes: whoever asks again may get it.
+  const kind = isLocked(error) ? "overloaded" : "broken";
+  return new Failure(kind, `Cannot write metadata: ${messageOf(error)}`, {}, error);
 }
 
 export function closedFailure(): Failure {
