@@ -2,6 +2,7 @@ import { Failure, messageOf } from "../base/failure.ts";
 import type { RelayLimits } from "../http/relay/relayed.ts";
 import { ClosedLog } from "../http/server/closed_log.ts";
 import type { HttpServer } from "../http/server/http_server.ts";
+import type { Wire } from "../http/server/intake.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import type { Place } from "./workers/messages.ts";
 import { WorkerRelay } from "./workers/worker_relay.ts";
@@ -15,7 +16,7 @@ export interface TlsFiles {
 export interface TlsDoorDeps {
   readonly place: Place;
   readonly files: TlsFiles;
-  readonly server: Pick<HttpServer, "serve">;
+  readonly server: Pick<HttpServer, "serve" | "handlesRanOut">;
   readonly log: Pick<Logger, "info" | "warn" | "error">;
   readonly nowMs: () => number;
   /** How often the files, and what to log, are looked at. Default: 5 seconds. */
@@ -59,13 +60,13 @@ export class TlsDoor implements Disposable {
     this.#known = parts.pair;
     this.#listener = parts.listener;
     this.#relay = parts.relay;
-    void deps.server.serve(this.#listener);
+    this.#serve(this.#listener);
     this.#looking = setInterval(() => this.#look(), deps.lookEveryMs ?? LOOK_EVERY_MS);
   }
 
   /** Throws a Failure where the files cannot be used, and what Deno throws for the address. */
   static async open(deps: TlsDoorDeps): Promise<TlsDoor> {
-    const { place, files, log, nowMs, limits, lookEveryMs } = deps;
+    const { place, files, server, log, nowMs, limits, lookEveryMs } = deps;
     const pair = readPair(files);
     const listener = listenWith(pair, files);
     try {
@@ -73,7 +74,10 @@ export class TlsDoor implements Disposable {
       const relay = await WorkerRelay.listen({
         place,
         inner: placeOf(listener),
-        closed: (reason) => closed.count(reason, reason === "cannot accept" ? "warn" : "info"),
+        closed(reason) {
+          if (reason === "cannot accept") server.handlesRanOut();
+          else closed.count(reason);
+        },
         limits,
         sweepEveryMs: lookEveryMs,
       });
@@ -122,17 +126,54 @@ export class TlsDoor implements Disposable {
     }
   }
 
+  #serve(listener: Deno.TlsListener): void {
+    const accept = async () => new RelayedWire(await listener.accept(), this.#relay);
+    void this.#deps.server.serve({ accept });
+  }
+
   #replace(pair: Pair): void {
     const listener = listenWith(pair, this.#deps.files);
     const before = this.#listener;
     this.#listener = listener;
-    void this.#deps.server.serve(listener);
+    this.#serve(listener);
     void this.#relay.turnTo(placeOf(listener)).then(() => {
       const retired = this.#closing.use(new DisposableStack());
       retired.defer(() => before.close());
       const timer = setTimeout(() => retired.dispose(), HAND_OVER_MS);
       retired.defer(() => clearTimeout(timer));
     });
+  }
+}
+
+/** A connection whose client is the relay's: it is told what becomes of it. */
+class RelayedWire implements Wire {
+  readonly #inner: Deno.TlsConn;
+  readonly #relay: WorkerRelay;
+  readonly #port: number;
+
+  constructor(inner: Deno.TlsConn, relay: WorkerRelay) {
+    this.#inner = inner;
+    this.#relay = relay;
+    this.#port = (inner.remoteAddr as Deno.NetAddr).port;
+    // One that fails ends what is read, too.
+    inner.handshake().then(() => relay.secured(this.#port), () => undefined);
+  }
+
+  read(bytes: Uint8Array): Promise<number | null> {
+    return this.#inner.read(bytes);
+  }
+
+  write(bytes: Uint8Array): Promise<number> {
+    return this.#inner.write(bytes);
+  }
+
+  closeWrite(): Promise<void> {
+    return this.#inner.closeWrite();
+  }
+
+  close(): void {
+    this.#relay.givenUp(this.#port);
+    this.#inner.close();
   }
 }
 

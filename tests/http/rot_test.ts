@@ -54,7 +54,7 @@ Deno.test("rot: what a former process kept right is served from disk", async () 
   }
 });
 
-Deno.test("rot: of a large changed file no wrong byte goes out, and it is fetched again", async () => {
+Deno.test("rot: of a large changed file no wrong byte goes out; it is fetched again", async () => {
   await using scene = await Scene.open(large);
   scene.rot();
   assert.deepEqual(await (await scene.get()).bytes(), await scene.right());

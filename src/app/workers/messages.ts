@@ -61,6 +61,8 @@ export type ToRelayWorker =
     readonly sweepEveryMs: number | undefined;
   }
   | { readonly type: "turn"; readonly inner: Place }
+  /** Of the connection that the listener within sees from this port. */
+  | { readonly type: "secured" | "givenUp"; readonly port: number }
   | { readonly type: "stop" };
 
 export type FromRelayWorker =

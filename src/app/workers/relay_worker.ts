@@ -17,11 +17,16 @@ scope.onmessage = ({ data }) => {
   if (data.type === "listen") return start(data);
   if (open === undefined) return;
   const { listener, relay } = open;
-  if (data.type === "turn") {
-    void relay.turnTo(data.inner).then(() => scope.postMessage({ type: "turned" }));
-  } else {
-    listener.close();
-    void relay.over().then(() => scope.postMessage({ type: "over" }));
+  switch (data.type) {
+    case "secured":
+      return relay.secured(data.port);
+    case "givenUp":
+      return relay.givenUp(data.port);
+    case "turn":
+      return void relay.turnTo(data.inner).then(() => scope.postMessage({ type: "turned" }));
+    case "stop":
+      listener.close();
+      return void relay.over().then(() => scope.postMessage({ type: "over" }));
   }
 };
 

@@ -52,6 +52,16 @@ export class WorkerRelay implements Disposable {
     await this.#turned.promise;
   }
 
+  /** The handshake of the connection that came from this port is over. */
+  secured(port: number): void {
+    send(this.#worker, { type: "secured", port });
+  }
+
+  /** The connection that came from this port was closed. */
+  givenUp(port: number): void {
+    send(this.#worker, { type: "givenUp", port });
+  }
+
   /** Takes no new client; resolves when those that are there have gone. */
   async over(): Promise<void> {
     send(this.#worker, { type: "stop" });

@@ -1,3 +1,4 @@
+import { pause } from "../../base/pause.ts";
 import { Relayed, type RelayLimits, type RelayReason } from "./relayed.ts";
 
 const SECOND_MS = 1_000;
@@ -27,6 +28,9 @@ const SWEEP_EVERY_MS = 1_000;
 /** Without file handles to accept with, it is tried again after this. */
 const ACCEPT_AGAIN_MS = 100;
 
+/** Meanwhile the server within has made room, told that there is none. */
+const CONNECTS_MAX = 20;
+
 /**
  * Stands between clients and a TLS listener of this machine. Deno cannot end a TLS connection
  * whose handshake is not over, or that takes nothing: closing it leaves the socket open until the
@@ -35,7 +39,8 @@ const ACCEPT_AGAIN_MS = 100;
  */
 export class Relay implements Disposable {
   readonly #deps: RelayDeps;
-  readonly #open = new Set<Relayed>();
+  /** By the port that the server within sees. */
+  readonly #open = new Map<number, Relayed>();
   readonly #running = new Set<Promise<void>>();
   readonly #sweeping: number;
   /** Connections to the listener within that are being made. */
@@ -56,9 +61,19 @@ export class Relay implements Disposable {
       } catch (error) {
         if (isClosed(error)) return;
         this.#deps.closed("cannot accept");
-        await new Promise((resolve) => setTimeout(resolve, ACCEPT_AGAIN_MS));
+        await pause(ACCEPT_AGAIN_MS);
       }
     }
+  }
+
+  /** The handshake of the connection that the server within sees from this port is over. */
+  secured(port: number): void {
+    this.#open.get(port)?.secured();
+  }
+
+  /** The server within has closed the connection that it sees from this port. */
+  givenUp(port: number): void {
+    this.#open.get(port)?.givenUp();
   }
 
   /** Resolves when every new client goes there, and none is on its way to the one before. */
@@ -75,7 +90,7 @@ export class Relay implements Disposable {
   /** Ends every connection. */
   [Symbol.dispose](): void {
     clearInterval(this.#sweeping);
-    for (const relayed of this.#open) relayed.close();
+    for (const relayed of this.#open.values()) relayed.close();
   }
 
   #take(client: Deno.TcpConn): void {
@@ -84,16 +99,27 @@ export class Relay implements Disposable {
   }
 
   async #relay(client: Deno.TcpConn): Promise<void> {
-    const inner = await this.#connect().catch(() => undefined);
-    if (inner === undefined) {
-      this.#deps.closed("cannot accept");
-      return client.close();
-    }
+    const inner = await this.#connected();
+    if (inner === undefined) return client.close();
     for (const end of [client, inner]) end.setNoDelay(true);
+    const { port } = inner.localAddr;
     const relayed = new Relayed(client, inner, this.#deps.nowMs);
-    this.#open.add(relayed);
+    this.#open.set(port, relayed);
     await relayed.run();
-    this.#open.delete(relayed);
+    this.#open.delete(port);
+  }
+
+  /** `undefined` when there is no room for it, and none is made. */
+  async #connected(): Promise<Deno.TcpConn | undefined> {
+    for (let count = 0; count < CONNECTS_MAX; count++) {
+      try {
+        return await this.#connect();
+      } catch {
+        this.#deps.closed("cannot accept");
+        await pause(ACCEPT_AGAIN_MS);
+      }
+    }
+    return undefined;
   }
 
   async #connect(): Promise<Deno.TcpConn> {
@@ -107,7 +133,7 @@ export class Relay implements Disposable {
   }
 
   #sweep(): void {
-    for (const relayed of this.#open) {
+    for (const relayed of this.#open.values()) {
       const reason = relayed.overdue(this.#deps.limits ?? RELAY_LIMITS_MS);
       if (reason === undefined) continue;
       if (reason !== "client does not leave") this.#deps.closed(reason);

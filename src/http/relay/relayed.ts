@@ -1,15 +1,13 @@
-import { TlsRecords } from "./tls_records.ts";
-
 /** What a relay needs of a connection. */
 export type End = Pick<Deno.Conn, "read" | "write" | "closeWrite" | "close">;
 
 /** How long a client may keep a relay waiting, in milliseconds. */
 export interface RelayLimits {
-  /** From the first packet to the end of the handshake. */
+  /** From its connection to the end of the handshake. */
   readonly handshakeMs: number;
   /** To take what is there for it. */
   readonly stallMs: number;
-  /** To say its last word, once it has had ours. */
+  /** To say its last word, once the server within has given it up and all is sent. */
   readonly lingerMs: number;
 }
 
@@ -24,11 +22,12 @@ const BUFFER_BYTES_MAX = 256 * 1024;
 export class Relayed {
   readonly #client: End;
   readonly #inner: End;
-  readonly #records = new TlsRecords();
   readonly #beganAtMs: number;
   readonly #nowMs: () => number;
+  #isSecured = false;
   #writingSinceMs: number | undefined;
-  #endedAtMs: number | undefined;
+  /** Since when nothing more is to come but what is on its way, and nothing of that moved. */
+  #endingSinceMs: number | undefined;
   #isClosed = false;
 
   constructor(client: End, inner: End, nowMs: () => number) {
@@ -52,11 +51,22 @@ export class Relayed {
   /** Why the client has used up its time, if it has. */
   overdue({ handshakeMs, stallMs, lingerMs }: RelayLimits): RelayReason | undefined {
     const nowMs = this.#nowMs();
-    if (!this.#records.hasData && nowMs - this.#beganAtMs > handshakeMs) {
-      return "half a TLS handshake";
+    if (!this.#isSecured && nowMs - this.#beganAtMs > handshakeMs) return "half a TLS handshake";
+    if (this.#writingSinceMs !== undefined) {
+      return nowMs - this.#writingSinceMs > stallMs ? "client takes nothing" : undefined;
     }
-    if (nowMs - (this.#writingSinceMs ?? nowMs) > stallMs) return "client takes nothing";
-    return nowMs - (this.#endedAtMs ?? nowMs) > lingerMs ? "client does not leave" : undefined;
+    return nowMs - (this.#endingSinceMs ?? nowMs) > lingerMs ? "client does not leave" : undefined;
+  }
+
+  /** The handshake is over. */
+  secured(): void {
+    this.#isSecured = true;
+  }
+
+  /** The server within has closed its end. Of a handshake that is not over nothing is to come. */
+  givenUp(): void {
+    if (this.#isSecured) this.#endingSinceMs ??= this.#nowMs();
+    else this.close();
   }
 
   close(): void {
@@ -67,10 +77,7 @@ export class Relayed {
   }
 
   #toInner(): Promise<void> {
-    return copy(this.#client, this.#inner, async (bytes) => {
-      if (!this.#records.hasData) this.#records.take(bytes);
-      await writeAll(this.#inner, bytes);
-    });
+    return copy(this.#client, this.#inner, (bytes) => writeAll(this.#inner, bytes));
   }
 
   async #toClient(): Promise<void> {
@@ -78,8 +85,9 @@ export class Relayed {
       this.#writingSinceMs = this.#nowMs();
       await writeAll(this.#client, bytes);
       this.#writingSinceMs = undefined;
+      if (this.#endingSinceMs !== undefined) this.#endingSinceMs = this.#nowMs();
     });
-    this.#endedAtMs = this.#nowMs();
+    this.#endingSinceMs ??= this.#nowMs();
   }
 }
 

@@ -89,12 +89,17 @@ export class HttpServer {
         this.#add(await incoming.accept());
       } catch (error) {
         if (this.#isStopping || isClosed(error)) return;
-        this.#closed.count("cannot accept", "warn");
-        this.#leaveHandles();
-        this.#makeRoom();
+        this.handlesRanOut();
         await new Promise((resolve) => setTimeout(resolve, ACCEPT_AGAIN_MS));
       }
     }
+  }
+
+  /** There are no file handles left to accept with, here or in front: room is made. */
+  handlesRanOut(): void {
+    this.#closed.count("cannot accept", "warn");
+    this.#leaveHandles();
+    this.#makeRoom();
   }
 
   /** Lets requests under way be answered; resolves when no connection is left. */

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { TlsDoor } from "../../../src/app/tls_door.ts";
 import { Answer } from "../../../src/http/answer.ts";
 import { RELAY_LIMITS_MS } from "../../../src/http/relay/relay.ts";
-import { HttpServer } from "../../../src/http/server/http_server.ts";
+import { HttpServer, type HttpServerDeps } from "../../../src/http/server/http_server.ts";
 import type { RelayLimits } from "../../../src/http/relay/relayed.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
 import { eventually } from "../../support/eventually.ts";
@@ -58,14 +58,38 @@ tlsTest("a broken pair is logged once, and the one before stays", async () => {
   using _connection = await scene.connect(scene.first, scene.second);
 });
 
-tlsTest("half a hello and silence is closed, and said", async () => {
-  await using scene = await Scene.open({ handshakeMs: 100 });
-  using open = await scene.connect(scene.first);
-  using silent = await Deno.connect(scene.door.place);
-  await silent.write(Uint8Array.of(0x16, 3, 1, 2, 0, 1));
-  assert.equal(await silent.read(new Uint8Array(100)), null);
-  assert.ok(scene.says("connections closed"));
-  assert.ok(await isAnswered(open));
+for (
+  const [what, bytes] of Object.entries({
+    "half a hello": [0x16, 3, 1, 2, 0, 1],
+    "what looks like data": [0x17, 3, 3, 0x40, 0],
+    "nothing": [],
+  })
+) {
+  tlsTest(`${what} and silence is closed, and said; who is idle is not`, async () => {
+    await using scene = await Scene.open({ handshakeMs: 200 });
+    using open = await scene.connect(scene.first);
+    using silent = await Deno.connect(scene.door.place);
+    await silent.write(Uint8Array.from(bytes));
+    assert.equal(await silent.read(new Uint8Array(100)), null);
+    assert.ok(scene.says("connections closed"));
+    assert.ok(await isAnswered(open));
+  });
+}
+
+tlsTest("who asks nothing makes room, whether its handshake is over or not", async () => {
+  await using scene = await Scene.open({}, { connectionsMax: 10 });
+  await using stack = new AsyncDisposableStack();
+  const silent: Deno.Conn[] = [];
+  for (let count = 0; count < 10; count++) {
+    silent.push(stack.use(await Deno.connect(scene.door.place)));
+    stack.use(await scene.connect(scene.first).catch(() => undefined));
+  }
+  await eventually("another is answered", async () => {
+    using connection = await scene.connect(scene.first).catch(() => undefined);
+    return connection !== undefined && await isAnswered(connection);
+  });
+  // The first one went for those that came later, and its socket with it.
+  assert.equal(await silent[0]?.read(new Uint8Array(1)), null);
 });
 
 tlsTest("a client that takes nothing is closed, whatever is on its way to it", async () => {
@@ -125,13 +149,14 @@ const LARGE = new Uint8Array(50_000_000);
 
 const NOWHERE = { write() {} };
 
-function scene(): HttpServer {
+function scene(options: Partial<HttpServerDeps> = {}): HttpServer {
   return new HttpServer({
     handle: ({ url }) => Promise.resolve(new Answer(url.endsWith("/large") ? LARGE : "", 200, {})),
     refuse: ({ status }) => new Answer("", status, {}),
     log: createLogger("error", NOWHERE),
     nowMs: Date.now,
     connectionsMax: 100,
+    ...options,
   });
 }
 
@@ -145,11 +170,18 @@ class Scene implements AsyncDisposable {
     keyPath: `${this.#folder.path}/key.pem`,
   };
   readonly #said: string[] = [];
-  readonly #server = scene();
+  readonly #server: HttpServer;
   #door: TlsDoor | undefined;
 
-  static async open(limits: Partial<RelayLimits> = {}): Promise<Scene> {
-    const scene = new Scene();
+  private constructor(options: Partial<HttpServerDeps>) {
+    this.#server = scene(options);
+  }
+
+  static async open(
+    limits: Partial<RelayLimits> = {},
+    options: Partial<HttpServerDeps> = {},
+  ): Promise<Scene> {
+    const scene = new Scene(options);
     scene.put(scene.first);
     scene.#door = await TlsDoor.open({
       place: PLACE,
