@@ -45,6 +45,9 @@ const ASKED_TOO_SLOWLY: ReadonlySet<Phase> = new Set(["head", "body", "skipping"
 /** Of the handles that the system gives, once connections have taken all of them. */
 const HANDLES_SHARE = 0.75;
 
+/** What ran out twice in this time ran out once. */
+const RAN_OUT_AGAIN_MS = 500;
+
 /** Without file handles to accept with, it is tried again after this. */
 const ACCEPT_AGAIN_MS = 100;
 
@@ -58,6 +61,7 @@ export class HttpServer {
   readonly #sweeping: number;
   #connectionsMax: number;
   #isStopping = false;
+  #ranOutAtMs = -Infinity;
 
   constructor(deps: HttpServerDeps) {
     this.#deps = deps;
@@ -98,6 +102,10 @@ export class HttpServer {
   /** There are no file handles left to accept with, here or in front: room is made. */
   handlesRanOut(): void {
     this.#closed.count("cannot accept", "warn");
+    const nowMs = performance.now();
+    // Room takes a moment to be there; many may miss it meanwhile.
+    if (nowMs - this.#ranOutAtMs < RAN_OUT_AGAIN_MS) return;
+    this.#ranOutAtMs = nowMs;
     this.#leaveHandles();
     this.#makeRoom();
   }
