@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { eventually } from "../support/eventually.ts";
 import { fakeUpstream } from "../support/fake_upstream.ts";
+import { cutAfter, firstTimes, status } from "../support/faults.ts";
 import { rawRequest, requestText } from "../support/raw_http.ts";
 import { scrape } from "../support/scrape.ts";
 import { makeStoreObject } from "../support/store_object.ts";
@@ -85,6 +86,48 @@ Deno.test("request counts: what is passed on without being kept was received too
   // The narinfo and the NAR.
   assert.equal(after.value(`${asked}{upstream="${upstream.url}",result="found"}`), 2);
 });
+
+/** Below the size of the NAR file nothing is kept. */
+const LIMITS = { "kept": Infinity, "passed on": 1_000 } as const;
+
+for (const [how, limitBytes] of Object.entries(LIMITS)) {
+  Deno.test(`request counts: a NAR's status and its broken body differ, ${how}`, async () => {
+    await using upstream = await fakeUpstream({ objects: [object], stored: true });
+    await using cache = await TestCache.open({ upstreams: [upstream], limitBytes });
+    const path = await cache.narPath(HASH);
+    const fileSize = (await upstream.narFileOf(object)).bytes.length;
+    const results = async () => await upstreamResults(cache, upstream.url);
+    upstream.breakNar(status(500));
+    await (await cache.get(path)).bytes();
+    await cache.downloadsOver();
+    assert.deepEqual(await results(), { found: 1, status: 1 });
+    upstream.mend();
+    upstream.breakNar(firstTimes(1, cutAfter(200_000)));
+    assert.equal((await (await cache.get(path)).bytes()).length, fileSize);
+    await cache.downloadsOver();
+    assert.deepEqual(await results(), { found: 2, status: 1, broken: 1 });
+  });
+}
+
+Deno.test("request counts: a narinfo's bad status is one, too", async () => {
+  await using upstream = await fakeUpstream({ objects: [object], stored: true });
+  upstream.breakNarinfo(status(500));
+  await using cache = await TestCache.open({ upstreams: [upstream] });
+  await cache.get(NARINFO);
+  assert.deepEqual(await upstreamResults(cache, upstream.url), { status: 1 });
+});
+
+/** How many requests to the upstream came to what. */
+async function upstreamResults(
+  cache: TestCache,
+  url: string,
+): Promise<Readonly<Record<string, number>>> {
+  const counted = (await scrape(cache)).nonZero("larder_upstream_request_duration_seconds_count");
+  const ofUpstream = Object.entries(counted).filter(([labels]) => labels.includes(`"${url}"`));
+  return Object.fromEntries(
+    ofUpstream.map(([labels, count]) => [/result="(\w+)"/.exec(labels)?.[1], count]),
+  );
+}
 
 Deno.test("request counts: what is no request is counted and logged too", async () => {
   await using cache = await TestCache.open({ upstreams: [] });

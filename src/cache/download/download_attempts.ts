@@ -132,7 +132,7 @@ export class DownloadAttempts {
     }
     if (reason === "size") this.#blame(new Mismatch("file_size", detail), facts, facts.upstream);
     else this.#logBreak(detail, facts);
-    if (reason === "timeout" || reason === "unreachable") return "stuck";
+    if (["timeout", "unreachable", "status"].includes(reason)) return "stuck";
     if (reason === "upstream") return grown ? "grown" : "stuck";
     this.#refused.add(facts.upstream);
     return "stuck";

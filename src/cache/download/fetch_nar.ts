@@ -1,4 +1,4 @@
-import { messageOf } from "../../base/failure.ts";
+import { Failure, messageOf } from "../../base/failure.ts";
 import { within } from "../../base/deadline.ts";
 import type { NarSource } from "../../metadata/metadata_store.ts";
 import { type NarBody, type NarBodySource, NoAnswer } from "../../upstream/upstream.ts";
@@ -48,16 +48,20 @@ export async function fetchNar(parts: FetchNarParts): Promise<FetchOutcome> {
     const reason = reasonOf(error);
     if (signal.aborted) return { type: "failed", reason: "cancelled", detail: messageOf(error) };
     // All that was wanted is here: how the body ended is of no interest.
-    if (["upstream", "timeout", "unreachable"].includes(reason) && isComplete(file)) {
+    if (UPSTREAM_REASONS.includes(reason) && isComplete(file)) {
       return ended(file, false);
     }
     return { type: "failed", reason, detail: messageOf(error) };
   }
 }
 
+/** Those that say nothing of what is here already. */
+const UPSTREAM_REASONS: readonly FetchFailure[] = ["status", "upstream", "timeout", "unreachable"];
+
+/** A failure is an answer without a body; a body that breaks throws what the network throws. */
 function reasonOf(error: unknown): FetchFailure {
-  if (error instanceof FetchError) return error.reason;
-  return error instanceof NoAnswer ? error.reason : "upstream";
+  if (error instanceof FetchError || error instanceof NoAnswer) return error.reason;
+  return error instanceof Failure ? "status" : "upstream";
 }
 
 /** Throws when the answer cannot be (the rest of) the file. */

@@ -11,6 +11,7 @@ import type {
 const RESULTS = {
   timeout: "timeout",
   unreachable: "unreachable",
+  status: "status",
   upstream: "broken",
   size: "garbage",
   differs: "garbage",

@@ -45,11 +45,13 @@ export type FetchEvent = FetchProgress | FetchOutcome;
 
 /**
  * Why a source did not come to the end. "timeout" and "unreachable": its upstream was not there.
- * "size" and "differs": what it has is not what was announced, or not what is here already. After
- * "room" (there is none for more bytes), "disk" and "cancelled" no source can help.
+ * "status": it answered without a body of use; "upstream": the body broke. "size" and "differs":
+ * what it has is not what was announced, or not what is here already. After "room" (there is none
+ * for more bytes), "disk" and "cancelled" no source can help.
  */
 export type FetchFailure =
   | Silence
+  | "status"
   | "upstream"
   | "size"
   | "differs"
