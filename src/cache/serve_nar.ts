@@ -47,7 +47,7 @@ export class NarServer {
 
   /** `undefined` when nobody has it. Throws when a download broke before its first byte. */
   async open(narName: NarName, requestId: string): Promise<NarAnswer | undefined> {
-    const { metadata, kept, downloads, uses, log } = this.#deps;
+    const { metadata, kept, uses, log } = this.#deps;
     const nar = await metadata.findNar(narName);
     if (nar === undefined) return await this.#deps.archives.open(narName, requestId);
     uses.nar(narName);
@@ -56,18 +56,23 @@ export class NarServer {
       log.info("serving nar from cache", { nar: narName, request_id: requestId });
       return storedAnswer(nar, stored, this.#deps.readers);
     }
+    return await this.#openDownload(nar, requestId) ??
+      await openUnkept(this.#deps.unkept, nar, requestId);
+  }
+
+  /** `undefined` for what cannot be kept. */
+  async #openDownload(nar: NarRecord, requestId: string): Promise<NarAnswer | undefined> {
+    const { downloads, unkept, tracer } = this.#deps;
     try {
       const { download, joined } = downloads.join(nar, requestId);
-      const passOn = (part: PassedPart) => passedOn(this.#deps.unkept, nar, { ...part, requestId });
+      const passOn = (part: PassedPart) => passedOn(unkept, nar, { ...part, requestId });
       const source = joined ? "JOINED" : "MISS";
-      const start = { name: joined ? "join download" : "wait for first bytes" };
-      return await this.#deps.tracer.span(
-        start,
-        () => openDownload(nar, download, { source, passOn }),
+      return await tracer.span(
+        { name: joined ? "join download" : "wait for first bytes" },
+        () => openDownload(nar, download, { source, passOn }).catch(noneIfUnkept),
       );
     } catch (error) {
-      if (!(error instanceof Unkept)) throw error;
-      return await openUnkept(this.#deps.unkept, nar, requestId);
+      return noneIfUnkept(error);
     }
   }
 
@@ -106,6 +111,11 @@ export class NarServer {
     }
     return undefined;
   }
+}
+
+function noneIfUnkept(error: unknown): undefined {
+  if (!(error instanceof Unkept)) throw error;
+  return undefined;
 }
 
 function factsOf({ source, fileSize, tag }: NarFacts): NarFacts {
