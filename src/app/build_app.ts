@@ -2,7 +2,6 @@ import { Demotions } from "../cache/download/demotions.ts";
 import { Downloads } from "../cache/download/downloads.ts";
 import { meteredFetcher } from "../cache/download/metered_fetcher.ts";
 import { tracedFetcher } from "../cache/download/traced_fetcher.ts";
-import { tracedVerifier } from "../cache/verify/traced_verifier.ts";
 import { KnownFiles } from "../cache/kept/known_files.ts";
 import { NegativeCache } from "../cache/negative_cache.ts";
 import { createSigner } from "../cache/own_signature.ts";
@@ -184,7 +183,7 @@ function buildCache(parts: AppParts, metrics: Metrics, resources: AsyncDisposabl
     ...candidates,
     known,
     fetcher: parts.tracer ? tracedFetcher(workers.fetcher, tracer) : workers.fetcher,
-    verifier: parts.tracer ? tracedVerifier(workers.verifier, tracer) : workers.verifier,
+    verifier: workers.verifier,
     nars,
     log,
     metrics,

@@ -24,11 +24,17 @@ export interface TraceIds {
   readonly span_id: string;
 }
 
-/** A request that is traced. */
-export interface RequestSpan extends Span {
-  /** Spans begun in `work`, and in all that it starts, are below this one. */
-  run<Value>(work: () => Value): Value;
+/** Spans begun in `work`, and in all that it starts, are below a certain one. */
+export type RunBelow = <Value>(work: () => Value) => Value;
+
+/** A piece of work that is done in several steps. */
+export interface OpenSpan extends Span {
+  /** Below this span. */
+  readonly run: RunBelow;
 }
+
+/** A request that is traced. */
+export type RequestSpan = OpenSpan;
 
 /** What a request brought along. */
 export interface HeaderReader {
@@ -48,6 +54,8 @@ export interface Tracer {
     start: SpanStart,
     work: (span: Span) => Promise<Value>,
   ): Promise<Value>;
+  /** What is run by the result is below the span that is around now, whoever calls it, and when. */
+  here(): RunBelow;
   /** Of the span around the caller. */
   ids(): TraceIds | undefined;
   /** Of the span around: facts that are learned far below where it began. */
@@ -63,6 +71,7 @@ export const NO_SPAN: Span = { set() {}, fail() {}, end() {} };
 export const NO_TRACER: Tracer = {
   request: () => undefined,
   span: (_start, work) => work(NO_SPAN),
+  here: () => (work) => work(),
   ids: () => undefined,
   note() {},
   headers: () => ({}),

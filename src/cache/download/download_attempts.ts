@@ -7,10 +7,10 @@ import type { UpstreamPool } from "../../upstream/upstream_pool.ts";
 import type { Demotions } from "./demotions.ts";
 import type { Download } from "./download.ts";
 import { announcedFileSize } from "../nar_naming.ts";
-import { type FetchEnd, keepDownload, type KeepDownloadDeps } from "./keep_download.ts";
+import { keepDownload, type KeepDownloadDeps } from "./keep_download.ts";
 import type { KeepingTrouble } from "./keeping_trouble.ts";
 import { Mismatch } from "./mismatch.ts";
-import type { FetchOutcome } from "./nar_fetcher.ts";
+import type { FetchEnd, FetchFailure, FetchOutcome } from "./nar_fetcher.ts";
 import type { Transfer } from "./transfer.ts";
 
 /**
@@ -35,6 +35,12 @@ export interface DownloadParts {
   readonly requestId: string;
 }
 
+/** Why a download came to nothing; the reason is one of few. */
+export interface DownloadFailure {
+  readonly reason: FetchFailure | Mismatch["reason"] | "absent" | "broken";
+  readonly detail: string;
+}
+
 /** "grown": it broke off, but added to the file. "stuck": it is of no use for now. */
 export type AttemptResult = "kept" | "grown" | "stuck" | "over";
 
@@ -47,7 +53,7 @@ export class DownloadAttempts {
   readonly #refused = new Set<string>();
   readonly #brokeOff = new Set<string>();
   #result: AttemptResult | undefined;
-  #failure = "no upstream has it";
+  #failure: DownloadFailure = { reason: "absent", detail: "no upstream has it" };
   #unkept: "room" | "disk" | undefined;
   #count = 0;
   #grownAt = performance.now();
@@ -77,7 +83,7 @@ export class DownloadAttempts {
     return this.#grownAt;
   }
 
-  get failure(): string {
+  get failure(): DownloadFailure {
     return this.#failure;
   }
 
@@ -122,7 +128,7 @@ export class DownloadAttempts {
     grown: boolean,
     facts: SourceFacts,
   ): AttemptResult {
-    this.#failure = detail;
+    this.#failure = { reason, detail };
     if (reason === "room" || reason === "disk" || reason === "cancelled") {
       if (reason !== "cancelled") this.#unkept = reason;
       if (reason === "room") this.#deps.log.warn("nar not kept", { ...facts, detail });
@@ -149,13 +155,15 @@ export class DownloadAttempts {
       this.#deps.log.info("nar cached successfully", { ...facts, file_size, duration_ms });
       return "kept";
     } catch (error) {
-      this.#failure = messageOf(error);
+      const detail = messageOf(error);
+      this.#failure = { reason: error instanceof Mismatch ? error.reason : "broken", detail };
       const mayGoOn = end.maybeShort && error instanceof Mismatch &&
         download.state.state === "receiving";
       if (mayGoOn && grown) {
-        this.#logBreak(`${this.#failure}, and nothing said where it ends`, facts);
+        this.#logBreak(`${detail}, and nothing said where it ends`, facts);
         return "grown";
       }
+      if (error instanceof Mismatch) transfer.judged(error.reason);
       // Of several it is the first that is asked last next time, so that each has its turn.
       this.#blame(error, facts, transfer.contributors[0] ?? facts.upstream);
       this.#refused.add(facts.upstream);

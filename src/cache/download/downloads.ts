@@ -1,7 +1,6 @@
 import { messageOf } from "../../base/failure.ts";
 import type { NarRecord } from "../../metadata/metadata_store.ts";
 import type { NarName } from "../../nix/nar_name.ts";
-import type { Tracer } from "../../telemetry/tracer.ts";
 import { Download, Unkept } from "./download.ts";
 import { type DownloadProgress, progressOf } from "./download_progress.ts";
 import { GrowingFile } from "./growing_file.ts";
@@ -12,7 +11,6 @@ import { runDownload, type RunDownloadDeps } from "./run_download.ts";
 export interface DownloadsDeps extends Omit<RunDownloadDeps, "keeping"> {
   /** Where growing files live; on the file system of the store, so that they can be moved. */
   readonly tempFolder: string;
-  readonly tracer: Tracer;
 }
 
 /** The NAR files on their way: each is fetched once, for however many ask for it. */
@@ -63,10 +61,10 @@ export class Downloads {
     const download = new Download(nar.name, file, this.#deps.nowMs());
     this.#underWay.set(nar.name, download);
     const start = { name: "download nar", facts: { "larder.nar": nar.name } };
-    const running = this.#deps.tracer.span(
-      start,
-      () => runDownload(this.#deps, download, nar, requestId),
-    ).finally(() => {
+    const running = this.#deps.tracer.span(start, async (span) => {
+      const failure = await runDownload(this.#deps, download, nar, requestId);
+      if (failure !== undefined) span.fail(failure.reason);
+    }).finally(() => {
       this.#underWay.delete(nar.name);
       this.#running.delete(running);
       use[Symbol.dispose]();

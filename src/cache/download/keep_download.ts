@@ -7,7 +7,7 @@ import { announcedFileSize, hasKnownFileHash } from "../nar_naming.ts";
 import type { NarMeasure } from "../verify/nar_verifier.ts";
 import type { Download } from "./download.ts";
 import { Mismatch } from "./mismatch.ts";
-import type { FetchOutcome } from "./nar_fetcher.ts";
+import type { FetchEnd } from "./nar_fetcher.ts";
 import type { Transfer } from "./transfer.ts";
 
 export interface KeepDownloadDeps {
@@ -22,8 +22,6 @@ export interface KeepDownloadDeps {
   readonly removalsOver: () => Promise<void>;
 }
 
-export type FetchEnd = Extract<FetchOutcome, { type: "end" }>;
-
 /**
  * Checks the file hash, lets the readers have the file, checks the NAR hash, publishes, writes
  * the row. Throws a Mismatch for wrong bytes. Where they may be wrong because some are missing,
@@ -33,20 +31,20 @@ export async function keepDownload(
   deps: KeepDownloadDeps,
   download: Download,
   nar: NarRow,
-  received: { readonly transfer: Pick<Transfer, "measure">; readonly end: FetchEnd },
+  received: { readonly transfer: Pick<Transfer, "measure" | "judged">; readonly end: FetchEnd },
 ): Promise<void> {
   const { transfer, end } = received;
   const { fileSize, digest } = end;
   const fileHash = sha256FromDigest(digest);
   checkFile(nar, { fileHash, fileSize });
-  let measured: NarMeasure | undefined;
-  if (nar.compression === "none") measured = { kind: "measured", digest, narSize: fileSize };
-  else if (end.maybeShort && !hasKnownFileHash(nar)) measured = await transfer.measure();
+  const now = nar.compression === "none" || (end.maybeShort && !hasKnownFileHash(nar));
+  const measured = now ? await transfer.measure(end) : undefined;
   if (measured !== undefined) checkNar(nar, measured);
   const released = measured !== undefined || hasKnownFileHash(nar);
   download.advance({ type: "end", fileSize, released });
   if (download.state.state === "failed") throw new Failure("corrupt", download.state.reason);
-  if (measured === undefined) checkNar(nar, await transfer.measure());
+  if (measured === undefined) checkNar(nar, await transfer.measure(end));
+  transfer.judged();
   download.advance({ type: "verified" });
   await publish(deps, download, { fileHash, fileSize });
   download.advance({ type: "kept" });

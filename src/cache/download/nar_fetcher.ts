@@ -41,6 +41,9 @@ type Ending =
   | { readonly type: "absent" }
   | { readonly type: "failed"; readonly reason: FetchFailure; readonly detail: string };
 
+/** All of the file is here. */
+export type FetchEnd = Extract<FetchOutcome, { type: "end" }>;
+
 export type FetchEvent = FetchProgress | FetchOutcome;
 
 /**

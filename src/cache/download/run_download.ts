@@ -6,7 +6,11 @@ import type { NarRow } from "../../metadata/metadata_store.ts";
 import type { UpstreamPool } from "../../upstream/upstream_pool.ts";
 import type { Download } from "./download.ts";
 import { DownloadRoom } from "./download_room.ts";
-import { DownloadAttempts, type DownloadAttemptsDeps } from "./download_attempts.ts";
+import {
+  DownloadAttempts,
+  type DownloadAttemptsDeps,
+  type DownloadFailure,
+} from "./download_attempts.ts";
 import { narCandidates, type NarCandidatesDeps } from "./nar_candidates.ts";
 import { Transfer, type TransferDeps } from "./transfer.ts";
 
@@ -28,35 +32,42 @@ const ROUNDS = { initialDelay: 100, maxDelay: 2_000, generator: halfJitterGenera
  * Brings one NAR file from the first upstream that has it to the store. Where an upstream breaks
  * off, the same one is asked for the rest as long as it adds to the file, then the others, then
  * all of them again. Before the first byte there is one round only: a client that waits for it
- * has other caches to ask. Never throws: a failure is the download's state.
+ * has other caches to ask. Never throws: a failure is the download's state. Resolves to why it
+ * came to nothing; a file that cannot be kept, but passed on, did not.
  */
 export async function runDownload(
   deps: RunDownloadDeps,
   download: Download,
   nar: NarRow,
   requestId: string,
-): Promise<void> {
+): Promise<DownloadFailure | undefined> {
   using room = await DownloadRoom.open(deps.space, nar);
-  if (room === undefined) return refuse(deps, download, nar, requestId);
+  if (room === undefined) {
+    refuse(deps, download, nar, requestId);
+    return undefined;
+  }
   let attempts: DownloadAttempts | undefined;
-  let reason: string | undefined;
+  let failure: DownloadFailure | undefined;
   try {
     using transfer = new Transfer(deps, { download, nar, room });
     attempts = new DownloadAttempts(deps, { download, nar, transfer, requestId });
     await rounds(deps, attempts, () => narCandidates(deps, nar, requestId));
     if (download.state.state === "kept") await room.kept();
   } catch (error) {
-    reason = messageOf(error);
-    deps.log.error("download failed", { nar: nar.name, error: reason, request_id: requestId });
+    failure = { reason: "broken", detail: messageOf(error) };
+    const facts = { nar: nar.name, error: failure.detail, request_id: requestId };
+    deps.log.error("download failed", facts);
   } finally {
     // Harmless where the download was kept: that state is final.
     const unkept = attempts?.unkept;
-    reason ??= attempts?.failure ?? "it did not begin";
-    download.advance({ type: "error", reason, unkept: unkept !== undefined });
+    failure ??= attempts?.failure ?? { reason: "broken", detail: "it did not begin" };
+    download.advance({ type: "error", reason: failure.detail, unkept: unkept !== undefined });
     // Before its space is given back.
     if (download.state.state === "failed") discard(deps, download);
     if (unkept === "disk") deps.space.diskFull();
   }
+  const isLost = download.state.state === "failed" && attempts?.unkept === undefined;
+  return isLost ? failure : undefined;
 }
 
 function discard({ log }: Pick<RunDownloadDeps, "log">, { file }: Download): void {

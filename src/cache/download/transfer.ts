@@ -1,13 +1,17 @@
 import type { NarRow, NarSource } from "../../metadata/metadata_store.ts";
+import { beginSpan } from "../../telemetry/begin_span.ts";
+import type { Span, Tracer } from "../../telemetry/tracer.ts";
 import { announcedFileSize, hasKnownFileHash } from "../nar_naming.ts";
 import type { NarMeasure, NarVerifier, Verification } from "../verify/nar_verifier.ts";
 import type { Download } from "./download.ts";
 import { type DownloadRoom, fileSizeLimit } from "./download_room.ts";
-import type { FetchOutcome, FetchProgress, NarFetch, NarFetcher } from "./nar_fetcher.ts";
+import type { Mismatch } from "./mismatch.ts";
+import type { FetchEnd, FetchOutcome, FetchProgress, NarFetch, NarFetcher } from "./nar_fetcher.ts";
 
 export interface TransferDeps {
   readonly fetcher: NarFetcher;
   readonly verifier: NarVerifier;
+  readonly tracer: Tracer;
 }
 
 export interface TransferParts {
@@ -24,6 +28,8 @@ export class Transfer implements Disposable {
   readonly #fetch: NarFetch;
   readonly #contributors = new Set<string>();
   #verification: Verification | undefined;
+  /** From the begin of hashing to the verdict. */
+  #verifying: Span | undefined;
   #announced: { readonly fileSize?: number } | undefined;
   #received = 0;
 
@@ -62,6 +68,8 @@ export class Transfer implements Disposable {
    * with the first bytes, so that until then one with another size can be asked.
    */
   async from(source: NarSource): Promise<FetchOutcome> {
+    // What the fetch hashes is the NAR itself.
+    if (this.#nar.compression === "none") this.#verifying ??= this.#beginVerifying();
     const before = this.#received;
     const outcome = await this.#fetch.from(source);
     if (this.#received > before) this.#contributors.add(source.upstream);
@@ -70,22 +78,46 @@ export class Transfer implements Disposable {
   }
 
   /** What the file holds when it is decompressed; only when all of it is here. */
-  async measure(): Promise<NarMeasure> {
+  async measure({ digest, fileSize }: FetchEnd): Promise<NarMeasure> {
+    const measure: NarMeasure = this.#nar.compression === "none"
+      ? { kind: "measured", digest, narSize: fileSize }
+      : await this.#decompress();
+    if (measure.kind === "measured") this.#verifying?.set({ "larder.nar.size": measure.narSize });
+    return measure;
+  }
+
+  /** The verdict is in: the file is right, or wrong for one of few reasons. */
+  judged(wrong?: Mismatch["reason"]): void {
+    if (wrong !== undefined) this.#verifying?.fail(wrong);
+    this.#verifying?.end();
+    this.#verifying = undefined;
+  }
+
+  [Symbol.dispose](): void {
+    this.#fetch[Symbol.dispose]();
+    this.#verification?.[Symbol.dispose]();
+    // One that is ended early has no verdict, and nothing went wrong.
+    this.judged();
+  }
+
+  async #decompress(): Promise<NarMeasure> {
     using verification = this.#verification ?? this.#startVerifying();
     this.#verification = undefined;
     verification.grown(this.#received, true);
     return await verification.measure;
   }
 
-  [Symbol.dispose](): void {
-    this.#fetch[Symbol.dispose]();
-    this.#verification?.[Symbol.dispose]();
-  }
-
   #startVerifying(): Verification {
+    this.judged();
+    this.#verifying = this.#beginVerifying();
     const { compression, narSize } = this.#nar;
     const { path } = this.#download.file;
     return this.#deps.verifier.start({ path, compression, narSizeMax: narSize });
+  }
+
+  #beginVerifying(): Span {
+    const facts = { "larder.nar.compression": this.#nar.compression };
+    return beginSpan(this.#deps.tracer, { name: "verify nar", facts });
   }
 
   #heard(progress: FetchProgress): void {

@@ -11,6 +11,7 @@ import {
   type HeaderReader,
   NO_SPAN,
   type RequestSpan,
+  type RunBelow,
   type Span,
   type SpanFacts,
   type SpanStart,
@@ -94,6 +95,12 @@ class OtelTracer implements Tracer {
     }, trace.setSpan(ROOT_CONTEXT, parent.inner));
     const span = new OtelSpan(inner);
     return this.#around.run(span, () => finished(span, work));
+  }
+
+  here(): RunBelow {
+    const around = this.#around.getStore();
+    if (around === undefined) return (work) => work();
+    return (work) => this.#around.run(around, work);
   }
 
   ids(): TraceIds | undefined {
