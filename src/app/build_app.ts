@@ -1,7 +1,9 @@
 import { Demotions } from "../cache/download/demotions.ts";
 import { Downloads } from "../cache/download/downloads.ts";
 import { meteredFetcher } from "../cache/download/metered_fetcher.ts";
+import { meteredPieces } from "../cache/download/metered_pieces.ts";
 import { tracedFetcher } from "../cache/download/traced_fetcher.ts";
+import { UpstreamPieces } from "../cache/download/upstream_pieces.ts";
 import { KnownFiles } from "../cache/kept/known_files.ts";
 import { NegativeCache } from "../cache/negative_cache.ts";
 import { createSigner } from "../cache/own_signature.ts";
@@ -45,7 +47,6 @@ import { HttpNarSource } from "../upstream/http/http_nar_source.ts";
 import type { CaCertificates, HttpUpstreamSettings } from "../upstream/http/http_settings.ts";
 import { LastAnswers } from "../upstream/last_answers.ts";
 import type { UpstreamTrace } from "../upstream/http/upstream_trace.ts";
-import { meteredNarSource } from "../upstream/metered_nar_source.ts";
 import { meteredNarinfoSource } from "../upstream/metered_narinfo_source.ts";
 import { tracedNarSource } from "../upstream/traced_nar_source.ts";
 import { tracedNarinfoSource } from "../upstream/traced_narinfo_source.ts";
@@ -197,7 +198,8 @@ function buildCache(parts: AppParts, metrics: Metrics, resources: AsyncDisposabl
   });
   metrics.gauge("in_flight_downloads", {}, () => downloads.count);
   const signer = createSigner(parts.secretKey);
-  const unkept = { ...candidates, narSources, idleTimeoutMs };
+  const pieces = meteredPieces(new UpstreamPieces({ narSources, idleTimeoutMs }), metrics);
+  const unkept = { ...candidates, pieces, log, metrics };
   return {
     pool,
     lastAnswers,
@@ -215,7 +217,7 @@ function buildCache(parts: AppParts, metrics: Metrics, resources: AsyncDisposabl
       unkept,
       uses,
       readers,
-      archives: new ArchiveServer({ documents: metadata, unkept }),
+      archives: new ArchiveServer({ documents: metadata, narSources, unkept }),
       log,
       tracer,
     }),
@@ -265,8 +267,7 @@ function buildUpstreams(
   const narSources = new Map(
     parts.upstreams.map((settings) => {
       const source = new HttpNarSource({ settings, client, trace });
-      const metered = meteredNarSource(source, metrics);
-      return [settings.url, tracer ? tracedNarSource(metered, tracer) : metered];
+      return [settings.url, tracer ? tracedNarSource(source, tracer) : source];
     }),
   );
   const observe = upstreamLog.reading;

@@ -9,10 +9,9 @@ import { openUnkept } from "./serve_unkept.ts";
 
 export interface ArchiveServerDeps {
   readonly documents: Pick<DocumentKeeper, "archiveOf">;
-  readonly unkept: Omit<UnkeptBodyDeps, "narSources"> & {
-    /** By the upstream's URL. */
-    readonly narSources: ReadonlyMap<string, NarBodySource>;
-  };
+  /** By the upstream's URL. */
+  readonly narSources: ReadonlyMap<string, Pick<NarBodySource, "statNar">>;
+  readonly unkept: UnkeptBodyDeps;
 }
 
 /**
@@ -50,8 +49,8 @@ export class ArchiveServer {
   }
 
   async #stat(narName: NarName, source: NarSource): Promise<NarFacts | undefined> {
-    const { pool, narSources } = this.#deps.unkept;
-    if (pool.isSilent(source.upstream)) return undefined;
+    const { narSources, unkept } = this.#deps;
+    if (unkept.pool.isSilent(source.upstream)) return undefined;
     const found = await narSources.get(source.upstream)?.statNar(source.location)
       .catch(() => undefined);
     return found && { source: "MISS", fileSize: found.fileSize, tag: hashOf(narName) };

@@ -96,7 +96,7 @@ for (const [how, limitBytes] of Object.entries(LIMITS)) {
     await using cache = await TestCache.open({ upstreams: [upstream], limitBytes });
     const path = await cache.narPath(HASH);
     const fileSize = (await upstream.narFileOf(object)).bytes.length;
-    const results = async () => await upstreamResults(cache, upstream.url);
+    const results = async () => (await scrape(cache)).upstreamResults(upstream.url);
     upstream.breakNar(status(500));
     await (await cache.get(path)).bytes();
     await cache.downloadsOver();
@@ -114,20 +114,8 @@ Deno.test("request counts: a narinfo's bad status is one, too", async () => {
   upstream.breakNarinfo(status(500));
   await using cache = await TestCache.open({ upstreams: [upstream] });
   await cache.get(NARINFO);
-  assert.deepEqual(await upstreamResults(cache, upstream.url), { status: 1 });
+  assert.deepEqual((await scrape(cache)).upstreamResults(upstream.url), { status: 1 });
 });
-
-/** How many requests to the upstream came to what. */
-async function upstreamResults(
-  cache: TestCache,
-  url: string,
-): Promise<Readonly<Record<string, number>>> {
-  const counted = (await scrape(cache)).nonZero("larder_upstream_request_duration_seconds_count");
-  const ofUpstream = Object.entries(counted).filter(([labels]) => labels.includes(`"${url}"`));
-  return Object.fromEntries(
-    ofUpstream.map(([labels, count]) => [/result="(\w+)"/.exec(labels)?.[1], count]),
-  );
-}
 
 Deno.test("request counts: what is no request is counted and logged too", async () => {
   await using cache = await TestCache.open({ upstreams: [] });

@@ -22,6 +22,15 @@ export class Scrape {
       }).filter(([, value]) => value !== 0),
     );
   }
+
+  /** How many requests to an upstream came to what. */
+  upstreamResults(url: string): Readonly<Record<string, number>> {
+    const counted = this.nonZero("larder_upstream_request_duration_seconds_count");
+    const ofUpstream = Object.entries(counted).filter(([labels]) => labels.includes(`"${url}"`));
+    return Object.fromEntries(
+      ofUpstream.map(([labels, count]) => [/result="(\w+)"/.exec(labels)?.[1], count]),
+    );
+  }
 }
 
 export async function scrape(

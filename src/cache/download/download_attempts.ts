@@ -1,10 +1,6 @@
-import { type Facts, messageOf } from "../../base/failure.ts";
+import { messageOf } from "../../base/failure.ts";
 import type { NarRow, NarSource } from "../../metadata/metadata_store.ts";
-import type { Logger } from "../../telemetry/logger.ts";
-import type { Metrics } from "../../telemetry/metrics.ts";
-import type { Silence } from "../../upstream/upstream.ts";
-import type { UpstreamPool } from "../../upstream/upstream_pool.ts";
-import type { Demotions } from "./demotions.ts";
+import { AttemptNotes, type AttemptNotesDeps } from "./attempt_notes.ts";
 import type { Download } from "./download.ts";
 import { announcedFileSize } from "../nar_naming.ts";
 import { keepDownload, type KeepDownloadDeps } from "./keep_download.ts";
@@ -19,13 +15,9 @@ import type { Transfer } from "./transfer.ts";
  */
 const GROWN_BYTES_MIN = 64 * 1024;
 
-export interface DownloadAttemptsDeps extends KeepDownloadDeps {
-  readonly demotions: Demotions;
-  readonly pool: Pick<UpstreamPool, "note">;
+export interface DownloadAttemptsDeps extends KeepDownloadDeps, AttemptNotesDeps {
   /** Told of what is not the upstreams' fault. */
   readonly keeping: KeepingTrouble;
-  readonly log: Logger;
-  readonly metrics: Metrics;
 }
 
 export interface DownloadParts {
@@ -51,7 +43,7 @@ export class DownloadAttempts {
   readonly #startedAtMs: number;
   /** Upstreams whose file is of no use for this download, by URL. */
   readonly #refused = new Set<string>();
-  readonly #brokeOff = new Set<string>();
+  readonly #notes: AttemptNotes;
   #result: AttemptResult | undefined;
   #failure: DownloadFailure = { reason: "absent", detail: "no upstream has it" };
   #unkept: "room" | "disk" | undefined;
@@ -62,6 +54,7 @@ export class DownloadAttempts {
     this.#deps = deps;
     this.#parts = parts;
     this.#startedAtMs = deps.nowMs();
+    this.#notes = new AttemptNotes(deps, parts.nar.name, parts.requestId);
   }
 
   /** True when nothing more can be done, or need be. */
@@ -95,64 +88,65 @@ export class DownloadAttempts {
   /** Asks `source`, unless it has shown to be of no use. */
   async next(source: NarSource): Promise<AttemptResult> {
     if (this.#refused.has(source.upstream)) return "stuck";
-    const { transfer, nar, requestId } = this.#parts;
+    const { transfer } = this.#parts;
+    const { upstream } = source;
     const before = transfer.received;
-    const facts = { nar: nar.name, upstream: source.upstream, request_id: requestId };
-    if (before === 0) this.#deps.log.info("downloading nar from upstream", facts);
-    else this.#deps.log.info("nar download goes on", { ...facts, received: before });
+    this.#notes.asking(upstream, before);
     this.#count++;
     const outcome = await transfer.from(source);
-    if (!isOurs(outcome)) this.#deps.pool.note(source.upstream, silenceOf(outcome));
+    this.#notes.answered(upstream, outcome);
     const grown = transfer.received - before >= GROWN_BYTES_MIN;
     if (grown) this.#grownAt = performance.now();
-    this.#result = await this.#read(outcome, grown, facts);
+    this.#result = await this.#read(outcome, grown, upstream);
     return this.#result;
   }
 
-  async #read(outcome: FetchOutcome, grown: boolean, facts: SourceFacts): Promise<AttemptResult> {
+  async #read(outcome: FetchOutcome, grown: boolean, upstream: string): Promise<AttemptResult> {
     switch (outcome.type) {
       case "absent":
-        this.#refused.add(facts.upstream);
-        this.#deps.demotions.add(this.#parts.nar.name, facts.upstream, "absent");
-        this.#deps.log.warn("upstream lost nar", facts);
+        this.#refused.add(upstream);
+        this.#notes.lost(upstream);
         return "stuck";
       case "failed":
-        return this.#failed(outcome, grown, facts);
+        return this.#failed(outcome, grown, upstream);
       case "end":
-        return await this.#ended(outcome, grown, facts);
+        return await this.#ended(outcome, grown, upstream);
     }
   }
 
   #failed(
     { reason, detail }: Extract<FetchOutcome, { type: "failed" }>,
     grown: boolean,
-    facts: SourceFacts,
+    upstream: string,
   ): AttemptResult {
     this.#failure = { reason, detail };
     if (reason === "room" || reason === "disk" || reason === "cancelled") {
+      const told = { ...this.#notes.facts(upstream), detail };
       if (reason !== "cancelled") this.#unkept = reason;
-      if (reason === "room") this.#deps.log.warn("nar not kept", { ...facts, detail });
-      else if (reason === "disk") this.#notKept(detail, facts);
-      else this.#deps.log.error("download failed", { ...facts, detail });
+      if (reason === "room") this.#deps.log.warn("nar not kept", told);
+      else if (reason === "disk") this.#notKept(detail, upstream);
+      else this.#deps.log.error("download failed", told);
       return "over";
     }
-    if (reason === "size") this.#blame(new Mismatch("file_size", detail), facts, facts.upstream);
-    else this.#logBreak(detail, facts);
+    if (reason === "size") {
+      this.#notes.wrong(upstream, new Mismatch("file_size", detail), [upstream]);
+    } else this.#brokeOff(upstream, detail);
     if (["timeout", "unreachable", "status"].includes(reason)) return "stuck";
     if (reason === "upstream") return grown ? "grown" : "stuck";
-    this.#refused.add(facts.upstream);
+    this.#refused.add(upstream);
     return "stuck";
   }
 
-  async #ended(end: FetchEnd, grown: boolean, facts: SourceFacts): Promise<AttemptResult> {
+  async #ended(end: FetchEnd, grown: boolean, upstream: string): Promise<AttemptResult> {
     const { download, nar, transfer } = this.#parts;
     try {
       await keepDownload(this.#deps, download, nar, { transfer, end });
       const duration_ms = this.#deps.nowMs() - this.#startedAtMs;
       const file_size = end.fileSize;
       this.#deps.keeping.kept(file_size);
-      if (end.surplus) this.#noteSurplus(facts);
-      this.#deps.log.info("nar cached successfully", { ...facts, file_size, duration_ms });
+      if (end.surplus) this.#notes.surplus(upstream);
+      const facts = { ...this.#notes.facts(upstream), file_size, duration_ms };
+      this.#deps.log.info("nar cached successfully", facts);
       return "kept";
     } catch (error) {
       const detail = messageOf(error);
@@ -160,59 +154,25 @@ export class DownloadAttempts {
       const mayGoOn = end.maybeShort && error instanceof Mismatch &&
         download.state.state === "receiving";
       if (mayGoOn && grown) {
-        this.#logBreak(`${detail}, and nothing said where it ends`, facts);
+        this.#brokeOff(upstream, `${detail}, and nothing said where it ends`);
         return "grown";
       }
-      if (error instanceof Mismatch) transfer.judged(error.reason);
-      // Of several it is the first that is asked last next time, so that each has its turn.
-      this.#blame(error, facts, transfer.contributors[0] ?? facts.upstream);
-      this.#refused.add(facts.upstream);
+      if (error instanceof Mismatch) {
+        transfer.judged(error.reason);
+        this.#notes.wrong(upstream, error, transfer.contributors);
+      } else this.#notKept(detail, upstream);
+      this.#refused.add(upstream);
       return mayGoOn ? "stuck" : "over";
     }
   }
 
-  /** A long download may break off often: the first time of an upstream is a warning. */
-  #logBreak(detail: string, facts: SourceFacts): void {
-    const told = { ...facts, detail, received: this.#parts.transfer.received };
-    if (this.#brokeOff.has(facts.upstream)) this.#deps.log.debug("download broke off", told);
-    else this.#deps.log.warn("download broke off", told);
-    this.#brokeOff.add(facts.upstream);
+  #brokeOff(upstream: string, detail: string): void {
+    this.#notes.brokeOff(upstream, { detail, received: this.#parts.transfer.received });
   }
 
-  #blame(error: unknown, facts: SourceFacts, upstream: string): void {
-    const { demotions, metrics, log } = this.#deps;
-    const from = this.#parts.transfer.contributors.join(" ") || facts.upstream;
-    const told = { ...facts, from, detail: messageOf(error) };
-    if (error instanceof Mismatch) {
-      demotions.add(this.#parts.nar.name, upstream, "bad");
-      metrics.count("verification_failures_total", { reason: error.reason });
-      log.error("nar verification failed", { ...told, reason: error.reason });
-    } else this.#notKept(told.detail, facts);
-  }
-
-  /** The file is right all the same: its hash says so. */
-  #noteSurplus(facts: SourceFacts): void {
-    this.#deps.metrics.count("verification_failures_total", { reason: "file_size" });
-    this.#deps.log.warn("upstream sent more than the nar file", facts);
-  }
-
-  #notKept(detail: string, facts: SourceFacts): void {
+  #notKept(detail: string, upstream: string): void {
     const { nar, transfer } = this.#parts;
     const fileSize = announcedFileSize(nar) ?? transfer.received;
-    this.#deps.keeping.failed(fileSize, { ...facts, detail });
+    this.#deps.keeping.failed(fileSize, { ...this.#notes.facts(upstream), detail });
   }
 }
-
-/** True where what happened says nothing of the upstream. */
-function isOurs(outcome: FetchOutcome): boolean {
-  return outcome.type === "failed" && ["room", "disk", "cancelled"].includes(outcome.reason);
-}
-
-function silenceOf(outcome: FetchOutcome): Silence | undefined {
-  if (outcome.type !== "failed") return undefined;
-  return outcome.reason === "timeout" || outcome.reason === "unreachable"
-    ? outcome.reason
-    : undefined;
-}
-
-type SourceFacts = Facts & { readonly upstream: string };

@@ -1,8 +1,8 @@
-import { Failure, messageOf } from "../../base/failure.ts";
+import { messageOf } from "../../base/failure.ts";
 import { within } from "../../base/deadline.ts";
 import type { NarSource } from "../../metadata/metadata_store.ts";
-import { type NarBody, type NarBodySource, NoAnswer } from "../../upstream/upstream.ts";
-import { FetchError } from "./fetch_error.ts";
+import type { NarBody, NarBodySource } from "../../upstream/upstream.ts";
+import { FetchError, fetchFailureOf } from "./fetch_error.ts";
 import { ProgressTeller } from "./fetch_progress.ts";
 import type { FetchRoom } from "./fetch_room.ts";
 import type { FetchFailure, FetchOutcome, FetchProgress } from "./nar_fetcher.ts";
@@ -12,7 +12,7 @@ import type { PartialFile } from "./partial_file.ts";
 const READ_BYTES = 256 * 1024;
 
 /** When all bytes are here the body's end is waited for this long, to see that no more follow. */
-const END_WAIT_MS = 1_000;
+export const END_WAIT_MS = 1_000;
 
 export interface FetchNarParts {
   readonly upstream: Pick<NarBodySource, "openNar">;
@@ -45,7 +45,7 @@ export async function fetchNar(parts: FetchNarParts): Promise<FetchOutcome> {
     const hadMore = await receive(parts, answer);
     return { ...ended(file, !answer.framed), ...(hadMore ? { surplus: true } : {}) };
   } catch (error) {
-    const reason = reasonOf(error);
+    const reason = fetchFailureOf(error);
     if (signal.aborted) return { type: "failed", reason: "cancelled", detail: messageOf(error) };
     // All that was wanted is here: how the body ended is of no interest.
     if (UPSTREAM_REASONS.includes(reason) && isComplete(file)) {
@@ -57,12 +57,6 @@ export async function fetchNar(parts: FetchNarParts): Promise<FetchOutcome> {
 
 /** Those that say nothing of what is here already. */
 const UPSTREAM_REASONS: readonly FetchFailure[] = ["status", "upstream", "timeout", "unreachable"];
-
-/** A failure is an answer without a body; a body that breaks throws what the network throws. */
-function reasonOf(error: unknown): FetchFailure {
-  if (error instanceof FetchError || error instanceof NoAnswer) return error.reason;
-  return error instanceof Failure ? "status" : "upstream";
-}
 
 /** Throws when the answer cannot be (the rest of) the file. */
 function begin({ source, file, tell }: FetchNarParts, answer: NarBody): void {

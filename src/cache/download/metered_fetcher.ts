@@ -5,6 +5,7 @@ import type {
   FetchOrder,
   NarFetch,
   NarFetcher,
+  SourceOutcome,
 } from "./nar_fetcher.ts";
 
 /** What a fetch that failed says of the upstream. */
@@ -19,6 +20,12 @@ const RESULTS = {
   disk: "cancelled",
   cancelled: "cancelled",
 } as const satisfies Readonly<Record<FetchFailure, string>>;
+
+/** What a source's outcome is called in metrics. */
+export function resultOf(outcome: SourceOutcome) {
+  if (outcome.type === "failed") return RESULTS[outcome.reason];
+  return outcome.type === "end" ? "found" : outcome.type;
+}
 
 /** Times the NAR requests to upstreams, and counts the bytes that come in. */
 export function meteredFetcher(inner: NarFetcher, metrics: Metrics): NarFetcher {
@@ -43,11 +50,7 @@ export function meteredFetcher(inner: NarFetcher, metrics: Metrics): NarFetcher 
           const outcome = await fetch.from(source);
           if (outcome.type === "end") count(outcome.fileSize);
           const { upstream } = source;
-          const result = outcome.type === "end"
-            ? "found"
-            : outcome.type === "absent"
-            ? "absent"
-            : RESULTS[outcome.reason];
+          const result = resultOf(outcome);
           metrics.histogram("upstream_request_duration_seconds", { upstream, result })
             .observe((performance.now() - startedAtMs) / 1_000);
           return outcome;

@@ -1,5 +1,4 @@
 import type { NarSource } from "../../metadata/metadata_store.ts";
-
 import type { Silence } from "../../upstream/upstream.ts";
 
 /** The file that a NAR is fetched into, from one source or from several after each other. */
@@ -22,8 +21,8 @@ export type FetchProgress =
   | { readonly type: "opened"; readonly fileSize?: number }
   | { readonly type: "bytes"; readonly received: number };
 
-/** What became of one source. */
-export type FetchOutcome = Ending & {
+/** What became of one source of a NAR file, whether it is kept or not. */
+export type SourceOutcome = Ending & {
   /** Of the answer, where there was one. */
   readonly status?: number;
 };
@@ -32,9 +31,6 @@ type Ending =
   | {
     readonly type: "end";
     readonly fileSize: number;
-    readonly digest: Uint8Array;
-    /** Nothing said where the body ends: it may have been cut, and only a hash can tell. */
-    readonly maybeShort: boolean;
     /** Set where more was sent behind the file, which was not read. */
     readonly surplus?: true;
   }
@@ -42,7 +38,14 @@ type Ending =
   | { readonly type: "failed"; readonly reason: FetchFailure; readonly detail: string };
 
 /** All of the file is here. */
-export type FetchEnd = Extract<FetchOutcome, { type: "end" }>;
+export type FetchEnd = Extract<SourceOutcome, { type: "end" }> & {
+  readonly digest: Uint8Array;
+  /** Nothing said where the body ends: it may have been cut, and only a hash can tell. */
+  readonly maybeShort: boolean;
+};
+
+/** The same of a file that is kept. */
+export type FetchOutcome = FetchEnd | Exclude<SourceOutcome, { type: "end" }>;
 
 export type FetchEvent = FetchProgress | FetchOutcome;
 

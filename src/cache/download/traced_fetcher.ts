@@ -1,6 +1,6 @@
 import type { Span, Tracer } from "../../telemetry/tracer.ts";
 import { requestFacts } from "../../upstream/traced_narinfo_source.ts";
-import type { FetchOutcome, NarFetcher } from "./nar_fetcher.ts";
+import type { NarFetcher, SourceOutcome } from "./nar_fetcher.ts";
 
 /** A span for each source that a NAR file is asked of. */
 export function tracedFetcher(inner: NarFetcher, tracer: Tracer): NarFetcher {
@@ -24,7 +24,8 @@ export function tracedFetcher(inner: NarFetcher, tracer: Tracer): NarFetcher {
   };
 }
 
-function tellOutcome(span: Span, outcome: FetchOutcome): void {
+/** What came of a source. Whoever gave it up has nothing to blame it for. */
+export function tellOutcome(span: Span, outcome: SourceOutcome): void {
   const { type, status } = outcome;
   const isCancelled = type === "failed" && outcome.reason === "cancelled";
   span.set({

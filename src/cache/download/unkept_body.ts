@@ -1,18 +1,19 @@
-import { within } from "../../base/deadline.ts";
 import { Failure } from "../../base/failure.ts";
-import type { NarRow } from "../../metadata/metadata_store.ts";
-import type { NarBody, NarBodySource } from "../../upstream/upstream.ts";
-import { announcedFileSize, hasKnownFileHash } from "../nar_naming.ts";
+import type { NarRow, NarSource } from "../../metadata/metadata_store.ts";
+import { announcedFileSize } from "../nar_naming.ts";
+import { AttemptNotes, type AttemptNotesDeps } from "./attempt_notes.ts";
+import { Mismatch } from "./mismatch.ts";
 import { narCandidates, type NarCandidatesDeps } from "./nar_candidates.ts";
+import type { SourceOutcome } from "./nar_fetcher.ts";
+import { GIVEN_UP, type NarPieces, type PieceEvents } from "./nar_pieces.ts";
 
 /** Attempts to go on, one after the other, that bring no byte. */
 const FRUITLESS_MAX = 3;
 
-export interface UnkeptBodyDeps extends NarCandidatesDeps {
-  /** By the upstream's URL. */
-  readonly narSources: ReadonlyMap<string, Pick<NarBodySource, "openNar">>;
-  /** Longest silence within a body. */
-  readonly idleTimeoutMs: number;
+export interface UnkeptBodyDeps extends NarCandidatesDeps, AttemptNotesDeps {
+  readonly demotions: AttemptNotesDeps["demotions"];
+  readonly pool: NarCandidatesDeps["pool"] & AttemptNotesDeps["pool"];
+  readonly pieces: NarPieces;
 }
 
 /**
@@ -23,16 +24,20 @@ export class UnkeptBody implements AsyncDisposable {
   readonly #deps: UnkeptBodyDeps;
   readonly #nar: NarRow;
   readonly #requestId: string;
+  readonly #notes: AttemptNotes;
   readonly #abort = new AbortController();
+  /** Upstreams whose file is of no use for this transfer. */
+  readonly #refused = new Set<string>();
   /** Upstreams that bytes came from, in the order of the file. */
-  readonly #contributors: string[] = [];
-  #open: NarBody | undefined;
+  readonly #contributors = new Set<string>();
+  #open: { readonly upstream: string; readonly events: PieceEvents } | undefined;
   #fileSize: number | undefined;
 
   private constructor(deps: UnkeptBodyDeps, nar: NarRow, requestId: string) {
     this.#deps = deps;
     this.#nar = nar;
     this.#requestId = requestId;
+    this.#notes = new AttemptNotes(deps, nar.name, requestId);
     this.#fileSize = announcedFileSize(nar);
   }
 
@@ -56,20 +61,22 @@ export class UnkeptBody implements AsyncDisposable {
     let position = 0;
     for (let fruitless = 0; fruitless < FRUITLESS_MAX; fruitless++) {
       if (fruitless > 0 && !await this.#openAt(position)) break;
-      try {
-        for await (const piece of this.#piecesFrom(position)) {
-          position += piece.length;
-          fruitless = 0;
-          yield piece;
+      if (this.#open === undefined) break;
+      const { upstream, events } = this.#open;
+      for (;;) {
+        const { value, done } = await events.next();
+        if (done) {
+          if (this.#isWhole(upstream, value, position)) return;
+          break;
         }
-        if (position >= (this.#fileSize ?? 0)) return;
-      } catch (error) {
-        if (error instanceof Failure && error.kind === "corrupt") throw error;
+        if (value.type !== "bytes") continue;
+        this.#contributors.add(upstream);
+        position += value.bytes.length;
+        fruitless = 0;
+        yield value.bytes;
       }
     }
-    const { name } = this.#nar;
-    const why = `it broke off after ${position} bytes`;
-    throw new Failure("upstream-down", `Cannot pass NAR on: ${why}`, { nar: name });
+    throw this.#failure(`it broke off after ${position} bytes`);
   }
 
   /** The bytes are wrong: whoever sent the first of them is asked last next time. */
@@ -80,58 +87,59 @@ export class UnkeptBody implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#abort.abort();
-    await this.#open?.body.cancel().catch(() => undefined);
+    await this.#open?.events.return(GIVEN_UP);
   }
 
-  /** What the open body has beyond `position`. Throws when it is too much, or nothing comes. */
-  async *#piecesFrom(position: number): AsyncGenerator<Uint8Array<ArrayBuffer>> {
-    if (this.#open === undefined) return;
-    const { body, offset } = this.#open;
-    this.#open = undefined;
-    let skip = position - offset;
-    let room = (this.#fileSize ?? Infinity) - position;
-    const reader = body.getReader();
-    try {
-      for (;;) {
-        const result = await within(reader.read(), this.#deps.idleTimeoutMs);
-        if (result === undefined || result.done) return;
-        const piece = result.value.subarray(Math.min(skip, result.value.length));
-        skip -= result.value.length - piece.length;
-        if (piece.length > room && !hasKnownFileHash(this.#nar)) {
-          const facts = { nar: this.#nar.name };
-          throw new Failure("corrupt", "Cannot pass NAR on: it is larger than announced", facts);
-        }
-        // A hash judges what was announced: what is sent behind it is not read.
-        const wanted = piece.subarray(0, room);
-        room -= wanted.length;
-        if (wanted.length > 0) yield wanted as Uint8Array<ArrayBuffer>;
-        if (wanted.length < piece.length) return;
-      }
-    } finally {
-      await reader.cancel().catch(() => undefined);
-    }
-  }
-
+  /** Asks one upstream after the other for the bytes from `position` on, until one has them. */
   async #openAt(position: number): Promise<boolean> {
-    const { narSources } = this.#deps;
     for await (const source of narCandidates(this.#deps, this.#nar, this.#requestId)) {
-      const body = await narSources.get(source.upstream)
-        ?.openNar(source.location, position, this.#abort.signal)
-        .catch(() => undefined);
-      if (body === undefined) continue;
-      const expected = this.#fileSize ?? body.fileSize;
-      if (body.offset <= position && (body.fileSize ?? expected) === expected) {
-        this.#fileSize = expected;
-        this.#open = body;
-        this.#contributors.push(source.upstream);
-        return true;
+      if (this.#refused.has(source.upstream)) continue;
+      this.#notes.asking(source.upstream, position);
+      const events = this.#eventsOf(source, position);
+      const { value, done } = await events.next();
+      if (done) {
+        this.#note(source.upstream, value, position);
+        continue;
       }
-      // It has another file by now, or its narinfo lied: that is asked for again.
-      if (body.offset <= position) {
-        this.#deps.demotions.add(this.#nar.name, source.upstream, "bad");
-      }
-      await body.body.cancel().catch(() => undefined);
+      if (value.type === "opened") this.#fileSize ??= value.fileSize;
+      this.#open = { upstream: source.upstream, events };
+      return true;
     }
     return false;
+  }
+
+  #eventsOf(source: NarSource, position: number): PieceEvents {
+    const { signal } = this.#abort;
+    const order = { nar: this.#nar, position, fileSize: this.#fileSize, signal };
+    return this.#deps.pieces.from(source, order);
+  }
+
+  /** Throws when nobody else can help any more. */
+  #isWhole(upstream: string, outcome: SourceOutcome, position: number): boolean {
+    this.#note(upstream, outcome, position);
+    if (outcome.type !== "failed") return outcome.type === "end";
+    // Bytes of a file that is too large have been passed on.
+    if (["size", "cancelled"].includes(outcome.reason)) throw this.#failure(outcome.detail);
+    return false;
+  }
+
+  #note(upstream: string, outcome: SourceOutcome, received: number): void {
+    this.#notes.answered(upstream, outcome);
+    if (outcome.type === "absent") {
+      this.#refused.add(upstream);
+      this.#notes.lost(upstream);
+    } else if (outcome.type === "end") {
+      if (outcome.surplus) this.#notes.surplus(upstream);
+    } else if (outcome.reason === "size") {
+      this.#refused.add(upstream);
+      this.#notes.wrong(upstream, new Mismatch("file_size", outcome.detail), [upstream]);
+    } else if (outcome.reason !== "cancelled") {
+      if (outcome.reason === "differs") this.#refused.add(upstream);
+      this.#notes.brokeOff(upstream, { detail: outcome.detail, received });
+    }
+  }
+
+  #failure(why: string): Failure {
+    return new Failure("upstream-down", `Cannot pass NAR on: ${why}`, { nar: this.#nar.name });
   }
 }

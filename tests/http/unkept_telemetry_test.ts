@@ -1,0 +1,86 @@
+import assert from "node:assert/strict";
+import { fakeUpstream, type FakeUpstreamOptions } from "../support/fake_upstream.ts";
+import { cutAfter, type Fault, firstTimes, status } from "../support/faults.ts";
+import { scrape } from "../support/scrape.ts";
+import { makeStoreObject } from "../support/store_object.ts";
+import { TestCache } from "../support/test_cache.ts";
+
+const object = makeStoreObject({ name: "thing-1.0", size: 1_000_000 });
+const HASH = object.storePathHash;
+
+/** What a transfer says of itself, whether the file is kept or not. */
+const TOLD = [
+  "downloading nar from upstream",
+  "nar download goes on",
+  "download broke off",
+  "upstream lost nar",
+  "upstream sent more than the nar file",
+  "nar verification failed",
+];
+
+interface Case {
+  /** Of the NAR of the upstream that is asked first. */
+  readonly fault?: () => Fault;
+  readonly upstream?: FakeUpstreamOptions;
+  /** The messages, without their facts. */
+  readonly told: readonly string[];
+  /** Of the requests for the NAR to the upstream that is asked first. */
+  readonly results: Readonly<Record<string, number>>;
+  readonly failures?: Readonly<Record<string, number>>;
+}
+
+/** Everything that is told of a transfer from one of two upstreams that have the same file. */
+async function telemetry({ fault, upstream = {} }: Case, limitBytes: number) {
+  const options = { ...upstream, objects: [object], stored: true };
+  await using first = await fakeUpstream({ ...options, priority: 10 });
+  await using second = await fakeUpstream({ ...options, priority: 20 });
+  if (fault !== undefined) first.breakNar(fault());
+  const upstreams = [first, second];
+  await using cache = await TestCache.open({ upstreams, limitBytes, idleTimeoutMs: 300 });
+  const path = await cache.narPath(HASH);
+  const before = (await scrape(cache)).upstreamResults(first.url);
+  assert.deepEqual(before, { found: 1 }, "the narinfo");
+  const answer = await cache.get(path, { "x-request-id": "build-1" });
+  await answer.bytes().catch(() => undefined);
+  await cache.downloadsOver();
+  const after = await scrape(cache);
+  const { found = 0, ...results } = after.upstreamResults(first.url);
+  // Ports differ from run to run.
+  const lines = JSON.stringify(cache.log.filter(({ msg }) => TOLD.includes(msg)))
+    .replaceAll(first.url, "first").replaceAll(second.url, "second");
+  return {
+    lines: (JSON.parse(lines) as typeof cache.log).map(({ ts: _, ...line }) => line),
+    results: found > 1 ? { found: found - 1, ...results } : results,
+    failures: after.nonZero("larder_verification_failures_total"),
+  };
+}
+
+const CASES: Readonly<Record<string, Case>> = {
+  "is right": { told: ["downloading nar from upstream"], results: { found: 1 } },
+  "breaks off, once": {
+    fault: () => firstTimes(1, cutAfter(200_000)),
+    told: ["downloading nar from upstream", "download broke off", "nar download goes on"],
+    results: { broken: 1, found: 1 },
+  },
+  "is lost": {
+    fault: () => status(404),
+    told: ["downloading nar from upstream", "upstream lost nar", "downloading nar from upstream"],
+    results: { absent: 1 },
+  },
+  "is not sent for a while": {
+    fault: () => status(500),
+    told: ["downloading nar from upstream", "download broke off", "downloading nar from upstream"],
+    results: { status: 1 },
+  },
+};
+
+for (const [what, one] of Object.entries(CASES)) {
+  Deno.test(`unkept: of a NAR that ${what} the same is told as if it were kept`, async () => {
+    const kept = await telemetry(one, Infinity);
+    const passedOn = await telemetry(one, 1_000);
+    assert.deepEqual(passedOn.lines.map(({ msg }) => msg), one.told);
+    assert.deepEqual(passedOn.results, one.results);
+    assert.deepEqual(passedOn.failures, one.failures ?? {});
+    assert.deepEqual(passedOn, kept);
+  });
+}
