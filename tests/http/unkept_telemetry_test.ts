@@ -1,6 +1,13 @@
 import assert from "node:assert/strict";
 import { fakeUpstream, type FakeUpstreamOptions } from "../support/fake_upstream.ts";
-import { cutAfter, type Fault, firstTimes, status } from "../support/faults.ts";
+import {
+  cutAfter,
+  type Fault,
+  fileFault,
+  firstTimes,
+  stallAfter,
+  status,
+} from "../support/faults.ts";
 import { scrape } from "../support/scrape.ts";
 import { makeStoreObject } from "../support/store_object.ts";
 import { TestCache } from "../support/test_cache.ts";
@@ -61,6 +68,17 @@ const CASES: Readonly<Record<string, Case>> = {
     fault: () => firstTimes(1, cutAfter(200_000)),
     told: ["downloading nar from upstream", "download broke off", "nar download goes on"],
     results: { broken: 1, found: 1 },
+  },
+  "comes to a stand": {
+    fault: () => fileFault(stallAfter, 200_000),
+    told: [
+      "downloading nar from upstream",
+      "download broke off",
+      "nar download goes on",
+      "download broke off",
+      "nar download goes on",
+    ],
+    results: { broken: 2 },
   },
   "is lost": {
     fault: () => status(404),

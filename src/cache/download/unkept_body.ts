@@ -16,6 +16,13 @@ export interface UnkeptBodyDeps extends NarCandidatesDeps, AttemptNotesDeps {
   readonly pieces: NarPieces;
 }
 
+interface Came {
+  /** Bytes of the file, from all upstreams. */
+  readonly received: number;
+  /** Whether the one that is talked of brought some of them. */
+  readonly hasGrown: boolean;
+}
+
 /**
  * The bytes of a NAR file, from whichever upstreams have it: where one breaks off, the same or
  * another goes on. What they send is for a hash to judge.
@@ -26,8 +33,8 @@ export class UnkeptBody implements AsyncDisposable {
   readonly #requestId: string;
   readonly #notes: AttemptNotes;
   readonly #abort = new AbortController();
-  /** Upstreams whose file is of no use for this transfer. */
-  readonly #refused = new Set<string>();
+  /** Upstreams that are of no use: their file is not the right one, or it does not go on. */
+  readonly #useless = new Map<string, "for good" | "for now">();
   /** Upstreams that bytes came from, in the order of the file. */
   readonly #contributors = new Set<string>();
   #open: { readonly upstream: string; readonly events: PieceEvents } | undefined;
@@ -60,19 +67,22 @@ export class UnkeptBody implements AsyncDisposable {
   async *pieces(): AsyncGenerator<Uint8Array<ArrayBuffer>> {
     let position = 0;
     for (let fruitless = 0; fruitless < FRUITLESS_MAX; fruitless++) {
-      if (fruitless > 0 && !await this.#openAt(position)) break;
+      if (fruitless > 0 && !await this.#goOnAt(position)) break;
       if (this.#open === undefined) break;
       const { upstream, events } = this.#open;
+      const before = position;
       for (;;) {
         const { value, done } = await events.next();
         if (done) {
-          if (this.#isWhole(upstream, value, position)) return;
+          const came = { received: position, hasGrown: position > before };
+          if (this.#isWhole(upstream, value, came)) return;
           break;
         }
         if (value.type !== "bytes") continue;
         this.#contributors.add(upstream);
         position += value.bytes.length;
         fruitless = 0;
+        this.#hope();
         yield value.bytes;
       }
     }
@@ -90,15 +100,28 @@ export class UnkeptBody implements AsyncDisposable {
     await this.#open?.events.return(GIVEN_UP);
   }
 
+  /** Whoever got stuck is asked once more when nobody else has the rest. */
+  async #goOnAt(position: number): Promise<boolean> {
+    if (await this.#openAt(position)) return true;
+    return this.#hope() && await this.#openAt(position);
+  }
+
+  /** True where somebody who got stuck may be asked again now. */
+  #hope(): boolean {
+    const stuck = [...this.#useless].filter(([, how]) => how === "for now");
+    for (const [upstream] of stuck) this.#useless.delete(upstream);
+    return stuck.length > 0;
+  }
+
   /** Asks one upstream after the other for the bytes from `position` on, until one has them. */
   async #openAt(position: number): Promise<boolean> {
     for await (const source of narCandidates(this.#deps, this.#nar, this.#requestId)) {
-      if (this.#refused.has(source.upstream)) continue;
+      if (this.#useless.has(source.upstream)) continue;
       this.#notes.asking(source.upstream, position);
       const events = this.#eventsOf(source, position);
       const { value, done } = await events.next();
       if (done) {
-        this.#note(source.upstream, value, position);
+        this.#note(source.upstream, value, { received: position, hasGrown: false });
         continue;
       }
       if (value.type === "opened") this.#fileSize ??= value.fileSize;
@@ -115,26 +138,31 @@ export class UnkeptBody implements AsyncDisposable {
   }
 
   /** Throws when nobody else can help any more. */
-  #isWhole(upstream: string, outcome: SourceOutcome, position: number): boolean {
-    this.#note(upstream, outcome, position);
+  #isWhole(upstream: string, outcome: SourceOutcome, came: Came): boolean {
+    this.#note(upstream, outcome, came);
     if (outcome.type !== "failed") return outcome.type === "end";
     // Bytes of a file that is too large have been passed on.
     if (["size", "cancelled"].includes(outcome.reason)) throw this.#failure(outcome.detail);
     return false;
   }
 
-  #note(upstream: string, outcome: SourceOutcome, received: number): void {
+  #note(
+    upstream: string,
+    outcome: SourceOutcome,
+    { received, hasGrown }: Came,
+  ): void {
     this.#notes.answered(upstream, outcome);
     if (outcome.type === "absent") {
-      this.#refused.add(upstream);
+      this.#useless.set(upstream, "for good");
       this.#notes.lost(upstream);
     } else if (outcome.type === "end") {
       if (outcome.surplus) this.#notes.surplus(upstream);
     } else if (outcome.reason === "size") {
-      this.#refused.add(upstream);
+      this.#useless.set(upstream, "for good");
       this.#notes.wrong(upstream, new Mismatch("file_size", outcome.detail), [upstream]);
     } else if (outcome.reason !== "cancelled") {
-      if (outcome.reason === "differs") this.#refused.add(upstream);
+      const how = outcome.reason === "differs" ? "for good" : "for now";
+      if (how === "for good" || !hasGrown) this.#useless.set(upstream, how);
       this.#notes.brokeOff(upstream, { detail: outcome.detail, received });
     }
   }
