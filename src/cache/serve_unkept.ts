@@ -1,6 +1,7 @@
 import { Failure } from "../base/failure.ts";
 import type { NarRow } from "../metadata/metadata_store.ts";
 import { announcedFileSize } from "./nar_naming.ts";
+import { Mismatch } from "./download/mismatch.ts";
 import { type PassedPart, passThrough } from "./download/pass_through.ts";
 import { UnkeptBody, type UnkeptBodyDeps } from "./download/unkept_body.ts";
 import { type NarAnswer, WHOLE_BYTES_MAX } from "./nar_answer.ts";
@@ -55,8 +56,9 @@ async function* piecesOf(body: UnkeptBody, nar: NarRow, part: PassedPart): Piece
   try {
     yield* passThrough(body.pieces(), nar, part);
   } catch (error) {
-    if (error instanceof Failure && error.kind === "corrupt") body.blame();
-    throw error;
+    if (!(error instanceof Mismatch)) throw error;
+    body.wrong(error);
+    throw new Failure("absent", `Cannot pass NAR on: ${error.message}`, { nar: nar.name });
   } finally {
     await body[Symbol.asyncDispose]();
   }

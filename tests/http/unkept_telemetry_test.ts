@@ -1,13 +1,19 @@
 import assert from "node:assert/strict";
 import { fakeUpstream, type FakeUpstreamOptions } from "../support/fake_upstream.ts";
 import {
+  chunked,
+  corruptByteAt,
   cutAfter,
+  endAfter,
   type Fault,
   fileFault,
   firstTimes,
+  followedBy,
+  inOrder,
   stallAfter,
   status,
 } from "../support/faults.ts";
+import { rewritten } from "../support/narinfo_faults.ts";
 import { scrape } from "../support/scrape.ts";
 import { makeStoreObject } from "../support/store_object.ts";
 import { TestCache } from "../support/test_cache.ts";
@@ -28,6 +34,8 @@ const TOLD = [
 interface Case {
   /** Of the NAR of the upstream that is asked first. */
   readonly fault?: () => Fault;
+  /** Of the narinfo, at both. */
+  readonly narinfo?: () => Fault;
   readonly upstream?: FakeUpstreamOptions;
   /** The messages, without their facts. */
   readonly told: readonly string[];
@@ -37,12 +45,13 @@ interface Case {
 }
 
 /** Everything that is told of a transfer from one of two upstreams that have the same file. */
-async function telemetry({ fault, upstream = {} }: Case, limitBytes: number) {
+async function telemetry({ fault, narinfo, upstream = {} }: Case, limitBytes: number) {
   const options = { ...upstream, objects: [object], stored: true };
   await using first = await fakeUpstream({ ...options, priority: 10 });
   await using second = await fakeUpstream({ ...options, priority: 20 });
   if (fault !== undefined) first.breakNar(fault());
   const upstreams = [first, second];
+  if (narinfo !== undefined) { for (const one of upstreams) one.breakNarinfo(narinfo()); }
   await using cache = await TestCache.open({ upstreams, limitBytes, idleTimeoutMs: 300 });
   const path = await cache.narPath(HASH);
   const before = (await scrape(cache)).upstreamResults(first.url);
@@ -89,6 +98,55 @@ const CASES: Readonly<Record<string, Case>> = {
     fault: () => status(500),
     told: ["downloading nar from upstream", "download broke off", "downloading nar from upstream"],
     results: { status: 1 },
+  },
+  "has another file hash": {
+    fault: () => corruptByteAt(1_000),
+    told: ["downloading nar from upstream", "nar verification failed"],
+    results: { found: 1 },
+    failures: { '{reason="file_hash"}': 1 },
+  },
+  "has another NAR hash": {
+    upstream: { dialect: "attic" },
+    fault: () => corruptByteAt(1_000),
+    told: ["downloading nar from upstream", "nar verification failed"],
+    results: { found: 1 },
+    failures: { '{reason="nar_hash"}': 1 },
+  },
+  "is cut where nothing says so": {
+    upstream: { compression: "none" },
+    fault: () => firstTimes(1, endAfter(200_000)),
+    told: ["downloading nar from upstream", "download broke off", "nar download goes on"],
+    results: { broken: 1, found: 1 },
+  },
+  "cannot be decompressed": {
+    upstream: { dialect: "attic" },
+    fault: () => corruptByteAt(0),
+    told: ["downloading nar from upstream", "nar verification failed"],
+    results: { found: 1 },
+    failures: { '{reason="undecodable"}': 1 },
+  },
+  "is announced with another size": {
+    fault: () => followedBy(new Uint8Array(10)),
+    told: [
+      "downloading nar from upstream",
+      "nar verification failed",
+      "downloading nar from upstream",
+    ],
+    results: { garbage: 1 },
+    failures: { '{reason="file_size"}': 1 },
+  },
+  "is larger than announced, without a hash that says where it ends": {
+    narinfo: () => rewritten((text) => text.replace(/^FileHash: .*\n/m, "")),
+    fault: () => inOrder(chunked(), followedBy(new Uint8Array(10))),
+    told: ["downloading nar from upstream", "nar verification failed", "nar download goes on"],
+    results: { garbage: 1 },
+    failures: { '{reason="file_size"}': 1 },
+  },
+  "has more behind it": {
+    fault: () => inOrder(chunked(), followedBy(new Uint8Array(10))),
+    told: ["downloading nar from upstream", "upstream sent more than the nar file"],
+    results: { found: 1 },
+    failures: { '{reason="file_size"}': 1 },
   },
 };
 

@@ -3,10 +3,9 @@ import type { ChangeWriter, KeptFile, NarRow } from "../../metadata/metadata_sto
 import { sha256FromDigest } from "../../nix/hash.ts";
 import type { NarWriter } from "../../storage/nar_store.ts";
 import type { KnownFiles } from "../kept/known_files.ts";
-import { announcedFileSize, hasKnownFileHash } from "../nar_naming.ts";
-import type { NarMeasure } from "../verify/nar_verifier.ts";
+import { hasKnownFileHash } from "../nar_naming.ts";
+import { checkFile, checkNar } from "./check_nar.ts";
 import type { Download } from "./download.ts";
-import { Mismatch } from "./mismatch.ts";
 import type { FetchEnd } from "./nar_fetcher.ts";
 import type { Transfer } from "./transfer.ts";
 
@@ -68,29 +67,5 @@ async function publish(
     // Without its row it would not be counted.
     await nars.remove(narName);
     throw error;
-  }
-}
-
-function checkFile(
-  nar: NarRow,
-  { fileHash, fileSize }: { readonly fileHash: string; readonly fileSize: number },
-): void {
-  const expected = announcedFileSize(nar);
-  if (expected !== undefined && expected !== fileSize) {
-    throw new Mismatch("file_size", `the file has ${fileSize} bytes, not ${expected}`);
-  }
-  if (nar.fileHash !== undefined && nar.fileHash !== fileHash) {
-    throw new Mismatch("file_hash", `the file's hash is ${fileHash}, not ${nar.fileHash}`);
-  }
-}
-
-function checkNar(nar: NarRow, measure: NarMeasure): void {
-  if (measure.kind === "undecodable") throw new Mismatch("undecodable", measure.detail);
-  if (measure.narSize !== nar.narSize) {
-    throw new Mismatch("nar_size", `the NAR has ${measure.narSize} bytes, not ${nar.narSize}`);
-  }
-  const narHash = sha256FromDigest(measure.digest);
-  if (narHash !== nar.narHash) {
-    throw new Mismatch("nar_hash", `the NAR's hash is ${narHash}, not ${nar.narHash}`);
   }
 }

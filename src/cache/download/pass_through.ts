@@ -1,10 +1,11 @@
 import { Buffer } from "node:buffer";
 import { createHash } from "node:crypto";
-import { Failure } from "../../base/failure.ts";
 import type { NarRow } from "../../metadata/metadata_store.ts";
 import { sha256FromDigest } from "../../nix/hash.ts";
 import { measureBytes } from "../verify/measure_nar.ts";
 import type { NarMeasure } from "../verify/nar_verifier.ts";
+import { checkFile, checkNar } from "./check_nar.ts";
+import { Mismatch } from "./mismatch.ts";
 
 /** Which part of a file somebody wants, and what they have of it. */
 export interface PassedPart {
@@ -21,7 +22,7 @@ export interface PassedPart {
 
 /**
  * Hands on a part of a NAR file that is not kept. The whole file is hashed on the way, and what
- * was wanted of its last piece is held back until the verdict: a wrong file throws.
+ * was wanted of its last piece is held back until the verdict: a wrong file throws a Mismatch.
  */
 export async function* passThrough(
   pieces: AsyncIterable<Uint8Array<ArrayBuffer>>,
@@ -40,8 +41,7 @@ export async function* passThrough(
       held = wantedOf(piece, position, part);
       position += piece.length;
     }
-    const wrong = await wrongWith(nar, { fileSize: position, digest: hash.digest() }, measure);
-    if (wrong !== undefined) throw failure(wrong, nar);
+    await check(nar, { fileSize: position, digest: hash.digest() }, measure);
     if (held !== undefined) yield held;
   } finally {
     await measure?.close();
@@ -59,7 +59,7 @@ function wantedOf(
   if (sent !== undefined && had.length > 0) {
     const known = sent.at(position + before.length - had.length, had.length);
     if (Buffer.compare(had, known) !== 0) {
-      throw new Failure("corrupt", "Cannot pass NAR on: it is not the file that was begun");
+      throw new Mismatch("file_hash", "it is not the file that was begun");
     }
   }
   const wanted = piece.subarray(before.length, Math.max(before.length, end - position));
@@ -93,22 +93,18 @@ function measureFor({ fileHash, compression, narSize }: NarRow) {
   };
 }
 
-async function wrongWith(
-  { fileHash, narHash, narSize, compression }: NarRow,
+/** A file hash decides alone: what it names was signed, or nothing is known of the NAR. */
+async function check(
+  nar: NarRow,
   { fileSize, digest }: { readonly fileSize: number; readonly digest: Uint8Array },
   measure: ReturnType<typeof measureFor>,
-): Promise<string | undefined> {
-  if (fileHash !== undefined) {
-    return sha256FromDigest(digest) === fileHash ? undefined : "its file hash is wrong";
-  }
-  const measured: NarMeasure = compression === "none" || measure === undefined
-    ? { kind: "measured", digest, narSize: fileSize }
-    : await measure.result();
-  if (measured.kind === "undecodable") return measured.detail;
-  const isRight = measured.narSize === narSize && sha256FromDigest(measured.digest) === narHash;
-  return isRight ? undefined : "its NAR hash is wrong";
-}
-
-function failure(why: string, { name }: NarRow): Failure {
-  return new Failure("corrupt", `Cannot pass NAR on: ${why}`, { nar: name });
+): Promise<void> {
+  checkFile(nar, { fileSize, fileHash: sha256FromDigest(digest) });
+  if (nar.fileHash !== undefined) return;
+  checkNar(
+    nar,
+    measure === undefined
+      ? { kind: "measured", digest, narSize: fileSize }
+      : await measure.result(),
+  );
 }

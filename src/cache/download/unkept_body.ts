@@ -89,10 +89,11 @@ export class UnkeptBody implements AsyncDisposable {
     throw this.#failure(`it broke off after ${position} bytes`);
   }
 
-  /** The bytes are wrong: whoever sent the first of them is asked last next time. */
-  blame(): void {
-    const [upstream] = this.#contributors;
-    if (upstream !== undefined) this.#deps.demotions.add(this.#nar.name, upstream, "bad");
+  /** The verdict on its pieces: they are not the file. */
+  wrong(mismatch: Mismatch): void {
+    if (this.#open !== undefined) {
+      this.#notes.wrong(this.#open.upstream, mismatch, [...this.#contributors]);
+    }
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -141,8 +142,7 @@ export class UnkeptBody implements AsyncDisposable {
   #isWhole(upstream: string, outcome: SourceOutcome, came: Came): boolean {
     this.#note(upstream, outcome, came);
     if (outcome.type !== "failed") return outcome.type === "end";
-    // Bytes of a file that is too large have been passed on.
-    if (["size", "cancelled"].includes(outcome.reason)) throw this.#failure(outcome.detail);
+    if (outcome.reason === "cancelled") throw this.#failure(outcome.detail);
     return false;
   }
 

@@ -1,0 +1,31 @@
+import type { NarRow } from "../../metadata/metadata_store.ts";
+import { sha256FromDigest } from "../../nix/hash.ts";
+import { announcedFileSize } from "../nar_naming.ts";
+import type { NarMeasure } from "../verify/nar_verifier.ts";
+import { Mismatch } from "./mismatch.ts";
+
+/** Throws a Mismatch where the file is not the one that was announced. */
+export function checkFile(
+  nar: NarRow,
+  { fileHash, fileSize }: { readonly fileHash: string; readonly fileSize: number },
+): void {
+  const expected = announcedFileSize(nar);
+  if (expected !== undefined && expected !== fileSize) {
+    throw new Mismatch("file_size", `the file has ${fileSize} bytes, not ${expected}`);
+  }
+  if (nar.fileHash !== undefined && nar.fileHash !== fileHash) {
+    throw new Mismatch("file_hash", `the file's hash is ${fileHash}, not ${nar.fileHash}`);
+  }
+}
+
+/** Throws a Mismatch where it does not hold the NAR that was signed. */
+export function checkNar(nar: NarRow, measure: NarMeasure): void {
+  if (measure.kind === "undecodable") throw new Mismatch("undecodable", measure.detail);
+  if (measure.narSize !== nar.narSize) {
+    throw new Mismatch("nar_size", `the NAR has ${measure.narSize} bytes, not ${nar.narSize}`);
+  }
+  const narHash = sha256FromDigest(measure.digest);
+  if (narHash !== nar.narHash) {
+    throw new Mismatch("nar_hash", `the NAR's hash is ${narHash}, not ${nar.narHash}`);
+  }
+}
