@@ -3,6 +3,7 @@ import { Downloads } from "../cache/download/downloads.ts";
 import { meteredFetcher } from "../cache/download/metered_fetcher.ts";
 import { meteredPieces } from "../cache/download/metered_pieces.ts";
 import { tracedFetcher } from "../cache/download/traced_fetcher.ts";
+import { tracedPieces } from "../cache/download/traced_pieces.ts";
 import { UpstreamPieces } from "../cache/download/upstream_pieces.ts";
 import { KnownFiles } from "../cache/kept/known_files.ts";
 import { NegativeCache } from "../cache/negative_cache.ts";
@@ -198,8 +199,9 @@ function buildCache(parts: AppParts, metrics: Metrics, resources: AsyncDisposabl
   });
   metrics.gauge("in_flight_downloads", {}, () => downloads.count);
   const signer = createSigner(parts.secretKey);
-  const pieces = meteredPieces(new UpstreamPieces({ narSources, idleTimeoutMs }), metrics);
-  const unkept = { ...candidates, pieces, log, metrics };
+  const metered = meteredPieces(new UpstreamPieces({ narSources, idleTimeoutMs }), metrics);
+  const pieces = parts.tracer ? tracedPieces(metered, tracer) : metered;
+  const unkept = { ...candidates, pieces, log, metrics, tracer };
   return {
     pool,
     lastAnswers,

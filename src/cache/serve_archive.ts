@@ -3,7 +3,7 @@ import type { NarRow, NarSource } from "../metadata/metadata_store.ts";
 import type { FileHash, NarHash } from "../nix/hash.ts";
 import { compressionOf, hashOf, type NarName } from "../nix/nar_name.ts";
 import type { NarBodySource } from "../upstream/upstream.ts";
-import type { UnkeptBodyDeps } from "./download/unkept_body.ts";
+import type { UnkeptTransferDeps } from "./download/unkept_transfer.ts";
 import type { NarAnswer, NarFacts } from "./nar_answer.ts";
 import { openUnkept } from "./serve_unkept.ts";
 
@@ -11,7 +11,7 @@ export interface ArchiveServerDeps {
   readonly documents: Pick<DocumentKeeper, "archiveOf">;
   /** By the upstream's URL. */
   readonly narSources: ReadonlyMap<string, Pick<NarBodySource, "statNar">>;
-  readonly unkept: UnkeptBodyDeps;
+  readonly unkept: UnkeptTransferDeps;
 }
 
 /**

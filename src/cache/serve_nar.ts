@@ -8,7 +8,7 @@ import { type Download, type PassOn, Unkept } from "./download/download.ts";
 import type { Downloads } from "./download/downloads.ts";
 import { narCandidates, type NarCandidatesDeps } from "./download/nar_candidates.ts";
 import type { PassedPart } from "./download/pass_through.ts";
-import type { UnkeptBodyDeps } from "./download/unkept_body.ts";
+import type { UnkeptTransferDeps } from "./download/unkept_transfer.ts";
 import type { KeptNars } from "./kept/kept_nars.ts";
 import { announcedFileSize } from "./nar_naming.ts";
 import type { ArchiveServer } from "./serve_archive.ts";
@@ -26,7 +26,7 @@ export interface NarServerDeps {
   readonly kept: Pick<KeptNars, "open">;
   readonly downloads: Downloads;
   readonly candidates: NarCandidatesDeps;
-  readonly unkept: UnkeptBodyDeps;
+  readonly unkept: UnkeptTransferDeps;
   /** By the upstream's URL. */
   readonly narSources: ReadonlyMap<string, Pick<NarBodySource, "statNar">>;
   readonly uses: Uses;
@@ -65,7 +65,8 @@ export class NarServer {
     const { downloads, unkept, tracer } = this.#deps;
     try {
       const { download, joined } = downloads.join(nar, requestId);
-      const passOn = (part: PassedPart) => passedOn(unkept, nar, { ...part, requestId });
+      const run = tracer.here();
+      const passOn = (part: PassedPart) => passedOn(unkept, nar, { ...part, requestId, run });
       const source = joined ? "JOINED" : "MISS";
       return await tracer.span(
         { name: joined ? "join download" : "wait for first bytes" },

@@ -1,9 +1,9 @@
 import { Failure } from "../base/failure.ts";
 import type { NarRow } from "../metadata/metadata_store.ts";
+import type { RunBelow } from "../telemetry/tracer.ts";
 import { announcedFileSize } from "./nar_naming.ts";
-import { Mismatch } from "./download/mismatch.ts";
-import { type PassedPart, passThrough } from "./download/pass_through.ts";
-import { UnkeptBody, type UnkeptBodyDeps } from "./download/unkept_body.ts";
+import type { PassedPart } from "./download/pass_through.ts";
+import { UnkeptTransfer, type UnkeptTransferDeps } from "./download/unkept_transfer.ts";
 import { type NarAnswer, WHOLE_BYTES_MAX } from "./nar_answer.ts";
 
 type Pieces = AsyncGenerator<Uint8Array<ArrayBuffer>>;
@@ -13,17 +13,17 @@ type Pieces = AsyncGenerator<Uint8Array<ArrayBuffer>>;
  * now. A small one is here whole, and right, when this resolves.
  */
 export async function openUnkept(
-  deps: UnkeptBodyDeps,
+  deps: UnkeptTransferDeps,
   nar: NarRow,
   requestId: string,
 ): Promise<NarAnswer | undefined> {
-  const body = await UnkeptBody.open(deps, nar, requestId);
-  if (body === undefined) return undefined;
-  const fileSize = announcedFileSize(nar) ?? body.fileSize;
+  const transfer = await UnkeptTransfer.open(deps, nar, requestId);
+  if (transfer === undefined) return undefined;
+  const fileSize = announcedFileSize(nar) ?? transfer.fileSize;
   const facts = { source: "MISS", fileSize, tag: nar.fileHash } as const;
-  const dispose = () => void body[Symbol.asyncDispose]();
+  const dispose = () => void transfer[Symbol.asyncDispose]();
   if (fileSize !== undefined && fileSize <= WHOLE_BYTES_MAX) {
-    const whole = await gathered(piecesOf(body, nar, { start: 0, end: fileSize }));
+    const whole = await gathered(transfer.pieces({ start: 0, end: fileSize }));
     return {
       ...facts,
       whole: () => whole,
@@ -34,34 +34,29 @@ export async function openUnkept(
   return {
     ...facts,
     whole: () => undefined,
-    read: async (start, end) => streamOf(piecesOf(body, nar, { start, end }), dispose),
+    read: async (start, end) => streamOf(transfer.pieces({ start, end }), dispose),
     [Symbol.dispose]: dispose,
   };
 }
 
-/** A part of a NAR file for somebody who has begun to read it while it was to be kept. */
-export async function* passedOn(
-  deps: UnkeptBodyDeps,
-  nar: NarRow,
-  part: PassedPart & { readonly requestId: string },
-): Pieces {
-  const body = await UnkeptBody.open(deps, nar, part.requestId);
-  if (body === undefined) {
-    throw new Failure("upstream-down", "Cannot pass NAR on: no upstream has it", { nar: nar.name });
-  }
-  yield* piecesOf(body, nar, part);
+/** Who wants the rest of a NAR file that was to be kept when they began to read it. */
+export interface PassedOnFor {
+  readonly requestId: string;
+  /** Their request's trace: the rest is asked for when nothing else tells of it any more. */
+  readonly run: RunBelow;
 }
 
-async function* piecesOf(body: UnkeptBody, nar: NarRow, part: PassedPart): Pieces {
-  try {
-    yield* passThrough(body.pieces(), nar, part);
-  } catch (error) {
-    if (!(error instanceof Mismatch)) throw error;
-    body.wrong(error);
-    throw new Failure("absent", `Cannot pass NAR on: ${error.message}`, { nar: nar.name });
-  } finally {
-    await body[Symbol.asyncDispose]();
+/** A part of a NAR file for somebody who has begun to read it while it was to be kept. */
+export async function* passedOn(
+  deps: UnkeptTransferDeps,
+  nar: NarRow,
+  { requestId, run, ...part }: PassedPart & PassedOnFor,
+): Pieces {
+  const transfer = await run(() => UnkeptTransfer.open(deps, nar, requestId));
+  if (transfer === undefined) {
+    throw new Failure("upstream-down", "Cannot pass NAR on: no upstream has it", { nar: nar.name });
   }
+  yield* transfer.pieces(part);
 }
 
 async function gathered(pieces: Pieces): Promise<Uint8Array<ArrayBuffer>> {

@@ -1,25 +1,17 @@
-import type { Span, SpanStart, Tracer } from "../telemetry/tracer.ts";
+import type { Span, Tracer } from "../telemetry/tracer.ts";
 import { requestFacts } from "./traced_narinfo_source.ts";
 import { type NarBodySource, NoAnswer } from "./upstream.ts";
 
-/** A span for each request for a NAR that is not kept, up to the begin of its body. */
+/** A span for each request for a NAR's size. Who reads a body knows when it is over. */
 export function tracedNarSource(inner: NarBodySource, tracer: Tracer): NarBodySource {
   const { url } = inner;
-  const start = (method: "GET" | "HEAD", location: string): SpanStart => {
-    return { name: `${method} nar`, kind: "client", facts: requestFacts(url, location, method) };
-  };
   return {
     url,
-    async openNar(location, offset, signal, ifTag) {
-      const asked = await tracer.span(
-        start("GET", location),
-        (span) => told(span, inner.openNar(location, offset, signal, ifTag), signal),
-      );
-      return asked();
-    },
+    openNar: (location, offset, signal, ifTag) => inner.openNar(location, offset, signal, ifTag),
     async statNar(location) {
+      const facts = requestFacts(url, location, "HEAD");
       const asked = await tracer.span(
-        start("HEAD", location),
+        { name: "HEAD nar", kind: "client", facts },
         (span) => told(span, inner.statNar(location)),
       );
       return asked();
@@ -31,15 +23,14 @@ export function tracedNarSource(inner: NarBodySource, tracer: Tracer): NarBodySo
 async function told<Found>(
   span: Span,
   asked: Promise<Found | undefined>,
-  signal?: AbortSignal,
 ): Promise<() => Found | undefined> {
   try {
     const found = await asked;
     span.set({ "larder.upstream.result": found === undefined ? "absent" : "found" });
     return () => found;
   } catch (error) {
-    span.set({ "larder.upstream.result": signal?.aborted ? "cancelled" : "failed" });
-    if (!signal?.aborted) span.fail(error instanceof NoAnswer ? error.reason : "upstream");
+    span.set({ "larder.upstream.result": "failed" });
+    span.fail(error instanceof NoAnswer ? error.reason : "upstream");
     return () => {
       throw error;
     };

@@ -1,4 +1,6 @@
 import assert from "node:assert/strict";
+import type { ReadableSpan } from "@opentelemetry/sdk-trace";
+import { upstreamTraceOf } from "../../src/upstream/http/upstream_trace.ts";
 import { fakeUpstream, type FakeUpstreamOptions } from "../support/fake_upstream.ts";
 import {
   chunked,
@@ -14,6 +16,7 @@ import {
   status,
 } from "../support/faults.ts";
 import { rewritten } from "../support/narinfo_faults.ts";
+import { RecordedSpans } from "../support/recorded_spans.ts";
 import { scrape } from "../support/scrape.ts";
 import { makeStoreObject } from "../support/store_object.ts";
 import { TestCache } from "../support/test_cache.ts";
@@ -52,7 +55,14 @@ async function telemetry({ fault, narinfo, upstream = {} }: Case, limitBytes: nu
   if (fault !== undefined) first.breakNar(fault());
   const upstreams = [first, second];
   if (narinfo !== undefined) { for (const one of upstreams) one.breakNarinfo(narinfo()); }
-  await using cache = await TestCache.open({ upstreams, limitBytes, idleTimeoutMs: 300 });
+  const spans = new RecordedSpans();
+  await using cache = await TestCache.open({
+    upstreams,
+    limitBytes,
+    idleTimeoutMs: 300,
+    tracer: spans.tracer,
+    upstreamTrace: upstreamTraceOf(spans.tracer, true),
+  });
   const path = await cache.narPath(HASH);
   const before = (await scrape(cache)).upstreamResults(first.url);
   assert.deepEqual(before, { found: 1 }, "the narinfo");
@@ -62,13 +72,33 @@ async function telemetry({ fault, narinfo, upstream = {} }: Case, limitBytes: nu
   const after = await scrape(cache);
   const { found = 0, ...results } = after.upstreamResults(first.url);
   // Ports differ from run to run.
-  const lines = JSON.stringify(cache.log.filter(({ msg }) => TOLD.includes(msg)))
-    .replaceAll(first.url, "first").replaceAll(second.url, "second");
+  const alike = <Value>(value: Value): Value =>
+    JSON.parse(
+      JSON.stringify(value).replaceAll(first.url, "http://first")
+        .replaceAll(second.url, "http://second"),
+    );
+  const lines = cache.log.filter(({ msg }) => TOLD.includes(msg));
+  const asked = spans.list.filter(({ name }) => name === "GET nar");
+  assert.deepEqual(
+    asked.map(({ span }) => traceparentOf(span)),
+    upstreams.flatMap((one) => one.matching(/^\/nar\//))
+      .map(({ headers }) => headers.get("traceparent")),
+    "upstreams are told of the spans",
+  );
   return {
-    lines: (JSON.parse(lines) as typeof cache.log).map(({ ts: _, ...line }) => line),
+    lines: alike(lines).map(({ ts: _ts, trace_id: _trace, span_id: _span, ...line }) => line),
+    // A rest without a hash is asked for by range here, and from its start where it is kept.
+    spans: alike(asked.map(({ facts, kind, error }) => ({ facts, kind, error })))
+      .filter(({ facts }) => String(facts["url.full"]).startsWith("http://first"))
+      .map(({ facts: { "server.port": _, ...facts }, ...span }) => ({ ...span, facts })),
     results: found > 1 ? { found: found - 1, ...results } : results,
     failures: after.nonZero("larder_verification_failures_total"),
   };
+}
+
+function traceparentOf(span: ReadableSpan): string {
+  const { traceId, spanId } = span.spanContext();
+  return `00-${traceId}-${spanId}-01`;
 }
 
 const CASES: Readonly<Record<string, Case>> = {

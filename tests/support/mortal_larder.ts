@@ -197,7 +197,7 @@ export class RunningLarder {
     const learning = { pool, metadata, signer, nowMs };
     this.narinfos = new NarinfoServer({ ...learning, negative, demotions, uses, log });
     const pieces = new UpstreamPieces({ narSources, idleTimeoutMs: 5_000 });
-    const unkept = { ...candidates, pieces, log, metrics };
+    const unkept = { ...candidates, pieces, log, metrics, tracer };
     const condemn = createCondemn({ metadata, nars, downloads, removeFiles, owner, changed, log });
     const kept = new KeptNars({ nars, known, condemn, downloads, log });
     const answering = { metadata, kept, candidates, narSources, unkept, uses, tracer, log };

@@ -1,4 +1,5 @@
-import type { Span, Tracer } from "../../telemetry/tracer.ts";
+import type { NarSource } from "../../metadata/metadata_store.ts";
+import type { Span, SpanStart, Tracer } from "../../telemetry/tracer.ts";
 import { requestFacts } from "../../upstream/traced_narinfo_source.ts";
 import type { NarFetcher, SourceOutcome } from "./nar_fetcher.ts";
 
@@ -9,11 +10,7 @@ export function tracedFetcher(inner: NarFetcher, tracer: Tracer): NarFetcher {
       const fetch = inner.begin(order, listener);
       return {
         from: (source) =>
-          tracer.span({
-            name: "GET nar",
-            kind: "client",
-            facts: requestFacts(source.upstream, source.location),
-          }, async (span) => {
+          tracer.span(sourceSpan(source), async (span) => {
             const outcome = await fetch.from(source);
             tellOutcome(span, outcome);
             return outcome;
@@ -22,6 +19,11 @@ export function tracedFetcher(inner: NarFetcher, tracer: Tracer): NarFetcher {
       };
     },
   };
+}
+
+/** The span of asking a source. */
+export function sourceSpan({ upstream, location }: NarSource): SpanStart {
+  return { name: "GET nar", kind: "client", facts: requestFacts(upstream, location) };
 }
 
 /** What came of a source. Whoever gave it up has nothing to blame it for. */

@@ -1,0 +1,88 @@
+import { Failure } from "../../base/failure.ts";
+import type { NarRow } from "../../metadata/metadata_store.ts";
+import { beginSpan } from "../../telemetry/begin_span.ts";
+import { stepsBelow } from "../../telemetry/steps_below.ts";
+import type { OpenSpan, Tracer } from "../../telemetry/tracer.ts";
+import { Mismatch } from "./mismatch.ts";
+import { type PassedPart, passThrough } from "./pass_through.ts";
+import { UnkeptBody, type UnkeptBodyDeps } from "./unkept_body.ts";
+
+export interface UnkeptTransferDeps extends UnkeptBodyDeps {
+  readonly tracer: Tracer;
+}
+
+/** A NAR file that is passed on to one client without being kept. */
+export class UnkeptTransfer implements AsyncDisposable {
+  readonly #deps: UnkeptTransferDeps;
+  readonly #nar: NarRow;
+  readonly #span: OpenSpan;
+  #body: UnkeptBody | undefined;
+  #isOver = false;
+
+  private constructor(deps: UnkeptTransferDeps, nar: NarRow) {
+    this.#deps = deps;
+    this.#nar = nar;
+    const facts = { "larder.nar": nar.name };
+    this.#span = beginSpan(deps.tracer, { name: "pass nar on", facts });
+  }
+
+  /** `undefined` when no upstream has it now. */
+  static async open(
+    deps: UnkeptTransferDeps,
+    nar: NarRow,
+    requestId: string,
+  ): Promise<UnkeptTransfer | undefined> {
+    const transfer = new UnkeptTransfer(deps, nar);
+    try {
+      transfer.#body = await transfer.#span.run(() => UnkeptBody.open(deps, nar, requestId));
+      if (transfer.#body !== undefined) return transfer;
+      transfer.#span.fail("absent");
+    } catch (error) {
+      transfer.#span.fail(reasonOf(error));
+      await transfer[Symbol.asyncDispose]();
+      throw error;
+    }
+    await transfer[Symbol.asyncDispose]();
+    return undefined;
+  }
+
+  /** Where the narinfo or an upstream says it. */
+  get fileSize(): number | undefined {
+    return this.#body?.fileSize;
+  }
+
+  /** A part of the file, once, while all of it is checked: a wrong one throws before its end. */
+  async *pieces(part: PassedPart): AsyncGenerator<Uint8Array<ArrayBuffer>> {
+    const body = this.#body;
+    if (body === undefined) return;
+    const { run } = this.#span;
+    const facts = { "larder.nar.compression": this.#nar.compression };
+    const verifying = run(() => beginSpan(this.#deps.tracer, { name: "verify nar", facts }));
+    try {
+      yield* stepsBelow(run, passThrough(body.pieces(), this.#nar, part), undefined);
+    } catch (error) {
+      // Whoever left has nothing to blame it for.
+      if (!this.#isOver) this.#span.fail(reasonOf(error));
+      if (!(error instanceof Mismatch)) throw error;
+      verifying.fail(error.reason);
+      run(() => body.wrong(error));
+      const { name: nar } = this.#nar;
+      throw new Failure("absent", `Cannot pass NAR on: ${error.message}`, { nar });
+    } finally {
+      verifying.end();
+      await this[Symbol.asyncDispose]();
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#isOver = true;
+    await this.#body?.[Symbol.asyncDispose]();
+    this.#span.end();
+  }
+}
+
+/** One of few. */
+function reasonOf(error: unknown): string {
+  if (error instanceof Mismatch) return error.reason;
+  return error instanceof Failure ? error.kind : "broken";
+}
