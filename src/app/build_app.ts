@@ -1,9 +1,11 @@
 import { Demotions } from "../cache/download/demotions.ts";
+import { allUnderWay } from "../cache/download/download_progress.ts";
 import { Downloads } from "../cache/download/downloads.ts";
 import { meteredFetcher } from "../cache/download/metered_fetcher.ts";
 import { meteredPieces } from "../cache/download/metered_pieces.ts";
 import { tracedFetcher } from "../cache/download/traced_fetcher.ts";
 import { tracedPieces } from "../cache/download/traced_pieces.ts";
+import { UnkeptTransfers } from "../cache/download/unkept_transfers.ts";
 import { UpstreamPieces } from "../cache/download/upstream_pieces.ts";
 import { KnownFiles } from "../cache/kept/known_files.ts";
 import { NegativeCache } from "../cache/negative_cache.ts";
@@ -197,15 +199,18 @@ function buildCache(parts: AppParts, metrics: Metrics, resources: AsyncDisposabl
     removalsOver: () => space.removals.over(),
     resumeWithinMs: idleTimeoutMs,
   });
-  metrics.gauge("in_flight_downloads", {}, () => downloads.count);
+  const transfers = new UnkeptTransfers(nowMs);
+  const underWay = allUnderWay([downloads, transfers]);
+  metrics.gauge("in_flight_downloads", {}, () => underWay.count);
   const signer = createSigner(parts.secretKey);
   const metered = meteredPieces(new UpstreamPieces({ narSources, idleTimeoutMs }), metrics);
   const pieces = parts.tracer ? tracedPieces(metered, tracer) : metered;
-  const unkept = { ...candidates, pieces, log, metrics, tracer };
+  const unkept = { ...candidates, pieces, transfers, log, metrics, tracer };
   return {
     pool,
     lastAnswers,
     downloads,
+    underWay,
     space,
     busy,
     remover: buildRemover(parts, space, busy),

@@ -1,5 +1,5 @@
 import denoJson from "../../deno.json" with { type: "json" };
-import type { Downloads } from "../cache/download/downloads.ts";
+import type { UnderWay } from "../cache/download/download_progress.ts";
 import { Page } from "../http/page/page.ts";
 import type { Route } from "../http/router.ts";
 import { pageRoute } from "../http/routes/page.ts";
@@ -19,7 +19,8 @@ import { readPageSource } from "./page_source.ts";
 export interface PageSubjects {
   readonly pool: UpstreamPool;
   readonly lastAnswers: LastAnswers;
-  readonly downloads: Downloads;
+  /** Kept or not. */
+  readonly underWay: UnderWay;
   readonly space: Space;
   readonly closures: PinnedClosures;
 }
@@ -38,6 +39,7 @@ export function buildPage(parts: AppParts, subjects: PageSubjects): PageParts {
   const sources = {
     ...parts,
     ...subjects,
+    downloads: subjects.underWay,
     version: denoJson.version,
     publicKey,
     startedAtMs: nowMs(),

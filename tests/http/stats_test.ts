@@ -3,6 +3,7 @@ import type { Stats } from "../../src/http/stats/stats.ts";
 import { eventually } from "../support/eventually.ts";
 import { fakeUpstream } from "../support/fake_upstream.ts";
 import { Gate } from "../support/faults.ts";
+import { scrape } from "../support/scrape.ts";
 import { chain, makeStoreObject } from "../support/store_object.ts";
 import { TestCache } from "../support/test_cache.ts";
 
@@ -101,6 +102,34 @@ Deno.test("stats: a download shows its name and how far it is, until it is over"
   await answer.bytes();
   await cache.downloadsOver();
   assert.deepEqual((await statsOf(cache)).downloads, { count: 0, underWay: [] });
+});
+
+Deno.test("stats: what is passed on is under way once for each client", async () => {
+  const gate = new Gate();
+  await using upstream = await fakeUpstream({ objects: [object], stored: true });
+  upstream.breakNar(gate.fault);
+  await using cache = await TestCache.open({ upstreams: [upstream], limitBytes: 1_000 });
+  const path = await cache.narPath(HASH);
+  const fileBytes = (await upstream.narFileOf(object)).bytes.length;
+  const inFlight = async () => (await scrape(cache)).value("larder_in_flight_downloads");
+  gate.release(1_000_000);
+  const answers = [await cache.get(path), await cache.get(path)];
+  const bodies = answers.map((answer) => answer.bytes());
+  let underWay: Stats["downloads"]["underWay"] = [];
+  await eventually("the first million is there", async () => {
+    underWay = (await statsOf(cache)).downloads.underWay;
+    return underWay.length === 2 && underWay.every((one) => one.receivedBytes === 1_000_000);
+  });
+  for (const { nar, name, state, fileBytes: announced } of underWay) {
+    const shown = [path.slice("/nar/".length), "big-1.0", "receiving", fileBytes];
+    assert.deepEqual([nar, name, state, announced], shown);
+  }
+  assert.deepEqual([(await statsOf(cache)).downloads.count, await inFlight()], [2, 2]);
+
+  gate.open();
+  for (const body of bodies) assert.equal((await body).length, fileBytes);
+  assert.deepEqual((await statsOf(cache)).downloads, { count: 0, underWay: [] });
+  assert.equal(await inFlight(), 0);
 });
 
 Deno.test("stats: pins are there at once, and what they hold soon after", async () => {

@@ -1,6 +1,7 @@
 import type { DatabaseSync } from "node:sqlite";
 import { Demotions } from "../../src/cache/download/demotions.ts";
 import { Downloads } from "../../src/cache/download/downloads.ts";
+import { UnkeptTransfers } from "../../src/cache/download/unkept_transfers.ts";
 import { UpstreamPieces } from "../../src/cache/download/upstream_pieces.ts";
 import { createCondemn } from "../../src/cache/kept/condemn.ts";
 import { KeptNars } from "../../src/cache/kept/kept_nars.ts";
@@ -197,7 +198,8 @@ export class RunningLarder {
     const learning = { pool, metadata, signer, nowMs };
     this.narinfos = new NarinfoServer({ ...learning, negative, demotions, uses, log });
     const pieces = new UpstreamPieces({ narSources, idleTimeoutMs: 5_000 });
-    const unkept = { ...candidates, pieces, log, metrics, tracer };
+    const transfers = new UnkeptTransfers(nowMs);
+    const unkept = { ...candidates, pieces, transfers, log, metrics, tracer };
     const condemn = createCondemn({ metadata, nars, downloads, removeFiles, owner, changed, log });
     const kept = new KeptNars({ nars, known, condemn, downloads, log });
     const answering = { metadata, kept, candidates, narSources, unkept, uses, tracer, log };

@@ -5,11 +5,31 @@ import type { Download } from "./download.ts";
 export interface DownloadProgress {
   readonly narName: NarName;
   readonly state: "opening" | "receiving" | "verifying";
-  /** Bytes of the file that are on disk. */
+  /** Bytes of the file that are on disk, or that came to be passed on. */
   readonly receivedBytes: number;
   /** Of the whole file, where that is known. */
   readonly fileSize: number | undefined;
   readonly startedAtMs: number;
+}
+
+/** NAR files that are on their way. */
+export interface UnderWay {
+  readonly count: number;
+  /** How far each is, the one that was started first in front; at most `countMax` of them. */
+  progress(countMax: number): readonly DownloadProgress[];
+}
+
+/** Those of several places together. */
+export function allUnderWay(places: readonly UnderWay[]): UnderWay {
+  return {
+    get count() {
+      return places.reduce((sum, { count }) => sum + count, 0);
+    },
+    progress: (countMax) =>
+      places.flatMap((place) => place.progress(countMax))
+        .toSorted((a, b) => a.startedAtMs - b.startedAtMs)
+        .slice(0, countMax),
+  };
 }
 
 /** `undefined` for a download that has failed. */

@@ -2,7 +2,7 @@ import { messageOf } from "../../base/failure.ts";
 import type { NarRecord } from "../../metadata/metadata_store.ts";
 import type { NarName } from "../../nix/nar_name.ts";
 import { Download, Unkept } from "./download.ts";
-import { type DownloadProgress, progressOf } from "./download_progress.ts";
+import { type DownloadProgress, progressOf, type UnderWay } from "./download_progress.ts";
 import { GrowingFile } from "./growing_file.ts";
 import { announcedFileSize } from "../nar_naming.ts";
 import { KeepingTrouble } from "./keeping_trouble.ts";
@@ -14,7 +14,7 @@ export interface DownloadsDeps extends Omit<RunDownloadDeps, "keeping"> {
 }
 
 /** The NAR files on their way: each is fetched once, for however many ask for it. */
-export class Downloads {
+export class Downloads implements UnderWay {
   readonly #deps: DownloadsDeps & RunDownloadDeps;
   readonly #underWay = new Map<NarName, Download>();
   readonly #running = new Set<Promise<void>>();

@@ -39,6 +39,7 @@ export class UnkeptBody implements AsyncDisposable {
   readonly #contributors = new Set<string>();
   #open: { readonly upstream: string; readonly events: PieceEvents } | undefined;
   #fileSize: number | undefined;
+  #received = 0;
 
   private constructor(deps: UnkeptBodyDeps, nar: NarRow, requestId: string) {
     this.#deps = deps;
@@ -63,30 +64,34 @@ export class UnkeptBody implements AsyncDisposable {
     return this.#fileSize;
   }
 
+  /** Bytes of the file that came. */
+  get received(): number {
+    return this.#received;
+  }
+
   /** Everything from the first byte on, once. Throws when no upstream brings the rest. */
   async *pieces(): AsyncGenerator<Uint8Array<ArrayBuffer>> {
-    let position = 0;
     for (let fruitless = 0; fruitless < FRUITLESS_MAX; fruitless++) {
-      if (fruitless > 0 && !await this.#goOnAt(position)) break;
+      if (fruitless > 0 && !await this.#goOnAt(this.#received)) break;
       if (this.#open === undefined) break;
       const { upstream, events } = this.#open;
-      const before = position;
+      const before = this.#received;
       for (;;) {
         const { value, done } = await events.next();
         if (done) {
-          const came = { received: position, hasGrown: position > before };
+          const came = { received: this.#received, hasGrown: this.#received > before };
           if (this.#isWhole(upstream, value, came)) return;
           break;
         }
         if (value.type !== "bytes") continue;
         this.#contributors.add(upstream);
-        position += value.bytes.length;
+        this.#received += value.bytes.length;
         fruitless = 0;
         this.#hope();
         yield value.bytes;
       }
     }
-    throw this.#failure(`it broke off after ${position} bytes`);
+    throw this.#failure(`it broke off after ${this.#received} bytes`);
   }
 
   /** The verdict on its pieces: they are not the file. */

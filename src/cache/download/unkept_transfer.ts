@@ -5,10 +5,12 @@ import { stepsBelow } from "../../telemetry/steps_below.ts";
 import type { OpenSpan, Tracer } from "../../telemetry/tracer.ts";
 import { Mismatch } from "./mismatch.ts";
 import { type PassedPart, passThrough } from "./pass_through.ts";
+import type { UnkeptTransfers } from "./unkept_transfers.ts";
 import { UnkeptBody, type UnkeptBodyDeps } from "./unkept_body.ts";
 
 export interface UnkeptTransferDeps extends UnkeptBodyDeps {
   readonly tracer: Tracer;
+  readonly transfers: Pick<UnkeptTransfers, "enter">;
 }
 
 /** A NAR file that is passed on to one client without being kept. */
@@ -16,6 +18,7 @@ export class UnkeptTransfer implements AsyncDisposable {
   readonly #deps: UnkeptTransferDeps;
   readonly #nar: NarRow;
   readonly #span: OpenSpan;
+  readonly #entry: Disposable;
   #body: UnkeptBody | undefined;
   #isOver = false;
 
@@ -24,6 +27,9 @@ export class UnkeptTransfer implements AsyncDisposable {
     this.#nar = nar;
     const facts = { "larder.nar": nar.name };
     this.#span = beginSpan(deps.tracer, { name: "pass nar on", facts });
+    this.#entry = deps.transfers.enter(nar.name, () => (
+      this.#body && { receivedBytes: this.#body.received, fileSize: this.#body.fileSize }
+    ));
   }
 
   /** `undefined` when no upstream has it now. */
@@ -76,6 +82,7 @@ export class UnkeptTransfer implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#isOver = true;
+    this.#entry[Symbol.dispose]();
     await this.#body?.[Symbol.asyncDispose]();
     this.#span.end();
   }

@@ -1,5 +1,4 @@
-import type { DownloadProgress } from "../../cache/download/download_progress.ts";
-import type { Downloads } from "../../cache/download/downloads.ts";
+import type { DownloadProgress, UnderWay } from "../../cache/download/download_progress.ts";
 import type { SpaceBudget } from "../../lru/space_budget.ts";
 import type { NarName } from "../../nix/nar_name.ts";
 import type { PinWatch } from "../../pins/pin_watch.ts";
@@ -31,7 +30,7 @@ export interface StatsSources {
   readonly budget: SpaceBudget;
   readonly pool: Pick<UpstreamPool, "standings">;
   readonly lastAnswers: Pick<LastAnswers, "of">;
-  readonly downloads: Pick<Downloads, "count" | "progress">;
+  readonly downloads: UnderWay;
   /** What a store path with this NAR is called. Never rejects. */
   readonly nameOf: (narName: NarName) => Promise<string | undefined>;
   readonly pins: Pick<PinWatch, "look">;
