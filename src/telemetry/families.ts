@@ -121,16 +121,17 @@ export type HistogramMember = Spread & Member;
 
 export function histogramMember(bounds: readonly number[]): (labels: Labels) => HistogramMember {
   return (labels) => {
-    const counts = new Array<number>(bounds.length + 1).fill(0);
-    let sum = 0;
+    // A number with a fraction, in a variable, is a new object each time that it changes.
+    const counts = new Float64Array(bounds.length + 1);
+    const sum = new Float64Array(1);
     return {
       labels,
-      point: () => ({ labels, bounds, counts: [...counts], sum }),
+      point: () => ({ labels, bounds, counts: [...counts], sum: sum[0] ?? 0 }),
       observe(value) {
         let at = 0;
         while (at < bounds.length && value > (bounds[at] ?? Infinity)) at++;
         counts[at] = (counts[at] ?? 0) + 1;
-        sum += value;
+        sum[0] = (sum[0] ?? 0) + value;
       },
     };
   };
