@@ -9,6 +9,7 @@ export function meteredNarinfoSource(inner: NarinfoSource, metrics: Metrics): Na
     url: upstream,
     priority,
     describe: (signal) => inner.describe(signal),
+    reach: (signal) => inner.reach(signal),
     async narinfo(storePathHash: StorePathHash, signal?: AbortSignal): Promise<NarinfoReading> {
       const startedAtMs = performance.now();
       const reading = await inner.narinfo(storePathHash, signal);

@@ -5,10 +5,10 @@ import type { Standing } from "./standing.ts";
 import type { NarinfoReading } from "./upstream.ts";
 
 /**
- * An upstream that has not shown yet that it answers is waited for so long: with none reachable
- * an unknown path is a 404 within a second.
+ * An upstream that has not shown yet that it answers, and to which no connection could be made
+ * yet, is waited for so long: with none reachable an unknown path is a 404 within a second.
  */
-const UNPROVEN_WAIT_MS = 800;
+const UNREACHED_WAIT_MS = 800;
 
 /** A narinfo as one upstream has it. */
 export interface Offer {
@@ -32,8 +32,12 @@ export type PoolAnswer =
 interface Asked {
   readonly order: number;
   readonly standing: Standing;
+  /** True when it was proven as the question began, or takes connections: it gets all its time. */
+  isThere: boolean;
   reading: NarinfoReading | undefined;
 }
+
+type Ranked = Pick<Asked, "order" | "standing">;
 
 export interface QuestionOptions {
   /** Of the request that asks; for the log. */
@@ -56,7 +60,9 @@ export class Question implements Disposable {
   #isAnswered = false;
 
   constructor(standings: readonly Standing[], observe: Observe) {
-    this.#asked = standings.map((standing, order) => ({ order, standing, reading: undefined }));
+    this.#asked = standings.map((standing, order) => (
+      { order, standing, isThere: standing.isProven, reading: undefined }
+    ));
     this.#observe = observe;
   }
 
@@ -71,6 +77,7 @@ export class Question implements Disposable {
     for (const one of this.#asked) {
       const { standing } = one;
       standing.known().then(() => this.#look(options));
+      if (!one.isThere) standing.reached().then((isReached) => one.isThere = isReached);
       const answer = standing.source.narinfo(storePathHash, signal).catch(unexpected);
       standing.count(answer, signal).then((reading) => {
         // What we ended ourselves says nothing about the upstream.
@@ -80,7 +87,7 @@ export class Question implements Disposable {
         this.#look(options);
       });
     }
-    if (this.#asked.some(({ standing }) => !standing.isProven)) this.#hurryLater(options);
+    if (this.#asked.some(({ isThere }) => !isThere)) this.#hurryLater(options);
     this.#look(options);
     return this.#answer.promise;
   }
@@ -97,17 +104,18 @@ export class Question implements Disposable {
     const timer = setTimeout(() => {
       this.#isHurried = true;
       this.#look(options);
-    }, UNPROVEN_WAIT_MS);
+    }, UNREACHED_WAIT_MS);
     this.#answer.promise.then(() => clearTimeout(timer));
   }
 
   #look({ mayGoOn }: QuestionOptions): void {
     if (this.#abort.signal.aborted) return;
     const isComplete = this.#asked.every(({ reading }) => reading !== undefined);
-    const answer = decide(this.#asked, this.#isHurried && !this.#isAnswered);
+    const isHurried = this.#isHurried && !this.#isAnswered;
+    const answer = decide(this.#asked, isHurried);
     if (answer !== undefined && !this.#isAnswered) {
       this.#isAnswered = true;
-      if (!this.#isHurried || !mayGoOn || isComplete) return this.#end(answer);
+      if (!isHurried || !mayGoOn || isComplete) return this.#end(answer);
       if (answer.kind !== "unknown") return this.#answer.resolve(answer);
       this.#later = Promise.withResolvers();
       this.#answer.resolve({ kind: "unknown", later: this.#later.promise });
@@ -131,7 +139,7 @@ function unexpected(error: unknown): NarinfoReading {
 
 /**
  * `undefined` while an answer to come could still change the outcome; hurried, only those of
- * upstreams that are proven are waited for.
+ * upstreams that are there are waited for.
  */
 function decide(asked: readonly Asked[], isHurried: boolean): PoolAnswer | undefined {
   const offers = asked.flatMap((one) => {
@@ -140,7 +148,9 @@ function decide(asked: readonly Asked[], isHurried: boolean): PoolAnswer | undef
     return [{ asked: one, offer: { upstream: one.standing.source.url, narinfo, trusted } }];
   });
   const silent = asked.filter(({ reading }) => reading === undefined);
-  const waiting = silent.filter(({ standing }) => !isHurried || standing.isProven);
+  const waiting = silent.filter(({ isThere, standing }) =>
+    !isHurried || isThere || standing.isProven
+  );
   if (offers.length === 0) {
     if (waiting.length > 0) return undefined;
     const failed = asked.length === 0 || silent.length > 0 ||
@@ -160,7 +170,7 @@ function decide(asked: readonly Asked[], isHurried: boolean): PoolAnswer | undef
 }
 
 /** Negative where `a` is preferred to `b`. */
-export function preference(a: Omit<Asked, "reading">, b: Omit<Asked, "reading">): number {
+export function preference(a: Ranked, b: Ranked): number {
   const difference = (a.standing.priority ?? Infinity) - (b.standing.priority ?? Infinity);
   return (difference || 0) || a.order - b.order;
 }

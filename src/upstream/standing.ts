@@ -50,6 +50,7 @@ export class Standing implements Disposable {
   #asking: Promise<unknown> | undefined;
   #askAgainAtMs = -Infinity;
   readonly #hearing = new Hearing();
+  #reaching: Promise<boolean> | undefined;
   #lookAgain: number | undefined;
 
   constructor(source: NarinfoSource, changed: (isDown: boolean) => void) {
@@ -81,7 +82,7 @@ export class Standing implements Disposable {
     return this.isDown && this.#hearing.lastSilence === "timeout";
   }
 
-  /** True where it is worth waiting for: see `Hearing`. */
+  /** True where it is known to answer: see `Hearing`. */
   get isProven(): boolean {
     return this.#hearing.isProven;
   }
@@ -98,6 +99,18 @@ export class Standing implements Disposable {
       this.#asking ??= this.#ask().finally(() => this.#asking = undefined);
     }
     if (this.#priority === undefined) await this.#asking;
+  }
+
+  /**
+   * See `NarinfoSource.reach`. One dial for all who ask while it is under way, and once it
+   * succeeded, until something is heard of the upstream.
+   */
+  reached(): Promise<boolean> {
+    this.#reaching ??= this.source.reach(this.#ended.signal).then((isReached) => {
+      if (!isReached) this.#reaching = undefined;
+      return isReached;
+    });
+    return this.#reaching;
   }
 
   /**
@@ -156,6 +169,7 @@ export class Standing implements Disposable {
   /** `undefined`: it answered. */
   #heard(silence: Silence | undefined): void {
     this.#hearing.note(silence);
+    this.#reaching = undefined;
     if (silence !== undefined) this.#lookLater();
   }
 

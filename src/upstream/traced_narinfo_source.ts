@@ -7,6 +7,7 @@ export function tracedNarinfoSource(inner: NarinfoSource, tracer: Tracer): Narin
     url: inner.url,
     priority: inner.priority,
     describe: (signal) => inner.describe(signal),
+    reach: (signal) => inner.reach(signal),
     narinfo: (storePathHash, signal) =>
       tracer.span({
         name: "GET narinfo",

@@ -71,6 +71,11 @@ export interface NarinfoSource {
    * Failure "corrupt" when it says nothing of use.
    */
   describe(signal?: AbortSignal): Promise<number | undefined>;
+  /**
+   * False where no connection to it could be made within the dial timeout, or before `signal`
+   * ended the attempt. True also where it cannot be told, as behind a proxy. Never throws.
+   */
+  reach(signal: AbortSignal): Promise<boolean>;
 }
 
 export interface NarBodySource {

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { BlackHole } from "../support/black_hole.ts";
 import { eventually } from "../support/eventually.ts";
 import { fakeUpstream } from "../support/fake_upstream.ts";
 import { makeStoreObject } from "../support/store_object.ts";
@@ -11,7 +12,7 @@ const stored = { objects, stored: true } as const;
 /** The timeouts that are the default. */
 const TIMEOUT_MS = 3_000;
 const SOON_MS = 1_000;
-/** Longer than one is waited for that may be dead, and shorter than the timeout. */
+/** Longer than one is waited for that takes no connection, and shorter than the timeout. */
 const SLOW_MS = 1_200;
 
 const silence = () => new Promise<undefined>(() => {});
@@ -19,78 +20,108 @@ const slowly = () =>
   new Promise<undefined>((resolve) => setTimeout(() => resolve(undefined), SLOW_MS));
 
 Deno.test("unproven: with a black hole alone an unknown path is soon 404", async () => {
-  await using hole = await fakeUpstream(stored);
-  hole.onRequest = silence;
-  await using cache = await TestCache.open({ upstreams: [hole], timeoutMs: TIMEOUT_MS });
+  using hole = await BlackHole.open();
+  await using cache = await TestCache.open({ upstreams: [hole.url], timeoutMs: TIMEOUT_MS });
   cache.lookAtUpstreams();
   for (const path of [PATH, PATH, ...PATHS]) {
-    const startedAt = performance.now();
-    const answer = await cache.get(path);
+    const { status, source, tookMs } = await ask(cache, path);
     // Not remembered.
-    assert.deepEqual([answer.status, answer.headers.get("x-cache")], [404, "MISS"]);
-    const tookMs = performance.now() - startedAt;
+    assert.deepEqual([status, source], [404, "MISS"]);
     assert.ok(tookMs < SOON_MS, `it took ${Math.round(tookMs)} ms`);
   }
 });
 
-Deno.test("unproven: a slow upstream that lives is found, and waited for then", async () => {
+Deno.test("unproven: a slow upstream is found by the first request", async () => {
   await using slow = await fakeUpstream(stored);
   slow.onRequest = slowly;
   await using cache = await TestCache.open({ upstreams: [slow], timeoutMs: TIMEOUT_MS });
-  assert.equal((await cache.get(PATH)).status, 404);
-
-  await eventually("its answer is kept", async () => await isKept(cache, 0));
-  assert.equal((await cache.get(PATH)).headers.get("x-cache"), "HIT");
+  cache.lookAtUpstreams();
+  assert.equal((await ask(cache, PATH)).status, 200);
+  assert.equal((await ask(cache, PATH)).source, "HIT");
   assert.equal(slow.count(/\.narinfo$/), 1);
-  assert.equal((await cache.get(PATHS[0] ?? "")).status, 200);
 });
 
-Deno.test("unproven: what a slow upstream does not have is remembered in the end", async () => {
+Deno.test("unproven: a slow upstream is found beside a black hole that is preferred", async () => {
+  using hole = await BlackHole.open();
+  await using slow = await fakeUpstream(stored);
+  slow.onRequest = slowly;
+  const options = { upstreams: [hole.url, slow], priorities: [1, 2] };
+  await using cache = await TestCache.open({ ...options, timeoutMs: TIMEOUT_MS });
+  const { status, tookMs } = await ask(cache, PATH);
+  assert.equal(status, 200);
+  assert.ok(tookMs < SLOW_MS + 500, `it took ${Math.round(tookMs)} ms`);
+});
+
+Deno.test("unproven: after a timeout a slow upstream is found by the next request", async () => {
+  await using upstream = await fakeUpstream(stored);
+  await using cache = await TestCache.open({ upstreams: [upstream], timeoutMs: 1_500 });
+  assert.equal((await ask(cache, PATH)).status, 200);
+  upstream.onRequest = silence;
+  assert.equal((await ask(cache, PATHS[0])).status, 404);
+  upstream.onRequest = slowly;
+  assert.equal((await ask(cache, PATHS[1])).status, 200);
+});
+
+Deno.test("unproven: what a slow upstream does not have is remembered", async () => {
   await using slow = await fakeUpstream({ stored: true });
   slow.onRequest = slowly;
   await using cache = await TestCache.open({ upstreams: [slow], timeoutMs: TIMEOUT_MS });
-  assert.equal((await cache.get(PATH)).headers.get("x-cache"), "MISS");
-  await slow.requested(PATH);
-  await eventually("its answer counts", async () => {
-    const isHit = (await cache.get(PATH)).headers.get("x-cache") === "HIT";
-    return isHit;
-  });
+  for (const source of ["MISS", "HIT"]) {
+    const answer = await ask(cache, PATH);
+    assert.deepEqual([answer.status, answer.source], [404, source]);
+  }
 });
 
-Deno.test("unproven: an upstream that fell silent is waited for once", async () => {
+Deno.test("unproven: one that accepts and is silent costs 3 timeouts, then nothing", async () => {
+  await using mute = await fakeUpstream(stored);
+  mute.onRequest = silence;
+  const timeoutMs = 1_100;
+  await using cache = await TestCache.open({ upstreams: [mute], timeoutMs });
+  for (const path of [PATH, ...PATHS.slice(0, 2)]) {
+    const { status, tookMs } = await ask(cache, path);
+    assert.equal(status, 404);
+    assert.ok(tookMs >= timeoutMs - 5 && tookMs < timeoutMs + 500, `it took ${tookMs} ms`);
+  }
+  await eventually("it is down", () => cache.log.some(({ msg }) => msg === "upstream is down"));
+  const { status, tookMs } = await ask(cache, PATHS[3]);
+  assert.equal(status, 404);
+  assert.ok(tookMs < 100, `it took ${Math.round(tookMs)} ms`);
+  assert.equal(mute.count(/\.narinfo$/), 3);
+});
+
+Deno.test("unproven: an upstream that vanished is waited for once", async () => {
   await using upstream = await fakeUpstream(stored);
   await using cache = await TestCache.open({ upstreams: [upstream], timeoutMs: 1_500 });
-  assert.equal((await cache.get(PATH)).status, 200);
-  upstream.onRequest = silence;
-  await cache.get(PATHS[0] ?? "");
-  const startedAt = performance.now();
-  assert.equal((await cache.get(PATHS[1] ?? "")).status, 404);
-  assert.ok(performance.now() - startedAt < SOON_MS);
+  assert.equal((await ask(cache, PATH)).status, 200);
+  await upstream.vanish();
+  await ask(cache, PATHS[0]);
+  const { status, tookMs } = await ask(cache, PATHS[1]);
+  assert.equal(status, 404);
+  assert.ok(tookMs < SOON_MS, `it took ${Math.round(tookMs)} ms`);
 });
 
 Deno.test("unproven: a preferred black hole costs hits of another little", async () => {
-  await using hole = await fakeUpstream({ ...stored, priority: 1 });
+  using hole = await BlackHole.open();
   await using good = await fakeUpstream({ ...stored, priority: 2 });
-  hole.onRequest = ({ path }) => path.endsWith(".narinfo") ? silence() : undefined;
-  const options = { upstreams: [hole, good], timeoutMs: 1_000, priorities: [1, 2] };
+  const options = { upstreams: [hole.url, good], timeoutMs: 1_500, priorities: [1, 2] };
   await using cache = await TestCache.open(options);
   for (const path of [PATH, ...PATHS]) {
-    const startedAt = performance.now();
-    assert.equal((await cache.get(path)).status, 200);
-    assert.ok(performance.now() - startedAt < SOON_MS + 200);
+    const { status, tookMs } = await ask(cache, path);
+    assert.equal(status, 200);
+    assert.ok(tookMs < SOON_MS, `it took ${Math.round(tookMs)} ms`);
   }
   await eventually("it is down", () => cache.log.some(({ msg }) => msg === "upstream is down"));
 });
 
 Deno.test("unproven: a larder that ends leaves no question open", async () => {
-  await using hole = await fakeUpstream(stored);
-  hole.onRequest = silence;
-  await using cache = await TestCache.open({ upstreams: [hole], timeoutMs: 60_000 });
-  assert.equal((await cache.get(PATH)).status, 404);
+  using hole = await BlackHole.open();
+  await using cache = await TestCache.open({ upstreams: [hole.url], timeoutMs: 60_000 });
+  assert.equal((await ask(cache, PATH)).status, 404);
 });
 
-async function isKept(cache: TestCache, index: number): Promise<boolean> {
-  const object = objects[index];
-  assert.ok(object);
-  return await cache.metadata.findNarinfo(object.storePathHash as never) !== undefined;
+async function ask(cache: TestCache, path = "") {
+  const startedAt = performance.now();
+  const { status, headers } = await cache.get(path);
+  const tookMs = performance.now() - startedAt;
+  return { status, source: headers.get("x-cache"), tookMs };
 }

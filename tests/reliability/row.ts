@@ -1,7 +1,7 @@
 import type { FakeUpstreamOptions } from "../support/fake_upstream.ts";
 import type { LarderFlags } from "../support/larder_process.ts";
 import type { ReliabilityRecord, Sight } from "../support/reliability_record.ts";
-import type { Scene } from "./scene.ts";
+import type { Scene, Upstreams } from "./scene.ts";
 
 /** A fault, how it comes about, and what must come of it. */
 export interface Row extends ReliabilityRecord {
@@ -11,6 +11,8 @@ export interface Row extends ReliabilityRecord {
   /** A second upstream that has the same object. */
   readonly other?: FakeUpstreamOptions;
   readonly flags?: LarderFlags;
+  /** Breaks something before larder starts. */
+  readonly breaksFirst?: (upstreams: Upstreams) => Promise<unknown>;
   /** Breaks something before the client asks. */
   readonly breaks?: (scene: Scene) => unknown;
   /** In place of a client that asks for narinfo and NAR. */

@@ -30,7 +30,8 @@ export class Scene implements AsyncDisposable {
     this.#resources = resources;
   }
 
-  static async open({ narBytes = 1_000_000, upstream, other, flags }: Row): Promise<Scene> {
+  static async open(row: Row): Promise<Scene> {
+    const { narBytes = 1_000_000, upstream, other, flags } = row;
     await using opened = new AsyncDisposableStack();
     const object = makeStoreObject({ name: "thing-1.0", size: narBytes });
     const open = (options: FakeUpstreamOptions) =>
@@ -40,6 +41,7 @@ export class Scene implements AsyncDisposable {
       upstream: open({ priority: 10, ...upstream }),
       other: other && open({ priority: 20, ...other }),
     };
+    await row.breaksFirst?.(upstreams);
     const both = [upstreams.upstream, upstreams.other].filter((one) => one !== undefined);
     const larder = opened.use(
       await startLarder({
@@ -143,7 +145,7 @@ export class Scene implements AsyncDisposable {
   }
 }
 
-interface Upstreams {
+export interface Upstreams {
   readonly object: StoreObject;
   readonly upstream: FakeUpstream;
   readonly other: FakeUpstream | undefined;

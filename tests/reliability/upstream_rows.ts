@@ -3,6 +3,10 @@ import { dropped, firstTimes, heldUntil, status } from "../support/faults.ts";
 import type { Row } from "./row.ts";
 
 const forEver = new Promise<never>(() => {});
+/** Longer than an upstream is waited for that takes no connection. */
+const SLOW_MS = 1_200;
+const slowly = () =>
+  new Promise<undefined>((resolve) => setTimeout(() => resolve(undefined), SLOW_MS));
 const area = "upstream";
 const absent = { area, saw: "absent", kept: "nothing" } as const;
 const whole = { area, saw: "whole", kept: "nar" } as const;
@@ -24,9 +28,14 @@ export const UPSTREAM_ROWS: readonly Row[] = [
   {
     fault: "packets to all upstreams vanish from the start",
     ...absent,
-    upstream: { onRequest: () => forEver },
-    other: { onRequest: () => forEver },
+    other: {},
     withinMs: 1_000,
+    breaksFirst: ({ upstream, other }) => Promise.all([upstream.vanish(), other?.vanish()]),
+  },
+  {
+    fault: "it takes connections, and answers late from the start",
+    ...whole,
+    upstream: { onRequest: slowly },
   },
   {
     fault: "it resets every connection",

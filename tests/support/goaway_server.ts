@@ -42,7 +42,11 @@ export class GoawayServer implements AsyncDisposable {
     for await (const connection of this.#listener) {
       const served = this.#serve(connection).catch(() => undefined);
       this.#connections.set(connection, served);
-      served.finally(() => this.#connections.delete(connection));
+      served.finally(() => {
+        // Also one whose client left before it said anything.
+        close(connection);
+        this.#connections.delete(connection);
+      });
     }
   }
 

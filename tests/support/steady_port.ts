@@ -22,10 +22,11 @@ export function listenOnSteadyPort(): Deno.TcpListener {
  * Listens again on a port that was closed. A process that is being started somewhere else in
  * this one holds a copy of the closed listener for a moment: until then it is tried again.
  */
-export async function listenAgain(port: number): Promise<Deno.TcpListener> {
+export async function listenAgain(port: number, tcpBacklog?: number): Promise<Deno.TcpListener> {
+  const options = { hostname: "127.0.0.1", port, ...(tcpBacklog !== undefined && { tcpBacklog }) };
   for (let tried = 1;; tried++) {
     try {
-      return Deno.listen({ hostname: "127.0.0.1", port });
+      return Deno.listen(options);
     } catch (error) {
       if (!(error instanceof Deno.errors.AddrInUse) || tried === TRIES_MAX) throw error;
       await new Promise((resolve) => setTimeout(resolve, RETRY_MS));

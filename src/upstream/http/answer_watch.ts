@@ -1,4 +1,5 @@
 import { NoAnswer } from "../upstream.ts";
+import { dial } from "./dial.ts";
 
 /** An answer that takes longer than this makes us look whether the dialing is to blame. */
 const DIAL_DOUBT_MS = 100;
@@ -53,7 +54,8 @@ export class AnswerWatch implements Disposable {
     const doubtedAt = performance.now();
     this.#limit("connecting", dialTimeoutMs, this.#startedAt);
     this.#dialing = new AbortController();
-    await dial(new URL(url), this.#dialing.signal);
+    // Whether it succeeded the request itself will tell, and better.
+    await dial(url, this.#dialing.signal);
     if (this.#over) return;
     const dialedAt = performance.now();
     // A dial that was slow for the doubt was as slow for the request.
@@ -67,17 +69,5 @@ export class AnswerWatch implements Disposable {
     this.#timer = setTimeout(() => {
       if (!this.#over) this.#onLate(new UpstreamTimeout(what, limitMs));
     }, leftMs);
-  }
-}
-
-/** Resolves when a connection stood, or the attempt ended: the request itself will tell which. */
-async function dial(url: URL, signal: AbortSignal): Promise<void> {
-  const port = Number(url.port) || (url.protocol === "https:" ? 443 : 80);
-  const hostname = url.hostname.replace(/^\[|\]$/g, "");
-  try {
-    const connection = await Deno.connect({ hostname, port, signal });
-    connection.close();
-  } catch {
-    // Refused, unknown or ended by us: `fetch` meets the same and says it better.
   }
 }

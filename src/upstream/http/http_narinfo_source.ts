@@ -11,6 +11,7 @@ import {
   NoAnswer,
 } from "../upstream.ts";
 import { boundedText } from "./bounded_text.ts";
+import { dial } from "./dial.ts";
 import { Exchange, type ExchangeOptions } from "./exchange.ts";
 import { failedReading } from "./failed_reading.ts";
 import { readRefusal } from "./refusal.ts";
@@ -60,6 +61,16 @@ export class HttpNarinfoSource implements NarinfoSource {
     const info = parseNixCacheInfo(reading.text);
     if (info.storeDir === STORE_DIR) return info.priority;
     throw new Failure("corrupt", `Cannot use upstream: its store directory is ${info.storeDir}`);
+  }
+
+  async reach(signal: AbortSignal): Promise<boolean> {
+    const { viaProxy = false, dialTimeoutMs } = this.#deps.settings;
+    if (viaProxy) return true;
+    const late = new AbortController();
+    const timer = setTimeout(() => late.abort(), dialTimeoutMs);
+    const isReached = await dial(this.url, AbortSignal.any([signal, late.signal]));
+    clearTimeout(timer);
+    return isReached;
   }
 
   async #document(path: string, options: ExchangeOptions = {}): Promise<DocumentReading> {

@@ -1,0 +1,129 @@
+import assert from "node:assert/strict";
+import { parseStorePathHash } from "../../../src/nix/store_path.ts";
+import { TrustedKeys } from "../../../src/nix/trusted_keys.ts";
+import { createUpstreamClient } from "../../../src/upstream/http/http_client.ts";
+import { HttpNarinfoSource } from "../../../src/upstream/http/http_narinfo_source.ts";
+import type { NarinfoReading, NarinfoSource } from "../../../src/upstream/upstream.ts";
+import { UpstreamPool } from "../../../src/upstream/upstream_pool.ts";
+import { BlackHole } from "../../support/black_hole.ts";
+
+const HASH = parseStorePathHash("0".repeat(32));
+/** Longer than an upstream is waited for that takes no connection. */
+const SLOW_MS = 1_000;
+
+Deno.test("reach: who asks an unproven upstream shares a dial, a proven one has none", async () => {
+  using upstream = new PlayedUpstream();
+  using pool = poolOf(upstream);
+  const asking = Array.from({ length: 5 }, () => ask(pool));
+  assert.equal(upstream.dials.length, 1);
+  upstream.dials[0]?.resolve(true);
+  upstream.answer({ kind: "absent" });
+  await Promise.all(asking);
+
+  const again = ask(pool);
+  upstream.answer({ kind: "absent" });
+  assert.deepEqual(await again, { kind: "absent" });
+  assert.equal(upstream.dials.length, 1);
+});
+
+Deno.test("reach: an upstream that fell silent is dialled again", async () => {
+  using upstream = new PlayedUpstream();
+  using pool = poolOf(upstream);
+  for (const count of [1, 2]) {
+    const asking = ask(pool);
+    assert.equal(upstream.dials.length, count);
+    upstream.dials.at(-1)?.resolve(true);
+    upstream.answer({ kind: "failed", reason: "timeout", detail: "" });
+    await asking;
+  }
+});
+
+for (const isReached of [true, false]) {
+  const promise = isReached ? "one that is there gets its time" : "one that is not is cut short";
+  Deno.test(`reach: of the unproven ${promise}`, async () => {
+    using upstream = new PlayedUpstream();
+    using pool = poolOf(upstream);
+    const asking = ask(pool);
+    if (isReached) upstream.dials[0]?.resolve(true);
+    const late = setTimeout(() => upstream.answer({ kind: "absent" }), SLOW_MS);
+    const { kind } = await asking;
+    assert.equal(kind, isReached ? "absent" : "unknown");
+    clearTimeout(late);
+  });
+}
+
+Deno.test("reach: a listener is there, a closed port and a black hole are not", async () => {
+  using hole = await BlackHole.open();
+  const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+  const url = `http://127.0.0.1:${listener.addr.port}/base`;
+  assert.equal(await reach(url), true);
+  listener.close();
+  assert.equal(await reach(url), false);
+  assert.equal(await reach(hole.url), false);
+  assert.equal(await reach(hole.url, AbortSignal.abort()), false);
+});
+
+Deno.test("reach: behind a proxy nobody is dialled, all are taken to be there", async () => {
+  using hole = await BlackHole.open();
+  assert.equal(await reach(hole.url, undefined, true), true);
+});
+
+/** Answers, and is dialled, when the test says so. */
+class PlayedUpstream implements NarinfoSource, Disposable {
+  readonly url = "http://upstream.test";
+  readonly priority = 1;
+  readonly dials: PromiseWithResolvers<boolean>[] = [];
+  #asked: PromiseWithResolvers<NarinfoReading>[] = [];
+
+  narinfo(): Promise<NarinfoReading> {
+    const asked = Promise.withResolvers<NarinfoReading>();
+    this.#asked.push(asked);
+    return asked.promise;
+  }
+
+  describe(): Promise<number> {
+    return Promise.resolve(1);
+  }
+
+  reach(): Promise<boolean> {
+    const dial = Promise.withResolvers<boolean>();
+    this.dials.push(dial);
+    return dial.promise;
+  }
+
+  answer(reading: NarinfoReading): void {
+    for (const asked of this.#asked) asked.resolve(reading);
+    this.#asked = [];
+  }
+
+  [Symbol.dispose](): void {
+    for (const dial of this.dials) dial.resolve(false);
+    this.answer({ kind: "absent" });
+  }
+}
+
+function poolOf(upstream: NarinfoSource): UpstreamPool {
+  return new UpstreamPool({ upstreams: [upstream], observe() {}, changed() {} });
+}
+
+function ask(pool: UpstreamPool) {
+  return pool.narinfo(HASH, { requestId: "test" });
+}
+
+async function reach(
+  url: string,
+  signal = new AbortController().signal,
+  viaProxy = false,
+): Promise<boolean> {
+  using client = createUpstreamClient([]);
+  const settings = {
+    url,
+    viaProxy,
+    dialTimeoutMs: 150,
+    headerTimeoutMs: 150,
+    idleTimeoutMs: 150,
+    userAgent: "larder-test",
+  };
+  const deps = { settings, client, keys: new TrustedKeys([]), requireSignature: true };
+  return await new HttpNarinfoSource(deps).reach(signal);
+}
