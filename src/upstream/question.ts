@@ -139,7 +139,7 @@ function unexpected(error: unknown): NarinfoReading {
 
 /**
  * `undefined` while an answer to come could still change the outcome; hurried, only those of
- * upstreams that are there are waited for.
+ * upstreams that are there are waited for, and only where nobody else has it.
  */
 function decide(asked: readonly Asked[], isHurried: boolean): PoolAnswer | undefined {
   const offers = asked.flatMap((one) => {
@@ -148,8 +148,9 @@ function decide(asked: readonly Asked[], isHurried: boolean): PoolAnswer | undef
     return [{ asked: one, offer: { upstream: one.standing.source.url, narinfo, trusted } }];
   });
   const silent = asked.filter(({ reading }) => reading === undefined);
+  // Who has not answered yet may be there, but somebody else has it already.
   const waiting = silent.filter(({ isThere, standing }) =>
-    !isHurried || isThere || standing.isProven
+    !isHurried || standing.isProven || isThere && offers.length === 0
   );
   if (offers.length === 0) {
     if (waiting.length > 0) return undefined;

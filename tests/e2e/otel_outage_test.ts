@@ -48,7 +48,10 @@ async function assertHarmless(url: string): Promise<void> {
   for (const signal of SIGNALS) {
     const said = await larder.logged("telemetry dropped", (line) => line["signal"] === signal);
     assert.equal(said["receiver"], url);
-    assert.match(String(said["reason"]), /no answer within 2500 ms|4096 records wait|^Cannot export telemetry: /);
+    assert.match(
+      String(said["reason"]),
+      /no answer within 2500 ms|4096 records wait|^Cannot export telemetry: /,
+    );
   }
   assert.ok((await droppedCounts(larder)).every((count) => count > 0));
   const tookMs = await stop(larder);

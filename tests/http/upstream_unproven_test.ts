@@ -52,6 +52,17 @@ Deno.test("unproven: a slow upstream is found beside a black hole that is prefer
   assert.ok(tookMs < SLOW_MS + 500, `it took ${Math.round(tookMs)} ms`);
 });
 
+Deno.test("unproven: a preferred one that is mute holds up nobody's offer for long", async () => {
+  await using mute = await fakeUpstream(stored);
+  await using other = await fakeUpstream(stored);
+  mute.onRequest = silence;
+  const options = { upstreams: [mute, other], priorities: [1, 2] };
+  await using cache = await TestCache.open({ ...options, timeoutMs: TIMEOUT_MS });
+  const { status, tookMs } = await ask(cache, PATH);
+  assert.equal(status, 200);
+  assert.ok(tookMs < SOON_MS, `it took ${Math.round(tookMs)} ms`);
+});
+
 Deno.test("unproven: after a timeout a slow upstream is found by the next request", async () => {
   await using upstream = await fakeUpstream(stored);
   await using cache = await TestCache.open({ upstreams: [upstream], timeoutMs: 1_500 });
