@@ -182,6 +182,16 @@ Deno.test("crowd: who is being answered is not closed for others; they are refus
   assert.ok(closedReasons(cache).includes("too many requests at once"));
 });
 
+Deno.test("crowd: after handles have run out, in time as many are taken as before", async () => {
+  await using cache = await TestCache.open(NOBODY);
+  await using listener = cache.listen({ connectionsMax: 50, sweepEveryMs: 10, moreAfterMs: 30 });
+  const { server } = listener;
+  // Many notice at once that none are left.
+  for (let count = 0; count < 100; count++) server.handlesRanOut();
+  assert.ok(server.openMax < 50);
+  await eventually("it is as before", () => server.openMax === 50);
+});
+
 Deno.test("crowd: who has long taken nothing makes room, where nobody else can", async () => {
   const object = makeStoreObject({ name: "large", size: 30_000_000 });
   await using upstream = await fakeUpstream({ objects: [object], stored: true });

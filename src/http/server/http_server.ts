@@ -16,6 +16,8 @@ export interface HttpServerDeps extends Pick<ConnectionDeps, "handle" | "refuse"
   readonly sweepEveryMs?: number;
   /** Default: `STALLED_MS`. */
   readonly stalledMs?: number;
+  /** Default: `MORE_AFTER_MS`. */
+  readonly moreAfterMs?: number;
 }
 
 /** A connection, and for how many sweeps nothing has come of it. */
@@ -45,8 +47,12 @@ const ASKED_TOO_SLOWLY: ReadonlySet<Phase> = new Set(["head", "body", "skipping"
 /** Of the handles that the system gives, once connections have taken all of them. */
 const HANDLES_SHARE = 0.75;
 
-/** What ran out twice in this time ran out once. */
-const RAN_OUT_AGAIN_MS = 500;
+/** What ran out twice in this time ran out once: room takes a moment to be there. */
+const RAN_OUT_AGAIN_MS = 2_000;
+
+/** So long nothing may run out before more connections are taken again, so many times as many. */
+const MORE_AFTER_MS = 10_000;
+const MORE_FACTOR = 1.5;
 
 /** Without file handles to accept with, it is tried again after this. */
 const ACCEPT_AGAIN_MS = 100;
@@ -86,6 +92,11 @@ export class HttpServer {
     return this.#open.size;
   }
 
+  /** How many are taken at this moment. */
+  get openMax(): number {
+    return this.#connectionsMax;
+  }
+
   /** Takes what comes in until accepting fails for good, as it does once the source is closed. */
   async serve(incoming: Incoming): Promise<void> {
     for (;;) {
@@ -103,7 +114,6 @@ export class HttpServer {
   handlesRanOut(): void {
     this.#closed.count("cannot accept", "warn");
     const nowMs = performance.now();
-    // Room takes a moment to be there; many may miss it meanwhile.
     if (nowMs - this.#ranOutAtMs < RAN_OUT_AGAIN_MS) return;
     this.#ranOutAtMs = nowMs;
     this.#leaveHandles();
@@ -189,7 +199,17 @@ export class HttpServer {
       if (ASKED_TOO_SLOWLY.has(phase)) connection.closeWith(408, OVERDUE_REASON[phase]);
       else connection.close();
     }
+    this.#takeMore();
     this.#closed.flush();
+  }
+
+  /** A flood that took all handles is over some time. */
+  #takeMore(): void {
+    const { connectionsMax, moreAfterMs = MORE_AFTER_MS } = this.#deps;
+    const nowMs = performance.now();
+    if (this.#connectionsMax === connectionsMax || nowMs - this.#ranOutAtMs < moreAfterMs) return;
+    this.#ranOutAtMs = nowMs - RAN_OUT_AGAIN_MS;
+    this.#connectionsMax = Math.min(connectionsMax, Math.ceil(this.#connectionsMax * MORE_FACTOR));
   }
 
   async #over(): Promise<void> {
