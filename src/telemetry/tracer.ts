@@ -87,14 +87,21 @@ export function traced<Port extends object>(
   methods: Readonly<Partial<Record<keyof Port & string, SpanStart>>>,
 ): Port {
   const starts = new Map<PropertyKey, SpanStart | undefined>(Object.entries(methods));
+  // Each method is made once: a request that nobody traces calls them, too.
+  const made = new Map<PropertyKey, unknown>();
   return new Proxy(inner, {
     get(target, key) {
+      const known = made.get(key);
+      if (known !== undefined) return known;
       const value = Reflect.get(target, key, target);
       if (typeof value !== "function") return value;
       const start = starts.get(key);
-      if (start === undefined) return value.bind(target);
-      return (...args: readonly unknown[]) =>
-        tracer.span(start, () => Reflect.apply(value, target, args));
+      const method = start === undefined
+        ? value.bind(target)
+        : (...args: readonly unknown[]) =>
+          tracer.span(start, () => Reflect.apply(value, target, args));
+      made.set(key, method);
+      return method;
     },
   });
 }
