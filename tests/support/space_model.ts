@@ -124,10 +124,11 @@ export class SpaceModel implements Seen {
     });
   }
 
-  #files({ deeds, evictedNars }: Happened, seen: Seen): readonly string[] {
+  /** A path that was evicted, and came back, named no file in between. */
+  #files({ deeds, evictedPaths, evictedNars }: Happened, seen: Seen): readonly string[] {
     const deleted = those(deeds, ({ kind }) => kind === "delete");
     const stays = [...this.stored.keys()].filter((path) => (
-      seen.stored.has(path) && !deleted.has(path)
+      seen.stored.has(path) && !deleted.has(path) && !evictedPaths.has(path)
     ));
     const named = new Set(stays.map((path) => this.world.narOf(path).name));
     const given = new Set([
