@@ -186,7 +186,7 @@ function downloadAnswer(
     },
     async read(start, end) {
       try {
-        await download.readable(start).catch((error) => {
+        await download.readable(start, end).catch((error) => {
           // The stream passes on what cannot be kept.
           if (!(error instanceof Unkept)) throw error;
         });

@@ -130,6 +130,29 @@ Deno.test("nar: an upstream whose narinfo lied once is believed when it says ano
   }
 });
 
+const RANGES = ["bytes=0-0", "bytes=0-999", "bytes=1000-9999", "bytes=900000-999999"];
+
+for (const limitBytes of [undefined, 1_000]) {
+  for (const dialect of ["nixos", "attic"] as const) {
+    const how = limitBytes === undefined ? "kept" : "passed on";
+    Deno.test(`nar: no part of a wrong file (${dialect}, ${how}) comes whole`, async () => {
+      for (const range of RANGES) {
+        await using upstream = await fakeUpstream({ dialect, objects: [object], stored: true });
+        upstream.breakNar(corruptByteAt(500_000));
+        const limit = limitBytes === undefined ? {} : { limitBytes };
+        await using cache = await TestCache.open({ upstreams: [upstream], ...limit });
+        const path = await cache.narPath(HASH);
+        await using server = cache.listen();
+
+        const answer = await rawRequest(server.port, requestText("GET", path, { range }));
+
+        assert.ok(answer.status === 404 || !answer.complete, `${range}: ${answer.status}`);
+        await cache.downloadsOver();
+      }
+    });
+  }
+}
+
 Deno.test("nar: a range whose download fails before it leaves no file open", async () => {
   await using upstream = await fakeUpstream({ objects: [object], stored: true });
   upstream.breakNar(fileFault(cutAfter, 500_000));

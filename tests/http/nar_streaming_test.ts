@@ -119,6 +119,31 @@ Deno.test("nar: a range of one that is still coming in is a range of the whole f
   assert.deepEqual(await part.bytes(), bytes.subarray(start));
 });
 
+Deno.test("nar: a part of one that is coming in is whole once the file is right", async () => {
+  for (const limitBytes of [Infinity, 1_000]) {
+    const gate = new Gate();
+    await using upstream = await fakeUpstream({ objects: [object], stored: true });
+    upstream.breakNar(gate.fault);
+    await using cache = await TestCache.open({ upstreams: [upstream], limitBytes });
+    const path = await cache.narPath(HASH);
+    const { bytes } = await upstream.narFileOf(object);
+    await using server = cache.listen();
+    gate.release(300_000);
+
+    await using client = await RawConnection.open(server.port);
+    await client.send(requestText("GET", path, { range: "bytes=1000-199999" }));
+    const { status, reader } = await client.answer();
+    const before = await reader.read(50_000);
+    assert.deepEqual([status, reader.isComplete], [206, false]);
+    gate.open();
+
+    const after = await reader.read(Infinity);
+    assert.ok(reader.isComplete);
+    const part = new Uint8Array(await new Blob([before, after]).arrayBuffer());
+    assert.ok(equal(part, bytes.subarray(1_000, 200_000)), `${part.length}`);
+  }
+});
+
 Deno.test("nar: without a length from anybody it is sent in chunks, and the same", async () => {
   await using upstream = await fakeUpstream({
     dialect: "attic",

@@ -61,11 +61,12 @@ export class Download {
   }
 
   /**
-   * Resolves when the byte at `offset` may be read, or the file turns out to end before it.
-   * Throws when the download has failed.
+   * Resolves when the byte at `offset` may be read by whoever wants all of them up to `end`
+   * (default: the file's end), or the file turns out to end before it. Throws when the download
+   * has failed.
    */
-  async readable(offset: number): Promise<void> {
-    while (readableBytes(this.#state) <= offset && !this.released) {
+  async readable(offset: number, end = Infinity): Promise<void> {
+    while (this.#readableUpTo(end) <= offset && !this.released) {
       if (this.#state.state === "failed") throw this.#failure(this.#state);
       await this.#bell.rung();
     }
@@ -145,14 +146,23 @@ export class Download {
 
   /** How many bytes to read next; 0 only at the end. Waits until there are some. */
   async #wanted(position: number, end: number): Promise<number> {
-    await this.readable(position);
+    await this.readable(position, end);
     const left = Math.min(end, this.fileSize ?? Infinity) - position;
-    const there = readableBytes(this.#state) - position;
+    const there = this.#readableUpTo(end) - position;
     if (there < left && left - there < TAIL_BYTES && left < Infinity) {
       await this.settledWithin(TAIL_WAIT_MS);
       if (this.#state.state === "failed") throw this.#failure(this.#state);
     }
-    return Math.min(READ_BYTES, left, Math.max(0, readableBytes(this.#state) - position));
+    return Math.min(READ_BYTES, left, Math.max(0, this.#readableUpTo(end) - position));
+  }
+
+  /**
+   * The last byte of a part is held back like that of the whole: nobody gets a complete part of a
+   * file that differs from what was announced.
+   */
+  #readableUpTo(end: number): number {
+    const readable = readableBytes(this.#state);
+    return this.released ? readable : Math.min(readable, end - 1);
   }
 
   #failure({ reason, unkept }: { readonly reason: string; readonly unkept?: boolean }): Failure {

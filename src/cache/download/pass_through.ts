@@ -37,9 +37,11 @@ export async function* passThrough(
     for await (const piece of pieces) {
       hash.update(piece);
       await measure?.write(piece);
-      if (held !== undefined) yield held;
-      held = wantedOf(piece, position, part);
+      const wanted = wantedOf(piece, position, part);
       position += piece.length;
+      if (wanted === undefined) continue;
+      if (held !== undefined) yield held;
+      held = wanted;
     }
     await check(nar, { fileSize: position, digest: hash.digest() }, measure);
     if (held !== undefined) yield held;
