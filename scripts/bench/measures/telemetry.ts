@@ -1,16 +1,15 @@
 import { checkNarinfos } from "../check.ts";
-import type { Bench, Measure } from "../figure.ts";
+import type { Measure } from "../figure.ts";
 import type { Server } from "../server.ts";
+import type { Workplace } from "../workplace.ts";
 import { runLoad } from "../wrk.ts";
 
 const NARINFOS_COUNT = 3_000;
 const SEED = 2_000;
 
-/**
- * Of each kind. Two processes that do the same differ by a fifth for as long as they live (in how
- * their memory came to lie, it seems): the best of each kind is told from the best of another.
- */
-const PROCESSES = 3;
+/** Loads of each process, in turns with those of the other kinds. */
+const TURNS = 4;
+const LOAD_SECONDS = 1;
 
 const KINDS = ["plain", "metrics", "traces"] as const;
 type Kind = typeof KINDS[number];
@@ -22,47 +21,54 @@ const figure = (what: string, limit: number) => ({
 });
 
 /**
- * What telemetry costs a narinfo hit: larders with and without it, in turns. Counted is processor
- * time a request, which bounds their number, and moves less with what else the machine does.
+ * What telemetry costs a narinfo hit. Counted is processor time a request, which bounds their
+ * number, and moves less with what else the machine does. Two processes that do the same differ by
+ * a fifth for as long as they live (in how their memory came to lie, it seems), and the machine is
+ * slower at times: of two new processes of each kind a round, the best of one kind is told from the
+ * best of another.
  */
 export const TELEMETRY_COST: Measure = {
   figures: [figure("metrics", 3), figure("metrics and 1 % of traces", 15)],
-  async prepare(bench) {
-    const { corpus, workplace, variants } = bench;
+  async prepare({ corpus, workplace, variants, seconds, rounds }) {
     const objects = corpus.putNarinfos({ count: NARINFOS_COUNT, seed: SEED });
     const paths = objects.map((object) => object.narinfoPath);
-    const launched: (readonly [Kind, Server])[] = [];
-    for (let count = 0; count < PROCESSES; count++) {
+    const loadOf = (server: Server, seconds: number) => costOf(workplace, server, paths, seconds);
+    const best = new Map<Kind, number>();
+    for (let set = 0; set < 2 * rounds; set++) {
+      const launched: (readonly [Kind, Server])[] = [];
       for (const kind of KINDS) {
-        const folder = workplace.makeFolder(`larder-${kind}-${count}`);
-        const server = await variants[kind].launch(folder);
+        const server = await variants[kind].launch(workplace.makeFolder(`larder-${kind}-${set}`));
         await checkNarinfos(server, objects, corpus.publicKey);
-        await load(bench, server, paths);
+        // Until V8 has compiled it for good.
+        await loadOf(server, 2 * seconds);
         launched.push([kind, server]);
       }
-    }
-    // Of all rounds so far: what else the machine does only ever adds.
-    const best = new Map<Kind, number>();
-    return async ({ name }) => {
-      // The others have no telemetry of ours.
-      if (name !== "larder") return [];
-      for (const [kind, server] of launched) {
-        const cost = await load(bench, server, paths);
-        best.set(kind, Math.min(cost, best.get(kind) ?? Infinity));
+      for (let turn = 0; turn < TURNS; turn++) {
+        for (const [kind, server] of launched) {
+          best.set(kind, Math.min(await loadOf(server, LOAD_SECONDS), best.get(kind) ?? Infinity));
+        }
       }
-      const plain = best.get("plain") ?? NaN;
-      return (["metrics", "traces"] as const).map((kind) => {
-        return ((best.get(kind) ?? NaN) / plain - 1) * 100;
-      });
-    };
+      for (const [, server] of launched) await server[Symbol.asyncDispose]();
+    }
+    const more = (kind: Kind) => ((best.get(kind) ?? NaN) / (best.get("plain") ?? NaN) - 1) * 100;
+    // The others have no telemetry of ours.
+    return async ({ name }) => name === "larder" ? [more("metrics"), more("traces")] : [];
   },
 };
 
 /** Processor time a request, in seconds. */
-async function load(bench: Bench, server: Server, paths: readonly string[]): Promise<number> {
-  const { workplace, seconds } = bench;
+async function costOf(
+  workplace: Workplace,
+  server: Server,
+  paths: readonly string[],
+  seconds: number,
+): Promise<number> {
   const before = server.cpuSeconds();
-  const asked = { paths, connections: 16, seconds, status: 200 } as const;
-  const { count } = await runLoad(workplace, server, asked);
+  const { count } = await runLoad(workplace, server, {
+    paths,
+    connections: 16,
+    seconds,
+    status: 200,
+  });
   return (server.cpuSeconds() - before) / count;
 }
