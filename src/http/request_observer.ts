@@ -15,6 +15,8 @@ const OUTCOMES: Readonly<Record<DeliveryEnd, Outcome>> = {
   broken: "broken",
 };
 
+const ENCODER = new TextEncoder();
+
 /** A request and its answer, whose body may still be on its way. */
 export interface Answered {
   readonly request: ClientRequest;
@@ -59,21 +61,11 @@ export class RequestObserver {
 
   /** Without `delivery`, the answer counts as sent. */
   answered(answered: Answered, delivery?: Delivery): void {
-    const { answer, span } = answered;
-    const end = (outcome: Outcome, bytes: number) => {
-      if (answer instanceof StreamAnswer) {
-        answer.served?.add(bytes);
-        answer.over?.();
-      }
-      if (span === undefined) return this.#end(answered, outcome, bytes);
-      span.run(() => this.#end(answered, outcome, bytes));
-      endServerSpan(span, answered, { outcome, bytes, scheme: this.#deps.scheme });
-    };
     // A text is out in one piece; whether it arrived, nobody learns.
-    if (delivery === undefined || !(answer instanceof StreamAnswer)) {
-      return end("complete", announcedBytes(answer));
+    if (delivery === undefined || !(answered.answer instanceof StreamAnswer)) {
+      return this.#over(answered, "complete");
     }
-    delivery.ended.then((ended) => end(OUTCOMES[ended], delivery.sentBytes));
+    delivery.ended.then((ended) => this.#over(answered, OUTCOMES[ended], delivery.sentBytes));
   }
 
   /** What could not be read as a request is answered, and counts, all the same. */
@@ -94,7 +86,20 @@ export class RequestObserver {
     });
   }
 
-  #end(answered: Answered, outcome: Outcome, bytes: number): void {
+  /** Without `sentBytes`, all that was announced. */
+  #over(answered: Answered, outcome: Outcome, sentBytes?: number): void {
+    const { answer, span } = answered;
+    if (answer instanceof StreamAnswer) {
+      answer.served?.add(sentBytes ?? announcedBytes(answer));
+      answer.over?.();
+    }
+    if (span === undefined) return this.#count(answered, outcome, sentBytes);
+    const bytes = sentBytes ?? announcedBytes(answer);
+    span.run(() => this.#count(answered, outcome, bytes));
+    endServerSpan(span, answered, { outcome, bytes, scheme: this.#deps.scheme });
+  }
+
+  #count(answered: Answered, outcome: Outcome, sentBytes: number | undefined): void {
     const { request, requestId, route, answer, startedAtMs } = answered;
     const { metrics, log } = this.#deps;
     const { method } = request;
@@ -108,7 +113,8 @@ export class RequestObserver {
       path: pathOf(request.url) ?? "",
       route: route?.name ?? UNMATCHED_ROUTE,
       status,
-      bytes,
+      // Not before: to measure a text costs as much as to send it.
+      bytes: sentBytes ?? announcedBytes(answer),
       durationMs,
       outcome,
       source: answer.headers.get("x-cache"),
@@ -120,6 +126,6 @@ export class RequestObserver {
 /** Of the body, as its head says; 0 where nobody knows. */
 function announcedBytes({ body, headers }: Answer): number {
   if (body === null) return 0;
-  if (typeof body === "string") return new TextEncoder().encode(body).length;
+  if (typeof body === "string") return ENCODER.encode(body).length;
   return body instanceof Uint8Array ? body.length : Number(headers.get("content-length") ?? 0);
 }
