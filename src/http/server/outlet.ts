@@ -6,7 +6,7 @@ import type { Wire } from "./intake.ts";
 const TOGETHER_BYTES_MAX = 64 * 1024;
 const TOGETHER = new BufferPool(TOGETHER_BYTES_MAX, 32);
 
-/** Left in front of a text, which is encoded before its head is known. */
+/** Left for a head. */
 const HEAD_BYTES_MAX = 4 * 1024;
 
 const ENCODER = new TextEncoder();
@@ -44,7 +44,7 @@ export class Outlet {
     }
   }
 
-  /** A text behind its head, which `headOf` makes for so many bytes. */
+  /** A text behind its head, which `headOf` makes for so many bytes: called twice, maybe. */
   async text(text: string, headOf: (byteLength: number) => string): Promise<number> {
     // A character has at most three bytes.
     if (3 * text.length > TOGETHER_BYTES_MAX - HEAD_BYTES_MAX) {
@@ -54,13 +54,14 @@ export class Outlet {
     }
     const buffer = TOGETHER.take();
     try {
-      const { written: byteLength } = ENCODER.encodeInto(text, buffer.subarray(HEAD_BYTES_MAX));
-      const head = headOf(byteLength);
-      const { read, written } = ENCODER.encodeInto(head, buffer.subarray(0, HEAD_BYTES_MAX));
-      if (read < head.length) throw new Error("Cannot send an answer: its head is too large");
-      const start = HEAD_BYTES_MAX - written;
-      buffer.copyWithin(start, 0, written);
-      await this.bytes(buffer.subarray(start, HEAD_BYTES_MAX + byteLength));
+      // Nearly all texts are ASCII, as heads are: as many bytes as characters.
+      let byteLength = text.length;
+      let bytes = encodedInto(buffer, headOf(byteLength) + text);
+      if (bytes.surplus > 0) {
+        byteLength += bytes.surplus;
+        bytes = encodedInto(buffer, headOf(byteLength) + text);
+      }
+      await this.bytes(buffer.subarray(0, bytes.written));
       return byteLength;
     } finally {
       TOGETHER.give(buffer);
@@ -84,4 +85,11 @@ export class Outlet {
       TOGETHER.give(buffer);
     }
   }
+}
+
+/** How many bytes it is, and how many more than characters. Throws when it does not fit. */
+function encodedInto(buffer: Uint8Array<ArrayBuffer>, text: string) {
+  const { read, written } = ENCODER.encodeInto(text, buffer);
+  if (read < text.length) throw new Error("Cannot send an answer: its head is too large");
+  return { written, surplus: written - read };
 }

@@ -34,13 +34,14 @@ export async function sendAnswer(answer: Answer, sending: Sending): Promise<void
   const announced = headers.get("content-length");
   const length = announced === null ? undefined : Number(announced);
   if (body instanceof ReadableStream) return await sendStream(answer, sending, { body, length });
-  const head = (byteLength: number) => {
-    if (length !== undefined && length !== byteLength) throw new BrokenBody("another length");
-    return headOf(answer, sending, byteLength);
-  };
-  if (typeof body === "string") return sending.sent(await sending.outlet.text(body, head));
-  await sending.outlet.together(head(body.length), body);
-  sending.sent(body.length);
+  const head = (byteLength: number) => headOf(answer, sending, byteLength);
+  if (typeof body === "string" && length === undefined) {
+    return sending.sent(await sending.outlet.text(body, head));
+  }
+  const bytes = typeof body === "string" ? ENCODER.encode(body) : body;
+  if (length !== undefined && length !== bytes.length) throw new BrokenBody("another length");
+  await sending.outlet.together(head(bytes.length), bytes);
+  sending.sent(bytes.length);
 }
 
 /** HEAD says of a body what GET says: a length that nobody knows would be chunks. */
