@@ -19,15 +19,6 @@ export function narinfoRoute({ narinfos, metrics, remove }: NarinfoRouteDeps): R
   const served = metrics.series("narinfo_served_total", {});
   const bytes = servedBytes(metrics, "narinfo");
 
-  const serve = async (hash: StorePathHash, requestId: string): Promise<NarinfoAnswer> => {
-    try {
-      return await narinfos.serve(hash, requestId);
-    } catch (error) {
-      requests.MISS.count();
-      throw error;
-    }
-  };
-
   return {
     name: "/{hash}.narinfo",
     path: /^\/([^/]*)\.narinfo$/,
@@ -35,7 +26,14 @@ export function narinfoRoute({ narinfos, metrics, remove }: NarinfoRouteDeps): R
     methods: {
       async GET({ params: [text = ""], head, requestId }) {
         if (!isStorePathHash(text)) return statusAnswer(404, head, { "x-cache": "HIT" });
-        const { source, text: narinfo } = await serve(text, requestId);
+        let answer: NarinfoAnswer;
+        try {
+          answer = await narinfos.serve(text, requestId);
+        } catch (error) {
+          requests.MISS.count();
+          throw error;
+        }
+        const { source, text: narinfo } = answer;
         const headers = { "x-cache": source };
         requests[narinfo === undefined && source === "HIT" ? "negative" : source].count();
         if (narinfo === undefined) return statusAnswer(404, head, headers);

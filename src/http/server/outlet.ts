@@ -28,17 +28,13 @@ export class Outlet {
 
   /** Resolves when the last of the bytes is in the hands of the kernel. Throws when it is not. */
   async bytes(bytes: Uint8Array): Promise<void> {
-    for (let rest = bytes; rest.length > 0;) {
-      this.#activity.enter("sending");
-      const written = await this.#write(rest);
-      if (written === rest.length) return;
-      rest = rest.subarray(written);
-    }
-  }
-
-  async #write(bytes: Uint8Array): Promise<number> {
     try {
-      return await this.#wire.write(bytes);
+      for (let rest = bytes; rest.length > 0;) {
+        this.#activity.enter("sending");
+        const written = await this.#wire.write(rest);
+        if (written === rest.length) return;
+        rest = rest.subarray(written);
+      }
     } catch (cause) {
       throw new ClientLeft("Cannot write to a client", { cause });
     }
