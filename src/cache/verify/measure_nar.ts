@@ -1,10 +1,17 @@
 import { createHash } from "node:crypto";
+import { setImmediate } from "node:timers/promises";
 import { Bell } from "../../base/bell.ts";
 import { messageOf } from "../../base/failure.ts";
 import { decoded } from "./decoders.ts";
 import type { NarMeasure, VerifyOrder } from "./nar_verifier.ts";
 
 const READ_BYTES = 256 * 1024;
+
+/**
+ * After so long others have their turn: decoders have no pauses of their own, and a small file can
+ * hold gigabytes.
+ */
+const TURN_MS = 4;
 
 /** How far a file may be read; it grows while it is read. */
 export class Growth {
@@ -53,6 +60,7 @@ export async function measureBytes(
 ): Promise<NarMeasure> {
   const hash = createHash("sha256");
   let narSize = 0;
+  let turnEndsAt = performance.now() + TURN_MS;
   try {
     for await (const chunk of decoded(compression, bytes)) {
       narSize += chunk.length;
@@ -60,6 +68,9 @@ export async function measureBytes(
         return { kind: "undecodable", detail: `it holds more than ${narSizeMax} bytes` };
       }
       hash.update(chunk);
+      if (performance.now() < turnEndsAt) continue;
+      await setImmediate();
+      turnEndsAt = performance.now() + TURN_MS;
     }
     return { kind: "measured", digest: hash.digest(), narSize };
   } catch (error) {

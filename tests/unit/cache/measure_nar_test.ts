@@ -67,3 +67,40 @@ async function measured(order: Parameters<typeof measureNar>[0]) {
   growth.grown(size, true);
   return await measureNar(order, growth);
 }
+
+Deno.test("measureNar: a small file that holds much leaves others their turn", async () => {
+  using folder = tempFolder();
+  const [large, small] = [`${folder.path}/large`, `${folder.path}/small`];
+  await Deno.writeFile(large, zstdOfZeros(3_000));
+  await Deno.writeFile(small, zstdOfZeros(1));
+  const over: string[] = [];
+  const measuring = [large, small].map(async (path) => {
+    const measure = await measured({ path, compression: "zstd", narSizeMax: 1e9 });
+    over.push(path);
+    return measure;
+  });
+  let turns = 0;
+  const counting = setInterval(() => turns++);
+
+  const measures = await Promise.all(measuring);
+
+  clearInterval(counting);
+  assert.deepEqual(over, [small, large]);
+  assert.ok(turns > 5, `${turns} turns`);
+  const sizes = measures.map((one) => one.kind === "measured" ? one.narSize : one.detail);
+  assert.deepEqual(sizes, [3_000 * ZSTD_BLOCK_BYTES, ZSTD_BLOCK_BYTES]);
+});
+
+/** The most that a block of zstd holds (RFC 8878, 3.1.1.2.4). */
+const ZSTD_BLOCK_BYTES = 128 * 1024;
+
+/** A frame of so many blocks that are one zero, again and again. */
+function zstdOfZeros(blocks: number): Uint8Array {
+  const [magic, descriptor, window] = [[0x28, 0xb5, 0x2f, 0xfd], 0, 0x38];
+  const body = Array.from({ length: blocks }, (_, index) => {
+    const isLast = index === blocks - 1 ? 1 : 0;
+    const header = ZSTD_BLOCK_BYTES << 3 | 1 << 1 | isLast;
+    return [header & 0xff, header >> 8 & 0xff, header >> 16, 0];
+  });
+  return new Uint8Array([...magic, descriptor, window, ...body.flat()]);
+}
