@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { fakeUpstream } from "../support/fake_upstream.ts";
-import { status } from "../support/faults.ts";
+import { corruptByteAt, status } from "../support/faults.ts";
 import { type RecordedSpan, RecordedSpans } from "../support/recorded_spans.ts";
 import { makeStoreObject } from "../support/store_object.ts";
 import { TestCache } from "../support/test_cache.ts";
@@ -35,6 +35,18 @@ for (const compression of ["none", "xz"] as const) {
     const download = only(spans.list, "download nar");
     assert.equal(verify.span.parentSpanContext?.spanId, download.span.spanContext().spanId);
     assert.equal(download.error, undefined);
+  });
+
+  Deno.test(`nar spans: a wrong bit of compression ${compression} is an error`, async () => {
+    await using upstream = await fakeUpstream({ objects: [object], compression, stored: true });
+    upstream.breakNar(corruptByteAt(9));
+    const { tracer, ...spans } = new RecordedSpans();
+    await using cache = await TestCache.open({ upstreams: [upstream], tracer });
+    await (await cache.get(await cache.narPath(HASH))).bytes().catch(() => undefined);
+    await cache.downloadsOver();
+    for (const name of ["verify nar", "download nar"]) {
+      assert.equal(only(spans.list, name).facts["error.type"], "file_hash", name);
+    }
   });
 
   Deno.test(`nar spans: a wrong NAR of compression ${compression} is an error`, async () => {
