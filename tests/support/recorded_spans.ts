@@ -24,6 +24,7 @@ export class RecordedSpans {
     this.tracer = createOtelTracer({
       resource: resourceFromAttributes({ "service.name": "larder" }),
       version: "0",
+      nowMs: Date.now,
       sampling: samplingOf((name) => environment[name], (variable) => {
         throw new Error(`Cannot understand ${variable}`);
       }),

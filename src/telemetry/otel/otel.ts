@@ -23,8 +23,8 @@ import type { Senders } from "./senders.ts";
 const TRACES_DELAY_MS = 2_000;
 const LOGS_DELAY_MS = 1_000;
 
-/** What is left at the end is sent within this; then the process goes. */
-const FLUSH_MAX_MS = 3_000;
+/** What is left at the end is sent within this; then the process goes, 3 s after it was told. */
+const FLUSH_MAX_MS = 2_700;
 
 const SEVERITIES = {
   debug: SeverityNumber.DEBUG,
@@ -80,7 +80,13 @@ export function startOtel(deps: OtelDeps): Otel {
   const sampling = samplingOf(variable, notUnderstood);
   const { version } = deps.service;
   return {
-    tracer: createOtelTracer({ resource, version, sampling, ended: (span) => spans.add(span) }),
+    tracer: createOtelTracer({
+      resource,
+      version,
+      sampling,
+      nowMs,
+      ended: (span) => spans.add(span),
+    }),
     copyLog: logCopy(new LoggerProvider({ resource, processors: [intoRecords(records)] })),
     async stop() {
       await within(Promise.all([spans.flush(), records.flush(), figures.stop()]), FLUSH_MAX_MS);

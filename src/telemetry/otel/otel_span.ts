@@ -1,6 +1,7 @@
 import { type Span as SdkSpan, SpanStatusCode } from "@opentelemetry/api";
 import { Failure, messageOf } from "../../base/failure.ts";
 import type { Span, SpanFacts } from "../tracer.ts";
+import type { SpanClock } from "./span_clock.ts";
 
 /** From here on a status says why a span failed. */
 const ERROR_STATUS_MIN = 400;
@@ -8,10 +9,12 @@ const ERROR_STATUS_MIN = 400;
 /** A span of the SDK, which failures are told of as OpenTelemetry's conventions want. */
 export class OtelSpan implements Span {
   readonly inner: SdkSpan;
+  readonly #clock: SpanClock;
   #httpStatus = 0;
 
-  constructor(inner: SdkSpan) {
+  constructor(inner: SdkSpan, clock: SpanClock) {
     this.inner = inner;
+    this.#clock = clock;
   }
 
   set(facts: SpanFacts): void {
@@ -25,7 +28,7 @@ export class OtelSpan implements Span {
 
   end(error?: unknown): void {
     if (error !== undefined) this.#failed(typeOf(error), messageOf(error));
-    this.inner.end();
+    this.inner.end(this.#clock.nowMs());
   }
 
   #failed(type: string, message?: string): void {

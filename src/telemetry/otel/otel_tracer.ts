@@ -6,6 +6,7 @@ import type { Sampling } from "./environment.ts";
 import { OtelSpan } from "./otel_span.ts";
 import { remoteContext } from "./remote_context.ts";
 import { RootTraceIds } from "./root_trace_ids.ts";
+import { createSpanClock, type SpanClock } from "./span_clock.ts";
 import { serverSpanName } from "../method_facts.ts";
 import {
   type HeaderReader,
@@ -24,12 +25,14 @@ export interface OtelTracerDeps {
   /** Ours. */
   readonly version: string;
   readonly sampling: Sampling;
+  readonly nowMs: () => number;
   /** Takes each span that is over. */
   readonly ended: (span: ReadableSpan) => void;
 }
 
 /** A tracer on an SDK of its own. */
-export function createOtelTracer({ resource, version, sampling, ended }: OtelTracerDeps): Tracer {
+export function createOtelTracer(deps: OtelTracerDeps): Tracer {
+  const { resource, version, sampling, nowMs, ended } = deps;
   const processor = {
     onStart() {},
     onEnd: ended,
@@ -41,10 +44,9 @@ export function createOtelTracer({ resource, version, sampling, ended }: OtelTra
     resource,
     sampler: sampling.sampler,
     idGenerator: traceIds,
-
     spanProcessors: [processor],
   });
-  return new OtelTracer(provider.getTracer("larder", version), traceIds);
+  return new OtelTracer(provider.getTracer("larder", version), traceIds, createSpanClock(nowMs));
 }
 
 /**
@@ -54,12 +56,14 @@ export function createOtelTracer({ resource, version, sampling, ended }: OtelTra
 class OtelTracer implements Tracer {
   readonly #api: OtelTracerApi;
   readonly #traceIds: RootTraceIds;
+  readonly #clock: SpanClock;
   readonly #around = new AsyncLocalStorage<OtelSpan>();
 
   /** `traceIds` are those that `api` uses. */
-  constructor(api: OtelTracerApi, traceIds: RootTraceIds) {
+  constructor(api: OtelTracerApi, traceIds: RootTraceIds, clock: SpanClock) {
     this.#api = api;
     this.#traceIds = traceIds;
+    this.#clock = clock;
   }
 
   request(
@@ -71,10 +75,12 @@ class OtelTracer implements Tracer {
     // Decided here: the SDK takes a microsecond to decide the same.
     if (parent === undefined && !this.#traceIds.next()) return undefined;
     const name = serverSpanName(method, route);
-    const inner = this.#api.startSpan(name, { kind: SpanKind.SERVER }, parent ?? ROOT_CONTEXT);
+    const startTime = this.#clock.nowMs();
+    const start = { kind: SpanKind.SERVER, startTime };
+    const inner = this.#api.startSpan(name, start, parent ?? ROOT_CONTEXT);
     // One that the caller's sampler left out is not told, but its lines still have its trace's id.
     if (parent === undefined && !inner.isRecording()) return undefined;
-    const span = new OtelSpan(inner);
+    const span = new OtelSpan(inner, this.#clock);
     return {
       set: (facts) => span.set(facts),
       fail: (reason) => span.fail(reason),
@@ -91,9 +97,10 @@ class OtelTracer implements Tracer {
     if (parent === undefined) return work(NO_SPAN);
     const inner = this.#api.startSpan(name, {
       kind: kind === "client" ? SpanKind.CLIENT : SpanKind.INTERNAL,
+      startTime: this.#clock.nowMs(),
       ...(facts === undefined ? {} : { attributes: facts }),
     }, trace.setSpan(ROOT_CONTEXT, parent.inner));
-    const span = new OtelSpan(inner);
+    const span = new OtelSpan(inner, this.#clock);
     return this.#around.run(span, () => finished(span, work));
   }
 
