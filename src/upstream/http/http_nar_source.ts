@@ -1,7 +1,7 @@
 import { Failure } from "../../base/failure.ts";
 import { resolveLocation } from "../location.ts";
 import { readStatus } from "../reading.ts";
-import type { NarBody, NarBodySource } from "../upstream.ts";
+import { type NarBody, type NarBodySource, NoAnswer } from "../upstream.ts";
 import { Exchange } from "./exchange.ts";
 import type { HttpUpstreamSettings } from "./http_settings.ts";
 import { readRefusal } from "./refusal.ts";
@@ -60,14 +60,17 @@ export class HttpNarSource implements NarBodySource {
         if (!await this.#foundOrAbsent(response)) return undefined;
         await response.body?.cancel();
         const length = response.headers.get("content-length");
-        return length === null ? {} : { fileSize: Number(length) };
+        return length === "0" ? EMPTY : sizeOf(length);
       });
     try {
-      return await stat("HEAD");
-    } catch {
-      // Some caches answer GET alone; its body is not read.
-      return await stat("GET");
+      const found = await stat("HEAD");
+      if (found !== EMPTY) return found;
+    } catch (error) {
+      // Who says nothing for the whole timeout would not say more in another one.
+      if (error instanceof NoAnswer) throw error;
     }
+    // Some caches answer GET alone, or know a size with it alone; its body is not read.
+    return await stat("GET");
   }
 
   #locate(location: string): URL {
@@ -90,6 +93,9 @@ export class HttpNarSource implements NarBodySource {
     );
   }
 }
+
+/** No NAR is empty: such a length says nothing of its size. */
+const EMPTY: { readonly fileSize?: number } = {};
 
 /** Throws when a part of the file was sent that does not say which. */
 function narBodyOf({ status, headers }: Response, body: NarBody["body"]): NarBody {
