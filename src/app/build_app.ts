@@ -51,6 +51,7 @@ import type { CaCertificates, HttpUpstreamSettings } from "../upstream/http/http
 import { LastAnswers } from "../upstream/last_answers.ts";
 import type { UpstreamTrace } from "../upstream/http/upstream_trace.ts";
 import { meteredNarinfoSource } from "../upstream/metered_narinfo_source.ts";
+import { queuedNarinfoSource } from "../upstream/queued_narinfo_source.ts";
 import { tracedNarSource } from "../upstream/traced_nar_source.ts";
 import { tracedNarinfoSource } from "../upstream/traced_narinfo_source.ts";
 import { createUpstreamLog } from "../upstream/upstream_log.ts";
@@ -251,7 +252,10 @@ function buildUpstreams(
         const deps = { settings, client, keys, requireSignature, trace };
         const source = new HttpNarinfoSource(deps);
         const metered = meteredNarinfoSource(source, metrics);
-        return tracer ? tracedNarinfoSource(metered, tracer) : metered;
+        const asked = tracer ? tracedNarinfoSource(metered, tracer) : metered;
+        // Outermost: waiting for a turn is no latency of the upstream.
+        const limitMs = Math.max(settings.dialTimeoutMs, settings.headerTimeoutMs);
+        return queuedNarinfoSource(asked, { limitMs, log });
       }),
       observe(upstream, reading, requestId) {
         upstreamLog.reading(upstream, reading, requestId);

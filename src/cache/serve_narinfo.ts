@@ -1,4 +1,3 @@
-import pLimit from "p-limit";
 import { messageOf } from "../base/failure.ts";
 import { SingleFlight } from "../base/single_flight.ts";
 import type { MetadataStore, NarinfoRow } from "../metadata/metadata_store.ts";
@@ -9,9 +8,6 @@ import type { Demotions } from "./download/demotions.ts";
 import { type Learned, learnNarinfo, type LearnNarinfoDeps } from "./learn_narinfo.ts";
 import type { NegativeCache } from "./negative_cache.ts";
 import type { Uses } from "./uses.ts";
-
-/** Narinfos asked of the upstreams at the same time: as many as four busy Nix clients send. */
-const LEARNING_MAX = 100;
 
 /** Where an answer came from, as the header X-Cache says it. */
 export type Source = "HIT" | "MISS" | "JOINED";
@@ -34,8 +30,6 @@ export interface NarinfoServerDeps extends LearnNarinfoDeps {
 export class NarinfoServer {
   readonly #deps: NarinfoServerDeps;
   readonly #learning = new SingleFlight<StorePathHash, Learned>();
-  readonly #atOnce = pLimit(LEARNING_MAX);
-
   readonly #unread: Trouble;
 
   constructor(deps: NarinfoServerDeps) {
@@ -65,7 +59,7 @@ export class NarinfoServer {
     }
     const { value, joined } = this.#learning.run(
       storePathHash,
-      () => this.#atOnce(() => this.#learn(row, storePathHash, requestId)),
+      () => this.#learn(row, storePathHash, requestId),
     );
     const learned = await value;
     const source = joined ? "JOINED" : "MISS";

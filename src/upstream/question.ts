@@ -2,7 +2,7 @@ import { messageOf } from "../base/failure.ts";
 import type { Narinfo } from "../nix/narinfo.ts";
 import type { StorePathHash } from "../nix/store_path.ts";
 import type { Standing } from "./standing.ts";
-import type { NarinfoReading } from "./upstream.ts";
+import type { NarinfoReading, QueuedReading } from "./upstream.ts";
 
 /**
  * An upstream that has not shown yet that it answers, and to which no connection could be made
@@ -34,7 +34,7 @@ interface Asked {
   readonly standing: Standing;
   /** True when it was proven as the question began, or takes connections: it gets all its time. */
   isThere: boolean;
-  reading: NarinfoReading | undefined;
+  reading: QueuedReading | undefined;
 }
 
 type Ranked = Pick<Asked, "order" | "standing">;
@@ -83,7 +83,9 @@ export class Question implements Disposable {
         // What we ended ourselves says nothing about the upstream.
         if (signal.aborted) return;
         one.reading = reading;
-        this.#observe(standing.source.url, reading, options.requestId);
+        if (reading.kind !== "late") {
+          this.#observe(standing.source.url, reading, options.requestId);
+        }
         this.#look(options);
       });
     }
@@ -155,7 +157,7 @@ function decide(asked: readonly Asked[], isHurried: boolean): PoolAnswer | undef
   if (offers.length === 0) {
     if (waiting.length > 0) return undefined;
     const failed = asked.length === 0 || silent.length > 0 ||
-      asked.some(({ reading }) => reading?.kind === "failed");
+      asked.some(({ reading }) => reading?.kind === "failed" || reading?.kind === "late");
     return { kind: failed ? "unknown" : "absent" };
   }
   if (offers.length + waiting.length > 1) {

@@ -9,9 +9,9 @@ import { Failure } from "../base/failure.ts";
 import { Hearing } from "./hearing.ts";
 import {
   isNoAnswer,
-  type NarinfoReading,
-  type NarinfoSource,
   NoAnswer,
+  type PooledSource,
+  type QueuedReading,
   type Silence,
 } from "./upstream.ts";
 
@@ -36,7 +36,7 @@ class NotAwaited extends Error {}
  * down one is asked nothing but, in the background, for its nix-cache-info.
  */
 export class Standing implements Disposable {
-  readonly source: NarinfoSource;
+  readonly source: PooledSource;
   readonly #breaker = circuitBreaker(handleWhen((error) => !(error instanceof NotAwaited)), {
     breaker: new ConsecutiveBreaker(FAILURES_MAX),
     halfOpenAfter: new ExponentialBackoff({
@@ -53,7 +53,7 @@ export class Standing implements Disposable {
   #reaching: Promise<boolean> | undefined;
   #lookAgain: number | undefined;
 
-  constructor(source: NarinfoSource, changed: (isDown: boolean) => void) {
+  constructor(source: PooledSource, changed: (isDown: boolean) => void) {
     this.source = source;
     this.#priority = source.priority;
     this.#breaker.onBreak(() => {
@@ -117,13 +117,13 @@ export class Standing implements Disposable {
    * One answer of the upstream, counted; only what did not come at all speaks of its health, and
    * nothing does once `ended` says that we wait no longer.
    */
-  async count(answer: Promise<NarinfoReading>, ended: AbortSignal): Promise<NarinfoReading> {
-    let reading: NarinfoReading | undefined;
+  async count(answer: Promise<QueuedReading>, ended: AbortSignal): Promise<QueuedReading> {
+    let reading: QueuedReading | undefined;
     try {
       await this.#breaker.execute(async () => {
         reading = await answer;
-        if (ended.aborted) throw new NotAwaited();
         const { kind } = reading;
+        if (ended.aborted || kind === "late") throw new NotAwaited();
         if (kind !== "failed" || !isNoAnswer(reading.reason)) return this.#heard(undefined);
         this.#heard(reading.reason);
         throw new NoAnswer(reading.reason, reading.detail);

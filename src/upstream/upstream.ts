@@ -78,6 +78,15 @@ export interface NarinfoSource {
   reach(signal: AbortSignal): Promise<boolean>;
 }
 
+/** "late": we could not ask in time, which says nothing about the upstream. */
+export type QueuedReading = NarinfoReading | { readonly kind: "late" };
+
+/** A binary cache behind a queue of ours. One without is one, too. */
+export interface PooledSource extends Omit<NarinfoSource, "narinfo"> {
+  /** Never throws: what went wrong is a reading. */
+  narinfo(storePathHash: StorePathHash, signal?: AbortSignal): Promise<QueuedReading>;
+}
+
 export interface NarBodySource {
   readonly url: string;
   /**

@@ -1,7 +1,7 @@
 import type { StorePathHash } from "../nix/store_path.ts";
 import { type PoolAnswer, preference, Question } from "./question.ts";
 import { Standing } from "./standing.ts";
-import type { NarinfoReading, NarinfoSource, Silence } from "./upstream.ts";
+import type { NarinfoReading, PooledSource, Silence } from "./upstream.ts";
 
 /** An upstream as it stands. */
 export interface UpstreamStanding {
@@ -13,7 +13,7 @@ export interface UpstreamStanding {
 
 export interface UpstreamPoolDeps {
   /** In the order in which the operator gave them. */
-  readonly upstreams: readonly NarinfoSource[];
+  readonly upstreams: readonly PooledSource[];
   /** Told of every reading, for logs and counts. */
   readonly observe: (upstream: string, reading: NarinfoReading, requestId: string) => void;
   /** Told when an upstream goes down, and when it is up again. */
