@@ -53,14 +53,6 @@ const REFUSED: Readonly<Record<string, readonly [request: string, status: number
     "POST /pins HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
     400,
   ],
-  "a chunk without a size": [`${POST}Transfer-Encoding: chunked\r\n\r\nxyz\r\n`, 400],
-  "a chunk of a negative size": [`${POST}Transfer-Encoding: chunked\r\n\r\n-1\r\n`, 400],
-  "a chunk longer than it says": [`${POST}Transfer-Encoding: chunked\r\n\r\n1\r\nab\r\n`, 400],
-  "chunks with bare line feeds": [`${POST}Transfer-Encoding: chunked\r\n\r\n1\na\n0\n\n`, 400],
-  "a long line of a chunk": [
-    `${POST}Transfer-Encoding: chunked\r\n\r\n1;${"x".repeat(2_000)}\r\na\r\n`,
-    400,
-  ],
   "a body for GET": [`${GET}Host: x\r\nContent-Length: 5\r\n\r\nhello`, 400],
   "chunks for GET": [`${GET}Host: x\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n`, 400],
   "an unknown expectation": [`${POST}Expect: 200-ok\r\nContent-Length: 1\r\n\r\na`, 417],
@@ -68,6 +60,33 @@ const REFUSED: Readonly<Record<string, readonly [request: string, status: number
   "a huge header": [`${GET}Host: x\r\nA: ${"x".repeat(40_000)}\r\n\r\n`, 431],
   "many headers": [`${GET}Host: x\r\n${"A: b\r\n".repeat(200)}\r\n`, 431],
 };
+
+/** Bodies that nobody reads, and that are none. */
+const BROKEN_BODIES: Readonly<Record<string, string>> = {
+  "a chunk without a size": `${POST}Transfer-Encoding: chunked\r\n\r\nxyz\r\n`,
+  "a chunk of a negative size": `${POST}Transfer-Encoding: chunked\r\n\r\n-1\r\n`,
+  "a chunk longer than it says": `${POST}Transfer-Encoding: chunked\r\n\r\n1\r\nab\r\n`,
+  "chunks with bare line feeds": `${POST}Transfer-Encoding: chunked\r\n\r\n1\na\n0\n\n`,
+  "a long line of a chunk": `${POST}Transfer-Encoding: chunked\r\n\r\n1;${
+    "x".repeat(2_000)
+  }\r\na\r\n`,
+};
+
+for (const [name, request] of Object.entries(BROKEN_BODIES)) {
+  Deno.test(`malformed: ${name} ends the connection behind the answer that is logged`, async () => {
+    await using cache = await TestCache.open(NOBODY);
+    await using server = cache.listen();
+    await using connection = await RawConnection.open(server.port);
+    await connection.send(request + BEHIND);
+    const { status, headers, reader } = await connection.answer();
+    await reader.read();
+    assert.deepEqual([status, headers.get("connection")], [404, "close"]);
+    assert.equal((await connection.answer()).status, 0);
+    const lines = cache.logged("info").filter(({ msg }) => msg === "request");
+    const told = lines.map((line) => [line["status"], line["request_id"]]);
+    assert.deepEqual(told, [[404, headers.get("x-request-id")]]);
+  });
+}
 
 for (const [name, [request, status]] of Object.entries(REFUSED)) {
   Deno.test(`malformed: ${name} is ${status}, and the connection ends`, async () => {

@@ -127,7 +127,14 @@ export class Connection {
     if (body.isOver) return true;
     if (expectsContinue && !body.hasBegun) return false;
     this.activity.enter("skipping");
-    return await body.skip(SKIPPED_BYTES_MAX);
+    try {
+      return await body.skip(SKIPPED_BYTES_MAX);
+    } catch (error) {
+      if (!(error instanceof Refusal)) throw error;
+      // The app has done what was asked, and counted its answer: that is what the client gets.
+      this.#deps.refused(error.reason);
+      return false;
+    }
   }
 
   async #refuse({ status, reason, method }: Refusal): Promise<void> {
