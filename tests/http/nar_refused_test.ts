@@ -133,7 +133,7 @@ Deno.test("nar: an upstream whose narinfo lied once is believed when it says ano
 const RANGES = ["bytes=0-0", "bytes=0-999", "bytes=1000-9999", "bytes=900000-999999"];
 
 for (const limitBytes of [undefined, 1_000]) {
-  for (const dialect of ["nixos", "attic"] as const) {
+  for (const dialect of ["nixos", "harmonia", "nix-serve"] as const) {
     const how = limitBytes === undefined ? "kept" : "passed on";
     Deno.test(`nar: no part of a wrong file (${dialect}, ${how}) comes whole`, async () => {
       for (const range of RANGES) {

@@ -5,6 +5,7 @@ import type { NarName } from "../../nix/nar_name.ts";
 import {
   type DownloadEvent,
   type DownloadState,
+  isReleased,
   knownFileSize,
   next,
   readableBytes,
@@ -51,8 +52,7 @@ export class Download {
 
   /** True when every byte may be read without waiting. */
   get released(): boolean {
-    return this.#state.state === "kept" ||
-      (this.#state.state === "received" && this.#state.released);
+    return isReleased(this.#state);
   }
 
   advance(event: DownloadEvent): void {
@@ -66,7 +66,7 @@ export class Download {
    * has failed.
    */
   async readable(offset: number, end = Infinity): Promise<void> {
-    while (this.#readableUpTo(end) <= offset && !this.released) {
+    while (readableBytes(this.#state, end) <= offset && !this.released) {
       if (this.#state.state === "failed") throw this.#failure(this.#state);
       await this.#bell.rung();
     }
@@ -148,21 +148,12 @@ export class Download {
   async #wanted(position: number, end: number): Promise<number> {
     await this.readable(position, end);
     const left = Math.min(end, this.fileSize ?? Infinity) - position;
-    const there = this.#readableUpTo(end) - position;
+    const there = readableBytes(this.#state, end) - position;
     if (there < left && left - there < TAIL_BYTES && left < Infinity) {
       await this.settledWithin(TAIL_WAIT_MS);
       if (this.#state.state === "failed") throw this.#failure(this.#state);
     }
-    return Math.min(READ_BYTES, left, Math.max(0, this.#readableUpTo(end) - position));
-  }
-
-  /**
-   * The last byte of a part is held back like that of the whole: nobody gets a complete part of a
-   * file that differs from what was announced.
-   */
-  #readableUpTo(end: number): number {
-    const readable = readableBytes(this.#state);
-    return this.released ? readable : Math.min(readable, end - 1);
+    return Math.min(READ_BYTES, left, Math.max(0, readableBytes(this.#state, end) - position));
   }
 
   #failure({ reason, unkept }: { readonly reason: string; readonly unkept?: boolean }): Failure {

@@ -53,19 +53,25 @@ export function next(now: DownloadState, event: DownloadEvent): DownloadState {
   }
 }
 
+/** True when every byte may be had: they are known to be what the upstream announced. */
+export function isReleased(now: DownloadState): boolean {
+  return now.state === "kept" || (now.state === "received" && now.released);
+}
+
 /**
- * How many of the file's leading bytes a client may have. The last one is held back until the
- * verdict: nobody gets a complete file that differs from what was announced.
+ * How many of the file's leading bytes a client may have that wants them up to `end` (default: the
+ * file's end). The last one is held back until the verdict: nobody gets a complete file, or a
+ * complete part of one, that differs from what was announced.
  */
-export function readableBytes(now: DownloadState): number {
+export function readableBytes(now: DownloadState, end = Infinity): number {
   switch (now.state) {
     case "opening":
     case "failed":
       return 0;
     case "receiving":
-      return Math.max(0, now.received - 1);
+      return Math.max(0, Math.min(now.received, end) - 1);
     case "received":
-      return now.released ? now.fileSize : Math.max(0, now.fileSize - 1);
+      return now.released ? now.fileSize : Math.max(0, Math.min(now.fileSize, end) - 1);
     case "kept":
       return now.fileSize;
   }

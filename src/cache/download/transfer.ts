@@ -89,8 +89,7 @@ export class Transfer implements Disposable {
   /** The verdict is in: the file is right, or wrong for one of few reasons. */
   judged(wrong?: Mismatch["reason"]): void {
     // A file that is not the one announced is not even decompressed.
-    if (wrong !== undefined) this.#verifying ??= this.#beginVerifying();
-    if (wrong !== undefined) this.#verifying?.fail(wrong);
+    if (wrong !== undefined) (this.#verifying ??= this.#beginVerifying()).fail(wrong);
     this.#verifying?.end();
     this.#verifying = undefined;
   }
