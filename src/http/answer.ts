@@ -1,3 +1,4 @@
+import { Buffer } from "node:buffer";
 import { STATUS_CODES } from "node:http";
 import type { Series } from "../telemetry/metrics.ts";
 import { CACHE_CONTROL, type Lifetime } from "./cache_control.ts";
@@ -80,7 +81,7 @@ export interface AnswerParts {
 /** An answer with a text body; without the body, but with its length, for HEAD. */
 export function textAnswer(text: string, head: boolean, parts: AnswerParts): Answer {
   if (!head) return new Answer(text, parts.status, fieldsOf(parts));
-  const length = new TextEncoder().encode(text).length;
+  const length = Buffer.byteLength(text);
   return headAnswer({ ...parts, headers: { ...parts.headers, "content-length": String(length) } });
 }
 

@@ -1,3 +1,4 @@
+import { Buffer } from "node:buffer";
 import type { Logger } from "../telemetry/logger.ts";
 import { type Outcome, UNMATCHED_ROUTE } from "../telemetry/instruments/http_labels.ts";
 import type { RequestSpan } from "../telemetry/tracer.ts";
@@ -14,8 +15,6 @@ const OUTCOMES: Readonly<Record<DeliveryEnd, Outcome>> = {
   left: "aborted",
   broken: "broken",
 };
-
-const ENCODER = new TextEncoder();
 
 /** A request and its answer, whose body may still be on its way. */
 export interface Answered {
@@ -113,7 +112,7 @@ export class RequestObserver {
       path: pathOf(request.url) ?? "",
       route: route?.name ?? UNMATCHED_ROUTE,
       status,
-      // Not before: to measure a text costs as much as to send it.
+      // Not before: hardly anybody wants to know.
       bytes: sentBytes ?? announcedBytes(answer),
       durationMs,
       outcome,
@@ -126,6 +125,6 @@ export class RequestObserver {
 /** Of the body, as its head says; 0 where nobody knows. */
 function announcedBytes({ body, headers }: Answer): number {
   if (body === null) return 0;
-  if (typeof body === "string") return ENCODER.encode(body).length;
+  if (typeof body === "string") return Buffer.byteLength(body);
   return body instanceof Uint8Array ? body.length : Number(headers.get("content-length") ?? 0);
 }

@@ -1,3 +1,4 @@
+import { Buffer } from "node:buffer";
 import { isIPv6 } from "node:net";
 import type { Kind } from "../option.ts";
 
@@ -32,7 +33,7 @@ export const listenAddress: Kind<ListenAddress> = {
 
 function unixAddress(path: string): ListenAddress | undefined {
   if (path === "" || path.includes("\0")) return undefined;
-  if (new TextEncoder().encode(path).length > SOCKET_PATH_BYTES_MAX) {
+  if (Buffer.byteLength(path) > SOCKET_PATH_BYTES_MAX) {
     throw new Error(`a socket path of at most ${SOCKET_PATH_BYTES_MAX} bytes`);
   }
   return { kind: "unix", path };

@@ -1,3 +1,4 @@
+import { Buffer } from "node:buffer";
 import { type Answer, statusAnswer } from "../answer.ts";
 import type { Activity } from "./activity.ts";
 import { formatAnswerHead, type HeadParts } from "./answer_head.ts";
@@ -47,7 +48,7 @@ export async function sendAnswer(answer: Answer, sending: Sending): Promise<void
 /** HEAD says of a body what GET says: a length that nobody knows would be chunks. */
 function framingWithoutBody({ status, body }: Answer, isHead: boolean): HeadParts["framing"] {
   if (status === 204 || status === 304) return "none";
-  if (typeof body === "string") return ENCODER.encode(body).length;
+  if (typeof body === "string") return Buffer.byteLength(body);
   if (body instanceof Uint8Array) return body.length;
   return isHead ? "chunked" : 0;
 }
