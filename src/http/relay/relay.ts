@@ -1,4 +1,5 @@
 import { pause } from "../../base/pause.ts";
+import { acceptFailureOf, lacksHandles } from "../accept_failure.ts";
 import { Relayed, type RelayLimits, type RelayReason } from "./relayed.ts";
 
 const SECOND_MS = 1_000;
@@ -59,7 +60,9 @@ export class Relay implements Disposable {
       try {
         this.#take(await listener.accept());
       } catch (error) {
-        if (isClosed(error)) return;
+        const failure = acceptFailureOf(error);
+        if (failure === "listener closed") return;
+        if (failure === "client gone") continue;
         this.#deps.closed("cannot accept");
         await pause(ACCEPT_AGAIN_MS);
       }
@@ -114,8 +117,9 @@ export class Relay implements Disposable {
     for (let count = 0; count < CONNECTS_MAX; count++) {
       try {
         return await this.#connect();
-      } catch {
-        this.#deps.closed("cannot accept");
+      } catch (error) {
+        // A listener that was just replaced refuses; only missing handles ask for room.
+        if (lacksHandles(error)) this.#deps.closed("cannot accept");
         await pause(ACCEPT_AGAIN_MS);
       }
     }
@@ -140,8 +144,4 @@ export class Relay implements Disposable {
       relayed.close();
     }
   }
-}
-
-function isClosed(error: unknown): boolean {
-  return error instanceof Deno.errors.BadResource || error instanceof Deno.errors.Interrupted;
 }

@@ -1,4 +1,6 @@
+import { pause } from "../../base/pause.ts";
 import type { Logger } from "../../telemetry/logger.ts";
+import { acceptFailureOf } from "../accept_failure.ts";
 import { ClosedLog } from "./closed_log.ts";
 import { Connection, type ConnectionDeps } from "./connection.ts";
 import type { Phase } from "./activity.ts";
@@ -103,9 +105,11 @@ export class HttpServer {
       try {
         this.#add(await incoming.accept());
       } catch (error) {
-        if (this.#isStopping || isClosed(error)) return;
+        const failure = acceptFailureOf(error);
+        if (this.#isStopping || failure === "listener closed") return;
+        if (failure === "client gone") continue;
         this.handlesRanOut();
-        await new Promise((resolve) => setTimeout(resolve, ACCEPT_AGAIN_MS));
+        await pause(ACCEPT_AGAIN_MS);
       }
     }
   }
@@ -225,8 +229,4 @@ function dateOf(nowMs: number): string {
 
 function isTcp(wire: Wire): wire is Deno.TcpConn {
   return "setNoDelay" in wire;
-}
-
-function isClosed(error: unknown): boolean {
-  return error instanceof Deno.errors.BadResource || error instanceof Deno.errors.Interrupted;
 }
