@@ -1,3 +1,4 @@
+import { ByteBlocks } from "../base/byte_blocks.ts";
 import { Failure } from "../base/failure.ts";
 import type { NarRow } from "../metadata/metadata_store.ts";
 import type { RunBelow } from "../telemetry/tracer.ts";
@@ -60,7 +61,9 @@ export async function* passedOn(
 }
 
 async function gathered(pieces: Pieces): Promise<Uint8Array<ArrayBuffer>> {
-  return await new Blob(await Array.fromAsync(pieces)).bytes();
+  const blocks = new ByteBlocks();
+  for await (const piece of pieces) blocks.add(piece);
+  return blocks.joined();
 }
 
 /** `dispose` ends what pieces that nobody has begun to read would not end. */

@@ -40,6 +40,9 @@ from its target. When the command is interrupted, the run stops where it is.
 /** A run tells of itself every second; one that is silent for so long is given up. */
 const SILENCE_MAX_MS = 600_000;
 
+/** An event has some 300 characters. */
+const EVENT_LENGTH_MAX = 64 * 1024;
+
 async function gcCommand(args: readonly string[], host: Host): Promise<number> {
   const { flags, rest } = readWords(FLAGS, { ...host, args });
   noOperands(rest);
@@ -88,6 +91,7 @@ async function* eventsOf({ body }: Response): AsyncGenerator<GcEvent> {
       if (read === undefined || read.done) return;
       const lines = (rest + read.value).split("\n");
       rest = lines.pop() ?? "";
+      if (rest.length > EVENT_LENGTH_MAX) throw unreadable();
       for (const line of lines) yield readEvent(line);
     }
   } catch (error) {
@@ -118,7 +122,11 @@ function readEvent(line: string): GcEvent {
   const hasLimit = event["limitBytes"] === null || isSize("limitBytes");
   const isDone = event["event"] === "done" && DONE_SIZES.every(isSize) && hasLimit;
   if (isDone && typeof event["reached"] === "boolean") return event as unknown as GcDone;
-  throw new Failure("corrupt", "Cannot read how the run goes: is the server larder?");
+  throw unreadable();
+}
+
+function unreadable(): Failure {
+  return new Failure("corrupt", "Cannot read how the run goes: is the server larder?");
 }
 
 function parsed(line: string): Readonly<Record<string, unknown>> {

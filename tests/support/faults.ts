@@ -1,3 +1,4 @@
+import { Buffer } from "node:buffer";
 import { DROP, type Exchange } from "./exact_server.ts";
 import { type Answer, type Body, ConnectionCut } from "./wire_answer.ts";
 
@@ -55,6 +56,28 @@ export function fileFault(fault: (bytes: number) => Fault, position: number): Fa
 export function chunked(): Fault {
   return (answer) => ({ ...answer, framing: "chunked" });
 }
+
+/** The body in chunks of one byte each, and many of them in one packet. */
+export function inByteChunks(): Fault {
+  return (answer) => {
+    const { body } = answer;
+    if (!(body instanceof Uint8Array)) throw new Error("Cannot split a body that is not here");
+    const wire = Buffer.alloc(body.length * BYTE_CHUNK_LENGTH + LAST_CHUNK.length);
+    body.forEach((byte, index) => {
+      const at = index * BYTE_CHUNK_LENGTH;
+      wire.write("1\r\n", at);
+      wire[at + 3] = byte;
+      wire.write("\r\n", at + 4);
+    });
+    wire.write(LAST_CHUNK, body.length * BYTE_CHUNK_LENGTH);
+    const headers = new Headers([...answer.headers, ["transfer-encoding", "chunked"]]);
+    return { ...answer, headers, body: new Uint8Array(wire), framing: "close" };
+  };
+}
+
+/** A size, a byte, and a line end behind each. */
+const BYTE_CHUNK_LENGTH = 6;
+const LAST_CHUNK = "0\r\n\r\n";
 
 /** A body that only the end of the connection ends. */
 export function closeDelimited(): Fault {

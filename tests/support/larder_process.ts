@@ -95,6 +95,13 @@ export class LarderProcess implements AsyncDisposable {
     return this.#child.pid;
   }
 
+  /** The most memory that it has had resident so far (Linux). */
+  get peakBytes(): number {
+    // The file is not for a test itself to read.
+    const { stdout } = new Deno.Command("cat", { args: [`/proc/${this.pid}/status`] }).outputSync();
+    return 1_024 * Number(/^VmHWM:\s+(\d+) kB$/m.exec(new TextDecoder().decode(stdout))?.[1]);
+  }
+
   /** Resolves when the process has ended and all that it said was read. */
   get ended(): Promise<Deno.CommandStatus> {
     return this.#end();

@@ -1,3 +1,4 @@
+import { ByteBlocks } from "../../base/byte_blocks.ts";
 import { Failure } from "../../base/failure.ts";
 import type { OpenDocument } from "../../upstream/document_pool.ts";
 import type { DocumentRule } from "./document_rules.ts";
@@ -30,32 +31,27 @@ export async function collectDocument(
   { rule: { mayBeLarger }, bytesMax, share, nowMs }: CollectOptions,
 ): Promise<Collected> {
   const untilMs = nowMs() + COLLECT_MAX_MS;
-  const pieces: Uint8Array<ArrayBuffer>[] = [];
-  let bytes = 0;
+  const blocks = new ByteBlocks();
   let fits = !mayBeLarger || (document.size ?? 0) <= bytesMax;
   while (fits) {
     const { value, done } = await document.pieces.next();
-    if (done) return { kind: "whole", bytes: joined(pieces, bytes) };
-    pieces.push(value);
-    bytes += value.length;
-    fits = bytes <= bytesMax && nowMs() < untilMs && share.take(value.length);
+    if (done) return { kind: "whole", bytes: blocks.joined() };
+    fits = blocks.byteLength + value.length <= bytesMax && nowMs() < untilMs &&
+      share.take(blocks.growthFor(value.length));
+    if (fits) blocks.add(value);
+    else if (mayBeLarger) return { kind: "passing", pieces: rejoined(blocks, value, document) };
   }
-  if (mayBeLarger) return { kind: "passing", pieces: rejoined(pieces, document.pieces) };
+  if (mayBeLarger) return { kind: "passing", pieces: document.pieces };
   const limits = `${bytesMax} bytes or ${COLLECT_MAX_MS} ms`;
   throw new Failure("corrupt", `Cannot read document: it is over ${limits}`);
 }
 
-function joined(pieces: readonly Uint8Array[], byteLength: number): Uint8Array<ArrayBuffer> {
-  const all = new Uint8Array(byteLength);
-  let at = 0;
-  for (const piece of pieces) {
-    all.set(piece, at);
-    at += piece.length;
-  }
-  return all;
-}
-
-async function* rejoined(first: Uint8Array<ArrayBuffer>[], rest: Pieces): Pieces {
-  for (let piece = first.shift(); piece !== undefined; piece = first.shift()) yield piece;
-  yield* rest;
+async function* rejoined(
+  blocks: ByteBlocks,
+  next: Uint8Array<ArrayBuffer>,
+  rest: OpenDocument,
+): Pieces {
+  yield* blocks.drained();
+  yield next;
+  yield* rest.pieces;
 }

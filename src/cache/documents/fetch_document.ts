@@ -15,7 +15,7 @@ import {
   looksLikeObject,
   servedType,
 } from "./document_rules.ts";
-import type { MemoryAllowance } from "./memory_allowance.ts";
+import type { MemoryAllowance, MemoryShare } from "./memory_allowance.ts";
 
 /** Bytes of a row: a slow reader holds one piece. */
 const PIECE_BYTES = 256 * 1024;
@@ -111,7 +111,7 @@ async function take(
     ...archiveOf(name, bytes),
   };
   const pieces = piecesOf(bytes);
-  const row = await keep(deps, facts, pieces);
+  const row = await keep(deps, facts, { pieces, share });
   if (row !== undefined) return { kind: "kept", row };
   if (pieces.length <= 1) return { kind: "held", document: memoryDocument(facts, bytes) };
   const rest = held.move();
@@ -143,11 +143,16 @@ function archiveOf({ kind }: DocumentName, bytes: Uint8Array): Pick<DocumentFact
   }
 }
 
+interface HeldPieces {
+  readonly pieces: readonly Uint8Array[];
+  readonly share: MemoryShare;
+}
+
 /** `undefined` where it could not be kept. */
 async function keep(
   { metadata, totalBytesMax, nowMs, log }: FetchDocumentDeps,
   document: DocumentFacts,
-  pieces: readonly Uint8Array[],
+  { pieces, share }: HeldPieces,
 ): Promise<DocumentRow | undefined> {
   const { path, tag, upstream } = document;
   const atMs = nowMs();
@@ -159,8 +164,9 @@ async function keep(
         ? { kind: "check-document", path, atMs }
         : { kind: "put-document", document, pieces, totalBytesMax, atMs },
     ]);
-    // What comes of it later is of interest to the next who asks.
-    writing.catch(() => undefined);
+    // What comes of it later is of interest to the next who asks. It holds the bytes until then.
+    const hold = share.hold();
+    writing.catch(() => undefined).finally(() => hold[Symbol.dispose]());
     await within(writing, KEEP_WAIT_MS);
     const row = await metadata.findDocument(path);
     return row?.tag === tag ? row : undefined;

@@ -1,5 +1,6 @@
 import { within } from "../../base/deadline.ts";
 import { messageOf } from "../../base/failure.ts";
+import { PieceReader } from "../../base/piece_reader.ts";
 import type { NarSource } from "../../metadata/metadata_store.ts";
 import type { NarBody, NarBodySource } from "../../upstream/upstream.ts";
 import { announcedFileSize, hasKnownFileHash } from "../nar_naming.ts";
@@ -42,7 +43,7 @@ export class UpstreamPieces implements NarPieces {
 async function* piecesOf(answer: NarBody, order: PiecesOrder, idleTimeoutMs: number): PieceEvents {
   const { nar, position } = order;
   const { body, offset } = answer;
-  const reader = body.getReader();
+  const reader = new PieceReader(body);
   try {
     checkAnswer(answer, order);
     const fileSize = order.fileSize ?? answer.fileSize;
@@ -65,7 +66,7 @@ async function* piecesOf(answer: NarBody, order: PiecesOrder, idleTimeoutMs: num
     if (at < (fileSize ?? 0)) throw new FetchError("upstream", `got ${at} of ${fileSize} bytes`);
     return ended(at, false);
   } finally {
-    await reader.cancel().catch(() => undefined);
+    await reader.cancel();
   }
 }
 
@@ -93,14 +94,14 @@ interface Waiting {
 
 /** `undefined` at the body's end. Throws when it breaks. */
 async function next(
-  reader: ReadableStreamDefaultReader<Uint8Array>,
+  reader: PieceReader,
   { isWhole, idleTimeoutMs }: Waiting,
 ): Promise<Uint8Array<ArrayBuffer> | undefined> {
   const waitMs = isWhole ? Math.min(END_WAIT_MS, idleTimeoutMs) : idleTimeoutMs;
   try {
-    const result = await within(reader.read(), waitMs);
+    const result = await within(reader.read().then((piece) => ({ piece })), waitMs);
     if (result === undefined) throw new FetchError("upstream", `nothing came for ${waitMs} ms`);
-    return result.value as Uint8Array<ArrayBuffer> | undefined;
+    return result.piece;
   } catch (error) {
     if (isWhole) return undefined;
     throw error;

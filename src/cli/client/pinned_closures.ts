@@ -1,3 +1,4 @@
+import { boundedText } from "../../base/bounded_text.ts";
 import { Failure } from "../../base/failure.ts";
 import type { Shortfall } from "./each.ts";
 import type { ServerClient } from "./server_client.ts";
@@ -16,12 +17,15 @@ export interface Pinned {
 /** A second more than the server itself allows for it. */
 const COUNT_LIMIT_MS = 61_000;
 
+/** Some 200 bytes a pin. */
+const LIST_BYTES_MAX = 256 << 20;
+
 /** Every pin, in the order of pinning. */
 export async function pinnedClosures(
   client: Pick<ServerClient, "request">,
 ): Promise<readonly Pinned[]> {
   const answer = await client.request("GET", "/pins/closures", COUNT_LIMIT_MS);
-  const text = await answer.text();
+  const text = await boundedText(answer, LIST_BYTES_MAX);
   try {
     const pins: unknown = JSON.parse(text);
     if (Array.isArray(pins) && pins.every(isPinned)) return pins;

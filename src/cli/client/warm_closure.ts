@@ -1,8 +1,9 @@
 import { Bell } from "../../base/bell.ts";
+import { boundedText } from "../../base/bounded_text.ts";
 import { within } from "../../base/deadline.ts";
 import { Failure, messageOf } from "../../base/failure.ts";
 import type { Narinfo } from "../../nix/narinfo.ts";
-import { parseNarinfo } from "../../nix/narinfo_parse.ts";
+import { NARINFO_TEXT_MAX, parseNarinfo } from "../../nix/narinfo_parse.ts";
 import { hashOfBaseName, type StorePathHash } from "../../nix/store_path.ts";
 import type { Shortfall } from "./each.ts";
 import { Refused, type ServerClient, Unreachable } from "./server_client.ts";
@@ -168,7 +169,7 @@ export class WarmClosure {
 
   async #narinfo(storePathHash: StorePathHash): Promise<Narinfo> {
     const answer = await this.#deps.client.request("GET", `/${storePathHash}.narinfo`);
-    const narinfo = parseNarinfo(await answer.text());
+    const narinfo = parseNarinfo(await boundedText(answer, NARINFO_TEXT_MAX));
     if (narinfo.storePathHash === storePathHash) return narinfo;
     throw new Failure("corrupt", `the narinfo is that of ${narinfo.baseName}`);
   }

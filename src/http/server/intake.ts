@@ -85,7 +85,8 @@ export class Intake {
       this.#activity.enter("body");
       const read = await this.#wire.read(bytes);
       if (read === null) throw new Refusal(400, "half a body");
-      return bytes.subarray(0, read);
+      // Whoever collects small pieces must not hold the whole buffer for each.
+      return read < bytes.length / 2 ? bytes.slice(0, read) : bytes.subarray(0, read);
     }
     await this.#fillBody();
     return await this.some(lengthMax);

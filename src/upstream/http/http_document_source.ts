@@ -1,5 +1,7 @@
+import { ByteBlocks } from "../../base/byte_blocks.ts";
 import { within } from "../../base/deadline.ts";
 import { Failure } from "../../base/failure.ts";
+import { PieceReader } from "../../base/piece_reader.ts";
 import type { DocumentPath } from "../../nix/document_name.ts";
 import type { DocumentAnswer, DocumentBody, DocumentSource } from "../document_source.ts";
 import { UpstreamTimeout } from "./answer_watch.ts";
@@ -55,13 +57,12 @@ export class HttpDocumentSource implements DocumentSource {
 
   async #begin({ headers, body }: Response, encoding: string): Promise<DocumentBody> {
     const length = headers.get("content-length") ?? "";
-    const reader = body?.getReader();
-    const ahead: Uint8Array<ArrayBuffer>[] = [];
-    let rest = reader;
-    for (let bytes = 0; rest !== undefined && bytes < AHEAD_BYTES;) {
-      const { value, done } = await rest.read();
-      if (done) rest = undefined;
-      else bytes += ahead[ahead.push(value) - 1]?.length ?? 0;
+    const ahead = new ByteBlocks();
+    let rest = body === null ? undefined : new PieceReader(body);
+    while (rest !== undefined && ahead.byteLength < AHEAD_BYTES) {
+      const piece = await rest.read();
+      if (piece === undefined) rest = undefined;
+      else ahead.add(piece);
     }
     return {
       type: headers.get("content-type") ?? undefined,
@@ -73,11 +74,9 @@ export class HttpDocumentSource implements DocumentSource {
   }
 }
 
-type Reader = ReadableStreamDefaultReader<Uint8Array<ArrayBuffer>>;
-
 interface BodyParts {
-  readonly ahead: Uint8Array<ArrayBuffer>[];
-  readonly rest: Reader | undefined;
+  readonly ahead: ByteBlocks;
+  readonly rest: PieceReader | undefined;
   readonly idleTimeoutMs: number;
 }
 
@@ -87,18 +86,19 @@ function bodyOf(
   let isCancelled = false;
   const cancel = () => {
     isCancelled = true;
-    rest?.cancel().catch(() => undefined);
+    void rest?.cancel();
   };
   async function* pieces(): DocumentBody["pieces"] {
     try {
-      for (let piece = ahead.shift(); piece !== undefined; piece = ahead.shift()) yield piece;
+      yield* ahead.drained();
       while (rest !== undefined) {
-        const result = await within(rest.read(), idleTimeoutMs);
+        const reading = rest.read().then((piece) => ({ piece }));
+        const result = await within(reading, idleTimeoutMs);
         // A cancelled body looks like one that is over.
         if (isCancelled) throw new Failure("upstream-down", "Cannot read document: cancelled");
         if (result === undefined) throw new UpstreamTimeout("the rest of the body", idleTimeoutMs);
-        if (result.done) return;
-        yield result.value;
+        if (result.piece === undefined) return;
+        yield result.piece;
       }
     } finally {
       cancel();

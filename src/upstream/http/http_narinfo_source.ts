@@ -1,3 +1,4 @@
+import { boundedText } from "../../base/bounded_text.ts";
 import { Failure } from "../../base/failure.ts";
 import { parseNixCacheInfo } from "../../nix/nix_cache_info.ts";
 import { STORE_DIR, type StorePathHash } from "../../nix/store_path.ts";
@@ -10,7 +11,6 @@ import {
   type NarinfoSource,
   NoAnswer,
 } from "../upstream.ts";
-import { boundedText } from "./bounded_text.ts";
 import { dial } from "./dial.ts";
 import { Exchange, type ExchangeOptions } from "./exchange.ts";
 import { failedReading } from "./failed_reading.ts";

@@ -144,7 +144,7 @@ Deno.test(`larder warm: over ${WARM_PATHS_MAX} paths it gives up and says so`, a
   const request = async (_: string, path: string) => {
     if (!path.endsWith(".narinfo")) return new Response("x");
     const prefix = String(++asked).padStart(2, "0");
-    return new Response([
+    return answered([
       `StorePath: /nix/store/${path.slice(1, 33)}-x`,
       "URL: nar/x.nar",
       "Compression: none",
@@ -174,7 +174,7 @@ Deno.test("larder warm --pin: a closure that the server does not keep is named",
   });
   const clientOf = (...missing: readonly number[]) => ({
     request: async () =>
-      Response.json([pinOf(missing[Math.min(looks++, missing.length - 1)] ?? 0)]),
+      answered(JSON.stringify([pinOf(missing[Math.min(looks++, missing.length - 1)] ?? 0)])),
   });
   const target = { given: "./result", storePathHash: app.storePathHash };
 
@@ -185,3 +185,7 @@ Deno.test("larder warm --pin: a closure that the server does not keep is named",
   assert.deepEqual(await notKept(clientOf(1, 0), [target], 10_000), [], "the last is verified");
   assert.equal(looks, 2);
 });
+
+function answered(text: string): Response {
+  return new Response(text, { headers: { "content-length": String(text.length) } });
+}

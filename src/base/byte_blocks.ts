@@ -1,0 +1,84 @@
+/** Size of the first block; each further one doubles what is held, up to the largest size. */
+const BLOCK_BYTES_MIN = 4 * 1024;
+const BLOCK_BYTES_MAX = 256 * 1024;
+
+/**
+ * Bytes collected in blocks of their own. A piece is copied, so that one byte of it never keeps
+ * the larger buffer alive in which it arrived.
+ */
+export class ByteBlocks {
+  /** All but the last are full. */
+  #blocks: Uint8Array<ArrayBuffer>[] = [];
+  #byteLength = 0;
+  #heldBytes = 0;
+
+  /** Bytes collected. */
+  get byteLength(): number {
+    return this.#byteLength;
+  }
+
+  /** Memory of all blocks: what a memory limit has to count. */
+  get heldBytes(): number {
+    return this.#heldBytes;
+  }
+
+  /** Memory that adding so many bytes takes beyond `heldBytes`. */
+  growthFor(byteLength: number): number {
+    const missing = byteLength - this.#freeBytes;
+    let growth = 0;
+    while (growth < missing) growth += blockBytes(this.#heldBytes + growth);
+    return growth;
+  }
+
+  /** Copies `bytes` behind what is here. */
+  add(bytes: Uint8Array): void {
+    for (let rest = bytes; rest.length > 0;) {
+      const free = this.#freeBytes;
+      if (free === 0) {
+        this.#append();
+        continue;
+      }
+      const block = this.#blocks.at(-1);
+      const part = rest.subarray(0, free);
+      block?.set(part, block.length - free);
+      this.#byteLength += part.length;
+      rest = rest.subarray(part.length);
+    }
+  }
+
+  /** A copy of all bytes in one piece. */
+  joined(): Uint8Array<ArrayBuffer> {
+    const all = new Uint8Array(this.#byteLength);
+    let at = 0;
+    for (const block of this.#blocks) {
+      const end = Math.min(at + block.length, all.length);
+      all.set(block.subarray(0, end - at), at);
+      at = end;
+    }
+    return all;
+  }
+
+  /** All bytes, block by block, once: each block is let go when the next one is asked for. */
+  *drained(): Generator<Uint8Array<ArrayBuffer>> {
+    for (let block = this.#blocks.shift(); block !== undefined; block = this.#blocks.shift()) {
+      const bytes = block.subarray(0, this.#byteLength);
+      this.#byteLength -= bytes.length;
+      this.#heldBytes -= block.length;
+      yield bytes;
+    }
+  }
+
+  get #freeBytes(): number {
+    return this.#heldBytes - this.#byteLength;
+  }
+
+  #append(): void {
+    const block = new Uint8Array(blockBytes(this.#heldBytes));
+    this.#heldBytes += block.length;
+    this.#blocks.push(block);
+  }
+}
+
+function blockBytes(heldBytes: number): number {
+  return Math.min(Math.max(heldBytes, BLOCK_BYTES_MIN), BLOCK_BYTES_MAX);
+}

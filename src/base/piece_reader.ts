@@ -1,0 +1,33 @@
+/** One read of the network brings 60 to 90 KiB at most. */
+const READ_BYTES = 64 * 1024;
+
+type Piece = Uint8Array<ArrayBuffer>;
+
+/**
+ * Reads a stream of bytes through one buffer. Each piece lies in memory of its own, at most twice
+ * its size: the default reader gives a buffer of 64 KiB to a piece of one byte.
+ */
+export class PieceReader {
+  readonly #reader: ReadableStreamBYOBReader;
+  #buffer: ArrayBuffer | undefined;
+
+  constructor(stream: ReadableStream<Uint8Array>) {
+    this.#reader = stream.getReader({ mode: "byob" });
+  }
+
+  /** The next piece; `undefined` at the end. One call at a time. */
+  async read(): Promise<Piece | undefined> {
+    const buffer = this.#buffer ?? new ArrayBuffer(READ_BYTES);
+    this.#buffer = undefined;
+    const { value, done } = await this.#reader.read(new Uint8Array(buffer));
+    if (done || value === undefined) return undefined;
+    if (value.length >= READ_BYTES / 2) return value;
+    this.#buffer = value.buffer;
+    return value.slice();
+  }
+
+  /** Ends the stream; a read under way finds its end. Never throws. */
+  async cancel(): Promise<void> {
+    await this.#reader.cancel().catch(() => undefined);
+  }
+}
