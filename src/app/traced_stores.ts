@@ -22,7 +22,7 @@ const QUERIES: Readonly<Record<string, Query>> = {
   findDocument: select("document"),
   documentPiece: select("document_piece"),
   documentBytes: select("document_stock"),
-  archiveOf: select("document"),
+  archivesOf: select("document"),
   stock: select("stock"),
   coldest: select("narinfo_use"),
   apply: { operation: "BATCH" },

@@ -9,7 +9,7 @@ import { formatNarinfo } from "../nix/narinfo_format.ts";
 import { hashOfBaseName, type StorePathHash } from "../nix/store_path.ts";
 import type { Offer, PoolAnswer } from "../upstream/question.ts";
 import type { AskOptions, UpstreamPool } from "../upstream/upstream_pool.ts";
-import { isSameFile, narRowsOf, narUrlOf } from "./nar_naming.ts";
+import { isSameFile, narRowOf, narUrlOf, ownNarRowOf } from "./nar_naming.ts";
 import type { Signer } from "./own_signature.ts";
 
 export interface LearnNarinfoDeps {
@@ -53,13 +53,15 @@ async function learned(
   }
   const { narinfo, trusted } = answer.best;
   const ownSignature = trusted ? signer.sign(narinfo) : undefined;
-  const sameFile = answer.others.filter(({ narinfo: other }) => isSameFile(other, narinfo));
+  const claimed = narRowOf(narinfo);
+  const sameFile = answer.others.filter((other) => isSameFile(other.narinfo, claimed));
   const put = async (nar: NarRow): Promise<NarinfoRow> => {
     const url = narUrlOf(nar.name);
     // Nobody signs the size that an upstream tells; that of a file that is here is known.
     const known = await metadata.findNar(nar.name).catch(() => undefined);
-    const fileSize = known?.kept?.fileSize;
-    const body = formatNarinfo(narinfo, { url, withoutSignature: ownSignature?.text, fileSize });
+    const fileSize = known?.kept?.fileSize ?? nar.fileSize;
+    const file = { hasHash: nar.fileHash !== undefined, fileSize };
+    const body = formatNarinfo(narinfo, { url, withoutSignature: ownSignature?.text, file });
     const signed = ownSignature === undefined ? {} : { ownSignature };
     const row = { storePathHash, body, narName: nar.name, trusted, ...signed };
     const references = [...new Set(narinfo.references.map(hashOfBaseName))];
@@ -68,12 +70,11 @@ async function learned(
     await metadata.apply([{ kind: "put-narinfo", row, references, nar, sources, atMs }]);
     return row;
   };
-  const [preferred, other] = narRowsOf(narinfo);
   try {
-    return { kind: "learned", row: await put(preferred) };
+    return { kind: "learned", row: await put(claimed) };
   } catch (error) {
-    if (!(error instanceof NarNameTaken) || other === undefined) throw error;
-    return { kind: "learned", row: await put(other) };
+    if (!(error instanceof NarNameTaken)) throw error;
+    return { kind: "learned", row: await put(ownNarRowOf(claimed)) };
   }
 }
 

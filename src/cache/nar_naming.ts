@@ -1,24 +1,39 @@
+import { createHash } from "node:crypto";
 import type { NarRow } from "../metadata/metadata_store.ts";
+import { sha256FromDigest } from "../nix/hash.ts";
 import type { Narinfo } from "../nix/narinfo.ts";
-import { type NarName, narName } from "../nix/nar_name.ts";
+import { markedNarName, type NarName, narName } from "../nix/nar_name.ts";
 
 /**
- * The NAR row of a narinfo, and what to fall back to. Its name is the file hash, or the NAR hash
- * where the narinfo has no file hash. The file hash is not signed: where that name already stands
- * for another NAR, one of the two lies, and the newcomer gets the name of its signed NAR hash.
+ * The NAR row of a narinfo. Its name is the file hash, or the NAR hash where the narinfo has no
+ * file hash. An uncompressed file is the NAR: its hash and size are signed, and no claim
+ * beside them counts.
  */
-export function narRowsOf(narinfo: Narinfo): readonly [NarRow, NarRow?] {
+export function narRowOf(narinfo: Narinfo): NarRow {
   const { compression, narHash, narSize, fileHash, fileSize } = narinfo;
-  const row = (name: NarName): NarRow => ({
-    name,
+  const isNar = compression === "none";
+  const hasHash = fileHash !== undefined && (!isNar || fileHash === `${narHash}`);
+  const hasSize = fileSize !== undefined && (!isNar || fileSize === narSize);
+  return {
+    name: narName(hasHash ? fileHash : narHash, compression),
     compression,
     narHash,
     narSize,
-    ...(fileHash === undefined ? {} : { fileHash }),
-    ...(fileSize === undefined ? {} : { fileSize }),
-  });
-  const byNarHash = row(narName(narHash, compression));
-  return fileHash === undefined ? [byNarHash] : [row(narName(fileHash, compression)), byNarHash];
+    ...(hasHash ? { fileHash } : {}),
+    ...(hasSize ? { fileSize } : {}),
+  };
+}
+
+/**
+ * The same row under a name that only it can have. File hash and file size are not signed: where
+ * another narinfo claims the plain name for something else, one of them lies, and nobody knows
+ * which before the file is here. So neither may keep the other from its NAR.
+ */
+export function ownNarRowOf(nar: NarRow): NarRow {
+  const { narHash, narSize, fileHash = "", fileSize = "" } = nar;
+  const claims = [narHash, narSize, fileHash, fileSize].join(" ");
+  const digest = createHash("sha256").update(claims).digest();
+  return { ...nar, name: markedNarName(nar.name, sha256FromDigest(digest)) };
 }
 
 /** The NAR URL that our narinfos carry: relative, without a query. */
@@ -36,10 +51,12 @@ export function hasKnownFileHash(nar: NarRow): boolean {
   return nar.fileHash !== undefined || nar.compression === "none";
 }
 
-/** True when both lead to NAR files that either can be asked for. */
-export function isSameFile(a: NarFile, b: NarFile): boolean {
-  return a.narHash === b.narHash && a.narSize === b.narSize && a.compression === b.compression &&
-    (a.compression === "none" || a.fileHash === b.fileHash);
+/**
+ * True when an upstream's narinfo says of its file what the row says. One that contradicts the row
+ * has another file, or one of them lies: its file would be held against the wrong claims.
+ */
+export function isSameFile(narinfo: Narinfo, nar: NarRow): boolean {
+  const { narHash, narSize, compression, fileHash, fileSize } = narRowOf(narinfo);
+  return narHash === nar.narHash && narSize === nar.narSize && compression === nar.compression &&
+    (compression === "none" || (fileHash === nar.fileHash && fileSize === nar.fileSize));
 }
-
-type NarFile = Pick<NarRow, "narHash" | "narSize" | "compression" | "fileHash">;

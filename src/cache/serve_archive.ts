@@ -8,7 +8,7 @@ import type { NarAnswer, NarFacts } from "./nar_answer.ts";
 import { openUnkept } from "./serve_unkept.ts";
 
 export interface ArchiveServerDeps {
-  readonly documents: Pick<DocumentKeeper, "archiveOf">;
+  readonly documents: Pick<DocumentKeeper, "archivesOf">;
   /** By the upstream's URL. */
   readonly narSources: ReadonlyMap<string, Pick<NarBodySource, "statNar">>;
   readonly unkept: UnkeptTransferDeps;
@@ -25,35 +25,51 @@ export class ArchiveServer {
     this.#deps = deps;
   }
 
-  /** `undefined` when no document leads to it, or its upstream has it no more. */
+  /** `undefined` when no document leads to it, or no upstream of those that do has it now. */
   async open(narName: NarName, requestId: string): Promise<NarAnswer | undefined> {
-    const { documents, unkept } = this.#deps;
-    const source = await documents.archiveOf(narName);
-    const facts = source && await this.#stat(narName, source);
-    if (source === undefined || facts === undefined) return undefined;
-    const nar = rowOf(narName, facts.fileSize);
+    // Each by itself: what one says of the file's size must not count for another's.
+    for (const source of await this.#deps.documents.archivesOf(narName)) {
+      const answer = await this.#openFrom(source, narName, requestId).catch(() => undefined);
+      if (answer !== undefined) return answer;
+    }
+    return undefined;
+  }
+
+  async #openFrom(
+    source: NarSource,
+    narName: NarName,
+    requestId: string,
+  ): Promise<NarAnswer | undefined> {
+    const facts = await this.#stat(narName, [source]);
+    const nar = facts && rowOf(narName, facts.fileSize);
     if (nar === undefined) return undefined;
     const metadata = { ...NOTHING_KNOWN, sourcesOf: () => Promise.resolve([source]) };
-    return await openUnkept({ ...unkept, metadata }, nar, requestId);
+    return await openUnkept({ ...this.#deps.unkept, metadata }, nar, requestId);
   }
 
   /** Whether a document leads to it. */
   async isNamed(narName: NarName): Promise<boolean> {
-    return await this.#deps.documents.archiveOf(narName) !== undefined;
+    return (await this.#deps.documents.archivesOf(narName)).length > 0;
   }
 
   /** The same facts without its bytes: what HEAD tells. */
   async stat(narName: NarName): Promise<NarFacts | undefined> {
-    const source = await this.#deps.documents.archiveOf(narName);
-    return source && await this.#stat(narName, source);
+    return await this.#stat(narName, await this.#deps.documents.archivesOf(narName));
   }
 
-  async #stat(narName: NarName, source: NarSource): Promise<NarFacts | undefined> {
+  /** As the first upstream tells it that has the file: a document may name what it has not. */
+  async #stat(
+    narName: NarName,
+    sources: readonly NarSource[],
+  ): Promise<NarFacts | undefined> {
     const { narSources, unkept } = this.#deps;
-    if (unkept.pool.isSilent(source.upstream)) return undefined;
-    const found = await narSources.get(source.upstream)?.statNar(source.location)
-      .catch(() => undefined);
-    return found && { source: "MISS", fileSize: found.fileSize, tag: hashOf(narName) };
+    for (const { upstream, location } of sources) {
+      if (unkept.pool.isSilent(upstream)) continue;
+      const found = await narSources.get(upstream)?.statNar(location).catch(() => undefined);
+      if (found === undefined) continue;
+      return { source: "MISS", fileSize: found.fileSize, tag: hashOf(narName) };
+    }
+    return undefined;
   }
 }
 

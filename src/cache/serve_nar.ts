@@ -56,8 +56,23 @@ export class NarServer {
       log.info("serving nar from cache", { nar: narName, request_id: requestId });
       return storedAnswer(nar, stored, this.#deps.readers);
     }
-    return await this.#openDownload(nar, requestId) ??
-      await openUnkept(this.#deps.unkept, nar, requestId);
+    return await this.#fetch(nar, requestId);
+  }
+
+  /**
+   * A file hash that nobody signed may have given this name to a NAR of other bytes. The file that
+   * a debuginfo document means by it is had all the same.
+   */
+  async #fetch(nar: NarRecord, requestId: string): Promise<NarAnswer | undefined> {
+    const archive = () => this.#deps.archives.open(nar.name, requestId);
+    try {
+      return await this.#openDownload(nar, requestId) ??
+        await openUnkept(this.#deps.unkept, nar, requestId) ?? await archive();
+    } catch (error) {
+      const found = await archive();
+      if (found === undefined) throw error;
+      return found;
+    }
   }
 
   /** `undefined` for what cannot be kept. */

@@ -93,6 +93,11 @@ export class NarinfoServer {
     if (learned.kind !== "learned" && except.size > 0) {
       // File hash and size are not signed: it may have been its narinfo that was bad.
       learned = await learnNarinfo(this.#deps, storePathHash, { requestId });
+    } else if (learned.kind === "learned" && !await this.#isFetchable(learned.row)) {
+      // It offers again what nobody sent: another upstream may know a file that is there.
+      const others = new Set(upstreams.filter((upstream) => how(upstream) !== undefined));
+      const other = await learnNarinfo(this.#deps, storePathHash, { requestId, except: others });
+      if (other.kind === "learned") learned = other;
     }
     for (const upstream of upstreams) {
       if (how(upstream) === "absent") demotions.forgive(row.narName, upstream);

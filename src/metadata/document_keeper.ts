@@ -51,6 +51,6 @@ export interface DocumentKeeper {
   documentPiece(id: number, number: number): Promise<Uint8Array<ArrayBuffer> | undefined>;
   /** Bytes of all that are kept. */
   documentBytes(): Promise<number>;
-  /** Where a debuginfo document says that a NAR is. */
-  archiveOf(narName: NarName): Promise<NarSource | undefined>;
+  /** Where debuginfo documents say that a NAR is: one source an upstream. */
+  archivesOf(narName: NarName): Promise<readonly NarSource[]>;
 }

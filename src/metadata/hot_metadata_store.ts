@@ -140,8 +140,8 @@ export class HotMetadataStore implements MetadataStore {
     return this.#inner.documentBytes();
   }
 
-  archiveOf(narName: NarName): Promise<NarSource | undefined> {
-    return this.#inner.archiveOf(narName);
+  archivesOf(narName: NarName): Promise<readonly NarSource[]> {
+    return this.#inner.archivesOf(narName);
   }
 
   async apply(changes: readonly Change[], options?: WriteOptions): Promise<void> {

@@ -13,6 +13,7 @@ import {
   type NarRow,
   type NarSource,
 } from "./metadata_store.ts";
+import { claimOf } from "./nar_claims.ts";
 
 type PutNarinfo = Extract<Change, { kind: "put-narinfo" }>;
 
@@ -99,15 +100,18 @@ export class LateWrites {
     );
   }
 
-  /** A name that stands for another NAR would be refused later, when it has been handed out. */
+  /**
+   * A name that stands for another file would be refused later, when it has been handed out. Who
+   * else leads to it cannot be asked of a locked database, so that other claims are refused too.
+   */
   async #refuseTaken(changes: readonly LearnedChange[]): Promise<void> {
     for (const change of changes) {
       if (change.kind !== "put-narinfo") continue;
-      const { name, narHash, narSize } = change.nar;
+      const { name } = change.nar;
       // One that cannot be read is taken for absent.
       const stored = await this.#deps.inner.findNar(name).catch(() => undefined);
       for (const known of [stored, this.nar(name)]) {
-        if (known !== undefined && (known.narHash !== narHash || known.narSize !== narSize)) {
+        if (known !== undefined && claimOf(known, change.nar) !== "same") {
           throw new NarNameTaken(name);
         }
       }

@@ -59,15 +59,20 @@ export interface PinRoot {
   readonly pinnedAtMs: number;
 }
 
-/** A NAR name already stands for another NAR hash or size. */
+/** Another narinfo gave the NAR name to another NAR, or to a file of other hash or size. */
 export class NarNameTaken extends Failure {
   constructor(narName: NarName) {
-    super("corrupt", "Cannot put narinfo: its NAR name stands for another NAR", { nar: narName });
+    super("corrupt", "Cannot put narinfo: its NAR name stands for another file", { nar: narName });
   }
 }
 
 /** One write. A list of them is applied whole or not at all. */
 export type Change =
+  /**
+   * Where a NAR that is not kept is known by its name with another file hash or file size, the
+   * narinfo's own count from now on, and only its `sources` vouch for them. It is refused where
+   * another narinfo leads to that NAR: nobody's claims change what another one said.
+   */
   | {
     readonly kind: "put-narinfo";
     readonly row: NarinfoRow;
@@ -136,7 +141,7 @@ export interface WriteOptions {
 export interface ChangeWriter {
   /**
    * Resolves when all of them are written; rejects when none is, with NarNameTaken for a
-   * put-narinfo whose NAR name is another NAR's. Lists are written in the order of the calls.
+   * put-narinfo whose NAR name is another file's. Lists are written in the order of the calls.
    */
   apply(changes: readonly Change[], options?: WriteOptions): Promise<void>;
 }

@@ -1,13 +1,21 @@
 import { type Compression, COMPRESSIONS } from "./compression.ts";
 import type { Sha256 } from "./hash.ts";
+import { NIX32_ALPHABET } from "./nix32.ts";
 
 declare const brand: unique symbol;
 
-/** The last segment of our own NAR URLs: 52 nix32 characters, `.nar`, an extension. */
+/**
+ * The last segment of our own NAR URLs: 52 nix32 characters, `.nar`, an extension. A mark of 32
+ * characters in front of `.nar` keeps apart what several narinfos would give one name.
+ */
 export type NarName = string & { readonly [brand]: true };
 
 const HASH_CHARS = 52;
-const NAR_NAME_REGEXP = /^[01][0-9abcdfghijklmnpqrsvwxyz]{51}\.nar(?:\.[a-z0-9]{2,3})?$/;
+const MARK_CHARS = 32;
+const DIGIT = `[${NIX32_ALPHABET}]`;
+const NAR_NAME_REGEXP = new RegExp(
+  `^[01]${DIGIT}{51}(?:-${DIGIT}{${MARK_CHARS}})?\\.nar(?:\\.[a-z0-9]{2,3})?$`,
+);
 const COMPRESSION_OF_ENDING: ReadonlyMap<string, Compression> = new Map(
   (Object.keys(COMPRESSIONS) as Compression[])
     .map((compression) => [endingOf(compression), compression]),
@@ -17,18 +25,27 @@ export function narName(sha256: Sha256, compression: Compression): NarName {
   return `${sha256}${endingOf(compression)}` as NarName;
 }
 
+/** The same name with 32 characters of `mark` in it. No hash alone spells such a name. */
+export function markedNarName(name: NarName, mark: Sha256): NarName {
+  return `${hashOf(name)}-${mark.slice(-MARK_CHARS)}${endingIn(name)}` as NarName;
+}
+
 /** `undefined` means that no NAR URL of ours has this name: ours are spelled in nix32. */
 export function parseNarName(text: string): NarName | undefined {
   if (!NAR_NAME_REGEXP.test(text)) return undefined;
-  return COMPRESSION_OF_ENDING.has(text.slice(HASH_CHARS)) ? text as NarName : undefined;
+  return COMPRESSION_OF_ENDING.has(endingIn(text)) ? text as NarName : undefined;
 }
 
 export function compressionOf(name: NarName): Compression {
-  return COMPRESSION_OF_ENDING.get(name.slice(HASH_CHARS)) as Compression;
+  return COMPRESSION_OF_ENDING.get(endingIn(name)) as Compression;
 }
 
 export function hashOf(name: NarName): Sha256 {
   return name.slice(0, HASH_CHARS) as Sha256;
+}
+
+function endingIn(name: string): string {
+  return name.slice(name.indexOf("."));
 }
 
 function endingOf(compression: Compression): string {

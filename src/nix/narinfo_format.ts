@@ -5,8 +5,8 @@ export interface NarinfoFormat {
   readonly url: string;
   /** This very signature is left out: the caller adds it. Others of its key are kept. */
   readonly withoutSignature?: string | undefined;
-  /** In place of a FileSize that was read. */
-  readonly fileSize?: number | undefined;
+  /** What holds of the NAR file: a FileHash or FileSize that does not is left out or replaced. */
+  readonly file?: { readonly hasHash: boolean; readonly fileSize?: number | undefined };
 }
 
 /**
@@ -15,6 +15,7 @@ export interface NarinfoFormat {
  */
 export function formatNarinfo(narinfo: Narinfo, format: NarinfoFormat): string {
   const hasCompression = narinfo.lines.some((line) => line.key === "Compression");
+  const { file } = format;
   const compression = `Compression: ${narinfo.compression}\n`;
   let text = "";
   for (const { key, value } of narinfo.lines) {
@@ -23,8 +24,10 @@ export function formatNarinfo(narinfo: Narinfo, format: NarinfoFormat): string {
       if (!hasCompression) text += compression;
     } else if (key === "Compression") {
       text += compression;
-    } else if (key === "FileSize" && format.fileSize !== undefined) {
-      text += `FileSize: ${format.fileSize}\n`;
+    } else if (key === "FileSize" && file !== undefined) {
+      if (file.fileSize !== undefined) text += `FileSize: ${file.fileSize}\n`;
+    } else if (key === "FileHash" && file?.hasHash === false) {
+      continue;
     } else if (key !== "Sig" || value !== format.withoutSignature) {
       text += `${key}: ${value}\n`;
     }

@@ -38,7 +38,7 @@ export const documentKeeperClauses: Clauses<MetadataStore> = {
     assert.equal(await store.findDocument(a), undefined);
     assert.equal(await store.documentPiece(1, 0), undefined);
     assert.equal(await store.documentBytes(), 0);
-    assert.equal(await store.archiveOf(narOf("x").name), undefined);
+    assert.deepEqual(await store.archivesOf(narOf("x").name), []);
   },
 
   "put-document is found again as it was, piece by piece": async (store) => {
@@ -55,7 +55,19 @@ export const documentKeeperClauses: Clauses<MetadataStore> = {
     assert.deepEqual(await store.documentPiece(id, 0), pieces[0]);
     assert.deepEqual(await store.documentPiece(id, 1), pieces[1]);
     assert.equal(await store.documentPiece(id, 2), undefined);
-    assert.deepEqual(await store.archiveOf(narName), { upstream, location: `nar/${narName}` });
+    assert.deepEqual(await store.archivesOf(narName), [{ upstream, location: `nar/${narName}` }]);
+  },
+
+  "a NAR is where any debuginfo document says it is, once for each upstream": async (store) => {
+    const narName = narOf("x").name;
+    const from = (upstream: string) => ({ document: { upstream, narName } });
+    await store.apply([
+      put(a, 1, from("https://one.example")),
+      put(b, 1, from("https://two.example")),
+    ]);
+    await store.apply([put(c, 1, from("https://one.example"))]);
+    const upstreams = (await store.archivesOf(narName)).map(({ upstream }) => upstream);
+    assert.deepEqual(upstreams.toSorted(), ["https://one.example", "https://two.example"]);
   },
 
   "a document that replaces another has an id of its own, and counts once": async (store) => {

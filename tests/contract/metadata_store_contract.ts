@@ -77,7 +77,29 @@ export const metadataStoreClauses: Clauses<MetadataStore> = {
     assert.deepEqual(await store.findNar(nar.name), nar);
   },
 
-  "what is announced of a NAR file is the newest word, until it is kept": async (store) => {
+  "what a narinfo claims of a NAR file another one does not change": async (store) => {
+    const { nar } = put(a, []);
+    await store.apply([put(a, [])]);
+    const { fileSize: _size, ...unsized } = nar;
+    for (const claim of [{ ...nar, fileSize: 7 }, unsized]) {
+      await assert.rejects(store.apply([{ ...put(b, []), nar: claim }]), NarNameTaken);
+    }
+    assert.deepEqual(await store.findNar(nar.name), nar);
+    assert.equal(await store.findNarinfo(b), undefined);
+    const shared = { ...put(b, []).row, narName: nar.name };
+    await store.apply([{ ...put(b, []), row: shared, nar }]);
+    await assert.rejects(store.apply([{ ...put(a, []), nar: unsized }]), NarNameTaken);
+  },
+
+  "new claims of a NAR file are vouched for by their own sources alone": async (store) => {
+    const { nar } = put(a, []);
+    await store.apply([put(a, [])]);
+    const other = { upstream: "https://other.example", location: "nar/x" };
+    await store.apply([{ ...put(a, []), nar: { ...nar, fileSize: 7 }, sources: [other] }]);
+    assert.deepEqual(await store.sourcesOf(nar.name), [other]);
+  },
+
+  "a narinfo's newest claims of its NAR file count, until the file is kept": async (store) => {
     const { nar } = put(a, []);
     await store.apply([put(a, [])]);
     const mended = { ...nar, fileSize: 7 };

@@ -121,10 +121,11 @@ export class MemoryMetadataStore implements MetadataStore, AsyncDisposable {
     return documentBytesOf(this.#open().documents);
   }
 
-  async archiveOf(narName: NarName): Promise<NarSource | undefined> {
+  async archivesOf(narName: NarName): Promise<readonly NarSource[]> {
     const documents = [...this.#open().documents.values()];
-    const found = documents.find(({ row }) => row.narName === narName);
-    return found && { upstream: found.row.upstream, location: `nar/${narName}` };
+    const upstreams = documents.filter(({ row }) => row.narName === narName)
+      .map(({ row }) => row.upstream);
+    return [...new Set(upstreams)].map((upstream) => ({ upstream, location: `nar/${narName}` }));
   }
 
   async apply(changes: readonly Change[]): Promise<void> {

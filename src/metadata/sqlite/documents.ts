@@ -15,7 +15,7 @@ export const DOCUMENT_SQL = {
     FROM document WHERE path = ?`,
   documentPiece: "SELECT bytes FROM document_piece WHERE document_id = ? AND number = ?",
   documentBytes: "SELECT bytes FROM document_stock",
-  archiveOf: "SELECT upstream, nar_name FROM document WHERE nar_name = ?",
+  archivesOf: "SELECT DISTINCT upstream FROM document WHERE nar_name = ?",
   removeDocument: "DELETE FROM document WHERE path = ?",
   removeColdestDocument: `DELETE FROM document
     WHERE id = (SELECT id FROM document ORDER BY used_at_ms, id LIMIT 1)`,

@@ -29,6 +29,7 @@ export function readNarinfoRow(
 }
 
 export interface NarColumns {
+  readonly id: number;
   readonly name: string;
   readonly nar_hash: string;
   readonly nar_size: number;

@@ -118,9 +118,12 @@ export class SqliteMetadataStore implements MetadataStore, AsyncDisposable {
     return Number(this.#read("documentBytes").get()?.["bytes"]);
   }
 
-  async archiveOf(narName: NarName): Promise<NarSource | undefined> {
-    const row = this.#read("archiveOf").get(narName);
-    return row && { upstream: String(row["upstream"]), location: `nar/${row["nar_name"]}` };
+  async archivesOf(narName: NarName): Promise<readonly NarSource[]> {
+    const rows = this.#read("archivesOf").all(narName);
+    return rows.map(({ upstream }) => ({
+      upstream: String(upstream),
+      location: `nar/${narName}`,
+    }));
   }
 
   async apply(changes: readonly Change[], options?: WriteOptions): Promise<void> {

@@ -20,7 +20,7 @@ const SQL = {
   findNarinfo: `SELECT i.body, i.trusted, i.own_public_key, i.own_signature, n.name
     FROM path p JOIN narinfo i ON i.path_id = p.id JOIN nar n ON n.id = i.nar_id
     WHERE p.hash = ?`,
-  findNar: `SELECT name, nar_hash, nar_size, file_hash, file_size, kept_hash, kept_size
+  findNar: `SELECT id, name, nar_hash, nar_size, file_hash, file_size, kept_hash, kept_size
     FROM nar WHERE name = ?`,
   // Above every character that a name may have.
   keptNars: `SELECT name, kept_hash, kept_size FROM nar
@@ -39,13 +39,14 @@ const SQL = {
 
   pathId: "SELECT id FROM path WHERE hash = ?",
   addPath: "INSERT INTO path (hash) VALUES (?)",
-  narId: "SELECT id, nar_hash, nar_size FROM nar WHERE name = ?",
+  narId: "SELECT id FROM nar WHERE name = ?",
   addNar: `INSERT INTO nar (name, nar_hash, nar_size, file_hash, file_size, heard_at_s)
     VALUES (?, ?, ?, ?, ?, ?)`,
-  hearNar: `UPDATE nar SET heard_at_s = ?,
-      file_hash = CASE WHEN kept_size IS NULL THEN ? ELSE file_hash END,
-      file_size = CASE WHEN kept_size IS NULL THEN ? ELSE file_size END
-    WHERE id = ?`,
+  hearNar: "UPDATE nar SET heard_at_s = ? WHERE id = ?",
+  claimNar: "UPDATE nar SET file_hash = ?, file_size = ? WHERE id = ?",
+  isOthersNar: `SELECT EXISTS (SELECT 1 FROM narinfo i JOIN path p ON p.id = i.path_id
+    WHERE i.nar_id = ? AND p.hash <> ?) AS yes`,
+  removeSources: "DELETE FROM nar_source WHERE nar_id = ?",
   putSource: `INSERT INTO nar_source (nar_id, upstream, location) VALUES (?, ?, ?)
     ON CONFLICT DO UPDATE SET location = excluded.location`,
   putNarinfo: `INSERT INTO narinfo

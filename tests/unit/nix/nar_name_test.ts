@@ -1,7 +1,13 @@
 import assert from "node:assert/strict";
 import { type Compression, COMPRESSIONS, parseCompression } from "../../../src/nix/compression.ts";
 import { parseSha256 } from "../../../src/nix/hash.ts";
-import { compressionOf, hashOf, narName, parseNarName } from "../../../src/nix/nar_name.ts";
+import {
+  compressionOf,
+  hashOf,
+  markedNarName,
+  narName,
+  parseNarName,
+} from "../../../src/nix/nar_name.ts";
 
 const NIX32 = "0mdqa9w1p6cmli6976v4wi0sw9r4p5prkj7lzfd1877wk11c9c73";
 const ALL = Object.keys(COMPRESSIONS) as Compression[];
@@ -36,11 +42,27 @@ Deno.test("NAR name: hash and compression can be read back", () => {
   assert.equal(narName(sha256, "none"), `${NIX32}.nar`);
 });
 
+Deno.test("NAR name: a mark keeps hash and compression, and no hash spells it", () => {
+  const sha256 = parseSha256(`sha256:${NIX32}`);
+  for (const compression of ALL) {
+    const plain = narName(sha256, compression);
+    const name = parseNarName(markedNarName(plain, sha256));
+
+    assert.equal(name, plain.replace(NIX32, `${NIX32}-${NIX32.slice(-32)}`));
+    assert.ok(name !== undefined);
+    assert.equal(hashOf(name), sha256);
+    assert.equal(compressionOf(name), compression);
+  }
+});
+
 Deno.test("NAR name: what we never hand out is not ours", () => {
   const others = [
     "",
     NIX32,
     `${NIX32}.nar.`,
+    `${NIX32}-.nar`,
+    `${NIX32}-${NIX32}.nar`,
+    `${NIX32}-${"e".repeat(32)}.nar`,
     `${NIX32}.nar.zstd`,
     `${NIX32}.nar.lz`,
     `${NIX32}.nar.xz\n`,

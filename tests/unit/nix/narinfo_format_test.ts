@@ -46,3 +46,16 @@ Deno.test("narinfo text: the given signature is left out, all other lines stay",
   assert.equal(text, `${HEAD}URL: u\nCompression: xz\n${TAIL}${others}`);
   assert.equal(all, `${HEAD}URL: u\nCompression: xz\n${TAIL}Sig: ours:a\n${others}`);
 });
+
+Deno.test("narinfo: a FileHash or FileSize that does not hold is left out", () => {
+  const lines = ["StorePath: /nix/store/%-x", "URL: nar/x", "Compression: none"];
+  const claims = [`FileHash: sha256:${"0".repeat(52)}`, "FileSize: 7"];
+  const signed = [`NarHash: sha256:${"1".repeat(52)}`, "NarSize: 9", "References: ", ""];
+  const hash = "0".repeat(32);
+  const text = [...lines, ...claims, ...signed].join("\n").replace("%", hash);
+  const format = { url: "nar/x", file: { hasHash: false } };
+  const without = [...lines, ...signed].join("\n").replace("%", hash);
+  assert.equal(formatNarinfo(parseNarinfo(text), format), without);
+  const known = { url: "nar/x", file: { hasHash: true, fileSize: 9 } };
+  assert.equal(formatNarinfo(parseNarinfo(text), known), text.replace("Size: 7", "Size: 9"));
+});

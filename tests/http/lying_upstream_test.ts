@@ -1,0 +1,173 @@
+import assert from "node:assert/strict";
+import { type FakeUpstream, fakeUpstream } from "../support/fake_upstream.ts";
+import { rewritten } from "../support/narinfo_faults.ts";
+import { makeStoreObject, type StoreObject } from "../support/store_object.ts";
+import { TestCache } from "../support/test_cache.ts";
+
+// The liar signs nothing: it passes on narinfos that the honest upstream's key has signed, and
+// changes what the signature does not cover.
+
+const victim = makeStoreObject({ name: "victim-1.0", size: 50_000 });
+const first = makeStoreObject({ name: "first-1.0", size: 20_000 });
+const second = makeStoreObject({ name: "second-1.0", size: 30_000 });
+
+interface Scene extends AsyncDisposable {
+  readonly honest: FakeUpstream;
+  readonly liar: FakeUpstream;
+  readonly cache: TestCache;
+}
+
+/** The liar comes first and has the public narinfos of `bait`, with `lines` for their own. */
+async function scene(
+  bait: ReadonlyMap<StoreObject, Readonly<Record<string, string>>>,
+  compression: "xz" | "none" = "xz",
+): Promise<Scene> {
+  const honest = await fakeUpstream({ objects: [victim], stored: true, compression });
+  const liar = await fakeUpstream({ stored: true, priority: 1, key: "none", compression });
+  liar.onRequest = async ({ path }) => {
+    for (const [object, lines] of bait) {
+      if (path !== `/${object.storePathHash}.narinfo`) continue;
+      let text = await honest.narinfoOf(object);
+      for (const [key, value] of Object.entries(lines)) {
+        text = text.replace(new RegExp(`^${key}: .*$`, "m"), `${key}: ${value}`);
+      }
+      return new Response(text);
+    }
+    return undefined;
+  };
+  const cache = await TestCache.open({ upstreams: [liar, honest] });
+  return {
+    honest,
+    liar,
+    cache,
+    async [Symbol.asyncDispose]() {
+      await cache[Symbol.asyncDispose]();
+      await liar[Symbol.asyncDispose]();
+      await honest[Symbol.asyncDispose]();
+    },
+  };
+}
+
+function lineOf(key: string, text: string): string {
+  return new RegExp(`^${key}: (.*)$`, "m").exec(text)?.[1] ?? "";
+}
+
+/** Whether a client gets the victim's narinfo and its NAR. */
+async function assertServed({ cache, honest }: Scene): Promise<void> {
+  const path = await cache.narPath(victim.storePathHash);
+  const answer = await cache.get(path);
+  assert.equal(answer.status, 200);
+  assert.deepEqual(await answer.bytes(), (await honest.narFileOf(victim)).bytes);
+  await cache.downloadsOver();
+  assert.equal((await cache.get(path)).headers.get("x-cache"), "HIT");
+}
+
+for (const compression of ["xz", "none"] as const) {
+  Deno.test(`liar: false file hashes block no other path's NAR (${compression})`, async () => {
+    await using honest = await fakeUpstream({ objects: [victim], stored: true, compression });
+    const text = await honest.narinfoOf(victim);
+    await using made = await scene(
+      new Map([
+        [first, { FileHash: lineOf("FileHash", text) }],
+        [second, { FileHash: lineOf("NarHash", text) }],
+      ]),
+      compression,
+    );
+    for (const { storePathHash } of [first, second]) await made.cache.narinfo(storePathHash);
+
+    await assertServed(made);
+  });
+
+  Deno.test(`liar: a later false file hash takes no NAR's name (${compression})`, async () => {
+    await using honest = await fakeUpstream({ objects: [victim], stored: true, compression });
+    const text = await honest.narinfoOf(victim);
+    await using made = await scene(
+      new Map([[first, { FileHash: lineOf("FileHash", text) }]]),
+      compression,
+    );
+    const path = await made.cache.narPath(victim.storePathHash);
+    await made.cache.narinfo(first.storePathHash);
+    assert.notEqual(await made.cache.narPath(first.storePathHash), path);
+
+    await assertServed(made);
+  });
+}
+
+Deno.test("liar: a file hash that is another path's NAR hash blocks nothing", async () => {
+  await using honest = await fakeUpstream({ objects: [victim], stored: true });
+  const text = await honest.narinfoOf(victim);
+  await using made = await scene(new Map([[first, { FileHash: lineOf("NarHash", text) }]]));
+  made.honest.breakNarinfo(rewritten((narinfo) => narinfo.replace(/^File.*\n/gm, "")), victim);
+  await made.cache.narinfo(first.storePathHash);
+
+  await assertServed(made);
+});
+
+for (const FileSize of ["1", "999999999"]) {
+  Deno.test(`liar: a file size of ${FileSize} for a path spoils no other path's NAR`, async () => {
+    // The same NAR under another store path, as content-addressed and renamed paths have it.
+    const twin = makeStoreObject({ name: "twin-1.0", size: 50_000 });
+    for (const order of [[twin], [victim, twin]]) {
+      await using made = await scene(new Map([[twin, { FileSize }]]));
+      for (const { storePathHash } of order) await made.cache.narinfo(storePathHash);
+
+      await assertServed(made);
+    }
+  });
+
+  Deno.test(`liar: a file size of ${FileSize} hides an evicted path once at most`, async () => {
+    const lies = new Map<StoreObject, Readonly<Record<string, string>>>();
+    await using made = await scene(lies);
+    await assertServed(made);
+    const { metadata } = made.cache;
+    const { storePathHash } = victim;
+    const row = await metadata.findNarinfo(storePathHash);
+    assert.ok(row !== undefined);
+    await metadata.apply([
+      { kind: "remove-narinfo", storePathHash },
+      { kind: "nar-gone", narName: row.narName },
+    ]);
+    lies.set(victim, { FileSize });
+    await (await made.cache.get(await made.cache.narPath(victim.storePathHash))).body?.cancel();
+    await made.cache.downloadsOver();
+
+    await assertServed(made);
+  });
+}
+
+Deno.test("liar: a compression, URL, deriver or CA that lies spoils no other path", async () => {
+  await using made = await scene(
+    new Map([
+      [first, { Compression: "none", Deriver: victim.storePathHash + "-victim-1.0.drv" }],
+      [second, { URL: `nar/${"0".repeat(52)}.nar.xz`, CA: "fixed:r:sha256:0" }],
+    ]),
+  );
+  for (const { storePathHash } of [first, second]) {
+    await (await made.cache.get(await made.cache.narPath(storePathHash))).body?.cancel();
+  }
+
+  await assertServed(made);
+});
+
+Deno.test("liar: a debuginfo document without its NAR does not hide another one's", async () => {
+  await using honest = await fakeUpstream({ objects: [victim], stored: true });
+  const archive = `../${await honest.narUrlOf(victim)}`;
+  const document = JSON.stringify({ archive, member: "lib/debug/x.debug" });
+  const [mine, other] = ["a", "b"].map((digit) => `/debuginfo/${digit.repeat(40)}`) as [
+    string,
+    string,
+  ];
+  await using upstream = await fakeUpstream({
+    objects: [victim],
+    stored: true,
+    documents: { [other]: document },
+  });
+  await using liar = await fakeUpstream({ documents: { [mine]: document }, priority: 1 });
+  await using cache = await TestCache.open({ upstreams: [liar, upstream] });
+  for (const path of [mine, other]) assert.equal((await cache.get(path)).status, 200);
+
+  const answer = await cache.get(`/nar/${archive.slice("../nar/".length)}`);
+
+  assert.equal(answer.status, 200);
+  assert.deepEqual(await answer.bytes(), (await upstream.narFileOf(victim)).bytes);
+});
