@@ -1,3 +1,5 @@
+import { fieldWords } from "./field_words.ts";
+
 /**
  * True when a client asks for HTML by name, at least as much as for JSON: a browser. Programs
  * that take anything, or say nothing, get JSON.
@@ -10,7 +12,7 @@ export function prefersHtml(accept: string | null): boolean {
 /** From 0 to 1; 0 where the header does not name the type, or cannot be read. */
 function qualityOf(type: string, accept: string | null): number {
   for (const range of (accept ?? "").split(",")) {
-    const [name = "", ...parameters] = range.split(";").map((part) => part.trim().toLowerCase());
+    const [name = "", ...parameters] = fieldWords(range, ";");
     if (name !== type) continue;
     const weight = parameters.find((parameter) => parameter.startsWith("q="));
     if (weight === undefined) return 1;

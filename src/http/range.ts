@@ -1,3 +1,5 @@
+import { withoutBlanks } from "./field_words.ts";
+
 /** What a Range header asks of a file: all of it, a part, or what is not there. */
 export type RangeReading =
   | { readonly kind: "whole" }
@@ -14,7 +16,7 @@ const WHOLE = { kind: "whole" } as const;
  * the size is "beyond".
  */
 export function readRange(header: string | null, fileSize: number): RangeReading {
-  const match = header === null ? null : RANGE_REGEXP.exec(header.trim());
+  const match = header === null ? null : RANGE_REGEXP.exec(withoutBlanks(header));
   if (match === null) return WHOLE;
   const [, first, last, suffix] = match;
   if (suffix !== undefined) {

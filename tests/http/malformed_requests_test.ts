@@ -1,10 +1,12 @@
 import assert from "node:assert/strict";
+import { PHASE_LIMITS_MS } from "../../src/http/server/overdue.ts";
 import { RawConnection, rawRequest, requestText } from "../support/raw_http.ts";
 import { TestCache } from "../support/test_cache.ts";
 
 const NOBODY = { upstreams: [] };
 const GET = "GET /healthz HTTP/1.1\r\n";
 const POST = "POST /pin/x.narinfo HTTP/1.1\r\nHost: x\r\n";
+const CHUNKED = "Transfer-Encoding: chunked\r\n\r\n";
 const BEHIND = "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n";
 
 /** What two servers could read differently, and what is no HTTP at all. */
@@ -13,7 +15,9 @@ const REFUSED: Readonly<Record<string, readonly [request: string, status: number
   "garbage with lines": ["hello\r\nthere\r\n\r\n", 400],
   "another protocol": ["PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 400],
   "HTTP/0.9": ["GET /healthz\r\n\r\n", 400],
-  "an empty line in front": [`\r\n${GET}Host: x\r\n\r\n`, 400],
+  "a bare line feed in front": [`\n${GET}Host: x\r\n\r\n`, 400],
+  "a bare carriage return in front": [`\r${GET}Host: x\r\n\r\n`, 400],
+  "many empty lines in front": [`${"\r\n".repeat(20)}${GET}Host: x\r\n\r\n`, 400],
   "a blank in front": [` ${GET}Host: x\r\n\r\n`, 400],
   "two blanks in the request line": ["GET  /healthz HTTP/1.1\r\nHost: x\r\n\r\n", 400],
   "no path": ["GET healthz HTTP/1.1\r\nHost: x\r\n\r\n", 400],
@@ -49,6 +53,10 @@ const REFUSED: Readonly<Record<string, readonly [request: string, status: number
     400,
   ],
   "an almost known coding": [`${POST}Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n`, 400],
+  "a coding with a letter that folds to ASCII": [
+    `${POST}Transfer-Encoding: chun\xe2\x84\xaaed\r\n\r\n0\r\n\r\n`,
+    400,
+  ],
   "chunks of an old client": [
     "POST /pins HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
     400,
@@ -67,6 +75,13 @@ const BROKEN_BODIES: Readonly<Record<string, string>> = {
   "a chunk of a negative size": `${POST}Transfer-Encoding: chunked\r\n\r\n-1\r\n`,
   "a chunk longer than it says": `${POST}Transfer-Encoding: chunked\r\n\r\n1\r\nab\r\n`,
   "chunks with bare line feeds": `${POST}Transfer-Encoding: chunked\r\n\r\n1\na\n0\n\n`,
+  "a chunk with a blank behind its size": `${POST}${CHUNKED}1 \r\na\r\n0\r\n\r\n`,
+  "a request line for a trailer": `${POST}${CHUNKED}0\r\nGET /evil HTTP/1.1\r\nHost: x\r\n\r\n`,
+  "a trailer with a bare carriage return": `${POST}${CHUNKED}0\r\nA: b\rC: d\r\n\r\n`,
+  "a trailer with NUL": `${POST}${CHUNKED}0\r\nA: b\0c\r\n\r\n`,
+  "a trailer with a fold": `${POST}${CHUNKED}0\r\nA: b\r\n c\r\n\r\n`,
+  "a trailer with a blank before the colon": `${POST}${CHUNKED}0\r\nA : b\r\n\r\n`,
+  "a trailer behind a bare line feed": `${POST}${CHUNKED}0\nA: b\r\n\r\n`,
   "a long line of a chunk": `${POST}Transfer-Encoding: chunked\r\n\r\n1;${
     "x".repeat(2_000)
   }\r\na\r\n`,
@@ -117,6 +132,10 @@ const TAKEN: Readonly<Record<string, readonly [request: string, status: number]>
   "text beyond ASCII in a value": [`${GET}Host: x\r\nUser-Agent: caf\xc3\xa9 \xff\r\n\r\n`, 200],
   "no bytes announced for GET": [`${GET}Host: x\r\nContent-Length: 0\r\n\r\n`, 200],
   "an unknown method": ["BREW /healthz HTTP/1.1\r\nHost: x\r\n\r\n", 405],
+  "an empty line in front": [`\r\n${GET}Host: x\r\n\r\n`, 200],
+  "two empty lines in front": [`\r\n\r\n${GET}Host: x\r\n\r\n`, 200],
+  "an empty line behind a body": [`${POST}Content-Length: 3\r\n\r\nabc\r\n`, 404],
+  "a long s for an s": [`${GET}Host: x\r\nConnection: clo\xc5\xbfe\r\n\r\n`, 200],
   "a short body that nobody reads": [`${POST}Content-Length: 3\r\n\r\nabc`, 404],
   "chunks that nobody reads": [
     `${POST}Transfer-Encoding: chunked\r\n\r\n3;a=b\r\nabc\r\n0\r\nT: u\r\n\r\n`,
@@ -152,6 +171,31 @@ Deno.test("unusual: a client of HTTP/1.0 is told when its connection stays", asy
   assert.deepEqual([second.status, second.headers.get("connection")], [200, "close"]);
   await second.reader.read();
   assert.equal((await connection.answer()).status, 0);
+});
+
+Deno.test("unusual: a word with a letter that folds to ASCII keeps no old connection", async () => {
+  await using cache = await TestCache.open(NOBODY);
+  await using server = cache.listen();
+  await using connection = await RawConnection.open(server.port);
+  await connection.send("GET /healthz HTTP/1.0\r\nConnection: \xe2\x84\xaaeep-alive\r\n\r\n");
+  const { status, headers } = await connection.answer();
+  assert.deepEqual([status, headers.get("connection")], [200, "close"]);
+});
+
+Deno.test("unusual: an empty line in pieces is ignored, and no request is waited for", async () => {
+  await using cache = await TestCache.open(NOBODY);
+  await using server = cache.listen({
+    sweepEveryMs: 10,
+    limitsMs: { ...PHASE_LIMITS_MS, head: 50, idle: 300 },
+  });
+  await using connection = await RawConnection.open(server.port);
+  await connection.send("\r");
+  await connection.send("\n");
+  assert.equal((await connection.answer()).status, 0, "closed as idle, without a 408");
+  await using other = await RawConnection.open(server.port);
+  await other.send("\r");
+  await other.send(`\n${BEHIND}`);
+  assert.equal((await other.answer()).status, 200);
 });
 
 Deno.test("unusual: a body larger than anybody wants ends its connection", async () => {

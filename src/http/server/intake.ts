@@ -10,6 +10,7 @@ const SMALL_BYTES = 1024;
 
 const HEAD_BYTES_MAX = 16 * 1024;
 const HEAD_LINES_MAX = 100;
+const EMPTY_LINES_MAX = 8;
 
 /** Read size of a body. */
 const BODY_BYTES = 64 * 1024;
@@ -33,6 +34,8 @@ export class Intake {
   /** Of the head that is coming in: lines that are whole, and where the next one begins. */
   #lines = 0;
   #lineStart = 0;
+  /** In front of the head that is coming in. */
+  #emptyLines = 0;
 
   constructor(wire: Wire, activity: Activity) {
     this.#wire = wire;
@@ -50,16 +53,17 @@ export class Intake {
 
   /** The next head; `undefined` when the connection ended where one could have begun. */
   async head(): Promise<string | undefined> {
-    this.#activity.enter(this.isEmpty ? "idle" : "head");
-    for (;;) {
+    this.#emptyLines = 0;
+    for (let phase: "idle" | "head" | undefined;;) {
+      this.#skipEmptyLines();
+      const wasEmpty = this.isEmpty;
+      const next = wasEmpty ? "idle" : "head";
+      if (next !== phase) this.#activity.enter(phase = next);
       const end = this.#endOfHead();
       if (end > 0) return DECODER.decode(this.take(end));
-      const wasEmpty = this.isEmpty;
-      if (!await this.fill()) {
-        if (wasEmpty) return undefined;
-        throw this.#refusal(400, "half a head");
-      }
-      if (wasEmpty) this.#activity.enter("head");
+      if (await this.fill()) continue;
+      if (wasEmpty) return undefined;
+      throw this.#refusal(400, "half a head");
     }
   }
 
@@ -133,6 +137,14 @@ export class Intake {
     this.#bytes = grown;
   }
 
+  /** Some clients send an empty line behind a body (RFC 9112, 2.2). */
+  #skipEmptyLines(): void {
+    while (this.#length > 1 && this.#bytes[0] === CR && this.#bytes[1] === LF) {
+      if (++this.#emptyLines > EMPTY_LINES_MAX) throw this.#refusal(400, "many empty lines");
+      this.take(2);
+    }
+  }
+
   /** Goes on where the last look ended, so that a head in many pieces costs no more than one. */
   #endOfHead(): number {
     for (let at = this.#find(LF, this.#lineStart); at >= 0; at = this.#find(LF, at + 1)) {
@@ -156,6 +168,8 @@ export class Intake {
 
   /** What is no request is refused at once, not when it has gone on for long. */
   #checkFirstLine(): void {
+    const mayBeEmptyLine = this.#length === 1 && this.#bytes[0] === CR;
+    if (mayBeEmptyLine) return;
     const end = this.#find(LF, 0) + 1 || this.#length;
     const line = DECODER.decode(this.#bytes.subarray(0, end));
     if (!mayBeRequestLine(line)) throw new Refusal(400, "no request line of HTTP/1");

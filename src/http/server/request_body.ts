@@ -1,7 +1,8 @@
 import type { Intake } from "./intake.ts";
 import { Refusal } from "./refusal.ts";
+import { isField } from "./request_head.ts";
 
-const CHUNK_LINE_REGEXP = /^([0-9a-fA-F]{1,12})[ \t]*(?:;[\t -~]*)?$/;
+const CHUNK_LINE_REGEXP = /^([0-9a-fA-F]{1,12})(?:[ \t]*;[\t -~]*)?$/;
 const CHUNK_LINE_LENGTH_MAX = 256;
 const TRAILER_LENGTH_MAX = 1024;
 const TRAILERS_MAX = 16;
@@ -77,10 +78,18 @@ export class RequestBody {
     if (size === undefined) throw new Refusal(400, "no size of a chunk");
     this.#left = parseInt(size, 16);
     if (this.#left > 0) return true;
-    for (let count = 0; await this.#intake.line(TRAILER_LENGTH_MAX) !== ""; count++) {
-      if (count >= TRAILERS_MAX) throw new Refusal(400, "many trailers");
-    }
+    await this.#skipTrailers();
     this.#isOver = true;
     return false;
+  }
+
+  /** Nobody reads them; what is no field could be the next request to another server. */
+  async #skipTrailers(): Promise<void> {
+    for (let count = 0;; count++) {
+      const line = await this.#intake.line(TRAILER_LENGTH_MAX);
+      if (line === "") return;
+      if (!isField(line)) throw new Refusal(400, "malformed trailer");
+      if (count >= TRAILERS_MAX) throw new Refusal(400, "many trailers");
+    }
   }
 }

@@ -1,4 +1,5 @@
 import type { RequestHeaders } from "../client_request.ts";
+import { fieldWords, lowerAscii, withoutBlanks } from "../field_words.ts";
 import { Refusal } from "./refusal.ts";
 
 /** A request without its body. */
@@ -62,11 +63,16 @@ export function mayBeRequestLine(line: string): boolean {
   return /^[!#$%&'*+.^_`|~0-9A-Za-z-]*(?: [!-~]*(?: [HTP/1.0]*\r?)?)?$/.test(line);
 }
 
+/** True for a line that is a header or trailer field. */
+export function isField(line: string): boolean {
+  return FIELD_REGEXP.test(line);
+}
+
 class HeaderFields implements RequestHeaders {
   readonly #values = new Map<string, string>();
 
   add(line: string): void {
-    if (!FIELD_REGEXP.test(line)) throw new Refusal(400, "malformed header");
+    if (!isField(line)) throw new Refusal(400, "malformed header");
     const colon = line.indexOf(":");
     const name = line.slice(0, colon).toLowerCase();
     const value = withoutBlanks(line, colon + 1);
@@ -79,19 +85,6 @@ class HeaderFields implements RequestHeaders {
   }
 }
 
-/** Spaces and tabs only: `trim` takes away more than the grammar allows. */
-function withoutBlanks(line: string, from: number): string {
-  let start = from;
-  let end = line.length;
-  while (start < end && isBlank(line.charCodeAt(start))) start++;
-  while (end > start && isBlank(line.charCodeAt(end - 1))) end--;
-  return line.slice(start, end);
-}
-
-function isBlank(code: number): boolean {
-  return code === 32 || code === 9;
-}
-
 function bodyLengthOf(
   method: string,
   fields: RequestHeaders,
@@ -102,7 +95,7 @@ function bodyLengthOf(
   if (coding === null && length === null) return 0;
   if (coding !== null) {
     if (length !== null) throw new Refusal(400, "two framings of a body");
-    if (isOld || coding.toLowerCase() !== "chunked") throw new Refusal(400, "unknown coding");
+    if (isOld || lowerAscii(coding) !== "chunked") throw new Refusal(400, "unknown coding");
   } else if (!LENGTH_REGEXP.test(length ?? "")) {
     throw new Refusal(400, "no one length");
   }
@@ -116,12 +109,12 @@ function bodyLengthOf(
 function expectsContinue(fields: RequestHeaders, isOld: boolean): boolean {
   const expected = fields.get("expect");
   if (expected === null || isOld) return false;
-  if (expected.toLowerCase() !== "100-continue") throw new Refusal(417, "unknown expectation");
+  if (lowerAscii(expected) !== "100-continue") throw new Refusal(417, "unknown expectation");
   return true;
 }
 
 function keepsAlive(connection: string | null, isOld: boolean): boolean {
   if (connection === null) return !isOld;
-  const words = connection.toLowerCase().split(",").map((word) => word.trim());
+  const words = fieldWords(connection);
   return isOld ? words.includes("keep-alive") : !words.includes("close");
 }
