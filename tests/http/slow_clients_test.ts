@@ -18,7 +18,7 @@ const REQUEST = "GET /healthz HTTP/1.1\r\nHost: larder\r\n\r\n";
 
 Deno.test("slow: half a request and silence is 408 and closed, and the log says so", async () => {
   await using cache = await TestCache.open(NOBODY);
-  await using server = cache.listen(limits({ head: 100 }));
+  await using server = cache.listen(limits({ head: 100, lingering: 100 }));
   await using connection = await RawConnection.open(server.port);
   await connection.send("GET /healthz HTTP/1.1\r\nHo");
   assert.equal((await connection.answer()).status, 408);
@@ -41,7 +41,7 @@ Deno.test("slow: one byte of a head after the other is no progress", async () =>
     }
   });
   assert.ok(sent < 1_000 && performance.now() - startedAt >= 150, `${sent} bytes`);
-  assert.deepEqual(closedReasons(cache), ["half a request"]);
+  assert.deepEqual(closedReasons(cache), ["half a request", "refused client goes on"]);
 });
 
 Deno.test("slow: who asks nothing is closed; who has asked may take its time longer", async () => {
@@ -70,7 +70,7 @@ Deno.test("slow: a body that stops coming is 408 and closed", async () => {
 
 Deno.test("slow: a body that trickles in is 408 and closed", async () => {
   await using cache = await TestCache.open(NOBODY);
-  await using server = cache.listen(limits({ skipping: 500 }));
+  await using server = cache.listen(limits({ skipping: 500, lingering: 100 }));
   await using connection = await RawConnection.open(server.port);
   await connection.send("PUT /nope HTTP/1.1\r\nHost: x\r\nContent-Length: 60000\r\n\r\n");
   const trickle = setInterval(() => connection.send("x").catch(() => undefined), 20);

@@ -67,6 +67,11 @@ export class RawConnection implements AsyncDisposable {
     await writeAll(this.#conn, typeof bytes === "string" ? latin1(bytes) : bytes);
   }
 
+  /** Says that nothing more is sent; answers can still come. */
+  async closeWrite(): Promise<void> {
+    await this.#conn.closeWrite();
+  }
+
   /** Reads the next head. `isHead`: no body follows, whatever the headers say. */
   async answer({ isHead = false }: { readonly isHead?: boolean } = {}): Promise<RawHead> {
     const interim: number[] = [];

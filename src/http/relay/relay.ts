@@ -10,7 +10,7 @@ export const RELAY_LIMITS_MS: RelayLimits = {
   handshakeMs: 20 * SECOND_MS,
   // A little more than the server within waits.
   stallMs: 310 * SECOND_MS,
-  lingerMs: 2 * SECOND_MS,
+  lingerMs: 5 * SECOND_MS,
 };
 
 export type RelayClosed = RelayReason | "cannot accept";

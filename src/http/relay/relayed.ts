@@ -25,6 +25,7 @@ export class Relayed {
   readonly #beganAtMs: number;
   readonly #nowMs: () => number;
   #isSecured = false;
+  #isGivenUp = false;
   #writingSinceMs: number | undefined;
   /** Since when nothing more is to come but what is on its way, and nothing of that moved. */
   #endingSinceMs: number | undefined;
@@ -65,6 +66,7 @@ export class Relayed {
 
   /** The server within has closed its end. Of a handshake that is not over nothing is to come. */
   givenUp(): void {
+    this.#isGivenUp = true;
     if (this.#isSecured) this.#endingSinceMs ??= this.#nowMs();
     else this.close();
   }
@@ -77,7 +79,11 @@ export class Relayed {
   }
 
   #toInner(): Promise<void> {
-    return copy(this.#client, this.#inner, (bytes) => writeAll(this.#inner, bytes));
+    return copy(this.#client, this.#inner, async (bytes) => {
+      await writeAll(this.#inner, bytes);
+      // The server within listens on, so that a client that it refused sees the answer.
+      if (!this.#isGivenUp) this.#moved();
+    });
   }
 
   async #toClient(): Promise<void> {
@@ -85,9 +91,13 @@ export class Relayed {
       this.#writingSinceMs = this.#nowMs();
       await writeAll(this.#client, bytes);
       this.#writingSinceMs = undefined;
-      if (this.#endingSinceMs !== undefined) this.#endingSinceMs = this.#nowMs();
+      this.#moved();
     });
     this.#endingSinceMs ??= this.#nowMs();
+  }
+
+  #moved(): void {
+    if (this.#endingSinceMs !== undefined) this.#endingSinceMs = this.#nowMs();
   }
 }
 

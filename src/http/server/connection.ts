@@ -25,8 +25,12 @@ export interface ConnectionDeps {
 /** What is left of a body after its answer is read up to here, to keep the connection. */
 const SKIPPED_BYTES_MAX = 64 * 1024;
 
-/** What a refused client still sends is thrown away up to here, so that it sees the answer. */
-const LINGER_BYTES_MAX = 256 * 1024;
+/** A refused client that still sends sees the answer if it stops within both limits. */
+const LINGER_BYTES_MAX = 256 * 1024 * 1024;
+const LINGER_TICKS_MAX = 30;
+
+/** Nobody reads it, so all connections share it. */
+const DISCARDED = new Uint8Array(64 * 1024);
 
 /** One client's connection: a request and its answer, one after the other. */
 export class Connection {
@@ -38,6 +42,7 @@ export class Connection {
   #exchange: Exchange | undefined;
   #hasAsked = false;
   #reader: BodyReader | undefined;
+  #writeEnd: Promise<void> | undefined;
   #isClosed = false;
 
   constructor(wire: Wire, deps: ConnectionDeps) {
@@ -58,9 +63,7 @@ export class Connection {
     try {
       while (await this.#answerNext());
     } catch (error) {
-      this.#exchange?.end(error instanceof ClientLeft ? "left" : "broken");
-      // Anything else is a connection that broke, or an answer that did: there is nothing to say.
-      if (error instanceof Refusal) await this.#refuse(error).catch(() => undefined);
+      await this.#failed(error).catch(() => undefined);
     } finally {
       this.close();
     }
@@ -75,15 +78,20 @@ export class Connection {
     this.#exchange?.end("left");
   }
 
-  /** Sends a status, where nothing of an answer is out, and closes. */
-  closeWith(status: number, reason: string): void {
-    this.#say(status, reason).catch(() => undefined).finally(() => this.close());
+  /** Refuses the request that is half here: sends a status, takes no more, and ends. */
+  turnAway(status: number, reason: string): void {
+    this.#intake.stop();
+    const said = this.#say(status, reason);
+    // An answer of the app must not follow.
+    this.#outlet.end();
+    said.then(() => this.#endAnswers()).catch(() => this.close());
   }
 
-  /** While the app is at work: notices a client that leaves. What it sends meanwhile is kept. */
+  /** While the app is at work: notices a client whose connection broke. What it sends is kept. */
   watch(): void {
     if (!this.#intake.isEmpty || this.#exchange?.hasBody) return;
-    this.#intake.fill().then((more) => more || this.close(), () => this.close());
+    // A client that has ended its side may still read.
+    this.#intake.fill().catch(() => this.close());
   }
 
   /** Whether another request may follow. */
@@ -137,9 +145,16 @@ export class Connection {
     }
   }
 
-  async #refuse({ status, reason, method }: Refusal): Promise<void> {
-    this.#deps.refused(reason);
-    await this.#say(status, reason, method);
+  async #failed(error: unknown): Promise<void> {
+    if (this.#intake.isStopped) {
+      this.#exchange?.end("left");
+      return await this.#linger();
+    }
+    this.#exchange?.end(error instanceof ClientLeft ? "left" : "broken");
+    // Anything else is a connection that broke, or an answer that did: there is nothing to say.
+    if (!(error instanceof Refusal)) return;
+    this.#deps.refused(error.reason);
+    await this.#say(error.status, error.reason, error.method);
     await this.#linger();
   }
 
@@ -159,14 +174,21 @@ export class Connection {
 
   /** A connection that is closed while bytes come in is reset, and the answer with it. */
   async #linger(): Promise<void> {
-    await this.#wire.closeWrite();
-    this.activity.enter("lingering");
-    const bytes = new Uint8Array(16 * 1024);
-    for (let count = 0; count < LINGER_BYTES_MAX;) {
-      const read = await this.#wire.read(bytes);
+    await this.#endAnswers();
+    const { ticks } = this.#deps;
+    const lastTick = ticks.count + LINGER_TICKS_MAX;
+    for (let count = 0; count < LINGER_BYTES_MAX && ticks.count < lastTick;) {
+      const read = await this.#wire.read(DISCARDED);
       if (read === null) return;
       count += read;
+      this.activity.enter("lingering");
     }
+    this.#deps.refused("refused client goes on");
+  }
+
+  #endAnswers(): Promise<void> {
+    this.activity.enter("lingering");
+    return this.#writeEnd ??= this.#wire.closeWrite();
   }
 }
 

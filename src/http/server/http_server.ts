@@ -198,9 +198,8 @@ export class HttpServer {
       const limitMs = limitsMs[phase];
       if (limitMs === undefined) continue;
       if (ticks * this.#sweepEveryMs <= limitMs) continue;
-      // One that was kept for a next request is no news.
-      if (phase !== "idle" || !connection.hasAsked) this.#closed.count(OVERDUE_REASON[phase]);
-      if (ASKED_TOO_SLOWLY.has(phase)) connection.closeWith(408, OVERDUE_REASON[phase]);
+      if (!isNoNews(phase, connection)) this.#closed.count(OVERDUE_REASON[phase]);
+      if (ASKED_TOO_SLOWLY.has(phase)) connection.turnAway(408, OVERDUE_REASON[phase]);
       else connection.close();
     }
     this.#takeMore();
@@ -225,6 +224,11 @@ export class HttpServer {
 
 function dateOf(nowMs: number): string {
   return new Date(nowMs).toUTCString();
+}
+
+/** A connection that was kept for a next request ends, or one whose refusal was logged. */
+function isNoNews(phase: Phase, { hasAsked }: Connection): boolean {
+  return phase === "lingering" || phase === "idle" && hasAsked;
 }
 
 function isTcp(wire: Wire): wire is Deno.TcpConn {

@@ -36,6 +36,7 @@ export class Intake {
   #lineStart = 0;
   /** In front of the head that is coming in. */
   #emptyLines = 0;
+  #isStopped = false;
 
   constructor(wire: Wire, activity: Activity) {
     this.#wire = wire;
@@ -44,6 +45,16 @@ export class Intake {
 
   get isEmpty(): boolean {
     return this.#length === 0;
+  }
+
+  /** True once the client was turned away. */
+  get isStopped(): boolean {
+    return this.#isStopped;
+  }
+
+  /** Fails every read that is under way or begins. */
+  stop(): void {
+    this.#isStopped = true;
   }
 
   /** Reads more; false at the end of the connection. Throws when it broke. */
@@ -88,6 +99,7 @@ export class Intake {
       const bytes = new Uint8Array(Math.min(lengthMax, BODY_BYTES));
       this.#activity.enter("body");
       const read = await this.#wire.read(bytes);
+      this.#checkNotStopped();
       if (read === null) throw new Refusal(400, "half a body");
       // Whoever collects small pieces must not hold the whole buffer for each.
       return read < bytes.length / 2 ? bytes.slice(0, read) : bytes.subarray(0, read);
@@ -124,11 +136,16 @@ export class Intake {
       // Nothing is taken while this goes on: without bytes there is nothing to take.
       if (this.#length === this.#bytes.length) this.#grow();
       const read = await this.#wire.read(this.#bytes.subarray(this.#length));
+      this.#checkNotStopped();
       this.#length += read ?? 0;
       return read !== null;
     } finally {
       this.#reading = undefined;
     }
+  }
+
+  #checkNotStopped(): void {
+    if (this.#isStopped) throw new Error("Cannot read from a client that was turned away");
   }
 
   #grow(): void {

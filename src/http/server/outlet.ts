@@ -20,14 +20,21 @@ export class ClientLeft extends Error {
 export class Outlet {
   readonly #wire: Wire;
   readonly #activity: Activity;
+  #isEnded = false;
 
   constructor(wire: Wire, activity: Activity) {
     this.#wire = wire;
     this.#activity = activity;
   }
 
+  /** Lets what is being written go out, and nothing after it. */
+  end(): void {
+    this.#isEnded = true;
+  }
+
   /** Resolves when the last of the bytes is in the hands of the kernel. Throws when it is not. */
   async bytes(bytes: Uint8Array): Promise<void> {
+    if (this.#isEnded) throw new ClientLeft("Cannot write to a client that was turned away");
     try {
       for (let rest = bytes; rest.length > 0;) {
         this.#activity.enter("sending");

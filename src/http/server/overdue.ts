@@ -21,7 +21,8 @@ export const PHASE_LIMITS_MS: PhaseLimits = {
   // Between two pieces. Nix gives up on a transfer that stands still after 300 seconds, and
   // lets one wait itself while it unpacks.
   sending: 300 * SECOND_MS,
-  lingering: 2 * SECOND_MS,
+  // Between two pieces.
+  lingering: 5 * SECOND_MS,
 };
 
 /** What the log says of a connection that was closed for standing still. */
@@ -32,5 +33,5 @@ export const OVERDUE_REASON: Readonly<Record<Phase, string>> = {
   skipping: "half a request body",
   answering: "no answer",
   sending: "client takes nothing",
-  lingering: "refused client goes on",
+  lingering: "refused client stays",
 };

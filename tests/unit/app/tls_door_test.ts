@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { pause } from "../../../src/base/pause.ts";
 import { TlsDoor } from "../../../src/app/tls_door.ts";
 import { Answer } from "../../../src/http/answer.ts";
 import { RELAY_LIMITS_MS } from "../../../src/http/relay/relay.ts";
@@ -6,11 +7,11 @@ import { HttpServer, type HttpServerDeps } from "../../../src/http/server/http_s
 import type { RelayLimits } from "../../../src/http/relay/relayed.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
 import { eventually } from "../../support/eventually.ts";
+import { writeAll } from "../../support/steady_port.ts";
 import { tempFolder } from "../../support/temp_folder.ts";
 import { OwnCertificate, tlsAvailable } from "../../support/tls_front.ts";
 
 const PLACE = { hostname: "127.0.0.1", port: 0 };
-const REQUEST = new TextEncoder().encode("GET / HTTP/1.1\r\nHost: x\r\n\r\n");
 
 const excuse = tlsAvailable();
 if (excuse !== "" && Deno.env.get("REQUIRE_ALL_BACKENDS")) {
@@ -95,8 +96,34 @@ tlsTest("who asks nothing makes room, whether its handshake is over or not", asy
 tlsTest("a client that takes nothing is closed, whatever is on its way to it", async () => {
   await using scene = await Scene.open({ stallMs: 100 });
   using connection = await scene.connect(scene.first);
-  await connection.write(new TextEncoder().encode("GET /large HTTP/1.1\r\nHost: x\r\n\r\n"));
+  await writeText(connection, "GET /large HTTP/1.1\r\nHost: x\r\n\r\n");
   await eventually("it is closed", () => scene.says("connections closed"));
+});
+
+tlsTest("an answer that takes its time reaches a client that has ended its side", async () => {
+  await using scene = await Scene.open({}, {
+    sweepEveryMs: 20,
+    async handle() {
+      await pause(200);
+      return new Answer("late", 200, {});
+    },
+  });
+  using connection = await scene.connect(scene.first);
+  const answered = isAnswered(connection);
+  await connection.closeWrite();
+  assert.ok(await answered);
+});
+
+tlsTest("a refused body does not cost its client the answer", async () => {
+  await using scene = await Scene.open({ lingerMs: 200 });
+  using connection = await scene.connect(scene.first);
+  await writeText(connection, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 20000000\r\n\r\n");
+  // Over a time that is longer than a silence may be.
+  for (let count = 0; count < 20; count++) {
+    await writeAll(connection, LARGE.subarray(0, 1_000_000));
+    await pause(20);
+  }
+  assert.match(await firstLineOf(connection), /^HTTP\/1\.1 200 OK/);
 });
 
 tlsTest("when it is over what is under way is answered, and nobody else", async () => {
@@ -238,10 +265,18 @@ class Scene implements AsyncDisposable {
 }
 
 async function isAnswered(connection: Deno.Conn): Promise<boolean> {
-  await connection.write(REQUEST);
+  await writeText(connection, "GET / HTTP/1.1\r\nHost: x\r\n\r\n");
+  return await firstLineOf(connection) === "HTTP/1.1 200 OK";
+}
+
+async function writeText(connection: Deno.Conn, text: string): Promise<void> {
+  await writeAll(connection, new TextEncoder().encode(text));
+}
+
+async function firstLineOf(connection: Deno.Conn): Promise<string> {
   const bytes = new Uint8Array(1_000);
   const read = await connection.read(bytes) ?? 0;
-  return new TextDecoder().decode(bytes.subarray(0, read)).startsWith("HTTP/1.1 200 OK\r\n");
+  return new TextDecoder().decode(bytes.subarray(0, read)).split("\r\n")[0] ?? "";
 }
 
 function tlsTest(name: string, fn: () => Promise<void>): void {
