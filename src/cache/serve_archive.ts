@@ -63,6 +63,7 @@ export class ArchiveServer {
     sources: readonly NarSource[],
   ): Promise<NarFacts | undefined> {
     const { narSources, unkept } = this.#deps;
+    await unkept.pool.probeIfDown(sources.map(({ upstream }) => upstream));
     for (const { upstream, location } of sources) {
       if (unkept.pool.isSilent(upstream)) continue;
       const found = await narSources.get(upstream)?.statNar(location).catch(() => undefined);

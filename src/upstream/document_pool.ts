@@ -8,7 +8,7 @@ export interface DocumentPoolDeps {
   /** By the upstream's URL. */
   readonly sources: ReadonlyMap<string, DocumentSource>;
   /** Knows which of them are up, and in which order they are preferred. */
-  readonly pool: Pick<UpstreamPool, "order" | "isDown" | "note">;
+  readonly pool: Pick<UpstreamPool, "order" | "isDown" | "note" | "probeIfDown">;
   /** Told of every answer, for the log. */
   readonly observe: (upstream: string, reading: UpstreamReading, requestId: string) => void;
 }
@@ -45,6 +45,7 @@ export class DocumentPool {
     { requestId, except }: AskOptions,
   ): Promise<DocumentPoolAnswer> {
     const { pool, sources, observe } = this.#deps;
+    await pool.probeIfDown(pool.order().filter((upstream) => !except?.has(upstream)));
     const asked = pool.order()
       .filter((upstream) => !pool.isDown(upstream) && !except?.has(upstream))
       .flatMap((upstream) => this.#ask(sources.get(upstream), path));

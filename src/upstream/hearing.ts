@@ -1,14 +1,26 @@
+import { type Health, HEALTHY, type Heard, next } from "./health.ts";
 import type { Silence } from "./upstream.ts";
 
 /** What was last heard of an upstream. */
 export class Hearing {
+  #health: Health = HEALTHY;
   #lastSilence: Silence | undefined;
+  #timedOutAtMs = -Infinity;
   #isProven = false;
   #isSilent = false;
+
+  get health(): Health {
+    return this.#health;
+  }
 
   /** How it was last silent, if it ever was. */
   get lastSilence(): Silence | undefined {
     return this.#lastSilence;
+  }
+
+  /** When it last ran into a timeout; by performance.now(). */
+  get timedOutAtMs(): number {
+    return this.#timedOutAtMs;
   }
 
   /**
@@ -28,6 +40,13 @@ export class Hearing {
   note(silence: Silence | undefined): void {
     this.#isSilent = silence !== undefined;
     if (silence !== undefined) this.#lastSilence = silence;
+    if (silence === "timeout") this.#timedOutAtMs = performance.now();
     if (silence !== "unreachable") this.#isProven = silence === undefined;
+  }
+
+  /** The same, and it speaks of its health. */
+  count(heard: Heard): void {
+    this.note(heard.silence);
+    this.#health = next(this.#health, heard);
   }
 }

@@ -1,12 +1,7 @@
-import {
-  circuitBreaker,
-  CircuitState,
-  ConsecutiveBreaker,
-  ExponentialBackoff,
-  handleWhen,
-} from "cockatiel";
 import { Failure } from "../base/failure.ts";
+import { PROBE_PAUSE_MS, SILENCES_MAX } from "./health.ts";
 import { Hearing } from "./hearing.ts";
+import { Probes } from "./probes.ts";
 import {
   isNoAnswer,
   NoAnswer,
@@ -18,33 +13,17 @@ import {
 /** What Nix takes for the priority of a cache that names none. */
 const DEFAULT_PRIORITY = 50;
 
-/** So many answers in a row that did not come make an upstream down. */
-const FAILURES_MAX = 3;
-
-/** A down upstream is probed after 1 s, 2 s, 4 s and so on, at most this far apart. */
-const PROBE_PAUSE_MAX_MS = 30_000;
-const PROBE_PAUSE_FIRST_MS = 1_000;
-
 /** An upstream that would not say its priority is asked again after this. */
 const ASK_AGAIN_MS = 30_000;
 
-/** We did not wait for the answer: says neither good nor bad of the upstream. */
-class NotAwaited extends Error {}
-
 /**
- * What is known of an upstream beyond single answers: whether it is down, and its priority. A
- * down one is asked nothing but, in the background, for its nix-cache-info.
+ * What is known of an upstream beyond single answers: whether it is down, and its priority. A down
+ * one is only probed: in the background, and by requests that nobody else can answer.
  */
 export class Standing implements Disposable {
   readonly source: PooledSource;
-  readonly #breaker = circuitBreaker(handleWhen((error) => !(error instanceof NotAwaited)), {
-    breaker: new ConsecutiveBreaker(FAILURES_MAX),
-    halfOpenAfter: new ExponentialBackoff({
-      initialDelay: PROBE_PAUSE_FIRST_MS,
-      maxDelay: PROBE_PAUSE_MAX_MS,
-    }),
-  });
-  #probing: number | undefined;
+  readonly #changed: (isDown: boolean) => void;
+  readonly #probes = new Probes(() => this.#probe(), () => this.#probePauseMs);
   readonly #ended = new AbortController();
   #priority: number | undefined;
   #asking: Promise<unknown> | undefined;
@@ -56,16 +35,7 @@ export class Standing implements Disposable {
   constructor(source: PooledSource, changed: (isDown: boolean) => void) {
     this.source = source;
     this.#priority = source.priority;
-    this.#breaker.onBreak(() => {
-      // A probe that fails breaks the circuit again: nothing has changed then.
-      if (this.#probing !== undefined || this.#ended.signal.aborted) return;
-      this.#probing = setInterval(() => this.#probe(), PROBE_PAUSE_FIRST_MS);
-      changed(true);
-    });
-    this.#breaker.onReset(() => {
-      this.#stopProbing();
-      changed(false);
-    });
+    this.#changed = changed;
   }
 
   /** For people: false also when the last thing that was asked of it did not come. */
@@ -74,7 +44,7 @@ export class Standing implements Disposable {
   }
 
   get isDown(): boolean {
-    return this.#breaker.state !== CircuitState.Closed;
+    return this.#hearing.health.state === "down";
   }
 
   /** True when it is down and whoever asks it all the same waits for a timeout. */
@@ -118,33 +88,26 @@ export class Standing implements Disposable {
    * nothing does once `ended` says that we wait no longer.
    */
   async count(answer: Promise<QueuedReading>, ended: AbortSignal): Promise<QueuedReading> {
-    let reading: QueuedReading | undefined;
-    try {
-      await this.#breaker.execute(async () => {
-        reading = await answer;
-        const { kind } = reading;
-        if (ended.aborted || kind === "late") throw new NotAwaited();
-        if (kind !== "failed" || !isNoAnswer(reading.reason)) return this.#heard(undefined);
-        this.#heard(reading.reason);
-        throw new NoAnswer(reading.reason, reading.detail);
-      });
-    } catch {
-      // Counted; or another answer has just broken the circuit, and this one need not be.
+    const reading = await answer;
+    if (!ended.aborted && reading.kind !== "late") {
+      const isSilent = reading.kind === "failed" && isNoAnswer(reading.reason);
+      this.note(isSilent ? reading.reason : undefined);
     }
-    return reading ?? await answer;
+    return reading;
   }
 
-  /** Counts what else was asked of the upstream: what came of it, if anything. */
-  async note(silence: Silence | undefined): Promise<void> {
-    try {
-      await this.#breaker.execute(() => {
-        this.#heard(silence);
-        if (silence === undefined) return;
-        throw new NoAnswer(silence, "Cannot reach upstream");
-      });
-    } catch {
-      // Counted, or the circuit is open as it is.
-    }
+  /** Counts what came of asking the upstream, if anything. */
+  note(silence: Silence | undefined): void {
+    this.#heard(silence, { isProbe: false });
+  }
+
+  /**
+   * Looks whether a down one is back, once for all who ask meanwhile. Resolves when that is known,
+   * or took too long; at once for one that ran into a timeout within the last second.
+   */
+  async probed(): Promise<void> {
+    if (!this.isDown) return;
+    await this.#probes.join(performance.now() - this.#hearing.timedOutAtMs > PROBE_PAUSE_MS);
   }
 
   /**
@@ -155,38 +118,38 @@ export class Standing implements Disposable {
     this.#asking ??= this.#ask().finally(() => this.#asking = undefined);
     const error = await this.#asking;
     if (!(error instanceof NoAnswer) || error.reason !== "timeout") return;
-    for (let count = 0; count < FAILURES_MAX && !this.#ended.signal.aborted; count++) {
-      await this.note("timeout");
+    for (let count = 0; count < SILENCES_MAX && !this.#ended.signal.aborted; count++) {
+      this.note("timeout");
     }
   }
 
   [Symbol.dispose](): void {
     this.#ended.abort();
-    this.#stopProbing();
+    this.#probes[Symbol.dispose]();
     clearTimeout(this.#lookAgain);
   }
 
-  /** `undefined`: it answered. */
-  #heard(silence: Silence | undefined): void {
-    this.#hearing.note(silence);
+  /** `undefined`: it answered. `counted`: that speaks of its health. */
+  #heard(silence: Silence | undefined, counted?: { readonly isProbe: boolean }): void {
+    const wasDown = this.isDown;
+    if (counted === undefined) this.#hearing.note(silence);
+    else this.#hearing.count({ silence, ...counted });
     this.#reaching = undefined;
+    if (this.#ended.signal.aborted) return;
     if (silence !== undefined) this.#lookLater();
+    if (wasDown === this.isDown) return;
+    this.#probes.reschedule();
+    this.#changed(this.isDown);
   }
 
   /** Where nobody asks, nobody would notice that it is back. */
   #lookLater(): void {
-    if (this.#ended.signal.aborted) return;
     this.#lookAgain ??= setTimeout(() => {
       this.#lookAgain = undefined;
       // A down one is probed anyway.
       if (this.isUp || this.isDown) return;
       this.#asking ??= this.#ask().finally(() => this.#asking = undefined);
     }, ASK_AGAIN_MS);
-  }
-
-  #stopProbing(): void {
-    clearInterval(this.#probing);
-    this.#probing = undefined;
   }
 
   /** Resolves to why it did not say, if it did not. */
@@ -205,21 +168,23 @@ export class Standing implements Disposable {
     }
   }
 
-  /** The breaker lets it through when its pause is over, and closes when it succeeds. */
+  get #probePauseMs(): number | undefined {
+    const { health } = this.#hearing;
+    return health.state === "down" ? health.pauseMs : undefined;
+  }
+
   async #probe(): Promise<void> {
     try {
-      await this.#breaker.execute(async () => {
-        const announced = await this.source.describe(this.#ended.signal).catch((error) => {
-          // Whatever it answers, it answers.
-          if (error instanceof Failure && error.kind === "corrupt") return this.#priority;
-          if (error instanceof NoAnswer) this.#heard(error.reason);
-          throw error;
-        });
-        this.#heard(undefined);
-        this.#priority = this.source.priority ?? announced ?? DEFAULT_PRIORITY;
+      const announced = await this.source.describe(this.#ended.signal).catch((error) => {
+        // Whatever it answers, it answers.
+        if (error instanceof Failure && error.kind === "corrupt") return this.#priority;
+        throw error;
       });
-    } catch {
-      // Still down, or not yet time to look.
+      this.#priority = this.source.priority ?? announced ?? DEFAULT_PRIORITY;
+      this.#heard(undefined, { isProbe: true });
+    } catch (error) {
+      const silence = error instanceof NoAnswer ? error.reason : "unreachable";
+      this.#heard(silence, { isProbe: true });
     }
   }
 }

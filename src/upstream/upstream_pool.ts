@@ -44,20 +44,23 @@ export class UpstreamPool implements Disposable {
   }
 
   /**
-   * Asks every upstream that is up for a narinfo. The best valid offer wins, by priority, then by
-   * order; it is chosen as soon as no answer still to come could beat it.
+   * Asks every upstream that is up for a narinfo; with all of them down they are probed first. The
+   * best valid offer wins, by priority, then by order; it is chosen as soon as no answer still to
+   * come could beat it.
    */
-  narinfo(
-    storePathHash: StorePathHash,
-    { requestId, except }: AskOptions,
-  ): Promise<PoolAnswer> {
-    const standings = this.#standings
-      .filter(({ isDown, source }) => !isDown && !except?.has(source.url));
-    const question = new Question(standings, this.#deps.observe);
-    this.#questions.add(question);
-    question.over.then(() => this.#questions.delete(question));
-    const mayGoOn = this.#questions.size <= QUESTIONS_MAX;
-    return question.ask(storePathHash, { requestId, mayGoOn });
+  narinfo(storePathHash: StorePathHash, options: AskOptions): Promise<PoolAnswer> {
+    const standings = this.#standings.filter(({ source }) => !options.except?.has(source.url));
+    const ask = () => this.#ask(storePathHash, standings.filter(({ isDown }) => !isDown), options);
+    return standings.some(({ isDown }) => !isDown) ? ask() : probed(standings).then(ask);
+  }
+
+  /**
+   * Looks whether one of these upstreams is back where all of them are down: nobody gets a 404
+   * because the next probe is not due yet. Resolves within a second.
+   */
+  async probeIfDown(upstreams: Iterable<string>): Promise<void> {
+    const standings = [...upstreams].flatMap((upstream) => this.#find(upstream) ?? []);
+    if (standings.every(({ isDown }) => isDown)) await probed(standings);
   }
 
   /** How many upstreams are up. */
@@ -110,7 +113,23 @@ export class UpstreamPool implements Disposable {
     for (const standing of this.#standings) standing[Symbol.dispose]();
   }
 
+  #ask(
+    storePathHash: StorePathHash,
+    standings: readonly Standing[],
+    { requestId }: AskOptions,
+  ): Promise<PoolAnswer> {
+    const question = new Question(standings, this.#deps.observe);
+    this.#questions.add(question);
+    question.over.then(() => this.#questions.delete(question));
+    const mayGoOn = this.#questions.size <= QUESTIONS_MAX;
+    return question.ask(storePathHash, { requestId, mayGoOn });
+  }
+
   #find(upstream: string): Standing | undefined {
     return this.#standings.find(({ source }) => source.url === upstream);
   }
+}
+
+async function probed(standings: readonly Standing[]): Promise<void> {
+  await Promise.all(standings.map((standing) => standing.probed()));
 }

@@ -40,6 +40,7 @@ export class SmallUpstream implements NarFetcher, NarVerifier {
       order: () => [URL],
       isDown: () => false,
       isSilent: () => false,
+      probeIfDown: () => Promise.resolve(),
       note: () => undefined,
     };
   }

@@ -6,7 +6,7 @@ import { isSameFile } from "../nar_naming.ts";
 
 export interface NarCandidatesDeps {
   readonly metadata: NarFinder & ChangeWriter;
-  readonly pool: Pick<UpstreamPool, "narinfo" | "order" | "isSilent">;
+  readonly pool: Pick<UpstreamPool, "narinfo" | "order" | "isSilent" | "probeIfDown">;
   readonly demotions: Demotions;
 }
 
@@ -29,6 +29,7 @@ export async function* narCandidates(
 
   const answers = ({ upstream }: NarSource) => !pool.isSilent(upstream);
 
+  if (!known.some(answers)) await pool.probeIfDown(known.map(({ upstream }) => upstream));
   yield* known.filter((source) => answers(source) && !isDemoted(source));
   if (known.length < order.length) {
     const except = new Set(known.map(({ upstream }) => upstream));

@@ -29,6 +29,7 @@ Deno.test("downloads: one whose Worker cannot be reached fails, and is over", as
       narinfo: () => Promise.resolve({ kind: "absent" }),
       order: () => [],
       isSilent: () => false,
+      probeIfDown: () => Promise.resolve(),
       isDown: () => false,
       note: () => undefined,
     },
