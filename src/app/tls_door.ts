@@ -2,8 +2,8 @@ import { Failure, messageOf } from "../base/failure.ts";
 import type { RelayLimits } from "../http/relay/relayed.ts";
 import { ClosedLog } from "../http/server/closed_log.ts";
 import type { HttpServer } from "../http/server/http_server.ts";
-import type { Wire } from "../http/server/intake.ts";
 import type { Logger } from "../telemetry/logger.ts";
+import { RelayedListener } from "./relayed_listener.ts";
 import type { Place } from "./workers/messages.ts";
 import { WorkerRelay } from "./workers/worker_relay.ts";
 
@@ -46,7 +46,7 @@ export class TlsDoor implements Disposable {
   readonly #closed: ClosedLog;
   readonly #looking: number;
   readonly #closing = new DisposableStack();
-  #listener: Deno.TlsListener;
+  #listener: RelayedListener;
   /** In use, or tried in vain. */
   #known: Pair;
   /** What was logged last. */
@@ -58,9 +58,8 @@ export class TlsDoor implements Disposable {
     this.#deps = deps;
     this.#closed = parts.closed;
     this.#known = parts.pair;
-    this.#listener = parts.listener;
     this.#relay = parts.relay;
-    this.#serve(this.#listener);
+    this.#listener = this.#serve(parts.listener);
     this.#looking = setInterval(() => this.#look(), deps.lookEveryMs ?? LOOK_EVERY_MS);
   }
 
@@ -103,11 +102,12 @@ export class TlsDoor implements Disposable {
     clearInterval(this.#looking);
     this.#relay[Symbol.dispose]();
     this.#closing.dispose();
-    this.#listener.close();
+    this.#listener[Symbol.dispose]();
   }
 
   #look(): void {
     this.#closed.flush();
+    this.#listener.look();
     const { files, log } = this.#deps;
     try {
       const pair = readPair(files);
@@ -126,54 +126,22 @@ export class TlsDoor implements Disposable {
     }
   }
 
-  #serve(listener: Deno.TlsListener): void {
-    const accept = async () => new RelayedWire(await listener.accept(), this.#relay);
-    void this.#deps.server.serve({ accept });
+  #serve(inner: Deno.TlsListener): RelayedListener {
+    const listener = new RelayedListener(inner, this.#relay);
+    void this.#deps.server.serve(listener);
+    return listener;
   }
 
   #replace(pair: Pair): void {
     const listener = listenWith(pair, this.#deps.files);
     const before = this.#listener;
-    this.#listener = listener;
-    this.#serve(listener);
+    this.#listener = this.#serve(listener);
     void this.#relay.turnTo(placeOf(listener)).then(() => {
       const retired = this.#closing.use(new DisposableStack());
-      retired.defer(() => before.close());
+      retired.defer(() => before[Symbol.dispose]());
       const timer = setTimeout(() => retired.dispose(), HAND_OVER_MS);
       retired.defer(() => clearTimeout(timer));
     });
-  }
-}
-
-/** A connection whose client is the relay's: it is told what becomes of it. */
-class RelayedWire implements Wire {
-  readonly #inner: Deno.TlsConn;
-  readonly #relay: WorkerRelay;
-  readonly #port: number;
-
-  constructor(inner: Deno.TlsConn, relay: WorkerRelay) {
-    this.#inner = inner;
-    this.#relay = relay;
-    this.#port = (inner.remoteAddr as Deno.NetAddr).port;
-    // One that fails ends what is read, too.
-    inner.handshake().then(() => relay.secured(this.#port), () => undefined);
-  }
-
-  read(bytes: Uint8Array): Promise<number | null> {
-    return this.#inner.read(bytes);
-  }
-
-  write(bytes: Uint8Array): Promise<number> {
-    return this.#inner.write(bytes);
-  }
-
-  closeWrite(): Promise<void> {
-    return this.#inner.closeWrite();
-  }
-
-  close(): void {
-    this.#relay.givenUp(this.#port);
-    this.#inner.close();
   }
 }
 

@@ -9,6 +9,8 @@ export interface ClientRequest {
   readonly headers: RequestHeaders;
   /** What the client speaks, such as "1.1"; `undefined` where nobody knows. */
   readonly httpVersion?: string;
+  /** The address of the connection's other end, as `peerAddress` tells it. */
+  readonly peer?: string;
   /** `null` where none was announced. What is not read is not waited for. */
   readonly body: ReadableStream<Uint8Array<ArrayBuffer>> | null;
   /** Aborts when the client leaves before its answer is out. */

@@ -4,6 +4,7 @@ import type { Wire } from "../../src/http/server/intake.ts";
 export class MemoryWire implements Wire {
   readonly #pieces: Uint8Array[];
   readonly #written: Uint8Array<ArrayBuffer>[] = [];
+  readonly remoteAddr: Deno.Addr = { transport: "tcp", hostname: "192.0.2.7", port: 4711 };
   isClosed = false;
 
   constructor(pieces: readonly Uint8Array[]) {

@@ -2,6 +2,7 @@ import type { FetchEvent, FetchOrder } from "../../cache/download/nar_fetcher.ts
 import type { ShardComparison } from "../../cache/reconcile/compare_shard.ts";
 import type { NarSource } from "../../metadata/metadata_store.ts";
 import type { NarMeasure, VerifyOrder } from "../../cache/verify/nar_verifier.ts";
+import type { Link } from "../../http/relay/link.ts";
 import type { RelayClosed } from "../../http/relay/relay.ts";
 import type { RelayLimits } from "../../http/relay/relayed.ts";
 import type { CaCertificates, HttpUpstreamSettings } from "../../upstream/http/http_settings.ts";
@@ -61,8 +62,7 @@ export type ToRelayWorker =
     readonly sweepEveryMs: number | undefined;
   }
   | { readonly type: "turn"; readonly inner: Place }
-  /** Of the connection that the listener within sees from this port. */
-  | { readonly type: "secured" | "givenUp"; readonly port: number }
+  | { readonly type: "known" | "secured" | "givenUp"; readonly link: Link }
   | { readonly type: "stop" };
 
 export type FromRelayWorker =
@@ -70,6 +70,9 @@ export type FromRelayWorker =
   /** By the name that Deno has for the error. */
   | { readonly type: "failed"; readonly name: string; readonly message: string }
   | { readonly type: "turned" }
+  /** A client has a connection within, or no longer. */
+  | { readonly type: "connected"; readonly link: Link; readonly client: Deno.NetAddr }
+  | { readonly type: "disconnected"; readonly link: Link }
   /** Nothing more is taken, and no connection is left. */
   | { readonly type: "over" }
   | { readonly type: "closed"; readonly reason: RelayClosed };

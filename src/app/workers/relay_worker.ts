@@ -18,10 +18,12 @@ scope.onmessage = ({ data }) => {
   if (open === undefined) return;
   const { listener, relay } = open;
   switch (data.type) {
+    case "known":
+      return relay.known(data.link);
     case "secured":
-      return relay.secured(data.port);
+      return relay.secured(data.link);
     case "givenUp":
-      return relay.givenUp(data.port);
+      return relay.givenUp(data.link);
     case "turn":
       return void relay.turnTo(data.inner).then(() => scope.postMessage({ type: "turned" }));
     case "stop":
@@ -36,6 +38,8 @@ function start({ place, inner, limits, sweepEveryMs }: ToRelayWorker & { type: "
     const relay = new Relay(inner, {
       nowMs: () => performance.now(),
       closed: (reason) => scope.postMessage({ type: "closed", reason }),
+      connected: (link, client) => scope.postMessage({ type: "connected", link, client }),
+      disconnected: (link) => scope.postMessage({ type: "disconnected", link }),
       limits,
       sweepEveryMs,
     });

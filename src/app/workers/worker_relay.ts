@@ -1,3 +1,5 @@
+import type { Link } from "../../http/relay/link.ts";
+import { LinkClients } from "../../http/relay/link_clients.ts";
 import type { RelayClosed } from "../../http/relay/relay.ts";
 import type { RelayLimits } from "../../http/relay/relayed.ts";
 import type { FromRelayWorker, Place, ToRelayWorker } from "./messages.ts";
@@ -18,6 +20,9 @@ export class WorkerRelay implements Disposable {
   /** Where clients come in. */
   readonly place: Place;
   readonly #worker: Worker;
+  readonly #clients = new LinkClients<Deno.NetAddr>((link) =>
+    send(this.#worker, { type: "known", link })
+  );
   readonly #over = Promise.withResolvers<void>();
   #turned = Promise.withResolvers<void>();
 
@@ -25,9 +30,7 @@ export class WorkerRelay implements Disposable {
     this.#worker = worker;
     this.place = place;
     worker.onmessage = ({ data }: MessageEvent<FromRelayWorker>) => {
-      if (data.type === "closed") closed(data.reason);
-      if (data.type === "turned") this.#turned.resolve();
-      if (data.type === "over") this.#over.resolve();
+      this.#hear(data, closed);
     };
   }
 
@@ -52,14 +55,24 @@ export class WorkerRelay implements Disposable {
     await this.#turned.promise;
   }
 
-  /** The handshake of the connection that came from this port is over. */
-  secured(port: number): void {
-    send(this.#worker, { type: "secured", port });
+  /** A connection was accepted within; `known` is called with its client if it is the relay's. */
+  accepted(link: Link, known: (client: Deno.NetAddr) => void): void {
+    this.#clients.accepted(link, known);
   }
 
-  /** The connection that came from this port was closed. */
-  givenUp(port: number): void {
-    send(this.#worker, { type: "givenUp", port });
+  /** What was accepted as this link is closed: it is not the relay's. */
+  forget(link: Link): void {
+    this.#clients.forget(link);
+  }
+
+  /** The handshake of this connection is over. */
+  secured(link: Link): void {
+    send(this.#worker, { type: "secured", link });
+  }
+
+  /** This connection was closed. */
+  givenUp(link: Link): void {
+    send(this.#worker, { type: "givenUp", link });
   }
 
   /** Takes no new client; resolves when those that are there have gone. */
@@ -70,6 +83,21 @@ export class WorkerRelay implements Disposable {
 
   [Symbol.dispose](): void {
     this.#worker.terminate();
+  }
+
+  #hear(message: FromRelayWorker, closed: WorkerRelayDeps["closed"]): void {
+    switch (message.type) {
+      case "connected":
+        return this.#clients.told(message.link, message.client);
+      case "disconnected":
+        return this.#clients.forget(message.link);
+      case "closed":
+        return closed(message.reason);
+      case "turned":
+        return this.#turned.resolve();
+      case "over":
+        return this.#over.resolve();
+    }
   }
 }
 

@@ -1,5 +1,6 @@
 import { pause } from "../../base/pause.ts";
 import { acceptFailureOf, lacksHandles } from "../accept_failure.ts";
+import { type Link, linkOf } from "./link.ts";
 import { Relayed, type RelayLimits, type RelayReason } from "./relayed.ts";
 
 const SECOND_MS = 1_000;
@@ -19,6 +20,10 @@ export interface RelayDeps {
   readonly nowMs: () => number;
   /** Told of clients that are let go, and of connections that could not be had. */
   readonly closed: (reason: RelayClosed) => void;
+  /** Told of each client that has a connection within; nothing is passed on before `known`. */
+  readonly connected: (link: Link, client: Deno.NetAddr) => void;
+  /** Told when such a link is over. */
+  readonly disconnected: (link: Link) => void;
   /** Default: `RELAY_LIMITS_MS`. */
   readonly limits?: RelayLimits | undefined;
   readonly sweepEveryMs?: number | undefined;
@@ -40,8 +45,7 @@ const CONNECTS_MAX = 20;
  */
 export class Relay implements Disposable {
   readonly #deps: RelayDeps;
-  /** By the port that the server within sees. */
-  readonly #open = new Map<number, Relayed>();
+  readonly #open = new Map<Link, Relayed>();
   readonly #running = new Set<Promise<void>>();
   readonly #sweeping: number;
   /** Connections to the listener within that are being made. */
@@ -69,14 +73,19 @@ export class Relay implements Disposable {
     }
   }
 
-  /** The handshake of the connection that the server within sees from this port is over. */
-  secured(port: number): void {
-    this.#open.get(port)?.secured();
+  /** The server within knows whose connection this is. */
+  known(link: Link): void {
+    this.#open.get(link)?.known();
   }
 
-  /** The server within has closed the connection that it sees from this port. */
-  givenUp(port: number): void {
-    this.#open.get(port)?.givenUp();
+  /** The handshake of this connection is over. */
+  secured(link: Link): void {
+    this.#open.get(link)?.secured();
+  }
+
+  /** The server within has closed its end of this connection. */
+  givenUp(link: Link): void {
+    this.#open.get(link)?.givenUp();
   }
 
   /** Resolves when every new client goes there, and none is on its way to the one before. */
@@ -105,11 +114,13 @@ export class Relay implements Disposable {
     const inner = await this.#connected();
     if (inner === undefined) return client.close();
     for (const end of [client, inner]) end.setNoDelay(true);
-    const { port } = inner.localAddr;
+    const link = linkOf({ relayPort: inner.localAddr.port, innerPort: inner.remoteAddr.port });
     const relayed = new Relayed(client, inner, this.#deps.nowMs);
-    this.#open.set(port, relayed);
+    this.#open.set(link, relayed);
+    this.#deps.connected(link, client.remoteAddr);
     await relayed.run();
-    this.#open.delete(port);
+    this.#open.delete(link);
+    this.#deps.disconnected(link);
   }
 
   /** `undefined` when there is no room for it, and none is made. */

@@ -24,6 +24,7 @@ export class Relayed {
   readonly #inner: End;
   readonly #beganAtMs: number;
   readonly #nowMs: () => number;
+  readonly #known = Promise.withResolvers<void>();
   #isSecured = false;
   #isGivenUp = false;
   #writingSinceMs: number | undefined;
@@ -41,6 +42,7 @@ export class Relayed {
   /** Resolves when both have said all, or one of them broke. */
   async run(): Promise<void> {
     try {
+      await this.#known.promise;
       await Promise.all([this.#toInner(), this.#toClient()]);
     } catch {
       // A connection that broke: the other one shall break too.
@@ -59,6 +61,11 @@ export class Relayed {
     return nowMs - (this.#endingSinceMs ?? nowMs) > lingerMs ? "client does not leave" : undefined;
   }
 
+  /** The server within knows whose connection this is: nothing is passed on before. */
+  known(): void {
+    this.#known.resolve();
+  }
+
   /** The handshake is over. */
   secured(): void {
     this.#isSecured = true;
@@ -74,6 +81,7 @@ export class Relayed {
   close(): void {
     if (this.#isClosed) return;
     this.#isClosed = true;
+    this.#known.resolve();
     this.#client.close();
     this.#inner.close();
   }

@@ -1,5 +1,6 @@
 import type { Answer } from "../answer.ts";
 import type { ClientRequest, Delivery } from "../client_request.ts";
+import { peerAddress } from "../peer.ts";
 import { Activity, type Ticks } from "./activity.ts";
 import type { BodyReader } from "./body_reader.ts";
 import { Exchange } from "./exchange.ts";
@@ -53,6 +54,11 @@ export class Connection {
     this.#outlet = new Outlet(wire, this.activity);
   }
 
+  /** As `peerAddress` tells it. */
+  get peer(): string {
+    return peerAddress(this.#wire.remoteAddr);
+  }
+
   /** True once a whole request came. */
   get hasAsked(): boolean {
     return this.#hasAsked;
@@ -102,7 +108,7 @@ export class Connection {
     const head = readHead(text);
     this.#hasAsked = true;
     const body = head.bodyLength === 0 ? undefined : this.#bodyOf(head);
-    const exchange = new Exchange(head, body);
+    const exchange = new Exchange(head, body, this.#wire.remoteAddr);
     this.#exchange = exchange;
     const answer = await this.#deps.handle(exchange, exchange);
     const keepsAlive = head.keepsAlive && !this.#deps.isStopping() &&

@@ -1,4 +1,5 @@
 import type { ClientRequest, Delivery, DeliveryEnd, RequestHeaders } from "../client_request.ts";
+import { peerAddress } from "../peer.ts";
 import type { RequestBody } from "./request_body.ts";
 import type { RequestHead } from "./request_head.ts";
 
@@ -6,6 +7,7 @@ import type { RequestHead } from "./request_head.ts";
 export class Exchange implements ClientRequest, Delivery {
   readonly #head: RequestHead;
   readonly #incoming: RequestBody | undefined;
+  readonly #remote: Deno.Addr;
   #body: ReadableStream<Uint8Array<ArrayBuffer>> | undefined;
   #abort: AbortController | undefined;
   #ended: PromiseWithResolvers<DeliveryEnd> | undefined;
@@ -13,9 +15,10 @@ export class Exchange implements ClientRequest, Delivery {
   #sentBytes = 0;
 
   /** `incoming`: the body, where one was announced. */
-  constructor(head: RequestHead, incoming: RequestBody | undefined) {
+  constructor(head: RequestHead, incoming: RequestBody | undefined, remote: Deno.Addr) {
     this.#head = head;
     this.#incoming = incoming;
+    this.#remote = remote;
   }
 
   get method(): string {
@@ -32,6 +35,10 @@ export class Exchange implements ClientRequest, Delivery {
 
   get httpVersion(): string {
     return this.#head.isOld ? "1.0" : "1.1";
+  }
+
+  get peer(): string {
+    return peerAddress(this.#remote);
   }
 
   get hasBody(): boolean {

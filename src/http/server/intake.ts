@@ -3,7 +3,7 @@ import { Refusal } from "./refusal.ts";
 import { mayBeRequestLine } from "./request_head.ts";
 
 /** What the server needs of a connection. */
-export type Wire = Pick<Deno.Conn, "read" | "write" | "closeWrite" | "close">;
+export type Wire = Pick<Deno.Conn, "read" | "write" | "closeWrite" | "close" | "remoteAddr">;
 
 /** A request of Nix has some 200 bytes; ten thousand idle connections hold one of these each. */
 const SMALL_BYTES = 1024;

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { pause } from "../../../src/base/pause.ts";
 import { TlsDoor } from "../../../src/app/tls_door.ts";
 import { Answer } from "../../../src/http/answer.ts";
+import type { ClientRequest } from "../../../src/http/client_request.ts";
 import { RELAY_LIMITS_MS } from "../../../src/http/relay/relay.ts";
 import { HttpServer, type HttpServerDeps } from "../../../src/http/server/http_server.ts";
 import type { RelayLimits } from "../../../src/http/relay/relayed.ts";
@@ -12,6 +13,9 @@ import { tempFolder } from "../../support/temp_folder.ts";
 import { OwnCertificate, tlsAvailable } from "../../support/tls_front.ts";
 
 const PLACE = { hostname: "127.0.0.1", port: 0 };
+const LAST_REQUEST = new TextEncoder().encode(
+  "GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n",
+);
 
 const excuse = tlsAvailable();
 if (excuse !== "" && Deno.env.get("REQUIRE_ALL_BACKENDS")) {
@@ -38,6 +42,21 @@ tlsTest("another certificate is taken up; what is open goes on with the one befo
     shown = await isShown(scene.first)() ? 0 : shown + 1;
   }
   assert.ok(await isAnswered(open), "the old connection lives");
+});
+
+tlsTest("a client's address is its own, whoever else comes in meanwhile", async () => {
+  const peers: (string | undefined)[] = [];
+  const handle = ({ peer }: ClientRequest) => {
+    peers.push(peer);
+    return Promise.resolve(new Answer(peer ?? "", 200, {}));
+  };
+  await using scene = await Scene.open({}, { handle });
+  const addresses = ["127.0.0.1", "127.0.0.2", "127.0.0.3", "127.0.0.4"];
+  const answers = await Promise.all(
+    [...addresses, ...addresses].map((address) => scene.askFrom(address)),
+  );
+  assert.deepEqual(answers, [...addresses, ...addresses]);
+  assert.deepEqual(new Set(peers), new Set(addresses));
 });
 
 tlsTest("a broken pair is logged once, and the one before stays", async () => {
@@ -247,6 +266,22 @@ class Scene implements AsyncDisposable {
       connection.close();
       throw error;
     }
+  }
+
+  /** The body of the answer that a client of this address gets; OpenSSL can choose its own. */
+  async askFrom(address: string): Promise<string> {
+    const { hostname, port } = this.door.place;
+    const client = new Deno.Command("openssl", {
+      args: ["s_client", "-quiet", "-bind", `${address}:0`, "-connect", `${hostname}:${port}`],
+      stdin: "piped",
+      stdout: "piped",
+      stderr: "null",
+    }).spawn();
+    const writer = client.stdin.getWriter();
+    await writer.write(LAST_REQUEST);
+    const { stdout } = await client.output();
+    await writer.close().catch(() => undefined);
+    return new TextDecoder().decode(stdout).split("\r\n\r\n")[1] ?? "";
   }
 
   countOf(msg: string): number {

@@ -1,0 +1,116 @@
+import { Bell } from "../base/bell.ts";
+import { type Link, linkOf } from "../http/relay/link.ts";
+import type { Incoming } from "../http/server/http_server.ts";
+import type { Wire } from "../http/server/intake.ts";
+import type { WorkerRelay } from "./workers/worker_relay.ts";
+
+export type RelayOfLinks = Pick<WorkerRelay, "accepted" | "forget" | "secured" | "givenUp">;
+
+/**
+ * Takes the relay's connections, each once the relay has told whose it is. One that does not come
+ * from the relay, but from another program of this machine, is never taken.
+ */
+export class RelayedListener implements Incoming, Disposable {
+  readonly #listener: Deno.TlsListener;
+  readonly #relay: RelayOfLinks;
+  readonly #ready: Wire[] = [];
+  /** Accepted, and the relay has not told of them; true once a look has seen them. */
+  readonly #strangers = new Map<Deno.TlsConn, boolean>();
+  readonly #changed = new Bell();
+  #accepting: Promise<void> | undefined;
+
+  constructor(listener: Deno.TlsListener, relay: RelayOfLinks) {
+    this.#listener = listener;
+    this.#relay = relay;
+  }
+
+  async accept(): Promise<Wire> {
+    for (;;) {
+      const wire = this.#ready.shift();
+      if (wire !== undefined) return wire;
+      const changed = this.#changed.rung();
+      this.#accepting ??= this.#acceptOne();
+      await Promise.race([changed, this.#accepting]);
+    }
+  }
+
+  /** Gives up what was no client of the relay's at the last look already. */
+  look(): void {
+    for (const [inner, wasSeen] of this.#strangers) {
+      if (wasSeen) this.#turnAway(inner);
+      else this.#strangers.set(inner, true);
+    }
+  }
+
+  [Symbol.dispose](): void {
+    for (const inner of this.#strangers.keys()) this.#turnAway(inner);
+    this.#listener.close();
+  }
+
+  async #acceptOne(): Promise<void> {
+    try {
+      const inner = await this.#listener.accept();
+      const link = linkOfEnds(inner);
+      this.#strangers.set(inner, false);
+      this.#relay.accepted(link, (client) => {
+        this.#strangers.delete(inner);
+        this.#ready.push(new RelayedWire(inner, link, { relay: this.#relay, client }));
+        this.#changed.ring();
+      });
+    } finally {
+      this.#accepting = undefined;
+    }
+  }
+
+  #turnAway(inner: Deno.TlsConn): void {
+    this.#strangers.delete(inner);
+    this.#relay.forget(linkOfEnds(inner));
+    inner.close();
+  }
+}
+
+function linkOfEnds({ localAddr, remoteAddr }: Deno.TlsConn): Link {
+  return linkOf({
+    relayPort: (remoteAddr as Deno.NetAddr).port,
+    innerPort: (localAddr as Deno.NetAddr).port,
+  });
+}
+
+interface RelayedFrom {
+  readonly relay: RelayOfLinks;
+  readonly client: Deno.NetAddr;
+}
+
+/** A connection whose client is the relay's: it is told what becomes of it. */
+class RelayedWire implements Wire {
+  readonly remoteAddr: Deno.NetAddr;
+  readonly #inner: Deno.TlsConn;
+  readonly #link: Link;
+  readonly #relay: RelayOfLinks;
+
+  constructor(inner: Deno.TlsConn, link: Link, { relay, client }: RelayedFrom) {
+    this.#inner = inner;
+    this.#link = link;
+    this.#relay = relay;
+    this.remoteAddr = client;
+    // One that fails ends what is read, too.
+    inner.handshake().then(() => relay.secured(link), () => undefined);
+  }
+
+  read(bytes: Uint8Array): Promise<number | null> {
+    return this.#inner.read(bytes);
+  }
+
+  write(bytes: Uint8Array): Promise<number> {
+    return this.#inner.write(bytes);
+  }
+
+  closeWrite(): Promise<void> {
+    return this.#inner.closeWrite();
+  }
+
+  close(): void {
+    this.#relay.givenUp(this.#link);
+    this.#inner.close();
+  }
+}

@@ -1,0 +1,46 @@
+import assert from "node:assert/strict";
+import { RelayedListener } from "../../../src/app/relayed_listener.ts";
+import { type Link, linkOf } from "../../../src/http/relay/link.ts";
+import { LinkClients } from "../../../src/http/relay/link_clients.ts";
+import { eventually } from "../../support/eventually.ts";
+import { OwnCertificate, tlsAvailable } from "../../support/tls_front.ts";
+
+const CLIENT: Deno.NetAddr = { transport: "tcp", hostname: "192.0.2.7", port: 4711 };
+
+const excuse = tlsAvailable();
+const skipped = excuse && ` (skipped: ${excuse})`;
+
+Deno.test({
+  name: `relayed listener: a program that is not the relay is not taken, and given up${skipped}`,
+  ignore: excuse !== "",
+  async fn() {
+    using certificate = new OwnCertificate();
+    const inner = Deno.listenTls({ hostname: "127.0.0.1", port: 0, ...certificate.pems });
+    const accepted: Link[] = [];
+    const forgotten: Link[] = [];
+    const clients = new LinkClients<Deno.NetAddr>(() => {});
+    using listener = new RelayedListener(inner, {
+      accepted(link, known) {
+        accepted.push(link);
+        clients.accepted(link, known);
+      },
+      forget: (link) => void forgotten.push(link),
+      secured() {},
+      givenUp() {},
+    });
+    const { hostname, port } = inner.addr as Deno.NetAddr;
+    const linkTo = ({ localAddr }: Deno.TcpConn) =>
+      linkOf({ relayPort: localAddr.port, innerPort: port });
+    const taken = listener.accept();
+    using stranger = await Deno.connect({ hostname, port });
+    using relay = await Deno.connect({ hostname, port });
+    await eventually("both are accepted", () => accepted.length === 2);
+    clients.told(linkTo(relay), CLIENT);
+    const wire = await taken;
+    assert.equal(wire.remoteAddr, CLIENT);
+
+    for (const _ of "12") listener.look();
+    assert.deepEqual(forgotten, [linkTo(stranger)]);
+    wire.close();
+  },
+});
