@@ -1,7 +1,8 @@
-import { Cron } from "croner";
 import { messageOf } from "../base/failure.ts";
+import { schedule as scheduleKind } from "../config/kinds/schedule.ts";
 import type { Space } from "../lru/space.ts";
 import type { Logger } from "../telemetry/logger.ts";
+import { type ScheduledTimes, startSchedule } from "./schedule.ts";
 import type { Stores } from "./stores.ts";
 
 /** How long the files of a process that died may stand in the way. */
@@ -17,7 +18,7 @@ export interface ChoresDeps {
   readonly stores: Pick<Stores, "workFolder" | "settle" | "database" | "metadata">;
   readonly space: Pick<Space, "refresh" | "changed" | "tidy" | "removals">;
   /** When to evict beforehand; `undefined` is never. */
-  readonly schedule: { readonly cron: string; readonly timezone: string } | undefined;
+  readonly schedule: ScheduledTimes | undefined;
   readonly log: Logger;
 }
 
@@ -55,8 +56,8 @@ export function startChores(deps: ChoresDeps): Disposable {
     setInterval(refresh, REFRESH_EVERY_MS),
     setInterval(changes, LOOK_FOR_CHANGES_EVERY_MS),
   ];
-  const job = schedule && new Cron(schedule.cron, { timezone: schedule.timezone }, () => {
-    log.info("eviction is due", schedule);
+  const job = schedule && startSchedule(schedule, () => {
+    log.info("eviction is due", { schedule: scheduleKind.print(schedule.schedule) });
     // Asked for by name: also where the last run found nothing to evict.
     space.changed();
     space.tidy();
@@ -64,7 +65,7 @@ export function startChores(deps: ChoresDeps): Disposable {
   return {
     [Symbol.dispose]() {
       timers.forEach(clearInterval);
-      job?.stop();
+      job?.[Symbol.dispose]();
     },
   };
 }

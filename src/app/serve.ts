@@ -108,10 +108,10 @@ function keyOf(settings: Settings, { storage }: Folders) {
 }
 
 function scheduleOf(settings: Settings) {
-  const cron = settings["cache.lru-schedule"];
-  return cron === undefined
+  const schedule = settings["cache.lru-schedule"];
+  return schedule === undefined
     ? undefined
-    : { cron, timezone: settings["cache.lru-schedule-timezone"] };
+    : { schedule, timezone: settings["cache.lru-schedule-timezone"] };
 }
 
 function announce(settings: Settings, log: Logger, facts: { url: string; storage: string }): void {

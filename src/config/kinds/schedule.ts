@@ -1,32 +1,47 @@
 import { Cron } from "croner";
 import type { Kind } from "../option.ts";
+import { duration } from "./duration.ts";
 
-/** When something happens again and again, as cron writes it: minute, hour, day, month, weekday. */
-export const schedule: Kind<string> = {
+/** When something happens again and again. */
+export type Schedule =
+  | { readonly kind: "cron"; readonly cron: string }
+  /** As ncps writes it: `@every 1h`. */
+  | { readonly kind: "every"; readonly everyMs: number };
+
+const EVERY_REGEXP = /^@every\s+(.*)$/;
+
+/** As cron writes it (minute, hour, day, month, weekday), or `@every` and a duration. */
+export const schedule: Kind<Schedule> = {
   placeholder: "CRON",
 
   parse(text) {
+    const every = EVERY_REGEXP.exec(text)?.[1];
+    if (every !== undefined) return { kind: "every", everyMs: duration.parse(every) };
     try {
       new Cron(text, { paused: true });
-      return text;
+      return { kind: "cron", cron: text };
     } catch {
-      throw new Error('a cron schedule such as "0 3 * * *" or "@daily"');
+      throw new Error('a cron schedule such as "0 3 * * *", "@daily" or "@every 1h"');
     }
   },
 
-  print: (text) => text,
+  print: (value) => value.kind === "cron" ? value.cron : `@every ${duration.print(value.everyMs)}`,
 };
 
-/** A name of the IANA time zone database. */
+/** The time zone of the machine, as Go calls it. */
+export const LOCAL_TIME = "Local";
+
+/** A name of the IANA time zone database, or `Local`. */
 export const timeZone: Kind<string> = {
   placeholder: "ZONE",
 
   parse(text) {
+    if (text === LOCAL_TIME) return text;
     try {
       new Intl.DateTimeFormat("en", { timeZone: text });
       return text;
     } catch {
-      throw new Error("a time zone such as UTC or Europe/Berlin");
+      throw new Error("a time zone such as UTC, Europe/Berlin or Local");
     }
   },
 

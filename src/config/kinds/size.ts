@@ -3,9 +3,9 @@ import type { Kind } from "../option.ts";
 // Powers of 1024: the position is the exponent.
 const UNITS = ["", "K", "M", "G", "T", "P"] as const;
 
-const SIZE_REGEXP = /^(\d+(?:\.\d+)?)([KMGTP]?)B?$/i;
+const SIZE_REGEXP = /^(\d+(?:\.\d+)?)(?:([KMGTP])(?:i?B)?|B)?$/i;
 
-/** A number of bytes, such as `10G`. A plain number counts bytes. */
+/** A number of bytes, such as `10G`, `10GB` or `10GiB`. A plain number counts bytes. */
 export const size: Kind<number> = {
   placeholder: "SIZE",
   bare: "number",

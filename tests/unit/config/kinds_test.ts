@@ -60,8 +60,13 @@ const SAMPLES: Readonly<Record<string, Sample>> = {
       "10G": 10 * 2 ** 30,
       "10g": 10 * 2 ** 30,
       "1.5T": 1.5 * 2 ** 40,
+      "50GiB": 50 * 2 ** 30,
+      "1KiB": 1024,
+      "2MiB": 2 * 2 ** 20,
+      "3TiB": 3 * 2 ** 40,
+      "4gib": 4 * 2 ** 30,
     },
-    refuses: ["", "G", "-1", "1.5", "1.5B", "1X", "1 G", "1GG", "9000P", "1.K"],
+    refuses: ["", "G", "-1", "1.5", "1.5B", "1X", "1 G", "1GG", "1Gi", "1iB", "9000P", "1.K"],
   },
   duration: {
     kind: duration,
@@ -234,16 +239,18 @@ checkProperty(
 );
 
 Deno.test("schedule: cron expressions and nicknames are read, anything else is refused", () => {
-  for (const text of ["0 3 * * *", "*/5 * * * 1-5", "@daily"]) {
+  for (const text of ["0 3 * * *", "*/5 * * * 1-5", "@daily", "@every 1h30m", "@every 90s"]) {
     assert.equal(schedule.print(schedule.parse(text)), text);
   }
-  for (const text of ["", "daily", "61 * * * *", "* * *"]) {
+  const refused = ["", "daily", "61 * * * *", "* * *", "@reboot", "CRON_TZ=UTC 0 3 * * *"];
+  for (const text of refused) {
     assert.throws(() => schedule.parse(text), /a cron schedule such as/);
   }
+  assert.throws(() => schedule.parse("@every day"), /a duration such as/);
 });
 
-Deno.test("time zone: names of the IANA database are read, anything else is refused", () => {
-  for (const text of ["UTC", "Europe/Berlin"]) assert.equal(timeZone.parse(text), text);
+Deno.test("time zone: IANA names and Local are read, anything else is refused", () => {
+  for (const text of ["UTC", "Europe/Berlin", "Local"]) assert.equal(timeZone.parse(text), text);
   for (const text of ["", "Berlin", "Mars/Olympus"]) {
     assert.throws(() => timeZone.parse(text), /a time zone such as UTC/);
   }
