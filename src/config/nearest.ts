@@ -1,13 +1,23 @@
 import { distance } from "fastest-levenshtein";
 
-/** The candidate that `word` was probably meant to be; `undefined` when none is alike. */
+/** So many letters may hold one slip more. */
+const LETTERS_PER_SLIP = 4;
+
+/** Fewer words in common say too little: any option may end in "path". */
+const SHARED_WORDS_MIN = 2;
+
+/**
+ * The candidate that `word` is a misspelling of; `undefined` when there is none, or several.
+ *
+ * Each word must be in both, but for slips and the groups in front. A word that is another one,
+ * such as "put" for "delete", means another thing, however alike the whole looks.
+ */
 export function nearest(word: string, candidates: Iterable<string>): string | undefined {
-  const plain = lettersOf(word);
-  const [best] = [...candidates]
-    .map((candidate) => ({ candidate, score: scoreOf(plain, lettersOf(candidate)) }))
-    .filter(({ score, candidate }) => score <= scoreMax(plain, lettersOf(candidate)))
-    .sort((a, b) => a.score - b.score);
-  return best?.candidate;
+  const typed = wordsOf(word);
+  const alike = [...candidates].filter((candidate) => isAlike(typed, wordsOf(candidate)));
+  const closest = alike.filter((candidate) => wordsOf(candidate).length === typed.length);
+  const [only, ...others] = closest.length > 0 ? closest : alike;
+  return others.length === 0 ? only : undefined;
 }
 
 /** `, did you mean X?`, or nothing when no candidate is alike. */
@@ -16,19 +26,30 @@ export function suggestion(word: string, candidates: Iterable<string>): string {
   return best === undefined ? "" : `, did you mean ${best}?`;
 }
 
-// A forgotten or extra group ("--upstream-url") is the likeliest slip and costs next to nothing.
-function scoreOf(word: string, candidate: string): number {
-  const isPart = candidate.endsWith(`-${word}`) || word.endsWith(`-${candidate}`);
-  return isPart ? 0.5 : distance(word, candidate);
+function isAlike(typed: readonly string[], candidate: readonly string[]): boolean {
+  // "host-name" and "hostname".
+  if (typed.join("") === candidate.join("")) return true;
+  const shared = Math.min(typed.length, candidate.length);
+  const extra = typed.slice(0, typed.length - shared);
+  const isShort = shared < SHARED_WORDS_MIN && typed.length !== candidate.length;
+  // With "no" in front it is the contrary.
+  if (isShort || extra.includes("no")) return false;
+  const ends = candidate.slice(candidate.length - shared);
+  return typed.slice(extra.length).every((one, at) => isSlip(one, ends[at] ?? ""));
 }
 
-// Half of what is said behind a group that both name: the group itself makes nothing alike.
-function scoreMax(word: string, candidate: string): number {
-  const group = /^[^-]+-/.exec(candidate)?.[0] ?? "";
-  const shared = word.startsWith(group) ? group.length : 0;
-  return (Math.max(word.length, candidate.length) - shared) / 2;
+/** One slip, or more in a long word; two letters in each other's place are one. */
+function isSlip(typed: string, word: string): boolean {
+  const slipsMax = Math.max(1, Math.floor(word.length / LETTERS_PER_SLIP));
+  const slips = distance(typed, word);
+  const isSwapped = slips === 2 && sorted(typed) === sorted(word);
+  return slips <= slipsMax || isSwapped;
 }
 
-function lettersOf(spelling: string): string {
-  return spelling.toLowerCase().replace(/^-+/, "").replaceAll(/[._]/g, "-");
+function sorted(word: string): string {
+  return [...word].sort().join("");
+}
+
+function wordsOf(spelling: string): readonly string[] {
+  return spelling.toLowerCase().split(/[-._]+/).filter((word) => word !== "");
 }

@@ -75,7 +75,7 @@ for (
     ["--colour --dry", "--colour: got nothing, expected one of red, blue"],
     ["--colour red --colour blue", '--colour: got "red" and "blue", expected only one'],
     ["--dry=yes", '--dry: got "yes", expected true or false'],
-    ["--no-colour", "--no-colour: unknown flag, did you mean --colour?"],
+    ["--no-colour", "--no-colour: unknown flag"],
     ["-x --limit=10X", "-x: unknown flag", '--limit: got "10X", expected a size such as'],
     ["--token-file", "--token-file: got nothing, expected a path"],
   ] as const

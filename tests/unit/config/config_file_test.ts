@@ -62,8 +62,8 @@ Deno.test("configuration file: tables, dotted keys and numbers without quotes ar
 });
 
 Deno.test("configuration file: an unknown key proposes the nearest, wherever it stands", () => {
-  assert.deepEqual(problems('[cache]\nmax-prioritie = 3\nhost-name = "x"'), [
-    `${TOML_PATH}: cache.max-prioritie: unknown key, did you mean cache.priority?`,
+  assert.deepEqual(problems('[cache]\nprioritie = 3\nhost-name = "x"'), [
+    `${TOML_PATH}: cache.prioritie: unknown key, did you mean cache.priority?`,
     `${TOML_PATH}: cache.host-name: unknown key, did you mean cache.hostname?`,
   ]);
   assert.deepEqual(problems('[upstream]\nurl = "https://a.example"'), [
