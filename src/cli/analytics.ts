@@ -1,6 +1,6 @@
 import { usageReportText } from "../app/usage_report.ts";
 import { boolean } from "../config/kinds/plain.ts";
-import { resolveSettings } from "../config/settings.ts";
+import { readSettings } from "../config/settings.ts";
 import type { Command } from "./command.ts";
 import { EXIT } from "./exit_codes.ts";
 import type { Host } from "./host.ts";
@@ -25,7 +25,7 @@ async function analyticsCommand(args: readonly string[], host: Host): Promise<nu
     host.writeError("larder: analytics: nothing to do, expected --show\n");
     return EXIT.usage;
   }
-  const { settings } = resolveSettings({ ...host, args: args.filter((word) => !isShow(word)) });
+  const { settings } = await readSettings({ ...host, args: args.filter((word) => !isShow(word)) });
   const url = settings["analytics.reporting-url"];
   const isSent = settings["analytics.reporting-enabled"] && url !== undefined;
   host.writeError(isSent ? `Sent once a day to ${url}:\n` : "Not sent; it would be:\n");

@@ -4,19 +4,18 @@ import { suggestion } from "../config/nearest.ts";
 import {
   type AnyOption,
   expectedInstead,
-  flagName,
   type OptionTable,
   type Values,
 } from "../config/option.ts";
 import { readFound, shownGiven } from "../config/reading.ts";
 import { type Environment, readEnvironment } from "../config/sources/environment.ts";
 import {
-  flagOf,
   type Found,
   foundAs,
   givenText,
+  ownSpellings,
   type Spelling,
-  spellingsOf,
+  spellingsIn,
 } from "../config/sources/found.ts";
 
 /** What the words behind a command and the environment say. */
@@ -74,7 +73,7 @@ interface ReadFlags {
 }
 
 function readFlags(table: OptionTable, args: readonly string[]): ReadFlags {
-  const spellings = new Map(spellingsOf(table).map((spelling) => [flagOf(spelling), spelling]));
+  const spellings = spellingsIn("flag", table);
   const types = [...spellings].map(([flag, spelling]) =>
     [flag.slice(2), { type: isSwitch(spelling) ? "boolean" : "string" }] as const
   );
@@ -97,7 +96,8 @@ function readFlags(table: OptionTable, args: readonly string[]): ReadFlags {
     if (spelling === undefined && denied !== undefined && isSwitch(denied) && !inlineValue) {
       found.push(asFound(denied, rawName, "false"));
     } else if (spelling === undefined) {
-      problems.push(`${rawName}: unknown flag${suggestion(rawName, spellings.keys())}`);
+      const hint = suggestion(rawName, ownSpellings(spellings.values(), "flag"));
+      problems.push(`${rawName}: unknown flag${hint}`);
     } else if (isSwitch(spelling)) {
       found.push(asFound(spelling, rawName, value ?? "true"));
     } else if (value === undefined || (!inlineValue && value.startsWith("--"))) {
@@ -109,13 +109,12 @@ function readFlags(table: OptionTable, args: readonly string[]): ReadFlags {
 }
 
 function asFound(spelling: Spelling, name: string, value: string): Found {
-  return foundAs(spelling, { from: "flag", name }, givenText(spelling, value), flagName);
+  return foundAs(spelling, { from: "flag", name }, givenText(spelling, value), { spelled: name });
 }
 
 function variablesOf(table: OptionTable, env: Environment): readonly Found[] {
   const named = Object.entries(table).filter(([, { variable }]) => variable !== undefined);
-  // The file of a secret has a flag alone: its variable would not be called after this one.
-  return readEnvironment(Object.fromEntries(named), env).found.filter(({ isFile }) => !isFile);
+  return readEnvironment(Object.fromEntries(named), env).found;
 }
 
 function givenTwice(option: AnyOption, found: readonly Found[]): string {

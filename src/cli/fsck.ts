@@ -1,5 +1,5 @@
 import { boolean } from "../config/kinds/plain.ts";
-import { resolveSettings } from "../config/settings.ts";
+import { readSettings } from "../config/settings.ts";
 import type { FsckProblem, FsckProgress } from "../cache/reconcile/fsck.ts";
 import { JSON_FLAG } from "./client/client_flags.ts";
 import { counted, formatBytes } from "./client/format.ts";
@@ -39,7 +39,7 @@ async function fsckCommand(args: readonly string[], host: Host): Promise<number>
   const isOwn = (word: string) =>
     Object.keys(FLAGS).some((name) => new RegExp(`^--(no-)?${name}(=|$)`).test(word));
   const { flags } = readWords(FLAGS, { ...host, args: args.filter(isOwn) });
-  const { settings, warnings } = resolveSettings({
+  const { settings, warnings } = await readSettings({
     ...host,
     args: args.filter((word) => !isOwn(word)),
   });

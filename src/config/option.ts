@@ -52,12 +52,22 @@ export interface Option<T> {
   readonly details?: string;
   /** Former keys that still work and warn. */
   readonly was?: readonly string[];
-  /** Never printed, never logged; can also come from a file of its own. */
+  /** How ncps spells it where that differs: accepted beside the names of its own. */
+  readonly also?: readonly Names[];
+  /** Never printed, never logged; its flag has a twin that names a file. */
   readonly secret?: true;
   /** The environment variable, where it is not the one that `variableName` makes of the key. */
   readonly variable?: string;
   /** Cannot be set in the configuration file. */
   readonly notInFile?: true;
+}
+
+/** What a setting is called in each source; one in which it has no name is left out. */
+export interface Names {
+  readonly flag?: string;
+  readonly variable?: string;
+  /** In the configuration file. */
+  readonly key?: string;
 }
 
 /** A row, whatever its kind. */
@@ -83,6 +93,11 @@ export function flagName(key: string): string {
 /** `cache.max-size` → `CACHE_MAX_SIZE`. */
 export function variableName(key: string): string {
   return key.replaceAll(/[.-]/g, "_").toUpperCase();
+}
+
+/** The names that a key makes by itself. */
+export function namesOf(key: string): Required<Names> {
+  return { flag: flagName(key), variable: variableName(key), key };
 }
 
 /** The environment variable of an option: its own, or the one that its key makes. */

@@ -1,22 +1,19 @@
 import { messageOf } from "../base/failure.ts";
 import { ConfigError } from "./config_error.ts";
-import { findConfigFile } from "./find_config_file.ts";
+import { type ConfigFileInputs, findConfigFile, unreadFile } from "./find_config_file.ts";
+import { type ForeignTable, judgeForeign } from "./foreign.ts";
 import { type AnyOption, flagName, type OptionTable, type Values } from "./option.ts";
 import { readFound, shownGiven } from "./reading.ts";
 import type { Rule } from "./rules.ts";
-import { readCredentials } from "./sources/credentials.ts";
-import { type Environment, readEnvironment } from "./sources/environment.ts";
+import { readEnvironment } from "./sources/environment.ts";
 import { readFlags } from "./sources/flags.ts";
 import type { Findings, Found, Source } from "./sources/found.ts";
+import { unknownVariables } from "./sources/unknown_variables.ts";
 
 /** Everything outside of the table that decides over settings. */
-export interface Inputs {
+export interface Inputs extends ConfigFileInputs {
   /** The words behind the command. */
   readonly args: readonly string[];
-  readonly env: Environment;
-  /** Throws when the file cannot be read. */
-  readonly readTextFile: (path: string) => string;
-  readonly fileExists: (path: string) => boolean;
   readonly hostname: () => string;
   readonly isTerminal: () => boolean;
 }
@@ -25,37 +22,53 @@ export interface Inputs {
 export interface Resolved<Table> {
   readonly settings: Values<Table>;
   readonly sources: { readonly [K in keyof Table]: Source };
-  /** Former names that were used, one line each. */
+  /** What was given and is not what it seems, one line each. */
   readonly warnings: readonly string[];
 }
 
+/** What is checked beside each value by itself. */
+export interface Checks<S> {
+  readonly rules?: readonly Rule<S>[];
+  /** Settings of ncps that larder has not. */
+  readonly foreign?: ForeignTable;
+}
+
 /**
- * Merges flags > environment > configuration file > credentials > defaults.
+ * Merges flags > environment > configuration file > defaults.
  *
  * Throws a `ConfigError` with every problem at once.
  */
 export function resolve<Table extends OptionTable>(
   table: Table,
   inputs: Inputs,
-  rules: readonly Rule<Values<Table>>[] = [],
+  { rules = [], foreign = {} }: Checks<Values<Table>> = {},
 ): Resolved<Table> {
-  const layers = readLayers(table, inputs);
+  const layers = readLayers({ ...foreign, ...table }, inputs);
+  const judged = judgeForeign(
+    foreign,
+    Object.keys(foreign).flatMap((key) => strongest(layers, key)),
+  );
   const draft: Draft = {
     values: {},
     sources: {},
     spelled: {},
-    warnings: [],
-    problems: layers.flatMap(({ problems }) => problems),
+    warnings: [
+      ...layers.flatMap(({ warnings = [] }) => warnings),
+      ...judged.warnings,
+      ...unknownVariables(table, foreign, inputs.env),
+    ],
+    problems: [...layers.flatMap(({ problems }) => problems), ...judged.problems],
   };
   for (const [key, option] of Object.entries(table)) {
-    const found = strongest(layers, key);
-    if (found === undefined) {
-      draft.spelled[key] = flagName(key);
-      settleDefault(draft, table, key, inputs);
-    } else if (!settle(draft, option, found, inputs)) {
-      // Others are computed from it; what is wrong was said already.
-      settleDefault({ ...draft, problems: [] }, table, key, inputs);
+    const [found = [], ...weaker] = foundIn(layers, key);
+    if (found.length === 0) draft.spelled[key] = flagName(key);
+    // Others are computed from it; what is wrong with it was said already.
+    const isSettled = found.length > 0 && settle(draft, option, found, inputs);
+    if (!isSettled) {
+      const problems = found.length === 0 ? draft.problems : [];
+      settleDefault({ ...draft, problems }, table, key, inputs);
     }
+    for (const overridden of weaker) check(draft, option, overridden, inputs);
   }
 
   const resolved = { ...draft, settings: draft.values } as unknown as Resolved<Table>;
@@ -75,45 +88,76 @@ interface Draft {
   readonly problems: string[];
 }
 
-/** What one source says of one option: at least one thing. */
-type FoundTogether = readonly [Found, ...Found[]];
-
 /** The sources in order of precedence. */
 function readLayers(table: OptionTable, inputs: Inputs): readonly Findings[] {
-  const { args, env, fileExists } = inputs;
-  const flags = readFlags(table, args);
-  const environment = readEnvironment(table, env);
-  const file = findConfigFile(table, [...flags.found, ...environment.found], inputs);
-  const credentials = readCredentials(table, env["CREDENTIALS_DIRECTORY"], fileExists);
-  return [flags, environment, file, credentials];
+  const flags = readFlags(table, inputs.args);
+  const environment = readEnvironment(table, inputs.env);
+  const named = [...flags.found, ...environment.found];
+  const file = findConfigFile(table, named, inputs);
+  return [flags, environment, { ...file, warnings: unreadFile(named, inputs) }];
 }
 
-function strongest(layers: readonly Findings[], key: string): FoundTogether | undefined {
-  for (const layer of layers) {
-    const [first, ...others] = layer.found.filter((found) => found.key === key);
-    if (first !== undefined) return [first, ...others];
-  }
-  return undefined;
+/** What each source that names an option says of it, the strongest first. */
+function foundIn(layers: readonly Findings[], key: string): readonly (readonly Found[])[] {
+  return layers.map(({ found }) => found.filter((one) => one.key === key))
+    .filter((found) => found.length > 0);
+}
+
+function strongest(layers: readonly Findings[], key: string): readonly Found[] {
+  return foundIn(layers, key)[0] ?? [];
 }
 
 /** Takes over what was found, or notes what is wrong with it and says `false`. */
-function settle(draft: Draft, option: AnyOption, found: FoundTogether, inputs: Inputs): boolean {
-  const [{ key, source, spelled }] = found;
-  const isList = option.kind.item !== undefined;
-  const readings = found.flatMap((one) => readFound(option, one, inputs.readTextFile));
-  const problems = readings.flatMap((reading) => "problem" in reading ? [reading.problem] : []);
-  if (!isList && found.length > 1) problems.push(givenTwice(option, found));
-  draft.problems.push(...problems);
-  if (problems.length > 0) return false;
+function settle(
+  draft: Draft,
+  option: AnyOption,
+  found: readonly Found[],
+  inputs: Inputs,
+): boolean {
+  const values = check(draft, option, found, inputs);
+  const [first] = found;
+  if (values === undefined || first === undefined) return false;
+  draft.values[first.key] = option.kind.item === undefined ? values[0] : values;
+  draft.sources[first.key] = first.source;
+  draft.spelled[first.key] = first.spelled;
+  return true;
+}
 
-  const values = readings.flatMap((reading) => "value" in reading ? [reading.value] : []);
-  draft.values[key] = isList ? values : values[0];
-  draft.sources[key] = source;
-  draft.spelled[key] = spelled;
+/** The values that one source gives; `undefined` where the draft has to say what is wrong. */
+function check(
+  draft: Draft,
+  option: AnyOption,
+  found: readonly Found[],
+  inputs: Inputs,
+): readonly unknown[] | undefined {
+  const used = spelledOnce(option, found);
+  const readings = (used ?? found).flatMap((one) => readFound(option, one, inputs.readTextFile));
+  const problems = readings.flatMap((reading) => "problem" in reading ? [reading.problem] : []);
+  if (used === undefined) problems.push(givenTwice(option, found));
+  draft.problems.push(...problems);
+  if (problems.length > 0) return undefined;
   for (const one of found) {
     if (one.renamed !== undefined) draft.warnings.push(`${one.spelled} is now ${one.renamed}`);
   }
-  return true;
+  return readings.flatMap((reading) => "value" in reading ? [reading.value] : []);
+}
+
+/**
+ * What one source says of an option, in one spelling. Several may say the same; `undefined` when
+ * they differ. A list is what all words of one spelling give together.
+ */
+function spelledOnce(option: AnyOption, found: readonly Found[]): readonly Found[] | undefined {
+  const isList = option.kind.item !== undefined;
+  const [first = [], ...others] = isList
+    ? [...Map.groupBy(found, ({ spelled }) => spelled).values()]
+    : found.map((one) => [one]);
+  const said = (ones: readonly Found[]) =>
+    JSON.stringify(ones.flatMap(({ given, isFile = false }) => [isFile, ...given.map(textOf)]));
+  return others.every((other) => said(other) === said(first)) ? first : undefined;
+}
+
+function textOf({ text }: { readonly text: string }): string {
+  return text;
 }
 
 function givenTwice(option: AnyOption, found: readonly Found[]): string {

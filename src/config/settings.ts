@@ -1,11 +1,21 @@
+import { configFilePath } from "./find_config_file.ts";
 import { OPTIONS, type Settings } from "./options.ts";
+import { NCPS_ONLY } from "./options/ncps_only.ts";
 import { type Inputs, resolve, type Resolved } from "./resolve.ts";
 import { RULES } from "./rules.ts";
+import { isYamlPath, loadYamlParser } from "./sources/config_text.ts";
 
 /** The settings of larder, where each came from, and what to warn about. */
 export type ResolvedSettings = Resolved<typeof OPTIONS> & { readonly settings: Settings };
 
+/** The same as `resolveSettings`, also from a file of YAML or JSON. */
+export async function readSettings(inputs: Inputs): Promise<ResolvedSettings> {
+  const path = configFilePath(OPTIONS, inputs);
+  if (path === undefined || !isYamlPath(path)) return resolveSettings(inputs);
+  return resolveSettings({ ...inputs, parseYaml: await loadYamlParser() });
+}
+
 /** The effective settings of larder. Throws a `ConfigError` with every problem at once. */
 export function resolveSettings(inputs: Inputs): ResolvedSettings {
-  return resolve(OPTIONS, inputs, RULES);
+  return resolve(OPTIONS, inputs, { rules: RULES, foreign: NCPS_ONLY });
 }

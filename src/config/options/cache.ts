@@ -47,11 +47,13 @@ export const CACHE_OPTIONS = {
     shown: "only when space is needed",
     example: "0 3 * * *",
     help: "When to evict beforehand, as a cron schedule",
+    also: [{ key: "cache.lru.schedule" }],
   },
   "cache.lru-schedule-timezone": {
     kind: timeZone,
     default: "UTC",
     help: "Time zone of cache.lru-schedule",
+    also: [{ variable: "CACHE_LRU_SCHEDULE_TZ", key: "cache.lru.timezone" }],
   },
   "cache.allow-delete-verb": {
     kind: boolean,

@@ -6,15 +6,17 @@ export const GENERAL_OPTIONS = {
   "config": {
     kind: path,
     shown: "$XDG_CONFIG_HOME/larder/config.toml, else /etc/larder/config.toml",
-    help: "Configuration file to read (TOML)",
+    help: "Configuration file to read: TOML, or YAML where it ends in .yaml",
     details: "The default places may lack the file; one that is named here must exist.",
     variable: "LARDER_CONFIG_FILE",
+    also: [{ variable: "NCPS_CONFIG_FILE" }],
     notInFile: true,
   },
   "log-level": {
     kind: choice("debug", "info", "warn", "error"),
     default: "info",
     help: "Least serious messages to log",
+    also: [{ key: "log.level" }],
   },
   "log-format": {
     kind: choice("json", "pretty"),
@@ -27,5 +29,6 @@ export const GENERAL_OPTIONS = {
     kind: path,
     shown: "none",
     help: "User names and passwords for upstreams, in netrc format",
+    also: [{ key: "cache.netrc-file" }],
   },
 } as const satisfies OptionTable;

@@ -1,6 +1,6 @@
 import { databaseUrl } from "../kinds/database_url.ts";
 import { path } from "../kinds/plain.ts";
-import type { OptionTable, Surroundings } from "../option.ts";
+import { namesOf, type OptionTable, type Surroundings } from "../option.ts";
 
 /** Where NAR files and metadata are kept. */
 export const STORAGE_OPTIONS = {
@@ -9,6 +9,7 @@ export const STORAGE_OPTIONS = {
     computed: stateDirectory,
     shown: "$STATE_DIRECTORY, else $XDG_STATE_HOME/larder, else ./larder-data",
     help: "Directory that keeps the NAR files",
+    also: [{ key: "cache.storage.local" }, namesOf("cache.data-path")],
   },
   "cache.database-url": {
     kind: databaseUrl,

@@ -13,6 +13,7 @@ export const TELEMETRY_OPTIONS = {
     kind: boolean,
     default: false,
     help: "Emit logs, metrics and traces with OpenTelemetry",
+    also: [{ key: "opentelemetry.enabled" }],
     details: "OTEL_SERVICE_NAME, OTEL_RESOURCE_ATTRIBUTES and OTEL_TRACES_SAMPLER(_ARG) count.",
   },
   "otel.grpc-url": {
@@ -20,6 +21,7 @@ export const TELEMETRY_OPTIONS = {
     shown: "standard output, as JSON lines",
     example: "http://localhost:4317",
     help: "OTLP receiver for them (gRPC), such as http://localhost:4317",
+    also: [{ key: "opentelemetry.grpc-url" }],
   },
   "otel.propagate-to-upstreams": {
     kind: boolean,
@@ -31,6 +33,7 @@ export const TELEMETRY_OPTIONS = {
     kind: boolean,
     default: false,
     help: "Report anonymous usage figures; `larder analytics --show` tells them",
+    also: [{ key: "analytics.reporting.enabled" }],
   },
   "analytics.reporting-url": {
     kind: httpUrl,

@@ -13,6 +13,14 @@ export const UPSTREAM_OPTIONS = {
     default: [{ url: "https://cache.nixos.org" }],
     help: "Binary cache to ask; those given first are preferred",
     details: "A query ?priority=N overrides the priority that the upstream announces.",
+    also: [
+      { variable: "CACHE_UPSTREAM_URLS", key: "cache.upstream.urls" },
+      {
+        flag: "--upstream-cache",
+        variable: "UPSTREAM_CACHES",
+        key: "cache.upstream.caches",
+      },
+    ],
   },
   "cache.upstream-public-key": {
     kind: listOf(publicKey),
@@ -20,6 +28,10 @@ export const UPSTREAM_OPTIONS = {
       parsePublicKey("cache.nixos.org-1:6NCHdD59X431o0gWypbMrAURkbJ16ZPMQFGspcDShjY="),
     ],
     help: "Key that may sign narinfos, whichever upstream they come from",
+    also: [
+      { variable: "CACHE_UPSTREAM_PUBLIC_KEYS", key: "cache.upstream.public-keys" },
+      { flag: "--upstream-public-key", variable: "UPSTREAM_PUBLIC_KEYS" },
+    ],
   },
   "cache.require-upstream-signature": {
     kind: boolean,
@@ -30,11 +42,22 @@ export const UPSTREAM_OPTIONS = {
     kind: duration,
     default: 3_000,
     help: "Give up on an upstream that does not accept a connection",
+    also: [
+      { key: "cache.upstream.dialer-timeout" },
+      { flag: "--upstream-dialer-timeout", variable: "UPSTREAM_DIALER_TIMEOUT" },
+    ],
   },
   "cache.upstream-response-header-timeout": {
     kind: duration,
     default: 3_000,
     help: "Give up on an upstream that does not begin to answer",
+    also: [
+      { key: "cache.upstream.response-header-timeout" },
+      {
+        flag: "--upstream-response-header-timeout",
+        variable: "UPSTREAM_RESPONSE_HEADER_TIMEOUT",
+      },
+    ],
   },
   "cache.upstream-body-idle-timeout": {
     kind: duration,

@@ -1,72 +1,79 @@
-import { parse as parseToml, TomlError } from "smol-toml";
-import { messageOf } from "../../base/failure.ts";
 import { suggestion } from "../nearest.ts";
 import type { Kind, OptionTable } from "../option.ts";
+import { type ConfigText, isYamlPath } from "./config_text.ts";
 import {
   type Findings,
   type Found,
   foundAs,
   type Given,
   givenText,
+  ownSpellings,
   type Spelling,
-  spellingsOf,
+  spellingsIn,
 } from "./found.ts";
 
-/** What a configuration file says. A file that is no TOML is one problem. */
-export function readConfigFile(table: OptionTable, path: string, text: string): Findings {
-  try {
-    return findingsIn(table, path, flatten(parseToml(text)));
-  } catch (error) {
-    if (!(error instanceof TomlError)) throw error;
-    // Only the first line: the others quote the file, which may hold secrets.
-    const [what = ""] = messageOf(error).replace(/^Invalid TOML document: /, "").split("\n");
-    return { found: [], problems: [`${path}:${error.line}:${error.column}: not TOML: ${what}`] };
+/** What a configuration file says. A file that cannot be read as its format is one problem. */
+export function readConfigFile(table: OptionTable, path: string, text: ConfigText): Findings {
+  if (!("value" in text)) {
+    const format = isYamlPath(path) ? "YAML" : "TOML";
+    const { line, column, reason } = text;
+    return { found: [], problems: [`${path}:${line}:${column}: not ${format}: ${reason}`] };
   }
+  // An empty YAML file is null.
+  const value = text.value ?? {};
+  if (isTable(value)) return findingsIn(table, path, flatten(value));
+  const got = Array.isArray(value) ? "a list" : `a ${typeof value}`;
+  return { found: [], problems: [`${path}: got ${got}, expected keys with values`] };
 }
 
 function findingsIn(
   table: OptionTable,
   path: string,
-  values: ReadonlyMap<string, unknown>,
+  values: readonly (readonly [string, unknown])[],
 ): Findings {
-  const spellings = new Map(
-    spellingsOf(table).filter(({ option }) => !option.notInFile)
-      .map((spelling) => [spelling.written, spelling]),
-  );
+  const spellings = spellingsIn("key", table);
   const found: Found[] = [];
   const problems: string[] = [];
   for (const [key, value] of values) {
     const spelling = spellings.get(key);
+    if (value === null && [...spellings.keys()].some((one) => one.startsWith(`${key}.`))) {
+      // YAML's way to write a table with nothing in it.
+      continue;
+    }
     if (spelling === undefined) {
-      problems.push(`${path}: ${key}: unknown key${suggestion(key, spellings.keys())}`);
-    } else {
-      const spell = (written: string) => `${path}: ${written}`;
+      const hint = suggestion(key, ownSpellings(spellings.values(), "key"));
+      problems.push(`${path}: ${key}: unknown key${hint}`);
+    } else if (!isUnset(value)) {
+      const today = spelling.current?.key;
+      const spelled = { spelled: `${path}: ${key}`, renamed: today && `${path}: ${today}` };
       const source = { from: "file", name: path } as const;
-      found.push(foundAs(spelling, source, givenToml(spelling, value), spell));
+      found.push(foundAs(spelling, source, givenIn(spelling, value), spelled));
     }
   }
   return { found, problems };
 }
 
 /** `[cache]` with `priority = 3` becomes `cache.priority`. */
-function flatten(table: object, prefix = ""): Map<string, unknown> {
-  const flat = new Map<string, unknown>();
-  for (const [name, value] of Object.entries(table)) {
-    const key = prefix + name;
-    if (!isTable(value)) flat.set(key, value);
-    else for (const [inner, leaf] of flatten(value, `${key}.`)) flat.set(inner, leaf);
-  }
-  return flat;
+function flatten(table: object, prefix = ""): readonly (readonly [string, unknown])[] {
+  return Object.entries(table).flatMap(([name, value]) =>
+    isTable(value) ? flatten(value, `${prefix}${name}.`) : [[prefix + name, value] as const]
+  );
 }
 
 function isTable(value: unknown): value is object {
-  return typeof value === "object" && !Array.isArray(value) && !(value instanceof Date);
+  return typeof value === "object" && value !== null && !Array.isArray(value) &&
+    !(value instanceof Date);
 }
 
-function givenToml(spelling: Spelling, value: unknown): readonly Given[] {
+/** As an empty variable: templates leave it so. */
+function isUnset(value: unknown): boolean {
+  return value === "" || value === null;
+}
+
+function givenIn(spelling: Spelling, value: unknown): readonly Given[] {
   const { kind } = spelling.option;
   if (typeof value === "string") return givenText(spelling, value);
-  if (kind.item === undefined || spelling.isFile) return [givenLeaf(kind, value)];
+  if (kind.item === undefined) return [givenLeaf(kind, value)];
   const { item } = kind;
   const items: readonly unknown[] = Array.isArray(value) ? value : [value];
   return items.map((leaf) => givenLeaf(item, leaf));

@@ -1,13 +1,13 @@
 import { suggestion } from "../nearest.ts";
-import { expectedInstead, flagName, type OptionTable } from "../option.ts";
+import { expectedInstead, type OptionTable } from "../option.ts";
 import {
   type Findings,
-  flagOf,
   type Found,
   foundAs,
   givenText,
+  ownSpellings,
   type Spelling,
-  spellingsOf,
+  spellingsIn,
 } from "./found.ts";
 
 /**
@@ -17,7 +17,7 @@ import {
  * of a flag that lacks one, and cannot tell which word belongs to a flag it does not know.
  */
 export function readFlags(table: OptionTable, args: readonly string[]): Findings {
-  const flags = new Map(spellingsOf(table).map((spelling) => [flagOf(spelling), spelling]));
+  const flags = spellingsIn("flag", table);
   const found: Found[] = [];
   const problems: string[] = [];
 
@@ -86,16 +86,22 @@ function readUnlisted(
     const got = JSON.stringify(flag.inline);
     return { usesNext: false, problem: `${flag.name}: got ${got}, expected no value` };
   }
-  const problem = `${flag.name}: unknown flag${suggestion(flag.name, flags.keys())}`;
+  const problem = `${flag.name}: unknown flag${
+    suggestion(flag.name, ownSpellings(flags.values(), "flag"))
+  }`;
   const usesNext = flag.inline === undefined && next !== undefined && !next.startsWith("-");
   return { usesNext, problem };
 }
 
 function found(spelling: Spelling, name: string, value: string): Found {
-  const spell = name.startsWith("--no-") && isSwitch(spelling)
-    ? (key: string) => `--no-${flagName(key).slice(2)}`
-    : flagName;
-  return foundAs(spelling, { from: "flag", name }, givenText(spelling, value), spell);
+  const today = spelling.current?.flag;
+  const renamed = today && isDenied(name, spelling) ? `--no-${today.slice(2)}` : today;
+  const given = givenText(spelling, value);
+  return foundAs(spelling, { from: "flag", name }, given, { spelled: name, renamed });
+}
+
+function isDenied(name: string, { names }: Spelling): boolean {
+  return name !== names.flag;
 }
 
 function isSwitch({ option, isFile }: Spelling): boolean {

@@ -1,15 +1,9 @@
 import { splitList } from "../kinds/list.ts";
-import {
-  type AnyOption,
-  flagName,
-  type OptionTable,
-  variableFor,
-  variableName,
-} from "../option.ts";
+import { type AnyOption, type Names, namesOf, type OptionTable, variableFor } from "../option.ts";
 
 /** Where a value came from. `name` is the flag, the variable or the path of the file. */
 export interface Source {
-  readonly from: "flag" | "environment" | "file" | "credential" | "default";
+  readonly from: "flag" | "environment" | "file" | "default";
   readonly name: string;
 }
 
@@ -39,43 +33,73 @@ export interface Found {
 export interface Findings {
   readonly found: readonly Found[];
   readonly problems: readonly string[];
+  readonly warnings?: readonly string[];
 }
 
-/** A key under which an option can be given: its own, a former one, that of a secret's file. */
+/** Names under which an option can be given: its own, former ones, those of ncps. */
 export interface Spelling {
   readonly key: string;
   readonly option: AnyOption;
-  readonly written: string;
-  /** The key as it is spelled today. */
-  readonly current: string;
+  readonly names: Names;
+  /** Today's names, where `names` are former ones. */
+  readonly current?: Names;
+  /** The names of the option's own row. */
+  readonly isOwn?: true;
+  /** The value is the path of a file that holds the real one. */
   readonly isFile?: true;
 }
 
-/** Every key of a table, with the former ones and those that name the file of a secret. */
+/** Every spelling of a table, with those that name the file of a secret. */
 export function spellingsOf(table: OptionTable): readonly Spelling[] {
-  return Object.entries(table).flatMap(([key, option]) =>
-    [key, ...option.was ?? []].flatMap((written): readonly Spelling[] => {
-      const spelling = { key, option, written, current: key };
-      const file = { key, option, written: `${written}-file`, current: `${key}-file` };
-      return option.secret ? [spelling, { ...file, isFile: true }] : [spelling];
-    })
+  return Object.entries(table).flatMap(([key, option]) => {
+    const own = ownNames(key, option);
+    const spellings: readonly Spelling[] = [
+      { key, option, names: own, isOwn: true },
+      ...(option.was ?? []).map((was) => ({ key, option, names: namesOf(was), current: own })),
+      ...(option.also ?? []).map((names) => ({ key, option, names })),
+    ];
+    return option.secret ? [...spellings, ...spellings.flatMap(secretFile)] : spellings;
+  });
+}
+
+/** The names that suggestions are made of. */
+export function ownSpellings(
+  spellings: Iterable<Spelling>,
+  source: keyof Names,
+): readonly string[] {
+  return [...spellings].flatMap(({ isOwn, isFile, names }) => {
+    const name = names[source];
+    return (isOwn || isFile) && name !== undefined ? [name] : [];
+  });
+}
+
+/** Spellings by the name that they have in one source. */
+export function spellingsIn(
+  source: keyof Names,
+  table: OptionTable,
+): ReadonlyMap<string, Spelling> {
+  return new Map(
+    spellingsOf(table).flatMap((spelling) => {
+      const name = spelling.names[source];
+      return name === undefined ? [] : [[name, spelling] as const];
+    }),
   );
 }
 
-/** What a source found under a spelling. `spell` writes a key as that source does. */
+/** What a source found under a spelling. `spell` writes a name as that source does. */
 export function foundAs(
   spelling: Spelling,
   source: Source,
   given: readonly Given[],
-  spell: (key: string) => string,
+  { spelled, renamed }: { readonly spelled: string; readonly renamed?: string | undefined },
 ): Found {
-  const { key, written, current, isFile } = spelling;
+  const { key, isFile } = spelling;
   return {
     key,
     source,
-    spelled: spell(written),
+    spelled,
     given,
-    ...(written === current ? {} : { renamed: spell(current) }),
+    ...(renamed === undefined ? {} : { renamed }),
     ...(isFile ? { isFile } : {}),
   };
 }
@@ -88,12 +112,18 @@ export function givenText({ option, isFile }: Spelling, value: string): readonly
   return texts.map((text) => ({ text, original: text }));
 }
 
-/** The flag of a spelling. */
-export function flagOf(spelling: Spelling): string {
-  return flagName(spelling.written);
+function ownNames(key: string, option: AnyOption): Names {
+  const { flag } = namesOf(key);
+  const names = { flag, variable: variableFor(key, option) };
+  return option.notInFile ? names : { ...names, key };
 }
 
-/** The environment variable of a spelling. */
-export function variableOf({ option, key, written }: Spelling): string {
-  return written === key ? variableFor(key, option) : variableName(written);
+/** Only the flag has such a twin: no option of the server is a secret. */
+function secretFile({ names, current, ...spelling }: Spelling): readonly Spelling[] {
+  if (names.flag === undefined) return [];
+  const { isOwn: _isOwn, ...rest } = spelling;
+  const file = { ...rest, names: { flag: `${names.flag}-file` }, isFile: true as const };
+  return [
+    current?.flag === undefined ? file : { ...file, current: { flag: `${current.flag}-file` } },
+  ];
 }

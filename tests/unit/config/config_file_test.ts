@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { effectiveSettings } from "../../../src/config/render_settings.ts";
 import { OPTION_GROUPS } from "../../../src/config/options.ts";
-import { resolveSettings } from "../../../src/config/settings.ts";
+import { readSettings, resolveSettings } from "../../../src/config/settings.ts";
 import { inputsOf, problemsOf, TOML_PATH } from "../../support/config_inputs.ts";
 
 const problems = (toml: string) => problemsOf(() => resolveSettings(inputsOf({ toml })));
@@ -13,6 +13,7 @@ Deno.test("configuration file: --config, its variable, XDG's place, /etc, in thi
       "/variable.toml": "cache.priority = 2",
       "/xdg/larder/config.toml": "cache.priority = 3",
       "/etc/larder/config.toml": "cache.priority = 4",
+      "/home/u/.config/larder/config.toml": "cache.priority = 5",
     };
     return resolveSettings(inputsOf({ args, env, files })).settings["cache.priority"];
   };
@@ -22,6 +23,9 @@ Deno.test("configuration file: --config, its variable, XDG's place, /etc, in thi
   assert.equal(priorityWith([], { ...variable, XDG_CONFIG_HOME: "/xdg" }), 2);
   assert.equal(priorityWith([], { XDG_CONFIG_HOME: "/xdg" }), 3);
   assert.equal(priorityWith([], { XDG_CONFIG_HOME: "/other" }), 4);
+  assert.equal(priorityWith([], { XDG_CONFIG_HOME: "/other", HOME: "/home/u" }), 4);
+  assert.equal(priorityWith([], { HOME: "/home/u/" }), 5);
+  assert.equal(priorityWith([], { XDG_CONFIG_HOME: "relative", HOME: "/home/u" }), 5);
   assert.equal(priorityWith([], {}), 4);
 });
 
@@ -97,6 +101,57 @@ Deno.test("configuration file: a value of the wrong type is a problem", () => {
 
 Deno.test("configuration file: what is no TOML is named with line and column", () => {
   assert.match(problems("a = 1\nb = = 2").join("\n"), /^\/conf\/larder\.toml:2:\d+: not TOML: .+$/);
+});
+
+Deno.test("configuration file: YAML and JSON are read like TOML", async () => {
+  const yaml = "log-level: debug\ncache:\n  priority: 41\n  sign-narinfo: false\n" +
+    "  upstream-url: [https://a.example, https://b.example]\nserver: { addr: ':1' }\n";
+  const json = '{"log-level":"debug","cache":{"priority":41,"sign-narinfo":false,' +
+    '"upstream-url":["https://a.example","https://b.example"]},"server":{"addr":":1"}}';
+  for (const [path, text] of [["/c.yaml", yaml], ["/c.YML", yaml], ["/c.json", json]] as const) {
+    const inputs = inputsOf({ args: ["--config", path], files: { [path]: text } });
+    const { settings, sources } = await readSettings(inputs);
+
+    assert.equal(settings["log-level"], "debug");
+    assert.equal(settings["cache.priority"], 41);
+    assert.equal(settings["cache.sign-narinfo"], false);
+    assert.equal(settings["cache.upstream-url"].length, 2);
+    assert.deepEqual(settings["server.addr"], { kind: "tcp", port: 1 });
+    assert.deepEqual(sources["cache.priority"], { from: "file", name: path });
+  }
+});
+
+Deno.test("configuration file: what is no YAML is named by its line, not quoted", async () => {
+  const laughs = Array.from({ length: 9 }, (_, at) => {
+    const aliases = Array(9).fill(`*a${at}`);
+    return `a${at + 1}: &a${at + 1} [${aliases}]`;
+  });
+  const cases: Readonly<Record<string, RegExp>> = {
+    "a: 1\nb: [hush\n": /^\/c\.yaml:3:1: not YAML: [^\n]+$/,
+    "a: 1\na: hush": /^\/c\.yaml:2:1: not YAML: [^\n]*unique[^\n]*$/,
+    "a: !hush hush": /^\/c\.yaml:1:4: not YAML: /,
+    "- hush": /^\/c\.yaml: got a list, expected keys with values$/,
+    "hush": /^\/c\.yaml: got a string, expected keys with values$/,
+    "cache.nothing: 1\ncache:\n  nix:": /^\/c\.yaml: cache\.nothing: unknown key\n.*cache\.nix: /,
+    [["a0: &a0 [x]", ...laughs].join("\n")]: /not YAML: Excessive alias count/,
+  };
+  for (const [text, expected] of Object.entries(cases)) {
+    const inputs = inputsOf({ args: ["--config=/c.yaml"], files: { "/c.yaml": text } });
+    const error = await readSettings(inputs).catch((thrown) => thrown);
+
+    assert.match(String(error.message), expected, text);
+    assert.ok(text.includes("!hush") || !String(error.message).includes("hush"), error.message);
+  }
+});
+
+Deno.test("configuration file: what is empty counts as not set, as an empty variable", async () => {
+  assert.deepEqual(resolveSettings(inputsOf({ toml: 'netrc-file = ""' })).warnings, []);
+  for (
+    const text of ["", "# nothing\n", "cache:\n", "{}", "cache: { hostname: , netrc-file: '' }"]
+  ) {
+    const inputs = inputsOf({ args: ["--config=/c.yaml"], files: { "/c.yaml": text } });
+    assert.equal((await readSettings(inputs)).settings["cache.hostname"], "host");
+  }
 });
 
 Deno.test("effective settings: saved as a file, they give the same settings", () => {

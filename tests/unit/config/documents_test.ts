@@ -13,11 +13,18 @@ Deno.test("generated documents: one that differs or is missing is found and name
     const readme = "# T\n<!-- options:begin -->\nold\n<!-- options:end -->\nmore\n";
     await Deno.mkdir(`${root}/docs`);
     await Deno.writeTextFile(`${root}/README.md`, readme);
+    const marks = (name: string) => `<!-- ${name}:begin -->\n<!-- ${name}:end -->\n`;
+    const moving = marks("ncps-aliases") + marks("ncps-foreign");
+    await Deno.writeTextFile(`${root}/docs/moving-from-ncps.md`, moving);
 
     const stale = staleDocuments(root);
     for (const [name, wanted] of stale) await Deno.writeTextFile(`${root}/${name}`, wanted);
 
-    assert.deepEqual([...stale.keys()], ["README.md", "docs/larder.toml"]);
+    assert.deepEqual([...stale.keys()], [
+      "README.md",
+      "docs/larder.toml",
+      "docs/moving-from-ncps.md",
+    ]);
     assert.match(stale.get("README.md") ?? "", /^# T\n[^]*--cache-priority[^]*\nmore\n$/);
     assert.deepEqual([...staleDocuments(root).keys()], []);
   } finally {

@@ -1,10 +1,11 @@
 import assert from "node:assert/strict";
 import { flagName, type OptionTable, variableFor } from "../../../src/config/option.ts";
 import { OPTION_GROUPS, OPTIONS } from "../../../src/config/options.ts";
+import { NCPS_ONLY } from "../../../src/config/options/ncps_only.ts";
 import { helpText, referenceTable } from "../../../src/config/render_help.ts";
 import { sampleFile } from "../../../src/config/render_toml.ts";
 import { resolveSettings } from "../../../src/config/settings.ts";
-import { flagOf, spellingsOf, variableOf } from "../../../src/config/sources/found.ts";
+import { spellingsOf } from "../../../src/config/sources/found.ts";
 import { inputsOf } from "../../support/config_inputs.ts";
 
 const TABLE: OptionTable = OPTIONS;
@@ -31,17 +32,18 @@ for (const [key, option] of Object.entries(TABLE)) {
   });
 }
 
-Deno.test("options: no two of them share a flag or a variable", () => {
-  const spellings = spellingsOf(TABLE);
-  const flags = spellings.flatMap((spelling) => {
-    const flag = flagOf(spelling);
-    const isSwitch = spelling.option.kind.bare === "boolean";
-    return isSwitch ? [flag, flag.replace("--", "--no-")] : [flag];
-  });
-  const variables = spellings.map(variableOf);
+Deno.test("options: no two of them, and none of ncps's, share a flag, a variable or a key", () => {
+  const spellings = spellingsOf({ ...TABLE, ...NCPS_ONLY });
+  assert.equal(spellings.length, spellingsOf(TABLE).length + spellingsOf(NCPS_ONLY).length);
+  for (const source of ["flag", "variable", "key"] as const) {
+    const names = spellings.flatMap(({ option, names: { [source]: name } }) => {
+      if (name === undefined) return [];
+      const isSwitch = source === "flag" && option.kind.bare === "boolean";
+      return isSwitch ? [name, name.replace("--", "--no-")] : [name];
+    });
 
-  assert.deepEqual(flags, [...new Set(flags)]);
-  assert.deepEqual(variables, [...new Set(variables)]);
+    assert.deepEqual(names, [...new Set(names)]);
+  }
 });
 
 Deno.test("options: help and reference mention every flag, variable and key", () => {

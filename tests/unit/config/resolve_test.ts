@@ -151,6 +151,15 @@ Deno.test("former keys: with the present one beside it in one source, neither wi
   ]);
 });
 
+Deno.test("problems: a bad value that a stronger source overrides is one all the same", () => {
+  const all = { args: ["--a-number=3"], env: { A_NUMBER: "ten" }, toml: "a.number = 99" };
+
+  assert.deepEqual(problems(all), [
+    'A_NUMBER: got "ten", expected a whole number from 1 to 9',
+    `${TOML_PATH}: a.number: got 99, expected a whole number from 1 to 9`,
+  ]);
+});
+
 Deno.test("problems: what was typed can neither break the line nor steer a terminal", () => {
   assert.deepEqual(problems({ args: ["--x\n\x1b[2J\x7f"] }), [
     "--x\\u000a\\u001b[2J\\u007f: unknown flag",

@@ -14,7 +14,7 @@ const TABLE = {
   "a.many": { kind: listOf(text), help: "Many", secret: true },
 } as const satisfies OptionTable;
 
-const FILES = { "/t1": "one\n", "/t2": "two\r\n", "/c/a-token": "systemd\n" };
+const FILES = { "/t1": "one\n", "/t2": "two\r\n" };
 
 function resolved(surroundings: Surroundings) {
   return resolve(TABLE, inputsOf({ files: FILES, ...surroundings }));
@@ -24,26 +24,18 @@ function problems(surroundings: Surroundings): readonly string[] {
   return problemsOf(() => resolved(surroundings));
 }
 
-Deno.test("secrets: each source can name a file, and credentials come last", () => {
+Deno.test("secrets: a flag can name a file, and wins over the other sources", () => {
   const outcome = (surroundings: Surroundings) => {
     const { settings, sources } = resolved(surroundings);
     return [settings["a.token"], sources["a.token"].from, sources["a.token"].name];
   };
-  const env = { CREDENTIALS_DIRECTORY: "/c" };
-
   assert.deepEqual(
     outcome({ args: ["--a-token-file", "/t1"], env: { A_TOKEN: "env" } }),
     ["one", "flag", "--a-token-file"],
   );
-  assert.deepEqual(
-    outcome({ env: { ...env, A_TOKEN_FILE: "/t2" } }),
-    ["two", "environment", "A_TOKEN_FILE"],
-  );
-  assert.deepEqual(
-    outcome({ env, toml: 'a.token-file = "/t1"' }),
-    ["one", "file", TOML_PATH],
-  );
-  assert.deepEqual(outcome({ env }), ["systemd", "credential", "/c/a-token"]);
+  assert.deepEqual(outcome({ args: ["--a-token-file=/t2"] }), ["two", "flag", "--a-token-file"]);
+  assert.deepEqual(outcome({ env: { A_TOKEN: "env" } }), ["env", "environment", "A_TOKEN"]);
+  assert.deepEqual(outcome({ toml: 'a.token = "t"' }), ["t", "file", TOML_PATH]);
   assert.deepEqual(outcome({}), [undefined, "default", ""]);
 });
 
@@ -62,9 +54,9 @@ Deno.test("secrets: no problem shows them, whichever way they came", () => {
   assert.deepEqual(problems({ args: ["--a-pin=8765432"] }), [
     "--a-pin: got (hidden), expected a whole number from 1 to 9",
   ]);
-  assert.deepEqual(problems({ files, env: { A_PIN_FILE: "/pin", A_TOKEN_FILE: "/empty" } }), [
-    "A_TOKEN_FILE: got (hidden), expected some text",
-    "A_PIN_FILE: got (hidden), expected a whole number from 1 to 9",
+  assert.deepEqual(problems({ files, args: ["--a-pin-file=/pin", "--a-token-file=/empty"] }), [
+    "--a-token-file: got (hidden), expected some text",
+    "--a-pin-file: got (hidden), expected a whole number from 1 to 9",
   ]);
   assert.deepEqual(problems({ args: ["--a-token=x", "--a-token-file=/t1"] }), [
     '--a-token and --a-token-file: got (hidden) and "/t1", expected only one',

@@ -1,0 +1,43 @@
+import type { ForeignTable } from "../src/config/foreign.ts";
+import { flagName, type Names, type OptionTable, variableFor } from "../src/config/option.ts";
+import { spellingsOf } from "../src/config/sources/found.ts";
+
+/** The names of ncps that differ from larder's own, as a table in Markdown. */
+export function aliasTable(options: OptionTable): string {
+  const rows = Object.entries(options).filter(([, { also }]) => also !== undefined)
+    .map(([key, option]) => [
+      (option.also ?? []).flatMap(namesIn).map(code).join(", "),
+      [flagName(key), variableFor(key, option), ...option.notInFile ? [] : [key]].map(code)
+        .join(", "),
+    ]);
+  return markdown([["ncps", "larder"], ["---", "---"], ...rows]);
+}
+
+/** What larder has not, in groups of one answer each, as a table in Markdown. */
+export function foreignTable(foreign: ForeignTable): string {
+  const groups = Map.groupBy(
+    spellingsOf(foreign).filter(({ isOwn }) => isOwn),
+    ({ key }) => `${foreign[key]?.isMoot ? "warning" : "error"}\n${foreign[key]?.help}`,
+  );
+  const rows = [...groups].map(([group, spellings]) => {
+    const [outcome = "", help = ""] = group.split("\n");
+    return [spellings.map(({ names }) => code(names.flag ?? "")).join(", "), outcome, help];
+  });
+  return markdown([["Setting of ncps", "With a value", "Why, and what to do"], [
+    "---",
+    "---",
+    "---",
+  ], ...rows]);
+}
+
+function namesIn({ flag, variable, key }: Names): readonly string[] {
+  return [flag, variable, key].flatMap((name) => name === undefined ? [] : [name]);
+}
+
+function code(text: string): string {
+  return `\`${text}\``;
+}
+
+function markdown(rows: readonly (readonly string[])[]): string {
+  return rows.map((cells) => `| ${cells.join(" | ")} |\n`).join("");
+}

@@ -1,0 +1,53 @@
+import type { AnyOption } from "./option.ts";
+import type { Found } from "./sources/found.ts";
+
+/** A setting of ncps that larder has not. Its `help` says what to do instead. */
+export interface ForeignSetting extends AnyOption {
+  /** Values that ask for what larder does anyway, beside an empty one; of a switch it is off. */
+  readonly obeyed?: readonly string[];
+  /** It tunes something that larder refuses or needs not: to go on without it changes nothing. */
+  readonly isMoot?: true;
+}
+
+/** Rows by key. */
+export type ForeignTable = Readonly<Record<string, ForeignSetting>>;
+
+/** How ncps lets a switch be off, in any case. */
+const OFF = ["false", "0", "f"];
+
+/** What to say of the foreign settings that were given: each is named, none is obeyed in part. */
+export interface Judged {
+  readonly problems: readonly string[];
+  readonly warnings: readonly string[];
+}
+
+/** Refuses what would be missed, and warns of what is moot, in one line for each reason. */
+export function judgeForeign(table: ForeignTable, found: readonly Found[]): Judged {
+  const asked = found.flatMap((one) => {
+    const row = table[one.key];
+    return row === undefined || isObeyed(row, one) ? [] : [{ found: one, row }];
+  });
+  const problems = asked.filter(({ row }) => !row.isMoot)
+    .map(({ found: { spelled }, row }) => `${spelled}: larder has no such setting: ${row.help}`);
+  const moot = Map.groupBy(
+    asked.filter(({ row }) => row.isMoot),
+    ({ found: { source }, row }) => `${source.from === "file" ? source.name : ""}\n${row.help}`,
+  );
+  const warnings = [...moot.values()].map((rows) =>
+    `${namesOfAll(rows.map((one) => one.found))}: without effect: ${rows[0]?.row.help}`
+  );
+  return { problems: [...new Set(problems)], warnings };
+}
+
+function isObeyed({ kind, obeyed }: ForeignSetting, { given }: Found): boolean {
+  const values = obeyed ?? (kind.bare === "boolean" ? OFF : []);
+  return given.every(({ text }) => text === "" || values.includes(text.toLowerCase()));
+}
+
+/** `FILE: a, b`, or `--a, B`. */
+function namesOfAll(found: readonly Found[]): string {
+  const names = found.map(({ spelled, source }, at) =>
+    source.from === "file" && at > 0 ? spelled.slice(`${source.name}: `.length) : spelled
+  );
+  return [...new Set(names)].join(", ");
+}

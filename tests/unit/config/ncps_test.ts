@@ -1,0 +1,189 @@
+import assert from "node:assert/strict";
+import { ConfigError } from "../../../src/config/config_error.ts";
+import { OPTIONS } from "../../../src/config/options.ts";
+import { readSettings, type ResolvedSettings } from "../../../src/config/settings.ts";
+import { inputsOf, type Surroundings, TOML_PATH } from "../../support/config_inputs.ts";
+import { NCPS_SETTINGS, type NcpsSetting } from "../../support/ncps_settings.ts";
+
+/** What larder calls those that mean the same, each with a value that is not its default. */
+const SAME: Readonly<Record<string, readonly [keyof typeof OPTIONS, string]>> = {
+  "--cache-allow-delete-verb": ["cache.allow-delete-verb", "true"],
+  "--cache-hostname": ["cache.hostname", "mine"],
+  "--cache-storage-local": ["cache.storage-local", "/s"],
+  "--cache-data-path": ["cache.storage-local", "/s"],
+  "--cache-database-url": ["cache.database-url", "sqlite:/var/lib/ncps/db/db.sqlite"],
+  "--cache-max-size": ["cache.max-size", "100G"],
+  "--cache-lru-schedule": ["cache.lru-schedule", "@every 1h"],
+  "--cache-lru-schedule-timezone": ["cache.lru-schedule-timezone", "Local"],
+  "--cache-secret-key-path": ["cache.secret-key-path", "/k"],
+  "--cache-sign-narinfo": ["cache.sign-narinfo", "false"],
+  "--cache-temp-path": ["cache.temp-path", "/tmp"],
+  "--cache-upstream-url": ["cache.upstream-url", "https://a.example?priority=3"],
+  "--upstream-cache": ["cache.upstream-url", "https://a.example"],
+  "--cache-upstream-public-key": [
+    "cache.upstream-public-key",
+    "b.example-1:mB9FSh9qf2dCimDSUo8Zy7bkq5CX+/rkCWyvRCYg3Fs=",
+  ],
+  "--upstream-public-key": [
+    "cache.upstream-public-key",
+    "b.example-1:mB9FSh9qf2dCimDSUo8Zy7bkq5CX+/rkCWyvRCYg3Fs=",
+  ],
+  "--cache-upstream-dialer-timeout": ["cache.upstream-dialer-timeout", "7s"],
+  "--upstream-dialer-timeout": ["cache.upstream-dialer-timeout", "7s"],
+  "--cache-upstream-response-header-timeout": ["cache.upstream-response-header-timeout", "1m0s"],
+  "--upstream-response-header-timeout": ["cache.upstream-response-header-timeout", "1m0s"],
+  "--netrc-file": ["netrc-file", "/n"],
+  "--server-addr": ["server.addr", ":1"],
+  "--analytics-reporting-enabled": ["analytics.reporting-enabled", "true"],
+  "--log-level": ["log-level", "debug"],
+  "--otel-enabled": ["otel.enabled", "true"],
+  "--otel-grpc-url": ["otel.grpc-url", "http://o.example:4317"],
+  "--config": ["config", TOML_PATH],
+  "--prometheus-enabled": ["prometheus.enabled", "true"],
+};
+
+/** The ways to give a setting, with the name that is to be told in each. */
+function waysOf(
+  { flag, variable, key }: NcpsSetting,
+  value: string,
+): readonly (readonly [string, Surroundings])[] {
+  const files = { [TOML_PATH]: "" };
+  const ways: [string, Surroundings][] = [[flag, { args: [`${flag}=${value}`], files }]];
+  if (variable !== undefined) ways.push([variable, { env: { [variable]: value }, files }]);
+  if (key !== undefined) {
+    ways.push([`${TOML_PATH}: ${key}`, { toml: `${key} = ${JSON.stringify(value)}` }]);
+    // A nested document of JSON is one of YAML.
+    const nested = key.split(".").reduceRight<unknown>((inner, name) => ({ [name]: inner }), value);
+    const env = { NCPS_CONFIG_FILE: "/ncps/config.yaml" };
+    const yaml = { "/ncps/config.yaml": JSON.stringify(nested) };
+    ways.push([`/ncps/config.yaml: ${key}`, { env, files: yaml }]);
+  }
+  return ways;
+}
+
+async function outcomeOf(surroundings: Surroundings): Promise<ResolvedSettings | ConfigError> {
+  try {
+    return await readSettings(inputsOf(surroundings));
+  } catch (error) {
+    if (error instanceof ConfigError) return error;
+    throw error;
+  }
+}
+
+for (const setting of NCPS_SETTINGS) {
+  const [key, sample] = SAME[setting.flag] ?? [];
+  if (key === undefined || sample === undefined) {
+    Deno.test(`ncps ${setting.flag}: it is named, with what to do instead`, async () => {
+      const value = setting.kind === "switch" ? "true" : "7";
+      for (const [name, surroundings] of waysOf(setting, value)) {
+        const outcome = await outcomeOf(surroundings);
+        const lines = outcome instanceof ConfigError ? outcome.problems : outcome.warnings;
+
+        const said = lines.filter((line) => line.startsWith(`${name}: `)).join("\n");
+        assert.match(said, /: (larder has no such setting|without effect): [^\n]{12,}$/, name);
+      }
+    });
+  } else {
+    Deno.test(`ncps ${setting.flag}: all its spellings set ${key}`, async () => {
+      for (const [name, surroundings] of waysOf(setting, sample)) {
+        const outcome = await outcomeOf(surroundings);
+        assert.ok(!(outcome instanceof ConfigError), String(outcome));
+
+        assert.deepEqual(outcome.settings[key], OPTIONS[key].kind.parse(sample), name);
+        assert.notEqual(outcome.sources[key].from, "default", name);
+        assert.ok(outcome.warnings.every((line) => !line.includes("unknown")), name);
+      }
+    });
+  }
+}
+
+const problemsOf = async (surroundings: Surroundings) => {
+  const outcome = await outcomeOf(surroundings);
+  return outcome instanceof ConfigError ? outcome.problems : [];
+};
+
+Deno.test("ncps: a setting that is off, empty or larder's own way is no problem", async () => {
+  const yaml = `
+analytics: { reporting: { enabled: false } }
+cache:
+  allow-put-verb: false
+  get-token: ""
+  secret-key-path: ""
+  trusted-upload-keys: []
+  cdc: { enabled: false }
+  database:
+    pool:
+    # max-open-conns: 25
+  lock: { backend: local }
+  storage:
+    local: "/var/lib/ncps"
+  upstream:
+    urls:
+      - https://cache.nixos.org
+      - https://nix-community.cachix.org
+`;
+  const files = { "/c.yaml": yaml };
+  const { settings, warnings } = await readSettings(
+    inputsOf({ args: ["--config", "/c.yaml"], files }),
+  );
+
+  assert.deepEqual(warnings, []);
+  assert.equal(settings["cache.storage-local"], "/var/lib/ncps");
+  assert.deepEqual(settings["cache.upstream-url"].map(({ url }) => url), [
+    "https://cache.nixos.org",
+    "https://nix-community.cachix.org",
+  ]);
+});
+
+Deno.test("ncps: what is moot is one warning for each reason and file", async () => {
+  const yaml =
+    "cache: { lock: { retry: { jitter: true, max-delay: 2s }, redis: { key-prefix: k } } }";
+  const { warnings } = await readSettings(
+    inputsOf({ args: ["--config=/c.yaml", "--use-xz-binary"], files: { "/c.yaml": yaml } }),
+  );
+
+  assert.deepEqual(warnings, [
+    "/c.yaml: cache.lock.redis.key-prefix: without effect: " +
+    "it is about Redis, and larder needs none",
+    "/c.yaml: cache.lock.retry.max-delay, cache.lock.retry.jitter: without effect: " +
+    "it is about locks between servers, and larder uses those of SQLite",
+    "--use-xz-binary: without effect: larder decompresses xz by itself",
+  ]);
+});
+
+Deno.test("ncps: two spellings in one source may agree, and must not differ", async () => {
+  const env = { CACHE_UPSTREAM_URL: "https://a", CACHE_UPSTREAM_URLS: "https://b" };
+  assert.deepEqual(await problemsOf({ env }), [
+    'CACHE_UPSTREAM_URL and CACHE_UPSTREAM_URLS: got "https://a" and "https://b", ' +
+    "expected only one",
+  ]);
+  assert.deepEqual(
+    await problemsOf({ env: { ...env, CACHE_UPSTREAM_URLS: "https://a" } }),
+    [],
+  );
+  const toml = '[cache]\ntemp-path = "/a"\nupstream.dialer-timeout = "1s"\n' +
+    'upstream-dialer-timeout = "2s"';
+  assert.deepEqual(await problemsOf({ toml }), [
+    `${TOML_PATH}: cache.upstream.dialer-timeout and ${TOML_PATH}: ` +
+    'cache.upstream-dialer-timeout: got "1s" and "2s", expected only one',
+  ]);
+});
+
+Deno.test("ncps: its file is read where it is named, and told of where it is not", async () => {
+  const place = "/home/u/.config/ncps/config.yaml";
+  const files = { [place]: "cache: { hostname: theirs }" };
+  const { settings, warnings } = await readSettings(inputsOf({ env: { HOME: "/home/u" }, files }));
+
+  assert.equal(settings["cache.hostname"], "host");
+  assert.deepEqual(warnings, [`${place}: is not read; give it as --config to use it`]);
+  const named = await readSettings(inputsOf({ env: { NCPS_CONFIG_FILE: place }, files }));
+  assert.deepEqual([named.settings["cache.hostname"], named.warnings], ["theirs", []]);
+});
+
+Deno.test("ncps: a PostgreSQL URL is told what larder opens, without its password", async () => {
+  const env = { CACHE_DATABASE_URL: "postgresql://u:hush@db:5432/ncps" };
+  const [problem = ""] = await problemsOf({ env });
+
+  assert.match(problem, /^CACHE_DATABASE_URL: got "[^"]*@db[^"]*", expected sqlite: and the path/);
+  assert.ok(!problem.includes("hush"), problem);
+});
