@@ -3,6 +3,7 @@ import { Failure, messageOf } from "../base/failure.ts";
 import { ConfigError } from "../config/config_error.ts";
 import { suggestion } from "../config/nearest.ts";
 import type { Command } from "./command.ts";
+import { commandFirst } from "./command_first.ts";
 import { COMMANDS } from "./commands.ts";
 import { EXIT } from "./exit_codes.ts";
 import { commandHelp, generalHelp } from "./help.ts";
@@ -10,7 +11,7 @@ import { denoHost, type Host } from "./host.ts";
 
 /** Runs the command that `args` spell. Resolves to the exit status, when all output is out. */
 export async function run(args: readonly string[], host: Host = denoHost()): Promise<number> {
-  const [word, ...rest] = args;
+  const [word, ...rest] = commandFirst(args);
   if (word === undefined) {
     host.writeError(generalHelp(COMMANDS));
     return EXIT.usage;

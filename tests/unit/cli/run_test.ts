@@ -84,6 +84,17 @@ Deno.test("larder: options before the command are told their place", async () =>
   assert.match(err, /options follow the command: larder serve --log-level/);
 });
 
+Deno.test("larder: the server's flags may stand before the command, as in ncps", async () => {
+  const words = ["--log-level", "debug", "--prometheus-enabled", "--no-otel-enabled"];
+  const { status, out, err } = await larder([...words, "config", "--server-addr=:1"]);
+
+  assert.deepEqual([status, err], [0, ""]);
+  assert.match(out, /^log-level = "debug" +# flag --log-level$/m);
+  assert.match(out, /^prometheus\.enabled = true +# flag/m);
+  assert.match(out, /^server\.addr = ":1" +# flag/m);
+  assert.match((await larder([...words, "confg"])).err, /"confg": unknown command, did you mean/);
+});
+
 Deno.test("larder: problems of the settings come one a line, with exit status 2", async () => {
   for (const command of ["serve", "config"]) {
     const { status, out, err } = await larder([command, "--log-level=loud"], {
