@@ -1,4 +1,4 @@
-import { Failure, messageOf } from "../base/failure.ts";
+import { Failure, reasonOf } from "../base/failure.ts";
 import type { Settings } from "../config/options.ts";
 
 /** Where everything is on disk. All of them exist and can be written and listed. */
@@ -39,7 +39,7 @@ function prepare(folder: string, option: string): void {
       const able = verb === "read" ? "readable" : "writable";
       throw new Failure(
         "broken",
-        `Cannot ${verb} directory ${folder}: ${messageOf(error)}; give another with ${option}, ` +
+        `Cannot ${verb} directory ${folder}: ${reasonOf(error)}; give another with ${option}, ` +
           `or make it ${able} for this user`,
         {},
         error,

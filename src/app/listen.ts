@@ -1,4 +1,4 @@
-import { Failure, messageOf } from "../base/failure.ts";
+import { Failure, reasonOf } from "../base/failure.ts";
 import type { Settings } from "../config/options.ts";
 import { HttpServer, type HttpServerDeps } from "../http/server/http_server.ts";
 import { TlsDoor, type TlsFiles } from "./tls_door.ts";
@@ -118,7 +118,7 @@ function explain(address: Address, error: unknown): string {
     return `Cannot listen on ${shown}: another program does; stop it, or give another address ` +
       "with --server-addr";
   }
-  return `Cannot listen on ${shown}: ${messageOf(error)}`;
+  return `Cannot listen on ${shown}: ${reasonOf(error)}`;
 }
 
 /**

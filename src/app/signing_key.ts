@@ -1,4 +1,4 @@
-import { Failure, messageOf } from "../base/failure.ts";
+import { Failure, reasonOf } from "../base/failure.ts";
 import { generateSecretKey, parseSecretKey, type SecretKey } from "../nix/signature.ts";
 
 export interface SigningKeyPlace {
@@ -20,7 +20,7 @@ function existingKey(path: string): SecretKey | undefined {
     return parseSecretKey(Deno.readTextFileSync(path));
   } catch (error) {
     if (error instanceof Deno.errors.NotFound) return undefined;
-    const reason = messageOf(error);
+    const reason = reasonOf(error);
     throw new Failure("broken", `Cannot use secret key file ${path}: ${reason}`, {}, error);
   }
 }
@@ -37,7 +37,7 @@ function makeKey({ path, hostname }: SigningKeyPlace): SecretKey {
     // Another server of this storage may have been quicker.
     const quicker = error instanceof Deno.errors.AlreadyExists ? existingKey(path) : undefined;
     if (quicker !== undefined) return quicker;
-    const reason = messageOf(error);
+    const reason = reasonOf(error);
     throw new Failure("broken", `Cannot make secret key file ${path}: ${reason}`, {}, error);
   } finally {
     removeIfThere(temporary);

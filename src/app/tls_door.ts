@@ -1,4 +1,4 @@
-import { Failure, messageOf } from "../base/failure.ts";
+import { Failure, messageOf, reasonOf } from "../base/failure.ts";
 import type { RelayLimits } from "../http/relay/relayed.ts";
 import { ClosedLog } from "../http/server/closed_log.ts";
 import type { HttpServer } from "../http/server/http_server.ts";
@@ -160,7 +160,7 @@ function readFile(path: string): string {
   try {
     return Deno.readTextFileSync(path);
   } catch (error) {
-    throw new Failure("broken", `Cannot read ${path}: ${messageOf(error)}`);
+    throw new Failure("broken", `Cannot read ${path}: ${reasonOf(error)}`);
   }
 }
 

@@ -1,5 +1,5 @@
 import { Buffer } from "node:buffer";
-import { Failure, messageOf } from "../base/failure.ts";
+import { Failure, reasonOf } from "../base/failure.ts";
 import type { Settings } from "../config/options.ts";
 import type { CaCertificates, HttpUpstreamSettings } from "../upstream/http/http_settings.ts";
 import { type Login, type Netrc, parseNetrc } from "../upstream/http/netrc.ts";
@@ -84,7 +84,7 @@ function readOption<Value>(option: string, path: string, parse: (text: string) =
   try {
     return parse(Deno.readTextFileSync(path));
   } catch (error) {
-    const reason = messageOf(error);
+    const reason = reasonOf(error);
     throw new Failure("broken", `Cannot use ${option} ${path}: ${reason}`, {}, error);
   }
 }

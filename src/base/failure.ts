@@ -1,3 +1,4 @@
+import { osReason, plainOsError } from "./os_error.ts";
 import { withoutUrlSecrets } from "./url_secrets.ts";
 
 /** What a failure means to the client, the operator and the log: one row each. */
@@ -36,5 +37,14 @@ export function meaningOf(thrown: unknown): typeof MEANING[FailureKind] {
 
 /** What to say of anything that was thrown, in one line; nothing secret of a URL is in it. */
 export function messageOf(thrown: unknown): string {
-  return withoutUrlSecrets(thrown instanceof Error ? thrown.message : String(thrown));
+  return withoutUrlSecrets(plainOsError(textOf(thrown)));
+}
+
+/** The same for a sentence that names the file or address itself. */
+export function reasonOf(thrown: unknown): string {
+  return withoutUrlSecrets(osReason(textOf(thrown)));
+}
+
+function textOf(thrown: unknown): string {
+  return thrown instanceof Error ? thrown.message : String(thrown);
 }

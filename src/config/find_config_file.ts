@@ -1,4 +1,4 @@
-import { messageOf } from "../base/failure.ts";
+import { reasonOf } from "../base/failure.ts";
 import type { OptionTable } from "./option.ts";
 import { readConfigFile } from "./sources/config_file.ts";
 import { isYamlPath, parseTomlText, type ParseYaml } from "./sources/config_text.ts";
@@ -47,7 +47,7 @@ export function findConfigFile(
     text = inputs.readTextFile(path);
   } catch (error) {
     const spelled = choice?.spelled ?? "configuration file";
-    const expected = `a file that can be read (${messageOf(error)})`;
+    const expected = `a file that can be read (${reasonOf(error)})`;
     const problem = `${spelled}: got ${JSON.stringify(path)}, expected ${expected}`;
     return { found: [], problems: [problem] };
   }

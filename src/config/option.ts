@@ -1,5 +1,3 @@
-import { messageOf } from "../base/failure.ts";
-
 /** How one sort of value is read and shown. `T` is what the program receives. */
 export interface Kind<T> {
   /** Shown in help, e.g. `SIZE`. */
@@ -22,8 +20,13 @@ export function expectedInstead(kind: Kind<unknown>, text: string): string | und
     kind.parse(text);
     return undefined;
   } catch (error) {
-    return messageOf(error);
+    return expectationOf(error);
   }
+}
+
+/** What a kind expects, as its `parse` threw it: our own words, in which nothing is secret. */
+export function expectationOf(thrown: unknown): string {
+  return thrown instanceof Error ? thrown.message : String(thrown);
 }
 
 /** What a default may be computed from. */

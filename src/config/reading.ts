@@ -1,6 +1,6 @@
-import { messageOf } from "../base/failure.ts";
+import { reasonOf } from "../base/failure.ts";
 import { splitList } from "./kinds/list.ts";
-import { type AnyOption, expectedInstead, HIDDEN } from "./option.ts";
+import { type AnyOption, expectationOf, expectedInstead, HIDDEN } from "./option.ts";
 import type { Found, Given } from "./sources/found.ts";
 
 /** One value that can be used, or what is wrong with it in one line. */
@@ -25,7 +25,7 @@ export function readFound(
     try {
       return readSecret(option, found, readTextFile(given.text));
     } catch (error) {
-      return [refuse(`a file that can be read (${messageOf(error)})`)];
+      return [refuse(`a file that can be read (${reasonOf(error)})`)];
     }
   });
 }
@@ -61,6 +61,6 @@ function readText(
   try {
     return { value: kind.parse(text) };
   } catch (error) {
-    return refuse(messageOf(error));
+    return refuse(expectationOf(error));
   }
 }

@@ -1,8 +1,13 @@
-import { messageOf } from "../base/failure.ts";
 import { ConfigError } from "./config_error.ts";
 import { type ConfigFileInputs, findConfigFile, unreadFile } from "./find_config_file.ts";
 import { type ForeignTable, judgeForeign } from "./foreign.ts";
-import { type AnyOption, flagName, type OptionTable, type Values } from "./option.ts";
+import {
+  type AnyOption,
+  expectationOf,
+  flagName,
+  type OptionTable,
+  type Values,
+} from "./option.ts";
 import { readFound, shownGiven } from "./reading.ts";
 import type { Rule } from "./rules.ts";
 import { readEnvironment } from "./sources/environment.ts";
@@ -184,7 +189,7 @@ function settleDefault(draft: Draft, table: OptionTable, key: string, inputs: In
     draft.values[key] = value;
   } catch (error) {
     const problem = `${flagName(key)}: not set, and its default would be ${shown}`;
-    draft.problems.push(`${problem}, expected ${messageOf(error)}`);
+    draft.problems.push(`${problem}, expected ${expectationOf(error)}`);
   }
 }
 

@@ -1,5 +1,5 @@
 import { STATUS_CODES } from "node:http";
-import { Failure, messageOf } from "../../base/failure.ts";
+import { Failure, reasonOf } from "../../base/failure.ts";
 import type { ClientSettings } from "./client_flags.ts";
 import { serverAddress } from "./server_address.ts";
 
@@ -104,12 +104,11 @@ function socketClient(path: string): Deno.HttpClient {
   try {
     return Deno.createHttpClient({ proxy: { transport: "unix", path } });
   } catch (error) {
-    throw new Unreachable(`Cannot reach unix:${path}: ${messageOf(error)}`, error);
+    throw new Unreachable(`Cannot reach unix:${path}: ${reasonOf(error)}`, error);
   }
 }
 
-/** Of "error sending request for url (…): client error (Connect): … refused (os error 111)". */
+/** Of "error sending request for url (…): client error (Connect): … Connection refused". */
 function lastReason(error: unknown): string {
-  const last = messageOf(error).split(": ").at(-1) ?? "";
-  return last.replace(/ \(os error \d+\)$/, "").toLowerCase();
+  return (reasonOf(error).split(": ").at(-1) ?? "").toLowerCase();
 }

@@ -1,5 +1,5 @@
 import { DatabaseSync } from "node:sqlite";
-import { messageOf } from "../../base/failure.ts";
+import { reasonOf } from "../../base/failure.ts";
 
 /**
  * A lock that lasts as long as its process: the system frees it when that dies, however it does,
@@ -49,7 +49,7 @@ function lock(path: string): DatabaseSync {
     return database;
   } catch (error) {
     database.close();
-    throw new Error(`Cannot lock ${path}: ${messageOf(error)}`, { cause: error });
+    throw new Error(`Cannot lock ${path}: ${reasonOf(error)}`, { cause: error });
   }
 }
 

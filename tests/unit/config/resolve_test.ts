@@ -151,6 +151,14 @@ Deno.test("former keys: with the present one beside it in one source, neither wi
   ]);
 });
 
+Deno.test("problems: what is expected is shown whole, though it looks like a URL's secret", () => {
+  const args = ["--cache-upstream-url=ftp://u:hush@a.example?token=hush"];
+  const [problem = ""] = problemsOf(() => resolveSettings(inputsOf({ args })));
+
+  assert.match(problem, /expected [^]*https:\/\/cache\.example\.org\?priority=10$/);
+  assert.ok(!problem.includes("hush"), problem);
+});
+
 Deno.test("problems: a bad value that a stronger source overrides is one all the same", () => {
   const all = { args: ["--a-number=3"], env: { A_NUMBER: "ten" }, toml: "a.number = 99" };
 

@@ -1,0 +1,19 @@
+/** Behind what the system said: its number, the call, and the paths that it was about. */
+const TAIL_REGEXP = / \(os error \d+\): [a-z]+(?: ('.*'))?$/s;
+const REST_REGEXP = / \(os error \d+\)/g;
+
+/**
+ * What the system said, as a sentence: "No such file or directory: /a" for Deno's "No such file
+ * or directory (os error 2): readfile '/a'".
+ */
+export function plainOsError(message: string): string {
+  return message.replace(TAIL_REGEXP, (_, paths: string = "") => {
+    const shown = paths.slice(1, -1).replace("' -> '", " to ");
+    return shown === "" ? "" : `: ${shown}`;
+  }).replaceAll(REST_REGEXP, "");
+}
+
+/** The same without the paths, for a message that names them itself. */
+export function osReason(message: string): string {
+  return message.replace(TAIL_REGEXP, "").replaceAll(REST_REGEXP, "");
+}

@@ -1,0 +1,39 @@
+import assert from "node:assert/strict";
+import { messageOf, reasonOf } from "../../../src/base/failure.ts";
+
+/** What Deno throws, what larder says of it, and what it says behind a path. */
+const CASES: readonly (readonly [string, string, string])[] = [
+  [
+    "No such file or directory (os error 2): readfile '/a b'",
+    ": /a b",
+    "No such file or directory",
+  ],
+  ["No such file or directory (os error 2): rename '/a' -> '/b'", ": /a to /b", "directory"],
+  ["No such file or directory (os error 2): tmpfile", "No such file or directory", "directory"],
+  ["Connection refused (os error 111)", "Connection refused", "Connection refused"],
+  [
+    "client error (Connect): tcp connect error: No route (os error 113)",
+    "error: No route",
+    "route",
+  ],
+  ["Disk (os error 28), said twice (os error 28): write '/a'", "Disk, said twice: /a", "twice"],
+  ["No (os error 2): readfile '/it''s -> \n'", ": /it''s -> \n", "No"],
+];
+
+for (const [thrown, said, reason] of CASES) {
+  Deno.test(`system errors: "${thrown.replace("\n", "\\n")}" is told as a sentence`, () => {
+    const error = new Error(thrown);
+
+    assert.ok(messageOf(error).endsWith(said), messageOf(error));
+    assert.ok(reasonOf(error).endsWith(reason), reasonOf(error));
+    assert.doesNotMatch(`${messageOf(error)} ${reasonOf(error)}`, /os error|readfile|rename/);
+  });
+}
+
+Deno.test("system errors: those of a real file are told as sentences", () => {
+  assert.throws(() => Deno.readTextFileSync("/none"), (error) => {
+    assert.equal(messageOf(error), "No such file or directory: /none");
+    assert.equal(reasonOf(error), "No such file or directory");
+    return true;
+  });
+});
