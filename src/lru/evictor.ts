@@ -82,6 +82,8 @@ export class Evictor {
         evictedFiles: figures.evictedFiles + gone.length,
       };
       progress(figures);
+      // What is kept in the pause took the room that this run made: it must not go for it.
+      if (budget.usedBytes <= targetBytes()) return figures;
       // A disk that gives nothing back would cost every row its file.
       if (evicted.files.length > 0 && gone.length === 0) return figures;
       // Requests come first: of a long run they have half the time.

@@ -60,6 +60,22 @@ Deno.test("space: what can never fit beside the pins evicts nothing", async () =
   assert.deepEqual(await stocked.stored(SEEDS), ["a", "b", "c"]);
 });
 
+Deno.test("space: a run that has reached its target evicts nothing more", async () => {
+  await using stocked = await StockedSpace.open(2_000);
+  await stocked.store("a", 800);
+  await stocked.store("b", 900);
+  const { budget } = stocked.space;
+  const isWanted = () => true;
+  // The download that waited for the room is kept before the run looks again.
+  const progress = () => queueMicrotask(() => budget.observe(1_900, 0));
+
+  const order = { targetBytes: 1_000, dryRun: false };
+  const done = await stocked.space.collect(order, { progress, isWanted });
+
+  assert.equal(done?.evictedEntries, 1);
+  assert.deepEqual(await stocked.stored(SEEDS), ["b"]);
+});
+
 Deno.test("space: a pinned and busy oldest prefix does not stall eviction", async () => {
   await using stocked = await StockedSpace.open(1_000);
   await stocked.store("a", 200, ["b"]);
