@@ -49,7 +49,7 @@ async function gcCommand(args: readonly string[], host: Host): Promise<number> {
   using client = new ServerClient(flags);
   const answer = await start(client, flags.target, flags["dry-run"]);
   const done = await follow(answer, host);
-  host.writeOut(flags.json ? `${JSON.stringify(done)}\n` : reportOf(done));
+  host.writeOut(flags.json ? `${JSON.stringify(done)}\n` : reportOf(done, flags.target));
   return done.reached ? EXIT.ok : EXIT.failed;
 }
 
@@ -144,8 +144,8 @@ function progressLine(last: GcProgress | undefined): string {
   return `freed ${formatBytes(freedBytes)} of ${paths}, ${formatBytes(usedBytes)} still used`;
 }
 
-/** What a run has done, and what protected the rest, for people. */
-export function reportOf(done: GcDone): string {
+/** What a run has done, and what protected the rest, for people. `target`: what was asked for. */
+function reportOf(done: GcDone, target?: number): string {
   const freed = [
     done.dryRun ? "Would free" : "Freed",
     `${formatBytes(done.freedBytes)}: ${counted(done.evictedEntries, "path")},`,
@@ -164,11 +164,16 @@ export function reportOf(done: GcDone): string {
   const shown = kept.filter(([bytes]) => bytes > 0)
     .map(([bytes, why]) => `${formatBytes(bytes)} ${why}`);
   const lines = [freed, used, ...shown.length > 0 ? [`Protected: ${shown.join(", ")}.`] : []];
-  if (!done.reached) {
-    lines.push(
-      "The target was not reached. Unpin something (larder pins), or give the server more room " +
-        "(--cache-max-size).",
-    );
-  }
+  if (!done.reached) lines.push(`The target was not reached. ${adviceFor(done, target)}`);
   return lines.map((line) => `${line}\n`).join("");
+}
+
+/** More room helps only where the limit is what the run aimed at. */
+function adviceFor(done: GcDone, target: number | undefined): string {
+  if (done.pinnedBytes <= done.targetBytes) {
+    return "Run it again when the downloads and reads in progress are over.";
+  }
+  const unpin = "Pins hold more than that: unpin something (larder pins)";
+  const hasOnlyLimit = target === undefined && done.limitBytes !== null;
+  return hasOnlyLimit ? `${unpin}, or give the server more room (--cache-max-size).` : `${unpin}.`;
 }

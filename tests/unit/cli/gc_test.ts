@@ -36,10 +36,27 @@ Deno.test("larder gc: a target out of reach ends with 1 and what protects the re
     "Would free 1.5 GiB: 120 paths, 118 NAR files.\n" +
       "Used then: 7.9 GiB (target 8.0 GiB, no limit).\n" +
       "Protected: 9.0 GiB pinned, 512 B in use, 2.0 GiB reserved for downloads.\n" +
-      "The target was not reached. Unpin something (larder pins), or give the server more room " +
-      "(--cache-max-size).\n",
+      "The target was not reached. Pins hold more than that: unpin something (larder pins).\n",
   );
 });
+
+for (
+  const [what, words, done, advice] of [
+    ["a target below the pins", ["--target", "1M"], {}, /pins\)\.\n$/],
+    ["a limit below the pins", [], {}, /pins\), or give the server more room \(--cache-max-size\)/],
+    ["what is in use", [], { pinnedBytes: 5, busyBytes: 9 }, /again when the downloads and reads/],
+  ] as const
+) {
+  Deno.test(`larder gc: ${what} is answered with what helps against it`, async () => {
+    const kept = { targetBytes: 8, pinnedBytes: 9, reached: false, ...done };
+    await using server = new GcServer(() => of({ ...GC_DONE, ...kept }));
+
+    const { status, out } = await runLarder(["gc", ...words, "--server", server.url]);
+
+    assert.equal(status, 1);
+    assert.match(out, advice);
+  });
+}
 
 Deno.test("larder gc: target and dry run are sent, --json prints how it ended", async () => {
   const orders: GcOrder[] = [];
