@@ -123,7 +123,4 @@ function announce(settings: Settings, log: Logger, facts: { url: string; storage
       consequence: "they are served, and never signed by this cache",
     });
   }
-  if (settings["cache.lru-schedule"] !== undefined && settings["cache.max-size"] === undefined) {
-    log.warn("the eviction schedule has no effect", { missing: "--cache-max-size" });
-  }
 }

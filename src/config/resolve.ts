@@ -34,6 +34,8 @@ export interface Resolved<Table> {
 /** What is checked beside each value by itself. */
 export interface Checks<S> {
   readonly rules?: readonly Rule<S>[];
+  /** Their words are warnings, for options that were given another value than the default. */
+  readonly noEffect?: readonly Rule<S>[];
   /** Settings of ncps that larder has not. */
   readonly foreign?: ForeignTable;
 }
@@ -46,7 +48,7 @@ export interface Checks<S> {
 export function resolve<Table extends OptionTable>(
   table: Table,
   inputs: Inputs,
-  { rules = [], foreign = {} }: Checks<Values<Table>> = {},
+  { rules = [], noEffect = [], foreign = {} }: Checks<Values<Table>> = {},
 ): Resolved<Table> {
   const layers = readLayers({ ...foreign, ...table }, inputs);
   const judged = judgeForeign(
@@ -78,6 +80,8 @@ export function resolve<Table extends OptionTable>(
 
   const resolved = { ...draft, settings: draft.values } as unknown as Resolved<Table>;
   draft.problems.push(...brokenRules(rules, resolved.settings, draft));
+  const chosen = noEffect.filter(({ about: [key] }) => isChosen(table[key], draft, key));
+  draft.warnings.push(...brokenRules(chosen, resolved.settings, draft));
   if (draft.problems.length > 0) throw new ConfigError(draft.problems);
   const { settings, sources, warnings } = resolved;
   return { settings, sources, warnings };
@@ -191,6 +195,13 @@ function settleDefault(draft: Draft, table: OptionTable, key: string, inputs: In
     const problem = `${flagName(key)}: not set, and its default would be ${shown}`;
     draft.problems.push(`${problem}, expected ${expectationOf(error)}`);
   }
+}
+
+/** True for a value that somebody gave, and that is not the default. */
+function isChosen(option: AnyOption | undefined, draft: Draft, key: string): boolean {
+  const { kind, default: standard } = option ?? {};
+  if (kind === undefined || draft.sources[key]?.from === "default") return false;
+  return standard === undefined || kind.print(draft.values[key]) !== kind.print(standard);
 }
 
 function brokenRules<S>(rules: readonly Rule<S>[], settings: S, { spelled }: Draft): string[] {

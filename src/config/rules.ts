@@ -5,7 +5,7 @@ import type { Settings } from "./options.ts";
 export interface Rule<S> {
   /** The options that it is about; a problem names the first. */
   readonly about: readonly [keyof S & string, ...(keyof S & string)[]];
-  /** `got …, expected …` when the promise is broken. */
+  /** `got …, expected …` when the promise is broken, or what else there is to say. */
   problem(settings: S): string | undefined;
 }
 
@@ -61,6 +61,58 @@ export const RULES: readonly Rule<Settings>[] = [
     },
   },
 ];
+
+/** Without an upstream there is nobody to ask, to trust or to wait for. */
+const ABOUT_UPSTREAMS = [
+  "cache.upstream-public-key",
+  "cache.require-upstream-signature",
+  "cache.upstream-dialer-timeout",
+  "cache.upstream-response-header-timeout",
+  "cache.upstream-body-idle-timeout",
+  "cache.negative-ttl",
+  "netrc-file",
+] as const;
+
+/** Options that change nothing with the others as they are: a warning, if one was given. */
+export const NO_EFFECT: readonly Rule<Settings>[] = [
+  idle("cache.lru-schedule", "without cache.max-size", (settings) => {
+    return settings["cache.max-size"] === undefined;
+  }),
+  idle("cache.lru-schedule-timezone", "without hours in cache.lru-schedule", (settings) => {
+    return settings["cache.lru-schedule"]?.kind !== "cron";
+  }),
+  idle("cache.secret-key-path", "while cache.sign-narinfo is false", (settings) => {
+    return !settings["cache.sign-narinfo"];
+  }),
+  idle("otel.grpc-url", "without otel.enabled", (settings) => !settings["otel.enabled"]),
+  idle("otel.propagate-to-upstreams", "without otel.enabled", (settings) => {
+    return !settings["otel.enabled"];
+  }),
+  // It also adds figures to the metrics.
+  idle("analytics.reporting-enabled", "without analytics.reporting-url or metrics", (settings) => {
+    const hasMetrics = settings["prometheus.enabled"] || settings["otel.enabled"];
+    return settings["analytics.reporting-url"] === undefined && !hasMetrics;
+  }),
+  idle("analytics.reporting-url", "without analytics.reporting-enabled", (settings) => {
+    return !settings["analytics.reporting-enabled"];
+  }),
+  ...ABOUT_UPSTREAMS.map((key) =>
+    idle(key, "without cache.upstream-url", (settings) => {
+      return settings["cache.upstream-url"].length === 0;
+    })
+  ),
+];
+
+function idle(
+  key: keyof Settings,
+  circumstance: string,
+  isIdle: (settings: Settings) => boolean,
+): Rule<Settings> {
+  return {
+    about: [key],
+    problem: (settings) => isIdle(settings) ? `has no effect ${circumstance}` : undefined,
+  };
+}
 
 function firstTwice(items: readonly string[]): string | undefined {
   const twice = items.find((item, at) => items.indexOf(item) < at);

@@ -2,7 +2,7 @@ import { configFilePath } from "./find_config_file.ts";
 import { OPTIONS, type Settings } from "./options.ts";
 import { NCPS_ONLY } from "./options/ncps_only.ts";
 import { type Inputs, resolve, type Resolved } from "./resolve.ts";
-import { RULES } from "./rules.ts";
+import { NO_EFFECT, RULES } from "./rules.ts";
 import { isYamlPath, loadYamlParser } from "./sources/config_text.ts";
 
 /** The settings of larder, where each came from, and what to warn about. */
@@ -17,5 +17,5 @@ export async function readSettings(inputs: Inputs): Promise<ResolvedSettings> {
 
 /** The effective settings of larder. Throws a `ConfigError` with every problem at once. */
 export function resolveSettings(inputs: Inputs): ResolvedSettings {
-  return resolve(OPTIONS, inputs, { rules: RULES, foreign: NCPS_ONLY });
+  return resolve(OPTIONS, inputs, { rules: RULES, noEffect: NO_EFFECT, foreign: NCPS_ONLY });
 }
