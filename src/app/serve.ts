@@ -1,3 +1,4 @@
+import { existsSync } from "node:fs";
 import denoJson from "../../deno.json" with { type: "json" };
 import { within } from "../base/deadline.ts";
 import type { Settings } from "../config/options.ts";
@@ -103,8 +104,11 @@ function placeOf(settings: Settings): Pick<ListenParts, "address" | "tls"> {
 }
 
 function keyOf(settings: Settings, { storage }: Folders) {
-  const path = settings["cache.secret-key-path"] ?? `${storage}/secret-key`;
-  return signingKey({ path, hostname: settings["cache.hostname"] });
+  const own = `${storage}/secret-key`;
+  const path = settings["cache.secret-key-path"] ?? own;
+  // A path that was given is a slip where a key was in use before; at the first start it is not.
+  const mayMake = path === own || !existsSync(settings["cache.database-url"].path);
+  return signingKey({ path, hostname: settings["cache.hostname"], mayMake });
 }
 
 function scheduleOf(settings: Settings) {

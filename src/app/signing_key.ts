@@ -5,14 +5,25 @@ export interface SigningKeyPlace {
   readonly path: string;
   /** Names a key that is made. */
   readonly hostname: string;
+  /** False where a missing file is a mistake: clients trust the key that was used before. */
+  readonly mayMake: boolean;
 }
 
 /**
  * The key that narinfos are signed with: the one at `path`, else a new one that is put there,
  * readable by this user alone. Throws a Failure that names the file when it holds no key.
  */
-export function signingKey({ path, hostname }: SigningKeyPlace): SecretKey {
-  return existingKey(path) ?? makeKey({ path, hostname });
+export function signingKey(place: SigningKeyPlace): SecretKey {
+  const { path, hostname, mayMake } = place;
+  const existing = existingKey(path);
+  if (existing !== undefined) return existing;
+  if (mayMake) return makeKey(place);
+  throw new Failure(
+    "broken",
+    `Cannot use secret key file ${path}: it is not there, and this storage is not new; make one ` +
+      `with "nix key generate-secret --key-name ${hostname}", or leave out ` +
+      "--cache-secret-key-path for the key in the storage",
+  );
 }
 
 function existingKey(path: string): SecretKey | undefined {
@@ -25,7 +36,7 @@ function existingKey(path: string): SecretKey | undefined {
   }
 }
 
-function makeKey({ path, hostname }: SigningKeyPlace): SecretKey {
+function makeKey({ path, hostname }: Omit<SigningKeyPlace, "mayMake">): SecretKey {
   const key = generateSecretKey(hostname);
   const temporary = `${path}.${crypto.randomUUID()}`;
   try {

@@ -28,6 +28,26 @@ Deno.test("start: the signing key is made once, for its owner alone, and named",
   assert.equal((Deno.statSync(`${folder.path}/secret-key`).mode ?? 0) & 0o777, 0o600);
 });
 
+Deno.test("start: a key file is made in a new storage, a mistyped one is an error", async () => {
+  using folder = tempFolder();
+  const flags = { "cache-storage-local": `${folder.path}/data`, "cache-hostname": "larder.test" };
+  {
+    await using larder = await startLarder({
+      ...flags,
+      "cache-secret-key-path": `${folder.path}/key`,
+    });
+    larder.kill("SIGTERM");
+    assert.equal((await larder.ended).code, 0);
+  }
+  assert.ok(Deno.readTextFileSync(`${folder.path}/key`).startsWith("larder.test:"));
+  const mistyped = { ...flags, "cache-secret-key-path": `${folder.path}/kye` };
+  await assert.rejects(
+    startLarder(mistyped),
+    /larder: Cannot use secret key file [^\n]*kye: it is not there/,
+  );
+  assert.throws(() => Deno.statSync(`${folder.path}/kye`), Deno.errors.NotFound);
+});
+
 /** Flags that no server can start with, and what it says in one line. */
 const IMPOSSIBLE: Readonly<Record<string, (folder: string) => [Record<string, string>, RegExp]>> = {
   "a directory below a file": (folder) => {

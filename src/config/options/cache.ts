@@ -29,6 +29,7 @@ export const CACHE_OPTIONS = {
     kind: path,
     shown: "a key made at the first start",
     help: "File with the secret key to sign with",
+    details: "A missing file is made at the first start; later, in a used storage, it is an error.",
   },
   "cache.negative-ttl": {
     kind: durationOrOff,

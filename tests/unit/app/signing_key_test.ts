@@ -39,6 +39,18 @@ Deno.test("signing key: one that another server makes meanwhile is taken", () =>
   assert.deepEqual(namesIn(folder.path), ["secret-key"]);
 });
 
+Deno.test("signing key: a missing one that may not be made is a failure with advice", () => {
+  using folder = tempFolder();
+  const place = { ...placeIn(folder.path), mayMake: false };
+  assert.throws(() => signingKey(place), {
+    name: "Failure",
+    message: /^Cannot use secret key file .*generate-secret --key-name larder\.test.*leave out --/,
+  });
+  assert.deepEqual(namesIn(folder.path), []);
+  const { text } = signingKey(placeIn(folder.path));
+  assert.equal(signingKey(place).text, text);
+});
+
 Deno.test("signing key: a link to nowhere is a failure that names it", () => {
   using folder = tempFolder();
   const place = placeIn(folder.path);
@@ -58,7 +70,7 @@ function replaceWrite(
 }
 
 function placeIn(folder: string) {
-  return { path: `${folder}/secret-key`, hostname: "larder.test" };
+  return { path: `${folder}/secret-key`, hostname: "larder.test", mayMake: true };
 }
 
 function namesIn(folder: string): readonly string[] {
