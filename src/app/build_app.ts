@@ -15,6 +15,7 @@ import { NarServer } from "../cache/serve_nar.ts";
 import { NarinfoServer } from "../cache/serve_narinfo.ts";
 import { Readers } from "../cache/readers.ts";
 import { Uses } from "../cache/uses.ts";
+import { AccessRules } from "../http/access/access_rules.ts";
 import { HttpMetrics } from "../http/http_metrics.ts";
 import { RequestObserver } from "../http/request_observer.ts";
 import { createShell, type Shell } from "../http/shell.ts";
@@ -87,6 +88,8 @@ export interface AppParts {
   readonly hasMetricsRoute: boolean;
   /** False where nobody looks at the figures of single requests. */
   readonly countsRequests: boolean;
+  /** Names of this cache, without ports. */
+  readonly ownNames: readonly string[];
   /** Whether clients reach it by HTTPS without a proxy. */
   readonly usesTls: boolean;
   /** `undefined` where nothing is traced. */
@@ -148,7 +151,13 @@ export function buildApp(parts: AppParts): App {
     scheme: parts.usesTls ? "https" : "http",
   });
   return {
-    shell: createShell({ router: new Router(routes), observer, tracer: parts.tracer, log }),
+    shell: createShell({
+      router: new Router(routes),
+      access: new AccessRules(parts),
+      observer,
+      tracer: parts.tracer,
+      log,
+    }),
     space,
     busy,
     lookAtUpstreams: () => cache.pool.start(),

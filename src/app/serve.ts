@@ -58,6 +58,7 @@ export async function serve(settings: Settings): Promise<number> {
       metrics,
       hasMetricsRoute: settings["prometheus.enabled"],
       countsRequests: settings["prometheus.enabled"] || tracer !== undefined,
+      ownNames: ownNames(settings),
       usesTls: settings["server.tls-cert"] !== undefined,
       tracer,
       upstreamTrace,
@@ -101,6 +102,14 @@ function placeOf(settings: Settings): Pick<ListenParts, "address" | "tls"> {
   // A rule has seen to it that there are both or none.
   if (certPath === undefined || keyPath === undefined) return { address };
   return { address, tls: { certPath, keyPath } };
+}
+
+/** A page under any other name is somebody else's. */
+function ownNames(settings: Settings): readonly string[] {
+  const address = settings["server.addr"];
+  const listed = [settings["cache.hostname"], ...settings["server.allowed-hosts"]];
+  const isNamed = address.kind === "tcp" && address.hostname !== undefined;
+  return [Deno.hostname(), ...listed, ...isNamed ? [address.hostname] : []];
 }
 
 function keyOf(settings: Settings, { storage }: Folders) {

@@ -65,7 +65,11 @@ async function start(
   try {
     return await client.request("POST", `/gc?${parameters}`);
   } catch (error) {
-    if (!(error instanceof Refused) || error.status !== 400 || target !== undefined) throw error;
+    if (!(error instanceof Refused)) throw error;
+    if (error.status === 403) {
+      throw new Refused(403, "the server evicts for its own machine alone: run this there");
+    }
+    if (error.status !== 400 || target !== undefined) throw error;
     throw new Refused(400, "the server has no --cache-max-size to aim at: give --target SIZE");
   }
 }

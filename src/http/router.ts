@@ -20,6 +20,11 @@ export interface Route {
   readonly path: string | RegExp;
   /** By method; a GET serves HEAD too. */
   readonly methods: Readonly<Partial<Record<"GET" | "POST" | "PUT" | "DELETE", Handler>>>;
+  /**
+   * Who is answered: a browser only under a name of this cache, or only who works on its machine.
+   * Default: everybody. `access/access_rules.ts` says what it means.
+   */
+  readonly audience?: "own-names" | "operator";
   /** True where every answer says in X-Cache where it came from. */
   readonly cached?: true;
   /** True where bodies go out piece by piece, so that one may end early. */

@@ -1,6 +1,7 @@
-import { Failure, meaningOf, messageOf } from "../base/failure.ts";
+import { type Facts, Failure, meaningOf, messageOf } from "../base/failure.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import type { Tracer } from "../telemetry/tracer.ts";
+import type { AccessRefusal, AccessRules } from "./access/access_rules.ts";
 import { type Answer, statusAnswer } from "./answer.ts";
 import type { ClientRequest, Delivery } from "./client_request.ts";
 import { pathOf } from "./path.ts";
@@ -11,6 +12,7 @@ import type { TurnedAway } from "./server/refusal.ts";
 
 export interface ShellDeps {
   readonly router: Router;
+  readonly access: AccessRules;
   readonly observer: RequestObserver;
   /** `undefined` where nothing is traced. */
   readonly tracer?: Tracer | undefined;
@@ -24,10 +26,13 @@ export interface Shell {
   refuse(turnedAway: TurnedAway): Answer;
 }
 
+/** A longer one is cut: it is a stranger's text. */
+const HOST_CHARS_MAX = 100;
+
 const MALFORMED = { kind: "malformed" } as const;
 
 /** What is around every request: its id, its route, and an answer for whatever fails. */
-export function createShell({ router, observer, tracer, log }: ShellDeps): Shell {
+export function createShell({ router, access, observer, tracer, log }: ShellDeps): Shell {
   const requestIdOf = createRequestIds();
   return { handle, refuse };
 
@@ -64,6 +69,14 @@ export function createShell({ router, observer, tracer, log }: ShellDeps): Shell
     if (match.kind === "method") {
       return statusAnswer(405, head, { allow: match.allow, ...sourceOf(match.route) });
     }
+    const refusal = access.refusal(request, match.route);
+    if (refusal !== undefined) {
+      log.info("request refused", {
+        ...refusalFacts(refusal, request, match),
+        request_id: requestId,
+      });
+      return statusAnswer(403, head);
+    }
     try {
       return await match.handler({ request, requestId, head, params: match.params });
     } catch (error) {
@@ -90,4 +103,20 @@ export function createShell({ router, observer, tracer, log }: ShellDeps): Shell
 /** Every answer of a route that serves the cache says where it came from. */
 function sourceOf(route: Route): Readonly<Record<string, string>> {
   return route.cached ? { "x-cache": "MISS" } : {};
+}
+
+function refusalFacts(
+  { reason, hint }: AccessRefusal,
+  { method, peer, headers }: ClientRequest,
+  { route }: { readonly route: Route },
+): Facts {
+  const host = headers.get("host")?.slice(0, HOST_CHARS_MAX);
+  return {
+    reason,
+    method,
+    route: route.name,
+    ...(host === undefined ? {} : { host }),
+    ...(peer === undefined ? {} : { client: peer }),
+    hint,
+  };
 }

@@ -1,3 +1,4 @@
+import { AccessRules } from "../../src/http/access/access_rules.ts";
 import { Router } from "../../src/http/router.ts";
 import { gcRoute, type GcRouteDeps } from "../../src/http/routes/gc.ts";
 import { RequestObserver } from "../../src/http/request_observer.ts";
@@ -27,6 +28,7 @@ export class GcServer extends TestListener {
   constructor(gc: GcRouteDeps["gc"]) {
     const log = createLogger("error", { write() {} });
     const observer = new RequestObserver({ metrics: undefined, log, scheme: "http" });
-    super(createShell({ router: new Router([gcRoute({ gc })]), observer, log }));
+    const access = new AccessRules({ ownNames: [], usesTls: false });
+    super(createShell({ router: new Router([gcRoute({ gc })]), access, observer, log }));
   }
 }

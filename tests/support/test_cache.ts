@@ -95,6 +95,7 @@ export class TestCache implements AsyncDisposable {
       metrics: new Metrics({ domains: { upstreams: urls } }),
       hasMetricsRoute: true,
       countsRequests: true,
+      ownNames: ["cache.test"],
       usesTls: false,
       tracer: undefined,
       nowMs: Date.now,
@@ -122,9 +123,14 @@ export class TestCache implements AsyncDisposable {
     return `${this.folder.path}/tmp`;
   }
 
-  async request(method: string, path: string, headers: HeadersInit = {}): Promise<Response> {
+  async request(
+    method: string,
+    path: string,
+    headers: HeadersInit = {},
+    peer = "127.0.0.1",
+  ): Promise<Response> {
     const request = new Request(`http://cache.test${path}`, { method, headers });
-    const answer = await this.#app.shell.handle(request);
+    const answer = await this.#app.shell.handle(Object.assign(request, { peer }));
     return new Response(answer.body, { status: answer.status, headers: [...answer.headers] });
   }
 

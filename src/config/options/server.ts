@@ -1,3 +1,5 @@
+import { hostName } from "../kinds/host_name.ts";
+import { listOf } from "../kinds/list.ts";
 import { listenAddress } from "../kinds/listen_address.ts";
 import { path } from "../kinds/plain.ts";
 import type { OptionTable } from "../option.ts";
@@ -9,6 +11,13 @@ export const SERVER_OPTIONS = {
     default: { kind: "tcp", port: 8501 },
     help: "Where to listen: :PORT, HOST:PORT or unix:PATH",
     details: "Without a host it is every address of the machine. Port 0 takes any free port.",
+  },
+  "server.allowed-hosts": {
+    kind: listOf(hostName),
+    default: [],
+    help: "Name under which browsers may reach larder; repeatable",
+    details:
+      "Addresses, localhost, the machine's name and cache.hostname always are. Programs use any.",
   },
   "server.tls-cert": {
     kind: path,

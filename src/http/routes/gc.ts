@@ -17,8 +17,9 @@ const PROGRESS_EVERY_MS = 1_000;
 export function gcRoute({ gc }: GcRouteDeps): Route {
   return {
     name: "/gc",
-    inPieces: true,
     path: "/gc",
+    audience: "operator",
+    inPieces: true,
     methods: {
       POST({ request }) {
         const order = readOrder(request.url);

@@ -9,6 +9,7 @@ export function metricsRoute(metrics: Pick<Metrics, "snapshot">): Route {
   return {
     name: "/metrics",
     path: "/metrics",
+    audience: "own-names",
     methods: {
       GET: async ({ head }) => textAnswer(await prometheusText(metrics.snapshot()), head, parts),
     },

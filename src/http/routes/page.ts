@@ -20,6 +20,7 @@ export function pageRoute({ page, stats, publicKeys, usesTls }: PageRouteDeps): 
   return {
     name: "/",
     path: "/",
+    audience: "own-names",
     methods: {
       async GET({ request, head }) {
         const figures = await stats();

@@ -8,6 +8,7 @@ export function pinnedClosuresRoute(closures: Pick<PinnedClosures, "list">): Rou
   return {
     name: "/pins/closures",
     path: "/pins/closures",
+    audience: "own-names",
     methods: {
       GET: async ({ head }) => textAnswer(JSON.stringify(await closures.list()), head, parts),
     },

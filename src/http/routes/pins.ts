@@ -8,6 +8,7 @@ export function pinsRoute(pins: Pick<Pins, "list">): Route {
   return {
     name: "/pins",
     path: "/pins",
+    audience: "own-names",
     methods: {
       GET: async ({ head }) => textAnswer(JSON.stringify(await pins.list()), head, parts),
     },

@@ -8,6 +8,7 @@ export function statsRoute(stats: () => Promise<Stats>): Route {
   return {
     name: "/stats",
     path: "/stats",
+    audience: "own-names",
     methods: {
       GET: async ({ head }) => textAnswer(JSON.stringify(await stats()), head, parts),
     },

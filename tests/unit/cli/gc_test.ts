@@ -109,6 +109,17 @@ Deno.test("larder gc: on a terminal the progress is shown and wiped", async () =
   assert.ok(err.endsWith("\r\x1b[K"));
 });
 
+Deno.test("larder gc: a server that evicts for its own machine alone says so", async () => {
+  const options = { hostname: "127.0.0.1", port: 0, onListen() {} };
+  await using server = Deno.serve(options, () => new Response(null, { status: 403 }));
+
+  const url = `http://127.0.0.1:${server.addr.port}`;
+  const { status, err } = await runLarder(["gc", "--server", url]);
+
+  assert.equal(status, 1);
+  assert.match(err, /the server evicts for its own machine alone: run this there/);
+});
+
 for (
   const [what, lines] of [
     ["breaks off", ['{"event":"progress","freedBytes":1,"evictedEntries":1,"usedBytes":1}']],

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import fc from "fast-check";
 import { databaseUrl } from "../../../src/config/kinds/database_url.ts";
 import { duration, DURATION_MS_MAX, durationOrOff } from "../../../src/config/kinds/duration.ts";
+import { hostName } from "../../../src/config/kinds/host_name.ts";
 import { listenAddress } from "../../../src/config/kinds/listen_address.ts";
 import { listOf } from "../../../src/config/kinds/list.ts";
 import {
@@ -42,6 +43,11 @@ const SAMPLES: Readonly<Record<string, Sample>> = {
     kind: integer(1, 40),
     accepts: { 1: 1, 40: 40 },
     refuses: ["", "0", "41", "1.5", "1e1", " 1", "0x1", "Infinity"],
+  },
+  hostName: {
+    kind: hostName,
+    accepts: { localhost: "localhost", "Cache.Example-1.org.": "Cache.Example-1.org." },
+    refuses: ["", "a b", "a:80", "http://a", "[::1]", "*", ".a", "-a", "a-", "a/b", "a@b", "é"],
   },
   choice: { kind: choice("a", "b"), accepts: { a: "a", b: "b" }, refuses: ["", "c", "A"] },
   list: {
