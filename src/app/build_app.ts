@@ -273,6 +273,7 @@ function buildUpstreams(
         const reason = REFUSED[reading.reason as keyof typeof REFUSED];
         metrics.count("verification_failures_total", { reason });
       },
+      unanswered: upstreamLog.unanswered,
       changed(upstream, isDown) {
         upstreamLog.changed(upstream, isDown);
         if (!isDown) cameBack();

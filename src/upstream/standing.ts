@@ -112,15 +112,17 @@ export class Standing implements Disposable {
 
   /**
    * Looks at it before anybody asks. One that says nothing is down from then on; one that cannot
-   * be reached costs nobody any time, and may be there the next moment.
+   * be reached costs nobody any time, and may be there the next moment. Resolves to why it gave no
+   * answer, if it gave none.
    */
-  async lookAtStart(): Promise<void> {
+  async lookAtStart(): Promise<unknown> {
     this.#asking ??= this.#ask().finally(() => this.#asking = undefined);
     const error = await this.#asking;
-    if (!(error instanceof NoAnswer) || error.reason !== "timeout") return;
-    for (let count = 0; count < SILENCES_MAX && !this.#ended.signal.aborted; count++) {
-      this.note("timeout");
+    if (this.#ended.signal.aborted) return undefined;
+    if (error instanceof NoAnswer && error.reason === "timeout") {
+      for (let count = 0; count < SILENCES_MAX; count++) this.note("timeout");
     }
+    return error;
   }
 
   [Symbol.dispose](): void {

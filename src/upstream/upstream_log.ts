@@ -1,10 +1,13 @@
+import { messageOf } from "../base/failure.ts";
 import type { Logger } from "../telemetry/logger.ts";
-import type { UpstreamReading } from "./upstream.ts";
+import { NoAnswer, type UpstreamReading } from "./upstream.ts";
 
 /** How an upstream does, for the log. */
 export interface UpstreamLog {
   /** One answer. The first failure after a good answer is a warning, the rest is for debugging. */
   reading(upstream: string, reading: UpstreamReading, requestId: string): void;
+  /** It did not answer when it was looked at at the start. */
+  unanswered(upstream: string, error: unknown): void;
   /** It went down, or is up again. */
   changed(upstream: string, isDown: boolean): void;
 }
@@ -35,9 +38,25 @@ export function createUpstreamLog(log: Logger): UpstreamLog {
       } else log.debug("upstream failed", { ...facts, reason, detail });
     },
 
+    unanswered(upstream, error) {
+      failing.add(upstream);
+      const detail = messageOf(error);
+      const facts = { upstream, detail, remedy: remedyFor(detail) };
+      if (error instanceof NoAnswer) {
+        log.warn("upstream does not answer", { ...facts, reason: error.reason });
+      } else log.warn("upstream is no binary cache", facts);
+    },
+
     changed(upstream, isDown) {
       if (isDown) log.warn("upstream is down", { upstream, consequence: "it is only probed" });
       else log.info("upstream is up again", { upstream });
     },
   };
+}
+
+/** What the operator can do; an upstream that is merely away is used again without it. */
+function remedyFor(detail: string): string {
+  return /certificate/i.test(detail)
+    ? "give the authority of its certificate with --cache-upstream-ca-file"
+    : "check --cache-upstream-url and the network; it is used as soon as it answers";
 }

@@ -16,6 +16,8 @@ export interface UpstreamPoolDeps {
   readonly upstreams: readonly PooledSource[];
   /** Told of every reading, for logs and counts. */
   readonly observe: (upstream: string, reading: NarinfoReading, requestId: string) => void;
+  /** Told of an upstream that did not answer when it was looked at at the start, and why. */
+  readonly unanswered: (upstream: string, error: unknown) => void;
   /** Told when an upstream goes down, and when it is up again. */
   readonly changed: (upstream: string, isDown: boolean) => void;
 }
@@ -105,7 +107,11 @@ export class UpstreamPool implements Disposable {
 
   /** Finds out in the background which upstreams are down, before somebody has to wait for one. */
   start(): void {
-    for (const standing of this.#standings) standing.lookAtStart();
+    for (const standing of this.#standings) {
+      standing.lookAtStart().then((error) => {
+        if (error !== undefined) this.#deps.unanswered(standing.source.url, error);
+      });
+    }
   }
 
   [Symbol.dispose](): void {

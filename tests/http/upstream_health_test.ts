@@ -37,6 +37,25 @@ Deno.test("health: an upstream silent from the start is known before a client as
   assert.equal(silent.count(/narinfo$/), 0);
 });
 
+Deno.test("health: an upstream that is off at the start is a warning that names it", async () => {
+  await using off = await fakeUpstream(stored);
+  await using odd = await fakeUpstream(stored);
+  await using well = await fakeUpstream(stored);
+  await off.stop();
+  odd.onRequest = () => Promise.resolve(new Response("StoreDir: /gnu/store\n"));
+  await using cache = await TestCache.open({ upstreams: [off, odd, well], timeoutMs: 3_000 });
+
+  cache.lookAtUpstreams();
+  await eventually("both are told of", () => cache.logged("warn").length === 2);
+
+  const told = new Map(cache.logged("warn").map((line) => [line["upstream"], line]));
+  const line = told.get(off.url);
+  assert.deepEqual([line?.msg, line?.["reason"]], ["upstream does not answer", "unreachable"]);
+  assert.match(String(line?.["remedy"]), /--cache-upstream-url/);
+  assert.equal(told.get(odd.url)?.msg, "upstream is no binary cache");
+  assert.equal(told.has(well.url), false);
+});
+
 Deno.test("health: an upstream silent with NARs alone is down, and comes back", async () => {
   await using upstream = await fakeUpstream(stored);
   await using cache = await TestCache.open({ upstreams: [upstream], timeoutMs: 200 });

@@ -103,7 +103,7 @@ class PlayedUpstream implements NarinfoSource, Disposable {
 }
 
 function poolOf(upstream: NarinfoSource): UpstreamPool {
-  return new UpstreamPool({ upstreams: [upstream], observe() {}, changed() {} });
+  return new UpstreamPool({ upstreams: [upstream], observe() {}, unanswered() {}, changed() {} });
 }
 
 function ask(pool: UpstreamPool) {
