@@ -6,7 +6,8 @@ import { notKept } from "./client/pinned_closures.ts";
 import { ServerClient } from "./client/server_client.ts";
 import { StatusLine } from "./client/status_line.ts";
 import { readStorePathArguments, type StorePathArgument } from "./client/store_path_argument.ts";
-import { WarmClosure } from "./client/warm_closure.ts";
+import { untrustedUpstreams } from "./client/untrusted_upstreams.ts";
+import { NOT_FOUND, WarmClosure } from "./client/warm_closure.ts";
 import { WarmMeter } from "./client/warm_meter.ts";
 import type { Command } from "./command.ts";
 import { EXIT } from "./exit_codes.ts";
@@ -59,7 +60,7 @@ async function warmCommand(args: readonly string[], host: Host): Promise<number>
     status = reportFailures(unpinned, "not pinned:", host.writeError);
     status = reportFailures(short, NOT_KEPT, host.writeError) || status;
   }
-  return reportFailures(failures, NOT_FETCHED, host.writeError) || status;
+  return await reportMissing(failures, client, host) || status;
 }
 
 /** Verifying what came last takes seconds where it is gigabytes. */
@@ -67,6 +68,28 @@ const KEPT_WITHIN_MS = 30_000;
 
 const NOT_KEPT = "pinned, but not whole in the cache: is its --cache-max-size too small?";
 const NOT_FETCHED = "not fetched:";
+
+/** Lists what did not come. A 404 may hide that the server trusts no key of an upstream. */
+async function reportMissing(
+  failures: readonly Shortfall[],
+  client: ServerClient,
+  host: Host,
+): Promise<number> {
+  const isAnyAbsent = failures.some(({ reason }) => reason === NOT_FOUND);
+  const upstreams = isAnyAbsent ? await untrustedUpstreams(client) : [];
+  const reason = "not found, or signed by no key that the server trusts (404)";
+  const told = upstreams.length === 0
+    ? failures
+    : failures.map((one) => one.reason === NOT_FOUND ? { ...one, reason } : one);
+  const status = reportFailures(told, NOT_FETCHED, host.writeError);
+  for (const upstream of upstreams) {
+    host.writeError(
+      `larder: the server trusts no key of ${upstream}: start it with ` +
+        "--cache-upstream-public-key NAME:KEY\n",
+    );
+  }
+  return status;
+}
 
 /** Says what came, and returns what did not. */
 function fetched(warm: WarmClosure, host: Host): readonly Shortfall[] {

@@ -2,6 +2,9 @@ import { messageOf } from "../base/failure.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { NoAnswer, type UpstreamReading } from "./upstream.ts";
 
+/** The warning about an upstream whose narinfos none of the keys verifies; programs look for it. */
+export const UPSTREAM_NOT_TRUSTED = "upstream is not trusted";
+
 /** How an upstream does, for the log. */
 export interface UpstreamLog {
   /** One answer. The first failure after a good answer is a warning, the rest is for debugging. */
@@ -31,7 +34,7 @@ export function createUpstreamLog(log: Logger): UpstreamLog {
       if (reason === "untrusted" && !untrusted.has(upstream)) {
         untrusted.add(upstream);
         const remedy = "give its public key with --cache-upstream-public-key";
-        log.warn("upstream is not trusted", { ...facts, detail, remedy });
+        log.warn(UPSTREAM_NOT_TRUSTED, { ...facts, detail, remedy });
       } else if (reason !== "untrusted" && !failing.has(upstream)) {
         failing.add(upstream);
         log.warn("upstream failed", { ...facts, reason, detail });

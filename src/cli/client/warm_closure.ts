@@ -30,6 +30,9 @@ const NARINFOS_AT_ONCE = 4;
 
 export const WARM_PATHS_MAX = 100_000;
 
+/** Why a path was not fetched that the server answers with 404. */
+export const NOT_FOUND = "not found, here and upstream (404)";
+
 const NARINFO_RETRIES_MAX = 2;
 const READ_BYTES = 256 * 1024;
 const IDLE_MAX_MS = 60_000;
@@ -237,6 +240,6 @@ export class WarmClosure {
 }
 
 function reasonOf(error: unknown): string {
-  if (error instanceof Refused && error.status === 404) return "not found, here and upstream (404)";
+  if (error instanceof Refused && error.status === 404) return NOT_FOUND;
   return error instanceof Failure ? error.message : `broken on the way: ${messageOf(error)}`;
 }

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { notKept } from "../../../src/cli/client/pinned_closures.ts";
 import { ServerClient, Unreachable } from "../../../src/cli/client/server_client.ts";
 import { WARM_PATHS_MAX, WarmClosure } from "../../../src/cli/client/warm_closure.ts";
+import { generateSecretKey } from "../../../src/nix/signature.ts";
 import { type FakeUpstream, fakeUpstream } from "../../support/fake_upstream.ts";
 import { status } from "../../support/faults.ts";
 import { runLarder } from "../../support/run_larder.ts";
@@ -71,6 +72,24 @@ Deno.test("larder warm: what is not to be had is listed, its closure not pinned"
       "not found, here and upstream (404)\n",
   );
   assert.deepEqual(await (await at.cache.get("/pins")).json(), [shared.storePathHash]);
+});
+
+Deno.test("larder warm: an upstream whose key the server lacks is named", async () => {
+  await using upstream = await fakeUpstream({ objects: [shared], stored: true });
+  const { publicKey } = generateSecretKey("another-1");
+  await using cache = await TestCache.open({ upstreams: [upstream], trustedKeys: [publicKey] });
+  await using server = cache.listen();
+
+  const { status: ended, err } = await runLarder(["warm", shared.baseName, "--server", server.url]);
+
+  assert.equal(ended, 1);
+  assert.equal(
+    err,
+    `larder: not fetched:\n  ${shared.baseName}: ` +
+      "not found, or signed by no key that the server trusts (404)\n" +
+      `larder: the server trusts no key of ${upstream.url}: start it with ` +
+      "--cache-upstream-public-key NAME:KEY\n",
+  );
 });
 
 Deno.test("larder warm: a NAR that broke on the way is fetched again", async () => {
