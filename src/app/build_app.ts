@@ -207,7 +207,7 @@ function buildCache(parts: AppParts, metrics: Metrics, resources: AsyncDisposabl
     tracer,
     owner: parts.space.owner,
     removalsOver: () => space.removals.over(),
-    resumeWithinMs: idleTimeoutMs,
+    idleTimeoutMs,
   });
   const transfers = new UnkeptTransfers(nowMs);
   const underWay = allUnderWay([downloads, transfers]);
@@ -215,7 +215,7 @@ function buildCache(parts: AppParts, metrics: Metrics, resources: AsyncDisposabl
   const signer = createSigner(parts.secretKey);
   const metered = meteredPieces(new UpstreamPieces({ narSources, idleTimeoutMs }), metrics);
   const pieces = parts.tracer ? tracedPieces(metered, tracer) : metered;
-  const unkept = { ...candidates, pieces, transfers, log, metrics, tracer };
+  const unkept = { ...candidates, pieces, transfers, idleTimeoutMs, log, metrics, tracer };
   return {
     pool,
     lastAnswers,

@@ -7,7 +7,7 @@ export function tracedNarSource(inner: NarBodySource, tracer: Tracer): NarBodySo
   const { url } = inner;
   return {
     url,
-    openNar: (location, offset, signal, ifTag) => inner.openNar(location, offset, signal, ifTag),
+    openNar: (location, request) => inner.openNar(location, request),
     async statNar(location) {
       const facts = requestFacts(url, location, "HEAD");
       const asked = await tracer.span(

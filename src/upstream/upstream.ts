@@ -87,19 +87,26 @@ export interface PooledSource extends Omit<NarinfoSource, "narinfo"> {
   narinfo(storePathHash: StorePathHash, signal?: AbortSignal): Promise<QueuedReading>;
 }
 
+/** Which bytes of a NAR file are wanted, and how an upstream is asked for them. */
+export interface NarRequest {
+  /** The first byte that is wanted, where the upstream can begin there. */
+  readonly offset: number;
+  /** Only if the file still has this tag. */
+  readonly tag?: string | undefined;
+  readonly signal: AbortSignal;
+  /** True: an upstream that is busy, or breaks off, is not asked again. */
+  readonly isFinal?: boolean;
+  /** Told of each request that is made. */
+  readonly asked?: (() => void) | undefined;
+}
+
 export interface NarBodySource {
   readonly url: string;
   /**
-   * Starts a NAR file at `location`, a path and query below the upstream's URL, from `offset` on
-   * where the upstream can; with `ifTag` only if its file still has that tag. `undefined` means
+   * Starts a NAR file at `location`, a path and query below the upstream's URL. `undefined` means
    * that the upstream does not have it; a throw, that it could not tell.
    */
-  openNar(
-    location: string,
-    offset: number,
-    signal: AbortSignal,
-    ifTag?: string,
-  ): Promise<NarBody | undefined>;
+  openNar(location: string, request: NarRequest): Promise<NarBody | undefined>;
   /** The file's size where it is known; `undefined` as for `openNar`. */
   statNar(location: string): Promise<{ readonly fileSize?: number } | undefined>;
 }

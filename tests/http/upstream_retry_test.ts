@@ -76,7 +76,7 @@ Deno.test("retry: an upstream that sheds load halfway finishes the NAR later", a
   upstream.breakNar(firstTimes(1, cutAfter(80_000)));
   let refusals = 0;
   upstream.onRequest = ({ headers }) =>
-    headers.has("range") && refusals++ < 4
+    headers.has("range") && refusals++ < 2
       ? new Response(null, { status: 503, headers: { "retry-after": "0" } })
       : undefined;
   await using cache = await TestCache.open({ upstreams: [upstream] });

@@ -187,7 +187,7 @@ export class RunningLarder {
       space: this.space,
       owner,
       removalsOver: () => this.space.removals.over(),
-      resumeWithinMs: 0,
+      idleTimeoutMs: 0,
     });
     this.#traffic = { downloads, readers: new Readers(() => this.space.changed()) };
     const removeFiles = this.space.removals.batch.bind(this.space.removals);
@@ -199,7 +199,8 @@ export class RunningLarder {
     this.narinfos = new NarinfoServer({ ...learning, negative, demotions, uses, log });
     const pieces = new UpstreamPieces({ narSources, idleTimeoutMs: 5_000 });
     const transfers = new UnkeptTransfers(nowMs);
-    const unkept = { ...candidates, pieces, transfers, log, metrics, tracer };
+    const passing = { pieces, transfers, idleTimeoutMs: 0 };
+    const unkept = { ...candidates, ...passing, log, metrics, tracer };
     const condemn = createCondemn({ metadata, nars, downloads, removeFiles, owner, changed, log });
     const kept = new KeptNars({ nars, known, condemn, downloads, log });
     const answering = { metadata, kept, candidates, narSources, unkept, uses, tracer, log };

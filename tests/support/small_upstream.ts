@@ -38,7 +38,6 @@ export class SmallUpstream implements NarFetcher, NarVerifier {
     return {
       narinfo: (storePathHash: StorePathHash) => this.#narinfo(storePathHash),
       order: () => [URL],
-      isDown: () => false,
       isSilent: () => false,
       probeIfDown: () => Promise.resolve(),
       note: () => undefined,
@@ -54,12 +53,14 @@ export class SmallUpstream implements NarFetcher, NarVerifier {
 
   begin(order: FetchOrder, listener: FetchListener) {
     let file: Deno.FsFile | undefined;
+    const there = { isBroken: false };
     return {
       from: async ({ location }: { readonly location: string }): Promise<FetchOutcome> => {
         await turns();
         if (this.#life.isOver) return { type: "failed", reason: "disk", detail: "it is dead" };
         file ??= Deno.openSync(order.path, { write: true, truncate: true });
-        return await this.#fetch(narNamed(nameIn(location)), file, order, listener);
+        const part = { file, there, order, listener };
+        return await this.#fetch(narNamed(nameIn(location)), part);
       },
       [Symbol.dispose]: () => file?.close(),
     };
@@ -91,11 +92,10 @@ export class SmallUpstream implements NarFetcher, NarVerifier {
 
   async #fetch(
     { bytes, digest, isSizeTold }: WorldNar,
-    file: Deno.FsFile,
-    { roomBytes }: FetchOrder,
-    { progress, room }: FetchListener,
+    { file, there, order: { roomBytes }, listener: { progress, room } }: Part,
   ): Promise<FetchOutcome> {
     if (this.isOff) return failed("the upstream is off");
+    if (there.isBroken) return failed("it broke off");
     progress({ type: "opened", ...(isSizeTold ? { fileSize: bytes.length } : {}) });
     const breaks = this.breaksNext;
     this.breaksNext = false;
@@ -107,7 +107,8 @@ export class SmallUpstream implements NarFetcher, NarVerifier {
       if (end > mayWrite) return { type: "failed", reason: "room", detail: "no room" };
       await turns();
       if (this.#life.isOver) return failed("it is dead");
-      if (breaks && piece === 2) return failed("it broke off");
+      there.isBroken = breaks && piece === 2;
+      if (there.isBroken) return failed("it broke off");
       if (this.#disk.isFull) return { type: "failed", reason: "disk", detail: "the disk is full" };
       file.writeSync(bytes.subarray(start, end));
       this.#disk.grown();
@@ -115,6 +116,14 @@ export class SmallUpstream implements NarFetcher, NarVerifier {
     }
     return { type: "end", fileSize: bytes.length, digest, maybeShort: false };
   }
+}
+
+interface Part {
+  readonly file: Deno.FsFile;
+  /** Whether no more of this file will come. */
+  readonly there: { isBroken: boolean };
+  readonly order: FetchOrder;
+  readonly listener: FetchListener;
 }
 
 function failed(detail: string): FetchOutcome {

@@ -79,12 +79,14 @@ async function run({ id, source, headers }: FetchMessage, job: Job): Promise<voi
     const file = job.file ??= new PartialFile(job.order);
     // One for each fetch: each belongs to a trace of its own.
     let status: number | undefined;
+    let requests = 0;
     const trace = { headers: () => headers, answered: (given: number) => void (status = given) };
     const upstream = new HttpNarSource({ ...configured, trace });
     const { idleTimeoutMs } = configured.settings;
     const { room, abort: { signal } } = job;
-    const parts = { upstream, idleTimeoutMs, source, file, room, signal, tell };
-    const outcome = await fetchNar(parts);
+    const asked = () => void requests++;
+    const parts = { upstream, idleTimeoutMs, source, file, room, signal, tell, asked };
+    const outcome = { ...await fetchNar(parts), requests };
     tell(status === undefined ? outcome : { ...outcome, status });
   } catch (error) {
     tell(failed(error));

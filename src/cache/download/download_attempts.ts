@@ -7,13 +7,9 @@ import { keepDownload, type KeepDownloadDeps } from "./keep_download.ts";
 import type { KeepingTrouble } from "./keeping_trouble.ts";
 import { Mismatch } from "./mismatch.ts";
 import type { FetchEnd, FetchFailure, FetchOutcome } from "./nar_fetcher.ts";
+import { type FailedTry, soundOf } from "./source_failures.ts";
+import type { SourceRounds } from "./source_rounds.ts";
 import type { Transfer } from "./transfer.ts";
-
-/**
- * An upstream that adds less than this before it breaks off is not asked again at once: one that
- * gives a byte at a time would be asked for ever.
- */
-const GROWN_BYTES_MIN = 64 * 1024;
 
 export interface DownloadAttemptsDeps extends KeepDownloadDeps, AttemptNotesDeps {
   /** Told of what is not the upstreams' fault. */
@@ -24,6 +20,8 @@ export interface DownloadParts {
   readonly download: Download;
   readonly nar: NarRow;
   readonly transfer: Transfer;
+  /** Told of what did not bring the rest of the file. */
+  readonly sources: Pick<SourceRounds, "failed">;
   readonly requestId: string;
 }
 
@@ -33,22 +31,22 @@ export interface DownloadFailure {
   readonly detail: string;
 }
 
-/** "grown": it broke off, but added to the file. "stuck": it is of no use for now. */
-export type AttemptResult = "kept" | "grown" | "stuck" | "over";
+/** An attempt that is over. */
+interface Tried {
+  readonly source: NarSource;
+  readonly addedBytes: number;
+  readonly requests: number;
+}
 
 /** The attempts to bring one NAR file here, and what they have come to. */
 export class DownloadAttempts {
   readonly #deps: DownloadAttemptsDeps;
   readonly #parts: DownloadParts;
   readonly #startedAtMs: number;
-  /** Upstreams whose file is of no use for this download, by URL. */
-  readonly #refused = new Set<string>();
   readonly #notes: AttemptNotes;
-  #result: AttemptResult | undefined;
+  #isOver = false;
   #failure: DownloadFailure = { reason: "absent", detail: "no upstream has it" };
   #unkept: "room" | "disk" | undefined;
-  #count = 0;
-  #grownAt = performance.now();
 
   constructor(deps: DownloadAttemptsDeps, parts: DownloadParts) {
     this.#deps = deps;
@@ -59,21 +57,7 @@ export class DownloadAttempts {
 
   /** True when nothing more can be done, or need be. */
   get over(): boolean {
-    return this.#result === "kept" || this.#result === "over";
-  }
-
-  /** True when there are bytes, which somebody may have by now. */
-  get begun(): boolean {
-    return this.#parts.transfer.received > 0;
-  }
-
-  get count(): number {
-    return this.#count;
-  }
-
-  /** When an attempt added to the file last; by performance.now(). */
-  get grownAt(): number {
-    return this.#grownAt;
+    return this.#isOver;
   }
 
   get failure(): DownloadFailure {
@@ -85,85 +69,79 @@ export class DownloadAttempts {
     return this.#unkept;
   }
 
-  /** Asks `source`, unless it has shown to be of no use. */
-  async next(source: NarSource): Promise<AttemptResult> {
-    if (this.#refused.has(source.upstream)) return "stuck";
+  /** Asks `source` for what is missing. */
+  async next(source: NarSource): Promise<void> {
     const { transfer } = this.#parts;
-    const { upstream } = source;
     const before = transfer.received;
-    this.#notes.asking(upstream, before);
-    this.#count++;
+    this.#notes.asking(source.upstream, before);
     const outcome = await transfer.from(source);
-    this.#notes.answered(upstream, outcome);
-    const grown = transfer.received - before >= GROWN_BYTES_MIN;
-    if (grown) this.#grownAt = performance.now();
-    this.#result = await this.#read(outcome, grown, upstream);
-    return this.#result;
-  }
-
-  async #read(outcome: FetchOutcome, grown: boolean, upstream: string): Promise<AttemptResult> {
-    switch (outcome.type) {
-      case "absent":
-        this.#refused.add(upstream);
-        this.#notes.lost(upstream);
-        return "stuck";
-      case "failed":
-        return this.#failed(outcome, grown, upstream);
-      case "end":
-        return await this.#ended(outcome, grown, upstream);
+    this.#notes.answered(source.upstream, outcome);
+    const { requests = 1 } = outcome;
+    const tried = { source, addedBytes: transfer.received - before, requests };
+    if (outcome.type === "end") await this.#ended(outcome, tried);
+    else if (outcome.type === "failed") this.#failed(outcome, tried);
+    else {
+      this.#notes.lost(source.upstream);
+      this.#goOn("useless", tried);
     }
   }
 
-  #failed(
-    { reason, detail }: Extract<FetchOutcome, { type: "failed" }>,
-    grown: boolean,
-    upstream: string,
-  ): AttemptResult {
+  #goOn(how: FailedTry["how"], { source, ...tried }: Tried): void {
+    this.#parts.sources.failed(source, { ...tried, how });
+  }
+
+  #failed({ reason, detail }: Extract<FetchOutcome, { type: "failed" }>, tried: Tried): void {
+    const { upstream } = tried.source;
     this.#failure = { reason, detail };
-    if (reason === "room" || reason === "disk" || reason === "cancelled") {
-      const told = { ...this.#notes.facts(upstream), detail };
-      if (reason !== "cancelled") this.#unkept = reason;
-      if (reason === "room") this.#deps.log.warn("nar not kept", told);
-      else if (reason === "disk") this.#notKept(detail, upstream);
-      else this.#deps.log.error("download failed", told);
-      return "over";
-    }
+    const how = soundOf(reason);
+    if (how === undefined) return this.#cannotGoOn(reason, detail, upstream);
     if (reason === "size") {
       this.#notes.wrong(upstream, new Mismatch("file_size", detail), [upstream]);
     } else this.#brokeOff(upstream, detail);
-    if (["timeout", "unreachable", "status"].includes(reason)) return "stuck";
-    if (reason === "upstream") return grown ? "grown" : "stuck";
-    this.#refused.add(upstream);
-    return "stuck";
+    this.#goOn(how, tried);
   }
 
-  async #ended(end: FetchEnd, grown: boolean, upstream: string): Promise<AttemptResult> {
+  #cannotGoOn(reason: FetchFailure, detail: string, upstream: string): void {
+    this.#isOver = true;
+    if (reason === "room" || reason === "disk") this.#unkept = reason;
+    const told = { ...this.#notes.facts(upstream), detail };
+    if (reason === "room") this.#deps.log.warn("nar not kept", told);
+    else if (reason === "disk") this.#notKept(detail, upstream);
+    else this.#deps.log.error("download failed", told);
+  }
+
+  async #ended(end: FetchEnd, tried: Tried): Promise<void> {
     const { download, nar, transfer } = this.#parts;
+    const { upstream } = tried.source;
     try {
       await keepDownload(this.#deps, download, nar, { transfer, end });
-      const duration_ms = this.#deps.nowMs() - this.#startedAtMs;
-      const file_size = end.fileSize;
-      this.#deps.keeping.kept(file_size);
-      if (end.surplus) this.#notes.surplus(upstream);
-      const facts = { ...this.#notes.facts(upstream), file_size, duration_ms };
-      this.#deps.log.info("nar cached successfully", facts);
-      return "kept";
+      this.#kept(end, upstream);
     } catch (error) {
       const detail = messageOf(error);
       this.#failure = { reason: error instanceof Mismatch ? error.reason : "broken", detail };
       const mayGoOn = end.maybeShort && error instanceof Mismatch &&
         download.state.state === "receiving";
-      if (mayGoOn && grown) {
+      if (mayGoOn && tried.addedBytes > 0) {
         this.#brokeOff(upstream, `${detail}, and nothing said where it ends`);
-        return "grown";
+        return this.#goOn("loud", tried);
       }
       if (error instanceof Mismatch) {
         transfer.judged(error.reason);
         this.#notes.wrong(upstream, error, transfer.contributors);
       } else this.#notKept(detail, upstream);
-      this.#refused.add(upstream);
-      return mayGoOn ? "stuck" : "over";
+      this.#isOver = !mayGoOn;
+      this.#goOn("useless", tried);
     }
+  }
+
+  #kept(end: FetchEnd, upstream: string): void {
+    this.#isOver = true;
+    const file_size = end.fileSize;
+    this.#deps.keeping.kept(file_size);
+    if (end.surplus) this.#notes.surplus(upstream);
+    const duration_ms = this.#deps.nowMs() - this.#startedAtMs;
+    const facts = { ...this.#notes.facts(upstream), file_size, duration_ms };
+    this.#deps.log.info("nar cached successfully", facts);
   }
 
   #brokeOff(upstream: string, detail: string): void {

@@ -22,6 +22,8 @@ export interface FetchNarParts {
   readonly idleTimeoutMs: number;
   readonly signal: AbortSignal;
   readonly tell: (progress: FetchProgress) => void;
+  /** Told of each request to the upstream. */
+  readonly asked?: () => void;
 }
 
 /**
@@ -30,10 +32,11 @@ export interface FetchNarParts {
  * synchronously. Never throws.
  */
 export async function fetchNar(parts: FetchNarParts): Promise<FetchOutcome> {
-  const { upstream, source, file, signal } = parts;
+  const { upstream, source, file, signal, asked } = parts;
   try {
-    const { offset, tag } = file.resumeAt(source);
-    const answer = await upstream.openNar(source.location, offset, signal, tag);
+    // Once there are bytes, whoever wants the rest decides who is asked again, and when.
+    const request = { ...file.resumeAt(source), signal, asked, isFinal: file.received > 0 };
+    const answer = await upstream.openNar(source.location, request);
     if (answer === undefined) return { type: "absent" };
     try {
       begin(parts, answer);
@@ -56,7 +59,13 @@ export async function fetchNar(parts: FetchNarParts): Promise<FetchOutcome> {
 }
 
 /** Those that say nothing of what is here already. */
-const UPSTREAM_REASONS: readonly FetchFailure[] = ["status", "upstream", "timeout", "unreachable"];
+const UPSTREAM_REASONS: readonly FetchFailure[] = [
+  "status",
+  "upstream",
+  "stalled",
+  "timeout",
+  "unreachable",
+];
 
 /** Throws when the answer cannot be (the rest of) the file. */
 function begin({ source, file, tell }: FetchNarParts, answer: NarBody): void {
@@ -90,7 +99,7 @@ async function receive(parts: FetchNarParts, { body, offset }: NarBody): Promise
     for (;;) {
       const waitMs = isComplete(file) ? Math.min(END_WAIT_MS, idleTimeoutMs) : idleTimeoutMs;
       const result = await within(reader.read(new Uint8Array(buffer)), waitMs);
-      if (result === undefined) throw new FetchError("upstream", `nothing came for ${waitMs} ms`);
+      if (result === undefined) throw new FetchError("stalled", `nothing came for ${waitMs} ms`);
       if (result.value === undefined || result.done) break;
       const bytes = result.value.subarray(0, wantedEnd(file) - position);
       const end = position + bytes.length;

@@ -14,6 +14,7 @@ const RESULTS = {
   unreachable: "unreachable",
   status: "status",
   upstream: "broken",
+  stalled: "broken",
   size: "garbage",
   differs: "garbage",
   room: "cancelled",

@@ -1,8 +1,12 @@
 import type { ChangeWriter, NarFinder, NarRow, NarSource } from "../../metadata/metadata_store.ts";
+import type { Offer } from "../../upstream/question.ts";
 import type { AskOptions, UpstreamPool } from "../../upstream/upstream_pool.ts";
 import type { Demotions } from "./demotions.ts";
 import { sourceOf } from "../learn_narinfo.ts";
 import { isSameFile } from "../nar_naming.ts";
+
+/** Sources, best first. */
+export type NarCandidates = AsyncGenerator<NarSource, void>;
 
 export interface NarCandidatesDeps {
   readonly metadata: NarFinder & ChangeWriter;
@@ -20,7 +24,7 @@ export async function* narCandidates(
   { metadata, pool, demotions }: NarCandidatesDeps,
   nar: NarRow,
   requestId: string,
-): AsyncGenerator<NarSource> {
+): NarCandidates {
   const order = pool.order();
   const known = (await metadata.sourcesOf(nar.name))
     .filter(({ upstream }) => order.includes(upstream))
@@ -31,27 +35,32 @@ export async function* narCandidates(
 
   if (!known.some(answers)) await pool.probeIfDown(known.map(({ upstream }) => upstream));
   yield* known.filter((source) => answers(source) && !isDemoted(source));
-  if (known.length < order.length) {
-    const except = new Set(known.map(({ upstream }) => upstream));
-    yield* await findMore({ metadata, pool, demotions }, nar, { requestId, except });
+  const except = new Set(known.map(({ upstream }) => upstream));
+  for (const { length } = order; except.size < length;) {
+    const offers = await findMore({ metadata, pool, demotions }, nar, { requestId, except });
+    // The pool waits for the best one alone: those behind it are found the next time.
+    for (const { upstream } of offers) except.add(upstream);
+    if (offers.length === 0) break;
+    yield* offers.filter(({ narinfo }) => isSameFile(narinfo, nar)).map(sourceOf);
   }
   yield* known.filter((source) => answers(source) && isDemoted(source));
 }
 
+/** Offers for the NAR's path; those of the same file are sources from then on. */
 async function findMore(
   { metadata, pool }: NarCandidatesDeps,
   nar: NarRow,
   options: AskOptions,
-): Promise<readonly NarSource[]> {
+): Promise<readonly Offer[]> {
   const [storePathHash] = await metadata.narinfosOf(nar.name);
   if (storePathHash === undefined) return [];
   const answer = await pool.narinfo(storePathHash, options);
   if (answer.kind !== "found") return [];
-  const found = [answer.best, ...answer.others]
-    .filter(({ narinfo }) => isSameFile(narinfo, nar))
-    .map(sourceOf);
+  const offers = [answer.best, ...answer.others];
   await metadata.apply(
-    found.map((source) => ({ kind: "put-source" as const, narName: nar.name, source })),
+    offers.filter(({ narinfo }) => isSameFile(narinfo, nar)).map((offer) => (
+      { kind: "put-source" as const, narName: nar.name, source: sourceOf(offer) }
+    )),
   );
-  return found;
+  return offers;
 }

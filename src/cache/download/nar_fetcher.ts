@@ -25,6 +25,8 @@ export type FetchProgress =
 export type SourceOutcome = Ending & {
   /** Of the answer, where there was one. */
   readonly status?: number;
+  /** Requests that the upstream got. */
+  readonly requests?: number;
 };
 
 type Ending =
@@ -51,14 +53,15 @@ export type FetchEvent = FetchProgress | FetchOutcome;
 
 /**
  * Why a source did not come to the end. "timeout" and "unreachable": its upstream was not there.
- * "status": it answered without a body of use; "upstream": the body broke. "size" and "differs":
- * what it has is not what was announced, or not what is here already. After "room" (there is none
- * for more bytes), "disk" and "cancelled" no source can help.
+ * "status": it answered without a body of use; "upstream": the body broke; "stalled": it stood
+ * still. "size" and "differs": what it has is not what was announced, or not what is here already.
+ * After "room" (there is none for more bytes), "disk" and "cancelled" no source can help.
  */
 export type FetchFailure =
   | Silence
   | "status"
   | "upstream"
+  | "stalled"
   | "size"
   | "differs"
   | "room"

@@ -1,9 +1,6 @@
-import { ExponentialBackoff, halfJitterGenerator } from "cockatiel";
 import { messageOf } from "../../base/failure.ts";
-import { pause } from "../../base/pause.ts";
 import type { Space } from "../../lru/space.ts";
 import type { NarRow } from "../../metadata/metadata_store.ts";
-import type { UpstreamPool } from "../../upstream/upstream_pool.ts";
 import type { Download } from "./download.ts";
 import { DownloadRoom } from "./download_room.ts";
 import {
@@ -12,28 +9,24 @@ import {
   type DownloadFailure,
 } from "./download_attempts.ts";
 import { narCandidates, type NarCandidatesDeps } from "./nar_candidates.ts";
+import { SourceFailures } from "./source_failures.ts";
+import { SourceRounds } from "./source_rounds.ts";
 import { Transfer, type TransferDeps } from "./transfer.ts";
 
 export interface RunDownloadDeps extends NarCandidatesDeps, TransferDeps, DownloadAttemptsDeps {
   readonly metadata: NarCandidatesDeps["metadata"];
   readonly space: Pick<Space, "reserve" | "grow" | "kept" | "diskFull" | "budget">;
-  readonly pool:
-    & NarCandidatesDeps["pool"]
-    & DownloadAttemptsDeps["pool"]
-    & Pick<UpstreamPool, "isDown">;
-  /** A download to which no upstream adds anything for so long is given up. */
-  readonly resumeWithinMs: number;
+  readonly pool: NarCandidatesDeps["pool"] & DownloadAttemptsDeps["pool"];
+  /** So long a download waits for a source that has fallen silent. */
+  readonly idleTimeoutMs: number;
 }
-
-/** Between two rounds through all upstreams: they may be restarting, or shed load. */
-const ROUNDS = { initialDelay: 100, maxDelay: 2_000, generator: halfJitterGenerator };
 
 /**
  * Brings one NAR file from the first upstream that has it to the store. Where an upstream breaks
  * off, the same one is asked for the rest as long as it adds to the file, then the others, then
- * all of them again. Before the first byte there is one round only: a client that waits for it
- * has other caches to ask. Never throws: a failure is the download's state. Resolves to why it
- * came to nothing; a file that cannot be kept, but passed on, did not.
+ * all of them again, until `SourceFailures` gives them up. Never throws: a failure is the
+ * download's state. Resolves to why it came to nothing; a file that cannot be kept, but passed on,
+ * did not.
  */
 export async function runDownload(
   deps: RunDownloadDeps,
@@ -50,8 +43,10 @@ export async function runDownload(
   let failure: DownloadFailure | undefined;
   try {
     using transfer = new Transfer(deps, { download, nar, room });
-    attempts = new DownloadAttempts(deps, { download, nar, transfer, requestId });
-    await rounds(deps, attempts, () => narCandidates(deps, nar, requestId));
+    const failures = new SourceFailures(deps.idleTimeoutMs, performance.now());
+    const sources = new SourceRounds(() => narCandidates(deps, nar, requestId), failures);
+    attempts = new DownloadAttempts(deps, { download, nar, transfer, sources, requestId });
+    await run(attempts, sources);
     if (download.state.state === "kept") await room.kept();
   } catch (error) {
     failure = { reason: "broken", detail: messageOf(error) };
@@ -100,22 +95,11 @@ function refuse(
   discard({ log }, download);
 }
 
-async function rounds(
-  { resumeWithinMs, pool }: RunDownloadDeps,
-  attempts: DownloadAttempts,
-  candidates: () => ReturnType<typeof narCandidates>,
-): Promise<void> {
-  const backoff = new ExponentialBackoff(ROUNDS);
-  for (let round = backoff.next();; round = round.next(undefined)) {
-    const before = attempts.count;
-    for await (const source of candidates()) {
-      while (await attempts.next(source) === "grown") round = backoff.next();
+async function run(attempts: DownloadAttempts, sources: SourceRounds): Promise<void> {
+  do {
+    for (let source = await sources.next(); source; source = await sources.next()) {
+      await attempts.next(source);
       if (attempts.over) return;
     }
-    // All are refused for good; one that is down may come back in time.
-    const isHopeless = attempts.count === before && !pool.order().some((url) => pool.isDown(url));
-    const idleMs = performance.now() - attempts.grownAt;
-    if (isHopeless || !attempts.begun || idleMs + round.duration > resumeWithinMs) return;
-    await pause(round.duration);
-  }
+  } while (await sources.another());
 }

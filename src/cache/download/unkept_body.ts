@@ -6,21 +6,15 @@ import { Mismatch } from "./mismatch.ts";
 import { narCandidates, type NarCandidatesDeps } from "./nar_candidates.ts";
 import type { SourceOutcome } from "./nar_fetcher.ts";
 import { GIVEN_UP, type NarPieces, type PieceEvents } from "./nar_pieces.ts";
-
-/** Attempts to go on, one after the other, that bring no byte. */
-const FRUITLESS_MAX = 3;
+import { soundOf, SourceFailures } from "./source_failures.ts";
+import { SourceRounds } from "./source_rounds.ts";
 
 export interface UnkeptBodyDeps extends NarCandidatesDeps, AttemptNotesDeps {
   readonly demotions: AttemptNotesDeps["demotions"];
   readonly pool: NarCandidatesDeps["pool"] & AttemptNotesDeps["pool"];
   readonly pieces: NarPieces;
-}
-
-interface Came {
-  /** Bytes of the file, from all upstreams. */
-  readonly received: number;
-  /** Whether the one that is talked of brought some of them. */
-  readonly hasGrown: boolean;
+  /** So long a client waits for a source that has fallen silent. */
+  readonly idleTimeoutMs: number;
 }
 
 /**
@@ -30,22 +24,23 @@ interface Came {
 export class UnkeptBody implements AsyncDisposable {
   readonly #deps: UnkeptBodyDeps;
   readonly #nar: NarRow;
-  readonly #requestId: string;
   readonly #notes: AttemptNotes;
   readonly #abort = new AbortController();
-  /** Upstreams that are of no use: their file is not the right one, or it does not go on. */
-  readonly #useless = new Map<string, "for good" | "for now">();
+  readonly #failures: SourceFailures;
+  readonly #sources: SourceRounds;
   /** Upstreams that bytes came from, in the order of the file. */
   readonly #contributors = new Set<string>();
-  #open: { readonly upstream: string; readonly events: PieceEvents } | undefined;
+  #open: { readonly source: NarSource; readonly events: PieceEvents } | undefined;
   #fileSize: number | undefined;
   #received = 0;
 
   private constructor(deps: UnkeptBodyDeps, nar: NarRow, requestId: string) {
     this.#deps = deps;
     this.#nar = nar;
-    this.#requestId = requestId;
     this.#notes = new AttemptNotes(deps, nar.name, requestId);
+    this.#failures = new SourceFailures(deps.idleTimeoutMs, performance.now());
+    const candidates = () => narCandidates(deps, nar, requestId);
+    this.#sources = new SourceRounds(candidates, this.#failures);
     this.#fileSize = announcedFileSize(nar);
   }
 
@@ -56,7 +51,9 @@ export class UnkeptBody implements AsyncDisposable {
     requestId: string,
   ): Promise<UnkeptBody | undefined> {
     const body = new UnkeptBody(deps, nar, requestId);
-    return await body.#openAt(0) ? body : undefined;
+    if (!await body.#openNext()) return undefined;
+    body.#failures.begin();
+    return body;
   }
 
   /** Where the narinfo or an upstream says it. */
@@ -71,33 +68,29 @@ export class UnkeptBody implements AsyncDisposable {
 
   /** Everything from the first byte on, once. Throws when no upstream brings the rest. */
   async *pieces(): AsyncGenerator<Uint8Array<ArrayBuffer>> {
-    for (let fruitless = 0; fruitless < FRUITLESS_MAX; fruitless++) {
-      if (fruitless > 0 && !await this.#goOnAt(this.#received)) break;
+    do {
       if (this.#open === undefined) break;
-      const { upstream, events } = this.#open;
+      const { source, events } = this.#open;
       const before = this.#received;
       for (;;) {
         const { value, done } = await events.next();
         if (done) {
-          const came = { received: this.#received, hasGrown: this.#received > before };
-          if (this.#isWhole(upstream, value, came)) return;
+          if (this.#isWhole(source, value, this.#received - before)) return;
           break;
         }
         if (value.type !== "bytes") continue;
-        this.#contributors.add(upstream);
+        this.#contributors.add(source.upstream);
         this.#received += value.bytes.length;
-        fruitless = 0;
-        this.#hope();
         yield value.bytes;
       }
-    }
+    } while (await this.#goOn());
     throw this.#failure(`it broke off after ${this.#received} bytes`);
   }
 
   /** The verdict on its pieces: they are not the file. */
   wrong(mismatch: Mismatch): void {
     if (this.#open !== undefined) {
-      this.#notes.wrong(this.#open.upstream, mismatch, [...this.#contributors]);
+      this.#notes.wrong(this.#open.source.upstream, mismatch, [...this.#contributors]);
     }
   }
 
@@ -106,70 +99,59 @@ export class UnkeptBody implements AsyncDisposable {
     await this.#open?.events.return(GIVEN_UP);
   }
 
-  /** Whoever got stuck is asked once more when nobody else has the rest. */
-  async #goOnAt(position: number): Promise<boolean> {
-    if (await this.#openAt(position)) return true;
-    return this.#hope() && await this.#openAt(position);
+  /** Asks for the rest, until somebody has it or all are given up. */
+  async #goOn(): Promise<boolean> {
+    do {
+      if (await this.#openNext()) return true;
+    } while (await this.#sources.another(this.#abort.signal));
+    return false;
   }
 
-  /** True where somebody who got stuck may be asked again now. */
-  #hope(): boolean {
-    const stuck = [...this.#useless].filter(([, how]) => how === "for now");
-    for (const [upstream] of stuck) this.#useless.delete(upstream);
-    return stuck.length > 0;
-  }
-
-  /** Asks one upstream after the other for the bytes from `position` on, until one has them. */
-  async #openAt(position: number): Promise<boolean> {
-    for await (const source of narCandidates(this.#deps, this.#nar, this.#requestId)) {
-      if (this.#useless.has(source.upstream)) continue;
+  /** Asks one upstream after the other for the bytes that are missing, until one has them. */
+  async #openNext(): Promise<boolean> {
+    const { signal } = this.#abort;
+    for (;;) {
+      const source = await this.#sources.next();
+      if (source === undefined) return false;
+      const position = this.#received;
       this.#notes.asking(source.upstream, position);
-      const events = this.#eventsOf(source, position);
+      const order = { nar: this.#nar, position, fileSize: this.#fileSize, signal };
+      const events = this.#deps.pieces.from(source, order);
       const { value, done } = await events.next();
       if (done) {
-        this.#note(source.upstream, value, { received: position, hasGrown: false });
+        this.#note(source, value, 0);
         continue;
       }
       if (value.type === "opened") this.#fileSize ??= value.fileSize;
-      this.#open = { upstream: source.upstream, events };
+      this.#open = { source, events };
       return true;
     }
-    return false;
-  }
-
-  #eventsOf(source: NarSource, position: number): PieceEvents {
-    const { signal } = this.#abort;
-    const order = { nar: this.#nar, position, fileSize: this.#fileSize, signal };
-    return this.#deps.pieces.from(source, order);
   }
 
   /** Throws when nobody else can help any more. */
-  #isWhole(upstream: string, outcome: SourceOutcome, came: Came): boolean {
-    this.#note(upstream, outcome, came);
-    if (outcome.type !== "failed") return outcome.type === "end";
-    if (outcome.reason === "cancelled") throw this.#failure(outcome.detail);
-    return false;
+  #isWhole(source: NarSource, outcome: SourceOutcome, addedBytes: number): boolean {
+    this.#note(source, outcome, addedBytes);
+    if (outcome.type === "failed" && soundOf(outcome.reason) === undefined) {
+      throw this.#failure(outcome.detail);
+    }
+    return outcome.type === "end";
   }
 
-  #note(
-    upstream: string,
-    outcome: SourceOutcome,
-    { received, hasGrown }: Came,
-  ): void {
+  #note(source: NarSource, outcome: SourceOutcome, addedBytes: number): void {
+    const { upstream } = source;
     this.#notes.answered(upstream, outcome);
-    if (outcome.type === "absent") {
-      this.#useless.set(upstream, "for good");
-      this.#notes.lost(upstream);
-    } else if (outcome.type === "end") {
+    if (outcome.type === "end") {
       if (outcome.surplus) this.#notes.surplus(upstream);
-    } else if (outcome.reason === "size") {
-      this.#useless.set(upstream, "for good");
-      this.#notes.wrong(upstream, new Mismatch("file_size", outcome.detail), [upstream]);
-    } else if (outcome.reason !== "cancelled") {
-      const how = outcome.reason === "differs" ? "for good" : "for now";
-      if (how === "for good" || !hasGrown) this.#useless.set(upstream, how);
-      this.#notes.brokeOff(upstream, { detail: outcome.detail, received });
+      return;
     }
+    const how = outcome.type === "absent" ? "useless" : soundOf(outcome.reason);
+    if (how === undefined) return;
+    const { requests = 1 } = outcome;
+    this.#sources.failed(source, { how, addedBytes, requests });
+    if (outcome.type === "absent") this.#notes.lost(upstream);
+    else if (outcome.reason === "size") {
+      this.#notes.wrong(upstream, new Mismatch("file_size", outcome.detail), [upstream]);
+    } else this.#notes.brokeOff(upstream, { detail: outcome.detail, received: this.#received });
   }
 
   #failure(why: string): Failure {

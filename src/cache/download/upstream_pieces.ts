@@ -26,15 +26,18 @@ export class UpstreamPieces implements NarPieces {
 
   async *from(source: NarSource, order: PiecesOrder): PieceEvents {
     const { narSources, idleTimeoutMs } = this.#deps;
-    const { position, signal } = order;
+    const { position: offset, signal } = order;
+    let requests = 0;
+    const asked = () => void requests++;
     try {
-      const answer = await narSources.get(source.upstream)
-        ?.openNar(source.location, position, signal);
+      const request = { offset, signal, asked, isFinal: offset > 0 };
+      const answer = await narSources.get(source.upstream)?.openNar(source.location, request);
       if (answer === undefined) return { type: "absent" };
       return yield* piecesOf(answer, order, idleTimeoutMs);
     } catch (error) {
       if (signal.aborted) return GIVEN_UP;
-      return { type: "failed", reason: fetchFailureOf(error), detail: messageOf(error) };
+      const reason = fetchFailureOf(error);
+      return { type: "failed", reason, detail: messageOf(error), requests };
     }
   }
 }
@@ -100,7 +103,7 @@ async function next(
   const waitMs = isWhole ? Math.min(END_WAIT_MS, idleTimeoutMs) : idleTimeoutMs;
   try {
     const result = await within(reader.read().then((piece) => ({ piece })), waitMs);
-    if (result === undefined) throw new FetchError("upstream", `nothing came for ${waitMs} ms`);
+    if (result === undefined) throw new FetchError("stalled", `nothing came for ${waitMs} ms`);
     return result.piece;
   } catch (error) {
     if (isWhole) return undefined;

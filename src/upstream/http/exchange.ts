@@ -12,6 +12,10 @@ export interface ExchangeOptions {
   readonly signal?: AbortSignal | undefined;
   /** Told the status of the answer that counts. */
   readonly answered?: ((status: number) => void) | undefined;
+  /** Told of each request that is made. */
+  readonly asked?: (() => void) | undefined;
+  /** True: nothing is asked again. */
+  readonly isFinal?: boolean | undefined;
 }
 
 /** Requests to one upstream, under its dial and header timeouts. */
@@ -41,7 +45,7 @@ export class Exchange {
       once: true,
     });
     using _watch = new AnswerWatch(url, this.#settings, (late) => abort.abort(late));
-    const retries = new Retries(this.#settings.headerTimeoutMs);
+    const retries = new Retries(options.isFinal ? 0 : this.#settings.headerTimeoutMs);
     for (;;) {
       let pauseMs: number | undefined;
       try {
@@ -67,9 +71,10 @@ export class Exchange {
 
   #fetch(
     url: URL | string,
-    { method = "GET", headers }: ExchangeOptions,
+    { method = "GET", headers, asked }: ExchangeOptions,
     signal: AbortSignal,
   ): Promise<Response> {
+    asked?.();
     const { authorization, userAgent } = this.#settings;
     return fetch(url, {
       method,

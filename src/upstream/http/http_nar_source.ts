@@ -1,7 +1,7 @@
 import { Failure } from "../../base/failure.ts";
 import { resolveLocation } from "../location.ts";
 import { readStatus } from "../reading.ts";
-import { type NarBody, type NarBodySource, NoAnswer } from "../upstream.ts";
+import { type NarBody, type NarBodySource, type NarRequest, NoAnswer } from "../upstream.ts";
 import { Exchange } from "./exchange.ts";
 import type { HttpUpstreamSettings } from "./http_settings.ts";
 import { readRefusal } from "./refusal.ts";
@@ -27,18 +27,16 @@ export class HttpNarSource implements NarBodySource {
 
   async openNar(
     location: string,
-    offset: number,
-    signal: AbortSignal,
-    ifTag?: string,
+    { offset, tag, ...request }: NarRequest,
   ): Promise<NarBody | undefined> {
     const url = this.#locate(location);
     const headers = {
       ...this.#trace.headers(),
       ...(offset > 0 ? { range: `bytes=${offset}-` } : {}),
-      ...(offset > 0 && ifTag !== undefined ? { "if-range": ifTag } : {}),
+      ...(offset > 0 && tag !== undefined ? { "if-range": tag } : {}),
     };
     const { answered } = this.#trace;
-    return await this.#exchange.run(url, { headers, signal, answered }, async (response) => {
+    return await this.#exchange.run(url, { headers, answered, ...request }, async (response) => {
       if (offset > 0 && response.status === 416) return await nothingLeft(response, offset);
       const found = await this.#foundOrAbsent(response);
       if (!found || response.body === null) return undefined;

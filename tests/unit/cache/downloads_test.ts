@@ -30,7 +30,6 @@ Deno.test("downloads: one whose Worker cannot be reached fails, and is over", as
       order: () => [],
       isSilent: () => false,
       probeIfDown: () => Promise.resolve(),
-      isDown: () => false,
       note: () => undefined,
     },
     demotions: new Demotions(),
@@ -43,7 +42,7 @@ Deno.test("downloads: one whose Worker cannot be reached fails, and is over", as
     nowMs: () => 0,
     owner: "test",
     removalsOver: () => Promise.resolve(),
-    resumeWithinMs: 0,
+    idleTimeoutMs: 0,
   });
   for (const count of [1, 2]) {
     const { download, joined } = downloads.join(narOf("a"), "request");

@@ -1,0 +1,47 @@
+import { pause } from "../../base/pause.ts";
+import type { NarSource } from "../../metadata/metadata_store.ts";
+import type { NarCandidates } from "./nar_candidates.ts";
+import type { FailedTry, SourceFailures } from "./source_failures.ts";
+
+/** The sources of one NAR file in the order in which to ask them, round after round. */
+export class SourceRounds {
+  readonly #candidates: () => NarCandidates;
+  readonly #failures: SourceFailures;
+  #round: NarCandidates | undefined;
+  #again: NarSource[] = [];
+
+  /** `candidates` are those of a round. */
+  constructor(candidates: () => NarCandidates, failures: SourceFailures) {
+    this.#candidates = candidates;
+    this.#failures = failures;
+  }
+
+  /** The next one of this round that is worth asking; `undefined` at the round's end. */
+  async next(): Promise<NarSource | undefined> {
+    for (let source = this.#again.shift(); source !== undefined; source = this.#again.shift()) {
+      if (this.#failures.mayAsk(source.upstream)) return source;
+    }
+    this.#round ??= this.#candidates();
+    for (;;) {
+      const { value, done } = await this.#round.next();
+      if (done) return undefined;
+      if (this.#failures.mayAsk(value.upstream)) return value;
+    }
+  }
+
+  /** Begins another round, after a pause. False where that is of no use, or `signal` came. */
+  async another(signal?: AbortSignal): Promise<boolean> {
+    const pauseMs = this.#failures.pauseMs(performance.now());
+    if (pauseMs === undefined) return false;
+    await pause(pauseMs * (1 - Math.random() / 4), signal);
+    this.#round = undefined;
+    return signal?.aborted !== true;
+  }
+
+  /** What came of asking `source`, where it was not the rest of the file. */
+  failed(source: NarSource, tried: Omit<FailedTry, "atMs">): void {
+    const { upstream } = source;
+    const mayGoOn = this.#failures.failed(upstream, { ...tried, atMs: performance.now() });
+    if (mayGoOn) this.#again.unshift(source);
+  }
+}

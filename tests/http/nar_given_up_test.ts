@@ -1,0 +1,88 @@
+import assert from "node:assert/strict";
+import { type FakeUpstream, fakeUpstream } from "../support/fake_upstream.ts";
+import {
+  chunked,
+  cutAfter,
+  dropped,
+  endAfter,
+  type Fault,
+  fileFault,
+  inOrder,
+  stallAfter,
+  status,
+} from "../support/faults.ts";
+import { rawRequest, requestText } from "../support/raw_http.ts";
+import { makeStoreObject } from "../support/store_object.ts";
+import { TestCache } from "../support/test_cache.ts";
+
+const object = makeStoreObject({ name: "big-1.0", size: 1_000_000 });
+const HASH = object.storePathHash;
+const HALF = 500_000;
+
+/** Half of the file comes; this is what becomes of the rest. */
+const LOUD: Readonly<Record<string, Fault>> = {
+  "cut": fileFault(cutAfter, HALF),
+  "cut in chunks": inOrder(chunked(), fileFault(cutAfter, HALF)),
+  "short": fileFault(endAfter, HALF),
+  "reset": thenRest(dropped()),
+  "500": thenRest(status(500)),
+  "503": thenRest(status(503, { "retry-after": "0" })),
+};
+
+/** A limit that leaves no room has the NAR passed on without being kept. */
+const WAYS = { "kept": Infinity, "passed on": 1_000 } as const;
+
+for (const [way, limitBytes] of Object.entries(WAYS)) {
+  for (const count of [1, 2, 3]) {
+    Deno.test(`given up: ${way}, a NAR cut loudly by ${count} is soon over`, async () => {
+      await Promise.all(
+        Object.entries(LOUD).map(async ([name, fault]) => {
+          const { requests, tookMs } = await fetched(Array(count).fill(fault), limitBytes);
+          assert.ok(requests <= 12, `${name}: ${requests} requests`);
+          assert.ok(requests >= 3 * count, `${name}: ${requests} requests`);
+          assert.ok(tookMs < 6_000, `${name}: ${Math.round(tookMs)} ms`);
+        }),
+      );
+    });
+  }
+
+  Deno.test(`given up: ${way}, busy upstreams before a loud one count, too`, async () => {
+    const busy = status(503, { "retry-after": "0" });
+    const { requests } = await fetched([busy, dropped(), thenRest(dropped())], limitBytes);
+    assert.ok(requests <= 12, `${requests} requests`);
+  });
+
+  Deno.test(`given up: ${way}, beside a loud one a silent one has its time`, async () => {
+    const faults = [fileFault(cutAfter, HALF), fileFault(stallAfter, HALF)];
+    const { tookMs } = await fetched(faults, limitBytes, 5_000);
+    assert.ok(tookMs >= 5_000 && tookMs < 10_000, `${tookMs} ms`);
+  });
+}
+
+/** Asks for the NAR, and fails when it comes whole. */
+async function fetched(faults: readonly Fault[], limitBytes: number, idleTimeoutMs = 30_000) {
+  await using stack = new AsyncDisposableStack();
+  const upstreams: FakeUpstream[] = [];
+  for (const [index, fault] of faults.entries()) {
+    const options = { objects: [object], stored: true, priority: 10 + index };
+    const upstream = stack.use(await fakeUpstream(options));
+    upstream.breakNar(fault);
+    upstreams.push(upstream);
+  }
+  const options = { upstreams, timeoutMs: 3_000, idleTimeoutMs, limitBytes };
+  const cache = stack.use(await TestCache.open(options));
+  const path = await cache.narPath(HASH);
+  const server = stack.use(cache.listen());
+  const startedAt = performance.now();
+  const answer = await rawRequest(server.port, requestText("GET", path));
+  const tookMs = performance.now() - startedAt;
+  assert.deepEqual([answer.status, answer.complete], [200, false]);
+  const requests = upstreams.reduce((sum, upstream) => sum + upstream.count(/^\/nar\//), 0);
+  return { requests, tookMs };
+}
+
+/** The first half as long as somebody begins, and the fault for whoever wants the rest. */
+function thenRest(fault: Fault): Fault {
+  return (answer, exchange) =>
+    exchange.headers.has("range") ? fault(answer, exchange) : cutAfter(HALF)(answer, exchange);
+}

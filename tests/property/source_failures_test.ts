@@ -1,0 +1,155 @@
+import assert from "node:assert/strict";
+import fc from "fast-check";
+import { type FailedTry, SourceFailures } from "../../src/cache/download/source_failures.ts";
+import { checkProperty } from "../support/property.ts";
+
+const IDLE_TIMEOUT_MS = 30_000;
+const PROGRESS_BYTES = 64 * 1024;
+/** A request that fails loudly takes no longer here. */
+const ANSWER_MAX_MS = 400;
+
+type Try = Omit<FailedTry, "atMs"> & { readonly tookMs: number };
+
+/** What the tries at one source come to, one after the other; the last one again and again. */
+type Behaviour = readonly [Try, ...Try[]];
+
+const tookMs = fc.integer({ min: 0, max: ANSWER_MAX_MS });
+const requests = fc.constant(1);
+const barren = fc.record({ how: fc.constant("loud" as const), addedBytes: fc.constant(0) });
+const loud = fc.record({
+  how: fc.constant("loud" as const),
+  addedBytes: fc.oneof(fc.constant(0), fc.integer({ min: 0, max: 2 * PROGRESS_BYTES })),
+});
+const quiet = fc.record({
+  how: fc.constantFrom("silent" as const, "useless" as const),
+  addedBytes: fc.integer({ min: 0, max: 2 * PROGRESS_BYTES }),
+});
+
+const triesOf = (one: fc.Arbitrary<Pick<Try, "how" | "addedBytes">>): fc.Arbitrary<Try> =>
+  fc.tuple(one, requests, tookMs).map(([what, requests, tookMs]) => ({
+    ...what,
+    requests,
+    tookMs,
+  }));
+
+/** Any tries first, and then nothing but loud failures. */
+const endsLoudly = fc.tuple(fc.array(triesOf(fc.oneof(loud, quiet))), triesOf(barren))
+  .map(([first, last]): Behaviour => [...first, last] as unknown as Behaviour);
+
+interface Told {
+  readonly tries: readonly (Try & { readonly source: string; readonly atMs: number })[];
+  readonly overAtMs: number;
+}
+
+/** Asks sources by the rule until it gives them up. */
+function transfer(behaviours: readonly Behaviour[], hasBegun = true): Told {
+  const failures = new SourceFailures(IDLE_TIMEOUT_MS, 0);
+  if (hasBegun) failures.begin();
+  const tries: (Try & { source: string; atMs: number })[] = [];
+  let nowMs = 0;
+  const ask = (source: string, behaviour: Behaviour): boolean => {
+    const count = tries.filter((one) => one.source === source).length;
+    const one = behaviour[Math.min(count, behaviour.length - 1)] ?? behaviour[0];
+    nowMs += one.how === "silent" ? 3_000 : one.tookMs;
+    tries.push({ ...one, source, atMs: nowMs });
+    assert.ok(tries.length < 10_000, "it never ends");
+    return failures.failed(source, { ...one, atMs: nowMs });
+  };
+  for (;;) {
+    for (const [index, behaviour] of behaviours.entries()) {
+      const source = `upstream ${index}`;
+      while (failures.mayAsk(source) && ask(source, behaviour));
+    }
+    const pauseMs = failures.pauseMs(nowMs);
+    if (pauseMs === undefined) return { tries, overAtMs: nowMs };
+    nowMs += pauseMs;
+  }
+}
+
+const isProgress = ({ addedBytes }: Try) => addedBytes >= PROGRESS_BYTES;
+
+checkProperty(
+  "give up: sources that only fail loudly get 11 requests and 6 seconds at most",
+  fc.property(fc.array(triesOf(barren), { minLength: 1, maxLength: 9 }), (failures) => {
+    const { tries, overAtMs } = transfer(failures.map((failure): Behaviour => [failure]));
+    assert.ok(tries.length <= 11, `${tries.length} requests`);
+    assert.ok(overAtMs <= 6_000, `${overAtMs} ms`);
+  }),
+);
+
+checkProperty(
+  "give up: after the last progress come 11 fruitless requests at most, whoever gets them",
+  fc.property(fc.array(endsLoudly, { minLength: 1, maxLength: 5 }), (behaviours) => {
+    const { tries } = transfer(behaviours);
+    const since = tries.slice(tries.findLastIndex(isProgress) + 1);
+    assert.ok(since.filter(({ how }) => how === "loud").length <= 11);
+  }),
+);
+
+checkProperty(
+  "give up: no source fails loudly a fourth time in a row without a byte in between",
+  fc.property(fc.array(endsLoudly, { minLength: 1, maxLength: 5 }), (behaviours) => {
+    const loudInARow = new Map<string, number>();
+    for (const { source, how, addedBytes } of transfer(behaviours).tries) {
+      const before = loudInARow.get(source) ?? 0;
+      assert.ok(before < 3, source);
+      if (addedBytes > 0) loudInARow.set(source, 0);
+      else if (how === "loud") loudInARow.set(source, before + 1);
+    }
+  }),
+);
+
+checkProperty(
+  "give up: a source without the right file is never asked again",
+  fc.property(fc.array(endsLoudly, { minLength: 1, maxLength: 5 }), (behaviours) => {
+    const useless = new Set<string>();
+    for (const { source, how } of transfer(behaviours).tries) {
+      assert.ok(!useless.has(source));
+      if (how === "useless") useless.add(source);
+    }
+  }),
+);
+
+checkProperty(
+  "give up: a source that adds to the file each time is asked to the end",
+  fc.property(
+    fc.array(fc.integer({ min: PROGRESS_BYTES, max: 2 * PROGRESS_BYTES }), {
+      minLength: 1,
+      maxLength: 50,
+    }),
+    (pieces) => {
+      const tries = pieces.map((addedBytes) => ({
+        how: "loud" as const,
+        addedBytes,
+        requests: 1,
+        tookMs: 100,
+      }));
+      const last = { how: "useless" as const, addedBytes: 0, requests: 1, tookMs: 0 };
+      const { length } = transfer([[...tries, last] as unknown as Behaviour]).tries;
+      assert.equal(length, pieces.length + 1);
+    },
+  ),
+);
+
+Deno.test("give up: a silent source is waited for as long as the idle timeout", () => {
+  const silence = { how: "silent", addedBytes: 0, requests: 1, tookMs: 0 } as const;
+  const { overAtMs } = transfer([[silence]]);
+  assert.ok(overAtMs > IDLE_TIMEOUT_MS - 6_000 && overAtMs <= IDLE_TIMEOUT_MS + 3_000);
+});
+
+Deno.test("give up: before the first byte each source is asked once", () => {
+  const failure = { how: "loud", addedBytes: 0, requests: 1, tookMs: 0 } as const;
+  const silence = { ...failure, how: "silent" } as const;
+  const { tries } = transfer([[failure], [silence], [failure]], false);
+  assert.deepEqual(tries.map(({ source }) => source), ["upstream 0", "upstream 1", "upstream 2"]);
+});
+
+Deno.test("give up: what was asked for often before the first byte is asked less after it", () => {
+  const failures = new SourceFailures(IDLE_TIMEOUT_MS, 0);
+  const barren = { how: "loud", addedBytes: 0, atMs: 0 } as const;
+  failures.failed("busy", { ...barren, requests: 3 });
+  assert.equal(failures.mayAsk("busy"), false);
+  failures.failed("other", { ...barren, requests: 1, addedBytes: PROGRESS_BYTES });
+  assert.equal(failures.mayAsk("busy"), false);
+  assert.equal(failures.mayAsk("other"), true);
+});
