@@ -282,6 +282,7 @@ function buildUpstreams(
   );
   for (const { url } of parts.upstreams) {
     metrics.gauge("upstream_up", { upstream: url }, () => Number(pool.isUp(url)));
+    metrics.histogram("upstream_request_duration_seconds", { upstream: url, result: "found" });
   }
   metrics.gauge("upstream_count_healthy", {}, () => pool.healthyCount);
   metrics.gauge("upstream_count_total", {}, () => parts.upstreams.length);

@@ -17,21 +17,25 @@ export interface Counted {
   readonly seconds: number;
 }
 
-/** What any route may answer when something fails. */
-const FAILURES = [404, 503];
-const UNCACHED_FAILURES = [400, 403, 500];
-/** The server's words to what is no request among them. */
-const UNMATCHED = [400, 404, 408, 414, 417, 431];
+/** The server's words to what is no request, and to paths that have no route. */
+const UNMATCHED: readonly (readonly [Method, number])[] = [
+  ["GET", 400],
+  ["GET", 404],
+  ["OTHER", 400],
+];
 
 /** The series of one method of one route. */
 interface MethodSeries {
-  readonly duration: Spread;
+  duration: Spread | undefined;
   /** Whole answers, by status. */
   readonly complete: Map<number, Series>;
   readonly labels: { readonly method: Method; readonly route: string };
 }
 
-/** Counts requests. What a route can answer stands at 0 from the start. */
+/**
+ * Counts requests. What a route normally answers stands at 0 from the start, and the durations of
+ * narinfos and NARs do; any other series begins when it first happens.
+ */
 export class HttpMetrics {
   readonly #metrics: Metrics;
   readonly #series = new Map<Route | undefined, ReadonlyMap<string, MethodSeries>>();
@@ -54,30 +58,41 @@ export class HttpMetrics {
     const byMethod = this.#series.get(route);
     const series = byMethod?.get(method) ?? byMethod?.get("OTHER");
     if (series === undefined) return;
+    series.duration ??= this.#durationOf(series);
     series.duration.observe(seconds);
-    const complete = outcome === "complete" ? series.complete.get(status) : undefined;
-    if (complete !== undefined) return complete.count();
-    const labels = { ...series.labels, status: String(status), outcome };
-    this.#metrics.count("http_server_requests_total", labels);
+    if (outcome !== "complete") return this.#at(series.labels, status, outcome).count();
+    let complete = series.complete.get(status);
+    if (complete === undefined) {
+      complete = this.#at(series.labels, status, outcome);
+      series.complete.set(status, complete);
+    }
+    complete.count();
   }
 
   #seriesOf(route: Route | undefined, method: Method): MethodSeries {
     const labels = { method, route: route?.name ?? UNMATCHED_ROUTE };
-    const at = (status: number, outcome: Outcome) =>
-      this.#metrics.series("http_server_requests_total", {
-        ...labels,
-        status: String(status),
-        outcome,
-      });
     const complete = statusesOf(route, method).map((status) =>
-      [status, at(status, "complete")] as const
+      [status, this.#at(labels, status, "complete")] as const
     );
     for (const status of mayEndEarly(route, method)) {
-      at(status, "aborted");
-      at(status, "broken");
+      this.#at(labels, status, "aborted");
+      this.#at(labels, status, "broken");
     }
-    const duration = this.#metrics.histogram("http_server_request_duration_seconds", labels);
-    return { duration, complete: new Map(complete), labels };
+    const series = { duration: undefined, complete: new Map(complete), labels };
+    if (!route?.cached || method !== "GET" || route.inPieces && !route.streams) return series;
+    return { ...series, duration: this.#durationOf(series) };
+  }
+
+  #durationOf({ labels }: Pick<MethodSeries, "labels">): Spread {
+    return this.#metrics.histogram("http_server_request_duration_seconds", labels);
+  }
+
+  #at(labels: MethodSeries["labels"], status: number, outcome: Outcome): Series {
+    return this.#metrics.series("http_server_requests_total", {
+      ...labels,
+      status: String(status),
+      outcome,
+    });
   }
 }
 
@@ -88,12 +103,15 @@ function mayEndEarly(route: Route | undefined, method: Method): readonly number[
   return route.inPieces ? [200] : [];
 }
 
+/** What a route normally answers, and 500 where it may: an alert has to see the first one. */
 function statusesOf(route: Route | undefined, method: Method): readonly number[] {
-  if (route === undefined) return UNMATCHED;
+  if (route === undefined) {
+    return UNMATCHED.filter(([one]) => one === method).map(([, status]) => status);
+  }
   const key = method === "HEAD" ? "GET" : method;
-  if (key === "OTHER" || route.methods[key] === undefined) return [405];
-  const failures = route.cached ? FAILURES : [...FAILURES, ...UNCACHED_FAILURES];
-  const partial = route.streams && key === "GET" ? [206, 416] : [];
-  const unchanged = route.cached && key === "GET" && route.inPieces ? [304] : [];
-  return [200, ...partial, ...unchanged, ...failures];
+  if (key === "OTHER" || route.methods[key] === undefined) return [];
+  if (!route.cached) return method === "HEAD" ? [] : [200, 500];
+  if (method !== "GET") return [200, 404];
+  const unchanged = route.inPieces ? [304] : [];
+  return [200, ...unchanged, 404, ...route.streams ? [206, 416] : []];
 }

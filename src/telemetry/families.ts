@@ -47,6 +47,7 @@ export class Family<One extends Member> {
   readonly #row: Instrument;
   readonly #type: FamilyType;
   readonly #make: (labels: Labels) => One;
+  readonly #domains: Domains;
   readonly #series = new Map<string, One>();
 
   constructor(
@@ -62,6 +63,7 @@ export class Family<One extends Member> {
     this.#row = row;
     this.#type = type;
     this.#make = make;
+    this.#domains = domains;
     if (row.sparse) return;
     for (const labels of combinations(row.labels, domains)) this.#add(labels);
   }
@@ -72,13 +74,20 @@ export class Family<One extends Member> {
     const labels = given as Labels;
     const found = this.#series.get(this.#keyOf(labels));
     if (found !== undefined) return found;
-    if (!this.#row.sparse) throw new Error(`Cannot count ${this.name}: no such series`);
-    return this.#add(labels);
+    if (this.#row.sparse && this.#isPossible(labels)) return this.#add(labels);
+    throw new Error(`Cannot count ${this.name}: no such series`);
   }
 
   snapshot(): Snapshot {
     const points = [...this.#series.values()].map((one) => one.point());
     return { name: this.name, help: this.#row.help, type: this.#type, points };
+  }
+
+  #isPossible(labels: Labels): boolean {
+    return Object.entries(this.#row.labels).every(([label, given]) => {
+      const values = valuesOf(given, this.#domains);
+      return values.length === 0 || values.includes(labels[label] ?? "");
+    });
   }
 
   #add(labels: Labels): One {
@@ -144,9 +153,13 @@ function combinations(
 ): readonly Labels[] {
   return Object.entries(labels).reduce<readonly Labels[]>(
     (rows, [label, given]) => {
-      const values = typeof given === "string" ? domains[given] : given;
+      const values = valuesOf(given, domains);
       return rows.flatMap((row) => values.map((value) => ({ ...row, [label]: value })));
     },
     [{}],
   );
+}
+
+function valuesOf(given: LabelValues, domains: Domains): readonly string[] {
+  return typeof given === "string" ? domains[given] : given;
 }

@@ -156,3 +156,22 @@ testUnless(
     assert.deepEqual({ code, output }, { code: 0, output: "" });
   },
 );
+
+Deno.test("metrics: an idle server's are small, and have the usual answers", async () => {
+  const upstreams = [1, 2, 3, 4].map((port) => `http://127.0.0.1:${port}`);
+  await using cache = await TestCache.open({ upstreams, allowDelete: true });
+  const idle = await scrape(cache);
+  assert.ok(idle.text.length <= 60_000, `${idle.text.length} bytes`);
+  const narinfo = "/{hash}.narinfo";
+  for (
+    const series of [
+      ...[labels("GET", narinfo, 200), labels("GET", narinfo, 404), labels("HEAD", narinfo, 404)],
+      ...[labels("GET", "/nar/{name}", 206), labels("GET", "/nar/{name}", 200, "broken")],
+      ...[
+        labels("POST", "/gc", 200),
+        labels("GET", "/stats", 500),
+        labels("GET", "unmatched", 404),
+      ],
+    ]
+  ) assert.equal(idle.value(requests + series), 0, series);
+});

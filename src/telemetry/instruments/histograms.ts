@@ -31,6 +31,7 @@ export const HISTOGRAMS = {
         "cancelled",
       ],
     },
+    sparse: true,
     buckets: [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 120, 600],
   },
   eviction_duration_seconds: {

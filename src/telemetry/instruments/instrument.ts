@@ -19,8 +19,8 @@ export interface Instrument {
   readonly plain?: true;
   readonly when?: Group;
   /**
-   * Set where not every combination of label values can happen: whoever counts asks for those
-   * that can at the start, and what is asked for later begins then.
+   * Set where not every combination of label values can happen, or hardly any does: whoever counts
+   * asks for the usual ones at the start, and what is asked for later begins then.
    */
   readonly sparse?: true;
 }

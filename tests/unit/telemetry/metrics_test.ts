@@ -4,15 +4,21 @@ import { prometheusText } from "../../../src/telemetry/prometheus.ts";
 
 const textOf = (metrics: Metrics) => prometheusText(metrics.snapshot());
 
-Deno.test("Metrics: every series is there with 0 from the start", async () => {
-  const text = await textOf(new Metrics({ domains: { upstreams: ["https://a.example"] } }));
+Deno.test("Metrics: series are there with 0 from the start, or once asked for", async () => {
+  const metrics = new Metrics({ domains: { upstreams: ["https://a.example"] } });
+  const text = await textOf(metrics);
   assert.match(text, /^larder_nar_served_total 0$/m);
   assert.match(text, /^larder_cache_requests_total\{kind="narinfo",result="negative"\} 0$/m);
   assert.match(text, /^larder_verification_failures_total\{reason="nar_hash"\} 0$/m);
   assert.match(text, /^larder_pinned_bytes 0$/m);
   assert.match(text, /^larder_eviction_duration_seconds_bucket\{le="\+Inf"\} 0$/m);
-  const labels = 'upstream="https://a.example",result="timeout"';
-  assert.ok(text.includes(`larder_upstream_request_duration_seconds_count{${labels}} 0\n`));
+  const labels = { upstream: "https://a.example", result: "timeout" } as const;
+  const line = `larder_upstream_request_duration_seconds_count{${
+    Object.entries(labels).map(([name, value]) => `${name}="${value}"`).join(",")
+  }} 0\n`;
+  assert.ok(!text.includes(line));
+  metrics.histogram("upstream_request_duration_seconds", labels);
+  assert.ok((await textOf(metrics)).includes(line));
 });
 
 Deno.test("Metrics: what is counted is in its series, and in no other", async () => {
@@ -63,7 +69,10 @@ Deno.test("Metrics: instruments of what is not in use are fed in vain, and not s
 });
 
 Deno.test("Metrics: a series that the table lacks cannot be counted", () => {
-  const metrics = new Metrics();
+  const metrics = new Metrics({ domains: { upstreams: ["https://a.example"] } });
   const labels = { upstream: "https://elsewhere.example", result: "found" } as const;
   assert.throws(() => metrics.histogram("upstream_request_duration_seconds", labels));
+  const result = "made up" as "found";
+  const made = { upstream: "https://a.example", result };
+  assert.throws(() => metrics.histogram("upstream_request_duration_seconds", made));
 });
