@@ -95,13 +95,16 @@ export async function serve(settings: Settings): Promise<number> {
   return 0;
 }
 
-function placeOf(settings: Settings): Pick<ListenParts, "address" | "tls"> {
-  const address = settings["server.addr"];
+function placeOf(settings: Settings): Pick<ListenParts, "address" | "tls" | "perAddressMax"> {
+  const place = {
+    address: settings["server.addr"],
+    perAddressMax: settings["server.connections-per-address"],
+  };
   const certPath = settings["server.tls-cert"];
   const keyPath = settings["server.tls-key"];
   // A rule has seen to it that there are both or none.
-  if (certPath === undefined || keyPath === undefined) return { address };
-  return { address, tls: { certPath, keyPath } };
+  if (certPath === undefined || keyPath === undefined) return place;
+  return { ...place, tls: { certPath, keyPath } };
 }
 
 /** A page under any other name is somebody else's. */

@@ -2,6 +2,8 @@
 export interface ByteSource {
   /** Fills the beginning of `into` and says how far; 0 at the end. One call at a time. */
   read(into: Uint8Array<ArrayBuffer>): Promise<number>;
+  /** The next read begins so many bytes earlier, also after the end. Not while one is under way. */
+  rewind(byteLength: number): void;
   /** No more is read. May be called twice. */
   close(): void;
 }

@@ -75,6 +75,9 @@ const ABOUT_UPSTREAMS = [
 
 /** Options that change nothing with the others as they are: a warning, if one was given. */
 export const NO_EFFECT: readonly Rule<Settings>[] = [
+  idle("server.connections-per-address", "with a Unix socket", (settings) => {
+    return settings["server.addr"].kind === "unix";
+  }),
   idle("cache.lru-schedule", "without cache.max-size", (settings) => {
     return settings["cache.max-size"] === undefined;
   }),

@@ -1,5 +1,9 @@
 import assert from "node:assert/strict";
+import { fakeUpstream } from "../support/fake_upstream.ts";
 import { startLarder } from "../support/larder_process.ts";
+import { requestText } from "../support/raw_http.ts";
+import { servedNar, servedNarinfo } from "../support/served_nar.ts";
+import { makeStoreObject } from "../support/store_object.ts";
 
 const CROWD = 10_000;
 const MEMORY_MB_MAX = 250;
@@ -13,7 +17,10 @@ Deno.test({
     (excuse && ` (skipped: ${excuse})`),
   ignore: excuse !== "",
   async fn() {
-    await using larder = await startLarder({ "cache-upstream-url": [] });
+    await using larder = await startLarder({
+      "cache-upstream-url": [],
+      "server-connections-per-address": `${CROWD}`,
+    });
     const { pid } = await larder.logged("server started");
     const before = await medianMs(larder.url);
     await using crowd = new Crowd(larder.port);
@@ -26,6 +33,28 @@ Deno.test({
     const lines = larder.lines.filter(({ msg }) => msg === "connections closed");
     assert.ok(lines.length <= 3, `${lines.length} lines`);
   },
+});
+
+const STALLED = 800;
+const STALLED_BYTES_MAX = 128 * 1024;
+
+Deno.test(`crowd: ${STALLED} readers that take nothing hold 128 KiB each at most`, async () => {
+  const object = makeStoreObject({ name: "large", size: 30_000_000 });
+  await using upstream = await fakeUpstream({ objects: [object], stored: true });
+  await using larder = await startLarder({
+    "cache-upstream-url": upstream.url,
+    "cache-upstream-public-key": upstream.publicKey,
+  });
+  const narinfo = await servedNarinfo(larder.port, object.storePathHash);
+  for (let time = 0; time < 3; time++) await servedNar(larder.port, narinfo);
+  const before = residentBytes(larder.pid);
+  await using crowd = new Crowd(larder.port);
+  await crowd.grow(STALLED);
+  await crowd.send(requestText("GET", narinfo.narPath));
+  // It is behind all that the others were sent.
+  assert.equal((await servedNar(larder.port, narinfo)).status, 200);
+  const each = (residentBytes(larder.pid) - before) / STALLED;
+  assert.ok(each < STALLED_BYTES_MAX, `${each} bytes each`);
 });
 
 async function medianMs(url: string): Promise<number> {
@@ -59,7 +88,7 @@ Deno.test("crowd: where the system has few file handles, some are left for files
   assert.equal(await answer.text(), "OK\n");
 });
 
-/** Connections that ask nothing. */
+/** Connections that take nothing. */
 class Crowd implements AsyncDisposable {
   readonly #port: number;
   readonly #connections: Deno.Conn[] = [];
@@ -74,6 +103,11 @@ class Crowd implements AsyncDisposable {
       const some = Array.from({ length: 100 }, () => Deno.connect(place));
       this.#connections.push(...await Promise.all(some));
     }
+  }
+
+  async send(text: string): Promise<void> {
+    const bytes = new TextEncoder().encode(text);
+    for (const connection of this.#connections) await connection.write(bytes);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

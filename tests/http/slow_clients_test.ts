@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { pause } from "../../src/base/pause.ts";
 import { PHASE_LIMITS_MS, type PhaseLimits } from "../../src/http/server/overdue.ts";
 import { eventually } from "../support/eventually.ts";
 import { fakeUpstream } from "../support/fake_upstream.ts";
@@ -192,26 +193,80 @@ Deno.test("crowd: after handles have run out, in time as many are taken as befor
   await eventually("it is as before", () => server.openMax === 50);
 });
 
-Deno.test("crowd: who has long taken nothing makes room, where nobody else can", async () => {
-  const object = makeStoreObject({ name: "large", size: 30_000_000 });
-  await using upstream = await fakeUpstream({ objects: [object], stored: true });
-  await using cache = await TestCache.open({ upstreams: [upstream] });
-  const path = await cache.narPath(object.storePathHash);
-  await (await cache.get(path)).bytes();
-  await cache.downloadsOver();
-  await using server = cache.listen({ connectionsMax: 3, sweepEveryMs: 20, stalledMs: 100 });
-  await using stack = new AsyncDisposableStack();
-  for (let count = 0; count < 3; count++) {
-    const stalled = stack.use(await RawConnection.open(server.port));
-    await stalled.send(requestText("GET", path));
-  }
+Deno.test("crowd: who has taken nothing for the longest time makes room first", async () => {
+  await using scene = await LargeNar.open();
+  await using server = scene.cache.listen({ connectionsMax: 3, sweepEveryMs: 20, stalledMs: 100 });
+  await using kept = await RawConnection.open(server.port);
+  await kept.send(REQUEST);
+  await (await kept.answer()).reader.read();
+  await using oldest = await scene.stalled(server.port);
+  await pause(400);
+  await using newer = await scene.stalled(server.port);
+  await pause(400);
   await eventually("a fourth is answered", async () => {
     await using fourth = await RawConnection.open(server.port);
     await fourth.send(REQUEST).catch(() => undefined);
-    return (await fourth.answer()).status === 200;
+    return (await fourth.answer()).status === 200 && server.server.openCount === 3;
   });
-  assert.ok(closedReasons(cache).includes("too many connections"));
+  assert.ok(closedReasons(scene.cache).includes("too many connections"));
+  await kept.send(REQUEST);
+  assert.equal((await kept.answer()).status, 200);
+  const ends = await Promise.all([oldest, newer].map(async (client) => {
+    const { reader } = await client.answer();
+    await reader.read();
+    return reader.isComplete;
+  }));
+  assert.deepEqual(ends, [false, true]);
 });
+
+Deno.test("crowd: where those that take nothing hold much, the oldest of them goes", async () => {
+  await using scene = await LargeNar.open();
+  await using server = scene.cache.listen({ sweepEveryMs: 20, stalledBytesMax: 20_000 });
+  await using oldest = await scene.stalled(server.port);
+  await pause(60);
+  await using newer = await scene.stalled(server.port);
+  const reason = "stalled clients hold much memory";
+  await eventually("it is closed", () => closedReasons(scene.cache).includes(reason));
+  const [first, second] = [await oldest.answer(), await newer.answer()];
+  await Promise.all([first, second].map(({ reader }) => reader.read()));
+  assert.deepEqual([first.reader.isComplete, second.reader.isComplete], [false, true]);
+});
+
+/** A cache that keeps a NAR larger than what lies between two ends of a connection. */
+class LargeNar implements AsyncDisposable {
+  readonly #resources = new AsyncDisposableStack();
+  readonly #path: string;
+  readonly cache: TestCache;
+
+  private constructor(cache: TestCache, path: string) {
+    this.cache = cache;
+    this.#path = path;
+  }
+
+  static async open(): Promise<LargeNar> {
+    await using resources = new AsyncDisposableStack();
+    const object = makeStoreObject({ name: "large", size: 30_000_000 });
+    const upstream = resources.use(await fakeUpstream({ objects: [object], stored: true }));
+    const cache = resources.use(await TestCache.open({ upstreams: [upstream] }));
+    const path = await cache.narPath(object.storePathHash);
+    await (await cache.get(path)).bytes();
+    await cache.downloadsOver();
+    const scene = new LargeNar(cache, path);
+    scene.#resources.use(resources.move());
+    return scene;
+  }
+
+  /** A client that asks for it and takes nothing. */
+  async stalled(port: number): Promise<RawConnection> {
+    const connection = await RawConnection.open(port);
+    await connection.send(requestText("GET", this.#path));
+    return connection;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#resources.disposeAsync();
+  }
+}
 
 function closedReasons(cache: TestCache): readonly unknown[] {
   return cache.log.filter(({ msg }) => msg === "connections closed").map(({ reason }) => reason);

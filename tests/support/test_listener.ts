@@ -15,6 +15,8 @@ export class TestListener implements AsyncDisposable {
       log: createLogger("error", { write() {} }),
       nowMs: Date.now,
       connectionsMax: 1_000,
+      // All clients of a test have one address.
+      perAddressMax: Infinity,
       refuse: ({ status }) => statusAnswer(status, false),
       ...deps,
     });

@@ -1,7 +1,7 @@
 import { hostName } from "../kinds/host_name.ts";
 import { listOf } from "../kinds/list.ts";
 import { listenAddress } from "../kinds/listen_address.ts";
-import { path } from "../kinds/plain.ts";
+import { integer, path } from "../kinds/plain.ts";
 import type { OptionTable } from "../option.ts";
 
 /** Where and how clients reach larder. */
@@ -31,5 +31,13 @@ export const SERVER_OPTIONS = {
     shown: "none",
     help: "Private key (PEM) of the certificate",
     details: "Read again when it changes.",
+  },
+  "server.connections-per-address": {
+    kind: integer(1, 1_000_000),
+    shown: "a quarter of all",
+    example: "2048",
+    help: "Most connections that one client address may have open",
+    details:
+      "At most 8192 are open in all. IPv6 counts by its first 64 bits. Raise it behind a proxy.",
   },
 } as const satisfies OptionTable;

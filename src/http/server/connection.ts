@@ -93,6 +93,16 @@ export class Connection {
     said.then(() => this.#endAnswers()).catch(() => this.close());
   }
 
+  /** What a write that is under way holds. */
+  get unsentBytes(): number {
+    return this.#outlet.heldBytes;
+  }
+
+  /** While the client takes nothing: keeps as little for it as can be. */
+  shed(): void {
+    this.#reader?.shed();
+  }
+
   /** While the app is at work: notices a client whose connection broke. What it sends is kept. */
   watch(): void {
     if (!this.#intake.isEmpty || this.#exchange?.hasBody) return;

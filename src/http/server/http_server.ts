@@ -1,9 +1,12 @@
 import { pause } from "../../base/pause.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import { acceptFailureOf } from "../accept_failure.ts";
+import { ByAddress } from "../by_address.ts";
+import { peerAddress } from "../peer.ts";
 import { ClosedLog } from "./closed_log.ts";
 import { Connection, type ConnectionDeps } from "./connection.ts";
 import type { Phase } from "./activity.ts";
+import { incomplete, stalled } from "./crowd.ts";
 import type { Wire } from "./intake.ts";
 import { OVERDUE_REASON, PHASE_LIMITS_MS, type PhaseLimits } from "./overdue.ts";
 
@@ -12,20 +15,18 @@ export interface HttpServerDeps extends Pick<ConnectionDeps, "handle" | "refuse"
   readonly nowMs: () => number;
   /** Open at the same time; who comes then takes the place of one that has asked nothing. */
   readonly connectionsMax: number;
+  /** Of those, for one address; default: a quarter. */
+  readonly perAddressMax?: number | undefined;
   /** Default: `PHASE_LIMITS_MS`. */
   readonly limitsMs?: PhaseLimits;
   /** How often connections are looked at. */
   readonly sweepEveryMs?: number;
   /** Default: `STALLED_MS`. */
   readonly stalledMs?: number;
+  /** Default: `STALLED_BYTES_MAX`. */
+  readonly stalledBytesMax?: number;
   /** Default: `MORE_AFTER_MS`. */
   readonly moreAfterMs?: number;
-}
-
-/** A connection, and for how many sweeps nothing has come of it. */
-interface Standing {
-  readonly connection: Connection;
-  readonly ticks: number;
 }
 
 /** Where connections come from. */
@@ -33,18 +34,27 @@ export interface Incoming {
   accept(): Promise<Wire>;
 }
 
+/** Some of the open connections, by `keys`. */
+type Among = Pick<ReadonlyMap<Connection, unknown> | ReadonlySet<Connection>, "keys" | "size">;
+
 const SWEEP_EVERY_MS = 1_000;
 
 /** So many make room at once: a flood costs one look at all connections for each of these. */
 const MAKE_ROOM_SHARE = 1 / 64;
 
-/** Nothing is owed to these yet: they make room, and are closed first at the end. */
-const INCOMPLETE: ReadonlySet<Phase> = new Set(["idle", "head", "body", "skipping", "lingering"]);
-
 /** Who takes nothing for so long gives way to others, where there is no other place. */
 const STALLED_MS = 30_000;
 
 const ASKED_TOO_SLOWLY: ReadonlySet<Phase> = new Set(["head", "body", "skipping"]);
+
+/** Of all connections, where nothing else is asked for. */
+const ADDRESS_SHARE = 1 / 4;
+
+/** Pieces of answers that wait for clients which take nothing; the oldest go beyond it. */
+const STALLED_BYTES_MAX = 64 * 1024 * 1024;
+
+/** After so many sweeps a client that takes nothing is no fast one. */
+const SHED_TICKS = 2;
 
 /** Of the handles that the system gives, once connections have taken all of them. */
 const HANDLES_SHARE = 0.75;
@@ -64,6 +74,7 @@ export class HttpServer {
   readonly #deps: HttpServerDeps;
   readonly #connectionDeps: ConnectionDeps;
   readonly #open = new Map<Connection, Promise<void>>();
+  readonly #byAddress = new ByAddress<Connection>();
   readonly #closed: ClosedLog;
   readonly #clock: { count: number; date: string };
   readonly #sweeping: number;
@@ -127,7 +138,7 @@ export class HttpServer {
   /** Lets requests under way be answered; resolves when no connection is left. */
   async shutdown(): Promise<void> {
     this.#isStopping = true;
-    for (const { connection } of this.#waiting()) connection.close();
+    for (const connection of incomplete(this.#open.keys())) connection.close();
     await this.#over();
   }
 
@@ -139,14 +150,21 @@ export class HttpServer {
   }
 
   #add(wire: Wire): void {
-    if (this.#open.size >= this.#connectionsMax && !this.#makeRoom()) {
-      this.#closed.count("too many requests at once", "warn");
+    const full = this.#fullFor(peerAddress(wire.remoteAddr));
+    if (full !== undefined) {
+      this.#closed.count(full, "warn");
       return wire.close();
     }
     // Head and body may leave in two writes, and the second one must not wait for an ACK.
     if (isTcp(wire)) wire.setNoDelay(true);
     const connection = new Connection(wire, this.#connectionDeps);
-    this.#open.set(connection, connection.run().then(() => void this.#open.delete(connection)));
+    this.#byAddress.add(connection.peer, connection);
+    this.#open.set(connection, connection.run().then(() => this.#forget(connection)));
+  }
+
+  #forget(connection: Connection): void {
+    this.#byAddress.delete(connection.peer, connection);
+    this.#open.delete(connection);
   }
 
   /** Without handles to accept with there are none to open files with either. */
@@ -155,37 +173,51 @@ export class HttpServer {
     this.#connectionsMax = Math.max(1, Math.min(this.#connectionsMax, fewer));
   }
 
+  /** Why there is no room for one more connection of this address; `undefined` where there is. */
+  #fullFor(peer: string): string | undefined {
+    const ofAddress = this.#byAddress.of(peer);
+    const perAddressMax = this.#deps.perAddressMax ??
+      Math.ceil(this.#connectionsMax * ADDRESS_SHARE);
+    if (ofAddress.size >= perAddressMax && !this.#makeRoom(ofAddress, perAddressMax)) {
+      return "too many requests of one address";
+    }
+    const isFull = this.#open.size >= this.#connectionsMax;
+    return isFull && !this.#makeRoom() ? "too many requests at once" : undefined;
+  }
+
   /**
-   * Closes those that have asked nothing for the longest time; where there are none, those that
-   * have long taken nothing. False when there are none of these either.
+   * Closes connections whose client has long taken nothing, then those that owe nobody an answer;
+   * of each the oldest first. False when there are none of either.
    */
-  #makeRoom(): boolean {
-    const idle = this.#waiting();
-    const waiting = (idle.length > 0 ? idle : this.#stalled()).sort((a, b) => b.ticks - a.ticks);
-    const tooMany = Math.max(0, this.#open.size - this.#connectionsMax);
-    const count = tooMany + Math.ceil(this.#connectionsMax * MAKE_ROOM_SHARE);
-    for (const { connection } of waiting.slice(0, count)) {
-      this.#closed.count("too many connections", "warn");
-      this.#open.delete(connection);
-      connection.close();
+  #makeRoom(among: Among = this.#open, max: number = this.#connectionsMax): boolean {
+    const { stalledMs = STALLED_MS } = this.#deps;
+    const waiting = [
+      ...stalled(among.keys(), stalledMs / this.#sweepEveryMs),
+      ...incomplete(among.keys()),
+    ];
+    const tooMany = Math.max(0, among.size - max);
+    const count = tooMany + Math.ceil(max * MAKE_ROOM_SHARE);
+    for (const connection of waiting.slice(0, count)) {
+      this.#end(connection, "too many connections");
     }
     return waiting.length > 0;
   }
 
-  #waiting(): Standing[] {
-    return this.#standing((phase) => INCOMPLETE.has(phase));
+  #end(connection: Connection, reason: string): void {
+    this.#closed.count(reason, "warn");
+    this.#forget(connection);
+    connection.close();
   }
 
-  #stalled(): Standing[] {
-    const { stalledMs = STALLED_MS } = this.#deps;
-    return this.#standing((phase) => phase === "sending")
-      .filter(({ ticks }) => ticks * this.#sweepEveryMs >= stalledMs);
-  }
-
-  #standing(isMeant: (phase: Phase) => boolean): Standing[] {
-    return [...this.#open.keys()]
-      .filter(({ activity: { phase } }) => isMeant(phase))
-      .map((connection) => ({ connection, ticks: connection.activity.ticks }));
+  /** What waits for clients that take nothing is bounded, wherever it comes from. */
+  #freeBytes(): void {
+    const waiting = stalled(this.#open.keys(), SHED_TICKS);
+    let bytes = waiting.reduce((sum, { unsentBytes }) => sum + unsentBytes, 0);
+    for (const connection of waiting) {
+      if (bytes <= (this.#deps.stalledBytesMax ?? STALLED_BYTES_MAX)) return;
+      bytes -= connection.unsentBytes;
+      this.#end(connection, "stalled clients hold much memory");
+    }
   }
 
   #sweep(): void {
@@ -195,6 +227,7 @@ export class HttpServer {
     for (const connection of this.#open.keys()) {
       const { phase, ticks } = connection.activity;
       if (phase === "answering" && ticks === 1) connection.watch();
+      if (phase === "sending" && ticks === SHED_TICKS) connection.shed();
       const limitMs = limitsMs[phase];
       if (limitMs === undefined) continue;
       if (ticks * this.#sweepEveryMs <= limitMs) continue;
@@ -202,6 +235,7 @@ export class HttpServer {
       if (ASKED_TOO_SLOWLY.has(phase)) connection.turnAway(408, OVERDUE_REASON[phase]);
       else connection.close();
     }
+    this.#freeBytes();
     this.#takeMore();
     this.#closed.flush();
   }

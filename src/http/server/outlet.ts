@@ -21,10 +21,16 @@ export class Outlet {
   readonly #wire: Wire;
   readonly #activity: Activity;
   #isEnded = false;
+  #writing: Uint8Array | undefined;
 
   constructor(wire: Wire, activity: Activity) {
     this.#wire = wire;
     this.#activity = activity;
+  }
+
+  /** Memory that the write which is under way keeps. */
+  get heldBytes(): number {
+    return this.#writing?.buffer.byteLength ?? 0;
   }
 
   /** Lets what is being written go out, and nothing after it. */
@@ -34,16 +40,21 @@ export class Outlet {
 
   /** Resolves when the last of the bytes is in the hands of the kernel. Throws when it is not. */
   async bytes(bytes: Uint8Array): Promise<void> {
+    let written = await this.some(bytes);
+    while (written < bytes.length) written += await this.some(bytes.subarray(written));
+  }
+
+  /** Writes what the kernel takes at once, and says how much. Throws when the client has left. */
+  async some(bytes: Uint8Array): Promise<number> {
     if (this.#isEnded) throw new ClientLeft("Cannot write to a client that was turned away");
+    this.#activity.enter("sending");
+    this.#writing = bytes;
     try {
-      for (let rest = bytes; rest.length > 0;) {
-        this.#activity.enter("sending");
-        const written = await this.#wire.write(rest);
-        if (written === rest.length) return;
-        rest = rest.subarray(written);
-      }
+      return await this.#wire.write(bytes);
     } catch (cause) {
       throw new ClientLeft("Cannot write to a client", { cause });
+    } finally {
+      this.#writing = undefined;
     }
   }
 

@@ -64,30 +64,51 @@ async function sendStream(
   sending: Sending,
   { body, length }: StreamedBody,
 ): Promise<void> {
-  const { outlet, activity, isOld } = sending;
+  const { outlet, isOld } = sending;
   using reader = new BodyReader(body);
   // Without chunks nothing would tell the end of this body from a break in it.
   if (length === undefined && isOld) return await sendUnframed(answer, sending);
   sending.reads(reader);
   try {
     await outlet.together(headOf(answer, sending, length ?? "chunked"));
-    let left = length ?? Infinity;
-    for (;;) {
-      // While there is nothing to send nobody can blame the client.
-      activity.enter("answering");
-      const piece = await reader.next();
-      if (piece === undefined) break;
-      if (piece.length > left) throw new BrokenBody("longer than announced");
-      left -= piece.length;
-      if (length === undefined) await outlet.together(`${piece.length.toString(16)}\r\n`);
-      await outlet.bytes(piece);
-      if (length === undefined) await outlet.together("\r\n");
-      sending.sent(piece.length);
-    }
-    if (length === undefined) return await outlet.together("0\r\n\r\n");
-    if (left > 0) throw new BrokenBody("shorter than announced");
+    if (length === undefined) return await sendChunks(reader, sending);
+    await sendLength(reader, sending, length);
   } finally {
     sending.reads(undefined);
+  }
+}
+
+async function sendChunks(reader: BodyReader, { outlet, activity, sent }: Sending): Promise<void> {
+  for (;;) {
+    // While there is nothing to send nobody can blame the client.
+    activity.enter("answering");
+    const length = await reader.next();
+    if (length === 0) return await outlet.together("0\r\n\r\n");
+    await outlet.together(`${length.toString(16)}\r\n`);
+    await outlet.bytes(reader.piece);
+    await outlet.together("\r\n");
+    sent(length);
+  }
+}
+
+async function sendLength(
+  reader: BodyReader,
+  { outlet, activity, sent }: Sending,
+  length: number,
+): Promise<void> {
+  // No reference to a piece may stay in this frame, which waits as long as the client.
+  const write = (bytes: Uint8Array) => outlet.some(bytes);
+  for (let left = length;;) {
+    activity.enter("answering");
+    const pieceLength = await reader.next();
+    if (pieceLength > left) throw new BrokenBody("longer than announced");
+    if (pieceLength === 0 && left > 0) throw new BrokenBody("shorter than announced");
+    if (pieceLength === 0) return;
+    while (reader.piece.length > 0) {
+      const written = await reader.write(write);
+      left -= written;
+      sent(written);
+    }
   }
 }
 

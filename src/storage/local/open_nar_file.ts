@@ -41,10 +41,13 @@ export class OpenNarFile implements StoredNar {
       const got = await this.#file.read(left < into.length ? into.subarray(0, left) : into);
       if (got === null) throw shortFile();
       left -= got;
-      if (left === 0) this.#close();
       return got;
     };
-    return new DirectStream({ read, close: () => this.#close() }, READ_BYTES);
+    const rewind = (byteLength: number) => {
+      left += byteLength;
+      this.#file.seekSync(-byteLength, Deno.SeekMode.Current);
+    };
+    return new DirectStream({ read, rewind, close: () => this.#close() }, READ_BYTES);
   }
 
   [Symbol.dispose](): void {

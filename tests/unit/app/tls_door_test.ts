@@ -202,6 +202,7 @@ function scene(options: Partial<HttpServerDeps> = {}): HttpServer {
     log: createLogger("error", NOWHERE),
     nowMs: Date.now,
     connectionsMax: 100,
+    perAddressMax: Infinity,
     ...options,
   });
 }

@@ -1,0 +1,72 @@
+import assert from "node:assert/strict";
+import { Answer } from "../../src/http/answer.ts";
+import { HttpServer } from "../../src/http/server/http_server.ts";
+import type { Wire } from "../../src/http/server/intake.ts";
+import { createLogger } from "../../src/telemetry/logger.ts";
+
+/** Clients that come in one after the other, and which stay: two an address, eight in all. */
+const CROWDS: Readonly<Record<string, readonly [clients: readonly string[], stay: string]>> = {
+  "one address has a share, and its newest stay": [
+    ["10.0.0.1", "10.0.0.2", "10.0.0.1", "10.0.0.1", "10.0.0.1"],
+    "01011",
+  ],
+  "an IPv6 network is one address": [
+    ["2001:db8::1", "2001:db8::2", "2001:db8:0:0:7::", "2001:db8:0:1::1"],
+    "0111",
+  ],
+  "IPv4 is one address on whatever listener": [
+    ["10.0.0.1", "::ffff:10.0.0.1", "10.0.0.1"],
+    "011",
+  ],
+  "a Unix socket has no address": [["unix", "unix", "unix", "unix", "unix"], "11111"],
+};
+
+for (const [what, [clients, stay]] of Object.entries(CROWDS)) {
+  Deno.test(`address limit: ${what}`, async () => {
+    const wires = clients.map((client) => new SilentWire(client));
+    await using server = new HttpServer({
+      handle: () => Promise.resolve(new Answer("", 200, {})),
+      refuse: ({ status }) => new Answer("", status, {}),
+      log: createLogger("error", { write() {} }),
+      nowMs: Date.now,
+      connectionsMax: 8,
+    });
+    const coming = wires[Symbol.iterator]();
+    await server.serve({
+      async accept() {
+        const { value, done } = coming.next();
+        if (done) throw new Deno.errors.BadResource("Listener has been closed");
+        return value;
+      },
+    });
+    assert.equal(wires.map(({ isClosed }) => isClosed ? "0" : "1").join(""), stay);
+  });
+}
+
+/** A connection on which nothing comes. */
+class SilentWire implements Wire {
+  readonly remoteAddr: Deno.Addr;
+  readonly #closed = Promise.withResolvers<null>();
+  isClosed = false;
+
+  constructor(client: string) {
+    this.remoteAddr = client === "unix"
+      ? { transport: "unix", path: "/socket" }
+      : { transport: "tcp", hostname: client, port: 4711 };
+  }
+
+  read(): Promise<null> {
+    return this.#closed.promise;
+  }
+
+  async write(bytes: Uint8Array): Promise<number> {
+    return bytes.length;
+  }
+
+  async closeWrite(): Promise<void> {}
+
+  close(): void {
+    this.isClosed = true;
+    this.#closed.resolve(null);
+  }
+}
