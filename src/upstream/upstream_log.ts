@@ -22,12 +22,14 @@ export interface UpstreamLog {
 export function createUpstreamLog(log: Logger): UpstreamLog {
   const failing = new Set<string>();
   const untrusted = new Set<string>();
+  const unanswered = new Set<string>();
 
   return {
     reading(upstream, reading, requestId) {
       const facts = { upstream, request_id: requestId };
       if (reading.kind !== "failed") {
-        if (failing.delete(upstream)) log.info("upstream answers again", facts);
+        const wasSilent = unanswered.delete(upstream);
+        if (failing.delete(upstream) || wasSilent) log.info("upstream answers again", facts);
         return;
       }
       const { reason, detail } = reading;
@@ -42,7 +44,7 @@ export function createUpstreamLog(log: Logger): UpstreamLog {
     },
 
     unanswered(upstream, error) {
-      failing.add(upstream);
+      unanswered.add(upstream);
       const detail = messageOf(error);
       const facts = { upstream, detail, remedy: remedyFor(detail) };
       if (error instanceof NoAnswer) {
