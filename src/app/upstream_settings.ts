@@ -3,6 +3,7 @@ import { Failure, reasonOf } from "../base/failure.ts";
 import type { Settings } from "../config/options.ts";
 import type { CaCertificates, HttpUpstreamSettings } from "../upstream/http/http_settings.ts";
 import { type Login, type Netrc, parseNetrc } from "../upstream/http/netrc.ts";
+import { certificatesIn, systemCertificates } from "./system_certificates.ts";
 
 const NO_LOGINS: Netrc = { find: () => undefined };
 
@@ -42,16 +43,6 @@ function hasProxy(protocol: string): boolean {
   return names.flatMap((name) => [name, name.toUpperCase()]).some((name) => Deno.env.get(name));
 }
 
-/** Where systems keep the certificates that they trust, the caller's own choice first. */
-const SYSTEM_BUNDLES = [
-  Deno.env.get("NIX_SSL_CERT_FILE"),
-  Deno.env.get("SSL_CERT_FILE"),
-  "/etc/ssl/certs/ca-certificates.crt",
-  "/etc/pki/tls/certs/ca-bundle.crt",
-];
-
-const CERTIFICATE_REGEXP = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
-
 /**
  * The certificates that upstreams are checked with: the system's, which the executable does not
  * read by itself, and those of `--cache-upstream-ca-file`. None where no upstream needs them.
@@ -59,25 +50,15 @@ const CERTIFICATE_REGEXP = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE
 export function caCertificates(settings: Settings): CaCertificates {
   const path = settings["cache.upstream-ca-file"];
   const own = path === undefined ? [] : readOption("--cache-upstream-ca-file", path, (text) => {
-    const found = text.match(CERTIFICATE_REGEXP);
-    if (found === null) throw new Failure("broken", "it holds no PEM certificate");
+    const found = certificatesIn(text);
+    if (found.length === 0) throw new Failure("broken", "it holds no PEM certificate");
     return found;
   });
   const urls = settings["cache.upstream-url"].map(({ url }) => url);
   const isNeeded = [...urls, settings["otel.grpc-url"]].some((url) => url?.startsWith("https:"));
-  return isNeeded ? [...systemCertificates(), ...own] : own;
-}
-
-function systemCertificates(): CaCertificates {
-  for (const path of SYSTEM_BUNDLES) {
-    if (path === undefined || path === "") continue;
-    try {
-      return Deno.readTextFileSync(path).match(CERTIFICATE_REGEXP) ?? [];
-    } catch {
-      // Another system, another place.
-    }
-  }
-  return [];
+  if (!isNeeded) return own;
+  const system = { env: Deno.env.toObject(), readTextFile: Deno.readTextFileSync };
+  return [...systemCertificates(system), ...own];
 }
 
 function readOption<Value>(option: string, path: string, parse: (text: string) => Value): Value {

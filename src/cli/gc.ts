@@ -46,7 +46,7 @@ const EVENT_LENGTH_MAX = 64 * 1024;
 async function gcCommand(args: readonly string[], host: Host): Promise<number> {
   const { flags, rest } = readWords(FLAGS, { ...host, args });
   noOperands(rest);
-  using client = new ServerClient(flags);
+  using client = new ServerClient(flags, host);
   const answer = await start(client, flags.target, flags["dry-run"]);
   const done = await follow(answer, host);
   host.writeOut(flags.json ? `${JSON.stringify(done)}\n` : reportOf(done, flags.target));

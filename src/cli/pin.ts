@@ -60,7 +60,7 @@ export async function pin(client: ServerClient, target: StorePathArgument): Prom
 async function pinCommand(args: readonly string[], host: Host): Promise<number> {
   const { flags, rest } = readWords(CLIENT_FLAGS, { ...host, args });
   const targets = readStorePathArguments(rest, host);
-  using client = new ServerClient(flags);
+  using client = new ServerClient(flags, host);
   const failures = await eachStorePath(targets, async (target) => {
     await pin(client, target);
     host.writeOut(`pinned ${nameOf(target)}\n`);
@@ -72,7 +72,7 @@ async function pinCommand(args: readonly string[], host: Host): Promise<number> 
 async function unpinCommand(args: readonly string[], host: Host): Promise<number> {
   const { flags, rest } = readWords(CLIENT_FLAGS, { ...host, args });
   const targets = readStorePathArguments(rest, host);
-  using client = new ServerClient(flags);
+  using client = new ServerClient(flags, host);
   const failures = await eachStorePath(targets, async (target) => {
     await tell(client, "DELETE", target);
     host.writeOut(`unpinned ${nameOf(target)}\n`);

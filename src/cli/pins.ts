@@ -28,7 +28,7 @@ what arrives later. \`larder warm\` fetches what is missing.
 async function pinsCommand(args: readonly string[], host: Host): Promise<number> {
   const { flags, rest } = readWords(FLAGS, { ...host, args });
   noOperands(rest);
-  using client = new ServerClient(flags);
+  using client = new ServerClient(flags, host);
   const pins = await pinnedClosures(client);
   if (flags.json) host.writeOut(`${JSON.stringify(pins, null, 2)}\n`);
   else if (pins.length === 0) host.writeError("nothing is pinned\n");

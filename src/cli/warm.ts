@@ -42,7 +42,7 @@ const RETRY_DELAYS_MS = [250, 1_000, 4_000];
 async function warmCommand(args: readonly string[], host: Host): Promise<number> {
   const { flags, rest } = readWords(FLAGS, { ...host, args });
   const targets = readStorePathArguments(rest, host);
-  using client = new ServerClient(flags);
+  using client = new ServerClient(flags, host);
   const warm = new WarmClosure({ client, retryDelaysMs: RETRY_DELAYS_MS });
   try {
     await follow(warm, targets, host);

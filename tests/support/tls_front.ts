@@ -10,16 +10,17 @@ export function tlsAvailable(): string {
   }
 }
 
-/** A certificate for 127.0.0.1 that only its own file vouches for. */
+/** A certificate that only its own file vouches for. */
 export class OwnCertificate implements Disposable {
   readonly #folder = tempFolder();
 
-  constructor() {
+  /** `subject` is what it is for, as OpenSSL writes it. */
+  constructor(subject = "IP:127.0.0.1") {
     const { success, stderr } = new Deno.Command("openssl", {
       args: [
         ...["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1"],
         ...["-nodes", "-days", "2", "-subj", "/CN=larder test", "-keyout", this.keyFile],
-        ...["-out", this.caFile, "-addext", "subjectAltName=IP:127.0.0.1"],
+        ...["-out", this.caFile, "-addext", `subjectAltName=${subject}`],
         ...["-addext", "basicConstraints=critical,CA:FALSE"],
       ],
       stderr: "piped",
@@ -47,10 +48,11 @@ export class OwnCertificate implements Disposable {
 
 /** TLS in front of a port of 127.0.0.1, with a certificate of its own. */
 export class TlsFront implements Disposable {
-  readonly #certificate = new OwnCertificate();
+  readonly #certificate: OwnCertificate;
   readonly #listener: Deno.TlsListener;
 
-  constructor(targetPort: number) {
+  constructor(targetPort: number, subject?: string) {
+    this.#certificate = new OwnCertificate(subject);
     const place = { hostname: "127.0.0.1", port: 0 };
     this.#listener = Deno.listenTls({ ...place, ...this.#certificate.pems });
     this.#accept(targetPort);

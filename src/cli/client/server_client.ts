@@ -1,4 +1,5 @@
 import { STATUS_CODES } from "node:http";
+import { type CertificateInputs, systemCertificates } from "../../app/system_certificates.ts";
 import { Failure, reasonOf } from "../../base/failure.ts";
 import type { ClientSettings } from "./client_flags.ts";
 import { serverAddress } from "./server_address.ts";
@@ -23,6 +24,7 @@ export class Refused extends Failure {
 /** An upstream's timeouts and retries may stand between a request and its answer. */
 const ANSWER_LIMIT_MS = 60_000;
 
+const TRUST_HINT = "set NIX_SSL_CERT_FILE or SSL_CERT_FILE to the certificate of its authority";
 const START_HINT = 'is larder running? Start it with "larder serve", or give --server';
 
 /** Shown only when it is one of those that larder gives. */
@@ -34,11 +36,13 @@ export class ServerClient implements Disposable {
   readonly #base: string;
   readonly #http: Deno.HttpClient | undefined;
 
-  constructor(settings: ClientSettings) {
+  /** `trust`: where the certificates lie that an HTTPS server is checked with. */
+  constructor(settings: ClientSettings, trust?: CertificateInputs) {
     const { server } = settings;
     this.#settings = settings;
     this.#base = server.kind === "http" ? server.url : "http://127.0.0.1";
-    this.#http = server.kind === "unix" ? socketClient(server.path) : undefined;
+    if (server.kind === "unix") this.#http = socketClient(server.path);
+    else if (trust && server.url.startsWith("https:")) this.#http = trustingClient(trust);
   }
 
   /**
@@ -71,8 +75,10 @@ export class ServerClient implements Disposable {
       });
     } catch (error) {
       const shown = serverAddress.print(this.#settings.server);
-      const why = late.signal.aborted ? `no answer in ${limitMs / 1_000} s` : lastReason(error);
-      throw new Unreachable(`Cannot reach ${shown}: ${why}; ${START_HINT}`, error);
+      const why = late.signal.aborted
+        ? `no answer in ${limitMs / 1_000} s; ${START_HINT}`
+        : whyUnreachable(error);
+      throw new Unreachable(`Cannot reach ${shown}: ${why}`, error);
     } finally {
       clearTimeout(timer);
     }
@@ -106,6 +112,24 @@ function socketClient(path: string): Deno.HttpClient {
   } catch (error) {
     throw new Unreachable(`Cannot reach unix:${path}: ${reasonOf(error)}`, error);
   }
+}
+
+function trustingClient(trust: CertificateInputs): Deno.HttpClient {
+  const caCerts = [...systemCertificates(trust)];
+  try {
+    return Deno.createHttpClient({ caCerts });
+  } catch (error) {
+    throw new Failure("broken", `Cannot use certificates: ${reasonOf(error)}; ${TRUST_HINT}`);
+  }
+}
+
+/** A server whose certificate is refused is running: another hint helps. */
+function whyUnreachable(error: unknown): string {
+  const certificate = /invalid peer certificate: (.*)$/s.exec(reasonOf(error))?.[1];
+  if (certificate === undefined) return `${lastReason(error)}; ${START_HINT}`;
+  return certificate === "UnknownIssuer"
+    ? `its certificate is of an authority that is not trusted here; ${TRUST_HINT}`
+    : `its certificate is not accepted (${certificate}); give --server the name that it is for`;
 }
 
 /** Of "error sending request for url (…): client error (Connect): … Connection refused". */

@@ -1,0 +1,34 @@
+import type { CaCertificates } from "../upstream/http/http_settings.ts";
+
+/** What finding the certificates takes. */
+export interface CertificateInputs {
+  readonly env: Readonly<Record<string, string | undefined>>;
+  /** Throws when the file cannot be read. */
+  readonly readTextFile: (path: string) => string;
+}
+
+/** In which the caller's own choice stands: Nix's, then OpenSSL's. */
+const VARIABLES = ["NIX_SSL_CERT_FILE", "SSL_CERT_FILE"];
+
+/** Where systems keep the certificates that they trust. */
+const BUNDLES = ["/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt"];
+
+const CERTIFICATE_REGEXP = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
+
+/** The PEM certificates in a text. */
+export function certificatesIn(text: string): CaCertificates {
+  return text.match(CERTIFICATE_REGEXP) ?? [];
+}
+
+/** The certificates that the system trusts, which the executable does not read by itself. */
+export function systemCertificates({ env, readTextFile }: CertificateInputs): CaCertificates {
+  for (const path of [...VARIABLES.map((name) => env[name]), ...BUNDLES]) {
+    if (!path) continue;
+    try {
+      return certificatesIn(readTextFile(path));
+    } catch {
+      // Another system, another place.
+    }
+  }
+  return [];
+}

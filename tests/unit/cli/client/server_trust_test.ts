@@ -1,0 +1,52 @@
+import assert from "node:assert/strict";
+import { runLarder } from "../../../support/run_larder.ts";
+import { tlsAvailable, TlsFront } from "../../../support/tls_front.ts";
+
+const excuse = tlsAvailable();
+
+type Environment = Readonly<Record<string, string>>;
+
+/** What `larder pins` says to a server whose certificate only its own file vouches for. */
+async function pinsOver(env: Environment, subject?: string) {
+  const options = { hostname: "127.0.0.1", port: 0, onListen() {} };
+  await using server = Deno.serve(options, () => new Response("[]"));
+  using front = new TlsFront(server.addr.port, subject);
+  const files = { "/ca.pem": Deno.readTextFileSync(front.caFile), "/empty.pem": "" };
+  return await runLarder(["pins", "--server", front.url], { env, files });
+}
+
+function promise(name: string, fn: () => Promise<void>): void {
+  const why = excuse && ` (skipped: ${excuse})`;
+  Deno.test({ name: `server client over TLS: ${name}${why}`, ignore: excuse !== "", fn });
+}
+
+for (const variable of ["NIX_SSL_CERT_FILE", "SSL_CERT_FILE"]) {
+  promise(`the authorities of ${variable} are trusted`, async () => {
+    const ran = await pinsOver({ [variable]: "/ca.pem" });
+
+    assert.deepEqual(ran, { status: 0, out: "", err: "nothing is pinned\n" });
+  });
+}
+
+promise("Nix's variable wins over OpenSSL's, as in Nix", async () => {
+  const env = { NIX_SSL_CERT_FILE: "/empty.pem", SSL_CERT_FILE: "/ca.pem" };
+
+  assert.equal((await pinsOver(env)).status, 1);
+});
+
+promise("an authority that is not trusted is said, with what to set", async () => {
+  const { status, err } = await pinsOver({});
+
+  assert.equal(status, 1);
+  assert.match(err, /^larder: Cannot reach https:\S+: its certificate is of an authority that is /);
+  assert.match(err, /set NIX_SSL_CERT_FILE or SSL_CERT_FILE/);
+  assert.doesNotMatch(err, /is larder running|unknownissuer/i);
+});
+
+promise("a certificate for another name is said, with what to give", async () => {
+  const { status, err } = await pinsOver({ SSL_CERT_FILE: "/ca.pem" }, "DNS:cache.example");
+
+  assert.equal(status, 1);
+  assert.match(err, /its certificate is not accepted \([^)]*name.*\); give --server the name that/);
+  assert.doesNotMatch(err, /is larder running/);
+});
