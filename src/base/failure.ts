@@ -46,5 +46,10 @@ export function reasonOf(thrown: unknown): string {
 }
 
 function textOf(thrown: unknown): string {
-  return thrown instanceof Error ? thrown.message : String(thrown);
+  if (!(thrown instanceof Error)) return String(thrown);
+  // Deno's `fetch` tells why it failed in its message, and from 2.8 on in the cause alone.
+  const { cause } = thrown;
+  return thrown.message === "fetch failed" && cause instanceof Error
+    ? cause.message
+    : thrown.message;
 }

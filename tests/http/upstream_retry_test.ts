@@ -11,6 +11,13 @@ const object = makeStoreObject({ name: "thing-1.0", size: 100_000 });
 const PATH = `/${object.storePathHash}.narinfo`;
 const stored = { objects: [object], stored: true } as const;
 
+/**
+ * Deno's fetch repeats a request by itself, once, after a kept connection broke: from 2.7.6 on
+ * (measured), and no option turns it off. The connection of nix-cache-info is kept here.
+ */
+const [major = 0, minor = 0, patch = 0] = Deno.version.deno.split(".").map(Number);
+const FETCH_REPEATS = major > 2 || minor > 7 || (minor === 7 && patch >= 6) ? 1 : 0;
+
 /** What is over when it is asked again. */
 const PASSING: Readonly<Record<string, Fault>> = {
   "a reset before the headers": dropped(),
@@ -39,7 +46,13 @@ for (const [name, fault] of Object.entries(PASSING)) {
     upstream.breakNarinfo(fault);
     await using cache = await TestCache.open({ upstreams: [upstream] });
     const answer = await cache.get(PATH);
-    assert.deepEqual([answer.status, upstream.count(PATH)], [404, 3]);
+    const repeats = name.startsWith("a reset") ? FETCH_REPEATS : 0;
+    assert.deepEqual([answer.status, upstream.count(PATH)], [404, 3 + repeats]);
+    const metrics = await (await cache.get("/metrics")).text();
+    const counted = metrics.matchAll(
+      /^larder_upstream_request_duration_seconds_count\{.* (\d+)$/gm,
+    );
+    assert.equal([...counted].reduce((sum, [, count]) => sum + Number(count), 0), 1);
     upstream.mend();
     assert.equal((await cache.get(PATH)).status, 200);
   });

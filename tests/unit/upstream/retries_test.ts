@@ -45,3 +45,9 @@ Deno.test("retries: a refused connection and endless redirects are not asked aga
   }
   assert.notEqual(new Retries(3_000).afterError(new TypeError("connection reset")), undefined);
 });
+
+Deno.test("retries: why it failed counts, also where fetch tells it in the cause", () => {
+  const cause = new Error("client error (Connect): tcp connect error");
+  const failed = new TypeError("fetch failed", { cause });
+  assert.equal(new Retries(3_000).afterError(failed), undefined);
+});
