@@ -5,7 +5,7 @@ import type { OptionTable } from "../option.ts";
 export const GENERAL_OPTIONS = {
   "config": {
     kind: path,
-    shown: "$XDG_CONFIG_HOME/larder/config.toml, else /etc/larder/config.toml",
+    shown: "larder/config.toml in $XDG_CONFIG_HOME (~/.config), else in /etc",
     help: "Configuration file to read: TOML, or YAML where it ends in .yaml",
     details: "The default places may lack the file; one that is named here must exist.",
     variable: "LARDER_CONFIG_FILE",

@@ -24,7 +24,7 @@ const REDIS = "it is about Redis, and larder needs none";
 const LOCKS = "it is about locks between servers, and larder uses those of SQLite";
 const SHARING = "it is about downloads that servers share; larder's clients always share them";
 const XZ = "larder decompresses xz by itself";
-const NO_REDIS = "larder uses the locks of SQLite; leave it out";
+const NO_REDIS = "it uses the locks of SQLite; leave it out";
 
 /** Every setting of ncps that larder has not, under the names that ncps gives it. */
 export const NCPS_ONLY: ForeignTable = {
