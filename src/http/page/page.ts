@@ -39,7 +39,6 @@ export class Page {
     this.headers = {
       "content-security-policy": policy.join("; "),
       "referrer-policy": "no-referrer",
-      "x-content-type-options": "nosniff",
     };
   }
 

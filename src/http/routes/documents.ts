@@ -58,8 +58,6 @@ function partsOf(document: SentDocument, source: string): AnswerParts {
     lifetime: mayChange ? "changing" : "document",
     headers: {
       "x-cache": source,
-      // Somebody else's text: a browser is not to guess what it is.
-      "x-content-type-options": "nosniff",
       ...(encoding === undefined ? {} : { "content-encoding": encoding }),
       ...(size === undefined ? {} : { "content-length": String(size) }),
       ...(tag === undefined ? {} : { etag: `"${tag}"` }),

@@ -18,6 +18,9 @@ const STATUS_LINES = new Map(
   ]),
 );
 
+/** What we send may be anybody's text: a browser is not to guess what it is. */
+const NO_SNIFFING = "x-content-type-options: nosniff\r\n";
+
 /** The head of an answer with its empty line. */
 export function formatAnswerHead({ status, headers }: Answer, parts: HeadParts): string {
   const { framing, keepsAlive, isOld, date } = parts;
@@ -26,7 +29,7 @@ export function formatAnswerHead({ status, headers }: Answer, parts: HeadParts):
   if (!headers.has("content-length")) text += framingField(framing);
   if (!keepsAlive) text += "connection: close\r\n";
   else if (isOld) text += "connection: keep-alive\r\n";
-  return `${text}date: ${date}\r\n\r\n`;
+  return `${text}${NO_SNIFFING}date: ${date}\r\n\r\n`;
 }
 
 function framingField(framing: HeadParts["framing"]): string {
