@@ -30,7 +30,7 @@ const PERMISSIONS = [
   "--allow-read",
   "--allow-write",
   "--allow-env",
-  "--allow-sys",
+  "--allow-sys=hostname",
 ];
 
 /**

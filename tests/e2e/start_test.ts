@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { fakeUpstream } from "../support/fake_upstream.ts";
-import { startLarder } from "../support/larder_process.ts";
+import { PERMISSIONS, startLarder } from "../support/larder_process.ts";
 import { makeStoreObject } from "../support/store_object.ts";
 import { tempFolder } from "../support/temp_folder.ts";
 
@@ -11,6 +11,19 @@ Deno.test("start: with every upstream down it serves, and an unknown path is 404
   const unknown = await fetch(`${larder.url}/${object.storePathHash}.narinfo`);
   await unknown.body?.cancel();
   assert.equal(unknown.status, 404);
+});
+
+Deno.test("start: of the system it asks for the host's name alone", async () => {
+  assert.deepEqual(PERMISSIONS.filter((word) => /sys|run|ffi/.test(word)), [
+    "--allow-sys=hostname",
+  ]);
+  await using larder = await startLarder({
+    "cache-upstream-url": [],
+    "otel-enabled": "true",
+    "prometheus-enabled": "true",
+  });
+  const metrics = await (await fetch(`${larder.url}/metrics`)).text();
+  assert.match(metrics, /^process_resident_memory_bytes [1-9]/m);
 });
 
 Deno.test("start: the signing key is made once, for its owner alone, and named", async () => {

@@ -1,3 +1,4 @@
+import denoJson from "../../deno.json" with { type: "json" };
 import { within } from "../../src/base/deadline.ts";
 import { tempFolder } from "./temp_folder.ts";
 
@@ -18,7 +19,8 @@ const LAST_LINES = 10;
 const MAIN = new URL("../../main.ts", import.meta.url).pathname;
 
 /** Those of the task `serve`: it must not need more. */
-const PERMISSIONS = ["net", "read", "write", "env", "sys"].map((name) => `--allow-${name}`);
+export const PERMISSIONS = denoJson.tasks.serve.command.split(" ")
+  .filter((word) => word.startsWith("--allow-"));
 
 /** What a program needs to be found and started; none of larder's own options. */
 const PASSED_ON = ["PATH", "HOME", "TMPDIR", "DENO_DIR", "XDG_CACHE_HOME"];
