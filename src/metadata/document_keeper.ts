@@ -7,6 +7,7 @@ export interface DocumentFacts {
   readonly path: DocumentPath;
   /** The URL of the upstream that it is from, without credentials. */
   readonly upstream: string;
+  /** Of its kind, or what its upstream called it. */
   readonly type: string;
   /** The Content-Encoding that the bytes have. */
   readonly encoding?: string;

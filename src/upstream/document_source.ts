@@ -3,8 +3,7 @@ import type { UpstreamReading } from "./upstream.ts";
 
 /** A document that an upstream began to send. Read `pieces` to its end, or cancel it. */
 export interface DocumentBody {
-  /** The Content-Type and the Content-Encoding, as the upstream names them. */
-  readonly type: string | undefined;
+  /** The Content-Encoding, as the upstream names it. */
   readonly encoding: string | undefined;
   /** Bytes of all of it, where the upstream says so. */
   readonly size: number | undefined;

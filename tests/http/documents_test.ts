@@ -139,16 +139,24 @@ Deno.test("documents: brotli is decoded, other encodings are as they came", asyn
   }
 });
 
-Deno.test("documents: a type that a browser would run is not passed on", async () => {
-  await using upstream = await fakeUpstream({ documents: DOCUMENTS });
-  upstream.breakDocument((answer) => {
-    answer.headers.set("content-type", "text/html");
-    return answer;
+for (const given of ["text/html", "application/octet-stream", "text/plain", ""]) {
+  Deno.test(`documents: a type of its kind's, where the upstream says "${given}"`, async () => {
+    await using upstream = await fakeUpstream({ documents: DOCUMENTS });
+    upstream.breakDocument((answer) => {
+      answer.headers.set("content-type", given);
+      return answer;
+    });
+    await using cache = await TestCache.open({ upstreams: [upstream] });
+    for (const path of PATHS) {
+      for (const source of ["MISS", "HIT"]) {
+        const { headers } = await cache.get(path);
+        assert.equal(headers.get("x-cache"), source);
+        const type = path === LOG ? "text/plain; charset=utf-8" : "application/json";
+        assert.equal(headers.get("content-type"), type);
+      }
+    }
   });
-  await using cache = await TestCache.open({ upstreams: [upstream] });
-  const { headers } = await cache.get(LOG);
-  assert.equal(headers.get("content-type"), "text/plain; charset=utf-8");
-});
+}
 
 Deno.test("documents: what may change is asked for again; else the old one", async () => {
   let nowMs = 1_000_000;

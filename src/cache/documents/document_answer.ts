@@ -5,7 +5,6 @@ import type { Pieces } from "./collect_document.ts";
 
 /** What there is to say of a document before its bytes. */
 export interface SentFacts {
-  readonly type: string;
   readonly encoding?: string | undefined;
   /** `undefined` while the upstream does not say. */
   readonly size: number | undefined;

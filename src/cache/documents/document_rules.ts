@@ -2,7 +2,7 @@ import type { DocumentKind } from "../../nix/document_name.ts";
 
 /** What a kind of document is like. Nothing but its shape can be checked of any of them. */
 export interface DocumentRule {
-  /** What it is served as where the upstream names no type that we pass on. */
+  /** What it is served as: upstreams call logs anything from octets to HTML. */
   readonly type: string;
   /** True where anything but one JSON object is refused. */
   readonly isJson: boolean;
@@ -32,15 +32,6 @@ export const DOCUMENT_RULES: Readonly<Record<DocumentKind, DocumentRule>> = {
 
 /** How long what may change is served without asking again. */
 export const UNCHANGED_FOR_MS = 10 * 60 * 1_000;
-
-// Nothing that a browser would run.
-const TYPE_REGEXP =
-  /^(?:application\/(?:json|octet-stream)|text\/plain)(?:; ?charset=(?:utf-8|us-ascii))?$/i;
-
-/** The type to serve, by what the upstream says. */
-export function servedType({ type }: DocumentRule, given: string | undefined): string {
-  return given !== undefined && TYPE_REGEXP.test(given) ? given : type;
-}
 
 /** Above this a JSON text is looked at from both ends only: parsing holds up requests. */
 const PARSED_BYTES_MAX = 512 * 1024;

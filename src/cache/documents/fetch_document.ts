@@ -9,12 +9,7 @@ import type { Logger } from "../../telemetry/logger.ts";
 import type { DocumentPool, OpenDocument } from "../../upstream/document_pool.ts";
 import { collectDocument } from "./collect_document.ts";
 import { memoryDocument, passingDocument, type SentDocument } from "./document_answer.ts";
-import {
-  DOCUMENT_RULES,
-  type DocumentRule,
-  looksLikeObject,
-  servedType,
-} from "./document_rules.ts";
+import { DOCUMENT_RULES, type DocumentRule, looksLikeObject } from "./document_rules.ts";
 import type { MemoryAllowance, MemoryShare } from "./memory_allowance.ts";
 
 /** Bytes of a row: a slow reader holds one piece. */
@@ -81,7 +76,6 @@ async function take(
 ): Promise<FetchedDocument> {
   const rule = DOCUMENT_RULES[name.kind];
   const { encoding } = document;
-  const type = servedType(rule, document.type);
   using held = new DisposableStack();
   const share = held.use(deps.allowance.share());
   const keptBytesMax = Math.min(rule.keptBytesMax, deps.totalBytesMax);
@@ -91,7 +85,7 @@ async function take(
   if (collected.kind === "passing") {
     held.use(document);
     const rest = held.move();
-    const facts = { type, encoding, size: document.size, mayChange: rule.mayChange };
+    const facts = { encoding, size: document.size, mayChange: rule.mayChange };
     const sent = passingDocument(facts, collected.pieces, () => rest.dispose());
     return { kind: "passing", document: sent };
   }
@@ -103,7 +97,7 @@ async function take(
   const facts: DocumentFacts = {
     path: name.path,
     upstream: document.upstream,
-    type,
+    type: rule.type,
     ...(encoding === undefined ? {} : { encoding }),
     tag: createHash("sha256").update(bytes).digest("hex").slice(0, TAG_CHARS),
     size: bytes.length,

@@ -1,4 +1,5 @@
 import type { SentDocument } from "../../cache/documents/document_answer.ts";
+import { DOCUMENT_RULES } from "../../cache/documents/document_rules.ts";
 import type { DocumentServer } from "../../cache/documents/serve_document.ts";
 import { type DocumentKind, documentName } from "../../nix/document_name.ts";
 import {
@@ -37,7 +38,7 @@ function documentHandler(documents: Pick<DocumentServer, "serve">, kind: Documen
     if (name === undefined) return statusAnswer(404, head, { "x-cache": "HIT" });
     const { source, document } = await documents.serve(name, requestId);
     if (document === undefined) return statusAnswer(404, head, { "x-cache": source });
-    const parts = partsOf(document, source);
+    const parts = partsOf(document, { type: DOCUMENT_RULES[kind].type, source });
     const { tag } = document;
     if (tag !== undefined && isNamed(request.headers.get("if-none-match"), `"${tag}"`)) {
       document[Symbol.dispose]();
@@ -50,8 +51,13 @@ function documentHandler(documents: Pick<DocumentServer, "serve">, kind: Documen
   };
 }
 
-function partsOf(document: SentDocument, source: string): AnswerParts {
-  const { type, encoding, size, tag, mayChange } = document;
+interface Origin {
+  readonly type: string;
+  readonly source: string;
+}
+
+function partsOf(document: SentDocument, { type, source }: Origin): AnswerParts {
+  const { encoding, size, tag, mayChange } = document;
   return {
     status: 200,
     type,

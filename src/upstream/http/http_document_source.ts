@@ -65,7 +65,6 @@ export class HttpDocumentSource implements DocumentSource {
       else ahead.add(piece);
     }
     return {
-      type: headers.get("content-type") ?? undefined,
       encoding: encoding === "identity" ? undefined : encoding,
       size: /^[0-9]{1,15}$/.test(length) ? Number(length) : undefined,
       framed: length !== "" || headers.has("transfer-encoding"),
