@@ -35,7 +35,7 @@ export function planNar(request: ClientRequest, facts: NarFacts): NarPlan {
       headers["content-range"] = `bytes ${range.start}-${range.end - 1}/${fileSize}`;
       return bytes(partsOf(206, headers), range.start, range.end);
     case "beyond": {
-      const refused = { "x-cache": facts.source, "content-range": `bytes */${fileSize}` };
+      const refused = { "content-range": `bytes */${fileSize}` };
       const head = request.method === "HEAD";
       return { kind: "answered", answer: statusAnswer(416, head, refused) };
     }

@@ -25,7 +25,7 @@ export interface Route {
    * Default: everybody. `access/access_rules.ts` says what it means.
    */
   readonly audience?: "own-names" | "operator";
-  /** True where every answer says in X-Cache where it came from. */
+  /** True where what is served, or absent, says in X-Cache where it came from. */
   readonly cached?: true;
   /** True where bodies go out piece by piece, so that one may end early. */
   readonly inPieces?: true;

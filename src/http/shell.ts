@@ -52,7 +52,7 @@ export function createShell({ router, access, observer, tracer, log }: ShellDeps
   }
 
   function refuse({ status, reason, method, request }: TurnedAway): Answer {
-    const requestId = requestIdOf(null);
+    const requestId = requestIdOf(request?.headers.get("x-request-id") ?? null);
     const answer = statusAnswer(status, false, { "x-request-id": requestId });
     if (request === undefined) observer.refused({ answer, reason, method, requestId });
     return answer;
@@ -67,7 +67,7 @@ export function createShell({ router, access, observer, tracer, log }: ShellDeps
     if (match.kind === "malformed") return statusAnswer(400, head);
     if (match.kind === "none") return statusAnswer(404, head);
     if (match.kind === "method") {
-      return statusAnswer(405, head, { allow: match.allow, ...sourceOf(match.route) });
+      return statusAnswer(405, head, { allow: match.allow });
     }
     const refusal = access.refusal(request, match.route);
     if (refusal !== undefined) {
@@ -96,13 +96,13 @@ export function createShell({ router, access, observer, tracer, log }: ShellDeps
       error: messageOf(error),
       ...facts,
     });
-    return statusAnswer(status, head, sourceOf(route));
+    return statusAnswer(status, head, sourceOf(route, status));
   }
 }
 
-/** Every answer of a route that serves the cache says where it came from. */
-function sourceOf(route: Route): Readonly<Record<string, string>> {
-  return route.cached ? { "x-cache": "MISS" } : {};
+/** An absence says where it came from; what refuses the request itself came from nowhere. */
+function sourceOf(route: Route, status: number): Readonly<Record<string, string>> {
+  return route.cached && status === 404 ? { "x-cache": "MISS" } : {};
 }
 
 function refusalFacts(
