@@ -25,7 +25,9 @@ async function analyticsCommand(args: readonly string[], host: Host): Promise<nu
     host.writeError("larder: analytics: nothing to do, expected --show\n");
     return EXIT.usage;
   }
-  const { settings } = await readSettings({ ...host, args: args.filter((word) => !isShow(word)) });
+  const words = args.filter((word) => !isShow(word));
+  const { settings, warnings } = await readSettings({ ...host, args: words });
+  for (const warning of warnings) host.writeError(`larder: ${warning}\n`);
   const url = settings["analytics.reporting-url"];
   const isSent = settings["analytics.reporting-enabled"] && url !== undefined;
   host.writeError(isSent ? `Sent once a day to ${url}:\n` : "Not sent; it would be:\n");

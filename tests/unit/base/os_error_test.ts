@@ -1,5 +1,7 @@
 import assert from "node:assert/strict";
+import fc from "fast-check";
 import { messageOf, reasonOf } from "../../../src/base/failure.ts";
+import { checkProperty } from "../../support/property.ts";
 
 /** What Deno throws, what larder says of it, and what it says behind a path. */
 const CASES: readonly (readonly [string, string, string])[] = [
@@ -37,3 +39,15 @@ Deno.test("system errors: those of a real file are told as sentences", () => {
     return true;
   });
 });
+
+const path = fc.string({ unit: fc.constantFrom(..."ab/ .-'\n"), maxLength: 20 });
+const call = fc.constantFrom("readfile", "open", "mkdir", "tmpfile");
+
+checkProperty(
+  "system errors: no number and no call is left, whatever the paths are called",
+  fc.property(fc.nat(200), call, path, (number, name, at) => {
+    const said = new Error(`It failed (os error ${number}): ${name} '${at}'`);
+    assert.equal(messageOf(said), at === "" ? "It failed" : `It failed: ${at}`);
+    assert.equal(reasonOf(said), "It failed");
+  }),
+);
