@@ -1,4 +1,5 @@
 import { within } from "../base/deadline.ts";
+import { pause } from "../base/pause.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import type { App } from "./build_app.ts";
 import type { Listener } from "./listen.ts";
@@ -36,9 +37,18 @@ export function stopSignal(): Promise<typeof STOP_SIGNALS[number]> {
   return promise;
 }
 
+export interface DrainParts {
+  readonly app: Pick<App, "stopping" | "downloadsOver">;
+  readonly listener: Pick<Listener, "shutdown">;
+  readonly log: Pick<Logger, "warn">;
+  /** New connections are taken for so long, while `/readyz` is 503. */
+  readonly delayMs: number;
+}
+
 /** Lets requests and downloads end, for a limited time. */
-export async function drain(app: App, listener: Listener, log: Logger): Promise<void> {
+export async function drain({ app, listener, log, delayMs }: DrainParts): Promise<void> {
   app.stopping();
+  if (delayMs > 0) await pause(delayMs);
   const over = Promise.all([listener.shutdown(), app.downloadsOver()]).then(() => true);
   const ended = await within(over, DRAIN_MAX_MS);
   if (!ended) log.warn("requests cut off at shutdown", { limit_ms: DRAIN_MAX_MS });

@@ -2,6 +2,7 @@ import { Failure, reasonOf } from "../base/failure.ts";
 import type { Settings } from "../config/options.ts";
 import { HttpServer, type HttpServerDeps } from "../http/server/http_server.ts";
 import { TlsDoor, type TlsFiles } from "./tls_door.ts";
+import { listenOnSocket, type SocketAccess } from "./unix_socket.ts";
 
 type Address = Settings["server.addr"];
 
@@ -13,6 +14,8 @@ const CONNECTIONS_MAX = 8_192;
 
 export interface ListenParts extends Omit<HttpServerDeps, "connectionsMax"> {
   readonly address: Address;
+  /** For a Unix socket. */
+  readonly socket: SocketAccess;
   /** Certificate and key for HTTPS; without them it is HTTP. */
   readonly tls?: TlsFiles | undefined;
 }
@@ -32,11 +35,11 @@ interface Door extends Disposable {
 }
 
 /** Starts to answer. Throws a Failure that says what is wrong with the address. */
-export async function listen({ address, tls, ...deps }: ListenParts): Promise<Listener> {
+export async function listen({ address, socket, tls, ...deps }: ListenParts): Promise<Listener> {
   const server = new HttpServer({ ...deps, connectionsMax: CONNECTIONS_MAX });
   try {
     const door = address.kind === "unix"
-      ? await unixDoor(server, address.path)
+      ? await unixDoor(server, address.path, socket)
       : await anyHost(address, (host) =>
         tls === undefined ? tcpDoor(server, host) : openTls(host, tls));
     const owned = new DisposableStack();
@@ -83,9 +86,8 @@ function tcpDoor(server: HttpServer, host: Host): Door {
   return { url: urlOf("http", listener.addr), [Symbol.dispose]: () => listener.close() };
 }
 
-async function unixDoor(server: HttpServer, path: string): Promise<Door> {
-  await removeStaleSocket(path);
-  const listener = Deno.listen({ transport: "unix", path });
+async function unixDoor(server: HttpServer, path: string, access: SocketAccess): Promise<Door> {
+  const listener = await listenOnSocket(path, access);
   server.serve(listener);
   return { url: `unix:${path}`, [Symbol.dispose]: () => listener.close() };
 }
@@ -119,20 +121,4 @@ function explain(address: Address, error: unknown): string {
       "with --server-addr";
   }
   return `Cannot listen on ${shown}: ${reasonOf(error)}`;
-}
-
-/**
- * A socket file that nobody answers on is what a killed server left. Throws `AddrInUse` when
- * somebody does.
- */
-async function removeStaleSocket(path: string): Promise<void> {
-  try {
-    if (!Deno.lstatSync(path).isSocket) return;
-    using _answered = await Deno.connect({ transport: "unix", path });
-  } catch (error) {
-    if (error instanceof Deno.errors.NotFound) return;
-    if (!(error instanceof Deno.errors.ConnectionRefused)) throw error;
-    return Deno.removeSync(path);
-  }
-  throw new Deno.errors.AddrInUse(path);
 }

@@ -88,16 +88,19 @@ export async function serve(settings: Settings): Promise<number> {
     using _usage = reportUsage(settings, log);
     const signal = await stopped;
     log.info("server shutdown", { signal });
-    await drain(app, listener, log);
+    await drain({ app, listener, log, delayMs: settings["server.drain-delay"] });
   }
   await telemetry.stop();
   await within(queue.flushed(), LOG_FLUSH_MAX_MS);
   return 0;
 }
 
-function placeOf(settings: Settings): Pick<ListenParts, "address" | "tls" | "perAddressMax"> {
+function placeOf(
+  settings: Settings,
+): Pick<ListenParts, "address" | "socket" | "tls" | "perAddressMax"> {
   const place = {
     address: settings["server.addr"],
+    socket: { mode: settings["server.socket-mode"], group: settings["server.socket-group"] },
     perAddressMax: settings["server.connections-per-address"],
   };
   const certPath = settings["server.tls-cert"];

@@ -75,6 +75,11 @@ const ABOUT_UPSTREAMS = [
 
 /** Options that change nothing with the others as they are: a warning, if one was given. */
 export const NO_EFFECT: readonly Rule<Settings>[] = [
+  ...(["server.socket-mode", "server.socket-group"] as const).map((key) =>
+    idle(key, "without a Unix socket in server.addr", (settings) => {
+      return settings["server.addr"].kind !== "unix";
+    })
+  ),
   idle("server.connections-per-address", "with a Unix socket", (settings) => {
     return settings["server.addr"].kind === "unix";
   }),

@@ -3,13 +3,14 @@ import { eventually } from "../support/eventually.ts";
 import { fakeUpstream } from "../support/fake_upstream.ts";
 import { Gate } from "../support/faults.ts";
 import { type LarderProcess, startLarder } from "../support/larder_process.ts";
-import { RawConnection, type RawHead, requestText } from "../support/raw_http.ts";
+import { RawConnection, type RawHead, rawRequest, requestText } from "../support/raw_http.ts";
 import { checkNar, servedNar, type ServedNarinfo, servedNarinfo } from "../support/served_nar.ts";
 import { chain, makeStoreObject } from "../support/store_object.ts";
 import { tempFolder } from "../support/temp_folder.ts";
 
 const SIZE = 4_000_000;
 const HALF = SIZE / 2;
+const NO_UPSTREAM = { "cache-upstream-url": [] };
 
 Deno.test("SIGTERM lets a download end, keeps it, and exits with 0", async () => {
   using storage = tempFolder();
@@ -41,6 +42,30 @@ Deno.test("SIGTERM ends a larder without requests at once, with 0", async () => 
   assert.equal((await idle.answer()).status, 200);
   larder.kill("SIGTERM");
   assert.equal((await larder.ended).code, 0);
+});
+
+Deno.test("SIGTERM and a drain delay: /readyz is 503 for new clients, then it ends", async () => {
+  await using larder = await startLarder({ ...NO_UPSTREAM, "server-drain-delay": "1s" });
+  await using kept = await RawConnection.open(larder.port);
+  await kept.send("GET /readyz HTTP/1.1\r\nHost: larder\r\n\r\n");
+  assert.equal((await kept.answer()).status, 200);
+  const startedAt = performance.now();
+  larder.kill("SIGTERM");
+  await larder.logged("server shutdown");
+  await eventually("it says no", async () => await statusOf(larder.port, "/readyz") === 503);
+  assert.equal(await statusOf(larder.port, "/nix-cache-info"), 200);
+  assert.equal((await larder.ended).code, 0);
+  const tookMs = performance.now() - startedAt;
+  assert.ok(tookMs >= 1_000, `${tookMs} ms`);
+});
+
+Deno.test("a second signal ends the drain delay at once", async () => {
+  await using larder = await startLarder({ ...NO_UPSTREAM, "server-drain-delay": "1h" });
+  larder.kill("SIGTERM");
+  await larder.logged("server shutdown");
+  assert.equal(await statusOf(larder.port, "/healthz"), 200);
+  larder.kill("SIGTERM");
+  assert.equal((await larder.ended).code, 143);
 });
 
 for (const [signal, code] of [["SIGTERM", 143], ["SIGINT", 130]] as const) {
@@ -122,6 +147,10 @@ function flagsOf({ upstream }: Pick<Scene, "upstream">, storage: string) {
     "cache-upstream-url": upstream.url,
     "cache-upstream-public-key": upstream.publicKey,
   };
+}
+
+async function statusOf(port: number, path: string): Promise<number> {
+  return (await rawRequest(port, requestText("GET", path))).status;
 }
 
 async function isRefused(port: number): Promise<boolean> {

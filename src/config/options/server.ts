@@ -1,7 +1,9 @@
 import { hostName } from "../kinds/host_name.ts";
 import { listOf } from "../kinds/list.ts";
+import { durationOrOff } from "../kinds/duration.ts";
+import { fileMode } from "../kinds/file_mode.ts";
 import { listenAddress } from "../kinds/listen_address.ts";
-import { integer, path } from "../kinds/plain.ts";
+import { integer, path, text } from "../kinds/plain.ts";
 import type { OptionTable } from "../option.ts";
 
 /** Where and how clients reach larder. */
@@ -31,6 +33,25 @@ export const SERVER_OPTIONS = {
     shown: "none",
     help: "Private key (PEM) of the certificate",
     details: "Read again when it changes.",
+  },
+  "server.socket-mode": {
+    kind: fileMode,
+    default: 0o660,
+    help: "Permissions of the Unix socket",
+    details: "Whoever may write to the socket may connect: its owner and its group, by default.",
+  },
+  "server.socket-group": {
+    kind: text,
+    shown: "that of larder",
+    example: "nginx",
+    help: "Group of the Unix socket: a name or a number",
+    details: "Larder's user must be a member. A name is looked up in /etc/group.",
+  },
+  "server.drain-delay": {
+    kind: durationOrOff,
+    default: 0,
+    help: "How long to answer on after a signal to stop, with /readyz at 503",
+    details: "For load balancers that look at /readyz. A second signal stops at once.",
   },
   "server.connections-per-address": {
     kind: integer(1, 1_000_000),

@@ -21,6 +21,8 @@ const CASES: Readonly<Record<string, readonly [string, string]>> = {
     "--server-connections-per-address=9 --server-addr=unix:/s",
     "--server-connections-per-address=9",
   ],
+  "server.socket-mode": ["--server-socket-mode=0600", "--server-addr=unix:/s"],
+  "server.socket-group": ["--server-socket-group=nginx", "--server-addr=unix:/s"],
   "otel.grpc-url": ["--otel-grpc-url=http://o.example", "--otel-enabled"],
   "otel.propagate-to-upstreams": ["--otel-propagate-to-upstreams", "--otel-enabled"],
   "analytics.reporting-enabled": [

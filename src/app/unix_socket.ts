@@ -1,0 +1,81 @@
+import { Failure, reasonOf } from "../base/failure.ts";
+
+/** Who may connect to a Unix socket. */
+export interface SocketAccess {
+  readonly mode: number;
+  /** A name of /etc/group, or a number; default: the process's own. */
+  readonly group: string | undefined;
+}
+
+/** Nobody but ourselves. */
+const PRIVATE_UMASK = 0o177;
+
+/**
+ * Listens on a Unix socket, also where a killed server left one. Throws `AddrInUse` when a server
+ * answers there, and a Failure when the group cannot have it.
+ */
+export async function listenOnSocket(
+  path: string,
+  access: SocketAccess,
+): Promise<Deno.UnixListener> {
+  const groupId = access.group === undefined ? undefined : groupIdOf(access.group);
+  await removeStaleSocket(path);
+  const listener = listenPrivately(path);
+  try {
+    if (groupId !== undefined) giveTo(groupId, path, access);
+    Deno.chmodSync(path, access.mode);
+    return listener;
+  } catch (error) {
+    listener.close();
+    throw error;
+  }
+}
+
+/** The mode and the group are set before anybody else can connect. */
+function listenPrivately(path: string): Deno.UnixListener {
+  const before = Deno.umask(PRIVATE_UMASK);
+  try {
+    return Deno.listen({ transport: "unix", path });
+  } finally {
+    Deno.umask(before);
+  }
+}
+
+function giveTo(groupId: number, path: string, { group }: SocketAccess): void {
+  try {
+    Deno.chownSync(path, null, groupId);
+  } catch (error) {
+    const why = `${reasonOf(error)}; larder's user must be a member of that group`;
+    throw new Failure("broken", `Cannot give the socket to group ${group}: ${why}`);
+  }
+}
+
+/** Throws a Failure for a group that there is not. */
+function groupIdOf(group: string): number {
+  if (/^\d{1,9}$/.test(group)) return Number(group);
+  const line = groupLines().find((one) => one.startsWith(`${group}:`));
+  const id = line?.split(":")[2];
+  if (id !== undefined) return Number(id);
+  const advice = "create it, or give its number, with --server-socket-group";
+  throw new Failure("broken", `Cannot find group ${group} in /etc/group: ${advice}`);
+}
+
+function groupLines(): readonly string[] {
+  try {
+    return Deno.readTextFileSync("/etc/group").split("\n");
+  } catch (error) {
+    throw new Failure("broken", `Cannot read /etc/group: ${reasonOf(error)}`);
+  }
+}
+
+async function removeStaleSocket(path: string): Promise<void> {
+  try {
+    if (!Deno.lstatSync(path).isSocket) return;
+    using _answered = await Deno.connect({ transport: "unix", path });
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound) return;
+    if (!(error instanceof Deno.errors.ConnectionRefused)) throw error;
+    return Deno.removeSync(path);
+  }
+  throw new Deno.errors.AddrInUse(path);
+}
