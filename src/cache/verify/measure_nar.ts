@@ -62,7 +62,7 @@ export async function measureBytes(
   let narSize = 0;
   let turnEndsAt = performance.now() + TURN_MS;
   try {
-    for await (const chunk of decoded(compression, bytes)) {
+    for await (const chunk of decoded(bytes, { compression, narSize: narSizeMax })) {
       narSize += chunk.length;
       if (narSize > narSizeMax) {
         return { kind: "undecodable", detail: `it holds more than ${narSizeMax} bytes` };

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { Growth, measureNar } from "../../../src/cache/verify/measure_nar.ts";
 import { FIXTURE_NAR, NAR_FIXTURES } from "../../support/nar_fixtures.ts";
+import { ZSTD_BLOCK_BYTES, zstdBlocks, zstdFrame } from "../../support/zstd_frames.ts";
 import { tempFolder } from "../../support/temp_folder.ts";
 
 const DIGEST = createHash("sha256").update(FIXTURE_NAR).digest();
@@ -91,16 +92,6 @@ Deno.test("measureNar: a small file that holds much leaves others their turn", a
   assert.deepEqual(sizes, [3_000 * ZSTD_BLOCK_BYTES, ZSTD_BLOCK_BYTES]);
 });
 
-/** The most that a block of zstd holds (RFC 8878, 3.1.1.2.4). */
-const ZSTD_BLOCK_BYTES = 128 * 1024;
-
-/** A frame of so many blocks that are one zero, again and again. */
 function zstdOfZeros(blocks: number): Uint8Array {
-  const [magic, descriptor, window] = [[0x28, 0xb5, 0x2f, 0xfd], 0, 0x38];
-  const body = Array.from({ length: blocks }, (_, index) => {
-    const isLast = index === blocks - 1 ? 1 : 0;
-    const header = ZSTD_BLOCK_BYTES << 3 | 1 << 1 | isLast;
-    return [header & 0xff, header >> 8 & 0xff, header >> 16, 0];
-  });
-  return new Uint8Array([...magic, descriptor, window, ...body.flat()]);
+  return zstdFrame({ window: 7 << 3, blocks: zstdBlocks(blocks) });
 }

@@ -1,0 +1,83 @@
+import { setImmediate } from "node:timers/promises";
+import { createBrotliDecompress } from "node:zlib";
+import { Bell } from "../../base/bell.ts";
+
+/** So often it is looked whether a decoder that nobody reads stands still. */
+const LOOKS_MAX = 1_000;
+
+/**
+ * Undoes brotli, as fast as somebody reads. Throws for damage; a cut file ends short. The decoder
+ * is closed only while it stands still: one that is closed at work ends the process (Deno 2.6.8).
+ */
+export async function* unbrotli(
+  bytes: AsyncIterable<Uint8Array<ArrayBuffer>>,
+): AsyncGenerator<Uint8Array> {
+  const chunks = bytes[Symbol.asyncIterator]();
+  const decoder = new Decoder();
+  try {
+    for (;;) {
+      const out = await decoder.output();
+      if (out === "over") return;
+      if (out === "hungry") decoder.feed(await chunks.next());
+      else yield out;
+    }
+  } finally {
+    await decoder.close();
+    await chunks.return?.();
+  }
+}
+
+class Decoder {
+  readonly #decoder = createBrotliDecompress();
+  readonly #changed = new Bell();
+  /** While it works at what it was given. */
+  #isAtWork = false;
+  #isOver = false;
+  #error: unknown;
+
+  constructor() {
+    this.#decoder.on("readable", () => this.#changed.ring());
+    this.#decoder.on("end", () => {
+      this.#isOver = true;
+      this.#changed.ring();
+    });
+    this.#decoder.on("error", (error) => {
+      this.#error = error;
+      this.#changed.ring();
+    });
+  }
+
+  /** What there is; "hungry" where there will be no more before it is fed. */
+  async output(): Promise<Uint8Array | "hungry" | "over"> {
+    for (;;) {
+      const out = this.#decoder.read();
+      if (out !== null) return out;
+      if (this.#error !== undefined) throw this.#error;
+      if (this.#isOver) return "over";
+      if (!this.#isAtWork) return "hungry";
+      await this.#changed.rung();
+    }
+  }
+
+  feed({ value, done }: IteratorResult<Uint8Array>): void {
+    this.#isAtWork = true;
+    if (done) return void this.#decoder.end();
+    this.#decoder.write(value, () => {
+      this.#isAtWork = false;
+      this.#changed.ring();
+    });
+  }
+
+  async close(): Promise<void> {
+    for (let looks = 0; this.#mayMove && looks < LOOKS_MAX; looks++) await setImmediate();
+    await setImmediate();
+    this.#decoder.destroy();
+  }
+
+  /** False where it has nothing to do, or no room for more output. */
+  get #mayMove(): boolean {
+    const { readableLength, readableHighWaterMark } = this.#decoder;
+    return this.#isAtWork && !this.#isOver && this.#error === undefined &&
+      readableLength < readableHighWaterMark;
+  }
+}

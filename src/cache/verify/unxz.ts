@@ -1,0 +1,119 @@
+import pLimit from "p-limit";
+import xz from "xz-decompress";
+
+/** What the library's WebAssembly module gives, which the library keeps to itself. */
+interface XzExports {
+  readonly memory: WebAssembly.Memory;
+  create_context(): number;
+  destroy_context(context: number): void;
+  supply_input(context: number, byteLength: number): void;
+  get_next_output(context: number): number;
+}
+
+interface XzModules {
+  /** Makes one, and leaves it in `_moduleInstance`. */
+  _getModuleInstance(): Promise<void>;
+  _moduleInstance: { readonly exports: XzExports };
+}
+
+/** What a context begins with, in steps of four bytes. */
+const FIELDS = {
+  bufferSize: 0,
+  input: 1,
+  inputPosition: 2,
+  inputSize: 3,
+  output: 4,
+  outputSize: 5,
+};
+
+const XZ_OK = 0;
+const XZ_STREAM_END = 1;
+
+/** An idle module is kept for the next file where no large dictionary has made it grow. */
+const KEPT_BYTES_MAX = 4 << 20;
+const KEPT_MAX = 4;
+
+const kept: XzExports[] = [];
+const making = pLimit(1);
+
+/**
+ * Undoes xz. Each file has a module of its own: the library's stream has one for all, so that a
+ * file that comes in slowly would hold up every other one. Throws for damage of any kind.
+ */
+export async function* unxz(
+  bytes: AsyncIterable<Uint8Array<ArrayBuffer>>,
+): AsyncGenerator<Uint8Array> {
+  const module = kept.pop() ?? await making(makeModule);
+  const context = new XzContext(module);
+  const chunks = bytes[Symbol.asyncIterator]();
+  try {
+    let chunk = new Uint8Array(0);
+    for (let isOver = false; !isOver;) {
+      if (context.needsInput) {
+        if (chunk.length === 0) chunk = (await chunks.next()).value ?? chunk;
+        chunk = chunk.subarray(context.take(chunk));
+      }
+      const { output, isLast } = context.next();
+      isOver = isLast;
+      if (output.length > 0) yield output;
+    }
+  } finally {
+    await chunks.return?.();
+    context.end();
+    const isSmall = module.memory.buffer.byteLength <= KEPT_BYTES_MAX;
+    if (isSmall && kept.length < KEPT_MAX) kept.push(module);
+  }
+}
+
+async function makeModule(): Promise<XzExports> {
+  const modules = xz.XzReadableStream as unknown as XzModules;
+  await modules._getModuleInstance();
+  return modules._moduleInstance.exports;
+}
+
+class XzContext {
+  readonly #module: XzExports;
+  readonly #context: number;
+
+  constructor(module: XzExports) {
+    this.#module = module;
+    this.#context = module.create_context();
+  }
+
+  get needsInput(): boolean {
+    return this.#field("inputPosition") === this.#field("inputSize");
+  }
+
+  /** Takes bytes from the beginning of `chunk` and says how many; none are the end of the file. */
+  take(chunk: Uint8Array): number {
+    const taken = chunk.subarray(0, this.#field("bufferSize"));
+    new Uint8Array(this.#module.memory.buffer, this.#field("input")).set(taken);
+    this.#module.supply_input(this.#context, taken.length);
+    return taken.length;
+  }
+
+  next(): { readonly output: Uint8Array; readonly isLast: boolean } {
+    const result = this.#module.get_next_output(this.#context);
+    if (result !== XZ_OK && result !== XZ_STREAM_END) {
+      throw new Error(`Cannot read xz: its decoder says ${result}`);
+    }
+    const start = this.#field("output");
+    const output = new Uint8Array(this.#module.memory.buffer)
+      .slice(start, start + this.#field("outputSize"));
+    this.#fields()[FIELDS.outputSize] = 0;
+    return { output, isLast: result === XZ_STREAM_END };
+  }
+
+  end(): void {
+    this.#module.destroy_context(this.#context);
+  }
+
+  #field(name: keyof typeof FIELDS): number {
+    return this.#fields()[FIELDS[name]] ?? 0;
+  }
+
+  /** Made anew each time: memory that has grown is another buffer. */
+  #fields(): Uint32Array {
+    return new Uint32Array(this.#module.memory.buffer, this.#context);
+  }
+}

@@ -1,0 +1,196 @@
+const MIB = 1 << 20;
+
+/** What the zstd program takes without being told otherwise. */
+const WINDOW_BYTES_MAX = 128 * MIB;
+
+/**
+ * Every decoder should take so much (RFC 8878, 3.1.1.1.2): compressors that do not know the size
+ * of what is to come ask for up to this, however small the NAR.
+ */
+const WINDOW_BYTES_ANYWAY = 8 * MIB;
+
+const WINDOW_LOG_MIN = 10;
+const BLOCK_BYTES_MAX = 128 * 1024;
+
+const MAGIC = 0xfd2fb528;
+const SKIPPABLE_MAGIC = 0x184d2a50;
+const MAGIC_BYTES = 4;
+const HEADER_BYTES_MAX = 18;
+const BLOCK_HEADER_BYTES = 3;
+
+/** The largest window that a frame of a NAR of this size may ask for. */
+export function windowBytesMax(narSize: number): number {
+  const rounded = 2 ** Math.ceil(Math.log2(Math.max(narSize, 1)));
+  return Math.min(WINDOW_BYTES_MAX, Math.max(WINDOW_BYTES_ANYWAY, rounded));
+}
+
+type Part = "magic" | "skippable size" | "header" | "block header" | "block" | "rest";
+
+/**
+ * Looks at the frames of a zstd file before a decoder does, as its bytes come in. Every frame
+ * header is checked, also behind other frames, and given out in one piece.
+ */
+export class ZstdFrames {
+  readonly #narSize: number;
+  /** Of the part under way: what was read of it, where it has to be whole before it is read. */
+  readonly #read = new Uint8Array(HEADER_BYTES_MAX);
+  #readLength = 0;
+  #part: Part = "magic";
+  /** Bytes of the part that are missing. */
+  #missing = MAGIC_BYTES;
+  #windowBytes = 0;
+  #hasChecksum = false;
+  #isLastBlock = false;
+
+  constructor(narSize: number) {
+    this.#narSize = narSize;
+  }
+
+  /**
+   * The same bytes for the decoder, at most one block in a piece. A window larger than the NAR is
+   * asked for smaller: it would never be filled. Throws where a frame asks for too much.
+   */
+  *checked(bytes: Uint8Array<ArrayBuffer>): Generator<Uint8Array<ArrayBuffer>> {
+    for (let at = 0; at < bytes.length;) {
+      const piece = bytes.subarray(at, at + this.#missing);
+      at += piece.length;
+      this.#missing -= piece.length;
+      const isRead = this.#part !== "block" && this.#part !== "rest";
+      if (isRead) {
+        this.#read.set(piece, this.#readLength);
+        this.#readLength += piece.length;
+      } else yield piece;
+      if (this.#missing > 0) continue;
+      const length = this.#readLength;
+      this.#next();
+      // A header that goes on in the next part is given out when it is whole.
+      if (isRead && this.#readLength === 0) yield this.#read.slice(0, length);
+    }
+  }
+
+  /** What was held back: a file that ends within a header is for the decoder to refuse. */
+  rest(): Uint8Array<ArrayBuffer> {
+    return this.#read.slice(0, this.#readLength);
+  }
+
+  #next(): void {
+    switch (this.#part) {
+      case "magic":
+        return this.#magic();
+      case "skippable size":
+        return this.#begin("rest", view(this.#read).getUint32(MAGIC_BYTES, true));
+      case "header":
+        return this.#header();
+      case "block header":
+        return this.#blockHeader();
+      case "block":
+        if (!this.#isLastBlock) return this.#begin("block header", BLOCK_HEADER_BYTES);
+        return this.#begin("rest", this.#hasChecksum ? 4 : 0);
+      case "rest":
+        return this.#begin("magic", MAGIC_BYTES);
+    }
+  }
+
+  #magic(): void {
+    const magic = view(this.#read).getUint32(0, true);
+    if (magic === MAGIC) return this.#goOn("header", 1);
+    if (magic >>> 4 !== SKIPPABLE_MAGIC >>> 4) throw refusal("no frame begins here");
+    this.#goOn("skippable size", 4);
+  }
+
+  #header(): void {
+    const descriptor = this.#read[MAGIC_BYTES] ?? 0;
+    const length = headerLength(descriptor);
+    if (this.#readLength < length) return this.#goOn("header", length - this.#readLength);
+    if ((descriptor & RESERVED_BIT) !== 0) throw refusal("a frame of a later format");
+    this.#windowBytes = this.#isSingle(descriptor)
+      ? contentSize(this.#read, descriptor)
+      : windowOf(this.#read[WINDOW_AT] ?? 0);
+    const bytesMax = windowBytesMax(this.#narSize);
+    if (this.#windowBytes > bytesMax) {
+      throw refusal(`a frame asks for a window of ${this.#windowBytes} bytes, not ${bytesMax}`);
+    }
+    if (!this.#isSingle(descriptor)) this.#shrinkWindow();
+    this.#hasChecksum = (descriptor & CHECKSUM_BIT) !== 0;
+    this.#begin("block header", BLOCK_HEADER_BYTES);
+  }
+
+  #isSingle(descriptor: number): boolean {
+    return (descriptor & SINGLE_SEGMENT_BIT) !== 0;
+  }
+
+  /** One byte more than the NAR: what holds more than the NAR is seen to. */
+  #shrinkWindow(): void {
+    const log = Math.max(WINDOW_LOG_MIN, Math.ceil(Math.log2(this.#narSize + 1)));
+    if (2 ** log < this.#windowBytes) this.#read[WINDOW_AT] = (log - WINDOW_LOG_MIN) << 3;
+  }
+
+  #blockHeader(): void {
+    const [first = 0, second = 0, third = 0] = this.#read;
+    const type = first >> 1 & 3;
+    const size = first >> 3 | second << 5 | third << 13;
+    if (type === 3) throw refusal("a block of no known type");
+    if (size > BLOCK_BYTES_MAX) throw refusal(`a block of ${size} bytes`);
+    this.#isLastBlock = (first & 1) === 1;
+    this.#begin("block", type === RLE_BLOCK ? 1 : size);
+  }
+
+  /** The next part, of which nothing was read. */
+  #begin(part: Part, byteLength: number): void {
+    this.#readLength = 0;
+    this.#part = part;
+    this.#missing = byteLength;
+    if (byteLength === 0) this.#next();
+  }
+
+  /** The next part belongs to the one before. */
+  #goOn(part: Part, byteLength: number): void {
+    this.#part = part;
+    this.#missing = byteLength;
+  }
+}
+
+const WINDOW_AT = MAGIC_BYTES + 1;
+const SINGLE_SEGMENT_BIT = 1 << 5;
+const RESERVED_BIT = 1 << 3;
+const CHECKSUM_BIT = 1 << 2;
+const RLE_BLOCK = 1;
+
+/** Of magic, descriptor and all that the descriptor announces. */
+function headerLength(descriptor: number): number {
+  const isSingle = (descriptor & SINGLE_SEGMENT_BIT) !== 0;
+  return MAGIC_BYTES + 1 + (isSingle ? 0 : 1) + dictionaryIdBytes(descriptor) +
+    contentSizeBytes(descriptor);
+}
+
+function dictionaryIdBytes(descriptor: number): number {
+  return [0, 1, 2, 4][descriptor & 3] ?? 0;
+}
+
+function contentSizeBytes(descriptor: number): number {
+  const isSingle = (descriptor & SINGLE_SEGMENT_BIT) !== 0;
+  return [isSingle ? 1 : 0, 2, 4, 8][descriptor >> 6] ?? 0;
+}
+
+/** Of a frame without a window descriptor. */
+function contentSize(header: Uint8Array<ArrayBuffer>, descriptor: number): number {
+  const at = MAGIC_BYTES + 1 + dictionaryIdBytes(descriptor);
+  let size = 0;
+  for (let index = contentSizeBytes(descriptor) - 1; index >= 0; index--) {
+    size = size * 256 + (header[at + index] ?? 0);
+  }
+  return contentSizeBytes(descriptor) === 2 ? size + 256 : size;
+}
+
+function windowOf(descriptor: number): number {
+  const base = 2 ** (WINDOW_LOG_MIN + (descriptor >> 3));
+  return base + base / 8 * (descriptor & 7);
+}
+
+function view({ buffer }: Uint8Array<ArrayBuffer>): DataView {
+  return new DataView(buffer);
+}
+
+function refusal(state: string): Error {
+  return new Error(`Cannot read zstd: ${state}`);
+}
