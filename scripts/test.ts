@@ -2,17 +2,29 @@
 // to `deno test`: folders, `--filter TEXT`, and so on. Without any, what the tests observed must be
 // what the README's table says.
 import { RECORDS_VARIABLE } from "../tests/support/reliability_record.ts";
+import { SOCKET_VARIABLE } from "../tests/support/test_socket.ts";
 import { readRecords, withReliability } from "./reliability_table.ts";
+
+const socketFolder = Deno.makeTempDirSync({ prefix: "larder-test-" });
+const socket = `${socketFolder}/socket`;
+
+const [major = 0, minor = 0] = Deno.version.deno.split(".").map(Number);
+const IS_NEWER = major > 2 || minor >= 9;
+
+/** Deno 2.9 wants the paths of Unix sockets here, which older ones cannot read. */
+const SOCKETS = IS_NEWER ? `,unix:${socket},unix:/nowhere/socket` : "";
+/** Deno 2.9 asks for `seteuid`, and cannot read that name here. */
+const SYS = IS_NEWER ? "" : "=hostname,uid,seteuid,networkInterfaces";
 
 /** Any other address is refused: a test that reaches for it fails. */
 const PERMISSIONS = [
-  "--allow-net=127.0.0.1",
+  `--allow-net=127.0.0.1${SOCKETS}`,
   "--allow-read",
   "--allow-write",
   "--allow-env",
   "--allow-run",
   // larder needs the host's name alone, and is started with that; the rest is for tests.
-  "--allow-sys=hostname,uid,seteuid,networkInterfaces",
+  `--allow-sys${SYS}`,
 ];
 
 const SUMMARY_REGEXP = /(\d+) passed.*\| (\d+) failed(?:.*?(\d+) ignored)?/;
@@ -26,6 +38,7 @@ const child = new Deno.Command(Deno.execPath(), {
   env: {
     ...(Deno.stdout.isTerminal() && !Deno.noColor ? { FORCE_COLOR: "1" } : { NO_COLOR: "1" }),
     ...(records === undefined ? {} : { [RECORDS_VARIABLE]: records }),
+    [SOCKET_VARIABLE]: socket,
   },
 }).spawn();
 
@@ -40,6 +53,7 @@ for await (const bytes of child.stdout) {
   for (const coloured of lines) look(coloured.replace(COLOUR_REGEXP, ""));
 }
 let { code } = await child.status;
+Deno.removeSync(socketFolder, { recursive: true });
 if (records !== undefined) {
   if (code === 0 && !isTold(records)) code = 1;
   Deno.removeSync(records);

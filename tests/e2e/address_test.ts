@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { startLarder } from "../support/larder_process.ts";
-import { tempFolder } from "../support/temp_folder.ts";
+import { testSocket } from "../support/test_socket.ts";
 
 const NO_UPSTREAM = { "cache-upstream-url": [] };
 
@@ -18,8 +18,8 @@ Deno.test("address: without a host it is served over IPv4 and IPv6", async () =>
 });
 
 Deno.test("address: a Unix socket is served, also one that a killed server left", async () => {
-  using folder = tempFolder();
-  const path = `${folder.path}/larder.sock`;
+  using socket = testSocket();
+  const { path } = socket;
   for (let time = 0; time < 2; time++) {
     await using larder = await startLarder({ ...NO_UPSTREAM, "server-addr": `unix:${path}` });
     assert.equal(larder.url, `unix:${path}`);

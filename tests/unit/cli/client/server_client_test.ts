@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { runLarder } from "../../../support/run_larder.ts";
-import { tempFolder } from "../../../support/temp_folder.ts";
+import { testSocket } from "../../../support/test_socket.ts";
 
 const HASH = "9l7x9qk0v78g2ns7xk46kqzyj8cxny0s";
 
@@ -90,12 +90,12 @@ Deno.test("server client: a redirect is not followed, and sees no token", async 
 });
 
 Deno.test("server client: a unix socket is as good as a port", async () => {
-  using folder = tempFolder();
+  using socket = testSocket();
   const seen: string[] = [];
   await using server = answering(({ method, url }) => {
     seen.push(`${method} ${new URL(url).pathname}`);
     return new Response("x\n");
-  }, `${folder.path}/socket`);
+  }, socket.path);
 
   const { status, out } = await runLarder(["pin", HASH, "--server", server.url]);
 
