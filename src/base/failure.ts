@@ -47,7 +47,7 @@ export function reasonOf(thrown: unknown): string {
 
 function textOf(thrown: unknown): string {
   if (!(thrown instanceof Error)) return String(thrown);
-  // Deno's `fetch` tells why it failed in its message, and from 2.8 on in the cause alone.
+  // Deno's `fetch` tells why it failed in its message, and in 2.9.6 in the cause alone.
   const { cause } = thrown;
   return thrown.message === "fetch failed" && cause instanceof Error
     ? cause.message

@@ -14,7 +14,7 @@ import type { UpstreamTrace } from "./upstream_trace.ts";
 /** So much is read as part of the answer, under its time limits: nearly all documents are less. */
 const AHEAD_BYTES = 64 * 1024;
 
-// gzip and brotli never get here, Deno's fetch decodes them.
+// Deno's fetch decodes gzip, and in 2.6.8 brotli too: those never get here.
 const ENCODING_REGEXP = /^[a-z0-9-]{1,16}(?:, ?[a-z0-9-]{1,16})*$/;
 
 export interface HttpDocumentSourceDeps {
