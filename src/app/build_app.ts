@@ -61,6 +61,7 @@ import { buildDocuments } from "./build_documents.ts";
 import { buildKeptNars } from "./build_kept_nars.ts";
 import { buildPage } from "./build_page.ts";
 import { buildRemover, buildSpace, type SpaceParts } from "./build_space.ts";
+import { narPatience } from "./upstream_settings.ts";
 import { tracedSpace } from "./traced_stores.ts";
 import { WorkerFetcher } from "./workers/worker_fetcher.ts";
 import { WorkerVerifier } from "./workers/worker_verifier.ts";
@@ -182,8 +183,8 @@ function buildCache(parts: AppParts, metrics: Metrics, resources: AsyncDisposabl
   });
   const { pool, narSources, lastAnswers } = upstreams;
   const demotions = new Demotions();
-  const idleTimeoutMs = Math.max(0, ...parts.upstreams.map((upstream) => upstream.idleTimeoutMs));
   const candidates = { metadata, pool, demotions };
+  const patience = narPatience(parts.upstreams);
   const workers = {
     fetcher: meteredFetcher(resources.use(new WorkerFetcher(parts)), metrics),
     verifier: resources.use(new WorkerVerifier()),
@@ -207,15 +208,15 @@ function buildCache(parts: AppParts, metrics: Metrics, resources: AsyncDisposabl
     tracer,
     owner: parts.space.owner,
     removalsOver: () => space.removals.over(),
-    idleTimeoutMs,
+    ...patience,
   });
   const transfers = new UnkeptTransfers(nowMs);
   const underWay = allUnderWay([downloads, transfers]);
   metrics.gauge("in_flight_downloads", {}, () => underWay.count);
   const signer = createSigner(parts.secretKey);
-  const metered = meteredPieces(new UpstreamPieces({ narSources, idleTimeoutMs }), metrics);
+  const metered = meteredPieces(new UpstreamPieces({ narSources, ...patience }), metrics);
   const pieces = parts.tracer ? tracedPieces(metered, tracer) : metered;
-  const unkept = { ...candidates, pieces, transfers, idleTimeoutMs, log, metrics, tracer };
+  const unkept = { ...candidates, ...patience, pieces, transfers, log, metrics, tracer };
   return {
     pool,
     lastAnswers,
@@ -231,6 +232,7 @@ function buildCache(parts: AppParts, metrics: Metrics, resources: AsyncDisposabl
       downloads,
       candidates,
       narSources,
+      ...patience,
       unkept,
       uses,
       readers,

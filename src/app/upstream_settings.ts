@@ -79,3 +79,13 @@ function loginOf(url: URL): Login | undefined {
 function basic({ login, password }: Login): string {
   return `Basic ${Buffer.from(`${login}:${password}`).toString("base64")}`;
 }
+
+/** After this part of the response header timeout the next upstream is asked for a NAR, too. */
+const HEDGE_PART = 3;
+
+/** How long upstreams are waited for where a NAR is wanted. */
+export function narPatience(upstreams: readonly HttpUpstreamSettings[]) {
+  const idleTimeoutMs = Math.max(0, ...upstreams.map((upstream) => upstream.idleTimeoutMs));
+  const headerTimeoutMs = Math.max(0, ...upstreams.map((upstream) => upstream.headerTimeoutMs));
+  return { idleTimeoutMs, hedgeAfterMs: headerTimeoutMs / HEDGE_PART };
+}

@@ -3,11 +3,10 @@ import type { NarName } from "../nix/nar_name.ts";
 import type { StoredNar } from "../storage/nar_store.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import type { Tracer } from "../telemetry/tracer.ts";
-import type { NarBodySource } from "../upstream/upstream.ts";
 import { type Download, type PassOn, Unkept } from "./download/download.ts";
 import type { Downloads } from "./download/downloads.ts";
-import { narCandidates, type NarCandidatesDeps } from "./download/nar_candidates.ts";
 import type { PassedPart } from "./download/pass_through.ts";
+import { statNar, type StatNarDeps } from "./download/stat_nar.ts";
 import type { UnkeptTransferDeps } from "./download/unkept_transfer.ts";
 import type { KeptNars } from "./kept/kept_nars.ts";
 import { announcedFileSize } from "./nar_naming.ts";
@@ -21,14 +20,11 @@ import type { Uses } from "./uses.ts";
 /** A small file that is just coming in is waited for this long, to be sent in one piece. */
 const WHOLE_WAIT_MS = 10;
 
-export interface NarServerDeps {
+export interface NarServerDeps extends StatNarDeps {
   readonly metadata: NarFinder & ChangeWriter;
   readonly kept: Pick<KeptNars, "open">;
   readonly downloads: Downloads;
-  readonly candidates: NarCandidatesDeps;
   readonly unkept: UnkeptTransferDeps;
-  /** By the upstream's URL. */
-  readonly narSources: ReadonlyMap<string, Pick<NarBodySource, "statNar">>;
   readonly uses: Uses;
   readonly readers: Readers;
   /** What no narinfo names. */
@@ -113,19 +109,12 @@ export class NarServer {
   }
 
   async #statUpstream(nar: NarRecord, requestId: string): Promise<NarFacts | undefined> {
-    for await (
-      const { upstream, location } of narCandidates(this.#deps.candidates, nar, requestId)
-    ) {
-      const found = await this.#deps.narSources.get(upstream)?.statNar(location)
-        .catch(() => undefined);
-      if (found === undefined) continue;
-      return {
-        source: "MISS",
-        fileSize: announcedFileSize(nar) ?? found.fileSize,
-        tag: nar.fileHash,
-      };
-    }
-    return undefined;
+    const found = await statNar(this.#deps, nar, requestId);
+    return found && {
+      source: "MISS",
+      fileSize: announcedFileSize(nar) ?? found.fileSize,
+      tag: nar.fileHash,
+    };
   }
 }
 

@@ -8,11 +8,11 @@ export function tracedNarSource(inner: NarBodySource, tracer: Tracer): NarBodySo
   return {
     url,
     openNar: (location, request) => inner.openNar(location, request),
-    async statNar(location) {
+    async statNar(location, signal) {
       const facts = requestFacts(url, location, "HEAD");
       const asked = await tracer.span(
         { name: "HEAD nar", kind: "client", facts },
-        (span) => told(span, inner.statNar(location)),
+        (span) => told(span, inner.statNar(location, signal)),
       );
       return asked();
     },

@@ -108,7 +108,10 @@ export interface NarBodySource {
    */
   openNar(location: string, request: NarRequest): Promise<NarBody | undefined>;
   /** The file's size where it is known; `undefined` as for `openNar`. */
-  statNar(location: string): Promise<{ readonly fileSize?: number } | undefined>;
+  statNar(
+    location: string,
+    signal?: AbortSignal,
+  ): Promise<{ readonly fileSize?: number } | undefined>;
 }
 
 export type Upstream = NarinfoSource & NarBodySource;

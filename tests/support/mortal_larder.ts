@@ -188,6 +188,7 @@ export class RunningLarder {
       owner,
       removalsOver: () => this.space.removals.over(),
       idleTimeoutMs: 0,
+      hedgeAfterMs: 60_000,
     });
     this.#traffic = { downloads, readers: new Readers(() => this.space.changed()) };
     const removeFiles = this.space.removals.batch.bind(this.space.removals);
@@ -199,11 +200,12 @@ export class RunningLarder {
     this.narinfos = new NarinfoServer({ ...learning, negative, demotions, uses, log });
     const pieces = new UpstreamPieces({ narSources, idleTimeoutMs: 5_000 });
     const transfers = new UnkeptTransfers(nowMs);
-    const passing = { pieces, transfers, idleTimeoutMs: 0 };
+    const passing = { pieces, transfers, idleTimeoutMs: 0, hedgeAfterMs: 60_000 };
     const unkept = { ...candidates, ...passing, log, metrics, tracer };
     const condemn = createCondemn({ metadata, nars, downloads, removeFiles, owner, changed, log });
     const kept = new KeptNars({ nars, known, condemn, downloads, log });
-    const answering = { metadata, kept, candidates, narSources, unkept, uses, tracer, log };
+    const stat = { candidates, narSources, hedgeAfterMs: 60_000 };
+    const answering = { metadata, kept, ...stat, unkept, uses, tracer, log };
     this.nars = new NarServer({
       ...answering,
       ...this.#traffic,

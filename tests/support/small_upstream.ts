@@ -55,8 +55,12 @@ export class SmallUpstream implements NarFetcher, NarVerifier {
     let file: Deno.FsFile | undefined;
     const there = { isBroken: false };
     return {
-      from: async ({ location }: { readonly location: string }): Promise<FetchOutcome> => {
+      from: async (
+        { location }: { readonly location: string },
+        taken?: () => void,
+      ): Promise<FetchOutcome> => {
         await turns();
+        taken?.();
         if (this.#life.isOver) return { type: "failed", reason: "disk", detail: "it is dead" };
         file ??= Deno.openSync(order.path, { write: true, truncate: true });
         const part = { file, there, order, listener };

@@ -18,13 +18,16 @@ type FetchMessage = Extract<ToFetchWorker, { type: "fetch" }>;
 /** One file under way. */
 interface Job {
   readonly order: FetchOrder;
-  readonly abort: AbortController;
+  /** Sources that are asked, by the number of the attempt. */
+  readonly attempts: Map<number, AbortController>;
+  /** The attempt whose source has answered, until it is over. */
+  taken: number | undefined;
   readonly room: FetchRoom;
   /** Set while more room is wanted. */
   granted: ((bytes: number) => void) | undefined;
   /** Made with the first source. */
   file: PartialFile | undefined;
-  running: Promise<void>;
+  readonly running: Set<Promise<void>>;
 }
 
 let upstreams: ReadonlyMap<string, Omit<HttpNarSourceDeps, "trace">> = new Map();
@@ -46,7 +49,7 @@ scope.onmessage = ({ data }) => {
       return jobs.get(data.id)?.granted?.(data.bytes);
     case "fetch": {
       const job = jobs.get(data.id);
-      if (job !== undefined) job.running = run(data, job);
+      if (job !== undefined) start(data, job);
       return;
     }
     case "close":
@@ -57,7 +60,8 @@ scope.onmessage = ({ data }) => {
 function jobOf(id: number, order: FetchOrder): Job {
   const job: Job = {
     order,
-    abort: new AbortController(),
+    attempts: new Map(),
+    taken: undefined,
     room: new FetchRoom(order.roomBytes, (bytes) => {
       const { promise, resolve } = Promise.withResolvers<number>();
       job.granted = resolve;
@@ -66,31 +70,63 @@ function jobOf(id: number, order: FetchOrder): Job {
     }),
     granted: undefined,
     file: undefined,
-    running: Promise.resolve(),
+    running: new Set(),
   };
   return job;
 }
 
-async function run({ id, source, headers }: FetchMessage, job: Job): Promise<void> {
-  const tell = (event: FromFetchWorker["event"]) => scope.postMessage({ id, event });
+function start(message: FetchMessage, job: Job): void {
+  const { id, attempt } = message;
+  const abort = new AbortController();
+  job.attempts.set(attempt, abort);
+  const running = run(message, job, abort.signal).then((event) => {
+    job.attempts.delete(attempt);
+    if (job.taken === attempt) job.taken = undefined;
+    job.running.delete(running);
+    scope.postMessage({ id, attempt, event });
+  });
+  job.running.add(running);
+}
+
+async function run(
+  { id, attempt, source, headers }: FetchMessage,
+  job: Job,
+  signal: AbortSignal,
+): Promise<FetchOutcome> {
   const configured = upstreams.get(source.upstream);
-  if (configured === undefined) return tell({ type: "absent" });
+  if (configured === undefined) return { type: "absent" };
   try {
     const file = job.file ??= new PartialFile(job.order);
     // One for each fetch: each belongs to a trace of its own.
     let status: number | undefined;
     let requests = 0;
     const trace = { headers: () => headers, answered: (given: number) => void (status = given) };
-    const upstream = new HttpNarSource({ ...configured, trace });
-    const { idleTimeoutMs } = configured.settings;
-    const { room, abort: { signal } } = job;
-    const asked = () => void requests++;
-    const parts = { upstream, idleTimeoutMs, source, file, room, signal, tell, asked };
-    const outcome = { ...await fetchNar(parts), requests };
-    tell(status === undefined ? outcome : { ...outcome, status });
+    const outcome = await fetchNar({
+      upstream: new HttpNarSource({ ...configured, trace }),
+      idleTimeoutMs: configured.settings.idleTimeoutMs,
+      source,
+      file,
+      room: job.room,
+      signal,
+      tell: (event) => scope.postMessage({ id, event }),
+      take: () => take(id, attempt, job),
+      asked: () => void requests++,
+    });
+    return { ...outcome, requests, ...(status === undefined ? {} : { status }) };
   } catch (error) {
-    tell(failed(error));
+    return failed(error);
   }
+}
+
+/** The first source that answers writes the file; the others are given up. */
+function take(id: number, attempt: number, job: Job): boolean {
+  if (job.taken !== undefined) return false;
+  job.taken = attempt;
+  for (const [other, abort] of job.attempts) {
+    if (other !== attempt) abort.abort(new FetchError("outrun", "another has answered first"));
+  }
+  scope.postMessage({ id, attempt, event: { type: "taken" } });
+  return true;
 }
 
 function failed(error: unknown): FetchOutcome {
@@ -101,8 +137,8 @@ function failed(error: unknown): FetchOutcome {
 async function close(id: number): Promise<void> {
   const job = jobs.get(id);
   jobs.delete(id);
-  job?.abort.abort();
+  for (const abort of job?.attempts.values() ?? []) abort.abort();
   job?.granted?.(0);
-  await job?.running;
+  await Promise.all(job?.running ?? []);
   job?.file?.[Symbol.dispose]();
 }

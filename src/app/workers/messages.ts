@@ -19,6 +19,8 @@ export type ToFetchWorker =
   | {
     readonly type: "fetch";
     readonly id: number;
+    /** Names this attempt within the job. */
+    readonly attempt: number;
     readonly source: NarSource;
     /** Sent to the upstream. */
     readonly headers: Readonly<Record<string, string>>;
@@ -29,7 +31,13 @@ export type ToFetchWorker =
 
 export interface FromFetchWorker {
   readonly id: number;
-  readonly event: FetchEvent | { readonly type: "room"; readonly bytes: number };
+  /** Absent where the event concerns the file, whoever writes it. */
+  readonly attempt?: number;
+  readonly event:
+    | FetchEvent
+    | { readonly type: "room"; readonly bytes: number }
+    /** The attempt's source answered first. */
+    | { readonly type: "taken" };
 }
 
 export type ToCompareWorker =

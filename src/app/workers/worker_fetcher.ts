@@ -17,6 +17,11 @@ export interface WorkerFetcherDeps {
   readonly upstreamTrace?: Pick<UpstreamTrace, "headers"> | undefined;
 }
 
+interface Attempt {
+  readonly settle: (outcome: FetchOutcome) => void;
+  readonly taken: () => void;
+}
+
 /** Fetches in a Worker. */
 export class WorkerFetcher implements NarFetcher, Disposable {
   readonly #worker: JobWorker<ToFetchWorker, FromFetchWorker>;
@@ -33,14 +38,18 @@ export class WorkerFetcher implements NarFetcher, Disposable {
 
   begin(order: FetchOrder, listener: FetchListener): NarFetch {
     const worker = this.#worker;
-    let settle: ((outcome: FetchOutcome) => void) | undefined;
+    const attempts = new Map<number, Attempt>();
+    let lastAttempt = 0;
     /** What the Worker's death leaves: another one knows nothing of this file. */
     let dead: FetchOutcome | undefined;
-    const id = worker.open(({ event }) => {
+    const id = worker.open(({ attempt, event }) => {
       if (event.type === "opened" || event.type === "bytes") return listener.progress(event);
       if (event.type === "room") return void grant(event.bytes);
+      const asked = attempts.get(attempt ?? 0);
+      if (event.type === "taken") return asked?.taken();
       if (event.type === "failed" && event.reason === "cancelled") dead = event;
-      settle?.(event);
+      for (const one of attempt === undefined ? attempts.values() : [asked]) one?.settle(event);
+      if (attempt !== undefined) attempts.delete(attempt);
     });
     const grant = async (wanted: number) => {
       const bytes = await listener.room(wanted);
@@ -48,11 +57,13 @@ export class WorkerFetcher implements NarFetcher, Disposable {
     };
     worker.send({ type: "begin", id, order });
     return {
-      from: (source) =>
-        new Promise((resolve) => {
-          if (dead !== undefined) return resolve(dead);
-          settle = resolve;
-          worker.send({ type: "fetch", id, source, headers: this.#trace?.headers() ?? {} });
+      from: (source, taken = () => undefined) =>
+        new Promise((settle) => {
+          if (dead !== undefined) return settle(dead);
+          const attempt = ++lastAttempt;
+          attempts.set(attempt, { settle, taken });
+          const headers = this.#trace?.headers() ?? {};
+          worker.send({ type: "fetch", id, attempt, source, headers });
         }),
       [Symbol.dispose]: () => {
         if (dead === undefined) worker.send({ type: "close", id });

@@ -84,7 +84,8 @@ export class AttemptNotes {
 
 /** True where what happened says nothing of the upstream. */
 function isOurs(outcome: SourceOutcome): boolean {
-  return outcome.type === "failed" && ["room", "disk", "cancelled"].includes(outcome.reason);
+  return outcome.type === "failed" &&
+    ["room", "disk", "cancelled", "outrun"].includes(outcome.reason);
 }
 
 function silenceOf(outcome: SourceOutcome): Silence | undefined {

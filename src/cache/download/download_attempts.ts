@@ -7,9 +7,10 @@ import { keepDownload, type KeepDownloadDeps } from "./keep_download.ts";
 import type { KeepingTrouble } from "./keeping_trouble.ts";
 import { Mismatch } from "./mismatch.ts";
 import type { FetchEnd, FetchFailure, FetchOutcome } from "./nar_fetcher.ts";
+import type { AskedSource } from "./source_race.ts";
 import { type FailedTry, soundOf } from "./source_failures.ts";
 import type { SourceRounds } from "./source_rounds.ts";
-import type { Transfer } from "./transfer.ts";
+import type { Transfer, Transferred } from "./transfer.ts";
 
 export interface DownloadAttemptsDeps extends KeepDownloadDeps, AttemptNotesDeps {
   /** Told of what is not the upstreams' fault. */
@@ -29,6 +30,11 @@ export interface DownloadParts {
 export interface DownloadFailure {
   readonly reason: FetchFailure | Mismatch["reason"] | "absent" | "broken";
   readonly detail: string;
+}
+
+/** One that is under way. `over` resolves when all that it came to is done. */
+export interface Attempt extends AskedSource {
+  readonly over: Promise<void>;
 }
 
 /** An attempt that is over. */
@@ -70,14 +76,21 @@ export class DownloadAttempts {
   }
 
   /** Asks `source` for what is missing. */
-  async next(source: NarSource): Promise<void> {
+  ask(source: NarSource): Attempt {
     const { transfer } = this.#parts;
-    const before = transfer.received;
-    this.#notes.asking(source.upstream, before);
-    const outcome = await transfer.from(source);
+    const taken = Promise.withResolvers<boolean>();
+    this.#notes.asking(source.upstream, transfer.received);
+    const over = transfer.from(source, () => taken.resolve(true))
+      .then((transferred) => this.#read(source, transferred))
+      .finally(() => taken.resolve(false));
+    // The first to answer ends the others by itself.
+    return { source, answered: taken.promise, over, cancel() {} };
+  }
+
+  async #read(source: NarSource, { outcome, addedBytes }: Transferred): Promise<void> {
     this.#notes.answered(source.upstream, outcome);
     const { requests = 1 } = outcome;
-    const tried = { source, addedBytes: transfer.received - before, requests };
+    const tried = { source, addedBytes, requests };
     if (outcome.type === "end") await this.#ended(outcome, tried);
     else if (outcome.type === "failed") this.#failed(outcome, tried);
     else {
@@ -91,6 +104,7 @@ export class DownloadAttempts {
   }
 
   #failed({ reason, detail }: Extract<FetchOutcome, { type: "failed" }>, tried: Tried): void {
+    if (reason === "outrun") return;
     const { upstream } = tried.source;
     this.#failure = { reason, detail };
     const how = soundOf(reason);

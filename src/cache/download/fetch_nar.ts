@@ -22,6 +22,8 @@ export interface FetchNarParts {
   readonly idleTimeoutMs: number;
   readonly signal: AbortSignal;
   readonly tell: (progress: FetchProgress) => void;
+  /** False where another source has answered: from then on the file is that one's to write. */
+  readonly take: () => boolean;
   /** Told of each request to the upstream. */
   readonly asked?: () => void;
 }
@@ -39,6 +41,8 @@ export async function fetchNar(parts: FetchNarParts): Promise<FetchOutcome> {
     const answer = await upstream.openNar(source.location, request);
     if (answer === undefined) return { type: "absent" };
     try {
+      check(parts, answer);
+      if (!parts.take()) throw new FetchError("outrun", "another upstream has answered first");
       begin(parts, answer);
       if (file.fileSize !== undefined) await parts.room.need(file.fileSize);
     } catch (error) {
@@ -49,7 +53,7 @@ export async function fetchNar(parts: FetchNarParts): Promise<FetchOutcome> {
     return { ...ended(file, !answer.framed), ...(hadMore ? { surplus: true } : {}) };
   } catch (error) {
     const reason = fetchFailureOf(error);
-    if (signal.aborted) return { type: "failed", reason: "cancelled", detail: messageOf(error) };
+    if (signal.aborted) return gaveUp(signal.reason);
     // All that was wanted is here: how the body ended is of no interest.
     if (UPSTREAM_REASONS.includes(reason) && isComplete(file)) {
       return ended(file, false);
@@ -67,8 +71,14 @@ const UPSTREAM_REASONS: readonly FetchFailure[] = [
   "unreachable",
 ];
 
+/** Outrun, or ended as a whole. */
+function gaveUp(why: unknown): FetchOutcome {
+  const reason = why instanceof FetchError ? why.reason : "cancelled";
+  return { type: "failed", reason, detail: messageOf(why) };
+}
+
 /** Throws when the answer cannot be (the rest of) the file. */
-function begin({ source, file, tell }: FetchNarParts, answer: NarBody): void {
+function check({ file }: FetchNarParts, answer: NarBody): void {
   const { fileSize, offset } = answer;
   const { order, received } = file;
   if (fileSize !== undefined && fileSize !== (order.fileSize ?? fileSize)) {
@@ -83,8 +93,14 @@ function begin({ source, file, tell }: FetchNarParts, answer: NarBody): void {
   if (offset > received) {
     throw new FetchError("upstream", `it begins at byte ${offset}, not ${received}`);
   }
+}
+
+function begin({ source, file, tell }: FetchNarParts, answer: NarBody): void {
+  const { fileSize } = answer;
   file.continueFrom(source, answer);
-  if (received === 0) tell({ type: "opened", ...(fileSize === undefined ? {} : { fileSize }) });
+  if (file.received === 0) {
+    tell({ type: "opened", ...(fileSize === undefined ? {} : { fileSize }) });
+  }
 }
 
 /** Resolves to true where more is sent than the file has. */

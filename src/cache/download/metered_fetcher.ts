@@ -17,6 +17,7 @@ const RESULTS = {
   stalled: "broken",
   size: "garbage",
   differs: "garbage",
+  outrun: "cancelled",
   room: "cancelled",
   disk: "cancelled",
   cancelled: "cancelled",
@@ -46,9 +47,9 @@ export function meteredFetcher(inner: NarFetcher, metrics: Metrics): NarFetcher 
         room: (wanted) => listener.room(wanted),
       });
       return {
-        async from(source) {
+        async from(source, taken) {
           const startedAtMs = performance.now();
-          const outcome = await fetch.from(source);
+          const outcome = await fetch.from(source, taken);
           if (outcome.type === "end") count(outcome.fileSize);
           const { upstream } = source;
           const result = resultOf(outcome);

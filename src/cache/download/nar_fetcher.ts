@@ -55,7 +55,8 @@ export type FetchEvent = FetchProgress | FetchOutcome;
  * Why a source did not come to the end. "timeout" and "unreachable": its upstream was not there.
  * "status": it answered without a body of use; "upstream": the body broke; "stalled": it stood
  * still. "size" and "differs": what it has is not what was announced, or not what is here already.
- * After "room" (there is none for more bytes), "disk" and "cancelled" no source can help.
+ * "outrun": another one answered first. After "room" (there is none for more bytes), "disk" and
+ * "cancelled" no source can help.
  */
 export type FetchFailure =
   | Silence
@@ -64,6 +65,7 @@ export type FetchFailure =
   | "stalled"
   | "size"
   | "differs"
+  | "outrun"
   | "room"
   | "disk"
   | "cancelled";
@@ -76,8 +78,11 @@ export interface FetchListener {
 
 /** A file under way. Dispose of it when no source is to be asked any more. */
 export interface NarFetch extends Disposable {
-  /** Goes on from `source` where the file ends, one source at a time. Never rejects. */
-  from(source: NarSource): Promise<FetchOutcome>;
+  /**
+   * Goes on from `source` where the file ends. Several may be asked at a time: the first to answer
+   * is `taken`, the others end as "outrun". Never rejects.
+   */
+  from(source: NarSource, taken?: () => void): Promise<FetchOutcome>;
 }
 
 /** Fetches NAR files into files, off the main thread. */

@@ -10,6 +10,7 @@ import {
 } from "./download_attempts.ts";
 import { narCandidates, type NarCandidatesDeps } from "./nar_candidates.ts";
 import { SourceFailures } from "./source_failures.ts";
+import { firstToAnswer } from "./source_race.ts";
 import { SourceRounds } from "./source_rounds.ts";
 import { Transfer, type TransferDeps } from "./transfer.ts";
 
@@ -19,6 +20,8 @@ export interface RunDownloadDeps extends NarCandidatesDeps, TransferDeps, Downlo
   readonly pool: NarCandidatesDeps["pool"] & DownloadAttemptsDeps["pool"];
   /** So long a download waits for a source that has fallen silent. */
   readonly idleTimeoutMs: number;
+  /** So long a source is waited for alone; then the next one is asked, too. */
+  readonly hedgeAfterMs: number;
 }
 
 /**
@@ -46,7 +49,7 @@ export async function runDownload(
     const failures = new SourceFailures(deps.idleTimeoutMs, performance.now());
     const sources = new SourceRounds(() => narCandidates(deps, nar, requestId), failures);
     attempts = new DownloadAttempts(deps, { download, nar, transfer, sources, requestId });
-    await run(attempts, sources);
+    await run(attempts, sources, deps.hedgeAfterMs);
     if (download.state.state === "kept") await room.kept();
   } catch (error) {
     failure = { reason: "broken", detail: messageOf(error) };
@@ -95,11 +98,19 @@ function refuse(
   discard({ log }, download);
 }
 
-async function run(attempts: DownloadAttempts, sources: SourceRounds): Promise<void> {
+async function run(
+  attempts: DownloadAttempts,
+  sources: SourceRounds,
+  hedgeAfterMs: number,
+): Promise<void> {
+  const next = async () => attempts.over ? undefined : await sources.next();
+  const ask = attempts.ask.bind(attempts);
+  const putBack = sources.putBack.bind(sources);
   do {
-    for (let source = await sources.next(); source; source = await sources.next()) {
-      await attempts.next(source);
-      if (attempts.over) return;
+    for (;;) {
+      const attempt = await firstToAnswer({ next, ask, putBack, hedgeAfterMs });
+      if (attempt === undefined) break;
+      await attempt.over;
     }
-  } while (await sources.another());
+  } while (!attempts.over && await sources.another());
 }

@@ -48,6 +48,7 @@ const SOUNDS = {
   differs: "useless",
   room: undefined,
   disk: undefined,
+  outrun: undefined,
   cancelled: undefined,
 } as const satisfies Readonly<Record<FetchFailure, FailedTry["how"] | undefined>>;
 
@@ -92,8 +93,7 @@ export class SourceFailures {
 
   /** Notes a try. True when the same source is to be asked again at once: it added to the file. */
   failed(source: string, { how, addedBytes, requests, atMs }: FailedTry): boolean {
-    const record = this.#records.get(source) ?? { isUseless: false, isSilent: false, loud: 0 };
-    this.#records.set(source, record);
+    const record = this.#recordOf(source);
     record.isSilent = how === "silent";
     record.isUseless ||= how === "useless";
     if (addedBytes > 0) record.loud = 0;
@@ -121,6 +121,12 @@ export class SourceFailures {
       ? this.#progressAtMs + this.#idleTimeoutMs
       : this.#loudSinceMs + loudForMs;
     return nowMs + loudPauseMs <= untilMs ? loudPauseMs : undefined;
+  }
+
+  #recordOf(source: string): SourceRecord {
+    const record = this.#records.get(source) ?? { isUseless: false, isSilent: false, loud: 0 };
+    this.#records.set(source, record);
+    return record;
   }
 
   #progressed(atMs: number): void {

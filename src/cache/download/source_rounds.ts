@@ -38,6 +38,11 @@ export class SourceRounds {
     return signal?.aborted !== true;
   }
 
+  /** It was asked, and then another one was quicker: it is the next to be asked. */
+  putBack(source: NarSource): void {
+    this.#again.unshift(source);
+  }
+
   /** What came of asking `source`, where it was not the rest of the file. */
   failed(source: NarSource, tried: Omit<FailedTry, "atMs">): void {
     const { upstream } = source;

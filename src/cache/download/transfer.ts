@@ -20,6 +20,12 @@ export interface TransferParts {
   readonly room: Pick<DownloadRoom, "bytes" | "grow">;
 }
 
+/** What came of one source, and how many bytes it added to the file. */
+export interface Transferred {
+  readonly outcome: FetchOutcome;
+  readonly addedBytes: number;
+}
+
 /** Brings the bytes of one NAR file into a download, from as many sources as it takes. */
 export class Transfer implements Disposable {
   readonly #deps: TransferDeps;
@@ -64,17 +70,24 @@ export class Transfer implements Disposable {
   }
 
   /**
-   * Goes on with `source` where the file ends. The download hears of the first source's answer
+   * Goes on with `source` where the file ends; `answered` is called when it is the one that does.
+   * The download hears of the first source's answer
    * with the first bytes, so that until then one with another size can be asked.
    */
-  async from(source: NarSource): Promise<FetchOutcome> {
+  async from(source: NarSource, answered: () => void): Promise<Transferred> {
     // What the fetch hashes is the NAR itself.
     if (this.#nar.compression === "none") this.#verifying ??= this.#beginVerifying();
     const before = this.#received;
-    const outcome = await this.#fetch.from(source);
-    if (this.#received > before) this.#contributors.add(source.upstream);
+    let isTaken = false;
+    const outcome = await this.#fetch.from(source, () => {
+      isTaken = true;
+      answered();
+    });
     if (outcome.type === "end") this.#open();
-    return outcome;
+    // What came meanwhile, if another one was taken, is from there.
+    const addedBytes = isTaken ? this.#received - before : 0;
+    if (addedBytes > 0) this.#contributors.add(source.upstream);
+    return { outcome, addedBytes };
   }
 
   /** What the file holds when it is decompressed; only when all of it is here. */

@@ -7,6 +7,7 @@ import { narCandidates, type NarCandidatesDeps } from "./nar_candidates.ts";
 import type { SourceOutcome } from "./nar_fetcher.ts";
 import { GIVEN_UP, type NarPieces, type PieceEvents } from "./nar_pieces.ts";
 import { soundOf, SourceFailures } from "./source_failures.ts";
+import { type AskedSource, firstToAnswer } from "./source_race.ts";
 import { SourceRounds } from "./source_rounds.ts";
 
 export interface UnkeptBodyDeps extends NarCandidatesDeps, AttemptNotesDeps {
@@ -15,6 +16,14 @@ export interface UnkeptBodyDeps extends NarCandidatesDeps, AttemptNotesDeps {
   readonly pieces: NarPieces;
   /** So long a client waits for a source that has fallen silent. */
   readonly idleTimeoutMs: number;
+  /** So long a source is waited for alone. */
+  readonly hedgeAfterMs: number;
+}
+
+interface AskedPieces extends AskedSource {
+  readonly events: PieceEvents;
+  /** Once it has answered, where it says so. */
+  readonly fileSize: number | undefined;
 }
 
 /**
@@ -30,7 +39,7 @@ export class UnkeptBody implements AsyncDisposable {
   readonly #sources: SourceRounds;
   /** Upstreams that bytes came from, in the order of the file. */
   readonly #contributors = new Set<string>();
-  #open: { readonly source: NarSource; readonly events: PieceEvents } | undefined;
+  #open: AskedPieces | undefined;
   #fileSize: number | undefined;
   #received = 0;
 
@@ -107,25 +116,38 @@ export class UnkeptBody implements AsyncDisposable {
     return false;
   }
 
-  /** Asks one upstream after the other for the bytes that are missing, until one has them. */
+  /** Asks for the bytes that are missing, until one upstream has them. */
   async #openNext(): Promise<boolean> {
-    const { signal } = this.#abort;
-    for (;;) {
-      const source = await this.#sources.next();
-      if (source === undefined) return false;
-      const position = this.#received;
-      this.#notes.asking(source.upstream, position);
-      const order = { nar: this.#nar, position, fileSize: this.#fileSize, signal };
-      const events = this.#deps.pieces.from(source, order);
-      const { value, done } = await events.next();
-      if (done) {
-        this.#note(source, value, 0);
-        continue;
-      }
-      if (value.type === "opened") this.#fileSize ??= value.fileSize;
-      this.#open = { source, events };
-      return true;
-    }
+    const opened = await firstToAnswer({
+      next: () => this.#sources.next(),
+      ask: (source) => this.#ask(source),
+      putBack: (source) => this.#sources.putBack(source),
+      hedgeAfterMs: this.#deps.hedgeAfterMs,
+    });
+    if (opened === undefined) return false;
+    this.#open = opened;
+    this.#fileSize ??= opened.fileSize;
+    return true;
+  }
+
+  #ask(source: NarSource): AskedPieces {
+    const position = this.#received;
+    this.#notes.asking(source.upstream, position);
+    const quicker = new AbortController();
+    const signal = AbortSignal.any([this.#abort.signal, quicker.signal]);
+    const order = { nar: this.#nar, position, fileSize: this.#fileSize, signal };
+    const events = this.#deps.pieces.from(source, order);
+    const asked = { source, events, fileSize: undefined as number | undefined };
+    const answered = events.next().then(({ value, done }) => {
+      if (done) this.#note(source, value, 0);
+      else if (value.type === "opened") asked.fileSize = value.fileSize;
+      return !done;
+    });
+    const cancel = () => {
+      quicker.abort();
+      events.return(GIVEN_UP).catch(() => undefined);
+    };
+    return Object.assign(asked, { answered, cancel });
   }
 
   /** Throws when nobody else can help any more. */

@@ -49,12 +49,15 @@ export class HttpNarSource implements NarBodySource {
     });
   }
 
-  async statNar(location: string): Promise<{ fileSize?: number } | undefined> {
+  async statNar(
+    location: string,
+    signal?: AbortSignal,
+  ): Promise<{ fileSize?: number } | undefined> {
     const url = this.#locate(location);
     const headers = this.#trace.headers();
     const { answered } = this.#trace;
     const stat = (method: "HEAD" | "GET") =>
-      this.#exchange.run(url, { method, headers, answered }, async (response) => {
+      this.#exchange.run(url, { method, headers, answered, signal }, async (response) => {
         if (!await this.#foundOrAbsent(response)) return undefined;
         await response.body?.cancel();
         const length = response.headers.get("content-length");
@@ -65,7 +68,7 @@ export class HttpNarSource implements NarBodySource {
       if (found !== EMPTY) return found;
     } catch (error) {
       // Who says nothing for the whole timeout would not say more in another one.
-      if (error instanceof NoAnswer) throw error;
+      if (error instanceof NoAnswer || signal?.aborted) throw error;
     }
     // Some caches answer GET alone, or know a size with it alone; its body is not read.
     return await stat("GET");

@@ -43,6 +43,7 @@ Deno.test("downloads: one whose Worker cannot be reached fails, and is over", as
     owner: "test",
     removalsOver: () => Promise.resolve(),
     idleTimeoutMs: 0,
+    hedgeAfterMs: 0,
   });
   for (const count of [1, 2]) {
     const { download, joined } = downloads.join(narOf("a"), "request");

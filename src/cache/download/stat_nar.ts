@@ -1,0 +1,42 @@
+import type { NarRow, NarSource } from "../../metadata/metadata_store.ts";
+import type { NarBodySource } from "../../upstream/upstream.ts";
+import { narCandidates, type NarCandidatesDeps } from "./nar_candidates.ts";
+import { type AskedSource, firstToAnswer } from "./source_race.ts";
+
+export interface StatNarDeps {
+  readonly candidates: NarCandidatesDeps;
+  /** By the upstream's URL. */
+  readonly narSources: ReadonlyMap<string, Pick<NarBodySource, "statNar">>;
+  /** So long a source is waited for alone. */
+  readonly hedgeAfterMs: number;
+}
+
+type Found = Awaited<ReturnType<NarBodySource["statNar"]>>;
+
+interface AskedSize extends AskedSource {
+  readonly found: Promise<Found>;
+}
+
+/** The size of a NAR file as the first upstream tells it that has the file. */
+export async function statNar(
+  { candidates, narSources, hedgeAfterMs }: StatNarDeps,
+  nar: NarRow,
+  requestId: string,
+): Promise<Found> {
+  const sources = narCandidates(candidates, nar, requestId);
+  const told = await firstToAnswer({
+    next: async () => (await sources.next()).value ?? undefined,
+    ask: (source) => ask(source, narSources),
+    putBack() {},
+    hedgeAfterMs,
+  });
+  return await told?.found;
+}
+
+function ask(source: NarSource, narSources: StatNarDeps["narSources"]): AskedSize {
+  const quicker = new AbortController();
+  const stat = narSources.get(source.upstream)?.statNar(source.location, quicker.signal);
+  const found = Promise.resolve(stat).catch(() => undefined);
+  const answered = found.then((size) => size !== undefined);
+  return { source, found, answered, cancel: () => quicker.abort() };
+}

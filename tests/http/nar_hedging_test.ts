@@ -1,0 +1,119 @@
+import assert from "node:assert/strict";
+import { within } from "../../src/base/deadline.ts";
+import { type FakeUpstream, fakeUpstream } from "../support/fake_upstream.ts";
+import { cutAfter, dropped, type Fault, heldUntil, status } from "../support/faults.ts";
+import { makeStoreObject } from "../support/store_object.ts";
+import { TestCache } from "../support/test_cache.ts";
+
+const object = makeStoreObject({ name: "big-1.0", size: 1_000_000 });
+const HASH = object.storePathHash;
+const forEver = new Promise<never>(() => {});
+
+const TIMEOUT_MS = 1_500;
+const THIRD_MS = TIMEOUT_MS / 3;
+/** What a test may take longer than it must, on a machine that is busy. */
+const SLACK_MS = 450;
+
+/** A limit that leaves no room has the NAR passed on without being kept. */
+const WAYS = { "kept": Infinity, "passed on": 1_000 } as const;
+
+for (const [way, limitBytes] of Object.entries(WAYS)) {
+  const requested = (faults: readonly (Fault | undefined)[], method?: "HEAD") =>
+    request(faults, { limitBytes, ...(method && { method }) });
+
+  Deno.test(`hedging: ${way}, the next upstream is asked when the first is late`, async () => {
+    const { answer, counts, tookMs, ended } = await requested([heldUntil(forEver), undefined]);
+    assert.equal(answer, "whole");
+    assert.deepEqual(counts, [1, 1]);
+    assert.ok(tookMs >= THIRD_MS - 10 && tookMs < THIRD_MS + SLACK_MS, `${tookMs} ms`);
+    assert.equal(ended[0], "left");
+  });
+
+  Deno.test(`hedging: ${way}, nobody else is asked where the first answers in time`, async () => {
+    const { answer, counts } = await requested([late(THIRD_MS / 3), undefined, undefined]);
+    assert.equal(answer, "whole");
+    assert.deepEqual(counts, [1, 0, 0]);
+  });
+
+  Deno.test(`hedging: ${way}, the first is still waited for, and the second given up`, async () => {
+    const slow = late(THIRD_MS + 200);
+    const { answer, counts, ended } = await requested([slow, heldUntil(forEver)]);
+    assert.equal(answer, "whole");
+    assert.deepEqual(counts, [1, 1]);
+    assert.equal(ended[1], "left");
+  });
+
+  Deno.test(`hedging: ${way}, two that hang are 404 after the timeout and a third`, async () => {
+    const { answer, counts, tookMs } = await requested([heldUntil(forEver), heldUntil(forEver)]);
+    assert.equal(answer, 404);
+    assert.deepEqual(counts, [1, 1]);
+    const expectedMs = TIMEOUT_MS + THIRD_MS;
+    assert.ok(tookMs >= expectedMs - 10 && tookMs < expectedMs + SLACK_MS, `${tookMs} ms`);
+  });
+
+  Deno.test(`hedging: ${way}, a failure has the next one asked at once`, async () => {
+    const { answer, tookMs } = await requested([status(500), status(404), undefined]);
+    assert.equal(answer, "whole");
+    assert.ok(tookMs < THIRD_MS, `${tookMs} ms`);
+  });
+
+  Deno.test(`hedging: ${way}, one that was outrun goes on for a broken one`, async () => {
+    const quicker: Fault = (answer, exchange) =>
+      exchange.headers.has("range") ? dropped()(answer, exchange) : cutAfter(300_000)(
+        answer,
+        exchange,
+      );
+    const { answer } = await requested([late(THIRD_MS + 200), quicker]);
+    assert.equal(answer, "whole");
+  });
+}
+
+Deno.test("hedging: HEAD asks the next upstream when the first is late, too", async () => {
+  const { answer, tookMs } = await request([heldUntil(forEver), undefined], { method: "HEAD" });
+  assert.equal(answer, 200);
+  assert.ok(tookMs < THIRD_MS + SLACK_MS, `${tookMs} ms`);
+});
+
+interface RequestOptions {
+  readonly limitBytes?: number;
+  readonly method?: "GET" | "HEAD";
+}
+
+/** Asks for the NAR where each upstream in order of preference has its fault. */
+async function request(
+  faults: readonly (Fault | undefined)[],
+  { limitBytes = Infinity, method = "GET" }: RequestOptions,
+) {
+  await using stack = new AsyncDisposableStack();
+  const upstreams: FakeUpstream[] = [];
+  for (const [index, fault] of faults.entries()) {
+    const options = { objects: [object], stored: true, priority: 10 + index };
+    const upstream = stack.use(await fakeUpstream(options));
+    if (fault !== undefined) upstream.breakNar(fault);
+    upstreams.push(upstream);
+  }
+  const options = { upstreams, timeoutMs: TIMEOUT_MS, limitBytes };
+  const cache = stack.use(await TestCache.open(options));
+  const path = await cache.narPath(HASH);
+  const startedAt = performance.now();
+  const answer = await cache.request(method, path);
+  const tookMs = performance.now() - startedAt;
+  const body = await answer.bytes();
+  const expected = (await upstreams[0]?.narFileOf(object))?.bytes;
+  const isWhole = method === "GET" && answer.status === 200;
+  if (isWhole) assert.deepEqual(body, expected);
+  await cache.downloadsOver();
+  const asked = upstreams.map((upstream) => upstream.matching(/^\/nar\//));
+  const ended = await Promise.all(
+    asked.map(([first]) => first && within(first.finished, 3_000)),
+  );
+  const counts = asked.map(({ length }) => length);
+  return { answer: isWhole ? "whole" : answer.status, counts, tookMs, ended };
+}
+
+function late(ms: number): Fault {
+  return async (answer) => {
+    await new Promise((resolve) => setTimeout(resolve, ms));
+    return answer;
+  };
+}

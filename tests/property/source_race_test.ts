@@ -1,0 +1,106 @@
+import assert from "node:assert/strict";
+import fc from "fast-check";
+import { type AskedSource, firstToAnswer } from "../../src/cache/download/source_race.ts";
+import { PlayedTime } from "../support/played_time.ts";
+import { checkProperty } from "../support/property.ts";
+
+const HEDGE_AFTER_MS = 1_000;
+
+interface Runner {
+  /** From being asked to the answer. */
+  readonly tookMs: number;
+  readonly isGood: boolean;
+  /** To be found at all. */
+  readonly findMs: number;
+}
+
+const runner = fc.record({
+  tookMs: fc.integer({ min: 0, max: 5_000 }),
+  isGood: fc.boolean(),
+  findMs: fc.oneof(fc.constant(0), fc.integer({ min: 1, max: 2_000 })),
+});
+
+interface Run {
+  readonly askedAtMs: readonly number[];
+  readonly cancelled: ReadonlySet<number>;
+  readonly putBack: ReadonlySet<number>;
+  readonly winner: number | undefined;
+  readonly overAtMs: number;
+}
+
+async function race(runners: readonly Runner[]): Promise<Run> {
+  using time = new PlayedTime();
+  const after = (ms: number) => new Promise<void>((resolve) => void setTimeout(resolve, ms));
+  const askedAtMs: number[] = [];
+  const [cancelled, putBack] = [new Set<number>(), new Set<number>()];
+  let found = 0;
+  let over: Omit<Run, "askedAtMs" | "cancelled" | "putBack"> | undefined;
+  firstToAnswer<AskedSource & { readonly index: number }>({
+    async next() {
+      const index = found++;
+      const one = runners[index];
+      if (one === undefined) return undefined;
+      await after(one.findMs);
+      return { upstream: String(index), location: "" };
+    },
+    ask(source) {
+      const index = Number(source.upstream);
+      const { tookMs, isGood } = runners[index] ?? { tookMs: 0, isGood: false };
+      askedAtMs[index] = time.nowMs;
+      const answered = after(tookMs).then(() => isGood);
+      return { source, index, answered, cancel: () => void cancelled.add(index) };
+    },
+    putBack: ({ upstream }) => void putBack.add(Number(upstream)),
+    hedgeAfterMs: HEDGE_AFTER_MS,
+  }).then((winner) => over = { winner: winner?.index, overAtMs: time.nowMs });
+  for (let turn = 0; over === undefined; turn++) {
+    assert.ok(turn < 1_000, "it never ends");
+    await time.advance(50);
+  }
+  // What is found too late is put back.
+  await time.advance(10_000);
+  return { askedAtMs, cancelled, putBack, ...over };
+}
+
+checkProperty(
+  "race: the first good answer wins, at once, and all others that wait are given up",
+  fc.asyncProperty(fc.array(runner, { maxLength: 6 }), async (runners) => {
+    const { askedAtMs, cancelled, putBack, winner, overAtMs } = await race(runners);
+    const answers = askedAtMs.map((atMs, index) => {
+      const { tookMs = 0, isGood = false } = runners[index] ?? {};
+      return { index, atMs: atMs + tookMs, isGood };
+    });
+    const goodAtMs = answers.filter(({ isGood }) => isGood).map(({ atMs }) => atMs);
+    if (winner === undefined) {
+      assert.deepEqual([goodAtMs, askedAtMs.length], [[], runners.length]);
+      return;
+    }
+    assert.equal(overAtMs, answers[winner]?.atMs);
+    assert.equal(overAtMs, Math.min(...goodAtMs));
+    for (const { index, atMs } of answers) {
+      if (atMs > overAtMs) assert.ok(cancelled.has(index) && putBack.has(index), `${index}`);
+      if (atMs < overAtMs) assert.ok(!cancelled.has(index), `${index}`);
+    }
+    assert.ok(!cancelled.has(winner) && !putBack.has(winner));
+  }),
+  { runs: 200 },
+);
+
+checkProperty(
+  "race: a source is asked when the one before it is late or has failed, never before",
+  fc.asyncProperty(fc.array(runner, { maxLength: 6 }), async (runners) => {
+    const { askedAtMs } = await race(runners);
+    for (const [index, atMs] of askedAtMs.entries()) {
+      const before = askedAtMs[index - 1];
+      if (before === undefined) continue;
+      const failedAtMs = askedAtMs.slice(0, index).flatMap((askedAt, other) => {
+        const { tookMs = 0, isGood = true } = runners[other] ?? {};
+        return isGood ? [] : [askedAt + tookMs];
+      });
+      const dueAtMs = Math.min(before + HEDGE_AFTER_MS, ...failedAtMs.filter((at) => at >= before));
+      const begunAtMs = atMs - (runners[index]?.findMs ?? 0);
+      assert.ok(begunAtMs >= dueAtMs && begunAtMs <= before + HEDGE_AFTER_MS);
+    }
+  }),
+  { runs: 200 },
+);
