@@ -13,6 +13,7 @@ import { createSigner } from "../cache/own_signature.ts";
 import { ArchiveServer } from "../cache/serve_archive.ts";
 import { NarServer } from "../cache/serve_nar.ts";
 import { NarinfoServer } from "../cache/serve_narinfo.ts";
+import { StorePathNames } from "../cache/store_path_names.ts";
 import { Readers } from "../cache/readers.ts";
 import { Uses } from "../cache/uses.ts";
 import { AccessRules } from "../http/access/access_rules.ts";
@@ -123,7 +124,8 @@ export function buildApp(parts: AppParts): App {
   const cache = buildCache(parts, metrics, resources);
   const { narinfos, nars, documents, downloads, space, busy, remover } = cache;
   const closures = resources.use(new PinnedClosures(parts));
-  const page = buildPage(parts, { ...cache, closures });
+  const names = new StorePathNames(parts);
+  const page = buildPage(parts, { ...cache, closures, names });
   const pinsChanged = () => {
     page.pinsChanged();
     void space.refresh();
@@ -136,7 +138,7 @@ export function buildApp(parts: AppParts): App {
     HEALTHZ_ROUTE,
     readyzRoute(() => ready),
     narinfoRoute({ narinfos, metrics, ...remover.narinfos }),
-    narRoute({ nars, metrics, ...remover.nars }),
+    narRoute({ nars, names, metrics, ...remover.nars }),
     pinRoute(pins),
     pinsRoute(pins),
     gcRoute({ gc: (order) => gcEvents(space, order) }),
@@ -237,7 +239,6 @@ function buildCache(parts: AppParts, metrics: Metrics, resources: AsyncDisposabl
       uses,
       readers,
       archives: new ArchiveServer({ documents: metadata, narSources, unkept }),
-      log,
       tracer,
     }),
     documents: buildDocuments(parts, { ...upstreams, negative: absentDocuments, uses }),

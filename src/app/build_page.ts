@@ -1,5 +1,6 @@
 import denoJson from "../../deno.json" with { type: "json" };
 import type { UnderWay } from "../cache/download/download_progress.ts";
+import type { StorePathNames } from "../cache/store_path_names.ts";
 import { Page } from "../http/page/page.ts";
 import type { Route } from "../http/router.ts";
 import { pageRoute } from "../http/routes/page.ts";
@@ -7,7 +8,6 @@ import { statsRoute } from "../http/routes/stats.ts";
 import { gatherStats } from "../http/stats/gather_stats.ts";
 import type { Space } from "../lru/space.ts";
 import type { NarName } from "../nix/nar_name.ts";
-import { nameInNarinfo } from "../nix/narinfo_name.ts";
 import { PinWatch } from "../pins/pin_watch.ts";
 import type { PinnedClosures } from "../pins/pinned_closures.ts";
 import type { LastAnswers } from "../upstream/last_answers.ts";
@@ -22,6 +22,7 @@ export interface PageSubjects {
   /** Kept or not. */
   readonly underWay: UnderWay;
   readonly space: Space;
+  readonly names: StorePathNames;
   readonly closures: PinnedClosures;
 }
 
@@ -44,7 +45,7 @@ export function buildPage(parts: AppParts, subjects: PageSubjects): PageParts {
     publicKey,
     startedAtMs: nowMs(),
     budget: subjects.space.budget,
-    nameOf: (narName: NarName) => nameOf(parts, narName),
+    nameOf: async (narName: NarName) => await subjects.names.of(narName),
     pins,
   };
   const stats = () => gatherStats(sources);
@@ -56,19 +57,4 @@ export function buildPage(parts: AppParts, subjects: PageSubjects): PageParts {
     pinsChanged: () => pins.changed(),
     [Symbol.asyncDispose]: () => pins[Symbol.asyncDispose](),
   };
-}
-
-/** A NAR file may belong to several store paths; most often their names are the same. */
-async function nameOf(
-  { metadata, log }: Pick<AppParts, "metadata" | "log">,
-  narName: NarName,
-): Promise<string | undefined> {
-  try {
-    const [storePathHash] = await metadata.narinfosOf(narName);
-    const row = storePathHash && await metadata.findNarinfo(storePathHash);
-    return row && nameInNarinfo(row.body);
-  } catch {
-    log.debug("download without a name", { nar: narName });
-    return undefined;
-  }
 }

@@ -1,7 +1,6 @@
 import type { ChangeWriter, NarFinder, NarRecord } from "../metadata/metadata_store.ts";
 import type { NarName } from "../nix/nar_name.ts";
 import type { StoredNar } from "../storage/nar_store.ts";
-import type { Logger } from "../telemetry/logger.ts";
 import type { Tracer } from "../telemetry/tracer.ts";
 import { type Download, type PassOn, Unkept } from "./download/download.ts";
 import type { Downloads } from "./download/downloads.ts";
@@ -29,7 +28,6 @@ export interface NarServerDeps extends StatNarDeps {
   readonly readers: Readers;
   /** What no narinfo names. */
   readonly archives: Pick<ArchiveServer, "open" | "stat" | "isNamed">;
-  readonly log: Logger;
   readonly tracer: Tracer;
 }
 
@@ -43,15 +41,12 @@ export class NarServer {
 
   /** `undefined` when nobody has it. Throws when a download broke before its first byte. */
   async open(narName: NarName, requestId: string): Promise<NarAnswer | undefined> {
-    const { metadata, kept, uses, log } = this.#deps;
+    const { metadata, kept, uses } = this.#deps;
     const nar = await metadata.findNar(narName);
     if (nar === undefined) return await this.#deps.archives.open(narName, requestId);
     uses.nar(narName);
     const stored = await kept.open(nar, requestId);
-    if (stored !== undefined) {
-      log.info("serving nar from cache", { nar: narName, request_id: requestId });
-      return storedAnswer(nar, stored, this.#deps.readers);
-    }
+    if (stored !== undefined) return storedAnswer(nar, stored, this.#deps.readers);
     return await this.#fetch(nar, requestId);
   }
 

@@ -17,6 +17,7 @@ export interface Access {
   readonly method: string;
   readonly path: string;
   readonly route: string;
+  readonly isNar: boolean;
   readonly status: number;
   readonly bytes: number;
   readonly durationMs: number;
@@ -24,21 +25,33 @@ export interface Access {
   /** The X-Cache header, where there is one. */
   readonly source: string | null;
   readonly requestId: string;
+  /** As `peerAddress` tells it; `undefined` where nobody knows. */
+  readonly client: string | undefined;
+  /** What the route adds. */
+  readonly more: Facts;
 }
 
 /** Writes the one line of a request that is over. */
 export function logAccess(log: Logger, level: LogLevel, access: Access): void {
-  const { method, route, status, bytes, outcome, source } = access;
+  const { method, route, status, bytes, outcome, source, client } = access;
   const facts: Facts = {
     method,
     route,
     path: access.path.slice(0, PATH_CHARS_MAX),
+    ...access.more,
     status,
     bytes,
     duration_ms: Math.round(access.durationMs),
     outcome,
     ...(source === null ? {} : { x_cache: source }),
+    ...(client === undefined ? {} : { client }),
     request_id: access.requestId,
   };
-  log[level]("request", facts);
+  log[level](messageOf(access), facts);
+}
+
+/** A hit that sends a NAR has the message that the specification gives it. */
+function messageOf({ isNar, method, status, source }: Access): string {
+  const isServed = isNar && method === "GET" && (status === 200 || status === 206);
+  return isServed && source === "HIT" ? "serving nar from cache" : "request";
 }

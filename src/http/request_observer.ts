@@ -1,4 +1,5 @@
 import { Buffer } from "node:buffer";
+import type { Facts } from "../base/failure.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { type Outcome, UNMATCHED_ROUTE } from "../telemetry/instruments/http_labels.ts";
 import type { RequestSpan } from "../telemetry/tracer.ts";
@@ -15,6 +16,8 @@ const OUTCOMES: Readonly<Record<DeliveryEnd, Outcome>> = {
   left: "aborted",
   broken: "broken",
 };
+
+const NOTHING_MORE: Facts = {};
 
 /** A request and its answer, whose body may still be on its way. */
 export interface Answered {
@@ -35,6 +38,7 @@ export interface Refused {
   readonly reason: string;
   /** Where it could be read. */
   readonly method: string | undefined;
+  readonly client: string;
   readonly requestId: string;
 }
 
@@ -68,7 +72,7 @@ export class RequestObserver {
   }
 
   /** What could not be read as a request is answered, and counts, all the same. */
-  refused({ answer, reason, method = "OTHER", requestId }: Refused): void {
+  refused({ answer, reason, method = "OTHER", client, requestId }: Refused): void {
     const { metrics, log } = this.#deps;
     const { status } = answer;
     metrics?.begin();
@@ -81,6 +85,7 @@ export class RequestObserver {
       duration_ms: 0,
       outcome: "complete",
       reason,
+      client,
       request_id: requestId,
     });
   }
@@ -92,33 +97,48 @@ export class RequestObserver {
       answer.served?.add(sentBytes ?? announcedBytes(answer));
       answer.over?.();
     }
-    if (span === undefined) return this.#count(answered, outcome, sentBytes);
+    this.#count(answered, outcome);
+    if (span === undefined) return this.#log(answered, outcome, sentBytes);
     const bytes = sentBytes ?? announcedBytes(answer);
-    span.run(() => this.#count(answered, outcome, bytes));
+    this.#log(answered, outcome, bytes);
     endServerSpan(span, answered, { outcome, bytes, scheme: this.#deps.scheme });
   }
 
-  #count(answered: Answered, outcome: Outcome, sentBytes: number | undefined): void {
-    const { request, requestId, route, answer, startedAtMs } = answered;
-    const { metrics, log } = this.#deps;
-    const { method } = request;
-    const { status } = answer;
-    const durationMs = performance.now() - startedAtMs;
-    metrics?.end({ route, method, status, outcome, seconds: durationMs / 1_000 });
+  #count({ request: { method }, route, answer, startedAtMs }: Answered, outcome: Outcome): void {
+    const seconds = (performance.now() - startedAtMs) / 1_000;
+    this.#deps.metrics?.end({ route, method, status: answer.status, outcome, seconds });
+  }
+
+  /** The line may come a moment later: its route may have to look something up. */
+  #log(answered: Answered, outcome: Outcome, sentBytes: number | undefined): void {
+    const { request, requestId, route, answer, startedAtMs, span } = answered;
+    const { log } = this.#deps;
+    const { method, peer } = request;
     const level = accessLevel(route, method);
     if (!log.enabled(level)) return;
-    logAccess(log, level, {
+    const path = pathOf(request.url) ?? "";
+    const access = {
       method,
-      path: pathOf(request.url) ?? "",
+      path,
       route: route?.name ?? UNMATCHED_ROUTE,
-      status,
+      isNar: route?.streams ?? false,
+      status: answer.status,
       // Not before: hardly anybody wants to know.
       bytes: sentBytes ?? announcedBytes(answer),
-      durationMs,
+      durationMs: performance.now() - startedAtMs,
       outcome,
       source: answer.headers.get("x-cache"),
+      client: peer,
       requestId,
-    });
+    };
+    const write = (more: Facts) => {
+      const line = () => logAccess(log, level, { ...access, more });
+      if (span === undefined) line();
+      else span.run(line);
+    };
+    const more = route?.describe?.(path) ?? NOTHING_MORE;
+    if (more instanceof Promise) more.then(write);
+    else write(more);
   }
 }
 

@@ -1,3 +1,4 @@
+import type { Facts } from "../base/failure.ts";
 import type { Answer } from "./answer.ts";
 import type { ClientRequest } from "./client_request.ts";
 
@@ -29,6 +30,8 @@ export interface Route {
   readonly cached?: true;
   /** True where bodies go out piece by piece, so that one may end early. */
   readonly inPieces?: true;
+  /** What a line of the log says of a path beside what all lines say; never rejects. */
+  readonly describe?: (path: string) => Facts | Promise<Facts>;
   /** True where bodies are large: they are followed to their last byte, and may be ranges. */
   readonly streams?: true;
 }

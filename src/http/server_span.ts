@@ -42,13 +42,14 @@ export function endServerSpan(
 
 /** Not the query: it may be somebody's secret. */
 function requestFacts(request: ClientRequest, scheme: Scheme): SpanFacts {
-  const { method, url, headers, httpVersion } = request;
+  const { method, url, headers, httpVersion, peer } = request;
   const agent = headers.get("user-agent")?.slice(0, USER_AGENT_CHARS_MAX);
   return {
     ...methodFacts(method),
     "url.path": pathOf(url) ?? "",
     "url.scheme": scheme,
     ...hostFacts(headers.get("host") ?? "", scheme),
+    ...(peer === undefined ? {} : { "client.address": peer }),
     ...(agent === undefined ? {} : { "user_agent.original": agent }),
     ...(httpVersion === undefined ? {} : { "network.protocol.version": httpVersion }),
   };

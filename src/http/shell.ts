@@ -51,10 +51,12 @@ export function createShell({ router, access, observer, tracer, log }: ShellDeps
     return answer;
   }
 
-  function refuse({ status, reason, method, request }: TurnedAway): Answer {
+  function refuse({ status, reason, method, peer, request }: TurnedAway): Answer {
     const requestId = requestIdOf(request?.headers.get("x-request-id") ?? null);
     const answer = statusAnswer(status, false, { "x-request-id": requestId });
-    if (request === undefined) observer.refused({ answer, reason, method, requestId });
+    if (request === undefined) {
+      observer.refused({ answer, reason, method, client: peer, requestId });
+    }
     return answer;
   }
 

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { createLogger } from "../../src/telemetry/logger.ts";
 import { eventually } from "../support/eventually.ts";
 import { fakeUpstream } from "../support/fake_upstream.ts";
+import { rawRequest } from "../support/raw_http.ts";
 import { makeStoreObject } from "../support/store_object.ts";
 import { TestCache, type TestLogLine } from "../support/test_cache.ts";
 
@@ -36,7 +37,7 @@ Deno.test("access log: a line a request; NARs and changes at info, others at deb
   assert.ok(!JSON.stringify(cache.log).includes("s3cret"));
 });
 
-Deno.test("access log: a NAR's line has its bytes, duration, X-Cache and request id", async () => {
+Deno.test("access log: a NAR's line says who got what, and where it was", async () => {
   await using upstream = await fakeUpstream({ objects: [object], stored: true });
   await using cache = await TestCache.open({ upstreams: [upstream] });
   await using server = cache.listen();
@@ -55,12 +56,58 @@ Deno.test("access log: a NAR's line has its bytes, duration, X-Cache and request
     method: "GET",
     route: "/nar/{name}",
     path,
+    nar: path.slice("/nar/".length),
+    name: "big-1.0",
     status: 200,
     bytes: length,
     outcome: "complete",
     x_cache: "MISS",
+    client: "127.0.0.1",
     request_id: "build-1",
   });
+});
+
+Deno.test("access log: a hit has one line when it was sent; 304 and 416 send none", async () => {
+  await using upstream = await fakeUpstream({ objects: [object], stored: true });
+  await using cache = await TestCache.open({ upstreams: [upstream] });
+  await using server = cache.listen();
+  const path = await cache.narPath(HASH);
+  const { length } = await (await cache.get(path)).bytes();
+  await cache.downloadsOver();
+  const before = cache.log.length;
+  const asked: readonly (readonly [string, HeadersInit])[] = [
+    ["GET", {}],
+    ["GET", { range: "bytes=0-999" }],
+    ["HEAD", {}],
+    ["GET", { "if-none-match": "*" }],
+    ["GET", { range: `bytes=${length}-` }],
+  ];
+  for (const [method, headers] of asked) {
+    await (await fetch(server.url + path, { method, headers })).bytes();
+  }
+  const lines = () => cache.log.slice(before).filter(({ level }) => level === "info");
+  await eventually("all are over", () => lines().length === asked.length);
+  const told = lines().map(({ msg, method, status, bytes, outcome, name, client }) => {
+    assert.deepEqual([name, client], ["big-1.0", "127.0.0.1"]);
+    assert.equal(outcome, "complete");
+    return [msg, method, status, bytes];
+  });
+  assert.deepEqual(told, [
+    ["serving nar from cache", "GET", 200, length],
+    ["serving nar from cache", "GET", 206, 1_000],
+    ["request", "HEAD", 200, 0],
+    ["request", "GET", 304, 0],
+    ["request", "GET", 416, "Range Not Satisfiable\n".length],
+  ]);
+});
+
+Deno.test("access log: whoever sends what is no request is named too", async () => {
+  await using cache = await TestCache.open({ upstreams: [] });
+  await using server = cache.listen();
+  await rawRequest(server.port, "hello\r\n\r\n");
+  const refused = () => accessLines(cache).find(({ reason }) => reason !== undefined);
+  await eventually("the line is written", () => refused() !== undefined);
+  assert.equal(refused()?.["client"], "127.0.0.1");
 });
 
 Deno.test("access log: a narinfo's line costs nothing where it is not written", async () => {

@@ -65,6 +65,7 @@ Deno.test("server span: it tells how the client came, and with what", async () =
   assert.equal(error, undefined);
   const { "larder.request_id": _, ...rest } = facts;
   assert.deepEqual(rest, {
+    "client.address": "127.0.0.1",
     "http.request.method": "HEAD",
     "url.path": "/healthz",
     "url.scheme": "https",

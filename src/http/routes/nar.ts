@@ -1,5 +1,7 @@
+import type { Facts } from "../../base/failure.ts";
 import type { NarAnswer, NarFacts } from "../../cache/nar_answer.ts";
 import type { NarServer } from "../../cache/serve_nar.ts";
+import type { StorePathNames } from "../../cache/store_path_names.ts";
 import { type NarName, parseNarName } from "../../nix/nar_name.ts";
 import type { Metrics, Series } from "../../telemetry/metrics.ts";
 import { type Answer, type Body, headAnswer, statusAnswer, streamAnswer } from "../answer.ts";
@@ -10,13 +12,17 @@ import type { Route } from "../router.ts";
 
 export interface NarRouteDeps {
   readonly nars: Pick<NarServer, "open" | "stat" | "isNamed">;
+  /** For the log. */
+  readonly names: Pick<StorePathNames, "of">;
   readonly metrics: Metrics;
   /** Absent where clients may not remove anything. */
   readonly remove?: (narName: NarName) => Promise<boolean>;
 }
 
+const PREFIX = "/nar/";
+
 /** A NAR file, whole or a range of it. */
-export function narRoute({ nars, metrics, remove }: NarRouteDeps): Route {
+export function narRoute({ nars, names, metrics, remove }: NarRouteDeps): Route {
   const requests = requestSeries(metrics, "nar");
   const served = metrics.series("nar_served_total", {});
   const bytes = servedBytes(metrics, "nar");
@@ -42,6 +48,7 @@ export function narRoute({ nars, metrics, remove }: NarRouteDeps): Route {
     cached: true,
     streams: true,
     inPieces: true,
+    describe: (path) => describe(names, path.slice(PREFIX.length)),
     methods: {
       async GET({ params: [text = ""], request, requestId, head }) {
         const name = parseNarName(text);
@@ -60,6 +67,17 @@ export function narRoute({ nars, metrics, remove }: NarRouteDeps): Route {
       ...(remove === undefined ? {} : { DELETE: removeHandler(parseNarName, remove) }),
     },
   };
+}
+
+function describe(
+  names: Pick<StorePathNames, "of">,
+  text: string,
+): Facts | Promise<Facts> {
+  const nar = parseNarName(text);
+  if (nar === undefined) return {};
+  const factsOf = (name: string | undefined) => name === undefined ? { nar } : { nar, name };
+  const name = names.of(nar);
+  return name instanceof Promise ? name.then(factsOf) : factsOf(name);
 }
 
 function absent(head: boolean): Answer {

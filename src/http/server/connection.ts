@@ -177,7 +177,11 @@ export class Connection {
   async #say(status: number, reason: string, method?: string): Promise<void> {
     if (this.activity.phase === "sending") return;
     this.activity.enter("lingering");
-    const answer = this.#deps.refuse({ status, reason, method, request: this.#exchange });
+    const answer = this.#deps.refuse({
+      ...{ status, reason, method },
+      peer: this.peer,
+      request: this.#exchange,
+    });
     const { date } = this.#deps.ticks;
     await sendAnswer(answer, {
       outlet: this.#outlet,

@@ -10,6 +10,8 @@ export interface TurnedAway {
   readonly reason: string;
   /** Of a request that could not be read further. */
   readonly method: string | undefined;
+  /** The client, as `peerAddress` tells it. */
+  readonly peer: string;
   /** The request whose body was amiss; the app has it, and answers it for itself. */
   readonly request: ClientRequest | undefined;
 }

@@ -1,0 +1,45 @@
+import { LRUCache } from "lru-cache";
+import type { NarFinder, NarinfoFinder } from "../metadata/metadata_store.ts";
+import type { NarName } from "../nix/nar_name.ts";
+import { nameInNarinfo } from "../nix/narinfo_name.ts";
+import type { Logger } from "../telemetry/logger.ts";
+
+/** Some 100 bytes each. */
+const NAMES_MAX = 10_000;
+
+export interface StorePathNamesDeps {
+  readonly metadata: Pick<NarFinder, "narinfosOf"> & Pick<NarinfoFinder, "findNarinfo">;
+  readonly log: Pick<Logger, "debug">;
+}
+
+/** Names such as `hello-2.12` of what is in NAR files, for people. */
+export class StorePathNames {
+  readonly #deps: StorePathNamesDeps;
+  readonly #known = new LRUCache<NarName, string>({ max: NAMES_MAX });
+
+  constructor(deps: StorePathNamesDeps) {
+    this.#deps = deps;
+  }
+
+  /**
+   * At once where it was asked for of late. A NAR file may belong to several store paths; most
+   * often their names are the same. `undefined` where nothing says it.
+   */
+  of(narName: NarName): string | Promise<string | undefined> {
+    return this.#known.get(narName) ?? this.#find(narName);
+  }
+
+  async #find(narName: NarName): Promise<string | undefined> {
+    const { metadata, log } = this.#deps;
+    try {
+      const [storePathHash] = await metadata.narinfosOf(narName);
+      const row = storePathHash && await metadata.findNarinfo(storePathHash);
+      const name = row && nameInNarinfo(row.body);
+      if (name !== undefined) this.#known.set(narName, name);
+      return name;
+    } catch {
+      log.debug("nar without a name", { nar: narName });
+      return undefined;
+    }
+  }
+}
