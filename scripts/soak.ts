@@ -4,6 +4,7 @@ import { messageOf } from "../src/base/failure.ts";
 import { runLarder } from "../tests/support/run_larder.ts";
 import { servedNar, servedNarinfo } from "../tests/support/served_nar.ts";
 import type { StoreObject } from "../tests/support/store_object.ts";
+import { Attacker } from "./soak/attacker.ts";
 import { Client } from "./soak/client.ts";
 import { Dice } from "./soak/dice.ts";
 import { Monitor } from "./soak/monitor.ts";
@@ -15,6 +16,7 @@ import { World } from "./soak/world.ts";
 
 /** A fifth of what there is: evictions go on all the time. */
 const LIMIT_BYTES = 24 << 20;
+const ATTACKERS = 10;
 const KILL_AFTER_MS = 20_000;
 const MINUTE_MS = 60_000;
 const LOOK_MS = 1_000;
@@ -46,10 +48,17 @@ async function soak({ minutes, clients, seed, kills }: SoakOptions): Promise<boo
     using _watch = watch(server, monitor, tally);
     world.fail(diceFor("upstreams"));
     const killing = kills ? killAgainAndAgain(server, diceFor("kills"), isOver) : 0;
-    await Promise.all(Array.from({ length: clients }, async (_, at) => {
-      const port = () => server.larder?.port;
-      const client = new Client({ dice: diceFor(`client ${at}`), tally, world, port });
-      while (!isOver()) await client.act();
+    const port = () => server.larder?.port;
+    const actors = [
+      ...Array.from({ length: clients }, (_, at) => (
+        new Client({ dice: diceFor(`client ${at}`), tally, world, port })
+      )),
+      ...Array.from({ length: ATTACKERS }, (_, at) => (
+        new Attacker({ dice: diceFor(`attacker ${at}`), tally, world, port })
+      )),
+    ];
+    await Promise.all(actors.map(async (actor) => {
+      while (!isOver()) await actor.act();
     }));
     killed = await killing;
   }

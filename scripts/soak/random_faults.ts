@@ -9,6 +9,7 @@ import {
   type Fault,
   followedBy,
   heldUntil,
+  inByteChunks,
   inOrder,
   stallAfter,
   status,
@@ -43,6 +44,7 @@ const NARINFO_CHOICES: readonly Choice[] = [
   { weight: 1, make: () => badSignature() },
   { weight: 1, make: () => wrongFileSize() },
   { weight: 1, make: (dice) => cutAfter(dice.below(300)) },
+  { weight: 1, make: () => inByteChunks() },
 ];
 
 const NAR_CHOICES: readonly Choice[] = [
@@ -52,6 +54,7 @@ const NAR_CHOICES: readonly Choice[] = [
   { weight: 2, make: (dice, bytes) => endAfter(dice.below(bytes)) },
   { weight: 1, make: (dice, bytes) => corruptByteAt(dice.below(bytes)) },
   { weight: 1, make: () => followedBy(new Uint8Array(10)) },
+  { weight: 1, make: () => inByteChunks() },
   { weight: 1, make: (dice, bytes) => stallAfter(dice.below(bytes), pause(4_000)) },
   { weight: 3, make: (dice, bytes) => stallAfter(dice.below(bytes), pause(dice.below(1_000))) },
 ];

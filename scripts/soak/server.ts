@@ -8,10 +8,10 @@ export class Server implements AsyncDisposable {
   readonly #flags: Readonly<Record<string, string | readonly string[]>>;
   #larder: LarderProcess | undefined;
 
-  constructor({ upstreams }: World, limitBytes: number) {
+  constructor({ upstreams, liar }: World, limitBytes: number) {
     this.#flags = {
       "cache-storage-local": this.#folder.path,
-      "cache-upstream-url": upstreams.map(({ url }) => url),
+      "cache-upstream-url": [liar.upstream, ...upstreams].map(({ url }) => url),
       "cache-upstream-public-key": upstreams.map(({ publicKey }) => publicKey),
       "cache-max-size": String(limitBytes),
       "cache-allow-delete-verb": "true",

@@ -1,6 +1,7 @@
 import { type FakeUpstream, fakeUpstream } from "../../tests/support/fake_upstream.ts";
 import { makeStoreObject, type StoreObject } from "../../tests/support/store_object.ts";
 import type { Dice } from "./dice.ts";
+import { Liar } from "./liar.ts";
 import { breakAtRandom } from "./random_faults.ts";
 
 const OBJECTS = 150;
@@ -11,17 +12,23 @@ const SIZES = [500, 2_000, 20_000, 60_000, 200_000, 300_000, 1_000_000, 4_000_00
 const UP_MS = 20_000;
 const DOWN_MS = 6_000;
 
-/** Three upstreams that overlap, two of which send the very same files. */
+/** Three upstreams that overlap, two of which send the very same files, and one that lies. */
 export class World implements AsyncDisposable {
   readonly objects: readonly StoreObject[];
+  /** The honest ones. */
   readonly upstreams: readonly FakeUpstream[];
+  readonly liar: Liar;
   readonly #stopped = Promise.withResolvers<void>();
   #failing: Promise<unknown> = Promise.resolve();
   #isStopped = false;
 
-  private constructor(objects: readonly StoreObject[], upstreams: readonly FakeUpstream[]) {
+  private constructor(
+    objects: readonly StoreObject[],
+    { upstreams, liar }: { upstreams: readonly FakeUpstream[]; liar: Liar },
+  ) {
     this.objects = objects;
     this.upstreams = upstreams;
+    this.liar = liar;
   }
 
   static async open(dice: Dice): Promise<World> {
@@ -44,7 +51,8 @@ export class World implements AsyncDisposable {
       // Now, and not while clients wait.
       for (const object of objects) await upstream.narFileOf(object);
     }
-    return new World(objects, upstreams);
+    const liar = await Liar.open({ dice, objects, honest: upstreams });
+    return new World(objects, { upstreams, liar });
   }
 
   /** What the file of an object may be, by what a narinfo says of its compression. */
@@ -56,6 +64,7 @@ export class World implements AsyncDisposable {
   /** Answers go wrong, and upstreams go away and come back, until `mend`. */
   fail(dice: Dice): void {
     for (const upstream of this.upstreams) breakAtRandom(upstream, dice);
+    this.liar.lie();
     this.#failing = Promise.all(this.upstreams.map((upstream) => this.#comeAndGo(upstream, dice)));
   }
 
@@ -63,6 +72,7 @@ export class World implements AsyncDisposable {
     this.#isStopped = true;
     this.#stopped.resolve();
     await this.#failing;
+    this.liar.mend();
     for (const upstream of this.upstreams) {
       upstream.mend();
       await upstream.start();
@@ -71,7 +81,10 @@ export class World implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.mend();
-    await Promise.all(this.upstreams.map((upstream) => upstream[Symbol.asyncDispose]()));
+    await Promise.all([
+      this.liar[Symbol.asyncDispose](),
+      ...this.upstreams.map((upstream) => upstream[Symbol.asyncDispose]()),
+    ]);
   }
 
   async #comeAndGo(upstream: FakeUpstream, dice: Dice): Promise<void> {
