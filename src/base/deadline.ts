@@ -13,3 +13,19 @@ export async function within<Value>(
     clearTimeout(timer);
   }
 }
+
+/** Throws the signal's reason where it fires first; the work itself goes on. */
+export async function unlessAborted<Value>(
+  work: Promise<Value>,
+  signal: AbortSignal,
+): Promise<Value> {
+  signal.throwIfAborted();
+  const { promise, reject } = Promise.withResolvers<never>();
+  const end = () => reject(signal.reason);
+  signal.addEventListener("abort", end, { once: true });
+  try {
+    return await Promise.race([work, promise]);
+  } finally {
+    signal.removeEventListener("abort", end);
+  }
+}

@@ -3,7 +3,9 @@ import { parsePublicKey } from "../../src/nix/signature.ts";
 import { type FakeUpstream, fakeUpstream } from "../support/fake_upstream.ts";
 import { cutAfter, firstTimes } from "../support/faults.ts";
 import { makeStoreObject } from "../support/store_object.ts";
+import { testUnless } from "../support/program.ts";
 import { TestCache } from "../support/test_cache.ts";
+import { tlsAvailable, TlsFront } from "../support/tls_front.ts";
 
 const object = makeStoreObject({ name: "thing-1.0", size: 300_000 });
 const PATH = `/${object.storePathHash}.narinfo`;
@@ -57,6 +59,59 @@ Deno.test("redirect: one without an end is 404, and bounded", async () => {
   await using cache = await TestCache.open({ upstreams: [upstream] });
   assert.equal((await cache.get(PATH)).status, 404);
   assert.ok(upstream.count(PATH) <= 21, `${upstream.count(PATH)} requests`);
+});
+
+Deno.test("redirect: credentials that have left their host do not come back", async () => {
+  await using upstream = await fakeUpstream(stored);
+  await using other = await fakeUpstream({ stored: true });
+  const back = ({ path }: { readonly path: string }) => redirect(`${upstream.url}/back${path}`);
+  other.onRequest = back;
+  upstream.onRequest = ({ path }) => (
+    path.startsWith("/back") ? undefined : redirect(`${other.url}${path}`)
+  );
+  await using cache = await openCache(upstream, upstream);
+  await (await cache.get(PATH)).text();
+  const seen = upstream.matching(/^\/back.*narinfo/).map(({ headers }) =>
+    headers.get("authorization")
+  );
+  assert.deepEqual(seen, [null]);
+});
+
+for (const host of ["10.1.2.3", "169.254.169.254", "[fd00::1]", "[::ffff:192.168.1.1]"]) {
+  Deno.test(`redirect: an upstream on loopback does not lead to ${host}`, async () => {
+    await using upstream = await fakeUpstream(stored);
+    upstream.onRequest = ({ path }) => redirect(`http://${host}${path}`);
+    await using cache = await TestCache.open({ upstreams: [upstream] });
+    assert.equal((await cache.get(PATH)).status, 404);
+    const line = cache.log.find(({ detail }) => detail !== undefined);
+    assert.match(String(line?.["detail"]), /redirect: it leads to a (private|link-local)/);
+    assert.equal(line?.["reason"], "garbage");
+  });
+}
+
+for (const location of ["file:///etc/passwd", "data:text/plain,x", "ftp://127.0.0.1/", "http://"]) {
+  Deno.test(`redirect: ${location} is not followed`, async () => {
+    await using upstream = await fakeUpstream(stored);
+    upstream.onRequest = () => redirect(location);
+    await using cache = await TestCache.open({ upstreams: [upstream] });
+    assert.equal((await cache.get(PATH)).status, 404);
+    assert.ok(cache.log.some(({ detail }) => /Cannot follow redirect/.test(String(detail))));
+  });
+}
+
+testUnless(tlsAvailable(), "redirect: none leads from https to http", async () => {
+  await using target = await fakeUpstream(stored);
+  await using upstream = await fakeUpstream({ stored: true });
+  using front = new TlsFront(upstream.port);
+  upstream.onRequest = ({ path }) => redirect(`${target.url}${path}`);
+  await using cache = await TestCache.open({
+    upstreams: [front.url],
+    trustedKeys: [parsePublicKey(target.publicKey)],
+    caCertificates: [Deno.readTextFileSync(front.caFile)],
+  });
+  assert.equal((await cache.get(PATH)).status, 404);
+  assert.deepEqual(target.requests, []);
+  assert.ok(cache.log.some(({ detail }) => /from https to http/.test(String(detail))));
 });
 
 function redirect(location: string): Response {

@@ -3,6 +3,7 @@ import { pause } from "../../base/pause.ts";
 import { NoAnswer } from "../upstream.ts";
 import { AnswerWatch } from "./answer_watch.ts";
 import type { HttpUpstreamSettings } from "./http_settings.ts";
+import { fetchFollowing } from "./redirects.ts";
 import { Retries } from "./retries.ts";
 
 export interface ExchangeOptions {
@@ -76,7 +77,7 @@ export class Exchange {
   ): Promise<Response> {
     asked?.();
     const { authorization, userAgent } = this.#settings;
-    return fetch(url, {
+    const init = {
       method,
       client: this.#client,
       signal,
@@ -84,9 +85,9 @@ export class Exchange {
         // Deno decodes gzip and br whether asked for or not, and loses the length with it.
         "accept-encoding": "identity",
         "user-agent": userAgent,
-        ...(authorization === undefined ? {} : { authorization }),
         ...headers,
       },
-    });
+    };
+    return fetchFollowing(url, init, authorization);
   }
 }

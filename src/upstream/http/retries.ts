@@ -29,9 +29,8 @@ export class Retries {
 
   /** The same for an answer that did not come, or not whole. */
   afterError(error: unknown): number | undefined {
-    // Nobody there, or nobody we trust: the next moment changes nothing. A chain of redirects
-    // without an end stays one.
-    if (/\(Connect\)|redirect/.test(messageOf(error))) return undefined;
+    // Nobody there, or nobody we trust: the next moment changes nothing.
+    if (/\(Connect\)/.test(messageOf(error))) return undefined;
     return this.#next();
   }
 

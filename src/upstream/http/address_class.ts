@@ -1,0 +1,76 @@
+import { BlockList, isIPv6 } from "node:net";
+
+/** Where an address is: "public" is everywhere but in the rows below. */
+export type AddressClass = "loopback" | "link-local" | "private" | "reserved" | "public";
+
+type Family = "ipv4" | "ipv6";
+type Row = readonly [AddressClass, Family, network: string, prefixLength: number];
+
+/** The registries of special addresses: RFC 6890 and its updates. The first match wins. */
+const ROWS: readonly Row[] = [
+  ["loopback", "ipv4", "127.0.0.0", 8],
+  // A connection to it ends at this machine.
+  ["loopback", "ipv4", "0.0.0.0", 8],
+  ["link-local", "ipv4", "169.254.0.0", 16],
+  ["private", "ipv4", "10.0.0.0", 8],
+  ["private", "ipv4", "172.16.0.0", 12],
+  ["private", "ipv4", "192.168.0.0", 16],
+  // Between a provider and its customers.
+  ["private", "ipv4", "100.64.0.0", 10],
+  ["reserved", "ipv4", "192.0.0.0", 24],
+  ["reserved", "ipv4", "198.18.0.0", 15],
+  // Multicast, what is kept for later, and broadcast.
+  ["reserved", "ipv4", "224.0.0.0", 3],
+  ["loopback", "ipv6", "::", 127],
+  ["link-local", "ipv6", "fe80::", 10],
+  ["private", "ipv6", "fc00::", 7],
+  ["private", "ipv6", "fec0::", 10],
+  ["reserved", "ipv6", "ff00::", 8],
+  // Teredo, and the translation of a network's own: they hide another address.
+  ["reserved", "ipv6", "2001::", 32],
+  ["reserved", "ipv6", "64:ff9b:1::", 48],
+];
+
+const LISTS = ROWS.map(([addressClass, family, network, prefixLength]) => {
+  const list = new BlockList();
+  list.addSubnet(network, prefixLength, family);
+  return { addressClass, family, list };
+});
+
+/** The class of an IP address in text; an IPv6 one without brackets. */
+export function classOfAddress(text: string): AddressClass {
+  const [plain = ""] = text.split("%");
+  const groups = isIPv6(plain) ? groupsOf(plain) : undefined;
+  const inner = groups && embeddedIpv4(groups);
+  const address = inner ?? plain;
+  const asked = inner === undefined && groups !== undefined ? "ipv6" : "ipv4";
+  const found = LISTS.find(({ family, list }) => family === asked && list.check(address, family));
+  return found?.addressClass ?? "public";
+}
+
+/** Eight numbers of 16 bits. */
+function groupsOf(address: string): readonly number[] {
+  // The parser of URLs knows every way to write one.
+  const written = new URL(`http://[${address}]`).hostname.slice(1, -1);
+  const [front = "", back] = written.split("::");
+  const numbers = (text: string) =>
+    text === "" ? [] : text.split(":").map((hex) => parseInt(hex, 16));
+  if (back === undefined) return numbers(front);
+  const [first, last] = [numbers(front), numbers(back)];
+  return [...first, ...new Array(8 - first.length - last.length).fill(0), ...last];
+}
+
+/** The IPv4 address that an IPv6 address leads to: mapped, compatible, NAT64 or 6to4. */
+function embeddedIpv4(groups: readonly number[]): string | undefined {
+  const [first, second] = groups;
+  const isZero = (from: number, to: number) => groups.slice(from, to).every((group) => group === 0);
+  const isLast = isZero(0, 5) && groups[5] === 0xffff ||
+    isZero(0, 6) && !isZero(6, 7) ||
+    first === 0x64 && second === 0xff9b && isZero(2, 6);
+  if (isLast) return ipv4Of(groups[6], groups[7]);
+  return first === 0x2002 ? ipv4Of(groups[1], groups[2]) : undefined;
+}
+
+function ipv4Of(high = 0, low = 0): string {
+  return [high >> 8, high & 255, low >> 8, low & 255].join(".");
+}

@@ -1,0 +1,82 @@
+import { lookup } from "node:dns/promises";
+import { isIP } from "node:net";
+import { unlessAborted } from "../../base/deadline.ts";
+import { Failure } from "../../base/failure.ts";
+import { type AddressClass, classOfAddress } from "./address_class.ts";
+import { discard } from "./discard.ts";
+
+/** Caches need one or two: to a store of objects, and to its region. */
+const REDIRECTS_MAX = 10;
+
+const REDIRECT_STATUSES: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
+
+interface FetchOptions extends RequestInit {
+  readonly client: Deno.HttpClient;
+  readonly signal: AbortSignal;
+}
+
+/**
+ * Fetches, and follows redirects. None leads from https to http, or to an address of this machine
+ * or its networks, unless the upstream has such an address itself. Throws a Failure "corrupt" for
+ * one that is not followed. `authorization` is for the origin of `start` alone.
+ */
+export async function fetchFollowing(
+  start: URL | string,
+  init: FetchOptions,
+  authorization: string | undefined,
+): Promise<Response> {
+  const first = new URL(start);
+  let url = first;
+  let isAtHome = true;
+  for (let count = 0; count <= REDIRECTS_MAX; count++) {
+    // Once they have left, credentials do not come back.
+    isAtHome &&= url.origin === first.origin;
+    const headers = new Headers(init.headers);
+    if (isAtHome && authorization !== undefined) headers.set("authorization", authorization);
+    const response = await fetch(url, { ...init, headers, redirect: "manual" });
+    const location = response.headers.get("location");
+    if (!REDIRECT_STATUSES.has(response.status) || location === null) return response;
+    await discard(response);
+    const next = URL.canParse(location, url) ? new URL(location, url) : undefined;
+    if (next === undefined) throw refusal("it leads to no URL");
+    checkScheme(url, next);
+    if (next.hostname !== url.hostname) await checkAddress(first, next, init.signal);
+    url = next;
+  }
+  throw refusal(`there are over ${REDIRECTS_MAX}`);
+}
+
+function checkScheme(from: URL, to: URL): void {
+  const isHttp = to.protocol === "https:" || to.protocol === "http:";
+  if (!isHttp) throw refusal(`it leads to ${to.protocol}`);
+  if (from.protocol === "https:" && to.protocol === "http:") {
+    throw refusal("it leads from https to http");
+  }
+}
+
+async function checkAddress(upstream: URL, to: URL, signal: AbortSignal): Promise<void> {
+  const wanted = new Set(await classesOf(to, signal));
+  wanted.delete("public");
+  if (wanted.size === 0) return;
+  const own = await classesOf(upstream, signal);
+  const strange = [...wanted].find((one) => !own.includes(one));
+  if (strange !== undefined) throw refusal(`it leads to a ${strange} address: ${to.host}`);
+}
+
+/** Of every address of the URL's host; none where nobody knows it, as the request will say. */
+async function classesOf(
+  { hostname }: URL,
+  signal: AbortSignal,
+): Promise<readonly AddressClass[]> {
+  const host = hostname.replace(/^\[|\]$/g, "");
+  if (isIP(host) !== 0) return [classOfAddress(host)];
+  if (LOCALHOST_REGEXP.test(host)) return ["loopback"];
+  const found = await unlessAborted(lookup(host, { all: true }).catch(() => []), signal);
+  return found.map(({ address }) => classOfAddress(address));
+}
+
+const LOCALHOST_REGEXP = /(?:^|\.)localhost\.?$/;
+
+function refusal(state: string): Failure {
+  return new Failure("corrupt", `Cannot follow redirect: ${state}`);
+}
