@@ -1,3 +1,4 @@
+import { Buffer } from "node:buffer";
 import { Failure } from "../base/failure.ts";
 import { parseCompression } from "./compression.ts";
 import { excerpt } from "./excerpt.ts";
@@ -17,6 +18,11 @@ export const NARINFO_TEXT_MAX = 2 * 1024 * 1024;
 export const NARINFO_REFERENCES_MAX = 50_000;
 /** Each costs a check of 40 µs when its key name is a trusted one; real narinfos have 1 to 3. */
 export const NARINFO_SIGNATURES_MAX = 100;
+/** All that no signature covers. Anybody on the way may add to it; real narinfos have 1 KB. */
+export const NARINFO_UNSIGNED_BYTES_MAX = 64 * 1024;
+
+/** What the fingerprint is made of: references as a set, the others as they are. */
+const SIGNED: ReadonlySet<string> = new Set(["StorePath", "NarHash", "NarSize", "References"]);
 
 const SINGLE_VALUED: ReadonlySet<string> = new Set([
   "StorePath",
@@ -44,6 +50,8 @@ export function parseNarinfo(text: string): Narinfo {
   const deriver = values.get("Deriver") ?? "unknown-deriver";
   const url = required(values, "URL");
   if (url === "") throw corrupt("URL is empty");
+  const references = readReferences(values.get("References") ?? "");
+  checkUnsigned(lines, values.get("References") ?? "", references);
   const narSize = convert("NarSize", required(values, "NarSize"), parseSize);
   if (narSize === 0) throw corrupt("NarSize is 0");
   return {
@@ -56,7 +64,7 @@ export function parseNarinfo(text: string): Narinfo {
     ...(fileSize > 0 && { fileSize }),
     narHash: convert("NarHash", required(values, "NarHash"), parseNarHash),
     narSize,
-    references: readReferences(values.get("References") ?? ""),
+    references,
     ...(deriver !== "unknown-deriver" && { deriver: convert("Deriver", deriver, parseBaseName) }),
     signatures,
     lines,
@@ -113,6 +121,22 @@ function readReferences(value: string): readonly BaseName[] {
     throw corrupt(`it has over ${NARINFO_REFERENCES_MAX} references`);
   }
   return references;
+}
+
+/** Blanks and repetitions in the references change no fingerprint, so they count too. */
+function checkUnsigned(
+  lines: readonly NarinfoLine[],
+  value: string,
+  references: readonly BaseName[],
+): void {
+  let bytes = value.length;
+  for (const reference of new Set(references)) bytes -= reference.length + 1;
+  for (const line of lines) {
+    if (!SIGNED.has(line.key)) bytes += Buffer.byteLength(line.key) + Buffer.byteLength(line.value);
+  }
+  if (bytes > NARINFO_UNSIGNED_BYTES_MAX) {
+    throw corrupt(`over ${NARINFO_UNSIGNED_BYTES_MAX} bytes of it are not signed`);
+  }
 }
 
 function parseSize(text: string): number {

@@ -32,6 +32,7 @@ const USELESS: Readonly<Record<string, Fault>> = {
   "an encoded way out of the base": url("nar/%2e%2e/%2e%2e/x.nar"),
   "a file scheme": url("file:///etc/passwd"),
   "a body that is cut": rewritten((text) => text.slice(0, -20)),
+  "70 KB that no signature covers": rewritten((text) => `${text}X: ${"x".repeat(70_000)}\n`),
   "10 MB of narinfo": rewritten((text) => `${text}X: ${"x".repeat(10_000_000)}\n`),
 };
 

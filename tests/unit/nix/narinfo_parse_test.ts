@@ -144,11 +144,13 @@ Deno.test("narinfo: a line that is not ended or not a key and a value is corrupt
 });
 
 Deno.test("narinfo: text, references and signatures have a limit", () => {
-  const filler = "X: " + "x".repeat(NARINFO_TEXT_MAX - textOf({}).length - 4) + "\n";
-  assert.equal(parseNarinfo(textOf({}, filler)).lines.length, 5);
-  assert.throws(() => parseNarinfo(textOf({}, `X: 1\n${filler}`)), CORRUPT);
+  const long = `X: ${"x".repeat(NARINFO_TEXT_MAX)}\n`;
+  assert.throws(() => parseNarinfo(textOf({}, long)), { ...CORRUPT, message: /characters/ });
 
-  const references = (count: number) => textOf({ References: `${HASH}-x `.repeat(count) });
+  const references = (count: number) => {
+    const names = Array.from({ length: count }, (_, index) => `${HASH}-${index}`);
+    return textOf({ References: names.join(" ") });
+  };
   assert.equal(parseNarinfo(references(NARINFO_REFERENCES_MAX)).references.length, 50_000);
   assert.throws(() => parseNarinfo(references(NARINFO_REFERENCES_MAX + 1)), CORRUPT);
 
@@ -157,3 +159,31 @@ Deno.test("narinfo: text, references and signatures have a limit", () => {
   assert.equal(parseNarinfo(signed(NARINFO_SIGNATURES_MAX)).signatures.length, 100);
   assert.throws(() => parseNarinfo(signed(NARINFO_SIGNATURES_MAX + 1)), CORRUPT);
 });
+
+const UNSIGNED = { ...CORRUPT, message: /not signed/ };
+const SIGNATURE = generateSecretKey("a").sign("").text;
+const KIB = 1024;
+
+const PADDINGS: Readonly<Record<string, (byteLength: number) => string>> = {
+  "a CA": (byteLength) => textOf({ CA: "x".repeat(byteLength) }),
+  "an unknown line": (byteLength) => textOf({}, `X: ${"x".repeat(byteLength)}\n`),
+  "unknown lines": (byteLength) => textOf({}, "X: x\n".repeat(byteLength / 2)),
+  "an unknown key": (byteLength) => textOf({}, `${"X".repeat(byteLength)}: x\n`),
+  "characters of three bytes": (byteLength) =>
+    textOf({}, `X: ${"\u20ac".repeat(byteLength / 3)}\n`),
+  "signatures of others": (byteLength) =>
+    textOf({}, `Sig: ${"x".repeat(700)}${SIGNATURE}\n`.repeat(byteLength / 700)),
+  "signatures that nobody can read": (byteLength) => textOf({}, "Sig: x\n".repeat(byteLength / 4)),
+  "a URL": (byteLength) => textOf({ URL: `nar/x?${"x".repeat(byteLength)}` }),
+  "blanks between references": (byteLength) =>
+    textOf({ References: `${HASH}-x${" ".repeat(byteLength)}${HASH}-y` }),
+  "a reference again and again": (byteLength) =>
+    textOf({ References: `${HASH}-x `.repeat(byteLength / 35) }),
+};
+
+for (const [what, padded] of Object.entries(PADDINGS)) {
+  Deno.test(`narinfo: over 64 KiB of ${what} are corrupt: no signature covers them`, () => {
+    assert.ok(parseNarinfo(padded(50 * KIB)).narSize > 0);
+    assert.throws(() => parseNarinfo(padded(70 * KIB)), UNSIGNED);
+  });
+}
