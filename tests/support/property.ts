@@ -8,6 +8,10 @@ const longMs = numberFrom("FUZZ_MS");
 const replay = `FUZZ_SEED=${seed}${longMs === undefined ? "" : ` FUZZ_MS=${longMs}`}`;
 let announced = false;
 
+/** How long what speaks to a real server is tried: a short look, unless somebody asks for more. */
+const SOCKET_MS = 4_000;
+const socketMs = numberFrom("FUZZ_SOCKET_MS") ?? SOCKET_MS;
+
 /**
  * Registers a test that tries `property` on random input. The seed is printed, and again
  * when an input fails: `FUZZ_SEED=<that number>`, with the same `FUZZ_MS`, replays it.
@@ -31,6 +35,29 @@ export function checkProperty<Values>(
       throw new Error(`${replay} replays this: ${report}`, { cause });
     }
   });
+}
+
+/**
+ * Tries `attempt` on random input for `FUZZ_SOCKET_MS`. The seed is printed, and again when an
+ * input fails: that seed, with at least the same time, comes to the same input.
+ */
+export async function tryForTime<Value>(
+  arbitrary: fc.Arbitrary<Value>,
+  attempt: (value: Value) => Promise<void>,
+): Promise<void> {
+  const seeded = `FUZZ_SEED=${seed} FUZZ_SOCKET_MS=${socketMs}`;
+  console.log(seeded);
+  let last = Promise.resolve();
+  const property = fc.asyncProperty(arbitrary, (value) => last = attempt(value));
+  try {
+    await fc.assert(property, { seed, numRuns: Infinity, interruptAfterTimeLimit: socketMs });
+  } catch (cause) {
+    const report = cause instanceof Error ? cause.message : String(cause);
+    throw new Error(`${seeded} replays this: ${report}`, { cause });
+  } finally {
+    // The time limit interrupts the last one, which leaves nothing open only when it is over.
+    await last.catch(() => undefined);
+  }
 }
 
 function numberFrom(variable: string): number | undefined {
