@@ -30,6 +30,12 @@ Deno.test("pins: what is not kept cannot be pinned, and nothing is fetched for i
     assert.equal((await cache.request("POST", `/pin/${hash}.narinfo`)).status, 404);
     assert.equal((await cache.request("DELETE", `/pin/${hash}.narinfo`)).status, 200);
   }
+  for (const name of ["%3Cscript%3E", "x%0d%0ay", "%1b[2J"]) {
+    for (const method of ["POST", "DELETE"]) {
+      const body = await (await cache.request(method, `/pin/${name}.narinfo`)).text();
+      assert.match(body, /^(Not Found|not pinned)\n$/);
+    }
+  }
   assert.equal(upstream.requests.length, 0);
   assert.deepEqual(await (await cache.get("/pins")).json(), []);
 });

@@ -14,7 +14,9 @@ export function pinRoute(pins: Pick<Pins, "pin" | "unpin">): Route {
         return said(`pinned ${root}`);
       },
       async DELETE({ params: [root = ""] }) {
-        if (isStorePathHash(root)) await pins.unpin(root);
+        // What cannot be pinned is not repeated: it is anybody's text.
+        if (!isStorePathHash(root)) return said("not pinned");
+        await pins.unpin(root);
         return said(`not pinned ${root}`);
       },
     },
