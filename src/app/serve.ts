@@ -7,6 +7,7 @@ import { LineQueue } from "../telemetry/line_queue.ts";
 import { buildApp } from "./build_app.ts";
 import { startChores } from "./chores.ts";
 import { type Folders, prepareFolders } from "./folders.ts";
+import { warnOfOpenKeys } from "./key_files.ts";
 import { drain, stopSignal } from "./lifecycle.ts";
 import { listen, type ListenParts } from "./listen.ts";
 import { startReconciliation } from "./reconciliation.ts";
@@ -118,8 +119,18 @@ function ownNames(settings: Settings): readonly string[] {
   return [Deno.hostname(), ...listed, ...isNamed ? [address.hostname] : []];
 }
 
+/** Of all secret keys that are in use. */
+function keyFiles(settings: Settings, storage: string): readonly (string | undefined)[] {
+  const own = settings["cache.secret-key-path"] ?? ownKeyFile(storage);
+  return [settings["server.tls-key"], settings["cache.sign-narinfo"] ? own : undefined];
+}
+
+function ownKeyFile(storage: string): string {
+  return `${storage}/secret-key`;
+}
+
 function keyOf(settings: Settings, { storage }: Folders) {
-  const own = `${storage}/secret-key`;
+  const own = ownKeyFile(storage);
   const path = settings["cache.secret-key-path"] ?? own;
   // A path that was given is a slip where a key was in use before; at the first start it is not.
   const mayMake = path === own || !existsSync(settings["cache.database-url"].path);
@@ -136,6 +147,7 @@ function scheduleOf(settings: Settings) {
 function announce(settings: Settings, log: Logger, facts: { url: string; storage: string }): void {
   const { version } = denoJson;
   log.info("server started", { ...facts, version, deno: Deno.version.deno, pid: Deno.pid });
+  warnOfOpenKeys(keyFiles(settings, facts.storage), log);
   if (!settings["cache.require-upstream-signature"]) {
     log.warn("unsigned narinfos are accepted", {
       option: "--cache-require-upstream-signature=false",

@@ -1,0 +1,26 @@
+import assert from "node:assert/strict";
+import { warnOfOpenKeys } from "../../../src/app/key_files.ts";
+import type { Facts } from "../../../src/base/failure.ts";
+import { tempFolder } from "../../support/temp_folder.ts";
+
+Deno.test("key files: each that others can read is warned of, with what to do", () => {
+  using folder = tempFolder();
+  const modes = [0o600, 0o640, 0o644, 0o604, 0o602, 0o400, 0o444];
+  const paths = modes.map((mode) => {
+    const path = `${folder.path}/${mode.toString(8)}`;
+    Deno.writeTextFileSync(path, "secret");
+    Deno.chmodSync(path, mode);
+    return path;
+  });
+  const warnings: Facts[] = [];
+  const warn = (msg: string, facts: Facts = {}) => void warnings.push({ msg, ...facts });
+  warnOfOpenKeys([undefined, `${folder.path}/none`, ...paths], { warn });
+  assert.deepEqual(
+    warnings,
+    ["644", "604", "602", "444"].map((mode) => {
+      const path = `${folder.path}/${mode}`;
+      const hint = `chmod o-rwx ${path}`;
+      return { msg: "key file is open to others", path, mode: `0${mode}`, hint };
+    }),
+  );
+});
