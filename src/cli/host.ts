@@ -1,3 +1,4 @@
+import { visibleLines } from "../base/visible.ts";
 import type { Inputs } from "../config/resolve.ts";
 import type { StatusHost } from "./client/status_line.ts";
 import type { Links } from "./client/store_path_argument.ts";
@@ -23,6 +24,18 @@ export function denoHost(): Host {
     isTerminal: () => Deno.stdout.isTerminal(),
     writeOut: (text) => writeAll(Deno.stdout, text),
     writeError: (text) => writeAll(Deno.stderr, text),
+    clearErrorLine: () => writeAll(Deno.stderr, CLEAR_LINE),
+  };
+}
+
+const CLEAR_LINE = "\r\x1b[K";
+
+/** The same, for texts that servers, files and arguments have a part in. */
+export function harmlessHost(host: Host): Host {
+  return {
+    ...host,
+    writeOut: (text) => host.writeOut(visibleLines(text)),
+    writeError: (text) => host.writeError(visibleLines(text)),
   };
 }
 

@@ -7,10 +7,11 @@ import { commandFirst } from "./command_first.ts";
 import { COMMANDS } from "./commands.ts";
 import { EXIT } from "./exit_codes.ts";
 import { commandHelp, generalHelp } from "./help.ts";
-import { denoHost, type Host } from "./host.ts";
+import { denoHost, harmlessHost, type Host } from "./host.ts";
 
 /** Runs the command that `args` spell. Resolves to the exit status, when all output is out. */
-export async function run(args: readonly string[], host: Host = denoHost()): Promise<number> {
+export async function run(args: readonly string[], process: Host = denoHost()): Promise<number> {
+  const host = harmlessHost(process);
   const [word, ...rest] = commandFirst(args);
   if (word === undefined) {
     host.writeError(generalHelp(COMMANDS));

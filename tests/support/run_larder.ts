@@ -32,6 +32,7 @@ export async function runLarder(
     ...inputs,
     writeOut: (text) => void (out += text),
     writeError: (text) => void (err += text),
+    clearErrorLine: () => void (err += "\r\x1b[K"),
     workingDirectory: () => "/home/ada",
     readLink: (path) => links[path],
     errorColumns: () => surroundings.columns,

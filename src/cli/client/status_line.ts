@@ -1,13 +1,14 @@
 /** Where standard error goes. */
 export interface StatusHost {
   readonly writeError: (text: string) => void;
+  /** Clears the line of the terminal behind standard error, and begins it again. */
+  readonly clearErrorLine: () => void;
   /** The width of the terminal behind standard error; `undefined` when it is none. */
   readonly errorColumns: () => number | undefined;
 }
 
 const TERMINAL_EVERY_MS = 200;
 const PLAIN_EVERY_MS = 5_000;
-const CLEAR_LINE = "\r\x1b[K";
 
 /**
  * Says again and again how a long work goes, until it is disposed of: in one line that changes on
@@ -30,7 +31,7 @@ export class StatusLine implements Disposable {
 
   [Symbol.dispose](): void {
     clearInterval(this.#timer);
-    if (this.#isShown) this.#host.writeError(CLEAR_LINE);
+    if (this.#isShown) this.#host.clearErrorLine();
   }
 
   #show(): void {
@@ -39,6 +40,7 @@ export class StatusLine implements Disposable {
     if (columns === undefined) return this.#host.writeError(`${text}\n`);
     this.#isShown = true;
     // The last column stays free: some terminals break the line there.
-    this.#host.writeError(`${CLEAR_LINE}${text.slice(0, Math.max(1, columns - 1))}`);
+    this.#host.clearErrorLine();
+    this.#host.writeError(text.slice(0, Math.max(1, columns - 1)));
   }
 }

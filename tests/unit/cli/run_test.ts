@@ -120,3 +120,25 @@ Deno.test("larder config: prints each setting with its source", async () => {
   assert.match(out, /^log-level = "warn" +# environment LOG_LEVEL$/m);
   assert.match(out, /^cache\.hostname = "host" +# default$/m);
 });
+
+const HOSTILE = "a\x1b[2J\u009b31m\u202eb\u2066\u200f\u2028";
+
+Deno.test("larder: no text of a server, a file or an argument acts on a terminal", async () => {
+  const options = { hostname: "127.0.0.1", port: 0, onListen() {} };
+  const fields = (name: string) =>
+    `StorePath: /nix/store/${"0".repeat(32)}-${name}\nURL: ${HOSTILE}\nNarHash: ${HOSTILE}\n`;
+  let narinfo = "";
+  await using server = Deno.serve(options, () => new Response(narinfo));
+  const env = { LARDER_SERVER: `http://127.0.0.1:${server.addr.port}` };
+  const told: string[] = [];
+  for (const body of [HOSTILE, fields("x"), fields(HOSTILE)]) {
+    narinfo = body;
+    told.push((await larder(["warm", "0".repeat(32)], env)).err);
+  }
+  told.push((await larder([HOSTILE])).err, (await larder(["pin", HOSTILE])).err);
+  told.push((await larder(["config", `--log-level=${HOSTILE}`])).err);
+  for (const err of told) {
+    assert.match(err, /^larder: /);
+    assert.doesNotMatch(err.replaceAll("\n", ""), /[\p{Cc}\p{Bidi_Control}\p{Zl}\p{Zp}]/u);
+  }
+});
