@@ -4,6 +4,7 @@ import type { StoredNar } from "../storage/nar_store.ts";
 import type { Tracer } from "../telemetry/tracer.ts";
 import { type Download, type PassOn, Unkept } from "./download/download.ts";
 import type { Downloads } from "./download/downloads.ts";
+import { fileSizeLimit } from "./download/download_room.ts";
 import type { PassedPart } from "./download/pass_through.ts";
 import { statNar, type StatNarDeps } from "./download/stat_nar.ts";
 import type { UnkeptTransferDeps } from "./download/unkept_transfer.ts";
@@ -16,8 +17,12 @@ import type { Source } from "./serve_narinfo.ts";
 import type { Readers } from "./readers.ts";
 import type { Uses } from "./uses.ts";
 
-/** A small file that is just coming in is waited for this long, to be sent in one piece. */
-const WHOLE_WAIT_MS = 10;
+/**
+ * A small file that is just coming in is waited for this long: then it is sent in one piece, and
+ * where it turns out to be wrong another upstream's can still be. No client gets it later for that:
+ * its last byte waits for the verdict anyway.
+ */
+const WHOLE_WAIT_MS = 1_000;
 
 export interface NarServerDeps extends StatNarDeps {
   readonly metadata: NarFinder & ChangeWriter;
@@ -152,10 +157,11 @@ async function openDownload(
   const use = download.file.use();
   try {
     await download.readable(0);
-    if ((download.fileSize ?? Infinity) <= WHOLE_BYTES_MAX) {
+    if ((download.fileSize ?? fileSizeLimit(nar)) <= WHOLE_BYTES_MAX) {
       await download.settledWithin(WHOLE_WAIT_MS);
       await download.readable(0);
     }
+    download.promise();
     return downloadAnswer(nar, download, { source, passOn, use });
   } catch (error) {
     use[Symbol.dispose]();

@@ -3,30 +3,46 @@ import { Failure } from "../base/failure.ts";
 import type { NarRow } from "../metadata/metadata_store.ts";
 import type { RunBelow } from "../telemetry/tracer.ts";
 import { announcedFileSize } from "./nar_naming.ts";
+import { fileSizeLimit } from "./download/download_room.ts";
 import type { PassedPart } from "./download/pass_through.ts";
-import { UnkeptTransfer, type UnkeptTransferDeps } from "./download/unkept_transfer.ts";
+import { UnkeptTransfer, type UnkeptTransferDeps, WrongNar } from "./download/unkept_transfer.ts";
 import { type NarAnswer, WHOLE_BYTES_MAX } from "./nar_answer.ts";
 
 type Pieces = AsyncGenerator<Uint8Array<ArrayBuffer>>;
 
 /**
  * A NAR file that is sent to one client without being kept. `undefined` when no upstream has it
- * now. A small one is here whole, and right, when this resolves.
+ * now. A small one is here whole, and right, when this resolves: one that is wrong is asked of the
+ * next upstream.
  */
 export async function openUnkept(
   deps: UnkeptTransferDeps,
   nar: NarRow,
   requestId: string,
 ): Promise<NarAnswer | undefined> {
-  const transfer = await UnkeptTransfer.open(deps, nar, requestId);
-  if (transfer === undefined) return undefined;
+  for (const except = new Set<string>();;) {
+    const transfer = await UnkeptTransfer.open(deps, nar, { requestId, except });
+    if (transfer === undefined) return undefined;
+    try {
+      return await answerOf(transfer, nar);
+    } catch (error) {
+      // Each time one less is left.
+      if (!(error instanceof WrongNar) || except.has(error.upstream)) throw error;
+      except.add(error.upstream);
+    }
+  }
+}
+
+async function answerOf(transfer: UnkeptTransfer, nar: NarRow): Promise<NarAnswer> {
   const fileSize = announcedFileSize(nar) ?? transfer.fileSize;
+  const fileSizeMax = fileSize ?? fileSizeLimit(nar);
   const facts = { source: "MISS", fileSize, tag: nar.fileHash } as const;
   const dispose = () => void transfer[Symbol.asyncDispose]();
-  if (fileSize !== undefined && fileSize <= WHOLE_BYTES_MAX) {
-    const whole = await gathered(transfer.pieces({ start: 0, end: fileSize }));
+  if (fileSizeMax <= WHOLE_BYTES_MAX) {
+    const whole = await gathered(transfer.pieces({ start: 0, end: fileSizeMax }));
     return {
       ...facts,
+      fileSize: whole.length,
       whole: () => whole,
       read: async (start, end) => new Blob([whole.subarray(start, end)]).stream(),
       [Symbol.dispose]: dispose,
@@ -53,7 +69,7 @@ export async function* passedOn(
   nar: NarRow,
   { requestId, run, ...part }: PassedPart & PassedOnFor,
 ): Pieces {
-  const transfer = await run(() => UnkeptTransfer.open(deps, nar, requestId));
+  const transfer = await run(() => UnkeptTransfer.open(deps, nar, { requestId }));
   if (transfer === undefined) {
     throw new Failure("upstream-down", "Cannot pass NAR on: no upstream has it", { nar: nar.name });
   }

@@ -20,6 +20,7 @@ const event: fc.Arbitrary<DownloadEvent> = fc.oneof(
     released,
   })),
   fc.constant<DownloadEvent>({ type: "verified" }),
+  fc.constant<DownloadEvent>({ type: "startedOver" }),
   fc.constant<DownloadEvent>({ type: "kept" }),
   fc.constant<DownloadEvent>({ type: "error", reason: "cut" }),
 );
@@ -54,12 +55,13 @@ checkProperty(
 );
 
 checkProperty(
-  "download: what was readable stays readable until it fails",
+  "download: what was readable stays readable until it fails, or starts over",
   fc.property(fc.array(event), (events) => {
     const states = story(events);
     for (const [at, state] of states.entries()) {
       const before = states[at - 1];
       if (before === undefined || state.state === "failed") continue;
+      if (events[at - 1]?.type === "startedOver") continue;
       assert.ok(readableBytes(state) >= readableBytes(before));
     }
   }),
@@ -69,9 +71,12 @@ checkProperty(
   "download: it is kept only whole: opened, ended at the announced size, verified",
   fc.property(fc.array(event), (events) => {
     const states = story(events);
-    if (states.at(-1)?.state !== "kept") return;
-    const opened = events.find(({ type }) => type === "opened");
-    const end = events.find(({ type }) => type === "end");
+    const keptAt = states.findIndex(({ state }) => state === "kept");
+    if (keptAt < 0) return;
+    const before = events.slice(0, keptAt);
+    const last = before.slice(before.findLastIndex(({ type }) => type === "startedOver") + 1);
+    const opened = last.find(({ type }) => type === "opened");
+    const end = last.find(({ type }) => type === "end");
     assert.ok(opened?.type === "opened" && end?.type === "end");
     assert.equal(opened.fileSize ?? end.fileSize, end.fileSize);
   }),

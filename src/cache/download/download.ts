@@ -35,6 +35,7 @@ export class Download {
   readonly startedAtMs: number;
   #state: DownloadState = { state: "opening" };
   readonly #bell = new Bell();
+  #isPromised = false;
 
   constructor(name: NarName, file: GrowingFile, startedAtMs: number) {
     this.name = name;
@@ -53,6 +54,16 @@ export class Download {
   /** True when every byte may be read without waiting. */
   get released(): boolean {
     return isReleased(this.#state);
+  }
+
+  /** True once a client's answer has begun: what it was told of the file must stay so. */
+  get isPromised(): boolean {
+    return this.#isPromised;
+  }
+
+  /** A client's answer begins with what is here. */
+  promise(): void {
+    this.#isPromised = true;
   }
 
   advance(event: DownloadEvent): void {

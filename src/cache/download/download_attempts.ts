@@ -22,7 +22,7 @@ export interface DownloadParts {
   readonly nar: NarRow;
   readonly transfer: Transfer;
   /** Told of what did not bring the rest of the file. */
-  readonly sources: Pick<SourceRounds, "failed">;
+  readonly sources: Pick<SourceRounds, "failed" | "startOver">;
   readonly requestId: string;
 }
 
@@ -139,13 +139,24 @@ export class DownloadAttempts {
         this.#brokeOff(upstream, `${detail}, and nothing said where it ends`);
         return this.#goOn("loud", tried);
       }
-      if (error instanceof Mismatch) {
-        transfer.judged(error.reason);
-        this.#notes.wrong(upstream, error, transfer.contributors);
-      } else this.#notKept(detail, upstream);
-      this.#isOver = !mayGoOn;
-      this.#goOn("useless", tried);
+      if (error instanceof Mismatch) return this.#wrong(error, tried, mayGoOn);
+      this.#notKept(detail, upstream);
+      this.#isOver = true;
     }
+  }
+
+  #wrong(mismatch: Mismatch, tried: Tried, mayGoOn: boolean): void {
+    const { download, transfer, sources } = this.#parts;
+    const { upstream } = tried.source;
+    const { contributors } = transfer;
+    transfer.judged(mismatch.reason);
+    this.#notes.wrong(upstream, mismatch, contributors);
+    if (mayGoOn) return this.#goOn("useless", tried);
+    // Whoever has begun to read it cannot be given another file.
+    this.#isOver = download.isPromised || download.state.state === "failed";
+    if (this.#isOver) return;
+    transfer.startOver();
+    sources.startOver(contributors[0] ?? upstream);
   }
 
   #kept(end: FetchEnd, upstream: string): void {

@@ -57,7 +57,7 @@ export class DownloadRoom implements Disposable {
   }
 }
 
-/** No compression makes a file much larger than what it holds. */
+/** No compression makes a file much larger than what it holds; of 0 bytes it is not known. */
 export function fileSizeLimit({ narSize }: NarRow): number {
-  return narSize + Math.ceil(narSize / 8) + 65_536;
+  return narSize === 0 ? Infinity : narSize + Math.ceil(narSize / 8) + 65_536;
 }

@@ -11,6 +11,8 @@ export type DownloadState =
 export type DownloadEvent =
   | { readonly type: "opened"; readonly fileSize?: number }
   | { readonly type: "bytes"; readonly received: number }
+  /** What came is wrong, and nobody has had any of it. */
+  | { readonly type: "startedOver" }
   /** `released` says whether the file hash's verdict is in. */
   | { readonly type: "end"; readonly fileSize: number; readonly released: boolean }
   /** The NAR hash's verdict is in, and right. */
@@ -32,6 +34,8 @@ export function next(now: DownloadState, event: DownloadEvent): DownloadState {
       return now.state === "opening"
         ? { state: "receiving", received: 0, ...sizeOf(event.fileSize) }
         : outOfTurn(event, now);
+    case "startedOver":
+      return { state: "opening" };
     case "bytes":
       return now.state === "receiving" && event.received >= now.received
         ? { ...now, received: event.received }

@@ -84,6 +84,17 @@ export class SourceFailures {
     this.#hasBegun = true;
   }
 
+  /** What came is wrong, and nobody has read any of it. */
+  startOver(wrong: string): void {
+    this.#hasBegun = false;
+    this.refuse(wrong);
+  }
+
+  /** A source that is never asked again. */
+  refuse(source: string): void {
+    this.#recordOf(source).isUseless = true;
+  }
+
   /** False for a source that is done. */
   mayAsk(source: string): boolean {
     const { isUseless = false, loud = 0 } = this.#records.get(source) ?? {};

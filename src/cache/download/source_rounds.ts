@@ -43,6 +43,13 @@ export class SourceRounds {
     this.#again.unshift(source);
   }
 
+  /** What came is wrong, and nobody has had any of it: a first round, without `wrong`. */
+  startOver(wrong: string): void {
+    this.#failures.startOver(wrong);
+    this.#round = undefined;
+    this.#again = [];
+  }
+
   /** What came of asking `source`, where it was not the rest of the file. */
   failed(source: NarSource, tried: Omit<FailedTry, "atMs">): void {
     const { upstream } = source;

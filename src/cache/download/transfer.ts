@@ -31,7 +31,8 @@ export class Transfer implements Disposable {
   readonly #deps: TransferDeps;
   readonly #download: Download;
   readonly #nar: NarRow;
-  readonly #fetch: NarFetch;
+  readonly #room: TransferParts["room"];
+  #fetch: NarFetch;
   readonly #contributors = new Set<string>();
   #verification: Verification | undefined;
   /** From the begin of hashing to the verdict. */
@@ -43,20 +44,8 @@ export class Transfer implements Disposable {
     this.#deps = deps;
     this.#download = download;
     this.#nar = nar;
-    const fileSize = announcedFileSize(nar);
-    const order = {
-      path: download.file.path,
-      ...(fileSize === undefined ? {} : { fileSize }),
-      fileSizeMax: fileSize ?? fileSizeLimit(nar),
-      roomBytes: room.bytes,
-      anySource: hasKnownFileHash(nar),
-    };
-    this.#fetch = deps.fetcher.begin(order, {
-      progress: (progress) => this.#heard(progress),
-      room: (bytes) => room.grow(bytes),
-    });
-    // Without a file hash the readers wait for the NAR hash: it is taken on the way.
-    if (!hasKnownFileHash(nar)) this.#verification = this.#startVerifying();
+    this.#room = room;
+    this.#fetch = this.#begin();
   }
 
   /** Bytes that are here. */
@@ -71,8 +60,8 @@ export class Transfer implements Disposable {
 
   /**
    * Goes on with `source` where the file ends; `answered` is called when it is the one that does.
-   * The download hears of the first source's answer
-   * with the first bytes, so that until then one with another size can be asked.
+   * The download hears of the first source's answer with the first bytes, so that until then one
+   * with another size can be asked.
    */
   async from(source: NarSource, answered: () => void): Promise<Transferred> {
     // What the fetch hashes is the NAR itself.
@@ -88,6 +77,17 @@ export class Transfer implements Disposable {
     const addedBytes = isTaken ? this.#received - before : 0;
     if (addedBytes > 0) this.#contributors.add(source.upstream);
     return { outcome, addedBytes };
+  }
+
+  /** Forgets what came, which is wrong: the file begins anew. */
+  startOver(): void {
+    this[Symbol.dispose]();
+    this.#verification = undefined;
+    this.#announced = undefined;
+    this.#received = 0;
+    this.#contributors.clear();
+    this.#download.advance({ type: "startedOver" });
+    this.#fetch = this.#begin();
   }
 
   /** What the file holds when it is decompressed; only when all of it is here. */
@@ -112,6 +112,23 @@ export class Transfer implements Disposable {
     this.#verification?.[Symbol.dispose]();
     // One that is ended early has no verdict, and nothing went wrong.
     this.judged();
+  }
+
+  #begin(): NarFetch {
+    const fileSize = announcedFileSize(this.#nar);
+    const order = {
+      path: this.#download.file.path,
+      ...(fileSize === undefined ? {} : { fileSize }),
+      fileSizeMax: fileSize ?? fileSizeLimit(this.#nar),
+      roomBytes: this.#room.bytes,
+      anySource: hasKnownFileHash(this.#nar),
+    };
+    // Without a file hash the readers wait for the NAR hash: it is taken on the way.
+    if (!hasKnownFileHash(this.#nar)) this.#verification = this.#startVerifying();
+    return this.#deps.fetcher.begin(order, {
+      progress: (progress) => this.#heard(progress),
+      room: (bytes) => this.#room.grow(bytes),
+    });
   }
 
   async #decompress(): Promise<NarMeasure> {

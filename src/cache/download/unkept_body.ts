@@ -20,6 +20,12 @@ export interface UnkeptBodyDeps extends NarCandidatesDeps, AttemptNotesDeps {
   readonly hedgeAfterMs: number;
 }
 
+export interface UnkeptOptions {
+  readonly requestId: string;
+  /** Upstreams that are not asked, by URL. */
+  readonly except?: Iterable<string> | undefined;
+}
+
 interface AskedPieces extends AskedSource {
   readonly events: PieceEvents;
   /** Once it has answered, where it says so. */
@@ -43,11 +49,16 @@ export class UnkeptBody implements AsyncDisposable {
   #fileSize: number | undefined;
   #received = 0;
 
-  private constructor(deps: UnkeptBodyDeps, nar: NarRow, requestId: string) {
+  private constructor(
+    deps: UnkeptBodyDeps,
+    nar: NarRow,
+    { requestId, except = [] }: UnkeptOptions,
+  ) {
     this.#deps = deps;
     this.#nar = nar;
     this.#notes = new AttemptNotes(deps, nar.name, requestId);
     this.#failures = new SourceFailures(deps.idleTimeoutMs, performance.now());
+    for (const upstream of except) this.#failures.refuse(upstream);
     const candidates = () => narCandidates(deps, nar, requestId);
     this.#sources = new SourceRounds(candidates, this.#failures);
     this.#fileSize = announcedFileSize(nar);
@@ -57,9 +68,9 @@ export class UnkeptBody implements AsyncDisposable {
   static async open(
     deps: UnkeptBodyDeps,
     nar: NarRow,
-    requestId: string,
+    options: UnkeptOptions,
   ): Promise<UnkeptBody | undefined> {
-    const body = new UnkeptBody(deps, nar, requestId);
+    const body = new UnkeptBody(deps, nar, options);
     if (!await body.#openNext()) return undefined;
     body.#failures.begin();
     return body;
@@ -96,11 +107,12 @@ export class UnkeptBody implements AsyncDisposable {
     throw this.#failure(`it broke off after ${this.#received} bytes`);
   }
 
-  /** The verdict on its pieces: they are not the file. */
-  wrong(mismatch: Mismatch): void {
-    if (this.#open !== undefined) {
-      this.#notes.wrong(this.#open.source.upstream, mismatch, [...this.#contributors]);
-    }
+  /** The verdict on its pieces: they are not the file. Returns the upstream that is to blame. */
+  wrong(mismatch: Mismatch): string {
+    const contributors = [...this.#contributors];
+    const upstream = this.#open?.source.upstream ?? "";
+    this.#notes.wrong(upstream, mismatch, contributors);
+    return contributors[0] ?? upstream;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -1,16 +1,28 @@
 import { Failure } from "../../base/failure.ts";
 import type { NarRow } from "../../metadata/metadata_store.ts";
+import type { NarName } from "../../nix/nar_name.ts";
 import { beginSpan } from "../../telemetry/begin_span.ts";
 import { stepsBelow } from "../../telemetry/steps_below.ts";
 import type { OpenSpan, Tracer } from "../../telemetry/tracer.ts";
 import { Mismatch } from "./mismatch.ts";
 import { type PassedPart, passThrough } from "./pass_through.ts";
 import type { UnkeptTransfers } from "./unkept_transfers.ts";
-import { UnkeptBody, type UnkeptBodyDeps } from "./unkept_body.ts";
+import { UnkeptBody, type UnkeptBodyDeps, type UnkeptOptions } from "./unkept_body.ts";
 
 export interface UnkeptTransferDeps extends UnkeptBodyDeps {
   readonly tracer: Tracer;
   readonly transfers: Pick<UnkeptTransfers, "enter">;
+}
+
+/** What was passed on is not the file that was announced. */
+export class WrongNar extends Failure {
+  /** The one that is to blame, as far as can be told. */
+  readonly upstream: string;
+
+  constructor(nar: NarName, mismatch: Mismatch, upstream: string) {
+    super("absent", `Cannot pass NAR on: ${mismatch.message}`, { nar }, mismatch);
+    this.upstream = upstream;
+  }
 }
 
 /** A NAR file that is passed on to one client without being kept. */
@@ -36,11 +48,13 @@ export class UnkeptTransfer implements AsyncDisposable {
   static async open(
     deps: UnkeptTransferDeps,
     nar: NarRow,
-    requestId: string,
+    { requestId, except }: UnkeptOptions,
   ): Promise<UnkeptTransfer | undefined> {
     const transfer = new UnkeptTransfer(deps, nar);
     try {
-      transfer.#body = await transfer.#span.run(() => UnkeptBody.open(deps, nar, requestId));
+      transfer.#body = await transfer.#span.run(() =>
+        UnkeptBody.open(deps, nar, { requestId, except })
+      );
       if (transfer.#body !== undefined) return transfer;
       transfer.#span.fail("absent");
     } catch (error) {
@@ -71,9 +85,7 @@ export class UnkeptTransfer implements AsyncDisposable {
       if (!this.#isOver) this.#span.fail(reasonOf(error));
       if (!(error instanceof Mismatch)) throw error;
       verifying.fail(error.reason);
-      run(() => body.wrong(error));
-      const { name: nar } = this.#nar;
-      throw new Failure("absent", `Cannot pass NAR on: ${error.message}`, { nar });
+      throw new WrongNar(this.#nar.name, error, run(() => body.wrong(error)));
     } finally {
       verifying.end();
       await this[Symbol.asyncDispose]();

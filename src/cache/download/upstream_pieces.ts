@@ -5,6 +5,7 @@ import type { NarSource } from "../../metadata/metadata_store.ts";
 import type { NarBody, NarBodySource } from "../../upstream/upstream.ts";
 import { announcedFileSize, hasKnownFileHash } from "../nar_naming.ts";
 import { FetchError, fetchFailureOf } from "./fetch_error.ts";
+import { fileSizeLimit } from "./download_room.ts";
 import { END_WAIT_MS } from "./fetch_nar.ts";
 import type { SourceOutcome } from "./nar_fetcher.ts";
 import { GIVEN_UP, type NarPieces, type PieceEvents, type PiecesOrder } from "./nar_pieces.ts";
@@ -51,13 +52,13 @@ async function* piecesOf(answer: NarBody, order: PiecesOrder, idleTimeoutMs: num
     checkAnswer(answer, order);
     const fileSize = order.fileSize ?? answer.fileSize;
     yield { type: "opened", ...(fileSize === undefined ? {} : { fileSize }) };
-    const end = fileSize ?? Infinity;
+    const end = fileSize ?? fileSizeLimit(nar);
     let at = offset;
     for (;;) {
-      const piece = await next(reader, { isWhole: at === end, idleTimeoutMs });
+      const piece = await next(reader, { isWhole: at === fileSize, idleTimeoutMs });
       if (piece === undefined) break;
       const surplus = at + piece.length > end;
-      if (surplus && !hasKnownFileHash(nar)) {
+      if (surplus && (fileSize === undefined || !hasKnownFileHash(nar))) {
         throw new FetchError("size", `it is over ${end} bytes`);
       }
       // A hash judges what was announced: what is sent behind it is not read.
