@@ -1,4 +1,4 @@
-import { MemoryAllowance } from "../cache/documents/memory_allowance.ts";
+import { MemoryAllowance } from "../base/memory_allowance.ts";
 import { DocumentServer } from "../cache/documents/serve_document.ts";
 import type { NegativeCache } from "../cache/negative_cache.ts";
 import type { Uses } from "../cache/uses.ts";

@@ -1,4 +1,5 @@
 import type { DatabaseSync } from "node:sqlite";
+import { MemoryAllowance } from "../../src/base/memory_allowance.ts";
 import { Demotions } from "../../src/cache/download/demotions.ts";
 import { Downloads } from "../../src/cache/download/downloads.ts";
 import { UnkeptTransfers } from "../../src/cache/download/unkept_transfers.ts";
@@ -49,6 +50,12 @@ const HOT_NARS = { fileBytesMax: 30_000, totalBytesMax: 50_000 };
 const [demotions, metrics] = [new Demotions(), new Metrics()];
 
 const log = createLogger("error", { write: () => undefined });
+
+const NO_ARCHIVES = {
+  open: async () => undefined,
+  stat: async () => undefined,
+  isNamed: async () => false,
+};
 
 /**
  * The cache as `serve` wires it, on a disk that outlives it, with a network of the test's own.
@@ -200,7 +207,8 @@ export class RunningLarder {
     this.narinfos = new NarinfoServer({ ...learning, negative, demotions, uses, log });
     const pieces = new UpstreamPieces({ narSources, idleTimeoutMs: 5_000 });
     const transfers = new UnkeptTransfers(nowMs);
-    const passing = { pieces, transfers, idleTimeoutMs: 0, hedgeAfterMs: 60_000 };
+    const decoderMemory = new MemoryAllowance(Infinity);
+    const passing = { pieces, transfers, decoderMemory, idleTimeoutMs: 0, hedgeAfterMs: 60_000 };
     const unkept = { ...candidates, ...passing, log, metrics, tracer };
     const condemn = createCondemn({ metadata, nars, downloads, removeFiles, owner, changed, log });
     const kept = new KeptNars({ nars, known, condemn, downloads, log });
@@ -209,11 +217,7 @@ export class RunningLarder {
     this.nars = new NarServer({
       ...answering,
       ...this.#traffic,
-      archives: {
-        open: async () => undefined,
-        stat: async () => undefined,
-        isNamed: async () => false,
-      },
+      archives: NO_ARCHIVES,
     });
   }
 

@@ -1,5 +1,7 @@
 import pLimit from "p-limit";
 import { Failure } from "../../base/failure.ts";
+import { MemoryAllowance } from "../../base/memory_allowance.ts";
+import { decoderBytesMax } from "../../cache/verify/decoder_bytes.ts";
 import type {
   NarMeasure,
   NarVerifier,
@@ -11,9 +13,15 @@ import type { FromVerifyWorker, ToVerifyWorker } from "./messages.ts";
 
 /**
  * Whole files that are decompressed at the same time in one thread: more would not be faster,
- * and each decoder holds a window of up to 64 MiB.
+ * and each decoder holds up to 129 MiB.
  */
 const WHOLE_FILES_MAX = 2;
+
+/**
+ * Memory for files that are decompressed while they come in, which may take as long as an upstream
+ * likes. Those for which there is none have their turn when they are whole.
+ */
+const GROWING_BYTES_MAX = 256 << 20;
 
 /** Verifies in a Worker. */
 export class WorkerVerifier implements NarVerifier, Disposable {
@@ -22,12 +30,14 @@ export class WorkerVerifier implements NarVerifier, Disposable {
     died: (id, error) => ({ id, error }),
   });
   readonly #wholeFiles = pLimit(WHOLE_FILES_MAX);
+  readonly #growingFiles = new MemoryAllowance(GROWING_BYTES_MAX);
 
   start(order: VerifyOrder): Verification {
     const worker = this.#worker;
     const { promise, resolve, reject } = Promise.withResolvers<NarMeasure>();
     // Whoever ends a verification early does not look at its outcome.
-    promise.catch(() => undefined);
+    const memory = this.#growingFiles.share();
+    promise.catch(() => undefined).finally(() => memory[Symbol.dispose]());
     let over = false;
     const id = worker.open((answer) => {
       over = true;
@@ -48,7 +58,8 @@ export class WorkerVerifier implements NarVerifier, Disposable {
       measure: promise,
       grown: (fileSize, whole) => {
         // One that has begun while its file came in has its turn already.
-        if (begun || !whole) return grown(fileSize, whole);
+        if (begun) return grown(fileSize, whole);
+        if (!whole) return void (memory.take(decoderBytesMax(order)) && grown(fileSize, false));
         this.#wholeFiles(() => {
           grown(fileSize, true);
           return promise.catch(() => undefined);

@@ -1,8 +1,8 @@
 import { ByteBlocks } from "../../base/byte_blocks.ts";
 import { Failure } from "../../base/failure.ts";
+import type { MemoryShare } from "../../base/memory_allowance.ts";
 import type { OpenDocument } from "../../upstream/document_pool.ts";
 import type { DocumentRule } from "./document_rules.ts";
-import type { MemoryShare } from "./memory_allowance.ts";
 
 export type Pieces = AsyncGenerator<Uint8Array<ArrayBuffer>>;
 

@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import { within } from "../../base/deadline.ts";
 import { Failure, messageOf } from "../../base/failure.ts";
+import type { MemoryAllowance, MemoryShare } from "../../base/memory_allowance.ts";
 import type { DocumentFacts, DocumentKeeper, DocumentRow } from "../../metadata/document_keeper.ts";
 import type { ChangeWriter } from "../../metadata/metadata_store.ts";
 import type { DocumentName } from "../../nix/document_name.ts";
@@ -10,7 +11,6 @@ import type { DocumentPool, OpenDocument } from "../../upstream/document_pool.ts
 import { collectDocument } from "./collect_document.ts";
 import { memoryDocument, passingDocument, type SentDocument } from "./document_answer.ts";
 import { DOCUMENT_RULES, type DocumentRule, looksLikeObject } from "./document_rules.ts";
-import type { MemoryAllowance, MemoryShare } from "./memory_allowance.ts";
 
 /** Bytes of a row: a slow reader holds one piece. */
 const PIECE_BYTES = 256 * 1024;

@@ -1,5 +1,7 @@
 import { Buffer } from "node:buffer";
 import { createHash } from "node:crypto";
+import { Failure } from "../../base/failure.ts";
+import type { MemoryAllowance, MemoryShare } from "../../base/memory_allowance.ts";
 import type { NarRow } from "../../metadata/metadata_store.ts";
 import { sha256FromDigest } from "../../nix/hash.ts";
 import { measureBytes } from "../verify/measure_nar.ts";
@@ -20,17 +22,28 @@ export interface PassedPart {
   };
 }
 
+/** A NAR file that comes in, and what is known of it. */
+export interface PassedFile {
+  readonly pieces: AsyncIterable<Uint8Array<ArrayBuffer>>;
+  readonly nar: NarRow;
+  /** Others take of it too; whoever gets none in time is refused. */
+  readonly decoderMemory: MemoryAllowance;
+}
+
+/** A client that waits for longer does better at its next substituter. */
+const MEMORY_WAIT_MS = 5_000;
+
 /**
  * Hands on a part of a NAR file that is not kept. The whole file is hashed on the way, and what
  * was wanted of its last piece is held back until the verdict: a wrong file throws a Mismatch.
  */
 export async function* passThrough(
-  pieces: AsyncIterable<Uint8Array<ArrayBuffer>>,
-  nar: NarRow,
+  { pieces, nar, decoderMemory }: PassedFile,
   part: PassedPart,
 ): AsyncGenerator<Uint8Array<ArrayBuffer>> {
   const hash = createHash("sha256");
-  const measure = measureFor(nar);
+  using memory = decoderMemory.share();
+  const measure = measureFor(nar, memory);
   let position = 0;
   let held: Uint8Array<ArrayBuffer> | undefined;
   try {
@@ -69,20 +82,27 @@ function wantedOf(
 }
 
 /** Decompresses and hashes beside the passing, where only the NAR hash can tell. */
-function measureFor({ fileHash, compression, narSize }: NarRow) {
+function measureFor({ name, fileHash, compression, narSize }: NarRow, memory: MemoryShare) {
   if (fileHash !== undefined || compression === "none") return undefined;
   const { readable, writable } = new TransformStream<
     Uint8Array<ArrayBuffer>,
     Uint8Array<ArrayBuffer>
   >();
   const writer = writable.getWriter();
-  const result = measureBytes(readable, { compression, narSizeMax: narSize });
-  let over = false;
-  result.then(() => over = true, () => over = true);
+  let refusal: Failure | undefined;
+  const claim = async (bytes: number) => {
+    if (await memory.takeWithin(bytes, MEMORY_WAIT_MS)) return;
+    const message = "Cannot pass NAR on: decoders take all memory that is set aside";
+    throw refusal = new Failure("unavailable", message, { nar: name });
+  };
+  const result = measureBytes(readable, { compression, narSizeMax: narSize }, claim);
+  // A decoder that has given up reads no more.
+  const end = () => void writer.abort().catch(() => undefined);
+  result.then(end, end);
   return {
     async write(piece: Uint8Array<ArrayBuffer>): Promise<void> {
-      // A decoder that has given up reads no more.
-      if (!over) await Promise.race([writer.write(piece), result]).catch(() => undefined);
+      await writer.write(piece).catch(() => undefined);
+      if (refusal !== undefined) throw refusal;
     },
     async result(): Promise<NarMeasure> {
       writer.close().catch(() => undefined);

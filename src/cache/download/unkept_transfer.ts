@@ -1,4 +1,5 @@
 import { Failure } from "../../base/failure.ts";
+import type { MemoryAllowance } from "../../base/memory_allowance.ts";
 import type { NarRow } from "../../metadata/metadata_store.ts";
 import type { NarName } from "../../nix/nar_name.ts";
 import { beginSpan } from "../../telemetry/begin_span.ts";
@@ -12,6 +13,8 @@ import { UnkeptBody, type UnkeptBodyDeps, type UnkeptOptions } from "./unkept_bo
 export interface UnkeptTransferDeps extends UnkeptBodyDeps {
   readonly tracer: Tracer;
   readonly transfers: Pick<UnkeptTransfers, "enter">;
+  /** For those that are decompressed on the way. */
+  readonly decoderMemory: MemoryAllowance;
 }
 
 /** What was passed on is not the file that was announced. */
@@ -79,7 +82,7 @@ export class UnkeptTransfer implements AsyncDisposable {
     const facts = { "larder.nar.compression": this.#nar.compression };
     const verifying = run(() => beginSpan(this.#deps.tracer, { name: "verify nar", facts }));
     try {
-      yield* stepsBelow(run, passThrough(body.pieces(), this.#nar, part), undefined);
+      yield* stepsBelow(run, this.#passThrough(body, part), undefined);
     } catch (error) {
       // Whoever left has nothing to blame it for.
       if (!this.#isOver) this.#span.fail(reasonOf(error));
@@ -90,6 +93,11 @@ export class UnkeptTransfer implements AsyncDisposable {
       verifying.end();
       await this[Symbol.asyncDispose]();
     }
+  }
+
+  #passThrough(body: UnkeptBody, part: PassedPart): AsyncGenerator<Uint8Array<ArrayBuffer>> {
+    const { decoderMemory } = this.#deps;
+    return passThrough({ pieces: body.pieces(), nar: this.#nar, decoderMemory }, part);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -1,11 +1,20 @@
 import { Decompress } from "fzstd";
 import type { Compression } from "../../nix/compression.ts";
+import { decoderBytesMax, type Decoding } from "./decoder_bytes.ts";
 import { unbrotli } from "./unbrotli.ts";
 import { unbzip2 } from "./unbzip2.ts";
 import { unxz } from "./unxz.ts";
 import { ZstdFrames } from "./zstd_frames.ts";
 
 type Bytes = ReadableStream<Uint8Array<ArrayBuffer>>;
+
+/** Called before so much memory is taken beyond what was claimed before; a throw refuses it. */
+export type Claim = (bytes: number) => Promise<void>;
+
+interface DecoderOptions {
+  readonly narSize: number;
+  readonly claim: Claim;
+}
 
 /** It gives out at once all that a piece holds, which is a thousand times as much at most. */
 const GZIP_PIECE_BYTES = 4 * 1_024;
@@ -15,7 +24,7 @@ const GZIP_PIECE_BYTES = 4 * 1_024;
  * them run on the calling thread: use a Worker.
  */
 const DECODERS: Readonly<
-  Record<Compression, (bytes: Bytes, narSize: number) => AsyncIterable<Uint8Array>>
+  Record<Compression, (bytes: Bytes, options: DecoderOptions) => AsyncIterable<Uint8Array>>
 > = {
   none: (bytes) => bytes,
   xz: unxz,
@@ -23,7 +32,7 @@ const DECODERS: Readonly<
   gzip: (bytes) =>
     ReadableStream.from(smaller(bytes, GZIP_PIECE_BYTES))
       .pipeThrough(new DecompressionStream("gzip")),
-  bzip2: unbzip2,
+  bzip2: (bytes, { narSize }) => unbzip2(bytes, narSize),
   br: unbrotli,
 };
 
@@ -31,11 +40,15 @@ const DECODERS: Readonly<
  * The decompressed bytes. Damage that a format can see is a throw while reading; what it cannot
  * see (a flipped bit in zstd, a cut brotli stream) is for sizes and hashes to find.
  */
-export function decoded(
+export async function* decoded(
   bytes: Bytes,
-  { compression, narSize }: { readonly compression: Compression; readonly narSize: number },
-): AsyncIterable<Uint8Array> {
-  return DECODERS[compression](bytes, narSize);
+  decoding: Decoding,
+  claim: Claim = () => Promise.resolve(),
+): AsyncGenerator<Uint8Array> {
+  const { compression, narSizeMax: narSize } = decoding;
+  // What zstd takes stands in its frames, and is mostly much less.
+  if (compression !== "zstd") await claim(decoderBytesMax(decoding));
+  yield* DECODERS[compression](bytes, { narSize, claim });
 }
 
 async function* smaller(
@@ -50,10 +63,14 @@ async function* smaller(
 }
 
 /** A block at a time: four bytes can hold 128 KiB. */
-async function* unzstd(bytes: Bytes, narSize: number): AsyncGenerator<Uint8Array> {
+async function* unzstd(
+  bytes: Bytes,
+  { narSize, claim }: DecoderOptions,
+): AsyncGenerator<Uint8Array> {
   let out: Uint8Array[] = [];
   const decoder = new Decompress((chunk) => void out.push(chunk));
   const frames = new ZstdFrames(narSize);
+  let claimed = 0;
   const taken = () => {
     const chunks = out;
     out = [];
@@ -61,6 +78,9 @@ async function* unzstd(bytes: Bytes, narSize: number): AsyncGenerator<Uint8Array
   };
   for await (const chunk of bytes) {
     for (const piece of frames.checked(chunk)) {
+      const wanted = frames.windowBytes - claimed;
+      if (wanted > 0) await claim(wanted);
+      claimed += Math.max(0, wanted);
       decoder.push(piece);
       yield* taken();
     }

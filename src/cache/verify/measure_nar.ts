@@ -1,8 +1,9 @@
 import { createHash } from "node:crypto";
 import { setImmediate } from "node:timers/promises";
 import { Bell } from "../../base/bell.ts";
-import { messageOf } from "../../base/failure.ts";
-import { decoded } from "./decoders.ts";
+import { Failure, messageOf } from "../../base/failure.ts";
+import type { Decoding } from "./decoder_bytes.ts";
+import { type Claim, decoded } from "./decoders.ts";
 import type { NarMeasure, VerifyOrder } from "./nar_verifier.ts";
 
 const READ_BYTES = 256 * 1024;
@@ -53,16 +54,18 @@ export async function measureNar(order: VerifyOrder, growth: Growth): Promise<Na
   return measure;
 }
 
-/** The same of any bytes; those that cannot be read are bad bytes. Never throws. */
+/** The same of any bytes; those that cannot be read are bad bytes. Throws what `claim` throws. */
 export async function measureBytes(
   bytes: ReadableStream<Uint8Array<ArrayBuffer>>,
-  { compression, narSizeMax }: Pick<VerifyOrder, "compression" | "narSizeMax">,
+  decoding: Decoding,
+  claim?: Claim,
 ): Promise<NarMeasure> {
+  const { narSizeMax } = decoding;
   const hash = createHash("sha256");
   let narSize = 0;
   let turnEndsAt = performance.now() + TURN_MS;
   try {
-    for await (const chunk of decoded(bytes, { compression, narSize: narSizeMax })) {
+    for await (const chunk of decoded(bytes, decoding, claim)) {
       narSize += chunk.length;
       if (narSize > narSizeMax) {
         return { kind: "undecodable", detail: `it holds more than ${narSizeMax} bytes` };
@@ -74,6 +77,7 @@ export async function measureBytes(
     }
     return { kind: "measured", digest: hash.digest(), narSize };
   } catch (error) {
+    if (error instanceof Failure) throw error;
     return { kind: "undecodable", detail: messageOf(error) };
   }
 }

@@ -1,11 +1,8 @@
-import type { Compression } from "../../nix/compression.ts";
+import type { Decoding } from "./decoder_bytes.ts";
 
-export interface VerifyOrder {
+export interface VerifyOrder extends Decoding {
   /** The NAR file; it may still be growing. */
   readonly path: string;
-  readonly compression: Compression;
-  /** Decompressing stops beyond it: a small file can hold a very large NAR. */
-  readonly narSizeMax: number;
 }
 
 /** What the decompressed bytes are. */

@@ -46,6 +46,11 @@ export class ZstdFrames {
     this.#narSize = narSize;
   }
 
+  /** Memory that the decoder takes for the frame under way. */
+  get windowBytes(): number {
+    return this.#windowBytes;
+  }
+
   /**
    * The same bytes for the decoder, at most one block in a piece. A window larger than the NAR is
    * asked for smaller: it would never be filled. Throws where a frame asks for too much.
@@ -122,7 +127,9 @@ export class ZstdFrames {
   /** One byte more than the NAR: what holds more than the NAR is seen to. */
   #shrinkWindow(): void {
     const log = Math.max(WINDOW_LOG_MIN, Math.ceil(Math.log2(this.#narSize + 1)));
-    if (2 ** log < this.#windowBytes) this.#read[WINDOW_AT] = (log - WINDOW_LOG_MIN) << 3;
+    if (2 ** log >= this.#windowBytes) return;
+    this.#windowBytes = 2 ** log;
+    this.#read[WINDOW_AT] = (log - WINDOW_LOG_MIN) << 3;
   }
 
   #blockHeader(): void {

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { MemoryAllowance } from "../../../src/cache/documents/memory_allowance.ts";
+import { MemoryAllowance } from "../../../src/base/memory_allowance.ts";
 
 Deno.test("MemoryAllowance: a share comes back when its scope and every hold are over", () => {
   const allowance = new MemoryAllowance(100);
@@ -14,4 +14,16 @@ Deno.test("MemoryAllowance: a share comes back when its scope and every hold are
   writing[Symbol.dispose]();
   writing[Symbol.dispose]();
   assert.deepEqual([other.take(100), other.take(1)], [true, false]);
+});
+
+Deno.test("MemoryAllowance: a wait ends with what is given back, or in time", async () => {
+  const allowance = new MemoryAllowance(100);
+  const first = allowance.share();
+  first.take(60);
+  const second = allowance.share();
+  assert.equal(await second.takeWithin(50, 20), false);
+  const waiting = second.takeWithin(50, 60_000);
+  first[Symbol.dispose]();
+  assert.equal(await waiting, true);
+  assert.deepEqual([second.take(51), second.take(50)], [false, true]);
 });

@@ -1,6 +1,9 @@
+import { Bell } from "./bell.ts";
+
 /** Memory that many may take bytes of, up to a limit. */
 export class MemoryAllowance {
   #leftBytes: number;
+  readonly #givenBack = new Bell();
 
   constructor(bytesMax: number) {
     this.#leftBytes = bytesMax;
@@ -20,6 +23,7 @@ export class MemoryAllowance {
           if (--holds > 0) return;
           this.#leftBytes += heldBytes;
           heldBytes = 0;
+          this.#givenBack.ring();
         },
       };
     };
@@ -29,13 +33,28 @@ export class MemoryAllowance {
       heldBytes += bytes;
       return true;
     };
-    return { ...hold(), take, hold };
+    return {
+      ...hold(),
+      take,
+      hold,
+      takeWithin: async (bytes, limitMs) => {
+        const untilMs = performance.now() + limitMs;
+        for (;;) {
+          if (take(bytes)) return true;
+          const leftMs = untilMs - performance.now();
+          if (leftMs <= 0) return false;
+          await this.#givenBack.rung(leftMs);
+        }
+      },
+    };
   }
 }
 
 export interface MemoryShare extends Disposable {
   /** False, and nothing taken, where the limit would be passed. */
   take(bytes: number): boolean;
+  /** The same, as soon as others have given back enough; false after `limitMs`. */
+  takeWithin(bytes: number, limitMs: number): Promise<boolean>;
   /** Keeps what was taken beyond the share's own scope, for somebody else who has the bytes. */
   hold(): Disposable;
 }
