@@ -30,7 +30,7 @@ const PERMISSIONS = [
   "--allow-read",
   "--allow-write",
   "--allow-env",
-  "--allow-sys=hostname",
+  "--allow-sys=hostname,statfs",
 ];
 
 /**

@@ -23,7 +23,7 @@ const PERMISSIONS = [
   "--allow-write",
   "--allow-env",
   "--allow-run",
-  // larder needs the host's name alone, and is started with that; the rest is for tests.
+  // larder is started with what its task names; this is for the tests themselves.
   `--allow-sys${SYS}`,
 ];
 

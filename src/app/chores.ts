@@ -2,6 +2,7 @@ import { messageOf } from "../base/failure.ts";
 import { schedule as scheduleKind } from "../config/kinds/schedule.ts";
 import type { Space } from "../lru/space.ts";
 import type { Logger } from "../telemetry/logger.ts";
+import { type FreeSpaceDeps, sampleFreeSpace } from "./free_space.ts";
 import { type ScheduledTimes, startSchedule } from "./schedule.ts";
 import type { Stores } from "./stores.ts";
 
@@ -19,6 +20,8 @@ export interface ChoresDeps {
   readonly space: Pick<Space, "refresh" | "changed" | "tidy" | "removals">;
   /** When to evict beforehand; `undefined` is never. */
   readonly schedule: ScheduledTimes | undefined;
+  readonly storage: string;
+  readonly metrics: FreeSpaceDeps["metrics"];
   readonly log: Logger;
 }
 
@@ -51,6 +54,7 @@ export function startChores(deps: ChoresDeps): Disposable {
   };
   changes();
   refresh();
+  const freeSpace = sampleFreeSpace({ ...deps, path: deps.storage });
   const timers = [
     setInterval(survey, SURVEY_EVERY_MS),
     setInterval(refresh, REFRESH_EVERY_MS),
@@ -66,6 +70,7 @@ export function startChores(deps: ChoresDeps): Disposable {
     [Symbol.dispose]() {
       timers.forEach(clearInterval);
       job?.[Symbol.dispose]();
+      freeSpace[Symbol.dispose]();
     },
   };
 }

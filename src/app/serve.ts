@@ -74,7 +74,7 @@ export async function serve(settings: Settings): Promise<number> {
       stores,
       space: app.space,
       schedule: scheduleOf(settings),
-      log,
+      ...{ storage: folders.storage, metrics, log },
     });
     await using _reconciliation = await startReconciliation({
       databasePath: settings["cache.database-url"].path,

@@ -19,6 +19,7 @@ for (const dialect of ["nixos", "attic"] as const) {
       {
         "cache-upstream-url": upstream.url,
         "cache-upstream-public-key": upstream.publicKey,
+        "prometheus-enabled": "true",
       },
       {},
       FULL_DISK,
@@ -36,6 +37,8 @@ for (const dialect of ["nixos", "attic"] as const) {
     assert.match(String(failed[0]?.["detail"]), /too large|space/i);
     assert.deepEqual(filesBelow(`${larder.storage}/nar`), []);
     assert.deepEqual(filesBelow(`${larder.storage}/tmp`), []);
+    const metrics = await (await fetch(`${larder.url}/metrics`)).text();
+    assert.match(metrics, /^larder_nar_not_kept_total\{reason="disk_error"\} [1-9]/m);
     // What fits is kept as ever.
     const other = await servedNarinfo(larder.port, small.storePathHash);
     await servedNar(larder.port, other);

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { eventually } from "../support/eventually.ts";
 import { fakeUpstream } from "../support/fake_upstream.ts";
 import { PERMISSIONS, startLarder } from "../support/larder_process.ts";
 import { makeStoreObject } from "../support/store_object.ts";
@@ -13,17 +14,36 @@ Deno.test("start: with every upstream down it serves, and an unknown path is 404
   assert.equal(unknown.status, 404);
 });
 
-Deno.test("start: of the system it asks for the host's name alone", async () => {
+const METERED = {
+  "cache-upstream-url": [],
+  "otel-enabled": "true",
+  "prometheus-enabled": "true",
+};
+
+Deno.test("start: of the system it asks for the host's name and the free disk alone", async () => {
   assert.deepEqual(PERMISSIONS.filter((word) => /sys|run|ffi/.test(word)), [
-    "--allow-sys=hostname",
+    "--allow-sys=hostname,statfs",
   ]);
-  await using larder = await startLarder({
-    "cache-upstream-url": [],
-    "otel-enabled": "true",
-    "prometheus-enabled": "true",
+  await using larder = await startLarder(METERED);
+  await eventually("the free space is told", async () => {
+    const metrics = await (await fetch(`${larder.url}/metrics`)).text();
+    assert.match(metrics, /^process_resident_memory_bytes [1-9]/m);
+    return /^larder_storage_free_bytes [1-9]/m.test(metrics);
   });
-  const metrics = await (await fetch(`${larder.url}/metrics`)).text();
-  assert.match(metrics, /^process_resident_memory_bytes [1-9]/m);
+});
+
+Deno.test({
+  name: "start: the host's name is permission enough, and then no free space is told",
+  // An executable has its permissions built in.
+  ignore: Deno.env.has("LARDER_EXECUTABLE"),
+  async fn() {
+    const without = 'exec $(printf "%s " "$0" "$@" | sed s/,statfs//)';
+    await using larder = await startLarder(METERED, {}, ["sh", "-c", without]);
+    await larder.logged("reconciled");
+    const metrics = await (await fetch(`${larder.url}/metrics`)).text();
+    assert.match(metrics, /^process_resident_memory_bytes [1-9]/m);
+    assert.doesNotMatch(metrics, /free_bytes [0-9]/);
+  },
 });
 
 Deno.test("start: the signing key is made once, for its owner alone, and named", async () => {

@@ -82,6 +82,8 @@ Deno.test("request counts: what is passed on without being kept was received too
   const { length } = await (await cache.get(await cache.narPath(HASH))).bytes();
   const after = await scrape(cache);
   assert.equal(after.value("larder_upstream_bytes_total"), length);
+  assert.equal(after.value('larder_nar_not_kept_total{reason="no_room"}'), 1);
+  assert.equal(after.value('larder_nar_not_kept_total{reason="disk_error"}'), 0);
   const asked = "larder_upstream_request_duration_seconds_count";
   // The narinfo and the NAR.
   assert.equal(after.value(`${asked}{upstream="${upstream.url}",result="found"}`), 2);

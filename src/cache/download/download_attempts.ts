@@ -119,8 +119,10 @@ export class DownloadAttempts {
     this.#isOver = true;
     if (reason === "room" || reason === "disk") this.#unkept = reason;
     const told = { ...this.#notes.facts(upstream), detail };
-    if (reason === "room") this.#deps.log.warn("nar not kept", told);
-    else if (reason === "disk") this.#notKept(detail, upstream);
+    if (reason === "room") {
+      this.#deps.metrics.count("nar_not_kept_total", { reason: "no_room" });
+      this.#deps.log.warn("nar not kept", told);
+    } else if (reason === "disk") this.#notKept(detail, upstream);
     else this.#deps.log.error("download failed", told);
   }
 

@@ -20,7 +20,7 @@ export class Downloads implements UnderWay {
   readonly #running = new Set<Promise<void>>();
 
   constructor(deps: DownloadsDeps) {
-    this.#deps = { ...deps, keeping: new KeepingTrouble(deps.log) };
+    this.#deps = { ...deps, keeping: new KeepingTrouble(deps.log, deps.metrics) };
   }
 
   /** How many there are. */

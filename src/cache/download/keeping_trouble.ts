@@ -1,5 +1,6 @@
 import type { Facts } from "../../base/failure.ts";
 import type { Logger } from "../../telemetry/logger.ts";
+import type { Metrics, Series } from "../../telemetry/metrics.ts";
 import { Trouble } from "../../telemetry/trouble.ts";
 
 /**
@@ -8,9 +9,11 @@ import { Trouble } from "../../telemetry/trouble.ts";
  */
 export class KeepingTrouble {
   readonly #trouble: Trouble;
+  readonly #notKept: Series;
   #smallestBytes = Infinity;
 
-  constructor(log: Logger) {
+  constructor(log: Logger, metrics: Pick<Metrics, "series">) {
+    this.#notKept = metrics.series("nar_not_kept_total", { reason: "disk_error" });
     this.#trouble = new Trouble(log, {
       level: "error",
       begun: "nars cannot be kept: they are passed on",
@@ -20,6 +23,7 @@ export class KeepingTrouble {
 
   /** `fileSize`: of the file, or as much as there was of it. */
   failed(fileSize: number, facts: Facts): void {
+    this.#notKept.count();
     this.#smallestBytes = Math.min(this.#smallestBytes, fileSize);
     this.#trouble.met(facts);
   }

@@ -78,12 +78,13 @@ function discard({ log }: Pick<RunDownloadDeps, "log">, { file }: Download): voi
 
 /** What does not fit is said with the figures, and left to be passed on. */
 function refuse(
-  { log, space }: Pick<RunDownloadDeps, "log" | "space">,
+  { log, metrics, space }: Pick<RunDownloadDeps, "log" | "metrics" | "space">,
   download: Download,
   nar: NarRow,
   requestId: string,
 ): void {
   const { limitBytes, usedBytes, reservedBytes, pinnedBytes } = space.budget;
+  metrics.count("nar_not_kept_total", { reason: "no_room" });
   log.warn("nar not kept", {
     nar: nar.name,
     detail: "there is no room for it",

@@ -34,6 +34,10 @@ export const COUNTERS = {
       ],
     },
   },
+  nar_not_kept_total: {
+    help: "NAR files that were sent to a client, but not kept, by why",
+    labels: { reason: ["no_room", "disk_error"] },
+  },
   evicted_entries_total: { help: "Entries removed to stay below the size limit", labels: {} },
   evicted_bytes_total: { help: "Bytes removed to stay below the size limit", labels: {} },
   telemetry_dropped_total: {

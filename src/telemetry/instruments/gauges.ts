@@ -19,6 +19,11 @@ export const GAUGES = {
   cache_size_bytes: { help: "Bytes of all kept NAR files", labels: {} },
   cache_max_size_bytes: { help: "Limit of the cache's size in bytes; 0 is no limit", labels: {} },
   pinned_bytes: { help: "Bytes of kept NAR files that pins protect", labels: {} },
+  storage_free_bytes: {
+    help: "Bytes that the storage's file system has free",
+    labels: {},
+    sparse: true,
+  },
   upstream_up: {
     help: "Whether an upstream answers: 1, or 0 when what was last asked of it did not come",
     labels: { upstream: "upstreams" },

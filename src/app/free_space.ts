@@ -1,0 +1,42 @@
+import { statfs } from "node:fs/promises";
+import { messageOf } from "../base/failure.ts";
+import type { Logger } from "../telemetry/logger.ts";
+import type { Metrics } from "../telemetry/metrics.ts";
+
+const SAMPLE_EVERY_MS = 15_000;
+
+export interface FreeSpaceDeps {
+  /** Of the storage. */
+  readonly path: string;
+  readonly metrics: Pick<Metrics, "gauge">;
+  readonly log: Pick<Logger, "debug">;
+}
+
+/**
+ * Samples how much the storage's file system has free, beside the requests, until the result is
+ * disposed of. Where nobody may ask (it takes `--allow-sys=statfs`) there is no gauge.
+ */
+export function sampleFreeSpace({ path, metrics, log }: FreeSpaceDeps): Disposable {
+  let freeBytes: number | undefined;
+  const sample = async () => {
+    try {
+      await mayAsk();
+      const { bavail, bsize } = await statfs(path);
+      if (freeBytes === undefined) metrics.gauge("storage_free_bytes", {}, () => freeBytes ?? 0);
+      freeBytes = bavail * bsize;
+    } catch (error) {
+      // The last figure stays: other lines tell of a storage that fails.
+      log.debug("free space not known", { error: messageOf(error) });
+    }
+  };
+  void sample();
+  const timer = setInterval(sample, SAMPLE_EVERY_MS);
+  return { [Symbol.dispose]: () => clearInterval(timer) };
+}
+
+/** Throws where it is not allowed: asked without that, Deno would wait for a word of the user. */
+async function mayAsk(): Promise<void> {
+  const descriptor = { name: "sys", kind: "statfs" } as unknown as Deno.SysPermissionDescriptor;
+  const { state } = await Deno.permissions.query(descriptor);
+  if (state !== "granted") throw new Error("--allow-sys=statfs is not given");
+}
