@@ -5,6 +5,7 @@ import type { Uses } from "../cache/uses.ts";
 import type { DocumentPath } from "../nix/document_name.ts";
 import { DocumentPool, type DocumentPoolDeps } from "../upstream/document_pool.ts";
 import { HttpDocumentSource } from "../upstream/http/http_document_source.ts";
+import { queuedDocumentSource } from "../upstream/queued_document_source.ts";
 import { tracedDocumentSource } from "../upstream/traced_document_source.ts";
 import type { AppParts } from "./build_app.ts";
 
@@ -28,7 +29,9 @@ export function buildDocuments(parts: AppParts, users: DocumentUsers): DocumentS
   const { tracer } = parts;
   const sources = new Map(parts.upstreams.map((settings) => {
     const source = new HttpDocumentSource({ settings, client, trace: parts.upstreamTrace });
-    return [settings.url, tracer ? tracedDocumentSource(source, tracer) : source];
+    const traced = tracer ? tracedDocumentSource(source, tracer) : source;
+    const limitMs = Math.max(settings.dialTimeoutMs, settings.headerTimeoutMs);
+    return [settings.url, queuedDocumentSource(traced, { limitMs, log: parts.log })];
   }));
   const { limitBytes } = parts.space;
   return new DocumentServer({

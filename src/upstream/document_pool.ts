@@ -1,12 +1,13 @@
 import { messageOf } from "../base/failure.ts";
 import type { DocumentPath } from "../nix/document_name.ts";
-import type { DocumentAnswer, DocumentBody, DocumentSource } from "./document_source.ts";
+import type { DocumentAnswer, DocumentBody, PooledDocumentSource } from "./document_source.ts";
 import { isNoAnswer, type UpstreamReading } from "./upstream.ts";
 import type { AskOptions, UpstreamPool } from "./upstream_pool.ts";
+import type { Late } from "./upstream_queue.ts";
 
 export interface DocumentPoolDeps {
   /** By the upstream's URL. */
-  readonly sources: ReadonlyMap<string, DocumentSource>;
+  readonly sources: ReadonlyMap<string, PooledDocumentSource>;
   /** Knows which of them are up, and in which order they are preferred. */
   readonly pool: Pick<UpstreamPool, "order" | "isDown" | "note" | "probeIfDown">;
   /** Told of every answer, for the log. */
@@ -28,7 +29,7 @@ export type DocumentPoolAnswer =
 interface Asked {
   readonly upstream: string;
   readonly abort: AbortController;
-  readonly answer: Promise<DocumentAnswer>;
+  readonly answer: Promise<DocumentAnswer | Late>;
 }
 
 /** All upstreams that are up, asked for documents side by side. */
@@ -58,6 +59,10 @@ export class DocumentPool {
         continue;
       }
       const reading = await answer;
+      if (reading.kind === "late") {
+        failed = true;
+        continue;
+      }
       const silence = reading.kind === "failed" && isNoAnswer(reading.reason)
         ? reading.reason
         : undefined;
@@ -75,7 +80,7 @@ export class DocumentPool {
     return { kind: failed ? "unknown" : "absent" };
   }
 
-  #ask(source: DocumentSource | undefined, path: DocumentPath): readonly Asked[] {
+  #ask(source: PooledDocumentSource | undefined, path: DocumentPath): readonly Asked[] {
     if (source === undefined) return [];
     const abort = new AbortController();
     const answer = source.openDocument(path, abort.signal)

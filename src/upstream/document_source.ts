@@ -1,5 +1,6 @@
 import type { DocumentPath } from "../nix/document_name.ts";
 import type { UpstreamReading } from "./upstream.ts";
+import type { Late } from "./upstream_queue.ts";
 
 /** A document that an upstream began to send. Read `pieces` to its end, or cancel it. */
 export interface DocumentBody {
@@ -18,6 +19,13 @@ export interface DocumentBody {
 export type DocumentAnswer =
   | { readonly kind: "found"; readonly body: DocumentBody }
   | Exclude<UpstreamReading, { kind: "found" }>;
+
+/** A binary cache behind a queue of ours. */
+export interface PooledDocumentSource {
+  readonly url: string;
+  /** Never throws: what went wrong is in the answer. `signal` ends the body too. */
+  openDocument(path: DocumentPath, signal: AbortSignal): Promise<DocumentAnswer | Late>;
+}
 
 /** What a binary cache has beside narinfos and NARs. */
 export interface DocumentSource {

@@ -1,6 +1,7 @@
 import { Failure } from "../base/failure.ts";
 import type { Narinfo } from "../nix/narinfo.ts";
 import type { StorePathHash } from "../nix/store_path.ts";
+import type { Late } from "./upstream_queue.ts";
 
 /** What an upstream said when it was asked for a document. */
 export type DocumentReading =
@@ -78,8 +79,7 @@ export interface NarinfoSource {
   reach(signal: AbortSignal): Promise<boolean>;
 }
 
-/** "late": we could not ask in time, which says nothing about the upstream. */
-export type QueuedReading = NarinfoReading | { readonly kind: "late" };
+export type QueuedReading = NarinfoReading | Late;
 
 /** A binary cache behind a queue of ours. One without is one, too. */
 export interface PooledSource extends Omit<NarinfoSource, "narinfo"> {

@@ -56,6 +56,50 @@ Deno.test("queue: 300 slow misses are 404 in time, and only absences are remembe
   assert.ok(cache.logged("info").some(({ msg }) => msg === "upstream keeps up again"));
 });
 
+Deno.test("queue: a fast preferred upstream's log comes at once behind 300 slow ones", async () => {
+  const documents = { [logOf(0)]: "done\n" };
+  await using fast = await fakeUpstream({ documents, priority: 1 });
+  await using slow = await fakeUpstream({ priority: 2 });
+  await using cache = await TestCache.open({ upstreams: [fast, slow], timeoutMs: TIMEOUT_MS });
+  // From here on its priority is known, too.
+  await cache.get(missing(0));
+  using delay = new Delay(2_000);
+  slow.onRequest = () => delay.wait();
+  const misses = Array.from({ length: 300 }, (_, count) => ask(cache, logOf(1 + count)));
+  await slow.requested(/^\/log/, 50);
+
+  const { status, tookMs } = await ask(cache, logOf(0));
+  assert.equal(status, 200);
+  assert.ok(tookMs < SLACK_MS, `it took ${Math.round(tookMs)} ms`);
+  for (const miss of await Promise.all(misses)) {
+    assert.equal(miss.status, 404);
+    assert.ok(miss.tookMs < TIMEOUT_MS + SLACK_MS, `it took ${Math.round(miss.tookMs)} ms`);
+  }
+  const failures = cache.log.filter(({ msg }) => /^upstream (failed|is down)/.test(msg));
+  assert.deepEqual(failures, []);
+});
+
+Deno.test("queue: what a slow upstream had no time for is no absence of a log", async () => {
+  await using slow = await fakeUpstream();
+  await using cache = await TestCache.open({ upstreams: [slow], timeoutMs: TIMEOUT_MS });
+  await cache.get(missing(0));
+  using delay = new Delay(2_200);
+  slow.onRequest = () => delay.wait();
+  const paths = Array.from({ length: 150 }, (_, count) => logOf(count));
+  for (const { status, tookMs } of await Promise.all(paths.map((path) => ask(cache, path)))) {
+    assert.equal(status, 404);
+    assert.ok(tookMs < TIMEOUT_MS + SLACK_MS, `it took ${Math.round(tookMs)} ms`);
+  }
+
+  slow.onRequest = undefined;
+  const again = await Promise.all(paths.map((path) => ask(cache, path)));
+  assert.equal(again.filter(({ source }) => source === "HIT").length, 100);
+});
+
+function logOf(index: number): string {
+  return `/log/${String(index).padStart(32, "0")}-thing.drv`;
+}
+
 /** A path that nobody has. */
 function missing(index: number): string {
   return `/${String(index).padStart(32, "0")}.narinfo`;

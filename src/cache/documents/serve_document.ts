@@ -1,4 +1,3 @@
-import pLimit from "p-limit";
 import { SingleFlight } from "../../base/single_flight.ts";
 import type { DocumentRow } from "../../metadata/document_keeper.ts";
 import type { DocumentName, DocumentPath } from "../../nix/document_name.ts";
@@ -9,9 +8,6 @@ import { type DocumentServed, keptDocument, type SentDocument } from "./document
 import { UNCHANGED_FOR_MS } from "./document_rules.ts";
 import { fetchDocument, type FetchDocumentDeps, type FetchedDocument } from "./fetch_document.ts";
 
-/** Documents asked of the upstreams at the same time. */
-const FETCHING_MAX = 100;
-
 export interface DocumentServerDeps extends FetchDocumentDeps {
   readonly negative: NegativeCache<DocumentPath>;
   readonly uses: Pick<Uses, "document">;
@@ -21,7 +17,6 @@ export interface DocumentServerDeps extends FetchDocumentDeps {
 export class DocumentServer {
   readonly #deps: DocumentServerDeps;
   readonly #fetching = new SingleFlight<DocumentPath, FetchedDocument>();
-  readonly #atOnce = pLimit(FETCHING_MAX);
 
   constructor(deps: DocumentServerDeps) {
     this.#deps = deps;
@@ -55,14 +50,12 @@ export class DocumentServer {
     }
   }
 
-  #fetch(name: DocumentName, requestId: string): Promise<FetchedDocument> {
-    return this.#atOnce(async () => {
-      const { negative } = this.#deps;
-      const { clearings } = negative;
-      const fetched = await fetchDocument(this.#deps, name, requestId);
-      if (fetched.kind === "absent") negative.add(name.path, clearings);
-      return fetched;
-    });
+  async #fetch(name: DocumentName, requestId: string): Promise<FetchedDocument> {
+    const { negative } = this.#deps;
+    const { clearings } = negative;
+    const fetched = await fetchDocument(this.#deps, name, requestId);
+    if (fetched.kind === "absent") negative.add(name.path, clearings);
+    return fetched;
   }
 
   #isDue({ mayChange, checkedAtMs }: DocumentRow): boolean {
