@@ -26,6 +26,9 @@ const LATE_AFTER_MS = 500;
 /** Lists of changes in memory: some 30 MB, and more than any closure has. */
 const LATE_MAX = 10_000;
 
+/** Characters of narinfos in memory: single ones are a thousand times as long as most. */
+const LATE_LENGTH_MAX = 64 << 20;
+
 export interface LateWritesDeps {
   readonly inner: ChangeWriter & Pick<NarFinder, "findNar">;
   /** Told when changes are written, or given up, after they were late. */
@@ -49,6 +52,7 @@ export class LateWrites {
   readonly #narinfos = new Map<StorePathHash, PutNarinfo>();
   readonly #nars = new Map<NarName, Set<LearnedChange>>();
   readonly #trouble: Trouble;
+  #length = 0;
 
   constructor(deps: LateWritesDeps) {
     this.#deps = deps;
@@ -62,7 +66,7 @@ export class LateWrites {
   /** Resolves when they are written, or can be read here. Throws as `apply` does. */
   async write(changes: readonly LearnedChange[]): Promise<void> {
     const { inner } = this.#deps;
-    if (this.#lists.size >= LATE_MAX) {
+    if (this.#lists.size >= LATE_MAX || this.#length >= LATE_LENGTH_MAX) {
       const message = "Cannot keep narinfo: too many wait for the database";
       throw new Failure("unavailable", message, { waiting: this.#lists.size });
     }
@@ -121,6 +125,7 @@ export class LateWrites {
   #add(changes: readonly LearnedChange[]): void {
     if (this.#lists.size === 0) this.#trouble.met();
     this.#lists.add(changes);
+    this.#length += lengthOf(changes);
     for (const change of changes) {
       if (change.kind === "put-narinfo") this.#narinfos.set(change.row.storePathHash, change);
       const narName = narNameOf(change);
@@ -130,7 +135,7 @@ export class LateWrites {
   }
 
   #remove(changes: readonly LearnedChange[]): void {
-    this.#lists.delete(changes);
+    if (this.#lists.delete(changes)) this.#length -= lengthOf(changes);
     for (const change of changes) {
       const ofNar = this.#nars.get(narNameOf(change));
       ofNar?.delete(change);
@@ -142,6 +147,13 @@ export class LateWrites {
     this.#deps.landed(changes);
     if (this.#lists.size === 0) this.#trouble.over();
   }
+}
+
+function lengthOf(changes: readonly LearnedChange[]): number {
+  return changes.reduce(
+    (sum, change) => sum + (change.kind === "put-narinfo" ? change.row.body.length : 0),
+    0,
+  );
 }
 
 function narNameOf(change: LearnedChange): NarName {

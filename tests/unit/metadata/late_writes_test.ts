@@ -63,6 +63,19 @@ Deno.test("LateWrites: memory is not filled while a database stays locked", asyn
   assert.equal(scene.log.filter(({ level }) => level === "warn").length, 1);
 });
 
+Deno.test("LateWrites: large narinfos fill it sooner, and landed ones make room", async () => {
+  const scene = new Scene();
+  const large = () => {
+    const change = put(a, []);
+    return { ...change, row: { ...change.row, body: "x".repeat(16 << 20) } };
+  };
+  for (let count = 0; count < 4; count++) await scene.late.write([large()]);
+  await assert.rejects(scene.late.write([put(b, [])]), /too many wait/);
+  await scene.land(1);
+  await scene.late.write([put(b, [])]);
+  assert.ok(scene.late.narinfo(b));
+});
+
 /** A database that takes nothing until it is told to. */
 class Scene {
   readonly log: { readonly level: string; readonly msg: string }[] = [];
