@@ -6,6 +6,9 @@ import type { WorkerRelay } from "./workers/worker_relay.ts";
 
 export type RelayOfLinks = Pick<WorkerRelay, "accepted" | "forget" | "secured" | "givenUp">;
 
+/** The relay tells within milliseconds; on a busy machine that may take longer. */
+const STRANGER_MS = 5_000;
+
 /**
  * Takes the relay's connections, each once the relay has told whose it is. One that does not come
  * from the relay, but from another program of this machine, is never taken.
@@ -14,8 +17,8 @@ export class RelayedListener implements Incoming, Disposable {
   readonly #listener: Deno.TlsListener;
   readonly #relay: RelayOfLinks;
   readonly #ready: Wire[] = [];
-  /** Accepted, and the relay has not told of them; true once a look has seen them. */
-  readonly #strangers = new Map<Deno.TlsConn, boolean>();
+  /** Accepted, and the relay has not told of them; since when. */
+  readonly #strangers = new Map<Deno.TlsConn, number>();
   readonly #changed = new Bell();
   #accepting: Promise<void> | undefined;
 
@@ -34,11 +37,10 @@ export class RelayedListener implements Incoming, Disposable {
     }
   }
 
-  /** Gives up what was no client of the relay's at the last look already. */
-  look(): void {
-    for (const [inner, wasSeen] of this.#strangers) {
-      if (wasSeen) this.#turnAway(inner);
-      else this.#strangers.set(inner, true);
+  /** Gives up what has long been no client of the relay's. */
+  look(nowMs = performance.now()): void {
+    for (const [inner, sinceMs] of this.#strangers) {
+      if (nowMs - sinceMs > STRANGER_MS) this.#turnAway(inner);
     }
   }
 
@@ -51,7 +53,7 @@ export class RelayedListener implements Incoming, Disposable {
     try {
       const inner = await this.#listener.accept();
       const link = linkOfEnds(inner);
-      this.#strangers.set(inner, false);
+      this.#strangers.set(inner, performance.now());
       this.#relay.accepted(link, (client) => {
         this.#strangers.delete(inner);
         this.#ready.push(new RelayedWire(inner, link, { relay: this.#relay, client }));
