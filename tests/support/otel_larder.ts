@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import type { FakeUpstream } from "./fake_upstream.ts";
-import { type LarderProcess, startLarder } from "./larder_process.ts";
+import { type LarderProcess, type LogLine, startLarder } from "./larder_process.ts";
 import type { StoreObject } from "./store_object.ts";
 
 export const SIGNALS = ["traces", "metrics", "logs"] as const;
@@ -28,8 +28,11 @@ export async function pull(
 ): Promise<void> {
   const narinfo = await (await fetch(`${larder.url}/${storePathHash}.narinfo`)).text();
   const path = /^URL: (.*)$/m.exec(narinfo)?.[1];
-  await (await fetch(`${larder.url}/${path}`, { headers })).bytes();
-  await larder.logged("request", (line) => line["request_id"] === headers["x-request-id"]);
+  const answer = await fetch(`${larder.url}/${path}`, { headers });
+  await answer.bytes();
+  const isHit = answer.headers.get("x-cache") === "HIT";
+  const isOfThis = (line: LogLine) => line["request_id"] === headers["x-request-id"];
+  await larder.logged(isHit ? "serving nar from cache" : "request", isOfThis);
 }
 
 /** How long it took to stop, in ms. */
