@@ -7,9 +7,6 @@ export interface SocketAccess {
   readonly group: string | undefined;
 }
 
-/** Nobody but ourselves. */
-const PRIVATE_UMASK = 0o177;
-
 /**
  * Listens on a Unix socket, also where a killed server left one. Throws `AddrInUse` when a server
  * answers there, and a Failure when the group cannot have it.
@@ -20,7 +17,7 @@ export async function listenOnSocket(
 ): Promise<Deno.UnixListener> {
   const groupId = access.group === undefined ? undefined : groupIdOf(access.group);
   await removeStaleSocket(path);
-  const listener = listenPrivately(path);
+  const listener = Deno.listen({ transport: "unix", path });
   try {
     if (groupId !== undefined) giveTo(groupId, path, access);
     Deno.chmodSync(path, access.mode);
@@ -28,16 +25,6 @@ export async function listenOnSocket(
   } catch (error) {
     listener.close();
     throw error;
-  }
-}
-
-/** The mode and the group are set before anybody else can connect. */
-function listenPrivately(path: string): Deno.UnixListener {
-  const before = Deno.umask(PRIVATE_UMASK);
-  try {
-    return Deno.listen({ transport: "unix", path });
-  } finally {
-    Deno.umask(before);
   }
 }
 
