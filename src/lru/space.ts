@@ -75,6 +75,15 @@ export class Space implements AsyncDisposable {
   }
 
   /**
+   * False where `bytes` would not fit if all went that may go, as far as is known. Evicts nothing.
+   */
+  mayFit(bytes: number): boolean {
+    const { limitBytes, reservedBytes, pinnedBytes, freeBytes } = this.budget;
+    if (bytes <= freeBytes) return true;
+    return !this.#isFutile && bytes + reservedBytes + pinnedBytes <= limitBytes;
+  }
+
+  /**
    * Promises `bytes`, after eviction if need be. `undefined` when they do not fit, or not soon:
    * what cannot be kept is not worth a build's waiting. Never throws.
    */

@@ -2,7 +2,15 @@ import assert from "node:assert/strict";
 import { within } from "../../src/base/deadline.ts";
 import { eventually } from "../support/eventually.ts";
 import { type FakeUpstream, fakeUpstream } from "../support/fake_upstream.ts";
-import { chunked, corruptByteAt, cutAfter, firstTimes } from "../support/faults.ts";
+import {
+  chunked,
+  corruptByteAt,
+  cutAfter,
+  firstTimes,
+  followedBy,
+  heldUntil,
+  status,
+} from "../support/faults.ts";
 import { wrongFileSize } from "../support/narinfo_faults.ts";
 import { RawConnection, requestText } from "../support/raw_http.ts";
 import { chain, makeStoreObject, type StoreObject } from "../support/store_object.ts";
@@ -44,6 +52,54 @@ for (const dialect of ["nixos", "attic", "harmonia"] as const) {
     assert.ok(cache.logged("warn").some(({ msg }) => msg === "nar not kept"));
   });
 }
+
+/** Why nobody sends a NAR. */
+const UNSENT: Readonly<Record<string, (upstream: FakeUpstream) => unknown>> = {
+  "is off": (upstream) => upstream.stop(),
+  "has it no more": (upstream) => upstream.breakNar(status(404)),
+  "answers 500": (upstream) => upstream.breakNar(status(500)),
+  "hangs": (upstream) => upstream.breakNar(heldUntil(new Promise(() => {}))),
+  "sends another size": (upstream) => upstream.breakNar(followedBy(new Uint8Array(9))),
+};
+
+for (const [why, breakIt] of Object.entries(UNSENT)) {
+  Deno.test(`limit: a NAR whose upstream ${why} makes no other go`, async () => {
+    const big = makeStoreObject({ name: "big", seed: 99, size: 6 * SIZE });
+    const others = objectsOf(9);
+    await using upstream = await fakeUpstream({ objects: [big, ...others], stored: true });
+    const limits = { limitBytes: 10 * SIZE, timeoutMs: 500 };
+    await using cache = await TestCache.open({ upstreams: [upstream], ...limits });
+    const path = await cache.narPath(big.storePathHash);
+    await pullAll(cache, upstream, others);
+    const kept = await cache.narNames();
+    await breakIt(upstream);
+    assert.equal((await cache.get(path)).status, 404);
+    await cache.downloadsOver();
+    assert.deepEqual(await cache.narNames(), kept);
+    assert.equal(kept.length, 9);
+  });
+}
+
+Deno.test("limit: what is asked of an upstream keeps no room from others", async () => {
+  const [waiting, other] = ["waiting", "other"].map((name, seed) =>
+    makeStoreObject({ name, seed, size: 6 * SIZE })
+  );
+  assert.ok(waiting && other);
+  await using upstream = await fakeUpstream({ objects: [waiting, other], stored: true });
+  const answer = Promise.withResolvers<void>();
+  upstream.breakNar(heldUntil(answer.promise), waiting);
+  await using cache = await TestCache.open({ upstreams: [upstream], limitBytes: 10 * SIZE });
+  const path = await cache.narPath(waiting.storePathHash);
+  const asked = cache.get(path);
+  await upstream.requested(/^\/nar\//);
+  assert.equal(cache.space.budget.reservedBytes, 0);
+  await (await cache.get(await cache.narPath(other.storePathHash))).bytes();
+  answer.resolve();
+  await (await asked).bytes();
+  await cache.downloadsOver();
+  assert.equal((await cache.narNames()).length, 1);
+  assert.ok(cache.bytesOnDisk() <= 10 * SIZE);
+});
 
 Deno.test("limit: a NAR whose size nobody told outgrows it, and arrives whole", async () => {
   const objects = [makeStoreObject({ name: "grows", size: 5_000_000 })];

@@ -44,6 +44,9 @@ export interface MortalLarderParts {
 }
 
 /** Small enough that some files are in memory and some are not. */
+/** Longer than anybody waits for space. */
+const DEAD_STEP_MS = 60_000;
+
 const HOT_NARS = { fileBytesMax: 30_000, totalBytesMax: 50_000 };
 
 /** Nobody is demoted or counts here; to make these takes longer than a download. */
@@ -166,14 +169,15 @@ export class RunningLarder {
     this.larder = larder;
     this.metadata = metadata;
     const uses = this.uses = new Uses({ metadata, nowMs, log });
+    let looks = 0;
     this.space = new Space({
       metadata,
       nars,
       limitBytes,
       owner,
       busy,
-      // Nothing waits for the dead.
-      nowMs: () => life.isOver ? Infinity : nowMs(),
+      // Nothing waits for the dead: each look at the clock is past every limit before it.
+      nowMs: () => life.isOver ? nowMs() + ++looks * DEAD_STEP_MS : nowMs(),
       log,
       flushUses: () => uses.flush(),
       foreignBytes: () => larder.workFolder.othersBytes,

@@ -113,6 +113,10 @@ export class Step implements Command {
     if (isStuck) await running.space.refresh();
     await running.idle();
     const before = { stored: model.stored, kept: model.kept };
+    const isAsking = deeds.every(([{ kind }]) => kind === "fetch" || kind === "narinfo");
+    if (isOff && isAsking) {
+      assert.deepEqual([...system.watch.nars], [], "what nobody sends evicts nothing");
+    }
     await judge(model, system, { deeds, isOff, crashed: false });
     if (!isOff && !breaks) expectServed(deeds);
     const [only] = deeds;

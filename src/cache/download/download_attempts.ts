@@ -118,12 +118,10 @@ export class DownloadAttempts {
   #cannotGoOn(reason: FetchFailure, detail: string, upstream: string): void {
     this.#isOver = true;
     if (reason === "room" || reason === "disk") this.#unkept = reason;
-    const told = { ...this.#notes.facts(upstream), detail };
-    if (reason === "room") {
-      this.#deps.metrics.count("nar_not_kept_total", { reason: "no_room" });
-      this.#deps.log.warn("nar not kept", told);
-    } else if (reason === "disk") this.#notKept(detail, upstream);
-    else this.#deps.log.error("download failed", told);
+    if (reason === "disk") this.#notKept(detail, upstream);
+    else if (reason === "cancelled") {
+      this.#deps.log.error("download failed", { ...this.#notes.facts(upstream), detail });
+    }
   }
 
   async #ended(end: FetchEnd, tried: Tried): Promise<void> {

@@ -6,54 +6,68 @@ import { announcedFileSize } from "../nar_naming.ts";
 /** What is promised first to a file whose size nobody told; the promise then doubles. */
 const FIRST_STEP_BYTES = 1 << 20;
 
-/** The space that one download may take. Leaving the scope gives back what is not kept. */
+/**
+ * The space that one download may take: none until an upstream has answered with the file, since
+ * room for it may cost other files their place. Leaving the scope gives back what is not kept.
+ */
 export class DownloadRoom implements Disposable {
-  readonly #space: Pick<Space, "grow" | "kept">;
-  readonly #reservation: Reservation;
+  readonly #space: Pick<Space, "reserve" | "grow" | "kept">;
+  readonly #firstBytes: number;
   readonly #limitBytes: number;
+  #reservation: Reservation | undefined;
 
   private constructor(
-    space: Pick<Space, "grow" | "kept">,
-    reservation: Reservation,
+    space: Pick<Space, "reserve" | "grow" | "kept">,
+    firstBytes: number,
     limitBytes: number,
   ) {
     this.#space = space;
-    this.#reservation = reservation;
+    this.#firstBytes = firstBytes;
     this.#limitBytes = limitBytes;
   }
 
-  /** `undefined` when there is no space for it. */
+  /** `undefined` when there is no space for it, whatever goes. */
   static async open(
-    space: Pick<Space, "reserve" | "grow" | "kept">,
+    space: Pick<Space, "budget" | "mayFit" | "reserve" | "grow" | "kept">,
     nar: NarRow,
   ): Promise<DownloadRoom | undefined> {
     const limitBytes = announcedFileSize(nar) ?? fileSizeLimit(nar);
     const firstBytes = announcedFileSize(nar) ?? Math.min(FIRST_STEP_BYTES, limitBytes);
-    const reservation = await space.reserve(firstBytes);
-    return reservation && new DownloadRoom(space, reservation, limitBytes);
+    if (!space.mayFit(firstBytes)) return undefined;
+    const room = new DownloadRoom(space, firstBytes, limitBytes);
+    // Nothing has to go where there is no limit, and nobody has to ask again.
+    if (space.budget.limitBytes === Infinity) await room.grow(limitBytes);
+    return room;
   }
 
   get bytes(): number {
-    return this.#reservation.bytes;
+    return this.#reservation?.bytes ?? 0;
   }
 
   /** Asks for `bytes` in all; resolves to what there is then, less where they do not fit. */
   async grow(bytes: number): Promise<number> {
-    const ample = Math.min(this.#limitBytes, Math.max(bytes, 2 * this.bytes));
+    const ample = Math.min(this.#limitBytes, Math.max(bytes, 2 * this.bytes, this.#firstBytes));
     for (const wanted of [ample, bytes]) {
-      const more = wanted - this.bytes;
-      if (more <= 0 || await this.#space.grow(this.#reservation, more)) break;
+      if (wanted <= this.bytes || await this.#take(wanted)) break;
     }
     return this.bytes;
   }
 
   /** The file is kept: what it takes is counted as used from here on. */
   async kept(): Promise<void> {
-    await this.#space.kept(this.#reservation);
+    if (this.#reservation !== undefined) await this.#space.kept(this.#reservation);
   }
 
   [Symbol.dispose](): void {
-    this.#reservation[Symbol.dispose]();
+    this.#reservation?.[Symbol.dispose]();
+  }
+
+  async #take(bytes: number): Promise<boolean> {
+    if (this.#reservation !== undefined) {
+      return await this.#space.grow(this.#reservation, bytes - this.bytes);
+    }
+    this.#reservation = await this.#space.reserve(bytes);
+    return this.#reservation !== undefined;
   }
 }
 

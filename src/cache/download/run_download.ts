@@ -16,7 +16,7 @@ import { Transfer, type TransferDeps } from "./transfer.ts";
 
 export interface RunDownloadDeps extends NarCandidatesDeps, TransferDeps, DownloadAttemptsDeps {
   readonly metadata: NarCandidatesDeps["metadata"];
-  readonly space: Pick<Space, "reserve" | "grow" | "kept" | "diskFull" | "budget">;
+  readonly space: Pick<Space, "mayFit" | "reserve" | "grow" | "kept" | "diskFull" | "budget">;
   readonly pool: NarCandidatesDeps["pool"] & DownloadAttemptsDeps["pool"];
   /** So long a download waits for a source that has fallen silent. */
   readonly idleTimeoutMs: number;
@@ -39,7 +39,10 @@ export async function runDownload(
 ): Promise<DownloadFailure | undefined> {
   using room = await DownloadRoom.open(deps.space, nar);
   if (room === undefined) {
-    refuse(deps, download, nar, requestId);
+    const detail = "there is no room for it";
+    sayNoRoom(deps, nar, { detail, requestId });
+    download.advance({ type: "error", reason: detail, unkept: true });
+    discard(deps, download);
     return undefined;
   }
   let attempts: DownloadAttempts | undefined;
@@ -62,6 +65,7 @@ export async function runDownload(
     download.advance({ type: "error", reason: failure.detail, unkept: unkept !== undefined });
     // Before its space is given back.
     if (download.state.state === "failed") discard(deps, download);
+    if (unkept === "room") sayNoRoom(deps, nar, { detail: failure.detail, requestId });
     if (unkept === "disk") deps.space.diskFull();
   }
   const isLost = download.state.state === "failed" && attempts?.unkept === undefined;
@@ -77,17 +81,16 @@ function discard({ log }: Pick<RunDownloadDeps, "log">, { file }: Download): voi
 }
 
 /** What does not fit is said with the figures, and left to be passed on. */
-function refuse(
+function sayNoRoom(
   { log, metrics, space }: Pick<RunDownloadDeps, "log" | "metrics" | "space">,
-  download: Download,
   nar: NarRow,
-  requestId: string,
+  { detail, requestId }: { readonly detail: string; readonly requestId: string },
 ): void {
   const { limitBytes, usedBytes, reservedBytes, pinnedBytes } = space.budget;
   metrics.count("nar_not_kept_total", { reason: "no_room" });
   log.warn("nar not kept", {
     nar: nar.name,
-    detail: "there is no room for it",
+    detail,
     ...(nar.fileSize === undefined ? {} : { file_size: nar.fileSize }),
     limit_bytes: limitBytes,
     used_bytes: usedBytes,
@@ -95,8 +98,6 @@ function refuse(
     pinned_bytes: pinnedBytes,
     request_id: requestId,
   });
-  download.advance({ type: "error", reason: "there is no room for it", unkept: true });
-  discard({ log }, download);
 }
 
 async function run(
