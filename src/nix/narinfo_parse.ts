@@ -21,6 +21,9 @@ export const NARINFO_SIGNATURES_MAX = 100;
 /** All that no signature covers. Anybody on the way may add to it; real narinfos have 1 KB. */
 export const NARINFO_UNSIGNED_BYTES_MAX = 64 * 1024;
 
+/** What a line has beside its key and value: the colon, the blank and the line's end. */
+const LINE_BYTES = 3;
+
 /** What the fingerprint is made of: references as a set, the others as they are. */
 const SIGNED: ReadonlySet<string> = new Set(["StorePath", "NarHash", "NarSize", "References"]);
 
@@ -126,13 +129,13 @@ function readReferences(value: string): readonly BaseName[] {
 /** Blanks and repetitions in the references change no fingerprint, so they count too. */
 function checkUnsigned(
   lines: readonly NarinfoLine[],
-  value: string,
+  referencesText: string,
   references: readonly BaseName[],
 ): void {
-  let bytes = value.length;
+  let bytes = referencesText.length;
   for (const reference of new Set(references)) bytes -= reference.length + 1;
-  for (const line of lines) {
-    if (!SIGNED.has(line.key)) bytes += Buffer.byteLength(line.key) + Buffer.byteLength(line.value);
+  for (const { key, value } of lines) {
+    if (!SIGNED.has(key)) bytes += Buffer.byteLength(key) + Buffer.byteLength(value) + LINE_BYTES;
   }
   if (bytes > NARINFO_UNSIGNED_BYTES_MAX) {
     throw corrupt(`over ${NARINFO_UNSIGNED_BYTES_MAX} bytes of it are not signed`);

@@ -167,13 +167,14 @@ const KIB = 1024;
 const PADDINGS: Readonly<Record<string, (byteLength: number) => string>> = {
   "a CA": (byteLength) => textOf({ CA: "x".repeat(byteLength) }),
   "an unknown line": (byteLength) => textOf({}, `X: ${"x".repeat(byteLength)}\n`),
-  "unknown lines": (byteLength) => textOf({}, "X: x\n".repeat(byteLength / 2)),
+  "unknown lines": (byteLength) => textOf({}, "X: x\n".repeat(byteLength / 5)),
+  "lines without a value": (byteLength) => textOf({}, "X: \n".repeat(byteLength / 4)),
   "an unknown key": (byteLength) => textOf({}, `${"X".repeat(byteLength)}: x\n`),
   "characters of three bytes": (byteLength) =>
     textOf({}, `X: ${"\u20ac".repeat(byteLength / 3)}\n`),
   "signatures of others": (byteLength) =>
     textOf({}, `Sig: ${"x".repeat(700)}${SIGNATURE}\n`.repeat(byteLength / 700)),
-  "signatures that nobody can read": (byteLength) => textOf({}, "Sig: x\n".repeat(byteLength / 4)),
+  "signatures that nobody can read": (byteLength) => textOf({}, "Sig: x\n".repeat(byteLength / 7)),
   "a URL": (byteLength) => textOf({ URL: `nar/x?${"x".repeat(byteLength)}` }),
   "blanks between references": (byteLength) =>
     textOf({ References: `${HASH}-x${" ".repeat(byteLength)}${HASH}-y` }),
