@@ -132,7 +132,7 @@ export function buildApp(parts: AppParts): App {
   const page = buildPage(parts, { ...cache, closures, names });
   const pinsChanged = () => {
     page.pinsChanged();
-    void space.refresh();
+    void space.altered();
   };
   const pins = new Pins({ ...parts, changed: pinsChanged });
   let ready = true;
@@ -196,7 +196,7 @@ function buildCache(parts: AppParts, metrics: Metrics, resources: AsyncDisposabl
     verifier: resources.use(new WorkerVerifier()),
   };
   const uses = resources.use(new Uses({ metadata, nowMs, log }));
-  const readers = new Readers(() => space.changed());
+  const readers = new Readers(() => space.unused());
   const busy = () => new Set([...downloads.names(), ...readers.names()]);
   const space = buildSpace(parts, { busy, flushUses: () => uses.flush() });
   const known = new KnownFiles();

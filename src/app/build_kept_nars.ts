@@ -22,7 +22,7 @@ export function buildKeptNars(
     downloads,
     removeFiles: (giveUp) => space.removals.batch(giveUp),
     owner,
-    changed: () => void space.refresh(),
+    changed: () => void space.altered(),
     log,
   });
   return new KeptNars({ nars, known, condemn, downloads, log });

@@ -53,7 +53,7 @@ export function buildRemover(parts: AppParts, space: Space, busy: SpaceUsers["bu
     removeFiles: (giveUp) => space.removals.batch(giveUp),
     busy,
     owner: parts.space.owner,
-    changed: () => void space.refresh(),
+    changed: () => void space.altered(),
   });
   return {
     narinfos: { remove: (storePathHash: StorePathHash) => remover.narinfo(storePathHash) },

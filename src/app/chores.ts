@@ -17,7 +17,7 @@ const LOOK_FOR_CHANGES_EVERY_MS = 1_000;
 
 export interface ChoresDeps {
   readonly stores: Pick<Stores, "workFolder" | "settle" | "database" | "metadata">;
-  readonly space: Pick<Space, "refresh" | "changed" | "tidy" | "removals">;
+  readonly space: Pick<Space, "refresh" | "tidy" | "removals">;
   /** When to evict beforehand; `undefined` is never. */
   readonly schedule: ScheduledTimes | undefined;
   readonly storage: string;
@@ -62,8 +62,6 @@ export function startChores(deps: ChoresDeps): Disposable {
   ];
   const job = schedule && startSchedule(schedule, () => {
     log.info("eviction is due", { schedule: scheduleKind.print(schedule.schedule) });
-    // Asked for by name: also where the last run found nothing to evict.
-    space.changed();
     space.tidy();
   });
   return {

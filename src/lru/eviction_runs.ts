@@ -7,6 +7,7 @@ import type { Logger } from "../telemetry/logger.ts";
 import type { Accounts } from "./accounts.ts";
 import { dryRun } from "./dry_run.ts";
 import { type Evictor, NO_FIGURES, type Run, type RunFigures } from "./evictor.ts";
+import type { RunEnd } from "./futility.ts";
 import type { GcDone } from "./gc_event.ts";
 import type { SpaceBudget } from "./space_budget.ts";
 
@@ -23,24 +24,32 @@ export interface EvictionRunsDeps {
   readonly observe: (figures: RunFigures & { readonly durationMs: number }) => void;
 }
 
+export interface RunOutcome {
+  readonly done: GcDone;
+  readonly end: RunEnd;
+}
+
 /** Eviction runs, one after the other, each with its line in the log. */
 export class EvictionRuns {
   readonly #deps: EvictionRunsDeps;
   readonly #oneAtATime = pLimit(1);
+  /** Why the last run did not reach its target. */
+  #saidObstacle: string | undefined;
 
   constructor(deps: EvictionRunsDeps) {
     this.#deps = deps;
   }
 
   /** Evicts, and says what came of it. Never throws: what went wrong is in the log. */
-  run(run: Run): Promise<GcDone> {
+  run(run: Run): Promise<RunOutcome> {
     return this.#oneAtATime(async () => {
       const { evictor, nowMs, observe, log } = this.#deps;
       const startedAtMs = nowMs();
       let figures = NO_FIGURES;
       const progress = (now: RunFigures) => run.progress(figures = now);
+      let end: RunEnd = "cut short";
       try {
-        await evictor.run({ ...run, progress });
+        end = await evictor.run({ ...run, progress });
       } catch (error) {
         log.error("eviction failed", { error: messageOf(error) });
       }
@@ -48,7 +57,7 @@ export class EvictionRuns {
       if (figures.evictedEntries > 0) observe({ ...figures, durationMs });
       const done = await this.#done(figures, run.targetBytes(), false);
       this.#report(done, durationMs);
-      return done;
+      return { done, end };
     });
   }
 
@@ -99,9 +108,13 @@ export class EvictionRuns {
     }
   }
 
+  /** What cannot succeed is said once, until what is used or pinned has changed. */
   #report(done: GcDone, durationMs: number): void {
     const { log } = this.#deps;
-    if (done.reached && done.evictedEntries === 0) return;
+    const obstacle = done.reached ? undefined : `${done.usedBytes} ${done.pinnedBytes}`;
+    const isSaid = obstacle === this.#saidObstacle;
+    this.#saidObstacle = obstacle;
+    if (isSaid && done.evictedEntries === 0) return;
     const facts = {
       freed_bytes: done.freedBytes,
       entries: done.evictedEntries,

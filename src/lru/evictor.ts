@@ -3,6 +3,7 @@ import type { ChangeWriter } from "../metadata/metadata_store.ts";
 import type { Evicted, PendingFile, SpaceKeeper } from "../metadata/space_keeper.ts";
 import type { NarName } from "../nix/nar_name.ts";
 import type { Accounts } from "./accounts.ts";
+import type { RunEnd } from "./futility.ts";
 import type { NarRemovals } from "./nar_removals.ts";
 import type { SpaceBudget } from "./space_budget.ts";
 
@@ -58,13 +59,14 @@ export class Evictor {
   }
 
   /** Evicts until no more than the target is on disk, or nothing that is left may go. */
-  async run({ targetBytes, progress, isWanted }: Run): Promise<RunFigures> {
+  async run({ targetBytes, progress, isWanted }: Run): Promise<RunEnd> {
     let figures = NO_FIGURES;
     const { budget, accounts, flushUses, nowMs } = this.#deps;
     await this.#retryLeftovers();
     for (let flushedAtMs = -Infinity;;) {
       const excessBytes = budget.usedBytes - targetBytes();
-      if (excessBytes <= 0 || this.#stopped || !isWanted()) return figures;
+      if (excessBytes <= 0) return "reached";
+      if (this.#stopped || !isWanted()) return "cut short";
       if (nowMs() - flushedAtMs > USES_AGE_MAX_MS) {
         await flushUses();
         flushedAtMs = nowMs();
@@ -75,7 +77,7 @@ export class Evictor {
         await accounts.protect();
         continue;
       }
-      if (evicted.entries === 0) return figures;
+      if (evicted.entries === 0) return "exhausted";
       figures = {
         freedBytes: figures.freedBytes + sizeOf(gone),
         evictedEntries: figures.evictedEntries + evicted.entries,
@@ -83,9 +85,9 @@ export class Evictor {
       };
       progress(figures);
       // What is kept in the pause took the room that this run made: it must not go for it.
-      if (budget.usedBytes <= targetBytes()) return figures;
+      if (budget.usedBytes <= targetBytes()) return "reached";
       // A disk that gives nothing back would cost every row its file.
-      if (evicted.files.length > 0 && gone.length === 0) return figures;
+      if (evicted.files.length > 0 && gone.length === 0) return "cut short";
       // Requests come first: of a long run they have half the time.
       const tookMs = Math.max(1, nowMs() - startedAtMs);
       await pause(evicted.entries < ENTRIES_MAX ? 0 : Math.min(PAUSE_MAX_MS, tookMs));

@@ -5,6 +5,7 @@ import { messageOf } from "../base/failure.ts";
 import { Accounts, type AccountsDeps } from "./accounts.ts";
 import { EvictionRuns, type EvictionRunsDeps } from "./eviction_runs.ts";
 import { Evictor, type EvictorDeps, type RunFigures } from "./evictor.ts";
+import { Futility } from "./futility.ts";
 import type { GcDone, GcOrder } from "./gc_event.ts";
 import { NarRemovals, type NarRemovalsDeps } from "./nar_removals.ts";
 import { type Reservation, SpaceBudget } from "./space_budget.ts";
@@ -17,9 +18,6 @@ const HEADROOM = 0.1;
 
 /** A download waits so long for eviction; then it is streamed to its client without being kept. */
 const RESERVE_WAIT_MAX_MS = 2_000;
-
-/** After a run that found too little to evict, another is only tried when something changed. */
-const FUTILE_FOR_MS = 5_000;
 
 export type SpaceDeps =
   & Omit<EvictorDeps, "budget" | "removals" | "accounts">
@@ -49,7 +47,7 @@ export class Space implements AsyncDisposable {
   readonly #oneWaiting = pLimit(1);
   #waitingBytes = 0;
   #running = false;
-  #futileAtMs = -Infinity;
+  readonly #futility = new Futility();
 
   constructor(deps: SpaceDeps) {
     this.#deps = deps;
@@ -65,13 +63,19 @@ export class Space implements AsyncDisposable {
     await this.#accounts.observe();
   }
 
-  /** After pins or other hands have changed what may go. Never throws. */
+  /** Looks whether other hands have changed what may go. Never throws. */
   async refresh(): Promise<void> {
     const { usedBytes, pinnedBytes } = this.budget;
     await this.#accounts.refresh();
     const isSame = usedBytes === this.budget.usedBytes && pinnedBytes === this.budget.pinnedBytes;
     if (!isSame) this.changed();
     if (this.budget.freeBytes < 0) this.tidy();
+  }
+
+  /** A pin came or went, or an entry was removed: brings the budget in line. Never throws. */
+  async altered(): Promise<void> {
+    this.changed();
+    await this.refresh();
   }
 
   /**
@@ -117,9 +121,14 @@ export class Space implements AsyncDisposable {
     this.changed();
   }
 
-  /** Something may go that could not: a pin or a reader went, or something new is kept. */
+  /** Something may go that could not. */
   changed(): void {
-    this.#futileAtMs = -Infinity;
+    this.#futility.changed();
+  }
+
+  /** The same of what was being read. */
+  unused(): void {
+    this.#futility.unused();
   }
 
   /** The disk took no more, below the limit: what is used may be a part less, from now on. */
@@ -139,7 +148,8 @@ export class Space implements AsyncDisposable {
     const { targetBytes = this.#lowWaterBytes } = order;
     if (targetBytes === Infinity) return undefined;
     if (order.dryRun) return this.#runs.dryRun(targetBytes);
-    return this.#runs.run({ targetBytes: () => targetBytes, progress, isWanted });
+    return this.#runs.run({ targetBytes: () => targetBytes, progress, isWanted })
+      .then(({ done }) => done);
   }
 
   /** Ends what is under way in the background. */
@@ -148,7 +158,7 @@ export class Space implements AsyncDisposable {
   }
 
   get #isFutile(): boolean {
-    return this.#deps.nowMs() - this.#futileAtMs < FUTILE_FOR_MS;
+    return this.#futility.has(this.#deps.nowMs());
   }
 
   get #lowWaterBytes(): number {
@@ -200,8 +210,9 @@ export class Space implements AsyncDisposable {
       return Math.min(atMostBytes, neededBytes < 0 ? Infinity : neededBytes);
     };
     const progress = () => this.#bell.ring();
-    this.#runs.run({ targetBytes, progress, isWanted: () => true }).then(({ reached }) => {
-      if (!reached) this.#futileAtMs = this.#deps.nowMs();
+    this.#runs.run({ targetBytes, progress, isWanted: () => true }).then(({ done, end }) => {
+      const hadBusy = done.busyBytes > 0;
+      this.#futility.ended(end, { hadBusy, nowMs: this.#deps.nowMs() });
       this.#running = false;
       this.#bell.ring();
     });

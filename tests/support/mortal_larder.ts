@@ -165,7 +165,7 @@ export class RunningLarder {
     const { pool, narSources } = upstream;
     const candidates = { metadata, pool, demotions };
     const busy = () => this.underWay();
-    const changed = () => void (this.#refreshed = this.space.refresh());
+    const changed = () => void (this.#refreshed = this.space.altered());
     this.larder = larder;
     this.metadata = metadata;
     const uses = this.uses = new Uses({ metadata, nowMs, log });
@@ -201,7 +201,7 @@ export class RunningLarder {
       idleTimeoutMs: 0,
       hedgeAfterMs: 60_000,
     });
-    this.#traffic = { downloads, readers: new Readers(() => this.space.changed()) };
+    this.#traffic = { downloads, readers: new Readers(() => this.space.unused()) };
     const removeFiles = this.space.removals.batch.bind(this.space.removals);
     this.remover = new Remover({ metadata, removeFiles, busy, owner, changed });
     this.pins = new Pins({ metadata, nowMs, changed });

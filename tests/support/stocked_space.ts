@@ -69,12 +69,23 @@ export class StockedSpace implements AsyncDisposable {
   async pin(seed: string): Promise<void> {
     const pin = { storePathHash: hash(seed), pinnedAtMs: this.#nowMs };
     await this.metadata.apply([{ kind: "put-pin", pin }]);
-    await this.space.refresh();
+    await this.space.altered();
   }
 
   async unpin(seed: string): Promise<void> {
     await this.metadata.apply([{ kind: "remove-pin", storePathHash: hash(seed) }]);
-    await this.space.refresh();
+    await this.space.altered();
+  }
+
+  /** Resolves when the eviction runs so far are over. */
+  async runsOver(): Promise<void> {
+    const watcher = { progress: () => undefined, isWanted: () => true };
+    await this.space.collect({ targetBytes: Number.MAX_SAFE_INTEGER, dryRun: true }, watcher);
+  }
+
+  /** Has the clock go on. */
+  elapse(ms: number): void {
+    this.#nowMs += ms;
   }
 
   /** Whose narinfo and whose file are stored, of these. */

@@ -68,6 +68,7 @@ export class Downloads implements UnderWay {
       this.#underWay.delete(nar.name);
       this.#running.delete(running);
       use[Symbol.dispose]();
+      this.#deps.space.unused();
     });
     this.#running.add(running);
     return { download, joined: false };

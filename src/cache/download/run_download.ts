@@ -16,7 +16,10 @@ import { Transfer, type TransferDeps } from "./transfer.ts";
 
 export interface RunDownloadDeps extends NarCandidatesDeps, TransferDeps, DownloadAttemptsDeps {
   readonly metadata: NarCandidatesDeps["metadata"];
-  readonly space: Pick<Space, "mayFit" | "reserve" | "grow" | "kept" | "diskFull" | "budget">;
+  readonly space: Pick<
+    Space,
+    "mayFit" | "reserve" | "grow" | "kept" | "diskFull" | "budget" | "unused"
+  >;
   readonly pool: NarCandidatesDeps["pool"] & DownloadAttemptsDeps["pool"];
   /** So long a download waits for a source that has fallen silent. */
   readonly idleTimeoutMs: number;

@@ -138,6 +138,75 @@ Deno.test("space: pins above the limit are a warning with the figures, once a ru
   });
 });
 
+Deno.test("space: what cannot succeed is tried and said once, until a change", async () => {
+  await using stocked = await StockedSpace.open(500);
+  const { space } = stocked;
+  await stocked.store("a", 600);
+  await stocked.store("b", 100);
+  await stocked.pin("a");
+  let runs = 0;
+  const { evict } = stocked.metadata;
+  stocked.metadata.evict = (order) => {
+    runs++;
+    return evict.call(stocked.metadata, order);
+  };
+  /** An hour of what goes on by itself, and of requests. */
+  const anHour = async () => {
+    for (let minute = 0; minute < 60; minute++) {
+      stocked.elapse(60_000);
+      await space.refresh();
+      space.unused();
+      assert.equal(await space.reserve(10), undefined);
+      space.tidy();
+      await stocked.runsOver();
+    }
+    const told = [runs, stocked.logged("warn").length];
+    runs = 0;
+    stocked.log.length = 0;
+    return told;
+  };
+  await stocked.runsOver();
+  const [first, said] = await anHour();
+  assert.ok(first !== undefined && first <= 2, `${first} batches`);
+  assert.equal(said, 1);
+  assert.deepEqual(await anHour(), [0, 0]);
+
+  await stocked.store("c", 50);
+  await stocked.pin("c");
+  assert.deepEqual(await anHour(), [1, 1]);
+  await stocked.unpin("c");
+  assert.deepEqual(await anHour(), [2, 1]);
+  assert.deepEqual(await stocked.stored(["a", "b", "c"]), ["a"]);
+  await stocked.unpin("a");
+  assert.ok(await space.reserve(10));
+});
+
+Deno.test("space: readers of what is pinned have it tried again, and not said again", async () => {
+  await using stocked = await StockedSpace.open(500);
+  const { space } = stocked;
+  stocked.busy.add(await stocked.store("a", 600));
+  await stocked.pin("a");
+  for (let count = 0; count < 20; count++) {
+    stocked.elapse(10_000);
+    space.unused();
+    space.tidy();
+    await stocked.runsOver();
+  }
+  assert.deepEqual(stocked.logged("warn"), ["eviction did not reach its target"]);
+});
+
+Deno.test("space: what was read is tried as soon as its reader has left", async () => {
+  await using stocked = await StockedSpace.open(500);
+  const { space } = stocked;
+  const busy = await stocked.store("a", 450);
+  stocked.busy.add(busy);
+  assert.equal(await space.reserve(100), undefined);
+  await stocked.runsOver();
+  stocked.busy.delete(busy);
+  space.unused();
+  assert.ok(await space.reserve(100));
+});
+
 Deno.test("space: what was unpinned goes when space is needed", async () => {
   await using stocked = await StockedSpace.open(1_000);
   for (const seed of SEEDS) await stocked.store(seed, 200);
