@@ -123,9 +123,18 @@ function trustingClient(trust: CertificateInputs): Deno.HttpClient {
   }
 }
 
-/** A server whose certificate is refused is running: another hint helps. */
+/** Over plain HTTP a TLS server tells an alert, over TLS a plain one tells a text. */
+const WRONG_SCHEMES: readonly (readonly [RegExp, string])[] = [
+  [/invalid http version/i, "it does not speak plain HTTP; give --server https://"],
+  [/corrupt message of type/i, "it does not speak HTTPS; give --server http://"],
+];
+
+/** A server that answers in its own way is running: another hint helps. */
 function whyUnreachable(error: unknown): string {
-  const certificate = /invalid peer certificate: (.*)$/s.exec(reasonOf(error))?.[1];
+  const reason = reasonOf(error);
+  const otherScheme = WRONG_SCHEMES.find(([sign]) => sign.test(reason))?.[1];
+  if (otherScheme !== undefined) return otherScheme;
+  const certificate = /invalid peer certificate: (.*)$/s.exec(reason)?.[1];
   if (certificate === undefined) return `${lastReason(error)}; ${START_HINT}`;
   return certificate === "UnknownIssuer"
     ? `its certificate is of an authority that is not trusted here; ${TRUST_HINT}`

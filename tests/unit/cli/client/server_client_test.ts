@@ -53,6 +53,19 @@ Deno.test("server client: nobody there is said once, with what to do", async () 
   }
 });
 
+Deno.test("server client: a server without TLS is running, and --server is said", async () => {
+  await using server = answering(() => new Response("[]"));
+  const url = server.url.replace("http:", "https:");
+
+  const { status, err } = await runLarder(["pins", "--server", url]);
+
+  assert.equal(status, 1);
+  assert.equal(
+    err,
+    `larder: Cannot reach ${url}: it does not speak HTTPS; give --server http://\n`,
+  );
+});
+
 Deno.test("server client: a token is sent, and never said", async () => {
   const seen: (string | null)[] = [];
   await using server = answering(({ headers }) => {

@@ -7,12 +7,13 @@ const excuse = tlsAvailable();
 type Environment = Readonly<Record<string, string>>;
 
 /** What `larder pins` says to a server whose certificate only its own file vouches for. */
-async function pinsOver(env: Environment, subject?: string) {
+async function pinsOver(env: Environment, subject?: string, scheme = "https:") {
   const options = { hostname: "127.0.0.1", port: 0, onListen() {} };
   await using server = Deno.serve(options, () => new Response("[]"));
   using front = new TlsFront(server.addr.port, subject);
   const files = { "/ca.pem": Deno.readTextFileSync(front.caFile), "/empty.pem": "" };
-  return await runLarder(["pins", "--server", front.url], { env, files });
+  const url = front.url.replace("https:", scheme);
+  return await runLarder(["pins", "--server", url], { env, files });
 }
 
 function promise(name: string, fn: () => Promise<void>): void {
@@ -49,4 +50,11 @@ promise("a certificate for another name is said, with what to give", async () =>
   assert.equal(status, 1);
   assert.match(err, /its certificate is not accepted \([^)]*name.*\); give --server the name that/);
   assert.doesNotMatch(err, /is larder running/);
+});
+
+promise("a server that wants TLS is running, and --server is said", async () => {
+  const { status, err } = await pinsOver({}, undefined, "http:");
+
+  assert.equal(status, 1);
+  assert.match(err, /: it does not speak plain HTTP; give --server https:\/\/$/m);
 });
