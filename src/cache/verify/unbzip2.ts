@@ -39,10 +39,14 @@ export async function* unbzip2(
   bytesMax: number,
 ): AsyncGenerator<Uint8Array> {
   const input = new Input(bytes);
+  // One for all streams: an empty one has 14 bytes, and would take 3.6 MB.
+  let buffer = new Int32Array(0);
   try {
     for (let stream = 0; await input.has(HEADER_BYTES) || stream === 0; stream++) {
       const steps = decoder.header(input.bits);
-      const buffer = new Int32Array(steps * BLOCK_STEP_BYTES);
+      if (buffer.length !== steps * BLOCK_STEP_BYTES) {
+        buffer = new Int32Array(steps * BLOCK_STEP_BYTES);
+      }
       for (let checksum: number | null = 0; checksum !== null;) {
         await input.has(buffer.length + BLOCK_OVERHEAD_BYTES);
         const out = new Output(bytesMax);
