@@ -109,6 +109,8 @@ interface Reading {
 function read(parts: readonly Uint8Array[], { narSize, pieceBytes }: Reading) {
   const bytes = new Uint8Array(Buffer.concat(parts));
   const frames = new ZstdFrames(narSize);
+  // Enough for the windows of all frames together.
+  frames.held(MIB * MIB);
   const given: Uint8Array[] = [];
   try {
     for (let at = 0; at < bytes.length; at += pieceBytes) {

@@ -74,6 +74,7 @@ async function* unzstd(
   const taken = () => {
     const chunks = out;
     out = [];
+    frames.held(byteLengthOf(chunks));
     return chunks;
   };
   for await (const chunk of bytes) {
@@ -87,4 +88,8 @@ async function* unzstd(
   }
   decoder.push(frames.rest(), true);
   yield* taken();
+}
+
+function byteLengthOf(chunks: readonly Uint8Array[]): number {
+  return chunks.reduce((sum, { length }) => sum + length, 0);
 }

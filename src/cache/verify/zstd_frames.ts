@@ -9,6 +9,13 @@ const WINDOW_BYTES_MAX = 128 * MIB;
  */
 const WINDOW_BYTES_ANYWAY = 8 * MIB;
 
+/**
+ * The decoder makes each frame a window of its own. All of them may be so much larger than what
+ * was in them: nine bytes are an empty frame, and a hundred thousand take minutes.
+ */
+const WINDOWS_PER_BYTE_MAX = 512;
+const WINDOWS_BYTES_ANYWAY = 256 * MIB;
+
 const WINDOW_LOG_MIN = 10;
 const BLOCK_BYTES_MAX = 128 * 1024;
 
@@ -39,6 +46,9 @@ export class ZstdFrames {
   /** Bytes of the part that are missing. */
   #missing = MAGIC_BYTES;
   #windowBytes = 0;
+  /** Of all frames so far: their windows, and what was in them. */
+  #allWindowBytes = 0;
+  #heldBytes = 0;
   #hasChecksum = false;
   #isLastBlock = false;
 
@@ -49,6 +59,11 @@ export class ZstdFrames {
   /** Memory that the decoder takes for the frame under way. */
   get windowBytes(): number {
     return this.#windowBytes;
+  }
+
+  /** The decoder has given out so many bytes more. */
+  held(byteLength: number): void {
+    this.#heldBytes += byteLength;
   }
 
   /**
@@ -116,6 +131,7 @@ export class ZstdFrames {
       throw refusal(`a frame asks for a window of ${this.#windowBytes} bytes, not ${bytesMax}`);
     }
     if (!this.#isSingle(descriptor)) this.#shrinkWindow();
+    this.#countWindow();
     this.#hasChecksum = (descriptor & CHECKSUM_BIT) !== 0;
     this.#begin("block header", BLOCK_HEADER_BYTES);
   }
@@ -130,6 +146,12 @@ export class ZstdFrames {
     if (2 ** log >= this.#windowBytes) return;
     this.#windowBytes = 2 ** log;
     this.#read[WINDOW_AT] = (log - WINDOW_LOG_MIN) << 3;
+  }
+
+  #countWindow(): void {
+    this.#allWindowBytes += this.#windowBytes;
+    const bytesMax = WINDOWS_BYTES_ANYWAY + this.#heldBytes * WINDOWS_PER_BYTE_MAX;
+    if (this.#allWindowBytes > bytesMax) throw refusal("large windows of frames that hold little");
   }
 
   #blockHeader(): void {

@@ -95,3 +95,32 @@ Deno.test("measureNar: a small file that holds much leaves others their turn", a
 function zstdOfZeros(blocks: number): Uint8Array {
   return zstdFrame({ window: 7 << 3, blocks: zstdBlocks(blocks) });
 }
+
+Deno.test("measureNar: frames whose windows dwarf what they hold are refused", async () => {
+  using folder = tempFolder();
+  const path = `${folder.path}/nar`;
+  await Deno.writeFile(path, repeated(zstdFrame({ window: WINDOW_128_MIB, blocks: EMPTY }), 1_000));
+  const measure = await measured({ path, compression: "zstd", narSizeMax: 128 << 20 });
+  assert.match(measure.kind === "undecodable" ? measure.detail : "", /hold little/);
+});
+
+Deno.test("measureNar: a frame of every 64 KiB with a window of 8 MiB is fine", async () => {
+  using folder = tempFolder();
+  const path = `${folder.path}/nar`;
+  const half = [0x02, 0, 0x08, 0, ...EMPTY];
+  await Deno.writeFile(path, repeated(zstdFrame({ window: WINDOW_8_MIB, blocks: half }), 100));
+  const measure = await measured({ path, compression: "zstd", narSizeMax: 128 << 20 });
+  assert.equal(measure.kind === "measured" ? measure.narSize : measure.detail, 100 * 64 * 1024);
+});
+
+const WINDOW_8_MIB = 13 << 3;
+const WINDOW_128_MIB = 17 << 3;
+
+/** The last block, with nothing in it. */
+const EMPTY = [1, 0, 0];
+
+function repeated(bytes: Uint8Array, count: number): Uint8Array {
+  const all = new Uint8Array(bytes.length * count);
+  for (let index = 0; index < count; index++) all.set(bytes, index * bytes.length);
+  return all;
+}
