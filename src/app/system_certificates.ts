@@ -1,3 +1,4 @@
+import { Failure, reasonOf } from "../base/failure.ts";
 import type { CaCertificates } from "../upstream/http/http_settings.ts";
 
 /** What finding the certificates takes. */
@@ -20,10 +21,14 @@ export function certificatesIn(text: string): CaCertificates {
   return text.match(CERTIFICATE_REGEXP) ?? [];
 }
 
-/** The certificates that the system trusts, which the executable does not read by itself. */
+/**
+ * The certificates that the system trusts, which the executable does not read by itself. Throws
+ * where a variable names a file without certificates.
+ */
 export function systemCertificates({ env, readTextFile }: CertificateInputs): CaCertificates {
-  for (const path of [...VARIABLES.map((name) => env[name]), ...BUNDLES]) {
-    if (!path) continue;
+  const chosen = VARIABLES.find((name) => env[name]);
+  if (chosen !== undefined) return certificatesOf(chosen, env[chosen] ?? "", readTextFile);
+  for (const path of BUNDLES) {
     try {
       return certificatesIn(readTextFile(path));
     } catch {
@@ -31,4 +36,19 @@ export function systemCertificates({ env, readTextFile }: CertificateInputs): Ca
     }
   }
   return [];
+}
+
+function certificatesOf(
+  variable: string,
+  path: string,
+  readTextFile: CertificateInputs["readTextFile"],
+): CaCertificates {
+  let found: CaCertificates;
+  try {
+    found = certificatesIn(readTextFile(path));
+  } catch (error) {
+    throw new Failure("broken", `Cannot use ${variable} ${path}: ${reasonOf(error)}`, {}, error);
+  }
+  if (found.length > 0) return found;
+  throw new Failure("broken", `Cannot use ${variable} ${path}: it holds no PEM certificate`);
 }
