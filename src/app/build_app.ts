@@ -1,4 +1,3 @@
-import { MemoryAllowance } from "../base/memory_allowance.ts";
 import { Demotions } from "../cache/download/demotions.ts";
 import { allUnderWay } from "../cache/download/download_progress.ts";
 import { Downloads } from "../cache/download/downloads.ts";
@@ -67,9 +66,6 @@ import { narPatience } from "./upstream_settings.ts";
 import { tracedSpace } from "./traced_stores.ts";
 import { WorkerFetcher } from "./workers/worker_fetcher.ts";
 import { WorkerVerifier } from "./workers/worker_verifier.ts";
-
-/** For NARs that are decompressed while they are passed on; most take 2 to 8 MiB. */
-const PASSED_BYTES_MAX = 256 << 20;
 
 export interface AppParts {
   readonly metadata: MetadataStore;
@@ -222,7 +218,7 @@ function buildCache(parts: AppParts, metrics: Metrics, resources: AsyncDisposabl
   const signer = createSigner(parts.secretKey);
   const metered = meteredPieces(new UpstreamPieces({ narSources, ...patience }), metrics);
   const pieces = parts.tracer ? tracedPieces(metered, tracer) : metered;
-  const passing = { pieces, transfers, decoderMemory: new MemoryAllowance(PASSED_BYTES_MAX) };
+  const passing = { pieces, transfers, verifier: workers.verifier };
   const unkept = { ...candidates, ...patience, ...passing, log, metrics, tracer };
   return {
     pool,

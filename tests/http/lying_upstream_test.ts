@@ -1,4 +1,6 @@
 import assert from "node:assert/strict";
+import { Buffer } from "node:buffer";
+import { eventually } from "../support/eventually.ts";
 import { type FakeUpstream, fakeUpstream } from "../support/fake_upstream.ts";
 import { rewritten } from "../support/narinfo_faults.ts";
 import { makeStoreObject, type StoreObject } from "../support/store_object.ts";
@@ -147,6 +149,35 @@ Deno.test("liar: a compression, URL, deriver or CA that lies spoils no other pat
   }
 
   await assertServed(made);
+});
+
+Deno.test("liar: a false file hash of a NAR that is passed on is found out", async () => {
+  await using honest = await fakeUpstream({ objects: [victim, first], stored: true });
+  const text = await honest.narinfoOf(victim);
+  const { bytes } = await honest.narFileOf(victim);
+  await using liar = await fakeUpstream({ stored: true, priority: 1, key: "none" });
+  liar.onRequest = async ({ path }) => {
+    if (path.startsWith("/nar/")) return new Response(bytes);
+    if (path !== `/${first.storePathHash}.narinfo`) return undefined;
+    return new Response(
+      (await honest.narinfoOf(first))
+        .replace(/^FileHash: .*$/m, `FileHash: ${lineOf("FileHash", text)}`)
+        .replace(/^FileSize: .*$/m, `FileSize: ${bytes.length}`),
+    );
+  };
+  const upstreams = [liar, honest];
+  await using cache = await TestCache.open({ upstreams, limitBytes: 1_000 });
+  const right = (await honest.narFileOf(first)).bytes;
+  const pull = async () => {
+    const answer = await cache.get(await cache.narPath(first.storePathHash));
+    return Buffer.compare(await answer.bytes(), right) === 0;
+  };
+
+  assert.equal(await pull(), false, "the liar comes first");
+
+  await eventually("the path comes from the other upstream", pull);
+  const told = cache.logged("error").find(({ msg }) => msg === "nar verification failed");
+  assert.equal(told?.["upstream"], liar.url);
 });
 
 Deno.test("liar: a debuginfo document without its NAR does not hide another one's", async () => {

@@ -1,5 +1,4 @@
 import type { DatabaseSync } from "node:sqlite";
-import { MemoryAllowance } from "../../src/base/memory_allowance.ts";
 import { Demotions } from "../../src/cache/download/demotions.ts";
 import { Downloads } from "../../src/cache/download/downloads.ts";
 import { UnkeptTransfers } from "../../src/cache/download/unkept_transfers.ts";
@@ -143,6 +142,9 @@ export interface LarderStores {
   readonly nars: HotNarStore;
 }
 
+/** The upstream is never silent, and never late. */
+const PATIENCE = { idleTimeoutMs: 0, hedgeAfterMs: 60_000 };
+
 /** What answers, as `buildApp` wires it. */
 export class RunningLarder {
   readonly larder: MortalLarder;
@@ -198,8 +200,7 @@ export class RunningLarder {
       space: this.space,
       owner,
       removalsOver: () => this.space.removals.over(),
-      idleTimeoutMs: 0,
-      hedgeAfterMs: 60_000,
+      ...PATIENCE,
     });
     this.#traffic = { downloads, readers: new Readers(() => this.space.unused()) };
     const removeFiles = this.space.removals.batch.bind(this.space.removals);
@@ -211,8 +212,7 @@ export class RunningLarder {
     this.narinfos = new NarinfoServer({ ...learning, negative, demotions, uses, log });
     const pieces = new UpstreamPieces({ narSources, idleTimeoutMs: 5_000 });
     const transfers = new UnkeptTransfers(nowMs);
-    const decoderMemory = new MemoryAllowance(Infinity);
-    const passing = { pieces, transfers, decoderMemory, idleTimeoutMs: 0, hedgeAfterMs: 60_000 };
+    const passing = { pieces, transfers, verifier: upstream, ...PATIENCE };
     const unkept = { ...candidates, ...passing, log, metrics, tracer };
     const condemn = createCondemn({ metadata, nars, downloads, removeFiles, owner, changed, log });
     const kept = new KeptNars({ nars, known, condemn, downloads, log });

@@ -1,7 +1,7 @@
 import type { FetchEvent, FetchOrder } from "../../cache/download/nar_fetcher.ts";
 import type { ShardComparison } from "../../cache/reconcile/compare_shard.ts";
 import type { NarSource } from "../../metadata/metadata_store.ts";
-import type { NarMeasure, VerifyOrder } from "../../cache/verify/nar_verifier.ts";
+import type { NarMeasure, PassedOrder, VerifyOrder } from "../../cache/verify/nar_verifier.ts";
 import type { Link } from "../../http/relay/link.ts";
 import type { RelayClosed } from "../../http/relay/relay.ts";
 import type { RelayLimits } from "../../http/relay/relayed.ts";
@@ -93,8 +93,14 @@ export type ToVerifyWorker =
     readonly fileSize: number;
     readonly whole: boolean;
   }
+  | { readonly type: "pass"; readonly id: number; readonly order: PassedOrder }
+  | { readonly type: "piece"; readonly id: number; readonly bytes: Uint8Array<ArrayBuffer> }
+  | { readonly type: "end"; readonly id: number }
   | { readonly type: "cancel"; readonly id: number };
 
 export type FromVerifyWorker =
   | { readonly id: number; readonly measure: NarMeasure }
-  | { readonly id: number; readonly error: string };
+  /** A piece was decoded, or is of no use. */
+  | { readonly id: number; readonly taken: true }
+  /** `isRefused`: its decoder gets no memory. */
+  | { readonly id: number; readonly error: string; readonly isRefused?: true };

@@ -5,6 +5,8 @@ import { decoderBytesMax } from "../../cache/verify/decoder_bytes.ts";
 import type {
   NarMeasure,
   NarVerifier,
+  PassedOrder,
+  PassedVerification,
   Verification,
   VerifyOrder,
 } from "../../cache/verify/nar_verifier.ts";
@@ -43,7 +45,9 @@ export class WorkerVerifier implements NarVerifier, Disposable {
       over = true;
       worker.forget(id);
       if ("measure" in answer) resolve(answer.measure);
-      else reject(new Failure("broken", `Cannot verify NAR: ${answer.error}`));
+      else if ("error" in answer) {
+        reject(new Failure("broken", `Cannot verify NAR: ${answer.error}`));
+      }
     });
     let begun = false;
     const begin = () => {
@@ -72,6 +76,44 @@ export class WorkerVerifier implements NarVerifier, Disposable {
           worker.forget(id);
           reject(new Failure("broken", "Cannot verify NAR: it was ended before it began"));
         }
+      },
+    };
+  }
+
+  pass(order: PassedOrder): PassedVerification {
+    const worker = this.#worker;
+    const { promise, resolve, reject } = Promise.withResolvers<NarMeasure>();
+    promise.catch(() => undefined);
+    /** Of the pieces that the Worker has, in their order. */
+    const taken: (() => void)[] = [];
+    let over = false;
+    const end = (settle: () => void) => {
+      over = true;
+      worker.forget(id);
+      settle();
+      for (const resolveTaken of taken.splice(0)) resolveTaken();
+    };
+    const id = worker.open((answer) => {
+      if ("taken" in answer) return taken.shift()?.();
+      if ("measure" in answer) return end(() => resolve(answer.measure));
+      const kind = answer.isRefused ? "unavailable" : "broken";
+      end(() => reject(new Failure(kind, `Cannot verify NAR: ${answer.error}`)));
+    });
+    worker.send({ type: "pass", id, order });
+    return {
+      measure: promise,
+      write: (bytes) => {
+        if (over) return Promise.resolve();
+        const { promise: decoded, resolve: resolveTaken } = Promise.withResolvers<void>();
+        taken.push(resolveTaken);
+        worker.send({ type: "piece", id, bytes });
+        return decoded;
+      },
+      end: () => void (over || worker.send({ type: "end", id })),
+      [Symbol.dispose]: () => {
+        if (over) return;
+        worker.send({ type: "cancel", id });
+        end(() => reject(new Failure("broken", "Cannot verify NAR: it was ended early")));
       },
     };
   }

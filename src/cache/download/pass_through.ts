@@ -1,11 +1,9 @@
 import { Buffer } from "node:buffer";
 import { createHash } from "node:crypto";
-import { Failure } from "../../base/failure.ts";
-import type { MemoryAllowance, MemoryShare } from "../../base/memory_allowance.ts";
+import { Failure, messageOf } from "../../base/failure.ts";
 import type { NarRow } from "../../metadata/metadata_store.ts";
 import { sha256FromDigest } from "../../nix/hash.ts";
-import { measureBytes } from "../verify/measure_nar.ts";
-import type { NarMeasure } from "../verify/nar_verifier.ts";
+import type { NarVerifier, PassedVerification } from "../verify/nar_verifier.ts";
 import { checkFile, checkNar } from "./check_nar.ts";
 import { Mismatch } from "./mismatch.ts";
 
@@ -26,41 +24,44 @@ export interface PassedPart {
 export interface PassedFile {
   readonly pieces: AsyncIterable<Uint8Array<ArrayBuffer>>;
   readonly nar: NarRow;
-  /** Others take of it too; whoever gets none in time is refused. */
-  readonly decoderMemory: MemoryAllowance;
+  readonly verifier: Pick<NarVerifier, "pass">;
+  /** Told where the client has a file by then whose file hash is right, and whose NAR is wrong. */
+  readonly wrong: (mismatch: Mismatch) => void;
 }
 
 /** A client that waits for longer does better at its next substituter. */
 const MEMORY_WAIT_MS = 5_000;
+
+/** A verifier that is so far behind is left: no client waits for what its file hash has told. */
+const BEHIND_BYTES_MAX = 16 << 20;
 
 /**
  * Hands on a part of a NAR file that is not kept. The whole file is hashed on the way, and what
  * was wanted of its last piece is held back until the verdict: a wrong file throws a Mismatch.
  */
 export async function* passThrough(
-  { pieces, nar, decoderMemory }: PassedFile,
+  file: PassedFile,
   part: PassedPart,
 ): AsyncGenerator<Uint8Array<ArrayBuffer>> {
+  const { pieces, nar } = file;
   const hash = createHash("sha256");
-  using memory = decoderMemory.share();
-  const measure = measureFor(nar, memory);
+  using check = checkFor(file);
   let position = 0;
   let held: Uint8Array<ArrayBuffer> | undefined;
-  try {
-    for await (const piece of pieces) {
-      hash.update(piece);
-      await measure?.write(piece);
-      const wanted = wantedOf(piece, position, part);
-      position += piece.length;
-      if (wanted === undefined) continue;
-      if (held !== undefined) yield held;
-      held = wanted;
-    }
-    await check(nar, { fileSize: position, digest: hash.digest() }, measure);
+  for await (const piece of pieces) {
+    hash.update(piece);
+    await check?.write(piece);
+    const wanted = wantedOf(piece, position, part);
+    position += piece.length;
+    if (wanted === undefined) continue;
     if (held !== undefined) yield held;
-  } finally {
-    await measure?.close();
+    held = wanted;
   }
+  const digest = hash.digest();
+  checkFile(nar, { fileSize: position, fileHash: sha256FromDigest(digest) });
+  if (check !== undefined) await check.end();
+  else checkNar(nar, { kind: "measured", digest, narSize: position });
+  if (held !== undefined) yield held;
 }
 
 /** `undefined` where nothing of the piece is wanted. Throws where it is not what was sent. */
@@ -81,52 +82,76 @@ function wantedOf(
   return wanted.length > 0 ? wanted : undefined;
 }
 
-/** Decompresses and hashes beside the passing, where only the NAR hash can tell. */
-function measureFor({ name, fileHash, compression, narSize }: NarRow, memory: MemoryShare) {
-  if (fileHash !== undefined || compression === "none") return undefined;
-  const { readable, writable } = new TransformStream<
-    Uint8Array<ArrayBuffer>,
-    Uint8Array<ArrayBuffer>
-  >();
-  const writer = writable.getWriter();
-  let refusal: Failure | undefined;
-  const claim = async (bytes: number) => {
-    if (await memory.takeWithin(bytes, MEMORY_WAIT_MS)) return;
-    const message = "Cannot pass NAR on: decoders take all memory that is set aside";
-    throw refusal = new Failure("unavailable", message, { nar: name });
-  };
-  const result = measureBytes(readable, { compression, narSizeMax: narSize }, claim);
-  // A decoder that has given up reads no more.
-  const end = () => void writer.abort().catch(() => undefined);
-  result.then(end, end);
+/** What holds the NAR hash against the bytes on their way. */
+interface NarCheck extends Disposable {
+  write(piece: Uint8Array<ArrayBuffer>): Promise<void>;
+  /** All bytes were written. Throws a Mismatch where the client can still be told. */
+  end(): Promise<void>;
+}
+
+/** `undefined` where the file is the NAR. */
+function checkFor({ nar, verifier, wrong }: PassedFile): NarCheck | undefined {
+  const { compression, narSize: narSizeMax, fileHash } = nar;
+  if (compression === "none") return undefined;
+  const memoryWaitMs = fileHash === undefined ? MEMORY_WAIT_MS : 0;
+  const verification = verifier.pass({ compression, narSizeMax, memoryWaitMs });
+  return fileHash === undefined
+    ? checkBefore(nar, verification)
+    : checkBeside(nar, verification, wrong);
+}
+
+/** Only the NAR hash can tell: the client waits for it, and so does the next piece. */
+function checkBefore(nar: NarRow, verification: PassedVerification): NarCheck {
+  let refusal: unknown;
+  verification.measure.catch((error) => refusal = error);
   return {
-    async write(piece: Uint8Array<ArrayBuffer>): Promise<void> {
-      await writer.write(piece).catch(() => undefined);
-      if (refusal !== undefined) throw refusal;
+    async write(piece) {
+      await verification.write(piece);
+      if (refusal !== undefined) throw refused(nar, refusal);
     },
-    async result(): Promise<NarMeasure> {
-      writer.close().catch(() => undefined);
-      return await result;
+    async end() {
+      verification.end();
+      const measure = await verification.measure.catch((error) => {
+        throw refused(nar, error);
+      });
+      checkNar(nar, measure);
     },
-    async close(): Promise<void> {
-      await writer.abort().catch(() => undefined);
-      await result.catch(() => undefined);
-    },
+    [Symbol.dispose]: () => verification[Symbol.dispose](),
   };
 }
 
-/** A file hash decides alone: what it names was signed, or nothing is known of the NAR. */
-async function check(
+/**
+ * The file hash, which nobody signs, tells the client soon. The NAR hash is checked beside that,
+ * so that an upstream whose claim of the file hash was false is found out.
+ */
+function checkBeside(
   nar: NarRow,
-  { fileSize, digest }: { readonly fileSize: number; readonly digest: Uint8Array },
-  measure: ReturnType<typeof measureFor>,
-): Promise<void> {
-  checkFile(nar, { fileSize, fileHash: sha256FromDigest(digest) });
-  if (nar.fileHash !== undefined) return;
-  checkNar(
-    nar,
-    measure === undefined
-      ? { kind: "measured", digest, narSize: fileSize }
-      : await measure.result(),
+  verification: PassedVerification,
+  wrong: PassedFile["wrong"],
+): NarCheck {
+  let [behindBytes, isWhole] = [0, false];
+  return {
+    async write(piece) {
+      behindBytes += piece.length;
+      verification.write(piece).then(() => behindBytes -= piece.length);
+      if (behindBytes > BEHIND_BYTES_MAX) verification[Symbol.dispose]();
+    },
+    async end() {
+      isWhole = true;
+      verification.end();
+      verification.measure.then((measure) => checkNar(nar, measure)).catch((error) => {
+        if (error instanceof Mismatch) wrong(error);
+      });
+    },
+    [Symbol.dispose]: () => isWhole || verification[Symbol.dispose](),
+  };
+}
+
+function refused({ name }: NarRow, cause: unknown): Failure {
+  return new Failure(
+    "unavailable",
+    `Cannot pass NAR on: ${messageOf(cause)}`,
+    { nar: name },
+    cause,
   );
 }

@@ -1,9 +1,9 @@
 import { Failure } from "../../base/failure.ts";
-import type { MemoryAllowance } from "../../base/memory_allowance.ts";
 import type { NarRow } from "../../metadata/metadata_store.ts";
 import type { NarName } from "../../nix/nar_name.ts";
 import { beginSpan } from "../../telemetry/begin_span.ts";
 import { stepsBelow } from "../../telemetry/steps_below.ts";
+import type { NarVerifier } from "../verify/nar_verifier.ts";
 import type { OpenSpan, Tracer } from "../../telemetry/tracer.ts";
 import { Mismatch } from "./mismatch.ts";
 import { type PassedPart, passThrough } from "./pass_through.ts";
@@ -13,8 +13,7 @@ import { UnkeptBody, type UnkeptBodyDeps, type UnkeptOptions } from "./unkept_bo
 export interface UnkeptTransferDeps extends UnkeptBodyDeps {
   readonly tracer: Tracer;
   readonly transfers: Pick<UnkeptTransfers, "enter">;
-  /** For those that are decompressed on the way. */
-  readonly decoderMemory: MemoryAllowance;
+  readonly verifier: Pick<NarVerifier, "pass">;
 }
 
 /** What was passed on is not the file that was announced. */
@@ -96,8 +95,10 @@ export class UnkeptTransfer implements AsyncDisposable {
   }
 
   #passThrough(body: UnkeptBody, part: PassedPart): AsyncGenerator<Uint8Array<ArrayBuffer>> {
-    const { decoderMemory } = this.#deps;
-    return passThrough({ pieces: body.pieces(), nar: this.#nar, decoderMemory }, part);
+    const { verifier } = this.#deps;
+    const { run } = this.#span;
+    const wrong = (mismatch: Mismatch) => void run(() => body.wrong(mismatch));
+    return passThrough({ pieces: body.pieces(), nar: this.#nar, verifier, wrong }, part);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -34,7 +34,10 @@ Deno.test("downloads: one whose Worker cannot be reached fails, and is over", as
     },
     demotions: new Demotions(),
     fetcher,
-    verifier: { start: () => assert.fail("there is nothing to verify") },
+    verifier: {
+      start: () => assert.fail("there is nothing to verify"),
+      pass: () => assert.fail("there is nothing to pass on"),
+    },
     tempFolder: folder.path,
     tracer: NO_TRACER,
     metrics: new Metrics({ domains: { upstreams: [] } }),
