@@ -59,6 +59,7 @@ const UNSENT: Readonly<Record<string, (upstream: FakeUpstream) => unknown>> = {
   "has it no more": (upstream) => upstream.breakNar(status(404)),
   "answers 500": (upstream) => upstream.breakNar(status(500)),
   "hangs": (upstream) => upstream.breakNar(heldUntil(new Promise(() => {}))),
+  "sends a head alone": (upstream) => upstream.breakNar(cutAfter(0)),
   "sends another size": (upstream) => upstream.breakNar(followedBy(new Uint8Array(9))),
 };
 

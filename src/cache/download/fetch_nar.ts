@@ -44,7 +44,6 @@ export async function fetchNar(parts: FetchNarParts): Promise<FetchOutcome> {
       check(parts, answer);
       if (!parts.take()) throw new FetchError("outrun", "another upstream has answered first");
       begin(parts, answer);
-      if (file.fileSize !== undefined) await parts.room.need(file.fileSize);
     } catch (error) {
       await answer.body.cancel();
       throw error;
@@ -119,7 +118,9 @@ async function receive(parts: FetchNarParts, { body, offset }: NarBody): Promise
       if (result.value === undefined || result.done) break;
       const bytes = result.value.subarray(0, wantedEnd(file) - position);
       const end = position + bytes.length;
-      if (!parts.room.has(end)) await parts.room.need(Math.min(end, limitOf(file)));
+      // A head alone makes no room for all of the file: many a proxy sends it, and then nothing.
+      const neededBytes = file.fileSize ?? Math.min(end, limitOf(file));
+      if (bytes.length > 0) await parts.room.need(neededBytes);
       take(file, bytes, position, progress);
       position = end;
       hadMore = bytes.length < result.value.length;
