@@ -5,7 +5,6 @@ import type { Silence } from "./upstream.ts";
 export class Hearing {
   #health: Health = HEALTHY;
   #lastSilence: Silence | undefined;
-  #timedOutAtMs = -Infinity;
   #isProven = false;
   #isSilent = false;
 
@@ -16,11 +15,6 @@ export class Hearing {
   /** How it was last silent, if it ever was. */
   get lastSilence(): Silence | undefined {
     return this.#lastSilence;
-  }
-
-  /** When it last ran into a timeout; by performance.now(). */
-  get timedOutAtMs(): number {
-    return this.#timedOutAtMs;
   }
 
   /**
@@ -40,7 +34,6 @@ export class Hearing {
   note(silence: Silence | undefined): void {
     this.#isSilent = silence !== undefined;
     if (silence !== undefined) this.#lastSilence = silence;
-    if (silence === "timeout") this.#timedOutAtMs = performance.now();
     if (silence !== "unreachable") this.#isProven = silence === undefined;
   }
 

@@ -1,5 +1,5 @@
 import { Failure } from "../base/failure.ts";
-import { PROBE_PAUSE_MS, SILENCES_MAX } from "./health.ts";
+import { SILENCES_MAX } from "./health.ts";
 import { Hearing } from "./hearing.ts";
 import { Probes } from "./probes.ts";
 import {
@@ -103,11 +103,10 @@ export class Standing implements Disposable {
 
   /**
    * Looks whether a down one is back, once for all who ask meanwhile. Resolves when that is known,
-   * or took too long; at once for one that ran into a timeout within the last second.
+   * or took too long; mostly at once for a silent one.
    */
   async probed(): Promise<void> {
-    if (!this.isDown) return;
-    await this.#probes.join(performance.now() - this.#hearing.timedOutAtMs > PROBE_PAUSE_MS);
+    if (this.isDown) await this.#probes.join(this.isSilent);
   }
 
   /**
@@ -140,7 +139,7 @@ export class Standing implements Disposable {
     if (this.#ended.signal.aborted) return;
     if (silence !== undefined) this.#lookLater();
     if (wasDown === this.isDown) return;
-    this.#probes.reschedule();
+    this.#probes.changed();
     this.#changed(this.isDown);
   }
 
@@ -186,7 +185,8 @@ export class Standing implements Disposable {
       this.#heard(undefined, { isProbe: true });
     } catch (error) {
       const silence = error instanceof NoAnswer ? error.reason : "unreachable";
-      this.#heard(silence, { isProbe: true });
+      // A later probe may have been answered: then an older one says nothing new.
+      if (this.isDown) this.#heard(silence, { isProbe: true });
     }
   }
 }

@@ -56,6 +56,21 @@ Deno.test("return: a NAR whose only source was silent is served after its return
   assert.ok(performance.now() - startedAt < 2_000);
 });
 
+Deno.test("return: one that answers no older probe is used within two seconds", async () => {
+  await using upstream = await fakeUpstream(stored);
+  await using cache = await TestCache.open({ upstreams: [upstream], timeoutMs: 4_000 });
+  cache.lookAtUpstreams();
+  upstream.onRequest = () => new Promise<undefined>(() => {});
+  await Promise.all(OTHERS.map((path) => cache.get(path)));
+  await eventually("it is down", () => isDown(upstream, cache));
+  // Nobody answers the probe that is under way now.
+  await upstream.requested("/nix-cache-info", upstream.count("/nix-cache-info") + 1);
+  upstream.onRequest = undefined;
+  const startedAt = performance.now();
+  await eventually("it is used", async () => (await cache.get(PATH)).status === 200);
+  assert.ok(performance.now() - startedAt < 2_000);
+});
+
 Deno.test("return: requests that find every upstream vanished share their probes", async () => {
   using hole = await BlackHole.open();
   await using upstream = await fakeUpstream(stored);
