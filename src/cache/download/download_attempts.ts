@@ -51,6 +51,10 @@ export class DownloadAttempts {
   readonly #startedAtMs: number;
   readonly #notes: AttemptNotes;
   #isOver = false;
+  /** All bytes are here, and the verdict is not in. */
+  #isJudging = false;
+  /** Grows when the file starts over. */
+  #round = 0;
   #failure: DownloadFailure = { reason: "absent", detail: "no upstream has it" };
   #unkept: "room" | "disk" | undefined;
 
@@ -80,8 +84,12 @@ export class DownloadAttempts {
     const { transfer } = this.#parts;
     const taken = Promise.withResolvers<boolean>();
     this.#notes.asking(source.upstream, transfer.received);
+    const round = this.#round;
     const over = transfer.from(source, () => taken.resolve(true))
-      .then((transferred) => this.#read(source, transferred))
+      .then((transferred) => {
+        // Another source has brought the whole file meanwhile: this one has nothing to add.
+        if (!this.#isJudging && round === this.#round) return this.#read(source, transferred);
+      })
       .finally(() => taken.resolve(false));
     // The first to answer ends the others by itself.
     return { source, answered: taken.promise, over, cancel() {} };
@@ -127,6 +135,7 @@ export class DownloadAttempts {
   async #ended(end: FetchEnd, tried: Tried): Promise<void> {
     const { download, nar, transfer } = this.#parts;
     const { upstream } = tried.source;
+    this.#isJudging = true;
     try {
       await keepDownload(this.#deps, download, nar, { transfer, end });
       this.#kept(end, upstream);
@@ -142,6 +151,8 @@ export class DownloadAttempts {
       if (error instanceof Mismatch) return this.#wrong(error, tried, mayGoOn);
       this.#notKept(detail, upstream);
       this.#isOver = true;
+    } finally {
+      this.#isJudging = false;
     }
   }
 
@@ -155,6 +166,7 @@ export class DownloadAttempts {
     // Whoever has begun to read it cannot be given another file.
     this.#isOver = download.isPromised || download.state.state === "failed";
     if (this.#isOver) return;
+    this.#round++;
     transfer.startOver();
     sources.startOver(contributors[0] ?? upstream);
   }

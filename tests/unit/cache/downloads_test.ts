@@ -1,33 +1,48 @@
 import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
 import { Demotions } from "../../../src/cache/download/demotions.ts";
 import { Downloads } from "../../../src/cache/download/downloads.ts";
 import type { NarFetcher } from "../../../src/cache/download/nar_fetcher.ts";
+import type { NarRow } from "../../../src/metadata/metadata_store.ts";
+import { type NarHash, sha256FromDigest } from "../../../src/nix/hash.ts";
+import { narName } from "../../../src/nix/nar_name.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
 import { Metrics } from "../../../src/telemetry/metrics.ts";
 import { NO_TRACER } from "../../../src/telemetry/tracer.ts";
-import { narOf } from "../../support/metadata_rows.ts";
+import { hash, narOf, put } from "../../support/metadata_rows.ts";
 import { StockedSpace } from "../../support/stocked_space.ts";
 import { MemoryNarStore } from "../../support/memory_nar_store.ts";
 import { tempFolder } from "../../support/temp_folder.ts";
 
-Deno.test("downloads: one whose Worker cannot be reached fails, and is over", async () => {
-  using folder = tempFolder();
-  await using stocked = await StockedSpace.open(Infinity);
-  let begun = 0;
-  const fetcher: NarFetcher = {
-    begin() {
-      begun++;
-      throw new Error("no thread can be started");
-    },
-  };
-  const downloads = new Downloads({
+const BYTES = new Uint8Array(1_000);
+const DIGEST = createHash("sha256").update(BYTES).digest();
+const NAR: NarRow = {
+  name: narName(sha256FromDigest(DIGEST), "none"),
+  compression: "none",
+  narHash: sha256FromDigest(DIGEST) as NarHash,
+  narSize: BYTES.length,
+};
+const UPSTREAMS = ["https://one.example", "https://two.example"];
+
+interface SceneParts {
+  readonly stocked: StockedSpace;
+  readonly folder: { readonly path: string };
+  readonly fetcher: NarFetcher;
+  readonly upstreams?: readonly string[];
+  readonly logged?: (line: string) => void;
+  /** Called when a file is about to be published. */
+  readonly publishing?: () => void;
+}
+
+function downloadsOver({ stocked, folder, fetcher, upstreams = [], ...told }: SceneParts) {
+  return new Downloads({
     metadata: stocked.metadata,
     nars: new MemoryNarStore(),
     known: { learn: () => undefined },
     space: stocked.space,
     pool: {
       narinfo: () => Promise.resolve({ kind: "absent" }),
-      order: () => [],
+      order: () => [...upstreams],
       isSilent: () => false,
       probeIfDown: () => Promise.resolve(),
       note: () => undefined,
@@ -40,14 +55,27 @@ Deno.test("downloads: one whose Worker cannot be reached fails, and is over", as
     },
     tempFolder: folder.path,
     tracer: NO_TRACER,
-    metrics: new Metrics({ domains: { upstreams: [] } }),
-    log: createLogger("error", { write: () => undefined }),
+    metrics: new Metrics({ domains: { upstreams: [...upstreams] } }),
+    log: createLogger("error", { write: (line) => told.logged?.(line) }),
     nowMs: () => 0,
     owner: "test",
-    removalsOver: () => Promise.resolve(),
+    removalsOver: async () => told.publishing?.(),
     idleTimeoutMs: 0,
     hedgeAfterMs: 0,
   });
+}
+
+Deno.test("downloads: one whose Worker cannot be reached fails, and is over", async () => {
+  using folder = tempFolder();
+  await using stocked = await StockedSpace.open(Infinity);
+  let begun = 0;
+  const fetcher: NarFetcher = {
+    begin() {
+      begun++;
+      throw new Error("no thread can be started");
+    },
+  };
+  const downloads = downloadsOver({ stocked, folder, fetcher });
   for (const count of [1, 2]) {
     const { download, joined } = downloads.join(narOf("a"), "request");
     assert.equal(joined, false);
@@ -57,3 +85,58 @@ Deno.test("downloads: one whose Worker cannot be reached fails, and is over", as
   }
   assert.deepEqual([...Deno.readDirSync(folder.path)], []);
 });
+
+Deno.test("downloads: of two sources that end one file the first one's is kept", async () => {
+  using folder = tempFolder();
+  await using stocked = await StockedSpace.open(Infinity);
+  const sources = UPSTREAMS.map((upstream) => ({ upstream, location: "nar/x" }));
+  const { row } = put(hash("a"), []);
+  await stocked.metadata.apply([
+    { ...put(hash("a"), []), row: { ...row, narName: NAR.name }, nar: NAR, sources },
+  ]);
+  const lines: string[] = [];
+  const publishing = Promise.withResolvers<void>();
+  const fetcher = endingTwice(publishing.promise);
+
+  const downloads = downloadsOver({
+    ...{ stocked, folder, fetcher, upstreams: UPSTREAMS },
+    logged: (line) => lines.push(line),
+    publishing: publishing.resolve,
+  });
+  const { download } = downloads.join(NAR, "request");
+  await downloads.over();
+
+  assert.deepEqual([download.state, lines], [{ state: "kept", fileSize: BYTES.length }, []]);
+});
+
+/** The second source is asked because the first is late, and finds the file whole in the end. */
+function endingTwice(publishing: Promise<void>): NarFetcher {
+  return {
+    begin(order, listener) {
+      const secondAsked = Promise.withResolvers<void>();
+      let asked = 0;
+      const end = {
+        type: "end",
+        fileSize: BYTES.length,
+        digest: DIGEST,
+        maybeShort: false,
+      } as const;
+      return {
+        from: async (_source, taken) => {
+          if (++asked === 2) {
+            secondAsked.resolve();
+            await publishing;
+            return end;
+          }
+          await secondAsked.promise;
+          taken?.();
+          Deno.writeFileSync(order.path, BYTES);
+          listener.progress({ type: "opened", fileSize: BYTES.length });
+          listener.progress({ type: "bytes", received: BYTES.length });
+          return end;
+        },
+        [Symbol.dispose]() {},
+      };
+    },
+  };
+}
