@@ -12,7 +12,7 @@ const RANKS: Readonly<Record<string, number>> = {
   locks: 3,
   closure: 4,
   pins: 5,
-  lru: 5,
+  space: 5,
   cache: 6,
   http: 7,
   app: 8,

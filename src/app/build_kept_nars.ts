@@ -2,7 +2,7 @@ import type { Downloads } from "../cache/download/downloads.ts";
 import { createCondemn } from "../cache/kept/condemn.ts";
 import { KeptNars } from "../cache/kept/kept_nars.ts";
 import type { KnownFiles } from "../cache/kept/known_files.ts";
-import type { Space } from "../lru/space.ts";
+import type { Space } from "../space/space.ts";
 import type { AppParts } from "./build_app.ts";
 
 export interface KeptNarsUsers {

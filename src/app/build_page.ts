@@ -6,7 +6,7 @@ import type { Route } from "../http/router.ts";
 import { pageRoute } from "../http/routes/page.ts";
 import { statsRoute } from "../http/routes/stats.ts";
 import { gatherStats } from "../http/stats/gather_stats.ts";
-import type { Space } from "../lru/space.ts";
+import type { Space } from "../space/space.ts";
 import type { NarName } from "../nix/nar_name.ts";
 import { PinWatch } from "../pins/pin_watch.ts";
 import type { PinnedClosures } from "../pins/pinned_closures.ts";

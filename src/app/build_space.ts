@@ -1,6 +1,6 @@
 import { Remover } from "../cache/remove.ts";
-import type { RunFigures } from "../lru/evictor.ts";
-import { Space } from "../lru/space.ts";
+import type { RunFigures } from "../space/evictor.ts";
+import { Space } from "../space/space.ts";
 import type { NarName } from "../nix/nar_name.ts";
 import type { StorePathHash } from "../nix/store_path.ts";
 import type { AppParts } from "./build_app.ts";

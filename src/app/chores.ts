@@ -1,6 +1,6 @@
 import { messageOf } from "../base/failure.ts";
 import { schedule as scheduleKind } from "../config/kinds/schedule.ts";
-import type { Space } from "../lru/space.ts";
+import type { Space } from "../space/space.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { type FreeSpaceDeps, sampleFreeSpace } from "./free_space.ts";
 import { type ScheduledTimes, startSchedule } from "./schedule.ts";

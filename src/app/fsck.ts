@@ -7,7 +7,7 @@ import {
 } from "../cache/reconcile/fsck.ts";
 import { Mender } from "../cache/reconcile/mender.ts";
 import type { Settings } from "../config/options.ts";
-import { NarRemovals } from "../lru/nar_removals.ts";
+import { NarRemovals } from "../space/nar_removals.ts";
 import { openDatabase } from "../metadata/sqlite/connection.ts";
 import { SqliteMetadataStore } from "../metadata/sqlite/sqlite_metadata_store.ts";
 import { LocalNarStore, shards } from "../storage/local/local_nar_store.ts";

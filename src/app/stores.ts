@@ -1,5 +1,5 @@
 import type { Settings } from "../config/options.ts";
-import { recover } from "../lru/recover.ts";
+import { recover } from "../space/recover.ts";
 import { HotMetadataStore } from "../metadata/hot_metadata_store.ts";
 import { openDatabase } from "../metadata/sqlite/connection.ts";
 import { SqliteMetadataStore } from "../metadata/sqlite/sqlite_metadata_store.ts";

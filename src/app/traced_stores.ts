@@ -1,4 +1,4 @@
-import type { Space } from "../lru/space.ts";
+import type { Space } from "../space/space.ts";
 import type { MetadataStore } from "../metadata/metadata_store.ts";
 import type { NarStore } from "../storage/nar_store.ts";
 import { type SpanStart, traced, type Tracer } from "../telemetry/tracer.ts";

@@ -3,7 +3,7 @@ import { within } from "../base/deadline.ts";
 import { boolean } from "../config/kinds/plain.ts";
 import { size } from "../config/kinds/size.ts";
 import type { Kind } from "../config/option.ts";
-import type { GcDone, GcEvent, GcProgress } from "../lru/gc_event.ts";
+import type { GcDone, GcEvent, GcProgress } from "../space/gc_event.ts";
 import { CLIENT_FLAGS, JSON_FLAG } from "./client/client_flags.ts";
 import { counted, formatBytes } from "./client/format.ts";
 import { Refused, ServerClient } from "./client/server_client.ts";

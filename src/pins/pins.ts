@@ -8,7 +8,15 @@ export interface PinsDeps {
   readonly changed: () => void;
 }
 
-/** The pin roots that clients set. A pin lasts until it is removed, whatever its root becomes. */
+/**
+ * The pin roots that clients set. A pin lasts until it is removed, whatever its root becomes.
+ *
+ * A pin protects its root's closure: each narinfo that the references of stored narinfos reach
+ * from the root, and the NAR file of each. `metadata/sqlite/protection.ts` walks the closure into
+ * the table `protected_path`; a reference that is not stored yet is protected once it is. The
+ * statements that list candidates for eviction (`metadata/sqlite/space_statements.ts`) leave out
+ * protected rows.
+ */
 export class Pins {
   readonly #deps: PinsDeps;
 

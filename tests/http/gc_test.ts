@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import type { GcEvent, GcOrder, GcProgress } from "../../src/lru/gc_event.ts";
+import type { GcEvent, GcOrder, GcProgress } from "../../src/space/gc_event.ts";
 import { GC_DONE, GcServer } from "../support/gc_server.ts";
 
 const PROGRESS: GcProgress = {

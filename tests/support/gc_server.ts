@@ -3,7 +3,7 @@ import { Router } from "../../src/http/router.ts";
 import { gcRoute, type GcRouteDeps } from "../../src/http/routes/gc.ts";
 import { RequestObserver } from "../../src/http/request_observer.ts";
 import { createShell } from "../../src/http/shell.ts";
-import type { GcDone } from "../../src/lru/gc_event.ts";
+import type { GcDone } from "../../src/space/gc_event.ts";
 import { createLogger } from "../../src/telemetry/logger.ts";
 import { TestListener } from "./test_listener.ts";
 

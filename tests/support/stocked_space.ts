@@ -1,5 +1,5 @@
-import type { EvictionRunsDeps } from "../../src/lru/eviction_runs.ts";
-import { Space } from "../../src/lru/space.ts";
+import type { EvictionRunsDeps } from "../../src/space/eviction_runs.ts";
+import { Space } from "../../src/space/space.ts";
 import { openDatabase } from "../../src/metadata/sqlite/connection.ts";
 import { SqliteMetadataStore } from "../../src/metadata/sqlite/sqlite_metadata_store.ts";
 import type { NarName } from "../../src/nix/nar_name.ts";

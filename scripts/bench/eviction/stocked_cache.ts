@@ -1,5 +1,5 @@
 import { Uses } from "../../../src/cache/uses.ts";
-import { Space } from "../../../src/lru/space.ts";
+import { Space } from "../../../src/space/space.ts";
 import type { Change } from "../../../src/metadata/metadata_store.ts";
 import type { ColdEntry } from "../../../src/metadata/space_keeper.ts";
 import { openDatabase } from "../../../src/metadata/sqlite/connection.ts";

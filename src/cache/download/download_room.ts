@@ -1,5 +1,5 @@
-import type { Space } from "../../lru/space.ts";
-import type { Reservation } from "../../lru/space_budget.ts";
+import type { Space } from "../../space/space.ts";
+import type { Reservation } from "../../space/space_budget.ts";
 import type { NarRow } from "../../metadata/metadata_store.ts";
 import { announcedFileSize } from "../nar_naming.ts";
 

@@ -1,5 +1,5 @@
 import { messageOf } from "../../base/failure.ts";
-import type { Space } from "../../lru/space.ts";
+import type { Space } from "../../space/space.ts";
 import type { NarRow } from "../../metadata/metadata_store.ts";
 import type { Download } from "./download.ts";
 import { DownloadRoom } from "./download_room.ts";

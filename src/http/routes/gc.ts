@@ -1,4 +1,4 @@
-import type { GcEvent, GcOrder } from "../../lru/gc_event.ts";
+import type { GcEvent, GcOrder } from "../../space/gc_event.ts";
 import { statusAnswer, streamAnswer } from "../answer.ts";
 import type { Route } from "../router.ts";
 

@@ -1,5 +1,5 @@
 import type { DownloadProgress, UnderWay } from "../../cache/download/download_progress.ts";
-import type { SpaceBudget } from "../../lru/space_budget.ts";
+import type { SpaceBudget } from "../../space/space_budget.ts";
 import type { NarName } from "../../nix/nar_name.ts";
 import type { PinWatch } from "../../pins/pin_watch.ts";
 import type { Metrics } from "../../telemetry/metrics.ts";

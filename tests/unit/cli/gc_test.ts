@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import type { GcEvent, GcOrder } from "../../../src/lru/gc_event.ts";
+import type { GcEvent, GcOrder } from "../../../src/space/gc_event.ts";
 import { GC_DONE, GcServer } from "../../support/gc_server.ts";
 import { runLarder } from "../../support/run_larder.ts";
 

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
-import { gcEvents } from "../../../src/lru/gc_events.ts";
-import type { GcEvent } from "../../../src/lru/gc_event.ts";
+import { gcEvents } from "../../../src/space/gc_events.ts";
+import type { GcEvent } from "../../../src/space/gc_event.ts";
 import { StockedSpace } from "../../support/stocked_space.ts";
 
 /** Several batches of eviction. */

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import type { RunFigures } from "../../../src/lru/evictor.ts";
+import type { RunFigures } from "../../../src/space/evictor.ts";
 import { eventually } from "../../support/eventually.ts";
 import { hash, narOf, put, rowOf } from "../../support/metadata_rows.ts";
 import { StockedSpace } from "../../support/stocked_space.ts";

@@ -49,7 +49,15 @@ export interface Run {
 /** Nothing yet. */
 export const NO_FIGURES: RunFigures = { freedBytes: 0, evictedEntries: 0, evictedFiles: 0 };
 
-/** Evicts in small batches, so that requests go on between them. */
+/**
+ * Evicts in small batches, so that requests go on between them.
+ *
+ * The order of eviction: the narinfo used longest ago goes first, and its NAR file with it unless
+ * another narinfo leads to that file; kept files without a narinfo stand in the same order by
+ * their own use. `coldNarinfos` and `coldLooseNars` (`metadata/sqlite/space_statements.ts`) list
+ * them, `metadata/sqlite/eviction.ts` removes them. Left out is what a pin protects (see
+ * `pins/pins.ts`), and what is busy. Nothing is evicted while that protection is not settled.
+ */
 export class Evictor {
   readonly #deps: EvictorDeps;
   #stopped = false;

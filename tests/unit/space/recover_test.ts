@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { recover } from "../../../src/lru/recover.ts";
+import { recover } from "../../../src/space/recover.ts";
 import type { Change } from "../../../src/metadata/metadata_store.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
 import { hash, narOf, put, sha } from "../../support/metadata_rows.ts";
