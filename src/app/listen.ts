@@ -1,7 +1,7 @@
 import { Failure, reasonOf } from "../base/failure.ts";
 import type { Settings } from "../config/options.ts";
 import { HttpServer, type HttpServerDeps } from "../http/server/http_server.ts";
-import { TlsDoor, type TlsFiles } from "./tls_door.ts";
+import { type TlsFiles, TlsListener } from "../http/tls/tls_listener.ts";
 import { listenOnSocket, type SocketAccess } from "./unix_socket.ts";
 
 type Address = Settings["server.addr"];
@@ -28,7 +28,7 @@ export interface Listener extends AsyncDisposable {
 }
 
 /** Where connections come in; disposed of, it takes no more of them. */
-interface Door extends Disposable {
+interface OpenListener extends Disposable {
   readonly url: string;
   /** Where more than the server stands between: takes no more, and resolves when all have gone. */
   over?(): Promise<void>;
@@ -38,16 +38,16 @@ interface Door extends Disposable {
 export async function listen({ address, socket, tls, ...deps }: ListenParts): Promise<Listener> {
   const server = new HttpServer({ ...deps, connectionsMax: CONNECTIONS_MAX });
   try {
-    const door = address.kind === "unix"
-      ? await unixDoor(server, address.path, socket)
+    const opened = address.kind === "unix"
+      ? await openSocket(server, address.path, socket)
       : await anyHost(address, (host) =>
-        tls === undefined ? tcpDoor(server, host) : openTls(host, tls));
+        tls === undefined ? openPort(server, host) : openTls(host, tls));
     const owned = new DisposableStack();
-    owned.use(door);
+    owned.use(opened);
     return {
-      url: door.url,
+      url: opened.url,
       async shutdown() {
-        const over = door.over?.();
+        const over = opened.over?.();
         if (over === undefined) owned.dispose();
         await server.shutdown();
         await over;
@@ -64,13 +64,13 @@ export async function listen({ address, socket, tls, ...deps }: ListenParts): Pr
     throw new Failure("broken", explain(address, error), {}, error);
   }
 
-  async function openTls(place: Host, files: TlsFiles): Promise<Door> {
+  async function openTls(place: Host, files: TlsFiles): Promise<OpenListener> {
     const { log, nowMs } = deps;
-    const door = await TlsDoor.open({ place, files, log, nowMs, server });
+    const opened = await TlsListener.open({ place, files, log, nowMs, server });
     return {
-      url: urlOf("https", door.place),
-      over: () => door.over(),
-      [Symbol.dispose]: () => door[Symbol.dispose](),
+      url: urlOf("https", opened.place),
+      over: () => opened.over(),
+      [Symbol.dispose]: () => opened[Symbol.dispose](),
     };
   }
 }
@@ -80,13 +80,17 @@ interface Host {
   readonly port: number;
 }
 
-function tcpDoor(server: HttpServer, host: Host): Door {
+function openPort(server: HttpServer, host: Host): OpenListener {
   const listener = Deno.listen({ ...host });
   server.serve(listener);
   return { url: urlOf("http", listener.addr), [Symbol.dispose]: () => listener.close() };
 }
 
-async function unixDoor(server: HttpServer, path: string, access: SocketAccess): Promise<Door> {
+async function openSocket(
+  server: HttpServer,
+  path: string,
+  access: SocketAccess,
+): Promise<OpenListener> {
   const listener = await listenOnSocket(path, access);
   server.serve(listener);
   return { url: `unix:${path}`, [Symbol.dispose]: () => listener.close() };
@@ -95,8 +99,8 @@ async function unixDoor(server: HttpServer, path: string, access: SocketAccess):
 /** Without a name: IPv6, which takes IPv4 too where the machine has not been told otherwise. */
 async function anyHost(
   { hostname, port }: Address & { kind: "tcp" },
-  open: (host: Host) => Door | Promise<Door>,
-): Promise<Door> {
+  open: (host: Host) => OpenListener | Promise<OpenListener>,
+): Promise<OpenListener> {
   if (hostname !== undefined) return await open({ hostname, port });
   try {
     return await open({ hostname: "::", port });

@@ -5,7 +5,7 @@ import { openForReading } from "../../metadata/sqlite/connection.ts";
 import { SqliteMetadataStore } from "../../metadata/sqlite/sqlite_metadata_store.ts";
 import { LocalNarStore } from "../../storage/local/local_nar_store.ts";
 import type { FromCompareWorker, ToCompareWorker } from "./messages.ts";
-import { workerScope } from "./worker_scope.ts";
+import { workerScope } from "../../base/worker_scope.ts";
 
 const scope = workerScope<ToCompareWorker, FromCompareWorker>();
 

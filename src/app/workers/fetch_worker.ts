@@ -9,7 +9,7 @@ import { PartialFile } from "../../cache/download/partial_file.ts";
 import { createUpstreamClient } from "../../upstream/http/http_client.ts";
 import { HttpNarSource, type HttpNarSourceDeps } from "../../upstream/http/http_nar_source.ts";
 import type { FromFetchWorker, ToFetchWorker } from "./messages.ts";
-import { workerScope } from "./worker_scope.ts";
+import { workerScope } from "../../base/worker_scope.ts";
 
 const scope = workerScope<ToFetchWorker, FromFetchWorker>();
 

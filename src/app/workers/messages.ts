@@ -2,9 +2,6 @@ import type { FetchEvent, FetchOrder } from "../../cache/download/nar_fetcher.ts
 import type { ShardComparison } from "../../cache/reconcile/compare_shard.ts";
 import type { NarSource } from "../../metadata/metadata_store.ts";
 import type { NarMeasure, PassedOrder, VerifyOrder } from "../../cache/verify/nar_verifier.ts";
-import type { Link } from "../../http/relay/link.ts";
-import type { RelayClosed } from "../../http/relay/relay.ts";
-import type { RelayLimits } from "../../http/relay/relayed.ts";
 import type { CaCertificates, HttpUpstreamSettings } from "../../upstream/http/http_settings.ts";
 
 // What the main thread and its Workers say to each other. `id` names one job.
@@ -53,37 +50,6 @@ export type ToCompareWorker =
 export type FromCompareWorker =
   | { readonly id: number; readonly comparison: ShardComparison }
   | { readonly id: number; readonly error: string };
-
-/** A place on this machine, or one to listen at. */
-export interface Place {
-  readonly hostname: string;
-  readonly port: number;
-}
-
-export type ToRelayWorker =
-  /** First: where clients come in, and who listens within. */
-  | {
-    readonly type: "listen";
-    readonly place: Place;
-    readonly inner: Place;
-    readonly limits: RelayLimits | undefined;
-    readonly sweepEveryMs: number | undefined;
-  }
-  | { readonly type: "turn"; readonly inner: Place }
-  | { readonly type: "known" | "secured" | "givenUp"; readonly link: Link }
-  | { readonly type: "stop" };
-
-export type FromRelayWorker =
-  | { readonly type: "listening"; readonly place: Place }
-  /** By the name that Deno has for the error. */
-  | { readonly type: "failed"; readonly name: string; readonly message: string }
-  | { readonly type: "turned" }
-  /** A client has a connection within, or no longer. */
-  | { readonly type: "connected"; readonly link: Link; readonly client: Deno.NetAddr }
-  | { readonly type: "disconnected"; readonly link: Link }
-  /** Nothing more is taken, and no connection is left. */
-  | { readonly type: "over" }
-  | { readonly type: "closed"; readonly reason: RelayClosed };
 
 export type ToVerifyWorker =
   | { readonly type: "verify"; readonly id: number; readonly order: VerifyOrder }

@@ -5,7 +5,7 @@ import { Growth, measureNar } from "../../cache/verify/measure_nar.ts";
 import type { PassedOrder, VerifyOrder } from "../../cache/verify/nar_verifier.ts";
 import { PassedMeasure } from "../../cache/verify/passed_measure.ts";
 import type { FromVerifyWorker, ToVerifyWorker } from "./messages.ts";
-import { workerScope } from "./worker_scope.ts";
+import { workerScope } from "../../base/worker_scope.ts";
 
 const scope = workerScope<ToVerifyWorker, FromVerifyWorker>();
 

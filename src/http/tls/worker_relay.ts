@@ -1,8 +1,8 @@
-import type { Link } from "../../http/relay/link.ts";
-import { LinkClients } from "../../http/relay/link_clients.ts";
-import type { RelayClosed } from "../../http/relay/relay.ts";
-import type { RelayLimits } from "../../http/relay/relayed.ts";
-import type { FromRelayWorker, Place, ToRelayWorker } from "./messages.ts";
+import type { Link } from "./link.ts";
+import { LinkClients } from "./link_clients.ts";
+import type { RelayClosed } from "./relay.ts";
+import type { RelayLimits } from "./relayed.ts";
+import type { FromRelayWorker, Place, ToRelayWorker } from "./relay_messages.ts";
 
 export interface WorkerRelayDeps {
   /** Where clients come in; port 0 is any. */

@@ -1,11 +1,11 @@
-import { Failure, messageOf, reasonOf } from "../base/failure.ts";
-import type { RelayLimits } from "../http/relay/relayed.ts";
-import { ClosedLog } from "../http/server/closed_log.ts";
-import type { HttpServer } from "../http/server/http_server.ts";
-import type { Logger } from "../telemetry/logger.ts";
+import { Failure, messageOf, reasonOf } from "../../base/failure.ts";
+import type { RelayLimits } from "./relayed.ts";
+import { ClosedLog } from "../server/closed_log.ts";
+import type { HttpServer } from "../server/http_server.ts";
+import type { Logger } from "../../telemetry/logger.ts";
 import { RelayedListener } from "./relayed_listener.ts";
-import type { Place } from "./workers/messages.ts";
-import { WorkerRelay } from "./workers/worker_relay.ts";
+import type { Place } from "./relay_messages.ts";
+import { WorkerRelay } from "./worker_relay.ts";
 
 /** Paths of PEM files. */
 export interface TlsFiles {
@@ -13,7 +13,7 @@ export interface TlsFiles {
   readonly keyPath: string;
 }
 
-export interface TlsDoorDeps {
+export interface TlsListenerDeps {
   readonly place: Place;
   readonly files: TlsFiles;
   readonly server: Pick<HttpServer, "serve" | "handlesRanOut">;
@@ -40,8 +40,8 @@ interface Pair {
  * this machine, behind a relay that can end what that one cannot. When the files change, the relay
  * turns to another; connections that are open stay as they are.
  */
-export class TlsDoor implements Disposable {
-  readonly #deps: TlsDoorDeps;
+export class TlsListener implements Disposable {
+  readonly #deps: TlsListenerDeps;
   readonly #relay: WorkerRelay;
   readonly #closed: ClosedLog;
   readonly #looking: number;
@@ -54,7 +54,7 @@ export class TlsDoor implements Disposable {
   /** Seen at the last look: a pair that is being written is not taken. */
   #seen: Pair | undefined;
 
-  private constructor(deps: TlsDoorDeps, parts: DoorParts) {
+  private constructor(deps: TlsListenerDeps, parts: ListenerParts) {
     this.#deps = deps;
     this.#closed = parts.closed;
     this.#known = parts.pair;
@@ -64,7 +64,7 @@ export class TlsDoor implements Disposable {
   }
 
   /** Throws a Failure where the files cannot be used, and what Deno throws for the address. */
-  static async open(deps: TlsDoorDeps): Promise<TlsDoor> {
+  static async open(deps: TlsListenerDeps): Promise<TlsListener> {
     const { place, files, server, log, nowMs, limits, lookEveryMs } = deps;
     const pair = readPair(files);
     const listener = listenWith(pair, files);
@@ -80,7 +80,7 @@ export class TlsDoor implements Disposable {
         limits,
         sweepEveryMs: lookEveryMs,
       });
-      return new TlsDoor(deps, { pair, listener, relay, closed });
+      return new TlsListener(deps, { pair, listener, relay, closed });
     } catch (error) {
       listener.close();
       throw error;
@@ -145,7 +145,7 @@ export class TlsDoor implements Disposable {
   }
 }
 
-interface DoorParts {
+interface ListenerParts {
   readonly pair: Pair;
   readonly listener: Deno.TlsListener;
   readonly relay: WorkerRelay;

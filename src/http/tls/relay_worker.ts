@@ -1,8 +1,8 @@
 // The thread between clients of HTTPS and the listener that speaks TLS with them.
 import { messageOf } from "../../base/failure.ts";
-import { Relay } from "../../http/relay/relay.ts";
-import type { FromRelayWorker, ToRelayWorker } from "./messages.ts";
-import { workerScope } from "./worker_scope.ts";
+import { Relay } from "./relay.ts";
+import type { FromRelayWorker, ToRelayWorker } from "./relay_messages.ts";
+import { workerScope } from "../../base/worker_scope.ts";
 
 const scope = workerScope<ToRelayWorker, FromRelayWorker>();
 

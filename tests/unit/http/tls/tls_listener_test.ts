@@ -1,16 +1,16 @@
 import assert from "node:assert/strict";
-import { pause } from "../../../src/base/pause.ts";
-import { TlsDoor } from "../../../src/app/tls_door.ts";
-import { Answer } from "../../../src/http/answer.ts";
-import type { ClientRequest } from "../../../src/http/client_request.ts";
-import { RELAY_LIMITS_MS } from "../../../src/http/relay/relay.ts";
-import { HttpServer, type HttpServerDeps } from "../../../src/http/server/http_server.ts";
-import type { RelayLimits } from "../../../src/http/relay/relayed.ts";
-import { createLogger } from "../../../src/telemetry/logger.ts";
-import { eventually } from "../../support/eventually.ts";
-import { writeAll } from "../../support/steady_port.ts";
-import { tempFolder } from "../../support/temp_folder.ts";
-import { OwnCertificate, tlsAvailable } from "../../support/tls_front.ts";
+import { pause } from "../../../../src/base/pause.ts";
+import { TlsListener } from "../../../../src/http/tls/tls_listener.ts";
+import { Answer } from "../../../../src/http/answer.ts";
+import type { ClientRequest } from "../../../../src/http/client_request.ts";
+import { RELAY_LIMITS_MS } from "../../../../src/http/tls/relay.ts";
+import { HttpServer, type HttpServerDeps } from "../../../../src/http/server/http_server.ts";
+import type { RelayLimits } from "../../../../src/http/tls/relayed.ts";
+import { createLogger } from "../../../../src/telemetry/logger.ts";
+import { eventually } from "../../../support/eventually.ts";
+import { writeAll } from "../../../support/steady_port.ts";
+import { tempFolder } from "../../../support/temp_folder.ts";
+import { OwnCertificate, tlsAvailable } from "../../../support/tls_front.ts";
 
 const PLACE = { hostname: "127.0.0.1", port: 0 };
 const LAST_REQUEST = new TextEncoder().encode(
@@ -88,7 +88,7 @@ for (
   tlsTest(`${what} and silence is closed, and said; who is idle is not`, async () => {
     await using scene = await Scene.open({ handshakeMs: 200 });
     using open = await scene.connect(scene.first);
-    using silent = await Deno.connect(scene.door.place);
+    using silent = await Deno.connect(scene.listener.place);
     await silent.write(Uint8Array.from(bytes));
     assert.equal(await silent.read(new Uint8Array(100)), null);
     assert.ok(scene.says("connections closed"));
@@ -101,7 +101,7 @@ tlsTest("who asks nothing makes room, whether its handshake is over or not", asy
   await using stack = new AsyncDisposableStack();
   const silent: Deno.Conn[] = [];
   for (let count = 0; count < 10; count++) {
-    silent.push(stack.use(await Deno.connect(scene.door.place)));
+    silent.push(stack.use(await Deno.connect(scene.listener.place)));
     stack.use(await scene.connect(scene.first).catch(() => undefined));
   }
   await eventually("another is answered", async () => {
@@ -149,10 +149,10 @@ tlsTest("when it is over what is under way is answered, and nobody else", async 
   await using scene = await Scene.open();
   const open = await scene.connect(scene.first);
   let isOver = false;
-  const over = scene.door.over().then(() => isOver = true);
+  const over = scene.listener.over().then(() => isOver = true);
   await eventually("nobody else is taken", async () => {
     try {
-      (await Deno.connect(scene.door.place)).close();
+      (await Deno.connect(scene.listener.place)).close();
       return false;
     } catch {
       return true;
@@ -180,7 +180,7 @@ tlsTest("a pair that is broken at the start is a plain sentence", async () => {
   await using server = scene();
   const files = { certPath: `${folder.path}/cert`, keyPath: `${folder.path}/key` };
   const log = createLogger("error", NOWHERE);
-  const open = () => TlsDoor.open({ place: PLACE, files, server, log, nowMs: Date.now });
+  const open = () => TlsListener.open({ place: PLACE, files, server, log, nowMs: Date.now });
   await assert.rejects(open, { name: "Failure", message: /^Cannot read .*\/cert: / });
   Deno.writeTextFileSync(files.certPath, "no certificate");
   Deno.writeTextFileSync(files.keyPath, "no key");
@@ -218,7 +218,7 @@ class Scene implements AsyncDisposable {
   };
   readonly #said: string[] = [];
   readonly #server: HttpServer;
-  #door: TlsDoor | undefined;
+  #listener: TlsListener | undefined;
 
   private constructor(options: Partial<HttpServerDeps>) {
     this.#server = scene(options);
@@ -230,7 +230,7 @@ class Scene implements AsyncDisposable {
   ): Promise<Scene> {
     const scene = new Scene(options);
     scene.put(scene.first);
-    scene.#door = await TlsDoor.open({
+    scene.#listener = await TlsListener.open({
       place: PLACE,
       files: scene.files,
       server: scene.#server,
@@ -242,9 +242,9 @@ class Scene implements AsyncDisposable {
     return scene;
   }
 
-  get door(): TlsDoor {
-    assert.ok(this.#door);
-    return this.#door;
+  get listener(): TlsListener {
+    assert.ok(this.#listener);
+    return this.#listener;
   }
 
   put(certificate: OwnCertificate): void {
@@ -259,7 +259,7 @@ class Scene implements AsyncDisposable {
   /** Throws when none of those vouches for the server. */
   async connect(...trusted: readonly OwnCertificate[]): Promise<Deno.TlsConn> {
     const caCerts = trusted.map(({ pems }) => pems.cert);
-    const connection = await Deno.connectTls({ ...this.door.place, caCerts });
+    const connection = await Deno.connectTls({ ...this.listener.place, caCerts });
     try {
       await connection.handshake();
       return connection;
@@ -271,7 +271,7 @@ class Scene implements AsyncDisposable {
 
   /** The body of the answer that a client of this address gets; OpenSSL can choose its own. */
   async askFrom(address: string): Promise<string> {
-    const { hostname, port } = this.door.place;
+    const { hostname, port } = this.listener.place;
     const client = new Deno.Command("openssl", {
       args: ["s_client", "-quiet", "-bind", `${address}:0`, "-connect", `${hostname}:${port}`],
       stdin: "piped",
@@ -294,7 +294,7 @@ class Scene implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    this.#door?.[Symbol.dispose]();
+    this.#listener?.[Symbol.dispose]();
     await this.#server[Symbol.asyncDispose]();
     for (const owned of [this.first, this.second, this.#folder]) owned[Symbol.dispose]();
   }

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { type End, Relayed } from "../../../src/http/relay/relayed.ts";
+import { type End, Relayed } from "../../../../src/http/tls/relayed.ts";
 
 const TAKEN_MAX = 10_000_000;
 const HELD_BYTES_MAX = 64 * 1024;

@@ -1,8 +1,8 @@
-import { Bell } from "../base/bell.ts";
-import { type Link, linkOf } from "../http/relay/link.ts";
-import type { Incoming } from "../http/server/http_server.ts";
-import type { Wire } from "../http/server/intake.ts";
-import type { WorkerRelay } from "./workers/worker_relay.ts";
+import { Bell } from "../../base/bell.ts";
+import { type Link, linkOf } from "./link.ts";
+import type { Incoming } from "../server/http_server.ts";
+import type { Wire } from "../server/intake.ts";
+import type { WorkerRelay } from "./worker_relay.ts";
 
 export type RelayOfLinks = Pick<WorkerRelay, "accepted" | "forget" | "secured" | "givenUp">;
 

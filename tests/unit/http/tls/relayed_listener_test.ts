@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
-import { RelayedListener } from "../../../src/app/relayed_listener.ts";
-import { type Link, linkOf } from "../../../src/http/relay/link.ts";
-import { LinkClients } from "../../../src/http/relay/link_clients.ts";
-import { eventually } from "../../support/eventually.ts";
-import { OwnCertificate, tlsAvailable } from "../../support/tls_front.ts";
+import { RelayedListener } from "../../../../src/http/tls/relayed_listener.ts";
+import { type Link, linkOf } from "../../../../src/http/tls/link.ts";
+import { LinkClients } from "../../../../src/http/tls/link_clients.ts";
+import { eventually } from "../../../support/eventually.ts";
+import { OwnCertificate, tlsAvailable } from "../../../support/tls_front.ts";
 
 const CLIENT: Deno.NetAddr = { transport: "tcp", hostname: "192.0.2.7", port: 4711 };
 

@@ -1,0 +1,24 @@
+import assert from "node:assert/strict";
+import { within } from "../../../../src/base/deadline.ts";
+import { OwnCertificate, tlsAvailable } from "../../../support/tls_front.ts";
+
+/** Deno closes a TCP connection of its own within a millisecond. */
+const CLOSES_WITHIN_MS = 500;
+
+Deno.test({
+  // Once this fails, `src/http/tls` can go: a plain `Deno.listenTls` is then enough.
+  name: "the relay has its reason: Deno keeps a TLS connection open that is closed mid-handshake",
+  ignore: tlsAvailable() !== "",
+  async fn() {
+    using certificate = new OwnCertificate();
+    using listener = Deno.listenTls({ hostname: "127.0.0.1", port: 0, ...certificate.pems });
+    const { hostname, port } = listener.addr;
+    const accepted = listener.accept();
+    using client = await Deno.connect({ hostname, port });
+    (await accepted).close();
+    const reading = client.read(new Uint8Array(1));
+    assert.equal(await within(reading, CLOSES_WITHIN_MS), undefined, "Deno has closed it");
+    await client.closeWrite();
+    await reading;
+  },
+});
