@@ -1,12 +1,12 @@
-import { Demotions } from "../cache/download/demotions.ts";
+import { Demotions } from "../cache/sources/demotions.ts";
 import { allUnderWay } from "../cache/download/download_progress.ts";
 import { Downloads } from "../cache/download/downloads.ts";
-import { meteredFetcher } from "../cache/download/metered_fetcher.ts";
-import { meteredPieces } from "../cache/download/metered_pieces.ts";
-import { tracedFetcher } from "../cache/download/traced_fetcher.ts";
-import { tracedPieces } from "../cache/download/traced_pieces.ts";
-import { UnkeptTransfers } from "../cache/download/unkept_transfers.ts";
-import { UpstreamPieces } from "../cache/download/upstream_pieces.ts";
+import { meteredFetcher } from "../cache/fetch/metered_fetcher.ts";
+import { meteredPieces } from "../cache/pass_through/metered_pieces.ts";
+import { tracedFetcher } from "../cache/fetch/traced_fetcher.ts";
+import { tracedPieces } from "../cache/pass_through/traced_pieces.ts";
+import { PassThroughTransfers } from "../cache/pass_through/pass_through_transfers.ts";
+import { UpstreamPieces } from "../cache/pass_through/upstream_pieces.ts";
 import { KnownFiles } from "../cache/kept/known_files.ts";
 import { NegativeCache } from "../cache/negative_cache.ts";
 import { createSigner } from "../cache/own_signature.ts";
@@ -212,7 +212,7 @@ function buildCache(parts: AppParts, metrics: Metrics, resources: AsyncDisposabl
     removalsOver: () => space.removals.over(),
     ...patience,
   });
-  const transfers = new UnkeptTransfers(nowMs);
+  const transfers = new PassThroughTransfers(nowMs);
   const underWay = allUnderWay([downloads, transfers]);
   metrics.gauge("in_flight_downloads", {}, () => underWay.count);
   const signer = createSigner(parts.secretKey);

@@ -46,6 +46,11 @@ export function announcedFileSize(nar: NarRow): number | undefined {
   return nar.fileSize ?? (nar.compression === "none" ? nar.narSize : undefined);
 }
 
+/** No compression makes a file much larger than what it holds; of 0 bytes it is not known. */
+export function fileSizeLimit({ narSize }: NarRow): number {
+  return narSize === 0 ? Infinity : narSize + Math.ceil(narSize / 8) + 65_536;
+}
+
 /** True where a hash is known that every right file has: the NAR hash if it is uncompressed. */
 export function hasKnownFileHash(nar: NarRow): boolean {
   return nar.fileHash !== undefined || nar.compression === "none";

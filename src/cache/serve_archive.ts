@@ -3,9 +3,9 @@ import type { NarRow, NarSource } from "../metadata/metadata_store.ts";
 import type { FileHash, NarHash } from "../nix/hash.ts";
 import { compressionOf, hashOf, type NarName } from "../nix/nar_name.ts";
 import type { NarBodySource } from "../upstream/upstream.ts";
-import type { UnkeptTransferDeps } from "./download/unkept_transfer.ts";
+import type { UnkeptTransferDeps } from "./pass_through/unkept_transfer.ts";
 import type { NarAnswer, NarFacts } from "./nar_answer.ts";
-import { openUnkept } from "./serve_unkept.ts";
+import { openUnkept } from "./pass_through/open_pass_through.ts";
 
 export interface ArchiveServerDeps {
   readonly documents: Pick<DocumentKeeper, "archivesOf">;

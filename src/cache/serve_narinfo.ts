@@ -4,7 +4,7 @@ import type { MetadataStore, NarinfoRow } from "../metadata/metadata_store.ts";
 import type { StorePathHash } from "../nix/store_path.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { Trouble } from "../telemetry/trouble.ts";
-import type { Demotions } from "./download/demotions.ts";
+import type { Demotions } from "./sources/demotions.ts";
 import { type Learned, learnNarinfo, type LearnNarinfoDeps } from "./learn_narinfo.ts";
 import type { NegativeCache } from "./negative_cache.ts";
 import type { Uses } from "./uses.ts";

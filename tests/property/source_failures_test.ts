@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import { type FailedTry, SourceFailures } from "../../src/cache/download/source_failures.ts";
+import { type FailedTry, SourceFailures } from "../../src/cache/sources/source_failures.ts";
 import { checkProperty } from "../support/property.ts";
 
 const IDLE_TIMEOUT_MS = 30_000;

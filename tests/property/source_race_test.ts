@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import { type AskedSource, firstToAnswer } from "../../src/cache/download/source_race.ts";
+import { type AskedSource, firstToAnswer } from "../../src/cache/sources/source_race.ts";
 import { PlayedTime } from "../support/played_time.ts";
 import { checkProperty } from "../support/property.ts";
 

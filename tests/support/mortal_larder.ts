@@ -1,8 +1,8 @@
 import type { DatabaseSync } from "node:sqlite";
-import { Demotions } from "../../src/cache/download/demotions.ts";
+import { Demotions } from "../../src/cache/sources/demotions.ts";
 import { Downloads } from "../../src/cache/download/downloads.ts";
-import { UnkeptTransfers } from "../../src/cache/download/unkept_transfers.ts";
-import { UpstreamPieces } from "../../src/cache/download/upstream_pieces.ts";
+import { PassThroughTransfers } from "../../src/cache/pass_through/pass_through_transfers.ts";
+import { UpstreamPieces } from "../../src/cache/pass_through/upstream_pieces.ts";
 import { createCondemn } from "../../src/cache/kept/condemn.ts";
 import { KeptNars } from "../../src/cache/kept/kept_nars.ts";
 import { KnownFiles } from "../../src/cache/kept/known_files.ts";
@@ -211,7 +211,7 @@ export class RunningLarder {
     const learning = { pool, metadata, signer, nowMs };
     this.narinfos = new NarinfoServer({ ...learning, negative, demotions, uses, log });
     const pieces = new UpstreamPieces({ narSources, idleTimeoutMs: 5_000 });
-    const transfers = new UnkeptTransfers(nowMs);
+    const transfers = new PassThroughTransfers(nowMs);
     const passing = { pieces, transfers, verifier: upstream, ...PATIENCE };
     const unkept = { ...candidates, ...passing, log, metrics, tracer };
     const condemn = createCondemn({ metadata, nars, downloads, removeFiles, owner, changed, log });

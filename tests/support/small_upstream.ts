@@ -3,7 +3,7 @@ import type {
   FetchOrder,
   FetchOutcome,
   NarFetcher,
-} from "../../src/cache/download/nar_fetcher.ts";
+} from "../../src/cache/fetch/nar_fetcher.ts";
 import type { NarVerifier, VerifyOrder } from "../../src/cache/verify/nar_verifier.ts";
 import { type NarName, parseNarName } from "../../src/nix/nar_name.ts";
 import type { NarBody } from "../../src/upstream/upstream.ts";

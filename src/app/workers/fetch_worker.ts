@@ -1,11 +1,11 @@
 // The thread that fetches NAR files: it reads the network, writes the disk and hashes, so that
 // the main thread only has to feed clients.
 import { messageOf } from "../../base/failure.ts";
-import { FetchError } from "../../cache/download/fetch_error.ts";
-import { fetchNar } from "../../cache/download/fetch_nar.ts";
-import { FetchRoom } from "../../cache/download/fetch_room.ts";
-import type { FetchOrder, FetchOutcome } from "../../cache/download/nar_fetcher.ts";
-import { PartialFile } from "../../cache/download/partial_file.ts";
+import { FetchError } from "../../cache/fetch/fetch_error.ts";
+import { fetchNar } from "../../cache/fetch/fetch_nar.ts";
+import { WriteAllowance } from "../../cache/fetch/write_allowance.ts";
+import type { FetchOrder, FetchOutcome } from "../../cache/fetch/nar_fetcher.ts";
+import { PartialFile } from "../../cache/fetch/partial_file.ts";
 import { createUpstreamClient } from "../../upstream/http/http_client.ts";
 import { HttpNarSource, type HttpNarSourceDeps } from "../../upstream/http/http_nar_source.ts";
 import type { FromFetchWorker, ToFetchWorker } from "./messages.ts";
@@ -22,7 +22,7 @@ interface Job {
   readonly attempts: Map<number, AbortController>;
   /** The attempt whose source has answered, until it is over. */
   taken: number | undefined;
-  readonly room: FetchRoom;
+  readonly room: WriteAllowance;
   /** Set while more room is wanted. */
   granted: ((bytes: number) => void) | undefined;
   /** Made with the first source. */
@@ -62,7 +62,7 @@ function jobOf(id: number, order: FetchOrder): Job {
     order,
     attempts: new Map(),
     taken: undefined,
-    room: new FetchRoom(order.roomBytes, (bytes) => {
+    room: new WriteAllowance(order.roomBytes, (bytes) => {
       const { promise, resolve } = Promise.withResolvers<number>();
       job.granted = resolve;
       scope.postMessage({ id, event: { type: "room", bytes } });

@@ -1,4 +1,4 @@
-import type { FetchEvent, FetchOrder } from "../../cache/download/nar_fetcher.ts";
+import type { FetchEvent, FetchOrder } from "../../cache/fetch/nar_fetcher.ts";
 import type { ShardComparison } from "../../cache/reconcile/compare_shard.ts";
 import type { NarSource } from "../../metadata/metadata_store.ts";
 import type { NarMeasure, PassedOrder, VerifyOrder } from "../../cache/verify/nar_verifier.ts";

@@ -4,7 +4,7 @@ import type {
   FetchOutcome,
   NarFetch,
   NarFetcher,
-} from "../../cache/download/nar_fetcher.ts";
+} from "../../cache/fetch/nar_fetcher.ts";
 import type { CaCertificates, HttpUpstreamSettings } from "../../upstream/http/http_settings.ts";
 import type { UpstreamTrace } from "../../upstream/http/upstream_trace.ts";
 import { JobWorker } from "./job_worker.ts";

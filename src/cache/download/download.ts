@@ -1,6 +1,5 @@
 import { Bell } from "../../base/bell.ts";
 import { Failure } from "../../base/failure.ts";
-import type { PassedPart } from "./pass_through.ts";
 import type { NarName } from "../../nix/nar_name.ts";
 import {
   type DownloadEvent,
@@ -24,6 +23,19 @@ const TAIL_BYTES = 64 * 1024;
 
 /** The file cannot be kept here; that says nothing of whether it can be had. */
 export class Unkept extends Failure {}
+
+/** Which part of a file somebody wants, and what they have of it. */
+export interface PassedPart {
+  readonly start: number;
+  /** `undefined` is the file's end. */
+  readonly end: number | undefined;
+  /** What they have up to `start`; the new bytes must be the same. */
+  readonly sent?: {
+    /** The first byte that they have. */
+    readonly from: number;
+    at(position: number, length: number): Uint8Array;
+  };
+}
 
 /** Has the rest of a file that cannot be kept passed on to one reader. */
 export type PassOn = (part: PassedPart) => AsyncIterable<Uint8Array<ArrayBuffer>>;

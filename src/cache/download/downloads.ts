@@ -5,7 +5,7 @@ import { Download, Unkept } from "./download.ts";
 import { type DownloadProgress, progressOf, type UnderWay } from "./download_progress.ts";
 import { GrowingFile } from "./growing_file.ts";
 import { announcedFileSize } from "../nar_naming.ts";
-import { KeepingTrouble } from "./keeping_trouble.ts";
+import { KeepOutageLog } from "./keep_outage_log.ts";
 import { runDownload, type RunDownloadDeps } from "./run_download.ts";
 
 export interface DownloadsDeps extends Omit<RunDownloadDeps, "keeping"> {
@@ -20,7 +20,7 @@ export class Downloads implements UnderWay {
   readonly #running = new Set<Promise<void>>();
 
   constructor(deps: DownloadsDeps) {
-    this.#deps = { ...deps, keeping: new KeepingTrouble(deps.log, deps.metrics) };
+    this.#deps = { ...deps, keeping: new KeepOutageLog(deps.log, deps.metrics) };
   }
 
   /** How many there are. */

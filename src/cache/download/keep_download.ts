@@ -4,9 +4,9 @@ import { sha256FromDigest } from "../../nix/hash.ts";
 import type { NarWriter } from "../../storage/nar_store.ts";
 import type { KnownFiles } from "../kept/known_files.ts";
 import { hasKnownFileHash } from "../nar_naming.ts";
-import { checkFile, checkNar } from "./check_nar.ts";
+import { checkFile, checkNar } from "../verify/check_nar.ts";
 import type { Download } from "./download.ts";
-import type { FetchEnd } from "./nar_fetcher.ts";
+import type { FetchEnd } from "../fetch/nar_fetcher.ts";
 import type { Transfer } from "./transfer.ts";
 
 export interface KeepDownloadDeps {

@@ -2,25 +2,25 @@ import { messageOf } from "../../base/failure.ts";
 import type { Space } from "../../space/space.ts";
 import type { NarRow } from "../../metadata/metadata_store.ts";
 import type { Download } from "./download.ts";
-import { DownloadRoom } from "./download_room.ts";
+import { DownloadReservation } from "./download_reservation.ts";
 import {
-  DownloadAttempts,
-  type DownloadAttemptsDeps,
   type DownloadFailure,
-} from "./download_attempts.ts";
-import { narCandidates, type NarCandidatesDeps } from "./nar_candidates.ts";
-import { SourceFailures } from "./source_failures.ts";
-import { firstToAnswer } from "./source_race.ts";
-import { SourceRounds } from "./source_rounds.ts";
+  NarAttempts,
+  type NarAttemptsDeps,
+} from "../sources/nar_attempts.ts";
+import { narCandidates, type NarCandidatesDeps } from "../sources/nar_candidates.ts";
+import { SourceFailures } from "../sources/source_failures.ts";
+import { firstToAnswer } from "../sources/source_race.ts";
+import { SourceRounds } from "../sources/source_rounds.ts";
 import { Transfer, type TransferDeps } from "./transfer.ts";
 
-export interface RunDownloadDeps extends NarCandidatesDeps, TransferDeps, DownloadAttemptsDeps {
+export interface RunDownloadDeps extends NarCandidatesDeps, TransferDeps, NarAttemptsDeps {
   readonly metadata: NarCandidatesDeps["metadata"];
   readonly space: Pick<
     Space,
     "mayFit" | "reserve" | "grow" | "kept" | "diskFull" | "budget" | "unused"
   >;
-  readonly pool: NarCandidatesDeps["pool"] & DownloadAttemptsDeps["pool"];
+  readonly pool: NarCandidatesDeps["pool"] & NarAttemptsDeps["pool"];
   /** So long a download waits for a source that has fallen silent. */
   readonly idleTimeoutMs: number;
   /** So long a source is waited for alone; then the next one is asked, too. */
@@ -40,7 +40,7 @@ export async function runDownload(
   nar: NarRow,
   requestId: string,
 ): Promise<DownloadFailure | undefined> {
-  using room = await DownloadRoom.open(deps.space, nar);
+  using room = await DownloadReservation.open(deps.space, nar);
   if (room === undefined) {
     const detail = "there is no room for it";
     sayNoRoom(deps, nar, { detail, requestId });
@@ -48,13 +48,13 @@ export async function runDownload(
     discard(deps, download);
     return undefined;
   }
-  let attempts: DownloadAttempts | undefined;
+  let attempts: NarAttempts | undefined;
   let failure: DownloadFailure | undefined;
   try {
     using transfer = new Transfer(deps, { download, nar, room });
     const failures = new SourceFailures(deps.idleTimeoutMs, performance.now());
     const sources = new SourceRounds(() => narCandidates(deps, nar, requestId), failures);
-    attempts = new DownloadAttempts(deps, { download, nar, transfer, sources, requestId });
+    attempts = new NarAttempts(deps, { download, nar, transfer, sources, requestId });
     await run(attempts, sources, deps.hedgeAfterMs);
     if (download.state.state === "kept") await room.kept();
   } catch (error) {
@@ -104,7 +104,7 @@ function sayNoRoom(
 }
 
 async function run(
-  attempts: DownloadAttempts,
+  attempts: NarAttempts,
   sources: SourceRounds,
   hedgeAfterMs: number,
 ): Promise<void> {

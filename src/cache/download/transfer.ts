@@ -1,12 +1,18 @@
 import type { NarRow, NarSource } from "../../metadata/metadata_store.ts";
 import { beginSpan } from "../../telemetry/begin_span.ts";
 import type { Span, Tracer } from "../../telemetry/tracer.ts";
-import { announcedFileSize, hasKnownFileHash } from "../nar_naming.ts";
+import { announcedFileSize, fileSizeLimit, hasKnownFileHash } from "../nar_naming.ts";
 import type { NarMeasure, NarVerifier, Verification } from "../verify/nar_verifier.ts";
 import type { Download } from "./download.ts";
-import { type DownloadRoom, fileSizeLimit } from "./download_room.ts";
-import type { Mismatch } from "./mismatch.ts";
-import type { FetchEnd, FetchOutcome, FetchProgress, NarFetch, NarFetcher } from "./nar_fetcher.ts";
+import type { DownloadReservation } from "./download_reservation.ts";
+import type { Mismatch } from "../verify/mismatch.ts";
+import type {
+  FetchEnd,
+  FetchOutcome,
+  FetchProgress,
+  NarFetch,
+  NarFetcher,
+} from "../fetch/nar_fetcher.ts";
 
 export interface TransferDeps {
   readonly fetcher: NarFetcher;
@@ -17,7 +23,7 @@ export interface TransferDeps {
 export interface TransferParts {
   readonly download: Download;
   readonly nar: NarRow;
-  readonly room: Pick<DownloadRoom, "bytes" | "grow">;
+  readonly room: Pick<DownloadReservation, "bytes" | "grow">;
 }
 
 /** What came of one source, and how many bytes it added to the file. */

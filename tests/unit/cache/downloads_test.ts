@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
-import { Demotions } from "../../../src/cache/download/demotions.ts";
+import { Demotions } from "../../../src/cache/sources/demotions.ts";
 import { Downloads } from "../../../src/cache/download/downloads.ts";
-import type { NarFetcher } from "../../../src/cache/download/nar_fetcher.ts";
+import type { NarFetcher } from "../../../src/cache/fetch/nar_fetcher.ts";
 import type { NarRow } from "../../../src/metadata/metadata_store.ts";
 import { type NarHash, sha256FromDigest } from "../../../src/nix/hash.ts";
 import { narName } from "../../../src/nix/nar_name.ts";

@@ -1,7 +1,7 @@
 import { FetchError } from "./fetch_error.ts";
 
 /** How many bytes a file may have on disk; more has to be asked for before it is written. */
-export class FetchRoom {
+export class WriteAllowance {
   readonly #ask: (bytes: number) => Promise<number>;
   #bytes: number;
 

@@ -5,14 +5,15 @@ import { beginSpan } from "../../telemetry/begin_span.ts";
 import { stepsBelow } from "../../telemetry/steps_below.ts";
 import type { NarVerifier } from "../verify/nar_verifier.ts";
 import type { OpenSpan, Tracer } from "../../telemetry/tracer.ts";
-import { Mismatch } from "./mismatch.ts";
-import { type PassedPart, passThrough } from "./pass_through.ts";
-import type { UnkeptTransfers } from "./unkept_transfers.ts";
+import type { PassedPart } from "../download/download.ts";
+import { Mismatch } from "../verify/mismatch.ts";
+import { passThrough } from "./pass_through.ts";
+import type { PassThroughTransfers } from "./pass_through_transfers.ts";
 import { UnkeptBody, type UnkeptBodyDeps, type UnkeptOptions } from "./unkept_body.ts";
 
 export interface UnkeptTransferDeps extends UnkeptBodyDeps {
   readonly tracer: Tracer;
-  readonly transfers: Pick<UnkeptTransfers, "enter">;
+  readonly transfers: Pick<PassThroughTransfers, "enter">;
   readonly verifier: Pick<NarVerifier, "pass">;
 }
 

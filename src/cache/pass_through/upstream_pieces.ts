@@ -3,11 +3,10 @@ import { messageOf } from "../../base/failure.ts";
 import { PieceReader } from "../../base/piece_reader.ts";
 import type { NarSource } from "../../metadata/metadata_store.ts";
 import type { NarBody, NarBodySource } from "../../upstream/upstream.ts";
-import { announcedFileSize, hasKnownFileHash } from "../nar_naming.ts";
-import { FetchError, fetchFailureOf } from "./fetch_error.ts";
-import { fileSizeLimit } from "./download_room.ts";
-import { END_WAIT_MS } from "./fetch_nar.ts";
-import type { SourceOutcome } from "./nar_fetcher.ts";
+import { announcedFileSize, fileSizeLimit, hasKnownFileHash } from "../nar_naming.ts";
+import { FetchError, fetchFailureOf } from "../fetch/fetch_error.ts";
+import { END_WAIT_MS } from "../fetch/fetch_nar.ts";
+import type { SourceOutcome } from "../fetch/nar_fetcher.ts";
 import { GIVEN_UP, type NarPieces, type PieceEvents, type PiecesOrder } from "./nar_pieces.ts";
 
 export interface UpstreamPiecesDeps {

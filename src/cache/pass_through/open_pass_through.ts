@@ -1,12 +1,11 @@
-import { ByteBlocks } from "../base/byte_blocks.ts";
-import { Failure } from "../base/failure.ts";
-import type { NarRow } from "../metadata/metadata_store.ts";
-import type { RunBelow } from "../telemetry/tracer.ts";
-import { announcedFileSize } from "./nar_naming.ts";
-import { fileSizeLimit } from "./download/download_room.ts";
-import type { PassedPart } from "./download/pass_through.ts";
-import { UnkeptTransfer, type UnkeptTransferDeps, WrongNar } from "./download/unkept_transfer.ts";
-import { type NarAnswer, WHOLE_BYTES_MAX } from "./nar_answer.ts";
+import { ByteBlocks } from "../../base/byte_blocks.ts";
+import { Failure } from "../../base/failure.ts";
+import type { NarRow } from "../../metadata/metadata_store.ts";
+import type { RunBelow } from "../../telemetry/tracer.ts";
+import { announcedFileSize, fileSizeLimit } from "../nar_naming.ts";
+import type { PassedPart } from "../download/download.ts";
+import { UnkeptTransfer, type UnkeptTransferDeps, WrongNar } from "./unkept_transfer.ts";
+import { type NarAnswer, WHOLE_BYTES_MAX } from "../nar_answer.ts";
 
 type Pieces = AsyncGenerator<Uint8Array<ArrayBuffer>>;
 

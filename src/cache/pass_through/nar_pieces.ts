@@ -1,5 +1,5 @@
 import type { NarRow, NarSource } from "../../metadata/metadata_store.ts";
-import type { SourceOutcome } from "./nar_fetcher.ts";
+import type { SourceOutcome } from "../fetch/nar_fetcher.ts";
 
 /** What is wanted of a NAR file that is passed on without being kept. */
 export interface PiecesOrder {

@@ -7,7 +7,7 @@ import { Trouble } from "../../telemetry/trouble.ts";
  * NAR files that this machine cannot keep, because its disk is full say: logged once, until one
  * as large as those that failed is kept.
  */
-export class KeepingTrouble {
+export class KeepOutageLog {
   readonly #trouble: Trouble;
   readonly #notKept: Series;
   #smallestBytes = Infinity;

@@ -1,5 +1,5 @@
 import type { NarName } from "../../nix/nar_name.ts";
-import type { DownloadProgress, UnderWay } from "./download_progress.ts";
+import type { DownloadProgress, UnderWay } from "../download/download_progress.ts";
 
 /** How far a NAR file is that is passed on; `undefined` before an upstream has answered. */
 export type TransferLook = () => UnkeptReceived | undefined;
@@ -16,7 +16,7 @@ interface Entry {
 }
 
 /** The NAR files that are being passed on without being kept: one for each client. */
-export class UnkeptTransfers implements UnderWay {
+export class PassThroughTransfers implements UnderWay {
   readonly #nowMs: () => number;
   readonly #entries = new Set<Entry>();
 

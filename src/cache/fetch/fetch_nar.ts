@@ -4,7 +4,7 @@ import type { NarSource } from "../../metadata/metadata_store.ts";
 import type { NarBody, NarBodySource } from "../../upstream/upstream.ts";
 import { FetchError, fetchFailureOf } from "./fetch_error.ts";
 import { ProgressTeller } from "./fetch_progress.ts";
-import type { FetchRoom } from "./fetch_room.ts";
+import type { WriteAllowance } from "./write_allowance.ts";
 import type { FetchFailure, FetchOutcome, FetchProgress } from "./nar_fetcher.ts";
 import type { PartialFile } from "./partial_file.ts";
 
@@ -18,7 +18,7 @@ export interface FetchNarParts {
   readonly upstream: Pick<NarBodySource, "openNar">;
   readonly source: NarSource;
   readonly file: PartialFile;
-  readonly room: FetchRoom;
+  readonly room: WriteAllowance;
   readonly idleTimeoutMs: number;
   readonly signal: AbortSignal;
   readonly tell: (progress: FetchProgress) => void;

@@ -1,20 +1,20 @@
 import { messageOf } from "../../base/failure.ts";
 import type { NarRow, NarSource } from "../../metadata/metadata_store.ts";
-import { AttemptNotes, type AttemptNotesDeps } from "./attempt_notes.ts";
-import type { Download } from "./download.ts";
+import { AttemptLog, type AttemptLogDeps } from "./attempt_log.ts";
+import type { Download } from "../download/download.ts";
 import { announcedFileSize } from "../nar_naming.ts";
-import { keepDownload, type KeepDownloadDeps } from "./keep_download.ts";
-import type { KeepingTrouble } from "./keeping_trouble.ts";
-import { Mismatch } from "./mismatch.ts";
-import type { FetchEnd, FetchFailure, FetchOutcome } from "./nar_fetcher.ts";
+import { keepDownload, type KeepDownloadDeps } from "../download/keep_download.ts";
+import type { KeepOutageLog } from "../download/keep_outage_log.ts";
+import { Mismatch } from "../verify/mismatch.ts";
+import type { FetchEnd, FetchFailure, FetchOutcome } from "../fetch/nar_fetcher.ts";
 import type { AskedSource } from "./source_race.ts";
 import { type FailedTry, soundOf } from "./source_failures.ts";
 import type { SourceRounds } from "./source_rounds.ts";
-import type { Transfer, Transferred } from "./transfer.ts";
+import type { Transfer, Transferred } from "../download/transfer.ts";
 
-export interface DownloadAttemptsDeps extends KeepDownloadDeps, AttemptNotesDeps {
+export interface NarAttemptsDeps extends KeepDownloadDeps, AttemptLogDeps {
   /** Told of what is not the upstreams' fault. */
-  readonly keeping: KeepingTrouble;
+  readonly keeping: KeepOutageLog;
 }
 
 export interface DownloadParts {
@@ -45,11 +45,11 @@ interface Tried {
 }
 
 /** The attempts to bring one NAR file here, and what they have come to. */
-export class DownloadAttempts {
-  readonly #deps: DownloadAttemptsDeps;
+export class NarAttempts {
+  readonly #deps: NarAttemptsDeps;
   readonly #parts: DownloadParts;
   readonly #startedAtMs: number;
-  readonly #notes: AttemptNotes;
+  readonly #notes: AttemptLog;
   #isOver = false;
   /** All bytes are here, and the verdict is not in. */
   #isJudging = false;
@@ -58,11 +58,11 @@ export class DownloadAttempts {
   #failure: DownloadFailure = { reason: "absent", detail: "no upstream has it" };
   #unkept: "room" | "disk" | undefined;
 
-  constructor(deps: DownloadAttemptsDeps, parts: DownloadParts) {
+  constructor(deps: NarAttemptsDeps, parts: DownloadParts) {
     this.#deps = deps;
     this.#parts = parts;
     this.#startedAtMs = deps.nowMs();
-    this.#notes = new AttemptNotes(deps, parts.nar.name, parts.requestId);
+    this.#notes = new AttemptLog(deps, parts.nar.name, parts.requestId);
   }
 
   /** True when nothing more can be done, or need be. */

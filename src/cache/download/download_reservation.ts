@@ -1,7 +1,7 @@
 import type { Space } from "../../space/space.ts";
 import type { Reservation } from "../../space/space_budget.ts";
 import type { NarRow } from "../../metadata/metadata_store.ts";
-import { announcedFileSize } from "../nar_naming.ts";
+import { announcedFileSize, fileSizeLimit } from "../nar_naming.ts";
 
 /** What is promised first to a file whose size nobody told; the promise then doubles. */
 const FIRST_STEP_BYTES = 1 << 20;
@@ -10,7 +10,7 @@ const FIRST_STEP_BYTES = 1 << 20;
  * The space that one download may take: none until an upstream has answered with the file, since
  * room for it may cost other files their place. Leaving the scope gives back what is not kept.
  */
-export class DownloadRoom implements Disposable {
+export class DownloadReservation implements Disposable {
   readonly #space: Pick<Space, "reserve" | "grow" | "kept">;
   readonly #firstBytes: number;
   readonly #limitBytes: number;
@@ -30,11 +30,11 @@ export class DownloadRoom implements Disposable {
   static async open(
     space: Pick<Space, "budget" | "mayFit" | "reserve" | "grow" | "kept">,
     nar: NarRow,
-  ): Promise<DownloadRoom | undefined> {
+  ): Promise<DownloadReservation | undefined> {
     const limitBytes = announcedFileSize(nar) ?? fileSizeLimit(nar);
     const firstBytes = announcedFileSize(nar) ?? Math.min(FIRST_STEP_BYTES, limitBytes);
     if (!space.mayFit(firstBytes)) return undefined;
-    const room = new DownloadRoom(space, firstBytes, limitBytes);
+    const room = new DownloadReservation(space, firstBytes, limitBytes);
     // Nothing has to go where there is no limit, and nobody has to ask again.
     if (space.budget.limitBytes === Infinity) await room.grow(limitBytes);
     return room;
@@ -69,9 +69,4 @@ export class DownloadRoom implements Disposable {
     this.#reservation = await this.#space.reserve(bytes);
     return this.#reservation !== undefined;
   }
-}
-
-/** No compression makes a file much larger than what it holds; of 0 bytes it is not known. */
-export function fileSizeLimit({ narSize }: NarRow): number {
-  return narSize === 0 ? Infinity : narSize + Math.ceil(narSize / 8) + 65_536;
 }

@@ -5,10 +5,10 @@ import type { Metrics } from "../../telemetry/metrics.ts";
 import type { Silence } from "../../upstream/upstream.ts";
 import type { UpstreamPool } from "../../upstream/upstream_pool.ts";
 import type { Demotions } from "./demotions.ts";
-import type { Mismatch } from "./mismatch.ts";
-import type { SourceOutcome } from "./nar_fetcher.ts";
+import type { Mismatch } from "../verify/mismatch.ts";
+import type { SourceOutcome } from "../fetch/nar_fetcher.ts";
 
-export interface AttemptNotesDeps {
+export interface AttemptLogDeps {
   readonly demotions: Demotions;
   readonly pool: Pick<UpstreamPool, "note">;
   readonly log: Logger;
@@ -21,13 +21,13 @@ export type SourceFacts = Facts & { readonly upstream: string };
  * What came of asking upstreams for one NAR file, kept or not: operators read it in the log and
  * the metrics, and it decides who is asked next time.
  */
-export class AttemptNotes {
-  readonly #deps: AttemptNotesDeps;
+export class AttemptLog {
+  readonly #deps: AttemptLogDeps;
   readonly #nar: NarName;
   readonly #requestId: string;
   readonly #brokeOff = new Set<string>();
 
-  constructor(deps: AttemptNotesDeps, nar: NarName, requestId: string) {
+  constructor(deps: AttemptLogDeps, nar: NarName, requestId: string) {
     this.#deps = deps;
     this.#nar = nar;
     this.#requestId = requestId;

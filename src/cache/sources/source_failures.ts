@@ -1,4 +1,4 @@
-import type { FetchFailure } from "./nar_fetcher.ts";
+import type { FetchFailure } from "../fetch/nar_fetcher.ts";
 
 /** So many requests in a row that add no byte, and fail loudly, and a source is done. */
 const LOUD_MAX = 3;

@@ -1,7 +1,7 @@
 import type { NarSource } from "../../metadata/metadata_store.ts";
 import type { Metrics } from "../../telemetry/metrics.ts";
-import { resultOf } from "./metered_fetcher.ts";
-import type { SourceOutcome } from "./nar_fetcher.ts";
+import { resultOf } from "../fetch/metered_fetcher.ts";
+import type { SourceOutcome } from "../fetch/nar_fetcher.ts";
 import { GIVEN_UP, type NarPieces, type PieceEvents, type PiecesOrder } from "./nar_pieces.ts";
 
 /** Times the NAR requests to upstreams, and counts the bytes that come in, as for kept NARs. */

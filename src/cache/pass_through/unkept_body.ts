@@ -1,18 +1,18 @@
 import { Failure } from "../../base/failure.ts";
 import type { NarRow, NarSource } from "../../metadata/metadata_store.ts";
 import { announcedFileSize } from "../nar_naming.ts";
-import { AttemptNotes, type AttemptNotesDeps } from "./attempt_notes.ts";
-import { Mismatch } from "./mismatch.ts";
-import { narCandidates, type NarCandidatesDeps } from "./nar_candidates.ts";
-import type { SourceOutcome } from "./nar_fetcher.ts";
+import { AttemptLog, type AttemptLogDeps } from "../sources/attempt_log.ts";
+import { Mismatch } from "../verify/mismatch.ts";
+import { narCandidates, type NarCandidatesDeps } from "../sources/nar_candidates.ts";
+import type { SourceOutcome } from "../fetch/nar_fetcher.ts";
 import { GIVEN_UP, type NarPieces, type PieceEvents } from "./nar_pieces.ts";
-import { soundOf, SourceFailures } from "./source_failures.ts";
-import { type AskedSource, firstToAnswer } from "./source_race.ts";
-import { SourceRounds } from "./source_rounds.ts";
+import { soundOf, SourceFailures } from "../sources/source_failures.ts";
+import { type AskedSource, firstToAnswer } from "../sources/source_race.ts";
+import { SourceRounds } from "../sources/source_rounds.ts";
 
-export interface UnkeptBodyDeps extends NarCandidatesDeps, AttemptNotesDeps {
-  readonly demotions: AttemptNotesDeps["demotions"];
-  readonly pool: NarCandidatesDeps["pool"] & AttemptNotesDeps["pool"];
+export interface UnkeptBodyDeps extends NarCandidatesDeps, AttemptLogDeps {
+  readonly demotions: AttemptLogDeps["demotions"];
+  readonly pool: NarCandidatesDeps["pool"] & AttemptLogDeps["pool"];
   readonly pieces: NarPieces;
   /** So long a client waits for a source that has fallen silent. */
   readonly idleTimeoutMs: number;
@@ -39,7 +39,7 @@ interface AskedPieces extends AskedSource {
 export class UnkeptBody implements AsyncDisposable {
   readonly #deps: UnkeptBodyDeps;
   readonly #nar: NarRow;
-  readonly #notes: AttemptNotes;
+  readonly #notes: AttemptLog;
   readonly #abort = new AbortController();
   readonly #failures: SourceFailures;
   readonly #sources: SourceRounds;
@@ -56,7 +56,7 @@ export class UnkeptBody implements AsyncDisposable {
   ) {
     this.#deps = deps;
     this.#nar = nar;
-    this.#notes = new AttemptNotes(deps, nar.name, requestId);
+    this.#notes = new AttemptLog(deps, nar.name, requestId);
     this.#failures = new SourceFailures(deps.idleTimeoutMs, performance.now());
     for (const upstream of except) this.#failures.refuse(upstream);
     const candidates = () => narCandidates(deps, nar, requestId);

@@ -1,7 +1,7 @@
 import type { NarRow } from "../../metadata/metadata_store.ts";
 import { sha256FromDigest } from "../../nix/hash.ts";
 import { announcedFileSize } from "../nar_naming.ts";
-import type { NarMeasure } from "../verify/nar_verifier.ts";
+import type { NarMeasure } from "./nar_verifier.ts";
 import { Mismatch } from "./mismatch.ts";
 
 /** Throws a Mismatch where the file is not the one that was announced. */

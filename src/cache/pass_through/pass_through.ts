@@ -4,21 +4,9 @@ import { Failure, messageOf } from "../../base/failure.ts";
 import type { NarRow } from "../../metadata/metadata_store.ts";
 import { sha256FromDigest } from "../../nix/hash.ts";
 import type { NarVerifier, PassedVerification } from "../verify/nar_verifier.ts";
-import { checkFile, checkNar } from "./check_nar.ts";
-import { Mismatch } from "./mismatch.ts";
-
-/** Which part of a file somebody wants, and what they have of it. */
-export interface PassedPart {
-  readonly start: number;
-  /** `undefined` is the file's end. */
-  readonly end: number | undefined;
-  /** What they have up to `start`; the new bytes must be the same. */
-  readonly sent?: {
-    /** The first byte that they have. */
-    readonly from: number;
-    at(position: number, length: number): Uint8Array;
-  };
-}
+import { checkFile, checkNar } from "../verify/check_nar.ts";
+import { Mismatch } from "../verify/mismatch.ts";
+import type { PassedPart } from "../download/download.ts";
 
 /** A NAR file that comes in, and what is known of it. */
 export interface PassedFile {
