@@ -131,6 +131,27 @@ checkProperty(
   ),
 );
 
+checkProperty(
+  "give up: a source that falls silent is never asked again at once, and few bytes end it",
+  fc.property(
+    fc.array(fc.integer({ min: 0, max: PROGRESS_BYTES - 1 }), { minLength: 1 }),
+    (adds) => {
+      const failures = new SourceFailures(IDLE_TIMEOUT_MS, 0);
+      let [nowMs, asked] = [0, 0];
+      for (const addedBytes of adds) {
+        nowMs += IDLE_TIMEOUT_MS;
+        asked++;
+        const tried = { how: "silent", addedBytes, requests: 1, atMs: nowMs } as const;
+        assert.equal(failures.failed("silent", tried), false);
+        const pauseMs = failures.pauseMs(nowMs);
+        if (pauseMs === undefined) break;
+        nowMs += pauseMs;
+      }
+      assert.ok(asked <= 2, `${asked} requests`);
+    },
+  ),
+);
+
 Deno.test("give up: a silent source is waited for as long as the idle timeout", () => {
   const silence = { how: "silent", addedBytes: 0, requests: 1, tookMs: 0 } as const;
   const { overAtMs } = transfer([[silence]]);

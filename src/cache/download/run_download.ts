@@ -30,9 +30,9 @@ export interface RunDownloadDeps extends NarCandidatesDeps, TransferDeps, NarAtt
 /**
  * Brings one NAR file from the first upstream that has it to the store. Where an upstream breaks
  * off, the same one is asked for the rest as long as it adds to the file, then the others, then
- * all of them again, until `SourceFailures` gives them up. Never throws: a failure is the
- * download's state. Resolves to why it came to nothing; a file that cannot be kept, but passed on,
- * did not.
+ * all of them again, until `SourceFailures` gives them up. After a stall the others are first.
+ * Never throws: a failure is the download's state. Resolves to why it came to nothing; a file that
+ * cannot be kept, but passed on, did not.
  */
 export async function runDownload(
   deps: RunDownloadDeps,

@@ -71,9 +71,14 @@ export class SourceFailures {
   #fruitless = 0;
   #round = 0;
   #progressAtMs: number;
+  /** True when a source stalled after a few bytes, and nothing has brought the file on since. */
+  #hasStalled = false;
   #loudSinceMs = Infinity;
 
-  /** A silent source is waited for up to `idleTimeoutMs` after the last progress. */
+  /**
+   * A silent source is waited for up to `idleTimeoutMs` after the last progress. The first stall
+   * after a few bytes counts as progress, so that an only source is asked for the rest.
+   */
   constructor(idleTimeoutMs: number, startedAtMs: number) {
     this.#idleTimeoutMs = idleTimeoutMs;
     this.#progressAtMs = startedAtMs;
@@ -102,7 +107,10 @@ export class SourceFailures {
     return !isUseless && loud < LOUD_MAX;
   }
 
-  /** Notes a try. True when the same source is to be asked again at once: it added to the file. */
+  /**
+   * Notes a try. True when the same source is to be asked again at once: it added to the file. A
+   * silent one is not, since each of its stalls costs the client an idle timeout.
+   */
   failed(source: string, { how, addedBytes, requests, atMs }: FailedTry): boolean {
     const record = this.#recordOf(source);
     record.isSilent = how === "silent";
@@ -114,9 +122,9 @@ export class SourceFailures {
       const fruitless = this.#fruitless + requests;
       this.#fruitless = this.#hasBegun ? fruitless : Math.min(OPENING_MAX, fruitless);
       this.#loudSinceMs = Math.min(this.#loudSinceMs, atMs);
-    }
+    } else if (how === "silent" && addedBytes > 0) this.#stalled(atMs);
     if (addedBytes > 0) this.#hasBegun = true;
-    return addedBytes > 0 && this.mayAsk(source);
+    return addedBytes > 0 && how !== "silent" && this.mayAsk(source);
   }
 
   /** After a round through all sources: the pause before the next. `undefined`: give up. */
@@ -140,10 +148,16 @@ export class SourceFailures {
     return record;
   }
 
+  #stalled(atMs: number): void {
+    if (!this.#hasStalled) this.#progressAtMs = atMs;
+    this.#hasStalled = true;
+  }
+
   #progressed(atMs: number): void {
     // What failed before the first byte counts on: the client waited for that, too.
     if (this.#hasBegun) this.#fruitless = 0;
     this.#progressAtMs = atMs;
+    this.#hasStalled = false;
     this.#loudSinceMs = Infinity;
     this.#round = 0;
   }
