@@ -9,7 +9,7 @@ import { formatNarinfo } from "../nix/narinfo_format.ts";
 import { hashOfBaseName, type StorePathHash } from "../nix/store_path.ts";
 import type { Offer, PoolAnswer } from "../upstream/question.ts";
 import type { AskOptions, UpstreamPool } from "../upstream/upstream_pool.ts";
-import { isSameFile, narRowOf, narUrlOf, ownNarRowOf } from "./nar_naming.ts";
+import { isSameFile, narRowOf, narUrlOf, ownNarRowOf, verifiedRowOf } from "./nar_naming.ts";
 import type { Signer } from "./own_signature.ts";
 
 export interface LearnNarinfoDeps {
@@ -54,18 +54,17 @@ async function learned(
   const { narinfo, trusted } = answer.best;
   const ownSignature = trusted ? signer.sign(narinfo) : undefined;
   const claimed = narRowOf(narinfo);
-  const sameFile = answer.others.filter((other) => isSameFile(other.narinfo, claimed));
-  const put = async (nar: NarRow): Promise<NarinfoRow> => {
-    const url = narUrlOf(nar.name);
-    // Nobody signs the size that an upstream tells; that of a file that is here is known.
-    const known = await metadata.findNar(nar.name).catch(() => undefined);
-    const fileSize = known?.kept?.fileSize ?? nar.fileSize;
-    const file = { hasHash: nar.fileHash !== undefined, fileSize };
+  const put = async (heard: NarRow): Promise<NarinfoRow> => {
+    const url = narUrlOf(heard.name);
+    const known = await metadata.findNar(heard.name).catch(() => undefined);
+    const nar = verifiedRowOf(known, heard);
+    const file = { hasHash: nar.fileHash !== undefined, fileSize: nar.fileSize };
     const body = formatNarinfo(narinfo, { url, withoutSignature: ownSignature?.text, file });
     const signed = ownSignature === undefined ? {} : { ownSignature };
     const row = { storePathHash, body, narName: nar.name, trusted, ...signed };
     const references = [...new Set(narinfo.references.map(hashOfBaseName))];
-    const sources = [answer.best, ...sameFile].map(sourceOf);
+    const sources = [answer.best, ...answer.others]
+      .filter((offer) => isSameFile(offer.narinfo, nar)).map(sourceOf);
     const atMs = nowMs();
     await metadata.apply([{ kind: "put-narinfo", row, references, nar, sources, atMs }]);
     return row;

@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
-import type { NarRow } from "../metadata/metadata_store.ts";
+import type { NarRecord, NarRow } from "../metadata/metadata_store.ts";
+import { isSameClaim } from "../metadata/nar_claims.ts";
 import { sha256FromDigest } from "../nix/hash.ts";
 import type { Narinfo } from "../nix/narinfo.ts";
 import { markedNarName, type NarName, narName } from "../nix/nar_name.ts";
@@ -36,6 +37,17 @@ export function ownNarRowOf(nar: NarRow): NarRow {
   return { ...nar, name: markedNarName(nar.name, sha256FromDigest(digest)) };
 }
 
+/**
+ * What the row says where its file is kept, and so verified, in place of what nobody signed.
+ * `claimed` where the row is that of another NAR.
+ */
+export function verifiedRowOf(known: NarRecord | undefined, claimed: NarRow): NarRow {
+  if (known?.kept === undefined || claimed.compression === "none") return claimed;
+  if (known.narHash !== claimed.narHash || known.narSize !== claimed.narSize) return claimed;
+  const { kept: _, ...row } = known;
+  return row;
+}
+
 /** The NAR URL that our narinfos carry: relative, without a query. */
 export function narUrlOf(name: NarName): string {
   return `nar/${name}`;
@@ -61,7 +73,5 @@ export function hasKnownFileHash(nar: NarRow): boolean {
  * has another file, or one of them lies: its file would be held against the wrong claims.
  */
 export function isSameFile(narinfo: Narinfo, nar: NarRow): boolean {
-  const { narHash, narSize, compression, fileHash, fileSize } = narRowOf(narinfo);
-  return narHash === nar.narHash && narSize === nar.narSize && compression === nar.compression &&
-    (compression === "none" || (fileHash === nar.fileHash && fileSize === nar.fileSize));
+  return isSameClaim(nar, narRowOf(narinfo));
 }

@@ -13,7 +13,7 @@ import {
   type NarRow,
   type NarSource,
 } from "./metadata_store.ts";
-import { claimOf } from "./nar_claims.ts";
+import { isSameClaim } from "./nar_claims.ts";
 
 type PutNarinfo = Extract<Change, { kind: "put-narinfo" }>;
 
@@ -104,10 +104,7 @@ export class LateWrites {
     );
   }
 
-  /**
-   * A name that stands for another file would be refused later, when it has been handed out. Who
-   * else leads to it cannot be asked of a locked database, so that other claims are refused too.
-   */
+  /** A name that stands for another file would be refused later, when it has been handed out. */
   async #refuseTaken(changes: readonly LearnedChange[]): Promise<void> {
     for (const change of changes) {
       if (change.kind !== "put-narinfo") continue;
@@ -115,7 +112,7 @@ export class LateWrites {
       // One that cannot be read is taken for absent.
       const stored = await this.#deps.inner.findNar(name).catch(() => undefined);
       for (const known of [stored, this.nar(name)]) {
-        if (known !== undefined && claimOf(known, change.nar) !== "same") {
+        if (known !== undefined && !isSameClaim(known, change.nar)) {
           throw new NarNameTaken(name);
         }
       }

@@ -69,9 +69,8 @@ export class NarNameTaken extends Failure {
 /** One write. A list of them is applied whole or not at all. */
 export type Change =
   /**
-   * Where a NAR that is not kept is known by its name with another file hash or file size, the
-   * narinfo's own count from now on, and only its `sources` vouch for them. It is refused where
-   * another narinfo leads to that NAR: nobody's claims change what another one said.
+   * Refused where the NAR's name is known with another NAR hash, file hash or file size: a client
+   * may hold a narinfo that says what the row says, so the row stays as it is.
    */
   | {
     readonly kind: "put-narinfo";

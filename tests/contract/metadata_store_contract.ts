@@ -5,7 +5,8 @@ import {
   NarNameTaken,
   type NarSource,
 } from "../../src/metadata/metadata_store.ts";
-import type { NarHash } from "../../src/nix/hash.ts";
+import type { FileHash, NarHash } from "../../src/nix/hash.ts";
+import { narName } from "../../src/nix/nar_name.ts";
 import type { StorePathHash } from "../../src/nix/store_path.ts";
 import { hash, narOf, put, rowOf, sha, source } from "../support/metadata_rows.ts";
 import type { Clauses } from "./contract.ts";
@@ -77,38 +78,47 @@ export const metadataStoreClauses: Clauses<MetadataStore> = {
     assert.deepEqual(await store.findNar(nar.name), nar);
   },
 
-  "what a narinfo claims of a NAR file another one does not change": async (store) => {
+  "a NAR file's claims stay as they were put, whichever narinfo says others": async (store) => {
     const { nar } = put(a, []);
     await store.apply([put(a, [])]);
     const { fileSize: _size, ...unsized } = nar;
-    for (const claim of [{ ...nar, fileSize: 7 }, unsized]) {
-      await assert.rejects(store.apply([{ ...put(b, []), nar: claim }]), NarNameTaken);
-    }
-    assert.deepEqual(await store.findNar(nar.name), nar);
-    assert.equal(await store.findNarinfo(b), undefined);
-    const shared = { ...put(b, []).row, narName: nar.name };
-    await store.apply([{ ...put(b, []), row: shared, nar }]);
-    await assert.rejects(store.apply([{ ...put(a, []), nar: unsized }]), NarNameTaken);
-  },
-
-  "new claims of a NAR file are vouched for by their own sources alone": async (store) => {
-    const { nar } = put(a, []);
-    await store.apply([put(a, [])]);
-    const other = { upstream: "https://other.example", location: "nar/x" };
-    await store.apply([{ ...put(a, []), nar: { ...nar, fileSize: 7 }, sources: [other] }]);
-    assert.deepEqual(await store.sourcesOf(nar.name), [other]);
-  },
-
-  "a narinfo's newest claims of its NAR file count, until the file is kept": async (store) => {
-    const { nar } = put(a, []);
-    await store.apply([put(a, [])]);
-    const mended = { ...nar, fileSize: 7 };
-    await store.apply([{ ...put(a, []), nar: mended }]);
-    assert.deepEqual(await store.findNar(nar.name), mended);
+    const { fileHash: _hash, ...unhashed } = nar;
     const file = { fileHash: sha("kept"), fileSize: 7 };
+    const refuseOthers = async () => {
+      for (const path of [a, b]) {
+        for (const claim of [{ ...nar, fileSize: 7 }, unsized, unhashed]) {
+          await assert.rejects(store.apply([{ ...put(path, []), nar: claim }]), NarNameTaken);
+        }
+      }
+      assert.equal(await store.findNarinfo(b), undefined);
+    };
+
+    await refuseOthers();
+    assert.deepEqual(await store.findNar(nar.name), nar);
     await store.apply([{ kind: "nar-kept", narName: nar.name, file, atMs: 1 }]);
-    await store.apply([{ ...put(a, []), nar }]);
-    assert.equal((await store.findNar(nar.name))?.fileSize, 7);
+    await refuseOthers();
+    assert.deepEqual(await store.findNar(nar.name), { ...nar, kept: file });
+    await store.apply([{ kind: "nar-gone", narName: nar.name }, {
+      kind: "remove-narinfo",
+      storePathHash: a,
+    }]);
+    await assert.rejects(store.apply([{ ...put(a, []), nar: unsized }]), NarNameTaken);
+    assert.deepEqual(await store.findNar(nar.name), nar);
+    assert.deepEqual(await store.sourcesOf(nar.name), [source]);
+  },
+
+  "narinfos of one uncompressed NAR share it, with and without what is signed anyway": async (
+    store,
+  ) => {
+    const narHash = sha("nar");
+    const name = narName(narHash, "none");
+    const nar = { name, compression: "none", narHash: narHash as NarHash, narSize: 7 } as const;
+    const said = { ...nar, fileHash: narHash as unknown as FileHash, fileSize: 7 };
+    for (const [path, claim] of [[a, nar], [b, said]] as const) {
+      await store.apply([{ ...put(path, []), row: rowOf(path, claim), nar: claim }]);
+    }
+    assert.deepEqual(await store.narinfosOf(name), [a, b]);
+    assert.deepEqual(await store.findNar(name), nar);
   },
 
   "nar-kept and nar-gone say whether the file is kept": async (store) => {

@@ -137,6 +137,29 @@ for (const FileSize of ["1", "999999999"]) {
   });
 }
 
+for (const FileSize of ["1", "999999999"]) {
+  Deno.test(`liar: a file size of ${FileSize} changes no narinfo that a client has`, async () => {
+    const lies = new Map<StoreObject, Readonly<Record<string, string>>>();
+    await using made = await scene(lies);
+    const { cache, honest } = made;
+    const { storePathHash } = victim;
+    const path = await cache.narPath(storePathHash);
+    await cache.metadata.apply([{ kind: "remove-narinfo", storePathHash }]);
+    lies.set(victim, { FileSize });
+    made.liar.add(victim);
+    await cache.narinfo(storePathHash);
+
+    const range = "bytes=10000-";
+    const { bytes } = await honest.narFileOf(victim);
+    const facts = await cache.head(path, { range });
+    const length = `${bytes.length - 10_000}`;
+    assert.deepEqual([facts.status, facts.headers.get("content-length")], [206, length]);
+    const rest = await cache.get(path, { range });
+    assert.equal(rest.status, 206);
+    assert.deepEqual(await rest.bytes(), bytes.subarray(10_000));
+  });
+}
+
 Deno.test("liar: a compression, URL, deriver or CA that lies spoils no other path", async () => {
   await using made = await scene(
     new Map([

@@ -13,7 +13,7 @@ import type {
   PendingFile,
   Stock,
 } from "../../src/metadata/space_keeper.ts";
-import { claimOf } from "../../src/metadata/nar_claims.ts";
+import { isSameClaim } from "../../src/metadata/nar_claims.ts";
 import type { DocumentPath } from "../../src/nix/document_name.ts";
 import type { NarName } from "../../src/nix/nar_name.ts";
 import type { StorePathHash } from "../../src/nix/store_path.ts";
@@ -44,18 +44,13 @@ export function applyTo(tables: Tables, change: Change): void {
       }
       const known = nars.get(change.nar.name);
       const before = narinfos.get(storePathHash)?.narName;
-      const { name } = change.nar;
-      const claim = known === undefined ? "same" : claimOf(known, change.nar);
-      const isOthers = narinfos.values()
-        .some((row) => row.narName === name && row.storePathHash !== storePathHash);
-      if (claim === "other-nar" || (claim === "other-claims" && isOthers)) {
-        throw new NarNameTaken(name);
+      if (known !== undefined && !isSameClaim(known, change.nar)) {
+        throw new NarNameTaken(change.nar.name);
       }
-      if (claim === "other-claims") tables.sources.delete(name);
       narinfos.set(storePathHash, change.row);
       references.set(storePathHash, change.references);
       uses.set(storePathHash, Math.max(change.atMs, uses.get(storePathHash) ?? 0));
-      if (known?.kept === undefined) nars.set(change.nar.name, change.nar);
+      if (known === undefined) nars.set(change.nar.name, change.nar);
       for (const source of change.sources) putSource(tables, change.nar.name, source);
       tables.loose.delete(change.nar.name);
       if (before !== undefined) loosen(tables, before, change.atMs);

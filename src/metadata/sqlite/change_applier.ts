@@ -1,7 +1,7 @@
 import type { StorePathHash } from "../../nix/store_path.ts";
 import { type Change, NarNameTaken, type NarRow, type PinRoot } from "../metadata_store.ts";
 import { changeDocument } from "./documents.ts";
-import { claimOf } from "../nar_claims.ts";
+import { isSameClaim } from "../nar_claims.ts";
 import type { Protection } from "./protection.ts";
 import { type NarColumns, readNarRecord } from "./rows.ts";
 import type { Statements } from "./statements.ts";
@@ -112,7 +112,7 @@ export class ChangeApplier {
 
   #putNarinfo({ row, references, nar, sources, atMs }: ChangeOf<"put-narinfo">): void {
     const statements = this.#statements;
-    const narId = this.#narId(nar, row.storePathHash, Math.floor(atMs / 1_000));
+    const narId = this.#narId(nar, Math.floor(atMs / 1_000));
     for (const { upstream, location } of sources) {
       statements.putSource.run(narId, upstream, location);
     }
@@ -162,7 +162,7 @@ export class ChangeApplier {
     return this.#statements.narId.get(narName)?.["id"] as number | undefined;
   }
 
-  #narId(nar: NarRow, storePathHash: StorePathHash, atS: number): number {
+  #narId(nar: NarRow, atS: number): number {
     const { name, narHash, narSize, fileHash = null, fileSize = null } = nar;
     const statements = this.#statements;
     const columns = statements.findNar.get(name) as NarColumns | undefined;
@@ -170,18 +170,9 @@ export class ChangeApplier {
       const added = statements.addNar.run(name, narHash, narSize, fileHash, fileSize, atS);
       return Number(added.lastInsertRowid);
     }
-    const { id } = columns;
-    const claim = claimOf(readNarRecord(columns), nar);
-    if (claim === "other-nar") throw new NarNameTaken(name);
-    if (claim === "other-claims") {
-      if (statements.isOthersNar.get(id, storePathHash)?.["yes"] === 1) {
-        throw new NarNameTaken(name);
-      }
-      statements.claimNar.run(fileHash, fileSize, id);
-      statements.removeSources.run(id);
-    }
-    statements.hearNar.run(atS, id);
-    return id;
+    if (!isSameClaim(readNarRecord(columns), nar)) throw new NarNameTaken(name);
+    statements.hearNar.run(atS, columns.id);
+    return columns.id;
   }
 }
 

@@ -43,10 +43,6 @@ const SQL = {
   addNar: `INSERT INTO nar (name, nar_hash, nar_size, file_hash, file_size, heard_at_s)
     VALUES (?, ?, ?, ?, ?, ?)`,
   hearNar: "UPDATE nar SET heard_at_s = ? WHERE id = ?",
-  claimNar: "UPDATE nar SET file_hash = ?, file_size = ? WHERE id = ?",
-  isOthersNar: `SELECT EXISTS (SELECT 1 FROM narinfo i JOIN path p ON p.id = i.path_id
-    WHERE i.nar_id = ? AND p.hash <> ?) AS yes`,
-  removeSources: "DELETE FROM nar_source WHERE nar_id = ?",
   putSource: `INSERT INTO nar_source (nar_id, upstream, location) VALUES (?, ?, ?)
     ON CONFLICT DO UPDATE SET location = excluded.location`,
   putNarinfo: `INSERT INTO narinfo
