@@ -1,5 +1,5 @@
-import type { ForeignTable } from "../src/config/foreign.ts";
-import { flagName, type Names, type OptionTable, variableFor } from "../src/config/option.ts";
+import type { ForeignTable } from "../src/config/sources/foreign.ts";
+import { flagName, type Names, type OptionTable, variableFor } from "../src/config/kinds/option.ts";
 import { spellingsOf } from "../src/config/sources/found.ts";
 
 /** The names of ncps that differ from larder's own, as a table in Markdown. */

@@ -20,7 +20,7 @@ import { AccessRules } from "../http/access/access_rules.ts";
 import { HttpMetrics } from "../http/http_metrics.ts";
 import { RequestObserver } from "../http/request_observer.ts";
 import { createShell, type Shell } from "../http/shell.ts";
-import { Router } from "../http/router.ts";
+import { Router } from "../http/routes/router.ts";
 import { documentRoutes } from "../http/routes/documents.ts";
 import { gcRoute } from "../http/routes/gc.ts";
 import { HEALTHZ_ROUTE, readyzRoute } from "../http/routes/health.ts";

@@ -2,7 +2,7 @@ import denoJson from "../../deno.json" with { type: "json" };
 import type { UnderWay } from "../cache/download/download_progress.ts";
 import type { StorePathNames } from "../cache/store_path_names.ts";
 import { Page } from "../http/page/page.ts";
-import type { Route } from "../http/router.ts";
+import type { Route } from "../http/routes/router.ts";
 import { pageRoute } from "../http/routes/page.ts";
 import { statsRoute } from "../http/routes/stats.ts";
 import { gatherStats } from "../http/stats/gather_stats.ts";

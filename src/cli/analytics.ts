@@ -2,7 +2,7 @@ import { usageReportText } from "../app/usage_report.ts";
 import { boolean } from "../config/kinds/plain.ts";
 import { readSettings } from "../config/settings.ts";
 import type { Command } from "./command.ts";
-import { EXIT } from "./exit_codes.ts";
+import { EXIT } from "../base/exit_codes.ts";
 import type { Host } from "./host.ts";
 
 const FLAGS = {

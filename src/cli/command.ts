@@ -1,4 +1,4 @@
-import type { OptionTable } from "../config/option.ts";
+import type { OptionTable } from "../config/kinds/option.ts";
 import type { Host } from "./host.ts";
 
 /** One word behind `larder`. */

@@ -1,7 +1,7 @@
 import { OPTION_GROUPS } from "../config/options.ts";
 import { effectiveSettings } from "../config/render_settings.ts";
 import { readSettings } from "../config/settings.ts";
-import { EXIT } from "./exit_codes.ts";
+import { EXIT } from "../base/exit_codes.ts";
 import type { Host } from "./host.ts";
 
 /** `larder config`: prints the effective settings as TOML. */

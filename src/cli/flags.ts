@@ -1,12 +1,12 @@
 import { parseArgs } from "node:util";
 import { ConfigError } from "../config/config_error.ts";
-import { suggestion } from "../config/nearest.ts";
+import { suggestion } from "../base/nearest.ts";
 import {
   type AnyOption,
   expectedInstead,
   type OptionTable,
   type Values,
-} from "../config/option.ts";
+} from "../config/kinds/option.ts";
 import { readFound, shownGiven } from "../config/reading.ts";
 import { type Environment, readEnvironment } from "../config/sources/environment.ts";
 import {

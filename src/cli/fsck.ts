@@ -5,7 +5,7 @@ import { JSON_FLAG } from "./client/client_flags.ts";
 import { counted, formatBytes } from "./client/format.ts";
 import { StatusLine } from "./client/status_line.ts";
 import type { Command } from "./command.ts";
-import { EXIT } from "./exit_codes.ts";
+import { EXIT } from "../base/exit_codes.ts";
 import { readWords } from "./flags.ts";
 import type { Host } from "./host.ts";
 

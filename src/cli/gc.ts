@@ -2,14 +2,14 @@ import { Failure } from "../base/failure.ts";
 import { within } from "../base/deadline.ts";
 import { boolean } from "../config/kinds/plain.ts";
 import { size } from "../config/kinds/size.ts";
-import type { Kind } from "../config/option.ts";
+import type { Kind } from "../config/kinds/option.ts";
 import type { GcDone, GcEvent, GcProgress } from "../space/gc_event.ts";
 import { CLIENT_FLAGS, JSON_FLAG } from "./client/client_flags.ts";
 import { counted, formatBytes } from "./client/format.ts";
 import { Refused, ServerClient } from "./client/server_client.ts";
 import { StatusLine } from "./client/status_line.ts";
 import type { Command } from "./command.ts";
-import { EXIT } from "./exit_codes.ts";
+import { EXIT } from "../base/exit_codes.ts";
 import { noOperands, readWords } from "./flags.ts";
 import type { Host } from "./host.ts";
 

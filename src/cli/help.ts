@@ -1,4 +1,4 @@
-import { flagName, type OptionTable } from "../config/option.ts";
+import { flagName, type OptionTable } from "../config/kinds/option.ts";
 import { OPTION_GROUPS } from "../config/options.ts";
 import { helpText } from "../config/render_help.ts";
 import type { Command } from "./command.ts";

@@ -3,7 +3,7 @@ import { formatBytes } from "./client/format.ts";
 import { type Pinned, pinnedClosures } from "./client/pinned_closures.ts";
 import { ServerClient } from "./client/server_client.ts";
 import type { Command } from "./command.ts";
-import { EXIT } from "./exit_codes.ts";
+import { EXIT } from "../base/exit_codes.ts";
 import { noOperands, readWords } from "./flags.ts";
 import type { Host } from "./host.ts";
 

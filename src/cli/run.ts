@@ -1,11 +1,11 @@
 import denoJson from "../../deno.json" with { type: "json" };
 import { Failure, messageOf } from "../base/failure.ts";
 import { ConfigError } from "../config/config_error.ts";
-import { suggestion } from "../config/nearest.ts";
+import { suggestion } from "../base/nearest.ts";
 import type { Command } from "./command.ts";
 import { commandFirst } from "./command_first.ts";
 import { COMMANDS } from "./commands.ts";
-import { EXIT } from "./exit_codes.ts";
+import { EXIT } from "../base/exit_codes.ts";
 import { commandHelp, generalHelp } from "./help.ts";
 import { denoHost, harmlessHost, type Host } from "./host.ts";
 

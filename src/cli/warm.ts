@@ -10,7 +10,7 @@ import { untrustedUpstreams } from "./client/untrusted_upstreams.ts";
 import { NOT_FOUND, WarmClosure } from "./client/warm_closure.ts";
 import { WarmMeter } from "./client/warm_meter.ts";
 import type { Command } from "./command.ts";
-import { EXIT } from "./exit_codes.ts";
+import { EXIT } from "../base/exit_codes.ts";
 import { readWords } from "./flags.ts";
 import type { Host } from "./host.ts";
 import { pin, STORE_PATH_ABOUT } from "./pin.ts";

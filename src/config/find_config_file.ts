@@ -1,5 +1,5 @@
 import { reasonOf } from "../base/failure.ts";
-import type { OptionTable } from "./option.ts";
+import type { OptionTable } from "./kinds/option.ts";
 import { readConfigFile } from "./sources/config_file.ts";
 import { isYamlPath, parseTomlText, type ParseYaml } from "./sources/config_text.ts";
 import { type Environment, readEnvironment } from "./sources/environment.ts";

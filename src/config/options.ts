@@ -1,4 +1,4 @@
-import type { OptionTable, Values } from "./option.ts";
+import type { OptionTable, Values } from "./kinds/option.ts";
 import { CACHE_OPTIONS } from "./options/cache.ts";
 import { GENERAL_OPTIONS } from "./options/general.ts";
 import { SERVER_OPTIONS } from "./options/server.ts";

@@ -1,6 +1,6 @@
 import { reasonOf } from "../base/failure.ts";
 import { splitList } from "./kinds/list.ts";
-import { type AnyOption, expectationOf, expectedInstead, HIDDEN } from "./option.ts";
+import { type AnyOption, expectationOf, expectedInstead, HIDDEN } from "./kinds/option.ts";
 import type { Found, Given } from "./sources/found.ts";
 
 /** One value that can be used, or what is wrong with it in one line. */

@@ -1,4 +1,4 @@
-import { type AnyOption, flagName, type OptionTable, variableFor } from "./option.ts";
+import { type AnyOption, flagName, type OptionTable, variableFor } from "./kinds/option.ts";
 import type { OptionGroup } from "./options.ts";
 import { defaultText } from "./render_toml.ts";
 

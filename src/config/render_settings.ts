@@ -1,4 +1,4 @@
-import type { OptionTable } from "./option.ts";
+import type { OptionTable } from "./kinds/option.ts";
 import { defaultText, tomlOf } from "./render_toml.ts";
 import type { Source } from "./sources/found.ts";
 

@@ -1,4 +1,4 @@
-import { type AnyOption, HIDDEN, type Kind, type OptionTable } from "./option.ts";
+import { type AnyOption, HIDDEN, type Kind, type OptionTable } from "./kinds/option.ts";
 
 /** A value as TOML, with what is secret in it hidden. `undefined` has no TOML. */
 export function tomlOf(option: AnyOption, value: unknown): string {

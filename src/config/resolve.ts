@@ -1,13 +1,13 @@
 import { ConfigError } from "./config_error.ts";
 import { type ConfigFileInputs, findConfigFile, unreadFile } from "./find_config_file.ts";
-import { type ForeignTable, judgeForeign } from "./foreign.ts";
+import { type ForeignTable, judgeForeign } from "./sources/foreign.ts";
 import {
   type AnyOption,
   expectationOf,
   flagName,
   type OptionTable,
   type Values,
-} from "./option.ts";
+} from "./kinds/option.ts";
 import { readFound, shownGiven } from "./reading.ts";
 import type { Rule } from "./rules.ts";
 import { readEnvironment } from "./sources/environment.ts";

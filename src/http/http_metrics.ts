@@ -5,7 +5,7 @@ import {
   UNMATCHED_ROUTE,
 } from "../telemetry/instruments/http_labels.ts";
 import type { Metrics, Series, Spread } from "../telemetry/metrics.ts";
-import type { Route } from "./router.ts";
+import type { Route } from "./routes/router.ts";
 
 /** A request that is over. */
 export interface Counted {

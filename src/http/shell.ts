@@ -2,12 +2,12 @@ import { type Facts, Failure, meaningOf, messageOf } from "../base/failure.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import type { Tracer } from "../telemetry/tracer.ts";
 import type { AccessRefusal, AccessRules } from "./access/access_rules.ts";
-import { type Answer, statusAnswer } from "./answer.ts";
-import type { ClientRequest, Delivery } from "./client_request.ts";
+import { type Answer, statusAnswer } from "./message/answer.ts";
+import type { ClientRequest, Delivery } from "./message/client_request.ts";
 import { pathOf } from "./path.ts";
 import { createRequestIds } from "./request_id.ts";
 import type { RequestObserver } from "./request_observer.ts";
-import type { Match, Route, Router } from "./router.ts";
+import type { Match, Route, Router } from "./routes/router.ts";
 import type { TurnedAway } from "./server/refusal.ts";
 
 export interface ShellDeps {

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { Answer } from "../../src/http/answer.ts";
+import { Answer } from "../../src/http/message/answer.ts";
 import { HttpServer } from "../../src/http/server/http_server.ts";
 import type { Wire } from "../../src/http/server/intake.ts";
 import { createLogger } from "../../src/telemetry/logger.ts";

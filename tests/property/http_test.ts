@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import { Answer } from "../../src/http/answer.ts";
+import { Answer } from "../../src/http/message/answer.ts";
 import { pathOf } from "../../src/http/path.ts";
-import { readRange } from "../../src/http/range.ts";
-import { Router } from "../../src/http/router.ts";
+import { readRange } from "../../src/http/message/range.ts";
+import { Router } from "../../src/http/routes/router.ts";
 import { Activity } from "../../src/http/server/activity.ts";
 import { Connection } from "../../src/http/server/connection.ts";
 import { Intake } from "../../src/http/server/intake.ts";

@@ -1,5 +1,5 @@
 import { AccessRules } from "../../src/http/access/access_rules.ts";
-import { Router } from "../../src/http/router.ts";
+import { Router } from "../../src/http/routes/router.ts";
 import { gcRoute, type GcRouteDeps } from "../../src/http/routes/gc.ts";
 import { RequestObserver } from "../../src/http/request_observer.ts";
 import { createShell } from "../../src/http/shell.ts";

@@ -1,4 +1,4 @@
-import { statusAnswer } from "../../src/http/answer.ts";
+import { statusAnswer } from "../../src/http/message/answer.ts";
 import { HttpServer, type HttpServerDeps } from "../../src/http/server/http_server.ts";
 import { createLogger } from "../../src/telemetry/logger.ts";
 

@@ -1,5 +1,5 @@
 import { boolean } from "../../config/kinds/plain.ts";
-import type { Kind, OptionTable, Values } from "../../config/option.ts";
+import type { Kind, OptionTable, Values } from "../../config/kinds/option.ts";
 import { serverAddress } from "./server_address.ts";
 
 /** Visible ASCII, as it can stand in a header. */

@@ -1,5 +1,5 @@
 import { messageOf } from "../../base/failure.ts";
-import { EXIT } from "../exit_codes.ts";
+import { EXIT } from "../../base/exit_codes.ts";
 import type { StorePathArgument } from "./store_path_argument.ts";
 import { Unreachable } from "./server_client.ts";
 

@@ -1,4 +1,4 @@
-import type { Kind } from "../../config/option.ts";
+import type { Kind } from "../../config/kinds/option.ts";
 import { hideCredentials } from "../../config/kinds/upstream_url.ts";
 
 /** A running larder, as commands reach it. */

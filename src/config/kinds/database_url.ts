@@ -1,4 +1,4 @@
-import type { Kind } from "../option.ts";
+import type { Kind } from "./option.ts";
 import { hideCredentials } from "./upstream_url.ts";
 
 /** Which database keeps the metadata. */

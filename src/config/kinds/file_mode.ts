@@ -1,4 +1,4 @@
-import type { Kind } from "../option.ts";
+import type { Kind } from "./option.ts";
 
 const MODE_REGEXP = /^0?[0-7]{3}$/;
 

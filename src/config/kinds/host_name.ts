@@ -1,4 +1,4 @@
-import type { Kind } from "../option.ts";
+import type { Kind } from "./option.ts";
 
 const HOST_NAME_REGEXP = /^[A-Za-z0-9](?:[A-Za-z0-9._-]{0,252}[A-Za-z0-9.])?$/;
 

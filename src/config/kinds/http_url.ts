@@ -1,4 +1,4 @@
-import type { Kind } from "../option.ts";
+import type { Kind } from "./option.ts";
 import { hideCredentials } from "./upstream_url.ts";
 
 /** An http or https URL of a receiver, without credentials, query and slash at its end. */

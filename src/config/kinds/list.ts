@@ -1,4 +1,4 @@
-import type { Kind } from "../option.ts";
+import type { Kind } from "./option.ts";
 
 /** Any number of items. As one text they are separated by commas or white space. */
 export function listOf<T>(item: Kind<T>): Kind<readonly T[]> {

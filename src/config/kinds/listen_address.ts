@@ -1,6 +1,6 @@
 import { Buffer } from "node:buffer";
 import { isIPv6 } from "node:net";
-import type { Kind } from "../option.ts";
+import type { Kind } from "./option.ts";
 
 /** Where a server listens: without a host name everywhere, with port 0 on any free port. */
 export type ListenAddress =

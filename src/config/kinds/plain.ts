@@ -1,4 +1,4 @@
-import type { Kind } from "../option.ts";
+import type { Kind } from "./option.ts";
 
 /** A switch; a flag of this kind needs no value. */
 export const boolean: Kind<boolean> = {

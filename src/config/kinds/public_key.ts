@@ -1,5 +1,5 @@
 import { parsePublicKey, type PublicKey } from "../../nix/signature.ts";
-import { HIDDEN, type Kind } from "../option.ts";
+import { HIDDEN, type Kind } from "./option.ts";
 
 /** A key such as `cache.nixos.org-1:6NCHdD59X431o0gWypbMrAURkbJ16ZPMQFGspcDShjY=`. */
 export const publicKey: Kind<PublicKey> = {

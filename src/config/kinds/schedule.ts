@@ -1,5 +1,5 @@
 import { Cron } from "croner";
-import type { Kind } from "../option.ts";
+import type { Kind } from "./option.ts";
 import { duration } from "./duration.ts";
 
 /** When something happens again and again. */

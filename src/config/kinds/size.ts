@@ -1,4 +1,4 @@
-import type { Kind } from "../option.ts";
+import type { Kind } from "./option.ts";
 
 // Powers of 1024: the position is the exponent.
 const UNITS = ["", "K", "M", "G", "T", "P"] as const;

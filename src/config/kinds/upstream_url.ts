@@ -1,4 +1,4 @@
-import { HIDDEN, type Kind } from "../option.ts";
+import { HIDDEN, type Kind } from "./option.ts";
 
 /** A binary cache to ask. */
 export interface UpstreamUrl {

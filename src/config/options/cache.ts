@@ -2,7 +2,7 @@ import { durationOrOff } from "../kinds/duration.ts";
 import { boolean, integer, path, plainName } from "../kinds/plain.ts";
 import { schedule, timeZone } from "../kinds/schedule.ts";
 import { size } from "../kinds/size.ts";
-import type { OptionTable } from "../option.ts";
+import type { OptionTable } from "../kinds/option.ts";
 
 const PRIORITY_MAX = 2 ** 31 - 1;
 

@@ -1,5 +1,5 @@
 import { choice, path } from "../kinds/plain.ts";
-import type { OptionTable } from "../option.ts";
+import type { OptionTable } from "../kinds/option.ts";
 
 /** What concerns the program as a whole. */
 export const GENERAL_OPTIONS = {

@@ -1,7 +1,7 @@
-import type { ForeignSetting, ForeignTable } from "../foreign.ts";
+import type { ForeignSetting, ForeignTable } from "../sources/foreign.ts";
 import { listOf } from "../kinds/list.ts";
 import { boolean } from "../kinds/plain.ts";
-import type { Kind, Names } from "../option.ts";
+import type { Kind, Names } from "../kinds/option.ts";
 
 /** Any text, number or list: nobody reads the value. */
 const anything: Kind<string> = { placeholder: "VALUE", parse: (text) => text, print: String };

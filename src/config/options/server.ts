@@ -4,7 +4,7 @@ import { durationOrOff } from "../kinds/duration.ts";
 import { fileMode } from "../kinds/file_mode.ts";
 import { listenAddress } from "../kinds/listen_address.ts";
 import { integer, path, text } from "../kinds/plain.ts";
-import type { OptionTable } from "../option.ts";
+import type { OptionTable } from "../kinds/option.ts";
 
 /** Where and how clients reach larder. */
 export const SERVER_OPTIONS = {

@@ -1,6 +1,6 @@
 import { databaseUrl } from "../kinds/database_url.ts";
 import { path } from "../kinds/plain.ts";
-import { namesOf, type OptionTable, type Surroundings } from "../option.ts";
+import { namesOf, type OptionTable, type Surroundings } from "../kinds/option.ts";
 
 /** Where NAR files and metadata are kept. */
 export const STORAGE_OPTIONS = {

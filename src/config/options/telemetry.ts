@@ -1,6 +1,6 @@
 import { httpUrl } from "../kinds/http_url.ts";
 import { boolean } from "../kinds/plain.ts";
-import type { OptionTable } from "../option.ts";
+import type { OptionTable } from "../kinds/option.ts";
 
 /** What larder tells of itself, and to whom. */
 export const TELEMETRY_OPTIONS = {

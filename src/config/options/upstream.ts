@@ -4,7 +4,7 @@ import { listOf } from "../kinds/list.ts";
 import { boolean, path } from "../kinds/plain.ts";
 import { publicKey } from "../kinds/public_key.ts";
 import { upstreamUrl } from "../kinds/upstream_url.ts";
-import type { OptionTable } from "../option.ts";
+import type { OptionTable } from "../kinds/option.ts";
 
 /** Which binary caches are asked, whose signatures count, and how long to wait. */
 export const UPSTREAM_OPTIONS = {

@@ -1,5 +1,5 @@
-import { suggestion } from "../nearest.ts";
-import type { Kind, OptionTable } from "../option.ts";
+import { suggestion } from "../../base/nearest.ts";
+import type { Kind, OptionTable } from "../kinds/option.ts";
 import { type ConfigText, isYamlPath } from "./config_text.ts";
 import {
   type Findings,

@@ -1,4 +1,4 @@
-import type { OptionTable } from "../option.ts";
+import type { OptionTable } from "../kinds/option.ts";
 import { type Findings, foundAs, givenText, spellingsIn } from "./found.ts";
 
 /** Variables by name. */

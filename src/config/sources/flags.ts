@@ -1,5 +1,5 @@
-import { suggestion } from "../nearest.ts";
-import { expectedInstead, type OptionTable } from "../option.ts";
+import { suggestion } from "../../base/nearest.ts";
+import { expectedInstead, type OptionTable } from "../kinds/option.ts";
 import {
   type Findings,
   type Found,

@@ -1,5 +1,11 @@
 import { splitList } from "../kinds/list.ts";
-import { type AnyOption, type Names, namesOf, type OptionTable, variableFor } from "../option.ts";
+import {
+  type AnyOption,
+  type Names,
+  namesOf,
+  type OptionTable,
+  variableFor,
+} from "../kinds/option.ts";
 
 /** Where a value came from. `name` is the flag, the variable or the path of the file. */
 export interface Source {

@@ -1,5 +1,5 @@
-import { suggestion } from "../nearest.ts";
-import type { OptionTable } from "../option.ts";
+import { suggestion } from "../../base/nearest.ts";
+import type { OptionTable } from "../kinds/option.ts";
 import type { Environment } from "./environment.ts";
 import { ownSpellings, spellingsIn } from "./found.ts";
 

@@ -1,6 +1,6 @@
-import type { ClientRequest } from "../client_request.ts";
-import { isOfThisMachine } from "../peer.ts";
-import type { Route } from "../router.ts";
+import type { ClientRequest } from "../message/client_request.ts";
+import { isOfThisMachine } from "../message/peer.ts";
+import type { Route } from "../routes/router.ts";
 import { isChangeByBrowser, isOfSameOrigin, isReadByBrowser } from "./browser.ts";
 import { OwnNames } from "./own_names.ts";
 

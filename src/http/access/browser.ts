@@ -1,6 +1,6 @@
-import type { RequestHeaders } from "../client_request.ts";
-import { lowerAscii } from "../field_words.ts";
-import { parseHost } from "../host.ts";
+import type { RequestHeaders } from "../message/client_request.ts";
+import { lowerAscii } from "../message/field_words.ts";
+import { parseHost } from "../message/host.ts";
 
 /** A page cannot set these, nor leave them out where it changes something. */
 const CHANGE_SIGNS = ["origin", "sec-fetch-site"];

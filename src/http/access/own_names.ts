@@ -1,5 +1,5 @@
-import { lowerAscii } from "../field_words.ts";
-import { parseHost } from "../host.ts";
+import { lowerAscii } from "../message/field_words.ts";
+import { parseHost } from "../message/host.ts";
 
 /** The names under which a browser may reach this cache; any address and `localhost` are, too. */
 export class OwnNames {

@@ -1,4 +1,4 @@
-import type { RequestHeaders } from "../client_request.ts";
+import type { RequestHeaders } from "../message/client_request.ts";
 
 /** Stands where nobody knows under which address the client sees us. */
 export const UNKNOWN_URL = "http://ADDRESS-OF-THIS-CACHE";

@@ -8,9 +8,9 @@ import {
   notModifiedAnswer,
   statusAnswer,
   streamAnswer,
-} from "../answer.ts";
-import { isNamed } from "../etag.ts";
-import type { Handler, Route } from "../router.ts";
+} from "../message/answer.ts";
+import { isNamed } from "../message/etag.ts";
+import type { Handler, Route } from "./router.ts";
 
 /** Where each kind of document is. */
 const ROUTES: readonly (readonly [name: string, path: RegExp, kind: DocumentKind])[] = [

@@ -1,6 +1,6 @@
 import type { GcEvent, GcOrder } from "../../space/gc_event.ts";
-import { statusAnswer, streamAnswer } from "../answer.ts";
-import type { Route } from "../router.ts";
+import { statusAnswer, streamAnswer } from "../message/answer.ts";
+import type { Route } from "./router.ts";
 
 export interface GcRouteDeps {
   /**

@@ -1,5 +1,5 @@
-import { statusAnswer } from "../answer.ts";
-import type { Route } from "../router.ts";
+import { statusAnswer } from "../message/answer.ts";
+import type { Route } from "./router.ts";
 
 /** `/healthz`: this process answers. */
 export const HEALTHZ_ROUTE: Route = {

@@ -1,7 +1,7 @@
 import { PROMETHEUS_TYPE, prometheusText } from "../../telemetry/prometheus.ts";
 import type { Metrics } from "../../telemetry/metrics.ts";
-import { textAnswer } from "../answer.ts";
-import type { Route } from "../router.ts";
+import { textAnswer } from "../message/answer.ts";
+import type { Route } from "./router.ts";
 
 /** Every instrument in the Prometheus text format. */
 export function metricsRoute(metrics: Pick<Metrics, "snapshot">): Route {

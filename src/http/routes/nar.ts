@@ -4,11 +4,17 @@ import type { NarServer } from "../../cache/serve_nar.ts";
 import type { StorePathNames } from "../../cache/store_path_names.ts";
 import { type NarName, parseNarName } from "../../nix/nar_name.ts";
 import type { Metrics, Series } from "../../telemetry/metrics.ts";
-import { type Answer, type Body, headAnswer, statusAnswer, streamAnswer } from "../answer.ts";
-import { type NarPlan, planNar } from "../nar_plan.ts";
-import { removeHandler } from "../remove_handler.ts";
-import { requestSeries, servedBytes } from "../request_series.ts";
-import type { Route } from "../router.ts";
+import {
+  type Answer,
+  type Body,
+  headAnswer,
+  statusAnswer,
+  streamAnswer,
+} from "../message/answer.ts";
+import { type NarPlan, planNar } from "./nar_plan.ts";
+import { removeHandler } from "./remove_handler.ts";
+import { requestSeries, servedBytes } from "./request_series.ts";
+import type { Route } from "./router.ts";
 
 export interface NarRouteDeps {
   readonly nars: Pick<NarServer, "open" | "stat" | "isNamed">;

@@ -1,10 +1,10 @@
 import type { NarinfoAnswer, NarinfoServer } from "../../cache/serve_narinfo.ts";
 import { isStorePathHash, type StorePathHash } from "../../nix/store_path.ts";
 import type { Metrics } from "../../telemetry/metrics.ts";
-import { statusAnswer, textAnswer } from "../answer.ts";
-import { removeHandler } from "../remove_handler.ts";
-import { requestSeries, servedBytes } from "../request_series.ts";
-import type { Route } from "../router.ts";
+import { statusAnswer, textAnswer } from "../message/answer.ts";
+import { removeHandler } from "./remove_handler.ts";
+import { requestSeries, servedBytes } from "./request_series.ts";
+import type { Route } from "./router.ts";
 
 export interface NarinfoRouteDeps {
   readonly narinfos: Pick<NarinfoServer, "serve">;

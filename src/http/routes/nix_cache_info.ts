@@ -1,7 +1,7 @@
 import { formatNixCacheInfo } from "../../nix/nix_cache_info.ts";
 import { STORE_DIR } from "../../nix/store_path.ts";
-import { textAnswer } from "../answer.ts";
-import type { Route } from "../router.ts";
+import { textAnswer } from "../message/answer.ts";
+import type { Route } from "./router.ts";
 
 /** What a Nix client reads first; the same whatever the upstreams do. */
 export function nixCacheInfoRoute(priority: number): Route {

@@ -1,8 +1,8 @@
-import { prefersHtml } from "../accept.ts";
-import { textAnswer } from "../answer.ts";
+import { prefersHtml } from "../message/accept.ts";
+import { textAnswer } from "../message/answer.ts";
 import { ownUrl } from "../page/own_url.ts";
 import type { Page } from "../page/page.ts";
-import type { Route } from "../router.ts";
+import type { Route } from "./router.ts";
 import type { Stats } from "../stats/stats.ts";
 
 export interface PageRouteDeps {

@@ -1,7 +1,7 @@
 import { isStorePathHash } from "../../nix/store_path.ts";
 import type { Pins } from "../../pins/pins.ts";
-import { type Answer, statusAnswer, textAnswer } from "../answer.ts";
-import type { Route } from "../router.ts";
+import { type Answer, statusAnswer, textAnswer } from "../message/answer.ts";
+import type { Route } from "./router.ts";
 
 /** Pins and unpins the closure of a root. What cannot be in the cache is not there, nor pinned. */
 export function pinRoute(pins: Pick<Pins, "pin" | "unpin">): Route {

@@ -1,6 +1,6 @@
 import type { PinnedClosures } from "../../pins/pinned_closures.ts";
-import { textAnswer } from "../answer.ts";
-import type { Route } from "../router.ts";
+import { textAnswer } from "../message/answer.ts";
+import type { Route } from "./router.ts";
 
 /** The pin roots with how much of their closures is here, in the order of pinning. */
 export function pinnedClosuresRoute(closures: Pick<PinnedClosures, "list">): Route {

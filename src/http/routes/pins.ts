@@ -1,6 +1,6 @@
 import type { Pins } from "../../pins/pins.ts";
-import { textAnswer } from "../answer.ts";
-import type { Route } from "../router.ts";
+import { textAnswer } from "../message/answer.ts";
+import type { Route } from "./router.ts";
 
 /** The pin roots as a JSON array of store path hashes, in the order of pinning. */
 export function pinsRoute(pins: Pick<Pins, "list">): Route {

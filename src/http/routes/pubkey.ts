@@ -1,5 +1,5 @@
-import { statusAnswer, textAnswer } from "../answer.ts";
-import type { Route } from "../router.ts";
+import { statusAnswer, textAnswer } from "../message/answer.ts";
+import type { Route } from "./router.ts";
 
 /** The key for a client's `trusted-public-keys`; 404 where this cache signs nothing. */
 export function pubkeyRoute(publicKey: string | undefined): Route {

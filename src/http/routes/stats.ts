@@ -1,6 +1,6 @@
 import type { Stats } from "../stats/stats.ts";
-import { textAnswer } from "../answer.ts";
-import type { Route } from "../router.ts";
+import { textAnswer } from "../message/answer.ts";
+import type { Route } from "./router.ts";
 
 /** The figures for programs, whatever they accept. */
 export function statsRoute(stats: () => Promise<Stats>): Route {

@@ -1,5 +1,5 @@
 import { STATUS_CODES } from "node:http";
-import type { Answer } from "../answer.ts";
+import type { Answer } from "../message/answer.ts";
 
 export interface HeadParts {
   /** What the head says of the body where no header does: its length, chunks, or nothing. */

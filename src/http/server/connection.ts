@@ -1,6 +1,6 @@
-import type { Answer } from "../answer.ts";
-import type { ClientRequest, Delivery } from "../client_request.ts";
-import { peerAddress } from "../peer.ts";
+import type { Answer } from "../message/answer.ts";
+import type { ClientRequest, Delivery } from "../message/client_request.ts";
+import { peerAddress } from "../message/peer.ts";
 import { Activity, type Ticks } from "./activity.ts";
 import type { BodyReader } from "./body_reader.ts";
 import { Exchange } from "./exchange.ts";

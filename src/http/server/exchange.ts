@@ -1,5 +1,10 @@
-import type { ClientRequest, Delivery, DeliveryEnd, RequestHeaders } from "../client_request.ts";
-import { peerAddress } from "../peer.ts";
+import type {
+  ClientRequest,
+  Delivery,
+  DeliveryEnd,
+  RequestHeaders,
+} from "../message/client_request.ts";
+import { peerAddress } from "../message/peer.ts";
 import type { RequestBody } from "./request_body.ts";
 import type { RequestHead } from "./request_head.ts";
 

@@ -1,8 +1,8 @@
 import { pause } from "../../base/pause.ts";
 import type { Logger } from "../../telemetry/logger.ts";
-import { acceptFailureOf } from "../accept_failure.ts";
-import { ByAddress } from "../by_address.ts";
-import { peerAddress } from "../peer.ts";
+import { acceptFailureOf } from "./accept_failure.ts";
+import { ByAddress } from "./by_address.ts";
+import { peerAddress } from "../message/peer.ts";
 import { ClosedLog } from "./closed_log.ts";
 import { Connection, type ConnectionDeps } from "./connection.ts";
 import type { Phase } from "./activity.ts";

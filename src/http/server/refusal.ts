@@ -1,5 +1,5 @@
 import { Failure } from "../../base/failure.ts";
-import type { ClientRequest } from "../client_request.ts";
+import type { ClientRequest } from "../message/client_request.ts";
 
 const METHOD_REGEXP = /^[A-Z]{3,16}(?= )/;
 

@@ -1,5 +1,5 @@
-import type { RequestHeaders } from "../client_request.ts";
-import { fieldWords, lowerAscii, withoutBlanks } from "../field_words.ts";
+import type { RequestHeaders } from "../message/client_request.ts";
+import { fieldWords, lowerAscii, withoutBlanks } from "../message/field_words.ts";
 import { Refusal } from "./refusal.ts";
 
 /** A request without its body. */

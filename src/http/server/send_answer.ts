@@ -1,5 +1,5 @@
 import { Buffer } from "node:buffer";
-import { type Answer, statusAnswer } from "../answer.ts";
+import { type Answer, statusAnswer } from "../message/answer.ts";
 import type { Activity } from "./activity.ts";
 import { formatAnswerHead, type HeadParts } from "./answer_head.ts";
 import { BodyReader } from "./body_reader.ts";

@@ -1,5 +1,5 @@
 import { pause } from "../../base/pause.ts";
-import { acceptFailureOf, lacksHandles } from "../accept_failure.ts";
+import { acceptFailureOf, lacksHandles } from "../server/accept_failure.ts";
 import { type Link, linkOf } from "./link.ts";
 import { Relayed, type RelayLimits, type RelayReason } from "./relayed.ts";
 

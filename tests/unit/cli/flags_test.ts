@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { noOperands, readWords } from "../../../src/cli/flags.ts";
 import { boolean, choice } from "../../../src/config/kinds/plain.ts";
 import { size } from "../../../src/config/kinds/size.ts";
-import { HIDDEN } from "../../../src/config/option.ts";
+import { HIDDEN } from "../../../src/config/kinds/option.ts";
 import { problemsOf } from "../../support/config_inputs.ts";
 
 const TABLE = {

@@ -17,7 +17,7 @@ import { publicKey } from "../../../src/config/kinds/public_key.ts";
 import { schedule, timeZone } from "../../../src/config/kinds/schedule.ts";
 import { size } from "../../../src/config/kinds/size.ts";
 import { upstreamUrl } from "../../../src/config/kinds/upstream_url.ts";
-import type { Kind } from "../../../src/config/option.ts";
+import type { Kind } from "../../../src/config/kinds/option.ts";
 import { checkProperty } from "../../support/property.ts";
 
 const KEY = "cache.nixos.org-1:6NCHdD59X431o0gWypbMrAURkbJ16ZPMQFGspcDShjY=";

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { flagName } from "../../../src/config/option.ts";
+import { flagName } from "../../../src/config/kinds/option.ts";
 import { OPTIONS } from "../../../src/config/options.ts";
 import { sampleFile } from "../../../src/config/render_toml.ts";
 import { NO_EFFECT } from "../../../src/config/rules.ts";

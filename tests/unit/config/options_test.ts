@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { flagName, type OptionTable, variableFor } from "../../../src/config/option.ts";
+import { flagName, type OptionTable, variableFor } from "../../../src/config/kinds/option.ts";
 import { OPTION_GROUPS, OPTIONS } from "../../../src/config/options.ts";
 import { NCPS_ONLY } from "../../../src/config/options/ncps_only.ts";
 import { helpText, referenceTable } from "../../../src/config/render_help.ts";

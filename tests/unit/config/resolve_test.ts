@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { listOf } from "../../../src/config/kinds/list.ts";
 import { boolean, integer, text } from "../../../src/config/kinds/plain.ts";
-import type { OptionTable } from "../../../src/config/option.ts";
+import type { OptionTable } from "../../../src/config/kinds/option.ts";
 import { resolve } from "../../../src/config/resolve.ts";
 import { resolveSettings } from "../../../src/config/settings.ts";
 import { inputsOf, problemsOf, type Surroundings, TOML_PATH } from "../../support/config_inputs.ts";

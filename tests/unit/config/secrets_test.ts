@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { listOf } from "../../../src/config/kinds/list.ts";
 import { integer, text } from "../../../src/config/kinds/plain.ts";
-import type { OptionTable } from "../../../src/config/option.ts";
+import type { OptionTable } from "../../../src/config/kinds/option.ts";
 import { helpText, referenceTable } from "../../../src/config/render_help.ts";
 import { effectiveSettings } from "../../../src/config/render_settings.ts";
 import { resolve } from "../../../src/config/resolve.ts";

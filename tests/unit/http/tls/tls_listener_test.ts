@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { pause } from "../../../../src/base/pause.ts";
 import { TlsListener } from "../../../../src/http/tls/tls_listener.ts";
-import { Answer } from "../../../../src/http/answer.ts";
-import type { ClientRequest } from "../../../../src/http/client_request.ts";
+import { Answer } from "../../../../src/http/message/answer.ts";
+import type { ClientRequest } from "../../../../src/http/message/client_request.ts";
 import { RELAY_LIMITS_MS } from "../../../../src/http/tls/relay.ts";
 import { HttpServer, type HttpServerDeps } from "../../../../src/http/server/http_server.ts";
 import type { RelayLimits } from "../../../../src/http/tls/relayed.ts";

@@ -1,4 +1,4 @@
-import { UNIX_PEER } from "./peer.ts";
+import { UNIX_PEER } from "../message/peer.ts";
 
 /**
  * Groups things by the address of their peer. IPv6 counts by its first 64 bits: a client that has

@@ -1,5 +1,5 @@
-import type { AnyOption } from "./option.ts";
-import type { Found } from "./sources/found.ts";
+import type { AnyOption } from "../kinds/option.ts";
+import type { Found } from "./found.ts";
 
 /** A setting of ncps that larder has not. Its `help` says what to do instead. */
 export interface ForeignSetting extends AnyOption {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
-import { nearest } from "../../../src/config/nearest.ts";
-import { flagName } from "../../../src/config/option.ts";
+import { nearest } from "../../../src/base/nearest.ts";
+import { flagName } from "../../../src/config/kinds/option.ts";
 import { OPTIONS } from "../../../src/config/options.ts";
 
 const FLAGS = Object.keys(OPTIONS).map(flagName);

@@ -1,5 +1,5 @@
-import type { Source } from "../cache/serve_narinfo.ts";
-import type { Metrics, Series } from "../telemetry/metrics.ts";
+import type { Source } from "../../cache/serve_narinfo.ts";
+import type { Metrics, Series } from "../../telemetry/metrics.ts";
 
 /**
  * The series of `cache_requests_total` of one kind, by where the answer came from; `negative` for

@@ -1,6 +1,6 @@
-import type { Facts } from "../base/failure.ts";
-import type { Answer } from "./answer.ts";
-import type { ClientRequest } from "./client_request.ts";
+import type { Facts } from "../../base/failure.ts";
+import type { Answer } from "../message/answer.ts";
+import type { ClientRequest } from "../message/client_request.ts";
 
 /** A request that has found its route. */
 export interface Routed {

@@ -1,8 +1,13 @@
-import type { NarFacts } from "../cache/nar_answer.ts";
-import { type Answer, type AnswerParts, notModifiedAnswer, statusAnswer } from "./answer.ts";
-import type { ClientRequest } from "./client_request.ts";
-import { isNamed } from "./etag.ts";
-import { readRange } from "./range.ts";
+import type { NarFacts } from "../../cache/nar_answer.ts";
+import {
+  type Answer,
+  type AnswerParts,
+  notModifiedAnswer,
+  statusAnswer,
+} from "../message/answer.ts";
+import type { ClientRequest } from "../message/client_request.ts";
+import { isNamed } from "../message/etag.ts";
+import { readRange } from "../message/range.ts";
 
 /** What a NAR request gets: a finished answer, or bytes under a status and headers. */
 export type NarPlan =

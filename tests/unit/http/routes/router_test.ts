@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
-import { Answer } from "../../../src/http/answer.ts";
-import { type Handler, type Route, Router } from "../../../src/http/router.ts";
+import { Answer } from "../../../../src/http/message/answer.ts";
+import { type Handler, type Route, Router } from "../../../../src/http/routes/router.ts";
 
 const handler: Handler = () => new Answer(null, 200, {});
 const routes: readonly Route[] = [

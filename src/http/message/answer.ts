@@ -1,6 +1,6 @@
 import { Buffer } from "node:buffer";
 import { STATUS_CODES } from "node:http";
-import type { Series } from "../telemetry/metrics.ts";
+import type { Series } from "../../telemetry/metrics.ts";
 import { CACHE_CONTROL, type Lifetime } from "./cache_control.ts";
 
 export type Body = string | Uint8Array<ArrayBuffer> | ReadableStream<Uint8Array<ArrayBuffer>>;

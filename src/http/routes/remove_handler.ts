@@ -1,4 +1,4 @@
-import { statusAnswer, textAnswer } from "./answer.ts";
+import { statusAnswer, textAnswer } from "../message/answer.ts";
 import type { Handler } from "./router.ts";
 
 /** The DELETE of a cached thing: 200 when it is gone, 404 when it was not there. */
