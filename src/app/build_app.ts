@@ -17,9 +17,9 @@ import { StorePathNames } from "../cache/store_path_names.ts";
 import { Readers } from "../cache/readers.ts";
 import { Uses } from "../cache/uses.ts";
 import { AccessRules } from "../http/access/access_rules.ts";
-import { HttpMetrics } from "../http/http_metrics.ts";
-import { RequestObserver } from "../http/request_observer.ts";
-import { createShell, type Shell } from "../http/shell.ts";
+import { HttpMetrics } from "../http/pipeline/http_metrics.ts";
+import { RequestObserver } from "../http/pipeline/request_observer.ts";
+import { createRequestPipeline, type RequestPipeline } from "../http/pipeline/request_pipeline.ts";
 import { Router } from "../http/routes/router.ts";
 import { documentRoutes } from "../http/routes/documents.ts";
 import { gcRoute } from "../http/routes/gc.ts";
@@ -104,7 +104,7 @@ export interface AppParts {
 /** Everything but the socket. */
 export interface App extends AsyncDisposable {
   /** Answers one request; never rejects. */
-  readonly shell: Shell;
+  readonly pipeline: RequestPipeline;
   /** Finds out in the background which upstreams are there. */
   lookAtUpstreams(): void;
   /** From now on `/readyz` says no. */
@@ -154,7 +154,7 @@ export function buildApp(parts: AppParts): App {
     scheme: parts.usesTls ? "https" : "http",
   });
   return {
-    shell: createShell({
+    pipeline: createRequestPipeline({
       router: new Router(routes),
       access: new AccessRules(parts),
       observer,

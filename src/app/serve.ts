@@ -66,8 +66,8 @@ export async function serve(settings: Settings): Promise<number> {
       nowMs: Date.now,
     });
     await app.space.open();
-    const { shell } = app;
-    await using listener = await listen({ ...placeOf(settings), ...shell, log, nowMs: Date.now });
+    const parts = { ...placeOf(settings), ...app.pipeline, log, nowMs: Date.now };
+    await using listener = await listen(parts);
     app.lookAtUpstreams();
     announce(settings, log, { url: listener.url, storage: folders.storage });
     using _chores = startChores({

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { Answer } from "../../src/http/message/answer.ts";
 import { HttpServer } from "../../src/http/server/http_server.ts";
-import type { Wire } from "../../src/http/server/intake.ts";
+import type { Socket } from "../../src/http/server/request_reader.ts";
 import { createLogger } from "../../src/telemetry/logger.ts";
 
 /** Clients that come in one after the other, and which stay: two an address, eight in all. */
@@ -23,7 +23,7 @@ const CROWDS: Readonly<Record<string, readonly [clients: readonly string[], stay
 
 for (const [what, [clients, stay]] of Object.entries(CROWDS)) {
   Deno.test(`address limit: ${what}`, async () => {
-    const wires = clients.map((client) => new SilentWire(client));
+    const sockets = clients.map((client) => new SilentSocket(client));
     await using server = new HttpServer({
       handle: () => Promise.resolve(new Answer("", 200, {})),
       refuse: ({ status }) => new Answer("", status, {}),
@@ -31,7 +31,7 @@ for (const [what, [clients, stay]] of Object.entries(CROWDS)) {
       nowMs: Date.now,
       connectionsMax: 8,
     });
-    const coming = wires[Symbol.iterator]();
+    const coming = sockets[Symbol.iterator]();
     await server.serve({
       async accept() {
         const { value, done } = coming.next();
@@ -39,12 +39,12 @@ for (const [what, [clients, stay]] of Object.entries(CROWDS)) {
         return value;
       },
     });
-    assert.equal(wires.map(({ isClosed }) => isClosed ? "0" : "1").join(""), stay);
+    assert.equal(sockets.map(({ isClosed }) => isClosed ? "0" : "1").join(""), stay);
   });
 }
 
 /** A connection on which nothing comes. */
-class SilentWire implements Wire {
+class SilentSocket implements Socket {
   readonly remoteAddr: Deno.Addr;
   readonly #closed = Promise.withResolvers<null>();
   isClosed = false;

@@ -1,16 +1,16 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import { Answer } from "../../src/http/message/answer.ts";
-import { pathOf } from "../../src/http/path.ts";
+import { pathOf } from "../../src/http/pipeline/path.ts";
 import { readRange } from "../../src/http/message/range.ts";
 import { Router } from "../../src/http/routes/router.ts";
 import { Activity } from "../../src/http/server/activity.ts";
 import { Connection } from "../../src/http/server/connection.ts";
-import { Intake } from "../../src/http/server/intake.ts";
+import { RequestReader } from "../../src/http/server/request_reader.ts";
 import { Refusal } from "../../src/http/server/refusal.ts";
 import { RequestBody } from "../../src/http/server/request_body.ts";
 import { parseRequestHead } from "../../src/http/server/request_head.ts";
-import { MemoryWire } from "../support/memory_wire.ts";
+import { MemorySocket } from "../support/memory_socket.ts";
 import { checkProperty } from "../support/property.ts";
 
 const TICKS = { count: 0, date: "Thu, 01 Jan 1970 00:00:00 GMT" };
@@ -80,11 +80,14 @@ checkProperty(
         ) => [`${part.length.toString(16)}\r\n`, new Uint8Array(part), "\r\n"]),
         "0\r\n\r\nNEXT",
       ]).bytes();
-      const intake = new Intake(new MemoryWire(pieces(chunked, at)), new Activity(TICKS));
-      const body = new RequestBody(intake, "chunked", async () => {});
+      const requestReader = new RequestReader(
+        new MemorySocket(pieces(chunked, at)),
+        new Activity(TICKS),
+      );
+      const body = new RequestBody(requestReader, "chunked", async () => {});
       assert.deepEqual(await new Response(body.stream()).bytes(), whole);
       assert.ok(body.isOver);
-      assert.equal(new TextDecoder().decode(await intake.some(1)), "N");
+      assert.equal(new TextDecoder().decode(await requestReader.some(1)), "N");
     },
   ),
   { runs: 200 },
@@ -142,7 +145,7 @@ function answer(): Answer {
 
 /** What a server says whose app reads every body. A head that is never whole is refused. */
 async function answersTo(parts: readonly Uint8Array[]): Promise<string> {
-  const wire = new MemoryWire(parts);
+  const wire = new MemorySocket(parts);
   await new Connection(wire, {
     async handle(request) {
       if (request.method !== "POST" || request.body === null) return answer();

@@ -1,8 +1,8 @@
 import { AccessRules } from "../../src/http/access/access_rules.ts";
 import { Router } from "../../src/http/routes/router.ts";
 import { gcRoute, type GcRouteDeps } from "../../src/http/routes/gc.ts";
-import { RequestObserver } from "../../src/http/request_observer.ts";
-import { createShell } from "../../src/http/shell.ts";
+import { RequestObserver } from "../../src/http/pipeline/request_observer.ts";
+import { createRequestPipeline } from "../../src/http/pipeline/request_pipeline.ts";
 import type { GcDone } from "../../src/space/gc_event.ts";
 import { createLogger } from "../../src/telemetry/logger.ts";
 import { TestListener } from "./test_listener.ts";
@@ -29,6 +29,6 @@ export class GcServer extends TestListener {
     const log = createLogger("error", { write() {} });
     const observer = new RequestObserver({ metrics: undefined, log, scheme: "http" });
     const access = new AccessRules({ ownNames: [], usesTls: false });
-    super(createShell({ router: new Router([gcRoute({ gc })]), access, observer, log }));
+    super(createRequestPipeline({ router: new Router([gcRoute({ gc })]), access, observer, log }));
   }
 }

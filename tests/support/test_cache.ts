@@ -130,7 +130,7 @@ export class TestCache implements AsyncDisposable {
     peer = "127.0.0.1",
   ): Promise<Response> {
     const request = new Request(`http://cache.test${path}`, { method, headers });
-    const answer = await this.#app.shell.handle(Object.assign(request, { peer }));
+    const answer = await this.#app.pipeline.handle(Object.assign(request, { peer }));
     return new Response(answer.body, { status: answer.status, headers: [...answer.headers] });
   }
 
@@ -167,7 +167,7 @@ export class TestCache implements AsyncDisposable {
 
   /** Serves on a port of 127.0.0.1, for what only a real connection shows. */
   listen(options: Partial<HttpServerDeps> = {}): TestListener {
-    return new TestListener({ ...this.#app.shell, log: this.#log, ...options });
+    return new TestListener({ ...this.#app.pipeline, log: this.#log, ...options });
   }
 
   /** Log lines of a level. */

@@ -3,9 +3,9 @@ import type { ClientRequest, Delivery } from "../message/client_request.ts";
 import { peerAddress } from "../message/peer.ts";
 import { Activity, type Ticks } from "./activity.ts";
 import type { BodyReader } from "./body_reader.ts";
-import { Exchange } from "./exchange.ts";
-import { Intake, type Wire } from "./intake.ts";
-import { ClientLeft, Outlet } from "./outlet.ts";
+import { ReceivedRequest } from "./received_request.ts";
+import { RequestReader, type Socket } from "./request_reader.ts";
+import { ClientLeft, ResponseWriter } from "./response_writer.ts";
 import { Refusal, type TurnedAway } from "./refusal.ts";
 import { RequestBody } from "./request_body.ts";
 import { parseRequestHead, type RequestHead } from "./request_head.ts";
@@ -36,27 +36,27 @@ const DISCARDED = new Uint8Array(64 * 1024);
 /** One client's connection: a request and its answer, one after the other. */
 export class Connection {
   readonly activity: Activity;
-  readonly #wire: Wire;
+  readonly #socket: Socket;
   readonly #deps: ConnectionDeps;
-  readonly #intake: Intake;
-  readonly #outlet: Outlet;
-  #exchange: Exchange | undefined;
+  readonly #requestReader: RequestReader;
+  readonly #responseWriter: ResponseWriter;
+  #request: ReceivedRequest | undefined;
   #hasAsked = false;
   #reader: BodyReader | undefined;
   #writeEnd: Promise<void> | undefined;
   #isClosed = false;
 
-  constructor(wire: Wire, deps: ConnectionDeps) {
-    this.#wire = wire;
+  constructor(socket: Socket, deps: ConnectionDeps) {
+    this.#socket = socket;
     this.#deps = deps;
     this.activity = new Activity(deps.ticks);
-    this.#intake = new Intake(wire, this.activity);
-    this.#outlet = new Outlet(wire, this.activity);
+    this.#requestReader = new RequestReader(socket, this.activity);
+    this.#responseWriter = new ResponseWriter(socket, this.activity);
   }
 
   /** As `peerAddress` tells it. */
   get peer(): string {
-    return peerAddress(this.#wire.remoteAddr);
+    return peerAddress(this.#socket.remoteAddr);
   }
 
   /** True once a whole request came. */
@@ -79,23 +79,23 @@ export class Connection {
   close(): void {
     if (this.#isClosed) return;
     this.#isClosed = true;
-    this.#wire.close();
+    this.#socket.close();
     this.#reader?.cancel();
-    this.#exchange?.end("left");
+    this.#request?.end("left");
   }
 
   /** Refuses the request that is half here: sends a status, takes no more, and ends. */
   turnAway(status: number, reason: string): void {
-    this.#intake.stop();
+    this.#requestReader.stop();
     const said = this.#say(status, reason);
     // An answer of the app must not follow.
-    this.#outlet.end();
+    this.#responseWriter.end();
     said.then(() => this.#endAnswers()).catch(() => this.close());
   }
 
   /** What a write that is under way holds. */
   get unsentBytes(): number {
-    return this.#outlet.heldBytes;
+    return this.#responseWriter.heldBytes;
   }
 
   /** While the client takes nothing: keeps as little for it as can be. */
@@ -105,44 +105,46 @@ export class Connection {
 
   /** While the app is at work: notices a client whose connection broke. What it sends is kept. */
   watch(): void {
-    if (!this.#intake.isEmpty || this.#exchange?.hasBody) return;
+    if (!this.#requestReader.isEmpty || this.#request?.hasBody) return;
     // A client that has ended its side may still read.
-    this.#intake.fill().catch(() => this.close());
+    this.#requestReader.fill().catch(() => this.close());
   }
 
   /** Whether another request may follow. */
   async #answerNext(): Promise<boolean> {
-    const text = await this.#intake.head();
+    const text = await this.#requestReader.head();
     if (text === undefined) return false;
     this.activity.enter("answering");
     const head = readHead(text);
     this.#hasAsked = true;
     const body = head.bodyLength === 0 ? undefined : this.#bodyOf(head);
-    const exchange = new Exchange(head, body, this.#wire.remoteAddr);
-    this.#exchange = exchange;
-    const answer = await this.#deps.handle(exchange, exchange);
+    const received = new ReceivedRequest(head, body, this.#socket.remoteAddr);
+    this.#request = received;
+    const answer = await this.#deps.handle(received, received);
     const keepsAlive = head.keepsAlive && !this.#deps.isStopping() &&
       (body === undefined || await this.#isUsedUp(body, head));
     this.activity.enter("answering");
     await sendAnswer(answer, {
-      outlet: this.#outlet,
+      responseWriter: this.#responseWriter,
       activity: this.activity,
       isHead: head.method === "HEAD",
       keepsAlive,
       isOld: head.isOld,
       date: this.#deps.ticks.date,
       reads: (reader) => void (this.#reader = reader),
-      sent: (byteLength) => exchange.sent(byteLength),
+      sent: (byteLength) => received.sent(byteLength),
     });
-    exchange.end("sent");
-    this.#exchange = undefined;
-    if (!keepsAlive && (body?.isOver === false || !this.#intake.isEmpty)) await this.#linger();
+    received.end("sent");
+    this.#request = undefined;
+    if (!keepsAlive && (body?.isOver === false || !this.#requestReader.isEmpty)) {
+      await this.#linger();
+    }
     return keepsAlive;
   }
 
   #bodyOf({ bodyLength, expectsContinue }: RequestHead): RequestBody {
-    return new RequestBody(this.#intake, bodyLength, async () => {
-      if (expectsContinue) await this.#outlet.together("HTTP/1.1 100 Continue\r\n\r\n");
+    return new RequestBody(this.#requestReader, bodyLength, async () => {
+      if (expectsContinue) await this.#responseWriter.together("HTTP/1.1 100 Continue\r\n\r\n");
     });
   }
 
@@ -162,11 +164,11 @@ export class Connection {
   }
 
   async #failed(error: unknown): Promise<void> {
-    if (this.#intake.isStopped) {
-      this.#exchange?.end("left");
+    if (this.#requestReader.isStopped) {
+      this.#request?.end("left");
       return await this.#linger();
     }
-    this.#exchange?.end(error instanceof ClientLeft ? "left" : "broken");
+    this.#request?.end(error instanceof ClientLeft ? "left" : "broken");
     // Anything else is a connection that broke, or an answer that did: there is nothing to say.
     if (!(error instanceof Refusal)) return;
     this.#deps.refused(error.reason);
@@ -180,11 +182,11 @@ export class Connection {
     const answer = this.#deps.refuse({
       ...{ status, reason, method },
       peer: this.peer,
-      request: this.#exchange,
+      request: this.#request,
     });
     const { date } = this.#deps.ticks;
     await sendAnswer(answer, {
-      outlet: this.#outlet,
+      responseWriter: this.#responseWriter,
       activity: this.activity,
       ...{ isHead: false, keepsAlive: false, isOld: false, date },
       reads: () => {},
@@ -198,7 +200,7 @@ export class Connection {
     const { ticks } = this.#deps;
     const lastTick = ticks.count + LINGER_TICKS_MAX;
     for (let count = 0; count < LINGER_BYTES_MAX && ticks.count < lastTick;) {
-      const read = await this.#wire.read(DISCARDED);
+      const read = await this.#socket.read(DISCARDED);
       if (read === null) return;
       count += read;
       this.activity.enter("lingering");
@@ -208,7 +210,7 @@ export class Connection {
 
   #endAnswers(): Promise<void> {
     this.activity.enter("lingering");
-    return this.#writeEnd ??= this.#wire.closeWrite();
+    return this.#writeEnd ??= this.#socket.closeWrite();
   }
 }
 

@@ -7,7 +7,7 @@ import { ClosedLog } from "./closed_log.ts";
 import { Connection, type ConnectionDeps } from "./connection.ts";
 import type { Phase } from "./activity.ts";
 import { incomplete, stalled } from "./crowd.ts";
-import type { Wire } from "./intake.ts";
+import type { Socket } from "./request_reader.ts";
 import { OVERDUE_REASON, PHASE_LIMITS_MS, type PhaseLimits } from "./overdue.ts";
 
 export interface HttpServerDeps extends Pick<ConnectionDeps, "handle" | "refuse"> {
@@ -31,7 +31,7 @@ export interface HttpServerDeps extends Pick<ConnectionDeps, "handle" | "refuse"
 
 /** Where connections come from. */
 export interface Incoming {
-  accept(): Promise<Wire>;
+  accept(): Promise<Socket>;
 }
 
 /** Some of the open connections, by `keys`. */
@@ -149,15 +149,15 @@ export class HttpServer {
     await this.#over();
   }
 
-  #add(wire: Wire): void {
-    const full = this.#fullFor(peerAddress(wire.remoteAddr));
+  #add(socket: Socket): void {
+    const full = this.#fullFor(peerAddress(socket.remoteAddr));
     if (full !== undefined) {
       this.#closed.count(full, "warn");
-      return wire.close();
+      return socket.close();
     }
     // Head and body may leave in two writes, and the second one must not wait for an ACK.
-    if (isTcp(wire)) wire.setNoDelay(true);
-    const connection = new Connection(wire, this.#connectionDeps);
+    if (isTcp(socket)) socket.setNoDelay(true);
+    const connection = new Connection(socket, this.#connectionDeps);
     this.#byAddress.add(connection.peer, connection);
     this.#open.set(connection, connection.run().then(() => this.#forget(connection)));
   }
@@ -265,6 +265,6 @@ function isNoNews(phase: Phase, { hasAsked }: Connection): boolean {
   return phase === "lingering" || phase === "idle" && hasAsked;
 }
 
-function isTcp(wire: Wire): wire is Deno.TcpConn {
-  return "setNoDelay" in wire;
+function isTcp(socket: Socket): socket is Deno.TcpConn {
+  return "setNoDelay" in socket;
 }

@@ -1,4 +1,4 @@
-import type { Intake } from "./intake.ts";
+import type { RequestReader } from "./request_reader.ts";
 import { Refusal } from "./refusal.ts";
 import { isField } from "./request_head.ts";
 
@@ -9,7 +9,7 @@ const TRAILERS_MAX = 16;
 
 /** The body of a request, taken off the connection as it is asked for. */
 export class RequestBody {
-  readonly #intake: Intake;
+  readonly #requestReader: RequestReader;
   readonly #isChunked: boolean;
   /** Called before the first byte is read: a client that waits for our word gets it. */
   readonly #begin: () => Promise<void>;
@@ -18,8 +18,12 @@ export class RequestBody {
   #isOver: boolean;
   #hasBegun = false;
 
-  constructor(intake: Intake, length: number | "chunked", begin: () => Promise<void>) {
-    this.#intake = intake;
+  constructor(
+    requestReader: RequestReader,
+    length: number | "chunked",
+    begin: () => Promise<void>,
+  ) {
+    this.#requestReader = requestReader;
     this.#isChunked = length === "chunked";
     this.#left = length === "chunked" ? 0 : length;
     this.#isOver = length === 0;
@@ -50,7 +54,7 @@ export class RequestBody {
     if (!this.#hasBegun) await this.#begin();
     this.#hasBegun = true;
     if (this.#left === 0 && !await this.#nextChunk()) return undefined;
-    const bytes = await this.#intake.some(this.#left);
+    const bytes = await this.#requestReader.some(this.#left);
     this.#left -= bytes.length;
     if (this.#left === 0) await this.#endOfPart();
     return bytes;
@@ -68,12 +72,12 @@ export class RequestBody {
 
   async #endOfPart(): Promise<void> {
     if (!this.#isChunked) this.#isOver = true;
-    else if (await this.#intake.line(0) !== "") throw new Refusal(400, "long chunk");
+    else if (await this.#requestReader.line(0) !== "") throw new Refusal(400, "long chunk");
   }
 
   /** Whether there is one more. */
   async #nextChunk(): Promise<boolean> {
-    const line = await this.#intake.line(CHUNK_LINE_LENGTH_MAX);
+    const line = await this.#requestReader.line(CHUNK_LINE_LENGTH_MAX);
     const [, size] = CHUNK_LINE_REGEXP.exec(line) ?? [];
     if (size === undefined) throw new Refusal(400, "no size of a chunk");
     this.#left = parseInt(size, 16);
@@ -86,7 +90,7 @@ export class RequestBody {
   /** Nobody reads them; what is no field could be the next request to another server. */
   async #skipTrailers(): Promise<void> {
     for (let count = 0;; count++) {
-      const line = await this.#intake.line(TRAILER_LENGTH_MAX);
+      const line = await this.#requestReader.line(TRAILER_LENGTH_MAX);
       if (line === "") return;
       if (!isField(line)) throw new Refusal(400, "malformed trailer");
       if (count >= TRAILERS_MAX) throw new Refusal(400, "many trailers");

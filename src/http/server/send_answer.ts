@@ -3,10 +3,10 @@ import { type Answer, statusAnswer } from "../message/answer.ts";
 import type { Activity } from "./activity.ts";
 import { formatAnswerHead, type HeadParts } from "./answer_head.ts";
 import { BodyReader } from "./body_reader.ts";
-import type { Outlet } from "./outlet.ts";
+import type { ResponseWriter } from "./response_writer.ts";
 
 export interface Sending {
-  readonly outlet: Outlet;
+  readonly responseWriter: ResponseWriter;
   readonly activity: Activity;
   readonly isHead: boolean;
   readonly keepsAlive: boolean;
@@ -30,18 +30,18 @@ export async function sendAnswer(answer: Answer, sending: Sending): Promise<void
   if (sending.isHead || body === null) {
     if (body instanceof ReadableStream) await body.cancel();
     const framing = framingWithoutBody(answer, sending.isHead);
-    return await sending.outlet.together(headOf(answer, sending, framing));
+    return await sending.responseWriter.together(headOf(answer, sending, framing));
   }
   const announced = headers.get("content-length");
   const length = announced === null ? undefined : Number(announced);
   if (body instanceof ReadableStream) return await sendStream(answer, sending, { body, length });
   const head = (byteLength: number) => headOf(answer, sending, byteLength);
   if (typeof body === "string" && length === undefined) {
-    return sending.sent(await sending.outlet.text(body, head));
+    return sending.sent(await sending.responseWriter.text(body, head));
   }
   const bytes = typeof body === "string" ? ENCODER.encode(body) : body;
   if (length !== undefined && length !== bytes.length) throw new BrokenBody("another length");
-  await sending.outlet.together(head(bytes.length), bytes);
+  await sending.responseWriter.together(head(bytes.length), bytes);
   sending.sent(bytes.length);
 }
 
@@ -64,13 +64,13 @@ async function sendStream(
   sending: Sending,
   { body, length }: StreamedBody,
 ): Promise<void> {
-  const { outlet, isOld } = sending;
+  const { responseWriter, isOld } = sending;
   using reader = new BodyReader(body);
   // Without chunks nothing would tell the end of this body from a break in it.
   if (length === undefined && isOld) return await sendUnframed(answer, sending);
   sending.reads(reader);
   try {
-    await outlet.together(headOf(answer, sending, length ?? "chunked"));
+    await responseWriter.together(headOf(answer, sending, length ?? "chunked"));
     if (length === undefined) return await sendChunks(reader, sending);
     await sendLength(reader, sending, length);
   } finally {
@@ -78,26 +78,29 @@ async function sendStream(
   }
 }
 
-async function sendChunks(reader: BodyReader, { outlet, activity, sent }: Sending): Promise<void> {
+async function sendChunks(
+  reader: BodyReader,
+  { responseWriter, activity, sent }: Sending,
+): Promise<void> {
   for (;;) {
     // While there is nothing to send nobody can blame the client.
     activity.enter("answering");
     const length = await reader.next();
-    if (length === 0) return await outlet.together("0\r\n\r\n");
-    await outlet.together(`${length.toString(16)}\r\n`);
-    await outlet.bytes(reader.piece);
-    await outlet.together("\r\n");
+    if (length === 0) return await responseWriter.together("0\r\n\r\n");
+    await responseWriter.together(`${length.toString(16)}\r\n`);
+    await responseWriter.bytes(reader.piece);
+    await responseWriter.together("\r\n");
     sent(length);
   }
 }
 
 async function sendLength(
   reader: BodyReader,
-  { outlet, activity, sent }: Sending,
+  { responseWriter, activity, sent }: Sending,
   length: number,
 ): Promise<void> {
   // No reference to a piece may stay in this frame, which waits as long as the client.
-  const write = (bytes: Uint8Array) => outlet.some(bytes);
+  const write = (bytes: Uint8Array) => responseWriter.some(bytes);
   for (let left = length;;) {
     activity.enter("answering");
     const pieceLength = await reader.next();

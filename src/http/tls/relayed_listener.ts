@@ -1,7 +1,7 @@
 import { Bell } from "../../base/bell.ts";
 import { type Link, linkOf } from "./link.ts";
 import type { Incoming } from "../server/http_server.ts";
-import type { Wire } from "../server/intake.ts";
+import type { Socket } from "../server/request_reader.ts";
 import type { WorkerRelay } from "./worker_relay.ts";
 
 export type RelayOfLinks = Pick<WorkerRelay, "accepted" | "forget" | "secured" | "givenUp">;
@@ -16,7 +16,7 @@ const STRANGER_MS = 5_000;
 export class RelayedListener implements Incoming, Disposable {
   readonly #listener: Deno.TlsListener;
   readonly #relay: RelayOfLinks;
-  readonly #ready: Wire[] = [];
+  readonly #ready: Socket[] = [];
   /** Accepted, and the relay has not told of them; since when. */
   readonly #strangers = new Map<Deno.TlsConn, number>();
   readonly #changed = new Bell();
@@ -27,10 +27,10 @@ export class RelayedListener implements Incoming, Disposable {
     this.#relay = relay;
   }
 
-  async accept(): Promise<Wire> {
+  async accept(): Promise<Socket> {
     for (;;) {
-      const wire = this.#ready.shift();
-      if (wire !== undefined) return wire;
+      const socket = this.#ready.shift();
+      if (socket !== undefined) return socket;
       const changed = this.#changed.rung();
       this.#accepting ??= this.#acceptOne();
       await Promise.race([changed, this.#accepting]);
@@ -56,7 +56,7 @@ export class RelayedListener implements Incoming, Disposable {
       this.#strangers.set(inner, performance.now());
       this.#relay.accepted(link, (client) => {
         this.#strangers.delete(inner);
-        this.#ready.push(new RelayedWire(inner, link, { relay: this.#relay, client }));
+        this.#ready.push(new RelayedSocket(inner, link, { relay: this.#relay, client }));
         this.#changed.ring();
       });
     } finally {
@@ -84,7 +84,7 @@ interface RelayedFrom {
 }
 
 /** A connection whose client is the relay's: it is told what becomes of it. */
-class RelayedWire implements Wire {
+class RelayedSocket implements Socket {
   readonly remoteAddr: Deno.NetAddr;
   readonly #inner: Deno.TlsConn;
   readonly #link: Link;

@@ -36,13 +36,13 @@ Deno.test({
     using relay = await Deno.connect({ hostname, port });
     await eventually("both are accepted", () => accepted.length === 2);
     clients.told(linkTo(relay), CLIENT);
-    const wire = await taken;
-    assert.equal(wire.remoteAddr, CLIENT);
+    const socket = await taken;
+    assert.equal(socket.remoteAddr, CLIENT);
 
     for (const _ of "12") listener.look();
     assert.deepEqual(forgotten, [], "the relay may be busy");
     listener.look(performance.now() + 10_000);
     assert.deepEqual(forgotten, [linkTo(stranger)]);
-    wire.close();
+    socket.close();
   },
 });

@@ -1,7 +1,7 @@
-import type { Wire } from "../../src/http/server/intake.ts";
+import type { Socket } from "../../src/http/server/request_reader.ts";
 
 /** A connection whose client sends these pieces and then nothing more. */
-export class MemoryWire implements Wire {
+export class MemorySocket implements Socket {
   readonly #pieces: Uint8Array[];
   readonly #written: Uint8Array<ArrayBuffer>[] = [];
   readonly remoteAddr: Deno.Addr = { transport: "tcp", hostname: "192.0.2.7", port: 4711 };

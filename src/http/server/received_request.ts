@@ -9,7 +9,7 @@ import type { RequestBody } from "./request_body.ts";
 import type { RequestHead } from "./request_head.ts";
 
 /** One request, as the app sees it, and how its answer fares. */
-export class Exchange implements ClientRequest, Delivery {
+export class ReceivedRequest implements ClientRequest, Delivery {
   readonly #head: RequestHead;
   readonly #incoming: RequestBody | undefined;
   readonly #remote: Deno.Addr;

@@ -1,16 +1,16 @@
-import { type Facts, Failure, meaningOf, messageOf } from "../base/failure.ts";
-import type { Logger } from "../telemetry/logger.ts";
-import type { Tracer } from "../telemetry/tracer.ts";
-import type { AccessRefusal, AccessRules } from "./access/access_rules.ts";
-import { type Answer, statusAnswer } from "./message/answer.ts";
-import type { ClientRequest, Delivery } from "./message/client_request.ts";
+import { type Facts, Failure, meaningOf, messageOf } from "../../base/failure.ts";
+import type { Logger } from "../../telemetry/logger.ts";
+import type { Tracer } from "../../telemetry/tracer.ts";
+import type { AccessRefusal, AccessRules } from "../access/access_rules.ts";
+import { type Answer, statusAnswer } from "../message/answer.ts";
+import type { ClientRequest, Delivery } from "../message/client_request.ts";
 import { pathOf } from "./path.ts";
 import { createRequestIds } from "./request_id.ts";
 import type { RequestObserver } from "./request_observer.ts";
-import type { Match, Route, Router } from "./routes/router.ts";
-import type { TurnedAway } from "./server/refusal.ts";
+import type { Match, Route, Router } from "../routes/router.ts";
+import type { TurnedAway } from "../server/refusal.ts";
 
-export interface ShellDeps {
+export interface RequestPipelineDeps {
   readonly router: Router;
   readonly access: AccessRules;
   readonly observer: RequestObserver;
@@ -19,7 +19,7 @@ export interface ShellDeps {
   readonly log: Logger;
 }
 
-export interface Shell {
+export interface RequestPipeline {
   /** Answers one request; never rejects. `delivery` tells what becomes of the answer. */
   handle(request: ClientRequest, delivery?: Delivery): Promise<Answer>;
   /** Answers what could not be read as a request. */
@@ -32,7 +32,8 @@ const HOST_CHARS_MAX = 100;
 const MALFORMED = { kind: "malformed" } as const;
 
 /** What is around every request: its id, its route, and an answer for whatever fails. */
-export function createShell({ router, access, observer, tracer, log }: ShellDeps): Shell {
+export function createRequestPipeline(deps: RequestPipelineDeps): RequestPipeline {
+  const { router, access, observer, tracer, log } = deps;
   const requestIdOf = createRequestIds();
   return { handle, refuse };
 

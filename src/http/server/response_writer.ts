@@ -1,6 +1,6 @@
 import type { Activity } from "./activity.ts";
 import { BufferPool } from "./buffer_pool.ts";
-import type { Wire } from "./intake.ts";
+import type { Socket } from "./request_reader.ts";
 
 /** Head and body of an answer up to this size leave in one write (and one packet, or a few). */
 const TOGETHER_BYTES_MAX = 64 * 1024;
@@ -17,14 +17,14 @@ export class ClientLeft extends Error {
 }
 
 /** Where the bytes for a client go; knows how long the client lets them lie. */
-export class Outlet {
-  readonly #wire: Wire;
+export class ResponseWriter {
+  readonly #socket: Socket;
   readonly #activity: Activity;
   #isEnded = false;
   #writing: Uint8Array | undefined;
 
-  constructor(wire: Wire, activity: Activity) {
-    this.#wire = wire;
+  constructor(socket: Socket, activity: Activity) {
+    this.#socket = socket;
     this.#activity = activity;
   }
 
@@ -50,7 +50,7 @@ export class Outlet {
     this.#activity.enter("sending");
     this.#writing = bytes;
     try {
-      return await this.#wire.write(bytes);
+      return await this.#socket.write(bytes);
     } catch (cause) {
       throw new ClientLeft("Cannot write to a client", { cause });
     } finally {

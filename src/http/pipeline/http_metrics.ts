@@ -3,9 +3,9 @@ import {
   METHODS,
   type Outcome,
   UNMATCHED_ROUTE,
-} from "../telemetry/instruments/http_labels.ts";
-import type { Metrics, Series, Spread } from "../telemetry/metrics.ts";
-import type { Route } from "./routes/router.ts";
+} from "../../telemetry/instruments/http_labels.ts";
+import type { Metrics, Series, Spread } from "../../telemetry/metrics.ts";
+import type { Route } from "../routes/router.ts";
 
 /** A request that is over. */
 export interface Counted {

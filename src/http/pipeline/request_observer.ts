@@ -1,14 +1,14 @@
 import { Buffer } from "node:buffer";
-import type { Facts } from "../base/failure.ts";
-import type { Logger } from "../telemetry/logger.ts";
-import { type Outcome, UNMATCHED_ROUTE } from "../telemetry/instruments/http_labels.ts";
-import type { RequestSpan } from "../telemetry/tracer.ts";
+import type { Facts } from "../../base/failure.ts";
+import type { Logger } from "../../telemetry/logger.ts";
+import { type Outcome, UNMATCHED_ROUTE } from "../../telemetry/instruments/http_labels.ts";
+import type { RequestSpan } from "../../telemetry/tracer.ts";
 import { accessLevel, logAccess } from "./access_log.ts";
-import { type Answer, StreamAnswer } from "./message/answer.ts";
-import type { ClientRequest, Delivery, DeliveryEnd } from "./message/client_request.ts";
+import { type Answer, StreamAnswer } from "../message/answer.ts";
+import type { ClientRequest, Delivery, DeliveryEnd } from "../message/client_request.ts";
 import type { HttpMetrics } from "./http_metrics.ts";
 import { pathOf } from "./path.ts";
-import type { Route } from "./routes/router.ts";
+import type { Route } from "../routes/router.ts";
 import { endServerSpan, type Scheme } from "./server_span.ts";
 
 const OUTCOMES: Readonly<Record<DeliveryEnd, Outcome>> = {

@@ -1,7 +1,7 @@
-import type { Outcome } from "../telemetry/instruments/http_labels.ts";
-import { methodFacts } from "../telemetry/method_facts.ts";
-import type { RequestSpan, SpanFacts } from "../telemetry/tracer.ts";
-import type { ClientRequest } from "./message/client_request.ts";
+import type { Outcome } from "../../telemetry/instruments/http_labels.ts";
+import { methodFacts } from "../../telemetry/method_facts.ts";
+import type { RequestSpan, SpanFacts } from "../../telemetry/tracer.ts";
+import type { ClientRequest } from "../message/client_request.ts";
 import { pathOf } from "./path.ts";
 import type { Answered } from "./request_observer.ts";
 

@@ -35,7 +35,7 @@ Deno.test("healthz and readyz: 200 with every upstream down", async () => {
   }
 });
 
-Deno.test("shell: every answer has an id, the caller's if short and plain", async () => {
+Deno.test("pipeline: every answer has an id, the caller's if short and plain", async () => {
   await using cache = await TestCache.open(NOBODY);
   const paths = ["/nix-cache-info", `/${HASH}.narinfo`, "/nar/x", "/nothing", "/%2f", "/healthz"];
   const ids = new Set<string | null>();
@@ -51,7 +51,7 @@ Deno.test("shell: every answer has an id, the caller's if short and plain", asyn
   assert.equal(ids.size, paths.length * 5);
 });
 
-Deno.test("shell: another method on a known path is 405 with what is allowed", async () => {
+Deno.test("pipeline: another method on a known path is 405 with what is allowed", async () => {
   await using cache = await TestCache.open(NOBODY);
   for (const path of ["/nix-cache-info", `/${HASH}.narinfo`, "/nar/x.nar", "/healthz"]) {
     for (const method of ["POST", "PUT", "DELETE", "PATCH", "OPTIONS", "PROPFIND"]) {
@@ -61,7 +61,7 @@ Deno.test("shell: another method on a known path is 405 with what is allowed", a
   }
 });
 
-Deno.test("shell: a failure of ours is 404 to a build, and why only the log tells", async () => {
+Deno.test("pipeline: a failure of ours is 404 to a build, and why only the log tells", async () => {
   await using cache = await TestCache.open(NOBODY);
   await cache.metadata[Symbol.asyncDispose]();
   const answer = await cache.get(`/${HASH}.narinfo`);
@@ -95,7 +95,7 @@ const HOSTILE: readonly (readonly [target: string, status: RegExp])[] = [
 ];
 
 for (const [target, status] of HOSTILE) {
-  Deno.test(`shell: ${JSON.stringify(target.slice(0, 60))} finds no file of ours`, async () => {
+  Deno.test(`pipeline: ${JSON.stringify(target.slice(0, 60))} finds no file of ours`, async () => {
     await using cache = await TestCache.open(NOBODY);
     await using server = cache.listen();
     const answer = await rawRequest(server.port, requestText("GET", target));
@@ -105,7 +105,7 @@ for (const [target, status] of HOSTILE) {
   });
 }
 
-Deno.test("shell: requests one behind the other on a connection are all answered", async () => {
+Deno.test("pipeline: requests one behind the other on a connection are all answered", async () => {
   const object = makeStoreObject({ name: "thing" });
   await using upstream = await fakeUpstream({ objects: [object], stored: true });
   await using cache = await TestCache.open({ upstreams: [upstream] });

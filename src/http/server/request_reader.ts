@@ -3,7 +3,7 @@ import { Refusal } from "./refusal.ts";
 import { mayBeRequestLine } from "./request_head.ts";
 
 /** What the server needs of a connection. */
-export type Wire = Pick<Deno.Conn, "read" | "write" | "closeWrite" | "close" | "remoteAddr">;
+export type Socket = Pick<Deno.Conn, "read" | "write" | "closeWrite" | "close" | "remoteAddr">;
 
 /** A request of Nix has some 200 bytes; ten thousand idle connections hold one of these each. */
 const SMALL_BYTES = 1024;
@@ -25,8 +25,8 @@ const LF = 10;
 const DECODER = new TextDecoder("utf-8", { ignoreBOM: true });
 
 /** What has come in on a connection and was not used yet. */
-export class Intake {
-  readonly #wire: Wire;
+export class RequestReader {
+  readonly #socket: Socket;
   readonly #activity: Activity;
   #bytes = new Uint8Array(SMALL_BYTES);
   #length = 0;
@@ -38,8 +38,8 @@ export class Intake {
   #emptyLines = 0;
   #isStopped = false;
 
-  constructor(wire: Wire, activity: Activity) {
-    this.#wire = wire;
+  constructor(socket: Socket, activity: Activity) {
+    this.#socket = socket;
     this.#activity = activity;
   }
 
@@ -98,7 +98,7 @@ export class Intake {
     if (this.#reading === undefined) {
       const bytes = new Uint8Array(Math.min(lengthMax, BODY_BYTES));
       this.#activity.enter("body");
-      const read = await this.#wire.read(bytes);
+      const read = await this.#socket.read(bytes);
       this.#checkNotStopped();
       if (read === null) throw new Refusal(400, "half a body");
       // Whoever collects small pieces must not hold the whole buffer for each.
@@ -135,7 +135,7 @@ export class Intake {
     try {
       // Nothing is taken while this goes on: without bytes there is nothing to take.
       if (this.#length === this.#bytes.length) this.#grow();
-      const read = await this.#wire.read(this.#bytes.subarray(this.#length));
+      const read = await this.#socket.read(this.#bytes.subarray(this.#length));
       this.#checkNotStopped();
       this.#length += read ?? 0;
       return read !== null;

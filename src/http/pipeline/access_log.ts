@@ -1,6 +1,6 @@
-import type { Facts } from "../base/failure.ts";
-import type { Logger, LogLevel } from "../telemetry/logger.ts";
-import type { Route } from "./routes/router.ts";
+import type { Facts } from "../../base/failure.ts";
+import type { Logger, LogLevel } from "../../telemetry/logger.ts";
+import type { Route } from "../routes/router.ts";
 
 /** A longer path is cut: it is a stranger's text. */
 const PATH_CHARS_MAX = 200;
