@@ -1,0 +1,24 @@
+// Fails when a document has lines over 100 columns, or names a file that does not exist. Run by
+// `deno task ok`.
+import { documentProblems } from "./check_docs/document.ts";
+
+const FOLDERS = ["src", "tests", "scripts", "docs"];
+
+const files = [...filesIn("."), ...FOLDERS.flatMap(filesBelow)];
+const documents = files.filter((path) => path.endsWith(".md"));
+const problems = documents.flatMap((path) =>
+  documentProblems({ path, text: Deno.readTextFileSync(path) }, files)
+);
+for (const problem of problems) console.error(problem);
+if (problems.length > 0) Deno.exit(1);
+
+function filesIn(folder: string): string[] {
+  return [...Deno.readDirSync(folder)].filter(({ isFile }) => isFile).map(({ name }) => name);
+}
+
+function filesBelow(folder: string): string[] {
+  return [...Deno.readDirSync(folder)].flatMap(({ name, isDirectory }) => {
+    const path = `${folder}/${name}`;
+    return isDirectory ? filesBelow(path) : [path];
+  });
+}

@@ -1,0 +1,38 @@
+import assert from "node:assert/strict";
+import { documentProblems } from "../../../scripts/check_docs/document.ts";
+
+const FILES = ["docs/eviction.md", "src/nix/hash.ts"];
+
+function problemsOf(text: string): readonly string[] {
+  return documentProblems({ path: "docs/a.md", text }, FILES);
+}
+
+Deno.test("documents: a line over 100 columns is told with its number and length", () => {
+  const words = `first\n\n${"word ".repeat(20)}end`;
+  assert.deepEqual(problemsOf(words), ["docs/a.md:3: 103 columns, at most 100"]);
+});
+
+Deno.test("documents: tables, code, headings and lone links may be longer", () => {
+  const long = "x".repeat(110);
+  const code = `\`\`\`\n${long} ${long}\n\`\`\``;
+  assert.deepEqual(problemsOf([`| ${long} |`, code, `# ${long}`, long].join("\n")), []);
+});
+
+Deno.test("documents: columns are counted in characters", () => {
+  assert.deepEqual(problemsOf(`${"ü ".repeat(50)}`), []);
+});
+
+Deno.test("documents: a file is known by its path or the end of it", () => {
+  assert.deepEqual(problemsOf("See `src/nix/hash.ts`, `nix/hash.ts` and `hash.ts`."), []);
+  assert.deepEqual(problemsOf("\nSee `nix/hush.ts`."), [
+    "docs/a.md:2: no file is called nix/hush.ts",
+  ]);
+});
+
+Deno.test("documents: a link within the project leads to a file or a folder", () => {
+  const good = "[a](eviction.md#order) [b](../src/nix/hash.ts) [c](../src) [d](https://nixos.org)";
+  assert.deepEqual(problemsOf(good), []);
+  assert.deepEqual(problemsOf("[a](evicted.md)"), [
+    "docs/a.md:1: links to evicted.md, which is not there",
+  ]);
+});
