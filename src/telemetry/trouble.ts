@@ -20,10 +20,10 @@ export class Trouble {
     this.#words = words;
   }
 
-  /** It is there; said the first time, and for debugging after. */
-  met(facts: Facts = {}): void {
+  /** It is there; said the first time and when it is news, and for debugging after. */
+  met(facts: Facts = {}, isNews = false): void {
     const { level, begun } = this.#words;
-    this.#log[this.#since === undefined ? level : "debug"](begun, facts);
+    this.#log[isNews || this.#since === undefined ? level : "debug"](begun, facts);
     this.#since ??= performance.now();
     this.#count++;
   }

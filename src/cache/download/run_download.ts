@@ -85,13 +85,12 @@ function discard({ log }: Pick<RunDownloadDeps, "log">, { file }: Download): voi
 
 /** What does not fit is said with the figures, and left to be passed on. */
 function sayNoRoom(
-  { log, metrics, space }: Pick<RunDownloadDeps, "log" | "metrics" | "space">,
+  { keeping, space }: Pick<RunDownloadDeps, "keeping" | "space">,
   nar: NarRow,
   { detail, requestId }: { readonly detail: string; readonly requestId: string },
 ): void {
   const { limitBytes, usedBytes, reservedBytes, pinnedBytes } = space.budget;
-  metrics.count("nar_not_kept_total", { reason: "no_room" });
-  log.warn("nar not kept", {
+  keeping.noRoom(nar.fileSize ?? nar.narSize, {
     nar: nar.name,
     detail,
     ...(nar.fileSize === undefined ? {} : { file_size: nar.fileSize }),
