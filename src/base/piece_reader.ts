@@ -3,27 +3,38 @@ const READ_BYTES = 64 * 1024;
 
 type Piece = Uint8Array<ArrayBuffer>;
 
+export interface PieceReaderOptions {
+  /** True: a piece is good until the next read, which uses its memory again. */
+  readonly reuses?: boolean;
+  /** How much of a piece may come at once, where memory is used again. */
+  readonly readBytes?: number;
+}
+
 /**
  * Reads a stream of bytes through one buffer. Each piece lies in memory of its own, at most twice
  * its size: the default reader gives a buffer of 64 KiB to a piece of one byte.
  */
 export class PieceReader {
   readonly #reader: ReadableStreamBYOBReader;
+  readonly #reuses: boolean;
+  readonly #readBytes: number;
   #buffer: ArrayBuffer | undefined;
 
-  constructor(stream: ReadableStream<Uint8Array>) {
+  constructor(stream: ReadableStream<Uint8Array>, options: PieceReaderOptions = {}) {
     this.#reader = stream.getReader({ mode: "byob" });
+    this.#reuses = options.reuses ?? false;
+    this.#readBytes = this.#reuses ? options.readBytes ?? READ_BYTES : READ_BYTES;
   }
 
   /** The next piece; `undefined` at the end. One call at a time. */
   async read(): Promise<Piece | undefined> {
-    const buffer = this.#buffer ?? new ArrayBuffer(READ_BYTES);
+    const buffer = this.#buffer ?? new ArrayBuffer(this.#readBytes);
     this.#buffer = undefined;
     const { value, done } = await this.#reader.read(new Uint8Array(buffer));
     if (done || value === undefined) return undefined;
-    if (value.length >= READ_BYTES / 2) return value;
+    if (!this.#reuses && value.length >= READ_BYTES / 2) return value;
     this.#buffer = value.buffer;
-    return value.slice();
+    return this.#reuses ? value : value.slice();
   }
 
   /** Ends the stream; a read under way finds its end. Never throws. */

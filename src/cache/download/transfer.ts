@@ -1,9 +1,10 @@
 import type { NarRow, NarSource } from "../../metadata/metadata_store.ts";
 import { beginSpan } from "../../telemetry/begin_span.ts";
 import type { Span, Tracer } from "../../telemetry/tracer.ts";
-import { announcedFileSize, fileSizeLimit, hasKnownFileHash } from "../nar_naming.ts";
+import { announcedFileSize, hasKnownFileHash } from "../nar_naming.ts";
 import type { NarMeasure, NarVerifier, Verification } from "../verify/nar_verifier.ts";
 import type { Download } from "./download.ts";
+import { narOrderOf } from "../fetch/nar_sink.ts";
 import type { DownloadReservation } from "./download_reservation.ts";
 import type { Mismatch } from "../verify/mismatch.ts";
 import type {
@@ -121,14 +122,8 @@ export class Transfer implements Disposable {
   }
 
   #begin(): NarFetch {
-    const fileSize = announcedFileSize(this.#nar);
-    const order = {
-      path: this.#download.file.path,
-      ...(fileSize === undefined ? {} : { fileSize }),
-      fileSizeMax: fileSize ?? fileSizeLimit(this.#nar),
-      roomBytes: this.#room.bytes,
-      anySource: hasKnownFileHash(this.#nar),
-    };
+    const { path } = this.#download.file;
+    const order = { ...narOrderOf(this.#nar), path, roomBytes: this.#room.bytes };
     // Without a file hash the readers wait for the NAR hash: it is taken on the way.
     if (!hasKnownFileHash(this.#nar)) this.#verification = this.#startVerifying();
     return this.#deps.fetcher.begin(order, {

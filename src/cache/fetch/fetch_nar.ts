@@ -1,62 +1,57 @@
-import { messageOf } from "../../base/failure.ts";
 import { within } from "../../base/deadline.ts";
+import { messageOf } from "../../base/failure.ts";
+import { PieceReader } from "../../base/piece_reader.ts";
 import type { NarSource } from "../../metadata/metadata_store.ts";
 import type { NarBody, NarBodySource } from "../../upstream/upstream.ts";
 import { FetchError, fetchFailureOf } from "./fetch_error.ts";
-import { ProgressTeller } from "./fetch_progress.ts";
-import type { WriteAllowance } from "./write_allowance.ts";
-import type { FetchFailure, FetchOutcome, FetchProgress } from "./nar_fetcher.ts";
-import type { PartialFile } from "./partial_file.ts";
+import type { FetchFailure, FetchOutcome } from "./nar_fetcher.ts";
+import type { NarSink } from "./nar_sink.ts";
 
 /** Room for one read; the network delivers some 60 to 90 KiB at once. */
 const READ_BYTES = 256 * 1024;
 
 /** When all bytes are here the body's end is waited for this long, to see that no more follow. */
-export const END_WAIT_MS = 1_000;
+const END_WAIT_MS = 1_000;
 
 export interface FetchNarParts {
   readonly upstream: Pick<NarBodySource, "openNar">;
   readonly source: NarSource;
-  readonly file: PartialFile;
-  readonly room: WriteAllowance;
+  readonly sink: NarSink;
+  /** Longest silence within the body. */
   readonly idleTimeoutMs: number;
   readonly signal: AbortSignal;
-  readonly tell: (progress: FetchProgress) => void;
-  /** False where another source has answered: from then on the file is that one's to write. */
+  /** False where another source has answered: from then on the sink is that one's to write. */
   readonly take: () => boolean;
   /** Told of each request to the upstream. */
-  readonly asked?: () => void;
+  readonly asked: () => void;
 }
 
 /**
- * Asks one source for a NAR file, or for what is missing of it, and appends what comes. What is
- * here already is compared where it is sent again. Meant for a Worker: it writes and hashes
- * synchronously. Never throws.
+ * Asks one source for a NAR file, or for what is missing of it, and writes what comes to the sink.
+ * What is here already is compared where it is sent again. Never throws.
  */
 export async function fetchNar(parts: FetchNarParts): Promise<FetchOutcome> {
-  const { upstream, source, file, signal, asked } = parts;
+  const { upstream, source, sink, signal, asked } = parts;
   try {
     // Once there are bytes, whoever wants the rest decides who is asked again, and when.
-    const request = { ...file.resumeAt(source), signal, asked, isFinal: file.received > 0 };
+    const request = { ...sink.resumeAt(source), signal, asked, isFinal: sink.received > 0 };
     const answer = await upstream.openNar(source.location, request);
     if (answer === undefined) return { type: "absent" };
     try {
-      check(parts, answer);
+      check(sink, answer);
       if (!parts.take()) throw new FetchError("outrun", "another upstream has answered first");
-      begin(parts, answer);
+      sink.begin(source, answer);
     } catch (error) {
       await answer.body.cancel();
       throw error;
     }
     const hadMore = await receive(parts, answer);
-    return { ...ended(file, !answer.framed), ...(hadMore ? { surplus: true } : {}) };
+    return { ...ended(sink, !answer.framed), ...(hadMore ? { surplus: true } : {}) };
   } catch (error) {
     const reason = fetchFailureOf(error);
     if (signal.aborted) return gaveUp(signal.reason);
     // All that was wanted is here: how the body ended is of no interest.
-    if (UPSTREAM_REASONS.includes(reason) && isComplete(file)) {
-      return ended(file, false);
-    }
+    if (UPSTREAM_REASONS.includes(reason) && isComplete(sink)) return ended(sink, false);
     return { type: "failed", reason, detail: messageOf(error) };
   }
 }
@@ -77,104 +72,84 @@ function gaveUp(why: unknown): FetchOutcome {
 }
 
 /** Throws when the answer cannot be (the rest of) the file. */
-function check({ file }: FetchNarParts, answer: NarBody): void {
-  const { fileSize, offset } = answer;
-  const { order, received } = file;
+function check(sink: NarSink, { fileSize, offset }: NarBody): void {
+  const { order, received } = sink;
   if (fileSize !== undefined && fileSize !== (order.fileSize ?? fileSize)) {
     throw new FetchError("size", `it announces ${fileSize} bytes, not ${order.fileSize}`);
   }
   if (fileSize !== undefined && fileSize > order.fileSizeMax) {
     throw new FetchError("size", `it announces ${fileSize} bytes, not up to ${order.fileSizeMax}`);
   }
-  if (received > 0 && fileSize !== undefined && fileSize !== (file.fileSize ?? fileSize)) {
-    throw new FetchError("differs", `it announces ${fileSize} bytes, not ${file.fileSize}`);
+  if (received > 0 && fileSize !== undefined && fileSize !== (sink.fileSize ?? fileSize)) {
+    throw new FetchError("differs", `it announces ${fileSize} bytes, not ${sink.fileSize}`);
   }
   if (offset > received) {
     throw new FetchError("upstream", `it begins at byte ${offset}, not ${received}`);
   }
 }
 
-function begin({ source, file, tell }: FetchNarParts, answer: NarBody): void {
-  const { fileSize } = answer;
-  file.continueFrom(source, answer);
-  if (file.received === 0) {
-    tell({ type: "opened", ...(fileSize === undefined ? {} : { fileSize }) });
-  }
-}
-
 /** Resolves to true where more is sent than the file has. */
-async function receive(parts: FetchNarParts, { body, offset }: NarBody): Promise<boolean> {
-  const { file, idleTimeoutMs } = parts;
-  const reader = body.getReader({ mode: "byob" });
-  using progress = new ProgressTeller(parts.tell);
+async function receive(
+  { sink, idleTimeoutMs }: FetchNarParts,
+  { body, offset }: NarBody,
+): Promise<boolean> {
+  const reader = new PieceReader(body, { readBytes: READ_BYTES, reuses: sink.copies });
   let position = offset;
-  let hadMore = false;
-  let buffer = new ArrayBuffer(READ_BYTES);
   try {
     for (;;) {
-      const waitMs = isComplete(file) ? Math.min(END_WAIT_MS, idleTimeoutMs) : idleTimeoutMs;
-      const result = await within(reader.read(new Uint8Array(buffer)), waitMs);
+      const waitMs = isComplete(sink) ? Math.min(END_WAIT_MS, idleTimeoutMs) : idleTimeoutMs;
+      const result = await within(reader.read().then((piece) => ({ piece })), waitMs);
       if (result === undefined) throw new FetchError("stalled", `nothing came for ${waitMs} ms`);
-      if (result.value === undefined || result.done) break;
-      const bytes = result.value.subarray(0, wantedEnd(file) - position);
-      const end = position + bytes.length;
-      // A head alone makes no room for all of the file: many a proxy sends it, and then nothing.
-      const neededBytes = file.fileSize ?? Math.min(end, limitOf(file));
-      if (bytes.length > 0) await parts.room.need(neededBytes);
-      take(file, bytes, position, progress);
-      position = end;
-      hadMore = bytes.length < result.value.length;
-      if (hadMore) {
-        await reader.cancel();
-        break;
-      }
-      buffer = result.value.buffer as ArrayBuffer;
+      const { piece } = result;
+      if (piece === undefined) break;
+      const bytes = piece.subarray(0, wantedEnd(sink) - position);
+      const written = take(sink, bytes, position);
+      if (written !== undefined) await written;
+      position += bytes.length;
+      if (bytes.length < piece.length) return true;
     }
-  } catch (error) {
-    await reader.cancel().catch(() => undefined);
-    throw error;
   } finally {
-    reader.releaseLock();
+    sink.pause();
+    await reader.cancel();
   }
-  if (position < (file.fileSize ?? file.received)) {
-    throw new FetchError("upstream", `got ${position} of ${file.fileSize ?? "more"} bytes`);
+  if (position < (sink.fileSize ?? sink.received)) {
+    throw new FetchError("upstream", `got ${position} of ${sink.fileSize ?? "more"} bytes`);
   }
-  return hadMore;
+  return false;
 }
 
-/** What stands at `position` already is compared; what is new is appended. */
+/** What stands at `position` already is compared; what is new is written. */
 function take(
-  file: PartialFile,
-  bytes: Uint8Array,
+  sink: NarSink,
+  bytes: Uint8Array<ArrayBuffer>,
   position: number,
-  progress: ProgressTeller,
-): void {
-  const { received } = file;
+): Promise<void> | void {
+  const { received } = sink;
   const known = bytes.subarray(0, received - position);
-  if (known.length > 0 && !file.has(known, position)) {
+  if (known.length > 0 && !sink.has(known, position)) {
     throw new FetchError("differs", "it sends other bytes than those that are here");
   }
   const fresh = bytes.subarray(known.length);
-  if (received + fresh.length > limitOf(file)) {
-    throw new FetchError("size", `it is over ${limitOf(file)} bytes`);
+  if (received + fresh.length > limitOf(sink)) {
+    throw new FetchError("size", `it is over ${limitOf(sink)} bytes`);
   }
-  if (fresh.length > 0) file.append(fresh, () => progress.grown(file.received));
+  if (fresh.length > 0) return sink.write(fresh);
 }
 
 /** Where a hash tells whether the bytes are right, what is sent behind the last one is not read. */
-function wantedEnd({ fileSize = Infinity, order }: PartialFile): number {
+function wantedEnd({ fileSize = Infinity, order }: NarSink): number {
   return order.anySource ? fileSize : Infinity;
 }
 
 /** More bytes than this are not the file. */
-function limitOf({ fileSize, order }: PartialFile): number {
+function limitOf({ fileSize, order }: NarSink): number {
   return fileSize ?? order.fileSizeMax;
 }
 
-function isComplete({ received, fileSize }: PartialFile): boolean {
+function isComplete({ received, fileSize }: NarSink): boolean {
   return received > 0 && received === fileSize;
 }
 
-function ended({ received, digest }: PartialFile, maybeShort: boolean): FetchOutcome {
+function ended({ received, digest }: NarSink, maybeShort: boolean): FetchOutcome {
   return { type: "end", fileSize: received, digest, maybeShort };
 }

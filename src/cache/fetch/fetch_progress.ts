@@ -4,13 +4,12 @@ import type { FetchProgress } from "./nar_fetcher.ts";
 const TELL_EVERY_MS = 2;
 
 /** Tells how far a file has grown: at once after a pause, else in steps of time. */
-export class ProgressTeller implements Disposable {
+export class ProgressTeller {
   readonly #tell: (progress: FetchProgress) => void;
   #toldAt = -Infinity;
   #received = 0;
   #told = 0;
   #timer: number | undefined;
-  #over = false;
 
   constructor(tell: (progress: FetchProgress) => void) {
     this.#tell = tell;
@@ -20,21 +19,16 @@ export class ProgressTeller implements Disposable {
     this.#received = received;
     if (this.#timer !== undefined) return;
     const waitMs = this.#toldAt + TELL_EVERY_MS - performance.now();
-    if (waitMs <= 0) this.#send();
-    else this.#timer = setTimeout(() => this.#send(), waitMs);
+    if (waitMs <= 0) this.flush();
+    else this.#timer = setTimeout(() => this.flush(), waitMs);
   }
 
   /** Says at once what was not said yet. */
-  [Symbol.dispose](): void {
+  flush(): void {
     clearTimeout(this.#timer);
-    if (this.#received > this.#told) this.#send();
-    this.#over = true;
-  }
-
-  #send(): void {
     this.#timer = undefined;
     // A timer that is due in this very turn fires though it was cleared (Deno 2.6.8).
-    if (this.#over) return;
+    if (this.#received === this.#told) return;
     this.#toldAt = performance.now();
     this.#told = this.#received;
     this.#tell({ type: "bytes", received: this.#received });

@@ -1,18 +1,13 @@
 import type { NarSource } from "../../metadata/metadata_store.ts";
 import type { Silence } from "../../upstream/upstream.ts";
+import type { NarOrder } from "./nar_sink.ts";
 
 /** The file that a NAR is fetched into, from one source or from several after each other. */
-export interface FetchOrder {
+export interface FetchOrder extends NarOrder {
   /** An existing file; what is in it goes. */
   readonly path: string;
-  /** Exactly this many bytes are expected; anything else is refused, at the answer if it says. */
-  readonly fileSize?: number;
-  /** More than this is refused. */
-  readonly fileSizeMax: number;
   /** Bytes that may be written before more room is asked for. */
   readonly roomBytes: number;
-  /** A hash says what the bytes are: whoever has them can go on where another one broke off. */
-  readonly anySource: boolean;
 }
 
 /** How a file grows: opened before the first bytes, then bytes. */

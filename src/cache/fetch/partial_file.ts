@@ -4,21 +4,27 @@ import { messageOf } from "../../base/failure.ts";
 import { readFully } from "../../base/read_fully.ts";
 import type { NarSource } from "../../metadata/metadata_store.ts";
 import { FetchError } from "./fetch_error.ts";
-import type { FetchOrder } from "./nar_fetcher.ts";
+import { ProgressTeller } from "./fetch_progress.ts";
+import type { FetchOrder, FetchProgress } from "./nar_fetcher.ts";
+import type { NarSink, ResumePoint } from "./nar_sink.ts";
+import type { WriteAllowance } from "./write_allowance.ts";
 
-/** Where the next source is to begin. */
-export interface ResumePoint {
-  readonly offset: number;
-  /** Only of the file that has this tag; another one is to be sent from its start. */
-  readonly tag?: string;
+export interface PartialFileParts {
+  readonly order: FetchOrder;
+  readonly allowance: WriteAllowance;
+  readonly tell: (progress: FetchProgress) => void;
 }
 
 /**
- * A NAR file that is put together from one or more sources, and hashed as it grows. Synchronous:
- * meant for a Worker. Throws FetchError "disk" when the disk does not do its part.
+ * A NAR file on the disk that grows. It writes and hashes synchronously, and so is meant for a
+ * Worker; only more room is waited for.
  */
-export class PartialFile implements Disposable {
+export class PartialFile implements NarSink {
   readonly order: FetchOrder;
+  readonly copies = true;
+  readonly #allowance: WriteAllowance;
+  readonly #tell: (progress: FetchProgress) => void;
+  readonly #progress: ProgressTeller;
   readonly #file: Deno.FsFile;
   readonly #hash = createHash("sha256");
   #received = 0;
@@ -28,8 +34,11 @@ export class PartialFile implements Disposable {
     | { readonly source: NarSource; readonly tag: string | undefined; only: boolean }
     | undefined;
 
-  constructor(order: FetchOrder) {
+  constructor({ order, allowance, tell }: PartialFileParts) {
     this.order = order;
+    this.#allowance = allowance;
+    this.#tell = tell;
+    this.#progress = new ProgressTeller(tell);
     this.#fileSize = order.fileSize;
     this.#file = onDisk(() =>
       Deno.openSync(order.path, { read: true, write: true, truncate: true })
@@ -40,17 +49,15 @@ export class PartialFile implements Disposable {
     return this.#received;
   }
 
-  /** As it was ordered, else as the source of its first bytes announced it. */
   get fileSize(): number | undefined {
     return this.#fileSize;
   }
 
-  /** SHA-256 of what is here. */
   get digest(): Uint8Array {
     return this.#hash.copy().digest();
   }
 
-  /** What to ask `source` for. Without a known hash only the same file can be gone on with. */
+  /** Without a known hash only the same file can be gone on with. */
   resumeAt(source: NarSource): ResumePoint {
     if (this.#received === 0) return { offset: 0 };
     if (this.order.anySource) return { offset: this.#received };
@@ -59,17 +66,16 @@ export class PartialFile implements Disposable {
     return { offset: this.#received, ...(tag === undefined ? {} : { tag }) };
   }
 
-  /** The next bytes are those of `source`, which says that its file has `fileSize` bytes. */
-  continueFrom(source: NarSource, { fileSize, tag }: { fileSize?: number; tag?: string }): void {
+  begin(source: NarSource, { fileSize, tag }: { fileSize?: number; tag?: string }): void {
     if (this.#received === 0) {
       this.#origin = { source, tag, only: true };
       this.#fileSize = this.order.fileSize ?? fileSize;
+      this.#tell({ type: "opened", ...(fileSize === undefined ? {} : { fileSize }) });
     } else if (this.#origin !== undefined && !isSame(this.#origin.source, source)) {
       this.#origin.only = false;
     }
   }
 
-  /** True when these bytes stand at `position` already. */
   has(bytes: Uint8Array, position: number): boolean {
     const own = new Uint8Array(bytes.length);
     const read = onDisk(() => {
@@ -81,18 +87,29 @@ export class PartialFile implements Disposable {
     return read === bytes.length && Buffer.compare(own, bytes) === 0;
   }
 
-  /** Calls `written` as soon as they can be read, before they are hashed. */
-  append(bytes: Uint8Array, written: () => void): void {
-    onDisk(() => {
-      for (let at = 0; at < bytes.length;) at += this.#file.writeSync(bytes.subarray(at));
-    });
-    this.#received += bytes.length;
-    written();
-    this.#hash.update(bytes);
+  write(bytes: Uint8Array): Promise<void> | void {
+    // A head alone makes no room for all of the file: many a proxy sends it, and then nothing.
+    const neededBytes = this.#fileSize ?? this.#received + bytes.length;
+    if (this.#allowance.has(neededBytes)) return this.#append(bytes);
+    return this.#allowance.need(neededBytes).then(() => this.#append(bytes));
+  }
+
+  pause(): void {
+    this.#progress.flush();
   }
 
   [Symbol.dispose](): void {
     this.#file.close();
+  }
+
+  /** Tells of the bytes as soon as they can be read, before they are hashed. */
+  #append(bytes: Uint8Array): void {
+    onDisk(() => {
+      for (let at = 0; at < bytes.length;) at += this.#file.writeSync(bytes.subarray(at));
+    });
+    this.#received += bytes.length;
+    this.#progress.grown(this.#received);
+    this.#hash.update(bytes);
   }
 }
 

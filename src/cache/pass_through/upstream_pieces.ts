@@ -5,7 +5,6 @@ import type { NarSource } from "../../metadata/metadata_store.ts";
 import type { NarBody, NarBodySource } from "../../upstream/upstream.ts";
 import { announcedFileSize, fileSizeLimit, hasKnownFileHash } from "../nar_naming.ts";
 import { FetchError, fetchFailureOf } from "../fetch/fetch_error.ts";
-import { END_WAIT_MS } from "../fetch/fetch_nar.ts";
 import type { SourceOutcome } from "../fetch/nar_fetcher.ts";
 import { GIVEN_UP, type NarPieces, type PieceEvents, type PiecesOrder } from "./nar_pieces.ts";
 
@@ -15,6 +14,8 @@ export interface UpstreamPiecesDeps {
   /** Longest silence within a body. */
   readonly idleTimeoutMs: number;
 }
+
+const END_WAIT_MS = 1_000;
 
 /** The pieces as upstreams send them: they are for a hash to judge. */
 export class UpstreamPieces implements NarPieces {
