@@ -11,7 +11,7 @@ import {
 import { readFound, shownGiven } from "./reading.ts";
 import type { Rule } from "./rules.ts";
 import { readEnvironment } from "./sources/environment.ts";
-import { readFlags } from "./sources/flags.ts";
+import { readFlags, unexpectedArguments } from "./sources/flags.ts";
 import type { Findings, Found, Source } from "./sources/found.ts";
 import { unknownVariables } from "./sources/unknown_variables.ts";
 
@@ -99,7 +99,8 @@ interface Draft {
 
 /** The sources in order of precedence. */
 function readLayers(table: OptionTable, inputs: Inputs): readonly Findings[] {
-  const flags = readFlags(table, inputs.args);
+  const { found, problems, rest } = readFlags(table, inputs.args);
+  const flags = { found, problems: [...problems, ...unexpectedArguments(rest)] };
   const environment = readEnvironment(table, inputs.env);
   const named = [...flags.found, ...environment.found];
   const file = findConfigFile(table, named, inputs);
@@ -145,9 +146,6 @@ function check(
   if (used === undefined) problems.push(givenTwice(option, found));
   draft.problems.push(...problems);
   if (problems.length > 0) return undefined;
-  for (const one of found) {
-    if (one.renamed !== undefined) draft.warnings.push(`${one.spelled} is now ${one.renamed}`);
-  }
   return readings.flatMap((reading) => "value" in reading ? [reading.value] : []);
 }
 

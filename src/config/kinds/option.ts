@@ -53,8 +53,6 @@ export interface Option<T> {
   /** One line, no full stop; longer prose goes to `details`. */
   readonly help: string;
   readonly details?: string;
-  /** Former keys that still work and warn. */
-  readonly was?: readonly string[];
   /** How ncps spells it where that differs: accepted beside the names of its own. */
   readonly also?: readonly Names[];
   /** Never printed, never logged; its flag has a twin that names a file. */

@@ -44,10 +44,8 @@ function findingsIn(
       const hint = suggestion(key, ownSpellings(spellings.values(), "key"));
       problems.push(`${path}: ${key}: unknown key${hint}`);
     } else if (!isUnset(value)) {
-      const today = spelling.current?.key;
-      const spelled = { spelled: `${path}: ${key}`, renamed: today && `${path}: ${today}` };
       const source = { from: "file", name: path } as const;
-      found.push(foundAs(spelling, source, givenIn(spelling, value), spelled));
+      found.push(foundAs(spelling, source, givenIn(spelling, value), `${path}: ${key}`));
     }
   }
   return { found, problems };

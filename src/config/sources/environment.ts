@@ -10,8 +10,7 @@ export function readEnvironment(table: OptionTable, environment: Environment): F
     const value = environment[name];
     if (!value) return [];
     const given = givenText(spelling, value);
-    const spelled = { spelled: name, renamed: spelling.current?.variable };
-    return [foundAs(spelling, { from: "environment", name }, given, spelled)];
+    return [foundAs(spelling, { from: "environment", name }, given)];
   });
   return { found, problems: [] };
 }

@@ -10,21 +10,32 @@ import {
   spellingsIn,
 } from "./found.ts";
 
+/** What the words after a command say. */
+export interface FlagFindings extends Findings {
+  /** The words that are no flags, in the order given. */
+  readonly rest: readonly string[];
+}
+
 /**
- * What the words after the command say.
+ * Reads flags wherever they stand among the words. Behind `--` no word is a flag.
  *
  * Read by hand and not by `parseArgs` of node:util: that one takes `--next-flag` for the value
  * of a flag that lacks one, and cannot tell which word belongs to a flag it does not know.
  */
-export function readFlags(table: OptionTable, args: readonly string[]): Findings {
+export function readFlags(table: OptionTable, args: readonly string[]): FlagFindings {
   const flags = spellingsIn("flag", table);
   const found: Found[] = [];
   const problems: string[] = [];
+  const rest: string[] = [];
 
   for (let at = 0; at < args.length; at++) {
     const word = args[at] ?? "";
-    if (!word.startsWith("-")) {
-      problems.push(`${JSON.stringify(word)}: unexpected argument`);
+    if (word === "--") {
+      rest.push(...args.slice(at + 1));
+      break;
+    }
+    if (!word.startsWith("-") || word === "-") {
+      rest.push(word);
       continue;
     }
     const next = args[at + 1];
@@ -34,7 +45,12 @@ export function readFlags(table: OptionTable, args: readonly string[]): Findings
     else found.push(read.found);
     if (read.usesNext) at++;
   }
-  return { found, problems };
+  return { found, problems, rest };
+}
+
+/** One problem for each word that a command has no use for. */
+export function unexpectedArguments(rest: readonly string[]): readonly string[] {
+  return rest.map((word) => `${JSON.stringify(word)}: unexpected argument`);
 }
 
 interface Flag {
@@ -94,14 +110,7 @@ function readUnlisted(
 }
 
 function found(spelling: Spelling, name: string, value: string): Found {
-  const today = spelling.current?.flag;
-  const renamed = today && isDenied(name, spelling) ? `--no-${today.slice(2)}` : today;
-  const given = givenText(spelling, value);
-  return foundAs(spelling, { from: "flag", name }, given, { spelled: name, renamed });
-}
-
-function isDenied(name: string, { names }: Spelling): boolean {
-  return name !== names.flag;
+  return foundAs(spelling, { from: "flag", name }, givenText(spelling, value));
 }
 
 function isSwitch({ option, isFile }: Spelling): boolean {

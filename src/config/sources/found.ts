@@ -27,8 +27,6 @@ export interface Found {
   readonly source: Source;
   /** How the user spelled the option: flag, variable, or `FILE: key`. */
   readonly spelled: string;
-  /** How it is spelled today, where `spelled` is a former name. */
-  readonly renamed?: string;
   /** One value; any number for a list. */
   readonly given: readonly Given[];
   /** The values are paths of files that hold the real ones. */
@@ -42,13 +40,11 @@ export interface Findings {
   readonly warnings?: readonly string[];
 }
 
-/** Names under which an option can be given: its own, former ones, those of ncps. */
+/** Names under which an option can be given: its own, and those of ncps. */
 export interface Spelling {
   readonly key: string;
   readonly option: AnyOption;
   readonly names: Names;
-  /** Today's names, where `names` are former ones. */
-  readonly current?: Names;
   /** The names of the option's own row. */
   readonly isOwn?: true;
   /** The value is the path of a file that holds the real one. */
@@ -61,7 +57,6 @@ export function spellingsOf(table: OptionTable): readonly Spelling[] {
     const own = ownNames(key, option);
     const spellings: readonly Spelling[] = [
       { key, option, names: own, isOwn: true },
-      ...(option.was ?? []).map((was) => ({ key, option, names: namesOf(was), current: own })),
       ...(option.also ?? []).map((names) => ({ key, option, names })),
     ];
     return option.secret ? [...spellings, ...spellings.flatMap(secretFile)] : spellings;
@@ -92,22 +87,14 @@ export function spellingsIn(
   );
 }
 
-/** What a source found under a spelling. `spell` writes a name as that source does. */
+/** What a source found under a spelling. `spelled` is how the user wrote its name. */
 export function foundAs(
-  spelling: Spelling,
+  { key, isFile }: Spelling,
   source: Source,
   given: readonly Given[],
-  { spelled, renamed }: { readonly spelled: string; readonly renamed?: string | undefined },
+  spelled = source.name,
 ): Found {
-  const { key, isFile } = spelling;
-  return {
-    key,
-    source,
-    spelled,
-    given,
-    ...(renamed === undefined ? {} : { renamed }),
-    ...(isFile ? { isFile } : {}),
-  };
+  return { key, source, spelled, given, ...(isFile ? { isFile } : {}) };
 }
 
 /** The values in a text as a flag or a variable holds it. */
@@ -125,11 +112,8 @@ function ownNames(key: string, option: AnyOption): Names {
 }
 
 /** Only the flag has such a twin: no option of the server is a secret. */
-function secretFile({ names, current, ...spelling }: Spelling): readonly Spelling[] {
+function secretFile({ names, ...spelling }: Spelling): readonly Spelling[] {
   if (names.flag === undefined) return [];
   const { isOwn: _isOwn, ...rest } = spelling;
-  const file = { ...rest, names: { flag: `${names.flag}-file` }, isFile: true as const };
-  return [
-    current?.flag === undefined ? file : { ...file, current: { flag: `${current.flag}-file` } },
-  ];
+  return [{ ...rest, names: { flag: `${names.flag}-file` }, isFile: true }];
 }

@@ -6,11 +6,14 @@ import { resolve } from "../../../src/config/resolve.ts";
 import { resolveSettings } from "../../../src/config/settings.ts";
 import { inputsOf, problemsOf, type Surroundings, TOML_PATH } from "../../support/config_inputs.ts";
 
+const COUNT = { flag: "--a-count", variable: "OLD", key: "old" };
+const BROAD = { flag: "--a-broad" };
+
 const TABLE = {
   "config": { kind: text, help: "File", variable: "LARDER_CONFIG_FILE", notInFile: true },
-  "a.number": { kind: integer(1, 9), default: 5, help: "Number", was: ["a.count", "old"] },
+  "a.number": { kind: integer(1, 9), default: 5, help: "Number", also: [COUNT] },
   "a.words": { kind: listOf(text), default: ["x"], help: "Words" },
-  "a.wide": { kind: boolean, default: false, help: "Wide", was: ["a.broad"] },
+  "a.wide": { kind: boolean, default: false, help: "Wide", also: [BROAD] },
   "a.token": { kind: text, help: "Token", secret: true },
 } as const satisfies OptionTable;
 
@@ -129,23 +132,18 @@ Deno.test("flags: the same flag twice is a problem, unless it is a list", () => 
   ]);
 });
 
-Deno.test("former keys: they work, and warn in the spelling that was used", () => {
-  const cases: readonly (readonly [Surroundings, string])[] = [
-    [{ args: ["--a-count=7"] }, "--a-count is now --a-number"],
-    [{ env: { OLD: "7" } }, "OLD is now A_NUMBER"],
-    [{ toml: "old = 7" }, `${TOML_PATH}: old is now ${TOML_PATH}: a.number`],
+Deno.test("aliases: they work in each source, a switch's denial too", () => {
+  const cases: readonly Surroundings[] = [
+    { args: ["--a-count=7"] },
+    { env: { OLD: "7" } },
+    { toml: "old = 7" },
   ];
-  for (const [surroundings, warning] of cases) {
-    const { settings, warnings } = resolved(surroundings);
-    assert.equal(settings["a.number"], 7);
-    assert.deepEqual(warnings, [warning]);
-  }
-  const { settings, warnings } = resolved({ args: ["--no-a-broad"], env: { A_WIDE: "1" } });
+  for (const surroundings of cases) assert.equal(resolved(surroundings).settings["a.number"], 7);
+  const { settings } = resolved({ args: ["--no-a-broad"], env: { A_WIDE: "1" } });
   assert.equal(settings["a.wide"], false);
-  assert.deepEqual(warnings, ["--no-a-broad is now --no-a-wide"]);
 });
 
-Deno.test("former keys: with the present one beside it in one source, neither wins", () => {
+Deno.test("aliases: where one source gives the option's own name too, neither wins", () => {
   assert.deepEqual(problems({ args: ["--a-count=1", "--a-number=2"] }), [
     '--a-count and --a-number: got "1" and "2", expected only one',
   ]);

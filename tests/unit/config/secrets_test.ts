@@ -9,7 +9,7 @@ import { inputsOf, problemsOf, type Surroundings, TOML_PATH } from "../../suppor
 
 const TABLE = {
   "config": { kind: text, help: "File", variable: "LARDER_CONFIG_FILE", notInFile: true },
-  "a.token": { kind: text, help: "Token", secret: true, was: ["a.key"] },
+  "a.token": { kind: text, help: "Token", secret: true, also: [{ flag: "--a-key" }] },
   "a.pin": { kind: integer(1, 9), help: "Pin", secret: true },
   "a.many": { kind: listOf(text), help: "Many", secret: true },
 } as const satisfies OptionTable;
@@ -73,11 +73,8 @@ Deno.test("secrets: a file that is no TOML is not quoted", () => {
   assert.ok(!problem.includes("hush"));
 });
 
-Deno.test("secrets: a former name's file works and warns", () => {
-  const { settings, warnings } = resolved({ args: ["--a-key-file=/t1"] });
-
-  assert.equal(settings["a.token"], "one");
-  assert.deepEqual(warnings, ["--a-key-file is now --a-token-file"]);
+Deno.test("secrets: an alias has a file too", () => {
+  assert.equal(resolved({ args: ["--a-key-file=/t1"] }).settings["a.token"], "one");
 });
 
 Deno.test("secrets: effective settings hide them, and what is hidden is refused as a value", () => {
