@@ -4,7 +4,7 @@ import { escapeHtml, renderParts } from "./render.js";
 
 /** The texts that the page is made of. */
 export interface PageSource {
-  /** HTML with `{{name}}` where something is put in. */
+  /** HTML with `{{ name }}` where something is put in. */
   readonly template: string;
   readonly style: string;
   readonly script: string;
@@ -51,7 +51,7 @@ export class Page {
       settings: escapeHtml(nixSettings(url, publicKeys)),
       ...renderParts(stats),
     };
-    return template.replace(/\{\{(\w+)\}\}/g, (_, name) => {
+    return template.replace(/\{\{ (\w+) \}\}/g, (_, name) => {
       const value = values[name];
       if (value === undefined) throw new Error(`Cannot render the page: no value for ${name}`);
       return value;
