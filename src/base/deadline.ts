@@ -3,7 +3,7 @@ export async function within<Value>(
   work: Promise<Value>,
   limitMs: number,
 ): Promise<Value | undefined> {
-  let timer: number | undefined;
+  let timer: ReturnType<typeof setTimeout> | undefined;
   const late = new Promise<undefined>((resolve) => {
     timer = setTimeout(() => resolve(undefined), limitMs);
   });

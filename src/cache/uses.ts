@@ -24,7 +24,7 @@ export interface UsesDeps {
 /** Notes what is served in memory, and writes it down in batches. */
 export class Uses implements AsyncDisposable {
   readonly #deps: UsesDeps;
-  readonly #timer: number;
+  readonly #timer: ReturnType<typeof setInterval>;
   #narinfos = new Map<StorePathHash, number>();
   #nars = new Map<NarName, number>();
   #documents = new Map<DocumentPath, number>();

@@ -24,7 +24,7 @@ export class Probes implements Disposable {
   #awaited: Probe | undefined;
   #awaitedAtMs = -Infinity;
   #underWay = 0;
-  #next: number | undefined;
+  #next: ReturnType<typeof setTimeout> | undefined;
   #isOver = false;
 
   /** `ask` never rejects. `pauseMs` is the time to the next probe; `undefined`: none is needed. */

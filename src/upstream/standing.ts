@@ -30,7 +30,7 @@ export class Standing implements Disposable {
   #askAgainAtMs = -Infinity;
   readonly #hearing = new Hearing();
   #reaching: Promise<boolean> | undefined;
-  #lookAgain: number | undefined;
+  #lookAgain: ReturnType<typeof setTimeout> | undefined;
 
   constructor(source: PooledSource, changed: (isDown: boolean) => void) {
     this.source = source;

@@ -115,7 +115,7 @@ async function ask(cache: TestCache, path: string) {
 /** Takes its time with each answer, but for those that nobody waits for at the end. */
 class Delay implements Disposable {
   readonly #ms: number;
-  readonly #timers = new Map<number, () => void>();
+  readonly #timers = new Map<ReturnType<typeof setTimeout>, () => void>();
 
   constructor(ms: number) {
     this.#ms = ms;

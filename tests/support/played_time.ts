@@ -19,7 +19,7 @@ export class PlayedTime implements Disposable {
     globalThis.setTimeout = ((run: () => void, ms = 0) => {
       this.#timers.set(++this.#lastId, { atMs: this.#nowMs + ms, run });
       return this.#lastId;
-    }) as typeof setTimeout;
+    }) as unknown as typeof setTimeout;
     globalThis.clearTimeout = (id) => void this.#timers.delete(Number(id));
     performance.now = () => this.#nowMs;
   }

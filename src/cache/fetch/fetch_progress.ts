@@ -9,7 +9,7 @@ export class ProgressTeller {
   #toldAt = -Infinity;
   #received = 0;
   #told = 0;
-  #timer: number | undefined;
+  #timer: ReturnType<typeof setTimeout> | undefined;
 
   constructor(tell: (progress: FetchProgress) => void) {
     this.#tell = tell;

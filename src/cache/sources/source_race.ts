@@ -29,7 +29,7 @@ export function firstToAnswer<Asked extends AskedSource>(
   const { promise, resolve, reject } = Promise.withResolvers<Asked | undefined>();
   const waiting = new Set<Asked>();
   let [isOver, isFinding, hasMore] = [false, false, true];
-  let timer: number | undefined;
+  let timer: ReturnType<typeof setTimeout> | undefined;
 
   function finish(winner?: Asked): void {
     isOver = true;

@@ -17,7 +17,7 @@ const PLAIN_EVERY_MS = 5_000;
 export class StatusLine implements Disposable {
   readonly #host: StatusHost;
   readonly #line: (columns: number | undefined) => string;
-  readonly #timer: number;
+  readonly #timer: ReturnType<typeof setInterval>;
   #isShown = false;
 
   constructor(host: StatusHost, line: (columns: number | undefined) => string) {

@@ -77,7 +77,7 @@ export class HttpServer {
   readonly #byAddress = new ByAddress<Connection>();
   readonly #closed: ClosedLog;
   readonly #clock: { count: number; date: string };
-  readonly #sweeping: number;
+  readonly #sweeping: ReturnType<typeof setInterval>;
   #connectionsMax: number;
   #isStopping = false;
   #ranOutAtMs = -Infinity;

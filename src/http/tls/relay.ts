@@ -47,7 +47,7 @@ export class Relay implements Disposable {
   readonly #deps: RelayDeps;
   readonly #open = new Map<Link, Relayed>();
   readonly #running = new Set<Promise<void>>();
-  readonly #sweeping: number;
+  readonly #sweeping: ReturnType<typeof setInterval>;
   /** Connections to the listener within that are being made. */
   readonly #connecting = new Set<Promise<unknown>>();
   #inner: Deno.ConnectOptions;

@@ -44,7 +44,7 @@ export class TlsListener implements Disposable {
   readonly #deps: TlsListenerDeps;
   readonly #relay: WorkerRelay;
   readonly #closed: ClosedLog;
-  readonly #looking: number;
+  readonly #looking: ReturnType<typeof setInterval>;
   readonly #closing = new DisposableStack();
   #listener: RelayedListener;
   /** In use, or tried in vain. */

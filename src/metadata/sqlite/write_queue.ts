@@ -29,7 +29,7 @@ export class WriteQueue {
   readonly #applier: ChangeApplier;
   #pending: PendingWrite[] = [];
   #flushing: NodeJS.Immediate | undefined;
-  #retry: number | undefined;
+  #retry: ReturnType<typeof setTimeout> | undefined;
   #lockedSinceMs: number | undefined;
 
   constructor(applier: ChangeApplier) {

@@ -26,7 +26,7 @@ export interface ExportQueueDeps<Item> {
 export class ExportQueue<Item> {
   readonly #deps: ExportQueueDeps<Item>;
   #waiting: Item[] = [];
-  #timer: number | undefined;
+  #timer: ReturnType<typeof setTimeout> | undefined;
   #sending: Promise<void> | undefined;
   #lostCount = 0;
 

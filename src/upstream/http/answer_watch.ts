@@ -29,7 +29,7 @@ export class AnswerWatch implements Disposable {
   #over = false;
   readonly #startedAt = performance.now();
   readonly #onLate: (error: UpstreamTimeout) => void;
-  #timer: number;
+  #timer: ReturnType<typeof setTimeout>;
 
   constructor(url: URL | string, limits: AnswerLimits, onLate: (error: UpstreamTimeout) => void) {
     this.#onLate = onLate;
