@@ -7,7 +7,7 @@ import {
 } from "../metadata/metadata_store.ts";
 import { formatNarinfo } from "../nix/narinfo_format.ts";
 import { hashOfBaseName, type StorePathHash } from "../nix/store_path.ts";
-import type { Offer, PoolAnswer } from "../upstream/question.ts";
+import type { Offer, PoolAnswer } from "../upstream/narinfo_query.ts";
 import type { AskOptions, UpstreamPool } from "../upstream/upstream_pool.ts";
 import { isSameFile, narRowOf, narUrlOf, ownNarRowOf, verifiedRowOf } from "./nar_naming.ts";
 import type { Signer } from "./own_signature.ts";

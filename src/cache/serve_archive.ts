@@ -69,7 +69,7 @@ export class ArchiveServer {
     const { narSources, unkept } = this.#deps;
     await unkept.pool.probeIfDown(sources.map(({ upstream }) => upstream));
     for (const { upstream, location } of sources) {
-      if (unkept.pool.isSilent(upstream)) continue;
+      if (unkept.pool.patience(upstream) === "none") continue;
       const found = await narSources.get(upstream)?.statNar(location).catch(() => undefined);
       if (found === undefined) continue;
       return { source: "MISS", fileSize: found.fileSize, tag: hashOf(narName) };

@@ -1,13 +1,13 @@
 import { messageOf } from "../base/failure.ts";
 import type { DocumentPath } from "../nix/document_name.ts";
-import type { DocumentAnswer, DocumentBody, PooledDocumentSource } from "./document_source.ts";
-import { isNoAnswer, type UpstreamReading } from "./upstream.ts";
+import type { DocumentAnswer, DocumentBody, QueuedDocumentSource } from "./document_source.ts";
+import { noAnswerReasonOf, type UpstreamReading } from "./upstream.ts";
 import type { AskOptions, UpstreamPool } from "./upstream_pool.ts";
 import type { Late } from "./upstream_queue.ts";
 
 export interface DocumentPoolDeps {
   /** By the upstream's URL. */
-  readonly sources: ReadonlyMap<string, PooledDocumentSource>;
+  readonly sources: ReadonlyMap<string, QueuedDocumentSource>;
   /** Knows which of them are up, and in which order they are preferred. */
   readonly pool: Pick<UpstreamPool, "order" | "isDown" | "note" | "probeIfDown">;
   /** Told of every answer, for the log. */
@@ -26,7 +26,7 @@ export type DocumentPoolAnswer =
   /** Nobody has it, and at least one could not tell. */
   | { readonly kind: "unknown" };
 
-interface Asked {
+interface DocumentRequest {
   readonly upstream: string;
   readonly abort: AbortController;
   readonly answer: Promise<DocumentAnswer | Late>;
@@ -63,10 +63,7 @@ export class DocumentPool {
         failed = true;
         continue;
       }
-      const silence = reading.kind === "failed" && isNoAnswer(reading.reason)
-        ? reading.reason
-        : undefined;
-      pool.note(upstream, silence);
+      pool.note(upstream, noAnswerReasonOf(reading));
       observe(upstream, reading, requestId);
       if (reading.kind === "failed") failed = true;
       if (reading.kind !== "found") continue;
@@ -80,7 +77,7 @@ export class DocumentPool {
     return { kind: failed ? "unknown" : "absent" };
   }
 
-  #ask(source: PooledDocumentSource | undefined, path: DocumentPath): readonly Asked[] {
+  #ask(source: QueuedDocumentSource | undefined, path: DocumentPath): readonly DocumentRequest[] {
     if (source === undefined) return [];
     const abort = new AbortController();
     const answer = source.openDocument(path, abort.signal)

@@ -21,7 +21,7 @@ export type DocumentAnswer =
   | Exclude<UpstreamReading, { kind: "found" }>;
 
 /** A binary cache behind a queue of ours. */
-export interface PooledDocumentSource {
+export interface QueuedDocumentSource {
   readonly url: string;
   /** Never throws: what went wrong is in the answer. `signal` ends the body too. */
   openDocument(path: DocumentPath, signal: AbortSignal): Promise<DocumentAnswer | Late>;

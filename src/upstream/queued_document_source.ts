@@ -1,4 +1,4 @@
-import type { DocumentSource, PooledDocumentSource } from "./document_source.ts";
+import type { DocumentSource, QueuedDocumentSource } from "./document_source.ts";
 import { UpstreamQueue, type UpstreamQueueOptions } from "./upstream_queue.ts";
 
 /** Documents asked of one upstream at the same time; their bodies may take longer. */
@@ -8,7 +8,7 @@ const ASKED_MAX = 100;
 export function queuedDocumentSource(
   inner: DocumentSource,
   options: Omit<UpstreamQueueOptions, "askedMax">,
-): PooledDocumentSource {
+): QueuedDocumentSource {
   const queue = new UpstreamQueue(inner.url, { ...options, askedMax: ASKED_MAX });
   return {
     url: inner.url,

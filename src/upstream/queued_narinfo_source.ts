@@ -1,4 +1,4 @@
-import type { NarinfoSource, PooledSource } from "./upstream.ts";
+import type { NarinfoSource, QueuedNarinfoSource } from "./upstream.ts";
 import { UpstreamQueue, type UpstreamQueueOptions } from "./upstream_queue.ts";
 
 /** Narinfos asked of one upstream at the same time: as many as eight busy Nix clients send. */
@@ -8,7 +8,7 @@ const ASKED_MAX = 200;
 export function queuedNarinfoSource(
   inner: NarinfoSource,
   options: Omit<UpstreamQueueOptions, "askedMax">,
-): PooledSource {
+): QueuedNarinfoSource {
   const { url, priority } = inner;
   const queue = new UpstreamQueue(url, { ...options, askedMax: ASKED_MAX });
   return {

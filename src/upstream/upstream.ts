@@ -17,19 +17,23 @@ export type UpstreamReading =
 /** Why an upstream's answer is of no use. Label values: the set is closed. */
 export type UpstreamFailure = "timeout" | "unreachable" | "status" | "garbage" | "untrusted";
 
-/** True where nothing came at all: that speaks of the upstream's health. */
-export function isNoAnswer(reason: UpstreamFailure): reason is Silence {
+/** Why no answer came: that speaks of the upstream's health. */
+export type NoAnswerReason = "timeout" | "unreachable";
+
+export function isNoAnswer(reason: UpstreamFailure): reason is NoAnswerReason {
   return reason === "timeout" || reason === "unreachable";
 }
 
-/** Why nothing came at all. */
-export type Silence = "timeout" | "unreachable";
+/** `undefined`: an answer came, be it nonsense. */
+export function noAnswerReasonOf(reading: UpstreamReading): NoAnswerReason | undefined {
+  return reading.kind === "failed" && isNoAnswer(reading.reason) ? reading.reason : undefined;
+}
 
-/** Nothing came at all. An upstream that answers, be it nonsense, is there. */
+/** No answer came. An upstream that answers, be it nonsense, is up. */
 export class NoAnswer extends Failure {
-  readonly reason: Silence;
+  readonly reason: NoAnswerReason;
 
-  constructor(reason: Silence, message: string, cause?: unknown) {
+  constructor(reason: NoAnswerReason, message: string, cause?: unknown) {
     super("upstream-down", message, {}, cause);
     this.reason = reason;
   }
@@ -81,8 +85,8 @@ export interface NarinfoSource {
 
 export type QueuedReading = NarinfoReading | Late;
 
-/** A binary cache behind a queue of ours. One without is one, too. */
-export interface PooledSource extends Omit<NarinfoSource, "narinfo"> {
+/** A binary cache behind a queue of ours. One without a queue is one, too. */
+export interface QueuedNarinfoSource extends Omit<NarinfoSource, "narinfo"> {
   /** Never throws: what went wrong is a reading. */
   narinfo(storePathHash: StorePathHash, signal?: AbortSignal): Promise<QueuedReading>;
 }

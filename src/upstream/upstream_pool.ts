@@ -1,10 +1,11 @@
 import type { StorePathHash } from "../nix/store_path.ts";
-import { type PoolAnswer, preference, Question } from "./question.ts";
-import { Standing } from "./standing.ts";
-import type { NarinfoReading, PooledSource, Silence } from "./upstream.ts";
+import { NarinfoQuery, type PoolAnswer, preference } from "./narinfo_query.ts";
+import { PooledUpstream } from "./pooled_upstream.ts";
+import type { NarinfoReading, NoAnswerReason, QueuedNarinfoSource } from "./upstream.ts";
+import { looksUp, type Patience, patienceOf } from "./upstream_health.ts";
 
-/** An upstream as it stands. */
-export interface UpstreamStanding {
+/** An upstream's state, for people. */
+export interface UpstreamStatus {
   readonly url: string;
   readonly isUp: boolean;
   /** `undefined` until it is known. */
@@ -13,7 +14,7 @@ export interface UpstreamStanding {
 
 export interface UpstreamPoolDeps {
   /** In the order in which the operator gave them. */
-  readonly upstreams: readonly PooledSource[];
+  readonly upstreams: readonly QueuedNarinfoSource[];
   /** Told of every reading, for logs and counts. */
   readonly observe: (upstream: string, reading: NarinfoReading, requestId: string) => void;
   /** Told of an upstream that did not answer when it was looked at at the start, and why. */
@@ -29,113 +30,116 @@ export interface AskOptions {
   readonly except?: ReadonlySet<string> | undefined;
 }
 
-/** With so many open questions none is left to go on when its asker has gone. */
-const QUESTIONS_MAX = 200;
+/** Queries in flight beyond this end when their client has its answer. */
+const LATE_QUERIES_MAX = 200;
 
 /** All upstreams, asked side by side. */
 export class UpstreamPool implements Disposable {
   readonly #deps: UpstreamPoolDeps;
-  readonly #standings: readonly Standing[];
-  readonly #questions = new Set<Question>();
+  readonly #upstreams: readonly PooledUpstream[];
+  readonly #queries = new Set<NarinfoQuery>();
 
   constructor(deps: UpstreamPoolDeps) {
     this.#deps = deps;
-    this.#standings = deps.upstreams.map((source) =>
-      new Standing(source, (isDown) => deps.changed(source.url, isDown))
+    this.#upstreams = deps.upstreams.map((source) =>
+      new PooledUpstream(source, (isDown) => deps.changed(source.url, isDown))
     );
   }
 
   /**
-   * Asks every upstream that is up for a narinfo; with all of them down they are probed first. The
-   * best valid offer wins, by priority, then by order; it is chosen as soon as no answer still to
-   * come could beat it.
+   * Asks every upstream that is up for a narinfo. While all are down, it probes them first. The
+   * best valid offer wins, by priority, then by order, as soon as no answer to come can beat it.
    */
   narinfo(storePathHash: StorePathHash, options: AskOptions): Promise<PoolAnswer> {
-    const standings = this.#standings.filter(({ source }) => !options.except?.has(source.url));
-    const ask = () => this.#ask(storePathHash, standings.filter(({ isDown }) => !isDown), options);
-    return standings.some(({ isDown }) => !isDown) ? ask() : probed(standings).then(ask);
+    const upstreams = this.#upstreams.filter(({ source }) => !options.except?.has(source.url));
+    const ask = () => this.#ask(storePathHash, upstreams.filter(({ isDown }) => !isDown), options);
+    return upstreams.some(({ isDown }) => !isDown) ? ask() : probed(upstreams).then(ask);
   }
 
   /**
-   * Looks whether one of these upstreams is back where all of them are down: nobody gets a 404
-   * because the next probe is not due yet. Resolves within a second.
+   * Probes these upstreams if all of them are down: a request must not fail because the next probe
+   * is not due yet. Resolves within a second.
    */
-  async probeIfDown(upstreams: Iterable<string>): Promise<void> {
-    const standings = [...upstreams].flatMap((upstream) => this.#find(upstream) ?? []);
-    if (standings.every(({ isDown }) => isDown)) await probed(standings);
+  async probeIfDown(urls: Iterable<string>): Promise<void> {
+    const upstreams = [...urls].flatMap((url) => this.#find(url) ?? []);
+    if (upstreams.every(({ isDown }) => isDown)) await probed(upstreams);
   }
 
   /** How many upstreams are up. */
   get healthyCount(): number {
-    return this.#standings.filter(({ isUp }) => isUp).length;
+    return this.#upstreams.filter(({ health }) => looksUp(health)).length;
   }
 
   /** In the order in which the operator gave them. */
-  standings(): readonly UpstreamStanding[] {
-    return this.#standings.map(({ source: { url }, isUp, priority }) => ({ url, isUp, priority }));
+  statuses(): readonly UpstreamStatus[] {
+    return this.#upstreams.map(({ source: { url }, health, priority }) => (
+      { url, isUp: looksUp(health), priority }
+    ));
   }
 
   /** URLs of the upstreams in order of preference; those that are down come last. */
   order(): readonly string[] {
-    return this.#standings
-      .map((standing, order) => ({ standing, order }))
+    return this.#upstreams
+      .map((upstream, order) => ({ upstream, order }))
       .sort((a, b) =>
-        Number(a.standing.isDown) - Number(b.standing.isDown) ||
+        Number(a.upstream.isDown) - Number(b.upstream.isDown) ||
         preference(a, b)
       )
-      .map(({ standing }) => standing.source.url);
+      .map(({ upstream }) => upstream.source.url);
   }
 
-  /** For people: false also when the last thing that was asked of it did not come. */
-  isUp(upstream: string): boolean {
-    return this.#find(upstream)?.isUp ?? false;
+  /** For people: false also when the last answer did not come. */
+  isUp(url: string): boolean {
+    const upstream = this.#find(url);
+    return upstream !== undefined && looksUp(upstream.health);
   }
 
-  isDown(upstream: string): boolean {
-    return this.#find(upstream)?.isDown ?? false;
+  isDown(url: string): boolean {
+    return this.#find(url)?.isDown ?? false;
   }
 
-  /** True when it is down, and whoever asks it all the same waits for a timeout. */
-  isSilent(upstream: string): boolean {
-    return this.#find(upstream)?.isSilent ?? false;
+  /** How long a request to this upstream is worth waiting for. */
+  patience(url: string): Patience {
+    const upstream = this.#find(url);
+    return upstream === undefined ? "none" : patienceOf(upstream.health);
   }
 
-  /** Tells the pool what it did not see itself: that an upstream answered, or why not. */
-  note(upstream: string, silence: Silence | undefined): void {
-    this.#find(upstream)?.note(silence);
+  /** Notes an exchange that the pool did not see: its answer, or why none came. */
+  note(url: string, reason: NoAnswerReason | undefined): void {
+    this.#find(url)?.note(reason);
   }
 
-  /** Finds out in the background which upstreams are down, before somebody has to wait for one. */
+  /** Finds out in the background which upstreams are down, before a client waits for one. */
   start(): void {
-    for (const standing of this.#standings) {
-      standing.lookAtStart().then((error) => {
-        if (error !== undefined) this.#deps.unanswered(standing.source.url, error);
+    for (const upstream of this.#upstreams) {
+      upstream.lookAtStart().then((error) => {
+        if (error !== undefined) this.#deps.unanswered(upstream.source.url, error);
       });
     }
   }
 
   [Symbol.dispose](): void {
-    for (const question of this.#questions) question[Symbol.dispose]();
-    for (const standing of this.#standings) standing[Symbol.dispose]();
+    for (const query of this.#queries) query[Symbol.dispose]();
+    for (const upstream of this.#upstreams) upstream[Symbol.dispose]();
   }
 
   #ask(
     storePathHash: StorePathHash,
-    standings: readonly Standing[],
+    upstreams: readonly PooledUpstream[],
     { requestId }: AskOptions,
   ): Promise<PoolAnswer> {
-    const question = new Question(standings, this.#deps.observe);
-    this.#questions.add(question);
-    question.over.then(() => this.#questions.delete(question));
-    const mayGoOn = this.#questions.size <= QUESTIONS_MAX;
-    return question.ask(storePathHash, { requestId, mayGoOn });
+    const query = new NarinfoQuery(upstreams, this.#deps.observe);
+    this.#queries.add(query);
+    query.over.then(() => this.#queries.delete(query));
+    const mayGoOn = this.#queries.size <= LATE_QUERIES_MAX;
+    return query.ask(storePathHash, { requestId, mayGoOn });
   }
 
-  #find(upstream: string): Standing | undefined {
-    return this.#standings.find(({ source }) => source.url === upstream);
+  #find(url: string): PooledUpstream | undefined {
+    return this.#upstreams.find(({ source }) => source.url === url);
   }
 }
 
-async function probed(standings: readonly Standing[]): Promise<void> {
-  await Promise.all(standings.map((standing) => standing.probed()));
+async function probed(upstreams: readonly PooledUpstream[]): Promise<void> {
+  await Promise.all(upstreams.map((upstream) => upstream.probed()));
 }

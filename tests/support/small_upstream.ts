@@ -7,7 +7,7 @@ import type {
 import type { NarVerifier, VerifyOrder } from "../../src/cache/verify/nar_verifier.ts";
 import { type NarName, parseNarName } from "../../src/nix/nar_name.ts";
 import type { NarBody } from "../../src/upstream/upstream.ts";
-import type { PoolAnswer } from "../../src/upstream/question.ts";
+import type { PoolAnswer } from "../../src/upstream/narinfo_query.ts";
 import { type MortalLife, turns } from "./mortal_life.ts";
 import type { SmallDisk } from "./small_disk.ts";
 import { narNamed, type SmallWorld, type WorldNar } from "./small_world.ts";
@@ -38,7 +38,7 @@ export class SmallUpstream implements NarFetcher, NarVerifier {
     return {
       narinfo: (storePathHash: StorePathHash) => this.#narinfo(storePathHash),
       order: () => [URL],
-      isSilent: () => false,
+      patience: () => "full" as const,
       probeIfDown: () => Promise.resolve(),
       note: () => undefined,
     };

@@ -1,5 +1,5 @@
 import type { NarSource } from "../../metadata/metadata_store.ts";
-import type { Silence } from "../../upstream/upstream.ts";
+import type { NoAnswerReason } from "../../upstream/upstream.ts";
 import type { NarOrder } from "./nar_sink.ts";
 
 /** The file that a NAR is fetched into, from one source or from several after each other. */
@@ -54,7 +54,7 @@ export type FetchEvent = FetchProgress | FetchOutcome;
  * "cancelled" no source can help.
  */
 export type FetchFailure =
-  | Silence
+  | NoAnswerReason
   | "status"
   | "upstream"
   | "stalled"

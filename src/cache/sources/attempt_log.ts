@@ -2,7 +2,7 @@ import type { Facts } from "../../base/failure.ts";
 import type { NarName } from "../../nix/nar_name.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import type { Metrics } from "../../telemetry/metrics.ts";
-import type { Silence } from "../../upstream/upstream.ts";
+import type { NoAnswerReason } from "../../upstream/upstream.ts";
 import type { UpstreamPool } from "../../upstream/upstream_pool.ts";
 import type { Demotions } from "./demotions.ts";
 import type { Mismatch } from "../verify/mismatch.ts";
@@ -46,7 +46,7 @@ export class AttemptLog {
   }
 
   answered(upstream: string, outcome: SourceOutcome): void {
-    if (!isOurs(outcome)) this.#deps.pool.note(upstream, silenceOf(outcome));
+    if (!isOurs(outcome)) this.#deps.pool.note(upstream, noAnswerReasonOf(outcome));
   }
 
   /** Its narinfo says that it has the file, and it has not. */
@@ -88,7 +88,7 @@ function isOurs(outcome: SourceOutcome): boolean {
     ["room", "disk", "cancelled", "outrun"].includes(outcome.reason);
 }
 
-function silenceOf(outcome: SourceOutcome): Silence | undefined {
+function noAnswerReasonOf(outcome: SourceOutcome): NoAnswerReason | undefined {
   if (outcome.type !== "failed") return undefined;
   return outcome.reason === "timeout" || outcome.reason === "unreachable"
     ? outcome.reason

@@ -1,5 +1,5 @@
 import type { ChangeWriter, NarFinder, NarRow, NarSource } from "../../metadata/metadata_store.ts";
-import type { Offer } from "../../upstream/question.ts";
+import type { Offer } from "../../upstream/narinfo_query.ts";
 import type { AskOptions, UpstreamPool } from "../../upstream/upstream_pool.ts";
 import type { Demotions } from "./demotions.ts";
 import { sourceOf } from "../learn_narinfo.ts";
@@ -10,7 +10,7 @@ export type NarCandidates = AsyncGenerator<NarSource, void>;
 
 export interface NarCandidatesDeps {
   readonly metadata: NarFinder & ChangeWriter;
-  readonly pool: Pick<UpstreamPool, "narinfo" | "order" | "isSilent" | "probeIfDown">;
+  readonly pool: Pick<UpstreamPool, "narinfo" | "order" | "patience" | "probeIfDown">;
   readonly demotions: Demotions;
 }
 
@@ -31,7 +31,7 @@ export async function* narCandidates(
     .toSorted((a, b) => order.indexOf(a.upstream) - order.indexOf(b.upstream));
   const isDemoted = ({ upstream }: NarSource) => demotions.get(nar.name, upstream) !== undefined;
 
-  const answers = ({ upstream }: NarSource) => !pool.isSilent(upstream);
+  const answers = ({ upstream }: NarSource) => pool.patience(upstream) !== "none";
 
   if (!known.some(answers)) await pool.probeIfDown(known.map(({ upstream }) => upstream));
   yield* known.filter((source) => answers(source) && !isDemoted(source));

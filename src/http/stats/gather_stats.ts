@@ -28,7 +28,7 @@ export interface StatsSources {
   readonly nowMs: () => number;
   readonly metrics: Pick<Metrics, "value">;
   readonly budget: SpaceBudget;
-  readonly pool: Pick<UpstreamPool, "standings">;
+  readonly pool: Pick<UpstreamPool, "statuses">;
   readonly lastAnswers: Pick<LastAnswers, "of">;
   readonly downloads: UnderWay;
   /** What a store path with this NAR is called. Never rejects. */
@@ -89,7 +89,7 @@ function sizeStats({ metrics, budget }: StatsSources): SizeStats {
 }
 
 function upstreamStats({ pool, lastAnswers }: StatsSources): readonly UpstreamStats[] {
-  return pool.standings().map(({ url, isUp, priority }) => {
+  return pool.statuses().map(({ url, isUp, priority }) => {
     const last = lastAnswers.of(url);
     const lastAnswer = last === undefined ? null : { result: last.result, at: iso(last.atMs) };
     return { url, isUp, priority: priority ?? null, lastAnswer };

@@ -43,7 +43,7 @@ function downloadsOver({ stocked, folder, fetcher, upstreams = [], ...told }: Sc
     pool: {
       narinfo: () => Promise.resolve({ kind: "absent" }),
       order: () => [...upstreams],
-      isSilent: () => false,
+      patience: () => "full" as const,
       probeIfDown: () => Promise.resolve(),
       note: () => undefined,
     },

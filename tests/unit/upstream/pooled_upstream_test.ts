@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
-import { Standing } from "../../../src/upstream/standing.ts";
+import { PooledUpstream } from "../../../src/upstream/pooled_upstream.ts";
 import {
   NoAnswer,
-  type PooledSource,
+  type NoAnswerReason,
+  type QueuedNarinfoSource,
   type QueuedReading,
-  type Silence,
 } from "../../../src/upstream/upstream.ts";
 import { PlayedTime } from "../../support/played_time.ts";
 
@@ -12,19 +12,19 @@ const HOUR_MS = 3_600_000;
 const TIMEOUT_MS = 3_000;
 
 for (const awayMs of [8_000, 40_000, HOUR_MS]) {
-  Deno.test(`standing: after ${awayMs / 1_000} s of refusal it is up within a second`, async () => {
+  Deno.test(`pool: after ${awayMs / 1_000} s of refusal it is up within a second`, async () => {
     using time = new PlayedTime();
     using upstream = new PlayedUpstream(time);
     upstream.goDown("unreachable");
     await time.advance(awayMs);
     upstream.answers = true;
     await time.advance(1_000);
-    assert.equal(upstream.standing.isDown, false);
+    assert.equal(upstream.pooled.isDown, false);
     assert.deepEqual(upstream.changes, [true, false]);
   });
 }
 
-Deno.test("standing: a refused connection is tried each second, and no more often", async () => {
+Deno.test("pool: a refused connection is tried each second, and no more often", async () => {
   using time = new PlayedTime();
   using upstream = new PlayedUpstream(time);
   upstream.goDown("unreachable");
@@ -32,7 +32,7 @@ Deno.test("standing: a refused connection is tried each second, and no more ofte
   assert.deepEqual(upstream.gapsMs(), Array(59).fill(1_000));
 });
 
-Deno.test("standing: the pauses after timeouts grow to five seconds", async () => {
+Deno.test("pool: the pauses after timeouts grow to five seconds", async () => {
   using time = new PlayedTime();
   using upstream = new PlayedUpstream(time);
   upstream.goDown("timeout");
@@ -42,32 +42,43 @@ Deno.test("standing: the pauses after timeouts grow to five seconds", async () =
   assert.ok(pausesMs.slice(4).every((pauseMs) => pauseMs === 5_000));
 });
 
-Deno.test("standing: what was asked before it went down does not delay the probes", async () => {
+Deno.test("pool: what was asked before it went down does not delay the probes", async () => {
   using time = new PlayedTime();
   using upstream = new PlayedUpstream(time);
-  for (let late = 0; late < 200; late++) upstream.standing.note("timeout");
+  for (let late = 0; late < 200; late++) upstream.pooled.note("timeout");
   await time.advance(1_000);
   assert.equal(upstream.probedAtMs.length, 1);
 });
 
-Deno.test("standing: any answer brings it back, not only that of a probe", async () => {
+Deno.test("pool: any answer brings it back, not only that of a probe", async () => {
   using time = new PlayedTime();
   using upstream = new PlayedUpstream(time);
   upstream.goDown("timeout");
-  upstream.standing.note(undefined);
-  assert.equal(upstream.standing.isDown, false);
+  upstream.pooled.note(undefined);
+  assert.equal(upstream.pooled.isDown, false);
   await time.advance(60_000);
   assert.deepEqual(upstream.probedAtMs, []);
 });
 
-Deno.test("standing: a hundred requests share one probe, and wait for it together", async () => {
+Deno.test("pool: a probe of an outage that is over does not delay the next", async () => {
+  using time = new PlayedTime();
+  using upstream = new PlayedUpstream(time);
+  upstream.goDown("timeout");
+  await time.advance(1_000);
+  upstream.pooled.note(undefined);
+  upstream.goDown("unreachable");
+  await time.advance(1_000);
+  assert.equal(upstream.probedAtMs.length, 2);
+});
+
+Deno.test("pool: a hundred requests share one probe, and wait for it together", async () => {
   using time = new PlayedTime();
   using upstream = new PlayedUpstream(time);
   upstream.goDown("timeout");
   await time.advance(1_000);
   let waiting = 100;
   for (let count = waiting; count > 0; count--) {
-    upstream.standing.probed().then(() => waiting--);
+    upstream.pooled.probed().then(() => waiting--);
   }
   await time.advance(799);
   assert.equal(waiting, 100);
@@ -76,7 +87,7 @@ Deno.test("standing: a hundred requests share one probe, and wait for it togethe
   assert.equal(upstream.probedAtMs.length, 1);
 });
 
-Deno.test("standing: of ten minutes of silence requests wait for a quarter", async () => {
+Deno.test("pool: of ten minutes of silence requests wait for a quarter", async () => {
   using time = new PlayedTime();
   using upstream = new PlayedUpstream(time);
   upstream.goDown("timeout");
@@ -84,7 +95,7 @@ Deno.test("standing: of ten minutes of silence requests wait for a quarter", asy
   for (const endMs = time.nowMs + 600_000; time.nowMs < endMs;) {
     const startedAtMs = time.nowMs;
     let isOver = false;
-    upstream.standing.probed().then(() => isOver = true);
+    upstream.pooled.probed().then(() => isOver = true);
     for (await time.settled(); !isOver;) await time.advance(50);
     waitedMs += time.nowMs - startedAtMs;
     await time.advance(50);
@@ -92,35 +103,35 @@ Deno.test("standing: of ten minutes of silence requests wait for a quarter", asy
   assert.ok(waitedMs < 600_000 / 4, `${waitedMs} ms`);
 });
 
-Deno.test("standing: one that ends probes no more", async () => {
+Deno.test("pool: one that ends probes no more", async () => {
   using time = new PlayedTime();
   const upstream = new PlayedUpstream(time);
   upstream.goDown("unreachable");
   upstream[Symbol.dispose]();
-  await upstream.standing.probed();
+  await upstream.pooled.probed();
   await time.advance(60_000);
   assert.deepEqual(upstream.probedAtMs, []);
 });
 
 /** Refuses or says nothing for the whole timeout, until it `answers`. */
-class PlayedUpstream implements PooledSource, Disposable {
+class PlayedUpstream implements QueuedNarinfoSource, Disposable {
   readonly url = "http://upstream.test";
   readonly priority = undefined;
   readonly changes: boolean[] = [];
   readonly probedAtMs: number[] = [];
-  readonly standing: Standing;
+  readonly pooled: PooledUpstream;
   readonly #time: PlayedTime;
-  #silence: Silence = "unreachable";
+  #reason: NoAnswerReason = "unreachable";
   answers = false;
 
   constructor(time: PlayedTime) {
     this.#time = time;
-    this.standing = new Standing(this, (isDown) => void this.changes.push(isDown));
+    this.pooled = new PooledUpstream(this, (isDown) => void this.changes.push(isDown));
   }
 
-  goDown(silence: Silence): void {
-    this.#silence = silence;
-    for (let count = 0; count < 3; count++) this.standing.note(silence);
+  goDown(reason: NoAnswerReason): void {
+    this.#reason = reason;
+    for (let count = 0; count < 3; count++) this.pooled.note(reason);
   }
 
   /** Between one probe and the next. */
@@ -131,9 +142,9 @@ class PlayedUpstream implements PooledSource, Disposable {
   async describe(): Promise<number | undefined> {
     this.probedAtMs.push(this.#time.nowMs);
     if (this.answers) return 40;
-    const silence = this.#silence;
-    if (silence === "timeout") await new Promise((resolve) => setTimeout(resolve, TIMEOUT_MS));
-    throw new NoAnswer(silence, "Cannot reach upstream");
+    const reason = this.#reason;
+    if (reason === "timeout") await new Promise((resolve) => setTimeout(resolve, TIMEOUT_MS));
+    throw new NoAnswer(reason, "Cannot reach upstream");
   }
 
   narinfo(): Promise<QueuedReading> {
@@ -145,6 +156,6 @@ class PlayedUpstream implements PooledSource, Disposable {
   }
 
   [Symbol.dispose](): void {
-    this.standing[Symbol.dispose]();
+    this.pooled[Symbol.dispose]();
   }
 }

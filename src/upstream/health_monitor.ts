@@ -1,0 +1,99 @@
+import { within } from "../base/deadline.ts";
+import type { NoAnswerReason } from "./upstream.ts";
+import {
+  type HealthEvent,
+  next,
+  PROBE_WAIT_MS,
+  probeDueAtMs,
+  probeForRequest,
+  type UpstreamHealth,
+} from "./upstream_health.ts";
+
+export interface HealthMonitorDeps {
+  /** Sends a probe. Resolves to the reason when no answer came; never rejects. */
+  readonly probe: (signal: AbortSignal) => Promise<NoAnswerReason | undefined>;
+  /** Called when the upstream goes down, and when it is up again. */
+  readonly changed: (isDown: boolean) => void;
+}
+
+/** The health of one upstream, and the probes while it is down. */
+export class HealthMonitor implements Disposable {
+  readonly #deps: HealthMonitorDeps;
+  #health: UpstreamHealth = { state: "unknown" };
+  /** Aborted when the outage is over, or the monitor. */
+  #outage = new AbortController();
+  /** Resolves when the probe that requests wait for is over. */
+  #awaited: Promise<void> | undefined;
+  #timer: ReturnType<typeof setTimeout> | undefined;
+
+  constructor(deps: HealthMonitorDeps) {
+    this.#deps = deps;
+  }
+
+  get health(): UpstreamHealth {
+    return this.#health;
+  }
+
+  answered(): void {
+    this.#apply({ type: "answer" });
+  }
+
+  /** `failures`: the failed requests that this stands for. */
+  failed(reason: NoAnswerReason, failures: number): void {
+    this.#apply({ type: "no-answer", reason, failures, atMs: performance.now() });
+  }
+
+  /** Resolves when a probe of a down upstream is over, or took too long; or if none is needed. */
+  async probed(): Promise<void> {
+    if (this.#outage.signal.aborted) return;
+    const nowMs = performance.now();
+    const probe = probeForRequest(this.#health, nowMs);
+    if (probe !== undefined) this.#probe(probe === "awaited");
+    if (this.#health.state !== "down" || this.#awaited === undefined) return;
+    const leftMs = this.#health.awaitedAtMs + PROBE_WAIT_MS - nowMs;
+    if (leftMs > 0) await within(this.#awaited, leftMs);
+  }
+
+  [Symbol.dispose](): void {
+    this.#outage.abort();
+    clearTimeout(this.#timer);
+  }
+
+  #apply(event: HealthEvent): void {
+    if (this.#outage.signal.aborted) return;
+    const wasDown = this.#health.state === "down";
+    this.#health = next(this.#health, event);
+    this.#schedule();
+    const isDown = this.#health.state === "down";
+    if (isDown === wasDown) return;
+    if (wasDown) {
+      this.#outage.abort();
+      this.#outage = new AbortController();
+      this.#awaited = undefined;
+    }
+    this.#deps.changed(isDown);
+  }
+
+  #schedule(): void {
+    clearTimeout(this.#timer);
+    const dueAtMs = probeDueAtMs(this.#health);
+    if (dueAtMs === undefined) return;
+    this.#timer = setTimeout(() => {
+      // A timer that is due in the turn in which it is cleared fires all the same (Deno 2.6.8).
+      if (probeDueAtMs(this.#health) === dueAtMs) this.#probe(true);
+    }, dueAtMs - performance.now());
+  }
+
+  #probe(isAwaited: boolean): void {
+    const { signal } = this.#outage;
+    if (signal.aborted) return;
+    this.#apply({ type: "probe", isAwaited, atMs: performance.now() });
+    const over = this.#deps.probe(signal).then((reason) => {
+      // The outage is over: this probe says nothing new.
+      if (signal.aborted) return;
+      if (reason === undefined) this.answered();
+      else this.#apply({ type: "probe-failure", reason, atMs: performance.now() });
+    });
+    if (isAwaited) this.#awaited = over;
+  }
+}

@@ -1,0 +1,195 @@
+import { messageOf } from "../base/failure.ts";
+import type { Narinfo } from "../nix/narinfo.ts";
+import type { StorePathHash } from "../nix/store_path.ts";
+import type { PooledUpstream } from "./pooled_upstream.ts";
+import { type NarinfoReading, noAnswerReasonOf, type QueuedReading } from "./upstream.ts";
+import { type Patience, patienceOf } from "./upstream_health.ts";
+
+/**
+ * An upstream that has not shown yet that it answers, and to which no connection could be made
+ * yet, is waited for so long: with none reachable an unknown path is a 404 within a second.
+ */
+const UNREACHED_WAIT_MS = 800;
+
+/** A narinfo as one upstream has it. */
+export interface Offer {
+  readonly upstream: string;
+  readonly narinfo: Narinfo;
+  readonly trusted: boolean;
+}
+
+/** What the upstreams say together. */
+export type PoolAnswer =
+  /** `others` are the further valid offers that were there when the best was chosen. */
+  | { readonly kind: "found"; readonly best: Offer; readonly others: readonly Offer[] }
+  /** Every upstream that was asked said so. */
+  | { readonly kind: "absent" }
+  /**
+   * Nobody has it, and at least one could not tell. `later` is there where some are still asked:
+   * what they say in the end.
+   */
+  | { readonly kind: "unknown"; readonly later?: Promise<PoolAnswer> };
+
+/** An upstream that is asked, and its answer. */
+interface Candidate {
+  readonly order: number;
+  readonly upstream: PooledUpstream;
+  /** How long it was worth waiting for as the query began; "full" once a connection stands. */
+  patience: Patience;
+  reading: QueuedReading | undefined;
+}
+
+type Ranked = Pick<Candidate, "order" | "upstream">;
+
+export interface NarinfoQueryOptions {
+  /** Of the client's request; for the log. */
+  readonly requestId: string;
+  /** True: requests that nobody waits for any longer go on, for the upstream's health. */
+  readonly mayGoOn: boolean;
+}
+
+type Observe = (upstream: string, reading: NarinfoReading, requestId: string) => void;
+
+/** The requests for one narinfo to several upstreams, side by side. */
+export class NarinfoQuery implements Disposable {
+  readonly #candidates: readonly Candidate[];
+  readonly #observe: Observe;
+  readonly #abort = new AbortController();
+  readonly #over = Promise.withResolvers<void>();
+  readonly #answer = Promise.withResolvers<PoolAnswer>();
+  #later: PromiseWithResolvers<PoolAnswer> | undefined;
+  #phase: "patient" | "hurried" | "answered" = "patient";
+
+  constructor(upstreams: readonly PooledUpstream[], observe: Observe) {
+    this.#candidates = upstreams.map((upstream, order) => (
+      { order, upstream, patience: patienceOf(upstream.health), reading: undefined }
+    ));
+    this.#observe = observe;
+  }
+
+  /** Resolves when no request is in flight any more. */
+  get over(): Promise<void> {
+    return this.#over.promise;
+  }
+
+  /** Call it once. */
+  ask(storePathHash: StorePathHash, options: NarinfoQueryOptions): Promise<PoolAnswer> {
+    for (const candidate of this.#candidates) {
+      const { upstream, patience } = candidate;
+      upstream.known().then(() => this.#look(options));
+      if (patience !== "full") {
+        upstream.reached().then((isReached) => candidate.patience = isReached ? "full" : "short");
+      }
+      void this.#ask(candidate, storePathHash, options);
+    }
+    if (this.#candidates.some(({ patience }) => patience !== "full")) this.#hurryLater(options);
+    this.#look(options);
+    return this.#answer.promise;
+  }
+
+  /** Ends the requests in flight. */
+  [Symbol.dispose](): void {
+    this.#abort.abort();
+    this.#answer.resolve({ kind: "unknown" });
+    this.#later?.resolve({ kind: "unknown" });
+    this.#over.resolve();
+  }
+
+  async #ask(
+    candidate: Candidate,
+    storePathHash: StorePathHash,
+    options: NarinfoQueryOptions,
+  ): Promise<void> {
+    const { signal } = this.#abort;
+    const { upstream } = candidate;
+    const reading = await upstream.source.narinfo(storePathHash, signal).catch(unexpected);
+    // An answer to a request that larder ended says nothing about the upstream.
+    if (signal.aborted) return;
+    candidate.reading = reading;
+    if (reading.kind !== "late") {
+      upstream.note(noAnswerReasonOf(reading));
+      this.#observe(upstream.source.url, reading, options.requestId);
+    }
+    this.#look(options);
+  }
+
+  #hurryLater(options: NarinfoQueryOptions): void {
+    const timer = setTimeout(() => {
+      if (this.#phase === "patient") this.#phase = "hurried";
+      this.#look(options);
+    }, UNREACHED_WAIT_MS);
+    this.#answer.promise.then(() => clearTimeout(timer));
+  }
+
+  #look({ mayGoOn }: NarinfoQueryOptions): void {
+    if (this.#abort.signal.aborted) return;
+    const phase = this.#phase;
+    const isComplete = this.#candidates.every(({ reading }) => reading !== undefined);
+    const answer = decide(this.#candidates, phase === "hurried");
+    if (answer === undefined) return;
+    this.#phase = "answered";
+    switch (phase) {
+      case "patient":
+        return this.#end(answer);
+      case "hurried":
+        if (!mayGoOn || isComplete) return this.#end(answer);
+        if (answer.kind !== "unknown") return this.#answer.resolve(answer);
+        this.#later = Promise.withResolvers();
+        return this.#answer.resolve({ kind: "unknown", later: this.#later.promise });
+      case "answered":
+        this.#later?.resolve(answer);
+        if (isComplete) this.#end(answer);
+    }
+  }
+
+  #end(answer: PoolAnswer): void {
+    this.#answer.resolve(answer);
+    if (this.#candidates.some(({ reading }) => reading === undefined)) this.#abort.abort();
+    this.#over.resolve();
+  }
+}
+
+/** A bug in reading one answer must not lose the others. */
+function unexpected(error: unknown): NarinfoReading {
+  return { kind: "failed", reason: "garbage", detail: messageOf(error) };
+}
+
+/**
+ * `undefined` while an answer to come could still change the outcome. A hurried query waits only
+ * for upstreams that are worth it, and for a connected one only while nobody else has an offer.
+ */
+function decide(candidates: readonly Candidate[], isHurried: boolean): PoolAnswer | undefined {
+  const offers = candidates.flatMap((candidate) => {
+    const { upstream, reading } = candidate;
+    if (reading?.kind !== "found") return [];
+    const { narinfo, trusted } = reading;
+    return [{ candidate, offer: { upstream: upstream.source.url, narinfo, trusted } }];
+  });
+  const open = candidates.filter(({ reading }) => reading === undefined);
+  const waiting = open.filter(({ patience, upstream }) =>
+    !isHurried || patienceOf(upstream.health) === "full" ||
+    patience === "full" && offers.length === 0
+  );
+  if (offers.length === 0) {
+    if (waiting.length > 0) return undefined;
+    const failed = candidates.length === 0 || open.length > 0 ||
+      candidates.some(({ reading }) => reading?.kind === "failed" || reading?.kind === "late");
+    return { kind: failed ? "unknown" : "absent" };
+  }
+  if (offers.length + waiting.length > 1) {
+    const rivals = [...offers.map(({ candidate }) => candidate), ...waiting];
+    if (rivals.some(({ upstream }) => upstream.priority === undefined)) return undefined;
+    offers.sort((a, b) => preference(a.candidate, b.candidate));
+  }
+  const [best, ...others] = offers;
+  if (best === undefined || waiting.some((rival) => preference(rival, best.candidate) < 0)) {
+    return undefined;
+  }
+  return { kind: "found", best: best.offer, others: others.map(({ offer }) => offer) };
+}
+
+/** Negative where `a` is preferred to `b`. */
+export function preference(a: Ranked, b: Ranked): number {
+  const difference = (a.upstream.priority ?? Infinity) - (b.upstream.priority ?? Infinity);
+  return (difference || 0) || a.order - b.order;
+}

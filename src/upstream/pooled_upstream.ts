@@ -1,0 +1,129 @@
+import { HealthMonitor } from "./health_monitor.ts";
+import { NoAnswer, type NoAnswerReason, type QueuedNarinfoSource } from "./upstream.ts";
+import { FAILURES_MAX, type UpstreamHealth } from "./upstream_health.ts";
+
+/** What Nix takes for the priority of a cache that names none. */
+const DEFAULT_PRIORITY = 50;
+
+/** The pause before a failing upstream, or one that did not say its priority, is asked again. */
+const ASK_AGAIN_MS = 30_000;
+
+/** An upstream with what larder knows of it beyond single answers: its health and its priority. */
+export class PooledUpstream implements Disposable {
+  readonly source: QueuedNarinfoSource;
+  readonly #monitor: HealthMonitor;
+  readonly #ended = new AbortController();
+  #priority: number | undefined;
+  #asking: Promise<unknown> | undefined;
+  #askAgainAtMs = -Infinity;
+  #reaching: Promise<boolean> | undefined;
+  #lookTimer: ReturnType<typeof setTimeout> | undefined;
+
+  /** Calls `changed` when the upstream goes down, and when it is up again. */
+  constructor(source: QueuedNarinfoSource, changed: (isDown: boolean) => void) {
+    this.source = source;
+    this.#priority = source.priority;
+    const probe = async (signal: AbortSignal) => reasonOf(await this.#describe(signal));
+    this.#monitor = new HealthMonitor({ probe, changed });
+  }
+
+  get health(): UpstreamHealth {
+    return this.#monitor.health;
+  }
+
+  get isDown(): boolean {
+    return this.health.state === "down";
+  }
+
+  /** The lower is preferred. `undefined` while it is asked for the first time. */
+  get priority(): number | undefined {
+    return this.#priority;
+  }
+
+  /** Resolves when `priority` is known, or known not to be had for now. Asks if need be. */
+  async known(): Promise<void> {
+    if (this.source.priority !== undefined) return;
+    if (performance.now() > this.#askAgainAtMs) this.#ask();
+    if (this.#priority === undefined) await this.#asking;
+  }
+
+  /**
+   * See `NarinfoSource.reach`. Requests share a dial while it is in flight. They share a successful
+   * one until the upstream answers, or fails to.
+   */
+  reached(): Promise<boolean> {
+    this.#reaching ??= this.source.reach(this.#ended.signal).then((isReached) => {
+      if (!isReached) this.#reaching = undefined;
+      return isReached;
+    });
+    return this.#reaching;
+  }
+
+  /** Notes that a request was answered, or why it was not. */
+  note(reason: NoAnswerReason | undefined): void {
+    this.#note(reason, 1);
+  }
+
+  /** Probes a down upstream, once for all requests. Resolves within 800 ms. */
+  async probed(): Promise<void> {
+    await this.#monitor.probed();
+  }
+
+  /**
+   * Asks before any client does. A timeout makes the upstream down. A refused connection does not:
+   * it costs no time, and the upstream may start a moment later. Resolves to the error, if any.
+   */
+  async lookAtStart(): Promise<unknown> {
+    const error = await this.#ask();
+    if (this.#ended.signal.aborted) return undefined;
+    if (reasonOf(error) === "timeout") this.#note("timeout", FAILURES_MAX);
+    return error;
+  }
+
+  [Symbol.dispose](): void {
+    this.#ended.abort();
+    this.#monitor[Symbol.dispose]();
+    clearTimeout(this.#lookTimer);
+  }
+
+  #note(reason: NoAnswerReason | undefined, failures: number): void {
+    this.#reaching = undefined;
+    if (this.#ended.signal.aborted) return;
+    if (reason === undefined) return this.#monitor.answered();
+    this.#monitor.failed(reason, failures);
+    // Without requests, nothing else finds out that it is back. A down one is probed anyway.
+    this.#lookTimer ??= setTimeout(() => {
+      this.#lookTimer = undefined;
+      if (this.health.state === "failing") this.#ask();
+    }, ASK_AGAIN_MS);
+  }
+
+  /** Asks for the priority, once at a time. Resolves to the error, if any. */
+  #ask(): Promise<unknown> {
+    this.#askAgainAtMs = performance.now() + ASK_AGAIN_MS;
+    this.#asking ??= this.#describe(this.#ended.signal)
+      .then((error) => {
+        this.#note(reasonOf(error), 0);
+        return error;
+      })
+      .finally(() => this.#asking = undefined);
+    return this.#asking;
+  }
+
+  async #describe(signal: AbortSignal): Promise<unknown> {
+    try {
+      const announced = await this.source.describe(signal);
+      this.#priority = this.source.priority ?? announced ?? DEFAULT_PRIORITY;
+      this.#askAgainAtMs = Infinity;
+      return undefined;
+    } catch (error) {
+      this.#priority ??= DEFAULT_PRIORITY;
+      return error;
+    }
+  }
+}
+
+/** Why no answer came. Whatever else went wrong, the upstream has answered. */
+function reasonOf(error: unknown): NoAnswerReason | undefined {
+  return error instanceof NoAnswer ? error.reason : undefined;
+}

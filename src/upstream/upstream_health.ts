@@ -1,0 +1,155 @@
+import type { NoAnswerReason } from "./upstream.ts";
+
+/** So many requests in a row without an answer make an upstream down. */
+export const FAILURES_MAX = 3;
+
+/** From the end of a probe to the next one; a refused connection costs nobody anything. */
+const PROBE_PAUSE_MS = 1_000;
+
+/** A probe that timed out doubles the pause, up to this. */
+const PROBE_PAUSE_MAX_MS = 5_000;
+
+/** A request waits this long for a probe: with all upstreams off it is a 404 within a second. */
+export const PROBE_WAIT_MS = 800;
+
+/** Requests wait for a silent upstream less than a quarter of the time. */
+const SILENT_PAUSE_MS = 5 * PROBE_WAIT_MS;
+
+/** A probe as old as this may never be answered: a request starts another beside it. */
+const OLD_PROBE_MS = 1_000;
+
+/** Whether an upstream is worth asking. */
+export type UpstreamHealth =
+  /** Nothing was heard of it since the start. */
+  | { readonly state: "unknown" }
+  /** The last answer came, be it nonsense. */
+  | { readonly state: "up" }
+  /** The last answer did not come. */
+  | {
+    readonly state: "failing";
+    /** Requests in a row without an answer. */
+    readonly failures: number;
+    /** True when it answered before, and no request to it timed out since. */
+    readonly hasAnswered: boolean;
+  }
+  /** Probes find out when it is back. */
+  | DownHealth;
+
+interface DownHealth {
+  readonly state: "down";
+  /** Of the last answer that did not come. */
+  readonly reason: NoAnswerReason;
+  readonly pauseMs: number;
+  /** When the next probe is due, while none is in flight. */
+  readonly probeDueAtMs: number;
+  /** Probes in flight: requests start one beside another that nobody answers. */
+  readonly probes: number;
+  /** When the youngest probe began; before the first one, when it went down. */
+  readonly probedAtMs: number;
+  /** The same for the youngest probe that requests wait for. */
+  readonly awaitedAtMs: number;
+}
+
+/** What happens to an upstream. */
+export type HealthEvent =
+  | { readonly type: "answer" }
+  | {
+    readonly type: "no-answer";
+    readonly reason: NoAnswerReason;
+    /** The failed requests that it stands for; 0 where only its priority was asked for. */
+    readonly failures: number;
+    readonly atMs: number;
+  }
+  /** A probe begins. */
+  | { readonly type: "probe"; readonly isAwaited: boolean; readonly atMs: number }
+  /** A probe ends without an answer. */
+  | { readonly type: "probe-failure"; readonly reason: NoAnswerReason; readonly atMs: number };
+
+/** The only place where an upstream's health changes. */
+export function next(now: UpstreamHealth, event: HealthEvent): UpstreamHealth {
+  if (event.type === "answer") return { state: "up" };
+  if (now.state === "down") return nextDown(now, event);
+  if (event.type !== "no-answer") return now;
+  const { reason, atMs } = event;
+  const failures = (now.state === "failing" ? now.failures : 0) + event.failures;
+  if (failures < FAILURES_MAX) {
+    const hasAnswered = reason === "unreachable" && patienceOf(now) === "full";
+    return { state: "failing", failures, hasAnswered };
+  }
+  const pauseMs = PROBE_PAUSE_MS;
+  const startedAt = { probedAtMs: atMs, awaitedAtMs: atMs, probeDueAtMs: atMs + pauseMs };
+  return { state: "down", reason, pauseMs, probes: 0, ...startedAt };
+}
+
+function nextDown(
+  now: DownHealth,
+  event: Exclude<HealthEvent, { type: "answer" }>,
+): UpstreamHealth {
+  const { atMs } = event;
+  switch (event.type) {
+    // Requests that were in flight when it went down do not delay its probes.
+    case "no-answer":
+      return { ...now, reason: event.reason };
+    case "probe":
+      return {
+        ...now,
+        probes: now.probes + 1,
+        probedAtMs: atMs,
+        awaitedAtMs: event.isAwaited ? atMs : now.awaitedAtMs,
+      };
+    case "probe-failure": {
+      const { reason } = event;
+      // Only a probe that times out holds resources.
+      const pauseMs = reason === "unreachable"
+        ? PROBE_PAUSE_MS
+        : Math.min(PROBE_PAUSE_MAX_MS, 2 * now.pauseMs);
+      return { ...now, reason, pauseMs, probes: now.probes - 1, probeDueAtMs: atMs + pauseMs };
+    }
+  }
+}
+
+/** When the next probe is due by itself; `undefined`: none is. */
+export function probeDueAtMs(health: UpstreamHealth): number | undefined {
+  return health.state === "down" && health.probes === 0 ? health.probeDueAtMs : undefined;
+}
+
+/**
+ * The probe that a request starts when no other upstream can answer it, if any. Requests wait for
+ * an "awaited" one; one "beside" finds out what an older one may never be told.
+ */
+export function probeForRequest(
+  health: UpstreamHealth,
+  nowMs: number,
+): "awaited" | "beside" | undefined {
+  if (health.state !== "down") return undefined;
+  const { reason, probes, probedAtMs, awaitedAtMs } = health;
+  const isOld = nowMs >= probedAtMs + OLD_PROBE_MS;
+  if (probes > 0 && !isOld) return undefined;
+  const isAwaited = reason === "timeout" ? nowMs >= awaitedAtMs + SILENT_PAUSE_MS : probes === 0;
+  if (isAwaited) return "awaited";
+  return isOld ? "beside" : undefined;
+}
+
+/**
+ * How long a request may wait for an upstream: for its "full" timeouts; a "short" time unless a
+ * connection to it stands; or not at all, since only a timeout would come ("none").
+ */
+export type Patience = "full" | "short" | "none";
+
+export function patienceOf(health: UpstreamHealth): Patience {
+  switch (health.state) {
+    case "unknown":
+      return "short";
+    case "up":
+      return "full";
+    case "failing":
+      return health.hasAnswered ? "full" : "short";
+    case "down":
+      return health.reason === "timeout" ? "none" : "short";
+  }
+}
+
+/** For people: false also when the last answer did not come. */
+export function looksUp({ state }: UpstreamHealth): boolean {
+  return state === "unknown" || state === "up";
+}
