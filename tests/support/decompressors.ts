@@ -1,9 +1,9 @@
 import { Buffer } from "node:buffer";
 import { promisify } from "node:util";
 import { brotliDecompress, gunzip } from "node:zlib";
-import { decompress as decompressZstd } from "fzstd";
 import unbzip2 from "unbzip2-stream";
 import xz from "xz-decompress";
+import { unzstd } from "../../src/cache/verify/unzstd.ts";
 import type { Compression } from "../../src/nix/compression.ts";
 import { filter, hasProgram } from "./compressors.ts";
 
@@ -34,8 +34,10 @@ const inProcess = {
   async xz(bytes: Uint8Array<ArrayBuffer>): Promise<Uint8Array<ArrayBuffer>> {
     return await new Response(new xz.XzReadableStream(new Blob([bytes]).stream())).bytes();
   },
-  async zstd(bytes: Uint8Array): Promise<Uint8Array<ArrayBuffer>> {
-    return new Uint8Array(decompressZstd(bytes));
+  async zstd(bytes: Uint8Array<ArrayBuffer>): Promise<Uint8Array<ArrayBuffer>> {
+    const bounds = { narSize: Infinity, claim: () => Promise.resolve() };
+    const pieces = unzstd(new Blob([bytes]).stream(), bounds);
+    return new Uint8Array(Buffer.concat(await Array.fromAsync(pieces)));
   },
   bzip2(bytes: Uint8Array): Promise<Uint8Array<ArrayBuffer>> {
     const chunks: Uint8Array[] = [];

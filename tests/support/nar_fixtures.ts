@@ -16,6 +16,7 @@ const FILES: readonly (readonly [name: string, compression: Compression])[] = [
   ["streams.nar.xz", "xz"],
   ["shelf.nar.zst", "zstd"],
   ["frames.nar.zst", "zstd"],
+  ["flushes.nar.zst", "zstd"],
   ["shelf.nar.bz2", "bzip2"],
   ["streams.nar.bz2", "bzip2"],
   ["shelf.nar.gz", "gzip"],

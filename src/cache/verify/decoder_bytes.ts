@@ -10,7 +10,7 @@ const MIB = 1 << 20;
 const HELD_BYTES_MAX: Readonly<Record<Compression, (narSize: number) => number>> = {
   none: () => 0,
   xz: (narSize) => MIB + Math.min(narSize, 64 * MIB),
-  zstd: (narSize) => MIB + Math.min(2 * narSize, windowBytesMax(narSize)),
+  zstd: (narSize) => MIB + windowBytesMax(narSize),
   gzip: () => 8 * MIB,
   // A block and its tables, and the 46 MB that it may hold.
   bzip2: (narSize) => 6 * MIB + Math.min(narSize, 46 * MIB),

@@ -1,10 +1,9 @@
-import { Decompress } from "fzstd";
 import type { Compression } from "../../nix/compression.ts";
 import { decoderBytesMax, type Decoding } from "./decoder_bytes.ts";
 import { unbrotli } from "./unbrotli.ts";
 import { unbzip2 } from "./unbzip2.ts";
 import { unxz } from "./unxz.ts";
-import { ZstdFrames } from "./zstd_frames.ts";
+import { unzstd } from "./unzstd.ts";
 
 type Bytes = ReadableStream<Uint8Array<ArrayBuffer>>;
 
@@ -60,36 +59,4 @@ async function* smaller(
       yield chunk.subarray(start, start + byteLength);
     }
   }
-}
-
-/** A block at a time: four bytes can hold 128 KiB. */
-async function* unzstd(
-  bytes: Bytes,
-  { narSize, claim }: DecoderOptions,
-): AsyncGenerator<Uint8Array> {
-  let out: Uint8Array[] = [];
-  const decoder = new Decompress((chunk) => void out.push(chunk));
-  const frames = new ZstdFrames(narSize);
-  let claimed = 0;
-  const taken = () => {
-    const chunks = out;
-    out = [];
-    frames.held(byteLengthOf(chunks));
-    return chunks;
-  };
-  for await (const chunk of bytes) {
-    for (const piece of frames.checked(chunk)) {
-      const wanted = frames.windowBytes - claimed;
-      if (wanted > 0) await claim(wanted);
-      claimed += Math.max(0, wanted);
-      decoder.push(piece);
-      yield* taken();
-    }
-  }
-  decoder.push(frames.rest(), true);
-  yield* taken();
-}
-
-function byteLengthOf(chunks: readonly Uint8Array[]): number {
-  return chunks.reduce((sum, { length }) => sum + length, 0);
 }

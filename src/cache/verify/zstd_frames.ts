@@ -1,20 +1,10 @@
 const MIB = 1 << 20;
 
-/** What the zstd program takes without being told otherwise. */
-const WINDOW_BYTES_MAX = 128 * MIB;
-
 /**
- * Every decoder should take so much (RFC 8878, 3.1.1.1.2): compressors that do not know the size
+ * What the zstd program takes without being told otherwise. Compressors that do not know the size
  * of what is to come ask for up to this, however small the NAR.
  */
-const WINDOW_BYTES_ANYWAY = 8 * MIB;
-
-/**
- * The decoder makes each frame a window of its own. All of them may be so much larger than what
- * was in them: nine bytes are an empty frame, and a hundred thousand take minutes.
- */
-const WINDOWS_PER_BYTE_MAX = 512;
-const WINDOWS_BYTES_ANYWAY = 256 * MIB;
+const WINDOW_BYTES_MAX = 128 * MIB;
 
 const WINDOW_LOG_MIN = 10;
 const BLOCK_BYTES_MAX = 128 * 1024;
@@ -25,10 +15,9 @@ const MAGIC_BYTES = 4;
 const HEADER_BYTES_MAX = 18;
 const BLOCK_HEADER_BYTES = 3;
 
-/** The largest window that a frame of a NAR of this size may ask for. */
+/** The largest window that a decoder is given: it has room for more than a NAR of this size. */
 export function windowBytesMax(narSize: number): number {
-  const rounded = 2 ** Math.ceil(Math.log2(Math.max(narSize, 1)));
-  return Math.min(WINDOW_BYTES_MAX, Math.max(WINDOW_BYTES_ANYWAY, rounded));
+  return Math.min(WINDOW_BYTES_MAX, 2 ** windowLogFor(narSize));
 }
 
 type Part = "magic" | "skippable size" | "header" | "block header" | "block" | "rest";
@@ -46,9 +35,6 @@ export class ZstdFrames {
   /** Bytes of the part that are missing. */
   #missing = MAGIC_BYTES;
   #windowBytes = 0;
-  /** Of all frames so far: their windows, and what was in them. */
-  #allWindowBytes = 0;
-  #heldBytes = 0;
   #hasChecksum = false;
   #isLastBlock = false;
 
@@ -61,14 +47,9 @@ export class ZstdFrames {
     return this.#windowBytes;
   }
 
-  /** The decoder has given out so many bytes more. */
-  held(byteLength: number): void {
-    this.#heldBytes += byteLength;
-  }
-
   /**
-   * The same bytes for the decoder, at most one block in a piece. A window larger than the NAR is
-   * asked for smaller: it would never be filled. Throws where a frame asks for too much.
+   * The same bytes for the decoder. A window larger than the NAR is asked for smaller: it would
+   * never be filled. Throws where a frame asks for too much.
    */
   *checked(bytes: Uint8Array<ArrayBuffer>): Generator<Uint8Array<ArrayBuffer>> {
     for (let at = 0; at < bytes.length;) {
@@ -88,9 +69,9 @@ export class ZstdFrames {
     }
   }
 
-  /** What was held back: a file that ends within a header is for the decoder to refuse. */
-  rest(): Uint8Array<ArrayBuffer> {
-    return this.#read.slice(0, this.#readLength);
+  /** No more will come. Throws where a frame has begun that is not whole. */
+  end(): void {
+    if (this.#part !== "magic" || this.#readLength > 0) throw refusal("it ends too early");
   }
 
   #next(): void {
@@ -123,35 +104,24 @@ export class ZstdFrames {
     const length = headerLength(descriptor);
     if (this.#readLength < length) return this.#goOn("header", length - this.#readLength);
     if ((descriptor & RESERVED_BIT) !== 0) throw refusal("a frame of a later format");
-    this.#windowBytes = this.#isSingle(descriptor)
+    const isSingle = (descriptor & SINGLE_SEGMENT_BIT) !== 0;
+    this.#windowBytes = isSingle
       ? contentSize(this.#read, descriptor)
       : windowOf(this.#read[WINDOW_AT] ?? 0);
-    const bytesMax = windowBytesMax(this.#narSize);
+    const bytesMax = isSingle ? windowBytesMax(this.#narSize) : WINDOW_BYTES_MAX;
     if (this.#windowBytes > bytesMax) {
       throw refusal(`a frame asks for a window of ${this.#windowBytes} bytes, not ${bytesMax}`);
     }
-    if (!this.#isSingle(descriptor)) this.#shrinkWindow();
-    this.#countWindow();
+    if (!isSingle) this.#shrinkWindow();
     this.#hasChecksum = (descriptor & CHECKSUM_BIT) !== 0;
     this.#begin("block header", BLOCK_HEADER_BYTES);
   }
 
-  #isSingle(descriptor: number): boolean {
-    return (descriptor & SINGLE_SEGMENT_BIT) !== 0;
-  }
-
-  /** One byte more than the NAR: what holds more than the NAR is seen to. */
   #shrinkWindow(): void {
-    const log = Math.max(WINDOW_LOG_MIN, Math.ceil(Math.log2(this.#narSize + 1)));
-    if (2 ** log >= this.#windowBytes) return;
-    this.#windowBytes = 2 ** log;
-    this.#read[WINDOW_AT] = (log - WINDOW_LOG_MIN) << 3;
-  }
-
-  #countWindow(): void {
-    this.#allWindowBytes += this.#windowBytes;
-    const bytesMax = WINDOWS_BYTES_ANYWAY + this.#heldBytes * WINDOWS_PER_BYTE_MAX;
-    if (this.#allWindowBytes > bytesMax) throw refusal("large windows of frames that hold little");
+    const bytesMax = windowBytesMax(this.#narSize);
+    if (bytesMax >= this.#windowBytes) return;
+    this.#windowBytes = bytesMax;
+    this.#read[WINDOW_AT] = (Math.log2(bytesMax) - WINDOW_LOG_MIN) << 3;
   }
 
   #blockHeader(): void {
@@ -209,6 +179,11 @@ function contentSize(header: Uint8Array<ArrayBuffer>, descriptor: number): numbe
     size = size * 256 + (header[at + index] ?? 0);
   }
   return contentSizeBytes(descriptor) === 2 ? size + 256 : size;
+}
+
+/** One byte more than the NAR: what holds more than the NAR is seen to. */
+function windowLogFor(narSize: number): number {
+  return Math.max(WINDOW_LOG_MIN, Math.ceil(Math.log2(narSize + 1)));
 }
 
 function windowOf(descriptor: number): number {

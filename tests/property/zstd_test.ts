@@ -1,0 +1,98 @@
+import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
+import { Buffer } from "node:buffer";
+import fc from "fast-check";
+import { measureBytes } from "../../src/cache/verify/measure_nar.ts";
+import { filter, hasProgram } from "../support/compressors.ts";
+import { checkProperty } from "../support/property.ts";
+import { incompressible } from "../support/store_object.ts";
+import { skippableFrame, zstdFrame } from "../support/zstd_frames.ts";
+
+const MIB = 1 << 20;
+const skipped = hasProgram("zstd") ? "" : " (skipped: no program zstd here)";
+
+/** Pieces that come again, some near and some far, between runs and bytes at random. */
+const content = fc.array(
+  fc.record({
+    kind: fc.constantFrom("random", "run", "again"),
+    byteLength: fc.oneof(
+      fc.integer({ min: 0, max: 500 }),
+      fc.integer({ min: 0, max: 300_000 }),
+    ),
+    seed: fc.integer({ min: 1, max: 5 }),
+  }),
+  { maxLength: 12 },
+).map((parts) =>
+  Buffer.concat(parts.map(({ kind, byteLength, seed }) => {
+    if (kind === "run") return new Uint8Array(byteLength).fill(seed);
+    const bytes = incompressible(byteLength, kind === "again" ? 0 : seed);
+    return kind === "again" ? Buffer.concat([bytes, bytes]) : bytes;
+  }))
+);
+
+const options = fc.tuple(
+  fc.constantFrom("-1", "-3", "-9", "-16", "--fast=5"),
+  fc.subarray(["--long=27", "--no-check", "-T2", "--target-compressed-block-size=1340"]),
+).map(([level, more]) => [level, ...more, "-c", "-q"]);
+
+/** As zstd, pzstd and those who flush often leave them beside frames that hold something. */
+const between = fc.constantFrom(
+  new Uint8Array(0),
+  skippableFrame(3, 4),
+  skippableFrame(0, 300),
+  zstdFrame({ window: 17 << 3, blocks: [1, 0, 0] }),
+  zstdFrame({ window: 0, blocks: [0, 0, 0, 0, 0, 0, 1, 0, 0] }),
+);
+
+const frames = fc.array(fc.record({ content, options, between }), { minLength: 1, maxLength: 3 });
+const pieceBytes = fc.constantFrom(1_000, 7_777, 128 * 1024, Infinity);
+
+if (skipped === "") {
+  checkProperty(
+    "zstd: whatever the program wrote, at any level and in any frames, holds what it was made of",
+    fc.asyncProperty(frames, pieceBytes, async (frames, pieceBytes) => {
+      const nar = Buffer.concat(frames.map(({ content }) => content));
+      const parts = await Promise.all(
+        frames.map(async ({ content, options, between }) => [
+          between,
+          await filter("zstd", options, content),
+        ]),
+      );
+
+      const measure = await measured(Buffer.concat(parts.flat()), nar.length, pieceBytes);
+
+      assert.deepEqual(measure, hashed(nar));
+    }),
+    { runs: 25 },
+  );
+}
+
+for (const level of ["-3", "-22"]) {
+  Deno.test({
+    name: `zstd ${level}: what was 100 MiB before is found again${skipped}`,
+    ignore: skipped !== "",
+    async fn() {
+      const pieces = Array.from({ length: 256 }, (_, seed) => incompressible(1_024, seed + 1));
+      const nar = Buffer.concat([...pieces, new Uint8Array(100 * MIB), ...pieces.toReversed()]);
+      const bytes = await filter("zstd", ["--ultra", level, "--long=27", "-c", "-q"], nar);
+      // Once, not twice.
+      assert.ok(bytes.length < 400_000, `${bytes.length} bytes`);
+
+      assert.deepEqual(await measured(bytes, nar.length), hashed(nar));
+    },
+  });
+}
+
+function hashed(nar: Uint8Array) {
+  const digest = createHash("sha256").update(nar).digest();
+  return { kind: "measured", digest, narSize: nar.length };
+}
+
+async function measured(bytes: Uint8Array, narSizeMax: number, pieceBytes = 256 * 1024) {
+  const stream = ReadableStream.from(piecesOf(Uint8Array.from(bytes), pieceBytes));
+  return await measureBytes(stream, { compression: "zstd", narSizeMax });
+}
+
+function* piecesOf(bytes: Uint8Array<ArrayBuffer>, pieceBytes: number) {
+  for (let at = 0; at < bytes.length; at += pieceBytes) yield bytes.subarray(at, at + pieceBytes);
+}
