@@ -3,11 +3,16 @@ import { SingleFlight } from "../base/single_flight.ts";
 import type { MetadataStore, NarinfoRow } from "../metadata/metadata_store.ts";
 import type { StorePathHash } from "../nix/store_path.ts";
 import type { Logger } from "../telemetry/logger.ts";
-import { Trouble } from "../telemetry/trouble.ts";
+import { type OutageLine, OutageLog } from "../telemetry/outage_log.ts";
 import type { Demotions } from "./sources/demotions.ts";
 import { type Learned, learnNarinfo, type LearnNarinfoDeps } from "./learn_narinfo.ts";
 import type { NegativeCache } from "./negative_cache.ts";
 import type { Uses } from "./uses.ts";
+
+const NOT_READ: OutageLine = {
+  level: "error",
+  message: "narinfos cannot be read: upstreams are asked for each",
+};
 
 /** Where an answer came from, as the header X-Cache says it. */
 export type Source = "HIT" | "MISS" | "JOINED";
@@ -30,15 +35,11 @@ export interface NarinfoServerDeps extends LearnNarinfoDeps {
 export class NarinfoServer {
   readonly #deps: NarinfoServerDeps;
   readonly #learning = new SingleFlight<StorePathHash, Learned>();
-  readonly #unread: Trouble;
+  readonly #outage: OutageLog;
 
   constructor(deps: NarinfoServerDeps) {
     this.#deps = deps;
-    this.#unread = new Trouble(deps.log, {
-      level: "error",
-      begun: "narinfos cannot be read: upstreams are asked for each",
-      over: "narinfos can be read again",
-    });
+    this.#outage = new OutageLog(deps.log, "narinfos can be read again");
   }
 
   async serve(storePathHash: StorePathHash, requestId: string): Promise<NarinfoAnswer> {
@@ -48,10 +49,10 @@ export class NarinfoServer {
     let row: NarinfoRow | undefined;
     try {
       row = await metadata.findNarinfo(storePathHash);
-      if (row === undefined) this.#unread.over();
+      if (row === undefined) this.#outage.worked();
     } catch (error) {
       // The database is locked, say: then it is for the upstreams to tell.
-      this.#unread.met({ error: messageOf(error) });
+      this.#outage.failed(NOT_READ, { error: messageOf(error) });
     }
     if (row !== undefined && (demotions.none || await this.#isFetchable(row))) {
       uses.narinfo(storePathHash);

@@ -4,7 +4,7 @@ import type { DocumentPath } from "../nix/document_name.ts";
 import type { NarName } from "../nix/nar_name.ts";
 import type { StorePathHash } from "../nix/store_path.ts";
 import type { Logger } from "../telemetry/logger.ts";
-import { Trouble } from "../telemetry/trouble.ts";
+import { type OutageLine, OutageLog } from "../telemetry/outage_log.ts";
 
 /** How late a use may be written. A crash forgets as much, and only the order of eviction. */
 const FLUSH_EVERY_MS = 5_000;
@@ -14,6 +14,8 @@ const WAITING_MAX = 10_000;
 
 /** Uses in one transaction: some 2 ms without answers among a million entries. */
 const WRITTEN_AT_ONCE = 64;
+
+const NOT_WRITTEN: OutageLine = { level: "warn", message: "uses not written" };
 
 export interface UsesDeps {
   readonly metadata: ChangeWriter;
@@ -29,15 +31,11 @@ export class Uses implements AsyncDisposable {
   #nars = new Map<NarName, number>();
   #documents = new Map<DocumentPath, number>();
   #writing: Promise<void> = Promise.resolve();
-  readonly #unwritten: Trouble;
+  readonly #outage: OutageLog;
 
   constructor(deps: UsesDeps) {
     this.#deps = deps;
-    this.#unwritten = new Trouble(deps.log, {
-      level: "warn",
-      begun: "uses not written",
-      over: "uses are written again",
-    });
+    this.#outage = new OutageLog(deps.log, "uses are written again");
     this.#timer = setInterval(() => this.flush(), FLUSH_EVERY_MS);
   }
 
@@ -82,11 +80,11 @@ export class Uses implements AsyncDisposable {
       for (; written < changes.length; written += WRITTEN_AT_ONCE) {
         await this.#deps.metadata.apply(changes.slice(written, written + WRITTEN_AT_ONCE));
       }
-      this.#unwritten.over();
+      this.#outage.worked();
     } catch (error) {
       // A use that is not written costs an entry its place in the order, nothing else.
       const count = changes.length - written;
-      this.#unwritten.met({ count, error: messageOf(error) });
+      this.#outage.failed(NOT_WRITTEN, { count, error: messageOf(error) });
     }
   }
 }

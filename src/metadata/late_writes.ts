@@ -3,7 +3,7 @@ import { Failure, messageOf } from "../base/failure.ts";
 import type { NarName } from "../nix/nar_name.ts";
 import type { StorePathHash } from "../nix/store_path.ts";
 import type { Logger } from "../telemetry/logger.ts";
-import { Trouble } from "../telemetry/trouble.ts";
+import { type OutageLine, OutageLog } from "../telemetry/outage_log.ts";
 import {
   type Change,
   type ChangeWriter,
@@ -29,6 +29,11 @@ const LATE_MAX = 10_000;
 /** Characters of narinfos in memory: single ones are a thousand times as long as most. */
 const LATE_LENGTH_MAX = 64 << 20;
 
+const NOT_WRITTEN: OutageLine = {
+  level: "warn",
+  message: "database does not take writes: narinfos are kept in memory",
+};
+
 export interface LateWritesDeps {
   readonly inner: ChangeWriter & Pick<NarFinder, "findNar">;
   /** Told when changes are written, or given up, after they were late. */
@@ -51,16 +56,15 @@ export class LateWrites {
   /** The last one of each path. */
   readonly #narinfos = new Map<StorePathHash, PutNarinfo>();
   readonly #nars = new Map<NarName, Set<LearnedChange>>();
-  readonly #trouble: Trouble;
+  readonly #outage: OutageLog;
   #length = 0;
 
   constructor(deps: LateWritesDeps) {
     this.#deps = deps;
-    this.#trouble = new Trouble(deps.log, {
-      level: "warn",
-      begun: "database does not take writes: narinfos are kept in memory",
-      over: "database takes writes again: all narinfos are written",
-    });
+    this.#outage = new OutageLog(
+      deps.log,
+      "database takes writes again: all narinfos are written",
+    );
   }
 
   /** Resolves when they are written, or can be read here. Throws as `apply` does. */
@@ -120,7 +124,7 @@ export class LateWrites {
   }
 
   #add(changes: readonly LearnedChange[]): void {
-    if (this.#lists.size === 0) this.#trouble.met();
+    if (this.#lists.size === 0) this.#outage.failed(NOT_WRITTEN);
     this.#lists.add(changes);
     this.#length += lengthOf(changes);
     for (const change of changes) {
@@ -142,7 +146,7 @@ export class LateWrites {
       if (this.#narinfos.get(storePathHash) === change) this.#narinfos.delete(storePathHash);
     }
     this.#deps.landed(changes);
-    if (this.#lists.size === 0) this.#trouble.over();
+    if (this.#lists.size === 0) this.#outage.worked();
   }
 }
 

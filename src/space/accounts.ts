@@ -2,11 +2,13 @@ import { messageOf } from "../base/failure.ts";
 import { pause } from "../base/pause.ts";
 import type { SpaceKeeper } from "../metadata/space_keeper.ts";
 import type { Logger } from "../telemetry/logger.ts";
-import { Trouble } from "../telemetry/trouble.ts";
+import { type OutageLine, OutageLog } from "../telemetry/outage_log.ts";
 import type { SpaceBudget } from "./space_budget.ts";
 
 /** Paths whose protection is looked up in one transaction: some 3 ms without answers. */
 const PROTECT_PATHS_MAX = 128;
+
+const NOT_SEEN: OutageLine = { level: "warn", message: "pins not looked at" };
 
 export interface AccountsDeps {
   readonly metadata: SpaceKeeper;
@@ -22,15 +24,11 @@ export class Accounts {
   #refreshing: Promise<void> | undefined;
   #again = false;
   #stopped = false;
-  readonly #unseen: Trouble;
+  readonly #outage: OutageLog;
 
   constructor(deps: AccountsDeps) {
     this.#deps = deps;
-    this.#unseen = new Trouble(deps.log, {
-      level: "warn",
-      begun: "pins not looked at",
-      over: "pins are looked at again",
-    });
+    this.#outage = new OutageLog(deps.log, "pins are looked at again");
   }
 
   /** Brings the budget in line with what is on disk now. */
@@ -64,9 +62,9 @@ export class Accounts {
       this.#again = false;
       try {
         await this.protect();
-        this.#unseen.over();
+        this.#outage.worked();
       } catch (error) {
-        this.#unseen.met({ error: messageOf(error) });
+        this.#outage.failed(NOT_SEEN, { error: messageOf(error) });
       }
     }
   }

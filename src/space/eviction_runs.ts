@@ -4,12 +4,18 @@ import type { NarFinder } from "../metadata/metadata_store.ts";
 import type { SpaceKeeper } from "../metadata/space_keeper.ts";
 import type { NarName } from "../nix/nar_name.ts";
 import type { Logger } from "../telemetry/logger.ts";
+import { type OutageLine, OutageLog } from "../telemetry/outage_log.ts";
 import type { Accounts } from "./accounts.ts";
 import { dryRun } from "./dry_run.ts";
 import { type Evictor, NO_FIGURES, type Run, type RunFigures } from "./evictor.ts";
 import type { RunEnd } from "./futility.ts";
 import type { GcDone } from "./gc_event.ts";
 import type { SpaceBudget } from "./space_budget.ts";
+
+const NOT_REACHED: OutageLine = {
+  level: "warn",
+  message: "eviction did not reach its target",
+};
 
 export interface EvictionRunsDeps {
   readonly evictor: Evictor;
@@ -33,11 +39,11 @@ export interface RunOutcome {
 export class EvictionRuns {
   readonly #deps: EvictionRunsDeps;
   readonly #oneAtATime = pLimit(1);
-  /** Why the last run did not reach its target. */
-  #saidObstacle: string | undefined;
+  readonly #outage: OutageLog;
 
   constructor(deps: EvictionRunsDeps) {
     this.#deps = deps;
+    this.#outage = new OutageLog(deps.log, "eviction reaches its target again");
   }
 
   /** Evicts, and says what came of it. Never throws: what went wrong is in the log. */
@@ -108,13 +114,8 @@ export class EvictionRuns {
     }
   }
 
-  /** What cannot succeed is said once, until what is used or pinned has changed. */
+  /** What cannot succeed is logged once, until what is used or pinned has changed. */
   #report(done: GcDone, durationMs: number): void {
-    const { log } = this.#deps;
-    const obstacle = done.reached ? undefined : `${done.usedBytes} ${done.pinnedBytes}`;
-    const isSaid = obstacle === this.#saidObstacle;
-    this.#saidObstacle = obstacle;
-    if (isSaid && done.evictedEntries === 0) return;
     const facts = {
       freed_bytes: done.freedBytes,
       entries: done.evictedEntries,
@@ -122,13 +123,16 @@ export class EvictionRuns {
       target_bytes: done.targetBytes,
       duration_ms: durationMs,
     };
-    if (done.reached) return log.info("evicted", facts);
-    log.warn("eviction did not reach its target", {
+    if (done.reached) {
+      if (done.evictedEntries > 0) this.#deps.log.info("evicted", facts);
+      return this.#outage.worked();
+    }
+    this.#outage.failed(NOT_REACHED, {
       ...facts,
       limit_bytes: done.limitBytes ?? "none",
       pinned_bytes: done.pinnedBytes,
       reserved_bytes: done.reservedBytes,
       busy_bytes: done.busyBytes,
-    });
+    }, `${done.usedBytes} ${done.pinnedBytes}`);
   }
 }

@@ -1,55 +1,58 @@
 import { messageOf } from "../base/failure.ts";
 import type { Logger } from "../telemetry/logger.ts";
+import { type OutageLine, OutageLog } from "../telemetry/outage_log.ts";
 import { NoAnswer, type UpstreamReading } from "./upstream.ts";
 
 /** The warning about an upstream whose narinfos none of the keys verifies; programs look for it. */
 export const UPSTREAM_NOT_TRUSTED = "upstream is not trusted";
 
-/** How an upstream does, for the log. */
+const UNTRUSTED: OutageLine = { level: "warn", message: UPSTREAM_NOT_TRUSTED };
+const FAILED: OutageLine = { level: "warn", message: "upstream failed" };
+const NO_ANSWER: OutageLine = { level: "warn", message: "upstream does not answer" };
+const NO_CACHE: OutageLine = { level: "warn", message: "upstream is no binary cache" };
+
+/** The log of each upstream's failures, by its URL. */
 export interface UpstreamLog {
-  /** One answer. The first failure after a good answer is a warning, the rest is for debugging. */
+  /** Logs one answer. The first failure after a good answer is a warning. */
   reading(upstream: string, reading: UpstreamReading, requestId: string): void;
-  /** It did not answer when it was looked at at the start. */
+  /** Logs why an upstream did not answer at the start. */
   unanswered(upstream: string, error: unknown): void;
-  /** It went down, or is up again. */
+  /** Logs that an upstream went down, or is up again. */
   changed(upstream: string, isDown: boolean): void;
 }
 
 /**
- * Says when an upstream starts to fail and when it answers again, each once; and once for good
- * that none of the keys fits it, since only the operator can mend that.
+ * An outage is logged when it begins and when it ends. That no key fits an upstream is logged once
+ * for good, since only the operator can mend that.
  */
 export function createUpstreamLog(log: Logger): UpstreamLog {
-  const failing = new Set<string>();
-  const untrusted = new Set<string>();
-  const unanswered = new Set<string>();
+  const outages = new Map<string, { readonly failed: OutageLog; readonly untrusted: OutageLog }>();
+  const outagesOf = (upstream: string) => {
+    const found = outages.get(upstream);
+    if (found !== undefined) return found;
+    const failed = new OutageLog(log, "upstream answers again");
+    const made = { failed, untrusted: new OutageLog(log) };
+    outages.set(upstream, made);
+    return made;
+  };
 
   return {
     reading(upstream, reading, requestId) {
+      const { failed, untrusted } = outagesOf(upstream);
       const facts = { upstream, request_id: requestId };
-      if (reading.kind !== "failed") {
-        const wasSilent = unanswered.delete(upstream);
-        if (failing.delete(upstream) || wasSilent) log.info("upstream answers again", facts);
-        return;
-      }
+      if (reading.kind !== "failed") return failed.worked(facts);
       const { reason, detail } = reading;
-      if (reason === "untrusted" && !untrusted.has(upstream)) {
-        untrusted.add(upstream);
-        const remedy = "give its public key with --cache-upstream-public-key";
-        log.warn(UPSTREAM_NOT_TRUSTED, { ...facts, detail, remedy });
-      } else if (reason !== "untrusted" && !failing.has(upstream)) {
-        failing.add(upstream);
-        log.warn("upstream failed", { ...facts, reason, detail });
-      } else log.debug("upstream failed", { ...facts, reason, detail });
+      if (reason !== "untrusted") return failed.failed(FAILED, { ...facts, reason, detail });
+      const remedy = "give its public key with --cache-upstream-public-key";
+      untrusted.failed(UNTRUSTED, { ...facts, detail, remedy });
     },
 
     unanswered(upstream, error) {
-      unanswered.add(upstream);
+      const { failed } = outagesOf(upstream);
       const detail = messageOf(error);
       const facts = { upstream, detail, remedy: remedyFor(detail) };
-      if (error instanceof NoAnswer) {
-        log.warn("upstream does not answer", { ...facts, reason: error.reason });
-      } else log.warn("upstream is no binary cache", facts);
+      if (error instanceof NoAnswer) failed.failed(NO_ANSWER, { ...facts, reason: error.reason });
+      else failed.failed(NO_CACHE, facts);
     },
 
     changed(upstream, isDown) {

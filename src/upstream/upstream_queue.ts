@@ -1,6 +1,11 @@
 import pLimit from "p-limit";
 import type { Logger } from "../telemetry/logger.ts";
-import { Trouble } from "../telemetry/trouble.ts";
+import { type OutageLine, OutageLog } from "../telemetry/outage_log.ts";
+
+const TOO_SLOW: OutageLine = {
+  level: "warn",
+  message: "upstream too slow for all that it is asked: some is not answered in time",
+};
 
 export interface UpstreamQueueOptions {
   /** Requests under way at the same time. */
@@ -30,23 +35,19 @@ export class UpstreamQueue {
   readonly #upstream: string;
   readonly #options: UpstreamQueueOptions;
   readonly #atOnce: ReturnType<typeof pLimit>;
-  readonly #trouble: Trouble;
+  readonly #outage: OutageLog;
 
   constructor(upstream: string, options: UpstreamQueueOptions) {
     this.#upstream = upstream;
     this.#options = options;
     this.#atOnce = pLimit(options.askedMax);
-    this.#trouble = new Trouble(options.log, {
-      level: "warn",
-      begun: "upstream too slow for all that it is asked: some is not answered in time",
-      over: "upstream keeps up again",
-    });
+    this.#outage = new OutageLog(options.log, "upstream keeps up again");
   }
 
   run<Answer>(queued: Queued<Answer>, signal?: AbortSignal): Promise<Answer | Late> {
     const { activeCount, pendingCount } = this.#atOnce;
     if (activeCount + pendingCount >= this.#options.askedMax) return this.#wait(queued, signal);
-    this.#trouble.over({ upstream: this.#upstream });
+    this.#outage.worked({ upstream: this.#upstream });
     return this.#atOnce(() => queued.ask(signal));
   }
 
@@ -61,7 +62,7 @@ export class UpstreamQueue {
       resolve({ kind: "late" });
     };
     const timer = setTimeout(() => {
-      this.#trouble.met({ upstream: this.#upstream });
+      this.#outage.failed(TOO_SLOW, { upstream: this.#upstream });
       end();
     }, this.#options.limitMs);
     signal?.addEventListener("abort", end, { once: true });

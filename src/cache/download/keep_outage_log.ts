@@ -1,17 +1,13 @@
 import type { Facts } from "../../base/failure.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import type { Metrics, Series } from "../../telemetry/metrics.ts";
-import { Trouble, type TroubleWords } from "../../telemetry/trouble.ts";
+import { type OutageLine, OutageLog } from "../../telemetry/outage_log.ts";
 
 const OVER = "nars are kept again";
 
-const DISK: TroubleWords = {
-  level: "error",
-  begun: "nars cannot be kept: they are passed on",
-  over: OVER,
-};
+const DISK: OutageLine = { level: "error", message: "nars cannot be kept: they are passed on" };
 
-const NO_ROOM: TroubleWords = { level: "warn", begun: "nar not kept", over: OVER };
+const NO_ROOM: OutageLine = { level: "warn", message: "nar not kept" };
 
 /**
  * The log of NAR files that this machine cannot keep. It says each reason once, until a file as
@@ -24,13 +20,14 @@ export class KeepOutageLog {
   constructor(log: Logger, metrics: Pick<Metrics, "series">) {
     const series = (reason: "disk_error" | "no_room") =>
       metrics.series("nar_not_kept_total", { reason });
-    this.#disk = new Outage(new Trouble(log, DISK), series("disk_error"));
-    this.#room = new Outage(new Trouble(log, NO_ROOM), series("no_room"));
+    this.#disk = new Outage(log, series("disk_error"));
+    this.#room = new Outage(log, series("no_room"));
   }
 
   /** The disk failed. `fileSize`: of the file, or as much as there was of it. */
   failed(fileSize: number, facts: Facts): void {
-    this.#disk.met(fileSize, facts);
+    this.#disk.failed(fileSize);
+    this.#disk.log.failed(DISK, facts);
   }
 
   /**
@@ -38,7 +35,8 @@ export class KeepOutageLog {
    * one that is smaller than all before is news.
    */
   noRoom(fileSize: number, facts: Facts): void {
-    this.#room.met(fileSize, facts, fileSize < this.#room.smallestBytes);
+    this.#room.failed(fileSize);
+    this.#room.log.failed(NO_ROOM, facts, String(this.#room.smallestBytes));
   }
 
   kept(fileSize: number): void {
@@ -49,12 +47,12 @@ export class KeepOutageLog {
 
 /** One reason, and the smallest file that failed for it. */
 class Outage {
-  readonly #trouble: Trouble;
+  readonly log: OutageLog;
   readonly #notKept: Series;
   #smallestBytes = Infinity;
 
-  constructor(trouble: Trouble, notKept: Series) {
-    this.#trouble = trouble;
+  constructor(log: Logger, notKept: Series) {
+    this.log = new OutageLog(log, OVER);
     this.#notKept = notKept;
   }
 
@@ -62,16 +60,15 @@ class Outage {
     return this.#smallestBytes;
   }
 
-  met(fileSize: number, facts: Facts, isNews = false): void {
+  failed(fileSize: number): void {
     this.#notKept.count();
     this.#smallestBytes = Math.min(this.#smallestBytes, fileSize);
-    this.#trouble.met(facts, isNews);
   }
 
   kept(fileSize: number): void {
     // Where a large file has no room there may be some for a small one.
     if (fileSize < this.#smallestBytes) return;
     this.#smallestBytes = Infinity;
-    this.#trouble.over();
+    this.log.worked();
   }
 }

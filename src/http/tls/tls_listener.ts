@@ -3,6 +3,7 @@ import type { RelayLimits } from "./relayed.ts";
 import { ClosedLog } from "../server/closed_log.ts";
 import type { HttpServer } from "../server/http_server.ts";
 import type { Logger } from "../../telemetry/logger.ts";
+import { type OutageLine, OutageLog } from "../../telemetry/outage_log.ts";
 import { RelayedListener } from "./relayed_listener.ts";
 import type { Place } from "./relay_messages.ts";
 import { WorkerRelay } from "./worker_relay.ts";
@@ -17,7 +18,7 @@ export interface TlsListenerDeps {
   readonly place: Place;
   readonly files: TlsFiles;
   readonly server: Pick<HttpServer, "serve" | "handlesRanOut">;
-  readonly log: Pick<Logger, "info" | "warn" | "error">;
+  readonly log: Logger;
   readonly nowMs: () => number;
   /** How often the files, and what to log, are looked at. Default: 5 seconds. */
   readonly lookEveryMs?: number;
@@ -29,6 +30,8 @@ const LOOK_EVERY_MS = 5_000;
 
 /** What clients of a listener that was replaced have sent is in its queue at most this long. */
 const HAND_OVER_MS = 200;
+
+const NOT_REPLACED: OutageLine = { level: "error", message: "certificate not replaced" };
 
 interface Pair {
   readonly cert: string;
@@ -49,13 +52,13 @@ export class TlsListener implements Disposable {
   #listener: RelayedListener;
   /** In use, or tried in vain. */
   #known: Pair;
-  /** What was logged last. */
-  #complaint = "";
+  readonly #outage: OutageLog;
   /** Seen at the last look: a pair that is being written is not taken. */
   #seen: Pair | undefined;
 
   private constructor(deps: TlsListenerDeps, parts: ListenerParts) {
     this.#deps = deps;
+    this.#outage = new OutageLog(deps.log);
     this.#closed = parts.closed;
     this.#known = parts.pair;
     this.#relay = parts.relay;
@@ -116,13 +119,15 @@ export class TlsListener implements Disposable {
       if (!isStill || isSame(pair, this.#known)) return;
       this.#known = pair;
       this.#replace(pair);
-      this.#complaint = "";
+      this.#outage.worked();
       log.info("certificate replaced", { path: files.certPath });
     } catch (error) {
       // Files that are gone are so at every look.
-      if (messageOf(error) === this.#complaint) return;
-      this.#complaint = messageOf(error);
-      log.error("certificate not replaced", { path: files.certPath, error: this.#complaint });
+      this.#outage.failed(
+        NOT_REPLACED,
+        { path: files.certPath, error: messageOf(error) },
+        messageOf(error),
+      );
     }
   }
 
