@@ -1,20 +1,28 @@
 import { pause } from "../../base/pause.ts";
 import { acceptFailureOf, lacksHandles } from "../server/accept_failure.ts";
 import { type Link, linkOf } from "./link.ts";
-import { Relayed, type RelayLimits, type RelayReason } from "./relayed.ts";
+import { Relayed, type RelayedTimes, type RelayReason } from "./relayed.ts";
+import { SilentClients } from "./silent_clients.ts";
 
 const SECOND_MS = 1_000;
 
+export interface RelayLimits extends RelayedTimes {
+  /** Clients that have sent nothing yet; where there are more the oldest goes. */
+  readonly silentMax: number;
+}
+
 /** The server within has its own for what is said inside TLS: see its `PHASE_LIMITS_MS`. */
-export const RELAY_LIMITS_MS: RelayLimits = {
+export const RELAY_LIMITS: RelayLimits = {
   // Some three packets.
   handshakeMs: 20 * SECOND_MS,
   // A little more than the server within waits.
   stallMs: 310 * SECOND_MS,
   lingerMs: 5 * SECOND_MS,
+  // A client sends its hello as soon as it is connected.
+  silentMax: 1_024,
 };
 
-export type RelayClosed = RelayReason | "cannot accept";
+export type RelayClosed = RelayReason | "cannot accept" | "too many silent clients";
 
 export interface RelayDeps {
   readonly nowMs: () => number;
@@ -24,7 +32,7 @@ export interface RelayDeps {
   readonly connected: (link: Link, client: Deno.NetAddr) => void;
   /** Told when such a link is over. */
   readonly disconnected: (link: Link) => void;
-  /** Default: `RELAY_LIMITS_MS`. */
+  /** Default: `RELAY_LIMITS`. */
   readonly limits?: RelayLimits | undefined;
   readonly sweepEveryMs?: number | undefined;
 }
@@ -33,6 +41,9 @@ const SWEEP_EVERY_MS = 1_000;
 
 /** Without file handles to accept with, it is tried again after this. */
 const ACCEPT_AGAIN_MS = 100;
+
+/** Fewer silent clients than this make too little room: the server within has to make some. */
+const ROOM_MIN = 8;
 
 /** Meanwhile the server within has made room, told that there is none. */
 const CONNECTS_MAX = 20;
@@ -48,6 +59,8 @@ export class Relay implements Disposable {
   readonly #open = new Map<Link, Relayed>();
   readonly #running = new Set<Promise<void>>();
   readonly #sweeping: ReturnType<typeof setInterval>;
+  readonly #limits: RelayLimits;
+  readonly #silent: SilentClients;
   /** Connections to the listener within that are being made. */
   readonly #connecting = new Set<Promise<unknown>>();
   #inner: Deno.ConnectOptions;
@@ -55,6 +68,8 @@ export class Relay implements Disposable {
   constructor(inner: Deno.ConnectOptions, deps: RelayDeps) {
     this.#inner = inner;
     this.#deps = deps;
+    this.#limits = deps.limits ?? RELAY_LIMITS;
+    this.#silent = new SilentClients(this.#limits.silentMax, deps.nowMs);
     this.#sweeping = setInterval(() => this.#sweep(), deps.sweepEveryMs ?? SWEEP_EVERY_MS);
   }
 
@@ -67,7 +82,7 @@ export class Relay implements Disposable {
         const failure = acceptFailureOf(error);
         if (failure === "listener closed") return;
         if (failure === "client gone") continue;
-        this.#deps.closed("cannot accept");
+        this.#handlesRanOut();
         await pause(ACCEPT_AGAIN_MS);
       }
     }
@@ -96,12 +111,14 @@ export class Relay implements Disposable {
 
   /** Resolves when no connection is left. Call it when nothing more is taken. */
   async over(): Promise<void> {
+    this.#silent.closeAll();
     await Promise.all(this.#running);
   }
 
   /** Ends every connection. */
   [Symbol.dispose](): void {
     clearInterval(this.#sweeping);
+    this.#silent.closeAll();
     for (const relayed of this.#open.values()) relayed.close();
   }
 
@@ -111,14 +128,17 @@ export class Relay implements Disposable {
   }
 
   async #relay(client: Deno.TcpConn): Promise<void> {
+    const beganAtMs = this.#deps.nowMs();
+    const hello = await this.#silent.firstBytes(client);
+    if (hello === undefined) return;
     const inner = await this.#connected();
     if (inner === undefined) return client.close();
     for (const end of [client, inner]) end.setNoDelay(true);
     const link = linkOf({ relayPort: inner.localAddr.port, innerPort: inner.remoteAddr.port });
-    const relayed = new Relayed(client, inner, this.#deps.nowMs);
+    const relayed = new Relayed({ client, inner }, { beganAtMs, nowMs: this.#deps.nowMs });
     this.#open.set(link, relayed);
     this.#deps.connected(link, client.remoteAddr);
-    await relayed.run();
+    await relayed.run(hello);
     this.#open.delete(link);
     this.#deps.disconnected(link);
   }
@@ -130,7 +150,7 @@ export class Relay implements Disposable {
         return await this.#connect();
       } catch (error) {
         // A listener that was just replaced refuses; only missing handles ask for room.
-        if (lacksHandles(error)) this.#deps.closed("cannot accept");
+        if (lacksHandles(error)) this.#handlesRanOut();
         await pause(ACCEPT_AGAIN_MS);
       }
     }
@@ -147,9 +167,16 @@ export class Relay implements Disposable {
     }
   }
 
+  #handlesRanOut(): void {
+    const isRoom = this.#silent.makeRoom() >= ROOM_MIN;
+    this.#deps.closed(isRoom ? "too many silent clients" : "cannot accept");
+  }
+
   #sweep(): void {
+    const silent = this.#silent.closeOverdue(this.#limits.handshakeMs);
+    for (let count = 0; count < silent; count++) this.#deps.closed("half a TLS handshake");
     for (const relayed of this.#open.values()) {
-      const reason = relayed.overdue(this.#deps.limits ?? RELAY_LIMITS_MS);
+      const reason = relayed.overdue(this.#limits);
       if (reason === undefined) continue;
       if (reason !== "client does not leave") this.#deps.closed(reason);
       relayed.close();

@@ -1,6 +1,5 @@
 import type { Link } from "./link.ts";
-import type { RelayClosed } from "./relay.ts";
-import type { RelayLimits } from "./relayed.ts";
+import type { RelayClosed, RelayLimits } from "./relay.ts";
 
 /** A place on this machine, or one to listen at. */
 export interface Place {

@@ -2,7 +2,7 @@
 export type End = Pick<Deno.Conn, "read" | "write" | "closeWrite" | "close">;
 
 /** How long a client may keep a relay waiting, in milliseconds. */
-export interface RelayLimits {
+export interface RelayedTimes {
   /** From its connection to the end of the handshake. */
   readonly handshakeMs: number;
   /** To take what is there for it. */
@@ -21,6 +21,17 @@ export type RelayReason = "half a TLS handshake" | "client takes nothing" | "cli
 const BUFFER_BYTES_MIN = 2 * 1024;
 const BUFFER_BYTES_MAX = 64 * 1024;
 
+export interface RelayedEnds {
+  readonly client: End;
+  readonly inner: End;
+}
+
+export interface RelayedBegin {
+  /** When the client connected. */
+  readonly beganAtMs: number;
+  readonly nowMs: () => number;
+}
+
 /** A client's connection and the one within that answers it: what one says the other hears. */
 export class Relayed {
   readonly #client: End;
@@ -35,17 +46,18 @@ export class Relayed {
   #endingSinceMs: number | undefined;
   #isClosed = false;
 
-  constructor(client: End, inner: End, nowMs: () => number) {
+  constructor({ client, inner }: RelayedEnds, { beganAtMs, nowMs }: RelayedBegin) {
     this.#client = client;
     this.#inner = inner;
+    this.#beganAtMs = beganAtMs;
     this.#nowMs = nowMs;
-    this.#beganAtMs = nowMs();
   }
 
-  /** Resolves when both have said all, or one of them broke. */
-  async run(): Promise<void> {
+  /** Resolves when both have said all, or one of them broke. `hello` is what came already. */
+  async run(hello: Uint8Array): Promise<void> {
     try {
       await this.#known.promise;
+      await writeAll(this.#inner, hello);
       await Promise.all([this.#toInner(), this.#toClient()]);
     } catch {
       // A connection that broke: the other one shall break too.
@@ -55,7 +67,7 @@ export class Relayed {
   }
 
   /** Why the client has used up its time, if it has. */
-  overdue({ handshakeMs, stallMs, lingerMs }: RelayLimits): RelayReason | undefined {
+  overdue({ handshakeMs, stallMs, lingerMs }: RelayedTimes): RelayReason | undefined {
     const nowMs = this.#nowMs();
     if (!this.#isSecured && nowMs - this.#beganAtMs > handshakeMs) return "half a TLS handshake";
     if (this.#writingSinceMs !== undefined) {

@@ -1,5 +1,5 @@
 import { Failure, messageOf, reasonOf } from "../../base/failure.ts";
-import type { RelayLimits } from "./relayed.ts";
+import type { RelayLimits } from "./relay.ts";
 import { ClosedLog } from "../server/closed_log.ts";
 import type { HttpServer } from "../server/http_server.ts";
 import type { Logger } from "../../telemetry/logger.ts";

@@ -1,7 +1,6 @@
 import type { Link } from "./link.ts";
 import { LinkClients } from "./link_clients.ts";
-import type { RelayClosed } from "./relay.ts";
-import type { RelayLimits } from "./relayed.ts";
+import type { RelayClosed, RelayLimits } from "./relay.ts";
 import type { FromRelayWorker, Place, ToRelayWorker } from "./relay_messages.ts";
 
 export interface WorkerRelayDeps {
@@ -10,7 +9,7 @@ export interface WorkerRelayDeps {
   /** Who listens within. */
   readonly inner: Place;
   readonly closed: (reason: RelayClosed) => void;
-  /** Default: `RELAY_LIMITS_MS`. */
+  /** Default: `RELAY_LIMITS`. */
   readonly limits?: RelayLimits | undefined;
   readonly sweepEveryMs?: number | undefined;
 }

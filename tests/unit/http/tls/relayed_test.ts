@@ -21,9 +21,9 @@ Deno.test("relayed: for a client that stops taking it holds 64 KiB at most", asy
   };
   // There is always more than fits.
   const inner: End = { ...nothing, read: (into) => Promise.resolve(into.length) };
-  const relayed = new Relayed(client, inner, () => 0);
+  const relayed = new Relayed({ client, inner }, { beganAtMs: 0, nowMs: () => 0 });
   relayed.known();
-  void relayed.run();
+  void relayed.run(new Uint8Array(1));
   await stalled.promise;
   assert.ok(heldBytes <= HELD_BYTES_MAX, `${heldBytes} bytes`);
 });

@@ -3,9 +3,8 @@ import { pause } from "../../../../src/base/pause.ts";
 import { TlsListener } from "../../../../src/http/tls/tls_listener.ts";
 import { Answer } from "../../../../src/http/message/answer.ts";
 import type { ClientRequest } from "../../../../src/http/message/client_request.ts";
-import { RELAY_LIMITS_MS } from "../../../../src/http/tls/relay.ts";
+import { RELAY_LIMITS, type RelayLimits } from "../../../../src/http/tls/relay.ts";
 import { HttpServer, type HttpServerDeps } from "../../../../src/http/server/http_server.ts";
-import type { RelayLimits } from "../../../../src/http/tls/relayed.ts";
 import { createLogger } from "../../../../src/telemetry/logger.ts";
 import { eventually } from "../../../support/eventually.ts";
 import { writeAll } from "../../../support/steady_port.ts";
@@ -97,7 +96,7 @@ for (
 }
 
 tlsTest("who asks nothing makes room, whether its handshake is over or not", async () => {
-  await using scene = await Scene.open({}, { connectionsMax: 10 });
+  await using scene = await Scene.open({ silentMax: 5 }, { connectionsMax: 10 });
   await using stack = new AsyncDisposableStack();
   const silent: Deno.Conn[] = [];
   for (let count = 0; count < 10; count++) {
@@ -237,7 +236,7 @@ class Scene implements AsyncDisposable {
       log: createLogger("info", { write: (line) => void scene.#said.push(JSON.parse(line).msg) }),
       nowMs: Date.now,
       lookEveryMs: 20,
-      limits: { ...RELAY_LIMITS_MS, ...limits },
+      limits: { ...RELAY_LIMITS, ...limits },
     });
     return scene;
   }

@@ -1,0 +1,59 @@
+/** What is needed of a connection until its client has sent something. */
+export type SilentClient = Pick<Deno.Conn, "read" | "close">;
+
+/** A TLS hello has some 500 bytes, or 1,800. */
+const FIRST_BYTES_MAX = 2 * 1024;
+
+/**
+ * Connections whose client has sent nothing yet. Each costs one file handle and no more: a client
+ * that resets its connection at once never gets further. The oldest goes where there are too many.
+ */
+export class SilentClients {
+  readonly #countMax: number;
+  readonly #nowMs: () => number;
+  /** By connection, the oldest first. */
+  readonly #sinceMs = new Map<SilentClient, number>();
+
+  constructor(countMax: number, nowMs: () => number) {
+    this.#countMax = countMax;
+    this.#nowMs = nowMs;
+  }
+
+  /** Resolves to what the client sends first. `undefined`: it is gone, or was closed. */
+  async firstBytes(client: SilentClient): Promise<Uint8Array<ArrayBuffer> | undefined> {
+    this.#sinceMs.set(client, this.#nowMs());
+    if (this.#sinceMs.size > this.#countMax) this.makeRoom(1);
+    const buffer = new Uint8Array(FIRST_BYTES_MAX);
+    // A reset makes reading throw, and so does closing.
+    const length = await client.read(buffer).catch(() => null);
+    if (length === null) return void this.#close(client);
+    return this.#sinceMs.delete(client) ? buffer.slice(0, length) : undefined;
+  }
+
+  /** Closes those that are silent for longer; returns how many. */
+  closeOverdue(limitMs: number): number {
+    const nowMs = this.#nowMs();
+    let count = 0;
+    for (const [client, sinceMs] of this.#sinceMs) {
+      if (nowMs - sinceMs <= limitMs) break;
+      this.#close(client);
+      count++;
+    }
+    return count;
+  }
+
+  /** Closes the oldest of them; returns how many there were. Default: half of them. */
+  makeRoom(countMax = Math.ceil(this.#sinceMs.size / 2)): number {
+    const oldest = [...this.#sinceMs.keys().take(countMax)];
+    for (const client of oldest) this.#close(client);
+    return oldest.length;
+  }
+
+  closeAll(): void {
+    this.makeRoom(Infinity);
+  }
+
+  #close(client: SilentClient): void {
+    if (this.#sinceMs.delete(client)) client.close();
+  }
+}
