@@ -42,7 +42,7 @@ function wrapperTest(name: string, lack: string, fn: () => Promise<void>): void 
 function lacking(program: "deno" | "script"): string {
   if (program === "deno") {
     const { code } = new Deno.Command(`${ROOT}/scripts/deno`, { args: ["--version"] }).outputSync();
-    return code === NOT_FOUND ? "neither this Deno on PATH nor npx" : "";
+    return code === NOT_FOUND ? "no fitting Deno on PATH, and no npx" : "";
   }
   try {
     const { stdout } = new Deno.Command("script", { args: ["--version"] }).outputSync();

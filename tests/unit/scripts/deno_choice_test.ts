@@ -1,0 +1,74 @@
+import assert from "node:assert/strict";
+import { tempFolder } from "../../support/temp_folder.ts";
+
+const ROOT = new URL("../../..", import.meta.url).pathname;
+const PINNED = Deno.readTextFileSync(`${ROOT}.dvmrc`).trim();
+const OLDEST = endOf("oldest");
+const NEWEST = endOf("newest");
+
+Deno.test("scripts/deno: a Deno on PATH runs, from the oldest to the newest", () => {
+  const [major = 0, minor = 0] = numbersOf(OLDEST);
+  // As a text it would stand before the oldest.
+  const between = `${major}.${minor}.100`;
+  for (const version of [OLDEST, between, NEWEST]) {
+    assert.equal(chosen({ onPath: version }), `PATH ${version}: eval 1`);
+  }
+});
+
+Deno.test("scripts/deno: beside an older, newer or unreleased one runs the pinned one", () => {
+  const [major = 0, minor = 0, patch = 0] = numbersOf(NEWEST);
+  const newer = [`${major}.${minor}.${patch + 1}`, `${major}.${minor + 100}.0`];
+  const [, oldestMinor = 0] = numbersOf(OLDEST);
+  const unreleased = [`${NEWEST}-rc.1`, `${NEWEST}+1a2b3c4`];
+  for (const version of [`${major}.${oldestMinor - 1}.9`, ...newer, ...unreleased]) {
+    assert.equal(chosen({ onPath: version }), `npm deno@${PINNED}: eval 1`, version);
+  }
+});
+
+Deno.test("scripts/deno: USE_DENO names the one that runs, by version or as an end", () => {
+  const rows = [
+    [NEWEST, OLDEST, `PATH ${NEWEST}`, `npm deno@${OLDEST}`],
+    [OLDEST, NEWEST, `npm deno@${NEWEST}`, `PATH ${OLDEST}`],
+  ] as const;
+  for (const [onPath, version, newest, oldest] of rows) {
+    assert.equal(chosen({ onPath, use: "newest" }), `${newest}: eval 1`);
+    assert.equal(chosen({ onPath, use: "oldest" }), `${oldest}: eval 1`);
+    assert.equal(chosen({ onPath, use: onPath }), `PATH ${onPath}: eval 1`);
+    assert.equal(chosen({ onPath, use: version }), `npm deno@${version}: eval 1`);
+  }
+});
+
+Deno.test("scripts/deno: the pinned version lies between the oldest and the newest", () => {
+  assert.equal(chosen({ onPath: PINNED }), `PATH ${PINNED}: eval 1`);
+});
+
+Deno.test("scripts/deno: the README names its oldest and its newest", () => {
+  const readme = Deno.readTextFileSync(`${ROOT}README.md`);
+  assert.ok(readme.includes(`larder runs on Deno ${OLDEST} to ${NEWEST}.`));
+});
+
+/** What `scripts/deno eval 1` runs where PATH has a Deno of this version, and npm has all. */
+function chosen({ onPath, use = "" }: { onPath: string; use?: string }): string {
+  using folder = tempFolder();
+  const program = (name: string, lines: string) =>
+    Deno.writeTextFileSync(`${folder.path}/${name}`, `#!/bin/sh\n${lines}\n`, { mode: 0o755 });
+  const version = `deno ${onPath} (stable, release, x86_64-unknown-linux-gnu)`;
+  program("deno", `[ "$1" = --version ] && echo "${version}" || echo "PATH ${onPath}: $*"`);
+  program("npx", `echo "\${3#--package=}" >"$0.asked"; echo "\${0%/*}/installed"`);
+  program("installed", `echo "npm $(cat "\${0%/*}/npx.asked"): $*"`);
+  const { stdout, stderr } = new Deno.Command(`${ROOT}scripts/deno`, {
+    args: ["eval", "1"],
+    env: { PATH: `${folder.path}:${Deno.env.get("PATH")}`, USE_DENO: use },
+  }).outputSync();
+  assert.equal(new TextDecoder().decode(stderr), "");
+  return new TextDecoder().decode(stdout).trim();
+}
+
+function endOf(end: "oldest" | "newest"): string {
+  const script = Deno.readTextFileSync(`${ROOT}scripts/deno`);
+  return new RegExp(`^${end}=([0-9.]+)$`, "m").exec(script)?.[1] ?? "not written";
+}
+
+function numbersOf(version: string): number[] {
+  return version.split(".").map(Number);
+}
