@@ -103,6 +103,11 @@ export class Relay implements Disposable {
     this.#open.get(link)?.givenUp();
   }
 
+  /** The same in the middle of an answer: its client is not waited for. */
+  cut(link: Link): void {
+    this.#open.get(link)?.close();
+  }
+
   /** Resolves when every new client goes there, and none is on its way to the one before. */
   async turnTo(inner: Deno.ConnectOptions): Promise<void> {
     this.#inner = inner;

@@ -18,7 +18,7 @@ export type ToRelayWorker =
     readonly sweepEveryMs: number | undefined;
   }
   | { readonly type: "turn"; readonly inner: Place }
-  | { readonly type: "known" | "secured" | "givenUp"; readonly link: Link }
+  | { readonly type: "known" | "secured" | "givenUp" | "cut"; readonly link: Link }
   | { readonly type: "stop" };
 
 /** What the relay's Worker answers. */

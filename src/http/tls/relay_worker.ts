@@ -24,6 +24,8 @@ scope.onmessage = ({ data }) => {
       return relay.secured(data.link);
     case "givenUp":
       return relay.givenUp(data.link);
+    case "cut":
+      return relay.cut(data.link);
     case "turn":
       return void relay.turnTo(data.inner).then(() => scope.postMessage({ type: "turned" }));
     case "stop":

@@ -4,7 +4,7 @@ import type { Incoming } from "../server/http_server.ts";
 import type { Socket } from "../server/request_reader.ts";
 import type { WorkerRelay } from "./worker_relay.ts";
 
-export type RelayOfLinks = Pick<WorkerRelay, "accepted" | "forget" | "secured" | "givenUp">;
+export type RelayOfLinks = Pick<WorkerRelay, "accepted" | "forget" | "secured" | "givenUp" | "cut">;
 
 /** The relay tells within milliseconds; on a busy machine that may take longer. */
 const STRANGER_MS = 5_000;
@@ -89,6 +89,7 @@ class RelayedSocket implements Socket {
   readonly #inner: Deno.TlsConn;
   readonly #link: Link;
   readonly #relay: RelayOfLinks;
+  #isWriting = false;
 
   constructor(inner: Deno.TlsConn, link: Link, { relay, client }: RelayedFrom) {
     this.#inner = inner;
@@ -103,8 +104,11 @@ class RelayedSocket implements Socket {
     return this.#inner.read(bytes);
   }
 
-  write(bytes: Uint8Array): Promise<number> {
-    return this.#inner.write(bytes);
+  async write(bytes: Uint8Array): Promise<number> {
+    this.#isWriting = true;
+    const written = await this.#inner.write(bytes);
+    this.#isWriting = false;
+    return written;
   }
 
   closeWrite(): Promise<void> {
@@ -112,7 +116,9 @@ class RelayedSocket implements Socket {
   }
 
   close(): void {
-    this.#relay.givenUp(this.#link);
+    // A client that takes nothing would keep the relay's sockets for as long as it likes.
+    if (this.#isWriting) this.#relay.cut(this.#link);
+    else this.#relay.givenUp(this.#link);
     this.#inner.close();
   }
 }

@@ -69,6 +69,11 @@ export class WorkerRelay implements Disposable {
     send(this.#worker, { type: "secured", link });
   }
 
+  /** This connection was closed in the middle of an answer: nothing of use is left to send. */
+  cut(link: Link): void {
+    send(this.#worker, { type: "cut", link });
+  }
+
   /** This connection was closed. */
   givenUp(link: Link): void {
     send(this.#worker, { type: "givenUp", link });

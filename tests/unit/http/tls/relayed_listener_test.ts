@@ -27,6 +27,7 @@ Deno.test({
       forget: (link) => void forgotten.push(link),
       secured() {},
       givenUp() {},
+      cut() {},
     });
     const { hostname, port } = inner.addr as Deno.NetAddr;
     const linkTo = ({ localAddr }: Deno.TcpConn) =>

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { within } from "../../../../src/base/deadline.ts";
 import { pause } from "../../../../src/base/pause.ts";
 import { TlsListener } from "../../../../src/http/tls/tls_listener.ts";
 import { Answer } from "../../../../src/http/message/answer.ts";
@@ -109,6 +110,25 @@ tlsTest("who asks nothing makes room, whether its handshake is over or not", asy
   });
   // The first one went for those that came later, and its socket with it.
   assert.equal(await silent[0]?.read(new Uint8Array(1)), null);
+});
+
+tlsTest("of one address the oldest that takes nothing goes, and its sockets with it", async () => {
+  const asked = Promise.withResolvers<void>();
+  const handle = ({ url }: ClientRequest) => {
+    asked.resolve();
+    return Promise.resolve(new Answer(url.endsWith("/large") ? LARGE : "", 200, {}));
+  };
+  const shares = { perAddressMax: 1, sweepEveryMs: 20, stalledMs: 100 };
+  await using scene = await Scene.open({}, { ...shares, handle });
+  using stalled = await scene.connect(scene.first);
+  await writeText(stalled, "GET /large HTTP/1.1\r\nHost: x\r\n\r\n");
+  await asked.promise;
+  await eventually("another has its place", async () => {
+    using other = await scene.connect(scene.first).catch(() => undefined);
+    return other !== undefined && await isAnswered(other).catch(() => false);
+  });
+  // The stalled client has neither read nor left.
+  assert.ok(await within(scene.listener.over().then(() => true), 5_000));
 });
 
 tlsTest("a client that takes nothing is closed, whatever is on its way to it", async () => {
