@@ -285,10 +285,15 @@ function buildUpstreams(
     }),
   );
   for (const { url } of parts.upstreams) {
-    metrics.gauge("upstream_up", { upstream: url }, () => Number(pool.isUp(url)));
+    const isUp = () => pool.statuses().some((status) => status.url === url && status.isUp);
+    metrics.gauge("upstream_up", { upstream: url }, () => Number(isUp()));
     metrics.histogram("upstream_request_duration_seconds", { upstream: url, result: "found" });
   }
-  metrics.gauge("upstream_count_healthy", {}, () => pool.healthyCount);
+  metrics.gauge(
+    "upstream_count_healthy",
+    {},
+    () => pool.statuses().filter(({ isUp }) => isUp).length,
+  );
   metrics.gauge("upstream_count_total", {}, () => parts.upstreams.length);
   const narSources = new Map(
     parts.upstreams.map((settings) => {

@@ -34,18 +34,14 @@ export class HealthMonitor implements Disposable {
     return this.#health;
   }
 
-  answered(): void {
-    this.#apply({ type: "answer" });
-  }
-
-  /** `failures`: the failed requests that this stands for. */
-  failed(reason: NoAnswerReason, failures: number): void {
-    this.#apply({ type: "no-answer", reason, failures, atMs: performance.now() });
+  /** Notes an answer, or why none came. `failures`: the failed requests that it stands for. */
+  note(reason: NoAnswerReason | undefined, failures: number): void {
+    if (reason === undefined) this.#apply({ type: "answer" });
+    else this.#apply({ type: "no-answer", reason, failures, atMs: performance.now() });
   }
 
   /** Resolves when a probe of a down upstream is over, or took too long; or if none is needed. */
   async probed(): Promise<void> {
-    if (this.#outage.signal.aborted) return;
     const nowMs = performance.now();
     const probe = probeForRequest(this.#health, nowMs);
     if (probe !== undefined) this.#probe(probe === "awaited");
@@ -91,7 +87,7 @@ export class HealthMonitor implements Disposable {
     const over = this.#deps.probe(signal).then((reason) => {
       // The outage is over: this probe says nothing new.
       if (signal.aborted) return;
-      if (reason === undefined) this.answered();
+      if (reason === undefined) this.#apply({ type: "answer" });
       else this.#apply({ type: "probe-failure", reason, atMs: performance.now() });
     });
     if (isAwaited) this.#awaited = over;

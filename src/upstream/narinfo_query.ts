@@ -6,8 +6,8 @@ import { type NarinfoReading, noAnswerReasonOf, type QueuedReading } from "./ups
 import { type Patience, patienceOf } from "./upstream_health.ts";
 
 /**
- * An upstream that has not shown yet that it answers, and to which no connection could be made
- * yet, is waited for so long: with none reachable an unknown path is a 404 within a second.
+ * The wait for an upstream that has not answered yet, and to which no connection stands: with
+ * none reachable an unknown path is a 404 within a second.
  */
 const UNREACHED_WAIT_MS = 800;
 
@@ -18,16 +18,13 @@ export interface Offer {
   readonly trusted: boolean;
 }
 
-/** What the upstreams say together. */
+/** The answer of all upstreams together. */
 export type PoolAnswer =
-  /** `others` are the further valid offers that were there when the best was chosen. */
+  /** `others`: the further valid offers at that time. */
   | { readonly kind: "found"; readonly best: Offer; readonly others: readonly Offer[] }
-  /** Every upstream that was asked said so. */
+  /** Every upstream said so. */
   | { readonly kind: "absent" }
-  /**
-   * Nobody has it, and at least one could not tell. `later` is there where some are still asked:
-   * what they say in the end.
-   */
+  /** No offer, and at least one upstream could not tell. `later`: while requests are in flight. */
   | { readonly kind: "unknown"; readonly later?: Promise<PoolAnswer> };
 
 /** An upstream that is asked, and its answer. */
@@ -42,29 +39,27 @@ interface Candidate {
 type Ranked = Pick<Candidate, "order" | "upstream">;
 
 export interface NarinfoQueryOptions {
-  /** Of the client's request; for the log. */
-  readonly requestId: string;
-  /** True: requests that nobody waits for any longer go on, for the upstream's health. */
+  /** True: requests that no client waits for any longer go on, for the upstream's health. */
   readonly mayGoOn: boolean;
+  /** Called with every answer. */
+  readonly observe: (upstream: string, reading: NarinfoReading) => void;
 }
-
-type Observe = (upstream: string, reading: NarinfoReading, requestId: string) => void;
 
 /** The requests for one narinfo to several upstreams, side by side. */
 export class NarinfoQuery implements Disposable {
   readonly #candidates: readonly Candidate[];
-  readonly #observe: Observe;
+  readonly #options: NarinfoQueryOptions;
   readonly #abort = new AbortController();
   readonly #over = Promise.withResolvers<void>();
   readonly #answer = Promise.withResolvers<PoolAnswer>();
   #later: PromiseWithResolvers<PoolAnswer> | undefined;
   #phase: "patient" | "hurried" | "answered" = "patient";
 
-  constructor(upstreams: readonly PooledUpstream[], observe: Observe) {
+  constructor(upstreams: readonly PooledUpstream[], options: NarinfoQueryOptions) {
     this.#candidates = upstreams.map((upstream, order) => (
       { order, upstream, patience: patienceOf(upstream.health), reading: undefined }
     ));
-    this.#observe = observe;
+    this.#options = options;
   }
 
   /** Resolves when no request is in flight any more. */
@@ -73,17 +68,17 @@ export class NarinfoQuery implements Disposable {
   }
 
   /** Call it once. */
-  ask(storePathHash: StorePathHash, options: NarinfoQueryOptions): Promise<PoolAnswer> {
+  ask(storePathHash: StorePathHash): Promise<PoolAnswer> {
     for (const candidate of this.#candidates) {
       const { upstream, patience } = candidate;
-      upstream.known().then(() => this.#look(options));
+      upstream.known().then(() => this.#look());
       if (patience !== "full") {
         upstream.reached().then((isReached) => candidate.patience = isReached ? "full" : "short");
       }
-      void this.#ask(candidate, storePathHash, options);
+      void this.#ask(candidate, storePathHash);
     }
-    if (this.#candidates.some(({ patience }) => patience !== "full")) this.#hurryLater(options);
-    this.#look(options);
+    if (this.#candidates.some(({ patience }) => patience !== "full")) this.#hurryLater();
+    this.#look();
     return this.#answer.promise;
   }
 
@@ -95,33 +90,29 @@ export class NarinfoQuery implements Disposable {
     this.#over.resolve();
   }
 
-  async #ask(
-    candidate: Candidate,
-    storePathHash: StorePathHash,
-    options: NarinfoQueryOptions,
-  ): Promise<void> {
+  async #ask(candidate: Candidate, storePathHash: StorePathHash): Promise<void> {
     const { signal } = this.#abort;
-    const { upstream } = candidate;
-    const reading = await upstream.source.narinfo(storePathHash, signal).catch(unexpected);
+    const { source } = candidate.upstream;
+    const reading = await source.narinfo(storePathHash, signal).catch(unexpected);
     // An answer to a request that larder ended says nothing about the upstream.
     if (signal.aborted) return;
     candidate.reading = reading;
     if (reading.kind !== "late") {
-      upstream.note(noAnswerReasonOf(reading));
-      this.#observe(upstream.source.url, reading, options.requestId);
+      candidate.upstream.note(noAnswerReasonOf(reading));
+      this.#options.observe(source.url, reading);
     }
-    this.#look(options);
+    this.#look();
   }
 
-  #hurryLater(options: NarinfoQueryOptions): void {
+  #hurryLater(): void {
     const timer = setTimeout(() => {
       if (this.#phase === "patient") this.#phase = "hurried";
-      this.#look(options);
+      this.#look();
     }, UNREACHED_WAIT_MS);
     this.#answer.promise.then(() => clearTimeout(timer));
   }
 
-  #look({ mayGoOn }: NarinfoQueryOptions): void {
+  #look(): void {
     if (this.#abort.signal.aborted) return;
     const phase = this.#phase;
     const isComplete = this.#candidates.every(({ reading }) => reading !== undefined);
@@ -132,7 +123,7 @@ export class NarinfoQuery implements Disposable {
       case "patient":
         return this.#end(answer);
       case "hurried":
-        if (!mayGoOn || isComplete) return this.#end(answer);
+        if (!this.#options.mayGoOn || isComplete) return this.#end(answer);
         if (answer.kind !== "unknown") return this.#answer.resolve(answer);
         this.#later = Promise.withResolvers();
         return this.#answer.resolve({ kind: "unknown", later: this.#later.promise });

@@ -89,13 +89,14 @@ export class PooledUpstream implements Disposable {
   #note(reason: NoAnswerReason | undefined, failures: number): void {
     this.#reaching = undefined;
     if (this.#ended.signal.aborted) return;
-    if (reason === undefined) return this.#monitor.answered();
-    this.#monitor.failed(reason, failures);
+    this.#monitor.note(reason, failures);
     // Without requests, nothing else finds out that it is back. A down one is probed anyway.
-    this.#lookTimer ??= setTimeout(() => {
-      this.#lookTimer = undefined;
-      if (this.health.state === "failing") this.#ask();
-    }, ASK_AGAIN_MS);
+    if (reason !== undefined) {
+      this.#lookTimer ??= setTimeout(() => {
+        this.#lookTimer = undefined;
+        if (this.health.state === "failing") this.#ask();
+      }, ASK_AGAIN_MS);
+    }
   }
 
   /** Asks for the priority, once at a time. Resolves to the error, if any. */

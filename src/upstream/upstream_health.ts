@@ -24,14 +24,8 @@ export type UpstreamHealth =
   | { readonly state: "unknown" }
   /** The last answer came, be it nonsense. */
   | { readonly state: "up" }
-  /** The last answer did not come. */
-  | {
-    readonly state: "failing";
-    /** Requests in a row without an answer. */
-    readonly failures: number;
-    /** True when it answered before, and no request to it timed out since. */
-    readonly hasAnswered: boolean;
-  }
+  /** `failures`: in a row. `hasAnswered`: it answered before, and did not time out since. */
+  | { readonly state: "failing"; readonly failures: number; readonly hasAnswered: boolean }
   /** Probes find out when it is back. */
   | DownHealth;
 
@@ -51,19 +45,15 @@ interface DownHealth {
 }
 
 /** What happens to an upstream. */
-export type HealthEvent =
-  | { readonly type: "answer" }
-  | {
-    readonly type: "no-answer";
-    readonly reason: NoAnswerReason;
-    /** The failed requests that it stands for; 0 where only its priority was asked for. */
-    readonly failures: number;
-    readonly atMs: number;
-  }
+export type HealthEvent = Readonly<
+  | { type: "answer" }
+  /** `failures`: the failed requests that it stands for; 0: only its priority was requested. */
+  | { type: "no-answer"; reason: NoAnswerReason; failures: number; atMs: number }
   /** A probe begins. */
-  | { readonly type: "probe"; readonly isAwaited: boolean; readonly atMs: number }
+  | { type: "probe"; isAwaited: boolean; atMs: number }
   /** A probe ends without an answer. */
-  | { readonly type: "probe-failure"; readonly reason: NoAnswerReason; readonly atMs: number };
+  | { type: "probe-failure"; reason: NoAnswerReason; atMs: number }
+>;
 
 /** The only place where an upstream's health changes. */
 export function next(now: UpstreamHealth, event: HealthEvent): UpstreamHealth {
@@ -81,31 +71,20 @@ export function next(now: UpstreamHealth, event: HealthEvent): UpstreamHealth {
   return { state: "down", reason, pauseMs, probes: 0, ...startedAt };
 }
 
-function nextDown(
-  now: DownHealth,
-  event: Exclude<HealthEvent, { type: "answer" }>,
-): UpstreamHealth {
-  const { atMs } = event;
-  switch (event.type) {
-    // Requests that were in flight when it went down do not delay its probes.
-    case "no-answer":
-      return { ...now, reason: event.reason };
-    case "probe":
-      return {
-        ...now,
-        probes: now.probes + 1,
-        probedAtMs: atMs,
-        awaitedAtMs: event.isAwaited ? atMs : now.awaitedAtMs,
-      };
-    case "probe-failure": {
-      const { reason } = event;
-      // Only a probe that times out holds resources.
-      const pauseMs = reason === "unreachable"
-        ? PROBE_PAUSE_MS
-        : Math.min(PROBE_PAUSE_MAX_MS, 2 * now.pauseMs);
-      return { ...now, reason, pauseMs, probes: now.probes - 1, probeDueAtMs: atMs + pauseMs };
-    }
+function nextDown(now: DownHealth, event: Exclude<HealthEvent, { type: "answer" }>): DownHealth {
+  const { type, atMs } = event;
+  if (type === "probe") {
+    const awaitedAtMs = event.isAwaited ? atMs : now.awaitedAtMs;
+    return { ...now, probes: now.probes + 1, probedAtMs: atMs, awaitedAtMs };
   }
+  const { reason } = event;
+  // Requests that were in flight when it went down do not delay its probes.
+  if (type === "no-answer") return { ...now, reason };
+  // Only a probe that times out holds resources.
+  const pauseMs = reason === "timeout"
+    ? Math.min(PROBE_PAUSE_MAX_MS, 2 * now.pauseMs)
+    : PROBE_PAUSE_MS;
+  return { ...now, reason, pauseMs, probes: now.probes - 1, probeDueAtMs: atMs + pauseMs };
 }
 
 /** When the next probe is due by itself; `undefined`: none is. */

@@ -15,18 +15,18 @@ export interface UpstreamStatus {
 export interface UpstreamPoolDeps {
   /** In the order in which the operator gave them. */
   readonly upstreams: readonly QueuedNarinfoSource[];
-  /** Told of every reading, for logs and counts. */
+  /** Called with every answer, for logs and counts. */
   readonly observe: (upstream: string, reading: NarinfoReading, requestId: string) => void;
-  /** Told of an upstream that did not answer when it was looked at at the start, and why. */
+  /** Called with the error of an upstream that does not answer at the start. */
   readonly unanswered: (upstream: string, error: unknown) => void;
-  /** Told when an upstream goes down, and when it is up again. */
+  /** Called when an upstream goes down, and when it is up again. */
   readonly changed: (upstream: string, isDown: boolean) => void;
 }
 
 export interface AskOptions {
-  /** Of the request that asks; for the log. */
+  /** Of the client's request; for the log. */
   readonly requestId: string;
-  /** Upstreams that are not asked, by URL. */
+  /** URLs of upstreams to leave out. */
   readonly except?: ReadonlySet<string> | undefined;
 }
 
@@ -65,11 +65,6 @@ export class UpstreamPool implements Disposable {
     if (upstreams.every(({ isDown }) => isDown)) await probed(upstreams);
   }
 
-  /** How many upstreams are up. */
-  get healthyCount(): number {
-    return this.#upstreams.filter(({ health }) => looksUp(health)).length;
-  }
-
   /** In the order in which the operator gave them. */
   statuses(): readonly UpstreamStatus[] {
     return this.#upstreams.map(({ source: { url }, health, priority }) => (
@@ -86,12 +81,6 @@ export class UpstreamPool implements Disposable {
         preference(a, b)
       )
       .map(({ upstream }) => upstream.source.url);
-  }
-
-  /** For people: false also when the last answer did not come. */
-  isUp(url: string): boolean {
-    const upstream = this.#find(url);
-    return upstream !== undefined && looksUp(upstream.health);
   }
 
   isDown(url: string): boolean {
@@ -128,11 +117,13 @@ export class UpstreamPool implements Disposable {
     upstreams: readonly PooledUpstream[],
     { requestId }: AskOptions,
   ): Promise<PoolAnswer> {
-    const query = new NarinfoQuery(upstreams, this.#deps.observe);
+    const query = new NarinfoQuery(upstreams, {
+      mayGoOn: this.#queries.size < LATE_QUERIES_MAX,
+      observe: (upstream, reading) => this.#deps.observe(upstream, reading, requestId),
+    });
     this.#queries.add(query);
     query.over.then(() => this.#queries.delete(query));
-    const mayGoOn = this.#queries.size <= LATE_QUERIES_MAX;
-    return query.ask(storePathHash, { requestId, mayGoOn });
+    return query.ask(storePathHash);
   }
 
   #find(url: string): PooledUpstream | undefined {
