@@ -8,22 +8,22 @@ import type { Late } from "./upstream_queue.ts";
 export interface DocumentPoolDeps {
   /** By the upstream's URL. */
   readonly sources: ReadonlyMap<string, QueuedDocumentSource>;
-  /** Knows which of them are up, and in which order they are preferred. */
+  /** Knows their health and the order of preference. */
   readonly pool: Pick<UpstreamPool, "order" | "isDown" | "note" | "probeIfDown">;
-  /** Told of every answer, for the log. */
+  /** Called with every answer, for the log. */
   readonly observe: (upstream: string, reading: UpstreamReading, requestId: string) => void;
 }
 
-/** A document that an upstream is sending. Dispose of it when it is read, or not wanted. */
+/** A document in flight. Dispose of it when it is read, or not needed. */
 export interface OpenDocument extends DocumentBody, Disposable {
   readonly upstream: string;
 }
 
 export type DocumentPoolAnswer =
   | { readonly kind: "found"; readonly document: OpenDocument }
-  /** Every upstream that was asked said so. */
+  /** Every upstream said so. */
   | { readonly kind: "absent" }
-  /** Nobody has it, and at least one could not tell. */
+  /** No upstream has it, and at least one could not tell. */
   | { readonly kind: "unknown" };
 
 interface DocumentRequest {
@@ -32,7 +32,7 @@ interface DocumentRequest {
   readonly answer: Promise<DocumentAnswer | Late>;
 }
 
-/** All upstreams that are up, asked for documents side by side. */
+/** Requests documents of all upstreams that are up, side by side. */
 export class DocumentPool {
   readonly #deps: DocumentPoolDeps;
 
@@ -52,7 +52,7 @@ export class DocumentPool {
       .flatMap((upstream) => this.#ask(sources.get(upstream), path));
     let [found, failed] = [undefined as OpenDocument | undefined, asked.length === 0];
     for (const { upstream, abort, answer } of asked) {
-      // What we end ourselves says nothing about the upstream.
+      // An aborted request says nothing about the upstream.
       if (found !== undefined) {
         abort.abort();
         answer.then((late) => late.kind === "found" && late.body.cancel());

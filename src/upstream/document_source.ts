@@ -2,17 +2,17 @@ import type { DocumentPath } from "../nix/document_name.ts";
 import type { UpstreamReading } from "./upstream.ts";
 import type { Late } from "./upstream_queue.ts";
 
-/** A document that an upstream began to send. Read `pieces` to its end, or cancel it. */
+/** The body of a document. Read `pieces` to its end, or cancel it. */
 export interface DocumentBody {
   /** The Content-Encoding, as the upstream names it. */
   readonly encoding: string | undefined;
-  /** Bytes of all of it, where the upstream says so. */
+  /** Bytes of the whole body, where the upstream says so. */
   readonly size: number | undefined;
-  /** False where a cut body may look whole: nothing but the connection's end ended it. */
+  /** False where only the connection's end ends the body: a cut one may look whole. */
   readonly framed: boolean;
   /** Its bytes, once; throws when they stop coming. */
   readonly pieces: AsyncGenerator<Uint8Array<ArrayBuffer>>;
-  /** Gives the connection back at once, whether anything was read or not; `pieces` then throws. */
+  /** Gives the connection back at once; `pieces` then throws. */
   cancel(): void;
 }
 
@@ -23,13 +23,13 @@ export type DocumentAnswer =
 /** A binary cache behind a queue of ours. */
 export interface QueuedDocumentSource {
   readonly url: string;
-  /** Never throws: what went wrong is in the answer. `signal` ends the body too. */
+  /** Never throws: errors are answers. `signal` ends the body too. */
   openDocument(path: DocumentPath, signal: AbortSignal): Promise<DocumentAnswer | Late>;
 }
 
-/** What a binary cache has beside narinfos and NARs. */
+/** The documents of a binary cache: all but narinfos and NARs. */
 export interface DocumentSource {
   readonly url: string;
-  /** Never throws: what went wrong is in the answer. `signal` ends the body too. */
+  /** Never throws: errors are answers. `signal` ends the body too. */
   openDocument(path: DocumentPath, signal: AbortSignal): Promise<DocumentAnswer>;
 }

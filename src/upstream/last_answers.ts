@@ -1,12 +1,12 @@
 import type { NarinfoReading, UpstreamFailure } from "./upstream.ts";
 
-/** What came of the last narinfo that an upstream was asked for. */
+/** The result of the last narinfo request to an upstream. */
 export interface LastAnswer {
   readonly result: "found" | "absent" | UpstreamFailure;
   readonly atMs: number;
 }
 
-/** Remembers how each upstream answered last, for whoever looks. */
+/** The last answer of each upstream, for the status page. */
 export class LastAnswers {
   readonly #nowMs: () => number;
   readonly #answers = new Map<string, LastAnswer>();
@@ -20,7 +20,7 @@ export class LastAnswers {
     this.#answers.set(upstream, { result, atMs: this.#nowMs() });
   }
 
-  /** `undefined` until it was asked. */
+  /** `undefined` before its first answer. */
   of(upstream: string): LastAnswer | undefined {
     return this.#answers.get(upstream);
   }

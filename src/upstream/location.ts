@@ -8,13 +8,13 @@ export function resolveLocation(baseUrl: string, location: string): URL | undefi
   if (url === undefined || url.origin !== base.origin) return undefined;
   if (url.username !== "" || url.password !== "" || url.hash !== "") return undefined;
   if (!url.pathname.startsWith(base.pathname)) return undefined;
-  // Some servers decode before they resolve dots: what could climb there is refused here.
+  // Some servers decode before they resolve dots: refuse what could climb there.
   return ENCODED_CLIMB_REGEXP.test(url.pathname) ? undefined : url;
 }
 
 const ENCODED_CLIMB_REGEXP = /%2f|%5c|%00|(^|\/)(\.|%2e){2}(\/|$)/i;
 
-/** A cheap first look, then the full one: nearly all locations are plain relative paths. */
+/** True if `resolveLocation` accepts it; nearly all locations are plain paths, and cheap. */
 export function isBelow(baseUrl: string, location: string): boolean {
   return PLAIN_LOCATION_REGEXP.test(location) || resolveLocation(baseUrl, location) !== undefined;
 }

@@ -2,7 +2,7 @@ import type { StorePathHash } from "../nix/store_path.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import type { NarinfoReading, NarinfoSource } from "./upstream.ts";
 
-/** Times the narinfo requests of an upstream, by what came of them. */
+/** Times the narinfo requests to an upstream, by their results. */
 export function meteredNarinfoSource(inner: NarinfoSource, metrics: Metrics): NarinfoSource {
   const { url: upstream, priority } = inner;
   return {

@@ -1,16 +1,16 @@
 import type { NarinfoSource, QueuedNarinfoSource } from "./upstream.ts";
 import { UpstreamQueue, type UpstreamQueueOptions } from "./upstream_queue.ts";
 
-/** Narinfos asked of one upstream at the same time: as many as eight busy Nix clients send. */
-const ASKED_MAX = 200;
+/** Requests for narinfos in flight to one upstream: as many as eight busy Nix clients send. */
+const IN_FLIGHT_MAX = 200;
 
-/** Puts a queue in front of an upstream's narinfos. */
+/** Queues the requests for an upstream's narinfos. */
 export function queuedNarinfoSource(
   inner: NarinfoSource,
-  options: Omit<UpstreamQueueOptions, "askedMax">,
+  options: Omit<UpstreamQueueOptions, "inFlightMax">,
 ): QueuedNarinfoSource {
   const { url, priority } = inner;
-  const queue = new UpstreamQueue(url, { ...options, askedMax: ASKED_MAX });
+  const queue = new UpstreamQueue(url, { ...options, inFlightMax: IN_FLIGHT_MAX });
   return {
     url,
     priority,

@@ -7,28 +7,29 @@ import type { TrustedKeys } from "../nix/trusted_keys.ts";
 import { isBelow } from "./location.ts";
 import type { NarinfoReading, UpstreamFailure } from "./upstream.ts";
 
-export type Verdict = "found" | "absent" | "failed";
+/** What a status says of what was requested. */
+export type StatusMeaning = "found" | "absent" | "failed";
 
-/** How an upstream's status is read. Order matters: the first matching row wins. */
-const READING: readonly (readonly [test: (status: number) => boolean, verdict: Verdict])[] = [
-  [(status) => status === 200 || status === 206, "found"],
-  // S3 without the right to list answers 403 for what is not there; Nix reads it the same way.
-  [(status) => status === 403 || status === 404 || status === 410, "absent"],
+/** Every other status means "failed". */
+const MEANINGS: readonly (readonly [StatusMeaning, statuses: readonly number[]])[] = [
+  ["found", [200, 206]],
+  // S3 without the right to list answers 403 for a missing object; Nix reads it the same way.
+  ["absent", [403, 404, 410]],
 ];
 
-export function readStatus(status: number): Verdict {
-  return READING.find(([test]) => test(status))?.[1] ?? "failed";
+export function readStatus(status: number): StatusMeaning {
+  return MEANINGS.find(([, statuses]) => statuses.includes(status))?.[0] ?? "failed";
 }
 
 export interface ReadingRules {
-  /** The upstream's URL: what its narinfos point to must lie below it. */
+  /** The upstream's URL: the NARs of its narinfos must lie below it. */
   readonly baseUrl: string;
   readonly keys: TrustedKeys;
   /** False accepts a narinfo that no trusted key signed. */
   readonly requireSignature: boolean;
 }
 
-/** Decides whether a narinfo's text is what was asked for, whole and signed. */
+/** Checks a narinfo's text: the requested store path, whole, and signed. */
 export function readNarinfo(
   storePathHash: StorePathHash,
   text: string,

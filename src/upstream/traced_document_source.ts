@@ -1,8 +1,8 @@
 import type { Tracer } from "../telemetry/tracer.ts";
 import type { DocumentSource } from "./document_source.ts";
-import { requestFacts, tellReading } from "./traced_narinfo_source.ts";
+import { noteReading, requestFacts } from "./traced_narinfo_source.ts";
 
-/** A span for each document request to an upstream, up to the begin of its body. */
+/** A span for each document request to an upstream; it ends when the body begins. */
 export function tracedDocumentSource(inner: DocumentSource, tracer: Tracer): DocumentSource {
   return {
     url: inner.url,
@@ -13,7 +13,7 @@ export function tracedDocumentSource(inner: DocumentSource, tracer: Tracer): Doc
         facts: requestFacts(inner.url, path),
       }, async (span) => {
         const answer = await inner.openDocument(path, signal);
-        tellReading(span, answer, signal);
+        noteReading(span, answer, signal);
         return answer;
       }),
   };

@@ -2,7 +2,7 @@ import type { Span, Tracer } from "../telemetry/tracer.ts";
 import { requestFacts } from "./traced_narinfo_source.ts";
 import { type NarBodySource, NoAnswer } from "./upstream.ts";
 
-/** A span for each request for a NAR's size. Who reads a body knows when it is over. */
+/** A span for each request for a NAR's size. The reader of a body traces it, up to its end. */
 export function tracedNarSource(inner: NarBodySource, tracer: Tracer): NarBodySource {
   const { url } = inner;
   return {
@@ -10,22 +10,22 @@ export function tracedNarSource(inner: NarBodySource, tracer: Tracer): NarBodySo
     openNar: (location, request) => inner.openNar(location, request),
     async statNar(location, signal) {
       const facts = requestFacts(url, location, "HEAD");
-      const asked = await tracer.span(
+      const result = await tracer.span(
         { name: "HEAD nar", kind: "client", facts },
-        (span) => told(span, inner.statNar(location, signal)),
+        (span) => noted(span, inner.statNar(location, signal)),
       );
-      return asked();
+      return result();
     },
   };
 }
 
-/** What is found, or a throw, once the span was told of it. */
-async function told<Found>(
+/** Notes the result on the span, then returns a function that returns or throws it. */
+async function noted<Found>(
   span: Span,
-  asked: Promise<Found | undefined>,
+  result: Promise<Found | undefined>,
 ): Promise<() => Found | undefined> {
   try {
-    const found = await asked;
+    const found = await result;
     span.set({ "larder.upstream.result": found === undefined ? "absent" : "found" });
     return () => found;
   } catch (error) {

@@ -15,20 +15,20 @@ export function tracedNarinfoSource(inner: NarinfoSource, tracer: Tracer): Narin
         facts: requestFacts(inner.url, `${storePathHash}.narinfo`),
       }, async (span) => {
         const reading = await inner.narinfo(storePathHash, signal);
-        tellReading(span, reading, signal);
+        noteReading(span, reading, signal);
         return reading;
       }),
   };
 }
 
-/** What came of a request. An absence is an answer, and whoever gave up has another one. */
-export function tellReading(span: Span, reading: UpstreamReading, signal?: AbortSignal): void {
+/** Notes the result of a request. An absence is an answer; a cancelled request is no failure. */
+export function noteReading(span: Span, reading: UpstreamReading, signal?: AbortSignal): void {
   const result = signal?.aborted ? "cancelled" : reading.kind;
   span.set({ "larder.upstream.result": result });
   if (result === "failed" && reading.kind === "failed") span.fail(reading.reason);
 }
 
-/** What a request to an upstream is, in OpenTelemetry's words. `upstream` has no credentials. */
+/** The facts of a request, in OpenTelemetry's words. `upstream` has no credentials. */
 export function requestFacts(
   upstream: string,
   path: string,
@@ -37,7 +37,7 @@ export function requestFacts(
   const { protocol, hostname, port } = new URL(upstream);
   return {
     "http.request.method": method,
-    // A query may be a secret of the upstream's.
+    // A query may be a secret of the upstream.
     "url.full": `${upstream}/${path.replace(/\?.*$/, "")}`,
     // Not with the brackets of an IPv6 address.
     "server.address": hostname.replace(/^\[(.*)\]$/, "$1"),

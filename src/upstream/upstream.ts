@@ -3,13 +3,13 @@ import type { Narinfo } from "../nix/narinfo.ts";
 import type { StorePathHash } from "../nix/store_path.ts";
 import type { Late } from "./upstream_queue.ts";
 
-/** What an upstream said when it was asked for a document. */
+/** An upstream's answer to a request for a document. */
 export type DocumentReading =
   | { readonly kind: "found"; readonly text: string }
   | { readonly kind: "absent" }
   | { readonly kind: "failed"; readonly reason: UpstreamFailure; readonly detail: string };
 
-/** What came of a question, whatever was asked for. */
+/** An upstream's answer to any request. */
 export type UpstreamReading =
   | { readonly kind: "found" }
   | Exclude<DocumentReading, { kind: "found" }>;
@@ -20,13 +20,10 @@ export type UpstreamFailure = "timeout" | "unreachable" | "status" | "garbage" |
 /** Why no answer came: that speaks of the upstream's health. */
 export type NoAnswerReason = "timeout" | "unreachable";
 
-export function isNoAnswer(reason: UpstreamFailure): reason is NoAnswerReason {
-  return reason === "timeout" || reason === "unreachable";
-}
-
 /** `undefined`: an answer came, be it nonsense. */
 export function noAnswerReasonOf(reading: UpstreamReading): NoAnswerReason | undefined {
-  return reading.kind === "failed" && isNoAnswer(reading.reason) ? reading.reason : undefined;
+  const reason = reading.kind === "failed" ? reading.reason : undefined;
+  return reason === "timeout" || reason === "unreachable" ? reason : undefined;
 }
 
 /** No answer came. An upstream that answers, be it nonsense, is up. */
@@ -39,21 +36,21 @@ export class NoAnswer extends Failure {
   }
 }
 
-/** What an upstream said when it was asked for a narinfo, read and checked. */
+/** An upstream's answer to a request for a narinfo, parsed and verified. */
 export type NarinfoReading =
   | {
     readonly kind: "found";
     readonly narinfo: Narinfo;
-    /** True when a trusted key's signature was found. */
+    /** True when a trusted key signed it. */
     readonly trusted: boolean;
   }
   | Exclude<DocumentReading, { kind: "found" }>;
 
-/** A NAR file's bytes to its end. Whoever got it reads `body` to its end, or cancels it. */
+/** A NAR file's bytes to its end. Read `body` to its end, or cancel it. */
 export interface NarBody {
   /** Bytes of the whole file, where the upstream says so. */
   readonly fileSize?: number;
-  /** Where `body` begins: the offset asked for, or 0 from an upstream without ranges. */
+  /** Where `body` begins: the requested offset, or 0 from an upstream without ranges. */
   readonly offset: number;
   /** A stream of bytes: a BYOB reader can be had. */
   readonly body: ReadableStream<Uint8Array>;
@@ -63,11 +60,11 @@ export interface NarBody {
   readonly tag?: string;
 }
 
-/** A binary cache that we ask. */
+/** The narinfos of a binary cache. */
 export interface NarinfoSource {
   /** Its URL without credentials: names it in rows, logs and labels. */
   readonly url: string;
-  /** Never throws: what went wrong is a reading. */
+  /** Never throws: errors are readings. */
   narinfo(storePathHash: StorePathHash, signal?: AbortSignal): Promise<NarinfoReading>;
   /** Set by the operator; overrides what it announces. */
   readonly priority: number | undefined;
@@ -87,20 +84,20 @@ export type QueuedReading = NarinfoReading | Late;
 
 /** A binary cache behind a queue of ours. One without a queue is one, too. */
 export interface QueuedNarinfoSource extends Omit<NarinfoSource, "narinfo"> {
-  /** Never throws: what went wrong is a reading. */
+  /** Never throws: errors are readings. */
   narinfo(storePathHash: StorePathHash, signal?: AbortSignal): Promise<QueuedReading>;
 }
 
-/** Which bytes of a NAR file are wanted, and how an upstream is asked for them. */
+/** A request for bytes of a NAR file. */
 export interface NarRequest {
-  /** The first byte that is wanted, where the upstream can begin there. */
+  /** The first byte, where the upstream can begin there. */
   readonly offset: number;
-  /** Only if the file still has this tag. */
+  /** The offset counts only while the file has this tag. */
   readonly tag?: string | undefined;
   readonly signal: AbortSignal;
-  /** True: an upstream that is busy, or breaks off, is not asked again. */
+  /** True: no retries. */
   readonly isFinal?: boolean;
-  /** Told of each request that is made. */
+  /** Called before each request. */
   readonly asked?: (() => void) | undefined;
 }
 

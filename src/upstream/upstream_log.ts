@@ -3,7 +3,7 @@ import type { Logger } from "../telemetry/logger.ts";
 import { type OutageLine, OutageLog } from "../telemetry/outage_log.ts";
 import { NoAnswer, type UpstreamReading } from "./upstream.ts";
 
-/** The warning about an upstream whose narinfos none of the keys verifies; programs look for it. */
+/** No trusted key verifies the narinfos of an upstream; programs look for this message. */
 export const UPSTREAM_NOT_TRUSTED = "upstream is not trusted";
 
 const UNTRUSTED: OutageLine = { level: "warn", message: UPSTREAM_NOT_TRUSTED };
@@ -62,7 +62,7 @@ export function createUpstreamLog(log: Logger): UpstreamLog {
   };
 }
 
-/** What the operator can do; an upstream that is merely away is used again without it. */
+/** What the operator can do; an upstream that was merely down is used again without it. */
 function remedyFor(detail: string): string {
   return /certificate/i.test(detail)
     ? "give the authority of its certificate with --cache-upstream-ca-file"

@@ -8,28 +8,28 @@ const TOO_SLOW: OutageLine = {
 };
 
 export interface UpstreamQueueOptions {
-  /** Requests under way at the same time. */
-  readonly askedMax: number;
-  /** So long a request that had to wait for its turn may take, its answer included. */
+  /** More requests than this wait in the queue. */
+  readonly inFlightMax: number;
+  /** The longest time for a request that queues, its answer included. */
   readonly limitMs: number;
   readonly log: Logger;
 }
 
-/** We could not ask in time, which says nothing about the upstream. */
+/** A request queued for too long, which says nothing about the upstream. */
 export interface Late {
   readonly kind: "late";
 }
 
-export interface Queued<Answer> {
-  /** Asks; never throws. `signal` ends what came of it, too. */
+export interface QueuedRequest<Answer> {
+  /** Sends the request; never throws. `signal` ends its answer, too. */
   readonly ask: (signal?: AbortSignal) => Promise<Answer>;
-  /** Told of an answer that comes when nobody waits for it any more. */
-  readonly unwanted?: (answer: Answer) => void;
+  /** Called with an answer that comes too late. */
+  readonly late?: (answer: Answer) => void;
 }
 
 /**
- * Asks an upstream so many questions of a kind at a time; further ones wait for their turn, and
- * none of them longer than the upstream itself is waited for.
+ * Limits the requests of one kind that are in flight to an upstream. Further ones queue, for the
+ * upstream's timeout at most.
  */
 export class UpstreamQueue {
   readonly #upstream: string;
@@ -40,19 +40,19 @@ export class UpstreamQueue {
   constructor(upstream: string, options: UpstreamQueueOptions) {
     this.#upstream = upstream;
     this.#options = options;
-    this.#atOnce = pLimit(options.askedMax);
+    this.#atOnce = pLimit(options.inFlightMax);
     this.#outage = new OutageLog(options.log, "upstream keeps up again");
   }
 
-  run<Answer>(queued: Queued<Answer>, signal?: AbortSignal): Promise<Answer | Late> {
+  run<Answer>(queued: QueuedRequest<Answer>, signal?: AbortSignal): Promise<Answer | Late> {
     const { activeCount, pendingCount } = this.#atOnce;
-    if (activeCount + pendingCount >= this.#options.askedMax) return this.#wait(queued, signal);
+    if (activeCount + pendingCount >= this.#options.inFlightMax) return this.#wait(queued, signal);
     this.#outage.worked({ upstream: this.#upstream });
     return this.#atOnce(() => queued.ask(signal));
   }
 
   #wait<Answer>(
-    { ask, unwanted }: Queued<Answer>,
+    { ask, late }: QueuedRequest<Answer>,
     signal?: AbortSignal,
   ): Promise<Answer | Late> {
     const { promise, resolve, reject } = Promise.withResolvers<Answer | Late>();
@@ -67,10 +67,10 @@ export class UpstreamQueue {
     }, this.#options.limitMs);
     signal?.addEventListener("abort", end, { once: true });
     this.#atOnce(async () => {
-      // Nobody waits any more.
+      // It is too late to send it.
       if (ended.signal.aborted) return;
       const answer = await ask(AbortSignal.any([ended.signal, ...(signal ? [signal] : [])]));
-      if (ended.signal.aborted) unwanted?.(answer);
+      if (ended.signal.aborted) late?.(answer);
       else resolve(answer);
     }).catch(reject);
     return promise.finally(() => {

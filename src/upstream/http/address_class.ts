@@ -1,6 +1,6 @@
 import { BlockList, isIPv6 } from "node:net";
 
-/** Where an address is: "public" is everywhere but in the rows below. */
+/** The kind of network of an address; "public": in none of the rows below. */
 export type AddressClass = "loopback" | "link-local" | "private" | "reserved" | "public";
 
 type Family = "ipv4" | "ipv6";
@@ -9,7 +9,7 @@ type Row = readonly [AddressClass, Family, network: string, prefixLength: number
 /** The registries of special addresses: RFC 6890 and its updates. The first match wins. */
 const ROWS: readonly Row[] = [
   ["loopback", "ipv4", "127.0.0.0", 8],
-  // A connection to it ends at this machine.
+  // A connection to 0.0.0.0 ends at this machine.
   ["loopback", "ipv4", "0.0.0.0", 8],
   ["link-local", "ipv4", "169.254.0.0", 16],
   ["private", "ipv4", "10.0.0.0", 8],
@@ -19,14 +19,14 @@ const ROWS: readonly Row[] = [
   ["private", "ipv4", "100.64.0.0", 10],
   ["reserved", "ipv4", "192.0.0.0", 24],
   ["reserved", "ipv4", "198.18.0.0", 15],
-  // Multicast, what is kept for later, and broadcast.
+  // Multicast, future use, and broadcast.
   ["reserved", "ipv4", "224.0.0.0", 3],
   ["loopback", "ipv6", "::", 127],
   ["link-local", "ipv6", "fe80::", 10],
   ["private", "ipv6", "fc00::", 7],
   ["private", "ipv6", "fec0::", 10],
   ["reserved", "ipv6", "ff00::", 8],
-  // Teredo, and the translation of a network's own: they hide another address.
+  // Teredo and local NAT64: they embed another address.
   ["reserved", "ipv6", "2001::", 32],
   ["reserved", "ipv6", "64:ff9b:1::", 48],
 ];
@@ -43,14 +43,14 @@ export function classOfAddress(text: string): AddressClass {
   const groups = isIPv6(plain) ? groupsOf(plain) : undefined;
   const inner = groups && embeddedIpv4(groups);
   const address = inner ?? plain;
-  const asked = inner === undefined && groups !== undefined ? "ipv6" : "ipv4";
-  const found = LISTS.find(({ family, list }) => family === asked && list.check(address, family));
+  const wanted = inner === undefined && groups !== undefined ? "ipv6" : "ipv4";
+  const found = LISTS.find(({ family, list }) => family === wanted && list.check(address, family));
   return found?.addressClass ?? "public";
 }
 
 /** Eight numbers of 16 bits. */
 function groupsOf(address: string): readonly number[] {
-  // The parser of URLs knows every way to write one.
+  // The URL parser knows every notation.
   const written = new URL(`http://[${address}]`).hostname.slice(1, -1);
   const [front = "", back] = written.split("::");
   const numbers = (text: string) =>

@@ -1,10 +1,10 @@
 import { NoAnswer } from "../upstream.ts";
 import { dial } from "./dial.ts";
 
-/** An answer that takes longer than this makes us look whether the dialing is to blame. */
+/** After this time without an answer we find out whether the dialing is to blame. */
 const DIAL_DOUBT_MS = 100;
 
-/** An upstream took too long; `message` says with what. */
+/** An upstream timed out; `message` says with what. */
 export class UpstreamTimeout extends NoAnswer {
   constructor(what: string, limitMs: number) {
     super("timeout", `Cannot get answer: ${what} took over ${limitMs} ms`);
@@ -14,14 +14,14 @@ export class UpstreamTimeout extends NoAnswer {
 export interface AnswerLimits {
   readonly dialTimeoutMs: number;
   readonly headerTimeoutMs: number;
-  /** True where a proxy may stand in between: who is dialed is then for `fetch` to decide. */
+  /** True where a proxy may stand in between: `fetch` decides then what to dial. */
   readonly viaProxy?: boolean;
 }
 
 /**
- * Calls `onLate` when the dialing, or the answer after it, takes too long. `fetch` does not tell
- * the two apart and neither has a limit of its own, so an answer that is late makes us dial the
- * same address beside it: what is quick costs one timer.
+ * Calls `onLate` when the dialing, or the answer after it, times out. `fetch` has no timeouts, and
+ * does not tell the two apart. So a late answer makes us dial the same address beside it. A quick
+ * answer costs one timer.
  */
 export class AnswerWatch implements Disposable {
   /** Made only when there is a dial to end: making and aborting one costs as much as a timer. */
@@ -54,7 +54,7 @@ export class AnswerWatch implements Disposable {
     const doubtedAt = performance.now();
     this.#limit("connecting", dialTimeoutMs, this.#startedAt);
     this.#dialing = new AbortController();
-    // Whether it succeeded the request itself will tell, and better.
+    // The request itself tells better whether it succeeded.
     await dial(url, this.#dialing.signal);
     if (this.#over) return;
     const dialedAt = performance.now();

@@ -1,4 +1,4 @@
-/** True when a connection to the URL's host stood; false when it was refused, or `signal` came. */
+/** True when a connection to the URL's host stood; false when it was refused or aborted. */
 export async function dial(url: URL | string, signal: AbortSignal): Promise<boolean> {
   const { protocol, hostname: host, port: named } = new URL(url);
   const port = Number(named) || (protocol === "https:" ? 443 : 80);
@@ -8,7 +8,7 @@ export async function dial(url: URL | string, signal: AbortSignal): Promise<bool
     connection.close();
     return true;
   } catch {
-    // Refused, unknown or ended by us: `fetch` meets the same and says it better.
+    // Refused, unknown or aborted: `fetch` reports the same, and better.
     return false;
   }
 }

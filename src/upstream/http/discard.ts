@@ -1,7 +1,7 @@
-/** A body up to this size is read, which gives the connection back; cancelling closes it. */
+/** Reading a body up to this size gives the connection back; cancelling closes it. */
 const READ_BYTES_MAX = 4_096;
 
-/** Deals with a body that nobody wants. */
+/** Reads or cancels a body that nobody needs. */
 export async function discard(response: Response): Promise<void> {
   const announced = Number(response.headers.get("content-length") ?? NaN);
   if (announced <= READ_BYTES_MAX) await response.bytes();

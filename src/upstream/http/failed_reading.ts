@@ -1,8 +1,21 @@
 import { Failure, messageOf } from "../../base/failure.ts";
-import { NoAnswer, type UpstreamReading } from "../upstream.ts";
+import { readStatus } from "../reading.ts";
+import { type DocumentReading, NoAnswer } from "../upstream.ts";
+import { discard } from "./discard.ts";
 
-/** What an error on the way to a document says of the upstream. */
-export function failedReading(error: unknown): Extract<UpstreamReading, { kind: "failed" }> {
+type FailedReading = Extract<DocumentReading, { kind: "failed" }>;
+
+/** Reads the response to a request whose document it is not, and discards its body. */
+export async function readRefusal(
+  response: Response,
+): Promise<FailedReading | Extract<DocumentReading, { kind: "absent" }>> {
+  await discard(response);
+  if (readStatus(response.status) === "absent") return { kind: "absent" };
+  return { kind: "failed", reason: "status", detail: `HTTP status ${response.status}` };
+}
+
+/** Reads an error of a request for a document. */
+export function failedReading(error: unknown): FailedReading {
   return { kind: "failed", reason: reasonOf(error), detail: messageOf(error) };
 }
 

@@ -5,16 +5,15 @@ import { PieceReader } from "../../base/piece_reader.ts";
 import type { DocumentPath } from "../../nix/document_name.ts";
 import type { DocumentAnswer, DocumentBody, DocumentSource } from "../document_source.ts";
 import { UpstreamTimeout } from "./answer_watch.ts";
-import { Exchange } from "./exchange.ts";
-import { failedReading } from "./failed_reading.ts";
+import { UpstreamFetch } from "./upstream_fetch.ts";
+import { failedReading, readRefusal } from "./failed_reading.ts";
 import type { HttpUpstreamSettings } from "./http_settings.ts";
-import { readRefusal } from "./refusal.ts";
 import type { UpstreamTrace } from "./upstream_trace.ts";
 
-/** So much is read as part of the answer, under its time limits: nearly all documents are less. */
+/** Read as part of the answer, under its timeouts: nearly all documents are smaller. */
 const AHEAD_BYTES = 64 * 1024;
 
-// Deno's fetch decodes gzip, and in 2.6.8 brotli too: those never get here.
+// Deno's fetch decodes gzip, and in 2.6.8 brotli too: these encodings never appear here.
 const ENCODING_REGEXP = /^[a-z0-9-]{1,16}(?:, ?[a-z0-9-]{1,16})*$/;
 
 export interface HttpDocumentSourceDeps {
@@ -26,7 +25,7 @@ export interface HttpDocumentSourceDeps {
 /** The documents of a binary cache behind HTTP. */
 export class HttpDocumentSource implements DocumentSource {
   readonly url: string;
-  readonly #exchange: Exchange;
+  readonly #fetch: UpstreamFetch;
   readonly #idleTimeoutMs: number;
 
   readonly #answered: UpstreamTrace["answered"] | undefined;
@@ -34,14 +33,14 @@ export class HttpDocumentSource implements DocumentSource {
   constructor({ settings, client, trace }: HttpDocumentSourceDeps) {
     this.url = settings.url;
     this.#answered = trace?.answered;
-    this.#exchange = new Exchange(settings, client);
+    this.#fetch = new UpstreamFetch(settings, client);
     this.#idleTimeoutMs = settings.idleTimeoutMs;
   }
 
   async openDocument(path: DocumentPath, signal: AbortSignal): Promise<DocumentAnswer> {
     try {
       const options = { signal, answered: this.#answered };
-      return await this.#exchange.run(`${this.url}/${path}`, options, async (response) => {
+      return await this.#fetch.run(`${this.url}/${path}`, options, async (response) => {
         if (response.status !== 200) return await readRefusal(response);
         const encoding = response.headers.get("content-encoding")?.toLowerCase() ?? "identity";
         if (ENCODING_REGEXP.test(encoding)) {
@@ -93,7 +92,7 @@ function bodyOf(
       while (rest !== undefined) {
         const reading = rest.read().then((piece) => ({ piece }));
         const result = await within(reading, idleTimeoutMs);
-        // A cancelled body looks like one that is over.
+        // A cancelled body looks like a complete one.
         if (isCancelled) throw new Failure("upstream-down", "Cannot read document: cancelled");
         if (result === undefined) throw new UpstreamTimeout("the rest of the body", idleTimeoutMs);
         if (result.piece === undefined) return;

@@ -2,9 +2,9 @@ import { Failure } from "../../base/failure.ts";
 import { resolveLocation } from "../location.ts";
 import { readStatus } from "../reading.ts";
 import { type NarBody, type NarBodySource, type NarRequest, NoAnswer } from "../upstream.ts";
-import { Exchange } from "./exchange.ts";
+import { UpstreamFetch } from "./upstream_fetch.ts";
+import { readRefusal } from "./failed_reading.ts";
 import type { HttpUpstreamSettings } from "./http_settings.ts";
-import { readRefusal } from "./refusal.ts";
 import { NO_UPSTREAM_TRACE, type UpstreamTrace } from "./upstream_trace.ts";
 
 export interface HttpNarSourceDeps {
@@ -16,13 +16,13 @@ export interface HttpNarSourceDeps {
 /** The NAR files of a binary cache behind HTTP. */
 export class HttpNarSource implements NarBodySource {
   readonly url: string;
-  readonly #exchange: Exchange;
+  readonly #fetch: UpstreamFetch;
   readonly #trace: UpstreamTrace;
 
   constructor({ settings, client, trace = NO_UPSTREAM_TRACE }: HttpNarSourceDeps) {
     this.url = settings.url;
     this.#trace = trace;
-    this.#exchange = new Exchange(settings, client);
+    this.#fetch = new UpstreamFetch(settings, client);
   }
 
   async openNar(
@@ -36,7 +36,7 @@ export class HttpNarSource implements NarBodySource {
       ...(offset > 0 && tag !== undefined ? { "if-range": tag } : {}),
     };
     const { answered } = this.#trace;
-    return await this.#exchange.run(url, { headers, answered, ...request }, async (response) => {
+    return await this.#fetch.run(url, { headers, answered, ...request }, async (response) => {
       if (offset > 0 && response.status === 416) return await nothingLeft(response, offset);
       const found = await this.#foundOrAbsent(response);
       if (!found || response.body === null) return undefined;
@@ -57,7 +57,7 @@ export class HttpNarSource implements NarBodySource {
     const headers = this.#trace.headers();
     const { answered } = this.#trace;
     const stat = (method: "HEAD" | "GET") =>
-      this.#exchange.run(url, { method, headers, answered, signal }, async (response) => {
+      this.#fetch.run(url, { method, headers, answered, signal }, async (response) => {
         if (!await this.#foundOrAbsent(response)) return undefined;
         await response.body?.cancel();
         const length = response.headers.get("content-length");
@@ -67,10 +67,10 @@ export class HttpNarSource implements NarBodySource {
       const found = await stat("HEAD");
       if (found !== EMPTY) return found;
     } catch (error) {
-      // Who says nothing for the whole timeout would not say more in another one.
+      // After a whole timeout another request would time out, too.
       if (error instanceof NoAnswer || signal?.aborted) throw error;
     }
-    // Some caches answer GET alone, or know a size with it alone; its body is not read.
+    // Some caches answer only GET, or tell a size only there; its body is not read.
     return await stat("GET");
   }
 
@@ -95,10 +95,10 @@ export class HttpNarSource implements NarBodySource {
   }
 }
 
-/** No NAR is empty: such a length says nothing of its size. */
+/** No NAR is empty: the length 0 says nothing of its size. */
 const EMPTY: { readonly fileSize?: number } = {};
 
-/** Throws when a part of the file was sent that does not say which. */
+/** Throws when the response does not say which part of the file it is. */
 function narBodyOf({ status, headers }: Response, body: NarBody["body"]): NarBody {
   const length = headers.get("content-length");
   const tag = headers.get("etag");
@@ -123,7 +123,7 @@ function sizeOf(text: string | null | undefined): { fileSize?: number } {
   return /^[0-9]{1,15}$/.test(text ?? "") ? { fileSize: Number(text) } : {};
 }
 
-/** An upstream that has nothing from `offset` on says how much it has. */
+/** Reads a 416: the upstream has nothing from `offset` on if that is the file's size. */
 async function nothingLeft(response: Response, offset: number): Promise<NarBody> {
   await response.body?.cancel();
   const range = response.headers.get("content-range") ?? "";

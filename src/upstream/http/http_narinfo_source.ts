@@ -6,15 +6,14 @@ import type { TrustedKeys } from "../../nix/trusted_keys.ts";
 import { readNarinfo, readStatus } from "../reading.ts";
 import {
   type DocumentReading,
-  isNoAnswer,
   type NarinfoReading,
   type NarinfoSource,
   NoAnswer,
+  noAnswerReasonOf,
 } from "../upstream.ts";
 import { dial } from "./dial.ts";
-import { Exchange, type ExchangeOptions } from "./exchange.ts";
-import { failedReading } from "./failed_reading.ts";
-import { readRefusal } from "./refusal.ts";
+import { UpstreamFetch, type UpstreamFetchOptions } from "./upstream_fetch.ts";
+import { failedReading, readRefusal } from "./failed_reading.ts";
 import type { HttpUpstreamSettings } from "./http_settings.ts";
 import { NO_UPSTREAM_TRACE, type UpstreamTrace } from "./upstream_trace.ts";
 
@@ -34,13 +33,13 @@ export class HttpNarinfoSource implements NarinfoSource {
   readonly url: string;
   readonly priority: number | undefined;
   readonly #deps: HttpNarinfoSourceDeps;
-  readonly #exchange: Exchange;
+  readonly #fetch: UpstreamFetch;
 
   constructor(deps: HttpNarinfoSourceDeps) {
     this.url = deps.settings.url;
     this.priority = deps.settings.priority;
     this.#deps = deps;
-    this.#exchange = new Exchange(deps.settings, deps.client);
+    this.#fetch = new UpstreamFetch(deps.settings, deps.client);
   }
 
   async narinfo(storePathHash: StorePathHash, signal?: AbortSignal): Promise<NarinfoReading> {
@@ -54,7 +53,8 @@ export class HttpNarinfoSource implements NarinfoSource {
   async describe(signal?: AbortSignal): Promise<number | undefined> {
     const reading = await this.#document("nix-cache-info", { signal });
     if (reading.kind === "failed") {
-      if (isNoAnswer(reading.reason)) throw new NoAnswer(reading.reason, reading.detail);
+      const reason = noAnswerReasonOf(reading);
+      if (reason !== undefined) throw new NoAnswer(reason, reading.detail);
       throw new Failure("corrupt", reading.detail);
     }
     if (reading.kind === "absent") return undefined;
@@ -73,9 +73,9 @@ export class HttpNarinfoSource implements NarinfoSource {
     return isReached;
   }
 
-  async #document(path: string, options: ExchangeOptions = {}): Promise<DocumentReading> {
+  async #document(path: string, options: UpstreamFetchOptions = {}): Promise<DocumentReading> {
     try {
-      return await this.#exchange.run(`${this.url}/${path}`, options, async (response) => {
+      return await this.#fetch.run(`${this.url}/${path}`, options, async (response) => {
         if (readStatus(response.status) === "found") {
           return { kind: "found", text: await boundedText(response, DOCUMENT_BYTES_MAX) };
         }

@@ -1,10 +1,10 @@
-/** All that is needed to speak to one upstream; plain data, so that a Worker can be handed it. */
+/** The settings of one upstream; plain data, so that a Worker can receive it. */
 export interface HttpUpstreamSettings {
   /** Without credentials, query and trailing slash. */
   readonly url: string;
   /** The value of the Authorization header, where there are credentials. */
   readonly authorization?: string;
-  /** Set by the operator; else the upstream's own nix-cache-info says. */
+  /** Set by the operator; overrides the upstream's own nix-cache-info. */
   readonly priority?: number;
   /** True where the environment names a proxy, which `fetch` uses by itself. */
   readonly viaProxy?: boolean;

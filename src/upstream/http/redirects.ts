@@ -5,7 +5,7 @@ import { Failure } from "../../base/failure.ts";
 import { type AddressClass, classOfAddress } from "./address_class.ts";
 import { discard } from "./discard.ts";
 
-/** Caches need one or two: to a store of objects, and to its region. */
+/** Caches need one or two: to an object store, and to its region. */
 const REDIRECTS_MAX = 10;
 
 const REDIRECT_STATUSES: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
@@ -16,9 +16,9 @@ interface FetchOptions extends RequestInit {
 }
 
 /**
- * Fetches, and follows redirects. None leads from https to http, or to an address of this machine
- * or its networks, unless the upstream has such an address itself. Throws a Failure "corrupt" for
- * one that is not followed. `authorization` is for the origin of `start` alone.
+ * Fetches, and follows redirects. None leads from https to http. None leads to an address of this
+ * machine or its networks, unless the upstream has such an address itself. Throws a Failure
+ * "corrupt" for any other. Only the origin of `start` receives `authorization`.
  */
 export async function fetchFollowing(
   start: URL | string,
@@ -29,7 +29,7 @@ export async function fetchFollowing(
   let url = first;
   let isAtHome = true;
   for (let count = 0; count <= REDIRECTS_MAX; count++) {
-    // Once they have left, credentials do not come back.
+    // After another origin, credentials stay away even from the first one.
     isAtHome &&= url.origin === first.origin;
     const headers = new Headers(init.headers);
     if (isAtHome && authorization !== undefined) headers.set("authorization", authorization);
@@ -63,7 +63,7 @@ async function checkAddress(upstream: URL, to: URL, signal: AbortSignal): Promis
   if (strange !== undefined) throw refusal(`it leads to a ${strange} address: ${to.host}`);
 }
 
-/** Of every address of the URL's host; none where nobody knows it, as the request will say. */
+/** The class of each address of the URL's host; none for an unknown host: the request fails. */
 async function classesOf(
   { hostname }: URL,
   signal: AbortSignal,

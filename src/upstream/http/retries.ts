@@ -2,15 +2,15 @@ import { messageOf } from "../../base/failure.ts";
 
 const RETRIES_MAX = 2;
 
-/** Who asks for a longer pause is asked no more now: somebody waits for the answer. */
+/** A longer Retry-After means no retry: a client waits for the answer. */
 const PAUSE_MAX_MS = 1_000;
 
-/** Where nothing says how long, by retry; each is spread by half of it. */
+/** Pauses without Retry-After, by retry; a random half is added to each. */
 const PAUSES_MS = [20, 100];
 
 const BUSY_STATUSES: ReadonlySet<number> = new Set([429, 503]);
 
-/** How often, and after how long, one question is asked again. All of it stays in `limitMs`. */
+/** The retries of one request: how many, and after which pauses. All end within `limitMs`. */
 export class Retries {
   readonly #limitMs: number;
   readonly #startedAt = performance.now();
@@ -20,16 +20,16 @@ export class Retries {
     this.#limitMs = limitMs;
   }
 
-  /** The pause before the next attempt; `undefined` where the answer is final. */
+  /** The pause before the next attempt; `undefined`: the answer is final. */
   after({ status, headers }: Response): number | undefined {
     if (!BUSY_STATUSES.has(status)) return undefined;
     const wanted = headers.get("retry-after");
     return this.#next(wanted === null ? undefined : waitOf(wanted, headers.get("date")));
   }
 
-  /** The same for an answer that did not come, or not whole. */
+  /** The same for an answer that did not come, or broke off. */
   afterError(error: unknown): number | undefined {
-    // Nobody there, or nobody we trust: the next moment changes nothing.
+    // Connection refused or certificate not trusted: a retry changes nothing.
     if (/\(Connect\)/.test(messageOf(error))) return undefined;
     return this.#next();
   }
@@ -45,7 +45,7 @@ export class Retries {
   }
 }
 
-/** Retry-After in ms: seconds, or a date, which is told by the clock that wrote it. */
+/** Retry-After in ms: seconds, or a date by the clock of the response's own Date. */
 function waitOf(retryAfter: string, date: string | null): number {
   if (/^[0-9]+$/.test(retryAfter)) return Number(retryAfter) * 1_000;
   const nowMs = Date.parse(date ?? "") || performance.timeOrigin + performance.now();

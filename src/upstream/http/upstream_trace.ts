@@ -1,17 +1,17 @@
 import type { Tracer } from "../../telemetry/tracer.ts";
 
-/** What the trace of whoever asks an upstream has to do with the request. */
+/** Connects a request to an upstream with the trace that it belongs to. */
 export interface UpstreamTrace {
-  /** Let the upstream go on with the trace; none where it is told of none. */
+  /** Headers that let the upstream continue the trace; none if it must not know of it. */
   headers(): Readonly<Record<string, string>>;
-  /** Told the status of the answer that counts. */
+  /** Notes the status of the final response. */
   answered(status: number): void;
 }
 
-/** For requests that are not traced. */
+/** For requests without a trace. */
 export const NO_UPSTREAM_TRACE: UpstreamTrace = { headers: () => ({}), answered() {} };
 
-/** For requests that are made in spans; with `propagates`, upstreams are told of them. */
+/** For requests in spans. `propagates`: upstreams get the trace's headers. */
 export function upstreamTraceOf(tracer: Tracer, propagates: boolean): UpstreamTrace {
   return {
     headers: () => propagates ? tracer.headers() : {},

@@ -6,21 +6,21 @@ import type { HttpUpstreamSettings } from "./http_settings.ts";
 import { fetchFollowing } from "./redirects.ts";
 import { Retries } from "./retries.ts";
 
-export interface ExchangeOptions {
+export interface UpstreamFetchOptions {
   readonly method?: "GET" | "HEAD";
   readonly headers?: Readonly<Record<string, string>>;
-  /** Ends the exchange, and the reading of a body that was handed on. */
+  /** Ends the request, and the body of its response. */
   readonly signal?: AbortSignal | undefined;
-  /** Told the status of the answer that counts. */
+  /** Called with the status of the final response. */
   readonly answered?: ((status: number) => void) | undefined;
-  /** Told of each request that is made. */
+  /** Called before each request. */
   readonly asked?: (() => void) | undefined;
-  /** True: nothing is asked again. */
+  /** True: no retries. */
   readonly isFinal?: boolean | undefined;
 }
 
 /** Requests to one upstream, under its dial and header timeouts. */
-export class Exchange {
+export class UpstreamFetch {
   readonly #settings: HttpUpstreamSettings;
   readonly #client: Deno.HttpClient;
 
@@ -30,14 +30,14 @@ export class Exchange {
   }
 
   /**
-   * Asks one question and lets `use` make something of the response. `use` runs under the header
-   * timeout too: a small document is read there, while a NAR's body is handed on unread. What
-   * broke on the way, or found the upstream too busy, is asked again within that time. Throws
-   * NoAnswer where no answer came, and what `use` throws.
+   * Sends a request and returns what `use` makes of its response. `use` runs under the header
+   * timeout too: it reads a small document, and hands a NAR's body on unread. A broken connection
+   * or a busy upstream is retried within that time. Throws NoAnswer where no answer came, and what
+   * `use` throws.
    */
   async run<Value>(
     url: URL | string,
-    options: ExchangeOptions,
+    options: UpstreamFetchOptions,
     use: (response: Response) => Promise<Value> | Value,
   ): Promise<Value> {
     options.signal?.throwIfAborted();
@@ -72,7 +72,7 @@ export class Exchange {
 
   #fetch(
     url: URL | string,
-    { method = "GET", headers, asked }: ExchangeOptions,
+    { method = "GET", headers, asked }: UpstreamFetchOptions,
     signal: AbortSignal,
   ): Promise<Response> {
     asked?.();
@@ -82,7 +82,7 @@ export class Exchange {
       client: this.#client,
       signal,
       headers: {
-        // Deno decodes gzip and br whether asked for or not, and loses the length with it.
+        // Deno decodes gzip and br, requested or not, and drops the length.
         "accept-encoding": "identity",
         "user-agent": userAgent,
         ...headers,
