@@ -7,14 +7,12 @@ import { tracedFetcher } from "../cache/fetch/traced_fetcher.ts";
 import { tracedPieces } from "../cache/pass_through/traced_pieces.ts";
 import { PassThroughTransfers } from "../cache/pass_through/pass_through_transfers.ts";
 import { UpstreamPieces } from "../cache/pass_through/upstream_pieces.ts";
-import { KnownFiles } from "../cache/kept/known_files.ts";
 import { NegativeCache } from "../cache/negative_cache.ts";
 import { createSigner } from "../cache/own_signature.ts";
 import { ArchiveServer } from "../cache/serve_archive.ts";
 import { NarServer } from "../cache/serve_nar.ts";
 import { NarinfoServer } from "../cache/serve_narinfo.ts";
 import { StorePathNames } from "../cache/store_path_names.ts";
-import { Readers } from "../cache/readers.ts";
 import { Uses } from "../cache/uses.ts";
 import { AccessRules } from "../http/access/access_rules.ts";
 import { HttpMetrics } from "../http/pipeline/http_metrics.ts";
@@ -34,9 +32,9 @@ import { pinRoute } from "../http/routes/pin.ts";
 import { pinsRoute } from "../http/routes/pins.ts";
 import type { MetadataStore } from "../metadata/metadata_store.ts";
 import type { DocumentPath } from "../nix/document_name.ts";
-import type { NarName } from "../nix/nar_name.ts";
 import type { PublicKey, SecretKey } from "../nix/signature.ts";
 import { TrustedKeys } from "../nix/trusted_keys.ts";
+import { ActiveReads } from "../space/active_reads.ts";
 import { gcEvents } from "../space/gc_events.ts";
 import type { Space } from "../space/space.ts";
 import { PinnedClosures } from "../pins/pinned_closures.ts";
@@ -111,8 +109,7 @@ export interface App extends AsyncDisposable {
   stopping(): void;
   /** The NAR files' space: its accounts are read before anything is handled. */
   readonly space: Space;
-  /** NAR files that are being read or downloaded. */
-  readonly busy: () => ReadonlySet<NarName>;
+  readonly reads: Pick<ActiveReads, "names">;
   /** Resolves when no download is under way. */
   downloadsOver(): Promise<void>;
 }
@@ -122,7 +119,7 @@ export function buildApp(parts: AppParts): App {
   const resources = new AsyncDisposableStack();
   const { metrics, log } = parts;
   const cache = buildCache(parts, metrics, resources);
-  const { narinfos, nars, documents, downloads, space, busy, remover } = cache;
+  const { narinfos, nars, documents, downloads, space, reads, remover } = cache;
   const closures = resources.use(new PinnedClosures(parts));
   const names = new StorePathNames(parts);
   const page = buildPage(parts, { ...cache, closures, names });
@@ -162,7 +159,7 @@ export function buildApp(parts: AppParts): App {
       log,
     }),
     space,
-    busy,
+    reads,
     lookAtUpstreams: () => cache.pool.start(),
     stopping: () => void (ready = false),
     downloadsOver: () => downloads.over(),
@@ -192,13 +189,11 @@ function buildCache(parts: AppParts, metrics: Metrics, resources: AsyncDisposabl
     verifier: resources.use(new WorkerVerifier()),
   };
   const uses = resources.use(new Uses({ metadata, nowMs, log }));
-  const readers = new Readers(() => space.unused());
-  const busy = () => new Set([...downloads.names(), ...readers.names()]);
-  const space = buildSpace(parts, { busy, flushUses: () => uses.flush() });
-  const known = new KnownFiles();
+  const reads = new ActiveReads();
+  const space = buildSpace(parts, { reads, flushUses: () => uses.flush() });
   const downloads = new Downloads({
     ...candidates,
-    known,
+    reads,
     fetcher: parts.tracer ? tracedFetcher(workers.fetcher, tracer) : workers.fetcher,
     verifier: workers.verifier,
     nars,
@@ -209,7 +204,6 @@ function buildCache(parts: AppParts, metrics: Metrics, resources: AsyncDisposabl
     space: parts.tracer ? tracedSpace(space, tracer) : space,
     tracer,
     owner: parts.space.owner,
-    removalsOver: () => space.removals.over(),
     ...patience,
   });
   const transfers = new PassThroughTransfers(nowMs);
@@ -226,19 +220,19 @@ function buildCache(parts: AppParts, metrics: Metrics, resources: AsyncDisposabl
     downloads,
     underWay,
     space,
-    busy,
-    remover: buildRemover(parts, space, busy),
+    reads,
+    remover: buildRemover(parts, space, reads),
     narinfos: new NarinfoServer({ pool, metadata, signer, nowMs, negative, demotions, uses, log }),
     nars: new NarServer({
       metadata,
-      kept: buildKeptNars(parts, { known, downloads, space }),
+      kept: buildKeptNars(parts, { downloads, space }),
       downloads,
       candidates,
       narSources,
       ...patience,
       unkept,
       uses,
-      readers,
+      reads,
       archives: new ArchiveServer({ documents: metadata, narSources, unkept }),
       tracer,
     }),

@@ -1,4 +1,5 @@
 import { Remover } from "../cache/remove.ts";
+import type { ActiveReads } from "../space/active_reads.ts";
 import type { RunFigures } from "../space/evictor.ts";
 import { Space } from "../space/space.ts";
 import type { NarName } from "../nix/nar_name.ts";
@@ -17,7 +18,7 @@ export interface SpaceParts {
 
 /** What the cache knows that decides on what may go. */
 export interface SpaceUsers {
-  readonly busy: () => ReadonlySet<NarName>;
+  readonly reads: ActiveReads;
   readonly flushUses: () => Promise<void>;
 }
 
@@ -46,13 +47,12 @@ interface RunDuration {
 }
 
 /** What the routes of narinfos and NARs need for DELETE; nothing where it is not allowed. */
-export function buildRemover(parts: AppParts, space: Space, busy: SpaceUsers["busy"]) {
+export function buildRemover(parts: AppParts, space: Space, reads: ActiveReads) {
   if (!parts.allowDelete) return { narinfos: {}, nars: {} };
   const remover = new Remover({
     metadata: parts.metadata,
-    removeFiles: (giveUp) => space.removals.batch(giveUp),
-    busy,
-    owner: parts.space.owner,
+    sweeper: space.sweeper,
+    reads,
     changed: () => void space.altered(),
   });
   return {

@@ -17,7 +17,7 @@ const LOOK_FOR_CHANGES_EVERY_MS = 1_000;
 
 export interface ChoresDeps {
   readonly stores: Pick<Stores, "workFolder" | "settle" | "database" | "metadata">;
-  readonly space: Pick<Space, "refresh" | "tidy" | "removals">;
+  readonly space: Pick<Space, "refresh" | "tidy">;
   /** When to evict beforehand; `undefined` is never. */
   readonly schedule: ScheduledTimes | undefined;
   readonly storage: string;
@@ -33,10 +33,7 @@ export function startChores(deps: ChoresDeps): Disposable {
   const survey = async () => {
     workFolder.survey();
     try {
-      await space.removals.batch(async () => {
-        await stores.settle();
-        return [];
-      });
+      await stores.settle();
     } catch (error) {
       log.warn("files on their way not looked at", { error: messageOf(error) });
     }

@@ -5,9 +5,9 @@ import {
   type FsckProgress,
   type FsckWatcher,
 } from "../cache/reconcile/fsck.ts";
-import { Mender } from "../cache/reconcile/mender.ts";
+import { Repairer } from "../cache/reconcile/repairer.ts";
 import type { Settings } from "../config/options.ts";
-import { NarRemovals } from "../space/nar_removals.ts";
+import { Sweeper } from "../space/sweeper.ts";
 import { openDatabase } from "../metadata/sqlite/connection.ts";
 import { SqliteMetadataStore } from "../metadata/sqlite/sqlite_metadata_store.ts";
 import { LocalNarStore, shards } from "../storage/local/local_nar_store.ts";
@@ -29,22 +29,16 @@ export async function fsckStorage(
   const nars = new LocalNarStore(folder);
   // What is found is reported to the watcher, not to the log.
   const log = createLogger("error", { write: () => undefined });
-  const removals = new NarRemovals({ metadata, nars, log });
-  const mender = new Mender({
-    metadata,
-    nars,
-    removeFiles: (giveUp) => removals.batch(giveUp),
-    busy: () => new Set(),
-    owner: OWNER,
-    log,
-  });
+  const sweeper = new Sweeper({ metadata, nars, owner: OWNER, log });
+  const repairer = new Repairer({ metadata, nars, sweeper, owner: OWNER, log });
   const deps = {
     shards: shards(),
     metadata,
     nars,
     listShard: (shard: string) => nars.listShard(shard, true),
     damage: () => metadata.damage(),
-    mender,
+    repairer,
+    sweeper,
   };
   return await fsck(deps, order, watcher);
 }

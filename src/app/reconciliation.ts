@@ -1,6 +1,6 @@
 import { compareShard, type ShardComparison } from "../cache/reconcile/compare_shard.ts";
-import { Mender } from "../cache/reconcile/mender.ts";
 import { Reconciler } from "../cache/reconcile/reconciler.ts";
+import { Repairer } from "../cache/reconcile/repairer.ts";
 import type { MetadataStore } from "../metadata/metadata_store.ts";
 import { LocalNarStore, shards } from "../storage/local/local_nar_store.ts";
 import type { NarStore } from "../storage/nar_store.ts";
@@ -14,7 +14,7 @@ const HERE_MAX = 20_000;
 export interface ReconciliationDeps extends WorkerComparerDeps {
   readonly metadata: MetadataStore;
   readonly nars: NarStore;
-  readonly app: Pick<App, "space" | "busy">;
+  readonly app: Pick<App, "space">;
   readonly owner: string;
   readonly nowMs: () => number;
   readonly log: Logger;
@@ -22,10 +22,9 @@ export interface ReconciliationDeps extends WorkerComparerDeps {
 
 /** Starts to hold files against rows in the background, until the result is disposed of. */
 export async function startReconciliation(deps: ReconciliationDeps): Promise<AsyncDisposable> {
-  const { app: { space, busy }, metadata } = deps;
+  const { app: { space }, metadata } = deps;
   const { keptFiles } = await metadata.stock();
   const comparer = keptFiles > HERE_MAX ? new WorkerComparer(deps) : undefined;
-  const removeFiles = space.removals.batch.bind(space.removals);
   const reconciler = new Reconciler({
     ...deps,
     shards: shards(),
@@ -35,7 +34,7 @@ export async function startReconciliation(deps: ReconciliationDeps): Promise<Asy
         ? compareHere(deps, shard, sizes)
         : comparer.compare(shard, sizes),
     firstPassOver: () => comparer?.[Symbol.dispose](),
-    mender: new Mender({ ...deps, removeFiles, busy }),
+    repairer: new Repairer({ ...deps, sweeper: space.sweeper }),
     changed: () => space.refresh(),
   });
   reconciler.start();

@@ -21,7 +21,7 @@ export interface Stores extends AsyncDisposable {
   readonly metadata: HotMetadataStore;
   readonly nars: HotNarStore;
   readonly workFolder: WorkFolder;
-  /** Settles what processes that died meanwhile had begun; while nobody removes files. */
+  /** Settles what processes that died meanwhile had begun. */
   settle(): Promise<void>;
 }
 
@@ -41,7 +41,7 @@ export async function openStores(
   const nowMs = Date.now;
   const workFolder = opened.use(new WorkFolder(folders.temp, { locks: folders.locks, nowMs, log }));
   const isAlive = (owner: string) => workFolder.isAlive(owner);
-  const settle = () => recover({ metadata, nars, isAlive, nowMs, log });
+  const settle = () => recover({ metadata, nars, isAlive, log });
   await settle();
   workFolder.survey();
   const resources = opened.move();

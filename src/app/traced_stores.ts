@@ -54,7 +54,7 @@ function spanOf(method: string, { operation, table }: Query): SpanStart {
 export function tracedNars(inner: NarStore, tracer: Tracer): NarStore {
   return traced(inner, tracer, {
     open: { name: "open nar file" },
-    publish: { name: "publish nar file" },
+    put: { name: "publish nar file" },
     remove: { name: "remove nar file" },
   });
 }

@@ -1,15 +1,13 @@
 import type { MetadataStore } from "../metadata/metadata_store.ts";
-import type { PendingFile } from "../metadata/space_keeper.ts";
 import type { NarName } from "../nix/nar_name.ts";
 import type { StorePathHash } from "../nix/store_path.ts";
+import type { ActiveReads } from "../space/active_reads.ts";
+import type { Sweeper } from "../space/sweeper.ts";
 
 export interface RemoverDeps {
   readonly metadata: MetadataStore;
-  /** Removes the files that its argument gives up, while no other batch does. */
-  readonly removeFiles: (giveUp: () => Promise<readonly PendingFile[]>) => Promise<unknown>;
-  /** NAR files that are being read or downloaded. */
-  readonly busy: () => ReadonlySet<NarName>;
-  readonly owner: string;
+  readonly sweeper: Pick<Sweeper, "markAndSweep">;
+  readonly reads: Pick<ActiveReads, "has">;
   /** Told when something went. */
   readonly changed: () => void;
 }
@@ -44,17 +42,12 @@ export class Remover {
     return removed;
   }
 
-  /** False when there is no such file, or it is busy. */
+  /** False when there is no such file, or it is read or downloaded. */
   async #file(narName: NarName): Promise<boolean> {
-    const { metadata, removeFiles, busy, owner } = this.#deps;
-    let removed = false;
-    await removeFiles(async () => {
-      const kept = (await metadata.findNar(narName))?.kept;
-      if (kept === undefined || busy().has(narName)) return [];
-      await metadata.apply([{ kind: "nar-condemned", narName, owner }]);
-      removed = true;
-      return [{ narName, owner, fileSize: kept.fileSize }];
-    });
-    return removed;
+    const { metadata, sweeper, reads } = this.#deps;
+    const kept = (await metadata.findNar(narName))?.kept;
+    if (kept === undefined || reads.has(narName)) return false;
+    await sweeper.markAndSweep(kept);
+    return true;
   }
 }

@@ -1,18 +1,17 @@
 import type { ChangeWriter, NarFinder, NarRecord } from "../metadata/metadata_store.ts";
 import type { NarName } from "../nix/nar_name.ts";
-import type { StoredNar } from "../storage/nar_store.ts";
+import type { ActiveReads } from "../space/active_reads.ts";
 import type { Tracer } from "../telemetry/tracer.ts";
 import { type Download, type PassedPart, type PassOn, Unkept } from "./download/download.ts";
 import type { Downloads } from "./download/downloads.ts";
 import { statNar, type StatNarDeps } from "./sources/stat_nar.ts";
 import type { UnkeptTransferDeps } from "./pass_through/unkept_transfer.ts";
-import type { KeptNars } from "./kept/kept_nars.ts";
+import type { KeptNars, OpenKeptFile } from "./kept/kept_nars.ts";
 import { announcedFileSize, fileSizeLimit } from "./nar_naming.ts";
 import type { ArchiveServer } from "./serve_archive.ts";
 import { openUnkept, passedOn } from "./pass_through/open_pass_through.ts";
 import { type NarAnswer, type NarFacts, WHOLE_BYTES_MAX } from "./nar_answer.ts";
 import type { Source } from "./serve_narinfo.ts";
-import type { Readers } from "./readers.ts";
 import type { Uses } from "./uses.ts";
 
 /**
@@ -28,7 +27,7 @@ export interface NarServerDeps extends StatNarDeps {
   readonly downloads: Downloads;
   readonly unkept: UnkeptTransferDeps;
   readonly uses: Uses;
-  readonly readers: Readers;
+  readonly reads: ActiveReads;
   /** What no narinfo names. */
   readonly archives: Pick<ArchiveServer, "open" | "stat" | "isNamed">;
   readonly tracer: Tracer;
@@ -48,8 +47,8 @@ export class NarServer {
     const nar = await metadata.findNar(narName);
     if (nar === undefined) return await this.#deps.archives.open(narName, requestId);
     uses.nar(narName);
-    const stored = await kept.open(nar, requestId);
-    if (stored !== undefined) return storedAnswer(nar, stored, this.#deps.readers);
+    const file = await kept.open(nar, requestId);
+    if (file !== undefined) return storedAnswer(narName, file, this.#deps.reads);
     return await this.#fetch(nar, requestId);
   }
 
@@ -96,8 +95,11 @@ export class NarServer {
   async stat(narName: NarName, requestId: string): Promise<NarFacts | undefined> {
     const nar = await this.#deps.metadata.findNar(narName);
     if (nar === undefined) return await this.#deps.archives.stat(narName);
-    using stored = await this.#deps.kept.open(nar, requestId);
-    if (stored !== undefined) return factsOf(storedAnswer(nar, stored, this.#deps.readers));
+    const file = await this.#deps.kept.open(nar, requestId);
+    if (file !== undefined) {
+      using answer = storedAnswer(narName, file, this.#deps.reads);
+      return factsOf(answer);
+    }
     const download = this.#deps.downloads.find(narName);
     if (download !== undefined) {
       await download.readable(0);
@@ -125,19 +127,23 @@ function factsOf({ source, fileSize, tag }: NarFacts): NarFacts {
   return { source, fileSize, tag };
 }
 
-function storedAnswer(nar: NarRecord, stored: StoredNar, readers: Readers): NarAnswer {
+function storedAnswer(
+  narName: NarName,
+  { kept, stored }: OpenKeptFile,
+  reads: ActiveReads,
+): NarAnswer {
   const { fileSize } = stored;
   let leave: (() => void) | undefined;
   return {
     source: "HIT",
     fileSize,
-    tag: nar.kept?.fileHash,
+    tag: kept.fileHash,
     whole() {
       return fileSize <= WHOLE_BYTES_MAX ? stored.bytes() : undefined;
     },
     async read(start, end = fileSize) {
       const body = stored.read(start, end);
-      leave = readers.enter(nar.name);
+      leave = reads.begin(narName);
       return body;
     },
     over: () => leave?.(),

@@ -1,12 +1,14 @@
 import { LRUCache } from "lru-cache";
 import type { DocumentPath } from "../nix/document_name.ts";
 import type { NarName } from "../nix/nar_name.ts";
+import { narNameOf } from "../nix/stored_name.ts";
 import type { StorePathHash } from "../nix/store_path.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import type { DocumentRow } from "./document_keeper.ts";
 import { isLearned, LateWrites } from "./late_writes.ts";
 import type {
   Change,
+  FindOptions,
   KeptNar,
   MetadataStore,
   NarinfoRow,
@@ -54,8 +56,11 @@ export class HotMetadataStore implements MetadataStore {
     return row;
   }
 
-  async findNar(narName: NarName): Promise<NarRecord | undefined> {
-    const hot = this.#nars.get(narName);
+  async findNar(
+    narName: NarName,
+    { fresh = false }: FindOptions = {},
+  ): Promise<NarRecord | undefined> {
+    const hot = fresh ? undefined : this.#nars.get(narName);
     if (hot !== undefined) return hot;
     const epoch = this.#epoch;
     const late = this.#late.nar(narName);
@@ -107,7 +112,7 @@ export class HotMetadataStore implements MetadataStore {
   async evict(order: EvictionOrder): Promise<Evicted> {
     const evicted = await this.#inner.evict(order);
     for (const storePathHash of evicted.narinfos) this.#narinfos.delete(storePathHash);
-    for (const { narName } of evicted.files) this.#nars.delete(narName);
+    for (const { at } of evicted.files) this.#nars.delete(narNameOf(at));
     this.#epoch++;
     return evicted;
   }
@@ -173,12 +178,15 @@ export class HotMetadataStore implements MetadataStore {
           this.#narinfos.delete(change.storePathHash);
           break;
         case "nar-kept":
-        case "nar-condemned":
-        case "nar-gone":
-          this.#nars.delete(change.narName);
+          this.#nars.delete(narNameOf(change.file.at));
+          break;
+        case "nar-sealed":
+        case "nar-marked":
+          this.#nars.delete(narNameOf(change.at));
           break;
         case "put-source":
         case "nar-publishing":
+        case "nar-gone":
         case "use-narinfo":
         case "use-nar":
         case "put-pin":

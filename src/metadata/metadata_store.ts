@@ -2,6 +2,7 @@ import { Failure } from "../base/failure.ts";
 import type { Compression } from "../nix/compression.ts";
 import type { FileHash, NarHash, Sha256 } from "../nix/hash.ts";
 import type { NarName } from "../nix/nar_name.ts";
+import type { Seal, StoredName } from "../nix/stored_name.ts";
 import type { StorePathHash } from "../nix/store_path.ts";
 import type { DocumentChange, DocumentKeeper } from "./document_keeper.ts";
 import type { SpaceKeeper } from "./space_keeper.ts";
@@ -37,6 +38,10 @@ export interface NarRow {
 
 /** A NAR file that is kept, as it was measured when it was kept. */
 export interface KeptFile {
+  /** The stored object that holds it. */
+  readonly at: StoredName;
+  /** `undefined` where nobody has seen its bytes since there are seals. */
+  readonly seal?: Seal;
   readonly fileHash: Sha256;
   readonly fileSize: number;
 }
@@ -66,6 +71,13 @@ export class NarNameTaken extends Failure {
   }
 }
 
+/** Somebody else has settled what was on its way in, and removed it: it must not be kept. */
+export class IntentLost extends Failure {
+  constructor(at: StoredName) {
+    super("broken", "Cannot keep NAR file: its intent is gone", { nar: at });
+  }
+}
+
 /** One write. A list of them is applied whole or not at all. */
 export type Change =
   /**
@@ -82,18 +94,19 @@ export type Change =
   }
   | { readonly kind: "put-source"; readonly narName: NarName; readonly source: NarSource }
   | { readonly kind: "remove-narinfo"; readonly storePathHash: StorePathHash }
-  /** Comes before the file gets its name: whatever a crash leaves of it is then found. */
-  | { readonly kind: "nar-publishing"; readonly narName: NarName; readonly owner: string }
-  | {
-    readonly kind: "nar-kept";
-    readonly narName: NarName;
-    readonly file: KeptFile;
-    readonly atMs: number;
-  }
-  /** Comes before the file is removed; it counts until `nar-gone`. */
-  | { readonly kind: "nar-condemned"; readonly narName: NarName; readonly owner: string }
-  /** With an owner: only if the file is that one's to remove, and nobody put another there. */
-  | { readonly kind: "nar-gone"; readonly narName: NarName; readonly owner?: string }
+  /** The intent to publish, before the object is there: whatever a crash leaves is then found. */
+  | { readonly kind: "nar-publishing"; readonly at: StoredName; readonly owner: string }
+  /**
+   * The object is the NAR's kept file from now on, and its intent is over; refused with IntentLost
+   * where there is none. One that was kept in its place is marked, for the same owner to remove.
+   */
+  | { readonly kind: "nar-kept"; readonly file: KeptFile; readonly atMs: number }
+  /** Its bytes were seen to be right, as it is now. Nothing where another object is kept. */
+  | { readonly kind: "nar-sealed"; readonly at: StoredName; readonly seal: Seal }
+  /** Marked for removal: counts until `nar-gone`. Nothing where another object is kept. */
+  | { readonly kind: "nar-marked"; readonly at: StoredName; readonly owner: string }
+  /** Nothing is left of an object that was on its way in or out. */
+  | { readonly kind: "nar-gone"; readonly at: StoredName }
   | {
     readonly kind: "use-narinfo";
     readonly storePathHash: StorePathHash;
@@ -109,8 +122,13 @@ export interface NarinfoFinder {
   findNarinfo(storePathHash: StorePathHash): Promise<NarinfoRow | undefined>;
 }
 
+export interface FindOptions {
+  /** What others have just written counts too: nothing is taken from memory. */
+  readonly fresh?: boolean;
+}
+
 export interface NarFinder {
-  findNar(narName: NarName): Promise<NarRecord | undefined>;
+  findNar(narName: NarName, options?: FindOptions): Promise<NarRecord | undefined>;
   /** One an upstream, in no particular order; empty for an unknown NAR. */
   sourcesOf(narName: NarName): Promise<readonly NarSource[]>;
   /** The store paths whose narinfo leads to this NAR file. */

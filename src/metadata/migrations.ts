@@ -18,6 +18,7 @@ const NAMES = [
   "0003_space",
   "0004_documents",
   "0005_kept_uses",
+  "0006_stored_names",
 ] as const;
 
 /** First line of a migration that rewrites what is there. */

@@ -1,11 +1,12 @@
 import type { NarName } from "../nix/nar_name.ts";
+import type { StoredName } from "../nix/stored_name.ts";
 import type { StorePathHash } from "../nix/store_path.ts";
 
 /** Sums over everything that is kept. */
 export interface Stock {
   readonly keptBytes: number;
   readonly keptFiles: number;
-  /** Bytes of files that are given up and not known to be gone. */
+  /** Bytes of objects that are marked for removal and not known to be gone. */
   readonly pendingBytes: number;
   /** Those of `keptBytes` that a pin protects; a shared NAR file counts once. */
   readonly protectedBytes: number;
@@ -25,12 +26,12 @@ export interface ColdEntry {
   readonly id: number;
 }
 
-/** A NAR file on its way in or out of the store. */
+/** A stored object on its way in or out. */
 export interface PendingFile {
-  readonly narName: NarName;
+  readonly at: StoredName;
   /** The process that it belongs to. */
   readonly owner: string;
-  /** What it counts until it is gone; 0 for a file on its way in. */
+  /** What it counts until it is gone; 0 for one on its way in. */
   readonly fileSize: number;
 }
 
@@ -48,7 +49,7 @@ export interface EvictionOrder {
 export interface Evicted {
   /** Their rows are gone. */
   readonly narinfos: readonly StorePathHash[];
-  /** Given up: to be removed from the store, and then reported by `nar-gone`. */
+  /** Marked: to be removed from the store, and then reported by `nar-gone`. */
   readonly files: readonly PendingFile[];
   /** Entries that went: narinfos with a NAR file, and NAR files without a narinfo. */
   readonly entries: number;
@@ -74,7 +75,7 @@ export interface SpaceKeeper extends StockKeeper {
 
   /**
    * Removes the coldest entries that nothing protects, in one transaction. A narinfo goes whether
-   * its NAR file is shared or not; the file is given up with the last narinfo that leads to it.
+   * its NAR file is shared or not; the file is marked with the last narinfo that leads to it.
    * Some narinfos without a NAR file that were used even longer ago go along.
    */
   evict(order: EvictionOrder): Promise<Evicted>;
@@ -85,6 +86,6 @@ export interface SpaceKeeper extends StockKeeper {
    */
   protect(pathsMax: number): Promise<boolean>;
 
-  /** Every file on its way in or out, of whichever process. */
+  /** Every object on its way in or out, of whichever process. */
   pendingFiles(): Promise<readonly PendingFile[]>;
 }

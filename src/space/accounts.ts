@@ -1,6 +1,6 @@
 import { messageOf } from "../base/failure.ts";
 import { pause } from "../base/pause.ts";
-import type { SpaceKeeper } from "../metadata/space_keeper.ts";
+import type { SpaceKeeper, Stock } from "../metadata/space_keeper.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { type OutageLine, OutageLog } from "../telemetry/outage_log.ts";
 import type { SpaceBudget } from "./space_budget.ts";
@@ -32,10 +32,12 @@ export class Accounts {
   }
 
   /** Brings the budget in line with what is on disk now. */
-  async observe(): Promise<void> {
+  async observe(): Promise<Stock> {
     const { metadata, budget, foreignBytes } = this.#deps;
-    const { keptBytes, pendingBytes, protectedBytes } = await metadata.stock();
+    const stock = await metadata.stock();
+    const { keptBytes, pendingBytes, protectedBytes } = stock;
     budget.observe(keptBytes + pendingBytes + foreignBytes(), protectedBytes);
+    return stock;
   }
 
   /** Finds all that pins protect; a closure of 100,000 paths takes seconds, in small steps. */

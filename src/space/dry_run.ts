@@ -1,6 +1,7 @@
 import { pause } from "../base/pause.ts";
 import type { ColdEntry, SpaceKeeper } from "../metadata/space_keeper.ts";
 import type { NarName } from "../nix/nar_name.ts";
+import type { ActiveReads } from "./active_reads.ts";
 import type { RunFigures } from "./evictor.ts";
 
 /** Entries read at once: a few milliseconds. */
@@ -8,15 +9,15 @@ const ENTRIES_MAX = 256;
 
 export interface DryRunDeps {
   readonly metadata: Pick<SpaceKeeper, "coldest">;
-  readonly busy: () => ReadonlySet<NarName>;
+  readonly reads: Pick<ActiveReads, "names">;
 }
 
 /** What evicting files of `bytesMin` in sum would come to; what is protected must be known. */
 export async function dryRun(
-  { metadata, busy }: DryRunDeps,
+  { metadata, reads }: DryRunDeps,
   bytesMin: number,
 ): Promise<RunFigures> {
-  const spared = busy();
+  const spared = reads.names();
   const sharersLeft = new Map<NarName, number>();
   let [freedBytes, evictedEntries, evictedFiles] = [0, 0, 0];
   let after: ColdEntry | undefined;

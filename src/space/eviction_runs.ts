@@ -2,10 +2,10 @@ import pLimit from "p-limit";
 import { messageOf } from "../base/failure.ts";
 import type { NarFinder } from "../metadata/metadata_store.ts";
 import type { SpaceKeeper } from "../metadata/space_keeper.ts";
-import type { NarName } from "../nix/nar_name.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { type OutageLine, OutageLog } from "../telemetry/outage_log.ts";
 import type { Accounts } from "./accounts.ts";
+import type { ActiveReads } from "./active_reads.ts";
 import { dryRun } from "./dry_run.ts";
 import { type Evictor, NO_FIGURES, type Run, type RunFigures } from "./evictor.ts";
 import type { RunEnd } from "./futility.ts";
@@ -22,8 +22,7 @@ export interface EvictionRunsDeps {
   readonly accounts: Accounts;
   readonly budget: SpaceBudget;
   readonly metadata: Pick<NarFinder, "findNar"> & SpaceKeeper;
-  /** NAR files that are being read or downloaded. */
-  readonly busy: () => ReadonlySet<NarName>;
+  readonly reads: Pick<ActiveReads, "names">;
   readonly nowMs: () => number;
   readonly log: Logger;
   /** Told of each run that evicted. */
@@ -104,9 +103,11 @@ export class EvictionRuns {
 
   /** Nothing hangs on it, so that a database that cannot be read must not end a run badly. */
   async #busyBytes(): Promise<number> {
-    const { metadata, busy, log } = this.#deps;
+    const { metadata, reads, log } = this.#deps;
     try {
-      const nars = await Promise.all([...busy()].map((narName) => metadata.findNar(narName)));
+      const nars = await Promise.all(
+        [...reads.names()].map((narName) => metadata.findNar(narName)),
+      );
       return nars.reduce((bytes, nar) => bytes + (nar?.kept?.fileSize ?? 0), 0);
     } catch (error) {
       log.warn("busy nars not counted", { error: messageOf(error) });

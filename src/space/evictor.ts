@@ -1,11 +1,10 @@
 import { pause } from "../base/pause.ts";
-import type { ChangeWriter } from "../metadata/metadata_store.ts";
 import type { Evicted, PendingFile, SpaceKeeper } from "../metadata/space_keeper.ts";
-import type { NarName } from "../nix/nar_name.ts";
 import type { Accounts } from "./accounts.ts";
+import type { ActiveReads } from "./active_reads.ts";
 import type { RunEnd } from "./futility.ts";
-import type { NarRemovals } from "./nar_removals.ts";
 import type { SpaceBudget } from "./space_budget.ts";
+import type { Sweeper } from "./sweeper.ts";
 
 /** Entries in one transaction: some 2 ms in which no request is answered. */
 const ENTRIES_MAX = 32;
@@ -17,15 +16,14 @@ const PAUSE_MAX_MS = 10;
 const USES_AGE_MAX_MS = 1_000;
 
 export interface EvictorDeps {
-  readonly metadata: SpaceKeeper & ChangeWriter;
-  readonly removals: NarRemovals;
+  readonly metadata: Pick<SpaceKeeper, "evict">;
+  readonly sweeper: Pick<Sweeper, "sweep" | "sweepOwn">;
   readonly budget: SpaceBudget;
   readonly accounts: Accounts;
-  /** NAR files that are being read or downloaded. */
-  readonly busy: () => ReadonlySet<NarName>;
+  readonly reads: Pick<ActiveReads, "names">;
   /** Writes down the uses so far. */
   readonly flushUses: () => Promise<void>;
-  /** Names this process in the rows of files on their way. */
+  /** Names this process in the marks of what it evicts. */
   readonly owner: string;
   readonly nowMs: () => number;
 }
@@ -55,8 +53,9 @@ export const NO_FIGURES: RunFigures = { freedBytes: 0, evictedEntries: 0, evicte
  * The order of eviction: the narinfo used longest ago goes first, and its NAR file with it unless
  * another narinfo leads to that file; kept files without a narinfo stand in the same order by
  * their own use. `coldNarinfos` and `coldLooseNars` (`metadata/sqlite/space_statements.ts`) list
- * them, `metadata/sqlite/eviction.ts` removes them. Left out is what a pin protects (see
- * `pins/pins.ts`), and what is busy. Nothing is evicted while that protection is not settled.
+ * them, `metadata/sqlite/eviction.ts` marks them. Left out is what a pin protects (see
+ * `pins/pins.ts`), and what is read or downloaded. Nothing is evicted while that protection is not
+ * settled.
  */
 export class Evictor {
   readonly #deps: EvictorDeps;
@@ -70,7 +69,9 @@ export class Evictor {
   async run({ targetBytes, progress, isWanted }: Run): Promise<RunEnd> {
     let figures = NO_FIGURES;
     const { budget, accounts, flushUses, nowMs } = this.#deps;
-    await this.#retryLeftovers();
+    // What a former run could not remove.
+    await this.#deps.sweeper.sweepOwn();
+    await accounts.observe();
     for (let flushedAtMs = -Infinity;;) {
       const excessBytes = budget.usedBytes - targetBytes();
       if (excessBytes <= 0) return "reached";
@@ -110,27 +111,12 @@ export class Evictor {
   async #batch(
     bytesMin: number,
   ): Promise<{ readonly evicted: Evicted; readonly gone: readonly PendingFile[] }> {
-    const { metadata, removals, busy, owner } = this.#deps;
-    let evicted: Evicted = { narinfos: [], files: [], entries: 0, settled: true };
-    const gone = await removals.batch(async () => {
-      evicted = await metadata.evict({ bytesMin, entriesMax: ENTRIES_MAX, spared: busy(), owner });
-      return evicted.files;
-    });
-    await this.#deps.accounts.observe();
+    const { metadata, sweeper, reads, accounts, owner } = this.#deps;
+    const order = { bytesMin, entriesMax: ENTRIES_MAX, spared: reads.names(), owner };
+    const evicted = await metadata.evict(order);
+    const gone = await sweeper.sweep(evicted.files);
+    await accounts.observe();
     return { evicted, gone };
-  }
-
-  /** Files that a former run could not remove; a download that replaces one is left alone. */
-  async #retryLeftovers(): Promise<void> {
-    const { metadata, removals, busy, owner } = this.#deps;
-    await removals.batch(async () => {
-      const pending = await metadata.pendingFiles();
-      const spared = busy();
-      return pending.filter((file) => {
-        return file.owner === owner && file.fileSize > 0 && !spared.has(file.narName);
-      });
-    });
-    await this.#deps.accounts.observe();
   }
 }
 

@@ -4,11 +4,12 @@ import { within } from "../base/deadline.ts";
 import { messageOf } from "../base/failure.ts";
 import { Accounts, type AccountsDeps } from "./accounts.ts";
 import { EvictionRuns, type EvictionRunsDeps } from "./eviction_runs.ts";
+import type { ActiveReads } from "./active_reads.ts";
 import { Evictor, type EvictorDeps, type RunFigures } from "./evictor.ts";
 import { Futility } from "./futility.ts";
 import type { GcDone, GcOrder } from "./gc_event.ts";
-import { NarRemovals, type NarRemovalsDeps } from "./nar_removals.ts";
 import { type Reservation, SpaceBudget } from "./space_budget.ts";
+import { Sweeper, type SweeperDeps } from "./sweeper.ts";
 
 /**
  * Eviction goes on until this part of what pins leave free is empty, so that it does not run for
@@ -20,11 +21,12 @@ const HEADROOM = 0.1;
 const RESERVE_WAIT_MAX_MS = 2_000;
 
 export type SpaceDeps =
-  & Omit<EvictorDeps, "budget" | "removals" | "accounts">
+  & Omit<EvictorDeps, "budget" | "sweeper" | "accounts">
   & Omit<EvictionRunsDeps, "budget" | "evictor" | "accounts">
   & Omit<AccountsDeps, "budget">
-  & NarRemovalsDeps
+  & SweeperDeps
   & {
+    readonly reads: Pick<ActiveReads, "names" | "whenEnded">;
     /** `Infinity`: nothing is evicted by itself. */
     readonly limitBytes: number;
   };
@@ -39,7 +41,7 @@ export interface RunWatcher {
 /** Keeps the NAR files within the limit: nothing is written that was not promised space before. */
 export class Space implements AsyncDisposable {
   readonly budget: SpaceBudget;
-  readonly removals: NarRemovals;
+  readonly sweeper: Sweeper;
   readonly #deps: SpaceDeps;
   readonly #accounts: Accounts;
   readonly #runs: EvictionRuns;
@@ -52,10 +54,11 @@ export class Space implements AsyncDisposable {
   constructor(deps: SpaceDeps) {
     this.#deps = deps;
     const budget = this.budget = new SpaceBudget(deps.limitBytes);
-    const removals = this.removals = new NarRemovals(deps);
+    const sweeper = this.sweeper = new Sweeper(deps);
     const accounts = this.#accounts = new Accounts({ ...deps, budget });
-    const evictor = new Evictor({ ...deps, budget, removals, accounts });
+    const evictor = new Evictor({ ...deps, budget, sweeper, accounts });
     this.#runs = new EvictionRuns({ ...deps, budget, accounts, evictor });
+    deps.reads.whenEnded(() => this.#futility.unused());
   }
 
   /** Reads the accounts: once before anything is reserved. */
@@ -114,21 +117,22 @@ export class Space implements AsyncDisposable {
     return reservation.grow(bytes);
   }
 
-  /** What was reserved is kept, and counted as such from here on. */
+  /**
+   * What was reserved is kept, and counted as such from here on. An object that it took the place
+   * of goes.
+   */
   async kept(reservation: Reservation): Promise<void> {
-    await this.#accounts.observe();
+    const { pendingBytes } = await this.#accounts.observe();
     reservation[Symbol.dispose]();
     this.changed();
+    if (pendingBytes === 0) return;
+    await this.sweeper.sweepOwn();
+    await this.#accounts.observe();
   }
 
   /** Something may go that could not. */
   changed(): void {
     this.#futility.changed();
-  }
-
-  /** The same of what was being read. */
-  unused(): void {
-    this.#futility.unused();
   }
 
   /** The disk took no more, below the limit: what is used may be a part less, from now on. */

@@ -1,11 +1,11 @@
 import { LRUCache } from "lru-cache";
-import type { NarName } from "../nix/nar_name.ts";
-import type { FileIdentity, NarStore, StoredNar } from "./nar_store.ts";
+import type { Seal, StoredName } from "../nix/stored_name.ts";
+import type { NarStore, StoredNar } from "./nar_store.ts";
 
 interface HotNar {
   readonly bytes: Uint8Array<ArrayBuffer>;
   /** Of the file that they were read from. */
-  readonly identity: FileIdentity;
+  readonly seal: Seal;
 }
 
 export interface HotNarStoreLimits {
@@ -22,7 +22,7 @@ export interface HotNarStoreLimits {
 export class HotNarStore implements NarStore {
   readonly #inner: NarStore;
   readonly #limits: HotNarStoreLimits;
-  readonly #hot: LRUCache<NarName, HotNar>;
+  readonly #hot: LRUCache<StoredName, HotNar>;
 
   constructor(inner: NarStore, limits: HotNarStoreLimits) {
     this.#inner = inner;
@@ -34,20 +34,20 @@ export class HotNarStore implements NarStore {
     });
   }
 
-  async open(name: NarName): Promise<StoredNar | undefined> {
-    const hot = this.#hot.get(name);
+  async open(at: StoredName): Promise<StoredNar | undefined> {
+    const hot = this.#hot.get(at);
     if (hot !== undefined) return inMemory(hot);
-    const stored = await this.#inner.open(name);
+    const stored = await this.#inner.open(at);
     if (stored === undefined || stored.fileSize > this.#limits.fileBytesMax) return stored;
-    const { fileSize, identity } = stored;
+    const { fileSize, seal } = stored;
     return {
       fileSize,
-      identity,
+      seal,
       isUnchanged: () => stored.isUnchanged(),
       bytes: () => {
         const bytes = stored.bytes();
         // What is known of the file is then true of these bytes, for as long as they stay.
-        if (stored.isUnchanged()) this.#hot.set(name, { bytes, identity });
+        if (stored.isUnchanged()) this.#hot.set(at, { bytes, seal });
         return bytes;
       },
       read: (start, end) => stored.read(start, end),
@@ -55,27 +55,25 @@ export class HotNarStore implements NarStore {
     };
   }
 
-  async publish(name: NarName, path: string): Promise<FileIdentity> {
-    const identity = await this.#inner.publish(name, path);
-    this.#hot.delete(name);
-    return identity;
+  put(at: StoredName, path: string): Promise<Seal> {
+    return this.#inner.put(at, path);
   }
 
-  async remove(name: NarName): Promise<boolean> {
-    const removed = await this.#inner.remove(name);
-    this.#hot.delete(name);
+  async remove(at: StoredName): Promise<boolean> {
+    const removed = await this.#inner.remove(at);
+    this.#hot.delete(at);
     return removed;
   }
 
-  list(): AsyncIterable<{ readonly name: NarName; readonly fileSize: number }> {
+  list(): AsyncIterable<{ readonly at: StoredName; readonly fileSize: number }> {
     return this.#inner.list();
   }
 }
 
-function inMemory({ bytes, identity }: HotNar): StoredNar {
+function inMemory({ bytes, seal }: HotNar): StoredNar {
   return {
     fileSize: bytes.length,
-    identity,
+    seal,
     isUnchanged: () => true,
     bytes: () => bytes,
     read: (start, end) => new Blob([bytes.subarray(start, end)]).stream(),

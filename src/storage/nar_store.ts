@@ -1,21 +1,10 @@
-import type { NarName } from "../nix/nar_name.ts";
+import type { Seal, StoredName } from "../nix/stored_name.ts";
 
-/**
- * Which file it is, and how it was last changed: bytes that are changed behind us make it another
- * one. Numbers that the file system tells without reading.
- */
-export interface FileIdentity {
-  readonly inode: number;
-  readonly fileSize: number;
-  readonly modifiedAtMs: number;
-  readonly changedAtMs: number;
-}
-
-/** A kept NAR file, open for reading. Whoever opened it disposes of it. */
+/** A stored NAR file, open for reading. Whoever opened it disposes of it. */
 export interface StoredNar extends Disposable {
   readonly fileSize: number;
   /** As it was when it was opened. */
-  readonly identity: FileIdentity;
+  readonly seal: Seal;
   /** True while nobody has changed the file since it was opened. Looks at it again. */
   isUnchanged(): boolean;
   /** All bytes at once; for small files. A short file is a throw. */
@@ -29,31 +18,28 @@ export interface StoredNar extends Disposable {
 }
 
 export interface NarReader {
-  /** `undefined` means certainly absent. "Could not tell" is a throw. */
-  open(name: NarName): Promise<StoredNar | undefined>;
+  /**
+   * `undefined` means certainly absent. "Could not tell" is a throw. Whoever has it open gets all
+   * of its bytes, or a broken transfer, also when it is removed meanwhile.
+   */
+  open(at: StoredName): Promise<StoredNar | undefined>;
 }
 
 export interface NarWriter {
   /**
-   * Takes over the finished file at `path` as the NAR file `name`, replacing what was there, and
-   * resolves when it would survive a power cut, to the identity that it has there. When it
-   * throws, `path` and `name` are as before.
+   * Takes over the finished file at `path` as the object `at`, a name that no object had before.
+   * Resolves to its seal when it would survive a power cut. When it throws, a part of it may be
+   * there: whoever called removes `at`.
    */
-  publish(name: NarName, path: string): Promise<FileIdentity>;
+  put(at: StoredName, path: string): Promise<Seal>;
 
   /** False when there was nothing to remove. */
-  remove(name: NarName): Promise<boolean>;
+  remove(at: StoredName): Promise<boolean>;
 }
 
 export interface NarLister {
-  /** Every kept NAR file, in no particular order. */
-  list(): AsyncIterable<{ readonly name: NarName; readonly fileSize: number }>;
+  /** Every stored NAR file, in no particular order. */
+  list(): AsyncIterable<{ readonly at: StoredName; readonly fileSize: number }>;
 }
 
 export type NarStore = NarReader & NarWriter & NarLister;
-
-export function isSameIdentity(a: FileIdentity, b: FileIdentity): boolean {
-  return a === b ||
-    a.inode === b.inode && a.fileSize === b.fileSize && a.modifiedAtMs === b.modifiedAtMs &&
-      a.changedAtMs === b.changedAtMs;
-}

@@ -7,8 +7,9 @@ import {
 } from "../../src/metadata/metadata_store.ts";
 import type { FileHash, NarHash } from "../../src/nix/hash.ts";
 import { narName } from "../../src/nix/nar_name.ts";
+import { type Seal, storedName } from "../../src/nix/stored_name.ts";
 import type { StorePathHash } from "../../src/nix/store_path.ts";
-import { hash, narOf, put, rowOf, sha, source } from "../support/metadata_rows.ts";
+import { fileOf, hash, keep, narOf, put, rowOf, sha, source } from "../support/metadata_rows.ts";
 import type { Clauses } from "./contract.ts";
 
 const [a, b, c] = [hash("a"), hash("b"), hash("c")];
@@ -83,7 +84,7 @@ export const metadataStoreClauses: Clauses<MetadataStore> = {
     await store.apply([put(a, [])]);
     const { fileSize: _size, ...unsized } = nar;
     const { fileHash: _hash, ...unhashed } = nar;
-    const file = { fileHash: sha("kept"), fileSize: 7 };
+    const file = fileOf(nar.name, 7);
     const refuseOthers = async () => {
       for (const path of [a, b]) {
         for (const claim of [{ ...nar, fileSize: 7 }, unsized, unhashed]) {
@@ -95,13 +96,13 @@ export const metadataStoreClauses: Clauses<MetadataStore> = {
 
     await refuseOthers();
     assert.deepEqual(await store.findNar(nar.name), nar);
-    await store.apply([{ kind: "nar-kept", narName: nar.name, file, atMs: 1 }]);
+    await store.apply(keep(file));
     await refuseOthers();
     assert.deepEqual(await store.findNar(nar.name), { ...nar, kept: file });
-    await store.apply([{ kind: "nar-gone", narName: nar.name }, {
-      kind: "remove-narinfo",
-      storePathHash: a,
-    }]);
+    await store.apply([
+      { kind: "nar-marked", at: file.at, owner: "we" },
+      { kind: "remove-narinfo", storePathHash: a },
+    ]);
     await assert.rejects(store.apply([{ ...put(a, []), nar: unsized }]), NarNameTaken);
     assert.deepEqual(await store.findNar(nar.name), nar);
     assert.deepEqual(await store.sourcesOf(nar.name), [source]);
@@ -121,25 +122,46 @@ export const metadataStoreClauses: Clauses<MetadataStore> = {
     assert.deepEqual(await store.findNar(name), nar);
   },
 
-  "nar-kept and nar-gone say whether the file is kept": async (store) => {
+  "nar-kept and nar-marked say whether an object is kept, and which": async (store) => {
     const { nar } = put(a, []);
-    const file = { fileHash: sha("kept"), fileSize: 2 ** 33 };
-    await store.apply([put(a, []), { kind: "nar-kept", narName: nar.name, file, atMs: 1 }]);
+    const file = { ...fileOf(nar.name, 2 ** 33), seal: "ino-1" as Seal };
+    await store.apply([put(a, []), ...keep(file)]);
     assert.deepEqual((await store.findNar(nar.name))?.kept, file);
-    await store.apply([{ kind: "nar-gone", narName: nar.name }]);
+    await store.apply([{ kind: "nar-marked", at: file.at, owner: "we" }]);
     assert.deepEqual(await store.findNar(nar.name), nar);
+  },
+
+  "nar-sealed changes the seal of the object that is kept, and of no other": async (store) => {
+    const { nar } = put(a, []);
+    const [first, second] = [fileOf(nar.name), fileOf(nar.name)];
+    const keptNow = async () => (await store.findNar(nar.name))?.kept;
+    await store.apply([put(a, []), ...keep(first)]);
+    assert.deepEqual(await keptNow(), first);
+    await store.apply([{ kind: "nar-sealed", at: first.at, seal: "one" as Seal }]);
+    assert.deepEqual(await keptNow(), { ...first, seal: "one" });
+    await store.apply(keep(second));
+    await store.apply([{ kind: "nar-sealed", at: first.at, seal: "two" as Seal }]);
+    assert.deepEqual(await keptNow(), second);
+  },
+
+  "an object from before ids has the NAR's own name": async (store) => {
+    const { nar } = put(a, []);
+    const file = { ...fileOf(nar.name), at: storedName(nar.name, "") };
+    await store.apply([put(a, []), ...keep(file)]);
+    assert.equal((await store.findNar(nar.name, { fresh: true }))?.kept?.at, nar.name);
+    assert.deepEqual(await store.keptNars(""), [{ name: nar.name, ...file }]);
   },
 
   "keptNars() lists what is kept under a prefix, by name": async (store) => {
     const nars = ["x", "y", "z"].map((seed) => narOf(seed)).toSorted((a, b) =>
       a.name < b.name ? -1 : 1
     );
-    const file = { fileHash: sha("kept"), fileSize: 7 };
+    const files = nars.map(({ name }) => ({ name, ...fileOf(name, 7) }));
     for (const [index, nar] of nars.entries()) {
       await store.apply([{ ...put(hash(`${index}`), []), nar }]);
-      if (index > 0) await store.apply([{ kind: "nar-kept", narName: nar.name, file, atMs: 1 }]);
     }
-    const [, second, third] = nars.map(({ name }) => ({ name, ...file }));
+    const [, second, third] = files;
+    for (const { name: _, ...file } of files.slice(1)) await store.apply(keep(file));
     assert.deepEqual(await store.keptNars(""), [second, third]);
     assert.deepEqual(await store.keptNars(third?.name.slice(0, 2) ?? ""), [third]);
     assert.deepEqual(await store.keptNars("~"), []);
@@ -217,11 +239,14 @@ export const metadataStoreClauses: Clauses<MetadataStore> = {
 
   "a change of what is not there changes nothing": async (store) => {
     const narName = narOf("x").name;
+    const { at } = fileOf(narName);
     await store.apply([
       { kind: "remove-narinfo", storePathHash: a },
       { kind: "use-narinfo", storePathHash: a, atMs: 1 },
       { kind: "use-nar", narName, atMs: 1 },
-      { kind: "nar-gone", narName },
+      { kind: "nar-gone", at },
+      { kind: "nar-marked", at, owner: "we" },
+      { kind: "nar-sealed", at, seal: "x" as Seal },
       { kind: "put-source", narName, source },
     ]);
     assert.deepEqual(await coldestOf(store, 10), []);
@@ -273,8 +298,7 @@ function byUpstream(a: NarSource, b: NarSource): number {
 /** A narinfo with its NAR file. */
 function stored(storePathHash: StorePathHash, atMs: number): readonly Change[] {
   const change = put(storePathHash, [], atMs);
-  const file = { fileHash: sha("kept"), fileSize: 1 };
-  return [change, { kind: "nar-kept", narName: change.nar.name, file, atMs }];
+  return [change, ...keep(fileOf(change.nar.name, 1), atMs)];
 }
 
 /** The kept paths that may be evicted, in their order. */

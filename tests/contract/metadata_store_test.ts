@@ -8,6 +8,7 @@ import { checkContract, type Harness } from "./contract.ts";
 import { documentKeeperClauses } from "./document_keeper_contract.ts";
 import { metadataStoreClauses } from "./metadata_store_contract.ts";
 import { spaceKeeperClauses } from "./space_keeper_contract.ts";
+import { storedObjectClauses } from "./stored_object_contract.ts";
 
 const SILENT = createLogger("error", { write() {} });
 
@@ -29,4 +30,5 @@ const harnesses: readonly Harness<MetadataStore>[] = [
 
 for (const harness of harnesses) checkContract(harness, metadataStoreClauses);
 for (const harness of harnesses) checkContract(harness, spaceKeeperClauses);
+for (const harness of harnesses) checkContract(harness, storedObjectClauses);
 for (const harness of harnesses) checkContract(harness, documentKeeperClauses);

@@ -1,132 +1,160 @@
 import assert from "node:assert/strict";
-import { type NarName, narName } from "../../src/nix/nar_name.ts";
+import { narName } from "../../src/nix/nar_name.ts";
 import { sha256FromDigest } from "../../src/nix/hash.ts";
-import { type FileIdentity, isSameIdentity, type NarStore } from "../../src/storage/nar_store.ts";
+import { newStoredName, type Seal, type StoredName } from "../../src/nix/stored_name.ts";
+import type { NarStore } from "../../src/storage/nar_store.ts";
 import { tempFolder } from "../support/temp_folder.ts";
 import type { Clauses } from "./contract.ts";
 
 const sha256 = sha256FromDigest(new Uint8Array(32).fill(7));
 const name = narName(sha256, "xz");
+/** Two objects of one NAR, and the object of a file from before objects had ids. */
+const [at, other] = [newStoredName(name), newStoredName(name)];
+const old = name as string as StoredName;
 
 export const narStoreClauses: Clauses<NarStore> = {
   "open() of an unknown name is undefined, not an error": async (store) => {
-    assert.equal(await store.open(name), undefined);
+    assert.equal(await store.open(at), undefined);
   },
 
-  "publish() then open() gives back size and bytes": async (store) => {
-    await publish(store, name, "abcdef");
-    using nar = await opened(store, name);
+  "put() then open() gives back size and bytes": async (store) => {
+    await put(store, at, "abcdef");
+    using nar = await opened(store, at);
     assert.equal(nar.fileSize, 6);
     assert.equal(new TextDecoder().decode(nar.bytes()), "abcdef");
   },
 
-  "publish() takes the file away from where it was": async (store) => {
+  "put() takes the file away from where it was": async (store) => {
     using folder = tempFolder();
     const path = `${folder.path}/file`;
     await Deno.writeTextFile(path, "abcdef");
-    await store.publish(name, path);
+    await store.put(at, path);
     await assert.rejects(Deno.stat(path), Deno.errors.NotFound);
   },
 
   "read(start, end) gives that part, and nothing for an empty one": async (store) => {
-    await publish(store, name, "abcdef");
-    assert.equal(await textOf(store, 4, 6), "ef");
-    assert.equal(await textOf(store, 0, 3), "abc");
-    assert.equal(await textOf(store, 6, 6), "");
+    await put(store, at, "abcdef");
+    assert.equal(await textOf(store, at, 4, 6), "ef");
+    assert.equal(await textOf(store, at, 0, 3), "abc");
+    assert.equal(await textOf(store, at, 6, 6), "");
   },
 
   "a reader that leaves in the middle leaves nothing open": async (store) => {
-    await publish(store, name, "x".repeat(1_000_000));
-    const nar = await opened(store, name);
+    await put(store, at, "x".repeat(1_000_000));
+    const nar = await opened(store, at);
     const reader = nar.read(0, nar.fileSize).getReader();
     await reader.read();
     await reader.cancel();
   },
 
   "an empty file is a file": async (store) => {
-    await publish(store, name, "");
-    using nar = await opened(store, name);
+    await put(store, at, "");
+    using nar = await opened(store, at);
     assert.equal(nar.fileSize, 0);
     assert.equal(nar.bytes().length, 0);
   },
 
-  "a publish() of what is not there keeps the previous bytes": async (store) => {
-    await publish(store, name, "old");
-    await assert.rejects(store.publish(name, "/nonexistent/file"));
-    assert.equal(await textOf(store, 0, 3), "old");
+  "a put() of what is not there leaves nothing, and the other object of that NAR": async (
+    store,
+  ) => {
+    await put(store, other, "old");
+    await assert.rejects(store.put(at, "/nonexistent/file"));
+    assert.equal(await store.open(at), undefined);
+    assert.equal(await textOf(store, other, 0, 3), "old");
   },
 
-  "a reader keeps its bytes while the file is replaced and removed": async (store) => {
-    await publish(store, name, "old");
-    const nar = await opened(store, name);
-    await publish(store, name, "new");
-    assert.equal(await store.remove(name), true);
-    assert.equal(await new Response(nar.read(0, 3)).text(), "old");
+  "a reader gets all of its bytes while its object is removed": async (store) => {
+    const text = "x".repeat(3_000_000);
+    await put(store, at, text);
+    const nar = await opened(store, at);
+    const reader = nar.read(0, nar.fileSize).getReader();
+    const first = await reader.read();
+    assert.equal(await store.remove(at), true);
+    assert.equal(await store.open(at), undefined);
+    let length = first.value?.length ?? 0;
+    for (let piece = await reader.read(); !piece.done; piece = await reader.read()) {
+      length += piece.value.length;
+    }
+    assert.equal(length, text.length);
   },
 
-  "two publish() calls of one name at once leave one whole file": async (store) => {
-    await Promise.all([publish(store, name, "same"), publish(store, name, "same")]);
-    assert.equal(await textOf(store, 0, 4), "same");
-    assert.equal((await namesOf(store)).length, 1);
+  "two put()s of one NAR at once leave two whole objects": async (store) => {
+    await Promise.all([put(store, at, "same"), put(store, other, "same")]);
+    assert.equal(await textOf(store, at, 0, 4), "same");
+    assert.equal(await textOf(store, other, 0, 4), "same");
+    assert.deepEqual((await namesOf(store)).toSorted(), [at, other].toSorted());
   },
 
-  "one hash in two compressions is two files": async (store) => {
-    const other = narName(sha256, "zstd");
-    await publish(store, name, "x");
-    await publish(store, other, "zz");
-    assert.deepEqual((await namesOf(store)).sort(), [name, other].sort());
+  "remove() of an old object during a put() of the same NAR leaves the new one": async (store) => {
+    await put(store, old, "old");
+    const [, removed] = await Promise.all([put(store, at, "new"), store.remove(old)]);
+    assert.equal(removed, true);
+    assert.equal(await store.open(old), undefined);
+    assert.equal(await textOf(store, at, 0, 3), "new");
+    assert.deepEqual(await namesOf(store), [at]);
   },
 
-  "list() says the size of each file": async (store) => {
-    await publish(store, name, "abc");
-    const listed = await Array.fromAsync(store.list());
-    assert.deepEqual(listed, [{ name, fileSize: 3 }]);
+  "one hash in two compressions is two objects": async (store) => {
+    const zstd = newStoredName(narName(sha256, "zstd"));
+    await put(store, at, "x");
+    await put(store, zstd, "zz");
+    assert.deepEqual((await namesOf(store)).toSorted(), [at, zstd].toSorted());
   },
 
-  "a file is the same one until it is replaced, as publish() tells": async (store) => {
-    const published = await publish(store, name, "abc");
-    assert.deepEqual(await identityOf(store), published);
-    using nar = await opened(store, name);
+  "list() says the size of each object": async (store) => {
+    await put(store, at, "abc");
+    assert.deepEqual(await Array.fromAsync(store.list()), [{ at, fileSize: 3 }]);
+  },
+
+  "the seal stays the one that put() told, whoever reads": async (store) => {
+    const seal = await put(store, at, "abc");
+    assert.equal(await sealOf(store, at), seal);
+    using nar = await opened(store, at);
     nar.bytes();
     assert.equal(nar.isUnchanged(), true);
-    assert.ok(isSameIdentity(await identityOf(store), published));
+    assert.equal(await sealOf(store, at), seal);
+  },
 
-    const replaced = await publish(store, name, "abc");
-    assert.ok(!isSameIdentity(replaced, published));
-    assert.ok(isSameIdentity(await identityOf(store), replaced));
+  "two objects of the same bytes have two seals": async (store) => {
+    assert.notEqual(await put(store, at, "abc"), await put(store, other, "abc"));
   },
 
   "remove() says whether there was anything to remove": async (store) => {
-    await publish(store, name, "x");
-    assert.equal(await store.remove(name), true);
-    assert.equal(await store.remove(name), false);
-    assert.equal(await store.open(name), undefined);
+    await put(store, at, "x");
+    assert.equal(await store.remove(at), true);
+    assert.equal(await store.remove(at), false);
+    assert.equal(await store.open(at), undefined);
   },
 };
 
-export async function publish(store: NarStore, as: NarName, text: string): Promise<FileIdentity> {
+export async function put(store: NarStore, at: StoredName, text: string): Promise<Seal> {
   using folder = tempFolder();
   const path = `${folder.path}/file`;
   await Deno.writeTextFile(path, text);
-  return await store.publish(as, path);
+  return await store.put(at, path);
 }
 
-async function identityOf(store: NarStore): Promise<FileIdentity> {
-  using nar = await opened(store, name);
-  return nar.identity;
+async function sealOf(store: NarStore, wanted: StoredName): Promise<Seal> {
+  using nar = await opened(store, wanted);
+  return nar.seal;
 }
 
-async function opened(store: NarStore, wanted: NarName) {
+async function opened(store: NarStore, wanted: StoredName) {
   const nar = await store.open(wanted);
   assert.ok(nar, `${wanted} is not there`);
   return nar;
 }
 
-async function textOf(store: NarStore, start: number, end: number): Promise<string> {
-  const nar = await opened(store, name);
+async function textOf(
+  store: NarStore,
+  wanted: StoredName,
+  start: number,
+  end: number,
+): Promise<string> {
+  const nar = await opened(store, wanted);
   return await new Response(nar.read(start, end)).text();
 }
 
-async function namesOf(store: NarStore): Promise<NarName[]> {
-  return (await Array.fromAsync(store.list())).map((listed) => listed.name);
+async function namesOf(store: NarStore): Promise<StoredName[]> {
+  return (await Array.fromAsync(store.list())).map((listed) => listed.at);
 }

@@ -2,12 +2,13 @@ import assert from "node:assert/strict";
 import { sha256FromDigest } from "../../src/nix/hash.ts";
 import { narName } from "../../src/nix/nar_name.ts";
 import { HotNarStore } from "../../src/storage/hot_nar_store.ts";
-import { isSameIdentity, type NarStore } from "../../src/storage/nar_store.ts";
+import { newStoredName } from "../../src/nix/stored_name.ts";
+import type { NarStore } from "../../src/storage/nar_store.ts";
 import { LocalNarStore } from "../../src/storage/local/local_nar_store.ts";
 import { MemoryNarStore } from "../support/memory_nar_store.ts";
 import { tempFolder } from "../support/temp_folder.ts";
 import { checkContract, type Harness } from "./contract.ts";
-import { narStoreClauses, publish } from "./nar_store_contract.ts";
+import { narStoreClauses, put } from "./nar_store_contract.ts";
 
 const harnesses: readonly Harness<NarStore>[] = [
   { name: "MemoryNarStore", open: () => Promise.resolve(new MemoryNarStore()) },
@@ -33,13 +34,13 @@ const harnesses: readonly Harness<NarStore>[] = [
 
 for (const harness of harnesses) checkContract(harness, narStoreClauses);
 
-const name = narName(sha256FromDigest(new Uint8Array(32).fill(7)), "none");
+const at = newStoredName(narName(sha256FromDigest(new Uint8Array(32).fill(7)), "none"));
 
 Deno.test("LocalNarStore: what cannot be told is a throw, never undefined", async () => {
   using folder = tempFolder();
   // A file where a folder should be: opening below it fails, and says nothing of absence.
-  await Deno.writeTextFile(`${folder.path}/${name.slice(0, 2)}`, "");
-  await assert.rejects(new LocalNarStore(folder.path).open(name), /Cannot open NAR file/);
+  await Deno.writeTextFile(`${folder.path}/${at.slice(0, 2)}`, "");
+  await assert.rejects(new LocalNarStore(folder.path).open(at), /Cannot open NAR file/);
 });
 
 Deno.test("LocalNarStore: a file over 4 GiB keeps its size and its last bytes", async () => {
@@ -52,9 +53,9 @@ Deno.test("LocalNarStore: a file over 4 GiB keeps its size and its last bytes", 
   await file.seek(size - 3, Deno.SeekMode.Start);
   await file.write(new TextEncoder().encode("end"));
   const store = new LocalNarStore(folder.path);
-  await store.publish(name, path);
+  await store.put(at, path);
 
-  const nar = await store.open(name);
+  const nar = await store.open(at);
   assert.equal(nar?.fileSize, size);
   assert.equal(await new Response(nar?.read(size - 3, size)).text(), "end");
 });
@@ -64,39 +65,39 @@ Deno.test("LocalNarStore: a file cut while it is read fails", async () => {
   const path = `${folder.path}/file`;
   await Deno.writeTextFile(path, "abcdef");
   const store = new LocalNarStore(folder.path);
-  await store.publish(name, path);
-  const nar = await store.open(name);
-  await Deno.truncate(`${folder.path}/${name.slice(0, 2)}/${name}`, 3);
+  await store.put(at, path);
+  const nar = await store.open(at);
+  await Deno.truncate(`${folder.path}/${at.slice(0, 2)}/${at}`, 3);
   await assert.rejects(new Response(nar?.read(0, 6)).text(), /became shorter/);
-  const again = await store.open(name);
-  await Deno.truncate(`${folder.path}/${name.slice(0, 2)}/${name}`, 1);
+  const again = await store.open(at);
+  await Deno.truncate(`${folder.path}/${at.slice(0, 2)}/${at}`, 1);
   await assert.rejects(new Response(again?.read(0, 2)).text(), /became shorter/);
 });
 
-Deno.test("LocalNarStore: a file whose bytes were changed is another one", async () => {
+Deno.test("LocalNarStore: a file whose bytes were changed has another seal", async () => {
   using folder = tempFolder();
   const store = new LocalNarStore(folder.path);
-  const published = await publish(store, name, "abcdef");
-  using before = await store.open(name);
-  const path = `${folder.path}/${name.slice(0, 2)}/${name}`;
+  const published = await put(store, at, "abcdef");
+  using before = await store.open(at);
+  const path = `${folder.path}/${at.slice(0, 2)}/${at}`;
   Deno.writeTextFileSync(path, "abcXef");
   // A clock tick may not have passed since it was written.
   Deno.utimeSync(path, 1, 1);
   assert.equal(before?.isUnchanged(), false);
-  using after = await store.open(name);
-  assert.ok(after && !isSameIdentity(after.identity, published));
+  using after = await store.open(at);
+  assert.ok(after && after.seal !== published);
 });
 
 Deno.test("HotNarStore: bytes of another file than was opened do not stay", async () => {
   using folder = tempFolder();
   const local = new LocalNarStore(folder.path);
   const store = new HotNarStore(local, { fileBytesMax: 1_000, totalBytesMax: 10_000 });
-  const published = await publish(store, name, "abcdef");
-  using nar = await store.open(name);
-  const path = `${folder.path}/${name.slice(0, 2)}/${name}`;
+  const published = await put(store, at, "abcdef");
+  using nar = await store.open(at);
+  const path = `${folder.path}/${at.slice(0, 2)}/${at}`;
   Deno.writeTextFileSync(path, "abcXef");
   Deno.utimeSync(path, 1, 1);
   nar?.bytes();
-  using again = await store.open(name);
-  assert.ok(again && !isSameIdentity(again.identity, published));
+  using again = await store.open(at);
+  assert.ok(again && again.seal !== published);
 });

@@ -2,8 +2,9 @@ import assert from "node:assert/strict";
 import type { Change, MetadataStore } from "../../src/metadata/metadata_store.ts";
 import type { EvictionOrder } from "../../src/metadata/space_keeper.ts";
 import type { NarName } from "../../src/nix/nar_name.ts";
+import { narNameOf } from "../../src/nix/stored_name.ts";
 import type { StorePathHash } from "../../src/nix/store_path.ts";
-import { hash, narOf, put, rowOf, sha } from "../support/metadata_rows.ts";
+import { fileOf, hash, keep, narOf, put, rowOf } from "../support/metadata_rows.ts";
 import type { Clauses } from "./contract.ts";
 
 const [a, b, c, d] = [hash("a"), hash("b"), hash("c"), hash("d")];
@@ -19,12 +20,14 @@ export const spaceKeeperClauses: Clauses<MetadataStore> = {
   "stock() counts each kept NAR file once, shared or not": async (store) => {
     const nar = narOf("shared");
     await store.apply([{ ...put(a, []), nar, row: rowOf(a, nar) }]);
-    await store.apply([{ ...put(b, []), nar, row: rowOf(b, nar) }, kept(nar.name, 500)]);
-    await store.apply([put(c, []), kept(narOf(c).name, 70)]);
+    const file = fileOf(nar.name, 500);
+    await store.apply([{ ...put(b, []), nar, row: rowOf(b, nar) }, ...keep(file)]);
+    await store.apply([put(c, []), ...kept(narOf(c).name, 70)]);
     assert.deepEqual(await store.stock(), stock({ keptBytes: 570, keptFiles: 2 }));
-    await store.apply([kept(nar.name, 600)]);
-    assert.deepEqual(await store.stock(), stock({ keptBytes: 670, keptFiles: 2 }));
-    await store.apply([{ kind: "nar-gone", narName: nar.name }]);
+    await store.apply([
+      { kind: "nar-marked", at: file.at, owner: "we" },
+      { kind: "nar-gone", at: file.at },
+    ]);
     assert.deepEqual(await store.stock(), stock({ keptBytes: 70, keptFiles: 1 }));
   },
 
@@ -38,25 +41,12 @@ export const spaceKeeperClauses: Clauses<MetadataStore> = {
     assert.deepEqual(await store.evict({ ...all, entriesMax: 0 }), nothing);
   },
 
-  "what evict() gives up counts until it is gone": async (store) => {
-    await store.apply(stored(a, [], 1));
-    const { files } = await store.evict(all);
-    const narName = narOf(a).name;
-    assert.deepEqual(files, [{ narName, owner: "we", fileSize: 100 }]);
-    assert.deepEqual(await store.pendingFiles(), files);
-    assert.equal((await store.findNar(narName))?.kept, undefined);
-    assert.deepEqual(await store.stock(), stock({ pendingBytes: 100 }));
-    await store.apply([{ kind: "nar-gone", narName }]);
-    assert.deepEqual(await store.stock(), stock({}));
-    assert.deepEqual(await store.pendingFiles(), []);
-  },
-
   "a shared NAR file is given up with the last narinfo that leads to it": async (store) => {
     const nar = narOf("shared");
     await store.apply([
       { ...put(a, [], 1), nar, row: rowOf(a, nar) },
       { ...put(b, [], 2), nar, row: rowOf(b, nar) },
-      kept(nar.name, 100),
+      ...kept(nar.name, 100),
     ]);
     const first = await store.evict({ ...all, entriesMax: 1 });
     assert.deepEqual([first.narinfos, first.files], [[a], []]);
@@ -89,13 +79,14 @@ export const spaceKeeperClauses: Clauses<MetadataStore> = {
 
   "what evict() takes follows a NAR file that is kept, given up, and shared": async (store) => {
     const nar = narOf("shared");
-    await store.apply([{ ...put(a, [], 1), nar, row: rowOf(a, nar) }, kept(nar.name, 30)]);
+    const file = fileOf(nar.name, 30);
+    await store.apply([{ ...put(a, [], 1), nar, row: rowOf(a, nar) }, ...keep(file)]);
     await store.apply([{ ...put(b, [], 2), nar, row: rowOf(b, nar) }, ...stored(c, [], 3)]);
     const coldest = async () => (await store.coldest(10)).map((entry) => entry.storePathHash);
     assert.deepEqual(await coldest(), [a, b, c]);
-    await store.apply([{ kind: "nar-condemned", narName: nar.name, owner: "we" }]);
+    await store.apply([{ kind: "nar-marked", at: file.at, owner: "we" }]);
     assert.deepEqual(await coldest(), [c]);
-    await store.apply([put(a, [], 1), kept(nar.name, 30), kept(narOf(a).name, 40)]);
+    await store.apply([put(a, [], 1), ...kept(nar.name, 30), ...kept(narOf(a).name, 40)]);
     assert.deepEqual(await coldest(), [a, b, c]);
     await store.apply([{ ...put(c, [], 3), nar: narOf(d), row: rowOf(c, narOf(d)) }]);
     const files = (await store.evict(all)).files.map(({ fileSize }) => fileSize);
@@ -150,7 +141,7 @@ export const spaceKeeperClauses: Clauses<MetadataStore> = {
     await settle(store);
     await store.apply([{ kind: "remove-narinfo", storePathHash: a }]);
     await settle(store);
-    assert.deepEqual((await store.evict(all)).files.map((file) => file.narName), [
+    assert.deepEqual((await store.evict(all)).files.map(({ at }) => narNameOf(at)), [
       narOf(a).name,
       narOf(b).name,
     ]);
@@ -162,7 +153,7 @@ export const spaceKeeperClauses: Clauses<MetadataStore> = {
   "a protected narinfo that moves to another NAR protects that one": async (store) => {
     await store.apply([...stored(a, [], 1), pin(a)]);
     const nar = narOf("other");
-    await store.apply([{ ...put(a, [], 2), nar, row: rowOf(a, nar) }, kept(nar.name, 30)]);
+    await store.apply([{ ...put(a, [], 2), nar, row: rowOf(a, nar) }, ...kept(nar.name, 30)]);
     await settle(store);
     assert.deepEqual(
       await store.stock(),
@@ -173,7 +164,10 @@ export const spaceKeeperClauses: Clauses<MetadataStore> = {
 
   "a NAR file that no narinfo names goes by its own age": async (store) => {
     await store.apply([...stored(a, [], 1), ...stored(b, [], 3)]);
-    await store.apply([{ kind: "remove-narinfo", storePathHash: a }, kept(narOf(a).name, 100, 2)]);
+    await store.apply([
+      { kind: "remove-narinfo", storePathHash: a },
+      ...kept(narOf(a).name, 100, 2),
+    ]);
     await store.apply([{ kind: "use-nar", narName: narOf(a).name, atMs: 9 }]);
     const order = (await store.coldest(10)).map((entry) => entry.narName);
     assert.deepEqual(order, [narOf(b).name, narOf(a).name]);
@@ -198,33 +192,6 @@ export const spaceKeeperClauses: Clauses<MetadataStore> = {
     }
     assert.equal(seen.length, 25);
     assert.equal(new Set(seen).size, 25);
-  },
-
-  "nar-publishing is pending without counting, until the file is kept": async (store) => {
-    const narName = narOf(a).name;
-    await store.apply([put(a, []), { kind: "nar-publishing", narName, owner: "we" }]);
-    assert.deepEqual(await store.pendingFiles(), [{ narName, owner: "we", fileSize: 0 }]);
-    assert.deepEqual(await store.stock(), stock({}));
-    await store.apply([kept(narName, 100)]);
-    assert.deepEqual(await store.pendingFiles(), []);
-  },
-
-  "a file that could not be removed counts until the new one is kept in its place": async (
-    store,
-  ) => {
-    const narName = narOf(a).name;
-    await store.apply([...stored(a, [], 1), { kind: "nar-condemned", narName, owner: "we" }]);
-    await store.apply([{ kind: "nar-publishing", narName, owner: "they" }]);
-    assert.deepEqual(await store.pendingFiles(), [{ narName, owner: "they", fileSize: 100 }]);
-    await store.apply([kept(narName, 70)]);
-    assert.deepEqual(await store.stock(), stock({ keptBytes: 70, keptFiles: 1 }));
-  },
-
-  "nar-condemned gives up a file whoever names it": async (store) => {
-    await store.apply(stored(a, [], 1));
-    await store.apply([{ kind: "nar-condemned", narName: narOf(a).name, owner: "we" }]);
-    assert.deepEqual(await store.stock(), stock({ pendingBytes: 100 }));
-    assert.ok(await store.findNarinfo(a));
   },
 
   "a closure of 40,000 paths is protected whole": async (store) => {
@@ -257,11 +224,11 @@ function stored(
   references: readonly StorePathHash[],
   atMs: number,
 ): readonly Change[] {
-  return [put(storePathHash, references, atMs), kept(narOf(storePathHash).name, 100, atMs)];
+  return [put(storePathHash, references, atMs), ...kept(narOf(storePathHash).name, 100, atMs)];
 }
 
-function kept(narName: NarName, fileSize: number, atMs = 1): Change {
-  return { kind: "nar-kept", narName, file: { fileHash: sha("kept"), fileSize }, atMs };
+function kept(narName: NarName, fileSize: number, atMs = 1): readonly Change[] {
+  return keep(fileOf(narName, fileSize), atMs);
 }
 
 function pin(storePathHash: StorePathHash): Change {

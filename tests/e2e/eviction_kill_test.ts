@@ -4,7 +4,7 @@ import { SqliteMetadataStore } from "../../src/metadata/sqlite/sqlite_metadata_s
 import type { Change } from "../../src/metadata/metadata_store.ts";
 import { eventually } from "../support/eventually.ts";
 import { startLarder } from "../support/larder_process.ts";
-import { hash, narOf, put, sha } from "../support/metadata_rows.ts";
+import { fileOf, hash, keep, narOf, put } from "../support/metadata_rows.ts";
 import { accountsOf, filesBelow, narBytesIn } from "../support/storage_look.ts";
 import { tempFolder } from "../support/temp_folder.ts";
 
@@ -53,12 +53,11 @@ async function stock(storage: string): Promise<void> {
     const changes: Change[] = [];
     for (let file = first; file < first + BATCH; file++) {
       const path = hash(`path ${file}`);
-      const { name } = narOf(path);
-      const folder = `${storage}/nar/${name.slice(0, 2)}`;
+      const kept = fileOf(narOf(path).name, FILE_BYTES);
+      const folder = `${storage}/nar/${kept.at.slice(0, 2)}`;
       Deno.mkdirSync(folder, { recursive: true });
-      Deno.writeFileSync(`${folder}/${name}`, bytes);
-      const kept = { fileHash: sha("kept"), fileSize: FILE_BYTES };
-      changes.push(put(path, [], file), { kind: "nar-kept", narName: name, file: kept, atMs: 1 });
+      Deno.writeFileSync(`${folder}/${kept.at}`, bytes);
+      changes.push(put(path, [], file), ...keep(kept));
     }
     await metadata.apply(changes);
   }

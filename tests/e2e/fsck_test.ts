@@ -5,6 +5,7 @@ import { startLarder } from "../support/larder_process.ts";
 import { runLarder } from "../support/run_larder.ts";
 import { checkNar, servedNar, servedNarinfo } from "../support/served_nar.ts";
 import { makeStoreObject } from "../support/store_object.ts";
+import { storedFileOf } from "../support/storage_look.ts";
 import { stoppedLarder } from "../support/stopped_larder.ts";
 import { tempFolder } from "../support/temp_folder.ts";
 
@@ -17,10 +18,9 @@ Deno.test("fsck: what is wrong is found, mended when asked to, and fetched again
   using folder = tempFolder();
   await using upstream = await fakeUpstream({ objects, stored: true });
   const { flags, narinfos } = await stoppedLarder(folder.path, upstream, objects);
-  const paths = narinfos.map(({ narPath }) => {
-    const name = narPath.slice("/nar/".length);
-    return `${folder.path}/nar/${name.slice(0, 2)}/${name}`;
-  });
+  const paths = narinfos.map(({ narPath }) => (
+    storedFileOf(folder.path, narPath.slice("/nar/".length))
+  ));
   const fsck = async (...words: readonly string[]) => {
     const storage = ["--cache-storage-local", folder.path];
     const { status, out, err } = await runLarder(["fsck", "--json", ...storage, ...words]);

@@ -1,9 +1,11 @@
 import assert from "node:assert/strict";
 import { DatabaseSync } from "node:sqlite";
+import { eventually } from "../support/eventually.ts";
 import { fakeUpstream } from "../support/fake_upstream.ts";
 import { startLarder } from "../support/larder_process.ts";
 import { servedNar } from "../support/served_nar.ts";
 import { makeStoreObject } from "../support/store_object.ts";
+import { accountsOf, filesBelow, narNameIn, storedFileOf } from "../support/storage_look.ts";
 import { stoppedLarder } from "../support/stopped_larder.ts";
 import { tempFolder } from "../support/temp_folder.ts";
 
@@ -23,10 +25,10 @@ for (const more of [0, MANY_FILES]) {
     const { flags, narinfos } = await stoppedLarder(folder.path, upstream, objects);
     const [gone, short, whole] = narinfos.map(({ narPath }) => narPath.slice("/nar/".length));
     assert.ok(gone && short && whole);
-    Deno.removeSync(pathOf(folder.path, gone));
-    Deno.truncateSync(pathOf(folder.path, short), 1_000);
+    Deno.removeSync(storedFileOf(folder.path, gone));
+    Deno.truncateSync(storedFileOf(folder.path, short), 1_000);
     Deno.mkdirSync(`${folder.path}/nar/00`, { recursive: true });
-    Deno.writeTextFileSync(pathOf(folder.path, STRAY), "nobody's");
+    Deno.writeTextFileSync(`${folder.path}/nar/00/${STRAY}`, "nobody's");
     {
       using database = new DatabaseSync(`${folder.path}/db.sqlite`);
       database.prepare("UPDATE stock SET kept_files = kept_files + ?").run(more);
@@ -46,6 +48,9 @@ for (const more of [0, MANY_FILES]) {
     for (const nar of [gone, short]) {
       await larder.logged("nar cached successfully", (line) => line["nar"] === nar);
     }
+    await eventually("what they replace is gone", () => {
+      return accountsOf(folder.path).pending.length === 0;
+    });
     const bytes = answers.reduce((sum, { body }) => sum + body.length, 0);
     const kept = keptBy(folder.path, more);
     assert.deepEqual(kept, { names: namesOnDisk(folder.path), files: 3, bytes });
@@ -66,11 +71,5 @@ function keptBy(storage: string, more: number) {
 }
 
 function namesOnDisk(storage: string): readonly string[] {
-  return [...Deno.readDirSync(`${storage}/nar`)]
-    .flatMap(({ name }) => [...Deno.readDirSync(`${storage}/nar/${name}`)])
-    .map(({ name }) => name).toSorted();
-}
-
-function pathOf(storage: string, name: string): string {
-  return `${storage}/nar/${name.slice(0, 2)}/${name}`;
+  return [...filesBelow(`${storage}/nar`).keys()].map(narNameIn).toSorted();
 }

@@ -121,14 +121,7 @@ for (const FileSize of ["1", "999999999"]) {
     const lies = new Map<StoreObject, Readonly<Record<string, string>>>();
     await using made = await scene(lies);
     await assertServed(made);
-    const { metadata } = made.cache;
-    const { storePathHash } = victim;
-    const row = await metadata.findNarinfo(storePathHash);
-    assert.ok(row !== undefined);
-    await metadata.apply([
-      { kind: "remove-narinfo", storePathHash },
-      { kind: "nar-gone", narName: row.narName },
-    ]);
+    await made.cache.evict(victim.storePathHash);
     lies.set(victim, { FileSize });
     await (await made.cache.get(await made.cache.narPath(victim.storePathHash))).body?.cancel();
     await made.cache.downloadsOver();

@@ -124,10 +124,9 @@ Deno.test("nar: a file cut or removed behind the server is fetched again", async
   const bytes = await (await cache.get(path)).bytes();
   await cache.downloadsOver();
   const name = path.slice("/nar/".length);
-  const file = `${cache.folder.path}/nar/${name.slice(0, 2)}/${name}`;
-
-  for (const harm of [() => Deno.truncate(file, 1_000), () => Deno.remove(file)]) {
-    await harm();
+  const harms = [(file: string) => Deno.truncate(file, 1_000), Deno.remove];
+  for (const harm of harms) {
+    await harm(cache.fileOf(name));
     const mended = await cache.get(path);
     assert.equal(mended.headers.get("x-cache"), "MISS");
     assert.deepEqual(await mended.bytes(), bytes);
@@ -146,7 +145,7 @@ Deno.test("nar: cut behind the server, with the upstream off, it is 404", async 
   await (await cache.get(path)).bytes();
   await cache.downloadsOver();
   const name = path.slice("/nar/".length);
-  await Deno.truncate(`${cache.folder.path}/nar/${name.slice(0, 2)}/${name}`, 1_000);
+  await Deno.truncate(cache.fileOf(name), 1_000);
   await upstream.stop();
   assert.equal((await cache.get(path)).status, 404);
 });
@@ -159,13 +158,7 @@ for (const dialect of ["harmonia", "snix", "attic"] as const) {
     assert.match(narinfo.url, /^nar\/[0-9a-z]{52}\.nar[a-z.]*$/);
     await (await cache.get(`/${narinfo.url}`)).bytes();
     await cache.downloadsOver();
-    const row = await cache.metadata.findNarinfo(object.storePathHash);
-    assert.ok(row);
-    await cache.nars.remove(row.narName);
-    await cache.metadata.apply([
-      { kind: "remove-narinfo", storePathHash: object.storePathHash },
-      { kind: "nar-gone", narName: row.narName },
-    ]);
+    await cache.evict(object.storePathHash);
 
     const again = await cache.get(`/${narinfo.url}`);
 

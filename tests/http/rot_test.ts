@@ -1,7 +1,9 @@
 import assert from "node:assert/strict";
 import { HotNarStore } from "../../src/storage/hot_nar_store.ts";
+import { eventually } from "../support/eventually.ts";
 import { type FakeUpstream, fakeUpstream } from "../support/fake_upstream.ts";
 import { makeStoreObject, type StoreObject } from "../support/store_object.ts";
+import { WatchedNarStore } from "../support/watched_nar_store.ts";
 import { TestCache, type TestCacheOptions } from "../support/test_cache.ts";
 
 const small = makeStoreObject({ name: "small-1.0", size: 50_000 });
@@ -31,14 +33,39 @@ Deno.test("rot: where nobody has the file any more a changed one is 404, and goe
   assert.equal(scene.cache.space.budget.usedBytes, 0);
 });
 
-Deno.test("rot: what a former process kept is looked at when it is first asked for", async () => {
+Deno.test("rot: what a former process kept is looked at where it was changed since", async () => {
   await using scene = await Scene.open(small);
-  const { mtime, atime } = Deno.statSync(scene.path);
+  const { mtime, atime, ctime } = Deno.statSync(scene.path);
   scene.rot();
-  // As a disk does it, or who copies a backup over it.
-  Deno.utimeSync(scene.path, atime ?? 0, mtime ?? 0);
+  // As whoever copies a backup over it. The time of that has whole seconds.
+  await eventually("the clock goes on", () => {
+    Deno.utimeSync(scene.path, atime ?? 0, mtime ?? 0);
+    return Deno.statSync(scene.path).ctime?.getTime() !== ctime?.getTime();
+  });
   await using next = await scene.nextProcess();
   assert.deepEqual(await (await next.get(scene.url)).bytes(), await scene.right());
+});
+
+Deno.test("rot: a file with its seal is not read again by the next process", async () => {
+  await using scene = await Scene.open(large);
+  const nars = new WatchedNarStore(scene.cache.nars);
+  await using next = await scene.nextProcess({ nars });
+  const answer = await next.get(scene.url, { range: "bytes=5000000-5000009" });
+  assert.equal((await answer.bytes()).length, 10);
+  assert.deepEqual(nars.reads, [[5_000_000, 5_000_010]]);
+});
+
+Deno.test("rot: a file without a seal is hashed once, by one process of many", async () => {
+  await using scene = await Scene.open(large);
+  await scene.touch();
+  const size = (await scene.right()).length;
+  for (const reads of [[[0, size], [0, 10]], [[0, 10]]]) {
+    const nars = new WatchedNarStore(scene.cache.nars);
+    await using next = await scene.nextProcess({ nars });
+    await (await next.get(scene.url, { range: "bytes=0-9" })).bytes();
+    assert.deepEqual(nars.reads, reads);
+    await eventually("the seal is written", () => scene.isSealed());
+  }
 });
 
 Deno.test("rot: what a former process kept right is served from disk", async () => {
@@ -130,8 +157,7 @@ class Scene implements AsyncDisposable {
   }
 
   get path(): string {
-    const name = this.url.slice("/nar/".length);
-    return `${this.cache.folder.path}/nar/${name.slice(0, 2)}/${name}`;
+    return this.cache.fileOf(this.url.slice("/nar/".length));
   }
 
   get(headers?: HeadersInit): Promise<Response> {
@@ -152,6 +178,19 @@ class Scene implements AsyncDisposable {
     Deno.writeFileSync(this.path, bytes);
     // A tick of the file system's clock may not have passed since the file was written.
     Deno.utimeSync(this.path, 1, 1);
+  }
+
+  /** It has another seal, and the same bytes. */
+  async touch(): Promise<void> {
+    Deno.utimeSync(this.path, 1, 1);
+    assert.equal(await this.isSealed(), false);
+  }
+
+  /** Whether its row says how it is now. */
+  async isSealed(): Promise<boolean> {
+    const [row] = await this.cache.metadata.keptNars("");
+    using stored = row && await this.cache.nars.open(row.at);
+    return row?.seal === stored?.seal;
   }
 
   async right(): Promise<Uint8Array<ArrayBuffer>> {

@@ -260,7 +260,7 @@ Deno.test("limit: what is being read stays, and goes when its reader has gone", 
     for (const other of others) await pullAll(cache, upstream, [other]);
     assert.ok(await cache.metadata.findNarinfo(slow.storePathHash));
   }
-  await eventually("the reader has gone", () => cache.busy.size === 0);
+  await eventually("the reader has gone", () => cache.beingRead.size === 0);
   await pullAll(cache, upstream, others);
   assert.equal(await cache.metadata.findNarinfo(slow.storePathHash), undefined);
 });

@@ -7,6 +7,7 @@ import { type LarderProcess, startLarder } from "../support/larder_process.ts";
 import { type RawAnswer, rawRequest, requestText } from "../support/raw_http.ts";
 import type { Keeping, Sight } from "../support/reliability_record.ts";
 import { checkNar, type ServedNarinfo, servedNarinfo } from "../support/served_nar.ts";
+import { narNameIn } from "../support/storage_look.ts";
 import { makeStoreObject, type StoreObject } from "../support/store_object.ts";
 import type { Row } from "./row.ts";
 
@@ -100,7 +101,7 @@ export class Scene implements AsyncDisposable {
     const rows = database.prepare("SELECT name, kept_size FROM nar WHERE kept_size IS NOT NULL");
     const files = filesBelow(`${this.storage}/nar`);
     const counted = rows.all().map(({ name, kept_size }) => `${name} ${kept_size}`).toSorted();
-    const there = files.map((path) => `${path.split("/").at(-1)} ${Deno.statSync(path).size}`);
+    const there = files.map((path) => `${narNameIn(path)} ${Deno.statSync(path).size}`);
     if (counted.join() !== there.toSorted().join()) return "damaged";
     const find = database.prepare(
       "SELECT n.name, n.kept_size FROM path p JOIN narinfo i ON i.path_id = p.id " +
@@ -109,7 +110,7 @@ export class Scene implements AsyncDisposable {
     const row = find.get(storePathHash);
     if (row === undefined) return "nothing";
     if (row["kept_size"] === null) return "narinfo";
-    const path = files.find((one) => one.endsWith(`/${row["name"]}`)) ?? "";
+    const path = files.find((one) => narNameIn(one) === row["name"]) ?? "";
     const isObject = storePathHash === this.object.storePathHash;
     assert.ok(!isObject || sameBytes(Deno.readFileSync(path), await this.bytes()), "kept bytes");
     return "nar";

@@ -2,6 +2,7 @@ import type { DatabaseSync } from "node:sqlite";
 import type { MetadataStore } from "../../src/metadata/metadata_store.ts";
 import type { Evicted, EvictionOrder } from "../../src/metadata/space_keeper.ts";
 import type { NarName } from "../../src/nix/nar_name.ts";
+import { narNameOf } from "../../src/nix/stored_name.ts";
 import type { StorePathHash } from "../../src/nix/store_path.ts";
 import { narNamed, type SmallWorld } from "./small_world.ts";
 
@@ -77,7 +78,7 @@ export class EvictionWatch {
     const underWay = this.#underWay();
     // It is done when the call returns: nothing comes in between.
     const evicted = await metadata.evict(order);
-    for (const { narName } of evicted.files) this.nars.add(narName);
+    for (const { at } of evicted.files) this.nars.add(narNameOf(at));
     for (const hash of evicted.narinfos) this.paths.add(this.#world.numberOf(hash));
     this.#judge({ entries, pins, underWay }, order, evicted);
     return evicted;
@@ -90,7 +91,8 @@ export class EvictionWatch {
   ): void {
     const stored = new Set(entries.map(({ hash }) => hash ? this.#world.numberOf(hash) : -1));
     const closure = this.#world.closure(pins, stored);
-    const gone = new Set<string>([...narinfos, ...files.map(({ narName }) => narName)]);
+    const names = files.map(({ at }) => narNameOf(at));
+    const gone = new Set<string>([...narinfos, ...names]);
     const isGone = ({ hash, name }: Entry) => gone.has(hash ?? name);
     const left = entries.filter((entry) => !isGone(entry));
     const youngest = Math.max(...entries.filter(isGone).map((entry) => entry.used_at_ms));
@@ -102,7 +104,7 @@ export class EvictionWatch {
     for (const { name } of entries.filter(isGone)) {
       if (underWay.has(name)) this.violations.push(`evicted ${name}, which is on its way`);
     }
-    for (const { narName } of files) {
+    for (const narName of names) {
       const owner = left.find(({ hash, name }) => hash !== undefined && name === narName);
       if (owner) this.violations.push(`evicted ${narName}, which ${owner.hash} still needs`);
     }
@@ -111,7 +113,7 @@ export class EvictionWatch {
       if (kept === 0) continue;
       this.violations.push(`${hash ?? name} is older than what was evicted, and stays`);
     }
-    const bytes = files.slice(0, -1).map(({ narName }) => narNamed(narName).bytes.length);
+    const bytes = names.slice(0, -1).map((narName) => narNamed(narName).bytes.length);
     const freed = bytes.reduce((sum, size) => sum + size, 0);
     if (files.length > 0 && freed >= bytesMin) this.violations.push("evicted more than was asked");
   }

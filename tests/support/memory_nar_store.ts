@@ -1,32 +1,31 @@
-import type { NarName } from "../../src/nix/nar_name.ts";
 import { Failure } from "../../src/base/failure.ts";
-import type { FileIdentity, NarStore, StoredNar } from "../../src/storage/nar_store.ts";
+import type { Seal, StoredName } from "../../src/nix/stored_name.ts";
+import type { NarStore, StoredNar } from "../../src/storage/nar_store.ts";
 
 /** The NAR store's contract in a map, for tests above the port. */
 export class MemoryNarStore implements NarStore, AsyncDisposable {
-  readonly #files = new Map<NarName, MemoryFile>();
-  #lastInode = 0;
+  readonly #files = new Map<StoredName, MemoryFile>();
+  #putCount = 0;
 
-  async open(name: NarName): Promise<StoredNar | undefined> {
-    const file = this.#files.get(name);
+  async open(at: StoredName): Promise<StoredNar | undefined> {
+    const file = this.#files.get(at);
     return file === undefined ? undefined : storedNar(file);
   }
 
-  async publish(name: NarName, path: string): Promise<FileIdentity> {
+  async put(at: StoredName, path: string): Promise<Seal> {
     const bytes = await Deno.readFile(path);
-    const inode = ++this.#lastInode;
-    const identity = { inode, fileSize: bytes.length, modifiedAtMs: 0, changedAtMs: 0 };
-    this.#files.set(name, { bytes, identity });
+    const seal = `${++this.#putCount}` as Seal;
+    this.#files.set(at, { bytes, seal });
     await Deno.remove(path);
-    return identity;
+    return seal;
   }
 
-  async remove(name: NarName): Promise<boolean> {
-    return this.#files.delete(name);
+  async remove(at: StoredName): Promise<boolean> {
+    return this.#files.delete(at);
   }
 
-  async *list(): AsyncIterable<{ name: NarName; fileSize: number }> {
-    for (const [name, { bytes }] of this.#files) yield { name, fileSize: bytes.length };
+  async *list(): AsyncIterable<{ at: StoredName; fileSize: number }> {
+    for (const [at, { bytes }] of this.#files) yield { at, fileSize: bytes.length };
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -36,13 +35,13 @@ export class MemoryNarStore implements NarStore, AsyncDisposable {
 
 interface MemoryFile {
   readonly bytes: Uint8Array<ArrayBuffer>;
-  readonly identity: FileIdentity;
+  readonly seal: Seal;
 }
 
-function storedNar({ bytes, identity }: MemoryFile): StoredNar {
+function storedNar({ bytes, seal }: MemoryFile): StoredNar {
   return {
     fileSize: bytes.length,
-    identity,
+    seal,
     isUnchanged: () => true,
     bytes: () => bytes.slice(),
     read(start, end) {

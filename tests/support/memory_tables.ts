@@ -1,5 +1,7 @@
 import {
   type Change,
+  IntentLost,
+  type KeptFile,
   type NarinfoRow,
   NarNameTaken,
   type NarRecord,
@@ -16,6 +18,7 @@ import type {
 import { isSameClaim } from "../../src/metadata/nar_claims.ts";
 import type { DocumentPath } from "../../src/nix/document_name.ts";
 import type { NarName } from "../../src/nix/nar_name.ts";
+import { narNameOf, type StoredName } from "../../src/nix/stored_name.ts";
 import type { StorePathHash } from "../../src/nix/store_path.ts";
 import { changeDocuments, type StoredDocument } from "./memory_documents.ts";
 
@@ -29,7 +32,7 @@ export interface Tables {
   readonly pins: Map<StorePathHash, PinRoot>;
   /** NAR files that no narinfo names, by their last use. */
   readonly loose: Map<NarName, number>;
-  readonly pending: Map<NarName, PendingFile>;
+  readonly pending: Map<StoredName, PendingFile>;
   readonly documents: Map<DocumentPath, StoredDocument>;
 }
 
@@ -68,7 +71,8 @@ export function applyTo(tables: Tables, change: Change): void {
     }
     case "nar-publishing":
     case "nar-kept":
-    case "nar-condemned":
+    case "nar-sealed":
+    case "nar-marked":
     case "nar-gone":
       return changeFile(tables, change);
     case "use-narinfo":
@@ -114,28 +118,39 @@ function changeFile(
   change: Extract<Change, { kind: `nar-${string}` }>,
 ): void {
   const { nars, loose, pending } = tables;
-  const { narName } = change;
+  const at = change.kind === "nar-kept" ? change.file.at : change.at;
+  const narName = narNameOf(at);
   const nar = nars.get(narName);
   if (nar === undefined) return;
   const { kept, ...rest } = nar;
   switch (change.kind) {
     case "nar-publishing":
-      pending.set(narName, { fileSize: 0, ...pending.get(narName), narName, owner: change.owner });
+      pending.set(at, { at, owner: change.owner, fileSize: 0 });
       return;
-    case "nar-kept":
-      pending.delete(narName);
+    case "nar-kept": {
+      const intent = pending.get(at);
+      if (intent === undefined) throw new IntentLost(at);
+      pending.delete(at);
+      if (kept !== undefined && kept.at !== at) mark(tables, kept, intent.owner);
       nars.set(narName, { ...rest, kept: change.file });
       return loosen(tables, narName, change.atMs);
-    case "nar-condemned":
-      if (kept === undefined) return;
-      pending.set(narName, { narName, owner: change.owner, fileSize: kept.fileSize });
-      break;
+    }
+    case "nar-sealed":
+      if (kept?.at === at) nars.set(narName, { ...rest, kept: { ...kept, seal: change.seal } });
+      return;
+    case "nar-marked":
+      if (kept?.at !== at) return;
+      mark(tables, kept, change.owner);
+      nars.set(narName, rest);
+      loose.delete(narName);
+      return;
     case "nar-gone":
-      if (change.owner !== undefined && pending.get(narName)?.owner !== change.owner) return;
-      pending.delete(narName);
+      pending.delete(at);
   }
-  nars.set(narName, rest);
-  loose.delete(narName);
+}
+
+function mark({ pending }: Tables, { at, fileSize }: KeptFile, owner: string): void {
+  pending.set(at, { at, owner, fileSize });
 }
 
 function removeNarinfo({ narinfos, references, uses }: Tables, storePathHash: StorePathHash) {
@@ -213,10 +228,11 @@ export function evictFrom(tables: Tables, order: EvictionOrder): Evicted {
       removeNarinfo(tables, storePathHash);
       narinfos.push(storePathHash);
     }
-    const fileSize = tables.nars.get(narName)?.kept?.fileSize;
-    if (fileSize === undefined || sharersOf(tables, narName) > 0) continue;
-    applyTo(tables, { kind: "nar-condemned", narName, owner: order.owner });
-    files.push({ narName, owner: order.owner, fileSize });
+    const kept = tables.nars.get(narName)?.kept;
+    if (kept === undefined || sharersOf(tables, narName) > 0) continue;
+    const { at, fileSize } = kept;
+    applyTo(tables, { kind: "nar-marked", at, owner: order.owner });
+    files.push({ at, owner: order.owner, fileSize });
     bytes += fileSize;
   }
   for (const storePathHash of emptiesOf(tables, order, youngestMs)) {

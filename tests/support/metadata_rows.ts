@@ -1,7 +1,8 @@
 import { createHash } from "node:crypto";
-import type { Change, NarRow, NarSource } from "../../src/metadata/metadata_store.ts";
+import type { Change, KeptFile, NarRow, NarSource } from "../../src/metadata/metadata_store.ts";
 import { type FileHash, type NarHash, sha256FromDigest } from "../../src/nix/hash.ts";
-import { narName } from "../../src/nix/nar_name.ts";
+import { type NarName, narName } from "../../src/nix/nar_name.ts";
+import { newStoredName } from "../../src/nix/stored_name.ts";
 import type { StorePathHash } from "../../src/nix/store_path.ts";
 
 export const source: NarSource = {
@@ -25,6 +26,19 @@ export function put(
     sources: [source],
     atMs,
   } as const satisfies Change;
+}
+
+/** An object of a NAR that no other is. */
+export function fileOf(narName: NarName, fileSize = 100): KeptFile {
+  return { at: newStoredName(narName), fileHash: sha("kept"), fileSize };
+}
+
+/** Publishes and keeps an object. */
+export function keep(file: KeptFile, atMs = 1, owner = "we"): readonly Change[] {
+  return [
+    { kind: "nar-publishing", at: file.at, owner },
+    { kind: "nar-kept", file, atMs },
+  ];
 }
 
 export function rowOf(storePathHash: StorePathHash, nar: NarRow) {

@@ -3,16 +3,14 @@ import { Demotions } from "../../src/cache/sources/demotions.ts";
 import { Downloads } from "../../src/cache/download/downloads.ts";
 import { PassThroughTransfers } from "../../src/cache/pass_through/pass_through_transfers.ts";
 import { UpstreamPieces } from "../../src/cache/pass_through/upstream_pieces.ts";
-import { createCondemn } from "../../src/cache/kept/condemn.ts";
 import { KeptNars } from "../../src/cache/kept/kept_nars.ts";
-import { KnownFiles } from "../../src/cache/kept/known_files.ts";
 import { NegativeCache } from "../../src/cache/negative_cache.ts";
 import { createSigner } from "../../src/cache/own_signature.ts";
 import { Remover } from "../../src/cache/remove.ts";
-import { Readers } from "../../src/cache/readers.ts";
 import { NarServer } from "../../src/cache/serve_nar.ts";
 import { NarinfoServer } from "../../src/cache/serve_narinfo.ts";
 import { Uses } from "../../src/cache/uses.ts";
+import { ActiveReads } from "../../src/space/active_reads.ts";
 import { recover } from "../../src/space/recover.ts";
 import { Space } from "../../src/space/space.ts";
 import { HotMetadataStore } from "../../src/metadata/hot_metadata_store.ts";
@@ -101,14 +99,14 @@ export class MortalLarder {
   }
 
   async #run(): Promise<RunningLarder> {
-    const { disk, nowMs, watched } = this.#parts;
+    const { disk, watched } = this.#parts;
     const metadata = new HotMetadataStore(
       this.life.bind(watched(this.#sqlite, this.database)),
       log,
     );
     const nars = new HotNarStore(this.life.bind(disk.store(this.life)), HOT_NARS);
     const isAlive = (owner: string) => this.workFolder.isAlive(owner);
-    await recover({ metadata, nars, isAlive, nowMs, log });
+    await recover({ metadata, nars, isAlive, log });
     this.life.check();
     this.workFolder.survey();
     const running = new RunningLarder(this, this.#parts, { metadata, nars });
@@ -155,7 +153,7 @@ export class RunningLarder {
   readonly pins: Pins;
   readonly remover: Remover;
   readonly uses: Uses;
-  readonly #traffic: { readonly downloads: Downloads; readonly readers: Readers };
+  readonly #traffic: { readonly downloads: Downloads; readonly reads: ActiveReads };
   #refreshed: Promise<void> = Promise.resolve();
 
   constructor(
@@ -166,7 +164,7 @@ export class RunningLarder {
     const { upstream, life, workFolder: { owner, path: tempFolder } } = larder;
     const { pool, narSources } = upstream;
     const candidates = { metadata, pool, demotions };
-    const busy = () => this.underWay();
+    const reads = new ActiveReads();
     const changed = () => void (this.#refreshed = this.space.altered());
     this.larder = larder;
     this.metadata = metadata;
@@ -177,7 +175,7 @@ export class RunningLarder {
       nars,
       limitBytes,
       owner,
-      busy,
+      reads,
       // Nothing waits for the dead: each look at the clock is past every limit before it.
       nowMs: () => life.isOver ? nowMs() + ++looks * DEAD_STEP_MS : nowMs(),
       log,
@@ -185,10 +183,9 @@ export class RunningLarder {
       foreignBytes: () => larder.workFolder.othersBytes,
       observe: () => undefined,
     });
-    const known = new KnownFiles();
     const downloads = new Downloads({
-      known,
       ...candidates,
+      reads,
       fetcher: upstream,
       verifier: upstream,
       nars,
@@ -199,12 +196,11 @@ export class RunningLarder {
       tempFolder,
       space: this.space,
       owner,
-      removalsOver: () => this.space.removals.over(),
       ...PATIENCE,
     });
-    this.#traffic = { downloads, readers: new Readers(() => this.space.unused()) };
-    const removeFiles = this.space.removals.batch.bind(this.space.removals);
-    this.remover = new Remover({ metadata, removeFiles, busy, owner, changed });
+    this.#traffic = { downloads, reads };
+    const { sweeper } = this.space;
+    this.remover = new Remover({ metadata, sweeper, reads, changed });
     this.pins = new Pins({ metadata, nowMs, changed });
     const signer = createSigner(undefined);
     const negative = new NegativeCache(0);
@@ -214,20 +210,20 @@ export class RunningLarder {
     const transfers = new PassThroughTransfers(nowMs);
     const passing = { pieces, transfers, verifier: upstream, ...PATIENCE };
     const unkept = { ...candidates, ...passing, log, metrics, tracer };
-    const condemn = createCondemn({ metadata, nars, downloads, removeFiles, owner, changed, log });
-    const kept = new KeptNars({ nars, known, condemn, downloads, log });
+    const kept = new KeptNars({ metadata, nars, sweeper, downloads, changed, log });
     const stat = { candidates, narSources, hedgeAfterMs: 60_000 };
     const answering = { metadata, kept, ...stat, unkept, uses, tracer, log };
     this.nars = new NarServer({
       ...answering,
-      ...this.#traffic,
+      downloads,
+      reads,
       archives: NO_ARCHIVES,
     });
   }
 
   /** What is being read or downloaded. */
   underWay(): ReadonlySet<NarName> {
-    return new Set([...this.#traffic.downloads.names(), ...this.#traffic.readers.names()]);
+    return this.#traffic.reads.names();
   }
 
   /** Resolves when nothing is under way, in the background neither. */

@@ -1,6 +1,6 @@
 import { openDatabase } from "../../src/metadata/sqlite/connection.ts";
-import type { NarName } from "../../src/nix/nar_name.ts";
-import type { FileIdentity, NarStore, StoredNar } from "../../src/storage/nar_store.ts";
+import type { Seal, StoredName } from "../../src/nix/stored_name.ts";
+import type { NarStore, StoredNar } from "../../src/storage/nar_store.ts";
 import { type MortalLife, turns } from "./mortal_life.ts";
 import { tempFolder } from "./temp_folder.ts";
 
@@ -9,7 +9,7 @@ const EMPTY_DATABASE = await emptyDatabase();
 
 /** What outlives a process: a folder for its database and its growing files, and its NAR files. */
 export class SmallDisk implements Disposable {
-  readonly nars = new Map<NarName, Uint8Array<ArrayBuffer>>();
+  readonly nars = new Map<StoredName, Uint8Array<ArrayBuffer>>();
   /** Set to have no file removed. */
   isStuck = false;
   /** Set to have nothing written to a growing file. */
@@ -57,28 +57,29 @@ export class SmallDisk implements Disposable {
   store(life: MortalLife): NarStore {
     const { nars } = this;
     return {
-      open: async (name) => {
-        const bytes = nars.get(name);
+      open: async (at) => {
+        const bytes = nars.get(at);
         return bytes && storedNar(bytes);
       },
-      publish: async (name, path) => {
+      put: async (at, path) => {
         await turns(this.slowness);
         life.check();
         const bytes = Deno.readFileSync(path);
         Deno.removeSync(path);
-        nars.set(name, bytes);
+        if (nars.has(at)) throw new Error(`${at} is used again`);
+        nars.set(at, bytes);
         this.grown();
         await turns();
-        return identityOf(bytes);
+        return sealOf(bytes);
       },
-      remove: async (name) => {
+      remove: async (at) => {
         await turns(this.slowness);
         life.check();
         if (this.isStuck) throw new Error("the disk is stuck");
-        return nars.delete(name);
+        return nars.delete(at);
       },
       async *list() {
-        for (const [name, bytes] of nars) yield { name, fileSize: bytes.length };
+        for (const [at, bytes] of nars) yield { at, fileSize: bytes.length };
       },
     };
   }
@@ -98,7 +99,7 @@ async function emptyDatabase(): Promise<Uint8Array<ArrayBuffer>> {
 function storedNar(bytes: Uint8Array<ArrayBuffer>): StoredNar {
   return {
     fileSize: bytes.length,
-    identity: identityOf(bytes),
+    seal: sealOf(bytes),
     isUnchanged: () => true,
     bytes: () => bytes,
     read: (start, end) => new Blob([bytes.subarray(start, end)]).stream(),
@@ -107,6 +108,6 @@ function storedNar(bytes: Uint8Array<ArrayBuffer>): StoredNar {
 }
 
 /** Nobody changes a file behind larder here. */
-function identityOf({ length }: Uint8Array): FileIdentity {
-  return { inode: 1, fileSize: length, modifiedAtMs: 0, changedAtMs: 0 };
+function sealOf({ length }: Uint8Array): Seal {
+  return `${length}` as Seal;
 }

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { Buffer } from "node:buffer";
 import type { NarName } from "../../src/nix/nar_name.ts";
+import { narNameOf } from "../../src/nix/stored_name.ts";
 import type { StorePathHash } from "../../src/nix/store_path.ts";
 import { EvictionWatch } from "./eviction_watch.ts";
 import { turns } from "./mortal_life.ts";
@@ -118,7 +119,11 @@ export class SpaceSystem implements AsyncDisposable {
       [this.world.numberOf(hash as StorePathHash), Number(used_at_ms)] as const
     ));
     const pins = (await this.running.pins.list()).map((hash) => this.world.numberOf(hash));
-    return { stored: new Map(stored), pins, kept: new Set(this.disk.nars.keys()) };
+    return {
+      stored: new Map(stored),
+      pins,
+      kept: new Set([...this.disk.nars.keys()].map(narNameOf)),
+    };
   }
 
   /** What is wrong with the accounts and the disk once nothing is under way. */
@@ -132,12 +137,13 @@ export class SpaceSystem implements AsyncDisposable {
     if (budget.usedBytes !== counted) problems.push(`the budget counts ${budget.usedBytes} bytes`);
     if (budget.reservedBytes !== 0) problems.push(`${budget.reservedBytes} bytes stay reserved`);
     if (this.disk.growing.length > 0) problems.push(`left behind: ${this.disk.growing}`);
-    const pending = new Set((await this.running.metadata.pendingFiles()).map((one) => one.narName));
-    for (const [name, file] of this.disk.nars) {
+    const pending = new Set((await this.running.metadata.pendingFiles()).map(({ at }) => at));
+    for (const [at, file] of this.disk.nars) {
+      const name = narNameOf(at);
       const kept = (await this.running.metadata.findNar(name))?.kept;
-      const isKnown = kept?.fileSize === file.length || pending.has(name);
-      if (!isKnown) problems.push(`${name} is there, and nobody knows`);
-      if (!isSame(file, narNamed(name).bytes)) problems.push(`${name} holds something else`);
+      const isKept = kept?.at === at && kept.fileSize === file.length;
+      if (!isKept && !pending.has(at)) problems.push(`${at} is there, and nobody knows`);
+      if (!isSame(file, narNamed(name).bytes)) problems.push(`${at} holds something else`);
     }
     return problems;
   }

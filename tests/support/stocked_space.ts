@@ -1,18 +1,20 @@
 import type { EvictionRunsDeps } from "../../src/space/eviction_runs.ts";
+import { ActiveReads } from "../../src/space/active_reads.ts";
 import { Space } from "../../src/space/space.ts";
 import { openDatabase } from "../../src/metadata/sqlite/connection.ts";
 import { SqliteMetadataStore } from "../../src/metadata/sqlite/sqlite_metadata_store.ts";
 import type { NarName } from "../../src/nix/nar_name.ts";
+import { narNameOf, type StoredName } from "../../src/nix/stored_name.ts";
 import type { StorePathHash } from "../../src/nix/store_path.ts";
 import { createLogger } from "../../src/telemetry/logger.ts";
-import { hash, narOf, put, sha } from "./metadata_rows.ts";
+import { fileOf, hash, keep, narOf, put } from "./metadata_rows.ts";
 
 /** A space over real metadata, whose files are names in a set. */
 export class StockedSpace implements AsyncDisposable {
   readonly space: Space;
   readonly metadata: SqliteMetadataStore;
-  readonly files = new Set<NarName>();
-  readonly busy = new Set<NarName>();
+  readonly files = new Set<StoredName>();
+  readonly reads = new ActiveReads();
   readonly log: { readonly level: string; readonly msg: string }[] = [];
   /** Set to have removals fail. */
   broken = false;
@@ -28,12 +30,12 @@ export class StockedSpace implements AsyncDisposable {
       limitBytes,
       metadata,
       nars: {
-        remove: async (name) => {
+        remove: async (at) => {
           if (this.broken) throw new Error("read-only");
-          return this.files.delete(name);
+          return this.files.delete(at);
         },
       },
-      busy: () => this.busy,
+      reads: this.reads,
       flushUses: () => Promise.resolve(),
       foreignBytes: () => 0,
       owner: "test",
@@ -56,12 +58,9 @@ export class StockedSpace implements AsyncDisposable {
     const path = hash(seed);
     const atMs = this.#nowMs++;
     const narName = narOf(path).name;
-    const file = { fileHash: sha("kept"), fileSize };
-    await this.metadata.apply([
-      put(path, references.map(hash), atMs),
-      { kind: "nar-kept", narName, file, atMs },
-    ]);
-    this.files.add(narName);
+    const file = fileOf(narName, fileSize);
+    await this.metadata.apply([put(path, references.map(hash), atMs), ...keep(file, atMs)]);
+    this.files.add(file.at);
     await this.space.open();
     return narName;
   }
@@ -96,13 +95,17 @@ export class StockedSpace implements AsyncDisposable {
     ]);
     const rows = await Promise.all(paths.map(([, path]) => this.metadata.findNarinfo(path)));
     return paths.filter(([, path], index) =>
-      rows[index] !== undefined && this.files.has(narOf(path).name)
+      rows[index] !== undefined && this.#isThere(narOf(path).name)
     ).map(([seed]) => seed);
   }
 
   /** Messages of a level. */
   logged(level: string): readonly string[] {
     return this.log.filter((line) => line.level === level).map(({ msg }) => msg);
+  }
+
+  #isThere(narName: NarName): boolean {
+    return [...this.files].some((at) => narNameOf(at) === narName);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -1,4 +1,6 @@
 import { DatabaseSync } from "node:sqlite";
+import type { NarName } from "../../src/nix/nar_name.ts";
+import { narNameOf, type StoredName } from "../../src/nix/stored_name.ts";
 import { pause } from "../../src/base/pause.ts";
 
 /** What the database of a storage says of its NAR files. */
@@ -25,6 +27,20 @@ export function filesBelow(folder: string): ReadonlyMap<string, number> {
   };
   look(folder);
   return files;
+}
+
+/** The path of a NAR's one stored object. */
+export function storedFileOf(storage: string, narName: string): string {
+  const folder = `${storage}/nar/${narName.slice(0, 2)}`;
+  const paths = [...filesBelow(folder).keys()].filter((path) => narNameIn(path) === narName);
+  const [path] = paths;
+  if (path === undefined || paths.length > 1) throw new Error(`${narName} is there as ${paths}`);
+  return path;
+}
+
+/** Of a path, or of a stored name. */
+export function narNameIn(path: string): NarName {
+  return narNameOf(path.slice(path.lastIndexOf("/") + 1) as StoredName);
 }
 
 /** Of all NAR files in a storage, growing ones included. */

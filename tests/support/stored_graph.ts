@@ -4,6 +4,7 @@ import type { NarHash, Sha256 } from "../../src/nix/hash.ts";
 import { narName } from "../../src/nix/nar_name.ts";
 import { encodeNix32 } from "../../src/nix/nix32.ts";
 import type { StorePathHash } from "../../src/nix/store_path.ts";
+import { fileOf, keep } from "./metadata_rows.ts";
 
 /** A store path of a made graph; others are named by their number. */
 export interface GraphNode {
@@ -46,14 +47,7 @@ export function changesOf(nodes: readonly GraphNode[]): readonly Change[] {
         sources: [],
         atMs: 0,
       },
-      ...kept
-        ? [{
-          kind: "nar-kept",
-          narName: name,
-          file: { fileHash, fileSize: narBytesOf(nar) },
-          atMs: 0,
-        }] as const
-        : [{ kind: "nar-gone", narName: name }] as const,
+      ...kept ? keep(fileOf(name, narBytesOf(nar)), 0) : [],
     ];
   });
 }

@@ -2,7 +2,9 @@ import { type App, type AppParts, buildApp } from "../../src/app/build_app.ts";
 import type { HttpServerDeps } from "../../src/http/server/http_server.ts";
 import { openDatabase } from "../../src/metadata/sqlite/connection.ts";
 import { SqliteMetadataStore } from "../../src/metadata/sqlite/sqlite_metadata_store.ts";
+import type { StorePathHash } from "../../src/nix/store_path.ts";
 import { generateSecretKey, parsePublicKey } from "../../src/nix/signature.ts";
+import { narNameOf } from "../../src/nix/stored_name.ts";
 import { LocalNarStore } from "../../src/storage/local/local_nar_store.ts";
 import { createLogger } from "../../src/telemetry/logger.ts";
 import { Metrics } from "../../src/telemetry/metrics.ts";
@@ -10,6 +12,7 @@ import { RecentProblems } from "../../src/telemetry/recent_problems.ts";
 import type { AnswerLimits } from "../../src/upstream/http/answer_watch.ts";
 import { bytesBelow } from "./bytes_below.ts";
 import type { FakeUpstream } from "./fake_upstream.ts";
+import { storedFileOf } from "./storage_look.ts";
 import { tempFolder } from "./temp_folder.ts";
 import { TestListener } from "./test_listener.ts";
 
@@ -115,8 +118,8 @@ export class TestCache implements AsyncDisposable {
   }
 
   /** What is being read or downloaded. */
-  get busy(): ReadonlySet<string> {
-    return this.#app.busy();
+  get beingRead(): ReadonlySet<string> {
+    return this.#app.reads.names();
   }
 
   get tempPath(): string {
@@ -177,7 +180,27 @@ export class TestCache implements AsyncDisposable {
 
   /** Names of the NAR files on disk. */
   async narNames(): Promise<readonly string[]> {
-    return await Array.fromAsync(this.nars.list(), ({ name }) => name);
+    return await Array.fromAsync(this.nars.list(), ({ at }) => narNameOf(at));
+  }
+
+  /** Removes a narinfo and its NAR file, as eviction does. */
+  async evict(storePathHash: StorePathHash): Promise<void> {
+    const { metadata, nars } = this;
+    const row = await metadata.findNarinfo(storePathHash);
+    const kept = row && (await metadata.findNar(row.narName))?.kept;
+    if (kept === undefined) throw new Error(`${storePathHash} is not kept`);
+    const { at } = kept;
+    await metadata.apply([
+      { kind: "remove-narinfo", storePathHash },
+      { kind: "nar-marked", at, owner: "test" },
+    ]);
+    await nars.remove(at);
+    await metadata.apply([{ kind: "nar-gone", at }]);
+  }
+
+  /** Where the stored object of a NAR lies. */
+  fileOf(narName: string): string {
+    return storedFileOf(this.folder.path, narName);
   }
 
   /** Of all NAR files, growing ones included. */

@@ -66,7 +66,7 @@ function rowsOf(entries: number): readonly string[] {
     `INSERT INTO nar ${n}
        SELECT i + 1, '1' || substr(replace(lower(hex(randomblob(26))), 'e', 'z'), 2) || '.nar.xz',
          printf('%052d', i), 4 * ${FILE_BYTES}, NULL, ${FILE_BYTES},
-         printf('%052d', i), ${FILE_BYTES}, 1, 0
+         printf('%052d', i), ${FILE_BYTES}, 1, 0, '', NULL
        FROM n`,
     // As long as the narinfos of nixpkgs are.
     `INSERT INTO narinfo

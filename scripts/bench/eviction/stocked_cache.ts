@@ -1,4 +1,5 @@
 import { Uses } from "../../../src/cache/uses.ts";
+import { ActiveReads } from "../../../src/space/active_reads.ts";
 import { Space } from "../../../src/space/space.ts";
 import type { Change } from "../../../src/metadata/metadata_store.ts";
 import type { ColdEntry } from "../../../src/metadata/space_keeper.ts";
@@ -66,7 +67,7 @@ export class StockedCache implements AsyncDisposable {
       limitBytes: Infinity,
       metadata,
       nars: new LocalNarStore(foldersOf({ folder }).nars),
-      busy: () => new Set(),
+      reads: new ActiveReads(),
       flushUses: () => Promise.resolve(),
       foreignBytes: () => 0,
       owner: "bench",

@@ -1,6 +1,7 @@
 import { messageOf } from "../../base/failure.ts";
 import type { NarRecord } from "../../metadata/metadata_store.ts";
 import type { NarName } from "../../nix/nar_name.ts";
+import type { ActiveReads } from "../../space/active_reads.ts";
 import { Download, Unkept } from "./download.ts";
 import { type DownloadProgress, progressOf, type UnderWay } from "./download_progress.ts";
 import { GrowingFile } from "./growing_file.ts";
@@ -11,6 +12,8 @@ import { runDownload, type RunDownloadDeps } from "./run_download.ts";
 export interface DownloadsDeps extends Omit<RunDownloadDeps, "keeping"> {
   /** Where growing files live; on the file system of the store, so that they can be moved. */
   readonly tempFolder: string;
+  /** Told of each NAR that is downloaded. */
+  readonly reads: Pick<ActiveReads, "begin">;
 }
 
 /** The NAR files on their way: each is fetched once, for however many ask for it. */
@@ -30,11 +33,6 @@ export class Downloads implements UnderWay {
 
   find(narName: NarName): Download | undefined {
     return this.#underWay.get(narName);
-  }
-
-  /** What is on its way. */
-  names(): Iterable<NarName> {
-    return this.#underWay.keys();
   }
 
   /** How far each is, the one that was started first in front; at most `countMax` of them. */
@@ -58,6 +56,7 @@ export class Downloads implements UnderWay {
     if (underWay !== undefined) return { download: underWay, joined: true };
     const file = this.#makeGrowingFile(nar, requestId);
     const use = file.use();
+    const end = this.#deps.reads.begin(nar.name);
     const download = new Download(nar.name, file, this.#deps.nowMs());
     this.#underWay.set(nar.name, download);
     const start = { name: "download nar", facts: { "larder.nar": nar.name } };
@@ -68,7 +67,7 @@ export class Downloads implements UnderWay {
       this.#underWay.delete(nar.name);
       this.#running.delete(running);
       use[Symbol.dispose]();
-      this.#deps.space.unused();
+      end();
     });
     this.#running.add(running);
     return { download, joined: false };

@@ -1,8 +1,8 @@
 import { Failure } from "../../base/failure.ts";
 import type { ChangeWriter, KeptFile, NarRow } from "../../metadata/metadata_store.ts";
 import { sha256FromDigest } from "../../nix/hash.ts";
+import { newStoredName } from "../../nix/stored_name.ts";
 import type { NarWriter } from "../../storage/nar_store.ts";
-import type { KnownFiles } from "../kept/known_files.ts";
 import { hasKnownFileHash } from "../nar_naming.ts";
 import { checkFile, checkNar } from "../verify/check_nar.ts";
 import type { Download } from "./download.ts";
@@ -12,13 +12,9 @@ import type { Transfer } from "./transfer.ts";
 export interface KeepDownloadDeps {
   readonly metadata: ChangeWriter;
   readonly nars: NarWriter;
-  /** Told of each file that is kept: its bytes were seen. */
-  readonly known: Pick<KnownFiles, "learn">;
   readonly nowMs: () => number;
   /** Names this process in the row of a file on its way. */
   readonly owner: string;
-  /** Resolves when no eviction is about to remove files that it chose before. */
-  readonly removalsOver: () => Promise<void>;
 }
 
 /**
@@ -49,23 +45,21 @@ export async function keepDownload(
   download.advance({ type: "kept" });
 }
 
-/**
- * Intent, file, row: a crash in between leaves what the next start finds and settles. Before it,
- * removals that began earlier end: the last thing they do is to forget such an intent.
- */
+/** Intent, object, row: a crash in between leaves what the next start finds and settles. */
 async function publish(
-  { nars, known, metadata, nowMs, owner, removalsOver }: KeepDownloadDeps,
-  { name: narName, file: { path } }: Download,
-  file: KeptFile,
+  { nars, metadata, nowMs, owner }: KeepDownloadDeps,
+  { name, file: { path } }: Download,
+  measured: Pick<KeptFile, "fileHash" | "fileSize">,
 ): Promise<void> {
-  await removalsOver();
-  await metadata.apply([{ kind: "nar-publishing", narName, owner }]);
-  known.learn(narName, await nars.publish(narName, path), "right");
+  const at = newStoredName(name);
+  await metadata.apply([{ kind: "nar-publishing", at, owner }]);
   try {
-    await metadata.apply([{ kind: "nar-kept", narName, file, atMs: nowMs() }]);
+    const seal = await nars.put(at, path);
+    await metadata.apply([{ kind: "nar-kept", file: { at, seal, ...measured }, atMs: nowMs() }]);
   } catch (error) {
     // Without its row it would not be counted.
-    await nars.remove(narName);
+    await nars.remove(at);
+    await metadata.apply([{ kind: "nar-gone", at }]);
     throw error;
   }
 }

@@ -18,7 +18,7 @@ export interface RunDownloadDeps extends NarCandidatesDeps, TransferDeps, NarAtt
   readonly metadata: NarCandidatesDeps["metadata"];
   readonly space: Pick<
     Space,
-    "mayFit" | "reserve" | "grow" | "kept" | "diskFull" | "budget" | "unused"
+    "mayFit" | "reserve" | "grow" | "kept" | "diskFull" | "budget"
   >;
   readonly pool: NarCandidatesDeps["pool"] & NarAttemptsDeps["pool"];
   /** So long a download waits for a source that has fallen silent. */

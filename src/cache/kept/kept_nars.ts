@@ -1,80 +1,108 @@
 import { within } from "../../base/deadline.ts";
 import { messageOf } from "../../base/failure.ts";
 import { SingleFlight } from "../../base/single_flight.ts";
-import type { KeptFile, NarRecord } from "../../metadata/metadata_store.ts";
+import type {
+  ChangeWriter,
+  KeptFile,
+  NarFinder,
+  NarRecord,
+} from "../../metadata/metadata_store.ts";
 import type { Sha256 } from "../../nix/hash.ts";
 import type { NarName } from "../../nix/nar_name.ts";
+import type { Seal, StoredName } from "../../nix/stored_name.ts";
+import type { Sweeper } from "../../space/sweeper.ts";
 import type { NarReader, StoredNar } from "../../storage/nar_store.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import type { Downloads } from "../download/downloads.ts";
-import type { Condemn } from "./condemn.ts";
 import { contentHash } from "./content_hash.ts";
-import type { KnownFiles, Verdict } from "./known_files.ts";
+import { KnownFiles, type Verdict } from "./known_files.ts";
 
 /** A file that is changed while it is looked at, again and again, is as good as none. */
 const LOOKS_MAX = 3;
 
-/** For a wrong file to go before another is fetched; later that one replaces it. */
-const CONDEMN_WAIT_MS = 500;
+/** For a wrong file to go before another is fetched. */
+const REMOVAL_WAIT_MS = 500;
 
 export interface KeptNarsDeps {
+  readonly metadata: Pick<NarFinder, "findNar"> & ChangeWriter;
   readonly nars: NarReader;
-  readonly known: KnownFiles;
-  readonly condemn: Condemn;
+  readonly sweeper: Pick<Sweeper, "markAndSweep">;
   readonly downloads: Pick<Downloads, "find">;
+  /** Told when a wrong file was removed. */
+  readonly changed: () => void;
   readonly log: Logger;
 }
 
-/** A file that is open and has the right size, and what its bytes should be. */
-interface Look {
-  readonly name: NarName;
+/** A kept file that is open, and what its row says of it. */
+export interface OpenKeptFile {
   readonly kept: KeptFile;
   readonly stored: StoredNar;
+}
+
+/** One that has the right size, and whose bytes nobody has seen as it is now. */
+interface Look extends OpenKeptFile {
+  readonly name: NarName;
   readonly requestId: string;
 }
 
 /**
- * The kept NAR files, as long as they are what was verified. One that this process has not seen,
- * or that has been changed since, is hashed before its first byte is sent, whatever its size: a
- * client that got wrong bytes, and then a break, would go on with the right rest behind them.
+ * The kept NAR files, as long as they are what was verified. One whose seal is not that of its row
+ * is hashed before its first byte is sent, whatever its size: a client that got wrong bytes, and
+ * then a break, would go on with the right rest behind them.
  */
 export class KeptNars {
   readonly #deps: KeptNarsDeps;
-  readonly #checks = new SingleFlight<NarName, Verdict>();
+  readonly #known = new KnownFiles();
+  readonly #checks = new SingleFlight<StoredName, Verdict>();
 
   constructor(deps: KeptNarsDeps) {
     this.#deps = deps;
   }
 
   /** `undefined` of a file that is missing, cut or wrong: it is to be fetched again. */
-  async open(nar: NarRecord, requestId: string): Promise<StoredNar | undefined> {
-    const { kept, name } = nar;
-    if (kept === undefined) return undefined;
-    for (let looks = 0; looks < LOOKS_MAX; looks++) {
-      const stored = await this.#deps.nars.open(name);
-      if (stored?.fileSize !== kept.fileSize) return this.#damaged(nar, stored, requestId);
-      const verdict = this.#deps.known.verdictOf(name, stored.identity);
-      if (verdict === "right") return stored;
+  async open(nar: NarRecord, requestId: string): Promise<OpenKeptFile | undefined> {
+    const { name } = nar;
+    let { kept } = nar;
+    for (let looks = 0; kept !== undefined && looks < LOOKS_MAX; looks++) {
+      const stored = await this.#deps.nars.open(kept.at);
+      if (stored?.fileSize !== kept.fileSize) {
+        stored?.[Symbol.dispose]();
+        const now = await this.#keptNow(name);
+        const found = stored?.fileSize ?? "nothing";
+        if (now?.at === kept.at) return this.#damaged(name, kept, { found, requestId });
+        kept = now;
+        continue;
+      }
+      if (stored.seal === kept.seal) return { kept, stored };
+      const verdict = this.#known.verdictOf(kept.at, stored.seal);
+      if (verdict === "right") return { kept, stored };
       if (verdict === "wrong") return void stored[Symbol.dispose]();
       if (await this.#checked({ name, kept, stored, requestId }) !== "right") return undefined;
     }
     return undefined;
   }
 
+  /** A row in memory may be older than what another process has evicted, or put in its place. */
+  async #keptNow(name: NarName): Promise<KeptFile | undefined> {
+    return (await this.#deps.metadata.findNar(name, { fresh: true }))?.kept;
+  }
+
   /** A file that is missing or cut is fetched again: no row goes for it. */
-  #damaged(nar: NarRecord, stored: StoredNar | undefined, requestId: string): undefined {
-    const found = stored?.fileSize ?? "nothing";
-    stored?.[Symbol.dispose]();
-    // A download under way is what mends it already.
-    if (this.#deps.downloads.find(nar.name) !== undefined) return;
-    const facts = { nar: nar.name, expected: nar.kept?.fileSize ?? 0, found };
+  #damaged(
+    name: NarName,
+    kept: KeptFile,
+    { found, requestId }: { readonly found: number | "nothing"; readonly requestId: string },
+  ): undefined {
+    // A download under way is what repairs it already.
+    if (this.#deps.downloads.find(name) !== undefined) return;
+    const facts = { nar: name, expected: kept.fileSize, found };
     this.#deps.log.error("stored nar is damaged", { ...facts, request_id: requestId });
   }
 
   /** `undefined` when it cannot be read. When it is right it is known to be: look again. */
   async #checked(look: Look): Promise<Verdict | undefined> {
-    const { name, stored, requestId } = look;
-    const { value, joined } = this.#checks.run(name, () => this.#check(look));
+    const { name, kept, stored, requestId } = look;
+    const { value, joined } = this.#checks.run(kept.at, () => this.#check(look));
     if (joined) stored[Symbol.dispose]();
     try {
       return await value;
@@ -86,21 +114,42 @@ export class KeptNars {
   }
 
   async #check(look: Look): Promise<Verdict> {
-    const { name, stored: { identity } } = look;
-    if (this.#isRight(look, await contentHash(look.stored))) return "right";
-    await within(this.#deps.condemn(name, identity), CONDEMN_WAIT_MS);
+    const { kept, stored: { seal } } = look;
+    if (this.#isRight(look, await contentHash(look.stored))) {
+      void this.#seal(kept.at, seal);
+      return "right";
+    }
+    await within(this.#remove(kept), REMOVAL_WAIT_MS);
     return "wrong";
   }
 
-  #isRight({ name, kept, stored: { identity }, requestId }: Look, hash: Sha256): boolean {
-    const { known, log } = this.#deps;
+  #isRight({ name, kept, stored: { seal }, requestId }: Look, hash: Sha256): boolean {
     const verdict = hash === kept.fileHash ? "right" : "wrong";
     // Of several who read a wrong file at once the first one says it.
-    if (verdict === "wrong" && known.verdictOf(name, identity) !== "wrong") {
+    if (verdict === "wrong" && this.#known.verdictOf(kept.at, seal) !== "wrong") {
       const facts = { nar: name, expected: kept.fileHash, found: hash };
-      log.error("stored nar is damaged", { ...facts, request_id: requestId });
+      this.#deps.log.error("stored nar is damaged", { ...facts, request_id: requestId });
     }
-    known.learn(name, identity, verdict);
+    this.#known.learn(kept.at, seal, verdict);
     return verdict === "right";
+  }
+
+  async #remove(kept: KeptFile): Promise<void> {
+    const { sweeper, changed, log } = this.#deps;
+    try {
+      await sweeper.markAndSweep(kept);
+      changed();
+    } catch (error) {
+      log.warn("damaged nar not removed", { nar: kept.at, error: messageOf(error) });
+    }
+  }
+
+  /** So that the next process does not hash it again. Nobody waits for it. */
+  async #seal(at: StoredName, seal: Seal): Promise<void> {
+    try {
+      await this.#deps.metadata.apply([{ kind: "nar-sealed", at, seal }]);
+    } catch (error) {
+      this.#deps.log.warn("seal not written", { nar: at, error: messageOf(error) });
+    }
   }
 }

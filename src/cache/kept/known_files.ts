@@ -1,31 +1,28 @@
 import { LRUCache } from "lru-cache";
-import type { NarName } from "../../nix/nar_name.ts";
-import { type FileIdentity, isSameIdentity } from "../../storage/nar_store.ts";
+import type { Seal, StoredName } from "../../nix/stored_name.ts";
 
-/** Some 20 MB of names and numbers at most. What is forgotten is checked again, nothing else. */
-const ENTRIES_MAX = 100_000;
+/** Some 10 MB of names and seals at most. What is forgotten is hashed again, nothing else. */
+const ENTRIES_MAX = 50_000;
 
 /** Whether the bytes of a file are those that were verified before it was kept. */
 export type Verdict = "right" | "wrong";
 
 interface Known {
-  readonly identity: FileIdentity;
+  readonly seal: Seal;
   readonly verdict: Verdict;
 }
 
-/** The kept NAR files that this process has seen the bytes of, and what it found. */
+/** What this process has found in stored files whose rows do not say it, or not yet. */
 export class KnownFiles {
-  readonly #entries = new LRUCache<NarName, Known>({ max: ENTRIES_MAX });
+  readonly #entries = new LRUCache<StoredName, Known>({ max: ENTRIES_MAX });
 
-  learn(narName: NarName, identity: FileIdentity, verdict: Verdict): void {
-    this.#entries.set(narName, { identity, verdict });
+  learn(at: StoredName, seal: Seal, verdict: Verdict): void {
+    this.#entries.set(at, { seal, verdict });
   }
 
-  /** `undefined` of a file that was never seen, or has been changed since. */
-  verdictOf(narName: NarName, identity: FileIdentity): Verdict | undefined {
-    const known = this.#entries.get(narName);
-    return known !== undefined && isSameIdentity(known.identity, identity)
-      ? known.verdict
-      : undefined;
+  /** `undefined` of a file that was never hashed, or has been changed since. */
+  verdictOf(at: StoredName, seal: Seal): Verdict | undefined {
+    const known = this.#entries.get(at);
+    return known?.seal === seal ? known.verdict : undefined;
   }
 }

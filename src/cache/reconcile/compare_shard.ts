@@ -1,9 +1,9 @@
 import type { KeptNar } from "../../metadata/metadata_store.ts";
-import type { NarName } from "../../nix/nar_name.ts";
+import type { StoredName } from "../../nix/stored_name.ts";
 
 /** A NAR file as it lies on disk; without its size where nobody looked. */
 export interface NarOnDisk {
-  readonly name: NarName;
+  readonly at: StoredName;
   readonly fileSize?: number;
 }
 
@@ -12,9 +12,9 @@ export interface ShardComparison {
   /** How many files are there. */
   readonly files: number;
   /** Kept by their row, and not there, or of another size. */
-  readonly lost: readonly NarName[];
+  readonly lost: readonly StoredName[];
   /** There, and kept by no row. */
-  readonly stray: readonly NarName[];
+  readonly stray: readonly StoredName[];
 }
 
 /** Holds the files of one shard against its rows. Both may change meanwhile: look again. */
@@ -22,13 +22,13 @@ export function compareShard(
   rows: readonly KeptNar[],
   files: readonly NarOnDisk[],
 ): ShardComparison {
-  const sizes = new Map(files.map(({ name, fileSize }) => [name, fileSize]));
-  const kept = new Set(rows.map(({ name }) => name));
-  const isLost = ({ name, fileSize }: KeptNar) =>
-    !sizes.has(name) || (sizes.get(name) ?? fileSize) !== fileSize;
+  const sizes = new Map(files.map(({ at, fileSize }) => [at, fileSize]));
+  const kept = new Set(rows.map(({ at }) => at));
+  const isLost = ({ at, fileSize }: KeptNar) =>
+    !sizes.has(at) || (sizes.get(at) ?? fileSize) !== fileSize;
   return {
     files: files.length,
-    lost: rows.filter(isLost).map(({ name }) => name),
-    stray: files.filter(({ name }) => !kept.has(name)).map(({ name }) => name),
+    lost: rows.filter(isLost).map(({ at }) => at),
+    stray: files.filter(({ at }) => !kept.has(at)).map(({ at }) => at),
   };
 }

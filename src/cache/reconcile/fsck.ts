@@ -1,9 +1,11 @@
 import { messageOf } from "../../base/failure.ts";
 import type { KeptNar, MetadataStore } from "../../metadata/metadata_store.ts";
 import type { NarName } from "../../nix/nar_name.ts";
+import { narNameOf, type StoredName } from "../../nix/stored_name.ts";
+import type { Sweeper } from "../../space/sweeper.ts";
 import type { NarStore } from "../../storage/nar_store.ts";
 import { compareShard, type NarOnDisk } from "./compare_shard.ts";
-import type { Mender } from "./mender.ts";
+import type { Repairer } from "./repairer.ts";
 import { wrongContent } from "./wrong_content.ts";
 
 export interface FsckDeps {
@@ -14,7 +16,8 @@ export interface FsckDeps {
   readonly listShard: (shard: string) => readonly NarOnDisk[];
   /** What is wrong with the database file itself. */
   readonly damage: () => readonly string[];
-  readonly mender: Pick<Mender, "mend" | "condemn">;
+  readonly repairer: Pick<Repairer, "repair">;
+  readonly sweeper: Pick<Sweeper, "markAndSweep">;
 }
 
 export interface FsckOrder {
@@ -26,8 +29,10 @@ export interface FsckOrder {
 /** Something that is wrong. */
 export interface FsckProblem {
   readonly kind: "database" | "damaged" | "content" | "stray" | "sums";
-  /** The NAR file, where it is about one. */
+  /** The NAR, where it is about one. */
   readonly nar?: NarName;
+  /** The stored object of that NAR. */
+  readonly at?: StoredName;
   readonly detail: string;
   readonly mended: boolean;
 }
@@ -63,7 +68,7 @@ export async function fsck(
     const rows = await metadata.keptNars(shard);
     const bad = new Set(await checkShard(deps, { rows, there, order, watcher }));
     for (const row of rows) {
-      if (bad.has(row.name)) continue;
+      if (bad.has(row.at)) continue;
       if (order.verifyContent) await checkContent(deps, row, order, watcher);
       files++;
       bytes += row.fileSize;
@@ -83,49 +88,49 @@ interface ShardCheck {
   readonly watcher: FsckWatcher;
 }
 
-/** Resolves to the names that something is wrong with. */
+/** Resolves to the objects that something is wrong with. */
 async function checkShard(
-  { metadata, mender }: FsckDeps,
+  { metadata, repairer }: FsckDeps,
   { rows, there, order: { repair }, watcher }: ShardCheck,
-): Promise<readonly NarName[]> {
+): Promise<readonly StoredName[]> {
   const { lost, stray } = compareShard(rows, there);
   if (lost.length + stray.length === 0) return [];
-  const underWay = new Set((await metadata.pendingFiles()).map(({ narName }) => narName));
-  const sizes = new Map(there.map(({ name, fileSize }) => [name, fileSize]));
-  const expected = new Map(rows.map(({ name, fileSize }) => [name, fileSize]));
-  for (const nar of lost) {
-    if (underWay.has(nar)) continue;
-    const found = sizes.has(nar) ? `${sizes.get(nar)} bytes` : "no file";
-    const detail = `${found} where there should be ${expected.get(nar)} bytes`;
-    const mended = repair && await mender.mend({ lost: [nar], stray: [] }) > 0;
-    watcher.problem({ kind: "damaged", nar, detail, mended });
+  const underWay = new Set((await metadata.pendingFiles()).map(({ at }) => at));
+  const sizes = new Map(there.map(({ at, fileSize }) => [at, fileSize]));
+  const expected = new Map(rows.map(({ at, fileSize }) => [at, fileSize]));
+  for (const at of lost) {
+    const found = sizes.has(at) ? `${sizes.get(at)} bytes` : "no file";
+    const detail = `${found} where there should be ${expected.get(at)} bytes`;
+    const mended = repair && await repairer.repair({ lost: [at], stray: [] }) > 0;
+    watcher.problem({ kind: "damaged", nar: narNameOf(at), at, detail, mended });
   }
-  for (const nar of stray) {
-    if (underWay.has(nar)) continue;
-    const mended = repair && await mender.mend({ lost: [], stray: [nar] }) > 0;
-    watcher.problem({ kind: "stray", nar, detail: "a file that no row keeps", mended });
+  for (const at of stray) {
+    if (underWay.has(at)) continue;
+    const mended = repair && await repairer.repair({ lost: [], stray: [at] }) > 0;
+    const detail = "a file that no row keeps";
+    watcher.problem({ kind: "stray", nar: narNameOf(at), at, detail, mended });
   }
   return lost;
 }
 
 async function checkContent(
-  { metadata, nars, mender }: FsckDeps,
+  { metadata, nars, sweeper }: FsckDeps,
   row: KeptNar,
   { repair }: FsckOrder,
   watcher: FsckWatcher,
 ): Promise<void> {
-  const { name: nar } = row;
+  const { name: nar, at } = row;
   try {
     const record = await metadata.findNar(nar);
-    using stored = await nars.open(nar);
-    if (record?.kept === undefined || stored === undefined) return;
+    using stored = await nars.open(at);
+    if (record?.kept?.at !== at || stored === undefined) return;
     const detail = await wrongContent(record, row, stored);
     if (detail === undefined) return;
-    if (repair) await mender.condemn(nar);
-    watcher.problem({ kind: "content", nar, detail, mended: repair });
+    if (repair) await sweeper.markAndSweep(row);
+    watcher.problem({ kind: "content", nar, at, detail, mended: repair });
   } catch (error) {
     // A file that cannot be read is not known to be wrong: it stays.
-    watcher.problem({ kind: "content", nar, detail: messageOf(error), mended: false });
+    watcher.problem({ kind: "content", nar, at, detail: messageOf(error), mended: false });
   }
 }
 

@@ -2,7 +2,7 @@ import { messageOf } from "../../base/failure.ts";
 import { pause } from "../../base/pause.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import type { ShardComparison } from "./compare_shard.ts";
-import type { Mender } from "./mender.ts";
+import type { Repairer } from "./repairer.ts";
 
 /** Between two shards of a background pass: all 1,024 take three hours. */
 const BACKGROUND_PAUSE_MS = 10_000;
@@ -14,7 +14,7 @@ export interface ReconcilerDeps {
   readonly shards: readonly string[];
   /** Compares one shard; with the size of each file if asked for. */
   readonly compare: (shard: string, sizes: boolean) => Promise<ShardComparison>;
-  readonly mender: Pick<Mender, "mend">;
+  readonly repairer: Pick<Repairer, "repair">;
   /** Told when the quick pass of the start is over. */
   readonly firstPassOver: () => void;
   /** Told when something was mended. */
@@ -59,7 +59,7 @@ export class Reconciler implements AsyncDisposable {
   async pass(
     { sizes, pauseMs }: { readonly sizes: boolean; readonly pauseMs: number },
   ): Promise<Reconciled> {
-    const { shards, compare, mender, changed, nowMs, log } = this.#deps;
+    const { shards, compare, repairer, changed, nowMs, log } = this.#deps;
     const startedAtMs = nowMs();
     let [files, lost, mended] = [0, 0, 0];
     try {
@@ -78,7 +78,7 @@ export class Reconciler implements AsyncDisposable {
           });
           return { files, mended, complete: false };
         }
-        const count = await mender.mend(comparison);
+        const count = await repairer.repair(comparison);
         if (count > 0) await changed();
         mended += count;
         if (pauseMs > 0) await this.#pause(pauseMs);

@@ -1,14 +1,20 @@
 import type { StorePathHash } from "../../nix/store_path.ts";
-import { type Change, NarNameTaken, type NarRow, type PinRoot } from "../metadata_store.ts";
+import {
+  type Change,
+  IntentLost,
+  NarNameTaken,
+  type NarRow,
+  type PinRoot,
+} from "../metadata_store.ts";
 import { changeDocument } from "./documents.ts";
 import { isSameClaim } from "../nar_claims.ts";
+import { changeFile } from "./file_changes.ts";
 import type { Protection } from "./protection.ts";
 import { type NarColumns, readNarRecord } from "./rows.ts";
 import type { Statements } from "./statements.ts";
 import type { Transactions } from "./transactions.ts";
 
 type ChangeOf<Kind extends Change["kind"]> = Extract<Change, { kind: Kind }>;
-type FileChange = ChangeOf<"nar-publishing" | "nar-kept" | "nar-condemned" | "nar-gone">;
 
 /** Turns lists of changes into one transaction. */
 export class ChangeApplier {
@@ -54,9 +60,10 @@ export class ChangeApplier {
         return this.#removeNarinfo(change.storePathHash);
       case "nar-publishing":
       case "nar-kept":
-      case "nar-condemned":
+      case "nar-sealed":
+      case "nar-marked":
       case "nar-gone":
-        return this.#changeFile(change);
+        return changeFile(statements, change);
       case "use-narinfo":
         statements.useNarinfo.run(change.atMs, change.storePathHash);
         return;
@@ -75,33 +82,6 @@ export class ChangeApplier {
       case "check-document":
       case "use-document":
         return changeDocument(statements, change);
-    }
-  }
-
-  #changeFile(change: FileChange): void {
-    const statements = this.#statements;
-    const narId = this.#existingNarId(change.narName);
-    if (narId === undefined) return;
-    switch (change.kind) {
-      case "nar-publishing":
-        statements.publishNar.run(change.owner, narId);
-        return;
-      case "nar-kept":
-        statements.settleNar.run(narId);
-        statements.keepNar.run(change.file.fileHash, change.file.fileSize, narId);
-        statements.loosenNar.run(change.atMs, narId);
-        return;
-      case "nar-condemned":
-        statements.condemnNar.run(change.owner, narId);
-        statements.narGone.run(narId);
-        statements.tieNar.run(narId);
-        return;
-      case "nar-gone":
-        if (change.owner === undefined) statements.settleNar.run(narId);
-        else if (statements.settleOwn.run(narId, change.owner).changes === 0) return;
-        statements.narGone.run(narId);
-        statements.tieNar.run(narId);
-        return;
     }
   }
 
@@ -181,7 +161,7 @@ const SQLITE_CONSTRAINT = 19;
 
 /** A locked database or a full disk fails every list, and trying each would only take longer. */
 function isOfOneList(error: unknown): boolean {
-  if (error instanceof NarNameTaken) return true;
+  if (error instanceof NarNameTaken || error instanceof IntentLost) return true;
   return error instanceof Error && "errcode" in error &&
     (Number(error.errcode) & 0xff) === SQLITE_CONSTRAINT;
 }

@@ -1,4 +1,5 @@
 import type { NarName } from "../../nix/nar_name.ts";
+import { type StoredName, storedName } from "../../nix/stored_name.ts";
 import type { StorePathHash } from "../../nix/store_path.ts";
 import type { ColdEntry, Evicted, EvictionOrder, PendingFile } from "../space_keeper.ts";
 import type { Protection } from "./protection.ts";
@@ -11,10 +12,13 @@ interface ColdColumns {
   readonly nar_id: number;
   readonly name: string;
   readonly kept_bytes: number;
+  readonly kept_id: string;
   readonly sharers: number;
 }
 
 interface Candidate extends ColdEntry {
+  /** Its NAR file. */
+  readonly at: StoredName;
   readonly narId: number;
 }
 
@@ -66,15 +70,15 @@ export class Eviction {
     if (!this.#protection.settled) return { narinfos, files, entries, settled: false };
     for (const entry of this.coldest(entriesMax, { spared })) {
       if (bytes >= bytesMin) break;
-      const { storePathHash, narName, narId, keptBytes } = entry;
+      const { storePathHash, at, narId, keptBytes } = entry;
       entries++;
       youngestMs = entry.usedAtMs;
       if (storePathHash !== undefined) {
         this.#removeNarinfo(entry.id);
         narinfos.push(storePathHash);
       }
-      if (!this.#giveUp(narId, owner)) continue;
-      files.push({ narName, owner, fileSize: keptBytes });
+      if (!this.#mark(narId, owner)) continue;
+      files.push({ at, owner, fileSize: keptBytes });
       bytes += keptBytes;
     }
     if (entries > 0) {
@@ -106,6 +110,7 @@ export class Eviction {
       return {
         ...(columns.hash === undefined ? {} : { storePathHash: columns.hash as StorePathHash }),
         narName: columns.name as NarName,
+        at: storedName(columns.name as NarName, columns.kept_id),
         keptBytes: columns.kept_bytes,
         sharers: columns.sharers,
         usedAtMs: columns.used_at_ms,
@@ -122,9 +127,9 @@ export class Eviction {
   }
 
   /** False where another narinfo leads to the file, or none is kept. */
-  #giveUp(narId: number, owner: string): boolean {
-    if (Number(this.#statements.condemnUnnamedNar.run(owner, narId).changes) === 0) return false;
-    this.#statements.narGone.run(narId);
+  #mark(narId: number, owner: string): boolean {
+    if (Number(this.#statements.markUnnamedNar.run(owner, narId).changes) === 0) return false;
+    this.#statements.unkeepNar.run(narId);
     this.#statements.tieNar.run(narId);
     return true;
   }

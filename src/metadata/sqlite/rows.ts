@@ -1,7 +1,15 @@
 import { compressionOf, type NarName } from "../../nix/nar_name.ts";
 import type { FileHash, NarHash, Sha256 } from "../../nix/hash.ts";
+import { type Seal, storedName } from "../../nix/stored_name.ts";
 import type { StorePathHash } from "../../nix/store_path.ts";
-import type { KeptNar, NarinfoRow, NarRecord, NarSource, PinRoot } from "../metadata_store.ts";
+import type {
+  KeptFile,
+  KeptNar,
+  NarinfoRow,
+  NarRecord,
+  NarSource,
+  PinRoot,
+} from "../metadata_store.ts";
 import type { PendingFile, Stock } from "../space_keeper.ts";
 
 // What this program wrote was checked before it was written, so rows are read by assertion.
@@ -28,20 +36,33 @@ export function readNarinfoRow(
   };
 }
 
-export interface NarColumns {
+export interface KeptColumns {
+  readonly kept_hash: string | null;
+  readonly kept_size: number | null;
+  readonly kept_id: string;
+  readonly kept_seal: string | null;
+}
+
+function readKept(name: NarName, columns: KeptColumns): { readonly kept?: KeptFile } {
+  const { kept_hash, kept_size, kept_id, kept_seal } = columns;
+  if (kept_hash === null || kept_size === null) return {};
+  const seal = kept_seal === null ? {} : { seal: kept_seal as Seal };
+  const at = storedName(name, kept_id);
+  return { kept: { at, ...seal, fileHash: kept_hash as Sha256, fileSize: kept_size } };
+}
+
+export interface NarColumns extends KeptColumns {
   readonly id: number;
   readonly name: string;
   readonly nar_hash: string;
   readonly nar_size: number;
   readonly file_hash: string | null;
   readonly file_size: number | null;
-  readonly kept_hash: string | null;
-  readonly kept_size: number | null;
 }
 
 export function readNarRecord(columns: NarColumns): NarRecord {
   const name = columns.name as NarName;
-  const { file_hash, file_size, kept_hash, kept_size } = columns;
+  const { file_hash, file_size } = columns;
   return {
     name,
     compression: compressionOf(name),
@@ -49,9 +70,7 @@ export function readNarRecord(columns: NarColumns): NarRecord {
     narSize: columns.nar_size,
     ...(file_hash !== null ? { fileHash: file_hash as FileHash } : {}),
     ...(file_size !== null ? { fileSize: file_size } : {}),
-    ...(kept_hash !== null && kept_size !== null
-      ? { kept: { fileHash: kept_hash as Sha256, fileSize: kept_size } }
-      : {}),
+    ...readKept(name, columns),
   };
 }
 
@@ -86,20 +105,18 @@ export function readStock(columns: StockColumns): Stock {
 
 export interface PendingFileColumns {
   readonly name: string;
+  readonly publish_id: string;
   readonly owner: string;
   readonly size: number;
 }
 
-export function readPendingFile({ name, owner, size }: PendingFileColumns): PendingFile {
-  return { narName: name as NarName, owner, fileSize: size };
+export function readPendingFile(columns: PendingFileColumns): PendingFile {
+  const { name, publish_id, owner, size } = columns;
+  return { at: storedName(name as NarName, publish_id), owner, fileSize: size };
 }
 
-export interface KeptNarColumns {
-  readonly name: string;
-  readonly kept_hash: string;
-  readonly kept_size: number;
-}
-
-export function readKeptNar({ name, kept_hash, kept_size }: KeptNarColumns): KeptNar {
-  return { name: name as NarName, fileHash: kept_hash as Sha256, fileSize: kept_size };
+export function readKeptNar(columns: KeptColumns & { readonly name: string }): readonly KeptNar[] {
+  const name = columns.name as NarName;
+  const { kept } = readKept(name, columns);
+  return kept === undefined ? [] : [{ name, ...kept }];
 }

@@ -17,7 +17,7 @@ export const SPACE_SQL = {
     FROM (${COUNTED}) n WHERE ${DIFFERS}`,
 
   // Entries of one millisecond are ordered by id, so that a reader can go on behind any of them.
-  coldNarinfos: `SELECT p.hash, u.path_id AS id, u.used_at_ms, n.id AS nar_id, n.name,
+  coldNarinfos: `SELECT p.hash, u.path_id AS id, u.used_at_ms, n.id AS nar_id, n.name, n.kept_id,
       ifnull(n.kept_size, 0) AS kept_bytes,
       (SELECT count(*) FROM narinfo s WHERE s.nar_id = n.id) AS sharers
     FROM narinfo_use u JOIN path p ON p.id = u.path_id
@@ -31,7 +31,7 @@ export const SPACE_SQL = {
     WHERE u.protected = 0 AND u.kept = 0 AND u.used_at_ms <= ?
       AND n.name NOT IN (SELECT value FROM json_each(?))
     ORDER BY u.used_at_ms, u.path_id LIMIT ?`,
-  coldLooseNars: `SELECT l.nar_id AS id, l.used_at_ms, l.nar_id, n.name,
+  coldLooseNars: `SELECT l.nar_id AS id, l.used_at_ms, l.nar_id, n.name, n.kept_id,
       ifnull(n.kept_size, 0) AS kept_bytes, 0 AS sharers
     FROM loose_nar l JOIN nar n ON n.id = l.nar_id
     WHERE (l.used_at_ms, l.nar_id) > (?, ?)
@@ -46,21 +46,30 @@ export const SPACE_SQL = {
       AND NOT EXISTS (SELECT 1 FROM narinfo WHERE nar_id = nar.id)
     ON CONFLICT DO NOTHING`,
   tieNar: "DELETE FROM loose_nar WHERE nar_id = ?",
+  keepNar: `UPDATE nar SET kept_id = ?, kept_seal = ?, kept_hash = ?, kept_size = ? WHERE id = ?`,
+  sealNar: `UPDATE nar SET kept_seal = ?
+    WHERE id = ? AND kept_size IS NOT NULL AND kept_id = ?`,
+  /** After it is marked. */
+  unkeepNar: `UPDATE nar SET kept_id = '', kept_seal = NULL, kept_hash = NULL, kept_size = NULL
+    WHERE id = ?`,
   /** Only where nothing names the file: one that is shared stays. */
-  condemnUnnamedNar: `INSERT INTO pending_file (nar_id, owner, size)
-    SELECT id, ?, kept_size FROM nar WHERE id = ? AND kept_size IS NOT NULL
+  markUnnamedNar: `INSERT INTO pending_file (nar_id, publish_id, owner, size)
+    SELECT id, kept_id, ?, kept_size FROM nar WHERE id = ? AND kept_size IS NOT NULL
       AND NOT EXISTS (SELECT 1 FROM narinfo WHERE nar_id = nar.id)
     ON CONFLICT DO UPDATE SET owner = excluded.owner, size = excluded.size`,
-  condemnNar: `INSERT INTO pending_file (nar_id, owner, size)
-    SELECT id, ?, kept_size FROM nar WHERE id = ? AND kept_size IS NOT NULL
+  markNar: `INSERT INTO pending_file (nar_id, publish_id, owner, size)
+    SELECT id, kept_id, ?, kept_size FROM nar WHERE id = ? AND kept_size IS NOT NULL
+      AND kept_id = ?
     ON CONFLICT DO UPDATE SET owner = excluded.owner, size = excluded.size`,
-  // A file that could not be removed is there, and counts, until the new one takes its place.
-  publishNar: `INSERT INTO pending_file (nar_id, owner, size) VALUES (?2, ?1, 0)
-    ON CONFLICT DO UPDATE SET owner = excluded.owner`,
-  settleOwn: "DELETE FROM pending_file WHERE nar_id = ? AND owner = ?",
-  settleNar: "DELETE FROM pending_file WHERE nar_id = ?",
+  /** Where another object than the one that is kept now was kept before. */
+  markFormerNar: `INSERT INTO pending_file (nar_id, publish_id, owner, size)
+    SELECT id, kept_id, ?, kept_size FROM nar WHERE id = ? AND kept_size IS NOT NULL
+      AND kept_id <> ?
+    ON CONFLICT DO UPDATE SET owner = excluded.owner, size = excluded.size`,
+  publishNar: `INSERT INTO pending_file (nar_id, publish_id, owner, size) VALUES (?, ?, ?, 0)`,
+  settle: "DELETE FROM pending_file WHERE nar_id = ? AND publish_id = ? RETURNING owner",
   // CROSS: else SQLite reads the names of all NARs and looks for each among the pending ones.
-  pendingFiles: `SELECT n.name, f.owner, f.size
+  pendingFiles: `SELECT n.name, f.publish_id, f.owner, f.size
     FROM pending_file f CROSS JOIN nar n ON n.id = f.nar_id`,
 
   isUnsettled: "SELECT 1 FROM protected_path WHERE expanded = 0 LIMIT 1",

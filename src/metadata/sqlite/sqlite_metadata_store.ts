@@ -20,7 +20,7 @@ import { type DocumentColumns, readDocument } from "./documents.ts";
 import { Eviction } from "./eviction.ts";
 import { Protection } from "./protection.ts";
 import {
-  type KeptNarColumns,
+  type KeptColumns,
   type NarColumns,
   type NarinfoColumns,
   type PendingFileColumns,
@@ -78,7 +78,7 @@ export class SqliteMetadataStore implements MetadataStore, AsyncDisposable {
 
   async keptNars(prefix: string): Promise<readonly KeptNar[]> {
     return this.#read("keptNars").all(prefix)
-      .map((row) => readKeptNar(row as unknown as KeptNarColumns));
+      .flatMap((row) => readKeptNar(row as unknown as KeptColumns & { readonly name: string }));
   }
 
   async sourcesOf(narName: NarName): Promise<readonly NarSource[]> {

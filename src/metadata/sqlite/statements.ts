@@ -20,10 +20,11 @@ const SQL = {
   findNarinfo: `SELECT i.body, i.trusted, i.own_public_key, i.own_signature, n.name
     FROM path p JOIN narinfo i ON i.path_id = p.id JOIN nar n ON n.id = i.nar_id
     WHERE p.hash = ?`,
-  findNar: `SELECT id, name, nar_hash, nar_size, file_hash, file_size, kept_hash, kept_size
+  findNar: `SELECT id, name, nar_hash, nar_size, file_hash, file_size,
+      kept_hash, kept_size, kept_id, kept_seal
     FROM nar WHERE name = ?`,
   // Above every character that a name may have.
-  keptNars: `SELECT name, kept_hash, kept_size FROM nar
+  keptNars: `SELECT name, kept_hash, kept_size, kept_id, kept_seal FROM nar
     WHERE name >= ?1 AND name < ?1 || '~' AND kept_size IS NOT NULL ORDER BY name`,
   sourcesOf: `SELECT s.upstream, s.location FROM nar n JOIN nar_source s ON s.nar_id = n.id
     WHERE n.name = ?`,
@@ -54,8 +55,6 @@ const SQL = {
   addReference: "INSERT INTO reference (src, dst) VALUES (?, ?)",
   removeNarinfo: "DELETE FROM narinfo WHERE path_id = ?",
   removeUse: "DELETE FROM narinfo_use WHERE path_id = ?",
-  keepNar: "UPDATE nar SET kept_hash = ?, kept_size = ? WHERE id = ?",
-  narGone: "UPDATE nar SET kept_hash = NULL, kept_size = NULL WHERE id = ?",
   addUse: `INSERT INTO narinfo_use (path_id, used_at_ms, protected, kept)
     VALUES (?1, ?2, EXISTS (SELECT 1 FROM protected_path WHERE path_id = ?1),
       (SELECT kept_size IS NOT NULL FROM nar WHERE id = ?3))

@@ -1,15 +1,15 @@
 import { Failure, messageOf } from "../../base/failure.ts";
 import { NIX32_ALPHABET } from "../../nix/nix32.ts";
-import { type NarName, parseNarName } from "../../nix/nar_name.ts";
-import type { FileIdentity, NarStore, StoredNar } from "../nar_store.ts";
+import { parseStoredName, type Seal, type StoredName } from "../../nix/stored_name.ts";
+import type { NarStore, StoredNar } from "../nar_store.ts";
 import { moveDurably } from "./durable_move.ts";
-import { identityOf } from "./file_identity.ts";
 import { OpenNarFile } from "./open_nar_file.ts";
+import { sealOf } from "./seal_of.ts";
 
 /** How many leading characters of the hash name a subfolder: 1,024 folders. */
 const SHARD_LENGTH = 2;
 
-/** NAR files below one folder: `<folder>/<first two characters>/<NAR name>`. */
+/** NAR files below one folder: `<folder>/<first two characters>/<stored name>`. */
 export class LocalNarStore implements NarStore {
   readonly #folder: string;
 
@@ -17,29 +17,29 @@ export class LocalNarStore implements NarStore {
     this.#folder = folder;
   }
 
-  async open(name: NarName): Promise<StoredNar | undefined> {
+  async open(at: StoredName): Promise<StoredNar | undefined> {
     try {
-      return new OpenNarFile(Deno.openSync(this.#pathOf(name)));
+      return new OpenNarFile(Deno.openSync(this.#pathOf(at)));
     } catch (error) {
       if (error instanceof Deno.errors.NotFound) return undefined;
       throw new Failure(
         "broken",
         `Cannot open NAR file: ${messageOf(error)}`,
-        { nar: name },
+        { nar: at },
         error,
       );
     }
   }
 
-  async publish(name: NarName, path: string): Promise<FileIdentity> {
-    await Deno.mkdir(this.#shardOf(name), { recursive: true });
-    await moveDurably(path, this.#pathOf(name));
-    return identityOf(await Deno.stat(this.#pathOf(name)));
+  async put(at: StoredName, path: string): Promise<Seal> {
+    await Deno.mkdir(this.#shardOf(at), { recursive: true });
+    await moveDurably(path, this.#pathOf(at));
+    return sealOf(await Deno.stat(this.#pathOf(at)));
   }
 
-  async remove(name: NarName): Promise<boolean> {
+  async remove(at: StoredName): Promise<boolean> {
     try {
-      await Deno.remove(this.#pathOf(name));
+      await Deno.remove(this.#pathOf(at));
       return true;
     } catch (error) {
       if (error instanceof Deno.errors.NotFound) return false;
@@ -47,13 +47,13 @@ export class LocalNarStore implements NarStore {
     }
   }
 
-  async *list(): AsyncIterable<{ name: NarName; fileSize: number }> {
+  async *list(): AsyncIterable<{ at: StoredName; fileSize: number }> {
     for await (const shard of entriesOf(this.#folder)) {
       for await (const entry of entriesOf(`${this.#folder}/${shard}`)) {
-        const name = parseNarName(entry);
+        const at = parseStoredName(entry);
         // One that goes meanwhile is not kept any more.
-        const fileSize = name && sizeOf(this.#pathOf(name));
-        if (name !== undefined && fileSize !== undefined) yield { name, fileSize };
+        const fileSize = at && sizeOf(this.#pathOf(at));
+        if (at !== undefined && fileSize !== undefined) yield { at, fileSize };
       }
     }
   }
@@ -65,21 +65,22 @@ export class LocalNarStore implements NarStore {
   listShard(
     shard: string,
     sizes: boolean,
-  ): readonly { readonly name: NarName; readonly fileSize?: number }[] {
-    const names = namesIn(`${this.#folder}/${shard}`).flatMap((entry) => parseNarName(entry) ?? []);
-    if (!sizes) return names.map((name) => ({ name }));
-    return names.flatMap((name) => {
-      const fileSize = sizeOf(this.#pathOf(name));
-      return fileSize === undefined ? [] : [{ name, fileSize }];
+  ): readonly { readonly at: StoredName; readonly fileSize?: number }[] {
+    const entries = namesIn(`${this.#folder}/${shard}`);
+    const names = entries.flatMap((entry) => parseStoredName(entry) ?? []);
+    if (!sizes) return names.map((at) => ({ at }));
+    return names.flatMap((at) => {
+      const fileSize = sizeOf(this.#pathOf(at));
+      return fileSize === undefined ? [] : [{ at, fileSize }];
     });
   }
 
-  #shardOf(name: NarName): string {
-    return `${this.#folder}/${name.slice(0, SHARD_LENGTH)}`;
+  #shardOf(at: StoredName): string {
+    return `${this.#folder}/${at.slice(0, SHARD_LENGTH)}`;
   }
 
-  #pathOf(name: NarName): string {
-    return `${this.#shardOf(name)}/${name}`;
+  #pathOf(at: StoredName): string {
+    return `${this.#shardOf(at)}/${at}`;
   }
 }
 

@@ -1,29 +1,29 @@
 import { DirectStream } from "../../base/direct_stream.ts";
 import { Failure } from "../../base/failure.ts";
 import { readFully } from "../../base/read_fully.ts";
-import { type FileIdentity, isSameIdentity, type StoredNar } from "../nar_store.ts";
-import { identityOf } from "./file_identity.ts";
+import type { Seal } from "../../nix/stored_name.ts";
+import type { StoredNar } from "../nar_store.ts";
+import { sealOf } from "./seal_of.ts";
 
 /** Read size of large files: measured as the fastest on Deno 2.6.8 (64 KiB halves it). */
 const READ_BYTES = 256 * 1024;
 
 /** An open file handed out as a NAR. */
 export class OpenNarFile implements StoredNar {
-  readonly identity: FileIdentity;
+  readonly fileSize: number;
+  readonly seal: Seal;
   readonly #file: Deno.FsFile;
   #open = true;
 
   constructor(file: Deno.FsFile) {
     this.#file = file;
-    this.identity = identityOf(file.statSync());
-  }
-
-  get fileSize(): number {
-    return this.identity.fileSize;
+    const info = file.statSync();
+    this.fileSize = info.size;
+    this.seal = sealOf(info);
   }
 
   isUnchanged(): boolean {
-    return isSameIdentity(this.identity, identityOf(this.#file.statSync()));
+    return sealOf(this.#file.statSync()) === this.seal;
   }
 
   bytes(): Uint8Array<ArrayBuffer> {

@@ -6,6 +6,7 @@ import type { NarFetcher } from "../../../src/cache/fetch/nar_fetcher.ts";
 import type { NarRow } from "../../../src/metadata/metadata_store.ts";
 import { type NarHash, sha256FromDigest } from "../../../src/nix/hash.ts";
 import { narName } from "../../../src/nix/nar_name.ts";
+import { ActiveReads } from "../../../src/space/active_reads.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
 import { Metrics } from "../../../src/telemetry/metrics.ts";
 import { NO_TRACER } from "../../../src/telemetry/tracer.ts";
@@ -37,8 +38,8 @@ interface SceneParts {
 function downloadsOver({ stocked, folder, fetcher, upstreams = [], ...told }: SceneParts) {
   return new Downloads({
     metadata: stocked.metadata,
-    nars: new MemoryNarStore(),
-    known: { learn: () => undefined },
+    nars: toldOf(new MemoryNarStore(), () => told.publishing?.()),
+    reads: new ActiveReads(),
     space: stocked.space,
     pool: {
       narinfo: () => Promise.resolve({ kind: "absent" }),
@@ -59,10 +60,22 @@ function downloadsOver({ stocked, folder, fetcher, upstreams = [], ...told }: Sc
     log: createLogger("error", { write: (line) => told.logged?.(line) }),
     nowMs: () => 0,
     owner: "test",
-    removalsOver: async () => told.publishing?.(),
     idleTimeoutMs: 0,
     hedgeAfterMs: 0,
   });
+}
+
+function toldOf(
+  nars: MemoryNarStore,
+  publishing: () => void,
+): Pick<MemoryNarStore, "put" | "remove"> {
+  return {
+    put(at, path) {
+      publishing();
+      return nars.put(at, path);
+    },
+    remove: (at) => nars.remove(at),
+  };
 }
 
 Deno.test("downloads: one whose Worker cannot be reached fails, and is over", async () => {

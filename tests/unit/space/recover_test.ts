@@ -2,50 +2,58 @@ import assert from "node:assert/strict";
 import { recover } from "../../../src/space/recover.ts";
 import type { Change } from "../../../src/metadata/metadata_store.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
-import { hash, narOf, put, sha } from "../../support/metadata_rows.ts";
+import { fileOf, hash, keep, narOf, put } from "../../support/metadata_rows.ts";
 import { MemoryMetadataStore } from "../../support/memory_metadata_store.ts";
 import { MemoryNarStore } from "../../support/memory_nar_store.ts";
 import { tempFolder } from "../../support/temp_folder.ts";
 
 const path = hash("a");
 const { name: narName } = narOf(path);
-const SIZE = 100;
-const publishing: Change = { kind: "nar-publishing", narName, owner: "dead" };
-const condemned: Change = { kind: "nar-condemned", narName, owner: "dead" };
-const kept: Change = {
-  kind: "nar-kept",
-  narName,
-  file: { fileHash: sha("kept"), fileSize: SIZE },
-  atMs: 1,
+const [first, second] = [fileOf(narName), fileOf(narName)];
+const publishing: Change = { kind: "nar-publishing", at: second.at, owner: "dead" };
+const marked: Change = { kind: "nar-marked", at: first.at, owner: "dead" };
+
+interface Case {
+  readonly changes: readonly Change[];
+  /** What lies in the store. */
+  readonly there: readonly (typeof first)[];
+  readonly keeps: readonly (typeof first)[];
+}
+
+/** What a crash left, and what is kept then. */
+const CASES: Readonly<Record<string, Case>> = {
+  "before an object was there": { changes: [publishing], there: [], keeps: [] },
+  "between an object and its row": { changes: [publishing], there: [second], keeps: [] },
+  "between marking and removing": { changes: [...keep(first), marked], there: [first], keeps: [] },
+  "between removing and saying so": { changes: [...keep(first), marked], there: [], keeps: [] },
+  "before another object took its place": {
+    changes: [...keep(first), publishing],
+    there: [first, second],
+    keeps: [first],
+  },
+  "after another object took its place": {
+    changes: [...keep(first), ...keep(second, 1, "dead")],
+    there: [first, second],
+    keeps: [second],
+  },
 };
 
-/** What a crash left, and whether the file is kept then. */
-const CASES: Readonly<Record<string, readonly [readonly Change[], file: number, keeps: boolean]>> =
-  {
-    "before a file was put in its place": [[publishing], 0, false],
-    "between a file and its row": [[publishing], SIZE, false],
-    "between giving a file up and removing it": [[kept, condemned], SIZE, false],
-    "between removing a file and saying so": [[kept, condemned], 0, false],
-    "before a whole file was replaced": [[kept, publishing], SIZE, true],
-    "while a damaged file was replaced": [[kept, publishing], SIZE - 1, false],
-  };
-
-for (const [when, [changes, fileBytes, keeps]] of Object.entries(CASES)) {
+for (const [when, { changes, there, keeps }] of Object.entries(CASES)) {
   Deno.test(`recover: after a crash ${when} what is counted is what is there`, async () => {
     using folder = tempFolder();
     const nars = new MemoryNarStore();
     const metadata = new MemoryMetadataStore();
     await metadata.apply([put(path, []), ...changes]);
-    if (fileBytes > 0) {
-      Deno.writeFileSync(`${folder.path}/x`, new Uint8Array(fileBytes));
-      await nars.publish(narName, `${folder.path}/x`);
+    for (const { at, fileSize } of there) {
+      Deno.writeFileSync(`${folder.path}/x`, new Uint8Array(fileSize));
+      await nars.put(at, `${folder.path}/x`);
     }
 
-    await recover({ metadata, nars, isAlive: () => false, nowMs: () => 2, log });
+    await recover({ metadata, nars, isAlive: () => false, log });
 
-    using stored = await nars.open(narName);
-    assert.equal(stored?.fileSize, keeps ? SIZE : undefined);
-    assert.equal((await metadata.findNar(narName))?.kept?.fileSize, stored?.fileSize);
+    const names = keeps.map(({ at }) => at);
+    assert.deepEqual(await Array.fromAsync(nars.list(), ({ at }) => at), names);
+    assert.deepEqual((await metadata.findNar(narName))?.kept, keeps[0]);
     assert.deepEqual(await metadata.pendingFiles(), []);
     assert.equal((await metadata.stock()).pendingBytes, 0);
   });
@@ -55,7 +63,7 @@ Deno.test("recover: what a living process has under way is left to it", async ()
   const metadata = new MemoryMetadataStore();
   await metadata.apply([put(path, []), publishing]);
   const isAlive = (owner: string) => owner === "dead";
-  await recover({ metadata, nars: new MemoryNarStore(), isAlive, nowMs: () => 2, log });
+  await recover({ metadata, nars: new MemoryNarStore(), isAlive, log });
   assert.equal((await metadata.pendingFiles()).length, 1);
 });
 

@@ -80,7 +80,7 @@ Deno.test("space: a pinned and busy oldest prefix does not stall eviction", asyn
   await using stocked = await StockedSpace.open(1_000);
   await stocked.store("a", 200, ["b"]);
   await stocked.store("b", 200);
-  stocked.busy.add(await stocked.store("c", 200));
+  stocked.reads.begin(await stocked.store("c", 200));
   for (const seed of ["d", "e"]) await stocked.store(seed, 200);
   await stocked.pin("a");
 
@@ -99,7 +99,7 @@ Deno.test("space: many narinfos of a busy NAR do not stall eviction either", asy
     sharers.map((path) => ({ ...put(path, [], 1), nar: shared, row: rowOf(path, shared) })),
   );
   for (const seed of ["b", "c", "d", "e"]) await stocked.store(seed, 200);
-  stocked.busy.add(busy);
+  stocked.reads.begin(busy);
 
   using taken = await stocked.space.reserve(100);
 
@@ -141,7 +141,7 @@ Deno.test("space: pins above the limit are a warning with the figures, once a ru
 Deno.test("space: what cannot succeed is tried and said once, until a change", async () => {
   await using stocked = await StockedSpace.open(500);
   const { space } = stocked;
-  await stocked.store("a", 600);
+  const other = await stocked.store("a", 600);
   await stocked.store("b", 100);
   await stocked.pin("a");
   let runs = 0;
@@ -155,7 +155,7 @@ Deno.test("space: what cannot succeed is tried and said once, until a change", a
     for (let minute = 0; minute < 60; minute++) {
       stocked.elapse(60_000);
       await space.refresh();
-      space.unused();
+      stocked.reads.begin(other)();
       assert.equal(await space.reserve(10), undefined);
       space.tidy();
       await stocked.runsOver();
@@ -184,11 +184,13 @@ Deno.test("space: what cannot succeed is tried and said once, until a change", a
 Deno.test("space: readers of what is pinned have it tried again, and not said again", async () => {
   await using stocked = await StockedSpace.open(500);
   const { space } = stocked;
-  stocked.busy.add(await stocked.store("a", 600));
+  const a = await stocked.store("a", 600);
+  stocked.reads.begin(a);
+  const other = narOf(hash("other")).name;
   await stocked.pin("a");
   for (let count = 0; count < 20; count++) {
     stocked.elapse(10_000);
-    space.unused();
+    stocked.reads.begin(other)();
     space.tidy();
     await stocked.runsOver();
   }
@@ -199,11 +201,10 @@ Deno.test("space: what was read is tried as soon as its reader has left", async 
   await using stocked = await StockedSpace.open(500);
   const { space } = stocked;
   const busy = await stocked.store("a", 450);
-  stocked.busy.add(busy);
+  const end = stocked.reads.begin(busy);
   assert.equal(await space.reserve(100), undefined);
   await stocked.runsOver();
-  stocked.busy.delete(busy);
-  space.unused();
+  end();
   assert.ok(await space.reserve(100));
 });
 
@@ -257,7 +258,7 @@ Deno.test("space: a run whose figures cannot be read ends all the same", async (
   await using stocked = await StockedSpace.open(1_000);
   for (const seed of SEEDS) await stocked.store(seed, 200);
   const { metadata, space } = stocked;
-  stocked.busy.add(await stocked.store("busy", 0));
+  stocked.reads.begin(await stocked.store("busy", 0));
   metadata.findNar = () => Promise.reject(new Error("unreadable"));
 
   for (const [index, bytes] of [100, 300].entries()) {

@@ -1,0 +1,46 @@
+import { narNameOf, publishIdOf } from "../../nix/stored_name.ts";
+import { type Change, IntentLost } from "../metadata_store.ts";
+import type { Statements } from "./statements.ts";
+
+type ChangeOf<Kind extends Change["kind"]> = Extract<Change, { kind: Kind }>;
+
+/** A change to what is stored of a NAR: one object that comes, is kept, or goes. */
+export type FileChange = ChangeOf<
+  "nar-publishing" | "nar-kept" | "nar-sealed" | "nar-marked" | "nar-gone"
+>;
+
+/** Part of somebody's transaction. Nothing happens where no narinfo ever named the NAR. */
+export function changeFile(statements: Statements, change: FileChange): void {
+  const at = change.kind === "nar-kept" ? change.file.at : change.at;
+  const narId = statements.narId.get(narNameOf(at))?.["id"] as number | undefined;
+  if (narId === undefined) return;
+  const id = publishIdOf(at);
+  switch (change.kind) {
+    case "nar-publishing":
+      statements.publishNar.run(narId, id, change.owner);
+      return;
+    case "nar-kept":
+      return keep(statements, narId, change);
+    case "nar-sealed":
+      statements.sealNar.run(change.seal, narId, id);
+      return;
+    case "nar-marked":
+      if (Number(statements.markNar.run(change.owner, narId, id).changes) === 0) return;
+      statements.unkeepNar.run(narId);
+      statements.tieNar.run(narId);
+      return;
+    case "nar-gone":
+      statements.settle.run(narId, id);
+      return;
+  }
+}
+
+function keep(statements: Statements, narId: number, { file, atMs }: ChangeOf<"nar-kept">): void {
+  const { at, seal = null, fileHash, fileSize } = file;
+  const id = publishIdOf(at);
+  const intent = statements.settle.get(narId, id);
+  if (intent === undefined) throw new IntentLost(at);
+  statements.markFormerNar.run(String(intent["owner"]), narId, id);
+  statements.keepNar.run(id, seal, fileHash, fileSize, narId);
+  statements.loosenNar.run(atMs, narId);
+}

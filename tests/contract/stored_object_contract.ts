@@ -1,0 +1,106 @@
+import assert from "node:assert/strict";
+import { type Change, IntentLost, type MetadataStore } from "../../src/metadata/metadata_store.ts";
+import type { StoredName } from "../../src/nix/stored_name.ts";
+import { fileOf, hash, keep, narOf, put } from "../support/metadata_rows.ts";
+import type { Clauses } from "./contract.ts";
+
+const a = hash("a");
+const { name } = narOf(a);
+/** Two objects of one NAR. */
+const [first, second] = [fileOf(name, 100), fileOf(name, 70)];
+
+/** What a metadata store promises of objects that come and go. */
+export const storedObjectClauses: Clauses<MetadataStore> = {
+  "nar-publishing is pending without counting, until the object is kept": async (store) => {
+    const { at } = first;
+    await store.apply([put(a, []), { kind: "nar-publishing", at, owner: "we" }]);
+    assert.deepEqual(await store.pendingFiles(), [{ at, owner: "we", fileSize: 0 }]);
+    assert.deepEqual(await sumsOf(store), [0, 0]);
+    await store.apply([{ kind: "nar-kept", file: first, atMs: 1 }]);
+    assert.deepEqual(await store.pendingFiles(), []);
+    assert.deepEqual(await sumsOf(store), [100, 0]);
+  },
+
+  "two publishes of one NAR leave one row, and the other object is marked": async (store) => {
+    const publishing = (at: StoredName, owner: string): Change => (
+      { kind: "nar-publishing", at, owner }
+    );
+    await store.apply([put(a, []), publishing(first.at, "one"), publishing(second.at, "two")]);
+    await Promise.all([
+      store.apply([{ kind: "nar-kept", file: first, atMs: 1 }]),
+      store.apply([{ kind: "nar-kept", file: second, atMs: 1 }]),
+    ]);
+    assert.deepEqual((await store.findNar(name))?.kept, second);
+    const { at, fileSize } = first;
+    assert.deepEqual(await store.pendingFiles(), [{ at, owner: "two", fileSize }]);
+    assert.deepEqual(await sumsOf(store), [70, 100]);
+    await store.apply([{ kind: "nar-gone", at }]);
+    assert.deepEqual(await sumsOf(store), [70, 0]);
+    assert.deepEqual((await store.findNar(name))?.kept, second);
+  },
+
+  "nar-kept is refused where somebody has settled the intent": async (store) => {
+    const { at } = second;
+    await store.apply([put(a, []), ...keep(first)]);
+    await store.apply([{ kind: "nar-publishing", at, owner: "paused" }]);
+    await store.apply([{ kind: "nar-gone", at }]);
+    await assert.rejects(store.apply([{ kind: "nar-kept", file: second, atMs: 1 }]), IntentLost);
+    assert.deepEqual((await store.findNar(name))?.kept, first);
+    assert.deepEqual(await sumsOf(store), [100, 0]);
+  },
+
+  "nar-marked marks an object whoever names it; it counts until nar-gone": async (store) => {
+    const { at } = first;
+    await store.apply([put(a, []), ...keep(first)]);
+    await store.apply([{ kind: "nar-marked", at, owner: "we" }]);
+    assert.equal((await store.findNar(name))?.kept, undefined);
+    assert.ok(await store.findNarinfo(a));
+    assert.deepEqual(await sumsOf(store), [0, 100]);
+    await store.apply([{ kind: "nar-gone", at }]);
+    assert.deepEqual(await sumsOf(store), [0, 0]);
+    assert.deepEqual(await store.pendingFiles(), []);
+  },
+
+  "nar-marked and nar-gone of an old object leave the one that is kept": async (store) => {
+    await store.apply([put(a, []), ...keep(first), ...keep(second)]);
+    await store.apply([
+      { kind: "nar-marked", at: first.at, owner: "we" },
+      { kind: "nar-gone", at: first.at },
+    ]);
+    assert.deepEqual((await store.findNar(name))?.kept, second);
+    assert.deepEqual(await sumsOf(store), [70, 0]);
+  },
+
+  "a marked object that cannot be removed counts beside the new one": async (store) => {
+    const { at, fileSize } = first;
+    await store.apply([put(a, []), ...keep(first), { kind: "nar-marked", at, owner: "we" }]);
+    await store.apply(keep(second));
+    assert.deepEqual(await store.pendingFiles(), [{ at, owner: "we", fileSize }]);
+    assert.deepEqual(await sumsOf(store), [70, 100]);
+  },
+
+  "what evict() marks counts until it is gone": async (store) => {
+    const { at, fileSize } = first;
+    await store.apply([put(a, []), ...keep(first)]);
+    const order = { bytesMin: Infinity, entriesMax: 9, spared: new Set<never>(), owner: "we" };
+    const { files } = await store.evict(order);
+    assert.deepEqual(files, [{ at, owner: "we", fileSize }]);
+    assert.deepEqual(await store.pendingFiles(), files);
+    assert.equal((await store.findNar(name))?.kept, undefined);
+    assert.deepEqual(await sumsOf(store), [0, 100]);
+    await store.apply([{ kind: "nar-gone", at }]);
+    assert.deepEqual(await sumsOf(store), [0, 0]);
+  },
+
+  "the sums stay right whatever comes and goes": async (store) => {
+    await store.apply([put(a, []), ...keep(first), ...keep(second)]);
+    await store.apply([{ kind: "nar-marked", at: second.at, owner: "we" }]);
+    assert.equal(await store.areSumsRight(), true);
+  },
+};
+
+/** Bytes that are kept, and that are marked. */
+async function sumsOf(store: MetadataStore): Promise<readonly number[]> {
+  const { keptBytes, pendingBytes } = await store.stock();
+  return [keptBytes, pendingBytes];
+}

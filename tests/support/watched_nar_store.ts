@@ -1,0 +1,44 @@
+import type { StoredName } from "../../src/nix/stored_name.ts";
+import type { NarStore, StoredNar } from "../../src/storage/nar_store.ts";
+
+/** A NAR store that notes which parts of its files are read. */
+export class WatchedNarStore implements NarStore {
+  readonly reads: (readonly [start: number, end: number])[] = [];
+  readonly #inner: NarStore;
+
+  constructor(inner: NarStore) {
+    this.#inner = inner;
+  }
+
+  async open(at: StoredName): Promise<StoredNar | undefined> {
+    const stored = await this.#inner.open(at);
+    if (stored === undefined) return undefined;
+    const { fileSize, seal } = stored;
+    return {
+      fileSize,
+      seal,
+      isUnchanged: () => stored.isUnchanged(),
+      bytes: () => {
+        this.reads.push([0, fileSize]);
+        return stored.bytes();
+      },
+      read: (start, end) => {
+        this.reads.push([start, end]);
+        return stored.read(start, end);
+      },
+      [Symbol.dispose]: () => stored[Symbol.dispose](),
+    };
+  }
+
+  put(at: StoredName, path: string) {
+    return this.#inner.put(at, path);
+  }
+
+  remove(at: StoredName): Promise<boolean> {
+    return this.#inner.remove(at);
+  }
+
+  list() {
+    return this.#inner.list();
+  }
+}
