@@ -75,39 +75,39 @@ export class NarinfoServer {
     storePathHash: StorePathHash,
     requestId: string,
   ): Promise<Learned> {
-    const { metadata, demotions, negative } = this.#deps;
-    if (row === undefined) {
-      const { clearings } = negative;
-      const learned = await learnNarinfo(this.#deps, storePathHash, { requestId });
-      const note = ({ kind }: Learned) => {
-        if (kind === "absent") negative.add(storePathHash, clearings);
-      };
-      note(learned);
-      if (learned.kind === "unknown") this.#listen(learned.later?.then(note), requestId);
-      return learned;
+    const { demotions, negative } = this.#deps;
+    if (row !== undefined) await this.#demoteSources(row);
+    const except = demotions.ofPath(storePathHash);
+    if (except.size > 0) {
+      // File hash and size are not signed: it may have been their narinfos that were bad.
+      const learned = await learnNarinfo(this.#deps, storePathHash, { requestId, except });
+      if (learned.kind === "learned") return learned;
+      if (learned.kind === "unknown") this.#listen(learned.later, requestId);
+      demotions.forgivePath(storePathHash);
     }
-    // Whoever sent a bad file is left out; who had none may have the path as another file.
-    const upstreams = (await metadata.sourcesOf(row.narName)).map(({ upstream }) => upstream);
-    const how = (upstream: string) => demotions.get(row.narName, upstream);
-    const except = new Set(upstreams.filter((upstream) => how(upstream) === "bad"));
-    let learned = await learnNarinfo(this.#deps, storePathHash, { requestId, except });
-    if (learned.kind !== "learned" && except.size > 0) {
-      // File hash and size are not signed: it may have been its narinfo that was bad.
-      learned = await learnNarinfo(this.#deps, storePathHash, { requestId });
-    } else if (learned.kind === "learned" && !await this.#isFetchable(learned.row)) {
-      // It offers again what nobody sent: another upstream may know a file that is there.
-      const others = new Set(upstreams.filter((upstream) => how(upstream) !== undefined));
-      const other = await learnNarinfo(this.#deps, storePathHash, { requestId, except: others });
-      if (other.kind === "learned") learned = other;
-    }
-    for (const upstream of upstreams) {
-      if (how(upstream) === "absent") demotions.forgive(row.narName, upstream);
-    }
+    const { clearings } = negative;
+    const learned = await learnNarinfo(this.#deps, storePathHash, { requestId });
+    const note = ({ kind }: Learned) => {
+      if (row === undefined && kind === "absent") negative.add(storePathHash, clearings);
+    };
+    note(learned);
+    if (learned.kind === "unknown") this.#listen(learned.later?.then(note), requestId);
     return learned;
   }
 
+  /** The upstreams that let us down with the file of a narinfo are asked for that path last. */
+  async #demoteSources({ narName, storePathHash }: NarinfoRow): Promise<void> {
+    const { metadata, demotions } = this.#deps;
+    for (const { upstream } of await metadata.sourcesOf(narName)) {
+      const how = demotions.get(narName, upstream);
+      if (how === undefined) continue;
+      demotions.addPath(storePathHash, upstream, how);
+      if (how === "missing") demotions.forgive(narName, upstream);
+    }
+  }
+
   /** Nobody waits for it: whoever asks next finds it kept. */
-  #listen(later: Promise<void> | undefined, request_id: string): void {
+  #listen(later: Promise<unknown> | undefined, request_id: string): void {
     later?.catch((error) => {
       this.#deps.log.warn("narinfo not kept", { error: messageOf(error), request_id });
     });

@@ -149,7 +149,7 @@ for (const FileSize of ["1", "999999999"]) {
     assert.deepEqual([facts.status, facts.headers.get("content-length")], [206, length]);
     const rest = await cache.get(path, { range });
     assert.equal(rest.status, 206);
-    assert.deepEqual(await rest.bytes(), bytes.subarray(10_000));
+    assert.equal(Buffer.compare(await rest.bytes(), bytes.subarray(10_000)), 0);
   });
 }
 

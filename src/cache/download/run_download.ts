@@ -72,6 +72,7 @@ export async function runDownload(
     if (unkept === "disk") deps.space.diskFull();
   }
   const isLost = download.state.state === "failed" && attempts?.unkept === undefined;
+  if (isLost) attempts?.givenUp();
   return isLost ? failure : undefined;
 }
 

@@ -71,7 +71,10 @@ export class UnkeptBody implements AsyncDisposable {
     options: UnkeptOptions,
   ): Promise<UnkeptBody | undefined> {
     const body = new UnkeptBody(deps, nar, options);
-    if (!await body.#openNext()) return undefined;
+    if (!await body.#openNext()) {
+      body.#notes.givenUp();
+      return undefined;
+    }
     body.#failures.begin();
     return body;
   }
@@ -104,6 +107,7 @@ export class UnkeptBody implements AsyncDisposable {
         yield value.bytes;
       }
     } while (await this.#goOn());
+    this.#notes.givenUp();
     throw this.#failure(`it broke off after ${this.#received} bytes`);
   }
 

@@ -51,7 +51,7 @@ export class AttemptLog {
 
   /** Its narinfo says that it has the file, and it has not. */
   lost(upstream: string): void {
-    this.#deps.demotions.add(this.#nar, upstream, "absent");
+    this.#deps.demotions.add(this.#nar, upstream, "missing");
     this.#deps.log.warn("upstream lost nar", this.facts(upstream));
   }
 
@@ -60,6 +60,16 @@ export class AttemptLog {
     const level = this.#brokeOff.has(upstream) ? "debug" : "warn";
     this.#deps.log[level]("download broke off", { ...this.facts(upstream), ...told });
     this.#brokeOff.add(upstream);
+  }
+
+  /** Nobody brought the file: those that broke off are asked last next time. */
+  givenUp(): void {
+    const { demotions } = this.#deps;
+    for (const upstream of this.#brokeOff) {
+      if (demotions.get(this.#nar, upstream) !== "bad") {
+        demotions.add(this.#nar, upstream, "missing");
+      }
+    }
   }
 
   /**

@@ -79,6 +79,11 @@ export class NarAttempts {
     return this.#unkept;
   }
 
+  /** Nobody brought the file. */
+  givenUp(): void {
+    this.#notes.givenUp();
+  }
+
   /** Asks `source` for what is missing. */
   ask(source: NarSource): Attempt {
     const { transfer } = this.#parts;
