@@ -9,6 +9,8 @@ const SECOND_MS = 1_000;
 export interface RelayLimits extends RelayedTimes {
   /** Clients that have sent nothing yet; where there are more the oldest goes. */
   readonly silentMax: number;
+  /** Clients that the server within has closed, and that take the rest; the oldest goes. */
+  readonly leavingMax: number;
 }
 
 /** The server within has its own for what is said inside TLS: see its `PHASE_LIMITS_MS`. */
@@ -20,6 +22,7 @@ export const RELAY_LIMITS: RelayLimits = {
   lingerMs: 5 * SECOND_MS,
   // A client sends its hello as soon as it is connected.
   silentMax: 1_024,
+  leavingMax: 256,
 };
 
 export type RelayClosed = RelayReason | "cannot accept" | "too many silent clients";
@@ -57,6 +60,7 @@ const CONNECTS_MAX = 20;
 export class Relay implements Disposable {
   readonly #deps: RelayDeps;
   readonly #open = new Map<Link, Relayed>();
+  readonly #leaving = new Set<Relayed>();
   readonly #running = new Set<Promise<void>>();
   readonly #sweeping: ReturnType<typeof setInterval>;
   readonly #limits: RelayLimits;
@@ -100,7 +104,12 @@ export class Relay implements Disposable {
 
   /** The server within has closed its end of this connection. */
   givenUp(link: Link): void {
-    this.#open.get(link)?.givenUp();
+    const relayed = this.#open.get(link);
+    if (relayed === undefined) return;
+    relayed.givenUp();
+    this.#leaving.add(relayed);
+    const [oldest] = this.#leaving;
+    if (this.#leaving.size > this.#limits.leavingMax) oldest?.close();
   }
 
   /** The same in the middle of an answer: its client is not waited for. */
@@ -145,6 +154,7 @@ export class Relay implements Disposable {
     this.#deps.connected(link, client.remoteAddr);
     await relayed.run(hello);
     this.#open.delete(link);
+    this.#leaving.delete(relayed);
     this.#deps.disconnected(link);
   }
 

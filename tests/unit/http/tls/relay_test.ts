@@ -1,8 +1,11 @@
 import assert from "node:assert/strict";
+import type { Link } from "../../../../src/http/tls/link.ts";
 import { Relay, RELAY_LIMITS, type RelayLimits } from "../../../../src/http/tls/relay.ts";
 import { eventually } from "../../../support/eventually.ts";
+import { writeAll } from "../../../support/steady_port.ts";
 
 const PLACE = { hostname: "127.0.0.1", port: 0 };
+const LARGE = new Uint8Array(50_000_000);
 const HELLO = new TextEncoder().encode("hello");
 
 Deno.test("relay: a client that leaves without a byte is not connected within", async () => {
@@ -37,21 +40,45 @@ Deno.test("relay: a client that has sent nothing holds up no end", async () => {
   assert.equal(await silent.read(new Uint8Array(1)), null);
 });
 
+Deno.test("relay: of clients that are given up, and take nothing, the oldest goes", async () => {
+  await using scene = new Scene({ leavingMax: 2 });
+  const clients = [];
+  for (let count = 0; count < 3; count++) {
+    const client = await scene.connect();
+    clients.push(client);
+    await client.write(HELLO);
+    await scene.fill();
+  }
+  await eventually("all are connected", () => scene.links.length === 3);
+  for (const link of scene.links) scene.giveUp(link);
+  await eventually("the oldest is gone", () => scene.gone.length > 0);
+  assert.deepEqual(scene.gone, scene.links.slice(0, 1));
+  for (const client of clients) client.close();
+});
+
 /** A relay before a listener that speaks no TLS. */
 class Scene implements AsyncDisposable {
   readonly closed: string[] = [];
+  /** Of clients that were connected, in this order. */
+  readonly links: Link[] = [];
+  /** Those of them that are over. */
+  readonly gone: Link[] = [];
   readonly #inner = Deno.listen(PLACE);
   readonly #outer = Deno.listen(PLACE);
   readonly #relay: Relay;
   readonly #serving: Promise<void>;
+  readonly #filled = new DisposableStack();
 
   constructor(limits: Partial<RelayLimits> = {}) {
     const { port } = this.#inner.addr;
     this.#relay = new Relay({ ...PLACE, port }, {
       nowMs: () => performance.now(),
       closed: (reason) => void this.closed.push(reason),
-      connected: (link) => queueMicrotask(() => this.#relay.known(link)),
-      disconnected() {},
+      connected: (link) => {
+        this.links.push(link);
+        queueMicrotask(() => this.#relay.known(link));
+      },
+      disconnected: (link) => void this.gone.push(link),
       limits: { ...RELAY_LIMITS, ...limits },
       sweepEveryMs: 20,
     });
@@ -74,6 +101,19 @@ class Scene implements AsyncDisposable {
     return heard;
   }
 
+  /** Accepts the next connection within, and sends more than its client has room for. */
+  async fill(): Promise<void> {
+    const connection = await this.#inner.accept();
+    this.#filled.use(connection);
+    void writeAll(connection, LARGE).catch(() => undefined);
+  }
+
+  /** As the server within does after an answer. */
+  giveUp(link: Link): void {
+    this.#relay.secured(link);
+    this.#relay.givenUp(link);
+  }
+
   /** Takes nothing more; resolves when what was taken is over. */
   async end(): Promise<void> {
     this.#outer.close();
@@ -88,6 +128,7 @@ class Scene implements AsyncDisposable {
     } catch {
       // Closed by `end`.
     }
+    this.#filled.dispose();
     this.#inner.close();
     await this.#relay.over();
   }
