@@ -3,77 +3,79 @@ import type { Space } from "../../space/space.ts";
 import type { NarRow } from "../../metadata/metadata_store.ts";
 import type { Download } from "./download.ts";
 import { DownloadReservation } from "./download_reservation.ts";
-import {
-  type DownloadFailure,
-  NarAttempts,
-  type NarAttemptsDeps,
-} from "../sources/nar_attempts.ts";
-import { narCandidates, type NarCandidatesDeps } from "../sources/nar_candidates.ts";
-import { SourceFailures } from "../sources/source_failures.ts";
-import { firstToAnswer } from "../sources/source_race.ts";
-import { SourceRounds } from "../sources/source_rounds.ts";
-import { Transfer, type TransferDeps } from "./transfer.ts";
+import { NarAttempts, type NarAttemptsDeps, type NarFailure } from "../sources/nar_attempts.ts";
+import { announcedFileSize } from "../nar_naming.ts";
+import type { KeepOutageLog } from "./keep_outage_log.ts";
+import { Transfer, type TransferDeps, type TransferParts } from "./transfer.ts";
 
-export interface RunDownloadDeps extends NarCandidatesDeps, TransferDeps, NarAttemptsDeps {
-  readonly metadata: NarCandidatesDeps["metadata"];
+export interface RunDownloadDeps extends TransferDeps, NarAttemptsDeps {
+  readonly metadata: NarAttemptsDeps["metadata"];
   readonly space: Pick<
     Space,
     "mayFit" | "reserve" | "grow" | "kept" | "diskFull" | "budget"
   >;
-  readonly pool: NarCandidatesDeps["pool"] & NarAttemptsDeps["pool"];
-  /** So long a download waits for a source that has fallen silent. */
-  readonly idleTimeoutMs: number;
-  /** So long a source is waited for alone; then the next one is asked, too. */
-  readonly hedgeAfterMs: number;
+  /** Told of what is not the upstreams' fault. */
+  readonly keeping: KeepOutageLog;
 }
 
 /**
- * Brings one NAR file from the first upstream that has it to the store. Where an upstream breaks
- * off, the same one is asked for the rest as long as it adds to the file, then the others, then
- * all of them again, until `SourceFailures` gives them up. After a stall the others are first.
- * Never throws: a failure is the download's state. Resolves to why it came to nothing; a file that
- * cannot be kept, but passed on, did not.
+ * Brings one NAR file to the store. Never throws: a failure is the download's state. Resolves to
+ * why it came to nothing; a file that cannot be kept, but passed on, did not.
  */
 export async function runDownload(
   deps: RunDownloadDeps,
   download: Download,
   nar: NarRow,
   requestId: string,
-): Promise<DownloadFailure | undefined> {
+): Promise<NarFailure | undefined> {
   using room = await DownloadReservation.open(deps.space, nar);
-  if (room === undefined) {
-    const detail = "there is no room for it";
-    sayNoRoom(deps, nar, { detail, requestId });
-    download.advance({ type: "error", reason: detail, unkept: true });
-    discard(deps, download);
-    return undefined;
-  }
-  let attempts: NarAttempts | undefined;
-  let failure: DownloadFailure | undefined;
+  let failure: NarFailure | undefined;
+  if (room === undefined) failure = { reason: "room", detail: "there is no room for it" };
+  else failure = await bring(deps, { download, nar, room, requestId });
+  if (failure === undefined || download.state.state === "kept") return undefined;
+  const unkept = failure.reason === "room" || failure.reason === "disk";
+  download.advance({ type: "error", reason: failure.detail, unkept });
+  // Before its space is given back.
+  discard(deps, download);
+  if (failure.reason === "room") sayNoRoom(deps, nar, { detail: failure.detail, requestId });
+  if (failure.reason === "disk") deps.space.diskFull();
+  return unkept ? undefined : failure;
+}
+
+interface BringParts extends TransferParts {
+  readonly room: DownloadReservation;
+  readonly requestId: string;
+}
+
+/** Resolves to why the file is not kept. */
+async function bring(deps: RunDownloadDeps, parts: BringParts): Promise<NarFailure | undefined> {
+  const { nar, requestId, room } = parts;
+  const { log, keeping, nowMs } = deps;
+  const startedAtMs = nowMs();
   try {
-    using transfer = new Transfer(deps, { download, nar, room });
-    const failures = new SourceFailures(deps.idleTimeoutMs, performance.now());
-    const sources = new SourceRounds(() => narCandidates(deps, nar, requestId), failures);
-    attempts = new NarAttempts(deps, { download, nar, transfer, sources, requestId });
-    await run(attempts, sources, deps.hedgeAfterMs);
-    if (download.state.state === "kept") await room.kept();
+    using transfer = new Transfer(deps, parts);
+    const attempts = new NarAttempts(deps, { nar, target: transfer, requestId });
+    const result = await attempts.run();
+    const facts = attempts.log.facts(result.upstream ?? "");
+    if (result.type === "whole") {
+      const { fileSize: file_size } = result.end;
+      keeping.kept(file_size);
+      const duration_ms = nowMs() - startedAtMs;
+      log.info("nar cached successfully", { ...facts, file_size, duration_ms });
+      await room.kept();
+      return undefined;
+    }
+    const { reason, detail } = result;
+    if (reason === "cancelled") log.error("download failed", { ...facts, detail });
+    if (reason === "disk" || reason === "broken") {
+      keeping.failed(announcedFileSize(nar) ?? transfer.received, { ...facts, detail });
+    }
+    return result;
   } catch (error) {
-    failure = { reason: "broken", detail: messageOf(error) };
-    const facts = { nar: nar.name, error: failure.detail, request_id: requestId };
-    deps.log.error("download failed", facts);
-  } finally {
-    // Harmless where the download was kept: that state is final.
-    const unkept = attempts?.unkept;
-    failure ??= attempts?.failure ?? { reason: "broken", detail: "it did not begin" };
-    download.advance({ type: "error", reason: failure.detail, unkept: unkept !== undefined });
-    // Before its space is given back.
-    if (download.state.state === "failed") discard(deps, download);
-    if (unkept === "room") sayNoRoom(deps, nar, { detail: failure.detail, requestId });
-    if (unkept === "disk") deps.space.diskFull();
+    const detail = messageOf(error);
+    log.error("download failed", { nar: nar.name, error: detail, request_id: requestId });
+    return { reason: "broken", detail };
   }
-  const isLost = download.state.state === "failed" && attempts?.unkept === undefined;
-  if (isLost) attempts?.givenUp();
-  return isLost ? failure : undefined;
 }
 
 function discard({ log }: Pick<RunDownloadDeps, "log">, { file }: Download): void {
@@ -101,21 +103,4 @@ function sayNoRoom(
     pinned_bytes: pinnedBytes,
     request_id: requestId,
   });
-}
-
-async function run(
-  attempts: NarAttempts,
-  sources: SourceRounds,
-  hedgeAfterMs: number,
-): Promise<void> {
-  const next = async () => attempts.over ? undefined : await sources.next();
-  const ask = attempts.ask.bind(attempts);
-  const putBack = sources.putBack.bind(sources);
-  do {
-    for (;;) {
-      const attempt = await firstToAnswer({ next, ask, putBack, hedgeAfterMs });
-      if (attempt === undefined) break;
-      await attempt.over;
-    }
-  } while (!attempts.over && await sources.another());
 }

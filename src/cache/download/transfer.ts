@@ -5,6 +5,8 @@ import { announcedFileSize, hasKnownFileHash } from "../nar_naming.ts";
 import type { NarMeasure, NarVerifier, Verification } from "../verify/nar_verifier.ts";
 import type { Download } from "./download.ts";
 import { narOrderOf } from "../fetch/nar_sink.ts";
+import { keepDownload, type KeepDownloadDeps } from "./keep_download.ts";
+import type { NarTarget } from "../sources/nar_attempts.ts";
 import type { DownloadReservation } from "./download_reservation.ts";
 import type { Mismatch } from "../verify/mismatch.ts";
 import type {
@@ -15,7 +17,7 @@ import type {
   NarFetcher,
 } from "../fetch/nar_fetcher.ts";
 
-export interface TransferDeps {
+export interface TransferDeps extends KeepDownloadDeps {
   readonly fetcher: NarFetcher;
   readonly verifier: NarVerifier;
   readonly tracer: Tracer;
@@ -27,20 +29,13 @@ export interface TransferParts {
   readonly room: Pick<DownloadReservation, "bytes" | "grow">;
 }
 
-/** What came of one source, and how many bytes it added to the file. */
-export interface Transferred {
-  readonly outcome: FetchOutcome;
-  readonly addedBytes: number;
-}
-
-/** Brings the bytes of one NAR file into a download, from as many sources as it takes. */
-export class Transfer implements Disposable {
+/** A growing file that a download reads, as the target of the attempts to bring it. */
+export class Transfer implements NarTarget, Disposable {
   readonly #deps: TransferDeps;
   readonly #download: Download;
   readonly #nar: NarRow;
   readonly #room: TransferParts["room"];
   #fetch: NarFetch;
-  readonly #contributors = new Set<string>();
   #verification: Verification | undefined;
   /** From the begin of hashing to the verdict. */
   #verifying: Span | undefined;
@@ -55,44 +50,43 @@ export class Transfer implements Disposable {
     this.#fetch = this.#begin();
   }
 
-  /** Bytes that are here. */
   get received(): number {
     return this.#received;
   }
 
-  /** Upstreams that some of the bytes are from, in the order in which they came. */
-  get contributors(): readonly string[] {
-    return [...this.#contributors];
+  get isGrowing(): boolean {
+    return this.#download.state.state === "receiving";
+  }
+
+  get isPromised(): boolean {
+    return this.#download.isPromised || this.#download.state.state === "failed";
   }
 
   /**
-   * Goes on with `source` where the file ends; `answered` is called when it is the one that does.
    * The download hears of the first source's answer with the first bytes, so that until then one
    * with another size can be asked.
    */
-  async from(source: NarSource, answered: () => void): Promise<Transferred> {
+  async from(source: NarSource, taken: () => void): Promise<FetchOutcome> {
     // What the fetch hashes is the NAR itself.
     if (this.#nar.compression === "none") this.#verifying ??= this.#beginVerifying();
-    const before = this.#received;
-    let isTaken = false;
-    const outcome = await this.#fetch.from(source, () => {
-      isTaken = true;
-      answered();
-    });
+    const outcome = await this.#fetch.from(source, taken);
     if (outcome.type === "end") this.#open();
-    // What came meanwhile, if another one was taken, is from there.
-    const addedBytes = isTaken ? this.#received - before : 0;
-    if (addedBytes > 0) this.#contributors.add(source.upstream);
-    return { outcome, addedBytes };
+    return outcome;
   }
 
-  /** Forgets what came, which is wrong: the file begins anew. */
+  async judge(end: FetchEnd): Promise<void> {
+    await keepDownload(this.#deps, this.#download, this.#nar, { transfer: this, end });
+  }
+
+  refused(reason: Mismatch["reason"]): void {
+    this.judged(reason);
+  }
+
   startOver(): void {
     this[Symbol.dispose]();
     this.#verification = undefined;
     this.#announced = undefined;
     this.#received = 0;
-    this.#contributors.clear();
     this.#download.advance({ type: "startedOver" });
     this.#fetch = this.#begin();
   }

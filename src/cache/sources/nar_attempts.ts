@@ -1,39 +1,67 @@
 import { messageOf } from "../../base/failure.ts";
 import type { NarRow, NarSource } from "../../metadata/metadata_store.ts";
-import { AttemptLog, type AttemptLogDeps } from "./attempt_log.ts";
-import type { Download } from "../download/download.ts";
-import { announcedFileSize } from "../nar_naming.ts";
-import { keepDownload, type KeepDownloadDeps } from "../download/keep_download.ts";
-import type { KeepOutageLog } from "../download/keep_outage_log.ts";
-import { Mismatch } from "../verify/mismatch.ts";
 import type { FetchEnd, FetchFailure, FetchOutcome } from "../fetch/nar_fetcher.ts";
-import type { AskedSource } from "./source_race.ts";
-import { type FailedTry, soundOf } from "./source_failures.ts";
-import type { SourceRounds } from "./source_rounds.ts";
-import type { Transfer, Transferred } from "../download/transfer.ts";
+import { Mismatch } from "../verify/mismatch.ts";
+import { AttemptLog, type AttemptLogDeps } from "./attempt_log.ts";
+import { narCandidates, type NarCandidatesDeps } from "./nar_candidates.ts";
+import { type FailedTry, soundOf, SourceFailures } from "./source_failures.ts";
+import { type AskedSource, firstToAnswer } from "./source_race.ts";
+import { SourceRounds } from "./source_rounds.ts";
 
-export interface NarAttemptsDeps extends KeepDownloadDeps, AttemptLogDeps {
-  /** Told of what is not the upstreams' fault. */
-  readonly keeping: KeepOutageLog;
+export interface NarAttemptsDeps extends NarCandidatesDeps, AttemptLogDeps {
+  readonly pool: NarCandidatesDeps["pool"] & AttemptLogDeps["pool"];
+  /** So long a silent source is waited for after the last progress. */
+  readonly idleTimeoutMs: number;
+  /** So long a source is waited for alone; then the next one is asked, too. */
+  readonly hedgeAfterMs: number;
 }
 
-export interface DownloadParts {
-  readonly download: Download;
+/** What the file is brought to. */
+export interface NarTarget {
+  /** Leading bytes that are here. */
+  readonly received: number;
+  /** True while bytes can follow those that are here. */
+  readonly isGrowing: boolean;
+  /** True once a client has begun to get what is here: it cannot be replaced any more. */
+  readonly isPromised: boolean;
+  /** Goes on with `source`. Calls `taken` when it is the first to answer. Never rejects. */
+  from(source: NarSource, taken: () => void): Promise<FetchOutcome>;
+  /** Decides what happens to the whole file. Throws a Mismatch where it is not the right one. */
+  judge(end: FetchEnd): Promise<void>;
+  /** The verdict stands: what came is wrong. */
+  refused(reason: Mismatch["reason"]): void;
+  /** Forgets what came, which is wrong: the file begins anew. */
+  startOver(): void;
+}
+
+export interface NarAttemptsParts {
   readonly nar: NarRow;
-  readonly transfer: Transfer;
-  /** Told of what did not bring the rest of the file. */
-  readonly sources: Pick<SourceRounds, "failed" | "startOver">;
+  readonly target: NarTarget;
   readonly requestId: string;
+  /** Ends the attempts between two sources. */
+  readonly signal?: AbortSignal;
 }
 
-/** Why a download came to nothing; the reason is one of few. */
-export interface DownloadFailure {
+/** What the attempts came to. */
+export type NarResult =
+  | { readonly type: "whole"; readonly end: FetchEnd; readonly upstream: string }
+  | NarFailure & { readonly type: "failed" };
+
+/** Why a file did not come; the reason is one of few. */
+export interface NarFailure {
   readonly reason: FetchFailure | Mismatch["reason"] | "absent" | "broken";
   readonly detail: string;
+  /** Of the last attempt. */
+  readonly upstream?: string;
+  /** What the verdict threw. */
+  readonly error?: unknown;
 }
 
-/** One that is under way. `over` resolves when all that it came to is done. */
-export interface Attempt extends AskedSource {
+/** Those that say nothing of the upstreams. */
+const OUR_REASONS: readonly NarFailure["reason"][] = ["room", "disk", "cancelled"];
+
+/** An attempt under way. `over` resolves when all that it came to is done. */
+interface Attempt extends AskedSource {
   readonly over: Promise<void>;
 }
 
@@ -44,155 +72,155 @@ interface Tried {
   readonly requests: number;
 }
 
-/** The attempts to bring one NAR file here, and what they have come to. */
+/**
+ * The attempts to bring one NAR file from the first upstream that has it. Where an upstream breaks
+ * off, the same one is asked for the rest as long as it adds to the file, then the others, then
+ * all of them again, until `SourceFailures` gives them up. After a stall the others are first.
+ */
 export class NarAttempts {
-  readonly #deps: NarAttemptsDeps;
-  readonly #parts: DownloadParts;
-  readonly #startedAtMs: number;
-  readonly #notes: AttemptLog;
+  readonly log: AttemptLog;
+  readonly #target: NarTarget;
+  readonly #sources: SourceRounds;
+  readonly #hedgeAfterMs: number;
+  readonly #signal: AbortSignal | undefined;
+  /** Upstreams that some of the bytes are from, in the order in which they came. */
+  readonly #contributors = new Set<string>();
   #isOver = false;
   /** All bytes are here, and the verdict is not in. */
   #isJudging = false;
   /** Grows when the file starts over. */
   #round = 0;
-  #failure: DownloadFailure = { reason: "absent", detail: "no upstream has it" };
-  #unkept: "room" | "disk" | undefined;
+  #result: NarResult = { type: "failed", reason: "absent", detail: "no upstream has it" };
 
-  constructor(deps: NarAttemptsDeps, parts: DownloadParts) {
-    this.#deps = deps;
-    this.#parts = parts;
-    this.#startedAtMs = deps.nowMs();
-    this.#notes = new AttemptLog(deps, parts.nar.name, parts.requestId);
+  constructor(deps: NarAttemptsDeps, { nar, target, requestId, signal }: NarAttemptsParts) {
+    this.log = new AttemptLog(deps, nar.name, requestId);
+    this.#target = target;
+    this.#signal = signal;
+    this.#hedgeAfterMs = deps.hedgeAfterMs;
+    const failures = new SourceFailures(deps.idleTimeoutMs, performance.now());
+    if (target.isPromised) failures.begin();
+    this.#sources = new SourceRounds(() => narCandidates(deps, nar, requestId), failures);
   }
 
-  /** True when nothing more can be done, or need be. */
-  get over(): boolean {
-    return this.#isOver;
+  /** Goes on until the verdict is right, or nobody can help any more. */
+  async run(): Promise<NarResult> {
+    const next = async () => this.#isOver ? undefined : await this.#sources.next();
+    const ask = (source: NarSource) => this.#ask(source);
+    const putBack = (source: NarSource) => this.#sources.putBack(source);
+    do {
+      for (;;) {
+        const race = { next, ask, putBack, hedgeAfterMs: this.#hedgeAfterMs };
+        const attempt = await firstToAnswer(race);
+        if (attempt === undefined) break;
+        await attempt.over;
+      }
+    } while (!this.#isOver && await this.#sources.another(this.#signal));
+    const isOurs = this.#result.type === "whole" || OUR_REASONS.includes(this.#result.reason);
+    if (!isOurs && !this.#signal?.aborted) this.log.givenUp();
+    return this.#result;
   }
 
-  get failure(): DownloadFailure {
-    return this.#failure;
-  }
-
-  /** Set when it is we who cannot take the file: there is no room for it, or the disk fails. */
-  get unkept(): "room" | "disk" | undefined {
-    return this.#unkept;
-  }
-
-  /** Nobody brought the file. */
-  givenUp(): void {
-    this.#notes.givenUp();
+  /** What came from `upstream` and the contributors is not the file. */
+  wrong(upstream: string, mismatch: Mismatch): void {
+    this.log.wrong(upstream, mismatch, [...this.#contributors]);
   }
 
   /** Asks `source` for what is missing. */
-  ask(source: NarSource): Attempt {
-    const { transfer } = this.#parts;
+  #ask(source: NarSource): Attempt {
     const taken = Promise.withResolvers<boolean>();
-    this.#notes.asking(source.upstream, transfer.received);
-    const round = this.#round;
-    const over = transfer.from(source, () => taken.resolve(true))
-      .then((transferred) => {
-        // Another source has brought the whole file meanwhile: this one has nothing to add.
-        if (!this.#isJudging && round === this.#round) return this.#read(source, transferred);
-      })
+    const over = this.#try(source, () => taken.resolve(true))
       .finally(() => taken.resolve(false));
     // The first to answer ends the others by itself.
     return { source, answered: taken.promise, over, cancel() {} };
   }
 
-  async #read(source: NarSource, { outcome, addedBytes }: Transferred): Promise<void> {
-    this.#notes.answered(source.upstream, outcome);
-    const { requests = 1 } = outcome;
-    const tried = { source, addedBytes, requests };
-    if (outcome.type === "end") await this.#ended(outcome, tried);
+  async #try(source: NarSource, answered: () => void): Promise<void> {
+    const before = this.#target.received;
+    const round = this.#round;
+    let isTaken = false;
+    this.log.asking(source.upstream, before);
+    const outcome = await this.#target.from(source, () => {
+      isTaken = true;
+      answered();
+    });
+    // Another source has brought the whole file meanwhile: this one has nothing to add.
+    if (this.#isJudging || round !== this.#round) return;
+    // What came meanwhile, if another one was taken, is from there.
+    const addedBytes = isTaken ? this.#target.received - before : 0;
+    if (addedBytes > 0) this.#contributors.add(source.upstream);
+    await this.#read(outcome, { source, addedBytes, requests: outcome.requests ?? 1 });
+  }
+
+  async #read(outcome: FetchOutcome, tried: Tried): Promise<void> {
+    const { upstream } = tried.source;
+    this.log.answered(upstream, outcome);
+    if (outcome.type === "end") await this.#judge(outcome, tried);
     else if (outcome.type === "failed") this.#failed(outcome, tried);
     else {
-      this.#notes.lost(source.upstream);
+      this.log.lost(upstream);
       this.#goOn("useless", tried);
     }
   }
 
   #goOn(how: FailedTry["how"], { source, ...tried }: Tried): void {
-    this.#parts.sources.failed(source, { ...tried, how });
+    this.#sources.failed(source, { ...tried, how });
   }
 
   #failed({ reason, detail }: Extract<FetchOutcome, { type: "failed" }>, tried: Tried): void {
     if (reason === "outrun") return;
     const { upstream } = tried.source;
-    this.#failure = { reason, detail };
+    this.#result = { type: "failed", reason, detail, upstream };
     const how = soundOf(reason);
-    if (how === undefined) return this.#cannotGoOn(reason, detail, upstream);
+    if (how === undefined) {
+      this.#isOver = true;
+      return;
+    }
     if (reason === "size") {
-      this.#notes.wrong(upstream, new Mismatch("file_size", detail), [upstream]);
+      this.log.wrong(upstream, new Mismatch("file_size", detail), [upstream]);
     } else this.#brokeOff(upstream, detail);
     this.#goOn(how, tried);
   }
 
-  #cannotGoOn(reason: FetchFailure, detail: string, upstream: string): void {
-    this.#isOver = true;
-    if (reason === "room" || reason === "disk") this.#unkept = reason;
-    if (reason === "disk") this.#notKept(detail, upstream);
-    else if (reason === "cancelled") {
-      this.#deps.log.error("download failed", { ...this.#notes.facts(upstream), detail });
-    }
-  }
-
-  async #ended(end: FetchEnd, tried: Tried): Promise<void> {
-    const { download, nar, transfer } = this.#parts;
+  async #judge(end: FetchEnd, tried: Tried): Promise<void> {
     const { upstream } = tried.source;
     this.#isJudging = true;
     try {
-      await keepDownload(this.#deps, download, nar, { transfer, end });
-      this.#kept(end, upstream);
+      await this.#target.judge(end);
+      this.#isOver = true;
+      this.#result = { type: "whole", end, upstream };
+      if (end.surplus) this.log.surplus(upstream);
     } catch (error) {
       const detail = messageOf(error);
-      this.#failure = { reason: error instanceof Mismatch ? error.reason : "broken", detail };
-      const mayGoOn = end.maybeShort && error instanceof Mismatch &&
-        download.state.state === "receiving";
-      if (mayGoOn && tried.addedBytes > 0) {
-        this.#brokeOff(upstream, `${detail}, and nothing said where it ends`);
-        return this.#goOn("loud", tried);
-      }
-      if (error instanceof Mismatch) return this.#wrong(error, tried, mayGoOn);
-      this.#notKept(detail, upstream);
-      this.#isOver = true;
+      const reason = error instanceof Mismatch ? error.reason : "broken";
+      this.#result = { type: "failed", reason, detail, upstream, error };
+      if (error instanceof Mismatch) this.#refused(error, end, tried);
+      else this.#isOver = true;
     } finally {
       this.#isJudging = false;
     }
   }
 
-  #wrong(mismatch: Mismatch, tried: Tried, mayGoOn: boolean): void {
-    const { download, transfer, sources } = this.#parts;
+  #refused(mismatch: Mismatch, { maybeShort }: FetchEnd, tried: Tried): void {
     const { upstream } = tried.source;
-    const { contributors } = transfer;
-    transfer.judged(mismatch.reason);
-    this.#notes.wrong(upstream, mismatch, contributors);
+    const mayGoOn = maybeShort && this.#target.isGrowing;
+    if (mayGoOn && tried.addedBytes > 0) {
+      this.#brokeOff(upstream, `${mismatch.message}, and nothing said where it ends`);
+      return this.#goOn("loud", tried);
+    }
+    this.#target.refused(mismatch.reason);
+    this.wrong(upstream, mismatch);
     if (mayGoOn) return this.#goOn("useless", tried);
     // Whoever has begun to read it cannot be given another file.
-    this.#isOver = download.isPromised || download.state.state === "failed";
+    this.#isOver = this.#target.isPromised;
     if (this.#isOver) return;
     this.#round++;
-    transfer.startOver();
-    sources.startOver(contributors[0] ?? upstream);
-  }
-
-  #kept(end: FetchEnd, upstream: string): void {
-    this.#isOver = true;
-    const file_size = end.fileSize;
-    this.#deps.keeping.kept(file_size);
-    if (end.surplus) this.#notes.surplus(upstream);
-    const duration_ms = this.#deps.nowMs() - this.#startedAtMs;
-    const facts = { ...this.#notes.facts(upstream), file_size, duration_ms };
-    this.#deps.log.info("nar cached successfully", facts);
+    const [first = upstream] = this.#contributors;
+    this.#contributors.clear();
+    this.#target.startOver();
+    this.#sources.startOver(first);
   }
 
   #brokeOff(upstream: string, detail: string): void {
-    this.#notes.brokeOff(upstream, { detail, received: this.#parts.transfer.received });
-  }
-
-  #notKept(detail: string, upstream: string): void {
-    const { nar, transfer } = this.#parts;
-    const fileSize = announcedFileSize(nar) ?? transfer.received;
-    this.#deps.keeping.failed(fileSize, { ...this.#notes.facts(upstream), detail });
+    this.log.brokeOff(upstream, { detail, received: this.#target.received });
   }
 }
