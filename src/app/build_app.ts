@@ -1,12 +1,9 @@
 import { Demotions } from "../cache/sources/demotions.ts";
 import { allUnderWay } from "../cache/download/download_progress.ts";
 import { Downloads } from "../cache/download/downloads.ts";
-import { meteredFetcher } from "../cache/fetch/metered_fetcher.ts";
-import { meteredPieces } from "../cache/pass_through/metered_pieces.ts";
-import { tracedFetcher } from "../cache/fetch/traced_fetcher.ts";
-import { tracedPieces } from "../cache/pass_through/traced_pieces.ts";
+import { observedFetcher } from "../cache/fetch/observed_fetcher.ts";
+import { SinkFetcher } from "../cache/fetch/sink_fetcher.ts";
 import { PassThroughTransfers } from "../cache/pass_through/pass_through_transfers.ts";
-import { UpstreamPieces } from "../cache/pass_through/upstream_pieces.ts";
 import { NegativeCache } from "../cache/negative_cache.ts";
 import { createSigner } from "../cache/own_signature.ts";
 import { ArchiveServer } from "../cache/serve_archive.ts";
@@ -185,35 +182,35 @@ function buildCache(parts: AppParts, metrics: Metrics, resources: AsyncDisposabl
   const candidates = { metadata, pool, demotions };
   const patience = narPatience(parts.upstreams);
   const workers = {
-    fetcher: meteredFetcher(resources.use(new WorkerFetcher(parts)), metrics),
+    fetcher: observedFetcher(resources.use(new WorkerFetcher(parts)), { metrics, tracer }),
     verifier: resources.use(new WorkerVerifier()),
   };
   const uses = resources.use(new Uses({ metadata, nowMs, log }));
   const reads = new ActiveReads();
   const space = buildSpace(parts, { reads, flushUses: () => uses.flush() });
+  const attempts = { ...candidates, ...patience, log, metrics, tracer };
   const downloads = new Downloads({
-    ...candidates,
+    ...attempts,
+    ...workers,
     reads,
-    fetcher: parts.tracer ? tracedFetcher(workers.fetcher, tracer) : workers.fetcher,
-    verifier: workers.verifier,
     nars,
-    log,
-    metrics,
     nowMs,
     tempFolder,
     space: parts.tracer ? tracedSpace(space, tracer) : space,
-    tracer,
     owner: parts.space.owner,
-    ...patience,
   });
   const transfers = new PassThroughTransfers(nowMs);
   const underWay = allUnderWay([downloads, transfers]);
   metrics.gauge("in_flight_downloads", {}, () => underWay.count);
   const signer = createSigner(parts.secretKey);
-  const metered = meteredPieces(new UpstreamPieces({ narSources, ...patience }), metrics);
-  const pieces = parts.tracer ? tracedPieces(metered, tracer) : metered;
-  const passing = { pieces, transfers, verifier: workers.verifier };
-  const unkept = { ...candidates, ...patience, ...passing, log, metrics, tracer };
+  const sinks = new SinkFetcher({ narSources, ...patience });
+  const { verifier } = workers;
+  const passThrough = {
+    ...attempts,
+    sinks: observedFetcher(sinks, { metrics, tracer }),
+    transfers,
+    verifier,
+  };
   return {
     pool,
     lastAnswers,
@@ -230,10 +227,10 @@ function buildCache(parts: AppParts, metrics: Metrics, resources: AsyncDisposabl
       candidates,
       narSources,
       ...patience,
-      unkept,
+      passThrough,
       uses,
       reads,
-      archives: new ArchiveServer({ documents: metadata, narSources, unkept }),
+      archives: new ArchiveServer({ documents: metadata, narSources, passThrough }),
       tracer,
     }),
     documents: buildDocuments(parts, { ...upstreams, negative: absentDocuments, uses }),

@@ -3,15 +3,15 @@ import type { NarRow, NarSource } from "../metadata/metadata_store.ts";
 import type { FileHash, NarHash } from "../nix/hash.ts";
 import { compressionOf, hashOf, type NarName } from "../nix/nar_name.ts";
 import type { NarBodySource } from "../upstream/upstream.ts";
-import type { UnkeptTransferDeps } from "./pass_through/unkept_transfer.ts";
+import type { PassThroughDeps } from "./pass_through/pass_through.ts";
 import type { NarAnswer, NarFacts } from "./nar_answer.ts";
-import { openUnkept } from "./pass_through/open_pass_through.ts";
+import { openPassThrough } from "./pass_through/open_pass_through.ts";
 
 export interface ArchiveServerDeps {
   readonly documents: Pick<DocumentKeeper, "archivesOf">;
   /** By the upstream's URL. */
   readonly narSources: ReadonlyMap<string, Pick<NarBodySource, "statNar">>;
-  readonly unkept: UnkeptTransferDeps;
+  readonly passThrough: PassThroughDeps;
 }
 
 /**
@@ -44,8 +44,8 @@ export class ArchiveServer {
     const nar = facts && rowOf(narName, facts.fileSize);
     if (nar === undefined) return undefined;
     const metadata = { ...NOTHING_KNOWN, sourcesOf: () => Promise.resolve([source]) };
-    return await openUnkept(
-      { ...this.#deps.unkept, metadata, verifier: NO_VERIFIER },
+    return await openPassThrough(
+      { ...this.#deps.passThrough, metadata, verifier: NO_VERIFIER },
       nar,
       requestId,
     );
@@ -66,10 +66,10 @@ export class ArchiveServer {
     narName: NarName,
     sources: readonly NarSource[],
   ): Promise<NarFacts | undefined> {
-    const { narSources, unkept } = this.#deps;
-    await unkept.pool.probeIfDown(sources.map(({ upstream }) => upstream));
+    const { narSources, passThrough } = this.#deps;
+    await passThrough.pool.probeIfDown(sources.map(({ upstream }) => upstream));
     for (const { upstream, location } of sources) {
-      if (unkept.pool.patience(upstream) === "none") continue;
+      if (passThrough.pool.patience(upstream) === "none") continue;
       const found = await narSources.get(upstream)?.statNar(location).catch(() => undefined);
       if (found === undefined) continue;
       return { source: "MISS", fileSize: found.fileSize, tag: hashOf(narName) };

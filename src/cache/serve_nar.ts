@@ -2,14 +2,14 @@ import type { ChangeWriter, NarFinder, NarRecord } from "../metadata/metadata_st
 import type { NarName } from "../nix/nar_name.ts";
 import type { ActiveReads } from "../space/active_reads.ts";
 import type { Tracer } from "../telemetry/tracer.ts";
-import { type Download, type PassedPart, type PassOn, Unkept } from "./download/download.ts";
+import { type Download, type NarPart, NotKept, type PassThroughRest } from "./download/download.ts";
 import type { Downloads } from "./download/downloads.ts";
 import { statNar, type StatNarDeps } from "./sources/stat_nar.ts";
-import type { UnkeptTransferDeps } from "./pass_through/unkept_transfer.ts";
+import type { PassThroughDeps } from "./pass_through/pass_through.ts";
 import type { KeptNars, OpenKeptFile } from "./kept/kept_nars.ts";
 import { announcedFileSize, fileSizeLimit } from "./nar_naming.ts";
 import type { ArchiveServer } from "./serve_archive.ts";
-import { openUnkept, passedOn } from "./pass_through/open_pass_through.ts";
+import { openPassThrough, restPassedThrough } from "./pass_through/open_pass_through.ts";
 import { type NarAnswer, type NarFacts, WHOLE_BYTES_MAX } from "./nar_answer.ts";
 import type { Source } from "./serve_narinfo.ts";
 import type { Uses } from "./uses.ts";
@@ -25,7 +25,7 @@ export interface NarServerDeps extends StatNarDeps {
   readonly metadata: NarFinder & ChangeWriter;
   readonly kept: Pick<KeptNars, "open">;
   readonly downloads: Downloads;
-  readonly unkept: UnkeptTransferDeps;
+  readonly passThrough: PassThroughDeps;
   readonly uses: Uses;
   readonly reads: ActiveReads;
   /** What no narinfo names. */
@@ -60,7 +60,7 @@ export class NarServer {
     const archive = () => this.#deps.archives.open(nar.name, requestId);
     try {
       return await this.#openDownload(nar, requestId) ??
-        await openUnkept(this.#deps.unkept, nar, requestId) ?? await archive();
+        await openPassThrough(this.#deps.passThrough, nar, requestId) ?? await archive();
     } catch (error) {
       const found = await archive();
       if (found === undefined) throw error;
@@ -70,18 +70,19 @@ export class NarServer {
 
   /** `undefined` for what cannot be kept. */
   async #openDownload(nar: NarRecord, requestId: string): Promise<NarAnswer | undefined> {
-    const { downloads, unkept, tracer } = this.#deps;
+    const { downloads, tracer } = this.#deps;
     try {
       const { download, joined } = downloads.join(nar, requestId);
       const run = tracer.here();
-      const passOn = (part: PassedPart) => passedOn(unkept, nar, { ...part, requestId, run });
+      const passThrough = (part: NarPart) =>
+        restPassedThrough(this.#deps.passThrough, nar, { ...part, requestId, run });
       const source = joined ? "JOINED" : "MISS";
       return await tracer.span(
         { name: joined ? "join download" : "wait for first bytes" },
-        () => openDownload(nar, download, { source, passOn }).catch(noneIfUnkept),
+        () => openDownload(nar, download, { source, passThrough }).catch(noneIfNotKept),
       );
     } catch (error) {
-      return noneIfUnkept(error);
+      return noneIfNotKept(error);
     }
   }
 
@@ -118,8 +119,8 @@ export class NarServer {
   }
 }
 
-function noneIfUnkept(error: unknown): undefined {
-  if (!(error instanceof Unkept)) throw error;
+function noneIfNotKept(error: unknown): undefined {
+  if (!(error instanceof NotKept)) throw error;
   return undefined;
 }
 
@@ -155,7 +156,7 @@ function storedAnswer(
 async function openDownload(
   nar: NarRecord,
   download: Download,
-  { source, passOn }: { readonly source: Source; readonly passOn: PassOn },
+  { source, passThrough }: { readonly source: Source; readonly passThrough: PassThroughRest },
 ): Promise<NarAnswer> {
   // From here on, before anything is awaited: the file may be moved into the store meanwhile.
   const use = download.file.use();
@@ -166,7 +167,7 @@ async function openDownload(
       await download.readable(0);
     }
     download.promise();
-    return downloadAnswer(nar, download, { source, passOn, use });
+    return downloadAnswer(nar, download, { source, passThrough, use });
   } catch (error) {
     use[Symbol.dispose]();
     throw error;
@@ -175,7 +176,7 @@ async function openDownload(
 
 interface DownloadAnswerParts {
   readonly source: Source;
-  readonly passOn: PassOn;
+  readonly passThrough: PassThroughRest;
   /** Of the download's file. */
   readonly use: Disposable;
 }
@@ -183,7 +184,7 @@ interface DownloadAnswerParts {
 function downloadAnswer(
   nar: NarRecord,
   download: Download,
-  { source, passOn, use }: DownloadAnswerParts,
+  { source, passThrough, use }: DownloadAnswerParts,
 ): NarAnswer {
   return {
     source,
@@ -197,9 +198,9 @@ function downloadAnswer(
       try {
         await download.readable(start, end).catch((error) => {
           // The stream passes on what cannot be kept.
-          if (!(error instanceof Unkept)) throw error;
+          if (!(error instanceof NotKept)) throw error;
         });
-        return download.read(passOn, start, end);
+        return download.read(passThrough, start, end);
       } finally {
         use[Symbol.dispose]();
       }

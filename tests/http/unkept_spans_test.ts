@@ -41,7 +41,7 @@ Deno.test("unkept spans: each request for it lasts as long as its body, below ou
 
   const served = () => spans.list.some(({ name }) => name === "GET /nar/{name}");
   await eventually("it is over", served);
-  const path1 = "GET nar < pass nar on < GET /nar/{name}";
+  const path1 = "GET nar < pass nar through < GET /nar/{name}";
   assert.deepEqual(asked().map((one) => ancestry(spans.list, one)), [path1, path1]);
   assert.deepEqual(asked().map(({ facts }) => facts["error.type"]), ["upstream", undefined]);
   assert.deepEqual(asked().map(({ facts }) => facts["http.response.status_code"]), [200, 206]);
@@ -63,9 +63,9 @@ Deno.test("unkept spans: what is not kept in the end is below its request, too",
   await cache.downloadsOver();
   const asked = () => spans.list.filter(({ name }) => name === "GET nar");
   await eventually("both are over", () => asked().length === 2);
-  await eventually("it is over", () => spans.list.some(({ name }) => name === "pass nar on"));
+  await eventually("it is over", () => spans.list.some(({ name }) => name === "pass nar through"));
   const above = asked().map((one) => ancestry(spans.list, one));
-  assert.ok(above[1]?.startsWith("GET nar < pass nar on"), above[1]);
+  assert.ok(above[1]?.startsWith("GET nar < pass nar through"), above[1]);
   const [first, second] = asked().map(({ span }) => span.spanContext().traceId);
   assert.equal(first, second, "it is one trace");
 });
@@ -76,7 +76,7 @@ Deno.test("unkept spans: a wrong file is an error of its transfer, with the reas
   const { tracer, ...spans } = new RecordedSpans();
   await using cache = await TestCache.open({ upstreams: [upstream], tracer, limitBytes: 1_000 });
   await assert.rejects(async () => await (await cache.get(await cache.narPath(HASH))).bytes());
-  for (const name of ["pass nar on", "verify nar"]) {
+  for (const name of ["pass nar through", "verify nar"]) {
     await eventually("it is over", () => spans.list.some((one) => one.name === name));
     const span = spans.list.find((one) => one.name === name);
     assert.deepEqual([span?.error, span?.facts["error.type"]], ["", "file_hash"], name);

@@ -5,7 +5,7 @@ import {
   type DownloadState,
   knownFileSize,
   next,
-  readableBytes,
+  readableUpTo,
 } from "../../src/cache/download/download_state.ts";
 import { checkProperty } from "../support/property.ts";
 
@@ -47,9 +47,9 @@ checkProperty(
     for (const state of story(events)) {
       const released = state.state === "kept" || (state.state === "received" && state.released);
       if (released) continue;
-      assert.ok(readableBytes(state, end) < end);
+      assert.ok(readableUpTo(state, end) < end);
       const size = state.state === "receiving" ? state.received : knownFileSize(state) ?? 0;
-      if (size > 0) assert.ok(readableBytes(state) < size);
+      if (size > 0) assert.ok(readableUpTo(state) < size);
     }
   }),
 );
@@ -62,7 +62,7 @@ checkProperty(
       const before = states[at - 1];
       if (before === undefined || state.state === "failed") continue;
       if (events[at - 1]?.type === "startedOver") continue;
-      assert.ok(readableBytes(state) >= readableBytes(before));
+      assert.ok(readableUpTo(state) >= readableUpTo(before));
     }
   }),
 );

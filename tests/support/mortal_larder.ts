@@ -2,7 +2,7 @@ import type { DatabaseSync } from "node:sqlite";
 import { Demotions } from "../../src/cache/sources/demotions.ts";
 import { Downloads } from "../../src/cache/download/downloads.ts";
 import { PassThroughTransfers } from "../../src/cache/pass_through/pass_through_transfers.ts";
-import { UpstreamPieces } from "../../src/cache/pass_through/upstream_pieces.ts";
+import { SinkFetcher } from "../../src/cache/fetch/sink_fetcher.ts";
 import { KeptNars } from "../../src/cache/kept/kept_nars.ts";
 import { NegativeCache } from "../../src/cache/negative_cache.ts";
 import { createSigner } from "../../src/cache/own_signature.ts";
@@ -206,13 +206,13 @@ export class RunningLarder {
     const negative = new NegativeCache(0);
     const learning = { pool, metadata, signer, nowMs };
     this.narinfos = new NarinfoServer({ ...learning, negative, demotions, uses, log });
-    const pieces = new UpstreamPieces({ narSources, idleTimeoutMs: 5_000 });
+    const sinks = new SinkFetcher({ narSources, idleTimeoutMs: 5_000 });
     const transfers = new PassThroughTransfers(nowMs);
-    const passing = { pieces, transfers, verifier: upstream, ...PATIENCE };
-    const unkept = { ...candidates, ...passing, log, metrics, tracer };
+    const passing = { sinks, transfers, verifier: upstream, ...PATIENCE };
+    const passThrough = { ...candidates, ...passing, log, metrics, tracer };
     const kept = new KeptNars({ metadata, nars, sweeper, downloads, changed, log });
     const stat = { candidates, narSources, hedgeAfterMs: 60_000 };
-    const answering = { metadata, kept, ...stat, unkept, uses, tracer, log };
+    const answering = { metadata, kept, ...stat, passThrough, uses, tracer, log };
     this.nars = new NarServer({
       ...answering,
       downloads,

@@ -1,4 +1,5 @@
 import { Failure } from "../../base/failure.ts";
+import { streamOf } from "../../base/stream_of.ts";
 import type { DocumentKeeper, DocumentRow } from "../../metadata/document_keeper.ts";
 import type { Source } from "../serve_narinfo.ts";
 import type { Pieces } from "./collect_document.ts";
@@ -67,24 +68,4 @@ async function* keptPieces(
     piece = await metadata.documentPiece(id, number);
   }
   throw new Failure("unavailable", "Cannot read document: it went while it was read", { path });
-}
-
-function streamOf(pieces: Pieces, over: () => void): ReadableStream<Uint8Array<ArrayBuffer>> {
-  return new ReadableStream({
-    async pull(controller) {
-      try {
-        const { value, done } = await pieces.next();
-        if (!done) return controller.enqueue(value);
-        controller.close();
-        over();
-      } catch (error) {
-        over();
-        throw error;
-      }
-    },
-    async cancel() {
-      over();
-      await pieces.return(undefined).catch(() => undefined);
-    },
-  }, { highWaterMark: 0 });
 }

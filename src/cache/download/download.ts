@@ -1,5 +1,6 @@
 import { Bell } from "../../base/bell.ts";
 import { Failure } from "../../base/failure.ts";
+import { streamOf } from "../../base/stream_of.ts";
 import type { NarName } from "../../nix/nar_name.ts";
 import {
   type DownloadEvent,
@@ -7,7 +8,7 @@ import {
   isReleased,
   knownFileSize,
   next,
-  readableBytes,
+  readableUpTo,
 } from "./download_state.ts";
 import type { GrowingFile } from "./growing_file.ts";
 
@@ -22,23 +23,23 @@ const TAIL_WAIT_MS = 15;
 const TAIL_BYTES = 64 * 1024;
 
 /** The file cannot be kept here; that says nothing of whether it can be had. */
-export class Unkept extends Failure {}
+export class NotKept extends Failure {}
 
-/** Which part of a file somebody wants, and what they have of it. */
-export interface PassedPart {
+/** The requested byte range, and the bytes that the client already has. */
+export interface NarPart {
   readonly start: number;
   /** `undefined` is the file's end. */
   readonly end: number | undefined;
-  /** What they have up to `start`; the new bytes must be the same. */
+  /** What it has up to `start`; the new bytes must be the same. */
   readonly sent?: {
-    /** The first byte that they have. */
+    /** The first byte that it has. */
     readonly from: number;
     at(position: number, length: number): Uint8Array;
   };
 }
 
-/** Has the rest of a file that cannot be kept passed on to one reader. */
-export type PassOn = (part: PassedPart) => AsyncIterable<Uint8Array<ArrayBuffer>>;
+/** Passes the rest of a file that cannot be kept through to one client. */
+export type PassThroughRest = (part: NarPart) => AsyncIterable<Uint8Array<ArrayBuffer>>;
 
 /** One NAR file on its way, for any number of readers, each at its own pace. */
 export class Download {
@@ -89,7 +90,7 @@ export class Download {
    * has failed.
    */
   async readable(offset: number, end = Infinity): Promise<void> {
-    while (readableBytes(this.#state, end) <= offset && !this.released) {
+    while (readableUpTo(this.#state, end) <= offset && !this.released) {
       if (this.#state.state === "failed") throw this.#failure(this.#state);
       await this.#bell.rung();
     }
@@ -117,38 +118,21 @@ export class Download {
 
   /**
    * The bytes from `start` up to `end` (default: the file's end) as they come in; those of a file
-   * that turns out not to be kept are passed on by `passOn`. The stream uses the file on its own:
+   * that turns out not to be kept come from `passThrough`. The stream uses the file on its own:
    * call this while somebody else uses it still.
    */
   read(
-    passOn: PassOn,
+    passThrough: PassThroughRest,
     start: number,
     end?: number,
   ): ReadableStream<Uint8Array<ArrayBuffer>> {
     const use = this.file.use();
-    const pieces = this.#pieces(passOn, start, end);
     const over = () => use[Symbol.dispose]();
-    return new ReadableStream({
-      async pull(controller) {
-        try {
-          const { value, done } = await pieces.next();
-          if (!done) return controller.enqueue(value);
-          over();
-          controller.close();
-        } catch (error) {
-          over();
-          controller.error(error);
-        }
-      },
-      async cancel() {
-        over();
-        await pieces.return(undefined);
-      },
-    }, { highWaterMark: 0 });
+    return streamOf(this.#pieces(passThrough, start, end), over);
   }
 
   async *#pieces(
-    passOn: PassOn,
+    passThrough: PassThroughRest,
     start: number,
     end = Infinity,
   ): AsyncGenerator<Uint8Array<ArrayBuffer>> {
@@ -161,9 +145,9 @@ export class Download {
         if (position >= Math.min(end, this.released ? this.fileSize ?? 0 : Infinity)) return;
       }
     } catch (error) {
-      if (!(error instanceof Unkept)) throw error;
+      if (!(error instanceof NotKept)) throw error;
       const at = (from: number, length: number) => this.file.readAt(from, length);
-      yield* passOn({ start: position, end, sent: { from: start, at } });
+      yield* passThrough({ start: position, end, sent: { from: start, at } });
     }
   }
 
@@ -171,16 +155,18 @@ export class Download {
   async #wanted(position: number, end: number): Promise<number> {
     await this.readable(position, end);
     const left = Math.min(end, this.fileSize ?? Infinity) - position;
-    const there = readableBytes(this.#state, end) - position;
+    const there = readableUpTo(this.#state, end) - position;
     if (there < left && left - there < TAIL_BYTES && left < Infinity) {
       await this.settledWithin(TAIL_WAIT_MS);
       if (this.#state.state === "failed") throw this.#failure(this.#state);
     }
-    return Math.min(READ_BYTES, left, Math.max(0, readableBytes(this.#state, end) - position));
+    return Math.min(READ_BYTES, left, Math.max(0, readableUpTo(this.#state, end) - position));
   }
 
-  #failure({ reason, unkept }: { readonly reason: string; readonly unkept?: boolean }): Failure {
-    const kind = unkept ? Unkept : Failure;
+  #failure(
+    { reason, mayPassThrough }: { readonly reason: string; readonly mayPassThrough?: boolean },
+  ): Failure {
+    const kind = mayPassThrough ? NotKept : Failure;
     return new kind("absent", `Cannot read download: ${reason}`, { nar: this.name });
   }
 }

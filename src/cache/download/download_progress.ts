@@ -33,8 +33,12 @@ export function allUnderWay(places: readonly UnderWay[]): UnderWay {
 }
 
 /** `undefined` for a download that has failed. */
-export function progressOf(download: Download): DownloadProgress | undefined {
-  const { name: narName, state: now, fileSize, startedAtMs } = download;
+export function progressOf(
+  { name: narName, state: now, fileSize, startedAtMs }: Pick<
+    Download,
+    "name" | "state" | "fileSize" | "startedAtMs"
+  >,
+): DownloadProgress | undefined {
   switch (now.state) {
     case "opening":
       return { narName, state: "opening", receivedBytes: 0, fileSize, startedAtMs };

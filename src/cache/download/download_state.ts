@@ -5,8 +5,8 @@ export type DownloadState =
   /** All bytes are here. `released` once they are known to be what the upstream announced. */
   | { readonly state: "received"; readonly fileSize: number; readonly released: boolean }
   | { readonly state: "kept"; readonly fileSize: number }
-  /** `unkept` where the file cannot be kept: others may still pass its bytes on. */
-  | { readonly state: "failed"; readonly reason: string; readonly unkept?: boolean };
+  /** `mayPassThrough` where this machine cannot store the file: upstreams may still have it. */
+  | { readonly state: "failed"; readonly reason: string; readonly mayPassThrough?: boolean };
 
 export type DownloadEvent =
   | { readonly type: "opened"; readonly fileSize?: number }
@@ -18,7 +18,7 @@ export type DownloadEvent =
   /** The NAR hash's verdict is in, and right. */
   | { readonly type: "verified" }
   | { readonly type: "kept" }
-  | { readonly type: "error"; readonly reason: string; readonly unkept?: boolean };
+  | { readonly type: "error"; readonly reason: string; readonly mayPassThrough?: boolean };
 
 /** The only place where a download changes state. */
 export function next(now: DownloadState, event: DownloadEvent): DownloadState {
@@ -28,7 +28,7 @@ export function next(now: DownloadState, event: DownloadEvent): DownloadState {
       return {
         state: "failed",
         reason: event.reason,
-        ...(event.unkept === undefined ? {} : { unkept: event.unkept }),
+        ...(event.mayPassThrough === undefined ? {} : { mayPassThrough: event.mayPassThrough }),
       };
     case "opened":
       return now.state === "opening"
@@ -64,10 +64,10 @@ export function isReleased(now: DownloadState): boolean {
 
 /**
  * How many of the file's leading bytes a client may have that wants them up to `end` (default: the
- * file's end). The last one is held back until the verdict: nobody gets a complete file, or a
- * complete part of one, that differs from what was announced.
+ * file's end). The last one waits for the verdict: nobody gets a complete file, or a complete part
+ * of one, that differs from what was announced.
  */
-export function readableBytes(now: DownloadState, end = Infinity): number {
+export function readableUpTo(now: DownloadState, end = Infinity): number {
   switch (now.state) {
     case "opening":
     case "failed":

@@ -2,7 +2,7 @@ import { messageOf } from "../../base/failure.ts";
 import type { NarRecord } from "../../metadata/metadata_store.ts";
 import type { NarName } from "../../nix/nar_name.ts";
 import type { ActiveReads } from "../../space/active_reads.ts";
-import { Download, Unkept } from "./download.ts";
+import { Download, NotKept } from "./download.ts";
 import { type DownloadProgress, progressOf, type UnderWay } from "./download_progress.ts";
 import { GrowingFile } from "./growing_file.ts";
 import { announcedFileSize } from "../nar_naming.ts";
@@ -48,7 +48,7 @@ export class Downloads implements UnderWay {
 
   /**
    * The download of `nar` under way, or a new one. It goes on to its end even if every reader
-   * leaves: whoever asked for it once is likely to ask again. Throws Unkept when no file can be
+   * leaves: whoever asked for it once is likely to ask again. Throws NotKept when no file can be
    * made.
    */
   join(nar: NarRecord, requestId: string): { download: Download; joined: boolean } {
@@ -85,7 +85,7 @@ export class Downloads implements UnderWay {
     } catch (error) {
       const detail = `Cannot begin download: ${messageOf(error)}`;
       keeping.failed(announcedFileSize(nar) ?? 0, { nar: nar.name, detail, request_id });
-      throw new Unkept("unavailable", detail, { nar: nar.name }, error);
+      throw new NotKept("unavailable", detail, { nar: nar.name }, error);
     }
   }
 }

@@ -20,7 +20,7 @@ export interface RunDownloadDeps extends TransferDeps, NarAttemptsDeps {
 
 /**
  * Brings one NAR file to the store. Never throws: a failure is the download's state. Resolves to
- * why it came to nothing; a file that cannot be kept, but passed on, did not.
+ * why it came to nothing; a file that cannot be kept, but may pass through, did not.
  */
 export async function runDownload(
   deps: RunDownloadDeps,
@@ -33,13 +33,13 @@ export async function runDownload(
   if (room === undefined) failure = { reason: "room", detail: "there is no room for it" };
   else failure = await bring(deps, { download, nar, room, requestId });
   if (failure === undefined || download.state.state === "kept") return undefined;
-  const unkept = failure.reason === "room" || failure.reason === "disk";
-  download.advance({ type: "error", reason: failure.detail, unkept });
+  const mayPassThrough = failure.reason === "room" || failure.reason === "disk";
+  download.advance({ type: "error", reason: failure.detail, mayPassThrough });
   // Before its space is given back.
   discard(deps, download);
   if (failure.reason === "room") sayNoRoom(deps, nar, { detail: failure.detail, requestId });
   if (failure.reason === "disk") deps.space.diskFull();
-  return unkept ? undefined : failure;
+  return mayPassThrough ? undefined : failure;
 }
 
 interface BringParts extends TransferParts {
@@ -86,7 +86,7 @@ function discard({ log }: Pick<RunDownloadDeps, "log">, { file }: Download): voi
   }
 }
 
-/** What does not fit is said with the figures, and left to be passed on. */
+/** What does not fit is said with the figures, and passes through. */
 function sayNoRoom(
   { keeping, space }: Pick<RunDownloadDeps, "keeping" | "space">,
   nar: NarRow,

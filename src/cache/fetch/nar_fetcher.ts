@@ -80,7 +80,7 @@ export interface NarFetch extends Disposable {
   from(source: NarSource, taken?: () => void): Promise<FetchOutcome>;
 }
 
-/** Fetches NAR files into files, off the main thread. */
-export interface NarFetcher {
-  begin(order: FetchOrder, listener: FetchListener): NarFetch;
+/** Fetches NAR files, each into what its order names: a file, unless it says otherwise. */
+export interface NarFetcher<Order = FetchOrder> {
+  begin(order: Order, listener: FetchListener): NarFetch;
 }

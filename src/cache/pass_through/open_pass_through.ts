@@ -1,44 +1,27 @@
-import { ByteBlocks } from "../../base/byte_blocks.ts";
 import { Failure } from "../../base/failure.ts";
+import { streamOf } from "../../base/stream_of.ts";
 import type { NarRow } from "../../metadata/metadata_store.ts";
 import type { RunBelow } from "../../telemetry/tracer.ts";
-import { announcedFileSize, fileSizeLimit } from "../nar_naming.ts";
-import type { PassedPart } from "../download/download.ts";
-import { UnkeptTransfer, type UnkeptTransferDeps, WrongNar } from "./unkept_transfer.ts";
-import { type NarAnswer, WHOLE_BYTES_MAX } from "../nar_answer.ts";
-
-type Pieces = AsyncGenerator<Uint8Array<ArrayBuffer>>;
+import type { NarPart } from "../download/download.ts";
+import type { NarAnswer } from "../nar_answer.ts";
+import { announcedFileSize } from "../nar_naming.ts";
+import { PassThrough, type PassThroughDeps } from "./pass_through.ts";
 
 /**
- * A NAR file that is sent to one client without being kept. `undefined` when no upstream has it
- * now. A small one is here whole, and right, when this resolves: one that is wrong is asked of the
- * next upstream.
+ * A NAR file for one client, without storing it. `undefined` when no upstream has it now. A small
+ * one is here whole, and right, when this resolves.
  */
-export async function openUnkept(
-  deps: UnkeptTransferDeps,
+export async function openPassThrough(
+  deps: PassThroughDeps,
   nar: NarRow,
   requestId: string,
 ): Promise<NarAnswer | undefined> {
-  for (const except = new Set<string>();;) {
-    const transfer = await UnkeptTransfer.open(deps, nar, { requestId, except });
-    if (transfer === undefined) return undefined;
-    try {
-      return await answerOf(transfer, nar);
-    } catch (error) {
-      // Each time one less is left.
-      if (!(error instanceof WrongNar) || except.has(error.upstream)) throw error;
-      except.add(error.upstream);
-    }
-  }
-}
-
-async function answerOf(transfer: UnkeptTransfer, nar: NarRow): Promise<NarAnswer> {
-  const fileSize = announcedFileSize(nar) ?? transfer.fileSize;
-  const fileSizeMax = fileSize ?? fileSizeLimit(nar);
-  const facts = { source: "MISS", fileSize, tag: nar.fileHash } as const;
-  const dispose = () => void transfer[Symbol.asyncDispose]();
-  if (fileSizeMax <= WHOLE_BYTES_MAX) {
-    const whole = await gathered(transfer.pieces({ start: 0, end: fileSizeMax }));
+  const transfer = await PassThrough.open(deps, nar, { requestId });
+  if (transfer === undefined) return undefined;
+  const facts = { source: "MISS", tag: nar.fileHash } as const;
+  const dispose = () => transfer[Symbol.dispose]();
+  const whole = transfer.whole();
+  if (whole !== undefined) {
     return {
       ...facts,
       fileSize: whole.length,
@@ -49,49 +32,30 @@ async function answerOf(transfer: UnkeptTransfer, nar: NarRow): Promise<NarAnswe
   }
   return {
     ...facts,
+    fileSize: announcedFileSize(nar) ?? transfer.fileSize,
     whole: () => undefined,
     read: async (start, end) => streamOf(transfer.pieces({ start, end }), dispose),
     [Symbol.dispose]: dispose,
   };
 }
 
-/** Who wants the rest of a NAR file that was to be kept when they began to read it. */
-export interface PassedOnFor {
+/** A client that has begun to read a NAR file while it was to be stored. */
+export interface RestOptions extends NarPart {
   readonly requestId: string;
-  /** Their request's trace: the rest is asked for when nothing else tells of it any more. */
+  /** Its request's trace: the rest is asked for when nothing else tells of it any more. */
   readonly run: RunBelow;
 }
 
-/** A part of a NAR file for somebody who has begun to read it while it was to be kept. */
-export async function* passedOn(
-  deps: UnkeptTransferDeps,
+/** The rest of a NAR file that turned out not to be stored. */
+export async function* restPassedThrough(
+  deps: PassThroughDeps,
   nar: NarRow,
-  { requestId, run, ...part }: PassedPart & PassedOnFor,
-): Pieces {
-  const transfer = await run(() => UnkeptTransfer.open(deps, nar, { requestId }));
+  { requestId, run, ...rest }: RestOptions,
+): AsyncGenerator<Uint8Array<ArrayBuffer>> {
+  const transfer = await run(() => PassThrough.open(deps, nar, { requestId, rest }));
   if (transfer === undefined) {
-    throw new Failure("upstream-down", "Cannot pass NAR on: no upstream has it", { nar: nar.name });
+    const message = "Cannot pass NAR through: no upstream has it";
+    throw new Failure("upstream-down", message, { nar: nar.name });
   }
-  yield* transfer.pieces(part);
-}
-
-async function gathered(pieces: Pieces): Promise<Uint8Array<ArrayBuffer>> {
-  const blocks = new ByteBlocks();
-  for await (const piece of pieces) blocks.add(piece);
-  return blocks.joined();
-}
-
-/** `dispose` ends what pieces that nobody has begun to read would not end. */
-function streamOf(pieces: Pieces, dispose: () => void): ReadableStream<Uint8Array<ArrayBuffer>> {
-  return new ReadableStream({
-    async pull(controller) {
-      const { value, done } = await pieces.next();
-      if (done) controller.close();
-      else controller.enqueue(value);
-    },
-    async cancel() {
-      dispose();
-      await pieces.return(undefined);
-    },
-  }, { highWaterMark: 0 });
+  yield* transfer.pieces(rest);
 }

@@ -1,145 +1,203 @@
-import { Buffer } from "node:buffer";
-import { createHash } from "node:crypto";
-import { Failure, messageOf } from "../../base/failure.ts";
-import type { NarRow } from "../../metadata/metadata_store.ts";
-import { sha256FromDigest } from "../../nix/hash.ts";
-import type { NarVerifier, PassedVerification } from "../verify/nar_verifier.ts";
-import { checkFile, checkNar } from "../verify/check_nar.ts";
+import { Failure } from "../../base/failure.ts";
+import type { NarRow, NarSource } from "../../metadata/metadata_store.ts";
+import { beginSpan } from "../../telemetry/begin_span.ts";
+import type { OpenSpan, Tracer } from "../../telemetry/tracer.ts";
+import type { NarPart } from "../download/download.ts";
+import type { FetchEnd, FetchOutcome, NarFetch, NarFetcher } from "../fetch/nar_fetcher.ts";
+import type { OpenSink } from "../fetch/sink_fetcher.ts";
+import {
+  NarAttempts,
+  type NarAttemptsDeps,
+  type NarFailure,
+  type NarTarget,
+} from "../sources/nar_attempts.ts";
 import { Mismatch } from "../verify/mismatch.ts";
-import type { PassedPart } from "../download/download.ts";
+import type { NarVerifier } from "../verify/nar_verifier.ts";
+import { ClientReader } from "./client_reader.ts";
+import { ClientSink } from "./client_sink.ts";
+import type { PassThroughTransfers } from "./pass_through_transfers.ts";
 
-/** A NAR file that comes in, and what is known of it. */
-export interface PassedFile {
-  readonly pieces: AsyncIterable<Uint8Array<ArrayBuffer>>;
-  readonly nar: NarRow;
+export interface PassThroughDeps extends NarAttemptsDeps {
+  readonly sinks: NarFetcher<OpenSink>;
   readonly verifier: Pick<NarVerifier, "pass">;
-  /** Told where the client has a file by then whose file hash is right, and whose NAR is wrong. */
-  readonly wrong: (mismatch: Mismatch) => void;
+  readonly transfers: Pick<PassThroughTransfers, "enter">;
+  readonly tracer: Tracer;
 }
 
-/** A client that waits for longer does better at its next substituter. */
-const MEMORY_WAIT_MS = 5_000;
+export interface PassThroughOptions {
+  readonly requestId: string;
+  /** For a client that has begun to read the file elsewhere. */
+  readonly rest?: NarPart;
+}
 
-/** A verifier that is so far behind is left: no client waits for what its file hash has told. */
-const BEHIND_BYTES_MAX = 16 << 20;
+/** A NAR file that goes from upstreams to one client, and is not stored. */
+export class PassThrough implements NarTarget, Disposable {
+  readonly #deps: PassThroughDeps;
+  readonly #nar: NarRow;
+  readonly #client: ClientReader;
+  readonly #span: OpenSpan;
+  readonly #attempts: NarAttempts;
+  readonly #left = new AbortController();
+  /** False: no upstream has the file. */
+  readonly #begun = Promise.withResolvers<boolean>();
+  #fetch: NarFetch;
+  #sink: ClientSink | undefined;
+  #verifying: OpenSpan | undefined;
 
-/**
- * Hands on a part of a NAR file that is not kept. The whole file is hashed on the way, and what
- * was wanted of its last piece is held back until the verdict: a wrong file throws a Mismatch.
- */
-export async function* passThrough(
-  file: PassedFile,
-  part: PassedPart,
-): AsyncGenerator<Uint8Array<ArrayBuffer>> {
-  const { pieces, nar } = file;
-  const hash = createHash("sha256");
-  using check = checkFor(file);
-  let position = 0;
-  let held: Uint8Array<ArrayBuffer> | undefined;
-  for await (const piece of pieces) {
-    hash.update(piece);
-    await check?.write(piece);
-    const wanted = wantedOf(piece, position, part);
-    position += piece.length;
-    if (wanted === undefined) continue;
-    if (held !== undefined) yield held;
-    held = wanted;
+  private constructor(
+    deps: PassThroughDeps,
+    nar: NarRow,
+    { requestId, rest }: PassThroughOptions,
+  ) {
+    this.#deps = deps;
+    this.#nar = nar;
+    this.#client = new ClientReader(rest);
+    const facts = { "larder.nar": nar.name };
+    this.#span = beginSpan(deps.tracer, { name: "pass nar through", facts });
+    const { signal } = this.#left;
+    this.#attempts = new NarAttempts(deps, { nar, target: this, requestId, signal });
+    this.#fetch = this.#begin();
   }
-  const digest = hash.digest();
-  checkFile(nar, { fileSize: position, fileHash: sha256FromDigest(digest) });
-  if (check !== undefined) await check.end();
-  else checkNar(nar, { kind: "measured", digest, narSize: position });
-  if (held !== undefined) yield held;
-}
 
-/** `undefined` where nothing of the piece is wanted. Throws where it is not what was sent. */
-function wantedOf(
-  piece: Uint8Array<ArrayBuffer>,
-  position: number,
-  { start, end = Infinity, sent }: PassedPart,
-): Uint8Array<ArrayBuffer> | undefined {
-  const before = piece.subarray(0, Math.max(0, start - position));
-  const had = before.subarray(Math.max(0, (sent?.from ?? start) - position));
-  if (sent !== undefined && had.length > 0) {
-    const known = sent.at(position + before.length - had.length, had.length);
-    if (Buffer.compare(had, known) !== 0) {
-      throw new Mismatch("file_hash", "it is not the file that was begun");
+  /**
+   * Resolves with the first bytes of a large file, and when a small one is here and right.
+   * `undefined` when no upstream has it now.
+   */
+  static async open(
+    deps: PassThroughDeps,
+    nar: NarRow,
+    options: PassThroughOptions,
+  ): Promise<PassThrough | undefined> {
+    const opened = new PassThrough(deps, nar, options);
+    opened.#span.run(() => void opened.#run());
+    return await opened.#begun.promise ? opened : undefined;
+  }
+
+  get received(): number {
+    return this.#sink?.received ?? 0;
+  }
+
+  get isGrowing(): boolean {
+    return this.#sink?.state.state === "receiving";
+  }
+
+  get isPromised(): boolean {
+    const isLarge = this.#sink !== undefined && !this.#sink.isSmall && this.received > 0;
+    return this.#client.sent !== undefined || isLarge;
+  }
+
+  /** Where the narinfo or an upstream says it. */
+  get fileSize(): number | undefined {
+    return this.#sink?.fileSize;
+  }
+
+  /** A small file. */
+  whole(): Uint8Array<ArrayBuffer> | undefined {
+    return this.#sink?.whole();
+  }
+
+  /** A part of a large file, once. A wrong file throws before its end. */
+  async *pieces(part: NarPart): AsyncGenerator<Uint8Array<ArrayBuffer>> {
+    try {
+      yield* this.#client.pieces(part);
+    } finally {
+      this[Symbol.dispose]();
     }
   }
-  const wanted = piece.subarray(before.length, Math.max(before.length, end - position));
-  return wanted.length > 0 ? wanted : undefined;
-}
 
-/** What holds the NAR hash against the bytes on their way. */
-interface NarCheck extends Disposable {
-  write(piece: Uint8Array<ArrayBuffer>): Promise<void>;
-  /** All bytes were written. Throws a Mismatch where the client can still be told. */
-  end(): Promise<void>;
-}
+  from(source: NarSource, taken: () => void): Promise<FetchOutcome> {
+    return this.#fetch.from(source, taken);
+  }
 
-/** `undefined` where the file is the NAR. */
-function checkFor({ nar, verifier, wrong }: PassedFile): NarCheck | undefined {
-  const { compression, narSize: narSizeMax, fileHash } = nar;
-  if (compression === "none") return undefined;
-  const memoryWaitMs = fileHash === undefined ? MEMORY_WAIT_MS : 0;
-  const verification = verifier.pass({ compression, narSizeMax, memoryWaitMs });
-  return fileHash === undefined
-    ? checkBefore(nar, verification)
-    : checkBeside(nar, verification, wrong);
-}
+  async judge(end: FetchEnd): Promise<void> {
+    await this.#sink?.judge(end);
+  }
 
-/** Only the NAR hash can tell: the client waits for it, and so does the next piece. */
-function checkBefore(nar: NarRow, verification: PassedVerification): NarCheck {
-  let refusal: unknown;
-  verification.measure.catch((error) => refusal = error);
-  return {
-    async write(piece) {
-      await verification.write(piece);
-      if (refusal !== undefined) throw refused(nar, refusal);
-    },
-    async end() {
-      verification.end();
-      const measure = await verification.measure.catch((error) => {
-        throw refused(nar, error);
+  refused(reason: Mismatch["reason"]): void {
+    this.#verifying?.fail(reason);
+  }
+
+  startOver(): void {
+    this.#end();
+    this.#sink = undefined;
+    this.#fetch = this.#begin();
+  }
+
+  [Symbol.dispose](): void {
+    this.#left.abort();
+    this.#client.end();
+    this.#end();
+  }
+
+  #begin(): NarFetch {
+    const open: OpenSink = (listener) =>
+      this.#sink = new ClientSink({
+        nar: this.#nar,
+        verifier: this.#deps.verifier,
+        wrong: (mismatch) => this.#attempts.wrong(mismatch),
+        client: this.#client,
+        listener,
       });
-      checkNar(nar, measure);
-    },
-    [Symbol.dispose]: () => verification[Symbol.dispose](),
-  };
+    return this.#deps.sinks.begin(open, {
+      progress: () => this.#grown(),
+      // A client takes whatever comes.
+      room: (bytes) => Promise.resolve(bytes),
+    });
+  }
+
+  #grown(): void {
+    const facts = { "larder.nar.compression": this.#nar.compression };
+    this.#verifying ??= beginSpan(this.#deps.tracer, { name: "verify nar", facts });
+    if (this.isPromised) this.#begun.resolve(true);
+  }
+
+  async #run(): Promise<void> {
+    const { transfers } = this.#deps;
+    using _entry = transfers.enter(this.#nar.name, () => this.#sink?.state ?? { state: "opening" });
+    try {
+      const result = await this.#attempts.run();
+      if (result.type === "failed") this.#fail(result);
+      else this.#begun.resolve(true);
+    } catch (error) {
+      this.#fail({ reason: "broken", detail: "", error });
+    } finally {
+      this.#end();
+      this.#span.end();
+    }
+  }
+
+  /** A client that left has nothing to blame it for. */
+  #fail(failure: NarFailure): void {
+    const error = this.#errorOf(failure);
+    if (!this.#left.signal.aborted) this.#span.fail(error ? reasonOf(error) : "absent");
+    if (error === undefined) this.#begun.resolve(false);
+    else this.#begun.reject(error);
+    this.#client.end(error);
+  }
+
+  /** `undefined` where no upstream has it. */
+  #errorOf({ reason, detail, error }: NarFailure): unknown {
+    const nar = this.#nar.name;
+    const failure = (kind: "absent" | "unavailable" | "upstream-down", why: string) =>
+      new Failure(kind, `Cannot pass NAR through: ${why}`, { nar }, error);
+    if (error instanceof Mismatch) return failure("absent", detail);
+    if (error !== undefined) return error;
+    if (reason === "room") return failure("unavailable", detail);
+    if (this.received === 0) return undefined;
+    return failure("upstream-down", `it broke off after ${this.received} bytes`);
+  }
+
+  #end(): void {
+    this.#fetch[Symbol.dispose]();
+    this.#verifying?.end();
+    this.#verifying = undefined;
+  }
 }
 
-/**
- * The file hash, which nobody signs, tells the client soon. The NAR hash is checked beside that,
- * so that an upstream whose claim of the file hash was false is found out.
- */
-function checkBeside(
-  nar: NarRow,
-  verification: PassedVerification,
-  wrong: PassedFile["wrong"],
-): NarCheck {
-  let [behindBytes, isWhole] = [0, false];
-  return {
-    async write(piece) {
-      behindBytes += piece.length;
-      verification.write(piece).then(() => behindBytes -= piece.length);
-      if (behindBytes > BEHIND_BYTES_MAX) verification[Symbol.dispose]();
-    },
-    async end() {
-      isWhole = true;
-      verification.end();
-      verification.measure.then((measure) => checkNar(nar, measure)).catch((error) => {
-        if (error instanceof Mismatch) wrong(error);
-      });
-    },
-    [Symbol.dispose]: () => isWhole || verification[Symbol.dispose](),
-  };
-}
-
-function refused({ name }: NarRow, cause: unknown): Failure {
-  return new Failure(
-    "unavailable",
-    `Cannot pass NAR on: ${messageOf(cause)}`,
-    { nar: name },
-    cause,
-  );
+/** One of few. */
+function reasonOf(error: unknown): string {
+  if (error instanceof Failure) {
+    return error.cause instanceof Mismatch ? error.cause.reason : error.kind;
+  }
+  return "broken";
 }

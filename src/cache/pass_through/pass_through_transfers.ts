@@ -1,21 +1,14 @@
 import type { NarName } from "../../nix/nar_name.ts";
-import type { DownloadProgress, UnderWay } from "../download/download_progress.ts";
-
-/** How far a NAR file is that is passed on; `undefined` before an upstream has answered. */
-export type TransferLook = () => UnkeptReceived | undefined;
-
-export interface UnkeptReceived {
-  readonly receivedBytes: number;
-  readonly fileSize: number | undefined;
-}
+import { type DownloadProgress, progressOf, type UnderWay } from "../download/download_progress.ts";
+import { type DownloadState, knownFileSize } from "../download/download_state.ts";
 
 interface Entry {
-  readonly narName: NarName;
+  readonly name: NarName;
   readonly startedAtMs: number;
-  readonly look: TransferLook;
+  readonly state: () => DownloadState;
 }
 
-/** The NAR files that are being passed on without being kept: one for each client. */
+/** The pass-throughs in progress: one for each client. */
 export class PassThroughTransfers implements UnderWay {
   readonly #nowMs: () => number;
   readonly #entries = new Set<Entry>();
@@ -29,21 +22,20 @@ export class PassThroughTransfers implements UnderWay {
   }
 
   progress(countMax: number): readonly DownloadProgress[] {
-    return [...this.#entries.values().take(countMax)].map(progressOf);
+    return this.#entries.values()
+      .map(({ name, startedAtMs, state }) => {
+        const now = state();
+        return progressOf({ name, startedAtMs, state: now, fileSize: knownFileSize(now) });
+      })
+      .filter((progress) => progress !== undefined)
+      .take(countMax)
+      .toArray();
   }
 
-  /** One is under way until the scope of the result ends. */
-  enter(narName: NarName, look: TransferLook): Disposable {
-    const entry = { narName, startedAtMs: this.#nowMs(), look };
+  /** One is in progress until the scope of the result ends. */
+  enter(name: NarName, state: () => DownloadState): Disposable {
+    const entry = { name, startedAtMs: this.#nowMs(), state };
     this.#entries.add(entry);
     return { [Symbol.dispose]: () => void this.#entries.delete(entry) };
   }
-}
-
-function progressOf({ narName, startedAtMs, look }: Entry): DownloadProgress {
-  const known = look();
-  const { receivedBytes, fileSize } = known ?? { receivedBytes: 0, fileSize: undefined };
-  const received = receivedBytes === fileSize ? "verifying" : "receiving";
-  const state = known === undefined ? "opening" : received;
-  return { narName, state, receivedBytes, fileSize, startedAtMs };
 }

@@ -120,9 +120,10 @@ export class NarAttempts {
     return this.#result;
   }
 
-  /** What came from `upstream` and the contributors is not the file. */
-  wrong(upstream: string, mismatch: Mismatch): void {
-    this.log.wrong(upstream, mismatch, [...this.#contributors]);
+  /** What came is not the file: it turns out during the verdict, or after it. */
+  wrong(mismatch: Mismatch, upstream?: string): void {
+    const contributors = [...this.#contributors];
+    this.log.wrong(upstream ?? contributors.at(-1) ?? "", mismatch, contributors);
   }
 
   /** Asks `source` for what is missing. */
@@ -208,7 +209,7 @@ export class NarAttempts {
       return this.#goOn("loud", tried);
     }
     this.#target.refused(mismatch.reason);
-    this.wrong(upstream, mismatch);
+    this.wrong(mismatch, upstream);
     if (mayGoOn) return this.#goOn("useless", tried);
     // Whoever has begun to read it cannot be given another file.
     this.#isOver = this.#target.isPromised;

@@ -1,0 +1,91 @@
+import type { NarSource } from "../../metadata/metadata_store.ts";
+import type { Metrics } from "../../telemetry/metrics.ts";
+import type { Span, SpanStart, Tracer } from "../../telemetry/tracer.ts";
+import { requestFacts } from "../../upstream/traced_narinfo_source.ts";
+import type {
+  FetchFailure,
+  FetchListener,
+  FetchOutcome,
+  NarFetch,
+  NarFetcher,
+} from "./nar_fetcher.ts";
+
+/** What a fetch that failed says of the upstream. */
+const RESULTS = {
+  timeout: "timeout",
+  unreachable: "unreachable",
+  status: "status",
+  upstream: "broken",
+  stalled: "broken",
+  size: "garbage",
+  differs: "garbage",
+  outrun: "cancelled",
+  room: "cancelled",
+  disk: "cancelled",
+  cancelled: "cancelled",
+} as const satisfies Readonly<Record<FetchFailure, string>>;
+
+/**
+ * A span for each source that a NAR file is asked of, up to the last byte. It times the requests
+ * to upstreams, and counts the bytes that come in.
+ */
+export function observedFetcher<Order>(
+  inner: NarFetcher<Order>,
+  { metrics, tracer }: { readonly metrics: Metrics; readonly tracer: Tracer },
+): NarFetcher<Order> {
+  const bytes = metrics.series("upstream_bytes_total", {});
+  return {
+    begin(order: Order, listener: FetchListener): NarFetch {
+      let counted = 0;
+      const count = (received: number) => {
+        bytes.add(Math.max(0, received - counted));
+        counted = Math.max(counted, received);
+      };
+      const fetch = inner.begin(order, {
+        progress(progress) {
+          if (progress.type === "bytes") count(progress.received);
+          listener.progress(progress);
+        },
+        room: (wanted) => listener.room(wanted),
+      });
+      return {
+        from: (source, taken) =>
+          tracer.span(sourceSpan(source), async (span) => {
+            const startedAtMs = performance.now();
+            const outcome = await fetch.from(source, taken);
+            if (outcome.type === "end") count(outcome.fileSize);
+            const { upstream } = source;
+            const result = resultOf(outcome);
+            metrics.histogram("upstream_request_duration_seconds", { upstream, result })
+              .observe((performance.now() - startedAtMs) / 1_000);
+            tellOutcome(span, outcome);
+            return outcome;
+          }),
+        [Symbol.dispose]: () => fetch[Symbol.dispose](),
+      };
+    },
+  };
+}
+
+function sourceSpan({ upstream, location }: NarSource): SpanStart {
+  return { name: "GET nar", kind: "client", facts: requestFacts(upstream, location) };
+}
+
+function resultOf(outcome: FetchOutcome) {
+  if (outcome.type === "failed") return RESULTS[outcome.reason];
+  return outcome.type === "end" ? "found" : outcome.type;
+}
+
+const GIVEN_UP_REASONS: readonly FetchFailure[] = ["cancelled", "outrun"];
+
+/** What came of a source. Whoever gave it up has nothing to blame it for. */
+function tellOutcome(span: Span, outcome: FetchOutcome): void {
+  const { type, status } = outcome;
+  const isCancelled = type === "failed" && GIVEN_UP_REASONS.includes(outcome.reason);
+  span.set({
+    "larder.upstream.result": isCancelled ? "cancelled" : type,
+    ...(status === undefined ? {} : { "http.response.status_code": status }),
+    ...(type === "end" ? { "larder.nar.file_size": outcome.fileSize } : {}),
+  });
+  if (type === "failed" && !isCancelled) span.fail(outcome.reason);
+}

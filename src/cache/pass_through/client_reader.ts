@@ -1,0 +1,67 @@
+import { Bell } from "../../base/bell.ts";
+import type { NarPart } from "../download/download.ts";
+
+type Bytes = Uint8Array<ArrayBuffer>;
+
+/**
+ * The client of a pass-through. It takes one piece at a time: who gives them waits until it asks
+ * for the next.
+ */
+export class ClientReader {
+  readonly #bell = new Bell();
+  #part: NarPart | undefined;
+  #piece: Bytes | undefined;
+  #isOver = false;
+  #error: unknown;
+
+  /** `rest`: the part for a client that has begun to read the file elsewhere. */
+  constructor(rest?: NarPart) {
+    this.#part = rest;
+  }
+
+  /** What it has of the file already. */
+  get sent(): (NarPart["sent"] & { readonly end: number }) | undefined {
+    return this.#part?.sent && { ...this.#part.sent, end: this.#part.start };
+  }
+
+  /** The part that it wants; `undefined`: it has left without asking. */
+  async part(): Promise<NarPart | undefined> {
+    while (this.#part === undefined && !this.#isOver) await this.#bell.rung();
+    return this.#part;
+  }
+
+  /** Resolves when it asks for the next piece, or has left. */
+  async give(piece: Bytes): Promise<void> {
+    if (this.#isOver) return;
+    this.#piece = piece;
+    this.#bell.ring();
+    while (this.#piece === piece && !this.#isOver) await this.#bell.rung();
+  }
+
+  /** No more will come, for whatever reason. What was given last is still there to be taken. */
+  end(error?: unknown): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    this.#error = error;
+    this.#bell.ring();
+  }
+
+  /** What it gets of `part`; once. */
+  async *pieces(part: NarPart): AsyncGenerator<Bytes> {
+    this.#part = part;
+    this.#bell.ring();
+    try {
+      for (;;) {
+        while (this.#piece === undefined && !this.#isOver) await this.#bell.rung();
+        if (this.#piece === undefined) break;
+        yield this.#piece;
+        this.#piece = undefined;
+        this.#bell.ring();
+      }
+      if (this.#error !== undefined) throw this.#error;
+    } finally {
+      this.#piece = undefined;
+      this.end();
+    }
+  }
+}

@@ -1,0 +1,180 @@
+import { Buffer } from "node:buffer";
+import { createHash } from "node:crypto";
+import { ByteBlocks } from "../../base/byte_blocks.ts";
+import { Failure, messageOf } from "../../base/failure.ts";
+import { sha256FromDigest } from "../../nix/hash.ts";
+import { type DownloadState, next, readableUpTo } from "../download/download_state.ts";
+import type { NarPart } from "../download/download.ts";
+import { FetchError } from "../fetch/fetch_error.ts";
+import type { FetchEnd, FetchListener } from "../fetch/nar_fetcher.ts";
+import { type NarOrder, narOrderOf, type NarSink, type ResumePoint } from "../fetch/nar_sink.ts";
+import { WHOLE_BYTES_MAX } from "../nar_answer.ts";
+import { hasKnownFileHash } from "../nar_naming.ts";
+import { checkFile, checkNar } from "../verify/check_nar.ts";
+import {
+  type PassThroughCheck,
+  passThroughCheck,
+  type PassThroughCheckParts,
+} from "../verify/pass_through_check.ts";
+import type { ClientReader } from "./client_reader.ts";
+
+type Bytes = Uint8Array<ArrayBuffer>;
+
+export interface ClientSinkParts extends PassThroughCheckParts {
+  readonly client: ClientReader;
+  readonly listener: FetchListener;
+}
+
+/** Bytes that wait for their turn, or for the verdict. `end` is their end in the file. */
+interface Held {
+  readonly bytes: Bytes;
+  readonly end: number;
+}
+
+/**
+ * The client of a pass-through as a sink. The next piece is read when the client has taken the one
+ * before. A small file is collected, and so can be replaced until the verdict.
+ */
+export class ClientSink implements NarSink {
+  readonly order: NarOrder;
+  readonly copies = false;
+  readonly #parts: ClientSinkParts;
+  readonly #hash = createHash("sha256");
+  /** `undefined` where the file hash is that of the NAR. */
+  readonly #check: PassThroughCheck | undefined;
+  #state: DownloadState = { state: "opening" };
+  #fileSize: number | undefined;
+  /** Of a small file. */
+  #whole: ByteBlocks | undefined;
+  readonly #held: Held[] = [];
+
+  constructor(parts: ClientSinkParts) {
+    this.#parts = parts;
+    this.order = narOrderOf(parts.nar);
+    this.#fileSize = this.order.fileSize;
+    this.#check = passThroughCheck(parts);
+  }
+
+  get state(): DownloadState {
+    return this.#state;
+  }
+
+  get received(): number {
+    if (this.#state.state === "receiving") return this.#state.received;
+    return this.#state.state === "received" ? this.#state.fileSize : 0;
+  }
+
+  get fileSize(): number | undefined {
+    return this.#fileSize;
+  }
+
+  get digest(): Uint8Array {
+    return this.#hash.copy().digest();
+  }
+
+  /** True where the client gets the whole file at once, after the verdict. */
+  get isSmall(): boolean {
+    return this.#whole !== undefined;
+  }
+
+  /** Only of a small file that was judged. */
+  whole(): Bytes | undefined {
+    return this.#whole?.joined();
+  }
+
+  /** Whatever the next source sends: the hash judges it. */
+  resumeAt(): ResumePoint {
+    return { offset: this.received };
+  }
+
+  begin(_source: unknown, { fileSize }: { readonly fileSize?: number }): void {
+    if (this.received > 0) return;
+    this.#fileSize = this.order.fileSize ?? fileSize;
+    const isSmall = (this.#fileSize ?? this.order.fileSizeMax) <= WHOLE_BYTES_MAX;
+    const isRest = this.#parts.client.sent !== undefined;
+    this.#whole = isSmall && !isRest ? new ByteBlocks() : undefined;
+  }
+
+  /** Only what the client had before can be compared. */
+  has(bytes: Uint8Array, position: number): boolean {
+    const { sent } = this.#parts.client;
+    if (sent === undefined) return true;
+    const from = Math.max(position, sent.from);
+    const end = Math.min(position + bytes.length, sent.end);
+    if (from >= end) return true;
+    const known = sent.at(from, end - from);
+    return Buffer.compare(bytes.subarray(from - position, end - position), known) === 0;
+  }
+
+  async write(bytes: Bytes): Promise<void> {
+    const position = this.received;
+    if (!this.has(bytes, position)) {
+      throw new FetchError("differs", "it is not the file that was begun");
+    }
+    this.#hash.update(bytes);
+    await this.#check?.write(bytes).catch((error) => {
+      throw new FetchError("room", messageOf(error));
+    });
+    this.#open();
+    const received = position + bytes.length;
+    this.#state = next(this.#state, { type: "bytes", received });
+    this.#parts.listener.progress({ type: "bytes", received });
+    const part = await this.#part();
+    const { start, end = Infinity } = part;
+    const wanted = bytes.subarray(Math.max(0, start - position), Math.max(0, end - position));
+    if (wanted.length > 0) this.#held.push({ bytes: wanted, end: Math.min(end, received) });
+    await this.#letGo(part);
+  }
+
+  pause(): void {}
+
+  /** Checks the whole file; then the client gets the last of it. Throws a Mismatch. */
+  async judge({ digest, fileSize }: FetchEnd): Promise<void> {
+    const { nar } = this.#parts;
+    checkFile(nar, { fileHash: sha256FromDigest(digest), fileSize });
+    if (this.#check === undefined) checkNar(nar, { kind: "measured", digest, narSize: fileSize });
+    this.#open();
+    this.#state = next(this.#state, { type: "end", fileSize, released: hasKnownFileHash(nar) });
+    if (this.#state.state === "failed") throw new Failure("corrupt", this.#state.reason);
+    await this.#check?.end();
+    this.#state = next(this.#state, { type: "verified" });
+    // The client may take its time.
+    void this.#finish();
+  }
+
+  [Symbol.dispose](): void {
+    this.#check?.[Symbol.dispose]();
+  }
+
+  #open(): void {
+    if (this.#state.state !== "opening") return;
+    const fileSize = this.#fileSize;
+    this.#state = next(this.#state, {
+      type: "opened",
+      ...(fileSize === undefined ? {} : { fileSize }),
+    });
+  }
+
+  async #part(): Promise<NarPart> {
+    if (this.#whole !== undefined) return ALL;
+    return await this.#parts.client.part() ?? NOTHING;
+  }
+
+  async #finish(): Promise<void> {
+    await this.#letGo(await this.#part());
+    this.#parts.client.end();
+  }
+
+  /** Gives the client what it may have. */
+  async #letGo({ end }: NarPart): Promise<void> {
+    const readable = readableUpTo(this.#state, end);
+    for (let first = this.#held[0]; first && first.end <= readable; first = this.#held[0]) {
+      this.#held.shift();
+      if (this.#whole !== undefined) this.#whole.add(first.bytes);
+      else await this.#parts.client.give(first.bytes);
+    }
+  }
+}
+
+const ALL: NarPart = { start: 0, end: undefined };
+const NOTHING: NarPart = { start: 0, end: 0 };

@@ -1,0 +1,109 @@
+import assert from "node:assert/strict";
+import type { FetchOutcome } from "../../../src/cache/fetch/nar_fetcher.ts";
+import { Demotions } from "../../../src/cache/sources/demotions.ts";
+import { NarAttempts, type NarTarget } from "../../../src/cache/sources/nar_attempts.ts";
+import { Mismatch } from "../../../src/cache/verify/mismatch.ts";
+import { createLogger } from "../../../src/telemetry/logger.ts";
+import { Metrics } from "../../../src/telemetry/metrics.ts";
+import { narOf } from "../../support/metadata_rows.ts";
+
+const UPSTREAMS = ["https://one.example", "https://two.example"] as const;
+const WRONG = new Mismatch("file_hash", "it is another file");
+
+const END: FetchOutcome = {
+  type: "end",
+  fileSize: 10,
+  digest: new Uint8Array(32),
+  maybeShort: false,
+};
+
+/** A target that each source brings 10 bytes, which is all of the file. */
+class TestTarget implements NarTarget {
+  received = 0;
+  isGrowing = true;
+  isPromised = false;
+  readonly asked: string[] = [];
+  startedOver = 0;
+  readonly #verdict: (upstream: string) => void;
+
+  constructor(verdict: (upstream: string) => void) {
+    this.#verdict = verdict;
+  }
+
+  async from({ upstream }: { readonly upstream: string }, taken: () => void) {
+    this.asked.push(upstream);
+    await Promise.resolve();
+    taken();
+    this.received = 10;
+    return END;
+  }
+
+  async judge(): Promise<void> {
+    await Promise.resolve();
+    this.#verdict(this.asked.at(-1) ?? "");
+  }
+
+  refused(): void {}
+
+  startOver(): void {
+    this.startedOver++;
+    this.received = 0;
+  }
+}
+
+function attemptsFor(target: NarTarget) {
+  const log: Record<string, unknown>[] = [];
+  const sources = UPSTREAMS.map((upstream) => ({ upstream, location: "nar/x" }));
+  const metadata = {
+    findNar: () => Promise.resolve(undefined),
+    sourcesOf: () => Promise.resolve(sources),
+    narinfosOf: () => Promise.resolve([]),
+    apply: () => Promise.resolve(),
+  };
+  const pool = {
+    narinfo: () => Promise.resolve({ kind: "absent" as const }),
+    order: () => [...UPSTREAMS],
+    patience: () => "full" as const,
+    probeIfDown: () => Promise.resolve(),
+    note: () => undefined,
+  };
+  const deps = {
+    ...{ metadata, pool, demotions: new Demotions() },
+    metrics: new Metrics({ domains: { upstreams: [...UPSTREAMS] } }),
+    log: createLogger("error", { write: (line) => log.push(JSON.parse(line)) }),
+    ...{ idleTimeoutMs: 1_000, hedgeAfterMs: 1_000 },
+  };
+  const attempts = new NarAttempts(deps, { nar: narOf("a"), target, requestId: "test" });
+  return { attempts, log };
+}
+
+Deno.test("attempts: a wrong file that no client has begun starts over with the next", async () => {
+  const target = new TestTarget((upstream) => {
+    if (upstream === UPSTREAMS[0]) throw WRONG;
+  });
+  const { attempts } = attemptsFor(target);
+  const result = await attempts.run();
+  assert.deepEqual([result.type, result.upstream], ["whole", UPSTREAMS[1]]);
+  assert.deepEqual([target.asked, target.startedOver], [[...UPSTREAMS], 1]);
+});
+
+Deno.test("attempts: a wrong file that a client has begun to read is the end", async () => {
+  const target = new TestTarget(() => {
+    throw WRONG;
+  });
+  target.isPromised = true;
+  const { attempts } = attemptsFor(target);
+  const result = await attempts.run();
+  assert.ok(result.type === "failed" && result.error === WRONG);
+  assert.deepEqual([target.asked, target.startedOver], [[UPSTREAMS[0]], 0]);
+});
+
+Deno.test("attempts: what turns out wrong during the verdict names its upstream", async () => {
+  const target = new TestTarget(() => attempts.wrong(WRONG));
+  const { attempts, log } = attemptsFor(target);
+  await attempts.run();
+  assert.deepEqual(log.map(({ upstream, from }) => [upstream, from]), [[
+    UPSTREAMS[0],
+    UPSTREAMS[0],
+  ]]);
+});
