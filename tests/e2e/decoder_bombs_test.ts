@@ -100,6 +100,44 @@ for (const [name, bomb] of Object.entries(BOMBS)) {
   }
 }
 
+Deno.test("decoders: a NAR is answered beside eight bzip2 bombs, passed through", async () => {
+  const honest = makeStoreObject({ name: "thing-1.0", size: MIB, seed: COUNT });
+  const bytes = fixture("zeros.bz2");
+  const objects = objectsOf({ compression: "bzip2", bytes, narSize: 20_000_000 });
+  await using upstream = await fakeUpstream({
+    dialect: "attic",
+    objects: [...objects, honest],
+    stored: true,
+  });
+  for (const object of objects) {
+    upstream.breakNar(replacedBy(bytes), object);
+    upstream.breakNarinfo(
+      rewritten((text) => text.replace(/^Compression: .*$/m, "Compression: bzip2")),
+      object,
+    );
+  }
+  await using larder = await startLarder({
+    "cache-upstream-url": upstream.url,
+    "cache-upstream-public-key": upstream.publicKey,
+    "cache-max-size": "1K",
+  });
+  const before = larder.peakBytes;
+  const over: StoreObject[] = [];
+
+  const outcomes = await Promise.all([...objects, honest].map(async (object) => {
+    const answer = await fetch(`${larder.url}/${object.storePathHash}.narinfo`);
+    const url = /^URL: (.*)$/m.exec(await answer.text())?.[1];
+    const outcome = await isWhole(`${larder.url}/${url}`);
+    over.push(object);
+    return outcome;
+  }));
+
+  assert.deepEqual(outcomes, [...objects.map(() => false), true]);
+  assert.ok(over.indexOf(honest) < COUNT / 2, `it was number ${over.indexOf(honest)}`);
+  const grownMib = Math.round((larder.peakBytes - before) / MIB);
+  assert.ok(grownMib < GROWN_MIB_MAX, `its peak grew by ${grownMib} MiB`);
+});
+
 async function isWhole(url: string): Promise<boolean> {
   try {
     const answer = await fetch(url);

@@ -12,8 +12,8 @@ const HELD_BYTES_MAX: Readonly<Record<Compression, (narSize: number) => number>>
   xz: (narSize) => MIB + Math.min(narSize, 64 * MIB),
   zstd: (narSize) => MIB + windowBytesMax(narSize),
   gzip: () => 8 * MIB,
-  // A block and its tables, and the 46 MB that it may hold.
-  bzip2: (narSize) => 6 * MIB + Math.min(narSize, 46 * MIB),
+  // A block and its tables.
+  bzip2: () => 6 * MIB,
   br: () => 20 * MIB,
 };
 

@@ -31,7 +31,7 @@ const DECODERS: Readonly<
   gzip: (bytes) =>
     ReadableStream.from(smaller(bytes, GZIP_PIECE_BYTES))
       .pipeThrough(new DecompressionStream("gzip")),
-  bzip2: (bytes, { narSize }) => unbzip2(bytes, narSize),
+  bzip2: unbzip2,
   br: unbrotli,
 };
 

@@ -1,0 +1,49 @@
+/** Bits of a bzip2 file, as its library asks for them: the highest of a byte comes first. */
+export class BitReader {
+  readonly #next: () => Uint8Array<ArrayBuffer>;
+  #chunk = new Uint8Array(0);
+  #at = 0;
+  #bytesBefore = 0;
+  /** The lowest ones were read of the file and are not used yet, fewer than eight. */
+  #bits = 0;
+  #bitCount = 0;
+  /** The library keeps these to itself: a block's origin has 24 bits, its checksum 32. */
+  last24 = 0;
+  last32 = 0;
+
+  /** `next` brings further bytes, or throws. */
+  constructor(next: () => Uint8Array<ArrayBuffer>) {
+    this.#next = next;
+  }
+
+  /** Bytes of which any bit was read. */
+  get bytesRead(): number {
+    return this.#bytesBefore + this.#at;
+  }
+
+  /** `null` leaps over what is left of a byte. */
+  readonly read = (count: number | null): number => {
+    if (count === null) return this.#bitCount = 0;
+    if (count === 24) return this.last24 = this.#take(24);
+    if (count === 32) return this.last32 = this.#take(16) << 16 | this.#take(16);
+    return this.#take(count);
+  };
+
+  /** At most 24. */
+  #take(count: number): number {
+    while (this.#bitCount < count) {
+      if (this.#at === this.#chunk.length) this.#nextChunk();
+      this.#bits = this.#bits << 8 | (this.#chunk[this.#at++] ?? 0);
+      this.#bitCount += 8;
+    }
+    this.#bitCount -= count;
+    return this.#bits >>> this.#bitCount & (1 << count) - 1;
+  }
+
+  #nextChunk(): void {
+    this.#bytesBefore += this.#at;
+    this.#at = 0;
+    this.#chunk = new Uint8Array(0);
+    this.#chunk = this.#next();
+  }
+}
