@@ -29,8 +29,8 @@ export class Retries {
 
   /** The same for an answer that did not come, or broke off. */
   afterError(error: unknown): number | undefined {
-    // Connection refused or certificate not trusted: a retry changes nothing.
-    if (/\(Connect\)/.test(messageOf(error))) return undefined;
+    // Connection refused, certificate not trusted, or port blocked: a retry changes nothing.
+    if (/\(Connect\)|Requests to port \d+ are blocked/.test(messageOf(error))) return undefined;
     return this.#next();
   }
 
