@@ -29,6 +29,9 @@ const LOUD: Readonly<Record<string, Fault>> = {
   "503": thenRest(status(503, { "retry-after": "0" })),
 };
 
+/** Newer than 2.6, `fetch` itself repeats a request that a reused connection lost. */
+const FETCH_RESENDS = !Deno.version.deno.startsWith("2.6.");
+
 /** A limit that leaves no room has the NAR passed on without being kept. */
 const WAYS = { "kept": Infinity, "passed on": 1_000 } as const;
 
@@ -38,7 +41,8 @@ for (const [way, limitBytes] of Object.entries(WAYS)) {
       await Promise.all(
         Object.entries(LOUD).map(async ([name, fault]) => {
           const { requests, tookMs } = await fetched(Array(count).fill(fault), limitBytes);
-          assert.ok(requests <= 12, `${name}: ${requests} requests`);
+          const resent = name === "reset" && FETCH_RESENDS ? count : 0;
+          assert.ok(requests <= 12 + resent, `${name}: ${requests} requests`);
           assert.ok(requests >= 3 * count, `${name}: ${requests} requests`);
           assert.ok(tookMs < 6_000, `${name}: ${Math.round(tookMs)} ms`);
         }),
