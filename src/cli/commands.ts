@@ -1,8 +1,10 @@
 import { ANALYTICS } from "./analytics.ts";
 import type { Command } from "./command.ts";
-import { configCommand } from "./config.ts";
+import { completionCommand } from "./completion.ts";
+import { CONFIG } from "./config.ts";
 import { FSCK } from "./fsck.ts";
 import { GC } from "./gc.ts";
+import { manCommand } from "./man.ts";
 import { PIN, UNPIN } from "./pin.ts";
 import { PINS } from "./pins.ts";
 import { serveCommand } from "./serve.ts";
@@ -23,16 +25,7 @@ export const COMMANDS: readonly Command[] = [
     flags: "server",
     run: serveCommand,
   },
-  {
-    name: "config",
-    summary: "Print the effective settings and where each came from",
-    examples: [
-      ["larder config", "What `larder serve` would use here, secrets hidden"],
-      ["larder config --log-level debug > larder.toml", "Keep it as a configuration file"],
-    ],
-    flags: "server",
-    run: configCommand,
-  },
+  CONFIG,
   WARM,
   PIN,
   UNPIN,
@@ -40,4 +33,6 @@ export const COMMANDS: readonly Command[] = [
   GC,
   FSCK,
   ANALYTICS,
+  completionCommand(() => COMMANDS),
+  manCommand(() => COMMANDS),
 ];

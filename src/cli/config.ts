@@ -1,11 +1,36 @@
-import { OPTION_GROUPS } from "../config/options.ts";
-import { effectiveSettings } from "../config/render_settings.ts";
-import { readSettings } from "../config/settings.ts";
 import { EXIT } from "../base/exit_codes.ts";
+import { boolean } from "../config/kinds/plain.ts";
+import { OPTION_GROUPS, OPTIONS } from "../config/options.ts";
+import { effectiveSettings } from "../config/render_settings.ts";
+import { sampleFile } from "../config/render_toml.ts";
+import { readSettings } from "../config/settings.ts";
+import type { Command } from "./command.ts";
 import type { Host } from "./host.ts";
 
-/** `larder config`: prints the effective settings as TOML. */
-export async function configCommand(args: readonly string[], host: Host): Promise<number> {
+const FLAGS = {
+  example: { kind: boolean, default: false, help: "Print every option with its default instead" },
+} as const;
+
+const EXAMPLE_ABOUT = "Every option of larder at its default.";
+
+export const CONFIG: Command = {
+  name: "config",
+  summary: "Print the effective settings and where each came from",
+  examples: [
+    ["larder config", "What `larder serve` would use here, secrets hidden"],
+    ["larder config --log-level debug > larder.toml", "Keep it as a configuration file"],
+    ["larder config --example > larder.toml", "Begin with a file that explains every option"],
+  ],
+  ownFlags: FLAGS,
+  flags: "server",
+  run: configCommand,
+};
+
+async function configCommand(args: readonly string[], host: Host): Promise<number> {
+  if (args.length === 1 && args[0] === "--example") {
+    host.writeOut(sampleFile(OPTIONS, EXAMPLE_ABOUT));
+    return EXIT.ok;
+  }
   const { settings, sources, warnings } = await readSettings({ ...host, args });
   for (const warning of warnings) host.writeError(`larder: ${warning}\n`);
   host.writeOut(effectiveSettings(OPTION_GROUPS, { values: settings, sources }));

@@ -1,0 +1,43 @@
+import { EXIT } from "../base/exit_codes.ts";
+import { choice } from "../config/kinds/plain.ts";
+import type { Command } from "./command.ts";
+import { readWords } from "./flags.ts";
+import type { Host } from "./host.ts";
+import { bashCompletion } from "./shell/bash.ts";
+import { fishCompletion } from "./shell/fish.ts";
+import { zshCompletion } from "./shell/zsh.ts";
+
+const SCRIPTS = { bash: bashCompletion, zsh: zshCompletion, fish: fishCompletion } as const;
+
+const shell = choice("bash", "zsh", "fish");
+
+/** `larder completion`: `commands` are those that the script completes. */
+export function completionCommand(commands: () => readonly Command[]): Command {
+  return {
+    name: "completion",
+    summary: "Print a script that completes larder's commands and flags in a shell",
+    operands: "bash|zsh|fish",
+    examples: [
+      ["source <(larder completion bash)", "Complete in this bash"],
+      ["larder completion fish > ~/.config/fish/completions/larder.fish", "In each fish to come"],
+    ],
+    flags: {},
+    run: (args, host) => printScript(args, host, commands()),
+  };
+}
+
+async function printScript(
+  args: readonly string[],
+  host: Host,
+  commands: readonly Command[],
+): Promise<number> {
+  const { rest } = readWords({}, { ...host, args });
+  const [name, ...others] = rest;
+  if (name === undefined || others.length > 0 || !Object.hasOwn(SCRIPTS, name)) {
+    const got = rest.length === 0 ? "nothing" : JSON.stringify(rest.join(" "));
+    host.writeError(`larder: completion: got ${got}, expected ${shell.placeholder}\n`);
+    return EXIT.usage;
+  }
+  host.writeOut(SCRIPTS[name as keyof typeof SCRIPTS](commands));
+  return EXIT.ok;
+}
