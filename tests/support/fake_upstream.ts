@@ -238,10 +238,15 @@ export class FakeUpstream implements AsyncDisposable {
 
   async #nar(path: string, exchange: Exchange): Promise<Answer | typeof DROP> {
     const [narPath, query] = path.split("?");
+    let refusal = 404;
     for (const object of this.#objectsToSearch()) {
       const [ownPath, ownQuery = query] = (await this.narUrlOf(object)).split("?");
       if (narPath !== `/${ownPath}`) continue;
-      if (query !== ownQuery) return textAnswer(this.#row.withoutQuery ?? 404, "no such NAR\n");
+      if (query !== ownQuery) {
+        // It may be the query of another path with the same NAR.
+        refusal = this.#row.withoutQuery ?? 404;
+        continue;
+      }
       const answer = await narAnswer({
         headers: exchange.headers,
         row: this.#row,
@@ -251,7 +256,7 @@ export class FakeUpstream implements AsyncDisposable {
       });
       return await this.#broken({ kind: "nar", object, answer, exchange });
     }
-    return textAnswer(404, "not found\n");
+    return textAnswer(refusal, "no such NAR\n");
   }
 
   /** Those first whose NAR file is known: the others would be compressed to know its name. */
