@@ -15,13 +15,6 @@ import type { GrowingFile } from "./growing_file.ts";
 /** Larger reads are a tenth faster, and a third more memory at the peak. */
 const READ_BYTES = 128 * 1024;
 
-/**
- * Near its end a read waits this long for the rest. A small last segment is held up to 40 ms by
- * Nagle's algorithm, which Deno.serve does not turn off; the verdict is quicker.
- */
-const TAIL_WAIT_MS = 15;
-const TAIL_BYTES = 64 * 1024;
-
 /** The file cannot be kept here; that says nothing of whether it can be had. */
 export class NotKept extends Failure {}
 
@@ -154,13 +147,8 @@ export class Download {
   /** How many bytes to read next; 0 only at the end. Waits until there are some. */
   async #wanted(position: number, end: number): Promise<number> {
     await this.readable(position, end);
-    const left = Math.min(end, this.fileSize ?? Infinity) - position;
-    const there = readableUpTo(this.#state, end) - position;
-    if (there < left && left - there < TAIL_BYTES && left < Infinity) {
-      await this.settledWithin(TAIL_WAIT_MS);
-      if (this.#state.state === "failed") throw this.#failure(this.#state);
-    }
-    return Math.min(READ_BYTES, left, Math.max(0, readableUpTo(this.#state, end) - position));
+    const last = Math.min(end, this.fileSize ?? Infinity, readableUpTo(this.#state, end));
+    return Math.min(READ_BYTES, Math.max(0, last - position));
   }
 
   #failure(
