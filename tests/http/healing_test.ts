@@ -158,7 +158,7 @@ Deno.test("database: while another process locks it, requests go on", async () =
   assert.equal((await waiting).status, 200);
 });
 
-Deno.test("disk: where no download can begin the NAR is passed on, and it is logged", async () => {
+Deno.test("disk: where no download can begin the NAR passes through, with a log line", async () => {
   await using upstream = await fakeUpstream({ objects: [object], stored: true });
   await using cache = await TestCache.open({ upstreams: [upstream] });
   const path = await cache.narPath(object.storePathHash);

@@ -42,7 +42,7 @@ async function startLiar(
 for (const nar of Object.keys(NARS)) {
   for (const claim of Object.keys(CLAIMS)) {
     for (const limitBytes of [undefined, 1_000]) {
-      const how = limitBytes === undefined ? "kept" : "passed on";
+      const how = limitBytes === undefined ? "kept" : "passed through";
       Deno.test(`liars: two of ${claim} with ${nar} hide a path no longer (${how})`, async () => {
         await using honest = await fakeUpstream({ objects: [victim], stored: true });
         await using one = await startLiar(honest, { nar, claim });

@@ -167,7 +167,7 @@ Deno.test("liar: a compression, URL, deriver or CA that lies spoils no other pat
   await assertServed(made);
 });
 
-Deno.test("liar: a false file hash of a NAR that is passed on is found out", async () => {
+Deno.test("liar: a false file hash of a NAR that is passed through is found out", async () => {
   await using honest = await fakeUpstream({ objects: [victim, first], stored: true });
   const text = await honest.narinfoOf(victim);
   const { bytes } = await honest.narFileOf(victim);

@@ -32,8 +32,8 @@ const LOUD: Readonly<Record<string, Fault>> = {
 /** Newer than 2.6, `fetch` itself repeats a request that a reused connection lost. */
 const FETCH_RESENDS = !Deno.version.deno.startsWith("2.6.");
 
-/** A limit that leaves no room has the NAR passed on without being kept. */
-const WAYS = { "kept": Infinity, "passed on": 1_000 } as const;
+/** A limit that leaves no room has the NAR passed through. */
+const WAYS = { "kept": Infinity, "passed through": 1_000 } as const;
 
 for (const [way, limitBytes] of Object.entries(WAYS)) {
   for (const count of [1, 2, 3]) {

@@ -14,8 +14,8 @@ const THIRD_MS = TIMEOUT_MS / 3;
 /** What a test may take longer than it must, on a machine that is busy. */
 const SLACK_MS = 450;
 
-/** A limit that leaves no room has the NAR passed on without being kept. */
-const WAYS = { "kept": Infinity, "passed on": 1_000 } as const;
+/** A limit that leaves no room has the NAR passed through. */
+const WAYS = { "kept": Infinity, "passed through": 1_000 } as const;
 
 for (const [way, limitBytes] of Object.entries(WAYS)) {
   const requested = (faults: readonly (Fault | undefined)[], method?: "HEAD") =>

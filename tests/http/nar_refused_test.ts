@@ -62,7 +62,7 @@ const MORE = new Uint8Array(300_000);
 
 for (const limitBytes of [undefined, 1_000]) {
   for (const dialect of ["nixos", "harmonia"] as const) {
-    const how = limitBytes === undefined ? "is kept" : "is passed on";
+    const how = limitBytes === undefined ? "is kept" : "is passed through";
     Deno.test(`nar: a right file (${dialect}) with more behind it ${how}`, async () => {
       for (const framed of [chunked(), closeDelimited()]) {
         await using upstream = await fakeUpstream({ dialect, objects: [object], stored: true });
@@ -134,7 +134,7 @@ const RANGES = ["bytes=0-0", "bytes=0-999", "bytes=1000-9999", "bytes=900000-999
 
 for (const limitBytes of [undefined, 1_000]) {
   for (const dialect of ["nixos", "harmonia", "nix-serve"] as const) {
-    const how = limitBytes === undefined ? "kept" : "passed on";
+    const how = limitBytes === undefined ? "kept" : "passed through";
     Deno.test(`nar: no part of a wrong file (${dialect}, ${how}) comes whole`, async () => {
       for (const range of RANGES) {
         await using upstream = await fakeUpstream({ dialect, objects: [object], stored: true });

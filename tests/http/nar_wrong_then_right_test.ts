@@ -14,8 +14,8 @@ import { TestCache } from "../support/test_cache.ts";
 const small = makeStoreObject({ name: "small-1.0", size: 100_000 });
 const large = makeStoreObject({ name: "large-1.0", size: 3_000_000 });
 
-/** A limit that leaves no room has the NAR passed on without being kept. */
-const WAYS = { "kept": Infinity, "passed on": 1_000 } as const;
+/** A limit that leaves no room has the NAR passed through. */
+const WAYS = { "kept": Infinity, "passed through": 1_000 } as const;
 
 /** With a file hash, without one, and uncompressed. */
 const DIALECTS = ["nixos", "attic", "nix-serve"] as const;

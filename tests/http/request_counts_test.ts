@@ -58,7 +58,7 @@ Deno.test("request counts: a NAR counts likewise, whatever the status", async ()
   });
 });
 
-for (const [how, limitBytes] of [["kept", undefined], ["passed on", 1_000]] as const) {
+for (const [how, limitBytes] of [["kept", undefined], ["passed through", 1_000]] as const) {
   Deno.test(`request counts: a NAR to be ${how} that nobody has is a miss`, async () => {
     await using upstream = await fakeUpstream({ objects: [object], stored: true });
     await using cache = await TestCache.open({
@@ -76,7 +76,7 @@ for (const [how, limitBytes] of [["kept", undefined], ["passed on", 1_000]] as c
   });
 }
 
-Deno.test("request counts: what is passed on without being kept was received too", async () => {
+Deno.test("request counts: what is passed through was received too", async () => {
   await using upstream = await fakeUpstream({ objects: [object], stored: true });
   await using cache = await TestCache.open({ upstreams: [upstream], limitBytes: 1_000 });
   const { length } = await (await cache.get(await cache.narPath(HASH))).bytes();
@@ -90,7 +90,7 @@ Deno.test("request counts: what is passed on without being kept was received too
 });
 
 /** Below the size of the NAR file nothing is kept. */
-const LIMITS = { "kept": Infinity, "passed on": 1_000 } as const;
+const LIMITS = { "kept": Infinity, "passed through": 1_000 } as const;
 
 for (const [how, limitBytes] of Object.entries(LIMITS)) {
   Deno.test(`request counts: a NAR's status and its broken body differ, ${how}`, async () => {

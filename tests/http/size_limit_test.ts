@@ -38,7 +38,7 @@ Deno.test("limit: eight clients pull five times of it, and the disk stays within
 });
 
 for (const dialect of ["nixos", "attic", "harmonia"] as const) {
-  Deno.test(`limit: a NAR of ${dialect} above it is passed on whole, and not kept`, async () => {
+  Deno.test(`limit: a NAR of ${dialect} above it passes through whole`, async () => {
     const objects = [makeStoreObject({ name: "too-large", size: 3_000_000 })];
     await using upstream = await fakeUpstream({ objects, dialect, stored: true });
     await using cache = await TestCache.open({ upstreams: [upstream], limitBytes: 1_000_000 });
@@ -118,7 +118,7 @@ Deno.test("limit: a NAR whose size nobody told outgrows it, and arrives whole", 
   assert.equal(cache.space.budget.reservedBytes, 0);
 });
 
-Deno.test("limit: what is passed on is checked: a wrong file never arrives whole", async () => {
+Deno.test("limit: a pass-through is checked: a wrong file never arrives whole", async () => {
   const objects = [makeStoreObject({ name: "wrong", size: 3_000_000 })];
   for (const dialect of ["nixos", "attic"] as const) {
     await using upstream = await fakeUpstream({ objects, dialect, stored: true });
@@ -129,7 +129,7 @@ Deno.test("limit: what is passed on is checked: a wrong file never arrives whole
   }
 });
 
-Deno.test("limit: after passing on a wrong file, another upstream is asked first", async () => {
+Deno.test("limit: after a wrong pass-through, another upstream is asked first", async () => {
   const objects = [makeStoreObject({ name: "wrong", size: 3_000_000 })];
   await using bad = await fakeUpstream({ objects, priority: 10, stored: true });
   await using good = await fakeUpstream({ objects, priority: 20, stored: true });
@@ -150,7 +150,7 @@ Deno.test("limit: a file size that lied once is asked for again, kept or not", a
   await pullAll(cache, upstream, objects);
 });
 
-Deno.test("limit: a client that leaves before it reads ends what is passed on to it", async () => {
+Deno.test("limit: a client that leaves before it reads ends its pass-through", async () => {
   const objects = [makeStoreObject({ name: "left", size: 30_000_000 })];
   await using upstream = await fakeUpstream({ objects, stored: true });
   await using cache = await TestCache.open({ upstreams: [upstream], limitBytes: 1_000_000 });
@@ -161,7 +161,7 @@ Deno.test("limit: a client that leaves before it reads ends what is passed on to
   assert.equal(await within(exchange.finished, 3_000), "left");
 });
 
-Deno.test("limit: what breaks off while it is passed on is gone on with", async () => {
+Deno.test("limit: what breaks off while it is passed through is gone on with", async () => {
   const objects = [makeStoreObject({ name: "breaks", size: 3_000_000 })];
   await using upstream = await fakeUpstream({ objects, stored: true });
   upstream.breakNar(cutAfter(1_000_000));

@@ -104,7 +104,7 @@ Deno.test("stats: a download shows its name and how far it is, until it is over"
   assert.deepEqual((await statsOf(cache)).downloads, { count: 0, underWay: [] });
 });
 
-Deno.test("stats: what is passed on is under way once for each client", async () => {
+Deno.test("stats: what is passed through is under way once for each client", async () => {
   const gate = new Gate();
   await using upstream = await fakeUpstream({ objects: [object], stored: true });
   upstream.breakNar(gate.fault);
@@ -166,7 +166,7 @@ Deno.test("stats: problems are told without anything of our machine", async () =
   const path = await cache.narPath(HASH);
   Deno.removeSync(cache.tempPath, { recursive: true });
   await (await cache.get(path)).bytes();
-  const message = "nars cannot be kept: they are passed on";
+  const message = "nars cannot be kept: they pass through";
   const line = cache.logged("error").find(({ msg }) => msg === message);
   assert.match(String(line?.detail), /No such file/, "the log has it all");
 

@@ -100,7 +100,7 @@ Deno.test("upstream span: a NAR that the Worker fetches has a status, too", asyn
   assert.deepEqual([kind, facts["http.response.status_code"]], ["client", 200]);
 });
 
-Deno.test("upstream span: a NAR's size, and a NAR that is passed on, have one, too", async () => {
+Deno.test("upstream span: a NAR's size, and a passed-through NAR, have one, too", async () => {
   await using upstream = await fakeUpstream({ objects: [object], stored: true });
   const spans = new RecordedSpans();
   await using cache = await openTraced([upstream], spans, { limitBytes: 1_000 });

@@ -1,7 +1,7 @@
 import type { FetchEvent, FetchOrder } from "../../cache/fetch/nar_fetcher.ts";
 import type { ShardComparison } from "../../cache/reconcile/compare_shard.ts";
 import type { NarSource } from "../../metadata/metadata_store.ts";
-import type { NarMeasure, PassedOrder, VerifyOrder } from "../../cache/verify/nar_verifier.ts";
+import type { NarMeasure, PassThroughOrder, VerifyOrder } from "../../cache/verify/nar_verifier.ts";
 import type { CaCertificates, HttpUpstreamSettings } from "../../upstream/http/http_settings.ts";
 
 // What the main thread and its Workers say to each other. `id` names one job.
@@ -59,7 +59,7 @@ export type ToVerifyWorker =
     readonly fileSize: number;
     readonly whole: boolean;
   }
-  | { readonly type: "pass"; readonly id: number; readonly order: PassedOrder }
+  | { readonly type: "passThrough"; readonly id: number; readonly order: PassThroughOrder }
   | { readonly type: "piece"; readonly id: number; readonly bytes: Uint8Array<ArrayBuffer> }
   | { readonly type: "end"; readonly id: number }
   | { readonly type: "cancel"; readonly id: number };

@@ -2,19 +2,19 @@
 import { Failure, messageOf } from "../../base/failure.ts";
 import { MemoryAllowance } from "../../base/memory_allowance.ts";
 import { Growth, measureNar } from "../../cache/verify/measure_nar.ts";
-import type { PassedOrder, VerifyOrder } from "../../cache/verify/nar_verifier.ts";
-import { PassedMeasure } from "../../cache/verify/passed_measure.ts";
+import type { PassThroughOrder, VerifyOrder } from "../../cache/verify/nar_verifier.ts";
+import { PassThroughMeasure } from "../../cache/verify/pass_through_measure.ts";
 import type { FromVerifyWorker, ToVerifyWorker } from "./messages.ts";
 import { workerScope } from "../../base/worker_scope.ts";
 
 const scope = workerScope<ToVerifyWorker, FromVerifyWorker>();
 
-/** For files that are not kept, decompressed as they are passed on; most take 2 to 8 MiB. */
-const PASSED_BYTES_MAX = 256 << 20;
+/** For pass-throughs, decompressed as they come in; most take 2 to 8 MiB. */
+const PASS_THROUGH_BYTES_MAX = 256 << 20;
 
 const underWay = new Map<number, Growth>();
-const passing = new Map<number, PassedMeasure>();
-const passedMemory = new MemoryAllowance(PASSED_BYTES_MAX);
+const passThroughs = new Map<number, PassThroughMeasure>();
+const passThroughMemory = new MemoryAllowance(PASS_THROUGH_BYTES_MAX);
 const tell = (message: FromVerifyWorker) => scope.postMessage(message);
 
 scope.onmessage = ({ data }) => {
@@ -23,33 +23,33 @@ scope.onmessage = ({ data }) => {
       return void run(data.id, data.order);
     case "grown":
       return underWay.get(data.id)?.grown(data.fileSize, data.whole);
-    case "pass":
-      return void pass(data.id, data.order);
+    case "passThrough":
+      return void passThrough(data.id, data.order);
     case "piece":
       return void take(data.id, data.bytes);
     case "end":
-      return passing.get(data.id)?.end();
+      return passThroughs.get(data.id)?.end();
     case "cancel":
-      passing.get(data.id)?.abort();
+      passThroughs.get(data.id)?.abort();
       return underWay.get(data.id)?.end();
   }
 };
 
-async function pass(id: number, order: PassedOrder): Promise<void> {
-  const passed = new PassedMeasure(order, passedMemory);
-  passing.set(id, passed);
+async function passThrough(id: number, order: PassThroughOrder): Promise<void> {
+  const measure = new PassThroughMeasure(order, passThroughMemory);
+  passThroughs.set(id, measure);
   try {
-    tell({ id, measure: await passed.measure });
+    tell({ id, measure: await measure.measure });
   } catch (error) {
     const isRefused = error instanceof Failure && error.kind === "unavailable";
     tell({ id, error: messageOf(error), ...(isRefused ? { isRefused } : {}) });
   } finally {
-    passing.delete(id);
+    passThroughs.delete(id);
   }
 }
 
 async function take(id: number, bytes: Uint8Array<ArrayBuffer>): Promise<void> {
-  await passing.get(id)?.write(bytes);
+  await passThroughs.get(id)?.write(bytes);
   tell({ id, taken: true });
 }
 

@@ -5,8 +5,8 @@ import { decoderBytesMax } from "../../cache/verify/decoder_bytes.ts";
 import type {
   NarMeasure,
   NarVerifier,
-  PassedOrder,
-  PassedVerification,
+  PassThroughOrder,
+  PassThroughVerification,
   Verification,
   VerifyOrder,
 } from "../../cache/verify/nar_verifier.ts";
@@ -80,7 +80,7 @@ export class WorkerVerifier implements NarVerifier, Disposable {
     };
   }
 
-  pass(order: PassedOrder): PassedVerification {
+  passThrough(order: PassThroughOrder): PassThroughVerification {
     const worker = this.#worker;
     const { promise, resolve, reject } = Promise.withResolvers<NarMeasure>();
     promise.catch(() => undefined);
@@ -99,7 +99,7 @@ export class WorkerVerifier implements NarVerifier, Disposable {
       const kind = answer.isRefused ? "unavailable" : "broken";
       end(() => reject(new Failure(kind, `Cannot verify NAR: ${answer.error}`)));
     });
-    worker.send({ type: "pass", id, order });
+    worker.send({ type: "passThrough", id, order });
     return {
       measure: promise,
       write: (bytes) => {

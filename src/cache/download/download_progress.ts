@@ -5,7 +5,7 @@ import type { Download } from "./download.ts";
 export interface DownloadProgress {
   readonly narName: NarName;
   readonly state: "opening" | "receiving" | "verifying";
-  /** Bytes of the file that are on disk, or that came to be passed on. */
+  /** Bytes of the file that are on disk, or received for a pass-through. */
   readonly receivedBytes: number;
   /** Of the whole file, where that is known. */
   readonly fileSize: number | undefined;

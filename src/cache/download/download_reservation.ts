@@ -34,10 +34,10 @@ export class DownloadReservation implements Disposable {
     const limitBytes = announcedFileSize(nar) ?? fileSizeLimit(nar);
     const firstBytes = announcedFileSize(nar) ?? Math.min(FIRST_STEP_BYTES, limitBytes);
     if (!space.mayFit(firstBytes)) return undefined;
-    const room = new DownloadReservation(space, firstBytes, limitBytes);
+    const reservation = new DownloadReservation(space, firstBytes, limitBytes);
     // Nothing has to go where there is no limit, and nobody has to ask again.
-    if (space.budget.limitBytes === Infinity) await room.grow(limitBytes);
-    return room;
+    if (space.budget.limitBytes === Infinity) await reservation.grow(limitBytes);
+    return reservation;
   }
 
   get bytes(): number {

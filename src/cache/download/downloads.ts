@@ -9,7 +9,7 @@ import { announcedFileSize } from "../nar_naming.ts";
 import { KeepOutageLog } from "./keep_outage_log.ts";
 import { runDownload, type RunDownloadDeps } from "./run_download.ts";
 
-export interface DownloadsDeps extends Omit<RunDownloadDeps, "keeping"> {
+export interface DownloadsDeps extends Omit<RunDownloadDeps, "outages"> {
   /** Where growing files live; on the file system of the store, so that they can be moved. */
   readonly tempFolder: string;
   /** Told of each NAR that is downloaded. */
@@ -23,7 +23,7 @@ export class Downloads implements UnderWay {
   readonly #running = new Set<Promise<void>>();
 
   constructor(deps: DownloadsDeps) {
-    this.#deps = { ...deps, keeping: new KeepOutageLog(deps.log, deps.metrics) };
+    this.#deps = { ...deps, outages: new KeepOutageLog(deps.log, deps.metrics) };
   }
 
   /** How many there are. */
@@ -79,12 +79,12 @@ export class Downloads implements UnderWay {
   }
 
   #makeGrowingFile(nar: NarRecord, request_id: string): GrowingFile {
-    const { tempFolder: dir, keeping } = this.#deps;
+    const { tempFolder: dir, outages } = this.#deps;
     try {
       return makeGrowingFile(dir, nar.name);
     } catch (error) {
       const detail = `Cannot begin download: ${messageOf(error)}`;
-      keeping.failed(announcedFileSize(nar) ?? 0, { nar: nar.name, detail, request_id });
+      outages.failed(announcedFileSize(nar) ?? 0, { nar: nar.name, detail, request_id });
       throw new NotKept("unavailable", detail, { nar: nar.name }, error);
     }
   }

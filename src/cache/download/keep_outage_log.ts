@@ -5,7 +5,7 @@ import { type OutageLine, OutageLog } from "../../telemetry/outage_log.ts";
 
 const OVER = "nars are kept again";
 
-const DISK: OutageLine = { level: "error", message: "nars cannot be kept: they are passed on" };
+const DISK: OutageLine = { level: "error", message: "nars cannot be kept: they pass through" };
 
 const NO_ROOM: OutageLine = { level: "warn", message: "nar not kept" };
 

@@ -15,7 +15,7 @@ export interface RunDownloadDeps extends TransferDeps, NarAttemptsDeps {
     "mayFit" | "reserve" | "grow" | "kept" | "diskFull" | "budget"
   >;
   /** Told of what is not the upstreams' fault. */
-  readonly keeping: KeepOutageLog;
+  readonly outages: KeepOutageLog;
 }
 
 /**
@@ -28,10 +28,10 @@ export async function runDownload(
   nar: NarRow,
   requestId: string,
 ): Promise<NarFailure | undefined> {
-  using room = await DownloadReservation.open(deps.space, nar);
+  using reservation = await DownloadReservation.open(deps.space, nar);
   let failure: NarFailure | undefined;
-  if (room === undefined) failure = { reason: "room", detail: "there is no room for it" };
-  else failure = await bring(deps, { download, nar, room, requestId });
+  if (reservation === undefined) failure = { reason: "room", detail: "there is no room for it" };
+  else failure = await bring(deps, { download, nar, reservation, requestId });
   if (failure === undefined || download.state.state === "kept") return undefined;
   const mayPassThrough = failure.reason === "room" || failure.reason === "disk";
   download.advance({ type: "error", reason: failure.detail, mayPassThrough });
@@ -43,14 +43,14 @@ export async function runDownload(
 }
 
 interface BringParts extends TransferParts {
-  readonly room: DownloadReservation;
+  readonly reservation: DownloadReservation;
   readonly requestId: string;
 }
 
 /** Resolves to why the file is not kept. */
 async function bring(deps: RunDownloadDeps, parts: BringParts): Promise<NarFailure | undefined> {
-  const { nar, requestId, room } = parts;
-  const { log, keeping, nowMs } = deps;
+  const { nar, requestId, reservation } = parts;
+  const { log, outages, nowMs } = deps;
   const startedAtMs = nowMs();
   try {
     using transfer = new Transfer(deps, parts);
@@ -59,16 +59,16 @@ async function bring(deps: RunDownloadDeps, parts: BringParts): Promise<NarFailu
     const facts = attempts.log.facts(result.upstream ?? "");
     if (result.type === "whole") {
       const { fileSize: file_size } = result.end;
-      keeping.kept(file_size);
+      outages.kept(file_size);
       const duration_ms = nowMs() - startedAtMs;
       log.info("nar cached successfully", { ...facts, file_size, duration_ms });
-      await room.kept();
+      await reservation.kept();
       return undefined;
     }
     const { reason, detail } = result;
     if (reason === "cancelled") log.error("download failed", { ...facts, detail });
     if (reason === "disk" || reason === "broken") {
-      keeping.failed(announcedFileSize(nar) ?? transfer.received, { ...facts, detail });
+      outages.failed(announcedFileSize(nar) ?? transfer.received, { ...facts, detail });
     }
     return result;
   } catch (error) {
@@ -88,12 +88,12 @@ function discard({ log }: Pick<RunDownloadDeps, "log">, { file }: Download): voi
 
 /** What does not fit is said with the figures, and passes through. */
 function sayNoRoom(
-  { keeping, space }: Pick<RunDownloadDeps, "keeping" | "space">,
+  { outages, space }: Pick<RunDownloadDeps, "outages" | "space">,
   nar: NarRow,
   { detail, requestId }: { readonly detail: string; readonly requestId: string },
 ): void {
   const { limitBytes, usedBytes, reservedBytes, pinnedBytes } = space.budget;
-  keeping.noRoom(nar.fileSize ?? nar.narSize, {
+  outages.noRoom(nar.fileSize ?? nar.narSize, {
     nar: nar.name,
     detail,
     ...(nar.fileSize === undefined ? {} : { file_size: nar.fileSize }),

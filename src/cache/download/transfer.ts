@@ -26,7 +26,7 @@ export interface TransferDeps extends KeepDownloadDeps {
 export interface TransferParts {
   readonly download: Download;
   readonly nar: NarRow;
-  readonly room: Pick<DownloadReservation, "bytes" | "grow">;
+  readonly reservation: Pick<DownloadReservation, "bytes" | "grow">;
 }
 
 /** A growing file that a download reads, as the target of the attempts to bring it. */
@@ -34,7 +34,7 @@ export class Transfer implements NarTarget, Disposable {
   readonly #deps: TransferDeps;
   readonly #download: Download;
   readonly #nar: NarRow;
-  readonly #room: TransferParts["room"];
+  readonly #reservation: TransferParts["reservation"];
   #fetch: NarFetch;
   #verification: Verification | undefined;
   /** From the begin of hashing to the verdict. */
@@ -42,11 +42,11 @@ export class Transfer implements NarTarget, Disposable {
   #announced: { readonly fileSize?: number } | undefined;
   #received = 0;
 
-  constructor(deps: TransferDeps, { download, nar, room }: TransferParts) {
+  constructor(deps: TransferDeps, { download, nar, reservation }: TransferParts) {
     this.#deps = deps;
     this.#download = download;
     this.#nar = nar;
-    this.#room = room;
+    this.#reservation = reservation;
     this.#fetch = this.#begin();
   }
 
@@ -117,12 +117,12 @@ export class Transfer implements NarTarget, Disposable {
 
   #begin(): NarFetch {
     const { path } = this.#download.file;
-    const order = { ...narOrderOf(this.#nar), path, roomBytes: this.#room.bytes };
+    const order = { ...narOrderOf(this.#nar), path, roomBytes: this.#reservation.bytes };
     // Without a file hash the readers wait for the NAR hash: it is taken on the way.
     if (!hasKnownFileHash(this.#nar)) this.#verification = this.#startVerifying();
     return this.#deps.fetcher.begin(order, {
       progress: (progress) => this.#heard(progress),
-      room: (bytes) => this.#room.grow(bytes),
+      room: (bytes) => this.#reservation.grow(bytes),
     });
   }
 

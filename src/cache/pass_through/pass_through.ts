@@ -19,7 +19,7 @@ import type { PassThroughTransfers } from "./pass_through_transfers.ts";
 
 export interface PassThroughDeps extends NarAttemptsDeps {
   readonly sinks: NarFetcher<OpenSink>;
-  readonly verifier: Pick<NarVerifier, "pass">;
+  readonly verifier: Pick<NarVerifier, "passThrough">;
   readonly transfers: Pick<PassThroughTransfers, "enter">;
   readonly tracer: Tracer;
 }

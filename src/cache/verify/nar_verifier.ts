@@ -18,13 +18,13 @@ export interface Verification extends Disposable {
   readonly measure: Promise<NarMeasure>;
 }
 
-export interface PassedOrder extends Decoding {
+export interface PassThroughOrder extends Decoding {
   /** How long it waits for the memory that its decoder needs. */
   readonly memoryWaitMs: number;
 }
 
 /** A verification of a file that is not kept: it is handed the pieces. */
-export interface PassedVerification extends Disposable {
+export interface PassThroughVerification extends Disposable {
   /** Resolves when they were decoded, or are of no use any more. */
   write(bytes: Uint8Array<ArrayBuffer>): Promise<void>;
   /** No more will come. */
@@ -36,5 +36,5 @@ export interface PassedVerification extends Disposable {
 /** Decompresses NAR files and hashes what comes out, off the main thread. */
 export interface NarVerifier {
   start(order: VerifyOrder): Verification;
-  pass(order: PassedOrder): PassedVerification;
+  passThrough(order: PassThroughOrder): PassThroughVerification;
 }

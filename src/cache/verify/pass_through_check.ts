@@ -2,7 +2,7 @@ import { Failure, messageOf } from "../../base/failure.ts";
 import type { NarRow } from "../../metadata/metadata_store.ts";
 import { checkNar } from "./check_nar.ts";
 import { Mismatch } from "./mismatch.ts";
-import type { NarVerifier, PassedVerification } from "./nar_verifier.ts";
+import type { NarVerifier, PassThroughVerification } from "./nar_verifier.ts";
 
 /** A client that waits for longer does better at its next substituter. */
 const MEMORY_WAIT_MS = 5_000;
@@ -20,7 +20,7 @@ export interface PassThroughCheck extends Disposable {
 
 export interface PassThroughCheckParts {
   readonly nar: NarRow;
-  readonly verifier: Pick<NarVerifier, "pass">;
+  readonly verifier: Pick<NarVerifier, "passThrough">;
   /** Called where the client has a whole file by then: its file hash is right, its NAR is not. */
   readonly wrong: (mismatch: Mismatch) => void;
 }
@@ -31,14 +31,14 @@ export function passThroughCheck(parts: PassThroughCheckParts): PassThroughCheck
   const { compression, narSize: narSizeMax, fileHash } = nar;
   if (compression === "none") return undefined;
   const memoryWaitMs = fileHash === undefined ? MEMORY_WAIT_MS : 0;
-  const verification = verifier.pass({ compression, narSizeMax, memoryWaitMs });
+  const verification = verifier.passThrough({ compression, narSizeMax, memoryWaitMs });
   return fileHash === undefined
     ? checkBefore(nar, verification)
     : checkBeside(nar, verification, wrong);
 }
 
 /** Only the NAR hash can tell: the client waits for it, and so does the next piece. */
-function checkBefore(nar: NarRow, verification: PassedVerification): PassThroughCheck {
+function checkBefore(nar: NarRow, verification: PassThroughVerification): PassThroughCheck {
   let refusal: unknown;
   verification.measure.catch((error) => refusal = error);
   return {
@@ -63,7 +63,7 @@ function checkBefore(nar: NarRow, verification: PassedVerification): PassThrough
  */
 function checkBeside(
   nar: NarRow,
-  verification: PassedVerification,
+  verification: PassThroughVerification,
   wrong: PassThroughCheckParts["wrong"],
 ): PassThroughCheck {
   let [behindBytes, isWhole] = [0, false];

@@ -52,7 +52,7 @@ function downloadsOver({ stocked, folder, fetcher, upstreams = [], ...told }: Sc
     fetcher,
     verifier: {
       start: () => assert.fail("there is nothing to verify"),
-      pass: () => assert.fail("there is nothing to pass on"),
+      passThrough: () => assert.fail("there is nothing to pass through"),
     },
     tempFolder: folder.path,
     tracer: NO_TRACER,

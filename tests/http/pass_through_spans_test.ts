@@ -18,7 +18,7 @@ function ancestry(spans: readonly RecordedSpan[], span: RecordedSpan | undefined
   return above === undefined ? span.name : `${span.name} < ${ancestry(spans, above)}`;
 }
 
-Deno.test("unkept spans: each request for it lasts as long as its body, below ours", async () => {
+Deno.test("pass-through spans: each request lasts as long as its body, below ours", async () => {
   const gate = new Gate();
   await using upstream = await fakeUpstream({ objects: [object], stored: true });
   upstream.breakNar(inOrder(firstTimes(1, cutAfter(1_000_000)), gate.fault));
@@ -47,7 +47,7 @@ Deno.test("unkept spans: each request for it lasts as long as its body, below ou
   assert.deepEqual(asked().map(({ facts }) => facts["http.response.status_code"]), [200, 206]);
 });
 
-Deno.test("unkept spans: what is not kept in the end is below its request, too", async () => {
+Deno.test("pass-through spans: what is not kept in the end is below its request, too", async () => {
   await using upstream = await fakeUpstream({ objects: [object], dialect: "attic", stored: true });
   upstream.breakNar(chunked());
   const { tracer, ...spans } = new RecordedSpans();
@@ -70,7 +70,7 @@ Deno.test("unkept spans: what is not kept in the end is below its request, too",
   assert.equal(first, second, "it is one trace");
 });
 
-Deno.test("unkept spans: a wrong file is an error of its transfer, with the reason", async () => {
+Deno.test("pass-through spans: a wrong file is an error, with the reason", async () => {
   await using upstream = await fakeUpstream({ objects: [object], stored: true });
   upstream.breakNar(corruptByteAt(1_000));
   const { tracer, ...spans } = new RecordedSpans();

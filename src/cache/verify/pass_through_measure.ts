@@ -1,7 +1,7 @@
 import type { MemoryAllowance } from "../../base/memory_allowance.ts";
 import { Failure } from "../../base/failure.ts";
 import { measureBytes } from "./measure_nar.ts";
-import type { NarMeasure, PassedOrder } from "./nar_verifier.ts";
+import type { NarMeasure, PassThroughOrder } from "./nar_verifier.ts";
 
 type Bytes = Uint8Array<ArrayBuffer>;
 
@@ -9,12 +9,12 @@ type Bytes = Uint8Array<ArrayBuffer>;
  * Decompresses and hashes a NAR file that is handed over piece by piece. Meant for a Worker:
  * decoders have no pauses of their own. It takes memory of `memory` as its decoder needs it.
  */
-export class PassedMeasure {
+export class PassThroughMeasure {
   /** Rejects with "unavailable" where others hold the memory for too long. */
   readonly measure: Promise<NarMeasure>;
   readonly #writer: WritableStreamDefaultWriter<Bytes>;
 
-  constructor(order: PassedOrder, memory: MemoryAllowance) {
+  constructor(order: PassThroughOrder, memory: MemoryAllowance) {
     const { readable, writable } = new TransformStream<Bytes, Bytes>();
     this.#writer = writable.getWriter();
     const share = memory.share();
