@@ -68,7 +68,7 @@ async function everyDeath(
     const step = (deed: Deed) => new Step([deed], FINE).run(model, system);
     for (const path of [3, 5, 2, 1, 0]) await step(deed("fetch", path));
     await step(deed("pin", 0));
-    const crash = new Crash({ deeds, weather: { ...FINE, slowness }, after, lives: [] });
+    const crash = new Crash({ deeds, weather: { ...FINE, slowness }, after, lives: [], victim: 0 });
     try {
       await crash.run(model, system);
       await step(deed("fetch", 4));

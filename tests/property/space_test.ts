@@ -10,20 +10,31 @@ const LIMIT_KILOBYTES = { min: 70, max: 330 };
 
 const COMMANDS_MAX = 20;
 
-/** A run takes some 30 ms. */
+/** A run takes some 30 ms, with two members some 80. */
 const RUNS = Deno.env.get("REQUIRE_ALL_BACKENDS") ? 1_200 : 300;
 
 checkProperty(
   "space: whatever is asked of it and whenever it dies, pins, limit, order and files hold",
-  fc.asyncProperty(
+  playedBy(1),
+  { runs: RUNS },
+);
+
+checkProperty(
+  "space: of two on one storage, whoever is asked and whoever dies, pins, order and files hold",
+  playedBy(2),
+  { runs: RUNS / 3 },
+);
+
+/** So many larders on one storage, which go through what is drawn. */
+function playedBy(memberCount: number) {
+  return fc.asyncProperty(
     smallWorld,
     fc.integer(LIMIT_KILOBYTES),
     fc.commands(SPACE_COMMANDS, { maxCommands: COMMANDS_MAX, size: "max" }),
     async (world, limitKilobytes, commands) => {
-      await using system = new SpaceSystem(world, limitKilobytes * 1_000);
+      await using system = new SpaceSystem(world, limitKilobytes * 1_000, memberCount);
       await system.start();
       await fc.asyncModelRun(() => ({ model: new SpaceModel(world), real: system }), commands);
     },
-  ),
-  { runs: RUNS },
-);
+  );
+}

@@ -17,6 +17,13 @@ interface Entry {
   readonly kept: number;
 }
 
+/** Whose evictions are watched. */
+export interface WatchedMember {
+  readonly database: DatabaseSync;
+  /** What it reads and downloads. */
+  readonly underWay: () => ReadonlySet<NarName>;
+}
+
 /** What is so when an eviction begins. */
 interface Moment {
   readonly entries: readonly Entry[];
@@ -41,12 +48,9 @@ export class EvictionWatch {
   readonly paths = new Set<number>();
   readonly nars = new Set<NarName>();
   readonly #world: SmallWorld;
-  readonly #underWay: () => ReadonlySet<NarName>;
 
-  /** `underWay` tells what is being downloaded. */
-  constructor(world: SmallWorld, underWay: () => ReadonlySet<NarName>) {
+  constructor(world: SmallWorld) {
     this.#world = world;
-    this.#underWay = underWay;
   }
 
   forget(): void {
@@ -55,27 +59,27 @@ export class EvictionWatch {
   }
 
   /** The store as those behind the watch have it. */
-  watched(metadata: MetadataStore, database: DatabaseSync): MetadataStore {
+  watched(metadata: MetadataStore, member: WatchedMember): MetadataStore {
     return new Proxy(metadata, {
       get: (target, name) => {
         if (name === "evict") {
-          return (order: EvictionOrder) => this.#evict(target, database, order);
+          return (order: EvictionOrder) => this.#evict(target, member, order);
         }
-        const member: unknown = Reflect.get(target, name);
-        return typeof member === "function" ? member.bind(target) : member;
+        const method: unknown = Reflect.get(target, name);
+        return typeof method === "function" ? method.bind(target) : method;
       },
     });
   }
 
   async #evict(
     metadata: MetadataStore,
-    database: DatabaseSync,
+    { database, underWay: underWayNow }: WatchedMember,
     order: EvictionOrder,
   ): Promise<Evicted> {
     const entries = database.prepare(ENTRIES_SQL).all() as unknown as Entry[];
     const pins = database.prepare("SELECT hash FROM pin_root").all()
       .map(({ hash }) => this.#world.numberOf(hash as StorePathHash));
-    const underWay = this.#underWay();
+    const underWay = underWayNow();
     // It is done when the call returns: nothing comes in between.
     const evicted = await metadata.evict(order);
     for (const { at } of evicted.files) this.nars.add(narNameOf(at));

@@ -79,9 +79,8 @@ export class MortalLarder {
     this.life = new MortalLife(() => this.#die());
     this.life.endAfter(parts.dieAfter);
     this.upstream = new SmallUpstream(world, disk, this.life);
-    // Of each process its own: the locks of the dead are nowhere.
-    const locks = `${disk.path}/run-${crypto.randomUUID()}`;
-    Deno.mkdirSync(locks);
+    const locks = `${disk.path}/run`;
+    Deno.mkdirSync(locks, { recursive: true });
     this.workFolder = new WorkFolder(disk.temp, { locks, nowMs: parts.nowMs, log });
   }
 
@@ -105,8 +104,7 @@ export class MortalLarder {
       log,
     );
     const nars = new HotNarStore(this.life.bind(disk.store(this.life)), HOT_NARS);
-    const isAlive = (owner: string) => this.workFolder.isAlive(owner);
-    await recover({ metadata, nars, isAlive, log });
+    await this.recover({ metadata, nars });
     this.life.check();
     this.workFolder.survey();
     const running = new RunningLarder(this, this.#parts, { metadata, nars });
@@ -121,6 +119,11 @@ export class MortalLarder {
     }
   }
 
+  /** Settles what the dead began. */
+  async recover(stores: LarderStores): Promise<void> {
+    await recover({ ...stores, isAlive: (owner) => this.workFolder.isAlive(owner), log });
+  }
+
   /** Ends it in order, what is still to be written first. */
   async close(): Promise<void> {
     if (!this.life.isOver) await this.#sqlite[Symbol.asyncDispose]();
@@ -132,6 +135,8 @@ export class MortalLarder {
     this.database.close();
     const { path, owner } = this.workFolder;
     Deno.renameSync(path, path.replace(owner, owner.replace(/.{8}$/, nextDeadName)));
+    // The system frees its lock.
+    this.workFolder[Symbol.dispose]();
   }
 }
 
@@ -146,7 +151,7 @@ const PATIENCE = { idleTimeoutMs: 0, hedgeAfterMs: 60_000 };
 /** What answers, as `buildApp` wires it. */
 export class RunningLarder {
   readonly larder: MortalLarder;
-  readonly metadata: HotMetadataStore;
+  readonly #stores: LarderStores;
   readonly narinfos: NarinfoServer;
   readonly nars: NarServer;
   readonly space: Space;
@@ -167,7 +172,7 @@ export class RunningLarder {
     const reads = new ActiveReads();
     const changed = () => void (this.#refreshed = this.space.altered());
     this.larder = larder;
-    this.metadata = metadata;
+    this.#stores = { metadata, nars };
     const uses = this.uses = new Uses({ metadata, nowMs, log });
     let looks = 0;
     this.space = new Space({
@@ -221,9 +226,22 @@ export class RunningLarder {
     });
   }
 
+  get metadata(): HotMetadataStore {
+    return this.#stores.metadata;
+  }
+
   /** What is being read or downloaded. */
   underWay(): ReadonlySet<NarName> {
     return this.#traffic.reads.names();
+  }
+
+  /** Looks at what others on the storage have done, as the chores do. */
+  async look(): Promise<void> {
+    const { workFolder } = this.larder;
+    workFolder.survey();
+    await this.larder.recover(this.#stores);
+    this.metadata.forgetAll();
+    await this.space.refresh();
   }
 
   /** Resolves when nothing is under way, in the background neither. */

@@ -50,6 +50,7 @@ const deed: fc.Arbitrary<Deed> = fc.record({
   path: fc.oneof(fc.nat({ max: 2 }), fc.nat({ max: 11 })),
   // A download takes some two dozen turns.
   after: fc.oneof(fc.nat({ max: 8 }), fc.nat({ max: 40 })),
+  member: fc.nat({ max: 1 }),
 });
 const weather: fc.Arbitrary<Weather> = fc.oneof(
   { weight: 3, arbitrary: fc.constant({}) },
@@ -75,7 +76,9 @@ const lives = fc.oneof(
 );
 
 const step = fc.tuple(deeds, weather).map(([deeds, weather]) => new Step(deeds, weather));
-const crash = fc.record({ deeds, weather, after: steps, lives }).map((parts) => new Crash(parts));
+const victim = fc.nat({ max: 1 });
+const crash = fc.record({ deeds, weather, after: steps, lives, victim })
+  .map((parts) => new Crash(parts));
 const restart = fc.constantFrom(0.5, 1, 1, 2).map((factor) => new Restart(factor));
 
 /**
@@ -105,13 +108,12 @@ export class Step implements Command {
   async run(model: SpaceModel, system: SpaceSystem): Promise<void> {
     system.tick();
     const { isOff, isStuck, breaks } = this.#weather;
-    const { running } = system;
     setWeather(system, this.#weather);
     const deeds = await perform(this.#deeds, system);
-    await running.idle();
+    await system.idle();
     setWeather(system, FINE);
-    if (isStuck) await running.space.refresh();
-    await running.idle();
+    if (isStuck) await system.running.space.refresh();
+    await system.idle();
     const before = { stored: model.stored, kept: model.kept };
     const isAsking = deeds.every(([{ kind }]) => kind === "fetch" || kind === "narinfo");
     if (isOff && isAsking) {
@@ -136,6 +138,8 @@ export interface CrashParts {
   readonly after: number;
   /** The starts after it that die too, and at which of their steps. */
   readonly lives: readonly number[];
+  /** Who dies, where there are two. */
+  readonly victim: number;
 }
 
 /** A crash amid some deeds, and perhaps in the starts after it. */
@@ -158,24 +162,27 @@ export class Crash implements Command {
 
   async run(model: SpaceModel, system: SpaceSystem): Promise<void> {
     system.tick();
-    const { after, lives, weather } = this.#parts;
+    const { after, lives, weather, victim } = this.#parts;
     setWeather(system, weather);
-    system.running.larder.life.endAfter(after);
+    const { life } = system.member(victim).larder;
+    life.endAfter(after);
     const deeds = await perform(this.#parts.deeds, system);
     // Its death may come in what goes on behind the answers.
-    if (!system.running.larder.life.isOver) await system.running.idle();
-    this.#wasTooLate = !system.running.larder.life.isOver;
-    await system.crash();
+    if (!life.isOver) await system.member(victim).idle();
+    this.#wasTooLate = !life.isOver;
+    await system.crash(victim);
     setWeather(system, { ...FINE, slowness: weather.slowness });
-    await system.start(lives);
+    // Whoever is left settles what it began, or the next start does, or both at once.
+    await Promise.all([...system.living.map((member) => member.look()), system.start(lives)]);
     setWeather(system, FINE);
-    await system.running.idle();
+    await system.idle();
     await judge(model, system, { deeds, isOff: weather.isOff, crashed: true });
   }
 
   toString(): string {
-    const { deeds, weather, after, lives } = this.#parts;
-    return `crash([${textOf(deeds)}${weatherText(weather)}] at ${[after, ...lives].join(", ")})`;
+    const { deeds, weather, after, lives, victim } = this.#parts;
+    const life = [after, ...lives].join(", ");
+    return `crash([${textOf(deeds)}${weatherText(weather)}] @${victim} at ${life})`;
   }
 }
 
@@ -196,7 +203,7 @@ class Restart implements Command {
     await system.stop();
     system.limitBytes = Math.max(50_000, Math.min(300_000, system.limitBytes * this.#factor));
     await system.start();
-    await system.running.idle();
+    await system.idle();
     await judge(model, system, { deeds: [], isOff: false, crashed: false });
   }
 
@@ -206,11 +213,11 @@ class Restart implements Command {
 }
 
 function setWeather(
-  { disk, upstream }: SpaceSystem,
+  { disk, upstreams }: SpaceSystem,
   { isOff, isStuck, breaks, isFull, slowness }: Weather,
 ): void {
   Object.assign(disk, { isStuck, isFull, slowness });
-  Object.assign(upstream, { isOff, breaksNext: breaks });
+  for (const upstream of upstreams) Object.assign(upstream, { isOff, breaksNext: breaks });
 }
 
 function weatherText(weather: Weather): string {
@@ -281,5 +288,6 @@ function expect(
 }
 
 function textOf(deeds: readonly Deed[]): string {
-  return deeds.map(({ kind, path, after }) => `${kind} ${path} +${after}`).join(" | ");
+  return deeds.map(({ kind, path, after, member }) => `${kind} ${path} +${after} @${member ?? 0}`)
+    .join(" | ");
 }

@@ -7,6 +7,8 @@ export interface Deed {
   readonly path: number;
   /** Begins after so many turns. */
   readonly after: number;
+  /** Whom it is asked of, where there are two; default: the first. */
+  readonly member?: number;
 }
 
 /** What came of it; nothing where nobody heard. */

@@ -17,19 +17,24 @@ const STEP_MS = 10_000;
 
 const WATCHER = { progress: () => undefined, isWanted: () => true };
 
-/** One larder after the other on one disk, and what must hold at every moment. */
+/**
+ * One larder after the other on one disk, or two at a time, and what must hold at every moment.
+ * Two reserve apart, so that together they may pass the limit until both have looked again.
+ */
 export class SpaceSystem implements AsyncDisposable {
   readonly world: SmallWorld;
   readonly watch: EvictionWatch;
   readonly disk: SmallDisk;
   limitBytes: number;
   #nowMs = 1_000_000;
-  #running: RunningLarder | undefined;
+  /** By their place; `undefined` is dead. */
+  readonly #members: (RunningLarder | undefined)[];
 
-  constructor(world: SmallWorld, limitBytes: number) {
+  constructor(world: SmallWorld, limitBytes: number, memberCount = 1) {
     this.world = world;
     this.limitBytes = limitBytes;
-    this.watch = new EvictionWatch(world, () => this.running.underWay());
+    this.#members = Array(memberCount).fill(undefined);
+    this.watch = new EvictionWatch(world);
     this.disk = new SmallDisk((bytes) => this.#grown(bytes));
   }
 
@@ -37,14 +42,26 @@ export class SpaceSystem implements AsyncDisposable {
     return this.#nowMs;
   }
 
+  /** The first one that runs. */
   get running(): RunningLarder {
-    assert.ok(this.#running, "it runs");
-    return this.#running;
+    const [first] = this.living;
+    assert.ok(first, "it runs");
+    return first;
   }
 
-  /** Of the process that runs, or of nobody. */
-  get upstream(): Partial<SmallUpstream> {
-    return this.#running?.larder.upstream ?? {};
+  get living(): readonly RunningLarder[] {
+    return this.#members.filter((member) => member !== undefined);
+  }
+
+  /** Each has its own network. */
+  get upstreams(): readonly SmallUpstream[] {
+    return this.living.map(({ larder }) => larder.upstream);
+  }
+
+  member(place: number): RunningLarder {
+    const member = this.#members[place % this.#members.length];
+    assert.ok(member, "it runs");
+    return member;
   }
 
   tick(): void {
@@ -52,41 +69,41 @@ export class SpaceSystem implements AsyncDisposable {
     this.watch.forget();
   }
 
-  /** Starts it; `dieAfter` are the steps after which a start dies, for as many starts. */
+  /** Starts all that do not run. */
   async start(dieAfter: readonly number[] = []): Promise<void> {
-    for (const steps of [...dieAfter, Infinity]) {
-      this.#running = await MortalLarder.start({
-        disk: this.disk,
-        world: this.world,
-        limitBytes: this.limitBytes,
-        nowMs: () => this.#nowMs,
-        watched: (metadata, database) => this.watch.watched(metadata, database),
-        dieAfter: steps,
-      });
-      if (this.#running === undefined) continue;
-      if (steps === Infinity) return;
-      await this.crash();
+    for (const [place, member] of this.#members.entries()) {
+      if (member === undefined) await this.#start(place, dieAfter);
     }
   }
 
   /** From now on it changes nothing more; what it was about is cut off. */
-  async crash(): Promise<void> {
-    const { running } = this;
-    running.larder.life.end();
-    await running.over();
-    this.#running = undefined;
+  async crash(place = 0): Promise<void> {
+    this.member(place).larder.life.end();
+    await this.#over(place);
   }
 
+  /** Ends all in order. */
   async stop(): Promise<void> {
-    const { running } = this;
-    await running.over();
-    this.#running = undefined;
+    for (const place of this.#members.keys()) await this.#over(place);
+  }
+
+  /** Resolves when nothing is under way, and each has seen what the others did. */
+  async idle(): Promise<void> {
+    for (const member of this.living) await member.idle();
+    if (this.#members.length === 1) return;
+    // What one frees or takes another sees, and may evict for: once more each way.
+    for (let round = 0; round < 2; round++) {
+      for (const member of this.living) {
+        await member.look();
+        await member.idle();
+      }
+    }
   }
 
   /** Does one deed. What it throws is an answer too: nobody heard. */
-  async perform({ kind, path, after }: Deed): Promise<Answer> {
+  async perform({ kind, path, after, member = 0 }: Deed): Promise<Answer> {
     await turns(after);
-    const { running } = this;
+    const running = this.member(member);
     const hash = hashOfNode(path);
     try {
       switch (kind) {
@@ -128,14 +145,15 @@ export class SpaceSystem implements AsyncDisposable {
 
   /** What is wrong with the accounts and the disk once nothing is under way. */
   async audit(): Promise<readonly string[]> {
-    const { budget } = this.running.space;
     const stock = await this.running.metadata.stock();
     const counted = stock.keptBytes + stock.pendingBytes;
     const { bytes } = this.disk;
     const problems = this.watch.violations.splice(0);
     if (counted !== bytes) problems.push(`${bytes} bytes are there, and ${counted} are counted`);
-    if (budget.usedBytes !== counted) problems.push(`the budget counts ${budget.usedBytes} bytes`);
-    if (budget.reservedBytes !== 0) problems.push(`${budget.reservedBytes} bytes stay reserved`);
+    for (const { space: { budget: { usedBytes, reservedBytes } } } of this.living) {
+      if (usedBytes !== counted) problems.push(`a budget counts ${usedBytes} bytes`);
+      if (reservedBytes !== 0) problems.push(`${reservedBytes} bytes stay reserved`);
+    }
     if (this.disk.growing.length > 0) problems.push(`left behind: ${this.disk.growing}`);
     const pending = new Set((await this.running.metadata.pendingFiles()).map(({ at }) => at));
     for (const [at, file] of this.disk.nars) {
@@ -157,8 +175,33 @@ export class SpaceSystem implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    if (this.#running !== undefined) await this.crash();
+    for (const [place, member] of this.#members.entries()) {
+      if (member !== undefined) await this.crash(place);
+    }
     this.disk[Symbol.dispose]();
+  }
+
+  /** `dieAfter` are the steps after which a start dies, for as many starts. */
+  async #start(place: number, dieAfter: readonly number[]): Promise<void> {
+    for (const steps of [...dieAfter, Infinity]) {
+      const underWay = () => this.#members[place]?.underWay() ?? new Set<never>();
+      const member = this.#members[place] = await MortalLarder.start({
+        disk: this.disk,
+        world: this.world,
+        limitBytes: this.limitBytes,
+        nowMs: () => this.#nowMs,
+        watched: (metadata, database) => this.watch.watched(metadata, { database, underWay }),
+        dieAfter: steps,
+      });
+      if (member === undefined) continue;
+      if (steps === Infinity) return;
+      await this.crash(place);
+    }
+  }
+
+  async #over(place: number): Promise<void> {
+    await this.member(place).over();
+    this.#members[place % this.#members.length] = undefined;
   }
 
   async #fetch(running: RunningLarder, path: number, withNar: boolean): Promise<Answer> {
@@ -188,6 +231,7 @@ export class SpaceSystem implements AsyncDisposable {
   }
 
   #grown(bytes: number): void {
+    if (this.#members.length > 1) return;
     const { budget } = this.running.space;
     const { violations } = this.watch;
     if (bytes > this.limitBytes) violations.push(`the disk holds ${bytes} bytes`);
