@@ -1,9 +1,9 @@
-import { Bell } from "./bell.ts";
+import { Notifier } from "./notifier.ts";
 
 /** Memory that many may take bytes of, up to a limit. */
 export class MemoryAllowance {
   #leftBytes: number;
-  readonly #givenBack = new Bell();
+  readonly #givenBack = new Notifier();
 
   constructor(bytesMax: number) {
     this.#leftBytes = bytesMax;
@@ -23,7 +23,7 @@ export class MemoryAllowance {
           if (--holds > 0) return;
           this.#leftBytes += heldBytes;
           heldBytes = 0;
-          this.#givenBack.ring();
+          this.#givenBack.notify();
         },
       };
     };
@@ -43,7 +43,7 @@ export class MemoryAllowance {
           if (take(bytes)) return true;
           const leftMs = untilMs - performance.now();
           if (leftMs <= 0) return false;
-          await this.#givenBack.rung(leftMs);
+          await this.#givenBack.notified(leftMs);
         }
       },
     };

@@ -1,4 +1,4 @@
-import { Bell } from "../base/bell.ts";
+import { Notifier } from "../base/notifier.ts";
 import type { GcEvent, GcOrder, GcProgress } from "./gc_event.ts";
 import type { Space } from "./space.ts";
 
@@ -10,14 +10,14 @@ export function gcEvents(
   space: Pick<Space, "collect" | "budget">,
   order: GcOrder,
 ): AsyncIterable<GcEvent> | undefined {
-  const bell = new Bell();
+  const changed = new Notifier();
   let [latest, wanted]: [GcProgress | undefined, boolean] = [undefined, true];
   const run = space.collect(order, {
     isWanted: () => wanted,
     progress({ freedBytes, evictedEntries }) {
       const { usedBytes } = space.budget;
       latest = { event: "progress", freedBytes, evictedEntries, usedBytes };
-      bell.ring();
+      changed.notify();
     },
   });
   return run && events();
@@ -26,11 +26,11 @@ export function gcEvents(
     let over = false;
     const ended = run?.finally(() => {
       over = true;
-      bell.ring();
+      changed.notify();
     });
     try {
       while (!over) {
-        await bell.rung();
+        await changed.notified();
         if (latest !== undefined && !over) yield latest;
         latest = undefined;
       }

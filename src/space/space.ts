@@ -1,5 +1,5 @@
 import pLimit from "p-limit";
-import { Bell } from "../base/bell.ts";
+import { Notifier } from "../base/notifier.ts";
 import { within } from "../base/deadline.ts";
 import { messageOf } from "../base/failure.ts";
 import { Accounts, type AccountsDeps } from "./accounts.ts";
@@ -45,7 +45,7 @@ export class Space implements AsyncDisposable {
   readonly #deps: SpaceDeps;
   readonly #accounts: Accounts;
   readonly #runs: EvictionRuns;
-  readonly #bell = new Bell();
+  readonly #notifier = new Notifier();
   readonly #oneWaiting = pLimit(1);
   #waitingBytes = 0;
   #running = false;
@@ -188,7 +188,7 @@ export class Space implements AsyncDisposable {
           }
           if (!this.#running) this.#startRun();
         }
-        await this.#bell.rung(leftMs);
+        await this.#notifier.notified(leftMs);
       }
     } finally {
       this.#waitingBytes = 0;
@@ -213,12 +213,12 @@ export class Space implements AsyncDisposable {
       const neededBytes = limitBytes - reservedBytes - this.#waitingBytes;
       return Math.min(atMostBytes, neededBytes < 0 ? Infinity : neededBytes);
     };
-    const progress = () => this.#bell.ring();
+    const progress = () => this.#notifier.notify();
     this.#runs.run({ targetBytes, progress, isWanted: () => true }).then(({ done, end }) => {
       const hadBusy = done.busyBytes > 0;
       this.#futility.ended(end, { hadBusy, nowMs: this.#deps.nowMs() });
       this.#running = false;
-      this.#bell.ring();
+      this.#notifier.notify();
     });
   }
 }

@@ -1,4 +1,4 @@
-import { Bell } from "../../base/bell.ts";
+import { Notifier } from "../../base/notifier.ts";
 import { Failure } from "../../base/failure.ts";
 import { streamOf } from "../../base/stream_of.ts";
 import type { NarName } from "../../nix/nar_name.ts";
@@ -40,7 +40,7 @@ export class Download {
   readonly file: GrowingFile;
   readonly startedAtMs: number;
   #state: DownloadState = { state: "opening" };
-  readonly #bell = new Bell();
+  readonly #changed = new Notifier();
   #isPromised = false;
 
   constructor(name: NarName, file: GrowingFile, startedAtMs: number) {
@@ -74,7 +74,7 @@ export class Download {
 
   advance(event: DownloadEvent): void {
     this.#state = next(this.#state, event);
-    this.#bell.ring();
+    this.#changed.notify();
   }
 
   /**
@@ -85,7 +85,7 @@ export class Download {
   async readable(offset: number, end = Infinity): Promise<void> {
     while (readableUpTo(this.#state, end) <= offset && !this.released) {
       if (this.#state.state === "failed") throw this.#failure(this.#state);
-      await this.#bell.rung();
+      await this.#changed.notified();
     }
   }
 
@@ -95,13 +95,15 @@ export class Download {
     while (!this.released && this.#state.state !== "failed") {
       const leftMs = until - performance.now();
       if (leftMs <= 0) return;
-      await this.#bell.rung(leftMs);
+      await this.#changed.notified(leftMs);
     }
   }
 
   /** Resolves when the download is over, kept or failed. */
   async over(): Promise<void> {
-    while (this.#state.state !== "kept" && this.#state.state !== "failed") await this.#bell.rung();
+    while (this.#state.state !== "kept" && this.#state.state !== "failed") {
+      await this.#changed.notified();
+    }
   }
 
   /** Everything at once. Only when `released`. */

@@ -1,4 +1,4 @@
-import { Bell } from "../../base/bell.ts";
+import { Notifier } from "../../base/notifier.ts";
 import type { NarPart } from "../download/download.ts";
 
 type Bytes = Uint8Array<ArrayBuffer>;
@@ -8,7 +8,7 @@ type Bytes = Uint8Array<ArrayBuffer>;
  * for the next.
  */
 export class ClientReader {
-  readonly #bell = new Bell();
+  readonly #changed = new Notifier();
   #part: NarPart | undefined;
   #piece: Bytes | undefined;
   #isOver = false;
@@ -26,7 +26,7 @@ export class ClientReader {
 
   /** The part that it wants; `undefined`: it has left without asking. */
   async part(): Promise<NarPart | undefined> {
-    while (this.#part === undefined && !this.#isOver) await this.#bell.rung();
+    while (this.#part === undefined && !this.#isOver) await this.#changed.notified();
     return this.#part;
   }
 
@@ -34,8 +34,8 @@ export class ClientReader {
   async give(piece: Bytes): Promise<void> {
     if (this.#isOver) return;
     this.#piece = piece;
-    this.#bell.ring();
-    while (this.#piece === piece && !this.#isOver) await this.#bell.rung();
+    this.#changed.notify();
+    while (this.#piece === piece && !this.#isOver) await this.#changed.notified();
   }
 
   /** No more will come, for whatever reason. What was given last is still there to be taken. */
@@ -43,20 +43,20 @@ export class ClientReader {
     if (this.#isOver) return;
     this.#isOver = true;
     this.#error = error;
-    this.#bell.ring();
+    this.#changed.notify();
   }
 
   /** What it gets of `part`; once. */
   async *pieces(part: NarPart): AsyncGenerator<Bytes> {
     this.#part = part;
-    this.#bell.ring();
+    this.#changed.notify();
     try {
       for (;;) {
-        while (this.#piece === undefined && !this.#isOver) await this.#bell.rung();
+        while (this.#piece === undefined && !this.#isOver) await this.#changed.notified();
         if (this.#piece === undefined) break;
         yield this.#piece;
         this.#piece = undefined;
-        this.#bell.ring();
+        this.#changed.notify();
       }
       if (this.#error !== undefined) throw this.#error;
     } finally {

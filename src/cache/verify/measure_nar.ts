@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { setImmediate } from "node:timers/promises";
-import { Bell } from "../../base/bell.ts";
+import { Notifier } from "../../base/notifier.ts";
 import { Failure, messageOf } from "../../base/failure.ts";
 import type { Decoding } from "./decoder_bytes.ts";
 import { type Claim, decoded } from "./decoders.ts";
@@ -16,7 +16,7 @@ const TURN_MS = 4;
 
 /** How far a file may be read; it grows while it is read. */
 export class Growth {
-  readonly #bell = new Bell();
+  readonly #changed = new Notifier();
   #fileSize = 0;
   #whole = false;
   #ended = false;
@@ -25,18 +25,20 @@ export class Growth {
   grown(fileSize: number, whole: boolean): void {
     this.#fileSize = fileSize;
     this.#whole = whole;
-    this.#bell.ring();
+    this.#changed.notify();
   }
 
   /** Nobody wants to know any more. */
   end(): void {
     this.#ended = true;
-    this.#bell.ring();
+    this.#changed.notify();
   }
 
   /** Bytes readable beyond `position`; 0 only at the end of the whole file. Throws when ended. */
   async beyond(position: number): Promise<number> {
-    while (!this.#ended && !this.#whole && this.#fileSize <= position) await this.#bell.rung();
+    while (!this.#ended && !this.#whole && this.#fileSize <= position) {
+      await this.#changed.notified();
+    }
     if (this.#ended) throw new Error("Cannot measure NAR: nobody wants to know any more");
     return this.#fileSize - position;
   }

@@ -1,6 +1,6 @@
 import { setImmediate } from "node:timers/promises";
 import { createBrotliDecompress } from "node:zlib";
-import { Bell } from "../../base/bell.ts";
+import { Notifier } from "../../base/notifier.ts";
 
 /** So often it is looked whether a decoder that nobody reads stands still. */
 const LOOKS_MAX = 1_000;
@@ -29,21 +29,21 @@ export async function* unbrotli(
 
 class Decoder {
   readonly #decoder = createBrotliDecompress();
-  readonly #changed = new Bell();
+  readonly #changed = new Notifier();
   /** While it works at what it was given. */
   #isAtWork = false;
   #isOver = false;
   #error: unknown;
 
   constructor() {
-    this.#decoder.on("readable", () => this.#changed.ring());
+    this.#decoder.on("readable", () => this.#changed.notify());
     this.#decoder.on("end", () => {
       this.#isOver = true;
-      this.#changed.ring();
+      this.#changed.notify();
     });
     this.#decoder.on("error", (error) => {
       this.#error = error;
-      this.#changed.ring();
+      this.#changed.notify();
     });
   }
 
@@ -55,7 +55,7 @@ class Decoder {
       if (this.#error !== undefined) throw this.#error;
       if (this.#isOver) return "over";
       if (!this.#isAtWork) return "hungry";
-      await this.#changed.rung();
+      await this.#changed.notified();
     }
   }
 
@@ -64,7 +64,7 @@ class Decoder {
     if (done) return void this.#decoder.end();
     this.#decoder.write(value, () => {
       this.#isAtWork = false;
-      this.#changed.ring();
+      this.#changed.notify();
     });
   }
 

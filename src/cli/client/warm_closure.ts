@@ -1,4 +1,4 @@
-import { Bell } from "../../base/bell.ts";
+import { Notifier } from "../../base/notifier.ts";
 import { boundedText } from "../../base/bounded_text.ts";
 import { within } from "../../base/deadline.ts";
 import { Failure, messageOf } from "../../base/failure.ts";
@@ -62,7 +62,7 @@ export class WarmClosure {
   readonly #order: StorePathHash[] = [];
   readonly #nars = new Map<string, Nar>();
   readonly #waitingNars: [Nar, Path][] = [];
-  readonly #bell = new Bell();
+  readonly #changed = new Notifier();
   readonly #at = { narinfo: 0, nar: 0 };
   readonly #active = { narinfo: 0, nar: 0 };
   readonly #progress = { pathsDone: 0, bytesDone: 0, bytesKnown: 0 };
@@ -130,9 +130,9 @@ export class WarmClosure {
         this.#active[job.kind]++;
         await job.run().catch((error) => this.#fatal ??= error);
         this.#active[job.kind]--;
-        this.#bell.ring();
-      } else if (this.#active.narinfo + this.#active.nar === 0) return this.#bell.ring();
-      else await this.#bell.rung();
+        this.#changed.notify();
+      } else if (this.#active.narinfo + this.#active.nar === 0) return this.#changed.notify();
+      else await this.#changed.notified();
     }
   }
 

@@ -1,4 +1,4 @@
-import { Bell } from "../../base/bell.ts";
+import { Notifier } from "../../base/notifier.ts";
 import { type Link, linkOf } from "./link.ts";
 import type { Incoming } from "../server/http_server.ts";
 import type { Socket } from "../server/request_reader.ts";
@@ -19,7 +19,7 @@ export class RelayedListener implements Incoming, Disposable {
   readonly #ready: Socket[] = [];
   /** Accepted, and the relay has not told of them; since when. */
   readonly #strangers = new Map<Deno.TlsConn, number>();
-  readonly #changed = new Bell();
+  readonly #changed = new Notifier();
   #accepting: Promise<void> | undefined;
 
   constructor(listener: Deno.TlsListener, relay: RelayOfLinks) {
@@ -31,7 +31,7 @@ export class RelayedListener implements Incoming, Disposable {
     for (;;) {
       const socket = this.#ready.shift();
       if (socket !== undefined) return socket;
-      const changed = this.#changed.rung();
+      const changed = this.#changed.notified();
       this.#accepting ??= this.#acceptOne();
       await Promise.race([changed, this.#accepting]);
     }
@@ -57,7 +57,7 @@ export class RelayedListener implements Incoming, Disposable {
       this.#relay.accepted(link, (client) => {
         this.#strangers.delete(inner);
         this.#ready.push(new RelayedSocket(inner, link, { relay: this.#relay, client }));
-        this.#changed.ring();
+        this.#changed.notify();
       });
     } finally {
       this.#accepting = undefined;

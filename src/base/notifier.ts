@@ -1,19 +1,19 @@
 /**
- * Wakes everybody who waits at once. For state that lives elsewhere and changes often: look at
- * the state, and when it is not what you need, `await bell.rung()` and look again.
+ * Wakes every waiting caller at once. For state that lives elsewhere and changes often: read the
+ * state, `await notifier.notified()` if it is not ready, and read it again.
  */
-export class Bell {
+export class Notifier {
   #waiting: (() => void)[] = [];
 
-  ring(): void {
+  notify(): void {
     if (this.#waiting.length === 0) return;
     const woken = this.#waiting;
     this.#waiting = [];
     for (const wake of woken) wake();
   }
 
-  /** Resolves at the next `ring()`, or after `limitMs` if that is given and comes first. */
-  rung(limitMs?: number): Promise<void> {
+  /** Resolves at the next `notify()`, or after `limitMs` if that comes first. */
+  notified(limitMs?: number): Promise<void> {
     return new Promise((resolve) => {
       if (limitMs === undefined) return void this.#waiting.push(resolve);
       const timer = setTimeout(wake, limitMs);
