@@ -1,4 +1,4 @@
-import type { Breather } from "../base/breather.ts";
+import type { TimeSlice } from "../base/time_slice.ts";
 import { NO_NAR, type ReferenceGraph } from "./reference_graph.ts";
 
 /** How much of a closure is here. */
@@ -17,13 +17,13 @@ const BATCH = 32;
 /** The size of each root's closure, in the order of the roots. */
 export async function closureSizes(
   graph: ReferenceGraph,
-  breather: Breather,
+  slice: TimeSlice,
 ): Promise<readonly ClosureSize[]> {
   const sizes: ClosureSize[] = [];
   for (let first = 0; first < graph.roots.length; first += BATCH) {
     const roots = graph.roots.slice(first, first + BATCH);
-    const marks = await markReached(graph, roots, breather);
-    const counted = await countMarks(graph, marks, breather);
+    const marks = await markReached(graph, roots, slice);
+    const counted = await countMarks(graph, marks, slice);
     sizes.push(...counted.slice(0, roots.length));
   }
   return sizes;
@@ -33,7 +33,7 @@ export async function closureSizes(
 async function markReached(
   { starts, references, narOf }: ReferenceGraph,
   roots: readonly number[],
-  breather: Breather,
+  slice: TimeSlice,
 ): Promise<Int32Array> {
   const count = narOf.length;
   const marks = new Int32Array(count);
@@ -58,7 +58,7 @@ async function markReached(
     queued[place] = 0;
     const end = starts[place + 1] ?? 0;
     for (let at = starts[place] ?? 0; at < end; at++) mark(references[at] ?? 0, marks[place] ?? 0);
-    if (breather.due) await breather.breathe();
+    if (slice.isOver) await slice.yield();
   }
   return marks;
 }
@@ -66,7 +66,7 @@ async function markReached(
 async function countMarks(
   { narOf, narBytes }: ReferenceGraph,
   marks: Int32Array,
-  breather: Breather,
+  slice: TimeSlice,
 ): Promise<readonly ClosureSize[]> {
   const stored = new Float64Array(BATCH);
   const missing = new Float64Array(BATCH);
@@ -78,11 +78,11 @@ async function countMarks(
     const nar = narOf[place] ?? NO_NAR;
     addToEach(nar === NO_NAR ? missing : stored, reachedBy, 1);
     if (nar !== NO_NAR) narMarks[nar] = (narMarks[nar] ?? 0) | reachedBy;
-    if (place % LOOK_EVERY === 0 && breather.due) await breather.breathe();
+    if (place % LOOK_EVERY === 0 && slice.isOver) await slice.yield();
   }
   for (let nar = 0; nar < narMarks.length; nar++) {
     addToEach(bytes, narMarks[nar] ?? 0, narBytes[nar] ?? 0);
-    if (nar % LOOK_EVERY === 0 && breather.due) await breather.breathe();
+    if (nar % LOOK_EVERY === 0 && slice.isOver) await slice.yield();
   }
   return Array.from(stored, (count, bit) => ({
     stored: count,

@@ -1,4 +1,4 @@
-import type { Breather } from "../base/breather.ts";
+import type { TimeSlice } from "../base/time_slice.ts";
 import { Failure } from "../base/failure.ts";
 import type { NarFinder, NarinfoFinder, ReferenceFinder } from "../metadata/metadata_store.ts";
 import type { NarName } from "../nix/nar_name.ts";
@@ -37,7 +37,7 @@ export interface GraphLimits {
 export async function readReferenceGraph(
   metadata: GraphMetadata,
   roots: readonly StorePathHash[],
-  breather: Breather,
+  slice: TimeSlice,
   limits: GraphLimits,
 ): Promise<ReferenceGraph> {
   const paths = new Map<StorePathHash, number>();
@@ -62,7 +62,7 @@ export async function readReferenceGraph(
         references.push(placeIn(paths, reference));
       }
     }
-    if (breather.due) await breather.breathe();
+    if (slice.isOver) await slice.yield();
     refuseBeyond(limits, paths.size, references.length);
   }
   starts.push(references.length);

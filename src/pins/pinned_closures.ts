@@ -1,4 +1,4 @@
-import { Breather } from "../base/breather.ts";
+import { TimeSlice } from "../base/time_slice.ts";
 import { SingleFlight } from "../base/single_flight.ts";
 import { type ClosureSize, closureSizes } from "../closure/closure_sizes.ts";
 import { type GraphMetadata, readReferenceGraph } from "../closure/reference_graph.ts";
@@ -52,12 +52,12 @@ export class PinnedClosures implements Disposable {
 
   async #count(): Promise<readonly PinnedClosure[]> {
     const untilMs = performance.now() + LIMIT_MS;
-    const breather = new Breather(this.#stop.signal);
+    const slice = new TimeSlice(this.#stop.signal);
     const pins = await this.#metadata.pins();
     const roots = pins.map(({ storePathHash }) => storePathHash);
     const limits = { pathsMax: PATHS_MAX, referencesMax: REFERENCES_MAX, untilMs };
-    const graph = await readReferenceGraph(this.#metadata, roots, breather, limits);
-    const sizes = await closureSizes(graph, breather);
+    const graph = await readReferenceGraph(this.#metadata, roots, slice, limits);
+    const sizes = await closureSizes(graph, slice);
     const closures: PinnedClosure[] = [];
     for (const [index, { storePathHash, pinnedAtMs }] of pins.entries()) {
       closures.push({
@@ -66,7 +66,7 @@ export class PinnedClosures implements Disposable {
         ...sizes[index] ?? { stored: 0, missing: 0, bytes: 0 },
         pinnedAt: new Date(pinnedAtMs).toISOString(),
       });
-      if (breather.due) await breather.breathe();
+      if (slice.isOver) await slice.yield();
     }
     return closures;
   }

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import { Breather } from "../../src/base/breather.ts";
+import { TimeSlice } from "../../src/base/time_slice.ts";
 import { type ClosureSize, closureSizes } from "../../src/closure/closure_sizes.ts";
 import { readReferenceGraph } from "../../src/closure/reference_graph.ts";
 import { checkProperty } from "../support/property.ts";
@@ -35,9 +35,9 @@ checkProperty(
     await using metadata = new MemoryMetadataStore();
     await metadata.apply(changesOf(graph));
 
-    const breather = new Breather();
-    const read = await readReferenceGraph(metadata, roots.map(hashOfNode), breather, NO_LIMITS);
-    const sizes = await closureSizes(read, breather);
+    const slice = new TimeSlice();
+    const read = await readReferenceGraph(metadata, roots.map(hashOfNode), slice, NO_LIMITS);
+    const sizes = await closureSizes(read, slice);
 
     assert.deepEqual(sizes, roots.map((root) => plainSize(graph, root)));
   }),
