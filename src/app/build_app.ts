@@ -107,6 +107,7 @@ export interface App extends AsyncDisposable {
   /** The NAR files' space: its accounts are read before anything is handled. */
   readonly space: Space;
   readonly reads: Pick<ActiveReads, "names">;
+  readonly uses: Pick<Uses, "flush">;
   /** Resolves when no download is under way. */
   downloadsOver(): Promise<void>;
 }
@@ -157,6 +158,7 @@ export function buildApp(parts: AppParts): App {
     }),
     space,
     reads,
+    uses: cache.uses,
     lookAtUpstreams: () => cache.pool.start(),
     stopping: () => void (ready = false),
     downloadsOver: () => downloads.over(),
@@ -218,6 +220,7 @@ function buildCache(parts: AppParts, metrics: Metrics, resources: AsyncDisposabl
     underWay,
     space,
     reads,
+    uses,
     remover: buildRemover(parts, space, reads),
     narinfos: new NarinfoServer({ pool, metadata, signer, nowMs, negative, demotions, uses, log }),
     nars: new NarServer({

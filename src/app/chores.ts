@@ -1,8 +1,9 @@
 import { messageOf } from "../base/failure.ts";
+import { MetadataRetention } from "../cache/metadata_retention.ts";
 import { schedule as scheduleKind } from "../config/kinds/schedule.ts";
-import type { Space } from "../space/space.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { type FreeSpaceDeps, sampleFreeSpace } from "./free_space.ts";
+import type { App } from "./build_app.ts";
 import { type ScheduledTimes, startSchedule } from "./schedule.ts";
 import type { Stores } from "./stores.ts";
 
@@ -15,19 +16,27 @@ const REFRESH_EVERY_MS = 5_000;
 /** How old what another process has changed may look here. */
 const LOOK_FOR_CHANGES_EVERY_MS = 1_000;
 
+/** When unused metadata is looked for first; a start has more urgent work. */
+const FIRST_RETENTION_MS = 10 * 60 * 1_000;
+
+/** Where no schedule says when. */
+const RETENTION_EVERY_MS = 24 * 3_600 * 1_000;
+
 export interface ChoresDeps {
   readonly stores: Pick<Stores, "workFolder" | "settle" | "database" | "metadata">;
-  readonly space: Pick<Space, "refresh" | "tidy">;
-  /** When to evict beforehand; `undefined` is never. */
+  readonly app: Pick<App, "space" | "reads" | "uses">;
+  /** When to evict beforehand, and to remove unused metadata; `undefined`: as is needed. */
   readonly schedule: ScheduledTimes | undefined;
+  /** How long metadata stays that nobody asks for; 0 is for ever. */
+  readonly retentionMs: number;
   readonly storage: string;
   readonly metrics: FreeSpaceDeps["metrics"];
   readonly log: Logger;
 }
 
 /** What is done now and then beside the requests, until the result is disposed of. */
-export function startChores(deps: ChoresDeps): Disposable {
-  const { stores, space, schedule, log } = deps;
+export function startChores(deps: ChoresDeps): AsyncDisposable {
+  const { stores, app: { space }, schedule, log } = deps;
   const { workFolder, database, metadata } = stores;
   const refresh = () => void space.refresh();
   const survey = async () => {
@@ -57,15 +66,40 @@ export function startChores(deps: ChoresDeps): Disposable {
     setInterval(refresh, REFRESH_EVERY_MS),
     setInterval(changes, LOOK_FOR_CHANGES_EVERY_MS),
   ];
+  const retention = startRetention(deps);
   const job = schedule && startSchedule(schedule, () => {
     log.info("eviction is due", { schedule: scheduleKind.print(schedule.schedule) });
     space.tidy();
+    void retention.run();
   });
   return {
-    [Symbol.dispose]() {
+    async [Symbol.asyncDispose]() {
       timers.forEach(clearInterval);
       job?.[Symbol.dispose]();
       freeSpace[Symbol.dispose]();
+      await retention[Symbol.asyncDispose]();
+    },
+  };
+}
+
+/** Removes unused metadata once a day, or when the schedule runs it. */
+function startRetention({ stores, app, schedule, retentionMs, log }: ChoresDeps) {
+  if (retentionMs === 0) {
+    return { run: () => undefined, [Symbol.asyncDispose]: () => Promise.resolve() };
+  }
+  const protect = () => app.space.refresh();
+  const { metadata } = stores;
+  const deps = { ...app, metadata, protect, retentionMs, nowMs: Date.now, log };
+  const retention = new MetadataRetention(deps);
+  const run = () => void retention.run();
+  const timers = schedule === undefined
+    ? [setTimeout(run, FIRST_RETENTION_MS), setInterval(run, RETENTION_EVERY_MS)]
+    : [];
+  return {
+    run,
+    async [Symbol.asyncDispose]() {
+      timers.forEach(clearTimeout);
+      await retention[Symbol.asyncDispose]();
     },
   };
 }

@@ -5,7 +5,7 @@ import type { Settings } from "../config/options.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { LineQueue } from "../telemetry/line_queue.ts";
 import { buildApp } from "./build_app.ts";
-import { startChores } from "./chores.ts";
+import { type ChoresDeps, startChores } from "./chores.ts";
 import { type Folders, prepareFolders } from "./folders.ts";
 import { warnOfOpenKeys } from "./key_files.ts";
 import { drain, stopSignal } from "./lifecycle.ts";
@@ -70,10 +70,10 @@ export async function serve(settings: Settings): Promise<number> {
     await using listener = await listen(parts);
     app.lookAtUpstreams();
     announce(settings, log, { url: listener.url, storage: folders.storage });
-    using _chores = startChores({
+    await using _chores = startChores({
       stores,
-      space: app.space,
-      schedule: scheduleOf(settings),
+      app,
+      ...cleaningOf(settings),
       ...{ storage: folders.storage, metrics, log },
     });
     await using _reconciliation = await startReconciliation({
@@ -137,11 +137,11 @@ function keyOf(settings: Settings, { storage }: Folders) {
   return signingKey({ path, hostname: settings["cache.hostname"], mayMake });
 }
 
-function scheduleOf(settings: Settings) {
+function cleaningOf(settings: Settings): Pick<ChoresDeps, "schedule" | "retentionMs"> {
+  const retentionMs = settings["cache.metadata-retention"];
   const schedule = settings["cache.lru-schedule"];
-  return schedule === undefined
-    ? undefined
-    : { schedule, timezone: settings["cache.lru-schedule-timezone"] };
+  if (schedule === undefined) return { schedule, retentionMs };
+  return { schedule: { schedule, timezone: settings["cache.lru-schedule-timezone"] }, retentionMs };
 }
 
 function announce(settings: Settings, log: Logger, facts: { url: string; storage: string }): void {

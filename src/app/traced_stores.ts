@@ -27,6 +27,7 @@ const QUERIES: Readonly<Record<string, Query>> = {
   coldest: select("narinfo_use"),
   apply: { operation: "BATCH" },
   evict: { operation: "BATCH" },
+  sweepRows: { operation: "BATCH" },
   protect: { operation: "BATCH", table: "protected_path" },
 };
 

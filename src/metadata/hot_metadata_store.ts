@@ -17,6 +17,7 @@ import type {
   PinRoot,
   WriteOptions,
 } from "./metadata_store.ts";
+import type { RowSweepOrder, SweptRows } from "./row_sweeper.ts";
 import type { ColdEntry, Evicted, EvictionOrder, PendingFile, Stock } from "./space_keeper.ts";
 
 /** Characters of narinfos held in memory: some ten thousand of them. */
@@ -115,6 +116,14 @@ export class HotMetadataStore implements MetadataStore {
     for (const { at } of evicted.files) this.#nars.delete(narNameOf(at));
     this.#epoch++;
     return evicted;
+  }
+
+  async sweepRows(order: RowSweepOrder): Promise<SweptRows> {
+    const swept = await this.#inner.sweepRows(order);
+    for (const storePathHash of swept.narinfos) this.#narinfos.delete(storePathHash);
+    for (const narName of swept.nars) this.#nars.delete(narName);
+    this.#epoch++;
+    return swept;
   }
 
   protect(pathsMax: number): Promise<boolean> {

@@ -5,6 +5,7 @@ import type { NarName } from "../nix/nar_name.ts";
 import type { Seal, StoredName } from "../nix/stored_name.ts";
 import type { StorePathHash } from "../nix/store_path.ts";
 import type { DocumentChange, DocumentKeeper } from "./document_keeper.ts";
+import type { RowSweeper } from "./row_sweeper.ts";
 import type { SpaceKeeper } from "./space_keeper.ts";
 
 /** Our own signature of a narinfo, and the public key that it is checked with. */
@@ -177,4 +178,5 @@ export type MetadataStore =
   & ChangeWriter
   & PinFinder
   & SpaceKeeper
+  & RowSweeper
   & DocumentKeeper;

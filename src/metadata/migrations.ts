@@ -19,6 +19,7 @@ const NAMES = [
   "0004_documents",
   "0005_kept_uses",
   "0006_stored_names",
+  "0007_retention",
 ] as const;
 
 /** First line of a migration that rewrites what is there. */

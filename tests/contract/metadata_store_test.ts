@@ -7,6 +7,7 @@ import { MemoryMetadataStore } from "../support/memory_metadata_store.ts";
 import { checkContract, type Harness } from "./contract.ts";
 import { documentKeeperClauses } from "./document_keeper_contract.ts";
 import { metadataStoreClauses } from "./metadata_store_contract.ts";
+import { rowSweeperClauses } from "./row_sweeper_contract.ts";
 import { spaceKeeperClauses } from "./space_keeper_contract.ts";
 import { storedObjectClauses } from "./stored_object_contract.ts";
 
@@ -32,3 +33,4 @@ for (const harness of harnesses) checkContract(harness, metadataStoreClauses);
 for (const harness of harnesses) checkContract(harness, spaceKeeperClauses);
 for (const harness of harnesses) checkContract(harness, storedObjectClauses);
 for (const harness of harnesses) checkContract(harness, documentKeeperClauses);
+for (const harness of harnesses) checkContract(harness, rowSweeperClauses);

@@ -36,7 +36,8 @@ const ENTRIES_SQL = `
     JOIN narinfo_use u ON u.path_id = i.path_id
     JOIN path p ON p.id = i.path_id JOIN nar n ON n.id = i.nar_id
   UNION ALL
-  SELECT NULL, n.name, l.used_at_ms, 0, 1 FROM loose_nar l JOIN nar n ON n.id = l.nar_id`;
+  SELECT NULL, n.name, l.used_at_ms, 0, 1 FROM loose_nar l JOIN nar n ON n.id = l.nar_id
+    WHERE l.kept = 1`;
 
 /**
  * Judges each eviction at its very moment, by what is stored and pinned then and what the world

@@ -7,6 +7,7 @@ import type {
   NarSource,
   PinRoot,
 } from "../../src/metadata/metadata_store.ts";
+import type { RowSweepOrder, SweptRows } from "../../src/metadata/row_sweeper.ts";
 import type {
   ColdEntry,
   Evicted,
@@ -19,7 +20,14 @@ import type { DocumentPath } from "../../src/nix/document_name.ts";
 import type { NarName } from "../../src/nix/nar_name.ts";
 import type { StorePathHash } from "../../src/nix/store_path.ts";
 import { documentBytesOf } from "./memory_documents.ts";
-import { applyTo, coldEntries, evictFrom, stockOf, type Tables } from "./memory_tables.ts";
+import {
+  applyTo,
+  coldEntries,
+  evictFrom,
+  stockOf,
+  sweepFrom,
+  type Tables,
+} from "./memory_tables.ts";
 
 /** The metadata store's contract in maps, for tests above the port. */
 export class MemoryMetadataStore implements MetadataStore, AsyncDisposable {
@@ -77,6 +85,13 @@ export class MemoryMetadataStore implements MetadataStore, AsyncDisposable {
     const evicted = evictFrom(tables, order);
     this.#tables = tables;
     return evicted;
+  }
+
+  async sweepRows(order: RowSweepOrder): Promise<SweptRows> {
+    const tables = structuredClone(this.#open());
+    const swept = sweepFrom(tables, order);
+    this.#tables = tables;
+    return swept;
   }
 
   /** What is protected is looked up anew each time. */

@@ -15,6 +15,11 @@ import type {
   PendingFile,
   Stock,
 } from "../../src/metadata/space_keeper.ts";
+import {
+  NAR_GRACE_MS,
+  type RowSweepOrder,
+  type SweptRows,
+} from "../../src/metadata/row_sweeper.ts";
 import { isSameClaim } from "../../src/metadata/nar_claims.ts";
 import type { DocumentPath } from "../../src/nix/document_name.ts";
 import type { NarName } from "../../src/nix/nar_name.ts";
@@ -30,7 +35,7 @@ export interface Tables {
   readonly nars: Map<NarName, NarRecord>;
   readonly sources: Map<NarName, readonly NarSource[]>;
   readonly pins: Map<StorePathHash, PinRoot>;
-  /** NAR files that no narinfo names, by their last use. */
+  /** NARs that no narinfo names, kept or not, by their last use. */
   readonly loose: Map<NarName, number>;
   readonly pending: Map<StoredName, PendingFile>;
   readonly documents: Map<DocumentPath, StoredDocument>;
@@ -63,11 +68,7 @@ export function applyTo(tables: Tables, change: Change): void {
       return putSource(tables, change.narName, change.source);
     case "remove-narinfo": {
       const { storePathHash } = change;
-      const narName = narinfos.get(storePathHash)?.narName;
-      const usedAtMs = uses.get(storePathHash) ?? 0;
-      removeNarinfo(tables, storePathHash);
-      if (narName !== undefined) loosen(tables, narName, usedAtMs);
-      return;
+      return removeAndLoosen(tables, storePathHash, uses.get(storePathHash) ?? 0);
     }
     case "nar-publishing":
     case "nar-kept":
@@ -117,7 +118,7 @@ function changeFile(
   tables: Tables,
   change: Extract<Change, { kind: `nar-${string}` }>,
 ): void {
-  const { nars, loose, pending } = tables;
+  const { nars, pending } = tables;
   const at = change.kind === "nar-kept" ? change.file.at : change.at;
   const narName = narNameOf(at);
   const nar = nars.get(narName);
@@ -142,7 +143,6 @@ function changeFile(
       if (kept?.at !== at) return;
       mark(tables, kept, change.owner);
       nars.set(narName, rest);
-      loose.delete(narName);
       return;
     case "nar-gone":
       pending.delete(at);
@@ -153,8 +153,12 @@ function mark({ pending }: Tables, { at, fileSize }: KeptFile, owner: string): v
   pending.set(at, { at, owner, fileSize });
 }
 
-function removeNarinfo({ narinfos, references, uses }: Tables, storePathHash: StorePathHash) {
+/** The NAR that loses its last narinfo so counts as used at `usedAtMs`. */
+function removeAndLoosen(tables: Tables, storePathHash: StorePathHash, usedAtMs: number): void {
+  const { narinfos, references, uses } = tables;
+  const narName = narinfos.get(storePathHash)?.narName;
   for (const table of [narinfos, references, uses]) table.delete(storePathHash);
+  if (narName !== undefined) loosen(tables, narName, usedAtMs);
 }
 
 function sharersOf({ narinfos }: Tables, narName: NarName): number {
@@ -163,8 +167,8 @@ function sharersOf({ narinfos }: Tables, narName: NarName): number {
 
 function loosen(tables: Tables, narName: NarName, usedAtMs: number): void {
   const { nars, loose } = tables;
-  if (nars.get(narName)?.kept === undefined || sharersOf(tables, narName) > 0) return;
-  if (!loose.has(narName)) loose.set(narName, usedAtMs);
+  if (!nars.has(narName) || sharersOf(tables, narName) > 0) return;
+  loose.set(narName, Math.max(usedAtMs, loose.get(narName) ?? -Infinity));
 }
 
 function protectedBy({ pins, references }: Tables): ReadonlySet<StorePathHash> {
@@ -208,8 +212,9 @@ export function coldEntries(
   const loose = [...tables.loose].map(([narName, usedAtMs]) => (
     { narName, keptBytes: bytesOf(narName), sharers: 0, usedAtMs }
   ));
-  const kept = narinfos.filter(({ narName }) => tables.nars.get(narName)?.kept !== undefined);
-  const all = [...kept, ...loose].sort((a, b) => a.usedAtMs - b.usedAtMs)
+  const all = [...narinfos, ...loose]
+    .filter(({ narName }) => tables.nars.get(narName)?.kept !== undefined)
+    .sort((a, b) => a.usedAtMs - b.usedAtMs)
     .map((entry, id) => ({ ...entry, id }));
   return all.filter(({ id }) => id > (after?.id ?? -1)).slice(0, countMax);
 }
@@ -225,7 +230,7 @@ export function evictFrom(tables: Tables, order: EvictionOrder): Evicted {
     entries++;
     youngestMs = usedAtMs;
     if (storePathHash !== undefined) {
-      removeNarinfo(tables, storePathHash);
+      removeAndLoosen(tables, storePathHash, usedAtMs);
       narinfos.push(storePathHash);
     }
     const kept = tables.nars.get(narName)?.kept;
@@ -235,8 +240,9 @@ export function evictFrom(tables: Tables, order: EvictionOrder): Evicted {
     files.push({ at, owner: order.owner, fileSize });
     bytes += fileSize;
   }
-  for (const storePathHash of emptiesOf(tables, order, youngestMs)) {
-    removeNarinfo(tables, storePathHash);
+  const countMax = Math.ceil(order.entriesMax / 4);
+  for (const storePathHash of emptiesOf(tables, order.spared, youngestMs).slice(0, countMax)) {
+    removeAndLoosen(tables, storePathHash, tables.uses.get(storePathHash) ?? 0);
     narinfos.push(storePathHash);
   }
   return { narinfos, files, entries, settled: true };
@@ -245,7 +251,7 @@ export function evictFrom(tables: Tables, order: EvictionOrder): Evicted {
 /** The coldest narinfos without a NAR file, but for those that were used since. */
 function emptiesOf(
   tables: Tables,
-  { entriesMax, spared }: EvictionOrder,
+  spared: ReadonlySet<NarName>,
   sinceMs: number,
 ): readonly StorePathHash[] {
   const guarded = protectedBy(tables);
@@ -256,6 +262,28 @@ function emptiesOf(
   return [...tables.uses]
     .filter(([path, usedAtMs]) => usedAtMs <= sinceMs && !guarded.has(path) && isEmpty(path))
     .toSorted(([, a], [, b]) => a - b)
-    .map(([path]) => path)
-    .slice(0, Math.ceil(entriesMax / 4));
+    .map(([path]) => path);
+}
+
+/** Removes one batch of rows that nobody asked for; store paths are no rows of their own here. */
+export function sweepFrom(tables: Tables, order: RowSweepOrder): SweptRows {
+  const { unusedSinceMs, rowsMax, spared } = order;
+  const narinfos = emptiesOf(tables, spared, unusedSinceMs).slice(0, rowsMax);
+  for (const path of narinfos) removeAndLoosen(tables, path, unusedSinceMs + NAR_GRACE_MS);
+  const nothing = { narinfos, nars: [], paths: 0, settled: true };
+  if (narinfos.length > 0) return { ...nothing, next: "" };
+  const nars = [...tables.loose]
+    .filter(([name, usedAtMs]) => usedAtMs <= unusedSinceMs && isUnkept(tables, name))
+    .map(([name]) => name)
+    .filter((name) => !spared.has(name))
+    .slice(0, rowsMax);
+  for (const name of nars) {
+    for (const table of [tables.loose, tables.nars, tables.sources]) table.delete(name);
+  }
+  return { ...nothing, nars, ...nars.length > 0 ? { next: "" } : {} };
+}
+
+function isUnkept({ nars, pending }: Tables, narName: NarName): boolean {
+  if (nars.get(narName)?.kept !== undefined) return false;
+  return ![...pending.keys()].some((at) => narNameOf(at) === narName);
 }

@@ -24,6 +24,38 @@ export const durationOrOff: Kind<number> = durationFrom(
   "a duration such as 30s, 5m or 1h30m, or 0s",
 );
 
+/** The longest retention: a century. */
+const RETENTION_DAYS_MAX = 36_500;
+
+const DAY_MS = 24 * 3_600_000;
+
+const DAYS_REGEXP = new RegExp(`^(?:(${PART})d)?(.*)$`);
+
+/**
+ * How long something is kept, such as `180d`, a day at least; `0s` keeps it for ever. No timer
+ * waits for it, so it may be longer than a duration.
+ */
+export const retention: Kind<number> = {
+  placeholder: "TIME",
+  bare: "number",
+  parse(given) {
+    if (given === "0") return 0;
+    const [, days, rest = ""] = DAYS_REGEXP.exec(given) ?? [];
+    const restMs = rest === "" && days !== undefined ? 0 : millisecondsOf(rest);
+    const ms = restMs === undefined ? undefined : Number(days ?? 0) * DAY_MS + restMs;
+    if (ms === undefined || (ms < DAY_MS && ms !== 0)) {
+      throw new Error("a day or more, such as 30d or 36h, or 0s");
+    }
+    if (ms > RETENTION_DAYS_MAX * DAY_MS) throw new Error(`at most ${RETENTION_DAYS_MAX}d`);
+    return Math.round(ms);
+  },
+  print(ms) {
+    const days = Math.floor(ms / DAY_MS);
+    const restMs = ms % DAY_MS;
+    return `${days > 0 ? `${days}d` : ""}${restMs > 0 || days === 0 ? print(restMs) : ""}`;
+  },
+};
+
 function durationFrom(minMs: number, expected: string): Kind<number> {
   return {
     placeholder: "TIME",

@@ -1,4 +1,4 @@
-import { durationOrOff } from "../kinds/duration.ts";
+import { durationOrOff, retention } from "../kinds/duration.ts";
 import { boolean, integer, path, plainName } from "../kinds/plain.ts";
 import { schedule, timeZone } from "../kinds/schedule.ts";
 import { size } from "../kinds/size.ts";
@@ -55,6 +55,12 @@ export const CACHE_OPTIONS = {
     default: "UTC",
     help: "Time zone of cache.lru-schedule",
     also: [{ variable: "CACHE_LRU_SCHEDULE_TZ", key: "cache.lru.timezone" }],
+  },
+  "cache.metadata-retention": {
+    kind: retention,
+    default: 180 * 24 * 3_600_000,
+    help: "How long to keep metadata that nobody asks for; 0s keeps it for ever",
+    details: "Kept NAR files and pinned paths keep theirs. Nix remembers a narinfo for 30 days.",
   },
   "cache.allow-delete-verb": {
     kind: boolean,

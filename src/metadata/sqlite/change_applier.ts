@@ -92,7 +92,7 @@ export class ChangeApplier {
 
   #putNarinfo({ row, references, nar, sources, atMs }: ChangeOf<"put-narinfo">): void {
     const statements = this.#statements;
-    const narId = this.#narId(nar, Math.floor(atMs / 1_000));
+    const narId = this.#narId(nar);
     for (const { upstream, location } of sources) {
       statements.putSource.run(narId, upstream, location);
     }
@@ -142,16 +142,15 @@ export class ChangeApplier {
     return this.#statements.narId.get(narName)?.["id"] as number | undefined;
   }
 
-  #narId(nar: NarRow, atS: number): number {
+  #narId(nar: NarRow): number {
     const { name, narHash, narSize, fileHash = null, fileSize = null } = nar;
     const statements = this.#statements;
     const columns = statements.findNar.get(name) as NarColumns | undefined;
     if (columns === undefined) {
-      const added = statements.addNar.run(name, narHash, narSize, fileHash, fileSize, atS);
+      const added = statements.addNar.run(name, narHash, narSize, fileHash, fileSize);
       return Number(added.lastInsertRowid);
     }
     if (!isSameClaim(readNarRecord(columns), nar)) throw new NarNameTaken(name);
-    statements.hearNar.run(atS, columns.id);
     return columns.id;
   }
 }

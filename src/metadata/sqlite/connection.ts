@@ -38,12 +38,13 @@ export async function openDatabase(
     // never the consistency. A NAR file without its row is found again by reconciliation.
     database.exec("PRAGMA journal_mode = WAL");
     database.exec("PRAGMA synchronous = NORMAL");
-    database.exec("PRAGMA temp_store = MEMORY");
     // Only where the Worker does not get to it: a checkpoint here stops the requests.
     database.exec(`PRAGMA wal_autocheckpoint = ${AUTOCHECKPOINT_PAGES}`);
     database.exec(`PRAGMA journal_size_limit = ${WAL_KEPT_BYTES}`);
     database.exec(`PRAGMA cache_size = ${PAGE_CACHE_KIB}`);
     await migrate(database, path, migrations);
+    // Not before: a migration of a large database sorts hundreds of megabytes.
+    database.exec("PRAGMA temp_store = MEMORY");
     database.exec(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`);
     return database;
   } catch (error) {

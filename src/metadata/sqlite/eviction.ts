@@ -75,6 +75,7 @@ export class Eviction {
       youngestMs = entry.usedAtMs;
       if (storePathHash !== undefined) {
         this.#removeNarinfo(entry.id);
+        this.#statements.loosenNar.run(entry.usedAtMs, narId);
         narinfos.push(storePathHash);
       }
       if (!this.#mark(narId, owner)) continue;
@@ -96,7 +97,10 @@ export class Eviction {
   ): readonly StorePathHash[] {
     const names = JSON.stringify([...spared]);
     const empties = this.#statements.coldEmpties.all(sinceMs, names, countMax);
-    for (const { id } of empties) this.#removeNarinfo(Number(id));
+    for (const row of empties) {
+      this.#removeNarinfo(Number(row["id"]));
+      this.#statements.loosenNar.run(Number(row["used_at_ms"]), Number(row["nar_id"]));
+    }
     return empties.map(({ hash }) => hash as StorePathHash);
   }
 
@@ -130,7 +134,6 @@ export class Eviction {
   #mark(narId: number, owner: string): boolean {
     if (Number(this.#statements.markUnnamedNar.run(owner, narId).changes) === 0) return false;
     this.#statements.unkeepNar.run(narId);
-    this.#statements.tieNar.run(narId);
     return true;
   }
 }

@@ -25,7 +25,7 @@ export const SPACE_SQL = {
     WHERE u.protected = 0 AND u.kept = 1 AND (u.used_at_ms, u.path_id) > (?, ?)
       AND n.name NOT IN (SELECT value FROM json_each(?))
     ORDER BY u.used_at_ms, u.path_id LIMIT ?`,
-  coldEmpties: `SELECT p.hash, u.path_id AS id
+  coldEmpties: `SELECT p.hash, u.path_id AS id, u.used_at_ms, n.id AS nar_id
     FROM narinfo_use u JOIN path p ON p.id = u.path_id
       JOIN narinfo i ON i.path_id = u.path_id JOIN nar n ON n.id = i.nar_id
     WHERE u.protected = 0 AND u.kept = 0 AND u.used_at_ms <= ?
@@ -34,17 +34,17 @@ export const SPACE_SQL = {
   coldLooseNars: `SELECT l.nar_id AS id, l.used_at_ms, l.nar_id, n.name, n.kept_id,
       ifnull(n.kept_size, 0) AS kept_bytes, 0 AS sharers
     FROM loose_nar l JOIN nar n ON n.id = l.nar_id
-    WHERE (l.used_at_ms, l.nar_id) > (?, ?)
+    WHERE l.kept = 1 AND (l.used_at_ms, l.nar_id) > (?, ?)
       AND n.name NOT IN (SELECT value FROM json_each(?))
     ORDER BY l.used_at_ms, l.nar_id LIMIT ?`,
 
   narIdOfPath: "SELECT nar_id FROM narinfo WHERE path_id = ?",
   useOf: "SELECT used_at_ms, protected FROM narinfo_use WHERE path_id = ?",
-  /** Where nothing names a kept file any more. */
-  loosenNar: `INSERT INTO loose_nar (nar_id, used_at_ms)
-    SELECT id, ? FROM nar WHERE id = ? AND kept_size IS NOT NULL
-      AND NOT EXISTS (SELECT 1 FROM narinfo WHERE nar_id = nar.id)
-    ON CONFLICT DO NOTHING`,
+  /** Where no narinfo names it any more. */
+  loosenNar: `INSERT INTO loose_nar (nar_id, used_at_ms, kept)
+    SELECT id, ?, kept_size IS NOT NULL FROM nar
+      WHERE id = ? AND NOT EXISTS (SELECT 1 FROM narinfo WHERE nar_id = nar.id)
+    ON CONFLICT DO UPDATE SET used_at_ms = max(used_at_ms, excluded.used_at_ms)`,
   tieNar: "DELETE FROM loose_nar WHERE nar_id = ?",
   keepNar: `UPDATE nar SET kept_id = ?, kept_seal = ?, kept_hash = ?, kept_size = ? WHERE id = ?`,
   sealNar: `UPDATE nar SET kept_seal = ?

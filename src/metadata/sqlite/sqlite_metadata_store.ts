@@ -14,6 +14,7 @@ import type {
   PinRoot,
   WriteOptions,
 } from "../metadata_store.ts";
+import type { RowSweepOrder, SweptRows } from "../row_sweeper.ts";
 import type { ColdEntry, Evicted, EvictionOrder, PendingFile, Stock } from "../space_keeper.ts";
 import { ChangeApplier } from "./change_applier.ts";
 import { type DocumentColumns, readDocument } from "./documents.ts";
@@ -34,6 +35,7 @@ import {
   readStock,
   type StockColumns,
 } from "./rows.ts";
+import { RowSweep } from "./row_sweep.ts";
 import { prepareStatements, type Statements } from "./statements.ts";
 import { Transactions } from "./transactions.ts";
 import {
@@ -51,6 +53,7 @@ export class SqliteMetadataStore implements MetadataStore, AsyncDisposable {
   readonly #statements: Statements;
   readonly #protection: Protection;
   readonly #eviction: Eviction;
+  readonly #rowSweep: RowSweep;
   readonly #queue: WriteQueue;
   #dataVersion: unknown;
   #closed = false;
@@ -63,6 +66,7 @@ export class SqliteMetadataStore implements MetadataStore, AsyncDisposable {
       new ChangeApplier(this.#statements, this.#protection, this.#transactions),
     );
     this.#eviction = new Eviction(this.#statements, this.#protection);
+    this.#rowSweep = new RowSweep(this.#statements, this.#protection);
   }
 
   async findNarinfo(storePathHash: StorePathHash): Promise<NarinfoRow | undefined> {
@@ -148,6 +152,10 @@ export class SqliteMetadataStore implements MetadataStore, AsyncDisposable {
 
   async protect(pathsMax: number): Promise<boolean> {
     return await this.#alone(() => this.#protection.step(pathsMax));
+  }
+
+  async sweepRows(order: RowSweepOrder): Promise<SweptRows> {
+    return await this.#alone(() => this.#rowSweep.sweep(order));
   }
 
   async areSumsRight(): Promise<boolean> {

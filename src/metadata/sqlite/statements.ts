@@ -1,11 +1,13 @@
 import type { DatabaseSync, StatementSync } from "node:sqlite";
 import { DOCUMENT_SQL } from "./documents.ts";
+import { ROW_SWEEP_SQL } from "./row_sweep.ts";
 import { SPACE_SQL } from "./space_statements.ts";
 
 /** Every statement of the metadata store, by what it does. */
 const SQL = {
   ...SPACE_SQL,
   ...DOCUMENT_SQL,
+  ...ROW_SWEEP_SQL,
 
   begin: "BEGIN IMMEDIATE",
   commit: "COMMIT",
@@ -41,9 +43,8 @@ const SQL = {
   pathId: "SELECT id FROM path WHERE hash = ?",
   addPath: "INSERT INTO path (hash) VALUES (?)",
   narId: "SELECT id FROM nar WHERE name = ?",
-  addNar: `INSERT INTO nar (name, nar_hash, nar_size, file_hash, file_size, heard_at_s)
-    VALUES (?, ?, ?, ?, ?, ?)`,
-  hearNar: "UPDATE nar SET heard_at_s = ? WHERE id = ?",
+  addNar: `INSERT INTO nar (name, nar_hash, nar_size, file_hash, file_size)
+    VALUES (?, ?, ?, ?, ?)`,
   putSource: `INSERT INTO nar_source (nar_id, upstream, location) VALUES (?, ?, ?)
     ON CONFLICT DO UPDATE SET location = excluded.location`,
   putNarinfo: `INSERT INTO narinfo

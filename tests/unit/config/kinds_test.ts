@@ -1,7 +1,12 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import { databaseUrl } from "../../../src/config/kinds/database_url.ts";
-import { duration, DURATION_MS_MAX, durationOrOff } from "../../../src/config/kinds/duration.ts";
+import {
+  duration,
+  DURATION_MS_MAX,
+  durationOrOff,
+  retention,
+} from "../../../src/config/kinds/duration.ts";
 import { hostName } from "../../../src/config/kinds/host_name.ts";
 import { listenAddress } from "../../../src/config/kinds/listen_address.ts";
 import { listOf } from "../../../src/config/kinds/list.ts";
@@ -29,6 +34,7 @@ interface Sample {
 }
 
 const H = 3_600_000;
+const D = 24 * H;
 
 const SAMPLES: Readonly<Record<string, Sample>> = {
   boolean: {
@@ -91,6 +97,11 @@ const SAMPLES: Readonly<Record<string, Sample>> = {
     kind: durationOrOff,
     accepts: { "0s": 0, 0: 0, "1s": 1_000 },
     refuses: ["", "5"],
+  },
+  retention: {
+    kind: retention,
+    accepts: { 0: 0, "0s": 0, "180d": 180 * D, "1d12h": 36 * H, "36h": 36 * H, "1.5d": 36 * H },
+    refuses: ["", "never", "180", "-1d", "1h", "23h", "36501d", "1h1d", "d", "1d1", "1d 1h"],
   },
   listenAddress: {
     kind: listenAddress,
@@ -228,6 +239,13 @@ checkProperty(
   "duration: reading undoes printing for any length of time",
   fc.property(fc.integer({ min: 1, max: DURATION_MS_MAX }), (ms) => {
     assert.equal(duration.parse(duration.print(ms)), ms);
+  }),
+);
+
+checkProperty(
+  "retention: reading undoes printing for any time of a day or more",
+  fc.property(fc.integer({ min: D, max: 36_500 * D }), (ms) => {
+    assert.equal(retention.parse(retention.print(ms)), ms);
   }),
 );
 

@@ -1,0 +1,92 @@
+import type { NarName } from "../../nix/nar_name.ts";
+import type { StorePathHash } from "../../nix/store_path.ts";
+import { NAR_GRACE_MS, type RowSweepOrder, type SweptRows } from "../row_sweeper.ts";
+import type { Protection } from "./protection.ts";
+import type { Statements } from "./statements.ts";
+
+/** A batch ends after so long: rows that have to be read from the disk take their time. */
+const SLICE_MS = 2;
+
+/** Paths that one batch looks at for each row that it may remove: most of them stay. */
+const PATHS_PER_ROW = 8;
+
+/** The statements that find and remove unused rows; narinfos are found as eviction does. */
+export const ROW_SWEEP_SQL = {
+  unusedNars: `SELECT l.nar_id AS id, n.name FROM loose_nar l JOIN nar n ON n.id = l.nar_id
+    WHERE l.kept = 0 AND l.used_at_ms <= ?
+      AND NOT EXISTS (SELECT 1 FROM pending_file WHERE nar_id = l.nar_id)
+      AND n.name NOT IN (SELECT value FROM json_each(?))
+    ORDER BY l.used_at_ms, l.nar_id LIMIT ?`,
+  removeSources: "DELETE FROM nar_source WHERE nar_id = ?",
+  removeNar: "DELETE FROM nar WHERE id = ?",
+  lastOfPaths: "SELECT max(id) AS id FROM (SELECT id FROM path WHERE id > ? ORDER BY id LIMIT ?)",
+  // A path has its use as long as its narinfo, in far fewer pages.
+  removeUnnamedPaths: `DELETE FROM path WHERE id > ? AND id <= ?
+    AND NOT EXISTS (SELECT 1 FROM narinfo_use WHERE path_id = path.id)
+    AND NOT EXISTS (SELECT 1 FROM reference WHERE dst = path.id)
+    AND NOT EXISTS (SELECT 1 FROM protected_path WHERE path_id = path.id)`,
+} as const;
+
+/** Removes rows that nobody asked for: first narinfos, then NARs, then the paths left over. */
+export class RowSweep {
+  readonly #statements: Statements;
+  readonly #protection: Protection;
+
+  constructor(statements: Statements, protection: Protection) {
+    this.#statements = statements;
+    this.#protection = protection;
+  }
+
+  /** To be called within a transaction. */
+  sweep(order: RowSweepOrder): SweptRows {
+    const { rowsMax, after } = order;
+    const nothing = { narinfos: [], nars: [], paths: 0, settled: true };
+    if (!this.#protection.settled) return { ...nothing, next: after ?? "", settled: false };
+    // Only the walk over the paths has a place to go on from: what is swept is not found again.
+    if (after) return { ...nothing, ...this.#sweepPaths(Number(after), rowsMax * PATHS_PER_ROW) };
+    const untilMs = performance.now() + SLICE_MS;
+    const narinfos = this.#sweepNarinfos(order, untilMs);
+    if (narinfos.length > 0) return { ...nothing, narinfos, next: "" };
+    const nars = this.#sweepNars(order, untilMs);
+    return { ...nothing, nars, next: nars.length > 0 ? "" : "0" };
+  }
+
+  #sweepNarinfos(order: RowSweepOrder, untilMs: number): readonly StorePathHash[] {
+    const { coldEmpties, removeReferences, removeUse, removeNarinfo, loosenNar } = this.#statements;
+    const swept: StorePathHash[] = [];
+    const names = JSON.stringify([...order.spared]);
+    for (const row of coldEmpties.all(order.unusedSinceMs, names, order.rowsMax)) {
+      const pathId = Number(row["id"]);
+      removeReferences.run(pathId);
+      removeUse.run(pathId);
+      removeNarinfo.run(pathId);
+      loosenNar.run(order.unusedSinceMs + NAR_GRACE_MS, Number(row["nar_id"]));
+      swept.push(row["hash"] as StorePathHash);
+      if (performance.now() > untilMs) break;
+    }
+    return swept;
+  }
+
+  #sweepNars(order: RowSweepOrder, untilMs: number): readonly NarName[] {
+    const { unusedNars, removeSources, tieNar, removeNar } = this.#statements;
+    const swept: NarName[] = [];
+    const names = JSON.stringify([...order.spared]);
+    for (const row of unusedNars.all(order.unusedSinceMs, names, order.rowsMax)) {
+      const narId = Number(row["id"]);
+      removeSources.run(narId);
+      tieNar.run(narId);
+      removeNar.run(narId);
+      swept.push(row["name"] as NarName);
+      if (performance.now() > untilMs) break;
+    }
+    return swept;
+  }
+
+  #sweepPaths(afterId: number, countMax: number): Pick<SweptRows, "paths" | "next"> {
+    const { lastOfPaths, removeUnnamedPaths } = this.#statements;
+    const lastId = lastOfPaths.get(afterId, countMax)?.["id"] ?? null;
+    if (lastId === null) return { paths: 0 };
+    const { changes } = removeUnnamedPaths.run(afterId, lastId);
+    return { paths: Number(changes), next: String(lastId) };
+  }
+}
