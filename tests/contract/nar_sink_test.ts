@@ -1,0 +1,75 @@
+import { createHash } from "node:crypto";
+import { PartialFile } from "../../src/cache/fetch/partial_file.ts";
+import { narOrderOf } from "../../src/cache/fetch/nar_sink.ts";
+import { WriteAllowance } from "../../src/cache/fetch/write_allowance.ts";
+import { ClientReader } from "../../src/cache/pass_through/client_reader.ts";
+import { ClientSink } from "../../src/cache/pass_through/client_sink.ts";
+import type { NarRow } from "../../src/metadata/metadata_store.ts";
+import { type FileHash, type NarHash, sha256FromDigest } from "../../src/nix/hash.ts";
+import { narName } from "../../src/nix/nar_name.ts";
+import { tempFolder } from "../support/temp_folder.ts";
+import { checkContract, type Harness } from "./contract.ts";
+import { FILE, narSinkClauses, type SinkMaker, type ToldOfFile } from "./nar_sink_contract.ts";
+
+const sha256 = sha256FromDigest(createHash("sha256").update(FILE).digest());
+
+function rowOf({ hash, size }: ToldOfFile): NarRow {
+  return {
+    name: narName(sha256, "xz"),
+    compression: "xz",
+    narHash: sha256 as NarHash,
+    narSize: 100,
+    ...(hash ? { fileHash: sha256 as FileHash } : {}),
+    ...(size ? { fileSize: FILE.length } : {}),
+  };
+}
+
+/** Decompresses nothing: the sources' bytes are not judged here. */
+const verifier = {
+  passThrough: () => ({
+    write: () => Promise.resolve(),
+    end() {},
+    measure: new Promise<never>(() => undefined),
+    [Symbol.dispose]() {},
+  }),
+};
+
+const harnesses: readonly Harness<SinkMaker>[] = [
+  {
+    name: "PartialFile",
+    open() {
+      const folder = tempFolder();
+      const path = `${folder.path}/file`;
+      Deno.writeTextFileSync(path, "");
+      const allowance = new WriteAllowance(0, (bytes) => Promise.resolve(bytes));
+      return Promise.resolve({
+        open: (told) => {
+          const order = { ...narOrderOf(rowOf(told)), path, roomBytes: 0 };
+          return new PartialFile({ order, allowance, tell: () => undefined });
+        },
+        [Symbol.asyncDispose]: async () => folder[Symbol.dispose](),
+      });
+    },
+  },
+  {
+    name: "ClientSink",
+    exempt: {
+      "other bytes in place of those that are here are no rest": "the client has them: " +
+        "the verdict on all of the file decides",
+    },
+    open: () =>
+      Promise.resolve({
+        open: (told) =>
+          new ClientSink({
+            nar: rowOf(told),
+            verifier,
+            wrong: () => undefined,
+            client: new ClientReader(),
+            listener: { progress: () => undefined, room: (bytes) => Promise.resolve(bytes) },
+          }),
+        [Symbol.asyncDispose]: () => Promise.resolve(),
+      }),
+  },
+];
+
+for (const harness of harnesses) checkContract(harness, narSinkClauses);
