@@ -13,15 +13,15 @@ Deno.test("log: a full run at debug tells no password and no token", async () =>
   Deno.writeTextFileSync(netrc, `machine 127.0.0.1 login me password ${SECRETS[0]}\n`);
   await using upstream = await fakeUpstream({ objects: [object], stored: true });
   const { host } = new URL(upstream.url);
-  // As caches in front of S3 do; nobody listens there.
+  // As caches in front of S3 do. Nobody listens there, and fetch does not block the port.
   await using moved = await fakeUpstream({ stored: true });
-  const location = `http://127.0.0.1:1/x?X-Amz-Signature=${SECRETS[4]}`;
+  const location = `http://127.0.0.1:2/x?X-Amz-Signature=${SECRETS[4]}`;
   moved.onRequest = ({ path }) =>
     path.endsWith(".narinfo")
       ? new Response(null, { status: 302, headers: { location } })
       : undefined;
   await using larder = await startLarder({
-    "cache-upstream-url": [upstream.url, `http://me:${SECRETS[1]}@127.0.0.1:1`, moved.url],
+    "cache-upstream-url": [upstream.url, `http://me:${SECRETS[1]}@127.0.0.1:2`, moved.url],
     "otel-enabled": "true",
     "cache-upstream-public-key": upstream.publicKey,
     "netrc-file": netrc,
@@ -41,7 +41,7 @@ Deno.test("log: a full run at debug tells no password and no token", async () =>
   larder.kill("SIGTERM");
   await larder.ended;
   const log = JSON.stringify(larder.lines);
-  assert.ok(log.includes("http://127.0.0.1:1/x?(hidden)"), "where it was sent to is told");
+  assert.ok(log.includes("http://127.0.0.1:2/x?(hidden)"), "where it was sent to is told");
   assert.ok(log.includes(host) && log.includes('"level":"debug"'), "it is a full run");
   for (const secret of SECRETS) {
     assert.ok(!log.includes(secret), secret);
