@@ -1,5 +1,6 @@
 // Measures larder beside nginx serving the same files and beside nginx as a caching proxy, on one
 // machine in one run, and prints a table of Markdown. See scripts/bench/options.ts for the words.
+import { mediansOf } from "./bench/compare.ts";
 import { Corpus } from "./bench/corpus.ts";
 import type { Bench, Measure } from "./bench/figure.ts";
 import { EVICTION_NAME, measureEviction } from "./bench/eviction/measure_eviction.ts";
@@ -56,9 +57,11 @@ for (const signal of ["SIGINT", "SIGTERM"] as const) {
   });
 }
 try {
-  const beside = measures.length > 0
-    ? report(await runAll(workplace, options), await facts(options))
-    : "";
+  const results = measures.length > 0 ? await runAll(workplace, options) : [];
+  const beside = results.length > 0 ? report(results, await facts(options)) : "";
+  if (options.json !== undefined) {
+    Deno.writeTextFileSync(options.json, JSON.stringify(mediansOf(results)));
+  }
   const eviction = withEviction ? await measureEviction(workplace, options.executable) : "";
   const text = [beside, eviction].filter(Boolean).join("\n");
   console.log(text);

@@ -12,6 +12,8 @@ export interface BenchOptions {
   readonly only: string | undefined;
   /** A compiled larder to run in place of the sources. */
   readonly executable: string | undefined;
+  /** A file for the medians, by figure. */
+  readonly json: string | undefined;
 }
 
 export const USAGE = `Measures larder beside nginx; writes dist/bench.md too.
@@ -19,6 +21,7 @@ export const USAGE = `Measures larder beside nginx; writes dist/bench.md too.
   --quick            three short rounds, no nginx directory, no eviction: about a minute
   --only TEXT        only figures with TEXT in their name; "eviction" is a table of its own
   --executable PATH  run this compiled larder, not the sources
+  --json PATH        write larder's median of each figure here, too
 `;
 
 const FULL = { rounds: 5, seconds: 3, warmUp: 2, pairOnly: false };
@@ -32,8 +35,9 @@ export function readOptions(words: readonly string[]): BenchOptions {
       quick: { type: "boolean" },
       only: { type: "string" },
       executable: { type: "string" },
+      json: { type: "string" },
     },
   });
-  const { quick, only, executable } = values;
-  return { ...(quick ? QUICK : FULL), only, executable };
+  const { quick, only, executable, json } = values;
+  return { ...(quick ? QUICK : FULL), only, executable, json };
 }

@@ -1,0 +1,55 @@
+// Runs the bench with two Denos in turns, and fails where the second is worse. Words beside
+// `--turns` and the two go to each bench: `--quick`, `--only TEXT`.
+import { parseArgs } from "node:util";
+import { compare, type Median, type Turn } from "./bench/compare.ts";
+import { REPOSITORY } from "./bench/workplace.ts";
+
+const USAGE = "scripts/deno task bench-denos 2.6.8 newest [--turns 3] [--quick] [--only TEXT]";
+
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: {
+    turns: { type: "string", default: "3" },
+    quick: { type: "boolean" },
+    only: { type: "string" },
+  },
+});
+const [before, after] = positionals;
+const turnsCount = Number(values.turns);
+if (before === undefined || after === undefined || !(turnsCount >= 1)) {
+  console.error(USAGE);
+  Deno.exit(2);
+}
+const words = [
+  ...(values.quick ? ["--quick"] : []),
+  ...(values.only === undefined ? [] : ["--only", values.only]),
+];
+
+const turns: Turn[] = [];
+for (let turn = 0; turn < turnsCount; turn++) {
+  // Another one first each time.
+  if (turn % 2 === 0) turns.push([await benchOf(before), await benchOf(after)]);
+  else {
+    const second = await benchOf(after);
+    turns.push([await benchOf(before), second]);
+  }
+}
+const { table, worse } = compare([before, after], turns);
+console.log(table);
+Deno.exit(worse.length === 0 ? 0 : 1);
+
+/** One bench, in a process of its own on that Deno. */
+async function benchOf(version: string): Promise<readonly Median[]> {
+  const json = Deno.makeTempFileSync();
+  try {
+    const { success } = await new Deno.Command(`${REPOSITORY}scripts/deno`, {
+      args: ["run", "-A", `${REPOSITORY}scripts/bench.ts`, "--json", json, ...words],
+      env: { USE_DENO: version },
+      stdout: "null",
+    }).spawn().status;
+    if (!success) throw new Error(`Cannot bench Deno ${version}`);
+    return JSON.parse(Deno.readTextFileSync(json));
+  } finally {
+    Deno.removeSync(json);
+  }
+}
