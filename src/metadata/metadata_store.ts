@@ -159,7 +159,9 @@ export interface WriteOptions {
 export interface ChangeWriter {
   /**
    * Resolves when all of them are written; rejects when none is, with NarNameTaken for a
-   * put-narinfo whose NAR name is another file's. Lists are written in the order of the calls.
+   * put-narinfo whose NAR name is another file's. Lists that share a key (a store path, a NAR or
+   * a document) are applied in the order of the calls; others need not wait for each other. A use
+   * may come late: it only ever raises a time.
    */
   apply(changes: readonly Change[], options?: WriteOptions): Promise<void>;
 }

@@ -268,6 +268,28 @@ export const metadataStoreClauses: Clauses<MetadataStore> = {
     assert.ok(await store.findNarinfo(b));
   },
 
+  "lists of changes that share a key are applied in the order of the calls": async (store) => {
+    const texts = Array.from({ length: 30 }, (_, index) => `text ${index}`);
+    const said = (storePathHash: StorePathHash, body: string) => {
+      const change = put(storePathHash, []);
+      return { ...change, row: { ...change.row, body } };
+    };
+    const pin: Change = { kind: "put-pin", pin: { storePathHash: c, pinnedAtMs: 1 } };
+    await Promise.all([
+      ...texts.map((text) => store.apply([said(a, text)])),
+      store.apply([{ kind: "remove-narinfo", storePathHash: b }]),
+      store.apply([said(b, "there")]),
+      store.apply([said(c, "on its way")]),
+      store.apply([{ kind: "remove-narinfo", storePathHash: c }]),
+      store.apply([pin]),
+      store.apply([{ kind: "remove-pin", storePathHash: c }]),
+    ]);
+    assert.equal((await store.findNarinfo(a))?.body, texts.at(-1));
+    assert.equal((await store.findNarinfo(b))?.body, "there");
+    assert.equal(await store.findNarinfo(c), undefined);
+    assert.deepEqual(await store.pins(), []);
+  },
+
   "forty apply() calls started together all land": async (store) => {
     const hashes = Array.from({ length: 40 }, (_, index) => hash(`path ${index}`));
     await Promise.all(hashes.map((one) => store.apply([put(one, hashes)])));
