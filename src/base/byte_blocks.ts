@@ -1,10 +1,10 @@
-/** Size of the first block; each further one doubles what is held, up to the largest size. */
+/** Size of the first block. Each further one doubles the memory held, up to the largest size. */
 const BLOCK_BYTES_MIN = 4 * 1024;
 const BLOCK_BYTES_MAX = 256 * 1024;
 
 /**
- * Bytes collected in blocks of their own. A piece is copied, so that one byte of it never keeps
- * the larger buffer alive in which it arrived.
+ * Bytes collected in blocks of their own. Each piece is copied: one byte of it must not keep the
+ * larger buffer alive in which it arrived.
  */
 export class ByteBlocks {
   /** All but the last are full. */
@@ -17,12 +17,12 @@ export class ByteBlocks {
     return this.#byteLength;
   }
 
-  /** Memory of all blocks: what a memory limit has to count. */
+  /** Memory of all blocks, for memory limits. */
   get heldBytes(): number {
     return this.#heldBytes;
   }
 
-  /** Memory that adding so many bytes takes beyond `heldBytes`. */
+  /** Memory that `byteLength` more bytes take beyond `heldBytes`. */
   growthFor(byteLength: number): number {
     const missing = byteLength - this.#freeBytes;
     let growth = 0;
@@ -30,7 +30,7 @@ export class ByteBlocks {
     return growth;
   }
 
-  /** Copies `bytes` behind what is here. */
+  /** Appends a copy of `bytes`. */
   add(bytes: Uint8Array): void {
     for (let rest = bytes; rest.length > 0;) {
       const free = this.#freeBytes;
@@ -58,7 +58,7 @@ export class ByteBlocks {
     return all;
   }
 
-  /** All bytes, block by block, once: each block is let go when the next one is asked for. */
+  /** All bytes, block by block, once. Each block is freed when the reader takes the next one. */
   *drained(): Generator<Uint8Array<ArrayBuffer>> {
     for (let block = this.#blocks.shift(); block !== undefined; block = this.#blocks.shift()) {
       const bytes = block.subarray(0, this.#byteLength);

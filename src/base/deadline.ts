@@ -1,4 +1,4 @@
-/** Resolves to `undefined` when `work` is not done after `limitMs`; the work itself goes on. */
+/** The result of `work`, or `undefined` after `limitMs`. Does not stop `work`. */
 export async function within<Value>(
   work: Promise<Value>,
   limitMs: number,
@@ -14,7 +14,7 @@ export async function within<Value>(
   }
 }
 
-/** Throws the signal's reason where it fires first; the work itself goes on. */
+/** The result of `work`. Throws the signal's reason if it fires first; does not stop `work`. */
 export async function unlessAborted<Value>(
   work: Promise<Value>,
   signal: AbortSignal,

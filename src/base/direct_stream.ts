@@ -1,21 +1,21 @@
-/** Bytes that go into whatever buffer the reader has. */
+/** A source of bytes that fills the reader's own buffer. */
 export interface ByteSource {
-  /** Fills the beginning of `into` and says how far; 0 at the end. One call at a time. */
+  /** Fills the beginning of `into` and returns the byte count; 0 at the end. One call at a time. */
   read(into: Uint8Array<ArrayBuffer>): Promise<number>;
-  /** The next read begins so many bytes earlier, also after the end. Not while one is under way. */
+  /** Moves back by `byteLength`, also after the end. Not during a read. */
   rewind(byteLength: number): void;
-  /** No more is read. May be called twice. */
+  /** Ends reading. May be called twice. */
   close(): void;
 }
 
 /**
- * A stream that can also be read at its source, without the machinery of streams, which takes a
- * third of the time of a large file. Read it in one way only.
+ * A stream whose reader may also read the source directly. That skips the machinery of streams, a
+ * third of the time of a large file. Use one way only.
  */
 export class DirectStream extends ReadableStream<Uint8Array<ArrayBuffer>> {
   readonly source: ByteSource;
 
-  /** `readBytes`: size of the pieces, where it is read as a stream. */
+  /** `readBytes`: size of the pieces when read as a stream. */
   constructor(source: ByteSource, readBytes: number) {
     super({
       async pull(controller) {

@@ -1,8 +1,8 @@
-/** What the shell is told. */
+/** The exit statuses of all commands. */
 export const EXIT = {
   ok: 0,
-  /** The command was understood and did not succeed. */
+  /** The command was valid and did not succeed. */
   failed: 1,
-  /** The words, variables or configuration file were wrong; nothing was started. */
+  /** Invalid arguments, variables or configuration file; nothing was started. */
   usage: 2,
 } as const;

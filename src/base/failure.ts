@@ -1,14 +1,14 @@
 import { osReason, plainOsError } from "./os_error.ts";
 import { withoutUrlSecrets } from "./url_secrets.ts";
 
-/** What a failure means to the client, the operator and the log: one row each. */
+/** HTTP status and log level of each kind of failure. */
 const MEANING = {
   "bad-request": { status: 400, level: "debug" },
   "denied": { status: 403, level: "info" },
   "absent": { status: 404, level: "debug" },
   "upstream-down": { status: 404, level: "warn" },
   "corrupt": { status: 404, level: "error" },
-  /** This machine cannot do it: its disk is full, say. A client goes on to its next substituter. */
+  /** A condition of this machine, such as a full disk. 404 makes Nix try its next substituter. */
   "unavailable": { status: 404, level: "error" },
   "overloaded": { status: 503, level: "warn" },
   "broken": { status: 500, level: "error" },
@@ -30,24 +30,24 @@ export class Failure extends Error {
   }
 }
 
-/** The row of `MEANING` for anything that was thrown; what nobody expected is "broken". */
+/** The row of `MEANING` for a thrown value; "broken" unless it is a Failure. */
 export function meaningOf(thrown: unknown): typeof MEANING[FailureKind] {
   return MEANING[thrown instanceof Failure ? thrown.kind : "broken"];
 }
 
-/** What to say of anything that was thrown, in one line; nothing secret of a URL is in it. */
+/** The message of a thrown value for logs, without the secrets of URLs. */
 export function messageOf(thrown: unknown): string {
   return withoutUrlSecrets(plainOsError(textOf(thrown)));
 }
 
-/** The same for a sentence that names the file or address itself. */
+/** The same without paths, for a sentence that names the file or address itself. */
 export function reasonOf(thrown: unknown): string {
   return withoutUrlSecrets(osReason(textOf(thrown)));
 }
 
 function textOf(thrown: unknown): string {
   if (!(thrown instanceof Error)) return String(thrown);
-  // Deno's `fetch` tells why it failed in its message, and in 2.9.6 in the cause alone.
+  // Deno's `fetch` gives the reason in its message, Deno 2.9.6 in the cause alone.
   const { cause } = thrown;
   return thrown.message === "fetch failed" && cause instanceof Error
     ? cause.message

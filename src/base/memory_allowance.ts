@@ -1,6 +1,6 @@
 import { Notifier } from "./notifier.ts";
 
-/** Memory that many may take bytes of, up to a limit. */
+/** A memory limit in bytes that many shares draw on. */
 export class MemoryAllowance {
   #leftBytes: number;
   readonly #givenBack = new Notifier();
@@ -9,7 +9,7 @@ export class MemoryAllowance {
     this.#leftBytes = bytesMax;
   }
 
-  /** Nothing taken yet. Everything is given back when its scope and every hold have ended. */
+  /** An empty share. Its bytes return when its scope and every hold have ended. */
   share(): MemoryShare {
     let heldBytes = 0;
     let holds = 0;
@@ -51,10 +51,10 @@ export class MemoryAllowance {
 }
 
 export interface MemoryShare extends Disposable {
-  /** False, and nothing taken, where the limit would be passed. */
+  /** False, with nothing taken, if the limit does not allow it. */
   take(bytes: number): boolean;
-  /** The same, as soon as others have given back enough; false after `limitMs`. */
+  /** The same, but waits up to `limitMs` for others to give bytes back. */
   takeWithin(bytes: number, limitMs: number): Promise<boolean>;
-  /** Keeps what was taken beyond the share's own scope, for somebody else who has the bytes. */
+  /** Keeps the bytes beyond the share's own scope, for their next owner. */
   hold(): Disposable;
 }

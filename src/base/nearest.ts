@@ -1,16 +1,16 @@
 import { distance } from "fastest-levenshtein";
 
-/** So many letters may hold one slip more. */
+/** One more slip is allowed for each so many letters. */
 const LETTERS_PER_SLIP = 4;
 
-/** Fewer words in common say too little: any option may end in "path". */
+/** Fewer common words prove too little: any option may end in "path". */
 const SHARED_WORDS_MIN = 2;
 
 /**
- * The candidate that `word` is a misspelling of; `undefined` when there is none, or several.
+ * The candidate that `word` misspells; `undefined` if there is none, or several.
  *
- * Each word must be in both, but for slips and the groups in front. A word that is another one,
- * such as "put" for "delete", means another thing, however alike the whole looks.
+ * Each word must be in both, except slips and leading groups. A different word, such as "put" for
+ * "delete", is no misspelling, however alike the whole looks.
  */
 export function nearest(word: string, candidates: Iterable<string>): string | undefined {
   const typed = wordsOf(word);
@@ -20,7 +20,7 @@ export function nearest(word: string, candidates: Iterable<string>): string | un
   return others.length === 0 ? only : undefined;
 }
 
-/** `, did you mean X?`, or nothing when no candidate is alike. */
+/** `, did you mean X?`, or "" when no candidate is alike. */
 export function suggestion(word: string, candidates: Iterable<string>): string {
   const best = nearest(word, candidates);
   return best === undefined ? "" : `, did you mean ${best}?`;
@@ -32,13 +32,13 @@ function isAlike(typed: readonly string[], candidate: readonly string[]): boolea
   const shared = Math.min(typed.length, candidate.length);
   const extra = typed.slice(0, typed.length - shared);
   const isShort = shared < SHARED_WORDS_MIN && typed.length !== candidate.length;
-  // With "no" in front it is the contrary.
+  // A leading "no" negates the option.
   if (isShort || extra.includes("no")) return false;
   const ends = candidate.slice(candidate.length - shared);
   return typed.slice(extra.length).every((one, at) => isSlip(one, ends[at] ?? ""));
 }
 
-/** One slip, or more in a long word; two letters in each other's place are one. */
+/** True for one slip, more in a long word; two swapped letters are one slip. */
 function isSlip(typed: string, word: string): boolean {
   const slipsMax = Math.max(1, Math.floor(word.length / LETTERS_PER_SLIP));
   const slips = distance(typed, word);

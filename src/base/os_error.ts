@@ -1,10 +1,10 @@
-/** Behind what the system said: its number, the call, and the paths that it was about. */
+/** The end of a system error's message: its number, the call and the paths. */
 const TAIL_REGEXP = / \(os error \d+\): [a-z]+(?: ('.*'))?$/s;
 const REST_REGEXP = / \(os error \d+\)/g;
 
 /**
- * What the system said, as a sentence: "No such file or directory: /a" for Deno's "No such file
- * or directory (os error 2): readfile '/a'".
+ * A system error as a sentence: "No such file or directory: /a" for Deno's "No such file or
+ * directory (os error 2): readfile '/a'".
  */
 export function plainOsError(message: string): string {
   return message.replace(TAIL_REGEXP, (_, paths: string = "") => {

@@ -1,4 +1,4 @@
-/** Resolves after `ms`, or as soon as `signal` fires: look at it, then. */
+/** Resolves after `ms`, or as soon as `signal` fires. The caller checks the signal. */
 export function pause(ms: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     if (signal?.aborted) return resolve();

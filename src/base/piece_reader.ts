@@ -1,18 +1,18 @@
-/** One read of the network brings 60 to 90 KiB at most. */
+/** One read of the network returns 60 to 90 KiB at most. */
 const READ_BYTES = 64 * 1024;
 
 type Piece = Uint8Array<ArrayBuffer>;
 
 export interface PieceReaderOptions {
-  /** True: a piece is good until the next read, which uses its memory again. */
+  /** True: the next read overwrites the piece. */
   readonly reuses?: boolean;
-  /** How much of a piece may come at once, where memory is used again. */
+  /** Size of the buffer, where pieces share one. */
   readonly readBytes?: number;
 }
 
 /**
- * Reads a stream of bytes through one buffer. Each piece lies in memory of its own, at most twice
- * its size: the default reader gives a buffer of 64 KiB to a piece of one byte.
+ * Reads a stream of bytes through one buffer. Each piece gets memory of at most twice its size: the
+ * default reader spends a buffer of 64 KiB on a piece of one byte.
  */
 export class PieceReader {
   readonly #reader: ReadableStreamBYOBReader;
@@ -37,7 +37,7 @@ export class PieceReader {
     return this.#reuses ? value : value.slice();
   }
 
-  /** Ends the stream; a read under way finds its end. Never throws. */
+  /** Ends the stream; a running read sees its end. Never throws. */
   async cancel(): Promise<void> {
     await this.#reader.cancel().catch(() => undefined);
   }

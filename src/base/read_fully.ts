@@ -1,4 +1,4 @@
-/** Fills `bytes` from where `file` stands; returns how many there were before its end. */
+/** Fills `bytes` from the position of `file`; returns the byte count, less only at its end. */
 export function readFully(
   file: { readSync(into: Uint8Array): number | null },
   bytes: Uint8Array,

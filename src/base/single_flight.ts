@@ -1,14 +1,14 @@
 export interface Flight<Value> {
   readonly value: Promise<Value>;
-  /** True when the work had been started by an earlier caller. */
+  /** True if an earlier caller started the work. */
   readonly joined: boolean;
 }
 
-/** Does the same work once for all who ask for it at the same time. Nothing is remembered after. */
+/** Runs the same work once for all simultaneous callers. Remembers no results. */
 export class SingleFlight<Key, Value> {
   readonly #flights = new Map<Key, Promise<Value>>();
 
-  /** Joins the work under way for `key`, or starts it. A failure reaches everybody who joined. */
+  /** Joins the running work for `key`, or starts it. A failure reaches every caller. */
   run(key: Key, start: () => Promise<Value>): Flight<Value> {
     const underWay = this.#flights.get(key);
     if (underWay !== undefined) return { value: underWay, joined: true };

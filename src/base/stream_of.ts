@@ -1,6 +1,6 @@
 /**
- * A stream of what a generator yields, made as the reader takes it. `over` is called once: at the
- * end, at an error, and when the reader leaves, also before the generator has begun.
+ * A stream of a generator's pieces, made as the reader takes them. `over` is called once: at the
+ * end, at an error, or when the reader cancels, even before the first piece.
  */
 export function streamOf<Piece>(
   pieces: AsyncGenerator<Piece>,

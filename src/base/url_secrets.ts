@@ -1,11 +1,11 @@
 const URL_REGEXP = /\b([a-z][a-z0-9+.-]*:\/\/)([^\s"'<>]+)/gi;
 
-/** Behind a URL these belong to the sentence around it. */
+/** Punctuation behind a URL that belongs to the sentence around it. */
 const SENTENCE = "),.:;";
 
 /**
- * A text for the log, without what may be secret in its URLs: user and password, and the query,
- * which is where signatures of pre-signed URLs and tokens stand.
+ * `text` for the log, without user, password and query of its URLs. Queries hold tokens and the
+ * signatures of pre-signed URLs.
  */
 export function withoutUrlSecrets(text: string): string {
   return text.replace(URL_REGEXP, (_, scheme: string, rest: string) => {
@@ -19,7 +19,7 @@ export function withoutUrlSecrets(text: string): string {
   });
 }
 
-/** What is in front of the first separator, and what is behind it, where it is there. */
+/** The text in front of the first separator, and behind it, if there is one. */
 function split(text: string, separator: string): readonly [string, string?] {
   const at = text.indexOf(separator);
   return at < 0 ? [text] : [text.slice(0, at), text.slice(at + 1)];

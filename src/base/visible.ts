@@ -1,16 +1,15 @@
 /**
- * Characters that act on a terminal, or change how the text around them is read: controls (an
- * escape sequence begins with one), line and paragraph separators, those that turn the direction
- * of writing, and those that nobody sees.
+ * Characters that control a terminal or change how text around them reads. These are controls (such
+ * as escape), line and paragraph separators, direction marks and invisible characters.
  */
 const UNSEEN_REGEXP = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu;
 
-/** A text with those characters as `\u001b` and the like, in one line. */
+/** `text` in one line, with those characters as `\u001b` and the like. */
 export function visible(text: string): string {
   return text.replace(UNSEEN_REGEXP, escaped);
 }
 
-/** The same of a text of several lines. */
+/** The same for a text of several lines. */
 export function visibleLines(text: string): string {
   return text.replace(UNSEEN_REGEXP, (character) => character === "\n" ? "\n" : escaped(character));
 }

@@ -4,8 +4,8 @@ export interface WorkerScope<In, Out> {
 }
 
 /**
- * The global scope of a Worker, typed by what is said to it and what it says. The library that
- * declares it cannot be loaded beside the main thread's.
+ * The global scope of a Worker, typed by its messages in and out. The library that declares it
+ * cannot be loaded beside the main thread's.
  */
 export function workerScope<In, Out>(): WorkerScope<In, Out> {
   return globalThis as unknown as WorkerScope<In, Out>;

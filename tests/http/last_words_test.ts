@@ -77,5 +77,5 @@ Deno.test("last words: who is refused and never ends is closed", async () => {
   });
   await eventually("it is closed", () => server.server.openCount === 0);
   const reasons = cache.log.map(({ reason }) => reason);
-  assert.ok(reasons.includes("refused client goes on"));
+  assert.ok(reasons.includes("refused client keeps sending"));
 });

@@ -139,9 +139,9 @@ Deno.test("request counts: what is no request is counted and logged too", async 
     return [level, method, status, bytes, duration_ms, reason];
   });
   assert.deepEqual(facts, [
-    ["debug", "OTHER", 400, "Bad Request\n".length, 0, "no request line of HTTP/1"],
-    ["debug", "GET", 431, "Request Header Fields Too Large\n".length, 0, "large head"],
-    ["debug", "POST", 400, "Bad Request\n".length, 0, "no one host"],
+    ["debug", "OTHER", 400, "Bad Request\n".length, 0, "invalid request line"],
+    ["debug", "GET", 431, "Request Header Fields Too Large\n".length, 0, "head too large"],
+    ["debug", "POST", 400, "Bad Request\n".length, 0, "invalid host"],
   ]);
 });
 

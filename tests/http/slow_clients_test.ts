@@ -24,7 +24,7 @@ Deno.test("slow: half a request and silence is 408 and closed, and the log says 
   await connection.send("GET /healthz HTTP/1.1\r\nHo");
   assert.equal((await connection.answer()).status, 408);
   await eventually("it is closed", () => server.server.openCount === 0);
-  assert.deepEqual(closedReasons(cache), ["half a request"]);
+  assert.deepEqual(closedReasons(cache), ["incomplete request"]);
 });
 
 Deno.test("slow: one byte of a head after the other is no progress", async () => {
@@ -42,7 +42,7 @@ Deno.test("slow: one byte of a head after the other is no progress", async () =>
     }
   });
   assert.ok(sent < 1_000 && performance.now() - startedAt >= 150, `${sent} bytes`);
-  assert.deepEqual(closedReasons(cache), ["half a request", "refused client goes on"]);
+  assert.deepEqual(closedReasons(cache), ["incomplete request", "refused client keeps sending"]);
 });
 
 Deno.test("slow: who asks nothing is closed; who has asked may take its time longer", async () => {
@@ -66,7 +66,7 @@ Deno.test("slow: a body that stops coming is 408 and closed", async () => {
     await connection.send(`POST /pins HTTP/1.1\r\nHost: x\r\n${framing}\r\n\r\n5\r\nabc`);
     assert.equal((await connection.answer()).status, 408);
   }
-  assert.deepEqual(closedReasons(cache), ["half a request body"]);
+  assert.deepEqual(closedReasons(cache), ["incomplete request body"]);
 });
 
 Deno.test("slow: a body that trickles in is 408 and closed", async () => {
@@ -94,7 +94,7 @@ Deno.test("slow: a client that takes nothing more is closed, and its file with i
   await using connection = await RawConnection.open(server.port);
   await connection.send(requestText("GET", path));
   await eventually("it is closed", () => closedReasons(cache).length > 0);
-  assert.deepEqual(closedReasons(cache), ["client takes nothing"]);
+  assert.deepEqual(closedReasons(cache), ["stalled client"]);
   const { reader } = await connection.answer();
   await reader.read();
   assert.ok(!reader.isComplete, "it sees that it has not all");
@@ -156,7 +156,7 @@ Deno.test("crowd: beyond the limit those that asked nothing make room, logged on
   assert.ok(performance.now() - startedAt < 500);
   assert.equal((await used.answer()).status, 0, "the first goes first");
   assert.ok(server.server.openCount <= 51);
-  assert.deepEqual(closedReasons(cache), ["too many connections"]);
+  assert.deepEqual(closedReasons(cache), ["making room"]);
 });
 
 Deno.test("crowd: who is being answered is not closed for others; they are refused", async () => {
@@ -180,12 +180,12 @@ Deno.test("crowd: who is being answered is not closed for others; they are refus
   });
   gate.open();
   for (const answer of await Promise.all(answers)) assert.ok(answer.complete);
-  assert.ok(closedReasons(cache).includes("too many requests at once"));
+  assert.ok(closedReasons(cache).includes("too many connections"));
 });
 
 Deno.test("crowd: after handles have run out, in time as many are taken as before", async () => {
   await using cache = await TestCache.open(NOBODY);
-  await using listener = cache.listen({ connectionsMax: 50, sweepEveryMs: 10, moreAfterMs: 30 });
+  await using listener = cache.listen({ connectionsMax: 50, sweepEveryMs: 10, raiseAfterMs: 30 });
   const { server } = listener;
   // Many notice at once that none are left.
   for (let count = 0; count < 100; count++) server.handlesRanOut();
@@ -208,7 +208,7 @@ Deno.test("crowd: who has taken nothing for the longest time makes room first", 
     await fourth.send(REQUEST).catch(() => undefined);
     return (await fourth.answer()).status === 200 && server.server.openCount === 3;
   });
-  assert.ok(closedReasons(scene.cache).includes("too many connections"));
+  assert.ok(closedReasons(scene.cache).includes("making room"));
   await kept.send(REQUEST);
   assert.equal((await kept.answer()).status, 200);
   const ends = await Promise.all([oldest, newer].map(async (client) => {
@@ -226,7 +226,7 @@ Deno.test("crowd: where those that take nothing hold much, the oldest of them go
   await using oldest = await scene.stalled(server.port);
   await pause(300);
   await using newer = await scene.stalled(server.port);
-  const reason = "stalled clients hold much memory";
+  const reason = "memory of stalled clients";
   await eventually("it is closed", () => closedReasons(scene.cache).includes(reason));
   const [first, second] = [await oldest.answer(), await newer.answer()];
   await Promise.all([first, second].map(({ reader }) => reader.read()));

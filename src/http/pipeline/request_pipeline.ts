@@ -8,7 +8,7 @@ import { pathOf } from "./path.ts";
 import { createRequestIds } from "./request_id.ts";
 import type { RequestObserver } from "./request_observer.ts";
 import type { Match, Route, Router } from "../routes/router.ts";
-import type { TurnedAway } from "../server/refusal.ts";
+import type { RefusedRequest } from "../server/refusal.ts";
 
 export interface RequestPipelineDeps {
   readonly router: Router;
@@ -23,7 +23,7 @@ export interface RequestPipeline {
   /** Answers one request; never rejects. `delivery` tells what becomes of the answer. */
   handle(request: ClientRequest, delivery?: Delivery): Promise<Answer>;
   /** Answers what could not be read as a request. */
-  refuse(turnedAway: TurnedAway): Answer;
+  refuse(refused: RefusedRequest): Answer;
 }
 
 /** A longer one is cut: it is a stranger's text. */
@@ -52,7 +52,7 @@ export function createRequestPipeline(deps: RequestPipelineDeps): RequestPipelin
     return answer;
   }
 
-  function refuse({ status, reason, method, peer, request }: TurnedAway): Answer {
+  function refuse({ status, reason, method, peer, request }: RefusedRequest): Answer {
     const requestId = requestIdOf(request?.headers.get("x-request-id") ?? null);
     const answer = statusAnswer(status, false, { "x-request-id": requestId });
     if (request === undefined) {

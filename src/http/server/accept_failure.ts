@@ -1,13 +1,13 @@
-/** Why a connection could not be accepted, and so what to do about it. */
+/** The reason why `accept` failed; it decides how the server reacts. */
 export type AcceptFailure = "listener closed" | "no file handles" | "client gone";
 
-/** Linux and macOS number them alike. */
+/** Linux and macOS use the same numbers. */
 const NO_HANDLES_REGEXP = /\(os error (?:23|24)\)/;
 const NO_HANDLES_CODES: ReadonlySet<unknown> = new Set(["EMFILE", "ENFILE"]);
 
 /**
- * What an error of `accept` or `connect` means. A client that resets its connection before it is
- * accepted makes `accept` fail too: only that one connection is lost then.
+ * Classifies an error of `accept` or `connect`. A client that resets its connection before that
+ * makes `accept` fail too; only that one connection is lost.
  */
 export function acceptFailureOf(error: unknown): AcceptFailure {
   if (error instanceof Deno.errors.BadResource || error instanceof Deno.errors.Interrupted) {

@@ -1,12 +1,12 @@
-/** Counts the sweeps of the connections: a clock that costs a request nothing. */
+/** Counts the sweeps over all connections: a clock without cost for a request. */
 export interface Ticks {
   readonly count: number;
 }
 
 /**
- * What a connection is about: no byte of a request there ("idle"), a head or a body coming in, a
- * body that nobody wants ("skipping"), the app at work ("answering"), bytes that the client has to
- * take ("sending"), or a last look at what a refused client still sends ("lingering").
+ * The phase of a connection: no byte of a request yet ("idle"), head or body arriving, an unused
+ * body ("skipping"), the app at work ("answering"), the client reading ("sending"), or a refused
+ * client that still sends ("lingering").
  */
 export type Phase =
   | "idle"
@@ -17,7 +17,7 @@ export type Phase =
   | "sending"
   | "lingering";
 
-/** The phase of one connection, and since when. */
+/** The phase of one connection, and its age. */
 export class Activity {
   readonly #ticks: Ticks;
   #phase: Phase = "idle";
@@ -32,12 +32,12 @@ export class Activity {
     return this.#phase;
   }
 
-  /** How many sweeps ago it began. */
+  /** The age of the phase in sweeps. */
   get ticks(): number {
     return this.#ticks.count - this.#since;
   }
 
-  /** Begins anew, also where the phase stays; a body that is skipped has one time for all of it. */
+  /** Starts the phase again, even the same one. But "skipping" has one limit for its whole body. */
   enter(phase: Phase): void {
     if (this.#phase === "skipping" && phase === "body") return;
     this.#phase = phase;

@@ -2,12 +2,12 @@ import { STATUS_CODES } from "node:http";
 import type { Answer } from "../message/answer.ts";
 
 export interface HeadParts {
-  /** What the head says of the body where no header does: its length, chunks, or nothing. */
+  /** The framing of a body without a Content-Length header. */
   readonly framing: number | "chunked" | "none";
   readonly keepsAlive: boolean;
-  /** A client of HTTP/1.0 has to be told that the connection stays. */
+  /** HTTP/1.0: a connection stays open only if the head says so. */
   readonly isOld: boolean;
-  /** As HTTP writes it. */
+  /** In HTTP's format. */
   readonly date: string;
 }
 
@@ -18,10 +18,10 @@ const STATUS_LINES = new Map(
   ]),
 );
 
-/** What we send may be anybody's text: a browser is not to guess what it is. */
+/** Bodies may be untrusted text: browsers must not guess their type. */
 const NO_SNIFFING = "x-content-type-options: nosniff\r\n";
 
-/** The head of an answer with its empty line. */
+/** The head of an answer, with its empty line. */
 export function formatAnswerHead({ status, headers }: Answer, parts: HeadParts): string {
   const { framing, keepsAlive, isOld, date } = parts;
   let text = STATUS_LINES.get(status) ?? `HTTP/1.1 ${status} \r\n`;

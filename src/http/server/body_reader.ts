@@ -1,11 +1,11 @@
 import { type ByteSource, DirectStream } from "../../base/direct_stream.ts";
 import { BufferPool } from "./buffer_pool.ts";
 
-/** Read size of large bodies: measured with 64 KiB (half as fast) to 1 MiB (no faster). */
+/** Read size of large bodies. Measured: 64 KiB is half as fast, 1 MiB no faster. */
 const READ_BYTES = 256 * 1024;
 const READS = new BufferPool(READ_BYTES, 64);
 
-/** Where all of those are in use, and for a client that takes nothing. */
+/** For stalled clients, and when all large buffers are in use. */
 const SMALL_BYTES = 16 * 1024;
 const SMALL_READS = new BufferPool(SMALL_BYTES, 64);
 
@@ -14,15 +14,15 @@ type Piece = Uint8Array<ArrayBuffer>;
 const NO_BYTES: Piece = new Uint8Array(0);
 
 /**
- * Reads a body piece by piece, into one buffer where it can be read at its source. It alone refers
- * to the piece: a buffer that is given up is free, whatever still waits for the client.
+ * Reads a body piece by piece, from its source into one buffer where possible. Only the reader
+ * refers to the piece, so it can free the buffer of a stalled client.
  */
 export class BodyReader implements Disposable {
   readonly #source: ByteSource | undefined;
   readonly #reader: ReadableStreamDefaultReader<Piece> | undefined;
   #buffer: Piece | undefined;
   #piece = NO_BYTES;
-  /** True while the rest of the piece may be given up. */
+  /** True while `shed()` may free the rest of the piece. */
   #isWaiting = false;
   #isReading = false;
   #isOver = false;
@@ -32,12 +32,12 @@ export class BodyReader implements Disposable {
     else this.#reader = stream.getReader();
   }
 
-  /** What of the last piece was not taken yet. */
+  /** The unwritten rest of the last piece. */
   get piece(): Piece {
     return this.#piece;
   }
 
-  /** Reads the next piece and says how long it is; 0 at the end. Throws as the stream does. */
+  /** Reads the next piece and returns its length; 0 at the end. Throws the stream's error. */
   async next(): Promise<number> {
     this.#piece = NO_BYTES;
     this.#piece =
@@ -46,7 +46,7 @@ export class BodyReader implements Disposable {
     return this.#piece.length;
   }
 
-  /** Writes from the piece, and says how much; a part of the piece may come again later. */
+  /** Writes from the piece and returns the byte count. The next piece may repeat the rest. */
   async write(write: (bytes: Piece) => Promise<number>): Promise<number> {
     const written = await write(this.#piece);
     this.#piece = this.#piece.subarray(written);
@@ -54,7 +54,7 @@ export class BodyReader implements Disposable {
     return written + await this.#writeCopy(write);
   }
 
-  /** A small copy waits for a client that takes its time, so that the buffer can be given up. */
+  /** A slow client waits for a small copy, so that `shed()` can free the large buffer. */
   async #writeCopy(write: (bytes: Piece) => Promise<number>): Promise<number> {
     const buffer = SMALL_READS.take();
     const length = Math.min(buffer.length, this.#piece.length);
@@ -72,18 +72,18 @@ export class BodyReader implements Disposable {
     return length;
   }
 
-  /** Gives the buffer back while its client waits; what lies in it comes with the next piece. */
+  /** Frees the buffer while its client stalls. The next piece repeats the unwritten rest. */
   shed(): void {
     if (!this.#isWaiting || this.#isOver || this.#source === undefined) return;
     if (this.#piece.length > 0) this.#source.rewind(this.#piece.length);
     this.#giveBuffer();
   }
 
-  /** A read under way ends, or comes to nothing. */
+  /** Ends a running read early. */
   cancel(): void {
     this.#isOver = true;
     this.#source?.close();
-    // What a stream has to say about its end is of no use to a client that is gone.
+    // The client is gone: nobody needs the error of a stream's end.
     this.#reader?.cancel().catch(() => undefined);
   }
 
@@ -96,8 +96,8 @@ export class BodyReader implements Disposable {
   #giveBuffer(): void {
     if (this.#buffer !== undefined) {
       const pool = this.#buffer.length === READ_BYTES ? READS : SMALL_READS;
-      // Another thread may still write into a buffer whose read was given up.
-      if (this.#isReading) pool.lose();
+      // Another thread may still write into the buffer of an unfinished read.
+      if (this.#isReading) pool.writeOff();
       else pool.give(this.#buffer);
     }
     this.#buffer = undefined;
@@ -118,7 +118,7 @@ export class BodyReader implements Disposable {
     for (;;) {
       const { done, value } = await reader?.read() ?? { done: true };
       if (done) return NO_BYTES;
-      // A piece without bytes would be the last chunk.
+      // A chunk without bytes would end the body.
       if (value !== undefined && value.length > 0) return value;
     }
   }

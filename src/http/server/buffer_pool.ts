@@ -1,4 +1,4 @@
-/** Buffers of one size that are used again: the collector has nothing to do with them. */
+/** A pool of buffers of one size, which spares the garbage collector. */
 export class BufferPool {
   readonly #byteLength: number;
   readonly #keptMax: number;
@@ -15,7 +15,7 @@ export class BufferPool {
     return this.#kept.pop() ?? new Uint8Array(this.#byteLength);
   }
 
-  /** As `take`; `undefined` when as many are lent as are kept at most. */
+  /** Like `take`; `undefined` when `keptMax` buffers are lent. */
   takeKept(): Uint8Array<ArrayBuffer> | undefined {
     return this.#lentCount < this.#keptMax ? this.take() : undefined;
   }
@@ -26,8 +26,8 @@ export class BufferPool {
     if (this.#kept.length < this.#keptMax) this.#kept.push(buffer);
   }
 
-  /** A buffer that was taken does not come back: somebody may still write into it. */
-  lose(): void {
+  /** Writes off a lent buffer into which another thread may still write. */
+  writeOff(): void {
     this.#lentCount--;
   }
 }

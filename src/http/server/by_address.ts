@@ -1,13 +1,13 @@
 import { UNIX_PEER } from "../message/peer.ts";
 
 /**
- * Groups things by the address of their peer. IPv6 counts by its first 64 bits: a client that has
- * one such address has all of them. A Unix socket has no address, and its clients no group.
+ * Groups items by the address of their peer. IPv6 counts by its first 64 bits, as a client usually
+ * owns all addresses below. Peers of a Unix socket have no group.
  */
 export class ByAddress<T> {
   readonly #groups = new Map<string, Set<T>>();
 
-  /** `peer` is what `peerAddress` tells. */
+  /** `peer`: an address as `peerAddress` returns it. */
   add(peer: string, item: T): void {
     if (peer === UNIX_PEER) return;
     const key = networkOf(peer);
@@ -23,7 +23,7 @@ export class ByAddress<T> {
     if (group?.size === 0) this.#groups.delete(key);
   }
 
-  /** What was added for this address and its network. */
+  /** The items of this address and its network. */
   of(peer: string): ReadonlySet<T> {
     return this.#groups.get(networkOf(peer)) ?? NONE;
   }

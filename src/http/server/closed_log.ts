@@ -1,12 +1,12 @@
 import type { Logger } from "../../telemetry/logger.ts";
 
-/** A line a reason in this time at most, however many connections there are. */
+/** At most one line for each reason in this time. */
 const SUMMARY_EVERY_MS = 60_000;
 
-/** What was closed for its own fault, and what was closed because of all the others. */
+/** "info": the client's own fault; "warn": the server ran out of something. */
 export type ClosedLevel = "info" | "warn";
 
-/** Says what was closed, and how often, without a line for each. */
+/** Logs closed connections by reason, without a line for each. */
 export class ClosedLog {
   readonly #log: Pick<Logger, ClosedLevel>;
   readonly #nowMs: () => number;
@@ -18,8 +18,7 @@ export class ClosedLog {
   }
 
   /**
-   * The first is logged at once; those that follow in the same minute with the next line.
-   * `reason` is one of few.
+   * Logs the first one at once, and those of the next minute in one line. `reason` is one of few.
    */
   count(reason: string, level: ClosedLevel = "info"): void {
     const seen = this.#seen.get(reason);
@@ -28,7 +27,7 @@ export class ClosedLog {
     this.#log[level]("connections closed", { reason, count: 1 });
   }
 
-  /** Logs the sums of what was counted for a minute. Call it now and then. */
+  /** Logs the counts that are a minute old. Call it regularly. */
   flush(): void {
     const nowMs = this.#nowMs();
     for (const [reason, seen] of this.#seen) {

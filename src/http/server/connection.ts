@@ -6,7 +6,7 @@ import type { BodyReader } from "./body_reader.ts";
 import { ReceivedRequest } from "./received_request.ts";
 import { RequestReader, type Socket } from "./request_reader.ts";
 import { ClientLeft, ResponseWriter } from "./response_writer.ts";
-import { Refusal, type TurnedAway } from "./refusal.ts";
+import { Refusal, type RefusedRequest } from "./refusal.ts";
 import { RequestBody } from "./request_body.ts";
 import { parseRequestHead, type RequestHead } from "./request_head.ts";
 import { sendAnswer } from "./send_answer.ts";
@@ -14,16 +14,16 @@ import { sendAnswer } from "./send_answer.ts";
 export interface ConnectionDeps {
   /** Answers a request; never rejects. */
   readonly handle: (request: ClientRequest, delivery: Delivery) => Promise<Answer>;
-  /** What a client gets that is turned away. */
-  readonly refuse: (turnedAway: TurnedAway) => Answer;
-  /** Told of connections that end for what came in on them. */
+  /** The answer to a refused request. */
+  readonly refuse: (refused: RefusedRequest) => Answer;
+  /** Called with the reason of each refused request. */
   readonly refused: (reason: string) => void;
   readonly ticks: Ticks & { readonly date: string };
-  /** True once no further request is taken. */
+  /** True once the server takes no further request. */
   readonly isStopping: () => boolean;
 }
 
-/** What is left of a body after its answer is read up to here, to keep the connection. */
+/** Reads up to so many bytes of an unused body after its answer, to keep the connection. */
 const SKIPPED_BYTES_MAX = 64 * 1024;
 
 /** A refused client that still sends sees the answer if it stops within both limits. */
@@ -33,7 +33,7 @@ const LINGER_TICKS_MAX = 30;
 /** Nobody reads it, so all connections share it. */
 const DISCARDED = new Uint8Array(64 * 1024);
 
-/** One client's connection: a request and its answer, one after the other. */
+/** One client's connection: requests and answers in turn. */
 export class Connection {
   readonly activity: Activity;
   readonly #socket: Socket;
@@ -41,7 +41,7 @@ export class Connection {
   readonly #requestReader: RequestReader;
   readonly #responseWriter: ResponseWriter;
   #request: ReceivedRequest | undefined;
-  #hasAsked = false;
+  #hasRequested = false;
   #reader: BodyReader | undefined;
   #writeEnd: Promise<void> | undefined;
   #isClosed = false;
@@ -54,14 +54,14 @@ export class Connection {
     this.#responseWriter = new ResponseWriter(socket, this.activity);
   }
 
-  /** As `peerAddress` tells it. */
+  /** As `peerAddress` returns it. */
   get peer(): string {
     return peerAddress(this.#socket.remoteAddr);
   }
 
-  /** True once a whole request came. */
-  get hasAsked(): boolean {
-    return this.#hasAsked;
+  /** True once a whole request arrived. */
+  get hasRequested(): boolean {
+    return this.#hasRequested;
   }
 
   /** Resolves when the connection has ended, for whatever reason. */
@@ -75,7 +75,7 @@ export class Connection {
     }
   }
 
-  /** Ends it at once, in the middle of whatever it carries. */
+  /** Ends the connection at once, even in the middle of a body. */
   close(): void {
     if (this.#isClosed) return;
     this.#isClosed = true;
@@ -84,39 +84,39 @@ export class Connection {
     this.#request?.end("left");
   }
 
-  /** Refuses the request that is half here: sends a status, takes no more, and ends. */
-  turnAway(status: number, reason: string): void {
+  /** Refuses an incomplete request: answers with a status, and ends the connection. */
+  refuse(status: number, reason: string): void {
     this.#requestReader.stop();
-    const said = this.#say(status, reason);
-    // An answer of the app must not follow.
+    const said = this.#sendRefusal(status, reason);
+    // No answer of the app may follow.
     this.#responseWriter.end();
     said.then(() => this.#endAnswers()).catch(() => this.close());
   }
 
-  /** What a write that is under way holds. */
+  /** Memory of the running write. */
   get unsentBytes(): number {
     return this.#responseWriter.heldBytes;
   }
 
-  /** While the client takes nothing: keeps as little for it as can be. */
+  /** Frees buffers while the client stalls. */
   shed(): void {
     this.#reader?.shed();
   }
 
-  /** While the app is at work: notices a client whose connection broke. What it sends is kept. */
+  /** Notices a broken connection while the app works. Keeps the bytes that the client sends. */
   watch(): void {
     if (!this.#requestReader.isEmpty || this.#request?.hasBody) return;
     // A client that has ended its side may still read.
     this.#requestReader.fill().catch(() => this.close());
   }
 
-  /** Whether another request may follow. */
+  /** True if another request may follow. */
   async #answerNext(): Promise<boolean> {
     const text = await this.#requestReader.head();
     if (text === undefined) return false;
     this.activity.enter("answering");
     const head = readHead(text);
-    this.#hasAsked = true;
+    this.#hasRequested = true;
     const body = head.bodyLength === 0 ? undefined : this.#bodyOf(head);
     const received = new ReceivedRequest(head, body, this.#socket.remoteAddr);
     this.#request = received;
@@ -148,7 +148,10 @@ export class Connection {
     });
   }
 
-  /** A client that was not told to go on sends its next request, or its body: nobody knows. */
+  /**
+   * False if the next bytes are ambiguous. A client that waits for 100 may send its body, or its
+   * next request.
+   */
   async #isUsedUp(body: RequestBody, { expectsContinue }: RequestHead): Promise<boolean> {
     if (body.isOver) return true;
     if (expectsContinue && !body.hasBegun) return false;
@@ -157,7 +160,7 @@ export class Connection {
       return await body.skip(SKIPPED_BYTES_MAX);
     } catch (error) {
       if (!(error instanceof Refusal)) throw error;
-      // The app has done what was asked, and counted its answer: that is what the client gets.
+      // The app has counted its answer, so the client gets that one.
       this.#deps.refused(error.reason);
       return false;
     }
@@ -169,14 +172,14 @@ export class Connection {
       return await this.#linger();
     }
     this.#request?.end(error instanceof ClientLeft ? "left" : "broken");
-    // Anything else is a connection that broke, or an answer that did: there is nothing to say.
+    // A broken connection or body: no answer can follow.
     if (!(error instanceof Refusal)) return;
     this.#deps.refused(error.reason);
-    await this.#say(error.status, error.reason, error.method);
+    await this.#sendRefusal(error.status, error.reason, error.method);
     await this.#linger();
   }
 
-  async #say(status: number, reason: string, method?: string): Promise<void> {
+  async #sendRefusal(status: number, reason: string, method?: string): Promise<void> {
     if (this.activity.phase === "sending") return;
     this.activity.enter("lingering");
     const answer = this.#deps.refuse({
@@ -194,7 +197,7 @@ export class Connection {
     });
   }
 
-  /** A connection that is closed while bytes come in is reset, and the answer with it. */
+  /** Closing a connection while bytes arrive resets it, and the client loses the answer. */
   async #linger(): Promise<void> {
     await this.#endAnswers();
     const { ticks } = this.#deps;
@@ -205,7 +208,7 @@ export class Connection {
       count += read;
       this.activity.enter("lingering");
     }
-    this.#deps.refused("refused client goes on");
+    this.#deps.refused("refused client keeps sending");
   }
 
   #endAnswers(): Promise<void> {

@@ -6,30 +6,30 @@ import { peerAddress } from "../message/peer.ts";
 import { ClosedLog } from "./closed_log.ts";
 import { Connection, type ConnectionDeps } from "./connection.ts";
 import type { Phase } from "./activity.ts";
-import { incomplete, stalled } from "./crowd.ts";
+import { incomplete, stalled } from "./closing_order.ts";
 import type { Socket } from "./request_reader.ts";
 import { OVERDUE_REASON, PHASE_LIMITS_MS, type PhaseLimits } from "./overdue.ts";
 
 export interface HttpServerDeps extends Pick<ConnectionDeps, "handle" | "refuse"> {
   readonly log: Logger;
   readonly nowMs: () => number;
-  /** Open at the same time; who comes then takes the place of one that has asked nothing. */
+  /** Limit of open connections. A new one takes the place of one without a request. */
   readonly connectionsMax: number;
-  /** Of those, for one address; default: a quarter. */
+  /** Limit for one address; default: a quarter of all. */
   readonly perAddressMax?: number | undefined;
   /** Default: `PHASE_LIMITS_MS`. */
   readonly limitsMs?: PhaseLimits;
-  /** How often connections are looked at. */
+  /** Time between two sweeps over all connections. */
   readonly sweepEveryMs?: number;
   /** Default: `STALLED_MS`. */
   readonly stalledMs?: number;
   /** Default: `STALLED_BYTES_MAX`. */
   readonly stalledBytesMax?: number;
-  /** Default: `MORE_AFTER_MS`. */
-  readonly moreAfterMs?: number;
+  /** Default: `RAISE_AFTER_MS`. */
+  readonly raiseAfterMs?: number;
 }
 
-/** Where connections come from. */
+/** The source of connections. */
 export interface Incoming {
   accept(): Promise<Socket>;
 }
@@ -39,37 +39,37 @@ type Among = Pick<ReadonlyMap<Connection, unknown> | ReadonlySet<Connection>, "k
 
 const SWEEP_EVERY_MS = 1_000;
 
-/** So many make room at once: a flood costs one look at all connections for each of these. */
+/** Share of connections that make room at once. A flood costs one sweep for each share. */
 const MAKE_ROOM_SHARE = 1 / 64;
 
-/** Who takes nothing for so long gives way to others, where there is no other place. */
+/** A client that reads nothing for so long makes room, if nobody else can. */
 const STALLED_MS = 30_000;
 
-const ASKED_TOO_SLOWLY: ReadonlySet<Phase> = new Set(["head", "body", "skipping"]);
+const READING_PHASES: ReadonlySet<Phase> = new Set(["head", "body", "skipping"]);
 
-/** Of all connections, where nothing else is asked for. */
+/** Share of all connections for one address, by default. */
 const ADDRESS_SHARE = 1 / 4;
 
-/** Pieces of answers that wait for clients which take nothing; the oldest go beyond it. */
+/** Memory for unsent pieces of stalled clients. Beyond it, the longest stalled ones end. */
 const STALLED_BYTES_MAX = 64 * 1024 * 1024;
 
-/** After so many sweeps a client that takes nothing is no fast one. */
+/** A client that reads nothing for so many sweeps is slow. */
 const SHED_TICKS = 2;
 
-/** Of the handles that the system gives, once connections have taken all of them. */
+/** Share of the connections that stay once they have taken all file handles. */
 const HANDLES_SHARE = 0.75;
 
-/** What ran out twice in this time ran out once: room takes a moment to be there. */
+/** Two shortages within this time count as one: closing connections takes a moment. */
 const RAN_OUT_AGAIN_MS = 2_000;
 
-/** So long nothing may run out before more connections are taken again, so many times as many. */
-const MORE_AFTER_MS = 10_000;
-const MORE_FACTOR = 1.5;
+/** After this time without a shortage the limit grows by this factor. */
+const RAISE_AFTER_MS = 10_000;
+const RAISE_FACTOR = 1.5;
 
-/** Without file handles to accept with, it is tried again after this. */
+/** Time between two tries to accept without file handles. */
 const ACCEPT_AGAIN_MS = 100;
 
-/** Serves HTTP/1 on connections, closes those that stand still, and keeps their number down. */
+/** An HTTP/1 server: serves connections, closes stalled ones, and limits their number. */
 export class HttpServer {
   readonly #deps: HttpServerDeps;
   readonly #connectionDeps: ConnectionDeps;
@@ -105,12 +105,12 @@ export class HttpServer {
     return this.#open.size;
   }
 
-  /** How many are taken at this moment. */
+  /** The present limit of open connections. */
   get openMax(): number {
     return this.#connectionsMax;
   }
 
-  /** Takes what comes in until accepting fails for good, as it does once the source is closed. */
+  /** Accepts connections until the listener is closed. */
   async serve(incoming: Incoming): Promise<void> {
     for (;;) {
       try {
@@ -125,24 +125,24 @@ export class HttpServer {
     }
   }
 
-  /** There are no file handles left to accept with, here or in front: room is made. */
+  /** Makes room: `accept` found no file handle, here or in the relay. */
   handlesRanOut(): void {
     this.#closed.count("cannot accept", "warn");
     const nowMs = performance.now();
     if (nowMs - this.#ranOutAtMs < RAN_OUT_AGAIN_MS) return;
     this.#ranOutAtMs = nowMs;
-    this.#leaveHandles();
+    this.#lowerLimit();
     this.#makeRoom();
   }
 
-  /** Lets requests under way be answered; resolves when no connection is left. */
+  /** Finishes running requests; resolves when all connections are closed. */
   async shutdown(): Promise<void> {
     this.#isStopping = true;
     for (const connection of incomplete(this.#open.keys())) connection.close();
     await this.#over();
   }
 
-  /** Ends every connection. */
+  /** Closes every connection. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#isStopping = true;
     for (const connection of this.#open.keys()) connection.close();
@@ -155,7 +155,7 @@ export class HttpServer {
       this.#closed.count(full, "warn");
       return socket.close();
     }
-    // Head and body may leave in two writes, and the second one must not wait for an ACK.
+    // Head and body may leave in two writes. The second one must not wait for an ACK.
     if (isTcp(socket)) socket.setNoDelay(true);
     const connection = new Connection(socket, this.#connectionDeps);
     this.#byAddress.add(connection.peer, connection);
@@ -167,27 +167,27 @@ export class HttpServer {
     this.#open.delete(connection);
   }
 
-  /** Without handles to accept with there are none to open files with either. */
-  #leaveHandles(): void {
+  /** Without handles to accept with, there are none to open files with either. */
+  #lowerLimit(): void {
     const fewer = Math.floor(this.#open.size * HANDLES_SHARE);
     this.#connectionsMax = Math.max(1, Math.min(this.#connectionsMax, fewer));
   }
 
-  /** Why there is no room for one more connection of this address; `undefined` where there is. */
+  /** The reason why there is no room for a connection of this address; else `undefined`. */
   #fullFor(peer: string): string | undefined {
     const ofAddress = this.#byAddress.of(peer);
     const perAddressMax = this.#deps.perAddressMax ??
       Math.ceil(this.#connectionsMax * ADDRESS_SHARE);
     if (ofAddress.size >= perAddressMax && !this.#makeRoom(ofAddress, perAddressMax)) {
-      return "too many requests of one address";
+      return "too many connections of one address";
     }
     const isFull = this.#open.size >= this.#connectionsMax;
-    return isFull && !this.#makeRoom() ? "too many requests at once" : undefined;
+    return isFull && !this.#makeRoom() ? "too many connections" : undefined;
   }
 
   /**
-   * Closes connections whose client has long taken nothing, then those that owe nobody an answer;
-   * of each the oldest first. False when there are none of either.
+   * Closes stalled connections, then those without a whole request, each the oldest first. False if
+   * there are none of either.
    */
   #makeRoom(among: Among = this.#open, max: number = this.#connectionsMax): boolean {
     const { stalledMs = STALLED_MS } = this.#deps;
@@ -198,7 +198,7 @@ export class HttpServer {
     const tooMany = Math.max(0, among.size - max);
     const count = tooMany + Math.ceil(max * MAKE_ROOM_SHARE);
     for (const connection of waiting.slice(0, count)) {
-      this.#end(connection, "too many connections");
+      this.#end(connection, "making room");
     }
     return waiting.length > 0;
   }
@@ -209,14 +209,14 @@ export class HttpServer {
     connection.close();
   }
 
-  /** What waits for clients that take nothing is bounded, wherever it comes from. */
-  #freeBytes(): void {
+  /** Bounds the memory of all answers that stalled clients keep. */
+  #boundMemory(): void {
     const waiting = stalled(this.#open.keys(), SHED_TICKS);
     let bytes = waiting.reduce((sum, { unsentBytes }) => sum + unsentBytes, 0);
     for (const connection of waiting) {
       if (bytes <= (this.#deps.stalledBytesMax ?? STALLED_BYTES_MAX)) return;
       bytes -= connection.unsentBytes;
-      this.#end(connection, "stalled clients hold much memory");
+      this.#end(connection, "memory of stalled clients");
     }
   }
 
@@ -231,26 +231,26 @@ export class HttpServer {
       const limitMs = limitsMs[phase];
       if (limitMs === undefined) continue;
       if (ticks * this.#sweepEveryMs <= limitMs) continue;
-      if (!isNoNews(phase, connection)) this.#closed.count(OVERDUE_REASON[phase]);
-      if (ASKED_TOO_SLOWLY.has(phase)) connection.turnAway(408, OVERDUE_REASON[phase]);
+      if (!isExpectedEnd(phase, connection)) this.#closed.count(OVERDUE_REASON[phase]);
+      if (READING_PHASES.has(phase)) connection.refuse(408, OVERDUE_REASON[phase]);
       else connection.close();
     }
-    this.#freeBytes();
-    this.#takeMore();
+    this.#boundMemory();
+    this.#raiseLimit();
     this.#closed.flush();
   }
 
-  /** A flood that took all handles is over some time. */
-  #takeMore(): void {
-    const { connectionsMax, moreAfterMs = MORE_AFTER_MS } = this.#deps;
+  /** Raises the limit again after a flood. */
+  #raiseLimit(): void {
+    const { connectionsMax, raiseAfterMs = RAISE_AFTER_MS } = this.#deps;
     const nowMs = performance.now();
-    if (this.#connectionsMax === connectionsMax || nowMs - this.#ranOutAtMs < moreAfterMs) return;
+    if (this.#connectionsMax === connectionsMax || nowMs - this.#ranOutAtMs < raiseAfterMs) return;
     this.#ranOutAtMs = nowMs - RAN_OUT_AGAIN_MS;
-    this.#connectionsMax = Math.min(connectionsMax, Math.ceil(this.#connectionsMax * MORE_FACTOR));
+    this.#connectionsMax = Math.min(connectionsMax, Math.ceil(this.#connectionsMax * RAISE_FACTOR));
   }
 
   async #over(): Promise<void> {
-    // Those that end meanwhile take themselves out.
+    // Connections that end meanwhile leave the map themselves.
     await Promise.all(this.#open.values());
     clearInterval(this.#sweeping);
   }
@@ -260,9 +260,9 @@ function dateOf(nowMs: number): string {
   return new Date(nowMs).toUTCString();
 }
 
-/** A connection that was kept for a next request ends, or one whose refusal was logged. */
-function isNoNews(phase: Phase, { hasAsked }: Connection): boolean {
-  return phase === "lingering" || phase === "idle" && hasAsked;
+/** True for an idle connection after its answers, and for a logged refusal. */
+function isExpectedEnd(phase: Phase, { hasRequested }: Connection): boolean {
+  return phase === "lingering" || phase === "idle" && hasRequested;
 }
 
 function isTcp(socket: Socket): socket is Deno.TcpConn {

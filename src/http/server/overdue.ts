@@ -1,37 +1,37 @@
 import type { Phase } from "./activity.ts";
 
-/** How long a phase may stand still; `undefined` for ever. */
+/** Longest time without progress by phase; `undefined`: no limit. */
 export type PhaseLimits = Readonly<Record<Phase, number | undefined>>;
 
 const SECOND_MS = 1_000;
 
-/** In milliseconds. Nobody who is well has to know them: they are no options. */
+/** In milliseconds. These are no options, as no well-behaved client meets them. */
 export const PHASE_LIMITS_MS: PhaseLimits = {
   // As nginx; a client keeps a connection for the next path of a closure.
   idle: 75 * SECOND_MS,
-  // A head has a few hundred bytes and leaves in one packet. From its first byte to its last:
-  // a byte a second is no progress.
+  // From its first byte to its last. A head has a few hundred bytes and leaves in one packet, so a
+  // byte a second is no progress.
   head: 20 * SECOND_MS,
   // Between two pieces.
   body: 30 * SECOND_MS,
-  // From the first byte to the last: the answer is ready, and waits for it.
+  // From the first byte to the last: the answer waits for it.
   skipping: 20 * SECOND_MS,
-  // The upstreams have limits of their own.
+  // The upstreams have timeouts of their own.
   answering: undefined,
-  // Between two pieces. Nix gives up on a transfer that stands still after 300 seconds, and
-  // lets one wait itself while it unpacks.
+  // Between two pieces. Nix aborts a transfer that stalls for 300 seconds, and stalls one itself
+  // while it unpacks.
   sending: 300 * SECOND_MS,
   // Between two pieces.
   lingering: 5 * SECOND_MS,
 };
 
-/** What the log says of a connection that was closed for standing still. */
+/** The logged reason for closing a connection without progress. */
 export const OVERDUE_REASON: Readonly<Record<Phase, string>> = {
   idle: "no request",
-  head: "half a request",
-  body: "half a request body",
-  skipping: "half a request body",
+  head: "incomplete request",
+  body: "incomplete request body",
+  skipping: "incomplete request body",
   answering: "no answer",
-  sending: "client takes nothing",
-  lingering: "refused client stays",
+  sending: "stalled client",
+  lingering: "refused client stays connected",
 };

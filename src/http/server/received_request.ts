@@ -8,7 +8,7 @@ import { peerAddress } from "../message/peer.ts";
 import type { RequestBody } from "./request_body.ts";
 import type { RequestHead } from "./request_head.ts";
 
-/** One request, as the app sees it, and how its answer fares. */
+/** A request for the app, and the delivery of its answer. */
 export class ReceivedRequest implements ClientRequest, Delivery {
   readonly #head: RequestHead;
   readonly #incoming: RequestBody | undefined;
@@ -19,7 +19,7 @@ export class ReceivedRequest implements ClientRequest, Delivery {
   #end: DeliveryEnd | undefined;
   #sentBytes = 0;
 
-  /** `incoming`: the body, where one was announced. */
+  /** `incoming`: the body, if the head announces one. */
   constructor(head: RequestHead, incoming: RequestBody | undefined, remote: Deno.Addr) {
     this.#head = head;
     this.#incoming = incoming;
@@ -75,7 +75,7 @@ export class ReceivedRequest implements ClientRequest, Delivery {
     this.#sentBytes += byteLength;
   }
 
-  /** The first word stands. */
+  /** Only the first call counts. */
   end(how: DeliveryEnd): void {
     if (this.#end !== undefined) return;
     this.#end = how;

@@ -3,27 +3,27 @@ import type { ClientRequest } from "../message/client_request.ts";
 
 const METHOD_REGEXP = /^[A-Z]{3,16}(?= )/;
 
-/** What a client gets that the server turns away. */
-export interface TurnedAway {
+/** A request that the server refuses by itself. */
+export interface RefusedRequest {
   readonly status: number;
-  /** For the log, one of few, such as "bare line feed". */
+  /** One of few, for the log, such as "bare line feed". */
   readonly reason: string;
-  /** Of a request that could not be read further. */
+  /** The method, where the head is incomplete. */
   readonly method: string | undefined;
-  /** The client, as `peerAddress` tells it. */
+  /** The client, as `peerAddress` returns it. */
   readonly peer: string;
-  /** The request whose body was amiss; the app has it, and answers it for itself. */
+  /** The request with the bad body, if the app has it and answers it. */
   readonly request: ClientRequest | undefined;
 }
 
-/** A request that is not answered by the app, and ends its connection. */
+/** A request that the app never answers, and that ends its connection. */
 export class Refusal extends Failure {
   readonly status: number;
 
-  /** For the log, one of few, such as "bare line feed". */
+  /** One of few, for the log, such as "bare line feed". */
   readonly reason: string;
 
-  /** Where it could be read. */
+  /** The method, if the server could read it. */
   readonly method: string | undefined;
 
   constructor(status: number, reason: string, method?: string) {
@@ -33,7 +33,7 @@ export class Refusal extends Failure {
     this.method = method;
   }
 
-  /** The same of a head that begins like this. */
+  /** The same refusal with the method at the beginning of `head`. */
   in(head: string): Refusal {
     return new Refusal(this.status, this.reason, METHOD_REGEXP.exec(head)?.[0]);
   }

@@ -7,13 +7,13 @@ const CHUNK_LINE_LENGTH_MAX = 256;
 const TRAILER_LENGTH_MAX = 1024;
 const TRAILERS_MAX = 16;
 
-/** The body of a request, taken off the connection as it is asked for. */
+/** The body of a request, read from the connection on demand. */
 export class RequestBody {
   readonly #requestReader: RequestReader;
   readonly #isChunked: boolean;
-  /** Called before the first byte is read: a client that waits for our word gets it. */
+  /** Called before the first read, for clients that wait for 100 Continue. */
   readonly #begin: () => Promise<void>;
-  /** Of the body, or of the chunk that is being read. */
+  /** Bytes left of the body, or of the present chunk. */
   #left: number;
   #isOver: boolean;
   #hasBegun = false;
@@ -30,17 +30,17 @@ export class RequestBody {
     this.#begin = begin;
   }
 
-  /** True when the next byte of the connection is none of this body. */
+  /** True if the connection's next byte is behind this body. */
   get isOver(): boolean {
     return this.#isOver;
   }
 
-  /** True once somebody has asked for it. */
+  /** True once the app has read from it. */
   get hasBegun(): boolean {
     return this.#hasBegun;
   }
 
-  /** Reads what is left, up to `bytesMax`; false when there is more. */
+  /** Discards the rest, up to `bytesMax`; false if there is more. */
   async skip(bytesMax: number): Promise<boolean> {
     for (let skipped = 0; !this.#isOver && skipped <= bytesMax;) {
       skipped += (await this.read())?.length ?? 0;
@@ -48,7 +48,7 @@ export class RequestBody {
     return this.#isOver;
   }
 
-  /** Some bytes; `undefined` at the end. Throws a Refusal for a broken framing. */
+  /** The next bytes; `undefined` at the end. Throws a Refusal for bad framing. */
   async read(): Promise<Uint8Array<ArrayBuffer> | undefined> {
     if (this.#isOver) return undefined;
     if (!this.#hasBegun) await this.#begin();
@@ -72,14 +72,16 @@ export class RequestBody {
 
   async #endOfPart(): Promise<void> {
     if (!this.#isChunked) this.#isOver = true;
-    else if (await this.#requestReader.line(0) !== "") throw new Refusal(400, "long chunk");
+    else if (await this.#requestReader.line(0) !== "") {
+      throw new Refusal(400, "chunk longer than its size");
+    }
   }
 
-  /** Whether there is one more. */
+  /** False after the last chunk. */
   async #nextChunk(): Promise<boolean> {
     const line = await this.#requestReader.line(CHUNK_LINE_LENGTH_MAX);
     const [, size] = CHUNK_LINE_REGEXP.exec(line) ?? [];
-    if (size === undefined) throw new Refusal(400, "no size of a chunk");
+    if (size === undefined) throw new Refusal(400, "invalid chunk size");
     this.#left = parseInt(size, 16);
     if (this.#left > 0) return true;
     await this.#skipTrailers();
@@ -87,13 +89,13 @@ export class RequestBody {
     return false;
   }
 
-  /** Nobody reads them; what is no field could be the next request to another server. */
+  /** Discards trailers. Another server could read a malformed one as the next request. */
   async #skipTrailers(): Promise<void> {
     for (let count = 0;; count++) {
       const line = await this.#requestReader.line(TRAILER_LENGTH_MAX);
       if (line === "") return;
       if (!isField(line)) throw new Refusal(400, "malformed trailer");
-      if (count >= TRAILERS_MAX) throw new Refusal(400, "many trailers");
+      if (count >= TRAILERS_MAX) throw new Refusal(400, "too many trailers");
     }
   }
 }

@@ -10,36 +10,36 @@ export interface RequestHead {
   readonly headers: RequestHeaders;
   /** Bytes of the body. */
   readonly bodyLength: number | "chunked";
-  /** True when the client waits for our word before it sends the body. */
+  /** True when the client waits for 100 Continue before it sends the body. */
   readonly expectsContinue: boolean;
   /** False: the connection ends with the answer. */
   readonly keepsAlive: boolean;
-  /** HTTP/1.0 knows no chunks, and needs to be told that the connection stays. */
+  /** HTTP/1.0 has no chunks, and closes connections unless the head says otherwise. */
   readonly isOld: boolean;
 }
 
 const REQUEST_LINE_REGEXP = /^([!#$%&'*+.^_`|~0-9A-Za-z-]+) ([!-~]+) HTTP\/1\.([01])$/;
 const TARGET_REGEXP = /^(?:\/|https?:\/\/[^/?#]+(?:\/|$))/;
-/** A value is anything but control characters; a fold, or a space before the colon, is no field. */
+/** A value has no control characters. A folded line, or a space before the colon, is no field. */
 const FIELD_REGEXP = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+:[\t -~\u0080-\uffff]*$/;
 const HOST_REGEXP = /^[A-Za-z0-9._~:[\]%-]*$/;
 const LENGTH_REGEXP = /^\d{1,15}$/;
 
 /**
- * Reads a head, its empty line included. Strict, because what two servers read differently is
- * how requests are smuggled (RFC 9112, 11.2): whatever is not plainly right is a Refusal.
+ * Parses a head with its empty line. Throws a Refusal for all that two servers could read
+ * differently: that is how requests are smuggled (RFC 9112, 11.2).
  */
 export function parseRequestHead(text: string): RequestHead {
   const lines = text.split("\r\n");
   const [, method = "", target = "", minor] = REQUEST_LINE_REGEXP.exec(lines[0] ?? "") ?? [];
-  if (minor === undefined) throw new Refusal(400, "no request line of HTTP/1");
-  if (!TARGET_REGEXP.test(target)) throw new Refusal(400, "no path in the target");
+  if (minor === undefined) throw new Refusal(400, "invalid request line");
+  if (!TARGET_REGEXP.test(target)) throw new Refusal(400, "invalid request target");
   const fields = new HeaderFields();
-  // The last two are the empty line and what is behind it.
+  // The last two are the empty line and the text behind it.
   for (let at = 1; at < lines.length - 2; at++) fields.add(lines[at] ?? "");
   const host = fields.get("host");
   const isOld = minor === "0";
-  if (host === null ? !isOld : !HOST_REGEXP.test(host)) throw new Refusal(400, "no one host");
+  if (host === null ? !isOld : !HOST_REGEXP.test(host)) throw new Refusal(400, "invalid host");
   return {
     method,
     url: `http://localhost${target.startsWith("/") ? target : pathOfUrl(target)}`,
@@ -51,13 +51,13 @@ export function parseRequestHead(text: string): RequestHead {
   };
 }
 
-/** A proxy's form of a request: what is behind scheme and host. */
+/** The path of an absolute URL, which clients send to proxies. */
 function pathOfUrl(target: string): string {
   const path = target.indexOf("/", target.indexOf("://") + 3);
   return path < 0 ? "/" : target.slice(path);
 }
 
-/** True when a first line, whole or not, may become one that `parseRequestHead` takes. */
+/** True if this beginning of a first line may become a valid request line. */
 export function mayBeRequestLine(line: string): boolean {
   if (line.endsWith("\r\n")) return REQUEST_LINE_REGEXP.test(line.slice(0, -2));
   return /^[!#$%&'*+.^_`|~0-9A-Za-z-]*(?: [!-~]*(?: [HTP/1.0]*\r?)?)?$/.test(line);
@@ -94,14 +94,16 @@ function bodyLengthOf(
   const length = fields.get("content-length");
   if (coding === null && length === null) return 0;
   if (coding !== null) {
-    if (length !== null) throw new Refusal(400, "two framings of a body");
-    if (isOld || lowerAscii(coding) !== "chunked") throw new Refusal(400, "unknown coding");
+    if (length !== null) throw new Refusal(400, "conflicting body lengths");
+    if (isOld || lowerAscii(coding) !== "chunked") {
+      throw new Refusal(400, "unknown transfer coding");
+    }
   } else if (!LENGTH_REGEXP.test(length ?? "")) {
-    throw new Refusal(400, "no one length");
+    throw new Refusal(400, "invalid content length");
   }
   const bodyLength = coding === null ? Number(length) : "chunked";
   if (bodyLength !== 0 && (method === "GET" || method === "HEAD")) {
-    throw new Refusal(400, "a body where none belongs");
+    throw new Refusal(400, "unexpected body");
   }
   return bodyLength;
 }

@@ -2,21 +2,21 @@ import type { Activity } from "./activity.ts";
 import { BufferPool } from "./buffer_pool.ts";
 import type { Socket } from "./request_reader.ts";
 
-/** Head and body of an answer up to this size leave in one write (and one packet, or a few). */
+/** Head and body up to this size leave in one write. */
 const TOGETHER_BYTES_MAX = 64 * 1024;
 const TOGETHER = new BufferPool(TOGETHER_BYTES_MAX, 32);
 
-/** Left for a head. */
+/** Reserved for a head. */
 const HEAD_BYTES_MAX = 4 * 1024;
 
 const ENCODER = new TextEncoder();
 
-/** Thrown for a connection that takes nothing more. */
+/** The client closed the connection, or was refused. */
 export class ClientLeft extends Error {
   override readonly name = "ClientLeft";
 }
 
-/** Where the bytes for a client go; knows how long the client lets them lie. */
+/** Writes the bytes of answers, and tells `Activity` about progress. */
 export class ResponseWriter {
   readonly #socket: Socket;
   readonly #activity: Activity;
@@ -28,25 +28,27 @@ export class ResponseWriter {
     this.#activity = activity;
   }
 
-  /** Memory that the write which is under way keeps. */
+  /** Memory of the running write. */
   get heldBytes(): number {
     return this.#writing?.buffer.byteLength ?? 0;
   }
 
-  /** Lets what is being written go out, and nothing after it. */
+  /** Finishes the running write, and fails further ones. */
   end(): void {
     this.#isEnded = true;
   }
 
-  /** Resolves when the last of the bytes is in the hands of the kernel. Throws when it is not. */
+  /** Resolves when the kernel has all bytes; else throws a ClientLeft. */
   async bytes(bytes: Uint8Array): Promise<void> {
     let written = await this.some(bytes);
     while (written < bytes.length) written += await this.some(bytes.subarray(written));
   }
 
-  /** Writes what the kernel takes at once, and says how much. Throws when the client has left. */
+  /**
+   * Writes as much as the kernel takes at once, and returns the byte count. Throws a ClientLeft.
+   */
   async some(bytes: Uint8Array): Promise<number> {
-    if (this.#isEnded) throw new ClientLeft("Cannot write to a client that was turned away");
+    if (this.#isEnded) throw new ClientLeft("Cannot write to a client that was refused");
     this.#activity.enter("sending");
     this.#writing = bytes;
     try {
@@ -58,7 +60,7 @@ export class ResponseWriter {
     }
   }
 
-  /** A text behind its head, which `headOf` makes for so many bytes: called twice, maybe. */
+  /** Writes a text behind its head, and returns its byte count. May call `headOf` twice. */
   async text(text: string, headOf: (byteLength: number) => string): Promise<number> {
     // A character has at most three bytes.
     if (3 * text.length > TOGETHER_BYTES_MAX - HEAD_BYTES_MAX) {
@@ -68,7 +70,7 @@ export class ResponseWriter {
     }
     const buffer = TOGETHER.take();
     try {
-      // Nearly all texts are ASCII, as heads are: as many bytes as characters.
+      // Nearly all texts are ASCII: as many bytes as characters.
       let byteLength = text.length;
       let bytes = encodedInto(buffer, headOf(byteLength) + text);
       if (bytes.surplus > 0) {
@@ -82,7 +84,7 @@ export class ResponseWriter {
     }
   }
 
-  /** A text, and with it the bytes behind it. */
+  /** Writes a text and the bytes behind it, in one write if they are small. */
   async together(text: string, body?: Uint8Array): Promise<void> {
     const bodyBytes = body?.length ?? 0;
     // A character has at most three bytes.
@@ -101,7 +103,7 @@ export class ResponseWriter {
   }
 }
 
-/** How many bytes it is, and how many more than characters. Throws when it does not fit. */
+/** The byte count, and its surplus over the characters. Throws if the buffer is too small. */
 function encodedInto(buffer: Uint8Array<ArrayBuffer>, text: string) {
   const { read, written } = ENCODER.encodeInto(text, buffer);
   if (read < text.length) throw new Error("Cannot send an answer: its head is too large");

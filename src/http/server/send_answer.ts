@@ -12,19 +12,22 @@ export interface Sending {
   readonly keepsAlive: boolean;
   readonly isOld: boolean;
   readonly date: string;
-  /** Called with what reads a body as long as it is sent: it is to be cancelled with the rest. */
+  /**
+   * Called with the reader of a running body, which ends with the connection; then with
+   * `undefined`.
+   */
   readonly reads: (reader: BodyReader | undefined) => void;
   readonly sent: (byteLength: number) => void;
 }
 
 const ENCODER = new TextEncoder();
 
-/** Thrown where an answer cannot be sent whole: its connection must not look as if it were. */
+/** The body is not the announced one. Its connection must not look complete. */
 export class BrokenBody extends Error {
   override readonly name = "BrokenBody";
 }
 
-/** Sends an answer. Throws when the client left, or the body is not what was announced. */
+/** Sends an answer. Throws if the client left, or the body is not as announced. */
 export async function sendAnswer(answer: Answer, sending: Sending): Promise<void> {
   const { body, headers } = answer;
   if (sending.isHead || body === null) {
@@ -45,7 +48,7 @@ export async function sendAnswer(answer: Answer, sending: Sending): Promise<void
   sending.sent(bytes.length);
 }
 
-/** HEAD says of a body what GET says: a length that nobody knows would be chunks. */
+/** The framing that GET would have: chunks, if its length is unknown. */
 function framingWithoutBody({ status, body }: Answer, isHead: boolean): HeadParts["framing"] {
   if (status === 204 || status === 304) return "none";
   if (typeof body === "string") return Buffer.byteLength(body);
@@ -55,7 +58,7 @@ function framingWithoutBody({ status, body }: Answer, isHead: boolean): HeadPart
 
 interface StreamedBody {
   readonly body: ReadableStream<Uint8Array<ArrayBuffer>>;
-  /** `undefined`: nobody knows. */
+  /** `undefined`: unknown. */
   readonly length: number | undefined;
 }
 
@@ -66,7 +69,7 @@ async function sendStream(
 ): Promise<void> {
   const { responseWriter, isOld } = sending;
   using reader = new BodyReader(body);
-  // Without chunks nothing would tell the end of this body from a break in it.
+  // Without chunks a client could not tell this body's end from a break.
   if (length === undefined && isOld) return await sendUnframed(answer, sending);
   sending.reads(reader);
   try {
@@ -83,7 +86,7 @@ async function sendChunks(
   { responseWriter, activity, sent }: Sending,
 ): Promise<void> {
   for (;;) {
-    // While there is nothing to send nobody can blame the client.
+    // The client is not stalled while there is nothing to send.
     activity.enter("answering");
     const length = await reader.next();
     if (length === 0) return await responseWriter.together("0\r\n\r\n");
@@ -99,7 +102,7 @@ async function sendLength(
   { responseWriter, activity, sent }: Sending,
   length: number,
 ): Promise<void> {
-  // No reference to a piece may stay in this frame, which waits as long as the client.
+  // This frame waits as long as the client, so it must not refer to a piece.
   const write = (bytes: Uint8Array) => responseWriter.some(bytes);
   for (let left = length;;) {
     activity.enter("answering");
@@ -115,7 +118,7 @@ async function sendLength(
   }
 }
 
-/** A client of HTTP/1.0 goes on to its next cache: it is not here in a form that it could take. */
+/** Answers 404, so that an HTTP/1.0 client tries its next cache: it cannot read chunks. */
 async function sendUnframed({ headers }: Answer, sending: Sending): Promise<void> {
   const kept = ["x-cache", "x-request-id"].flatMap((name) => {
     const value = headers.get(name);

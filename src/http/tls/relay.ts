@@ -189,11 +189,11 @@ export class Relay implements Disposable {
 
   #sweep(): void {
     const silent = this.#silent.closeOverdue(this.#limits.handshakeMs);
-    for (let count = 0; count < silent; count++) this.#deps.closed("half a TLS handshake");
+    for (let count = 0; count < silent; count++) this.#deps.closed("incomplete TLS handshake");
     for (const relayed of this.#open.values()) {
       const reason = relayed.overdue(this.#limits);
       if (reason === undefined) continue;
-      if (reason !== "client does not leave") this.#deps.closed(reason);
+      if (reason !== "client stays connected") this.#deps.closed(reason);
       relayed.close();
     }
   }

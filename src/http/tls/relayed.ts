@@ -12,7 +12,7 @@ export interface RelayedTimes {
 }
 
 /** Why a client was let go. */
-export type RelayReason = "half a TLS handshake" | "client takes nothing" | "client does not leave";
+export type RelayReason = "incomplete TLS handshake" | "stalled client" | "client stays connected";
 
 /**
  * Most connections are idle: a buffer grows with what comes, and shrinks again. A client that takes
@@ -69,11 +69,13 @@ export class Relayed {
   /** Why the client has used up its time, if it has. */
   overdue({ handshakeMs, stallMs, lingerMs }: RelayedTimes): RelayReason | undefined {
     const nowMs = this.#nowMs();
-    if (!this.#isSecured && nowMs - this.#beganAtMs > handshakeMs) return "half a TLS handshake";
-    if (this.#writingSinceMs !== undefined) {
-      return nowMs - this.#writingSinceMs > stallMs ? "client takes nothing" : undefined;
+    if (!this.#isSecured && nowMs - this.#beganAtMs > handshakeMs) {
+      return "incomplete TLS handshake";
     }
-    return nowMs - (this.#endingSinceMs ?? nowMs) > lingerMs ? "client does not leave" : undefined;
+    if (this.#writingSinceMs !== undefined) {
+      return nowMs - this.#writingSinceMs > stallMs ? "stalled client" : undefined;
+    }
+    return nowMs - (this.#endingSinceMs ?? nowMs) > lingerMs ? "client stays connected" : undefined;
   }
 
   /** The server within knows whose connection this is: nothing is passed on before. */

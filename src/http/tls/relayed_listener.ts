@@ -40,12 +40,12 @@ export class RelayedListener implements Incoming, Disposable {
   /** Gives up what has long been no client of the relay's. */
   look(nowMs = performance.now()): void {
     for (const [inner, sinceMs] of this.#strangers) {
-      if (nowMs - sinceMs > STRANGER_MS) this.#turnAway(inner);
+      if (nowMs - sinceMs > STRANGER_MS) this.#refuse(inner);
     }
   }
 
   [Symbol.dispose](): void {
-    for (const inner of this.#strangers.keys()) this.#turnAway(inner);
+    for (const inner of this.#strangers.keys()) this.#refuse(inner);
     this.#listener.close();
   }
 
@@ -64,7 +64,7 @@ export class RelayedListener implements Incoming, Disposable {
     }
   }
 
-  #turnAway(inner: Deno.TlsConn): void {
+  #refuse(inner: Deno.TlsConn): void {
     this.#strangers.delete(inner);
     this.#relay.forget(linkOfEnds(inner));
     inner.close();

@@ -30,7 +30,7 @@ Deno.test("relay: a client that sends nothing has as long as for its handshake",
   await using scene = new Scene({ handshakeMs: 100 });
   using silent = await scene.connect();
   assert.equal(await silent.read(new Uint8Array(1)), null);
-  await eventually("it is said", () => scene.closed.join() === "half a TLS handshake");
+  await eventually("it is said", () => scene.closed.join() === "incomplete TLS handshake");
 });
 
 Deno.test("relay: a client that has sent nothing holds up no end", async () => {

@@ -1,15 +1,15 @@
 import type { Phase } from "./activity.ts";
 import type { Connection } from "./connection.ts";
 
-/** Nothing is owed to these yet: they make room, and are closed first at the end. */
+/** Phases in which the server owes no answer. These connections make room first, and end first. */
 const INCOMPLETE: ReadonlySet<Phase> = new Set(["idle", "head", "body", "skipping", "lingering"]);
 
-/** Those to which nothing is owed, the one that has stood still for the longest time first. */
+/** Connections without a whole request, the oldest phase first. */
 export function incomplete(connections: Iterable<Connection>): Connection[] {
   return oldestFirst(connections, ({ activity: { phase } }) => INCOMPLETE.has(phase));
 }
 
-/** Those that have taken nothing of their answer for so many sweeps, the oldest first. */
+/** Connections whose client has read nothing for so many sweeps, the longest first. */
 export function stalled(connections: Iterable<Connection>, ticks: number): Connection[] {
   return oldestFirst(
     connections,
