@@ -8,7 +8,7 @@ import { narOrderOf } from "../fetch/nar_sink.ts";
 import { keepDownload, type KeepDownloadDeps } from "./keep_download.ts";
 import type { NarTarget } from "../sources/nar_attempts.ts";
 import type { DownloadReservation } from "./download_reservation.ts";
-import type { Mismatch } from "../verify/mismatch.ts";
+import type { Mismatch } from "../verify/check_nar.ts";
 import type {
   FetchEnd,
   FetchOutcome,

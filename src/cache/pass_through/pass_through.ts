@@ -11,7 +11,7 @@ import {
   type NarFailure,
   type NarTarget,
 } from "../sources/nar_attempts.ts";
-import { Mismatch } from "../verify/mismatch.ts";
+import { Mismatch } from "../verify/check_nar.ts";
 import type { NarVerifier } from "../verify/nar_verifier.ts";
 import { ClientReader } from "./client_reader.ts";
 import { ClientSink } from "./client_sink.ts";

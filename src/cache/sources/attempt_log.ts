@@ -5,7 +5,7 @@ import type { Metrics } from "../../telemetry/metrics.ts";
 import type { NoAnswerReason } from "../../upstream/upstream.ts";
 import type { UpstreamPool } from "../../upstream/upstream_pool.ts";
 import type { Demotions } from "./demotions.ts";
-import type { Mismatch } from "../verify/mismatch.ts";
+import type { Mismatch } from "../verify/check_nar.ts";
 import type { SourceOutcome } from "../fetch/nar_fetcher.ts";
 
 export interface AttemptLogDeps {

@@ -1,7 +1,7 @@
 import { messageOf } from "../../base/failure.ts";
 import type { NarRow, NarSource } from "../../metadata/metadata_store.ts";
 import type { FetchEnd, FetchFailure, FetchOutcome } from "../fetch/nar_fetcher.ts";
-import { Mismatch } from "../verify/mismatch.ts";
+import { Mismatch } from "../verify/check_nar.ts";
 import { AttemptLog, type AttemptLogDeps } from "./attempt_log.ts";
 import { narCandidates, type NarCandidatesDeps } from "./nar_candidates.ts";
 import { type FailedTry, soundOf, SourceFailures } from "./source_failures.ts";

@@ -2,7 +2,16 @@ import type { NarRow } from "../../metadata/metadata_store.ts";
 import { sha256FromDigest } from "../../nix/hash.ts";
 import { announcedFileSize } from "../nar_naming.ts";
 import type { NarMeasure } from "./nar_verifier.ts";
-import { Mismatch } from "./mismatch.ts";
+
+/** What an upstream sent is not what it announced; the reasons are label values. */
+export class Mismatch extends Error {
+  readonly reason: "file_size" | "file_hash" | "nar_size" | "nar_hash" | "undecodable";
+
+  constructor(reason: Mismatch["reason"], message: string) {
+    super(message);
+    this.reason = reason;
+  }
+}
 
 /** Throws a Mismatch where the file is not the one that was announced. */
 export function checkFile(

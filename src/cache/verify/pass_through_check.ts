@@ -1,7 +1,6 @@
 import { Failure, messageOf } from "../../base/failure.ts";
 import type { NarRow } from "../../metadata/metadata_store.ts";
-import { checkNar } from "./check_nar.ts";
-import { Mismatch } from "./mismatch.ts";
+import { checkNar, Mismatch } from "./check_nar.ts";
 import type { NarVerifier, PassThroughVerification } from "./nar_verifier.ts";
 
 /** A client that waits for longer does better at its next substituter. */

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import type { FetchOutcome } from "../../../src/cache/fetch/nar_fetcher.ts";
 import { Demotions } from "../../../src/cache/sources/demotions.ts";
 import { NarAttempts, type NarTarget } from "../../../src/cache/sources/nar_attempts.ts";
-import { Mismatch } from "../../../src/cache/verify/mismatch.ts";
+import { Mismatch } from "../../../src/cache/verify/check_nar.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
 import { Metrics } from "../../../src/telemetry/metrics.ts";
 import { narOf } from "../../support/metadata_rows.ts";
