@@ -3,7 +3,7 @@
 import { WriteAllowance } from "../../cache/fetch/write_allowance.ts";
 import type { FetchOrder, FetchOutcome, FetchProgress } from "../../cache/fetch/nar_fetcher.ts";
 import { PartialFile } from "../../cache/fetch/partial_file.ts";
-import { SinkFetch } from "../../cache/fetch/sink_fetch.ts";
+import { SinkFetch } from "../../cache/fetch/sink_fetcher.ts";
 import { createUpstreamClient } from "../../upstream/http/http_client.ts";
 import { HttpNarSource, type HttpNarSourceDeps } from "../../upstream/http/http_nar_source.ts";
 import type { FromFetchWorker, ToFetchWorker } from "./messages.ts";

@@ -1,7 +1,10 @@
+import type { NarSource } from "../../metadata/metadata_store.ts";
 import type { NarBodySource } from "../../upstream/upstream.ts";
-import type { FetchListener, NarFetch, NarFetcher } from "./nar_fetcher.ts";
+import { messageOf } from "../../base/failure.ts";
+import { FetchError, fetchFailureOf } from "./fetch_error.ts";
+import { fetchNar } from "./fetch_nar.ts";
+import type { FetchListener, FetchOutcome, NarFetch, NarFetcher } from "./nar_fetcher.ts";
 import type { NarSink } from "./nar_sink.ts";
-import { SinkFetch } from "./sink_fetch.ts";
 
 /** Makes the sink of one file. The listener hears what it gets. */
 export type OpenSink = (listener: FetchListener) => NarSink;
@@ -32,5 +35,84 @@ export class SinkFetcher implements NarFetcher<OpenSink> {
       },
       [Symbol.dispose]: () => void fetch[Symbol.asyncDispose](),
     };
+  }
+}
+
+/** One request for a file to the upstream of `source`. */
+export interface SourceRequest {
+  readonly upstream: Pick<NarBodySource, "openNar">;
+  readonly source: NarSource;
+  readonly idleTimeoutMs: number;
+  /** Called where its source is the first to answer. */
+  readonly taken: () => void;
+}
+
+/**
+ * One NAR file on its way into one sink. Several sources may be asked at a time: the first to
+ * answer writes, the others end as "outrun".
+ */
+export class SinkFetch implements AsyncDisposable {
+  readonly #open: () => NarSink;
+  #sink: NarSink | undefined;
+  readonly #asked = new Map<AbortController, Promise<FetchOutcome>>();
+  /** Of the source that has answered, until it is over. */
+  #taken: AbortController | undefined;
+  #isOver = false;
+
+  /** `open` makes the sink, for the first source. */
+  constructor(open: () => NarSink) {
+    this.#open = open;
+  }
+
+  /** Goes on from `source` where the sink ends. Never rejects. */
+  async from(request: SourceRequest): Promise<FetchOutcome> {
+    if (this.#isOver) return { type: "failed", reason: "cancelled", detail: "it is over" };
+    const abort = new AbortController();
+    const running = this.#fetch(request, abort);
+    this.#asked.set(abort, running);
+    try {
+      return await running;
+    } finally {
+      this.#asked.delete(abort);
+      if (this.#taken === abort) this.#taken = undefined;
+    }
+  }
+
+  /** Ends all requests; when they have ended it closes the sink. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#isOver = true;
+    for (const abort of this.#asked.keys()) abort.abort();
+    await Promise.all(this.#asked.values());
+    this.#sink?.[Symbol.dispose]();
+    this.#sink = undefined;
+  }
+
+  async #fetch(
+    { upstream, source, idleTimeoutMs, taken }: SourceRequest,
+    abort: AbortController,
+  ): Promise<FetchOutcome> {
+    let requests = 0;
+    try {
+      const outcome = await fetchNar({
+        ...{ upstream, source, idleTimeoutMs },
+        sink: this.#sink ??= this.#open(),
+        signal: abort.signal,
+        take: () => this.#take(abort, taken),
+        asked: () => void requests++,
+      });
+      return { ...outcome, requests };
+    } catch (error) {
+      return { type: "failed", reason: fetchFailureOf(error), detail: messageOf(error) };
+    }
+  }
+
+  #take(abort: AbortController, taken: () => void): boolean {
+    if (this.#taken !== undefined) return false;
+    this.#taken = abort;
+    for (const other of this.#asked.keys()) {
+      if (other !== abort) other.abort(new FetchError("outrun", "another has answered first"));
+    }
+    taken();
+    return true;
   }
 }
