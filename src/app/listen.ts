@@ -1,6 +1,7 @@
 import { Failure, reasonOf } from "../base/failure.ts";
 import type { Settings } from "../config/options.ts";
 import { HttpServer, type HttpServerDeps } from "../http/server/http_server.ts";
+import type { Place } from "../http/tls/relay_messages.ts";
 import { type TlsFiles, TlsListener } from "../http/tls/tls_listener.ts";
 import { listenOnSocket, type SocketAccess } from "./unix_socket.ts";
 
@@ -64,7 +65,7 @@ export async function listen({ address, socket, tls, ...deps }: ListenParts): Pr
     throw new Failure("broken", explain(address, error), {}, error);
   }
 
-  async function openTls(place: Host, files: TlsFiles): Promise<OpenListener> {
+  async function openTls(place: Place, files: TlsFiles): Promise<OpenListener> {
     const { log, nowMs } = deps;
     const opened = await TlsListener.open({ place, files, log, nowMs, server });
     return {
@@ -75,13 +76,8 @@ export async function listen({ address, socket, tls, ...deps }: ListenParts): Pr
   }
 }
 
-interface Host {
-  readonly hostname: string;
-  readonly port: number;
-}
-
-function openPort(server: HttpServer, host: Host): OpenListener {
-  const listener = Deno.listen({ ...host });
+function openPort(server: HttpServer, place: Place): OpenListener {
+  const listener = Deno.listen({ ...place });
   server.serve(listener);
   return { url: urlOf("http", listener.addr), [Symbol.dispose]: () => listener.close() };
 }
@@ -99,7 +95,7 @@ async function openSocket(
 /** Without a name: IPv6, which takes IPv4 too where the machine has not been told otherwise. */
 async function anyHost(
   { hostname, port }: Address & { kind: "tcp" },
-  open: (host: Host) => OpenListener | Promise<OpenListener>,
+  open: (place: Place) => OpenListener | Promise<OpenListener>,
 ): Promise<OpenListener> {
   if (hostname !== undefined) return await open({ hostname, port });
   try {
@@ -110,7 +106,7 @@ async function anyHost(
   }
 }
 
-function urlOf(scheme: "http" | "https", { hostname, port }: Host): string {
+function urlOf(scheme: "http" | "https", { hostname, port }: Place): string {
   const everywhere = hostname === "::" || hostname === "0.0.0.0";
   const host = everywhere ? "localhost" : hostname.includes(":") ? `[${hostname}]` : hostname;
   return `${scheme}://${host}:${port}`;

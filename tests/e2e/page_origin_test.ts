@@ -43,7 +43,7 @@ originTest("a page of another origin pins, unpins and evicts nothing", async (sc
       await fetch("${ours}${pinOf(object)}", { method: "DELETE" }).catch(() => {});
     })()`);
     await eventually("all four are refused", () => refusals(cache, before).length >= 4);
-    assert.deepEqual(new Set(refusals(cache, before)), new Set(["a page of another origin"]));
+    assert.deepEqual(new Set(refusals(cache, before)), new Set(["cross-origin page"]));
     await assertUntouched(scene);
   }
 });

@@ -158,12 +158,12 @@ Deno.test("access: a refusal is a line that says why, and what to do", async () 
   assert.deepEqual(line, {
     level: "info",
     msg: "request refused",
-    reason: "a host that is not this cache's",
+    reason: "unknown host",
     method: "POST",
     route: "/pin/{hash}.narinfo",
     host: "evil.example:8501",
     client: "127.0.0.1",
-    hint: "if it is a name of this cache, give it with --server-allowed-hosts",
+    hint: "add the host with --server-allowed-hosts if it names this cache",
   });
 });
 

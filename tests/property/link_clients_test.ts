@@ -37,7 +37,7 @@ checkProperty(
       } else if (connection === undefined) continue;
       else if (what === "tell" && !connection.isTold) {
         connection.isTold = true;
-        clients.told(link, connection.client);
+        clients.connected(link, connection.client);
       } else if (what === "accept" && !connection.isAccepted) {
         connection.isAccepted = true;
         clients.accepted(link, (found) => connection.seenAs = found);

@@ -7,30 +7,30 @@ import { OwnNames } from "./own_names.ts";
 export interface AccessSettings {
   /** Names of this cache, without ports. */
   readonly ownNames: readonly string[];
-  /** Whether clients reach it by HTTPS without a proxy. */
+  /** True if clients reach it by HTTPS without a proxy. */
   readonly usesTls: boolean;
 }
 
-/** Why a request is refused, for the log. */
+/** The reason for a 403, for the log. */
 export interface AccessRefusal {
   readonly reason: string;
   readonly hint: string;
 }
 
 interface AccessRule extends AccessRefusal {
-  isAbout(request: ClientRequest, route: Route): boolean;
-  isKept(request: ClientRequest): boolean;
+  concerns(request: ClientRequest, route: Route): boolean;
+  allows(request: ClientRequest): boolean;
 }
 
 const CHANGING_METHODS: ReadonlySet<string> = new Set(["POST", "PUT", "DELETE"]);
 
-/** With these a proxy says that somebody else has asked. */
+/** Headers of a proxy: the client behind it is not the peer. */
 const FORWARDED_FIELDS = [
   ...["forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto"],
   ...["x-forwarded-server", "x-real-ip"],
 ];
 
-/** Who gets an answer. What breaks one of the rules is 403, and changes nothing. */
+/** The access rules. A request that breaks one gets 403, and changes nothing. */
 export class AccessRules {
   readonly #rules: readonly AccessRule[];
 
@@ -41,34 +41,34 @@ export class AccessRules {
   /** The first rule that the request breaks. */
   refusal(request: ClientRequest, route: Route): AccessRefusal | undefined {
     if (route.audience === undefined && !isChange(request)) return undefined;
-    return this.#rules.find((rule) => rule.isAbout(request, route) && !rule.isKept(request));
+    return this.#rules.find((rule) => rule.concerns(request, route) && !rule.allows(request));
   }
 }
 
-/** Programs send no header of a browser: the first two are not about them. */
+/** The rules for one server. The first two need a browser's headers, which programs never send. */
 function rulesOf({ ownNames, usesTls }: AccessSettings): readonly AccessRule[] {
   const names = new OwnNames(ownNames);
   return [
     {
-      reason: "a page of another origin",
-      hint: "behind a proxy, let it pass on the Host that the browser asked for",
-      isAbout: (request) => isChange(request) && isChangeByBrowser(request),
-      isKept: (request) => isOfSameOrigin(request, usesTls),
+      reason: "cross-origin page",
+      hint: "let the proxy in front forward the Host header of the browser",
+      concerns: (request) => isChange(request) && isChangeByBrowser(request),
+      allows: (request) => isOfSameOrigin(request, usesTls),
     },
     {
-      reason: "a host that is not this cache's",
-      hint: "if it is a name of this cache, give it with --server-allowed-hosts",
-      isAbout: (request, { audience }) =>
+      reason: "unknown host",
+      hint: "add the host with --server-allowed-hosts if it names this cache",
+      concerns: (request, { audience }) =>
         isChange(request)
           ? isChangeByBrowser(request)
           : audience === "own-names" && isReadByBrowser(request),
-      isKept: ({ headers }) => names.has(headers.get("host")),
+      allows: ({ headers }) => names.has(headers.get("host")),
     },
     {
-      reason: "not from this machine",
-      hint: "ask on the machine that larder runs on, by a loopback address or its Unix socket",
-      isAbout: (_, { audience }) => audience === "operator",
-      isKept: isByOperator,
+      reason: "not a local operator",
+      hint: "send the request from this machine, to a loopback address or the Unix socket",
+      concerns: (_, { audience }) => audience === "operator",
+      allows: isByOperator,
     },
   ];
 }
@@ -77,7 +77,7 @@ function isChange({ method }: ClientRequest): boolean {
   return CHANGING_METHODS.has(method);
 }
 
-/** The one place that says who may do what only an operator may. */
+/** The only definition of an operator. */
 function isByOperator({ peer, headers }: ClientRequest): boolean {
   return isOfThisMachine(peer) && FORWARDED_FIELDS.every((name) => headers.get(name) === null);
 }

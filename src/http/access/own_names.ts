@@ -1,7 +1,7 @@
 import { lowerAscii } from "../message/field_words.ts";
 import { parseHost } from "../message/host.ts";
 
-/** The names under which a browser may reach this cache; any address and `localhost` are, too. */
+/** The host names of this cache for browsers. Any IP address and `localhost` are included. */
 export class OwnNames {
   readonly #names: ReadonlySet<string>;
 
@@ -10,8 +10,8 @@ export class OwnNames {
   }
 
   /**
-   * Whether a `Host` field names this cache. Another site can make a name of its own lead here
-   * (DNS rebinding), but neither an address nor a name that is somebody else's.
+   * True when a `Host` field names this cache. An attacker can point a name of theirs at this
+   * server (DNS rebinding), but no IP address and no other name.
    */
   has(host: string | null): boolean {
     const parsed = host === null ? undefined : parseHost(host);
@@ -20,7 +20,7 @@ export class OwnNames {
   }
 }
 
-/** `cache.example.` is `cache.example`, said in full. */
+/** The name without the dot of its fully qualified form: `cache.example.` is `cache.example`. */
 function withoutDot(name: string): string {
   return name.endsWith(".") ? name.slice(0, -1) : name;
 }

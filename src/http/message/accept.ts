@@ -1,15 +1,15 @@
 import { fieldWords } from "./field_words.ts";
 
 /**
- * True when a client asks for HTML by name, at least as much as for JSON: a browser. Programs
- * that take anything, or say nothing, get JSON.
+ * True when the client prefers HTML to JSON by name, as browsers do. Programs that accept anything
+ * get JSON.
  */
 export function prefersHtml(accept: string | null): boolean {
   const html = qualityOf("text/html", accept);
   return html > 0 && html >= qualityOf("application/json", accept);
 }
 
-/** From 0 to 1; 0 where the header does not name the type, or cannot be read. */
+/** The type's quality from 0 to 1; 0 if the header is missing, malformed or does not name it. */
 function qualityOf(type: string, accept: string | null): number {
   for (const range of (accept ?? "").split(",")) {
     const [name = "", ...parameters] = fieldWords(range, ";");

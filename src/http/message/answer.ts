@@ -6,13 +6,13 @@ import { CACHE_CONTROL, type Lifetime } from "./cache_control.ts";
 export type Body = string | Uint8Array<ArrayBuffer> | ReadableStream<Uint8Array<ArrayBuffer>>;
 
 /**
- * What a request gets. In place of a `Response`, which costs more than all else about a narinfo
- * that is in memory (measured: 3 of 13 µs), and hides whether its body is a text or a stream.
+ * A response. `Response` costs more than all else about a narinfo in memory (3 of 13 µs), and hides
+ * whether its body is a text or a stream.
  */
 export class Answer {
   readonly status: number;
   readonly headers: AnswerHeaders;
-  /** `null` for HEAD and where there is none. */
+  /** `null` for HEAD, and where there is none. */
   readonly body: Body | null;
 
   constructor(body: Body | null, status: number, headers: Readonly<Record<string, string>>) {
@@ -22,11 +22,11 @@ export class Answer {
   }
 }
 
-/** An answer whose body takes its time. */
+/** An answer whose body is a file or a stream. */
 export class StreamAnswer extends Answer {
-  /** Where its bytes are counted. */
+  /** The counter of its bytes. */
   readonly served: Series | undefined;
-  /** Called when nothing more of it goes out. */
+  /** Called once the body is sent, or its connection broke. */
   readonly over: (() => void) | undefined;
 
   constructor(body: Body, parts: AnswerParts, { served, over }: StreamParts) {
@@ -41,7 +41,7 @@ export interface StreamParts {
   readonly over?: (() => void) | undefined;
 }
 
-/** Visible ASCII, with blanks between: nothing that ends a line. */
+/** Visible ASCII with blanks between: no line ends. */
 const VALUE_REGEXP = /^[\t -~]*$/;
 
 /** Header fields by lower-case name, one value each. */
@@ -60,7 +60,7 @@ export class AnswerHeaders {
     return this.#fields.has(name.toLowerCase());
   }
 
-  /** Throws for a value that would not stay in its line. */
+  /** Throws for a value that contains a line end. */
   set(name: string, value: string): void {
     if (!VALUE_REGEXP.test(value)) throw new TypeError(`Cannot send header ${name}: its value`);
     this.#fields.set(name.toLowerCase(), value);
@@ -78,29 +78,29 @@ export interface AnswerParts {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** An answer with a text body; without the body, but with its length, for HEAD. */
+/** An answer with a text body. For HEAD it has only the body's length. */
 export function textAnswer(text: string, head: boolean, parts: AnswerParts): Answer {
   if (!head) return new Answer(text, parts.status, fieldsOf(parts));
   const length = Buffer.byteLength(text);
   return headAnswer({ ...parts, headers: { ...parts.headers, "content-length": String(length) } });
 }
 
-/** An answer with a body that takes its time; its bytes are counted in `served`. */
+/** An answer with a streamed body. Its bytes count in `served`. */
 export function streamAnswer(body: Body, parts: AnswerParts, stream: StreamParts = {}): Answer {
   return new StreamAnswer(body, parts, stream);
 }
 
-/** The answer to HEAD: all that the answer with a body would say of it. */
+/** The answer to HEAD: the headers of the answer with a body. */
 export function headAnswer(parts: AnswerParts): Answer {
   return new Answer(null, parts.status, fieldsOf(parts));
 }
 
-/** 304: the client has it. */
+/** 304: the client has the current bytes. */
 export function notModifiedAnswer(parts: Omit<AnswerParts, "status">): Answer {
   return new Answer(null, 304, fieldsOf(parts));
 }
 
-/** The status phrase in one plain line: an error body tells nothing else. */
+/** The status phrase in one plain line. Error bodies contain nothing else. */
 export function statusAnswer(
   status: number,
   head: boolean,

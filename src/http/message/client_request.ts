@@ -1,34 +1,31 @@
-/** What the app sees of a request. A `Request` is one, too. */
+/** A request for the app. A `Request` is one, too. */
 export interface ClientRequest {
   readonly method: string;
-  /**
-   * Absolute, its path and query as they came: nothing is decoded or resolved. The host is
-   * `localhost`, whatever the client calls us.
-   */
+  /** Absolute, with path and query exactly as sent. The host is always `localhost`. */
   readonly url: string;
   readonly headers: RequestHeaders;
-  /** What the client speaks, such as "1.1"; `undefined` where nobody knows. */
+  /** The HTTP version, such as "1.1"; `undefined` if unknown. */
   readonly httpVersion?: string;
-  /** The address of the connection's other end, as `peerAddress` tells it. */
+  /** The client's address, as `peerAddress` returns it. */
   readonly peer?: string;
-  /** `null` where none was announced. What is not read is not waited for. */
+  /** `null` if the head announces none. The app need not read it. */
   readonly body: ReadableStream<Uint8Array<ArrayBuffer>> | null;
-  /** Aborts when the client leaves before its answer is out. */
+  /** Aborts when the client leaves before it has the whole answer. */
   readonly signal: AbortSignal;
 }
 
 export interface RequestHeaders {
-  /** Several of one name are joined with ", ". The name's case does not matter. */
+  /** Repeated fields are joined with ", ". The case of `name` does not matter. */
   get(name: string): string | null;
 }
 
-/** All of it was sent, the client left before, or the body broke on our side. */
+/** The end of an answer: sent whole, aborted by the client, or broken on our side. */
 export type DeliveryEnd = "sent" | "left" | "broken";
 
-/** How the answer to a request fares, for whoever counts and times. */
+/** The delivery of an answer, for metrics and logs. */
 export interface Delivery {
-  /** Resolves when nothing more of it goes out. Never rejects. */
+  /** Resolves when the answer is sent or has failed. Never rejects. */
   readonly ended: Promise<DeliveryEnd>;
-  /** Bytes of the body that went out so far, without the framing of chunks. */
+  /** Bytes of the body sent so far, without the framing of chunks. */
   readonly sentBytes: number;
 }

@@ -1,17 +1,17 @@
 /**
- * The words of a field's value, without blanks around them and in lower case. Only ASCII letters
- * are folded: `toLowerCase` makes "k" of the KELVIN SIGN, and `trim` takes away more than blanks.
+ * The words of a field's value, in lower case and without blanks. Folds ASCII letters alone:
+ * `toLowerCase` makes "k" of the KELVIN SIGN, and `trim` removes more than blanks.
  */
 export function fieldWords(value: string, separator: "," | ";" = ","): readonly string[] {
   return value.split(separator).map((word) => lowerAscii(withoutBlanks(word)));
 }
 
-/** A text with its ASCII letters in lower case, and everything else as it is. */
+/** A text with its ASCII letters in lower case. */
 export function lowerAscii(text: string): string {
   return text.replace(/[A-Z]+/g, (letters) => letters.toLowerCase());
 }
 
-/** What begins at `from`, without spaces and tabs around it. */
+/** The text from `from`, without spaces and tabs around it. */
 export function withoutBlanks(text: string, from = 0): string {
   let start = from;
   let end = text.length;

@@ -1,19 +1,19 @@
 import { isIPv4, isIPv6 } from "node:net";
 import { lowerAscii } from "./field_words.ts";
 
-/** What a `Host` field or an origin says behind its scheme. */
-export interface Host {
+/** A parsed `Host` field, or the host of an origin. */
+export interface HostPort {
   /** A name or an address, in lower case and without brackets. */
   readonly name: string;
   readonly isAddress: boolean;
-  /** `undefined`: the scheme's own. */
+  /** `undefined`: the default of the scheme. */
   readonly port: number | undefined;
 }
 
 const HOST_REGEXP = /^(?:\[([0-9a-f:.]{2,45})\]|([a-z0-9._-]{1,255}))(?::(\d{1,5}))?$/;
 
-/** `undefined` for what is neither a name nor an address, or more than one. */
-export function parseHost(text: string): Host | undefined {
+/** `undefined` unless the text is exactly one name or address. */
+export function parseHost(text: string): HostPort | undefined {
   const [, ipv6, plain, digits] = HOST_REGEXP.exec(lowerAscii(text)) ?? [];
   const name = ipv6 ?? plain;
   const port = digits === undefined ? undefined : Number(digits);

@@ -1,6 +1,6 @@
 import { BlockList, isIPv4, isIPv6 } from "node:net";
 
-/** Whoever connects to a Unix socket has no address. */
+/** The address of all clients of a Unix socket. */
 export const UNIX_PEER = "unix";
 
 const MAPPED_REGEXP = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i;
@@ -10,15 +10,15 @@ LOOPBACK.addSubnet("127.0.0.0", 8, "ipv4");
 LOOPBACK.addAddress("::1", "ipv6");
 
 /**
- * The address at the other end of a connection, without a port; `unix` for a Unix socket. A client
- * of IPv4 has the same address whether the listener is of IPv4 or of both.
+ * The address of a connection's peer, without a port; `unix` for a Unix socket. An IPv4 client has
+ * the same address on every listener.
  */
 export function peerAddress(remote: Deno.Addr): string {
   if (!("hostname" in remote)) return UNIX_PEER;
   return MAPPED_REGEXP.exec(remote.hostname)?.[1] ?? remote.hostname;
 }
 
-/** True for a peer on the loopback address or the Unix socket; false where nobody knows. */
+/** True for a peer on the loopback address or the Unix socket; false if unknown. */
 export function isOfThisMachine(peer: string | undefined): boolean {
   if (peer === undefined) return false;
   if (isIPv4(peer)) return LOOPBACK.check(peer, "ipv4");

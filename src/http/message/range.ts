@@ -1,6 +1,6 @@
 import { withoutBlanks } from "./field_words.ts";
 
-/** What a Range header asks of a file: all of it, a part, or what is not there. */
+/** A Range header's meaning for one file: all of it, a part, or a start beyond its end. */
 export type RangeReading =
   | { readonly kind: "whole" }
   | { readonly kind: "part"; readonly start: number; readonly end: number }
@@ -11,9 +11,8 @@ const RANGE_REGEXP = /^bytes=(?:(\d+)-(\d+)?|-(\d+))$/i;
 const WHOLE = { kind: "whole" } as const;
 
 /**
- * Reads a Range header against a file of `fileSize` bytes; `end` is exclusive. A malformed header
- * or one with several ranges gets the whole (RFC 9110, 14.2 allows it); only a start at or beyond
- * the size is "beyond".
+ * Reads a Range header for a file of `fileSize` bytes; `end` is exclusive. A malformed or multiple
+ * range means the whole file (RFC 9110, 14.2 allows it).
  */
 export function readRange(header: string | null, fileSize: number): RangeReading {
   const match = header === null ? null : RANGE_REGEXP.exec(withoutBlanks(header));

@@ -2,25 +2,25 @@ import { createHash } from "node:crypto";
 import type { Stats } from "../stats/stats.ts";
 import { escapeHtml, renderParts } from "./render.js";
 
-/** The texts that the page is made of. */
+/** The source files of the page. */
 export interface PageSource {
-  /** HTML with `{{ name }}` where something is put in. */
+  /** HTML with placeholders such as `{{ name }}`. */
   readonly template: string;
   readonly style: string;
   readonly script: string;
 }
 
 export interface PageFacts {
-  /** Of this cache, as the client reached it. */
+  /** The URL that the client used. */
   readonly url: string;
-  /** What a client has to trust. */
+  /** The keys for the client's `trusted-public-keys`. */
   readonly publicKeys: readonly string[];
   readonly stats: Stats;
 }
 
-/** The page for people: one document that asks for nothing but `stats` beside it. */
+/** The page for people: one document without any request but `stats`. */
 export class Page {
-  /** What the browser may do with it: nothing else, not even by mistake. */
+  /** Headers that forbid the browser everything else. */
   readonly headers: Readonly<Record<string, string>>;
   readonly #source: PageSource;
 
@@ -42,7 +42,7 @@ export class Page {
     };
   }
 
-  /** The document. Whatever is put in is escaped, or was by whoever rendered it. */
+  /** The document. Escapes all values, except HTML that the server rendered itself. */
   render({ url, publicKeys, stats }: PageFacts): string {
     const { template, style, script } = this.#source;
     const values: Readonly<Record<string, string>> = {
@@ -59,14 +59,14 @@ export class Page {
   }
 }
 
-/** The lines for a client's `nix.conf`; they add to what it has. */
+/** The lines for a client's `nix.conf`, which extend its settings. */
 function nixSettings(url: string, publicKeys: readonly string[]): string {
   const lines = [`extra-substituters = ${url}`];
   if (publicKeys.length > 0) lines.push(`extra-trusted-public-keys = ${publicKeys.join(" ")}`);
   return `${lines.join("\n")}\n`;
 }
 
-/** As a Content-Security-Policy names an inline text. */
+/** The hash of an inline text, in the form of a Content-Security-Policy. */
 function hashOf(text: string): string {
   return `sha256-${createHash("sha256").update(text).digest("base64")}`;
 }

@@ -2,12 +2,12 @@ import type { Facts } from "../../base/failure.ts";
 import type { Logger, LogLevel } from "../../telemetry/logger.ts";
 import type { Route } from "../routes/router.ts";
 
-/** A longer path is cut: it is a stranger's text. */
+/** Paths are untrusted: longer ones are cut. */
 const PATH_CHARS_MAX = 200;
 
 const CHANGING_METHODS = ["POST", "PUT", "DELETE"];
 
-/** How serious the line of a request is: NARs and changes are news, the rest is for debugging. */
+/** The log level of a request: info for NARs and changes, else debug. */
 export function accessLevel(route: Route | undefined, method: string): LogLevel {
   if (route === undefined) return "debug";
   return route.streams || CHANGING_METHODS.includes(method) ? "info" : "debug";
@@ -22,16 +22,16 @@ export interface Access {
   readonly bytes: number;
   readonly durationMs: number;
   readonly outcome: string;
-  /** The X-Cache header, where there is one. */
+  /** The X-Cache header, if any. */
   readonly source: string | null;
   readonly requestId: string;
-  /** As `peerAddress` tells it; `undefined` where nobody knows. */
+  /** As `peerAddress` returns it; `undefined` if unknown. */
   readonly client: string | undefined;
-  /** What the route adds. */
+  /** Further facts from the route. */
   readonly more: Facts;
 }
 
-/** Writes the one line of a request that is over. */
+/** Logs a finished request in one line. */
 export function logAccess(log: Logger, level: LogLevel, access: Access): void {
   const { method, route, status, bytes, outcome, source, client } = access;
   const facts: Facts = {
@@ -50,7 +50,7 @@ export function logAccess(log: Logger, level: LogLevel, access: Access): void {
   log[level](messageOf(access), facts);
 }
 
-/** A hit that sends a NAR has the message that the specification gives it. */
+/** The log message. The specification fixes the one for a NAR from the cache. */
 function messageOf({ isNar, method, status, source }: Access): string {
   const isServed = isNar && method === "GET" && (status === 200 || status === 206);
   return isServed && source === "HIT" ? "serving nar from cache" : "request";

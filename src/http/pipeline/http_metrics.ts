@@ -7,9 +7,9 @@ import {
 import type { Metrics, Series, Spread } from "../../telemetry/metrics.ts";
 import type { Route } from "../routes/router.ts";
 
-/** A request that is over. */
+/** A finished request. */
 export interface Counted {
-  /** `undefined` where the path has none. */
+  /** `undefined` for a path without a route. */
   readonly route: Route | undefined;
   readonly method: string;
   readonly status: number;
@@ -17,7 +17,7 @@ export interface Counted {
   readonly seconds: number;
 }
 
-/** The server's words to what is no request, and to paths that have no route. */
+/** Usual answers to invalid requests, and to paths without a route. */
 const UNMATCHED: readonly (readonly [Method, number])[] = [
   ["GET", 400],
   ["GET", 404],
@@ -27,14 +27,14 @@ const UNMATCHED: readonly (readonly [Method, number])[] = [
 /** The series of one method of one route. */
 interface MethodSeries {
   duration: Spread | undefined;
-  /** Whole answers, by status. */
+  /** Complete answers, by status. */
   readonly complete: Map<number, Series>;
   readonly labels: { readonly method: Method; readonly route: string };
 }
 
 /**
- * Counts requests. What a route normally answers stands at 0 from the start, and the durations of
- * narinfos and NARs do; any other series begins when it first happens.
+ * Counts requests. Series that a route normally answers exist at zero from the start, as do the
+ * durations of narinfos and NARs. Others begin with their first request.
  */
 export class HttpMetrics {
   readonly #metrics: Metrics;
@@ -96,14 +96,14 @@ export class HttpMetrics {
   }
 }
 
-/** Answers that go out piece by piece. */
+/** Outcomes of a streamed body that may end early. */
 function mayEndEarly(route: Route | undefined, method: Method): readonly number[] {
   if (method === "HEAD" || method === "OTHER" || route?.methods[method] === undefined) return [];
   if (route.streams && method === "GET") return [200, 206];
   return route.inPieces ? [200] : [];
 }
 
-/** What a route normally answers, and 500 where it may: an alert has to see the first one. */
+/** The usual statuses of a route, and 500 where possible: an alert has to see the first one. */
 function statusesOf(route: Route | undefined, method: Method): readonly number[] {
   if (route === undefined) {
     return UNMATCHED.filter(([one]) => one === method).map(([, status]) => status);

@@ -1,9 +1,11 @@
-/** What no well-formed path of ours has: other than visible ASCII, broken or hidden characters. */
+/**
+ * Never in a well-formed path: anything but visible ASCII, broken escapes and hidden separators.
+ */
 const MALFORMED_REGEXP = /[^!-~]|\\|%2f|%5c|%00|%(?![0-9a-f]{2})/i;
 
 /**
- * The path of a request's URL, decoded, without its query. `undefined` when it is not
- * well-formed. Deno hands the path on as it came, dots and all; it is never resolved here.
+ * The path of a URL, decoded, without its query; `undefined` if it is not well-formed. Dot segments
+ * stay as they are: neither Deno nor larder resolves them.
  */
 export function pathOf(url: string): string | undefined {
   const start = url.indexOf("/", url.indexOf("://") + 3);

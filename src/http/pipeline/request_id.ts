@@ -1,7 +1,7 @@
-/** A caller's id is taken over when it is short and plain: it goes into headers and logs. */
+/** A caller's id appears in headers and logs, so it must be short and plain. */
 const PLAIN_ID_REGEXP = /^[A-Za-z0-9._-]{1,64}$/;
 
-/** Makes ids that are unique among all servers, without asking for random bytes each time. */
+/** Makes unique ids for all servers, without random bytes for each. */
 export function createRequestIds(): (given: string | null) => string {
   const prefix = crypto.randomUUID().slice(0, 13);
   let count = 0;

@@ -19,24 +19,24 @@ const OUTCOMES: Readonly<Record<DeliveryEnd, Outcome>> = {
 
 const NOTHING_MORE: Facts = {};
 
-/** A request and its answer, whose body may still be on its way. */
+/** A request and its answer, whose body may still be in flight. */
 export interface Answered {
   readonly request: ClientRequest;
   readonly requestId: string;
-  /** `undefined` where the path has none. */
+  /** `undefined` for a path without a route. */
   readonly route: Route | undefined;
   readonly answer: Answer;
   readonly startedAtMs: number;
-  /** Where the request is traced. */
+  /** Set if the request is traced. */
   readonly span: RequestSpan | undefined;
 }
 
-/** An answer to what was no request. */
-export interface Refused {
+/** The answer to a request that the server refused. */
+export interface UnreadableRequest {
   readonly answer: Answer;
   /** One of few. */
   readonly reason: string;
-  /** Where it could be read. */
+  /** `undefined` if unreadable. */
   readonly method: string | undefined;
   readonly client: string;
   readonly requestId: string;
@@ -49,7 +49,7 @@ export interface RequestObserverDeps {
   readonly scheme: Scheme;
 }
 
-/** What is around every request, whatever becomes of it: it is counted, and its line is written. */
+/** Counts, logs and traces every request. */
 export class RequestObserver {
   readonly #deps: RequestObserverDeps;
 
@@ -64,15 +64,15 @@ export class RequestObserver {
 
   /** Without `delivery`, the answer counts as sent. */
   answered(answered: Answered, delivery?: Delivery): void {
-    // A text is out in one piece; whether it arrived, nobody learns.
+    // A text leaves in one write; the server never learns whether it arrived.
     if (delivery === undefined || !(answered.answer instanceof StreamAnswer)) {
       return this.#over(answered, "complete");
     }
     delivery.ended.then((ended) => this.#over(answered, OUTCOMES[ended], delivery.sentBytes));
   }
 
-  /** What could not be read as a request is answered, and counts, all the same. */
-  refused({ answer, reason, method = "OTHER", client, requestId }: Refused): void {
+  /** Counts and logs a request that the server refused. */
+  refused({ answer, reason, method = "OTHER", client, requestId }: UnreadableRequest): void {
     const { metrics, log } = this.#deps;
     const { status } = answer;
     metrics?.begin();
@@ -90,7 +90,7 @@ export class RequestObserver {
     });
   }
 
-  /** Without `sentBytes`, all that was announced. */
+  /** Without `sentBytes`, the announced bytes count. */
   #over(answered: Answered, outcome: Outcome, sentBytes?: number): void {
     const { answer, span } = answered;
     if (answer instanceof StreamAnswer) {
@@ -109,7 +109,7 @@ export class RequestObserver {
     this.#deps.metrics?.end({ route, method, status: answer.status, outcome, seconds });
   }
 
-  /** The line may come a moment later: its route may have to look something up. */
+  /** Logs the request, maybe a moment later: its route may look something up first. */
   #log(answered: Answered, outcome: Outcome, sentBytes: number | undefined): void {
     const { request, requestId, route, answer, startedAtMs, span } = answered;
     const { log } = this.#deps;
@@ -123,7 +123,7 @@ export class RequestObserver {
       route: route?.name ?? UNMATCHED_ROUTE,
       isNar: route?.streams ?? false,
       status: answer.status,
-      // Not before: hardly anybody wants to know.
+      // Computed here, as few log levels need it.
       bytes: sentBytes ?? announcedBytes(answer),
       durationMs: performance.now() - startedAtMs,
       outcome,
@@ -142,7 +142,7 @@ export class RequestObserver {
   }
 }
 
-/** Of the body, as its head says; 0 where nobody knows. */
+/** Length of the body by its head; 0 if unknown. */
 function announcedBytes({ body, headers }: Answer): number {
   if (body === null) return 0;
   if (typeof body === "string") return Buffer.byteLength(body);

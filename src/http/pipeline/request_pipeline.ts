@@ -14,24 +14,24 @@ export interface RequestPipelineDeps {
   readonly router: Router;
   readonly access: AccessRules;
   readonly observer: RequestObserver;
-  /** `undefined` where nothing is traced. */
+  /** `undefined`: no tracing. */
   readonly tracer?: Tracer | undefined;
   readonly log: Logger;
 }
 
 export interface RequestPipeline {
-  /** Answers one request; never rejects. `delivery` tells what becomes of the answer. */
+  /** Answers one request; never rejects. `delivery` reports the answer's end. */
   handle(request: ClientRequest, delivery?: Delivery): Promise<Answer>;
-  /** Answers what could not be read as a request. */
+  /** The answer to a request that the server refused. */
   refuse(refused: RefusedRequest): Answer;
 }
 
-/** A longer one is cut: it is a stranger's text. */
+/** Hosts are untrusted: longer ones are cut. */
 const HOST_CHARS_MAX = 100;
 
 const MALFORMED = { kind: "malformed" } as const;
 
-/** What is around every request: its id, its route, and an answer for whatever fails. */
+/** The steps around every route: request id, routing, access, failures. */
 export function createRequestPipeline(deps: RequestPipelineDeps): RequestPipeline {
   const { router, access, observer, tracer, log } = deps;
   const requestIdOf = createRequestIds();
@@ -89,7 +89,7 @@ export function createRequestPipeline(deps: RequestPipelineDeps): RequestPipelin
 
   function failed(error: unknown, route: Route, requestId: string, head: boolean): Answer {
     const { status: meant, level } = meaningOf(error);
-    // A 500 on a narinfo ends a whole build, a 404 sends the client to its next substituter.
+    // Nix aborts a build on 500, and tries its next substituter on 404.
     const status = route.cached && meant >= 500 ? 404 : meant;
     const facts = error instanceof Failure ? error.facts : {};
     log[level]("request failed", {
@@ -103,7 +103,7 @@ export function createRequestPipeline(deps: RequestPipelineDeps): RequestPipelin
   }
 }
 
-/** An absence says where it came from; what refuses the request itself came from nowhere. */
+/** X-Cache of a 404: it comes from the cache or the upstreams. Other errors have none. */
 function sourceOf(route: Route, status: number): Readonly<Record<string, string>> {
   return route.cached && status === 404 ? { "x-cache": "MISS" } : {};
 }

@@ -5,24 +5,24 @@ import type { ClientRequest } from "../message/client_request.ts";
 import { pathOf } from "./path.ts";
 import type { Answered } from "./request_observer.ts";
 
-/** What a client calls itself is cut here: it is a stranger's text. */
+/** User agents are untrusted: longer ones are cut. */
 const USER_AGENT_CHARS_MAX = 200;
 
-/** What clients speak to the door. */
+/** The scheme of the listener. */
 export type Scheme = "http" | "https";
 
-export interface Ending {
+export interface AnswerEnd {
   readonly outcome: Outcome;
-  /** Sent of the body. */
+  /** Bytes sent of the body. */
   readonly bytes: number;
   readonly scheme: Scheme;
 }
 
-/** Tells what the request was, and what became of its answer, in OpenTelemetry's words. */
+/** Ends a request's span with OpenTelemetry's attributes of request and answer. */
 export function endServerSpan(
   span: RequestSpan,
   { request, requestId, route, answer }: Answered,
-  { outcome, bytes, scheme }: Ending,
+  { outcome, bytes, scheme }: AnswerEnd,
 ): void {
   const { status } = answer;
   const source = answer.headers.get("x-cache");
@@ -35,12 +35,12 @@ export function endServerSpan(
     "larder.request_id": requestId,
     "larder.outcome": outcome,
   });
-  // What went wrong for a client, such as a 404, is no error of the server's.
+  // A client's error, such as a 404, is no error of the server.
   if (outcome === "broken" || status >= 500) span.fail(outcome);
   span.end();
 }
 
-/** Not the query: it may be somebody's secret. */
+/** Attributes of the request, without its query, which may hold secrets. */
 function requestFacts(request: ClientRequest, scheme: Scheme): SpanFacts {
   const { method, url, headers, httpVersion, peer } = request;
   const agent = headers.get("user-agent")?.slice(0, USER_AGENT_CHARS_MAX);
@@ -55,12 +55,12 @@ function requestFacts(request: ClientRequest, scheme: Scheme): SpanFacts {
   };
 }
 
-/** A name or an address, which has brackets where it is of IPv6, and maybe a port. */
+/** A name or an address (IPv6 in brackets), and maybe a port. */
 const HOST_REGEXP = /^(?:\[([0-9A-Fa-f:.%]{2,64})\]|([A-Za-z0-9._~-]{1,255}))(?::(\d{1,5}))?$/;
 
 const DEFAULT_PORTS = { http: 80, https: 443 } as const satisfies Readonly<Record<Scheme, number>>;
 
-/** What the client calls us. */
+/** Attributes of the Host header. */
 function hostFacts(host: string, scheme: Scheme): SpanFacts {
   const [, ipv6, name, port = DEFAULT_PORTS[scheme]] = HOST_REGEXP.exec(host) ?? [];
   const address = ipv6 ?? name;

@@ -12,7 +12,7 @@ import {
 import { isNamed } from "../message/etag.ts";
 import type { Handler, Route } from "./router.ts";
 
-/** Where each kind of document is. */
+/** The paths of each kind of document. */
 const ROUTES: readonly (readonly [name: string, path: RegExp, kind: DocumentKind])[] = [
   ["/{hash}.ls", /^\/([^/]*)\.ls$/, "listing"],
   ["/log/{drv}", /^\/log\/([^/]*)$/, "log"],
@@ -25,7 +25,7 @@ const ROUTES: readonly (readonly [name: string, path: RegExp, kind: DocumentKind
   ["/debuginfo/{id}", /^\/debuginfo\/([^/]*)$/, "debuginfo"],
 ];
 
-/** What a binary cache has beside narinfos and NARs; 404 for whatever we cannot serve. */
+/** All other documents of a binary cache; 404 for one that larder cannot serve. */
 export function documentRoutes(documents: Pick<DocumentServer, "serve">): readonly Route[] {
   return ROUTES.map(([name, path, kind]) => (
     { name, path, cached: true, inPieces: true, methods: { GET: documentHandler(documents, kind) } }

@@ -4,16 +4,15 @@ import type { Route } from "./router.ts";
 
 export interface GcRouteDeps {
   /**
-   * Starts a run and tells how it goes. `undefined`: neither a limit nor a target to aim at. Who
-   * ends the iteration early asks the run to stop where it is, with nothing half done. A run that
-   * fails logs why itself: the client only sees its answer break.
+   * Starts a run; `undefined` without a limit or target. Ending the iteration early stops the run,
+   * with nothing half done. A failing run logs its reason; the client sees a broken answer.
    */
   readonly gc: (order: GcOrder) => AsyncIterable<GcEvent> | undefined;
 }
 
 const PROGRESS_EVERY_MS = 1_000;
 
-/** `POST /gc?target=BYTES&dry-run=true`: evicts, and tells how it goes, one JSON object a line. */
+/** `POST /gc?target=BYTES&dry-run=true`: evicts, and streams its progress as JSON lines. */
 export function gcRoute({ gc }: GcRouteDeps): Route {
   return {
     name: "/gc",
@@ -32,7 +31,7 @@ export function gcRoute({ gc }: GcRouteDeps): Route {
   };
 }
 
-/** `undefined` for a parameter that is unknown, bad or there twice. */
+/** `undefined` for an unknown, bad or repeated parameter. */
 function readOrder(url: string): GcOrder | undefined {
   let order: GcOrder = { dryRun: false };
   const seen = new Set<string>();
@@ -49,8 +48,8 @@ function readOrder(url: string): GcOrder | undefined {
 }
 
 /**
- * The events as they come, not as the client takes them: a client that stalls must not hold a run
- * that others may wait for. A client that goes away ends the run; it was its operator's.
+ * The events as they come, not as the client reads them: a stalled client must not block a run for
+ * others. A client that leaves ends its run.
  */
 function linesOf(events: AsyncIterable<GcEvent>): ReadableStream<Uint8Array<ArrayBuffer>> {
   const encoder = new TextEncoder();
@@ -80,7 +79,7 @@ function linesOf(events: AsyncIterable<GcEvent>): ReadableStream<Uint8Array<Arra
       }
       controller.close();
     } catch (error) {
-      // After the status line only a broken transfer can say so.
+      // After the status line, only a broken transfer can report an error.
       if (!gone) controller.error(error);
     }
   }

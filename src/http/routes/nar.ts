@@ -21,13 +21,13 @@ export interface NarRouteDeps {
   /** For the log. */
   readonly names: Pick<StorePathNames, "of">;
   readonly metrics: Metrics;
-  /** Absent where clients may not remove anything. */
+  /** Undefined unless clients may remove files. */
   readonly remove?: (narName: NarName) => Promise<boolean>;
 }
 
 const PREFIX = "/nar/";
 
-/** A NAR file, whole or a range of it. */
+/** A NAR file, or a range of it. */
 export function narRoute({ nars, names, metrics, remove }: NarRouteDeps): Route {
   const requests = requestSeries(metrics, "nar");
   const served = metrics.series("nar_served_total", {});

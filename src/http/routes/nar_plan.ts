@@ -9,7 +9,7 @@ import type { ClientRequest } from "../message/client_request.ts";
 import { isNamed } from "../message/etag.ts";
 import { readRange } from "../message/range.ts";
 
-/** What a NAR request gets: a finished answer, or bytes under a status and headers. */
+/** The answer to a NAR request: a finished one, or bytes under a status and headers. */
 export type NarPlan =
   | { readonly kind: "answered"; readonly answer: Answer }
   | {
@@ -20,7 +20,7 @@ export type NarPlan =
     readonly end: number | undefined;
   };
 
-/** Decides by the request's headers and the file's facts; GET and HEAD get the same. */
+/** The plan for a request's headers and a file's facts; the same for GET and HEAD. */
 export function planNar(request: ClientRequest, facts: NarFacts): NarPlan {
   const { fileSize, tag } = facts;
   const headers = headersOf(facts);
@@ -28,7 +28,7 @@ export function planNar(request: ClientRequest, facts: NarFacts): NarPlan {
     const { status: _, ...parts } = partsOf(304, headers);
     return { kind: "answered", answer: notModifiedAnswer(parts) };
   }
-  // Without a size there are no ranges: they were not offered, and the whole is allowed.
+  // Without a known size larder offers no ranges, and may send the whole file.
   if (fileSize === undefined) return bytes(partsOf(200, headers), 0, undefined);
   const range = readRange(wantedRange(request, tag), fileSize);
   switch (range.kind) {
@@ -47,7 +47,7 @@ export function planNar(request: ClientRequest, facts: NarFacts): NarPlan {
   }
 }
 
-/** A range of other bytes than these (If-Range) is not wanted. */
+/** The Range header, unless If-Range names other bytes. */
 function wantedRange(request: ClientRequest, tag: string | undefined): string | null {
   const ifRange = request.headers.get("if-range");
   return ifRange === null || ifRange === `"${tag}"` ? request.headers.get("range") : null;

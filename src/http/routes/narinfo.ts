@@ -9,11 +9,11 @@ import type { Route } from "./router.ts";
 export interface NarinfoRouteDeps {
   readonly narinfos: Pick<NarinfoServer, "serve">;
   readonly metrics: Metrics;
-  /** Absent where clients may not remove anything. */
+  /** Undefined unless clients may remove narinfos. */
   readonly remove?: (storePathHash: StorePathHash) => Promise<boolean>;
 }
 
-/** A narinfo; 404 for whatever we cannot serve, also for what is no store path hash. */
+/** A narinfo; 404 if larder cannot serve it, or the name is no store path hash. */
 export function narinfoRoute({ narinfos, metrics, remove }: NarinfoRouteDeps): Route {
   const requests = requestSeries(metrics, "narinfo");
   const served = metrics.series("narinfo_served_total", {});

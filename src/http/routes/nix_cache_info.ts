@@ -3,7 +3,7 @@ import { STORE_DIR } from "../../nix/store_path.ts";
 import { textAnswer } from "../message/answer.ts";
 import type { Route } from "./router.ts";
 
-/** What a Nix client reads first; the same whatever the upstreams do. */
+/** `/nix-cache-info`, which Nix reads first. It does not depend on the upstreams. */
 export function nixCacheInfoRoute(priority: number): Route {
   const text = formatNixCacheInfo({ storeDir: STORE_DIR, wantMassQuery: true, priority });
   const parts = { status: 200, type: "text/x-nix-cache-info", lifetime: "settings" } as const;

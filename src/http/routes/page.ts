@@ -8,12 +8,12 @@ import type { Stats } from "../stats/stats.ts";
 export interface PageRouteDeps {
   readonly page: Page;
   readonly stats: () => Promise<Stats>;
-  /** What a client has to trust. */
+  /** The keys for the client's `trusted-public-keys`. */
   readonly publicKeys: readonly string[];
   readonly usesTls: boolean;
 }
 
-/** The page for those who ask for HTML, and the figures of `/stats` for everybody else. */
+/** The page for clients that prefer HTML, `/stats` for all others. */
 export function pageRoute({ page, stats, publicKeys, usesTls }: PageRouteDeps): Route {
   const vary = "Accept";
   const ok = { status: 200, lifetime: "never" } as const;

@@ -3,7 +3,7 @@ import type { Pins } from "../../pins/pins.ts";
 import { type Answer, statusAnswer, textAnswer } from "../message/answer.ts";
 import type { Route } from "./router.ts";
 
-/** Pins and unpins the closure of a root. What cannot be in the cache is not there, nor pinned. */
+/** Pins and unpins a closure. An invalid hash is never in the cache: POST gives 404, DELETE 200. */
 export function pinRoute(pins: Pick<Pins, "pin" | "unpin">): Route {
   return {
     name: "/pin/{hash}.narinfo",
@@ -14,7 +14,7 @@ export function pinRoute(pins: Pick<Pins, "pin" | "unpin">): Route {
         return said(`pinned ${root}`);
       },
       async DELETE({ params: [root = ""] }) {
-        // What cannot be pinned is not repeated: it is anybody's text.
+        // Not repeated in the answer: the text is untrusted.
         if (!isStorePathHash(root)) return said("not pinned");
         await pins.unpin(root);
         return said(`not pinned ${root}`);

@@ -2,7 +2,7 @@ import type { PinnedClosures } from "../../pins/pinned_closures.ts";
 import { textAnswer } from "../message/answer.ts";
 import type { Route } from "./router.ts";
 
-/** The pin roots with how much of their closures is here, in the order of pinning. */
+/** The pin roots and the stored part of their closures, in the order of pinning. */
 export function pinnedClosuresRoute(closures: Pick<PinnedClosures, "list">): Route {
   const parts = { status: 200, type: "application/json", lifetime: "never" } as const;
   return {

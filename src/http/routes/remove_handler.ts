@@ -1,7 +1,7 @@
 import { statusAnswer, textAnswer } from "../message/answer.ts";
 import type { Handler } from "./router.ts";
 
-/** The DELETE of a cached thing: 200 when it is gone, 404 when it was not there. */
+/** DELETE of a cached entry: 200 if it existed, else 404. */
 export function removeHandler<Name extends string>(
   parse: (text: string) => Name | undefined,
   remove: (name: Name) => Promise<boolean>,

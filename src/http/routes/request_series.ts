@@ -2,8 +2,8 @@ import type { Source } from "../../cache/serve_narinfo.ts";
 import type { Metrics, Series } from "../../telemetry/metrics.ts";
 
 /**
- * The series of `cache_requests_total` of one kind, by where the answer came from; `negative` for
- * what is absent, and nobody was asked. Each request with a well-formed name counts in one.
+ * The series of `cache_requests_total` for one kind, by source; `negative` is an absence from
+ * memory. Each request with a well-formed name counts in one.
  */
 export function requestSeries(
   metrics: Metrics,
@@ -17,7 +17,7 @@ export function requestSeries(
   };
 }
 
-/** The series of `served_bytes_total` of one kind, by where the answer came from. */
+/** The series of `served_bytes_total` for one kind, by source. */
 export function servedBytes(
   metrics: Metrics,
   kind: "narinfo" | "nar",

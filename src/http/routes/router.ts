@@ -2,37 +2,37 @@ import type { Facts } from "../../base/failure.ts";
 import type { Answer } from "../message/answer.ts";
 import type { ClientRequest } from "../message/client_request.ts";
 
-/** A request that has found its route. */
+/** A request with its route. */
 export interface Routed {
   readonly request: ClientRequest;
   readonly requestId: string;
-  /** True for HEAD: the answer is that of GET without its body. */
+  /** True for HEAD: the answer is GET's without its body. */
   readonly head: boolean;
-  /** What the groups of the route's pattern matched. */
+  /** The matched groups of the route's pattern. */
   readonly params: readonly string[];
 }
 
 export type Handler = (routed: Routed) => Answer | Promise<Answer>;
 
 export interface Route {
-  /** Names the route in metrics and logs, such as `/{hash}.narinfo`. */
+  /** Label of the route in metrics and logs, such as `/{hash}.narinfo`. */
   readonly name: string;
   /** An exact path, or a pattern over the whole path. */
   readonly path: string | RegExp;
-  /** By method; a GET serves HEAD too. */
+  /** By method; GET serves HEAD too. */
   readonly methods: Readonly<Partial<Record<"GET" | "POST" | "PUT" | "DELETE", Handler>>>;
   /**
-   * Who is answered: a browser only under a name of this cache, or only who works on its machine.
-   * Default: everybody. `access/access_rules.ts` says what it means.
+   * Limits access: browsers under a name of this cache, or operators on its machine. Default:
+   * everybody. See `access/access_rules.ts`.
    */
   readonly audience?: "own-names" | "operator";
-  /** True where what is served, or absent, says in X-Cache where it came from. */
+  /** True for routes with an X-Cache header. */
   readonly cached?: true;
-  /** True where bodies go out piece by piece, so that one may end early. */
+  /** True for streamed bodies, which may end early. */
   readonly inPieces?: true;
-  /** What a line of the log says of a path beside what all lines say; never rejects. */
+  /** Facts about a path for its log line; never rejects. */
   readonly describe?: (path: string) => Facts | Promise<Facts>;
-  /** True where bodies are large: they are followed to their last byte, and may be ranges. */
+  /** True for large bodies, followed to their last byte and open to ranges. */
   readonly streams?: true;
 }
 
@@ -46,7 +46,7 @@ export type Match =
   | { readonly kind: "method"; readonly route: Route; readonly allow: string }
   | { readonly kind: "none" };
 
-/** Finds the route of a method and a path; of two patterns that match, the first one. */
+/** Finds the route of a method and a path. The first matching pattern wins. */
 export class Router {
   readonly #exact: ReadonlyMap<string, Route>;
   readonly #patterns: readonly (Route & { readonly path: RegExp })[];

@@ -2,7 +2,7 @@ import type { Stats } from "../stats/stats.ts";
 import { textAnswer } from "../message/answer.ts";
 import type { Route } from "./router.ts";
 
-/** The figures for programs, whatever they accept. */
+/** `/stats`: the figures as JSON, whatever the client accepts. */
 export function statsRoute(stats: () => Promise<Stats>): Route {
   const parts = { status: 200, type: "application/json", lifetime: "never" } as const;
   return {

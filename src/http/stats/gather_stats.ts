@@ -17,10 +17,10 @@ import type {
   UpstreamStats,
 } from "./stats.ts";
 
-/** More downloads than this are counted, and not shown one by one. */
+/** Further downloads are counted, but not listed. */
 const DOWNLOADS_MAX = 50;
 
-/** What the figures are read from. None of it scans a table. */
+/** The sources of the figures. None scans a table. */
 export interface StatsSources {
   readonly version: string;
   readonly publicKey: string | undefined;
@@ -31,13 +31,13 @@ export interface StatsSources {
   readonly pool: Pick<UpstreamPool, "statuses">;
   readonly lastAnswers: Pick<LastAnswers, "of">;
   readonly downloads: UnderWay;
-  /** What a store path with this NAR is called. Never rejects. */
+  /** Name of a store path with this NAR. Never rejects. */
   readonly nameOf: (narName: NarName) => Promise<string | undefined>;
   readonly pins: Pick<PinWatch, "look">;
   readonly problems: Pick<RecentProblems, "list">;
 }
 
-/** The figures of this moment. Never rejects: what cannot be read is `null`. */
+/** The present figures. Never rejects: an unreadable one is `null`. */
 export async function gatherStats(sources: StatsSources): Promise<Stats> {
   const { version, publicKey, startedAtMs, nowMs, metrics, downloads } = sources;
   const atMs = nowMs();

@@ -1,10 +1,10 @@
 /**
- * The figures of `/stats`, field by field in docs/stats.md. Names are kept once released. Bytes
- * and seconds are numbers, times ISO 8601 in UTC; `null` is what is not known, or not there.
+ * The fields of `/stats`, documented in docs/stats.md. A released name never changes. Bytes and
+ * seconds are numbers, times are ISO 8601 in UTC; `null` is unknown or absent.
  */
 export interface Stats {
   readonly version: string;
-  /** When these figures were taken. */
+  /** Time of these figures. */
   readonly at: string;
   readonly startedAt: string;
   readonly uptimeSeconds: number;
@@ -24,14 +24,14 @@ export interface Stats {
   readonly problems: readonly ProblemStats[];
 }
 
-/** Since the start, as `larder_cache_requests_total` counts them. */
+/** Since the start, as in `larder_cache_requests_total`. */
 export interface RequestStats {
   readonly hits: number;
   readonly misses: number;
   readonly joined: number;
-  /** Answered from memory that no upstream has it. */
+  /** Absences answered from memory. */
   readonly absent: number;
-  /** Hits and joined among those and the misses; `null` before the first of them. */
+  /** Share of hits and joined requests in all but absent ones; `null` before the first. */
   readonly hitRatio: number | null;
 }
 
@@ -39,7 +39,7 @@ export interface RequestStats {
 export interface TrafficStats {
   readonly servedBytes: number;
   readonly upstreamBytes: number;
-  /** Those of the served bytes that no upstream had to send for that answer. */
+  /** Served bytes without a transfer from an upstream for that answer. */
   readonly savedBytes: number;
 }
 

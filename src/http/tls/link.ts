@@ -1,9 +1,9 @@
 declare const brand: unique symbol;
 
-/** Names a connection from the relay to a listener within: the same on both of its ends. */
+/** Identifies a connection from the relay to an inner listener, on both of its ends. */
 export type Link = number & { readonly [brand]: "Link" };
 
-/** `relayPort` is where the connection begins, `innerPort` where it was accepted. */
+/** `relayPort` is the connection's local port at the relay, `innerPort` the inner listener's. */
 export function linkOf({ relayPort, innerPort }: LinkPorts): Link {
   return relayPort * 65_536 + innerPort as Link;
 }

@@ -1,40 +1,40 @@
 import type { Link } from "./link.ts";
 
 /**
- * Brings together the connections that a listener accepts and what the relay tells of their
- * clients. Until `met` was called with a link, the relay passes nothing on and keeps its end open:
- * its ports are not used again meanwhile, and nobody gets another's client.
+ * Matches the connections that a listener accepts with the clients that the relay reports. Until
+ * the match the relay forwards nothing and keeps its end open. So no other program can reuse its
+ * port and get another client's connection.
  */
 export class LinkClients<Client> {
-  readonly #met: (link: Link) => void;
-  readonly #told = new Map<Link, Client>();
+  readonly #matched: (link: Link) => void;
+  readonly #connected = new Map<Link, Client>();
   readonly #accepted = new Map<Link, (client: Client) => void>();
 
-  constructor(met: (link: Link) => void) {
-    this.#met = met;
+  constructor(matched: (link: Link) => void) {
+    this.#matched = matched;
   }
 
-  /** The relay has connected, for this client. */
-  told(link: Link, client: Client): void {
+  /** The relay has connected for this client. */
+  connected(link: Link, client: Client): void {
     const accepted = this.#accepted.get(link);
-    if (accepted === undefined) return void this.#told.set(link, client);
+    if (accepted === undefined) return void this.#connected.set(link, client);
     this.#accepted.delete(link);
     accepted(client);
-    this.#met(link);
+    this.#matched(link);
   }
 
-  /** The listener has accepted; `known` is called with the client, maybe at once, maybe never. */
+  /** The listener has accepted; `known` is called with the client, at once, later or never. */
   accepted(link: Link, known: (client: Client) => void): void {
-    const client = this.#told.get(link);
+    const client = this.#connected.get(link);
     if (client === undefined) return void this.#accepted.set(link, known);
-    this.#told.delete(link);
+    this.#connected.delete(link);
     known(client);
-    this.#met(link);
+    this.#matched(link);
   }
 
-  /** One of its ends keeps the link no longer. */
+  /** One end of the link is closed. */
   forget(link: Link): void {
-    this.#told.delete(link);
+    this.#connected.delete(link);
     this.#accepted.delete(link);
   }
 }

@@ -7,20 +7,22 @@ import { SilentClients } from "./silent_clients.ts";
 const SECOND_MS = 1_000;
 
 export interface RelayLimits extends RelayedTimes {
-  /** Clients that have sent nothing yet; where there are more the oldest goes. */
+  /** Limit of clients that have sent nothing; beyond it, the oldest is closed. */
   readonly silentMax: number;
-  /** Clients that the server within has closed, and that take the rest; the oldest goes. */
+  /**
+   * Limit of clients whose inner connection is closed and that still read; the oldest is closed.
+   */
   readonly leavingMax: number;
 }
 
-/** The server within has its own for what is said inside TLS: see its `PHASE_LIMITS_MS`. */
+/** Limits outside TLS. The inner server has its own `PHASE_LIMITS_MS`. */
 export const RELAY_LIMITS: RelayLimits = {
-  // Some three packets.
+  // Enough for some three packets.
   handshakeMs: 20 * SECOND_MS,
-  // A little more than the server within waits.
+  // A little more than the inner server's limit.
   stallMs: 310 * SECOND_MS,
   lingerMs: 5 * SECOND_MS,
-  // A client sends its hello as soon as it is connected.
+  // A client normally sends its hello as soon as it is connected.
   silentMax: 1_024,
   leavingMax: 256,
 };
@@ -29,11 +31,11 @@ export type RelayClosed = RelayReason | "cannot accept" | "too many silent clien
 
 export interface RelayDeps {
   readonly nowMs: () => number;
-  /** Told of clients that are let go, and of connections that could not be had. */
+  /** Called with the reason for each closed client, and each connection that failed. */
   readonly closed: (reason: RelayClosed) => void;
-  /** Told of each client that has a connection within; nothing is passed on before `known`. */
+  /** Called with each client that has an inner connection. Nothing is forwarded before `known`. */
   readonly connected: (link: Link, client: Deno.NetAddr) => void;
-  /** Told when such a link is over. */
+  /** Called when such a link is closed. */
   readonly disconnected: (link: Link) => void;
   /** Default: `RELAY_LIMITS`. */
   readonly limits?: RelayLimits | undefined;
@@ -42,20 +44,20 @@ export interface RelayDeps {
 
 const SWEEP_EVERY_MS = 1_000;
 
-/** Without file handles to accept with, it is tried again after this. */
+/** Time between two tries to accept without file handles. */
 const ACCEPT_AGAIN_MS = 100;
 
-/** Fewer silent clients than this make too little room: the server within has to make some. */
+/** With fewer silent clients than this, the inner server has to make room. */
 const ROOM_MIN = 8;
 
-/** Meanwhile the server within has made room, told that there is none. */
+/** Tries to connect, while the inner server makes room. */
 const CONNECTS_MAX = 20;
 
 /**
- * Stands between clients and a TLS listener of this machine. Deno cannot end a TLS connection
- * whose handshake is not over, or that takes nothing: closing it leaves the socket open until the
- * client goes (measured, 2.6.8). These sockets here can be closed. And what listens within can be
- * replaced while clients come in.
+ * Stands between clients and a TLS listener on this machine. Deno cannot end a TLS connection
+ * during its handshake, or one whose client stalls: the closed socket stays open until the client
+ * goes (measured, 2.6.8). The relay can close its sockets. It also allows replacing the listener
+ * while clients connect.
  */
 export class Relay implements Disposable {
   readonly #deps: RelayDeps;
@@ -65,7 +67,7 @@ export class Relay implements Disposable {
   readonly #sweeping: ReturnType<typeof setInterval>;
   readonly #limits: RelayLimits;
   readonly #silent: SilentClients;
-  /** Connections to the listener within that are being made. */
+  /** Connections to the inner listener that are being made. */
   readonly #connecting = new Set<Promise<unknown>>();
   #inner: Deno.ConnectOptions;
 
@@ -77,7 +79,7 @@ export class Relay implements Disposable {
     this.#sweeping = setInterval(() => this.#sweep(), deps.sweepEveryMs ?? SWEEP_EVERY_MS);
   }
 
-  /** Takes what comes in until the listener is closed. */
+  /** Accepts clients until the listener is closed. */
   async serve(listener: Deno.TcpListener): Promise<void> {
     for (;;) {
       try {
@@ -92,44 +94,44 @@ export class Relay implements Disposable {
     }
   }
 
-  /** The server within knows whose connection this is. */
+  /** The inner server knows this connection's client. */
   known(link: Link): void {
     this.#open.get(link)?.known();
   }
 
-  /** The handshake of this connection is over. */
+  /** The handshake of this connection is done. */
   secured(link: Link): void {
     this.#open.get(link)?.secured();
   }
 
-  /** The server within has closed its end of this connection. */
-  givenUp(link: Link): void {
+  /** The inner server has closed this connection. */
+  innerClosed(link: Link): void {
     const relayed = this.#open.get(link);
     if (relayed === undefined) return;
-    relayed.givenUp();
+    relayed.innerClosed();
     this.#leaving.add(relayed);
     const [oldest] = this.#leaving;
     if (this.#leaving.size > this.#limits.leavingMax) oldest?.close();
   }
 
-  /** The same in the middle of an answer: its client is not waited for. */
-  cut(link: Link): void {
+  /** The inner server has closed it in the middle of an answer: drops the client at once. */
+  abort(link: Link): void {
     this.#open.get(link)?.close();
   }
 
-  /** Resolves when every new client goes there, and none is on its way to the one before. */
+  /** Resolves when every new client goes to `inner`, and none is connecting to the one before. */
   async turnTo(inner: Deno.ConnectOptions): Promise<void> {
     this.#inner = inner;
     await Promise.allSettled(this.#connecting);
   }
 
-  /** Resolves when no connection is left. Call it when nothing more is taken. */
+  /** Resolves when no connection is left. Call it after closing the listener. */
   async over(): Promise<void> {
     this.#silent.closeAll();
     await Promise.all(this.#running);
   }
 
-  /** Ends every connection. */
+  /** Closes every connection. */
   [Symbol.dispose](): void {
     clearInterval(this.#sweeping);
     this.#silent.closeAll();
@@ -158,13 +160,13 @@ export class Relay implements Disposable {
     this.#deps.disconnected(link);
   }
 
-  /** `undefined` when there is no room for it, and none is made. */
+  /** `undefined` if no file handle is left for it. */
   async #connected(): Promise<Deno.TcpConn | undefined> {
     for (let count = 0; count < CONNECTS_MAX; count++) {
       try {
         return await this.#connect();
       } catch (error) {
-        // A listener that was just replaced refuses; only missing handles ask for room.
+        // A replaced listener refuses, too; only missing handles need room.
         if (lacksHandles(error)) this.#handlesRanOut();
         await pause(ACCEPT_AGAIN_MS);
       }

@@ -1,15 +1,15 @@
 import type { Link } from "./link.ts";
 import type { RelayClosed, RelayLimits } from "./relay.ts";
 
-/** A place on this machine, or one to listen at. */
+/** A TCP address of this machine. */
 export interface Place {
   readonly hostname: string;
   readonly port: number;
 }
 
-/** What the main thread says to the relay's Worker. */
+/** Messages to the relay's Worker. */
 export type ToRelayWorker =
-  /** First: where clients come in, and who listens within. */
+  /** The first one: the address for clients, and the inner listener's. */
   | {
     readonly type: "listen";
     readonly place: Place;
@@ -18,18 +18,18 @@ export type ToRelayWorker =
     readonly sweepEveryMs: number | undefined;
   }
   | { readonly type: "turn"; readonly inner: Place }
-  | { readonly type: "known" | "secured" | "givenUp" | "cut"; readonly link: Link }
+  | { readonly type: "known" | "secured" | "innerClosed" | "abort"; readonly link: Link }
   | { readonly type: "stop" };
 
-/** What the relay's Worker answers. */
+/** Messages from the relay's Worker. */
 export type FromRelayWorker =
   | { readonly type: "listening"; readonly place: Place }
-  /** By the name that Deno has for the error. */
+  /** `name`: Deno's name of the error. */
   | { readonly type: "failed"; readonly name: string; readonly message: string }
   | { readonly type: "turned" }
-  /** A client has a connection within, or no longer. */
+  /** A client's inner connection opened, or closed. */
   | { readonly type: "connected"; readonly link: Link; readonly client: Deno.NetAddr }
   | { readonly type: "disconnected"; readonly link: Link }
-  /** Nothing more is taken, and no connection is left. */
+  /** The listener and all connections are closed. */
   | { readonly type: "over" }
   | { readonly type: "closed"; readonly reason: RelayClosed };

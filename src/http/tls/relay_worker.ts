@@ -1,4 +1,4 @@
-// The thread between clients of HTTPS and the listener that speaks TLS with them.
+// The Worker of the relay between HTTPS clients and the TLS listener.
 import { messageOf } from "../../base/failure.ts";
 import { Relay } from "./relay.ts";
 import type { FromRelayWorker, ToRelayWorker } from "./relay_messages.ts";
@@ -22,10 +22,10 @@ scope.onmessage = ({ data }) => {
       return relay.known(data.link);
     case "secured":
       return relay.secured(data.link);
-    case "givenUp":
-      return relay.givenUp(data.link);
-    case "cut":
-      return relay.cut(data.link);
+    case "innerClosed":
+      return relay.innerClosed(data.link);
+    case "abort":
+      return relay.abort(data.link);
     case "turn":
       return void relay.turnTo(data.inner).then(() => scope.postMessage({ type: "turned" }));
     case "stop":

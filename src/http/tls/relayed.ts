@@ -1,22 +1,22 @@
-/** What a relay needs of a connection. */
+/** The part of a connection that a relay uses. */
 export type End = Pick<Deno.Conn, "read" | "write" | "closeWrite" | "close">;
 
-/** How long a client may keep a relay waiting, in milliseconds. */
+/** Time limits for a client, in milliseconds. */
 export interface RelayedTimes {
   /** From its connection to the end of the handshake. */
   readonly handshakeMs: number;
-  /** To take what is there for it. */
+  /** For reading the bytes sent to it. */
   readonly stallMs: number;
-  /** To say its last word, once the server within has given it up and all is sent. */
+  /** For its last bytes, after the inner server has closed and all is sent. */
   readonly lingerMs: number;
 }
 
-/** Why a client was let go. */
+/** The reason for closing a client. */
 export type RelayReason = "incomplete TLS handshake" | "stalled client" | "client stays connected";
 
 /**
- * Most connections are idle: a buffer grows with what comes, and shrinks again. A client that takes
- * nothing keeps one; larger ones were measured as no faster.
+ * Buffers grow with traffic and shrink again, as most connections are idle. A stalled client keeps
+ * one. Larger ones were measured as no faster.
  */
 const BUFFER_BYTES_MIN = 2 * 1024;
 const BUFFER_BYTES_MAX = 64 * 1024;
@@ -27,12 +27,12 @@ export interface RelayedEnds {
 }
 
 export interface RelayedBegin {
-  /** When the client connected. */
+  /** Time of the client's connection. */
   readonly beganAtMs: number;
   readonly nowMs: () => number;
 }
 
-/** A client's connection and the one within that answers it: what one says the other hears. */
+/** A client's connection joined to its inner connection, both ways. */
 export class Relayed {
   readonly #client: End;
   readonly #inner: End;
@@ -40,9 +40,9 @@ export class Relayed {
   readonly #nowMs: () => number;
   readonly #known = Promise.withResolvers<void>();
   #isSecured = false;
-  #isGivenUp = false;
+  #isInnerClosed = false;
   #writingSinceMs: number | undefined;
-  /** Since when nothing more is to come but what is on its way, and nothing of that moved. */
+  /** Time since one side closed and no byte moved. */
   #endingSinceMs: number | undefined;
   #isClosed = false;
 
@@ -53,20 +53,20 @@ export class Relayed {
     this.#nowMs = nowMs;
   }
 
-  /** Resolves when both have said all, or one of them broke. `hello` is what came already. */
+  /** Resolves when both sides have ended, or one broke. `hello`: bytes that arrived before. */
   async run(hello: Uint8Array): Promise<void> {
     try {
       await this.#known.promise;
       await writeAll(this.#inner, hello);
       await Promise.all([this.#toInner(), this.#toClient()]);
     } catch {
-      // A connection that broke: the other one shall break too.
+      // If one connection breaks, the other must break too.
     } finally {
       this.close();
     }
   }
 
-  /** Why the client has used up its time, if it has. */
+  /** The exceeded time limit, if any. */
   overdue({ handshakeMs, stallMs, lingerMs }: RelayedTimes): RelayReason | undefined {
     const nowMs = this.#nowMs();
     if (!this.#isSecured && nowMs - this.#beganAtMs > handshakeMs) {
@@ -78,19 +78,19 @@ export class Relayed {
     return nowMs - (this.#endingSinceMs ?? nowMs) > lingerMs ? "client stays connected" : undefined;
   }
 
-  /** The server within knows whose connection this is: nothing is passed on before. */
+  /** The inner server knows the client, so forwarding begins. */
   known(): void {
     this.#known.resolve();
   }
 
-  /** The handshake is over. */
+  /** The handshake is done. */
   secured(): void {
     this.#isSecured = true;
   }
 
-  /** The server within has closed its end. Of a handshake that is not over nothing is to come. */
-  givenUp(): void {
-    this.#isGivenUp = true;
+  /** The inner server has closed. An unfinished handshake ends at once. */
+  innerClosed(): void {
+    this.#isInnerClosed = true;
     if (this.#isSecured) this.#endingSinceMs ??= this.#nowMs();
     else this.close();
   }
@@ -106,8 +106,8 @@ export class Relayed {
   #toInner(): Promise<void> {
     return copy(this.#client, this.#inner, async (bytes) => {
       await writeAll(this.#inner, bytes);
-      // The server within listens on, so that a client that it refused sees the answer.
-      if (!this.#isGivenUp) this.#moved();
+      // The inner server keeps reading, so that a refused client sees the answer.
+      if (!this.#isInnerClosed) this.#moved();
     });
   }
 

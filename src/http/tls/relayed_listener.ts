@@ -4,20 +4,23 @@ import type { Incoming } from "../server/http_server.ts";
 import type { Socket } from "../server/request_reader.ts";
 import type { WorkerRelay } from "./worker_relay.ts";
 
-export type RelayOfLinks = Pick<WorkerRelay, "accepted" | "forget" | "secured" | "givenUp" | "cut">;
+export type RelayOfLinks = Pick<
+  WorkerRelay,
+  "accepted" | "forget" | "secured" | "innerClosed" | "abort"
+>;
 
-/** The relay tells within milliseconds; on a busy machine that may take longer. */
+/** The relay reports within milliseconds; a busy machine may take longer. */
 const STRANGER_MS = 5_000;
 
 /**
- * Takes the relay's connections, each once the relay has told whose it is. One that does not come
- * from the relay, but from another program of this machine, is never taken.
+ * Accepts the relay's connections, each after the relay has named its client. Connections of other
+ * programs on this machine are never accepted.
  */
 export class RelayedListener implements Incoming, Disposable {
   readonly #listener: Deno.TlsListener;
   readonly #relay: RelayOfLinks;
   readonly #ready: Socket[] = [];
-  /** Accepted, and the relay has not told of them; since when. */
+  /** Accepted connections that the relay has not reported, with their times. */
   readonly #strangers = new Map<Deno.TlsConn, number>();
   readonly #changed = new Notifier();
   #accepting: Promise<void> | undefined;
@@ -37,7 +40,7 @@ export class RelayedListener implements Incoming, Disposable {
     }
   }
 
-  /** Gives up what has long been no client of the relay's. */
+  /** Closes connections that the relay did not report in time. */
   look(nowMs = performance.now()): void {
     for (const [inner, sinceMs] of this.#strangers) {
       if (nowMs - sinceMs > STRANGER_MS) this.#refuse(inner);
@@ -83,7 +86,7 @@ interface RelayedFrom {
   readonly client: Deno.NetAddr;
 }
 
-/** A connection whose client is the relay's: it is told what becomes of it. */
+/** A connection of the relay, which learns of its handshake and its end. */
 class RelayedSocket implements Socket {
   readonly remoteAddr: Deno.NetAddr;
   readonly #inner: Deno.TlsConn;
@@ -96,7 +99,7 @@ class RelayedSocket implements Socket {
     this.#link = link;
     this.#relay = relay;
     this.remoteAddr = client;
-    // One that fails ends what is read, too.
+    // A failed handshake fails the reads, too.
     inner.handshake().then(() => relay.secured(link), () => undefined);
   }
 
@@ -116,9 +119,9 @@ class RelayedSocket implements Socket {
   }
 
   close(): void {
-    // A client that takes nothing would keep the relay's sockets for as long as it likes.
-    if (this.#isWriting) this.#relay.cut(this.#link);
-    else this.#relay.givenUp(this.#link);
+    // A stalled client could keep the relay's sockets for ever.
+    if (this.#isWriting) this.#relay.abort(this.#link);
+    else this.#relay.innerClosed(this.#link);
     this.#inner.close();
   }
 }

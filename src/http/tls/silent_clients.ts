@@ -1,12 +1,12 @@
-/** What is needed of a connection until its client has sent something. */
+/** The part of a connection used before its client's first bytes. */
 export type SilentClient = Pick<Deno.Conn, "read" | "close">;
 
 /** A TLS hello has some 500 bytes, or 1,800. */
 const FIRST_BYTES_MAX = 2 * 1024;
 
 /**
- * Connections whose client has sent nothing yet. Each costs one file handle and no more: a client
- * that resets its connection at once never gets further. The oldest goes where there are too many.
+ * Connections whose client has sent nothing. Each costs one file handle and nothing more. Beyond
+ * the limit the oldest is closed.
  */
 export class SilentClients {
   readonly #countMax: number;
@@ -19,12 +19,12 @@ export class SilentClients {
     this.#nowMs = nowMs;
   }
 
-  /** Resolves to what the client sends first. `undefined`: it is gone, or was closed. */
+  /** The client's first bytes; `undefined` if it left or was closed. */
   async firstBytes(client: SilentClient): Promise<Uint8Array<ArrayBuffer> | undefined> {
     this.#sinceMs.set(client, this.#nowMs());
     if (this.#sinceMs.size > this.#countMax) this.makeRoom(1);
     const buffer = new Uint8Array(FIRST_BYTES_MAX);
-    // A reset makes reading throw, and so does closing.
+    // A reset and our own close make the read throw.
     const length = await client.read(buffer).catch(() => null);
     if (length === null) return void this.#close(client);
     return this.#sinceMs.delete(client) ? buffer.slice(0, length) : undefined;

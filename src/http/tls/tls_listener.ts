@@ -20,15 +20,15 @@ export interface TlsListenerDeps {
   readonly server: Pick<HttpServer, "serve" | "handlesRanOut">;
   readonly log: Logger;
   readonly nowMs: () => number;
-  /** How often the files, and what to log, are looked at. Default: 5 seconds. */
+  /** Time between two looks at the files. Default: 5 seconds. */
   readonly lookEveryMs?: number;
-  /** Of the relay in front. */
+  /** Limits of the relay in front. */
   readonly limits?: RelayLimits;
 }
 
 const LOOK_EVERY_MS = 5_000;
 
-/** What clients of a listener that was replaced have sent is in its queue at most this long. */
+/** Time for clients in a replaced listener's queue. */
 const HAND_OVER_MS = 200;
 
 const NOT_REPLACED: OutageLine = { level: "error", message: "certificate not replaced" };
@@ -39,9 +39,9 @@ interface Pair {
 }
 
 /**
- * Takes HTTPS connections with the certificate that the files hold. TLS is spoken by a listener of
- * this machine, behind a relay that can end what that one cannot. When the files change, the relay
- * turns to another; connections that are open stay as they are.
+ * Accepts HTTPS connections with the certificate in the files. A local listener speaks TLS behind a
+ * relay, which can close connections that Deno cannot. If the files change, the relay turns to a
+ * new listener; open connections stay.
  */
 export class TlsListener implements Disposable {
   readonly #deps: TlsListenerDeps;
@@ -50,10 +50,10 @@ export class TlsListener implements Disposable {
   readonly #looking: ReturnType<typeof setInterval>;
   readonly #closing = new DisposableStack();
   #listener: RelayedListener;
-  /** In use, or tried in vain. */
+  /** The pair in use, or the last one that failed. */
   #known: Pair;
   readonly #outage: OutageLog;
-  /** Seen at the last look: a pair that is being written is not taken. */
+  /** The pair at the last look. Only a pair that stays the same is used: it may be half written. */
   #seen: Pair | undefined;
 
   private constructor(deps: TlsListenerDeps, parts: ListenerParts) {
@@ -66,7 +66,7 @@ export class TlsListener implements Disposable {
     this.#looking = setInterval(() => this.#look(), deps.lookEveryMs ?? LOOK_EVERY_MS);
   }
 
-  /** Throws a Failure where the files cannot be used, and what Deno throws for the address. */
+  /** Throws a Failure for unusable files, and Deno's error for the address. */
   static async open(deps: TlsListenerDeps): Promise<TlsListener> {
     const { place, files, server, log, nowMs, limits, lookEveryMs } = deps;
     const pair = readPair(files);
@@ -90,12 +90,12 @@ export class TlsListener implements Disposable {
     }
   }
 
-  /** Where clients come in. */
+  /** The address for clients. */
   get place(): Place {
     return this.#relay.place;
   }
 
-  /** Takes nothing more; resolves when what was taken has ended. */
+  /** Stops accepting; resolves when all connections have ended. */
   async over(): Promise<void> {
     clearInterval(this.#looking);
     await this.#relay.over();
@@ -122,7 +122,7 @@ export class TlsListener implements Disposable {
       this.#outage.worked();
       log.info("certificate replaced", { path: files.certPath });
     } catch (error) {
-      // Files that are gone are so at every look.
+      // Missing files are missing at every look.
       this.#outage.failed(
         NOT_REPLACED,
         { path: files.certPath, error: messageOf(error) },
@@ -169,10 +169,10 @@ function readFile(path: string): string {
   }
 }
 
-/** On any port that only this machine reaches. */
+/** A listener on any port of the loopback address. */
 function listenWith(pair: Pair, { certPath, keyPath }: TlsFiles): Deno.TlsListener {
   try {
-    // For HTTP/2 this server knows no words.
+    // The server speaks no HTTP/2.
     return Deno.listenTls({
       hostname: "127.0.0.1",
       port: 0,

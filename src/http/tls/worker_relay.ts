@@ -4,9 +4,9 @@ import type { RelayClosed, RelayLimits } from "./relay.ts";
 import type { FromRelayWorker, Place, ToRelayWorker } from "./relay_messages.ts";
 
 export interface WorkerRelayDeps {
-  /** Where clients come in; port 0 is any. */
+  /** The address for clients; port 0 is any. */
   readonly place: Place;
-  /** Who listens within. */
+  /** The inner listener's address. */
   readonly inner: Place;
   readonly closed: (reason: RelayClosed) => void;
   /** Default: `RELAY_LIMITS`. */
@@ -14,9 +14,9 @@ export interface WorkerRelayDeps {
   readonly sweepEveryMs?: number | undefined;
 }
 
-/** A relay in a Worker: what it passes on is not on the main thread's way. */
+/** A relay in a Worker, which keeps its traffic off the main thread. */
 export class WorkerRelay implements Disposable {
-  /** Where clients come in. */
+  /** The address for clients. */
   readonly place: Place;
   readonly #worker: Worker;
   readonly #clients = new LinkClients<Deno.NetAddr>((link) =>
@@ -33,7 +33,7 @@ export class WorkerRelay implements Disposable {
     };
   }
 
-  /** Throws what Deno throws for the place. */
+  /** Throws Deno's error for the address. */
   static async listen(deps: WorkerRelayDeps): Promise<WorkerRelay> {
     const { place, inner, limits, sweepEveryMs } = deps;
     const worker = new Worker(new URL("./relay_worker.ts", import.meta.url), { type: "module" });
@@ -47,39 +47,39 @@ export class WorkerRelay implements Disposable {
     throw new Error(`Cannot listen: the relay says "${answer.type}"`);
   }
 
-  /** Resolves when every new client goes to `inner`, and none is on its way to the one before. */
+  /** Resolves when every new client goes to `inner`, and none is connecting to the one before. */
   async turnTo(inner: Place): Promise<void> {
     this.#turned = Promise.withResolvers();
     send(this.#worker, { type: "turn", inner });
     await this.#turned.promise;
   }
 
-  /** A connection was accepted within; `known` is called with its client if it is the relay's. */
+  /** The listener accepted a connection. Calls `known` with its client if it is the relay's. */
   accepted(link: Link, known: (client: Deno.NetAddr) => void): void {
     this.#clients.accepted(link, known);
   }
 
-  /** What was accepted as this link is closed: it is not the relay's. */
+  /** Forgets an accepted connection that is not the relay's. */
   forget(link: Link): void {
     this.#clients.forget(link);
   }
 
-  /** The handshake of this connection is over. */
+  /** The handshake of this connection is done. */
   secured(link: Link): void {
     send(this.#worker, { type: "secured", link });
   }
 
-  /** This connection was closed in the middle of an answer: nothing of use is left to send. */
-  cut(link: Link): void {
-    send(this.#worker, { type: "cut", link });
+  /** Aborts this connection in the middle of an answer. */
+  abort(link: Link): void {
+    send(this.#worker, { type: "abort", link });
   }
 
-  /** This connection was closed. */
-  givenUp(link: Link): void {
-    send(this.#worker, { type: "givenUp", link });
+  /** The inner end of this connection is closed. */
+  innerClosed(link: Link): void {
+    send(this.#worker, { type: "innerClosed", link });
   }
 
-  /** Takes no new client; resolves when those that are there have gone. */
+  /** Accepts no new client; resolves when all clients have left. */
   async over(): Promise<void> {
     send(this.#worker, { type: "stop" });
     await this.#over.promise;
@@ -92,7 +92,7 @@ export class WorkerRelay implements Disposable {
   #hear(message: FromRelayWorker, closed: WorkerRelayDeps["closed"]): void {
     switch (message.type) {
       case "connected":
-        return this.#clients.told(message.link, message.client);
+        return this.#clients.connected(message.link, message.client);
       case "disconnected":
         return this.#clients.forget(message.link);
       case "closed":
@@ -109,7 +109,7 @@ function send(worker: Worker, message: ToRelayWorker): void {
   worker.postMessage(message);
 }
 
-/** Errors lose their class on the way from a Worker. */
+/** Rebuilds an error's class, which messages from a Worker lose. */
 function listenError(name: string, message: string): Error {
   const { AddrInUse, AddrNotAvailable } = Deno.errors;
   const known = [AddrInUse, AddrNotAvailable].find((one) => one.name === name);

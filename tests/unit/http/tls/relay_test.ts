@@ -111,7 +111,7 @@ class Scene implements AsyncDisposable {
   /** As the server within does after an answer. */
   giveUp(link: Link): void {
     this.#relay.secured(link);
-    this.#relay.givenUp(link);
+    this.#relay.innerClosed(link);
   }
 
   /** Takes nothing more; resolves when what was taken is over. */

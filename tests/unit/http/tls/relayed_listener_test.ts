@@ -26,8 +26,8 @@ Deno.test({
       },
       forget: (link) => void forgotten.push(link),
       secured() {},
-      givenUp() {},
-      cut() {},
+      innerClosed() {},
+      abort() {},
     });
     const { hostname, port } = inner.addr as Deno.NetAddr;
     const linkTo = ({ localAddr }: Deno.TcpConn) =>
@@ -36,7 +36,7 @@ Deno.test({
     using stranger = await Deno.connect({ hostname, port });
     using relay = await Deno.connect({ hostname, port });
     await eventually("both are accepted", () => accepted.length === 2);
-    clients.told(linkTo(relay), CLIENT);
+    clients.connected(linkTo(relay), CLIENT);
     const socket = await taken;
     assert.equal(socket.remoteAddr, CLIENT);
 
