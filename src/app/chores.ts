@@ -13,9 +13,6 @@ const SURVEY_EVERY_MS = 60 * 1_000;
 /** How late a path is found that came after the pin that protects it; eviction looks itself. */
 const REFRESH_EVERY_MS = 5_000;
 
-/** How old what another process has changed may look here. */
-const LOOK_FOR_CHANGES_EVERY_MS = 1_000;
-
 /** When unused metadata is looked for first; a start has more urgent work. */
 const FIRST_RETENTION_MS = 10 * 60 * 1_000;
 
@@ -23,7 +20,7 @@ const FIRST_RETENTION_MS = 10 * 60 * 1_000;
 const RETENTION_EVERY_MS = 24 * 3_600 * 1_000;
 
 export interface ChoresDeps {
-  readonly stores: Pick<Stores, "workFolder" | "settle" | "database" | "metadata">;
+  readonly stores: Pick<Stores, "workFolder" | "settle" | "changes" | "metadata">;
   readonly app: Pick<App, "space" | "reads" | "uses">;
   /** When to evict beforehand, and to remove unused metadata; `undefined`: as is needed. */
   readonly schedule: ScheduledTimes | undefined;
@@ -37,7 +34,7 @@ export interface ChoresDeps {
 /** What is done now and then beside the requests, until the result is disposed of. */
 export function startChores(deps: ChoresDeps): AsyncDisposable {
   const { stores, app: { space }, schedule, log } = deps;
-  const { workFolder, database, metadata } = stores;
+  const { workFolder, changes } = stores;
   const refresh = () => void space.refresh();
   const survey = async () => {
     workFolder.survey();
@@ -48,23 +45,13 @@ export function startChores(deps: ChoresDeps): AsyncDisposable {
     }
     refresh();
   };
-  const changes = () => {
-    try {
-      if (!database.changedByOthers()) return;
-      metadata.forgetAll();
-      refresh();
-    } catch (error) {
-      // The next look will tell; what is in memory may be old until then.
-      log.warn("database not looked at", { error: messageOf(error) });
-    }
-  };
-  changes();
+  // What is in memory is dropped first, as it subscribed first.
+  const feed = changes.subscribe(refresh);
   refresh();
   const freeSpace = sampleFreeSpace({ ...deps, path: deps.storage });
   const timers = [
     setInterval(survey, SURVEY_EVERY_MS),
     setInterval(refresh, REFRESH_EVERY_MS),
-    setInterval(changes, LOOK_FOR_CHANGES_EVERY_MS),
   ];
   const retention = startRetention(deps);
   const job = schedule && startSchedule(schedule, () => {
@@ -77,6 +64,7 @@ export function startChores(deps: ChoresDeps): AsyncDisposable {
       timers.forEach(clearInterval);
       job?.[Symbol.dispose]();
       freeSpace[Symbol.dispose]();
+      await feed[Symbol.asyncDispose]();
       await retention[Symbol.asyncDispose]();
     },
   };

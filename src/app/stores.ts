@@ -1,5 +1,6 @@
 import type { Settings } from "../config/options.ts";
 import { recover } from "../space/recover.ts";
+import type { ChangeFeed } from "../metadata/change_feed.ts";
 import { HotMetadataStore } from "../metadata/hot_metadata_store.ts";
 import { openDatabase } from "../metadata/sqlite/connection.ts";
 import { SqliteMetadataStore } from "../metadata/sqlite/sqlite_metadata_store.ts";
@@ -16,7 +17,8 @@ const HOT_NARS = { fileBytesMax: 256 * 1024, totalBytesMax: 16 << 20 };
 
 /** The back ends, open; what a process that died had begun is settled. */
 export interface Stores extends AsyncDisposable {
-  readonly database: SqliteMetadataStore;
+  /** Tells what other processes write into the database. */
+  readonly changes: ChangeFeed;
   /** The same with what is asked for often in memory. */
   readonly metadata: HotMetadataStore;
   readonly nars: HotNarStore;
@@ -36,6 +38,7 @@ export async function openStores(
   const connection = await openDatabase(settings["cache.database-url"].path);
   const database = opened.use(new SqliteMetadataStore(connection));
   const metadata = new HotMetadataStore(tracer ? tracedMetadata(database, tracer) : database, log);
+  opened.use(database.subscribe((changed) => metadata.forgetChanged(changed)));
   const localNars = new LocalNarStore(folders.nars);
   const nars = new HotNarStore(tracer ? tracedNars(localNars, tracer) : localNars, HOT_NARS);
   const nowMs = Date.now;
@@ -46,5 +49,5 @@ export async function openStores(
   workFolder.survey();
   const resources = opened.move();
   const dispose = () => resources.disposeAsync();
-  return { database, metadata, nars, workFolder, settle, [Symbol.asyncDispose]: dispose };
+  return { changes: database, metadata, nars, workFolder, settle, [Symbol.asyncDispose]: dispose };
 }

@@ -4,6 +4,7 @@ import type { NarName } from "../nix/nar_name.ts";
 import { narNameOf } from "../nix/stored_name.ts";
 import type { StorePathHash } from "../nix/store_path.ts";
 import type { Logger } from "../telemetry/logger.ts";
+import type { Changed } from "./change_feed.ts";
 import type { DocumentRow } from "./document_keeper.ts";
 import { isLearned, LateWrites } from "./late_writes.ts";
 import type {
@@ -28,7 +29,7 @@ const NARS_MAX = 10_000;
 /**
  * Keeps what is asked for again and again in memory: a point read costs as much as the rest of
  * an answer. What upstreams said is there too, until a locked database takes it. Our own changes
- * go through here; of another process's `forgetAll` must tell.
+ * go through here; `forgetChanged` has to hear of those of other processes.
  */
 export class HotMetadataStore implements MetadataStore {
   readonly #inner: MetadataStore;
@@ -169,11 +170,16 @@ export class HotMetadataStore implements MetadataStore {
     }
   }
 
-  /** Somebody else has written: nothing in memory is sure any more. */
-  forgetAll(): void {
+  /** Drops rows that another process has changed: to be called by a change feed. */
+  forgetChanged(changed: Changed): void {
     this.#epoch++;
-    this.#narinfos.clear();
-    this.#nars.clear();
+    if (changed === "all") {
+      this.#narinfos.clear();
+      this.#nars.clear();
+      return;
+    }
+    for (const storePathHash of changed.storePaths) this.#narinfos.delete(storePathHash);
+    for (const narName of changed.nars) this.#nars.delete(narName);
   }
 
   #forget(changes: readonly Change[]): void {

@@ -240,7 +240,7 @@ export class RunningLarder {
     const { workFolder } = this.larder;
     workFolder.survey();
     await this.larder.recover(this.#stores);
-    this.metadata.forgetAll();
+    this.metadata.forgetChanged("all");
     await this.space.refresh();
   }
 

@@ -3,6 +3,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { DocumentPath } from "../../nix/document_name.ts";
 import type { NarName } from "../../nix/nar_name.ts";
 import type { StorePathHash } from "../../nix/store_path.ts";
+import type { Changed, ChangeFeed } from "../change_feed.ts";
 import type { DocumentRow } from "../document_keeper.ts";
 import type {
   Change,
@@ -17,6 +18,7 @@ import type {
 import type { RowSweepOrder, SweptRows } from "../row_sweeper.ts";
 import type { ColdEntry, Evicted, EvictionOrder, PendingFile, Stock } from "../space_keeper.ts";
 import { ChangeApplier } from "./change_applier.ts";
+import { DataVersionFeed } from "./data_version_feed.ts";
 import { type DocumentColumns, readDocument } from "./documents.ts";
 import { Eviction } from "./eviction.ts";
 import { Protection } from "./protection.ts";
@@ -48,14 +50,14 @@ import {
 } from "./write_queue.ts";
 
 /** The metadata in one SQLite file. Point reads run on the calling thread: microseconds each. */
-export class SqliteMetadataStore implements MetadataStore, AsyncDisposable {
+export class SqliteMetadataStore implements MetadataStore, ChangeFeed, AsyncDisposable {
   readonly #transactions: Transactions;
   readonly #statements: Statements;
   readonly #protection: Protection;
   readonly #eviction: Eviction;
   readonly #rowSweep: RowSweep;
   readonly #queue: WriteQueue;
-  #dataVersion: unknown;
+  readonly #feed: DataVersionFeed;
   #closed = false;
 
   constructor(database: DatabaseSync) {
@@ -66,6 +68,8 @@ export class SqliteMetadataStore implements MetadataStore, AsyncDisposable {
       new ChangeApplier(this.#statements, this.#protection, this.#transactions),
     );
     this.#eviction = new Eviction(this.#statements, this.#protection);
+    const version = () => this.#read("dataVersion").get()?.["data_version"];
+    this.#feed = new DataVersionFeed({ version });
     this.#rowSweep = new RowSweep(this.#statements, this.#protection);
   }
 
@@ -177,11 +181,8 @@ export class SqliteMetadataStore implements MetadataStore, AsyncDisposable {
     return rows.map((row) => readPendingFile(row as unknown as PendingFileColumns));
   }
 
-  /** True when another process has written since this was last asked. */
-  changedByOthers(): boolean {
-    const before = this.#dataVersion;
-    this.#dataVersion = this.#read("dataVersion").get()?.["data_version"];
-    return before !== undefined && before !== this.#dataVersion;
+  subscribe(on: (changed: Changed) => void): AsyncDisposable {
+    return this.#feed.subscribe(on);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

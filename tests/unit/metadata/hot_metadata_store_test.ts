@@ -6,6 +6,8 @@ import { openDatabase } from "../../../src/metadata/sqlite/connection.ts";
 import { SqliteMetadataStore } from "../../../src/metadata/sqlite/sqlite_metadata_store.ts";
 import { narName } from "../../../src/nix/nar_name.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
+import { MemoryMetadataStore } from "../../support/memory_metadata_store.ts";
+import { fileOf, hash, keep, narOf, put as memoryPut } from "../../support/metadata_rows.ts";
 import { makeStoreObject } from "../../support/store_object.ts";
 import { tempFolder } from "../../support/temp_folder.ts";
 
@@ -28,21 +30,36 @@ Deno.test("HotMetadataStore: what another process changed is seen once it is tol
   const hot = new HotMetadataStore(metadata, createLogger("error", { write() {} }));
   await hot.apply([put]);
   assert.ok(await hot.findNarinfo(storePathHash));
-  assert.equal(metadata.changedByOthers(), false);
+  const { promise: told, resolve } = Promise.withResolvers<void>();
+  await using _feed = metadata.subscribe((changed) => {
+    hot.forgetChanged(changed);
+    resolve();
+  });
 
   const other = new DatabaseSync(path);
   other.exec("DELETE FROM narinfo");
   other.close();
 
-  assert.equal(metadata.changedByOthers(), true);
-  hot.forgetAll();
+  await told;
   assert.equal(await hot.findNarinfo(storePathHash), undefined);
 });
 
-Deno.test("SqliteMetadataStore: its own writes are no change by others", async () => {
-  using folder = tempFolder();
-  await using metadata = new SqliteMetadataStore(await openDatabase(`${folder.path}/db.sqlite`));
-  assert.equal(metadata.changedByOthers(), false);
-  await metadata.apply([put]);
-  assert.equal(metadata.changedByOthers(), false);
+Deno.test("HotMetadataStore: of keys that changed it reads those anew, and no others", async () => {
+  const stored = new MemoryMetadataStore();
+  const hot = new HotMetadataStore(stored, createLogger("error", { write() {} }));
+  const [changed, same] = [hash("changed"), hash("same")];
+  await hot.apply([memoryPut(changed, []), memoryPut(same, [])]);
+  for (const path of [changed, same]) {
+    assert.ok(await hot.findNarinfo(path));
+    assert.ok(await hot.findNar(narOf(path).name));
+    await stored.apply([
+      { kind: "remove-narinfo", storePathHash: path },
+      ...keep(fileOf(narOf(path).name)),
+    ]);
+  }
+  hot.forgetChanged({ storePaths: [changed], nars: [narOf(changed).name] });
+  assert.equal(await hot.findNarinfo(changed), undefined);
+  assert.ok((await hot.findNar(narOf(changed).name))?.kept);
+  assert.ok(await hot.findNarinfo(same));
+  assert.equal((await hot.findNar(narOf(same).name))?.kept, undefined);
 });
