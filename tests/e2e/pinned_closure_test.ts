@@ -12,6 +12,16 @@ const MIB = 1024 * 1024;
 const LIMIT_BYTES = 10 * MIB;
 const SAMPLE_EVERY_MS = 50;
 const CLIENTS = 8;
+/** No answer is late here, however busy the machine is. */
+const PATIENT = {
+  "cache-upstream-dialer-timeout": "60s",
+  "cache-upstream-response-header-timeout": "60s",
+};
+/**
+ * One is enough where the machine has time; else a NAR waits too long for room, is passed on, and
+ * evicts nothing.
+ */
+const ROUNDS_MAX = 5;
 
 /** A dozen paths: a chain, diamonds, self-references, paths without bytes; some 5 MB. */
 const TOOLCHAIN: readonly NixObject[] = [
@@ -55,6 +65,7 @@ nixTest(
       "cache-upstream-url": upstream.url,
       "cache-upstream-public-key": upstream.publicKey,
       "cache-max-size": `${LIMIT_BYTES}B`,
+      ...PATIENT,
     });
     const source = { from: [larder.url], trust: [upstream.publicKey] };
     const sampled = sampleNarBytes(larder.storage, SAMPLE_EVERY_MS);
@@ -70,10 +81,12 @@ nixTest(
 
     await upstream.start();
     assert.equal(await pinned("DELETE"), 200);
-    await pull(others, "copyFrom");
+    for (let round = 0; round < ROUNDS_MAX && hasAny(larder, toolchain); round++) {
+      await pull(others, "copyFrom");
+    }
     await upstream.stop();
     assert.deepEqual(await statuses(larder, toolchain), toolchain.paths.map(() => 404));
-    assert.ok(toolchain.paths.every((path) => !isStored(larder, path)));
+    assert.ok(!hasAny(larder, toolchain));
 
     const { most, samples } = await sampled.stop();
     assert.ok(samples >= 20, `${samples} samples`);
@@ -113,6 +126,10 @@ async function statuses(larder: LarderProcess, { paths }: Closure): Promise<read
     await response.body?.cancel();
     return response.status;
   }));
+}
+
+function hasAny(larder: LarderProcess, { paths }: Closure): boolean {
+  return paths.some((path) => isStored(larder, path));
 }
 
 function isStored({ storage }: LarderProcess, path: string): boolean {

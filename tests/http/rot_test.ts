@@ -6,6 +6,8 @@ import { makeStoreObject, type StoreObject } from "../support/store_object.ts";
 import { WatchedNarStore } from "../support/watched_nar_store.ts";
 import { TestCache, type TestCacheOptions } from "../support/test_cache.ts";
 
+/** No answer is late here, however busy the machine is. */
+const PATIENT_MS = 60_000;
 const small = makeStoreObject({ name: "small-1.0", size: 50_000 });
 /** Too large to be hashed before its first byte is sent. */
 const large = makeStoreObject({ name: "large-1.0", size: 6_000_000 });
@@ -149,7 +151,7 @@ class Scene implements AsyncDisposable {
 
   static async open(object: StoreObject): Promise<Scene> {
     const upstream = await fakeUpstream({ objects: [object], stored: true });
-    const cache = await TestCache.open({ upstreams: [upstream] });
+    const cache = await TestCache.open({ upstreams: [upstream], timeoutMs: PATIENT_MS });
     const scene = new Scene(object, upstream, cache, await cache.narPath(object.storePathHash));
     await (await scene.get()).bytes();
     await cache.downloadsOver();
@@ -167,7 +169,9 @@ class Scene implements AsyncDisposable {
   /** Over the same storage; knows nothing of its files. */
   nextProcess(options: Partial<TestCacheOptions> = {}): Promise<TestCache> {
     const { metadata, nars } = this.cache;
-    return TestCache.open({ upstreams: [this.upstream], metadata, nars, ...options });
+    const { upstream } = this;
+    const parts = { upstreams: [upstream], timeoutMs: PATIENT_MS, metadata, nars };
+    return TestCache.open({ ...parts, ...options });
   }
 
   /** A bit flips. */

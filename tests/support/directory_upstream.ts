@@ -70,12 +70,20 @@ function fileAnswer(path: string, size: number): Answer {
   return { status: 200, headers, body: fileBody(path), framing: size };
 }
 
+/** Keeps no file open between pieces: a client that leaves may never ask for the next one. */
 async function* fileBody(path: string): AsyncGenerator<Uint8Array> {
-  using file = await Deno.open(path);
-  for (;;) {
-    const bytes = new Uint8Array(READ_BYTES);
-    const read = await file.read(bytes);
-    if (read === null) return;
-    yield bytes.subarray(0, read);
+  for (let position = 0;;) {
+    const piece = await pieceAt(path, position);
+    if (piece === undefined) return;
+    yield piece;
+    position += piece.length;
   }
+}
+
+async function pieceAt(path: string, position: number): Promise<Uint8Array | undefined> {
+  using file = await Deno.open(path);
+  await file.seek(position, Deno.SeekMode.Start);
+  const bytes = new Uint8Array(READ_BYTES);
+  const length = await file.read(bytes);
+  return length === null ? undefined : bytes.subarray(0, length);
 }

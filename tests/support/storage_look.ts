@@ -43,10 +43,15 @@ export function narNameIn(path: string): NarName {
   return narNameOf(path.slice(path.lastIndexOf("/") + 1) as StoredName);
 }
 
-/** Of all NAR files in a storage, growing ones included. */
+/** Of all NAR files in a storage, growing ones included: those that are there at one moment. */
 export function narBytesIn(storage: string): number {
-  return [...filesBelow(`${storage}/nar`).values(), ...filesBelow(`${storage}/tmp`).values()]
-    .reduce((sum, size) => sum + size, 0);
+  const look = () => new Map([...filesBelow(`${storage}/nar`), ...filesBelow(`${storage}/tmp`)]);
+  // Files come and go during a look. What two of them see was there in between.
+  const [first, second] = [look(), look()];
+  return [...first].reduce(
+    (sum, [path, size]) => sum + Math.min(size, second.get(path) ?? 0),
+    0,
+  );
 }
 
 /** Reads a storage's database, which a larder may have open. */
