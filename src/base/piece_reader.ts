@@ -1,7 +1,15 @@
 /** One read of the network returns 60 to 90 KiB at most. */
 const READ_BYTES = 64 * 1024;
 
+/** Handling a chunk below this size costs more than its bytes. */
+const SMALL_BYTES = 4 * 1024;
+const COLLECTED_BYTES_MAX = 16 * 1024;
+
+/** Small chunks that arrive within this time of the last piece are merged. */
+const COLLECT_MS = 2;
+
 type Piece = Uint8Array<ArrayBuffer>;
+type Chunk = ReadableStreamReadResult<Piece>;
 
 export interface PieceReaderOptions {
   /** True: the next read overwrites the piece. */
@@ -12,13 +20,18 @@ export interface PieceReaderOptions {
 
 /**
  * Reads a stream of bytes through one buffer. Each piece gets memory of at most twice its size: the
- * default reader spends a buffer of 64 KiB on a piece of one byte.
+ * default reader spends a buffer of 64 KiB on a piece of one byte. A chunk after a pause returns at
+ * once; small chunks that follow within 2 ms are merged into one piece.
  */
 export class PieceReader {
   readonly #reader: ReadableStreamBYOBReader;
   readonly #reuses: boolean;
   readonly #readBytes: number;
   #buffer: ArrayBuffer | undefined;
+  /** A running read, or one whose result belongs to the next piece. */
+  #next: Promise<Chunk> | undefined;
+  #collected: Piece | undefined;
+  #givenAt = -Infinity;
 
   constructor(stream: ReadableStream<Uint8Array>, options: PieceReaderOptions = {}) {
     this.#reader = stream.getReader({ mode: "byob" });
@@ -28,17 +41,66 @@ export class PieceReader {
 
   /** The next piece; `undefined` at the end. One call at a time. */
   async read(): Promise<Piece | undefined> {
-    const buffer = this.#buffer ?? new ArrayBuffer(this.#readBytes);
-    this.#buffer = undefined;
-    const { value, done } = await this.#reader.read(new Uint8Array(buffer));
+    const { value, done } = await this.#nextChunk();
+    this.#next = undefined;
     if (done || value === undefined) return undefined;
-    if (!this.#reuses && value.length >= READ_BYTES / 2) return value;
-    this.#buffer = value.buffer;
-    return this.#reuses ? value : value.slice();
+    const waitMs = this.#givenAt + COLLECT_MS - performance.now();
+    const piece = value.length < SMALL_BYTES && waitMs > 0
+      ? await this.#collect(value, waitMs)
+      : this.#owned(value);
+    this.#givenAt = performance.now();
+    return piece;
   }
 
   /** Ends the stream; a running read sees its end. Never throws. */
   async cancel(): Promise<void> {
     await this.#reader.cancel().catch(() => undefined);
+  }
+
+  #nextChunk(): Promise<Chunk> {
+    if (this.#next !== undefined) return this.#next;
+    const buffer = this.#buffer ?? new ArrayBuffer(this.#readBytes);
+    this.#buffer = undefined;
+    this.#next = this.#reader.read(new Uint8Array(buffer));
+    // It may fail before anybody awaits it.
+    this.#next.catch(() => undefined);
+    return this.#next;
+  }
+
+  /** Leaves an end, an error, or a chunk that does not fit to the next read. */
+  async #collect(first: Piece, waitMs: number): Promise<Piece> {
+    const collected = this.#collected ??= new Uint8Array(COLLECTED_BYTES_MAX);
+    let length = 0;
+    const add = (bytes: Piece) => {
+      collected.set(bytes, length);
+      length += bytes.length;
+      this.#buffer = bytes.buffer;
+    };
+    add(first);
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const late = new Promise<undefined>((resolve) => {
+      timer = setTimeout(() => resolve(undefined), waitMs);
+    });
+    const untilMs = performance.now() + waitMs;
+    try {
+      do {
+        const chunk = await Promise.race([this.#nextChunk(), late]);
+        if (chunk === undefined || chunk.done) break;
+        if (length + chunk.value.length > COLLECTED_BYTES_MAX) break;
+        this.#next = undefined;
+        add(chunk.value);
+      } while (performance.now() < untilMs);
+    } catch {
+      // The next read throws it.
+    } finally {
+      clearTimeout(timer);
+    }
+    return this.#reuses ? collected.subarray(0, length) : collected.slice(0, length);
+  }
+
+  #owned(piece: Piece): Piece {
+    if (!this.#reuses && piece.length >= READ_BYTES / 2) return piece;
+    this.#buffer = piece.buffer;
+    return this.#reuses ? piece : piece.slice();
   }
 }

@@ -1,18 +1,43 @@
 import assert from "node:assert/strict";
+import { Buffer } from "node:buffer";
+import fc from "fast-check";
 import { PieceReader } from "../../../src/base/piece_reader.ts";
+import { checkProperty } from "../../support/property.ts";
 
 const KIB = 1024;
 
 Deno.test("PieceReader: a piece holds at most twice its size, however it came in", async () => {
   const sizes = [1, 2, 1_000, 20 * KIB, 40 * KIB, 64 * KIB];
   const reader = new PieceReader(byteStream(sizes));
-  const got: number[] = [];
+  let byteLength = 0;
   for (let piece = await reader.read(); piece !== undefined; piece = await reader.read()) {
-    got.push(piece.length);
+    byteLength += piece.length;
     assert.ok(piece.buffer.byteLength <= 2 * piece.length, `${piece.buffer.byteLength} bytes`);
-    assert.ok(piece.every((byte) => byte === got.length));
   }
-  assert.deepEqual(got, sizes);
+  assert.equal(byteLength, sizes.reduce((sum, size) => sum + size));
+});
+
+Deno.test("PieceReader: small chunks are few pieces, at most one in two milliseconds", async () => {
+  const CHUNKS = 50_000;
+  const startedAt = performance.now();
+
+  const pieces = await piecesOf(new PieceReader(byteStream(new Array(CHUNKS).fill(1))));
+
+  const tookMs = performance.now() - startedAt;
+  assert.equal(pieces.reduce((sum, { length }) => sum + length, 0), CHUNKS);
+  const most = Math.ceil(tookMs / 2) + CHUNKS / (16 * KIB) + 2;
+  assert.ok(pieces.length <= most, `${pieces.length} pieces in ${Math.round(tookMs)} ms`);
+});
+
+Deno.test("PieceReader: a small chunk is given out before the next one comes", async () => {
+  const gate = new TransformStream<Uint8Array, Uint8Array>();
+  const writer = gate.writable.getWriter();
+  const reader = new PieceReader(asByteStream(gate.readable));
+  for (const byte of [1, 2, 3]) {
+    const written = writer.write(Uint8Array.of(byte));
+    assert.deepEqual(await reader.read(), Uint8Array.of(byte));
+    await written;
+  }
 });
 
 Deno.test("PieceReader: an earlier piece stays what it was", async () => {
@@ -31,6 +56,56 @@ Deno.test("PieceReader: a stream that breaks throws, and can be cancelled", asyn
   await assert.rejects(reader.read(), /broken/);
   await reader.cancel();
 });
+
+Deno.test("PieceReader: what came before a break is returned before the error", async () => {
+  let left = 3;
+  const stream = new ReadableStream({
+    type: "bytes",
+    pull(controller) {
+      if (left-- === 0) throw new Error("broken");
+      controller.enqueue(Uint8Array.of(left));
+    },
+  });
+  const reader = new PieceReader(stream);
+  const got: number[] = [];
+  while (got.length < 3) got.push(...await reader.read() ?? []);
+  assert.deepEqual(got, [2, 1, 0]);
+  await assert.rejects(reader.read(), /broken/);
+});
+
+checkProperty(
+  "PieceReader: all bytes come once and in order, whatever their chunks",
+  fc.asyncProperty(
+    fc.array(fc.oneof(fc.integer({ min: 1, max: 9 }), fc.integer({ min: 1, max: 100_000 }))),
+    fc.boolean(),
+    async (sizes, reuses) => {
+      const reader = new PieceReader(byteStream(sizes), { reuses, readBytes: 32 * KIB });
+      const got = Buffer.concat(await piecesOf(reader));
+      const sent = sizes.map((size, index) => new Uint8Array(size).fill(index + 1));
+      assert.equal(Buffer.compare(got, Buffer.concat(sent)), 0);
+    },
+  ),
+  { runs: 100 },
+);
+
+/** Copies of all. */
+async function piecesOf(reader: PieceReader): Promise<readonly Uint8Array[]> {
+  const pieces: Uint8Array[] = [];
+  for (let piece = await reader.read(); piece !== undefined; piece = await reader.read()) {
+    pieces.push(piece.slice());
+  }
+  return pieces;
+}
+
+function asByteStream(stream: ReadableStream<Uint8Array>): ReadableStream<Uint8Array> {
+  const reader = stream.getReader();
+  return new ReadableStream({
+    type: "bytes",
+    async pull(controller) {
+      controller.enqueue((await reader.read()).value ?? new Uint8Array(1));
+    },
+  });
+}
 
 /** Pieces of these sizes, each of bytes that count them. */
 function byteStream(sizes: readonly number[]): ReadableStream<Uint8Array<ArrayBuffer>> {
