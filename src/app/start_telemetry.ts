@@ -62,13 +62,13 @@ export async function startTelemetry(parts: TelemetryParts): Promise<Telemetry> 
 
 const variable = (name: string) => Deno.env.get(name) || undefined;
 
-const NOT_UNDERSTOOD = "environment variable not understood";
+const INVALID_VARIABLE = "invalid environment variable";
 
 /** OpenTelemetry's own switch: whoever runs many services turns all of them off by it. */
 function isDisabledByEnvironment(log: Logger): boolean {
   const isDisabled = isSdkDisabled(
     variable,
-    (name) => log.warn(NOT_UNDERSTOOD, { variable: name }),
+    (name) => log.warn(INVALID_VARIABLE, { variable: name }),
   );
   if (isDisabled) log.warn("--otel-enabled has no effect", { because: "OTEL_SDK_DISABLED=true" });
   return isDisabled;
@@ -102,8 +102,8 @@ async function openTelemetry(
     service: { version: denoJson.version, instanceId: crypto.randomUUID() },
     variable,
     nowMs: Date.now,
-    complain: (msg, facts) => log.warn(msg, facts),
-    notUnderstood: (name) => log.warn(NOT_UNDERSTOOD, { variable: name }),
+    warn: (msg, facts) => log.warn(msg, facts),
+    reportInvalid: (name) => log.warn(INVALID_VARIABLE, { variable: name }),
   });
   return {
     tracer: otel.tracer,

@@ -1,17 +1,17 @@
 import type { TimeSlice } from "../base/time_slice.ts";
 import { NO_NAR, type ReferenceGraph } from "./reference_graph.ts";
 
-/** How much of a closure is here. */
+/** Stored and missing part of a closure. */
 export interface ClosureSize {
-  /** Store paths whose narinfo is stored and whose NAR file is kept. */
+  /** Store paths with a stored narinfo and a kept NAR file. */
   readonly stored: number;
-  /** The other store paths of the closure that are known. */
+  /** The other known store paths of the closure. */
   readonly missing: number;
-  /** Of the kept NAR files; one that several store paths share counts once. */
+  /** Bytes of the kept NAR files. A shared one counts once. */
   readonly bytes: number;
 }
 
-/** Roots that are followed together: one bit of a 32-bit integer each. */
+/** Roots in one pass: one bit of a 32-bit integer each. */
 const BATCH = 32;
 
 /** The size of each root's closure, in the order of the roots. */
@@ -29,7 +29,7 @@ export async function closureSizes(
   return sizes;
 }
 
-/** For each store path the roots that reach it: bit `n` stands for root `n`. */
+/** The roots that reach each store path: bit `n` stands for root `n`. */
 async function markReached(
   { starts, references, narOf }: ReferenceGraph,
   roots: readonly number[],
@@ -37,7 +37,7 @@ async function markReached(
 ): Promise<Int32Array> {
   const count = narOf.length;
   const marks = new Int32Array(count);
-  // A ring: a store path is in it once at most, however often its marks change meanwhile.
+  // A ring buffer. A store path is in it at most once, however often its marks change.
   const queue = new Int32Array(count);
   const queued = new Uint8Array(count);
   let head = 0;
@@ -91,7 +91,7 @@ async function countMarks(
   }));
 }
 
-/** Looking at the clock each time would cost more than the counting. */
+/** Reading the clock each time would cost more than the counting. */
 const LOOK_EVERY = 256;
 
 function addToEach(sums: Float64Array, marks: number, amount: number): void {

@@ -6,19 +6,19 @@ import type { StorePathHash } from "../nix/store_path.ts";
 
 export type GraphMetadata = NarinfoFinder & Pick<NarFinder, "findNar"> & ReferenceFinder;
 
-/** Stands for the NAR of a store path that cannot be served whole from here. */
+/** No servable NAR file for a store path. */
 export const NO_NAR = -1;
 
 /**
- * What the roots reach over stored references. A store path is its place in the order of
- * discovery; so is a NAR file.
+ * The store paths that the roots reach over stored references. A store path is its index in the
+ * order of discovery; so is a NAR file.
  */
 export interface ReferenceGraph {
   readonly roots: readonly number[];
   /** References of store path `n`: `references` from `starts[n]` up to `starts[n + 1]`. */
   readonly starts: readonly number[];
   readonly references: readonly number[];
-  /** The kept NAR file of a store path whose narinfo is stored, else `NO_NAR`. */
+  /** The kept NAR file of a store path with a stored narinfo, else `NO_NAR`. */
   readonly narOf: readonly number[];
   readonly narBytes: readonly number[];
 }
@@ -26,14 +26,11 @@ export interface ReferenceGraph {
 export interface GraphLimits {
   readonly pathsMax: number;
   readonly referencesMax: number;
-  /** By the clock of `performance.now()`. */
+  /** Deadline by `performance.now()`. */
   readonly untilMs: number;
 }
 
-/**
- * Reads every store path that the roots reach once, however many of them reach it. Throws
- * "overloaded" beyond a limit.
- */
+/** Reads every store path that the roots reach, each once. Throws "overloaded" beyond a limit. */
 export async function readReferenceGraph(
   metadata: GraphMetadata,
   roots: readonly StorePathHash[],
@@ -48,7 +45,7 @@ export async function readReferenceGraph(
   const narBytes: number[] = [];
   const rootPlaces = roots.map((root) => placeIn(paths, root));
 
-  // A Map also visits what is added on the way.
+  // A Map's iterator also visits entries that the loop adds.
   for (const storePathHash of paths.keys()) {
     starts.push(references.length);
     const row = await metadata.findNarinfo(storePathHash);

@@ -1,7 +1,7 @@
 import { Failure } from "../base/failure.ts";
 import { excerpt } from "./excerpt.ts";
 
-/** The compressions we can undo, and what a NAR file's name ends with: one row each. */
+/** The compressions that larder can decode, with the file extension of each. */
 export const COMPRESSIONS = {
   "none": { extension: "" },
   "xz": { extension: ".xz" },

@@ -2,10 +2,10 @@ import { isBaseName, isStorePathHash } from "./store_path.ts";
 
 declare const documentPathBrand: unique symbol;
 
-/** Where a binary cache has a document: relative to its URL, and plain enough to stand in one. */
+/** The path of a document below a binary cache's URL, in characters that a URL needs not escape. */
 export type DocumentPath = string & { readonly [documentPathBrand]: true };
 
-/** What a binary cache may have beside narinfos and NARs. */
+/** The documents of a binary cache beside narinfos and NARs. */
 export type DocumentKind = "listing" | "log" | "build-trace" | "realisation" | "debuginfo";
 
 export interface DocumentName {
@@ -13,14 +13,14 @@ export interface DocumentName {
   readonly path: DocumentPath;
 }
 
-// Nix's rule for names; a dot in front could make a dot segment.
+// Nix's rule for names; a leading dot could make a dot segment.
 const OUTPUT_NAME_REGEXP = /^[0-9A-Za-z+\-_?=][0-9A-Za-z+\-._?=]{0,210}$/;
 const REALISATION_REGEXP = /^(sha256:[0-9a-f]{64})!(.*)$/;
-// Linkers write 8 bytes (fast hashes) to 20 (SHA-1), or what they are told to. Nix names the
-// document by the debug file, Hydra by the build ID alone.
+// Linkers write 8 bytes (fast hashes) to 20 (SHA-1), or a given id. Nix names the document by the
+// debug file, Hydra by the build ID alone.
 const BUILD_ID_REGEXP = /^(?:[0-9a-f]{2}){4,64}(?:\.debug)?$/;
 
-/** How the variable parts of a request's path make the path of a document. */
+/** A document's path from the variable parts of a request's path. */
 const PATHS: Readonly<Record<DocumentKind, (parts: readonly string[]) => string | undefined>> = {
   listing: ([hash = ""]) => isStorePathHash(hash) ? `${hash}.ls` : undefined,
   log: ([drv = ""]) => isDerivation(drv) ? `log/${drv}` : undefined,
@@ -35,13 +35,13 @@ const PATHS: Readonly<Record<DocumentKind, (parts: readonly string[]) => string 
   debuginfo: ([id = ""]) => BUILD_ID_REGEXP.test(id) ? `debuginfo/${id}` : undefined,
 };
 
-/** `undefined` means that no binary cache has a document of that name. */
+/** `undefined` if no binary cache can have a document of that name. */
 export function documentName(
   kind: DocumentKind,
   parts: readonly string[],
 ): DocumentName | undefined {
   const path = PATHS[kind](parts);
-  // Of all that a name may hold, a question mark alone means something else in a URL.
+  // A question mark is allowed in a name, but starts the query of a URL.
   return path === undefined
     ? undefined
     : { kind, path: path.replaceAll("?", "%3F") as DocumentPath };

@@ -1,4 +1,4 @@
-// A message quotes what it was given; 2 MiB of hostile text must not become a 2 MiB log line.
+// Messages quote their input; 2 MiB of hostile text must not become a log line of 2 MiB.
 const EXCERPT_CHARS_MAX = 80;
 
 /** At most 80 characters of untrusted text, quoted and escaped, for messages. */

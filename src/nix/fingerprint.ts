@@ -2,7 +2,7 @@ import { formatSha256 } from "./hash.ts";
 import type { Narinfo } from "./narinfo.ts";
 import { type BaseName, STORE_DIR } from "./store_path.ts";
 
-/** What a fingerprint is made of. */
+/** The signed fields of a narinfo. */
 export type Signed = Pick<Narinfo, "storePath" | "narHash" | "narSize" | "references">;
 
 /** The text that signatures of this narinfo cover, in Nix's format 1. */
@@ -15,8 +15,8 @@ export function fingerprintOf(narinfo: Signed): string {
 }
 
 /**
- * Nix reads references into a set: whatever order or repetition a narinfo has, its client
- * checks the sorted one, so any other order would make signatures that it refuses.
+ * Nix reads references into a set. So its fingerprint has them sorted and unique, whatever the
+ * narinfo's order.
  */
 function sortedSet(references: readonly BaseName[]): readonly BaseName[] {
   for (let at = 1; at < references.length; at++) {

@@ -21,14 +21,14 @@ const SHA256_REGEXP = /^[01][0-9abcdfghijklmnpqrsvwxyz]{51}$/;
 const BASE16_REGEXP = /^[0-9a-fA-F]{64}$/;
 const BASE64_CHARS = 44;
 
-/** Whether `text` is the bare nix32 spelling. */
+/** True for the bare nix32 spelling. */
 export function isSha256(text: string): text is Sha256 {
   return SHA256_REGEXP.test(text);
 }
 
 /**
- * Reads every spelling Nix reads: `sha256:` before nix32, base16 or base64, and the SRI
- * form `sha256-<base64>`. Throws "bad-request" for anything else.
+ * Parses all spellings that Nix accepts: `sha256:` before nix32, base16 or base64, and the SRI form
+ * `sha256-<base64>`. Throws "bad-request" for anything else.
  */
 export function parseSha256(text: string): Sha256 {
   const prefix = text.slice(0, 7);
@@ -54,7 +54,7 @@ export function parseFileHash(text: string): FileHash {
   return parseSha256(text) as FileHash;
 }
 
-/** Names the 32 bytes that a SHA-256 ended with. Throws "broken" for another length. */
+/** The SHA-256 of 32 digest bytes. Throws "broken" for another length. */
 export function sha256FromDigest(digest: Uint8Array): Sha256 {
   if (digest.length !== DIGEST_BYTES) {
     throw new Failure("broken", `Cannot name a SHA-256: it has ${digest.length} bytes, not 32`);

@@ -5,8 +5,8 @@ import { NIX32_ALPHABET } from "./nix32.ts";
 declare const brand: unique symbol;
 
 /**
- * The last segment of our own NAR URLs: 52 nix32 characters, `.nar`, an extension. A mark of 32
- * characters in front of `.nar` keeps apart what several narinfos would give one name.
+ * The last segment of larder's NAR URLs: 52 nix32 characters, `.nar`, an extension. A mark of 32
+ * characters before `.nar` keeps NARs of several narinfos with the same hash apart.
  */
 export type NarName = string & { readonly [brand]: true };
 
@@ -25,12 +25,12 @@ export function narName(sha256: Sha256, compression: Compression): NarName {
   return `${sha256}${endingOf(compression)}` as NarName;
 }
 
-/** The same name with 32 characters of `mark` in it. No hash alone spells such a name. */
+/** The same name with 32 characters of `mark`. No plain hash spells such a name. */
 export function markedNarName(name: NarName, mark: Sha256): NarName {
   return `${hashOf(name)}-${mark.slice(-MARK_CHARS)}${endingIn(name)}` as NarName;
 }
 
-/** `undefined` means that no NAR URL of ours has this name: ours are spelled in nix32. */
+/** `undefined` if no NAR URL of larder has this name: they use nix32 alone. */
 export function parseNarName(text: string): NarName | undefined {
   if (!NAR_NAME_REGEXP.test(text)) return undefined;
   return COMPRESSION_OF_ENDING.has(endingIn(text)) ? text as NarName : undefined;

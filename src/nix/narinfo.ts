@@ -3,7 +3,7 @@ import type { FileHash, NarHash } from "./hash.ts";
 import type { Signature } from "./signature.ts";
 import type { BaseName, StorePathHash } from "./store_path.ts";
 
-/** One line of a narinfo as it was read: `key: value`. */
+/** One line of a narinfo as read: `key: value`. */
 export interface NarinfoLine {
   readonly key: string;
   readonly value: string;
@@ -14,7 +14,7 @@ export interface Narinfo {
   readonly storePath: string;
   readonly baseName: BaseName;
   readonly storePathHash: StorePathHash;
-  /** As read: a reference relative to the cache it came from, query included. */
+  /** As read: relative to its binary cache, query included. */
   readonly url: string;
   readonly compression: Compression;
   readonly fileHash?: FileHash;
@@ -25,8 +25,8 @@ export interface Narinfo {
   readonly references: readonly BaseName[];
   /** Absent as well when the narinfo says `unknown-deriver`. */
   readonly deriver?: BaseName;
-  /** Those that can be read; `lines` has every `Sig` line. */
+  /** The valid ones; `lines` has every `Sig` line. */
   readonly signatures: readonly Signature[];
-  /** Every line in the order read, with the fields that nobody here knows. */
+  /** Every line in the order read, unknown fields included. */
   readonly lines: readonly NarinfoLine[];
 }

@@ -1,17 +1,19 @@
 import type { Narinfo } from "./narinfo.ts";
 
 export interface NarinfoFormat {
-  /** Our URL of the NAR; takes the place of the one read. */
+  /** larder's URL of the NAR, which replaces the original. */
   readonly url: string;
-  /** This very signature is left out: the caller adds it. Others of its key are kept. */
+  /** Leaves out exactly this signature, which the caller adds. Others of its key stay. */
   readonly withoutSignature?: string | undefined;
-  /** What holds of the NAR file: a FileHash or FileSize that does not is left out or replaced. */
+  /**
+   * Facts of the NAR file. A FileHash or FileSize that contradicts them is left out or replaced.
+   */
   readonly file?: { readonly hasHash: boolean; readonly fileSize?: number | undefined };
 }
 
 /**
- * The narinfo's text with our URL and the compression always said, since clients take a
- * missing one for bzip2. Every other line stays byte for byte as it was read.
+ * The narinfo's text with larder's URL and an explicit compression: clients take a missing one for
+ * bzip2. Every other line stays byte for byte as read.
  */
 export function formatNarinfo(narinfo: Narinfo, format: NarinfoFormat): string {
   const hasCompression = narinfo.lines.some((line) => line.key === "Compression");

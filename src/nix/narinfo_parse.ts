@@ -13,18 +13,18 @@ import {
   parseStorePath,
 } from "./store_path.ts";
 
-/** The longest text that is read, in characters. */
+/** Longest accepted text, in characters. */
 export const NARINFO_TEXT_MAX = 2 * 1024 * 1024;
 export const NARINFO_REFERENCES_MAX = 50_000;
-/** Each costs a check of 40 µs when its key name is a trusted one; real narinfos have 1 to 3. */
+/** Each signature of a trusted key name costs 40 µs to check; real narinfos have 1 to 3. */
 export const NARINFO_SIGNATURES_MAX = 100;
-/** All that no signature covers. Anybody on the way may add to it; real narinfos have 1 KB. */
+/** Limit for all unsigned lines, which anybody on the way may extend. Real narinfos have 1 KB. */
 export const NARINFO_UNSIGNED_BYTES_MAX = 64 * 1024;
 
-/** What a line has beside its key and value: the colon, the blank and the line's end. */
+/** Bytes of a line beside key and value: the colon, the blank and the line's end. */
 const LINE_BYTES = 3;
 
-/** What the fingerprint is made of: references as a set, the others as they are. */
+/** The fields of the fingerprint. */
 const SIGNED: ReadonlySet<string> = new Set(["StorePath", "NarHash", "NarSize", "References"]);
 
 const SINGLE_VALUED: ReadonlySet<string> = new Set([
@@ -39,11 +39,11 @@ const SINGLE_VALUED: ReadonlySet<string> = new Set([
   "Deriver",
   "CA",
 ]);
-// Control characters but "\n". "\r" is among them: it would become part of a signed value.
+// Control characters but "\n". "\r" would become part of a signed value.
 const CONTROL_REGEXP = /[^\P{Cc}\n]/u;
 const SIZE_REGEXP = /^(?:0|[1-9][0-9]{0,15})$/;
 
-/** Reads a narinfo's text. Whatever is wrong with it, the failure is "corrupt". */
+/** Parses a narinfo's text. Throws "corrupt" for every error. */
 export function parseNarinfo(text: string): Narinfo {
   const { lines, values, signatures } = readLines(text);
   const storePath = required(values, "StorePath");
@@ -83,7 +83,7 @@ interface RawNarinfo {
 function readLines(text: string): RawNarinfo {
   if (text.length > NARINFO_TEXT_MAX) throw corrupt(`it is over ${NARINFO_TEXT_MAX} characters`);
   if (CONTROL_REGEXP.test(text)) throw corrupt("it has a control character");
-  // A text that was cut anywhere but behind a whole line shows here, as it does for Nix.
+  // Like Nix, this detects a text that was cut within a line.
   if (!text.endsWith("\n")) throw corrupt("its last line is not ended");
   const lines: NarinfoLine[] = [];
   const values = new Map<string, string>();
@@ -126,7 +126,9 @@ function readReferences(value: string): readonly BaseName[] {
   return references;
 }
 
-/** Blanks and repetitions in the references change no fingerprint, so they count too. */
+/**
+ * Bounds the unsigned bytes. Blanks and repetitions in the references are unsigned, so they count.
+ */
 function checkUnsigned(
   lines: readonly NarinfoLine[],
   referencesText: string,
@@ -154,7 +156,7 @@ function required(values: ReadonlyMap<string, string>, key: string): string {
   return value;
 }
 
-/** A bad value is the caller's mistake in a request, but the sender's in a narinfo. */
+/** A parser's "bad-request" becomes "corrupt": the upstream sent the value, not the client. */
 function convert<T>(key: string, value: string, parse: (text: string) => T): T {
   try {
     return parse(value);

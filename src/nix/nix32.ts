@@ -21,8 +21,8 @@ export function encodeNix32(bytes: Uint8Array): string {
 }
 
 /**
- * The `byteLength` bytes that `text` spells. Throws "bad-request" for another length, a
- * character outside the alphabet, or padding bits that are not zero.
+ * The `byteLength` bytes that `text` spells. Throws "bad-request" for another length, an invalid
+ * character, or padding bits that are not zero.
  */
 export function decodeNix32(text: string, byteLength: number): Uint8Array<ArrayBuffer> {
   if (text.length !== lengthOf(byteLength)) {

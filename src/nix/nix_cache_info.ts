@@ -1,7 +1,7 @@
 import { Failure } from "../base/failure.ts";
 import { excerpt } from "./excerpt.ts";
 
-/** What a binary cache says about itself. A lower priority is asked first. */
+/** The fields of `nix-cache-info`. Clients ask caches of a lower priority first. */
 export interface NixCacheInfo {
   readonly storeDir: string;
   readonly wantMassQuery: boolean;
@@ -12,8 +12,8 @@ const TEXT_MAX = 64 * 1024;
 const PRIORITY_REGEXP = /^[0-9]{1,9}$/;
 
 /**
- * Reads as leniently as Nix: unknown and odd lines are passed over. Throws "corrupt" when
- * there is no store directory (an error page, say) or the priority is not a number.
+ * Parses as leniently as Nix: skips unknown and malformed lines. Throws "corrupt" without a store
+ * directory (an error page, say), or if the priority is no number.
  */
 export function parseNixCacheInfo(text: string): NixCacheInfo {
   if (text.length > TEXT_MAX) throw corrupt(`it is over ${TEXT_MAX} characters`);
@@ -35,7 +35,7 @@ export function parseNixCacheInfo(text: string): NixCacheInfo {
   };
 }
 
-/** The text that we serve: every line ended. */
+/** The text for clients, with every line ended. */
 export function formatNixCacheInfo(
   { storeDir, wantMassQuery, priority }: Required<NixCacheInfo>,
 ): string {

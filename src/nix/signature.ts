@@ -11,7 +11,7 @@ import { excerpt } from "./excerpt.ts";
 
 const SIGNATURE_BYTES = 64;
 const KEY_BYTES = 32;
-// What DER puts before the raw 32 bytes of an Ed25519 key (RFC 8410).
+// The DER prefix of a raw Ed25519 key of 32 bytes (RFC 8410).
 const SPKI_PREFIX = Uint8Array.fromHex("302a300506032b6570032100");
 const PKCS8_PREFIX = Uint8Array.fromHex("302e020100300506032b657004220420");
 const KEY_NAME_REGEXP = /^[^\s:\p{Cc}]{1,255}$/u;
@@ -24,7 +24,7 @@ export interface Signature {
   readonly text: string;
 }
 
-/** `undefined` for text that is not a key name and 64 bytes of base64. */
+/** A parsed signature; `undefined` unless the text is a key name and 64 bytes of base64. */
 export function signatureOf(text: string): Signature | undefined {
   const pair = readPair(text, SIGNATURE_BYTES);
   return pair && { keyName: pair.name, bytes: pair.bytes, text };
@@ -37,13 +37,13 @@ export function parseSignature(text: string): Signature {
   throw new Failure("bad-request", `Cannot read ${excerpt(text)} as a signature`);
 }
 
-/** A key that signatures are checked with. `text` is `<name>:<base64 of 32 bytes>`. */
+/** A key that verifies signatures. `text` is `<name>:<base64 of 32 bytes>`. */
 export class PublicKey {
   readonly name: string;
   readonly text: string;
   readonly #key: KeyObject;
 
-  /** `bytes` are the raw 32. Throws "bad-request" when they are no point of the curve. */
+  /** `bytes`: the 32 raw bytes. Throws "bad-request" if they are no point of the curve. */
   constructor(name: string, bytes: Uint8Array) {
     this.name = name;
     this.text = `${name}:${bytes.toBase64()}`;
@@ -55,7 +55,7 @@ export class PublicKey {
     }
   }
 
-  /** Whether this key made `signature` over `fingerprint`; its key name is not looked at. */
+  /** True if this key made `signature` over `fingerprint`. Ignores the signature's key name. */
   verify(fingerprint: string, signature: Signature): boolean {
     return verifyBytes(null, ENCODER.encode(fingerprint), this.#key, signature.bytes);
   }
@@ -71,7 +71,7 @@ export function parsePublicKey(text: string): PublicKey {
   );
 }
 
-/** A key that signatures are made with. Printing one does not show the secret. */
+/** A key that makes signatures. Printing it does not reveal the secret. */
 export class SecretKey {
   readonly name: string;
   readonly publicKey: PublicKey;
@@ -79,7 +79,7 @@ export class SecretKey {
   readonly #publicBytes: Uint8Array;
   readonly #key: KeyObject;
 
-  /** `seed` are the 32 secret bytes of an Ed25519 key. */
+  /** `seed`: the 32 secret bytes of an Ed25519 key. */
   constructor(name: string, seed: Uint8Array) {
     this.name = name;
     this.#seed = seed;
@@ -89,7 +89,7 @@ export class SecretKey {
     this.publicKey = new PublicKey(name, this.#publicBytes);
   }
 
-  /** The secret itself, as Nix keeps it in a file: `<name>:<base64 of seed and public key>`. */
+  /** The secret in Nix's file format: `<name>:<base64 of seed and public key>`. */
   get text(): string {
     return `${this.name}:${concat(this.#seed, this.#publicBytes).toBase64()}`;
   }
@@ -101,8 +101,8 @@ export class SecretKey {
 }
 
 /**
- * Reads what `nix-store --generate-binary-cache-key` writes. Throws "bad-request" for
- * another form or a public half that is not the secret's; the message never has the text.
+ * Parses the output of `nix-store --generate-binary-cache-key`. Throws "bad-request" for another
+ * form, or a public half of another secret. The message never contains the text.
  */
 export function parseSecretKey(text: string): SecretKey {
   const pair = readPair(text.trim(), 2 * KEY_BYTES);
@@ -121,7 +121,7 @@ export function parseSecretKey(text: string): SecretKey {
   return key;
 }
 
-/** A new random key. Throws "bad-request" when `name` has ":", white space, or no character. */
+/** A new random key. Throws "bad-request" if `name` is empty, or has ":" or white space. */
 export function generateSecretKey(name: string): SecretKey {
   if (!KEY_NAME_REGEXP.test(name)) {
     throw new Failure("bad-request", `Cannot use ${excerpt(name)} as a key name`);
@@ -136,7 +136,7 @@ interface NamedBytes {
 
 function readPair(text: string, byteLength: number): NamedBytes | undefined {
   const colon = text.indexOf(":");
-  // The decoder skips white space: the exact length makes it fail on any.
+  // The decoder skips white space, so only the exact length rules it out.
   if (text.length - colon - 1 !== 4 * Math.ceil(byteLength / 3)) return undefined;
   const name = text.slice(0, Math.max(colon, 0));
   if (!KEY_NAME_REGEXP.test(name)) return undefined;

@@ -4,17 +4,18 @@ import { type NarName, parseNarName } from "./nar_name.ts";
 declare const brand: unique symbol;
 
 /**
- * Names one stored object: the NAR name, and the id of its publishing. It is never used again, so
- * that publishing and removing never meet. Objects from before ids have the NAR name alone.
+ * The name of one stored object: its NAR name, and the id of its publishing. It is never used
+ * again, so publishing and removing cannot collide. Objects from before ids have the NAR name
+ * alone.
  */
 export type StoredName = string & { readonly [brand]: "stored name" };
 
-/** Tells the objects of one NAR apart. Empty for those from before ids. */
+/** Distinguishes the objects of one NAR. Empty for objects from before ids. */
 export type PublishId = string & { readonly [brand]: "publish id" };
 
 /**
- * How a stored object was when somebody saw its bytes. The store makes it without reading the
- * bytes; an equal one means that nobody has changed the object since.
+ * The state of a stored object when larder last read its bytes, made without reading them. An equal
+ * seal means that nobody has changed the object since.
  */
 export type Seal = string & { readonly [brand]: "seal" };
 
@@ -39,14 +40,14 @@ export function publishIdOf(at: StoredName): PublishId {
   return (hasId(at) ? at.slice(-ID_CHARS) : "") as PublishId;
 }
 
-/** `undefined` of a file that larder did not put there. */
+/** `undefined` for a file that larder did not store. */
 export function parseStoredName(text: string): StoredName | undefined {
   const at = text as StoredName;
   if (hasId(at) && !ID_REGEXP.test(publishIdOf(at))) return undefined;
   return parseNarName(narNameOf(at)) === undefined ? undefined : at;
 }
 
-/** The endings of NAR names are shorter than any id. */
+/** The extensions of NAR names are shorter than any id. */
 function hasId(at: StoredName): boolean {
   return at.lastIndexOf(".") === at.length - ID_CHARS - 1;
 }

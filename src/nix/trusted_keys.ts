@@ -2,7 +2,7 @@ import { fingerprintOf } from "./fingerprint.ts";
 import type { Narinfo } from "./narinfo.ts";
 import type { PublicKey } from "./signature.ts";
 
-/** A pool of public keys: a signature of any of them is enough, whoever served it. */
+/** The trusted public keys. A signature of any of them suffices, from any upstream. */
 export class TrustedKeys {
   readonly #keysOfName: ReadonlyMap<string, readonly PublicKey[]>;
 
@@ -10,7 +10,7 @@ export class TrustedKeys {
     this.#keysOfName = Map.groupBy(keys, (key) => key.name);
   }
 
-  /** The key whose signature verifies; `undefined` means that none does. */
+  /** The key that verifies one of the narinfo's signatures; `undefined` if none does. */
   signerOf(narinfo: Narinfo, fingerprint = fingerprintOf(narinfo)): PublicKey | undefined {
     for (const signature of narinfo.signatures) {
       for (const key of this.#keysOfName.get(signature.keyName) ?? []) {

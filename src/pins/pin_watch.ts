@@ -6,17 +6,17 @@ import type { StorePathHash } from "../nix/store_path.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import type { PinnedClosures } from "./pinned_closures.ts";
 
-/** More roots than this are counted, and not shown one by one. */
+/** Further roots are counted, but not listed. */
 const ROOTS_MAX = 100;
 
-/** The roots are read again after this, besides after each change of ours. */
+/** Time after which the roots are read again, without a change of ours. */
 const ROOTS_FOR_MS = 30_000;
 
-/** Between two counts; and so many times what the last one took, so that it costs 5 % at most. */
+/** Pause between two counts, and its factor over the last count's time: at most 5 % of the time. */
 const COUNT_PAUSE_MIN_MS = 10_000;
 const COUNT_PAUSE_FACTOR = 20;
 
-/** A pin root, and how much of its closure is here where that was counted. */
+/** A pin root, with its closure's size once counted. */
 export interface WatchedRoot {
   readonly root: StorePathHash;
   readonly name: string | undefined;
@@ -26,9 +26,9 @@ export interface WatchedRoot {
 
 export interface WatchedPins {
   readonly count: number;
-  /** Those pinned last, the newest first. */
+  /** The newest pins, newest first. */
   readonly roots: readonly WatchedRoot[];
-  /** When the sizes were counted. */
+  /** Time of the last count. */
   readonly countedAtMs: number | undefined;
 }
 
@@ -45,9 +45,8 @@ interface Roots {
 }
 
 /**
- * What is pinned, for those who look every few seconds: the roots at once, their sizes as they
- * were counted last. A count takes seconds where pins hold 100,000 paths; it runs in the
- * background, and only while somebody looks.
+ * The pins for the status page: current roots, and sizes of the last count. Counting 100,000 paths
+ * takes seconds. So it runs in the background, and only while the page is open.
  */
 export class PinWatch implements AsyncDisposable {
   readonly #deps: PinWatchDeps;
@@ -63,12 +62,12 @@ export class PinWatch implements AsyncDisposable {
     this.#deps = deps;
   }
 
-  /** Something was pinned or unpinned. */
+  /** Call this after each pin and unpin. */
   changed(): void {
     this.#rootsStaleAtMs = -Infinity;
   }
 
-  /** `undefined` when the pins cannot be read. */
+  /** `undefined` if the pins are unreadable. */
   async look(): Promise<WatchedPins | undefined> {
     const nowMs = this.#deps.nowMs();
     if (this.#roots === undefined || nowMs >= this.#rootsStaleAtMs) {
@@ -87,7 +86,7 @@ export class PinWatch implements AsyncDisposable {
     }
   }
 
-  /** Resolves when no count is under way; whoever owns the closures has them stop. */
+  /** Resolves when no count runs. The owner of the closures stops a running one. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#stopped = true;
     await this.#counting;

@@ -6,30 +6,30 @@ import type { PinFinder } from "../metadata/metadata_store.ts";
 import { nameInNarinfo } from "../nix/narinfo_name.ts";
 import type { StorePathHash } from "../nix/store_path.ts";
 
-/** A pin root and how much of its closure is here. */
+/** A pin root and the stored part of its closure. */
 export interface PinnedClosure extends ClosureSize {
   readonly root: StorePathHash;
-  /** What stands behind the hash in its store path; `null` when its narinfo is not stored. */
+  /** The name in its store path; `null` if its narinfo is not stored. */
   readonly name: string | null;
   /** ISO 8601, UTC. */
   readonly pinnedAt: string;
 }
 
 /**
- * What all pinned closures together may have: five closures of the largest size that we promise
- * to handle without a shared path. The graph then takes some 150 MB while it is counted.
+ * Limit for all pinned closures together: five closures of the promised size without a shared path.
+ * The graph then takes some 150 MB.
  */
 const PATHS_MAX = 500_000;
 const REFERENCES_MAX = 8_000_000;
 
-/** An operator waits that long for an answer; 100,000 paths take a second or two. */
+/** An operator waits for the answer. 100,000 paths take one or two seconds. */
 const LIMIT_MS = 60_000;
 
 export interface PinnedClosuresDeps {
   readonly metadata: GraphMetadata & PinFinder;
 }
 
-/** Counts what pins protect. Requests are answered meanwhile. */
+/** Counts the closures of the pins, in slices between requests. */
 export class PinnedClosures implements Disposable {
   readonly #metadata: PinnedClosuresDeps["metadata"];
   readonly #stop = new AbortController();
@@ -39,13 +39,13 @@ export class PinnedClosures implements Disposable {
     this.#metadata = metadata;
   }
 
-  /** In the order of pinning. Throws "overloaded" when they are too many to count. */
+  /** In the order of pinning. Throws "overloaded" if the closures exceed a limit. */
   list(): Promise<readonly PinnedClosure[]> {
-    // One count at a time: it is the work that is bounded, not only each one's.
+    // One count at a time, so that all requests together are bounded.
     return this.#flights.run("list", () => this.#count()).value;
   }
 
-  /** A count that is under way ends at its next breath. */
+  /** Ends a running count at its next slice. */
   [Symbol.dispose](): void {
     this.#stop.abort();
   }

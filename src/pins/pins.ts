@@ -4,18 +4,17 @@ import type { StorePathHash } from "../nix/store_path.ts";
 export interface PinsDeps {
   readonly metadata: NarinfoFinder & PinFinder & ChangeWriter;
   readonly nowMs: () => number;
-  /** Told when what is protected may have changed. */
+  /** Called when the set of protected paths may have changed. */
   readonly changed: () => void;
 }
 
 /**
- * The pin roots that clients set. A pin lasts until it is removed, whatever its root becomes.
+ * The pin roots that clients set. A pin lasts until it is removed, whatever happens to its root.
  *
- * A pin protects its root's closure: each narinfo that the references of stored narinfos reach
- * from the root, and the NAR file of each. `metadata/sqlite/protection.ts` walks the closure into
- * the table `protected_path`; a reference that is not stored yet is protected once it is. The
- * statements that list candidates for eviction (`metadata/sqlite/space_statements.ts`) leave out
- * protected rows.
+ * A pin protects its root's closure: each narinfo that stored references reach from the root, and
+ * its NAR file. `metadata/sqlite/protection.ts` walks the closure into the table `protected_path`;
+ * a reference that arrives later is protected from then on. The statements that list eviction
+ * candidates (`metadata/sqlite/space_statements.ts`) leave out protected rows.
  */
 export class Pins {
   readonly #deps: PinsDeps;
@@ -24,7 +23,7 @@ export class Pins {
     this.#deps = deps;
   }
 
-  /** False when there is no such narinfo to pin. Pinning fetches nothing, and may be repeated. */
+  /** False if the narinfo is not stored. Fetches nothing; may be repeated. */
   async pin(storePathHash: StorePathHash): Promise<boolean> {
     const { metadata, nowMs, changed } = this.#deps;
     if (await metadata.findPin(storePathHash) !== undefined) return true;
@@ -34,7 +33,7 @@ export class Pins {
     return true;
   }
 
-  /** What is not pinned stays so. */
+  /** Unpins a root. Does nothing if it is not pinned. */
   async unpin(storePathHash: StorePathHash): Promise<void> {
     const { metadata, changed } = this.#deps;
     await metadata.apply([{ kind: "remove-pin", storePathHash }]);

@@ -1,8 +1,8 @@
 import { NO_SPAN, type OpenSpan, type SpanStart, type Tracer } from "./tracer.ts";
 
 /**
- * Begins a span below the one around, for work that is done a step at a time: a stream's, say,
- * whose next bytes are asked for by somebody else. It lasts until it is ended.
+ * Begins a child span of the current one, for work in steps that several callers drive, such as a
+ * stream. The caller ends it.
  */
 export function beginSpan(tracer: Tracer, start: SpanStart): OpenSpan {
   const over = Promise.withResolvers<void>();

@@ -1,15 +1,15 @@
 import type { Domain, Instrument, Labels, LabelValues } from "./instruments/instrument.ts";
 
-/** One series of a counter: a number, so that counting costs nothing. */
+/** One series of a counter. It is a plain number, which makes counting cheap. */
 export interface Series {
-  /** Counts one. */
+  /** Adds one. */
   count(): void;
-  /** Counts `amount`, which is not negative. */
+  /** Adds `amount`, which is not negative. */
   add(amount: number): void;
 }
 
 /** One series of a histogram. */
-export interface Spread {
+export interface HistogramSeries {
   observe(value: number): void;
 }
 
@@ -19,13 +19,13 @@ export type Point =
   | { readonly labels: Labels; readonly value: number }
   | {
     readonly labels: Labels;
-    /** Upper bounds, and behind them one count more: of what is above all of them. */
+    /** Upper bounds. `counts` has one more entry, for values above all of them. */
     readonly bounds: readonly number[];
     readonly counts: readonly number[];
     readonly sum: number;
   };
 
-/** An instrument with the values of all its series at one moment. */
+/** An instrument with the present values of all its series. */
 export interface Snapshot {
   readonly name: string;
   readonly help: string;
@@ -33,7 +33,7 @@ export interface Snapshot {
   readonly points: readonly Point[];
 }
 
-/** What the values of each domain are here. */
+/** The label values of each domain. */
 export type Domains = Readonly<Record<Domain, readonly string[]>>;
 
 interface Member {
@@ -68,9 +68,9 @@ export class Family<One extends Member> {
     for (const labels of combinations(row.labels, domains)) this.#add(labels);
   }
 
-  /** Throws for labels that the table does not have. */
+  /** Throws for labels outside the table. */
   series(given: object): One {
-    // The types of the tables say so, in a way that the compiler cannot follow here.
+    // The types of the tables prove it, but the compiler cannot follow.
     const labels = given as Labels;
     const found = this.#series.get(this.#keyOf(labels));
     if (found !== undefined) return found;
@@ -101,7 +101,7 @@ export class Family<One extends Member> {
   }
 }
 
-/** A counter knows its value without the point that a scrape makes of it. */
+/** A counter's value is readable without the objects of a scrape. */
 export type CounterMember = Series & Member & { value(): number };
 
 export function counterMember(labels: Labels): CounterMember {
@@ -126,11 +126,11 @@ export function gaugeMember(labels: Labels): GaugeMember {
   };
 }
 
-export type HistogramMember = Spread & Member;
+export type HistogramMember = HistogramSeries & Member;
 
 export function histogramMember(bounds: readonly number[]): (labels: Labels) => HistogramMember {
   return (labels) => {
-    // A number with a fraction, in a variable, is a new object each time that it changes.
+    // A fractional number in a variable is a new object at each change.
     const counts = new Float64Array(bounds.length + 1);
     const sum = new Float64Array(1);
     return {
@@ -146,7 +146,7 @@ export function histogramMember(bounds: readonly number[]): (labels: Labels) => 
   };
 }
 
-/** Every combination of label values; an empty one where there are no labels. */
+/** Every combination of label values; one empty combination if there are no labels. */
 function combinations(
   labels: Readonly<Record<string, LabelValues>>,
   domains: Domains,

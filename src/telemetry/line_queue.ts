@@ -1,17 +1,17 @@
 import type { LineSink } from "./logger.ts";
 
-/** Waiting text beyond this is dropped: about ten thousand lines. */
+/** Limit of waiting text, about ten thousand lines. Lines beyond it are dropped. */
 const WAITING_CHARS_MAX = 2 << 20;
 
-/** What the queue drains into, such as `Deno.stdout`. */
+/** The output behind the queue, such as `Deno.stdout`. */
 export interface ByteWriter {
   write(bytes: Uint8Array): Promise<number>;
 }
 
 /**
- * Lines between the server and a pipe that may stall. `write` only queues; a full queue drops
- * lines and says how many once there is room. Synchronous writes, and Node's asynchronous ones
- * too, would stop the whole process when nobody reads the other end.
+ * A queue of lines for a pipe that may stall. `write` never blocks. A full queue drops lines, and
+ * later logs how many. Direct writes to a stalled pipe would block the process, Node's asynchronous
+ * ones included.
  */
 export class LineQueue implements LineSink {
   readonly #out: ByteWriter;
@@ -34,7 +34,7 @@ export class LineQueue implements LineSink {
     this.#draining ??= Promise.resolve().then(() => this.#drain());
   }
 
-  /** Resolves when all that was queued is written. Race it with a limit: the reader may stall. */
+  /** Resolves when all queued lines are written. Race it with a timeout: the reader may stall. */
   async flushed(): Promise<void> {
     await this.#draining;
   }
@@ -49,7 +49,7 @@ export class LineQueue implements LineSink {
         while (bytes.length > 0) bytes = bytes.subarray(await this.#out.write(bytes));
       }
     } catch {
-      // The other end is closed: there is nobody left to tell.
+      // The other end is closed, so no one can read more.
       this.#waiting = [];
       this.#waitingChars = 0;
     } finally {

@@ -5,22 +5,22 @@ import type { TraceIds, Tracer } from "./tracer.ts";
 export const LOG_LEVELS = ["debug", "info", "warn", "error"] as const;
 export type LogLevel = typeof LOG_LEVELS[number];
 
-/** One structured log line a call: `level`, `ts` and `msg` first, then the facts. */
+/** Logs one structured line a call: `level`, `ts` and `msg` first, then the facts. */
 export interface Logger {
   debug(msg: string, facts?: Facts): void;
   info(msg: string, facts?: Facts): void;
   warn(msg: string, facts?: Facts): void;
   error(msg: string, facts?: Facts): void;
-  /** False when lines of that level go nowhere: skip the work of collecting their facts. */
+  /** False if lines of that level are dropped: skip collecting their facts. */
   enabled(level: LogLevel): boolean;
 }
 
-/** Where finished lines go; `write` must return at once. */
+/** The output of finished lines; `write` must return at once. */
 export interface LineSink {
   write(line: string): void;
 }
 
-/** Takes the same lines elsewhere, such as to a collector. */
+/** Receives a copy of each line, for a collector. */
 export type LogCopy = (
   level: LogLevel,
   msg: string,
@@ -33,7 +33,7 @@ export interface Tracing {
   readonly copyLog: LogCopy;
 }
 
-/** Lines as the specification's §6.3 wants them: JSON, level as a word, time as ISO 8601 UTC. */
+/** A logger in the specification's format (§6.3): JSON, level as a word, time as ISO 8601 UTC. */
 export function createLogger(level: LogLevel, sink: LineSink, tracing?: Tracing): Logger {
   const log = pino({
     level,
@@ -42,7 +42,7 @@ export function createLogger(level: LogLevel, sink: LineSink, tracing?: Tracing)
     timestamp: () => `,"ts":"${new Date().toISOString()}"`,
   }, sink);
   const enabled = (asked: LogLevel) => log.isLevelEnabled(asked);
-  // pino writes its own message behind the facts; as the first fact it stands before them.
+  // pino writes its own message behind the facts, so `msg` goes in as the first fact.
   const plain = (at: LogLevel) => (msg: string, facts?: Facts) => log[at]({ msg, ...facts });
   const traced = ({ tracer, copyLog }: Tracing, at: LogLevel) => (msg: string, facts?: Facts) => {
     if (!enabled(at)) return;

@@ -1,14 +1,14 @@
 import type { SpanFacts } from "./tracer.ts";
 
-/** Those of RFC 9110, and PATCH: what OpenTelemetry calls the known ones. */
+/** The methods that OpenTelemetry calls known: those of RFC 9110, and PATCH. */
 const KNOWN_METHODS: ReadonlySet<string> = new Set([
   ...["GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT", "OPTIONS", "TRACE", "PATCH"],
 ]);
 
-/** A longer one is cut: it is a stranger's text. */
+/** Methods are untrusted: longer ones are cut. */
 const ORIGINAL_CHARS_MAX = 32;
 
-/** The attributes of a request's method; one that is not known has a place of its own. */
+/** The attributes of a request's method. An unknown one has an attribute of its own. */
 export function methodFacts(method: string): SpanFacts {
   if (KNOWN_METHODS.has(method)) return { "http.request.method": method };
   return {
@@ -17,7 +17,7 @@ export function methodFacts(method: string): SpanFacts {
   };
 }
 
-/** The name of a request's span: clients cannot make up any, or there would be too many. */
+/** The name of a request's span, from a closed set: clients must not invent names. */
 export function serverSpanName(method: string, route: string | undefined): string {
   const word = KNOWN_METHODS.has(method) ? method : "HTTP";
   return route === undefined ? word : `${word} ${route}`;

@@ -7,24 +7,24 @@ import {
   gaugeMember,
   type HistogramMember,
   histogramMember,
+  type HistogramSeries,
   type Series,
   type Snapshot,
-  type Spread,
 } from "./families.ts";
 import { type CounterName, COUNTERS } from "./instruments/counters.ts";
 import { type GaugeName, GAUGES } from "./instruments/gauges.ts";
 import { type HistogramName, HISTOGRAMS } from "./instruments/histograms.ts";
 import type { Group, Instrument, LabelsOf } from "./instruments/instrument.ts";
 
-export type { Series, Spread } from "./families.ts";
+export type { HistogramSeries, Series } from "./families.ts";
 
 export interface MetricsOptions {
-  /** Groups of instruments that are shown; whoever feeds one need not ask. */
+  /** Exported groups of instruments. Callers may feed the others all the same. */
   readonly groups?: readonly Group[];
   readonly domains?: Partial<Domains>;
 }
 
-/** What is measured, by the table alone: a name or a label value outside it does not compile. */
+/** All metrics, typed by the tables: a name or label value outside them does not compile. */
 export class Metrics {
   readonly #counters = new Map<CounterName, Family<CounterMember>>();
   readonly #gauges = new Map<GaugeName, Family<GaugeMember>>();
@@ -54,7 +54,7 @@ export class Metrics {
     this.#shown = shown;
   }
 
-  /** The series of these labels; take it once where it is counted often. */
+  /** The series of these labels. Keep it where counting is frequent. */
   series<Name extends CounterName>(name: Name, labels: LabelsOf<typeof COUNTERS[Name]>): Series {
     return known(this.#counters.get(name)).series(labels);
   }
@@ -63,12 +63,12 @@ export class Metrics {
     this.series(name, labels).count();
   }
 
-  /** What was counted since the start. */
+  /** The counter's value since the start. */
   value<Name extends CounterName>(name: Name, labels: LabelsOf<typeof COUNTERS[Name]>): number {
     return known(this.#counters.get(name)).series(labels).value();
   }
 
-  /** From now on the gauge is what `read` returns, which is called each time somebody looks. */
+  /** Sets the reader of a gauge, called at each scrape. */
   gauge<Name extends GaugeName>(
     name: Name,
     labels: LabelsOf<typeof GAUGES[Name]>,
@@ -77,21 +77,21 @@ export class Metrics {
     known(this.#gauges.get(name)).series(labels).readBy(read);
   }
 
-  /** The series of these labels; take it once where it is observed often. */
+  /** The series of these labels. Keep it where observations are frequent. */
   histogram<Name extends HistogramName>(
     name: Name,
     labels: LabelsOf<typeof HISTOGRAMS[Name]>,
-  ): Spread {
+  ): HistogramSeries {
     return known(this.#histograms.get(name)).series(labels);
   }
 
-  /** Every instrument that is shown, with the values of this moment. */
+  /** Every exported instrument with its present values. */
   snapshot(): readonly Snapshot[] {
     return this.#shown.map((family) => family.snapshot());
   }
 }
 
-/** The constructor has made a family of every row. */
+/** The constructor makes a family of every row. */
 function known<F>(family: F | undefined): F {
   if (family === undefined) throw new Error("Cannot measure: no such instrument");
   return family;

@@ -1,13 +1,15 @@
 import type { Facts } from "../base/failure.ts";
 import type { Logger } from "./logger.ts";
 
-/** A log line that an outage begins with. */
+/** The first log line of an outage. */
 export interface OutageLine {
   readonly level: "warn" | "error";
   readonly message: string;
 }
 
-/** Logs an outage that lasts, such as a full disk, once, and its end. Repeats are for debugging. */
+/**
+ * Logs the begin and the end of a lasting outage, such as a full disk. Repeats have level debug.
+ */
 export class OutageLog {
   readonly #log: Logger;
   readonly #over: string | undefined;
@@ -15,13 +17,13 @@ export class OutageLog {
   #startedAtMs = 0;
   #count = 0;
 
-  /** `over`: the message that it ends with, if any. */
+  /** `over`: the message at its end, if any. */
   constructor(log: Logger, over?: string) {
     this.#log = log;
     this.#over = over;
   }
 
-  /** Logs the first failure of an outage, and each one that finds another `state` of it. */
+  /** Logs the first failure of an outage, and each change of its `state`. */
   failed({ level, message }: OutageLine, facts: Facts = {}, state = message): void {
     this.#log[state === this.#state ? "debug" : level](message, facts);
     if (this.#state === undefined) this.#startedAtMs = performance.now();

@@ -2,12 +2,12 @@ import type { Facts } from "../base/failure.ts";
 import { visible, visibleLines } from "../base/visible.ts";
 import type { LineSink } from "./logger.ts";
 
-/** Printed without quotes: a line feed in them would make up a line. */
+/** Printed without quotes: a line feed in them would forge a line. */
 const IN_ONE_LINE: ReadonlySet<string> = new Set(["msg", "name"]);
 
 /**
- * Turns JSON lines into lines for people before they go to `sink`. The library is loaded only
- * here: machines read JSON.
+ * Formats JSON lines for people before they reach `sink`. Loads the library on demand, as machines
+ * read JSON.
  */
 export async function prettySink(sink: LineSink): Promise<LineSink> {
   const { prettyFactory } = await import("pino-pretty");
@@ -20,7 +20,9 @@ export async function prettySink(sink: LineSink): Promise<LineSink> {
   return { write: (line) => sink.write(format(harmless(JSON.parse(line))) ?? line) };
 }
 
-/** Facts may be a stranger's text, and the library prints some of them as they are. */
+/**
+ * The line with facts made visible: they may be untrusted, and the library prints some as they are.
+ */
 function harmless(line: Facts): Facts {
   return Object.fromEntries(
     Object.entries(line).map(([name, fact]) => [

@@ -7,18 +7,17 @@ export const PROMETHEUS_TYPE = prometheusContentType;
 interface Value {
   readonly metricName: string;
   readonly labels?: { readonly le: string | number };
-  /** Their text is made once, by object: those of a series are the same at every scrape. */
+  /** The labels of a series are one object for all scrapes, so their text is cached by it. */
   readonly sharedLabels: Labels;
   readonly value: number;
 }
 
-/** The instruments in the Prometheus text format. */
+/** All instruments in the Prometheus text format. */
 export async function prometheusText(snapshots: readonly Snapshot[]): Promise<string> {
   const registry = new Registry();
   for (const { name, help, type, points } of snapshots) {
     const values = points.flatMap((point) => valuesOf(name, point));
-    // The registry asks no more of a metric than its name and this; its own kinds would keep
-    // every value a second time.
+    // The registry reads only these. Its own classes would store every value twice.
     const metric = { name, get: () => ({ name, help, type, values }) };
     registry.registerMetric(metric as unknown as Metric);
   }

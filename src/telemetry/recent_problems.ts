@@ -1,15 +1,15 @@
 import type { Facts } from "../base/failure.ts";
 import type { Logger } from "./logger.ts";
 
-/** The oldest goes when there is one more. */
+/** Limit of the list; the oldest problem leaves first. */
 const PROBLEMS_MAX = 50;
 
-/** A fact longer than this is cut: an upstream may have chosen it. */
+/** Facts may be untrusted: longer ones are cut. */
 const FACT_CHARS_MAX = 200;
 
 /**
- * The facts of a log line that a visitor may see, and their names in what is shown. Texts such as
- * `error`, `detail`, `path` and `stack` may name our own files; they stay in the log.
+ * The facts that visitors may see, and their public names. `error`, `detail`, `path` and `stack`
+ * may name files of this machine; they stay in the log.
  */
 const SHOWN_FACTS = {
   upstream: "upstream",
@@ -34,28 +34,28 @@ const SHOWN_FACTS = {
   todo: "todo",
 } as const;
 
-/** A warning or an error, with what a visitor may see of it. */
+/** A warning or an error, with its public facts. */
 export interface Problem {
   readonly level: "warn" | "error";
   readonly message: string;
   readonly facts: Facts;
-  /** How often it was logged since it is in the list. */
+  /** Times logged since it entered the list. */
   readonly count: number;
   readonly firstAtMs: number;
   readonly lastAtMs: number;
 }
 
-/** The newest warnings and errors, each once however often it happens. */
+/** The newest warnings and errors, each listed once. */
 export class RecentProblems {
   readonly #nowMs: () => number;
-  /** In the order in which they happened last. */
+  /** In the order of their last occurrence. */
   readonly #problems = new Map<string, Problem>();
 
   constructor(nowMs: () => number) {
     this.#nowMs = nowMs;
   }
 
-  /** The same logger, with an eye on what it is told, be it above its level or not. */
+  /** The same logger, whose warnings and errors enter the list whatever its level. */
   watch(log: Logger): Logger {
     return {
       debug: log.debug,

@@ -1,7 +1,7 @@
-/** What is known of a piece of work; names are OpenTelemetry's where it has one. */
+/** Attributes of a span, named as in OpenTelemetry where possible. */
 export type SpanFacts = Readonly<Record<string, string | number | boolean>>;
 
-/** "client" for what is asked of another program or the database. */
+/** "client": a request to another program, or a query of the database. */
 export type SpanKind = "internal" | "client";
 
 export interface SpanStart {
@@ -10,12 +10,14 @@ export interface SpanStart {
   readonly facts?: SpanFacts;
 }
 
-/** A piece of work that is under way. */
+/** A running span. */
 export interface Span {
   set(facts: SpanFacts): void;
-  /** It came to nothing, for a reason of few; an HTTP status of 400 or more says it better. */
+  /**
+   * Marks the span as failed. `reason` is one of few; an HTTP status of 400 or more says it better.
+   */
   fail(reason: string): void;
-  /** Once; with what went wrong, if something did. */
+  /** Ends the span. Call it once, with the error if there is one. */
   end(error?: unknown): void;
 }
 
@@ -24,50 +26,50 @@ export interface TraceIds {
   readonly span_id: string;
 }
 
-/** Spans begun in `work`, and in all that it starts, are below a certain one. */
+/** Runs `work` with a certain span as the parent of its spans. */
 export type RunBelow = <Value>(work: () => Value) => Value;
 
-/** A piece of work that is done in several steps. */
+/** A span for work in several steps. */
 export interface OpenSpan extends Span {
-  /** Below this span. */
+  /** Runs work below this span. */
   readonly run: RunBelow;
 }
 
-/** A request that is traced. */
+/** The span of a traced request. */
 export type RequestSpan = OpenSpan;
 
-/** What a request brought along. */
+/** The headers of a request. */
 export interface HeaderReader {
   get(name: string): string | null;
 }
 
-/** Tells pieces of work, each below the one that it is done for. */
+/** Traces work in spans, each below the span of its caller. */
 export interface Tracer {
-  /** Begins a trace, or goes on with the caller's. `undefined` when nobody will look at it. */
+  /** Begins a trace, or continues the caller's. `undefined` if it is not sampled. */
   request(
     method: string,
     route: string | undefined,
     headers: HeaderReader,
   ): RequestSpan | undefined;
-  /** Runs `work` in a span. Where none is around that is looked at, it just runs it. */
+  /** Runs `work` in a span. Without a sampled parent it only runs it. */
   span<Value>(
     start: SpanStart,
     work: (span: Span) => Promise<Value>,
   ): Promise<Value>;
-  /** What is run by the result is below the span that is around now, whoever calls it, and when. */
+  /** Captures the current span, as the parent of work that the result runs later. */
   here(): RunBelow;
-  /** Of the span around the caller. */
+  /** The ids of the current span. */
   ids(): TraceIds | undefined;
-  /** Of the span around: facts that are learned far below where it began. */
+  /** Adds facts to the current span from deep below its begin. */
   note(facts: SpanFacts): void;
-  /** They let another program go on with the trace, below the span around. */
+  /** Headers with which another program continues the trace. */
   headers(): Readonly<Record<string, string>>;
 }
 
-/** Nobody looks at it. */
+/** A span that records nothing. */
 export const NO_SPAN: Span = { set() {}, fail() {}, end() {} };
 
-/** Traces nothing. */
+/** A tracer that records nothing. */
 export const NO_TRACER: Tracer = {
   request: () => undefined,
   span: (_start, work) => work(NO_SPAN),
@@ -78,8 +80,8 @@ export const NO_TRACER: Tracer = {
 };
 
 /**
- * The same port, with a span around each call of `methods`, all of which return promises. What is
- * not named is passed on as it is.
+ * The port with a span around each call of `methods`, all of which return promises. Other members
+ * stay as they are.
  */
 export function traced<Port extends object>(
   inner: Port,
@@ -87,7 +89,7 @@ export function traced<Port extends object>(
   methods: Readonly<Partial<Record<keyof Port & string, SpanStart>>>,
 ): Port {
   const starts = new Map<PropertyKey, SpanStart | undefined>(Object.entries(methods));
-  // Each method is made once: a request that nobody traces calls them, too.
+  // Wraps each method once, as untraced requests call them, too.
   const made = new Map<PropertyKey, unknown>();
   return new Proxy(inner, {
     get(target, key) {

@@ -71,7 +71,7 @@ Deno.test("otel: a later version of traceparent is read, nonsense is not", async
 
 Deno.test("otel: a sampler that nobody knows is said, and everything is traced", async () => {
   const lines = await linesWith({ OTEL_TRACES_SAMPLER: "dice" });
-  const complaint = lines.find(({ msg }) => msg === "environment variable not understood");
+  const complaint = lines.find(({ msg }) => msg === "invalid environment variable");
   assert.equal(complaint?.["variable"], "OTEL_TRACES_SAMPLER");
   assert.ok(spansOf(lines).length > 0);
 });
@@ -81,7 +81,7 @@ Deno.test("otel: variables that cannot be read are said once each, and ignored",
     OTEL_RESOURCE_ATTRIBUTES: "team=a,abc",
     OTEL_METRIC_EXPORT_INTERVAL: "soon",
   });
-  const said = lines.filter(({ msg }) => msg === "environment variable not understood");
+  const said = lines.filter(({ msg }) => msg === "invalid environment variable");
   assert.deepEqual(said.map(({ variable }) => variable).sort(), [
     "OTEL_METRIC_EXPORT_INTERVAL",
     "OTEL_RESOURCE_ATTRIBUTES",

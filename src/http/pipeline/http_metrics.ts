@@ -4,7 +4,7 @@ import {
   type Outcome,
   UNMATCHED_ROUTE,
 } from "../../telemetry/instruments/http_labels.ts";
-import type { Metrics, Series, Spread } from "../../telemetry/metrics.ts";
+import type { HistogramSeries, Metrics, Series } from "../../telemetry/metrics.ts";
 import type { Route } from "../routes/router.ts";
 
 /** A finished request. */
@@ -26,7 +26,7 @@ const UNMATCHED: readonly (readonly [Method, number])[] = [
 
 /** The series of one method of one route. */
 interface MethodSeries {
-  duration: Spread | undefined;
+  duration: HistogramSeries | undefined;
   /** Complete answers, by status. */
   readonly complete: Map<number, Series>;
   readonly labels: { readonly method: Method; readonly route: string };
@@ -83,7 +83,7 @@ export class HttpMetrics {
     return { ...series, duration: this.#durationOf(series) };
   }
 
-  #durationOf({ labels }: Pick<MethodSeries, "labels">): Spread {
+  #durationOf({ labels }: Pick<MethodSeries, "labels">): HistogramSeries {
     return this.#metrics.histogram("http_server_request_duration_seconds", labels);
   }
 

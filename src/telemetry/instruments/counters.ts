@@ -1,7 +1,7 @@
 import type { Instrument } from "./instrument.ts";
 import { OUTCOMES, REQUEST_LABELS } from "./http_labels.ts";
 
-/** What only grows. Names without the `larder_` in front. */
+/** The counters. Names are without `larder_`. */
 export const COUNTERS = {
   http_server_requests_total: {
     help: "HTTP requests that are over, by how their answer ended",

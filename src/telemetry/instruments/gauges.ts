@@ -1,13 +1,13 @@
 import type { Instrument } from "./instrument.ts";
 
 interface ReadRow extends Instrument {
-  /** What Prometheus takes it for; default: a gauge. */
+  /** The Prometheus type; default: a gauge. */
   readonly type?: "counter" | "untyped";
 }
 
 /**
- * What is read when somebody looks. Names without the `larder_` in front; 0 until somebody says
- * how it is read. Reading must be cheap: no table is scanned for it.
+ * The gauges, read at each scrape; 0 until `Metrics.gauge` sets their reader. Names are without
+ * `larder_`. A reader must be cheap: it scans no table.
  */
 export const GAUGES = {
   http_server_active_requests: {
@@ -42,7 +42,7 @@ export const GAUGES = {
     help: "Configured upstreams",
     labels: {},
     when: "analytics",
-    // The name is given; of a gauge, promtool does not accept its end.
+    // The specification fixes the name, whose ending promtool rejects for a gauge.
     type: "untyped",
   },
   process_start_time_seconds: {

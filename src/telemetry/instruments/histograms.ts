@@ -2,17 +2,17 @@ import { REQUEST_LABELS } from "./http_labels.ts";
 import type { Instrument } from "./instrument.ts";
 
 interface HistogramRow extends Instrument {
-  /** Upper bounds in the unit of the name, ascending; what is above all of them is counted too. */
+  /** Ascending upper bounds, in the unit of the name. Values above the last one count, too. */
   readonly buckets: readonly number[];
 }
 
-/** From a narinfo out of memory to a NAR of some GiB over a slow line. */
+/** From a narinfo in memory to a NAR of some GiB over a slow line. */
 const REQUEST_BUCKETS = [
   ...[0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5],
   ...[1, 2.5, 5, 10, 30, 120, 600],
 ] as const;
 
-/** What is spread. Names without the `larder_` in front. */
+/** The histograms. Names are without `larder_`. */
 export const HISTOGRAMS = {
   http_server_request_duration_seconds: {
     help: "From the request to the last byte of its answer, in seconds",

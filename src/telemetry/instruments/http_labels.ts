@@ -1,18 +1,18 @@
-/** Methods that have a label value of their own; all others share `OTHER`. */
+/** Methods with a label value of their own; all others share `OTHER`. */
 export const METHODS = ["GET", "HEAD", "POST", "PUT", "DELETE", "OTHER"] as const;
 
 export type Method = typeof METHODS[number];
 
 /**
- * How an answer ended: its last byte was handed to the network; the client left before; or we
- * broke it off, so that nobody takes it for whole.
+ * The end of an answer: written in full, aborted by the client, or broken by larder because the
+ * body is bad.
  */
 export const OUTCOMES = ["complete", "aborted", "broken"] as const;
 
 export type Outcome = typeof OUTCOMES[number];
 
-/** The name of a route, for a path that has none. */
+/** The route label of a path without a route. */
 export const UNMATCHED_ROUTE = "unmatched";
 
-/** Routes are those of the router, by name: their values are not known here. */
+/** The router's routes by name, which this table does not know. */
 export const REQUEST_LABELS = { method: METHODS, route: [] as readonly string[] } as const;

@@ -4,7 +4,7 @@ import type { ReadableLogRecord } from "@opentelemetry/sdk-logs";
 import type { MetricData } from "@opentelemetry/sdk-metrics";
 import type { ReadableSpan } from "@opentelemetry/sdk-trace";
 
-/** How much of a record is kept. */
+/** Size limits of a record. */
 export interface Bounds {
   /** Of a text or a name. */
   readonly charsMax: number;
@@ -13,8 +13,8 @@ export interface Bounds {
 }
 
 /**
- * From mild to hard. Under the last ones any record is below 30 KB: twice 32 attributes, of 64
- * characters and some punctuation each, and a character is six bytes at most.
+ * From mild to strict. Under the last ones any record is below 30 KB: twice 32 attributes of 64
+ * characters, at six bytes each, and punctuation.
  */
 export const BOUNDS: readonly Bounds[] = [
   { charsMax: 4_096, attributesMax: 128 },
@@ -22,7 +22,7 @@ export const BOUNDS: readonly Bounds[] = [
   { charsMax: 32, attributesMax: 32 },
 ];
 
-/** Without events and links, which no span of ours has. */
+/** The span within `bounds`. Drops events and links, which larder's spans do not have. */
 export function cutSpan(span: ReadableSpan, bounds: Bounds): ReadableSpan {
   const { kind, parentSpanContext, startTime, endTime, duration, ended, status } = span;
   const { kept, dropped } = cutAttributes(span.attributes, bounds);
@@ -63,12 +63,12 @@ export function cutPoints(metric: MetricData, bounds: Bounds): MetricData {
   return withPoints(metric, dataPoints);
 }
 
-/** The part of a metric that has these points, which are of its kind. */
+/** The metric with these points instead of its own. */
 export function withPoints(
   metric: MetricData,
   dataPoints: readonly MetricData["dataPoints"][number][],
 ): MetricData {
-  // The compiler does not see that they are of one kind.
+  // The compiler cannot prove that they are of one kind.
   return { ...metric, dataPoints } as MetricData;
 }
 
@@ -76,7 +76,7 @@ export function cutResource({ attributes }: Resource, bounds: Bounds): Resource 
   return resourceFromAttributes(cutAttributes(attributes, bounds).kept);
 }
 
-/** Those of ours are texts, numbers and booleans. */
+/** Attributes within `bounds`; larder's are texts, numbers and booleans. */
 function cutAttributes(attributes: Readonly<Record<string, unknown>>, bounds: Bounds) {
   const entries = Object.entries(attributes);
   const kept: Attributes = {};
@@ -87,7 +87,7 @@ function cutAttributes(attributes: Readonly<Record<string, unknown>>, bounds: Bo
   return { kept, dropped: entries.length - Object.keys(kept).length };
 }
 
-/** Not within a surrogate pair, half of which is no text that all readers take. */
+/** Never cuts within a surrogate pair: many readers reject half of one. */
 function cutText(text: string, { charsMax }: Bounds): string {
   return text.slice(0, charsMax).toWellFormed();
 }

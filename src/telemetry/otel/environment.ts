@@ -7,46 +7,49 @@ import {
 } from "@opentelemetry/sdk-trace";
 import { type Resource, resourceFromAttributes } from "@opentelemetry/resources";
 
-/** A variable's value; `undefined` when it is not set, or empty. */
+/** A variable's value; `undefined` if unset or empty. */
 export type Variable = (name: string) => string | undefined;
 
 export interface Service {
   readonly version: string;
-  /** Names this process among several. */
+  /** Distinguishes this process from others. */
   readonly instanceId: string;
 }
 
-/** Told of a variable whose value means nothing to us; what it stands for has its default. */
-export type Complain = (variable: string) => void;
+/** Called with each variable that has an invalid value, and thus its default. */
+export type ReportInvalid = (variable: string) => void;
 
 const METRICS_EVERY_MS = 60_000;
 
-/** A timer that is to wait longer goes off at once. */
+/** `setTimeout` fires at once for a longer time. */
 const TIMER_MAX_MS = 2 ** 31 - 1;
 
-/** How often metrics are sent, in ms. */
-export function metricsEveryMs(variable: Variable, complain: Complain): number {
+/** Interval of metric exports, in ms. */
+export function metricsEveryMs(variable: Variable, reportInvalid: ReportInvalid): number {
   const given = variable("OTEL_METRIC_EXPORT_INTERVAL") ?? String(METRICS_EVERY_MS);
   const everyMs = numberIn(given);
   if (everyMs >= 1 && everyMs <= TIMER_MAX_MS) return everyMs;
-  complain("OTEL_METRIC_EXPORT_INTERVAL");
+  reportInvalid("OTEL_METRIC_EXPORT_INTERVAL");
   return METRICS_EVERY_MS;
 }
 
-/** NaN for what is none, blanks included. */
+/** NaN for anything but a number. */
 function numberIn(text: string): number {
   return text.trim() === "" ? NaN : Number(text);
 }
 
-/** Who tells: `OTEL_SERVICE_NAME` wins over `OTEL_RESOURCE_ATTRIBUTES`, that over ours. */
+/**
+ * The resource: `OTEL_SERVICE_NAME` overrides `OTEL_RESOURCE_ATTRIBUTES`, which overrides the
+ * defaults.
+ */
 export function resourceOf(
   variable: Variable,
   { version, instanceId }: Service,
-  complain: Complain,
+  reportInvalid: ReportInvalid,
 ): Resource {
   const name = variable("OTEL_SERVICE_NAME");
   const given = attributesIn(variable("OTEL_RESOURCE_ATTRIBUTES") ?? "");
-  if (given === undefined) complain("OTEL_RESOURCE_ATTRIBUTES");
+  if (given === undefined) reportInvalid("OTEL_RESOURCE_ATTRIBUTES");
   return resourceFromAttributes({
     "service.name": "larder",
     "service.version": version,
@@ -58,7 +61,7 @@ export function resourceOf(
 
 const PAIR_REGEXP = /^\s*([^=\s][^=]*?)\s*=\s*(.*?)\s*$/s;
 
-/** `key=value,…`, percent-encoded. One malformed pair spoils all of them, as specified. */
+/** Parses `key=value,…`, percent-encoded. The specification drops all if one pair is malformed. */
 function attributesIn(text: string): Readonly<Record<string, string>> | undefined {
   const attributes: Record<string, string> = {};
   for (const pair of text.split(",").filter((one) => one.trim() !== "")) {
@@ -73,11 +76,11 @@ function attributesIn(text: string): Readonly<Record<string, string>> | undefine
   return attributes;
 }
 
-/** Which requests are traced. */
+/** The choice of traced requests. */
 export interface Sampling {
-  /** Of the requests that begin a trace, this part; nobody else decides over their traces. */
+  /** Share of sampled requests among those without a caller's trace. */
   readonly rootRatio: number;
-  /** For the SDK, which is asked only for what is to be traced, and for others' traces. */
+  /** The SDK's sampler, for requests that larder samples and for callers' traces. */
   readonly sampler: Sampler;
 }
 
@@ -91,14 +94,14 @@ const SAMPLERS: Readonly<Record<string, (ratio: number) => readonly [number, boo
   parentbased_traceidratio: (ratio) => [ratio, true],
 };
 
-/** What is traced: by default, and where a value is not understood, everything. */
-export function samplingOf(variable: Variable, complain: Complain): Sampling {
+/** The sampling of the environment. By default, and for invalid values, everything is traced. */
+export function samplingOf(variable: Variable, reportInvalid: ReportInvalid): Sampling {
   const name = variable("OTEL_TRACES_SAMPLER") ?? "parentbased_always_on";
   const ratio = numberIn(variable("OTEL_TRACES_SAMPLER_ARG") ?? "1");
   const isRatio = ratio >= 0 && ratio <= 1;
-  if (!isRatio) complain("OTEL_TRACES_SAMPLER_ARG");
+  if (!isRatio) reportInvalid("OTEL_TRACES_SAMPLER_ARG");
   const known = Object.hasOwn(SAMPLERS, name) ? SAMPLERS[name] : undefined;
-  if (known === undefined) complain("OTEL_TRACES_SAMPLER");
+  if (known === undefined) reportInvalid("OTEL_TRACES_SAMPLER");
   const [rootRatio, follows] = known?.(isRatio ? ratio : 1) ?? [1, true];
   return { rootRatio, sampler: new DecidedSampler(rootRatio, follows) };
 }
@@ -106,7 +109,7 @@ export function samplingOf(variable: Variable, complain: Complain): Sampling {
 const SAMPLED = { decision: SamplingDecision.RECORD_AND_SAMPLED };
 const NOT_SAMPLED = { decision: SamplingDecision.NOT_RECORD };
 
-/** Samples what was decided already; of a trace that came from elsewhere, as it is told. */
+/** Samples every trace that began here, and follows the caller's decision for others. */
 class DecidedSampler implements Sampler {
   readonly #byTraceId: Sampler;
   readonly #followsCaller: boolean;

@@ -1,27 +1,27 @@
 import { messageOf } from "../../base/failure.ts";
 
-/** Records that wait at most. A server under full load makes them in a second or two. */
+/** Limit of waiting records. A server under full load makes them in a second or two. */
 const WAITING_MAX = 4_096;
 
 const FULL = `${WAITING_MAX} records wait already`;
 
-/** Records sent at once. */
+/** Records in one export. */
 const BATCH_MAX = 512;
 
 export interface ExportQueueDeps<Item> {
-  /** Rejects when the records did not arrive; must end by itself. */
+  /** Rejects if the export failed. Must have its own timeout. */
   readonly send: (items: readonly Item[]) => Promise<void>;
-  /** Told of records that were lost. */
+  /** Called with lost records. */
   readonly dropped: (count: number, reason: string) => void;
-  /** Told when records arrived, and none was lost while they were on their way. */
+  /** Called after an export without a loss meanwhile. */
   readonly delivered: () => void;
-  /** How long a record waits for others. */
+  /** Time that a record waits for others. */
   readonly delayMs: number;
 }
 
 /**
- * Records on their way to a collector that may be absent, slow or frozen: adding one never waits.
- * What does not fit, or does not arrive, is dropped and counted.
+ * A queue of records for a collector that may be absent, slow or frozen. Adding never waits.
+ * Records that do not fit, or do not arrive, are dropped and counted.
  */
 export class ExportQueue<Item> {
   readonly #deps: ExportQueueDeps<Item>;
@@ -43,7 +43,7 @@ export class ExportQueue<Item> {
     }
   }
 
-  /** Resolves when all that was added is sent, or lost. */
+  /** Resolves when all added records are sent or lost. */
   async flush(): Promise<void> {
     this.#start();
     await this.#sending;

@@ -1,16 +1,16 @@
 import { Failure, messageOf } from "../../base/failure.ts";
 
-/** A collector that takes longer is not waited for; shutting down waits no longer, either. */
+/** Timeout of a call, and thus of the last one at shutdown. */
 const CALL_MAX_MS = 2_500;
 
 export interface GrpcTransport extends Disposable {
-  /** One unary call. Throws a Failure when the message did not arrive, or was refused. */
+  /** One unary call. Throws a Failure if the collector did not accept the message. */
   call(path: string, message: Uint8Array): Promise<void>;
 }
 
 /**
- * gRPC over the HTTP/2 of Deno's fetch, with and without TLS: all that OTLP needs are unary calls.
- * (grpc-js from 1.13 on cannot connect in Deno 2.6.8.) `url` is without a path.
+ * gRPC over the HTTP/2 of Deno's fetch, with and without TLS. OTLP needs unary calls alone.
+ * (grpc-js from 1.13 on cannot connect in Deno 2.6.8.) `url` has no path.
  */
 export function createGrpcTransport(
   url: string,
@@ -36,8 +36,8 @@ export function createGrpcTransport(
   return {
     async call(path, message) {
       const { response, body } = await posted(url + path, message);
-      // A call that is refused has its status among the headers; one that went well ends with a
-      // message (fetch does not show trailers).
+      // A refused call has its status in the headers. A successful one has a message, as fetch
+      // hides trailers.
       const status = response.headers.get("grpc-status") ?? (body.length >= 5 ? "0" : "2");
       if (response.status === 200 && status === "0") return;
       const reason = response.headers.get("grpc-message") ?? "";
@@ -48,7 +48,7 @@ export function createGrpcTransport(
   };
 }
 
-/** A gRPC message: one byte for "not compressed", four bytes of length, the bytes. */
+/** A gRPC frame: one byte for "not compressed", four bytes of length, the message. */
 function framed(message: Uint8Array): Uint8Array<ArrayBuffer> {
   const frame = new Uint8Array(5 + message.length);
   new DataView(frame.buffer).setUint32(1, message.length);

@@ -17,14 +17,14 @@ import {
 } from "./cut.ts";
 import type { Senders } from "./senders.ts";
 
-/** journald breaks lines at 48 KiB (`LineMax=`), and half a line is no JSON. */
+/** journald splits lines at 48 KiB (`LineMax=`), which breaks their JSON. */
 const LINE_BYTES_MAX = 48_000;
 
 const DECODER = new TextDecoder();
 
 /**
- * As OTLP's JSON between the lines of the log, each line one request with one record: a span, a
- * line of the log, or a metric. What would be too long is cut, or split where it is a metric.
+ * Writes OTLP's JSON between the lines of the log. Each line is one request with one span, log line
+ * or metric. Long records are cut, long metrics split.
  */
 export function lineSenders(sink: LineSink): Senders {
   const each = <Item>(
@@ -58,7 +58,7 @@ function* metricLines({ resource, scopeMetrics }: ResourceMetrics): Iterable<str
   }
 }
 
-/** One where it fits; else its points are shared out among several. */
+/** One line if it fits; else several, which share the points. */
 function* linesOf(
   metric: MetricData,
   lineWith: (metric: MetricData, bounds?: Bounds) => string | undefined,
@@ -74,7 +74,7 @@ function* linesOf(
   yield* linesOf(withPoints(metric, points.slice(half)), lineWith);
 }
 
-/** Under the mildest bounds that make it short enough. */
+/** The line under the mildest bounds that make it short enough. */
 function firstLine(lineIn: (bounds: Bounds) => string | undefined): string {
   for (const bounds of BOUNDS) {
     const line = lineIn(bounds);
@@ -83,7 +83,7 @@ function firstLine(lineIn: (bounds: Bounds) => string | undefined): string {
   throw new Error("Cannot write telemetry: a record is too long for a line");
 }
 
-/** `undefined` when it would be too long. */
+/** `undefined` if the line is too long. */
 function lineOf<Request>(
   serializer: ISerializer<Request, unknown>,
   request: Request,

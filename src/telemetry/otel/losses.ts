@@ -1,12 +1,12 @@
 import type { Series } from "../metrics.ts";
 
 export interface LossesDeps {
-  /** Told of the first loss of an outage. */
-  readonly complain: (reason: string) => void;
+  /** Called with the first loss of an outage. */
+  readonly lost: (reason: string) => void;
   readonly counter: Pick<Series, "add">;
 }
 
-/** What is lost of one signal: all of it is counted, and each outage is said once. */
+/** Counts the lost records of one signal, and logs each outage once. */
 export class Losses {
   readonly #deps: LossesDeps;
   #isOut = false;
@@ -19,10 +19,10 @@ export class Losses {
     this.#deps.counter.add(count);
     if (this.#isOut) return;
     this.#isOut = true;
-    this.#deps.complain(reason);
+    this.#deps.lost(reason);
   }
 
-  /** Records arrived, and none was lost meanwhile. */
+  /** Ends an outage: records arrived without a loss. */
   delivered(): void {
     this.#isOut = false;
   }

@@ -8,13 +8,13 @@ import {
 } from "@opentelemetry/sdk-metrics";
 import type { Point, Snapshot } from "../families.ts";
 
-/** Between which moments values were counted, in ms since 1970. */
+/** The time that the values cover, in ms since 1970. */
 export interface Period {
   readonly startMs: number;
   readonly endMs: number;
 }
 
-/** The instruments as OTLP has them: the same names, labels and values as in `/metrics`. */
+/** The instruments in OTLP's form, with the names, labels and values of `/metrics`. */
 export function metricData(
   snapshots: readonly Snapshot[],
   resource: Resource,

@@ -4,7 +4,7 @@ import type { Period } from "./metric_data.ts";
 
 export interface MetricExportDeps {
   readonly snapshot: () => readonly Snapshot[];
-  /** Rejects when they did not arrive; must end by itself. */
+  /** Rejects if the export failed. Must have its own timeout. */
   readonly send: (snapshots: readonly Snapshot[], period: Period) => Promise<void>;
   readonly dropped: (count: number, reason: string) => void;
   readonly delivered: () => void;
@@ -13,11 +13,11 @@ export interface MetricExportDeps {
 }
 
 export interface MetricExport {
-  /** Resolves once the last values are sent, or lost. */
+  /** Resolves once the last values are sent or lost. */
   stop(): Promise<void>;
 }
 
-/** Sends all metrics again and again, one time after the other: a slow receiver gets fewer. */
+/** Exports all metrics at an interval, one export at a time: a slow receiver gets fewer. */
 export function startMetrics(deps: MetricExportDeps): MetricExport {
   const { snapshot, dropped, delivered, nowMs } = deps;
   const startMs = nowMs();

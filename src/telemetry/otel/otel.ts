@@ -6,8 +6,8 @@ import type { LogCopy, LogLevel } from "../logger.ts";
 import type { Metrics } from "../metrics.ts";
 import type { Tracer } from "../tracer.ts";
 import {
-  type Complain,
   metricsEveryMs,
+  type ReportInvalid,
   resourceOf,
   samplingOf,
   type Service,
@@ -23,7 +23,7 @@ import type { Senders } from "./senders.ts";
 const TRACES_DELAY_MS = 2_000;
 const LOGS_DELAY_MS = 1_000;
 
-/** What is left at the end is sent within this; then the process goes, 3 s after it was told. */
+/** Timeout of the last export. The process ends 3 s after its signal. */
 const FLUSH_MAX_MS = 2_700;
 
 const SEVERITIES = {
@@ -39,45 +39,45 @@ export interface OtelDeps {
   readonly service: Service;
   readonly variable: Variable;
   readonly nowMs: () => number;
-  readonly notUnderstood: Complain;
-  /** Whom it is sent to, for people. */
+  readonly reportInvalid: ReportInvalid;
+  /** The receiver, for people. */
   readonly receiver: string;
-  /** Told once an outage and signal that records are lost. */
-  readonly complain: (msg: string, facts: Readonly<Record<string, string>>) => void;
+  /** Called once for each outage and signal with lost records. */
+  readonly warn: (msg: string, facts: Readonly<Record<string, string>>) => void;
 }
 
 export interface Otel {
   readonly tracer: Tracer;
-  /** Takes every line of the log. */
+  /** Receives every line of the log. */
   readonly copyLog: LogCopy;
-  /** Sends what is left, for a limited time. */
+  /** Exports the rest, within a timeout. */
   stop(): Promise<void>;
 }
 
 type Signal = "traces" | "metrics" | "logs";
 
-/** The three signals of OpenTelemetry. Nothing that it does makes anybody wait. */
+/** The three signals of OpenTelemetry. No caller ever waits for an export. */
 export function startOtel(deps: OtelDeps): Otel {
-  const { senders, metrics, variable, nowMs, notUnderstood } = deps;
-  const resource = resourceOf(variable, deps.service, notUnderstood);
+  const { senders, metrics, variable, nowMs, reportInvalid } = deps;
+  const resource = resourceOf(variable, deps.service, reportInvalid);
   const spans = new ExportQueue<ReadableSpan>({
     send: senders.traces,
-    ...told(lossesOf(deps, "traces")),
+    ...countedBy(lossesOf(deps, "traces")),
     delayMs: TRACES_DELAY_MS,
   });
   const records = new ExportQueue<ReadableLogRecord>({
     send: senders.logs,
-    ...told(lossesOf(deps, "logs")),
+    ...countedBy(lossesOf(deps, "logs")),
     delayMs: LOGS_DELAY_MS,
   });
   const figures = startMetrics({
     snapshot: () => metrics.snapshot(),
     send: (snapshots, period) => senders.metrics(metricData(snapshots, resource, period)),
-    ...told(lossesOf(deps, "metrics")),
-    everyMs: metricsEveryMs(variable, notUnderstood),
+    ...countedBy(lossesOf(deps, "metrics")),
+    everyMs: metricsEveryMs(variable, reportInvalid),
     nowMs,
   });
-  const sampling = samplingOf(variable, notUnderstood);
+  const sampling = samplingOf(variable, reportInvalid);
   const { version } = deps.service;
   return {
     tracer: createOtelTracer({
@@ -94,18 +94,18 @@ export function startOtel(deps: OtelDeps): Otel {
   };
 }
 
-function lossesOf({ metrics, receiver, complain }: OtelDeps, signal: Signal): Losses {
+function lossesOf({ metrics, receiver, warn }: OtelDeps, signal: Signal): Losses {
   return new Losses({
     counter: metrics.series("telemetry_dropped_total", { signal }),
-    complain(reason) {
+    lost(reason) {
       const more = "larder_telemetry_dropped_total";
-      complain("telemetry dropped", { signal, receiver, reason, more });
+      warn("telemetry dropped", { signal, receiver, reason, more });
     },
   });
 }
 
-/** Where the losses of a queue go. */
-function told(losses: Losses): Pick<ExportQueueDeps<unknown>, "dropped" | "delivered"> {
+/** The callbacks of a queue that count its losses. */
+function countedBy(losses: Losses): Pick<ExportQueueDeps<unknown>, "dropped" | "delivered"> {
   return {
     dropped: (count, reason) => losses.dropped(count, reason),
     delivered: () => losses.delivered(),

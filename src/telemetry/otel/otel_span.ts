@@ -3,10 +3,10 @@ import { Failure, messageOf } from "../../base/failure.ts";
 import type { Span, SpanFacts } from "../tracer.ts";
 import type { SpanClock } from "./span_clock.ts";
 
-/** From here on a status says why a span failed. */
+/** Statuses from here on are reasons of failed spans. */
 const ERROR_STATUS_MIN = 400;
 
-/** A span of the SDK, which failures are told of as OpenTelemetry's conventions want. */
+/** A span of the SDK, with failures in the form of OpenTelemetry's conventions. */
 export class OtelSpan implements Span {
   readonly inner: SdkSpan;
   readonly #clock: SpanClock;
@@ -39,7 +39,7 @@ export class OtelSpan implements Span {
   }
 }
 
-/** One of few, as receivers count by it. */
+/** The error type, from a closed set: receivers count by it. */
 function typeOf(error: unknown): string {
   if (error instanceof Failure) return error.kind;
   return error instanceof Error ? error.name : "_OTHER";

@@ -22,11 +22,11 @@ import {
 
 export interface OtelTracerDeps {
   readonly resource: Resource;
-  /** Ours. */
+  /** larder's version. */
   readonly version: string;
   readonly sampling: Sampling;
   readonly nowMs: () => number;
-  /** Takes each span that is over. */
+  /** Called with each ended span. */
   readonly ended: (span: ReadableSpan) => void;
 }
 
@@ -50,8 +50,8 @@ export function createOtelTracer(deps: OtelTracerDeps): Tracer {
 }
 
 /**
- * Spans of the OpenTelemetry SDK. Each gets its parent explicitly; which one that is, is kept
- * aside only for requests that are sampled: the rest pay for one decision.
+ * Spans of the OpenTelemetry SDK. Each gets its parent explicitly. Only sampled requests keep an
+ * async context; the others pay for one decision.
  */
 class OtelTracer implements Tracer {
   readonly #api: OtelTracerApi;
@@ -59,7 +59,7 @@ class OtelTracer implements Tracer {
   readonly #clock: SpanClock;
   readonly #around = new AsyncLocalStorage<OtelSpan>();
 
-  /** `traceIds` are those that `api` uses. */
+  /** `traceIds`: the id generator of `api`. */
   constructor(api: OtelTracerApi, traceIds: RootTraceIds, clock: SpanClock) {
     this.#api = api;
     this.#traceIds = traceIds;
@@ -72,13 +72,13 @@ class OtelTracer implements Tracer {
     headers: HeaderReader,
   ): RequestSpan | undefined {
     const parent = remoteContext(headers);
-    // Decided here: the SDK takes a microsecond to decide the same.
+    // Decided here, as the SDK takes a microsecond for the same.
     if (parent === undefined && !this.#traceIds.next()) return undefined;
     const name = serverSpanName(method, route);
     const startTime = this.#clock.nowMs();
     const start = { kind: SpanKind.SERVER, startTime };
     const inner = this.#api.startSpan(name, start, parent ?? ROOT_CONTEXT);
-    // One that the caller's sampler left out is not told, but its lines still have its trace's id.
+    // A request that the caller did not sample has no span, but its log lines have its trace id.
     if (parent === undefined && !inner.isRecording()) return undefined;
     const span = new OtelSpan(inner, this.#clock);
     return {
@@ -129,7 +129,10 @@ class OtelTracer implements Tracer {
     };
   }
 
-  /** What goes on after its request is over, such as a probe, is not part of the trace. */
+  /**
+   * The current span, while it records. Work after its request, such as a probe, is not part of the
+   * trace.
+   */
   #recording(): OtelSpan | undefined {
     const span = this.#around.getStore();
     return span?.inner.isRecording() ? span : undefined;

@@ -8,14 +8,14 @@ import {
 } from "@opentelemetry/api";
 import type { HeaderReader } from "../tracer.ts";
 
-/** A later version may have more behind it; ff is none (W3C Trace Context, 3.2.2.1 and 4). */
+/** A later version may append fields; version ff is invalid (W3C Trace Context, 3.2.2.1 and 4). */
 const TRACEPARENT_REGEXP =
   /^(?!ff)([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?$/;
 
-/** What W3C Trace Context wants to be passed on at least. */
+/** The length that W3C Trace Context requires to forward. */
 const TRACESTATE_CHARS_MAX = 512;
 
-/** The caller's span; `undefined`: a request without one, or a malformed header. */
+/** The caller's span; `undefined` without a well-formed header. */
 export function remoteContext(headers: HeaderReader): Context | undefined {
   const traceparent = headers.get("traceparent");
   if (traceparent === null) return undefined;
@@ -31,11 +31,11 @@ export function remoteContext(headers: HeaderReader): Context | undefined {
   });
 }
 
-/** What other tracers need to find the trace again. One bad member spoils all, as specified. */
+/** The state of other tracers. The specification drops all if one member is malformed. */
 function traceStateOf(text: string | null): TraceState | undefined {
   if (text === null || text.length > TRACESTATE_CHARS_MAX) return undefined;
   const members = text.split(",").map((member) => member.trim()).filter((member) => member !== "");
-  // It leaves out what it cannot read, and what is there twice.
+  // The library drops unreadable and repeated members.
   const state = createTraceState(text);
   return members.length > 0 && state.serialize() === members.join(",") ? state : undefined;
 }

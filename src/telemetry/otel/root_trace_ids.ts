@@ -3,29 +3,29 @@ import { type IdGenerator, RandomIdGenerator } from "@opentelemetry/sdk-trace";
 const WORDS = 2 ** 32;
 
 /**
- * Draws the ids of the traces that begin here, and so which of them are sampled: by the id, so
- * that other services with a ratio agree. The SDKs for JavaScript compare the XOR of an id's four
- * words with it, those for Go and Python the id's lower half; here the third word is both.
+ * Generates the ids of new traces and decides by the id whether each is sampled, so other services
+ * with a ratio agree. The JavaScript SDKs compare the XOR of an id's four words, Go and Python its
+ * lower half. Here the third word equals both.
  */
 export class RootTraceIds implements IdGenerator {
   readonly #others = new RandomIdGenerator();
   readonly #bound: number;
   #word = 0;
 
-  /** `ratio` of the traces are sampled. */
+  /** `ratio`: share of sampled traces. */
   constructor(ratio: number) {
-    // As `TraceIdRatioBasedSampler` has it.
+    // As in `TraceIdRatioBasedSampler`.
     this.#bound = ratio === 1 ? WORDS : Math.floor(ratio * (WORDS - 1));
   }
 
-  /** Whether the next trace is sampled; that costs one random number. */
+  /** True if the next trace is sampled. Costs one random number. */
   next(): boolean {
     this.#word = randomWord();
     return this.#word < this.#bound;
   }
 
   generateTraceId(): string {
-    // Not all may be 0.
+    // An id of zeros is invalid.
     const first = randomWord() || 1;
     const second = randomWord();
     return hex(first) + hex(second) + hex(this.#word) + hex((first ^ second) >>> 0);

@@ -1,8 +1,8 @@
-import type { Complain, Variable } from "./environment.ts";
+import type { ReportInvalid, Variable } from "./environment.ts";
 
-/** Whether the environment wants no telemetry, whatever the options say. Loads no SDK. */
-export function isSdkDisabled(variable: Variable, complain: Complain): boolean {
+/** True if the environment disables telemetry, whatever the options say. Loads no SDK. */
+export function isSdkDisabled(variable: Variable, reportInvalid: ReportInvalid): boolean {
   const value = variable("OTEL_SDK_DISABLED")?.trim().toLowerCase() ?? "false";
-  if (value !== "true" && value !== "false") complain("OTEL_SDK_DISABLED");
+  if (value !== "true" && value !== "false") reportInvalid("OTEL_SDK_DISABLED");
   return value === "true";
 }

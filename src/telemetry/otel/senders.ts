@@ -9,14 +9,14 @@ import type { ResourceMetrics } from "@opentelemetry/sdk-metrics";
 import type { ReadableSpan } from "@opentelemetry/sdk-trace";
 import type { GrpcTransport } from "./grpc_transport.ts";
 
-/** One function a signal; each rejects when its records did not arrive. */
+/** One function for each signal; it rejects if the export failed. */
 export interface Senders {
   readonly traces: (spans: readonly ReadableSpan[]) => Promise<void>;
   readonly logs: (records: readonly ReadableLogRecord[]) => Promise<void>;
   readonly metrics: (metrics: ResourceMetrics) => Promise<void>;
 }
 
-/** To a collector. */
+/** Senders for a collector. */
 export function grpcSenders(transport: GrpcTransport): Senders {
   const send = async <Request>(
     serializer: ISerializer<Request, unknown>,

@@ -1,14 +1,14 @@
-/** Beyond it the clock was set, or the machine slept. */
+/** A larger difference means that the clock was set, or the machine slept. */
 const DRIFT_MAX_MS = 20;
 
 export interface SpanClock {
-  /** Milliseconds since 1970, with their fractions. */
+  /** Milliseconds since 1970, with fractions. */
   nowMs(): number;
 }
 
 /**
- * The time of day to the microsecond, as far as two readings of one clock go: `nowMs` knows whole
- * milliseconds only, so that a query of some microseconds would begin after its request has ended.
+ * A clock in microseconds. `nowMs` has whole milliseconds only, so a short query would begin after
+ * its request has ended.
  */
 export function createSpanClock(nowMs: () => number): SpanClock {
   let originMs = nowMs() - performance.now();

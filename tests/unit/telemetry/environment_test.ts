@@ -5,12 +5,12 @@ import { isSdkDisabled } from "../../../src/telemetry/otel/sdk_disabled.ts";
 const SERVICE = { version: "1.2", instanceId: "one" };
 const OURS = { "service.name": "larder", "service.version": "1.2", "service.instance.id": "one" };
 
-type Complain = (variable: string) => void;
+type ReportInvalid = (variable: string) => void;
 
 /** What is made of an environment, and which variables it was not understood by. */
 function read<Value>(
   environment: Readonly<Record<string, string>>,
-  by: (variable: (name: string) => string | undefined, complain: Complain) => Value,
+  by: (variable: (name: string) => string | undefined, complain: ReportInvalid) => Value,
 ) {
   const complaints: string[] = [];
   const value = by((name) => environment[name], (variable) => void complaints.push(variable));

@@ -7,7 +7,7 @@ function queueOf(send: (items: readonly number[]) => Promise<void>) {
   let outages = 0;
   const losses = new Losses({
     counter: { add: (count) => void lost.push(count) },
-    complain: () => void outages++,
+    lost: () => void outages++,
   });
   const queue = new ExportQueue<number>({
     send,
