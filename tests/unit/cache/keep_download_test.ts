@@ -1,0 +1,114 @@
+import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
+import { Download } from "../../../src/cache/download/download.ts";
+import { GrowingFile } from "../../../src/cache/download/growing_file.ts";
+import { keepDownload, type KeepDownloadDeps } from "../../../src/cache/download/keep_download.ts";
+import { IntentLost, type NarRow } from "../../../src/metadata/metadata_store.ts";
+import { type NarHash, sha256FromDigest } from "../../../src/nix/hash.ts";
+import { narName } from "../../../src/nix/nar_name.ts";
+import { recover } from "../../../src/space/recover.ts";
+import { createLogger } from "../../../src/telemetry/logger.ts";
+import { hash, put, rowOf } from "../../support/metadata_rows.ts";
+import { MemoryMetadataStore } from "../../support/memory_metadata_store.ts";
+import { MemoryNarStore } from "../../support/memory_nar_store.ts";
+import { tempFolder } from "../../support/temp_folder.ts";
+
+const TEXT = "the bytes of a NAR file";
+const DIGEST = createHash("sha256").update(TEXT).digest();
+const NAR: NarRow = {
+  name: narName(sha256FromDigest(DIGEST), "none"),
+  compression: "none",
+  narHash: sha256FromDigest(DIGEST) as NarHash,
+  narSize: TEXT.length,
+};
+const log = createLogger("error", { write() {} });
+
+Deno.test("publish: the row has the name and the seal of the object that is there", async () => {
+  await using scene = await Scene.open();
+  await scene.keep();
+  const kept = (await scene.metadata.findNar(NAR.name))?.kept;
+  assert.ok(kept);
+  using stored = await scene.nars.open(kept.at);
+  assert.equal(stored?.seal, kept.seal);
+  assert.deepEqual(await scene.left(), { objects: [kept.at], pending: [] });
+});
+
+Deno.test("publish: where the store does not take the object nothing is left of it", async () => {
+  await using scene = await Scene.open();
+  scene.deps.nars.put = () => Promise.reject(new Error("the disk is full"));
+  await assert.rejects(scene.keep(), /the disk is full/);
+  assert.deepEqual(await scene.left(), { objects: [], pending: [] });
+});
+
+Deno.test("publish: where its row cannot be written the object goes", async () => {
+  await using scene = await Scene.open();
+  const { apply } = scene.metadata;
+  scene.deps.metadata.apply = (changes) => {
+    const isKeeping = changes.some(({ kind }) => kind === "nar-kept");
+    if (isKeeping) return Promise.reject(new Error("the database is full"));
+    return apply.call(scene.metadata, changes);
+  };
+  await assert.rejects(scene.keep(), /the database is full/);
+  assert.deepEqual(await scene.left(), { objects: [], pending: [] });
+});
+
+Deno.test("publish: who was taken for dead meanwhile keeps nothing, and leaves nothing", async () => {
+  for (const when of ["before", "after"] as const) {
+    await using scene = await Scene.open();
+    const { metadata, nars } = scene;
+    const settle = () => recover({ metadata, nars, isAlive: () => false, log });
+    const put = nars.put.bind(nars);
+    scene.deps.nars.put = async (at, path) => {
+      if (when === "before") await settle();
+      const seal = await put(at, path);
+      if (when === "after") await settle();
+      return seal;
+    };
+    await assert.rejects(scene.keep(), IntentLost);
+    assert.equal((await metadata.findNar(NAR.name))?.kept, undefined);
+    assert.deepEqual(await scene.left(), { objects: [], pending: [] });
+  }
+});
+
+/** A download that has come in whole. */
+class Scene implements AsyncDisposable {
+  readonly nars = new MemoryNarStore();
+  readonly metadata = new MemoryMetadataStore();
+  readonly deps: KeepDownloadDeps = {
+    nars: { put: this.nars.put.bind(this.nars), remove: this.nars.remove.bind(this.nars) },
+    metadata: { apply: this.metadata.apply.bind(this.metadata) },
+    nowMs: () => 1,
+    owner: "we",
+  };
+  readonly #folder = tempFolder();
+
+  static async open(): Promise<Scene> {
+    const scene = new Scene();
+    const path = hash("a");
+    await scene.metadata.apply([{ ...put(path, []), nar: NAR, row: rowOf(path, NAR) }]);
+    return scene;
+  }
+
+  async keep(): Promise<void> {
+    const path = `${this.#folder.path}/growing`;
+    Deno.writeTextFileSync(path, TEXT);
+    const download = new Download(NAR.name, new GrowingFile(path), 0);
+    using _use = download.file.use();
+    download.advance({ type: "opened", fileSize: TEXT.length });
+    const measure = { kind: "measured", digest: DIGEST, narSize: TEXT.length } as const;
+    const transfer = { measure: async () => measure, judged: () => undefined };
+    const end = { fileSize: TEXT.length, digest: DIGEST, maybeShort: false };
+    await keepDownload(this.deps, download, NAR, { transfer, end: { type: "end", ...end } });
+  }
+
+  /** In the store, and on its way. */
+  async left() {
+    const objects = await Array.fromAsync(this.nars.list(), ({ at }) => at);
+    return { objects, pending: await this.metadata.pendingFiles() };
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.metadata[Symbol.asyncDispose]();
+    this.#folder[Symbol.dispose]();
+  }
+}
