@@ -35,7 +35,6 @@ export async function fsckStorage(
     shards: shards(),
     metadata,
     nars,
-    listShard: (shard: string) => nars.listShard(shard, true),
     damage: () => metadata.damage(),
     repairer,
     sweeper,

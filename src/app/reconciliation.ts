@@ -1,8 +1,8 @@
-import { compareShard, type ShardComparison } from "../cache/reconcile/compare_shard.ts";
+import { readShard } from "../cache/reconcile/compare_shard.ts";
 import { Reconciler } from "../cache/reconcile/reconciler.ts";
 import { Repairer } from "../cache/reconcile/repairer.ts";
 import type { MetadataStore } from "../metadata/metadata_store.ts";
-import { LocalNarStore, shards } from "../storage/local/local_nar_store.ts";
+import { shards } from "../storage/local/local_nar_store.ts";
 import type { NarStore } from "../storage/nar_store.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import type { App } from "./build_app.ts";
@@ -31,7 +31,7 @@ export async function startReconciliation(deps: ReconciliationDeps): Promise<Asy
     // The slow passes after the first one take a shard in ten seconds.
     compare: (shard, sizes) =>
       sizes || comparer === undefined
-        ? compareHere(deps, shard, sizes)
+        ? readShard(deps, shard, sizes)
         : comparer.compare(shard, sizes),
     firstPassOver: () => comparer?.[Symbol.dispose](),
     repairer: new Repairer({ ...deps, sweeper: space.sweeper }),
@@ -45,14 +45,4 @@ export async function startReconciliation(deps: ReconciliationDeps): Promise<Asy
       await reconciler[Symbol.asyncDispose]();
     },
   };
-}
-
-async function compareHere(
-  { metadata, narFolder }: Pick<ReconciliationDeps, "metadata" | "narFolder">,
-  shard: string,
-  sizes: boolean,
-): Promise<ShardComparison> {
-  // Files first: a row comes after its file, so that none is missed in between.
-  const files = new LocalNarStore(narFolder).listShard(shard, sizes);
-  return compareShard(await metadata.keptNars(shard), files);
 }

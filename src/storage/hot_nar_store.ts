@@ -1,6 +1,6 @@
 import { LRUCache } from "lru-cache";
 import type { Seal, StoredName } from "../nix/stored_name.ts";
-import type { NarStore, StoredNar } from "./nar_store.ts";
+import type { ListedNar, ListOptions, NarStore, StoredNar } from "./nar_store.ts";
 
 interface HotNar {
   readonly bytes: Uint8Array<ArrayBuffer>;
@@ -65,8 +65,8 @@ export class HotNarStore implements NarStore {
     return removed;
   }
 
-  list(): AsyncIterable<{ readonly at: StoredName; readonly fileSize: number }> {
-    return this.#inner.list();
+  list(prefix: string, options?: ListOptions): AsyncIterable<ListedNar> {
+    return this.#inner.list(prefix, options);
   }
 }
 

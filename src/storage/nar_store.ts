@@ -37,9 +37,23 @@ export interface NarWriter {
   remove(at: StoredName): Promise<boolean>;
 }
 
+/** A stored NAR file in a list; without its size where nobody asked for it. */
+export interface ListedNar {
+  readonly at: StoredName;
+  readonly fileSize?: number;
+}
+
+export interface ListOptions {
+  /** Default: false. Sizes may take longer than names. */
+  readonly sizes?: boolean;
+}
+
 export interface NarLister {
-  /** Every stored NAR file, in no particular order. */
-  list(): AsyncIterable<{ readonly at: StoredName; readonly fileSize: number }>;
+  /**
+   * The stored NAR files whose names begin with `prefix`, in no particular order. "Could not tell"
+   * is a throw.
+   */
+  list(prefix: string, options?: ListOptions): AsyncIterable<ListedNar>;
 }
 
 export type NarStore = NarReader & NarWriter & NarLister;

@@ -101,9 +101,26 @@ export const narStoreClauses: Clauses<NarStore> = {
     assert.deepEqual((await namesOf(store)).toSorted(), [at, zstd].toSorted());
   },
 
-  "list() says the size of each object": async (store) => {
+  "list() says the size of each object where it is asked for": async (store) => {
     await put(store, at, "abc");
-    assert.deepEqual(await Array.fromAsync(store.list()), [{ at, fileSize: 3 }]);
+    assert.deepEqual(await Array.fromAsync(store.list("")), [{ at }]);
+    const sizes = await Array.fromAsync(store.list("", { sizes: true }));
+    assert.deepEqual(sizes, [{ at, fileSize: 3 }]);
+  },
+
+  "list() names what begins with a prefix, however long, and nothing else": async (store) => {
+    const far = newStoredName(narName(sha256FromDigest(new Uint8Array(32).fill(9)), "xz"));
+    for (const one of [at, other, far]) await put(store, one, "x");
+    const listed = async (prefix: string) => (
+      (await Array.fromAsync(store.list(prefix))).map((one) => one.at).toSorted()
+    );
+    for (const length of [1, 2, 3, name.length]) {
+      const prefix = name.slice(0, length);
+      const expected = [at, other, far].filter((one) => one.startsWith(prefix)).toSorted();
+      assert.deepEqual(await listed(prefix), expected);
+    }
+    assert.deepEqual(await listed(at), [at]);
+    assert.deepEqual(await listed("zz"), []);
   },
 
   "the seal stays the one that put() told, whoever reads": async (store) => {
@@ -156,5 +173,5 @@ async function textOf(
 }
 
 async function namesOf(store: NarStore): Promise<StoredName[]> {
-  return (await Array.fromAsync(store.list())).map((listed) => listed.at);
+  return (await Array.fromAsync(store.list(""))).map((listed) => listed.at);
 }

@@ -107,7 +107,7 @@ async function assertRefused(upstream: FakeUpstream, reason: RegExp, mayBeWhole 
   const answer = await rawRequest(server.port, requestText("GET", path));
   assert.ok(mayBeWhole || answer.status === 404 || !answer.complete, "it looks whole");
   await cache.downloadsOver();
-  assert.deepEqual(await Array.fromAsync(cache.nars.list()), []);
+  assert.deepEqual(await Array.fromAsync(cache.nars.list("")), []);
   assert.deepEqual(cache.growingFiles(), []);
   const failure = cache.logged("error").find(({ msg }) => msg === "nar verification failed");
   assert.match(String(failure?.["reason"]), reason);

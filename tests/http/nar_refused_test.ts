@@ -48,7 +48,7 @@ for (const dialect of ["nixos", "attic", "harmonia", "nix-serve"] as const) {
       assert.ok(broken, `${answer.status}, ${answer.body.length} bytes, ${answer.complete}`);
       await cache.downloadsOver();
       assert.deepEqual(cache.growingFiles(), []);
-      assert.deepEqual(await Array.fromAsync(cache.nars.list()), []);
+      assert.deepEqual(await Array.fromAsync(cache.nars.list("")), []);
 
       upstream.mend();
       const mended = await cache.get(path);
@@ -80,7 +80,10 @@ for (const limitBytes of [undefined, 1_000]) {
         const right = (await upstream.narFileOf(object)).bytes;
         assert.ok(sameBytes(answer.body, right));
         await cache.downloadsOver();
-        const kept = await Array.fromAsync(cache.nars.list(), ({ fileSize }) => fileSize);
+        const kept = await Array.fromAsync(
+          cache.nars.list("", { sizes: true }),
+          ({ fileSize }) => fileSize,
+        );
         assert.deepEqual(kept, limitBytes === undefined ? [right.length] : []);
       }
     });
@@ -195,7 +198,7 @@ Deno.test("nar: what differs from the NAR hash alone is served once and not kept
   await answer.bytes().catch(() => undefined);
   await cache.downloadsOver();
 
-  assert.deepEqual(await Array.fromAsync(cache.nars.list()), []);
+  assert.deepEqual(await Array.fromAsync(cache.nars.list("")), []);
   const failure = cache.logged("error").find(({ msg }) => msg === "nar verification failed");
   assert.equal(failure?.["reason"], "nar_hash");
 });

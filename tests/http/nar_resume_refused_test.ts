@@ -138,7 +138,7 @@ async function fetched(upstreams: readonly FakeUpstream[]): Promise<Fetched> {
   const answer = await rawRequest(server.port, requestText("GET", path));
   await cache.downloadsOver();
   assert.deepEqual(cache.growingFiles(), []);
-  if (!answer.complete) assert.deepEqual(await Array.fromAsync(cache.nars.list()), []);
+  if (!answer.complete) assert.deepEqual(await Array.fromAsync(cache.nars.list("")), []);
   return { answer, log: cache.log };
 }
 

@@ -166,7 +166,7 @@ async function fetched(
   await using server = cache.listen();
   const answer = await rawRequest(server.port, requestText("GET", path));
   await cache.downloadsOver();
-  const kept = (await Array.fromAsync(cache.nars.list())).length > 0;
+  const kept = (await Array.fromAsync(cache.nars.list(""))).length > 0;
   assert.deepEqual(cache.growingFiles(), []);
   return { answer, kept };
 }

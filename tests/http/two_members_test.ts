@@ -103,7 +103,7 @@ class Storage implements AsyncDisposable {
   }
 
   async objects(): Promise<readonly string[]> {
-    return await Array.fromAsync(this.nars.list(), ({ at }) => at);
+    return await Array.fromAsync(this.nars.list(""), ({ at }) => at);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

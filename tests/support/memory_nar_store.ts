@@ -1,6 +1,6 @@
 import { Failure } from "../../src/base/failure.ts";
 import type { Seal, StoredName } from "../../src/nix/stored_name.ts";
-import type { NarStore, StoredNar } from "../../src/storage/nar_store.ts";
+import type { ListedNar, ListOptions, NarStore, StoredNar } from "../../src/storage/nar_store.ts";
 
 /** The NAR store's contract in a map, for tests above the port. */
 export class MemoryNarStore implements NarStore, AsyncDisposable {
@@ -24,8 +24,10 @@ export class MemoryNarStore implements NarStore, AsyncDisposable {
     return this.#files.delete(at);
   }
 
-  async *list(): AsyncIterable<{ at: StoredName; fileSize: number }> {
-    for (const [at, { bytes }] of this.#files) yield { at, fileSize: bytes.length };
+  async *list(prefix: string, { sizes = false }: ListOptions = {}): AsyncIterable<ListedNar> {
+    for (const [at, { bytes }] of this.#files) {
+      if (at.startsWith(prefix)) yield sizes ? { at, fileSize: bytes.length } : { at };
+    }
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

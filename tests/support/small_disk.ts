@@ -78,8 +78,10 @@ export class SmallDisk implements Disposable {
         if (this.isStuck) throw new Error("the disk is stuck");
         return nars.delete(at);
       },
-      async *list() {
-        for (const [at, bytes] of nars) yield { at, fileSize: bytes.length };
+      async *list(prefix) {
+        for (const [at, { length }] of nars) {
+          if (at.startsWith(prefix)) yield { at, fileSize: length };
+        }
       },
     };
   }

@@ -180,7 +180,7 @@ export class TestCache implements AsyncDisposable {
 
   /** Names of the NAR files on disk. */
   async narNames(): Promise<readonly string[]> {
-    return await Array.fromAsync(this.nars.list(), ({ at }) => narNameOf(at));
+    return await Array.fromAsync(this.nars.list(""), ({ at }) => narNameOf(at));
   }
 
   /** Removes a narinfo and its NAR file, as eviction does. */

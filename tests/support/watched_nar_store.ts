@@ -1,5 +1,5 @@
 import type { StoredName } from "../../src/nix/stored_name.ts";
-import type { NarStore, StoredNar } from "../../src/storage/nar_store.ts";
+import type { ListOptions, NarStore, StoredNar } from "../../src/storage/nar_store.ts";
 
 /** A NAR store that notes which parts of its files are read. */
 export class WatchedNarStore implements NarStore {
@@ -38,7 +38,7 @@ export class WatchedNarStore implements NarStore {
     return this.#inner.remove(at);
   }
 
-  list() {
-    return this.#inner.list();
+  list(prefix: string, options?: ListOptions) {
+    return this.#inner.list(prefix, options);
   }
 }

@@ -1,6 +1,6 @@
 // The thread that holds what is on disk against what the database says.
 import { messageOf } from "../../base/failure.ts";
-import { compareShard, type ShardComparison } from "../../cache/reconcile/compare_shard.ts";
+import { readShard, type ShardComparison } from "../../cache/reconcile/compare_shard.ts";
 import { openForReading } from "../../metadata/sqlite/connection.ts";
 import { SqliteMetadataStore } from "../../metadata/sqlite/sqlite_metadata_store.ts";
 import { LocalNarStore } from "../../storage/local/local_nar_store.ts";
@@ -15,11 +15,7 @@ scope.onmessage = ({ data }) => {
   if (data.type === "start") {
     const metadata = new SqliteMetadataStore(openForReading(data.databasePath));
     const nars = new LocalNarStore(data.narFolder);
-    compare = async (shard, sizes) => {
-      // Files first: a row comes after its file, so that none is missed in between.
-      const files = nars.listShard(shard, sizes);
-      return compareShard(await metadata.keptNars(shard), files);
-    };
+    compare = (shard, sizes) => readShard({ metadata, nars }, shard, sizes);
   } else void run(data.id, data.shard, data.sizes);
 };
 

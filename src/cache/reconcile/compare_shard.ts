@@ -1,10 +1,10 @@
-import type { KeptNar } from "../../metadata/metadata_store.ts";
+import type { KeptLister, KeptNar } from "../../metadata/metadata_store.ts";
 import type { StoredName } from "../../nix/stored_name.ts";
+import type { ListedNar, NarLister } from "../../storage/nar_store.ts";
 
-/** A NAR file as it lies on disk; without its size where nobody looked. */
-export interface NarOnDisk {
-  readonly at: StoredName;
-  readonly fileSize?: number;
+export interface ShardReaders {
+  readonly metadata: KeptLister;
+  readonly nars: NarLister;
 }
 
 /** What rows and files of one part of the store do not agree on. */
@@ -17,10 +17,21 @@ export interface ShardComparison {
   readonly stray: readonly StoredName[];
 }
 
+/** Reads the files and rows whose names begin with `shard`, and compares them. */
+export async function readShard(
+  { metadata, nars }: ShardReaders,
+  shard: string,
+  sizes: boolean,
+): Promise<ShardComparison> {
+  // Files first: a row comes after its file, so that none is missed in between.
+  const files = await Array.fromAsync(nars.list(shard, { sizes }));
+  return compareShard(await metadata.keptNars(shard), files);
+}
+
 /** Holds the files of one shard against its rows. Both may change meanwhile: look again. */
 export function compareShard(
   rows: readonly KeptNar[],
-  files: readonly NarOnDisk[],
+  files: readonly ListedNar[],
 ): ShardComparison {
   const sizes = new Map(files.map(({ at, fileSize }) => [at, fileSize]));
   const kept = new Set(rows.map(({ at }) => at));

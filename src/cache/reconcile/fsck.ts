@@ -3,8 +3,8 @@ import type { KeptNar, MetadataStore } from "../../metadata/metadata_store.ts";
 import type { NarName } from "../../nix/nar_name.ts";
 import { narNameOf, type StoredName } from "../../nix/stored_name.ts";
 import type { Sweeper } from "../../space/sweeper.ts";
-import type { NarStore } from "../../storage/nar_store.ts";
-import { compareShard, type NarOnDisk } from "./compare_shard.ts";
+import type { ListedNar, NarStore } from "../../storage/nar_store.ts";
+import { compareShard } from "./compare_shard.ts";
 import type { Repairer } from "./repairer.ts";
 import { wrongContent } from "./wrong_content.ts";
 
@@ -12,8 +12,6 @@ export interface FsckDeps {
   readonly shards: readonly string[];
   readonly metadata: MetadataStore;
   readonly nars: NarStore;
-  /** The files of a shard, with their sizes. */
-  readonly listShard: (shard: string) => readonly NarOnDisk[];
   /** What is wrong with the database file itself. */
   readonly damage: () => readonly string[];
   readonly repairer: Pick<Repairer, "repair">;
@@ -59,12 +57,12 @@ export async function fsck(
   order: FsckOrder,
   watcher: FsckWatcher,
 ): Promise<FsckProgress> {
-  const { shards, metadata, listShard, damage } = deps;
+  const { shards, metadata, nars, damage } = deps;
   for (const detail of damage()) watcher.problem({ kind: "database", detail, mended: false });
   let [files, bytes, shardsDone] = [0, 0, 0];
   const progress = () => ({ shardsDone, shardsAll: shards.length, files, bytes });
   for (const shard of shards) {
-    const there = listShard(shard);
+    const there = await Array.fromAsync(nars.list(shard, { sizes: true }));
     const rows = await metadata.keptNars(shard);
     const bad = new Set(await checkShard(deps, { rows, there, order, watcher }));
     for (const row of rows) {
@@ -83,7 +81,7 @@ export async function fsck(
 
 interface ShardCheck {
   readonly rows: readonly KeptNar[];
-  readonly there: readonly NarOnDisk[];
+  readonly there: readonly ListedNar[];
   readonly order: FsckOrder;
   readonly watcher: FsckWatcher;
 }

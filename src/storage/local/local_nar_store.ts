@@ -1,7 +1,7 @@
 import { Failure, messageOf } from "../../base/failure.ts";
 import { NIX32_ALPHABET } from "../../nix/nix32.ts";
 import { parseStoredName, type Seal, type StoredName } from "../../nix/stored_name.ts";
-import type { NarStore, StoredNar } from "../nar_store.ts";
+import type { ListedNar, ListOptions, NarStore, StoredNar } from "../nar_store.ts";
 import { moveDurably } from "./durable_move.ts";
 import { OpenNarFile } from "./open_nar_file.ts";
 import { sealOf } from "./seal_of.ts";
@@ -47,32 +47,24 @@ export class LocalNarStore implements NarStore {
     }
   }
 
-  async *list(): AsyncIterable<{ at: StoredName; fileSize: number }> {
-    for await (const shard of entriesOf(this.#folder)) {
-      for await (const entry of entriesOf(`${this.#folder}/${shard}`)) {
-        const at = parseStoredName(entry);
+  async *list(prefix: string, { sizes = false }: ListOptions = {}): AsyncIterable<ListedNar> {
+    for (const shard of this.#shardsOf(prefix)) {
+      for (const name of namesIn(`${this.#folder}/${shard}`)) {
+        const at = parseStoredName(name);
+        if (at === undefined || !at.startsWith(prefix)) continue;
+        if (!sizes) yield { at };
+        // Synchronous: 8 µs; waiting for each takes 50.
+        const fileSize = sizes ? sizeOf(this.#pathOf(at)) : undefined;
         // One that goes meanwhile is not kept any more.
-        const fileSize = at && sizeOf(this.#pathOf(at));
-        if (at !== undefined && fileSize !== undefined) yield { at, fileSize };
+        if (fileSize !== undefined) yield { at, fileSize };
       }
     }
   }
 
-  /**
-   * The NAR files of one shard (the leading characters of their names), with their sizes if asked
-   * for: looking at each takes longer than listing all. Synchronous: for a Worker.
-   */
-  listShard(
-    shard: string,
-    sizes: boolean,
-  ): readonly { readonly at: StoredName; readonly fileSize?: number }[] {
-    const entries = namesIn(`${this.#folder}/${shard}`);
-    const names = entries.flatMap((entry) => parseStoredName(entry) ?? []);
-    if (!sizes) return names.map((at) => ({ at }));
-    return names.flatMap((at) => {
-      const fileSize = sizeOf(this.#pathOf(at));
-      return fileSize === undefined ? [] : [{ at, fileSize }];
-    });
+  /** Names of the folders that may hold names with that prefix. */
+  #shardsOf(prefix: string): readonly string[] {
+    if (prefix.length >= SHARD_LENGTH) return [prefix.slice(0, SHARD_LENGTH)];
+    return namesIn(this.#folder).filter((shard) => shard.startsWith(prefix));
   }
 
   #shardOf(at: StoredName): string {
@@ -111,12 +103,4 @@ function sizeOf(path: string): number | undefined {
 /** A shard that no file needed yet is not an error; anything else is. */
 function isAbsent(error: unknown): boolean {
   return error instanceof Deno.errors.NotFound || error instanceof Deno.errors.NotADirectory;
-}
-
-async function* entriesOf(folder: string): AsyncIterable<string> {
-  try {
-    for await (const entry of Deno.readDir(folder)) yield entry.name;
-  } catch (error) {
-    if (!isAbsent(error)) throw error;
-  }
 }

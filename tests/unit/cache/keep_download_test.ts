@@ -52,7 +52,7 @@ Deno.test("publish: where its row cannot be written the object goes", async () =
   assert.deepEqual(await scene.left(), { objects: [], pending: [] });
 });
 
-Deno.test("publish: who was taken for dead meanwhile keeps nothing, and leaves nothing", async () => {
+Deno.test("publish: a process taken for dead keeps nothing, and leaves nothing", async () => {
   for (const when of ["before", "after"] as const) {
     await using scene = await Scene.open();
     const { metadata, nars } = scene;
@@ -103,7 +103,7 @@ class Scene implements AsyncDisposable {
 
   /** In the store, and on its way. */
   async left() {
-    const objects = await Array.fromAsync(this.nars.list(), ({ at }) => at);
+    const objects = await Array.fromAsync(this.nars.list(""), ({ at }) => at);
     return { objects, pending: await this.metadata.pendingFiles() };
   }
 

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { compareShard } from "../../../src/cache/reconcile/compare_shard.ts";
+import { readShard } from "../../../src/cache/reconcile/compare_shard.ts";
 import { Reconciler } from "../../../src/cache/reconcile/reconciler.ts";
 import { Repairer } from "../../../src/cache/reconcile/repairer.ts";
 import { narNameOf, newStoredName, type StoredName } from "../../../src/nix/stored_name.ts";
@@ -92,8 +92,7 @@ class Scene implements AsyncDisposable {
       shards: shards(),
       compare: async (shard, sizes) => {
         if (failing) throw new Error("EIO");
-        const files = nars.listShard(shard, sizes);
-        return compareShard(await metadata.keptNars(shard), files);
+        return await readShard({ metadata, nars }, shard, sizes);
       },
       repairer: new Repairer({ metadata, nars, sweeper, owner: "we", log }),
       firstPassOver: () => undefined,
@@ -134,7 +133,7 @@ class Scene implements AsyncDisposable {
   }
 
   async namesOnDisk(): Promise<readonly StoredName[]> {
-    return await Array.fromAsync(this.#nars.list(), ({ at }) => at);
+    return await Array.fromAsync(this.#nars.list(""), ({ at }) => at);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -52,7 +52,7 @@ for (const [when, { changes, there, keeps }] of Object.entries(CASES)) {
     await recover({ metadata, nars, isAlive: () => false, log });
 
     const names = keeps.map(({ at }) => at);
-    assert.deepEqual(await Array.fromAsync(nars.list(), ({ at }) => at), names);
+    assert.deepEqual(await Array.fromAsync(nars.list(""), ({ at }) => at), names);
     assert.deepEqual((await metadata.findNar(narName))?.kept, keeps[0]);
     assert.deepEqual(await metadata.pendingFiles(), []);
     assert.equal((await metadata.stock()).pendingBytes, 0);
