@@ -1,15 +1,19 @@
-// Fails when an import goes up or sideways, a back end is imported by a stranger, or a file, a
-// function, a class or a port has outgrown the house. Run by `deno task ok`.
+// Fails when an import goes up or sideways, two rooms of a layer know each other, a stranger
+// imports a back end, or a file, a function, a class or a port has outgrown the house. Run by
+// `deno task ok`.
 import ts from "typescript";
 import { importProblems } from "./check_layers/imports.ts";
 import { limitProblems } from "./check_layers/limits.ts";
+import { roomProblems } from "./check_layers/rooms.ts";
 
 const paths = ["main.ts", ...["src", "tests", "scripts"].flatMap(filesBelow)];
-const problems = paths.flatMap((path) => {
-  const text = Deno.readTextFileSync(path);
-  const source = ts.createSourceFile(path, text, ts.ScriptTarget.Latest, true);
-  return [...limitProblems(source), ...importProblems(source)];
-});
+const sources = paths.map((path) =>
+  ts.createSourceFile(path, Deno.readTextFileSync(path), ts.ScriptTarget.Latest, true)
+);
+const problems = [
+  ...sources.flatMap((source) => [...limitProblems(source), ...importProblems(source)]),
+  ...roomProblems(sources),
+];
 for (const problem of problems) console.error(problem);
 if (problems.length > 0) Deno.exit(1);
 

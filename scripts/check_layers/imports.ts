@@ -62,8 +62,8 @@ function problemsOf(path: string, imported: string): readonly string[] {
   return problems;
 }
 
-/** Paths from the project's folder. */
-function importsOf(source: ts.SourceFile): readonly string[] {
+/** The files that a file imports, by their paths from the project's folder. */
+export function importsOf(source: ts.SourceFile): readonly string[] {
   return ts.preProcessFile(source.text, true, true).importedFiles
     .map(({ fileName }) => fileName)
     .filter((name) => name.startsWith("."))

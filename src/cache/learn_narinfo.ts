@@ -7,9 +7,16 @@ import {
 } from "../metadata/metadata_store.ts";
 import { formatNarinfo } from "../nix/narinfo_format.ts";
 import { hashOfBaseName, type StorePathHash } from "../nix/store_path.ts";
-import type { Offer, PoolAnswer } from "../upstream/narinfo_query.ts";
+import type { PoolAnswer } from "../upstream/narinfo_query.ts";
 import type { AskOptions, UpstreamPool } from "../upstream/upstream_pool.ts";
-import { isSameFile, narRowOf, narUrlOf, ownNarRowOf, verifiedRowOf } from "./nar_naming.ts";
+import {
+  isSameFile,
+  narRowOf,
+  narUrlOf,
+  ownNarRowOf,
+  sourceOf,
+  verifiedRowOf,
+} from "./nar/nar_naming.ts";
 import type { Signer } from "./own_signature.ts";
 
 export interface LearnNarinfoDeps {
@@ -75,8 +82,4 @@ async function learned(
     if (!(error instanceof NarNameTaken)) throw error;
     return { kind: "learned", row: await put(ownNarRowOf(claimed)) };
   }
-}
-
-export function sourceOf({ upstream, narinfo }: Offer) {
-  return { upstream, location: narinfo.url };
 }

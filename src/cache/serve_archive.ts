@@ -4,7 +4,7 @@ import type { FileHash, NarHash } from "../nix/hash.ts";
 import { compressionOf, hashOf, type NarName } from "../nix/nar_name.ts";
 import type { NarBodySource } from "../upstream/upstream.ts";
 import type { PassThroughDeps } from "./pass_through/pass_through.ts";
-import type { NarAnswer, NarFacts } from "./nar_answer.ts";
+import type { NarAnswer, NarFacts } from "./nar/nar_answer.ts";
 import { openPassThrough } from "./pass_through/open_pass_through.ts";
 
 export interface ArchiveServerDeps {

@@ -7,11 +7,11 @@ import type { Downloads } from "./download/downloads.ts";
 import { statNar, type StatNarDeps } from "./sources/stat_nar.ts";
 import type { PassThroughDeps } from "./pass_through/pass_through.ts";
 import type { KeptNars, OpenKeptFile } from "./kept/kept_nars.ts";
-import { announcedFileSize, fileSizeLimit } from "./nar_naming.ts";
+import { announcedFileSize, fileSizeLimit } from "./nar/nar_naming.ts";
 import type { ArchiveServer } from "./serve_archive.ts";
 import { openPassThrough, restPassedThrough } from "./pass_through/open_pass_through.ts";
-import { type NarAnswer, type NarFacts, WHOLE_BYTES_MAX } from "./nar_answer.ts";
-import type { Source } from "./serve_narinfo.ts";
+import { type NarAnswer, type NarFacts, WHOLE_BYTES_MAX } from "./nar/nar_answer.ts";
+import type { CacheResult } from "./nar/cache_result.ts";
 import type { Uses } from "./uses.ts";
 
 /**
@@ -156,7 +156,7 @@ function storedAnswer(
 async function openDownload(
   nar: NarRecord,
   download: Download,
-  { source, passThrough }: { readonly source: Source; readonly passThrough: PassThroughRest },
+  { source, passThrough }: { readonly source: CacheResult; readonly passThrough: PassThroughRest },
 ): Promise<NarAnswer> {
   // From here on, before anything is awaited: the file may be moved into the store meanwhile.
   const use = download.file.use();
@@ -175,7 +175,7 @@ async function openDownload(
 }
 
 interface DownloadAnswerParts {
-  readonly source: Source;
+  readonly source: CacheResult;
   readonly passThrough: PassThroughRest;
   /** Of the download's file. */
   readonly use: Disposable;

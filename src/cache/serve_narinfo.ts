@@ -1,3 +1,4 @@
+import type { CacheResult } from "./nar/cache_result.ts";
 import { messageOf } from "../base/failure.ts";
 import { SingleFlight } from "../base/single_flight.ts";
 import type { MetadataStore, NarinfoRow } from "../metadata/metadata_store.ts";
@@ -14,12 +15,9 @@ const NOT_READ: OutageLine = {
   message: "narinfos cannot be read: upstreams are asked for each",
 };
 
-/** Where an answer came from, as the header X-Cache says it. */
-export type Source = "HIT" | "MISS" | "JOINED";
-
 /** `text` is `undefined` when nobody has it. */
 export interface NarinfoAnswer {
-  readonly source: Source;
+  readonly source: CacheResult;
   readonly text: string | undefined;
 }
 

@@ -3,9 +3,9 @@ import { choice } from "../config/kinds/plain.ts";
 import type { Command } from "./command.ts";
 import { readWords } from "./flags.ts";
 import type { Host } from "./host.ts";
-import { bashCompletion } from "./shell/bash.ts";
-import { fishCompletion } from "./shell/fish.ts";
-import { zshCompletion } from "./shell/zsh.ts";
+import { bashCompletion } from "./bash_completion.ts";
+import { fishCompletion } from "./fish_completion.ts";
+import { zshCompletion } from "./zsh_completion.ts";
 
 const SCRIPTS = { bash: bashCompletion, zsh: zshCompletion, fish: fishCompletion } as const;
 

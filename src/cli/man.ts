@@ -2,7 +2,7 @@ import denoJson from "../../deno.json" with { type: "json" };
 import { EXIT } from "../base/exit_codes.ts";
 import type { Command } from "./command.ts";
 import { noOperands, readWords } from "./flags.ts";
-import { manPage } from "./shell/man_page.ts";
+import { manPage } from "./man_page.ts";
 
 /** `larder man`: `commands` are those that the page tells of. */
 export function manCommand(commands: () => readonly Command[]): Command {

@@ -1,7 +1,7 @@
 import { Failure } from "../../base/failure.ts";
 import { streamOf } from "../../base/stream_of.ts";
 import type { DocumentKeeper, DocumentRow } from "../../metadata/document_keeper.ts";
-import type { Source } from "../serve_narinfo.ts";
+import type { CacheResult } from "../nar/cache_result.ts";
 import type { Pieces } from "./collect_document.ts";
 
 /** What there is to say of a document before its bytes. */
@@ -23,7 +23,7 @@ export interface SentDocument extends SentFacts, Disposable {
 
 /** `document` is `undefined` when nobody has it. */
 export interface DocumentServed {
-  readonly source: Source;
+  readonly source: CacheResult;
   readonly document: SentDocument | undefined;
 }
 

@@ -2,7 +2,7 @@ import { SingleFlight } from "../../base/single_flight.ts";
 import type { DocumentRow } from "../../metadata/document_keeper.ts";
 import type { DocumentName, DocumentPath } from "../../nix/document_name.ts";
 import type { NegativeCache } from "../negative_cache.ts";
-import type { Source } from "../serve_narinfo.ts";
+import type { CacheResult } from "../nar/cache_result.ts";
 import type { Uses } from "../uses.ts";
 import { type DocumentServed, keptDocument, type SentDocument } from "./document_answer.ts";
 import { UNCHANGED_FOR_MS } from "./document_rules.ts";
@@ -30,7 +30,7 @@ export class DocumentServer {
     if (kept !== undefined && row !== undefined && !this.#isDue(row)) return hit(kept);
     if (negative.has(path)) return hit(kept);
     const { value, joined } = this.#fetching.run(path, () => this.#fetch(name, requestId));
-    let source: Source = joined ? "JOINED" : "MISS";
+    let source: CacheResult = joined ? "JOINED" : "MISS";
     let fetched = await value;
     // One that is passed on is for whoever asked first.
     if (fetched.kind === "passing" && joined) {

@@ -1,7 +1,7 @@
 import type { Space } from "../../space/space.ts";
 import type { Reservation } from "../../space/space_budget.ts";
 import type { NarRow } from "../../metadata/metadata_store.ts";
-import { announcedFileSize, fileSizeLimit } from "../nar_naming.ts";
+import { announcedFileSize, fileSizeLimit } from "../nar/nar_naming.ts";
 
 /** What is promised first to a file whose size nobody told; the promise then doubles. */
 const FIRST_STEP_BYTES = 1 << 20;

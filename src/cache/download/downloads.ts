@@ -5,7 +5,7 @@ import type { ActiveReads } from "../../space/active_reads.ts";
 import { Download, NotKept } from "./download.ts";
 import { type DownloadProgress, progressOf, type UnderWay } from "./download_progress.ts";
 import { GrowingFile } from "./growing_file.ts";
-import { announcedFileSize } from "../nar_naming.ts";
+import { announcedFileSize } from "../nar/nar_naming.ts";
 import { KeepOutageLog } from "./keep_outage_log.ts";
 import { runDownload, type RunDownloadDeps } from "./run_download.ts";
 

@@ -3,7 +3,7 @@ import type { ChangeWriter, KeptFile, NarRow } from "../../metadata/metadata_sto
 import { sha256FromDigest } from "../../nix/hash.ts";
 import { newStoredName } from "../../nix/stored_name.ts";
 import type { NarWriter } from "../../storage/nar_store.ts";
-import { hasKnownFileHash } from "../nar_naming.ts";
+import { hasKnownFileHash } from "../nar/nar_naming.ts";
 import { checkFile, checkNar } from "../verify/check_nar.ts";
 import type { Download } from "./download.ts";
 import type { FetchEnd } from "../fetch/nar_fetcher.ts";

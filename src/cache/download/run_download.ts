@@ -4,7 +4,7 @@ import type { NarRow } from "../../metadata/metadata_store.ts";
 import type { Download } from "./download.ts";
 import { DownloadReservation } from "./download_reservation.ts";
 import { NarAttempts, type NarAttemptsDeps, type NarFailure } from "../sources/nar_attempts.ts";
-import { announcedFileSize } from "../nar_naming.ts";
+import { announcedFileSize } from "../nar/nar_naming.ts";
 import type { KeepOutageLog } from "./keep_outage_log.ts";
 import { Transfer, type TransferDeps, type TransferParts } from "./transfer.ts";
 

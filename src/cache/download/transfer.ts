@@ -1,7 +1,7 @@
 import type { NarRow, NarSource } from "../../metadata/metadata_store.ts";
 import { beginSpan } from "../../telemetry/begin_span.ts";
 import type { Span, Tracer } from "../../telemetry/tracer.ts";
-import { announcedFileSize, hasKnownFileHash } from "../nar_naming.ts";
+import { announcedFileSize, hasKnownFileHash } from "../nar/nar_naming.ts";
 import type { NarMeasure, NarVerifier, Verification } from "../verify/nar_verifier.ts";
 import type { Download } from "./download.ts";
 import { narOrderOf } from "../fetch/nar_sink.ts";

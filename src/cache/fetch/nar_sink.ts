@@ -1,5 +1,5 @@
 import type { NarRow, NarSource } from "../../metadata/metadata_store.ts";
-import { announcedFileSize, fileSizeLimit, hasKnownFileHash } from "../nar_naming.ts";
+import { announcedFileSize, fileSizeLimit, hasKnownFileHash } from "../nar/nar_naming.ts";
 
 /** What is known of a NAR file before any source has answered. */
 export interface NarOrder {

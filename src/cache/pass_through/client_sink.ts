@@ -8,8 +8,8 @@ import type { NarPart } from "../download/download.ts";
 import { FetchError } from "../fetch/fetch_error.ts";
 import type { FetchEnd, FetchListener } from "../fetch/nar_fetcher.ts";
 import { type NarOrder, narOrderOf, type NarSink, type ResumePoint } from "../fetch/nar_sink.ts";
-import { WHOLE_BYTES_MAX } from "../nar_answer.ts";
-import { hasKnownFileHash } from "../nar_naming.ts";
+import { WHOLE_BYTES_MAX } from "../nar/nar_answer.ts";
+import { hasKnownFileHash } from "../nar/nar_naming.ts";
 import { checkFile, checkNar } from "../verify/check_nar.ts";
 import {
   type PassThroughCheck,

@@ -3,8 +3,8 @@ import { streamOf } from "../../base/stream_of.ts";
 import type { NarRow } from "../../metadata/metadata_store.ts";
 import type { RunBelow } from "../../telemetry/tracer.ts";
 import type { NarPart } from "../download/download.ts";
-import type { NarAnswer } from "../nar_answer.ts";
-import { announcedFileSize } from "../nar_naming.ts";
+import type { NarAnswer } from "../nar/nar_answer.ts";
+import { announcedFileSize } from "../nar/nar_naming.ts";
 import { PassThrough, type PassThroughDeps } from "./pass_through.ts";
 
 /**

@@ -2,8 +2,7 @@ import type { ChangeWriter, NarFinder, NarRow, NarSource } from "../../metadata/
 import type { Offer } from "../../upstream/narinfo_query.ts";
 import type { AskOptions, UpstreamPool } from "../../upstream/upstream_pool.ts";
 import type { Demotions } from "./demotions.ts";
-import { sourceOf } from "../learn_narinfo.ts";
-import { isSameFile } from "../nar_naming.ts";
+import { isSameFile, sourceOf } from "../nar/nar_naming.ts";
 
 /** Sources, best first. */
 export type NarCandidates = AsyncGenerator<NarSource, void>;

@@ -1,6 +1,6 @@
 import type { NarRow } from "../../metadata/metadata_store.ts";
 import { sha256FromDigest } from "../../nix/hash.ts";
-import { announcedFileSize } from "../nar_naming.ts";
+import { announcedFileSize } from "../nar/nar_naming.ts";
 import type { NarMeasure } from "./nar_verifier.ts";
 
 /** What an upstream sent is not what it announced; the reasons are label values. */

@@ -1,5 +1,5 @@
 import type { Facts } from "../../base/failure.ts";
-import type { NarAnswer, NarFacts } from "../../cache/nar_answer.ts";
+import type { NarAnswer, NarFacts } from "../../cache/nar/nar_answer.ts";
 import type { NarServer } from "../../cache/serve_nar.ts";
 import type { StorePathNames } from "../../cache/store_path_names.ts";
 import { type NarName, parseNarName } from "../../nix/nar_name.ts";

@@ -1,4 +1,4 @@
-import type { NarFacts } from "../../cache/nar_answer.ts";
+import type { NarFacts } from "../../cache/nar/nar_answer.ts";
 import {
   type Answer,
   type AnswerParts,

@@ -1,4 +1,4 @@
-import type { Source } from "../../cache/serve_narinfo.ts";
+import type { CacheResult } from "../../cache/nar/cache_result.ts";
 import type { Metrics, Series } from "../../telemetry/metrics.ts";
 
 /**
@@ -8,7 +8,7 @@ import type { Metrics, Series } from "../../telemetry/metrics.ts";
 export function requestSeries(
   metrics: Metrics,
   kind: "narinfo" | "nar",
-): Readonly<Record<Source | "negative", Series>> {
+): Readonly<Record<CacheResult | "negative", Series>> {
   return {
     negative: metrics.series("cache_requests_total", { kind, result: "negative" }),
     HIT: metrics.series("cache_requests_total", { kind, result: "hit" }),
@@ -21,7 +21,7 @@ export function requestSeries(
 export function servedBytes(
   metrics: Metrics,
   kind: "narinfo" | "nar",
-): Readonly<Record<Source, Series>> {
+): Readonly<Record<CacheResult, Series>> {
   return {
     HIT: metrics.series("served_bytes_total", { kind, source: "hit" }),
     MISS: metrics.series("served_bytes_total", { kind, source: "miss" }),

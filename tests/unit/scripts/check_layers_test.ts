@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import ts from "typescript";
 import { importProblems } from "../../../scripts/check_layers/imports.ts";
 import { limitProblems } from "../../../scripts/check_layers/limits.ts";
+import { roomProblems } from "../../../scripts/check_layers/rooms.ts";
 
 const SIX_METHODS = "a(): void; b(): void; c(): void; d(): void; e(): void; f(): void;";
 const TEN_FIELDS = "a; b; #c; d; e; f; g; h; i; readonly j = 1;";
@@ -66,6 +67,17 @@ Deno.test("layers: imports go down, and from main.ts to src/cli alone", () => {
     assert.ok(problem?.startsWith(`${path}: `) && problem.includes(reason), problem);
     assert.deepEqual(others, []);
   }
+});
+
+Deno.test("layers: rooms of one layer know each other one way only", () => {
+  const down = sourceOf("src/http/a.ts", 'import "./server/b.ts"; import "../cache/c.ts";');
+  const up = sourceOf("src/http/server/b.ts", 'import "../a.ts";');
+  const others = [sourceOf("src/cache/c.ts", ""), sourceOf("tests/a.ts", 'import "./b/c.ts";')];
+  assert.deepEqual(roomProblems([down, ...others]), []);
+  assert.deepEqual(roomProblems([down, up, ...others]), [
+    "src/http/a.ts: imports src/http/server/b.ts; src/http/server knows src/http, " +
+    "so src/http must not",
+  ]);
 });
 
 function sourceOf(path: string, text: string): ts.SourceFile {

@@ -1,7 +1,7 @@
-import { flagName, type OptionTable, variableFor } from "../../config/kinds/option.ts";
-import { OPTION_GROUPS } from "../../config/options.ts";
-import { defaultText } from "../../config/render_toml.ts";
-import type { Command } from "../command.ts";
+import { flagName, type OptionTable, variableFor } from "../config/kinds/option.ts";
+import { OPTION_GROUPS } from "../config/options.ts";
+import { defaultText } from "../config/render_toml.ts";
+import type { Command } from "./command.ts";
 
 /** The manual page larder(1), in the language of man(7). */
 export function manPage(commands: readonly Command[], version: string): string {

@@ -1,6 +1,6 @@
-import { flagName, type OptionTable } from "../../config/kinds/option.ts";
-import { OPTIONS } from "../../config/options.ts";
-import type { Command } from "../command.ts";
+import { flagName, type OptionTable } from "../config/kinds/option.ts";
+import { OPTIONS } from "../config/options.ts";
+import type { Command } from "./command.ts";
 
 /** A flag as shells complete it. */
 export interface FlagWord {

@@ -1,5 +1,5 @@
-import type { Command } from "../command.ts";
-import { flagWords } from "./command_words.ts";
+import type { Command } from "./command.ts";
+import { flagWords } from "./flag_words.ts";
 
 /** A script for fish 3 and newer. */
 export function fishCompletion(commands: readonly Command[]): string {

@@ -1,9 +1,10 @@
 import { createHash } from "node:crypto";
-import type { NarRecord, NarRow } from "../metadata/metadata_store.ts";
-import { isSameClaim } from "../metadata/nar_claims.ts";
-import { sha256FromDigest } from "../nix/hash.ts";
-import type { Narinfo } from "../nix/narinfo.ts";
-import { markedNarName, type NarName, narName } from "../nix/nar_name.ts";
+import type { NarRecord, NarRow, NarSource } from "../../metadata/metadata_store.ts";
+import { isSameClaim } from "../../metadata/nar_claims.ts";
+import { sha256FromDigest } from "../../nix/hash.ts";
+import type { Narinfo } from "../../nix/narinfo.ts";
+import { markedNarName, type NarName, narName } from "../../nix/nar_name.ts";
+import type { Offer } from "../../upstream/narinfo_query.ts";
 
 /**
  * The NAR row of a narinfo. Its name is the file hash, or the NAR hash where the narinfo has no
@@ -74,4 +75,9 @@ export function hasKnownFileHash(nar: NarRow): boolean {
  */
 export function isSameFile(narinfo: Narinfo, nar: NarRow): boolean {
   return isSameClaim(nar, narRowOf(narinfo));
+}
+
+/** Where the upstream of an offer has its NAR file. */
+export function sourceOf({ upstream, narinfo }: Offer): NarSource {
+  return { upstream, location: narinfo.url };
 }

@@ -1,5 +1,5 @@
-import type { Command } from "../command.ts";
-import { flagWords } from "./command_words.ts";
+import type { Command } from "./command.ts";
+import { flagWords } from "./flag_words.ts";
 
 /** A script for bash 4 and newer that completes commands and flags, and else names of files. */
 export function bashCompletion(commands: readonly Command[]): string {

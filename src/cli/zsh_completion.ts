@@ -1,5 +1,5 @@
-import type { Command } from "../command.ts";
-import { flagWords } from "./command_words.ts";
+import type { Command } from "./command.ts";
+import { flagWords } from "./flag_words.ts";
 
 /** A script for zsh: a function for a folder of `fpath`, or to load at once. */
 export function zshCompletion(commands: readonly Command[]): string {

@@ -1,11 +1,11 @@
-import type { Source } from "./serve_narinfo.ts";
+import type { CacheResult } from "./cache_result.ts";
 
 /** Files up to this size are sent in one piece: many small writes cost more than the copy. */
 export const WHOLE_BYTES_MAX = 512 * 1024;
 
 /** What there is to say of a NAR file before its bytes. */
 export interface NarFacts {
-  readonly source: Source;
+  readonly source: CacheResult;
   /** `undefined` while the upstream does not say. */
   readonly fileSize: number | undefined;
   /** Names these very bytes; `undefined` until they are known. */
