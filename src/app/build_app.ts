@@ -34,7 +34,7 @@ import { TrustedKeys } from "../nix/trusted_keys.ts";
 import { ActiveReads } from "../space/active_reads.ts";
 import { gcEvents } from "../space/gc_events.ts";
 import type { Space } from "../space/space.ts";
-import { PinnedClosures } from "../pins/pinned_closures.ts";
+import { type ClosureLister, PinnedClosures } from "../pins/pinned_closures.ts";
 import { Pins } from "../pins/pins.ts";
 import type { NarStore } from "../storage/nar_store.ts";
 import type { Logger } from "../telemetry/logger.ts";
@@ -65,6 +65,8 @@ import { WorkerVerifier } from "./workers/worker_verifier.ts";
 export interface AppParts {
   readonly metadata: MetadataStore;
   readonly nars: NarStore;
+  /** Where pinned closures are counted beside this thread; else they are on it. */
+  readonly closures?: ClosureLister;
   readonly tempFolder: string;
   readonly upstreams: readonly HttpUpstreamSettings[];
   readonly caCertificates: CaCertificates;
@@ -118,7 +120,7 @@ export function buildApp(parts: AppParts): App {
   const { metrics, log } = parts;
   const cache = buildCache(parts, metrics, resources);
   const { narinfos, nars, documents, downloads, space, reads, remover } = cache;
-  const closures = resources.use(new PinnedClosures(parts));
+  const closures = resources.use(parts.closures ?? new PinnedClosures(parts));
   const names = new StorePathNames(parts);
   const page = buildPage(parts, { ...cache, closures, names });
   const pinsChanged = () => {

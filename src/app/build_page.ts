@@ -9,7 +9,7 @@ import { gatherStats } from "../http/stats/gather_stats.ts";
 import type { Space } from "../space/space.ts";
 import type { NarName } from "../nix/nar_name.ts";
 import { PinWatch } from "../pins/pin_watch.ts";
-import type { PinnedClosures } from "../pins/pinned_closures.ts";
+import type { ClosureLister } from "../pins/pinned_closures.ts";
 import type { LastAnswers } from "../upstream/last_answers.ts";
 import type { UpstreamPool } from "../upstream/upstream_pool.ts";
 import type { AppParts } from "./build_app.ts";
@@ -23,7 +23,7 @@ export interface PageSubjects {
   readonly underWay: UnderWay;
   readonly space: Space;
   readonly names: StorePathNames;
-  readonly closures: PinnedClosures;
+  readonly closures: ClosureLister;
 }
 
 export interface PageParts extends AsyncDisposable {

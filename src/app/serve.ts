@@ -17,6 +17,7 @@ import { startTelemetry } from "./start_telemetry.ts";
 import { openStores } from "./stores.ts";
 import { logUnexpected } from "./unexpected.ts";
 import { caCertificates, upstreamSettings } from "./upstream_settings.ts";
+import { WorkerClosures } from "./workers/worker_closures.ts";
 
 /** The last log lines may take so long to leave; a stalled reader does not keep the process. */
 const LOG_FLUSH_MAX_MS = 1_000;
@@ -34,12 +35,14 @@ export async function serve(settings: Settings): Promise<number> {
   const stopped = stopSignal();
   const folders = prepareFolders(settings);
   const secretKey = settings["cache.sign-narinfo"] ? keyOf(settings, folders) : undefined;
+  const databasePath = settings["cache.database-url"].path;
   {
     await using stores = await openStores(settings, folders, log, tracer);
     const { workFolder, metadata, nars } = stores;
     await using app = buildApp({
       metadata,
       nars,
+      closures: new WorkerClosures({ metadata, databasePath }),
       tempFolder: workFolder.path,
       space: {
         limitBytes: settings["cache.max-size"] ?? Infinity,
@@ -77,8 +80,7 @@ export async function serve(settings: Settings): Promise<number> {
       ...{ storage: folders.storage, metrics, log },
     });
     await using _reconciliation = await startReconciliation({
-      databasePath: settings["cache.database-url"].path,
-      narFolder: folders.nars,
+      ...{ databasePath, narFolder: folders.nars },
       metadata,
       nars,
       app,
@@ -87,8 +89,7 @@ export async function serve(settings: Settings): Promise<number> {
       log,
     });
     using _usage = reportUsage(settings, log);
-    const signal = await stopped;
-    log.info("server shutdown", { signal });
+    log.info("server shutdown", { signal: await stopped });
     await drain({ app, listener, log, delayMs: settings["server.drain-delay"] });
   }
   await telemetry.stop();

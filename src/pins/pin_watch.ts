@@ -4,7 +4,7 @@ import type { NarinfoFinder, PinFinder, PinRoot } from "../metadata/metadata_sto
 import { nameInNarinfo } from "../nix/narinfo_name.ts";
 import type { StorePathHash } from "../nix/store_path.ts";
 import type { Logger } from "../telemetry/logger.ts";
-import type { PinnedClosures } from "./pinned_closures.ts";
+import type { ClosureLister } from "./pinned_closures.ts";
 
 /** Further roots are counted, but not listed. */
 const ROOTS_MAX = 100;
@@ -34,7 +34,7 @@ export interface WatchedPins {
 
 export interface PinWatchDeps {
   readonly metadata: PinFinder & NarinfoFinder;
-  readonly closures: Pick<PinnedClosures, "list">;
+  readonly closures: Pick<ClosureLister, "list">;
   readonly nowMs: () => number;
   readonly log: Logger;
 }

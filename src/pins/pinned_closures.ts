@@ -25,12 +25,18 @@ const REFERENCES_MAX = 8_000_000;
 /** An operator waits for the answer. 100,000 paths take one or two seconds. */
 const LIMIT_MS = 60_000;
 
+/** Counts the closures of the pins. */
+export interface ClosureLister extends Disposable {
+  /** In the order of pinning. Throws "overloaded" if the closures exceed a limit. */
+  list(): Promise<readonly PinnedClosure[]>;
+}
+
 export interface PinnedClosuresDeps {
   readonly metadata: GraphMetadata & PinFinder;
 }
 
-/** Counts the closures of the pins, in slices between requests. */
-export class PinnedClosures implements Disposable {
+/** Counts them on the calling thread, in slices between requests. */
+export class PinnedClosures implements ClosureLister {
   readonly #metadata: PinnedClosuresDeps["metadata"];
   readonly #stop = new AbortController();
   readonly #flights = new SingleFlight<"list", readonly PinnedClosure[]>();
@@ -39,7 +45,6 @@ export class PinnedClosures implements Disposable {
     this.#metadata = metadata;
   }
 
-  /** In the order of pinning. Throws "overloaded" if the closures exceed a limit. */
   list(): Promise<readonly PinnedClosure[]> {
     // One count at a time, so that all requests together are bounded.
     return this.#flights.run("list", () => this.#count()).value;

@@ -1,3 +1,4 @@
+import type { PinnedClosure } from "../../pins/pinned_closures.ts";
 import type { FetchEvent, FetchOrder } from "../../cache/fetch/nar_fetcher.ts";
 import type { ShardComparison } from "../../cache/reconcile/compare_shard.ts";
 import type { NarSource } from "../../metadata/metadata_store.ts";
@@ -70,3 +71,14 @@ export type FromVerifyWorker =
   | { readonly id: number; readonly taken: true }
   /** `isRefused`: its decoder gets no memory. */
   | { readonly id: number; readonly error: string; readonly isRefused?: true };
+
+/** Counts the pinned closures of a database file. */
+export interface ToClosuresWorker {
+  readonly id: number;
+  readonly databasePath: string;
+}
+
+export type FromClosuresWorker =
+  | { readonly id: number; readonly closures: readonly PinnedClosure[] }
+  /** `isOverloaded`: they are too many to count. */
+  | { readonly id: number; readonly error: string; readonly isOverloaded: boolean };

@@ -1,9 +1,9 @@
-import type { PinnedClosures } from "../../pins/pinned_closures.ts";
+import type { ClosureLister } from "../../pins/pinned_closures.ts";
 import { textAnswer } from "../message/answer.ts";
 import type { Route } from "./router.ts";
 
 /** The pin roots and the stored part of their closures, in the order of pinning. */
-export function pinnedClosuresRoute(closures: Pick<PinnedClosures, "list">): Route {
+export function pinnedClosuresRoute(closures: Pick<ClosureLister, "list">): Route {
   const parts = { status: 200, type: "application/json", lifetime: "never" } as const;
   return {
     name: "/pins/closures",

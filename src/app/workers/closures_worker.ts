@@ -1,0 +1,22 @@
+// The thread that counts pinned closures, with a connection of its own.
+import { Failure, messageOf } from "../../base/failure.ts";
+import { workerScope } from "../../base/worker_scope.ts";
+import { openForReading } from "../../metadata/sqlite/connection.ts";
+import { SqliteMetadataStore } from "../../metadata/sqlite/sqlite_metadata_store.ts";
+import { PinnedClosures } from "../../pins/pinned_closures.ts";
+import type { FromClosuresWorker, ToClosuresWorker } from "./messages.ts";
+
+const scope = workerScope<ToClosuresWorker, FromClosuresWorker>();
+
+scope.onmessage = ({ data: { id, databasePath } }) => void count(id, databasePath);
+
+async function count(id: number, databasePath: string): Promise<void> {
+  try {
+    await using metadata = new SqliteMetadataStore(openForReading(databasePath));
+    using closures = new PinnedClosures({ metadata });
+    scope.postMessage({ id, closures: await closures.list() });
+  } catch (error) {
+    const isOverloaded = error instanceof Failure && error.kind === "overloaded";
+    scope.postMessage({ id, error: messageOf(error), isOverloaded });
+  }
+}

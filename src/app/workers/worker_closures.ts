@@ -1,0 +1,58 @@
+import { Failure } from "../../base/failure.ts";
+import { SingleFlight } from "../../base/single_flight.ts";
+import type { PinFinder } from "../../metadata/metadata_store.ts";
+import type { ClosureLister, PinnedClosure } from "../../pins/pinned_closures.ts";
+import { JobWorker } from "./job_worker.ts";
+import type { FromClosuresWorker, ToClosuresWorker } from "./messages.ts";
+
+export interface WorkerClosuresDeps {
+  readonly metadata: PinFinder;
+  readonly databasePath: string;
+}
+
+/** Counts pinned closures in a Worker: large ones take seconds that requests would wait for. */
+export class WorkerClosures implements ClosureLister {
+  readonly #deps: WorkerClosuresDeps;
+  readonly #flights = new SingleFlight<"list", readonly PinnedClosure[]>();
+  #worker: Disposable | undefined;
+  #stopped = false;
+
+  constructor(deps: WorkerClosuresDeps) {
+    this.#deps = deps;
+  }
+
+  list(): Promise<readonly PinnedClosure[]> {
+    return this.#flights.run("list", () => this.#count()).value;
+  }
+
+  /** A count under way is rejected. */
+  [Symbol.dispose](): void {
+    this.#stopped = true;
+    this.#worker?.[Symbol.dispose]();
+  }
+
+  async #count(): Promise<readonly PinnedClosure[]> {
+    const { metadata, databasePath } = this.#deps;
+    if ((await metadata.pins()).length === 0) return [];
+    if (this.#stopped) throw stopped();
+    // Of its own: between two counts it would hold its memory for nothing.
+    using worker = new JobWorker<ToClosuresWorker, FromClosuresWorker>({
+      url: new URL("./closures_worker.ts", import.meta.url),
+      died: (id, error) => ({ id, error, isOverloaded: false }),
+    });
+    this.#worker = worker;
+    return await new Promise((resolve, reject) => {
+      const id = worker.open((answer) => {
+        worker.forget(id);
+        if ("closures" in answer) return resolve(answer.closures);
+        const kind = answer.isOverloaded ? "overloaded" : "broken";
+        reject(new Failure(kind, `Cannot count closures: ${answer.error}`));
+      });
+      worker.send({ id, databasePath });
+    });
+  }
+}
+
+function stopped(): Failure {
+  return new Failure("broken", "Cannot count closures: the server is stopping");
+}
