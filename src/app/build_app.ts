@@ -192,16 +192,14 @@ function buildCache(parts: AppParts, metrics: Metrics, resources: AsyncDisposabl
   const uses = resources.use(new Uses({ metadata, nowMs, log }));
   const reads = new ActiveReads();
   const space = buildSpace(parts, { reads, flushUses: () => uses.flush() });
-  const attempts = { ...candidates, ...patience, log, metrics, tracer };
+  const attempts = { candidates, logging: { pool, demotions, log, metrics }, ...patience };
+  const keeping = { metadata, nars, nowMs, owner: parts.space.owner };
   const downloads = new Downloads({
-    ...attempts,
-    ...workers,
-    reads,
-    nars,
-    nowMs,
-    tempFolder,
+    attempts,
+    transfer: { ...workers, keeping, tracer },
     space: parts.tracer ? tracedSpace(space, tracer) : space,
-    owner: parts.space.owner,
+    reads,
+    tempFolder,
   });
   const transfers = new PassThroughTransfers(nowMs);
   const underWay = allUnderWay([downloads, transfers]);
@@ -210,10 +208,11 @@ function buildCache(parts: AppParts, metrics: Metrics, resources: AsyncDisposabl
   const sinks = new SinkFetcher({ narSources, ...patience });
   const { verifier } = workers;
   const passThrough = {
-    ...attempts,
+    attempts,
     sinks: observedFetcher(sinks, { metrics, tracer }),
     transfers,
     verifier,
+    tracer,
   };
   return {
     pool,
@@ -226,17 +225,13 @@ function buildCache(parts: AppParts, metrics: Metrics, resources: AsyncDisposabl
     remover: buildRemover(parts, space, reads),
     narinfos: new NarinfoServer({ pool, metadata, signer, nowMs, negative, demotions, uses, log }),
     nars: new NarServer({
-      metadata,
       kept: buildKeptNars(parts, { downloads, space }),
       downloads,
-      candidates,
-      narSources,
-      ...patience,
       passThrough,
       uses,
       reads,
       archives: new ArchiveServer({ documents: metadata, narSources, passThrough }),
-      tracer,
+      sizes: { candidates, narSources, ...patience },
     }),
     documents: buildDocuments(parts, { ...upstreams, negative: absentDocuments, uses }),
   };

@@ -44,11 +44,10 @@ export class ArchiveServer {
     const nar = facts && rowOf(narName, facts.fileSize);
     if (nar === undefined) return undefined;
     const metadata = { ...NOTHING_KNOWN, sourcesOf: () => Promise.resolve([source]) };
-    return await openPassThrough(
-      { ...this.#deps.passThrough, metadata, verifier: NO_VERIFIER },
-      nar,
-      requestId,
-    );
+    const { attempts, ...deps } = this.#deps.passThrough;
+    const candidates = { ...attempts.candidates, metadata };
+    const only = { ...deps, attempts: { ...attempts, candidates }, verifier: NO_VERIFIER };
+    return await openPassThrough(only, nar, requestId);
   }
 
   /** Whether a document leads to it. */
@@ -66,10 +65,10 @@ export class ArchiveServer {
     narName: NarName,
     sources: readonly NarSource[],
   ): Promise<NarFacts | undefined> {
-    const { narSources, passThrough } = this.#deps;
-    await passThrough.pool.probeIfDown(sources.map(({ upstream }) => upstream));
+    const { narSources, passThrough: { attempts: { candidates: { pool } } } } = this.#deps;
+    await pool.probeIfDown(sources.map(({ upstream }) => upstream));
     for (const { upstream, location } of sources) {
-      if (passThrough.pool.patience(upstream) === "none") continue;
+      if (pool.patience(upstream) === "none") continue;
       const found = await narSources.get(upstream)?.statNar(location).catch(() => undefined);
       if (found === undefined) continue;
       return { source: "MISS", fileSize: found.fileSize, tag: hashOf(narName) };

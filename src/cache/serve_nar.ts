@@ -1,4 +1,4 @@
-import type { ChangeWriter, NarFinder, NarRecord } from "../metadata/metadata_store.ts";
+import type { NarFinder, NarRecord } from "../metadata/metadata_store.ts";
 import type { NarName } from "../nix/nar_name.ts";
 import type { ActiveReads } from "../space/active_reads.ts";
 import type { Tracer } from "../telemetry/tracer.ts";
@@ -21,8 +21,7 @@ import type { Uses } from "./uses.ts";
  */
 const WHOLE_WAIT_MS = 1_000;
 
-export interface NarServerDeps extends StatNarDeps {
-  readonly metadata: NarFinder & ChangeWriter;
+export interface NarServerDeps {
   readonly kept: Pick<KeptNars, "open">;
   readonly downloads: Downloads;
   readonly passThrough: PassThroughDeps;
@@ -30,21 +29,26 @@ export interface NarServerDeps extends StatNarDeps {
   readonly reads: ActiveReads;
   /** What no narinfo names. */
   readonly archives: Pick<ArchiveServer, "open" | "stat" | "isNamed">;
-  readonly tracer: Tracer;
+  /** How a size is asked for, where the file is not to be downloaded. */
+  readonly sizes: StatNarDeps;
 }
 
 /** Answers NAR requests: from the store, from a download under way, else by starting one. */
 export class NarServer {
   readonly #deps: NarServerDeps;
+  readonly #metadata: NarFinder;
+  readonly #tracer: Tracer;
 
   constructor(deps: NarServerDeps) {
     this.#deps = deps;
+    this.#metadata = deps.sizes.candidates.metadata;
+    this.#tracer = deps.passThrough.tracer;
   }
 
   /** `undefined` when nobody has it. Throws when a download broke before its first byte. */
   async open(narName: NarName, requestId: string): Promise<NarAnswer | undefined> {
-    const { metadata, kept, uses } = this.#deps;
-    const nar = await metadata.findNar(narName);
+    const { kept, uses } = this.#deps;
+    const nar = await this.#metadata.findNar(narName);
     if (nar === undefined) return await this.#deps.archives.open(narName, requestId);
     uses.nar(narName);
     const file = await kept.open(nar, requestId);
@@ -70,14 +74,14 @@ export class NarServer {
 
   /** `undefined` for what cannot be kept. */
   async #openDownload(nar: NarRecord, requestId: string): Promise<NarAnswer | undefined> {
-    const { downloads, tracer } = this.#deps;
+    const { downloads } = this.#deps;
     try {
       const { download, joined } = downloads.join(nar, requestId);
-      const run = tracer.here();
+      const run = this.#tracer.here();
       const passThrough = (part: NarPart) =>
         restPassedThrough(this.#deps.passThrough, nar, { ...part, requestId, run });
       const source = joined ? "JOINED" : "MISS";
-      return await tracer.span(
+      return await this.#tracer.span(
         { name: joined ? "join download" : "wait for first bytes" },
         () => openDownload(nar, download, { source, passThrough }).catch(noneIfNotKept),
       );
@@ -88,13 +92,13 @@ export class NarServer {
 
   /** Whether anything leads to it, so that an upstream is asked for it. */
   async isNamed(narName: NarName): Promise<boolean> {
-    const { metadata, archives } = this.#deps;
-    return await metadata.findNar(narName) !== undefined || await archives.isNamed(narName);
+    const { archives } = this.#deps;
+    return await this.#metadata.findNar(narName) !== undefined || await archives.isNamed(narName);
   }
 
   /** The same facts without starting a download: what HEAD tells. */
   async stat(narName: NarName, requestId: string): Promise<NarFacts | undefined> {
-    const nar = await this.#deps.metadata.findNar(narName);
+    const nar = await this.#metadata.findNar(narName);
     if (nar === undefined) return await this.#deps.archives.stat(narName);
     const file = await this.#deps.kept.open(nar, requestId);
     if (file !== undefined) {
@@ -110,7 +114,7 @@ export class NarServer {
   }
 
   async #statUpstream(nar: NarRecord, requestId: string): Promise<NarFacts | undefined> {
-    const found = await statNar(this.#deps, nar, requestId);
+    const found = await statNar(this.#deps.sizes, nar, requestId);
     return found && {
       source: "MISS",
       fileSize: announcedFileSize(nar) ?? found.fileSize,

@@ -188,20 +188,14 @@ export class RunningLarder {
       foreignBytes: () => larder.workFolder.othersBytes,
       observe: () => undefined,
     });
+    const attempts = { candidates, logging: { pool, demotions, log, metrics }, ...PATIENCE };
+    const keeping = { metadata, nars, nowMs, owner };
     const downloads = new Downloads({
-      ...candidates,
-      reads,
-      fetcher: upstream,
-      verifier: upstream,
-      nars,
-      log,
-      metrics,
-      tracer,
-      nowMs,
-      tempFolder,
+      attempts,
+      transfer: { keeping, fetcher: upstream, verifier: upstream, tracer },
       space: this.space,
-      owner,
-      ...PATIENCE,
+      reads,
+      tempFolder,
     });
     this.#traffic = { downloads, reads };
     const { sweeper } = this.space;
@@ -213,17 +207,11 @@ export class RunningLarder {
     this.narinfos = new NarinfoServer({ ...learning, negative, demotions, uses, log });
     const sinks = new SinkFetcher({ narSources, idleTimeoutMs: 5_000 });
     const transfers = new PassThroughTransfers(nowMs);
-    const passing = { sinks, transfers, verifier: upstream, ...PATIENCE };
-    const passThrough = { ...candidates, ...passing, log, metrics, tracer };
+    const passThrough = { attempts, sinks, transfers, verifier: upstream, tracer };
     const kept = new KeptNars({ metadata, nars, sweeper, downloads, changed, log });
-    const stat = { candidates, narSources, hedgeAfterMs: 60_000 };
-    const answering = { metadata, kept, ...stat, passThrough, uses, tracer, log };
-    this.nars = new NarServer({
-      ...answering,
-      downloads,
-      reads,
-      archives: NO_ARCHIVES,
-    });
+    const sizes = { candidates, narSources, hedgeAfterMs: 60_000 };
+    const archives = NO_ARCHIVES;
+    this.nars = new NarServer({ kept, downloads, passThrough, uses, reads, archives, sizes });
   }
 
   get metadata(): HotMetadataStore {

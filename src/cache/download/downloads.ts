@@ -23,7 +23,8 @@ export class Downloads implements UnderWay {
   readonly #running = new Set<Promise<void>>();
 
   constructor(deps: DownloadsDeps) {
-    this.#deps = { ...deps, outages: new KeepOutageLog(deps.log, deps.metrics) };
+    const { log, metrics } = deps.attempts.logging;
+    this.#deps = { ...deps, outages: new KeepOutageLog(log, metrics) };
   }
 
   /** How many there are. */
@@ -57,10 +58,11 @@ export class Downloads implements UnderWay {
     const file = this.#makeGrowingFile(nar, requestId);
     const use = file.use();
     const end = this.#deps.reads.begin(nar.name);
-    const download = new Download(nar.name, file, this.#deps.nowMs());
+    const { keeping, tracer } = this.#deps.transfer;
+    const download = new Download(nar.name, file, keeping.nowMs());
     this.#underWay.set(nar.name, download);
     const start = { name: "download nar", facts: { "larder.nar": nar.name } };
-    const running = this.#deps.tracer.span(start, async (span) => {
+    const running = tracer.span(start, async (span) => {
       const failure = await runDownload(this.#deps, download, nar, requestId);
       if (failure !== undefined) span.fail(failure.reason);
     }).finally(() => {

@@ -1,5 +1,6 @@
 import { messageOf } from "../../base/failure.ts";
 import type { Space } from "../../space/space.ts";
+import type { Logger } from "../../telemetry/logger.ts";
 import type { NarRow } from "../../metadata/metadata_store.ts";
 import type { Download } from "./download.ts";
 import { DownloadReservation } from "./download_reservation.ts";
@@ -8,8 +9,9 @@ import { announcedFileSize } from "../nar/nar_naming.ts";
 import type { KeepOutageLog } from "./keep_outage_log.ts";
 import { Transfer, type TransferDeps, type TransferParts } from "./transfer.ts";
 
-export interface RunDownloadDeps extends TransferDeps, NarAttemptsDeps {
-  readonly metadata: NarAttemptsDeps["metadata"];
+export interface RunDownloadDeps {
+  readonly attempts: NarAttemptsDeps;
+  readonly transfer: TransferDeps;
   readonly space: Pick<
     Space,
     "mayFit" | "reserve" | "grow" | "kept" | "diskFull" | "budget"
@@ -36,7 +38,7 @@ export async function runDownload(
   const mayPassThrough = failure.reason === "room" || failure.reason === "disk";
   download.advance({ type: "error", reason: failure.detail, mayPassThrough });
   // Before its space is given back.
-  discard(deps, download);
+  discard(download, deps.attempts.logging.log);
   if (failure.reason === "room") sayNoRoom(deps, nar, { detail: failure.detail, requestId });
   if (failure.reason === "disk") deps.space.diskFull();
   return mayPassThrough ? undefined : failure;
@@ -50,11 +52,11 @@ interface BringParts extends TransferParts {
 /** Resolves to why the file is not kept. */
 async function bring(deps: RunDownloadDeps, parts: BringParts): Promise<NarFailure | undefined> {
   const { nar, requestId, reservation } = parts;
-  const { log, outages, nowMs } = deps;
+  const { outages, transfer: { keeping: { nowMs } }, attempts: { logging: { log } } } = deps;
   const startedAtMs = nowMs();
   try {
-    using transfer = new Transfer(deps, parts);
-    const attempts = new NarAttempts(deps, { nar, target: transfer, requestId });
+    using transfer = new Transfer(deps.transfer, parts);
+    const attempts = new NarAttempts(deps.attempts, { nar, target: transfer, requestId });
     const result = await attempts.run();
     const facts = attempts.log.facts(result.upstream ?? "");
     if (result.type === "whole") {
@@ -78,7 +80,7 @@ async function bring(deps: RunDownloadDeps, parts: BringParts): Promise<NarFailu
   }
 }
 
-function discard({ log }: Pick<RunDownloadDeps, "log">, { file }: Download): void {
+function discard({ file }: Download, log: Logger): void {
   try {
     file.remove();
   } catch (error) {

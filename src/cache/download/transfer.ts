@@ -17,7 +17,8 @@ import type {
   NarFetcher,
 } from "../fetch/nar_fetcher.ts";
 
-export interface TransferDeps extends KeepDownloadDeps {
+export interface TransferDeps {
+  readonly keeping: KeepDownloadDeps;
   readonly fetcher: NarFetcher;
   readonly verifier: NarVerifier;
   readonly tracer: Tracer;
@@ -75,7 +76,8 @@ export class Transfer implements NarTarget, Disposable {
   }
 
   async judge(end: FetchEnd): Promise<void> {
-    await keepDownload(this.#deps, this.#download, this.#nar, { transfer: this, end });
+    const { keeping } = this.#deps;
+    await keepDownload(keeping, this.#download, this.#nar, { transfer: this, end });
   }
 
   refused(reason: Mismatch["reason"]): void {

@@ -17,7 +17,8 @@ import { ClientReader } from "./client_reader.ts";
 import { ClientSink } from "./client_sink.ts";
 import type { PassThroughTransfers } from "./pass_through_transfers.ts";
 
-export interface PassThroughDeps extends NarAttemptsDeps {
+export interface PassThroughDeps {
+  readonly attempts: NarAttemptsDeps;
   readonly sinks: NarFetcher<OpenSink>;
   readonly verifier: Pick<NarVerifier, "passThrough">;
   readonly transfers: Pick<PassThroughTransfers, "enter">;
@@ -55,7 +56,7 @@ export class PassThrough implements NarTarget, Disposable {
     const facts = { "larder.nar": nar.name };
     this.#span = beginSpan(deps.tracer, { name: "pass nar through", facts });
     const { signal } = this.#left;
-    this.#attempts = new NarAttempts(deps, { nar, target: this, requestId, signal });
+    this.#attempts = new NarAttempts(deps.attempts, { nar, target: this, requestId, signal });
     this.#fetch = this.#begin();
   }
 

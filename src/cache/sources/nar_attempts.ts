@@ -8,8 +8,9 @@ import { type FailedTry, soundOf, SourceFailures } from "./source_failures.ts";
 import { type AskedSource, firstToAnswer } from "./source_race.ts";
 import { SourceRounds } from "./source_rounds.ts";
 
-export interface NarAttemptsDeps extends NarCandidatesDeps, AttemptLogDeps {
-  readonly pool: NarCandidatesDeps["pool"] & AttemptLogDeps["pool"];
+export interface NarAttemptsDeps {
+  readonly candidates: NarCandidatesDeps;
+  readonly logging: AttemptLogDeps;
   /** So long a silent source is waited for after the last progress. */
   readonly idleTimeoutMs: number;
   /** So long a source is waited for alone; then the next one is asked, too. */
@@ -93,13 +94,14 @@ export class NarAttempts {
   #result: NarResult = { type: "failed", reason: "absent", detail: "no upstream has it" };
 
   constructor(deps: NarAttemptsDeps, { nar, target, requestId, signal }: NarAttemptsParts) {
-    this.log = new AttemptLog(deps, nar.name, requestId);
+    this.log = new AttemptLog(deps.logging, nar.name, requestId);
     this.#target = target;
     this.#signal = signal;
     this.#hedgeAfterMs = deps.hedgeAfterMs;
     const failures = new SourceFailures(deps.idleTimeoutMs, performance.now());
     if (target.isPromised) failures.begin();
-    this.#sources = new SourceRounds(() => narCandidates(deps, nar, requestId), failures);
+    const candidates = () => narCandidates(deps.candidates, nar, requestId);
+    this.#sources = new SourceRounds(candidates, failures);
   }
 
   /** Goes on until the verdict is right, or nobody can help any more. */

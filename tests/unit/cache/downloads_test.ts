@@ -36,32 +36,33 @@ interface SceneParts {
 }
 
 function downloadsOver({ stocked, folder, fetcher, upstreams = [], ...told }: SceneParts) {
+  const { metadata, space } = stocked;
+  const pool = {
+    narinfo: () => Promise.resolve({ kind: "absent" as const }),
+    order: () => [...upstreams],
+    patience: () => "full" as const,
+    probeIfDown: () => Promise.resolve(),
+    note: () => undefined,
+  };
+  const demotions = new Demotions();
+  const metrics = new Metrics({ domains: { upstreams: [...upstreams] } });
+  const log = createLogger("error", { write: (line) => told.logged?.(line) });
+  const verifier = {
+    start: () => assert.fail("there is nothing to verify"),
+    passThrough: () => assert.fail("there is nothing to pass through"),
+  };
+  const nars = toldOf(new MemoryNarStore(), () => told.publishing?.());
+  const keeping = { metadata, nars, nowMs: () => 0, owner: "test" };
   return new Downloads({
-    metadata: stocked.metadata,
-    nars: toldOf(new MemoryNarStore(), () => told.publishing?.()),
+    attempts: {
+      candidates: { metadata, pool, demotions },
+      logging: { pool, demotions, metrics, log },
+      ...{ idleTimeoutMs: 0, hedgeAfterMs: 0 },
+    },
+    transfer: { keeping, fetcher, verifier, tracer: NO_TRACER },
     reads: new ActiveReads(),
-    space: stocked.space,
-    pool: {
-      narinfo: () => Promise.resolve({ kind: "absent" }),
-      order: () => [...upstreams],
-      patience: () => "full" as const,
-      probeIfDown: () => Promise.resolve(),
-      note: () => undefined,
-    },
-    demotions: new Demotions(),
-    fetcher,
-    verifier: {
-      start: () => assert.fail("there is nothing to verify"),
-      passThrough: () => assert.fail("there is nothing to pass through"),
-    },
+    space,
     tempFolder: folder.path,
-    tracer: NO_TRACER,
-    metrics: new Metrics({ domains: { upstreams: [...upstreams] } }),
-    log: createLogger("error", { write: (line) => told.logged?.(line) }),
-    nowMs: () => 0,
-    owner: "test",
-    idleTimeoutMs: 0,
-    hedgeAfterMs: 0,
   });
 }
 

@@ -67,10 +67,12 @@ function attemptsFor(target: NarTarget) {
     probeIfDown: () => Promise.resolve(),
     note: () => undefined,
   };
+  const demotions = new Demotions();
+  const metrics = new Metrics({ domains: { upstreams: [...UPSTREAMS] } });
+  const logger = createLogger("error", { write: (line) => log.push(JSON.parse(line)) });
   const deps = {
-    ...{ metadata, pool, demotions: new Demotions() },
-    metrics: new Metrics({ domains: { upstreams: [...UPSTREAMS] } }),
-    log: createLogger("error", { write: (line) => log.push(JSON.parse(line)) }),
+    candidates: { metadata, pool, demotions },
+    logging: { pool, demotions, metrics, log: logger },
     ...{ idleTimeoutMs: 1_000, hedgeAfterMs: 1_000 },
   };
   const attempts = new NarAttempts(deps, { nar: narOf("a"), target, requestId: "test" });
