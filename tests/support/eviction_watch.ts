@@ -81,11 +81,15 @@ export class EvictionWatch {
     const pins = database.prepare("SELECT hash FROM pin_root").all()
       .map(({ hash }) => this.#world.numberOf(hash as StorePathHash));
     const underWay = underWayNow();
-    // It is done when the call returns: nothing comes in between.
+    const version = database.prepare("PRAGMA data_version");
+    const before = version.get()?.["data_version"];
+    // Nothing of the same process comes in between.
     const evicted = await metadata.evict(order);
     for (const { at } of evicted.files) this.nars.add(narNameOf(at));
     for (const hash of evicted.narinfos) this.paths.add(this.#world.numberOf(hash));
-    this.#judge({ entries, pins, underWay }, order, evicted);
+    // Another one that evicted at the same time has changed what there was to choose from.
+    const isAlone = version.get()?.["data_version"] === before;
+    if (isAlone) this.#judge({ entries, pins, underWay }, order, evicted);
     return evicted;
   }
 
