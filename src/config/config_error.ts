@@ -1,4 +1,4 @@
-/** The settings cannot be used. Each problem is one line that names what was given and where. */
+/** Invalid settings. Each problem is one line that names the value and its source. */
 export class ConfigError extends Error {
   override readonly name = "ConfigError";
   readonly problems: readonly string[];
@@ -10,7 +10,7 @@ export class ConfigError extends Error {
   }
 }
 
-/** What was typed is shown, and must neither break the line nor steer a terminal. */
+/** Escapes controls in user input, which must neither break the line nor steer a terminal. */
 function escapeControls(text: string): string {
   return text.replaceAll(
     /\p{Cc}/gu,

@@ -9,16 +9,16 @@ import type { Findings, Found } from "./sources/found.ts";
 /** The key of the option that names the configuration file. */
 const CONFIG_FILE_KEY = "config";
 
-/** What finding and reading the file takes. */
+/** Inputs for finding and reading the file. */
 export interface ConfigFileInputs {
   readonly env: Environment;
   readonly readTextFile: (path: string) => string;
   readonly fileExists: (path: string) => boolean;
-  /** Loaded by `loadYamlParser` where `configFilePath` is that of a YAML file. */
+  /** From `loadYamlParser` if `configFilePath` names a YAML file. */
   readonly parseYaml?: ParseYaml;
 }
 
-/** The path of the file that `findConfigFile` reads, if there is one. */
+/** The path of the file that `findConfigFile` reads, if any. */
 export function configFilePath(
   table: OptionTable,
   inputs: ConfigFileInputs & { readonly args: readonly string[] },
@@ -29,8 +29,8 @@ export function configFilePath(
 }
 
 /**
- * What the configuration file says: the one that flags or environment name, else the first of
- * the default places that exists, else nothing.
+ * The settings of the configuration file: the one named by flag or environment, else the first
+ * existing default. Without a file there are none.
  */
 export function findConfigFile(
   table: OptionTable,
@@ -39,7 +39,7 @@ export function findConfigFile(
 ): Findings {
   const choice = choiceIn(named);
   const path = pathOf(choice, inputs);
-  // An empty path is reported where the option itself is read.
+  // The option itself reports an empty path.
   if (!path) return { found: [], problems: [] };
 
   let text: string;
@@ -54,7 +54,7 @@ export function findConfigFile(
   return readConfigFile(table, path, parserFor(path, inputs)(text));
 }
 
-/** A warning where a file of ncps lies in its default place, and no file of larder is read. */
+/** A warning if ncps has a file in its default place, and larder reads no file. */
 export function unreadFile(named: readonly Found[], inputs: ConfigFileInputs): readonly string[] {
   if (pathOf(choiceIn(named), inputs)) return [];
   const home = configHome(inputs.env);
@@ -83,7 +83,7 @@ function defaultPlaces(env: Environment): readonly string[] {
   return home === undefined ? [system] : [`${home}/larder/config.toml`, system];
 }
 
-/** Where the XDG specification has users keep such files; it ignores relative paths. */
+/** XDG's folder for configuration; it ignores relative paths. */
 function configHome({ XDG_CONFIG_HOME: given, HOME: home }: Environment): string | undefined {
   if (given?.startsWith("/")) return given.replace(/\/+$/, "");
   return home?.startsWith("/") ? `${home.replace(/\/+$/, "")}/.config` : undefined;

@@ -6,7 +6,7 @@ import { STORAGE_OPTIONS } from "./options/storage.ts";
 import { TELEMETRY_OPTIONS } from "./options/telemetry.ts";
 import { UPSTREAM_OPTIONS } from "./options/upstream.ts";
 
-/** Every option of larder: the one place where any of them is defined. */
+/** All options of larder, each defined here only. */
 export const OPTIONS = {
   ...GENERAL_OPTIONS,
   ...SERVER_OPTIONS,
@@ -16,16 +16,16 @@ export const OPTIONS = {
   ...TELEMETRY_OPTIONS,
 } as const satisfies OptionTable;
 
-/** What `resolveSettings` makes of the table: one property a key. */
+/** The resolved table: one property for each key. */
 export type Settings = Values<typeof OPTIONS>;
 
-/** Rows that help shows under one title. */
+/** Options under one title of the help text. */
 export interface OptionGroup {
   readonly title: string;
   readonly options: OptionTable;
 }
 
-/** The same rows in the groups in which they are shown. */
+/** The same options in the groups and order of the help text. */
 export const OPTION_GROUPS: readonly OptionGroup[] = [
   { title: "General", options: GENERAL_OPTIONS },
   { title: "Server", options: SERVER_OPTIONS },

@@ -3,10 +3,10 @@ import { splitList } from "./kinds/list.ts";
 import { type AnyOption, expectationOf, expectedInstead, HIDDEN } from "./kinds/option.ts";
 import type { Found, Given } from "./sources/found.ts";
 
-/** One value that can be used, or what is wrong with it in one line. */
+/** A valid value, or its problem in one line. */
 export type Reading = { readonly value: unknown } | { readonly problem: string };
 
-/** Reads what one source gives for an option, the file of a secret included. */
+/** Parses one source's value for an option, or the file of a secret. */
 export function readFound(
   option: AnyOption,
   found: Found,
@@ -30,7 +30,7 @@ export function readFound(
   });
 }
 
-/** What a problem shows of a given value: JSON, without what is secret. */
+/** The value as a problem shows it: JSON, without secrets. */
 export function shownGiven(option: AnyOption, found: Found, given: Given): string {
   if (option.secret && !found.isFile) return HIDDEN;
   const { redact } = option.kind.item ?? option.kind;
@@ -39,7 +39,7 @@ export function shownGiven(option: AnyOption, found: Found, given: Given): strin
 }
 
 function readSecret(option: AnyOption, found: Found, content: string): readonly Reading[] {
-  // Programs that write a secret to a file end it with a line break, which is not part of it.
+  // Programs end a secret's file with a line break, which is not part of the secret.
   const text = content.replace(/\r?\n$/, "");
   const parts = option.kind.item ? splitList(text) : [text];
   return parts.map((part) =>

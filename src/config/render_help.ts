@@ -2,10 +2,10 @@ import { type AnyOption, flagName, type OptionTable, variableFor } from "./kinds
 import type { OptionGroup } from "./options.ts";
 import { defaultText } from "./render_toml.ts";
 
-// Wide enough for most flags; a longer one only pushes its variable to the right.
+// Wide enough for most flags; a longer one pushes its variable to the right.
 const USAGE_WIDTH = 42;
 
-/** The options of all groups for `--help`, each with its variable and its default. */
+/** The options of all groups for `--help`, each with its variable and default. */
 export function helpText(groups: readonly OptionGroup[]): string {
   return groups.map(({ title, options }) => {
     const entries = Object.entries(options).map(([key, option]) => helpEntry(key, option));

@@ -2,19 +2,19 @@ import type { OptionTable } from "./kinds/option.ts";
 import { defaultText, tomlOf } from "./render_toml.ts";
 import type { Source } from "./sources/found.ts";
 
-// A longer value (a list of keys) only pushes its own comment to the right.
+// A longer value (a list of keys) pushes its own comment to the right.
 const ALIGNED_COLUMNS_MAX = 60;
 
-/** A setting, and where it came from. */
+/** A setting and its source. */
 export interface Effective {
   readonly values: Readonly<Record<string, unknown>>;
   readonly sources: Readonly<Record<string, Source>>;
 }
 
 /**
- * The effective settings, one line a key with its source behind it.
+ * The effective settings, one line for each key, with its source behind it.
  *
- * It is TOML, and can be saved as a configuration file once hidden secrets are filled in.
+ * The text is TOML: a valid configuration file once the hidden secrets are filled in.
  */
 export function effectiveSettings(
   groups: readonly { readonly options: OptionTable }[],

@@ -1,6 +1,6 @@
 import { type AnyOption, HIDDEN, type Kind, type OptionTable } from "./kinds/option.ts";
 
-/** A value as TOML, with what is secret in it hidden. `undefined` has no TOML. */
+/** A value as TOML, with secrets hidden. `undefined` has no TOML. */
 export function tomlOf(option: AnyOption, value: unknown): string {
   if (option.secret) return JSON.stringify(HIDDEN);
   const { item } = option.kind;
@@ -12,18 +12,18 @@ export function tomlOf(option: AnyOption, value: unknown): string {
 function tomlLeaf(kind: Kind<unknown>, value: unknown): string {
   const text = kind.redact?.(kind.print(value)) ?? kind.print(value);
   const isBare = kind.bare === "boolean" || (kind.bare === "number" && /^-?\d+$/.test(text));
-  // The escapes of JSON are escapes of TOML too; it wants DEL escaped besides.
+  // JSON's escapes are valid in TOML, which also requires one for DEL.
   return isBare ? text : JSON.stringify(text).replaceAll("\x7f", "\\u007f");
 }
 
-/** A default as people read it; `undefined` when there is none. */
+/** A default for people; `undefined` if there is none. */
 export function defaultText(option: AnyOption): string | undefined {
   if (option.shown !== undefined) return option.shown;
   if (option.secret || option.default === undefined) return undefined;
   return option.kind.print(option.default);
 }
 
-/** A configuration file with every option at its default, commented out where it has none. */
+/** A configuration file with all defaults. Options without one are commented out. */
 export function sampleFile(table: OptionTable, about: string): string {
   const rows = Object.entries(table).filter(([, option]) => !option.notInFile);
   const tables = Map.groupBy(rows, ([key]) => tableOf(key));

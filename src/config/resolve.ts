@@ -15,28 +15,28 @@ import { readFlags, unexpectedArguments } from "./sources/flags.ts";
 import type { Findings, Found, Source } from "./sources/found.ts";
 import { unknownVariables } from "./sources/unknown_variables.ts";
 
-/** Everything outside of the table that decides over settings. */
+/** All inputs besides the table. */
 export interface Inputs extends ConfigFileInputs {
-  /** The words behind the command. */
+  /** The arguments behind the command. */
   readonly args: readonly string[];
   readonly hostname: () => string;
   readonly isTerminal: () => boolean;
 }
 
-/** Usable values for every row of a table. */
+/** Valid values for every row of a table. */
 export interface Resolved<Table> {
   readonly settings: Values<Table>;
   readonly sources: { readonly [K in keyof Table]: Source };
-  /** What was given and is not what it seems, one line each. */
+  /** One line for each suspicious setting. */
   readonly warnings: readonly string[];
 }
 
-/** What is checked beside each value by itself. */
+/** Checks beyond each single value. */
 export interface Checks<S> {
   readonly rules?: readonly Rule<S>[];
-  /** Their words are warnings, for options that were given another value than the default. */
+  /** Rules whose problems are warnings, for options that differ from their defaults. */
   readonly noEffect?: readonly Rule<S>[];
-  /** Settings of ncps that larder has not. */
+  /** Settings of ncps without a counterpart. */
   readonly foreign?: ForeignTable;
 }
 
@@ -69,7 +69,7 @@ export function resolve<Table extends OptionTable>(
   for (const [key, option] of Object.entries(table)) {
     const [found = [], ...weaker] = foundIn(layers, key);
     if (found.length === 0) draft.spelled[key] = flagName(key);
-    // Others are computed from it; what is wrong with it was said already.
+    // Other defaults derive from the value; its own problem is already noted.
     const isSettled = found.length > 0 && settle(draft, option, found, inputs);
     if (!isSettled) {
       const problems = found.length === 0 ? draft.problems : [];
@@ -87,11 +87,11 @@ export function resolve<Table extends OptionTable>(
   return { settings, sources, warnings };
 }
 
-/** What is settled so far. */
+/** The state of resolving. */
 interface Draft {
   readonly values: Record<string, unknown>;
   readonly sources: Record<string, Source>;
-  /** How to call an option in a problem; lacks those whose given value cannot be used. */
+  /** The spelling of each option for problems; without those that have an invalid value. */
   readonly spelled: Record<string, string>;
   readonly warnings: string[];
   readonly problems: string[];
@@ -107,7 +107,7 @@ function readLayers(table: OptionTable, inputs: Inputs): readonly Findings[] {
   return [flags, environment, { ...file, warnings: unreadFile(named, inputs) }];
 }
 
-/** What each source that names an option says of it, the strongest first. */
+/** The findings of each source that names an option, the strongest first. */
 function foundIn(layers: readonly Findings[], key: string): readonly (readonly Found[])[] {
   return layers.map(({ found }) => found.filter((one) => one.key === key))
     .filter((found) => found.length > 0);
@@ -117,7 +117,7 @@ function strongest(layers: readonly Findings[], key: string): readonly Found[] {
   return foundIn(layers, key)[0] ?? [];
 }
 
-/** Takes over what was found, or notes what is wrong with it and says `false`. */
+/** Takes over the found value. Notes the problem and returns false if it is invalid. */
 function settle(
   draft: Draft,
   option: AnyOption,
@@ -133,7 +133,7 @@ function settle(
   return true;
 }
 
-/** The values that one source gives; `undefined` where the draft has to say what is wrong. */
+/** The values of one source; `undefined` after noting a problem. */
 function check(
   draft: Draft,
   option: AnyOption,
@@ -150,8 +150,8 @@ function check(
 }
 
 /**
- * What one source says of an option, in one spelling. Several may say the same; `undefined` when
- * they differ. A list is what all words of one spelling give together.
+ * The findings of one source for an option, in one spelling; `undefined` if spellings differ. A
+ * list joins all values of one spelling.
  */
 function spelledOnce(option: AnyOption, found: readonly Found[]): readonly Found[] | undefined {
   const isList = option.kind.item !== undefined;
@@ -195,7 +195,7 @@ function settleDefault(draft: Draft, table: OptionTable, key: string, inputs: In
   }
 }
 
-/** True for a value that somebody gave, and that is not the default. */
+/** True for a given value that differs from the default. */
 function isChosen(option: AnyOption | undefined, draft: Draft, key: string): boolean {
   const { kind, default: standard } = option ?? {};
   if (kind === undefined || draft.sources[key]?.from === "default") return false;

@@ -1,15 +1,15 @@
 import { hideCredentials } from "./kinds/upstream_url.ts";
 import type { Settings } from "./options.ts";
 
-/** A promise between options, checked once each of them is known to be right in itself. */
+/** A condition between options, checked once each of them is valid. */
 export interface Rule<S> {
-  /** The options that it is about; a problem names the first. */
+  /** The options concerned; a problem names the first. */
   readonly about: readonly [keyof S & string, ...(keyof S & string)[]];
-  /** `got …, expected …` when the promise is broken, or what else there is to say. */
+  /** The problem, such as `got …, expected …`; `undefined` if the condition holds. */
   problem(settings: S): string | undefined;
 }
 
-/** Every promise between options of larder. */
+/** Every condition between larder's options. */
 export const RULES: readonly Rule<Settings>[] = [
   {
     about: ["server.tls-cert", "server.tls-key"],
@@ -62,7 +62,7 @@ export const RULES: readonly Rule<Settings>[] = [
   },
 ];
 
-/** Without an upstream there is nobody to ask, to trust or to wait for. */
+/** Options without effect if there is no upstream. */
 const ABOUT_UPSTREAMS = [
   "cache.upstream-public-key",
   "cache.require-upstream-signature",
@@ -73,7 +73,7 @@ const ABOUT_UPSTREAMS = [
   "netrc-file",
 ] as const;
 
-/** Options that change nothing with the others as they are: a warning, if one was given. */
+/** Options without effect beside the others: a warning if one was given. */
 export const NO_EFFECT: readonly Rule<Settings>[] = [
   ...(["server.socket-mode", "server.socket-group"] as const).map((key) =>
     idle(key, "without a Unix socket in server.addr", (settings) => {
@@ -96,7 +96,7 @@ export const NO_EFFECT: readonly Rule<Settings>[] = [
   idle("otel.propagate-to-upstreams", "without otel.enabled", (settings) => {
     return !settings["otel.enabled"];
   }),
-  // It also adds figures to the metrics.
+  // It also adds metrics.
   idle("analytics.reporting-enabled", "without analytics.reporting-url or metrics", (settings) => {
     const hasMetrics = settings["prometheus.enabled"] || settings["otel.enabled"];
     return settings["analytics.reporting-url"] === undefined && !hasMetrics;

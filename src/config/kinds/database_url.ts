@@ -1,10 +1,10 @@
 import type { Kind } from "./option.ts";
 import { hideCredentials } from "./upstream_url.ts";
 
-/** Which database keeps the metadata. */
+/** The database for the metadata. */
 export type DatabaseUrl = { readonly kind: "sqlite"; readonly path: string };
 
-// After the scheme either a path, or the two slashes of a URL and an absolute path.
+// The scheme, then a path, or two slashes and an absolute path.
 const SQLITE_REGEXP = /^sqlite:(?:\/\/(?=\/))?(?!\/\/|:memory:)([^?#\0]+)$/;
 
 /** `sqlite:` and the path of a file. */
@@ -21,6 +21,6 @@ export const databaseUrl: Kind<DatabaseUrl> = {
 
   print: (database) => `sqlite:${database.path}`,
 
-  // The URL of another database may be given by mistake. A path has no credentials, only an @.
+  // Another database's URL given by mistake may hold credentials. A path has none, at most an @.
   redact: (given) => given.startsWith("sqlite:") ? given : hideCredentials(given),
 };

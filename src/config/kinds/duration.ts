@@ -1,12 +1,12 @@
 import type { Kind } from "./option.ts";
 
-// In the order in which they are written.
+// In the order of writing.
 const UNITS = [["h", 3_600_000], ["m", 60_000], ["s", 1_000], ["ms", 1]] as const;
 
 /**
  * The longest duration: 24 days.
  *
- * A timer of more than 2^31 - 1 ms (24.8 days) fires at once, so a longer timeout would be none.
+ * A timer of more than 2^31 - 1 ms (24.8 days) fires at once.
  */
 export const DURATION_MS_MAX = 24 * 24 * 3_600_000;
 
@@ -15,10 +15,10 @@ const DURATION_REGEXP = new RegExp(
   `^(?:(${PART})h)?(?:(${PART})m)?(?:(${PART})s)?(?:(${PART})ms)?$`,
 );
 
-/** A length of time such as `1h30m`; the value counts milliseconds. */
+/** A duration such as `1h30m`, in milliseconds. */
 export const duration: Kind<number> = durationFrom(1, "a duration such as 30s, 5m or 1h30m");
 
-/** A duration that may be `0s`, where that means "off". */
+/** A duration; `0s` means "off". */
 export const durationOrOff: Kind<number> = durationFrom(
   0,
   "a duration such as 30s, 5m or 1h30m, or 0s",
@@ -32,8 +32,8 @@ const DAY_MS = 24 * 3_600_000;
 const DAYS_REGEXP = new RegExp(`^(?:(${PART})d)?(.*)$`);
 
 /**
- * How long something is kept, such as `180d`, a day at least; `0s` keeps it for ever. No timer
- * waits for it, so it may be longer than a duration.
+ * A retention time such as `180d`, at least a day; `0s` is for ever. No timer waits for it, so it
+ * may exceed `DURATION_MS_MAX`.
  */
 export const retention: Kind<number> = {
   placeholder: "TIME",

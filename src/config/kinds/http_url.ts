@@ -1,7 +1,7 @@
 import type { Kind } from "./option.ts";
 import { hideCredentials } from "./upstream_url.ts";
 
-/** An http or https URL of a receiver, without credentials, query and slash at its end. */
+/** An http or https URL of a receiver, without credentials, query and final slash. */
 export const httpUrl: Kind<string> = {
   placeholder: "URL",
   parse(given) {

@@ -1,6 +1,6 @@
 import type { Kind } from "./option.ts";
 
-/** Any number of items. As one text they are separated by commas or white space. */
+/** Any number of items, separated by commas or white space in one text. */
 export function listOf<T>(item: Kind<T>): Kind<readonly T[]> {
   return {
     placeholder: item.placeholder,

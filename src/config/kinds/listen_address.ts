@@ -2,7 +2,7 @@ import { Buffer } from "node:buffer";
 import { isIPv6 } from "node:net";
 import type { Kind } from "./option.ts";
 
-/** Where a server listens: without a host name everywhere, with port 0 on any free port. */
+/** The address of a server. Without a host name it is all interfaces; port 0 is any free port. */
 export type ListenAddress =
   | { readonly kind: "tcp"; readonly hostname?: string; readonly port: number }
   | { readonly kind: "unix"; readonly path: string };

@@ -1,20 +1,20 @@
-/** How one sort of value is read and shown. `T` is what the program receives. */
+/** Parser and printer of one sort of value. `T` is the parsed type. */
 export interface Kind<T> {
   /** Shown in help, e.g. `SIZE`. */
   readonly placeholder: string;
-  /** The TOML type that a value may have without quotes; a string is always accepted. */
+  /** The TOML type allowed without quotes; a string is always accepted. */
   readonly bare?: "number" | "boolean";
-  /** Set for lists only: the kind of each item. */
+  /** The kind of each item, for lists only. */
   readonly item?: Kind<unknown>;
-  /** Throws an `Error` whose message says what was expected. */
+  /** Throws an `Error` whose message is the expected form. */
   parse(text: string): T;
-  /** Inverse of `parse`; used for help, the reference and the sample file. */
+  /** Inverse of `parse`, for help, the reference and the sample file. */
   print(value: T): string;
-  /** Hides what nobody should see in a text, right or wrong, that was given for this kind. */
+  /** Hides secrets in a given text, valid or not. */
   redact?(text: string): string;
 }
 
-/** What a kind expects instead of `text`; `undefined` when the text is right. */
+/** The form that a kind expects; `undefined` if `text` is valid. */
 export function expectedInstead(kind: Kind<unknown>, text: string): string | undefined {
   try {
     kind.parse(text);
@@ -24,46 +24,46 @@ export function expectedInstead(kind: Kind<unknown>, text: string): string | und
   }
 }
 
-/** What a kind expects, as its `parse` threw it: our own words, in which nothing is secret. */
+/** The expected form from an error of `parse`. It is a constant text without secrets. */
 export function expectationOf(thrown: unknown): string {
   return thrown instanceof Error ? thrown.message : String(thrown);
 }
 
-/** What a default may be computed from. */
+/** Inputs of computed defaults. */
 export interface Surroundings {
-  /** An environment variable; `undefined` when it is unset or empty. */
+  /** An environment variable; `undefined` if unset or empty. */
   variable(name: string): string | undefined;
   hostname(): string;
-  /** Whether standard output is a terminal. */
+  /** True if standard output is a terminal. */
   isTerminal(): boolean;
-  /** The printed value of an option that stands earlier in the table. */
+  /** The printed value of an earlier option in the table. */
   textOf(key: string): string;
 }
 
-/** One knob. Everything a user can see about it is derived from this record. */
+/** A setting. Help, parsing and documentation derive from this record. */
 export interface Option<T> {
   readonly kind: Kind<T>;
   readonly default?: T;
-  /** A default that depends on the machine; goes with `shown`. */
+  /** A default that depends on the machine; requires `shown`. */
   readonly computed?: (surroundings: Surroundings) => T;
-  /** What help says of a default that is computed, or of being left out. */
+  /** Help's text for a computed default, or for no default. */
   readonly shown?: string;
-  /** What the sample file shows where there is no default, if the placeholder is no such value. */
+  /** The sample file's value if there is no default and the placeholder is invalid. */
   readonly example?: string;
   /** One line, no full stop; longer prose goes to `details`. */
   readonly help: string;
   readonly details?: string;
-  /** How ncps spells it where that differs: accepted beside the names of its own. */
+  /** Other names in ncps, also accepted. */
   readonly also?: readonly Names[];
-  /** Never printed, never logged; its flag has a twin that names a file. */
+  /** Never printed, never logged. Its flag has a twin with `-file` for a path. */
   readonly secret?: true;
-  /** The environment variable, where it is not the one that `variableName` makes of the key. */
+  /** The environment variable, if it differs from `variableName` of the key. */
   readonly variable?: string;
   /** Cannot be set in the configuration file. */
   readonly notInFile?: true;
 }
 
-/** What a setting is called in each source; one in which it has no name is left out. */
+/** The names of a setting, by source. A missing one cannot be used. */
 export interface Names {
   readonly flag?: string;
   readonly variable?: string;
@@ -71,19 +71,19 @@ export interface Names {
   readonly key?: string;
 }
 
-/** A row, whatever its kind. */
+/** A row of any kind. */
 export type AnyOption = Option<unknown>;
 
 /** Rows by key. */
 export type OptionTable = Readonly<Record<string, AnyOption>>;
 
-/** `T` when a default exists, `T | undefined` when it does not. */
+/** `T` if a default exists, else `T | undefined`. */
 export type ValueOf<O> = O extends { kind: Kind<infer T>; default: unknown } ? T
   : O extends { kind: Kind<infer T>; computed: unknown } ? T
   : O extends { kind: Kind<infer T> } ? T | undefined
   : never;
 
-/** What the program receives of a table. */
+/** The parsed values of a table. */
 export type Values<Table> = { readonly [K in keyof Table]: ValueOf<Table[K]> };
 
 /** `cache.max-size` → `--cache-max-size`. */
@@ -96,15 +96,15 @@ export function variableName(key: string): string {
   return key.replaceAll(/[.-]/g, "_").toUpperCase();
 }
 
-/** The names that a key makes by itself. */
+/** The names derived from a key. */
 export function namesOf(key: string): Required<Names> {
   return { flag: flagName(key), variable: variableName(key), key };
 }
 
-/** The environment variable of an option: its own, or the one that its key makes. */
+/** The environment variable of an option: its own, or the one derived from its key. */
 export function variableFor(key: string, option: AnyOption): string {
   return option.variable ?? variableName(key);
 }
 
-/** Stands for a secret wherever settings are printed, and is refused as a value. */
+/** Placeholder for secrets in printed settings; invalid as a value. */
 export const HIDDEN = "(hidden)";

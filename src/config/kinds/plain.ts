@@ -1,6 +1,6 @@
 import type { Kind } from "./option.ts";
 
-/** A switch; a flag of this kind needs no value. */
+/** A boolean; a flag of this kind needs no value. */
 export const boolean: Kind<boolean> = {
   placeholder: "true|false",
   bare: "boolean",
@@ -12,7 +12,7 @@ export const boolean: Kind<boolean> = {
   print: String,
 };
 
-/** Anything but nothing. */
+/** Any text but an empty one. */
 export const text: Kind<string> = {
   placeholder: "TEXT",
   parse(given) {
@@ -22,7 +22,7 @@ export const text: Kind<string> = {
   print: (value) => value,
 };
 
-/** A path of the file system, kept as it was given. */
+/** A path of the file system, kept as given. */
 export const path: Kind<string> = {
   placeholder: "PATH",
   parse(given) {
@@ -34,7 +34,7 @@ export const path: Kind<string> = {
 
 const PLAIN_NAME_REGEXP = /^[A-Za-z0-9._-]+$/;
 
-/** A name that can stand in front of the colon of a signing key. */
+/** A valid name for a signing key, before its colon. */
 export const plainName: Kind<string> = {
   placeholder: "NAME",
   parse(given) {
@@ -46,7 +46,7 @@ export const plainName: Kind<string> = {
   print: (value) => value,
 };
 
-/** A whole number from `min` to `max`, both included. */
+/** A whole number from `min` to `max`, inclusive. */
 export function integer(min: number, max: number): Kind<number> {
   return {
     placeholder: "NUMBER",
@@ -62,7 +62,7 @@ export function integer(min: number, max: number): Kind<number> {
   };
 }
 
-/** One of a few words. */
+/** One of the given words. */
 export function choice<const Word extends string>(...words: readonly Word[]): Kind<Word> {
   return {
     placeholder: words.join("|"),

@@ -15,6 +15,6 @@ export const publicKey: Kind<PublicKey> = {
 
   print: (key) => key.text,
 
-  // A secret key looks alike, only longer, and is easily taken for the public one.
+  // Hides a secret key given by mistake: it has the same form, only longer.
   redact: (given) => given.replace(/:.{50,}$/s, `:${HIDDEN}`),
 };

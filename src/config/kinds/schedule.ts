@@ -2,15 +2,15 @@ import { Cron } from "croner";
 import type { Kind } from "./option.ts";
 import { duration } from "./duration.ts";
 
-/** When something happens again and again. */
+/** A recurring time. */
 export type Schedule =
   | { readonly kind: "cron"; readonly cron: string }
-  /** As ncps writes it: `@every 1h`. */
+  /** ncps writes `@every 1h`. */
   | { readonly kind: "every"; readonly everyMs: number };
 
 const EVERY_REGEXP = /^@every\s+(.*)$/;
 
-/** As cron writes it (minute, hour, day, month, weekday), or `@every` and a duration. */
+/** A cron expression (minute, hour, day, month, weekday), or `@every` and a duration. */
 export const schedule: Kind<Schedule> = {
   placeholder: "CRON",
 
@@ -28,7 +28,7 @@ export const schedule: Kind<Schedule> = {
   print: (value) => value.kind === "cron" ? value.cron : `@every ${duration.print(value.everyMs)}`,
 };
 
-/** The time zone of the machine, as Go calls it. */
+/** Go's name for the time zone of the machine. */
 export const LOCAL_TIME = "Local";
 
 /** A name of the IANA time zone database, or `Local`. */

@@ -1,10 +1,10 @@
 import { HIDDEN, type Kind } from "./option.ts";
 
-/** A binary cache to ask. */
+/** An upstream binary cache. */
 export interface UpstreamUrl {
-  /** Absolute, normalised, without a slash at its end and without a query; may hold credentials. */
+  /** Absolute and normalised, without final slash and query; may hold credentials. */
   readonly url: string;
-  /** Overrides the priority that the upstream itself announces; lower wins. */
+  /** Overrides the upstream's own priority; lower wins. */
   readonly priority?: number;
 }
 
@@ -17,7 +17,7 @@ const HTTP_URL_REGEXP = /^https?:\/\/[^\s#]+$/i;
 const PRIORITY_QUERY_REGEXP = /^\?priority=([1-9]\d{0,9})$/;
 const PRIORITY_MAX = 2 ** 31 - 1;
 
-/** An http or https URL with, at most, the query `priority=N`. */
+/** An http or https URL with at most the query `priority=N`. */
 export const upstreamUrl: Kind<UpstreamUrl> = {
   placeholder: "URL",
 
@@ -45,13 +45,14 @@ export const upstreamUrl: Kind<UpstreamUrl> = {
 };
 
 /**
- * The same text with `(hidden)` for the user and password of a URL, however malformed it is, and
- * for the values in its query, but for the one that we know.
+ * The URL, malformed or not, with `(hidden)` for user and password, and for all query values but
+ * `priority`.
  */
 export function hideCredentials(given: string): string {
   const text = given.replace(/([?&](?!priority=)[^=&#]*=)[^&#]+/g, `$1${HIDDEN}`);
   const isUrl = HTTP_URL_REGEXP.test(text) && URL.canParse(text);
-  // A password with a raw slash ends the host for a parser, so of a malformed URL all goes.
+  // Of a malformed URL everything is hidden: a raw slash in a password ends the host for the
+  // parser.
   return isUrl
     ? text.replace(/^(https?:\/\/)[^/?]*@/i, `$1${HIDDEN}@`)
     : text.replace(/^([a-z]+:\/\/)?.*@/is, `$1${HIDDEN}@`);
@@ -68,7 +69,7 @@ function isEncoded(text: string): boolean {
 
 function priorityOf(query: string): number {
   const priority = Number(PRIORITY_QUERY_REGEXP.exec(query)?.[1]);
-  // NaN, when the query is another one, is not below the limit either.
+  // NaN, for another query, is not below the limit either.
   if (!(priority <= PRIORITY_MAX)) {
     throw new Error("a URL with no other query than priority=N, a whole number from 1");
   }

@@ -6,48 +6,49 @@ import type { OptionTable } from "../kinds/option.ts";
 
 const PRIORITY_MAX = 2 ** 31 - 1;
 
-/** What larder says of itself, signs and remembers. */
+/** Options of the cache: its identity, signing, size and memory. */
 export const CACHE_OPTIONS = {
   "cache.hostname": {
     kind: plainName,
     computed: ({ hostname }) => hostname(),
     shown: "the machine's host name",
-    help: "Name of this cache, and of the key that it signs with",
+    help: "Name of this cache and of its signing key",
   },
   "cache.priority": {
     kind: integer(1, PRIORITY_MAX),
     default: 30,
-    help: "Place among a client's substituters; the lower is asked first",
-    details: "cache.nixos.org announces 40.",
+    help: "Priority among a client's substituters; lower comes first",
+    details: "cache.nixos.org has 40.",
   },
   "cache.sign-narinfo": {
     kind: boolean,
     default: true,
-    help: "Add a signature of our own to each narinfo",
+    help: "Sign each narinfo with the key of this cache",
   },
   "cache.secret-key-path": {
     kind: path,
-    shown: "a key made at the first start",
-    help: "File with the secret key to sign with",
-    details: "A missing file is made at the first start; later, in a used storage, it is an error.",
+    shown: "a key generated at the first start",
+    help: "File with the secret signing key",
+    details:
+      "The first start creates a missing file. In a used storage a missing file is an error.",
   },
   "cache.negative-ttl": {
     kind: durationOrOff,
     default: 60_000,
-    help: "How long to remember that no upstream has a path; 0s never does",
+    help: "How long to remember that no upstream has a path; 0s is off",
   },
   "cache.max-size": {
     kind: size,
     shown: "unlimited",
     example: "50G",
-    help: "Most bytes of NAR files to keep, downloads in progress included",
-    details: "What was used longest ago goes first; what a pin protects never goes.",
+    help: "Size limit of all NAR files, running downloads included",
+    details: "Eviction removes the least recently used files first, and never pinned closures.",
   },
   "cache.lru-schedule": {
     kind: schedule,
     shown: "only when space is needed",
     example: "0 3 * * *",
-    help: "When to evict beforehand, as a cron schedule",
+    help: "Cron schedule of evictions ahead of need",
     also: [{ key: "cache.lru.schedule" }],
   },
   "cache.lru-schedule-timezone": {
@@ -59,8 +60,9 @@ export const CACHE_OPTIONS = {
   "cache.metadata-retention": {
     kind: retention,
     default: 180 * 24 * 3_600_000,
-    help: "How long to keep metadata that nobody asks for; 0s keeps it for ever",
-    details: "Kept NAR files and pinned paths keep theirs. Nix remembers a narinfo for 30 days.",
+    help: "How long to keep unused metadata; 0s is for ever",
+    details:
+      "Metadata of kept NAR files and pinned paths stays. Nix remembers a narinfo for 30 days.",
   },
   "cache.allow-delete-verb": {
     kind: boolean,
@@ -70,7 +72,7 @@ export const CACHE_OPTIONS = {
   "cache.temp-path": {
     kind: path,
     shown: "inside the storage",
-    help: "Directory for downloads in progress",
-    details: "Should be on the file system of the storage: a finished file is moved there.",
+    help: "Directory for running downloads",
+    details: "Should be on the file system of the storage, as finished files move there.",
   },
 } as const satisfies OptionTable;

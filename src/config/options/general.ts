@@ -1,13 +1,13 @@
 import { choice, path } from "../kinds/plain.ts";
 import type { OptionTable } from "../kinds/option.ts";
 
-/** What concerns the program as a whole. */
+/** Options of the program as a whole. */
 export const GENERAL_OPTIONS = {
   "config": {
     kind: path,
     shown: "larder/config.toml in $XDG_CONFIG_HOME (~/.config), else in /etc",
-    help: "Configuration file to read: TOML, or YAML where it ends in .yaml",
-    details: "The default places may lack the file; one that is named here must exist.",
+    help: "Configuration file: TOML, or YAML if it ends in .yaml",
+    details: "The default files may be missing; a named one must exist.",
     variable: "LARDER_CONFIG_FILE",
     also: [{ variable: "NCPS_CONFIG_FILE" }],
     notInFile: true,
@@ -15,7 +15,7 @@ export const GENERAL_OPTIONS = {
   "log-level": {
     kind: choice("debug", "info", "warn", "error"),
     default: "info",
-    help: "Least serious messages to log",
+    help: "Lowest level of logged messages",
     also: [{ key: "log.level" }],
   },
   "log-format": {

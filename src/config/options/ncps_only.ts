@@ -3,15 +3,15 @@ import { listOf } from "../kinds/list.ts";
 import { boolean } from "../kinds/plain.ts";
 import type { Kind, Names } from "../kinds/option.ts";
 
-/** Any text, number or list: nobody reads the value. */
+/** Any text, number or list: the value is never read. */
 const anything: Kind<string> = { placeholder: "VALUE", parse: (text) => text, print: String };
 
-/** It would be missed, so the start ends. */
+/** A setting that users would miss: an error at start. */
 function refused(help: string, kind: Kind<unknown> = anything): ForeignSetting {
   return { kind, help };
 }
 
-/** Nobody can miss it, so it is a warning. */
+/** A setting that users cannot miss: a warning at start. */
 function moot(help: string, kind: Kind<unknown> = anything, also: readonly Names[] = []) {
   return { kind, help, also, isMoot: true } as const;
 }
@@ -26,7 +26,7 @@ const SHARING = "it is about downloads that servers share; larder's clients alwa
 const XZ = "larder decompresses xz by itself";
 const NO_REDIS = "it uses the locks of SQLite; leave it out";
 
-/** Every setting of ncps that larder has not, under the names that ncps gives it. */
+/** The settings of ncps without a counterpart in larder, under ncps's names. */
 export const NCPS_ONLY: ForeignTable = {
   "cache.allow-put-verb": refused(
     "it takes no uploads; push to another cache, and give that one as --cache-upstream-url",
@@ -83,7 +83,7 @@ export const NCPS_ONLY: ForeignTable = {
   "analytics.reporting-samples": refused("`larder analytics --show` prints the report", boolean),
   "log.console-writer-enabled": {
     ...refused("give --log-format pretty for people, or --log-format json", boolean),
-    // On a terminal "off" is not what larder does anyway.
+    // larder never does what "off" asks for on a terminal.
     obeyed: [],
   },
   "log.console-writer-prefix": refused("its log lines take no prefix; leave it out"),

@@ -6,25 +6,25 @@ import { listenAddress } from "../kinds/listen_address.ts";
 import { integer, path, text } from "../kinds/plain.ts";
 import type { OptionTable } from "../kinds/option.ts";
 
-/** Where and how clients reach larder. */
+/** Options of the HTTP server. */
 export const SERVER_OPTIONS = {
   "server.addr": {
     kind: listenAddress,
     default: { kind: "tcp", port: 8501 },
-    help: "Where to listen: :PORT, HOST:PORT or unix:PATH",
-    details: "Without a host it is every address of the machine. Port 0 takes any free port.",
+    help: "Listen address: :PORT, HOST:PORT or unix:PATH",
+    details: "Without a host larder listens on every address. Port 0 is any free port.",
   },
   "server.allowed-hosts": {
     kind: listOf(hostName),
     default: [],
-    help: "Name under which browsers may reach larder; repeatable",
+    help: "Host name of larder for browsers; repeatable",
     details:
       "Addresses, localhost, the machine's name and cache.hostname always are. Programs use any.",
   },
   "server.tls-cert": {
     kind: path,
     shown: "none",
-    help: "Certificate chain (PEM) to serve HTTPS with",
+    help: "Certificate chain (PEM) for HTTPS",
     details:
       "Read again when it changes; connections that are open stay. Goes with server.tls-key.",
   },
@@ -38,7 +38,7 @@ export const SERVER_OPTIONS = {
     kind: fileMode,
     default: 0o660,
     help: "Permissions of the Unix socket",
-    details: "Whoever may write to the socket may connect: its owner and its group, by default.",
+    details: "Write permission allows to connect: by default for the socket's owner and group.",
   },
   "server.socket-group": {
     kind: text,
@@ -50,14 +50,14 @@ export const SERVER_OPTIONS = {
   "server.drain-delay": {
     kind: durationOrOff,
     default: 0,
-    help: "How long to answer on after a signal to stop, with /readyz at 503",
-    details: "For load balancers that look at /readyz. A second signal stops at once.",
+    help: "How long to go on serving after a stop signal, with /readyz at 503",
+    details: "For load balancers that probe /readyz. A second signal stops at once.",
   },
   "server.connections-per-address": {
     kind: integer(1, 1_000_000),
     shown: "a quarter of all",
     example: "2048",
-    help: "Most connections that one client address may have open",
+    help: "Limit of open connections from one client address",
     details:
       "At most 8192 are open in all. IPv6 counts by its first 64 bits. Raise it behind a proxy.",
   },

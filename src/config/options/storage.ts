@@ -2,13 +2,13 @@ import { databaseUrl } from "../kinds/database_url.ts";
 import { path } from "../kinds/plain.ts";
 import { namesOf, type OptionTable, type Surroundings } from "../kinds/option.ts";
 
-/** Where NAR files and metadata are kept. */
+/** Options of the storage for NAR files and metadata. */
 export const STORAGE_OPTIONS = {
   "cache.storage-local": {
     kind: path,
     computed: stateDirectory,
     shown: "$STATE_DIRECTORY, else $XDG_STATE_HOME/larder, else ./larder-data",
-    help: "Directory that keeps the NAR files",
+    help: "Directory for NAR files",
     also: [{ key: "cache.storage.local" }, namesOf("cache.data-path")],
   },
   "cache.database-url": {
@@ -18,15 +18,15 @@ export const STORAGE_OPTIONS = {
       path: `${textOf("cache.storage-local").replace(/\/+$/, "")}/db.sqlite`,
     }),
     shown: "sqlite: and db.sqlite in the directory of cache.storage-local",
-    help: "Database that keeps the narinfos: sqlite: and a path",
+    help: "Database for narinfos: sqlite: and a path",
   },
 } as const satisfies OptionTable;
 
 function stateDirectory({ variable }: Surroundings): string {
-  // systemd separates several directories by colons and means the first one for a program's data.
+  // systemd separates several directories by colons; the first one is for a program's data.
   const fromSystemd = variable("STATE_DIRECTORY")?.split(":")[0];
   if (fromSystemd) return fromSystemd;
   const stateHome = variable("XDG_STATE_HOME");
-  // The XDG specification has relative paths ignored.
+  // The XDG specification ignores relative paths.
   return stateHome?.startsWith("/") ? `${stateHome.replace(/\/+$/, "")}/larder` : "./larder-data";
 }

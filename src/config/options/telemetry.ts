@@ -2,43 +2,43 @@ import { httpUrl } from "../kinds/http_url.ts";
 import { boolean } from "../kinds/plain.ts";
 import type { OptionTable } from "../kinds/option.ts";
 
-/** What larder tells of itself, and to whom. */
+/** Options of logs, metrics, traces and usage reports. */
 export const TELEMETRY_OPTIONS = {
   "prometheus.enabled": {
     kind: boolean,
     default: false,
-    help: "Answer /metrics, for Prometheus",
+    help: "Serve /metrics for Prometheus",
   },
   "otel.enabled": {
     kind: boolean,
     default: false,
     help: "Emit logs, metrics and traces with OpenTelemetry",
     also: [{ key: "opentelemetry.enabled" }],
-    details: "OTEL_SERVICE_NAME, OTEL_RESOURCE_ATTRIBUTES and OTEL_TRACES_SAMPLER(_ARG) count.",
+    details: "Reads OTEL_SERVICE_NAME, OTEL_RESOURCE_ATTRIBUTES and OTEL_TRACES_SAMPLER(_ARG).",
   },
   "otel.grpc-url": {
     kind: httpUrl,
     shown: "standard output, as JSON lines",
     example: "http://localhost:4317",
-    help: "OTLP receiver for them (gRPC), such as http://localhost:4317",
+    help: "OTLP receiver (gRPC), such as http://localhost:4317",
     also: [{ key: "opentelemetry.grpc-url" }],
   },
   "otel.propagate-to-upstreams": {
     kind: boolean,
     default: false,
-    help: "Tell upstreams which trace their requests belong to (traceparent)",
-    details: "For upstreams of your own that are traced too; it counts with --otel-enabled.",
+    help: "Send the trace context to upstreams (traceparent)",
+    details: "For traced upstreams of your own; requires --otel-enabled.",
   },
   "analytics.reporting-enabled": {
     kind: boolean,
     default: false,
-    help: "Report anonymous usage figures; `larder analytics --show` tells them",
+    help: "Report anonymous usage figures; `larder analytics --show` shows them",
     also: [{ key: "analytics.reporting.enabled" }],
   },
   "analytics.reporting-url": {
     kind: httpUrl,
     shown: "none: nothing is ever sent",
     example: "https://usage.example.org",
-    help: "Where usage figures are reported to, once a day",
+    help: "Receiver of the daily usage report",
   },
 } as const satisfies OptionTable;

@@ -6,13 +6,13 @@ import { publicKey } from "../kinds/public_key.ts";
 import { upstreamUrl } from "../kinds/upstream_url.ts";
 import type { OptionTable } from "../kinds/option.ts";
 
-/** Which binary caches are asked, whose signatures count, and how long to wait. */
+/** Options of the upstreams: URLs, trusted keys and timeouts. */
 export const UPSTREAM_OPTIONS = {
   "cache.upstream-url": {
     kind: listOf(upstreamUrl),
     default: [{ url: "https://cache.nixos.org" }],
-    help: "Binary cache to ask; those given first are preferred",
-    details: "A query ?priority=N overrides the priority that the upstream announces.",
+    help: "Upstream binary cache; earlier ones are preferred",
+    details: "A query ?priority=N overrides the upstream's own priority.",
     also: [
       { variable: "CACHE_UPSTREAM_URLS", key: "cache.upstream.urls" },
       {
@@ -27,7 +27,7 @@ export const UPSTREAM_OPTIONS = {
     default: [
       parsePublicKey("cache.nixos.org-1:6NCHdD59X431o0gWypbMrAURkbJ16ZPMQFGspcDShjY="),
     ],
-    help: "Key that may sign narinfos, whichever upstream they come from",
+    help: "Trusted key for narinfos of all upstreams",
     also: [
       { variable: "CACHE_UPSTREAM_PUBLIC_KEYS", key: "cache.upstream.public-keys" },
       { flag: "--upstream-public-key", variable: "UPSTREAM_PUBLIC_KEYS" },
@@ -36,12 +36,12 @@ export const UPSTREAM_OPTIONS = {
   "cache.require-upstream-signature": {
     kind: boolean,
     default: true,
-    help: "Refuse narinfos that none of the upstream keys signed",
+    help: "Refuse narinfos without a signature of a trusted key",
   },
   "cache.upstream-dialer-timeout": {
     kind: duration,
     default: 3_000,
-    help: "Give up on an upstream that does not accept a connection",
+    help: "Timeout for connecting to an upstream",
     also: [
       { key: "cache.upstream.dialer-timeout" },
       { flag: "--upstream-dialer-timeout", variable: "UPSTREAM_DIALER_TIMEOUT" },
@@ -50,7 +50,7 @@ export const UPSTREAM_OPTIONS = {
   "cache.upstream-response-header-timeout": {
     kind: duration,
     default: 3_000,
-    help: "Give up on an upstream that does not begin to answer",
+    help: "Timeout for the response headers of an upstream",
     also: [
       { key: "cache.upstream.response-header-timeout" },
       {
@@ -62,12 +62,12 @@ export const UPSTREAM_OPTIONS = {
   "cache.upstream-body-idle-timeout": {
     kind: duration,
     default: 30_000,
-    help: "Give up on an upstream that stops in the middle of an answer",
+    help: "Timeout for a pause within a response body of an upstream",
   },
   "cache.upstream-ca-file": {
     kind: path,
     shown: "the system's certificates",
-    help: "More certificate authorities to trust for upstreams (PEM)",
-    details: "The OTLP receiver of --otel-grpc-url is checked with them too.",
+    help: "Further trusted certificate authorities (PEM) for upstreams",
+    details: "Also for the OTLP receiver of --otel-grpc-url.",
   },
 } as const satisfies OptionTable;

@@ -12,7 +12,7 @@ import {
   spellingsIn,
 } from "./found.ts";
 
-/** What a configuration file says. A file that cannot be read as its format is one problem. */
+/** The settings of a configuration file. A file of invalid syntax is one problem. */
 export function readConfigFile(table: OptionTable, path: string, text: ConfigText): Findings {
   if (!("value" in text)) {
     const format = isYamlPath(path) ? "YAML" : "TOML";
@@ -37,7 +37,7 @@ function findingsIn(
   for (const [key, value] of values) {
     const spelling = spellings.get(key);
     if (value === null && [...spellings.keys()].some((one) => one.startsWith(`${key}.`))) {
-      // YAML's way to write a table with nothing in it.
+      // YAML's notation for an empty table.
       continue;
     }
     if (spelling === undefined) {
@@ -63,7 +63,7 @@ function isTable(value: unknown): value is object {
     !(value instanceof Date);
 }
 
-/** As an empty variable: templates leave it so. */
+/** True for a value that templates leave empty, like an empty variable. */
 function isUnset(value: unknown): boolean {
   return value === "" || value === null;
 }

@@ -1,20 +1,20 @@
 import { parse as parseToml, TomlError } from "smol-toml";
 import { messageOf } from "../../base/failure.ts";
 
-/** What a configuration file holds, or where it cannot be read, without a word of its text. */
+/** A parsed configuration file, or the place of its error. Never quotes the file. */
 export type ConfigText =
   | { readonly value: unknown }
   | { readonly line: number; readonly column: number; readonly reason: string };
 
-/** Reads YAML, and so JSON. */
+/** Parses YAML, and so JSON. */
 export type ParseYaml = (text: string) => ConfigText;
 
-/** True for a path whose file is YAML or JSON; every other file is TOML. */
+/** True for the path of a YAML or JSON file; every other file is TOML. */
 export function isYamlPath(path: string): boolean {
   return /\.(ya?ml|json)$/i.test(path);
 }
 
-/** Reads TOML. */
+/** Parses TOML. */
 export function parseTomlText(text: string): ConfigText {
   try {
     return { value: parseToml(text) };
@@ -25,7 +25,7 @@ export function parseTomlText(text: string): ConfigText {
   }
 }
 
-/** Loads the parser: only who has such a file needs it. */
+/** Loads the YAML parser, on demand. */
 export async function loadYamlParser(): Promise<ParseYaml> {
   const { parseDocument } = await import("yaml");
   return (text) => {
@@ -39,13 +39,13 @@ export async function loadYamlParser(): Promise<ParseYaml> {
     try {
       return { value: document.toJS() };
     } catch (error) {
-      // Aliases of aliases of aliases.
+      // Too many nested aliases.
       return { line: 1, column: 1, reason: firstLine(error) };
     }
   };
 }
 
-/** The other lines quote the file, which may hold secrets. */
+/** Further lines quote the file, which may hold secrets. */
 function firstLine(error: unknown): string {
   return messageOf(error).split("\n")[0] ?? "";
 }

@@ -4,7 +4,7 @@ import { type Findings, foundAs, givenText, spellingsIn } from "./found.ts";
 /** Variables by name. */
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** What the environment says. An empty variable counts as not set. */
+/** The settings of the environment. An empty variable counts as unset. */
 export function readEnvironment(table: OptionTable, environment: Environment): Findings {
   const found = [...spellingsIn("variable", table)].flatMap(([name, spelling]) => {
     const value = environment[name];

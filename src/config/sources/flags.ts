@@ -10,17 +10,17 @@ import {
   spellingsIn,
 } from "./found.ts";
 
-/** What the words after a command say. */
+/** The parsed arguments of a command. */
 export interface FlagFindings extends Findings {
-  /** The words that are no flags, in the order given. */
+  /** The arguments that are no flags, in order. */
   readonly rest: readonly string[];
 }
 
 /**
- * Reads flags wherever they stand among the words. Behind `--` no word is a flag.
+ * Parses flags anywhere among the arguments, up to `--`.
  *
- * Read by hand and not by `parseArgs` of node:util: that one takes `--next-flag` for the value
- * of a flag that lacks one, and cannot tell which word belongs to a flag it does not know.
+ * `parseArgs` of node:util does not fit: it takes `--next-flag` as the value of a flag without one,
+ * and cannot assign values of unknown flags.
  */
 export function readFlags(table: OptionTable, args: readonly string[]): FlagFindings {
   const flags = spellingsIn("flag", table);
@@ -48,14 +48,14 @@ export function readFlags(table: OptionTable, args: readonly string[]): FlagFind
   return { found, problems, rest };
 }
 
-/** One problem for each word that a command has no use for. */
+/** A problem for each unexpected argument. */
 export function unexpectedArguments(rest: readonly string[]): readonly string[] {
   return rest.map((word) => `${JSON.stringify(word)}: unexpected argument`);
 }
 
 interface Flag {
   readonly name: string;
-  /** What stands behind `=`. */
+  /** The text behind `=`. */
   readonly inline?: string;
 }
 
@@ -88,7 +88,7 @@ function readFlag(
   return { usesNext: true, found: found(spelling, flag.name, next) };
 }
 
-/** `--no-x`, or a flag that does not exist. */
+/** Parses `--no-x`, or reports an unknown flag. */
 function readUnlisted(
   flag: Flag,
   next: string | undefined,

@@ -1,27 +1,27 @@
 import type { AnyOption } from "../kinds/option.ts";
 import type { Found } from "./found.ts";
 
-/** A setting of ncps that larder has not. Its `help` says what to do instead. */
+/** A setting of ncps without a counterpart in larder. Its `help` names the alternative. */
 export interface ForeignSetting extends AnyOption {
-  /** Values that ask for what larder does anyway, beside an empty one; of a switch it is off. */
+  /** Values that match larder's behaviour, beside an empty one; for booleans it is off. */
   readonly obeyed?: readonly string[];
-  /** It tunes something that larder refuses or needs not: to go on without it changes nothing. */
+  /** True for tuning that larder does not need: ignoring it changes nothing. */
   readonly isMoot?: true;
 }
 
 /** Rows by key. */
 export type ForeignTable = Readonly<Record<string, ForeignSetting>>;
 
-/** How ncps lets a switch be off, in any case. */
+/** ncps's spellings of a boolean that is off, in any case. */
 const OFF = ["false", "0", "f"];
 
-/** What to say of the foreign settings that were given: each is named, none is obeyed in part. */
+/** Problems and warnings for the given foreign settings. */
 export interface Judged {
   readonly problems: readonly string[];
   readonly warnings: readonly string[];
 }
 
-/** Refuses what would be missed, and warns of what is moot, in one line for each reason. */
+/** Sorts given foreign settings into errors and warnings, one line for each reason. */
 export function judgeForeign(table: ForeignTable, found: readonly Found[]): Judged {
   const asked = found.flatMap((one) => {
     const row = table[one.key];

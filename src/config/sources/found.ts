@@ -7,51 +7,51 @@ import {
   variableFor,
 } from "../kinds/option.ts";
 
-/** Where a value came from. `name` is the flag, the variable or the path of the file. */
+/** The source of a value. `name` is the flag, the variable or the path of the file. */
 export interface Source {
   readonly from: "flag" | "environment" | "file" | "default";
   readonly name: string;
 }
 
-/** One value as it was written; `original` is what a problem shows of it, as JSON. */
+/** One value as written. Problems show `original` as JSON. */
 export interface Given {
   readonly text: string;
   readonly original: unknown;
-  /** What was expected, where the type is not one that the kind accepts. */
+  /** The expected form, if the kind does not accept the TOML type. */
   readonly mistyped?: string;
 }
 
-/** What one source says about one option. */
+/** One source's values for one option. */
 export interface Found {
   readonly key: string;
   readonly source: Source;
-  /** How the user spelled the option: flag, variable, or `FILE: key`. */
+  /** The user's spelling of the option: flag, variable, or `FILE: key`. */
   readonly spelled: string;
   /** One value; any number for a list. */
   readonly given: readonly Given[];
-  /** The values are paths of files that hold the real ones. */
+  /** True if the values are paths of files with the real ones. */
   readonly isFile?: true;
 }
 
-/** All that one source says. */
+/** The findings and problems of one source. */
 export interface Findings {
   readonly found: readonly Found[];
   readonly problems: readonly string[];
   readonly warnings?: readonly string[];
 }
 
-/** Names under which an option can be given: its own, and those of ncps. */
+/** The names of an option: its own, or those of ncps. */
 export interface Spelling {
   readonly key: string;
   readonly option: AnyOption;
   readonly names: Names;
-  /** The names of the option's own row. */
+  /** True for the names of the option's own row. */
   readonly isOwn?: true;
-  /** The value is the path of a file that holds the real one. */
+  /** True if the value is the path of a file with the real one. */
   readonly isFile?: true;
 }
 
-/** Every spelling of a table, with those that name the file of a secret. */
+/** Every spelling of a table, including those for files of secrets. */
 export function spellingsOf(table: OptionTable): readonly Spelling[] {
   return Object.entries(table).flatMap(([key, option]) => {
     const own = ownNames(key, option);
@@ -63,7 +63,7 @@ export function spellingsOf(table: OptionTable): readonly Spelling[] {
   });
 }
 
-/** The names that suggestions are made of. */
+/** The names for suggestions. */
 export function ownSpellings(
   spellings: Iterable<Spelling>,
   source: keyof Names,
@@ -74,7 +74,7 @@ export function ownSpellings(
   });
 }
 
-/** Spellings by the name that they have in one source. */
+/** Spellings by their names in one source. */
 export function spellingsIn(
   source: keyof Names,
   table: OptionTable,
@@ -87,7 +87,7 @@ export function spellingsIn(
   );
 }
 
-/** What a source found under a spelling. `spelled` is how the user wrote its name. */
+/** The finding for a spelling. `spelled` is the user's form of its name. */
 export function foundAs(
   { key, isFile }: Spelling,
   source: Source,
@@ -97,10 +97,10 @@ export function foundAs(
   return { key, source, spelled, given, ...(isFile ? { isFile } : {}) };
 }
 
-/** The values in a text as a flag or a variable holds it. */
+/** The values in the text of a flag or a variable. */
 export function givenText({ option, isFile }: Spelling, value: string): readonly Given[] {
   const texts = option.kind.item && !isFile ? splitList(value) : [value];
-  // A list of nothing but separators is a slip, and no way to ask for an empty list.
+  // A list of separators alone is a mistake, not an empty list.
   if (texts.length === 0) return [{ text: "", original: value }];
   return texts.map((text) => ({ text, original: text }));
 }

@@ -3,14 +3,14 @@ import type { OptionTable } from "../kinds/option.ts";
 import type { Environment } from "./environment.ts";
 import { ownSpellings, spellingsIn } from "./found.ts";
 
-/** Variables that begin like ours and are read elsewhere, or are none of larder's. */
+/** Known variables that look like larder's options but are read elsewhere. */
 const KNOWN: ReadonlySet<string> = new Set([
-  // The commands that speak to a running server.
+  // Read by the commands for a running server.
   "LARDER_SERVER",
   "LARDER_TOKEN",
   // systemd sets it for CacheDirectory=.
   "CACHE_DIRECTORY",
-  // Read by what emits telemetry.
+  // Read by OpenTelemetry.
   "OTEL_SDK_DISABLED",
   "OTEL_SERVICE_NAME",
   "OTEL_RESOURCE_ATTRIBUTES",
@@ -19,11 +19,11 @@ const KNOWN: ReadonlySet<string> = new Set([
   "OTEL_METRIC_EXPORT_INTERVAL",
 ]);
 
-/** Kubernetes sets these in every container for a service that is called "cache" or "larder". */
+/** Kubernetes sets these in every container for a service named "cache" or "larder". */
 const SERVICE_REGEXP =
   /^\w+(_SERVICE_(HOST|PORT)(_\w+)?=|_PORT_\d+_(TCP|UDP|SCTP)(_\w+)?=|_PORT=(tcp|udp|sctp):)/;
 
-/** A warning for each variable that is set, begins like one of the table, and is none of them. */
+/** A warning for each variable that begins like one of the table's, but is none of them. */
 export function unknownVariables(
   table: OptionTable,
   known: OptionTable,
