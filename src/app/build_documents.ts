@@ -9,10 +9,10 @@ import { queuedDocumentSource } from "../upstream/queued_document_source.ts";
 import { tracedDocumentSource } from "../upstream/traced_document_source.ts";
 import type { AppParts } from "./build_app.ts";
 
-/** The part of `--cache-max-size` that documents may take beside the NAR files. */
+/** Share of `--cache-max-size` for documents, beside the NAR files. */
 const PART_OF_LIMIT = 1 / 20;
 
-/** Documents that are on their way, all together. */
+/** Memory of all documents in flight. */
 const MEMORY_BYTES_MAX = 64 << 20;
 
 export interface DocumentUsers {
@@ -23,7 +23,7 @@ export interface DocumentUsers {
   readonly uses: Uses;
 }
 
-/** Wires what serves listings, logs, realisations and debuginfo. */
+/** Wires the cache of listings, logs, realisations and debuginfo. */
 export function buildDocuments(parts: AppParts, users: DocumentUsers): DocumentServer {
   const { client, pool, observe, negative, uses } = users;
   const { tracer } = parts;

@@ -15,11 +15,11 @@ import type { UpstreamPool } from "../upstream/upstream_pool.ts";
 import type { AppParts } from "./build_app.ts";
 import { readPageSource } from "./page_source.ts";
 
-/** What the page tells of, beside the parts of the app. */
+/** Sources of the page, beside the parts of the app. */
 export interface PageSubjects {
   readonly pool: UpstreamPool;
   readonly lastAnswers: LastAnswers;
-  /** Kept or not. */
+  /** Downloads and pass-throughs. */
   readonly underWay: UnderWay;
   readonly space: Space;
   readonly names: StorePathNames;
@@ -28,11 +28,11 @@ export interface PageSubjects {
 
 export interface PageParts extends AsyncDisposable {
   readonly routes: readonly Route[];
-  /** Something was pinned or unpinned. */
+  /** Call this after each pin and unpin. */
   pinsChanged(): void;
 }
 
-/** Wires `/` and `/stats` to what they tell of. */
+/** Wires `/` and `/stats` to their sources. */
 export function buildPage(parts: AppParts, subjects: PageSubjects): PageParts {
   const { secretKey, trustedKeys, usesTls, nowMs } = parts;
   const pins = new PinWatch({ ...parts, closures: subjects.closures });
@@ -49,7 +49,7 @@ export function buildPage(parts: AppParts, subjects: PageSubjects): PageParts {
     pins,
   };
   const stats = () => gatherStats(sources);
-  // Where we sign nothing, a client has to trust those who did.
+  // Without a signature of ours, clients have to trust the keys of the upstreams.
   const publicKeys = publicKey === undefined ? trustedKeys.map(({ text }) => text) : [publicKey];
   const page = new Page(readPageSource());
   return {

@@ -6,23 +6,23 @@ import type { NarName } from "../nix/nar_name.ts";
 import type { StorePathHash } from "../nix/store_path.ts";
 import type { AppParts } from "./build_app.ts";
 
-/** The limit, and who else is on the storage. */
+/** The size limit, and other users of the storage. */
 export interface SpaceParts {
   /** `Infinity` for none. */
   readonly limitBytes: number;
-  /** Names this process. */
+  /** Identifies this process. */
   readonly owner: string;
-  /** What lies in the storage beside the kept files and our own growing ones. */
+  /** Bytes in the storage beside kept files and our own downloads. */
   readonly foreignBytes: () => number;
 }
 
-/** What the cache knows that decides on what may go. */
+/** The parts of the cache that influence eviction. */
 export interface SpaceUsers {
   readonly reads: ActiveReads;
   readonly flushUses: () => Promise<void>;
 }
 
-/** Wires the limit to the stores. */
+/** Wires the size limit to the stores. */
 export function buildSpace(parts: AppParts, users: SpaceUsers) {
   const { metadata, nars, nowMs, log, metrics } = parts;
   const entries = metrics.series("evicted_entries_total", {});
@@ -46,7 +46,7 @@ interface RunDuration {
   readonly durationMs: number;
 }
 
-/** What the routes of narinfos and NARs need for DELETE; nothing where it is not allowed. */
+/** The DELETE handlers of narinfos and NARs; none unless the settings allow them. */
 export function buildRemover(parts: AppParts, space: Space, reads: ActiveReads) {
   if (!parts.allowDelete) return { narinfos: {}, nars: {} };
   const remover = new Remover({

@@ -7,31 +7,31 @@ import type { App } from "./build_app.ts";
 import { type ScheduledTimes, startSchedule } from "./schedule.ts";
 import type { Stores } from "./stores.ts";
 
-/** How long the files of a process that died may stand in the way. */
+/** Longest time that files of a dead process take up space. */
 const SURVEY_EVERY_MS = 60 * 1_000;
 
-/** How late a path is found that came after the pin that protects it; eviction looks itself. */
+/** Longest delay until a late reference of a pin is protected. Eviction checks by itself. */
 const REFRESH_EVERY_MS = 5_000;
 
-/** When unused metadata is looked for first; a start has more urgent work. */
+/** Delay of the first retention run; a start has more urgent work. */
 const FIRST_RETENTION_MS = 10 * 60 * 1_000;
 
-/** Where no schedule says when. */
+/** Default without a schedule. */
 const RETENTION_EVERY_MS = 24 * 3_600 * 1_000;
 
 export interface ChoresDeps {
   readonly stores: Pick<Stores, "workFolder" | "settle" | "changes" | "metadata">;
   readonly app: Pick<App, "space" | "reads" | "uses">;
-  /** When to evict beforehand, and to remove unused metadata; `undefined`: as is needed. */
+  /** Times of scheduled eviction and retention; `undefined`: none. */
   readonly schedule: ScheduledTimes | undefined;
-  /** How long metadata stays that nobody asks for; 0 is for ever. */
+  /** How long unused metadata stays; 0 is for ever. */
   readonly retentionMs: number;
   readonly storage: string;
   readonly metrics: FreeSpaceDeps["metrics"];
   readonly log: Logger;
 }
 
-/** What is done now and then beside the requests, until the result is disposed of. */
+/** Runs the periodic work beside the requests, until disposed of. */
 export function startChores(deps: ChoresDeps): AsyncDisposable {
   const { stores, app: { space }, schedule, log } = deps;
   const { workFolder, changes } = stores;
@@ -45,7 +45,7 @@ export function startChores(deps: ChoresDeps): AsyncDisposable {
     }
     refresh();
   };
-  // What is in memory is dropped first, as it subscribed first.
+  // The memory cache subscribed first, so it is already dropped.
   const feed = changes.subscribe(refresh);
   refresh();
   const freeSpace = sampleFreeSpace({ ...deps, path: deps.storage });
@@ -70,7 +70,7 @@ export function startChores(deps: ChoresDeps): AsyncDisposable {
   };
 }
 
-/** Removes unused metadata once a day, or when the schedule runs it. */
+/** Removes unused metadata once a day, or on the schedule. */
 function startRetention({ stores, app, schedule, retentionMs, log }: ChoresDeps) {
   if (retentionMs === 0) {
     return { run: () => undefined, [Symbol.asyncDispose]: () => Promise.resolve() };

@@ -1,16 +1,16 @@
 import { Failure, reasonOf } from "../base/failure.ts";
 import type { Settings } from "../config/options.ts";
 
-/** Where everything is on disk. All of them exist and can be written and listed. */
+/** The folders of the storage, all of them writable and listable. */
 export interface Folders {
   readonly storage: string;
   readonly nars: string;
   readonly temp: string;
-  /** Locks of the processes that run on the storage. */
+  /** Locks of the processes on this storage. */
   readonly locks: string;
 }
 
-/** Makes the folders that are missing. Throws a Failure that names the one that cannot be used. */
+/** Creates missing folders. Throws a Failure that names an unusable one. */
 export function prepareFolders(settings: Settings): Folders {
   const storage = settings["cache.storage-local"].replace(/(?<=.)\/+$/, "");
   const nars = `${storage}/nar`;
@@ -26,10 +26,10 @@ export function prepareFolders(settings: Settings): Folders {
 function prepare(folder: string, option: string): void {
   attempt("write to", () => {
     Deno.mkdirSync(folder, { recursive: true });
-    // Permissions do not tell everything (a read-only mount, a full disk): try it.
+    // Permissions do not show a read-only mount or a full disk.
     Deno.removeSync(Deno.makeTempFileSync({ dir: folder, prefix: ".writable-" }));
   });
-  // Who may open it may list it; to list a million NARs would take long.
+  // Opening proves that listing is allowed; listing a million NARs would take long.
   attempt("read", () => Deno.openSync(folder).close());
 
   function attempt(verb: "write to" | "read", work: () => void): void {

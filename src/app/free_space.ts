@@ -13,8 +13,8 @@ export interface FreeSpaceDeps {
 }
 
 /**
- * Samples how much the storage's file system has free, beside the requests, until the result is
- * disposed of. Where nobody may ask (it takes `--allow-sys=statfs`) there is no gauge.
+ * Samples the free bytes of the storage's file system, until disposed of. Without
+ * `--allow-sys=statfs` there is no gauge.
  */
 export function sampleFreeSpace({ path, metrics, log }: FreeSpaceDeps): Disposable {
   let freeBytes: number | undefined;
@@ -25,7 +25,7 @@ export function sampleFreeSpace({ path, metrics, log }: FreeSpaceDeps): Disposab
       if (freeBytes === undefined) metrics.gauge("storage_free_bytes", {}, () => freeBytes ?? 0);
       freeBytes = bavail * bsize;
     } catch (error) {
-      // The last figure stays: other lines tell of a storage that fails.
+      // The last value stays: other log lines report a failing storage.
       log.debug("free space not known", { error: messageOf(error) });
     }
   };
@@ -34,7 +34,7 @@ export function sampleFreeSpace({ path, metrics, log }: FreeSpaceDeps): Disposab
   return { [Symbol.dispose]: () => clearInterval(timer) };
 }
 
-/** Throws where it is not allowed: asked without that, Deno would wait for a word of the user. */
+/** Throws without permission. Otherwise Deno would prompt the user. */
 async function mayAsk(): Promise<void> {
   const descriptor = { name: "sys", kind: "statfs" } as unknown as Deno.SysPermissionDescriptor;
   const { state } = await Deno.permissions.query(descriptor);

@@ -13,10 +13,10 @@ import { SqliteMetadataStore } from "../metadata/sqlite/sqlite_metadata_store.ts
 import { LocalNarStore, shards } from "../storage/local/local_nar_store.ts";
 import { createLogger } from "../telemetry/logger.ts";
 
-/** Whoever checks is in no file's way for longer than the check takes. */
+/** Lock owner of a check, which keeps files only while it runs. */
 const OWNER = "fsck";
 
-/** Checks the storage that the settings name. Throws a Failure when there is none. */
+/** Checks the storage of the settings. Throws a Failure if there is none. */
 export async function fsckStorage(
   settings: Settings,
   order: FsckOrder,
@@ -27,7 +27,7 @@ export async function fsckStorage(
   for (const needed of [path, folder]) requireThere(needed);
   await using metadata = new SqliteMetadataStore(await openDatabase(path));
   const nars = new LocalNarStore(folder);
-  // What is found is reported to the watcher, not to the log.
+  // The watcher gets all findings, not the log.
   const log = createLogger("error", { write: () => undefined });
   const sweeper = new Sweeper({ metadata, nars, owner: OWNER, log });
   const repairer = new Repairer({ metadata, nars, sweeper, owner: OWNER, log });

@@ -1,9 +1,9 @@
 import type { Logger } from "../telemetry/logger.ts";
 
-/** Permissions of whoever is neither the file's user nor of its group. */
+/** Permission bits of all users but the file's owner and group. */
 const OTHERS = 0o007;
 
-/** Warns of each file that holds a secret key and is open to every user of this machine. */
+/** Warns of each secret key file that every user of this machine can open. */
 export function warnOfOpenKeys(
   paths: readonly (string | undefined)[],
   log: Pick<Logger, "warn">,
@@ -19,7 +19,7 @@ export function warnOfOpenKeys(
   }
 }
 
-/** 0 where there are none, or no file: whoever needs the file says so. */
+/** The permission bits; 0 if there is no file, which its reader reports. */
 function permissionsOf(path: string): number {
   try {
     return (Deno.statSync(path).mode ?? 0) & 0o777;

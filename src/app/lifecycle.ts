@@ -4,21 +4,21 @@ import type { Logger } from "../telemetry/logger.ts";
 import type { App } from "./build_app.ts";
 import type { Listener } from "./listen.ts";
 
-/** How long what is in flight may take to end; systemd kills after 90 s. */
+/** Time limit for requests and downloads in flight; systemd kills after 90 s. */
 const DRAIN_MAX_MS = 20_000;
 
 const STOP_SIGNALS = ["SIGTERM", "SIGINT"] as const;
 
-/** As shells report a program that a signal ended. */
+/** The exit statuses by which shells report a fatal signal. */
 const KILLED_STATUS = { SIGTERM: 143, SIGINT: 130 } as const;
 
 /**
- * A terminal sends Ctrl-C to every process in front of it, and `deno task`, npm and their like
- * pass it on: what comes so soon after the first is the same key press.
+ * Ctrl-C reaches every process of a terminal, and `deno task`, npm and others forward it. A second
+ * signal within this time is the same key press.
  */
 const CTRL_C_ECHO_MS = 500;
 
-/** Resolves at the first signal to stop. A second one ends the process at once. */
+/** Resolves at the first stop signal. A second one ends the process at once. */
 export function stopSignal(): Promise<typeof STOP_SIGNALS[number]> {
   const { promise, resolve } = Promise.withResolvers<typeof STOP_SIGNALS[number]>();
   const hasTerminal = [Deno.stdin, Deno.stdout, Deno.stderr].some((one) => one.isTerminal());
@@ -41,11 +41,11 @@ export interface DrainParts {
   readonly app: Pick<App, "stopping" | "downloadsOver">;
   readonly listener: Pick<Listener, "shutdown">;
   readonly log: Pick<Logger, "warn">;
-  /** New connections are taken for so long, while `/readyz` is 503. */
+  /** Time with `/readyz` at 503 and new connections accepted. */
   readonly delayMs: number;
 }
 
-/** Lets requests and downloads end, for a limited time. */
+/** Waits for requests and downloads, within a time limit. */
 export async function drain({ app, listener, log, delayMs }: DrainParts): Promise<void> {
   app.stopping();
   if (delayMs > 0) await pause(delayMs);

@@ -8,34 +8,34 @@ import { listenOnSocket, type SocketAccess } from "./unix_socket.ts";
 type Address = Settings["server.addr"];
 
 /**
- * An idle connection costs some 10 KiB; more than this are no clients of one cache. Where the
- * system has fewer file handles the server finds out, and keeps to that.
+ * Limit of connections, at some 10 KiB each; one cache has fewer clients. If file handles run out
+ * earlier, the server lowers its limit.
  */
 const CONNECTIONS_MAX = 8_192;
 
 export interface ListenParts extends Omit<HttpServerDeps, "connectionsMax"> {
   readonly address: Address;
-  /** For a Unix socket. */
+  /** Permissions of a Unix socket. */
   readonly socket: SocketAccess;
   /** Certificate and key for HTTPS; without them it is HTTP. */
   readonly tls?: TlsFiles | undefined;
 }
 
 export interface Listener extends AsyncDisposable {
-  /** Where it can be reached, for people: a URL, or `unix:` and a path. */
+  /** The address for people: a URL, or `unix:` and a path. */
   readonly url: string;
-  /** Takes no new connection; resolves when the requests under way are answered. */
+  /** Closes the listener; resolves when running requests are answered. */
   shutdown(): Promise<void>;
 }
 
-/** Where connections come in; disposed of, it takes no more of them. */
+/** A listening socket; disposing of it closes it. */
 interface OpenListener extends Disposable {
   readonly url: string;
-  /** Where more than the server stands between: takes no more, and resolves when all have gone. */
+  /** Set for a listener behind a relay: closes it, and resolves when all clients have left. */
   over?(): Promise<void>;
 }
 
-/** Starts to answer. Throws a Failure that says what is wrong with the address. */
+/** Starts to serve. Throws a Failure that explains an unusable address. */
 export async function listen({ address, socket, tls, ...deps }: ListenParts): Promise<Listener> {
   const server = new HttpServer({ ...deps, connectionsMax: CONNECTIONS_MAX });
   try {
@@ -92,7 +92,7 @@ async function openSocket(
   return { url: `unix:${path}`, [Symbol.dispose]: () => listener.close() };
 }
 
-/** Without a name: IPv6, which takes IPv4 too where the machine has not been told otherwise. */
+/** Without a host name: IPv6, which includes IPv4 on most machines, else IPv4. */
 async function anyHost(
   { hostname, port }: Address & { kind: "tcp" },
   open: (place: Place) => OpenListener | Promise<OpenListener>,

@@ -2,12 +2,12 @@ import type { PageSource } from "../http/page/page.ts";
 
 const IMPORT_LINE = 'import { renderParts } from "./render.js";\n';
 
-/** Reads the files of the page; in the executable they are embedded. */
+/** Reads the files of the page; the executable embeds them. */
 export function readPageSource(): PageSource {
   return {
     template: read("page.html"),
     style: read("page.css"),
-    // The page is one document: what its script imports stands in front of it.
+    // The page is one document, so its script includes the imported one.
     script: read("render.js") + read("page.js").replace(IMPORT_LINE, ""),
   };
 }

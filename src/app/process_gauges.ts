@@ -1,7 +1,7 @@
 import { cpuUsage } from "node:process";
 import type { Metrics } from "../telemetry/metrics.ts";
 
-/** Says how the process's own figures are read, and what runs here. */
+/** Registers the gauges of the process, and the build info. */
 export function readProcess(metrics: Metrics, version: string): void {
   metrics.gauge("build_info", { version, deno: Deno.version.deno }, () => 1);
   metrics.gauge("process_start_time_seconds", {}, () => performance.timeOrigin / 1_000);
@@ -18,7 +18,7 @@ function openFiles(): number {
   try {
     return [...Deno.readDirSync("/proc/self/fd")].length;
   } catch {
-    // Another system than Linux.
+    // Other systems than Linux.
     return 0;
   }
 }

@@ -8,7 +8,7 @@ import type { Logger } from "../telemetry/logger.ts";
 import type { App } from "./build_app.ts";
 import { WorkerComparer, type WorkerComparerDeps } from "./workers/worker_comparer.ts";
 
-/** With more files than this the first pass has a thread of its own: a shard takes milliseconds. */
+/** With more files than this the first pass runs in a Worker: a shard takes milliseconds. */
 const HERE_MAX = 20_000;
 
 export interface ReconciliationDeps extends WorkerComparerDeps {
@@ -20,7 +20,7 @@ export interface ReconciliationDeps extends WorkerComparerDeps {
   readonly log: Logger;
 }
 
-/** Starts to hold files against rows in the background, until the result is disposed of. */
+/** Compares files with rows in the background, until disposed of. */
 export async function startReconciliation(deps: ReconciliationDeps): Promise<AsyncDisposable> {
   const { app: { space }, metadata } = deps;
   const { keptFiles } = await metadata.stock();
@@ -28,7 +28,7 @@ export async function startReconciliation(deps: ReconciliationDeps): Promise<Asy
   const reconciler = new Reconciler({
     ...deps,
     shards: shards(),
-    // The slow passes after the first one take a shard in ten seconds.
+    // Later passes are slow: a shard in ten seconds.
     compare: (shard, sizes) =>
       sizes || comparer === undefined
         ? readShard(deps, shard, sizes)
@@ -40,7 +40,7 @@ export async function startReconciliation(deps: ReconciliationDeps): Promise<Asy
   reconciler.start();
   return {
     async [Symbol.asyncDispose]() {
-      // In this order: what waits for the Worker then hears that it is gone.
+      // In this order, so that callers of the Worker learn of its end.
       comparer?.[Symbol.dispose]();
       await reconciler[Symbol.asyncDispose]();
     },

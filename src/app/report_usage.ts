@@ -3,14 +3,14 @@ import type { Settings } from "../config/options.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { usageReportText } from "./usage_report.ts";
 
-/** The first one is sent as long after the start: what is only tried out is not reported. */
+/** Interval, and delay of the first report: short trials are not reported. */
 const REPORT_EVERY_MS = 24 * 60 * 60 * 1_000;
 
 const SEND_MAX_MS = 10_000;
 
 /**
- * Reports usage once a day, where it is enabled and a receiver is named, until the result is
- * disposed of. A report that does not arrive is not tried again.
+ * Sends a usage report once a day, if enabled and with a receiver, until disposed of. Does not
+ * retry.
  */
 export function reportUsage(
   settings: Settings,
@@ -30,7 +30,7 @@ async function send(settings: Settings, url: string, log: Logger): Promise<void>
   try {
     const answer = await fetch(url, {
       method: "POST",
-      // Without these, Deno would add a user agent of its own and languages.
+      // Without these, Deno would send its own user agent and languages.
       headers: {
         "content-type": "application/json",
         "user-agent": "larder",

@@ -1,13 +1,13 @@
 import { Cron } from "croner";
 import { LOCAL_TIME, type Schedule } from "../config/kinds/schedule.ts";
 
-/** A schedule, and the time zone that its hours are those of. */
+/** A schedule and its time zone. */
 export interface ScheduledTimes {
   readonly schedule: Schedule;
   readonly timezone: string;
 }
 
-/** Calls `work` at the times of a schedule, until the result is disposed of. */
+/** Calls `work` at the times of a schedule, until disposed of. */
 export function startSchedule(
   { schedule, timezone }: ScheduledTimes,
   work: () => void,

@@ -19,12 +19,12 @@ import { logUnexpected } from "./unexpected.ts";
 import { caCertificates, upstreamSettings } from "./upstream_settings.ts";
 import { WorkerClosures } from "./workers/worker_closures.ts";
 
-/** The last log lines may take so long to leave; a stalled reader does not keep the process. */
+/** Time limit for the last log lines: a stalled reader must not keep the process. */
 const LOG_FLUSH_MAX_MS = 1_000;
 
 /**
- * Runs the server until a signal stops it, and resolves to the exit status. Throws a Failure with
- * a plain sentence when it cannot start; upstreams that are down are no such reason.
+ * Runs the server until a stop signal; resolves to the exit status. Throws a Failure if it cannot
+ * start. Upstreams that are down are no reason.
  */
 export async function serve(settings: Settings): Promise<number> {
   const queue = new LineQueue(Deno.stdout);
@@ -107,12 +107,14 @@ function placeOf(
   };
   const certPath = settings["server.tls-cert"];
   const keyPath = settings["server.tls-key"];
-  // A rule has seen to it that there are both or none.
+  // A rule of the settings requires both or none.
   if (certPath === undefined || keyPath === undefined) return place;
   return { ...place, tls: { certPath, keyPath } };
 }
 
-/** A page under any other name is somebody else's. */
+/**
+ * The names of this cache, besides addresses and `localhost`. A page under another name is foreign.
+ */
 function ownNames(settings: Settings): readonly string[] {
   const address = settings["server.addr"];
   const listed = [settings["cache.hostname"], ...settings["server.allowed-hosts"]];
@@ -120,7 +122,7 @@ function ownNames(settings: Settings): readonly string[] {
   return [Deno.hostname(), ...listed, ...isNamed ? [address.hostname] : []];
 }
 
-/** Of all secret keys that are in use. */
+/** The files of all secret keys in use. */
 function keyFiles(settings: Settings, storage: string): readonly (string | undefined)[] {
   const own = settings["cache.secret-key-path"] ?? ownKeyFile(storage);
   return [settings["server.tls-key"], settings["cache.sign-narinfo"] ? own : undefined];
@@ -133,7 +135,7 @@ function ownKeyFile(storage: string): string {
 function keyOf(settings: Settings, { storage }: Folders) {
   const own = ownKeyFile(storage);
   const path = settings["cache.secret-key-path"] ?? own;
-  // A path that was given is a slip where a key was in use before; at the first start it is not.
+  // A missing key is an error unless this is the first start: clients trust the old one.
   const mayMake = path === own || !existsSync(settings["cache.database-url"].path);
   return signingKey({ path, hostname: settings["cache.hostname"], mayMake });
 }

@@ -3,15 +3,15 @@ import { generateSecretKey, parseSecretKey, type SecretKey } from "../nix/signat
 
 export interface SigningKeyPlace {
   readonly path: string;
-  /** Names a key that is made. */
+  /** Names a generated key. */
   readonly hostname: string;
-  /** False where a missing file is a mistake: clients trust the key that was used before. */
+  /** False if a missing file is an error, as clients trust the earlier key. */
   readonly mayMake: boolean;
 }
 
 /**
- * The key that narinfos are signed with: the one at `path`, else a new one that is put there,
- * readable by this user alone. Throws a Failure that names the file when it holds no key.
+ * The key that signs narinfos: the one at `path`, else a new one, written there with permissions
+ * for this user alone. Throws a Failure for an invalid file.
  */
 export function signingKey(place: SigningKeyPlace): SecretKey {
   const { path, hostname, mayMake } = place;
@@ -41,7 +41,7 @@ function makeKey({ path, hostname }: Omit<SigningKeyPlace, "mayMake">): SecretKe
   const temporary = `${path}.${crypto.randomUUID()}`;
   try {
     writeDurably(temporary, `${key.text}\n`);
-    // Unlike a rename, a link takes no other file's place, and the key is whole when it has one.
+    // Unlike a rename, a link never replaces a file, and never shows half a key.
     Deno.linkSync(temporary, path);
     return key;
   } catch (error) {

@@ -20,20 +20,20 @@ export interface TelemetryParts {
   readonly queue: LineQueue;
 }
 
-/** What larder tells of itself. */
+/** The log, metrics and traces. */
 export interface Telemetry {
   readonly log: Logger;
-  /** What the log was told of late. */
+  /** Recent warnings and errors of the log. */
   readonly problems: RecentProblems;
   readonly metrics: Metrics;
-  /** `undefined` where nothing is traced. */
+  /** `undefined`: no tracing. */
   readonly tracer: Tracer | undefined;
   readonly upstreamTrace: UpstreamTrace | undefined;
-  /** Sends what is left. */
+  /** Exports the rest. */
   stop(): Promise<void>;
 }
 
-/** Starts the log, the metrics and, where it is enabled, OpenTelemetry. */
+/** Starts the log, the metrics and, if enabled, OpenTelemetry. */
 export async function startTelemetry(parts: TelemetryParts): Promise<Telemetry> {
   const { settings, upstreams, queue } = parts;
   const sink = await sinkOf(settings, queue);
@@ -52,7 +52,7 @@ export async function startTelemetry(parts: TelemetryParts): Promise<Telemetry> 
     const nothing = { tracer: undefined, upstreamTrace: undefined };
     return { log, problems, metrics, ...nothing, stop: () => Promise.resolve() };
   }
-  // What goes wrong with it is logged without it.
+  // Errors of OpenTelemetry go to the log alone.
   const otel = await openTelemetry(parts, metrics, plainLog);
   const log = problems.watch(createLogger(level, sink, otel));
   const { tracer } = otel;
@@ -64,7 +64,7 @@ const variable = (name: string) => Deno.env.get(name) || undefined;
 
 const INVALID_VARIABLE = "invalid environment variable";
 
-/** OpenTelemetry's own switch: whoever runs many services turns all of them off by it. */
+/** True if OpenTelemetry's own variable disables it, which is common for many services at once. */
 function isDisabledByEnvironment(log: Logger): boolean {
   const isDisabled = isSdkDisabled(
     variable,
@@ -78,7 +78,7 @@ async function sinkOf(settings: Settings, queue: LineQueue): Promise<LineSink> {
   return settings["log-format"] === "pretty" ? await prettySink(queue) : queue;
 }
 
-/** The SDK takes its time and memory: it is loaded only here. */
+/** Loads the SDK on demand, as it takes time and memory. */
 async function openTelemetry(
   { settings, queue }: TelemetryParts,
   metrics: Metrics,

@@ -12,22 +12,24 @@ import type { Tracer } from "../telemetry/tracer.ts";
 import type { Folders } from "./folders.ts";
 import { tracedMetadata, tracedNars } from "./traced_stores.ts";
 
-/** Measured: with 50 KiB files it doubles the answers a second, and costs what it holds. */
+/** Measured: with files of 50 KiB it doubles the answers a second, for its size in memory. */
 const HOT_NARS = { fileBytesMax: 256 * 1024, totalBytesMax: 16 << 20 };
 
-/** The back ends, open; what a process that died had begun is settled. */
+/** The open back ends. Unfinished work of dead processes is settled. */
 export interface Stores extends AsyncDisposable {
-  /** Tells what other processes write into the database. */
+  /** Reports other processes' writes to the database. */
   readonly changes: ChangeFeed;
-  /** The same with what is asked for often in memory. */
+  /** The same, with frequent entries in memory. */
   readonly metadata: HotMetadataStore;
   readonly nars: HotNarStore;
   readonly workFolder: WorkFolder;
-  /** Settles what processes that died meanwhile had begun. */
+  /** Settles the unfinished work of processes that died meanwhile. */
   settle(): Promise<void>;
 }
 
-/** Throws a Failure that says which of them cannot be opened. `tracer`: what they do is traced. */
+/**
+ * Opens the back ends, traced if there is a `tracer`. Throws a Failure that names an unusable one.
+ */
 export async function openStores(
   settings: Settings,
   folders: Folders,

@@ -1,17 +1,17 @@
 import { Failure, reasonOf } from "../base/failure.ts";
 import type { CaCertificates } from "../upstream/http/http_settings.ts";
 
-/** What finding the certificates takes. */
+/** Inputs for finding the certificates. */
 export interface CertificateInputs {
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** Throws when the file cannot be read. */
+  /** Throws if the file is unreadable. */
   readonly readTextFile: (path: string) => string;
 }
 
-/** In which the caller's own choice stands: Nix's, then OpenSSL's. */
+/** Variables of the user's choice: Nix's, then OpenSSL's. */
 const VARIABLES = ["NIX_SSL_CERT_FILE", "SSL_CERT_FILE"];
 
-/** Where systems keep the certificates that they trust. */
+/** Common bundles of trusted certificates. */
 const BUNDLES = ["/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt"];
 
 const CERTIFICATE_REGEXP = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
@@ -22,8 +22,8 @@ export function certificatesIn(text: string): CaCertificates {
 }
 
 /**
- * The certificates that the system trusts, which the executable does not read by itself. Throws
- * where a variable names a file without certificates.
+ * The certificates that the system trusts, which the executable does not read by itself. Throws if
+ * a variable names a file without certificates.
  */
 export function systemCertificates({ env, readTextFile }: CertificateInputs): CaCertificates {
   const chosen = VARIABLES.find((name) => env[name]);
@@ -32,7 +32,7 @@ export function systemCertificates({ env, readTextFile }: CertificateInputs): Ca
     try {
       return certificatesIn(readTextFile(path));
     } catch {
-      // Another system, another place.
+      // Other systems use another path.
     }
   }
   return [];

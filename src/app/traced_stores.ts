@@ -3,7 +3,7 @@ import type { MetadataStore } from "../metadata/metadata_store.ts";
 import type { NarStore } from "../storage/nar_store.ts";
 import { type SpanStart, traced, type Tracer } from "../telemetry/tracer.ts";
 
-/** What a method of the metadata store does, in SQL's words; none where it is several tables. */
+/** A method of the metadata store in SQL's terms; no table if there are several. */
 interface Query {
   readonly operation: "SELECT" | "BATCH";
   readonly table?: string;
@@ -31,13 +31,15 @@ const QUERIES: Readonly<Record<string, Query>> = {
   protect: { operation: "BATCH", table: "protected_path" },
 };
 
-/** A span for each query. Lies below what keeps answers in memory: those are no queries. */
+/**
+ * A store with a span for each query. Belongs below the memory cache, whose answers are no queries.
+ */
 export function tracedMetadata<Store extends MetadataStore>(inner: Store, tracer: Tracer): Store {
   const starts = Object.entries(QUERIES).map(([method, query]) => [method, spanOf(method, query)]);
   return traced<Store>(inner, tracer, Object.fromEntries(starts));
 }
 
-/** As OpenTelemetry's conventions for databases want it. */
+/** A span with the attributes of OpenTelemetry's conventions for databases. */
 function spanOf(method: string, { operation, table }: Query): SpanStart {
   return {
     name: table === undefined ? operation : `${operation} ${table}`,
@@ -51,7 +53,7 @@ function spanOf(method: string, { operation, table }: Query): SpanStart {
   };
 }
 
-/** A span for each operation on a file. */
+/** A store with a span for each file operation. */
 export function tracedNars(inner: NarStore, tracer: Tracer): NarStore {
   return traced(inner, tracer, {
     open: { name: "open nar file" },
@@ -60,7 +62,7 @@ export function tracedNars(inner: NarStore, tracer: Tracer): NarStore {
   });
 }
 
-/** A span for each wait for space. */
+/** A space with a span for each wait. */
 export function tracedSpace(inner: Space, tracer: Tracer): Space {
   return traced(inner, tracer, {
     reserve: { name: "wait for space" },

@@ -3,8 +3,8 @@ import { withoutUrlSecrets } from "../base/url_secrets.ts";
 import type { Logger } from "../telemetry/logger.ts";
 
 /**
- * Logs what no code expected, and goes on: a mistake in one request must not end the builds of
- * all others. Until the result is disposed of.
+ * Logs uncaught errors and goes on, until disposed of. A bug in one request must not end the builds
+ * of all others.
  */
 export function logUnexpected(log: Logger): Disposable {
   const rejected = (event: PromiseRejectionEvent) => {

@@ -1,6 +1,6 @@
 import { Failure, reasonOf } from "../base/failure.ts";
 
-/** Who may connect to a Unix socket. */
+/** Permissions of a Unix socket. */
 export interface SocketAccess {
   readonly mode: number;
   /** A name of /etc/group, or a number; default: the process's own. */
@@ -8,8 +8,8 @@ export interface SocketAccess {
 }
 
 /**
- * Listens on a Unix socket, also where a killed server left one. Throws `AddrInUse` when a server
- * answers there, and a Failure when the group cannot have it.
+ * Listens on a Unix socket, and replaces one that a killed server left. Throws `AddrInUse` if a
+ * server answers there, and a Failure for an unusable group.
  */
 export async function listenOnSocket(
   path: string,
@@ -37,7 +37,7 @@ function giveTo(groupId: number, path: string, { group }: SocketAccess): void {
   }
 }
 
-/** Throws a Failure for a group that there is not. */
+/** Throws a Failure for an unknown group. */
 function groupIdOf(group: string): number {
   if (/^\d{1,9}$/.test(group)) return Number(group);
   const line = groupLines().find((one) => one.startsWith(`${group}:`));

@@ -7,7 +7,7 @@ import { certificatesIn, systemCertificates } from "./system_certificates.ts";
 
 const NO_LOGINS: Netrc = { find: () => undefined };
 
-/** What is needed to speak to each configured upstream, credentials included. */
+/** The connection settings of each configured upstream, credentials included. */
 export function upstreamSettings(
   settings: Settings,
   userAgent: string,
@@ -35,8 +35,8 @@ export function upstreamSettings(
 }
 
 /**
- * Deno's fetch honours HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY by itself, in capitals or
- * not. Whether NO_PROXY excepts an upstream need not be known here.
+ * True if Deno's fetch may use a proxy, by HTTP_PROXY, HTTPS_PROXY or ALL_PROXY in either case.
+ * NO_PROXY does not matter here.
  */
 function hasProxy(protocol: string): boolean {
   const names = [`${protocol.replace(":", "")}_proxy`, "all_proxy"];
@@ -44,8 +44,8 @@ function hasProxy(protocol: string): boolean {
 }
 
 /**
- * The certificates that upstreams are checked with: the system's, which the executable does not
- * read by itself, and those of `--cache-upstream-ca-file`. None where no upstream needs them.
+ * The trusted certificates for upstreams: those of the system and of `--cache-upstream-ca-file`.
+ * None if no upstream uses TLS.
  */
 export function caCertificates(settings: Settings): CaCertificates {
   const path = settings["cache.upstream-ca-file"];
@@ -80,10 +80,10 @@ function basic({ login, password }: Login): string {
   return `Basic ${Buffer.from(`${login}:${password}`).toString("base64")}`;
 }
 
-/** After this part of the response header timeout the next upstream is asked for a NAR, too. */
+/** Divisor of the response header timeout, after which the next upstream gets the request too. */
 const HEDGE_PART = 3;
 
-/** How long upstreams are waited for where a NAR is wanted. */
+/** Timeouts of NAR requests. */
 export function narPatience(upstreams: readonly HttpUpstreamSettings[]) {
   const idleTimeoutMs = Math.max(0, ...upstreams.map((upstream) => upstream.idleTimeoutMs));
   const headerTimeoutMs = Math.max(0, ...upstreams.map((upstream) => upstream.headerTimeoutMs));

@@ -2,12 +2,11 @@ import denoJson from "../../deno.json" with { type: "json" };
 import type { Settings } from "../config/options.ts";
 
 /**
- * What is reported where `analytics.reporting-enabled` is on and a receiver is named: what sort of
- * larder runs, and nothing of who runs it, for whom, or with which paths. Documented field by
- * field in docs/observability.md.
+ * The usage report, documented in docs/observability.md. It describes the kind of installation. It
+ * contains no identity, no host and no store path.
  */
 export interface UsageReport {
-  /** Of this form. */
+  /** Version of this format. */
   readonly report: 1;
   readonly version: string;
   readonly deno: string;
@@ -15,15 +14,15 @@ export interface UsageReport {
   readonly arch: string;
   readonly database: string;
   readonly storage: "local";
-  /** How many, never which. */
+  /** The number alone. */
   readonly upstreams: number;
-  /** The power of two below the size limit in bytes, as its exponent; `null`: no limit. */
+  /** Exponent of the power of two below the size limit in bytes; `null`: no limit. */
   readonly size_limit_log2: number | null;
   readonly prometheus: boolean;
   readonly otel: boolean;
 }
 
-/** The same for `larder analytics --show` and for a running server: it depends on nothing else. */
+/** The report for `larder analytics --show` and for a running server: both are equal. */
 export function usageReport(settings: Settings): UsageReport {
   const limit = settings["cache.max-size"];
   return {
@@ -41,7 +40,7 @@ export function usageReport(settings: Settings): UsageReport {
   };
 }
 
-/** The report as it goes over the wire. */
+/** The report's JSON text. */
 export function usageReportText(settings: Settings): string {
   return `${JSON.stringify(usageReport(settings), null, 2)}\n`;
 }

@@ -3,7 +3,7 @@ import { boolean } from "../config/kinds/plain.ts";
 import { readSettings } from "../config/settings.ts";
 import type { Command } from "./command.ts";
 import { EXIT } from "../base/exit_codes.ts";
-import type { Host } from "./host.ts";
+import type { CommandProcess } from "./command_process.ts";
 
 const FLAGS = {
   show: { kind: boolean, default: false, help: "Print the report, and send nothing" },
@@ -18,19 +18,19 @@ export const ANALYTICS: Command = {
   run: analyticsCommand,
 };
 
-/** The report on standard output, and on standard error whether a server would send it. */
-async function analyticsCommand(args: readonly string[], host: Host): Promise<number> {
+/** Prints the report, and on standard error whether a server would send it. */
+async function analyticsCommand(args: readonly string[], process: CommandProcess): Promise<number> {
   const isShow = (word: string) => word === "--show" || word === "--show=true";
   if (!args.some(isShow)) {
-    host.writeError("larder: analytics: nothing to do, expected --show\n");
+    process.writeError("larder: analytics: nothing to do, expected --show\n");
     return EXIT.usage;
   }
   const words = args.filter((word) => !isShow(word));
-  const { settings, warnings } = await readSettings({ ...host, args: words });
-  for (const warning of warnings) host.writeError(`larder: ${warning}\n`);
+  const { settings, warnings } = await readSettings({ ...process, args: words });
+  for (const warning of warnings) process.writeError(`larder: ${warning}\n`);
   const url = settings["analytics.reporting-url"];
   const isSent = settings["analytics.reporting-enabled"] && url !== undefined;
-  host.writeError(isSent ? `Sent once a day to ${url}:\n` : "Not sent; it would be:\n");
-  host.writeOut(usageReportText(settings));
+  process.writeError(isSent ? `Sent once a day to ${url}:\n` : "Not sent; it would be:\n");
+  process.writeOut(usageReportText(settings));
   return EXIT.ok;
 }

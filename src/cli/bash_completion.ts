@@ -1,7 +1,7 @@
 import type { Command } from "./command.ts";
 import { flagWords } from "./flag_words.ts";
 
-/** A script for bash 4 and newer that completes commands and flags, and else names of files. */
+/** A script for bash 4 and newer that completes commands, flags and file names. */
 export function bashCompletion(commands: readonly Command[]): string {
   const cases = commands.map((command) => {
     const flags = [...flagWords(command).map(({ flag }) => flag), "--help"];

@@ -1,21 +1,21 @@
 import type { OptionTable } from "../config/kinds/option.ts";
-import type { Host } from "./host.ts";
+import type { CommandProcess } from "./command_process.ts";
 
-/** One word behind `larder`. */
+/** A command of `larder`. */
 export interface Command {
   readonly name: string;
   /** One line, no full stop. */
   readonly summary: string;
-  /** What stands behind the flags, such as `PATH...`; absent: nothing may. */
+  /** Operands behind the flags, such as `PATH...`; missing: none allowed. */
   readonly operands?: string;
-  /** What the summary leaves out, in lines that end. */
+  /** Further help, as whole lines. */
   readonly about?: string;
-  /** Its own flags, or "server": those of every option that the server has. */
+  /** Its own flags, or "server" for the server's options. */
   readonly flags: "server" | OptionTable;
-  /** Further ones of its own, beside those of the server. */
+  /** Further flags beside those of the server. */
   readonly ownFlags?: OptionTable;
-  /** Command lines to learn from, each with what it does. */
+  /** Examples: command lines and their effects. */
   readonly examples: readonly (readonly [commandLine: string, effect: string])[];
   /** Resolves to the exit status. */
-  run(args: readonly string[], host: Host): Promise<number>;
+  run(args: readonly string[], commandProcess: CommandProcess): Promise<number>;
 }

@@ -3,8 +3,8 @@ import { NCPS_ONLY } from "../config/options/ncps_only.ts";
 import { spellingsIn } from "../config/sources/found.ts";
 
 /**
- * The same words with the command in front of the server's flags: ncps takes some of them before
- * its command. As they are, where a word before the command is no such flag.
+ * The arguments with the command first: ncps allows some server flags before it. Unchanged if
+ * another word precedes the command.
  */
 export function commandFirst(args: readonly string[]): readonly string[] {
   const flags = spellingsIn("flag", { ...OPTIONS, ...NCPS_ONLY });

@@ -1,18 +1,18 @@
 import { visibleLines } from "../base/visible.ts";
 import type { Inputs } from "../config/resolve.ts";
-import type { StatusHost } from "./client/status_line.ts";
+import type { StatusOutput } from "./client/status_line.ts";
 import type { Links } from "./client/store_path_argument.ts";
 
-/** What a command may ask of the process that it runs in. */
-export interface Host extends Omit<Inputs, "args">, Links, StatusHost {
-  /** Text for standard output; all of it is out when this returns. */
+/** The process around a command: its arguments, environment, streams and files. */
+export interface CommandProcess extends Omit<Inputs, "args">, Links, StatusOutput {
+  /** Writes to standard output, synchronously and in full. */
   readonly writeOut: (text: string) => void;
-  /** Text for standard error; all of it is out when this returns. */
+  /** Writes to standard error, synchronously and in full. */
   readonly writeError: (text: string) => void;
 }
 
 /** The real process. */
-export function denoHost(): Host {
+export function denoProcess(): CommandProcess {
   return {
     env: Deno.env.toObject(),
     readTextFile: (path) => Deno.readTextFileSync(path),
@@ -30,16 +30,16 @@ export function denoHost(): Host {
 
 const CLEAR_LINE = "\r\x1b[K";
 
-/** The same, for texts that servers, files and arguments have a part in. */
-export function harmlessHost(host: Host): Host {
+/** The same with control characters made visible, for texts from servers, files and arguments. */
+export function harmlessProcess(process: CommandProcess): CommandProcess {
   return {
-    ...host,
-    writeOut: (text) => host.writeOut(visibleLines(text)),
-    writeError: (text) => host.writeError(visibleLines(text)),
+    ...process,
+    writeOut: (text) => process.writeOut(visibleLines(text)),
+    writeError: (text) => process.writeError(visibleLines(text)),
   };
 }
 
-/** Only "certainly absent" is `false`: whatever cannot be looked at fails when it is read. */
+/** False only if certainly absent: reading reports all other errors. */
 function fileExists(path: string): boolean {
   try {
     Deno.statSync(path);
@@ -49,7 +49,7 @@ function fileExists(path: string): boolean {
   }
 }
 
-/** What cannot be looked at is not followed. */
+/** An unreadable link is no link. */
 function readLink(path: string): string | undefined {
   try {
     return Deno.readLinkSync(path);
@@ -63,7 +63,7 @@ function errorColumns(): number | undefined {
   try {
     return Deno.consoleSize().columns;
   } catch {
-    // It asks standard input and output too, which may be none.
+    // It checks standard input and output too, which may be closed.
     return TERMINAL_COLUMNS;
   }
 }
@@ -75,7 +75,7 @@ function writeAll(stream: { writeSync(bytes: Uint8Array): number }, text: string
   try {
     while (rest.length > 0) rest = rest.subarray(stream.writeSync(rest));
   } catch (error) {
-    // The reader has seen enough, as in `larder --help | head`.
+    // The reader has left, as in `larder --help | head`.
     if (!(error instanceof Deno.errors.BrokenPipe)) throw error;
   }
 }

@@ -10,7 +10,7 @@ import { PINS } from "./pins.ts";
 import { serveCommand } from "./serve.ts";
 import { WARM } from "./warm.ts";
 
-/** Every command, in the order in which help lists them. */
+/** All commands, in the order of the help text. */
 export const COMMANDS: readonly Command[] = [
   {
     name: "serve",

@@ -2,7 +2,7 @@ import { EXIT } from "../base/exit_codes.ts";
 import { choice } from "../config/kinds/plain.ts";
 import type { Command } from "./command.ts";
 import { readWords } from "./flags.ts";
-import type { Host } from "./host.ts";
+import type { CommandProcess } from "./command_process.ts";
 import { bashCompletion } from "./bash_completion.ts";
 import { fishCompletion } from "./fish_completion.ts";
 import { zshCompletion } from "./zsh_completion.ts";
@@ -22,22 +22,22 @@ export function completionCommand(commands: () => readonly Command[]): Command {
       ["larder completion fish > ~/.config/fish/completions/larder.fish", "In each fish to come"],
     ],
     flags: {},
-    run: (args, host) => printScript(args, host, commands()),
+    run: (args, process) => printScript(args, process, commands()),
   };
 }
 
 async function printScript(
   args: readonly string[],
-  host: Host,
+  process: CommandProcess,
   commands: readonly Command[],
 ): Promise<number> {
-  const { rest } = readWords({}, { ...host, args });
+  const { rest } = readWords({}, { ...process, args });
   const [name, ...others] = rest;
   if (name === undefined || others.length > 0 || !Object.hasOwn(SCRIPTS, name)) {
     const got = rest.length === 0 ? "nothing" : JSON.stringify(rest.join(" "));
-    host.writeError(`larder: completion: got ${got}, expected ${shell.placeholder}\n`);
+    process.writeError(`larder: completion: got ${got}, expected ${shell.placeholder}\n`);
     return EXIT.usage;
   }
-  host.writeOut(SCRIPTS[name as keyof typeof SCRIPTS](commands));
+  process.writeOut(SCRIPTS[name as keyof typeof SCRIPTS](commands));
   return EXIT.ok;
 }

@@ -5,7 +5,7 @@ import { effectiveSettings } from "../config/render_settings.ts";
 import { sampleFile } from "../config/render_toml.ts";
 import { readSettings } from "../config/settings.ts";
 import type { Command } from "./command.ts";
-import type { Host } from "./host.ts";
+import type { CommandProcess } from "./command_process.ts";
 
 const FLAGS = {
   example: { kind: boolean, default: false, help: "Print every option with its default instead" },
@@ -26,13 +26,13 @@ export const CONFIG: Command = {
   run: configCommand,
 };
 
-async function configCommand(args: readonly string[], host: Host): Promise<number> {
+async function configCommand(args: readonly string[], process: CommandProcess): Promise<number> {
   if (args.length === 1 && args[0] === "--example") {
-    host.writeOut(sampleFile(OPTIONS, EXAMPLE_ABOUT));
+    process.writeOut(sampleFile(OPTIONS, EXAMPLE_ABOUT));
     return EXIT.ok;
   }
-  const { settings, sources, warnings } = await readSettings({ ...host, args });
-  for (const warning of warnings) host.writeError(`larder: ${warning}\n`);
-  host.writeOut(effectiveSettings(OPTION_GROUPS, { values: settings, sources }));
+  const { settings, sources, warnings } = await readSettings({ ...process, args });
+  for (const warning of warnings) process.writeError(`larder: ${warning}\n`);
+  process.writeOut(effectiveSettings(OPTION_GROUPS, { values: settings, sources }));
   return EXIT.ok;
 }

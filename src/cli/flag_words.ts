@@ -2,16 +2,16 @@ import { flagName, type OptionTable } from "../config/kinds/option.ts";
 import { OPTIONS } from "../config/options.ts";
 import type { Command } from "./command.ts";
 
-/** A flag as shells complete it. */
+/** A flag for shell completion. */
 export interface FlagWord {
   /** `--cache-max-size`. */
   readonly flag: string;
   readonly help: string;
-  /** Whether another word follows it. */
+  /** True if a value follows as another word. */
   readonly takesValue: boolean;
 }
 
-/** The flags of a command: its own, then those of the server if it takes them. */
+/** The flags of a command: its own, then the server's if it takes them. */
 export function flagWords({ flags, ownFlags = {} }: Command): readonly FlagWord[] {
   const table: OptionTable = { ...ownFlags, ...flags === "server" ? OPTIONS : flags };
   return Object.entries(table).flatMap(([key, { kind, help, secret, default: standard }]) => {

@@ -5,24 +5,24 @@ import { type Environment, readEnvironment } from "../config/sources/environment
 import { readFlags, unexpectedArguments } from "../config/sources/flags.ts";
 import type { Found } from "../config/sources/found.ts";
 
-/** What the words behind a command and the environment say. */
+/** The parsed arguments and environment of a command. */
 export interface Words<Table> {
   readonly flags: Values<Table>;
-  /** The words that are no flags, in the order given. */
+  /** The arguments that are no flags, in order. */
   readonly rest: readonly string[];
 }
 
 export interface WordsInputs {
   readonly args: readonly string[];
   readonly env: Environment;
-  /** Throws when the file cannot be read. */
+  /** Throws if the file is unreadable. */
   readonly readTextFile: (path: string) => string;
 }
 
 /**
- * Reads a command's own flags: rows like those of the server's options, but in no configuration
- * file, and in the environment only where a row names its variable. Throws a `ConfigError` with
- * every problem at once.
+ * Parses a command's own flags: rows like the server's options, but not in a configuration file,
+ * and in the environment only under an explicit name. Throws a `ConfigError` with all problems at
+ * once.
  */
 export function readWords<Table extends OptionTable>(
   table: Table,
@@ -48,7 +48,7 @@ export function readWords<Table extends OptionTable>(
   return { flags: values as Values<Table>, rest };
 }
 
-/** For a command that takes nothing but flags. Throws a `ConfigError` for anything else. */
+/** Throws a `ConfigError` if there are operands. */
 export function noOperands(rest: readonly string[]): void {
   const problems = unexpectedArguments(rest);
   if (problems.length > 0) throw new ConfigError(problems);

@@ -7,7 +7,7 @@ import { StatusLine } from "./client/status_line.ts";
 import type { Command } from "./command.ts";
 import { EXIT } from "../base/exit_codes.ts";
 import { readWords } from "./flags.ts";
-import type { Host } from "./host.ts";
+import type { CommandProcess } from "./command_process.ts";
 
 const FLAGS = {
   "verify-content": {
@@ -35,29 +35,29 @@ was wrong, mended or not. Mending gives a damaged file up: it is fetched again w
   run: fsckCommand,
 };
 
-async function fsckCommand(args: readonly string[], host: Host): Promise<number> {
+async function fsckCommand(args: readonly string[], process: CommandProcess): Promise<number> {
   const isOwn = (word: string) =>
     Object.keys(FLAGS).some((name) => new RegExp(`^--(no-)?${name}(=|$)`).test(word));
-  const { flags } = readWords(FLAGS, { ...host, args: args.filter(isOwn) });
+  const { flags } = readWords(FLAGS, { ...process, args: args.filter(isOwn) });
   const { settings, warnings } = await readSettings({
-    ...host,
+    ...process,
     args: args.filter((word) => !isOwn(word)),
   });
-  for (const warning of warnings) host.writeError(`larder: ${warning}\n`);
-  // Loaded here, so that help and mistakes do not wait for it.
+  for (const warning of warnings) process.writeError(`larder: ${warning}\n`);
+  // Loaded here, so that help and errors are fast.
   const { fsckStorage } = await import("../app/fsck.ts");
   let last: FsckProgress | undefined;
   const problems: FsckProblem[] = [];
   const order = { verifyContent: flags["verify-content"], repair: flags.repair };
   let result: FsckProgress;
   {
-    using _status = new StatusLine(host, () => progressLine(last));
+    using _status = new StatusLine(process, () => progressLine(last));
     result = await fsckStorage(settings, order, {
       progress: (progress) => last = progress,
       problem: (problem) => void problems.push(problem),
     });
   }
-  host.writeOut(flags.json ? jsonOf(result, problems) : reportOf(result, problems));
+  process.writeOut(flags.json ? jsonOf(result, problems) : reportOf(result, problems));
   return problems.length === 0 ? EXIT.ok : EXIT.failed;
 }
 
@@ -72,7 +72,7 @@ function jsonOf({ files, bytes }: FsckProgress, problems: readonly FsckProblem[]
   return `${JSON.stringify({ files, bytes, problems })}\n`;
 }
 
-/** What was found, for people. */
+/** The findings for people. */
 function reportOf({ files, bytes }: FsckProgress, problems: readonly FsckProblem[]): string {
   const lines = problems.map(({ nar, detail, mended }) =>
     `${nar ?? "database"}: ${detail}${mended ? ", mended" : ""}`

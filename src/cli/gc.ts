@@ -6,12 +6,12 @@ import type { Kind } from "../config/kinds/option.ts";
 import type { GcDone, GcEvent, GcProgress } from "../space/gc_event.ts";
 import { CLIENT_FLAGS, JSON_FLAG } from "./client/client_flags.ts";
 import { counted, formatBytes } from "./client/format.ts";
-import { Refused, ServerClient } from "./client/server_client.ts";
+import { ServerClient, ServerRefusal } from "./client/server_client.ts";
 import { StatusLine } from "./client/status_line.ts";
 import type { Command } from "./command.ts";
 import { EXIT } from "../base/exit_codes.ts";
 import { noOperands, readWords } from "./flags.ts";
-import type { Host } from "./host.ts";
+import type { CommandProcess } from "./command_process.ts";
 
 const optionalSize: Kind<number> = size;
 
@@ -37,19 +37,19 @@ from its target. When the command is interrupted, the run stops where it is.
   run: gcCommand,
 };
 
-/** A run tells of itself every second; one that is silent for so long is given up. */
+/** Timeout of a silent run; the server reports every second. */
 const SILENCE_MAX_MS = 600_000;
 
 /** An event has some 300 characters. */
 const EVENT_LENGTH_MAX = 64 * 1024;
 
-async function gcCommand(args: readonly string[], host: Host): Promise<number> {
-  const { flags, rest } = readWords(FLAGS, { ...host, args });
+async function gcCommand(args: readonly string[], process: CommandProcess): Promise<number> {
+  const { flags, rest } = readWords(FLAGS, { ...process, args });
   noOperands(rest);
-  using client = new ServerClient(flags, host);
+  using client = new ServerClient(flags, process);
   const answer = await start(client, flags.target, flags["dry-run"]);
-  const done = await follow(answer, host);
-  host.writeOut(flags.json ? `${JSON.stringify(done)}\n` : reportOf(done, flags.target));
+  const done = await follow(answer, process);
+  process.writeOut(flags.json ? `${JSON.stringify(done)}\n` : reportOf(done, flags.target));
   return done.reached ? EXIT.ok : EXIT.failed;
 }
 
@@ -65,19 +65,22 @@ async function start(
   try {
     return await client.request("POST", `/gc?${parameters}`);
   } catch (error) {
-    if (!(error instanceof Refused)) throw error;
+    if (!(error instanceof ServerRefusal)) throw error;
     if (error.status === 403) {
-      throw new Refused(403, "the server evicts for its own machine alone: run this there");
+      throw new ServerRefusal(403, "the server evicts for its own machine alone: run this there");
     }
     if (error.status !== 400 || target !== undefined) throw error;
-    throw new Refused(400, "the server has no --cache-max-size to aim at: give --target SIZE");
+    throw new ServerRefusal(
+      400,
+      "the server has no --cache-max-size to aim at: give --target SIZE",
+    );
   }
 }
 
-/** Shows the progress until the run is over. Throws when the answer ends without saying so. */
-async function follow(answer: Response, host: Host): Promise<GcDone> {
+/** Shows the progress until the run is over. Throws if the answer breaks off. */
+async function follow(answer: Response, process: CommandProcess): Promise<GcDone> {
   let last: GcProgress | undefined;
-  using _status = new StatusLine(host, () => progressLine(last));
+  using _status = new StatusLine(process, () => progressLine(last));
   for await (const event of eventsOf(answer)) {
     if (event.event === "done") return event;
     last = event;
@@ -148,7 +151,7 @@ function progressLine(last: GcProgress | undefined): string {
   return `freed ${formatBytes(freedBytes)} of ${paths}, ${formatBytes(usedBytes)} still used`;
 }
 
-/** What a run has done, and what protected the rest, for people. `target`: what was asked for. */
+/** The result of a run for people. `target`: the requested size, if any. */
 function reportOf(done: GcDone, target?: number): string {
   const freed = [
     done.dryRun ? "Would free" : "Freed",
@@ -172,7 +175,7 @@ function reportOf(done: GcDone, target?: number): string {
   return lines.map((line) => `${line}\n`).join("");
 }
 
-/** More room helps only where the limit is what the run aimed at. */
+/** More room helps only if the size limit was the target. */
 function adviceFor(done: GcDone, target: number | undefined): string {
   if (done.pinnedBytes <= done.targetBytes) {
     return "Run it again when the downloads and reads in progress are over.";

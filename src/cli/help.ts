@@ -37,7 +37,7 @@ ${further === undefined ? "" : `${ownFlags(further)}\n`}${
 }
 
 function serverFlags(): string {
-  // The lines of a help text fit 100 columns, those of this file too.
+  // Help texts fit 100 columns, and so does this file.
   const first =
     "Every option is a flag, an environment variable (in capitals below) and a key of " +
     "the configuration";

@@ -14,9 +14,9 @@ export function manCommand(commands: () => readonly Command[]): Command {
       ["larder man > /usr/local/share/man/man1/larder.1", "Let `man larder` find it"],
     ],
     flags: {},
-    async run(args, host) {
-      noOperands(readWords({}, { ...host, args }).rest);
-      host.writeOut(manPage(commands(), denoJson.version));
+    async run(args, process) {
+      noOperands(readWords({}, { ...process, args }).rest);
+      process.writeOut(manPage(commands(), denoJson.version));
       return EXIT.ok;
     },
   };

@@ -67,7 +67,7 @@ function optionEntries(table: OptionTable, hasVariables: boolean): string {
   }).join("");
 }
 
-/** Text that roff takes for nothing else. A line must not begin with a dot or an apostrophe. */
+/** Text without roff requests. A line must not begin with a dot or an apostrophe. */
 function escaped(text: string): string {
   return text.replaceAll("\\", "\\e").replaceAll("-", "\\-").replaceAll(/^([.'])/gm, "\\&$1")
     .replaceAll(/[^\n -~]/g, (char) => `\\[u${hex(char)}]`).replaceAll(/\n\n+/g, "\n.PP\n");

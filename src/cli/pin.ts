@@ -1,10 +1,10 @@
 import type { Command } from "./command.ts";
 import { CLIENT_FLAGS } from "./client/client_flags.ts";
 import { eachStorePath, nameOf, reportFailures } from "./client/each.ts";
-import { Refused, ServerClient } from "./client/server_client.ts";
+import { ServerClient, ServerRefusal } from "./client/server_client.ts";
 import { readStorePathArguments, type StorePathArgument } from "./client/store_path_argument.ts";
 import { readWords } from "./flags.ts";
-import type { Host } from "./host.ts";
+import type { CommandProcess } from "./command_process.ts";
 
 export const STORE_PATH_ABOUT =
   `PATH is a store path, or a path below one; its hash, alone or with .narinfo or -name
@@ -46,39 +46,42 @@ ${STORE_PATH_ABOUT}`,
   run: unpinCommand,
 };
 
-/** Pins one root. Throws a `Refused` that says what to do. */
+/** Pins one root. Throws a `ServerRefusal` with a hint. */
 export async function pin(client: ServerClient, target: StorePathArgument): Promise<void> {
   try {
     await tell(client, "POST", target);
   } catch (error) {
-    if (!(error instanceof Refused) || error.status !== 404) throw error;
+    if (!(error instanceof ServerRefusal) || error.status !== 404) throw error;
     const { given } = target;
-    throw new Refused(404, `the cache has no such path; fetch it first: larder warm ${given}`);
+    throw new ServerRefusal(
+      404,
+      `the cache has no such path; fetch it first: larder warm ${given}`,
+    );
   }
 }
 
-async function pinCommand(args: readonly string[], host: Host): Promise<number> {
-  const { flags, rest } = readWords(CLIENT_FLAGS, { ...host, args });
-  const targets = readStorePathArguments(rest, host);
-  using client = new ServerClient(flags, host);
+async function pinCommand(args: readonly string[], process: CommandProcess): Promise<number> {
+  const { flags, rest } = readWords(CLIENT_FLAGS, { ...process, args });
+  const targets = readStorePathArguments(rest, process);
+  using client = new ServerClient(flags, process);
   const failures = await eachStorePath(targets, async (target) => {
     await pin(client, target);
-    host.writeOut(`pinned ${nameOf(target)}\n`);
+    process.writeOut(`pinned ${nameOf(target)}\n`);
   });
   const title = `${failures.length} of ${targets.length} not pinned:`;
-  return reportFailures(failures, title, host.writeError);
+  return reportFailures(failures, title, process.writeError);
 }
 
-async function unpinCommand(args: readonly string[], host: Host): Promise<number> {
-  const { flags, rest } = readWords(CLIENT_FLAGS, { ...host, args });
-  const targets = readStorePathArguments(rest, host);
-  using client = new ServerClient(flags, host);
+async function unpinCommand(args: readonly string[], process: CommandProcess): Promise<number> {
+  const { flags, rest } = readWords(CLIENT_FLAGS, { ...process, args });
+  const targets = readStorePathArguments(rest, process);
+  using client = new ServerClient(flags, process);
   const failures = await eachStorePath(targets, async (target) => {
     await tell(client, "DELETE", target);
-    host.writeOut(`unpinned ${nameOf(target)}\n`);
+    process.writeOut(`unpinned ${nameOf(target)}\n`);
   });
   const title = `${failures.length} of ${targets.length} not unpinned:`;
-  return reportFailures(failures, title, host.writeError);
+  return reportFailures(failures, title, process.writeError);
 }
 
 async function tell(

@@ -5,7 +5,7 @@ import { ServerClient } from "./client/server_client.ts";
 import type { Command } from "./command.ts";
 import { EXIT } from "../base/exit_codes.ts";
 import { noOperands, readWords } from "./flags.ts";
-import type { Host } from "./host.ts";
+import type { CommandProcess } from "./command_process.ts";
 
 const FLAGS = { json: JSON_FLAG, ...CLIENT_FLAGS } as const;
 
@@ -25,14 +25,14 @@ what arrives later. \`larder warm\` fetches what is missing.
   run: pinsCommand,
 };
 
-async function pinsCommand(args: readonly string[], host: Host): Promise<number> {
-  const { flags, rest } = readWords(FLAGS, { ...host, args });
+async function pinsCommand(args: readonly string[], process: CommandProcess): Promise<number> {
+  const { flags, rest } = readWords(FLAGS, { ...process, args });
   noOperands(rest);
-  using client = new ServerClient(flags, host);
+  using client = new ServerClient(flags, process);
   const pins = await pinnedClosures(client);
-  if (flags.json) host.writeOut(`${JSON.stringify(pins, null, 2)}\n`);
-  else if (pins.length === 0) host.writeError("nothing is pinned\n");
-  else host.writeOut(tableOf(pins));
+  if (flags.json) process.writeOut(`${JSON.stringify(pins, null, 2)}\n`);
+  else if (pins.length === 0) process.writeError("nothing is pinned\n");
+  else process.writeOut(tableOf(pins));
   return EXIT.ok;
 }
 

@@ -7,29 +7,29 @@ import { commandFirst } from "./command_first.ts";
 import { COMMANDS } from "./commands.ts";
 import { EXIT } from "../base/exit_codes.ts";
 import { commandHelp, generalHelp } from "./help.ts";
-import { denoHost, harmlessHost, type Host } from "./host.ts";
+import { type CommandProcess, denoProcess, harmlessProcess } from "./command_process.ts";
 
-/** Runs the command that `args` spell. Resolves to the exit status, when all output is out. */
-export async function run(args: readonly string[], process: Host = denoHost()): Promise<number> {
-  const host = harmlessHost(process);
+/** Runs the command in `args`. Resolves to the exit status once all output is written. */
+export async function run(args: readonly string[], real = denoProcess()): Promise<number> {
+  const process = harmlessProcess(real);
   const [word, ...rest] = commandFirst(args);
   if (word === undefined) {
-    host.writeError(generalHelp(COMMANDS));
+    process.writeError(generalHelp(COMMANDS));
     return EXIT.usage;
   }
   if (word === "--version" || word === "-V") {
-    host.writeOut(`larder ${denoJson.version}\n`);
+    process.writeOut(`larder ${denoJson.version}\n`);
     return EXIT.ok;
   }
-  if (word === "help" || isHelp(word)) return help(rest[0], host);
+  if (word === "help" || isHelp(word)) return help(rest[0], process);
 
   const command = findCommand(word);
-  if (command === undefined) return unknownCommand(word, host);
-  if (rest.some(isHelp)) return help(word, host);
+  if (command === undefined) return unknownCommand(word, process);
+  if (rest.some(isHelp)) return help(word, process);
   try {
-    return await command.run(rest, host);
+    return await command.run(rest, process);
   } catch (error) {
-    return explain(error, host);
+    return explain(error, process);
   }
 }
 
@@ -41,35 +41,35 @@ function findCommand(word: string): Command | undefined {
   return COMMANDS.find(({ name }) => name === word);
 }
 
-function help(word: string | undefined, host: Host): number {
+function help(word: string | undefined, process: CommandProcess): number {
   if (word === undefined || isHelp(word)) {
-    host.writeOut(generalHelp(COMMANDS));
+    process.writeOut(generalHelp(COMMANDS));
     return EXIT.ok;
   }
   const command = findCommand(word);
-  if (command === undefined) return unknownCommand(word, host);
-  host.writeOut(commandHelp(command));
+  if (command === undefined) return unknownCommand(word, process);
+  process.writeOut(commandHelp(command));
   return EXIT.ok;
 }
 
-function unknownCommand(word: string, host: Host): number {
+function unknownCommand(word: string, process: CommandProcess): number {
   const shown = JSON.stringify(word);
   const names = COMMANDS.map(({ name }) => name);
   const hint = word.startsWith("-")
     ? `, options follow the command: larder ${names[0]} ${word}`
     : suggestion(word, names) || `, expected one of ${names.join(", ")}`;
-  host.writeError(`larder: ${shown}: unknown command${hint}\n`);
+  process.writeError(`larder: ${shown}: unknown command${hint}\n`);
   return EXIT.usage;
 }
 
-/** Says what went wrong: a sentence for what is expected to happen, the stack for a bug. */
-function explain(error: unknown, host: Host): number {
+/** Prints a failure's message, or a bug's stack. */
+function explain(error: unknown, process: CommandProcess): number {
   if (error instanceof ConfigError) {
-    for (const problem of error.problems) host.writeError(`larder: ${problem}\n`);
+    for (const problem of error.problems) process.writeError(`larder: ${problem}\n`);
     return EXIT.usage;
   }
   const isBug = error instanceof Error && !(error instanceof Failure);
   const text = isBug ? error.stack ?? error.message : messageOf(error);
-  host.writeError(`larder: ${text}\n`);
+  process.writeError(`larder: ${text}\n`);
   return EXIT.failed;
 }

@@ -1,11 +1,14 @@
 import { readSettings } from "../config/settings.ts";
-import type { Host } from "./host.ts";
+import type { CommandProcess } from "./command_process.ts";
 
 /** `larder serve`: resolves when the server has stopped. */
-export async function serveCommand(args: readonly string[], host: Host): Promise<number> {
-  const { settings, warnings } = await readSettings({ ...host, args });
-  for (const warning of warnings) host.writeError(`larder: ${warning}\n`);
-  // Loaded here, so that help and mistakes do not wait for the whole server to load.
+export async function serveCommand(
+  args: readonly string[],
+  process: CommandProcess,
+): Promise<number> {
+  const { settings, warnings } = await readSettings({ ...process, args });
+  for (const warning of warnings) process.writeError(`larder: ${warning}\n`);
+  // Loaded here, so that help and errors are fast.
   const { serve } = await import("../app/serve.ts");
   return await serve(settings);
 }

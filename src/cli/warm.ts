@@ -1,6 +1,6 @@
 import { boolean } from "../config/kinds/plain.ts";
 import { CLIENT_FLAGS } from "./client/client_flags.ts";
-import { eachStorePath, nameOf, reportFailures, type Shortfall } from "./client/each.ts";
+import { eachStorePath, type FailedPath, nameOf, reportFailures } from "./client/each.ts";
 import { counted, formatBytes } from "./client/format.ts";
 import { notKept } from "./client/pinned_closures.ts";
 import { ServerClient } from "./client/server_client.ts";
@@ -12,7 +12,7 @@ import { WarmMeter } from "./client/warm_meter.ts";
 import type { Command } from "./command.ts";
 import { EXIT } from "../base/exit_codes.ts";
 import { readWords } from "./flags.ts";
-import type { Host } from "./host.ts";
+import type { CommandProcess } from "./command_process.ts";
 import { pin, STORE_PATH_ABOUT } from "./pin.ts";
 
 const FLAGS = {
@@ -39,41 +39,41 @@ ${STORE_PATH_ABOUT}`,
 
 const RETRY_DELAYS_MS = [250, 1_000, 4_000];
 
-async function warmCommand(args: readonly string[], host: Host): Promise<number> {
-  const { flags, rest } = readWords(FLAGS, { ...host, args });
-  const targets = readStorePathArguments(rest, host);
-  using client = new ServerClient(flags, host);
+async function warmCommand(args: readonly string[], process: CommandProcess): Promise<number> {
+  const { flags, rest } = readWords(FLAGS, { ...process, args });
+  const targets = readStorePathArguments(rest, process);
+  using client = new ServerClient(flags, process);
   const warm = new WarmClosure({ client, retryDelaysMs: RETRY_DELAYS_MS });
   try {
-    await follow(warm, targets, host);
+    await follow(warm, targets, process);
   } catch (error) {
-    // So much was done before there was no going on.
-    reportFailures(fetched(warm, host), NOT_FETCHED, host.writeError);
+    // Reports the progress before the error.
+    reportFailures(fetched(warm, process), NOT_FETCHED, process.writeError);
     throw error;
   }
-  const failures = fetched(warm, host);
+  const failures = fetched(warm, process);
   let status: number = EXIT.ok;
   if (flags.pin) {
-    const unpinned = await pinComplete(warm, targets, { client, host });
+    const unpinned = await pinComplete(warm, targets, { client, process });
     const pinned = targets.filter(({ given }) => unpinned.every(({ what }) => what !== given));
     const short = await notKept(client, pinned, KEPT_WITHIN_MS);
-    status = reportFailures(unpinned, "not pinned:", host.writeError);
-    status = reportFailures(short, NOT_KEPT, host.writeError) || status;
+    status = reportFailures(unpinned, "not pinned:", process.writeError);
+    status = reportFailures(short, NOT_KEPT, process.writeError) || status;
   }
-  return await reportMissing(failures, client, host) || status;
+  return await reportMissing(failures, client, process) || status;
 }
 
-/** Verifying what came last takes seconds where it is gigabytes. */
+/** Verifying the last NAR files takes seconds per gigabyte. */
 const KEPT_WITHIN_MS = 30_000;
 
 const NOT_KEPT = "pinned, but not whole in the cache: is its --cache-max-size too small?";
 const NOT_FETCHED = "not fetched:";
 
-/** Lists what did not come. A 404 may hide that the server trusts no key of an upstream. */
+/** Lists the failed paths. A 404 may hide an untrusted upstream. */
 async function reportMissing(
-  failures: readonly Shortfall[],
+  failures: readonly FailedPath[],
   client: ServerClient,
-  host: Host,
+  process: CommandProcess,
 ): Promise<number> {
   const isAnyAbsent = failures.some(({ reason }) => reason === NOT_FOUND);
   const upstreams = isAnyAbsent ? await untrustedUpstreams(client) : [];
@@ -81,9 +81,9 @@ async function reportMissing(
   const told = upstreams.length === 0
     ? failures
     : failures.map((one) => one.reason === NOT_FOUND ? { ...one, reason } : one);
-  const status = reportFailures(told, NOT_FETCHED, host.writeError);
+  const status = reportFailures(told, NOT_FETCHED, process.writeError);
   for (const upstream of upstreams) {
-    host.writeError(
+    process.writeError(
       `larder: the server trusts no key of ${upstream}: start it with ` +
         "--cache-upstream-public-key NAME:KEY\n",
     );
@@ -91,22 +91,22 @@ async function reportMissing(
   return status;
 }
 
-/** Says what came, and returns what did not. */
-function fetched(warm: WarmClosure, host: Host): readonly Shortfall[] {
+/** Prints the result, and returns the failures. */
+function fetched(warm: WarmClosure, process: CommandProcess): readonly FailedPath[] {
   const paths = counted(warm.pathsWhole, "path");
   const files = counted(warm.narsDone, "NAR file");
-  host.writeOut(`fetched ${paths}: ${formatBytes(warm.progress.bytesDone)} in ${files}\n`);
+  process.writeOut(`fetched ${paths}: ${formatBytes(warm.progress.bytesDone)} in ${files}\n`);
   return warm.failures;
 }
 
 async function follow(
   warm: WarmClosure,
   targets: readonly StorePathArgument[],
-  host: Host,
+  process: CommandProcess,
 ): Promise<void> {
   const meter = new WarmMeter();
   using _status = new StatusLine(
-    host,
+    process,
     (columns) => meter.line(warm.progress, performance.now(), columns),
   );
   await warm.run(targets.map(({ storePathHash, baseName }) => ({
@@ -115,16 +115,16 @@ async function follow(
   })));
 }
 
-/** A pin says "this stays at hand", so that a closure with holes is not pinned. */
+/** Pins complete closures only: a pin promises that everything is there. */
 async function pinComplete(
   warm: WarmClosure,
   targets: readonly StorePathArgument[],
-  { client, host }: { readonly client: ServerClient; readonly host: Host },
-): Promise<readonly Shortfall[]> {
+  { client, process }: { readonly client: ServerClient; readonly process: CommandProcess },
+): Promise<readonly FailedPath[]> {
   const complete = targets.filter(({ storePathHash }) => warm.isComplete(storePathHash));
   const failures = await eachStorePath(complete, async (target) => {
     await pin(client, target);
-    host.writeOut(`pinned ${nameOf(target)}\n`);
+    process.writeOut(`pinned ${nameOf(target)}\n`);
   });
   const reason = "its closure did not come whole; larder pin pins it all the same";
   const holes = targets.filter((target) => !complete.includes(target))

@@ -1,7 +1,7 @@
 import type { Command } from "./command.ts";
 import { flagWords } from "./flag_words.ts";
 
-/** A script for zsh: a function for a folder of `fpath`, or to load at once. */
+/** A script for zsh: a function for a folder of `fpath`, or to source. */
 export function zshCompletion(commands: readonly Command[]): string {
   const names = commands.map(({ name, summary }) => `    ${quoted(`${name}:${summary}`)}\n`);
   const cases = commands.map((command) => {

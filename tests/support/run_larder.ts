@@ -1,4 +1,4 @@
-import type { Host } from "../../src/cli/host.ts";
+import type { CommandProcess } from "../../src/cli/command_process.ts";
 import { run } from "../../src/cli/run.ts";
 import { inputsOf } from "./config_inputs.ts";
 
@@ -28,7 +28,7 @@ export async function runLarder(
   let out = "";
   let err = "";
   const { args: _, ...inputs } = inputsOf({ env, files });
-  const host: Host = {
+  const host: CommandProcess = {
     ...inputs,
     writeOut: (text) => void (out += text),
     writeError: (text) => void (err += text),

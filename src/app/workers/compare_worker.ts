@@ -1,4 +1,4 @@
-// The thread that holds what is on disk against what the database says.
+// The Worker that compares files with rows.
 import { messageOf } from "../../base/failure.ts";
 import { readShard, type ShardComparison } from "../../cache/reconcile/compare_shard.ts";
 import { openForReading } from "../../metadata/sqlite/connection.ts";

@@ -1,5 +1,5 @@
-// The thread that fetches NAR files: it reads the network, writes the disk and hashes, so that
-// the main thread only has to feed clients.
+// The Worker that fetches NAR files. It reads the network, writes the disk and hashes, so the main
+// thread only serves clients.
 import { WriteAllowance } from "../../cache/fetch/write_allowance.ts";
 import type { FetchOrder, FetchOutcome, FetchProgress } from "../../cache/fetch/nar_fetcher.ts";
 import { PartialFile } from "../../cache/fetch/partial_file.ts";
@@ -13,10 +13,10 @@ const scope = workerScope<ToFetchWorker, FromFetchWorker>();
 
 type FetchMessage = Extract<ToFetchWorker, { type: "fetch" }>;
 
-/** One file under way. */
+/** A file that is being fetched. */
 interface Job {
   readonly fetch: SinkFetch;
-  /** Set while more room is wanted. */
+  /** Set while the job waits for more room. */
   granted: ((bytes: number) => void) | undefined;
 }
 
@@ -63,7 +63,7 @@ function jobOf(id: number, order: FetchOrder): Job {
 async function run({ id, attempt, source, headers }: FetchMessage, job: Job): Promise<void> {
   const configured = upstreams.get(source.upstream);
   let status: number | undefined;
-  // One for each fetch: each belongs to a trace of its own.
+  // One for each fetch, as each belongs to its own trace.
   const trace = { headers: () => headers, answered: (given: number) => void (status = given) };
   const outcome: FetchOutcome = configured === undefined
     ? { type: "absent" }

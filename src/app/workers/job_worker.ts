@@ -1,14 +1,14 @@
 export interface JobWorkerDeps<Answer extends { readonly id: number }> {
   readonly url: URL;
-  /** Sent first to each new Worker. */
+  /** The first message to each new Worker. */
   readonly start?: unknown;
-  /** What a job is told when its Worker has died. */
+  /** The answer for jobs whose Worker died. */
   readonly died: (id: number, detail: string) => Answer;
 }
 
 /**
- * A Worker that does numbered jobs. It is started with the first job, and anew after it has died:
- * all its jobs are told so. Whoever sent a job hears every answer to it until it says `forget`.
+ * A Worker for numbered jobs. It starts with the first job, and again after its death, which ends
+ * all its jobs. A job's sender gets every answer until it calls `forget`.
  */
 export class JobWorker<Order, Answer extends { readonly id: number }> implements Disposable {
   readonly #deps: JobWorkerDeps<Answer>;
@@ -21,14 +21,14 @@ export class JobWorker<Order, Answer extends { readonly id: number }> implements
     this.#deps = deps;
   }
 
-  /** Opens a job; its number goes into every order about it. */
+  /** Opens a job and returns its number, which every order about it carries. */
   open(listener: (answer: Answer) => void): number {
     const id = ++this.#lastId;
     this.#listeners.set(id, listener);
     return id;
   }
 
-  /** After the Worker is disposed of, every job is told that it died. */
+  /** Once the Worker is disposed of, every job gets `died`. */
   send(order: Order): void {
     if (this.#stopped) return this.#end("the server is stopping");
     this.#worker ??= this.#startWorker();
@@ -48,7 +48,7 @@ export class JobWorker<Order, Answer extends { readonly id: number }> implements
     const worker = new Worker(this.#deps.url, { type: "module" });
     worker.onmessage = ({ data }: MessageEvent<Answer>) => this.#listeners.get(data.id)?.(data);
     worker.onerror = (event) => {
-      // Unhandled, it would end the whole process.
+      // An unhandled error would end the whole process.
       event.preventDefault();
       this.#end(event.message);
     };

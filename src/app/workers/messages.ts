@@ -5,7 +5,7 @@ import type { NarSource } from "../../metadata/metadata_store.ts";
 import type { NarMeasure, PassThroughOrder, VerifyOrder } from "../../cache/verify/nar_verifier.ts";
 import type { CaCertificates, HttpUpstreamSettings } from "../../upstream/http/http_settings.ts";
 
-// What the main thread and its Workers say to each other. `id` names one job.
+// Messages between the main thread and its Workers. `id` identifies the job.
 
 export type ToFetchWorker =
   | {
@@ -17,19 +17,19 @@ export type ToFetchWorker =
   | {
     readonly type: "fetch";
     readonly id: number;
-    /** Names this attempt within the job. */
+    /** Identifies this attempt within the job. */
     readonly attempt: number;
     readonly source: NarSource;
-    /** Sent to the upstream. */
+    /** Headers of the request to the upstream. */
     readonly headers: Readonly<Record<string, string>>;
   }
-  /** How many bytes may be written in all, after they were wanted. */
+  /** Total of bytes that may be written, in answer to "wanted". */
   | { readonly type: "room"; readonly id: number; readonly bytes: number }
   | { readonly type: "close"; readonly id: number };
 
 export interface FromFetchWorker {
   readonly id: number;
-  /** Absent where the event concerns the file, whoever writes it. */
+  /** Missing if the event concerns the file, not one attempt. */
   readonly attempt?: number;
   readonly event:
     | FetchEvent
@@ -44,7 +44,7 @@ export type ToCompareWorker =
     readonly type: "compare";
     readonly id: number;
     readonly shard: string;
-    /** Whether to look at the size of each file too. */
+    /** True to compare the size of each file too. */
     readonly sizes: boolean;
   };
 
@@ -67,9 +67,9 @@ export type ToVerifyWorker =
 
 export type FromVerifyWorker =
   | { readonly id: number; readonly measure: NarMeasure }
-  /** A piece was decoded, or is of no use. */
+  /** A piece is decoded, or no longer needed. */
   | { readonly id: number; readonly taken: true }
-  /** `isRefused`: its decoder gets no memory. */
+  /** `isRefused`: there was no memory for a decoder. */
   | { readonly id: number; readonly error: string; readonly isRefused?: true };
 
 /** Counts the pinned closures of a database file. */

@@ -1,4 +1,4 @@
-// The thread that decompresses and hashes NARs.
+// The Worker that decompresses and hashes NARs.
 import { Failure, messageOf } from "../../base/failure.ts";
 import { MemoryAllowance } from "../../base/memory_allowance.ts";
 import { Growth, measureNar } from "../../cache/verify/measure_nar.ts";
@@ -9,7 +9,7 @@ import { workerScope } from "../../base/worker_scope.ts";
 
 const scope = workerScope<ToVerifyWorker, FromVerifyWorker>();
 
-/** For pass-throughs, decompressed as they come in; most take 2 to 8 MiB. */
+/** Memory for all decoders of pass-throughs; most take 2 to 8 MiB. */
 const PASS_THROUGH_BYTES_MAX = 256 << 20;
 
 const underWay = new Map<number, Growth>();

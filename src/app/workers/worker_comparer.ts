@@ -8,7 +8,7 @@ export interface WorkerComparerDeps {
   readonly narFolder: string;
 }
 
-/** Compares shards in a Worker, with a connection of its own. */
+/** Compares shards in a Worker, with its own database connection. */
 export class WorkerComparer implements Disposable {
   readonly #worker: JobWorker<ToCompareWorker, FromCompareWorker>;
 
@@ -20,7 +20,7 @@ export class WorkerComparer implements Disposable {
     });
   }
 
-  /** What files and rows of a shard differ in. Throws when either cannot be read. */
+  /** The differences between files and rows of a shard. Throws if either is unreadable. */
   compare(shard: string, sizes: boolean): Promise<ShardComparison> {
     return new Promise((resolve, reject) => {
       const id = this.#worker.open((answer) => {

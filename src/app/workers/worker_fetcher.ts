@@ -13,7 +13,7 @@ import type { FromFetchWorker, ToFetchWorker } from "./messages.ts";
 export interface WorkerFetcherDeps {
   readonly upstreams: readonly HttpUpstreamSettings[];
   readonly caCertificates: CaCertificates;
-  /** Asked on the main thread, where the trace is known. */
+  /** Called on the main thread, which knows the trace. */
   readonly upstreamTrace?: Pick<UpstreamTrace, "headers"> | undefined;
 }
 
@@ -22,7 +22,7 @@ interface Attempt {
   readonly taken: () => void;
 }
 
-/** Fetches in a Worker. */
+/** A NarFetcher that runs in a Worker. */
 export class WorkerFetcher implements NarFetcher, Disposable {
   readonly #worker: JobWorker<ToFetchWorker, FromFetchWorker>;
   readonly #trace: Pick<UpstreamTrace, "headers"> | undefined;
@@ -40,7 +40,7 @@ export class WorkerFetcher implements NarFetcher, Disposable {
     const worker = this.#worker;
     const attempts = new Map<number, Attempt>();
     let lastAttempt = 0;
-    /** What the Worker's death leaves: another one knows nothing of this file. */
+    /** The outcome after the Worker's death: a new Worker knows nothing of this file. */
     let dead: FetchOutcome | undefined;
     const id = worker.open(({ attempt, event }) => {
       if (event.type === "opened" || event.type === "bytes") return listener.progress(event);

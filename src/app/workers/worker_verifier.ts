@@ -14,18 +14,18 @@ import { JobWorker } from "./job_worker.ts";
 import type { FromVerifyWorker, ToVerifyWorker } from "./messages.ts";
 
 /**
- * Whole files that are decompressed at the same time in one thread: more would not be faster,
- * and each decoder holds up to 129 MiB.
+ * Whole files that one thread decompresses at once. More would not be faster, and each decoder
+ * takes up to 129 MiB.
  */
 const WHOLE_FILES_MAX = 2;
 
 /**
- * Memory for files that are decompressed while they come in, which may take as long as an upstream
- * likes. Those for which there is none have their turn when they are whole.
+ * Memory for decoders of growing files, which a slow upstream may hold for long. Other files wait
+ * until they are whole.
  */
 const GROWING_BYTES_MAX = 256 << 20;
 
-/** Verifies in a Worker. */
+/** A NarVerifier that runs in a Worker. */
 export class WorkerVerifier implements NarVerifier, Disposable {
   readonly #worker = new JobWorker<ToVerifyWorker, FromVerifyWorker>({
     url: new URL("./verify_worker.ts", import.meta.url),
@@ -37,7 +37,7 @@ export class WorkerVerifier implements NarVerifier, Disposable {
   start(order: VerifyOrder): Verification {
     const worker = this.#worker;
     const { promise, resolve, reject } = Promise.withResolvers<NarMeasure>();
-    // Whoever ends a verification early does not look at its outcome.
+    // The caller does not use the outcome of a verification that it ends early.
     const memory = this.#growingFiles.share();
     promise.catch(() => undefined).finally(() => memory[Symbol.dispose]());
     let over = false;
@@ -61,7 +61,7 @@ export class WorkerVerifier implements NarVerifier, Disposable {
     return {
       measure: promise,
       grown: (fileSize, whole) => {
-        // One that has begun while its file came in has its turn already.
+        // A file whose decoding began while it grew needs no turn.
         if (begun) return grown(fileSize, whole);
         if (!whole) return void (memory.take(decoderBytesMax(order)) && grown(fileSize, false));
         this.#wholeFiles(() => {
@@ -84,7 +84,7 @@ export class WorkerVerifier implements NarVerifier, Disposable {
     const worker = this.#worker;
     const { promise, resolve, reject } = Promise.withResolvers<NarMeasure>();
     promise.catch(() => undefined);
-    /** Of the pieces that the Worker has, in their order. */
+    /** Callbacks of the pieces in the Worker, in order. */
     const taken: (() => void)[] = [];
     let over = false;
     const end = (settle: () => void) => {

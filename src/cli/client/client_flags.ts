@@ -2,7 +2,7 @@ import { boolean } from "../../config/kinds/plain.ts";
 import type { Kind, OptionTable, Values } from "../../config/kinds/option.ts";
 import { serverAddress } from "./server_address.ts";
 
-/** Visible ASCII, as it can stand in a header. */
+/** Visible ASCII, as valid in a header. */
 const TOKEN_REGEXP = /^[!-~]+$/;
 
 const token: Kind<string> = {
@@ -14,7 +14,7 @@ const token: Kind<string> = {
   print: (value) => value,
 };
 
-/** How the commands that speak to a running server find it, and who they are to it. */
+/** Flags for the server's address and the token. */
 export const CLIENT_FLAGS = {
   server: {
     kind: serverAddress,
@@ -32,7 +32,7 @@ export const CLIENT_FLAGS = {
 
 export type ClientSettings = Values<typeof CLIENT_FLAGS>;
 
-/** `--json`, wherever there is one. */
+/** `--json`, for all commands that have it. */
 export const JSON_FLAG = {
   kind: boolean,
   default: false,

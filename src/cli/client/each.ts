@@ -3,21 +3,21 @@ import { EXIT } from "../../base/exit_codes.ts";
 import type { StorePathArgument } from "./store_path_argument.ts";
 import { Unreachable } from "./server_client.ts";
 
-/** What was asked for and could not be done. */
-export interface Shortfall {
+/** A store path for which the command failed. */
+export interface FailedPath {
   readonly what: string;
   readonly reason: string;
 }
 
 /**
- * Does the same for each store path; what fails for one does not keep the others from it. Only
- * an unreachable server ends it at once. Returns what failed.
+ * Runs `work` for each store path, and returns those that failed. Only an unreachable server stops
+ * it early.
  */
 export async function eachStorePath(
   targets: readonly StorePathArgument[],
   act: (target: StorePathArgument) => Promise<void>,
-): Promise<readonly Shortfall[]> {
-  const failures: Shortfall[] = [];
+): Promise<readonly FailedPath[]> {
+  const failures: FailedPath[] = [];
   for (const target of targets) {
     try {
       await act(target);
@@ -29,9 +29,9 @@ export async function eachStorePath(
   return failures;
 }
 
-/** Lists on standard error what could not be done, and chooses the exit status. */
+/** Lists the failures on standard error, and returns the exit status. */
 export function reportFailures(
-  failures: readonly Shortfall[],
+  failures: readonly FailedPath[],
   title: string,
   writeError: (text: string) => void,
 ): number {
@@ -41,7 +41,7 @@ export function reportFailures(
   return EXIT.failed;
 }
 
-/** What to call a store path: as the store does, and as it was typed where that differs. */
+/** The name of a store path: its base name, and the given form if that differs. */
 export function nameOf({ given, storePathHash, baseName }: StorePathArgument): string {
   const name = baseName ?? storePathHash;
   return given.includes(name) ? name : `${name} (${given})`;

@@ -5,7 +5,7 @@ export function formatBytes(bytes: number): string {
   if (bytes < 1024) return `${bytes} B`;
   let amount = bytes / 1024;
   let unit = 0;
-  // Not "1024.0 KiB": what rounds up to the next unit is shown in it.
+  // Values that round up to the next unit are shown in it, so never "1024.0 KiB".
   while (amount >= 1023.95 && unit < UNITS.length - 1) {
     amount /= 1024;
     unit++;
@@ -18,7 +18,7 @@ export function counted(count: number, one: string, several = `${one}s`): string
   return `${count.toLocaleString("en-US")} ${count === 1 ? one : several}`;
 }
 
-/** A length of time for people: `4s`, `2m05s`, `1h02m`. */
+/** A duration for people: `4s`, `2m05s`, `1h02m`. */
 export function formatSeconds(seconds: number): string {
   const whole = Math.max(0, Math.round(seconds));
   const two = (value: number) => String(value).padStart(2, "0");

@@ -1,10 +1,10 @@
 import { boundedText } from "../../base/bounded_text.ts";
 import { Failure } from "../../base/failure.ts";
-import type { Shortfall } from "./each.ts";
+import type { FailedPath } from "./each.ts";
 import type { ServerClient } from "./server_client.ts";
 import type { StorePathArgument } from "./store_path_argument.ts";
 
-/** What the server says of a pin; see its route `/pins/closures`. */
+/** A pin in the answer of the server's route `/pins/closures`. */
 export interface Pinned {
   readonly root: string;
   readonly name: string | null;
@@ -14,10 +14,10 @@ export interface Pinned {
   readonly pinnedAt: string;
 }
 
-/** A second more than the server itself allows for it. */
+/** One second more than the server's own limit. */
 const COUNT_LIMIT_MS = 61_000;
 
-/** Some 200 bytes a pin. */
+/** Some 200 bytes for each pin. */
 const LIST_BYTES_MAX = 256 << 20;
 
 /** Every pin, in the order of pinning. */
@@ -30,7 +30,7 @@ export async function pinnedClosures(
     const pins: unknown = JSON.parse(text);
     if (Array.isArray(pins) && pins.every(isPinned)) return pins;
   } catch {
-    // Said below, as for any other answer that is not larder's.
+    // The check below reports it, as for other answers that are not larder's.
   }
   throw new Failure("corrupt", "Cannot read the server's list of pins: is it larder?");
 }
@@ -38,14 +38,14 @@ export async function pinnedClosures(
 const LOOK_EVERY_MS = 250;
 
 /**
- * Those of the pinned roots whose closure the server does not keep whole, `patienceMs` after it
- * was fetched: NAR files are verified before they are kept, and kept only where there is room.
+ * The pinned roots whose closure is incomplete on the server. Waits up to `patienceMs`: the server
+ * keeps a NAR file once it is verified, and if there is room.
  */
 export async function notKept(
   client: Pick<ServerClient, "request">,
   targets: readonly StorePathArgument[],
   patienceMs: number,
-): Promise<readonly Shortfall[]> {
+): Promise<readonly FailedPath[]> {
   for (const untilMs = performance.now() + patienceMs;;) {
     const pins = await pinnedClosures(client);
     const short = targets.flatMap(({ given, storePathHash }) => {
@@ -57,7 +57,7 @@ export async function notKept(
   }
 }
 
-// A terminal shows them: nothing but what larder writes itself.
+// The server's text reaches the terminal, so only larder's own form is valid.
 const ROOT_REGEXP = /^[0-9a-z]{32}$/;
 const NAME_REGEXP = /^[0-9A-Za-z+\-._?=]{1,211}$/;
 const TIME_REGEXP = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z$/;

@@ -1,9 +1,9 @@
 import type { Kind } from "../../config/kinds/option.ts";
 import { hideCredentials } from "../../config/kinds/upstream_url.ts";
 
-/** A running larder, as commands reach it. */
+/** The address of a running larder. */
 export type ServerAddress =
-  /** Without a slash at its end. */
+  /** Without a final slash. */
   | { readonly kind: "http"; readonly url: string }
   | { readonly kind: "unix"; readonly path: string };
 

@@ -4,15 +4,15 @@ import { Failure, reasonOf } from "../../base/failure.ts";
 import type { ClientSettings } from "./client_flags.ts";
 import { serverAddress } from "./server_address.ts";
 
-/** Nobody answered at all: whatever else would be asked of this server fails too. */
+/** The server did not answer, so all further requests fail, too. */
 export class Unreachable extends Failure {
   constructor(message: string, cause?: unknown) {
     super("upstream-down", message, {}, cause);
   }
 }
 
-/** The server answered, and not with what was asked for. The message says what to do. */
-export class Refused extends Failure {
+/** The server answered with another status than 200. The message is a hint for the user. */
+export class ServerRefusal extends Failure {
   readonly status: number;
 
   constructor(status: number, message: string) {
@@ -21,22 +21,22 @@ export class Refused extends Failure {
   }
 }
 
-/** An upstream's timeouts and retries may stand between a request and its answer. */
+/** Upstream timeouts and retries may delay an answer so long. */
 const ANSWER_LIMIT_MS = 60_000;
 
 const TRUST_HINT = "set NIX_SSL_CERT_FILE or SSL_CERT_FILE to the certificate of its authority";
 const START_HINT = 'is larder running? Start it with "larder serve", or give --server';
 
-/** Shown only when it is one of those that larder gives. */
+/** Only larder's own form of an id is shown. */
 const REQUEST_ID_REGEXP = /^[A-Za-z0-9._-]{1,64}$/;
 
-/** Speaks to a running larder. The token goes into a header and nowhere else. */
+/** A client of a running larder. The token goes into a header and nowhere else. */
 export class ServerClient implements Disposable {
   readonly #settings: ClientSettings;
   readonly #base: string;
   readonly #http: Deno.HttpClient | undefined;
 
-  /** `trust`: where the certificates lie that an HTTPS server is checked with. */
+  /** `trust`: the inputs for finding the certificates that verify an HTTPS server. */
   constructor(settings: ClientSettings, trust?: CertificateInputs) {
     const { server } = settings;
     this.#settings = settings;
@@ -46,14 +46,14 @@ export class ServerClient implements Disposable {
   }
 
   /**
-   * Resolves with the answer of status 200, as soon as its headers are there. Throws Unreachable,
-   * or Refused for any other status.
+   * Resolves with a response of status 200, once its headers are there. Throws Unreachable, or
+   * ServerRefusal for any other status.
    */
   async request(method: string, path: string, limitMs = ANSWER_LIMIT_MS): Promise<Response> {
     const response = await this.#send(method, path, limitMs);
     if (response.status === 200) return response;
     await response.body?.cancel();
-    throw new Refused(response.status, this.#refusal(response));
+    throw new ServerRefusal(response.status, this.#refusal(response));
   }
 
   [Symbol.dispose](): void {
@@ -68,7 +68,7 @@ export class ServerClient implements Disposable {
       return await fetch(`${this.#base}${path}`, {
         method,
         headers: token === undefined ? {} : { authorization: `Bearer ${token}` },
-        // A POST would become a GET on its way, and the token is not for others.
+        // A redirect would turn a POST into a GET, and could leak the token.
         redirect: "manual",
         signal: late.signal,
         ...(this.#http && { client: this.#http }),
@@ -123,13 +123,16 @@ function trustingClient(trust: CertificateInputs): Deno.HttpClient {
   }
 }
 
-/** Over plain HTTP a TLS server tells an alert, over TLS a plain one tells a text. */
+/**
+ * Errors of the wrong scheme: a TLS server answers HTTP with an alert, a plain one answers TLS with
+ * text.
+ */
 const WRONG_SCHEMES: readonly (readonly [RegExp, string])[] = [
   [/invalid http version/i, "it does not speak plain HTTP; give --server https://"],
   [/corrupt message of type/i, "it does not speak HTTPS; give --server http://"],
 ];
 
-/** A server that answers in its own way is running: another hint helps. */
+/** The reason, with a hint. A server that speaks the wrong scheme is at least running. */
 function whyUnreachable(error: unknown): string {
   const reason = reasonOf(error);
   const otherScheme = WRONG_SCHEMES.find(([sign]) => sign.test(reason))?.[1];
@@ -141,7 +144,10 @@ function whyUnreachable(error: unknown): string {
     : `its certificate is not accepted (${certificate}); give --server the name that it is for`;
 }
 
-/** Of "error sending request for url (…): client error (Connect): … Connection refused". */
+/**
+ * The last part of "error sending request for url (…): client error (Connect): … Connection
+ * refused".
+ */
 function lastReason(error: unknown): string {
   return (reasonOf(error).split(": ").at(-1) ?? "").toLowerCase();
 }

@@ -1,9 +1,9 @@
-/** Where standard error goes. */
-export interface StatusHost {
+/** Standard error as a status line uses it. */
+export interface StatusOutput {
   readonly writeError: (text: string) => void;
-  /** Clears the line of the terminal behind standard error, and begins it again. */
+  /** Clears the current line of the terminal. */
   readonly clearErrorLine: () => void;
-  /** The width of the terminal behind standard error; `undefined` when it is none. */
+  /** The terminal's width; `undefined` if standard error is no terminal. */
   readonly errorColumns: () => number | undefined;
 }
 
@@ -11,19 +11,19 @@ const TERMINAL_EVERY_MS = 200;
 const PLAIN_EVERY_MS = 5_000;
 
 /**
- * Says again and again how a long work goes, until it is disposed of: in one line that changes on
- * a terminal, in a plain line every few seconds elsewhere. `line` is told the columns it may fill.
+ * Shows progress until disposed of: one changing line on a terminal, else a plain line every few
+ * seconds. `line` gets the terminal's width.
  */
 export class StatusLine implements Disposable {
-  readonly #host: StatusHost;
+  readonly #output: StatusOutput;
   readonly #line: (columns: number | undefined) => string;
   readonly #timer: ReturnType<typeof setInterval>;
   #isShown = false;
 
-  constructor(host: StatusHost, line: (columns: number | undefined) => string) {
-    this.#host = host;
+  constructor(output: StatusOutput, line: (columns: number | undefined) => string) {
+    this.#output = output;
     this.#line = line;
-    const isTerminal = host.errorColumns() !== undefined;
+    const isTerminal = output.errorColumns() !== undefined;
     const everyMs = isTerminal ? TERMINAL_EVERY_MS : PLAIN_EVERY_MS;
     this.#timer = setInterval(() => this.#show(), everyMs);
     if (isTerminal) this.#show();
@@ -31,16 +31,16 @@ export class StatusLine implements Disposable {
 
   [Symbol.dispose](): void {
     clearInterval(this.#timer);
-    if (this.#isShown) this.#host.clearErrorLine();
+    if (this.#isShown) this.#output.clearErrorLine();
   }
 
   #show(): void {
-    const columns = this.#host.errorColumns();
+    const columns = this.#output.errorColumns();
     const text = this.#line(columns);
-    if (columns === undefined) return this.#host.writeError(`${text}\n`);
+    if (columns === undefined) return this.#output.writeError(`${text}\n`);
     this.#isShown = true;
-    // The last column stays free: some terminals break the line there.
-    this.#host.clearErrorLine();
-    this.#host.writeError(text.slice(0, Math.max(1, columns - 1)));
+    // The last column stays free, as some terminals wrap there.
+    this.#output.clearErrorLine();
+    this.#output.writeError(text.slice(0, Math.max(1, columns - 1)));
   }
 }

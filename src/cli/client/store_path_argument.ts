@@ -8,32 +8,32 @@ import {
   type StorePathHash,
 } from "../../nix/store_path.ts";
 
-/** A store path as somebody named it on a command line. */
+/** A store path from the command line. */
 export interface StorePathArgument {
-  /** As it was typed. */
+  /** As typed. */
   readonly given: string;
   readonly storePathHash: StorePathHash;
-  /** Absent where only the hash was given. */
+  /** Missing if only the hash was given. */
   readonly baseName?: BaseName;
 }
 
-/** How paths of this machine are looked at. */
+/** Access to symbolic links. */
 export interface Links {
   /** Absolute. */
   readonly workingDirectory: () => string;
-  /** What the link at a path says; `undefined` when there is no link. */
+  /** The target of a link; `undefined` if there is no link. */
   readonly readLink: (path: string) => string | undefined;
 }
 
-/** As many as the kernel follows. */
+/** The kernel's limit. */
 const LINKS_MAX = 40;
 
-/** What command lines call such an argument. */
+/** The form of such an argument, for messages. */
 export const STORE_PATH_EXPECTED = "a store path, its hash, or a link to one such as ./result";
 
 const STORE_SEGMENTS = segmentsOf(STORE_DIR);
 
-/** Reads all of them. Throws a `ConfigError` with each that is none, or when there are none. */
+/** Reads all arguments. Throws a `ConfigError` with each invalid one, or if there are none. */
 export function readStorePathArguments(
   words: readonly string[],
   links: Links,
@@ -46,16 +46,15 @@ export function readStorePathArguments(
   if (problems.length > 0) throw new ConfigError(problems);
   const byHash = new Map<StorePathHash, StorePathArgument>();
   for (const one of read) {
-    // The same path under two names is one thing to do.
+    // Two names of one path count once.
     if (one !== undefined && !byHash.has(one.storePathHash)) byHash.set(one.storePathHash, one);
   }
   return [...byHash.values()];
 }
 
 /**
- * A store path hash, alone or in front of `.narinfo` or `-name`; a store path, or a path below
- * one; a link that leads to one, through however many others. Nothing of it needs to exist here
- * but the links. `undefined` for anything else.
+ * Reads a store path hash (alone, or before `.narinfo` or `-name`), a store path or a path below
+ * it, or a link to one. Only links have to exist. `undefined` for anything else.
  */
 export function readStorePathArgument(given: string, links: Links): StorePathArgument | undefined {
   const word = given.replace(/\.narinfo$/, "");
@@ -64,7 +63,7 @@ export function readStorePathArgument(given: string, links: Links): StorePathArg
   return baseName && { given, storePathHash: hashOfBaseName(baseName), baseName };
 }
 
-/** Follows the links of a path one by one until what it leads to lies in the store. */
+/** Follows the links of a path one by one, up to the first target in the store. */
 function followToStore(path: string, { workingDirectory, readLink }: Links): BaseName | undefined {
   let rest = segmentsOf(path.startsWith("/") ? path : `${workingDirectory()}/${path}`);
   let followed: readonly string[] = [];
@@ -90,7 +89,7 @@ function followToStore(path: string, { workingDirectory, readLink }: Links): Bas
   return undefined;
 }
 
-/** What is written as a store path is one, also where the store directory itself is a link. */
+/** A path with the store directory's spelling counts, even if that directory is a link. */
 function storeSegment(segments: readonly string[]): BaseName | undefined {
   const [baseName = ""] = segments.slice(STORE_SEGMENTS.length);
   const isBelow = STORE_SEGMENTS.every((segment, at) => segments[at] === segment);

@@ -1,12 +1,12 @@
 import { UPSTREAM_NOT_TRUSTED } from "../../upstream/upstream_log.ts";
 import type { ServerClient } from "./server_client.ts";
 
-// A terminal shows them: nothing but what stands in the URL of an upstream.
+// The server's text reaches the terminal, so only characters of an upstream's URL are valid.
 const URL_REGEXP = /^https?:\/\/[\w.:[\]\/~%+-]{1,200}$/;
 
 /**
- * The server's upstreams whose narinfos none of its keys verifies. None where it does not say:
- * another program, an older larder, one that wants another token for this.
+ * The upstreams whose signatures the server does not trust. Empty if the server does not tell: it
+ * is another program, an older larder, or wants another token.
  */
 export async function untrustedUpstreams(
   client: Pick<ServerClient, "request">,

@@ -5,43 +5,43 @@ import { Failure, messageOf } from "../../base/failure.ts";
 import type { Narinfo } from "../../nix/narinfo.ts";
 import { NARINFO_TEXT_MAX, parseNarinfo } from "../../nix/narinfo_parse.ts";
 import { hashOfBaseName, type StorePathHash } from "../../nix/store_path.ts";
-import type { Shortfall } from "./each.ts";
-import { Refused, type ServerClient, Unreachable } from "./server_client.ts";
+import type { FailedPath } from "./each.ts";
+import { type ServerClient, ServerRefusal, Unreachable } from "./server_client.ts";
 
-/** How far a closure is fetched. Sizes are those of NAR files, in bytes. */
+/** Progress of fetching a closure. Sizes are those of NAR files, in bytes. */
 export interface WarmProgress {
   readonly pathsDone: number;
   readonly pathsKnown: number;
   readonly bytesDone: number;
-  /** Of the narinfos read so far that say it. */
+  /** Sum of the FileSizes in the narinfos read so far. */
   readonly bytesKnown: number;
 }
 
 export interface WarmDeps {
   readonly client: Pick<ServerClient, "request">;
-  /** How long to wait before each further try of what failed. */
+  /** Pauses before each retry. */
   readonly retryDelaysMs: readonly number[];
 }
 
 const AT_ONCE = 8;
 
-/** While NARs wait, so that the first of them do not wait for the last narinfo. */
+/** Limit while NARs wait, so that NARs do not wait for the last narinfo. */
 const NARINFOS_AT_ONCE = 4;
 
 export const WARM_PATHS_MAX = 100_000;
 
-/** Why a path was not fetched that the server answers with 404. */
+/** The reason for a path that the server answers with 404. */
 export const NOT_FOUND = "not found, here and upstream (404)";
 
 const NARINFO_RETRIES_MAX = 2;
 const READ_BYTES = 256 * 1024;
 const IDLE_MAX_MS = 60_000;
 
-/** Those that another try does not change. */
+/** Statuses that a retry does not change. */
 const FINAL_STATUSES: readonly number[] = [400, 401, 403, 405];
 
 interface Path {
-  /** The base name, or the hash where nobody has said more. */
+  /** The base name, or the hash if the name is unknown. */
   readonly name: string;
   references: readonly StorePathHash[];
   nar?: Nar;
@@ -55,7 +55,7 @@ interface Nar {
   isWhole: boolean;
 }
 
-/** Fetches closures through a server: each narinfo and each NAR file of them once. */
+/** Fetches closures through a server: each narinfo and each NAR file once. */
 export class WarmClosure {
   readonly #deps: WarmDeps;
   readonly #paths = new Map<StorePathHash, Path>();
@@ -76,26 +76,26 @@ export class WarmClosure {
     return { ...this.#progress, pathsKnown: this.#order.length };
   }
 
-  /** Store paths whose narinfo and NAR file were received whole. */
+  /** Store paths with a narinfo and a NAR file received in full. */
   get pathsWhole(): number {
     return [...this.#paths.values()].filter(({ nar }) => nar?.isWhole).length;
   }
 
-  /** NAR files that were received whole. */
+  /** NAR files received in full. */
   get narsDone(): number {
     return [...this.#nars.values()].filter(({ isWhole }) => isWhole).length;
   }
 
-  /** What could not be fetched, in the order in which it was found. */
-  get failures(): readonly Shortfall[] {
+  /** The failed paths, in order of discovery. */
+  get failures(): readonly FailedPath[] {
     return [...this.#paths.values()].flatMap(({ name, problem }) =>
       problem === undefined ? [] : [{ what: name, reason: problem }]
     );
   }
 
   /**
-   * Resolves when all that the roots reach was tried. Throws what makes the rest pointless: an
-   * unreachable server, one that refuses, a closure beyond the limit.
+   * Resolves when everything that the roots reach was tried. Throws if going on is pointless: the
+   * server is unreachable or refuses, or the closure exceeds the limit.
    */
   async run(roots: readonly { storePathHash: StorePathHash; name: string }[]): Promise<void> {
     for (const { storePathHash, name } of roots) this.#know(storePathHash, name);
@@ -103,7 +103,7 @@ export class WarmClosure {
     if (this.#fatal !== undefined) throw this.#fatal;
   }
 
-  /** True when everything that the root reaches was fetched. */
+  /** True when the closure of the root was fetched in full. */
   isComplete(root: StorePathHash): boolean {
     const seen = new Set([root]);
     for (const storePathHash of seen) {
@@ -152,7 +152,7 @@ export class WarmClosure {
   async #fetchNarinfo(storePathHash: StorePathHash): Promise<void> {
     const path = this.#paths.get(storePathHash);
     if (path === undefined) return;
-    // Mostly it is absent, and then the tries change nothing.
+    // Most are absent, and retries change nothing.
     const delaysMs = this.#deps.retryDelaysMs.slice(0, NARINFO_RETRIES_MAX);
     const narinfo = await this.#tried(path, delaysMs, () => this.#narinfo(storePathHash));
     if (narinfo === undefined) return void this.#progress.pathsDone++;
@@ -183,7 +183,7 @@ export class WarmClosure {
     this.#progress.pathsDone += nar.paths;
   }
 
-  /** Reads a NAR file to its end; its bytes are what the server keeps, not we. */
+  /** Reads a NAR file to its end and drops the bytes, which the server keeps. */
   async #drain({ url, fileSize }: Nar): Promise<true> {
     const base = "http://server/";
     const { origin, pathname, search } = new URL(url, base);
@@ -209,14 +209,14 @@ export class WarmClosure {
       return true;
     } finally {
       if (!isOver) {
-        // They come again with the next try.
+        // The next try receives these bytes again.
         this.#progress.bytesDone -= received;
         await reader.cancel().catch(() => undefined);
       }
     }
   }
 
-  /** `undefined` when the last try failed too: the path then says why. */
+  /** `undefined` if the last try failed too; the path then has the reason. */
   async #tried<Value>(
     path: Path,
     delaysMs: readonly number[],
@@ -228,7 +228,7 @@ export class WarmClosure {
         delete path.problem;
         return value;
       } catch (error) {
-        const isFinal = error instanceof Refused && FINAL_STATUSES.includes(error.status);
+        const isFinal = error instanceof ServerRefusal && FINAL_STATUSES.includes(error.status);
         if (isFinal || (error instanceof Unreachable && delayMs === undefined)) throw error;
         path.problem = reasonOf(error);
         if (delayMs === undefined || this.#fatal !== undefined) return undefined;
@@ -240,6 +240,6 @@ export class WarmClosure {
 }
 
 function reasonOf(error: unknown): string {
-  if (error instanceof Refused && error.status === 404) return NOT_FOUND;
+  if (error instanceof ServerRefusal && error.status === 404) return NOT_FOUND;
   return error instanceof Failure ? error.message : `broken on the way: ${messageOf(error)}`;
 }

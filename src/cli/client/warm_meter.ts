@@ -1,19 +1,19 @@
 import { counted, formatBytes, formatSeconds } from "./format.ts";
 import type { WarmProgress } from "./warm_closure.ts";
 
-/** Over how long the rate is taken: long enough to be steady, short enough to follow. */
+/** Time window of the rate: long enough to be steady, short enough to follow. */
 const WINDOW_MS = 10_000;
 
 const BAR_COLUMNS = 20;
 
-/** Below this a bar leaves no room for the figures. */
+/** Narrower terminals have no room for a bar beside the figures. */
 const BAR_FROM_COLUMNS = 80;
 
-/** Makes the line that tells how far a closure is fetched, with rate and time left. */
+/** Formats the progress of fetching a closure, with rate and time left. */
 export class WarmMeter {
   #samples: { readonly atMs: number; readonly bytes: number }[] = [];
 
-  /** `columns` is the width of a terminal; `undefined` for a plain line without a bar. */
+  /** `columns`: the terminal's width; `undefined` for a plain line without a bar. */
   line(progress: WarmProgress, nowMs: number, columns: number | undefined): string {
     const { pathsDone, pathsKnown, bytesDone, bytesKnown } = progress;
     const rate = this.#bytesPerSecond(bytesDone, nowMs);

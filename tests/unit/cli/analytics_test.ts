@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { usageReportText } from "../../../src/app/usage_report.ts";
-import { denoHost, type Host } from "../../../src/cli/host.ts";
+import { type CommandProcess, denoProcess } from "../../../src/cli/command_process.ts";
 import { run } from "../../../src/cli/run.ts";
 import { resolveSettings } from "../../../src/config/settings.ts";
 import { inputsOf } from "../../support/config_inputs.ts";
@@ -8,8 +8,8 @@ import { inputsOf } from "../../support/config_inputs.ts";
 async function analytics(...args: readonly string[]) {
   let out = "";
   let error = "";
-  const host: Host = {
-    ...denoHost(),
+  const host: CommandProcess = {
+    ...denoProcess(),
     ...inputsOf(),
     writeOut: (text: string) => void (out += text),
     writeError: (text: string) => void (error += text),
