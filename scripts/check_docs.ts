@@ -1,14 +1,20 @@
-// Fails when a document has lines over 100 columns, or names a file that does not exist. Run by
-// `deno task ok`.
+// Fails when a document has lines over 100 columns, or names a file that does not exist, or when
+// nothing keeps a rule of docs/rules.md. Run by `deno task ok`.
 import { documentProblems } from "./check_docs/document.ts";
+import { readRules, ruleProblems } from "./check_docs/rules.ts";
 
 const FOLDERS = ["src", "tests", "scripts", "docs"];
 
 const files = [...filesIn("."), ...FOLDERS.flatMap(filesBelow)];
 const documents = files.filter((path) => path.endsWith(".md"));
-const problems = documents.flatMap((path) =>
-  documentProblems({ path, text: Deno.readTextFileSync(path) }, files)
-);
+const { rules, problems: wrongRows } = readRules(Deno.readTextFileSync("docs/rules.md"));
+const problems = [
+  ...documents.flatMap((path) =>
+    documentProblems({ path, text: Deno.readTextFileSync(path) }, files)
+  ),
+  ...wrongRows,
+  ...rules.flatMap((rule) => ruleProblems(rule, readIfThere)),
+];
 for (const problem of problems) console.error(problem);
 if (problems.length > 0) Deno.exit(1);
 
@@ -21,4 +27,8 @@ function filesBelow(folder: string): string[] {
     const path = `${folder}/${name}`;
     return isDirectory ? filesBelow(path) : [path];
   });
+}
+
+function readIfThere(path: string): string | undefined {
+  return files.includes(path) ? Deno.readTextFileSync(path) : undefined;
 }

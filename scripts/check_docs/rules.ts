@@ -1,0 +1,54 @@
+/** A row of `docs/rules.md`. */
+export interface Rule {
+  /** Words of the README. */
+  readonly promise: string;
+  /** `src/…ts:name`: the function, method, class or constant that keeps it. */
+  readonly keeper: string;
+  /** `tests/…_test.ts`, and words of the test's name. */
+  readonly testPath: string;
+  readonly testName: string;
+}
+
+const ROW_REGEXP =
+  /^\| (?<promise>[^|]+) \| `(?<keeper>[^`]+)` \| `(?<path>[^`]+)`: (?<name>[^|]+) \|$/;
+
+/** The rows of the tables in `text`; what is no rule and no head of a table is a problem. */
+export function readRules(text: string): { rules: Rule[]; problems: string[] } {
+  const rules: Rule[] = [];
+  const problems: string[] = [];
+  for (const [index, line] of text.split("\n").entries()) {
+    if (!line.startsWith("|") || /^\| (Promise|-+) \|/.test(line)) continue;
+    const { promise, keeper, path, name } = ROW_REGEXP.exec(line)?.groups ?? {};
+    if (promise && keeper && path && name) {
+      rules.push({ promise, keeper, testPath: path, testName: name });
+    } else {
+      const shape = "| promise | `file:function` | `test file`: name |";
+      problems.push(`docs/rules.md:${index + 1}: is no row of the shape ${shape}`);
+    }
+  }
+  return { rules, problems };
+}
+
+/** What of a rule does not exist, one line each. `readFile`: `undefined` for a missing file. */
+export function ruleProblems(
+  { promise, keeper, testPath, testName }: Rule,
+  readFile: (path: string) => string | undefined,
+): readonly string[] {
+  const about = `docs/rules.md: "${promise}"`;
+  const [keeperPath = "", name = ""] = keeper.split(":");
+  const problems: string[] = [];
+  if (!inOneLine(readFile("README.md")).includes(inOneLine(promise))) {
+    problems.push(`${about}: the README does not say so`);
+  }
+  if (!new RegExp(`[\\s#]${name}\\b\\s*[(=<{:]`).test(readFile(keeperPath) ?? "")) {
+    problems.push(`${about}: ${keeperPath} has no ${name}`);
+  }
+  if (!(readFile(testPath) ?? "").includes(testName)) {
+    problems.push(`${about}: ${testPath} has no test "${testName}"`);
+  }
+  return problems;
+}
+
+function inOneLine(text = ""): string {
+  return text.replaceAll(/\s+/g, " ");
+}

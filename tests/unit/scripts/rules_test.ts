@@ -1,0 +1,42 @@
+import assert from "node:assert/strict";
+import { readRules, type Rule, ruleProblems } from "../../../scripts/check_docs/rules.ts";
+
+const FILES: Readonly<Record<string, string>> = {
+  "README.md": "larder keeps\nits promises.",
+  "src/a.ts": "class Keeper { #keep(all: boolean) {} }\nfunction other<T>() {}",
+  "tests/a_test.ts": 'Deno.test("promises: they are kept", () => {});',
+};
+
+const RULE: Rule = {
+  promise: "larder keeps its promises",
+  keeper: "src/a.ts:keep",
+  testPath: "tests/a_test.ts",
+  testName: "promises: they are kept",
+};
+
+function problemsOf(change: Partial<Rule>): readonly string[] {
+  return ruleProblems({ ...RULE, ...change }, (path) => FILES[path]);
+}
+
+Deno.test("rules: a promise, what keeps it and its test all exist", () => {
+  assert.deepEqual(problemsOf({}), []);
+  assert.deepEqual(problemsOf({ keeper: "src/a.ts:Keeper" }), []);
+  assert.deepEqual(problemsOf({ keeper: "src/a.ts:other" }), []);
+});
+
+Deno.test("rules: what is missing of one is named", () => {
+  assert.match(problemsOf({ promise: "larder makes coffee" })[0] ?? "", /README does not say so$/);
+  for (const keeper of ["src/a.ts:kee", "src/b.ts:keep"]) {
+    assert.equal(problemsOf({ keeper }).length, 1, keeper);
+  }
+  assert.match(problemsOf({ testName: "promises: not" })[0] ?? "", /a_test\.ts has no test/);
+  assert.equal(problemsOf({ testPath: "tests/b_test.ts" }).length, 1);
+});
+
+Deno.test("rules: a row of another shape is a problem, and no rule is lost in silence", () => {
+  const { promise, keeper, testPath, testName } = RULE;
+  const row = `| ${promise} | \`${keeper}\` | \`${testPath}\`: ${testName} |`;
+  const head = "| Promise | Kept by | Held by |\n| --- | --- | --- |";
+  assert.deepEqual(readRules(`# Rules\n\n${head}\n${row}\n`), { rules: [RULE], problems: [] });
+  assert.equal(readRules(`${head}\n| a | b | c |`).problems.length, 1);
+});
