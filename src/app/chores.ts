@@ -41,7 +41,7 @@ export function startChores(deps: ChoresDeps): AsyncDisposable {
     try {
       await stores.settle();
     } catch (error) {
-      log.warn("files on their way not looked at", { error: messageOf(error) });
+      log.warn("survey of partial files failed", { error: messageOf(error) });
     }
     refresh();
   };
@@ -55,7 +55,7 @@ export function startChores(deps: ChoresDeps): AsyncDisposable {
   ];
   const retention = startRetention(deps);
   const job = schedule && startSchedule(schedule, () => {
-    log.info("eviction is due", { schedule: scheduleKind.print(schedule.schedule) });
+    log.info("scheduled eviction started", { schedule: scheduleKind.print(schedule.schedule) });
     space.tidy();
     void retention.run();
   });

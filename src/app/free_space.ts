@@ -26,7 +26,7 @@ export function sampleFreeSpace({ path, metrics, log }: FreeSpaceDeps): Disposab
       freeBytes = bavail * bsize;
     } catch (error) {
       // The last value stays: other log lines report a failing storage.
-      log.debug("free space not known", { error: messageOf(error) });
+      log.debug("free space unknown", { error: messageOf(error) });
     }
   };
   void sample();

@@ -47,6 +47,6 @@ function requireThere(path: string): void {
     Deno.statSync(path);
   } catch (error) {
     const todo = "give the storage with --cache-storage-local, or the user who may read it";
-    throw new Failure("broken", `Cannot check ${path}: it cannot be looked at; ${todo}`, {}, error);
+    throw new Failure("broken", `Cannot check ${path}: it is unreadable; ${todo}`, {}, error);
   }
 }

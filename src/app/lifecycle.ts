@@ -51,5 +51,5 @@ export async function drain({ app, listener, log, delayMs }: DrainParts): Promis
   if (delayMs > 0) await pause(delayMs);
   const over = Promise.all([listener.shutdown(), app.downloadsOver()]).then(() => true);
   const ended = await within(over, DRAIN_MAX_MS);
-  if (!ended) log.warn("requests cut off at shutdown", { limit_ms: DRAIN_MAX_MS });
+  if (!ended) log.warn("requests aborted at shutdown", { limit_ms: DRAIN_MAX_MS });
 }

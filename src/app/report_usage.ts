@@ -21,7 +21,10 @@ export function reportUsage(
   if (!settings["analytics.reporting-enabled"] || url === undefined) {
     return { [Symbol.dispose]() {} };
   }
-  log.info("usage is reported", { url, show: "larder analytics --show" });
+  log.info("usage reports enabled", {
+    url,
+    hint: "larder analytics --show prints the report",
+  });
   const timer = setInterval(() => void send(settings, url, log), everyMs);
   return { [Symbol.dispose]: () => clearInterval(timer) };
 }
@@ -41,8 +44,8 @@ async function send(settings: Settings, url: string, log: Logger): Promise<void>
       signal: AbortSignal.timeout(SEND_MAX_MS),
     });
     await answer.body?.cancel();
-    log.debug("usage reported", { status: answer.status });
+    log.debug("usage report sent", { status: answer.status });
   } catch (error) {
-    log.debug("usage not reported", { error: messageOf(error) });
+    log.debug("usage report failed", { error: messageOf(error) });
   }
 }

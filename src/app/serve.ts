@@ -152,9 +152,9 @@ function announce(settings: Settings, log: Logger, facts: { url: string; storage
   log.info("server started", { ...facts, version, deno: Deno.version.deno, pid: Deno.pid });
   warnOfOpenKeys(keyFiles(settings, facts.storage), log);
   if (!settings["cache.require-upstream-signature"]) {
-    log.warn("unsigned narinfos are accepted", {
+    log.warn("unsigned narinfos accepted", {
       option: "--cache-require-upstream-signature=false",
-      consequence: "they are served, and never signed by this cache",
+      consequence: "larder serves them without its own signature",
     });
   }
 }

@@ -20,7 +20,7 @@ export function signingKey(place: SigningKeyPlace): SecretKey {
   if (mayMake) return makeKey(place);
   throw new Failure(
     "broken",
-    `Cannot use secret key file ${path}: it is not there, and this storage is not new; make one ` +
+    `Cannot use secret key file ${path}: it is missing, and this storage is not new; make one ` +
       `with "nix key generate-secret --key-name ${hostname}", or leave out ` +
       "--cache-secret-key-path for the key in the storage",
   );

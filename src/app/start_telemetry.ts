@@ -70,7 +70,7 @@ function isDisabledByEnvironment(log: Logger): boolean {
     variable,
     (name) => log.warn(INVALID_VARIABLE, { variable: name }),
   );
-  if (isDisabled) log.warn("--otel-enabled has no effect", { because: "OTEL_SDK_DISABLED=true" });
+  if (isDisabled) log.warn("opentelemetry disabled", { reason: "OTEL_SDK_DISABLED=true" });
   return isDisabled;
 }
 

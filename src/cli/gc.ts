@@ -67,12 +67,15 @@ async function start(
   } catch (error) {
     if (!(error instanceof ServerRefusal)) throw error;
     if (error.status === 403) {
-      throw new ServerRefusal(403, "the server evicts for its own machine alone: run this there");
+      throw new ServerRefusal(
+        403,
+        "the server accepts evictions from its own machine alone: run this there",
+      );
     }
     if (error.status !== 400 || target !== undefined) throw error;
     throw new ServerRefusal(
       400,
-      "the server has no --cache-max-size to aim at: give --target SIZE",
+      "the server has no --cache-max-size: give --target SIZE",
     );
   }
 }
@@ -85,7 +88,7 @@ async function follow(answer: Response, process: CommandProcess): Promise<GcDone
     if (event.event === "done") return event;
     last = event;
   }
-  throw new Failure("corrupt", "Cannot tell how the run ended: the server's log says it");
+  throw new Failure("corrupt", "Cannot follow the run: it failed; see the server's log");
 }
 
 async function* eventsOf({ body }: Response): AsyncGenerator<GcEvent> {
@@ -103,7 +106,7 @@ async function* eventsOf({ body }: Response): AsyncGenerator<GcEvent> {
     }
   } catch (error) {
     if (error instanceof Failure) throw error;
-    const message = "Cannot follow the run: the server broke it off; its log says why";
+    const message = "Cannot follow the run: the connection broke; see the server's log";
     throw new Failure("corrupt", message, {}, error);
   } finally {
     await reader.cancel().catch(() => undefined);
@@ -133,7 +136,7 @@ function readEvent(line: string): GcEvent {
 }
 
 function unreadable(): Failure {
-  return new Failure("corrupt", "Cannot read how the run goes: is the server larder?");
+  return new Failure("corrupt", "Cannot read the run's progress: is the server larder?");
 }
 
 function parsed(line: string): Readonly<Record<string, unknown>> {

@@ -81,7 +81,7 @@ export class PinWatch implements AsyncDisposable {
       return { count, roots, countedAtMs: this.#countedAtMs };
     } catch (error) {
       this.#rootsStaleAtMs = -Infinity;
-      this.#deps.log.debug("pins not looked at", { error: messageOf(error) });
+      this.#deps.log.debug("reading pins failed", { error: messageOf(error) });
       return undefined;
     }
   }
@@ -122,7 +122,7 @@ export class PinWatch implements AsyncDisposable {
       );
       this.#countedAtMs = nowMs();
     } catch (error) {
-      if (!this.#stopped) log.warn("pinned closures not counted", { error: messageOf(error) });
+      if (!this.#stopped) log.warn("counting pinned closures failed", { error: messageOf(error) });
     } finally {
       const tookMs = nowMs() - startedAtMs;
       const pauseMs = Math.max(COUNT_PAUSE_MIN_MS, COUNT_PAUSE_FACTOR * tookMs);

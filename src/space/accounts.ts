@@ -8,7 +8,7 @@ import type { SpaceBudget } from "./space_budget.ts";
 /** Paths whose protection is looked up in one transaction: some 3 ms without answers. */
 const PROTECT_PATHS_MAX = 128;
 
-const NOT_SEEN: OutageLine = { level: "warn", message: "pins not looked at" };
+const NOT_SEEN: OutageLine = { level: "warn", message: "reading pins failed" };
 
 export interface AccountsDeps {
   readonly metadata: SpaceKeeper;

@@ -93,6 +93,6 @@ Deno.test("otel: variables that cannot be read are said once each, and ignored",
 Deno.test("otel: OTEL_SDK_DISABLED turns it off, and larder says so", async () => {
   const lines = await linesWith({ OTEL_SDK_DISABLED: "true" });
   assert.ok(lines.every((line) => "msg" in line));
-  const said = lines.find(({ msg }) => msg === "--otel-enabled has no effect");
-  assert.equal(said?.["because"], "OTEL_SDK_DISABLED=true");
+  const said = lines.find(({ msg }) => msg === "opentelemetry disabled");
+  assert.equal(said?.["reason"], "OTEL_SDK_DISABLED=true");
 });

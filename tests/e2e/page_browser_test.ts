@@ -7,8 +7,8 @@ pageTest(
   async ({ tab, gate, url }) => {
     assert.match(await textOf(tab, "downloads"), /^long-.*1\.0 .* of 3\.8 MiB, \d+ %, began/);
     assert.match(await textOf(tab, "pins"), /^long-/);
-    assert.match(await textOf(tab, "upstreams"), /up http:\S+ had what was asked for/);
-    assert.match(await textOf(tab, "upstreams"), /http:\/\/127\.0\.0\.1:1 could not be reached/);
+    assert.match(await textOf(tab, "upstreams"), /up http:\S+ found/);
+    assert.match(await textOf(tab, "upstreams"), /http:\/\/127\.0\.0\.1:1 unreachable/);
     assert.match(await textOf(tab, "problems"), /warning upstream failed/);
     assert.match(await textOf(tab, "space"), /of 8\.6 MiB used/);
     const settings = await tab.read<string>(`document.getElementById("settings").value`);

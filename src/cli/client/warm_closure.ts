@@ -196,7 +196,7 @@ export class WarmClosure {
     try {
       for (let buffer = new ArrayBuffer(READ_BYTES);;) {
         const read = await within(reader.read(new Uint8Array(buffer)), IDLE_MAX_MS);
-        if (read === undefined) throw new Failure("corrupt", "its NAR file stalled on the way");
+        if (read === undefined) throw new Failure("corrupt", "its NAR file stalled");
         if (read.done) break;
         buffer = read.value.buffer;
         received += read.value.byteLength;

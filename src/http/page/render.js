@@ -1,23 +1,23 @@
-// How the figures look. The server renders the page with it, and the page itself every few
-// seconds: one text for both. Everything that comes from outside goes through `escapeHtml`.
+// Renders the figures as HTML: for the server, and for the page, which updates itself every few
+// seconds. Everything from outside goes through `escapeHtml`.
 
 /** @typedef {import("../stats/stats.ts").Stats} Stats */
 
 const UNITS = ["KiB", "MiB", "GiB", "TiB", "PiB"];
 const ENTITIES = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;" };
 
-/** What an upstream's last answer was, for people. */
+/** Results of an upstream's last request, for people. */
 const RESULTS = {
-  found: "had what was asked for",
-  absent: "did not have what was asked for",
-  timeout: "gave no answer in time",
-  unreachable: "could not be reached",
-  status: "answered with an error",
-  garbage: "sent nonsense",
-  untrusted: "sent a narinfo that no trusted key signed",
+  found: "found",
+  absent: "not found",
+  timeout: "timeout",
+  unreachable: "unreachable",
+  status: "error status",
+  garbage: "invalid answer",
+  untrusted: "untrusted signature",
 };
 
-const STATES = { opening: "being asked for", verifying: "being verified" };
+const STATES = { opening: "requesting", verifying: "verifying" };
 
 /**
  * @param {unknown} text
@@ -54,7 +54,7 @@ function figures({ requests, traffic }) {
   return [
     figure("Hit ratio, NARs", percent(nar.hitRatio), requestsOf(nar)),
     figure("Hit ratio, narinfos", percent(narinfo.hitRatio), requestsOf(narinfo)),
-    figure("Saved", bytes(traffic.savedBytes), "sent without asking an upstream again"),
+    figure("Saved", bytes(traffic.savedBytes), "sent without an upstream"),
     figure("Served", bytes(traffic.servedBytes), `${bytes(traffic.upstreamBytes)} fetched`),
   ].join("");
 }
@@ -70,7 +70,7 @@ function requestsOf({ hits, misses, joined }) {
 function space({ size }) {
   const { usedBytes, limitBytes, reservedBytes, pinnedBytes, evictedBytes } = size;
   const more = [
-    ...reservedBytes > 0 ? [`${bytes(reservedBytes)} promised to downloads`] : [],
+    ...reservedBytes > 0 ? [`${bytes(reservedBytes)} reserved for downloads`] : [],
     `${bytes(pinnedBytes)} pinned`,
     `${bytes(evictedBytes)} evicted since the start`,
   ];
@@ -86,7 +86,7 @@ function space({ size }) {
 
 function upstream({ url, isUp, priority, lastAnswer }, at) {
   const answered = lastAnswer === null
-    ? "not asked yet"
+    ? "no request yet"
     : `${RESULTS[lastAnswer.result] ?? "answered"} ${ago(lastAnswer.at, at)}`;
   const facts = [answered, ...priority === null ? [] : [`priority ${number(priority)}`]];
   const standing = isUp ? mark("good", "✓", "up") : mark("bad", "✗", "down");

@@ -31,7 +31,7 @@ const LOOK_EVERY_MS = 5_000;
 /** Time for clients in a replaced listener's queue. */
 const HAND_OVER_MS = 200;
 
-const NOT_REPLACED: OutageLine = { level: "error", message: "certificate not replaced" };
+const NOT_REPLACED: OutageLine = { level: "error", message: "certificate replacement failed" };
 
 interface Pair {
   readonly cert: string;

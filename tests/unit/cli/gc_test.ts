@@ -117,7 +117,7 @@ Deno.test("larder gc: a server that evicts for its own machine alone says so", a
   const { status, err } = await runLarder(["gc", "--server", url]);
 
   assert.equal(status, 1);
-  assert.match(err, /the server evicts for its own machine alone: run this there/);
+  assert.match(err, /the server accepts evictions from its own machine alone: run this there/);
 });
 
 for (
@@ -152,5 +152,5 @@ Deno.test("larder gc: a run that fails in the middle is said to be broken off", 
   const { status, err } = await runLarder(["gc", "--server", server.url], screen);
 
   assert.equal(status, 1);
-  assert.match(err, /larder: Cannot follow the run: the server broke it off/);
+  assert.match(err, /larder: Cannot follow the run: the connection broke/);
 });
