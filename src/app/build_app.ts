@@ -204,7 +204,7 @@ function buildCache(parts: AppParts, metrics: Metrics, resources: AsyncDisposabl
   const transfers = new PassThroughTransfers(nowMs);
   const underWay = allUnderWay([downloads, transfers]);
   metrics.gauge("in_flight_downloads", {}, () => underWay.count);
-  const signer = createSigner(parts.secretKey);
+  const learning = { pool, metadata, signer: createSigner(parts.secretKey), nowMs };
   const sinks = new SinkFetcher({ narSources, ...patience });
   const { verifier } = workers;
   const passThrough = {
@@ -223,7 +223,7 @@ function buildCache(parts: AppParts, metrics: Metrics, resources: AsyncDisposabl
     reads,
     uses,
     remover: buildRemover(parts, space, reads),
-    narinfos: new NarinfoServer({ pool, metadata, signer, nowMs, negative, demotions, uses, log }),
+    narinfos: new NarinfoServer({ learning, negative, demotions, uses, log }),
     nars: new NarServer({
       kept: buildKeptNars(parts, { downloads, space }),
       downloads,

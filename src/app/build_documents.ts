@@ -34,14 +34,13 @@ export function buildDocuments(parts: AppParts, users: DocumentUsers): DocumentS
     return [settings.url, queuedDocumentSource(traced, { limitMs, log: parts.log })];
   }));
   const { limitBytes } = parts.space;
-  return new DocumentServer({
+  const fetching = {
     pool: new DocumentPool({ sources, pool, observe }),
     metadata: parts.metadata,
     allowance: new MemoryAllowance(MEMORY_BYTES_MAX),
     totalBytesMax: limitBytes === Infinity ? Infinity : Math.floor(limitBytes * PART_OF_LIMIT),
     nowMs: parts.nowMs,
     log: parts.log,
-    negative,
-    uses,
-  });
+  };
+  return new DocumentServer({ fetching, negative, uses });
 }

@@ -13,12 +13,15 @@ type Address = Settings["server.addr"];
  */
 const CONNECTIONS_MAX = 8_192;
 
-export interface ListenParts extends Omit<HttpServerDeps, "connectionsMax"> {
+export interface ListenParts {
+  readonly server: HttpServerDeps;
   readonly address: Address;
   /** Permissions of a Unix socket. */
   readonly socket: SocketAccess;
   /** Certificate and key for HTTPS; without them it is HTTP. */
   readonly tls?: TlsFiles | undefined;
+  /** Limit of connections from one address; default: a quarter of all. */
+  readonly perAddressMax?: number | undefined;
 }
 
 export interface Listener extends AsyncDisposable {
@@ -36,8 +39,9 @@ interface OpenListener extends Disposable {
 }
 
 /** Starts to serve. Throws a Failure that explains an unusable address. */
-export async function listen({ address, socket, tls, ...deps }: ListenParts): Promise<Listener> {
-  const server = new HttpServer({ ...deps, connectionsMax: CONNECTIONS_MAX });
+export async function listen(parts: ListenParts): Promise<Listener> {
+  const { address, socket, tls, perAddressMax } = parts;
+  const server = new HttpServer(parts.server, { connectionsMax: CONNECTIONS_MAX, perAddressMax });
   try {
     const opened = address.kind === "unix"
       ? await openSocket(server, address.path, socket)
@@ -66,7 +70,7 @@ export async function listen({ address, socket, tls, ...deps }: ListenParts): Pr
   }
 
   async function openTls(place: Place, files: TlsFiles): Promise<OpenListener> {
-    const { log, nowMs } = deps;
+    const { log, nowMs } = parts.server;
     const opened = await TlsListener.open({ place, files, log, nowMs, server });
     return {
       url: urlOf("https", opened.place),

@@ -69,7 +69,7 @@ export async function serve(settings: Settings): Promise<number> {
       nowMs: Date.now,
     });
     await app.space.open();
-    const parts = { ...placeOf(settings), ...app.pipeline, log, nowMs: Date.now };
+    const parts = { ...placeOf(settings), server: { ...app.pipeline, log, nowMs: Date.now } };
     await using listener = await listen(parts);
     app.lookAtUpstreams();
     announce(settings, log, { url: listener.url, storage: folders.storage });

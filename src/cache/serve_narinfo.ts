@@ -21,8 +21,8 @@ export interface NarinfoAnswer {
   readonly text: string | undefined;
 }
 
-export interface NarinfoServerDeps extends LearnNarinfoDeps {
-  readonly metadata: MetadataStore;
+export interface NarinfoServerDeps {
+  readonly learning: LearnNarinfoDeps & { readonly metadata: MetadataStore };
   readonly negative: NegativeCache;
   readonly demotions: Demotions;
   readonly uses: Uses;
@@ -41,7 +41,7 @@ export class NarinfoServer {
   }
 
   async serve(storePathHash: StorePathHash, requestId: string): Promise<NarinfoAnswer> {
-    const { metadata, negative, uses, signer, demotions } = this.#deps;
+    const { negative, uses, demotions, learning: { metadata, signer } } = this.#deps;
     // First, since it is in memory.
     if (negative.has(storePathHash)) return { source: "HIT", text: undefined };
     let row: NarinfoRow | undefined;
@@ -73,18 +73,18 @@ export class NarinfoServer {
     storePathHash: StorePathHash,
     requestId: string,
   ): Promise<Learned> {
-    const { demotions, negative } = this.#deps;
+    const { demotions, negative, learning } = this.#deps;
     if (row !== undefined) await this.#demoteSources(row);
     const except = demotions.ofPath(storePathHash);
     if (except.size > 0) {
       // File hash and size are not signed: it may have been their narinfos that were bad.
-      const learned = await learnNarinfo(this.#deps, storePathHash, { requestId, except });
+      const learned = await learnNarinfo(learning, storePathHash, { requestId, except });
       if (learned.kind === "learned") return learned;
       if (learned.kind === "unknown") this.#listen(learned.later, requestId);
       demotions.forgivePath(storePathHash);
     }
     const { clearings } = negative;
-    const learned = await learnNarinfo(this.#deps, storePathHash, { requestId });
+    const learned = await learnNarinfo(learning, storePathHash, { requestId });
     const note = ({ kind }: Learned) => {
       if (row === undefined && kind === "absent") negative.add(storePathHash, clearings);
     };
@@ -95,7 +95,7 @@ export class NarinfoServer {
 
   /** The upstreams that let us down with the file of a narinfo are asked for that path last. */
   async #demoteSources({ narName, storePathHash }: NarinfoRow): Promise<void> {
-    const { metadata, demotions } = this.#deps;
+    const { learning: { metadata }, demotions } = this.#deps;
     for (const { upstream } of await metadata.sourcesOf(narName)) {
       const how = demotions.get(narName, upstream);
       if (how === undefined) continue;
@@ -113,7 +113,7 @@ export class NarinfoServer {
 
   /** False when every upstream known to have the NAR let us down: ask for the narinfo again. */
   async #isFetchable(row: NarinfoRow): Promise<boolean> {
-    const { metadata, demotions } = this.#deps;
+    const { learning: { metadata }, demotions } = this.#deps;
     const nar = await metadata.findNar(row.narName);
     if (nar?.kept !== undefined) return true;
     const sources = await metadata.sourcesOf(row.narName);

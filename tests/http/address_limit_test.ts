@@ -29,8 +29,7 @@ for (const [what, [clients, stay]] of Object.entries(CROWDS)) {
       refuse: ({ status }) => new Answer("", status, {}),
       log: createLogger("error", { write() {} }),
       nowMs: Date.now,
-      connectionsMax: 8,
-    });
+    }, { connectionsMax: 8 });
     const coming = sockets[Symbol.iterator]();
     await server.serve({
       async accept() {

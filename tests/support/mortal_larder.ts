@@ -204,7 +204,7 @@ export class RunningLarder {
     const signer = createSigner(undefined);
     const negative = new NegativeCache(0);
     const learning = { pool, metadata, signer, nowMs };
-    this.narinfos = new NarinfoServer({ ...learning, negative, demotions, uses, log });
+    this.narinfos = new NarinfoServer({ learning, negative, demotions, uses, log });
     const sinks = new SinkFetcher({ narSources, idleTimeoutMs: 5_000 });
     const transfers = new PassThroughTransfers(nowMs);
     const passThrough = { attempts, sinks, transfers, verifier: upstream, tracer };

@@ -1,5 +1,5 @@
 import { type App, type AppParts, buildApp } from "../../src/app/build_app.ts";
-import type { HttpServerDeps } from "../../src/http/server/http_server.ts";
+import type { HttpServerDeps, HttpServerLimits } from "../../src/http/server/http_server.ts";
 import { openDatabase } from "../../src/metadata/sqlite/connection.ts";
 import { SqliteMetadataStore } from "../../src/metadata/sqlite/sqlite_metadata_store.ts";
 import type { StorePathHash } from "../../src/nix/store_path.ts";
@@ -169,7 +169,7 @@ export class TestCache implements AsyncDisposable {
   }
 
   /** Serves on a port of 127.0.0.1, for what only a real connection shows. */
-  listen(options: Partial<HttpServerDeps> = {}): TestListener {
+  listen(options: Partial<HttpServerDeps & HttpServerLimits> = {}): TestListener {
     return new TestListener({ ...this.#app.pipeline, log: this.#log, ...options });
   }
 

@@ -1,5 +1,9 @@
 import { statusAnswer } from "../../src/http/message/answer.ts";
-import { HttpServer, type HttpServerDeps } from "../../src/http/server/http_server.ts";
+import {
+  HttpServer,
+  type HttpServerDeps,
+  type HttpServerLimits,
+} from "../../src/http/server/http_server.ts";
 import { createLogger } from "../../src/telemetry/logger.ts";
 
 /** A server of ours on a port of 127.0.0.1; disposing of it waits for what is under way. */
@@ -9,17 +13,20 @@ export class TestListener implements AsyncDisposable {
   readonly #listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
   readonly #accepting: Promise<void>;
 
-  constructor(deps: Pick<HttpServerDeps, "handle"> & Partial<HttpServerDeps>) {
+  constructor(
+    deps: Pick<HttpServerDeps, "handle"> & Partial<HttpServerDeps & HttpServerLimits>,
+  ) {
     this.port = this.#listener.addr.port;
-    this.server = new HttpServer({
+    const parts = {
       log: createLogger("error", { write() {} }),
       nowMs: Date.now,
       connectionsMax: 1_000,
       // All clients of a test have one address.
       perAddressMax: Infinity,
-      refuse: ({ status }) => statusAnswer(status, false),
+      refuse: ({ status }: { readonly status: number }) => statusAnswer(status, false),
       ...deps,
-    });
+    };
+    this.server = new HttpServer(parts, parts);
     this.#accepting = this.server.serve(this.#listener);
   }
 

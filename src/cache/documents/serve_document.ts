@@ -8,7 +8,8 @@ import { type DocumentServed, keptDocument, type SentDocument } from "./document
 import { UNCHANGED_FOR_MS } from "./document_rules.ts";
 import { fetchDocument, type FetchDocumentDeps, type FetchedDocument } from "./fetch_document.ts";
 
-export interface DocumentServerDeps extends FetchDocumentDeps {
+export interface DocumentServerDeps {
+  readonly fetching: FetchDocumentDeps;
   readonly negative: NegativeCache<DocumentPath>;
   readonly uses: Pick<Uses, "document">;
 }
@@ -23,7 +24,7 @@ export class DocumentServer {
   }
 
   async serve(name: DocumentName, requestId: string): Promise<DocumentServed> {
-    const { metadata, negative } = this.#deps;
+    const { fetching: { metadata }, negative } = this.#deps;
     const { path } = name;
     const row = await metadata.findDocument(path);
     const kept = row === undefined ? undefined : await this.#kept(row);
@@ -51,20 +52,20 @@ export class DocumentServer {
   }
 
   async #fetch(name: DocumentName, requestId: string): Promise<FetchedDocument> {
-    const { negative } = this.#deps;
+    const { fetching, negative } = this.#deps;
     const { clearings } = negative;
-    const fetched = await fetchDocument(this.#deps, name, requestId);
+    const fetched = await fetchDocument(fetching, name, requestId);
     if (fetched.kind === "absent") negative.add(name.path, clearings);
     return fetched;
   }
 
   #isDue({ mayChange, checkedAtMs }: DocumentRow): boolean {
-    return mayChange && this.#deps.nowMs() - checkedAtMs > UNCHANGED_FOR_MS;
+    return mayChange && this.#deps.fetching.nowMs() - checkedAtMs > UNCHANGED_FOR_MS;
   }
 
   #kept(row: DocumentRow): Promise<SentDocument | undefined> {
     this.#deps.uses.document(row.path);
-    return keptDocument(this.#deps.metadata, row);
+    return keptDocument(this.#deps.fetching.metadata, row);
   }
 }
 

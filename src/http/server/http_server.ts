@@ -10,9 +10,14 @@ import { incomplete, stalled } from "./closing_order.ts";
 import type { Socket } from "./request_reader.ts";
 import { OVERDUE_REASON, PHASE_LIMITS_MS, type PhaseLimits } from "./overdue.ts";
 
-export interface HttpServerDeps extends Pick<ConnectionDeps, "handle" | "refuse"> {
+export interface HttpServerDeps {
+  readonly handle: ConnectionDeps["handle"];
+  readonly refuse: ConnectionDeps["refuse"];
   readonly log: Logger;
   readonly nowMs: () => number;
+}
+
+export interface HttpServerLimits {
   /** Limit of open connections. A new one takes the place of one without a request. */
   readonly connectionsMax: number;
   /** Limit for one address; default: a quarter of all. */
@@ -72,6 +77,7 @@ const ACCEPT_AGAIN_MS = 100;
 /** An HTTP/1 server: serves connections, closes stalled ones, and limits their number. */
 export class HttpServer {
   readonly #deps: HttpServerDeps;
+  readonly #limits: HttpServerLimits;
   readonly #connectionDeps: ConnectionDeps;
   readonly #open = new Map<Connection, Promise<void>>();
   readonly #byAddress = new ByAddress<Connection>();
@@ -82,9 +88,10 @@ export class HttpServer {
   #isStopping = false;
   #ranOutAtMs = -Infinity;
 
-  constructor(deps: HttpServerDeps) {
+  constructor(deps: HttpServerDeps, limits: HttpServerLimits) {
     this.#deps = deps;
-    this.#connectionsMax = deps.connectionsMax;
+    this.#limits = limits;
+    this.#connectionsMax = limits.connectionsMax;
     this.#closed = new ClosedLog(deps.log, deps.nowMs);
     this.#clock = { count: 0, date: dateOf(deps.nowMs()) };
     this.#connectionDeps = {
@@ -98,7 +105,7 @@ export class HttpServer {
   }
 
   get #sweepEveryMs(): number {
-    return this.#deps.sweepEveryMs ?? SWEEP_EVERY_MS;
+    return this.#limits.sweepEveryMs ?? SWEEP_EVERY_MS;
   }
 
   get openCount(): number {
@@ -176,7 +183,7 @@ export class HttpServer {
   /** The reason why there is no room for a connection of this address; else `undefined`. */
   #fullFor(peer: string): string | undefined {
     const ofAddress = this.#byAddress.of(peer);
-    const perAddressMax = this.#deps.perAddressMax ??
+    const perAddressMax = this.#limits.perAddressMax ??
       Math.ceil(this.#connectionsMax * ADDRESS_SHARE);
     if (ofAddress.size >= perAddressMax && !this.#makeRoom(ofAddress, perAddressMax)) {
       return "too many connections of one address";
@@ -190,7 +197,7 @@ export class HttpServer {
    * there are none of either.
    */
   #makeRoom(among: Among = this.#open, max: number = this.#connectionsMax): boolean {
-    const { stalledMs = STALLED_MS } = this.#deps;
+    const { stalledMs = STALLED_MS } = this.#limits;
     const waiting = [
       ...stalled(among.keys(), stalledMs / this.#sweepEveryMs),
       ...incomplete(among.keys()),
@@ -214,7 +221,7 @@ export class HttpServer {
     const waiting = stalled(this.#open.keys(), SHED_TICKS);
     let bytes = waiting.reduce((sum, { unsentBytes }) => sum + unsentBytes, 0);
     for (const connection of waiting) {
-      if (bytes <= (this.#deps.stalledBytesMax ?? STALLED_BYTES_MAX)) return;
+      if (bytes <= (this.#limits.stalledBytesMax ?? STALLED_BYTES_MAX)) return;
       bytes -= connection.unsentBytes;
       this.#end(connection, "memory of stalled clients");
     }
@@ -223,7 +230,7 @@ export class HttpServer {
   #sweep(): void {
     this.#clock.count++;
     this.#clock.date = dateOf(this.#deps.nowMs());
-    const limitsMs = this.#deps.limitsMs ?? PHASE_LIMITS_MS;
+    const limitsMs = this.#limits.limitsMs ?? PHASE_LIMITS_MS;
     for (const connection of this.#open.keys()) {
       const { phase, ticks } = connection.activity;
       if (phase === "answering" && ticks === 1) connection.watch();
@@ -242,7 +249,7 @@ export class HttpServer {
 
   /** Raises the limit again after a flood. */
   #raiseLimit(): void {
-    const { connectionsMax, raiseAfterMs = RAISE_AFTER_MS } = this.#deps;
+    const { connectionsMax, raiseAfterMs = RAISE_AFTER_MS } = this.#limits;
     const nowMs = performance.now();
     if (this.#connectionsMax === connectionsMax || nowMs - this.#ranOutAtMs < raiseAfterMs) return;
     this.#ranOutAtMs = nowMs - RAN_OUT_AGAIN_MS;

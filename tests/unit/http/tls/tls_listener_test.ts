@@ -5,7 +5,11 @@ import { TlsListener } from "../../../../src/http/tls/tls_listener.ts";
 import { Answer } from "../../../../src/http/message/answer.ts";
 import type { ClientRequest } from "../../../../src/http/message/client_request.ts";
 import { RELAY_LIMITS, type RelayLimits } from "../../../../src/http/tls/relay.ts";
-import { HttpServer, type HttpServerDeps } from "../../../../src/http/server/http_server.ts";
+import {
+  HttpServer,
+  type HttpServerDeps,
+  type HttpServerLimits,
+} from "../../../../src/http/server/http_server.ts";
 import { createLogger } from "../../../../src/telemetry/logger.ts";
 import { eventually } from "../../../support/eventually.ts";
 import { writeAll } from "../../../support/steady_port.ts";
@@ -214,17 +218,21 @@ const LARGE = new Uint8Array(50_000_000);
 
 const NOWHERE = { write() {} };
 
-function scene(options: Partial<HttpServerDeps> = {}): HttpServer {
-  return new HttpServer({
-    handle: ({ url }) => Promise.resolve(new Answer(url.endsWith("/large") ? LARGE : "", 200, {})),
-    refuse: ({ status }) => new Answer("", status, {}),
+function scene(options: ServerOptions = {}): HttpServer {
+  const parts = {
+    handle: ({ url }: ClientRequest) =>
+      Promise.resolve(new Answer(url.endsWith("/large") ? LARGE : "", 200, {})),
+    refuse: ({ status }: { readonly status: number }) => new Answer("", status, {}),
     log: createLogger("error", NOWHERE),
     nowMs: Date.now,
     connectionsMax: 100,
     perAddressMax: Infinity,
     ...options,
-  });
+  };
+  return new HttpServer(parts, parts);
 }
+
+type ServerOptions = Partial<HttpServerDeps & HttpServerLimits>;
 
 /** A server with the first of two certificates in its files. */
 class Scene implements AsyncDisposable {
@@ -239,13 +247,13 @@ class Scene implements AsyncDisposable {
   readonly #server: HttpServer;
   #listener: TlsListener | undefined;
 
-  private constructor(options: Partial<HttpServerDeps>) {
+  private constructor(options: ServerOptions) {
     this.#server = scene(options);
   }
 
   static async open(
     limits: Partial<RelayLimits> = {},
-    options: Partial<HttpServerDeps> = {},
+    options: ServerOptions = {},
   ): Promise<Scene> {
     const scene = new Scene(options);
     scene.put(scene.first);
