@@ -6,6 +6,8 @@ const FUNCTION_LINES_MAX = 70;
 const PARAMETERS_MAX = 4;
 const CLASS_FIELDS_MAX = 10;
 const PORT_METHODS_MAX = 6;
+/** Of what a class or a function is given at once. */
+const PARTS_MAX = 7;
 
 /** What stands beside the back ends' folders. */
 const PORT_REGEXP = /^src\/(storage|metadata|upstream|locks)\/[^/]+$/;
@@ -38,9 +40,14 @@ function nodeProblems(source: ts.SourceFile, node: ts.Node): readonly string[] {
     problems.push(...excess(place, "parameters", parametersOf(node), PARAMETERS_MAX));
   } else if (ts.isClassLike(node)) {
     problems.push(...excess(place, "fields in a class", fieldsOf(node), CLASS_FIELDS_MAX));
-  } else if (ts.isInterfaceDeclaration(node) && PORT_REGEXP.test(source.fileName)) {
-    const methods = node.members.filter(ts.isMethodSignature).length;
-    problems.push(...excess(place, "methods of a port", methods, PORT_METHODS_MAX));
+  } else if (ts.isInterfaceDeclaration(node)) {
+    if (PORT_REGEXP.test(source.fileName)) {
+      const methods = node.members.filter(ts.isMethodSignature).length;
+      problems.push(...excess(place, "methods of a port", methods, PORT_METHODS_MAX));
+    }
+    if (/(Deps|Parts)$/.test(node.name.text)) {
+      problems.push(...excess(place, "fields of a record", node.members.length, PARTS_MAX));
+    }
   }
   node.forEachChild((child) => void problems.push(...nodeProblems(source, child)));
   return problems;

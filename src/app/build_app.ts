@@ -27,26 +27,19 @@ import { pubkeyRoute } from "../http/routes/pubkey.ts";
 import { pinnedClosuresRoute } from "../http/routes/pinned_closures.ts";
 import { pinRoute } from "../http/routes/pin.ts";
 import { pinsRoute } from "../http/routes/pins.ts";
-import type { MetadataStore } from "../metadata/metadata_store.ts";
 import type { DocumentPath } from "../nix/document_name.ts";
-import type { PublicKey, SecretKey } from "../nix/signature.ts";
 import { TrustedKeys } from "../nix/trusted_keys.ts";
 import { ActiveReads } from "../space/active_reads.ts";
 import { gcEvents } from "../space/gc_events.ts";
 import type { Space } from "../space/space.ts";
-import { type ClosureLister, PinnedClosures } from "../pins/pinned_closures.ts";
+import { PinnedClosures } from "../pins/pinned_closures.ts";
 import { Pins } from "../pins/pins.ts";
-import type { NarStore } from "../storage/nar_store.ts";
-import type { Logger } from "../telemetry/logger.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
-import type { RecentProblems } from "../telemetry/recent_problems.ts";
-import { NO_TRACER, type Tracer } from "../telemetry/tracer.ts";
+import { NO_TRACER } from "../telemetry/tracer.ts";
 import { createUpstreamClient } from "../upstream/http/http_client.ts";
 import { HttpNarinfoSource } from "../upstream/http/http_narinfo_source.ts";
 import { HttpNarSource } from "../upstream/http/http_nar_source.ts";
-import type { CaCertificates, HttpUpstreamSettings } from "../upstream/http/http_settings.ts";
 import { LastAnswers } from "../upstream/last_answers.ts";
-import type { UpstreamTrace } from "../upstream/http/upstream_trace.ts";
 import { meteredNarinfoSource } from "../upstream/metered_narinfo_source.ts";
 import { queuedNarinfoSource } from "../upstream/queued_narinfo_source.ts";
 import { tracedNarSource } from "../upstream/traced_nar_source.ts";
@@ -56,47 +49,12 @@ import { UpstreamPool } from "../upstream/upstream_pool.ts";
 import { buildDocuments } from "./build_documents.ts";
 import { buildKeptNars } from "./build_kept_nars.ts";
 import { buildPage } from "./build_page.ts";
-import { buildRemover, buildSpace, type SpaceParts } from "./build_space.ts";
+import { buildRemover, buildSpace } from "./build_space.ts";
+import type { AppParts } from "./app_parts.ts";
 import { narPatience } from "./upstream_settings.ts";
 import { tracedSpace } from "./traced_stores.ts";
 import { WorkerFetcher } from "./workers/worker_fetcher.ts";
 import { WorkerVerifier } from "./workers/worker_verifier.ts";
-
-export interface AppParts {
-  readonly metadata: MetadataStore;
-  readonly nars: NarStore;
-  /** Where pinned closures are counted beside this thread; else they are on it. */
-  readonly closures?: ClosureLister;
-  readonly tempFolder: string;
-  readonly upstreams: readonly HttpUpstreamSettings[];
-  readonly caCertificates: CaCertificates;
-  readonly trustedKeys: readonly PublicKey[];
-  readonly requireSignature: boolean;
-  /** `undefined` signs nothing. */
-  readonly secretKey: SecretKey | undefined;
-  readonly priority: number;
-  readonly negativeTtlMs: number;
-  readonly space: SpaceParts;
-  /** Whether clients may remove narinfos and NARs. */
-  readonly allowDelete: boolean;
-  readonly log: Logger;
-  /** What `log` was told of late. */
-  readonly problems: Pick<RecentProblems, "list">;
-  readonly metrics: Metrics;
-  /** Whether `/metrics` is answered. */
-  readonly hasMetricsRoute: boolean;
-  /** False where nobody looks at the figures of single requests. */
-  readonly countsRequests: boolean;
-  /** Names of this cache, without ports. */
-  readonly ownNames: readonly string[];
-  /** Whether clients reach it by HTTPS without a proxy. */
-  readonly usesTls: boolean;
-  /** `undefined` where nothing is traced. */
-  readonly tracer: Tracer | undefined;
-  /** What requests to upstreams have to do with traces. */
-  readonly upstreamTrace?: UpstreamTrace | undefined;
-  readonly nowMs: () => number;
-}
 
 /** Everything but the socket. */
 export interface App extends AsyncDisposable {
@@ -117,21 +75,22 @@ export interface App extends AsyncDisposable {
 /** Wires the cache to its back ends. The caller keeps and closes the stores. */
 export function buildApp(parts: AppParts): App {
   const resources = new AsyncDisposableStack();
-  const { metrics, log } = parts;
+  const { stores, identity, telemetry } = parts;
+  const { metrics, log } = telemetry;
   const cache = buildCache(parts, metrics, resources);
   const { narinfos, nars, documents, downloads, space, reads, remover } = cache;
-  const closures = resources.use(parts.closures ?? new PinnedClosures(parts));
-  const names = new StorePathNames(parts);
+  const closures = resources.use(stores.closures ?? new PinnedClosures(stores));
+  const names = new StorePathNames({ metadata: stores.metadata, log });
   const page = buildPage(parts, { ...cache, closures, names });
   const pinsChanged = () => {
     page.pinsChanged();
     void space.altered();
   };
-  const pins = new Pins({ ...parts, changed: pinsChanged });
+  const pins = new Pins({ ...stores, nowMs: parts.nowMs, changed: pinsChanged });
   let ready = true;
   const routes = [
-    nixCacheInfoRoute(parts.priority),
-    pubkeyRoute(parts.secretKey?.publicKey.text),
+    nixCacheInfoRoute(identity.priority),
+    pubkeyRoute(identity.secretKey?.publicKey.text),
     HEALTHZ_ROUTE,
     readyzRoute(() => ready),
     narinfoRoute({ narinfos, metrics, ...remover.narinfos }),
@@ -142,20 +101,20 @@ export function buildApp(parts: AppParts): App {
     pinnedClosuresRoute(closures),
     ...page.routes,
     ...documentRoutes(documents),
-    ...parts.hasMetricsRoute ? [metricsRoute(metrics)] : [],
+    ...telemetry.hasMetricsRoute ? [metricsRoute(metrics)] : [],
   ];
-  const httpMetrics = parts.countsRequests ? new HttpMetrics(metrics, routes) : undefined;
+  const httpMetrics = telemetry.countsRequests ? new HttpMetrics(metrics, routes) : undefined;
   const observer = new RequestObserver({
     metrics: httpMetrics,
     log,
-    scheme: parts.usesTls ? "https" : "http",
+    scheme: identity.usesTls ? "https" : "http",
   });
   return {
     pipeline: createRequestPipeline({
       router: new Router(routes),
-      access: new AccessRules(parts),
+      access: new AccessRules(identity),
       observer,
-      tracer: parts.tracer,
+      tracer: telemetry.tracer,
       log,
     }),
     space,
@@ -174,9 +133,11 @@ export function buildApp(parts: AppParts): App {
 }
 
 function buildCache(parts: AppParts, metrics: Metrics, resources: AsyncDisposableStack) {
-  const { metadata, nars, log, nowMs, tempFolder, tracer = NO_TRACER } = parts;
-  const negative = new NegativeCache(parts.negativeTtlMs);
-  const absentDocuments = new NegativeCache<DocumentPath>(parts.negativeTtlMs);
+  const { nowMs, negativeTtlMs, identity, telemetry, stores } = parts;
+  const { metadata, nars, tempFolder } = stores;
+  const { log, tracer = NO_TRACER } = telemetry;
+  const negative = new NegativeCache(negativeTtlMs);
+  const absentDocuments = new NegativeCache<DocumentPath>(negativeTtlMs);
   const upstreams = buildUpstreams(parts, metrics, resources, () => {
     negative.clear();
     absentDocuments.clear();
@@ -184,27 +145,27 @@ function buildCache(parts: AppParts, metrics: Metrics, resources: AsyncDisposabl
   const { pool, narSources, lastAnswers } = upstreams;
   const demotions = new Demotions();
   const candidates = { metadata, pool, demotions };
-  const patience = narPatience(parts.upstreams);
+  const patience = narPatience(parts.upstream.settings);
   const workers = {
-    fetcher: observedFetcher(resources.use(new WorkerFetcher(parts)), { metrics, tracer }),
+    fetcher: observedFetcher(resources.use(new WorkerFetcher(parts.upstream)), { metrics, tracer }),
     verifier: resources.use(new WorkerVerifier()),
   };
   const uses = resources.use(new Uses({ metadata, nowMs, log }));
   const reads = new ActiveReads();
   const space = buildSpace(parts, { reads, flushUses: () => uses.flush() });
   const attempts = { candidates, logging: { pool, demotions, log, metrics }, ...patience };
-  const keeping = { metadata, nars, nowMs, owner: parts.space.owner };
+  const keeping = { metadata, nars, nowMs, owner: stores.space.owner };
   const downloads = new Downloads({
     attempts,
     transfer: { ...workers, keeping, tracer },
-    space: parts.tracer ? tracedSpace(space, tracer) : space,
+    space: telemetry.tracer ? tracedSpace(space, tracer) : space,
     reads,
     tempFolder,
   });
   const transfers = new PassThroughTransfers(nowMs);
   const underWay = allUnderWay([downloads, transfers]);
   metrics.gauge("in_flight_downloads", {}, () => underWay.count);
-  const learning = { pool, metadata, signer: createSigner(parts.secretKey), nowMs };
+  const learning = { pool, metadata, signer: createSigner(identity.secretKey), nowMs };
   const sinks = new SinkFetcher({ narSources, ...patience });
   const { verifier } = workers;
   const passThrough = {
@@ -243,8 +204,8 @@ function buildUpstreams(
   resources: AsyncDisposableStack,
   cameBack: () => void,
 ) {
-  const { caCertificates, trustedKeys, requireSignature, log, tracer } = parts;
-  const { upstreamTrace: trace } = parts;
+  const { settings: all, caCertificates, trustedKeys, requireSignature, trace } = parts.upstream;
+  const { log, tracer } = parts.telemetry;
   const client = createUpstreamClient(caCertificates);
   resources.defer(() => client.close());
   const keys = new TrustedKeys(trustedKeys);
@@ -252,7 +213,7 @@ function buildUpstreams(
   const lastAnswers = new LastAnswers(parts.nowMs);
   const pool = resources.use(
     new UpstreamPool({
-      upstreams: parts.upstreams.map((settings) => {
+      upstreams: all.map((settings) => {
         const deps = { settings, client, keys, requireSignature, trace };
         const source = new HttpNarinfoSource(deps);
         const metered = meteredNarinfoSource(source, metrics);
@@ -275,7 +236,7 @@ function buildUpstreams(
       },
     }),
   );
-  for (const { url } of parts.upstreams) {
+  for (const { url } of all) {
     const isUp = () => pool.statuses().some((status) => status.url === url && status.isUp);
     metrics.gauge("upstream_up", { upstream: url }, () => Number(isUp()));
     metrics.histogram("upstream_request_duration_seconds", { upstream: url, result: "found" });
@@ -285,9 +246,9 @@ function buildUpstreams(
     {},
     () => pool.statuses().filter(({ isUp }) => isUp).length,
   );
-  metrics.gauge("upstream_count_total", {}, () => parts.upstreams.length);
+  metrics.gauge("upstream_count_total", {}, () => all.length);
   const narSources = new Map(
-    parts.upstreams.map((settings) => {
+    all.map((settings) => {
       const source = new HttpNarSource({ settings, client, trace });
       return [settings.url, tracer ? tracedNarSource(source, tracer) : source];
     }),

@@ -7,7 +7,7 @@ import { DocumentPool, type DocumentPoolDeps } from "../upstream/document_pool.t
 import { HttpDocumentSource } from "../upstream/http/http_document_source.ts";
 import { queuedDocumentSource } from "../upstream/queued_document_source.ts";
 import { tracedDocumentSource } from "../upstream/traced_document_source.ts";
-import type { AppParts } from "./build_app.ts";
+import type { AppParts } from "./app_parts.ts";
 
 /** Share of `--cache-max-size` for documents, beside the NAR files. */
 const PART_OF_LIMIT = 1 / 20;
@@ -26,21 +26,21 @@ export interface DocumentUsers {
 /** Wires the cache of listings, logs, realisations and debuginfo. */
 export function buildDocuments(parts: AppParts, users: DocumentUsers): DocumentServer {
   const { client, pool, observe, negative, uses } = users;
-  const { tracer } = parts;
-  const sources = new Map(parts.upstreams.map((settings) => {
-    const source = new HttpDocumentSource({ settings, client, trace: parts.upstreamTrace });
+  const { metadata, space: { limitBytes } } = parts.stores;
+  const { log, tracer } = parts.telemetry;
+  const sources = new Map(parts.upstream.settings.map((settings) => {
+    const source = new HttpDocumentSource({ settings, client, trace: parts.upstream.trace });
     const traced = tracer ? tracedDocumentSource(source, tracer) : source;
     const limitMs = Math.max(settings.dialTimeoutMs, settings.headerTimeoutMs);
-    return [settings.url, queuedDocumentSource(traced, { limitMs, log: parts.log })];
+    return [settings.url, queuedDocumentSource(traced, { limitMs, log })];
   }));
-  const { limitBytes } = parts.space;
   const fetching = {
     pool: new DocumentPool({ sources, pool, observe }),
-    metadata: parts.metadata,
+    metadata,
     allowance: new MemoryAllowance(MEMORY_BYTES_MAX),
     totalBytesMax: limitBytes === Infinity ? Infinity : Math.floor(limitBytes * PART_OF_LIMIT),
     nowMs: parts.nowMs,
-    log: parts.log,
+    log,
   };
   return new DocumentServer({ fetching, negative, uses });
 }

@@ -12,7 +12,7 @@ import { PinWatch } from "../pins/pin_watch.ts";
 import type { ClosureLister } from "../pins/pinned_closures.ts";
 import type { LastAnswers } from "../upstream/last_answers.ts";
 import type { UpstreamPool } from "../upstream/upstream_pool.ts";
-import type { AppParts } from "./build_app.ts";
+import type { AppParts } from "./app_parts.ts";
 import { readPageSource } from "./page_source.ts";
 
 /** Sources of the page, beside the parts of the app. */
@@ -34,12 +34,13 @@ export interface PageParts extends AsyncDisposable {
 
 /** Wires `/` and `/stats` to their sources. */
 export function buildPage(parts: AppParts, subjects: PageSubjects): PageParts {
-  const { secretKey, trustedKeys, usesTls, nowMs } = parts;
-  const pins = new PinWatch({ ...parts, closures: subjects.closures });
+  const { nowMs, stores: { metadata }, telemetry: { log, metrics, problems } } = parts;
+  const { identity: { secretKey, usesTls }, upstream: { trustedKeys } } = parts;
+  const pins = new PinWatch({ metadata, nowMs, log, closures: subjects.closures });
   const publicKey = secretKey?.publicKey.text;
   const sources = {
-    ...parts,
     ...subjects,
+    ...{ metrics, problems, nowMs },
     downloads: subjects.underWay,
     version: denoJson.version,
     publicKey,

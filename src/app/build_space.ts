@@ -4,7 +4,7 @@ import type { RunFigures } from "../space/evictor.ts";
 import { Space } from "../space/space.ts";
 import type { NarName } from "../nix/nar_name.ts";
 import type { StorePathHash } from "../nix/store_path.ts";
-import type { AppParts } from "./build_app.ts";
+import type { AppParts } from "./app_parts.ts";
 
 /** The size limit, and other users of the storage. */
 export interface SpaceParts {
@@ -24,7 +24,7 @@ export interface SpaceUsers {
 
 /** Wires the size limit to the stores. */
 export function buildSpace(parts: AppParts, users: SpaceUsers) {
-  const { metadata, nars, nowMs, log, metrics } = parts;
+  const { nowMs, stores: { metadata, nars }, telemetry: { log, metrics } } = parts;
   const entries = metrics.series("evicted_entries_total", {});
   const bytes = metrics.series("evicted_bytes_total", {});
   const durations = metrics.histogram("eviction_duration_seconds", {});
@@ -33,7 +33,7 @@ export function buildSpace(parts: AppParts, users: SpaceUsers) {
     bytes.add(freedBytes);
     durations.observe(durationMs / 1_000);
   };
-  const space = new Space({ ...parts.space, ...users, metadata, nars, nowMs, log, observe });
+  const space = new Space({ ...parts.stores.space, ...users, metadata, nars, nowMs, log, observe });
   const { budget } = space;
   const limit = budget.limitBytes === Infinity ? 0 : budget.limitBytes;
   metrics.gauge("cache_size_bytes", {}, () => budget.usedBytes);
@@ -50,7 +50,7 @@ interface RunDuration {
 export function buildRemover(parts: AppParts, space: Space, reads: ActiveReads) {
   if (!parts.allowDelete) return { narinfos: {}, nars: {} };
   const remover = new Remover({
-    metadata: parts.metadata,
+    metadata: parts.stores.metadata,
     sweeper: space.sweeper,
     reads,
     changed: () => void space.altered(),

@@ -2,8 +2,10 @@ import { existsSync } from "node:fs";
 import denoJson from "../../deno.json" with { type: "json" };
 import { within } from "../base/deadline.ts";
 import type { Settings } from "../config/options.ts";
+import type { SecretKey } from "../nix/signature.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { LineQueue } from "../telemetry/line_queue.ts";
+import type { IdentityParts, UpstreamParts } from "./app_parts.ts";
 import { buildApp } from "./build_app.ts";
 import { type ChoresDeps, startChores } from "./chores.ts";
 import { type Folders, prepareFolders } from "./folders.ts";
@@ -40,32 +42,26 @@ export async function serve(settings: Settings): Promise<number> {
     await using stores = await openStores(settings, folders, log, tracer);
     const { workFolder, metadata, nars } = stores;
     await using app = buildApp({
-      metadata,
-      nars,
-      closures: new WorkerClosures({ metadata, databasePath }),
-      tempFolder: workFolder.path,
-      space: {
-        limitBytes: settings["cache.max-size"] ?? Infinity,
-        owner: workFolder.owner,
-        foreignBytes: () => workFolder.othersBytes,
+      stores: {
+        metadata,
+        nars,
+        closures: new WorkerClosures({ metadata, databasePath }),
+        tempFolder: workFolder.path,
+        space: {
+          limitBytes: settings["cache.max-size"] ?? Infinity,
+          owner: workFolder.owner,
+          foreignBytes: () => workFolder.othersBytes,
+        },
       },
-      allowDelete: settings["cache.allow-delete-verb"],
-      upstreams,
-      caCertificates: caCertificates(settings),
-      trustedKeys: settings["cache.upstream-public-key"],
-      requireSignature: settings["cache.require-upstream-signature"],
-      secretKey,
-      priority: settings["cache.priority"],
+      upstream: upstreamParts(settings, upstreams, upstreamTrace),
+      identity: identityParts(settings, secretKey),
+      telemetry: {
+        ...{ log, problems, metrics, tracer },
+        hasMetricsRoute: settings["prometheus.enabled"],
+        countsRequests: settings["prometheus.enabled"] || tracer !== undefined,
+      },
       negativeTtlMs: settings["cache.negative-ttl"],
-      log,
-      problems,
-      metrics,
-      hasMetricsRoute: settings["prometheus.enabled"],
-      countsRequests: settings["prometheus.enabled"] || tracer !== undefined,
-      ownNames: ownNames(settings),
-      usesTls: settings["server.tls-cert"] !== undefined,
-      tracer,
-      upstreamTrace,
+      allowDelete: settings["cache.allow-delete-verb"],
       nowMs: Date.now,
     });
     await app.space.open();
@@ -95,6 +91,29 @@ export async function serve(settings: Settings): Promise<number> {
   await telemetry.stop();
   await within(queue.flushed(), LOG_FLUSH_MAX_MS);
   return 0;
+}
+
+function upstreamParts(
+  settings: Settings,
+  upstreams: UpstreamParts["settings"],
+  trace: UpstreamParts["trace"],
+): UpstreamParts {
+  return {
+    settings: upstreams,
+    caCertificates: caCertificates(settings),
+    trustedKeys: settings["cache.upstream-public-key"],
+    requireSignature: settings["cache.require-upstream-signature"],
+    trace,
+  };
+}
+
+function identityParts(settings: Settings, secretKey: SecretKey | undefined): IdentityParts {
+  return {
+    secretKey,
+    priority: settings["cache.priority"],
+    ownNames: ownNames(settings),
+    usesTls: settings["server.tls-cert"] !== undefined,
+  };
 }
 
 function placeOf(

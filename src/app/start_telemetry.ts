@@ -97,12 +97,14 @@ async function openTelemetry(
     : createGrpcTransport(url, caCertificates(settings));
   const otel = startOtel({
     senders: transport === undefined ? lineSenders(queue) : grpcSenders(transport),
-    receiver: url ?? "standard output",
     metrics,
     service: { version: denoJson.version, instanceId: crypto.randomUUID() },
     variable,
     nowMs: Date.now,
-    warn: (msg, facts) => log.warn(msg, facts),
+    losses: {
+      receiver: url ?? "standard output",
+      warn: (msg, facts) => log.warn(msg, facts),
+    },
     reportInvalid: (name) => log.warn(INVALID_VARIABLE, { variable: name }),
   });
   return {

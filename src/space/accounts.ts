@@ -31,6 +31,10 @@ export class Accounts {
     this.#outage = new OutageLog(deps.log, "pins are looked at again");
   }
 
+  get budget(): SpaceBudget {
+    return this.#deps.budget;
+  }
+
   /** Brings the budget in line with what is on disk now. */
   async observe(): Promise<Stock> {
     const { metadata, budget, foreignBytes } = this.#deps;

@@ -10,7 +10,6 @@ import { dryRun } from "./dry_run.ts";
 import { type Evictor, NO_FIGURES, type Run, type RunFigures } from "./evictor.ts";
 import type { RunEnd } from "./futility.ts";
 import type { GcDone } from "./gc_event.ts";
-import type { SpaceBudget } from "./space_budget.ts";
 
 const NOT_REACHED: OutageLine = {
   level: "warn",
@@ -20,7 +19,6 @@ const NOT_REACHED: OutageLine = {
 export interface EvictionRunsDeps {
   readonly evictor: Evictor;
   readonly accounts: Accounts;
-  readonly budget: SpaceBudget;
   readonly metadata: Pick<NarFinder, "findNar"> & SpaceKeeper;
   readonly reads: Pick<ActiveReads, "names">;
   readonly nowMs: () => number;
@@ -69,7 +67,8 @@ export class EvictionRuns {
   /** What a run down to `targetBytes` would come to, and evicts nothing. */
   dryRun(targetBytes: number): Promise<GcDone> {
     return this.#oneAtATime(async () => {
-      const { accounts, budget } = this.#deps;
+      const { accounts } = this.#deps;
+      const { budget } = accounts;
       await accounts.protect();
       const figures = await dryRun(this.#deps, budget.usedBytes - targetBytes);
       return await this.#done(figures, targetBytes, true);
@@ -83,7 +82,7 @@ export class EvictionRuns {
   }
 
   async #done(figures: RunFigures, targetBytes: number, dry: boolean): Promise<GcDone> {
-    const { budget } = this.#deps;
+    const { budget } = this.#deps.accounts;
     const { limitBytes, reservedBytes, pinnedBytes } = budget;
     const usedBytes = budget.usedBytes - (dry ? figures.freedBytes : 0);
     const busyBytes = await this.#busyBytes();

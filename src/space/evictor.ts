@@ -3,7 +3,6 @@ import type { Evicted, PendingFile, SpaceKeeper } from "../metadata/space_keeper
 import type { Accounts } from "./accounts.ts";
 import type { ActiveReads } from "./active_reads.ts";
 import type { RunEnd } from "./futility.ts";
-import type { SpaceBudget } from "./space_budget.ts";
 import type { Sweeper } from "./sweeper.ts";
 
 /** Entries in one transaction: some 2 ms in which no request is answered. */
@@ -18,7 +17,6 @@ const USES_AGE_MAX_MS = 1_000;
 export interface EvictorDeps {
   readonly metadata: Pick<SpaceKeeper, "evict">;
   readonly sweeper: Pick<Sweeper, "sweep" | "sweepOwn">;
-  readonly budget: SpaceBudget;
   readonly accounts: Accounts;
   readonly reads: Pick<ActiveReads, "names">;
   /** Writes down the uses so far. */
@@ -68,7 +66,8 @@ export class Evictor {
   /** Evicts until no more than the target is on disk, or nothing that is left may go. */
   async run({ targetBytes, progress, isWanted }: Run): Promise<RunEnd> {
     let figures = NO_FIGURES;
-    const { budget, accounts, flushUses, nowMs } = this.#deps;
+    const { accounts, flushUses, nowMs } = this.#deps;
+    const { budget } = accounts;
     // What a former run could not remove.
     await this.#deps.sweeper.sweepOwn();
     await accounts.observe();

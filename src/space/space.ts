@@ -56,8 +56,8 @@ export class Space implements AsyncDisposable {
     const budget = this.budget = new SpaceBudget(deps.limitBytes);
     const sweeper = this.sweeper = new Sweeper(deps);
     const accounts = this.#accounts = new Accounts({ ...deps, budget });
-    const evictor = new Evictor({ ...deps, budget, sweeper, accounts });
-    this.#runs = new EvictionRuns({ ...deps, budget, accounts, evictor });
+    const evictor = new Evictor({ ...deps, sweeper, accounts });
+    this.#runs = new EvictionRuns({ ...deps, accounts, evictor });
     deps.reads.whenEnded(() => this.#futility.unused());
   }
 

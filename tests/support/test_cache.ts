@@ -1,4 +1,11 @@
-import { type App, type AppParts, buildApp } from "../../src/app/build_app.ts";
+import type {
+  AppParts,
+  IdentityParts,
+  StoreParts,
+  TelemetryParts,
+  UpstreamParts,
+} from "../../src/app/app_parts.ts";
+import { type App, buildApp } from "../../src/app/build_app.ts";
 import type { HttpServerDeps, HttpServerLimits } from "../../src/http/server/http_server.ts";
 import { openDatabase } from "../../src/metadata/sqlite/connection.ts";
 import { SqliteMetadataStore } from "../../src/metadata/sqlite/sqlite_metadata_store.ts";
@@ -16,7 +23,16 @@ import { storedFileOf } from "./storage_look.ts";
 import { tempFolder } from "./temp_folder.ts";
 import { TestListener } from "./test_listener.ts";
 
-export interface TestCacheOptions extends Partial<Omit<AppParts, "upstreams">> {
+/** The parts of an app without their groups. */
+type FlatParts =
+  & Pick<AppParts, "negativeTtlMs" | "allowDelete" | "nowMs">
+  & StoreParts
+  & Omit<UpstreamParts, "settings" | "trace">
+  & IdentityParts
+  & TelemetryParts;
+
+export interface TestCacheOptions extends Partial<FlatParts> {
+  readonly upstreamTrace?: UpstreamParts["trace"];
   /** In order of preference; their keys are trusted unless `trustedKeys` is given. */
   readonly upstreams: readonly (FakeUpstream | string)[];
   /** Default 2,000. */
@@ -57,7 +73,8 @@ export class TestCache implements AsyncDisposable {
 
   private constructor(metadata: SqliteMetadataStore, options: TestCacheOptions) {
     const { upstreams, timeoutMs = 2_000, limits, priorities = [], ...more } = options;
-    const { limitBytes = Infinity, authorization, idleTimeoutMs, ...parts } = more;
+    const { limitBytes = Infinity, authorization, idleTimeoutMs, ...others } = more;
+    const { upstreamTrace, ...parts } = others;
     this.metadata = metadata;
     this.nars = new LocalNarStore(`${this.folder.path}/nar`);
     Deno.mkdirSync(this.tempPath);
@@ -72,19 +89,19 @@ export class TestCache implements AsyncDisposable {
       typeof upstream === "string" ? upstream : upstream.url
     );
     const problems = new RecentProblems(Date.now);
-    this.#app = buildApp({
+    const settings = urls.map((url, index) => ({
+      url,
+      ...timesOut(timeoutMs),
+      ...limits,
+      ...(idleTimeoutMs === undefined ? {} : { idleTimeoutMs }),
+      userAgent: "larder-test",
+      ...(authorization === undefined ? {} : { authorization }),
+      ...(priorities[index] === undefined ? {} : { priority: priorities[index] }),
+    }));
+    const flat: FlatParts = {
       metadata,
       nars: this.nars,
       tempFolder: this.tempPath,
-      upstreams: urls.map((url, index) => ({
-        url,
-        ...timesOut(timeoutMs),
-        ...limits,
-        ...(idleTimeoutMs === undefined ? {} : { idleTimeoutMs }),
-        userAgent: "larder-test",
-        ...(authorization === undefined ? {} : { authorization }),
-        ...(priorities[index] === undefined ? {} : { priority: priorities[index] }),
-      })),
       caCertificates: [],
       trustedKeys: keys,
       requireSignature: true,
@@ -103,6 +120,13 @@ export class TestCache implements AsyncDisposable {
       tracer: undefined,
       nowMs: Date.now,
       ...parts,
+    };
+    this.#app = buildApp({
+      ...flat,
+      stores: flat,
+      upstream: { ...flat, settings, trace: upstreamTrace },
+      identity: flat,
+      telemetry: flat,
     });
   }
 

@@ -11,10 +11,10 @@ import { JobWorker } from "./job_worker.ts";
 import type { FromFetchWorker, ToFetchWorker } from "./messages.ts";
 
 export interface WorkerFetcherDeps {
-  readonly upstreams: readonly HttpUpstreamSettings[];
+  readonly settings: readonly HttpUpstreamSettings[];
   readonly caCertificates: CaCertificates;
   /** Called on the main thread, which knows the trace. */
-  readonly upstreamTrace?: Pick<UpstreamTrace, "headers"> | undefined;
+  readonly trace?: Pick<UpstreamTrace, "headers"> | undefined;
 }
 
 interface Attempt {
@@ -27,11 +27,11 @@ export class WorkerFetcher implements NarFetcher, Disposable {
   readonly #worker: JobWorker<ToFetchWorker, FromFetchWorker>;
   readonly #trace: Pick<UpstreamTrace, "headers"> | undefined;
 
-  constructor({ upstreams, caCertificates, upstreamTrace }: WorkerFetcherDeps) {
-    this.#trace = upstreamTrace;
+  constructor({ settings, caCertificates, trace }: WorkerFetcherDeps) {
+    this.#trace = trace;
     this.#worker = new JobWorker<ToFetchWorker, FromFetchWorker>({
       url: new URL("./fetch_worker.ts", import.meta.url),
-      start: { type: "start", upstreams, caCertificates } satisfies ToFetchWorker,
+      start: { type: "start", upstreams: settings, caCertificates } satisfies ToFetchWorker,
       died: (id, detail) => ({ id, event: { type: "failed", reason: "cancelled", detail } }),
     });
   }

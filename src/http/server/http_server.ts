@@ -76,8 +76,7 @@ const ACCEPT_AGAIN_MS = 100;
 
 /** An HTTP/1 server: serves connections, closes stalled ones, and limits their number. */
 export class HttpServer {
-  readonly #deps: HttpServerDeps;
-  readonly #limits: HttpServerLimits;
+  readonly #deps: HttpServerDeps & { readonly limits: HttpServerLimits };
   readonly #connectionDeps: ConnectionDeps;
   readonly #open = new Map<Connection, Promise<void>>();
   readonly #byAddress = new ByAddress<Connection>();
@@ -89,8 +88,7 @@ export class HttpServer {
   #ranOutAtMs = -Infinity;
 
   constructor(deps: HttpServerDeps, limits: HttpServerLimits) {
-    this.#deps = deps;
-    this.#limits = limits;
+    this.#deps = { ...deps, limits };
     this.#connectionsMax = limits.connectionsMax;
     this.#closed = new ClosedLog(deps.log, deps.nowMs);
     this.#clock = { count: 0, date: dateOf(deps.nowMs()) };
@@ -105,7 +103,7 @@ export class HttpServer {
   }
 
   get #sweepEveryMs(): number {
-    return this.#limits.sweepEveryMs ?? SWEEP_EVERY_MS;
+    return this.#deps.limits.sweepEveryMs ?? SWEEP_EVERY_MS;
   }
 
   get openCount(): number {
@@ -183,7 +181,7 @@ export class HttpServer {
   /** The reason why there is no room for a connection of this address; else `undefined`. */
   #fullFor(peer: string): string | undefined {
     const ofAddress = this.#byAddress.of(peer);
-    const perAddressMax = this.#limits.perAddressMax ??
+    const perAddressMax = this.#deps.limits.perAddressMax ??
       Math.ceil(this.#connectionsMax * ADDRESS_SHARE);
     if (ofAddress.size >= perAddressMax && !this.#makeRoom(ofAddress, perAddressMax)) {
       return "too many connections of one address";
@@ -197,7 +195,7 @@ export class HttpServer {
    * there are none of either.
    */
   #makeRoom(among: Among = this.#open, max: number = this.#connectionsMax): boolean {
-    const { stalledMs = STALLED_MS } = this.#limits;
+    const { stalledMs = STALLED_MS } = this.#deps.limits;
     const waiting = [
       ...stalled(among.keys(), stalledMs / this.#sweepEveryMs),
       ...incomplete(among.keys()),
@@ -221,7 +219,7 @@ export class HttpServer {
     const waiting = stalled(this.#open.keys(), SHED_TICKS);
     let bytes = waiting.reduce((sum, { unsentBytes }) => sum + unsentBytes, 0);
     for (const connection of waiting) {
-      if (bytes <= (this.#limits.stalledBytesMax ?? STALLED_BYTES_MAX)) return;
+      if (bytes <= (this.#deps.limits.stalledBytesMax ?? STALLED_BYTES_MAX)) return;
       bytes -= connection.unsentBytes;
       this.#end(connection, "memory of stalled clients");
     }
@@ -230,7 +228,7 @@ export class HttpServer {
   #sweep(): void {
     this.#clock.count++;
     this.#clock.date = dateOf(this.#deps.nowMs());
-    const limitsMs = this.#limits.limitsMs ?? PHASE_LIMITS_MS;
+    const limitsMs = this.#deps.limits.limitsMs ?? PHASE_LIMITS_MS;
     for (const connection of this.#open.keys()) {
       const { phase, ticks } = connection.activity;
       if (phase === "answering" && ticks === 1) connection.watch();
@@ -249,7 +247,7 @@ export class HttpServer {
 
   /** Raises the limit again after a flood. */
   #raiseLimit(): void {
-    const { connectionsMax, raiseAfterMs = RAISE_AFTER_MS } = this.#limits;
+    const { connectionsMax, raiseAfterMs = RAISE_AFTER_MS } = this.#deps.limits;
     const nowMs = performance.now();
     if (this.#connectionsMax === connectionsMax || nowMs - this.#ranOutAtMs < raiseAfterMs) return;
     this.#ranOutAtMs = nowMs - RAN_OUT_AGAIN_MS;

@@ -40,6 +40,10 @@ export interface OtelDeps {
   readonly variable: Variable;
   readonly nowMs: () => number;
   readonly reportInvalid: ReportInvalid;
+  readonly losses: LossesReport;
+}
+
+interface LossesReport {
   /** The receiver, for people. */
   readonly receiver: string;
   /** Called once for each outage and signal with lost records. */
@@ -94,7 +98,8 @@ export function startOtel(deps: OtelDeps): Otel {
   };
 }
 
-function lossesOf({ metrics, receiver, warn }: OtelDeps, signal: Signal): Losses {
+function lossesOf({ metrics, losses }: OtelDeps, signal: Signal): Losses {
+  const { receiver, warn } = losses;
   return new Losses({
     counter: metrics.series("telemetry_dropped_total", { signal }),
     lost(reason) {

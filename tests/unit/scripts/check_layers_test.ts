@@ -31,6 +31,12 @@ const LIMITS: readonly (readonly [path: string, within: string, beyond: string, 
     `\ninterface A { ${SIX_METHODS} g(): void }`,
     /^src\/storage\/port\.ts:2: 7 methods of a port, at most 6$/,
   ],
+  [
+    "src/a/b.ts",
+    "interface ADeps { a: A; b: B; c: C; d: D; e: E; f(): void; g: G }",
+    "interface ADeps { a: A; b: B; c: C; d: D; e: E; f(): void; g: G; h: H }",
+    /8 fields of a record, at most 7$/,
+  ],
 ];
 
 Deno.test("layers: what reaches a limit passes, and what is beyond it is named", () => {
