@@ -5,7 +5,7 @@ import type { Logger } from "../telemetry/logger.ts";
 import { type OutageLine, OutageLog } from "../telemetry/outage_log.ts";
 import type { SpaceBudget } from "./space_budget.ts";
 
-/** Paths whose protection is looked up in one transaction: some 3 ms without answers. */
+/** Paths whose protection one transaction determines: it stops the thread for some 3 ms. */
 const PROTECT_PATHS_MAX = 128;
 
 const NOT_SEEN: OutageLine = { level: "warn", message: "reading pins failed" };
@@ -13,12 +13,12 @@ const NOT_SEEN: OutageLine = { level: "warn", message: "reading pins failed" };
 export interface AccountsDeps {
   readonly metadata: SpaceKeeper;
   readonly budget: SpaceBudget;
-  /** What lies in the storage beside the NAR files: what other processes left, or download. */
+  /** Bytes of files that other processes download, or left behind. */
   readonly foreignBytes: () => number;
   readonly log: Logger;
 }
 
-/** Keeps the budget in line with what is stored, and what is protected with what is pinned. */
+/** Keeps the budget in line with the stored bytes, and the protection with the pins. */
 export class Accounts {
   readonly #deps: AccountsDeps;
   #refreshing: Promise<void> | undefined;
@@ -28,14 +28,14 @@ export class Accounts {
 
   constructor(deps: AccountsDeps) {
     this.#deps = deps;
-    this.#outage = new OutageLog(deps.log, "pins are looked at again");
+    this.#outage = new OutageLog(deps.log, "pins are read again");
   }
 
   get budget(): SpaceBudget {
     return this.#deps.budget;
   }
 
-  /** Brings the budget in line with what is on disk now. */
+  /** Reads the stored bytes into the budget. */
   async observe(): Promise<Stock> {
     const { metadata, budget, foreignBytes } = this.#deps;
     const stock = await metadata.stock();
@@ -44,20 +44,20 @@ export class Accounts {
     return stock;
   }
 
-  /** Finds all that pins protect; a closure of 100,000 paths takes seconds, in small steps. */
+  /** Finds all that pins protect. A closure of 100,000 paths takes seconds, in small steps. */
   async protect(): Promise<void> {
     while (!this.#stopped && await this.#deps.metadata.protect(PROTECT_PATHS_MAX)) await pause(0);
     await this.observe();
   }
 
-  /** `protect` in the background: what goes wrong is logged, and tried again the next time. */
+  /** Runs `protect` in the background. An error is logged; the next call tries again. */
   refresh(): Promise<void> {
     this.#again = true;
     this.#refreshing ??= this.#refresh().finally(() => this.#refreshing = undefined);
     return this.#refreshing;
   }
 
-  /** Ends the walk at its next step; it goes on at the next start. */
+  /** Ends the walk at its next step; the next start continues it. */
   async stop(): Promise<void> {
     this.#stopped = true;
     await this.#refreshing;

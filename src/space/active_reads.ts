@@ -1,6 +1,6 @@
 import type { NarName } from "../nix/nar_name.ts";
 
-/** The NAR files that are read or downloaded now, counted: eviction passes over them. */
+/** Counts the running reads and downloads of each NAR file; eviction spares these files. */
 export class ActiveReads {
   readonly #counts = new Map<NarName, number>();
   readonly #listeners: (() => void)[] = [];
@@ -13,7 +13,7 @@ export class ActiveReads {
     return this.#counts.has(narName);
   }
 
-  /** One more, until the result is called. */
+  /** Counts one read more, until the returned function is called. */
   begin(narName: NarName): () => void {
     this.#counts.set(narName, (this.#counts.get(narName) ?? 0) + 1);
     let isActive = true;
@@ -27,7 +27,7 @@ export class ActiveReads {
     };
   }
 
-  /** Has `listener` called each time that the last read of a file has ended. */
+  /** Calls `listener` each time that the last read of a file has ended. */
   whenEnded(listener: () => void): void {
     this.#listeners.push(listener);
   }

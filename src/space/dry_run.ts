@@ -4,7 +4,7 @@ import type { NarName } from "../nix/nar_name.ts";
 import type { ActiveReads } from "./active_reads.ts";
 import type { RunFigures } from "./evictor.ts";
 
-/** Entries read at once: a few milliseconds. */
+/** Entries in one read: it stops the thread for a few milliseconds. */
 const ENTRIES_MAX = 256;
 
 export interface DryRunDeps {
@@ -12,7 +12,7 @@ export interface DryRunDeps {
   readonly reads: Pick<ActiveReads, "names">;
 }
 
-/** What evicting files of `bytesMin` in sum would come to; what is protected must be known. */
+/** The figures of an eviction of `bytesMin` bytes. The protection must be settled. */
 export async function dryRun(
   { metadata, reads }: DryRunDeps,
   bytesMin: number,

@@ -23,7 +23,7 @@ export interface EvictionRunsDeps {
   readonly reads: Pick<ActiveReads, "names">;
   readonly nowMs: () => number;
   readonly log: Logger;
-  /** Told of each run that evicted. */
+  /** Called after each run that evicted. */
   readonly observe: (figures: RunFigures & { readonly durationMs: number }) => void;
 }
 
@@ -32,7 +32,7 @@ export interface RunOutcome {
   readonly end: RunEnd;
 }
 
-/** Eviction runs, one after the other, each with its line in the log. */
+/** Eviction runs, one at a time. Each run logs its result. */
 export class EvictionRuns {
   readonly #deps: EvictionRunsDeps;
   readonly #oneAtATime = pLimit(1);
@@ -43,7 +43,7 @@ export class EvictionRuns {
     this.#outage = new OutageLog(deps.log, "eviction reaches its target again");
   }
 
-  /** Evicts, and says what came of it. Never throws: what went wrong is in the log. */
+  /** Evicts, and resolves to the outcome. Never throws: errors are logged. */
   run(run: Run): Promise<RunOutcome> {
     return this.#oneAtATime(async () => {
       const { evictor, nowMs, observe, log } = this.#deps;
@@ -64,7 +64,7 @@ export class EvictionRuns {
     });
   }
 
-  /** What a run down to `targetBytes` would come to, and evicts nothing. */
+  /** The outcome of a run down to `targetBytes`. Evicts nothing. */
   dryRun(targetBytes: number): Promise<GcDone> {
     return this.#oneAtATime(async () => {
       const { accounts } = this.#deps;
@@ -75,7 +75,7 @@ export class EvictionRuns {
     });
   }
 
-  /** Ends the run under way after its batch; resolves when it is over. */
+  /** Ends the current run after its batch; resolves when it is over. */
   async stop(): Promise<void> {
     this.#deps.evictor.stop();
     await this.#oneAtATime(() => undefined);
@@ -100,7 +100,7 @@ export class EvictionRuns {
     };
   }
 
-  /** Nothing hangs on it, so that a database that cannot be read must not end a run badly. */
+  /** For the log only: a database that cannot be read must not fail a run. */
   async #busyBytes(): Promise<number> {
     const { metadata, reads, log } = this.#deps;
     try {
@@ -114,7 +114,7 @@ export class EvictionRuns {
     }
   }
 
-  /** What cannot succeed is logged once, until what is used or pinned has changed. */
+  /** Logs a missed target once, until the used or the pinned bytes change. */
   #report(done: GcDone, durationMs: number): void {
     const facts = {
       freed_bytes: done.freedBytes,

@@ -5,13 +5,13 @@ import type { ActiveReads } from "./active_reads.ts";
 import type { RunEnd } from "./futility.ts";
 import type { Sweeper } from "./sweeper.ts";
 
-/** Entries in one transaction: some 2 ms in which no request is answered. */
+/** Entries in one transaction: it stops the thread for some 2 ms. */
 const ENTRIES_MAX = 32;
 
-/** No pause between batches is longer: a batch that took long has waited for the disk. */
+/** The longest pause between batches: a longer batch has waited for the disk. */
 const PAUSE_MAX_MS = 10;
 
-/** How old the uses may become, within a run, by which the coldest entries are chosen. */
+/** The age at which a run writes the uses again, so that it evicts the coldest. */
 const USES_AGE_MAX_MS = 1_000;
 
 export interface EvictorDeps {
@@ -19,14 +19,14 @@ export interface EvictorDeps {
   readonly sweeper: Pick<Sweeper, "sweep" | "sweepOwn">;
   readonly accounts: Accounts;
   readonly reads: Pick<ActiveReads, "names">;
-  /** Writes down the uses so far. */
+  /** Writes the noted uses to the database. */
   readonly flushUses: () => Promise<void>;
-  /** Names this process in the marks of what it evicts. */
+  /** This process, in the marks of evicted files. */
   readonly owner: string;
   readonly nowMs: () => number;
 }
 
-/** What an eviction run has come to so far. */
+/** The result of an eviction run so far. */
 export interface RunFigures {
   readonly freedBytes: number;
   readonly evictedEntries: number;
@@ -34,26 +34,25 @@ export interface RunFigures {
 }
 
 export interface Run {
-  /** Bytes on disk to get down to; asked for before each batch. */
+  /** The target for the bytes on disk; read before each batch. */
   readonly targetBytes: () => number;
-  /** Told after each batch. */
+  /** Called after each batch. */
   readonly progress: (figures: RunFigures) => void;
-  /** False ends it after its batch. */
+  /** False ends the run after its batch. */
   readonly isWanted: () => boolean;
 }
 
-/** Nothing yet. */
 export const NO_FIGURES: RunFigures = { freedBytes: 0, evictedEntries: 0, evictedFiles: 0 };
 
 /**
  * Evicts in small batches, so that requests go on between them.
  *
- * The order of eviction: the narinfo used longest ago goes first, and its NAR file with it unless
- * another narinfo leads to that file; kept files without a narinfo stand in the same order by
- * their own use. `coldNarinfos` and `coldLooseNars` (`metadata/sqlite/space_statements.ts`) list
- * them, `metadata/sqlite/eviction.ts` marks them. Left out is what a pin protects (see
- * `pins/pins.ts`), and what is read or downloaded. Nothing is evicted while that protection is not
- * settled.
+ * The order of eviction: the narinfo with the oldest use goes first. Its NAR file goes with it,
+ * unless another narinfo names that file. Kept files without a narinfo have their place in this
+ * order by their own use. `coldNarinfos` and `coldLooseNars`
+ * (`metadata/sqlite/space_statements.ts`) list them; `metadata/sqlite/eviction.ts` marks them. A
+ * run spares protected paths (see `pins/pins.ts`), and files that are read or downloaded. It evicts
+ * nothing until the protection is settled.
  */
 export class Evictor {
   readonly #deps: EvictorDeps;
@@ -63,12 +62,12 @@ export class Evictor {
     this.#deps = deps;
   }
 
-  /** Evicts until no more than the target is on disk, or nothing that is left may go. */
+  /** Evicts until the target is reached, or nothing else may go. */
   async run({ targetBytes, progress, isWanted }: Run): Promise<RunEnd> {
     let figures = NO_FIGURES;
     const { accounts, flushUses, nowMs } = this.#deps;
     const { budget } = accounts;
-    // What a former run could not remove.
+    // A former run may have left files that it could not remove.
     await this.#deps.sweeper.sweepOwn();
     await accounts.observe();
     for (let flushedAtMs = -Infinity;;) {
@@ -92,17 +91,17 @@ export class Evictor {
         evictedFiles: figures.evictedFiles + gone.length,
       };
       progress(figures);
-      // What is kept in the pause took the room that this run made: it must not go for it.
+      // A file kept during the pause uses the freed space, and must not be evicted for it.
       if (budget.usedBytes <= targetBytes()) return "reached";
-      // A disk that gives nothing back would cost every row its file.
+      // Going on would remove every row, while the disk gives no space back.
       if (evicted.files.length > 0 && gone.length === 0) return "cut short";
-      // Requests come first: of a long run they have half the time.
+      // Requests come first: a long run leaves them half the time.
       const tookMs = Math.max(1, nowMs() - startedAtMs);
       await pause(evicted.entries < ENTRIES_MAX ? 0 : Math.min(PAUSE_MAX_MS, tookMs));
     }
   }
 
-  /** Ends a run after its batch. */
+  /** Ends the current run after its batch. */
   stop(): void {
     this.#stopped = true;
   }

@@ -1,20 +1,20 @@
 /** How an eviction run ended. */
 export type RunEnd =
   | "reached"
-  /** Nothing that is left may go. */
+  /** Nothing else may go. */
   | "exhausted"
-  /** It was stopped, or something went wrong: the disk, or the database. */
+  /** The run was stopped, or the disk or the database failed. */
   | "cut short";
 
-/** What went wrong may be over after this. */
+/** The time after which a run is tried again: the error may be over. */
 const TRY_AGAIN_MS = 5_000;
 
-/** Whether another eviction run would free nothing more than the last one did. */
+/** Tells whether another eviction run would free nothing. */
 export class Futility {
   #untilMs = -Infinity;
   #hadBusy = false;
 
-  /** `hadBusy`: some entries stayed because they were in use. */
+  /** `hadBusy`: the run spared entries that were in use. */
   ended(end: RunEnd, { hadBusy, nowMs }: { readonly hadBusy: boolean; readonly nowMs: number }) {
     this.#hadBusy = hadBusy;
     if (end === "reached") this.#untilMs = -Infinity;
@@ -25,12 +25,12 @@ export class Futility {
     return nowMs < this.#untilMs;
   }
 
-  /** What was in use may go now. */
+  /** A file is no longer in use, and may go. */
   unused(): void {
     if (this.#hadBusy) this.changed();
   }
 
-  /** A pin came or went, or an entry. */
+  /** A pin or an entry was added or removed. */
   changed(): void {
     this.#untilMs = -Infinity;
   }

@@ -1,4 +1,4 @@
-/** What a run asked for by an operator has done so far. Sizes are in bytes. */
+/** The progress of a run that an operator requested. Sizes are in bytes. */
 export interface GcProgress {
   readonly event: "progress";
   readonly freedBytes: number;
@@ -6,23 +6,23 @@ export interface GcProgress {
   readonly usedBytes: number;
 }
 
-/** How such a run ended; of a dry run, how it would have. Sizes are in bytes. */
+/** The outcome of such a run; for a dry run, the expected one. Sizes are in bytes. */
 export interface GcDone {
   readonly event: "done";
   readonly dryRun: boolean;
-  /** What the used bytes were to come down to. */
+  /** The target for the used bytes. */
   readonly targetBytes: number;
   /** `null` without a size limit. */
   readonly limitBytes: number | null;
   readonly freedBytes: number;
   readonly evictedEntries: number;
-  /** NAR files; fewer than entries where several shared one. */
+  /** NAR files; fewer than entries where entries share a file. */
   readonly evictedFiles: number;
   readonly usedBytes: number;
   readonly reservedBytes: number;
-  /** Left because a pin protects them. */
+  /** Bytes that a pin protects. */
   readonly pinnedBytes: number;
-  /** Left because they are read or written right now. */
+  /** Bytes of files that were read or written. */
   readonly busyBytes: number;
   readonly reached: boolean;
 }
@@ -30,10 +30,10 @@ export interface GcDone {
 /** Any number of "progress", then one "done". */
 export type GcEvent = GcProgress | GcDone;
 
-/** What an operator may ask of a run. */
+/** The parameters of a requested run. */
 export interface GcOrder {
-  /** Absent: where a run of its own accord would stop. */
+  /** Default: the target of automatic runs. */
   readonly targetBytes?: number;
-  /** Changes nothing, and says what it would. */
+  /** True: evicts nothing, and returns the expected outcome. */
   readonly dryRun: boolean;
 }

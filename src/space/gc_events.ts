@@ -3,8 +3,8 @@ import type { GcEvent, GcOrder, GcProgress } from "./gc_event.ts";
 import type { Space } from "./space.ts";
 
 /**
- * A run that somebody asked for, as it goes. Who ends the iteration early ends the run after its
- * batch. `undefined`: there is neither a limit nor a target to aim at.
+ * The events of a requested run. Ending the iteration early ends the run after its batch.
+ * `undefined`: there is neither a limit nor a target.
  */
 export function gcEvents(
   space: Pick<Space, "collect" | "budget">,

@@ -7,15 +7,15 @@ import type { Logger } from "../telemetry/logger.ts";
 export interface RecoverDeps {
   readonly metadata: Pick<SpaceKeeper, "pendingFiles"> & ChangeWriter;
   readonly nars: Pick<NarWriter, "remove">;
-  /** Whether the process that an object on its way belongs to still runs. */
+  /** True while the process that owns a pending object runs. */
   readonly isAlive: (owner: string) => boolean;
   readonly log: Logger;
 }
 
 /**
- * Ends what dead processes began: after it no file is counted but absent, nor present but not
- * counted. No row keeps an object that was on its way in or out, so that all of them go. Looks at
- * those few alone, never at all files.
+ * Removes the pending objects of dead processes: no row keeps them. Afterwards every counted file
+ * exists, and every existing file is counted. Reads only the pending rows, never the list of all
+ * files.
  */
 export async function recover({ metadata, nars, isAlive, log }: RecoverDeps): Promise<void> {
   for (const { at, owner } of await metadata.pendingFiles()) {
@@ -25,7 +25,7 @@ export async function recover({ metadata, nars, isAlive, log }: RecoverDeps): Pr
       await metadata.apply([{ kind: "nar-gone", at }]);
       log.info("interrupted nar settled", { nar: at });
     } catch (error) {
-      // It stays on the list, and counted, for the next start.
+      // The object stays pending and counted until the next start.
       log.error("interrupted nar not settled", { nar: at, error: messageOf(error) });
     }
   }

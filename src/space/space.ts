@@ -11,13 +11,10 @@ import type { GcDone, GcOrder } from "./gc_event.ts";
 import { type Reservation, SpaceBudget } from "./space_budget.ts";
 import { Sweeper, type SweeperDeps } from "./sweeper.ts";
 
-/**
- * Eviction goes on until this part of what pins leave free is empty, so that it does not run for
- * each request.
- */
+/** The part of the space beside pins that a run frees, so that few requests need a run. */
 const HEADROOM = 0.1;
 
-/** A download waits so long for eviction; then it is streamed to its client without being kept. */
+/** The longest wait of a download for eviction; after it the NAR passes through. */
 const RESERVE_WAIT_MAX_MS = 2_000;
 
 export type SpaceDeps =
@@ -27,18 +24,18 @@ export type SpaceDeps =
   & SweeperDeps
   & {
     readonly reads: Pick<ActiveReads, "names" | "whenEnded">;
-    /** `Infinity`: nothing is evicted by itself. */
+    /** `Infinity`: no automatic eviction. */
     readonly limitBytes: number;
   };
 
-/** Who asked for a run. */
+/** The caller that requested a run. */
 export interface RunWatcher {
   readonly progress: (figures: RunFigures) => void;
   /** False ends the run after its batch. */
   readonly isWanted: () => boolean;
 }
 
-/** Keeps the NAR files within the limit: nothing is written that was not promised space before. */
+/** Keeps the NAR files within the limit: a write needs a reservation. */
 export class Space implements AsyncDisposable {
   readonly budget: SpaceBudget;
   readonly sweeper: Sweeper;
@@ -61,12 +58,12 @@ export class Space implements AsyncDisposable {
     deps.reads.whenEnded(() => this.#futility.unused());
   }
 
-  /** Reads the accounts: once before anything is reserved. */
+  /** Reads the accounts; call it before the first reservation. */
   async open(): Promise<void> {
     await this.#accounts.observe();
   }
 
-  /** Looks whether other hands have changed what may go. Never throws. */
+  /** Reads the changes of other processes into the accounts. Never throws. */
   async refresh(): Promise<void> {
     const { usedBytes, pinnedBytes } = this.budget;
     await this.#accounts.refresh();
@@ -75,15 +72,13 @@ export class Space implements AsyncDisposable {
     if (this.budget.freeBytes < 0) this.tidy();
   }
 
-  /** A pin came or went, or an entry was removed: brings the budget in line. Never throws. */
+  /** Call it after a pin or an entry was added or removed. Never throws. */
   async altered(): Promise<void> {
     this.changed();
     await this.refresh();
   }
 
-  /**
-   * False where `bytes` would not fit if all went that may go, as far as is known. Evicts nothing.
-   */
+  /** False where `bytes` would not fit even after every possible eviction. Evicts nothing. */
   mayFit(bytes: number): boolean {
     const { limitBytes, reservedBytes, pinnedBytes, freeBytes } = this.budget;
     if (bytes <= freeBytes) return true;
@@ -91,8 +86,8 @@ export class Space implements AsyncDisposable {
   }
 
   /**
-   * Promises `bytes`, after eviction if need be. `undefined` when they do not fit, or not soon:
-   * what cannot be kept is not worth a build's waiting. Never throws.
+   * Reserves `bytes`, after eviction if needed. `undefined` when they do not fit within 2 s: a
+   * build should not wait longer. Never throws.
    */
   async reserve(bytes: number): Promise<Reservation | undefined> {
     const taken = this.budget.take(bytes);
@@ -102,13 +97,13 @@ export class Space implements AsyncDisposable {
     try {
       return await this.#oneWaiting(() => this.#wait(bytes, untilMs));
     } catch (error) {
-      // The database is locked, say: then nothing can be kept either.
+      // A locked database, for example, could not record a kept file either.
       log.error("no space made", { error: messageOf(error) });
       return undefined;
     }
   }
 
-  /** Promises more of what is reserved already; false when it does not fit. */
+  /** Adds `bytes` to a reservation; false when they do not fit. */
   async grow(reservation: Reservation, bytes: number): Promise<boolean> {
     if (reservation.grow(bytes)) return true;
     using more = await this.reserve(bytes);
@@ -117,10 +112,7 @@ export class Space implements AsyncDisposable {
     return reservation.grow(bytes);
   }
 
-  /**
-   * What was reserved is kept, and counted as such from here on. An object that it took the place
-   * of goes.
-   */
+  /** Counts a reserved file as used from now on. Removes the object that it replaced. */
   async kept(reservation: Reservation): Promise<void> {
     const { pendingBytes } = await this.#accounts.observe();
     reservation[Symbol.dispose]();
@@ -130,24 +122,24 @@ export class Space implements AsyncDisposable {
     await this.#accounts.observe();
   }
 
-  /** Something may go that could not. */
+  /** Call it when an entry may be evicted that could not be before. */
   changed(): void {
     this.#futility.changed();
   }
 
-  /** The disk took no more, below the limit: what is used may be a part less, from now on. */
+  /** The disk is full below the limit: evicts a part of the used bytes. */
   diskFull(): void {
     if (this.#running || this.budget.limitBytes === Infinity) return;
     this.#startRun(Math.floor(this.budget.usedBytes * (1 - HEADROOM)));
   }
 
-  /** Evicts in the background, if there is more than where eviction stops. */
+  /** Evicts in the background, if the used bytes exceed the target. */
   tidy(): void {
     if (this.#running || this.#isFutile || this.budget.usedBytes <= this.#lowWaterBytes) return;
     this.#startRun();
   }
 
-  /** Evicts down to a target and tells what came of it; `undefined` where there is no target. */
+  /** Evicts down to a target, and resolves to the outcome. `undefined` without a target. */
   collect(order: GcOrder, { progress, isWanted }: RunWatcher): Promise<GcDone> | undefined {
     const { targetBytes = this.#lowWaterBytes } = order;
     if (targetBytes === Infinity) return undefined;
@@ -156,7 +148,7 @@ export class Space implements AsyncDisposable {
       .then(({ done }) => done);
   }
 
-  /** Ends what is under way in the background. */
+  /** Ends the work in the background. */
   async [Symbol.asyncDispose](): Promise<void> {
     await Promise.all([this.#runs.stop(), this.#accounts.stop()]);
   }
@@ -171,7 +163,7 @@ export class Space implements AsyncDisposable {
     return Math.floor(limitBytes - HEADROOM * Math.max(0, limitBytes - pinnedBytes));
   }
 
-  /** One after the other, so that a run knows what it is for. */
+  /** Call it one at a time: a run makes room for one reservation. */
   async #wait(bytes: number, untilMs: number): Promise<Reservation | undefined> {
     const { nowMs } = this.#deps;
     this.#waitingBytes = bytes;
@@ -195,17 +187,17 @@ export class Space implements AsyncDisposable {
     }
   }
 
-  /** False where what may not go takes too much: evicting the rest would help nobody. */
+  /** False where protected bytes leave too little room: evicting the rest would not help. */
   async #couldFit(bytes: number, limitMs: number): Promise<boolean> {
     const { limitBytes } = this.budget;
     if (bytes + this.budget.reservedBytes > limitBytes) return false;
-    // The walk along what is pinned goes on by itself where it takes longer.
+    // A walk along the pins that takes longer continues in the background.
     const known = await within(this.#accounts.refresh().then(() => true), limitMs);
     return known === true &&
       bytes + this.budget.reservedBytes + this.budget.pinnedBytes <= limitBytes;
   }
 
-  /** Down to `atMostBytes`, and further where a download waits for more. */
+  /** Evicts to `atMostBytes`, and further where a download waits for more. */
   #startRun(atMostBytes = this.#lowWaterBytes): void {
     this.#running = true;
     const targetBytes = () => {

@@ -1,16 +1,16 @@
-/** Bytes promised to one download before they are written. Leaving the scope gives them back. */
+/** Bytes reserved for one download. Leaving the scope gives them back. */
 export interface Reservation extends Disposable {
   readonly bytes: number;
-  /** Promises `bytes` more; false, and nothing changed, when they do not fit. */
+  /** Reserves `bytes` more; false, without a change, when they do not fit. */
   grow(bytes: number): boolean;
 }
 
 /**
- * What is used plus what is promised never exceeds the limit. What is used is told from outside:
- * a promise that is given back in the same breath is never counted twice, nor not at all.
+ * Used plus reserved bytes never exceed the limit. `observe` sets the used bytes: dispose a
+ * reservation in the same turn, so that its bytes count exactly once.
  */
 export class SpaceBudget {
-  /** `Infinity` where there is no limit. */
+  /** `Infinity` without a limit. */
   readonly limitBytes: number;
   #usedBytes = 0;
   #pinnedBytes = 0;
@@ -24,7 +24,7 @@ export class SpaceBudget {
     return this.#usedBytes;
   }
 
-  /** Those of the used bytes that pins hold. */
+  /** The part of the used bytes that pins protect. */
   get pinnedBytes(): number {
     return this.#pinnedBytes;
   }
@@ -33,18 +33,18 @@ export class SpaceBudget {
     return this.#reservedBytes;
   }
 
-  /** Negative where more is used than the limit allows: it was lowered, say. */
+  /** Negative above the limit, for example after the operator lowered it. */
   get freeBytes(): number {
     return this.limitBytes - this.#usedBytes - this.#reservedBytes;
   }
 
-  /** What is on disk, as it was counted last. */
+  /** Sets the bytes on disk, as counted last. */
   observe(usedBytes: number, pinnedBytes: number): void {
     this.#usedBytes = usedBytes;
     this.#pinnedBytes = pinnedBytes;
   }
 
-  /** `undefined` when it does not fit. */
+  /** `undefined` when `bytes` do not fit. */
   take(bytes: number): Reservation | undefined {
     let held = 0;
     const grow = (more: number): boolean => {

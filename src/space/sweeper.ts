@@ -7,14 +7,14 @@ import type { Logger } from "../telemetry/logger.ts";
 export interface SweeperDeps {
   readonly metadata: ChangeWriter & Pick<SpaceKeeper, "pendingFiles">;
   readonly nars: Pick<NarWriter, "remove">;
-  /** Names this process. */
+  /** This process, in the marks of files. */
   readonly owner: string;
   readonly log: Logger;
 }
 
 /**
- * Removes stored objects that are marked for removal, and then their marks. No name is used twice,
- * so that nobody waits for it. A file that somebody has open survives its removal.
+ * Removes stored objects that are marked for removal, then their marks. Names are never reused, so
+ * no writer waits for a removal. Open files survive their removal.
  */
 export class Sweeper {
   readonly #deps: SweeperDeps;
@@ -23,7 +23,7 @@ export class Sweeper {
     this.#deps = deps;
   }
 
-  /** Marks a kept file for removal, and sweeps it. One that has taken its place stays. */
+  /** Marks a kept file for removal, and sweeps it. Its replacement, if any, stays. */
   async markAndSweep({ at, fileSize }: KeptFile): Promise<void> {
     const { metadata, owner } = this.#deps;
     await metadata.apply([{ kind: "nar-marked", at, owner }]);
@@ -31,8 +31,8 @@ export class Sweeper {
   }
 
   /**
-   * Resolves to those that are gone from the store and from the accounts. One that cannot be
-   * removed stays counted, and is logged.
+   * Resolves to the files that were removed from the storage and the accounts. A file that cannot
+   * be removed stays counted, and is logged.
    */
   async sweep(marked: readonly PendingFile[]): Promise<readonly PendingFile[]> {
     const outcomes = await Promise.all(marked.map((file) => this.#isGone(file)));
@@ -41,7 +41,7 @@ export class Sweeper {
     return gone;
   }
 
-  /** Sweeps what this process has marked, and not removed yet. */
+  /** Sweeps the files that this process has marked but not removed. */
   async sweepOwn(): Promise<readonly PendingFile[]> {
     const { metadata, owner } = this.#deps;
     const pending = await metadata.pendingFiles();
