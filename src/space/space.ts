@@ -98,7 +98,7 @@ export class Space implements AsyncDisposable {
       return await this.#oneWaiting(() => this.#wait(bytes, untilMs));
     } catch (error) {
       // A locked database, for example, could not record a kept file either.
-      log.error("no space made", { error: messageOf(error) });
+      log.error("space reservation failed", { error: messageOf(error) });
       return undefined;
     }
   }

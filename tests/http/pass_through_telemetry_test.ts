@@ -27,7 +27,7 @@ const HASH = object.storePathHash;
 /** What a transfer says of itself, whether the file is kept or not. */
 const TOLD = [
   "downloading nar from upstream",
-  "nar download goes on",
+  "nar download resumed",
   "download broke off",
   "upstream lost nar",
   "upstream sent more than the nar file",
@@ -105,7 +105,7 @@ const CASES: Readonly<Record<string, Case>> = {
   "is right": { told: ["downloading nar from upstream"], results: { found: 1 } },
   "breaks off, once": {
     fault: () => firstTimes(1, cutAfter(200_000)),
-    told: ["downloading nar from upstream", "download broke off", "nar download goes on"],
+    told: ["downloading nar from upstream", "download broke off", "nar download resumed"],
     results: { broken: 1, found: 1 },
   },
   "comes to a stand": {
@@ -113,7 +113,7 @@ const CASES: Readonly<Record<string, Case>> = {
     told: [
       "downloading nar from upstream",
       "download broke off",
-      "nar download goes on",
+      "nar download resumed",
     ],
     results: { broken: 1 },
   },
@@ -143,7 +143,7 @@ const CASES: Readonly<Record<string, Case>> = {
   "is cut where nothing says so": {
     upstream: { compression: "none" },
     fault: () => firstTimes(1, endAfter(200_000)),
-    told: ["downloading nar from upstream", "download broke off", "nar download goes on"],
+    told: ["downloading nar from upstream", "download broke off", "nar download resumed"],
     results: { broken: 1, found: 1 },
   },
   "cannot be decompressed": {
@@ -166,7 +166,7 @@ const CASES: Readonly<Record<string, Case>> = {
   "is larger than announced, without a hash that says where it ends": {
     narinfo: () => rewritten((text) => text.replace(/^FileHash: .*\n/m, "")),
     fault: () => inOrder(chunked(), followedBy(new Uint8Array(10))),
-    told: ["downloading nar from upstream", "nar verification failed", "nar download goes on"],
+    told: ["downloading nar from upstream", "nar verification failed", "nar download resumed"],
     results: { garbage: 1 },
     failures: { '{reason="file_size"}': 1 },
   },

@@ -6,13 +6,13 @@ import type { DocumentRule } from "./document_rules.ts";
 
 export type Pieces = AsyncGenerator<Uint8Array<ArrayBuffer>>;
 
-/** What came of a document that was to be held in memory. */
+/** The result of reading a document into memory. */
 export type Collected =
   | { readonly kind: "whole"; readonly bytes: Uint8Array<ArrayBuffer> }
-  /** It is larger than may be held: all of its pieces, from the first one on. */
+  /** It is too large or too slow for memory: all of its pieces, from the first one on. */
   | { readonly kind: "passing"; readonly pieces: Pieces };
 
-/** A client waits so long for its first byte; what is not here by then is passed on. */
+/** The longest wait of a client for its first byte; a slower document passes through. */
 const COLLECT_MAX_MS = 10_000;
 
 export interface CollectOptions {
@@ -23,8 +23,8 @@ export interface CollectOptions {
 }
 
 /**
- * Reads a document whole, if it is no larger than `bytesMax`, soon here, and there is memory for
- * it. Throws when it breaks off, and a Failure "corrupt" when it may not be larger and is.
+ * Reads a whole document, if it is within `bytesMax`, quick, and fits in memory. Throws when it
+ * breaks off, and a Failure "corrupt" when it is larger than its kind may be.
  */
 export async function collectDocument(
   document: OpenDocument,

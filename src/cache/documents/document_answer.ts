@@ -4,24 +4,24 @@ import type { DocumentKeeper, DocumentRow } from "../../metadata/document_keeper
 import type { CacheResult } from "../nar/cache_result.ts";
 import type { Pieces } from "./collect_document.ts";
 
-/** What there is to say of a document before its bytes. */
+/** The facts of a document before its bytes. */
 export interface SentFacts {
   readonly encoding?: string | undefined;
   /** `undefined` while the upstream does not say. */
   readonly size: number | undefined;
-  /** Names these very bytes; `undefined` where they are not known. */
+  /** An entity tag of these very bytes; `undefined` until they are known. */
   readonly tag?: string;
-  /** False where the same path stands for the same document for ever. */
+  /** False where the path names the same document for ever. */
   readonly mayChange: boolean;
 }
 
-/** A document to send. Dispose of it when `body` was not taken. */
+/** A document to send. Dispose of it if `body` was not called. */
 export interface SentDocument extends SentFacts, Disposable {
   /** Its bytes, once: in one piece where it is small. */
   body(): Uint8Array<ArrayBuffer> | ReadableStream<Uint8Array<ArrayBuffer>>;
 }
 
-/** `document` is `undefined` when nobody has it. */
+/** `document` is `undefined` when neither the cache nor an upstream has it. */
 export interface DocumentServed {
   readonly source: CacheResult;
   readonly document: SentDocument | undefined;
@@ -29,7 +29,7 @@ export interface DocumentServed {
 
 const NO_BYTES = new Uint8Array(0);
 
-/** One that is kept; `undefined` when it is gone or replaced by now. */
+/** A kept document; `undefined` when it was removed or replaced meanwhile. */
 export async function keptDocument(
   metadata: Pick<DocumentKeeper, "documentPiece">,
   row: DocumentRow,
@@ -40,12 +40,12 @@ export async function keptDocument(
   return passingDocument(row, keptPieces(metadata, row, first));
 }
 
-/** One whose bytes are at hand. */
+/** A document in memory. */
 export function memoryDocument(facts: SentFacts, bytes: Uint8Array<ArrayBuffer>): SentDocument {
   return { ...facts, size: bytes.length, body: () => bytes, [Symbol.dispose]() {} };
 }
 
-/** One that comes piece by piece. `over` is called when nobody takes any more. */
+/** A document that arrives piece by piece. `over` is called when the stream ends. */
 export function passingDocument(
   facts: SentFacts,
   pieces: Pieces,
@@ -67,5 +67,5 @@ async function* keptPieces(
     if (sent === size) return;
     piece = await metadata.documentPiece(id, number);
   }
-  throw new Failure("unavailable", "Cannot read document: it went while it was read", { path });
+  throw new Failure("unavailable", "Cannot read document: it was removed meanwhile", { path });
 }

@@ -1,16 +1,16 @@
 import type { DocumentKind } from "../../nix/document_name.ts";
 
-/** What a kind of document is like. Nothing but its shape can be checked of any of them. */
+/** The rules for a kind of document. Only its shape can be checked: nobody signs it. */
 export interface DocumentRule {
-  /** What it is served as: upstreams call logs anything from octets to HTML. */
+  /** The served content type: upstreams call logs anything from octets to HTML. */
   readonly type: string;
-  /** True where anything but one JSON object is refused. */
+  /** True: anything but one JSON object is refused. */
   readonly isJson: boolean;
-  /** Larger ones are not kept. */
+  /** The largest document that is kept. */
   readonly keptBytesMax: number;
-  /** True where larger ones are passed through all the same; else they are refused. */
+  /** True: larger ones pass through. False: they are refused. */
   readonly mayBeLarger: boolean;
-  /** True where the upstream is asked again from time to time. */
+  /** True: the upstream is asked again from time to time. */
   readonly mayChange: boolean;
 }
 
@@ -30,15 +30,15 @@ export const DOCUMENT_RULES: Readonly<Record<DocumentKind, DocumentRule>> = {
   debuginfo: { ...SMALL, ...JSON_TYPE },
 };
 
-/** How long what may change is served without asking again. */
+/** How long a document that may change is served without asking again. */
 export const UNCHANGED_FOR_MS = 10 * 60 * 1_000;
 
-/** Above this a JSON text is looked at from both ends only: parsing holds up requests. */
+/** A larger JSON text is checked at both ends only: parsing blocks requests. */
 const PARSED_BYTES_MAX = 512 * 1024;
 
 const WHITE_SPACE = " \t\r\n";
 
-/** False for what is not one JSON object, or, as far as can be told, not all of one. */
+/** False for anything but one JSON object, as far as both ends tell. */
 export function looksLikeObject(bytes: Uint8Array): boolean {
   if (bytes.length > PARSED_BYTES_MAX) {
     return endOf(bytes, 0, 1) === "{" && endOf(bytes, -1, -1) === "}";

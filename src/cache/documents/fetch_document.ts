@@ -12,36 +12,36 @@ import { collectDocument } from "./collect_document.ts";
 import { memoryDocument, passingDocument, type SentDocument } from "./document_answer.ts";
 import { DOCUMENT_RULES, type DocumentRule, looksLikeObject } from "./document_rules.ts";
 
-/** Bytes of a row: a slow reader holds one piece. */
+/** The bytes of a row: a slow reader holds one piece in memory. */
 const PIECE_BYTES = 256 * 1024;
 
 const TAG_CHARS = 32;
 
-/** A database that is locked takes it later: nobody waits for that. */
+/** How long a client waits for the database; a locked one takes the document later. */
 const KEEP_WAIT_MS = 500;
 
 export interface FetchDocumentDeps {
   readonly pool: Pick<DocumentPool, "open">;
   readonly metadata: DocumentKeeper & ChangeWriter;
   readonly allowance: MemoryAllowance;
-  /** All kept documents together; `Infinity` for no limit. */
+  /** The limit for all kept documents together; `Infinity`: none. */
   readonly totalBytesMax: number;
   readonly nowMs: () => number;
   readonly log: Logger;
 }
 
-/** What asking the upstreams came to. */
+/** The upstreams' answer. */
 export type FetchedDocument =
   | { readonly kind: "kept"; readonly row: DocumentRow }
-  /** Small, and not kept, because that failed: anybody may have it. */
+  /** Small, but keeping it failed: for any number of readers. */
   | { readonly kind: "held"; readonly document: SentDocument }
-  /** Too large to be kept, or too slow: for one reader. */
+  /** Too large to keep, or too slow: for one reader. */
   | { readonly kind: "passing"; readonly document: SentDocument }
   | { readonly kind: "absent" | "unknown" };
 
 /**
- * Asks the upstreams for a document, one after the other where it breaks off or is not what it
- * should be, and keeps it before it is handed out.
+ * Requests a document of the upstreams until one sends it whole and in the right shape. It is kept
+ * before it is served.
  */
 export async function fetchDocument(
   deps: FetchDocumentDeps,
@@ -79,7 +79,7 @@ async function take(
   using held = new DisposableStack();
   const share = held.use(deps.allowance.share());
   const keptBytesMax = Math.min(rule.keptBytesMax, deps.totalBytesMax);
-  // What is too large for the limit of all is no fault of the upstream's.
+  // A document above the limit of all documents is still valid.
   const bytesMax = rule.mayBeLarger ? keptBytesMax : rule.keptBytesMax;
   const collected = await collectDocument(document, { rule, bytesMax, share, nowMs: deps.nowMs });
   if (collected.kind === "passing") {
@@ -119,12 +119,12 @@ async function take(
   return { kind: "passing", document: sent };
 }
 
-/** A log that only the connection's end ended may lack its end; nothing else would tell. */
+/** True where nothing tells whether a closed connection has cut the body. */
 function mayBeCut({ isJson }: DocumentRule, { framed, encoding }: OpenDocument): boolean {
   return !framed && (!isJson || encoding !== undefined);
 }
 
-/** The NAR that a debuginfo document leads to, where it lies where it does in most caches. */
+/** The NAR that a debuginfo document names, if its location has the usual form. */
 function archiveOf({ kind }: DocumentName, bytes: Uint8Array): Pick<DocumentFacts, "narName"> {
   if (kind !== "debuginfo") return {};
   try {
@@ -132,7 +132,7 @@ function archiveOf({ kind }: DocumentName, bytes: Uint8Array): Pick<DocumentFact
     const narName = parseNarName(/^\.\.\/nar\/([^/]+)$/.exec(String(archive))?.[1] ?? "");
     return narName === undefined ? {} : { narName };
   } catch {
-    // Encoded in a way that we do not read.
+    // The encoding is unknown to us.
     return {};
   }
 }
@@ -142,7 +142,7 @@ interface HeldPieces {
   readonly share: MemoryShare;
 }
 
-/** `undefined` where it could not be kept. */
+/** `undefined` where the document could not be kept. */
 async function keep(
   { metadata, totalBytesMax, nowMs, log }: FetchDocumentDeps,
   document: DocumentFacts,
@@ -158,7 +158,7 @@ async function keep(
         ? { kind: "check-document", path, atMs }
         : { kind: "put-document", document, pieces, totalBytesMax, atMs },
     ]);
-    // What comes of it later is of interest to the next who asks. It holds the bytes until then.
+    // A late result serves the next request; until then the write holds its memory.
     const hold = share.hold();
     writing.catch(() => undefined).finally(() => hold[Symbol.dispose]());
     await within(writing, KEEP_WAIT_MS);

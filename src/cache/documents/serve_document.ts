@@ -14,7 +14,7 @@ export interface DocumentServerDeps {
   readonly uses: Pick<Uses, "document">;
 }
 
-/** Answers for documents: from what is kept, what is known to be absent, else upstream. */
+/** Serves documents from the cache, from remembered absences, or from upstreams. */
 export class DocumentServer {
   readonly #deps: DocumentServerDeps;
   readonly #fetching = new SingleFlight<DocumentPath, FetchedDocument>();
@@ -33,7 +33,7 @@ export class DocumentServer {
     const { value, joined } = this.#fetching.run(path, () => this.#fetch(name, requestId));
     let source: CacheResult = joined ? "JOINED" : "MISS";
     let fetched = await value;
-    // One that is passed on is for whoever asked first.
+    // A pass-through has one reader: the first client.
     if (fetched.kind === "passing" && joined) {
       fetched = await this.#fetch(name, requestId);
       source = "MISS";
@@ -46,7 +46,7 @@ export class DocumentServer {
         return { source, document: fetched.document };
       case "absent":
       case "unknown":
-        // Better what an upstream said before than nothing.
+        // An old answer of an upstream is better than none.
         return kept === undefined ? { source, document: undefined } : hit(kept);
     }
   }

@@ -15,17 +15,17 @@ import type { GrowingFile } from "./growing_file.ts";
 /** Larger reads are a tenth faster, and a third more memory at the peak. */
 const READ_BYTES = 128 * 1024;
 
-/** The file cannot be kept here; that says nothing of whether it can be had. */
+/** This machine cannot keep the file; upstreams may still have it. */
 export class NotKept extends Failure {}
 
 /** The requested byte range, and the bytes that the client already has. */
 export interface NarPart {
   readonly start: number;
-  /** `undefined` is the file's end. */
+  /** `undefined`: the file's end. */
   readonly end: number | undefined;
-  /** What it has up to `start`; the new bytes must be the same. */
+  /** The client's bytes up to `start`; the new bytes must be the same. */
   readonly sent?: {
-    /** The first byte that it has. */
+    /** The offset of the client's first byte. */
     readonly from: number;
     at(position: number, length: number): Uint8Array;
   };
@@ -34,7 +34,7 @@ export interface NarPart {
 /** Passes the rest of a file that cannot be kept through to one client. */
 export type PassThroughRest = (part: NarPart) => AsyncIterable<Uint8Array<ArrayBuffer>>;
 
-/** One NAR file on its way, for any number of readers, each at its own pace. */
+/** One NAR file in flight, for any number of readers, each at its own pace. */
 export class Download {
   readonly name: NarName;
   readonly file: GrowingFile;
@@ -62,12 +62,12 @@ export class Download {
     return isReleased(this.#state);
   }
 
-  /** True once a client's answer has begun: what it was told of the file must stay so. */
+  /** True once a client's response has begun: its facts about the file must stay true. */
   get isPromised(): boolean {
     return this.#isPromised;
   }
 
-  /** A client's answer begins with what is here. */
+  /** Call it when a client's response begins. */
   promise(): void {
     this.#isPromised = true;
   }
@@ -78,8 +78,8 @@ export class Download {
   }
 
   /**
-   * Resolves when the byte at `offset` may be read by whoever wants all of them up to `end`
-   * (default: the file's end), or the file turns out to end before it. Throws when the download
+   * Resolves when the byte at `offset` may be read by a client that wants the file up to `end`
+   * (default: its end). Resolves too when the file ends before `offset`. Throws when the download
    * has failed.
    */
   async readable(offset: number, end = Infinity): Promise<void> {
@@ -89,7 +89,7 @@ export class Download {
     }
   }
 
-  /** Resolves when everything may be read, the download has failed, or `limitMs` are over. */
+  /** Resolves when every byte may be read, the download has failed, or `limitMs` are over. */
   async settledWithin(limitMs: number): Promise<void> {
     const until = performance.now() + limitMs;
     while (!this.released && this.#state.state !== "failed") {
@@ -99,22 +99,22 @@ export class Download {
     }
   }
 
-  /** Resolves when the download is over, kept or failed. */
+  /** Resolves when the file is kept, or the download has failed. */
   async over(): Promise<void> {
     while (this.#state.state !== "kept" && this.#state.state !== "failed") {
       await this.#changed.notified();
     }
   }
 
-  /** Everything at once. Only when `released`. */
+  /** The whole file. Only when `released`. */
   bytes(): Uint8Array<ArrayBuffer> {
     return this.file.readAt(0, this.fileSize ?? 0);
   }
 
   /**
-   * The bytes from `start` up to `end` (default: the file's end) as they come in; those of a file
-   * that turns out not to be kept come from `passThrough`. The stream uses the file on its own:
-   * call this while somebody else uses it still.
+   * The bytes from `start` up to `end` (default: the file's end) as they arrive. Where the file
+   * turns out not to be kept, the rest comes from `passThrough`. Call it while the file is in use;
+   * the stream then holds it.
    */
   read(
     passThrough: PassThroughRest,
@@ -146,7 +146,7 @@ export class Download {
     }
   }
 
-  /** How many bytes to read next; 0 only at the end. Waits until there are some. */
+  /** The count of bytes to read next; 0 only at the end. Waits until there are some. */
   async #wanted(position: number, end: number): Promise<number> {
     await this.readable(position, end);
     const last = Math.min(end, this.fileSize ?? Infinity, readableUpTo(this.#state, end));

@@ -1,25 +1,25 @@
 import type { NarName } from "../../nix/nar_name.ts";
 import type { Download } from "./download.ts";
 
-/** How far a NAR file is on its way. */
+/** The progress of one NAR file in flight. */
 export interface DownloadProgress {
   readonly narName: NarName;
   readonly state: "opening" | "receiving" | "verifying";
-  /** Bytes of the file that are on disk, or received for a pass-through. */
+  /** Bytes of the file on disk, or received for a pass-through. */
   readonly receivedBytes: number;
-  /** Of the whole file, where that is known. */
+  /** The size of the whole file, where it is known. */
   readonly fileSize: number | undefined;
   readonly startedAtMs: number;
 }
 
-/** NAR files that are on their way. */
+/** NAR files in flight. */
 export interface UnderWay {
   readonly count: number;
-  /** How far each is, the one that was started first in front; at most `countMax` of them. */
+  /** The progress of at most `countMax` files, the oldest first. */
   progress(countMax: number): readonly DownloadProgress[];
 }
 
-/** Those of several places together. */
+/** The files in flight of several places together. */
 export function allUnderWay(places: readonly UnderWay[]): UnderWay {
   return {
     get count() {

@@ -3,12 +3,12 @@ import type { Reservation } from "../../space/space_budget.ts";
 import type { NarRow } from "../../metadata/metadata_store.ts";
 import { announcedFileSize, fileSizeLimit } from "../nar/nar_naming.ts";
 
-/** What is promised first to a file whose size nobody told; the promise then doubles. */
+/** The first reservation for a file of unknown size; later ones double it. */
 const FIRST_STEP_BYTES = 1 << 20;
 
 /**
- * The space that one download may take: none until an upstream has answered with the file, since
- * room for it may cost other files their place. Leaving the scope gives back what is not kept.
+ * The space of one download: none until an upstream has answered with the file, since room may
+ * cost other files theirs. Leaving the scope gives back the bytes that are not kept.
  */
 export class DownloadReservation implements Disposable {
   readonly #space: Pick<Space, "reserve" | "grow" | "kept">;
@@ -26,7 +26,7 @@ export class DownloadReservation implements Disposable {
     this.#limitBytes = limitBytes;
   }
 
-  /** `undefined` when there is no space for it, whatever goes. */
+  /** `undefined` when no eviction can make enough space. */
   static async open(
     space: Pick<Space, "budget" | "mayFit" | "reserve" | "grow" | "kept">,
     nar: NarRow,
@@ -35,7 +35,7 @@ export class DownloadReservation implements Disposable {
     const firstBytes = announcedFileSize(nar) ?? Math.min(FIRST_STEP_BYTES, limitBytes);
     if (!space.mayFit(firstBytes)) return undefined;
     const reservation = new DownloadReservation(space, firstBytes, limitBytes);
-    // Nothing has to go where there is no limit, and nobody has to ask again.
+    // Without a limit one reservation covers every size.
     if (space.budget.limitBytes === Infinity) await reservation.grow(limitBytes);
     return reservation;
   }
@@ -44,7 +44,7 @@ export class DownloadReservation implements Disposable {
     return this.#reservation?.bytes ?? 0;
   }
 
-  /** Asks for `bytes` in all; resolves to what there is then, less where they do not fit. */
+  /** Reserves `bytes` in all. Resolves to the reserved bytes: fewer where they do not fit. */
   async grow(bytes: number): Promise<number> {
     const ample = Math.min(this.#limitBytes, Math.max(bytes, 2 * this.bytes, this.#firstBytes));
     for (const wanted of [ample, bytes]) {
@@ -53,7 +53,7 @@ export class DownloadReservation implements Disposable {
     return this.bytes;
   }
 
-  /** The file is kept: what it takes is counted as used from here on. */
+  /** Counts the kept file's bytes as used from now on. */
   async kept(): Promise<void> {
     if (this.#reservation !== undefined) await this.#space.kept(this.#reservation);
   }

@@ -1,21 +1,21 @@
-/** Where a download is. `received` counts the file's bytes that are on disk. */
+/** The state of a download. `received`: bytes of the file on disk. */
 export type DownloadState =
   | { readonly state: "opening" }
   | { readonly state: "receiving"; readonly received: number; readonly fileSize?: number }
-  /** All bytes are here. `released` once they are known to be what the upstream announced. */
+  /** All bytes are on disk. `released`: they are known to be the announced ones. */
   | { readonly state: "received"; readonly fileSize: number; readonly released: boolean }
   | { readonly state: "kept"; readonly fileSize: number }
-  /** `mayPassThrough` where this machine cannot store the file: upstreams may still have it. */
+  /** `mayPassThrough`: only this machine failed, so upstreams may still have the file. */
   | { readonly state: "failed"; readonly reason: string; readonly mayPassThrough?: boolean };
 
 export type DownloadEvent =
   | { readonly type: "opened"; readonly fileSize?: number }
   | { readonly type: "bytes"; readonly received: number }
-  /** What came is wrong, and nobody has had any of it. */
+  /** The bytes are wrong, and no reader has had any of them. */
   | { readonly type: "startedOver" }
-  /** `released` says whether the file hash's verdict is in. */
+  /** `released`: the file hash is verified. */
   | { readonly type: "end"; readonly fileSize: number; readonly released: boolean }
-  /** The NAR hash's verdict is in, and right. */
+  /** The NAR hash is verified. */
   | { readonly type: "verified" }
   | { readonly type: "kept" }
   | { readonly type: "error"; readonly reason: string; readonly mayPassThrough?: boolean };
@@ -57,15 +57,14 @@ export function next(now: DownloadState, event: DownloadEvent): DownloadState {
   }
 }
 
-/** True when every byte may be had: they are known to be what the upstream announced. */
+/** True when every byte may be read: they are known to be the announced ones. */
 export function isReleased(now: DownloadState): boolean {
   return now.state === "kept" || (now.state === "received" && now.released);
 }
 
 /**
- * How many of the file's leading bytes a client may have that wants them up to `end` (default: the
- * file's end). The last one waits for the verdict: nobody gets a complete file, or a complete part
- * of one, that differs from what was announced.
+ * The count of leading bytes that a client may have that wants the file up to `end` (default: its
+ * end). The last one waits for the verdict: no client completes a file, or a part, that is wrong.
  */
 export function readableUpTo(now: DownloadState, end = Infinity): number {
   switch (now.state) {
@@ -81,7 +80,7 @@ export function readableUpTo(now: DownloadState, end = Infinity): number {
   }
 }
 
-/** The whole file's size, once it is known. */
+/** The size of the whole file; `undefined` until it is known. */
 export function knownFileSize(now: DownloadState): number | undefined {
   return now.state === "opening" || now.state === "failed" ? undefined : now.fileSize;
 }

@@ -10,13 +10,13 @@ import { KeepOutageLog } from "./keep_outage_log.ts";
 import { runDownload, type RunDownloadDeps } from "./run_download.ts";
 
 export interface DownloadsDeps extends Omit<RunDownloadDeps, "outages"> {
-  /** Where growing files live; on the file system of the store, so that they can be moved. */
+  /** The folder of growing files, on the storage's file system so that they can be moved there. */
   readonly tempFolder: string;
-  /** Told of each NAR that is downloaded. */
+  /** Counts each NAR that is downloaded. */
   readonly reads: Pick<ActiveReads, "begin">;
 }
 
-/** The NAR files on their way: each is fetched once, for however many ask for it. */
+/** The downloads in flight: one for each NAR file, however many clients request it. */
 export class Downloads implements UnderWay {
   readonly #deps: DownloadsDeps & RunDownloadDeps;
   readonly #underWay = new Map<NarName, Download>();
@@ -27,7 +27,7 @@ export class Downloads implements UnderWay {
     this.#deps = { ...deps, outages: new KeepOutageLog(log, metrics) };
   }
 
-  /** How many there are. */
+  /** How many downloads are in flight. */
   get count(): number {
     return this.#underWay.size;
   }
@@ -36,7 +36,7 @@ export class Downloads implements UnderWay {
     return this.#underWay.get(narName);
   }
 
-  /** How far each is, the one that was started first in front; at most `countMax` of them. */
+  /** The progress of at most `countMax` downloads, the oldest first. */
   progress(countMax: number): readonly DownloadProgress[] {
     const shown: DownloadProgress[] = [];
     for (const download of this.#underWay.values()) {
@@ -48,9 +48,8 @@ export class Downloads implements UnderWay {
   }
 
   /**
-   * The download of `nar` under way, or a new one. It goes on to its end even if every reader
-   * leaves: whoever asked for it once is likely to ask again. Throws NotKept when no file can be
-   * made.
+   * The download of `nar` in flight, or a new one. It goes on even if every reader leaves: the
+   * client will probably retry. Throws NotKept when the file cannot be made.
    */
   join(nar: NarRecord, requestId: string): { download: Download; joined: boolean } {
     const underWay = this.#underWay.get(nar.name);
@@ -75,7 +74,7 @@ export class Downloads implements UnderWay {
     return { download, joined: false };
   }
 
-  /** Resolves when nothing is on its way any more. */
+  /** Resolves when no download is in flight. */
   async over(): Promise<void> {
     while (this.#running.size > 0) await Promise.allSettled(this.#running);
   }
@@ -92,7 +91,7 @@ export class Downloads implements UnderWay {
   }
 }
 
-/** Leaves nothing behind where it throws: there may be no descriptor left to open it with. */
+/** Where it throws it leaves no file behind: descriptors may have run out. */
 function makeGrowingFile(dir: string, nar: NarName): GrowingFile {
   const path = Deno.makeTempFileSync({ dir, prefix: `${nar}.`, suffix: ".part" });
   try {

@@ -2,15 +2,15 @@ import { Failure } from "../../base/failure.ts";
 import { readFully } from "../../base/read_fully.ts";
 
 /**
- * The file that a download grows in, open for reading as long as anybody uses it: it may be moved
- * into the store, or removed, at any moment.
+ * The file of a download, open for reading as long as it is in use. The storage may move or remove
+ * it at any moment.
  */
 export class GrowingFile {
   readonly path: string;
   readonly #file: Deno.FsFile;
   #users = 0;
 
-  /** Opens an existing file. Whoever makes it must `use` it before anything is awaited. */
+  /** Opens an existing file. Call `use` in the same turn. */
   constructor(path: string) {
     this.path = path;
     this.#file = Deno.openSync(path);
@@ -28,7 +28,7 @@ export class GrowingFile {
     };
   }
 
-  /** Takes its name away; whoever uses it still can. Throws when that fails. */
+  /** Removes its name; open uses still read it. Throws when that fails. */
   remove(): void {
     try {
       Deno.removeSync(this.path);
@@ -38,8 +38,8 @@ export class GrowingFile {
   }
 
   /**
-   * The bytes from `position` on. Synchronous: what was just written is in memory, where a hop to
-   * another thread costs more than the copy, and seeking and reading cannot be torn apart.
+   * The bytes from `position` on. Synchronous: fresh bytes are in memory, where another thread
+   * costs more than the copy. Nothing can come between seek and read either.
    */
   readAt(position: number, length: number): Uint8Array<ArrayBuffer> {
     const bytes = new Uint8Array(length);

@@ -13,14 +13,14 @@ export interface KeepDownloadDeps {
   readonly metadata: ChangeWriter;
   readonly nars: NarWriter;
   readonly nowMs: () => number;
-  /** Names this process in the row of a file on its way. */
+  /** This process, in the row of a pending file. */
   readonly owner: string;
 }
 
 /**
- * Checks the file hash, lets the readers have the file, checks the NAR hash, publishes, writes
- * the row. Throws a Mismatch for wrong bytes. Where they may be wrong because some are missing,
- * nothing was let go by then and the download is still receiving.
+ * Checks the file hash, releases the file to readers, checks the NAR hash, publishes, writes the
+ * row. Throws a Mismatch for wrong bytes. Where bytes may be missing, the download is still
+ * receiving then, and none were released.
  */
 export async function keepDownload(
   deps: KeepDownloadDeps,
@@ -45,7 +45,7 @@ export async function keepDownload(
   download.advance({ type: "kept" });
 }
 
-/** Intent, object, row: a crash in between leaves what the next start finds and settles. */
+/** Writes intent, object and row in this order: the next start settles what a crash leaves. */
 async function publish(
   { nars, metadata, nowMs, owner }: KeepDownloadDeps,
   { name, file: { path } }: Download,
@@ -57,7 +57,7 @@ async function publish(
     const seal = await nars.put(at, path);
     await metadata.apply([{ kind: "nar-kept", file: { at, seal, ...measured }, atMs: nowMs() }]);
   } catch (error) {
-    // Without its row it would not be counted.
+    // Without a row the accounts would not count it.
     await nars.remove(at);
     await metadata.apply([{ kind: "nar-gone", at }]);
     throw error;

@@ -24,15 +24,15 @@ export class KeepOutageLog {
     this.#room = new Outage(log, series("no_room"));
   }
 
-  /** The disk failed. `fileSize`: of the file, or as much as there was of it. */
+  /** The disk failed. `fileSize`: of the file, or the bytes received so far. */
   failed(fileSize: number, facts: Facts): void {
     this.#disk.failed(fileSize);
     this.#disk.log.failed(DISK, facts);
   }
 
   /**
-   * Pins, running downloads and the limit left no room for `fileSize` bytes. After a large file,
-   * one that is smaller than all before is news.
+   * Pins, running downloads and the limit left no room for `fileSize` bytes. A smaller file than
+   * all that failed before is logged again.
    */
   noRoom(fileSize: number, facts: Facts): void {
     this.#room.failed(fileSize);
@@ -66,7 +66,7 @@ class Outage {
   }
 
   kept(fileSize: number): void {
-    // Where a large file has no room there may be some for a small one.
+    // A small file may fit where a large one does not.
     if (fileSize < this.#smallestBytes) return;
     this.#smallestBytes = Infinity;
     this.log.worked();

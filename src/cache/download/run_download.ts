@@ -16,13 +16,13 @@ export interface RunDownloadDeps {
     Space,
     "mayFit" | "reserve" | "grow" | "kept" | "diskFull" | "budget"
   >;
-  /** Told of what is not the upstreams' fault. */
+  /** Logs failures of this machine. */
   readonly outages: KeepOutageLog;
 }
 
 /**
- * Brings one NAR file to the store. Never throws: a failure is the download's state. Resolves to
- * why it came to nothing; a file that cannot be kept, but may pass through, did not.
+ * Brings one NAR file to the storage. Never throws: a failure is the download's state. Resolves to
+ * the failure; `undefined` for a file that is kept or may pass through.
  */
 export async function runDownload(
   deps: RunDownloadDeps,
@@ -37,7 +37,7 @@ export async function runDownload(
   if (failure === undefined || download.state.state === "kept") return undefined;
   const mayPassThrough = failure.reason === "room" || failure.reason === "disk";
   download.advance({ type: "error", reason: failure.detail, mayPassThrough });
-  // Before its space is given back.
+  // The file must go before its space is given back.
   discard(download, deps.attempts.logging.log);
   if (failure.reason === "room") sayNoRoom(deps, nar, { detail: failure.detail, requestId });
   if (failure.reason === "disk") deps.space.diskFull();
@@ -49,7 +49,7 @@ interface BringParts extends TransferParts {
   readonly requestId: string;
 }
 
-/** Resolves to why the file is not kept. */
+/** Resolves to the reason why the file is not kept. */
 async function bring(deps: RunDownloadDeps, parts: BringParts): Promise<NarFailure | undefined> {
   const { nar, requestId, reservation } = parts;
   const { outages, transfer: { keeping: { nowMs } }, attempts: { logging: { log } } } = deps;
@@ -88,7 +88,7 @@ function discard({ file }: Download, log: Logger): void {
   }
 }
 
-/** What does not fit is said with the figures, and passes through. */
+/** Logs the figures of a file that does not fit; it passes through. */
 function sayNoRoom(
   { outages, space }: Pick<RunDownloadDeps, "outages" | "space">,
   nar: NarRow,

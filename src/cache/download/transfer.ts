@@ -30,7 +30,7 @@ export interface TransferParts {
   readonly reservation: Pick<DownloadReservation, "bytes" | "grow">;
 }
 
-/** A growing file that a download reads, as the target of the attempts to bring it. */
+/** A download's growing file, as the target of its attempts. */
 export class Transfer implements NarTarget, Disposable {
   readonly #deps: TransferDeps;
   readonly #download: Download;
@@ -38,7 +38,7 @@ export class Transfer implements NarTarget, Disposable {
   readonly #reservation: TransferParts["reservation"];
   #fetch: NarFetch;
   #verification: Verification | undefined;
-  /** From the begin of hashing to the verdict. */
+  /** The span from the begin of hashing to the verdict. */
   #verifying: Span | undefined;
   #announced: { readonly fileSize?: number } | undefined;
   #received = 0;
@@ -64,11 +64,11 @@ export class Transfer implements NarTarget, Disposable {
   }
 
   /**
-   * The download hears of the first source's answer with the first bytes, so that until then one
-   * with another size can be asked.
+   * The download gets the first answer's size with the first bytes: until then, a source with
+   * another size may follow.
    */
   async from(source: NarSource, taken: () => void): Promise<FetchOutcome> {
-    // What the fetch hashes is the NAR itself.
+    // The fetch hashes the file, which is the NAR itself.
     if (this.#nar.compression === "none") this.#verifying ??= this.#beginVerifying();
     const outcome = await this.#fetch.from(source, taken);
     if (outcome.type === "end") this.#open();
@@ -93,7 +93,7 @@ export class Transfer implements NarTarget, Disposable {
     this.#fetch = this.#begin();
   }
 
-  /** What the file holds when it is decompressed; only when all of it is here. */
+  /** The measure of the decompressed file; only when all bytes are on disk. */
   async measure({ digest, fileSize }: FetchEnd): Promise<NarMeasure> {
     const measure: NarMeasure = this.#nar.compression === "none"
       ? { kind: "measured", digest, narSize: fileSize }
@@ -102,9 +102,9 @@ export class Transfer implements NarTarget, Disposable {
     return measure;
   }
 
-  /** The verdict is in: the file is right, or wrong for one of few reasons. */
+  /** Ends the span of the verification. `wrong`: the reason; one of few. */
   judged(wrong?: Mismatch["reason"]): void {
-    // A file that is not the one announced is not even decompressed.
+    // A file with the wrong hash is not even decompressed.
     if (wrong !== undefined) (this.#verifying ??= this.#beginVerifying()).fail(wrong);
     this.#verifying?.end();
     this.#verifying = undefined;
@@ -113,14 +113,14 @@ export class Transfer implements NarTarget, Disposable {
   [Symbol.dispose](): void {
     this.#fetch[Symbol.dispose]();
     this.#verification?.[Symbol.dispose]();
-    // One that is ended early has no verdict, and nothing went wrong.
+    // A verification that ends early has no verdict, and no failure.
     this.judged();
   }
 
   #begin(): NarFetch {
     const { path } = this.#download.file;
     const order = { ...narOrderOf(this.#nar), path, roomBytes: this.#reservation.bytes };
-    // Without a file hash the readers wait for the NAR hash: it is taken on the way.
+    // Without a file hash the readers wait for the NAR hash, so it is computed during the transfer.
     if (!hasKnownFileHash(this.#nar)) this.#verification = this.#startVerifying();
     return this.#deps.fetcher.begin(order, {
       progress: (progress) => this.#heard(progress),

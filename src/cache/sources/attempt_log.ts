@@ -18,8 +18,8 @@ export interface AttemptLogDeps {
 export type SourceFacts = Facts & { readonly upstream: string };
 
 /**
- * What came of asking upstreams for one NAR file, kept or not: operators read it in the log and
- * the metrics, and it decides who is asked next time.
+ * The results of the requests for one NAR file, in the log and the metrics. They also decide the
+ * order of upstreams next time.
  */
 export class AttemptLog {
   readonly #deps: AttemptLogDeps;
@@ -33,36 +33,36 @@ export class AttemptLog {
     this.#requestId = requestId;
   }
 
-  /** For whatever else is said of `upstream`. */
+  /** The facts for other log lines about `upstream`. */
   facts(upstream: string): SourceFacts {
     return { nar: this.#nar, upstream, request_id: this.#requestId };
   }
 
-  /** `received`: bytes of the file that came before. */
+  /** `received`: bytes that arrived before. */
   asking(upstream: string, received: number): void {
     const facts = this.facts(upstream);
     if (received === 0) this.#deps.log.info("downloading nar from upstream", facts);
-    else this.#deps.log.info("nar download goes on", { ...facts, received });
+    else this.#deps.log.info("nar download resumed", { ...facts, received });
   }
 
   answered(upstream: string, outcome: SourceOutcome): void {
     if (!isOurs(outcome)) this.#deps.pool.note(upstream, noAnswerReasonOf(outcome));
   }
 
-  /** Its narinfo says that it has the file, and it has not. */
+  /** The upstream lacks the file that its narinfo announces. */
   lost(upstream: string): void {
     this.#deps.demotions.add(this.#nar, upstream, "missing");
     this.#deps.log.warn("upstream lost nar", this.facts(upstream));
   }
 
-  /** A long transfer may break off often: the first time of an upstream is a warning. */
+  /** Only an upstream's first break is a warning: a long transfer may break often. */
   brokeOff(upstream: string, told: { readonly detail: string; readonly received: number }): void {
     const level = this.#brokeOff.has(upstream) ? "debug" : "warn";
     this.#deps.log[level]("download broke off", { ...this.facts(upstream), ...told });
     this.#brokeOff.add(upstream);
   }
 
-  /** Nobody brought the file: those that broke off are asked last next time. */
+  /** No upstream brought the file: those that broke off are asked last next time. */
   givenUp(): void {
     const { demotions } = this.#deps;
     for (const upstream of this.#brokeOff) {
@@ -73,8 +73,8 @@ export class AttemptLog {
   }
 
   /**
-   * What came is not the file that was announced. Of several `contributors` it is the first that
-   * is asked last next time, so that each has its turn.
+   * The file is not the announced one. Of several `contributors` the first is demoted, so that each
+   * has its turn.
    */
   wrong(upstream: string, mismatch: Mismatch, contributors: readonly string[]): void {
     const { demotions, metrics, log } = this.#deps;
@@ -85,14 +85,14 @@ export class AttemptLog {
     log.error("nar verification failed", { ...this.facts(upstream), from, detail, reason });
   }
 
-  /** The file is right all the same: its hash says so. */
+  /** The file is right all the same: its hash is verified. */
   surplus(upstream: string): void {
     this.#deps.metrics.count("verification_failures_total", { reason: "file_size" });
     this.#deps.log.warn("upstream sent more than the nar file", this.facts(upstream));
   }
 }
 
-/** True where what happened says nothing of the upstream. */
+/** True where the outcome says nothing about the upstream. */
 function isOurs(outcome: SourceOutcome): boolean {
   return outcome.type === "failed" &&
     ["room", "disk", "cancelled", "outrun"].includes(outcome.reason);

@@ -11,27 +11,27 @@ import { SourceRounds } from "./source_rounds.ts";
 export interface NarAttemptsDeps {
   readonly candidates: NarCandidatesDeps;
   readonly logging: AttemptLogDeps;
-  /** So long a silent source is waited for after the last progress. */
+  /** How long a source may be silent after the last progress. */
   readonly idleTimeoutMs: number;
-  /** So long a source is waited for alone; then the next one is asked, too. */
+  /** How long one source has the request alone; then the next one is asked too. */
   readonly hedgeAfterMs: number;
 }
 
-/** What the file is brought to. */
+/** The destination of the file. */
 export interface NarTarget {
-  /** Leading bytes that are here. */
+  /** The count of leading bytes that arrived. */
   readonly received: number;
-  /** True while bytes can follow those that are here. */
+  /** True while the target takes more bytes. */
   readonly isGrowing: boolean;
-  /** True once a client has begun to get what is here: it cannot be replaced any more. */
+  /** True once a client reads the file: from then on it cannot be replaced. */
   readonly isPromised: boolean;
-  /** Goes on with `source`. Calls `taken` when it is the first to answer. Never rejects. */
+  /** Fetches the rest from `source`. Calls `taken` if it answers first. Never rejects. */
   from(source: NarSource, taken: () => void): Promise<FetchOutcome>;
-  /** Decides what happens to the whole file. Throws a Mismatch where it is not the right one. */
+  /** Releases the whole file, or throws a Mismatch where it is wrong. */
   judge(end: FetchEnd): Promise<void>;
-  /** The verdict stands: what came is wrong. */
+  /** The verdict is final: the file is wrong. */
   refused(reason: Mismatch["reason"]): void;
-  /** Forgets what came, which is wrong: the file begins anew. */
+  /** Drops all bytes, which are wrong: the file begins anew. */
   startOver(): void;
 }
 
@@ -43,30 +43,30 @@ export interface NarAttemptsParts {
   readonly signal?: AbortSignal;
 }
 
-/** What the attempts came to. */
+/** The result of the attempts. */
 export type NarResult =
   | { readonly type: "whole"; readonly end: FetchEnd; readonly upstream: string }
   | NarFailure & { readonly type: "failed" };
 
-/** Why a file did not come; the reason is one of few. */
+/** Why the file did not arrive. The set of reasons is closed. */
 export interface NarFailure {
   readonly reason: FetchFailure | Mismatch["reason"] | "absent" | "broken";
   readonly detail: string;
-  /** Of the last attempt. */
+  /** The upstream of the last attempt. */
   readonly upstream?: string;
-  /** What the verdict threw. */
+  /** The error that the verdict threw. */
   readonly error?: unknown;
 }
 
-/** Those that say nothing of the upstreams. */
+/** Reasons that say nothing about the upstreams. */
 const OUR_REASONS: readonly NarFailure["reason"][] = ["room", "disk", "cancelled"];
 
-/** An attempt under way. `over` resolves when all that it came to is done. */
+/** A running attempt. `over` resolves when its result is handled. */
 interface Attempt extends AskedSource {
   readonly over: Promise<void>;
 }
 
-/** An attempt that is over. */
+/** A finished attempt. */
 interface Tried {
   readonly source: NarSource;
   readonly addedBytes: number;
@@ -74,9 +74,9 @@ interface Tried {
 }
 
 /**
- * The attempts to bring one NAR file from the first upstream that has it. Where an upstream breaks
- * off, the same one is asked for the rest as long as it adds to the file, then the others, then
- * all of them again, until `SourceFailures` gives them up. After a stall the others are first.
+ * The attempts to bring one NAR file from the first upstream that has it. After a break, the same
+ * upstream sends the rest as long as it adds bytes. Then come the others, then all again,
+ * until `SourceFailures` gives up. After a stall the others are first.
  */
 export class NarAttempts {
   readonly log: AttemptLog;
@@ -84,12 +84,12 @@ export class NarAttempts {
   readonly #sources: SourceRounds;
   readonly #hedgeAfterMs: number;
   readonly #signal: AbortSignal | undefined;
-  /** Upstreams that some of the bytes are from, in the order in which they came. */
+  /** The upstreams of the bytes, in the order in which they came. */
   readonly #contributors = new Set<string>();
   #isOver = false;
-  /** All bytes are here, and the verdict is not in. */
+  /** All bytes arrived, and the verdict is not in. */
   #isJudging = false;
-  /** Grows when the file starts over. */
+  /** Counts the restarts of the file. */
   #round = 0;
   #result: NarResult = { type: "failed", reason: "absent", detail: "no upstream has it" };
 
@@ -104,7 +104,7 @@ export class NarAttempts {
     this.#sources = new SourceRounds(candidates, failures);
   }
 
-  /** Goes on until the verdict is right, or nobody can help any more. */
+  /** Resolves when the file is right, or every source is given up. */
   async run(): Promise<NarResult> {
     const next = async () => this.#isOver ? undefined : await this.#sources.next();
     const ask = (source: NarSource) => this.#ask(source);
@@ -122,18 +122,18 @@ export class NarAttempts {
     return this.#result;
   }
 
-  /** What came is not the file: it turns out during the verdict, or after it. */
+  /** The file is wrong: call it during the verdict, or after it. */
   wrong(mismatch: Mismatch, upstream?: string): void {
     const contributors = [...this.#contributors];
     this.log.wrong(upstream ?? contributors.at(-1) ?? "", mismatch, contributors);
   }
 
-  /** Asks `source` for what is missing. */
+  /** Requests the missing bytes from `source`. */
   #ask(source: NarSource): Attempt {
     const taken = Promise.withResolvers<boolean>();
     const over = this.#try(source, () => taken.resolve(true))
       .finally(() => taken.resolve(false));
-    // The first to answer ends the others by itself.
+    // The target ends the other requests by itself.
     return { source, answered: taken.promise, over, cancel() {} };
   }
 
@@ -146,9 +146,9 @@ export class NarAttempts {
       isTaken = true;
       answered();
     });
-    // Another source has brought the whole file meanwhile: this one has nothing to add.
+    // Another source has brought the whole file meanwhile.
     if (this.#isJudging || round !== this.#round) return;
-    // What came meanwhile, if another one was taken, is from there.
+    // Otherwise the new bytes are those of the source that was taken.
     const addedBytes = isTaken ? this.#target.received - before : 0;
     if (addedBytes > 0) this.#contributors.add(source.upstream);
     await this.#read(outcome, { source, addedBytes, requests: outcome.requests ?? 1 });
@@ -213,7 +213,7 @@ export class NarAttempts {
     this.#target.refused(mismatch.reason);
     this.wrong(mismatch, upstream);
     if (mayGoOn) return this.#goOn("useless", tried);
-    // Whoever has begun to read it cannot be given another file.
+    // A client that has begun to read cannot be given another file.
     this.#isOver = this.#target.isPromised;
     if (this.#isOver) return;
     this.#round++;

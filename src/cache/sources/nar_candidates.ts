@@ -14,10 +14,9 @@ export interface NarCandidatesDeps {
 }
 
 /**
- * Where to ask for a NAR file, best first: the upstreams known to have it in order of preference,
- * then those that are found to have the same file when they are asked, and last the ones that
- * let us down with it before. Those that say nothing any more are left out. Ask for the next one
- * only when it is needed: finding them costs.
+ * The sources of a NAR file, best first. Known sources come in order of preference, then upstreams
+ * that turn out to have the same file, then demoted ones. Silent upstreams are left out. Take the
+ * next source only when needed: finding one costs requests.
  */
 export async function* narCandidates(
   { metadata, pool, demotions }: NarCandidatesDeps,
@@ -37,7 +36,7 @@ export async function* narCandidates(
   const except = new Set(known.map(({ upstream }) => upstream));
   for (const { length } = order; except.size < length;) {
     const offers = await findMore({ metadata, pool, demotions }, nar, { requestId, except });
-    // The pool waits for the best one alone: those behind it are found the next time.
+    // The pool waits for the best offer alone: the next query finds those behind it.
     for (const { upstream } of offers) except.add(upstream);
     if (offers.length === 0) break;
     yield* offers.filter(({ narinfo }) => isSameFile(narinfo, nar)).map(sourceOf);
@@ -45,7 +44,7 @@ export async function* narCandidates(
   yield* known.filter((source) => answers(source) && isDemoted(source));
 }
 
-/** Offers for the NAR's path; those of the same file are sources from then on. */
+/** Offers for the NAR's path; those of the same file become sources. */
 async function findMore(
   { metadata, pool }: NarCandidatesDeps,
   nar: NarRow,

@@ -1,39 +1,39 @@
 import type { FetchFailure } from "../fetch/nar_fetcher.ts";
 
-/** So many requests in a row that add no byte, and fail loudly, and a source is done. */
+/** A source is done after so many loud failures in a row that add no byte. */
 const LOUD_MAX = 3;
 
-/** So many requests that bring the file nowhere, to all sources together, end its transfer. */
+/** A transfer ends after so many requests in a row without progress, over all sources. */
 const FRUITLESS_MAX = 11;
 
-/** What fails before the first byte counts as up to so many of them. */
+/** Failures before the first byte count as at most so many of them. */
 const OPENING_MAX = 6;
 
-/** With less than this a file goes nowhere: a byte at a time would take for ever. */
+/** Fewer bytes are no progress: one byte at a time would take for ever. */
 const PROGRESS_BYTES_MIN = 64 * 1024;
 
-/** A transfer that fails loudly is cut within this, and within the idle timeout. */
+/** The longest time for loud failures; the idle timeout limits it too. */
 const LOUD_FOR_MS = 4_000;
 
 /** Pauses before the second and the third round through all sources, as parts of that time. */
 const LOUD_PAUSES = [0.1, 0.5];
 
-/** While a silent source is waited for, the sources are asked again after this. */
+/** The pause between rounds while a silent source may still answer. */
 const SILENT_PAUSE_MS = 2_000;
 
-/** A try at a source that did not bring the rest of the file. */
+/** An attempt at a source that did not bring the rest of the file. */
 export interface FailedTry {
-  /** "useless": the source does not have the right file. */
+  /** "loud": an error; "silent": a timeout; "useless": the source does not have the right file. */
   readonly how: "loud" | "silent" | "useless";
-  /** Bytes that it added to the file. */
+  /** Bytes that the source added to the file. */
   readonly addedBytes: number;
-  /** Requests that the source got in this try. */
+  /** Requests to the source in this attempt. */
   readonly requests: number;
-  /** When it was over. */
+  /** The end of the attempt. */
   readonly atMs: number;
 }
 
-/** How a failure sounds. `undefined`: it is our own, and says nothing of the source. */
+/** The class of a failure. `undefined`: it is our own, and says nothing about the source. */
 export function soundOf(reason: FetchFailure): FailedTry["how"] | undefined {
   return SOUNDS[reason];
 }
@@ -54,15 +54,15 @@ const SOUNDS = {
 
 interface SourceRecord {
   isUseless: boolean;
-  /** True when its last try ended in silence. */
+  /** True when the source's last attempt ended in silence. */
   isSilent: boolean;
   /** Requests in a row that failed loudly and added no byte. */
   loud: number;
 }
 
 /**
- * The rule by which the transfer of one NAR file is given up: which of its sources is worth another
- * try, and when. It has no clock and asks nobody.
+ * The rule that gives up the transfer of one NAR file: which source to retry, and when. Pure: it
+ * has no clock and sends no requests.
  */
 export class SourceFailures {
   readonly #idleTimeoutMs: number;
@@ -71,31 +71,31 @@ export class SourceFailures {
   #fruitless = 0;
   #round = 0;
   #progressAtMs: number;
-  /** True when a source stalled after a few bytes, and nothing has brought the file on since. */
+  /** True when a source stalled after a few bytes, and no source has made progress since. */
   #hasStalled = false;
   #loudSinceMs = Infinity;
 
   /**
-   * A silent source is waited for up to `idleTimeoutMs` after the last progress. The first stall
-   * after a few bytes counts as progress, so that an only source is asked for the rest.
+   * A silent source may take `idleTimeoutMs` after the last progress. The first stall after a few
+   * bytes counts as progress, so that an only source gets another request.
    */
   constructor(idleTimeoutMs: number, startedAtMs: number) {
     this.#idleTimeoutMs = idleTimeoutMs;
     this.#progressAtMs = startedAtMs;
   }
 
-  /** Somebody reads the file. Before, a single round is made: a client has other caches to ask. */
+  /** A client reads the file. Until then there is one round: the client has other caches. */
   begin(): void {
     this.#hasBegun = true;
   }
 
-  /** What came is wrong, and nobody has read any of it. */
+  /** The bytes are wrong, and no client has read any of them. */
   startOver(wrong: string): void {
     this.#hasBegun = false;
     this.refuse(wrong);
   }
 
-  /** A source that is never asked again. */
+  /** Excludes a source for good. */
   refuse(source: string): void {
     this.#recordOf(source).isUseless = true;
   }
@@ -108,8 +108,8 @@ export class SourceFailures {
   }
 
   /**
-   * Notes a try. True when the same source is to be asked again at once: it added to the file. A
-   * silent one is not, since each of its stalls costs the client an idle timeout.
+   * Notes a failed attempt. True when the same source comes next: it added to the file. A silent
+   * source does not, since each stall costs the client an idle timeout.
    */
   failed(source: string, { how, addedBytes, requests, atMs }: FailedTry): boolean {
     const record = this.#recordOf(source);
@@ -127,7 +127,7 @@ export class SourceFailures {
     return addedBytes > 0 && how !== "silent" && this.mayAsk(source);
   }
 
-  /** After a round through all sources: the pause before the next. `undefined`: give up. */
+  /** The pause before the next round through all sources. `undefined`: give up. */
   pauseMs(nowMs: number): number | undefined {
     if (!this.#hasBegun) return undefined;
     const left = [...this.#records].filter(([source]) => this.mayAsk(source));
@@ -154,7 +154,7 @@ export class SourceFailures {
   }
 
   #progressed(atMs: number): void {
-    // What failed before the first byte counts on: the client waited for that, too.
+    // Failures before the first byte still count: the client waited for them, too.
     if (this.#hasBegun) this.#fruitless = 0;
     this.#progressAtMs = atMs;
     this.#hasStalled = false;

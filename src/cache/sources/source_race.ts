@@ -1,27 +1,27 @@
 import type { NarSource } from "../../metadata/metadata_store.ts";
 
-/** A source that was asked. */
+/** A source with a request in flight. */
 export interface AskedSource {
   readonly source: NarSource;
-  /** True as soon as it has answered with what is wanted; false when it will not. Never rejects. */
+  /** True as soon as it answers with the file; false when it will not. Never rejects. */
   readonly answered: Promise<boolean>;
-  /** Another one was quicker. */
+  /** Ends the request: another source was quicker. */
   cancel(): void;
 }
 
 export interface SourceRace<Asked extends AskedSource> {
-  /** The source to ask next; `undefined`: there is none. */
+  /** The source to ask next; `undefined`: none is left. */
   readonly next: () => Promise<NarSource | undefined>;
   readonly ask: (source: NarSource) => Asked;
-  /** Told of each source that was not waited for to the end. */
+  /** Called with each source whose request was ended. */
   readonly putBack: (source: NarSource) => void;
-  /** So long a source is waited for alone. */
+  /** How long one source has the request alone. */
   readonly hedgeAfterMs: number;
 }
 
 /**
- * Asks one source after the other: the next when the last one has failed, or is late, and is still
- * waited for. Resolves to the first that answers; `undefined`: none did.
+ * Asks the sources one after another: the next one when the last one fails, or is late. A late one
+ * stays in the race. Resolves to the first that answers; `undefined`: none did.
  */
 export function firstToAnswer<Asked extends AskedSource>(
   { next, ask, putBack, hedgeAfterMs }: SourceRace<Asked>,

@@ -3,20 +3,20 @@ import type { NarSource } from "../../metadata/metadata_store.ts";
 import type { NarCandidates } from "./nar_candidates.ts";
 import type { FailedTry, SourceFailures } from "./source_failures.ts";
 
-/** The sources of one NAR file in the order in which to ask them, round after round. */
+/** The sources of one NAR file in order, round after round. */
 export class SourceRounds {
   readonly #candidates: () => NarCandidates;
   readonly #failures: SourceFailures;
   #round: NarCandidates | undefined;
   #again: NarSource[] = [];
 
-  /** `candidates` are those of a round. */
+  /** `candidates` returns those of one round. */
   constructor(candidates: () => NarCandidates, failures: SourceFailures) {
     this.#candidates = candidates;
     this.#failures = failures;
   }
 
-  /** The next one of this round that is worth asking; `undefined` at the round's end. */
+  /** The next source of this round that may be asked; `undefined` at the round's end. */
   async next(): Promise<NarSource | undefined> {
     for (let source = this.#again.shift(); source !== undefined; source = this.#again.shift()) {
       if (this.#failures.mayAsk(source.upstream)) return source;
@@ -29,7 +29,7 @@ export class SourceRounds {
     }
   }
 
-  /** Begins another round, after a pause. False where that is of no use, or `signal` came. */
+  /** Begins another round, after a pause. False after giving up, or when `signal` fired. */
   async another(signal?: AbortSignal): Promise<boolean> {
     const pauseMs = this.#failures.pauseMs(performance.now());
     if (pauseMs === undefined) return false;
@@ -38,19 +38,19 @@ export class SourceRounds {
     return signal?.aborted !== true;
   }
 
-  /** It was asked, and then another one was quicker: it is the next to be asked. */
+  /** Another source was quicker: this one is the next to ask. */
   putBack(source: NarSource): void {
     this.#again.unshift(source);
   }
 
-  /** What came is wrong, and nobody has had any of it: a first round, without `wrong`. */
+  /** The bytes are wrong, and no client has had any: begins a first round without `wrong`. */
   startOver(wrong: string): void {
     this.#failures.startOver(wrong);
     this.#round = undefined;
     this.#again = [];
   }
 
-  /** What came of asking `source`, where it was not the rest of the file. */
+  /** Notes an attempt at `source` that did not bring the rest of the file. */
   failed(source: NarSource, tried: Omit<FailedTry, "atMs">): void {
     const { upstream } = source;
     const mayGoOn = this.#failures.failed(upstream, { ...tried, atMs: performance.now() });

@@ -7,7 +7,7 @@ export interface StatNarDeps {
   readonly candidates: NarCandidatesDeps;
   /** By the upstream's URL. */
   readonly narSources: ReadonlyMap<string, Pick<NarBodySource, "statNar">>;
-  /** So long a source is waited for alone. */
+  /** How long one source has the request alone. */
   readonly hedgeAfterMs: number;
 }
 
@@ -17,7 +17,7 @@ interface AskedSize extends AskedSource {
   readonly found: Promise<Found>;
 }
 
-/** The size of a NAR file as the first upstream tells it that has the file. */
+/** The NAR file's size, from the first upstream that has the file. */
 export async function statNar(
   { candidates, narSources, hedgeAfterMs }: StatNarDeps,
   nar: NarRow,
