@@ -7,51 +7,51 @@ export interface DocumentFacts {
   readonly path: DocumentPath;
   /** The URL of the upstream that it is from, without credentials. */
   readonly upstream: string;
-  /** Of its kind, or what its upstream called it. */
+  /** The content type: of its kind, or the upstream's. */
   readonly type: string;
-  /** The Content-Encoding that the bytes have. */
+  /** The Content-Encoding of the bytes. */
   readonly encoding?: string;
-  /** Names these very bytes. */
+  /** An entity tag of these very bytes. */
   readonly tag: string;
   readonly size: number;
   /** True where the upstream is to be asked again from time to time. */
   readonly mayChange: boolean;
-  /** The NAR that it leads to, of a debuginfo document. */
+  /** The NAR that a debuginfo document names. */
   readonly narName?: NarName;
 }
 
-/** A document that is kept; its bytes are had piece by piece. */
+/** A stored document; read its bytes piece by piece. */
 export interface DocumentRow extends DocumentFacts {
-  /** Never that of another document, also not of the same path. */
+  /** Never reused, not even for the same path. */
   readonly id: number;
-  /** When an upstream last said so. */
+  /** When an upstream last confirmed it. */
   readonly checkedAtMs: number;
 }
 
 export type DocumentChange =
   /**
-   * Replaces one of the same path. Whatever was used longest ago goes, until all documents have
-   * no more than `totalBytesMax`; where too many would have to go at once it is not kept.
+   * Replaces the document of the same path. The coldest documents go until the sum is within
+   * `totalBytesMax`. If too many would go at once, the new one is not stored.
    */
   | {
     readonly kind: "put-document";
     readonly document: DocumentFacts;
-    /** All of its bytes, in order. */
+    /** All bytes, in order. */
     readonly pieces: readonly Uint8Array[];
     readonly totalBytesMax: number;
     readonly atMs: number;
   }
-  /** An upstream said that it is still the same. */
+  /** An upstream confirmed that the document is unchanged. */
   | { readonly kind: "check-document"; readonly path: DocumentPath; readonly atMs: number }
   | { readonly kind: "use-document"; readonly path: DocumentPath; readonly atMs: number };
 
-/** Keeps what a binary cache has beside narinfos and NARs. */
+/** Stores the documents of a binary cache, other than narinfos and NARs. */
 export interface DocumentKeeper {
   findDocument(path: DocumentPath): Promise<DocumentRow | undefined>;
-  /** `undefined` behind its last piece, and of a document that is gone or replaced. */
+  /** `undefined` after the last piece, and for a document that was removed or replaced. */
   documentPiece(id: number, number: number): Promise<Uint8Array<ArrayBuffer> | undefined>;
-  /** Bytes of all that are kept. */
+  /** The sum of all stored documents, in bytes. */
   documentBytes(): Promise<number>;
-  /** Where debuginfo documents say that a NAR is: one source an upstream. */
+  /** The sources of a NAR by debuginfo documents: at most one for each upstream. */
   archivesOf(narName: NarName): Promise<readonly NarSource[]>;
 }

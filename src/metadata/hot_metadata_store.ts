@@ -27,9 +27,9 @@ const NARINFO_CHARS_MAX = 8 << 20;
 const NARS_MAX = 10_000;
 
 /**
- * Keeps what is asked for again and again in memory: a point read costs as much as the rest of
- * an answer. What upstreams said is there too, until a locked database takes it. Our own changes
- * go through here; `forgetChanged` has to hear of those of other processes.
+ * Keeps frequent rows in memory: a point read costs as much as the rest of a response. Upstreams'
+ * narinfos stay there until a locked database takes them. Changes of this process go through here;
+ * call `forgetChanged` for those of other processes.
  */
 export class HotMetadataStore implements MetadataStore {
   readonly #inner: MetadataStore;
@@ -38,7 +38,7 @@ export class HotMetadataStore implements MetadataStore {
     sizeCalculation: (row) => row.body.length + 1,
   });
   readonly #nars = new LRUCache<NarName, NarRecord>({ max: NARS_MAX });
-  /** Counts the changes, so that what was read before one is not remembered after it. */
+  /** Counts the changes: a row that was read before a change is not kept after it. */
   #epoch = 0;
   readonly #late: LateWrites;
 
@@ -165,12 +165,12 @@ export class HotMetadataStore implements MetadataStore {
       if (isLearned(changes)) await this.#late.write(changes);
       else await this.#inner.apply(changes, options);
     } finally {
-      // Again, for what was read while it was written.
+      // A concurrent read may have kept an old row during the write.
       this.#forget(changes);
     }
   }
 
-  /** Drops rows that another process has changed: to be called by a change feed. */
+  /** Drops rows that another process has changed. A change feed calls it. */
   forgetChanged(changed: Changed): void {
     this.#epoch++;
     if (changed === "all") {
@@ -216,7 +216,7 @@ export class HotMetadataStore implements MetadataStore {
   }
 }
 
-/** `late` where it is known here and the database cannot be read: somebody has it locked. */
+/** `late` where the database cannot be read, because another process locks it. */
 async function orElse<Value>(late: Value, stored: Promise<Value>): Promise<Value> {
   if (late === undefined) return await stored;
   return await stored.catch(() => late);

@@ -17,16 +17,16 @@ import { isSameClaim } from "./nar_claims.ts";
 
 type PutNarinfo = Extract<Change, { kind: "put-narinfo" }>;
 
-/** What was learned of an upstream. */
+/** Changes from an upstream's answers. */
 export type LearnedChange = PutNarinfo | Extract<Change, { kind: "put-source" }>;
 
-/** How long somebody who waits for an answer also waits for the database. */
+/** How long a client's request waits for the database. */
 const LATE_AFTER_MS = 500;
 
 /** Lists of changes in memory: some 30 MB, and more than any closure has. */
 const LATE_MAX = 10_000;
 
-/** Characters of narinfos in memory: single ones are a thousand times as long as most. */
+/** Characters of narinfos in memory: some are a thousand times as long as most. */
 const LATE_LENGTH_MAX = 64 << 20;
 
 const NOT_WRITTEN: OutageLine = {
@@ -36,24 +36,24 @@ const NOT_WRITTEN: OutageLine = {
 
 export interface LateWritesDeps {
   readonly inner: ChangeWriter & Pick<NarFinder, "findNar">;
-  /** Told when changes are written, or given up, after they were late. */
+  /** Called when late changes are written, or given up. */
   readonly landed: (changes: readonly LearnedChange[]) => void;
   readonly log: Logger;
 }
 
-/** True where nothing but what upstreams said is to be written. */
+/** True where all changes are from upstreams' answers. */
 export function isLearned(changes: readonly Change[]): changes is readonly LearnedChange[] {
   return changes.every(({ kind }) => kind === "put-narinfo" || kind === "put-source");
 }
 
 /**
- * What upstreams said, written when the database takes it. While another process has it locked
- * nobody waits for that: the changes are read from memory, and written in their order after.
+ * Changes from upstreams' answers, written when the database takes them. While another process
+ * locks it, no request waits: the changes are read from memory, and written later in their order.
  */
 export class LateWrites {
   readonly #deps: LateWritesDeps;
   readonly #lists = new Set<readonly LearnedChange[]>();
-  /** The last one of each path. */
+  /** The last change of each path. */
   readonly #narinfos = new Map<StorePathHash, PutNarinfo>();
   readonly #nars = new Map<NarName, Set<LearnedChange>>();
   readonly #outage: OutageLog;
@@ -67,7 +67,7 @@ export class LateWrites {
     );
   }
 
-  /** Resolves when they are written, or can be read here. Throws as `apply` does. */
+  /** Resolves when the changes are written, or readable here. Throws as `apply` does. */
   async write(changes: readonly LearnedChange[]): Promise<void> {
     const { inner } = this.#deps;
     if (this.#lists.size >= LATE_MAX || this.#length >= LATE_LENGTH_MAX) {
@@ -84,7 +84,7 @@ export class LateWrites {
     }).finally(() => this.#remove(changes));
   }
 
-  /** Newer than what the database has. */
+  /** The late narinfo, newer than the database's. */
   narinfo(storePathHash: StorePathHash): NarinfoRow | undefined {
     return this.#narinfos.get(storePathHash)?.row;
   }
@@ -108,12 +108,12 @@ export class LateWrites {
     );
   }
 
-  /** A name that stands for another file would be refused later, when it has been handed out. */
+  /** A taken name must fail now: later its narinfo has been served. */
   async #refuseTaken(changes: readonly LearnedChange[]): Promise<void> {
     for (const change of changes) {
       if (change.kind !== "put-narinfo") continue;
       const { name } = change.nar;
-      // One that cannot be read is taken for absent.
+      // A row that cannot be read counts as absent.
       const stored = await this.#deps.inner.findNar(name).catch(() => undefined);
       for (const known of [stored, this.nar(name)]) {
         if (known !== undefined && !isSameClaim(known, change.nar)) {

@@ -1,17 +1,17 @@
 import { Failure } from "../base/failure.ts";
 
 export interface Migration {
-  /** 1 for the first; each is one more than the one before it. */
+  /** 1 for the first; each is one more than the last. */
   readonly version: number;
   readonly name: string;
   readonly sql: string;
-  /** True when it rewrites what is there: the database is copied first. */
+  /** True when it rewrites rows: the database is copied first. */
   readonly rewrites: boolean;
 }
 
 export type Dialect = "sqlite";
 
-/** All migrations in order. A released one is never edited; a change is a further file. */
+/** All migrations in order. A released one is never edited; a change is a new file. */
 const NAMES = [
   "0001_initial",
   "0002_pins",
@@ -22,10 +22,10 @@ const NAMES = [
   "0007_retention",
 ] as const;
 
-/** First line of a migration that rewrites what is there. */
+/** The first line of a migration that rewrites rows. */
 const REWRITES_MARK = "-- rewrites";
 
-/** Reads the numbered files of `schema/`; in the executable they are embedded. */
+/** Reads the numbered files of `schema/`; the executable embeds them. */
 export function readMigrations(dialect: Dialect): readonly Migration[] {
   return NAMES.map((name, index) => {
     const sql = Deno.readTextFileSync(new URL(`./schema/${name}.${dialect}.sql`, import.meta.url));
@@ -33,7 +33,7 @@ export function readMigrations(dialect: Dialect): readonly Migration[] {
   });
 }
 
-/** What has still to be applied to a database at `version`. A version from the future throws. */
+/** The migrations that a database at `version` lacks. Throws for a version from the future. */
 export function pendingMigrations(
   all: readonly Migration[],
   version: number,

@@ -1,8 +1,8 @@
 import type { NarRow } from "./metadata_store.ts";
 
 /**
- * True where a narinfo says of its NAR file what the row says. Nobody signs file hash and file
- * size, so narinfos that differ in them never share a row. Of an uncompressed file both are signed.
+ * True where a narinfo agrees with the row about its NAR file. File hash and size are unsigned, so
+ * narinfos that differ in them never share a row. Uncompressed, both are signed.
  */
 export function isSameClaim(known: NarRow, heard: NarRow): boolean {
   if (known.narHash !== heard.narHash || known.narSize !== heard.narSize) return false;

@@ -29,8 +29,8 @@ export class ChangeApplier {
   }
 
   /**
-   * Applies each list whole or not at all, and returns at its place the error of each that
-   * failed; an empty array says that none did.
+   * Applies each list whole or not at all. Returns the error of each failed list at its index; an
+   * empty array when none failed.
    */
   transaction(lists: readonly (readonly Change[])[]): readonly unknown[] {
     try {
@@ -40,7 +40,7 @@ export class ChangeApplier {
       return [];
     } catch (error) {
       if (lists.length === 1 || !isOfOneList(error)) return lists.map(() => error);
-      // One of them is impossible: each on its own tells which.
+      // One list is impossible: each in its own transaction shows which.
       return lists.map((changes) => this.transaction([changes])[0]);
     }
   }
@@ -129,7 +129,7 @@ export class ChangeApplier {
     statements.removeNarinfo.run(pathId);
     if (narId === undefined || use === undefined) return;
     statements.loosenNar.run(Number(use["used_at_ms"]), Number(narId));
-    // What only its references led to is out of the pins' reach.
+    // Paths that only its references reached are no longer protected.
     if (use["protected"] === 1) this.#protection.startAgain();
   }
 
@@ -158,7 +158,7 @@ export class ChangeApplier {
 /** SQLite's primary result code for a broken constraint. */
 const SQLITE_CONSTRAINT = 19;
 
-/** A locked database or a full disk fails every list, and trying each would only take longer. */
+/** A locked database or a full disk fails every list: single transactions would fail too. */
 function isOfOneList(error: unknown): boolean {
   if (error instanceof NarNameTaken || error instanceof IntentLost) return true;
   return error instanceof Error && "errcode" in error &&

@@ -4,11 +4,11 @@ import type { CheckpointScope } from "./checkpoints.ts";
 
 const scope = globalThis as unknown as CheckpointScope;
 
-/** One checkpoint for each path that is sent, with an answer when it is over. */
+/** One checkpoint for each path that it receives; it replies when the checkpoint is over. */
 scope.onmessage = ({ data: path }) => {
   const database = new DatabaseSync(path);
   try {
-    // PASSIVE waits for nobody, and nobody waits for it.
+    // PASSIVE neither waits for other connections nor blocks them.
     database.exec("PRAGMA wal_checkpoint(PASSIVE)");
   } finally {
     database.close();

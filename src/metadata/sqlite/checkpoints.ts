@@ -1,4 +1,4 @@
-/** What the Worker's global scope is to it. */
+/** The Worker's global scope. */
 export interface CheckpointScope {
   onmessage: ((event: MessageEvent<string>) => void) | null;
   postMessage(message: undefined): void;
@@ -6,17 +6,17 @@ export interface CheckpointScope {
 
 const WORKER_URL = new URL("./checkpoint_worker.ts", import.meta.url);
 
-/** So many rows, wherever they are in the file, dirty 10 to 60 MiB of pages. */
+/** In the worst case so many rows dirty 10 to 60 MiB of pages. */
 const ROWS_MAX = 8_000;
 
-/** Each but the first is for the little that was written during the one before. */
+/** Each pass after the first copies the little that was written during the one before. */
 const PASSES_MAX = 4;
 
 /**
- * Copies the write-ahead log into the database file in a Worker: it takes two syncs and thousands
- * of writes all over the file, 100 to 200 ms that requests would wait for. The Worker is started
- * when it is first needed. Where it fails it is tried again some thousand rows later, and SQLite
- * does it itself when the log has become long (`wal_autocheckpoint`).
+ * Copies the write-ahead log into the database file in a Worker: two syncs and thousands of writes
+ * would stop requests for 100 to 200 ms. The first checkpoint starts the Worker. After an error it
+ * is retried some thousand rows later. If the log becomes long, SQLite copies it itself
+ * (`wal_autocheckpoint`).
  */
 export class Checkpoints implements AsyncDisposable {
   readonly #path: string | null;
@@ -32,8 +32,8 @@ export class Checkpoints implements AsyncDisposable {
   }
 
   /**
-   * To be called after each commit, with how many rows the connection has ever written: starts a
-   * checkpoint where it is time for one.
+   * Starts a checkpoint when it is due. Call it after each commit, with the count of all rows that
+   * the connection has written.
    */
   committed(rows: number): void {
     this.#rows = rows;
@@ -42,7 +42,7 @@ export class Checkpoints implements AsyncDisposable {
     this.#running = this.#run(this.#path).finally(() => this.#running = undefined);
   }
 
-  /** Resolves when no checkpoint is under way: whoever writes much, and has time, waits. */
+  /** Resolves when no checkpoint is running: large writes that can wait do so. */
   async over(): Promise<void> {
     await this.#running;
   }
@@ -53,7 +53,7 @@ export class Checkpoints implements AsyncDisposable {
     this.#worker?.terminate();
   }
 
-  /** Again for what was written meanwhile: only a log that is copied whole begins anew. */
+  /** Copies again the pages written meanwhile: only a fully copied log starts anew. */
   async #run(path: string): Promise<void> {
     for (let pass = 0; pass < PASSES_MAX && this.#rowsCopied !== this.#rows; pass++) {
       const rows = this.#rows;
@@ -68,7 +68,7 @@ export class Checkpoints implements AsyncDisposable {
     const worker = this.#worker ??= new Worker(WORKER_URL, { type: "module" });
     worker.onmessage = () => resolve();
     worker.onerror = (event) => {
-      // Unhandled, it would end the whole process.
+      // An unhandled error would end the process.
       event.preventDefault();
       worker.terminate();
       this.#worker = undefined;

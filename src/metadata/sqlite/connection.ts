@@ -5,22 +5,22 @@ import { type Migration, pendingMigrations, readMigrations } from "../migrations
 /** How long opening and migrating wait for another process that writes. */
 const OPENING_TIMEOUT_MS = 5_000;
 
-/** The same once it is open: the thread stands still for it, so it is short and tried again. */
+/** The lock timeout after opening: it stops the thread, so it is short, and retried. */
 const BUSY_TIMEOUT_MS = 10;
 
-/** Pages kept in memory, in KiB; negative is SQLite's way to say "not a count of pages". */
+/** Pages in memory, in KiB; SQLite marks KiB by a negative number. */
 const PAGE_CACHE_KIB = -16_384;
 
-/** 128 MiB: more than what the Worker waits for ever is. */
+/** 128 MiB: more than the Worker ever leaves behind. */
 const AUTOCHECKPOINT_PAGES = 32_000;
 
-/** A log that is shorter keeps its place on disk: to cut it off takes milliseconds. */
+/** A shorter log keeps its place on disk: to cut it off takes milliseconds. */
 const WAL_KEPT_BYTES = 64 << 20;
 
 /**
- * Opens the database file, making it if needed, and brings it to the newest schema. `:memory:`
- * serves tests. Throws a Failure that names the file when it is no database, cannot be opened,
- * or comes from a newer larder.
+ * Opens or creates the database file, and migrates it to the newest schema. `:memory:` is for
+ * tests. Throws a Failure that names the file when it cannot be opened, is no database, or comes
+ * from a newer larder.
  */
 export async function openDatabase(
   path: string,
@@ -30,20 +30,20 @@ export async function openDatabase(
   try {
     database = new DatabaseSync(path, {
       timeout: OPENING_TIMEOUT_MS,
-      // Every row is written in one transaction with those it refers to; checking that again
-      // costs a tenth of each write.
+      // One transaction writes a row with the rows that it refers to; another check would cost a
+      // tenth of each write.
       enableForeignKeyConstraints: false,
     });
-    // WAL with NORMAL: a killed process loses nothing; a power cut may lose the last moments,
-    // never the consistency. A NAR file without its row is found again by reconciliation.
+    // WAL with NORMAL: a killed process loses nothing. A power cut may lose the last moments, never
+    // the consistency. Reconciliation finds NAR files without rows.
     database.exec("PRAGMA journal_mode = WAL");
     database.exec("PRAGMA synchronous = NORMAL");
-    // Only where the Worker does not get to it: a checkpoint here stops the requests.
+    // Only a fallback for the Worker: a checkpoint on this thread stops requests.
     database.exec(`PRAGMA wal_autocheckpoint = ${AUTOCHECKPOINT_PAGES}`);
     database.exec(`PRAGMA journal_size_limit = ${WAL_KEPT_BYTES}`);
     database.exec(`PRAGMA cache_size = ${PAGE_CACHE_KIB}`);
     await migrate(database, path, migrations);
-    // Not before: a migration of a large database sorts hundreds of megabytes.
+    // Only after the migrations: one of a large database sorts hundreds of megabytes.
     database.exec("PRAGMA temp_store = MEMORY");
     database.exec(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`);
     return database;
@@ -54,7 +54,7 @@ export async function openDatabase(
   }
 }
 
-/** The same file for somebody who only looks; it must be there, and of today's schema. */
+/** Opens the file for reading; it must exist, and have the newest schema. */
 export function openForReading(path: string): DatabaseSync {
   const database = new DatabaseSync(path, { readOnly: true, timeout: OPENING_TIMEOUT_MS });
   database.exec("PRAGMA temp_store = MEMORY");
@@ -74,7 +74,7 @@ async function migrate(
   for (const migration of pending) {
     database.exec("BEGIN IMMEDIATE");
     try {
-      // Another process that started with us may have done it meanwhile.
+      // Another process that started at the same time may have migrated meanwhile.
       if (versionOf(database) >= migration.version) {
         database.exec("ROLLBACK");
         continue;
@@ -94,7 +94,7 @@ function versionOf(database: DatabaseSync): number {
   return Number(database.prepare("PRAGMA user_version").get()?.["user_version"]);
 }
 
-/** Where the copy of a database at `version` goes; an older copy of that version is kept. */
+/** The path for the copy of a database at `version`. An older copy of that version stays. */
 function backupPath(path: string, version: number): string {
   const base = `${path}.schema-${version}.backup`;
   for (let attempt = 0;; attempt++) {

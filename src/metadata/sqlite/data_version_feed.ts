@@ -1,15 +1,15 @@
 import type { Changed, ChangeFeed } from "../change_feed.ts";
 
-/** How old what another process has changed may look here. */
+/** The longest delay until changes of another process are noticed. */
 const POLL_EVERY_MS = 1_000;
 
 export interface DataVersionFeedDeps {
-  /** `PRAGMA data_version` of the connection that writes: only commits of others change it. */
+  /** `PRAGMA data_version` of the writing connection: only commits of others change it. */
   readonly version: () => unknown;
   readonly pollEveryMs?: number;
 }
 
-/** Compares SQLite's data version from time to time, while anybody wants to know. */
+/** Polls SQLite's data version while there are subscribers. */
 export class DataVersionFeed implements ChangeFeed {
   readonly #version: () => unknown;
   readonly #pollEveryMs: number;
@@ -48,7 +48,7 @@ export class DataVersionFeed implements ChangeFeed {
     try {
       version = this.#version();
     } catch {
-      // Whoever needs a row meets the same error, and says so; a later look finds the change.
+      // The next reader of a row reports the same error; a later poll finds the change.
       return;
     }
     if (version === this.#last) return;

@@ -5,7 +5,7 @@ import type { Statements } from "./statements.ts";
 
 type PutDocument = Extract<DocumentChange, { kind: "put-document" }>;
 
-/** Documents that go for one new one: some milliseconds in which no request is answered. */
+/** Documents that one new document may replace: some milliseconds that stop the thread. */
 const GOING_MAX = 128;
 
 /** The statements about documents. */
@@ -27,7 +27,7 @@ export const DOCUMENT_SQL = {
   useDocument: "UPDATE document SET used_at_ms = max(used_at_ms, ?) WHERE path = ?",
 } as const;
 
-/** To be called within a transaction. */
+/** Call it within a transaction. */
 export function changeDocument(statements: Statements, change: DocumentChange): void {
   switch (change.kind) {
     case "put-document":

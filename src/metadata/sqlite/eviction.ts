@@ -17,27 +17,27 @@ interface ColdColumns {
 }
 
 interface Candidate extends ColdEntry {
-  /** Its NAR file. */
+  /** The entry's NAR file. */
   readonly at: StoredName;
   readonly narId: number;
 }
 
 interface ColdestOptions {
-  /** Lists what comes behind it. */
+  /** Lists entries after this one. */
   readonly after?: ColdEntry | undefined;
-  /** NAR files that are left out, with their narinfos. */
+  /** NAR files to leave out, with their narinfos. */
   readonly spared?: ReadonlySet<NarName>;
 }
 
-/** Of a transaction's entries: it stops the thread by so much longer. */
+/** A share of a transaction's entries: it stops the thread longer by the same share. */
 const EMPTIES_SHARE = 1 / 4;
 
 const NONE: ReadonlySet<NarName> = new Set();
 
-/** Before every row. */
+/** Sorts before every row. */
 const START = { usedAtMs: Number.MIN_SAFE_INTEGER, id: Number.MIN_SAFE_INTEGER };
 
-/** Chooses what goes, and removes its rows. */
+/** Chooses the entries to evict, and removes their rows. */
 export class Eviction {
   readonly #statements: Statements;
   readonly #protection: Protection;
@@ -47,13 +47,13 @@ export class Eviction {
     this.#protection = protection;
   }
 
-  /** Narinfos and loose NAR files merged by age; of the same age narinfos come first. */
+  /** Narinfos and loose NAR files merged by age; at the same age narinfos come first. */
   coldest(
     countMax: number,
     { after, spared = NONE }: ColdestOptions = {},
   ): readonly Candidate[] {
     const { coldNarinfos, coldLooseNars } = this.#statements;
-    // One parameter, however many they are.
+    // One parameter for any number of names.
     const names = JSON.stringify([...spared]);
     const page = { countMax, names };
     const narinfos = this.#list(coldNarinfos, narinfoPositionAfter(after), page);
@@ -62,7 +62,7 @@ export class Eviction {
     return [...narinfos, ...loose].sort((a, b) => a.usedAtMs - b.usedAtMs).slice(0, countMax);
   }
 
-  /** To be called within a transaction. */
+  /** Call it within a transaction. */
   evict({ bytesMin, entriesMax, spared, owner }: EvictionOrder): Evicted {
     const narinfos: StorePathHash[] = [];
     const files: PendingFile[] = [];
@@ -89,7 +89,7 @@ export class Eviction {
     return { narinfos, files, entries, settled: true };
   }
 
-  /** Narinfos without a NAR file that were not used since: they go along, but free nothing. */
+  /** Removes narinfos without a NAR file that are as cold, but free no bytes. */
   #evictEmpties(
     sinceMs: number,
     countMax: number,
@@ -130,7 +130,7 @@ export class Eviction {
     this.#statements.removeNarinfo.run(pathId);
   }
 
-  /** False where another narinfo leads to the file, or none is kept. */
+  /** False where another narinfo names the file, or none is kept. */
   #mark(narId: number, owner: string): boolean {
     if (Number(this.#statements.markUnnamedNar.run(owner, narId).changes) === 0) return false;
     this.#statements.unkeepNar.run(narId);

@@ -4,12 +4,12 @@ import type { Statements } from "./statements.ts";
 
 type ChangeOf<Kind extends Change["kind"]> = Extract<Change, { kind: Kind }>;
 
-/** A change to what is stored of a NAR: one object that comes, is kept, or goes. */
+/** A change to the stored objects of a NAR. */
 export type FileChange = ChangeOf<
   "nar-publishing" | "nar-kept" | "nar-sealed" | "nar-marked" | "nar-gone"
 >;
 
-/** Part of somebody's transaction. Nothing happens where no narinfo ever named the NAR. */
+/** Call it within a transaction. Changes nothing where no narinfo ever named the NAR. */
 export function changeFile(statements: Statements, change: FileChange): void {
   const at = change.kind === "nar-kept" ? change.file.at : change.at;
   const narId = statements.narId.get(narNameOf(at))?.["id"] as number | undefined;

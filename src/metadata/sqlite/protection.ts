@@ -1,6 +1,6 @@
 import type { Statements } from "./statements.ts";
 
-/** The walk over everything that pins reach; each step is part of somebody's transaction. */
+/** The walk over all paths that pins reach. Call each step within a transaction. */
 export class Protection {
   readonly #statements: Statements;
 
@@ -8,28 +8,28 @@ export class Protection {
     this.#statements = statements;
   }
 
-  /** A pin was set: from its root on everything is protected. */
+  /** A pin was set: protects the closure of its root. */
   pinned(pathId: number): void {
     this.#statements.protectRoot.run(pathId);
   }
 
-  /** A pin, or the references of a protected path, went: what the other pins reach stays. */
+  /** A pin, or references of a protected path, were removed: the other pins' closures stay. */
   startAgain(): void {
     this.#statements.nextGeneration.run();
     this.#statements.protectRoots.run();
   }
 
-  /** A narinfo was stored: where it is protected, so is what it refers to. */
+  /** A narinfo was stored: if it is protected, its references become so. */
   stored(pathId: number): void {
     this.#statements.expandAgain.run(pathId);
   }
 
-  /** False while not all that is protected is known. */
+  /** True when all protected paths are known. */
   get settled(): boolean {
     return this.#statements.isUnsettled.get() === undefined;
   }
 
-  /** Walks on by at most `pathsMax` paths; true while there is more to do. */
+  /** Visits at most `pathsMax` paths; true while more are left. */
   step(pathsMax: number): boolean {
     const { toExpand, setExpanded, expand, sweepProtected } = this.#statements;
     const batch = toExpand.all(pathsMax) as { path_id: number; generation: number }[];

@@ -4,13 +4,13 @@ import { NAR_GRACE_MS, type RowSweepOrder, type SweptRows } from "../row_sweeper
 import type { Protection } from "./protection.ts";
 import type { Statements } from "./statements.ts";
 
-/** A batch ends after so long: rows that have to be read from the disk take their time. */
+/** The longest batch: rows from the disk take their time. */
 const SLICE_MS = 2;
 
-/** Paths that one batch looks at for each row that it may remove: most of them stay. */
+/** Paths that one batch reads for each row that it may remove: most of them stay. */
 const PATHS_PER_ROW = 8;
 
-/** The statements that find and remove unused rows; narinfos are found as eviction does. */
+/** The statements that find and remove unused rows. Eviction finds narinfos the same way. */
 export const ROW_SWEEP_SQL = {
   unusedNars: `SELECT l.nar_id AS id, n.name FROM loose_nar l JOIN nar n ON n.id = l.nar_id
     WHERE l.kept = 0 AND l.used_at_ms <= ?
@@ -20,14 +20,14 @@ export const ROW_SWEEP_SQL = {
   removeSources: "DELETE FROM nar_source WHERE nar_id = ?",
   removeNar: "DELETE FROM nar WHERE id = ?",
   lastOfPaths: "SELECT max(id) AS id FROM (SELECT id FROM path WHERE id > ? ORDER BY id LIMIT ?)",
-  // A path has its use as long as its narinfo, in far fewer pages.
+  // A path has its use as long as its narinfo has one, in far fewer pages.
   removeUnnamedPaths: `DELETE FROM path WHERE id > ? AND id <= ?
     AND NOT EXISTS (SELECT 1 FROM narinfo_use WHERE path_id = path.id)
     AND NOT EXISTS (SELECT 1 FROM reference WHERE dst = path.id)
     AND NOT EXISTS (SELECT 1 FROM protected_path WHERE path_id = path.id)`,
 } as const;
 
-/** Removes rows that nobody asked for: first narinfos, then NARs, then the paths left over. */
+/** Removes unused rows: first narinfos, then NARs, then the paths left over. */
 export class RowSweep {
   readonly #statements: Statements;
   readonly #protection: Protection;
@@ -37,12 +37,12 @@ export class RowSweep {
     this.#protection = protection;
   }
 
-  /** To be called within a transaction. */
+  /** Call it within a transaction. */
   sweep(order: RowSweepOrder): SweptRows {
     const { rowsMax, after } = order;
     const nothing = { narinfos: [], nars: [], paths: 0, settled: true };
     if (!this.#protection.settled) return { ...nothing, next: after ?? "", settled: false };
-    // Only the walk over the paths has a place to go on from: what is swept is not found again.
+    // Only the walk over the paths needs a position: swept narinfos and NARs are not found again.
     if (after) return { ...nothing, ...this.#sweepPaths(Number(after), rowsMax * PATHS_PER_ROW) };
     const untilMs = performance.now() + SLICE_MS;
     const narinfos = this.#sweepNarinfos(order, untilMs);

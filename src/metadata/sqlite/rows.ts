@@ -12,7 +12,7 @@ import type {
 } from "../metadata_store.ts";
 import type { PendingFile, Stock } from "../space_keeper.ts";
 
-// What this program wrote was checked before it was written, so rows are read by assertion.
+// Rows are cast, not parsed: this program checked them before it wrote them.
 
 export interface NarinfoColumns {
   readonly body: string;

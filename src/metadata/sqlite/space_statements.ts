@@ -7,7 +7,7 @@ const COUNTED = `SELECT ifnull(sum(kept_size), 0) AS kept_bytes, count(kept_size
 const DIFFERS = `(stock.kept_bytes, stock.kept_files, stock.protected_bytes, stock.pending_bytes)
   <> (n.kept_bytes, n.kept_files, n.protected_bytes, n.pending_bytes)`;
 
-/** The statements about what is kept in sum, what is protected, and what goes. */
+/** The statements about kept bytes, protection and eviction. */
 export const SPACE_SQL = {
   stock: `SELECT kept_bytes, kept_files, pending_bytes, protected_bytes FROM stock`,
 
@@ -16,7 +16,7 @@ export const SPACE_SQL = {
       protected_bytes = n.protected_bytes, pending_bytes = n.pending_bytes
     FROM (${COUNTED}) n WHERE ${DIFFERS}`,
 
-  // Entries of one millisecond are ordered by id, so that a reader can go on behind any of them.
+  // Entries of one millisecond are in the order of ids, so a read can continue after any.
   coldNarinfos: `SELECT p.hash, u.path_id AS id, u.used_at_ms, n.id AS nar_id, n.name, n.kept_id,
       ifnull(n.kept_size, 0) AS kept_bytes,
       (SELECT count(*) FROM narinfo s WHERE s.nar_id = n.id) AS sharers
@@ -40,7 +40,7 @@ export const SPACE_SQL = {
 
   narIdOfPath: "SELECT nar_id FROM narinfo WHERE path_id = ?",
   useOf: "SELECT used_at_ms, protected FROM narinfo_use WHERE path_id = ?",
-  /** Where no narinfo names it any more. */
+  /** For a NAR that no narinfo names any more. */
   loosenNar: `INSERT INTO loose_nar (nar_id, used_at_ms, kept)
     SELECT id, ?, kept_size IS NOT NULL FROM nar
       WHERE id = ? AND NOT EXISTS (SELECT 1 FROM narinfo WHERE nar_id = nar.id)
@@ -49,10 +49,10 @@ export const SPACE_SQL = {
   keepNar: `UPDATE nar SET kept_id = ?, kept_seal = ?, kept_hash = ?, kept_size = ? WHERE id = ?`,
   sealNar: `UPDATE nar SET kept_seal = ?
     WHERE id = ? AND kept_size IS NOT NULL AND kept_id = ?`,
-  /** After it is marked. */
+  /** Call it after the file is marked. */
   unkeepNar: `UPDATE nar SET kept_id = '', kept_seal = NULL, kept_hash = NULL, kept_size = NULL
     WHERE id = ?`,
-  /** Only where nothing names the file: one that is shared stays. */
+  /** Only a file that no narinfo names: a shared one stays. */
   markUnnamedNar: `INSERT INTO pending_file (nar_id, publish_id, owner, size)
     SELECT id, kept_id, ?, kept_size FROM nar WHERE id = ? AND kept_size IS NOT NULL
       AND NOT EXISTS (SELECT 1 FROM narinfo WHERE nar_id = nar.id)
@@ -61,20 +61,20 @@ export const SPACE_SQL = {
     SELECT id, kept_id, ?, kept_size FROM nar WHERE id = ? AND kept_size IS NOT NULL
       AND kept_id = ?
     ON CONFLICT DO UPDATE SET owner = excluded.owner, size = excluded.size`,
-  /** Where another object than the one that is kept now was kept before. */
+  /** For the object that the newly kept one replaces. */
   markFormerNar: `INSERT INTO pending_file (nar_id, publish_id, owner, size)
     SELECT id, kept_id, ?, kept_size FROM nar WHERE id = ? AND kept_size IS NOT NULL
       AND kept_id <> ?
     ON CONFLICT DO UPDATE SET owner = excluded.owner, size = excluded.size`,
   publishNar: `INSERT INTO pending_file (nar_id, publish_id, owner, size) VALUES (?, ?, ?, 0)`,
   settle: "DELETE FROM pending_file WHERE nar_id = ? AND publish_id = ? RETURNING owner",
-  // CROSS: else SQLite reads the names of all NARs and looks for each among the pending ones.
+  // CROSS: otherwise SQLite reads the names of all NARs and seeks each among the pending ones.
   pendingFiles: `SELECT n.name, f.publish_id, f.owner, f.size
     FROM pending_file f CROSS JOIN nar n ON n.id = f.nar_id`,
 
   isUnsettled: "SELECT 1 FROM protected_path WHERE expanded = 0 LIMIT 1",
   toExpand: "SELECT path_id, generation FROM protected_path WHERE expanded = 0 LIMIT ?",
-  // Where a step has just given it a newer generation it is to be walked again, for that one.
+  // A path with a newer generation is visited again, for that generation.
   setExpanded: "UPDATE protected_path SET expanded = 1 WHERE path_id = ? AND generation = ?",
   expand: `INSERT INTO protected_path (path_id, generation, expanded)
     SELECT dst, ?1, 0 FROM reference WHERE src = ?2

@@ -170,7 +170,7 @@ export class SqliteMetadataStore implements MetadataStore, ChangeFeed, AsyncDisp
     return await this.#alone(() => Number(this.#statements.recount.run().changes) === 0);
   }
 
-  /** What SQLite finds wrong with the file itself; reads all of it. */
+  /** The errors that SQLite finds in the file; reads all of it. */
   damage(): readonly string[] {
     const lines = this.#read("quickCheck").all().map((row) => String(row["quick_check"]));
     return lines.filter((line) => line !== "ok");
@@ -192,7 +192,7 @@ export class SqliteMetadataStore implements MetadataStore, ChangeFeed, AsyncDisp
     await this.#transactions[Symbol.asyncDispose]();
   }
 
-  /** A transaction of its own, as soon as no other process holds the lock and no log is copied. */
+  /** Runs `work` in a transaction when no other process has the lock and no checkpoint runs. */
   async #alone<Value>(work: () => Value): Promise<Value> {
     for (let leftMs = LOCKED_MAX_MS;; leftMs -= LOCKED_RETRY_MS) {
       await this.#transactions.ready();
@@ -216,7 +216,7 @@ export class SqliteMetadataStore implements MetadataStore, ChangeFeed, AsyncDisp
   }
 }
 
-/** Nobody waits for these. */
+/** No request waits for these. */
 function isUse({ kind }: Change): boolean {
   return kind === "use-narinfo" || kind === "use-nar" || kind === "use-document";
 }

@@ -3,7 +3,7 @@ import { DOCUMENT_SQL } from "./documents.ts";
 import { ROW_SWEEP_SQL } from "./row_sweep.ts";
 import { SPACE_SQL } from "./space_statements.ts";
 
-/** Every statement of the metadata store, by what it does. */
+/** Every statement of the metadata store, by its purpose. */
 const SQL = {
   ...SPACE_SQL,
   ...DOCUMENT_SQL,
@@ -12,7 +12,7 @@ const SQL = {
   begin: "BEGIN IMMEDIATE",
   commit: "COMMIT",
   rollback: "ROLLBACK",
-  // By this connection since it was opened, triggers included.
+  // All rows that this connection has written, triggers included.
   rowsWritten: "SELECT total_changes() AS count",
 
   quickCheck: "PRAGMA quick_check",
@@ -25,7 +25,7 @@ const SQL = {
   findNar: `SELECT id, name, nar_hash, nar_size, file_hash, file_size,
       kept_hash, kept_size, kept_id, kept_seal
     FROM nar WHERE name = ?`,
-  // Above every character that a name may have.
+  // Above every character of a name.
   keptNars: `SELECT name, kept_hash, kept_size, kept_id, kept_seal FROM nar
     WHERE name >= ?1 AND name < ?1 || '~' AND kept_size IS NOT NULL ORDER BY name`,
   sourcesOf: `SELECT s.upstream, s.location FROM nar n JOIN nar_source s ON s.nar_id = n.id
@@ -71,7 +71,7 @@ const SQL = {
 
 export type Statements = Readonly<Record<keyof typeof SQL, StatementSync>>;
 
-/** Prepares all of them once: preparing costs more than running. */
+/** Prepares all statements once: preparing costs more than running. */
 export function prepareStatements(database: DatabaseSync): Statements {
   const prepared = Object.entries(SQL).map(([name, sql]) => [name, database.prepare(sql)]);
   return Object.fromEntries(prepared) as Statements;

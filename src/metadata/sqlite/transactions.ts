@@ -14,7 +14,7 @@ export class Transactions implements AsyncDisposable {
     this.#checkpoints = new Checkpoints(database.location());
   }
 
-  /** Does `work`, which must not wait, in one transaction; throws when nothing was written. */
+  /** Runs the synchronous `work` in one transaction. Throws when nothing was written. */
   within<Value>(work: () => Value): Value {
     const { begin, commit, rollback } = this.#statements;
     begin.run();
@@ -26,7 +26,7 @@ export class Transactions implements AsyncDisposable {
       try {
         rollback.run();
       } catch {
-        // After a full disk and the like SQLite has rolled back by itself.
+        // After some errors, such as a full disk, SQLite has rolled back by itself.
       }
       throw error;
     }
@@ -34,7 +34,7 @@ export class Transactions implements AsyncDisposable {
     return value;
   }
 
-  /** Resolves when it is a good time to write much. */
+  /** Resolves when large writes do not disturb a checkpoint. */
   async ready(): Promise<void> {
     await this.#checkpoints.over();
   }

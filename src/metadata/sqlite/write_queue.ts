@@ -6,25 +6,25 @@ import type { ChangeApplier } from "./change_applier.ts";
 
 interface PendingWrite {
   readonly changes: readonly Change[];
-  /** By performance.now(): so long another process may have the lock before it is an error. */
+  /** By performance.now(): a lock that lasts longer is an error. */
   readonly untilMs: number;
   readonly resolve: () => void;
   readonly reject: (reason: unknown) => void;
 }
 
-/** Another process may hold the lock so long before our write is an error. */
+/** How long another process may hold the lock before a write fails. */
 export const LOCKED_MAX_MS = 5_000;
 
-/** Waited for in the event loop, not in SQLite: meanwhile requests are answered. */
+/** The wait is in the event loop, not in SQLite, so that requests are answered meanwhile. */
 export const LOCKED_RETRY_MS = 50;
 
-/** The same when it takes long: each attempt stops the thread for 10 ms. */
+/** The pause after a long wait: each attempt stops the thread for 10 ms. */
 const LOCKED_LONG_RETRY_MS = 250;
 
-/** What has gathered while the database was locked is written in parts, some 5 ms each. */
+/** Lists in one transaction after a long lock: some 5 ms. */
 const LISTS_MAX = 64;
 
-/** Lists of changes, written in the order in which they came. */
+/** Lists of changes, written in the order of the calls. */
 export class WriteQueue {
   readonly #applier: ChangeApplier;
   #pending: PendingWrite[] = [];
@@ -36,7 +36,7 @@ export class WriteQueue {
     this.#applier = applier;
   }
 
-  /** Lists that come in the same turn share a transaction; each is still all or nothing. */
+  /** Lists of the same turn share a transaction; each is still all or nothing. */
   write(changes: readonly Change[], { patient = false }: WriteOptions = {}): Promise<void> {
     return new Promise<void>((resolve, reject) => {
       const untilMs = patient ? Infinity : performance.now() + LOCKED_MAX_MS;
@@ -45,7 +45,7 @@ export class WriteQueue {
     });
   }
 
-  /** Writes what is there; what the database does not take within `limitMs` is rejected. */
+  /** Writes the queue; rejects what the database does not take within `limitMs`. */
   async close(limitMs: number): Promise<void> {
     const untilMs = performance.now() + limitMs;
     for (;;) {
@@ -58,7 +58,7 @@ export class WriteQueue {
     for (const write of this.#pending.splice(0)) write.reject(closedFailure());
   }
 
-  /** Two turns of the event loop gather what comes at once, without a timer's millisecond. */
+  /** Two turns of the event loop collect concurrent lists, without a timer's millisecond. */
   #flushSoon(): void {
     this.#flushing ??= setImmediate(() => {
       this.#flushing = setImmediate(() => this.#flush());
@@ -91,7 +91,7 @@ export class WriteQueue {
   }
 }
 
-/** False where it is to be tried again. */
+/** False where the write is to be retried. */
 function settle(write: PendingWrite, error: unknown): boolean {
   if (error === undefined) write.resolve();
   else if (isLocked(error) || write.untilMs === Infinity && isDiskError(error)) return false;
@@ -104,12 +104,12 @@ const SQLITE_BUSY = 5;
 const SQLITE_IOERR = 10;
 const SQLITE_FULL = 13;
 
-/** Somebody else has it locked. */
+/** Another process or connection has the lock. */
 export function isLocked(error: unknown): boolean {
   return codeOf(error) === SQLITE_BUSY;
 }
 
-/** No room for it, or another trouble with the disk, which may pass. */
+/** A full disk, or another disk error that may pass. */
 function isDiskError(error: unknown): boolean {
   const code = codeOf(error);
   return code === SQLITE_FULL || code === SQLITE_IOERR;
@@ -121,7 +121,7 @@ function codeOf(error: unknown): number | undefined {
 
 export function writeFailure(error: unknown): Failure {
   if (error instanceof Failure) return error;
-  // A lock passes: whoever asks again may get it.
+  // A lock passes: a retry may succeed.
   const kind = isLocked(error) ? "overloaded" : "broken";
   return new Failure(kind, `Cannot write metadata: ${messageOf(error)}`, {}, error);
 }
