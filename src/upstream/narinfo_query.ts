@@ -6,8 +6,8 @@ import { type NarinfoReading, noAnswerReasonOf, type QueuedReading } from "./ups
 import { type Patience, patienceOf } from "./upstream_health.ts";
 
 /**
- * The wait for an upstream that has not answered yet, and to which no connection stands: with
- * none reachable an unknown path is a 404 within a second.
+ * The wait for an upstream without an answer or a connection. With none reachable, an unknown path
+ * is a 404 within a second.
  */
 const UNREACHED_WAIT_MS = 800;
 

@@ -8,7 +8,7 @@ const DEFAULT_PRIORITY = 50;
 /** The pause before a failing upstream, or one that did not say its priority, is asked again. */
 const ASK_AGAIN_MS = 30_000;
 
-/** An upstream with what larder knows of it beyond single answers: its health and its priority. */
+/** An upstream with its health and its priority, beyond single answers. */
 export class PooledUpstream implements Disposable {
   readonly source: QueuedNarinfoSource;
   readonly #monitor: HealthMonitor;
@@ -35,12 +35,12 @@ export class PooledUpstream implements Disposable {
     return this.health.state === "down";
   }
 
-  /** The lower is preferred. `undefined` while it is asked for the first time. */
+  /** The lower is preferred. `undefined` during the first request for it. */
   get priority(): number | undefined {
     return this.#priority;
   }
 
-  /** Resolves when `priority` is known, or known not to be had for now. Asks if need be. */
+  /** Resolves when `priority` is known, or cannot be known now. Requests it if needed. */
   async known(): Promise<void> {
     if (this.source.priority !== undefined) return;
     if (performance.now() > this.#askAgainAtMs) this.#ask();
@@ -59,7 +59,7 @@ export class PooledUpstream implements Disposable {
     return this.#reaching;
   }
 
-  /** Notes that a request was answered, or why it was not. */
+  /** Notes an answer, or the reason why none came. */
   note(reason: NoAnswerReason | undefined): void {
     this.#note(reason, 1);
   }
@@ -99,7 +99,7 @@ export class PooledUpstream implements Disposable {
     }
   }
 
-  /** Asks for the priority, once at a time. Resolves to the error, if any. */
+  /** Requests the priority, once at a time. Resolves to the error, if any. */
   #ask(): Promise<unknown> {
     this.#askAgainAtMs = performance.now() + ASK_AGAIN_MS;
     this.#asking ??= this.#describe(this.#ended.signal)
@@ -124,7 +124,7 @@ export class PooledUpstream implements Disposable {
   }
 }
 
-/** Why no answer came. Whatever else went wrong, the upstream has answered. */
+/** The reason why no answer came. After any other error the upstream has answered. */
 function reasonOf(error: unknown): NoAnswerReason | undefined {
   return error instanceof NoAnswer ? error.reason : undefined;
 }

@@ -7,7 +7,7 @@ import type { TrustedKeys } from "../nix/trusted_keys.ts";
 import { isBelow } from "./location.ts";
 import type { NarinfoReading, UpstreamFailure } from "./upstream.ts";
 
-/** What a status says of what was requested. */
+/** The meaning of a status for the requested object. */
 export type StatusMeaning = "found" | "absent" | "failed";
 
 /** Every other status means "failed". */

@@ -18,9 +18,9 @@ const SILENT_PAUSE_MS = 5 * PROBE_WAIT_MS;
 /** A probe as old as this may never be answered: a request starts another beside it. */
 const OLD_PROBE_MS = 1_000;
 
-/** Whether an upstream is worth asking. */
+/** The health of an upstream. */
 export type UpstreamHealth =
-  /** Nothing was heard of it since the start. */
+  /** No answer since the start. */
   | { readonly state: "unknown" }
   /** The last answer came, be it nonsense. */
   | { readonly state: "up" }
@@ -44,7 +44,7 @@ interface DownHealth {
   readonly awaitedAtMs: number;
 }
 
-/** What happens to an upstream. */
+/** The events that change it. */
 export type HealthEvent = Readonly<
   | { type: "answer" }
   /** `failures`: the failed requests that it stands for; 0: only its priority was requested. */
@@ -110,8 +110,8 @@ export function probeForRequest(
 }
 
 /**
- * How long a request may wait for an upstream: for its "full" timeouts; a "short" time unless a
- * connection to it stands; or not at all, since only a timeout would come ("none").
+ * How long a request may wait for an upstream. "full": for its timeouts. "short": a short time
+ * unless a connection stands. "none": not at all, as only a timeout would come.
  */
 export type Patience = "full" | "short" | "none";
 

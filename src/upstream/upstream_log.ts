@@ -22,8 +22,8 @@ export interface UpstreamLog {
 }
 
 /**
- * An outage is logged when it begins and when it ends. That no key fits an upstream is logged once
- * for good, since only the operator can mend that.
+ * Logs an outage at its begin and its end. A missing key is logged once for good, since only the
+ * operator can mend that.
  */
 export function createUpstreamLog(log: Logger): UpstreamLog {
   const outages = new Map<string, { readonly failed: OutageLog; readonly untrusted: OutageLog }>();
@@ -62,7 +62,7 @@ export function createUpstreamLog(log: Logger): UpstreamLog {
   };
 }
 
-/** What the operator can do; an upstream that was merely down is used again without it. */
+/** A hint for the operator; an upstream that was merely down recovers without one. */
 function remedyFor(detail: string): string {
   return /certificate/i.test(detail)
     ? "give the authority of its certificate with --cache-upstream-ca-file"

@@ -4,7 +4,7 @@ import { type OutageLine, OutageLog } from "../telemetry/outage_log.ts";
 
 const TOO_SLOW: OutageLine = {
   level: "warn",
-  message: "upstream too slow for all that it is asked: some is not answered in time",
+  message: "upstream too slow: queued requests time out",
 };
 
 export interface UpstreamQueueOptions {

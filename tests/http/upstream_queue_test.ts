@@ -71,7 +71,7 @@ for (
     for (const { status } of inTime) assert.equal(status, 404);
     // What it had no time to answer is none of its failures, and is said once.
     assert.deepEqual(cache.logged("warn").map(({ msg }) => msg), [
-      "upstream too slow for all that it is asked: some is not answered in time",
+      "upstream too slow: queued requests time out",
     ]);
 
     slow.onRequest = undefined;

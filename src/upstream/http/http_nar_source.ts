@@ -77,7 +77,7 @@ export class HttpNarSource implements NarBodySource {
   #locate(location: string): URL {
     const url = resolveLocation(this.url, location);
     if (url !== undefined) return url;
-    throw new Failure("corrupt", "Cannot ask for NAR: its location leaves the upstream", {
+    throw new Failure("corrupt", "Cannot request NAR: its location leaves the upstream", {
       upstream: this.url,
       location: location.replace(/\?.*$/s, "?(hidden)"),
     });

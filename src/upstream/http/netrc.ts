@@ -22,9 +22,9 @@ interface Entry {
 const WORD_REGEXP = /"((?:[^"\\]|\\.)*)"|(#[^\n]*)|(\S+)/g;
 
 /**
- * Reads a netrc file as curl and Nix do (GNU inetutils manual, "The .netrc file"): `machine`,
- * `default`, `login`, `password`, `account`; a `macdef` runs to the next empty line. Throws a
- * Failure "bad-request" that names the word and its line, never a password.
+ * Reads a netrc file as curl and Nix do (GNU inetutils manual, "The .netrc file"). It knows
+ * `machine`, `default`, `login`, `password` and `account`; a `macdef` runs to the next empty line.
+ * Throws a Failure "bad-request" that names the word and its line, never a password.
  */
 export function parseNetrc(text: string): Netrc {
   const entries: Entry[] = [];
