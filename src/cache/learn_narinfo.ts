@@ -26,17 +26,17 @@ export interface LearnNarinfoDeps {
   readonly nowMs: () => number;
 }
 
-/** What asking the upstreams came to. */
+/** The upstreams' answer. */
 export type Learned =
   | { readonly kind: "learned"; readonly row: NarinfoRow }
   | { readonly kind: "absent" }
-  /** `later`: what comes of it where an upstream was not waited for to the end. */
+  /** `later`: the answer of slow upstreams, where there are any. */
   | { readonly kind: "unknown"; readonly later?: Promise<Learned> };
 
 /**
- * Asks the upstreams (but those of `except`) for a narinfo and keeps the best, with our URL and
- * our signature. It is written before it is handed out, since its NAR URL must be good for months;
- * where the database does not take it for half a second it is handed out all the same.
+ * Requests a narinfo from the upstreams (except those in `except`) and keeps the best, with our URL
+ * and our signature. It is written before it is served, since its NAR URL must be good for months.
+ * A database that takes longer than half a second delays nothing.
  */
 export async function learnNarinfo(
   deps: LearnNarinfoDeps,

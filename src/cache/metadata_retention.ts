@@ -5,31 +5,31 @@ import type { ActiveReads } from "../space/active_reads.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import type { Uses } from "./uses.ts";
 
-/** Rows of a kind in one transaction: some 2 ms in which no request is answered. */
+/** Rows of a kind in one transaction: it stops the thread for some 2 ms. */
 const ROWS_MAX = 32;
 
-/** No pause between batches is longer: a batch that took long has waited for the disk. */
+/** The longest pause between batches: a longer batch has waited for the disk. */
 const PAUSE_MAX_MS = 10;
 
-/** How old the uses may become, within a run, by which unused rows are found. */
+/** The age at which a run writes the uses again, so that it finds the unused rows. */
 const USES_AGE_MAX_MS = 1_000;
 
 export interface MetadataRetentionDeps {
   readonly metadata: RowSweeper;
   readonly uses: Pick<Uses, "flush">;
-  /** What is being read or downloaded keeps its rows. */
+  /** NARs that are read or downloaded keep their rows. */
   readonly reads: Pick<ActiveReads, "names">;
-  /** Finds what pins protect; nothing is swept before that is known. */
+  /** Settles the protection; no sweep may come before that. */
   readonly protect: () => Promise<void>;
-  /** Rows that nobody asked for in this time go. */
+  /** Rows without a use in this time are removed. */
   readonly retentionMs: number;
   readonly nowMs: () => number;
   readonly log: Logger;
 }
 
 /**
- * Keeps the database from growing for ever: removes rows that nobody asked for and that no kept
- * file or pin needs, in small batches, so that requests go on between them.
+ * Removes unused rows that no kept file or pin needs, so that the database stays small. The batches
+ * are small too, so that requests go on between them.
  */
 export class MetadataRetention implements AsyncDisposable {
   readonly #deps: MetadataRetentionDeps;
@@ -40,13 +40,13 @@ export class MetadataRetention implements AsyncDisposable {
     this.#deps = deps;
   }
 
-  /** Removes all that is due; joins a run under way. Never throws. */
+  /** Removes all unused rows; joins a running sweep. Never throws. */
   run(): Promise<void> {
     this.#running ??= this.#run().finally(() => this.#running = undefined);
     return this.#running;
   }
 
-  /** Ends a run after its batch. */
+  /** Ends a sweep after its batch. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#stop.abort();
     await this.#running;
@@ -85,7 +85,7 @@ export class MetadataRetention implements AsyncDisposable {
       add(swept);
       if (swept.next === undefined) return;
       after = swept.next;
-      // Requests come first: they have at least half the time.
+      // Requests come first: a sweep leaves them half the time.
       const tookMs = Math.max(1, performance.now() - startedAtMs);
       await pause(Math.min(PAUSE_MAX_MS, tookMs), this.#stop.signal);
     }

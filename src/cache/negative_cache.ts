@@ -4,14 +4,14 @@ import type { StorePathHash } from "../nix/store_path.ts";
 /** A bulk query of a large system asks for some ten thousand paths. */
 const ENTRIES_MAX = 50_000;
 
-/** What no upstream has, for a short while: store paths, or documents. */
+/** Store paths or documents that no upstream has, remembered for a short time. */
 export class NegativeCache<Name extends string = StorePathHash> {
   readonly #entries: LRUCache<Name, true> | undefined;
   #clearings = 0;
 
-  /** `ttlMs` 0 remembers nothing. */
+  /** With 0 it remembers nothing. */
   constructor(ttlMs: number) {
-    // Without a resolution it looks at the clock each time, and needs no timer of its own.
+    // Without a resolution the cache reads the clock each time, and needs no timer.
     this.#entries = ttlMs > 0
       ? new LRUCache({ max: ENTRIES_MAX, ttl: ttlMs, ttlResolution: 0 })
       : undefined;
@@ -21,20 +21,20 @@ export class NegativeCache<Name extends string = StorePathHash> {
     return this.#entries?.get(name) ?? false;
   }
 
-  /** How often it was cleared: take it before asking, for `add`. */
+  /** The count of clearings: read it before the request, for `add`. */
   get clearings(): number {
     return this.#clearings;
   }
 
   /**
-   * Only for what every upstream said it does not have. Not for what was asked before the last
-   * clearing, when `clearings` was another.
+   * Call it only when every upstream answered that it does not have `name`. Ignored when
+   * `clearings` has changed since the request began.
    */
   add(name: Name, clearings: number): void {
     if (clearings === this.#clearings) this.#entries?.set(name, true);
   }
 
-  /** An upstream that was not asked is back: it may have any of them. */
+  /** Call it when an upstream is up again: it may have any of the entries. */
   clear(): void {
     this.#clearings++;
     this.#entries?.clear();

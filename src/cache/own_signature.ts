@@ -7,11 +7,11 @@ import type { NarinfoRow, OwnSignature } from "../metadata/metadata_store.ts";
 /** Adds our signature beside the upstream's. */
 export interface Signer {
   sign(narinfo: Narinfo): OwnSignature | undefined;
-  /** The text to serve: what is kept, with a signature of today's key. */
+  /** The text to serve: the stored one, with a signature of the current key. */
   textOf(row: NarinfoRow): string;
 }
 
-/** `undefined` for the key signs nothing. A narinfo that nobody trusted signed is never signed. */
+/** Without a key it signs nothing. It never signs a narinfo without a trusted signature. */
 export function createSigner(key: SecretKey | undefined): Signer {
   const publicKey = key?.publicKey.text;
 
@@ -25,7 +25,7 @@ export function createSigner(key: SecretKey | undefined): Signer {
     textOf(row) {
       if (publicKey === undefined || !row.trusted) return row.body;
       const kept = row.ownSignature;
-      // The key may have changed since the narinfo was kept; signing takes 20 µs.
+      // The key may have changed since the narinfo was stored; signing takes 20 µs.
       const signature = kept?.publicKey === publicKey ? kept : sign(parseNarinfo(row.body));
       return signature === undefined ? row.body : `${row.body}Sig: ${signature.text}\n`;
     },

@@ -8,11 +8,11 @@ export interface RemoverDeps {
   readonly metadata: MetadataStore;
   readonly sweeper: Pick<Sweeper, "markAndSweep">;
   readonly reads: Pick<ActiveReads, "has">;
-  /** Told when something went. */
+  /** Called when an entry was removed. */
   readonly changed: () => void;
 }
 
-/** Removes what somebody asked to remove. Pins do not stand in the way, and stay as they are. */
+/** Removes entries by request. A pin does not prevent that, and stays. */
 export class Remover {
   readonly #deps: RemoverDeps;
 
@@ -21,8 +21,8 @@ export class Remover {
   }
 
   /**
-   * Removes a narinfo, and its NAR file when no other narinfo leads to it. False when it is not
-   * stored. A file that is being read stays until eviction finds it.
+   * Removes a narinfo, and its NAR file unless another narinfo names it. False when it is not
+   * stored. A file that is being read stays until eviction.
    */
   async narinfo(storePathHash: StorePathHash): Promise<boolean> {
     const { metadata, changed } = this.#deps;
@@ -35,7 +35,7 @@ export class Remover {
     return true;
   }
 
-  /** Removes a NAR file, whoever names it; it is fetched again when asked for. */
+  /** Removes a NAR file, even one that narinfos name: the next request fetches it again. */
   async nar(narName: NarName): Promise<boolean> {
     const removed = await this.#file(narName);
     if (removed) this.#deps.changed();

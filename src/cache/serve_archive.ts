@@ -15,8 +15,8 @@ export interface ArchiveServerDeps {
 }
 
 /**
- * NAR files that no narinfo of ours names, but a debuginfo document does. No signature covers
- * them, so that they are not kept; that a file is the one of its name is checked by its hash.
+ * Serves NAR files that a debuginfo document names, but no narinfo. No signature covers them, so
+ * they are not stored; their file hash is verified.
  */
 export class ArchiveServer {
   readonly #deps: ArchiveServerDeps;
@@ -25,9 +25,9 @@ export class ArchiveServer {
     this.#deps = deps;
   }
 
-  /** `undefined` when no document leads to it, or no upstream of those that do has it now. */
+  /** `undefined` when no document names the file, or no upstream of such a document has it now. */
   async open(narName: NarName, requestId: string): Promise<NarAnswer | undefined> {
-    // Each by itself: what one says of the file's size must not count for another's.
+    // One source at a time: the size at one source must not count for another.
     for (const source of await this.#deps.documents.archivesOf(narName)) {
       const answer = await this.#openFrom(source, narName, requestId).catch(() => undefined);
       if (answer !== undefined) return answer;
@@ -50,17 +50,17 @@ export class ArchiveServer {
     return await openPassThrough(only, nar, requestId);
   }
 
-  /** Whether a document leads to it. */
+  /** True where a document names the file. */
   async isNamed(narName: NarName): Promise<boolean> {
     return (await this.#deps.documents.archivesOf(narName)).length > 0;
   }
 
-  /** The same facts without its bytes: what HEAD tells. */
+  /** The facts without the bytes, for HEAD. */
   async stat(narName: NarName): Promise<NarFacts | undefined> {
     return await this.#stat(narName, await this.#deps.documents.archivesOf(narName));
   }
 
-  /** As the first upstream tells it that has the file: a document may name what it has not. */
+  /** From the first upstream that has the file: a document may name an absent one. */
   async #stat(
     narName: NarName,
     sources: readonly NarSource[],
@@ -77,7 +77,7 @@ export class ArchiveServer {
   }
 }
 
-/** Nobody knows the NAR hash of what no narinfo names. */
+/** Without a narinfo the NAR hash is unknown. */
 const NO_VERIFIER = {
   passThrough: () => ({
     write: () => Promise.resolve(),
@@ -87,7 +87,7 @@ const NO_VERIFIER = {
   }),
 };
 
-/** What is not asked for, of a NAR without a narinfo. */
+/** Values that a NAR without a narinfo does not need. */
 const NOTHING_KNOWN = {
   findNar: () => Promise.resolve(undefined),
   sourcesOf: (): Promise<readonly NarSource[]> => Promise.resolve([]),
@@ -96,8 +96,8 @@ const NOTHING_KNOWN = {
 };
 
 /**
- * The file hash decides alone where there is one: the NAR's hash and size are not looked at, but
- * for the size of an uncompressed file, which is its NAR's.
+ * With a file hash that hash decides alone: NAR hash and NAR size are unknown, except the size of
+ * an uncompressed file.
  */
 function rowOf(name: NarName, fileSize: number | undefined): NarRow | undefined {
   const compression = compressionOf(name);

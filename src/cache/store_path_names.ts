@@ -12,7 +12,7 @@ export interface StorePathNamesDeps {
   readonly log: Pick<Logger, "debug">;
 }
 
-/** Names such as `hello-2.12` of what is in NAR files, for people. */
+/** Names such as `hello-2.12` of the store objects in NAR files, for people. */
 export class StorePathNames {
   readonly #deps: StorePathNamesDeps;
   readonly #known = new LRUCache<NarName, string>({ max: NAMES_MAX });
@@ -22,8 +22,8 @@ export class StorePathNames {
   }
 
   /**
-   * At once where it was asked for of late. A NAR file may belong to several store paths; most
-   * often their names are the same. `undefined` where nothing says it.
+   * Synchronous for a recent name. A NAR file may belong to several store paths; most often their
+   * names are the same. `undefined` without a known store path.
    */
   of(narName: NarName): string | Promise<string | undefined> {
     return this.#known.get(narName) ?? this.#find(narName);

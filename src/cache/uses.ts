@@ -6,13 +6,13 @@ import type { StorePathHash } from "../nix/store_path.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { type OutageLine, OutageLog } from "../telemetry/outage_log.ts";
 
-/** How late a use may be written. A crash forgets as much, and only the order of eviction. */
+/** The longest delay of a write. A crash loses this much of the order of eviction, nothing else. */
 const FLUSH_EVERY_MS = 5_000;
 
-/** More different entries than this are written sooner. */
+/** More entries than this are written at once. */
 const WAITING_MAX = 10_000;
 
-/** Uses in one transaction: some 2 ms without answers among a million entries. */
+/** Uses in one transaction: among a million entries it stops the thread for some 2 ms. */
 const WRITTEN_AT_ONCE = 64;
 
 const NOT_WRITTEN: OutageLine = { level: "warn", message: "uses not written" };
@@ -23,7 +23,7 @@ export interface UsesDeps {
   readonly log: Logger;
 }
 
-/** Notes what is served in memory, and writes it down in batches. */
+/** Notes the uses of entries in memory, and writes them in batches. */
 export class Uses implements AsyncDisposable {
   readonly #deps: UsesDeps;
   readonly #timer: ReturnType<typeof setInterval>;
@@ -54,7 +54,7 @@ export class Uses implements AsyncDisposable {
     if (this.#documents.size > WAITING_MAX) this.flush();
   }
 
-  /** Resolves when all that was noted so far is written. */
+  /** Resolves when all uses noted so far are written. */
   flush(): Promise<void> {
     const changes: Change[] = [];
     for (const [storePathHash, atMs] of this.#narinfos) {
@@ -82,7 +82,7 @@ export class Uses implements AsyncDisposable {
       }
       this.#outage.worked();
     } catch (error) {
-      // A use that is not written costs an entry its place in the order, nothing else.
+      // A lost use costs an entry its place in the order of eviction, nothing else.
       const count = changes.length - written;
       this.#outage.failed(NOT_WRITTEN, { count, error: messageOf(error) });
     }

@@ -2,7 +2,7 @@ import { Failure } from "../../base/failure.ts";
 import { NoAnswer } from "../../upstream/upstream.ts";
 import type { FetchFailure } from "./nar_fetcher.ts";
 
-/** A source did not come to the end of a NAR file; says whose fault it is. */
+/** A source did not send the whole NAR file; `reason` says why. */
 export class FetchError extends Error {
   readonly reason: FetchFailure;
 
@@ -13,8 +13,8 @@ export class FetchError extends Error {
 }
 
 /**
- * Whose fault anything is that was thrown while a source was asked or read. A failure is an answer
- * without a body of use; a body that breaks throws what the network throws.
+ * The reason for any error of a request or its body. A Failure is a response without a usable body;
+ * a broken body throws the network's error.
  */
 export function fetchFailureOf(error: unknown): FetchFailure {
   if (error instanceof FetchError || error instanceof NoAnswer) return error.reason;

@@ -7,33 +7,33 @@ import { FetchError, fetchFailureOf } from "./fetch_error.ts";
 import type { FetchFailure, FetchOutcome } from "./nar_fetcher.ts";
 import type { NarSink } from "./nar_sink.ts";
 
-/** Room for one read; the network delivers some 60 to 90 KiB at once. */
+/** The buffer of one read; the network delivers some 60 to 90 KiB at once. */
 const READ_BYTES = 256 * 1024;
 
-/** When all bytes are here the body's end is waited for this long, to see that no more follow. */
+/** How long the complete file waits for the body's end, to see that no more follows. */
 const END_WAIT_MS = 1_000;
 
 export interface FetchNarParts {
   readonly upstream: Pick<NarBodySource, "openNar">;
   readonly source: NarSource;
   readonly sink: NarSink;
-  /** Longest silence within the body. */
+  /** The longest silence within the body. */
   readonly idleTimeoutMs: number;
   readonly signal: AbortSignal;
-  /** False where another source has answered: from then on the sink is that one's to write. */
+  /** False where another source has answered: from then on that one writes the sink. */
   readonly take: () => boolean;
-  /** Told of each request to the upstream. */
+  /** Called before each request to the upstream. */
   readonly asked: () => void;
 }
 
 /**
- * Asks one source for a NAR file, or for what is missing of it, and writes what comes to the sink.
- * What is here already is compared where it is sent again. Never throws.
+ * Requests a NAR file, or the rest of it, from one source, and writes it to the sink. Compares
+ * bytes that the sink already has. Never throws.
  */
 export async function fetchNar(parts: FetchNarParts): Promise<FetchOutcome> {
   const { upstream, source, sink, signal, asked } = parts;
   try {
-    // Once there are bytes, whoever wants the rest decides who is asked again, and when.
+    // Once there are bytes, the attempts decide which source to retry, and when.
     const request = { ...sink.resumeAt(source), signal, asked, isFinal: sink.received > 0 };
     const answer = await upstream.openNar(source.location, request);
     if (answer === undefined) return { type: "absent" };
@@ -50,13 +50,13 @@ export async function fetchNar(parts: FetchNarParts): Promise<FetchOutcome> {
   } catch (error) {
     const reason = fetchFailureOf(error);
     if (signal.aborted) return gaveUp(signal.reason);
-    // All that was wanted is here: how the body ended is of no interest.
+    // The file is complete, so that an error at the body's end does not matter.
     if (UPSTREAM_REASONS.includes(reason) && isComplete(sink)) return ended(sink, false);
     return { type: "failed", reason, detail: messageOf(error) };
   }
 }
 
-/** Those that say nothing of what is here already. */
+/** Reasons that say nothing about the bytes of the sink. */
 const UPSTREAM_REASONS: readonly FetchFailure[] = [
   "status",
   "upstream",
@@ -65,13 +65,13 @@ const UPSTREAM_REASONS: readonly FetchFailure[] = [
   "unreachable",
 ];
 
-/** Outrun, or ended as a whole. */
+/** "outrun", or "cancelled". */
 function gaveUp(why: unknown): FetchOutcome {
   const reason = why instanceof FetchError ? why.reason : "cancelled";
   return { type: "failed", reason, detail: messageOf(why) };
 }
 
-/** Throws when the answer cannot be (the rest of) the file. */
+/** Throws when the response cannot be the file, or the rest of it. */
 function check(sink: NarSink, { fileSize, offset }: NarBody): void {
   const { order, received } = sink;
   if (fileSize !== undefined && fileSize !== (order.fileSize ?? fileSize)) {
@@ -88,7 +88,7 @@ function check(sink: NarSink, { fileSize, offset }: NarBody): void {
   }
 }
 
-/** Resolves to true where more is sent than the file has. */
+/** Resolves to true where the upstream sends more bytes than the file has. */
 async function receive(
   { sink, idleTimeoutMs }: FetchNarParts,
   { body, offset }: NarBody,
@@ -118,7 +118,7 @@ async function receive(
   return false;
 }
 
-/** What stands at `position` already is compared; what is new is written. */
+/** Compares bytes below `position` with the sink's; writes the new ones. */
 function take(
   sink: NarSink,
   bytes: Uint8Array<ArrayBuffer>,
@@ -136,12 +136,12 @@ function take(
   if (fresh.length > 0) return sink.write(fresh);
 }
 
-/** Where a hash tells whether the bytes are right, what is sent behind the last one is not read. */
+/** Reading ends here: a hash tells whether the file is right, whatever follows. */
 function wantedEnd({ fileSize = Infinity, order }: NarSink): number {
   return order.anySource ? fileSize : Infinity;
 }
 
-/** More bytes than this are not the file. */
+/** More bytes than this are an error. */
 function limitOf({ fileSize, order }: NarSink): number {
   return fileSize ?? order.fileSizeMax;
 }

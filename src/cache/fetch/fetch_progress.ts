@@ -1,9 +1,9 @@
 import type { FetchProgress } from "./nar_fetcher.ts";
 
-/** At most one message in this time: readers wait no longer, and messages cost. */
+/** The time between two messages: readers hardly notice it, and messages cost. */
 const TELL_EVERY_MS = 2;
 
-/** Tells how far a file has grown: at once after a pause, else in steps of time. */
+/** Reports the size of a growing file: at once after a pause, else every 2 ms. */
 export class ProgressTeller {
   readonly #tell: (progress: FetchProgress) => void;
   #toldAt = -Infinity;
@@ -23,11 +23,11 @@ export class ProgressTeller {
     else this.#timer = setTimeout(() => this.flush(), waitMs);
   }
 
-  /** Says at once what was not said yet. */
+  /** Reports the latest size at once. */
   flush(): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;
-    // A timer that is due in this very turn fires though it was cleared (Deno 2.6.8).
+    // A timer that is due in the turn in which it is cleared fires all the same (Deno 2.6.8).
     if (this.#received === this.#told) return;
     this.#toldAt = performance.now();
     this.#told = this.#received;

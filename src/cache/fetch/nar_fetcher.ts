@@ -2,25 +2,25 @@ import type { NarSource } from "../../metadata/metadata_store.ts";
 import type { NoAnswerReason } from "../../upstream/upstream.ts";
 import type { NarOrder } from "./nar_sink.ts";
 
-/** The file that a NAR is fetched into, from one source or from several after each other. */
+/** The file to fetch a NAR into, from one source or several in turn. */
 export interface FetchOrder extends NarOrder {
-  /** An existing file; what is in it goes. */
+  /** An existing file; it is overwritten. */
   readonly path: string;
-  /** Bytes that may be written before more room is asked for. */
+  /** Bytes that the file may have before it needs more room. */
   readonly roomBytes: number;
 }
 
-/** How a file grows: opened before the first bytes, then bytes. */
+/** The progress of a file: opened before the first bytes, then bytes. */
 export type FetchProgress =
-  /** Told again when nothing has come but another source has answered. */
+  /** Comes again when another source answers before the first bytes. */
   | { readonly type: "opened"; readonly fileSize?: number }
   | { readonly type: "bytes"; readonly received: number };
 
-/** What became of one source of a NAR file, whether it is kept or not. */
+/** The result of a request to one source, stored or passed through. */
 export type SourceOutcome = Ending & {
-  /** Of the answer, where there was one. */
+  /** The status of the response, if any. */
   readonly status?: number;
-  /** Requests that the upstream got. */
+  /** Requests that the upstream received. */
   readonly requests?: number;
 };
 
@@ -28,30 +28,30 @@ type Ending =
   | {
     readonly type: "end";
     readonly fileSize: number;
-    /** Set where more was sent behind the file, which was not read. */
+    /** Set where the upstream sent surplus bytes, which stay unread. */
     readonly surplus?: true;
   }
   | { readonly type: "absent" }
   | { readonly type: "failed"; readonly reason: FetchFailure; readonly detail: string };
 
-/** All of the file is here. */
+/** The file is complete. */
 export type FetchEnd = Extract<SourceOutcome, { type: "end" }> & {
   readonly digest: Uint8Array;
-  /** Nothing said where the body ends: it may have been cut, and only a hash can tell. */
+  /** Nothing but the connection's end ended the body: only a hash can tell a cut one. */
   readonly maybeShort: boolean;
 };
 
-/** The same of a file that is kept. */
+/** The result for a file that is stored. */
 export type FetchOutcome = FetchEnd | Exclude<SourceOutcome, { type: "end" }>;
 
 export type FetchEvent = FetchProgress | FetchOutcome;
 
 /**
- * Why a source did not come to the end. "timeout" and "unreachable": its upstream was not there.
- * "status": it answered without a body of use; "upstream": the body broke; "stalled": it stood
- * still. "size" and "differs": what it has is not what was announced, or not what is here already.
- * "outrun": another one answered first. After "room" (there is none for more bytes), "disk" and
- * "cancelled" no source can help.
+ * Why a source did not send the whole file. "timeout" and "unreachable": no answer. "status": a
+ * response without a usable body. "upstream": the body broke. "stalled": it stood still. "size" and
+ * "differs": it contradicts the announcement, or the bytes so far. "outrun": another source
+ * answered first. After "room" (no space for more bytes), "disk" and "cancelled" no source can
+ * help.
  */
 export type FetchFailure =
   | NoAnswerReason
@@ -67,20 +67,20 @@ export type FetchFailure =
 
 export interface FetchListener {
   progress(progress: FetchProgress): void;
-  /** Resolves to how many bytes may be written in all; fewer than `bytes` where they cannot. */
+  /** Resolves to the bytes that may be written in all; fewer than `bytes` where they do not fit. */
   room(bytes: number): Promise<number>;
 }
 
-/** A file under way. Dispose of it when no source is to be asked any more. */
+/** A file in flight. Dispose of it after the last source. */
 export interface NarFetch extends Disposable {
   /**
-   * Goes on from `source` where the file ends. Several may be asked at a time: the first to answer
-   * is `taken`, the others end as "outrun". Never rejects.
+   * Fetches the rest from `source`. Several may be in flight: the first to answer is `taken`, the
+   * others end as "outrun". Never rejects.
    */
   from(source: NarSource, taken?: () => void): Promise<FetchOutcome>;
 }
 
-/** Fetches NAR files, each into what its order names: a file, unless it says otherwise. */
+/** Fetches NAR files, each into the destination of its order: a file by default. */
 export interface NarFetcher<Order = FetchOrder> {
   begin(order: Order, listener: FetchListener): NarFetch;
 }

@@ -1,53 +1,53 @@
 import type { NarRow, NarSource } from "../../metadata/metadata_store.ts";
 import { announcedFileSize, fileSizeLimit, hasKnownFileHash } from "../nar/nar_naming.ts";
 
-/** What is known of a NAR file before any source has answered. */
+/** The facts of a NAR file before any source has answered. */
 export interface NarOrder {
-  /** Exactly this many bytes are expected; anything else is refused, at the answer if it says. */
+  /** The exact size; a response that announces another one is refused at once. */
   readonly fileSize?: number;
-  /** More than this is refused. */
+  /** A larger file is refused. */
   readonly fileSizeMax: number;
-  /** A hash says what the bytes are: whoever has them can go on where another one broke off. */
+  /** A hash identifies the bytes, so that any source can send the rest. */
   readonly anySource: boolean;
 }
 
-/** Where the next source is to begin. */
+/** The point where the next source is to begin. */
 export interface ResumePoint {
   readonly offset: number;
-  /** Only of the file that has this tag; another one is to be sent from its start. */
+  /** Only for the file with this tag; another file must begin at 0. */
   readonly tag?: string;
 }
 
 /**
- * Where the bytes of one NAR file go, from one source or from several after each other. It hashes
- * them on the way. One source writes at a time.
+ * The destination of one NAR file's bytes, from one source or several in turn. It hashes the bytes.
+ * One source writes at a time.
  */
 export interface NarSink extends Disposable {
   readonly order: NarOrder;
-  /** Leading bytes of the file that are here. */
+  /** The count of leading bytes that arrived. */
   readonly received: number;
-  /** As it was ordered, else as the source of its first bytes announced it. */
+  /** The order's size, else the one that the source of the first bytes announced. */
   readonly fileSize: number | undefined;
-  /** SHA-256 of what is here. */
+  /** SHA-256 of the bytes so far. */
   readonly digest: Uint8Array;
-  /** True where the memory of written bytes may be used again once `write` is over. */
+  /** True where the caller may reuse the memory of the bytes once `write` is over. */
   readonly copies: boolean;
-  /** What to ask `source` for. */
+  /** The point where `source` is to begin. */
   resumeAt(source: NarSource): ResumePoint;
-  /** The next bytes are those of `source`, which has answered with this. */
+  /** The next bytes are from `source`, whose response has these facts. */
   begin(source: NarSource, answer: { readonly fileSize?: number; readonly tag?: string }): void;
-  /** False where other bytes than these are known to stand at `position`. */
+  /** False where other bytes are known at `position`. */
   has(bytes: Uint8Array, position: number): boolean;
   /**
-   * Appends bytes; the next are read when it is over. Throws FetchError "disk" or "room" when the
-   * sink cannot take them, and "differs" when they are not those that are here.
+   * Appends bytes; call it again when it is over. Throws FetchError "disk" or "room" when the sink
+   * cannot take them, and "differs" when they contradict its bytes.
    */
   write(bytes: Uint8Array<ArrayBuffer>): Promise<void> | void;
-  /** The source has come to its end, or has failed. */
+  /** The source has ended or failed. */
   pause(): void;
 }
 
-/** What a narinfo tells of its file. */
+/** The order for the NAR file of a narinfo. */
 export function narOrderOf(nar: NarRow): NarOrder {
   const fileSize = announcedFileSize(nar);
   return {

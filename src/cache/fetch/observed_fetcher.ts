@@ -10,7 +10,7 @@ import type {
   NarFetcher,
 } from "./nar_fetcher.ts";
 
-/** What a fetch that failed says of the upstream. */
+/** The result of a failed fetch, as label of the upstream's metrics. */
 const RESULTS = {
   timeout: "timeout",
   unreachable: "unreachable",
@@ -26,8 +26,8 @@ const RESULTS = {
 } as const satisfies Readonly<Record<FetchFailure, string>>;
 
 /**
- * A span for each source that a NAR file is asked of, up to the last byte. It times the requests
- * to upstreams, and counts the bytes that come in.
+ * A span for each source of a NAR file, up to its last byte. It times the requests to upstreams,
+ * and counts the received bytes.
  */
 export function observedFetcher<Order>(
   inner: NarFetcher<Order>,
@@ -78,7 +78,7 @@ function resultOf(outcome: FetchOutcome) {
 
 const GIVEN_UP_REASONS: readonly FetchFailure[] = ["cancelled", "outrun"];
 
-/** What came of a source. Whoever gave it up has nothing to blame it for. */
+/** Notes the outcome on the span. A cancelled fetch is no failure. */
 function tellOutcome(span: Span, outcome: FetchOutcome): void {
   const { type, status } = outcome;
   const isCancelled = type === "failed" && GIVEN_UP_REASONS.includes(outcome.reason);

@@ -16,8 +16,8 @@ export interface PartialFileParts {
 }
 
 /**
- * A NAR file on the disk that grows. It writes and hashes synchronously, and so is meant for a
- * Worker; only more room is waited for.
+ * A NAR file on disk that grows. It writes and hashes synchronously, except for the wait for room:
+ * use it in a Worker.
  */
 export class PartialFile implements NarSink {
   readonly order: FetchOrder;
@@ -29,7 +29,7 @@ export class PartialFile implements NarSink {
   readonly #hash = createHash("sha256");
   #received = 0;
   #fileSize: number | undefined;
-  /** Of the first bytes; `only` while all others are from there too. */
+  /** The source of the first bytes; `only` while no other source has added bytes. */
   #origin:
     | { readonly source: NarSource; readonly tag: string | undefined; only: boolean }
     | undefined;
@@ -57,7 +57,7 @@ export class PartialFile implements NarSink {
     return this.#hash.copy().digest();
   }
 
-  /** Without a known hash only the same file can be gone on with. */
+  /** Without a known hash only the same file of the same source can continue. */
   resumeAt(source: NarSource): ResumePoint {
     if (this.#received === 0) return { offset: 0 };
     if (this.order.anySource) return { offset: this.#received };
@@ -88,7 +88,7 @@ export class PartialFile implements NarSink {
   }
 
   write(bytes: Uint8Array): Promise<void> | void {
-    // A head alone makes no room for all of the file: many a proxy sends it, and then nothing.
+    // Headers alone reserve no space for the whole file: many a proxy sends nothing after them.
     const neededBytes = this.#fileSize ?? this.#received + bytes.length;
     if (this.#allowance.has(neededBytes)) return this.#append(bytes);
     return this.#allowance.need(neededBytes).then(() => this.#append(bytes));
@@ -102,7 +102,7 @@ export class PartialFile implements NarSink {
     this.#file.close();
   }
 
-  /** Tells of the bytes as soon as they can be read, before they are hashed. */
+  /** Reports the bytes before it hashes them, so that readers do not wait for that. */
   #append(bytes: Uint8Array): void {
     onDisk(() => {
       for (let at = 0; at < bytes.length;) at += this.#file.writeSync(bytes.subarray(at));

@@ -6,13 +6,13 @@ import { fetchNar } from "./fetch_nar.ts";
 import type { FetchListener, FetchOutcome, NarFetch, NarFetcher } from "./nar_fetcher.ts";
 import type { NarSink } from "./nar_sink.ts";
 
-/** Makes the sink of one file. The listener hears what it gets. */
+/** Opens the sink of one file. The sink calls the listener. */
 export type OpenSink = (listener: FetchListener) => NarSink;
 
 export interface SinkFetcherDeps {
   /** By the upstream's URL. */
   readonly narSources: ReadonlyMap<string, Pick<NarBodySource, "openNar">>;
-  /** Longest silence within a body. */
+  /** The longest silence within a body. */
   readonly idleTimeoutMs: number;
 }
 
@@ -43,28 +43,28 @@ export interface SourceRequest {
   readonly upstream: Pick<NarBodySource, "openNar">;
   readonly source: NarSource;
   readonly idleTimeoutMs: number;
-  /** Called where its source is the first to answer. */
+  /** Called if this source is the first to answer. */
   readonly taken: () => void;
 }
 
 /**
- * One NAR file on its way into one sink. Several sources may be asked at a time: the first to
+ * One NAR file in flight, into one sink. Several sources may be requested at a time: the first to
  * answer writes, the others end as "outrun".
  */
 export class SinkFetch implements AsyncDisposable {
   readonly #open: () => NarSink;
   #sink: NarSink | undefined;
   readonly #asked = new Map<AbortController, Promise<FetchOutcome>>();
-  /** Of the source that has answered, until it is over. */
+  /** Ends the source that has answered; `undefined` while there is none. */
   #taken: AbortController | undefined;
   #isOver = false;
 
-  /** `open` makes the sink, for the first source. */
+  /** `open` is called once, for the first source. */
   constructor(open: () => NarSink) {
     this.#open = open;
   }
 
-  /** Goes on from `source` where the sink ends. Never rejects. */
+  /** Fetches the rest from `source`. Never rejects. */
   async from(request: SourceRequest): Promise<FetchOutcome> {
     if (this.#isOver) return { type: "failed", reason: "cancelled", detail: "it is over" };
     const abort = new AbortController();
@@ -78,7 +78,7 @@ export class SinkFetch implements AsyncDisposable {
     }
   }
 
-  /** Ends all requests; when they have ended it closes the sink. */
+  /** Ends all requests, then closes the sink. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#isOver = true;
     for (const abort of this.#asked.keys()) abort.abort();

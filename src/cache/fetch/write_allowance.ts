@@ -1,6 +1,6 @@
 import { FetchError } from "./fetch_error.ts";
 
-/** How many bytes a file may have on disk; more has to be asked for before it is written. */
+/** The bytes that a file may have on disk; more must be reserved before a write. */
 export class WriteAllowance {
   readonly #ask: (bytes: number) => Promise<number>;
   #bytes: number;
@@ -10,12 +10,12 @@ export class WriteAllowance {
     this.#ask = ask;
   }
 
-  /** True when `bytes` may be written without asking. */
+  /** True when `bytes` may be written without a reservation. */
   has(bytes: number): boolean {
     return bytes <= this.#bytes;
   }
 
-  /** Resolves when `bytes` may be written. Throws FetchError "room" when they may not. */
+  /** Resolves when `bytes` may be written. Throws FetchError "room" when they do not fit. */
   async need(bytes: number): Promise<void> {
     if (this.has(bytes)) return;
     this.#bytes = await this.#ask(bytes);

@@ -7,9 +7,8 @@ import { markedNarName, type NarName, narName } from "../../nix/nar_name.ts";
 import type { Offer } from "../../upstream/narinfo_query.ts";
 
 /**
- * The NAR row of a narinfo. Its name is the file hash, or the NAR hash where the narinfo has no
- * file hash. An uncompressed file is the NAR: its hash and size are signed, and no claim
- * beside them counts.
+ * The NAR row of a narinfo. Its name is the file hash, else the NAR hash. An uncompressed file is
+ * the NAR: its hash and size are signed, and override other claims.
  */
 export function narRowOf(narinfo: Narinfo): NarRow {
   const { compression, narHash, narSize, fileHash, fileSize } = narinfo;
@@ -27,9 +26,9 @@ export function narRowOf(narinfo: Narinfo): NarRow {
 }
 
 /**
- * The same row under a name that only it can have. File hash and file size are not signed: where
- * another narinfo claims the plain name for something else, one of them lies, and nobody knows
- * which before the file is here. So neither may keep the other from its NAR.
+ * The same row under a name of its own. File hash and file size are not signed: where another
+ * narinfo contradicts them, one of the two lies. Only the file can tell which, so neither may take
+ * the plain name from the other.
  */
 export function ownNarRowOf(nar: NarRow): NarRow {
   const { narHash, narSize, fileHash = "", fileSize = "" } = nar;
@@ -39,8 +38,8 @@ export function ownNarRowOf(nar: NarRow): NarRow {
 }
 
 /**
- * What the row says where its file is kept, and so verified, in place of what nobody signed.
- * `claimed` where the row is that of another NAR.
+ * The row with verified values in place of unsigned ones, where its file is kept. `claimed` where
+ * the known row is that of another NAR.
  */
 export function verifiedRowOf(known: NarRecord | undefined, claimed: NarRow): NarRow {
   if (known?.kept === undefined || claimed.compression === "none") return claimed;
@@ -49,35 +48,35 @@ export function verifiedRowOf(known: NarRecord | undefined, claimed: NarRow): Na
   return row;
 }
 
-/** The NAR URL that our narinfos carry: relative, without a query. */
+/** The NAR URL of our narinfos: relative, without a query. */
 export function narUrlOf(name: NarName): string {
   return `nar/${name}`;
 }
 
-/** The NAR file's size as far as the narinfo tells it: uncompressed, it is that of the NAR. */
+/** The NAR file's size by its narinfo; uncompressed, it is the NAR's. */
 export function announcedFileSize(nar: NarRow): number | undefined {
   return nar.fileSize ?? (nar.compression === "none" ? nar.narSize : undefined);
 }
 
-/** No compression makes a file much larger than what it holds; of 0 bytes it is not known. */
+/** The largest possible NAR file: no compression adds much. `narSize` 0 means unknown. */
 export function fileSizeLimit({ narSize }: NarRow): number {
   return narSize === 0 ? Infinity : narSize + Math.ceil(narSize / 8) + 65_536;
 }
 
-/** True where a hash is known that every right file has: the NAR hash if it is uncompressed. */
+/** True where a hash of the file is known: for an uncompressed file it is the NAR hash. */
 export function hasKnownFileHash(nar: NarRow): boolean {
   return nar.fileHash !== undefined || nar.compression === "none";
 }
 
 /**
- * True when an upstream's narinfo says of its file what the row says. One that contradicts the row
- * has another file, or one of them lies: its file would be held against the wrong claims.
+ * True when an upstream's narinfo agrees with the row about its file. Otherwise it has another
+ * file, or one of them lies: the wrong claims would judge its file.
  */
 export function isSameFile(narinfo: Narinfo, nar: NarRow): boolean {
   return isSameClaim(nar, narRowOf(narinfo));
 }
 
-/** Where the upstream of an offer has its NAR file. */
+/** The location of the NAR file at the upstream of an offer. */
 export function sourceOf({ upstream, narinfo }: Offer): NarSource {
   return { upstream, location: narinfo.url };
 }

@@ -4,8 +4,8 @@ import type { NarPart } from "../download/download.ts";
 type Bytes = Uint8Array<ArrayBuffer>;
 
 /**
- * The client of a pass-through. It takes one piece at a time: who gives them waits until it asks
- * for the next.
+ * The client of a pass-through. It takes one piece at a time: `give` waits until the client needs
+ * the next.
  */
 export class ClientReader {
   readonly #changed = new Notifier();
@@ -14,23 +14,23 @@ export class ClientReader {
   #isOver = false;
   #error: unknown;
 
-  /** `rest`: the part for a client that has begun to read the file elsewhere. */
+  /** `rest`: the part for a client that has begun to read another copy. */
   constructor(rest?: NarPart) {
     this.#part = rest;
   }
 
-  /** What it has of the file already. */
+  /** The bytes that the client already has. */
   get sent(): (NarPart["sent"] & { readonly end: number }) | undefined {
     return this.#part?.sent && { ...this.#part.sent, end: this.#part.start };
   }
 
-  /** The part that it wants; `undefined`: it has left without asking. */
+  /** The requested part; `undefined` when the client left before it asked. */
   async part(): Promise<NarPart | undefined> {
     while (this.#part === undefined && !this.#isOver) await this.#changed.notified();
     return this.#part;
   }
 
-  /** Resolves when it asks for the next piece, or has left. */
+  /** Resolves when the client needs the next piece, or has left. */
   async give(piece: Bytes): Promise<void> {
     if (this.#isOver) return;
     this.#piece = piece;
@@ -38,7 +38,7 @@ export class ClientReader {
     while (this.#piece === piece && !this.#isOver) await this.#changed.notified();
   }
 
-  /** No more will come, for whatever reason. What was given last is still there to be taken. */
+  /** No more pieces follow. The client still gets the last one. */
   end(error?: unknown): void {
     if (this.#isOver) return;
     this.#isOver = true;
@@ -46,7 +46,7 @@ export class ClientReader {
     this.#changed.notify();
   }
 
-  /** What it gets of `part`; once. */
+  /** The bytes of `part`; once. */
   async *pieces(part: NarPart): AsyncGenerator<Bytes> {
     this.#part = part;
     this.#changed.notify();

@@ -25,26 +25,26 @@ export interface ClientSinkParts extends PassThroughCheckParts {
   readonly listener: FetchListener;
 }
 
-/** Bytes that wait for their turn, or for the verdict. `end` is their end in the file. */
+/** Bytes that wait for the client, or for the verdict. `end`: their end in the file. */
 interface Held {
   readonly bytes: Bytes;
   readonly end: number;
 }
 
 /**
- * The client of a pass-through as a sink. The next piece is read when the client has taken the one
- * before. A small file is collected, and so can be replaced until the verdict.
+ * The client of a pass-through, as a sink. The next piece is read when the client has taken the
+ * last. A small file is collected, and can be replaced until the verdict.
  */
 export class ClientSink implements NarSink {
   readonly order: NarOrder;
   readonly copies = false;
   readonly #parts: ClientSinkParts;
   readonly #hash = createHash("sha256");
-  /** `undefined` where the file hash is that of the NAR. */
+  /** `undefined` where the file hash is the NAR hash. */
   readonly #check: PassThroughCheck | undefined;
   #state: DownloadState = { state: "opening" };
   #fileSize: number | undefined;
-  /** Of a small file. */
+  /** The bytes of a small file. */
   #whole: ByteBlocks | undefined;
   readonly #held: Held[] = [];
 
@@ -77,12 +77,12 @@ export class ClientSink implements NarSink {
     return this.#whole !== undefined;
   }
 
-  /** Only of a small file that was judged. */
+  /** Only for a small file after the verdict. */
   whole(): Bytes | undefined {
     return this.#whole?.joined();
   }
 
-  /** Whatever the next source sends: the hash judges it. */
+  /** Every source begins where the last one ended: the hash judges the bytes. */
   resumeAt(): ResumePoint {
     return { offset: this.received };
   }
@@ -95,7 +95,7 @@ export class ClientSink implements NarSink {
     this.#whole = isSmall && !isRest ? new ByteBlocks() : undefined;
   }
 
-  /** Only what the client had before can be compared. */
+  /** Only the bytes that the client had before can be compared. */
   has(bytes: Uint8Array, position: number): boolean {
     const { sent } = this.#parts.client;
     if (sent === undefined) return true;
@@ -128,7 +128,7 @@ export class ClientSink implements NarSink {
 
   pause(): void {}
 
-  /** Checks the whole file; then the client gets the last of it. Throws a Mismatch. */
+  /** Checks the whole file, then releases its last bytes to the client. Throws a Mismatch. */
   async judge({ digest, fileSize }: FetchEnd): Promise<void> {
     const { nar } = this.#parts;
     checkFile(nar, { fileHash: sha256FromDigest(digest), fileSize });
@@ -138,7 +138,7 @@ export class ClientSink implements NarSink {
     if (this.#state.state === "failed") throw new Failure("corrupt", this.#state.reason);
     await this.#check?.end();
     this.#state = next(this.#state, { type: "verified" });
-    // The client may take its time.
+    // A slow client must not delay the verdict.
     void this.#finish();
   }
 
@@ -165,7 +165,7 @@ export class ClientSink implements NarSink {
     this.#parts.client.end();
   }
 
-  /** Gives the client what it may have. */
+  /** Gives the client the released bytes. */
   async #letGo({ end }: NarPart): Promise<void> {
     const readable = readableUpTo(this.#state, end);
     for (let first = this.#held[0]; first && first.end <= readable; first = this.#held[0]) {

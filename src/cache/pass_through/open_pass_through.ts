@@ -8,8 +8,8 @@ import { announcedFileSize } from "../nar/nar_naming.ts";
 import { PassThrough, type PassThroughDeps } from "./pass_through.ts";
 
 /**
- * A NAR file for one client, without storing it. `undefined` when no upstream has it now. A small
- * one is here whole, and right, when this resolves.
+ * A NAR file for one client, without storing it. `undefined` when no upstream has it now. When this
+ * resolves, a small file is complete and verified.
  */
 export async function openPassThrough(
   deps: PassThroughDeps,
@@ -39,14 +39,14 @@ export async function openPassThrough(
   };
 }
 
-/** A client that has begun to read a NAR file while it was to be stored. */
+/** The part for a client that has begun to read a download which then failed. */
 export interface RestOptions extends NarPart {
   readonly requestId: string;
-  /** Its request's trace: the rest is asked for when nothing else tells of it any more. */
+  /** The trace of the client's request: the rest starts after its span may have ended. */
   readonly run: RunBelow;
 }
 
-/** The rest of a NAR file that turned out not to be stored. */
+/** The rest of a NAR file that could not be stored. */
 export async function* restPassedThrough(
   deps: PassThroughDeps,
   nar: NarRow,

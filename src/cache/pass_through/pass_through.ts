@@ -27,11 +27,11 @@ export interface PassThroughDeps {
 
 export interface PassThroughOptions {
   readonly requestId: string;
-  /** For a client that has begun to read the file elsewhere. */
+  /** The part for a client that has begun to read another copy. */
   readonly rest?: NarPart;
 }
 
-/** A NAR file that goes from upstreams to one client, and is not stored. */
+/** A NAR file in flight from upstreams to one client, not stored. */
 export class PassThrough implements NarTarget, Disposable {
   readonly #deps: PassThroughDeps;
   readonly #nar: NarRow;
@@ -39,7 +39,7 @@ export class PassThrough implements NarTarget, Disposable {
   readonly #span: OpenSpan;
   readonly #attempts: NarAttempts;
   readonly #left = new AbortController();
-  /** False: no upstream has the file. */
+  /** Resolves to false when no upstream has the file. */
   readonly #begun = Promise.withResolvers<boolean>();
   #fetch: NarFetch;
   #sink: ClientSink | undefined;
@@ -61,7 +61,7 @@ export class PassThrough implements NarTarget, Disposable {
   }
 
   /**
-   * Resolves with the first bytes of a large file, and when a small one is here and right.
+   * Resolves with the first bytes of a large file, or when a small one is complete and right.
    * `undefined` when no upstream has it now.
    */
   static async open(
@@ -87,12 +87,12 @@ export class PassThrough implements NarTarget, Disposable {
     return this.#client.sent !== undefined || isLarge;
   }
 
-  /** Where the narinfo or an upstream says it. */
+  /** The size from the narinfo or an upstream, if any says it. */
   get fileSize(): number | undefined {
     return this.#sink?.fileSize;
   }
 
-  /** A small file. */
+  /** The bytes of a small file. */
   whole(): Uint8Array<ArrayBuffer> | undefined {
     return this.#sink?.whole();
   }
@@ -141,7 +141,7 @@ export class PassThrough implements NarTarget, Disposable {
       });
     return this.#deps.sinks.begin(open, {
       progress: () => this.#grown(),
-      // A client takes whatever comes.
+      // The client limits the bytes, not the disk.
       room: (bytes) => Promise.resolve(bytes),
     });
   }
@@ -167,7 +167,7 @@ export class PassThrough implements NarTarget, Disposable {
     }
   }
 
-  /** A client that left has nothing to blame it for. */
+  /** A client that left is no failure. */
   #fail(failure: NarFailure): void {
     const error = this.#errorOf(failure);
     if (!this.#left.signal.aborted) this.#span.fail(error ? reasonOf(error) : "absent");
@@ -176,7 +176,7 @@ export class PassThrough implements NarTarget, Disposable {
     this.#client.end(error);
   }
 
-  /** `undefined` where no upstream has it. */
+  /** `undefined` when no upstream has the file. */
   #errorOf({ reason, detail, error }: NarFailure): unknown {
     const nar = this.#nar.name;
     const failure = (kind: "absent" | "unavailable" | "upstream-down", why: string) =>
@@ -195,7 +195,7 @@ export class PassThrough implements NarTarget, Disposable {
   }
 }
 
-/** One of few. */
+/** The label of an error; the set is closed. */
 function reasonOf(error: unknown): string {
   if (error instanceof Failure) {
     return error.cause instanceof Mismatch ? error.cause.reason : error.kind;

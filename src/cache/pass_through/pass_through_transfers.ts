@@ -8,7 +8,7 @@ interface Entry {
   readonly state: () => DownloadState;
 }
 
-/** The pass-throughs in progress: one for each client. */
+/** The pass-throughs in flight: one for each client. */
 export class PassThroughTransfers implements UnderWay {
   readonly #nowMs: () => number;
   readonly #entries = new Set<Entry>();
@@ -32,7 +32,7 @@ export class PassThroughTransfers implements UnderWay {
       .toArray();
   }
 
-  /** One is in progress until the scope of the result ends. */
+  /** Counts one pass-through until the scope of the result ends. */
   enter(name: NarName, state: () => DownloadState): Disposable {
     const entry = { name, startedAtMs: this.#nowMs(), state };
     this.#entries.add(entry);

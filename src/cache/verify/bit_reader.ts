@@ -1,27 +1,27 @@
-/** Bits of a bzip2 file, as its library asks for them: the highest of a byte comes first. */
+/** The bits of a bzip2 file in the library's order: the highest bit of a byte first. */
 export class BitReader {
   readonly #next: () => Uint8Array<ArrayBuffer>;
   #chunk = new Uint8Array(0);
   #at = 0;
   #bytesBefore = 0;
-  /** The lowest ones were read of the file and are not used yet, fewer than eight. */
+  /** Bits that were read from the file but not used; fewer than eight. */
   #bits = 0;
   #bitCount = 0;
-  /** The library keeps these to itself: a block's origin has 24 bits, its checksum 32. */
+  /** The last 24 bits, which the library hides: a block's origin has 24 bits, its checksum 32. */
   last24 = 0;
   last32 = 0;
 
-  /** `next` brings further bytes, or throws. */
+  /** `next` returns further bytes, or throws. */
   constructor(next: () => Uint8Array<ArrayBuffer>) {
     this.#next = next;
   }
 
-  /** Bytes of which any bit was read. */
+  /** Bytes with at least one used bit. */
   get bytesRead(): number {
     return this.#bytesBefore + this.#at;
   }
 
-  /** `null` leaps over what is left of a byte. */
+  /** `null` skips the rest of a byte. */
   readonly read = (count: number | null): number => {
     if (count === null) return this.#bitCount = 0;
     if (count === 24) return this.last24 = this.#take(24);

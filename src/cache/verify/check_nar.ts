@@ -3,7 +3,7 @@ import { sha256FromDigest } from "../../nix/hash.ts";
 import { announcedFileSize } from "../nar/nar_naming.ts";
 import type { NarMeasure } from "./nar_verifier.ts";
 
-/** What an upstream sent is not what it announced; the reasons are label values. */
+/** The upstream's bytes are not the announced ones. The reasons are label values. */
 export class Mismatch extends Error {
   readonly reason: "file_size" | "file_hash" | "nar_size" | "nar_hash" | "undecodable";
 
@@ -13,7 +13,7 @@ export class Mismatch extends Error {
   }
 }
 
-/** Throws a Mismatch where the file is not the one that was announced. */
+/** Throws a Mismatch where the file is not the announced one. */
 export function checkFile(
   nar: NarRow,
   { fileHash, fileSize }: { readonly fileHash: string; readonly fileSize: number },
@@ -27,7 +27,7 @@ export function checkFile(
   }
 }
 
-/** Throws a Mismatch where it does not hold the NAR that was signed. */
+/** Throws a Mismatch where the file does not hold the signed NAR. */
 export function checkNar(nar: NarRow, measure: NarMeasure): void {
   if (measure.kind === "undecodable") throw new Mismatch("undecodable", measure.detail);
   if (measure.narSize !== nar.narSize) {

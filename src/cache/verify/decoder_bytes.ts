@@ -4,8 +4,8 @@ import { windowBytesMax } from "./zstd_frames.ts";
 const MIB = 1 << 20;
 
 /**
- * The most memory that a decoder holds beside its output, or as its output: dictionary or window,
- * which never needs more than the NAR, and what one piece of input may come to.
+ * The most memory that a decoder holds, its output included. It has a dictionary or window, at most
+ * the NAR's size, and the output of one input piece.
  */
 const HELD_BYTES_MAX: Readonly<Record<Compression, (narSize: number) => number>> = {
   none: () => 0,
@@ -19,11 +19,11 @@ const HELD_BYTES_MAX: Readonly<Record<Compression, (narSize: number) => number>>
 
 export interface Decoding {
   readonly compression: Compression;
-  /** Decoding stops beyond it. */
+  /** Decoding stops beyond this size. */
   readonly narSizeMax: number;
 }
 
-/** How much memory undoing a compression may take. */
+/** The most memory that decompressing may take, in bytes. */
 export function decoderBytesMax({ compression, narSizeMax }: Decoding): number {
   return HELD_BYTES_MAX[compression](narSizeMax);
 }

@@ -7,7 +7,7 @@ import { unzstd } from "./unzstd.ts";
 
 type Bytes = ReadableStream<Uint8Array<ArrayBuffer>>;
 
-/** Called before so much memory is taken beyond what was claimed before; a throw refuses it. */
+/** Called before a decoder takes `bytes` more memory; a throw refuses them. */
 export type Claim = (bytes: number) => Promise<void>;
 
 interface DecoderOptions {
@@ -15,12 +15,12 @@ interface DecoderOptions {
   readonly claim: Claim;
 }
 
-/** It gives out at once all that a piece holds, which is a thousand times as much at most. */
+/** The gzip decoder returns a piece's whole output at once: up to a thousand times the piece. */
 const GZIP_PIECE_BYTES = 4 * 1_024;
 
 /**
- * How each compression is undone; what holds more than `narSize` bytes may be broken off. All of
- * them run on the calling thread: use a Worker.
+ * The decoder of each compression. Each may stop at output of more than `narSize` bytes. They block
+ * the calling thread: use a Worker.
  */
 const DECODERS: Readonly<
   Record<Compression, (bytes: Bytes, options: DecoderOptions) => AsyncIterable<Uint8Array>>
@@ -36,8 +36,8 @@ const DECODERS: Readonly<
 };
 
 /**
- * The decompressed bytes. Damage that a format can see is a throw while reading; what it cannot
- * see (a flipped bit in zstd, a cut brotli stream) is for sizes and hashes to find.
+ * The decompressed bytes. Damage that the format shows throws during the read; sizes and hashes
+ * find the rest (a flipped bit in zstd, a cut brotli stream).
  */
 export async function* decoded(
   bytes: Bytes,
@@ -45,7 +45,7 @@ export async function* decoded(
   claim: Claim = () => Promise.resolve(),
 ): AsyncGenerator<Uint8Array> {
   const { compression, narSizeMax: narSize } = decoding;
-  // What zstd takes stands in its frames, and is mostly much less.
+  // The zstd decoder claims memory by its frames, mostly much less.
   if (compression !== "zstd") await claim(decoderBytesMax(decoding));
   yield* DECODERS[compression](bytes, { narSize, claim });
 }

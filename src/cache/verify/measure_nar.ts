@@ -8,27 +8,24 @@ import type { NarMeasure, VerifyOrder } from "./nar_verifier.ts";
 
 const READ_BYTES = 256 * 1024;
 
-/**
- * After so long others have their turn: decoders have no pauses of their own, and a small file can
- * hold gigabytes.
- */
+/** The longest turn of one file: decoders do not yield, and a small file can hold gigabytes. */
 const TURN_MS = 4;
 
-/** How far a file may be read; it grows while it is read. */
+/** The readable part of a growing file. */
 export class Growth {
   readonly #changed = new Notifier();
   #fileSize = 0;
   #whole = false;
   #ended = false;
 
-  /** `fileSize` bytes are there; `whole` says that no more will come. */
+  /** The file has `fileSize` bytes; `whole`: it is complete. */
   grown(fileSize: number, whole: boolean): void {
     this.#fileSize = fileSize;
     this.#whole = whole;
     this.#changed.notify();
   }
 
-  /** Nobody wants to know any more. */
+  /** Ends the reads. */
   end(): void {
     this.#ended = true;
     this.#changed.notify();
@@ -39,14 +36,14 @@ export class Growth {
     while (!this.#ended && !this.#whole && this.#fileSize <= position) {
       await this.#changed.notified();
     }
-    if (this.#ended) throw new Error("Cannot measure NAR: nobody wants to know any more");
+    if (this.#ended) throw new Error("Cannot measure NAR: cancelled");
     return this.#fileSize - position;
   }
 }
 
 /**
- * Decompresses the order's file as far as `growth` lets it and hashes what comes out. Meant for
- * a Worker. Throws when the file cannot be read; bad bytes are a result.
+ * Decompresses the order's file within `growth` and hashes the NAR. Use it in a Worker. Throws when
+ * the file cannot be read; damaged bytes are a result.
  */
 export async function measureNar(order: VerifyOrder, growth: Growth): Promise<NarMeasure> {
   let readError: unknown;
@@ -56,7 +53,7 @@ export async function measureNar(order: VerifyOrder, growth: Growth): Promise<Na
   return measure;
 }
 
-/** The same of any bytes; those that cannot be read are bad bytes. Throws what `claim` throws. */
+/** The measure of any bytes; a read error counts as damage. Throws the error of `claim`. */
 export async function measureBytes(
   bytes: ReadableStream<Uint8Array<ArrayBuffer>>,
   decoding: Decoding,
@@ -106,7 +103,7 @@ function growing(path: string, growth: Growth, failed: (error: unknown) => void)
         controller.close();
       } catch (error) {
         close();
-        // Whoever has seen enough does not care.
+        // A cancelled reader needs no error.
         if (cancelled) return;
         failed(error);
         controller.error(error);

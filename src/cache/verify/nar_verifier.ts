@@ -1,39 +1,39 @@
 import type { Decoding } from "./decoder_bytes.ts";
 
 export interface VerifyOrder extends Decoding {
-  /** The NAR file; it may still be growing. */
+  /** The path of the NAR file, which may still be growing. */
   readonly path: string;
 }
 
-/** What the decompressed bytes are. */
+/** The result of decompressing a file. */
 export type NarMeasure =
   | { readonly kind: "measured"; readonly digest: Uint8Array; readonly narSize: number }
   | { readonly kind: "undecodable"; readonly detail: string };
 
-/** A verification under way; it reads no further than it was told the file has grown. */
+/** A running verification; it reads no further than `grown` allows. */
 export interface Verification extends Disposable {
-  /** `fileSize` bytes are there; `whole` says that no more will come. */
+  /** The file has `fileSize` bytes; `whole`: it is complete. */
   grown(fileSize: number, whole: boolean): void;
   /** Rejects when the file cannot be read, or the verification was ended. */
   readonly measure: Promise<NarMeasure>;
 }
 
 export interface PassThroughOrder extends Decoding {
-  /** How long it waits for the memory that its decoder needs. */
+  /** How long it waits for its decoder's memory. */
   readonly memoryWaitMs: number;
 }
 
-/** A verification of a file that is not kept: it is handed the pieces. */
+/** A verification of a pass-through: its caller writes the pieces. */
 export interface PassThroughVerification extends Disposable {
-  /** Resolves when they were decoded, or are of no use any more. */
+  /** Resolves when the bytes are decoded, or no longer needed. */
   write(bytes: Uint8Array<ArrayBuffer>): Promise<void>;
-  /** No more will come. */
+  /** The file is complete. */
   end(): void;
-  /** Rejects with "unavailable" where the decoder gets no memory, and when it was ended early. */
+  /** Rejects with "unavailable" when the decoder gets no memory, and when it was ended early. */
   readonly measure: Promise<NarMeasure>;
 }
 
-/** Decompresses NAR files and hashes what comes out, off the main thread. */
+/** Decompresses NAR files and hashes the NARs, off the main thread. */
 export interface NarVerifier {
   start(order: VerifyOrder): Verification;
   passThrough(order: PassThroughOrder): PassThroughVerification;

@@ -3,24 +3,24 @@ import type { NarRow } from "../../metadata/metadata_store.ts";
 import { checkNar, Mismatch } from "./check_nar.ts";
 import type { NarVerifier, PassThroughVerification } from "./nar_verifier.ts";
 
-/** A client that waits for longer does better at its next substituter. */
+/** After a longer wait a client is better off with its next substituter. */
 const MEMORY_WAIT_MS = 5_000;
 
-/** A verifier that is so far behind is left: no client waits for what its file hash has told. */
+/** A verifier that lags further is abandoned: the client has its bytes by the file hash. */
 const BEHIND_BYTES_MAX = 16 << 20;
 
-/** The check of a NAR hash against the bytes of a pass-through. */
+/** The check of a pass-through's bytes against the NAR hash. */
 export interface PassThroughCheck extends Disposable {
-  /** Throws a Failure "unavailable" where the decoder that the client waits for has no memory. */
+  /** Throws a Failure "unavailable" where the decoder gets no memory that the client waits for. */
   write(bytes: Uint8Array<ArrayBuffer>): Promise<void>;
-  /** All bytes were written. Throws a Mismatch where the client can still be told. */
+  /** The file is complete. Throws a Mismatch while it can still fail the client's response. */
   end(): Promise<void>;
 }
 
 export interface PassThroughCheckParts {
   readonly nar: NarRow;
   readonly verifier: Pick<NarVerifier, "passThrough">;
-  /** Called where the client has a whole file by then: its file hash is right, its NAR is not. */
+  /** Called when the client has the whole file: its file hash is right, its NAR hash is not. */
   readonly wrong: (mismatch: Mismatch) => void;
 }
 
@@ -36,7 +36,7 @@ export function passThroughCheck(parts: PassThroughCheckParts): PassThroughCheck
     : checkBeside(nar, verification, wrong);
 }
 
-/** Only the NAR hash can tell: the client waits for it, and so does the next piece. */
+/** Without a file hash the client waits for the NAR hash, and each write for the decoder. */
 function checkBefore(nar: NarRow, verification: PassThroughVerification): PassThroughCheck {
   let refusal: unknown;
   verification.measure.catch((error) => refusal = error);
@@ -57,8 +57,8 @@ function checkBefore(nar: NarRow, verification: PassThroughVerification): PassTh
 }
 
 /**
- * The file hash, which nobody signs, tells the client soon. The NAR hash is checked beside that,
- * so that an upstream whose claim of the file hash was false is found out.
+ * The unsigned file hash releases the client's bytes early. The NAR hash is checked beside it, to
+ * detect an upstream that announced a false file hash.
  */
 function checkBeside(
   nar: NarRow,

@@ -6,11 +6,11 @@ import type { NarMeasure, PassThroughOrder } from "./nar_verifier.ts";
 type Bytes = Uint8Array<ArrayBuffer>;
 
 /**
- * Decompresses and hashes a NAR file that is handed over piece by piece. Meant for a Worker:
- * decoders have no pauses of their own. It takes memory of `memory` as its decoder needs it.
+ * Decompresses and hashes a NAR file piece by piece. Use it in a Worker: decoders do not yield. It
+ * takes memory from `memory` when its decoder needs it.
  */
 export class PassThroughMeasure {
-  /** Rejects with "unavailable" where others hold the memory for too long. */
+  /** Rejects with "unavailable" when others hold the memory for too long. */
   readonly measure: Promise<NarMeasure>;
   readonly #writer: WritableStreamDefaultWriter<Bytes>;
 
@@ -20,20 +20,20 @@ export class PassThroughMeasure {
     const share = memory.share();
     const claim = async (bytes: number) => {
       if (await share.takeWithin(bytes, order.memoryWaitMs)) return;
-      throw new Failure("unavailable", "decoders take all memory that is set aside");
+      throw new Failure("unavailable", "decoders use all of their memory");
     };
     this.measure = measureBytes(readable, order, claim).finally(() => share[Symbol.dispose]());
-    // A decoder that has given up reads no more.
+    // The decoder has failed and reads no more.
     const end = () => this.abort();
     this.measure.then(end, end);
   }
 
-  /** Resolves when they were decoded, or are of no use any more. */
+  /** Resolves when the bytes are decoded, or no longer needed. */
   async write(bytes: Bytes): Promise<void> {
     await this.#writer.write(bytes).catch(() => undefined);
   }
 
-  /** No more will come. */
+  /** The file is complete. */
   end(): void {
     this.#writer.close().catch(() => undefined);
   }

@@ -2,12 +2,12 @@ import { setImmediate } from "node:timers/promises";
 import { createBrotliDecompress } from "node:zlib";
 import { Notifier } from "../../base/notifier.ts";
 
-/** So often it is looked whether a decoder that nobody reads stands still. */
+/** How often to check whether an unread decoder stands still. */
 const LOOKS_MAX = 1_000;
 
 /**
- * Undoes brotli, as fast as somebody reads. Throws for damage; a cut file ends short. The decoder
- * is closed only while it stands still: one that is closed at work ends the process (Deno 2.6.8).
+ * Decompresses brotli at the reader's pace. Throws for damage; a cut file ends short. The decoder
+ * is closed only while it stands still: closing a working one ends the process (Deno 2.6.8).
  */
 export async function* unbrotli(
   bytes: AsyncIterable<Uint8Array<ArrayBuffer>>,
@@ -30,7 +30,7 @@ export async function* unbrotli(
 class Decoder {
   readonly #decoder = createBrotliDecompress();
   readonly #changed = new Notifier();
-  /** While it works at what it was given. */
+  /** True while it decodes its input. */
   #isAtWork = false;
   #isOver = false;
   #error: unknown;
@@ -47,7 +47,7 @@ class Decoder {
     });
   }
 
-  /** What there is; "hungry" where there will be no more before it is fed. */
+  /** The next output; "hungry" where it needs more input first. */
   async output(): Promise<Uint8Array | "hungry" | "over"> {
     for (;;) {
       const out = this.#decoder.read();
@@ -74,7 +74,7 @@ class Decoder {
     this.#decoder.destroy();
   }
 
-  /** False where it has nothing to do, or no room for more output. */
+  /** False without input, or without room for more output. */
   get #mayMove(): boolean {
     const { readableLength, readableHighWaterMark } = this.#decoder;
     return this.#isAtWork && !this.#isOver && this.#error === undefined &&

@@ -1,11 +1,11 @@
 import bzip2 from "unbzip2-stream/lib/bzip2.js";
 import { BitReader } from "./bit_reader.ts";
 
-/** The library's parts, which it does not describe. */
+/** The parts of the library that its types lack. */
 interface BlockDecoder {
-  /** The size of the blocks, in steps of 100,000 bytes. */
+  /** The block size, in steps of 100,000 bytes. */
   header(bits: BitReader["read"]): number;
-  /** Gives out a block byte by byte. `null` behind the last one of a stream. */
+  /** Returns a block byte by byte; `null` after the last block of a stream. */
   decompress(
     ...given: [
       bits: BitReader["read"],
@@ -15,25 +15,25 @@ interface BlockDecoder {
       checksum: number,
     ]
   ): number | null;
-  /** Of the last block, when its first byte is given out: where each byte's entries end. */
+  /** For the last block, once its first byte is returned: where each byte's entries end. */
   readonly byteCount: Int32Array;
   readonly crcTable: readonly number[];
 }
 
-/** Besides the bytes of a block a stream has its tables, and its end. */
+/** The overhead of a stream beside its blocks: tables, and its end. */
 const BLOCK_OVERHEAD_BYTES = 25_000;
 const BLOCK_STEP_BYTES = 100_000;
 const HEADER_BYTES = 4;
 
-/** Bytes of a block are given out in pieces of this size. */
+/** The size of the output pieces. */
 const OUT_BYTES = 256 * 1024;
 
-/** Undoes bzip2 a block at a time, and gives a block out little by little. Throws for damage. */
+/** Decompresses bzip2 block by block, each in small pieces. Throws for damage. */
 export async function* unbzip2(
   bytes: AsyncIterable<Uint8Array<ArrayBuffer>>,
 ): AsyncGenerator<Uint8Array> {
   const input = new Input(bytes);
-  // One for all streams: an empty one has 14 bytes, and would take 3.6 MB.
+  // One buffer for all streams: an empty stream has 14 bytes, and would take 3.6 MB.
   let buffer = new Int32Array(0);
   try {
     for (let stream = 0; await input.has(HEADER_BYTES) || stream === 0; stream++) {
@@ -56,7 +56,7 @@ export async function* unbzip2(
 
 const decoder: BlockDecoder = bzip2;
 
-/** A block whose bytes are to be found: each entry holds one, and where the next one is. */
+/** A block before its bytes are found: each entry holds a byte, and the index of the next. */
 interface Block {
   readonly entries: Int32Array;
   readonly count: number;
@@ -69,8 +69,8 @@ const CHECKSUM_TABLE = Int32Array.from(bzip2.crcTable);
 const STOPPED = new Error("Stopped before the first byte");
 
 /**
- * Undoes all but the runs, and that is left to `bytesOf`: the library gives out the 46 MB that
- * forty bytes can hold at a stretch. `undefined` behind the last block of a stream.
+ * Decodes a block up to its runs, which `bytesOf` expands: the library would return the 46 MB of
+ * forty bytes at once. `undefined` after the last block of a stream.
  */
 function nextBlock(
   bits: BitReader,
@@ -90,7 +90,7 @@ function stop(): never {
   throw STOPPED;
 }
 
-/** Four bytes that are the same are followed by how often it comes again. */
+/** After four equal bytes comes the count of further ones. */
 function* bytesOf({ entries, count, origin, checksum }: Block): Generator<Uint8Array> {
   let entry = entries[origin] ?? 0;
   let [byte, same, crc] = [entry & 0xff, -1, -1];
@@ -115,7 +115,7 @@ function* bytesOf({ entries, count, origin, checksum }: Block): Generator<Uint8A
   if ((crc ^ -1) !== checksum) throw new Error("Cannot read bzip2: a block's checksum is wrong");
 }
 
-/** The compressed bytes, as far as they are needed. */
+/** The compressed bytes, read on demand. */
 class Input {
   readonly bits = new BitReader(() => {
     const chunk = this.#waiting.shift();

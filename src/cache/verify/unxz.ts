@@ -1,7 +1,7 @@
 import pLimit from "p-limit";
 import xz from "xz-decompress";
 
-/** What the library's WebAssembly module gives, which the library keeps to itself. */
+/** The exports of the library's WebAssembly module, which its types lack. */
 interface XzExports {
   readonly memory: WebAssembly.Memory;
   create_context(): number;
@@ -11,12 +11,12 @@ interface XzExports {
 }
 
 interface XzModules {
-  /** Makes one, and leaves it in `_moduleInstance`. */
+  /** Makes an instance, and leaves it in `_moduleInstance`. */
   _getModuleInstance(): Promise<void>;
   _moduleInstance: { readonly exports: XzExports };
 }
 
-/** What a context begins with, in steps of four bytes. */
+/** The first fields of a context, as indices of four bytes each. */
 const FIELDS = {
   bufferSize: 0,
   input: 1,
@@ -29,7 +29,7 @@ const FIELDS = {
 const XZ_OK = 0;
 const XZ_STREAM_END = 1;
 
-/** An idle module is kept for the next file where no large dictionary has made it grow. */
+/** Only a module whose memory a large dictionary has not grown is reused for the next file. */
 const KEPT_BYTES_MAX = 4 << 20;
 const KEPT_MAX = 4;
 
@@ -37,8 +37,8 @@ const kept: XzExports[] = [];
 const making = pLimit(1);
 
 /**
- * Undoes xz. Each file has a module of its own: the library's stream has one for all, so that a
- * file that comes in slowly would hold up every other one. Throws for damage of any kind.
+ * Decompresses xz. Each file has a module of its own: the library's stream has one for all, so that
+ * a slow file would block the others. Throws for damage of any kind.
  */
 export async function* unxz(
   bytes: AsyncIterable<Uint8Array<ArrayBuffer>>,
@@ -84,7 +84,7 @@ class XzContext {
     return this.#field("inputPosition") === this.#field("inputSize");
   }
 
-  /** Takes bytes from the beginning of `chunk` and says how many; none are the end of the file. */
+  /** Takes bytes from the start of `chunk`, and returns their count; none end the file. */
   take(chunk: Uint8Array): number {
     const taken = chunk.subarray(0, this.#field("bufferSize"));
     new Uint8Array(this.#module.memory.buffer, this.#field("input")).set(taken);
@@ -112,7 +112,7 @@ class XzContext {
     return this.#fields()[FIELDS[name]] ?? 0;
   }
 
-  /** Made anew each time: memory that has grown is another buffer. */
+  /** A new view each time: memory that has grown has another buffer. */
   #fields(): Uint32Array {
     return new Uint32Array(this.#module.memory.buffer, this.#context);
   }

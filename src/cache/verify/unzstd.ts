@@ -3,31 +3,31 @@ import { ZSTDDecoder } from "zstddec/stream";
 import { Failure } from "../../base/failure.ts";
 import { ZstdFrames } from "./zstd_frames.ts";
 
-/** What zstd's own decoder exports, compiled to WebAssembly. */
+/** The exports of zstd's own decoder, compiled to WebAssembly. */
 interface ZstdExports {
   readonly memory: WebAssembly.Memory;
   malloc(byteLength: number): number;
   ZSTD_createDCtx(): number;
   ZSTD_freeDCtx(context: number): void;
-  /** Below zero: the number of an error. */
+  /** Below zero: an error number. */
   ZSTD_decompressStream(context: number, output: number, input: number): number;
 }
 
 export interface ZstdBounds {
   readonly narSize: number;
-  /** Called before a window takes so much more memory; a throw refuses it. */
+  /** Called before a window takes `bytes` more memory; a throw refuses them. */
   readonly claim: (bytes: number) => Promise<void>;
 }
 
 const INPUT_BYTES = 128 * 1024;
 const OUTPUT_BYTES = 128 * 1024;
 
-/** Two buffers, each with its place, its size and how far it is used. */
+/** The layout of two buffers: address, size and position of each. */
 const WORD_BYTES = 4;
 const FIELDS = { input: 0, inputSize: 1, inputUsed: 2, output: 3, outputSize: 4, outputUsed: 5 };
 const FIELD_COUNT = 6;
 
-/** An idle module is kept for the next file where no window has made it grow. */
+/** Only a module whose memory a window has not grown is reused for the next file. */
 const KEPT_BYTES_MAX = 20 << 20;
 const KEPT_MAX = 4;
 
@@ -36,8 +36,8 @@ const compiling = pLimit(1);
 let compiled: WebAssembly.Module | undefined;
 
 /**
- * Undoes zstd by its own decoder, a module of its own for each file. Throws for damage that the
- * format can see, and for windows that are larger than the NAR may ask for.
+ * Decompresses zstd with its own decoder, a module for each file. Throws for damage that the format
+ * shows, and for windows that are too large for the NAR.
  */
 export async function* unzstd(
   bytes: AsyncIterable<Uint8Array<ArrayBuffer>>,
@@ -67,7 +67,7 @@ export async function* unzstd(
   }
 }
 
-/** The library makes a single instance, for a file at a time: only its code is taken. */
+/** The library has one instance, for one file at a time: larder takes its code alone. */
 class ZstdCode extends ZSTDDecoder {
   override _init({ module }: WebAssembly.WebAssemblyInstantiatedSource): void {
     compiled = module;
@@ -76,7 +76,7 @@ class ZstdCode extends ZSTDDecoder {
 
 async function compile(): Promise<WebAssembly.Module> {
   if (compiled === undefined) await new ZstdCode().init();
-  // No fault of the file's.
+  // The file is not at fault.
   if (compiled === undefined) throw new Failure("broken", "Cannot load zstd's decoder");
   return compiled;
 }
@@ -101,7 +101,7 @@ class ZstdModule {
     return this.#exports.memory.buffer.byteLength;
   }
 
-  /** It takes no more before it has decoded. */
+  /** True: decode before the next `take`. */
   get isFull(): boolean {
     return this.#inputSize === INPUT_BYTES;
   }
@@ -115,7 +115,7 @@ class ZstdModule {
     this.#exports.ZSTD_freeDCtx(this.#context);
   }
 
-  /** Takes bytes from the beginning of `bytes` and says how many. */
+  /** Takes bytes from the start of `bytes` and returns their count. */
   take(bytes: Uint8Array): number {
     const taken = bytes.subarray(0, INPUT_BYTES - this.#inputSize);
     this.#bytesAt(this.#input + this.#inputSize, taken.length).set(taken);
@@ -123,7 +123,7 @@ class ZstdModule {
     return taken.length;
   }
 
-  /** What the bytes hold that were taken, a little at a time. */
+  /** The output of the taken bytes, in small pieces. */
   *decode(): Generator<Uint8Array> {
     for (let used = 0, isMore = this.#inputSize > 0; isMore;) {
       const fields = [this.#input, this.#inputSize, used, this.#output, OUTPUT_BYTES, 0];
@@ -141,7 +141,7 @@ class ZstdModule {
     this.#inputSize = 0;
   }
 
-  /** Made anew each time: memory that has grown is another buffer. */
+  /** A new view each time: memory that has grown has another buffer. */
   #words(): Uint32Array {
     return new Uint32Array(this.#exports.memory.buffer, this.#fields, FIELD_COUNT);
   }

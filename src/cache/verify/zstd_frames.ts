@@ -1,8 +1,8 @@
 const MIB = 1 << 20;
 
 /**
- * What the zstd program takes without being told otherwise. Compressors that do not know the size
- * of what is to come ask for up to this, however small the NAR.
+ * The default limit of the zstd program. Compressors that do not know the NAR's size use windows up
+ * to this, however small the NAR.
  */
 const WINDOW_BYTES_MAX = 128 * MIB;
 
@@ -15,7 +15,7 @@ const MAGIC_BYTES = 4;
 const HEADER_BYTES_MAX = 18;
 const BLOCK_HEADER_BYTES = 3;
 
-/** The largest window that a decoder is given: it has room for more than a NAR of this size. */
+/** The largest window of a decoder for this NAR size: one that holds more than the NAR. */
 export function windowBytesMax(narSize: number): number {
   return Math.min(WINDOW_BYTES_MAX, 2 ** windowLogFor(narSize));
 }
@@ -23,16 +23,16 @@ export function windowBytesMax(narSize: number): number {
 type Part = "magic" | "skippable size" | "header" | "block header" | "block" | "rest";
 
 /**
- * Looks at the frames of a zstd file before a decoder does, as its bytes come in. Every frame
- * header is checked, also behind other frames, and given out in one piece.
+ * Checks the frames of a zstd file before the decoder, as its bytes arrive. It checks every frame
+ * header, and returns each in one piece.
  */
 export class ZstdFrames {
   readonly #narSize: number;
-  /** Of the part under way: what was read of it, where it has to be whole before it is read. */
+  /** The bytes of a part that must be whole before it is parsed. */
   readonly #read = new Uint8Array(HEADER_BYTES_MAX);
   #readLength = 0;
   #part: Part = "magic";
-  /** Bytes of the part that are missing. */
+  /** The count of bytes that the current part lacks. */
   #missing = MAGIC_BYTES;
   #windowBytes = 0;
   #hasChecksum = false;
@@ -42,14 +42,14 @@ export class ZstdFrames {
     this.#narSize = narSize;
   }
 
-  /** Memory that the decoder takes for the frame under way. */
+  /** The decoder's memory for the current frame. */
   get windowBytes(): number {
     return this.#windowBytes;
   }
 
   /**
-   * The same bytes for the decoder. A window larger than the NAR is asked for smaller: it would
-   * never be filled. Throws where a frame asks for too much.
+   * The same bytes for the decoder. A window larger than the NAR becomes smaller: it would never
+   * fill. Throws where a frame needs too large a window.
    */
   *checked(bytes: Uint8Array<ArrayBuffer>): Generator<Uint8Array<ArrayBuffer>> {
     for (let at = 0; at < bytes.length;) {
@@ -64,12 +64,12 @@ export class ZstdFrames {
       if (this.#missing > 0) continue;
       const length = this.#readLength;
       this.#next();
-      // A header that goes on in the next part is given out when it is whole.
+      // A header that continues in the next part must be whole first.
       if (isRead && this.#readLength === 0) yield this.#read.slice(0, length);
     }
   }
 
-  /** No more will come. Throws where a frame has begun that is not whole. */
+  /** The file is complete. Throws where its last frame is not. */
   end(): void {
     if (this.#part !== "magic" || this.#readLength > 0) throw refusal("it ends too early");
   }
@@ -134,7 +134,7 @@ export class ZstdFrames {
     this.#begin("block", type === RLE_BLOCK ? 1 : size);
   }
 
-  /** The next part, of which nothing was read. */
+  /** Begins a part, without any of its bytes. */
   #begin(part: Part, byteLength: number): void {
     this.#readLength = 0;
     this.#part = part;
@@ -142,7 +142,7 @@ export class ZstdFrames {
     if (byteLength === 0) this.#next();
   }
 
-  /** The next part belongs to the one before. */
+  /** Begins a part that belongs to the last one. */
   #goOn(part: Part, byteLength: number): void {
     this.#part = part;
     this.#missing = byteLength;
@@ -155,7 +155,7 @@ const RESERVED_BIT = 1 << 3;
 const CHECKSUM_BIT = 1 << 2;
 const RLE_BLOCK = 1;
 
-/** Of magic, descriptor and all that the descriptor announces. */
+/** The length of a frame header, magic and descriptor included. */
 function headerLength(descriptor: number): number {
   const isSingle = (descriptor & SINGLE_SEGMENT_BIT) !== 0;
   return MAGIC_BYTES + 1 + (isSingle ? 0 : 1) + dictionaryIdBytes(descriptor) +
@@ -171,7 +171,7 @@ function contentSizeBytes(descriptor: number): number {
   return [isSingle ? 1 : 0, 2, 4, 8][descriptor >> 6] ?? 0;
 }
 
-/** Of a frame without a window descriptor. */
+/** The content size in the header of a frame without a window descriptor. */
 function contentSize(header: Uint8Array<ArrayBuffer>, descriptor: number): number {
   const at = MAGIC_BYTES + 1 + dictionaryIdBytes(descriptor);
   let size = 0;
@@ -181,7 +181,7 @@ function contentSize(header: Uint8Array<ArrayBuffer>, descriptor: number): numbe
   return contentSizeBytes(descriptor) === 2 ? size + 256 : size;
 }
 
-/** One byte more than the NAR: what holds more than the NAR is seen to. */
+/** One byte more than the NAR, so that a larger output is detected. */
 function windowLogFor(narSize: number): number {
   return Math.max(WINDOW_LOG_MIN, Math.ceil(Math.log2(narSize + 1)));
 }
