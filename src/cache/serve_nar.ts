@@ -102,7 +102,7 @@ export class NarServer {
     if (nar === undefined) return await this.#deps.archives.stat(narName);
     const file = await this.#deps.kept.open(nar, requestId);
     if (file !== undefined) {
-      using answer = storedAnswer(narName, file, this.#deps.reads);
+      await using answer = storedAnswer(narName, file, this.#deps.reads);
       return factsOf(answer);
     }
     const download = this.#deps.downloads.find(narName);
@@ -143,16 +143,14 @@ function storedAnswer(
     source: "HIT",
     fileSize,
     tag: kept.fileHash,
-    whole() {
-      return fileSize <= WHOLE_BYTES_MAX ? stored.bytes() : undefined;
-    },
-    async read(start, end = fileSize) {
-      const body = stored.read(start, end);
+    whole: (options) => fileSize <= WHOLE_BYTES_MAX ? stored.bytes(options) : undefined,
+    async read(start, end = fileSize, options) {
+      const body = stored.read(start, end, options);
       leave = reads.begin(narName);
       return body;
     },
     over: () => leave?.(),
-    [Symbol.dispose]: () => stored[Symbol.dispose](),
+    [Symbol.asyncDispose]: () => stored[Symbol.asyncDispose](),
   };
 }
 
@@ -196,7 +194,9 @@ function downloadAnswer(
     tag: nar.fileHash,
     whole() {
       const small = (download.fileSize ?? Infinity) <= WHOLE_BYTES_MAX;
-      return small && download.released ? download.bytes() : undefined;
+      if (!small || !download.released) return undefined;
+      using _over = use;
+      return download.bytes();
     },
     async read(start, end) {
       try {
@@ -209,6 +209,6 @@ function downloadAnswer(
         use[Symbol.dispose]();
       }
     },
-    [Symbol.dispose]: () => use[Symbol.dispose](),
+    [Symbol.asyncDispose]: async () => use[Symbol.dispose](),
   };
 }

@@ -43,15 +43,14 @@ export class HotNarStore implements NarStore {
     return {
       fileSize,
       seal,
-      isUnchanged: () => stored.isUnchanged(),
-      bytes: () => {
-        const bytes = stored.bytes();
-        // What is known of the file is then true of these bytes, for as long as they stay.
-        if (stored.isUnchanged()) this.#hot.set(at, { bytes, seal });
+      bytes: async (options) => {
+        // They are those of the seal, so what is known of it is true of them, too.
+        const bytes = await stored.bytes(options);
+        this.#hot.set(at, { bytes, seal });
         return bytes;
       },
-      read: (start, end) => stored.read(start, end),
-      [Symbol.dispose]: () => stored[Symbol.dispose](),
+      read: (start, end, options) => stored.read(start, end, options),
+      [Symbol.asyncDispose]: () => stored[Symbol.asyncDispose](),
     };
   }
 
@@ -74,9 +73,8 @@ function inMemory({ bytes, seal }: HotNar): StoredNar {
   return {
     fileSize: bytes.length,
     seal,
-    isUnchanged: () => true,
     bytes: () => bytes,
     read: (start, end) => new Blob([bytes.subarray(start, end)]).stream(),
-    [Symbol.dispose]() {},
+    async [Symbol.asyncDispose]() {},
   };
 }

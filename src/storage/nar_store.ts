@@ -1,26 +1,34 @@
 import type { Seal, StoredName } from "../nix/stored_name.ts";
 
-/** A stored NAR file, open for reading. Whoever opened it disposes of it. */
-export interface StoredNar extends Disposable {
+export interface ReadOptions {
+  /** Its abort ends the read with its reason. Bytes in memory do not ask for it. */
+  readonly signal?: AbortSignal;
+}
+
+/**
+ * A stored NAR file, open for one call of `bytes` or `read`, which releases it at its end, however
+ * it ends. The opener disposes of a file that it does not read.
+ */
+export interface StoredNar extends AsyncDisposable {
   readonly fileSize: number;
   /** As it was when it was opened. */
   readonly seal: Seal;
-  /** True while nobody has changed the file since it was opened. Looks at it again. */
-  isUnchanged(): boolean;
-  /** All bytes at once; for small files. A short file is a throw. */
-  bytes(): Uint8Array<ArrayBuffer>;
   /**
-   * The bytes from `start` up to, not including, `end`. The stream disposes of the file when it
-   * ends, fails or is cancelled. Where the file became shorter it fails or ends early: whoever
-   * sends it announces the length, and so breaks the transfer.
+   * All bytes of a small file; bytes in memory come without a promise. Rejects if the file has
+   * become shorter, or its seal another one.
    */
-  read(start: number, end: number): ReadableStream<Uint8Array<ArrayBuffer>>;
+  bytes(options?: ReadOptions): Uint8Array<ArrayBuffer> | Promise<Uint8Array<ArrayBuffer>>;
+  /**
+   * The bytes from `start` up to, not including, `end`. The stream fails if the file has become
+   * shorter; it never just ends early.
+   */
+  read(start: number, end: number, options?: ReadOptions): ReadableStream<Uint8Array<ArrayBuffer>>;
 }
 
 export interface NarReader {
   /**
-   * `undefined` means certainly absent. "Could not tell" is a throw. Whoever has it open gets all
-   * of its bytes, or a broken transfer, also when it is removed meanwhile.
+   * `undefined` means certainly absent. "Could not tell" is a throw. A reader whose file is removed
+   * meanwhile gets all of its bytes, or a read that fails.
    */
   open(at: StoredName): Promise<StoredNar | undefined>;
 }

@@ -19,9 +19,9 @@ export const narStoreClauses: Clauses<NarStore> = {
 
   "put() then open() gives back size and bytes": async (store) => {
     await put(store, at, "abcdef");
-    using nar = await opened(store, at);
+    const nar = await opened(store, at);
     assert.equal(nar.fileSize, 6);
-    assert.equal(new TextDecoder().decode(nar.bytes()), "abcdef");
+    assert.equal(new TextDecoder().decode(await nar.bytes()), "abcdef");
   },
 
   "put() takes the file away from where it was": async (store) => {
@@ -49,9 +49,9 @@ export const narStoreClauses: Clauses<NarStore> = {
 
   "an empty file is a file": async (store) => {
     await put(store, at, "");
-    using nar = await opened(store, at);
+    const nar = await opened(store, at);
     assert.equal(nar.fileSize, 0);
-    assert.equal(nar.bytes().length, 0);
+    assert.equal((await nar.bytes()).length, 0);
   },
 
   "a put() of what is not there leaves nothing, and the other object of that NAR": async (
@@ -63,19 +63,62 @@ export const narStoreClauses: Clauses<NarStore> = {
     assert.equal(await textOf(store, other, 0, 3), "old");
   },
 
-  "a reader gets all of its bytes while its object is removed": async (store) => {
+  "a reader whose object is removed gets all of its bytes or a failure, never fewer": async (
+    store,
+  ) => {
     const text = "x".repeat(3_000_000);
     await put(store, at, text);
-    const nar = await opened(store, at);
-    const reader = nar.read(0, nar.fileSize).getReader();
+    const [begun, late, whole] = [
+      await opened(store, at),
+      await opened(store, at),
+      await opened(store, at),
+    ];
+    const reader = begun.read(0, text.length).getReader();
     const first = await reader.read();
     assert.equal(await store.remove(at), true);
     assert.equal(await store.open(at), undefined);
-    let length = first.value?.length ?? 0;
-    for (let piece = await reader.read(); !piece.done; piece = await reader.read()) {
-      length += piece.value.length;
+    const reads = await Promise.allSettled([
+      restOf(reader, first.value?.length ?? 0),
+      restOf(late.read(0, text.length).getReader()),
+      Promise.resolve(whole.bytes()).then((bytes) => bytes.length),
+    ]);
+    for (const read of reads) {
+      if (read.status === "fulfilled") assert.equal(read.value, text.length);
     }
-    assert.equal(length, text.length);
+  },
+
+  "a signal that aborts ends a read, and nothing stays open": async (store) => {
+    await put(store, at, "x".repeat(1_000_000));
+    const nar = await opened(store, at);
+    const left = new AbortController();
+    const reader = nar.read(0, nar.fileSize, { signal: left.signal }).getReader();
+    assert.ok((await reader.read()).value?.length);
+    // This one nobody reads on.
+    const { signal } = left;
+    await (await opened(store, at)).read(0, nar.fileSize, { signal }).getReader().read();
+    left.abort(new Error("the client left"));
+    await assert.rejects(restOf(reader), /the client left/);
+  },
+
+  "a signal that has aborted lets no read begin, and nothing stays open": async (store) => {
+    await put(store, at, "abcdef");
+    const signal = AbortSignal.abort(new Error("the client left"));
+    const stream = (await opened(store, at)).read(0, 6, { signal });
+    await assert.rejects(restOf(stream.getReader()), /the client left/);
+    (await opened(store, at)).read(0, 6, { signal });
+    const nar = await opened(store, at);
+    await assert.rejects(async () => await nar.bytes({ signal }), /the client left/);
+  },
+
+  "a signal that aborts after a read has ended changes nothing": async (store) => {
+    await put(store, at, "abcdef");
+    const left = new AbortController();
+    const { signal } = left;
+    const stream = (await opened(store, at)).read(0, 6, { signal });
+    assert.equal(await new Response(stream).text(), "abcdef");
+    const bytes = await (await opened(store, at)).bytes({ signal });
+    left.abort();
+    assert.equal(new TextDecoder().decode(bytes), "abcdef");
   },
 
   "two put()s of one NAR at once leave two whole objects": async (store) => {
@@ -126,9 +169,7 @@ export const narStoreClauses: Clauses<NarStore> = {
   "the seal stays the one that put() told, whoever reads": async (store) => {
     const seal = await put(store, at, "abc");
     assert.equal(await sealOf(store, at), seal);
-    using nar = await opened(store, at);
-    nar.bytes();
-    assert.equal(nar.isUnchanged(), true);
+    await (await opened(store, at)).bytes();
     assert.equal(await sealOf(store, at), seal);
   },
 
@@ -152,7 +193,7 @@ export async function put(store: NarStore, at: StoredName, text: string): Promis
 }
 
 async function sealOf(store: NarStore, wanted: StoredName): Promise<Seal> {
-  using nar = await opened(store, wanted);
+  await using nar = await opened(store, wanted);
   return nar.seal;
 }
 
@@ -170,6 +211,17 @@ async function textOf(
 ): Promise<string> {
   const nar = await opened(store, wanted);
   return await new Response(nar.read(start, end)).text();
+}
+
+/** How many bytes come, beside those that came already. */
+async function restOf(
+  reader: ReadableStreamDefaultReader<Uint8Array>,
+  length = 0,
+): Promise<number> {
+  for (let piece = await reader.read(); !piece.done; piece = await reader.read()) {
+    length += piece.value.length;
+  }
+  return length;
 }
 
 async function namesOf(store: NarStore): Promise<StoredName[]> {

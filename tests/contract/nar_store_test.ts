@@ -5,6 +5,7 @@ import { HotNarStore } from "../../src/storage/hot_nar_store.ts";
 import { newStoredName } from "../../src/nix/stored_name.ts";
 import type { NarStore } from "../../src/storage/nar_store.ts";
 import { LocalNarStore } from "../../src/storage/local/local_nar_store.ts";
+import { eventually } from "../support/eventually.ts";
 import { MemoryNarStore } from "../support/memory_nar_store.ts";
 import { tempFolder } from "../support/temp_folder.ts";
 import { checkContract, type Harness } from "./contract.ts";
@@ -78,14 +79,55 @@ Deno.test("LocalNarStore: a file whose bytes were changed has another seal", asy
   using folder = tempFolder();
   const store = new LocalNarStore(folder.path);
   const published = await put(store, at, "abcdef");
-  using before = await store.open(at);
+  await using before = await store.open(at);
   const path = `${folder.path}/${at.slice(0, 2)}/${at}`;
   Deno.writeTextFileSync(path, "abcXef");
   // A clock tick may not have passed since it was written.
   Deno.utimeSync(path, 1, 1);
-  assert.equal(before?.isUnchanged(), false);
-  using after = await store.open(at);
+  assert.equal(before?.seal, published);
+  await using after = await store.open(at);
   assert.ok(after && after.seal !== published);
+});
+
+Deno.test("LocalNarStore: bytes() of a file that was changed after open() fails", async () => {
+  using folder = tempFolder();
+  const store = new LocalNarStore(folder.path);
+  await put(store, at, "abcdef");
+  const nar = await store.open(at);
+  const path = `${folder.path}/${at.slice(0, 2)}/${at}`;
+  Deno.writeTextFileSync(path, "abcXef");
+  Deno.utimeSync(path, 1, 1);
+  await assert.rejects(async () => await nar?.bytes(), /it was changed/);
+});
+
+Deno.test("LocalNarStore: a file that is removed while it is open is read whole", async () => {
+  using folder = tempFolder();
+  const store = new LocalNarStore(folder.path);
+  await put(store, at, "abcdef");
+  const [whole, part] = [await store.open(at), await store.open(at)];
+  // The time of a change has whole seconds, and the removal is to be another.
+  const before = changedAtMs(`${folder.path}/${at.slice(0, 2)}/${at}`);
+  await eventually("the file system's clock goes on", () => {
+    Deno.utimeSync(folder.path, 1, 1);
+    return changedAtMs(folder.path) > before;
+  });
+  await store.remove(at);
+  assert.equal(new TextDecoder().decode(await whole?.bytes()), "abcdef");
+  assert.equal(await new Response(part?.read(0, 6)).text(), "abcdef");
+});
+
+Deno.test("HotNarStore: a memory hit answers without a promise, and without a signal", async () => {
+  const store = new HotNarStore(new MemoryNarStore(), { fileBytesMax: 10, totalBytesMax: 100 });
+  await put(store, at, "abcdef");
+  await (await store.open(at))?.bytes();
+  const hit = await store.open(at);
+  const bytes = hit?.bytes({
+    get signal(): AbortSignal {
+      throw new Error("nobody needs it");
+    },
+  });
+  assert.ok(bytes instanceof Uint8Array);
+  assert.equal(new TextDecoder().decode(bytes), "abcdef");
 });
 
 Deno.test("HotNarStore: bytes of another file than was opened do not stay", async () => {
@@ -93,11 +135,15 @@ Deno.test("HotNarStore: bytes of another file than was opened do not stay", asyn
   const local = new LocalNarStore(folder.path);
   const store = new HotNarStore(local, { fileBytesMax: 1_000, totalBytesMax: 10_000 });
   const published = await put(store, at, "abcdef");
-  using nar = await store.open(at);
+  const nar = await store.open(at);
   const path = `${folder.path}/${at.slice(0, 2)}/${at}`;
   Deno.writeTextFileSync(path, "abcXef");
   Deno.utimeSync(path, 1, 1);
-  nar?.bytes();
-  using again = await store.open(at);
+  await assert.rejects(async () => await nar?.bytes(), /it was changed/);
+  await using again = await store.open(at);
   assert.ok(again && again.seal !== published);
 });
+
+function changedAtMs(path: string): number {
+  return Deno.statSync(path).ctime?.getTime() ?? 0;
+}

@@ -193,7 +193,7 @@ class Scene implements AsyncDisposable {
   /** Whether its row says how it is now. */
   async isSealed(): Promise<boolean> {
     const [row] = await this.cache.metadata.keptNars("");
-    using stored = row && await this.cache.nars.open(row.at);
+    await using stored = row && await this.cache.nars.open(row.at);
     return row?.seal === stored?.seal;
   }
 

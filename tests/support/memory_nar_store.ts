@@ -2,6 +2,8 @@ import { Failure } from "../../src/base/failure.ts";
 import type { Seal, StoredName } from "../../src/nix/stored_name.ts";
 import type { ListedNar, ListOptions, NarStore, StoredNar } from "../../src/storage/nar_store.ts";
 
+const PIECE_BYTES = 64 * 1024;
+
 /** The NAR store's contract in a map, for tests above the port. */
 export class MemoryNarStore implements NarStore, AsyncDisposable {
   readonly #files = new Map<StoredName, MemoryFile>();
@@ -44,17 +46,23 @@ function storedNar({ bytes, seal }: MemoryFile): StoredNar {
   return {
     fileSize: bytes.length,
     seal,
-    isUnchanged: () => true,
-    bytes: () => bytes.slice(),
-    read(start, end) {
-      if (end > bytes.length) throw new Failure("broken", "Cannot read NAR file: it is too short");
-      return new ReadableStream({
-        start(controller) {
-          if (end > start) controller.enqueue(bytes.slice(start, end));
-          controller.close();
-        },
-      });
+    async bytes({ signal } = {}) {
+      signal?.throwIfAborted();
+      return bytes.slice();
     },
-    [Symbol.dispose]() {},
+    read(start, end, { signal } = {}) {
+      if (end > bytes.length) throw new Failure("broken", "Cannot read NAR file: it is too short");
+      let position = start;
+      return new ReadableStream({
+        pull(controller) {
+          if (position === end) return controller.close();
+          signal?.throwIfAborted();
+          const piece = bytes.slice(position, Math.min(end, position + PIECE_BYTES));
+          position += piece.length;
+          controller.enqueue(piece);
+        },
+      }, { highWaterMark: 0 });
+    },
+    async [Symbol.asyncDispose]() {},
   };
 }

@@ -102,10 +102,9 @@ function storedNar(bytes: Uint8Array<ArrayBuffer>): StoredNar {
   return {
     fileSize: bytes.length,
     seal: sealOf(bytes),
-    isUnchanged: () => true,
     bytes: () => bytes,
     read: (start, end) => new Blob([bytes.subarray(start, end)]).stream(),
-    [Symbol.dispose]() {},
+    async [Symbol.asyncDispose]() {},
   };
 }
 

@@ -214,8 +214,8 @@ export class SpaceSystem implements AsyncDisposable {
     try {
       const answer = await running.nars.open(url as NarName, "test");
       if (answer === undefined) return { narinfo: true, nar: false };
-      using _open = answer;
-      const got = answer.whole() ?? await new Response(await answer.read(0)).bytes();
+      await using _open = answer;
+      const got = await answer.whole() ?? await new Response(await answer.read(0)).bytes();
       if (!isSame(got, bytes)) this.watch.violations.push(`path ${path} came as something else`);
       return { narinfo: true, nar: true };
     } catch {

@@ -17,16 +17,15 @@ export class WatchedNarStore implements NarStore {
     return {
       fileSize,
       seal,
-      isUnchanged: () => stored.isUnchanged(),
-      bytes: () => {
+      bytes: (options) => {
         this.reads.push([0, fileSize]);
-        return stored.bytes();
+        return stored.bytes(options);
       },
-      read: (start, end) => {
+      read: (start, end, options) => {
         this.reads.push([start, end]);
-        return stored.read(start, end);
+        return stored.read(start, end, options);
       },
-      [Symbol.dispose]: () => stored[Symbol.dispose](),
+      [Symbol.asyncDispose]: () => stored[Symbol.asyncDispose](),
     };
   }
 

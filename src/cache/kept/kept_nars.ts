@@ -66,7 +66,7 @@ export class KeptNars {
     for (let looks = 0; kept !== undefined && looks < LOOKS_MAX; looks++) {
       const stored = await this.#deps.nars.open(kept.at);
       if (stored?.fileSize !== kept.fileSize) {
-        stored?.[Symbol.dispose]();
+        await stored?.[Symbol.asyncDispose]();
         const now = await this.#keptNow(name);
         const found = stored?.fileSize ?? "nothing";
         if (now?.at === kept.at) return this.#damaged(name, kept, { found, requestId });
@@ -76,7 +76,7 @@ export class KeptNars {
       if (stored.seal === kept.seal) return { kept, stored };
       const verdict = this.#known.verdictOf(kept.at, stored.seal);
       if (verdict === "right") return { kept, stored };
-      if (verdict === "wrong") return void stored[Symbol.dispose]();
+      if (verdict === "wrong") return void await stored[Symbol.asyncDispose]();
       if (await this.#checked({ name, kept, stored, requestId }) !== "right") return undefined;
     }
     return undefined;
@@ -103,8 +103,8 @@ export class KeptNars {
   async #checked(look: Look): Promise<Verdict | undefined> {
     const { name, kept, stored, requestId } = look;
     const { value, joined } = this.#checks.run(kept.at, () => this.#check(look));
-    if (joined) stored[Symbol.dispose]();
     try {
+      if (joined) await stored[Symbol.asyncDispose]();
       return await value;
     } catch (error) {
       const facts = { nar: name, error: messageOf(error), request_id: requestId };

@@ -1,3 +1,4 @@
+import type { ReadOptions } from "../../storage/nar_store.ts";
 import type { CacheResult } from "./cache_result.ts";
 
 /** Files up to this size are sent in one piece: many small writes cost more than the copy. */
@@ -12,12 +13,22 @@ export interface NarFacts {
   readonly tag: string | undefined;
 }
 
-/** A NAR file to send. Dispose of it when `read` was not called. */
-export interface NarAnswer extends NarFacts, Disposable {
-  /** The whole file, where it is small and all here. */
-  whole(): Uint8Array<ArrayBuffer> | undefined;
+/**
+ * A NAR file to send, for one read: `whole`, or `read` if that returned nothing. The holder
+ * disposes of an answer that it does not read. A signal ends reads of the store; cancelling the
+ * stream ends every read.
+ */
+export interface NarAnswer extends NarFacts, AsyncDisposable {
+  /** The whole file, if it is small and all here; bytes in memory come without a promise. */
+  whole(
+    options?: ReadOptions,
+  ): Uint8Array<ArrayBuffer> | Promise<Uint8Array<ArrayBuffer>> | undefined;
   /** From `start` up to `end` (default: the end). Resolves when the first byte is there. */
-  read(start: number, end?: number): Promise<ReadableStream<Uint8Array<ArrayBuffer>>>;
+  read(
+    start: number,
+    end?: number,
+    options?: ReadOptions,
+  ): Promise<ReadableStream<Uint8Array<ArrayBuffer>>>;
   /** Where it is there: to be called when what was read is out, or will never be. */
   readonly over?: () => void;
 }

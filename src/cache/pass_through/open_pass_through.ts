@@ -25,9 +25,15 @@ export async function openPassThrough(
     return {
       ...facts,
       fileSize: whole.length,
-      whole: () => whole,
-      read: async (start, end) => new Blob([whole.subarray(start, end)]).stream(),
-      [Symbol.dispose]: dispose,
+      whole() {
+        dispose();
+        return whole;
+      },
+      async read(start, end) {
+        dispose();
+        return new Blob([whole.subarray(start, end)]).stream();
+      },
+      [Symbol.asyncDispose]: async () => dispose(),
     };
   }
   return {
@@ -35,7 +41,7 @@ export async function openPassThrough(
     fileSize: announcedFileSize(nar) ?? transfer.fileSize,
     whole: () => undefined,
     read: async (start, end) => streamOf(transfer.pieces({ start, end }), dispose),
-    [Symbol.dispose]: dispose,
+    [Symbol.asyncDispose]: async () => dispose(),
   };
 }
 

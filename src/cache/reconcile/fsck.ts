@@ -120,7 +120,7 @@ async function checkContent(
   const { name: nar, at } = row;
   try {
     const record = await metadata.findNar(nar);
-    using stored = await nars.open(at);
+    await using stored = await nars.open(at);
     if (record?.kept?.at !== at || stored === undefined) return;
     const detail = await wrongContent(record, row, stored);
     if (detail === undefined) return;

@@ -38,7 +38,7 @@ export class Repairer {
     const { nars, sweeper, log } = this.#deps;
     const kept = await this.#kept(at);
     if (kept === undefined) return false;
-    using stored = await nars.open(at);
+    await using stored = await nars.open(at);
     if (stored?.fileSize === kept.fileSize) return false;
     const found = stored?.fileSize ?? "nothing";
     log.error("stored nar is damaged", { nar: narNameOf(at), expected: kept.fileSize, found });

@@ -3,7 +3,7 @@ import type { NarAnswer, NarFacts } from "../../cache/nar/nar_answer.ts";
 import type { NarServer } from "../../cache/serve_nar.ts";
 import type { StorePathNames } from "../../cache/store_path_names.ts";
 import { type NarName, parseNarName } from "../../nix/nar_name.ts";
-import type { Metrics, Series } from "../../telemetry/metrics.ts";
+import type { Metrics } from "../../telemetry/metrics.ts";
 import {
   type Answer,
   type Body,
@@ -11,6 +11,7 @@ import {
   statusAnswer,
   streamAnswer,
 } from "../message/answer.ts";
+import type { ClientRequest } from "../message/client_request.ts";
 import { type NarPlan, planNar } from "./nar_plan.ts";
 import { removeHandler } from "./remove_handler.ts";
 import { requestSeries, servedBytes } from "./request_series.ts";
@@ -65,10 +66,15 @@ export function narRoute({ nars, names, metrics, remove }: NarRouteDeps): Route 
         }
         const answer = await counted(name, nars.open(name, requestId));
         if (answer === undefined) return absent(head);
-        return await getAnswer(planNar(request, answer), answer, {
-          served,
-          bytes: bytes[answer.source],
-        });
+        const plan = planNar(request, answer);
+        if (plan.kind === "answered") {
+          await answer[Symbol.asyncDispose]();
+          return plan.answer;
+        }
+        served.count();
+        const body = await bodyOf(answer, plan, request);
+        const { over } = answer;
+        return streamAnswer(body, plan.parts, { served: bytes[answer.source], over });
       },
       ...(remove === undefined ? {} : { DELETE: removeHandler(parseNarName, remove) }),
     },
@@ -94,28 +100,12 @@ function headOf(plan: NarPlan): Answer {
   return plan.kind === "answered" ? plan.answer : headAnswer(plan.parts);
 }
 
-interface ServedSeries {
-  readonly served: Series;
-  readonly bytes: Series;
-}
-
-async function getAnswer(
-  plan: NarPlan,
+/** The request's signal is asked for only where something is waited for: it costs to make one. */
+async function bodyOf(
   answer: NarAnswer,
-  { served, bytes }: ServedSeries,
-): Promise<Answer> {
-  if (plan.kind === "answered") {
-    answer[Symbol.dispose]();
-    return plan.answer;
-  }
-  served.count();
-  const body = await bodyOf(answer, plan.start, plan.end);
-  return streamAnswer(body, plan.parts, { served: bytes, over: answer.over });
-}
-
-async function bodyOf(answer: NarAnswer, start: number, end?: number): Promise<Body> {
-  const whole = answer.whole();
-  if (whole === undefined) return await answer.read(start, end);
-  answer[Symbol.dispose]();
-  return whole.subarray(start, end);
+  { start, end }: NarPlan & { readonly kind: "bytes" },
+  request: ClientRequest,
+): Promise<Body> {
+  const whole = await answer.whole(request);
+  return whole?.subarray(start, end) ?? await answer.read(start, end, request);
 }

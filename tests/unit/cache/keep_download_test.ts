@@ -28,7 +28,7 @@ Deno.test("publish: the row has the name and the seal of the object that is ther
   await scene.keep();
   const kept = (await scene.metadata.findNar(NAR.name))?.kept;
   assert.ok(kept);
-  using stored = await scene.nars.open(kept.at);
+  await using stored = await scene.nars.open(kept.at);
   assert.equal(stored?.seal, kept.seal);
   assert.deepEqual(await scene.left(), { objects: [kept.at], pending: [] });
 });
