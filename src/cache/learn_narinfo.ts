@@ -56,15 +56,15 @@ async function learned(
   if (answer.kind === "unknown") {
     const { kind, later } = answer;
     if (later === undefined) return { kind };
-    return { kind, later: later.then((said) => learned(deps, storePathHash, said)) };
+    return { kind, later: later.then((late) => learned(deps, storePathHash, late)) };
   }
   const { narinfo, trusted } = answer.best;
   const ownSignature = trusted ? signer.sign(narinfo) : undefined;
   const claimed = narRowOf(narinfo);
-  const put = async (heard: NarRow): Promise<NarinfoRow> => {
-    const url = narUrlOf(heard.name);
-    const known = await metadata.findNar(heard.name).catch(() => undefined);
-    const nar = verifiedRowOf(known, heard);
+  const put = async (claim: NarRow): Promise<NarinfoRow> => {
+    const url = narUrlOf(claim.name);
+    const known = await metadata.findNar(claim.name).catch(() => undefined);
+    const nar = verifiedRowOf(known, claim);
     const file = { hasHash: nar.fileHash !== undefined, fileSize: nar.fileSize };
     const body = formatNarinfo(narinfo, { url, withoutSignature: ownSignature?.text, file });
     const signed = ownSignature === undefined ? {} : { ownSignature };

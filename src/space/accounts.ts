@@ -8,7 +8,7 @@ import type { SpaceBudget } from "./space_budget.ts";
 /** Paths whose protection one transaction determines: it stops the thread for some 3 ms. */
 const PROTECT_PATHS_MAX = 128;
 
-const NOT_SEEN: OutageLine = { level: "warn", message: "reading pins failed" };
+const PINS_NOT_READ: OutageLine = { level: "warn", message: "reading pins failed" };
 
 export interface AccountsDeps {
   readonly metadata: SpaceKeeper;
@@ -70,7 +70,7 @@ export class Accounts {
         await this.protect();
         this.#outage.worked();
       } catch (error) {
-        this.#outage.failed(NOT_SEEN, { error: messageOf(error) });
+        this.#outage.failed(PINS_NOT_READ, { error: messageOf(error) });
       }
     }
   }

@@ -9,7 +9,7 @@ export type RunEnd =
 /** The time after which a run is tried again: the error may be over. */
 const TRY_AGAIN_MS = 5_000;
 
-/** Tells whether another eviction run would free nothing. */
+/** Remembers whether another eviction run would free nothing. */
 export class Futility {
   #untilMs = -Infinity;
   #hadBusy = false;

@@ -11,7 +11,7 @@ export type DownloadState =
 export type DownloadEvent =
   | { readonly type: "opened"; readonly fileSize?: number }
   | { readonly type: "bytes"; readonly received: number }
-  /** The bytes are wrong, and no reader has had any of them. */
+  /** The bytes are wrong, and no reader has received any of them. */
   | { readonly type: "startedOver" }
   /** `released`: the file hash is verified. */
   | { readonly type: "end"; readonly fileSize: number; readonly released: boolean }

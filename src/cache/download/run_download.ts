@@ -39,7 +39,7 @@ export async function runDownload(
   download.advance({ type: "error", reason: failure.detail, mayPassThrough });
   // The file must go before its space is given back.
   discard(download, deps.attempts.logging.log);
-  if (failure.reason === "room") sayNoRoom(deps, nar, { detail: failure.detail, requestId });
+  if (failure.reason === "room") logNoRoom(deps, nar, { detail: failure.detail, requestId });
   if (failure.reason === "disk") deps.space.diskFull();
   return mayPassThrough ? undefined : failure;
 }
@@ -89,7 +89,7 @@ function discard({ file }: Download, log: Logger): void {
 }
 
 /** Logs the figures of a file that does not fit; it passes through. */
-function sayNoRoom(
+function logNoRoom(
   { outages, space }: Pick<RunDownloadDeps, "outages" | "space">,
   nar: NarRow,
   { detail, requestId }: { readonly detail: string; readonly requestId: string },

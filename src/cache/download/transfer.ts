@@ -102,7 +102,7 @@ export class Transfer implements NarTarget, Disposable {
     return measure;
   }
 
-  /** Ends the span of the verification. `wrong`: the reason; one of few. */
+  /** Ends the span of the verification; `wrong` is a label value. */
   judged(wrong?: Mismatch["reason"]): void {
     // A file with the wrong hash is not even decompressed.
     if (wrong !== undefined) (this.#verifying ??= this.#beginVerifying()).fail(wrong);
@@ -123,7 +123,7 @@ export class Transfer implements NarTarget, Disposable {
     // Without a file hash the readers wait for the NAR hash, so it is computed during the transfer.
     if (!hasKnownFileHash(this.#nar)) this.#verification = this.#startVerifying();
     return this.#deps.fetcher.begin(order, {
-      progress: (progress) => this.#heard(progress),
+      progress: (progress) => this.#progressed(progress),
       room: (bytes) => this.#reservation.grow(bytes),
     });
   }
@@ -148,7 +148,7 @@ export class Transfer implements NarTarget, Disposable {
     return beginSpan(this.#deps.tracer, { name: "verify nar", facts });
   }
 
-  #heard(progress: FetchProgress): void {
+  #progressed(progress: FetchProgress): void {
     if (progress.type === "opened") {
       const fileSize = announcedFileSize(this.#nar) ?? progress.fileSize;
       this.#announced = fileSize === undefined ? {} : { fileSize };

@@ -1,24 +1,24 @@
 import type { FetchProgress } from "./nar_fetcher.ts";
 
 /** The time between two messages: readers hardly notice it, and messages cost. */
-const TELL_EVERY_MS = 2;
+const REPORT_EVERY_MS = 2;
 
 /** Reports the size of a growing file: at once after a pause, else every 2 ms. */
 export class ProgressTeller {
-  readonly #tell: (progress: FetchProgress) => void;
-  #toldAt = -Infinity;
+  readonly #report: (progress: FetchProgress) => void;
+  #reportedAt = -Infinity;
   #received = 0;
-  #told = 0;
+  #reported = 0;
   #timer: ReturnType<typeof setTimeout> | undefined;
 
-  constructor(tell: (progress: FetchProgress) => void) {
-    this.#tell = tell;
+  constructor(report: (progress: FetchProgress) => void) {
+    this.#report = report;
   }
 
   grown(received: number): void {
     this.#received = received;
     if (this.#timer !== undefined) return;
-    const waitMs = this.#toldAt + TELL_EVERY_MS - performance.now();
+    const waitMs = this.#reportedAt + REPORT_EVERY_MS - performance.now();
     if (waitMs <= 0) this.flush();
     else this.#timer = setTimeout(() => this.flush(), waitMs);
   }
@@ -28,9 +28,9 @@ export class ProgressTeller {
     clearTimeout(this.#timer);
     this.#timer = undefined;
     // A timer that is due in the turn in which it is cleared fires all the same (Deno 2.6.8).
-    if (this.#received === this.#told) return;
-    this.#toldAt = performance.now();
-    this.#told = this.#received;
-    this.#tell({ type: "bytes", received: this.#received });
+    if (this.#received === this.#reported) return;
+    this.#reportedAt = performance.now();
+    this.#reported = this.#received;
+    this.#report({ type: "bytes", received: this.#received });
   }
 }

@@ -58,7 +58,7 @@ export function observedFetcher<Order>(
             const result = resultOf(outcome);
             metrics.histogram("upstream_request_duration_seconds", { upstream, result })
               .observe((performance.now() - startedAtMs) / 1_000);
-            tellOutcome(span, outcome);
+            noteOutcome(span, outcome);
             return outcome;
           }),
         [Symbol.dispose]: () => fetch[Symbol.dispose](),
@@ -79,7 +79,7 @@ function resultOf(outcome: FetchOutcome) {
 const GIVEN_UP_REASONS: readonly FetchFailure[] = ["cancelled", "outrun"];
 
 /** Notes the outcome on the span. A cancelled fetch is no failure. */
-function tellOutcome(span: Span, outcome: FetchOutcome): void {
+function noteOutcome(span: Span, outcome: FetchOutcome): void {
   const { type, status } = outcome;
   const isCancelled = type === "failed" && GIVEN_UP_REASONS.includes(outcome.reason);
   span.set({

@@ -1,2 +1,2 @@
-/** Where an answer came from, as the header X-Cache says it. */
+/** The origin of an answer, as the header X-Cache names it. */
 export type CacheResult = "HIT" | "MISS" | "JOINED";

@@ -123,7 +123,7 @@ export class ClientSink implements NarSink {
     const { start, end = Infinity } = part;
     const wanted = bytes.subarray(Math.max(0, start - position), Math.max(0, end - position));
     if (wanted.length > 0) this.#held.push({ bytes: wanted, end: Math.min(end, received) });
-    await this.#letGo(part);
+    await this.#release(part);
   }
 
   pause(): void {}
@@ -161,12 +161,12 @@ export class ClientSink implements NarSink {
   }
 
   async #finish(): Promise<void> {
-    await this.#letGo(await this.#part());
+    await this.#release(await this.#part());
     this.#parts.client.end();
   }
 
   /** Gives the client the released bytes. */
-  async #letGo({ end }: NarPart): Promise<void> {
+  async #release({ end }: NarPart): Promise<void> {
     const readable = readableUpTo(this.#state, end);
     for (let first = this.#held[0]; first && first.end <= readable; first = this.#held[0]) {
       this.#held.shift();

@@ -141,7 +141,7 @@ export class PassThrough implements NarTarget, Disposable {
       });
     return this.#deps.sinks.begin(open, {
       progress: () => this.#grown(),
-      // The client limits the bytes, not the disk.
+      // No disk limits the bytes of a pass-through.
       room: (bytes) => Promise.resolve(bytes),
     });
   }

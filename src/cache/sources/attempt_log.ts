@@ -56,9 +56,9 @@ export class AttemptLog {
   }
 
   /** Only an upstream's first break is a warning: a long transfer may break often. */
-  brokeOff(upstream: string, told: { readonly detail: string; readonly received: number }): void {
+  brokeOff(upstream: string, more: { readonly detail: string; readonly received: number }): void {
     const level = this.#brokeOff.has(upstream) ? "debug" : "warn";
-    this.#deps.log[level]("download broke off", { ...this.facts(upstream), ...told });
+    this.#deps.log[level]("download broke off", { ...this.facts(upstream), ...more });
     this.#brokeOff.add(upstream);
   }
 

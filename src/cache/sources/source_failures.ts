@@ -33,7 +33,7 @@ export interface FailedTry {
   readonly atMs: number;
 }
 
-/** The class of a failure. `undefined`: it is our own, and says nothing about the source. */
+/** The class of a failure; `undefined` for our own, which says nothing about the source. */
 export function soundOf(reason: FetchFailure): FailedTry["how"] | undefined {
   return SOUNDS[reason];
 }

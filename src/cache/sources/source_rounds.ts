@@ -43,7 +43,7 @@ export class SourceRounds {
     this.#again.unshift(source);
   }
 
-  /** The bytes are wrong, and no client has had any: begins a first round without `wrong`. */
+  /** The bytes are wrong, and no client has received any. Begins a first round without `wrong`. */
   startOver(wrong: string): void {
     this.#failures.startOver(wrong);
     this.#round = undefined;

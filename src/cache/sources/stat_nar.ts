@@ -24,13 +24,13 @@ export async function statNar(
   requestId: string,
 ): Promise<Found> {
   const sources = narCandidates(candidates, nar, requestId);
-  const told = await firstToAnswer({
+  const first = await firstToAnswer({
     next: async () => (await sources.next()).value ?? undefined,
     ask: (source) => ask(source, narSources),
     putBack() {},
     hedgeAfterMs,
   });
-  return await told?.found;
+  return await first?.found;
 }
 
 function ask(source: NarSource, narSources: StatNarDeps["narSources"]): AskedSize {

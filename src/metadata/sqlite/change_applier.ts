@@ -16,7 +16,7 @@ import type { Transactions } from "./transactions.ts";
 
 type ChangeOf<Kind extends Change["kind"]> = Extract<Change, { kind: Kind }>;
 
-/** Turns lists of changes into one transaction. */
+/** Applies lists of changes in one transaction. */
 export class ChangeApplier {
   readonly #statements: Statements;
   readonly #protection: Protection;

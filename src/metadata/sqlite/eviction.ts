@@ -89,7 +89,7 @@ export class Eviction {
     return { narinfos, files, entries, settled: true };
   }
 
-  /** Removes narinfos without a NAR file that are as cold, but free no bytes. */
+  /** Removes equally cold narinfos without a NAR file, which frees no bytes. */
   #evictEmpties(
     sinceMs: number,
     countMax: number,

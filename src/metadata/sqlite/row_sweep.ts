@@ -20,7 +20,7 @@ export const ROW_SWEEP_SQL = {
   removeSources: "DELETE FROM nar_source WHERE nar_id = ?",
   removeNar: "DELETE FROM nar WHERE id = ?",
   lastOfPaths: "SELECT max(id) AS id FROM (SELECT id FROM path WHERE id > ? ORDER BY id LIMIT ?)",
-  // A path has its use as long as its narinfo has one, in far fewer pages.
+  // A path has a use row as long as a narinfo, and use rows take far fewer pages.
   removeUnnamedPaths: `DELETE FROM path WHERE id > ? AND id <= ?
     AND NOT EXISTS (SELECT 1 FROM narinfo_use WHERE path_id = path.id)
     AND NOT EXISTS (SELECT 1 FROM reference WHERE dst = path.id)

@@ -25,7 +25,7 @@ const SQL = {
   findNar: `SELECT id, name, nar_hash, nar_size, file_hash, file_size,
       kept_hash, kept_size, kept_id, kept_seal
     FROM nar WHERE name = ?`,
-  // Above every character of a name.
+  // `~` sorts above every character of a name.
   keptNars: `SELECT name, kept_hash, kept_size, kept_id, kept_seal FROM nar
     WHERE name >= ?1 AND name < ?1 || '~' AND kept_size IS NOT NULL ORDER BY name`,
   sourcesOf: `SELECT s.upstream, s.location FROM nar n JOIN nar_source s ON s.nar_id = n.id
