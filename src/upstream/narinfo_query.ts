@@ -11,7 +11,7 @@ import { type Patience, patienceOf } from "./upstream_health.ts";
  */
 const UNREACHED_WAIT_MS = 800;
 
-/** A narinfo as one upstream has it. */
+/** One upstream's narinfo. */
 export interface Offer {
   readonly upstream: string;
   readonly narinfo: Narinfo;

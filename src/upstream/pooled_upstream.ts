@@ -2,10 +2,10 @@ import { HealthMonitor } from "./health_monitor.ts";
 import { NoAnswer, type NoAnswerReason, type QueuedNarinfoSource } from "./upstream.ts";
 import { FAILURES_MAX, type UpstreamHealth } from "./upstream_health.ts";
 
-/** What Nix takes for the priority of a cache that names none. */
+/** The priority that Nix assumes for a cache that names none. */
 const DEFAULT_PRIORITY = 50;
 
-/** The pause before a failing upstream, or one that did not say its priority, is asked again. */
+/** The pause before a request for the priority, after a failure or an unknown priority. */
 const ASK_AGAIN_MS = 30_000;
 
 /** An upstream with its health and its priority, beyond single answers. */
@@ -90,7 +90,7 @@ export class PooledUpstream implements Disposable {
     this.#reaching = undefined;
     if (this.#ended.signal.aborted) return;
     this.#monitor.note(reason, failures);
-    // Without requests, nothing else finds out that it is back. A down one is probed anyway.
+    // Without requests only this finds out that it is back. A down one is probed anyway.
     if (reason !== undefined) {
       this.#lookTimer ??= setTimeout(() => {
         this.#lookTimer = undefined;

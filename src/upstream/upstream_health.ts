@@ -94,7 +94,7 @@ export function probeDueAtMs(health: UpstreamHealth): number | undefined {
 
 /**
  * The probe that a request starts when no other upstream can answer it, if any. Requests wait for
- * an "awaited" one; one "beside" finds out what an older one may never be told.
+ * an "awaited" one. A "beside" one joins an older one that may never get an answer.
  */
 export function probeForRequest(
   health: UpstreamHealth,

@@ -30,10 +30,10 @@ export class UpstreamFetch {
   }
 
   /**
-   * Sends a request and returns what `use` makes of its response. `use` runs under the header
-   * timeout too: it reads a small document, and hands a NAR's body on unread. A broken connection
-   * or a busy upstream is retried within that time. Throws NoAnswer where no answer came, and what
-   * `use` throws.
+   * Sends a request and returns the result of `use`, which gets the response. `use` runs under the
+   * header timeout too: it reads a small document, and returns a NAR's body unread. A broken
+   * connection or a busy upstream is retried within that time. Throws NoAnswer without an answer,
+   * and the errors of `use`.
    */
   async run<Value>(
     url: URL | string,
