@@ -68,7 +68,7 @@ export interface App extends AsyncDisposable {
   readonly space: Space;
   readonly reads: Pick<ActiveReads, "names">;
   readonly uses: Pick<Uses, "flush">;
-  /** Resolves when no download is under way. */
+  /** Resolves when no download is running. */
   downloadsOver(): Promise<void>;
 }
 

@@ -1,4 +1,4 @@
-// The thread that counts pinned closures, with a connection of its own.
+// The Worker that counts pinned closures, with its own database connection.
 import { Failure, messageOf } from "../../base/failure.ts";
 import { workerScope } from "../../base/worker_scope.ts";
 import { openForReading } from "../../metadata/sqlite/connection.ts";

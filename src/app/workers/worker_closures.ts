@@ -10,7 +10,7 @@ export interface WorkerClosuresDeps {
   readonly databasePath: string;
 }
 
-/** Counts pinned closures in a Worker: large ones take seconds that requests would wait for. */
+/** Counts pinned closures in a Worker, as large ones take seconds. */
 export class WorkerClosures implements ClosureLister {
   readonly #deps: WorkerClosuresDeps;
   readonly #flights = new SingleFlight<"list", readonly PinnedClosure[]>();
@@ -25,7 +25,7 @@ export class WorkerClosures implements ClosureLister {
     return this.#flights.run("list", () => this.#count()).value;
   }
 
-  /** A count under way is rejected. */
+  /** Rejects a running count. */
   [Symbol.dispose](): void {
     this.#stopped = true;
     this.#worker?.[Symbol.dispose]();
@@ -35,7 +35,7 @@ export class WorkerClosures implements ClosureLister {
     const { metadata, databasePath } = this.#deps;
     if ((await metadata.pins()).length === 0) return [];
     if (this.#stopped) throw stopped();
-    // Of its own: between two counts it would hold its memory for nothing.
+    // A Worker for each count: between two it would hold its memory for nothing.
     using worker = new JobWorker<ToClosuresWorker, FromClosuresWorker>({
       url: new URL("./closures_worker.ts", import.meta.url),
       died: (id, error) => ({ id, error, isOverloaded: false }),

@@ -3,18 +3,19 @@ export interface Ticks {
   readonly count: number;
 }
 
-/**
- * The phase of a connection: no byte of a request yet ("idle"), head or body arriving, an unused
- * body ("skipping"), the app at work ("answering"), the client reading ("sending"), or a refused
- * client that still sends ("lingering").
- */
+/** The phase of a connection. */
 export type Phase =
+  /** No byte of a request has arrived. */
   | "idle"
   | "head"
   | "body"
+  /** A body that the app does not need arrives. */
   | "skipping"
+  /** The app is at work. */
   | "answering"
+  /** The client reads. */
   | "sending"
+  /** A refused client still sends. */
   | "lingering";
 
 /** The phase of one connection, and its age. */

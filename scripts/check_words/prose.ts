@@ -1,0 +1,37 @@
+import type { Prose } from "./wording.ts";
+
+/** A line of a comment, without its marks. */
+const COMMENT_REGEXP = /^\s*(?:\/\*\*?|\*\/|\*(?= |$)|\/\/)\s?(.*?)\s*(?:\*\/)?$/;
+
+/** The comments of a source file that have lines of their own, by paragraph. */
+export function commentsOf(source: string): readonly Prose[] {
+  return paragraphs(source.split("\n").map((line) => COMMENT_REGEXP.exec(line)?.[1] ?? ""));
+}
+
+/** The paragraphs and list items of a Markdown file, without code, tables and headings. */
+export function paragraphsOf(document: string): readonly Prose[] {
+  let isCode = false;
+  return paragraphs(
+    document.split("\n").flatMap((line) => {
+      if (line.trimStart().startsWith("```")) isCode = !isCode;
+      if (isCode || /^\s*(?:[|#<]|```)/.test(line)) return [""];
+      return /^\s*(?:[*-]|\d+\.) /.test(line)
+        ? [`\0${line.trimStart().replace(/^\S+ /, "")}`]
+        : [line.trim()];
+    }),
+  );
+}
+
+/** Joins lines up to an empty one, or to one that begins with NUL. */
+function paragraphs(lines: readonly string[]): readonly Prose[] {
+  const found: Prose[] = [];
+  let from = 0;
+  for (let at = 0; at <= lines.length; at++) {
+    const line = lines[at] ?? "";
+    if (line !== "" && !line.startsWith("\0")) continue;
+    const text = lines.slice(from, at).join(" ").replaceAll("\0", "").trim();
+    if (text !== "") found.push({ line: from + 1, text });
+    from = line === "" ? at + 1 : at;
+  }
+  return found;
+}
