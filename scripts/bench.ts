@@ -1,5 +1,6 @@
-// Measures larder beside nginx serving the same files and beside nginx as a caching proxy, on one
-// machine in one run, and prints a table of Markdown. See scripts/bench/options.ts for the words.
+// Measures larder beside nginx serving the same files and beside nginx as a caching proxy, and
+// prints a table of Markdown. All run on one machine in one run. See scripts/bench/options.ts for
+// the options.
 import { mediansOf } from "./bench/compare.ts";
 import { Corpus } from "./bench/corpus.ts";
 import type { Bench, Measure } from "./bench/figure.ts";
@@ -15,7 +16,7 @@ import { report, type Result } from "./bench/report.ts";
 import { runMeasure } from "./bench/rounds.ts";
 import { REPOSITORY, Workplace } from "./bench/workplace.ts";
 
-/** In the order in which they are run. */
+/** In running order. */
 const MEASURES: readonly Measure[] = [
   narinfoHits(1),
   narinfoHits(16),
@@ -34,7 +35,7 @@ const TOOLS = ["nginx", "wrk", "curl"];
 const CANNOT_RUN_STATUS = 2;
 const INTERRUPTED_STATUS = 130;
 
-// Where Debian has nginx; PATH of a user who is not root lacks it.
+// Debian has nginx there; PATH of a user who is not root lacks it.
 Deno.env.set("PATH", `${Deno.env.get("PATH")}:/usr/sbin`);
 
 const options = optionsOrExit();

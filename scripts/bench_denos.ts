@@ -1,4 +1,4 @@
-// Runs the bench with two Denos in turns, and fails where the second is worse. Words beside
+// Runs the bench with two Denos in turns, and fails if the second is worse. Arguments beside
 // `--turns` and the two go to each bench: `--quick`, `--only TEXT`.
 import { parseArgs } from "node:util";
 import { compare, type Median, type Turn } from "./bench/compare.ts";
@@ -27,7 +27,7 @@ const words = [
 
 const turns: Turn[] = [];
 for (let turn = 0; turn < turnsCount; turn++) {
-  // Another one first each time.
+  // The first one changes in each turn.
   if (turn % 2 === 0) turns.push([await benchOf(before), await benchOf(after)]);
   else {
     const second = await benchOf(after);
@@ -38,7 +38,7 @@ const { table, worse } = compare([before, after], turns);
 console.log(table);
 Deno.exit(worse.length === 0 ? 0 : 1);
 
-/** One bench, in a process of its own on that Deno. */
+/** One bench, in its own process on that Deno. */
 async function benchOf(version: string): Promise<readonly Median[]> {
   const json = Deno.makeTempFileSync();
   try {

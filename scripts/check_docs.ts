@@ -1,5 +1,5 @@
-// Fails when a document has lines over 100 columns, or names a file that does not exist, or when
-// nothing keeps a rule of docs/rules.md. Run by `deno task ok`.
+// Fails when a document has lines over 100 columns, or names a missing file, or when a rule in
+// docs/rules.md has no keeper. Run by `deno task ok`.
 import { documentProblems } from "./check_docs/document.ts";
 import { readRules, ruleProblems } from "./check_docs/rules.ts";
 

@@ -1,6 +1,6 @@
-// Fails when an import goes up or sideways, two rooms of a layer know each other, a stranger
-// imports a back end, or a file, a function, a class or a port has outgrown the house. Run by
-// `deno task ok`.
+// Fails when imports break the layers, or a file, function, class or port exceeds its limits.
+// Imports must not go up or sideways, nor both ways between two rooms of a layer. Only `app` may
+// import a back end. Run by `deno task ok`.
 import ts from "typescript";
 import { importProblems } from "./check_layers/imports.ts";
 import { limitProblems } from "./check_layers/limits.ts";

@@ -1,7 +1,7 @@
-// Builds dist/larder, the one executable. Deno fetches the runtime to embed by itself; where it
-// cannot, DENORT_BIN names it. Further arguments go to `deno compile` (such as `--target`).
+// Builds the executable dist/larder. Deno fetches the runtime to embed; where it cannot, DENORT_BIN
+// names one. Further arguments go to `deno compile` (such as `--target`).
 
-/** What is loaded by name and so not found by following imports. */
+/** Loaded by name, so the compiler does not find them. */
 const INCLUDED = [
   "src/metadata/schema",
   "src/metadata/sqlite/checkpoint_worker.ts",
@@ -17,7 +17,7 @@ const INCLUDED = [
 const UNUSED = ["typescript", "fast-check", "pure-rand"];
 
 const EXCLUDED = [
-  // A dependency of prom-client ships a 2 MB list of numbers without an extension; the compiler
+  // A dependency of prom-client ships a 2 MB list of numbers without an extension. The compiler
   // reads it as one expression and overflows its stack.
   "node_modules/.deno/bintrees@1.0.2/node_modules/bintrees/test",
   ...UNUSED.map((name) => `node_modules/${name}`),
@@ -35,8 +35,8 @@ const PERMISSIONS = [
 ];
 
 /**
- * A young generation of at most 2 MiB: answers live for microseconds, and larger ones only grow
- * the process (measured: 208 MB to 135 MB at the peak, at 5 % of the small requests).
+ * A young generation of at most 2 MiB. Answers live for microseconds: a larger one only grows
+ * the process (measured peak: 208 MB to 135 MB, at 5 % of the small requests).
  */
 const V8_FLAGS = "--v8-flags=--max-semi-space-size=2";
 

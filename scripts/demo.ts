@@ -1,5 +1,5 @@
-// Shows what larder does, on a machine without Nix and internet: a small signed upstream, larder
-// before it, a closure pulled through, the upstream switched off, the closure pulled again.
+// Demonstrates larder without Nix and internet. It pulls a closure from a small signed upstream
+// through larder, stops the upstream, and pulls the closure again.
 import { parseNarinfo } from "../src/nix/narinfo_parse.ts";
 import { fingerprintOf } from "../src/nix/fingerprint.ts";
 import type { Narinfo } from "../src/nix/narinfo.ts";
@@ -69,7 +69,7 @@ async function pullNar(from: LarderProcess, narinfo: Narinfo, name: string): Pro
   say(`  ${cell(response)} nar     ${name}: ${kind}${isCold ? ", kept" : ""}`);
 }
 
-/** Resolves when larder says that it has kept the NAR. */
+/** Resolves when larder has kept the NAR. */
 async function kept(from: LarderProcess, { url }: Narinfo): Promise<void> {
   await from.logged("nar cached successfully", ({ nar }) => url === `nar/${nar}`);
 }

@@ -1,6 +1,6 @@
 /**
  * The document with `text` between its marks `<!-- NAME:begin -->` and `<!-- NAME:end -->`. Throws
- * when it lacks them.
+ * if they are missing.
  */
 export function withGenerated(document: string, name: string, text: string): string {
   const [beginMark, endMark] = [`<!-- ${name}:begin -->`, `<!-- ${name}:end -->`];

@@ -2,7 +2,7 @@ import type { ForeignTable } from "../src/config/sources/foreign.ts";
 import { flagName, type Names, type OptionTable, variableFor } from "../src/config/kinds/option.ts";
 import { spellingsOf } from "../src/config/sources/found.ts";
 
-/** The names of ncps that differ from larder's own, as a table in Markdown. */
+/** The names of ncps that differ from larder's, as a Markdown table. */
 export function aliasTable(options: OptionTable): string {
   const rows = Object.entries(options).filter(([, { also }]) => also !== undefined)
     .map(([key, option]) => [
@@ -13,7 +13,7 @@ export function aliasTable(options: OptionTable): string {
   return markdown([["ncps", "larder"], ["---", "---"], ...rows]);
 }
 
-/** What larder has not, in groups of one answer each, as a table in Markdown. */
+/** The settings without a counterpart, grouped by their answer, as a Markdown table. */
 export function foreignTable(foreign: ForeignTable): string {
   const groups = Map.groupBy(
     spellingsOf(foreign).filter(({ isOwn }) => isOwn),

@@ -1,7 +1,7 @@
-// The gate: everything that a commit must pass, the quickest first. `--without-tests` leaves out
-// the last step, for CI, which runs it apart.
+// The gate: all checks of a commit, the quickest first. `--without-tests` omits the last step, for
+// CI, which runs it separately.
 
-/** What is ours to format, lint and check. */
+/** All code of the project. */
 const CODE = ["main.ts", "src", "tests", "scripts"];
 
 const STEPS: readonly (readonly [name: string, ...args: string[]])[] = [

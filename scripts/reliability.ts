@@ -1,4 +1,4 @@
-// Runs the tests whose outcomes the README tells, and writes its table again.
+// Runs the tests behind the README's table of faults, and writes that table.
 import { RECORDS_VARIABLE } from "../tests/support/reliability_record.ts";
 import { readRecords, withReliability } from "./reliability_table.ts";
 

@@ -7,12 +7,12 @@ const AREAS: Readonly<Record<ReliabilityRecord["area"], string>> = {
   machine: "The machine",
 };
 
-/** The README with the table of what a test run has recorded. */
+/** The README with the table of a test run's records. */
 export function withReliability(readme: string, records: readonly ReliabilityRecord[]): string {
   return withGenerated(readme, "reliability", tableOf(records));
 }
 
-/** What a test run wrote to its file, JSON lines. */
+/** The records in a test run's file of JSON lines. */
 export function readRecords(path: string): readonly ReliabilityRecord[] {
   return Deno.readTextFileSync(path).split("\n").filter((line) => line !== "")
     .map((line) => JSON.parse(line) as ReliabilityRecord);

@@ -1,5 +1,5 @@
-// Takes docs/page-light.png and docs/page-dark.png: the page of a larder with two upstreams, one of
-// them gone, a few pins and a download under way. Needs chromium.
+// Takes docs/page-light.png and docs/page-dark.png: the page with two upstreams, one of them gone,
+// a few pins and a running download. Needs chromium.
 import { openBrowser } from "../tests/support/browser.ts";
 import { eventually } from "../tests/support/eventually.ts";
 import { fakeUpstream } from "../tests/support/fake_upstream.ts";
@@ -10,7 +10,7 @@ import { makeStoreObject, type StoreObject } from "../tests/support/store_object
 const WIDTH = 900;
 const HEIGHT = 600;
 
-/** What the browser takes the server's address for. */
+/** The host name of the server in the pictures. */
 const HOST = "larder.example";
 
 const glibc = makeStoreObject({ name: "glibc-2.42", size: 9_000_000 });

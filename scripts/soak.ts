@@ -1,5 +1,5 @@
-// A real larder with a size limit, upstreams that fail at random, and clients that do what they
-// like; every answer is checked byte for byte. See scripts/soak/options.ts for the words.
+// Runs a real larder with a size limit, random upstream faults and arbitrary clients, and checks
+// every answer byte for byte. See scripts/soak/options.ts for the options.
 import { messageOf } from "../src/base/failure.ts";
 import { runLarder } from "../tests/support/run_larder.ts";
 import { servedNar, servedNarinfo } from "../tests/support/served_nar.ts";
@@ -14,7 +14,7 @@ import { Server } from "./soak/server.ts";
 import { Tally } from "./soak/tally.ts";
 import { World } from "./soak/world.ts";
 
-/** A fifth of what there is: evictions go on all the time. */
+/** A fifth of all files, so that evictions never stop. */
 const LIMIT_BYTES = 24 << 20;
 const ATTACKERS = 10;
 const KILL_AFTER_MS = 20_000;
@@ -22,16 +22,16 @@ const MINUTE_MS = 60_000;
 const LOOK_MS = 1_000;
 const LOOKS_PER_LINE = MINUTE_MS / LOOK_MS;
 const RETRY_MS = 100;
-/** Idle connections to upstreams are closed, and buffers collected, in the meantime. */
+/** Time to close idle upstream connections and to collect buffers. */
 const QUIET_MS = 2_000;
-/** After the faults are over everything is there again within this. */
+/** After the faults everything must be available again within this time. */
 const RECOVERY_MAX_MS = 60_000;
 const CANNOT_RUN_STATUS = 2;
 
 const options = optionsOrExit();
 Deno.exit(await soak(options) ? 0 : 1);
 
-/** Resolves to whether nothing was wrong. */
+/** Resolves to true if there were no problems. */
 async function soak({ minutes, clients, seed, kills }: SoakOptions): Promise<boolean> {
   console.error(
     `soak: ${clients} clients, ${minutes} min, --seed ${seed}${kills ? " --kills" : ""}`,
@@ -76,7 +76,7 @@ async function soak({ minutes, clients, seed, kills }: SoakOptions): Promise<boo
   return wrongs.length === 0;
 }
 
-/** Looks every second, and says every minute what it saw. */
+/** Samples every second, and prints a line every minute. */
 function watch(server: Server, monitor: Monitor, tally: Tally): Disposable {
   let count = 0;
   const look = () => {
@@ -92,7 +92,7 @@ function watch(server: Server, monitor: Monitor, tally: Tally): Disposable {
   return { [Symbol.dispose]: () => clearInterval(timer) };
 }
 
-/** Resolves to how often. */
+/** Resolves to the number of kills. */
 async function killAgainAndAgain(
   server: Server,
   dice: Dice,
@@ -107,7 +107,7 @@ async function killAgainAndAgain(
   }
 }
 
-/** With every upstream right again: all there is comes, and files, rows and handles agree. */
+/** Checks the end with healthy upstreams: all objects arrive, and files, rows and handles agree. */
 async function problemsAtTheEnd(
   server: Server,
   world: World,
@@ -137,14 +137,14 @@ async function problemsAtTheEnd(
   return problems;
 }
 
-/** What is wrong with the answers for an object; "" when nothing is. */
+/** The problem with the answers for an object; "" if none. */
 async function lackOf(port: number, { storePathHash }: StoreObject): Promise<string> {
   try {
     const { status } = await servedNar(port, await servedNarinfo(port, storePathHash));
     return status === 200 ? "" : `the NAR is ${status}`;
   } catch (error) {
     const message = messageOf(error);
-    // A narinfo that was learned while its NAR was on its way may pass on a size that lied.
+    // A narinfo learned during its NAR's download may forward a wrong size.
     return message.startsWith("FileSize") ? "" : message;
   }
 }

@@ -1,6 +1,6 @@
-// Runs the tests and closes with what was skipped and why, and one line of counts. Arguments go
-// to `deno test`: folders, `--filter TEXT`, and so on. Without any, what the tests observed must be
-// what the README's table says.
+// Runs the tests, and prints the skipped ones with their reasons and one line of counts. Arguments
+// go to `deno test`: folders, `--filter TEXT`, and so on. Without arguments, the results must match
+// the README's table of faults.
 import { RECORDS_VARIABLE } from "../tests/support/reliability_record.ts";
 import { SOCKET_VARIABLE } from "../tests/support/test_socket.ts";
 import { readRecords, withReliability } from "./reliability_table.ts";
@@ -13,17 +13,17 @@ const IS_NEWER = major > 2 || minor >= 9;
 
 /** Deno 2.9 wants the paths of Unix sockets here, which older ones cannot read. */
 const SOCKETS = IS_NEWER ? `,unix:${socket},unix:/nowhere/socket` : "";
-/** Deno 2.9 asks for `seteuid`, and cannot read that name here. */
+/** Deno 2.9 requires `seteuid`, and cannot read that name here. */
 const SYS = IS_NEWER ? "" : "=hostname,uid,seteuid,networkInterfaces";
 
-/** Any other address is refused: a test that reaches for it fails. */
+/** Any other address is refused, so a test that needs one fails. */
 const PERMISSIONS = [
   `--allow-net=127.0.0.1${SOCKETS}`,
   "--allow-read",
   "--allow-write",
   "--allow-env",
   "--allow-run",
-  // larder is started with what its task names; this is for the tests themselves.
+  // For the tests themselves; larder starts with its task's permissions.
   `--allow-sys${SYS}`,
 ];
 
@@ -61,12 +61,12 @@ if (records !== undefined) {
 
 if (skipped.length > 0) console.log(`Skipped:\n${skipped.map((name) => `  ${name}`).join("\n")}`);
 const [, passed = "0", failed = "0", ignored = "0"] = counts ?? [];
-// Where the tests could not even be loaded there are no counts, and yet something failed.
+// Without counts the tests did not even load, which is a failure.
 const failures = counts === undefined && code !== 0 ? "1" : failed;
 console.log(`${passed} passed, ${failures} failed, ${ignored} skipped`);
 Deno.exit(code);
 
-/** Whether the README tells what was observed. */
+/** True if the README's table has these results. */
 function isTold(records: string): boolean {
   const readme = Deno.readTextFileSync(new URL("../README.md", import.meta.url));
   if (withReliability(readme, readRecords(records)) === readme) return true;

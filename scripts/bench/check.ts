@@ -8,23 +8,23 @@ import { TrustedKeys } from "../../src/nix/trusted_keys.ts";
 import type { Published } from "./corpus.ts";
 import type { Server } from "./server.ts";
 
-/** As many as a Nix client has under way. */
+/** The number of requests that a Nix client has in flight. */
 const SIDE_BY_SIDE = 25;
 
 /**
- * Between two checks lie minutes; a connection that the server closes at the moment in which it is
- * used again would fail the check.
+ * Minutes pass between two checks. Reusing a connection at the moment the server closes it would
+ * fail the check.
  */
 const CLIENT = Deno.createHttpClient({ poolIdleTimeout: 5_000 });
 
-/** A NAR whose narinfo the server has given. */
+/** A NAR with its narinfo from the server. */
 export interface Found extends Published {
-  /** As that narinfo says it. */
+  /** By that narinfo. */
   readonly narPath: string;
 }
 
 /**
- * Asks one server for every narinfo, and throws unless each is a 200 of the length announced,
+ * Requests every narinfo of one server. Throws unless each is a 200 of the announced length,
  * describes the object, and carries the upstream's signature.
  */
 export async function checkNarinfos(
@@ -47,7 +47,7 @@ export async function checkNarinfos(
   });
 }
 
-/** Fetches every NAR, and throws unless each is whole and has the hash its narinfo announced. */
+/** Fetches every NAR. Throws unless each is whole and has the hash of its narinfo. */
 export async function checkNars(server: Server, nars: readonly Found[]): Promise<void> {
   await pLimit(SIDE_BY_SIDE).map(nars, async ({ narPath, narHash, narSize }) => {
     const url = server.url + narPath;
@@ -72,7 +72,7 @@ export async function checkAbsent(server: Server, paths: readonly string[]): Pro
 const KEEP_MAX_MS = 20_000;
 const LOOK_EVERY_MS = 5;
 
-/** Resolves when a cache says that it has these; one that says nothing has them. */
+/** Resolves when a cache reports these paths as hits. Servers without X-Cache have them. */
 export async function checkKept(server: Server, paths: readonly string[]): Promise<void> {
   const untilMs = performance.now() + KEEP_MAX_MS;
   await pLimit(SIDE_BY_SIDE).map(paths, async (path) => {

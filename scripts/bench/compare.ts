@@ -2,14 +2,14 @@ import type { Figure } from "./figure.ts";
 import type { Result } from "./report.ts";
 import { median } from "./rounds.ts";
 
-/** What a bench leaves for a comparison with another. */
+/** A bench's result, for comparing it with another. */
 export interface Median {
   readonly name: string;
   readonly unit: Figure["unit"];
   readonly value: number;
 }
 
-/** By how many percent a figure may be worse: also of what is in percent, by as many points. */
+/** Allowed loss in percent. Figures in percent may lose as many points. */
 export const WORSE_PERCENT_MAX = 5;
 
 const MORE_IS_BETTER: ReadonlySet<Figure["unit"]> = new Set(["requests/s", "MB/s"]);
@@ -21,16 +21,19 @@ export function mediansOf(results: readonly Result[]): readonly Median[] {
   });
 }
 
-/** A bench of each of two programs, run one after the other. */
+/** One bench of each program, in turn. */
 export type Turn = readonly [before: readonly Median[], after: readonly Median[]];
 
 export interface Comparison {
   readonly table: string;
-  /** The figures that are worse by more than `WORSE_PERCENT_MAX`. */
+  /** Figures that lose more than `WORSE_PERCENT_MAX`. */
   readonly worse: readonly string[];
 }
 
-/** Each figure's median change over the turns: what else the machine does in one meets both. */
+/**
+ * Each figure's median change over the turns. Other work of the machine affects both sides of a
+ * turn.
+ */
 export function compare(names: readonly [string, string], turns: readonly Turn[]): Comparison {
   const head = ["figure", ...names, "worse by", ""];
   const rows = [head, head.map(() => "---")];
@@ -40,7 +43,7 @@ export function compare(names: readonly [string, string], turns: readonly Turn[]
     const percent = median(
       pairs.map(([before = NaN, after = NaN]) => worseBy(unit, before, after)),
     );
-    // What is not a number has not been shown to be as good.
+    // NaN does not prove that a figure is as good.
     const isWorse = !(percent <= WORSE_PERCENT_MAX);
     if (isWorse) worse.push(name);
     const shown = [0, 1].map((at) =>
@@ -55,7 +58,7 @@ function valueOf(medians: readonly Median[], name: string): number {
   return medians.find((median) => median.name === name)?.value ?? NaN;
 }
 
-/** In percent; less than 0 where it is better. */
+/** In percent; negative if better. */
 function worseBy(unit: Figure["unit"], before: number, after: number): number {
   if (unit === "%") return after - before;
   return 100 * (MORE_IS_BETTER.has(unit) ? before / after - 1 : after / before - 1);

@@ -4,7 +4,7 @@ import { generateSecretKey } from "../../src/nix/signature.ts";
 import { DIALECTS, narinfoText } from "../../tests/support/dialects.ts";
 import { makeStoreObject, type StoreObject } from "../../tests/support/store_object.ts";
 
-/** A store object whose narinfo, and maybe NAR, stands in the upstream's directory. */
+/** A store object whose narinfo, and maybe NAR, is in the upstream's directory. */
 export interface Published {
   readonly storePath: string;
   /** Path of its narinfo below a cache's URL. */
@@ -20,17 +20,17 @@ export interface NarinfoSet {
 }
 
 export interface NarSet extends NarinfoSet {
-  /** Of the file that is the NAR's whole content. */
+  /** Size of the file that is the NAR's whole content. */
   readonly bytes: number;
 }
 
-/** As many as the median path of nixpkgs has, with itself. */
+/** Number of the median path in nixpkgs, itself included. */
 const REFERENCES_COUNT = 6;
 
-/** What `nix copy --to 'file:///…?compression=none'` makes: a signed binary cache of files. */
+/** A signed binary cache of files, as `nix copy --to 'file:///…?compression=none'` makes it. */
 export class Corpus {
   readonly folder: string;
-  /** What was made stays, for every measure that wants the same. */
+  /** Cached, as several measures want the same set. */
   readonly #sets = new Map<string, readonly Published[]>();
   readonly #key = generateSecretKey("larder-bench-upstream-1");
 
@@ -45,12 +45,12 @@ export class Corpus {
     return this.#key.publicKey;
   }
 
-  /** Narinfos of objects that nobody will ask the NAR of: there is none. */
+  /** Narinfos of objects without NARs. */
   putNarinfos(set: NarinfoSet): readonly Published[] {
     return this.#once(`narinfos ${JSON.stringify(set)}`, () => this.#makeNarinfos(set));
   }
 
-  /** Objects whose NARs no compressor makes smaller, as those of `nar.xz` files. */
+  /** Objects with incompressible NARs, like those of `nar.xz` files. */
   putNars(set: NarSet): readonly Published[] {
     return this.#once(`nars ${JSON.stringify(set)}`, () => this.#makeNars(set));
   }
@@ -96,7 +96,7 @@ export class Corpus {
   }
 }
 
-/** Paths of narinfos that are nowhere. */
+/** Paths of narinfos that do not exist. */
 export function absentPaths({ count, seed }: NarinfoSet): readonly string[] {
   return Array.from({ length: count }, (_, at) => {
     const { storePathHash } = makeStoreObject({ name: `nobody-has-${at}`, seed });

@@ -3,7 +3,7 @@ import type { Workplace } from "./workplace.ts";
 export interface Transfer {
   readonly bytes: number;
   readonly seconds: number;
-  /** From before the connection is made to the first byte of the answer. */
+  /** Time from before connecting to the first byte of the answer. */
   readonly firstByteMs: number;
 }
 
@@ -12,7 +12,7 @@ export interface Wanted {
   readonly bytes: number;
 }
 
-/** Fetches a file with curl, which throws it away. Throws when it is not a whole 200. */
+/** Fetches a file with curl, which drops it. Throws unless it is a whole 200. */
 export async function download(workplace: Workplace, wanted: Wanted): Promise<Transfer> {
   const output = await workplace.run({
     command: "curl",
@@ -29,7 +29,7 @@ export async function download(workplace: Workplace, wanted: Wanted): Promise<Tr
   return { bytes, seconds, firstByteMs: firstByte * 1_000 };
 }
 
-/** MB/s of `clients` curls together, each with the whole file. */
+/** MB/s of `clients` parallel curls, each with the whole file. */
 export async function downloadRate(
   workplace: Workplace,
   wanted: Wanted,

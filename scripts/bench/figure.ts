@@ -2,13 +2,13 @@ import type { Corpus } from "./corpus.ts";
 import type { Launcher, Server } from "./server.ts";
 import type { Workplace } from "./workplace.ts";
 
-/** What a figure of larder is held to. */
+/** The target of a figure of larder. */
 export type Target =
-  /** At least so many times the figure of nginx proxy_cache. */
+  /** A minimal multiple of nginx proxy_cache's figure. */
   | { readonly kind: "ratio"; readonly atLeast: number }
-  /** At most so much more than that of nginx proxy_cache. */
+  /** A maximal difference to nginx proxy_cache's figure. */
   | { readonly kind: "behind"; readonly atMost: number }
-  /** Less than this, whatever the others have. */
+  /** An absolute limit. */
   | { readonly kind: "below"; readonly limit: number };
 
 /** One row of the table. */
@@ -18,26 +18,26 @@ export interface Figure {
   readonly target: Target;
 }
 
-/** One run of one server; a value for each figure. Rounds are numbered from 0. */
+/** One run of one server; returns a value for each figure. Rounds are numbered from 0. */
 export type Run = (server: Server, round: number) => Promise<readonly number[]>;
 
-/** Everything a measure can use. */
+/** The environment of a measure. */
 export interface Bench {
   readonly workplace: Workplace;
   readonly corpus: Corpus;
-  /** Those that are compared, running. */
+  /** The running servers. */
   readonly servers: readonly Server[];
-  /** How a further one of each is started. */
+  /** Launchers for further processes of each. */
   readonly launchers: readonly Launcher[];
-  /** larder with what it is measured for turned on. */
+  /** larder with telemetry on or off. */
   readonly variants: Readonly<Record<"plain" | "metrics" | "traces", Launcher>>;
   readonly rounds: number;
-  /** How long wrk loads a server in one round. */
+  /** Time of wrk's load on a server in one round. */
   readonly seconds: number;
   readonly warmUp: "once" | number;
 }
 
-/** What yields one or more figures. */
+/** A measurement of one or more figures. */
 export interface Measure {
   readonly figures: readonly Figure[];
   /** Makes the files, checks every server's answers, and warms up. */

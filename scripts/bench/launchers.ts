@@ -3,10 +3,10 @@ import { nginxConf, type NginxSite } from "./nginx_conf.ts";
 import { freePort, type Launcher, launchProcess, type ServerName } from "./server.ts";
 import type { Workplace } from "./workplace.ts";
 
-/** What of the caller's environment a server may see: no option of larder is among it. */
+/** The variables that servers inherit: no option of larder is among them. */
 const PASSED_ON = ["PATH", "HOME", "TMPDIR", "DENO_DIR", "XDG_CACHE_HOME"];
 
-/** nginx serving the files of `root`: the upstream of the other two, too. */
+/** nginx serving the files of `root`; the upstream of the other two, too. */
 export function directoryLauncher(workplace: Workplace, root: string): Launcher {
   return nginxLauncher(workplace, "nginx directory", () => ({ kind: "directory", root }));
 }
@@ -20,13 +20,13 @@ export function proxyLauncher(workplace: Workplace, upstreamUrl: string): Launch
   }));
 }
 
-/** What the task runs: permissions and engine flags are measured with it. */
+/** The command of the task, so that its permissions and engine flags are measured. */
 const SERVE_TASK = denoJson.tasks.serve.command;
 
 export interface LarderParts {
   readonly upstreamUrl: string;
   readonly publicKey: string;
-  /** A compiled larder; default: the sources, run by the Deno that runs the bench. */
+  /** A compiled larder; default: the sources, on the bench's own Deno. */
   readonly executable: string | undefined;
   /** Further options, by their names without dashes. */
   readonly flags?: Readonly<Record<string, string>>;
@@ -48,7 +48,7 @@ export function larderLauncher(workplace: Workplace, parts: LarderParts): Launch
         "cache-upstream-url": upstreamUrl,
         "cache-upstream-public-key": publicKey,
         "cache-hostname": "larder-bench",
-        // Known misses must stay known while they are measured.
+        // Known misses must stay known during the measurement.
         "cache-negative-ttl": "1h",
         "log-level": "warn",
         ...parts.flags,

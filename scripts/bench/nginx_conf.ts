@@ -1,20 +1,20 @@
-/** What an nginx of the bench serves. */
+/** The content of an nginx. */
 export type NginxSite =
   | { readonly kind: "directory"; readonly root: string }
   | { readonly kind: "proxy"; readonly cacheFolder: string; readonly upstreamUrl: string };
 
 /**
- * One worker: like larder's event loop it fills one core, and the load has the other. With two
- * workers, nginx and the load would share both cores, and its figures depend on the scheduler.
+ * One worker: like larder's event loop it uses one core, and the load has the other. With two
+ * workers, nginx and the load would share cores, and its figures depend on the scheduler.
  */
 export const NGINX_WORKERS = 1;
 
 /**
- * A configuration that needs no right but to write to `folder`. Everything that would only slow
- * nginx down is off; the rest is as it comes, as most installations have it.
+ * A configuration that needs no right but to write to `folder`. It disables what only slows nginx
+ * down, and keeps defaults else.
  */
 export function nginxConf(folder: string, port: number, site: NginxSite): string {
-  // Started by root, the workers would otherwise change to a user who cannot read the folder.
+  // As root, the workers would otherwise change to a user without access to the folder.
   const user = Deno.uid() === 0 ? "user root root;\n" : "";
   return `${user}daemon off;
 worker_processes ${NGINX_WORKERS};

@@ -2,13 +2,13 @@ import { parseArgs } from "node:util";
 
 export interface BenchOptions {
   readonly rounds: number;
-  /** How long wrk loads a server in one round. */
+  /** Time of wrk's load on a server in one round. */
   readonly seconds: number;
-  /** How long before the first round, or each path once. */
+  /** Time of warming up, or each path once. */
   readonly warmUp: "once" | number;
-  /** Measures larder and nginx proxy_cache only: the targets are about them. */
+  /** Measures larder and nginx proxy_cache alone, which have targets. */
   readonly pairOnly: boolean;
-  /** Only figures whose name has this text. */
+  /** Only figures with this text in their name. */
   readonly only: string | undefined;
   /** A compiled larder to run in place of the sources. */
   readonly executable: string | undefined;
@@ -27,7 +27,7 @@ export const USAGE = `Measures larder beside nginx; writes dist/bench.md too.
 const FULL = { rounds: 5, seconds: 3, warmUp: 2, pairOnly: false };
 const QUICK = { rounds: 3, seconds: 1, warmUp: "once", pairOnly: true } as const;
 
-/** Throws an Error that says what is wrong with the words. */
+/** Throws an Error that explains invalid arguments. */
 export function readOptions(words: readonly string[]): BenchOptions {
   const { values } = parseArgs({
     args: [...words],

@@ -8,7 +8,7 @@ export interface Result {
 }
 
 interface Judgement {
-  /** Of larder to nginx proxy_cache: the median of the rounds' ratios. */
+  /** Larder's ratio to nginx proxy_cache: the median of the rounds' ratios. */
   readonly ratio: number;
   readonly target: string;
   readonly reached: boolean;
@@ -16,7 +16,7 @@ interface Judgement {
 
 const PROXY = "nginx proxy_cache";
 
-/** Compares the rounds one by one: what else the machine did in a round met both. */
+/** Compares the rounds one by one, as other work of the machine affects both sides of a round. */
 export function judge({ figure, values }: Result): Judgement {
   const pairs = values.larder.map((own, round) => [own, values[PROXY][round] ?? NaN] as const);
   const ratio = median(pairs.map(([own, proxy]) => own / proxy));
@@ -54,7 +54,7 @@ export function report(results: readonly Result[], facts: readonly string[]): st
   return [...facts.map((fact) => `* ${fact}`), "", ...lines].join("\n") + "\n";
 }
 
-/** The median, and in brackets how far the rounds lie apart. */
+/** The median, with the range of the rounds in brackets. */
 function shown(values: readonly number[], { unit }: Figure): string {
   if (values.length === 0) return "–";
   const text = (value: number) => value.toFixed(DIGITS[unit]);
@@ -76,7 +76,7 @@ function signed(value: number): string {
   return `${value < 0 ? "" : "+"}${value.toFixed(1)}`;
 }
 
-/** True when no figure is missed. */
+/** True if larder reached all targets. */
 export function allReached(results: readonly Result[]): boolean {
   return results.every((result) => judge(result).reached);
 }

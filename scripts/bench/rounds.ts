@@ -1,12 +1,12 @@
 import type { Bench, Measure, Run } from "./figure.ts";
 import { SERVER_NAMES, type ServerName } from "./server.ts";
 
-/** A figure's values, one a round. */
+/** A figure's values, one for each round. */
 export type Values = Readonly<Record<ServerName, readonly number[]>>;
 
 /**
- * Runs a measure: in every round each server once, and another one first each time, so that
- * whatever else the machine does meets all three. Returns the values of each figure.
+ * Runs a measure: every round runs each server once, in rotating order, so that other work of the
+ * machine affects all. Returns the values of each figure.
  */
 export async function runMeasure(bench: Bench, measure: Measure): Promise<readonly Values[]> {
   const run = await measure.prepare(bench);
@@ -33,7 +33,7 @@ function emptyValues(): Record<ServerName, number[]> {
   return Object.fromEntries(entries) as Record<ServerName, number[]>;
 }
 
-/** The value in the middle. */
+/** The median. */
 export function median(values: readonly number[]): number {
   const sorted = [...values].sort((a, b) => a - b);
   const [low, high] = [sorted[(sorted.length - 1) >> 1], sorted[sorted.length >> 1]];

@@ -1,24 +1,24 @@
 import type { Spawned, Workplace } from "./workplace.ts";
 
-/** The three that are compared; the last one is what larder is held against. */
+/** The compared servers; the last one is larder's reference. */
 export const SERVER_NAMES = ["larder", "nginx directory", "nginx proxy_cache"] as const;
 export type ServerName = typeof SERVER_NAMES[number];
 
-/** A server that answers. */
+/** A running server. */
 export interface Server extends AsyncDisposable {
   readonly name: ServerName;
-  /** Without a slash at its end. */
+  /** Without a final slash. */
   readonly url: string;
   /** The highest resident memory so far, in bytes, of its largest process. */
   peakBytes(): number;
-  /** Processor time used so far, of all its processes and threads. */
+  /** Processor time so far, of all its processes and threads. */
   cpuSeconds(): number;
 }
 
-/** How one of the three is started with its data below `folder`. */
+/** Starts one of the servers with its data below `folder`. */
 export interface Launcher {
   readonly name: ServerName;
-  /** Resolves with the first right answer. A folder that was used before is used again. */
+  /** Resolves with the first right answer. May reuse a folder. */
   launch(folder: string): Promise<Server>;
 }
 
@@ -54,7 +54,7 @@ export async function launchProcess(workplace: Workplace, parts: LaunchParts): P
   };
 }
 
-/** A port that nobody listens on at this moment. */
+/** A port without a listener. */
 export function freePort(): number {
   using listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
   return listener.addr.port;
@@ -70,7 +70,7 @@ async function answers(url: string): Promise<boolean> {
   }
 }
 
-/** The process and those it started. */
+/** The process and its children. */
 function family(pid: number): number[] {
   const children = Deno.readTextFileSync(`/proc/${pid}/task/${pid}/children`);
   return [pid, ...children.split(" ").filter(Boolean).map(Number)];

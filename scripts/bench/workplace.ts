@@ -1,6 +1,6 @@
 import { within } from "../../src/base/deadline.ts";
 
-/** A process that has not ended so long after SIGTERM is killed. */
+/** Time between SIGTERM and SIGKILL. */
 const STOP_MAX_MS = 10_000;
 
 export interface Spawned {
@@ -10,7 +10,7 @@ export interface Spawned {
   readonly env?: Readonly<Record<string, string>>;
 }
 
-/** The temporary folder of a run and every process it started. Disposing leaves nothing behind. */
+/** The temporary folder and the processes of a run. Disposing removes them all. */
 export class Workplace implements AsyncDisposable {
   readonly folder = Deno.makeTempDirSync({ prefix: "larder-bench-" });
   readonly #children = new Set<Deno.ChildProcess>();
@@ -23,7 +23,7 @@ export class Workplace implements AsyncDisposable {
     return path;
   }
 
-  /** Starts a server. Its standard output goes nowhere: the bench's own is the report. */
+  /** Starts a server. Its standard output is dropped, as the bench's own is the report. */
   start({ command, args, env }: Spawned): Deno.ChildProcess {
     return this.#track(
       new Deno.Command(command, {
@@ -43,7 +43,7 @@ export class Workplace implements AsyncDisposable {
     await child.status;
   }
 
-  /** Runs a program to its end and returns what it printed. Throws when it fails. */
+  /** Runs a program to its end and returns its output. Throws if it fails. */
   async run({ command, args }: Spawned): Promise<string> {
     const child = this.#track(
       new Deno.Command(command, {
@@ -70,7 +70,7 @@ export class Workplace implements AsyncDisposable {
   }
 
   #track(child: Deno.ChildProcess): Deno.ChildProcess {
-    // A signal may have come while a measure was about to start the next process.
+    // A signal may arrive while a measure starts the next process.
     if (this.#closing !== undefined) kill(child, "SIGKILL");
     this.#children.add(child);
     child.status.then(() => this.#children.delete(child));

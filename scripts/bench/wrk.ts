@@ -3,19 +3,19 @@ import type { Workplace } from "./workplace.ts";
 
 const SCRIPT = new URL("./requests.lua", import.meta.url).pathname;
 
-/** A run that should end by itself is given up after this. */
+/** Timeout of a run that should end by itself. */
 const ONCE_MAX_S = 120;
 
 export interface Load {
   readonly paths: readonly string[];
   readonly connections: number;
-  /** "once": each path once, as fast as it goes. */
+  /** "once": each path once, at full speed. */
   readonly seconds: number | "once";
-  /** What every answer's status must be. */
+  /** The required status of every answer. */
   readonly status: 200 | 404;
 }
 
-/** Loads one server with wrk's one thread; requests a second. Throws when an answer was wrong. */
+/** Loads one server with wrk's one thread; requests a second. Throws if an answer was wrong. */
 export async function requestsPerSecond(
   workplace: Workplace,
   server: Pick<Server, "url" | "name">,
@@ -25,7 +25,7 @@ export async function requestsPerSecond(
   return count / seconds;
 }
 
-/** The same, with how many requests that were, and how long they took. */
+/** The same, with the number of requests and their duration. */
 export async function runLoad(
   workplace: Workplace,
   { url, name }: Pick<Server, "url" | "name">,

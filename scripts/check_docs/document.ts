@@ -3,10 +3,10 @@ const COLUMNS_MAX = 100;
 /** Files of the project in backticks, such as `src/nix/hash.ts` or `nix/hash.ts`. */
 const NAMED_FILE_REGEXP = /`((?:[\w.-]+\/)*[\w-]+\.(?:ts|sql|md|svg))`/g;
 
-/** The targets of links that lead to no other site, without the heading in them. */
+/** Targets of links within the project, without the heading in them. */
 const LINK_REGEXP = /\]\(([^)#:\s]+)(?:#[^)]*)?\)/g;
 
-/** Lines that cannot be wrapped: rows of tables, headings, HTML, and links alone. */
+/** Lines that cannot be wrapped: table rows, headings, HTML and single links. */
 const UNWRAPPED_REGEXP = /^\s*([|#<!]|\S+$)/;
 
 /** A Markdown file and the project around it. */
@@ -16,7 +16,7 @@ export interface Document {
   readonly text: string;
 }
 
-/** What is wrong with a document, one line each. `files`: all paths of the project. */
+/** Problems with a document, one line each. `files`: all paths of the project. */
 export function documentProblems(
   { path, text }: Document,
   files: readonly string[],
@@ -46,7 +46,7 @@ export function documentProblems(
   return problems;
 }
 
-/** A file may be named by the end of its path. */
+/** True for a file's path, or its end. */
 function isNamed(name: string, files: readonly string[]): boolean {
   return files.some((file) => file === name || file.endsWith(`/${name}`));
 }

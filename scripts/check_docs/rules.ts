@@ -12,7 +12,7 @@ export interface Rule {
 const ROW_REGEXP =
   /^\| (?<promise>[^|]+) \| `(?<keeper>[^`]+)` \| `(?<path>[^`]+)`: (?<name>[^|]+) \|$/;
 
-/** The rows of the tables in `text`; what is no rule and no head of a table is a problem. */
+/** The rows of the tables in `text`. Any other row is a problem. */
 export function readRules(text: string): { rules: Rule[]; problems: string[] } {
   const rules: Rule[] = [];
   const problems: string[] = [];
@@ -29,7 +29,7 @@ export function readRules(text: string): { rules: Rule[]; problems: string[] } {
   return { rules, problems };
 }
 
-/** What of a rule does not exist, one line each. `readFile`: `undefined` for a missing file. */
+/** The missing parts of a rule, one line each. `readFile`: `undefined` for a missing file. */
 export function ruleProblems(
   { promise, keeper, testPath, testName }: Rule,
   readFile: (path: string) => string | undefined,

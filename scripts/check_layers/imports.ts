@@ -1,6 +1,8 @@
 import ts from "typescript";
 
-/** Lower ranks know nothing of higher ones. Folders of one rank do not know each other. */
+/**
+ * Ranks of the layers. Lower ones must not import higher ones, nor folders of one rank each other.
+ */
 const RANKS: Readonly<Record<string, number>> = {
   base: 0,
   nix: 1,
@@ -19,14 +21,14 @@ const RANKS: Readonly<Record<string, number>> = {
   cli: 9,
 };
 
-/** Back ends stand behind their port: `app` picks them, nobody else names them. */
+/** Back ends stand behind their port: only `app` imports them. */
 const BACK_END_REGEXP =
   /^src\/(storage\/(local|s3)|metadata\/(sqlite|postgres)|locks\/(local|redis)|upstream\/http)\//;
 
-/** Those that may read the option table. */
+/** Layers that may read the option table. */
 const CONFIG_READERS = ["config", "app", "cli"];
 
-/** What is wrong with the imports of a file of the product, one line each. */
+/** Problems with a file's imports, one line each. */
 export function importProblems(source: ts.SourceFile): readonly string[] {
   const path = source.fileName;
   const imports = importsOf(source);
@@ -62,7 +64,7 @@ function problemsOf(path: string, imported: string): readonly string[] {
   return problems;
 }
 
-/** The files that a file imports, by their paths from the project's folder. */
+/** The imported files, by their paths from the project's folder. */
 export function importsOf(source: ts.SourceFile): readonly string[] {
   return ts.preProcessFile(source.text, true, true).importedFiles
     .map(({ fileName }) => fileName)

@@ -9,10 +9,10 @@ const PORT_METHODS_MAX = 6;
 /** Of what a class or a function is given at once. */
 const PARTS_MAX = 7;
 
-/** What stands beside the back ends' folders. */
+/** Files beside the back ends' folders. */
 const PORT_REGEXP = /^src\/(storage|metadata|upstream|locks)\/[^/]+$/;
 
-/** What has outgrown the house in a file, one line each. */
+/** Exceeded limits of a file, one line each. */
 export function limitProblems(source: ts.SourceFile): readonly string[] {
   return [...sizeProblems(source), ...nodeProblems(source, source)];
 }
@@ -57,7 +57,7 @@ function parametersOf(node: ts.SignatureDeclaration | ts.JSDocSignature): number
   return node.parameters.filter(({ name }) => name?.getText() !== "this").length;
 }
 
-/** Those of an instance, the constructor's `private readonly x` included. */
+/** Fields of an instance, including the constructor's `private readonly x`. */
 function fieldsOf(node: ts.ClassLikeDeclaration): number {
   return node.members.flatMap((member): readonly ts.Node[] => {
     if (ts.isConstructorDeclaration(member)) {

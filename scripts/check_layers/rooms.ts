@@ -2,8 +2,8 @@ import type ts from "typescript";
 import { importsOf } from "./imports.ts";
 
 /**
- * Which folders of one layer know each other both ways, one line for each import of the fewer.
- * A folder and the folders in it are rooms of their own.
+ * Folders of one layer that import each other both ways: one line for each import in the rarer
+ * direction. A folder and its subfolders are separate rooms.
  */
 export function roomProblems(sources: readonly ts.SourceFile[]): readonly string[] {
   const doors = new Map<string, string[]>();
@@ -27,7 +27,7 @@ function roomOf(path: string): string {
   return path.slice(0, path.lastIndexOf("/"));
 }
 
-/** Only folders below one of `src` are one layer's. */
+/** A layer is a folder of `src`. */
 function layerOf(room: string): string {
   const [top, layer] = room.split("/");
   return top === "src" ? `${top}/${layer}` : room;

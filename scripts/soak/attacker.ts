@@ -8,7 +8,7 @@ export interface AttackerDeps {
   readonly dice: Dice;
   readonly tally: Tally;
   readonly world: World;
-  /** Where larder listens; `undefined` while it is being started again. */
+  /** Port of larder; `undefined` while it restarts. */
   readonly port: () => number | undefined;
 }
 
@@ -17,7 +17,7 @@ const STALL_MS = 5_000;
 const PAUSE_MS = 200;
 const PAGE_HEADERS = { "Origin": "http://evil.example", "Sec-Fetch-Site": "cross-site" } as const;
 
-/** Does what no client of good will does. None of it may change anything, or hurt anybody. */
+/** A hostile client. None of its acts may change anything, or hurt other clients. */
 export class Attacker {
   readonly #deps: AttackerDeps;
   readonly #attacks = [
@@ -33,12 +33,12 @@ export class Attacker {
     this.#deps = deps;
   }
 
-  /** Never throws for what larder does: that is in the tally. */
+  /** Never throws for larder's faults: those go to the tally. */
   async act(): Promise<void> {
     try {
       await this.#deps.dice.weighted(this.#attacks).do();
     } catch {
-      // Being thrown out is as good an answer as any.
+      // A closed connection is a valid answer.
       this.#deps.tally.count("attack: connection ended");
     }
     await pause(PAUSE_MS);
@@ -51,7 +51,7 @@ export class Attacker {
     this.#deps.tally.count("attack: 300 resets, 60 a second");
   }
 
-  /** Asks for a NAR, or half of a request, and reads nothing. */
+  /** Sends a NAR request, or half of one, and reads nothing. */
   async #stall(): Promise<void> {
     const { dice, world, tally } = this.#deps;
     await using connection = await this.#connect();
@@ -62,13 +62,13 @@ export class Attacker {
     tally.count("attack: stalled");
   }
 
-  /** What a page of another origin can make a browser send. */
+  /** Sends requests as a page of another origin can. */
   async #page(): Promise<void> {
     const path = this.#deps.dice.pick(["/gc?target=0", this.#pinPath()]);
     await this.#expectDenied("page of another origin", ["POST", path, PAGE_HEADERS]);
   }
 
-  /** A name that is not ours, which leads here by a trick. */
+  /** Sends a foreign host name, as DNS rebinding does. */
   async #rebind(): Promise<void> {
     const headers = { "Host": "evil.example", "Sec-Fetch-Site": "same-origin" };
     const changes = { ...headers, "Origin": "http://evil.example" };
@@ -80,13 +80,13 @@ export class Attacker {
     await this.#expectDenied("rebound name", request);
   }
 
-  /** Somebody behind a proxy on this machine. */
+  /** Sends requests as a proxy on this machine does. */
   async #proxied(): Promise<void> {
     const headers = { "X-Forwarded-For": "192.0.2.1" };
     await this.#expectDenied("eviction through a proxy", ["POST", "/gc?target=0", headers]);
   }
 
-  /** Bytes that are no request, or half of one. */
+  /** Sends bytes that are no request, or half of one. */
   async #garbage(): Promise<void> {
     const { dice, world, tally } = this.#deps;
     await using connection = await this.#connect();

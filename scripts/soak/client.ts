@@ -10,19 +10,19 @@ export interface ClientDeps {
   readonly dice: Dice;
   readonly tally: Tally;
   readonly world: World;
-  /** Where larder listens; `undefined` while it is being started again. */
+  /** Port of larder; `undefined` while it restarts. */
   readonly port: () => number | undefined;
 }
 
-/** A NAR as a client knows it from a narinfo, and as it must come. */
+/** A NAR as described by its narinfo, and its right bytes. */
 interface Wanted {
   readonly path: string;
   readonly bytes: Uint8Array;
-  /** False where the narinfo came with a size that lies. */
+  /** False if the narinfo has a wrong size. */
   readonly isSizeRight: boolean;
 }
 
-/** Requests without an answer for so long are a fault of larder's. */
+/** A request without an answer for so long is larder's fault. */
 const ANSWER_MAX_MS = 60_000;
 const SLOW_PIECE_BYTES = 200_000;
 const SLOW_PAUSE_MS = 50;
@@ -30,7 +30,7 @@ const KNOWN_MAX = 200;
 /** Some ranges begin beyond the end. */
 const BEYOND_PART = 1.1;
 
-/** Does what clients do, one thing after the other, and checks every byte that it gets. */
+/** A client that acts at random, and checks every byte. */
 export class Client {
   readonly #deps: ClientDeps;
   readonly #known: Wanted[] = [];
@@ -52,7 +52,7 @@ export class Client {
     this.#deps = deps;
   }
 
-  /** Never throws for what larder does: that is in the tally. */
+  /** Never throws for larder's faults: those go to the tally. */
   async act(): Promise<void> {
     try {
       await this.#deps.dice.weighted(this.#acts).do();
@@ -74,7 +74,7 @@ export class Client {
       const line = (key: string) => new RegExp(`^${key}: (.*)$`, "m").exec(text)?.[1] ?? "";
       const bytes = (await world.filesOf(object)).get(line("Compression"));
       const url = line("URL");
-      // Nobody signs the compression: the NAR behind such a narinfo is never a whole 200.
+      // The compression is unsigned: the NAR of such a narinfo is never a whole 200.
       const isFalse = FALSE_COMPRESSIONS.includes(line("Compression"));
       if ((bytes === undefined && !isFalse) || url === "" || !isOf(object, line)) {
         return tally.wrong(`narinfo of ${object.baseName}:\n${text}`);
@@ -113,7 +113,7 @@ export class Client {
     const range = { Range: `bytes=${first}-${Math.max(first, end - 1)}` };
     await this.#ask("GET", path, range, async ({ status, headers, reader }) => {
       const got = await reader.read();
-      // Of a file on its way only the last byte waits until all of it is known to be right.
+      // The last byte of a running download waits for its verification; other bytes do not.
       const isKnown = headers.get("x-cache") === "HIT" || end === bytes.length;
       const isWhole = reader.isComplete && (status === 200 || isKnown);
       const part = status === 206 ? bytes.subarray(first, end) : bytes;
@@ -164,7 +164,7 @@ export class Client {
     if (wanted === undefined) return;
     await this.#ask("HEAD", wanted.path, {}, async ({ status, headers }) => {
       const length = headers.get("content-length");
-      // What is not kept has the length that an upstream tells, who may lie.
+      // A pass-through has the upstream's length, which may be wrong.
       const isKept = headers.get("x-cache") === "HIT";
       if (status === 200 && isKept && Number(length) !== wanted.bytes.length) {
         this.#deps.tally.wrong(`${wanted.path}: HEAD says ${length} bytes`);
@@ -221,7 +221,7 @@ export class Client {
     await new Promise((resolve) => setTimeout(resolve, SLOW_PAUSE_MS));
   }
 
-  /** Only what looks whole must be right: a file is known to be wrong at its end at the latest. */
+  /** Checks whole answers only: larder detects a wrong file at its end at the latest. */
   #check(status: number, { path, wanted, got }: Got, isWhole: boolean): void {
     const { tally } = this.#deps;
     if (status !== 200 && status !== 206) return;

@@ -1,4 +1,4 @@
-/** Chance that can be had again: the same seed and name give the same throws. */
+/** A reproducible random generator: the same seed and name give the same numbers. */
 export class Dice {
   #state: number;
 
@@ -28,7 +28,7 @@ export class Dice {
     return item;
   }
 
-  /** One of the items, each as often as its weight says. */
+  /** One of the items, in proportion to its weight. */
   weighted<Item extends { readonly weight: number }>(items: readonly Item[]): Item {
     let left = this.part() * items.reduce((sum, { weight }) => sum + weight, 0);
     return items.find(({ weight }) => (left -= weight) < 0) ?? this.pick(items);

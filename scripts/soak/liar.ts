@@ -3,7 +3,7 @@ import type { StoreObject } from "../../tests/support/store_object.ts";
 import { zstdBlocks, zstdFrame } from "../../tests/support/zstd_frames.ts";
 import type { Dice } from "./dice.ts";
 
-/** Whoever lies comes first. */
+/** The liar has the best priority. */
 const PRIORITY = 1;
 const NARINFO_REGEXP = /^\/([^/]+)\.narinfo$/;
 const ABSENT = { status: 404 } as const;
@@ -20,13 +20,13 @@ const BOMBS = [
 export interface LiarDeps {
   readonly dice: Dice;
   readonly objects: readonly StoreObject[];
-  /** Whose narinfos it passes on. */
+  /** The upstream of the copied narinfos. */
   readonly honest: readonly FakeUpstream[];
 }
 
 /**
- * An upstream without a key. It passes on narinfos that others signed, changes what no signature
- * covers, and sends files that are none of those it names.
+ * A hostile upstream without a key. It copies signed narinfos, changes their unsigned fields, and
+ * sends wrong files.
  */
 export class Liar implements AsyncDisposable {
   readonly upstream: FakeUpstream;
@@ -41,7 +41,7 @@ export class Liar implements AsyncDisposable {
     return new Liar(await fakeUpstream({ priority: PRIORITY, key: "none", stored: true }), deps);
   }
 
-  /** From now on until `mend`; else it has nothing. */
+  /** Lies until `mend`; else it has nothing. */
   lie(): void {
     this.upstream.onRequest = async ({ path }) => {
       if (path === "/nix-cache-info") return undefined;
@@ -66,7 +66,7 @@ export class Liar implements AsyncDisposable {
     return new Response(dice.pick(BOMBS));
   }
 
-  /** Of a third of all paths, so that the others are mostly had from where they are. */
+  /** Answers for a third of all paths, so that most come from honest upstreams. */
   async #narinfo(hash: string): Promise<string | undefined> {
     const { dice, objects, honest } = this.#deps;
     const object = objects.find(({ storePathHash }) => storePathHash === hash);

@@ -1,24 +1,24 @@
 import { bytesBelow } from "../../tests/support/bytes_below.ts";
 import type { LarderProcess, LogLine } from "../../tests/support/larder_process.ts";
 
-/** What the process and its folder come to at one moment. */
+/** The state of the process and its folder at one moment. */
 export interface Sample {
   readonly seconds: number;
   readonly residentBytes: number;
   readonly handles: number;
-  /** Those of files that have no name any more. */
+  /** Open files without a name. */
   readonly deleted: number;
   readonly diskBytes: number;
 }
 
 const KIB = 1024;
-/** Files that are moved while they are counted are counted wrong: then once more. */
+/** Counting is repeated if files moved meanwhile. */
 const DISK_LOOKS_MAX = 5;
 
-/** Looks at larder, and keeps what its log says of errors. */
+/** Samples larder, and collects the errors of its log. */
 export class Monitor {
   readonly samples: Sample[] = [];
-  /** How often each message was logged at `error`, and one of them. */
+  /** Errors by message, with their number and one example. */
   readonly errors = new Map<string, { count: number; readonly example: LogLine }>();
   readonly #limitBytes: number;
   readonly #startedAt = performance.now();
@@ -55,7 +55,7 @@ export class Monitor {
   }
 
   #readLog({ lines }: LarderProcess): void {
-    // Taken away: a soak's log does not fit into memory.
+    // Removed, as a soak's log does not fit into memory.
     for (const line of lines.splice(0)) {
       if (line.level !== "error") continue;
       const known = this.errors.get(line.msg) ?? { count: 0, example: line };
@@ -65,7 +65,7 @@ export class Monitor {
   }
 }
 
-/** What each open handle is. */
+/** The target of each open handle. */
 function handlesOf(pid: number): readonly string[] {
   const folder = `/proc/${pid}/fd`;
   return [...Deno.readDirSync(folder)].flatMap(({ name }) => {

@@ -3,9 +3,9 @@ import { parseArgs } from "node:util";
 export interface SoakOptions {
   readonly minutes: number;
   readonly clients: number;
-  /** What every choice follows from; how they interleave is the machine's. */
+  /** Determines every random choice, but not their interleaving. */
   readonly seed: number;
-  /** Kill the process now and then, and start it again. */
+  /** Kill and restart the process from time to time. */
   readonly kills: boolean;
 }
 
@@ -22,7 +22,7 @@ fuller than its limit, a file was left open, or larder did not recover in the en
 
 const SEEDS = 2 ** 31;
 
-/** Throws an Error that says what is wrong with the words. */
+/** Throws an Error that explains invalid arguments. */
 export function readOptions(words: readonly string[]): SoakOptions {
   const { values } = parseArgs({
     args: [...words],

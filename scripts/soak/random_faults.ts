@@ -18,10 +18,10 @@ import { badSignature, garbage, wrongFileSize } from "../../tests/support/narinf
 import type { Answer } from "../../tests/support/wire_answer.ts";
 import type { Dice } from "./dice.ts";
 
-/** How many of all answers are not what they should be. */
+/** Share of faulty answers. */
 const FAULTY_PART = 0.25;
 
-/** A silence that outlasts the header timeout that the soak gives larder, and one that does not. */
+/** One silence within the header timeout of the soak's larder, and one beyond it. */
 const SILENCES_MS = [200, 2_500];
 
 interface Choice {
@@ -59,7 +59,7 @@ const NAR_CHOICES: readonly Choice[] = [
   { weight: 3, make: (dice, bytes) => stallAfter(dice.below(bytes), pause(dice.below(1_000))) },
 ];
 
-/** From now on until `mend` this upstream's answers go wrong by chance. */
+/** Breaks this upstream's answers at random until `mend`. */
 export function breakAtRandom(upstream: FakeUpstream, dice: Dice): void {
   upstream.breakNarinfo(chosenFrom(NARINFO_CHOICES, dice));
   upstream.breakNar(chosenFrom(NAR_CHOICES, dice));

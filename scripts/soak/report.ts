@@ -1,9 +1,9 @@
 import type { Monitor, Sample } from "./monitor.ts";
 import type { Tally } from "./tally.ts";
 
-/** The last third may be so much above the second one: a collector's swing, no leak. */
+/** Allowed growth of the last third over the second: the garbage collector's swing. */
 const GROWTH_MAX = 1.1;
-/** Below this a difference of memory says nothing. */
+/** Smaller differences of memory are noise. */
 const GROWTH_BYTES_MIN = 16 << 20;
 const MIB = 1 << 20;
 
@@ -11,19 +11,19 @@ export interface Outcome {
   readonly tally: Tally;
   readonly monitor: Monitor;
   readonly limitBytes: number;
-  /** Memory and handles are those of one process only without. */
+  /** With kills, memory and handles belong to several processes. */
   readonly kills: number;
-  /** What the end found, in words. */
+  /** The problems found at the end. */
   readonly endProblems: readonly string[];
 }
 
 export interface Report {
   readonly text: string;
-  /** What is wrong, in words. */
+  /** All problems. */
   readonly wrongs: readonly string[];
 }
 
-/** The table of a soak. The last sample is of a larder at rest. */
+/** The table of a soak. The last sample is of an idle larder. */
 export function report(outcome: Outcome): Report {
   const { tally, monitor: { samples, errors }, limitBytes, kills } = outcome;
   const [first, quiet] = [samples.at(0), samples.at(-1)];

@@ -2,7 +2,7 @@ import { type LarderProcess, startLarder } from "../../tests/support/larder_proc
 import { tempFolder } from "../../tests/support/temp_folder.ts";
 import type { World } from "./world.ts";
 
-/** A larder that can be killed and started again over one folder. */
+/** A larder that can be killed and restarted over one folder. */
 export class Server implements AsyncDisposable {
   readonly #folder = tempFolder();
   readonly #flags: Readonly<Record<string, string | readonly string[]>>;
@@ -26,7 +26,7 @@ export class Server implements AsyncDisposable {
     return this.#folder.path;
   }
 
-  /** `undefined` while it is being started. */
+  /** `undefined` while it starts. */
   get larder(): LarderProcess | undefined {
     return this.#larder;
   }
@@ -40,7 +40,7 @@ export class Server implements AsyncDisposable {
     await this.#end("SIGKILL");
   }
 
-  /** Resolves when it has ended as it was asked to. */
+  /** Stops it, and resolves with its status. */
   async stop(): Promise<Deno.CommandStatus> {
     return await this.#end("SIGTERM");
   }

@@ -1,7 +1,7 @@
-/** What clients have seen, and what must never be seen. */
+/** Counts of the clients' results, and of forbidden ones. */
 export class Tally {
   readonly counts = new Map<string, number>();
-  /** Things that are wrong, in words; the first few are enough. */
+  /** Descriptions of the first faults. */
   readonly wrongs: string[] = [];
   wrongCount = 0;
   answeredBytes = 0;

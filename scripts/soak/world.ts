@@ -8,11 +8,11 @@ const OBJECTS = 150;
 /** Most are small, as in a real store. */
 const SIZES = [500, 2_000, 20_000, 60_000, 200_000, 300_000, 1_000_000, 4_000_000];
 
-/** How long an upstream is up and down. */
+/** Time for which an upstream is up and down. */
 const UP_MS = 20_000;
 const DOWN_MS = 6_000;
 
-/** Three upstreams that overlap, two of which send the very same files, and one that lies. */
+/** Three overlapping upstreams, two of which send the same files, and one liar. */
 export class World implements AsyncDisposable {
   readonly objects: readonly StoreObject[];
   /** The honest ones. */
@@ -48,20 +48,20 @@ export class World implements AsyncDisposable {
       return fakeUpstream({ dialect, priority, objects: own, stored: true });
     }));
     for (const upstream of upstreams) {
-      // Now, and not while clients wait.
+      // Now, as clients would have to wait later.
       for (const object of objects) await upstream.narFileOf(object);
     }
     const liar = await Liar.open({ dice, objects, honest: upstreams });
     return new World(objects, { upstreams, liar });
   }
 
-  /** What the file of an object may be, by what a narinfo says of its compression. */
+  /** All valid files of an object, by a narinfo's compression. */
   async filesOf(object: StoreObject): Promise<ReadonlyMap<string, Uint8Array>> {
     const files = await Promise.all(this.upstreams.map((upstream) => upstream.narFileOf(object)));
     return new Map(files.map(({ compression, bytes }) => [compression, bytes]));
   }
 
-  /** Answers go wrong, and upstreams go away and come back, until `mend`. */
+  /** Breaks answers, and stops and restarts upstreams, until `mend`. */
   fail(dice: Dice): void {
     for (const upstream of this.upstreams) breakAtRandom(upstream, dice);
     this.liar.lie();

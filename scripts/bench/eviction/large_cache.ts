@@ -1,35 +1,37 @@
 import { openDatabase } from "../../../src/metadata/sqlite/connection.ts";
 
-/** Bytes that each NAR file counts. On disk they are one byte: only their number matters here. */
+/**
+ * Accounted bytes of each NAR file. On disk it has one byte: only the number of files matters here.
+ */
 export const FILE_BYTES = 50_000;
 
-/** The closure of the first path, and of every so-many-th: see `references`. */
+/** Size of some closures: of the first path's, and every so many paths again. See `references`. */
 export const CLOSURE_PATHS = 10_000;
 
 const CHAIN_PATHS = CLOSURE_PATHS / 8;
 
-/** In the middle of a chain the closures have 1,000 paths, more or less. */
+/** In the middle of a chain closures have some 1,000 paths. */
 const ROOTS_BEGIN_AT = 125;
 const ROOTS_OF_CHAIN = 250;
 
-/** Spreads the ages over the ids: the worst case, no two neighbours are of one age. */
+/** Spreads the ages over the ids. In this worst case, no two neighbours have one age. */
 const AGE_STEP = 7_368_787;
 
 export interface LargeCache {
   readonly folder: string;
   readonly entries: number;
-  /** Of these, the coldest, there are files. */
+  /** Number of files, which belong to the coldest entries. */
   readonly files: number;
 }
 
-/** Where larder would have them. */
+/** The folders of a larder. */
 export function foldersOf({ folder }: Pick<LargeCache, "folder">) {
   return { database: `${folder}/db.sqlite`, nars: `${folder}/nar` };
 }
 
 /**
- * Ids of 1,000 paths whose closures overlap and have 875 to 1,125 paths each: four chains with
- * 250 of them.
+ * Ids of 1,000 paths with overlapping closures of 875 to 1,125 paths each: four chains with 250 of
+ * them.
  */
 export function overlappingRoots(): readonly number[] {
   return Array.from({ length: 4 * ROOTS_OF_CHAIN }, (_, at) => {
@@ -38,7 +40,7 @@ export function overlappingRoots(): readonly number[] {
   });
 }
 
-/** Writes the folder of a larder that has kept so many entries, in half a minute a million. */
+/** Writes the folder of a larder with that many entries. A million takes half a minute. */
 export async function makeLargeCache(cache: LargeCache): Promise<void> {
   const folders = foldersOf(cache);
   Deno.mkdirSync(folders.nars, { recursive: true });
@@ -57,7 +59,7 @@ export async function makeLargeCache(cache: LargeCache): Promise<void> {
   putFiles(folders.nars, coldest.map(({ name }) => name));
 }
 
-/** Hashes are random digits of base 16 without the "e" that nix32 does not have. */
+/** Hashes are random base 16 digits without "e", which nix32 lacks. */
 function rowsOf(entries: number): readonly string[] {
   const n = `WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n LIMIT ${entries})`;
   return [
@@ -68,7 +70,7 @@ function rowsOf(entries: number): readonly string[] {
          printf('%052d', i), 4 * ${FILE_BYTES}, NULL, ${FILE_BYTES},
          printf('%052d', i), ${FILE_BYTES}, 1, 0, '', NULL
        FROM n`,
-    // As long as the narinfos of nixpkgs are.
+    // As long as the narinfos of nixpkgs.
     `INSERT INTO narinfo
        SELECT p.id, n.id, printf('StorePath: /nix/store/%s-large-1.0' || char(10) ||
          'URL: nar/%s' || char(10) || 'Sig: %0800d' || char(10), p.hash, n.name, 0), 0, NULL, NULL
@@ -81,7 +83,7 @@ function rowsOf(entries: number): readonly string[] {
   ];
 }
 
-/** Chains with short cuts; the first path of a chain leads to the next chain of its closure. */
+/** Chains with shortcuts. The first path of a chain refers to the next chain of its closure. */
 function references(n: string, entries: number): string {
   return `${n}, edge(i, step) AS (
       SELECT i, d.value FROM n, json_each('[0, 1, 7, 31, 101]') d

@@ -9,15 +9,15 @@ const ROUNDS = 3;
 const SMALL = 10_000;
 const LARGE = 1_000_000;
 
-/** The coldest and some more: those that are used meanwhile are replaced by the next. */
+/** The coldest files and a reserve: files touched meanwhile are replaced by the next ones. */
 const LARGE_FILES = EVICTED + 20_000;
 
-/** What `--only` finds it by. */
+/** The name for `--only`. */
 export const EVICTION_NAME = "eviction";
 
 type Figures = KeepingFigures & EvictionFigures;
 
-/** Rows of the table, in its order. */
+/** Rows of the table, in order. */
 const ROWS: Readonly<Record<keyof Figures, string>> = {
   useUs: "use of any path, 10,000 written, µs each",
   usesStopMs: "… longest stop, ms",
@@ -36,9 +36,9 @@ interface Pair {
 }
 
 /**
- * Measures what keeps a cache within its limit, with ten thousand entries and with a million, and
- * then hits while a hundred thousand of these go. Takes two to three minutes, most of them to
- * write the million. Returns Markdown.
+ * Measures eviction with ten thousand entries and with a million, and then hits during the eviction
+ * of a hundred thousand. Takes two to three minutes, mostly for writing the million. Returns
+ * Markdown.
  */
 export async function measureEviction(
   workplace: Workplace,
@@ -54,7 +54,7 @@ export async function measureEviction(
   return `${partsTable(pairs)}\n${servedTable(served)}`;
 }
 
-/** Both caches in every round, so that what else the machine does meets both. */
+/** Both caches in every round, so that other work of the machine affects both. */
 async function measureParts(small: LargeCache, large: LargeCache): Promise<readonly Pair[]> {
   await using smallCache = await StockedCache.open(small);
   await using largeCache = await StockedCache.open(large);
@@ -73,7 +73,7 @@ async function measureParts(small: LargeCache, large: LargeCache): Promise<reado
   return pairs;
 }
 
-/** The best of the rounds each, which other work on the machine touched least. */
+/** The best round of each, with the least interference. */
 function partsTable(pairs: readonly Pair[]): string {
   const rows = (Object.keys(ROWS) as (keyof Figures)[]).map((key) => {
     const [small, large] = [pairs.map((pair) => pair.small[key]), pairs.map((p) => p.large[key])];

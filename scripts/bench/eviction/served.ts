@@ -6,16 +6,16 @@ import type { Workplace } from "../workplace.ts";
 import { FILE_BYTES, foldersOf, type LargeCache } from "./large_cache.ts";
 import { askedMs, percentile, steadyLatencies } from "./steady_client.ts";
 
-/** Entries that have to go. */
+/** Number of entries to evict. */
 export const EVICTED = 100_000;
 
-/** Twice as many as larder has in memory: half of the answers read the database. */
+/** Twice the entries in memory: half of the answers read the database. */
 const PATHS = 20_000;
 
-/** What twenty busy Nix clients ask for, and little enough that a core stays free. */
+/** The load of twenty busy Nix clients, which leaves a core free. */
 const PER_SECOND = 500;
 
-/** Eviction goes on until this part of what pins leave free is empty. */
+/** Eviction frees this share of the bytes that pins leave. */
 const HEADROOM = 0.1;
 
 const WARM_UP_MS = 3_000;
@@ -31,14 +31,14 @@ export interface Latency {
 
 export interface ServedFigures {
   readonly before: Latency;
-  /** Of `/metrics`, one after the other. */
+  /** Scrapes of `/metrics`, one after the other. */
   readonly scrapes: Latency;
   readonly during: Latency;
   readonly evictedCount: number;
   readonly evictionSeconds: number;
 }
 
-/** Asks a larder for hits while nothing else happens, and while it evicts. */
+/** Measures the hits of an idle larder, and of one that evicts. */
 export async function measureServed(
   workplace: Workplace,
   { folder }: LargeCache,
@@ -60,7 +60,7 @@ export async function measureServed(
   const { files, protectedFiles } = stockOf(database);
   const target = files - EVICTED;
   const stop = Math.floor((target - HEADROOM * protectedFiles) / (1 - HEADROOM));
-  // Larder evicts as soon as it runs, when more than the limit is kept.
+  // Larder evicts at its start if it keeps more than the limit.
   const limit = Math.min(files - 1, stop);
   const flags = { "cache-max-size": String(limit * FILE_BYTES) };
   return await serving(flags, async (server) => {
@@ -81,10 +81,10 @@ async function scrapesOf(server: Server): Promise<Latency> {
   return latencyOf(latencies);
 }
 
-/** Runs a larder on the folder for as long as some work takes. */
+/** Runs a larder on the folder during some work. */
 function larderOn(workplace: Workplace, folder: string, executable: string | undefined) {
   const publicKey = generateSecretKey("nobody-1").publicKey.text;
-  // Nobody listens there: everything that is asked for is kept.
+  // Nobody listens there: all requested files are kept.
   const upstreamUrl = "http://127.0.0.1:9";
   return async function serving<Value>(
     flags: Readonly<Record<string, string>>,
@@ -96,7 +96,7 @@ function larderOn(workplace: Workplace, folder: string, executable: string | und
   };
 }
 
-/** Scattered over those that are not about to go. */
+/** Paths spread over all that stay. */
 function hottest(database: DatabaseSync): readonly string[] {
   const rows = database.prepare(
     `SELECT p.hash FROM narinfo_use u JOIN path p ON p.id = u.path_id
@@ -118,7 +118,7 @@ function forMs(durationMs: number): () => boolean {
   return () => performance.now() < untilMs;
 }
 
-/** Asks now and then; once true, it stays so. */
+/** Polls a condition; once true, it stays so. */
 function look(isTrue: () => boolean): () => boolean {
   let [lookedAt, answer] = [-Infinity, false];
   return () => {

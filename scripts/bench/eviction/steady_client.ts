@@ -2,16 +2,16 @@ export interface SteadyLoad {
   readonly url: string;
   readonly paths: readonly string[];
   readonly perSecond: number;
-  /** Asked before each request. */
+  /** Called before each request. */
   readonly goesOn: () => boolean;
 }
 
-/** Timers come no closer together. */
+/** Shortest interval of timers. */
 const TICK_MS = 1;
 
 /**
- * Asks for the paths in turn at a steady rate, whether the answers before have come or not, and
- * returns how long each took in ms. Throws when one is not a 200.
+ * Requests the paths in turn at a steady rate, without waiting for answers, and returns the
+ * latencies in ms. Throws unless each is a 200.
  */
 export async function steadyLatencies(load: SteadyLoad): Promise<readonly number[]> {
   const { url, paths, perSecond, goesOn } = load;
@@ -27,7 +27,7 @@ export async function steadyLatencies(load: SteadyLoad): Promise<readonly number
   return await Promise.all(answers);
 }
 
-/** How long a whole answer took, in ms. Throws when it is not a 200. */
+/** Latency of a whole answer in ms. Throws unless it is a 200. */
 export async function askedMs(url: string): Promise<number> {
   const sentAt = performance.now();
   const response = await fetch(url);
@@ -36,7 +36,7 @@ export async function askedMs(url: string): Promise<number> {
   return performance.now() - sentAt;
 }
 
-/** The value that `part` of all are not above. */
+/** The smallest value that `part` of all values do not exceed. */
 export function percentile(values: readonly number[], part: number): number {
   const sorted = [...values].sort((a, b) => a - b);
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * part))] ?? NaN;

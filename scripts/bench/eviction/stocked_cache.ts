@@ -17,17 +17,17 @@ import {
 } from "./large_cache.ts";
 import { watched } from "./turns.ts";
 
-/** As many as are written at once at the most. */
+/** Largest number of touches in one batch. */
 const USES = 10_000;
 
-/** Entries whose protection is looked at. */
+/** Number of eviction candidates. */
 const CONSIDERED = 4_096;
 const PAGE = 256;
 
-/** Evicted in one round: three rounds must leave something of the small cache. */
+/** Evicted entries of a round: three rounds must leave something of the small cache. */
 const EVICTED = 1_500;
 
-/** What a round that evicts nothing comes to. */
+/** Figures of a round without eviction. */
 export interface KeepingFigures {
   readonly useUs: number;
   readonly usesStopMs: number;
@@ -38,13 +38,13 @@ export interface KeepingFigures {
   readonly consideredUs: number;
 }
 
-/** What a round that evicts comes to. */
+/** Figures of a round with eviction. */
 export interface EvictionFigures {
   readonly evictedPerSecond: number;
   readonly evictionStopMs: number;
 }
 
-/** The parts of larder that keep a cache within its limit, on a large cache. */
+/** The parts of larder behind the size limit, on a large cache. */
 export class StockedCache implements AsyncDisposable {
   readonly #entries: number;
   readonly #metadata: SqliteMetadataStore;
@@ -81,7 +81,7 @@ export class StockedCache implements AsyncDisposable {
     return new StockedCache(cache, await openDatabase(foldersOf(cache).database));
   }
 
-  /** The closures must be whole: no round that evicts comes before it. */
+  /** The closures must be whole, so call it before any eviction. */
   async keep(): Promise<KeepingFigures> {
     const uses = await this.#use();
     const pin = await this.#pin();
@@ -98,7 +98,7 @@ export class StockedCache implements AsyncDisposable {
     };
   }
 
-  /** Beside the pins of the other rounds; each takes some of the small cache's few. */
+  /** Adds its own pins, each with some of the small cache's few entries. */
   async evict(): Promise<EvictionFigures> {
     await this.#space.open();
     const { value, tookMs, stopMs } = await watched(() => this.#evict());
@@ -111,14 +111,14 @@ export class StockedCache implements AsyncDisposable {
     await this.#metadata[Symbol.asyncDispose]();
   }
 
-  /** Any paths, as if nothing were asked for more often than the rest. */
+  /** Touches random paths, as if all had the same load. */
   async #use() {
     const any = () => this.#hashOf(1 + Math.floor(Math.random() * this.#entries));
     for (let at = 0; at < USES; at++) this.#uses.narinfo(any());
     return await watched(() => this.#uses.flush());
   }
 
-  /** Until every path of the closure is protected. */
+  /** Waits until every path of the closure is protected. */
   async #pin() {
     await this.#settled(
       overlappingRoots().map((id) => ({
@@ -135,7 +135,7 @@ export class StockedCache implements AsyncDisposable {
     return pinned;
   }
 
-  /** Until what only that pin protected may go. */
+  /** Waits until the paths of that pin alone may go. */
   async #unpinOneOfMany() {
     const [first = 1, ...rest] = overlappingRoots();
     await this.#settled([first, ...rest].map((id) => this.#pinOf(id)));
@@ -144,7 +144,7 @@ export class StockedCache implements AsyncDisposable {
     );
   }
 
-  /** Reads the coldest entries that no pin protects. */
+  /** Reads the coldest unprotected entries. */
   async #consider(): Promise<void> {
     let after: ColdEntry | undefined;
     for (let count = 0; count < CONSIDERED; count += PAGE) {

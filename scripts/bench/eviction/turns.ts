@@ -1,14 +1,14 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 
-/** Without the time in which other processes had this thread's core. */
+/** Without the time in which other processes used this thread's core. */
 export interface Watched<Value> {
   readonly value: Value;
   readonly tookMs: number;
-  /** The longest time in which nothing else could run on this thread. */
+  /** Longest time in which this thread ran nothing else. */
   readonly stopMs: number;
 }
 
-/** Does `work` and watches the event loop meanwhile: it turns without a pause. */
+/** Runs `work` and watches the event loop meanwhile. */
 export async function watched<Value>(work: () => Promise<Value>): Promise<Watched<Value>> {
   let over = false;
   let stopMs = 0;
@@ -31,9 +31,9 @@ export async function watched<Value>(work: () => Promise<Value>): Promise<Watche
   }
 }
 
-/** A clock that stands still while this thread could run and another one had the core. */
+/** A clock that stops while this thread waits for a core. */
 function ownMs(): number {
-  // Of the main thread: nanoseconds on a core, nanoseconds waiting for one, how often.
+  // Of the main thread: nanoseconds on a core, nanoseconds waiting for one, number of slices.
   const [, waitedNs = 0] = Deno.readTextFileSync("/proc/self/schedstat").split(" ").map(Number);
   return performance.now() - waitedNs / 1_000_000;
 }

@@ -3,17 +3,17 @@ import { absentPaths } from "../corpus.ts";
 import type { Bench, Measure, Run } from "../figure.ts";
 import { requestsPerSecond } from "../wrk.ts";
 
-/** As a closure of a desktop system has. */
+/** The closure of a desktop system has as many. */
 const NARINFOS_COUNT = 3_000;
 const COLD_CONNECTIONS = 16;
 
-/** Apart from the seeds of the cold sets, which are the rounds' numbers. */
+/** Differs from the seeds of the cold sets, which are the rounds' numbers. */
 const HITS_SEED = 1_000;
 
-/** Of a cold set every so-many-th answer is read; wrk looks at the status of all. */
+/** The bench reads one in so many answers of a cold set; wrk checks the status of all. */
 const CHECKED_STEP = 10;
 
-/** Narinfos that are kept. */
+/** Hits of narinfos. */
 export function narinfoHits(connections: number): Measure {
   const load = connections === 1 ? "1 connection" : `${connections} connections`;
   const name = `narinfo hits, ${NARINFOS_COUNT} different, ${load}`;
@@ -32,7 +32,7 @@ export function narinfoHits(connections: number): Measure {
   };
 }
 
-/** Narinfos that are known to be nowhere. */
+/** Requests for narinfos that are known to be absent. */
 export const KNOWN_MISSES: Measure = {
   figures: [{
     name: `known misses, ${NARINFOS_COUNT} different, 16 connections`,
@@ -49,7 +49,7 @@ export const KNOWN_MISSES: Measure = {
   },
 };
 
-/** Narinfos that a cache has to ask the upstream for; new ones in every round. */
+/** Misses: narinfos from the upstream, new ones in every round. */
 export const COLD_NARINFOS: Measure = {
   figures: [{
     name: `cold narinfos, ${NARINFOS_COUNT} different, ${COLD_CONNECTIONS} connections`,
@@ -71,7 +71,7 @@ export const COLD_NARINFOS: Measure = {
       await checkNarinfos(server, some, corpus.publicKey);
       return [value];
     };
-    // The set after the last round's is there to warm up.
+    // The set behind the last round's is for warming up.
     for (const server of servers) await run(server, rounds);
     return run;
   },

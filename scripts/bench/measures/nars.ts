@@ -11,7 +11,7 @@ const MIB = 1_024 * KIB;
 const SMALL = { count: 200, bytes: 50 * KIB, seed: 2 };
 const BIG_BYTES = 256 * MIB;
 
-/** Small NARs that are kept. */
+/** Hits of small NARs. */
 export const SMALL_NAR_HITS: Measure = {
   figures: [{
     name: `NAR hits of 50 KiB, ${SMALL.count} different, 16 connections`,
@@ -29,13 +29,13 @@ export const SMALL_NAR_HITS: Measure = {
   },
 };
 
-/** One big NAR that is kept. */
+/** Hits of one big NAR. */
 export function bigNarHits(clients: number): Measure {
   const name = `NAR hits of 256 MiB, ${clients} ${clients === 1 ? "client" : "clients"}`;
   return {
     figures: [{ name, unit: "MB/s", target: { kind: "ratio", atLeast: 0.7 } }],
     async prepare(bench) {
-      // The check has warmed up: every byte was read.
+      // The check has read every byte, so the servers are warm.
       const nars = await putKept(bench, { count: 1, bytes: BIG_BYTES, seed: 3 });
       const run = async (server: Server) => {
         const nar = nars.get(server)?.[0];
@@ -47,7 +47,7 @@ export function bigNarHits(clients: number): Measure {
   };
 }
 
-/** Big NARs that a cache has to fetch; a new one in every round. */
+/** Misses of big NARs; a new one in every round. */
 export const COLD_NAR: Measure = {
   figures: [
     {
@@ -79,7 +79,7 @@ function wanted({ url }: Server, { narPath, narSize }: Found) {
   return { url: url + narPath, bytes: narSize };
 }
 
-/** What one server still has to write must not slow the next one down. */
+/** Waits for one server's writes, which would slow the next one down. */
 async function settle({ workplace }: Bench, server: Server, nar: Found): Promise<void> {
   await checkKept(server, [nar.narPath]);
   await workplace.run({ command: "sync", args: ["-f", workplace.folder] });
@@ -87,7 +87,7 @@ async function settle({ workplace }: Bench, server: Server, nar: Found): Promise
 
 type FoundByServer = ReadonlyMap<Server, readonly Found[]>;
 
-/** NARs of which every server knows the narinfo. */
+/** NARs whose narinfo every server knows. */
 async function putKnown(bench: Bench, set: NarSet): Promise<FoundByServer> {
   const objects = bench.corpus.putNars(set);
   const nars = new Map<Server, readonly Found[]>();

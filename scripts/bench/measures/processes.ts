@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import type { Measure } from "../figure.ts";
 
-/** From the start of the process to its first right answer, with what it kept before. */
+/** Time from the start of a process with a filled cache to its first right answer. */
 export const START: Measure = {
   figures: [{ name: "start", unit: "s", target: { kind: "below", limit: 0.5 } }],
   async prepare({ workplace, launchers }) {
@@ -18,7 +18,7 @@ export const START: Measure = {
   },
 };
 
-/** Comes last: the peak of all that was measured before it. */
+/** The peak memory of all measures before; comes last. */
 export const PEAK_MEMORY: Measure = {
   figures: [{
     name: "peak memory of the largest process",

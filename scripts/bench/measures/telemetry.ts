@@ -7,7 +7,7 @@ import { runLoad } from "../wrk.ts";
 const NARINFOS_COUNT = 3_000;
 const SEED = 2_000;
 
-/** Loads of each process, in turns with those of the other kinds. */
+/** Loads of each process, in turns with the other kinds. */
 const TURNS = 4;
 const LOAD_SECONDS = 1;
 
@@ -21,11 +21,9 @@ const figure = (what: string, limit: number) => ({
 });
 
 /**
- * What telemetry costs a narinfo hit. Counted is processor time a request, which bounds their
- * number, and moves less with what else the machine does. Two processes that do the same differ by
- * a fifth for as long as they live (in how their memory came to lie, it seems), and the machine is
- * slower at times: of two new processes of each kind a round, the best of one kind is told from the
- * best of another.
+ * The cost of telemetry for a narinfo hit, in processor time, which depends least on other work.
+ * Two equal processes differ by a fifth for their whole life, probably by memory layout. So each
+ * round starts two processes of each kind, and compares the best of each.
  */
 export const TELEMETRY_COST: Measure = {
   figures: [figure("metrics", 3), figure("metrics and 1 % of traces", 15)],
@@ -39,7 +37,7 @@ export const TELEMETRY_COST: Measure = {
       for (const kind of KINDS) {
         const server = await variants[kind].launch(workplace.makeFolder(`larder-${kind}-${set}`));
         await checkNarinfos(server, objects, corpus.publicKey);
-        // Until V8 has compiled it for good.
+        // V8 has optimised the code then.
         await loadOf(server, 2 * seconds);
         launched.push([kind, server]);
       }
@@ -51,12 +49,12 @@ export const TELEMETRY_COST: Measure = {
       for (const [, server] of launched) await server[Symbol.asyncDispose]();
     }
     const more = (kind: Kind) => ((best.get(kind) ?? NaN) / (best.get("plain") ?? NaN) - 1) * 100;
-    // The others have no telemetry of ours.
+    // The other servers have no such telemetry.
     return async ({ name }) => name === "larder" ? [more("metrics"), more("traces")] : [];
   },
 };
 
-/** Processor time a request, in seconds. */
+/** Processor time for each request, in seconds. */
 async function costOf(
   workplace: Workplace,
   server: Server,
