@@ -17,7 +17,7 @@ export function aliasTable(options: OptionTable): string {
 export function foreignTable(foreign: ForeignTable): string {
   const groups = Map.groupBy(
     spellingsOf(foreign).filter(({ isOwn }) => isOwn),
-    ({ key }) => `${foreign[key]?.isMoot ? "warning" : "error"}\n${foreign[key]?.help}`,
+    ({ key }) => `${foreign[key]?.isIgnored ? "warning" : "error"}\n${foreign[key]?.help}`,
   );
   const rows = [...groups].map(([group, spellings]) => {
     const [outcome = "", help = ""] = group.split("\n");

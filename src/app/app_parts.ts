@@ -17,22 +17,22 @@ export interface AppParts {
   readonly identity: IdentityParts;
   readonly telemetry: TelemetryParts;
   readonly negativeTtlMs: number;
-  /** Whether clients may remove narinfos and NARs. */
+  /** True if clients may remove narinfos and NARs. */
   readonly allowDelete: boolean;
   readonly nowMs: () => number;
 }
 
-/** Where rows and files live. */
+/** The stores of rows and files. */
 export interface StoreParts {
   readonly metadata: MetadataStore;
   readonly nars: NarStore;
-  /** Where pinned closures are counted beside this thread; else they are on it. */
+  /** Counts pinned closures in a Worker; default: on this thread. */
   readonly closures?: ClosureLister;
   readonly tempFolder: string;
   readonly space: SpaceParts;
 }
 
-/** The upstreams, and whom to trust. */
+/** The upstreams and the trusted keys. */
 export interface UpstreamParts {
   readonly settings: readonly HttpUpstreamSettings[];
   readonly caCertificates: CaCertificates;
@@ -42,14 +42,14 @@ export interface UpstreamParts {
   readonly trace?: UpstreamTrace | undefined;
 }
 
-/** What this cache is to its clients. */
+/** The identity of this cache for its clients. */
 export interface IdentityParts {
-  /** `undefined` signs nothing. */
+  /** `undefined`: no signing. */
   readonly secretKey: SecretKey | undefined;
   readonly priority: number;
   /** Names of this cache, without ports. */
   readonly ownNames: readonly string[];
-  /** Whether clients reach it by HTTPS without a proxy. */
+  /** True if clients reach it by HTTPS without a proxy. */
   readonly usesTls: boolean;
 }
 
@@ -59,10 +59,10 @@ export interface TelemetryParts {
   /** The latest warnings and errors of `log`. */
   readonly problems: Pick<RecentProblems, "list">;
   readonly metrics: Metrics;
-  /** Whether `/metrics` is answered. */
+  /** True if `/metrics` is served. */
   readonly hasMetricsRoute: boolean;
-  /** False where nobody looks at the figures of single requests. */
+  /** False without a consumer of request metrics. */
   readonly countsRequests: boolean;
-  /** `undefined` where nothing is traced. */
+  /** `undefined`: no tracing. */
   readonly tracer: Tracer | undefined;
 }

@@ -20,7 +20,7 @@ export function sampleFreeSpace({ path, metrics, log }: FreeSpaceDeps): Disposab
   let freeBytes: number | undefined;
   const sample = async () => {
     try {
-      await mayAsk();
+      await requireStatfs();
       const { bavail, bsize } = await statfs(path);
       if (freeBytes === undefined) metrics.gauge("storage_free_bytes", {}, () => freeBytes ?? 0);
       freeBytes = bavail * bsize;
@@ -35,7 +35,7 @@ export function sampleFreeSpace({ path, metrics, log }: FreeSpaceDeps): Disposab
 }
 
 /** Throws without permission. Otherwise Deno would prompt the user. */
-async function mayAsk(): Promise<void> {
+async function requireStatfs(): Promise<void> {
   const descriptor = { name: "sys", kind: "statfs" } as unknown as Deno.SysPermissionDescriptor;
   const { state } = await Deno.permissions.query(descriptor);
   if (state !== "granted") throw new Error("--allow-sys=statfs is not given");

@@ -24,7 +24,7 @@ export async function fsckStorage(
 ): Promise<FsckProgress> {
   const { path } = settings["cache.database-url"];
   const folder = `${settings["cache.storage-local"].replace(/(?<=.)\/+$/, "")}/nar`;
-  for (const needed of [path, folder]) requireThere(needed);
+  for (const needed of [path, folder]) requireStorage(needed);
   await using metadata = new SqliteMetadataStore(await openDatabase(path));
   const nars = new LocalNarStore(folder);
   // The watcher gets all findings, not the log.
@@ -42,7 +42,7 @@ export async function fsckStorage(
   return await fsck(deps, order, watcher);
 }
 
-function requireThere(path: string): void {
+function requireStorage(path: string): void {
   try {
     Deno.statSync(path);
   } catch (error) {

@@ -45,7 +45,7 @@ export async function listen(parts: ListenParts): Promise<Listener> {
   try {
     const opened = address.kind === "unix"
       ? await openSocket(server, address.path, socket)
-      : await anyHost(address, (host) =>
+      : await openOnAnyHost(address, (host) =>
         tls === undefined ? openPort(server, host) : openTls(host, tls));
     const owned = new DisposableStack();
     owned.use(opened);
@@ -97,7 +97,7 @@ async function openSocket(
 }
 
 /** Without a host name: IPv6, which includes IPv4 on most machines, else IPv4. */
-async function anyHost(
+async function openOnAnyHost(
   { hostname, port }: Address & { kind: "tcp" },
   open: (place: Place) => OpenListener | Promise<OpenListener>,
 ): Promise<OpenListener> {

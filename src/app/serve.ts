@@ -65,14 +65,17 @@ export async function serve(settings: Settings): Promise<number> {
       nowMs: Date.now,
     });
     await app.space.open();
-    const parts = { ...placeOf(settings), server: { ...app.pipeline, log, nowMs: Date.now } };
+    const parts = {
+      ...listenSettings(settings),
+      server: { ...app.pipeline, log, nowMs: Date.now },
+    };
     await using listener = await listen(parts);
     app.lookAtUpstreams();
     announce(settings, log, { url: listener.url, storage: folders.storage });
     await using _chores = startChores({
       stores,
       app,
-      ...cleaningOf(settings),
+      ...choreTimes(settings),
       ...{ storage: folders.storage, metrics, log },
     });
     await using _reconciliation = await startReconciliation({
@@ -116,7 +119,7 @@ function identityParts(settings: Settings, secretKey: SecretKey | undefined): Id
   };
 }
 
-function placeOf(
+function listenSettings(
   settings: Settings,
 ): Pick<ListenParts, "address" | "socket" | "tls" | "perAddressMax"> {
   const place = {
@@ -159,7 +162,7 @@ function keyOf(settings: Settings, { storage }: Folders) {
   return signingKey({ path, hostname: settings["cache.hostname"], mayMake });
 }
 
-function cleaningOf(settings: Settings): Pick<ChoresDeps, "schedule" | "retentionMs"> {
+function choreTimes(settings: Settings): Pick<ChoresDeps, "schedule" | "retentionMs"> {
   const retentionMs = settings["cache.metadata-retention"];
   const schedule = settings["cache.lru-schedule"];
   if (schedule === undefined) return { schedule, retentionMs };

@@ -51,7 +51,7 @@ function makeKey({ path, hostname }: Omit<SigningKeyPlace, "mayMake">): SecretKe
     const reason = reasonOf(error);
     throw new Failure("broken", `Cannot make secret key file ${path}: ${reason}`, {}, error);
   } finally {
-    removeIfThere(temporary);
+    removeIfPresent(temporary);
   }
 }
 
@@ -61,7 +61,7 @@ function writeDurably(path: string, text: string): void {
   file.syncSync();
 }
 
-function removeIfThere(path: string): void {
+function removeIfPresent(path: string): void {
   try {
     Deno.removeSync(path);
   } catch (error) {

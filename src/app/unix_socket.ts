@@ -19,7 +19,7 @@ export async function listenOnSocket(
   await removeStaleSocket(path);
   const listener = Deno.listen({ transport: "unix", path });
   try {
-    if (groupId !== undefined) giveTo(groupId, path, access);
+    if (groupId !== undefined) setGroup(groupId, path, access);
     Deno.chmodSync(path, access.mode);
     return listener;
   } catch (error) {
@@ -28,7 +28,7 @@ export async function listenOnSocket(
   }
 }
 
-function giveTo(groupId: number, path: string, { group }: SocketAccess): void {
+function setGroup(groupId: number, path: string, { group }: SocketAccess): void {
   try {
     Deno.chownSync(path, null, groupId);
   } catch (error) {

@@ -31,7 +31,7 @@ export function denoProcess(): CommandProcess {
 const CLEAR_LINE = "\r\x1b[K";
 
 /** The same with control characters made visible, for texts from servers, files and arguments. */
-export function harmlessProcess(process: CommandProcess): CommandProcess {
+export function sanitizedProcess(process: CommandProcess): CommandProcess {
   return {
     ...process,
     writeOut: (text) => process.writeOut(visibleLines(text)),

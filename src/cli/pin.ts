@@ -49,7 +49,7 @@ ${STORE_PATH_ABOUT}`,
 /** Pins one root. Throws a `ServerRefusal` with a hint. */
 export async function pin(client: ServerClient, target: StorePathArgument): Promise<void> {
   try {
-    await tell(client, "POST", target);
+    await requestPin(client, "POST", target);
   } catch (error) {
     if (!(error instanceof ServerRefusal) || error.status !== 404) throw error;
     const { given } = target;
@@ -77,14 +77,14 @@ async function unpinCommand(args: readonly string[], process: CommandProcess): P
   const targets = readStorePathArguments(rest, process);
   using client = new ServerClient(flags, process);
   const failures = await eachStorePath(targets, async (target) => {
-    await tell(client, "DELETE", target);
+    await requestPin(client, "DELETE", target);
     process.writeOut(`unpinned ${nameOf(target)}\n`);
   });
   const title = `${failures.length} of ${targets.length} not unpinned:`;
   return reportFailures(failures, title, process.writeError);
 }
 
-async function tell(
+async function requestPin(
   client: ServerClient,
   method: string,
   { storePathHash }: StorePathArgument,

@@ -7,11 +7,11 @@ import { commandFirst } from "./command_first.ts";
 import { COMMANDS } from "./commands.ts";
 import { EXIT } from "../base/exit_codes.ts";
 import { commandHelp, generalHelp } from "./help.ts";
-import { type CommandProcess, denoProcess, harmlessProcess } from "./command_process.ts";
+import { type CommandProcess, denoProcess, sanitizedProcess } from "./command_process.ts";
 
 /** Runs the command in `args`. Resolves to the exit status once all output is written. */
 export async function run(args: readonly string[], real = denoProcess()): Promise<number> {
-  const process = harmlessProcess(real);
+  const process = sanitizedProcess(real);
   const [word, ...rest] = commandFirst(args);
   if (word === undefined) {
     process.writeError(generalHelp(COMMANDS));

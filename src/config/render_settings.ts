@@ -1,6 +1,6 @@
 import type { OptionTable } from "./kinds/option.ts";
 import { defaultText, tomlOf } from "./render_toml.ts";
-import type { Source } from "./sources/found.ts";
+import type { SettingSource } from "./sources/found.ts";
 
 // A longer value (a list of keys) pushes its own comment to the right.
 const ALIGNED_COLUMNS_MAX = 60;
@@ -8,7 +8,7 @@ const ALIGNED_COLUMNS_MAX = 60;
 /** A setting and its source. */
 export interface Effective {
   readonly values: Readonly<Record<string, unknown>>;
-  readonly sources: Readonly<Record<string, Source>>;
+  readonly sources: Readonly<Record<string, SettingSource>>;
 }
 
 /**

@@ -1,6 +1,6 @@
 import { ConfigError } from "./config_error.ts";
 import { type ConfigFileInputs, findConfigFile, unreadFile } from "./find_config_file.ts";
-import { type ForeignTable, judgeForeign } from "./sources/foreign.ts";
+import { checkForeign, type ForeignTable } from "./sources/foreign.ts";
 import {
   type AnyOption,
   expectationOf,
@@ -12,7 +12,7 @@ import { readFound, shownGiven } from "./reading.ts";
 import type { Rule } from "./rules.ts";
 import { readEnvironment } from "./sources/environment.ts";
 import { readFlags, unexpectedArguments } from "./sources/flags.ts";
-import type { Findings, Found, Source } from "./sources/found.ts";
+import type { Finding, Findings, SettingSource } from "./sources/found.ts";
 import { unknownVariables } from "./sources/unknown_variables.ts";
 
 /** All inputs besides the table. */
@@ -26,7 +26,7 @@ export interface Inputs extends ConfigFileInputs {
 /** Valid values for every row of a table. */
 export interface Resolved<Table> {
   readonly settings: Values<Table>;
-  readonly sources: { readonly [K in keyof Table]: Source };
+  readonly sources: { readonly [K in keyof Table]: SettingSource };
   /** One line for each suspicious setting. */
   readonly warnings: readonly string[];
 }
@@ -51,7 +51,7 @@ export function resolve<Table extends OptionTable>(
   { rules = [], noEffect = [], foreign = {} }: Checks<Values<Table>> = {},
 ): Resolved<Table> {
   const layers = readLayers({ ...foreign, ...table }, inputs);
-  const judged = judgeForeign(
+  const judged = checkForeign(
     foreign,
     Object.keys(foreign).flatMap((key) => strongest(layers, key)),
   );
@@ -90,7 +90,7 @@ export function resolve<Table extends OptionTable>(
 /** The state of resolving. */
 interface Draft {
   readonly values: Record<string, unknown>;
-  readonly sources: Record<string, Source>;
+  readonly sources: Record<string, SettingSource>;
   /** The spelling of each option for problems; without those that have an invalid value. */
   readonly spelled: Record<string, string>;
   readonly warnings: string[];
@@ -108,12 +108,12 @@ function readLayers(table: OptionTable, inputs: Inputs): readonly Findings[] {
 }
 
 /** The findings of each source that names an option, the strongest first. */
-function foundIn(layers: readonly Findings[], key: string): readonly (readonly Found[])[] {
+function foundIn(layers: readonly Findings[], key: string): readonly (readonly Finding[])[] {
   return layers.map(({ found }) => found.filter((one) => one.key === key))
     .filter((found) => found.length > 0);
 }
 
-function strongest(layers: readonly Findings[], key: string): readonly Found[] {
+function strongest(layers: readonly Findings[], key: string): readonly Finding[] {
   return foundIn(layers, key)[0] ?? [];
 }
 
@@ -121,7 +121,7 @@ function strongest(layers: readonly Findings[], key: string): readonly Found[] {
 function settle(
   draft: Draft,
   option: AnyOption,
-  found: readonly Found[],
+  found: readonly Finding[],
   inputs: Inputs,
 ): boolean {
   const values = check(draft, option, found, inputs);
@@ -137,7 +137,7 @@ function settle(
 function check(
   draft: Draft,
   option: AnyOption,
-  found: readonly Found[],
+  found: readonly Finding[],
   inputs: Inputs,
 ): readonly unknown[] | undefined {
   const used = spelledOnce(option, found);
@@ -153,12 +153,12 @@ function check(
  * The findings of one source for an option, in one spelling; `undefined` if spellings differ. A
  * list joins all values of one spelling.
  */
-function spelledOnce(option: AnyOption, found: readonly Found[]): readonly Found[] | undefined {
+function spelledOnce(option: AnyOption, found: readonly Finding[]): readonly Finding[] | undefined {
   const isList = option.kind.item !== undefined;
   const [first = [], ...others] = isList
     ? [...Map.groupBy(found, ({ spelled }) => spelled).values()]
     : found.map((one) => [one]);
-  const said = (ones: readonly Found[]) =>
+  const said = (ones: readonly Finding[]) =>
     JSON.stringify(ones.flatMap(({ given, isFile = false }) => [isFile, ...given.map(textOf)]));
   return others.every((other) => said(other) === said(first)) ? first : undefined;
 }
@@ -167,7 +167,7 @@ function textOf({ text }: { readonly text: string }): string {
   return text;
 }
 
-function givenTwice(option: AnyOption, found: readonly Found[]): string {
+function givenTwice(option: AnyOption, found: readonly Finding[]): string {
   const spellings = [...new Set(found.map(({ spelled }) => spelled))].join(" and ");
   const got = found.flatMap((one) => one.given.map((given) => shownGiven(option, one, given)));
   return `${spellings}: got ${got.join(" and ")}, expected only one`;

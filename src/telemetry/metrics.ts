@@ -56,7 +56,7 @@ export class Metrics {
 
   /** The series of these labels. Keep it where counting is frequent. */
   series<Name extends CounterName>(name: Name, labels: LabelsOf<typeof COUNTERS[Name]>): Series {
-    return known(this.#counters.get(name)).series(labels);
+    return required(this.#counters.get(name)).series(labels);
   }
 
   count<Name extends CounterName>(name: Name, labels: LabelsOf<typeof COUNTERS[Name]>): void {
@@ -65,7 +65,7 @@ export class Metrics {
 
   /** The counter's value since the start. */
   value<Name extends CounterName>(name: Name, labels: LabelsOf<typeof COUNTERS[Name]>): number {
-    return known(this.#counters.get(name)).series(labels).value();
+    return required(this.#counters.get(name)).series(labels).value();
   }
 
   /** Sets the reader of a gauge, called at each scrape. */
@@ -74,7 +74,7 @@ export class Metrics {
     labels: LabelsOf<typeof GAUGES[Name]>,
     read: () => number,
   ): void {
-    known(this.#gauges.get(name)).series(labels).readBy(read);
+    required(this.#gauges.get(name)).series(labels).readBy(read);
   }
 
   /** The series of these labels. Keep it where observations are frequent. */
@@ -82,7 +82,7 @@ export class Metrics {
     name: Name,
     labels: LabelsOf<typeof HISTOGRAMS[Name]>,
   ): HistogramSeries {
-    return known(this.#histograms.get(name)).series(labels);
+    return required(this.#histograms.get(name)).series(labels);
   }
 
   /** Every exported instrument with its present values. */
@@ -92,7 +92,7 @@ export class Metrics {
 }
 
 /** The constructor makes a family of every row. */
-function known<F>(family: F | undefined): F {
+function required<F>(family: F | undefined): F {
   if (family === undefined) throw new Error("Cannot measure: no such instrument");
   return family;
 }

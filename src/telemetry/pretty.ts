@@ -17,13 +17,13 @@ export async function prettySink(sink: LineSink): Promise<LineSink> {
     translateTime: "SYS:HH:MM:ss",
     singleLine: true,
   });
-  return { write: (line) => sink.write(format(harmless(JSON.parse(line))) ?? line) };
+  return { write: (line) => sink.write(format(sanitized(JSON.parse(line))) ?? line) };
 }
 
 /**
  * The line with facts made visible: they may be untrusted, and the library prints some as they are.
  */
-function harmless(line: Facts): Facts {
+function sanitized(line: Facts): Facts {
   return Object.fromEntries(
     Object.entries(line).map(([name, fact]) => [
       visible(name),

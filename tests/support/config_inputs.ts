@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { ConfigError } from "../../src/config/config_error.ts";
 import type { Inputs } from "../../src/config/resolve.ts";
 
-export interface Surroundings {
+export interface DefaultInputs {
   readonly args?: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
   /** Content by path. */
@@ -18,7 +18,7 @@ export const TOML_PATH = "/conf/larder.toml";
 
 /** Inputs for settings that touch nothing of the machine. */
 export function inputsOf(
-  { args = [], env = {}, files = {}, toml, hostname = "host", isTerminal = false }: Surroundings =
+  { args = [], env = {}, files = {}, toml, hostname = "host", isTerminal = false }: DefaultInputs =
     {},
 ): Inputs {
   const all = toml === undefined ? files : { ...files, [TOML_PATH]: toml };

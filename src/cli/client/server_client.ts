@@ -77,7 +77,7 @@ export class ServerClient implements Disposable {
       const shown = serverAddress.print(this.#settings.server);
       const why = late.signal.aborted
         ? `no answer in ${limitMs / 1_000} s; ${START_HINT}`
-        : whyUnreachable(error);
+        : unreachableReason(error);
       throw new Unreachable(`Cannot reach ${shown}: ${why}`, error);
     } finally {
       clearTimeout(timer);
@@ -133,7 +133,7 @@ const WRONG_SCHEMES: readonly (readonly [RegExp, string])[] = [
 ];
 
 /** The reason, with a hint. A server that speaks the wrong scheme is at least running. */
-function whyUnreachable(error: unknown): string {
+function unreachableReason(error: unknown): string {
   const reason = reasonOf(error);
   const otherScheme = WRONG_SCHEMES.find(([sign]) => sign.test(reason))?.[1];
   if (otherScheme !== undefined) return otherScheme;

@@ -30,7 +30,7 @@ export function expectationOf(thrown: unknown): string {
 }
 
 /** Inputs of computed defaults. */
-export interface Surroundings {
+export interface DefaultInputs {
   /** An environment variable; `undefined` if unset or empty. */
   variable(name: string): string | undefined;
   hostname(): string;
@@ -45,7 +45,7 @@ export interface Option<T> {
   readonly kind: Kind<T>;
   readonly default?: T;
   /** A default that depends on the machine; requires `shown`. */
-  readonly computed?: (surroundings: Surroundings) => T;
+  readonly computed?: (surroundings: DefaultInputs) => T;
   /** Help's text for a computed default, or for no default. */
   readonly shown?: string;
   /** The sample file's value if there is no default and the placeholder is invalid. */

@@ -7,13 +7,13 @@ import type { Kind, Names } from "../kinds/option.ts";
 const anything: Kind<string> = { placeholder: "VALUE", parse: (text) => text, print: String };
 
 /** A setting that users would miss: an error at start. */
-function refused(help: string, kind: Kind<unknown> = anything): ForeignSetting {
+function unsupported(help: string, kind: Kind<unknown> = anything): ForeignSetting {
   return { kind, help };
 }
 
 /** A setting that users cannot miss: a warning at start. */
-function moot(help: string, kind: Kind<unknown> = anything, also: readonly Names[] = []) {
-  return { kind, help, also, isMoot: true } as const;
+function ignored(help: string, kind: Kind<unknown> = anything, also: readonly Names[] = []) {
+  return { kind, help, also, isIgnored: true } as const;
 }
 
 const UPLOADS = "it is about uploads, and larder takes none";
@@ -28,65 +28,68 @@ const NO_REDIS = "it uses the locks of SQLite; leave it out";
 
 /** The settings of ncps without a counterpart in larder, under ncps's names. */
 export const NCPS_ONLY: ForeignTable = {
-  "cache.allow-put-verb": refused(
+  "cache.allow-put-verb": unsupported(
     "it takes no uploads; push to another cache, and give that one as --cache-upstream-url",
     boolean,
   ),
-  "cache.require-trusted-signature": moot(UPLOADS, boolean),
-  "cache.trusted-upload-key": moot(UPLOADS, listOf(anything), [
+  "cache.require-trusted-signature": ignored(UPLOADS, boolean),
+  "cache.trusted-upload-key": ignored(UPLOADS, listOf(anything), [
     { variable: "CACHE_TRUSTED_UPLOAD_KEYS", key: "cache.trusted-upload-keys" },
   ]),
-  "cache.get-token": refused(
+  "cache.get-token": unsupported(
     "anybody may read; let a proxy ask for the token, and listen with --server-addr for it alone",
   ),
-  "cache.storage.s3.bucket": refused(
+  "cache.storage.s3.bucket": unsupported(
     "it keeps NAR files in a directory; give --cache-storage-local",
   ),
-  "cache.storage.s3.endpoint": moot(S3),
-  "cache.storage.s3.region": moot(S3),
-  "cache.storage.s3.access-key-id": moot(S3),
-  "cache.storage.s3.secret-access-key": moot(S3),
-  "cache.storage.s3.force-path-style": moot(S3, boolean),
-  "cache.database.pool.max-open-conns": moot(POOL),
-  "cache.database.pool.max-idle-conns": moot(POOL),
-  "cache.cdc.enabled": refused("it keeps whole NAR files; leave it out", boolean),
-  "cache.cdc.min": moot(CHUNKS),
-  "cache.cdc.avg": moot(CHUNKS),
-  "cache.cdc.max": moot(CHUNKS),
-  "cache.cdc.lazy-chunking-enabled": moot(CHUNKS, boolean),
-  "cache.cdc.background-workers": moot(CHUNKS),
-  "cache.cdc.delete-delay": moot(CHUNKS),
-  "cache.cdc.lazy-recovery-schedule": moot(CHUNKS),
-  "cache.cdc.lazy-recovery-batch-size": moot(CHUNKS),
-  "cache.cdc.lazy-cleanup-schedule": moot(CHUNKS),
-  "cache.cdc.chunk-wait-timeout": moot(CHUNKS),
-  "cache.redis.addrs": refused(NO_REDIS, listOf(anything)),
-  "cache.redis.username": moot(REDIS),
-  "cache.redis.password": moot(REDIS),
-  "cache.redis.db": moot(REDIS),
-  "cache.redis.use-tls": moot(REDIS, boolean),
-  "cache.redis.pool-size": moot(REDIS),
-  "cache.lock.backend": { ...refused(NO_REDIS), obeyed: ["local"] },
-  "cache.lock.redis.key-prefix": moot(REDIS),
-  "cache.lock.download-ttl": moot(LOCKS, anything, [{ key: "cache.lock.download-lock-ttl" }]),
-  "cache.lock.lru-ttl": moot(LOCKS, anything, [{ key: "cache.lock.lru-lock-ttl" }]),
-  "cache.lock.retry.max-attempts": moot(LOCKS),
-  "cache.lock.retry.initial-delay": moot(LOCKS),
-  "cache.lock.retry.max-delay": moot(LOCKS),
-  "cache.lock.retry.jitter": moot(LOCKS, boolean),
-  "cache.lock.allow-degraded-mode": moot(LOCKS, boolean),
-  "cache.download.poll-timeout": moot(SHARING),
-  "cache.inflight-staging.enabled": moot(SHARING, boolean),
-  "cache.inflight-staging.retention": moot(SHARING),
-  "cache.inflight-staging.part-size": moot(SHARING),
-  "pprof.addr": refused("it has no profiler; --prometheus-enabled tells memory and CPU time"),
-  "analytics.reporting-samples": refused("`larder analytics --show` prints the report", boolean),
+  "cache.storage.s3.endpoint": ignored(S3),
+  "cache.storage.s3.region": ignored(S3),
+  "cache.storage.s3.access-key-id": ignored(S3),
+  "cache.storage.s3.secret-access-key": ignored(S3),
+  "cache.storage.s3.force-path-style": ignored(S3, boolean),
+  "cache.database.pool.max-open-conns": ignored(POOL),
+  "cache.database.pool.max-idle-conns": ignored(POOL),
+  "cache.cdc.enabled": unsupported("it keeps whole NAR files; leave it out", boolean),
+  "cache.cdc.min": ignored(CHUNKS),
+  "cache.cdc.avg": ignored(CHUNKS),
+  "cache.cdc.max": ignored(CHUNKS),
+  "cache.cdc.lazy-chunking-enabled": ignored(CHUNKS, boolean),
+  "cache.cdc.background-workers": ignored(CHUNKS),
+  "cache.cdc.delete-delay": ignored(CHUNKS),
+  "cache.cdc.lazy-recovery-schedule": ignored(CHUNKS),
+  "cache.cdc.lazy-recovery-batch-size": ignored(CHUNKS),
+  "cache.cdc.lazy-cleanup-schedule": ignored(CHUNKS),
+  "cache.cdc.chunk-wait-timeout": ignored(CHUNKS),
+  "cache.redis.addrs": unsupported(NO_REDIS, listOf(anything)),
+  "cache.redis.username": ignored(REDIS),
+  "cache.redis.password": ignored(REDIS),
+  "cache.redis.db": ignored(REDIS),
+  "cache.redis.use-tls": ignored(REDIS, boolean),
+  "cache.redis.pool-size": ignored(REDIS),
+  "cache.lock.backend": { ...unsupported(NO_REDIS), obeyed: ["local"] },
+  "cache.lock.redis.key-prefix": ignored(REDIS),
+  "cache.lock.download-ttl": ignored(LOCKS, anything, [{ key: "cache.lock.download-lock-ttl" }]),
+  "cache.lock.lru-ttl": ignored(LOCKS, anything, [{ key: "cache.lock.lru-lock-ttl" }]),
+  "cache.lock.retry.max-attempts": ignored(LOCKS),
+  "cache.lock.retry.initial-delay": ignored(LOCKS),
+  "cache.lock.retry.max-delay": ignored(LOCKS),
+  "cache.lock.retry.jitter": ignored(LOCKS, boolean),
+  "cache.lock.allow-degraded-mode": ignored(LOCKS, boolean),
+  "cache.download.poll-timeout": ignored(SHARING),
+  "cache.inflight-staging.enabled": ignored(SHARING, boolean),
+  "cache.inflight-staging.retention": ignored(SHARING),
+  "cache.inflight-staging.part-size": ignored(SHARING),
+  "pprof.addr": unsupported("it has no profiler; --prometheus-enabled tells memory and CPU time"),
+  "analytics.reporting-samples": unsupported(
+    "`larder analytics --show` prints the report",
+    boolean,
+  ),
   "log.console-writer-enabled": {
-    ...refused("give --log-format pretty for people, or --log-format json", boolean),
+    ...unsupported("give --log-format pretty for people, or --log-format json", boolean),
     // larder never does what "off" asks for on a terminal.
     obeyed: [],
   },
-  "log.console-writer-prefix": refused("its log lines take no prefix; leave it out"),
-  "use-xz-binary": moot(XZ, boolean),
-  "xz-binary-path": moot(XZ),
+  "log.console-writer-prefix": unsupported("its log lines take no prefix; leave it out"),
+  "use-xz-binary": ignored(XZ, boolean),
+  "xz-binary-path": ignored(XZ),
 };

@@ -1,6 +1,6 @@
 import { databaseUrl } from "../kinds/database_url.ts";
 import { path } from "../kinds/plain.ts";
-import { namesOf, type OptionTable, type Surroundings } from "../kinds/option.ts";
+import { type DefaultInputs, namesOf, type OptionTable } from "../kinds/option.ts";
 
 /** Options of the storage for NAR files and metadata. */
 export const STORAGE_OPTIONS = {
@@ -22,7 +22,7 @@ export const STORAGE_OPTIONS = {
   },
 } as const satisfies OptionTable;
 
-function stateDirectory({ variable }: Surroundings): string {
+function stateDirectory({ variable }: DefaultInputs): string {
   // systemd separates several directories by colons; the first one is for a program's data.
   const fromSystemd = variable("STATE_DIRECTORY")?.split(":")[0];
   if (fromSystemd) return fromSystemd;

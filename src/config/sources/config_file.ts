@@ -2,11 +2,11 @@ import { suggestion } from "../../base/nearest.ts";
 import type { Kind, OptionTable } from "../kinds/option.ts";
 import { type ConfigText, isYamlPath } from "./config_text.ts";
 import {
+  type Finding,
   type Findings,
-  type Found,
   foundAs,
-  type Given,
   givenText,
+  type GivenValue,
   ownSpellings,
   type Spelling,
   spellingsIn,
@@ -32,7 +32,7 @@ function findingsIn(
   values: readonly (readonly [string, unknown])[],
 ): Findings {
   const spellings = spellingsIn("key", table);
-  const found: Found[] = [];
+  const found: Finding[] = [];
   const problems: string[] = [];
   for (const [key, value] of values) {
     const spelling = spellings.get(key);
@@ -68,7 +68,7 @@ function isUnset(value: unknown): boolean {
   return value === "" || value === null;
 }
 
-function givenIn(spelling: Spelling, value: unknown): readonly Given[] {
+function givenIn(spelling: Spelling, value: unknown): readonly GivenValue[] {
   const { kind } = spelling.option;
   if (typeof value === "string") return givenText(spelling, value);
   if (kind.item === undefined) return [givenLeaf(kind, value)];
@@ -77,7 +77,7 @@ function givenIn(spelling: Spelling, value: unknown): readonly Given[] {
   return items.map((leaf) => givenLeaf(item, leaf));
 }
 
-function givenLeaf(kind: Kind<unknown>, value: unknown): Given {
+function givenLeaf(kind: Kind<unknown>, value: unknown): GivenValue {
   if (typeof value === "string") return { text: value, original: value };
   const type: string = typeof value;
   const text = type === "object" ? JSON.stringify(value) : String(value);

@@ -1,8 +1,8 @@
 import { suggestion } from "../../base/nearest.ts";
 import { expectedInstead, type OptionTable } from "../kinds/option.ts";
 import {
+  type Finding,
   type Findings,
-  type Found,
   foundAs,
   givenText,
   ownSpellings,
@@ -24,7 +24,7 @@ export interface FlagFindings extends Findings {
  */
 export function readFlags(table: OptionTable, args: readonly string[]): FlagFindings {
   const flags = spellingsIn("flag", table);
-  const found: Found[] = [];
+  const found: Finding[] = [];
   const problems: string[] = [];
   const rest: string[] = [];
 
@@ -59,7 +59,7 @@ interface Flag {
   readonly inline?: string;
 }
 
-type Read = { readonly usesNext: boolean } & ({ readonly found: Found } | { problem: string });
+type Read = { readonly usesNext: boolean } & ({ readonly found: Finding } | { problem: string });
 
 function splitFlag(word: string): Flag {
   const at = word.indexOf("=");
@@ -109,7 +109,7 @@ function readUnlisted(
   return { usesNext, problem };
 }
 
-function found(spelling: Spelling, name: string, value: string): Found {
+function found(spelling: Spelling, name: string, value: string): Finding {
   return foundAs(spelling, { from: "flag", name }, givenText(spelling, value));
 }
 

@@ -1,12 +1,12 @@
 import type { AnyOption } from "../kinds/option.ts";
-import type { Found } from "./found.ts";
+import type { Finding } from "./found.ts";
 
 /** A setting of ncps without a counterpart in larder. Its `help` names the alternative. */
 export interface ForeignSetting extends AnyOption {
   /** Values that match larder's behaviour, beside an empty one; for booleans it is off. */
   readonly obeyed?: readonly string[];
   /** True for tuning that larder does not need: ignoring it changes nothing. */
-  readonly isMoot?: true;
+  readonly isIgnored?: true;
 }
 
 /** Rows by key. */
@@ -16,21 +16,21 @@ export type ForeignTable = Readonly<Record<string, ForeignSetting>>;
 const OFF = ["false", "0", "f"];
 
 /** Problems and warnings for the given foreign settings. */
-export interface Judged {
+export interface ForeignProblems {
   readonly problems: readonly string[];
   readonly warnings: readonly string[];
 }
 
 /** Sorts given foreign settings into errors and warnings, one line for each reason. */
-export function judgeForeign(table: ForeignTable, found: readonly Found[]): Judged {
+export function checkForeign(table: ForeignTable, found: readonly Finding[]): ForeignProblems {
   const asked = found.flatMap((one) => {
     const row = table[one.key];
     return row === undefined || isObeyed(row, one) ? [] : [{ found: one, row }];
   });
-  const problems = asked.filter(({ row }) => !row.isMoot)
+  const problems = asked.filter(({ row }) => !row.isIgnored)
     .map(({ found: { spelled }, row }) => `${spelled}: larder has no such setting: ${row.help}`);
   const moot = Map.groupBy(
-    asked.filter(({ row }) => row.isMoot),
+    asked.filter(({ row }) => row.isIgnored),
     ({ found: { source }, row }) => `${source.from === "file" ? source.name : ""}\n${row.help}`,
   );
   const warnings = [...moot.values()].map((rows) =>
@@ -39,13 +39,13 @@ export function judgeForeign(table: ForeignTable, found: readonly Found[]): Judg
   return { problems: [...new Set(problems)], warnings };
 }
 
-function isObeyed({ kind, obeyed }: ForeignSetting, { given }: Found): boolean {
+function isObeyed({ kind, obeyed }: ForeignSetting, { given }: Finding): boolean {
   const values = obeyed ?? (kind.bare === "boolean" ? OFF : []);
   return given.every(({ text }) => text === "" || values.includes(text.toLowerCase()));
 }
 
 /** `FILE: a, b`, or `--a, B`. */
-function namesOfAll(found: readonly Found[]): string {
+function namesOfAll(found: readonly Finding[]): string {
   const names = found.map(({ spelled, source }, at) =>
     source.from === "file" && at > 0 ? spelled.slice(`${source.name}: `.length) : spelled
   );

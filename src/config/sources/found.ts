@@ -8,13 +8,13 @@ import {
 } from "../kinds/option.ts";
 
 /** The source of a value. `name` is the flag, the variable or the path of the file. */
-export interface Source {
+export interface SettingSource {
   readonly from: "flag" | "environment" | "file" | "default";
   readonly name: string;
 }
 
 /** One value as written. Problems show `original` as JSON. */
-export interface Given {
+export interface GivenValue {
   readonly text: string;
   readonly original: unknown;
   /** The expected form, if the kind does not accept the TOML type. */
@@ -22,20 +22,20 @@ export interface Given {
 }
 
 /** One source's values for one option. */
-export interface Found {
+export interface Finding {
   readonly key: string;
-  readonly source: Source;
+  readonly source: SettingSource;
   /** The user's spelling of the option: flag, variable, or `FILE: key`. */
   readonly spelled: string;
   /** One value; any number for a list. */
-  readonly given: readonly Given[];
+  readonly given: readonly GivenValue[];
   /** True if the values are paths of files with the real ones. */
   readonly isFile?: true;
 }
 
 /** The findings and problems of one source. */
 export interface Findings {
-  readonly found: readonly Found[];
+  readonly found: readonly Finding[];
   readonly problems: readonly string[];
   readonly warnings?: readonly string[];
 }
@@ -90,15 +90,15 @@ export function spellingsIn(
 /** The finding for a spelling. `spelled` is the user's form of its name. */
 export function foundAs(
   { key, isFile }: Spelling,
-  source: Source,
-  given: readonly Given[],
+  source: SettingSource,
+  given: readonly GivenValue[],
   spelled = source.name,
-): Found {
+): Finding {
   return { key, source, spelled, given, ...(isFile ? { isFile } : {}) };
 }
 
 /** The values in the text of a flag or a variable. */
-export function givenText({ option, isFile }: Spelling, value: string): readonly Given[] {
+export function givenText({ option, isFile }: Spelling, value: string): readonly GivenValue[] {
   const texts = option.kind.item && !isFile ? splitList(value) : [value];
   // A list of separators alone is a mistake, not an empty list.
   if (texts.length === 0) return [{ text: "", original: value }];

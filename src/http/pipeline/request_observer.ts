@@ -66,9 +66,9 @@ export class RequestObserver {
   answered(answered: Answered, delivery?: Delivery): void {
     // A text leaves in one write; the server never learns whether it arrived.
     if (delivery === undefined || !(answered.answer instanceof StreamAnswer)) {
-      return this.#over(answered, "complete");
+      return this.#finish(answered, "complete");
     }
-    delivery.ended.then((ended) => this.#over(answered, OUTCOMES[ended], delivery.sentBytes));
+    delivery.ended.then((ended) => this.#finish(answered, OUTCOMES[ended], delivery.sentBytes));
   }
 
   /** Counts and logs a request that the server refused. */
@@ -91,7 +91,7 @@ export class RequestObserver {
   }
 
   /** Without `sentBytes`, the announced bytes count. */
-  #over(answered: Answered, outcome: Outcome, sentBytes?: number): void {
+  #finish(answered: Answered, outcome: Outcome, sentBytes?: number): void {
     const { answer, span } = answered;
     if (answer instanceof StreamAnswer) {
       answer.served?.add(sentBytes ?? announcedBytes(answer));

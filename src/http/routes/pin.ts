@@ -11,18 +11,18 @@ export function pinRoute(pins: Pick<Pins, "pin" | "unpin">): Route {
     methods: {
       async POST({ params: [root = ""] }) {
         if (!isStorePathHash(root) || !await pins.pin(root)) return statusAnswer(404, false);
-        return said(`pinned ${root}`);
+        return lineAnswer(`pinned ${root}`);
       },
       async DELETE({ params: [root = ""] }) {
         // Not repeated in the answer: the text is untrusted.
-        if (!isStorePathHash(root)) return said("not pinned");
+        if (!isStorePathHash(root)) return lineAnswer("not pinned");
         await pins.unpin(root);
-        return said(`not pinned ${root}`);
+        return lineAnswer(`not pinned ${root}`);
       },
     },
   };
 }
 
-function said(line: string): Answer {
+function lineAnswer(line: string): Answer {
   return textAnswer(`${line}\n`, false, { status: 200, type: "text/plain", lifetime: "never" });
 }

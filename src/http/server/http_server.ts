@@ -144,14 +144,14 @@ export class HttpServer {
   async shutdown(): Promise<void> {
     this.#isStopping = true;
     for (const connection of incomplete(this.#open.keys())) connection.close();
-    await this.#over();
+    await this.#allClosed();
   }
 
   /** Closes every connection. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#isStopping = true;
     for (const connection of this.#open.keys()) connection.close();
-    await this.#over();
+    await this.#allClosed();
   }
 
   #add(socket: Socket): void {
@@ -254,7 +254,7 @@ export class HttpServer {
     this.#connectionsMax = Math.min(connectionsMax, Math.ceil(this.#connectionsMax * RAISE_FACTOR));
   }
 
-  async #over(): Promise<void> {
+  async #allClosed(): Promise<void> {
     // Connections that end meanwhile leave the map themselves.
     await Promise.all(this.#open.values());
     clearInterval(this.#sweeping);

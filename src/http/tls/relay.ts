@@ -120,7 +120,7 @@ export class Relay implements Disposable {
   }
 
   /** Resolves when every new client goes to `inner`, and none is connecting to the one before. */
-  async turnTo(inner: Deno.ConnectOptions): Promise<void> {
+  async switchTo(inner: Deno.ConnectOptions): Promise<void> {
     this.#inner = inner;
     await Promise.allSettled(this.#connecting);
   }

@@ -17,7 +17,7 @@ export type ToRelayWorker =
     readonly limits: RelayLimits | undefined;
     readonly sweepEveryMs: number | undefined;
   }
-  | { readonly type: "turn"; readonly inner: Place }
+  | { readonly type: "switch"; readonly inner: Place }
   | { readonly type: "known" | "secured" | "innerClosed" | "abort"; readonly link: Link }
   | { readonly type: "stop" };
 
@@ -26,7 +26,7 @@ export type FromRelayWorker =
   | { readonly type: "listening"; readonly place: Place }
   /** `name`: Deno's name of the error. */
   | { readonly type: "failed"; readonly name: string; readonly message: string }
-  | { readonly type: "turned" }
+  | { readonly type: "switched" }
   /** A client's inner connection opened, or closed. */
   | { readonly type: "connected"; readonly link: Link; readonly client: Deno.NetAddr }
   | { readonly type: "disconnected"; readonly link: Link }

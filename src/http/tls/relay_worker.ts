@@ -26,8 +26,8 @@ scope.onmessage = ({ data }) => {
       return relay.innerClosed(data.link);
     case "abort":
       return relay.abort(data.link);
-    case "turn":
-      return void relay.turnTo(data.inner).then(() => scope.postMessage({ type: "turned" }));
+    case "switch":
+      return void relay.switchTo(data.inner).then(() => scope.postMessage({ type: "switched" }));
     case "stop":
       listener.close();
       return void relay.over().then(() => scope.postMessage({ type: "over" }));

@@ -41,7 +41,7 @@ export class RelayedListener implements Incoming, Disposable {
   }
 
   /** Closes connections that the relay did not report in time. */
-  look(nowMs = performance.now()): void {
+  closeStrangers(nowMs = performance.now()): void {
     for (const [inner, sinceMs] of this.#strangers) {
       if (nowMs - sinceMs > STRANGER_MS) this.#refuse(inner);
     }

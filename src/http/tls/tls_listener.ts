@@ -110,7 +110,7 @@ export class TlsListener implements Disposable {
 
   #look(): void {
     this.#closed.flush();
-    this.#listener.look();
+    this.#listener.closeStrangers();
     const { files, log } = this.#deps;
     try {
       const pair = readPair(files);
@@ -141,7 +141,7 @@ export class TlsListener implements Disposable {
     const listener = listenWith(pair, this.#deps.files);
     const before = this.#listener;
     this.#listener = this.#serve(listener);
-    void this.#relay.turnTo(placeOf(listener)).then(() => {
+    void this.#relay.switchTo(placeOf(listener)).then(() => {
       const retired = this.#closing.use(new DisposableStack());
       retired.defer(() => before[Symbol.dispose]());
       const timer = setTimeout(() => retired.dispose(), HAND_OVER_MS);

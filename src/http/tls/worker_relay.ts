@@ -29,7 +29,7 @@ export class WorkerRelay implements Disposable {
     this.#worker = worker;
     this.place = place;
     worker.onmessage = ({ data }: MessageEvent<FromRelayWorker>) => {
-      this.#hear(data, closed);
+      this.#onMessage(data, closed);
     };
   }
 
@@ -48,9 +48,9 @@ export class WorkerRelay implements Disposable {
   }
 
   /** Resolves when every new client goes to `inner`, and none is connecting to the one before. */
-  async turnTo(inner: Place): Promise<void> {
+  async switchTo(inner: Place): Promise<void> {
     this.#turned = Promise.withResolvers();
-    send(this.#worker, { type: "turn", inner });
+    send(this.#worker, { type: "switch", inner });
     await this.#turned.promise;
   }
 
@@ -89,7 +89,7 @@ export class WorkerRelay implements Disposable {
     this.#worker.terminate();
   }
 
-  #hear(message: FromRelayWorker, closed: WorkerRelayDeps["closed"]): void {
+  #onMessage(message: FromRelayWorker, closed: WorkerRelayDeps["closed"]): void {
     switch (message.type) {
       case "connected":
         return this.#clients.connected(message.link, message.client);
@@ -97,7 +97,7 @@ export class WorkerRelay implements Disposable {
         return this.#clients.forget(message.link);
       case "closed":
         return closed(message.reason);
-      case "turned":
+      case "switched":
         return this.#turned.resolve();
       case "over":
         return this.#over.resolve();

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { ConfigError } from "../../../src/config/config_error.ts";
 import { OPTIONS } from "../../../src/config/options.ts";
 import { readSettings, type ResolvedSettings } from "../../../src/config/settings.ts";
-import { inputsOf, type Surroundings, TOML_PATH } from "../../support/config_inputs.ts";
+import { type DefaultInputs, inputsOf, TOML_PATH } from "../../support/config_inputs.ts";
 import { NCPS_SETTINGS, type NcpsSetting } from "../../support/ncps_settings.ts";
 
 /** What larder calls those that mean the same, each with a value that is not its default. */
@@ -46,9 +46,9 @@ const SAME: Readonly<Record<string, readonly [keyof typeof OPTIONS, string]>> = 
 function waysOf(
   { flag, variable, key }: NcpsSetting,
   value: string,
-): readonly (readonly [string, Surroundings])[] {
+): readonly (readonly [string, DefaultInputs])[] {
   const files = { [TOML_PATH]: "" };
-  const ways: [string, Surroundings][] = [[flag, { args: [`${flag}=${value}`], files }]];
+  const ways: [string, DefaultInputs][] = [[flag, { args: [`${flag}=${value}`], files }]];
   if (variable !== undefined) ways.push([variable, { env: { [variable]: value }, files }]);
   if (key !== undefined) {
     ways.push([`${TOML_PATH}: ${key}`, { toml: `${key} = ${JSON.stringify(value)}` }]);
@@ -61,7 +61,7 @@ function waysOf(
   return ways;
 }
 
-async function outcomeOf(surroundings: Surroundings): Promise<ResolvedSettings | ConfigError> {
+async function outcomeOf(surroundings: DefaultInputs): Promise<ResolvedSettings | ConfigError> {
   try {
     return await readSettings(inputsOf(surroundings));
   } catch (error) {
@@ -97,7 +97,7 @@ for (const setting of NCPS_SETTINGS) {
   }
 }
 
-const problemsOf = async (surroundings: Surroundings) => {
+const problemsOf = async (surroundings: DefaultInputs) => {
   const outcome = await outcomeOf(surroundings);
   return outcome instanceof ConfigError ? outcome.problems : [];
 };

@@ -4,7 +4,12 @@ import { boolean, integer, text } from "../../../src/config/kinds/plain.ts";
 import type { OptionTable } from "../../../src/config/kinds/option.ts";
 import { resolve } from "../../../src/config/resolve.ts";
 import { resolveSettings } from "../../../src/config/settings.ts";
-import { inputsOf, problemsOf, type Surroundings, TOML_PATH } from "../../support/config_inputs.ts";
+import {
+  type DefaultInputs,
+  inputsOf,
+  problemsOf,
+  TOML_PATH,
+} from "../../support/config_inputs.ts";
 
 const COUNT = { flag: "--a-count", variable: "OLD", key: "old" };
 const BROAD = { flag: "--a-broad" };
@@ -17,11 +22,11 @@ const TABLE = {
   "a.token": { kind: text, help: "Token", secret: true },
 } as const satisfies OptionTable;
 
-function resolved(surroundings: Surroundings) {
+function resolved(surroundings: DefaultInputs) {
   return resolve(TABLE, inputsOf(surroundings));
 }
 
-function problems(surroundings: Surroundings): readonly string[] {
+function problems(surroundings: DefaultInputs): readonly string[] {
   return problemsOf(() => resolved(surroundings));
 }
 
@@ -29,7 +34,7 @@ Deno.test("precedence: flag, environment, file, default, and the source is told"
   const toml = "[a]\nnumber = 2";
   const env = { A_NUMBER: "3" };
   const args = ["--a-number=4"];
-  const outcome = (surroundings: Surroundings) => {
+  const outcome = (surroundings: DefaultInputs) => {
     const { settings, sources } = resolved(surroundings);
     return [settings["a.number"], sources["a.number"].from, sources["a.number"].name];
   };
@@ -50,7 +55,7 @@ Deno.test("flags: a value stands behind a space or an equals sign", () => {
 });
 
 Deno.test("booleans: every way to write them", () => {
-  const cases: readonly (readonly [Surroundings, boolean])[] = [
+  const cases: readonly (readonly [DefaultInputs, boolean])[] = [
     [{ args: ["--a-wide"] }, true],
     [{ args: ["--a-wide=true"] }, true],
     [{ args: ["--a-wide=false"] }, false],
@@ -68,7 +73,7 @@ Deno.test("lists: a higher source replaces the list of a lower one", () => {
   const toml = 'a.words = ["t"]';
   const env = { A_WORDS: "e,f g" };
   const args = ["--a-words", "h", "--a-words=i"];
-  const words = (surroundings: Surroundings) => resolved(surroundings).settings["a.words"];
+  const words = (surroundings: DefaultInputs) => resolved(surroundings).settings["a.words"];
 
   assert.deepEqual(words({ toml, env, args }), ["h", "i"]);
   assert.deepEqual(words({ toml, env }), ["e", "f", "g"]);
@@ -133,7 +138,7 @@ Deno.test("flags: the same flag twice is a problem, unless it is a list", () => 
 });
 
 Deno.test("aliases: they work in each source, a switch's denial too", () => {
-  const cases: readonly Surroundings[] = [
+  const cases: readonly DefaultInputs[] = [
     { args: ["--a-count=7"] },
     { env: { OLD: "7" } },
     { toml: "old = 7" },

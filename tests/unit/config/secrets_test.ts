@@ -5,7 +5,12 @@ import type { OptionTable } from "../../../src/config/kinds/option.ts";
 import { helpText, referenceTable } from "../../../src/config/render_help.ts";
 import { effectiveSettings } from "../../../src/config/render_settings.ts";
 import { resolve } from "../../../src/config/resolve.ts";
-import { inputsOf, problemsOf, type Surroundings, TOML_PATH } from "../../support/config_inputs.ts";
+import {
+  type DefaultInputs,
+  inputsOf,
+  problemsOf,
+  TOML_PATH,
+} from "../../support/config_inputs.ts";
 
 const TABLE = {
   "config": { kind: text, help: "File", variable: "LARDER_CONFIG_FILE", notInFile: true },
@@ -16,16 +21,16 @@ const TABLE = {
 
 const FILES = { "/t1": "one\n", "/t2": "two\r\n" };
 
-function resolved(surroundings: Surroundings) {
+function resolved(surroundings: DefaultInputs) {
   return resolve(TABLE, inputsOf({ files: FILES, ...surroundings }));
 }
 
-function problems(surroundings: Surroundings): readonly string[] {
+function problems(surroundings: DefaultInputs): readonly string[] {
   return problemsOf(() => resolved(surroundings));
 }
 
 Deno.test("secrets: a flag can name a file, and wins over the other sources", () => {
-  const outcome = (surroundings: Surroundings) => {
+  const outcome = (surroundings: DefaultInputs) => {
     const { settings, sources } = resolved(surroundings);
     return [settings["a.token"], sources["a.token"].from, sources["a.token"].name];
   };

@@ -40,9 +40,9 @@ Deno.test({
     const socket = await taken;
     assert.equal(socket.remoteAddr, CLIENT);
 
-    for (const _ of "12") listener.look();
+    for (const _ of "12") listener.closeStrangers();
     assert.deepEqual(forgotten, [], "the relay may be busy");
-    listener.look(performance.now() + 10_000);
+    listener.closeStrangers(performance.now() + 10_000);
     assert.deepEqual(forgotten, [linkTo(stranger)]);
     socket.close();
   },
