@@ -7,7 +7,10 @@ import { wordingProblems } from "./check_words/wording.ts";
 const PLAIN = [
   ...["src/app", "src/base", "src/cli", "src/closure", "src/config", "src/http", "src/nix"],
   ...["src/pins", "src/telemetry", "scripts"],
-  ...["docs/moving-from-ncps.md", "docs/rules.md", "docs/stats.md", "docs/upgrading.md"],
+  ...["README.md", "docs/architecture.md", "docs/dependencies.md", "docs/downloads.md"],
+  ...["docs/http-server.md", "docs/measurements.md", "docs/memory.md", "docs/moving-from-ncps.md"],
+  ...["docs/rules.md", "docs/stats.md", "docs/storage.md", "docs/trust.md", "docs/upgrading.md"],
+  ...["docs/eviction.md", "docs/upstreams.md"],
 ];
 
 const problems = PLAIN.flatMap(filesAt).flatMap((path) => {

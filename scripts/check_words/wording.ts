@@ -17,8 +17,8 @@ const PARAPHRASES: readonly (readonly [paraphrase: RegExp, better: string])[] = 
   [/\bnobody knows\b/i, "unknown"],
 ];
 
-/** Between sentences. An abbreviation in lower case, such as "e.g.", ends none. */
-const SENTENCE_END_REGEXP = /(?<=[.!?])\s+(?=[A-Z("*])/;
+/** The blanks between two sentences. */
+const SENTENCE_END_REGEXP = /(?<=[.!?][)*]*)(?<!\b(?:e\.g|i\.e|etc)\.)\s+/;
 
 const WORD_REGEXP = /[\w'’./-]*\w/g;
 
