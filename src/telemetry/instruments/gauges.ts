@@ -11,30 +11,30 @@ interface ReadRow extends Instrument {
  */
 export const GAUGES = {
   http_server_active_requests: {
-    help: "HTTP requests whose answer is not out yet",
+    help: "HTTP requests in flight",
     labels: {},
     plain: true,
   },
-  in_flight_downloads: { help: "NAR files that are being fetched", labels: {} },
+  in_flight_downloads: { help: "Downloads of NAR files in flight", labels: {} },
   cache_size_bytes: { help: "Bytes of all kept NAR files", labels: {} },
   cache_max_size_bytes: { help: "Limit of the cache's size in bytes; 0 is no limit", labels: {} },
-  pinned_bytes: { help: "Bytes of kept NAR files that pins protect", labels: {} },
+  pinned_bytes: { help: "Bytes of kept NAR files protected by pins", labels: {} },
   storage_free_bytes: {
-    help: "Bytes that the storage's file system has free",
+    help: "Free bytes of the storage's file system",
     labels: {},
     sparse: true,
   },
   upstream_up: {
-    help: "Whether an upstream answers: 1, or 0 when what was last asked of it did not come",
+    help: "Health of an upstream: 1 is up, 0 is down",
     labels: { upstream: "upstreams" },
   },
   build_info: {
-    help: "Always 1; what runs here is in the labels",
+    help: "Always 1; the labels describe this build",
     labels: { version: [] as readonly string[], deno: [] as readonly string[] },
     sparse: true,
   },
   upstream_count_healthy: {
-    help: "Upstreams that answer",
+    help: "Upstreams that are up",
     labels: {},
     when: "analytics",
   },
@@ -46,7 +46,7 @@ export const GAUGES = {
     type: "untyped",
   },
   process_start_time_seconds: {
-    help: "When the process started, in seconds since 1970",
+    help: "Start of the process, in seconds since 1970",
     labels: {},
     plain: true,
   },
@@ -62,12 +62,12 @@ export const GAUGES = {
     plain: true,
   },
   process_heap_bytes: {
-    help: "Memory that the JavaScript heap of the main thread uses, in bytes",
+    help: "Used JavaScript heap of the main thread, in bytes",
     labels: {},
     plain: true,
   },
   process_open_fds: {
-    help: "Open file descriptors; 0 where none can be counted",
+    help: "Open file descriptors; 0 if unknown",
     labels: {},
     plain: true,
   },

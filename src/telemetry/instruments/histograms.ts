@@ -22,7 +22,7 @@ export const HISTOGRAMS = {
     buckets: REQUEST_BUCKETS,
   },
   upstream_request_duration_seconds: {
-    help: "From asking an upstream to its narinfo, or to the last byte of its NAR, in seconds",
+    help: "From a request to an upstream to its narinfo, or the last byte of its NAR, in seconds",
     labels: {
       upstream: "upstreams",
       result: [
@@ -35,7 +35,7 @@ export const HISTOGRAMS = {
     buckets: [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 120, 600],
   },
   eviction_duration_seconds: {
-    help: "Duration of a run that removes entries to stay below the size limit, in seconds",
+    help: "Duration of an eviction run, in seconds",
     labels: {},
     buckets: [0.01, 0.05, 0.1, 0.5, 1, 5, 10, 60, 300],
   },
