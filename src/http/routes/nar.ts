@@ -100,7 +100,7 @@ function headOf(plan: NarPlan): Answer {
   return plan.kind === "answered" ? plan.answer : headAnswer(plan.parts);
 }
 
-/** The request's signal is asked for only where something is waited for: it costs to make one. */
+/** Reads the request's signal only for a read that waits: each signal costs time to make. */
 async function bodyOf(
   answer: NarAnswer,
   { start, end }: NarPlan & { readonly kind: "bytes" },
