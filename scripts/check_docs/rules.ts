@@ -1,3 +1,5 @@
+import ts from "typescript";
+
 /** A row of `docs/rules.md`. */
 export interface Rule {
   /** Words of the README. */
@@ -40,13 +42,28 @@ export function ruleProblems(
   if (!inOneLine(readFile("README.md")).includes(inOneLine(promise))) {
     problems.push(`${about}: the README does not say so`);
   }
-  if (!new RegExp(`[\\s#]${name}\\b\\s*[(=<{:]`).test(readFile(keeperPath) ?? "")) {
+  if (!declares(keeperPath, readFile(keeperPath) ?? "", name)) {
     problems.push(`${about}: ${keeperPath} has no ${name}`);
   }
   if (!(readFile(testPath) ?? "").includes(testName)) {
     problems.push(`${about}: ${testPath} has no test "${testName}"`);
   }
   return problems;
+}
+
+/** True for a function, a method, a class or a constant. A call is none. */
+function declares(path: string, text: string, name: string): boolean {
+  const source = ts.createSourceFile(path, text, ts.ScriptTarget.Latest);
+  const isDeclared = (node: ts.Node): true | undefined =>
+    isKeeper(node) && node.name?.getText(source) === name
+      ? true
+      : ts.forEachChild(node, isDeclared);
+  return isDeclared(source) === true;
+}
+
+function isKeeper(node: ts.Node): node is ts.NamedDeclaration {
+  return ts.isFunctionDeclaration(node) || ts.isMethodDeclaration(node) ||
+    ts.isClassDeclaration(node) || ts.isVariableDeclaration(node);
 }
 
 function inOneLine(text = ""): string {

@@ -3,13 +3,13 @@ import { readRules, type Rule, ruleProblems } from "../../../scripts/check_docs/
 
 const FILES: Readonly<Record<string, string>> = {
   "README.md": "larder keeps\nits promises.",
-  "src/a.ts": "class Keeper { #keep(all: boolean) {} }\nfunction other<T>() {}",
+  "src/a.ts": "class Keeper { #keep(all: boolean) {} }\nfunction other<T>() { called(); }",
   "tests/a_test.ts": 'Deno.test("promises: they are kept", () => {});',
 };
 
 const RULE: Rule = {
   promise: "larder keeps its promises",
-  keeper: "src/a.ts:keep",
+  keeper: "src/a.ts:#keep",
   testPath: "tests/a_test.ts",
   testName: "promises: they are kept",
 };
@@ -26,7 +26,7 @@ Deno.test("rules: a promise, what keeps it and its test all exist", () => {
 
 Deno.test("rules: what is missing of one is named", () => {
   assert.match(problemsOf({ promise: "larder makes coffee" })[0] ?? "", /README does not say so$/);
-  for (const keeper of ["src/a.ts:kee", "src/b.ts:keep"]) {
+  for (const keeper of ["src/a.ts:#kee", "src/a.ts:called", "src/b.ts:#keep"]) {
     assert.equal(problemsOf({ keeper }).length, 1, keeper);
   }
   assert.match(problemsOf({ testName: "promises: not" })[0] ?? "", /a_test\.ts has no test/);
