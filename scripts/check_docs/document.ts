@@ -3,8 +3,8 @@ const COLUMNS_MAX = 100;
 /** Files of the project in backticks, such as `src/nix/hash.ts` or `nix/hash.ts`. */
 const NAMED_FILE_REGEXP = /`((?:[\w.-]+\/)*[\w-]+\.(?:ts|sql|md|svg))`/g;
 
-/** Targets of links within the project, without the heading in them. */
-const LINK_REGEXP = /\]\(([^)#:\s]+)(?:#[^)]*)?\)/g;
+/** Links within the project: a path, a heading behind `#`, or both. */
+const LINK_REGEXP = /\]\((?<target>[^)#:\s]*)(?:#(?<heading>[^)\s]*))?\)/g;
 
 /** Lines that cannot be wrapped: table rows, headings, HTML and single links. */
 const UNWRAPPED_REGEXP = /^\s*([|#<!]|\S+$)/;
@@ -16,10 +16,18 @@ export interface Document {
   readonly text: string;
 }
 
-/** Problems with a document, one line each. `files`: all paths of the project. */
+/** The project around a document. */
+export interface Project {
+  /** All paths. */
+  readonly files: readonly string[];
+  /** The text of a document; `undefined` for a path without one. */
+  readonly read: (path: string) => string | undefined;
+}
+
+/** Problems with a document, one line each. */
 export function documentProblems(
   { path, text }: Document,
-  files: readonly string[],
+  { files, read }: Project,
 ): readonly string[] {
   const problems: string[] = [];
   let isCode = false;
@@ -36,11 +44,14 @@ export function documentProblems(
     for (const [, name = ""] of line.matchAll(NAMED_FILE_REGEXP)) {
       if (!isNamed(name, files)) problems.push(`${place}: no file is called ${name}`);
     }
-    for (const [, target = ""] of line.matchAll(LINK_REGEXP)) {
+    for (const { groups: { target = "", heading } = {} } of line.matchAll(LINK_REGEXP)) {
       const { pathname } = new URL(target, `file:///${path}`);
       const linked = pathname.slice(1).replace(/\/$/, "");
       const isThere = files.some((file) => file === linked || file.startsWith(`${linked}/`));
       if (!isThere) problems.push(`${place}: links to ${target}, which is not there`);
+      else if (heading !== undefined && !headingsOf(read(linked) ?? "").has(heading)) {
+        problems.push(`${place}: links to ${target}#${heading}, which is no heading`);
+      }
     }
   }
   return problems;
@@ -49,4 +60,12 @@ export function documentProblems(
 /** True for a file's path, or its end. */
 function isNamed(name: string, files: readonly string[]): boolean {
   return files.some((file) => file === name || file.endsWith(`/${name}`));
+}
+
+/** The headings of a document, as links name them. */
+function headingsOf(text: string): ReadonlySet<string> {
+  const headings = text.matchAll(/^#+ (.*)$/gm);
+  return new Set([...headings].map(([, words = ""]) => {
+    return words.toLowerCase().replaceAll(/[^\p{L}\p{N} _-]/gu, "").replaceAll(" ", "-");
+  }));
 }

@@ -1,10 +1,14 @@
 import assert from "node:assert/strict";
 import { documentProblems } from "../../../scripts/check_docs/document.ts";
 
-const FILES = ["docs/eviction.md", "src/nix/hash.ts"];
+const FILES = ["docs/a.md", "docs/eviction.md", "src/nix/hash.ts"];
+const OTHERS: Readonly<Record<string, string>> = {
+  "docs/eviction.md": "# Eviction\n\n## What goes, and when\n",
+};
 
 function problemsOf(text: string): readonly string[] {
-  return documentProblems({ path: "docs/a.md", text }, FILES);
+  const read = (path: string) => path === "docs/a.md" ? text : OTHERS[path];
+  return documentProblems({ path: "docs/a.md", text }, { files: FILES, read });
 }
 
 Deno.test("documents: a line over 100 columns is told with its number and length", () => {
@@ -30,9 +34,19 @@ Deno.test("documents: a file is known by its path or the end of it", () => {
 });
 
 Deno.test("documents: a link within the project leads to a file or a folder", () => {
-  const good = "[a](eviction.md#order) [b](../src/nix/hash.ts) [c](../src) [d](https://nixos.org)";
+  const good =
+    "[a](eviction.md#eviction) [b](../src/nix/hash.ts) [c](../src) [d](https://nixos.org)";
   assert.deepEqual(problemsOf(good), []);
   assert.deepEqual(problemsOf("[a](evicted.md)"), [
     "docs/a.md:1: links to evicted.md, which is not there",
+  ]);
+});
+
+Deno.test("documents: a link to a heading leads to one that is there", () => {
+  const here = "## Own heading\n\n[a](#own-heading)";
+  assert.deepEqual(problemsOf(`${here} [b](eviction.md#what-goes-and-when)`), []);
+  assert.deepEqual(problemsOf(`${here} [b](eviction.md#what-stays) [c](#other)`), [
+    "docs/a.md:3: links to eviction.md#what-stays, which is no heading",
+    "docs/a.md:3: links to #other, which is no heading",
   ]);
 });
