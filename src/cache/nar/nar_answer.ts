@@ -4,12 +4,12 @@ import type { CacheResult } from "./cache_result.ts";
 /** Files up to this size are sent in one piece: many small writes cost more than the copy. */
 export const WHOLE_BYTES_MAX = 512 * 1024;
 
-/** What there is to say of a NAR file before its bytes. */
+/** The facts of a NAR file before its bytes. */
 export interface NarFacts {
   readonly source: CacheResult;
   /** `undefined` while the upstream does not say. */
   readonly fileSize: number | undefined;
-  /** Names these very bytes; `undefined` until they are known. */
+  /** An entity tag of these very bytes; `undefined` until they are known. */
   readonly tag: string | undefined;
 }
 
@@ -29,6 +29,6 @@ export interface NarAnswer extends NarFacts, AsyncDisposable {
     end?: number,
     options?: ReadOptions,
   ): Promise<ReadableStream<Uint8Array<ArrayBuffer>>>;
-  /** Where it is there: to be called when what was read is out, or will never be. */
+  /** Where set, call it when the bytes are sent, or will never be. */
   readonly over?: () => void;
 }
