@@ -7,7 +7,9 @@ import { wordingProblems } from "./check_words/wording.ts";
 const PLAIN = [
   ...["README.md", "docs", "scripts", "src/app", "src/base", "src/cli", "src/closure"],
   ...["src/config", "src/http", "src/metadata", "src/nix", "src/pins", "src/space"],
-  ...["src/telemetry", "src/upstream"],
+  ...["src/telemetry", "src/upstream", "src/cache/documents", "src/cache/download"],
+  ...["src/cache/fetch", "src/cache/nar", "src/cache/pass_through", "src/cache/sources"],
+  ...["src/cache/verify"],
 ];
 
 const problems = PLAIN.flatMap(filesAt).flatMap((path) => {
