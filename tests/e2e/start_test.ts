@@ -76,7 +76,7 @@ Deno.test("start: a key file is made in a new storage, a mistyped one is an erro
   const mistyped = { ...flags, "cache-secret-key-path": `${folder.path}/kye` };
   await assert.rejects(
     startLarder(mistyped),
-    /larder: Cannot use secret key file [^\n]*kye: it is not there/,
+    /larder: Cannot use secret key file [^\n]*kye: it is missing/,
   );
   assert.throws(() => Deno.statSync(`${folder.path}/kye`), Deno.errors.NotFound);
 });
