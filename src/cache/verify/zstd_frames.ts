@@ -1,10 +1,9 @@
-const MIB = 1 << 20;
-
 /**
  * The default limit of the zstd program. Compressors that do not know the NAR's size use windows up
  * to this, however small the NAR.
  */
-const WINDOW_BYTES_MAX = 128 * MIB;
+export const WINDOW_LOG_MAX = 27;
+const WINDOW_BYTES_MAX = 2 ** WINDOW_LOG_MAX;
 
 const WINDOW_LOG_MIN = 10;
 const BLOCK_BYTES_MAX = 128 * 1024;
@@ -47,6 +46,11 @@ export class ZstdFrames {
     return this.#windowBytes;
   }
 
+  /** The last piece that `checked` returned ended a frame. */
+  get isBetweenFrames(): boolean {
+    return this.#part === "magic" && this.#readLength === 0;
+  }
+
   /**
    * The same bytes for the decoder. A window larger than the NAR becomes smaller: it would never
    * fill. Throws where a frame needs too large a window.
@@ -60,18 +64,18 @@ export class ZstdFrames {
       if (isRead) {
         this.#read.set(piece, this.#readLength);
         this.#readLength += piece.length;
-      } else yield piece;
-      if (this.#missing > 0) continue;
+      }
       const length = this.#readLength;
-      this.#next();
+      if (this.#missing === 0) this.#next();
+      if (!isRead) yield piece;
       // A header that continues in the next part must be whole first.
-      if (isRead && this.#readLength === 0) yield this.#read.slice(0, length);
+      else if (this.#readLength === 0) yield this.#read.slice(0, length);
     }
   }
 
   /** The file is complete. Throws where its last frame is not. */
   end(): void {
-    if (this.#part !== "magic" || this.#readLength > 0) throw refusal("it ends too early");
+    if (!this.isBetweenFrames) throw refusal("it ends too early");
   }
 
   #next(): void {

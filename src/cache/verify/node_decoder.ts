@@ -1,0 +1,72 @@
+import type { Transform } from "node:stream";
+import { setImmediate } from "node:timers/promises";
+import { Notifier } from "../../base/notifier.ts";
+
+/** How often to check whether an unread decoder stands still. */
+const LOOKS_MAX = 1_000;
+
+/**
+ * A decoder of `node:zlib` at the reader's pace. It is closed only while it stands still: closing a
+ * working one ends the process (Deno 2.6.8).
+ */
+export class NodeDecoder {
+  readonly #decoder: Transform;
+  readonly #changed = new Notifier();
+  /** True while it decodes its input. */
+  #isAtWork = false;
+  #isOver = false;
+  #error: unknown;
+
+  constructor(decoder: Transform) {
+    this.#decoder = decoder;
+    this.#decoder.on("readable", () => this.#changed.notify());
+    this.#decoder.on("end", () => {
+      this.#isOver = true;
+      this.#changed.notify();
+    });
+    this.#decoder.on("error", (error) => {
+      this.#error = error;
+      this.#changed.notify();
+    });
+  }
+
+  /** The next output; "hungry" where it needs more input first. */
+  async output(): Promise<Uint8Array | "hungry" | "over"> {
+    for (;;) {
+      const out = this.#decoder.read();
+      if (out !== null) return out;
+      if (this.#error !== undefined) throw this.#error;
+      if (this.#isOver) return "over";
+      if (!this.#isAtWork) return "hungry";
+      await this.#changed.notified();
+    }
+  }
+
+  /** The caller leaves `bytes` unchanged until the decoder is hungry again. */
+  feed(bytes: Uint8Array): void {
+    this.#isAtWork = true;
+    this.#decoder.write(bytes, () => {
+      this.#isAtWork = false;
+      this.#changed.notify();
+    });
+  }
+
+  /** The file is complete. */
+  end(): void {
+    this.#isAtWork = true;
+    this.#decoder.end();
+  }
+
+  async close(): Promise<void> {
+    for (let looks = 0; this.#mayMove && looks < LOOKS_MAX; looks++) await setImmediate();
+    await setImmediate();
+    this.#decoder.destroy();
+  }
+
+  /** False without input, or without room for more output. */
+  get #mayMove(): boolean {
+    const { readableLength, readableHighWaterMark } = this.#decoder;
+    return this.#isAtWork && !this.#isOver && this.#error === undefined &&
+      readableLength < readableHighWaterMark;
+  }
+}
