@@ -1,10 +1,10 @@
 import { Failure, reasonOf } from "../base/failure.ts";
 import type { Settings } from "../config/options.ts";
+import type { StorePlaces } from "./back_ends/back_ends.ts";
 
 /** The folders of the storage, all of them writable and listable. */
 export interface Folders {
   readonly storage: string;
-  readonly nars: string;
   readonly temp: string;
   /** Locks of the processes on this storage. */
   readonly locks: string;
@@ -12,15 +12,26 @@ export interface Folders {
 
 /** Creates missing folders. Throws a Failure that names an unusable one. */
 export function prepareFolders(settings: Settings): Folders {
-  const storage = settings["cache.storage-local"].replace(/(?<=.)\/+$/, "");
-  const nars = `${storage}/nar`;
+  const storage = storageFolder(settings);
+  const { narFolder } = storePlaces(settings);
   const temp = settings["cache.temp-path"] ?? `${storage}/tmp`;
   prepare(storage, "--cache-storage-local");
-  prepare(nars, "--cache-storage-local");
+  prepare(narFolder, "--cache-storage-local");
   prepare(temp, settings["cache.temp-path"] ? "--cache-temp-path" : "--cache-storage-local");
   const locks = `${storage}/run`;
   prepare(locks, "--cache-storage-local");
-  return { storage, nars, temp, locks };
+  return { storage, temp, locks };
+}
+
+export function storePlaces(settings: Settings): StorePlaces {
+  return {
+    databasePath: settings["cache.database-url"].path,
+    narFolder: `${storageFolder(settings)}/nar`,
+  };
+}
+
+function storageFolder(settings: Settings): string {
+  return settings["cache.storage-local"].replace(/(?<=.)\/+$/, "");
 }
 
 function prepare(folder: string, option: string): void {

@@ -8,7 +8,7 @@ import { LineQueue } from "../telemetry/line_queue.ts";
 import type { IdentityParts, UpstreamParts } from "./app_parts.ts";
 import { buildApp } from "./build_app.ts";
 import { type ChoresDeps, startChores } from "./chores.ts";
-import { type Folders, prepareFolders } from "./folders.ts";
+import { type Folders, prepareFolders, storePlaces } from "./folders.ts";
 import { warnOfOpenKeys } from "./key_files.ts";
 import { drain, stopSignal } from "./lifecycle.ts";
 import { listen, type ListenParts } from "./listen.ts";
@@ -20,6 +20,7 @@ import { openStores } from "./stores.ts";
 import { logUnexpected } from "./unexpected.ts";
 import { caCertificates, upstreamSettings } from "./upstream_settings.ts";
 import { WorkerClosures } from "./workers/worker_closures.ts";
+import { WorkerComparer } from "./workers/worker_comparer.ts";
 
 /** Time limit for the last log lines: a stalled reader must not keep the process. */
 const LOG_FLUSH_MAX_MS = 1_000;
@@ -37,15 +38,15 @@ export async function serve(settings: Settings): Promise<number> {
   const stopped = stopSignal();
   const folders = prepareFolders(settings);
   const secretKey = settings["cache.sign-narinfo"] ? keyOf(settings, folders) : undefined;
-  const databasePath = settings["cache.database-url"].path;
+  const places = storePlaces(settings);
   {
-    await using stores = await openStores(settings, folders, log, tracer);
+    await using stores = await openStores(places, folders, log, tracer);
     const { workFolder, metadata, nars } = stores;
     await using app = buildApp({
       stores: {
         metadata,
         nars,
-        closures: new WorkerClosures({ metadata, databasePath }),
+        closures: new WorkerClosures({ metadata, ...places }),
         tempFolder: workFolder.path,
         space: {
           limitBytes: settings["cache.max-size"] ?? Infinity,
@@ -79,9 +80,9 @@ export async function serve(settings: Settings): Promise<number> {
       ...{ storage: folders.storage, metrics, log },
     });
     await using _reconciliation = await startReconciliation({
-      ...{ databasePath, narFolder: folders.nars },
       metadata,
       nars,
+      beside: new WorkerComparer(places),
       app,
       owner: workFolder.owner,
       nowMs: Date.now,

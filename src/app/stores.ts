@@ -1,14 +1,11 @@
-import type { Settings } from "../config/options.ts";
 import { recover } from "../space/recover.ts";
 import type { ChangeFeed } from "../metadata/change_feed.ts";
 import { HotMetadataStore } from "../metadata/hot_metadata_store.ts";
-import { openDatabase } from "../metadata/sqlite/connection.ts";
-import { SqliteMetadataStore } from "../metadata/sqlite/sqlite_metadata_store.ts";
 import { HotNarStore } from "../storage/hot_nar_store.ts";
-import { LocalNarStore } from "../storage/local/local_nar_store.ts";
 import { WorkFolder } from "../storage/local/work_folder.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import type { Tracer } from "../telemetry/tracer.ts";
+import { openBackEnds, type StorePlaces } from "./back_ends/back_ends.ts";
 import type { Folders } from "./folders.ts";
 import { tracedMetadata, tracedNars } from "./traced_stores.ts";
 
@@ -31,18 +28,16 @@ export interface Stores extends AsyncDisposable {
  * Opens the back ends, traced if there is a `tracer`. Throws a Failure that names an unusable one.
  */
 export async function openStores(
-  settings: Settings,
-  folders: Folders,
+  places: StorePlaces,
+  folders: Pick<Folders, "temp" | "locks">,
   log: Logger,
   tracer?: Tracer,
 ): Promise<Stores> {
   await using opened = new AsyncDisposableStack();
-  const connection = await openDatabase(settings["cache.database-url"].path);
-  const database = opened.use(new SqliteMetadataStore(connection));
+  const { metadata: database, nars: narFiles } = opened.use(await openBackEnds(places));
   const metadata = new HotMetadataStore(tracer ? tracedMetadata(database, tracer) : database, log);
   opened.use(database.subscribe((changed) => metadata.forgetChanged(changed)));
-  const localNars = new LocalNarStore(folders.nars);
-  const nars = new HotNarStore(tracer ? tracedNars(localNars, tracer) : localNars, HOT_NARS);
+  const nars = new HotNarStore(tracer ? tracedNars(narFiles, tracer) : narFiles, HOT_NARS);
   const nowMs = Date.now;
   const workFolder = opened.use(new WorkFolder(folders.temp, { locks: folders.locks, nowMs, log }));
   const isAlive = (owner: string) => workFolder.isAlive(owner);

@@ -146,6 +146,12 @@ export interface KeptLister {
   keptNars(prefix: string): Promise<readonly KeptNar[]>;
 }
 
+/** Checks the store itself, not its rows. */
+export interface DamageFinder {
+  /** One line for each fault, such as a corrupt page. Reads the whole store. */
+  damage(): Promise<readonly string[]>;
+}
+
 export interface ReferenceFinder {
   /** All references, with or without stored narinfos; empty for a path that is not stored. */
   referencesOf(storePathHash: StorePathHash): Promise<readonly StorePathHash[]>;

@@ -4,6 +4,7 @@ import type { ShardComparison } from "../../cache/reconcile/compare_shard.ts";
 import type { NarSource } from "../../metadata/metadata_store.ts";
 import type { NarMeasure, PassThroughOrder, VerifyOrder } from "../../cache/verify/nar_verifier.ts";
 import type { CaCertificates, HttpUpstreamSettings } from "../../upstream/http/http_settings.ts";
+import type { StorePlaces } from "../back_ends/back_ends.ts";
 
 // Messages between the main thread and its Workers. `id` identifies the job.
 
@@ -39,7 +40,7 @@ export interface FromFetchWorker {
 }
 
 export type ToCompareWorker =
-  | { readonly type: "start"; readonly databasePath: string; readonly narFolder: string }
+  | { readonly type: "start"; readonly places: StorePlaces }
   | {
     readonly type: "compare";
     readonly id: number;

@@ -1,26 +1,21 @@
 import { Failure } from "../../base/failure.ts";
-import type { ShardComparison } from "../../cache/reconcile/compare_shard.ts";
+import type { ShardComparer, ShardComparison } from "../../cache/reconcile/compare_shard.ts";
+import type { StorePlaces } from "../back_ends/back_ends.ts";
 import { JobWorker } from "./job_worker.ts";
 import type { FromCompareWorker, ToCompareWorker } from "./messages.ts";
 
-export interface WorkerComparerDeps {
-  readonly databasePath: string;
-  readonly narFolder: string;
-}
-
-/** Compares shards in a Worker, with its own database connection. */
-export class WorkerComparer implements Disposable {
+/** Compares shards in a Worker, which opens the stores for itself. */
+export class WorkerComparer implements ShardComparer, Disposable {
   readonly #worker: JobWorker<ToCompareWorker, FromCompareWorker>;
 
-  constructor({ databasePath, narFolder }: WorkerComparerDeps) {
+  constructor(places: StorePlaces) {
     this.#worker = new JobWorker<ToCompareWorker, FromCompareWorker>({
       url: new URL("./compare_worker.ts", import.meta.url),
-      start: { type: "start", databasePath, narFolder } satisfies ToCompareWorker,
+      start: { type: "start", places } satisfies ToCompareWorker,
       died: (id, error) => ({ id, error }),
     });
   }
 
-  /** The differences between files and rows of a shard. Throws if either is unreadable. */
   compare(shard: string, sizes: boolean): Promise<ShardComparison> {
     return new Promise((resolve, reject) => {
       const id = this.#worker.open((answer) => {

@@ -2,7 +2,7 @@ import type { KeptLister, KeptNar } from "../../metadata/metadata_store.ts";
 import type { StoredName } from "../../nix/stored_name.ts";
 import type { ListedNar, NarLister } from "../../storage/nar_store.ts";
 
-export interface ShardReaders {
+export interface ComparedStores {
   readonly metadata: KeptLister;
   readonly nars: NarLister;
 }
@@ -17,15 +17,28 @@ export interface ShardComparison {
   readonly stray: readonly StoredName[];
 }
 
-/** Reads the files and rows whose names begin with `shard`, and compares them. */
-export async function readShard(
-  { metadata, nars }: ShardReaders,
-  shard: string,
-  sizes: boolean,
-): Promise<ShardComparison> {
-  // Files first: a row comes after its file, so that none is missed in between.
-  const files = await Array.fromAsync(nars.list(shard, { sizes }));
-  return compareShard(await metadata.keptNars(shard), files);
+export interface ShardComparer {
+  /**
+   * Compares the rows and files whose names begin with `shard`, with their sizes if asked to.
+   * Throws if either is unreadable.
+   */
+  compare(shard: string, sizes: boolean): Promise<ShardComparison>;
+}
+
+/** Compares on this thread. */
+export class StoreComparer implements ShardComparer {
+  readonly #stores: ComparedStores;
+
+  constructor(stores: ComparedStores) {
+    this.#stores = stores;
+  }
+
+  async compare(shard: string, sizes: boolean): Promise<ShardComparison> {
+    const { metadata, nars } = this.#stores;
+    // Files first: a row comes after its file, so that none is missed in between.
+    const files = await Array.fromAsync(nars.list(shard, { sizes }));
+    return compareShard(await metadata.keptNars(shard), files);
+  }
 }
 
 /** Holds the files of one shard against its rows. Both may change meanwhile: look again. */

@@ -1,19 +1,17 @@
 import { messageOf } from "../../base/failure.ts";
-import type { KeptNar, MetadataStore } from "../../metadata/metadata_store.ts";
+import type { DamageFinder, KeptNar, MetadataStore } from "../../metadata/metadata_store.ts";
 import type { NarName } from "../../nix/nar_name.ts";
 import { narNameOf, type StoredName } from "../../nix/stored_name.ts";
 import type { Sweeper } from "../../space/sweeper.ts";
 import type { ListedNar, NarStore } from "../../storage/nar_store.ts";
 import { compareShard } from "./compare_shard.ts";
 import type { Repairer } from "./repairer.ts";
+import { SHARDS } from "./shards.ts";
 import { wrongContent } from "./wrong_content.ts";
 
 export interface FsckDeps {
-  readonly shards: readonly string[];
-  readonly metadata: MetadataStore;
+  readonly metadata: MetadataStore & DamageFinder;
   readonly nars: NarStore;
-  /** What is wrong with the database file itself. */
-  readonly damage: () => readonly string[];
   readonly repairer: Pick<Repairer, "repair">;
   readonly sweeper: Pick<Sweeper, "markAndSweep">;
 }
@@ -57,11 +55,13 @@ export async function fsck(
   order: FsckOrder,
   watcher: FsckWatcher,
 ): Promise<FsckProgress> {
-  const { shards, metadata, nars, damage } = deps;
-  for (const detail of damage()) watcher.problem({ kind: "database", detail, mended: false });
+  const { metadata, nars } = deps;
+  for (const detail of await metadata.damage()) {
+    watcher.problem({ kind: "database", detail, mended: false });
+  }
   let [files, bytes, shardsDone] = [0, 0, 0];
-  const progress = () => ({ shardsDone, shardsAll: shards.length, files, bytes });
-  for (const shard of shards) {
+  const progress = () => ({ shardsDone, shardsAll: SHARDS.length, files, bytes });
+  for (const shard of SHARDS) {
     const there = await Array.fromAsync(nars.list(shard, { sizes: true }));
     const rows = await metadata.keptNars(shard);
     const bad = new Set(await checkShard(deps, { rows, there, order, watcher }));

@@ -1,8 +1,9 @@
 import { messageOf } from "../../base/failure.ts";
 import { pause } from "../../base/pause.ts";
 import type { Logger } from "../../telemetry/logger.ts";
-import type { ShardComparison } from "./compare_shard.ts";
+import type { ShardComparer } from "./compare_shard.ts";
 import type { Repairer } from "./repairer.ts";
+import { SHARDS } from "./shards.ts";
 
 /** Between two shards of a background pass: all 1,024 take three hours. */
 const BACKGROUND_PAUSE_MS = 10_000;
@@ -11,9 +12,7 @@ const BACKGROUND_PAUSE_MS = 10_000;
 const LOST_MIN = 100;
 
 export interface ReconcilerDeps {
-  readonly shards: readonly string[];
-  /** Compares one shard; with the size of each file if asked for. */
-  readonly compare: (shard: string, sizes: boolean) => Promise<ShardComparison>;
+  readonly comparer: ShardComparer;
   readonly repairer: Pick<Repairer, "repair">;
   /** Told when the quick pass of the start is over. */
   readonly firstPassOver: () => void;
@@ -59,13 +58,13 @@ export class Reconciler implements AsyncDisposable {
   async pass(
     { sizes, pauseMs }: { readonly sizes: boolean; readonly pauseMs: number },
   ): Promise<Reconciled> {
-    const { shards, compare, repairer, changed, nowMs, log } = this.#deps;
+    const { comparer, repairer, changed, nowMs, log } = this.#deps;
     const startedAtMs = nowMs();
     let [files, lost, mended] = [0, 0, 0];
     try {
-      for (const shard of shards) {
+      for (const shard of SHARDS) {
         if (this.#stopped) return { files, mended, complete: false };
-        const comparison = await compare(shard, sizes);
+        const comparison = await comparer.compare(shard, sizes);
         await pause(0);
         files += comparison.files;
         lost += comparison.lost.length;

@@ -7,6 +7,7 @@ import type { Changed, ChangeFeed } from "../change_feed.ts";
 import type { DocumentRow } from "../document_keeper.ts";
 import type {
   Change,
+  DamageFinder,
   KeptNar,
   MetadataStore,
   NarinfoRow,
@@ -50,7 +51,8 @@ import {
 } from "./write_queue.ts";
 
 /** The metadata in one SQLite file. Point reads run on the calling thread: microseconds each. */
-export class SqliteMetadataStore implements MetadataStore, ChangeFeed, AsyncDisposable {
+export class SqliteMetadataStore
+  implements MetadataStore, DamageFinder, ChangeFeed, AsyncDisposable {
   readonly #transactions: Transactions;
   readonly #statements: Statements;
   readonly #protection: Protection;
@@ -170,8 +172,7 @@ export class SqliteMetadataStore implements MetadataStore, ChangeFeed, AsyncDisp
     return await this.#alone(() => Number(this.#statements.recount.run().changes) === 0);
   }
 
-  /** The errors that SQLite finds in the file; reads all of it. */
-  damage(): readonly string[] {
+  async damage(): Promise<readonly string[]> {
     const lines = this.#read("quickCheck").all().map((row) => String(row["quick_check"]));
     return lines.filter((line) => line !== "ok");
   }

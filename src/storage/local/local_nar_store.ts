@@ -1,5 +1,4 @@
 import { Failure, messageOf } from "../../base/failure.ts";
-import { NIX32_ALPHABET } from "../../nix/nix32.ts";
 import { parseStoredName, type Seal, type StoredName } from "../../nix/stored_name.ts";
 import type { ListedNar, ListOptions, NarStore, StoredNar } from "../nar_store.ts";
 import { moveDurably } from "./durable_move.ts";
@@ -74,12 +73,6 @@ export class LocalNarStore implements NarStore {
   #pathOf(at: StoredName): string {
     return `${this.#shardOf(at)}/${at}`;
   }
-}
-
-/** Every name that a shard can have. */
-export function shards(): readonly string[] {
-  const chars = [...NIX32_ALPHABET];
-  return chars.flatMap((first) => chars.map((second) => first + second));
 }
 
 function namesIn(folder: string): readonly string[] {

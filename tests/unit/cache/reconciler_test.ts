@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
-import { readShard } from "../../../src/cache/reconcile/compare_shard.ts";
+import { type ShardComparer, StoreComparer } from "../../../src/cache/reconcile/compare_shard.ts";
 import { Reconciler } from "../../../src/cache/reconcile/reconciler.ts";
 import { Repairer } from "../../../src/cache/reconcile/repairer.ts";
 import { narNameOf, newStoredName, type StoredName } from "../../../src/nix/stored_name.ts";
 import { Sweeper } from "../../../src/space/sweeper.ts";
-import { LocalNarStore, shards } from "../../../src/storage/local/local_nar_store.ts";
+import { LocalNarStore } from "../../../src/storage/local/local_nar_store.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
 import { StockedSpace } from "../../support/stocked_space.ts";
 import { fileOf, hash, keep, narOf, put } from "../../support/metadata_rows.ts";
@@ -73,6 +73,8 @@ Deno.test("reconcile: files that cannot be listed are no files that are gone", a
   assert.ok(scene.log.some(({ msg }) => msg === "not reconciled"));
 });
 
+const BROKEN: ShardComparer = { compare: () => Promise.reject(new Error("EIO")) };
+
 class Scene implements AsyncDisposable {
   readonly log: { readonly level: string; readonly msg: string }[] = [];
   readonly reconciler: Reconciler;
@@ -89,11 +91,7 @@ class Scene implements AsyncDisposable {
     const nars = this.#nars;
     const sweeper = new Sweeper({ metadata, nars, owner: "we", log });
     this.reconciler = new Reconciler({
-      shards: shards(),
-      compare: async (shard, sizes) => {
-        if (failing) throw new Error("EIO");
-        return await readShard({ metadata, nars }, shard, sizes);
-      },
+      comparer: failing ? BROKEN : new StoreComparer({ metadata, nars }),
       repairer: new Repairer({ metadata, nars, sweeper, owner: "we", log }),
       firstPassOver: () => undefined,
       changed: async () => void this.changes++,

@@ -1,0 +1,52 @@
+import assert from "node:assert/strict";
+import { startReconciliation } from "../../../src/app/reconciliation.ts";
+import { createLogger } from "../../../src/telemetry/logger.ts";
+import { eventually } from "../../support/eventually.ts";
+import { MemoryMetadataStore } from "../../support/memory_metadata_store.ts";
+import { MemoryNarStore } from "../../support/memory_nar_store.ts";
+import { StockedSpace } from "../../support/stocked_space.ts";
+
+const ROWS = [
+  { keptFiles: 20_000, isLarge: false },
+  { keptFiles: 20_001, isLarge: true },
+];
+
+for (const { keptFiles, isLarge } of ROWS) {
+  const where = isLarge ? "beside the requests" : "on this thread";
+  Deno.test(`reconciliation: the first pass over ${keptFiles} files runs ${where}`, async () => {
+    await using app = await StockedSpace.open(Infinity);
+    const beside = new NotedComparer();
+    const reconciled: unknown[] = [];
+    const write = (line: string) => void reconciled.push(JSON.parse(line).msg);
+    const metadata = new MemoryMetadataStore();
+    const { stock } = metadata;
+    metadata.stock = async () => ({ ...await stock.call(metadata), keptFiles });
+    await using _running = await startReconciliation({
+      metadata,
+      nars: new MemoryNarStore(),
+      beside,
+      app,
+      owner: "we",
+      nowMs: () => 1,
+      log: createLogger("info", { write }),
+    });
+    await eventually("the first pass is over", () => beside.isOver);
+    assert.equal(beside.shards.size, isLarge ? 1_024 : 0);
+    assert.deepEqual(reconciled, ["reconciled"]);
+  });
+}
+
+/** Stands for a Worker. */
+class NotedComparer implements Disposable {
+  readonly shards = new Set<string>();
+  isOver = false;
+
+  async compare(shard: string) {
+    this.shards.add(shard);
+    return { files: 0, lost: [], stray: [] };
+  }
+
+  [Symbol.dispose](): void {
+    this.isOver = true;
+  }
+}

@@ -1,0 +1,77 @@
+import assert from "node:assert/strict";
+import { fsck, type FsckProblem } from "../../../src/cache/reconcile/fsck.ts";
+import { Repairer } from "../../../src/cache/reconcile/repairer.ts";
+import type { StoredName } from "../../../src/nix/stored_name.ts";
+import { Sweeper } from "../../../src/space/sweeper.ts";
+import { createLogger } from "../../../src/telemetry/logger.ts";
+import { MemoryMetadataStore } from "../../support/memory_metadata_store.ts";
+import { MemoryNarStore } from "../../support/memory_nar_store.ts";
+import { fileOf, hash, keep, narOf, put } from "../../support/metadata_rows.ts";
+import { tempFolder } from "../../support/temp_folder.ts";
+
+Deno.test("fsck: finds and mends in any stores behind the ports", async () => {
+  await using scene = new Scene();
+  const [whole, gone] = [await scene.keep("whole"), await scene.keep("gone")];
+  await scene.nars.remove(gone);
+  const stray = fileOf(narOf("stray").name).at;
+  await scene.write(stray);
+
+  const found = await scene.fsck();
+  assert.deepEqual(found.map(({ kind, at }) => [kind, at]).toSorted(), [
+    ["damaged", gone],
+    ["stray", stray],
+  ]);
+  assert.deepEqual((await scene.fsck({ repair: true })).map(({ mended }) => mended), [true, true]);
+  assert.deepEqual(await scene.fsck(), []);
+  assert.deepEqual(await Array.fromAsync(scene.nars.list(""), ({ at }) => at), [whole]);
+});
+
+Deno.test("fsck: damage that the metadata store finds in itself stays a problem", async () => {
+  await using scene = new Scene(["page 7 is torn"]);
+  const problem = { kind: "database", detail: "page 7 is torn", mended: false };
+  assert.deepEqual(await scene.fsck({ repair: true }), [problem]);
+});
+
+class Scene implements AsyncDisposable {
+  readonly nars = new MemoryNarStore();
+  readonly #metadata: MemoryMetadataStore & { damage(): Promise<readonly string[]> };
+  readonly #folder = tempFolder();
+
+  constructor(damage: readonly string[] = []) {
+    this.#metadata = Object.assign(new MemoryMetadataStore(), { damage: async () => damage });
+  }
+
+  async fsck({ repair = false } = {}): Promise<readonly FsckProblem[]> {
+    const { nars } = this;
+    const stores = { metadata: this.#metadata, nars };
+    const log = createLogger("error", { write: () => undefined });
+    const sweeper = new Sweeper({ ...stores, owner: "fsck", log });
+    const repairer = new Repairer({ ...stores, sweeper, owner: "fsck", log });
+    const problems: FsckProblem[] = [];
+    await fsck({ ...stores, repairer, sweeper }, { verifyContent: false, repair }, {
+      problem: (problem) => void problems.push(problem),
+      progress: () => undefined,
+    });
+    return problems;
+  }
+
+  /** Stores a NAR file of ten bytes with its row. */
+  async keep(seed: string): Promise<StoredName> {
+    const path = hash(seed);
+    const file = fileOf(narOf(path).name, 10);
+    await this.write(file.at);
+    await this.#metadata.apply([put(path, []), ...keep(file)]);
+    return file.at;
+  }
+
+  async write(at: StoredName): Promise<void> {
+    Deno.writeTextFileSync(`${this.#folder.path}/new`, "0123456789");
+    await this.nars.put(at, `${this.#folder.path}/new`);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#metadata[Symbol.asyncDispose]();
+    await this.nars[Symbol.asyncDispose]();
+    this.#folder[Symbol.dispose]();
+  }
+}
