@@ -16,7 +16,7 @@ export interface AppParts {
   readonly upstream: UpstreamParts;
   readonly identity: IdentityParts;
   readonly telemetry: TelemetryParts;
-  readonly negativeTtlMs: number;
+  readonly fetching: FetchingParts;
   /** True if clients may remove narinfos and NARs. */
   readonly allowDelete: boolean;
   readonly nowMs: () => number;
@@ -51,6 +51,18 @@ export interface IdentityParts {
   readonly ownNames: readonly string[];
   /** True if clients reach it by HTTPS without a proxy. */
   readonly usesTls: boolean;
+}
+
+/** The bounds of requests to upstreams. */
+export interface FetchingParts {
+  readonly negativeTtlMs: number;
+  /** `undefined`: nothing is fetched ahead. */
+  readonly prefetch: PrefetchParts | undefined;
+}
+
+export interface PrefetchParts {
+  /** Larger NAR files are not fetched ahead; 0: none is. */
+  readonly narBytesMax: number;
 }
 
 /** Log, metrics and traces. */

@@ -5,10 +5,9 @@ import { observedFetcher } from "../cache/fetch/observed_fetcher.ts";
 import { SinkFetcher } from "../cache/fetch/sink_fetcher.ts";
 import { PassThroughTransfers } from "../cache/pass_through/pass_through_transfers.ts";
 import { NegativeCache } from "../cache/negative_cache.ts";
-import { createSigner } from "../cache/own_signature.ts";
 import { ArchiveServer } from "../cache/serve_archive.ts";
 import { NarServer } from "../cache/serve_nar.ts";
-import { NarinfoServer } from "../cache/serve_narinfo.ts";
+import { NO_PREFETCH } from "../cache/prefetch/prefetch_ports.ts";
 import { StorePathNames } from "../cache/store_path_names.ts";
 import { Uses } from "../cache/uses.ts";
 import { AccessRules } from "../http/access/access_rules.ts";
@@ -28,7 +27,6 @@ import { pinnedClosuresRoute } from "../http/routes/pinned_closures.ts";
 import { pinRoute } from "../http/routes/pin.ts";
 import { pinsRoute } from "../http/routes/pins.ts";
 import type { DocumentPath } from "../nix/document_name.ts";
-import { TrustedKeys } from "../nix/trusted_keys.ts";
 import { ActiveReads } from "../space/active_reads.ts";
 import { gcEvents } from "../space/gc_events.ts";
 import type { Space } from "../space/space.ts";
@@ -36,19 +34,11 @@ import { PinnedClosures } from "../pins/pinned_closures.ts";
 import { Pins } from "../pins/pins.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import { NO_TRACER } from "../telemetry/tracer.ts";
-import { createUpstreamClient } from "../upstream/http/http_client.ts";
-import { HttpNarinfoSource } from "../upstream/http/http_narinfo_source.ts";
-import { HttpNarSource } from "../upstream/http/http_nar_source.ts";
-import { LastAnswers } from "../upstream/last_answers.ts";
-import { meteredNarinfoSource } from "../upstream/metered_narinfo_source.ts";
-import { queuedNarinfoSource } from "../upstream/queued_narinfo_source.ts";
-import { tracedNarSource } from "../upstream/traced_nar_source.ts";
-import { tracedNarinfoSource } from "../upstream/traced_narinfo_source.ts";
-import { createUpstreamLog } from "../upstream/upstream_log.ts";
-import { UpstreamPool } from "../upstream/upstream_pool.ts";
 import { buildDocuments } from "./build_documents.ts";
 import { buildKeptNars } from "./build_kept_nars.ts";
+import { buildNarinfos } from "./build_narinfos.ts";
 import { buildPage } from "./build_page.ts";
+import { buildUpstreams } from "./build_upstreams.ts";
 import { buildRemover, buildSpace } from "./build_space.ts";
 import type { AppParts } from "./app_parts.ts";
 import { narPatience } from "./upstream_settings.ts";
@@ -68,8 +58,12 @@ export interface App extends AsyncDisposable {
   readonly space: Space;
   readonly reads: Pick<ActiveReads, "names">;
   readonly uses: Pick<Uses, "flush">;
-  /** Resolves when no download is running. */
+  /** Resolves when no download is in flight that a client waits for. */
   downloadsOver(): Promise<void>;
+  /** Resolves when nothing is in flight that no client waits for. */
+  prefetchOver(): Promise<void>;
+  /** Judges what was fetched ahead and not requested in time. */
+  expirePrefetched(): void;
 }
 
 /** Wires the cache to its back ends. The caller keeps and closes the stores. */
@@ -78,7 +72,7 @@ export function buildApp(parts: AppParts): App {
   const { stores, identity, telemetry } = parts;
   const { metrics, log } = telemetry;
   const cache = buildCache(parts, metrics, resources);
-  const { narinfos, nars, documents, downloads, space, reads, remover } = cache;
+  const { narinfos, nars, documents, downloads, space, reads, remover, prefetch } = cache;
   const closures = resources.use(stores.closures ?? new PinnedClosures(stores));
   const names = new StorePathNames({ metadata: stores.metadata, log });
   const page = buildPage(parts, { ...cache, closures, names });
@@ -121,10 +115,17 @@ export function buildApp(parts: AppParts): App {
     reads,
     uses: cache.uses,
     lookAtUpstreams: () => cache.pool.start(),
-    stopping: () => void (ready = false),
-    downloadsOver: () => downloads.over(),
+    stopping() {
+      ready = false;
+      prefetch?.stop();
+    },
+    downloadsOver: () => downloads.wantedOver(),
+    prefetchOver: async () => await prefetch?.over(),
+    expirePrefetched: () => prefetch?.expire(),
     async [Symbol.asyncDispose]() {
+      prefetch?.stop();
       await resources.disposeAsync();
+      await prefetch?.over();
       await page[Symbol.asyncDispose]();
       await downloads.over();
       await space[Symbol.asyncDispose]();
@@ -133,12 +134,12 @@ export function buildApp(parts: AppParts): App {
 }
 
 function buildCache(parts: AppParts, metrics: Metrics, resources: AsyncDisposableStack) {
-  const { nowMs, negativeTtlMs, identity, telemetry, stores } = parts;
+  const { nowMs, fetching: { negativeTtlMs }, telemetry, stores } = parts;
   const { metadata, nars, tempFolder } = stores;
   const { log, tracer = NO_TRACER } = telemetry;
   const negative = new NegativeCache(negativeTtlMs);
   const absentDocuments = new NegativeCache<DocumentPath>(negativeTtlMs);
-  const upstreams = buildUpstreams(parts, metrics, resources, () => {
+  const upstreams = buildUpstreams(parts, resources, () => {
     negative.clear();
     absentDocuments.clear();
   });
@@ -159,13 +160,14 @@ function buildCache(parts: AppParts, metrics: Metrics, resources: AsyncDisposabl
     attempts,
     transfer: { ...workers, keeping, tracer },
     space: telemetry.tracer ? tracedSpace(space, tracer) : space,
-    reads,
+    ...{ reads, pool },
     tempFolder,
   });
   const transfers = new PassThroughTransfers(nowMs);
   const underWay = allUnderWay([downloads, transfers]);
   metrics.gauge("in_flight_downloads", {}, () => underWay.count);
-  const learning = { pool, metadata, signer: createSigner(identity.secretKey), nowMs };
+  const shared = { pool, negative, demotions, uses, downloads, space };
+  const { narinfos, prefetch } = buildNarinfos(parts, shared);
   const sinks = new SinkFetcher({ narSources, ...patience });
   const { verifier } = workers;
   const passThrough = {
@@ -176,86 +178,19 @@ function buildCache(parts: AppParts, metrics: Metrics, resources: AsyncDisposabl
     tracer,
   };
   return {
-    pool,
-    lastAnswers,
-    downloads,
-    underWay,
-    space,
+    ...{ pool, lastAnswers, downloads, underWay, space },
     reads,
     uses,
     remover: buildRemover(parts, space, reads),
-    narinfos: new NarinfoServer({ learning, negative, demotions, uses, log }),
+    ...{ narinfos, prefetch },
     nars: new NarServer({
       kept: buildKeptNars(parts, { downloads, space }),
       downloads,
       passThrough,
-      uses,
-      reads,
+      watchers: { uses, reads, prefetch: prefetch ?? NO_PREFETCH },
       archives: new ArchiveServer({ documents: metadata, narSources, passThrough }),
       sizes: { candidates, narSources, ...patience },
     }),
     documents: buildDocuments(parts, { ...upstreams, negative: absentDocuments, uses }),
   };
 }
-
-function buildUpstreams(
-  parts: AppParts,
-  metrics: Metrics,
-  resources: AsyncDisposableStack,
-  cameBack: () => void,
-) {
-  const { settings: all, caCertificates, trustedKeys, requireSignature, trace } = parts.upstream;
-  const { log, tracer } = parts.telemetry;
-  const client = createUpstreamClient(caCertificates);
-  resources.defer(() => client.close());
-  const keys = new TrustedKeys(trustedKeys);
-  const upstreamLog = createUpstreamLog(log);
-  const lastAnswers = new LastAnswers(parts.nowMs);
-  const pool = resources.use(
-    new UpstreamPool({
-      upstreams: all.map((settings) => {
-        const deps = { settings, client, keys, requireSignature, trace };
-        const source = new HttpNarinfoSource(deps);
-        const metered = meteredNarinfoSource(source, metrics);
-        const asked = tracer ? tracedNarinfoSource(metered, tracer) : metered;
-        // Outermost: waiting for a turn is no latency of the upstream.
-        const limitMs = Math.max(settings.dialTimeoutMs, settings.headerTimeoutMs);
-        return queuedNarinfoSource(asked, { limitMs, log });
-      }),
-      observe(upstream, reading, requestId) {
-        upstreamLog.reading(upstream, reading, requestId);
-        lastAnswers.note(upstream, reading);
-        if (reading.kind !== "failed" || !Object.hasOwn(REFUSED, reading.reason)) return;
-        const reason = REFUSED[reading.reason as keyof typeof REFUSED];
-        metrics.count("verification_failures_total", { reason });
-      },
-      unanswered: upstreamLog.unanswered,
-      changed(upstream, isDown) {
-        upstreamLog.changed(upstream, isDown);
-        if (!isDown) cameBack();
-      },
-    }),
-  );
-  for (const { url } of all) {
-    const isUp = () => pool.statuses().some((status) => status.url === url && status.isUp);
-    metrics.gauge("upstream_up", { upstream: url }, () => Number(isUp()));
-    metrics.histogram("upstream_request_duration_seconds", { upstream: url, result: "found" });
-  }
-  metrics.gauge(
-    "upstream_count_healthy",
-    {},
-    () => pool.statuses().filter(({ isUp }) => isUp).length,
-  );
-  metrics.gauge("upstream_count_total", {}, () => all.length);
-  const narSources = new Map(
-    all.map((settings) => {
-      const source = new HttpNarSource({ settings, client, trace });
-      return [settings.url, tracer ? tracedNarSource(source, tracer) : source];
-    }),
-  );
-  const observe = upstreamLog.reading;
-  return { pool, narSources, lastAnswers, client, observe };
-}
-
-/** Readings that are counted as verification failures, by what was wrong. */
-const REFUSED = { untrusted: "signature", garbage: "narinfo" } as const;

@@ -5,7 +5,7 @@ import type { Settings } from "../config/options.ts";
 import type { SecretKey } from "../nix/signature.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { LineQueue } from "../telemetry/line_queue.ts";
-import type { IdentityParts, UpstreamParts } from "./app_parts.ts";
+import type { FetchingParts, IdentityParts, UpstreamParts } from "./app_parts.ts";
 import { buildApp } from "./build_app.ts";
 import { type ChoresDeps, startChores } from "./chores.ts";
 import { type Folders, prepareFolders, storePlaces } from "./folders.ts";
@@ -61,7 +61,7 @@ export async function serve(settings: Settings): Promise<number> {
         hasMetricsRoute: settings["prometheus.enabled"],
         countsRequests: settings["prometheus.enabled"] || tracer !== undefined,
       },
-      negativeTtlMs: settings["cache.negative-ttl"],
+      fetching: fetchingParts(settings),
       allowDelete: settings["cache.allow-delete-verb"],
       nowMs: Date.now,
     });
@@ -117,6 +117,14 @@ function identityParts(settings: Settings, secretKey: SecretKey | undefined): Id
     priority: settings["cache.priority"],
     ownNames: ownNames(settings),
     usesTls: settings["server.tls-cert"] !== undefined,
+  };
+}
+
+function fetchingParts(settings: Settings): FetchingParts {
+  const narBytesMax = settings["cache.prefetch-nar-max-size"];
+  return {
+    negativeTtlMs: settings["cache.negative-ttl"],
+    prefetch: settings["cache.prefetch"] ? { narBytesMax } : undefined,
   };
 }
 

@@ -8,6 +8,11 @@ export interface Flight<Value> {
 export class SingleFlight<Key, Value> {
   readonly #flights = new Map<Key, Promise<Value>>();
 
+  /** True while the work for `key` runs. */
+  has(key: Key): boolean {
+    return this.#flights.has(key);
+  }
+
   /** Joins the running work for `key`, or starts it. A failure reaches every caller. */
   run(key: Key, start: () => Promise<Value>): Flight<Value> {
     const underWay = this.#flights.get(key);

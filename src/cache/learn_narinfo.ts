@@ -4,11 +4,12 @@ import {
   type NarinfoRow,
   NarNameTaken,
   type NarRow,
+  NEVER_USED_AT_MS,
 } from "../metadata/metadata_store.ts";
 import { formatNarinfo } from "../nix/narinfo_format.ts";
 import { hashOfBaseName, type StorePathHash } from "../nix/store_path.ts";
 import type { PoolAnswer } from "../upstream/narinfo_query.ts";
-import type { AskOptions, UpstreamPool } from "../upstream/upstream_pool.ts";
+import type { AskOptions, SpareUpstreams, UpstreamPool } from "../upstream/upstream_pool.ts";
 import {
   isSameFile,
   narRowOf,
@@ -20,7 +21,7 @@ import {
 import type { Signer } from "./own_signature.ts";
 
 export interface LearnNarinfoDeps {
-  readonly pool: Pick<UpstreamPool, "narinfo">;
+  readonly pool: Pick<UpstreamPool, "narinfo" | "narinfoAhead">;
   readonly metadata: ChangeWriter & Pick<NarFinder, "findNar">;
   readonly signer: Signer;
   readonly nowMs: () => number;
@@ -28,7 +29,11 @@ export interface LearnNarinfoDeps {
 
 /** The upstreams' answer. */
 export type Learned =
-  | { readonly kind: "learned"; readonly row: NarinfoRow }
+  | {
+    readonly kind: "learned";
+    readonly row: NarinfoRow;
+    readonly references: readonly StorePathHash[];
+  }
   | { readonly kind: "absent" }
   /** `later`: the answer of slow upstreams, where there are any. */
   | { readonly kind: "unknown"; readonly later?: Promise<Learned> };
@@ -46,6 +51,19 @@ export async function learnNarinfo(
   return await learned(deps, storePathHash, await deps.pool.narinfo(storePathHash, options));
 }
 
+/**
+ * The same for a narinfo that no client waits for. It is kept without a use, so eviction takes it
+ * before whatever a client has requested.
+ */
+export async function learnNarinfoAhead(
+  deps: LearnNarinfoDeps,
+  storePathHash: StorePathHash,
+  { spare, requestId }: { readonly spare: SpareUpstreams; readonly requestId: string },
+): Promise<Learned> {
+  const answer = await deps.pool.narinfoAhead(storePathHash, spare, requestId);
+  return await learned({ ...deps, nowMs: () => NEVER_USED_AT_MS }, storePathHash, answer);
+}
+
 async function learned(
   deps: LearnNarinfoDeps,
   storePathHash: StorePathHash,
@@ -61,6 +79,7 @@ async function learned(
   const { narinfo, trusted } = answer.best;
   const ownSignature = trusted ? signer.sign(narinfo) : undefined;
   const claimed = narRowOf(narinfo);
+  const references = [...new Set(narinfo.references.map(hashOfBaseName))];
   const put = async (claim: NarRow): Promise<NarinfoRow> => {
     const url = narUrlOf(claim.name);
     const known = await metadata.findNar(claim.name).catch(() => undefined);
@@ -69,7 +88,6 @@ async function learned(
     const body = formatNarinfo(narinfo, { url, withoutSignature: ownSignature?.text, file });
     const signed = ownSignature === undefined ? {} : { ownSignature };
     const row = { storePathHash, body, narName: nar.name, trusted, ...signed };
-    const references = [...new Set(narinfo.references.map(hashOfBaseName))];
     const sources = [answer.best, ...answer.others]
       .filter((offer) => isSameFile(offer.narinfo, nar)).map(sourceOf);
     const atMs = nowMs();
@@ -77,9 +95,9 @@ async function learned(
     return row;
   };
   try {
-    return { kind: "learned", row: await put(claimed) };
+    return { kind: "learned", references, row: await put(claimed) };
   } catch (error) {
     if (!(error instanceof NarNameTaken)) throw error;
-    return { kind: "learned", row: await put(ownNarRowOf(claimed)) };
+    return { kind: "learned", references, row: await put(ownNarRowOf(claimed)) };
   }
 }

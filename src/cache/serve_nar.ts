@@ -3,7 +3,8 @@ import type { NarName } from "../nix/nar_name.ts";
 import type { ActiveReads } from "../space/active_reads.ts";
 import type { Tracer } from "../telemetry/tracer.ts";
 import { type Download, type NarPart, NotKept, type PassThroughRest } from "./download/download.ts";
-import type { Downloads } from "./download/downloads.ts";
+import type { Downloads, JoinedDownload } from "./download/downloads.ts";
+import type { NarPrefetch } from "./prefetch/prefetch_ports.ts";
 import { statNar, type StatNarDeps } from "./sources/stat_nar.ts";
 import type { PassThroughDeps } from "./pass_through/pass_through.ts";
 import type { KeptNars, OpenKeptFile } from "./kept/kept_nars.ts";
@@ -25,8 +26,12 @@ export interface NarServerDeps {
   readonly kept: Pick<KeptNars, "open">;
   readonly downloads: Downloads;
   readonly passThrough: PassThroughDeps;
-  readonly uses: Uses;
-  readonly reads: ActiveReads;
+  /** Notes requests and reads. */
+  readonly watchers: {
+    readonly uses: Pick<Uses, "nar">;
+    readonly prefetch: NarPrefetch;
+    readonly reads: ActiveReads;
+  };
   /** What no narinfo names. */
   readonly archives: Pick<ArchiveServer, "open" | "stat" | "isNamed">;
   /** How a size is asked for, where the file is not to be downloaded. */
@@ -47,13 +52,15 @@ export class NarServer {
 
   /** `undefined` when nobody has it. Throws when a download broke before its first byte. */
   async open(narName: NarName, requestId: string): Promise<NarAnswer | undefined> {
-    const { kept, uses } = this.#deps;
+    const { kept, watchers: { uses, prefetch, reads } } = this.#deps;
     const nar = await this.#metadata.findNar(narName);
     if (nar === undefined) return await this.#deps.archives.open(narName, requestId);
     uses.nar(narName);
+    const isAhead = prefetch.asked(narName);
     const file = await kept.open(nar, requestId);
-    if (file !== undefined) return storedAnswer(narName, file, this.#deps.reads);
-    return await this.#fetch(nar, requestId);
+    if (file === undefined) return await this.#fetch(nar, requestId);
+    const answer = storedAnswer(narName, file, reads);
+    return isAhead ? { ...answer, isAhead } : answer;
   }
 
   /**
@@ -76,18 +83,34 @@ export class NarServer {
   async #openDownload(nar: NarRecord, requestId: string): Promise<NarAnswer | undefined> {
     const { downloads } = this.#deps;
     try {
-      const { download, joined } = downloads.join(nar, requestId);
-      const run = this.#tracer.here();
-      const passThrough = (part: NarPart) =>
-        restPassedThrough(this.#deps.passThrough, nar, { ...part, requestId, run });
-      const source = joined ? "JOINED" : "MISS";
-      return await this.#tracer.span(
-        { name: joined ? "join download" : "wait for first bytes" },
-        () => openDownload(nar, download, { source, passThrough }).catch(noneIfNotKept),
+      const joined = downloads.join(nar, requestId);
+      const answer = this.#joinedAnswer(nar, joined, requestId);
+      if (!joined.download.isAhead) return await answer;
+      // What failed while no client waited is tried again for this one.
+      return await answer.catch(() =>
+        this.#joinedAnswer(nar, downloads.join(nar, requestId), requestId)
       );
     } catch (error) {
       return noneIfNotKept(error);
     }
+  }
+
+  async #joinedAnswer(
+    nar: NarRecord,
+    { download, joined, isAhead }: JoinedDownload,
+    requestId: string,
+  ): Promise<NarAnswer | undefined> {
+    const run = this.#tracer.here();
+    const passThrough = (part: NarPart) =>
+      restPassedThrough(this.#deps.passThrough, nar, { ...part, requestId, run });
+    const source = joined ? "JOINED" : "MISS";
+    const open = async () => (
+      { ...await openDownload(nar, download, { source, passThrough }), isAhead }
+    );
+    return await this.#tracer.span(
+      { name: joined ? "join download" : "wait for first bytes" },
+      () => download.isAhead ? open() : open().catch(noneIfNotKept),
+    );
   }
 
   /** Whether anything leads to it, so that an upstream is asked for it. */
@@ -100,17 +123,27 @@ export class NarServer {
   async stat(narName: NarName, requestId: string): Promise<NarFacts | undefined> {
     const nar = await this.#metadata.findNar(narName);
     if (nar === undefined) return await this.#deps.archives.stat(narName);
+    const { prefetch, reads } = this.#deps.watchers;
+    const isAhead = prefetch.asked(narName);
     const file = await this.#deps.kept.open(nar, requestId);
     if (file !== undefined) {
-      await using answer = storedAnswer(narName, file, this.#deps.reads);
-      return factsOf(answer);
+      await using answer = storedAnswer(narName, file, reads);
+      return { ...factsOf(answer), isAhead };
     }
-    const download = this.#deps.downloads.find(narName);
-    if (download !== undefined) {
+    return await this.#statDownload(nar) ?? await this.#statUpstream(nar, requestId);
+  }
+
+  /** `undefined` without a download, or with one that failed before a client could need it. */
+  async #statDownload(nar: NarRecord): Promise<NarFacts | undefined> {
+    const download = this.#deps.downloads.find(nar.name);
+    if (download === undefined) return undefined;
+    try {
       await download.readable(0);
-      return { source: "JOINED", fileSize: download.fileSize, tag: nar.fileHash };
+    } catch (error) {
+      if (download.isAhead) return undefined;
+      throw error;
     }
-    return await this.#statUpstream(nar, requestId);
+    return { source: "JOINED", fileSize: download.fileSize, tag: nar.fileHash };
   }
 
   async #statUpstream(nar: NarRecord, requestId: string): Promise<NarFacts | undefined> {

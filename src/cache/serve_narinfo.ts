@@ -1,13 +1,14 @@
-import type { CacheResult } from "./nar/cache_result.ts";
 import { messageOf } from "../base/failure.ts";
-import { SingleFlight } from "../base/single_flight.ts";
 import type { MetadataStore, NarinfoRow } from "../metadata/metadata_store.ts";
 import type { StorePathHash } from "../nix/store_path.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { type OutageLine, OutageLog } from "../telemetry/outage_log.ts";
-import type { Demotions } from "./sources/demotions.ts";
-import { type Learned, learnNarinfo, type LearnNarinfoDeps } from "./learn_narinfo.ts";
+import type { CacheResult } from "./nar/cache_result.ts";
+import type { NarinfoLearner, NarinfoRequest } from "./narinfo_learner.ts";
 import type { NegativeCache } from "./negative_cache.ts";
+import type { Signer } from "./own_signature.ts";
+import type { NarinfoPrefetch } from "./prefetch/prefetch_ports.ts";
+import type { Demotions } from "./sources/demotions.ts";
 import type { Uses } from "./uses.ts";
 
 const NOT_READ: OutageLine = {
@@ -19,20 +20,33 @@ const NOT_READ: OutageLine = {
 export interface NarinfoAnswer {
   readonly source: CacheResult;
   readonly text: string | undefined;
+  /** True for the first answer with what was fetched ahead. */
+  readonly isAhead: boolean;
 }
 
 export interface NarinfoServerDeps {
-  readonly learning: LearnNarinfoDeps & { readonly metadata: MetadataStore };
+  /** The rows of narinfos, and the signature that goes below each. */
+  readonly rows: {
+    readonly metadata: Pick<MetadataStore, "findNarinfo" | "findNar" | "sourcesOf">;
+    readonly signer: Signer;
+  };
+  readonly learner: Pick<NarinfoLearner, "learn">;
   readonly negative: NegativeCache;
   readonly demotions: Demotions;
   readonly uses: Uses;
+  readonly prefetch: NarinfoPrefetch;
   readonly log: Logger;
+}
+
+export interface ServeNarinfoOptions {
+  readonly requestId: string;
+  /** True for HEAD: nobody gets the text. */
+  readonly isHead: boolean;
 }
 
 /** Answers narinfo requests: from the metadata, from what is known to be absent, else upstream. */
 export class NarinfoServer {
   readonly #deps: NarinfoServerDeps;
-  readonly #learning = new SingleFlight<StorePathHash, Learned>();
   readonly #outage: OutageLog;
 
   constructor(deps: NarinfoServerDeps) {
@@ -40,10 +54,13 @@ export class NarinfoServer {
     this.#outage = new OutageLog(deps.log, "narinfos can be read again");
   }
 
-  async serve(storePathHash: StorePathHash, requestId: string): Promise<NarinfoAnswer> {
-    const { negative, uses, demotions, learning: { metadata, signer } } = this.#deps;
+  async serve(
+    storePathHash: StorePathHash,
+    { requestId, isHead }: ServeNarinfoOptions,
+  ): Promise<NarinfoAnswer> {
+    const { rows: { metadata, signer }, negative, uses, demotions, prefetch } = this.#deps;
     // First, since it is in memory.
-    if (negative.has(storePathHash)) return { source: "HIT", text: undefined };
+    if (negative.has(storePathHash)) return { source: "HIT", text: undefined, isAhead: false };
     let row: NarinfoRow | undefined;
     try {
       row = await metadata.findNarinfo(storePathHash);
@@ -54,66 +71,34 @@ export class NarinfoServer {
     }
     if (row !== undefined && (demotions.none || await this.#isFetchable(row))) {
       uses.narinfo(storePathHash);
-      return { source: "HIT", text: signer.textOf(row) };
+      const isAhead = prefetch.hit(row, { requestId, isHead });
+      return { source: "HIT", text: signer.textOf(row), isAhead };
     }
-    const { value, joined } = this.#learning.run(
-      storePathHash,
-      () => this.#learn(row, storePathHash, requestId),
-    );
-    const learned = await value;
-    const source = joined ? "JOINED" : "MISS";
-    if (learned.kind === "learned") return { source, text: signer.textOf(learned.row) };
+    return await this.#learn({ storePathHash, row, requestId }, isHead);
+  }
+
+  async #learn(request: NarinfoRequest, isHead: boolean): Promise<NarinfoAnswer> {
+    const { learner, prefetch, rows: { signer }, uses } = this.#deps;
+    const { learned, isJoined, isAhead } = await learner.learn(request);
+    const source = isJoined ? "JOINED" : "MISS";
+    if (learned.kind === "learned") {
+      const { row } = learned;
+      // What is fetched ahead is written without a use.
+      if (isAhead) uses.narinfo(row.storePathHash);
+      const asked = { requestId: request.requestId, isHead };
+      const isFirst = isAhead && prefetch.hit(row, asked);
+      if (!isAhead) prefetch.missed(learned, { ...asked, isJoined });
+      return { source, text: signer.textOf(row), isAhead: isFirst };
+    }
+    const { row } = request;
     // Better the narinfo whose upstream let us down before than none.
-    if (row !== undefined) return { source: "HIT", text: signer.textOf(row) };
-    return { source, text: undefined };
-  }
-
-  async #learn(
-    row: NarinfoRow | undefined,
-    storePathHash: StorePathHash,
-    requestId: string,
-  ): Promise<Learned> {
-    const { demotions, negative, learning } = this.#deps;
-    if (row !== undefined) await this.#demoteSources(row);
-    const except = demotions.ofPath(storePathHash);
-    if (except.size > 0) {
-      // File hash and size are not signed: it may have been their narinfos that were bad.
-      const learned = await learnNarinfo(learning, storePathHash, { requestId, except });
-      if (learned.kind === "learned") return learned;
-      if (learned.kind === "unknown") this.#listen(learned.later, requestId);
-      demotions.forgivePath(storePathHash);
-    }
-    const { clearings } = negative;
-    const learned = await learnNarinfo(learning, storePathHash, { requestId });
-    const note = ({ kind }: Learned) => {
-      if (row === undefined && kind === "absent") negative.add(storePathHash, clearings);
-    };
-    note(learned);
-    if (learned.kind === "unknown") this.#listen(learned.later?.then(note), requestId);
-    return learned;
-  }
-
-  /** The upstreams that let us down with the file of a narinfo are asked for that path last. */
-  async #demoteSources({ narName, storePathHash }: NarinfoRow): Promise<void> {
-    const { learning: { metadata }, demotions } = this.#deps;
-    for (const { upstream } of await metadata.sourcesOf(narName)) {
-      const how = demotions.get(narName, upstream);
-      if (how === undefined) continue;
-      demotions.addPath(storePathHash, upstream, how);
-      if (how === "missing") demotions.forgive(narName, upstream);
-    }
-  }
-
-  /** Nobody waits for it: whoever asks next finds it kept. */
-  #listen(later: Promise<unknown> | undefined, request_id: string): void {
-    later?.catch((error) => {
-      this.#deps.log.warn("narinfo not kept", { error: messageOf(error), request_id });
-    });
+    if (row !== undefined) return { source: "HIT", text: signer.textOf(row), isAhead: false };
+    return { source, text: undefined, isAhead: false };
   }
 
   /** False when every upstream known to have the NAR let us down: ask for the narinfo again. */
   async #isFetchable(row: NarinfoRow): Promise<boolean> {
-    const { learning: { metadata }, demotions } = this.#deps;
+    const { rows: { metadata }, demotions } = this.#deps;
     const nar = await metadata.findNar(row.narName);
     if (nar?.kept !== undefined) return true;
     const sources = await metadata.sourcesOf(row.narName);

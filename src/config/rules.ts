@@ -70,6 +70,7 @@ const ABOUT_UPSTREAMS = [
   "cache.upstream-response-header-timeout",
   "cache.upstream-body-idle-timeout",
   "cache.negative-ttl",
+  "cache.prefetch",
   "netrc-file",
 ] as const;
 
@@ -88,6 +89,9 @@ export const NO_EFFECT: readonly Rule<Settings>[] = [
   }),
   idle("cache.lru-schedule-timezone", "without hours in cache.lru-schedule", (settings) => {
     return settings["cache.lru-schedule"]?.kind !== "cron";
+  }),
+  idle("cache.prefetch-nar-max-size", "while cache.prefetch is false", (settings) => {
+    return !settings["cache.prefetch"];
   }),
   idle("cache.secret-key-path", "while cache.sign-narinfo is false", (settings) => {
     return !settings["cache.sign-narinfo"];

@@ -79,6 +79,9 @@ export class IntentLost extends Failure {
   }
 }
 
+/** The use of a row that no client has requested yet: colder than every other. */
+export const NEVER_USED_AT_MS = 0;
+
 /** One write. A list of them is applied whole or not at all. */
 export type Change =
   /**
@@ -91,6 +94,7 @@ export type Change =
     readonly references: readonly StorePathHash[];
     readonly nar: NarRow;
     readonly sources: readonly NarSource[];
+    /** Its first use, or NEVER_USED_AT_MS. An earlier row's later use stays. */
     readonly atMs: number;
   }
   | { readonly kind: "put-source"; readonly narName: NarName; readonly source: NarSource }

@@ -42,6 +42,8 @@ export interface EvictionOrder {
   readonly entriesMax: number;
   /** NAR files that are read or downloaded: they stay, with their narinfos. */
   readonly spared: ReadonlySet<NarName>;
+  /** Entries used at this time or later stay; default: none does. */
+  readonly usedBeforeMs?: number;
   /** The process that removes the files. */
   readonly owner: string;
 }

@@ -59,7 +59,8 @@ export class EvictionRuns {
       const durationMs = nowMs() - startedAtMs;
       if (figures.evictedEntries > 0) observe({ ...figures, durationMs });
       const done = await this.#done(figures, run.targetBytes(), false);
-      this.#report(done, durationMs);
+      // A run that spares what was used of late has no target that it must reach.
+      if (done.reached || run.usedBeforeMs === undefined) this.#report(done, durationMs);
       return { done, end };
     });
   }

@@ -36,6 +36,8 @@ export interface RunFigures {
 export interface Run {
   /** The target for the bytes on disk; read before each batch. */
   readonly targetBytes: () => number;
+  /** Entries used at this time or later stay; default: none does. */
+  readonly usedBeforeMs?: number;
   /** Called after each batch. */
   readonly progress: (figures: RunFigures) => void;
   /** False ends the run after its batch. */
@@ -63,7 +65,7 @@ export class Evictor {
   }
 
   /** Evicts until the target is reached, or nothing else may go. */
-  async run({ targetBytes, progress, isWanted }: Run): Promise<RunEnd> {
+  async run({ targetBytes, progress, isWanted, usedBeforeMs }: Run): Promise<RunEnd> {
     let figures = NO_FIGURES;
     const { accounts, flushUses, nowMs } = this.#deps;
     const { budget } = accounts;
@@ -79,7 +81,7 @@ export class Evictor {
         flushedAtMs = nowMs();
       }
       const startedAtMs = nowMs();
-      const { evicted, gone } = await this.#batch(excessBytes);
+      const { evicted, gone } = await this.#batch(excessBytes, usedBeforeMs);
       if (!evicted.settled) {
         await accounts.protect();
         continue;
@@ -108,9 +110,10 @@ export class Evictor {
 
   async #batch(
     bytesMin: number,
+    usedBeforeMs = Infinity,
   ): Promise<{ readonly evicted: Evicted; readonly gone: readonly PendingFile[] }> {
     const { metadata, sweeper, reads, accounts, owner } = this.#deps;
-    const order = { bytesMin, entriesMax: ENTRIES_MAX, spared: reads.names(), owner };
+    const order = { bytesMin, entriesMax: ENTRIES_MAX, spared: reads.names(), owner, usedBeforeMs };
     const evicted = await metadata.evict(order);
     const gone = await sweeper.sweep(evicted.files);
     await accounts.observe();

@@ -2,6 +2,7 @@ import pLimit from "p-limit";
 import { Notifier } from "../base/notifier.ts";
 import { within } from "../base/deadline.ts";
 import { messageOf } from "../base/failure.ts";
+import type { ColdEntry } from "../metadata/space_keeper.ts";
 import { Accounts, type AccountsDeps } from "./accounts.ts";
 import { EvictionRuns, type EvictionRunsDeps } from "./eviction_runs.ts";
 import type { ActiveReads } from "./active_reads.ts";
@@ -27,6 +28,12 @@ export type SpaceDeps =
     /** `Infinity`: no automatic eviction. */
     readonly limitBytes: number;
   };
+
+/** Entries used within this time stay, if no client waits for the download that needs room. */
+const SPARED_MS = 60 * 60 * 1_000;
+
+/** The entries that may make room for one small file. */
+const SPARE_ENTRIES_MAX = 32;
 
 /** The caller that requested a run. */
 export interface RunWatcher {
@@ -100,6 +107,43 @@ export class Space implements AsyncDisposable {
       // A locked database, for example, could not record a kept file either.
       log.error("space reservation failed", { error: messageOf(error) });
       return undefined;
+    }
+  }
+
+  /**
+   * Promises `bytes` for what no client waits for: nothing that was used within the hour goes for
+   * it. `undefined` when they do not fit. Never throws.
+   */
+  async reserveSpare(bytes: number): Promise<Reservation | undefined> {
+    const taken = this.budget.take(bytes);
+    if (taken !== undefined || !await this.hasSpare(bytes)) return taken;
+    await this.#runs.run({
+      targetBytes: () => this.budget.limitBytes - this.budget.reservedBytes - bytes,
+      usedBeforeMs: this.#deps.nowMs() - SPARED_MS,
+      progress: () => this.#notifier.notify(),
+      isWanted: () => true,
+    });
+    return this.budget.take(bytes);
+  }
+
+  /** Whether `reserveSpare` could promise `bytes`, as far as is known. Never throws. */
+  async hasSpare(bytes: number): Promise<boolean> {
+    const { freeBytes } = this.budget;
+    if (bytes <= freeBytes) return true;
+    if (!this.mayFit(bytes)) return false;
+    const { metadata, reads, flushUses, nowMs, log } = this.#deps;
+    try {
+      await flushUses();
+      const spared = reads.names();
+      const sinceMs = nowMs() - SPARED_MS;
+      const cold = (await metadata.coldest(SPARE_ENTRIES_MAX))
+        .filter(({ usedAtMs, narName }) => usedAtMs < sinceMs && !spared.has(narName));
+      // A shared file goes with the last of its narinfos.
+      const bytesOf = ({ keptBytes, sharers }: ColdEntry) => sharers > 1 ? 0 : keptBytes;
+      return freeBytes + cold.reduce((sum, entry) => sum + bytesOf(entry), 0) >= bytes;
+    } catch (error) {
+      log.debug("no spare space found", { error: messageOf(error) });
+      return false;
     }
   }
 

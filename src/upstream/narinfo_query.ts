@@ -2,7 +2,12 @@ import { messageOf } from "../base/failure.ts";
 import type { Narinfo } from "../nix/narinfo.ts";
 import type { StorePathHash } from "../nix/store_path.ts";
 import type { PooledUpstream } from "./pooled_upstream.ts";
-import { type NarinfoReading, noAnswerReasonOf, type QueuedReading } from "./upstream.ts";
+import {
+  type AskRank,
+  type NarinfoReading,
+  noAnswerReasonOf,
+  type QueuedReading,
+} from "./upstream.ts";
 import { type Patience, patienceOf } from "./upstream_health.ts";
 
 /**
@@ -39,6 +44,7 @@ interface Candidate {
 type Ranked = Pick<Candidate, "order" | "upstream">;
 
 export interface NarinfoQueryOptions {
+  readonly rank: AskRank;
   /** True: requests that no client waits for any longer go on, for the upstream's health. */
   readonly mayGoOn: boolean;
   /** Called with every answer. */
@@ -93,12 +99,15 @@ export class NarinfoQuery implements Disposable {
   async #ask(candidate: Candidate, storePathHash: StorePathHash): Promise<void> {
     const { signal } = this.#abort;
     const { source } = candidate.upstream;
-    const reading = await source.narinfo(storePathHash, signal).catch(unexpected);
+    const { rank } = this.#options;
+    const reading = await source.narinfo(storePathHash, signal, rank).catch(unexpected);
     // An answer to a request that larder ended says nothing about the upstream.
     if (signal.aborted) return;
     candidate.reading = reading;
     if (reading.kind !== "late") {
-      candidate.upstream.note(noAnswerReasonOf(reading));
+      const reason = noAnswerReasonOf(reading);
+      // Many of them at a time would make an upstream down that has failed no client.
+      if (rank === "client" || reason === undefined) candidate.upstream.note(reason);
       this.#options.observe(source.url, reading);
     }
     this.#look();

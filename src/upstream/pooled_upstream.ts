@@ -35,6 +35,11 @@ export class PooledUpstream implements Disposable {
     return this.health.state === "down";
   }
 
+  /** True if the upstream is up, and has capacity for requests that no client waits for. */
+  get isSpare(): boolean {
+    return this.health.state === "up" && !(this.source.isStrained ?? false);
+  }
+
   /** The lower is preferred. `undefined` during the first request for it. */
   get priority(): number | undefined {
     return this.#priority;

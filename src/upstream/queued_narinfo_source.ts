@@ -1,22 +1,64 @@
-import type { NarinfoSource, QueuedNarinfoSource } from "./upstream.ts";
+import type { StorePathHash } from "../nix/store_path.ts";
+import {
+  type AskRank,
+  type NarinfoReading,
+  type NarinfoSource,
+  noAnswerReasonOf,
+  type QueuedNarinfoSource,
+} from "./upstream.ts";
 import { UpstreamQueue, type UpstreamQueueOptions } from "./upstream_queue.ts";
+import { isStrained, nextStrain, NO_STRAIN } from "./upstream_strain.ts";
 
 /** Requests for narinfos in flight to one upstream: as many as eight busy Nix clients send. */
 const IN_FLIGHT_MAX = 200;
 
-/** Queues the requests for an upstream's narinfos. */
+export interface QueuedNarinfoSourceOptions extends Omit<UpstreamQueueOptions, "inFlightMax"> {
+  /** The upstream's timeout; an answer that takes over half of it is slow. */
+  readonly timeoutMs: number;
+}
+
+/**
+ * Queues the requests for an upstream's narinfos. A request that no client waits for has no place
+ * in the queue: the pool sends none while a client's request queues.
+ */
 export function queuedNarinfoSource(
   inner: NarinfoSource,
-  options: Omit<UpstreamQueueOptions, "inFlightMax">,
+  { timeoutMs, ...options }: QueuedNarinfoSourceOptions,
 ): QueuedNarinfoSource {
   const { url, priority } = inner;
   const queue = new UpstreamQueue(url, { ...options, inFlightMax: IN_FLIGHT_MAX });
+  let strain = NO_STRAIN;
+  const timed = async (
+    storePathHash: StorePathHash,
+    signal?: AbortSignal,
+  ): Promise<NarinfoReading> => {
+    const startedAtMs = performance.now();
+    const reading = await inner.narinfo(storePathHash, signal);
+    if (signal?.aborted) return reading;
+    const tookMs = performance.now() - startedAtMs;
+    strain = nextStrain(
+      strain,
+      noAnswerReasonOf(reading) === undefined
+        ? { type: "answer", tookMs, timeoutMs }
+        : { type: "no-answer" },
+    );
+    return reading;
+  };
   return {
     url,
     priority,
     describe: (signal) => inner.describe(signal),
     reach: (signal) => inner.reach(signal),
-    narinfo: (storePathHash, signal) =>
-      queue.run({ ask: (signal) => inner.narinfo(storePathHash, signal) }, signal),
+    narinfo: (storePathHash, signal, rank: AskRank = "client") =>
+      rank === "ahead"
+        ? timed(storePathHash, signal)
+        : queue.run({ ask: (ended) => timed(storePathHash, ended) }, signal),
+    busy: () => void (strain = nextStrain(strain, { type: "busy", atMs: performance.now() })),
+    get isStrained() {
+      return isStrained(strain, performance.now());
+    },
+    get hasQueue() {
+      return queue.isFull;
+    },
   };
 }

@@ -82,10 +82,23 @@ export interface NarinfoSource {
 
 export type QueuedReading = NarinfoReading | Late;
 
+/** Who waits for an answer: a "client", or nobody yet ("ahead"). */
+export type AskRank = "client" | "ahead";
+
 /** A binary cache behind a queue of ours. One without a queue is one, too. */
 export interface QueuedNarinfoSource extends Omit<NarinfoSource, "narinfo"> {
   /** Never throws: errors are readings. */
-  narinfo(storePathHash: StorePathHash, signal?: AbortSignal): Promise<QueuedReading>;
+  narinfo(
+    storePathHash: StorePathHash,
+    signal?: AbortSignal,
+    rank?: AskRank,
+  ): Promise<QueuedReading>;
+  /** The upstream refused a request because it was too busy. */
+  busy?(): void;
+  /** True while the upstream has enough to do with what clients wait for. */
+  readonly isStrained?: boolean;
+  /** True while the next request of a client would queue. */
+  readonly hasQueue?: boolean;
 }
 
 /** A request for bytes of a NAR file. */

@@ -1,7 +1,7 @@
 import type { StorePathHash } from "../nix/store_path.ts";
 import { NarinfoQuery, type PoolAnswer, preference } from "./narinfo_query.ts";
 import { PooledUpstream } from "./pooled_upstream.ts";
-import type { NarinfoReading, NoAnswerReason, QueuedNarinfoSource } from "./upstream.ts";
+import type { AskRank, NarinfoReading, NoAnswerReason, QueuedNarinfoSource } from "./upstream.ts";
 import { looksUp, type Patience, patienceOf } from "./upstream_health.ts";
 
 /** An upstream's state, for people. */
@@ -16,7 +16,11 @@ export interface UpstreamPoolDeps {
   /** In the order in which the operator gave them. */
   readonly upstreams: readonly QueuedNarinfoSource[];
   /** Called with every answer, for logs and counts. */
-  readonly observe: (upstream: string, reading: NarinfoReading, requestId: string) => void;
+  readonly observe: (
+    upstream: string,
+    reading: NarinfoReading,
+    asked: Pick<AskOptions, "requestId"> & { readonly rank: AskRank },
+  ) => void;
   /** Called with the error of an upstream that does not answer at the start. */
   readonly unanswered: (upstream: string, error: unknown) => void;
   /** Called when an upstream goes down, and when it is up again. */
@@ -28,6 +32,14 @@ export interface AskOptions {
   readonly requestId: string;
   /** URLs of upstreams to leave out. */
   readonly except?: ReadonlySet<string> | undefined;
+}
+
+/** The upstreams that a request may go to while no client waits for it. */
+export interface SpareUpstreams {
+  /** Best first; none of the upstreams left out is preferred to any of them. */
+  readonly urls: readonly string[];
+  /** True where a client's request would go to the same upstreams. */
+  readonly isComplete: boolean;
 }
 
 /** Queries in flight beyond this end when their client has its answer. */
@@ -52,8 +64,53 @@ export class UpstreamPool implements Disposable {
    */
   narinfo(storePathHash: StorePathHash, options: AskOptions): Promise<PoolAnswer> {
     const upstreams = this.#upstreams.filter(({ source }) => !options.except?.has(source.url));
-    const ask = () => this.#ask(storePathHash, upstreams.filter(({ isDown }) => !isDown), options);
+    const ask = () =>
+      this.#ask(storePathHash, upstreams.filter(({ isDown }) => !isDown), {
+        requestId: options.requestId,
+        rank: "client",
+      });
     return upstreams.some(({ isDown }) => !isDown) ? ask() : probed(upstreams).then(ask);
+  }
+
+  /**
+   * Asks `spare` upstreams for a narinfo that no client waits for. A failure says nothing about
+   * their health.
+   */
+  narinfoAhead(
+    storePathHash: StorePathHash,
+    { urls }: Pick<SpareUpstreams, "urls">,
+    requestId: string,
+  ): Promise<PoolAnswer> {
+    const upstreams = this.#upstreams.filter(({ source }) => urls.includes(source.url));
+    return this.#ask(storePathHash, upstreams, { requestId, rank: "ahead" });
+  }
+
+  /**
+   * The upstreams that have capacity to spare, up to the first in order of preference that has
+   * not: its narinfo might be preferred to theirs. "later": clients' requests queue, or the order
+   * of preference is not known yet.
+   */
+  spare(): SpareUpstreams | "later" {
+    const up = this.#upstreams.filter(({ isDown }) => !isDown);
+    const isRanked = up.length < 2 || up.every(({ priority }) => priority !== undefined);
+    if (!isRanked || up.some(({ source }) => source.hasQueue)) return "later";
+    const ranked = up.map((upstream, order) => ({ upstream, order })).sort(preference);
+    const urls: string[] = [];
+    for (const { upstream } of ranked) {
+      if (!upstream.isSpare) break;
+      urls.push(upstream.source.url);
+    }
+    return { urls, isComplete: urls.length === up.length };
+  }
+
+  /** Whether this upstream is up and has capacity to spare. */
+  isSpare(url: string): boolean {
+    return this.#find(url)?.isSpare ?? false;
+  }
+
+  /** Notes that the upstream refused a request because it was too busy. */
+  busy(url: string): void {
+    this.#find(url)?.source.busy?.();
   }
 
   /**
@@ -115,11 +172,12 @@ export class UpstreamPool implements Disposable {
   #ask(
     storePathHash: StorePathHash,
     upstreams: readonly PooledUpstream[],
-    { requestId }: AskOptions,
+    asked: { readonly requestId: string; readonly rank: AskRank },
   ): Promise<PoolAnswer> {
     const query = new NarinfoQuery(upstreams, {
+      rank: asked.rank,
       mayGoOn: this.#queries.size < LATE_QUERIES_MAX,
-      observe: (upstream, reading) => this.#deps.observe(upstream, reading, requestId),
+      observe: (upstream, reading) => this.#deps.observe(upstream, reading, asked),
     });
     this.#queries.add(query);
     query.over.then(() => this.#queries.delete(query));

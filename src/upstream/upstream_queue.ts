@@ -44,9 +44,14 @@ export class UpstreamQueue {
     this.#outage = new OutageLog(options.log, "upstream keeps up again");
   }
 
-  run<Answer>(queued: QueuedRequest<Answer>, signal?: AbortSignal): Promise<Answer | Late> {
+  /** True while the next request would queue. */
+  get isFull(): boolean {
     const { activeCount, pendingCount } = this.#atOnce;
-    if (activeCount + pendingCount >= this.#options.inFlightMax) return this.#wait(queued, signal);
+    return activeCount + pendingCount >= this.#options.inFlightMax;
+  }
+
+  run<Answer>(queued: QueuedRequest<Answer>, signal?: AbortSignal): Promise<Answer | Late> {
+    if (this.isFull) return this.#wait(queued, signal);
     this.#outage.worked({ upstream: this.#upstream });
     return this.#atOnce(() => queued.ask(signal));
   }

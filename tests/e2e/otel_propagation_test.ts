@@ -34,6 +34,8 @@ async function pull({ flags = {}, sampled = true, tracestate }: Case): Promise<O
   await using larder = await startLarder({
     "cache-upstream-url": upstream.url,
     "cache-upstream-public-key": upstream.publicKey,
+    // The NAR is to be requested by the client that HEAD and GET follow.
+    "cache-prefetch": "false",
     "otel-enabled": "true",
     ...flags,
   });

@@ -28,6 +28,7 @@ Deno.test("stats: hits, misses and what they saved are those of the answers", as
     hits: 0,
     misses: 0,
     joined: 0,
+    prefetched: 0,
     absent: 0,
     hitRatio: null,
   });
@@ -48,6 +49,7 @@ Deno.test("stats: hits, misses and what they saved are those of the answers", as
     hits: 3,
     misses: 1,
     joined: 0,
+    prefetched: 0,
     absent: 0,
     hitRatio: 0.75,
   });
@@ -55,6 +57,7 @@ Deno.test("stats: hits, misses and what they saved are those of the answers", as
     hits: 0,
     misses: 2,
     joined: 0,
+    prefetched: 0,
     absent: 1,
     hitRatio: 0,
   });
@@ -220,7 +223,7 @@ function fieldsOf(value: unknown, at = ""): ReadonlySet<string> {
     Object.entries(value).flatMap(([name, inner]) => {
       const path = at === "" ? name : `${at}.${name}`;
       // Both kinds of requests have the same fields.
-      const within = fieldsOf(inner, path.replace(/^requests\.\w+$/, "requests.*"));
+      const within = fieldsOf(inner, path.replace(/^(requests|prefetch)\.\w+$/, "$1.*"));
       const isGroup = Array.isArray(inner) || GROUPS.includes(path);
       return [...isGroup ? [] : [path], ...within];
     }),
@@ -228,7 +231,7 @@ function fieldsOf(value: unknown, at = ""): ReadonlySet<string> {
 }
 
 /** Objects without a meaning of their own. */
-const GROUPS = ["requests", "traffic", "size", "downloads"];
+const GROUPS = ["requests", "prefetch", "traffic", "size", "downloads"];
 
 Deno.test("stats: a broken database takes the pins away, and leaves the rest", async () => {
   await using cache = await TestCache.open({ upstreams: ["http://127.0.0.1:1"] });

@@ -226,6 +226,7 @@ export function evictFrom(tables: Tables, order: EvictionOrder): Evicted {
   let [bytes, entries, youngestMs] = [0, 0, -Infinity];
   for (const { storePathHash, narName, usedAtMs } of coldEntries(tables, Infinity)) {
     if (entries >= order.entriesMax || bytes >= order.bytesMin) break;
+    if (usedAtMs >= (order.usedBeforeMs ?? Infinity)) break;
     if (order.spared.has(narName)) continue;
     entries++;
     youngestMs = usedAtMs;

@@ -8,6 +8,8 @@ import { NegativeCache } from "../../src/cache/negative_cache.ts";
 import { createSigner } from "../../src/cache/own_signature.ts";
 import { Remover } from "../../src/cache/remove.ts";
 import { NarServer } from "../../src/cache/serve_nar.ts";
+import { NarinfoLearner } from "../../src/cache/narinfo_learner.ts";
+import { NO_PREFETCH } from "../../src/cache/prefetch/prefetch_ports.ts";
 import { NarinfoServer } from "../../src/cache/serve_narinfo.ts";
 import { Uses } from "../../src/cache/uses.ts";
 import { ActiveReads } from "../../src/space/active_reads.ts";
@@ -194,7 +196,7 @@ export class RunningLarder {
       attempts,
       transfer: { keeping, fetcher: upstream, verifier: upstream, tracer },
       space: this.space,
-      reads,
+      ...{ reads, pool },
       tempFolder,
     });
     this.#traffic = { downloads, reads };
@@ -203,15 +205,24 @@ export class RunningLarder {
     this.pins = new Pins({ metadata, nowMs, changed });
     const signer = createSigner(undefined);
     const negative = new NegativeCache(0);
-    const learning = { pool, metadata, signer, nowMs };
-    this.narinfos = new NarinfoServer({ learning, negative, demotions, uses, log });
+    const told = { metadata, negative, demotions, signer, log };
+    this.narinfos = new NarinfoServer({
+      ...{ negative, demotions, log },
+      rows: { metadata, signer },
+      learner: new NarinfoLearner({ ...told, pool, nowMs }),
+      uses,
+      prefetch: NO_PREFETCH,
+    });
     const sinks = new SinkFetcher({ narSources, idleTimeoutMs: 5_000 });
     const transfers = new PassThroughTransfers(nowMs);
     const passThrough = { attempts, sinks, transfers, verifier: upstream, tracer };
     const kept = new KeptNars({ metadata, nars, sweeper, downloads, changed, log });
     const sizes = { candidates, narSources, hedgeAfterMs: 60_000 };
     const archives = NO_ARCHIVES;
-    this.nars = new NarServer({ kept, downloads, passThrough, uses, reads, archives, sizes });
+    this.nars = new NarServer({
+      ...{ kept, downloads, passThrough, archives, sizes },
+      watchers: { uses, reads, prefetch: NO_PREFETCH },
+    });
   }
 
   get metadata(): HotMetadataStore {

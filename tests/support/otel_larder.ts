@@ -14,6 +14,8 @@ export function startOtelLarder(
   return startLarder({
     "cache-upstream-url": upstream.url,
     "cache-upstream-public-key": upstream.publicKey,
+    // Its spans belong to the narinfo's trace; these tests follow the NAR's.
+    "cache-prefetch": "false",
     "otel-enabled": "true",
     "otel-grpc-url": otelUrl,
     "prometheus-enabled": "true",

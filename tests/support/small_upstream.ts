@@ -37,10 +37,13 @@ export class SmallUpstream implements NarFetcher, NarVerifier {
   get pool() {
     return {
       narinfo: (storePathHash: StorePathHash) => this.#narinfo(storePathHash),
+      narinfoAhead: (storePathHash: StorePathHash) => this.#narinfo(storePathHash),
+      isSpare: () => !this.isOff,
       order: () => [URL],
       patience: () => "full" as const,
       probeIfDown: () => Promise.resolve(),
       note: () => undefined,
+      busy: () => undefined,
     };
   }
 

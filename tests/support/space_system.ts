@@ -14,6 +14,7 @@ import { hashOfNode } from "./stored_graph.ts";
 
 /** Between two steps: more than any memory of the cache's own for what was tried in vain. */
 const STEP_MS = 10_000;
+const ASKED = { requestId: "test", isHead: false };
 
 const WATCHER = { progress: () => undefined, isWanted: () => true };
 
@@ -205,7 +206,7 @@ export class SpaceSystem implements AsyncDisposable {
   }
 
   async #fetch(running: RunningLarder, path: number, withNar: boolean): Promise<Answer> {
-    const { text } = await running.narinfos.serve(hashOfNode(path), "test");
+    const { text } = await running.narinfos.serve(hashOfNode(path), ASKED);
     if (text === undefined) return { narinfo: false };
     const { name, bytes } = this.world.narOf(path);
     const url = /^URL: nar\/(.*)$/m.exec(text)?.[1];

@@ -1,5 +1,6 @@
 import type {
   AppParts,
+  FetchingParts,
   IdentityParts,
   StoreParts,
   TelemetryParts,
@@ -25,7 +26,8 @@ import { TestListener } from "./test_listener.ts";
 
 /** The parts of an app without their groups. */
 type FlatParts =
-  & Pick<AppParts, "negativeTtlMs" | "allowDelete" | "nowMs">
+  & Pick<AppParts, "allowDelete" | "nowMs">
+  & FetchingParts
   & StoreParts
   & Omit<UpstreamParts, "settings" | "trace">
   & IdentityParts
@@ -109,6 +111,8 @@ export class TestCache implements AsyncDisposable {
       priority: 30,
       negativeTtlMs: 60_000,
       space: { limitBytes, owner: "test", foreignBytes: () => 0 },
+      // Tests count what an upstream is asked for; those of fetching ahead turn it on.
+      prefetch: undefined,
       allowDelete: false,
       log: problems.watch(this.#log),
       problems,
@@ -124,6 +128,7 @@ export class TestCache implements AsyncDisposable {
     this.#app = buildApp({
       ...flat,
       stores: flat,
+      fetching: flat,
       upstream: { ...flat, settings, trace: upstreamTrace },
       identity: flat,
       telemetry: flat,
@@ -190,6 +195,21 @@ export class TestCache implements AsyncDisposable {
   /** Resolves when no download is under way: what is kept by then is kept. */
   downloadsOver(): Promise<void> {
     return this.#app.downloadsOver();
+  }
+
+  /** What the server does when it begins to stop. */
+  stopping(): void {
+    this.#app.stopping();
+  }
+
+  /** Resolves when nothing is fetched ahead that could be by now. */
+  prefetchOver(): Promise<void> {
+    return this.#app.prefetchOver();
+  }
+
+  /** Judges what was fetched ahead and not asked for in time. */
+  expirePrefetched(): void {
+    this.#app.expirePrefetched();
   }
 
   /** Serves on a port of 127.0.0.1, for what only a real connection shows. */

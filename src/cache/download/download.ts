@@ -34,6 +34,14 @@ export interface NarPart {
 /** Passes the rest of a file that cannot be kept through to one client. */
 export type PassThroughRest = (part: NarPart) => AsyncIterable<Uint8Array<ArrayBuffer>>;
 
+export interface DownloadParts {
+  readonly name: NarName;
+  readonly file: GrowingFile;
+  readonly startedAtMs: number;
+  /** True if no client waits for the download at its start. */
+  readonly isAhead: boolean;
+}
+
 /** One NAR file in flight, for any number of readers, each at its own pace. */
 export class Download {
   readonly name: NarName;
@@ -42,11 +50,25 @@ export class Download {
   #state: DownloadState = { state: "opening" };
   readonly #changed = new Notifier();
   #isPromised = false;
+  #isWanted: boolean;
+  readonly isAhead: boolean;
 
-  constructor(name: NarName, file: GrowingFile, startedAtMs: number) {
+  constructor({ name, file, startedAtMs, isAhead }: DownloadParts) {
     this.name = name;
     this.file = file;
     this.startedAtMs = startedAtMs;
+    this.isAhead = isAhead;
+    this.#isWanted = !isAhead;
+  }
+
+  /** False until a client waits for the download. */
+  get isWanted(): boolean {
+    return this.#isWanted;
+  }
+
+  /** A client joins. */
+  want(): void {
+    this.#isWanted = true;
   }
 
   get state(): DownloadState {

@@ -6,21 +6,35 @@ import { Download, NotKept } from "./download.ts";
 import { type DownloadProgress, progressOf, type UnderWay } from "./download_progress.ts";
 import { GrowingFile } from "./growing_file.ts";
 import { announcedFileSize } from "../nar/nar_naming.ts";
+import type { UpstreamPool } from "../../upstream/upstream_pool.ts";
+import { aheadDeps, type AheadSpace } from "./ahead_deps.ts";
 import { KeepOutageLog } from "./keep_outage_log.ts";
 import { runDownload, type RunDownloadDeps } from "./run_download.ts";
 
 export interface DownloadsDeps extends Omit<RunDownloadDeps, "outages"> {
+  readonly space: AheadSpace;
+  /** Tells which upstreams have capacity to spare. */
+  readonly pool: Pick<UpstreamPool, "isSpare">;
   /** The folder of growing files, on the storage's file system so that they can be moved there. */
   readonly tempFolder: string;
   /** Counts each NAR that is downloaded. */
   readonly reads: Pick<ActiveReads, "begin">;
 }
 
+/** A download for a client. */
+export interface JoinedDownload {
+  readonly download: Download;
+  /** False for a new one. */
+  readonly joined: boolean;
+  /** True for the first client that joins a download that larder started ahead. */
+  readonly isAhead: boolean;
+}
+
 /** The downloads in flight: one for each NAR file, however many clients request it. */
 export class Downloads implements UnderWay {
-  readonly #deps: DownloadsDeps & RunDownloadDeps;
+  readonly #deps: DownloadsDeps & Pick<RunDownloadDeps, "outages">;
   readonly #underWay = new Map<NarName, Download>();
-  readonly #running = new Set<Promise<void>>();
+  readonly #running = new Map<Download, Promise<void>>();
 
   constructor(deps: DownloadsDeps) {
     const { log, metrics } = deps.attempts.logging;
@@ -51,32 +65,72 @@ export class Downloads implements UnderWay {
    * The download of `nar` in flight, or a new one. It goes on even if every reader leaves: the
    * client will probably retry. Throws NotKept when the file cannot be made.
    */
-  join(nar: NarRecord, requestId: string): { download: Download; joined: boolean } {
+  join(nar: NarRecord, requestId: string): JoinedDownload {
     const underWay = this.#underWay.get(nar.name);
-    if (underWay !== undefined) return { download: underWay, joined: true };
-    const file = this.#makeGrowingFile(nar, requestId);
-    const use = file.use();
-    const end = this.#deps.reads.begin(nar.name);
-    const { keeping, tracer } = this.#deps.transfer;
-    const download = new Download(nar.name, file, keeping.nowMs());
-    this.#underWay.set(nar.name, download);
-    const start = { name: "download nar", facts: { "larder.nar": nar.name } };
-    const running = tracer.span(start, async (span) => {
-      const failure = await runDownload(this.#deps, download, nar, requestId);
-      if (failure !== undefined) span.fail(failure.reason);
-    }).finally(() => {
-      this.#underWay.delete(nar.name);
-      this.#running.delete(running);
-      use[Symbol.dispose]();
-      end();
-    });
-    this.#running.add(running);
-    return { download, joined: false };
+    // A client has more patience, and more room, than one that no client waited for.
+    if (underWay === undefined || hasFailedAhead(underWay)) {
+      const file = this.#makeGrowingFile(nar, requestId);
+      const download = this.#start(nar, { file, requestId, isAhead: false });
+      return { download, joined: false, isAhead: false };
+    }
+    const isAhead = !underWay.isWanted;
+    underWay.want();
+    return { download: underWay, joined: true, isAhead };
+  }
+
+  /**
+   * A download that no client waits for yet; not while one of the same file is in flight.
+   * `isJoined`: a client did, meanwhile. Never rejects.
+   */
+  async ahead(nar: NarRecord, requestId: string): Promise<{ isKept: boolean; isJoined: boolean }> {
+    let file: GrowingFile;
+    try {
+      file = makeGrowingFile(this.#deps.tempFolder, nar.name);
+    } catch (error) {
+      const facts = { nar: nar.name, error: messageOf(error), request_id: requestId };
+      this.#deps.attempts.logging.log.debug("download failed", facts);
+      return { isKept: false, isJoined: false };
+    }
+    const download = this.#start(nar, { file, requestId, isAhead: true });
+    await this.#running.get(download);
+    return { isKept: download.state.state === "kept", isJoined: download.isWanted };
   }
 
   /** Resolves when no download is in flight. */
   async over(): Promise<void> {
-    while (this.#running.size > 0) await Promise.allSettled(this.#running);
+    while (this.#running.size > 0) await Promise.allSettled(this.#running.values());
+  }
+
+  /** Resolves when no download is in flight that a client waits for. */
+  async wantedOver(): Promise<void> {
+    for (;;) {
+      const wanted = [...this.#running].filter(([{ isWanted }]) => isWanted);
+      if (wanted.length === 0) return;
+      await Promise.allSettled(wanted.map(([, running]) => running));
+    }
+  }
+
+  #start(nar: NarRecord, { file, requestId, isAhead }: DownloadStart): Download {
+    const { reads, transfer: { keeping, tracer } } = this.#deps;
+    const { name } = nar;
+    const use = file.use();
+    const end = reads.begin(name);
+    const download = new Download({ name, file, startedAtMs: keeping.nowMs(), isAhead });
+    this.#underWay.set(name, download);
+    const isWanted = () => download.isWanted;
+    const deps = isAhead ? aheadDeps(this.#deps, { ...this.#deps, isWanted }) : this.#deps;
+    const start = { name: "download nar", facts: { "larder.nar": name } };
+    const running = tracer.span(start, async (span) => {
+      const failure = await runDownload(deps, download, nar, requestId);
+      if (failure !== undefined) span.fail(failure.reason);
+    }).finally(() => {
+      if (this.#underWay.get(name) === download) this.#underWay.delete(name);
+      this.#running.delete(download);
+      use[Symbol.dispose]();
+      end();
+    });
+    this.#running.set(download, running);
+    return download;
   }
 
   #makeGrowingFile(nar: NarRecord, request_id: string): GrowingFile {
@@ -89,6 +143,17 @@ export class Downloads implements UnderWay {
       throw new NotKept("unavailable", detail, { nar: nar.name }, error);
     }
   }
+}
+
+interface DownloadStart {
+  readonly file: GrowingFile;
+  readonly requestId: string;
+  readonly isAhead: boolean;
+}
+
+/** True for a download that failed before a client could need it. */
+function hasFailedAhead({ isAhead, state }: Download): boolean {
+  return isAhead && state.state === "failed";
 }
 
 /** Where it throws it leaves no file behind: descriptors may have run out. */

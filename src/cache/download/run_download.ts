@@ -17,7 +17,7 @@ export interface RunDownloadDeps {
     "mayFit" | "reserve" | "grow" | "kept" | "diskFull" | "budget"
   >;
   /** Logs failures of this machine. */
-  readonly outages: KeepOutageLog;
+  readonly outages: Pick<KeepOutageLog, "failed" | "noRoom" | "kept">;
 }
 
 /**

@@ -4,13 +4,14 @@ import type { Logger } from "../../telemetry/logger.ts";
 import type { Metrics } from "../../telemetry/metrics.ts";
 import type { NoAnswerReason } from "../../upstream/upstream.ts";
 import type { UpstreamPool } from "../../upstream/upstream_pool.ts";
+import { BUSY_STATUSES } from "../../upstream/upstream_strain.ts";
 import type { Demotions } from "./demotions.ts";
 import type { Mismatch } from "../verify/check_nar.ts";
 import type { SourceOutcome } from "../fetch/nar_fetcher.ts";
 
 export interface AttemptLogDeps {
   readonly demotions: Demotions;
-  readonly pool: Pick<UpstreamPool, "note">;
+  readonly pool: Pick<UpstreamPool, "note" | "busy">;
   readonly log: Logger;
   readonly metrics: Metrics;
 }
@@ -46,7 +47,11 @@ export class AttemptLog {
   }
 
   answered(upstream: string, outcome: SourceOutcome): void {
-    if (!isOurs(outcome)) this.#deps.pool.note(upstream, noAnswerReasonOf(outcome));
+    const { pool } = this.#deps;
+    if (!isOurs(outcome)) pool.note(upstream, noAnswerReasonOf(outcome));
+    const { status = 0, requests = 1 } = outcome;
+    // Before the first byte it is retried only where it is busy, or breaks connections.
+    if (BUSY_STATUSES.has(status) || requests > 1) pool.busy(upstream);
   }
 
   /** The upstream lacks the file that its narinfo announces. */

@@ -69,6 +69,17 @@ export const CACHE_OPTIONS = {
     default: false,
     help: "Let clients remove narinfos and NARs with DELETE",
   },
+  "cache.prefetch": {
+    kind: boolean,
+    default: true,
+    help: "Fetch ahead what a client is likely to ask for next",
+    details: "Narinfos of references, and small NARs; in the background, never before a client.",
+  },
+  "cache.prefetch-nar-max-size": {
+    kind: size,
+    default: 2 ** 20,
+    help: "Largest NAR file to fetch ahead; 0 fetches narinfos only",
+  },
   "cache.temp-path": {
     kind: path,
     shown: "inside the storage",

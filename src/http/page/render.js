@@ -49,13 +49,15 @@ function about({ version, at, uptimeSeconds }) {
     `Figures of ${time(at)}.`;
 }
 
-function figures({ requests, traffic }) {
+function figures({ requests, traffic, prefetch }) {
   const { narinfo, nar } = requests;
   return [
     figure("Hit ratio, NARs", percent(nar.hitRatio), requestsOf(nar)),
     figure("Hit ratio, narinfos", percent(narinfo.hitRatio), requestsOf(narinfo)),
     figure("Saved", bytes(traffic.savedBytes), "sent without an upstream"),
     figure("Served", bytes(traffic.servedBytes), `${bytes(traffic.upstreamBytes)} fetched`),
+    figure("Fetched ahead, NARs", ...aheadOf(prefetch.nar)),
+    figure("Fetched ahead, narinfos", ...aheadOf(prefetch.narinfo)),
   ].join("");
 }
 
@@ -63,8 +65,14 @@ function figure(name, value, detail) {
   return `<div><dt>${name}</dt><dd><b>${value}</b> <span>${detail}</span></dd></div>`;
 }
 
-function requestsOf({ hits, misses, joined }) {
-  return `${number(hits)} hits, ${number(joined)} joined, ${number(misses)} misses`;
+function requestsOf({ hits, misses, joined, prefetched }) {
+  const ahead = prefetched > 0 ? `, ${number(prefetched)} fetched ahead` : "";
+  return `${number(hits)} hits, ${number(joined)} joined, ${number(misses)} misses${ahead}`;
+}
+
+function aheadOf({ used, wasted, failed, skipped }) {
+  const detail = `${number(wasted)} wasted, ${number(failed)} failed, ${number(skipped)} skipped`;
+  return [`${number(used)} used`, detail];
 }
 
 function space({ size }) {

@@ -14,7 +14,7 @@ import {
 import type { ClientRequest } from "../message/client_request.ts";
 import { type NarPlan, planNar } from "./nar_plan.ts";
 import { removeHandler } from "./remove_handler.ts";
-import { requestSeries, servedBytes } from "./request_series.ts";
+import { countedAs, requestSeries, servedBytes } from "./request_series.ts";
 import type { Route } from "./router.ts";
 
 export interface NarRouteDeps {
@@ -40,7 +40,7 @@ export function narRoute({ nars, names, metrics, remove }: NarRouteDeps): Route 
   ) => {
     try {
       const found = await asked;
-      if (found !== undefined) requests[found.source].count();
+      if (found !== undefined) requests[countedAs(found)].count();
       else requests[await nars.isNamed(name) ? "MISS" : "negative"].count();
       return found;
     } catch (error) {
@@ -74,7 +74,7 @@ export function narRoute({ nars, names, metrics, remove }: NarRouteDeps): Route 
         served.count();
         const body = await bodyOf(answer, plan, request);
         const { over } = answer;
-        return streamAnswer(body, plan.parts, { served: bytes[answer.source], over });
+        return streamAnswer(body, plan.parts, { served: bytes[countedAs(answer)], over });
       },
       ...(remove === undefined ? {} : { DELETE: removeHandler(parseNarName, remove) }),
     },

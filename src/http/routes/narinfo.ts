@@ -3,7 +3,7 @@ import { isStorePathHash, type StorePathHash } from "../../nix/store_path.ts";
 import type { Metrics } from "../../telemetry/metrics.ts";
 import { statusAnswer, textAnswer } from "../message/answer.ts";
 import { removeHandler } from "./remove_handler.ts";
-import { requestSeries, servedBytes } from "./request_series.ts";
+import { countedAs, requestSeries, servedBytes } from "./request_series.ts";
 import type { Route } from "./router.ts";
 
 export interface NarinfoRouteDeps {
@@ -28,19 +28,20 @@ export function narinfoRoute({ narinfos, metrics, remove }: NarinfoRouteDeps): R
         if (!isStorePathHash(text)) return statusAnswer(404, head, { "x-cache": "HIT" });
         let answer: NarinfoAnswer;
         try {
-          answer = await narinfos.serve(text, requestId);
+          answer = await narinfos.serve(text, { requestId, isHead: head });
         } catch (error) {
           requests.MISS.count();
           throw error;
         }
         const { source, text: narinfo } = answer;
         const headers = { "x-cache": source };
-        requests[narinfo === undefined && source === "HIT" ? "negative" : source].count();
+        const counted = countedAs(answer);
+        requests[narinfo === undefined && source === "HIT" ? "negative" : counted].count();
         if (narinfo === undefined) return statusAnswer(404, head, headers);
         if (!head) {
           served.count();
           // Narinfos are ASCII: as many bytes as characters.
-          bytes[source].add(narinfo.length);
+          bytes[counted].add(narinfo.length);
         }
         const type = "text/x-nix-narinfo";
         return textAnswer(narinfo, head, { status: 200, type, lifetime: "narinfo", headers });

@@ -1,5 +1,13 @@
 import type { CacheResult } from "../../cache/nar/cache_result.ts";
+import type { NarFacts } from "../../cache/nar/nar_answer.ts";
 import type { Metrics, Series } from "../../telemetry/metrics.ts";
+
+/** The result that a request counts as: the first for what was fetched ahead is no plain hit. */
+export type Counted = CacheResult | "prefetched";
+
+export function countedAs({ source, isAhead }: Pick<NarFacts, "source" | "isAhead">): Counted {
+  return isAhead ? "prefetched" : source;
+}
 
 /**
  * The series of `cache_requests_total` for one kind, by source; `negative` is an absence from
@@ -8,12 +16,13 @@ import type { Metrics, Series } from "../../telemetry/metrics.ts";
 export function requestSeries(
   metrics: Metrics,
   kind: "narinfo" | "nar",
-): Readonly<Record<CacheResult | "negative", Series>> {
+): Readonly<Record<Counted | "negative", Series>> {
   return {
     negative: metrics.series("cache_requests_total", { kind, result: "negative" }),
     HIT: metrics.series("cache_requests_total", { kind, result: "hit" }),
     MISS: metrics.series("cache_requests_total", { kind, result: "miss" }),
     JOINED: metrics.series("cache_requests_total", { kind, result: "joined" }),
+    prefetched: metrics.series("cache_requests_total", { kind, result: "prefetched" }),
   };
 }
 
@@ -21,10 +30,11 @@ export function requestSeries(
 export function servedBytes(
   metrics: Metrics,
   kind: "narinfo" | "nar",
-): Readonly<Record<CacheResult, Series>> {
+): Readonly<Record<Counted, Series>> {
   return {
     HIT: metrics.series("served_bytes_total", { kind, source: "hit" }),
     MISS: metrics.series("served_bytes_total", { kind, source: "miss" }),
     JOINED: metrics.series("served_bytes_total", { kind, source: "joined" }),
+    prefetched: metrics.series("served_bytes_total", { kind, source: "prefetched" }),
   };
 }

@@ -9,6 +9,7 @@ import type { UpstreamPool } from "../../upstream/upstream_pool.ts";
 import type {
   DownloadStats,
   PinStats,
+  PrefetchStats,
   ProblemStats,
   RequestStats,
   SizeStats,
@@ -50,6 +51,7 @@ export async function gatherStats(sources: StatsSources): Promise<Stats> {
     publicKey: publicKey ?? null,
     requests: { narinfo: requestStats(metrics, "narinfo"), nar: requestStats(metrics, "nar") },
     traffic: trafficStats(metrics),
+    prefetch: { narinfo: prefetchStats(metrics, "narinfo"), nar: prefetchStats(metrics, "nar") },
     size: sizeStats(sources),
     upstreams: upstreamStats(sources),
     downloads: { count: downloads.count, underWay },
@@ -59,21 +61,30 @@ export async function gatherStats(sources: StatsSources): Promise<Stats> {
 }
 
 function requestStats(metrics: StatsSources["metrics"], kind: "narinfo" | "nar"): RequestStats {
-  const of = (result: "hit" | "miss" | "joined" | "negative") =>
+  const of = (result: "hit" | "miss" | "joined" | "negative" | "prefetched") =>
     metrics.value("cache_requests_total", { kind, result });
   const [hits, misses, joined] = [of("hit"), of("miss"), of("joined")];
-  const all = hits + misses + joined;
+  const prefetched = of("prefetched");
+  // An upstream had a request for prefetched ones, too.
+  const all = hits + misses + joined + prefetched;
   const hitRatio = all === 0 ? null : (hits + joined) / all;
-  return { hits, misses, joined, absent: of("negative"), hitRatio };
+  return { hits, misses, joined, prefetched, absent: of("negative"), hitRatio };
+}
+
+function prefetchStats(metrics: StatsSources["metrics"], kind: "narinfo" | "nar"): PrefetchStats {
+  const of = (result: "used" | "wasted" | "failed" | "skipped") =>
+    metrics.value("prefetch_total", { kind, result });
+  return { used: of("used"), wasted: of("wasted"), failed: of("failed"), skipped: of("skipped") };
 }
 
 function trafficStats(metrics: StatsSources["metrics"]): TrafficStats {
-  const of = (source: "hit" | "miss" | "joined") =>
+  const of = (source: "hit" | "miss" | "joined" | "prefetched") =>
     metrics.value("served_bytes_total", { kind: "narinfo", source }) +
     metrics.value("served_bytes_total", { kind: "nar", source });
   const savedBytes = of("hit") + of("joined");
   const upstreamBytes = metrics.value("upstream_bytes_total", {});
-  return { servedBytes: savedBytes + of("miss"), upstreamBytes, savedBytes };
+  const servedBytes = savedBytes + of("miss") + of("prefetched");
+  return { servedBytes, upstreamBytes, savedBytes };
 }
 
 function sizeStats({ metrics, budget }: StatsSources): SizeStats {

@@ -14,6 +14,10 @@ export interface Stats {
     readonly nar: RequestStats;
   };
   readonly traffic: TrafficStats;
+  readonly prefetch: {
+    readonly narinfo: PrefetchStats;
+    readonly nar: PrefetchStats;
+  };
   readonly size: SizeStats;
   readonly upstreams: readonly UpstreamStats[];
   readonly downloads: {
@@ -29,10 +33,20 @@ export interface RequestStats {
   readonly hits: number;
   readonly misses: number;
   readonly joined: number;
+  /** First requests for what larder fetched ahead. */
+  readonly prefetched: number;
   /** Absences answered from memory. */
   readonly absent: number;
   /** Share of hits and joined requests in all but absent ones; `null` before the first. */
   readonly hitRatio: number | null;
+}
+
+/** Since the start, as `larder_prefetch_total` counts it. */
+export interface PrefetchStats {
+  readonly used: number;
+  readonly wasted: number;
+  readonly failed: number;
+  readonly skipped: number;
 }
 
 /** Since the start. */

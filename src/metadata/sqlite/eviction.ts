@@ -63,13 +63,14 @@ export class Eviction {
   }
 
   /** Call it within a transaction. */
-  evict({ bytesMin, entriesMax, spared, owner }: EvictionOrder): Evicted {
+  evict(order: EvictionOrder): Evicted {
+    const { bytesMin, entriesMax, spared, owner, usedBeforeMs = Infinity } = order;
     const narinfos: StorePathHash[] = [];
     const files: PendingFile[] = [];
     let [bytes, entries, youngestMs] = [0, 0, -Infinity];
     if (!this.#protection.settled) return { narinfos, files, entries, settled: false };
     for (const entry of this.coldest(entriesMax, { spared })) {
-      if (bytes >= bytesMin) break;
+      if (bytes >= bytesMin || entry.usedAtMs >= usedBeforeMs) break;
       const { storePathHash, at, narId, keptBytes } = entry;
       entries++;
       youngestMs = entry.usedAtMs;

@@ -13,11 +13,18 @@ export const COUNTERS = {
   narinfo_served_total: { help: "Narinfo files served", labels: {} },
   cache_requests_total: {
     help: "Narinfo and NAR requests by result",
-    labels: { kind: ["narinfo", "nar"], result: ["hit", "miss", "joined", "negative"] },
+    labels: {
+      kind: ["narinfo", "nar"],
+      result: ["hit", "miss", "joined", "negative", "prefetched"],
+    },
   },
   served_bytes_total: {
     help: "Bytes of narinfos and NARs sent, by source",
-    labels: { kind: ["narinfo", "nar"], source: ["hit", "miss", "joined"] },
+    labels: { kind: ["narinfo", "nar"], source: ["hit", "miss", "joined", "prefetched"] },
+  },
+  prefetch_total: {
+    help: "Narinfos and NARs that larder fetched ahead of requests, or skipped, by result",
+    labels: { kind: ["narinfo", "nar"], result: ["used", "wasted", "failed", "skipped"] },
   },
   upstream_bytes_total: { help: "Bytes of NAR files received from upstreams", labels: {} },
   verification_failures_total: {

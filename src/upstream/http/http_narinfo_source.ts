@@ -26,6 +26,8 @@ export interface HttpNarinfoSourceDeps {
   readonly keys: TrustedKeys;
   readonly requireSignature: boolean;
   readonly trace?: UpstreamTrace | undefined;
+  /** Called when the upstream refuses a request because it is too busy. */
+  readonly busy?: (() => void) | undefined;
 }
 
 /** The narinfos of a binary cache behind HTTP. */
@@ -43,8 +45,8 @@ export class HttpNarinfoSource implements NarinfoSource {
   }
 
   async narinfo(storePathHash: StorePathHash, signal?: AbortSignal): Promise<NarinfoReading> {
-    const { keys, requireSignature, trace = NO_UPSTREAM_TRACE } = this.#deps;
-    const options = { signal, headers: trace.headers(), answered: trace.answered };
+    const { keys, requireSignature, trace = NO_UPSTREAM_TRACE, busy } = this.#deps;
+    const options = { signal, headers: trace.headers(), answered: trace.answered, busy };
     const reading = await this.#document(`${storePathHash}.narinfo`, options);
     if (reading.kind !== "found") return reading;
     return readNarinfo(storePathHash, reading.text, { baseUrl: this.url, keys, requireSignature });

@@ -1,4 +1,5 @@
 import { messageOf } from "../../base/failure.ts";
+import { BUSY_STATUSES } from "../upstream_strain.ts";
 
 const RETRIES_MAX = 2;
 
@@ -7,8 +8,6 @@ const PAUSE_MAX_MS = 1_000;
 
 /** Pauses without Retry-After, by retry; a random half is added to each. */
 const PAUSES_MS = [20, 100];
-
-const BUSY_STATUSES: ReadonlySet<number> = new Set([429, 503]);
 
 /** The retries of one request: how many, and after which pauses. All end within `limitMs`. */
 export class Retries {

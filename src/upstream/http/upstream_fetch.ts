@@ -3,6 +3,7 @@ import { pause } from "../../base/pause.ts";
 import { NoAnswer } from "../upstream.ts";
 import { AnswerWatch } from "./answer_watch.ts";
 import type { HttpUpstreamSettings } from "./http_settings.ts";
+import { BUSY_STATUSES } from "../upstream_strain.ts";
 import { fetchFollowing } from "./redirects.ts";
 import { Retries } from "./retries.ts";
 
@@ -13,6 +14,8 @@ export interface UpstreamFetchOptions {
   readonly signal?: AbortSignal | undefined;
   /** Called with the status of the final response. */
   readonly answered?: ((status: number) => void) | undefined;
+  /** Called with each response that says that the upstream is too busy, retried or not. */
+  readonly busy?: (() => void) | undefined;
   /** Called before each request. */
   readonly asked?: (() => void) | undefined;
   /** True: no retries. */
@@ -51,6 +54,7 @@ export class UpstreamFetch {
       let pauseMs: number | undefined;
       try {
         const response = await this.#fetch(url, options, abort.signal);
+        if (BUSY_STATUSES.has(response.status)) options.busy?.();
         pauseMs = retries.after(response);
         if (pauseMs === undefined) {
           options.answered?.(response.status);

@@ -12,7 +12,8 @@ const TEXT = "the bytes of a NAR file";
 function received(folder: string): Download {
   const path = `${folder}/growing`;
   Deno.writeTextFileSync(path, TEXT);
-  const download = new Download(NAME, new GrowingFile(path), 0);
+  const file = new GrowingFile(path);
+  const download = new Download({ name: NAME, file, startedAtMs: 0, isAhead: false });
   download.advance({ type: "opened", fileSize: TEXT.length });
   download.advance({ type: "bytes", received: TEXT.length });
   return download;

@@ -43,6 +43,8 @@ function downloadsOver({ stocked, folder, fetcher, upstreams = [], ...told }: Sc
     patience: () => "full" as const,
     probeIfDown: () => Promise.resolve(),
     note: () => undefined,
+    busy: () => undefined,
+    isSpare: () => true,
   };
   const demotions = new Demotions();
   const metrics = new Metrics({ domains: { upstreams: [...upstreams] } });
@@ -62,6 +64,7 @@ function downloadsOver({ stocked, folder, fetcher, upstreams = [], ...told }: Sc
     transfer: { keeping, fetcher, verifier, tracer: NO_TRACER },
     reads: new ActiveReads(),
     space,
+    pool,
     tempFolder: folder.path,
   });
 }

@@ -92,7 +92,8 @@ class Scene implements AsyncDisposable {
   async keep(): Promise<void> {
     const path = `${this.#folder.path}/growing`;
     Deno.writeTextFileSync(path, TEXT);
-    const download = new Download(NAR.name, new GrowingFile(path), 0);
+    const file = new GrowingFile(path);
+    const download = new Download({ name: NAR.name, file, startedAtMs: 0, isAhead: false });
     using _use = download.file.use();
     download.advance({ type: "opened", fileSize: TEXT.length });
     const measure = { kind: "measured", digest: DIGEST, narSize: TEXT.length } as const;

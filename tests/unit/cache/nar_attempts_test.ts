@@ -66,6 +66,7 @@ function attemptsFor(target: NarTarget) {
     patience: () => "full" as const,
     probeIfDown: () => Promise.resolve(),
     note: () => undefined,
+    busy: () => undefined,
   };
   const demotions = new Demotions();
   const metrics = new Metrics({ domains: { upstreams: [...UPSTREAMS] } });

@@ -1,0 +1,41 @@
+import type { Downloads } from "../cache/download/downloads.ts";
+import { NarinfoLearner } from "../cache/narinfo_learner.ts";
+import type { NegativeCache } from "../cache/negative_cache.ts";
+import { createSigner } from "../cache/own_signature.ts";
+import { Prefetch } from "../cache/prefetch/prefetch.ts";
+import { NO_PREFETCH } from "../cache/prefetch/prefetch_ports.ts";
+import { NarinfoServer } from "../cache/serve_narinfo.ts";
+import type { Demotions } from "../cache/sources/demotions.ts";
+import type { Uses } from "../cache/uses.ts";
+import type { Space } from "../space/space.ts";
+import type { UpstreamPool } from "../upstream/upstream_pool.ts";
+import type { AppParts } from "./app_parts.ts";
+
+/** What narinfos share with the rest of the cache. */
+export interface NarinfoNeighbours {
+  readonly pool: UpstreamPool;
+  readonly negative: NegativeCache;
+  readonly demotions: Demotions;
+  readonly uses: Uses;
+  readonly downloads: Downloads;
+  readonly space: Space;
+}
+
+/** Wires narinfos, and what is fetched ahead for those who ask for them. */
+export function buildNarinfos(parts: AppParts, neighbours: NarinfoNeighbours) {
+  const { nowMs, fetching, stores: { metadata }, telemetry: { log, metrics } } = parts;
+  const { pool, negative, demotions, uses, downloads, space } = neighbours;
+  const signer = createSigner(parts.identity.secretKey);
+  const learner = new NarinfoLearner({ pool, metadata, signer, nowMs, negative, demotions, log });
+  const prefetch = fetching.prefetch && new Prefetch({
+    ...{ learner, metadata, negative, pool, metrics, nowMs, downloads },
+    hasRoom: (fileSize) => space.hasSpare(fileSize),
+    fileBytesMax: fetching.prefetch.narBytesMax,
+  });
+  const narinfos = new NarinfoServer({
+    rows: { metadata, signer },
+    ...{ learner, negative, demotions, uses, log },
+    prefetch: prefetch ?? NO_PREFETCH,
+  });
+  return { narinfos, prefetch };
+}

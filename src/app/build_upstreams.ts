@@ -1,0 +1,79 @@
+import { TrustedKeys } from "../nix/trusted_keys.ts";
+import { createUpstreamClient } from "../upstream/http/http_client.ts";
+import { HttpNarinfoSource } from "../upstream/http/http_narinfo_source.ts";
+import { HttpNarSource } from "../upstream/http/http_nar_source.ts";
+import { LastAnswers } from "../upstream/last_answers.ts";
+import { meteredNarinfoSource } from "../upstream/metered_narinfo_source.ts";
+import { queuedNarinfoSource } from "../upstream/queued_narinfo_source.ts";
+import { tracedNarSource } from "../upstream/traced_nar_source.ts";
+import { tracedNarinfoSource } from "../upstream/traced_narinfo_source.ts";
+import { createUpstreamLog } from "../upstream/upstream_log.ts";
+import { UpstreamPool } from "../upstream/upstream_pool.ts";
+import type { AppParts } from "./app_parts.ts";
+
+/** Wires the upstreams: their narinfos, their NARs, and their health. */
+export function buildUpstreams(
+  parts: AppParts,
+  resources: AsyncDisposableStack,
+  cameBack: () => void,
+) {
+  const { settings: all, caCertificates, trustedKeys, requireSignature, trace } = parts.upstream;
+  const { log, tracer, metrics } = parts.telemetry;
+  const client = createUpstreamClient(caCertificates);
+  resources.defer(() => client.close());
+  const keys = new TrustedKeys(trustedKeys);
+  const upstreamLog = createUpstreamLog(log);
+  const lastAnswers = new LastAnswers(parts.nowMs);
+  const pool = resources.use(
+    new UpstreamPool({
+      upstreams: all.map((settings) => {
+        const busy = () => pool.busy(settings.url);
+        const deps = { settings, client, keys, requireSignature, trace, busy };
+        const source = new HttpNarinfoSource(deps);
+        const metered = meteredNarinfoSource(source, metrics);
+        const asked = tracer ? tracedNarinfoSource(metered, tracer) : metered;
+        // Outermost: waiting for a turn is no latency of the upstream.
+        const limitMs = Math.max(settings.dialTimeoutMs, settings.headerTimeoutMs);
+        return queuedNarinfoSource(asked, { limitMs, timeoutMs: settings.headerTimeoutMs, log });
+      }),
+      observe(upstream, reading, { requestId, rank }) {
+        if (rank === "client") upstreamLog.reading(upstream, reading, requestId);
+        else if (reading.kind === "failed") {
+          const { reason, detail } = reading;
+          log.debug("narinfo not fetched ahead", { upstream, reason, detail });
+        }
+        lastAnswers.note(upstream, reading);
+        if (reading.kind !== "failed" || !Object.hasOwn(REFUSED, reading.reason)) return;
+        const reason = REFUSED[reading.reason as keyof typeof REFUSED];
+        metrics.count("verification_failures_total", { reason });
+      },
+      unanswered: upstreamLog.unanswered,
+      changed(upstream, isDown) {
+        upstreamLog.changed(upstream, isDown);
+        if (!isDown) cameBack();
+      },
+    }),
+  );
+  for (const { url } of all) {
+    const isUp = () => pool.statuses().some((status) => status.url === url && status.isUp);
+    metrics.gauge("upstream_up", { upstream: url }, () => Number(isUp()));
+    metrics.histogram("upstream_request_duration_seconds", { upstream: url, result: "found" });
+  }
+  metrics.gauge(
+    "upstream_count_healthy",
+    {},
+    () => pool.statuses().filter(({ isUp }) => isUp).length,
+  );
+  metrics.gauge("upstream_count_total", {}, () => all.length);
+  const narSources = new Map(
+    all.map((settings) => {
+      const source = new HttpNarSource({ settings, client, trace });
+      return [settings.url, tracer ? tracedNarSource(source, tracer) : source];
+    }),
+  );
+  const observe = upstreamLog.reading;
+  return { pool, narSources, lastAnswers, client, observe };
+}
+
+/** Readings that are counted as verification failures, by what was wrong. */
+const REFUSED = { untrusted: "signature", garbage: "narinfo" } as const;

@@ -1,0 +1,106 @@
+import type { Space } from "../../space/space.ts";
+import type { Logger } from "../../telemetry/logger.ts";
+import type { NoAnswerReason } from "../../upstream/upstream.ts";
+import type { UpstreamPool } from "../../upstream/upstream_pool.ts";
+import type { AttemptLogDeps } from "../sources/attempt_log.ts";
+import type { RunDownloadDeps } from "./run_download.ts";
+
+/** The space that a download reserves, with or without a client. */
+export type AheadSpace = RunDownloadDeps["space"] & Pick<Space, "reserveSpare">;
+
+export interface AheadParts {
+  readonly space: AheadSpace;
+  readonly pool: Pick<UpstreamPool, "isSpare">;
+  /** False until a client joins. */
+  readonly isWanted: () => boolean;
+}
+
+/**
+ * The same for a download that no client waits for. It uses upstreams with capacity to spare alone
+ * and evicts nothing that was used within the hour. Its failures touch neither the log nor an
+ * upstream's health. All of that ends when a client joins.
+ */
+export function aheadDeps(
+  deps: RunDownloadDeps,
+  { space, pool, isWanted }: AheadParts,
+): RunDownloadDeps {
+  const { candidates, logging } = deps.attempts;
+  return {
+    ...deps,
+    attempts: {
+      ...deps.attempts,
+      candidates: { ...candidates, pool: sparePool(candidates.pool, pool, isWanted) },
+      logging: { ...logging, ...quietLogging(logging, isWanted) },
+    },
+    space: {
+      budget: space.budget,
+      mayFit: (bytes) => space.mayFit(bytes),
+      reserve: (bytes) => isWanted() ? space.reserve(bytes) : space.reserveSpare(bytes),
+      grow: (reservation, bytes) =>
+        isWanted() ? space.grow(reservation, bytes) : Promise.resolve(reservation.grow(bytes)),
+      kept: (reservation) => space.kept(reservation),
+      diskFull: () => {
+        if (isWanted()) space.diskFull();
+      },
+    },
+    outages: quietOutages(deps.outages, isWanted),
+  };
+}
+
+type CandidatesPool = RunDownloadDeps["attempts"]["candidates"]["pool"];
+
+function sparePool(
+  pool: CandidatesPool,
+  spare: Pick<UpstreamPool, "isSpare">,
+  isWanted: () => boolean,
+): CandidatesPool {
+  return {
+    order: () => pool.order(),
+    patience: (url) => isWanted() || spare.isSpare(url) ? pool.patience(url) : "none",
+    narinfo: (storePathHash, options) =>
+      isWanted() ? pool.narinfo(storePathHash, options) : Promise.resolve({ kind: "unknown" }),
+    probeIfDown: async (urls) => {
+      if (isWanted()) await pool.probeIfDown(urls);
+    },
+  };
+}
+
+function quietLogging({ pool, log }: AttemptLogDeps, isWanted: () => boolean) {
+  return {
+    log: quietLog(log, isWanted),
+    pool: {
+      note: (url: string, reason: NoAnswerReason | undefined) => {
+        if (isWanted() || reason === undefined) pool.note(url, reason);
+      },
+      busy: (url: string) => pool.busy(url),
+    },
+  };
+}
+
+function quietOutages(
+  outages: RunDownloadDeps["outages"],
+  isWanted: () => boolean,
+): RunDownloadDeps["outages"] {
+  return {
+    failed: (fileSize, facts) => {
+      if (isWanted()) outages.failed(fileSize, facts);
+    },
+    noRoom: (fileSize, facts) => {
+      if (isWanted()) outages.noRoom(fileSize, facts);
+    },
+    kept: (fileSize) => outages.kept(fileSize),
+  };
+}
+
+/** Logs failures at `debug` until `isWanted`. */
+function quietLog(log: Logger, isWanted: () => boolean): Logger {
+  const at = (level: "warn" | "error"): Logger["warn"] => (msg, facts) =>
+    log[isWanted() ? level : "debug"](msg, facts);
+  return {
+    debug: (msg, facts) => log.debug(msg, facts),
+    info: (msg, facts) => log.info(msg, facts),
+    warn: at("warn"),
+    error: at("error"),
+    enabled: (level) => log.enabled(level),
+  };
+}

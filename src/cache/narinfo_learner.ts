@@ -1,0 +1,137 @@
+import { messageOf } from "../base/failure.ts";
+import { SingleFlight } from "../base/single_flight.ts";
+import type { MetadataStore, NarinfoRow } from "../metadata/metadata_store.ts";
+import type { StorePathHash } from "../nix/store_path.ts";
+import type { Logger } from "../telemetry/logger.ts";
+import {
+  type Learned,
+  learnNarinfo,
+  learnNarinfoAhead,
+  type LearnNarinfoDeps,
+} from "./learn_narinfo.ts";
+import type { NegativeCache } from "./negative_cache.ts";
+import type { AheadRequest, NarinfoAhead } from "./prefetch/prefetch_ports.ts";
+import type { Demotions } from "./sources/demotions.ts";
+
+export interface NarinfoLearnerDeps extends LearnNarinfoDeps {
+  readonly metadata: Pick<MetadataStore, "sourcesOf" | "apply" | "findNar">;
+  readonly negative: NegativeCache;
+  readonly demotions: Demotions;
+  readonly log: Logger;
+}
+
+/** A client's request for a narinfo. */
+export interface NarinfoRequest {
+  readonly storePathHash: StorePathHash;
+  /** The row whose upstreams all let us down, if there is one. */
+  readonly row: NarinfoRow | undefined;
+  readonly requestId: string;
+}
+
+export interface ClientLearned {
+  readonly learned: Learned;
+  readonly isJoined: boolean;
+  /** True where the request joined one that no client had waited for. */
+  readonly isAhead: boolean;
+}
+
+/** A request that no client has waited for at its start. */
+interface AheadFlight {
+  readonly learned: Promise<Learned>;
+  /** True where a client's request would have gone to the same upstreams. */
+  readonly isComplete: boolean;
+  /** Of the negative cache, as the request began. */
+  readonly clearings: number;
+}
+
+/** Asks upstreams for narinfos, once for all who want the same one at the same time. */
+export class NarinfoLearner implements NarinfoAhead {
+  readonly #deps: NarinfoLearnerDeps;
+  readonly #learning = new SingleFlight<StorePathHash, Learned>();
+  readonly #ahead = new Map<StorePathHash, AheadFlight>();
+
+  constructor(deps: NarinfoLearnerDeps) {
+    this.#deps = deps;
+  }
+
+  async learn(request: NarinfoRequest): Promise<ClientLearned> {
+    const { storePathHash, row } = request;
+    const ahead = this.#ahead.get(storePathHash);
+    if (ahead !== undefined && row === undefined) {
+      const learned = await ahead.learned;
+      const isAbsent = learned.kind === "absent" && ahead.isComplete;
+      if (isAbsent) this.#deps.negative.add(storePathHash, ahead.clearings);
+      if (isAbsent || learned.kind === "learned") return { learned, isJoined: true, isAhead: true };
+    }
+    const { value, joined } = this.#learning.run(storePathHash, () => this.#learn(request));
+    return { learned: await value, isJoined: joined, isAhead: false };
+  }
+
+  /** Whether somebody is asking for it already. */
+  isLearning(storePathHash: StorePathHash): boolean {
+    return this.#ahead.has(storePathHash) || this.#learning.has(storePathHash);
+  }
+
+  /**
+   * Asks for a narinfo that no client waits for; one that comes to want it joins. `came` hears of
+   * it before that client does. Never rejects. Not while `isLearning`.
+   */
+  async learnAhead(
+    storePathHash: StorePathHash,
+    { spare, requestId, came }: AheadRequest,
+  ): Promise<Learned> {
+    const learned = learnNarinfoAhead(this.#deps, storePathHash, { spare, requestId })
+      .catch((error): Learned => {
+        const facts = { error: messageOf(error), request_id: requestId };
+        this.#deps.log.debug("narinfo not kept", facts);
+        return { kind: "unknown" };
+      })
+      .then((outcome) => {
+        this.#ahead.delete(storePathHash);
+        if (outcome.kind === "learned") came();
+        return outcome;
+      });
+    const { clearings } = this.#deps.negative;
+    this.#ahead.set(storePathHash, { learned, isComplete: spare.isComplete, clearings });
+    return await learned;
+  }
+
+  async #learn({ row, storePathHash, requestId }: NarinfoRequest): Promise<Learned> {
+    const { demotions, negative } = this.#deps;
+    if (row !== undefined) await this.#demoteSources(row);
+    const except = demotions.ofPath(storePathHash);
+    if (except.size > 0) {
+      // File hash and size are not signed: it may have been their narinfos that were bad.
+      const learned = await learnNarinfo(this.#deps, storePathHash, { requestId, except });
+      if (learned.kind === "learned") return learned;
+      if (learned.kind === "unknown") this.#listen(learned.later, requestId);
+      demotions.forgivePath(storePathHash);
+    }
+    const { clearings } = negative;
+    const learned = await learnNarinfo(this.#deps, storePathHash, { requestId });
+    const note = ({ kind }: Learned) => {
+      if (row === undefined && kind === "absent") negative.add(storePathHash, clearings);
+    };
+    note(learned);
+    if (learned.kind === "unknown") this.#listen(learned.later?.then(note), requestId);
+    return learned;
+  }
+
+  /** The upstreams that let us down with the file of a narinfo are asked for that path last. */
+  async #demoteSources({ narName, storePathHash }: NarinfoRow): Promise<void> {
+    const { metadata, demotions } = this.#deps;
+    for (const { upstream } of await metadata.sourcesOf(narName)) {
+      const how = demotions.get(narName, upstream);
+      if (how === undefined) continue;
+      demotions.addPath(storePathHash, upstream, how);
+      if (how === "missing") demotions.forgive(narName, upstream);
+    }
+  }
+
+  /** Nobody waits for it: whoever asks next finds it kept. */
+  #listen(later: Promise<unknown> | undefined, request_id: string): void {
+    later?.catch((error) => {
+      this.#deps.log.warn("narinfo not kept", { error: messageOf(error), request_id });
+    });
+  }
+}

@@ -1,0 +1,61 @@
+/** What was fetched ahead and not asked for within this time is wasted. */
+export const WASTED_AFTER_MS = 10 * 60_000;
+
+/** Names remembered until a client asks for them, and again as many that were wasted. */
+const NAMES_MAX = 20_000;
+
+export type AheadVerdict = "used" | "wasted";
+
+export interface AheadLedgerDeps {
+  readonly nowMs: () => number;
+  /** Called once for each name. */
+  readonly judged: (verdict: AheadVerdict) => void;
+}
+
+/** What was fetched ahead, until a client asks for it. */
+export class AheadLedger<Name extends string> {
+  readonly #deps: AheadLedgerDeps;
+  /** When each was fetched; in that order. */
+  readonly #waiting = new Map<Name, number>();
+  /** A first request may still come, and is no hit like others. */
+  readonly #wasted = new Set<Name>();
+
+  constructor(deps: AheadLedgerDeps) {
+    this.#deps = deps;
+  }
+
+  add(name: Name): void {
+    this.#wasted.delete(name);
+    this.#waiting.delete(name);
+    this.#waiting.set(name, this.#deps.nowMs());
+    const [oldest] = this.#waiting.keys();
+    if (this.#waiting.size > NAMES_MAX && oldest !== undefined) this.#waste(oldest);
+  }
+
+  /** True for the first request for what was fetched ahead. */
+  asked(name: Name): boolean {
+    const atMs = this.#waiting.get(name);
+    if (atMs === undefined) return this.#wasted.size > 0 && this.#wasted.delete(name);
+    const isLate = this.#deps.nowMs() - atMs > WASTED_AFTER_MS;
+    this.#waiting.delete(name);
+    this.#deps.judged(isLate ? "wasted" : "used");
+    return true;
+  }
+
+  /** Judges what nobody has asked for in time. */
+  expire(): void {
+    const sinceMs = this.#deps.nowMs() - WASTED_AFTER_MS;
+    for (const [name, atMs] of this.#waiting) {
+      if (atMs >= sinceMs) return;
+      this.#waste(name);
+    }
+  }
+
+  #waste(name: Name): void {
+    this.#waiting.delete(name);
+    this.#wasted.add(name);
+    const [oldest] = this.#wasted;
+    if (this.#wasted.size > NAMES_MAX && oldest !== undefined) this.#wasted.delete(oldest);
+    this.#deps.judged("wasted");
+  }
+}

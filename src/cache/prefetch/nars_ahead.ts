@@ -1,0 +1,166 @@
+import { pause } from "../../base/pause.ts";
+import type { NarFinder, NarRecord } from "../../metadata/metadata_store.ts";
+import type { NarName } from "../../nix/nar_name.ts";
+import type { UpstreamPool } from "../../upstream/upstream_pool.ts";
+import type { Downloads } from "../download/downloads.ts";
+import { announcedFileSize } from "../nar/nar_naming.ts";
+import { decide, FIRST_YIELD, nextYield, type YieldEvent } from "./nar_yield.ts";
+
+/** Downloads in flight that no client waits for. */
+const IN_FLIGHT_MAX = 16;
+
+/** NARs that wait for their turn; the one that waits longest makes room. */
+const WAITING_MAX = 1_000;
+
+export interface NarsAheadDeps {
+  readonly metadata: Pick<NarFinder, "findNar" | "sourcesOf">;
+  readonly downloads: Pick<Downloads, "find" | "ahead">;
+  readonly pool: Pick<UpstreamPool, "isSpare">;
+  /** Whether a file of this size fits without eviction of what was used of late. */
+  readonly hasRoom: (fileSize: number) => Promise<boolean>;
+  /** Larger files are not fetched ahead; 0: none is. */
+  readonly fileBytesMax: number;
+  /** Told of each NAR that came and that no client has joined. */
+  readonly came: (narName: NarName) => void;
+  readonly count: (result: "used" | "failed" | "skipped") => void;
+}
+
+/** Fetches small NARs whose narinfo a client has, as long as clients ask for such NARs. */
+export class NarsAhead {
+  readonly #deps: NarsAheadDeps;
+  /** The request id of the client that has the narinfo. */
+  readonly #waiting = new Map<NarName, string>();
+  /** The newest last; some wait no longer. */
+  #order: NarName[] = [];
+  readonly #running = new Set<Promise<void>>();
+  #yield = FIRST_YIELD;
+  #inFlight = 0;
+  #isStopped = false;
+  #isStarting = false;
+
+  constructor(deps: NarsAheadDeps) {
+    this.#deps = deps;
+  }
+
+  /** A client has a narinfo that leads to this NAR. */
+  add(narName: NarName, requestId: string): void {
+    if (this.#isStopped || this.#deps.fileBytesMax === 0) return;
+    this.#waiting.delete(narName);
+    this.#push(narName, requestId);
+    const [oldest] = this.#waiting.keys();
+    if (this.#waiting.size > WAITING_MAX && oldest !== undefined) this.#skip(oldest);
+    this.#start();
+  }
+
+  /** A client asks for a NAR: what waits here is not fetched ahead any more. */
+  asked(narName: NarName): void {
+    if (this.#waiting.delete(narName)) this.note("wanted");
+  }
+
+  /** What has become of a NAR that was fetched ahead. */
+  note(event: YieldEvent): void {
+    this.#yield = nextYield(this.#yield, event);
+    if (event !== "fetched" && event !== "passed over") this.#start();
+  }
+
+  /** Starts nothing any more. */
+  stop(): void {
+    this.#isStopped = true;
+    this.#waiting.clear();
+  }
+
+  /** Resolves when nothing is in flight. What waits for a client's request goes on waiting. */
+  async over(): Promise<void> {
+    while (this.#running.size > 0) await Promise.all(this.#running);
+  }
+
+  #push(narName: NarName, requestId: string): void {
+    this.#waiting.set(narName, requestId);
+    this.#order.push(narName);
+    if (this.#order.length > 2 * WAITING_MAX) this.#order = [...this.#waiting.keys()];
+  }
+
+  /** Nix takes the leaves of a closure first, whose narinfos it has asked for last. */
+  #pop(): readonly [NarName, string] | undefined {
+    for (;;) {
+      const narName = this.#order.pop();
+      if (narName === undefined) return undefined;
+      const requestId = this.#waiting.get(narName);
+      if (requestId === undefined) continue;
+      this.#waiting.delete(narName);
+      return [narName, requestId];
+    }
+  }
+
+  /** In a turn of its own: the client's answer leaves first. */
+  #start(): void {
+    if (this.#isStarting || this.#waiting.size === 0) return;
+    this.#isStarting = true;
+    this.#track(
+      pause(0).then(() => {
+        this.#isStarting = false;
+        this.#startAll();
+      }),
+    );
+  }
+
+  #track(work: Promise<void>): void {
+    const running = work.finally(() => this.#running.delete(running));
+    this.#running.add(running);
+  }
+
+  #startAll(): void {
+    while (this.#inFlight < IN_FLIGHT_MAX && !this.#isStopped) {
+      const next = decide(this.#yield) === "wait" ? undefined : this.#pop();
+      if (next === undefined) return;
+      this.#inFlight++;
+      this.#track(
+        this.#take(...next).catch(() => this.#deps.count("failed")).finally(() => {
+          this.#inFlight--;
+          this.#start();
+        }),
+      );
+    }
+  }
+
+  async #take(narName: NarName, requestId: string): Promise<void> {
+    const { metadata, downloads, fileBytesMax, came, count } = this.#deps;
+    const nar = await metadata.findNar(narName);
+    if (nar === undefined || nar.kept !== undefined) return;
+    const fileSize = announcedFileSize(nar) ?? nar.narSize;
+    if (fileSize > fileBytesMax) return;
+    if (!await this.#isAllowed(nar, fileSize)) return count("skipped");
+    const decision = decide(this.#yield);
+    if (decision === "wait") return this.#putBack(narName, requestId);
+    if (decision === "pass over") {
+      this.note("passed over");
+      return count("skipped");
+    }
+    if (this.#isStopped || downloads.find(narName) !== undefined) return;
+    this.note("fetched");
+    const { isKept, isJoined } = await downloads.ahead(nar, requestId);
+    if (!isKept) {
+      this.note("failed");
+      return count("failed");
+    }
+    if (!isJoined) return came(narName);
+    count("used");
+    this.note("used");
+  }
+
+  async #isAllowed({ name }: NarRecord, fileSize: number): Promise<boolean> {
+    const { metadata, pool, hasRoom } = this.#deps;
+    const sources = await metadata.sourcesOf(name);
+    return sources.some(({ upstream }) => pool.isSpare(upstream)) && await hasRoom(fileSize);
+  }
+
+  /** The credit went to another one meanwhile. */
+  #putBack(narName: NarName, requestId: string): void {
+    if (!this.#isStopped) this.#push(narName, requestId);
+  }
+
+  #skip(narName: NarName): void {
+    this.#waiting.delete(narName);
+    this.#deps.count("skipped");
+  }
+}

@@ -1,0 +1,116 @@
+import type { MetadataStore, NarinfoRow } from "../../metadata/metadata_store.ts";
+import type { NarName } from "../../nix/nar_name.ts";
+import type { StorePathHash } from "../../nix/store_path.ts";
+import type { Metrics } from "../../telemetry/metrics.ts";
+import type { UpstreamPool } from "../../upstream/upstream_pool.ts";
+import { AheadLedger, type AheadVerdict } from "./ahead_ledger.ts";
+import { NarsAhead, type NarsAheadDeps } from "./nars_ahead.ts";
+import type { AskedNarinfo, NarinfoAhead, NarinfoPrefetch, NarPrefetch } from "./prefetch_ports.ts";
+import { ReferenceWalk } from "./reference_walk.ts";
+
+/** How late it is noticed that something was wasted. */
+const EXPIRE_EVERY_MS = 10_000;
+
+export interface PrefetchDeps
+  extends Pick<NarsAheadDeps, "downloads" | "hasRoom" | "fileBytesMax"> {
+  readonly learner: NarinfoAhead;
+  readonly metadata: Pick<MetadataStore, "findNarinfo" | "findNar" | "sourcesOf">;
+  readonly negative: { has(storePathHash: StorePathHash): boolean };
+  readonly pool: Pick<UpstreamPool, "spare" | "isSpare">;
+  readonly metrics: Pick<Metrics, "series">;
+  readonly nowMs: () => number;
+}
+
+type Learned = Parameters<NarinfoPrefetch["missed"]>[0];
+
+/**
+ * Fetches ahead what a client usually asks for next: the narinfos of references, and small NARs of
+ * narinfos that it has. Everything happens in the background, and no failure is a client's.
+ */
+export class Prefetch implements NarinfoPrefetch, NarPrefetch, AsyncDisposable {
+  readonly #walk: ReferenceWalk;
+  readonly #nars: NarsAhead;
+  readonly #narinfoLedger: AheadLedger<StorePathHash>;
+  readonly #narLedger: AheadLedger<NarName>;
+  readonly #timer: ReturnType<typeof setInterval>;
+
+  constructor(deps: PrefetchDeps) {
+    const { nowMs, metrics } = deps;
+    const series = (kind: "narinfo" | "nar") => {
+      const of = (result: "used" | "wasted" | "failed" | "skipped") =>
+        metrics.series("prefetch_total", { kind, result });
+      return {
+        used: of("used"),
+        wasted: of("wasted"),
+        failed: of("failed"),
+        skipped: of("skipped"),
+      };
+    };
+    const [narinfos, nars] = [series("narinfo"), series("nar")];
+    this.#narinfoLedger = new AheadLedger({
+      nowMs,
+      judged: (verdict) => narinfos[verdict].count(),
+    });
+    this.#narLedger = new AheadLedger({
+      nowMs,
+      judged: (verdict: AheadVerdict) => {
+        nars[verdict].count();
+        this.#nars.note(verdict);
+      },
+    });
+    this.#walk = new ReferenceWalk({
+      ...deps,
+      came: (storePathHash) => this.#narinfoLedger.add(storePathHash),
+      count: (result, amount) => narinfos[result].add(amount),
+    });
+    this.#nars = new NarsAhead({
+      ...deps,
+      came: (narName) => this.#narLedger.add(narName),
+      count: (result) => nars[result].count(),
+    });
+    this.#timer = setInterval(() => this.expire(), EXPIRE_EVERY_MS);
+  }
+
+  hit(row: NarinfoRow, { isHead, requestId }: AskedNarinfo): boolean {
+    const isAhead = this.#narinfoLedger.asked(row.storePathHash);
+    if (isAhead && !isHead) this.#nars.add(row.narName, requestId);
+    return isAhead;
+  }
+
+  missed(
+    { row, references }: Learned,
+    { isHead, requestId, isJoined }: AskedNarinfo & { readonly isJoined: boolean },
+  ): void {
+    if (!isJoined) this.#walk.begin(references, requestId);
+    if (!isHead) this.#nars.add(row.narName, requestId);
+  }
+
+  asked(narName: NarName): boolean {
+    this.#nars.asked(narName);
+    return this.#narLedger.asked(narName);
+  }
+
+  /** Notes what nobody has asked for in time. */
+  expire(): void {
+    this.#narinfoLedger.expire();
+    this.#narLedger.expire();
+  }
+
+  /** Starts nothing any more. */
+  stop(): void {
+    clearInterval(this.#timer);
+    this.#walk.stop();
+    this.#nars.stop();
+  }
+
+  /** Resolves when nothing is in flight. */
+  async over(): Promise<void> {
+    await this.#walk.over();
+    await this.#nars.over();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.stop();
+    await this.over();
+  }
+}

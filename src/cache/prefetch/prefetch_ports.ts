@@ -1,0 +1,55 @@
+import type { NarinfoRow } from "../../metadata/metadata_store.ts";
+import type { NarName } from "../../nix/nar_name.ts";
+import type { StorePathHash } from "../../nix/store_path.ts";
+import type { SpareUpstreams } from "../../upstream/upstream_pool.ts";
+
+/** A client's request for a narinfo. */
+export interface AskedNarinfo {
+  readonly requestId: string;
+  /** True for HEAD: the client does not get the narinfo, and so not the NAR either. */
+  readonly isHead: boolean;
+}
+
+/** Hears of the narinfos that clients get. Each call returns at once. */
+export interface NarinfoPrefetch {
+  /** True where this was fetched ahead, and no client has asked for it before. */
+  hit(row: NarinfoRow, asked: AskedNarinfo): boolean;
+  /** An upstream was asked for it; `isJoined`: by another client's request. */
+  missed(
+    learned: { readonly row: NarinfoRow; readonly references: readonly StorePathHash[] },
+    asked: AskedNarinfo & { readonly isJoined: boolean },
+  ): void;
+}
+
+/** Hears of the NARs that clients ask for. Each call returns at once. */
+export interface NarPrefetch {
+  /** True where this was fetched ahead, and no client has asked for it before. */
+  asked(narName: NarName): boolean;
+}
+
+/** A narinfo that was requested ahead of clients, or why it did not come. */
+export type AheadOutcome =
+  | { readonly kind: "learned"; readonly references: readonly StorePathHash[] }
+  | { readonly kind: "absent" | "unknown" };
+
+export interface AheadRequest {
+  readonly spare: SpareUpstreams;
+  readonly requestId: string;
+  /** Called when the narinfo is here, before a client gets it. */
+  readonly came: () => void;
+}
+
+/** Requests narinfos that no client waits for; a client that comes to want one joins. */
+export interface NarinfoAhead {
+  /** True while the narinfo is requested, for a client or ahead. */
+  isLearning(storePathHash: StorePathHash): boolean;
+  /** Never rejects. Not while `isLearning`. */
+  learnAhead(storePathHash: StorePathHash, request: AheadRequest): Promise<AheadOutcome>;
+}
+
+/** Fetches nothing ahead. */
+export const NO_PREFETCH: NarinfoPrefetch & NarPrefetch = {
+  hit: () => false,
+  missed: () => undefined,
+  asked: () => false,
+};

@@ -1,0 +1,156 @@
+import { pause } from "../../base/pause.ts";
+import { TimeSlice } from "../../base/time_slice.ts";
+import type { NarinfoFinder } from "../../metadata/metadata_store.ts";
+import type { StorePathHash } from "../../nix/store_path.ts";
+import type { SpareUpstreams, UpstreamPool } from "../../upstream/upstream_pool.ts";
+import type { NarinfoAhead } from "./prefetch_ports.ts";
+
+/** Narinfos in flight that no client waits for. */
+const IN_FLIGHT_MAX = 64;
+
+/** Narinfos for one request of a client. */
+const PER_REQUEST_MAX = 4_000;
+
+/** References that wait for their turn, of all walks: some 2 MB. */
+const WAITING_MAX = 20_000;
+
+/** While clients' requests queue, the walk looks so often whether they still do. */
+const CLIENTS_FIRST_MS = 20;
+
+export interface ReferenceWalkDeps {
+  readonly learner: NarinfoAhead;
+  readonly metadata: NarinfoFinder;
+  readonly negative: { has(storePathHash: StorePathHash): boolean };
+  readonly pool: Pick<UpstreamPool, "spare">;
+  /** Told of each narinfo that came, before a client gets it. */
+  readonly came: (storePathHash: StorePathHash) => void;
+  readonly count: (result: "failed" | "skipped", amount: number) => void;
+}
+
+/** One request of a client. */
+interface Walk {
+  readonly requestId: string;
+  left: number;
+}
+
+interface Step {
+  readonly storePathHash: StorePathHash;
+  readonly walk: Walk;
+}
+
+/**
+ * Fetches the narinfos of references, breadth first, in the background. It follows the references
+ * of what comes; of what is known the references are as a rule known, too.
+ */
+export class ReferenceWalk {
+  readonly #deps: ReferenceWalkDeps;
+  readonly #ended = new AbortController();
+  readonly #running = new Set<Promise<void>>();
+  readonly #waiting = new Map<StorePathHash, Step>();
+  #inFlight = 0;
+  #isStarting = false;
+
+  constructor(deps: ReferenceWalkDeps) {
+    this.#deps = deps;
+  }
+
+  /** Walks on from these references of a narinfo that a client asked for. */
+  begin(references: readonly StorePathHash[], requestId: string): void {
+    this.#add(references, { requestId, left: PER_REQUEST_MAX });
+  }
+
+  /** Resolves when nothing is in flight or waits. */
+  async over(): Promise<void> {
+    while (this.#running.size > 0) await Promise.all(this.#running);
+  }
+
+  /** Starts nothing any more. */
+  stop(): void {
+    this.#ended.abort();
+    this.#waiting.clear();
+  }
+
+  #add(references: readonly StorePathHash[], walk: Walk): void {
+    if (this.#ended.signal.aborted) return;
+    let skipped = 0;
+    for (const storePathHash of references) {
+      if (this.#waiting.has(storePathHash)) continue;
+      if (walk.left > 0 && this.#waiting.size < WAITING_MAX) {
+        this.#waiting.set(storePathHash, { storePathHash, walk });
+      } else skipped++;
+    }
+    if (skipped > 0) this.#deps.count("skipped", skipped);
+    this.#start();
+  }
+
+  /** In a turn of its own: the client's answer leaves first. */
+  #start(): void {
+    if (this.#isStarting || this.#waiting.size === 0 || this.#inFlight >= IN_FLIGHT_MAX) return;
+    this.#isStarting = true;
+    this.#track(
+      this.#startAll().finally(() => {
+        this.#isStarting = false;
+        this.#start();
+      }),
+    );
+  }
+
+  async #startAll(): Promise<void> {
+    const slice = new TimeSlice();
+    await slice.yield();
+    while (this.#inFlight < IN_FLIGHT_MAX) {
+      const [step] = this.#waiting.values();
+      if (step === undefined) return;
+      const spare = this.#deps.pool.spare();
+      if (spare === "later") await pause(CLIENTS_FIRST_MS, this.#ended.signal);
+      else if (spare.urls.length === 0) this.#skipAll();
+      else this.#track(this.#take(step, spare));
+      if (slice.isOver) await slice.yield();
+    }
+  }
+
+  #track(work: Promise<void>): void {
+    const running = work.finally(() => this.#running.delete(running));
+    this.#running.add(running);
+  }
+
+  async #take(step: Step, spare: SpareUpstreams): Promise<void> {
+    this.#inFlight++;
+    this.#waiting.delete(step.storePathHash);
+    try {
+      await this.#fetch(step, spare);
+    } finally {
+      this.#inFlight--;
+      this.#start();
+    }
+  }
+
+  async #fetch({ storePathHash, walk }: Step, spare: SpareUpstreams): Promise<void> {
+    const { learner, negative, came, count } = this.#deps;
+    if (walk.left <= 0) return count("skipped", 1);
+    if (negative.has(storePathHash) || await this.#isKnown(storePathHash)) return;
+    // Only now, since nothing was awaited since: a client may have asked meanwhile.
+    if (learner.isLearning(storePathHash) || this.#ended.signal.aborted) return;
+    walk.left--;
+    const { requestId } = walk;
+    const asked = { spare, requestId, came: () => came(storePathHash) };
+    const learned = await learner.learnAhead(storePathHash, asked);
+    if (learned.kind === "learned") this.#add(learned.references, walk);
+    else count("failed", 1);
+  }
+
+  /** True also where it cannot be told. */
+  async #isKnown(storePathHash: StorePathHash): Promise<boolean> {
+    try {
+      return await this.#deps.metadata.findNarinfo(storePathHash) !== undefined;
+    } catch {
+      return true;
+    }
+  }
+
+  /** No upstream has capacity to spare. */
+  #skipAll(): void {
+    this.#deps.count("skipped", this.#waiting.size);
+    this.#waiting.clear();
+  }
+}

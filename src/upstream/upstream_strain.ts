@@ -1,0 +1,37 @@
+/** How long an upstream that was too busy for a request gets none that no client waits for. */
+const OF_LATE_MS = 60_000;
+
+/** An upstream answers these when it has too much to do. */
+export const BUSY_STATUSES: ReadonlySet<number> = new Set([429, 503]);
+
+/** Whether an upstream has enough to do with what clients wait for. */
+export interface UpstreamStrain {
+  /** Its last answer took over half its timeout, or did not come. */
+  readonly isSlow: boolean;
+  /** When it last refused a request because it was too busy. */
+  readonly busyAtMs: number;
+}
+
+export type StrainEvent = Readonly<
+  | { type: "answer"; tookMs: number; timeoutMs: number }
+  | { type: "no-answer" }
+  | { type: "busy"; atMs: number }
+>;
+
+export const NO_STRAIN: UpstreamStrain = { isSlow: false, busyAtMs: -Infinity };
+
+/** The only place where an upstream's strain changes. */
+export function nextStrain(now: UpstreamStrain, event: StrainEvent): UpstreamStrain {
+  switch (event.type) {
+    case "answer":
+      return { ...now, isSlow: event.tookMs > event.timeoutMs / 2 };
+    case "no-answer":
+      return { ...now, isSlow: true };
+    case "busy":
+      return { ...now, busyAtMs: Math.max(now.busyAtMs, event.atMs) };
+  }
+}
+
+export function isStrained({ isSlow, busyAtMs }: UpstreamStrain, nowMs: number): boolean {
+  return isSlow || nowMs - busyAtMs < OF_LATE_MS;
+}

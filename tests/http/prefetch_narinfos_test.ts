@@ -1,0 +1,167 @@
+import assert from "node:assert/strict";
+import { fakeUpstream } from "../support/fake_upstream.ts";
+import { heldUntil, status } from "../support/faults.ts";
+import { fan, of, prefetched, prefetchingCache, xCacheOf } from "../support/prefetching.ts";
+import { scrape } from "../support/scrape.ts";
+import { chain, makeStoreObject } from "../support/store_object.ts";
+import { TestCache } from "../support/test_cache.ts";
+
+const pathOf = ({ storePathHash }: { readonly storePathHash: string }) =>
+  `/${storePathHash}.narinfo`;
+
+Deno.test("prefetch: after one miss the narinfos of the whole closure are here", async () => {
+  const objects = chain(20);
+  await using upstream = await fakeUpstream({ objects, stored: true });
+  await using cache = await prefetchingCache({ upstreams: [upstream] });
+  const [top, ...rest] = objects.toReversed();
+  assert.ok(top);
+
+  assert.equal(await xCacheOf(cache.get(pathOf(top))), "MISS");
+  await cache.prefetchOver();
+  for (const object of rest) assert.equal(await xCacheOf(cache.get(pathOf(object))), "HIT");
+  for (const object of rest) assert.equal(await xCacheOf(cache.get(pathOf(object))), "HIT");
+
+  for (const object of objects) assert.equal(upstream.count(pathOf(object)), 1);
+  const narinfos = await scrape(cache);
+  assert.equal(narinfos.value(`larder_prefetch_total${of("narinfo", "used")}`), rest.length);
+  const counted = (result: string) =>
+    narinfos.value(`larder_cache_requests_total${of("narinfo", result)}`);
+  // The first request for what was fetched ahead does not flatter the hits.
+  assert.deepEqual([counted("miss"), counted("prefetched"), counted("hit")], [1, 19, 19]);
+});
+
+Deno.test("prefetch: HEAD of a narinfo fetches narinfos ahead, and no NAR", async () => {
+  const objects = chain(3);
+  await using upstream = await fakeUpstream({ objects, stored: true });
+  await using cache = await prefetchingCache({ upstreams: [upstream] });
+  const [bottom, middle, top] = objects;
+  assert.ok(bottom && middle && top);
+  await cache.head(pathOf(top));
+  await cache.prefetchOver();
+  assert.equal(await xCacheOf(cache.head(pathOf(middle))), "HIT");
+  await cache.prefetchOver();
+  assert.equal(upstream.count(/\.narinfo$/), 3);
+  assert.equal(upstream.count(/^\/nar\//), 0);
+});
+
+Deno.test("prefetch: at most 64 narinfos are in flight that no client waits for", async () => {
+  const objects = fan(200);
+  await using upstream = await fakeUpstream({ objects, stored: true });
+  await using cache = await prefetchingCache({ upstreams: [upstream] });
+  const top = objects.at(-1);
+  assert.ok(top);
+  const held = Promise.withResolvers<void>();
+  for (const leaf of objects.slice(0, -1)) upstream.breakNarinfo(heldUntil(held.promise), leaf);
+
+  await cache.get(pathOf(top));
+  await upstream.requested(/\.narinfo$/, 1 + 64);
+  // A client's request on top of them, so that one more of them would have come before it.
+  await cache.get(`/${"0".repeat(32)}.narinfo`);
+  assert.equal(upstream.count(/\.narinfo$/), 1 + 64 + 1);
+  held.resolve();
+  await cache.prefetchOver();
+  assert.equal(upstream.count(/\.narinfo$/), 1 + 200 + 1);
+});
+
+Deno.test("prefetch: a client's narinfo passes those that no client waits for", async () => {
+  const objects = fan(200);
+  const other = makeStoreObject({ name: "other" });
+  await using upstream = await fakeUpstream({ objects: [...objects, other], stored: true });
+  await using cache = await prefetchingCache({ upstreams: [upstream] });
+  const top = objects.at(-1);
+  assert.ok(top);
+  const held = Promise.withResolvers<void>();
+  for (const leaf of objects.slice(0, -1)) upstream.breakNarinfo(heldUntil(held.promise), leaf);
+  await cache.get(pathOf(top));
+  await upstream.requested(/\.narinfo$/, 1 + 64);
+
+  assert.equal(await xCacheOf(cache.get(pathOf(other))), "MISS");
+  held.resolve();
+  await cache.prefetchOver();
+});
+
+Deno.test("prefetch: who asks for a narinfo on its way joins it", async () => {
+  const [leaf, top] = chain(2);
+  assert.ok(leaf && top);
+  await using upstream = await fakeUpstream({ objects: [leaf, top], stored: true });
+  await using cache = await prefetchingCache({ upstreams: [upstream] });
+  const held = Promise.withResolvers<void>();
+  upstream.breakNarinfo(heldUntil(held.promise), leaf);
+  await cache.get(pathOf(top));
+  await upstream.requested(pathOf(leaf));
+  const asked = [1, 2, 3].map(() => xCacheOf(cache.get(pathOf(leaf))));
+  // It takes as many turns as the others, and began after them.
+  await cache.get(pathOf(top));
+  held.resolve();
+  assert.deepEqual(await Promise.all(asked), ["JOINED", "JOINED", "JOINED"]);
+  await cache.prefetchOver();
+  assert.equal(upstream.count(pathOf(leaf)), 1);
+  const requests = (await scrape(cache)).nonZero("larder_cache_requests_total");
+  assert.equal(requests[of("narinfo", "prefetched")], 1);
+  assert.equal(requests[of("narinfo", "joined")], 2);
+});
+
+Deno.test("prefetch: a client that joined one which failed asks for itself", async () => {
+  const [leaf, top] = chain(2);
+  assert.ok(leaf && top);
+  await using upstream = await fakeUpstream({ objects: [leaf, top], stored: true });
+  await using cache = await prefetchingCache({ upstreams: [upstream] });
+  const held = Promise.withResolvers<void>();
+  let times = 0;
+  upstream.breakNarinfo((answer, exchange) => {
+    if (times++ > 0) return answer;
+    return held.promise.then(() => status(500)(answer, exchange));
+  }, leaf);
+  await cache.get(pathOf(top));
+  await upstream.requested(pathOf(leaf));
+  const asked = cache.get(pathOf(leaf));
+  // It takes as many turns as the others, and began after them.
+  await cache.get(pathOf(top));
+  held.resolve();
+  assert.equal((await asked).status, 200);
+  assert.equal(upstream.count(pathOf(leaf)), 2);
+});
+
+Deno.test("prefetch: what an upstream did not have ahead is not absent for clients", async () => {
+  const [leaf, top] = chain(2);
+  assert.ok(leaf && top);
+  await using upstream = await fakeUpstream({ objects: [top], stored: true });
+  await using cache = await prefetchingCache({ upstreams: [upstream] });
+  await cache.get(pathOf(top));
+  await cache.prefetchOver();
+  assert.deepEqual(await prefetched(cache), { [of("narinfo", "failed")]: 1 });
+  upstream.add(leaf);
+  assert.equal((await cache.get(pathOf(leaf))).status, 200);
+});
+
+Deno.test("prefetch: failures leave the log and the upstream's health alone", async () => {
+  const objects = fan(20);
+  await using upstream = await fakeUpstream({ objects, stored: true });
+  await using cache = await prefetchingCache({ upstreams: [upstream] });
+  const top = objects.at(-1);
+  assert.ok(top);
+  for (const leaf of objects.slice(0, -1)) {
+    upstream.breakNarinfo(() => new Promise(() => undefined), leaf);
+  }
+  upstream.breakNar(status(500));
+  await cache.get(pathOf(top));
+  await upstream.requested(/leaf|narinfo$/, 21);
+  await cache.prefetchOver();
+  assert.deepEqual([...cache.logged("warn"), ...cache.logged("error")], []);
+  assert.equal((await scrape(cache)).value(`larder_upstream_up{upstream="${upstream.url}"}`), 1);
+  // The top's NAR failed, too.
+  const results = await prefetched(cache);
+  assert.equal(results[of("narinfo", "failed")], 20);
+  assert.equal(results[of("nar", "failed")], 1);
+});
+
+Deno.test("prefetch: nothing is fetched ahead where it is turned off", async () => {
+  const objects = chain(5);
+  await using upstream = await fakeUpstream({ objects, stored: true });
+  await using cache = await TestCache.open({ upstreams: [upstream] });
+  const top = objects.at(-1);
+  assert.ok(top);
+  await cache.get(pathOf(top));
+  await cache.get(`/${"0".repeat(32)}.narinfo`);
+  assert.equal(upstream.count(/\.narinfo$|^\/nar\//), 2);
+});

@@ -1,0 +1,183 @@
+import assert from "node:assert/strict";
+import { fakeUpstream } from "../support/fake_upstream.ts";
+import { Gate, status } from "../support/faults.ts";
+import {
+  fan,
+  narRequests,
+  of,
+  prefetched,
+  prefetchingCache,
+  pull,
+  xCacheOf,
+} from "../support/prefetching.ts";
+import { scrape } from "../support/scrape.ts";
+import { makeStoreObject } from "../support/store_object.ts";
+
+const TEN_MINUTES_MS = 10 * 60_000;
+
+Deno.test("prefetch: the NAR of a narinfo that a client got is here before it asks", async () => {
+  const object = makeStoreObject({ name: "small" });
+  await using upstream = await fakeUpstream({ objects: [object], stored: true });
+  await using cache = await prefetchingCache({ upstreams: [upstream] });
+  const path = await cache.narPath(object.storePathHash);
+  await cache.prefetchOver();
+  assert.equal(await xCacheOf(cache.get(path)), "HIT");
+  assert.equal(await xCacheOf(cache.get(path)), "HIT");
+  assert.equal(narRequests(upstream), 1);
+  const after = await scrape(cache);
+  assert.deepEqual(after.nonZero("larder_prefetch_total"), { [of("nar", "used")]: 1 });
+  assert.equal(after.value(`larder_cache_requests_total${of("nar", "prefetched")}`), 1);
+  assert.equal(after.value(`larder_cache_requests_total${of("nar", "hit")}`), 1);
+  const { requests, traffic } = await (await cache.get("/stats")).json();
+  assert.equal(requests.nar.hitRatio, 1 / 2);
+  // Half of the NAR's bytes, and one narinfo, were sent without an upstream.
+  assert.ok(traffic.savedBytes < traffic.servedBytes / 2 + 1_000);
+});
+
+Deno.test("prefetch: who asks for a NAR on its way joins its download", async () => {
+  const object = makeStoreObject({ name: "small", size: 10_000 });
+  await using upstream = await fakeUpstream({ objects: [object], stored: true });
+  await using cache = await prefetchingCache({ upstreams: [upstream] });
+  const gate = new Gate();
+  upstream.breakNar(gate.fault);
+  const path = await cache.narPath(object.storePathHash);
+  await gate.reached(0);
+  const asked = [1, 2].map(() => cache.get(path));
+  await cache.narinfo(object.storePathHash);
+  gate.open();
+  const { bytes } = await upstream.narFileOf(object);
+  for (const answer of await Promise.all(asked)) {
+    assert.equal(answer.headers.get("x-cache"), "JOINED");
+    assert.deepEqual(await answer.bytes(), bytes);
+  }
+  await cache.prefetchOver();
+  assert.equal(narRequests(upstream), 1);
+  assert.deepEqual(await prefetched(cache), { [of("nar", "used")]: 1 });
+});
+
+for (const [promise, spareBytes, count] of [["of", 0, 1], ["above", -1, 0]] as const) {
+  Deno.test(`prefetch: ${count} requests for a NAR file ${promise} the given size`, async () => {
+    const object = makeStoreObject({ name: "sized", size: 50_000 });
+    await using upstream = await fakeUpstream({ objects: [object], compression: "none" });
+    const narBytesMax = object.narSize + spareBytes;
+    await using cache = await prefetchingCache({
+      upstreams: [upstream],
+      prefetch: { narBytesMax },
+    });
+    await cache.narinfo(object.storePathHash);
+    await cache.prefetchOver();
+    assert.equal(narRequests(upstream), count);
+  });
+}
+
+Deno.test("prefetch: no NAR where their size is limited to 0, narinfos all the same", async () => {
+  const objects = fan(3);
+  await using upstream = await fakeUpstream({ objects, stored: true });
+  await using cache = await prefetchingCache({
+    upstreams: [upstream],
+    prefetch: { narBytesMax: 0 },
+  });
+  await cache.narinfo(objects.at(-1)?.storePathHash ?? "");
+  await cache.prefetchOver();
+  assert.equal(narRequests(upstream), 0);
+  assert.equal(upstream.count(/\.narinfo$/), 4);
+});
+
+Deno.test("prefetch: no NAR of a narinfo that no client got", async () => {
+  const objects = fan(5);
+  const top = objects.at(-1);
+  assert.ok(top);
+  await using upstream = await fakeUpstream({ objects, stored: true });
+  await using cache = await prefetchingCache({ upstreams: [upstream] });
+  await cache.narinfo(top.storePathHash);
+  await cache.prefetchOver();
+  assert.equal(narRequests(upstream), 1);
+  assert.deepEqual(await cache.narNames(), [(await cache.narPath(top.storePathHash)).slice(5)]);
+});
+
+Deno.test("prefetch: at most 16 NARs are in flight that no client waits for", async () => {
+  const objects = fan(40);
+  await using upstream = await fakeUpstream({ objects, stored: true });
+  await using cache = await prefetchingCache({ upstreams: [upstream], timeoutMs: 20_000 });
+  const gate = new Gate();
+  upstream.breakNar(gate.fault);
+  for (const { storePathHash } of objects) await cache.narinfo(storePathHash);
+  await upstream.requested(/^\/nar\//, 16);
+  // A client's NAR has a place of its own.
+  const paths = await Promise.all(objects.map(async (one) => `/${await upstream.narUrlOf(one)}`));
+  const wanted = objects[paths.findIndex((path) => upstream.count(path) === 0)];
+  assert.ok(wanted);
+  const asked = cache.get(await cache.narPath(wanted.storePathHash));
+  await upstream.requested(/^\/nar\//, 17);
+  assert.equal(narRequests(upstream), 17);
+  gate.open();
+  assert.equal((await asked).headers.get("x-cache"), "MISS");
+  await (await asked).bytes();
+  await cache.prefetchOver();
+  assert.equal(narRequests(upstream), objects.length);
+});
+
+Deno.test("prefetch: who asks for 600 narinfos and no NAR costs 50 NARs", async () => {
+  const objects = fan(600);
+  await using upstream = await fakeUpstream({ objects, stored: true });
+  let nowMs = Date.now();
+  await using cache = await prefetchingCache({ upstreams: [upstream], nowMs: () => nowMs });
+  for (const { storePathHash } of objects.toReversed()) await cache.narinfo(storePathHash);
+  await cache.prefetchOver();
+  assert.equal(narRequests(upstream), 50);
+  nowMs += TEN_MINUTES_MS + 1;
+  cache.expirePrefetched();
+  await cache.prefetchOver();
+  assert.equal((await prefetched(cache))[of("nar", "wasted")], 50);
+  assert.equal(narRequests(upstream), 50);
+});
+
+Deno.test("prefetch: who asks for NARs behind all narinfos gets most of them ahead", async () => {
+  const objects = fan(300);
+  await using upstream = await fakeUpstream({ objects, stored: true });
+  await using cache = await prefetchingCache({ upstreams: [upstream] });
+  const paths: string[] = [];
+  for (const { storePathHash } of objects.toReversed()) {
+    paths.push(await cache.narPath(storePathHash));
+  }
+  await cache.prefetchOver();
+  for (const path of paths.toReversed()) {
+    await (await cache.get(path)).bytes();
+    await cache.prefetchOver();
+  }
+  const nars = (await scrape(cache)).nonZero("larder_cache_requests_total");
+  assert.equal(narRequests(upstream), objects.length);
+  assert.ok((nars[of("nar", "prefetched")] ?? 0) > 0.9 * objects.length, JSON.stringify(nars));
+});
+
+Deno.test("prefetch: a NAR that failed ahead is fetched for the client that wants it", async () => {
+  const object = makeStoreObject({ name: "small" });
+  await using upstream = await fakeUpstream({ objects: [object], stored: true });
+  await using cache = await prefetchingCache({ upstreams: [upstream] });
+  const held = Promise.withResolvers<void>();
+  let times = 0;
+  upstream.breakNar(async (answer, exchange) => {
+    if (++times > 1) return answer;
+    await held.promise;
+    return status(404)(answer, exchange);
+  });
+  const path = await cache.narPath(object.storePathHash);
+  await upstream.requested(/^\/nar\//);
+  const asked = cache.get(path);
+  await cache.narinfo(object.storePathHash);
+  held.resolve();
+  assert.equal((await asked).status, 200);
+  assert.deepEqual(await (await asked).bytes(), (await upstream.narFileOf(object)).bytes);
+});
+
+Deno.test("prefetch: a pull asks the upstream once for each narinfo and NAR", async () => {
+  const objects = fan(60);
+  await using upstream = await fakeUpstream({ objects, stored: true });
+  await using cache = await prefetchingCache({ upstreams: [upstream] });
+  await Promise.all(objects.toReversed().map((object) => pull(cache, object)));
+  await cache.prefetchOver();
+  for (const { storePathHash } of objects) {
+    assert.equal(upstream.count(`/${storePathHash}.narinfo`), 1);
+  }
+  assert.equal(narRequests(upstream), objects.length);
+});

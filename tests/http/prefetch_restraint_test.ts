@@ -1,0 +1,156 @@
+import assert from "node:assert/strict";
+import { fakeUpstream } from "../support/fake_upstream.ts";
+import { firstTimes, Gate, status } from "../support/faults.ts";
+import {
+  fan,
+  narRequests,
+  of,
+  prefetched,
+  prefetchingCache,
+  pull,
+  xCacheOf,
+} from "../support/prefetching.ts";
+import { chain, makeStoreObject } from "../support/store_object.ts";
+
+const KIB = 1024;
+const HOUR_MS = 60 * 60_000;
+
+for (const code of [429, 503]) {
+  Deno.test(`prefetch: nothing from an upstream that answered ${code} of late`, async () => {
+    const objects = fan(10);
+    const top = objects.at(-1);
+    assert.ok(top);
+    await using upstream = await fakeUpstream({ objects, stored: true });
+    await using cache = await prefetchingCache({ upstreams: [upstream] });
+    upstream.breakNarinfo(firstTimes(1, status(code)), top);
+    assert.equal((await cache.get(`/${top.storePathHash}.narinfo`)).status, 200);
+    await cache.prefetchOver();
+    assert.equal(upstream.count(/\.narinfo$/), 2);
+    assert.equal(narRequests(upstream), 0);
+    assert.deepEqual(await prefetched(cache), {
+      [of("narinfo", "skipped")]: 10,
+      [of("nar", "skipped")]: 1,
+    });
+  });
+}
+
+Deno.test("prefetch: nothing from an upstream that takes over half its timeout", async () => {
+  const objects = fan(10);
+  const top = objects.at(-1);
+  assert.ok(top);
+  await using upstream = await fakeUpstream({ objects, stored: true });
+  await using cache = await prefetchingCache({ upstreams: [upstream], timeoutMs: 600 });
+  upstream.breakNarinfo(async (answer) => {
+    await new Promise((resolve) => setTimeout(resolve, 400));
+    return answer;
+  });
+  assert.equal((await cache.get(`/${top.storePathHash}.narinfo`)).status, 200);
+  await cache.prefetchOver();
+  assert.equal(upstream.count(/\.narinfo$/), 1);
+  assert.equal(narRequests(upstream), 0);
+});
+
+Deno.test("prefetch: nothing while a strained upstream is preferred", async () => {
+  const [leaf, top] = chain(2);
+  assert.ok(leaf && top);
+  await using busy = await fakeUpstream({ objects: [leaf], stored: true, priority: 10 });
+  await using spare = await fakeUpstream({ objects: [leaf, top], stored: true, priority: 20 });
+  await using cache = await prefetchingCache({ upstreams: [busy, spare] });
+  busy.breakNarinfo(firstTimes(1, status(429)), leaf);
+  busy.onRequest = (request) =>
+    request.path.includes(top.storePathHash) ? new Response(null, { status: 429 }) : undefined;
+  await cache.get(`/${top.storePathHash}.narinfo`);
+  await cache.prefetchOver();
+  assert.equal(spare.count(`/${leaf.storePathHash}.narinfo`), 0);
+  assert.equal(busy.count(`/${leaf.storePathHash}.narinfo`), 0);
+});
+
+Deno.test("prefetch: no NAR takes the place of one that was used within the hour", async () => {
+  const objects = [1, 2, 3].map((seed) => makeStoreObject({ name: "x", size: 100 * KIB, seed }));
+  const [first, second, third] = objects;
+  assert.ok(first && second && third);
+  await using upstream = await fakeUpstream({ objects, stored: true });
+  let nowMs = Date.now();
+  const limitBytes = 250 * KIB;
+  const options = { upstreams: [upstream], limitBytes, nowMs: () => nowMs };
+  await using cache = await prefetchingCache(options);
+  for (const object of [first, second]) {
+    await pull(cache, object);
+    await cache.downloadsOver();
+  }
+  nowMs += HOUR_MS / 2;
+  await cache.narinfo(third.storePathHash);
+  await cache.prefetchOver();
+  assert.equal((await prefetched(cache))[of("nar", "skipped")], 1);
+  assert.equal((await cache.narNames()).length, 2);
+  // A client makes room whoever used what.
+  assert.equal(await xCacheOf(cache.get(await cache.narPath(third.storePathHash))), "MISS");
+  await cache.downloadsOver();
+  assert.equal((await prefetched(cache))[of("nar", "skipped")], 1);
+});
+
+Deno.test("prefetch: a NAR takes the place of what nobody used for an hour", async () => {
+  const objects = [1, 2, 3].map((seed) => makeStoreObject({ name: "x", size: 100 * KIB, seed }));
+  const [first, second, third] = objects;
+  assert.ok(first && second && third);
+  await using upstream = await fakeUpstream({ objects, stored: true });
+  let nowMs = Date.now();
+  const limitBytes = 250 * KIB;
+  await using cache = await prefetchingCache({
+    upstreams: [upstream],
+    limitBytes,
+    nowMs: () => nowMs,
+  });
+  await pull(cache, first);
+  await cache.downloadsOver();
+  nowMs += HOUR_MS / 2;
+  await pull(cache, second);
+  await cache.downloadsOver();
+  nowMs += HOUR_MS / 2 + 60_000;
+  const path = await cache.narPath(third.storePathHash);
+  await cache.prefetchOver();
+  assert.equal(await xCacheOf(cache.get(path)), "HIT");
+  assert.equal(await xCacheOf(cache.get(await cache.narPath(second.storePathHash))), "HIT");
+  assert.ok(cache.bytesOnDisk() <= limitBytes);
+  assert.deepEqual([...cache.logged("warn"), ...cache.logged("error")], []);
+});
+
+Deno.test("prefetch: what no client asked for is the first that eviction takes", async () => {
+  const [leaf, top] = chain(2);
+  assert.ok(leaf && top);
+  const old = makeStoreObject({ name: "old", size: 100 * KIB });
+  await using upstream = await fakeUpstream({ objects: [leaf, top, old], stored: true });
+  let nowMs = Date.now();
+  await using cache = await prefetchingCache({
+    upstreams: [upstream],
+    limitBytes: 1 << 20,
+    nowMs: () => nowMs,
+  });
+  await pull(cache, old);
+  await cache.downloadsOver();
+  nowMs += HOUR_MS;
+  await cache.narinfo(top.storePathHash);
+  await cache.prefetchOver();
+  assert.ok(await cache.metadata.findNarinfo(leaf.storePathHash));
+  const order = { targetBytes: 100 * KIB, dryRun: false };
+  await cache.space.collect(order, { progress: () => undefined, isWanted: () => true });
+  // It goes along with the first entry that is evicted.
+  assert.equal(await cache.metadata.findNarinfo(leaf.storePathHash), undefined);
+  assert.ok(await cache.metadata.findNarinfo(top.storePathHash));
+});
+
+Deno.test("prefetch: a shutdown waits for no NAR that no client waits for", async () => {
+  const object = makeStoreObject({ name: "small", size: 10_000 });
+  await using upstream = await fakeUpstream({ objects: [object], stored: true });
+  const gate = new Gate();
+  upstream.breakNar(gate.fault);
+  {
+    await using cache = await prefetchingCache({ upstreams: [upstream], timeoutMs: 60_000 });
+    await cache.narinfo(object.storePathHash);
+    await gate.reached(0);
+    cache.stopping();
+    await cache.downloadsOver();
+    assert.equal(cache.growingFiles().length, 1);
+  }
+  gate.open();
+});

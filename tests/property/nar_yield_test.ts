@@ -1,0 +1,80 @@
+import assert from "node:assert/strict";
+import fc from "fast-check";
+import {
+  decide,
+  FIRST_NARS,
+  FIRST_YIELD,
+  NARS_PER_REQUEST,
+  nextYield,
+  TRIAL_EVERY,
+  VERDICTS_MAX,
+  VERDICTS_MIN,
+  type YieldEvent,
+} from "../../src/cache/prefetch/nar_yield.ts";
+import { checkProperty } from "../support/property.ts";
+
+const news = fc.constantFrom<YieldEvent>("failed", "used", "wanted", "wasted");
+/** "offered": a NAR that would be fetched ahead if the yield allows it. */
+const story = fc.array(fc.oneof({ arbitrary: fc.constant("offered" as const), weight: 3 }, news), {
+  maxLength: 600,
+  size: "max",
+});
+
+function after(now: typeof FIRST_YIELD, offered: "offered" | YieldEvent) {
+  if (offered !== "offered") return { state: nextYield(now, offered), decision: undefined };
+  const decision = decide(now);
+  if (decision === "wait") return { state: now, decision };
+  return { state: nextYield(now, decision === "fetch" ? "fetched" : "passed over"), decision };
+}
+
+checkProperty(
+  "nar yield: each NAR that clients ask for pays for four ahead, and fifty are free",
+  fc.property(story, (events) => {
+    let [state, fetched, failed, asked] = [FIRST_YIELD, 0, 0, 0];
+    for (const event of events) {
+      const { state: next, decision } = after(state, event);
+      state = next;
+      if (decision === "fetch") fetched++;
+      if (event === "failed") failed++;
+      if (event === "used" || event === "wanted") asked++;
+      assert.ok(fetched - failed <= FIRST_NARS + NARS_PER_REQUEST * asked);
+      assert.ok(state.credit >= 0 && state.credit <= FIRST_NARS);
+      assert.ok(state.verdicts.length <= VERDICTS_MAX);
+    }
+  }),
+);
+
+checkProperty(
+  "nar yield: while most of the last were wasted, at most one in twenty is fetched",
+  fc.property(story, (events) => {
+    let state = FIRST_YIELD;
+    let verdicts: boolean[] = [];
+    let passedOver = 0;
+    for (const event of events) {
+      const wasted = verdicts.filter(Boolean).length;
+      const isMostlyWasted = verdicts.length >= VERDICTS_MIN && wasted > verdicts.length / 2;
+      const { state: next, decision } = after(state, event);
+      state = next;
+      if (decision === "fetch") {
+        assert.ok(!isMostlyWasted || passedOver >= TRIAL_EVERY - 1);
+        passedOver = 0;
+      }
+      if (decision === "pass over") {
+        assert.ok(isMostlyWasted);
+        passedOver++;
+      }
+      if (event === "used" || event === "wasted") {
+        verdicts = [...verdicts, event === "wasted"].slice(-VERDICTS_MAX);
+      }
+    }
+  }),
+);
+
+checkProperty(
+  "nar yield: whatever came before, two hundred NARs that were used bring it back",
+  fc.property(story, (events) => {
+    let state = events.reduce((now, event) => after(now, event).state, FIRST_YIELD);
+    for (let used = 0; used < VERDICTS_MAX; used++) state = nextYield(state, "used");
+    assert.equal(decide(state), "fetch");
+  }),
+);

@@ -1,0 +1,52 @@
+import type { FakeUpstream } from "./fake_upstream.ts";
+import { scrape } from "./scrape.ts";
+import { makeStoreObject, type StoreObject } from "./store_object.ts";
+import { TestCache, type TestCacheOptions } from "./test_cache.ts";
+
+/** The default of `--cache-prefetch-nar-max-size`. */
+const NAR_BYTES_MAX = 1 << 20;
+
+/** A cache that fetches ahead. */
+export function prefetchingCache(options: TestCacheOptions): Promise<TestCache> {
+  return TestCache.open({ prefetch: { narBytesMax: NAR_BYTES_MAX }, ...options });
+}
+
+/** A top that refers to `count` other objects, which refer to nothing. The top comes last. */
+export function fan(count: number, seed = 0): readonly StoreObject[] {
+  const leaves = Array.from(
+    { length: count },
+    (_, at) => makeStoreObject({ name: `leaf-${at}`, seed }),
+  );
+  return [...leaves, makeStoreObject({ name: "top", references: leaves, seed })];
+}
+
+/** What was fetched ahead came to, without the zeros. */
+export async function prefetched(cache: TestCache): Promise<Readonly<Record<string, number>>> {
+  return (await scrape(cache)).nonZero("larder_prefetch_total");
+}
+
+export function of(kind: "narinfo" | "nar", result: string): string {
+  return `{kind="${kind}",result="${result}"}`;
+}
+
+/** How often the upstream was asked for NARs. */
+export function narRequests(upstream: FakeUpstream): number {
+  return upstream.count(/^\/nar\//);
+}
+
+/** Gets a narinfo and then its NAR; resolves to the X-Cache of both. */
+export async function pull(
+  cache: TestCache,
+  { storePathHash }: StoreObject,
+): Promise<readonly (string | null)[]> {
+  const narinfo = await cache.get(`/${storePathHash}.narinfo`);
+  const nar = await cache.get(`/${/^URL: (.*)$/m.exec(await narinfo.text())?.[1]}`);
+  await nar.bytes();
+  return [narinfo.headers.get("x-cache"), nar.headers.get("x-cache")];
+}
+
+export async function xCacheOf(answer: Promise<Response>): Promise<string | null> {
+  const { headers, body } = await answer;
+  await body?.cancel();
+  return headers.get("x-cache");
+}
