@@ -5,6 +5,7 @@ import { mediansOf } from "./bench/compare.ts";
 import { Corpus } from "./bench/corpus.ts";
 import type { Bench, Measure } from "./bench/figure.ts";
 import { EVICTION_NAME, measureEviction } from "./bench/eviction/measure_eviction.ts";
+import { FIRST_PULL_NAME, measureFirstPull } from "./bench/first_pull/measure_first_pull.ts";
 import { directoryLauncher, larderLauncher, proxyLauncher } from "./bench/launchers.ts";
 import { COLD_NARINFOS, KNOWN_MISSES, narinfoHits } from "./bench/measures/narinfos.ts";
 import { bigNarHits, COLD_NAR, SMALL_NAR_HITS } from "./bench/measures/nars.ts";
@@ -43,12 +44,13 @@ const measures = MEASURES.filter(({ figures }) =>
   figures.some(({ name }) => name.includes(options.only ?? ""))
 );
 const withEviction = EVICTION_NAME.includes(options.only ?? (options.pairOnly ? "-" : ""));
-if (measures.length === 0 && !withEviction) {
+const withFirstPull = FIRST_PULL_NAME.includes(options.only ?? (options.pairOnly ? "-" : ""));
+if (measures.length === 0 && !withEviction && !withFirstPull) {
   const names = MEASURES.flatMap(({ figures }) => figures.map(({ name }) => name));
-  const list = [...names, EVICTION_NAME].map((name) => `  ${name}`).join("\n");
+  const list = [...names, EVICTION_NAME, FIRST_PULL_NAME].map((name) => `  ${name}`).join("\n");
   giveUp(`No figure's name has "${options.only}". They are:\n${list}`);
 }
-for (const tool of TOOLS) await requireTool(tool);
+if (measures.length > 0) { for (const tool of TOOLS) await requireTool(tool); }
 
 const workplace = new Workplace();
 for (const signal of ["SIGINT", "SIGTERM"] as const) {
@@ -64,7 +66,8 @@ try {
     Deno.writeTextFileSync(options.json, JSON.stringify(mediansOf(results)));
   }
   const eviction = withEviction ? await measureEviction(workplace, options.executable) : "";
-  const text = [beside, eviction].filter(Boolean).join("\n");
+  const firstPull = withFirstPull ? await measureFirstPull(workplace, options.executable) : "";
+  const text = [beside, eviction, firstPull].filter(Boolean).join("\n");
   console.log(text);
   Deno.mkdirSync(`${REPOSITORY}dist`, { recursive: true });
   Deno.writeTextFileSync(`${REPOSITORY}dist/bench.md`, text);

@@ -18,8 +18,9 @@ export interface BenchOptions {
 
 export const USAGE = `Measures larder beside nginx; writes dist/bench.md too.
 
-  --quick            three short rounds, no nginx directory, no eviction: about a minute
-  --only TEXT        only figures with TEXT in their name; "eviction" is a table of its own
+  --quick            three short rounds, no nginx directory, no eviction, no first pull: a minute
+  --only TEXT        only figures with TEXT in their name; "eviction" and "first pull" are tables of
+                     their own, "first pull" by a real Nix
   --executable PATH  run this compiled larder, not the sources
   --json PATH        write larder's median of each figure here, too
 `;

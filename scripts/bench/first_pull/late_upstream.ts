@@ -1,0 +1,42 @@
+/** A binary cache in memory whose answers come late, as over a long line. */
+export class LateUpstream implements AsyncDisposable {
+  /** Before each answer. */
+  latencyMs = 0;
+  readonly #files: ReadonlyMap<string, Uint8Array<ArrayBuffer>>;
+  readonly #server: Deno.HttpServer<Deno.NetAddr>;
+  #narRequests = 0;
+
+  constructor(files: ReadonlyMap<string, Uint8Array<ArrayBuffer>>) {
+    this.#files = files;
+    this.#server = Deno.serve(
+      { hostname: "127.0.0.1", port: 0, onListen: () => undefined },
+      (request) => this.#answer(request),
+    );
+  }
+
+  /** Without a slash at its end. */
+  get url(): string {
+    return `http://127.0.0.1:${this.#server.addr.port}`;
+  }
+
+  /** The count since the last call. */
+  takeNarRequests(): number {
+    const count = this.#narRequests;
+    this.#narRequests = 0;
+    return count;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#server.shutdown();
+  }
+
+  async #answer(request: Request): Promise<Response> {
+    const { pathname } = new URL(request.url);
+    if (pathname.startsWith("/nar/")) this.#narRequests++;
+    await new Promise((resolve) => setTimeout(resolve, this.latencyMs));
+    const file = this.#files.get(pathname);
+    if (file === undefined) return new Response("not found\n", { status: 404 });
+    const headers = { "content-length": String(file.length) };
+    return new Response(request.method === "HEAD" ? null : file, { headers });
+  }
+}
