@@ -92,8 +92,9 @@ export class NarinfoServer {
     }
     const { row } = request;
     // Better the narinfo whose upstream let us down before than none.
-    if (row !== undefined) return { source: "HIT", text: signer.textOf(row), isAhead: false };
-    return { source, text: undefined, isAhead: false };
+    if (row === undefined) return { source, text: undefined, isAhead: false };
+    uses.narinfo(row.storePathHash);
+    return { source: "HIT", text: signer.textOf(row), isAhead: false };
   }
 
   /** False when every upstream known to have the NAR let us down: ask for the narinfo again. */

@@ -1,0 +1,48 @@
+import assert from "node:assert/strict";
+import { NegativeCache } from "../../../src/cache/negative_cache.ts";
+import { NarinfoServer } from "../../../src/cache/serve_narinfo.ts";
+import { Demotions } from "../../../src/cache/sources/demotions.ts";
+import { Uses } from "../../../src/cache/uses.ts";
+import type { Change } from "../../../src/metadata/metadata_store.ts";
+import type { NarName } from "../../../src/nix/nar_name.ts";
+import { parseStorePathHash } from "../../../src/nix/store_path.ts";
+import { createLogger } from "../../../src/telemetry/logger.ts";
+
+const HASH = parseStorePathHash("0".repeat(32));
+const NAR = "nar" as NarName;
+const ROW = { storePathHash: HASH, body: "stored", narName: NAR, trusted: true };
+const UPSTREAM = "https://one.example";
+
+Deno.test("narinfo: a stored one that no upstream replaces is served and used", async () => {
+  const changes: Change[] = [];
+  const log = createLogger("error", { write() {} });
+  const apply = (more: readonly Change[]) => Promise.resolve(void changes.push(...more));
+  await using uses = new Uses({ metadata: { apply }, nowMs: () => 7, log });
+  const demotions = new Demotions();
+  demotions.add(NAR, UPSTREAM, "missing");
+  const server = new NarinfoServer({
+    rows: {
+      metadata: {
+        findNarinfo: () => Promise.resolve(ROW),
+        findNar: () => Promise.resolve(undefined),
+        sourcesOf: () => Promise.resolve([{ upstream: UPSTREAM, location: "nar" }]),
+      },
+      signer: { sign: () => undefined, textOf: ({ body }) => body },
+    },
+    learner: {
+      learn: () =>
+        Promise.resolve({ learned: { kind: "unknown" }, isJoined: false, isAhead: false }),
+    },
+    negative: new NegativeCache(1),
+    demotions,
+    uses,
+    prefetch: { hit: () => false, missed: () => undefined },
+    log,
+  });
+
+  const { source, text } = await server.serve(HASH, { requestId: "test", isHead: false });
+  await uses.flush();
+
+  assert.deepEqual([source, text], ["HIT", "stored"]);
+  assert.deepEqual(changes, [{ kind: "use-narinfo", storePathHash: HASH, atMs: 7 }]);
+});
