@@ -11,7 +11,12 @@ import type { KeptNars, OpenKeptFile } from "./kept/kept_nars.ts";
 import { announcedFileSize, fileSizeLimit } from "./nar/nar_naming.ts";
 import type { ArchiveServer } from "./serve_archive.ts";
 import { openPassThrough, restPassedThrough } from "./pass_through/open_pass_through.ts";
-import { type NarAnswer, type NarFacts, WHOLE_BYTES_MAX } from "./nar/nar_answer.ts";
+import {
+  type NarAnswer,
+  type NarFacts,
+  STORED_WHOLE_BYTES_MAX,
+  WHOLE_BYTES_MAX,
+} from "./nar/nar_answer.ts";
 import type { CacheResult } from "./nar/cache_result.ts";
 import type { Uses } from "./uses.ts";
 
@@ -176,7 +181,7 @@ function storedAnswer(
     source: "HIT",
     fileSize,
     tag: kept.fileHash,
-    whole: (options) => fileSize <= WHOLE_BYTES_MAX ? stored.bytes(options) : undefined,
+    whole: (options) => fileSize <= STORED_WHOLE_BYTES_MAX ? stored.bytes(options) : undefined,
     async read(start, end = fileSize, options) {
       const body = stored.read(start, end, options);
       leave = reads.begin(narName);

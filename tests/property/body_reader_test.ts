@@ -6,9 +6,9 @@ import { checkProperty } from "../support/property.ts";
 
 const FILE = Uint8Array.from({ length: 700_000 }, (_, at) => at * 7 + (at >> 8));
 
-/** How much a client takes at once, and whether it then keeps us waiting for long. */
+/** What a client takes at once, whether it then waits for long, and whether memory is short. */
 const takes = fc.array(
-  fc.record({ bytes: fc.nat(300_000), waits: fc.boolean() }),
+  fc.record({ bytes: fc.nat(300_000), waits: fc.boolean(), savesMemory: fc.boolean() }),
   { minLength: 1, maxLength: 30 },
 );
 
@@ -20,7 +20,9 @@ checkProperty(
     let turn = 0;
     using reader = new BodyReader(streamOf(FILE.subarray(0, length)));
     while (await reader.next() > 0) {
-      while (reader.piece.length > 0) await reader.write(take);
+      while (reader.piece.length > 0) {
+        await reader.write(take, client[turn % client.length]?.savesMemory ?? false);
+      }
     }
     assert.equal(at, length);
     assert.deepEqual(got, FILE.slice(0, length));

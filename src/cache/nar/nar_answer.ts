@@ -4,6 +4,9 @@ import type { CacheResult } from "./cache_result.ts";
 /** Files up to this size are sent in one piece: many small writes cost more than the copy. */
 export const WHOLE_BYTES_MAX = 512 * 1024;
 
+/** Larger stored files leave through shared buffers: each stalled client would keep its copy. */
+export const STORED_WHOLE_BYTES_MAX = 256 * 1024;
+
 /** The facts of a NAR file before its bytes. */
 export interface NarFacts {
   readonly source: CacheResult;

@@ -46,11 +46,16 @@ export class BodyReader implements Disposable {
     return this.#piece.length;
   }
 
-  /** Writes from the piece and returns the byte count. The next piece may repeat the rest. */
-  async write(write: (bytes: Piece) => Promise<number>): Promise<number> {
+  /**
+   * Writes from the piece and returns the byte count. The next piece may repeat the rest.
+   * `savesMemory`: at once from a small copy.
+   */
+  async write(write: (bytes: Piece) => Promise<number>, savesMemory: boolean): Promise<number> {
+    const isLarge = this.#buffer?.length === READ_BYTES;
+    if (isLarge && savesMemory) return await this.#writeCopy(write);
     const written = await write(this.#piece);
     this.#piece = this.#piece.subarray(written);
-    if (this.#piece.length === 0 || this.#buffer?.length !== READ_BYTES) return written;
+    if (this.#piece.length === 0 || !isLarge) return written;
     return written + await this.#writeCopy(write);
   }
 

@@ -6,6 +6,7 @@ import type { BodyReader } from "./body_reader.ts";
 import { ReceivedRequest } from "./received_request.ts";
 import { RequestReader, type Socket } from "./request_reader.ts";
 import { ClientLeft, ResponseWriter } from "./response_writer.ts";
+import type { RunningWrites } from "./running_writes.ts";
 import { Refusal, type RefusedRequest } from "./refusal.ts";
 import { RequestBody } from "./request_body.ts";
 import { parseRequestHead, type RequestHead } from "./request_head.ts";
@@ -19,6 +20,7 @@ export interface ConnectionDeps {
   /** Called with the reason of each refused request. */
   readonly refused: (reason: string) => void;
   readonly ticks: Ticks & { readonly date: string };
+  readonly running: RunningWrites;
   /** True once the server takes no further request. */
   readonly isStopping: () => boolean;
 }
@@ -51,7 +53,7 @@ export class Connection {
     this.#deps = deps;
     this.activity = new Activity(deps.ticks);
     this.#requestReader = new RequestReader(socket, this.activity);
-    this.#responseWriter = new ResponseWriter(socket, this.activity);
+    this.#responseWriter = new ResponseWriter(socket, this.activity, deps.running);
   }
 
   /** As `peerAddress` returns it. */
@@ -80,6 +82,7 @@ export class Connection {
     if (this.#isClosed) return;
     this.#isClosed = true;
     this.#socket.close();
+    this.#responseWriter.close();
     this.#reader?.cancel();
     this.#request?.end("left");
   }
@@ -93,7 +96,7 @@ export class Connection {
     said.then(() => this.#endAnswers()).catch(() => this.close());
   }
 
-  /** Memory of the running write. */
+  /** Memory of the running write, and of the bytes behind it. */
   get unsentBytes(): number {
     return this.#responseWriter.heldBytes;
   }

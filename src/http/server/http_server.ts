@@ -9,6 +9,7 @@ import type { Phase } from "./activity.ts";
 import { incomplete, stalled } from "./closing_order.ts";
 import type { Socket } from "./request_reader.ts";
 import { OVERDUE_REASON, PHASE_LIMITS_MS, type PhaseLimits } from "./overdue.ts";
+import { RunningWrites } from "./running_writes.ts";
 
 export interface HttpServerDeps {
   readonly handle: ConnectionDeps["handle"];
@@ -30,6 +31,8 @@ export interface HttpServerLimits {
   readonly stalledMs?: number;
   /** Default: `STALLED_BYTES_MAX`. */
   readonly stalledBytesMax?: number;
+  /** Default: that of `RunningWrites`. */
+  readonly largeWriteBytesMax?: number;
   /** Default: `RAISE_AFTER_MS`. */
   readonly raiseAfterMs?: number;
 }
@@ -97,6 +100,7 @@ export class HttpServer {
       refuse: deps.refuse,
       refused: (reason) => this.#closed.count(reason),
       ticks: this.#clock,
+      running: new RunningWrites(limits.largeWriteBytesMax),
       isStopping: () => this.#isStopping,
     };
     this.#sweeping = setInterval(() => this.#sweep(), this.#sweepEveryMs);

@@ -1,6 +1,7 @@
 import type { Activity } from "./activity.ts";
 import { BufferPool } from "./buffer_pool.ts";
 import type { Socket } from "./request_reader.ts";
+import { isLarge, type RunningWrites, SMALL_WRITE_BYTES } from "./running_writes.ts";
 
 /** Head and body up to this size leave in one write. */
 const TOGETHER_BYTES_MAX = 64 * 1024;
@@ -18,19 +19,29 @@ export class ClientLeft extends Error {
 
 /** Writes the bytes of answers, and tells `Activity` about progress. */
 export class ResponseWriter {
-  readonly #socket: Socket;
+  readonly #socket: Pick<Socket, "write">;
   readonly #activity: Activity;
+  readonly #running: RunningWrites;
   #isEnded = false;
   #writing: Uint8Array | undefined;
+  /** The bytes that wait behind the running write. */
+  #waiting: Uint8Array | undefined;
+  #stopWaiting: ((reason: ClientLeft) => void) | undefined;
 
-  constructor(socket: Socket, activity: Activity) {
+  constructor(socket: Pick<Socket, "write">, activity: Activity, running: RunningWrites) {
     this.#socket = socket;
     this.#activity = activity;
+    this.#running = running;
   }
 
-  /** Memory of the running write. */
+  /** Memory of the running write, and of the bytes behind it. */
   get heldBytes(): number {
-    return this.#writing?.buffer.byteLength ?? 0;
+    return (this.#writing?.buffer.byteLength ?? 0) + (this.#waiting?.buffer.byteLength ?? 0);
+  }
+
+  /** True if a large write must go out in small ones now. */
+  get savesMemory(): boolean {
+    return this.#running.areLarge;
   }
 
   /** Finishes the running write, and fails further ones. */
@@ -38,25 +49,57 @@ export class ResponseWriter {
     this.#isEnded = true;
   }
 
+  /** Like `end`, and lets go of the bytes that wait: a write may outlive its connection. */
+  close(): void {
+    this.#isEnded = true;
+    this.#stopWaiting?.(new ClientLeft("Cannot write to a client: its connection is closed"));
+  }
+
   /** Resolves when the kernel has all bytes; else throws a ClientLeft. */
   async bytes(bytes: Uint8Array): Promise<void> {
     let written = await this.some(bytes);
-    while (written < bytes.length) written += await this.some(bytes.subarray(written));
+    while (written < bytes.length) {
+      written += await this.#fromCopy(bytes.subarray(written));
+      if (written < bytes.length) written += await this.some(bytes.subarray(written));
+    }
   }
 
   /**
    * Writes as much as the kernel takes at once, and returns the byte count. Throws a ClientLeft.
    */
-  async some(bytes: Uint8Array): Promise<number> {
+  some(bytes: Uint8Array): Promise<number> {
+    return this.savesMemory && isLarge(bytes) ? this.#fromCopy(bytes) : this.#write(bytes);
+  }
+
+  /** Writes a small copy, so that the runtime does not hold all bytes until the client reads. */
+  async #fromCopy(bytes: Uint8Array): Promise<number> {
+    const { promise: stopped, reject } = Promise.withResolvers<never>();
+    this.#stopWaiting = reject;
+    this.#waiting = bytes;
+    const copy = bytes.slice(0, SMALL_WRITE_BYTES);
+    try {
+      for (let written = 0; written < copy.length;) {
+        written += await Promise.race([this.#write(copy.subarray(written)), stopped]);
+      }
+      return copy.length;
+    } finally {
+      this.#waiting = undefined;
+      this.#stopWaiting = undefined;
+    }
+  }
+
+  async #write(bytes: Uint8Array): Promise<number> {
     if (this.#isEnded) throw new ClientLeft("Cannot write to a client that was refused");
     this.#activity.enter("sending");
     this.#writing = bytes;
+    this.#running.begin(bytes);
     try {
       return await this.#socket.write(bytes);
     } catch (cause) {
       throw new ClientLeft("Cannot write to a client", { cause });
     } finally {
       this.#writing = undefined;
+      this.#running.end(bytes);
     }
   }
 

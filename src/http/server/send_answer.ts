@@ -111,7 +111,7 @@ async function sendLength(
     if (pieceLength === 0 && left > 0) throw new BrokenBody("shorter than announced");
     if (pieceLength === 0) return;
     while (reader.piece.length > 0) {
-      const written = await reader.write(write);
+      const written = await reader.write(write, responseWriter.savesMemory);
       left -= written;
       sent(written);
     }

@@ -1,0 +1,36 @@
+/** A client that does not read waits with so many bytes. */
+export const SMALL_WRITE_BYTES = 16 * 1024;
+
+/** Memory for larger writes. */
+const LARGE_BYTES_MAX = 32 * 1024 * 1024;
+
+/**
+ * Counts the memory that the runtime holds for running writes, also those of closed connections.
+ * On Deno 2.6 a write outlives its connection until the client leaves.
+ */
+export class RunningWrites {
+  readonly #largeBytesMax: number;
+  #largeBytes = 0;
+
+  constructor(largeBytesMax = LARGE_BYTES_MAX) {
+    this.#largeBytesMax = largeBytesMax;
+  }
+
+  /** True while there is no memory for another large write. */
+  get areLarge(): boolean {
+    return this.#largeBytes >= this.#largeBytesMax;
+  }
+
+  begin(bytes: Uint8Array): void {
+    if (isLarge(bytes)) this.#largeBytes += bytes.buffer.byteLength;
+  }
+
+  end(bytes: Uint8Array): void {
+    if (isLarge(bytes)) this.#largeBytes -= bytes.buffer.byteLength;
+  }
+}
+
+/** True if a write of these bytes holds more than a small one. */
+export function isLarge({ buffer }: Uint8Array): boolean {
+  return buffer.byteLength > SMALL_WRITE_BYTES;
+}
