@@ -15,13 +15,13 @@ export class OwnCertificate implements Disposable {
   readonly #folder = tempFolder();
 
   /** `subject` is what it is for, as OpenSSL writes it. */
-  constructor(subject = "IP:127.0.0.1") {
+  constructor(subject = "IP:127.0.0.1", isAuthority = false) {
     const { success, stderr } = new Deno.Command("openssl", {
       args: [
         ...["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1"],
         ...["-nodes", "-days", "2", "-subj", "/CN=larder test", "-keyout", this.keyFile],
         ...["-out", this.caFile, "-addext", `subjectAltName=${subject}`],
-        ...["-addext", "basicConstraints=critical,CA:FALSE"],
+        ...["-addext", `basicConstraints=critical,CA:${isAuthority ? "TRUE" : "FALSE"}`],
       ],
       stderr: "piped",
       stdout: "null",
@@ -51,8 +51,8 @@ export class TlsFront implements Disposable {
   readonly #certificate: OwnCertificate;
   readonly #listener: Deno.TlsListener;
 
-  constructor(targetPort: number, subject?: string) {
-    this.#certificate = new OwnCertificate(subject);
+  constructor(targetPort: number, subject?: string, isAuthority?: boolean) {
+    this.#certificate = new OwnCertificate(subject, isAuthority);
     const place = { hostname: "127.0.0.1", port: 0 };
     this.#listener = Deno.listenTls({ ...place, ...this.#certificate.pems });
     this.#accept(targetPort);

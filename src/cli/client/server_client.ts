@@ -132,6 +132,9 @@ const WRONG_SCHEMES: readonly (readonly [RegExp, string])[] = [
   [/corrupt message of type/i, "it does not speak HTTPS; give --server http://"],
 ];
 
+const AUTHORITY_AS_SERVER = "its certificate is an authority's, which cannot be a server's own; " +
+  "give the server a certificate that is not CA:TRUE";
+
 /** The reason, with a hint. A server that speaks the wrong scheme is at least running. */
 function unreachableReason(error: unknown): string {
   const reason = reasonOf(error);
@@ -139,6 +142,7 @@ function unreachableReason(error: unknown): string {
   if (otherScheme !== undefined) return otherScheme;
   const certificate = /invalid peer certificate: (.*)$/s.exec(reason)?.[1];
   if (certificate === undefined) return `${lastReason(error)}; ${START_HINT}`;
+  if (/CaUsedAsEndEntity/.test(certificate)) return AUTHORITY_AS_SERVER;
   return certificate === "UnknownIssuer"
     ? `its certificate is of an authority that is not trusted here; ${TRUST_HINT}`
     : `its certificate is not accepted (${certificate}); give --server the name that it is for`;

@@ -6,11 +6,20 @@ const excuse = tlsAvailable();
 
 type Environment = Readonly<Record<string, string>>;
 
+interface ServerCertificate {
+  readonly subject?: string;
+  readonly isAuthority?: boolean;
+}
+
 /** What `larder pins` says to a server whose certificate only its own file vouches for. */
-async function pinsOver(env: Environment, subject?: string, scheme = "https:") {
+async function pinsOver(
+  env: Environment,
+  { subject, isAuthority }: ServerCertificate = {},
+  scheme = "https:",
+) {
   const options = { hostname: "127.0.0.1", port: 0, onListen() {} };
   await using server = Deno.serve(options, () => new Response("[]"));
-  using front = new TlsFront(server.addr.port, subject);
+  using front = new TlsFront(server.addr.port, subject, isAuthority);
   const files = { "/ca.pem": Deno.readTextFileSync(front.caFile), "/empty.pem": "" };
   const url = front.url.replace("https:", scheme);
   return await runLarder(["pins", "--server", url], { env, files });
@@ -45,11 +54,25 @@ promise("an authority that is not trusted is said, with what to set", async () =
 });
 
 promise("a certificate for another name is said, with what to give", async () => {
-  const { status, err } = await pinsOver({ SSL_CERT_FILE: "/ca.pem" }, "DNS:cache.example");
+  const { status, err } = await pinsOver(
+    { SSL_CERT_FILE: "/ca.pem" },
+    { subject: "DNS:cache.example" },
+  );
 
   assert.equal(status, 1);
   assert.match(err, /its certificate is not accepted \([^)]*name.*\); give --server the name that/);
   assert.doesNotMatch(err, /is larder running/);
+});
+
+promise("an authority's certificate as the server's own is said", async () => {
+  const { status, err } = await pinsOver({ SSL_CERT_FILE: "/ca.pem" }, { isAuthority: true });
+
+  assert.equal(status, 1);
+  assert.match(
+    err,
+    /: its certificate is an authority's, which cannot be a server's own; give the/,
+  );
+  assert.doesNotMatch(err, /EndEntity|is larder running|--server/);
 });
 
 promise("a server that wants TLS is running, and --server is said", async () => {
