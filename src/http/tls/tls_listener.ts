@@ -158,14 +158,18 @@ interface ListenerParts {
 }
 
 function readPair({ certPath, keyPath }: TlsFiles): Pair {
-  return { cert: readFile(certPath), key: readFile(keyPath) };
+  return {
+    cert: readPem("--server-tls-cert", certPath, "a certificate"),
+    key: readPem("--server-tls-key", keyPath, "its private key"),
+  };
 }
 
-function readFile(path: string): string {
+function readPem(option: string, path: string, content: string): string {
   try {
     return Deno.readTextFileSync(path);
   } catch (error) {
-    throw new Failure("broken", `Cannot read ${path}: ${reasonOf(error)}`);
+    const expected = `expected a PEM file with ${content}`;
+    throw new Failure("broken", `Cannot use ${option} ${path}: ${reasonOf(error)}; ${expected}`);
   }
 }
 

@@ -204,8 +204,15 @@ tlsTest("a pair that is broken at the start is a plain sentence", async () => {
   const files = { certPath: `${folder.path}/cert`, keyPath: `${folder.path}/key` };
   const log = createLogger("error", NOWHERE);
   const open = () => TlsListener.open({ place: PLACE, files, server, log, nowMs: Date.now });
-  await assert.rejects(open, { name: "Failure", message: /^Cannot read .*\/cert: / });
+  await assert.rejects(open, {
+    name: "Failure",
+    message: /^Cannot use --server-tls-cert .*\/cert: .*; expected a PEM file with a certificate$/,
+  });
   Deno.writeTextFileSync(files.certPath, "no certificate");
+  await assert.rejects(open, {
+    name: "Failure",
+    message: /^Cannot use --server-tls-key .*\/key: .*; expected a PEM file with its private key$/,
+  });
   Deno.writeTextFileSync(files.keyPath, "no key");
   await assert.rejects(open, {
     name: "Failure",
