@@ -15,8 +15,9 @@ const SHARED_WORDS_MIN = 2;
 export function nearest(word: string, candidates: Iterable<string>): string | undefined {
   const typed = wordsOf(word);
   const alike = [...candidates].filter((candidate) => isAlike(typed, wordsOf(candidate)));
-  const closest = alike.filter((candidate) => wordsOf(candidate).length === typed.length);
-  const [only, ...others] = closest.length > 0 ? closest : alike;
+  const missed = (candidate: string) => Math.abs(wordsOf(candidate).length - typed.length);
+  const fewest = Math.min(...alike.map(missed));
+  const [only, ...others] = alike.filter((candidate) => missed(candidate) === fewest);
   return others.length === 0 ? only : undefined;
 }
 
