@@ -16,6 +16,8 @@ export interface ToldOfFile {
 
 /** Makes a sink for FILE. */
 export interface SinkMaker {
+  /** Whether the sink can compare bytes that came before. */
+  readonly hasBytes: boolean;
   open(told: ToldOfFile): NarSink;
 }
 
@@ -43,7 +45,10 @@ export const narSinkClauses: Clauses<SinkMaker> = {
   "other bytes in place of those that are here are no rest": async (maker) => {
     await using scene = new Scene(maker.open(ALL));
     await scene.from(broken("abcd"));
-    assert.equal(reasonOf(await scene.from(body("abXdefghij"))), "differs");
+    const outcome = await scene.from(body("abXdefghij"));
+    // A sink whose client has the bytes leaves them to the verdict on the whole file.
+    if (!maker.hasBytes) return assert.equal(outcome.type, "end");
+    assert.equal(reasonOf(outcome), "differs");
     assert.equal(scene.sink.received, 4);
   },
 

@@ -43,6 +43,7 @@ const harnesses: readonly Harness<SinkMaker>[] = [
       Deno.writeTextFileSync(path, "");
       const allowance = new WriteAllowance(0, (bytes) => Promise.resolve(bytes));
       return Promise.resolve({
+        hasBytes: true,
         open: (told) => {
           const order = { ...narOrderOf(rowOf(told)), path, roomBytes: 0 };
           return new PartialFile({ order, allowance, tell: () => undefined });
@@ -53,12 +54,9 @@ const harnesses: readonly Harness<SinkMaker>[] = [
   },
   {
     name: "ClientSink",
-    exempt: {
-      "other bytes in place of those that are here are no rest": "the client has them: " +
-        "the verdict on all of the file decides",
-    },
     open: () =>
       Promise.resolve({
+        hasBytes: false,
         open: (told) =>
           new ClientSink({
             nar: rowOf(told),
