@@ -1,10 +1,12 @@
-// Runs the bench with two Denos in turns, and fails if the second is worse. Arguments beside
-// `--turns` and the two go to each bench: `--quick`, `--only TEXT`.
+// Runs the bench with two larders in turns, and fails if the second is worse. Each is a Deno
+// version that runs these sources, or the path of an executable, such as a script that starts older
+// sources. Arguments beside `--turns` and the two go to each bench: `--quick`, `--only TEXT`.
 import { parseArgs } from "node:util";
 import { compare, type Median, type Turn } from "./bench/compare.ts";
 import { REPOSITORY } from "./bench/workplace.ts";
 
-const USAGE = "scripts/deno task bench-denos 2.6.8 newest [--turns 3] [--quick] [--only TEXT]";
+const USAGE =
+  "scripts/deno task bench-turns 2.6.8|PATH newest|PATH [--turns 3] [--quick] [--only TEXT]";
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
@@ -38,16 +40,18 @@ const { table, worse } = compare([before, after], turns);
 console.log(table);
 Deno.exit(worse.length === 0 ? 0 : 1);
 
-/** One bench, in its own process on that Deno. */
-async function benchOf(version: string): Promise<readonly Median[]> {
+/** One bench, in its own process. A slash tells an executable from a Deno version. */
+async function benchOf(larder: string): Promise<readonly Median[]> {
+  const isPath = larder.includes("/");
+  const runs = isPath ? ["--executable", larder] : [];
   const json = Deno.makeTempFileSync();
   try {
     const { success } = await new Deno.Command(`${REPOSITORY}scripts/deno`, {
-      args: ["run", "-A", `${REPOSITORY}scripts/bench.ts`, "--json", json, ...words],
-      env: { USE_DENO: version },
+      args: ["run", "-A", `${REPOSITORY}scripts/bench.ts`, "--json", json, ...runs, ...words],
+      env: isPath ? {} : { USE_DENO: larder },
       stdout: "null",
     }).spawn().status;
-    if (!success) throw new Error(`Cannot bench Deno ${version}`);
+    if (!success) throw new Error(`Cannot bench ${larder}`);
     return JSON.parse(Deno.readTextFileSync(json));
   } finally {
     Deno.removeSync(json);
