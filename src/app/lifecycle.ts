@@ -3,9 +3,13 @@ import { pause } from "../base/pause.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import type { App } from "./build_app.ts";
 import type { Listener } from "./listen.ts";
+import type { ServiceManager } from "./service_manager.ts";
 
-/** Time limit for requests and downloads in flight; systemd kills after 90 s. */
+/** Time limit for requests and downloads in flight. */
 const DRAIN_MAX_MS = 20_000;
+
+/** Time for what follows: exports, the log, and the database's last checkpoint. */
+const CLOSING_MAX_MS = 30_000;
 
 const STOP_SIGNALS = ["SIGTERM", "SIGINT"] as const;
 
@@ -40,13 +44,16 @@ export function stopSignal(): Promise<typeof STOP_SIGNALS[number]> {
 export interface DrainParts {
   readonly app: Pick<App, "stopping" | "downloadsOver">;
   readonly listener: Pick<Listener, "shutdown">;
+  readonly service: Pick<ServiceManager, "stopping">;
   readonly log: Pick<Logger, "warn">;
   /** Time with `/readyz` at 503 and new connections accepted. */
   readonly delayMs: number;
 }
 
 /** Waits for requests and downloads, within a time limit. */
-export async function drain({ app, listener, log, delayMs }: DrainParts): Promise<void> {
+export async function drain(parts: DrainParts): Promise<void> {
+  const { app, listener, service, log, delayMs } = parts;
+  service.stopping(delayMs + DRAIN_MAX_MS + CLOSING_MAX_MS);
   app.stopping();
   if (delayMs > 0) await pause(delayMs);
   const over = Promise.all([listener.shutdown(), app.downloadsOver()]).then(() => true);

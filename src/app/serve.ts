@@ -14,6 +14,7 @@ import { drain, stopSignal } from "./lifecycle.ts";
 import { listen, type ListenParts } from "./listen.ts";
 import { startReconciliation } from "./reconciliation.ts";
 import { reportUsage } from "./report_usage.ts";
+import { serviceManager } from "./service_manager.ts";
 import { signingKey } from "./signing_key.ts";
 import { startTelemetry } from "./start_telemetry.ts";
 import { openStores } from "./stores.ts";
@@ -71,6 +72,8 @@ export async function serve(settings: Settings): Promise<number> {
       server: { ...app.pipeline, log, nowMs: Date.now },
     };
     await using listener = await listen(parts);
+    using service = serviceManager({ variable, folder: folders.storage, log });
+    service.ready(`serving on ${listener.url}`);
     app.lookAtUpstreams();
     announce(settings, log, { url: listener.url, storage: folders.storage });
     await using _chores = startChores({
@@ -90,12 +93,14 @@ export async function serve(settings: Settings): Promise<number> {
     });
     using _usage = reportUsage(settings, log);
     log.info("server shutdown", { signal: await stopped });
-    await drain({ app, listener, log, delayMs: settings["server.drain-delay"] });
+    await drain({ app, listener, service, log, delayMs: settings["server.drain-delay"] });
   }
   await telemetry.stop();
   await within(queue.flushed(), LOG_FLUSH_MAX_MS);
   return 0;
 }
+
+const variable = (name: string) => Deno.env.get(name) || undefined;
 
 function upstreamParts(
   settings: Settings,

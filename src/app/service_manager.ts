@@ -1,0 +1,100 @@
+import { reasonOf } from "../base/failure.ts";
+import type { Logger } from "../telemetry/logger.ts";
+
+export interface ServiceManagerDeps {
+  /** An environment variable; `undefined` if unset or empty. */
+  readonly variable: (name: string) => string | undefined;
+  /** Folder for the sending socket, which has a name for a moment only. */
+  readonly folder: string;
+  readonly log: Pick<Logger, "warn">;
+}
+
+/** The service manager that started this process: systemd, or another with its protocol. */
+export interface ServiceManager extends Disposable {
+  /** larder answers. From here on the watchdog hears of it, if it is on. */
+  ready(status: string): void;
+  /** larder ends within this time. */
+  stopping(withinMs: number): void;
+}
+
+const NOBODY: ServiceManager = {
+  ready: () => undefined,
+  stopping: () => undefined,
+  [Symbol.dispose]: () => undefined,
+};
+
+/** Twice within the limit, as sd_watchdog_enabled(3) recommends. */
+const WATCHDOG_PART = 2;
+
+/**
+ * The service manager of `$NOTIFY_SOCKET`. Without that variable nothing is sent. A failure is
+ * logged, as larder serves all the same.
+ */
+export function serviceManager(deps: ServiceManagerDeps): ServiceManager {
+  const path = deps.variable("NOTIFY_SOCKET");
+  if (path === undefined) return NOBODY;
+  const open = new DisposableStack();
+  try {
+    const socket = unnamedSocket(deps.folder);
+    open.defer(() => socket.close());
+    return notifying(path, { socket, open, deps });
+  } catch (error) {
+    warn(deps, path, error);
+    open.dispose();
+    return NOBODY;
+  }
+}
+
+interface Channel {
+  readonly socket: Deno.DatagramConn;
+  readonly open: DisposableStack;
+  readonly deps: ServiceManagerDeps;
+}
+
+function notifying(path: string, { socket, open, deps }: Channel): ServiceManager {
+  const encoder = new TextEncoder();
+  let hasWarned = false;
+  function send(...lines: readonly string[]): void {
+    const to = { transport: "unixpacket", path } as const;
+    socket.send(encoder.encode(lines.join("\n")), to).catch((error) => {
+      if (!hasWarned) warn(deps, path, error);
+      hasWarned = true;
+    });
+  }
+  return {
+    ready(status) {
+      send("READY=1", `STATUS=${status}`);
+      const everyMs = watchdogMs(deps.variable) / WATCHDOG_PART;
+      if (!(everyMs >= 1)) return;
+      // On the thread that answers requests: a stuck thread sends nothing.
+      const timer = setInterval(() => send("WATCHDOG=1"), everyMs);
+      open.defer(() => clearInterval(timer));
+    },
+    stopping: (withinMs) =>
+      send("STOPPING=1", `EXTEND_TIMEOUT_USEC=${withinMs * 1_000}`, "STATUS=stopping"),
+    [Symbol.dispose]: () => open.dispose(),
+  };
+}
+
+/** Deno sends datagrams from sockets with a name alone. The name is free again at once. */
+function unnamedSocket(folder: string): Deno.DatagramConn {
+  const path = `${folder}/.${crypto.randomUUID()}`;
+  const socket = Deno.listenDatagram({ transport: "unixpacket", path });
+  Deno.removeSync(path);
+  return socket;
+}
+
+/** The watchdog's time limit; NaN if it is off, or concerns another process. */
+function watchdogMs(variable: ServiceManagerDeps["variable"]): number {
+  const pid = variable("WATCHDOG_PID");
+  if (pid !== undefined && Number(pid) !== Deno.pid) return NaN;
+  return Number(variable("WATCHDOG_USEC")) / 1_000;
+}
+
+function warn({ log }: ServiceManagerDeps, path: string, error: unknown): void {
+  log.warn("service manager not notified", {
+    path,
+    error: reasonOf(error),
+    hint: "systemd takes larder for a failure; give its unit Type=exec and no WatchdogSec",
+  });
+}
