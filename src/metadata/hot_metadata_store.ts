@@ -107,7 +107,7 @@ export class HotMetadataStore implements MetadataStore {
     return this.#inner.stock();
   }
 
-  coldest(countMax: number, after?: ColdEntry): Promise<readonly ColdEntry[]> {
+  coldest(countMax: number, after?: string): Promise<readonly ColdEntry[]> {
     return this.#inner.coldest(countMax, after);
   }
 

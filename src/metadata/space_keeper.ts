@@ -22,8 +22,8 @@ export interface ColdEntry {
   /** How many narinfos name that file. */
   readonly sharers: number;
   readonly usedAtMs: number;
-  /** The row's id, which orders entries of one millisecond. */
-  readonly id: number;
+  /** The place in the order of eviction: `coldest` continues after it. Opaque to callers. */
+  readonly cursor: string;
 }
 
 /** A stored object that is being published or removed. */
@@ -72,8 +72,8 @@ export interface StockKeeper {
 
 /** The entries that may be evicted, and the pending objects. */
 export interface SpaceKeeper extends StockKeeper {
-  /** The coldest entries that no pin protects, the coldest first; those after `after` if given. */
-  coldest(countMax: number, after?: ColdEntry): Promise<readonly ColdEntry[]>;
+  /** The coldest entries that no pin protects, the coldest first; those after a cursor if given. */
+  coldest(countMax: number, after?: string): Promise<readonly ColdEntry[]>;
 
   /**
    * Evicts the coldest unprotected entries, in one transaction. A narinfo goes even if its NAR file

@@ -1,5 +1,5 @@
 import { pause } from "../base/pause.ts";
-import type { ColdEntry, SpaceKeeper } from "../metadata/space_keeper.ts";
+import type { SpaceKeeper } from "../metadata/space_keeper.ts";
 import type { NarName } from "../nix/nar_name.ts";
 import type { ActiveReads } from "./active_reads.ts";
 import type { RunFigures } from "./evictor.ts";
@@ -20,10 +20,10 @@ export async function dryRun(
   const spared = reads.names();
   const sharersLeft = new Map<NarName, number>();
   let [freedBytes, evictedEntries, evictedFiles] = [0, 0, 0];
-  let after: ColdEntry | undefined;
+  let after: string | undefined;
   while (freedBytes < bytesMin) {
     const page = await metadata.coldest(ENTRIES_MAX, after);
-    after = page.at(-1);
+    after = page.at(-1)?.cursor;
     if (after === undefined) break;
     for (const { narName, keptBytes, sharers, storePathHash } of page) {
       if (freedBytes >= bytesMin) break;

@@ -188,7 +188,7 @@ export const spaceKeeperClauses: Clauses<MetadataStore> = {
     let page = await store.coldest(4);
     while (page.length > 0) {
       seen.push(...page.map(({ narName }) => narName));
-      page = await store.coldest(4, page.at(-1));
+      page = await store.coldest(4, page.at(-1)?.cursor);
     }
     assert.equal(seen.length, 25);
     assert.equal(new Set(seen).size, 25);

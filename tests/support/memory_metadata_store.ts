@@ -76,7 +76,7 @@ export class MemoryMetadataStore implements MetadataStore, AsyncDisposable {
     return stockOf(this.#open());
   }
 
-  async coldest(countMax: number, after?: ColdEntry): Promise<readonly ColdEntry[]> {
+  async coldest(countMax: number, after?: string): Promise<readonly ColdEntry[]> {
     return coldEntries(this.#open(), countMax, after);
   }
 

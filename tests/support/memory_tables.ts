@@ -199,7 +199,7 @@ export function stockOf(tables: Tables): Stock {
 export function coldEntries(
   tables: Tables,
   countMax: number,
-  after?: ColdEntry,
+  after = "-1",
 ): readonly ColdEntry[] {
   const guarded = protectedBy(tables);
   const bytesOf = (narName: NarName) => tables.nars.get(narName)?.kept?.fileSize ?? 0;
@@ -215,8 +215,8 @@ export function coldEntries(
   const all = [...narinfos, ...loose]
     .filter(({ narName }) => tables.nars.get(narName)?.kept !== undefined)
     .sort((a, b) => a.usedAtMs - b.usedAtMs)
-    .map((entry, id) => ({ ...entry, id }));
-  return all.filter(({ id }) => id > (after?.id ?? -1)).slice(0, countMax);
+    .map((entry, index) => ({ ...entry, cursor: String(index) }));
+  return all.slice(Number(after) + 1).slice(0, countMax);
 }
 
 /** Removes the coldest entries as the order says. */

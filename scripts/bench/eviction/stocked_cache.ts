@@ -2,7 +2,6 @@ import { Uses } from "../../../src/cache/uses.ts";
 import { ActiveReads } from "../../../src/space/active_reads.ts";
 import { Space } from "../../../src/space/space.ts";
 import type { Change } from "../../../src/metadata/metadata_store.ts";
-import type { ColdEntry } from "../../../src/metadata/space_keeper.ts";
 import { openDatabase } from "../../../src/metadata/sqlite/connection.ts";
 import { SqliteMetadataStore } from "../../../src/metadata/sqlite/sqlite_metadata_store.ts";
 import type { StorePathHash } from "../../../src/nix/store_path.ts";
@@ -146,9 +145,9 @@ export class StockedCache implements AsyncDisposable {
 
   /** Reads the coldest unprotected entries. */
   async #consider(): Promise<void> {
-    let after: ColdEntry | undefined;
+    let after: string | undefined;
     for (let count = 0; count < CONSIDERED; count += PAGE) {
-      after = (await this.#metadata.coldest(PAGE, after)).at(-1);
+      after = (await this.#metadata.coldest(PAGE, after)).at(-1)?.cursor;
     }
   }
 

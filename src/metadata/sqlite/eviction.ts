@@ -17,14 +17,16 @@ interface ColdColumns {
 }
 
 interface Candidate extends ColdEntry {
+  /** The path's id, or that of the NAR file without a narinfo. */
+  readonly id: number;
   /** The entry's NAR file. */
   readonly at: StoredName;
   readonly narId: number;
 }
 
 interface ColdestOptions {
-  /** Lists entries after this one. */
-  readonly after?: ColdEntry | undefined;
+  /** Lists entries after this cursor. */
+  readonly after?: string | undefined;
   /** NAR files to leave out, with their narinfos. */
   readonly spared?: ReadonlySet<NarName>;
 }
@@ -34,8 +36,14 @@ const EMPTIES_SHARE = 1 / 4;
 
 const NONE: ReadonlySet<NarName> = new Set();
 
+/** Lists all entries after it. Rows of one millisecond are in the order of their ids. */
+interface Position {
+  readonly usedAtMs: number;
+  readonly id: number;
+}
+
 /** Sorts before every row. */
-const START = { usedAtMs: Number.MIN_SAFE_INTEGER, id: Number.MIN_SAFE_INTEGER };
+const START: Position = { usedAtMs: Number.MIN_SAFE_INTEGER, id: Number.MIN_SAFE_INTEGER };
 
 /** Chooses the entries to evict, and removes their rows. */
 export class Eviction {
@@ -56,8 +64,9 @@ export class Eviction {
     // One parameter for any number of names.
     const names = JSON.stringify([...spared]);
     const page = { countMax, names };
-    const narinfos = this.#list(coldNarinfos, narinfoPositionAfter(after), page);
-    const loose = this.#list(coldLooseNars, loosePositionAfter(after), page);
+    const from = positionsAfter(after);
+    const narinfos = this.#list(coldNarinfos, from.narinfos, page);
+    const loose = this.#list(coldLooseNars, from.looseNars, page);
     if (loose.length === 0) return narinfos;
     return [...narinfos, ...loose].sort((a, b) => a.usedAtMs - b.usedAtMs).slice(0, countMax);
   }
@@ -107,7 +116,7 @@ export class Eviction {
 
   #list(
     statement: Statements[keyof Statements],
-    { usedAtMs, id }: Pick<ColdEntry, "usedAtMs" | "id">,
+    { usedAtMs, id }: Position,
     { names, countMax }: { readonly names: string; readonly countMax: number },
   ): readonly Candidate[] {
     return statement.all(usedAtMs, id, names, countMax).map((row) => {
@@ -119,6 +128,7 @@ export class Eviction {
         keptBytes: columns.kept_bytes,
         sharers: columns.sharers,
         usedAtMs: columns.used_at_ms,
+        cursor: cursorOf(columns),
         id: columns.id,
         narId: columns.nar_id,
       };
@@ -139,12 +149,18 @@ export class Eviction {
   }
 }
 
-function narinfoPositionAfter(after: ColdEntry | undefined): Pick<ColdEntry, "usedAtMs" | "id"> {
-  if (after === undefined) return START;
-  return after.storePathHash === undefined ? { ...after, id: Number.MAX_SAFE_INTEGER } : after;
+/** `narinfo` or `nar`, the last use and the row's id. */
+function cursorOf({ hash, used_at_ms, id }: ColdColumns): string {
+  return `${hash === undefined ? "nar" : "narinfo"} ${used_at_ms} ${id}`;
 }
 
-function loosePositionAfter(after: ColdEntry | undefined): Pick<ColdEntry, "usedAtMs" | "id"> {
-  if (after === undefined) return START;
-  return after.storePathHash === undefined ? after : { ...after, id: START.id };
+/** Where both lists continue after an entry. At the same age narinfos come first. */
+function positionsAfter(cursor: string | undefined): Record<"narinfos" | "looseNars", Position> {
+  if (cursor === undefined) return { narinfos: START, looseNars: START };
+  const [kind, ...numbers] = cursor.split(" ");
+  const [usedAtMs = START.usedAtMs, id = START.id] = numbers.map(Number);
+  const after = { usedAtMs, id };
+  return kind === "narinfo"
+    ? { narinfos: after, looseNars: { usedAtMs, id: START.id } }
+    : { narinfos: { usedAtMs, id: Number.MAX_SAFE_INTEGER }, looseNars: after };
 }

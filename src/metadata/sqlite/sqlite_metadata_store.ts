@@ -147,7 +147,7 @@ export class SqliteMetadataStore
     return readStock(this.#read("stock").get() as unknown as StockColumns);
   }
 
-  async coldest(countMax: number, after?: ColdEntry): Promise<readonly ColdEntry[]> {
+  async coldest(countMax: number, after?: string): Promise<readonly ColdEntry[]> {
     if (this.#closed) throw closedFailure();
     return this.#eviction.coldest(countMax, { after });
   }
