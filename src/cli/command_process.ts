@@ -5,6 +5,8 @@ import type { Links } from "./client/store_path_argument.ts";
 
 /** The process around a command: its arguments, environment, streams and files. */
 export interface CommandProcess extends Omit<Inputs, "args">, Links, StatusOutput {
+  /** The path of larder's executable. */
+  readonly executable: () => string;
   /** Writes to standard output, synchronously and in full. */
   readonly writeOut: (text: string) => void;
   /** Writes to standard error, synchronously and in full. */
@@ -18,6 +20,7 @@ export function denoProcess(): CommandProcess {
     readTextFile: (path) => Deno.readTextFileSync(path),
     fileExists,
     hostname: () => Deno.hostname(),
+    executable: () => Deno.build.standalone ? Deno.execPath() : INSTALLED,
     workingDirectory: () => Deno.cwd(),
     readLink,
     errorColumns,
@@ -27,6 +30,9 @@ export function denoProcess(): CommandProcess {
     clearErrorLine: () => writeAll(Deno.stderr, CLEAR_LINE),
   };
 }
+
+/** Where an executable usually goes, for a larder that runs from its source. */
+const INSTALLED = "/usr/local/bin/larder";
 
 const CLEAR_LINE = "\r\x1b[K";
 

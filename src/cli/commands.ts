@@ -8,6 +8,7 @@ import { manCommand } from "./man.ts";
 import { PIN, UNPIN } from "./pin.ts";
 import { PINS } from "./pins.ts";
 import { serveCommand } from "./serve.ts";
+import { SYSTEMD_UNIT } from "./systemd_unit.ts";
 import { WARM } from "./warm.ts";
 
 /** All commands, in the order of the help text. */
@@ -33,6 +34,7 @@ export const COMMANDS: readonly Command[] = [
   GC,
   FSCK,
   ANALYTICS,
+  SYSTEMD_UNIT,
   completionCommand(() => COMMANDS),
   manCommand(() => COMMANDS),
 ];

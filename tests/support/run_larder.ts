@@ -8,6 +8,8 @@ export interface LarderSurroundings {
   readonly files?: Readonly<Record<string, string>>;
   /** What symbolic links say, by their path. */
   readonly links?: Readonly<Record<string, string>>;
+  /** The path of the executable. */
+  readonly executable?: string;
   /** Set where standard error is a terminal. */
   readonly columns?: number | undefined;
 }
@@ -33,6 +35,7 @@ export async function runLarder(
     writeOut: (text) => void (out += text),
     writeError: (text) => void (err += text),
     clearErrorLine: () => void (err += "\r\x1b[K"),
+    executable: () => surroundings.executable ?? "/usr/local/bin/larder",
     workingDirectory: () => "/home/ada",
     readLink: (path) => links[path],
     errorColumns: () => surroundings.columns,
