@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { pause } from "../../src/base/pause.ts";
+import { statusAnswer } from "../../src/http/message/answer.ts";
 import { PHASE_LIMITS_MS, type PhaseLimits } from "../../src/http/server/overdue.ts";
 import { eventually } from "../support/eventually.ts";
 import { fakeUpstream } from "../support/fake_upstream.ts";
@@ -7,6 +8,7 @@ import { Gate } from "../support/faults.ts";
 import { RawConnection, rawRequest, requestText } from "../support/raw_http.ts";
 import { makeStoreObject } from "../support/store_object.ts";
 import { TestCache } from "../support/test_cache.ts";
+import { TestListener } from "../support/test_listener.ts";
 
 const NOBODY = { upstreams: [] };
 
@@ -272,3 +274,36 @@ class LargeNar implements AsyncDisposable {
 function closedReasons(cache: TestCache): readonly unknown[] {
   return cache.log.filter(({ msg }) => msg === "connections closed").map(({ reason }) => reason);
 }
+
+Deno.test("slow: a client whose body the app works on is not the one that stalls", async () => {
+  const [begun, gate] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  await using server = new TestListener({
+    ...limits({ body: 60 }),
+    async handle({ body }) {
+      begun.resolve();
+      for await (const _piece of body ?? []) await gate.promise;
+      return statusAnswer(200, false);
+    },
+  });
+  await using connection = await RawConnection.open(server.port);
+  await connection.send("PUT /x HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n");
+  await begun.promise;
+  await connection.send("0123456789");
+  setTimeout(() => gate.resolve(), 300);
+  assert.equal((await connection.answer()).status, 200);
+});
+
+Deno.test("slow: a body that stops coming while the app reads it is 408 and closed", async () => {
+  const failures: unknown[] = [];
+  await using server = new TestListener({
+    ...limits({ body: 60, lingering: 60 }),
+    async handle({ body }) {
+      await new Response(body).bytes().catch((error) => failures.push(error));
+      return statusAnswer(200, false);
+    },
+  });
+  await using connection = await RawConnection.open(server.port);
+  await connection.send("PUT /x HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n01234");
+  assert.equal((await connection.answer()).status, 408);
+  await eventually("the app is told", () => failures.length === 1);
+});

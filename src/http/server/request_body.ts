@@ -64,6 +64,8 @@ export class RequestBody {
     return new ReadableStream({
       pull: async (controller) => {
         const bytes = await this.read();
+        // From here on the client waits for the app, not the app for the client.
+        this.#requestReader.handedOver();
         if (bytes === undefined) controller.close();
         else controller.enqueue(bytes);
       },

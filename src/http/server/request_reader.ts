@@ -57,6 +57,11 @@ export class RequestReader {
     this.#isStopped = true;
   }
 
+  /** Call it when the app has its bytes. */
+  handedOver(): void {
+    this.#activity.enter("answering");
+  }
+
   /** Reads more bytes; false at the end of the connection. Throws if the connection broke. */
   fill(): Promise<boolean> {
     return this.#reading ??= this.#read();
