@@ -1,4 +1,5 @@
 import type { ClosureLister } from "../pins/pinned_closures.ts";
+import type { Token } from "../http/access/tokens.ts";
 import type { MetadataStore } from "../metadata/metadata_store.ts";
 import type { PublicKey, SecretKey } from "../nix/signature.ts";
 import type { NarStore } from "../storage/nar_store.ts";
@@ -51,6 +52,8 @@ export interface IdentityParts {
   readonly ownNames: readonly string[];
   /** True if clients reach it by HTTPS without a proxy. */
   readonly usesTls: boolean;
+  /** The tokens of clients. */
+  readonly tokens: readonly Token[];
 }
 
 /** The bounds of requests to upstreams. */

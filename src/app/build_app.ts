@@ -106,7 +106,7 @@ export function buildApp(parts: AppParts): App {
   return {
     pipeline: createRequestPipeline({
       router: new Router(routes),
-      access: new AccessRules(identity),
+      access: new AccessRules(identity, routes),
       observer,
       tracer: telemetry.tracer,
       log,

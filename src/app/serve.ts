@@ -16,6 +16,7 @@ import { startReconciliation } from "./reconciliation.ts";
 import { reportUsage } from "./report_usage.ts";
 import { serviceManager } from "./service_manager.ts";
 import { signingKey } from "./signing_key.ts";
+import { tokensOf } from "./tokens.ts";
 import { startTelemetry } from "./start_telemetry.ts";
 import { openStores } from "./stores.ts";
 import { logUnexpected } from "./unexpected.ts";
@@ -122,6 +123,7 @@ function identityParts(settings: Settings, secretKey: SecretKey | undefined): Id
     priority: settings["cache.priority"],
     ownNames: ownNames(settings),
     usesTls: settings["server.tls-cert"] !== undefined,
+    tokens: tokensOf(settings),
   };
 }
 

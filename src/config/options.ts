@@ -1,4 +1,5 @@
 import type { OptionTable, Values } from "./kinds/option.ts";
+import { ACCESS_OPTIONS } from "./options/access.ts";
 import { CACHE_OPTIONS } from "./options/cache.ts";
 import { GENERAL_OPTIONS } from "./options/general.ts";
 import { SERVER_OPTIONS } from "./options/server.ts";
@@ -13,6 +14,7 @@ export const OPTIONS = {
   ...CACHE_OPTIONS,
   ...STORAGE_OPTIONS,
   ...UPSTREAM_OPTIONS,
+  ...ACCESS_OPTIONS,
   ...TELEMETRY_OPTIONS,
 } as const satisfies OptionTable;
 
@@ -32,5 +34,6 @@ export const OPTION_GROUPS: readonly OptionGroup[] = [
   { title: "Cache", options: CACHE_OPTIONS },
   { title: "Storage", options: STORAGE_OPTIONS },
   { title: "Upstream", options: UPSTREAM_OPTIONS },
+  { title: "Access", options: ACCESS_OPTIONS },
   { title: "Telemetry", options: TELEMETRY_OPTIONS },
 ];

@@ -1,5 +1,5 @@
 import { reasonOf } from "../base/failure.ts";
-import { splitList } from "./kinds/list.ts";
+import { textsIn } from "./kinds/list.ts";
 import { type AnyOption, expectationOf, expectedInstead, HIDDEN } from "./kinds/option.ts";
 import type { Finding, GivenValue } from "./sources/found.ts";
 
@@ -41,7 +41,9 @@ export function shownGiven(option: AnyOption, found: Finding, given: GivenValue)
 function readSecret(option: AnyOption, found: Finding, content: string): readonly Reading[] {
   // Programs end a secret's file with a line break, which is not part of the secret.
   const text = content.replace(/\r?\n$/, "");
-  const parts = option.kind.item ? splitList(text) : [text];
+  const inFile = option.kind.item ? textsIn(option.kind, text) : [text];
+  // An empty file is a mistake, not an empty list: without tokens larder would be open.
+  const parts = inFile.length === 0 ? [""] : inFile;
   return parts.map((part) =>
     readText(option, part, (expected) => ({
       problem: `${found.spelled}: got ${HIDDEN}, expected ${expected}`,

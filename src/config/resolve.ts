@@ -10,6 +10,7 @@ import {
 } from "./kinds/option.ts";
 import { readFound, shownGiven } from "./reading.ts";
 import type { Rule } from "./rules.ts";
+import { readCredentials } from "./sources/credentials.ts";
 import { readEnvironment } from "./sources/environment.ts";
 import { readFlags, unexpectedArguments } from "./sources/flags.ts";
 import type { Finding, Findings, SettingSource } from "./sources/found.ts";
@@ -41,7 +42,7 @@ export interface Checks<S> {
 }
 
 /**
- * Merges flags > environment > configuration file > defaults.
+ * Merges flags > environment > configuration file > credentials of systemd > defaults.
  *
  * Throws a `ConfigError` with every problem at once.
  */
@@ -104,7 +105,8 @@ function readLayers(table: OptionTable, inputs: Inputs): readonly Findings[] {
   const environment = readEnvironment(table, inputs.env);
   const named = [...flags.found, ...environment.found];
   const file = findConfigFile(table, named, inputs);
-  return [flags, environment, { ...file, warnings: unreadFile(named, inputs) }];
+  const credentials = readCredentials(table, inputs);
+  return [flags, environment, { ...file, warnings: unreadFile(named, inputs) }, credentials];
 }
 
 /** The findings of each source that names an option, the strongest first. */

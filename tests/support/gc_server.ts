@@ -28,7 +28,8 @@ export class GcServer extends TestListener {
   constructor(gc: GcRouteDeps["gc"]) {
     const log = createLogger("error", { write() {} });
     const observer = new RequestObserver({ metrics: undefined, log, scheme: "http" });
-    const access = new AccessRules({ ownNames: [], usesTls: false });
-    super(createRequestPipeline({ router: new Router([gcRoute({ gc })]), access, observer, log }));
+    const routes = [gcRoute({ gc })];
+    const access = new AccessRules({ ownNames: [], usesTls: false, tokens: [] }, routes);
+    super(createRequestPipeline({ router: new Router(routes), access, observer, log }));
   }
 }

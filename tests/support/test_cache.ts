@@ -121,6 +121,7 @@ export class TestCache implements AsyncDisposable {
       countsRequests: true,
       ownNames: ["cache.test"],
       usesTls: false,
+      tokens: [],
       tracer: undefined,
       nowMs: Date.now,
       ...parts,

@@ -10,6 +10,11 @@ export function listOf<T>(item: Kind<T>): Kind<readonly T[]> {
   };
 }
 
+/** The items in a text, by the list's own separators. */
+export function textsIn(list: Pick<Kind<unknown>, "split">, text: string): readonly string[] {
+  return list.split?.(text) ?? splitList(text);
+}
+
 /** The items of a list's text form. */
 export function splitList(text: string): readonly string[] {
   return text.split(/[,\s]+/).filter((part) => part !== "");

@@ -6,6 +6,8 @@ export interface Kind<T> {
   readonly bare?: "number" | "boolean";
   /** The kind of each item, for lists only. */
   readonly item?: Kind<unknown>;
+  /** Splits the text form of a list. Default: at commas and white space. */
+  split?(text: string): readonly string[];
   /** Throws an `Error` whose message is the expected form. */
   parse(text: string): T;
   /** Inverse of `parse`, for help, the reference and the sample file. */
@@ -55,7 +57,10 @@ export interface Option<T> {
   readonly details?: string;
   /** Other names in ncps, also accepted. */
   readonly also?: readonly Names[];
-  /** Never printed, never logged. Its flag has a twin with `-file` for a path. */
+  /**
+   * Never printed, never logged. Each of its names has a twin with `-file` for a path, and systemd
+   * can pass it as a credential.
+   */
   readonly secret?: true;
   /** The environment variable, if it differs from `variableName` of the key. */
   readonly variable?: string;

@@ -36,9 +36,6 @@ export const NCPS_ONLY: ForeignTable = {
   "cache.trusted-upload-key": ignored(UPLOADS, listOf(anything), [
     { variable: "CACHE_TRUSTED_UPLOAD_KEYS", key: "cache.trusted-upload-keys" },
   ]),
-  "cache.get-token": unsupported(
-    "anybody may read; let a proxy ask for the token, and listen with --server-addr for it alone",
-  ),
   "cache.storage.s3.bucket": unsupported(
     "it keeps NAR files in a directory; give --cache-storage-local",
   ),

@@ -1,4 +1,4 @@
-import { splitList } from "../kinds/list.ts";
+import { textsIn } from "../kinds/list.ts";
 import {
   type AnyOption,
   type Names,
@@ -7,9 +7,9 @@ import {
   variableFor,
 } from "../kinds/option.ts";
 
-/** The source of a value. `name` is the flag, the variable or the path of the file. */
+/** The source of a value. `name` is the flag, the variable, or the path of file or credential. */
 export interface SettingSource {
-  readonly from: "flag" | "environment" | "file" | "default";
+  readonly from: "flag" | "environment" | "file" | "credential" | "default";
   readonly name: string;
 }
 
@@ -59,7 +59,7 @@ export function spellingsOf(table: OptionTable): readonly Spelling[] {
       { key, option, names: own, isOwn: true },
       ...(option.also ?? []).map((names) => ({ key, option, names })),
     ];
-    return option.secret ? [...spellings, ...spellings.flatMap(secretFile)] : spellings;
+    return option.secret ? [...spellings, ...spellings.map(secretFile)] : spellings;
   });
 }
 
@@ -99,7 +99,7 @@ export function foundAs(
 
 /** The values in the text of a flag or a variable. */
 export function givenText({ option, isFile }: Spelling, value: string): readonly GivenValue[] {
-  const texts = option.kind.item && !isFile ? splitList(value) : [value];
+  const texts = option.kind.item && !isFile ? textsIn(option.kind, value) : [value];
   // A list of separators alone is a mistake, not an empty list.
   if (texts.length === 0) return [{ text: "", original: value }];
   return texts.map((text) => ({ text, original: text }));
@@ -111,9 +111,14 @@ function ownNames(key: string, option: AnyOption): Names {
   return option.notInFile ? names : { ...names, key };
 }
 
-/** Only the flag has such a twin: no option of the server is a secret. */
-function secretFile({ names, ...spelling }: Spelling): readonly Spelling[] {
-  if (names.flag === undefined) return [];
+/** The twin for a file with the secret: `--x-file`, `X_FILE` and `x-file`. */
+function secretFile({ names, ...spelling }: Spelling): Spelling {
+  const { flag, variable, key } = names;
   const { isOwn: _isOwn, ...rest } = spelling;
-  return [{ ...rest, names: { flag: `${names.flag}-file` }, isFile: true }];
+  const twin = {
+    ...(flag === undefined ? {} : { flag: `${flag}-file` }),
+    ...(variable === undefined ? {} : { variable: `${variable}_FILE` }),
+    ...(key === undefined ? {} : { key: `${key}-file` }),
+  };
+  return { ...rest, names: twin, isFile: true };
 }

@@ -1,23 +1,40 @@
+import type { Caller } from "../message/caller.ts";
 import type { ClientRequest } from "../message/client_request.ts";
 import { isOfThisMachine } from "../message/peer.ts";
 import type { Route } from "../routes/router.ts";
 import { isChangeByBrowser, isOfSameOrigin, isReadByBrowser } from "./browser.ts";
 import { OwnNames } from "./own_names.ts";
+import { type Need, needOf, type RouteMethod } from "./permissions.ts";
+import { includes, type Role, TOKEN_OPTION } from "../message/role.ts";
+import { type Token, Tokens } from "./tokens.ts";
 
 export interface AccessSettings {
   /** Names of this cache, without ports. */
   readonly ownNames: readonly string[];
   /** True if clients reach it by HTTPS without a proxy. */
   readonly usesTls: boolean;
+  readonly tokens: readonly Token[];
 }
 
-/** The reason for a 403, for the log. */
+/** A refusal, with its reason and a hint for the log. */
 export interface AccessRefusal {
+  /** 401: without a valid token. 403: whatever token the client sends. */
+  readonly status: 401 | 403;
   readonly reason: string;
   readonly hint: string;
+  /** The role that the caller's token lacks. */
+  readonly missing?: Role;
+  /** The holder of a token of a lesser role. */
+  readonly caller?: Caller;
 }
 
-interface AccessRule extends AccessRefusal {
+/** The decision on a request. */
+export type Access =
+  /** `caller` is set if the request needs a token. */
+  | { readonly kind: "allowed"; readonly caller: Caller | undefined }
+  | { readonly kind: "refused"; readonly refusal: AccessRefusal };
+
+interface AccessRule extends Pick<AccessRefusal, "reason" | "hint"> {
   concerns(request: ClientRequest, route: Route): boolean;
   allows(request: ClientRequest): boolean;
 }
@@ -30,23 +47,62 @@ const FORWARDED_FIELDS = [
   ...["x-forwarded-server", "x-real-ip"],
 ];
 
-/** The access rules. A request that breaks one gets 403, and changes nothing. */
-export class AccessRules {
-  readonly #rules: readonly AccessRule[];
+const ALLOWED: Access = { kind: "allowed", caller: undefined };
 
-  constructor(settings: AccessSettings) {
-    this.#rules = rulesOf(settings);
+const NOT_AN_OPERATOR: AccessRefusal = {
+  status: 403,
+  reason: "not a local operator",
+  hint: "send the request from this machine, to a loopback address or the Unix socket, or set " +
+    TOKEN_OPTION.admin,
+};
+
+/** The access rules. A refused request changes nothing. */
+export class AccessRules {
+  readonly #browserRules: readonly AccessRule[];
+  readonly #tokens: Tokens;
+  readonly #needs: ReadonlyMap<Route, ReadonlyMap<string, Need>>;
+
+  /** Throws for a route without permissions. */
+  constructor(settings: AccessSettings, routes: readonly Route[]) {
+    this.#browserRules = browserRules(settings);
+    this.#tokens = new Tokens(settings.tokens);
+    const { roles } = this.#tokens;
+    this.#needs = new Map(routes.map((route) => {
+      const methods = Object.keys(route.methods) as RouteMethod[];
+      return [route, new Map(methods.map((one) => [one, needOf(route.name, one, roles)]))];
+    }));
   }
 
-  /** The first rule that the request breaks. */
-  refusal(request: ClientRequest, route: Route): AccessRefusal | undefined {
-    if (route.audience === undefined && !isChange(request)) return undefined;
-    return this.#rules.find((rule) => rule.concerns(request, route) && !rule.allows(request));
+  decide(request: ClientRequest, route: Route): Access {
+    const broken = route.audience === undefined && !isChange(request)
+      ? undefined
+      : this.#browserRules.find((rule) => rule.concerns(request, route) && !rule.allows(request));
+    if (broken !== undefined) return refused({ status: 403, ...broken });
+    const method = request.method === "HEAD" ? "GET" : request.method;
+    const need = this.#needs.get(route)?.get(method);
+    if (need === "nothing") return ALLOWED;
+    if (need !== undefined && need !== "operator") return this.#judge(request, need.role);
+    return isByOperator(request) ? ALLOWED : refused(NOT_AN_OPERATOR);
+  }
+
+  #judge({ headers }: ClientRequest, role: Role): Access {
+    const authorization = headers.get("authorization");
+    const option = TOKEN_OPTION[role];
+    const hint = this.#tokens.roles.has(role)
+      ? `send a token of ${option}`
+      : `set ${option}, and send a token of it`;
+    if (authorization === null) return refused({ status: 401, reason: "no token", hint });
+    const caller = this.#tokens.callerOf(authorization);
+    if (caller === undefined) return refused({ status: 401, reason: "wrong token", hint });
+    if (includes(caller.role, role)) return { kind: "allowed", caller };
+    return refused({ status: 403, reason: "role missing", hint, missing: role, caller });
   }
 }
 
-/** The rules for one server. The first two need a browser's headers, which programs never send. */
-function rulesOf({ ownNames, usesTls }: AccessSettings): readonly AccessRule[] {
+/** The rules on browsers. They need a browser's headers, which programs never send. */
+function browserRules(
+  { ownNames, usesTls }: Pick<AccessSettings, "ownNames" | "usesTls">,
+): readonly AccessRule[] {
   const names = new OwnNames(ownNames);
   return [
     {
@@ -64,13 +120,11 @@ function rulesOf({ ownNames, usesTls }: AccessSettings): readonly AccessRule[] {
           : audience === "own-names" && isReadByBrowser(request),
       allows: ({ headers }) => names.has(headers.get("host")),
     },
-    {
-      reason: "not a local operator",
-      hint: "send the request from this machine, to a loopback address or the Unix socket",
-      concerns: (_, { audience }) => audience === "operator",
-      allows: isByOperator,
-    },
   ];
+}
+
+function refused(refusal: AccessRefusal): Access {
+  return { kind: "refused", refusal };
 }
 
 function isChange({ method }: ClientRequest): boolean {

@@ -27,13 +27,15 @@ export interface Access {
   readonly requestId: string;
   /** As `peerAddress` returns it; `undefined` if unknown. */
   readonly client: string | undefined;
+  /** Name of the token, if the request needed one. */
+  readonly token: string | undefined;
   /** Further facts from the route. */
   readonly more: Facts;
 }
 
 /** Logs a finished request in one line. */
 export function logAccess(log: Logger, level: LogLevel, access: Access): void {
-  const { method, route, status, bytes, outcome, source, client } = access;
+  const { method, route, status, bytes, outcome, source, client, token } = access;
   const facts: Facts = {
     method,
     route,
@@ -45,6 +47,7 @@ export function logAccess(log: Logger, level: LogLevel, access: Access): void {
     outcome,
     ...(source === null ? {} : { x_cache: source }),
     ...(client === undefined ? {} : { client }),
+    ...(token === undefined ? {} : { token }),
     request_id: access.requestId,
   };
   log[level](messageOf(access), facts);

@@ -3,6 +3,7 @@ import type { Facts } from "../../base/failure.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import { type Outcome, UNMATCHED_ROUTE } from "../../telemetry/instruments/http_labels.ts";
 import type { RequestSpan } from "../../telemetry/tracer.ts";
+import type { Caller } from "../message/caller.ts";
 import { accessLevel, logAccess } from "./access_log.ts";
 import { type Answer, StreamAnswer } from "../message/answer.ts";
 import type { ClientRequest, Delivery, DeliveryEnd } from "../message/client_request.ts";
@@ -25,6 +26,8 @@ export interface Answered {
   readonly requestId: string;
   /** `undefined` for a path without a route. */
   readonly route: Route | undefined;
+  /** The holder of the token, if the request needs one. */
+  readonly caller: Caller | undefined;
   readonly answer: Answer;
   readonly startedAtMs: number;
   /** Set if the request is traced. */
@@ -111,7 +114,7 @@ export class RequestObserver {
 
   /** Logs the request, maybe a moment later: its route may look something up first. */
   #log(answered: Answered, outcome: Outcome, sentBytes: number | undefined): void {
-    const { request, requestId, route, answer, startedAtMs, span } = answered;
+    const { request, requestId, route, caller, answer, startedAtMs, span } = answered;
     const { log } = this.#deps;
     const { method, peer } = request;
     const level = accessLevel(route, method);
@@ -129,6 +132,7 @@ export class RequestObserver {
       outcome,
       source: answer.headers.get("x-cache"),
       client: peer,
+      token: caller?.name,
       requestId,
     };
     const write = (more: Facts) => {

@@ -1,9 +1,11 @@
-import { type Facts, Failure, meaningOf, messageOf } from "../../base/failure.ts";
+import { Failure, meaningOf, messageOf } from "../../base/failure.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import type { Tracer } from "../../telemetry/tracer.ts";
-import type { AccessRefusal, AccessRules } from "../access/access_rules.ts";
+import type { Access, AccessRules } from "../access/access_rules.ts";
 import { type Answer, statusAnswer } from "../message/answer.ts";
+import type { Caller } from "../message/caller.ts";
 import type { ClientRequest, Delivery } from "../message/client_request.ts";
+import { logRefusal, refusalAnswer } from "./access_refusal.ts";
 import { pathOf } from "./path.ts";
 import { createRequestIds } from "./request_id.ts";
 import type { RequestObserver } from "./request_observer.ts";
@@ -26,8 +28,10 @@ export interface RequestPipeline {
   refuse(refused: RefusedRequest): Answer;
 }
 
-/** Hosts are untrusted: longer ones are cut. */
-const HOST_CHARS_MAX = 100;
+interface Asked {
+  readonly request: ClientRequest;
+  readonly requestId: string;
+}
 
 const MALFORMED = { kind: "malformed" } as const;
 
@@ -43,12 +47,14 @@ export function createRequestPipeline(deps: RequestPipelineDeps): RequestPipelin
     const path = pathOf(request.url);
     const match = path === undefined ? MALFORMED : router.match(request.method, path);
     const route = "route" in match ? match.route : undefined;
+    const decision = match.kind === "route" ? access.decide(request, match.route) : undefined;
     const span = tracer?.request(request.method, route?.name, request.headers);
     const answer = span === undefined
-      ? await respond(match, request, requestId)
-      : await span.run(() => respond(match, request, requestId));
+      ? await respond(match, decision, { request, requestId })
+      : await span.run(() => respond(match, decision, { request, requestId }));
     answer.headers.set("x-request-id", requestId);
-    observer.answered({ request, requestId, route, answer, startedAtMs, span }, delivery);
+    const caller = callerIn(decision);
+    observer.answered({ request, requestId, route, caller, answer, startedAtMs, span }, delivery);
     return answer;
   }
 
@@ -63,8 +69,8 @@ export function createRequestPipeline(deps: RequestPipelineDeps): RequestPipelin
 
   async function respond(
     match: Match | typeof MALFORMED,
-    request: ClientRequest,
-    requestId: string,
+    decision: Access | undefined,
+    { request, requestId }: Asked,
   ): Promise<Answer> {
     const head = request.method === "HEAD";
     if (match.kind === "malformed") return statusAnswer(400, head);
@@ -72,16 +78,14 @@ export function createRequestPipeline(deps: RequestPipelineDeps): RequestPipelin
     if (match.kind === "method") {
       return statusAnswer(405, head, { allow: match.allow });
     }
-    const refusal = access.refusal(request, match.route);
-    if (refusal !== undefined) {
-      log.info("request refused", {
-        ...refusalFacts(refusal, request, match),
-        request_id: requestId,
-      });
-      return statusAnswer(403, head);
+    if (decision?.kind === "refused") {
+      const { refusal } = decision;
+      logRefusal(log, refusal, { request, requestId, route: match.route });
+      return refusalAnswer(refusal, head);
     }
+    const { params } = match;
     try {
-      return await match.handler({ request, requestId, head, params: match.params });
+      return await match.handler({ request, requestId, head, params, caller: decision?.caller });
     } catch (error) {
       return failed(error, match.route, requestId, head);
     }
@@ -103,23 +107,11 @@ export function createRequestPipeline(deps: RequestPipelineDeps): RequestPipelin
   }
 }
 
+function callerIn(decision: Access | undefined): Caller | undefined {
+  return decision?.kind === "refused" ? decision.refusal.caller : decision?.caller;
+}
+
 /** X-Cache of a 404: it comes from the cache or the upstreams. Other errors have none. */
 function sourceOf(route: Route, status: number): Readonly<Record<string, string>> {
   return route.cached && status === 404 ? { "x-cache": "MISS" } : {};
-}
-
-function refusalFacts(
-  { reason, hint }: AccessRefusal,
-  { method, peer, headers }: ClientRequest,
-  { route }: { readonly route: Route },
-): Facts {
-  const host = headers.get("host")?.slice(0, HOST_CHARS_MAX);
-  return {
-    reason,
-    method,
-    route: route.name,
-    ...(host === undefined ? {} : { host }),
-    ...(peer === undefined ? {} : { client: peer }),
-    hint,
-  };
 }

@@ -17,7 +17,6 @@ export function gcRoute({ gc }: GcRouteDeps): Route {
   return {
     name: "/gc",
     path: "/gc",
-    audience: "operator",
     inPieces: true,
     methods: {
       POST({ request }) {

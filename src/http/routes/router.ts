@@ -1,4 +1,5 @@
 import type { Facts } from "../../base/failure.ts";
+import type { Caller } from "../message/caller.ts";
 import type { Answer } from "../message/answer.ts";
 import type { ClientRequest } from "../message/client_request.ts";
 
@@ -10,6 +11,8 @@ export interface Routed {
   readonly head: boolean;
   /** The matched groups of the route's pattern. */
   readonly params: readonly string[];
+  /** The holder of the token, if the request needs one. */
+  readonly caller: Caller | undefined;
 }
 
 export type Handler = (routed: Routed) => Answer | Promise<Answer>;
@@ -22,10 +25,10 @@ export interface Route {
   /** By method; GET serves HEAD too. */
   readonly methods: Readonly<Partial<Record<"GET" | "POST" | "PUT" | "DELETE", Handler>>>;
   /**
-   * Limits access: browsers under a name of this cache, or operators on its machine. Default:
-   * everybody. See `access/access_rules.ts`.
+   * Limits browsers to the names of this cache. What else a route needs is a row in
+   * `access/permissions.ts`.
    */
-  readonly audience?: "own-names" | "operator";
+  readonly audience?: "own-names";
   /** True for routes with an X-Cache header. */
   readonly cached?: true;
   /** True for streamed bodies, which may end early. */

@@ -7,6 +7,7 @@ import { NCPS_SETTINGS, type NcpsSetting } from "../../support/ncps_settings.ts"
 
 /** What larder calls those that mean the same, each with a value that is not its default. */
 const SAME: Readonly<Record<string, readonly [keyof typeof OPTIONS, string]>> = {
+  "--cache-get-token": ["cache.get-token", "sesame"],
   "--cache-allow-delete-verb": ["cache.allow-delete-verb", "true"],
   "--cache-hostname": ["cache.hostname", "mine"],
   "--cache-storage-local": ["cache.storage-local", "/s"],

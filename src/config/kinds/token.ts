@@ -1,0 +1,44 @@
+import type { Kind } from "./option.ts";
+
+/** A token that clients send, with the name that the log shows. */
+export interface NamedToken {
+  /** `undefined`: the log shows the role. */
+  readonly name?: string;
+  readonly secret: string;
+}
+
+/** Visible ASCII, as valid in a header and a netrc file, without the separators of lists. */
+const SECRET_REGEXP = /^(?!#)(?:(?![,:])[!-~])+$/;
+const NAME_REGEXP = /^[A-Za-z0-9._@-]{1,64}$/;
+
+/** `TOKEN` or `NAME:TOKEN`. */
+export const namedToken: Kind<NamedToken> = {
+  placeholder: "[NAME:]TOKEN",
+
+  parse(given) {
+    const colon = given.indexOf(":");
+    const name = colon < 0 ? undefined : given.slice(0, colon);
+    const secret = given.slice(colon + 1);
+    if (!SECRET_REGEXP.test(secret) || name !== undefined && !NAME_REGEXP.test(name)) {
+      throw new Error("TOKEN or NAME:TOKEN, of visible characters without commas");
+    }
+    return name === undefined ? { secret } : { name, secret };
+  },
+
+  print: ({ name, secret }) => name === undefined ? secret : `${name}:${secret}`,
+};
+
+/** Any number of them: separated by commas, or one on each line. `#` begins a comment line. */
+export const namedTokens: Kind<readonly NamedToken[]> = {
+  placeholder: namedToken.placeholder,
+  item: namedToken,
+  split: splitTokens,
+  parse: (text) => splitTokens(text).map((part) => namedToken.parse(part)),
+  print: (values) => values.map((value) => namedToken.print(value)).join(","),
+};
+
+/** Blanks separate nothing: a word of a sentence must not become a token. */
+function splitTokens(text: string): readonly string[] {
+  return text.split(/\r?\n/).filter((line) => !line.trimStart().startsWith("#"))
+    .flatMap((line) => line.split(",")).map((part) => part.trim()).filter((part) => part !== "");
+}

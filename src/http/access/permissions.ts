@@ -1,0 +1,75 @@
+import type { Route } from "../routes/router.ts";
+import type { Role } from "../message/role.ts";
+
+/** A method of a route; GET includes HEAD. */
+export type RouteMethod = keyof Route["methods"];
+
+/** What a request needs, and what holds before a token of that role is configured. */
+interface Right {
+  readonly role: Role;
+  /** A token of one of these roles closes it. */
+  readonly closedBy: readonly Role[];
+  /** Who may do it while it is not closed. */
+  readonly before: "anybody" | "readers" | "operators";
+}
+
+/** The rights. `readers`: anybody, or the holders of any token once read tokens are set. */
+const RIGHTS = {
+  read: { role: "read", closedBy: ["read"], before: "anybody" },
+  upload: { role: "write", closedBy: ["write", "admin"], before: "readers" },
+  manage: { role: "admin", closedBy: ["admin"], before: "readers" },
+  remove: { role: "admin", closedBy: ["read", "write", "admin"], before: "anybody" },
+  evict: { role: "admin", closedBy: ["admin"], before: "operators" },
+} as const satisfies Readonly<Record<string, Right>>;
+
+type RightName = keyof typeof RIGHTS;
+
+interface Permission {
+  readonly route: string;
+  readonly method: RouteMethod;
+  /** `none`: anybody, whatever is configured. */
+  readonly right: RightName | "none";
+}
+
+/** Which right each method of each route needs: the only place that says so. */
+export const PERMISSIONS: readonly Permission[] = [
+  { route: "/nix-cache-info", method: "GET", right: "none" },
+  { route: "/healthz", method: "GET", right: "none" },
+  { route: "/readyz", method: "GET", right: "none" },
+  { route: "/pubkey", method: "GET", right: "read" },
+  { route: "/{hash}.narinfo", method: "GET", right: "read" },
+  { route: "/nar/{name}", method: "GET", right: "read" },
+  { route: "/{hash}.ls", method: "GET", right: "read" },
+  { route: "/log/{drv}", method: "GET", right: "read" },
+  { route: "/build-trace-v2/{drv}/{output}.doi", method: "GET", right: "read" },
+  { route: "/realisations/{id}.doi", method: "GET", right: "read" },
+  { route: "/debuginfo/{id}", method: "GET", right: "read" },
+  { route: "/metrics", method: "GET", right: "read" },
+  { route: "/", method: "GET", right: "manage" },
+  { route: "/stats", method: "GET", right: "manage" },
+  { route: "/pins", method: "GET", right: "manage" },
+  { route: "/pins/closures", method: "GET", right: "manage" },
+  { route: "/pin/{hash}.narinfo", method: "POST", right: "manage" },
+  { route: "/pin/{hash}.narinfo", method: "DELETE", right: "manage" },
+  { route: "/gc", method: "POST", right: "evict" },
+  { route: "/{hash}.narinfo", method: "DELETE", right: "remove" },
+  { route: "/nar/{name}", method: "DELETE", right: "remove" },
+];
+
+/** What a request needs under one configuration. */
+export type Need = { readonly role: Role } | "nothing" | "operator";
+
+/** Throws for a route without a row: what nobody has decided on is not served. */
+export function needOf(route: string, method: RouteMethod, configured: ReadonlySet<Role>): Need {
+  const row = PERMISSIONS.find((one) => one.route === route && one.method === method);
+  if (row === undefined) throw new Error(`Cannot find the permission for ${method} ${route}`);
+  return row.right === "none" ? "nothing" : needFor(row.right, configured);
+}
+
+/** What a right needs under one configuration. */
+export function needFor(right: RightName, configured: ReadonlySet<Role>): Need {
+  const { role, closedBy, before }: Right = RIGHTS[right];
+  if (closedBy.some((one) => configured.has(one))) return { role };
+  if (before === "operators") return "operator";
+  return before === "readers" && right !== "read" ? needFor("read", configured) : "nothing";
+}

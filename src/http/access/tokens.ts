@@ -1,0 +1,70 @@
+import { Buffer } from "node:buffer";
+import { createHash, timingSafeEqual } from "node:crypto";
+import type { Caller } from "../message/caller.ts";
+import { includes, type Role } from "../message/role.ts";
+
+/** A configured token, and its holder. */
+export interface Token extends Caller {
+  readonly secret: string;
+}
+
+interface KnownToken extends Caller {
+  readonly digest: Uint8Array;
+}
+
+/** Spellings of valid `Authorization` headers to remember: one for each user name of Basic. */
+const REMEMBERED_MAX = 1_000;
+
+/** Recognizes the configured tokens in `Authorization` headers. Keeps their digests only. */
+export class Tokens {
+  readonly #known: readonly KnownToken[];
+  /**
+   * By valid header. A lookup compares text only where V8's randomly seeded hash is equal, so its
+   * time tells nothing about how much of a guess is right.
+   */
+  readonly #remembered = new Map<string, Caller>();
+  readonly roles: ReadonlySet<Role>;
+
+  /** Of equal secrets the strongest role counts. */
+  constructor(tokens: readonly Token[]) {
+    this.#known = tokens.map(({ secret, ...caller }) => ({ ...caller, digest: digestOf(secret) }))
+      .sort((one, other) => includes(one.role, other.role) ? -1 : 1);
+    this.roles = new Set(tokens.map(({ role }) => role));
+  }
+
+  /** The token's holder; `undefined` for a wrong or an unreadable one. */
+  callerOf(authorization: string): Caller | undefined {
+    return this.#remembered.get(authorization) ?? this.#compare(authorization);
+  }
+
+  /** Compares with every token, in constant time. */
+  #compare(authorization: string): Caller | undefined {
+    const secret = secretIn(authorization);
+    if (secret === undefined) return undefined;
+    const digest = digestOf(secret);
+    let found: Caller | undefined;
+    for (const { digest: known, name, role } of this.#known) {
+      if (timingSafeEqual(digest, known)) found ??= { name, role };
+    }
+    if (found === undefined) return undefined;
+    if (this.#remembered.size >= REMEMBERED_MAX) this.#remembered.clear();
+    this.#remembered.set(authorization, found);
+    return found;
+  }
+}
+
+const SCHEME_REGEXP = /^(bearer|basic) +([!-~]+)$/i;
+
+/** The token in a Bearer header, or the password in a Basic one, which Nix sends from netrc. */
+function secretIn(authorization: string): string | undefined {
+  const [, scheme = "", given = ""] = SCHEME_REGEXP.exec(authorization) ?? [];
+  if (scheme === "") return undefined;
+  if (/^bearer$/i.test(scheme)) return given;
+  const pair = Buffer.from(given, "base64").toString("latin1");
+  const colon = pair.indexOf(":");
+  return colon < 0 ? undefined : pair.slice(colon + 1);
+}
+
+function digestOf(secret: string): Uint8Array {
+  return createHash("sha256").update(secret, "latin1").digest();
+}

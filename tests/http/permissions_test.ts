@@ -1,0 +1,138 @@
+import assert from "node:assert/strict";
+import { AccessRules } from "../../src/http/access/access_rules.ts";
+import { PERMISSIONS } from "../../src/http/access/permissions.ts";
+import type { Token } from "../../src/http/access/tokens.ts";
+import { statusAnswer } from "../../src/http/message/answer.ts";
+import type { Role } from "../../src/http/message/role.ts";
+import { TestCache } from "../support/test_cache.ts";
+
+const HASH = "0123456789abcdfghijklmnpqrsvwxyz";
+const NAR = `${"0".repeat(52)}.nar.xz`;
+
+/** A path of each route. */
+const PATHS: Readonly<Record<string, string>> = {
+  "/pin/{hash}.narinfo": `/pin/${HASH}.narinfo`,
+  "/{hash}.narinfo": `/${HASH}.narinfo`,
+  "/nar/{name}": `/nar/${NAR}`,
+  "/{hash}.ls": `/${HASH}.ls`,
+  "/log/{drv}": `/log/${HASH}-a.drv`,
+  "/build-trace-v2/{drv}/{output}.doi": `/build-trace-v2/${HASH}-a.drv/out.doi`,
+  "/realisations/{id}.doi": `/realisations/sha256:${"0".repeat(64)}!out.doi`,
+  "/debuginfo/{id}": `/debuginfo/${"0".repeat(40)}.debug`,
+};
+
+/** By configured roles, in the order of `CONFIGURED`: what is needed. `-` is nothing. */
+type Needs = readonly (Role | "-" | "operator")[];
+
+const CONFIGURED: readonly (readonly Role[])[] = [
+  [],
+  ["read"],
+  ["write"],
+  ["admin"],
+  ["read", "write"],
+  ["read", "admin"],
+  ["write", "admin"],
+  ["read", "write", "admin"],
+];
+const NONE: Needs = ["-", "-", "-", "-", "-", "-", "-", "-"];
+const READING: Needs = ["-", "read", "-", "-", "read", "read", "-", "read"];
+const MANAGING: Needs = ["-", "read", "-", "admin", "read", "admin", "admin", "admin"];
+const REMOVING: Needs = ["-", "admin", "admin", "admin", "admin", "admin", "admin", "admin"];
+const OPERATING = "operator";
+const EVICTING: Needs = [
+  ...[OPERATING, OPERATING, OPERATING, "admin"],
+  ...[OPERATING, "admin", "admin", "admin"],
+] as Needs;
+
+const EXPECTED: Readonly<Record<string, Needs>> = {
+  "GET /nix-cache-info": NONE,
+  "GET /healthz": NONE,
+  "GET /readyz": NONE,
+  "GET /pubkey": READING,
+  "GET /{hash}.narinfo": READING,
+  "GET /nar/{name}": READING,
+  "GET /{hash}.ls": READING,
+  "GET /log/{drv}": READING,
+  "GET /build-trace-v2/{drv}/{output}.doi": READING,
+  "GET /realisations/{id}.doi": READING,
+  "GET /debuginfo/{id}": READING,
+  "GET /metrics": READING,
+  "GET /": MANAGING,
+  "GET /stats": MANAGING,
+  "GET /pins": MANAGING,
+  "GET /pins/closures": MANAGING,
+  "POST /pin/{hash}.narinfo": MANAGING,
+  "DELETE /pin/{hash}.narinfo": MANAGING,
+  "POST /gc": EVICTING,
+  "DELETE /{hash}.narinfo": REMOVING,
+  "DELETE /nar/{name}": REMOVING,
+};
+
+const ROLES: readonly Role[] = ["read", "write", "admin"];
+const TOKENS: readonly Token[] = ROLES.map((role) => (
+  { name: `${role}-laptop`, role, secret: `secret-of-${role}` }
+));
+
+/** 0: no token, or a wrong one. Else the place in `ROLES`, from 1. */
+const rankOf = (role: string) => ROLES.indexOf(role as Role) + 1;
+
+Deno.test("permissions: every route has one row, and every row is in this test", () => {
+  const rows = PERMISSIONS.map(({ method, route }) => `${method} ${route}`);
+  assert.deepEqual(rows.toSorted(), Object.keys(EXPECTED).toSorted());
+});
+
+Deno.test("permissions: a route without a row ends the start", () => {
+  const route = { name: "/new", path: "/new", methods: { GET: () => statusAnswer(200, false) } };
+  const settings = { ownNames: [], usesTls: false, tokens: [] };
+  assert.throws(() => new AccessRules(settings, [route]), /permission for GET \/new/);
+});
+
+for (const [at, configured] of CONFIGURED.entries()) {
+  const set = configured.join(" and ") || "no";
+  Deno.test(`permissions: with ${set} tokens, each route wants its role`, async () => {
+    const tokens = TOKENS.filter(({ role }) => configured.includes(role));
+    await using cache = await TestCache.open({ upstreams: [], allowDelete: true, tokens });
+    for (const [asked, needs] of Object.entries(EXPECTED)) {
+      const [method = "", route = ""] = asked.split(" ");
+      const need = needs[at] ?? "-";
+      for (const [given, headers] of givenTokens(configured)) {
+        for (const peer of ["127.0.0.1", "192.0.2.7"]) {
+          const answer = await cache.request(method, PATHS[route] ?? route, headers, peer);
+          await answer.body?.cancel();
+          const what = `${asked} with ${given} of ${peer}`;
+          assert.deepEqual([refusalOf(answer.status), what], [
+            expected(need, rankOf(given), peer),
+            what,
+          ]);
+          const challenge = answer.headers.get("www-authenticate");
+          if (answer.status === 401) assert.equal(challenge, 'Basic realm="larder"', what);
+          else assert.ok(!challenge?.startsWith("Basic"), what);
+          if (answer.status === 401 || answer.status === 403) {
+            assert.equal(answer.headers.get("x-cache"), null, what);
+          }
+        }
+      }
+    }
+  });
+}
+
+/** The refusal; 0 for any answer of the route itself. */
+function refusalOf(status: number): number {
+  return status === 401 || status === 403 ? status : 0;
+}
+
+function expected(need: Role | "-" | "operator", rank: number, peer: string): number {
+  if (need === "-") return 0;
+  if (need === "operator") return peer === "127.0.0.1" ? 0 : 403;
+  if (rank === 0) return 401;
+  return rank >= rankOf(need) ? 0 : 403;
+}
+
+/** Each token that the server knows; one of another role is a wrong one. */
+function givenTokens(configured: readonly Role[]): readonly (readonly [string, HeadersInit])[] {
+  return [
+    ["no token", {}],
+    ["a wrong token", { authorization: "Bearer secret-of-nobody" }],
+    ...configured.map((role) => [role, { authorization: `Bearer secret-of-${role}` }] as const),
+  ];
+}

@@ -1,0 +1,88 @@
+import assert from "node:assert/strict";
+import { Buffer } from "node:buffer";
+import type { Token } from "../../src/http/access/tokens.ts";
+import { TestCache } from "../support/test_cache.ts";
+
+const TOKENS: readonly Token[] = [
+  { name: "nix", role: "read", secret: "r3ad-sesame" },
+  { name: "ci", role: "write", secret: "wr1te-sesame" },
+  { name: "alice", role: "admin", secret: "adm1n-sesame" },
+  { name: "bob", role: "admin", secret: "b0b-sesame" },
+];
+const PIN = "/pin/0123456789abcdfghijklmnpqrsvwxyz.narinfo";
+
+const basic = (pair: string) => `Basic ${Buffer.from(pair).toString("base64")}`;
+
+Deno.test("tokens: Bearer, and the password of Basic under any user name", async () => {
+  await using cache = await TestCache.open({ upstreams: [], tokens: TOKENS });
+  const right = [
+    ...["Bearer r3ad-sesame", "bearer r3ad-sesame", "BEARER  r3ad-sesame"],
+    ...[basic("nix:r3ad-sesame"), basic(":r3ad-sesame"), basic("any one:r3ad-sesame")],
+    basic("nix:r3ad-sesame").replace("Basic", "bAsIc"),
+  ];
+  const wrong = [
+    ...["", "Bearer", "Bearer ", "Bearer r3ad-sesam", "Bearer r3ad-sesame2", "Bearer R3ad-sesame"],
+    ...["Basic", "Basic !", basic("r3ad-sesame"), basic("r3ad-sesame:"), basic("a:b:r3ad-sesame")],
+    ...["r3ad-sesame", "Digest r3ad-sesame", "Bearer r3ad-sesame, Bearer r3ad-sesame"],
+    ...["Bearer nix:r3ad-sesame", `Bearer ${"x".repeat(8_000)}`],
+  ];
+  // Twice: the second time, what was right is remembered.
+  for (const authorization of [...right, ...wrong, ...right, ...wrong]) {
+    const { status } = await cache.get("/pubkey", { authorization });
+    assert.equal(status, right.includes(authorization) ? 200 : 401, authorization);
+  }
+});
+
+Deno.test("tokens: of equal secrets the strongest role counts", async () => {
+  const secret = "one-for-all";
+  const tokens = (["read", "admin", "write"] as const).map((role) => ({
+    name: role,
+    role,
+    secret,
+  }));
+  await using cache = await TestCache.open({ upstreams: [], tokens });
+  assert.equal((await cache.get("/stats", { authorization: `Bearer ${secret}` })).status, 200);
+});
+
+Deno.test("tokens: 403 names the missing role, 401 is the status phrase", async () => {
+  await using cache = await TestCache.open({ upstreams: [], tokens: TOKENS });
+  const lesser = await cache.request("POST", PIN, { authorization: "Bearer wr1te-sesame" });
+  assert.equal(lesser.status, 403);
+  assert.equal(await lesser.text(), "Forbidden: this needs a token of the role admin\n");
+  assert.equal(
+    lesser.headers.get("www-authenticate"),
+    'Bearer realm="larder", error="insufficient_scope", scope="admin"',
+  );
+  const none = await cache.request("POST", PIN);
+  assert.deepEqual([none.status, await none.text()], [401, "Unauthorized\n"]);
+});
+
+Deno.test("tokens: the log names the token of a request, and of a refused one", async () => {
+  await using cache = await TestCache.open({ upstreams: [], tokens: TOKENS });
+  await cache.request("POST", PIN, { authorization: "Bearer b0b-sesame" });
+  await cache.request("POST", PIN, { authorization: basic("x:r3ad-sesame") });
+  await cache.request("POST", PIN, { authorization: "Bearer guess" });
+  const lines = cache.log.filter(({ token, reason }) => token ?? reason)
+    .map(({ msg, status, token, reason }) => [msg, status ?? reason, token]);
+  assert.deepEqual(lines, [
+    ["request", 404, "bob"],
+    ["request refused", "role missing", "nix"],
+    ["request", 403, "nix"],
+    ["request refused", "wrong token", undefined],
+  ]);
+});
+
+Deno.test("tokens: no log line at debug shows one, right or wrong, in any spelling", async () => {
+  await using cache = await TestCache.open({ upstreams: [], tokens: TOKENS });
+  const sent = [...TOKENS.map(({ secret }) => secret), "wr0ng-sesame"]
+    .flatMap((secret) => [`Bearer ${secret}`, basic(`user:${secret}`), `Odd ${secret}`]);
+  for (const authorization of sent) {
+    for (const [method, path] of [["GET", "/stats"], ["POST", PIN], ["POST", "/gc"]] as const) {
+      await (await cache.request(method, path, { authorization })).text();
+    }
+  }
+  const text = JSON.stringify(cache.log);
+  assert.ok(cache.log.length > sent.length);
+  assert.ok(!text.includes("sesame"), text);
+  for (const one of sent) assert.ok(!text.includes(one.split(" ")[1] ?? one));
+});

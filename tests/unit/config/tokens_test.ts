@@ -1,0 +1,96 @@
+import assert from "node:assert/strict";
+import { OPTION_GROUPS } from "../../../src/config/options.ts";
+import { effectiveSettings } from "../../../src/config/render_settings.ts";
+import { resolveSettings } from "../../../src/config/settings.ts";
+import {
+  type DefaultInputs,
+  inputsOf,
+  problemsOf,
+  TOML_PATH,
+} from "../../support/config_inputs.ts";
+
+const FILE = `# laptops
+alice:s3same
+  bob:b0b-s3same
+
+# the build farm, all of it
+farm:f4rm, spare\r
+`;
+const IN_FILE = [
+  { name: "alice", secret: "s3same" },
+  { name: "bob", secret: "b0b-s3same" },
+  { name: "farm", secret: "f4rm" },
+  { secret: "spare" },
+];
+
+const resolved = (inputs: DefaultInputs) => resolveSettings(inputsOf(inputs));
+const admins = (inputs: DefaultInputs) => resolved(inputs).settings["cache.admin-token"];
+
+Deno.test("tokens: several of them, with names or without, by flag, variable and key", () => {
+  const expected = [{ name: "alice", secret: "s3same" }, { secret: "spare" }];
+  const flag = "--cache-admin-token";
+  assert.deepEqual(admins({ args: [flag, "alice:s3same", flag, "spare"] }), expected);
+  assert.deepEqual(admins({ env: { CACHE_ADMIN_TOKEN: "alice:s3same,spare" } }), expected);
+  assert.deepEqual(admins({ toml: 'cache.admin-token = ["alice:s3same", "spare"]' }), expected);
+  assert.equal(admins({}), undefined);
+});
+
+Deno.test("tokens: a file has one on each line, with comments, named in each source", () => {
+  const files = { "/t": FILE };
+  const named: readonly DefaultInputs[] = [
+    { args: ["--cache-admin-token-file", "/t"] },
+    { env: { CACHE_ADMIN_TOKEN_FILE: "/t" } },
+    { toml: 'cache.admin-token-file = "/t"' },
+  ];
+  for (const inputs of named) assert.deepEqual(admins({ ...inputs, files }), IN_FILE);
+});
+
+Deno.test("tokens: systemd passes them as credentials, weaker than every other source", () => {
+  const env = { CREDENTIALS_DIRECTORY: "/run/credentials/larder" };
+  const files = { "/run/credentials/larder/cache-admin-token": FILE };
+  const { settings, sources, warnings } = resolved({ env, files });
+  assert.deepEqual(settings["cache.admin-token"], IN_FILE);
+  assert.equal(sources["cache.admin-token"].from, "credential");
+  assert.deepEqual(warnings, []);
+  assert.deepEqual(
+    admins({ env, files, toml: 'cache.admin-token = "spare"' }),
+    [{ secret: "spare" }],
+  );
+});
+
+Deno.test("tokens: blanks separate none, so that no word of a sentence becomes one", () => {
+  const problem =
+    "got (hidden), expected TOKEN or NAME:TOKEN, of visible characters without commas";
+  for (
+    const content of ["ci laptop:s3same", "ci: s3same", "ci:", ":s3same", "a:b:c", "clé", "a b"]
+  ) {
+    assert.deepEqual(
+      problemsOf(() =>
+        resolved({ args: ["--cache-admin-token-file=/t"], files: { "/t": content } })
+      ),
+      [`--cache-admin-token-file: ${problem}`],
+      content,
+    );
+    assert.deepEqual(
+      problemsOf(() => resolved({ env: { CACHE_ADMIN_TOKEN: content } })),
+      [`CACHE_ADMIN_TOKEN: ${problem}`],
+      content,
+    );
+  }
+});
+
+Deno.test("tokens: a file without any is a mistake, and opens nothing", () => {
+  for (const content of ["", "\n", "# alice:s3same\n"]) {
+    const [problem] = problemsOf(() =>
+      resolved({ args: ["--cache-get-token-file=/t"], files: { "/t": content } })
+    );
+    assert.match(problem ?? "", /^--cache-get-token-file: got \(hidden\), expected TOKEN/);
+  }
+});
+
+Deno.test("tokens: the effective settings hide them and their names", () => {
+  const { settings, sources } = resolved({ toml: 'cache.admin-token = "alice:s3same"' });
+  const text = effectiveSettings(OPTION_GROUPS, { values: settings, sources });
+  assert.ok(text.includes(`cache.admin-token = "(hidden)"`), text);
+  assert.ok(!text.includes("s3same") && !text.includes("alice"), TOML_PATH);
+});
