@@ -25,6 +25,7 @@ const QUERIES: Readonly<Record<string, Query>> = {
   archivesOf: select("document"),
   stock: select("stock"),
   coldest: select("narinfo_use"),
+  expireNars: { operation: "BATCH", table: "loose_nar" },
   apply: { operation: "BATCH" },
   evict: { operation: "BATCH" },
   sweepRows: { operation: "BATCH" },

@@ -19,7 +19,14 @@ import type {
   WriteOptions,
 } from "./metadata_store.ts";
 import type { RowSweepOrder, SweptRows } from "./row_sweeper.ts";
-import type { ColdEntry, Evicted, EvictionOrder, PendingFile, Stock } from "./space_keeper.ts";
+import type {
+  ColdEntry,
+  Evicted,
+  EvictionOrder,
+  ExpiryOrder,
+  PendingFile,
+  Stock,
+} from "./space_keeper.ts";
 
 /** Characters of narinfos held in memory: some ten thousand of them. */
 const NARINFO_CHARS_MAX = 8 << 20;
@@ -139,6 +146,13 @@ export class HotMetadataStore implements MetadataStore {
     return this.#inner.recount();
   }
 
+  async expireNars(order: ExpiryOrder): Promise<readonly PendingFile[]> {
+    const files = await this.#inner.expireNars(order);
+    for (const { at } of files) this.#nars.delete(narNameOf(at));
+    if (files.length > 0) this.#epoch++;
+    return files;
+  }
+
   pendingFiles(): Promise<readonly PendingFile[]> {
     return this.#inner.pendingFiles();
   }
@@ -191,6 +205,9 @@ export class HotMetadataStore implements MetadataStore {
           break;
         case "remove-narinfo":
           this.#narinfos.delete(change.storePathHash);
+          break;
+        case "stage-nar":
+          this.#nars.delete(change.nar.name);
           break;
         case "nar-kept":
           this.#nars.delete(narNameOf(change.file.at));

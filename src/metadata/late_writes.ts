@@ -43,7 +43,9 @@ export interface LateWritesDeps {
 
 /** True where all changes are from upstreams' answers. */
 export function isLearned(changes: readonly Change[]): changes is readonly LearnedChange[] {
-  return changes.every(({ kind }) => kind === "put-narinfo" || kind === "put-source");
+  return changes.every((change) =>
+    change.kind === "put-source" || change.kind === "put-narinfo" && change.onlyIf === undefined
+  );
 }
 
 /**

@@ -79,6 +79,21 @@ export class IntentLost extends Failure {
   }
 }
 
+/** The narinfo or the NAR is not what its writer has read: read both again. */
+export class Outdated extends Failure {
+  constructor(storePathHash: StorePathHash) {
+    super("overloaded", "Cannot put narinfo: another one came first", { path: storePathHash });
+  }
+}
+
+/** What must still be so when a narinfo is written. */
+export interface NarinfoCondition {
+  /** The stored narinfo's text; `undefined`: there is none. */
+  readonly body: string | undefined;
+  /** The kept object of its NAR. */
+  readonly at: StoredName;
+}
+
 /** The use of a row that no client has requested yet: colder than every other. */
 export const NEVER_USED_AT_MS = 0;
 
@@ -96,9 +111,16 @@ export type Change =
     readonly sources: readonly NarSource[];
     /** Its first use, or NEVER_USED_AT_MS. An earlier row's later use stays. */
     readonly atMs: number;
+    /** Refused with Outdated where it does not hold. */
+    readonly onlyIf?: NarinfoCondition;
   }
   | { readonly kind: "put-source"; readonly narName: NarName; readonly source: NarSource }
   | { readonly kind: "remove-narinfo"; readonly storePathHash: StorePathHash }
+  /**
+   * Adds the NAR of an upload before its narinfo. Its kept file stays until `untilMs`. Without
+   * effect where a narinfo names it; refused like a put-narinfo where the row has other facts.
+   */
+  | { readonly kind: "stage-nar"; readonly nar: NarRow; readonly untilMs: number }
   /** The intent to publish, before the object exists: a later start finds what a crash leaves. */
   | { readonly kind: "nar-publishing"; readonly at: StoredName; readonly owner: string }
   /**

@@ -20,6 +20,7 @@ const NAMES = [
   "0005_kept_uses",
   "0006_stored_names",
   "0007_retention",
+  "0008_staged_nars",
 ] as const;
 
 /** The first line of a migration that rewrites rows. */

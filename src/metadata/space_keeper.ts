@@ -48,6 +48,15 @@ export interface EvictionOrder {
   readonly owner: string;
 }
 
+export interface ExpiryOrder {
+  /** Times up to this one are over. */
+  readonly atMs: number;
+  /** NAR files that stay: a narinfo may be about to name them. */
+  readonly spared: ReadonlySet<NarName>;
+  /** The process that removes the files. */
+  readonly owner: string;
+}
+
 export interface Evicted {
   /** Narinfos whose rows were removed. */
   readonly narinfos: readonly StorePathHash[];
@@ -87,6 +96,9 @@ export interface SpaceKeeper extends StockKeeper {
    * more are left; until then too much is protected, never too little.
    */
   protect(pathsMax: number): Promise<boolean>;
+
+  /** Marks the kept files of staged NARs whose time is over, of all processes. */
+  expireNars(order: ExpiryOrder): Promise<readonly PendingFile[]>;
 
   /** Every pending object, of all processes. */
   pendingFiles(): Promise<readonly PendingFile[]>;

@@ -9,6 +9,7 @@ import { documentKeeperClauses } from "./document_keeper_contract.ts";
 import { metadataStoreClauses } from "./metadata_store_contract.ts";
 import { rowSweeperClauses } from "./row_sweeper_contract.ts";
 import { spaceKeeperClauses } from "./space_keeper_contract.ts";
+import { stagedNarClauses } from "./staged_nar_contract.ts";
 import { storedObjectClauses } from "./stored_object_contract.ts";
 
 const SILENT = createLogger("error", { write() {} });
@@ -32,5 +33,6 @@ const harnesses: readonly Harness<MetadataStore>[] = [
 for (const harness of harnesses) checkContract(harness, metadataStoreClauses);
 for (const harness of harnesses) checkContract(harness, spaceKeeperClauses);
 for (const harness of harnesses) checkContract(harness, storedObjectClauses);
+for (const harness of harnesses) checkContract(harness, stagedNarClauses);
 for (const harness of harnesses) checkContract(harness, documentKeeperClauses);
 for (const harness of harnesses) checkContract(harness, rowSweeperClauses);

@@ -12,6 +12,7 @@ import type {
   ColdEntry,
   Evicted,
   EvictionOrder,
+  ExpiryOrder,
   PendingFile,
   Stock,
 } from "../../src/metadata/space_keeper.ts";
@@ -24,6 +25,7 @@ import {
   applyTo,
   coldEntries,
   evictFrom,
+  expireIn,
   stockOf,
   sweepFrom,
   type Tables,
@@ -39,6 +41,7 @@ export class MemoryMetadataStore implements MetadataStore, AsyncDisposable {
     sources: new Map(),
     pins: new Map(),
     loose: new Map(),
+    staged: new Map(),
     pending: new Map(),
     documents: new Map(),
   };
@@ -109,6 +112,13 @@ export class MemoryMetadataStore implements MetadataStore, AsyncDisposable {
   async recount(): Promise<boolean> {
     this.#open();
     return true;
+  }
+
+  async expireNars(order: ExpiryOrder): Promise<readonly PendingFile[]> {
+    const tables = structuredClone(this.#open());
+    const files = expireIn(tables, order);
+    this.#tables = tables;
+    return files;
   }
 
   async pendingFiles(): Promise<readonly PendingFile[]> {

@@ -6,12 +6,14 @@ import {
   NarNameTaken,
   type NarRecord,
   type NarSource,
+  Outdated,
   type PinRoot,
 } from "../../src/metadata/metadata_store.ts";
 import type {
   ColdEntry,
   Evicted,
   EvictionOrder,
+  ExpiryOrder,
   PendingFile,
   Stock,
 } from "../../src/metadata/space_keeper.ts";
@@ -37,6 +39,8 @@ export interface Tables {
   readonly pins: Map<StorePathHash, PinRoot>;
   /** NARs that no narinfo names, kept or not, by their last use. */
   readonly loose: Map<NarName, number>;
+  /** Uploaded NARs whose narinfo has not come: until when they stay. */
+  readonly staged: Map<NarName, number>;
   readonly pending: Map<StoredName, PendingFile>;
   readonly documents: Map<DocumentPath, StoredDocument>;
 }
@@ -55,12 +59,18 @@ export function applyTo(tables: Tables, change: Change): void {
       if (known !== undefined && !isSameClaim(known, change.nar)) {
         throw new NarNameTaken(change.nar.name);
       }
+      const { onlyIf } = change;
+      const isSame = narinfos.get(storePathHash)?.body === onlyIf?.body;
+      if (onlyIf !== undefined && !(isSame && known?.kept?.at === onlyIf.at)) {
+        throw new Outdated(storePathHash);
+      }
       narinfos.set(storePathHash, change.row);
       references.set(storePathHash, change.references);
       uses.set(storePathHash, Math.max(change.atMs, uses.get(storePathHash) ?? 0));
       if (known === undefined) nars.set(change.nar.name, change.nar);
       for (const source of change.sources) putSource(tables, change.nar.name, source);
       tables.loose.delete(change.nar.name);
+      tables.staged.delete(change.nar.name);
       if (before !== undefined) loosen(tables, before, change.atMs);
       return;
     }
@@ -70,6 +80,8 @@ export function applyTo(tables: Tables, change: Change): void {
       const { storePathHash } = change;
       return removeAndLoosen(tables, storePathHash, uses.get(storePathHash) ?? 0);
     }
+    case "stage-nar":
+      return stage(tables, change);
     case "nar-publishing":
     case "nar-kept":
     case "nar-sealed":
@@ -100,6 +112,15 @@ export function applyTo(tables: Tables, change: Change): void {
     case "use-document":
       changeDocuments(tables.documents, change);
   }
+}
+
+function stage(tables: Tables, { nar, untilMs }: Extract<Change, { kind: "stage-nar" }>): void {
+  const { nars, loose, staged } = tables;
+  const known = nars.get(nar.name);
+  if (known !== undefined && !isSameClaim(known, nar)) throw new NarNameTaken(nar.name);
+  if (known === undefined) nars.set(nar.name, nar);
+  loosen(tables, nar.name, untilMs);
+  if (loose.has(nar.name)) staged.set(nar.name, untilMs);
 }
 
 function putSource({ nars, sources }: Tables, narName: NarName, source: NarSource): void {
@@ -143,6 +164,7 @@ function changeFile(
       if (kept?.at !== at) return;
       mark(tables, kept, change.owner);
       nars.set(narName, rest);
+      tables.staged.delete(narName);
       return;
     case "nar-gone":
       pending.delete(at);
@@ -209,7 +231,8 @@ export function coldEntries(
       const sharers = sharersOf(tables, narName);
       return { storePathHash, narName, keptBytes: bytesOf(narName), sharers, usedAtMs };
     });
-  const loose = [...tables.loose].map(([narName, usedAtMs]) => (
+  const evictable = [...tables.loose].filter(([narName]) => !tables.staged.has(narName));
+  const loose = evictable.map(([narName, usedAtMs]) => (
     { narName, keptBytes: bytesOf(narName), sharers: 0, usedAtMs }
   ));
   const all = [...narinfos, ...loose]
@@ -217,6 +240,17 @@ export function coldEntries(
     .sort((a, b) => a.usedAtMs - b.usedAtMs)
     .map((entry, index) => ({ ...entry, cursor: String(index) }));
   return all.slice(Number(after) + 1).slice(0, countMax);
+}
+
+/** Marks the staged files whose time is over. */
+export function expireIn(tables: Tables, order: ExpiryOrder): readonly PendingFile[] {
+  const { atMs, spared, owner } = order;
+  return [...tables.staged].flatMap(([name, untilMs]) => {
+    const kept = tables.nars.get(name)?.kept;
+    if (kept === undefined || untilMs > atMs || spared.has(name)) return [];
+    applyTo(tables, { kind: "nar-marked", at: kept.at, owner });
+    return [{ at: kept.at, owner, fileSize: kept.fileSize }];
+  });
 }
 
 /** Removes the coldest entries as the order says. */

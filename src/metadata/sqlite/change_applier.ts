@@ -2,8 +2,11 @@ import type { StorePathHash } from "../../nix/store_path.ts";
 import {
   type Change,
   IntentLost,
+  type NarinfoCondition,
+  type NarinfoRow,
   NarNameTaken,
   type NarRow,
+  Outdated,
   type PinRoot,
 } from "../metadata_store.ts";
 import { changeDocument } from "./documents.ts";
@@ -58,6 +61,8 @@ export class ChangeApplier {
       }
       case "remove-narinfo":
         return this.#removeNarinfo(change.storePathHash);
+      case "stage-nar":
+        return this.#stageNar(change);
       case "nar-publishing":
       case "nar-kept":
       case "nar-sealed":
@@ -90,8 +95,16 @@ export class ChangeApplier {
     this.#protection.pinned(this.#pathId(storePathHash));
   }
 
-  #putNarinfo({ row, references, nar, sources, atMs }: ChangeOf<"put-narinfo">): void {
+  #stageNar({ nar, untilMs }: ChangeOf<"stage-nar">): void {
+    const narId = this.#narId(nar);
+    this.#statements.loosenNar.run(untilMs, narId);
+    this.#statements.stageNar.run(untilMs, narId);
+  }
+
+  #putNarinfo(change: ChangeOf<"put-narinfo">): void {
+    const { row, references, nar, sources, atMs, onlyIf } = change;
     const statements = this.#statements;
+    if (onlyIf !== undefined && !this.#holds(row, onlyIf)) throw new Outdated(row.storePathHash);
     const narId = this.#narId(nar);
     for (const { upstream, location } of sources) {
       statements.putSource.run(narId, upstream, location);
@@ -116,6 +129,13 @@ export class ChangeApplier {
     if (narIdBefore !== undefined && narIdBefore !== narId) {
       statements.loosenNar.run(atMs, Number(narIdBefore));
     }
+  }
+
+  #holds({ storePathHash, narName }: NarinfoRow, { body, at }: NarinfoCondition): boolean {
+    const { findNarinfo, findNar } = this.#statements;
+    if (findNarinfo.get(storePathHash)?.["body"] !== body) return false;
+    const columns = findNar.get(narName) as NarColumns | undefined;
+    return columns !== undefined && readNarRecord(columns).kept?.at === at;
   }
 
   #removeNarinfo(storePathHash: StorePathHash): void {
@@ -160,7 +180,8 @@ const SQLITE_CONSTRAINT = 19;
 
 /** A locked database or a full disk fails every list: single transactions would fail too. */
 function isOfOneList(error: unknown): boolean {
-  if (error instanceof NarNameTaken || error instanceof IntentLost) return true;
+  const isRefused = [NarNameTaken, IntentLost, Outdated].some((kind) => error instanceof kind);
+  if (isRefused) return true;
   return error instanceof Error && "errcode" in error &&
     (Number(error.errcode) & 0xff) === SQLITE_CONSTRAINT;
 }

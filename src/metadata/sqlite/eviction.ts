@@ -1,7 +1,13 @@
 import type { NarName } from "../../nix/nar_name.ts";
 import { type StoredName, storedName } from "../../nix/stored_name.ts";
 import type { StorePathHash } from "../../nix/store_path.ts";
-import type { ColdEntry, Evicted, EvictionOrder, PendingFile } from "../space_keeper.ts";
+import type {
+  ColdEntry,
+  Evicted,
+  EvictionOrder,
+  ExpiryOrder,
+  PendingFile,
+} from "../space_keeper.ts";
 import type { Protection } from "./protection.ts";
 import type { Statements } from "./statements.ts";
 
@@ -97,6 +103,19 @@ export class Eviction {
       narinfos.push(...this.#evictEmpties(youngestMs, countMax, spared));
     }
     return { narinfos, files, entries, settled: true };
+  }
+
+  /** Marks expired uploads. Call it within a transaction. */
+  expire({ atMs, spared, owner }: ExpiryOrder): readonly PendingFile[] {
+    const files: PendingFile[] = [];
+    for (const { id, name, kept_id, kept_size } of this.#statements.expiredNars.all(atMs)) {
+      const narName = String(name) as NarName;
+      if (spared.has(narName) || !this.#mark(Number(id), owner)) continue;
+      this.#statements.stageNar.run(0, Number(id));
+      const at = storedName(narName, String(kept_id));
+      files.push({ at, owner, fileSize: Number(kept_size) });
+    }
+    return files;
   }
 
   /** Removes equally cold narinfos without a NAR file, which frees no bytes. */

@@ -34,7 +34,7 @@ export const SPACE_SQL = {
   coldLooseNars: `SELECT l.nar_id AS id, l.used_at_ms, l.nar_id, n.name, n.kept_id,
       ifnull(n.kept_size, 0) AS kept_bytes, 0 AS sharers
     FROM loose_nar l JOIN nar n ON n.id = l.nar_id
-    WHERE l.kept = 1 AND (l.used_at_ms, l.nar_id) > (?, ?)
+    WHERE l.kept = 1 AND l.staged_until_ms = 0 AND (l.used_at_ms, l.nar_id) > (?, ?)
       AND n.name NOT IN (SELECT value FROM json_each(?))
     ORDER BY l.used_at_ms, l.nar_id LIMIT ?`,
 
@@ -45,6 +45,10 @@ export const SPACE_SQL = {
     SELECT id, ?, kept_size IS NOT NULL FROM nar
       WHERE id = ? AND NOT EXISTS (SELECT 1 FROM narinfo WHERE nar_id = nar.id)
     ON CONFLICT DO UPDATE SET used_at_ms = max(used_at_ms, excluded.used_at_ms)`,
+  stageNar: `UPDATE loose_nar SET staged_until_ms = ? WHERE nar_id = ?`,
+  expiredNars:
+    `SELECT n.id, n.name, n.kept_id, n.kept_size FROM loose_nar l JOIN nar n ON n.id = l.nar_id
+    WHERE l.staged_until_ms > 0 AND l.staged_until_ms <= ? AND n.kept_size IS NOT NULL`,
   tieNar: "DELETE FROM loose_nar WHERE nar_id = ?",
   keepNar: `UPDATE nar SET kept_id = ?, kept_seal = ?, kept_hash = ?, kept_size = ? WHERE id = ?`,
   sealNar: `UPDATE nar SET kept_seal = ?

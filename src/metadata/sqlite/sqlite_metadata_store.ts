@@ -17,7 +17,14 @@ import type {
   WriteOptions,
 } from "../metadata_store.ts";
 import type { RowSweepOrder, SweptRows } from "../row_sweeper.ts";
-import type { ColdEntry, Evicted, EvictionOrder, PendingFile, Stock } from "../space_keeper.ts";
+import type {
+  ColdEntry,
+  Evicted,
+  EvictionOrder,
+  ExpiryOrder,
+  PendingFile,
+  Stock,
+} from "../space_keeper.ts";
 import { ChangeApplier } from "./change_applier.ts";
 import { DataVersionFeed } from "./data_version_feed.ts";
 import { type DocumentColumns, readDocument } from "./documents.ts";
@@ -175,6 +182,11 @@ export class SqliteMetadataStore
   async damage(): Promise<readonly string[]> {
     const lines = this.#read("quickCheck").all().map((row) => String(row["quick_check"]));
     return lines.filter((line) => line !== "ok");
+  }
+
+  async expireNars(order: ExpiryOrder): Promise<readonly PendingFile[]> {
+    if (this.#read("expiredNars").get(order.atMs) === undefined) return [];
+    return await this.#alone(() => this.#eviction.expire(order));
   }
 
   async pendingFiles(): Promise<readonly PendingFile[]> {
