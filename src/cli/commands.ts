@@ -9,6 +9,7 @@ import { PIN, UNPIN } from "./pin.ts";
 import { PINS } from "./pins.ts";
 import { serveCommand } from "./serve.ts";
 import { SYSTEMD_UNIT } from "./systemd_unit.ts";
+import { TOKEN } from "./token.ts";
 import { WARM } from "./warm.ts";
 
 /** All commands, in the order of the help text. */
@@ -32,6 +33,7 @@ export const COMMANDS: readonly Command[] = [
   UNPIN,
   PINS,
   GC,
+  TOKEN,
   FSCK,
   ANALYTICS,
   SYSTEMD_UNIT,

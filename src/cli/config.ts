@@ -1,15 +1,24 @@
+import { tokensOf } from "../app/tokens.ts";
 import { EXIT } from "../base/exit_codes.ts";
 import { boolean } from "../config/kinds/plain.ts";
 import { OPTION_GROUPS, OPTIONS } from "../config/options.ts";
 import { effectiveSettings } from "../config/render_settings.ts";
 import { sampleFile } from "../config/render_toml.ts";
 import { readSettings } from "../config/settings.ts";
+import { permissionsText } from "../http/access/render_permissions.ts";
 import type { Command } from "./command.ts";
 import type { CommandProcess } from "./command_process.ts";
 
 const FLAGS = {
+  permissions: {
+    kind: boolean,
+    default: false,
+    help: "Print which role each request needs, with the tokens that are set here",
+  },
   example: { kind: boolean, default: false, help: "Print every option with its default instead" },
 } as const;
+
+const PERMISSIONS_FLAG = "--permissions";
 
 const EXAMPLE_ABOUT = "Every option of larder at its default.";
 
@@ -18,6 +27,7 @@ export const CONFIG: Command = {
   summary: "Print the effective settings and where each came from",
   examples: [
     ["larder config", "What `larder serve` would use here, secrets hidden"],
+    ["larder config --permissions", "Who may do what with these settings"],
     ["larder config --log-level debug > larder.toml", "Keep it as a configuration file"],
     ["larder config --example > larder.toml", "Begin with a file that explains every option"],
   ],
@@ -31,8 +41,13 @@ async function configCommand(args: readonly string[], process: CommandProcess): 
     process.writeOut(sampleFile(OPTIONS, EXAMPLE_ABOUT));
     return EXIT.ok;
   }
-  const { settings, sources, warnings } = await readSettings({ ...process, args });
+  const ofServer = args.filter((word) => word !== PERMISSIONS_FLAG);
+  const { settings, sources, warnings } = await readSettings({ ...process, args: ofServer });
   for (const warning of warnings) process.writeError(`larder: ${warning}\n`);
+  if (ofServer.length < args.length) {
+    process.writeOut(permissionsText(new Set(tokensOf(settings).map(({ role }) => role))));
+    return EXIT.ok;
+  }
   process.writeOut(effectiveSettings(OPTION_GROUPS, { values: settings, sources }));
   return EXIT.ok;
 }

@@ -66,10 +66,11 @@ async function start(
     return await client.request("POST", `/gc?${parameters}`);
   } catch (error) {
     if (!(error instanceof ServerRefusal)) throw error;
-    if (error.status === 403) {
+    if (error.status === 403 && error.missing === undefined) {
       throw new ServerRefusal(
         403,
-        "the server accepts evictions from its own machine alone: run this there",
+        "without admin tokens the server accepts evictions from its own machine alone: run this " +
+          "there, or set --cache-admin-token there",
       );
     }
     if (error.status !== 400 || target !== undefined) throw error;

@@ -1,8 +1,10 @@
 import { STATUS_CODES } from "node:http";
 import { type CertificateInputs, systemCertificates } from "../../app/system_certificates.ts";
 import { Failure, reasonOf } from "../../base/failure.ts";
+import type { Role } from "../../http/message/role.ts";
 import type { ClientSettings } from "./client_flags.ts";
 import { serverAddress } from "./server_address.ts";
+import { missingRole, type RefusedByToken, tokenAdvice } from "./token_advice.ts";
 
 /** The server did not answer, so all further requests fail, too. */
 export class Unreachable extends Failure {
@@ -14,10 +16,13 @@ export class Unreachable extends Failure {
 /** The server answered with another status than 200. The message is a hint for the user. */
 export class ServerRefusal extends Failure {
   readonly status: number;
+  /** The role that the token lacks. */
+  readonly missing: Role | undefined;
 
-  constructor(status: number, message: string) {
+  constructor(status: number, message: string, missing?: Role) {
     super("denied", message);
     this.status = status;
+    this.missing = missing;
   }
 }
 
@@ -53,7 +58,8 @@ export class ServerClient implements Disposable {
     const response = await this.#send(method, path, limitMs);
     if (response.status === 200) return response;
     await response.body?.cancel();
-    throw new ServerRefusal(response.status, this.#refusal(response));
+    const missing = missingRole(response.headers.get("www-authenticate"));
+    throw new ServerRefusal(response.status, this.#refusal(response, { method, path }), missing);
   }
 
   [Symbol.dispose](): void {
@@ -84,12 +90,15 @@ export class ServerClient implements Disposable {
     }
   }
 
-  #refusal({ status, headers }: Response): string {
+  #refusal(
+    { status, headers }: Response,
+    asked: Pick<RefusedByToken, "method" | "path">,
+  ): string {
     const phrase = `${status} ${STATUS_CODES[status] ?? ""}`.trimEnd();
     if (status === 401 || status === 403) {
-      return this.#settings.token === undefined
-        ? `the server wants a token (${phrase}): give --token-file PATH, or set LARDER_TOKEN`
-        : `the server does not accept this token (${phrase})`;
+      const challenge = headers.get("www-authenticate");
+      const hasToken = this.#settings.token !== undefined;
+      return tokenAdvice({ ...asked, status, challenge, hasToken });
     }
     if (status === 404) {
       return `the server does not have this (${phrase}): is it larder, and as new as this one?`;

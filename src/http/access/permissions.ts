@@ -11,24 +11,58 @@ interface Right {
   readonly closedBy: readonly Role[];
   /** Who may do it while it is not closed. */
   readonly before: "anybody" | "readers" | "operators";
+  /** The last two columns in one phrase, for the printed table. */
+  readonly openTo: string;
 }
 
 /** The rights. `readers`: anybody, or the holders of any token once read tokens are set. */
 const RIGHTS = {
-  read: { role: "read", closedBy: ["read"], before: "anybody" },
-  upload: { role: "write", closedBy: ["write", "admin"], before: "readers" },
-  manage: { role: "admin", closedBy: ["admin"], before: "readers" },
-  remove: { role: "admin", closedBy: ["read", "write", "admin"], before: "anybody" },
-  evict: { role: "admin", closedBy: ["admin"], before: "operators" },
+  read: {
+    role: "read",
+    closedBy: ["read"],
+    before: "anybody",
+    openTo: "anybody, without read tokens",
+  },
+  upload: {
+    role: "write",
+    closedBy: ["write", "admin"],
+    before: "readers",
+    openTo: "readers, without write and admin tokens",
+  },
+  manage: {
+    role: "admin",
+    closedBy: ["admin"],
+    before: "readers",
+    openTo: "readers, without admin tokens",
+  },
+  remove: {
+    role: "admin",
+    closedBy: ["read", "write", "admin"],
+    before: "anybody",
+    openTo: "anybody, without any token",
+  },
+  evict: {
+    role: "admin",
+    closedBy: ["admin"],
+    before: "operators",
+    openTo: "this machine, without admin tokens",
+  },
 } as const satisfies Readonly<Record<string, Right>>;
 
 type RightName = keyof typeof RIGHTS;
 
-interface Permission {
+export interface Permission {
   readonly route: string;
   readonly method: RouteMethod;
   /** `none`: anybody, whatever is configured. */
   readonly right: RightName | "none";
+}
+
+/** The role and the exception of a permission, for the printed table. */
+export function describe(
+  { right }: Permission,
+): { readonly role: string; readonly openTo: string } {
+  return right === "none" ? { role: "none", openTo: "anybody" } : RIGHTS[right];
 }
 
 /** Which right each method of each route needs: the only place that says so. */

@@ -19,8 +19,11 @@ function answering(answer: Answering, path?: string): AsyncDisposable & { readon
 
 for (
   const [status, hint, headers] of [
-    [401, /wants a token \(401 Unauthorized\): give --token-file PATH, or set LARDER_TOKEN/],
-    [403, /wants a token \(403 Forbidden\)/],
+    [
+      401,
+      /wants an admin token \(401 Unauthorized\): give --token-file PATH, or set LARDER_TOKEN$/m,
+    ],
+    [403, /wants an admin token \(403 Forbidden\)/],
     [404, /has no such path; fetch it first: larder warm \S+-name$/m],
     [405, /does not allow this \(405 Method Not Allowed\)/],
     [302, /points elsewhere \(302 Found\): give its own address/, { location: "/other" }],
@@ -86,7 +89,30 @@ Deno.test("server client: a token is sent, and never said", async () => {
     assert.ok(!`${out}${err}`.includes("hush"));
   }
   assert.match(given[0]?.err ?? "", /does not accept this token \(403 Forbidden\)/);
-  assert.match(given[3]?.err ?? "", /wants a token/);
+  assert.match(given[3]?.err ?? "", /wants an admin token/);
+});
+
+Deno.test("server client: a wrong token, and a lesser one, say which to set", async () => {
+  const challenges = {
+    "hush": [401, 'Basic realm="larder"'],
+    "lesser": [403, 'Bearer realm="larder", error="insufficient_scope", scope="admin"'],
+  } as const;
+  await using server = answering(({ headers }) => {
+    const token = headers.get("authorization")?.slice("Bearer ".length) as "hush" | "lesser";
+    const [status, challenge] = challenges[token];
+    return new Response(null, { status, headers: { "www-authenticate": challenge } });
+  });
+  const said = async (token: string, ...words: readonly string[]) =>
+    (await runLarder([...words, "--server", server.url, "--token", token])).err;
+  const ways = "with --token-file PATH, or set LARDER_TOKEN\n";
+  const unknown = "the server does not know this token (401 Unauthorized): give";
+
+  assert.ok((await said("hush", "pin", HASH)).endsWith(`${unknown} an admin token ${ways}`));
+  assert.ok((await said("hush", "pins")).endsWith(`${unknown} an admin token ${ways}`));
+  assert.ok((await said("hush", "warm", HASH)).includes(`${unknown} a read token ${ways}`));
+  const lacks = `this token lacks the role admin (403 Forbidden): give an admin token ${ways}`;
+  assert.ok((await said("lesser", "pin", HASH)).endsWith(lacks));
+  assert.equal(await said("lesser", "gc"), `larder: ${lacks}`);
 });
 
 Deno.test("server client: a redirect is not followed, and sees no token", async () => {
