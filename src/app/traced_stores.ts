@@ -26,6 +26,7 @@ const QUERIES: Readonly<Record<string, Query>> = {
   stock: select("stock"),
   coldest: select("narinfo_use"),
   expireNars: { operation: "BATCH", table: "loose_nar" },
+  reserve: { operation: "BATCH", table: "member" },
   apply: { operation: "BATCH" },
   evict: { operation: "BATCH" },
   sweepRows: { operation: "BATCH" },

@@ -27,6 +27,7 @@ import type {
   PendingFile,
   Stock,
 } from "./space_keeper.ts";
+import type { Member, MemberId, ReserveOrder } from "./space_ledger.ts";
 
 /** Characters of narinfos held in memory: some ten thousand of them. */
 const NARINFO_CHARS_MAX = 8 << 20;
@@ -110,8 +111,27 @@ export class HotMetadataStore implements MetadataStore {
     return this.#inner.pins();
   }
 
-  stock(): Promise<Stock> {
-    return this.#inner.stock();
+  stock(except?: MemberId): Promise<Stock> {
+    return this.#inner.stock(except);
+  }
+
+  reserve(member: MemberId, order: ReserveOrder): Promise<number | undefined> {
+    return this.#inner.reserve(member, order);
+  }
+
+  beat(
+    member: MemberId,
+    order: { readonly heldBytes: number; readonly limitBytes: number },
+  ): Promise<number> {
+    return this.#inner.beat(member, order);
+  }
+
+  members(asker: MemberId): Promise<readonly Member[]> {
+    return this.#inner.members(asker);
+  }
+
+  leave(member: MemberId): Promise<void> {
+    return this.#inner.leave(member);
   }
 
   coldest(countMax: number, after?: string): Promise<readonly ColdEntry[]> {

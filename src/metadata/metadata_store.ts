@@ -7,6 +7,7 @@ import type { StorePathHash } from "../nix/store_path.ts";
 import type { DocumentChange, DocumentKeeper } from "./document_keeper.ts";
 import type { RowSweeper } from "./row_sweeper.ts";
 import type { SpaceKeeper } from "./space_keeper.ts";
+import type { SpaceLedger } from "./space_ledger.ts";
 
 /** Our own signature of a narinfo, and the public key that verifies it. */
 export interface OwnSignature {
@@ -94,6 +95,13 @@ export interface NarinfoCondition {
   readonly at: StoredName;
 }
 
+/** The member has reserved less than the file takes, as after its death was declared. */
+export class ReservationLost extends Failure {
+  constructor(at: StoredName) {
+    super("broken", "Cannot keep NAR file: its reservation is gone", { nar: at });
+  }
+}
+
 /** The use of a row that no client has requested yet: colder than every other. */
 export const NEVER_USED_AT_MS = 0;
 
@@ -126,8 +134,16 @@ export type Change =
   /**
    * Makes the object the NAR's kept file and ends its intent. Refused with IntentLost without an
    * intent. The object that it replaces is marked, for the same owner to remove.
+   *
+   * `reservedBytes`, the file's size at least, leave the owner's reserved bytes: the file counts as
+   * stored from now on. Refused with ReservationLost where the owner has fewer.
    */
-  | { readonly kind: "nar-kept"; readonly file: KeptFile; readonly atMs: number }
+  | {
+    readonly kind: "nar-kept";
+    readonly file: KeptFile;
+    readonly atMs: number;
+    readonly reservedBytes?: number;
+  }
   /** The object's current bytes are verified. Ignored where another object is kept. */
   | { readonly kind: "nar-sealed"; readonly at: StoredName; readonly seal: Seal }
   /** Marks the object: it counts until `nar-gone`. Ignored where another one is kept. */
@@ -212,5 +228,6 @@ export type MetadataStore =
   & ChangeWriter
   & PinFinder
   & SpaceKeeper
+  & SpaceLedger
   & RowSweeper
   & DocumentKeeper;

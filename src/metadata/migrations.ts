@@ -21,6 +21,7 @@ const NAMES = [
   "0006_stored_names",
   "0007_retention",
   "0008_staged_nars",
+  "0009_members",
 ] as const;
 
 /** The first line of a migration that rewrites rows. */

@@ -1,8 +1,9 @@
 import type { NarName } from "../nix/nar_name.ts";
 import type { StoredName } from "../nix/stored_name.ts";
 import type { StorePathHash } from "../nix/store_path.ts";
+import type { MemberId } from "./space_ledger.ts";
 
-/** Sums over all kept files. */
+/** Sums over all NAR files, as of one moment. */
 export interface Stock {
   readonly keptBytes: number;
   readonly keptFiles: number;
@@ -10,6 +11,8 @@ export interface Stock {
   readonly pendingBytes: number;
   /** The part of `keptBytes` that a pin protects; a shared NAR file counts once. */
   readonly protectedBytes: number;
+  /** Bytes that members have reserved for files in flight. */
+  readonly reservedBytes: number;
 }
 
 /** An entry that may be evicted: a narinfo with its NAR file, or a NAR file without a narinfo. */
@@ -70,7 +73,8 @@ export interface Evicted {
 
 /** The sums over all kept files. */
 export interface StockKeeper {
-  stock(): Promise<Stock>;
+  /** `reservedBytes` leaves out those of `except`. */
+  stock(except?: MemberId): Promise<Stock>;
 
   /** Counts all rows by a scan; true when the sums agree. */
   areSumsRight(): Promise<boolean>;

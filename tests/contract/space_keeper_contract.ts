@@ -215,7 +215,8 @@ export const spaceKeeperClauses: Clauses<MetadataStore> = {
 const nothing = { narinfos: [], files: [], entries: 0, settled: true };
 
 function stock(sums: Partial<Awaited<ReturnType<MetadataStore["stock"]>>>) {
-  return { keptBytes: 0, keptFiles: 0, pendingBytes: 0, protectedBytes: 0, ...sums };
+  const none = { keptBytes: 0, keptFiles: 0, pendingBytes: 0, protectedBytes: 0, reservedBytes: 0 };
+  return { ...none, ...sums };
 }
 
 /** A narinfo with its NAR file of 100 bytes. */

@@ -16,11 +16,13 @@ import type {
   PendingFile,
   Stock,
 } from "../../src/metadata/space_keeper.ts";
+import type { Member, MemberId, ReserveOrder } from "../../src/metadata/space_ledger.ts";
 import type { DocumentRow } from "../../src/metadata/document_keeper.ts";
 import type { DocumentPath } from "../../src/nix/document_name.ts";
 import type { NarName } from "../../src/nix/nar_name.ts";
 import type { StorePathHash } from "../../src/nix/store_path.ts";
 import { documentBytesOf } from "./memory_documents.ts";
+import { beat, type HeldBytes, membersOf, reserve } from "./memory_ledger.ts";
 import {
   applyTo,
   coldEntries,
@@ -44,8 +46,15 @@ export class MemoryMetadataStore implements MetadataStore, AsyncDisposable {
     staged: new Map(),
     pending: new Map(),
     documents: new Map(),
+    members: new Map(),
   };
   #closed = false;
+  readonly #nowMs: () => number;
+
+  /** `nowMs`: of the members' heartbeats. */
+  constructor(nowMs: () => number = Date.now) {
+    this.#nowMs = nowMs;
+  }
 
   async findNarinfo(storePathHash: StorePathHash): Promise<NarinfoRow | undefined> {
     return this.#open().narinfos.get(storePathHash);
@@ -75,8 +84,24 @@ export class MemoryMetadataStore implements MetadataStore, AsyncDisposable {
     return this.#open().references.get(storePathHash) ?? [];
   }
 
-  async stock(): Promise<Stock> {
-    return stockOf(this.#open());
+  async stock(except?: MemberId): Promise<Stock> {
+    return stockOf(this.#open(), except);
+  }
+
+  async reserve(member: MemberId, order: ReserveOrder): Promise<number | undefined> {
+    return reserve(this.#open(), member, order);
+  }
+
+  async beat(member: MemberId, held: HeldBytes): Promise<number> {
+    return beat(this.#open(), member, { ...held, nowMs: this.#nowMs() });
+  }
+
+  async members(asker: MemberId): Promise<readonly Member[]> {
+    return membersOf(this.#open(), asker, this.#nowMs());
+  }
+
+  async leave(member: MemberId): Promise<void> {
+    this.#open().members.delete(member);
   }
 
   async coldest(countMax: number, after?: string): Promise<readonly ColdEntry[]> {

@@ -8,6 +8,7 @@ import {
   type NarSource,
   Outdated,
   type PinRoot,
+  ReservationLost,
 } from "../../src/metadata/metadata_store.ts";
 import type {
   ColdEntry,
@@ -28,6 +29,8 @@ import type { NarName } from "../../src/nix/nar_name.ts";
 import { narNameOf, type StoredName } from "../../src/nix/stored_name.ts";
 import type { StorePathHash } from "../../src/nix/store_path.ts";
 import { changeDocuments, type StoredDocument } from "./memory_documents.ts";
+import { type MemberRow, reservedBytesOf, unreserve } from "./memory_ledger.ts";
+import type { MemberId } from "../../src/metadata/space_ledger.ts";
 
 /** What a metadata store holds, as maps. */
 export interface Tables {
@@ -43,6 +46,7 @@ export interface Tables {
   readonly staged: Map<NarName, number>;
   readonly pending: Map<StoredName, PendingFile>;
   readonly documents: Map<DocumentPath, StoredDocument>;
+  readonly members: Map<MemberId, MemberRow>;
 }
 
 /** Applies one change; throws where it is impossible. */
@@ -152,6 +156,7 @@ function changeFile(
     case "nar-kept": {
       const intent = pending.get(at);
       if (intent === undefined) throw new IntentLost(at);
+      if (!unreserve(tables, intent.owner, change.reservedBytes)) throw new ReservationLost(at);
       pending.delete(at);
       if (kept !== undefined && kept.at !== at) mark(tables, kept, intent.owner);
       nars.set(narName, { ...rest, kept: change.file });
@@ -200,7 +205,7 @@ function protectedBy({ pins, references }: Tables): ReadonlySet<StorePathHash> {
 }
 
 /** The sums over all that is kept. */
-export function stockOf(tables: Tables): Stock {
+export function stockOf(tables: Tables, except?: MemberId): Stock {
   const kept = [...tables.nars.values()].flatMap((nar) => nar.kept === undefined ? [] : [nar]);
   const guarded = protectedBy(tables);
   const names = new Set(
@@ -214,6 +219,7 @@ export function stockOf(tables: Tables): Stock {
     keptFiles: kept.length,
     pendingBytes: [...tables.pending.values()].reduce((bytes, one) => bytes + one.fileSize, 0),
     protectedBytes: sum(kept.filter((nar) => names.has(nar.name))),
+    reservedBytes: reservedBytesOf(tables, except),
   };
 }
 

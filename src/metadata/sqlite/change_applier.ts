@@ -8,6 +8,7 @@ import {
   type NarRow,
   Outdated,
   type PinRoot,
+  ReservationLost,
 } from "../metadata_store.ts";
 import { changeDocument } from "./documents.ts";
 import { isSameClaim } from "../nar_claims.ts";
@@ -180,8 +181,8 @@ const SQLITE_CONSTRAINT = 19;
 
 /** A locked database or a full disk fails every list: single transactions would fail too. */
 function isOfOneList(error: unknown): boolean {
-  const isRefused = [NarNameTaken, IntentLost, Outdated].some((kind) => error instanceof kind);
-  if (isRefused) return true;
+  const refusals = [NarNameTaken, IntentLost, Outdated, ReservationLost];
+  if (refusals.some((kind) => error instanceof kind)) return true;
   return error instanceof Error && "errcode" in error &&
     (Number(error.errcode) & 0xff) === SQLITE_CONSTRAINT;
 }

@@ -1,5 +1,5 @@
 import { narNameOf, publishIdOf } from "../../nix/stored_name.ts";
-import { type Change, IntentLost } from "../metadata_store.ts";
+import { type Change, IntentLost, ReservationLost } from "../metadata_store.ts";
 import type { Statements } from "./statements.ts";
 
 type ChangeOf<Kind extends Change["kind"]> = Extract<Change, { kind: Kind }>;
@@ -35,12 +35,17 @@ export function changeFile(statements: Statements, change: FileChange): void {
   }
 }
 
-function keep(statements: Statements, narId: number, { file, atMs }: ChangeOf<"nar-kept">): void {
-  const { at, seal = null, fileHash, fileSize } = file;
+function keep(statements: Statements, narId: number, change: ChangeOf<"nar-kept">): void {
+  const { file: { at, seal = null, fileHash, fileSize }, atMs, reservedBytes } = change;
   const id = publishIdOf(at);
   const intent = statements.settle.get(narId, id);
   if (intent === undefined) throw new IntentLost(at);
-  statements.markFormerNar.run(String(intent["owner"]), narId, id);
+  const owner = String(intent["owner"]);
+  if (reservedBytes !== undefined) {
+    const { changes } = statements.unreserve.run(reservedBytes, owner);
+    if (Number(changes) === 0) throw new ReservationLost(at);
+  }
+  statements.markFormerNar.run(owner, narId, id);
   statements.keepNar.run(id, seal, fileHash, fileSize, narId);
   statements.loosenNar.run(atMs, narId);
 }

@@ -92,6 +92,7 @@ export interface StockColumns {
   readonly kept_files: number;
   readonly pending_bytes: number;
   readonly protected_bytes: number;
+  readonly reserved_bytes: number;
 }
 
 export function readStock(columns: StockColumns): Stock {
@@ -100,6 +101,7 @@ export function readStock(columns: StockColumns): Stock {
     keptFiles: columns.kept_files,
     pendingBytes: columns.pending_bytes,
     protectedBytes: columns.protected_bytes,
+    reservedBytes: columns.reserved_bytes,
   };
 }
 

@@ -25,10 +25,12 @@ import type {
   PendingFile,
   Stock,
 } from "../space_keeper.ts";
+import type { Member, MemberId, ReserveOrder } from "../space_ledger.ts";
 import { ChangeApplier } from "./change_applier.ts";
 import { DataVersionFeed } from "./data_version_feed.ts";
 import { type DocumentColumns, readDocument } from "./documents.ts";
 import { Eviction } from "./eviction.ts";
+import { Ledger } from "./ledger.ts";
 import { Protection } from "./protection.ts";
 import {
   type KeptColumns,
@@ -65,11 +67,13 @@ export class SqliteMetadataStore
   readonly #protection: Protection;
   readonly #eviction: Eviction;
   readonly #rowSweep: RowSweep;
+  readonly #ledger: Ledger;
   readonly #queue: WriteQueue;
   readonly #feed: DataVersionFeed;
   #closed = false;
 
-  constructor(database: DatabaseSync) {
+  /** `nowMs`: of the members' heartbeats. */
+  constructor(database: DatabaseSync, nowMs: () => number = Date.now) {
     this.#statements = prepareStatements(database);
     this.#transactions = new Transactions(database, this.#statements);
     this.#protection = new Protection(this.#statements);
@@ -80,6 +84,7 @@ export class SqliteMetadataStore
     const version = () => this.#read("dataVersion").get()?.["data_version"];
     this.#feed = new DataVersionFeed({ version });
     this.#rowSweep = new RowSweep(this.#statements, this.#protection);
+    this.#ledger = new Ledger(this.#statements, nowMs);
   }
 
   async findNarinfo(storePathHash: StorePathHash): Promise<NarinfoRow | undefined> {
@@ -150,8 +155,28 @@ export class SqliteMetadataStore
     await this.#queue.write(changes, options);
   }
 
-  async stock(): Promise<Stock> {
-    return readStock(this.#read("stock").get() as unknown as StockColumns);
+  async stock(except: MemberId = ""): Promise<Stock> {
+    return readStock(this.#read("stock").get(except) as unknown as StockColumns);
+  }
+
+  async reserve(member: MemberId, order: ReserveOrder): Promise<number | undefined> {
+    return await this.#unlocked(() => this.#ledger.reserve(member, order));
+  }
+
+  async beat(
+    member: MemberId,
+    order: { readonly heldBytes: number; readonly limitBytes: number },
+  ): Promise<number> {
+    return await this.#unlocked(() => this.#ledger.beat(member, order));
+  }
+
+  async members(asker: MemberId): Promise<readonly Member[]> {
+    if (this.#closed) throw closedFailure();
+    return this.#ledger.members(asker);
+  }
+
+  async leave(member: MemberId): Promise<void> {
+    await this.#unlocked(() => this.#ledger.leave(member));
   }
 
   async coldest(countMax: number, after?: string): Promise<readonly ColdEntry[]> {
@@ -206,9 +231,14 @@ export class SqliteMetadataStore
   }
 
   /** Runs `work` in a transaction when no other process has the lock and no checkpoint runs. */
-  async #alone<Value>(work: () => Value): Promise<Value> {
+  #alone<Value>(work: () => Value): Promise<Value> {
+    return this.#unlocked(work, () => this.#transactions.ready());
+  }
+
+  /** The same for small writes, which do not disturb a checkpoint. */
+  async #unlocked<Value>(work: () => Value, ready?: () => Promise<void>): Promise<Value> {
     for (let leftMs = LOCKED_MAX_MS;; leftMs -= LOCKED_RETRY_MS) {
-      await this.#transactions.ready();
+      if (ready !== undefined) await ready();
       if (this.#closed) throw closedFailure();
       try {
         return this.#transactions.within(work);

@@ -1,5 +1,6 @@
 import type { DatabaseSync, StatementSync } from "node:sqlite";
 import { DOCUMENT_SQL } from "./documents.ts";
+import { LEDGER_SQL } from "./ledger.ts";
 import { ROW_SWEEP_SQL } from "./row_sweep.ts";
 import { SPACE_SQL } from "./space_statements.ts";
 
@@ -8,6 +9,7 @@ const SQL = {
   ...SPACE_SQL,
   ...DOCUMENT_SQL,
   ...ROW_SWEEP_SQL,
+  ...LEDGER_SQL,
 
   begin: "BEGIN IMMEDIATE",
   commit: "COMMIT",

@@ -1,0 +1,50 @@
+/** Identifies one process among all that share the storage. */
+export type MemberId = string;
+
+/** A process that shares the storage. */
+export interface Member {
+  readonly id: MemberId;
+  /** The time from its last heartbeat to the last one of the member that asks. */
+  readonly silentMs: number;
+}
+
+export interface ReserveOrder {
+  /** All bytes that the member needs, those that it has reserved included. */
+  readonly neededBytes: number;
+  /** Reserve this many if they fit, so that the next call comes later. */
+  readonly wantedBytes: number;
+  /** For stored and reserved bytes together. */
+  readonly limitBytes: number;
+}
+
+/**
+ * The reserved bytes of all members. Stored plus reserved bytes exceed no member's limit by its
+ * own call, whatever other members do at the same time. Kept files leave the reserved bytes in the
+ * transaction of their row (`nar-kept`).
+ */
+export interface SpaceLedger {
+  /**
+   * Raises the member's reserved bytes to `neededBytes` at least, in one transaction. Resolves to
+   * its reserved bytes. `undefined`, without a change: they do not fit, or no such member is there.
+   */
+  reserve(member: MemberId, order: ReserveOrder): Promise<number | undefined>;
+
+  /**
+   * Writes a heartbeat, and sets the member's reserved bytes to those that it holds. Adds an absent
+   * member. Bytes that are more than before, and do not fit, stay unreserved. Resolves to the
+   * member's reserved bytes.
+   */
+  beat(
+    member: MemberId,
+    order: { readonly heldBytes: number; readonly limitBytes: number },
+  ): Promise<number>;
+
+  /**
+   * All members. Silence is measured by `asker`'s own last heartbeat, not by the clock: a locked
+   * database, a suspended machine or a clock that jumps silences nobody.
+   */
+  members(asker: MemberId): Promise<readonly Member[]>;
+
+  /** Removes a member, and gives back its reserved bytes. */
+  leave(member: MemberId): Promise<void>;
+}

@@ -1,0 +1,65 @@
+import type { Member, MemberId, ReserveOrder } from "../../src/metadata/space_ledger.ts";
+import { stockOf, type Tables } from "./memory_tables.ts";
+
+/** A member as a map holds it. */
+export interface MemberRow {
+  readonly heartbeatAtMs: number;
+  readonly reservedBytes: number;
+}
+
+export interface HeldBytes {
+  readonly heldBytes: number;
+  readonly limitBytes: number;
+}
+
+export function reserve(
+  tables: Tables,
+  member: MemberId,
+  { neededBytes, wantedBytes, limitBytes }: ReserveOrder,
+): number | undefined {
+  const row = tables.members.get(member);
+  const room = roomFor(tables, member, limitBytes);
+  if (row === undefined || neededBytes > Math.max(row.reservedBytes, room)) return undefined;
+  const reservedBytes = Math.max(row.reservedBytes, neededBytes, Math.min(wantedBytes, room));
+  tables.members.set(member, { ...row, reservedBytes });
+  return reservedBytes;
+}
+
+export function beat(
+  tables: Tables,
+  member: MemberId,
+  { heldBytes, limitBytes, nowMs }: HeldBytes & { readonly nowMs: number },
+): number {
+  for (const [id, row] of tables.members) {
+    tables.members.set(id, { ...row, heartbeatAtMs: Math.min(row.heartbeatAtMs, nowMs) });
+  }
+  const before = tables.members.get(member)?.reservedBytes ?? 0;
+  const isMet = heldBytes <= Math.max(before, roomFor(tables, member, limitBytes));
+  const reservedBytes = isMet ? heldBytes : before;
+  tables.members.set(member, { heartbeatAtMs: nowMs, reservedBytes });
+  return reservedBytes;
+}
+
+export function membersOf({ members }: Tables, asker: MemberId, nowMs: number): readonly Member[] {
+  const seenAtMs = Math.min(nowMs, members.get(asker)?.heartbeatAtMs ?? nowMs);
+  return [...members].sort(([a], [b]) => a < b ? -1 : 1)
+    .map(([id, { heartbeatAtMs }]) => ({ id, silentMs: Math.max(0, seenAtMs - heartbeatAtMs) }));
+}
+
+/** Of all members but `except`. */
+export function reservedBytesOf({ members }: Tables, except?: MemberId): number {
+  return [...members].reduce((sum, [id, row]) => sum + (id === except ? 0 : row.reservedBytes), 0);
+}
+
+/** False where the member has not reserved so many bytes. */
+export function unreserve({ members }: Tables, owner: MemberId, bytes = 0): boolean {
+  const row = members.get(owner);
+  if (row === undefined || row.reservedBytes < bytes) return bytes === 0;
+  members.set(owner, { ...row, reservedBytes: row.reservedBytes - bytes });
+  return true;
+}
+
+function roomFor(tables: Tables, member: MemberId, limitBytes: number): number {
+  const { keptBytes, pendingBytes, reservedBytes } = stockOf(tables, member);
+  return limitBytes - keptBytes - pendingBytes - reservedBytes;
+}
