@@ -26,5 +26,6 @@ export async function fsckStorage(
   const log = createLogger("error", { write: () => undefined });
   const sweeper = new Sweeper({ metadata, nars, owner: OWNER, log });
   const repairer = new Repairer({ metadata, nars, sweeper, owner: OWNER, log });
-  return await fsck({ metadata, nars, repairer, sweeper }, order, watcher);
+  const { signal } = new AbortController();
+  return await fsck({ metadata, nars, repairer, sweeper, signal }, order, watcher);
 }

@@ -1,6 +1,7 @@
 import type { NarFinder, NarRecord } from "../metadata/metadata_store.ts";
 import type { NarName } from "../nix/nar_name.ts";
 import type { ActiveReads } from "../space/active_reads.ts";
+import type { OpenOptions } from "../storage/nar_store.ts";
 import type { Tracer } from "../telemetry/tracer.ts";
 import { type Download, type NarPart, NotKept, type PassThroughRest } from "./download/download.ts";
 import type { Downloads, JoinedDownload } from "./download/downloads.ts";
@@ -56,13 +57,17 @@ export class NarServer {
   }
 
   /** `undefined` when nobody has it. Throws when a download broke before its first byte. */
-  async open(narName: NarName, requestId: string): Promise<NarAnswer | undefined> {
+  async open(
+    narName: NarName,
+    requestId: string,
+    client: OpenOptions,
+  ): Promise<NarAnswer | undefined> {
     const { kept, watchers: { uses, prefetch, reads } } = this.#deps;
     const nar = await this.#metadata.findNar(narName);
     if (nar === undefined) return await this.#deps.archives.open(narName, requestId);
     uses.nar(narName);
     const isAhead = prefetch.asked(narName);
-    const file = await kept.open(nar, requestId);
+    const file = await kept.open(nar, requestId, client);
     if (file === undefined) return await this.#fetch(nar, requestId);
     const answer = storedAnswer(narName, file, reads);
     return isAhead ? { ...answer, isAhead } : answer;
@@ -125,12 +130,16 @@ export class NarServer {
   }
 
   /** The same facts without starting a download: what HEAD tells. */
-  async stat(narName: NarName, requestId: string): Promise<NarFacts | undefined> {
+  async stat(
+    narName: NarName,
+    requestId: string,
+    client: OpenOptions,
+  ): Promise<NarFacts | undefined> {
     const nar = await this.#metadata.findNar(narName);
     if (nar === undefined) return await this.#deps.archives.stat(narName);
     const { prefetch, reads } = this.#deps.watchers;
     const isAhead = prefetch.asked(narName);
-    const file = await this.#deps.kept.open(nar, requestId);
+    const file = await this.#deps.kept.open(nar, requestId, client);
     if (file !== undefined) {
       await using answer = storedAnswer(narName, file, reads);
       return { ...factsOf(answer), isAhead };

@@ -1,6 +1,6 @@
 import { LRUCache } from "lru-cache";
 import type { Seal, StoredName } from "../nix/stored_name.ts";
-import type { ListedNar, ListOptions, NarStore, StoredNar } from "./nar_store.ts";
+import type { ListedNar, ListOptions, NarStore, OpenOptions, StoredNar } from "./nar_store.ts";
 
 interface HotNar {
   readonly bytes: Uint8Array<ArrayBuffer>;
@@ -34,22 +34,22 @@ export class HotNarStore implements NarStore {
     });
   }
 
-  async open(at: StoredName): Promise<StoredNar | undefined> {
+  async open(at: StoredName, options: OpenOptions): Promise<StoredNar | undefined> {
     const hot = this.#hot.get(at);
     if (hot !== undefined) return inMemory(hot);
-    const stored = await this.#inner.open(at);
+    const stored = await this.#inner.open(at, options);
     if (stored === undefined || stored.fileSize > this.#limits.fileBytesMax) return stored;
     const { fileSize, seal } = stored;
     return {
       fileSize,
       seal,
-      bytes: async (options) => {
+      bytes: async (readOptions) => {
         // They are those of the seal, so what is known of it is true of them, too.
-        const bytes = await stored.bytes(options);
+        const bytes = await stored.bytes(readOptions);
         this.#hot.set(at, { bytes, seal });
         return bytes;
       },
-      read: (start, end, options) => stored.read(start, end, options),
+      read: (start, end, readOptions) => stored.read(start, end, readOptions),
       [Symbol.asyncDispose]: () => stored[Symbol.asyncDispose](),
     };
   }

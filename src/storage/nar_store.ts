@@ -1,9 +1,11 @@
 import type { Seal, StoredName } from "../nix/stored_name.ts";
 
-export interface ReadOptions {
-  /** Its abort ends the read with its reason. Bytes in memory do not ask for it. */
-  readonly signal?: AbortSignal;
+export interface OpenOptions {
+  /** Its abort ends the call with its reason. Bytes in memory do not read it. */
+  readonly signal: AbortSignal;
 }
+
+export type ReadOptions = Partial<OpenOptions>;
 
 /**
  * A stored NAR file, open for one call of `bytes` or `read`, which releases it at its end, however
@@ -28,9 +30,10 @@ export interface StoredNar extends AsyncDisposable {
 export interface NarReader {
   /**
    * `undefined` means certainly absent. "Could not tell" is a throw. A reader whose file is removed
-   * meanwhile gets all of its bytes, or a read that fails.
+   * meanwhile gets all of its bytes, or a read that fails. Once it is open, only the signal of a
+   * read ends that read.
    */
-  open(at: StoredName): Promise<StoredNar | undefined>;
+  open(at: StoredName, options: OpenOptions): Promise<StoredNar | undefined>;
 }
 
 export interface NarWriter {

@@ -3,6 +3,7 @@ import { narName } from "../../src/nix/nar_name.ts";
 import { sha256FromDigest } from "../../src/nix/hash.ts";
 import { newStoredName, type Seal, type StoredName } from "../../src/nix/stored_name.ts";
 import type { NarStore } from "../../src/storage/nar_store.ts";
+import { STAYS } from "../support/staying_client.ts";
 import { tempFolder } from "../support/temp_folder.ts";
 import type { Clauses } from "./contract.ts";
 
@@ -14,7 +15,7 @@ const old = name as string as StoredName;
 
 export const narStoreClauses: Clauses<NarStore> = {
   "open() of an unknown name is undefined, not an error": async (store) => {
-    assert.equal(await store.open(at), undefined);
+    assert.equal(await store.open(at, STAYS), undefined);
   },
 
   "put() then open() gives back size and bytes": async (store) => {
@@ -59,7 +60,7 @@ export const narStoreClauses: Clauses<NarStore> = {
   ) => {
     await put(store, other, "old");
     await assert.rejects(store.put(at, "/nonexistent/file"));
-    assert.equal(await store.open(at), undefined);
+    assert.equal(await store.open(at, STAYS), undefined);
     assert.equal(await textOf(store, other, 0, 3), "old");
   },
 
@@ -76,7 +77,7 @@ export const narStoreClauses: Clauses<NarStore> = {
     const reader = begun.read(0, text.length).getReader();
     const first = await reader.read();
     assert.equal(await store.remove(at), true);
-    assert.equal(await store.open(at), undefined);
+    assert.equal(await store.open(at, STAYS), undefined);
     const reads = await Promise.allSettled([
       restOf(reader, first.value?.length ?? 0),
       restOf(late.read(0, text.length).getReader()),
@@ -85,6 +86,34 @@ export const narStoreClauses: Clauses<NarStore> = {
     for (const read of reads) {
       if (read.status === "fulfilled") assert.equal(read.value, text.length);
     }
+  },
+
+  "open() with a signal that has aborted rejects with its reason, and nothing stays open": async (
+    store,
+  ) => {
+    await put(store, at, "abcdef");
+    const signal = AbortSignal.abort(new Error("the client left"));
+    await assert.rejects(store.open(at, { signal }), /the client left/);
+    await assert.rejects(store.open(other, { signal }), /the client left/);
+    assert.equal(await textOf(store, at, 0, 6), "abcdef");
+  },
+
+  "open() whose signal aborts meanwhile gives the whole file or rejects": async (store) => {
+    await put(store, at, "abcdef");
+    const left = new AbortController();
+    const opening = store.open(at, left);
+    left.abort(new Error("the client left"));
+    const [result] = await Promise.allSettled([opening]);
+    if (result.status === "rejected") return assert.match(String(result.reason), /client left/);
+    assert.equal(new TextDecoder().decode(await result.value?.bytes()), "abcdef");
+  },
+
+  "the signal of open() does not end a read of the open file": async (store) => {
+    await put(store, at, "abcdef");
+    const left = new AbortController();
+    const nar = await store.open(at, left);
+    left.abort();
+    assert.equal(new TextDecoder().decode(await nar?.bytes()), "abcdef");
   },
 
   "a signal that aborts ends a read, and nothing stays open": async (store) => {
@@ -132,7 +161,7 @@ export const narStoreClauses: Clauses<NarStore> = {
     await put(store, old, "old");
     const [, removed] = await Promise.all([put(store, at, "new"), store.remove(old)]);
     assert.equal(removed, true);
-    assert.equal(await store.open(old), undefined);
+    assert.equal(await store.open(old, STAYS), undefined);
     assert.equal(await textOf(store, at, 0, 3), "new");
     assert.deepEqual(await namesOf(store), [at]);
   },
@@ -181,7 +210,7 @@ export const narStoreClauses: Clauses<NarStore> = {
     await put(store, at, "x");
     assert.equal(await store.remove(at), true);
     assert.equal(await store.remove(at), false);
-    assert.equal(await store.open(at), undefined);
+    assert.equal(await store.open(at, STAYS), undefined);
   },
 };
 
@@ -198,7 +227,7 @@ async function sealOf(store: NarStore, wanted: StoredName): Promise<Seal> {
 }
 
 async function opened(store: NarStore, wanted: StoredName) {
-  const nar = await store.open(wanted);
+  const nar = await store.open(wanted, STAYS);
   assert.ok(nar, `${wanted} is not there`);
   return nar;
 }

@@ -7,6 +7,7 @@ import type { NarStore } from "../../src/storage/nar_store.ts";
 import { LocalNarStore } from "../../src/storage/local/local_nar_store.ts";
 import { eventually } from "../support/eventually.ts";
 import { MemoryNarStore } from "../support/memory_nar_store.ts";
+import { STAYS } from "../support/staying_client.ts";
 import { tempFolder } from "../support/temp_folder.ts";
 import { checkContract, type Harness } from "./contract.ts";
 import { narStoreClauses, put } from "./nar_store_contract.ts";
@@ -41,7 +42,7 @@ Deno.test("LocalNarStore: what cannot be told is a throw, never undefined", asyn
   using folder = tempFolder();
   // A file where a folder should be: opening below it fails, and says nothing of absence.
   await Deno.writeTextFile(`${folder.path}/${at.slice(0, 2)}`, "");
-  await assert.rejects(new LocalNarStore(folder.path).open(at), /Cannot open NAR file/);
+  await assert.rejects(new LocalNarStore(folder.path).open(at, STAYS), /Cannot open NAR file/);
 });
 
 Deno.test("LocalNarStore: a file over 4 GiB keeps its size and its last bytes", async () => {
@@ -56,7 +57,7 @@ Deno.test("LocalNarStore: a file over 4 GiB keeps its size and its last bytes", 
   const store = new LocalNarStore(folder.path);
   await store.put(at, path);
 
-  const nar = await store.open(at);
+  const nar = await store.open(at, STAYS);
   assert.equal(nar?.fileSize, size);
   assert.equal(await new Response(nar?.read(size - 3, size)).text(), "end");
 });
@@ -67,10 +68,10 @@ Deno.test("LocalNarStore: a file cut while it is read fails", async () => {
   await Deno.writeTextFile(path, "abcdef");
   const store = new LocalNarStore(folder.path);
   await store.put(at, path);
-  const nar = await store.open(at);
+  const nar = await store.open(at, STAYS);
   await Deno.truncate(`${folder.path}/${at.slice(0, 2)}/${at}`, 3);
   await assert.rejects(new Response(nar?.read(0, 6)).text(), /became shorter/);
-  const again = await store.open(at);
+  const again = await store.open(at, STAYS);
   await Deno.truncate(`${folder.path}/${at.slice(0, 2)}/${at}`, 1);
   await assert.rejects(new Response(again?.read(0, 2)).text(), /became shorter/);
 });
@@ -79,13 +80,13 @@ Deno.test("LocalNarStore: a file whose bytes were changed has another seal", asy
   using folder = tempFolder();
   const store = new LocalNarStore(folder.path);
   const published = await put(store, at, "abcdef");
-  await using before = await store.open(at);
+  await using before = await store.open(at, STAYS);
   const path = `${folder.path}/${at.slice(0, 2)}/${at}`;
   Deno.writeTextFileSync(path, "abcXef");
   // A clock tick may not have passed since it was written.
   Deno.utimeSync(path, 1, 1);
   assert.equal(before?.seal, published);
-  await using after = await store.open(at);
+  await using after = await store.open(at, STAYS);
   assert.ok(after && after.seal !== published);
 });
 
@@ -93,7 +94,7 @@ Deno.test("LocalNarStore: bytes() of a file that was changed after open() fails"
   using folder = tempFolder();
   const store = new LocalNarStore(folder.path);
   await put(store, at, "abcdef");
-  const nar = await store.open(at);
+  const nar = await store.open(at, STAYS);
   const path = `${folder.path}/${at.slice(0, 2)}/${at}`;
   Deno.writeTextFileSync(path, "abcXef");
   Deno.utimeSync(path, 1, 1);
@@ -104,7 +105,7 @@ Deno.test("LocalNarStore: a file that is removed while it is open is read whole"
   using folder = tempFolder();
   const store = new LocalNarStore(folder.path);
   await put(store, at, "abcdef");
-  const [whole, part] = [await store.open(at), await store.open(at)];
+  const [whole, part] = [await store.open(at, STAYS), await store.open(at, STAYS)];
   // The time of a change has whole seconds, and the removal is to be another.
   const before = changedAtMs(`${folder.path}/${at.slice(0, 2)}/${at}`);
   await eventually("the file system's clock goes on", () => {
@@ -119,13 +120,13 @@ Deno.test("LocalNarStore: a file that is removed while it is open is read whole"
 Deno.test("HotNarStore: a memory hit answers without a promise, and without a signal", async () => {
   const store = new HotNarStore(new MemoryNarStore(), { fileBytesMax: 10, totalBytesMax: 100 });
   await put(store, at, "abcdef");
-  await (await store.open(at))?.bytes();
-  const hit = await store.open(at);
-  const bytes = hit?.bytes({
+  await (await store.open(at, STAYS))?.bytes();
+  const client = {
     get signal(): AbortSignal {
       throw new Error("nobody needs it");
     },
-  });
+  };
+  const bytes = (await store.open(at, client))?.bytes(client);
   assert.ok(bytes instanceof Uint8Array);
   assert.equal(new TextDecoder().decode(bytes), "abcdef");
 });
@@ -135,12 +136,12 @@ Deno.test("HotNarStore: bytes of another file than was opened do not stay", asyn
   const local = new LocalNarStore(folder.path);
   const store = new HotNarStore(local, { fileBytesMax: 1_000, totalBytesMax: 10_000 });
   const published = await put(store, at, "abcdef");
-  const nar = await store.open(at);
+  const nar = await store.open(at, STAYS);
   const path = `${folder.path}/${at.slice(0, 2)}/${at}`;
   Deno.writeTextFileSync(path, "abcXef");
   Deno.utimeSync(path, 1, 1);
   await assert.rejects(async () => await nar?.bytes(), /it was changed/);
-  await using again = await store.open(at);
+  await using again = await store.open(at, STAYS);
   assert.ok(again && again.seal !== published);
 });
 

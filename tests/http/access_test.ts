@@ -174,7 +174,7 @@ Deno.test("access: who is on another machine, or behind a proxy, evicts nothing"
   await (await cache.get(narPath)).bytes();
   await cache.downloadsOver();
   const gc = async (headers: Headers, peer: string) => {
-    const answer = await cache.request("POST", "/gc?target=0", headers, peer);
+    const answer = await cache.request("POST", "/gc?target=0", headers, { peer });
     await answer.text();
     return answer.status;
   };

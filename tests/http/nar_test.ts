@@ -2,15 +2,47 @@ import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { parseNarinfo } from "../../src/nix/narinfo_parse.ts";
 import { sha256FromDigest } from "../../src/nix/hash.ts";
+import type { StoredName } from "../../src/nix/stored_name.ts";
+import type { OpenOptions, StoredNar } from "../../src/storage/nar_store.ts";
 import { decompress } from "../support/decompressors.ts";
 import { type Dialect, DIALECTS } from "../support/dialects.ts";
 import { dialectAvailable, fakeUpstream } from "../support/fake_upstream.ts";
+import { MemoryNarStore } from "../support/memory_nar_store.ts";
 import { rawRequest, requestText } from "../support/raw_http.ts";
 import { makeStoreObject } from "../support/store_object.ts";
 import { TestCache } from "../support/test_cache.ts";
 
 const object = makeStoreObject({ name: "thing-1.0", size: 300_000 });
 const HASH = object.storePathHash;
+
+Deno.test("nar: a client that leaves ends the opening of a file, without an error", async () => {
+  await using upstream = await fakeUpstream({ objects: [object], stored: true });
+  const left = new AbortController();
+  const nars = new StoreOfLeaving(left);
+  await using cache = await TestCache.open({ upstreams: [upstream], nars });
+  const path = await cache.narPath(HASH);
+  await (await cache.get(path)).bytes();
+  await cache.downloadsOver();
+  await (await cache.request("GET", path, {}, left)).body?.cancel();
+  assert.equal(nars.opened, 1);
+  assert.deepEqual(cache.logged("error"), []);
+  assert.equal(upstream.count(/^\/nar\//, "GET"), 1);
+});
+
+/** Its client leaves while it opens a file. */
+class StoreOfLeaving extends MemoryNarStore {
+  opened = 0;
+
+  constructor(readonly left: AbortController) {
+    super();
+  }
+
+  override open(at: StoredName, options: OpenOptions): Promise<StoredNar | undefined> {
+    this.opened++;
+    this.left.abort();
+    return super.open(at, options);
+  }
+}
 
 for (const dialect of Object.keys(DIALECTS) as Dialect[]) {
   const excuse = dialectAvailable(dialect);

@@ -97,7 +97,7 @@ for (const [at, configured] of CONFIGURED.entries()) {
       const need = needs[at] ?? "-";
       for (const [given, headers] of givenTokens(configured)) {
         for (const peer of ["127.0.0.1", "192.0.2.7"]) {
-          const answer = await cache.request(method, PATHS[route] ?? route, headers, peer);
+          const answer = await cache.request(method, PATHS[route] ?? route, headers, { peer });
           await answer.body?.cancel();
           const what = `${asked} with ${given} of ${peer}`;
           assert.deepEqual([refusalOf(answer.status), what], [

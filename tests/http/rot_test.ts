@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { HotNarStore } from "../../src/storage/hot_nar_store.ts";
 import { eventually } from "../support/eventually.ts";
 import { type FakeUpstream, fakeUpstream } from "../support/fake_upstream.ts";
+import { STAYS } from "../support/staying_client.ts";
 import { makeStoreObject, type StoreObject } from "../support/store_object.ts";
 import { WatchedNarStore } from "../support/watched_nar_store.ts";
 import { TestCache, type TestCacheOptions } from "../support/test_cache.ts";
@@ -193,7 +194,7 @@ class Scene implements AsyncDisposable {
   /** Whether its row says how it is now. */
   async isSealed(): Promise<boolean> {
     const [row] = await this.cache.metadata.keptNars("");
-    await using stored = row && await this.cache.nars.open(row.at);
+    await using stored = row && await this.cache.nars.open(row.at, STAYS);
     return row?.seal === stored?.seal;
   }
 

@@ -1,6 +1,12 @@
 import { Failure } from "../../src/base/failure.ts";
 import type { Seal, StoredName } from "../../src/nix/stored_name.ts";
-import type { ListedNar, ListOptions, NarStore, StoredNar } from "../../src/storage/nar_store.ts";
+import type {
+  ListedNar,
+  ListOptions,
+  NarStore,
+  OpenOptions,
+  StoredNar,
+} from "../../src/storage/nar_store.ts";
 
 const PIECE_BYTES = 64 * 1024;
 
@@ -9,7 +15,8 @@ export class MemoryNarStore implements NarStore, AsyncDisposable {
   readonly #files = new Map<StoredName, MemoryFile>();
   #putCount = 0;
 
-  async open(at: StoredName): Promise<StoredNar | undefined> {
+  async open(at: StoredName, { signal }: OpenOptions): Promise<StoredNar | undefined> {
+    signal.throwIfAborted();
     const file = this.#files.get(at);
     return file === undefined ? undefined : storedNar(file);
   }

@@ -10,6 +10,7 @@ import { SmallDisk } from "./small_disk.ts";
 import type { SmallUpstream } from "./small_upstream.ts";
 import { narNamed, type SmallWorld } from "./small_world.ts";
 import type { Answer, Deed, Seen } from "./space_model.ts";
+import { STAYS } from "./staying_client.ts";
 import { hashOfNode } from "./stored_graph.ts";
 
 /** Between two steps: more than any memory of the cache's own for what was tried in vain. */
@@ -213,7 +214,7 @@ export class SpaceSystem implements AsyncDisposable {
     if (url !== name) this.watch.violations.push(`path ${path} leads to ${url}`);
     if (!withNar) return { narinfo: true };
     try {
-      const answer = await running.nars.open(url as NarName, "test");
+      const answer = await running.nars.open(url as NarName, "test", STAYS);
       if (answer === undefined) return { narinfo: true, nar: false };
       await using _open = answer;
       const got = await answer.whole() ?? await new Response(await answer.read(0)).bytes();

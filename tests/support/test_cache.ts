@@ -160,9 +160,10 @@ export class TestCache implements AsyncDisposable {
     method: string,
     path: string,
     headers: HeadersInit = {},
-    peer = "127.0.0.1",
+    { peer = "127.0.0.1", signal }: { readonly peer?: string; readonly signal?: AbortSignal } = {},
   ): Promise<Response> {
-    const request = new Request(`http://cache.test${path}`, { method, headers });
+    const init = { method, headers, ...(signal === undefined ? {} : { signal }) };
+    const request = new Request(`http://cache.test${path}`, init);
     const answer = await this.#app.pipeline.handle(Object.assign(request, { peer }));
     return new Response(answer.body, { status: answer.status, headers: [...answer.headers] });
   }

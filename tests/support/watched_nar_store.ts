@@ -1,5 +1,5 @@
 import type { StoredName } from "../../src/nix/stored_name.ts";
-import type { ListOptions, NarStore, StoredNar } from "../../src/storage/nar_store.ts";
+import type { ListOptions, NarStore, OpenOptions, StoredNar } from "../../src/storage/nar_store.ts";
 
 /** A NAR store that notes which parts of its files are read. */
 export class WatchedNarStore implements NarStore {
@@ -10,20 +10,20 @@ export class WatchedNarStore implements NarStore {
     this.#inner = inner;
   }
 
-  async open(at: StoredName): Promise<StoredNar | undefined> {
-    const stored = await this.#inner.open(at);
+  async open(at: StoredName, options: OpenOptions): Promise<StoredNar | undefined> {
+    const stored = await this.#inner.open(at, options);
     if (stored === undefined) return undefined;
     const { fileSize, seal } = stored;
     return {
       fileSize,
       seal,
-      bytes: (options) => {
+      bytes: (readOptions) => {
         this.reads.push([0, fileSize]);
-        return stored.bytes(options);
+        return stored.bytes(readOptions);
       },
-      read: (start, end, options) => {
+      read: (start, end, readOptions) => {
         this.reads.push([start, end]);
-        return stored.read(start, end, options);
+        return stored.read(start, end, readOptions);
       },
       [Symbol.asyncDispose]: () => stored[Symbol.asyncDispose](),
     };

@@ -11,7 +11,7 @@ import type { Sha256 } from "../../nix/hash.ts";
 import type { NarName } from "../../nix/nar_name.ts";
 import type { Seal, StoredName } from "../../nix/stored_name.ts";
 import type { Sweeper } from "../../space/sweeper.ts";
-import type { NarReader, StoredNar } from "../../storage/nar_store.ts";
+import type { NarReader, OpenOptions, StoredNar } from "../../storage/nar_store.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import type { Downloads } from "../download/downloads.ts";
 import { contentHash } from "./content_hash.ts";
@@ -60,11 +60,15 @@ export class KeptNars {
   }
 
   /** `undefined` of a file that is missing, cut or wrong: it is to be fetched again. */
-  async open(nar: NarRecord, requestId: string): Promise<OpenKeptFile | undefined> {
+  async open(
+    nar: NarRecord,
+    requestId: string,
+    options: OpenOptions,
+  ): Promise<OpenKeptFile | undefined> {
     const { name } = nar;
     let { kept } = nar;
     for (let looks = 0; kept !== undefined && looks < LOOKS_MAX; looks++) {
-      const stored = await this.#deps.nars.open(kept.at);
+      const stored = await this.#deps.nars.open(kept.at, options);
       if (stored?.fileSize !== kept.fileSize) {
         await stored?.[Symbol.asyncDispose]();
         const now = await this.#keptNow(name);

@@ -14,6 +14,8 @@ export interface FsckDeps {
   readonly nars: NarStore;
   readonly repairer: Pick<Repairer, "repair">;
   readonly sweeper: Pick<Sweeper, "markAndSweep">;
+  /** Ends the check with its reason. */
+  readonly signal: AbortSignal;
 }
 
 export interface FsckOrder {
@@ -62,6 +64,7 @@ export async function fsck(
   let [files, bytes, shardsDone] = [0, 0, 0];
   const progress = () => ({ shardsDone, shardsAll: SHARDS.length, files, bytes });
   for (const shard of SHARDS) {
+    deps.signal.throwIfAborted();
     const there = await Array.fromAsync(nars.list(shard, { sizes: true }));
     const rows = await metadata.keptNars(shard);
     const bad = new Set(await checkShard(deps, { rows, there, order, watcher }));
@@ -88,9 +91,10 @@ interface ShardCheck {
 
 /** Resolves to the objects that something is wrong with. */
 async function checkShard(
-  { metadata, repairer }: FsckDeps,
+  deps: FsckDeps,
   { rows, there, order: { repair }, watcher }: ShardCheck,
 ): Promise<readonly StoredName[]> {
+  const { metadata, repairer } = deps;
   const { lost, stray } = compareShard(rows, there);
   if (lost.length + stray.length === 0) return [];
   const underWay = new Set((await metadata.pendingFiles()).map(({ at }) => at));
@@ -99,12 +103,12 @@ async function checkShard(
   for (const at of lost) {
     const found = sizes.has(at) ? `${sizes.get(at)} bytes` : "no file";
     const detail = `${found} where there should be ${expected.get(at)} bytes`;
-    const mended = repair && await repairer.repair({ lost: [at], stray: [] }) > 0;
+    const mended = repair && await repairer.repair({ lost: [at], stray: [] }, deps) > 0;
     watcher.problem({ kind: "damaged", nar: narNameOf(at), at, detail, mended });
   }
   for (const at of stray) {
     if (underWay.has(at)) continue;
-    const mended = repair && await repairer.repair({ lost: [], stray: [at] }) > 0;
+    const mended = repair && await repairer.repair({ lost: [], stray: [at] }, deps) > 0;
     const detail = "a file that no row keeps";
     watcher.problem({ kind: "stray", nar: narNameOf(at), at, detail, mended });
   }
@@ -112,7 +116,7 @@ async function checkShard(
 }
 
 async function checkContent(
-  { metadata, nars, sweeper }: FsckDeps,
+  { metadata, nars, sweeper, signal }: FsckDeps,
   row: KeptNar,
   { repair }: FsckOrder,
   watcher: FsckWatcher,
@@ -120,7 +124,7 @@ async function checkContent(
   const { name: nar, at } = row;
   try {
     const record = await metadata.findNar(nar);
-    await using stored = await nars.open(at);
+    await using stored = await nars.open(at, { signal });
     if (record?.kept?.at !== at || stored === undefined) return;
     const detail = await wrongContent(record, row, stored);
     if (detail === undefined) return;

@@ -33,9 +33,8 @@ export interface Reconciled {
 /** Holds all files against all rows, shard by shard: names at start, then slowly sizes too. */
 export class Reconciler implements AsyncDisposable {
   readonly #deps: ReconcilerDeps;
-  #stopped = false;
+  readonly #stop = new AbortController();
   #running: Promise<unknown> = Promise.resolve();
-  #wake: (() => void) | undefined;
 
   constructor(deps: ReconcilerDeps) {
     this.#deps = deps;
@@ -44,11 +43,11 @@ export class Reconciler implements AsyncDisposable {
   /** One quick pass, then slow ones for as long as larder runs. */
   start(): void {
     const work = async () => {
-      for (let [sizes, pauseMs] = [false, 0]; !this.#stopped;) {
+      for (let [sizes, pauseMs] = [false, 0]; !this.#stop.signal.aborted;) {
         await this.pass({ sizes, pauseMs });
         if (!sizes) this.#deps.firstPassOver();
         [sizes, pauseMs] = [true, BACKGROUND_PAUSE_MS];
-        await this.#pause(pauseMs);
+        await pause(pauseMs, this.#stop.signal);
       }
     };
     this.#running = work();
@@ -59,11 +58,12 @@ export class Reconciler implements AsyncDisposable {
     { sizes, pauseMs }: { readonly sizes: boolean; readonly pauseMs: number },
   ): Promise<Reconciled> {
     const { comparer, repairer, changed, nowMs, log } = this.#deps;
+    const { signal } = this.#stop;
     const startedAtMs = nowMs();
     let [files, lost, mended] = [0, 0, 0];
     try {
       for (const shard of SHARDS) {
-        if (this.#stopped) return { files, mended, complete: false };
+        if (signal.aborted) return { files, mended, complete: false };
         const comparison = await comparer.compare(shard, sizes);
         await pause(0);
         files += comparison.files;
@@ -77,31 +77,21 @@ export class Reconciler implements AsyncDisposable {
           });
           return { files, mended, complete: false };
         }
-        const count = await repairer.repair(comparison);
+        const count = await repairer.repair(comparison, { signal });
         if (count > 0) await changed();
         mended += count;
-        if (pauseMs > 0) await this.#pause(pauseMs);
+        if (pauseMs > 0) await pause(pauseMs, signal);
       }
       log.info("reconciled", { files, mended, sizes, duration_ms: nowMs() - startedAtMs });
       return { files, mended, complete: true };
     } catch (error) {
-      log.error("not reconciled", { error: messageOf(error) });
+      if (!signal.aborted) log.error("not reconciled", { error: messageOf(error) });
       return { files, mended, complete: false };
     }
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    this.#stopped = true;
-    this.#wake?.();
+    this.#stop.abort();
     await this.#running;
-  }
-
-  async #pause(ms: number): Promise<void> {
-    if (this.#stopped) return;
-    const { promise, resolve } = Promise.withResolvers<void>();
-    this.#wake = resolve;
-    const timer = setTimeout(resolve, ms);
-    await promise;
-    clearTimeout(timer);
   }
 }

@@ -2,7 +2,7 @@ import type { KeptFile, NarFinder } from "../../metadata/metadata_store.ts";
 import type { SpaceKeeper } from "../../metadata/space_keeper.ts";
 import { narNameOf, type StoredName } from "../../nix/stored_name.ts";
 import type { Sweeper } from "../../space/sweeper.ts";
-import type { NarReader } from "../../storage/nar_store.ts";
+import type { NarReader, OpenOptions } from "../../storage/nar_store.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import type { ShardComparison } from "./compare_shard.ts";
 
@@ -23,22 +23,25 @@ export class Repairer {
   }
 
   /** Resolves to how many were repaired. */
-  async repair({ lost, stray }: Pick<ShardComparison, "lost" | "stray">): Promise<number> {
+  async repair(
+    { lost, stray }: Pick<ShardComparison, "lost" | "stray">,
+    options: OpenOptions,
+  ): Promise<number> {
     if (lost.length + stray.length === 0) return 0;
     const { metadata } = this.#deps;
     // Before the rows: an object that is neither on its way nor kept will never be kept.
     const pending = new Set((await metadata.pendingFiles()).map(({ at }) => at));
     let repaired = 0;
-    for (const at of lost) if (await this.#repairLost(at)) repaired++;
+    for (const at of lost) if (await this.#repairLost(at, options)) repaired++;
     for (const at of stray) if (!pending.has(at) && await this.#repairStray(at)) repaired++;
     return repaired;
   }
 
-  async #repairLost(at: StoredName): Promise<boolean> {
+  async #repairLost(at: StoredName, options: OpenOptions): Promise<boolean> {
     const { nars, sweeper, log } = this.#deps;
     const kept = await this.#kept(at);
     if (kept === undefined) return false;
-    await using stored = await nars.open(at);
+    await using stored = await nars.open(at, options);
     if (stored?.fileSize === kept.fileSize) return false;
     const found = stored?.fileSize ?? "nothing";
     log.error("stored nar is damaged", { nar: narNameOf(at), expected: kept.fileSize, found });

@@ -87,28 +87,34 @@ export function createRequestPipeline(deps: RequestPipelineDeps): RequestPipelin
     try {
       return await match.handler({ request, requestId, head, params, caller: decision?.caller });
     } catch (error) {
-      return failed(error, match.route, requestId, head);
+      return failed(log, error, { request, requestId, route: match.route });
     }
-  }
-
-  function failed(error: unknown, route: Route, requestId: string, head: boolean): Answer {
-    const { status: meant, level } = meaningOf(error);
-    // Nix aborts a build on 500, and tries its next substituter on 404.
-    const status = route.cached && meant >= 500 ? 404 : meant;
-    const facts = error instanceof Failure ? error.facts : {};
-    log[level]("request failed", {
-      route: route.name,
-      status,
-      request_id: requestId,
-      error: messageOf(error),
-      ...facts,
-    });
-    return statusAnswer(status, head, sourceOf(route, status));
   }
 }
 
 function callerIn(decision: Access | undefined): Caller | undefined {
   return decision?.kind === "refused" ? decision.refusal.caller : decision?.caller;
+}
+
+/** Logs a failed request. A client that left is no failure of ours. */
+function failed(
+  log: Logger,
+  error: unknown,
+  { request, requestId, route }: Asked & { readonly route: Route },
+): Answer {
+  const { status: meant, level } = meaningOf(error);
+  const { aborted: isGone, reason } = request.signal;
+  // Nix aborts a build on 500, and tries its next substituter on 404.
+  const status = route.cached && meant >= 500 ? 404 : meant;
+  const facts = error instanceof Failure ? error.facts : {};
+  log[isGone && error === reason ? "debug" : level]("request failed", {
+    route: route.name,
+    status,
+    request_id: requestId,
+    error: messageOf(error),
+    ...facts,
+  });
+  return statusAnswer(status, request.method === "HEAD", sourceOf(route, status));
 }
 
 /** X-Cache of a 404: it comes from the cache or the upstreams. Other errors have none. */

@@ -61,10 +61,10 @@ export function narRoute({ nars, names, metrics, remove }: NarRouteDeps): Route 
         const name = parseNarName(text);
         if (name === undefined) return absent(head);
         if (head) {
-          const facts = await counted(name, nars.stat(name, requestId));
+          const facts = await counted(name, nars.stat(name, requestId, request));
           return facts === undefined ? absent(head) : headOf(planNar(request, facts));
         }
-        const answer = await counted(name, nars.open(name, requestId));
+        const answer = await counted(name, nars.open(name, requestId, request));
         if (answer === undefined) return absent(head);
         const plan = planNar(request, answer);
         if (plan.kind === "answered") {

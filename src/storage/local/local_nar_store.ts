@@ -1,6 +1,6 @@
 import { Failure, messageOf } from "../../base/failure.ts";
 import { parseStoredName, type Seal, type StoredName } from "../../nix/stored_name.ts";
-import type { ListedNar, ListOptions, NarStore, StoredNar } from "../nar_store.ts";
+import type { ListedNar, ListOptions, NarStore, OpenOptions, StoredNar } from "../nar_store.ts";
 import { moveDurably } from "./durable_move.ts";
 import { OpenNarFile } from "./open_nar_file.ts";
 import { sealOf } from "./seal_of.ts";
@@ -16,7 +16,8 @@ export class LocalNarStore implements NarStore {
     this.#folder = folder;
   }
 
-  async open(at: StoredName): Promise<StoredNar | undefined> {
+  async open(at: StoredName, { signal }: OpenOptions): Promise<StoredNar | undefined> {
+    signal.throwIfAborted();
     try {
       return new OpenNarFile(Deno.openSync(this.#pathOf(at)));
     } catch (error) {

@@ -7,6 +7,7 @@ import { createLogger } from "../../../src/telemetry/logger.ts";
 import { MemoryMetadataStore } from "../../support/memory_metadata_store.ts";
 import { MemoryNarStore } from "../../support/memory_nar_store.ts";
 import { fileOf, hash, keep, narOf, put } from "../../support/metadata_rows.ts";
+import { STAYS } from "../../support/staying_client.ts";
 import { tempFolder } from "../../support/temp_folder.ts";
 
 Deno.test("fsck: finds and mends in any stores behind the ports", async () => {
@@ -48,7 +49,7 @@ class Scene implements AsyncDisposable {
     const sweeper = new Sweeper({ ...stores, owner: "fsck", log });
     const repairer = new Repairer({ ...stores, sweeper, owner: "fsck", log });
     const problems: FsckProblem[] = [];
-    await fsck({ ...stores, repairer, sweeper }, { verifyContent: false, repair }, {
+    await fsck({ ...stores, ...STAYS, repairer, sweeper }, { verifyContent: false, repair }, {
       problem: (problem) => void problems.push(problem),
       progress: () => undefined,
     });

@@ -11,6 +11,7 @@ import { createLogger } from "../../../src/telemetry/logger.ts";
 import { hash, put, rowOf } from "../../support/metadata_rows.ts";
 import { MemoryMetadataStore } from "../../support/memory_metadata_store.ts";
 import { MemoryNarStore } from "../../support/memory_nar_store.ts";
+import { STAYS } from "../../support/staying_client.ts";
 import { tempFolder } from "../../support/temp_folder.ts";
 
 const TEXT = "the bytes of a NAR file";
@@ -28,7 +29,7 @@ Deno.test("publish: the row has the name and the seal of the object that is ther
   await scene.keep();
   const kept = (await scene.metadata.findNar(NAR.name))?.kept;
   assert.ok(kept);
-  await using stored = await scene.nars.open(kept.at);
+  await using stored = await scene.nars.open(kept.at, STAYS);
   assert.equal(stored?.seal, kept.seal);
   assert.deepEqual(await scene.left(), { objects: [kept.at], pending: [] });
 });
