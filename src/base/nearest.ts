@@ -3,7 +3,7 @@ import { distance } from "fastest-levenshtein";
 /** One more slip is allowed for each so many letters. */
 const LETTERS_PER_SLIP = 4;
 
-/** Fewer common words prove too little: any option may end in "path". */
+/** Fewer common words prove too little: every option may end in "path". */
 const SHARED_WORDS_MIN = 2;
 
 /**

@@ -7,7 +7,7 @@ export interface ChangedKeys {
   readonly nars: readonly NarName[];
 }
 
-/** "all": any row may have changed. */
+/** "all": each row may have changed. */
 export type Changed = ChangedKeys | "all";
 
 /** Reports the changes of other processes to the same database. */
@@ -15,7 +15,8 @@ export interface ChangeFeed {
   /**
    * Calls `on` within two seconds after a write of another process, until the result is disposed.
    * Several writes may share one call; writes of this process cause none. Without access to the
-   * database there are no calls; the next one covers all missed writes.
+   * database there are no calls; the next one covers all missed writes. An error of `on` is an
+   * uncaught error of the process, and the other subscribers get their calls.
    */
   subscribe(on: (changed: Changed) => void): AsyncDisposable;
 }

@@ -53,6 +53,12 @@ export class DataVersionFeed implements ChangeFeed {
     }
     if (version === this.#last) return;
     this.#last = version;
-    for (const { on } of this.#subscribers) on("all");
+    for (const { on } of this.#subscribers) {
+      try {
+        on("all");
+      } catch (error) {
+        reportError(error);
+      }
+    }
   }
 }

@@ -1,23 +1,7 @@
 import assert from "node:assert/strict";
-import { DatabaseSync } from "node:sqlite";
 import type { Changed } from "../../../src/metadata/change_feed.ts";
-import { openDatabase } from "../../../src/metadata/sqlite/connection.ts";
 import { DataVersionFeed } from "../../../src/metadata/sqlite/data_version_feed.ts";
-import { SqliteMetadataStore } from "../../../src/metadata/sqlite/sqlite_metadata_store.ts";
 import { eventually } from "../../support/eventually.ts";
-import { hash, put } from "../../support/metadata_rows.ts";
-import { tempFolder } from "../../support/temp_folder.ts";
-
-Deno.test("DataVersionFeed: every subscriber hears of a change until it leaves", async () => {
-  const scene = new Scene();
-  const [left, stays]: [Changed[], Changed[]] = [[], []];
-  const leaving = scene.feed.subscribe((changed) => void left.push(changed));
-  await using _stays = scene.feed.subscribe((changed) => void stays.push(changed));
-  await scene.become(2);
-  await leaving[Symbol.asyncDispose]();
-  await scene.become(3);
-  assert.deepEqual([left, stays], [["all"], ["all", "all"]]);
-});
 
 Deno.test("DataVersionFeed: what changed while nobody could look is one notice later", async () => {
   const scene = new Scene();
@@ -43,29 +27,6 @@ Deno.test("DataVersionFeed: nothing is looked at while nobody subscribes", async
   // One look when the second subscriber came, which makes the change a thing of the past.
   assert.ok(scene.looks >= looks + 2);
   assert.deepEqual(heard, []);
-});
-
-Deno.test("SqliteMetadataStore: the feed tells of others' writes, never of its own", async () => {
-  using folder = tempFolder();
-  const path = `${folder.path}/db.sqlite`;
-  const database = await openDatabase(path);
-  await using store = new SqliteMetadataStore(database);
-  const statement = database.prepare("PRAGMA data_version");
-  let looks = 0;
-  const version = () => (looks++, statement.get()?.["data_version"]);
-  const feed = new DataVersionFeed({ version, pollEveryMs: 2 });
-  const heard: Changed[] = [];
-  await using _heard = feed.subscribe((changed) => void heard.push(changed));
-  await using _ofStore = store.subscribe((changed) => void heard.push(changed));
-  await store.apply([put(hash("ours"), [])]);
-  const looked = looks;
-  await eventually("it is looked at twice more", () => looks > looked + 1);
-  assert.deepEqual(heard, []);
-  {
-    using other = new DatabaseSync(path);
-    other.exec("DELETE FROM narinfo");
-  }
-  await eventually("both feeds tell", () => heard.length === 2);
 });
 
 /** A feed of a version that the test sets. */
