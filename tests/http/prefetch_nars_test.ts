@@ -171,6 +171,18 @@ Deno.test("prefetch: a NAR that failed ahead is fetched for the client that want
   assert.deepEqual(await (await asked).bytes(), (await upstream.narFileOf(object)).bytes);
 });
 
+Deno.test("prefetch: an upstream without its NARs is asked for 50 at most", async () => {
+  const objects = Array.from({ length: 200 }, (_, seed) => makeStoreObject({ name: "x", seed }));
+  await using upstream = await fakeUpstream({ objects, stored: true });
+  upstream.breakNar(status(404));
+  await using cache = await prefetchingCache({ upstreams: [upstream] });
+  for (const { storePathHash } of objects) {
+    assert.equal((await cache.get(`/${storePathHash}.narinfo`)).status, 200);
+    await cache.prefetchOver();
+  }
+  assert.ok(narRequests(upstream) <= 50, `${narRequests(upstream)} requests for NARs`);
+});
+
 Deno.test("prefetch: a pull asks the upstream once for each narinfo and NAR", async () => {
   const objects = fan(60);
   await using upstream = await fakeUpstream({ objects, stored: true });

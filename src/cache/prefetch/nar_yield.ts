@@ -28,13 +28,12 @@ export type YieldEvent =
   | "fetched"
   /** It could have been, but most are wasted. */
   | "passed over"
-  /** It did not come, through no fault of the clients. */
-  | "failed"
   /** A client asked for one that was fetched ahead, or that has yet to be. */
   | "used"
   | "wanted"
-  /** Nobody asked for one in time. */
-  | "wasted";
+  /** Nobody asked for one in time, or it did not come: an upstream without it is asked in vain. */
+  | "wasted"
+  | "failed";
 
 export const FIRST_YIELD: NarYield = { credit: FIRST_NARS, verdicts: [], passedOver: 0 };
 
@@ -45,13 +44,12 @@ export function nextYield(now: NarYield, event: YieldEvent): NarYield {
       return { ...now, credit: Math.max(0, now.credit - 1), passedOver: 0 };
     case "passed over":
       return { ...now, passedOver: now.passedOver + 1 };
-    case "failed":
-      return { ...now, credit: creditOf(now, 1) };
     case "wanted":
       return { ...now, credit: creditOf(now, NARS_PER_REQUEST) };
     case "used":
       return { ...judged(now, false), credit: creditOf(now, NARS_PER_REQUEST) };
     case "wasted":
+    case "failed":
       return judged(now, true);
   }
 }
