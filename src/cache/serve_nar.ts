@@ -190,7 +190,11 @@ function storedAnswer(
     source: "HIT",
     fileSize,
     tag: kept.fileHash,
-    whole: (options) => fileSize <= STORED_WHOLE_BYTES_MAX ? stored.bytes(options) : undefined,
+    whole(options) {
+      if (fileSize > STORED_WHOLE_BYTES_MAX) return undefined;
+      if (stored.isInMemory) return stored.bytes();
+      return options?.savesMemory ? undefined : stored.bytes(options);
+    },
     async read(start, end = fileSize, options) {
       const body = stored.read(start, end, options);
       leave = reads.begin(narName);

@@ -73,6 +73,7 @@ function inMemory({ bytes, seal }: HotNar): StoredNar {
   return {
     fileSize: bytes.length,
     seal,
+    isInMemory: true,
     bytes: () => bytes,
     read: (start, end) => new Blob([bytes.subarray(start, end)]).stream(),
     async [Symbol.asyncDispose]() {},

@@ -15,6 +15,8 @@ export interface StoredNar extends AsyncDisposable {
   readonly fileSize: number;
   /** As it was when it was opened. */
   readonly seal: Seal;
+  /** True if `bytes` makes no copy: all readers share them. */
+  readonly isInMemory?: true;
   /**
    * All bytes of a small file; bytes in memory come without a promise. Rejects if the file has
    * become shorter, or its seal another one.

@@ -214,6 +214,11 @@ export class TestCache implements AsyncDisposable {
     this.#app.expirePrefetched();
   }
 
+  /** Answers a request. */
+  get handle(): HttpServerDeps["handle"] {
+    return this.#app.pipeline.handle;
+  }
+
   /** Serves on a port of 127.0.0.1, for what only a real connection shows. */
   listen(options: Partial<HttpServerDeps & HttpServerLimits> = {}): TestListener {
     return new TestListener({ ...this.#app.pipeline, log: this.#log, ...options });

@@ -18,6 +18,11 @@ export interface NarFacts {
   readonly isAhead?: boolean;
 }
 
+export interface WholeOptions extends ReadOptions {
+  /** True: no copy, only bytes that all readers share. */
+  readonly savesMemory?: boolean;
+}
+
 /**
  * A NAR file to send, for one read: `whole`, or `read` if that returned nothing. The holder
  * disposes of an answer that it does not read. A signal ends reads of the store; cancelling the
@@ -26,7 +31,7 @@ export interface NarFacts {
 export interface NarAnswer extends NarFacts, AsyncDisposable {
   /** The whole file, if it is small and all here; bytes in memory come without a promise. */
   whole(
-    options?: ReadOptions,
+    options?: WholeOptions,
   ): Uint8Array<ArrayBuffer> | Promise<Uint8Array<ArrayBuffer>> | undefined;
   /** From `start` up to `end` (default: the end). Resolves when the first byte is there. */
   read(

@@ -10,6 +10,8 @@ export interface ClientRequest {
   readonly peer?: string;
   /** `null` if the head announces none. The app need not read it. */
   readonly body: ReadableStream<Uint8Array<ArrayBuffer>> | null;
+  /** True while clients hold so much that this answer must not add a large copy of its own. */
+  readonly savesMemory?: boolean;
   /** Aborts when the client leaves before it has the whole answer. */
   readonly signal: AbortSignal;
 }

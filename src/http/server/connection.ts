@@ -121,7 +121,11 @@ export class Connection {
     const head = readHead(text);
     this.#hasRequested = true;
     const body = head.bodyLength === 0 ? undefined : this.#bodyOf(head);
-    const received = new ReceivedRequest(head, body, this.#socket.remoteAddr);
+    const { remoteAddr } = this.#socket;
+    const received = new ReceivedRequest(head, body, {
+      remoteAddr,
+      running: this.#deps.running,
+    });
     this.#request = received;
     const answer = await this.#deps.handle(received, received);
     const keepsAlive = head.keepsAlive && !this.#deps.isStopping() &&

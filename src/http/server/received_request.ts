@@ -7,12 +7,19 @@ import type {
 import { peerAddress } from "../message/peer.ts";
 import type { RequestBody } from "./request_body.ts";
 import type { RequestHead } from "./request_head.ts";
+import type { RunningWrites } from "./running_writes.ts";
+
+/** The connection of a request. */
+export interface ConnectionFacts {
+  readonly remoteAddr: Deno.Addr;
+  readonly running: Pick<RunningWrites, "holdMuch">;
+}
 
 /** A request for the app, and the delivery of its answer. */
 export class ReceivedRequest implements ClientRequest, Delivery {
   readonly #head: RequestHead;
   readonly #incoming: RequestBody | undefined;
-  readonly #remote: Deno.Addr;
+  readonly #connection: ConnectionFacts;
   #body: ReadableStream<Uint8Array<ArrayBuffer>> | undefined;
   #abort: AbortController | undefined;
   #ended: PromiseWithResolvers<DeliveryEnd> | undefined;
@@ -20,10 +27,10 @@ export class ReceivedRequest implements ClientRequest, Delivery {
   #sentBytes = 0;
 
   /** `incoming`: the body, if the head announces one. */
-  constructor(head: RequestHead, incoming: RequestBody | undefined, remote: Deno.Addr) {
+  constructor(head: RequestHead, incoming: RequestBody | undefined, connection: ConnectionFacts) {
     this.#head = head;
     this.#incoming = incoming;
-    this.#remote = remote;
+    this.#connection = connection;
   }
 
   get method(): string {
@@ -43,7 +50,11 @@ export class ReceivedRequest implements ClientRequest, Delivery {
   }
 
   get peer(): string {
-    return peerAddress(this.#remote);
+    return peerAddress(this.#connection.remoteAddr);
+  }
+
+  get savesMemory(): boolean {
+    return this.#connection.running.holdMuch;
   }
 
   get hasBody(): boolean {

@@ -76,6 +76,7 @@ export class ResponseWriter {
     const { promise: stopped, reject } = Promise.withResolvers<never>();
     this.#stopWaiting = reject;
     this.#waiting = bytes;
+    this.#running.beginWaiting(bytes);
     const copy = bytes.slice(0, SMALL_WRITE_BYTES);
     try {
       for (let written = 0; written < copy.length;) {
@@ -84,6 +85,7 @@ export class ResponseWriter {
       return copy.length;
     } finally {
       this.#waiting = undefined;
+      this.#running.endWaiting(bytes);
       this.#stopWaiting = undefined;
     }
   }

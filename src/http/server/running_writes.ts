@@ -6,11 +6,13 @@ const LARGE_BYTES_MAX = 32 * 1024 * 1024;
 
 /**
  * Counts the memory that the runtime holds for running writes, also those of closed connections.
- * On Deno 2.6 a write outlives its connection until the client leaves.
+ * On Deno 2.6 a write outlives its connection until the client leaves. Counts also what waits
+ * behind small writes.
  */
 export class RunningWrites {
   readonly #largeBytesMax: number;
   #largeBytes = 0;
+  #waitingBytes = 0;
 
   constructor(largeBytesMax = LARGE_BYTES_MAX) {
     this.#largeBytesMax = largeBytesMax;
@@ -21,12 +23,25 @@ export class RunningWrites {
     return this.#largeBytes >= this.#largeBytesMax;
   }
 
+  /** True while clients hold so much that no answer must add a large copy of its own. */
+  get holdMuch(): boolean {
+    return this.#largeBytes + this.#waitingBytes >= this.#largeBytesMax;
+  }
+
   begin(bytes: Uint8Array): void {
     if (isLarge(bytes)) this.#largeBytes += bytes.buffer.byteLength;
   }
 
   end(bytes: Uint8Array): void {
     if (isLarge(bytes)) this.#largeBytes -= bytes.buffer.byteLength;
+  }
+
+  beginWaiting({ buffer }: Uint8Array): void {
+    this.#waitingBytes += buffer.byteLength;
+  }
+
+  endWaiting({ buffer }: Uint8Array): void {
+    this.#waitingBytes -= buffer.byteLength;
   }
 }
 
