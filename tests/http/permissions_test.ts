@@ -96,7 +96,9 @@ for (const [at, configured] of CONFIGURED.entries()) {
       const [method = "", route = ""] = asked.split(" ");
       const need = needs[at] ?? "-";
       for (const [given, headers] of givenTokens(configured)) {
-        for (const peer of ["127.0.0.1", "192.0.2.7"]) {
+        // Another address for each route: many failures of one slow it.
+        for (const network of ["127.0.0", "192.0.2"]) {
+          const peer = `${network}.${Object.keys(EXPECTED).indexOf(asked)}`;
           const answer = await cache.request(method, PATHS[route] ?? route, headers, { peer });
           await answer.body?.cancel();
           const what = `${asked} with ${given} of ${peer}`;
@@ -123,7 +125,7 @@ function refusalOf(status: number): number {
 
 function expected(need: Role | "-" | "operator", rank: number, peer: string): number {
   if (need === "-") return 0;
-  if (need === "operator") return peer === "127.0.0.1" ? 0 : 403;
+  if (need === "operator") return peer.startsWith("127.") ? 0 : 403;
   if (rank === 0) return 401;
   return rank >= rankOf(need) ? 0 : 403;
 }

@@ -11,6 +11,10 @@ const TOKENS: readonly Token[] = [
 ];
 const PIN = "/pin/0123456789abcdfghijklmnpqrsvwxyz.narinfo";
 
+/** Another address for each request: many failures of one slow it. */
+let count = 0;
+const otherPeer = () => `10.0.0.${++count}`;
+
 const basic = (pair: string) => `Basic ${Buffer.from(pair).toString("base64")}`;
 
 Deno.test("tokens: Bearer, and the password of Basic under any user name", async () => {
@@ -28,7 +32,9 @@ Deno.test("tokens: Bearer, and the password of Basic under any user name", async
   ];
   // Twice: the second time, what was right is remembered.
   for (const authorization of [...right, ...wrong, ...right, ...wrong]) {
-    const { status } = await cache.get("/pubkey", { authorization });
+    const { status } = await cache.request("GET", "/pubkey", { authorization }, {
+      peer: otherPeer(),
+    });
     assert.equal(status, right.includes(authorization) ? 200 : 401, authorization);
   }
 });
@@ -78,11 +84,35 @@ Deno.test("tokens: no log line at debug shows one, right or wrong, in any spelli
     .flatMap((secret) => [`Bearer ${secret}`, basic(`user:${secret}`), `Odd ${secret}`]);
   for (const authorization of sent) {
     for (const [method, path] of [["GET", "/stats"], ["POST", PIN], ["POST", "/gc"]] as const) {
-      await (await cache.request(method, path, { authorization })).text();
+      await (await cache.request(method, path, { authorization }, { peer: otherPeer() })).text();
     }
   }
   const text = JSON.stringify(cache.log);
   assert.ok(cache.log.length > sent.length);
   assert.ok(!text.includes("sesame"), text);
   for (const one of sent) assert.ok(!text.includes(one.split(" ")[1] ?? one));
+});
+
+Deno.test("tokens: many failures slow further ones of an address, no valid client", async () => {
+  await using cache = await TestCache.open({ upstreams: [], tokens: TOKENS });
+  await using server = cache.listen();
+  const get = (token: string, signal?: AbortSignal) => {
+    const headers = { authorization: `Bearer ${token}` };
+    return fetch(`${server.url}/pubkey`, { headers, signal: signal ?? null });
+  };
+  for (let count = 0; count < 10; count++) {
+    assert.equal((await cache.get("/pubkey", { authorization: "Bearer guess" })).status, 401);
+  }
+  const leaving = new AbortController();
+  const guesses = Array.from(
+    { length: 5 },
+    () => get("guess", leaving.signal).then(() => "answered", () => "left"),
+  );
+  for (let count = 0; count < 20; count++) {
+    const answer = await get("r3ad-sesame");
+    assert.equal(answer.status, 200);
+    await answer.body?.cancel();
+  }
+  leaving.abort();
+  assert.equal((await Promise.all(guesses)).at(-1), "left");
 });

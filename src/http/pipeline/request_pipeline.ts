@@ -3,6 +3,7 @@ import type { Logger } from "../../telemetry/logger.ts";
 import type { Tracer } from "../../telemetry/tracer.ts";
 import type { Access, AccessRules } from "../access/access_rules.ts";
 import { type Answer, statusAnswer } from "../message/answer.ts";
+import { FailedTokens } from "../access/failed_tokens.ts";
 import type { Caller } from "../message/caller.ts";
 import type { ClientRequest, Delivery } from "../message/client_request.ts";
 import { logRefusal, refusalAnswer } from "./access_refusal.ts";
@@ -39,6 +40,7 @@ const MALFORMED = { kind: "malformed" } as const;
 export function createRequestPipeline(deps: RequestPipelineDeps): RequestPipeline {
   const { router, access, observer, tracer, log } = deps;
   const requestIdOf = createRequestIds();
+  const failedTokens = new FailedTokens(() => performance.now());
   return { handle, refuse };
 
   async function handle(request: ClientRequest, delivery?: Delivery): Promise<Answer> {
@@ -81,6 +83,7 @@ export function createRequestPipeline(deps: RequestPipelineDeps): RequestPipelin
     if (decision?.kind === "refused") {
       const { refusal } = decision;
       logRefusal(log, refusal, { request, requestId, route: match.route });
+      if (refusal.reason === "wrong token") await failedTokens.slow(request);
       return refusalAnswer(refusal, head);
     }
     const { params } = match;

@@ -1,4 +1,4 @@
-import { UNIX_PEER } from "../message/peer.ts";
+import { networkOf, UNIX_PEER } from "../message/peer.ts";
 
 /**
  * Groups items by the address of their peer. IPv6 counts by its first 64 bits, as a client usually
@@ -30,15 +30,3 @@ export class ByAddress<T> {
 }
 
 const NONE: ReadonlySet<never> = new Set();
-
-const GROUPS = 8;
-const NETWORK_GROUPS = 4;
-
-function networkOf(address: string): string {
-  if (!address.includes(":")) return address;
-  const [head = "", tail] = address.split("::");
-  const first = head === "" ? [] : head.split(":");
-  const last = tail === undefined || tail === "" ? [] : tail.split(":");
-  const zeros = Array.from({ length: GROUPS - first.length - last.length }, () => "0");
-  return [...first, ...zeros, ...last].slice(0, NETWORK_GROUPS).join(":");
-}

@@ -1,0 +1,52 @@
+import { LRUCache } from "lru-cache";
+import { pause } from "../../base/pause.ts";
+import type { ClientRequest } from "../message/client_request.ts";
+import { networkOf } from "../message/peer.ts";
+
+/** Limit of remembered addresses; beyond it, the one that failed longest ago is forgotten. */
+const ADDRESSES_MAX = 10_000;
+
+/** Each failure costs so much of an address's time. */
+const FAILURE_MS = 1_000;
+
+/** Failures in a row that cost nothing: a client may have an old token. */
+const FREE_MS = 10 * FAILURE_MS;
+
+const DELAY_MAX_MS = 5_000;
+
+/** Limit of answers that wait. Beyond it they leave at once: each holds a connection. */
+const WAITING_MAX = 512;
+
+/**
+ * Slows answers to wrong tokens by their address. Right tokens never come here, so an attacker
+ * slows no client behind the same proxy.
+ */
+export class FailedTokens {
+  readonly #nowMs: () => number;
+  /** By network: when all failures are paid for. */
+  readonly #paidAtMs = new LRUCache<string, number>({ max: ADDRESSES_MAX });
+  #waiting = 0;
+
+  constructor(nowMs: () => number) {
+    this.#nowMs = nowMs;
+  }
+
+  /** Notes a failure; returns the delay of its answer. */
+  delayMs(peer: string): number {
+    const network = networkOf(peer);
+    const nowMs = this.#nowMs();
+    const paidAtMs = Math.max(nowMs, this.#paidAtMs.get(network) ?? 0) + FAILURE_MS;
+    const debtMs = Math.min(paidAtMs - nowMs, FREE_MS + DELAY_MAX_MS);
+    this.#paidAtMs.set(network, nowMs + debtMs);
+    return Math.max(0, debtMs - FREE_MS);
+  }
+
+  /** Notes a failure, and waits for as long, unless the client leaves. */
+  async slow(request: ClientRequest): Promise<void> {
+    const delayMs = this.delayMs(request.peer ?? "");
+    if (delayMs === 0 || this.#waiting >= WAITING_MAX) return;
+    this.#waiting++;
+    await pause(delayMs, request.signal);
+    this.#waiting--;
+  }
+}
