@@ -4,6 +4,10 @@ export interface Kind<T> {
   readonly placeholder: string;
   /** The TOML type allowed without quotes; a string is always accepted. */
   readonly bare?: "number" | "boolean";
+  /** All valid texts, for choices only. */
+  readonly words?: readonly string[];
+  /** The smallest and the largest number, for whole numbers only. */
+  readonly range?: readonly [min: number, max: number];
   /** The kind of each item, for lists only. */
   readonly item?: Kind<unknown>;
   /** Splits the text form of a list. Default: at commas and white space. */
@@ -62,6 +66,8 @@ export interface Option<T> {
    * can pass it as a credential.
    */
   readonly secret?: true;
+  /** The path of a file that no other user may read. */
+  readonly isSecretFile?: true;
   /** The environment variable, if it differs from `variableName` of the key. */
   readonly variable?: string;
   /** Cannot be set in the configuration file. */

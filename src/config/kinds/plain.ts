@@ -51,6 +51,7 @@ export function integer(min: number, max: number): Kind<number> {
   return {
     placeholder: "NUMBER",
     bare: "number",
+    range: [min, max],
     parse(given) {
       const value = Number(given);
       if (!/^-?\d+$/.test(given) || value < min || value > max) {
@@ -66,6 +67,7 @@ export function integer(min: number, max: number): Kind<number> {
 export function choice<const Word extends string>(...words: readonly Word[]): Kind<Word> {
   return {
     placeholder: words.join("|"),
+    words,
     parse(given) {
       const word = words.find((candidate) => candidate === given);
       if (word === undefined) throw new Error(`one of ${words.join(", ")}`);

@@ -27,6 +27,7 @@ export const CACHE_OPTIONS = {
   },
   "cache.secret-key-path": {
     kind: path,
+    isSecretFile: true,
     shown: "a key generated at the first start",
     help: "File with the secret signing key",
     details:

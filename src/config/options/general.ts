@@ -27,6 +27,7 @@ export const GENERAL_OPTIONS = {
   },
   "netrc-file": {
     kind: path,
+    isSecretFile: true,
     shown: "none",
     help: "User names and passwords for upstreams, in netrc format",
     also: [{ key: "cache.netrc-file" }],

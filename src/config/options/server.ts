@@ -30,6 +30,7 @@ export const SERVER_OPTIONS = {
   },
   "server.tls-key": {
     kind: path,
+    isSecretFile: true,
     shown: "none",
     help: "Private key (PEM) of the certificate",
     details: "Read again when it changes.",

@@ -1,0 +1,1 @@
+final: _previous: { larder = final.callPackage ./package.nix { }; }
