@@ -32,9 +32,9 @@ for (const dialect of ["nixos", "attic"] as const) {
       assert.equal(answer.status, 200);
       await checkNar(narinfo, answer.body);
     }
-    const failed = larder.lines.filter(({ level }) => level === "error");
-    assert.equal(failed.length, 1, "it is said once");
-    assert.match(String(failed[0]?.["detail"]), /too large|space/i);
+    // Its log comes through a pipe, perhaps behind the answers.
+    const failed = await larder.logged("nars cannot be kept: they pass through");
+    assert.match(String(failed["detail"]), /too large|space/i);
     assert.deepEqual(filesBelow(`${larder.storage}/nar`), []);
     assert.deepEqual(filesBelow(`${larder.storage}/tmp`), []);
     const metrics = await (await fetch(`${larder.url}/metrics`)).text();
@@ -47,7 +47,10 @@ for (const dialect of ["nixos", "attic"] as const) {
     // Nor do those that came before make it news that the next one does not fit.
     await servedNar(larder.port, narinfo);
     await eventually("it is over", () => filesBelow(`${larder.storage}/tmp`).length === 0);
-    assert.equal(larder.lines.filter(({ level }) => level === "error").length, 1);
+    larder.kill("SIGTERM");
+    await larder.ended;
+    const errors = larder.lines.filter(({ level }) => level === "error");
+    assert.deepEqual(errors, [failed], "it is said once");
     if (dialect === "nixos") {
       record({ area: "machine", fault: "the disk is full", saw: "whole", kept: "narinfo" });
     }
