@@ -68,8 +68,8 @@ for (const [why, breakIt] of Object.entries(UNSENT)) {
     const big = makeStoreObject({ name: "big", seed: 99, size: 6 * SIZE });
     const others = objectsOf(9);
     await using upstream = await fakeUpstream({ objects: [big, ...others], stored: true });
-    const limits = { limitBytes: 10 * SIZE, timeoutMs: 500 };
-    await using cache = await TestCache.open({ upstreams: [upstream], ...limits });
+    const limitBytes = 10 * SIZE;
+    await using cache = await TestCache.open({ upstreams: [upstream], limitBytes });
     const path = await cache.narPath(big.storePathHash);
     await pullAll(cache, upstream, others);
     const kept = await cache.narNames();
