@@ -70,11 +70,17 @@ in
         defaultText = literalMD "`0s`";
         description = "How long to go on serving after a stop signal, with /readyz at 503.\n\nFor load balancers that probe /readyz. A second signal stops at once.";
       };
+      trusted-proxies = mkOption {
+        type = types.nullOr (types.listOf types.nonEmptyStr);
+        default = null;
+        defaultText = literalMD "none";
+        description = "Address range of a proxy that says where its clients come from.\n\nBy Forwarded or X-Forwarded-For. `unix` is the Unix socket, which any other range includes.";
+      };
       connections-per-address = mkOption {
         type = types.nullOr (types.ints.between 1 1000000);
         default = null;
         defaultText = literalMD "a quarter of all";
-        description = "Limit of open connections from one client address.\n\nAt most 8192 are open in all. IPv6 counts by its first 64 bits. Raise it behind a proxy.";
+        description = "Limit of open connections from one client address.\n\nAt most 8192 are open in all. IPv6 counts by its first 64 bits. Trusted proxies have none.";
       };
     };
     cache = {

@@ -2,6 +2,7 @@ import { existsSync } from "node:fs";
 import denoJson from "../../deno.json" with { type: "json" };
 import { within } from "../base/deadline.ts";
 import type { Settings } from "../config/options.ts";
+import { TrustedProxies } from "../http/proxy/trusted_proxies.ts";
 import type { SecretKey } from "../nix/signature.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { LineQueue } from "../telemetry/line_queue.ts";
@@ -70,7 +71,7 @@ export async function serve(settings: Settings): Promise<number> {
     await app.space.open();
     const parts = {
       ...listenSettings(settings),
-      server: { ...app.pipeline, log, nowMs: Date.now },
+      server: { ...app.pipeline, log, nowMs: Date.now, proxies: proxiesOf(settings) },
     };
     await using listener = await listen(parts);
     using service = serviceManager({ variable, folder: folders.storage, log });
@@ -102,6 +103,11 @@ export async function serve(settings: Settings): Promise<number> {
 }
 
 const variable = (name: string) => Deno.env.get(name) || undefined;
+
+function proxiesOf(settings: Settings): TrustedProxies | undefined {
+  const ranges = settings["server.trusted-proxies"];
+  return ranges.length === 0 ? undefined : new TrustedProxies(ranges);
+}
 
 function upstreamParts(
   settings: Settings,

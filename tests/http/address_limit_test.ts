@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { Answer } from "../../src/http/message/answer.ts";
+import { TrustedProxies } from "../../src/http/proxy/trusted_proxies.ts";
 import { HttpServer } from "../../src/http/server/http_server.ts";
 import type { Socket } from "../../src/http/server/request_reader.ts";
 import { createLogger } from "../../src/telemetry/logger.ts";
@@ -18,6 +19,7 @@ const CROWDS: Readonly<Record<string, readonly [clients: readonly string[], stay
     ["10.0.0.1", "::ffff:10.0.0.1", "10.0.0.1"],
     "011",
   ],
+  "a trusted proxy has none": [["10.9.0.1", "10.9.0.1", "10.9.0.1", "10.9.0.1"], "1111"],
   "a Unix socket has no address": [["unix", "unix", "unix", "unix", "unix"], "11111"],
 };
 
@@ -29,6 +31,7 @@ for (const [what, [clients, stay]] of Object.entries(CROWDS)) {
       refuse: ({ status }) => new Answer("", status, {}),
       log: createLogger("error", { write() {} }),
       nowMs: Date.now,
+      proxies: new TrustedProxies([{ address: "10.9.0.0", prefix: 16, family: "ipv4" }]),
     }, { connectionsMax: 8 });
     const coming = sockets[Symbol.iterator]();
     await server.serve({

@@ -1,3 +1,4 @@
+import { addressRange } from "../kinds/address_range.ts";
 import { hostName } from "../kinds/host_name.ts";
 import { listOf } from "../kinds/list.ts";
 import { durationOrOff } from "../kinds/duration.ts";
@@ -54,12 +55,19 @@ export const SERVER_OPTIONS = {
     help: "How long to go on serving after a stop signal, with /readyz at 503",
     details: "For load balancers that probe /readyz. A second signal stops at once.",
   },
+  "server.trusted-proxies": {
+    kind: listOf(addressRange),
+    default: [],
+    help: "Address range of a proxy that says where its clients come from",
+    details:
+      "By Forwarded or X-Forwarded-For. `unix` is the Unix socket, which any other range includes.",
+  },
   "server.connections-per-address": {
     kind: integer(1, 1_000_000),
     shown: "a quarter of all",
     example: "2048",
     help: "Limit of open connections from one client address",
     details:
-      "At most 8192 are open in all. IPv6 counts by its first 64 bits. Raise it behind a proxy.",
+      "At most 8192 are open in all. IPv6 counts by its first 64 bits. Trusted proxies have none.",
   },
 } as const satisfies OptionTable;

@@ -132,6 +132,7 @@ function isChange({ method }: ClientRequest): boolean {
 }
 
 /** The only definition of an operator. */
-function isByOperator({ peer, headers }: ClientRequest): boolean {
-  return isOfThisMachine(peer) && FORWARDED_FIELDS.every((name) => headers.get(name) === null);
+function isByOperator({ peer, viaProxy, headers }: ClientRequest): boolean {
+  return isOfThisMachine(peer) && !viaProxy &&
+    FORWARDED_FIELDS.every((name) => headers.get(name) === null);
 }

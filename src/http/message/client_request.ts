@@ -6,8 +6,10 @@ export interface ClientRequest {
   readonly headers: RequestHeaders;
   /** The HTTP version, such as "1.1"; `undefined` if unknown. */
   readonly httpVersion?: string;
-  /** The client's address, as `peerAddress` returns it. */
+  /** The client's address, as `peerAddress` returns it, or as a trusted proxy says. */
   readonly peer?: string;
+  /** True if a proxy passed the connection on, and said where from. */
+  readonly viaProxy?: boolean;
   /** `null` if the head announces none. The app need not read it. */
   readonly body: ReadableStream<Uint8Array<ArrayBuffer>> | null;
   /** True while clients hold so much that this answer must not add a large copy of its own. */

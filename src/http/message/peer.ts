@@ -15,7 +15,12 @@ LOOPBACK.addAddress("::1", "ipv6");
  */
 export function peerAddress(remote: Deno.Addr): string {
   if (!("hostname" in remote)) return UNIX_PEER;
-  return MAPPED_REGEXP.exec(remote.hostname)?.[1] ?? remote.hostname;
+  return plainAddress(remote.hostname);
+}
+
+/** The IPv4 address in an IPv6 one that holds one; else the address itself. */
+export function plainAddress(address: string): string {
+  return MAPPED_REGEXP.exec(address)?.[1] ?? address;
 }
 
 /** True for a peer on the loopback address or the Unix socket; false if unknown. */

@@ -3,7 +3,7 @@ import type { ClientRequest, Delivery } from "../message/client_request.ts";
 import { peerAddress } from "../message/peer.ts";
 import { Activity, type Ticks } from "./activity.ts";
 import type { BodyReader } from "./body_reader.ts";
-import { ReceivedRequest } from "./received_request.ts";
+import { type Proxies, ReceivedRequest } from "./received_request.ts";
 import { RequestReader, type Socket } from "./request_reader.ts";
 import { ClientLeft, ResponseWriter } from "./response_writer.ts";
 import type { RunningWrites } from "./running_writes.ts";
@@ -21,6 +21,8 @@ export interface ConnectionDeps {
   readonly refused: (reason: string) => void;
   readonly ticks: Ticks & { readonly date: string };
   readonly running: RunningWrites;
+  /** `undefined`: no proxy is believed. */
+  readonly proxies?: Proxies | undefined;
   /** True once the server takes no further request. */
   readonly isStopping: () => boolean;
 }
@@ -122,10 +124,8 @@ export class Connection {
     this.#hasRequested = true;
     const body = head.bodyLength === 0 ? undefined : this.#bodyOf(head);
     const { remoteAddr } = this.#socket;
-    const received = new ReceivedRequest(head, body, {
-      remoteAddr,
-      running: this.#deps.running,
-    });
+    const { running, proxies } = this.#deps;
+    const received = new ReceivedRequest(head, body, { remoteAddr, running, proxies });
     this.#request = received;
     const answer = await this.#deps.handle(received, received);
     const keepsAlive = head.keepsAlive && !this.#deps.isStopping() &&

@@ -5,6 +5,7 @@ import { ByAddress } from "./by_address.ts";
 import { peerAddress } from "../message/peer.ts";
 import { ClosedLog } from "./closed_log.ts";
 import { Connection, type ConnectionDeps } from "./connection.ts";
+import type { Proxies } from "./received_request.ts";
 import type { Phase } from "./activity.ts";
 import { incomplete, stalled } from "./closing_order.ts";
 import type { Socket } from "./request_reader.ts";
@@ -16,6 +17,8 @@ export interface HttpServerDeps {
   readonly refuse: ConnectionDeps["refuse"];
   readonly log: Logger;
   readonly nowMs: () => number;
+  /** The proxies that clients may come through. They have no limit of connections. */
+  readonly proxies?: Proxies | undefined;
 }
 
 export interface HttpServerLimits {
@@ -64,6 +67,9 @@ const STALLED_BYTES_MAX = 64 * 1024 * 1024;
 /** A client that reads nothing for so many sweeps is slow. */
 const SHED_TICKS = 2;
 
+/** The connections of one proxy stand for many clients. */
+const NOBODY: ReadonlySet<Connection> = new Set();
+
 /** Share of the connections that stay once they have taken all file handles. */
 const HANDLES_SHARE = 0.75;
 
@@ -98,6 +104,7 @@ export class HttpServer {
     this.#connectionDeps = {
       handle: deps.handle,
       refuse: deps.refuse,
+      proxies: deps.proxies,
       refused: (reason) => this.#closed.count(reason),
       ticks: this.#clock,
       running: new RunningWrites(limits.largeWriteBytesMax),
@@ -184,7 +191,8 @@ export class HttpServer {
 
   /** The reason why there is no room for a connection of this address; else `undefined`. */
   #fullFor(peer: string): string | undefined {
-    const ofAddress = this.#byAddress.of(peer);
+    const isProxy = this.#deps.proxies?.trusts(peer) ?? false;
+    const ofAddress = isProxy ? NOBODY : this.#byAddress.of(peer);
     const perAddressMax = this.#deps.limits.perAddressMax ??
       Math.ceil(this.#connectionsMax * ADDRESS_SHARE);
     if (ofAddress.size >= perAddressMax && !this.#makeRoom(ofAddress, perAddressMax)) {

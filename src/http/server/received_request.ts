@@ -9,10 +9,19 @@ import type { RequestBody } from "./request_body.ts";
 import type { RequestHead } from "./request_head.ts";
 import type { RunningWrites } from "./running_writes.ts";
 
+/** The proxies whose word on a client's address counts. */
+export interface Proxies {
+  trusts(peer: string): boolean;
+  /** The client of a request from `peer`. */
+  clientOf(peer: string, headers: RequestHeaders): string;
+}
+
 /** The connection of a request. */
 export interface ConnectionFacts {
+  /** With `viaProxy`, a proxy said so. */
   readonly remoteAddr: Deno.Addr;
   readonly running: Pick<RunningWrites, "holdMuch">;
+  readonly proxies: Proxies | undefined;
 }
 
 /** A request for the app, and the delivery of its answer. */
@@ -50,7 +59,13 @@ export class ReceivedRequest implements ClientRequest, Delivery {
   }
 
   get peer(): string {
-    return peerAddress(this.#connection.remoteAddr);
+    const { remoteAddr, proxies } = this.#connection;
+    const peer = peerAddress(remoteAddr);
+    return proxies?.clientOf(peer, this.headers) ?? peer;
+  }
+
+  get viaProxy(): boolean {
+    return "viaProxy" in this.#connection.remoteAddr;
   }
 
   get savesMemory(): boolean {

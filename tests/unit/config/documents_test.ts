@@ -3,7 +3,7 @@ import { staleDocuments } from "../../../scripts/gen.ts";
 
 const ROOT = new URL("../../..", import.meta.url).pathname;
 
-Deno.test("generated documents: those in the repository follow from the option table", () => {
+Deno.test("generated documents: those in the repository follow from their tables", () => {
   assert.deepEqual([...staleDocuments(ROOT).keys()], []);
 });
 
@@ -16,6 +16,8 @@ Deno.test("generated documents: one that differs or is missing is found and name
     const marks = (name: string) => `<!-- ${name}:begin -->\n<!-- ${name}:end -->\n`;
     const moving = marks("ncps-aliases") + marks("ncps-foreign");
     await Deno.writeTextFile(`${root}/docs/moving-from-ncps.md`, moving);
+    await Deno.writeTextFile(`${root}/docs/security.md`, marks("permissions"));
+
     await Deno.writeTextFile(`${root}/docs/security.md`, marks("permissions"));
 
     const stale = staleDocuments(root);
