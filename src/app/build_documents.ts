@@ -5,8 +5,8 @@ import type { Uses } from "../cache/uses.ts";
 import type { DocumentPath } from "../nix/document_name.ts";
 import { DocumentPool, type DocumentPoolDeps } from "../upstream/document_pool.ts";
 import { HttpDocumentSource } from "../upstream/http/http_document_source.ts";
-import { queuedDocumentSource } from "../upstream/queued_document_source.ts";
-import { tracedDocumentSource } from "../upstream/traced_document_source.ts";
+import { queuedDocumentSource } from "../upstream/queued_sources.ts";
+import { tracedDocumentSource } from "../upstream/traced_sources.ts";
 import type { AppParts } from "./app_parts.ts";
 
 /** Share of `--cache-max-size` for documents, beside the NAR files. */

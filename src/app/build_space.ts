@@ -1,9 +1,11 @@
+import type { Downloads } from "../cache/download/downloads.ts";
+import { KeptNars } from "../cache/kept/kept_nars.ts";
 import { Remover } from "../cache/remove.ts";
+import type { NarName } from "../nix/nar_name.ts";
+import type { StorePathHash } from "../nix/store_path.ts";
 import type { ActiveReads } from "../space/active_reads.ts";
 import type { RunFigures } from "../space/evictor.ts";
 import { Space } from "../space/space.ts";
-import type { NarName } from "../nix/nar_name.ts";
-import type { StorePathHash } from "../nix/store_path.ts";
 import type { AppParts } from "./app_parts.ts";
 
 /** The size limit, and other users of the storage. */
@@ -59,4 +61,14 @@ export function buildRemover(parts: AppParts, space: Space, reads: ActiveReads) 
     narinfos: { remove: (storePathHash: StorePathHash) => remover.narinfo(storePathHash) },
     nars: { remove: (narName: NarName) => remover.nar(narName) },
   };
+}
+
+/** Wires the kept NAR files to the stores. */
+export function buildKeptNars(
+  { stores: { metadata, nars }, telemetry: { log } }: AppParts,
+  { downloads, space }: { readonly downloads: Downloads; readonly space: Space },
+): KeptNars {
+  const { sweeper } = space;
+  const changed = () => void space.altered();
+  return new KeptNars({ metadata, nars, sweeper, downloads, changed, log });
 }

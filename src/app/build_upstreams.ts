@@ -1,12 +1,11 @@
 import { TrustedKeys } from "../nix/trusted_keys.ts";
 import { createUpstreamClient } from "../upstream/http/http_client.ts";
-import { HttpNarinfoSource } from "../upstream/http/http_narinfo_source.ts";
 import { HttpNarSource } from "../upstream/http/http_nar_source.ts";
+import { HttpNarinfoSource } from "../upstream/http/http_narinfo_source.ts";
 import { LastAnswers } from "../upstream/last_answers.ts";
 import { meteredNarinfoSource } from "../upstream/metered_narinfo_source.ts";
-import { queuedNarinfoSource } from "../upstream/queued_narinfo_source.ts";
-import { tracedNarSource } from "../upstream/traced_nar_source.ts";
-import { tracedNarinfoSource } from "../upstream/traced_narinfo_source.ts";
+import { queuedNarinfoSource } from "../upstream/queued_sources.ts";
+import { tracedNarinfoSource, tracedNarSource } from "../upstream/traced_sources.ts";
 import { createUpstreamLog } from "../upstream/upstream_log.ts";
 import { UpstreamPool } from "../upstream/upstream_pool.ts";
 import type { AppParts } from "./app_parts.ts";

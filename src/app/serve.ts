@@ -14,7 +14,7 @@ import { warnOfOpenKeys } from "./key_files.ts";
 import { drain, stopSignal } from "./lifecycle.ts";
 import { listen, type ListenParts } from "./listen.ts";
 import { startReconciliation } from "./reconciliation.ts";
-import { reportUsage } from "./report_usage.ts";
+import { reportUsage } from "./usage_report.ts";
 import { serviceManager } from "./service_manager.ts";
 import { signingKey } from "./signing_key.ts";
 import { tokensOf } from "./tokens.ts";

@@ -5,7 +5,7 @@ import type { Group } from "../telemetry/instruments/instrument.ts";
 import type { LineQueue } from "../telemetry/line_queue.ts";
 import { Metrics } from "../telemetry/metrics.ts";
 import type { Otel } from "../telemetry/otel/otel.ts";
-import { isSdkDisabled } from "../telemetry/otel/sdk_disabled.ts";
+import { isSdkDisabled } from "../telemetry/otel/environment.ts";
 import { prettySink } from "../telemetry/pretty.ts";
 import { RecentProblems } from "../telemetry/recent_problems.ts";
 import type { Tracer } from "../telemetry/tracer.ts";

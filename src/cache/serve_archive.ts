@@ -3,9 +3,8 @@ import type { NarRow, NarSource } from "../metadata/metadata_store.ts";
 import type { FileHash, NarHash } from "../nix/hash.ts";
 import { compressionOf, hashOf, type NarName } from "../nix/nar_name.ts";
 import type { NarBodySource } from "../upstream/upstream.ts";
-import type { PassThroughDeps } from "./pass_through/pass_through.ts";
 import type { NarAnswer, NarFacts } from "./nar/nar_answer.ts";
-import { openPassThrough } from "./pass_through/open_pass_through.ts";
+import { openPassThrough, type PassThroughDeps } from "./pass_through/pass_through.ts";
 
 export interface ArchiveServerDeps {
   readonly documents: Pick<DocumentKeeper, "archivesOf">;

@@ -5,20 +5,23 @@ import type { OpenOptions } from "../storage/nar_store.ts";
 import type { Tracer } from "../telemetry/tracer.ts";
 import { type Download, type NarPart, NotKept, type PassThroughRest } from "./download/download.ts";
 import type { Downloads, JoinedDownload } from "./download/downloads.ts";
-import type { NarPrefetch } from "./prefetch/prefetch_ports.ts";
-import { statNar, type StatNarDeps } from "./sources/stat_nar.ts";
-import type { PassThroughDeps } from "./pass_through/pass_through.ts";
 import type { KeptNars, OpenKeptFile } from "./kept/kept_nars.ts";
-import { announcedFileSize, fileSizeLimit } from "./nar/nar_naming.ts";
-import type { ArchiveServer } from "./serve_archive.ts";
-import { openPassThrough, restPassedThrough } from "./pass_through/open_pass_through.ts";
 import {
+  type CacheResult,
   type NarAnswer,
   type NarFacts,
   STORED_WHOLE_BYTES_MAX,
   WHOLE_BYTES_MAX,
 } from "./nar/nar_answer.ts";
-import type { CacheResult } from "./nar/cache_result.ts";
+import { announcedFileSize, fileSizeLimit } from "./nar/nar_naming.ts";
+import {
+  openPassThrough,
+  type PassThroughDeps,
+  restPassedThrough,
+} from "./pass_through/pass_through.ts";
+import type { NarPrefetch } from "./prefetch/prefetch_ports.ts";
+import type { ArchiveServer } from "./serve_archive.ts";
+import { statNar, type StatNarDeps } from "./sources/stat_nar.ts";
 import type { Uses } from "./uses.ts";
 
 /**

@@ -3,7 +3,7 @@ import type { MetadataStore, NarinfoRow } from "../metadata/metadata_store.ts";
 import type { StorePathHash } from "../nix/store_path.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { type OutageLine, OutageLog } from "../telemetry/outage_log.ts";
-import type { CacheResult } from "./nar/cache_result.ts";
+import type { CacheResult } from "./nar/nar_answer.ts";
 import type { NarinfoLearner, NarinfoRequest } from "./narinfo_learner.ts";
 import type { NegativeCache } from "./negative_cache.ts";
 import type { Signer } from "./own_signature.ts";

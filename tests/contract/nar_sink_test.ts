@@ -1,7 +1,6 @@
 import { createHash } from "node:crypto";
-import { PartialFile } from "../../src/cache/fetch/partial_file.ts";
 import { narOrderOf } from "../../src/cache/fetch/nar_sink.ts";
-import { WriteAllowance } from "../../src/cache/fetch/write_allowance.ts";
+import { PartialFile, WriteAllowance } from "../../src/cache/fetch/partial_file.ts";
 import { ClientReader } from "../../src/cache/pass_through/client_reader.ts";
 import { ClientSink } from "../../src/cache/pass_through/client_sink.ts";
 import type { NarRow } from "../../src/metadata/metadata_store.ts";

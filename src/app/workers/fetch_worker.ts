@@ -1,13 +1,12 @@
 // The Worker that fetches NAR files. It reads the network, writes the disk and hashes, so the main
 // thread only serves clients.
-import { WriteAllowance } from "../../cache/fetch/write_allowance.ts";
+import { workerScope } from "../../base/worker_scope.ts";
 import type { FetchOrder, FetchOutcome, FetchProgress } from "../../cache/fetch/nar_fetcher.ts";
-import { PartialFile } from "../../cache/fetch/partial_file.ts";
+import { PartialFile, WriteAllowance } from "../../cache/fetch/partial_file.ts";
 import { SinkFetch } from "../../cache/fetch/sink_fetcher.ts";
 import { createUpstreamClient } from "../../upstream/http/http_client.ts";
 import { HttpNarSource, type HttpNarSourceDeps } from "../../upstream/http/http_nar_source.ts";
 import type { FromFetchWorker, ToFetchWorker } from "./messages.ts";
-import { workerScope } from "../../base/worker_scope.ts";
 
 const scope = workerScope<ToFetchWorker, FromFetchWorker>();
 

@@ -1,7 +1,7 @@
 import { Failure } from "../../base/failure.ts";
 import { streamOf } from "../../base/stream_of.ts";
 import type { DocumentKeeper, DocumentRow } from "../../metadata/document_keeper.ts";
-import type { CacheResult } from "../nar/cache_result.ts";
+import type { CacheResult } from "../nar/nar_answer.ts";
 import type { Pieces } from "./collect_document.ts";
 
 /** The facts of a document before its bytes. */

@@ -2,7 +2,7 @@ import { SingleFlight } from "../../base/single_flight.ts";
 import type { DocumentRow } from "../../metadata/document_keeper.ts";
 import type { DocumentName, DocumentPath } from "../../nix/document_name.ts";
 import type { NegativeCache } from "../negative_cache.ts";
-import type { CacheResult } from "../nar/cache_result.ts";
+import type { CacheResult } from "../nar/nar_answer.ts";
 import type { Uses } from "../uses.ts";
 import { type DocumentServed, keptDocument, type SentDocument } from "./document_answer.ts";
 import { UNCHANGED_FOR_MS } from "./document_rules.ts";

@@ -1,14 +1,10 @@
-import type { NarRow, NarSource } from "../../metadata/metadata_store.ts";
+import { Failure } from "../../base/failure.ts";
+import type { ChangeWriter, KeptFile, NarRow, NarSource } from "../../metadata/metadata_store.ts";
+import { sha256FromDigest } from "../../nix/hash.ts";
+import { newStoredName } from "../../nix/stored_name.ts";
+import type { NarWriter } from "../../storage/nar_store.ts";
 import { beginSpan } from "../../telemetry/begin_span.ts";
 import type { Span, Tracer } from "../../telemetry/tracer.ts";
-import { announcedFileSize, hasKnownFileHash } from "../nar/nar_naming.ts";
-import type { NarMeasure, NarVerifier, Verification } from "../verify/nar_verifier.ts";
-import type { Download } from "./download.ts";
-import { narOrderOf } from "../fetch/nar_sink.ts";
-import { keepDownload, type KeepDownloadDeps } from "./keep_download.ts";
-import type { NarTarget } from "../sources/nar_attempts.ts";
-import type { DownloadReservation } from "./download_reservation.ts";
-import type { Mismatch } from "../verify/check_nar.ts";
 import type {
   FetchEnd,
   FetchOutcome,
@@ -16,6 +12,13 @@ import type {
   NarFetch,
   NarFetcher,
 } from "../fetch/nar_fetcher.ts";
+import { narOrderOf } from "../fetch/nar_sink.ts";
+import { announcedFileSize, hasKnownFileHash } from "../nar/nar_naming.ts";
+import type { NarTarget } from "../sources/nar_attempts.ts";
+import { checkFile, checkNar, type Mismatch } from "../verify/check_nar.ts";
+import type { NarMeasure, NarVerifier, Verification } from "../verify/nar_verifier.ts";
+import type { Download } from "./download.ts";
+import type { DownloadReservation } from "./download_reservation.ts";
 
 export interface TransferDeps {
   readonly keeping: KeepDownloadDeps;
@@ -166,5 +169,60 @@ export class Transfer implements NarTarget, Disposable {
       this.#download.advance({ type: "opened", ...this.#announced });
     }
     this.#announced = undefined;
+  }
+}
+
+export interface KeepDownloadDeps {
+  readonly metadata: ChangeWriter;
+  readonly nars: NarWriter;
+  readonly nowMs: () => number;
+  /** This process, in the row of a pending file. */
+  readonly owner: string;
+}
+
+/**
+ * Checks the file hash, releases the file to readers, checks the NAR hash, publishes, writes the
+ * row. Throws a Mismatch for wrong bytes. Where bytes may be missing, the download is still
+ * receiving then, and none were released.
+ */
+export async function keepDownload(
+  deps: KeepDownloadDeps,
+  download: Download,
+  nar: NarRow,
+  received: { readonly transfer: Pick<Transfer, "measure" | "judged">; readonly end: FetchEnd },
+): Promise<void> {
+  const { transfer, end } = received;
+  const { fileSize, digest } = end;
+  const fileHash = sha256FromDigest(digest);
+  checkFile(nar, { fileHash, fileSize });
+  const now = nar.compression === "none" || (end.maybeShort && !hasKnownFileHash(nar));
+  const measured = now ? await transfer.measure(end) : undefined;
+  if (measured !== undefined) checkNar(nar, measured);
+  const released = measured !== undefined || hasKnownFileHash(nar);
+  download.advance({ type: "end", fileSize, released });
+  if (download.state.state === "failed") throw new Failure("corrupt", download.state.reason);
+  if (measured === undefined) checkNar(nar, await transfer.measure(end));
+  transfer.judged();
+  download.advance({ type: "verified" });
+  await publish(deps, download, { fileHash, fileSize });
+  download.advance({ type: "kept" });
+}
+
+/** Writes intent, object and row in this order: the next start settles what a crash leaves. */
+async function publish(
+  { nars, metadata, nowMs, owner }: KeepDownloadDeps,
+  { name, file: { path } }: Download,
+  measured: Pick<KeptFile, "fileHash" | "fileSize">,
+): Promise<void> {
+  const at = newStoredName(name);
+  await metadata.apply([{ kind: "nar-publishing", at, owner }]);
+  try {
+    const seal = await nars.put(at, path);
+    await metadata.apply([{ kind: "nar-kept", file: { at, seal, ...measured }, atMs: nowMs() }]);
+  } catch (error) {
+    // Without a row the accounts would not count it.
+    await nars.remove(at);
+    await metadata.apply([{ kind: "nar-gone", at }]);
+    throw error;
   }
 }

@@ -3,8 +3,7 @@ import { messageOf } from "../../base/failure.ts";
 import { PieceReader } from "../../base/piece_reader.ts";
 import type { NarSource } from "../../metadata/metadata_store.ts";
 import type { NarBody, NarBodySource } from "../../upstream/upstream.ts";
-import { FetchError, fetchFailureOf } from "./fetch_error.ts";
-import type { FetchFailure, FetchOutcome } from "./nar_fetcher.ts";
+import { FetchError, type FetchFailure, fetchFailureOf, type FetchOutcome } from "./nar_fetcher.ts";
 import type { NarSink } from "./nar_sink.ts";
 
 /** The buffer of one read; the network delivers some 60 to 90 KiB at once. */

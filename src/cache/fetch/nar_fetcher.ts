@@ -1,5 +1,6 @@
+import { Failure } from "../../base/failure.ts";
 import type { NarSource } from "../../metadata/metadata_store.ts";
-import type { NoAnswerReason } from "../../upstream/upstream.ts";
+import { NoAnswer, type NoAnswerReason } from "../../upstream/upstream.ts";
 import type { NarOrder } from "./nar_sink.ts";
 
 /** The file to fetch a NAR into, from one source or several in turn. */
@@ -83,4 +84,23 @@ export interface NarFetch extends Disposable {
 /** Fetches NAR files, each into the destination of its order: a file by default. */
 export interface NarFetcher<Order = FetchOrder> {
   begin(order: Order, listener: FetchListener): NarFetch;
+}
+
+/** A source did not send the whole NAR file; `reason` says why. */
+export class FetchError extends Error {
+  readonly reason: FetchFailure;
+
+  constructor(reason: FetchFailure, message: string) {
+    super(message);
+    this.reason = reason;
+  }
+}
+
+/**
+ * The reason for any error of a request or its body. A Failure is a response without a usable body;
+ * a broken body throws the network's error.
+ */
+export function fetchFailureOf(error: unknown): FetchFailure {
+  if (error instanceof FetchError || error instanceof NoAnswer) return error.reason;
+  return error instanceof Failure ? "status" : "upstream";
 }

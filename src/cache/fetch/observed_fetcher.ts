@@ -1,7 +1,7 @@
 import type { NarSource } from "../../metadata/metadata_store.ts";
 import type { Metrics } from "../../telemetry/metrics.ts";
 import type { Span, SpanStart, Tracer } from "../../telemetry/tracer.ts";
-import { requestFacts } from "../../upstream/traced_narinfo_source.ts";
+import { requestFacts } from "../../upstream/traced_sources.ts";
 import type {
   FetchFailure,
   FetchListener,

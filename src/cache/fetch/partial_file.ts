@@ -3,11 +3,8 @@ import { createHash } from "node:crypto";
 import { messageOf } from "../../base/failure.ts";
 import { readFully } from "../../base/read_fully.ts";
 import type { NarSource } from "../../metadata/metadata_store.ts";
-import { FetchError } from "./fetch_error.ts";
-import { ProgressTeller } from "./fetch_progress.ts";
-import type { FetchOrder, FetchProgress } from "./nar_fetcher.ts";
+import { FetchError, type FetchOrder, type FetchProgress } from "./nar_fetcher.ts";
 import type { NarSink, ResumePoint } from "./nar_sink.ts";
-import type { WriteAllowance } from "./write_allowance.ts";
 
 export interface PartialFileParts {
   readonly order: FetchOrder;
@@ -122,5 +119,63 @@ function onDisk<Value>(work: () => Value): Value {
     return work();
   } catch (error) {
     throw new FetchError("disk", messageOf(error));
+  }
+}
+
+/** The time between two messages: readers hardly notice it, and messages cost. */
+const REPORT_EVERY_MS = 2;
+
+/** Reports the size of a growing file: at once after a pause, else every 2 ms. */
+class ProgressTeller {
+  readonly #report: (progress: FetchProgress) => void;
+  #reportedAt = -Infinity;
+  #received = 0;
+  #reported = 0;
+  #timer: ReturnType<typeof setTimeout> | undefined;
+
+  constructor(report: (progress: FetchProgress) => void) {
+    this.#report = report;
+  }
+
+  grown(received: number): void {
+    this.#received = received;
+    if (this.#timer !== undefined) return;
+    const waitMs = this.#reportedAt + REPORT_EVERY_MS - performance.now();
+    if (waitMs <= 0) this.flush();
+    else this.#timer = setTimeout(() => this.flush(), waitMs);
+  }
+
+  /** Reports the latest size at once. */
+  flush(): void {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    // A timer that is due in the turn in which it is cleared fires all the same (Deno 2.6.8).
+    if (this.#received === this.#reported) return;
+    this.#reportedAt = performance.now();
+    this.#reported = this.#received;
+    this.#report({ type: "bytes", received: this.#received });
+  }
+}
+
+/** The bytes that a file may have on disk; more must be reserved before a write. */
+export class WriteAllowance {
+  readonly #ask: (bytes: number) => Promise<number>;
+  #bytes: number;
+
+  constructor(bytes: number, ask: (bytes: number) => Promise<number>) {
+    this.#bytes = bytes;
+    this.#ask = ask;
+  }
+
+  /** True when `bytes` may be written without a reservation. */
+  has(bytes: number): boolean {
+    return bytes <= this.#bytes;
+  }
+
+  /** Resolves when `bytes` may be written. Throws FetchError "room" when they do not fit. */
+  async need(bytes: number): Promise<void> {
+    if (this.has(bytes)) return;
+    this.#bytes = await this.#ask(bytes);
+    if (!this.has(bytes)) throw new FetchError("room", `there is no room for ${bytes} bytes`);
   }
 }

@@ -1,9 +1,15 @@
+import { messageOf } from "../../base/failure.ts";
 import type { NarSource } from "../../metadata/metadata_store.ts";
 import type { NarBodySource } from "../../upstream/upstream.ts";
-import { messageOf } from "../../base/failure.ts";
-import { FetchError, fetchFailureOf } from "./fetch_error.ts";
 import { fetchNar } from "./fetch_nar.ts";
-import type { FetchListener, FetchOutcome, NarFetch, NarFetcher } from "./nar_fetcher.ts";
+import {
+  FetchError,
+  fetchFailureOf,
+  type FetchListener,
+  type FetchOutcome,
+  type NarFetch,
+  type NarFetcher,
+} from "./nar_fetcher.ts";
 import type { NarSink } from "./nar_sink.ts";
 
 /** Opens the sink of one file. The sink calls the listener. */

@@ -1,3 +1,5 @@
+import { LRUCache } from "lru-cache";
+import { createHash } from "node:crypto";
 import { within } from "../../base/deadline.ts";
 import { messageOf } from "../../base/failure.ts";
 import { SingleFlight } from "../../base/single_flight.ts";
@@ -7,15 +9,13 @@ import type {
   NarFinder,
   NarRecord,
 } from "../../metadata/metadata_store.ts";
-import type { Sha256 } from "../../nix/hash.ts";
+import { type Sha256, sha256FromDigest } from "../../nix/hash.ts";
 import type { NarName } from "../../nix/nar_name.ts";
 import type { Seal, StoredName } from "../../nix/stored_name.ts";
 import type { Sweeper } from "../../space/sweeper.ts";
 import type { NarReader, OpenOptions, StoredNar } from "../../storage/nar_store.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import type { Downloads } from "../download/downloads.ts";
-import { contentHash } from "./content_hash.ts";
-import { KnownFiles, type Verdict } from "./known_files.ts";
 
 /** A file that is changed while it is looked at, again and again, is as good as none. */
 const LOOKS_MAX = 3;
@@ -155,5 +155,41 @@ export class KeptNars {
     } catch (error) {
       this.#deps.log.warn("seal not written", { nar: at, error: messageOf(error) });
     }
+  }
+}
+
+/**
+ * SHA-256 of a whole stored file, which is closed then. Requests are answered between its pieces:
+ * each takes a quarter of a millisecond. Throws when it cannot be read.
+ */
+async function contentHash(stored: StoredNar): Promise<Sha256> {
+  const hash = createHash("sha256");
+  for await (const piece of stored.read(0, stored.fileSize)) hash.update(piece);
+  return sha256FromDigest(hash.digest());
+}
+
+/** Some 10 MB of names and seals at most. What is forgotten is hashed again, nothing else. */
+const ENTRIES_MAX = 50_000;
+
+/** Whether the bytes of a file are those that were verified before it was kept. */
+type Verdict = "right" | "wrong";
+
+interface Known {
+  readonly seal: Seal;
+  readonly verdict: Verdict;
+}
+
+/** What this process has found in stored files whose rows do not say it, or not yet. */
+class KnownFiles {
+  readonly #entries = new LRUCache<StoredName, Known>({ max: ENTRIES_MAX });
+
+  learn(at: StoredName, seal: Seal, verdict: Verdict): void {
+    this.#entries.set(at, { seal, verdict });
+  }
+
+  /** `undefined` of a file that was never hashed, or has been changed since. */
+  verdictOf(at: StoredName, seal: Seal): Verdict | undefined {
+    const known = this.#entries.get(at);
+    return known?.seal === seal ? known.verdict : undefined;
   }
 }

@@ -1,5 +1,7 @@
 import type { ReadOptions } from "../../storage/nar_store.ts";
-import type { CacheResult } from "./cache_result.ts";
+
+/** The origin of an answer, as the header X-Cache names it. */
+export type CacheResult = "HIT" | "MISS" | "JOINED";
 
 /** Files up to this size are sent in one piece: many small writes cost more than the copy. */
 export const WHOLE_BYTES_MAX = 512 * 1024;

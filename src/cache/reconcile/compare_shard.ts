@@ -1,4 +1,5 @@
 import type { KeptLister, KeptNar } from "../../metadata/metadata_store.ts";
+import { NIX32_ALPHABET } from "../../nix/nix32.ts";
 import type { StoredName } from "../../nix/stored_name.ts";
 import type { ListedNar, NarLister } from "../../storage/nar_store.ts";
 
@@ -56,3 +57,10 @@ export function compareShard(
     stray: files.filter(({ at }) => !kept.has(at)).map(({ at }) => at),
   };
 }
+
+const CHARS = [...NIX32_ALPHABET];
+
+/** The 1,024 prefixes that divide all stored names into shards of nearly equal size. */
+export const SHARDS: readonly string[] = CHARS.flatMap((first) =>
+  CHARS.map((second) => first + second)
+);

@@ -1,13 +1,20 @@
+import { createHash } from "node:crypto";
 import { messageOf } from "../../base/failure.ts";
-import type { DamageFinder, KeptNar, MetadataStore } from "../../metadata/metadata_store.ts";
+import type {
+  DamageFinder,
+  KeptFile,
+  KeptNar,
+  MetadataStore,
+  NarRecord,
+} from "../../metadata/metadata_store.ts";
+import { sha256FromDigest } from "../../nix/hash.ts";
 import type { NarName } from "../../nix/nar_name.ts";
 import { narNameOf, type StoredName } from "../../nix/stored_name.ts";
 import type { Sweeper } from "../../space/sweeper.ts";
-import type { ListedNar, NarStore } from "../../storage/nar_store.ts";
-import { compareShard } from "./compare_shard.ts";
+import type { ListedNar, NarStore, StoredNar } from "../../storage/nar_store.ts";
+import { measureBytes } from "../verify/measure_nar.ts";
+import { compareShard, SHARDS } from "./compare_shard.ts";
 import type { Repairer } from "./repairer.ts";
-import { SHARDS } from "./shards.ts";
-import { wrongContent } from "./wrong_content.ts";
 
 export interface FsckDeps {
   readonly metadata: MetadataStore & DamageFinder;
@@ -145,4 +152,26 @@ async function checkSums(
   if (right) return;
   const detail = "the sums of what is kept are not those of the rows";
   watcher.problem({ kind: "sums", detail, mended: repair });
+}
+
+/** What is wrong with the bytes of a kept NAR file; `undefined` when nothing is. Reads it all. */
+async function wrongContent(
+  nar: NarRecord,
+  kept: KeptFile,
+  stored: StoredNar,
+): Promise<string | undefined> {
+  const hash = createHash("sha256");
+  const hashing = new TransformStream<Uint8Array<ArrayBuffer>, Uint8Array<ArrayBuffer>>({
+    transform(chunk, controller) {
+      hash.update(chunk);
+      controller.enqueue(chunk);
+    },
+  });
+  const { compression, narSize } = nar;
+  const bytes = stored.read(0, stored.fileSize).pipeThrough(hashing);
+  const measure = await measureBytes(bytes, { compression, narSizeMax: narSize });
+  if (measure.kind === "undecodable") return `it cannot be decompressed: ${measure.detail}`;
+  if (sha256FromDigest(hash.digest()) !== kept.fileHash) return "its file hash is wrong";
+  const isRight = measure.narSize === narSize && sha256FromDigest(measure.digest) === nar.narHash;
+  return isRight ? undefined : "its NAR hash is wrong";
 }

@@ -1,9 +1,8 @@
 import { messageOf } from "../../base/failure.ts";
 import { pause } from "../../base/pause.ts";
 import type { Logger } from "../../telemetry/logger.ts";
-import type { ShardComparer } from "./compare_shard.ts";
+import { type ShardComparer, SHARDS } from "./compare_shard.ts";
 import type { Repairer } from "./repairer.ts";
-import { SHARDS } from "./shards.ts";
 
 /** Between two shards of a background pass: all 1,024 take three hours. */
 const BACKGROUND_PAUSE_MS = 10_000;

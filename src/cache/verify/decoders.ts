@@ -1,6 +1,7 @@
+import { createBrotliDecompress } from "node:zlib";
 import type { Compression } from "../../nix/compression.ts";
 import { decoderBytesMax, type Decoding } from "./decoder_bytes.ts";
-import { unbrotli } from "./unbrotli.ts";
+import { NodeDecoder } from "./node_decoder.ts";
 import { unbzip2 } from "./unbzip2.ts";
 import { unxz } from "./unxz.ts";
 import { unzstd } from "./unzstd.ts";
@@ -58,5 +59,27 @@ async function* smaller(
     for (let start = 0; start < chunk.length; start += byteLength) {
       yield chunk.subarray(start, start + byteLength);
     }
+  }
+}
+
+/** Decompresses brotli at the reader's pace. Throws for damage; a cut file ends short. */
+async function* unbrotli(
+  bytes: AsyncIterable<Uint8Array<ArrayBuffer>>,
+): AsyncGenerator<Uint8Array> {
+  const chunks = bytes[Symbol.asyncIterator]();
+  const decoder = new NodeDecoder(createBrotliDecompress());
+  try {
+    for (;;) {
+      const out = await decoder.output();
+      if (out === "over") return;
+      if (out === "hungry") {
+        const { value, done } = await chunks.next();
+        if (done) decoder.end();
+        else decoder.feed(value);
+      } else yield out;
+    }
+  } finally {
+    await decoder.close();
+    await chunks.return?.();
   }
 }

@@ -1,9 +1,9 @@
-import { prefersHtml } from "../message/accept.ts";
 import { textAnswer } from "../message/answer.ts";
-import { ownUrl } from "../page/own_url.ts";
+import type { RequestHeaders } from "../message/client_request.ts";
+import { fieldWords } from "../message/field_words.ts";
 import type { Page } from "../page/page.ts";
-import type { Route } from "./router.ts";
 import type { Stats } from "../stats/stats.ts";
+import type { Route } from "./router.ts";
 
 export interface PageRouteDeps {
   readonly page: Page;
@@ -35,4 +35,42 @@ export function pageRoute({ page, stats, publicKeys, usesTls }: PageRouteDeps): 
       },
     },
   };
+}
+
+/** Placeholder for an unknown address of this cache. */
+const UNKNOWN_URL = "http://ADDRESS-OF-THIS-CACHE";
+
+/** A name, an IPv4 or an IPv6 address, and a port. */
+const HOST_REGEXP = /^(?:[a-z0-9](?:[a-z0-9._-]{0,252})|\[[0-9a-f:.]{2,45}\])(?::\d{1,5})?$/i;
+
+/**
+ * The URL that the client used for this cache, without a slash at its end. A malformed host is
+ * never repeated: the headers are untrusted.
+ */
+function ownUrl(headers: RequestHeaders, usesTls: boolean): string {
+  const host = headers.get("host");
+  if (host === null || !HOST_REGEXP.test(host)) return UNKNOWN_URL;
+  const isSecure = usesTls || headers.get("x-forwarded-proto") === "https";
+  return `${isSecure ? "https" : "http"}://${host.toLowerCase()}`;
+}
+
+/**
+ * True when the client prefers HTML to JSON by name, as browsers do. Programs that accept anything
+ * get JSON.
+ */
+function prefersHtml(accept: string | null): boolean {
+  const html = qualityOf("text/html", accept);
+  return html > 0 && html >= qualityOf("application/json", accept);
+}
+
+/** The type's quality from 0 to 1; 0 if the header is missing, malformed or does not name it. */
+function qualityOf(type: string, accept: string | null): number {
+  for (const range of (accept ?? "").split(",")) {
+    const [name = "", ...parameters] = fieldWords(range, ";");
+    if (name !== type) continue;
+    const weight = parameters.find((parameter) => parameter.startsWith("q="));
+    if (weight === undefined) return 1;
+    return /^q=(0(\.\d{0,3})?|1(\.0{0,3})?)$/.test(weight) ? Number(weight.slice(2)) : 0;
+  }
+  return 0;
 }

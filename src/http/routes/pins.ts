@@ -1,16 +1,51 @@
+import { isStorePathHash } from "../../nix/store_path.ts";
+import type { ClosureLister } from "../../pins/pinned_closures.ts";
 import type { Pins } from "../../pins/pins.ts";
-import { textAnswer } from "../message/answer.ts";
+import { type Answer, statusAnswer, textAnswer } from "../message/answer.ts";
 import type { Route } from "./router.ts";
+
+/** Pins and unpins a closure. An invalid hash is never in the cache: POST gives 404, DELETE 200. */
+export function pinRoute(pins: Pick<Pins, "pin" | "unpin">): Route {
+  return {
+    name: "/pin/{hash}.narinfo",
+    path: /^\/pin\/([^/]*)\.narinfo$/,
+    methods: {
+      async POST({ params: [root = ""] }) {
+        if (!isStorePathHash(root) || !await pins.pin(root)) return statusAnswer(404, false);
+        return lineAnswer(`pinned ${root}`);
+      },
+      async DELETE({ params: [root = ""] }) {
+        // Not repeated in the answer: the text is untrusted.
+        if (!isStorePathHash(root)) return lineAnswer("not pinned");
+        await pins.unpin(root);
+        return lineAnswer(`not pinned ${root}`);
+      },
+    },
+  };
+}
+
+function lineAnswer(line: string): Answer {
+  return textAnswer(`${line}\n`, false, { status: 200, type: "text/plain", lifetime: "never" });
+}
 
 /** The pin roots as a JSON array of store path hashes, in the order of pinning. */
 export function pinsRoute(pins: Pick<Pins, "list">): Route {
+  return listRoute("/pins", pins);
+}
+
+/** The pin roots and the stored part of their closures, in the order of pinning. */
+export function pinnedClosuresRoute(closures: Pick<ClosureLister, "list">): Route {
+  return listRoute("/pins/closures", closures);
+}
+
+function listRoute(path: string, lister: { readonly list: () => Promise<unknown> }): Route {
   const parts = { status: 200, type: "application/json", lifetime: "never" } as const;
   return {
-    name: "/pins",
-    path: "/pins",
+    name: path,
+    path,
     audience: "own-names",
     methods: {
-      GET: async ({ head }) => textAnswer(JSON.stringify(await pins.list()), head, parts),
+      GET: async ({ head }) => textAnswer(JSON.stringify(await lister.list()), head, parts),
     },
   };
 }

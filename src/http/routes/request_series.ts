@@ -1,5 +1,4 @@
-import type { CacheResult } from "../../cache/nar/cache_result.ts";
-import type { NarFacts } from "../../cache/nar/nar_answer.ts";
+import type { CacheResult, NarFacts } from "../../cache/nar/nar_answer.ts";
 import type { Metrics, Series } from "../../telemetry/metrics.ts";
 
 /** The result that a request counts as: the first for what was fetched ahead is no plain hit. */

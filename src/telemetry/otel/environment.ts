@@ -1,11 +1,11 @@
 import { trace, TraceFlags } from "@opentelemetry/api";
+import { type Resource, resourceFromAttributes } from "@opentelemetry/resources";
 import {
   type Sampler,
   SamplingDecision,
   type SamplingResult,
   TraceIdRatioBasedSampler,
 } from "@opentelemetry/sdk-trace";
-import { type Resource, resourceFromAttributes } from "@opentelemetry/resources";
 
 /** A variable's value; `undefined` if unset or empty. */
 export type Variable = (name: string) => string | undefined;
@@ -130,4 +130,11 @@ class DecidedSampler implements Sampler {
   toString(): string {
     return "DecidedSampler";
   }
+}
+
+/** True if the environment disables telemetry, whatever the options say. Loads no SDK. */
+export function isSdkDisabled(variable: Variable, reportInvalid: ReportInvalid): boolean {
+  const value = variable("OTEL_SDK_DISABLED")?.trim().toLowerCase() ?? "false";
+  if (value !== "true" && value !== "false") reportInvalid("OTEL_SDK_DISABLED");
+  return value === "true";
 }

@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
-import { reportUsage } from "../../../src/app/report_usage.ts";
-import { usageReport, usageReportText } from "../../../src/app/usage_report.ts";
+import { reportUsage, usageReport, usageReportText } from "../../../src/app/usage_report.ts";
 import { resolveSettings } from "../../../src/config/settings.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
 import { inputsOf } from "../../support/config_inputs.ts";

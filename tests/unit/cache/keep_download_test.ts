@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { Download } from "../../../src/cache/download/download.ts";
 import { GrowingFile } from "../../../src/cache/download/growing_file.ts";
-import { keepDownload, type KeepDownloadDeps } from "../../../src/cache/download/keep_download.ts";
+import { keepDownload, type KeepDownloadDeps } from "../../../src/cache/download/transfer.ts";
 import { IntentLost, type NarRow } from "../../../src/metadata/metadata_store.ts";
 import { type NarHash, sha256FromDigest } from "../../../src/nix/hash.ts";
 import { narName } from "../../../src/nix/nar_name.ts";

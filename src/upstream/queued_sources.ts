@@ -1,4 +1,5 @@
 import type { StorePathHash } from "../nix/store_path.ts";
+import type { DocumentSource, QueuedDocumentSource } from "./document_source.ts";
 import {
   type AskRank,
   type NarinfoReading,
@@ -10,7 +11,7 @@ import { UpstreamQueue, type UpstreamQueueOptions } from "./upstream_queue.ts";
 import { isStrained, nextStrain, NO_STRAIN } from "./upstream_strain.ts";
 
 /** Requests for narinfos in flight to one upstream: as many as eight busy Nix clients send. */
-const IN_FLIGHT_MAX = 200;
+const NARINFOS_IN_FLIGHT_MAX = 200;
 
 export interface QueuedNarinfoSourceOptions extends Omit<UpstreamQueueOptions, "inFlightMax"> {
   /** The upstream's timeout; an answer that takes over half of it is slow. */
@@ -26,7 +27,7 @@ export function queuedNarinfoSource(
   { timeoutMs, ...options }: QueuedNarinfoSourceOptions,
 ): QueuedNarinfoSource {
   const { url, priority } = inner;
-  const queue = new UpstreamQueue(url, { ...options, inFlightMax: IN_FLIGHT_MAX });
+  const queue = new UpstreamQueue(url, { ...options, inFlightMax: NARINFOS_IN_FLIGHT_MAX });
   let strain = NO_STRAIN;
   const timed = async (
     storePathHash: StorePathHash,
@@ -60,5 +61,24 @@ export function queuedNarinfoSource(
     get hasQueue() {
       return queue.isFull;
     },
+  };
+}
+
+/** Requests for documents in flight to one upstream; a body may go on after its request. */
+const DOCUMENTS_IN_FLIGHT_MAX = 100;
+
+/** Queues the requests for an upstream's documents. */
+export function queuedDocumentSource(
+  inner: DocumentSource,
+  options: Omit<UpstreamQueueOptions, "inFlightMax">,
+): QueuedDocumentSource {
+  const queue = new UpstreamQueue(inner.url, { ...options, inFlightMax: DOCUMENTS_IN_FLIGHT_MAX });
+  return {
+    url: inner.url,
+    openDocument: (path, signal) =>
+      queue.run({
+        ask: (ended = signal) => inner.openDocument(path, ended),
+        late: (answer) => answer.kind === "found" && answer.body.cancel(),
+      }, signal),
   };
 }
