@@ -1,7 +1,8 @@
 // Fails when imports break the layers, or a file, function, class or port exceeds its limits.
 // Imports must not go up or sideways, nor both ways between two rooms of a layer. Only `app` may
-// import a back end. Run by `deno task ok`.
+// import a back end. Nothing is exported for tests alone. Run by `deno task ok`.
 import ts from "typescript";
+import { deadExports } from "./check_layers/dead_exports.ts";
 import { importProblems } from "./check_layers/imports.ts";
 import { limitProblems } from "./check_layers/limits.ts";
 import { roomProblems } from "./check_layers/rooms.ts";
@@ -13,6 +14,7 @@ const sources = paths.map((path) =>
 const problems = [
   ...sources.flatMap((source) => [...limitProblems(source), ...importProblems(source)]),
   ...roomProblems(sources),
+  ...deadExports(sources),
 ];
 for (const problem of problems) console.error(problem);
 if (problems.length > 0) Deno.exit(1);

@@ -30,13 +30,6 @@ export function signatureOf(text: string): Signature | undefined {
   return pair && { keyName: pair.name, bytes: pair.bytes, text };
 }
 
-/** Like `signatureOf`, but throws "bad-request". */
-export function parseSignature(text: string): Signature {
-  const signature = signatureOf(text);
-  if (signature !== undefined) return signature;
-  throw new Failure("bad-request", `Cannot read ${excerpt(text)} as a signature`);
-}
-
 /** A key that verifies signatures. `text` is `<name>:<base64 of 32 bytes>`. */
 export class PublicKey {
   readonly name: string;

@@ -21,12 +21,6 @@ export function isStorePathHash(text: string): text is StorePathHash {
   return STORE_PATH_HASH_REGEXP.test(text);
 }
 
-/** Throws "bad-request" for anything but 32 nix32 characters. */
-export function parseStorePathHash(text: string): StorePathHash {
-  if (isStorePathHash(text)) return text;
-  throw new Failure("bad-request", `Cannot read ${excerpt(text)} as a store path hash`);
-}
-
 export function isBaseName(text: string): text is BaseName {
   return BASE_NAME_REGEXP.test(text);
 }

@@ -127,5 +127,3 @@ export interface NarBodySource {
     signal?: AbortSignal,
   ): Promise<{ readonly fileSize?: number } | undefined>;
 }
-
-export type Upstream = NarinfoSource & NarBodySource;

@@ -7,21 +7,16 @@ import { formatSha256, parseSha256, sha256FromDigest } from "../../src/nix/hash.
 import { compressionOf, hashOf, narName, parseNarName } from "../../src/nix/nar_name.ts";
 import { formatNarinfo } from "../../src/nix/narinfo_format.ts";
 import { parseNarinfo } from "../../src/nix/narinfo_parse.ts";
-import { decodeNix32, encodeNix32 } from "../../src/nix/nix32.ts";
+import { encodeNix32, NIX32_ALPHABET } from "../../src/nix/nix32.ts";
 import { formatNixCacheInfo, parseNixCacheInfo } from "../../src/nix/nix_cache_info.ts";
 import {
   generateSecretKey,
   parsePublicKey,
   parseSecretKey,
-  parseSignature,
   SecretKey,
+  signatureOf,
 } from "../../src/nix/signature.ts";
-import {
-  hashOfBaseName,
-  parseBaseName,
-  parseStorePath,
-  parseStorePathHash,
-} from "../../src/nix/store_path.ts";
+import { hashOfBaseName, parseBaseName, parseStorePath } from "../../src/nix/store_path.ts";
 import { TrustedKeys } from "../../src/nix/trusted_keys.ts";
 import { FIXTURE_KEY, NARINFO_FIXTURES } from "../support/narinfo_fixtures.ts";
 import { checkProperty } from "../support/property.ts";
@@ -80,18 +75,14 @@ const nearly = fc.tuple(
 const anyText = fc.oneof(nearly, fc.string({ unit: "binary" }), fc.string(), value);
 
 checkProperty(
-  "nix32: decoding undoes encoding for any bytes",
-  fc.property(fc.uint8Array({ maxLength: 70 }), (raw) => {
-    assert.deepEqual(decodeNix32(encodeNix32(raw), raw.length), new Uint8Array(raw));
-  }),
-);
-
-checkProperty(
-  "nix32: whatever text decodes is the one spelling of its bytes",
-  fc.property(fc.string({ unit: charsOf("019abcdfzeo"), maxLength: 60 }), (text) => {
-    const byteLength = Math.floor(text.length * 5 / 8);
-    const decoded = tryOrFail(() => decodeNix32(text, byteLength));
-    if (decoded !== undefined) assert.equal(encodeNix32(decoded), text);
+  "nix32: bytes are spelled as the digits of one number, the last byte first",
+  fc.property(fc.uint8Array({ minLength: 1, maxLength: 70 }), (raw) => {
+    let number = BigInt(`0x${raw.toReversed().toHex()}`);
+    let digits = "";
+    for (let left = Math.ceil(raw.length * 8 / 5); left > 0; left--, number >>= 5n) {
+      digits = NIX32_ALPHABET.charAt(Number(number & 31n)) + digits;
+    }
+    assert.equal(encodeNix32(raw), digits);
   }),
 );
 
@@ -102,7 +93,6 @@ checkProperty(
     assert.equal(parseSha256(formatSha256(hash)), hash);
     assert.equal(parseSha256(`sha256:${digest.toHex()}`), hash);
     assert.equal(parseSha256(`sha256-${digest.toBase64()}`), hash);
-    assert.deepEqual(decodeNix32(hash, 32), new Uint8Array(digest));
   }),
 );
 
@@ -110,7 +100,7 @@ checkProperty(
   "base name and store path: what is read is what was written",
   fc.property(baseName, (text) => {
     assert.equal(parseStorePath(`/nix/store/${text}`), text);
-    assert.equal(parseStorePathHash(hashOfBaseName(text)), text.slice(0, 32));
+    assert.equal(hashOfBaseName(parseBaseName(text)), text.slice(0, 32));
   }),
 );
 
@@ -135,7 +125,7 @@ checkProperty(
   "keys and signatures: texts can be read back, and what is signed verifies",
   fc.property(keyName, bytes(32), fc.string({ unit: "binary" }), (label, seed, message) => {
     const key = new SecretKey(label, seed);
-    const signature = parseSignature(key.sign(message).text);
+    const signature = signatureOf(key.sign(message).text) ?? assert.fail();
     assert.equal(parseSecretKey(key.text).text, key.text);
     assert.equal(parsePublicKey(key.publicKey.text).verify(message, signature), true);
     assert.equal(key.publicKey.verify(`${message}.`, signature), false);
@@ -147,7 +137,7 @@ checkProperty(
   "public key: no signature of any bytes makes it throw",
   fc.property(bytes(32), bytes(64), fc.string(), (raw, forged, message) => {
     const key = tryOrFail(() => parsePublicKey(`a:${raw.toBase64()}`));
-    key?.verify(message, parseSignature(`a:${forged.toBase64()}`));
+    key?.verify(message, signatureOf(`a:${forged.toBase64()}`) ?? assert.fail());
   }),
 );
 
@@ -189,10 +179,8 @@ const PARSERS: Readonly<Record<string, (text: string) => unknown>> = {
   parsePublicKey,
   parseSecretKey,
   parseSha256,
-  parseSignature,
   parseStorePath,
-  parseStorePathHash,
-  decodeNix32: (text) => decodeNix32(text, 20),
+  signatureOf,
 };
 
 for (const [parser, parse] of Object.entries(PARSERS)) {

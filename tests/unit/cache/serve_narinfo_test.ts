@@ -5,10 +5,10 @@ import { Demotions } from "../../../src/cache/sources/demotions.ts";
 import { Uses } from "../../../src/cache/uses.ts";
 import type { Change } from "../../../src/metadata/metadata_store.ts";
 import type { NarName } from "../../../src/nix/nar_name.ts";
-import { parseStorePathHash } from "../../../src/nix/store_path.ts";
+import type { StorePathHash } from "../../../src/nix/store_path.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
 
-const HASH = parseStorePathHash("0".repeat(32));
+const HASH = "0".repeat(32) as StorePathHash;
 const NAR = "nar" as NarName;
 const ROW = { storePathHash: HASH, body: "stored", narName: NAR, trusted: true };
 const UPSTREAM = "https://one.example";

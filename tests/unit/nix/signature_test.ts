@@ -3,7 +3,6 @@ import {
   generateSecretKey,
   parsePublicKey,
   parseSecretKey,
-  parseSignature,
   signatureOf,
 } from "../../../src/nix/signature.ts";
 import { FIXTURE_KEY } from "../../support/narinfo_fixtures.ts";
@@ -21,7 +20,8 @@ Deno.test("secret key: what it signs, its public key verifies, and nothing else"
   assert.equal(key.publicKey.verify("1;text", signature), true);
   assert.equal(key.publicKey.verify("1;texts", signature), false);
   assert.equal(other.publicKey.verify("1;text", signature), false);
-  assert.equal(key.publicKey.verify("1;text", parseSignature(signature.text)), true);
+  const read = signatureOf(signature.text);
+  assert.ok(read && key.publicKey.verify("1;text", read));
 });
 
 Deno.test("secret key: its text gives the same key back, trailing newline or not", () => {
@@ -89,6 +89,5 @@ Deno.test("signature: anything but a name and 64 bytes is refused", () => {
   ];
   for (const text of [...texts, `a:${base64(63)}`, `a:${base64(65)}`, `a:${"*".repeat(88)}`]) {
     assert.equal(signatureOf(text), undefined, text);
-    assert.throws(() => parseSignature(text), BAD_REQUEST, text);
   }
 });

@@ -5,18 +5,16 @@ import {
   isStorePathHash,
   parseBaseName,
   parseStorePath,
-  parseStorePathHash,
 } from "../../../src/nix/store_path.ts";
 
 const HASH = "3acqrvb06vw0w3s9fa3wci433snbi2bg";
 const BAD_REQUEST = { name: "Failure", kind: "bad-request" };
 
 Deno.test("store path hash: 32 nix32 characters and nothing else", () => {
-  assert.equal(parseStorePathHash(HASH), HASH);
+  assert.equal(isStorePathHash(HASH), true);
   const wrong = ["", HASH.slice(1), `${HASH}0`, HASH.toUpperCase(), `e${HASH.slice(1)}`];
   for (const text of [...wrong, `${HASH}\n`, `${HASH.slice(1)}/`, "../".repeat(11).slice(0, 32)]) {
     assert.equal(isStorePathHash(text), false, text);
-    assert.throws(() => parseStorePathHash(text), BAD_REQUEST, text);
   }
 });
 

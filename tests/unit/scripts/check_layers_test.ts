@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import ts from "typescript";
+import { deadExports } from "../../../scripts/check_layers/dead_exports.ts";
 import { importProblems } from "../../../scripts/check_layers/imports.ts";
 import { limitProblems } from "../../../scripts/check_layers/limits.ts";
 import { roomProblems } from "../../../scripts/check_layers/rooms.ts";
@@ -84,6 +85,18 @@ Deno.test("layers: rooms of one layer know each other one way only", () => {
     "src/http/a.ts: imports src/http/server/b.ts; src/http/server knows src/http, " +
     "so src/http must not",
   ]);
+});
+
+Deno.test("layers: src exports nothing that tests alone use", () => {
+  const source = sourceOf(
+    "src/a/b.ts",
+    "export function f() {} export const g = 1; export type H = 1;",
+  );
+  const test = sourceOf("tests/a.ts", "f(); g; type I = H;");
+  assert.deepEqual(deadExports([source, sourceOf("scripts/a.ts", "f(); g;"), test]), [
+    "src/a/b.ts: nothing but tests uses H",
+  ]);
+  assert.deepEqual(deadExports([source, sourceOf("src/c.ts", "f(); g; type I = H;")]), []);
 });
 
 function sourceOf(path: string, text: string): ts.SourceFile {

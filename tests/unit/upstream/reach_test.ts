@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { parseStorePathHash } from "../../../src/nix/store_path.ts";
+import type { StorePathHash } from "../../../src/nix/store_path.ts";
 import { TrustedKeys } from "../../../src/nix/trusted_keys.ts";
 import { createUpstreamClient } from "../../../src/upstream/http/http_client.ts";
 import { HttpNarinfoSource } from "../../../src/upstream/http/http_narinfo_source.ts";
@@ -7,7 +7,7 @@ import type { NarinfoReading, NarinfoSource } from "../../../src/upstream/upstre
 import { UpstreamPool } from "../../../src/upstream/upstream_pool.ts";
 import { BlackHole } from "../../support/black_hole.ts";
 
-const HASH = parseStorePathHash("0".repeat(32));
+const HASH = "0".repeat(32) as StorePathHash;
 /** Longer than an upstream is waited for that takes no connection. */
 const SLOW_MS = 1_000;
 

@@ -1,0 +1,31 @@
+import ts from "typescript";
+
+/** Names that `src` exports and no code beside the tests mentions again. */
+export function deadExports(sources: readonly ts.SourceFile[]): readonly string[] {
+  const code = sources.filter(({ fileName }) => !fileName.startsWith("tests/"));
+  const mentions = new Map<string, number>();
+  for (const source of code) {
+    const count = (node: ts.Node): void => {
+      if (ts.isIdentifier(node)) mentions.set(node.text, (mentions.get(node.text) ?? 0) + 1);
+      node.forEachChild(count);
+    };
+    count(source);
+  }
+  return code.filter(({ fileName }) => fileName.startsWith("src/")).flatMap((source) =>
+    exportedNames(source).filter((name) => mentions.get(name) === 1)
+      .map((name) => `${source.fileName}: nothing but tests uses ${name}`)
+  );
+}
+
+function exportedNames(source: ts.SourceFile): readonly string[] {
+  return source.statements.flatMap((statement) => {
+    const isExported = ts.canHaveModifiers(statement) &&
+      ts.getModifiers(statement)?.some(({ kind }) => kind === ts.SyntaxKind.ExportKeyword);
+    if (!isExported) return [];
+    if (ts.isVariableStatement(statement)) {
+      return statement.declarationList.declarations.map(({ name }) => name.getText(source));
+    }
+    const { name } = statement as ts.DeclarationStatement;
+    return name === undefined ? [] : [name.getText(source)];
+  });
+}
