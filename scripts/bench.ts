@@ -2,19 +2,18 @@
 // prints a table of Markdown. All run on one machine in one run. See scripts/bench/options.ts for
 // the options.
 import { mediansOf } from "./bench/compare.ts";
-import { Corpus } from "./bench/corpus.ts";
-import type { Bench, Measure } from "./bench/figure.ts";
+import type { Measure } from "./bench/figure.ts";
 import { EVICTION_NAME, measureEviction } from "./bench/eviction/measure_eviction.ts";
 import { FIRST_PULL_NAME, measureFirstPull } from "./bench/first_pull/measure_first_pull.ts";
-import { directoryLauncher, larderLauncher, proxyLauncher } from "./bench/launchers.ts";
 import { COLD_NARINFOS, KNOWN_MISSES, narinfoHits } from "./bench/measures/narinfos.ts";
 import { bigNarHits, COLD_NAR, SMALL_NAR_HITS } from "./bench/measures/nars.ts";
-import { PEAK_MEMORY, START } from "./bench/measures/processes.ts";
+import { FIRST_NAR, PEAK_MEMORY, START } from "./bench/measures/processes.ts";
+import { realNars } from "./bench/measures/real_nars.ts";
 import { TELEMETRY_COST } from "./bench/measures/telemetry.ts";
 import { NGINX_WORKERS } from "./bench/nginx_conf.ts";
 import { type BenchOptions, readOptions, USAGE } from "./bench/options.ts";
-import { report, type Result } from "./bench/report.ts";
-import { runMeasure } from "./bench/rounds.ts";
+import { report } from "./bench/report.ts";
+import { runAll } from "./bench/run_all.ts";
 import { REPOSITORY, Workplace } from "./bench/workplace.ts";
 
 /** In running order. */
@@ -27,6 +26,9 @@ const MEASURES: readonly Measure[] = [
   bigNarHits(8),
   COLD_NAR,
   COLD_NARINFOS,
+  realNars("xz"),
+  realNars("zstd"),
+  FIRST_NAR,
   START,
   PEAK_MEMORY,
   TELEMETRY_COST,
@@ -40,7 +42,7 @@ const INTERRUPTED_STATUS = 130;
 Deno.env.set("PATH", `${Deno.env.get("PATH")}:/usr/sbin`);
 
 const options = optionsOrExit();
-const measures = MEASURES.filter(({ figures }) =>
+const measures = (options.pairOnly ? MEASURES.filter(isQuick) : MEASURES).filter(({ figures }) =>
   figures.some(({ name }) => name.includes(options.only ?? ""))
 );
 const withEviction = EVICTION_NAME.includes(options.only ?? (options.pairOnly ? "-" : ""));
@@ -60,7 +62,7 @@ for (const signal of ["SIGINT", "SIGTERM"] as const) {
   });
 }
 try {
-  const results = measures.length > 0 ? await runAll(workplace, options) : [];
+  const results = measures.length > 0 ? await runAll(workplace, options, measures) : [];
   const beside = results.length > 0 ? report(results, await facts(options)) : "";
   if (options.json !== undefined) {
     Deno.writeTextFileSync(options.json, JSON.stringify(mediansOf(results)));
@@ -76,55 +78,23 @@ try {
 }
 Deno.exit(0);
 
-async function runAll(workplace: Workplace, options: BenchOptions): Promise<readonly Result[]> {
-  const { executable, pairOnly } = options;
-  const corpus = new Corpus(workplace.makeFolder("upstream"));
-  const directory = directoryLauncher(workplace, corpus.folder);
-  const origin = await directory.launch(workplace.makeFolder("nginx-directory"));
-  const upstreamUrl = origin.url;
-  const publicKey = corpus.publicKey.text;
-  const larder = larderLauncher(workplace, { upstreamUrl, publicKey, executable });
-  const proxy = proxyLauncher(workplace, upstreamUrl);
-  const servers = [
-    await larder.launch(workplace.makeFolder("larder")),
-    ...(pairOnly ? [] : [origin]),
-    await proxy.launch(workplace.makeFolder("nginx-proxy")),
-  ];
-  const variant = (flags: Record<string, string>, environment: Record<string, string> = {}) =>
-    larderLauncher(workplace, { upstreamUrl, publicKey, executable, flags, environment });
-  const variants = {
-    plain: variant({}),
-    metrics: variant({ "prometheus-enabled": "true" }),
-    traces: variant({ "prometheus-enabled": "true", "otel-enabled": "true" }, {
-      OTEL_TRACES_SAMPLER: "parentbased_traceidratio",
-      OTEL_TRACES_SAMPLER_ARG: "0.01",
-    }),
-  };
-  const launchers = [larder, ...(pairOnly ? [] : [directory]), proxy];
-  const bench: Bench = { ...options, workplace, corpus, servers, launchers, variants };
-  const results: Result[] = [];
-  for (const measure of measures) {
-    const startedAt = performance.now();
-    const values = await runMeasure(bench, measure);
-    const took = ((performance.now() - startedAt) / 1_000).toFixed(0);
-    console.error(`${measure.figures[0]?.name} (${took} s)`);
-    measure.figures.forEach((figure, index) => {
-      const measured = values[index];
-      if (measured !== undefined) results.push({ figure, values: measured });
-    });
-  }
-  return results;
+/** Compressing real NARs takes longer than the rest of a quick bench. */
+function isQuick({ figures }: Measure): boolean {
+  return figures.every(({ name }) => !name.includes("of programs"));
 }
 
-async function facts({ rounds, seconds, executable }: BenchOptions): Promise<readonly string[]> {
+async function facts(
+  { processes, rounds, seconds, executable }: BenchOptions,
+): Promise<readonly string[]> {
   const { stderr } = await new Deno.Command("nginx", { args: ["-v"] }).output();
   const nginx = new TextDecoder().decode(stderr).trim().replace(/^.*nginx\//, "nginx ");
   const larder = executable ?? `its sources on Deno ${Deno.version.deno}`;
   return [
     `${navigator.hardwareConcurrency} cores, shared by load and servers; ${nginx} with ` +
     `${NGINX_WORKERS} worker, its files sent by sendfile; larder from ${larder}`,
-    `medians (least–most) of ${rounds} rounds that take turns; wrk with one thread, ${seconds} s ` +
-    "a round; big files with one curl for each client",
+    "defaults on all sides, each with its log in a file; medians (least–most) of " +
+    `${processes} processes with ${rounds} rounds each, which take turns`,
+    `wrk with one thread, ${seconds} s a round; big files with one curl for each client`,
   ];
 }
 

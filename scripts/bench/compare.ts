@@ -1,6 +1,7 @@
 import type { Figure } from "./figure.ts";
 import type { Result } from "./report.ts";
 import { median } from "./rounds.ts";
+import { LARDER } from "./server.ts";
 
 /** A bench's result, for comparing it with another. */
 export interface Median {
@@ -17,7 +18,7 @@ const MORE_IS_BETTER: ReadonlySet<Figure["unit"]> = new Set(["requests/s", "MB/s
 /** Larder's median of each figure. */
 export function mediansOf(results: readonly Result[]): readonly Median[] {
   return results.map(({ figure: { name, unit }, values }) => {
-    return { name, unit, value: median(values.larder) };
+    return { name, unit, value: median(values.get(LARDER) ?? []) };
   });
 }
 

@@ -9,7 +9,8 @@ export interface Transfer {
 
 export interface Wanted {
   readonly url: string;
-  readonly bytes: number;
+  /** Default: as many as come. */
+  readonly bytes?: number;
 }
 
 /** Fetches a file with curl, which drops it. Throws unless it is a whole 200. */
@@ -23,7 +24,7 @@ export async function download(workplace: Workplace, wanted: Wanted): Promise<Tr
     ],
   });
   const [status, bytes = 0, seconds = 0, firstByte = 0] = output.split(" ").map(Number);
-  if (status !== 200 || bytes !== wanted.bytes) {
+  if (status !== 200 || bytes !== (wanted.bytes ?? bytes)) {
     throw new Error(`Cannot measure ${wanted.url}: status ${status}, ${bytes} bytes`);
   }
   return { bytes, seconds, firstByteMs: firstByte * 1_000 };

@@ -9,13 +9,20 @@ export type Target =
   /** A maximal difference to nginx proxy_cache's figure. */
   | { readonly kind: "behind"; readonly atMost: number }
   /** An absolute limit. */
-  | { readonly kind: "below"; readonly limit: number };
+  | { readonly kind: "below"; readonly limit: number }
+  /** None. */
+  | { readonly kind: "none" };
 
 /** One row of the table. */
 export interface Figure {
   readonly name: string;
-  readonly unit: "requests/s" | "MB/s" | "ms" | "s" | "MB" | "%";
+  readonly unit: "requests/s" | "MB/s" | "µs" | "ms" | "s" | "MB" | "%";
   readonly target: Target;
+}
+
+/** The processor time of `name`'s server for one unit of its work. */
+export function cpuFigure(name: string, unit: "µs" | "ms"): Figure {
+  return { name: `${name}: CPU each`, unit, target: { kind: "none" } };
 }
 
 /** One run of one server; returns a value for each figure. Rounds are numbered from 0. */
@@ -40,6 +47,8 @@ export interface Bench {
 /** A measurement of one or more figures. */
 export interface Measure {
   readonly figures: readonly Figure[];
+  /** True if it launches processes itself, and so needs no further ones. */
+  readonly launches?: boolean;
   /** Makes the files, checks every server's answers, and warms up. */
   prepare(bench: Bench): Promise<Run>;
 }

@@ -1,6 +1,14 @@
 import denoJson from "../../deno.json" with { type: "json" };
 import { nginxConf, type NginxSite } from "./nginx_conf.ts";
-import { freePort, type Launcher, launchProcess, type ServerName } from "./server.ts";
+import {
+  DIRECTORY,
+  freePort,
+  LARDER,
+  type Launcher,
+  launchProcess,
+  PEER,
+  PROXY,
+} from "./server.ts";
 import type { Workplace } from "./workplace.ts";
 
 /** The variables that servers inherit: no option of larder is among them. */
@@ -8,12 +16,12 @@ const PASSED_ON = ["PATH", "HOME", "TMPDIR", "DENO_DIR", "XDG_CACHE_HOME"];
 
 /** nginx serving the files of `root`; the upstream of the other two, too. */
 export function directoryLauncher(workplace: Workplace, root: string): Launcher {
-  return nginxLauncher(workplace, "nginx directory", () => ({ kind: "directory", root }));
+  return nginxLauncher(workplace, DIRECTORY, () => ({ kind: "directory", root }));
 }
 
 /** nginx as a caching proxy before `upstreamUrl`. */
 export function proxyLauncher(workplace: Workplace, upstreamUrl: string): Launcher {
-  return nginxLauncher(workplace, "nginx proxy_cache", (folder) => ({
+  return nginxLauncher(workplace, PROXY, (folder) => ({
     kind: "proxy",
     cacheFolder: `${folder}/cache`,
     upstreamUrl,
@@ -23,23 +31,32 @@ export function proxyLauncher(workplace: Workplace, upstreamUrl: string): Launch
 /** The command of the task, so that its permissions and engine flags are measured. */
 const SERVE_TASK = denoJson.tasks.serve.command;
 
-export interface LarderParts {
+/** The upstream of a measured cache. */
+export interface Origin {
   readonly upstreamUrl: string;
   readonly publicKey: string;
-  /** A compiled larder; default: the sources, on the bench's own Deno. */
+}
+
+export interface LarderParts extends Origin {
+  /** Its column; default: "larder". */
+  readonly name?: string;
+  /** A compiled larder; default: the sources. */
   readonly executable: string | undefined;
+  /** Runs the sources; default: the bench's own Deno. */
+  readonly deno?: string;
   /** Further options, by their names without dashes. */
   readonly flags?: Readonly<Record<string, string>>;
   readonly environment?: Readonly<Record<string, string>>;
 }
 
+/** A larder with its defaults, but for what one machine and one upstream need. */
 export function larderLauncher(workplace: Workplace, parts: LarderParts): Launcher {
-  const { upstreamUrl, publicKey, executable } = parts;
+  const { name = LARDER, upstreamUrl, publicKey, executable, deno = Deno.execPath() } = parts;
   const [command, before] = executable === undefined
-    ? [Deno.execPath(), SERVE_TASK.split(" ").slice(1)]
+    ? [deno, SERVE_TASK.split(" ").slice(1)]
     : [Deno.realPathSync(executable), ["serve"]];
   return {
-    name: "larder",
+    name,
     launch(folder) {
       const port = freePort();
       const flags = {
@@ -50,7 +67,6 @@ export function larderLauncher(workplace: Workplace, parts: LarderParts): Launch
         "cache-hostname": "larder-bench",
         // Known misses must stay known during the measurement.
         "cache-negative-ttl": "1h",
-        "log-level": "warn",
         ...parts.flags,
       };
       const args = Object.entries(flags).map(([name, value]) => `--${name}=${value}`);
@@ -58,8 +74,9 @@ export function larderLauncher(workplace: Workplace, parts: LarderParts): Launch
         PASSED_ON.map((name) => [name, Deno.env.get(name) ?? ""]).filter(([, value]) => value),
       );
       return launchProcess(workplace, {
-        name: "larder",
+        name,
         port,
+        logFile: `${folder}.log`,
         command,
         args: [...before, ...args],
         env: { ...env, ...parts.environment },
@@ -70,7 +87,7 @@ export function larderLauncher(workplace: Workplace, parts: LarderParts): Launch
 
 function nginxLauncher(
   workplace: Workplace,
-  name: ServerName,
+  name: string,
   siteOf: (folder: string) => NginxSite,
 ): Launcher {
   return {
@@ -80,7 +97,32 @@ function nginxLauncher(
       const conf = `${folder}/nginx.conf`;
       Deno.writeTextFileSync(conf, nginxConf(folder, port, siteOf(folder)));
       const args = ["-p", folder, "-c", conf, "-e", "stderr"];
-      return launchProcess(workplace, { name, port, command: "nginx", args });
+      const logFile = `${folder}.log`;
+      return launchProcess(workplace, { name, port, logFile, command: "nginx", args });
+    },
+  };
+}
+
+/**
+ * Another pull-through cache. `program` on PATH becomes the server. Its arguments are a folder for
+ * its data, a port of 127.0.0.1, the upstream's URL and the upstream's public key.
+ */
+export function peerLauncher(
+  workplace: Workplace,
+  program: string,
+  { upstreamUrl, publicKey }: Origin,
+): Launcher {
+  return {
+    name: PEER,
+    launch(folder) {
+      const port = freePort();
+      return launchProcess(workplace, {
+        name: PEER,
+        port,
+        logFile: `${folder}.log`,
+        command: program,
+        args: [folder, String(port), upstreamUrl, publicKey],
+      });
     },
   };
 }

@@ -10,8 +10,8 @@ export type NginxSite =
 export const NGINX_WORKERS = 1;
 
 /**
- * A configuration that needs no right but to write to `folder`. It disables what only slows nginx
- * down, and keeps defaults else.
+ * A configuration that needs no right but to write to `folder`. It keeps nginx's defaults, its log
+ * of requests included; each server of the bench writes one.
  */
 export function nginxConf(folder: string, port: number, site: NginxSite): string {
   // As root, the workers would otherwise change to a user without access to the folder.
@@ -22,8 +22,7 @@ pid ${folder}/nginx.pid;
 error_log stderr crit;
 events { worker_connections 1024; }
 http {
-  access_log off;
-  log_not_found off;
+  access_log ${folder}/access.log combined;
   default_type application/octet-stream;
   types { text/x-nix-narinfo narinfo; application/x-nix-nar nar; }
   sendfile on;

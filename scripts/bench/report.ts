@@ -1,6 +1,6 @@
 import type { Figure } from "./figure.ts";
 import { median, type Values } from "./rounds.ts";
-import { SERVER_NAMES } from "./server.ts";
+import { LARDER, PROXY } from "./server.ts";
 
 export interface Result {
   readonly figure: Figure;
@@ -14,13 +14,13 @@ interface Judgement {
   readonly reached: boolean;
 }
 
-const PROXY = "nginx proxy_cache";
-
 /** Compares the rounds one by one, as other work of the machine affects both sides of a round. */
 export function judge({ figure, values }: Result): Judgement {
-  const pairs = values.larder.map((own, round) => [own, values[PROXY][round] ?? NaN] as const);
+  const larder = values.get(LARDER) ?? [];
+  const proxy = values.get(PROXY) ?? [];
+  const pairs = larder.map((own, round) => [own, proxy[round] ?? NaN] as const);
   const ratio = median(pairs.map(([own, proxy]) => own / proxy));
-  const own = median(values.larder);
+  const own = median(larder);
   const { target, unit } = figure;
   switch (target.kind) {
     case "ratio":
@@ -32,21 +32,25 @@ export function judge({ figure, values }: Result): Judgement {
     }
     case "below":
       return { ratio, target: `< ${target.limit} ${unit}`, reached: own < target.limit };
+    case "none":
+      return { ratio, target: "–", reached: true };
   }
 }
 
 /** The results as a Markdown table under the facts of the run. */
 export function report(results: readonly Result[], facts: readonly string[]): string {
-  const head = ["figure", ...SERVER_NAMES, `ratio to ${PROXY}`, "target", ""];
+  const names = [...new Set(results.flatMap(({ values }) => [...values.keys()]))]
+    .sort((a, b) => Number(b === LARDER) - Number(a === LARDER));
+  const head = ["figure", ...names, `ratio to ${PROXY}`, "target", ""];
   const rows = results.map((result) => {
     const { figure, values } = result;
     const { ratio, target, reached } = judge(result);
     return [
       figure.name,
-      ...SERVER_NAMES.map((name) => shown(values[name], figure)),
+      ...names.map((name) => shown(values.get(name) ?? [], figure)),
       Number.isNaN(ratio) ? "–" : ratio.toFixed(2),
       target,
-      reached ? "reached" : "MISSED",
+      target === "–" ? "" : reached ? "reached" : "MISSED",
     ];
   });
   const lines = [head, head.map((_, at) => at === 0 ? "---" : "---:"), ...rows]
@@ -66,6 +70,7 @@ function shown(values: readonly number[], { unit }: Figure): string {
 const DIGITS: Readonly<Record<Figure["unit"], number>> = {
   "requests/s": 0,
   "MB/s": 0,
+  "µs": 1,
   "ms": 1,
   "s": 3,
   "MB": 0,

@@ -1,8 +1,7 @@
 import type { Bench, Measure, Run } from "./figure.ts";
-import { SERVER_NAMES, type ServerName } from "./server.ts";
 
-/** A figure's values, one for each round. */
-export type Values = Readonly<Record<ServerName, readonly number[]>>;
+/** A figure's values by server, one for each round. */
+export type Values = ReadonlyMap<string, readonly number[]>;
 
 /**
  * Runs a measure: every round runs each server once, in rotating order, so that other work of the
@@ -10,7 +9,7 @@ export type Values = Readonly<Record<ServerName, readonly number[]>>;
  */
 export async function runMeasure(bench: Bench, measure: Measure): Promise<readonly Values[]> {
   const run = await measure.prepare(bench);
-  const values = measure.figures.map(() => emptyValues());
+  const values = measure.figures.map(() => new Map<string, number[]>());
   for (let round = 0; round < bench.rounds; round++) await runRound(bench, run, round, values);
   return values;
 }
@@ -19,18 +18,24 @@ async function runRound(
   { servers }: Bench,
   run: Run,
   round: number,
-  values: readonly Record<ServerName, number[]>[],
+  values: readonly Map<string, number[]>[],
 ): Promise<void> {
   const first = round % servers.length;
   for (const server of [...servers.slice(first), ...servers.slice(0, first)]) {
     const measured = await run(server, round);
-    measured.forEach((value, index) => values[index]?.[server.name].push(value));
+    measured.forEach((value, index) => append(values[index], server.name, [value]));
   }
 }
 
-function emptyValues(): Record<ServerName, number[]> {
-  const entries = SERVER_NAMES.map((name) => [name, [] as number[]]);
-  return Object.fromEntries(entries) as Record<ServerName, number[]>;
+/** The values of several sets of processes together. */
+export function joined(sets: readonly Values[]): Values {
+  const all = new Map<string, number[]>();
+  for (const set of sets) for (const [name, values] of set) append(all, name, values);
+  return all;
+}
+
+function append(to: Map<string, number[]> | undefined, name: string, values: readonly number[]) {
+  to?.set(name, [...to.get(name) ?? [], ...values]);
 }
 
 /** The median. */

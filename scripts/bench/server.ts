@@ -1,12 +1,17 @@
-import type { Spawned, Workplace } from "./workplace.ts";
+import type { Served, Workplace } from "./workplace.ts";
 
-/** The compared servers; the last one is larder's reference. */
-export const SERVER_NAMES = ["larder", "nginx directory", "nginx proxy_cache"] as const;
-export type ServerName = typeof SERVER_NAMES[number];
+/** The measured larder. */
+export const LARDER = "larder";
+/** Its reference: nginx as a caching proxy. */
+export const PROXY = "nginx proxy_cache";
+/** nginx with the files themselves. */
+export const DIRECTORY = "nginx directory";
+/** The cache that BENCH_PEER names. */
+export const PEER = "peer";
 
 /** A running server. */
 export interface Server extends AsyncDisposable {
-  readonly name: ServerName;
+  readonly name: string;
   /** Without a final slash. */
   readonly url: string;
   /** The highest resident memory so far, in bytes, of its largest process. */
@@ -17,7 +22,7 @@ export interface Server extends AsyncDisposable {
 
 /** Starts one of the servers with its data below `folder`. */
 export interface Launcher {
-  readonly name: ServerName;
+  readonly name: string;
   /** Resolves with the first right answer. May reuse a folder. */
   launch(folder: string): Promise<Server>;
 }
@@ -25,8 +30,8 @@ export interface Launcher {
 const START_MAX_MS = 20_000;
 const LOOK_EVERY_MS = 1;
 
-export interface LaunchParts extends Spawned {
-  readonly name: ServerName;
+export interface LaunchParts extends Served {
+  readonly name: string;
   readonly port: number;
 }
 

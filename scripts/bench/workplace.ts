@@ -10,6 +10,11 @@ export interface Spawned {
   readonly env?: Readonly<Record<string, string>>;
 }
 
+export interface Served extends Spawned {
+  /** Receives standard output: the log of larder. */
+  readonly logFile: string;
+}
+
 /** The temporary folder and the processes of a run. Disposing removes them all. */
 export class Workplace implements AsyncDisposable {
   readonly folder = Deno.makeTempDirSync({ prefix: "larder-bench-" });
@@ -23,11 +28,11 @@ export class Workplace implements AsyncDisposable {
     return path;
   }
 
-  /** Starts a server. Its standard output is dropped, as the bench's own is the report. */
-  start({ command, args, env }: Spawned): Deno.ChildProcess {
+  /** Starts a server. Deno cannot give a child a file: the shell does, and becomes the server. */
+  start({ command, args, env, logFile }: Served): Deno.ChildProcess {
     return this.#track(
-      new Deno.Command(command, {
-        args: [...args],
+      new Deno.Command("sh", {
+        args: ["-c", 'exec "$@" >>"$0"', logFile, command, ...args],
         ...(env === undefined ? {} : { env: { ...env }, clearEnv: true }),
         cwd: REPOSITORY,
         stdin: "null",

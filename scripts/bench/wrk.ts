@@ -15,20 +15,29 @@ export interface Load {
   readonly status: 200 | 404;
 }
 
-/** Loads one server with wrk's one thread; requests a second. Throws if an answer was wrong. */
-export async function requestsPerSecond(
-  workplace: Workplace,
-  server: Pick<Server, "url" | "name">,
-  load: Load,
-): Promise<number> {
-  const { count, seconds } = await runLoad(workplace, server, load);
-  return count / seconds;
+export interface LoadResult {
+  readonly perSecond: number;
+  /** Processor time of the server for each request, in microseconds. */
+  readonly cpuUs: number;
 }
 
-/** The same, with the number of requests and their duration. */
+/** Loads one server with wrk's one thread. Throws if an answer was wrong. */
 export async function runLoad(
   workplace: Workplace,
-  { url, name }: Pick<Server, "url" | "name">,
+  server: Server,
+  load: Load,
+): Promise<LoadResult> {
+  const before = server.cpuSeconds();
+  const { count, seconds } = await runWrk(workplace, server, load);
+  return {
+    perSecond: count / seconds,
+    cpuUs: 1_000_000 * (server.cpuSeconds() - before) / count,
+  };
+}
+
+async function runWrk(
+  workplace: Workplace,
+  { url, name }: Server,
   { paths, connections, seconds, status }: Load,
 ): Promise<{ readonly count: number; readonly seconds: number }> {
   const file = `${workplace.folder}/paths.txt`;

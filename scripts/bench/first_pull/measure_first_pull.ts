@@ -107,7 +107,7 @@ async function substitute(
 /** A larder that has nothing yet, with its defaults. */
 async function launch({ workplace, executable, closure, upstream }: Scene): Promise<Server> {
   const { publicKey } = closure;
-  const flags = { "log-level": "info", "cache-negative-ttl": "60s" };
+  const flags = { "cache-negative-ttl": "60s" };
   const launcher = larderLauncher(workplace, {
     upstreamUrl: upstream.url,
     publicKey,

@@ -1,6 +1,6 @@
 import { checkNarinfos } from "../check.ts";
 import type { Measure } from "../figure.ts";
-import type { Server } from "../server.ts";
+import { LARDER, type Server } from "../server.ts";
 import type { Workplace } from "../workplace.ts";
 import { runLoad } from "../wrk.ts";
 
@@ -27,6 +27,7 @@ const figure = (what: string, limit: number) => ({
  */
 export const TELEMETRY_COST: Measure = {
   figures: [figure("metrics", 3), figure("metrics and 1 % of traces", 15)],
+  launches: true,
   async prepare({ corpus, workplace, variants, seconds, rounds }) {
     const objects = corpus.putNarinfos({ count: NARINFOS_COUNT, seed: SEED });
     const paths = objects.map((object) => object.narinfoPath);
@@ -50,23 +51,17 @@ export const TELEMETRY_COST: Measure = {
     }
     const more = (kind: Kind) => ((best.get(kind) ?? NaN) / (best.get("plain") ?? NaN) - 1) * 100;
     // The other servers have no such telemetry.
-    return async ({ name }) => name === "larder" ? [more("metrics"), more("traces")] : [];
+    return async ({ name }) => name === LARDER ? [more("metrics"), more("traces")] : [];
   },
 };
 
-/** Processor time for each request, in seconds. */
+/** Processor time for each request, in microseconds. */
 async function costOf(
   workplace: Workplace,
   server: Server,
   paths: readonly string[],
   seconds: number,
 ): Promise<number> {
-  const before = server.cpuSeconds();
-  const { count } = await runLoad(workplace, server, {
-    paths,
-    connections: 16,
-    seconds,
-    status: 200,
-  });
-  return (server.cpuSeconds() - before) / count;
+  const load = { paths, connections: 16, seconds, status: 200 } as const;
+  return (await runLoad(workplace, server, load)).cpuUs;
 }

@@ -1,0 +1,106 @@
+import { Corpus } from "./corpus.ts";
+import type { Bench, Measure } from "./figure.ts";
+import {
+  directoryLauncher,
+  larderLauncher,
+  type LarderParts,
+  type Origin,
+  peerLauncher,
+  proxyLauncher,
+} from "./launchers.ts";
+import type { BenchOptions } from "./options.ts";
+import type { Result } from "./report.ts";
+import { joined, runMeasure, type Values } from "./rounds.ts";
+import type { Launcher, Server } from "./server.ts";
+import { REPOSITORY, type Workplace } from "./workplace.ts";
+
+/** Each set of processes starts with empty folders: two equal processes differ for their life. */
+export async function runAll(
+  workplace: Workplace,
+  options: BenchOptions,
+  measures: readonly Measure[],
+): Promise<readonly Result[]> {
+  const corpus = new Corpus(workplace.makeFolder("upstream"));
+  await using upstream = await directoryLauncher(workplace, corpus.folder)
+    .launch(workplace.makeFolder("nginx-upstream"));
+  const origin = { upstreamUrl: upstream.url, publicKey: corpus.publicKey.text };
+  const launchers = await launchersOf(workplace, options, { origin, folder: corpus.folder });
+  const variants = variantsOf(workplace, options, origin);
+  const sets = new Map<Measure, (readonly Values[])[]>(measures.map((measure) => [measure, []]));
+  for (let set = 0; set < options.processes; set++) {
+    await using running = new AsyncDisposableStack();
+    const servers: Server[] = [];
+    for (const launcher of launchers) {
+      const folder = workplace.makeFolder(`${launcher.name.replaceAll(/\W/g, "-")}-${set}`);
+      servers.push(running.use(await launcher.launch(folder)));
+    }
+    const bench: Bench = { ...options, workplace, corpus, launchers, variants, servers };
+    for (const measure of measures) {
+      if (measure.launches && set > 0) continue;
+      sets.get(measure)?.push(await timed(bench, measure));
+    }
+  }
+  return measures.flatMap((measure) =>
+    measure.figures.map((figure, index) => {
+      const values = (sets.get(measure) ?? []).flatMap((set) => set[index] ?? []);
+      return { figure, values: joined(values) };
+    })
+  );
+}
+
+/** Says what was measured, as a bench takes minutes. */
+async function timed(bench: Bench, measure: Measure): Promise<readonly Values[]> {
+  const startedAt = performance.now();
+  const values = await runMeasure(bench, measure);
+  const took = ((performance.now() - startedAt) / 1_000).toFixed(0);
+  console.error(`${measure.figures[0]?.name} (${took} s)`);
+  return values;
+}
+
+async function launchersOf(
+  workplace: Workplace,
+  { executable, beside, pairOnly }: BenchOptions,
+  { origin, folder }: { readonly origin: Origin; readonly folder: string },
+): Promise<readonly Launcher[]> {
+  const peer = Deno.env.get("BENCH_PEER");
+  const further = await Promise.all(beside.map(besideParts));
+  return [
+    larderLauncher(workplace, { ...origin, executable }),
+    ...further.map((parts) => larderLauncher(workplace, { ...origin, ...parts })),
+    ...(pairOnly ? [] : [directoryLauncher(workplace, folder)]),
+    proxyLauncher(workplace, origin.upstreamUrl),
+    ...(peer === undefined ? [] : [peerLauncher(workplace, peer, origin)]),
+  ];
+}
+
+/** A slash tells an executable from a Deno version. */
+async function besideParts(
+  what: string,
+): Promise<Pick<LarderParts, "name" | "executable" | "deno">> {
+  const name = `larder, ${what.slice(what.lastIndexOf("/") + 1)}`;
+  if (what.includes("/")) return { name, executable: what };
+  const { success, stdout } = await new Deno.Command(`${REPOSITORY}scripts/deno`, {
+    args: ["eval", "console.log(Deno.execPath())"],
+    env: { USE_DENO: what },
+    stderr: "inherit",
+  }).output();
+  if (!success) throw new Error(`Cannot run Deno ${what}`);
+  return { name, executable: undefined, deno: new TextDecoder().decode(stdout).trim() };
+}
+
+function variantsOf(
+  workplace: Workplace,
+  { executable }: BenchOptions,
+  origin: Origin,
+): Bench["variants"] {
+  const variant = (flags: Record<string, string>, environment: Record<string, string> = {}) =>
+    larderLauncher(workplace, { ...origin, executable, flags, environment });
+  return {
+    plain: variant({}),
+    metrics: variant({ "prometheus-enabled": "true" }),
+    traces: variant({ "prometheus-enabled": "true", "otel-enabled": "true" }, {
+      OTEL_TRACES_SAMPLER: "parentbased_traceidratio",
+      OTEL_TRACES_SAMPLER_ARG: "0.01",
+    }),
+  };
+}
