@@ -1,5 +1,9 @@
-// Builds the executable dist/larder. Deno fetches the runtime to embed; where it cannot, DENORT_BIN
-// names one. Further arguments go to `deno compile` (such as `--target`).
+// Builds dist/larder for this machine, or an executable for each `--target`. Deno fetches the
+// runtime to embed; where it cannot, DENORT_BIN names the one of the only target.
+import denoJson from "../deno.json" with { type: "json" };
+import { excludedPackageFiles } from "./compile/packages.ts";
+import { sameTimes } from "./compile/same_times.ts";
+import { type Build, buildsOf } from "./compile/targets.ts";
 
 /** Loaded by name, so the compiler does not find them. */
 const INCLUDED = [
@@ -11,19 +15,6 @@ const INCLUDED = [
   "src/app/workers/compare_worker.ts",
   "src/app/workers/closures_worker.ts",
   "src/http/tls/relay_worker.ts",
-];
-
-/** Packages of scripts and tests alone. */
-const UNUSED = ["typescript", "fast-check", "pure-rand"];
-
-const EXCLUDED = [
-  // A dependency of prom-client ships a 2 MB list of numbers without an extension. The compiler
-  // reads it as one expression and overflows its stack.
-  "node_modules/.deno/bintrees@1.0.2/node_modules/bintrees/test",
-  ...UNUSED.map((name) => `node_modules/${name}`),
-  ...[...Deno.readDirSync("node_modules/.deno")]
-    .filter(({ name }) => UNUSED.some((unused) => name.startsWith(`${unused}@`)))
-    .map(({ name }) => `node_modules/.deno/${name}`),
 ];
 
 const PERMISSIONS = [
@@ -40,16 +31,44 @@ const PERMISSIONS = [
  */
 const V8_FLAGS = "--v8-flags=--max-semi-space-size=2";
 
-const args = [
-  "compile",
-  "--no-check",
-  "--output=dist/larder",
-  V8_FLAGS,
-  ...PERMISSIONS,
-  ...INCLUDED.map((path) => `--include=${path}`),
-  ...EXCLUDED.map((path) => `--exclude=${path}`),
-  ...Deno.args,
-  "main.ts",
-];
-const { code } = await new Deno.Command(Deno.execPath(), { args }).spawn().status;
-Deno.exit(code);
+const builds = readBuilds();
+const excluded = excludedPackageFiles();
+Deno.exit(await compileAll());
+
+async function compileAll(): Promise<number> {
+  using _times = sameTimes(["deno.json", "main.ts", "src", "node_modules"]);
+  for (const build of builds) {
+    const command = new Deno.Command(Deno.execPath(), { args: argsOf(build) });
+    const { code } = await command.spawn().status;
+    if (code !== 0) return code;
+  }
+  return 0;
+}
+
+/** Ends the process with a sentence if the arguments are wrong. */
+function readBuilds(): readonly Build[] {
+  try {
+    const builds = buildsOf(Deno.args, denoJson.version);
+    if (builds.length > 1 && Deno.env.get("DENORT_BIN")) {
+      throw new Error("DENORT_BIN: is the runtime of one target, and several are to be built");
+    }
+    return builds;
+  } catch (error) {
+    console.error(`compile: ${(error as Error).message}`);
+    Deno.exit(2);
+  }
+}
+
+function argsOf({ triple, output }: Build): string[] {
+  return [
+    "compile",
+    "--no-check",
+    `--output=${output}`,
+    ...triple === undefined ? [] : [`--target=${triple}`],
+    V8_FLAGS,
+    ...PERMISSIONS,
+    ...INCLUDED.map((path) => `--include=${path}`),
+    ...excluded.map((path) => `--exclude=${path}`),
+    "main.ts",
+  ];
+}
