@@ -23,7 +23,7 @@ export interface NarinfoLearnerDeps extends LearnNarinfoDeps {
 /** A client's request for a narinfo. */
 export interface NarinfoRequest {
   readonly storePathHash: StorePathHash;
-  /** The row whose upstreams all let us down, if there is one. */
+  /** The row whose upstreams have all failed, if there is one. */
   readonly row: NarinfoRow | undefined;
   readonly requestId: string;
 }
@@ -31,20 +31,20 @@ export interface NarinfoRequest {
 export interface ClientLearned {
   readonly learned: Learned;
   readonly isJoined: boolean;
-  /** True where the request joined one that no client had waited for. */
+  /** True if the request joined a prefetch. */
   readonly isAhead: boolean;
 }
 
-/** A request that no client has waited for at its start. */
+/** A prefetch: no client waited for it at its start. */
 interface AheadFlight {
   readonly learned: Promise<Learned>;
-  /** True where a client's request would have gone to the same upstreams. */
+  /** True if it covers the upstreams of a client's request. */
   readonly isComplete: boolean;
   /** Of the negative cache, as the request began. */
   readonly clearings: number;
 }
 
-/** Asks upstreams for narinfos, once for all who want the same one at the same time. */
+/** Requests narinfos from upstreams, once for all simultaneous requests of one store path. */
 export class NarinfoLearner implements NarinfoAhead {
   readonly #deps: NarinfoLearnerDeps;
   readonly #learning = new SingleFlight<StorePathHash, Learned>();
@@ -67,14 +67,14 @@ export class NarinfoLearner implements NarinfoAhead {
     return { learned: await value, isJoined: joined, isAhead: false };
   }
 
-  /** Whether somebody is asking for it already. */
+  /** True while a request for the narinfo runs. */
   isLearning(storePathHash: StorePathHash): boolean {
     return this.#ahead.has(storePathHash) || this.#learning.has(storePathHash);
   }
 
   /**
-   * Asks for a narinfo that no client waits for; one that comes to want it joins. `came` hears of
-   * it before that client does. Never rejects. Not while `isLearning`.
+   * Requests a narinfo that no client waits for; a later client joins. `came` is called before
+   * that client gets it. Never rejects. Not while `isLearning`.
    */
   async learnAhead(
     storePathHash: StorePathHash,
@@ -117,7 +117,7 @@ export class NarinfoLearner implements NarinfoAhead {
     return learned;
   }
 
-  /** The upstreams that let us down with the file of a narinfo are asked for that path last. */
+  /** Demotes the upstreams that failed to send the narinfo's file: they come last for the path. */
   async #demoteSources({ narName, storePathHash }: NarinfoRow): Promise<void> {
     const { metadata, demotions } = this.#deps;
     for (const { upstream } of await metadata.sourcesOf(narName)) {
@@ -128,7 +128,7 @@ export class NarinfoLearner implements NarinfoAhead {
     }
   }
 
-  /** Nobody waits for it: whoever asks next finds it kept. */
+  /** No client waits for it; the next request finds it stored. */
   #listen(later: Promise<unknown> | undefined, request_id: string): void {
     later?.catch((error) => {
       this.#deps.log.warn("narinfo not kept", { error: messageOf(error), request_id });

@@ -25,9 +25,8 @@ import { statNar, type StatNarDeps } from "./sources/stat_nar.ts";
 import type { Uses } from "./uses.ts";
 
 /**
- * A small file that is just coming in is waited for this long: then it is sent in one piece, and
- * where it turns out to be wrong another upstream's can still be. No client gets it later for that:
- * its last byte waits for the verdict anyway.
+ * The wait for all of a small download. Then the response is one piece, and a wrong file can still
+ * be replaced by another upstream's. No client gets its last byte later for that.
  */
 const WHOLE_WAIT_MS = 1_000;
 
@@ -41,13 +40,13 @@ export interface NarServerDeps {
     readonly prefetch: NarPrefetch;
     readonly reads: ActiveReads;
   };
-  /** What no narinfo names. */
+  /** Files that no narinfo names. */
   readonly archives: Pick<ArchiveServer, "open" | "stat" | "isNamed">;
-  /** How a size is asked for, where the file is not to be downloaded. */
+  /** Requests sizes for HEAD, without a download. */
   readonly sizes: StatNarDeps;
 }
 
-/** Answers NAR requests: from the store, from a download under way, else by starting one. */
+/** Answers NAR requests: from the store, from a running download, or from a new one. */
 export class NarServer {
   readonly #deps: NarServerDeps;
   readonly #metadata: NarFinder;
@@ -59,7 +58,7 @@ export class NarServer {
     this.#tracer = deps.passThrough.tracer;
   }
 
-  /** `undefined` when nobody has it. Throws when a download broke before its first byte. */
+  /** `undefined` for an absent file. Throws when a download fails before its first byte. */
   async open(
     narName: NarName,
     requestId: string,
@@ -77,8 +76,8 @@ export class NarServer {
   }
 
   /**
-   * A file hash that nobody signed may have given this name to a NAR of other bytes. The file that
-   * a debuginfo document means by it is had all the same.
+   * An unsigned file hash may have given this name to a NAR of other bytes. Then the file that a
+   * debuginfo document names is still served.
    */
   async #fetch(nar: NarRecord, requestId: string): Promise<NarAnswer | undefined> {
     const archive = () => this.#deps.archives.open(nar.name, requestId);
@@ -92,14 +91,14 @@ export class NarServer {
     }
   }
 
-  /** `undefined` for what cannot be kept. */
+  /** `undefined` for a file that cannot be stored. */
   async #openDownload(nar: NarRecord, requestId: string): Promise<NarAnswer | undefined> {
     const { downloads } = this.#deps;
     try {
       const joined = downloads.join(nar, requestId);
       const answer = this.#joinedAnswer(nar, joined, requestId);
       if (!joined.download.isAhead) return await answer;
-      // What failed while no client waited is tried again for this one.
+      // A download that failed without a client is tried again for this one.
       return await answer.catch(() =>
         this.#joinedAnswer(nar, downloads.join(nar, requestId), requestId)
       );
@@ -126,13 +125,13 @@ export class NarServer {
     );
   }
 
-  /** Whether anything leads to it, so that an upstream is asked for it. */
+  /** True if a row or a document names the file, so that upstreams are requested. */
   async isNamed(narName: NarName): Promise<boolean> {
     const { archives } = this.#deps;
     return await this.#metadata.findNar(narName) !== undefined || await archives.isNamed(narName);
   }
 
-  /** The same facts without starting a download: what HEAD tells. */
+  /** The same facts without a download, for HEAD. */
   async stat(
     narName: NarName,
     requestId: string,
@@ -214,7 +213,7 @@ async function openDownload(
   download: Download,
   { source, passThrough }: { readonly source: CacheResult; readonly passThrough: PassThroughRest },
 ): Promise<NarAnswer> {
-  // From here on, before anything is awaited: the file may be moved into the store meanwhile.
+  // Before the first wait, because the file may be moved into the store meanwhile.
   const use = download.file.use();
   try {
     await download.readable(0);
@@ -255,7 +254,7 @@ function downloadAnswer(
     async read(start, end) {
       try {
         await download.readable(start, end).catch((error) => {
-          // The stream passes on what cannot be kept.
+          // The stream then passes the file through.
           if (!(error instanceof NotKept)) throw error;
         });
         return download.read(passThrough, start, end);

@@ -16,11 +16,11 @@ const NOT_READ: OutageLine = {
   message: "narinfos cannot be read: upstreams are asked for each",
 };
 
-/** `text` is `undefined` when nobody has it. */
+/** `text` is `undefined` for an absent narinfo. */
 export interface NarinfoAnswer {
   readonly source: CacheResult;
   readonly text: string | undefined;
-  /** True for the first answer with what was fetched ahead. */
+  /** True for the first response with a prefetched narinfo. */
   readonly isAhead: boolean;
 }
 
@@ -40,11 +40,11 @@ export interface NarinfoServerDeps {
 
 export interface ServeNarinfoOptions {
   readonly requestId: string;
-  /** True for HEAD: nobody gets the text. */
+  /** True for HEAD: the response has no text. */
   readonly isHead: boolean;
 }
 
-/** Answers narinfo requests: from the metadata, from what is known to be absent, else upstream. */
+/** Answers narinfo requests: from the metadata, the negative cache, or upstreams. */
 export class NarinfoServer {
   readonly #deps: NarinfoServerDeps;
   readonly #outage: OutageLog;
@@ -66,7 +66,7 @@ export class NarinfoServer {
       row = await metadata.findNarinfo(storePathHash);
       if (row === undefined) this.#outage.worked();
     } catch (error) {
-      // The database is locked, say: then it is for the upstreams to tell.
+      // For example, the database is locked: the upstreams are requested instead.
       this.#outage.failed(NOT_READ, { error: messageOf(error) });
     }
     if (row !== undefined && (demotions.none || await this.#isFetchable(row))) {
@@ -83,7 +83,7 @@ export class NarinfoServer {
     const source = isJoined ? "JOINED" : "MISS";
     if (learned.kind === "learned") {
       const { row } = learned;
-      // What is fetched ahead is written without a use.
+      // A prefetched narinfo is stored without a use.
       if (isAhead) uses.narinfo(row.storePathHash);
       const asked = { requestId: request.requestId, isHead };
       const isFirst = isAhead && prefetch.hit(row, asked);
@@ -91,13 +91,13 @@ export class NarinfoServer {
       return { source, text: signer.textOf(row), isAhead: isFirst };
     }
     const { row } = request;
-    // Better the narinfo whose upstream let us down before than none.
+    // A narinfo whose upstream has failed is better than none.
     if (row === undefined) return { source, text: undefined, isAhead: false };
     uses.narinfo(row.storePathHash);
     return { source: "HIT", text: signer.textOf(row), isAhead: false };
   }
 
-  /** False when every upstream known to have the NAR let us down: ask for the narinfo again. */
+  /** False if every known source of the NAR has failed: the narinfo must be requested again. */
   async #isFetchable(row: NarinfoRow): Promise<boolean> {
     const { rows: { metadata }, demotions } = this.#deps;
     const nar = await metadata.findNar(row.narName);

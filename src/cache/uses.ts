@@ -6,7 +6,7 @@ import type { StorePathHash } from "../nix/store_path.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { type OutageLine, OutageLog } from "../telemetry/outage_log.ts";
 
-/** The longest delay of a write. A crash loses this much of the order of eviction, nothing else. */
+/** The longest delay of a write. A crash loses this much of the order of eviction. */
 const FLUSH_EVERY_MS = 5_000;
 
 /** More entries than this are written at once. */
@@ -82,7 +82,7 @@ export class Uses implements AsyncDisposable {
       }
       this.#outage.worked();
     } catch (error) {
-      // A lost use costs an entry its place in the order of eviction, nothing else.
+      // A lost use only makes the order of eviction older.
       const count = changes.length - written;
       this.#outage.failed(NOT_WRITTEN, { count, error: messageOf(error) });
     }

@@ -16,8 +16,8 @@ export interface HotNarStoreLimits {
 }
 
 /**
- * Keeps the small files that are asked for again and again in memory. Not for the disk's sake,
- * which has them in memory too: a new buffer for each answer makes the collector run all the time.
+ * Keeps small files with frequent requests in memory. The disk cache has them too. But a new buffer
+ * for each response keeps the garbage collector busy.
  */
 export class HotNarStore implements NarStore {
   readonly #inner: NarStore;
@@ -44,7 +44,7 @@ export class HotNarStore implements NarStore {
       fileSize,
       seal,
       bytes: async (readOptions) => {
-        // They are those of the seal, so what is known of it is true of them, too.
+        // They belong to the seal, so a verdict on the seal holds for them too.
         const bytes = await stored.bytes(readOptions);
         this.#hot.set(at, { bytes, seal });
         return bytes;

@@ -42,7 +42,7 @@ export interface NarWriter {
   /**
    * Takes over the finished file at `path` as the object `at`, a name that no object had before.
    * Resolves to its seal when it would survive a power cut. When it throws, a part of it may be
-   * there: whoever called removes `at`.
+   * there: the caller removes `at`.
    */
   put(at: StoredName, path: string): Promise<Seal>;
 
@@ -50,7 +50,7 @@ export interface NarWriter {
   remove(at: StoredName): Promise<boolean>;
 }
 
-/** A stored NAR file in a list; without its size where nobody asked for it. */
+/** A stored NAR file in a list; without its size unless requested. */
 export interface ListedNar {
   readonly at: StoredName;
   readonly fileSize?: number;

@@ -29,7 +29,7 @@ export const narSinkClauses: Clauses<SinkMaker> = {
     assert.deepEqual(await scene.from(body("abcdef", "ghij")), whole());
   },
 
-  "after a break the next source is asked for the rest": async (maker) => {
+  "after a break the next source sends the rest": async (maker) => {
     await using scene = new Scene(maker.open(ALL));
     assert.equal(reasonOf(await scene.from(broken("abcd"))), "upstream");
     assert.deepEqual(await scene.from({ ...body("efghij"), offset: 4 }), whole());

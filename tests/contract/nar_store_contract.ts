@@ -173,7 +173,7 @@ export const narStoreClauses: Clauses<NarStore> = {
     assert.deepEqual((await namesOf(store)).toSorted(), [at, zstd].toSorted());
   },
 
-  "list() says the size of each object where it is asked for": async (store) => {
+  "list() with sizes gives the size of each object": async (store) => {
     await put(store, at, "abc");
     assert.deepEqual(await Array.fromAsync(store.list("")), [{ at }]);
     const sizes = await Array.fromAsync(store.list("", { sizes: true }));
@@ -195,7 +195,7 @@ export const narStoreClauses: Clauses<NarStore> = {
     assert.deepEqual(await listed("zz"), []);
   },
 
-  "the seal stays the one that put() told, whoever reads": async (store) => {
+  "reads do not change the seal that put() returned": async (store) => {
     const seal = await put(store, at, "abc");
     assert.equal(await sealOf(store, at), seal);
     await (await opened(store, at)).bytes();

@@ -31,7 +31,7 @@ export const spaceKeeperClauses: Clauses<MetadataStore> = {
     assert.deepEqual(await store.stock(), stock({ keptBytes: 70, keptFiles: 1 }));
   },
 
-  "evict() takes the coldest first, and no more than was asked for": async (store) => {
+  "evict() takes the coldest first, and no more than the order": async (store) => {
     await store.apply([...stored(a, [], 3), ...stored(b, [], 1), ...stored(c, [], 2)]);
     const evicted = await store.evict({ ...all, bytesMin: 150 });
     assert.deepEqual(evicted.narinfos, [b, c]);

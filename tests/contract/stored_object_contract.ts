@@ -39,7 +39,7 @@ export const storedObjectClauses: Clauses<MetadataStore> = {
     assert.deepEqual((await store.findNar(name))?.kept, second);
   },
 
-  "nar-kept is refused where somebody has settled the intent": async (store) => {
+  "nar-kept is refused after another member has settled the intent": async (store) => {
     const { at } = second;
     await store.apply([put(a, []), ...keep(first)]);
     await store.apply([{ kind: "nar-publishing", at, owner: "paused" }]);
@@ -49,7 +49,7 @@ export const storedObjectClauses: Clauses<MetadataStore> = {
     assert.deepEqual(await sumsOf(store), [100, 0]);
   },
 
-  "nar-marked marks an object whoever names it; it counts until nar-gone": async (store) => {
+  "nar-marked marks an object of any narinfo; it counts until nar-gone": async (store) => {
     const { at } = first;
     await store.apply([put(a, []), ...keep(first)]);
     await store.apply([{ kind: "nar-marked", at, owner: "we" }]);

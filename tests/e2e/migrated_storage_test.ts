@@ -52,7 +52,7 @@ Deno.test("migration: what an older larder kept is served without an upstream", 
   for (const [path, size] of after) assert.equal(before.get(path), size, "a file stays as it is");
 });
 
-Deno.test("migration: accounts and pins are right before anything is asked for", async () => {
+Deno.test("migration: accounts and pins are right before the first request", async () => {
   using storage = tempFolder();
   restore(storage.path);
   await using larder = await startLarder(flagsOf(storage.path));

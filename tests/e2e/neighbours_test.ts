@@ -16,7 +16,7 @@ for (const compression of Object.keys(COMPRESSIONS) as Compression[]) {
     throw new Error(`Cannot leave out ${compression}, all back ends are required: ${excuse}`);
   }
   Deno.test({
-    name: `a NAR that breaks off does not hurt another on its way, ${compression}` +
+    name: `a NAR that breaks off does not hurt another in flight, ${compression}` +
       (excuse && ` (skipped: ${excuse})`),
     ignore: excuse !== "",
     fn: () => breakOneOfTwo(compression),

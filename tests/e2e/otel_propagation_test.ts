@@ -97,7 +97,7 @@ const SILENT: Readonly<Record<string, Case>> = {
 };
 
 for (const [when, how] of Object.entries(SILENT)) {
-  Deno.test(`otel: upstreams are told of no trace ${when}`, async () => {
+  Deno.test(`otel: upstreams get no trace ${when}`, async () => {
     const { spans: _spans, states, ...sent } = await pull({ ...how, tracestate: "a=1" });
     assert.ok(states.every((state) => state === null));
     assert.deepEqual(Object.values(sent), [undefined, undefined, undefined, undefined]);

@@ -69,7 +69,7 @@ Deno.test("otel: a later version of traceparent is read, nonsense is not", async
   }
 });
 
-Deno.test("otel: a sampler that nobody knows is said, and everything is traced", async () => {
+Deno.test("otel: an unknown sampler is logged, and everything is traced", async () => {
   const lines = await linesWith({ OTEL_TRACES_SAMPLER: "dice" });
   const complaint = lines.find(({ msg }) => msg === "invalid environment variable");
   assert.equal(complaint?.["variable"], "OTEL_TRACES_SAMPLER");

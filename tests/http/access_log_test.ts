@@ -101,7 +101,7 @@ Deno.test("access log: a hit has one line when it was sent; 304 and 416 send non
   ]);
 });
 
-Deno.test("access log: whoever sends what is no request is named too", async () => {
+Deno.test("access log: a client without a readable request has a line too", async () => {
   await using cache = await TestCache.open({ upstreams: [] });
   await using server = cache.listen();
   await rawRequest(server.port, "hello\r\n\r\n");

@@ -22,7 +22,7 @@ async function archiveIn(cache: TestCache): Promise<string> {
   return new URL(archive, `http://cache.test${DEBUGINFO}`).pathname;
 }
 
-Deno.test("debuginfo: its archive is served though nobody asked for a narinfo", async () => {
+Deno.test("debuginfo: its archive is served without a narinfo request", async () => {
   await using upstream = await upstreamWithDebuginfo();
   await using cache = await TestCache.open({ upstreams: [upstream] });
   const path = await archiveIn(cache);
@@ -51,7 +51,7 @@ Deno.test("debuginfo: an archive that is not the file of its name breaks off", a
   assert.equal((await rawRequest(server.port, requestText("GET", path))).complete, false);
 });
 
-Deno.test("debuginfo: an archive is kept once its narinfo was asked for", async () => {
+Deno.test("debuginfo: an archive is kept after a request of its narinfo", async () => {
   await using upstream = await upstreamWithDebuginfo();
   await using cache = await TestCache.open({ upstreams: [upstream] });
   const path = await archiveIn(cache);

@@ -17,7 +17,7 @@ Deno.test("delete: what is not allowed is 405, and removes nothing", async () =>
   assert.equal((await cache.get(narPath)).headers.get("x-cache"), "HIT");
 });
 
-Deno.test("delete: a narinfo goes with its NAR file, and comes back when asked for", async () => {
+Deno.test("delete: a narinfo goes with its NAR file, and comes back by a request", async () => {
   await using upstream = await fakeUpstream({ objects: [object], stored: true });
   await using cache = await opened(upstream);
   const narPath = await pull(cache);

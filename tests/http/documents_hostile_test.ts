@@ -64,7 +64,7 @@ Deno.test("documents: with every upstream off an unknown one is 404 within a sec
   assert.ok(performance.now() - startedAt < 1_000);
 });
 
-Deno.test("documents: a log above the bound is passed on whole, and not kept", async () => {
+Deno.test("documents: a log above the bound is forwarded whole, and not kept", async () => {
   const log = "0123456789abcde\n".repeat(17 * MIB / 16);
   await using upstream = await fakeUpstream({ documents: { [LOG]: log } });
   await using cache = await TestCache.open({ upstreams: [upstream] });
@@ -170,7 +170,7 @@ Deno.test("documents: many that come at once take no more memory than is set asi
   assert.ok(await cache.metadata.documentBytes() <= 64 * MIB);
 });
 
-Deno.test("documents: what is long in coming is passed on, or refused", async () => {
+Deno.test("documents: a slow document is forwarded, or refused", async () => {
   let nowMs = 0;
   await using upstream = await fakeUpstream({ documents: DOCUMENTS });
   const body = new TextEncoder().encode(`{"x":"${"x".repeat(600_000)}"}`);

@@ -22,7 +22,7 @@ const LOG = `/log/${DRV}`;
 const REALISATION = PATHS.find((path) => path.startsWith("/realisations/")) ?? "";
 
 for (const path of PATHS) {
-  Deno.test(`documents: ${path.slice(0, 24)} is asked for once, and kept`, async () => {
+  Deno.test(`documents: ${path.slice(0, 24)} is fetched once, and kept`, async () => {
     await using upstream = await fakeUpstream({ documents: DOCUMENTS });
     await using cache = await TestCache.open({ upstreams: [upstream] });
 
@@ -86,7 +86,7 @@ Deno.test("documents: how long they may be held is by whether they change", asyn
   assert.deepEqual(ages, [86_400, 86_400, 60, 60, 60]);
 });
 
-Deno.test("documents: what no upstream has is asked for once, and remembered", async () => {
+Deno.test("documents: an absent one is requested once, and remembered", async () => {
   await using one = await fakeUpstream();
   await using other = await fakeUpstream();
   await using cache = await TestCache.open({ upstreams: [one, other] });
@@ -162,7 +162,7 @@ for (const given of ["text/html", "application/octet-stream", "text/plain", ""])
   });
 }
 
-Deno.test("documents: what may change is asked for again; else the old one", async () => {
+Deno.test("documents: an old one that may change is fetched again, or served", async () => {
   let nowMs = 1_000_000;
   const documents: Record<string, string> = { ...DOCUMENTS };
   await using upstream = await fakeUpstream({ documents });

@@ -90,7 +90,7 @@ Deno.test("resume: without a file hash, the same bytes of another upstream will 
   assert.ok(equal(answer.body, (await other.narFileOf(object)).bytes));
 });
 
-Deno.test("resume: without a file hash, a range is asked for under the file's tag", async () => {
+Deno.test("resume: without a file hash, a range request names the file's tag", async () => {
   for (const isReplaced of [false, true]) {
     await using upstream = await fakeUpstream({ ...stored, dialect: "attic", hasRanges: true });
     const tag = (text: string): Fault => (answer) => {

@@ -126,7 +126,7 @@ Deno.test("resume: one that breaks off again and again gets to the end", async (
   assert.equal(upstream.count(/^\/nar\//), 11);
 });
 
-Deno.test("resume: one that gives a byte at a time is given up, not asked for ever", async () => {
+Deno.test("resume: an upstream that sends a byte at a time is given up", async () => {
   await using upstream = await fakeUpstream(stored);
   upstream.breakNar(cutAfter(1));
   const { answer, kept } = await fetched({ upstreams: [upstream], idleTimeoutMs: 500 });

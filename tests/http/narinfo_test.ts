@@ -34,7 +34,7 @@ Deno.test("narinfo: a miss asks the upstream once, then it is a hit without it",
   assert.equal(upstream.count(PATH), 1);
 });
 
-Deno.test("narinfo: the NAR is not fetched before somebody asks for it", async () => {
+Deno.test("narinfo: the NAR is not fetched before its own request", async () => {
   await using upstream = await fakeUpstream(stored);
   await using cache = await TestCache.open({ upstreams: [upstream] });
   await cache.narinfo(program.storePathHash);

@@ -27,7 +27,7 @@ async function pageOf(cache: TestCache, headers: HeadersInit = {}): Promise<stri
   return await answer.text();
 }
 
-Deno.test("page: / is HTML for whoever asks for it, and JSON for all others", async () => {
+Deno.test("page: / is HTML for clients that accept it, and JSON for all others", async () => {
   await using cache = await TestCache.open({ upstreams: [] });
   for (const [accept, type] of ACCEPTED) {
     const answer = await cache.get("/", { accept });

@@ -80,7 +80,7 @@ Deno.test("prefetch: a client's narinfo passes those that no client waits for", 
   await cache.prefetchOver();
 });
 
-Deno.test("prefetch: who asks for a narinfo on its way joins it", async () => {
+Deno.test("prefetch: a request for a narinfo in flight joins it", async () => {
   const [leaf, top] = chain(2);
   assert.ok(leaf && top);
   await using upstream = await fakeUpstream({ objects: [leaf, top], stored: true });

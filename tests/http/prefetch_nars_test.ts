@@ -34,7 +34,7 @@ Deno.test("prefetch: the NAR of a narinfo that a client got is here before it as
   assert.ok(traffic.savedBytes < traffic.servedBytes / 2 + 1_000);
 });
 
-Deno.test("prefetch: who asks for a NAR on its way joins its download", async () => {
+Deno.test("prefetch: a request for a NAR in flight joins its download", async () => {
   const object = makeStoreObject({ name: "small", size: 10_000 });
   await using upstream = await fakeUpstream({ objects: [object], stored: true });
   await using cache = await prefetchingCache({ upstreams: [upstream] });
@@ -171,7 +171,7 @@ Deno.test("prefetch: a NAR that failed ahead is fetched for the client that want
   assert.deepEqual(await (await asked).bytes(), (await upstream.narFileOf(object)).bytes);
 });
 
-Deno.test("prefetch: an upstream without its NARs is asked for 50 at most", async () => {
+Deno.test("prefetch: an upstream without its NARs gets 50 requests at most", async () => {
   const objects = Array.from({ length: 200 }, (_, seed) => makeStoreObject({ name: "x", seed }));
   await using upstream = await fakeUpstream({ objects, stored: true });
   upstream.breakNar(status(404));

@@ -115,7 +115,7 @@ Deno.test("prefetch: a NAR takes the place of what nobody used for an hour", asy
   assert.deepEqual([...cache.logged("warn"), ...cache.logged("error")], []);
 });
 
-Deno.test("prefetch: what no client asked for is the first that eviction takes", async () => {
+Deno.test("prefetch: eviction takes unrequested entries first", async () => {
   const [leaf, top] = chain(2);
   assert.ok(leaf && top);
   const old = makeStoreObject({ name: "old", size: 100 * KIB });

@@ -41,7 +41,7 @@ Deno.test("redirect: on the same host the credentials go along", async () => {
   for (const { headers } of upstream.requests) assert.equal(headers.get("authorization"), LOGIN);
 });
 
-Deno.test("redirect: the rest of a NAR is asked for through it as well", async () => {
+Deno.test("redirect: the rest of a NAR comes through it as well", async () => {
   await using target = await fakeUpstream(stored);
   target.breakNar(firstTimes(1, cutAfter(100_000)));
   await using upstream = await fakeUpstream({ stored: true });

@@ -13,7 +13,7 @@ const small = makeStoreObject({ name: "small-1.0", size: 50_000 });
 /** Too large to be hashed before its first byte is sent. */
 const large = makeStoreObject({ name: "large-1.0", size: 6_000_000 });
 
-Deno.test("rot: a changed file is fetched again for whoever asks for it", async () => {
+Deno.test("rot: a changed file is fetched again at the next request", async () => {
   await using scene = await Scene.open(small);
   scene.rot();
   const answer = await scene.get();
@@ -36,7 +36,7 @@ Deno.test("rot: where nobody has the file any more a changed one is 404, and goe
   assert.equal(scene.cache.space.budget.usedBytes, 0);
 });
 
-Deno.test("rot: what a former process kept is looked at where it was changed since", async () => {
+Deno.test("rot: a file of a former process is hashed if it changed since", async () => {
   await using scene = await Scene.open(small);
   const { mtime, atime, ctime } = Deno.statSync(scene.path);
   scene.rot();

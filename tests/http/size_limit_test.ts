@@ -140,7 +140,7 @@ Deno.test("limit: after a wrong pass-through, another upstream is asked first", 
   await pullAll(cache, good, objects);
 });
 
-Deno.test("limit: a file size that lied once is asked for again, kept or not", async () => {
+Deno.test("limit: a file whose size lied is fetched again, kept or not", async () => {
   const objects = [makeStoreObject({ name: "lied-about", size: 3_000_000 })];
   await using upstream = await fakeUpstream({ objects, stored: true });
   upstream.breakNarinfo(firstTimes(1, wrongFileSize(1)));

@@ -107,7 +107,7 @@ Deno.test("stats: a download shows its name and how far it is, until it is over"
   assert.deepEqual((await statsOf(cache)).downloads, { count: 0, underWay: [] });
 });
 
-Deno.test("stats: what is passed through is under way once for each client", async () => {
+Deno.test("stats: a pass-through is in flight once for each client", async () => {
   const gate = new Gate();
   await using upstream = await fakeUpstream({ objects: [object], stored: true });
   upstream.breakNar(gate.fault);

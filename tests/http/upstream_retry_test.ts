@@ -77,7 +77,7 @@ Deno.test("retry: a Retry-After of a second is kept to", async () => {
   assert.ok(performance.now() - startedAt >= 1_000);
 });
 
-Deno.test("retry: a narinfo that breaks off is asked for again", async () => {
+Deno.test("retry: a narinfo that breaks off is requested again", async () => {
   await using upstream = await fakeUpstream(stored);
   upstream.breakNarinfo(firstTimes(1, cutAfter(100)));
   await using cache = await TestCache.open({ upstreams: [upstream] });

@@ -36,7 +36,7 @@ function serverFacts(upstream: FakeUpstream) {
   return { "server.address": "127.0.0.1", "server.port": Number(new URL(upstream.url).port) };
 }
 
-Deno.test("upstream span: a narinfo's tells whom it asked for what, and the status", async () => {
+Deno.test("upstream span: a narinfo's names upstream, path and status", async () => {
   const found = await narinfoSpan({ objects: [object], stored: true });
   assert.deepEqual([found.kind, found.error], ["client", undefined]);
   assert.deepEqual(found.facts, {

@@ -24,7 +24,7 @@ function after(now: typeof FIRST_YIELD, offered: "offered" | YieldEvent) {
   if (offered !== "offered") return { state: nextYield(now, offered), decision: undefined };
   const decision = decide(now);
   if (decision === "wait") return { state: now, decision };
-  return { state: nextYield(now, decision === "fetch" ? "fetched" : "passed over"), decision };
+  return { state: nextYield(now, decision === "fetch" ? "fetched" : "skipped"), decision };
 }
 
 checkProperty(
@@ -48,19 +48,19 @@ checkProperty(
   fc.property(story, (events) => {
     let state = FIRST_YIELD;
     let verdicts: boolean[] = [];
-    let passedOver = 0;
+    let skipped = 0;
     for (const event of events) {
       const wasted = verdicts.filter(Boolean).length;
       const isMostlyWasted = verdicts.length >= VERDICTS_MIN && wasted > verdicts.length / 2;
       const { state: next, decision } = after(state, event);
       state = next;
       if (decision === "fetch") {
-        assert.ok(!isMostlyWasted || passedOver >= TRIAL_EVERY - 1);
-        passedOver = 0;
+        assert.ok(!isMostlyWasted || skipped >= TRIAL_EVERY - 1);
+        skipped = 0;
       }
-      if (decision === "pass over") {
+      if (decision === "skip") {
         assert.ok(isMostlyWasted);
-        passedOver++;
+        skipped++;
       }
       if (event === "used" || event === "wasted" || event === "failed") {
         verdicts = [...verdicts, event !== "used"].slice(-VERDICTS_MAX);

@@ -78,7 +78,7 @@ checkProperty(
 );
 
 checkProperty(
-  "give up: after the last progress come 11 fruitless requests at most, whoever gets them",
+  "give up: after the last progress come 11 fruitless requests at most, from all sources",
   fc.property(fc.array(endsLoudly, { minLength: 1, maxLength: 5 }), (behaviours) => {
     const { tries } = transfer(behaviours);
     const since = tries.slice(tries.findLastIndex(isProgress) + 1);
@@ -165,7 +165,7 @@ Deno.test("give up: before the first byte each source is asked once", () => {
   assert.deepEqual(tries.map(({ source }) => source), ["upstream 0", "upstream 1", "upstream 2"]);
 });
 
-Deno.test("give up: what was asked for often before the first byte is asked less after it", () => {
+Deno.test("give up: requests before the first byte leave fewer after it", () => {
   const failures = new SourceFailures(IDLE_TIMEOUT_MS, 0);
   const barren = { how: "loud", addedBytes: 0, atMs: 0 } as const;
   failures.failed("busy", { ...barren, requests: 3 });

@@ -20,7 +20,7 @@ checkProperty(
 );
 
 checkProperty(
-  "space: of two on one storage, whoever is asked and whoever dies, pins, order and files hold",
+  "space: of two on one storage, pins, order and files hold through requests and deaths",
   playedBy(2),
   { runs: RUNS / 3 },
 );

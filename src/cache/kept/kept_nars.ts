@@ -17,10 +17,10 @@ import type { NarReader, OpenOptions, StoredNar } from "../../storage/nar_store.
 import type { Logger } from "../../telemetry/logger.ts";
 import type { Downloads } from "../download/downloads.ts";
 
-/** A file that is changed while it is looked at, again and again, is as good as none. */
+/** A file that changes during so many checks counts as absent. */
 const LOOKS_MAX = 3;
 
-/** For a wrong file to go before another is fetched. */
+/** The wait for the removal of a wrong file before a new download. */
 const REMOVAL_WAIT_MS = 500;
 
 export interface KeptNarsDeps {
@@ -28,27 +28,26 @@ export interface KeptNarsDeps {
   readonly nars: NarReader;
   readonly sweeper: Pick<Sweeper, "markAndSweep">;
   readonly downloads: Pick<Downloads, "find">;
-  /** Told when a wrong file was removed. */
+  /** Called after the removal of a wrong file. */
   readonly changed: () => void;
   readonly log: Logger;
 }
 
-/** A kept file that is open, and what its row says of it. */
+/** An open stored file, and its row's facts. */
 export interface OpenKeptFile {
   readonly kept: KeptFile;
   readonly stored: StoredNar;
 }
 
-/** One that has the right size, and whose bytes nobody has seen as it is now. */
+/** An open file of the right size whose bytes are not verified. */
 interface Look extends OpenKeptFile {
   readonly name: NarName;
   readonly requestId: string;
 }
 
 /**
- * The kept NAR files, as long as they are what was verified. One whose seal is not that of its row
- * is hashed before its first byte is sent, whatever its size: a client that got wrong bytes, and
- * then a break, would go on with the right rest behind them.
+ * Opens stored NAR files that are still the verified ones. A file whose seal differs from its row's
+ * is hashed before its first byte is sent. Otherwise a client could resume behind wrong bytes.
  */
 export class KeptNars {
   readonly #deps: KeptNarsDeps;
@@ -59,7 +58,7 @@ export class KeptNars {
     this.#deps = deps;
   }
 
-  /** `undefined` of a file that is missing, cut or wrong: it is to be fetched again. */
+  /** `undefined` for a missing, cut or wrong file, which must be fetched again. */
   async open(
     nar: NarRecord,
     requestId: string,
@@ -86,24 +85,24 @@ export class KeptNars {
     return undefined;
   }
 
-  /** A row in memory may be older than what another process has evicted, or put in its place. */
+  /** Reads the row anew: another process may have evicted the file, or replaced it. */
   async #keptNow(name: NarName): Promise<KeptFile | undefined> {
     return (await this.#deps.metadata.findNar(name, { fresh: true }))?.kept;
   }
 
-  /** A file that is missing or cut is fetched again: no row goes for it. */
+  /** Logs a missing or cut file. Its row stays until the new download replaces it. */
   #damaged(
     name: NarName,
     kept: KeptFile,
     { found, requestId }: { readonly found: number | "nothing"; readonly requestId: string },
   ): undefined {
-    // A download under way is what repairs it already.
+    // A running download already repairs it.
     if (this.#deps.downloads.find(name) !== undefined) return;
     const facts = { nar: name, expected: kept.fileSize, found };
     this.#deps.log.error("stored nar is damaged", { ...facts, request_id: requestId });
   }
 
-  /** `undefined` when it cannot be read. When it is right it is known to be: look again. */
+  /** `undefined` for an unreadable file. After "right" the caller opens it again. */
   async #checked(look: Look): Promise<Verdict | undefined> {
     const { name, kept, stored, requestId } = look;
     const { value, joined } = this.#checks.run(kept.at, () => this.#check(look));
@@ -129,7 +128,7 @@ export class KeptNars {
 
   #isRight({ name, kept, stored: { seal }, requestId }: Look, hash: Sha256): boolean {
     const verdict = hash === kept.fileHash ? "right" : "wrong";
-    // Of several who read a wrong file at once the first one says it.
+    // Of several simultaneous readers the first one logs it.
     if (verdict === "wrong" && this.#known.verdictOf(kept.at, seal) !== "wrong") {
       const facts = { nar: name, expected: kept.fileHash, found: hash };
       this.#deps.log.error("stored nar is damaged", { ...facts, request_id: requestId });
@@ -148,7 +147,7 @@ export class KeptNars {
     }
   }
 
-  /** So that the next process does not hash it again. Nobody waits for it. */
+  /** Writes the seal, so that the next process does not hash the file. No request waits for it. */
   async #seal(at: StoredName, seal: Seal): Promise<void> {
     try {
       await this.#deps.metadata.apply([{ kind: "nar-sealed", at, seal }]);
@@ -168,10 +167,10 @@ async function contentHash(stored: StoredNar): Promise<Sha256> {
   return sha256FromDigest(hash.digest());
 }
 
-/** Some 10 MB of names and seals at most. What is forgotten is hashed again, nothing else. */
+/** Some 10 MB of names and seals. A forgotten file is hashed again. */
 const ENTRIES_MAX = 50_000;
 
-/** Whether the bytes of a file are those that were verified before it was kept. */
+/** "right": the bytes are the verified ones. */
 type Verdict = "right" | "wrong";
 
 interface Known {
@@ -179,7 +178,7 @@ interface Known {
   readonly verdict: Verdict;
 }
 
-/** What this process has found in stored files whose rows do not say it, or not yet. */
+/** The verdicts of this process on stored files whose rows lack the seal. */
 class KnownFiles {
   readonly #entries = new LRUCache<StoredName, Known>({ max: ENTRIES_MAX });
 
@@ -187,7 +186,7 @@ class KnownFiles {
     this.#entries.set(at, { seal, verdict });
   }
 
-  /** `undefined` of a file that was never hashed, or has been changed since. */
+  /** `undefined` for a file that was never hashed, or has changed since. */
   verdictOf(at: StoredName, seal: Seal): Verdict | undefined {
     const known = this.#entries.get(at);
     return known?.seal === seal ? known.verdict : undefined;

@@ -1,7 +1,7 @@
-/** What was fetched ahead and not asked for within this time is wasted. */
+/** A prefetched entry without a request within this time is wasted. */
 export const WASTED_AFTER_MS = 10 * 60_000;
 
-/** Names remembered until a client asks for them, and again as many that were wasted. */
+/** Prefetched names in memory, and as many wasted ones. */
 const NAMES_MAX = 20_000;
 
 export type AheadVerdict = "used" | "wasted";
@@ -12,12 +12,12 @@ export interface AheadLedgerDeps {
   readonly judged: (verdict: AheadVerdict) => void;
 }
 
-/** What was fetched ahead, until a client asks for it. */
+/** The prefetched entries that no client has requested. */
 export class AheadLedger<Name extends string> {
   readonly #deps: AheadLedgerDeps;
-  /** When each was fetched; in that order. */
+  /** The time of each fetch, in that order. */
   readonly #waiting = new Map<Name, number>();
-  /** A first request may still come, and is no hit like others. */
+  /** Wasted entries, whose first request is still a hit of its own kind. */
   readonly #wasted = new Set<Name>();
 
   constructor(deps: AheadLedgerDeps) {
@@ -32,7 +32,7 @@ export class AheadLedger<Name extends string> {
     if (this.#waiting.size > NAMES_MAX && oldest !== undefined) this.#waste(oldest);
   }
 
-  /** True for the first request for what was fetched ahead. */
+  /** True for the first request of a prefetched entry. */
   asked(name: Name): boolean {
     const atMs = this.#waiting.get(name);
     if (atMs === undefined) return this.#wasted.size > 0 && this.#wasted.delete(name);
@@ -42,7 +42,7 @@ export class AheadLedger<Name extends string> {
     return true;
   }
 
-  /** Judges what nobody has asked for in time. */
+  /** Counts entries without a request in time as wasted. */
   expire(): void {
     const sinceMs = this.#deps.nowMs() - WASTED_AFTER_MS;
     for (const [name, atMs] of this.#waiting) {

@@ -1,49 +1,49 @@
-/** NARs fetched ahead before a client has asked for any. */
+/** NARs that larder prefetches before the first NAR request. */
 export const FIRST_NARS = 50;
 
-/** Each NAR that a client asks for lets so many be fetched ahead. */
+/** NARs that larder prefetches for each NAR request. */
 export const NARS_PER_REQUEST = 4;
 
-/** The last verdicts decide whether fetching ahead is worth it. */
+/** The last verdicts decide whether prefetching is worth it. */
 export const VERDICTS_MAX = 200;
 
-/** Fewer verdicts say nothing. */
+/** Fewer verdicts decide nothing. */
 export const VERDICTS_MIN = 20;
 
-/** While most are wasted, one in so many is fetched, to find out when that changes. */
+/** While most are wasted, one in so many is prefetched as a trial. */
 export const TRIAL_EVERY = 20;
 
-/** How useful it has been of late to fetch NARs ahead. */
+/** The recent use of prefetched NARs. */
 export interface NarYield {
-  /** NARs that may be fetched before a client has to ask for one. */
+  /** NARs that may be prefetched before the next NAR request. */
   readonly credit: number;
   /** True for wasted; the newest last. */
   readonly verdicts: readonly boolean[];
-  /** NARs passed over since the last trial. */
-  readonly passedOver: number;
+  /** NARs skipped since the last trial. */
+  readonly skipped: number;
 }
 
 export type YieldEvent =
   /** A NAR is fetched ahead. */
   | "fetched"
-  /** It could have been, but most are wasted. */
-  | "passed over"
-  /** A client asked for one that was fetched ahead, or that has yet to be. */
+  /** Skipped, because most are wasted. */
+  | "skipped"
+  /** A client requested a prefetched NAR, or one that waits for its prefetch. */
   | "used"
   | "wanted"
-  /** Nobody asked for one in time, or it did not come: an upstream without it is asked in vain. */
+  /** No client requested the NAR in time, or no upstream had it. */
   | "wasted"
   | "failed";
 
-export const FIRST_YIELD: NarYield = { credit: FIRST_NARS, verdicts: [], passedOver: 0 };
+export const FIRST_YIELD: NarYield = { credit: FIRST_NARS, verdicts: [], skipped: 0 };
 
 /** The only place where the yield changes. */
 export function nextYield(now: NarYield, event: YieldEvent): NarYield {
   switch (event) {
     case "fetched":
-      return { ...now, credit: Math.max(0, now.credit - 1), passedOver: 0 };
-    case "passed over":
-      return { ...now, passedOver: now.passedOver + 1 };
+      return { ...now, credit: Math.max(0, now.credit - 1), skipped: 0 };
+    case "skipped":
+      return { ...now, skipped: now.skipped + 1 };
     case "wanted":
       return { ...now, credit: creditOf(now, NARS_PER_REQUEST) };
     case "used":
@@ -54,12 +54,12 @@ export function nextYield(now: NarYield, event: YieldEvent): NarYield {
   }
 }
 
-/** "wait": until a client asks for a NAR. "pass over": this one is not worth it. */
-export function decide({ credit, verdicts, passedOver }: NarYield): "fetch" | "wait" | "pass over" {
+/** "wait": until the next NAR request. "skip": this NAR is not worth a request. */
+export function decide({ credit, verdicts, skipped }: NarYield): "fetch" | "wait" | "skip" {
   if (credit === 0) return "wait";
   const wasted = verdicts.filter((isWasted) => isWasted).length;
   const isMostlyWasted = verdicts.length >= VERDICTS_MIN && wasted > verdicts.length / 2;
-  return isMostlyWasted && passedOver < TRIAL_EVERY - 1 ? "pass over" : "fetch";
+  return isMostlyWasted && skipped < TRIAL_EVERY - 1 ? "skip" : "fetch";
 }
 
 function judged(now: NarYield, isWasted: boolean): NarYield {

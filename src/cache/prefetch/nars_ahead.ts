@@ -9,28 +9,28 @@ import { decide, FIRST_YIELD, nextYield, type YieldEvent } from "./nar_yield.ts"
 /** Downloads in flight that no client waits for. */
 const IN_FLIGHT_MAX = 16;
 
-/** NARs that wait for their turn; the one that waits longest makes room. */
+/** NARs that wait for their turn; the oldest makes room. */
 const WAITING_MAX = 1_000;
 
 export interface NarsAheadDeps {
   readonly metadata: Pick<NarFinder, "findNar" | "sourcesOf">;
   readonly downloads: Pick<Downloads, "find" | "ahead">;
   readonly pool: Pick<UpstreamPool, "isSpare">;
-  /** Whether a file of this size fits without eviction of what was used of late. */
+  /** True if a file of this size fits without eviction of recently used entries. */
   readonly hasRoom: (fileSize: number) => Promise<boolean>;
-  /** Larger files are not fetched ahead; 0: none is. */
+  /** Larger files are not prefetched; 0: none is. */
   readonly fileBytesMax: number;
-  /** Told of each NAR that came and that no client has joined. */
+  /** Called with each stored NAR that no client has joined. */
   readonly came: (narName: NarName) => void;
   readonly count: (result: "used" | "failed" | "skipped") => void;
 }
 
-/** Fetches small NARs whose narinfo a client has, as long as clients ask for such NARs. */
+/** Prefetches small NARs whose narinfo a client has, while clients request such NARs. */
 export class NarsAhead {
   readonly #deps: NarsAheadDeps;
   /** The request id of the client that has the narinfo. */
   readonly #waiting = new Map<NarName, string>();
-  /** The newest last; some wait no longer. */
+  /** The newest last; some may have ended. */
   #order: NarName[] = [];
   readonly #running = new Set<Promise<void>>();
   #yield = FIRST_YIELD;
@@ -52,24 +52,24 @@ export class NarsAhead {
     this.#start();
   }
 
-  /** A client asks for a NAR: what waits here is not fetched ahead any more. */
+  /** A client requests a NAR: it no longer waits here. */
   asked(narName: NarName): void {
     if (this.#waiting.delete(narName)) this.note("wanted");
   }
 
-  /** What has become of a NAR that was fetched ahead. */
+  /** Notes the result of a prefetched NAR. */
   note(event: YieldEvent): void {
     this.#yield = nextYield(this.#yield, event);
-    if (event !== "fetched" && event !== "passed over") this.#start();
+    if (event !== "fetched" && event !== "skipped") this.#start();
   }
 
-  /** Starts nothing any more. */
+  /** Ends the prefetching; running downloads go on. */
   stop(): void {
     this.#isStopped = true;
     this.#waiting.clear();
   }
 
-  /** Resolves when nothing is in flight. What waits for a client's request goes on waiting. */
+  /** Resolves when nothing is in flight. NARs that wait for a request stay. */
   async over(): Promise<void> {
     while (this.#running.size > 0) await Promise.all(this.#running);
   }
@@ -80,7 +80,7 @@ export class NarsAhead {
     if (this.#order.length > 2 * WAITING_MAX) this.#order = [...this.#waiting.keys()];
   }
 
-  /** Nix takes the leaves of a closure first, whose narinfos it has asked for last. */
+  /** Nix fetches the leaves of a closure first, whose narinfos it requested last. */
   #pop(): readonly [NarName, string] | undefined {
     for (;;) {
       const narName = this.#order.pop();
@@ -92,7 +92,7 @@ export class NarsAhead {
     }
   }
 
-  /** In a turn of its own: the client's answer leaves first. */
+  /** In a turn of its own, so that the client's response leaves first. */
   #start(): void {
     if (this.#isStarting || this.#waiting.size === 0) return;
     this.#isStarting = true;
@@ -132,8 +132,8 @@ export class NarsAhead {
     if (!await this.#isAllowed(nar, fileSize)) return count("skipped");
     const decision = decide(this.#yield);
     if (decision === "wait") return this.#putBack(narName, requestId);
-    if (decision === "pass over") {
-      this.note("passed over");
+    if (decision === "skip") {
+      this.note("skipped");
       return count("skipped");
     }
     if (this.#isStopped || downloads.find(narName) !== undefined) return;
@@ -154,7 +154,7 @@ export class NarsAhead {
     return sources.some(({ upstream }) => pool.isSpare(upstream)) && await hasRoom(fileSize);
   }
 
-  /** The credit went to another one meanwhile. */
+  /** Another NAR took the credit meanwhile. */
   #putBack(narName: NarName, requestId: string): void {
     if (!this.#isStopped) this.#push(narName, requestId);
   }

@@ -8,7 +8,7 @@ import { NarsAhead, type NarsAheadDeps } from "./nars_ahead.ts";
 import type { AskedNarinfo, NarinfoAhead, NarinfoPrefetch, NarPrefetch } from "./prefetch_ports.ts";
 import { ReferenceWalk } from "./reference_walk.ts";
 
-/** How late it is noticed that something was wasted. */
+/** The longest delay until an entry counts as wasted. */
 const EXPIRE_EVERY_MS = 10_000;
 
 export interface PrefetchDeps
@@ -24,8 +24,8 @@ export interface PrefetchDeps
 type Learned = Parameters<NarinfoPrefetch["missed"]>[0];
 
 /**
- * Fetches ahead what a client usually asks for next: the narinfos of references, and small NARs of
- * narinfos that it has. Everything happens in the background, and no failure is a client's.
+ * Prefetches the usual next requests of a client: narinfos of references, and small NARs of its
+ * narinfos. It works in the background. Its failures reach no client.
  */
 export class Prefetch implements NarinfoPrefetch, NarPrefetch, AsyncDisposable {
   readonly #walk: ReferenceWalk;
@@ -90,13 +90,13 @@ export class Prefetch implements NarinfoPrefetch, NarPrefetch, AsyncDisposable {
     return this.#narLedger.asked(narName);
   }
 
-  /** Notes what nobody has asked for in time. */
+  /** Counts entries without a request in time as wasted. */
   expire(): void {
     this.#narinfoLedger.expire();
     this.#narLedger.expire();
   }
 
-  /** Starts nothing any more. */
+  /** Ends the prefetching; running requests go on. */
   stop(): void {
     clearInterval(this.#timer);
     this.#walk.stop();

@@ -10,24 +10,24 @@ export interface AskedNarinfo {
   readonly isHead: boolean;
 }
 
-/** Hears of the narinfos that clients get. Each call returns at once. */
+/** Watches the narinfo responses. Each call returns at once. */
 export interface NarinfoPrefetch {
-  /** True where this was fetched ahead, and no client has asked for it before. */
+  /** True for the first request of a prefetched entry. */
   hit(row: NarinfoRow, asked: AskedNarinfo): boolean;
-  /** An upstream was asked for it; `isJoined`: by another client's request. */
+  /** An upstream sent it; `isJoined`: for another client's request. */
   missed(
     learned: { readonly row: NarinfoRow; readonly references: readonly StorePathHash[] },
     asked: AskedNarinfo & { readonly isJoined: boolean },
   ): void;
 }
 
-/** Hears of the NARs that clients ask for. Each call returns at once. */
+/** Watches the NAR requests. Each call returns at once. */
 export interface NarPrefetch {
-  /** True where this was fetched ahead, and no client has asked for it before. */
+  /** True for the first request of a prefetched entry. */
   asked(narName: NarName): boolean;
 }
 
-/** A narinfo that was requested ahead of clients, or why it did not come. */
+/** A prefetched narinfo, or the reason of its absence. */
 export type AheadOutcome =
   | { readonly kind: "learned"; readonly references: readonly StorePathHash[] }
   | { readonly kind: "absent" | "unknown" };
@@ -39,9 +39,9 @@ export interface AheadRequest {
   readonly came: () => void;
 }
 
-/** Requests narinfos that no client waits for; a client that comes to want one joins. */
+/** Requests narinfos that no client waits for; a later client joins. */
 export interface NarinfoAhead {
-  /** True while the narinfo is requested, for a client or ahead. */
+  /** True while a request for the narinfo runs, for a client or ahead. */
   isLearning(storePathHash: StorePathHash): boolean;
   /** Never rejects. Not while `isLearning`. */
   learnAhead(storePathHash: StorePathHash, request: AheadRequest): Promise<AheadOutcome>;

@@ -8,13 +8,13 @@ import type { NarinfoAhead } from "./prefetch_ports.ts";
 /** Narinfos in flight that no client waits for. */
 const IN_FLIGHT_MAX = 64;
 
-/** Narinfos for one request of a client. */
+/** Narinfos that one client request may prefetch. */
 const PER_REQUEST_MAX = 4_000;
 
 /** References that wait for their turn, of all walks: some 2 MB. */
 const WAITING_MAX = 20_000;
 
-/** While clients' requests queue, the walk looks so often whether they still do. */
+/** Checks between two steps, while client requests queue. */
 const CLIENTS_FIRST_MS = 20;
 
 export interface ReferenceWalkDeps {
@@ -22,7 +22,7 @@ export interface ReferenceWalkDeps {
   readonly metadata: NarinfoFinder;
   readonly negative: { has(storePathHash: StorePathHash): boolean };
   readonly pool: Pick<UpstreamPool, "spare">;
-  /** Told of each narinfo that came, before a client gets it. */
+  /** Called with each narinfo, before a client gets it. */
   readonly came: (storePathHash: StorePathHash) => void;
   readonly count: (result: "failed" | "skipped", amount: number) => void;
 }
@@ -39,8 +39,8 @@ interface Step {
 }
 
 /**
- * Fetches the narinfos of references, breadth first, in the background. It follows the references
- * of what comes; of what is known the references are as a rule known, too.
+ * Prefetches the narinfos of references, breadth first, in the background. It follows new narinfos
+ * alone: the references of a known narinfo are usually known too.
  */
 export class ReferenceWalk {
   readonly #deps: ReferenceWalkDeps;
@@ -54,7 +54,7 @@ export class ReferenceWalk {
     this.#deps = deps;
   }
 
-  /** Walks on from these references of a narinfo that a client asked for. */
+  /** Walks on from the references of a client's narinfo. */
   begin(references: readonly StorePathHash[], requestId: string): void {
     this.#add(references, { requestId, left: PER_REQUEST_MAX });
   }
@@ -64,7 +64,7 @@ export class ReferenceWalk {
     while (this.#running.size > 0) await Promise.all(this.#running);
   }
 
-  /** Starts nothing any more. */
+  /** Ends the walk; running requests go on. */
   stop(): void {
     this.#ended.abort();
     this.#waiting.clear();
@@ -83,7 +83,7 @@ export class ReferenceWalk {
     this.#start();
   }
 
-  /** In a turn of its own: the client's answer leaves first. */
+  /** In a turn of its own, so that the client's response leaves first. */
   #start(): void {
     if (this.#isStarting || this.#waiting.size === 0 || this.#inFlight >= IN_FLIGHT_MAX) return;
     this.#isStarting = true;
@@ -129,7 +129,7 @@ export class ReferenceWalk {
     const { learner, negative, came, count } = this.#deps;
     if (walk.left <= 0) return count("skipped", 1);
     if (negative.has(storePathHash) || await this.#isKnown(storePathHash)) return;
-    // Only now, since nothing was awaited since: a client may have asked meanwhile.
+    // Checked in the same turn, because a client may have requested it meanwhile.
     if (learner.isLearning(storePathHash) || this.#ended.signal.aborted) return;
     walk.left--;
     const { requestId } = walk;
@@ -139,7 +139,7 @@ export class ReferenceWalk {
     else count("failed", 1);
   }
 
-  /** True also where it cannot be told. */
+  /** True also if the metadata cannot be read. */
   async #isKnown(storePathHash: StorePathHash): Promise<boolean> {
     try {
       return await this.#deps.metadata.findNarinfo(storePathHash) !== undefined;

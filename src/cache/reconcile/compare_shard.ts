@@ -8,19 +8,19 @@ export interface ComparedStores {
   readonly nars: NarLister;
 }
 
-/** What rows and files of one part of the store do not agree on. */
+/** The differences between the rows and the files of one shard. */
 export interface ShardComparison {
-  /** How many files are there. */
+  /** The count of files. */
   readonly files: number;
-  /** Kept by their row, and not there, or of another size. */
+  /** Objects with a row that are missing, or have another size. */
   readonly lost: readonly StoredName[];
-  /** There, and kept by no row. */
+  /** Objects without a row. */
   readonly stray: readonly StoredName[];
 }
 
 export interface ShardComparer {
   /**
-   * Compares the rows and files whose names begin with `shard`, with their sizes if asked to.
+   * Compares the rows and files whose names begin with `shard`, with their sizes if `sizes`.
    * Throws if either is unreadable.
    */
   compare(shard: string, sizes: boolean): Promise<ShardComparison>;
@@ -42,7 +42,7 @@ export class StoreComparer implements ShardComparer {
   }
 }
 
-/** Holds the files of one shard against its rows. Both may change meanwhile: look again. */
+/** Compares the files of one shard with its rows. Both may change: check each difference again. */
 export function compareShard(
   rows: readonly KeptNar[],
   files: readonly ListedNar[],

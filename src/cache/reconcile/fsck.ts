@@ -26,15 +26,15 @@ export interface FsckDeps {
 }
 
 export interface FsckOrder {
-  /** Read every file, and decompress it, to see that its hashes are right. */
+  /** Reads and decompresses every file, and checks its hashes. */
   readonly verifyContent: boolean;
   readonly repair: boolean;
 }
 
-/** Something that is wrong. */
+/** A finding of the check. */
 export interface FsckProblem {
   readonly kind: "database" | "damaged" | "content" | "stray" | "sums";
-  /** The NAR, where it is about one. */
+  /** The NAR of the finding, if it has one. */
   readonly nar?: NarName;
   /** The stored object of that NAR. */
   readonly at?: StoredName;
@@ -42,7 +42,7 @@ export interface FsckProblem {
   readonly mended: boolean;
 }
 
-/** How far a check is, and what it found. */
+/** The progress of a check. */
 export interface FsckProgress {
   readonly shardsDone: number;
   readonly shardsAll: number;
@@ -56,8 +56,8 @@ export interface FsckWatcher {
 }
 
 /**
- * Holds every file against its row, and the sums against the rows; mends if asked to. What a
- * server that runs meanwhile has under way is not looked at. Resolves to what was looked at.
+ * Compares every file with its row, and the sums with the rows; repairs if `order` says so. It
+ * leaves out files that a running server publishes or removes. Resolves to the checked totals.
  */
 export async function fsck(
   deps: FsckDeps,
@@ -96,7 +96,7 @@ interface ShardCheck {
   readonly watcher: FsckWatcher;
 }
 
-/** Resolves to the objects that something is wrong with. */
+/** Resolves to the damaged objects. */
 async function checkShard(
   deps: FsckDeps,
   { rows, there, order: { repair }, watcher }: ShardCheck,
@@ -104,7 +104,7 @@ async function checkShard(
   const { metadata, repairer } = deps;
   const { lost, stray } = compareShard(rows, there);
   if (lost.length + stray.length === 0) return [];
-  const underWay = new Set((await metadata.pendingFiles()).map(({ at }) => at));
+  const pending = new Set((await metadata.pendingFiles()).map(({ at }) => at));
   const sizes = new Map(there.map(({ at, fileSize }) => [at, fileSize]));
   const expected = new Map(rows.map(({ at, fileSize }) => [at, fileSize]));
   for (const at of lost) {
@@ -114,7 +114,7 @@ async function checkShard(
     watcher.problem({ kind: "damaged", nar: narNameOf(at), at, detail, mended });
   }
   for (const at of stray) {
-    if (underWay.has(at)) continue;
+    if (pending.has(at)) continue;
     const mended = repair && await repairer.repair({ lost: [], stray: [at] }, deps) > 0;
     const detail = "a file that no row keeps";
     watcher.problem({ kind: "stray", nar: narNameOf(at), at, detail, mended });
@@ -138,7 +138,7 @@ async function checkContent(
     if (repair) await sweeper.markAndSweep(row);
     watcher.problem({ kind: "content", nar, at, detail, mended: repair });
   } catch (error) {
-    // A file that cannot be read is not known to be wrong: it stays.
+    // An unreadable file may be right: it stays.
     watcher.problem({ kind: "content", nar, at, detail: messageOf(error), mended: false });
   }
 }
@@ -154,7 +154,7 @@ async function checkSums(
   watcher.problem({ kind: "sums", detail, mended: repair });
 }
 
-/** What is wrong with the bytes of a kept NAR file; `undefined` when nothing is. Reads it all. */
+/** The damage in the bytes of a stored NAR file; `undefined` for none. Reads all of it. */
 async function wrongContent(
   nar: NarRecord,
   kept: KeptFile,

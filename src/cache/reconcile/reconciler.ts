@@ -4,32 +4,32 @@ import type { Logger } from "../../telemetry/logger.ts";
 import { type ShardComparer, SHARDS } from "./compare_shard.ts";
 import type { Repairer } from "./repairer.ts";
 
-/** Between two shards of a background pass: all 1,024 take three hours. */
+/** The pause between two shards of a background pass: all 1,024 take three hours. */
 const BACKGROUND_PAUSE_MS = 10_000;
 
-/** So many files may be gone without a question. */
+/** So many missing files are no sign of an unmounted disk. */
 const LOST_MIN = 100;
 
 export interface ReconcilerDeps {
   readonly comparer: ShardComparer;
   readonly repairer: Pick<Repairer, "repair">;
-  /** Told when the quick pass of the start is over. */
+  /** Called after the quick pass of the start. */
   readonly firstPassOver: () => void;
-  /** Told when something was mended. */
+  /** Called after a repair. */
   readonly changed: () => Promise<void>;
   readonly nowMs: () => number;
   readonly log: Logger;
 }
 
-/** What a pass over all shards came to. */
+/** The result of a pass over all shards. */
 export interface Reconciled {
   readonly files: number;
   readonly mended: number;
-  /** False when it was given up. */
+  /** False for a pass that ended early. */
   readonly complete: boolean;
 }
 
-/** Holds all files against all rows, shard by shard: names at start, then slowly sizes too. */
+/** Compares all files with all rows, by shard: names at start, later sizes too. */
 export class Reconciler implements AsyncDisposable {
   readonly #deps: ReconcilerDeps;
   readonly #stop = new AbortController();
@@ -52,7 +52,7 @@ export class Reconciler implements AsyncDisposable {
     this.#running = work();
   }
 
-  /** Compares every shard once, and mends. Never throws: what goes wrong is in the log. */
+  /** Compares every shard once, and repairs. Never throws: failures are logged. */
   async pass(
     { sizes, pauseMs }: { readonly sizes: boolean; readonly pauseMs: number },
   ): Promise<Reconciled> {
@@ -68,7 +68,7 @@ export class Reconciler implements AsyncDisposable {
         files += comparison.files;
         lost += comparison.lost.length;
         if (lost > LOST_MIN && lost > files) {
-          // Rather a disk that is not mounted than that many files gone.
+          // An unmounted disk is more likely than the loss of so many files.
           log.error("most nars are missing, nothing more is changed", {
             missing: lost,
             found: files,

@@ -14,7 +14,7 @@ export interface RepairerDeps {
   readonly log: Logger;
 }
 
-/** Repairs what rows and files do not agree on, after a second look at each. */
+/** Repairs differences between rows and files, after a second check of each. */
 export class Repairer {
   readonly #deps: RepairerDeps;
 
@@ -22,14 +22,14 @@ export class Repairer {
     this.#deps = deps;
   }
 
-  /** Resolves to how many were repaired. */
+  /** Resolves to the count of repairs. */
   async repair(
     { lost, stray }: Pick<ShardComparison, "lost" | "stray">,
     options: OpenOptions,
   ): Promise<number> {
     if (lost.length + stray.length === 0) return 0;
     const { metadata } = this.#deps;
-    // Before the rows: an object that is neither on its way nor kept will never be kept.
+    // Before the rows: an object that is neither pending nor stored will never be stored.
     const pending = new Set((await metadata.pendingFiles()).map(({ at }) => at));
     let repaired = 0;
     for (const at of lost) if (await this.#repairLost(at, options)) repaired++;
@@ -57,7 +57,7 @@ export class Repairer {
     return true;
   }
 
-  /** The row of the NAR, if this is the object that it keeps. */
+  /** The row of the NAR, if it keeps this object. */
   async #kept(at: StoredName): Promise<KeptFile | undefined> {
     const nar = await this.#deps.metadata.findNar(narNameOf(at), { fresh: true });
     return nar?.kept?.at === at ? nar.kept : undefined;

@@ -1,6 +1,6 @@
 /**
- * Moves a file so that after a power cut either the whole file is at `to` or nothing new is:
- * the bytes are synced before the name exists, and the folder that holds the name after.
+ * Moves a file. After a power cut either the whole file is at `to`, or nothing new. It syncs the
+ * bytes before the name exists, and the folder of the name after.
  */
 export async function moveDurably(from: string, to: string): Promise<void> {
   try {

@@ -55,7 +55,7 @@ export class LocalNarStore implements NarStore {
         if (!sizes) yield { at };
         // Synchronous: 8 µs; waiting for each takes 50.
         const fileSize = sizes ? sizeOf(this.#pathOf(at)) : undefined;
-        // One that goes meanwhile is not kept any more.
+        // A file that goes meanwhile is no longer stored.
         if (fileSize !== undefined) yield { at, fileSize };
       }
     }

@@ -31,7 +31,7 @@ async function reported(...args: readonly string[]): Promise<string> {
   return text;
 }
 
-Deno.test("analytics: nothing is sent unless it is asked for", async () => {
+Deno.test("analytics: nothing is sent by default", async () => {
   assert.equal(await reported(), "nothing");
 });
 

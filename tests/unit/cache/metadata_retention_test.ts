@@ -84,7 +84,7 @@ Deno.test("retention: a database that fails is a warning, and tried again later"
   ]);
 });
 
-Deno.test("retention: it ends a run that is under way after its batch", async () => {
+Deno.test("retention: it ends a run after its batch", async () => {
   await using scene = new Scene();
   const paths = Array.from({ length: 200 }, (_, index) => hash(`path ${index}`));
   await scene.metadata.apply(paths.map((path) => put(path, [], 0)));

@@ -40,7 +40,7 @@ Deno.test("reconcile: what is counted and absent, and what is there and not coun
   assert.ok(scene.changes >= 3);
 });
 
-Deno.test("reconcile: what is on its way is left alone", async () => {
+Deno.test("reconcile: a pending object is left alone", async () => {
   await using scene = await Scene.open();
   const publishing = newStoredName(narOf(hash("p")).name);
   await scene.metadata.apply([

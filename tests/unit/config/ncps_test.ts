@@ -170,7 +170,7 @@ Deno.test("ncps: two spellings in one source may agree, and must not differ", as
   ]);
 });
 
-Deno.test("ncps: its file is read where it is named, and told of where it is not", async () => {
+Deno.test("ncps: its file is read if an option names it, else a hint names it", async () => {
   const place = "/home/u/.config/ncps/config.yaml";
   const files = { [place]: "cache: { hostname: theirs }" };
   const { settings, warnings } = await readSettings(inputsOf({ env: { HOME: "/home/u" }, files }));

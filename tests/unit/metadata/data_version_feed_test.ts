@@ -16,7 +16,7 @@ Deno.test("DataVersionFeed: what changed while nobody could look is one notice l
   assert.deepEqual(heard, ["all"]);
 });
 
-Deno.test("DataVersionFeed: nothing is looked at while nobody subscribes", async () => {
+Deno.test("DataVersionFeed: it polls only while there are subscribers", async () => {
   const scene = new Scene();
   await scene.feed.subscribe(() => undefined)[Symbol.asyncDispose]();
   const { looks } = scene;

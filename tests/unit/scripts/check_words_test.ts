@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { commentsOf, paragraphsOf } from "../../../scripts/check_words/prose.ts";
+import { commentsOf, paragraphsOf, testNamesOf } from "../../../scripts/check_words/prose.ts";
 import { wordingProblems } from "../../../scripts/check_words/wording.ts";
 
 function problemsOf(text: string): readonly string[] {
@@ -38,4 +38,15 @@ Deno.test("words: list items stand alone, tables and code do not count", () => {
   const item = `Text.\n\n* ${half}\n  ${half}`;
   const [problem] = wordingProblems("a.md", paragraphsOf(item));
   assert.match(problem ?? "", /^a\.md:3: .* 40 words/);
+});
+
+Deno.test("words: names of tests, properties and clauses count, their code does not", () => {
+  const problems = (source: string) => wordingProblems("a_test.ts", testNamesOf(source)).length;
+  for (const name of ['"a file asked for"', "`a file asked for ${1}`"]) {
+    assert.equal(problems(`Deno.test(${name}, () => {});`), 1);
+    assert.equal(problems(`checkProperty(\n  ${name},\n`), 1);
+    assert.equal(problems(`  Deno.test({\n    name: ${name},\n`), 1);
+  }
+  assert.equal(problems('  "a file asked for": async (store) => {'), 1);
+  assert.equal(problems('Deno.test("a file", () => say("asked for"));'), 0);
 });

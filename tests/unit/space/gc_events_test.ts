@@ -23,7 +23,7 @@ Deno.test("gc: a run tells how it goes, and at last what it came to", async () =
   assert.equal(stocked.files.size, 10);
 });
 
-Deno.test("gc: whoever stops listening ends the run, with nothing half done", async () => {
+Deno.test("gc: a client that stops listening ends the run, with nothing half done", async () => {
   await using stocked = await stockedWith(PATHS);
   for await (const _ of gcEvents(stocked.space, { targetBytes: 0, dryRun: false }) ?? []) break;
   await stocked.space[Symbol.asyncDispose]();

@@ -59,7 +59,7 @@ for (const [when, { changes, there, keeps }] of Object.entries(CASES)) {
   });
 }
 
-Deno.test("recover: what a living process has under way is left to it", async () => {
+Deno.test("recover: the pending objects of a living process stay", async () => {
   const metadata = new MemoryMetadataStore();
   await metadata.apply([put(path, []), publishing]);
   const isAlive = (owner: string) => owner === "dead";

@@ -50,7 +50,7 @@ Deno.test("work folder: what a process left that is dead goes at once", () => {
   assert.deepEqual(namesIn(locksOf(base.path)), [`${folder.owner}.lock`]);
 });
 
-Deno.test("work folder: a process that is killed is dead for whoever looks next", async () => {
+Deno.test("work folder: a killed process is dead for the next survey", async () => {
   using base = tempFolder();
   const { log } = recordingLogger();
   using folder = open(base.path, log);

@@ -4,7 +4,7 @@ import { prometheusText } from "../../../src/telemetry/prometheus.ts";
 
 const textOf = (metrics: Metrics) => prometheusText(metrics.snapshot());
 
-Deno.test("Metrics: series are there with 0 from the start, or once asked for", async () => {
+Deno.test("Metrics: series exist with 0 from the start, or from their first use", async () => {
   const metrics = new Metrics({ domains: { upstreams: ["https://a.example"] } });
   const text = await textOf(metrics);
   assert.match(text, /^larder_nar_served_total 0$/m);
@@ -38,7 +38,7 @@ Deno.test("Metrics: what is counted is in its series, and in no other", async ()
   }
 });
 
-Deno.test("Metrics: a gauge is read each time somebody looks", async () => {
+Deno.test("Metrics: a gauge is read at each scrape", async () => {
   const metrics = new Metrics();
   let size = 7;
   metrics.gauge("cache_size_bytes", {}, () => size);

@@ -20,7 +20,7 @@ Deno.test("peer: an address without its port, and whether it is of this machine"
   }
 });
 
-Deno.test("peer: a Unix socket is of this machine, a peer that nobody knows is not", () => {
+Deno.test("peer: a Unix socket is of this machine, an unknown peer is not", () => {
   const peer = peerAddress({ transport: "unix", path: "/run/larder.sock" });
   assert.deepEqual([peer, isOfThisMachine(peer)], ["unix", true]);
   assert.equal(isOfThisMachine(undefined), false);
