@@ -5,15 +5,15 @@ import type { OpenOptions } from "../storage/nar_store.ts";
 import type { Tracer } from "../telemetry/tracer.ts";
 import { type Download, type NarPart, NotKept, type PassThroughRest } from "./download/download.ts";
 import type { Downloads, JoinedDownload } from "./download/downloads.ts";
-import type { KeptNars, OpenKeptFile } from "./kept/kept_nars.ts";
+import type { KeptNars } from "./kept/kept_nars.ts";
 import {
   type CacheResult,
   type NarAnswer,
   type NarFacts,
-  STORED_WHOLE_BYTES_MAX,
   WHOLE_BYTES_MAX,
 } from "./nar/nar_answer.ts";
 import { announcedFileSize, fileSizeLimit } from "./nar/nar_naming.ts";
+import { storedAnswer } from "./nar/stored_answer.ts";
 import {
   openPassThrough,
   type PassThroughDeps,
@@ -179,32 +179,6 @@ function noneIfNotKept(error: unknown): undefined {
 
 function factsOf({ source, fileSize, tag }: NarFacts): NarFacts {
   return { source, fileSize, tag };
-}
-
-function storedAnswer(
-  narName: NarName,
-  { kept, stored }: OpenKeptFile,
-  reads: ActiveReads,
-): NarAnswer {
-  const { fileSize } = stored;
-  let leave: (() => void) | undefined;
-  return {
-    source: "HIT",
-    fileSize,
-    tag: kept.fileHash,
-    whole(options) {
-      if (fileSize > STORED_WHOLE_BYTES_MAX) return undefined;
-      if (stored.isInMemory) return stored.bytes();
-      return options?.savesMemory ? undefined : stored.bytes(options);
-    },
-    async read(start, end = fileSize, options) {
-      const body = stored.read(start, end, options);
-      leave = reads.begin(narName);
-      return body;
-    },
-    over: () => leave?.(),
-    [Symbol.asyncDispose]: () => stored[Symbol.asyncDispose](),
-  };
 }
 
 /** Waits for the first byte, and for all of a small file. Throws when the download has failed. */

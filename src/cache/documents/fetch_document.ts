@@ -1,4 +1,3 @@
-import { createHash } from "node:crypto";
 import { within } from "../../base/deadline.ts";
 import { Failure, messageOf } from "../../base/failure.ts";
 import type { MemoryAllowance, MemoryShare } from "../../base/memory_allowance.ts";
@@ -10,12 +9,8 @@ import type { Logger } from "../../telemetry/logger.ts";
 import type { DocumentPool, OpenDocument } from "../../upstream/document_pool.ts";
 import { collectDocument } from "./collect_document.ts";
 import { memoryDocument, passingDocument, type SentDocument } from "./document_answer.ts";
+import { documentPieces, documentTag } from "./document_bytes.ts";
 import { DOCUMENT_RULES, type DocumentRule, looksLikeObject } from "./document_rules.ts";
-
-/** The bytes of a row: a slow reader holds one piece in memory. */
-const PIECE_BYTES = 256 * 1024;
-
-const TAG_CHARS = 32;
 
 /** How long a client waits for the database; a locked one takes the document later. */
 const KEEP_WAIT_MS = 500;
@@ -99,12 +94,12 @@ async function take(
     upstream: document.upstream,
     type: rule.type,
     ...(encoding === undefined ? {} : { encoding }),
-    tag: createHash("sha256").update(bytes).digest("hex").slice(0, TAG_CHARS),
+    tag: documentTag(bytes),
     size: bytes.length,
     mayChange: rule.mayChange || mayBeCut(rule, document),
     ...archiveOf(name, bytes),
   };
-  const pieces = piecesOf(bytes);
+  const pieces = documentPieces(bytes);
   const row = await keep(deps, facts, { pieces, share });
   if (row !== undefined) return { kind: "kept", row };
   if (pieces.length <= 1) return { kind: "held", document: memoryDocument(facts, bytes) };
@@ -168,12 +163,4 @@ async function keep(
     log.error("document not kept", { path, error: messageOf(error) });
     return undefined;
   }
-}
-
-function piecesOf(bytes: Uint8Array<ArrayBuffer>): readonly Uint8Array<ArrayBuffer>[] {
-  const count = Math.ceil(bytes.length / PIECE_BYTES);
-  return Array.from(
-    { length: count },
-    (_, at) => bytes.subarray(at * PIECE_BYTES, (at + 1) * PIECE_BYTES),
-  );
 }

@@ -1,8 +1,6 @@
 import { Failure } from "../../base/failure.ts";
-import type { ChangeWriter, KeptFile, NarRow, NarSource } from "../../metadata/metadata_store.ts";
+import type { NarRow, NarSource } from "../../metadata/metadata_store.ts";
 import { sha256FromDigest } from "../../nix/hash.ts";
-import { newStoredName } from "../../nix/stored_name.ts";
-import type { NarWriter } from "../../storage/nar_store.ts";
 import { beginSpan } from "../../telemetry/begin_span.ts";
 import type { Span, Tracer } from "../../telemetry/tracer.ts";
 import type {
@@ -14,6 +12,7 @@ import type {
 } from "../fetch/nar_fetcher.ts";
 import { narOrderOf } from "../fetch/nar_sink.ts";
 import { announcedFileSize, hasKnownFileHash } from "../nar/nar_naming.ts";
+import { publishNar, type PublishNarDeps } from "../nar/publish_nar.ts";
 import type { NarTarget } from "../sources/nar_attempts.ts";
 import { checkFile, checkNar, type Mismatch } from "../verify/check_nar.ts";
 import type { NarMeasure, NarVerifier, Verification } from "../verify/nar_verifier.ts";
@@ -21,7 +20,7 @@ import type { Download } from "./download.ts";
 import type { DownloadReservation } from "./download_reservation.ts";
 
 export interface TransferDeps {
-  readonly keeping: KeepDownloadDeps;
+  readonly keeping: PublishNarDeps;
   readonly fetcher: NarFetcher;
   readonly verifier: NarVerifier;
   readonly tracer: Tracer;
@@ -172,21 +171,13 @@ export class Transfer implements NarTarget, Disposable {
   }
 }
 
-export interface KeepDownloadDeps {
-  readonly metadata: ChangeWriter;
-  readonly nars: NarWriter;
-  readonly nowMs: () => number;
-  /** This process, in the row of a pending file. */
-  readonly owner: string;
-}
-
 /**
  * Checks the file hash, releases the file to readers, checks the NAR hash, publishes, writes the
  * row. Throws a Mismatch for wrong bytes. Where bytes may be missing, the download is still
  * receiving then, and none were released.
  */
 export async function keepDownload(
-  deps: KeepDownloadDeps,
+  deps: PublishNarDeps,
   download: Download,
   nar: NarRow,
   received: { readonly transfer: Pick<Transfer, "measure" | "judged">; readonly end: FetchEnd },
@@ -204,25 +195,7 @@ export async function keepDownload(
   if (measured === undefined) checkNar(nar, await transfer.measure(end));
   transfer.judged();
   download.advance({ type: "verified" });
-  await publish(deps, download, { fileHash, fileSize });
+  const { name, file: { path } } = download;
+  await publishNar(deps, { name, path, fileHash, fileSize });
   download.advance({ type: "kept" });
-}
-
-/** Writes intent, object and row in this order: the next start settles what a crash leaves. */
-async function publish(
-  { nars, metadata, nowMs, owner }: KeepDownloadDeps,
-  { name, file: { path } }: Download,
-  measured: Pick<KeptFile, "fileHash" | "fileSize">,
-): Promise<void> {
-  const at = newStoredName(name);
-  await metadata.apply([{ kind: "nar-publishing", at, owner }]);
-  try {
-    const seal = await nars.put(at, path);
-    await metadata.apply([{ kind: "nar-kept", file: { at, seal, ...measured }, atMs: nowMs() }]);
-  } catch (error) {
-    // Without a row the accounts would not count it.
-    await nars.remove(at);
-    await metadata.apply([{ kind: "nar-gone", at }]);
-    throw error;
-  }
 }

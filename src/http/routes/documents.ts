@@ -3,31 +3,34 @@ import { DOCUMENT_RULES } from "../../cache/documents/document_rules.ts";
 import type { DocumentServer } from "../../cache/documents/serve_document.ts";
 import { type DocumentKind, documentName } from "../../nix/document_name.ts";
 import {
+  type Answer,
   type AnswerParts,
   headAnswer,
   notModifiedAnswer,
   statusAnswer,
   streamAnswer,
 } from "../message/answer.ts";
+import type { ClientRequest } from "../message/client_request.ts";
 import { isNamed } from "../message/etag.ts";
 import type { Handler, Route } from "./router.ts";
 
 /** The paths of each kind of document. */
-const ROUTES: readonly (readonly [name: string, path: RegExp, kind: DocumentKind])[] = [
-  ["/{hash}.ls", /^\/([^/]*)\.ls$/, "listing"],
-  ["/log/{drv}", /^\/log\/([^/]*)$/, "log"],
-  [
-    "/build-trace-v2/{drv}/{output}.doi",
-    /^\/build-trace-v2\/([^/]*)\/([^/]*)\.doi$/,
-    "build-trace",
-  ],
-  ["/realisations/{id}.doi", /^\/realisations\/([^/]*)\.doi$/, "realisation"],
-  ["/debuginfo/{id}", /^\/debuginfo\/([^/]*)$/, "debuginfo"],
-];
+export const DOCUMENT_PATHS:
+  readonly (readonly [name: string, path: RegExp, kind: DocumentKind])[] = [
+    ["/{hash}.ls", /^\/([^/]*)\.ls$/, "listing"],
+    ["/log/{drv}", /^\/log\/([^/]*)$/, "log"],
+    [
+      "/build-trace-v2/{drv}/{output}.doi",
+      /^\/build-trace-v2\/([^/]*)\/([^/]*)\.doi$/,
+      "build-trace",
+    ],
+    ["/realisations/{id}.doi", /^\/realisations\/([^/]*)\.doi$/, "realisation"],
+    ["/debuginfo/{id}", /^\/debuginfo\/([^/]*)$/, "debuginfo"],
+  ];
 
 /** All other documents of a binary cache; 404 for one that larder cannot serve. */
 export function documentRoutes(documents: Pick<DocumentServer, "serve">): readonly Route[] {
-  return ROUTES.map(([name, path, kind]) => (
+  return DOCUMENT_PATHS.map(([name, path, kind]) => (
     { name, path, cached: true, inPieces: true, methods: { GET: documentHandler(documents, kind) } }
   ));
 }
@@ -38,17 +41,26 @@ function documentHandler(documents: Pick<DocumentServer, "serve">, kind: Documen
     if (name === undefined) return statusAnswer(404, head, { "x-cache": "HIT" });
     const { source, document } = await documents.serve(name, requestId);
     if (document === undefined) return statusAnswer(404, head, { "x-cache": source });
-    const parts = partsOf(document, { type: DOCUMENT_RULES[kind].type, source });
-    const { tag } = document;
-    if (tag !== undefined && isNamed(request.headers.get("if-none-match"), `"${tag}"`)) {
-      document[Symbol.dispose]();
-      const { "content-length": _, ...headers } = parts.headers ?? {};
-      return notModifiedAnswer({ ...parts, headers });
-    }
-    if (!head) return streamAnswer(document.body(), parts);
-    document[Symbol.dispose]();
-    return headAnswer(parts);
+    return documentAnswer(request, document, { type: DOCUMENT_RULES[kind].type, source });
   };
+}
+
+/** The answer to GET or HEAD of a document. */
+export function documentAnswer(
+  { method, headers: asked }: Pick<ClientRequest, "method" | "headers">,
+  document: SentDocument,
+  origin: Origin,
+): Answer {
+  const parts = partsOf(document, origin);
+  const { tag } = document;
+  if (tag !== undefined && isNamed(asked.get("if-none-match"), `"${tag}"`)) {
+    document[Symbol.dispose]();
+    const { "content-length": _, ...headers } = parts.headers ?? {};
+    return notModifiedAnswer({ ...parts, headers });
+  }
+  if (method !== "HEAD") return streamAnswer(document.body(), parts);
+  document[Symbol.dispose]();
+  return headAnswer(parts);
 }
 
 interface Origin {

@@ -2,7 +2,8 @@ import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { Download } from "../../../src/cache/download/download.ts";
 import { GrowingFile } from "../../../src/cache/download/growing_file.ts";
-import { keepDownload, type KeepDownloadDeps } from "../../../src/cache/download/transfer.ts";
+import { keepDownload } from "../../../src/cache/download/transfer.ts";
+import type { PublishNarDeps } from "../../../src/cache/nar/publish_nar.ts";
 import { IntentLost, type NarRow } from "../../../src/metadata/metadata_store.ts";
 import { type NarHash, sha256FromDigest } from "../../../src/nix/hash.ts";
 import { narName } from "../../../src/nix/nar_name.ts";
@@ -75,7 +76,7 @@ Deno.test("publish: a process taken for dead keeps nothing, and leaves nothing",
 class Scene implements AsyncDisposable {
   readonly nars = new MemoryNarStore();
   readonly metadata = new MemoryMetadataStore();
-  readonly deps: KeepDownloadDeps = {
+  readonly deps: PublishNarDeps = {
     nars: { put: this.nars.put.bind(this.nars), remove: this.nars.remove.bind(this.nars) },
     metadata: { apply: this.metadata.apply.bind(this.metadata) },
     nowMs: () => 1,

@@ -1,0 +1,22 @@
+import { createHash } from "node:crypto";
+
+/** The bytes of a row: a slow reader holds one piece in memory. */
+const PIECE_BYTES = 256 * 1024;
+
+const TAG_CHARS = 32;
+
+/** An entity tag of these very bytes. */
+export function documentTag(bytes: Uint8Array): string {
+  return createHash("sha256").update(bytes).digest("hex").slice(0, TAG_CHARS);
+}
+
+/** The pieces in which a document is stored. */
+export function documentPieces(
+  bytes: Uint8Array<ArrayBuffer>,
+): readonly Uint8Array<ArrayBuffer>[] {
+  const count = Math.ceil(bytes.length / PIECE_BYTES);
+  return Array.from(
+    { length: count },
+    (_, at) => bytes.subarray(at * PIECE_BYTES, (at + 1) * PIECE_BYTES),
+  );
+}

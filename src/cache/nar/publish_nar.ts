@@ -1,0 +1,42 @@
+import type { Change, ChangeWriter, KeptFile } from "../../metadata/metadata_store.ts";
+import type { NarName } from "../../nix/nar_name.ts";
+import { newStoredName } from "../../nix/stored_name.ts";
+import type { NarWriter } from "../../storage/nar_store.ts";
+
+export interface PublishNarDeps {
+  readonly metadata: ChangeWriter;
+  readonly nars: NarWriter;
+  readonly nowMs: () => number;
+  /** This process, in the row of a pending file. */
+  readonly owner: string;
+}
+
+/** A finished and verified NAR file. */
+export interface FinishedNar extends Pick<KeptFile, "fileHash" | "fileSize"> {
+  readonly name: NarName;
+  /** The storage takes it over. */
+  readonly path: string;
+}
+
+/**
+ * Writes intent, object and row in this order: the next start settles what a crash leaves. `first`
+ * is written with the intent.
+ */
+export async function publishNar(
+  { nars, metadata, nowMs, owner }: PublishNarDeps,
+  { name, path, fileHash, fileSize }: FinishedNar,
+  first: readonly Change[] = [],
+): Promise<void> {
+  const at = newStoredName(name);
+  await metadata.apply([...first, { kind: "nar-publishing", at, owner }]);
+  try {
+    const seal = await nars.put(at, path);
+    const file = { at, seal, fileHash, fileSize };
+    await metadata.apply([{ kind: "nar-kept", file, atMs: nowMs() }]);
+  } catch (error) {
+    // Without a row the accounts would not count it.
+    await nars.remove(at);
+    await metadata.apply([{ kind: "nar-gone", at }]);
+    throw error;
+  }
+}
