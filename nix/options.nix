@@ -216,6 +216,24 @@ in
         defaultText = literalMD "the system's certificates";
         description = "Further trusted certificate authorities (PEM) for upstreams.\n\nAlso for the OTLP receiver of --otel-grpc-url.";
       };
+      allow-put-verb = mkOption {
+        type = types.nullOr (types.bool);
+        default = null;
+        defaultText = literalMD "`false`";
+        description = "Let clients upload: nix copy --to http://HOST/upload.\n\nWithout a write token only what an upstream's key has signed is taken.";
+      };
+      trusted-upload-key = mkOption {
+        type = types.nullOr (types.listOf (text "NAME:KEY, where KEY is the base64 of the 32 bytes of a public key" "[^:]+:[A-Za-z0-9+/]{43}="));
+        default = null;
+        defaultText = literalMD "none";
+        description = "Public key that must have signed each upload; repeatable.\n\nOne of several suffices. It stands beside the write token, not in its place.";
+      };
+      require-trusted-signature = mkOption {
+        type = types.nullOr (types.bool);
+        default = null;
+        defaultText = literalMD "`false`";
+        description = "Refuse uploads that no trusted upload key has signed.\n\nA trusted upload key implies it. Without any it refuses every upload.";
+      };
     };
     prometheus = {
       enabled = mkOption {

@@ -18,8 +18,7 @@ export interface AppParts {
   readonly identity: IdentityParts;
   readonly telemetry: TelemetryParts;
   readonly fetching: FetchingParts;
-  /** True if clients may remove narinfos and NARs. */
-  readonly allowDelete: boolean;
+  readonly writes: WriteParts;
   readonly nowMs: () => number;
 }
 
@@ -54,6 +53,23 @@ export interface IdentityParts {
   readonly usesTls: boolean;
   /** The tokens of clients. */
   readonly tokens: readonly Token[];
+}
+
+/** What clients may change. */
+export interface WriteParts {
+  /** True if clients may remove narinfos and NARs. */
+  readonly allowDelete: boolean;
+  readonly uploads: UploadParts;
+}
+
+/** The uploads of clients. */
+export interface UploadParts {
+  /** False: PUT is answered by 405. */
+  readonly allowed: boolean;
+  /** Keys of which one must have signed each upload. */
+  readonly keys: readonly PublicKey[];
+  /** True: without keys every upload is refused. */
+  readonly requireSignature: boolean;
 }
 
 /** The bounds of requests to upstreams. */

@@ -37,6 +37,7 @@ import { buildDocuments } from "./build_documents.ts";
 import { buildNarinfos } from "./build_narinfos.ts";
 import { buildPage } from "./build_page.ts";
 import { buildKeptNars, buildRemover, buildSpace } from "./build_space.ts";
+import { buildUploads } from "./build_uploads.ts";
 import { buildUpstreams } from "./build_upstreams.ts";
 import { tracedSpace } from "./traced_stores.ts";
 import { narPatience } from "./upstream_settings.ts";
@@ -61,6 +62,8 @@ export interface App extends AsyncDisposable {
   prefetchOver(): Promise<void>;
   /** Judges what was fetched ahead and not requested in time. */
   expirePrefetched(): void;
+  /** Removes uploaded NARs whose narinfo has not come in time. */
+  expireUploads(): Promise<void>;
 }
 
 /** Wires the cache to its back ends. The caller keeps and closes the stores. */
@@ -70,6 +73,7 @@ export function buildApp(parts: AppParts): App {
   const { metrics, log } = telemetry;
   const cache = buildCache(parts, metrics, resources);
   const { narinfos, nars, documents, downloads, space, reads, remover, prefetch } = cache;
+  const uploads = buildUploads(parts, cache);
   const closures = resources.use(stores.closures ?? new PinnedClosures(stores));
   const names = new StorePathNames({ metadata: stores.metadata, log });
   const page = buildPage(parts, { ...cache, closures, names });
@@ -92,6 +96,7 @@ export function buildApp(parts: AppParts): App {
     pinnedClosuresRoute(closures),
     ...page.routes,
     ...documentRoutes(documents),
+    ...uploads.routes,
     ...telemetry.hasMetricsRoute ? [metricsRoute(metrics)] : [],
   ];
   const httpMetrics = telemetry.countsRequests ? new HttpMetrics(metrics, routes) : undefined;
@@ -119,6 +124,7 @@ export function buildApp(parts: AppParts): App {
     downloadsOver: () => downloads.wantedOver(),
     prefetchOver: async () => await prefetch?.over(),
     expirePrefetched: () => prefetch?.expire(),
+    expireUploads: () => uploads.expire(),
     async [Symbol.asyncDispose]() {
       prefetch?.stop();
       await resources.disposeAsync();
@@ -174,14 +180,16 @@ function buildCache(parts: AppParts, metrics: Metrics, resources: AsyncDisposabl
     verifier,
     tracer,
   };
+  const kept = buildKeptNars(parts, { downloads, space });
   return {
     ...{ pool, lastAnswers, downloads, underWay, space },
+    ...{ kept, negative, absentDocuments, verifier },
     reads,
     uses,
     remover: buildRemover(parts, space, reads),
     ...{ narinfos, prefetch },
     nars: new NarServer({
-      kept: buildKeptNars(parts, { downloads, space }),
+      kept,
       downloads,
       passThrough,
       watchers: { uses, reads, prefetch: prefetch ?? NO_PREFETCH },

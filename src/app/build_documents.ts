@@ -23,10 +23,15 @@ export interface DocumentUsers {
   readonly uses: Uses;
 }
 
+/** The limit of all documents together; `Infinity`: none. */
+export function documentBytesMax({ stores: { space: { limitBytes } } }: AppParts): number {
+  return limitBytes === Infinity ? Infinity : Math.floor(limitBytes * PART_OF_LIMIT);
+}
+
 /** Wires the cache of listings, logs, realisations and debuginfo. */
 export function buildDocuments(parts: AppParts, users: DocumentUsers): DocumentServer {
   const { client, pool, observe, negative, uses } = users;
-  const { metadata, space: { limitBytes } } = parts.stores;
+  const { metadata } = parts.stores;
   const { log, tracer } = parts.telemetry;
   const sources = new Map(parts.upstream.settings.map((settings) => {
     const source = new HttpDocumentSource({ settings, client, trace: parts.upstream.trace });
@@ -38,7 +43,7 @@ export function buildDocuments(parts: AppParts, users: DocumentUsers): DocumentS
     pool: new DocumentPool({ sources, pool, observe }),
     metadata,
     allowance: new MemoryAllowance(MEMORY_BYTES_MAX),
-    totalBytesMax: limitBytes === Infinity ? Infinity : Math.floor(limitBytes * PART_OF_LIMIT),
+    totalBytesMax: documentBytesMax(parts),
     nowMs: parts.nowMs,
     log,
   };

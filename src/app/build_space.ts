@@ -50,7 +50,7 @@ interface RunDuration {
 
 /** The DELETE handlers of narinfos and NARs; none unless the settings allow them. */
 export function buildRemover(parts: AppParts, space: Space, reads: ActiveReads) {
-  if (!parts.allowDelete) return { narinfos: {}, nars: {} };
+  if (!parts.writes.allowDelete) return { narinfos: {}, nars: {} };
   const remover = new Remover({
     metadata: parts.stores.metadata,
     sweeper: space.sweeper,

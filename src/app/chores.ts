@@ -21,7 +21,7 @@ const RETENTION_EVERY_MS = 24 * 3_600 * 1_000;
 
 export interface ChoresDeps {
   readonly stores: Pick<Stores, "workFolder" | "settle" | "changes" | "metadata">;
-  readonly app: Pick<App, "space" | "reads" | "uses">;
+  readonly app: Pick<App, "space" | "reads" | "uses" | "expireUploads">;
   /** Times of scheduled eviction and retention; `undefined`: none. */
   readonly schedule: ScheduledTimes | undefined;
   /** How long unused metadata stays; 0 is for ever. */
@@ -33,7 +33,7 @@ export interface ChoresDeps {
 
 /** Runs the periodic work beside the requests, until disposed of. */
 export function startChores(deps: ChoresDeps): AsyncDisposable {
-  const { stores, app: { space }, schedule, log } = deps;
+  const { stores, app, app: { space }, schedule, log } = deps;
   const { workFolder, changes } = stores;
   const refresh = () => void space.refresh();
   const survey = async () => {
@@ -43,6 +43,7 @@ export function startChores(deps: ChoresDeps): AsyncDisposable {
     } catch (error) {
       log.warn("survey of partial files failed", { error: messageOf(error) });
     }
+    await app.expireUploads();
     refresh();
   };
   // The memory cache subscribed first, so it is already dropped.

@@ -6,7 +6,7 @@ import { TrustedProxies } from "../http/proxy/trusted_proxies.ts";
 import type { SecretKey } from "../nix/signature.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { LineQueue } from "../telemetry/line_queue.ts";
-import type { FetchingParts, IdentityParts, UpstreamParts } from "./app_parts.ts";
+import type { FetchingParts, IdentityParts, UpstreamParts, WriteParts } from "./app_parts.ts";
 import { buildApp } from "./build_app.ts";
 import { type ChoresDeps, startChores } from "./chores.ts";
 import { type Folders, prepareFolders, storePlaces } from "./folders.ts";
@@ -65,7 +65,7 @@ export async function serve(settings: Settings): Promise<number> {
         countsRequests: settings["prometheus.enabled"] || tracer !== undefined,
       },
       fetching: fetchingParts(settings),
-      allowDelete: settings["cache.allow-delete-verb"],
+      writes: writeParts(settings),
       nowMs: Date.now,
     });
     await app.space.open();
@@ -130,6 +130,17 @@ function identityParts(settings: Settings, secretKey: SecretKey | undefined): Id
     ownNames: ownNames(settings),
     usesTls: settings["server.tls-cert"] !== undefined,
     tokens: tokensOf(settings),
+  };
+}
+
+function writeParts(settings: Settings): WriteParts {
+  return {
+    allowDelete: settings["cache.allow-delete-verb"],
+    uploads: {
+      allowed: settings["cache.allow-put-verb"],
+      keys: settings["cache.trusted-upload-key"],
+      requireSignature: settings["cache.require-trusted-signature"],
+    },
   };
 }
 

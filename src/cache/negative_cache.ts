@@ -40,7 +40,9 @@ export class NegativeCache<Name extends string = StorePathHash> {
     this.#entries?.clear();
   }
 
+  /** Call it when `name` is here: a request that began before may not report it absent. */
   remove(name: Name): void {
+    this.#clearings++;
     this.#entries?.delete(name);
   }
 }

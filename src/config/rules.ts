@@ -96,6 +96,18 @@ export const NO_EFFECT: readonly Rule<Settings>[] = [
   idle("cache.secret-key-path", "while cache.sign-narinfo is false", (settings) => {
     return !settings["cache.sign-narinfo"];
   }),
+  idle("cache.trusted-upload-key", "without cache.allow-put-verb", (settings) => {
+    return !settings["cache.allow-put-verb"];
+  }),
+  {
+    about: ["cache.require-trusted-signature"],
+    problem(settings) {
+      if (!settings["cache.allow-put-verb"]) return "has no effect without cache.allow-put-verb";
+      const refusesAll = settings["cache.require-trusted-signature"] &&
+        settings["cache.trusted-upload-key"].length === 0;
+      return refusesAll ? "refuses every upload without cache.trusted-upload-key" : undefined;
+    },
+  },
   idle("otel.grpc-url", "without otel.enabled", (settings) => !settings["otel.enabled"]),
   idle("otel.propagate-to-upstreams", "without otel.enabled", (settings) => {
     return !settings["otel.enabled"];

@@ -13,6 +13,23 @@ export const COMPRESSIONS = {
 
 export type Compression = keyof typeof COMPRESSIONS;
 
+/** The first bytes of compressed files. Brotli has none. */
+const MAGICS: readonly (readonly [Compression, readonly number[]])[] = [
+  ["xz", [0xfd, 0x37, 0x7a, 0x58, 0x5a]],
+  ["zstd", [0x28, 0xb5, 0x2f, 0xfd]],
+  ["gzip", [0x1f, 0x8b]],
+  ["bzip2", [0x42, 0x5a, 0x68]],
+];
+
+/** The bytes of a file that tell its compression. */
+export const MAGIC_BYTES = 5;
+
+/** The compression of a file that begins so: "none" if no compressor writes that. */
+export function compressionOfMagic(bytes: Uint8Array): Compression {
+  const found = MAGICS.find(([, magic]) => magic.every((byte, at) => bytes[at] === byte));
+  return found?.[0] ?? "none";
+}
+
 /**
  * Reads the value of a narinfo's `Compression` line. A missing or empty one means bzip2:
  * Nix's rule. Throws "corrupt" for a name outside the table.

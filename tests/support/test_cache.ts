@@ -5,6 +5,7 @@ import type {
   StoreParts,
   TelemetryParts,
   UpstreamParts,
+  WriteParts,
 } from "../../src/app/app_parts.ts";
 import { type App, buildApp } from "../../src/app/build_app.ts";
 import type { HttpServerDeps, HttpServerLimits } from "../../src/http/server/http_server.ts";
@@ -26,7 +27,8 @@ import { TestListener } from "./test_listener.ts";
 
 /** The parts of an app without their groups. */
 type FlatParts =
-  & Pick<AppParts, "allowDelete" | "nowMs">
+  & Pick<AppParts, "nowMs">
+  & WriteParts
   & FetchingParts
   & StoreParts
   & Omit<UpstreamParts, "settings" | "trace">
@@ -114,6 +116,7 @@ export class TestCache implements AsyncDisposable {
       // Tests count what an upstream is asked for; those of fetching ahead turn it on.
       prefetch: undefined,
       allowDelete: false,
+      uploads: { allowed: false, keys: [], requireSignature: false },
       log: problems.watch(this.#log),
       problems,
       metrics: new Metrics({ domains: { upstreams: urls } }),
@@ -130,6 +133,7 @@ export class TestCache implements AsyncDisposable {
       ...flat,
       stores: flat,
       fetching: flat,
+      writes: flat,
       upstream: { ...flat, settings, trace: upstreamTrace },
       identity: flat,
       telemetry: flat,
@@ -166,6 +170,22 @@ export class TestCache implements AsyncDisposable {
     const request = new Request(`http://cache.test${path}`, init);
     const answer = await this.#app.pipeline.handle(Object.assign(request, { peer }));
     return new Response(answer.body, { status: answer.status, headers: [...answer.headers] });
+  }
+
+  /** Sends a body by PUT, with its length; a stream without. */
+  async put(path: string, body: BodyInit, headers: HeadersInit = {}): Promise<Response> {
+    const length = body instanceof ReadableStream ? undefined : (await new Response(body).bytes())
+      .length;
+    const all = new Headers(headers);
+    if (length !== undefined) all.set("content-length", String(length));
+    const request = new Request(`http://cache.test${path}`, { method: "PUT", headers: all, body });
+    const answer = await this.#app.pipeline.handle(Object.assign(request, { peer: "127.0.0.1" }));
+    return new Response(answer.body, { status: answer.status, headers: [...answer.headers] });
+  }
+
+  /** Removes the uploaded NARs whose narinfo has not come in time. */
+  expireUploads(): Promise<void> {
+    return this.#app.expireUploads();
   }
 
   get(path: string, headers?: HeadersInit): Promise<Response> {

@@ -1,3 +1,6 @@
+import { listOf } from "../kinds/list.ts";
+import { boolean } from "../kinds/plain.ts";
+import { publicKey } from "../kinds/public_key.ts";
 import { namedTokens } from "../kinds/token.ts";
 import type { OptionTable } from "../kinds/option.ts";
 
@@ -26,5 +29,26 @@ export const ACCESS_OPTIONS = {
     shown: "none: anybody may pin, and this machine may evict",
     help: "Token that pins, evictions, removals and statistics need",
     details: "It may also read and upload.",
+  },
+  "cache.allow-put-verb": {
+    kind: boolean,
+    default: false,
+    help: "Let clients upload: nix copy --to http://HOST/upload",
+    details: "Without a write token only what an upstream's key has signed is taken.",
+  },
+  "cache.trusted-upload-key": {
+    kind: listOf(publicKey),
+    default: [],
+    shown: "none",
+    example: "builder-1:TjZSpVKWOMfhOBDJbvDVgH1U0VoWDTkpAE2dOqMHRXA=",
+    help: "Public key that must have signed each upload; repeatable",
+    details: "One of several suffices. It stands beside the write token, not in its place.",
+    also: [{ variable: "CACHE_TRUSTED_UPLOAD_KEYS", key: "cache.trusted-upload-keys" }],
+  },
+  "cache.require-trusted-signature": {
+    kind: boolean,
+    default: false,
+    help: "Refuse uploads that no trusted upload key has signed",
+    details: "A trusted upload key implies it. Without any it refuses every upload.",
   },
 } as const satisfies OptionTable;

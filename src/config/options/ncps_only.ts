@@ -16,7 +16,6 @@ function ignored(help: string, kind: Kind<unknown> = anything, also: readonly Na
   return { kind, help, also, isIgnored: true } as const;
 }
 
-const UPLOADS = "it is about uploads, and larder takes none";
 const S3 = "it belongs to --cache-storage-s3-bucket, which larder has not";
 const CHUNKS = "it is about chunks, and larder keeps whole NAR files";
 const POOL = "it is about a database server, and larder opens an SQLite file";
@@ -28,14 +27,6 @@ const NO_REDIS = "it uses the locks of SQLite; leave it out";
 
 /** The settings of ncps without a counterpart in larder, under ncps's names. */
 export const NCPS_ONLY: ForeignTable = {
-  "cache.allow-put-verb": unsupported(
-    "it takes no uploads; push to another cache, and give that one as --cache-upstream-url",
-    boolean,
-  ),
-  "cache.require-trusted-signature": ignored(UPLOADS, boolean),
-  "cache.trusted-upload-key": ignored(UPLOADS, listOf(anything), [
-    { variable: "CACHE_TRUSTED_UPLOAD_KEYS", key: "cache.trusted-upload-keys" },
-  ]),
   "cache.storage.s3.bucket": unsupported(
     "it keeps NAR files in a directory; give --cache-storage-local",
   ),

@@ -65,6 +65,16 @@ export function describe(
   return right === "none" ? { role: "none", openTo: "anybody" } : RIGHTS[right];
 }
 
+const UPLOAD_ROUTES = [
+  "/upload/{hash}.narinfo",
+  "/upload/nar/{name}",
+  "/upload/{hash}.ls",
+  "/upload/log/{drv}",
+  "/upload/build-trace-v2/{drv}/{output}.doi",
+  "/upload/realisations/{id}.doi",
+  "/upload/debuginfo/{id}",
+] as const;
+
 /** Which right each method of each route needs: the only place that says so. */
 export const PERMISSIONS: readonly Permission[] = [
   { route: "/nix-cache-info", method: "GET", right: "none" },
@@ -78,6 +88,11 @@ export const PERMISSIONS: readonly Permission[] = [
   { route: "/build-trace-v2/{drv}/{output}.doi", method: "GET", right: "read" },
   { route: "/realisations/{id}.doi", method: "GET", right: "read" },
   { route: "/debuginfo/{id}", method: "GET", right: "read" },
+  { route: "/upload/nix-cache-info", method: "GET", right: "none" },
+  ...UPLOAD_ROUTES.flatMap((route): readonly Permission[] => [
+    { route, method: "GET", right: "read" },
+    { route, method: "PUT", right: "upload" },
+  ]),
   { route: "/metrics", method: "GET", right: "read" },
   { route: "/", method: "GET", right: "manage" },
   { route: "/stats", method: "GET", right: "manage" },

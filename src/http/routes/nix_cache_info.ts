@@ -3,13 +3,13 @@ import { STORE_DIR } from "../../nix/store_path.ts";
 import { textAnswer } from "../message/answer.ts";
 import type { Route } from "./router.ts";
 
-/** `/nix-cache-info`, which Nix reads first. It does not depend on the upstreams. */
-export function nixCacheInfoRoute(priority: number): Route {
+/** `/nix-cache-info`, below `prefix`. Nix reads it first. It does not depend on the upstreams. */
+export function nixCacheInfoRoute(priority: number, prefix = ""): Route {
   const text = formatNixCacheInfo({ storeDir: STORE_DIR, wantMassQuery: true, priority });
   const parts = { status: 200, type: "text/x-nix-cache-info", lifetime: "settings" } as const;
   return {
-    name: "/nix-cache-info",
-    path: "/nix-cache-info",
+    name: `${prefix}/nix-cache-info`,
+    path: `${prefix}/nix-cache-info`,
     methods: { GET: ({ head }) => textAnswer(text, head, parts) },
   };
 }

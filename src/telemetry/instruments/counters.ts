@@ -41,6 +41,14 @@ export const COUNTERS = {
       ],
     },
   },
+  uploads_total: {
+    help: "Uploads by kind and result",
+    labels: {
+      kind: ["narinfo", "nar", "document"],
+      result: ["stored", "known", "refused", "failed"],
+    },
+  },
+  upload_bytes_total: { help: "Bytes of NAR files received from clients", labels: {} },
   nar_not_kept_total: {
     help: "NAR files that were passed through, by reason",
     labels: { reason: ["no_room", "disk_error"] },

@@ -16,6 +16,7 @@ export const GAUGES = {
     plain: true,
   },
   in_flight_downloads: { help: "Downloads of NAR files in flight", labels: {} },
+  in_flight_uploads: { help: "Uploads of NAR files in flight", labels: {} },
   cache_size_bytes: { help: "Bytes of all kept NAR files", labels: {} },
   cache_max_size_bytes: { help: "Limit of the cache's size in bytes; 0 is no limit", labels: {} },
   pinned_bytes: { help: "Bytes of kept NAR files protected by pins", labels: {} },

@@ -37,6 +37,12 @@ const SAME: Readonly<Record<string, readonly [keyof typeof OPTIONS, string]>> = 
   "--server-addr": ["server.addr", ":1"],
   "--analytics-reporting-enabled": ["analytics.reporting-enabled", "true"],
   "--log-level": ["log-level", "debug"],
+  "--cache-allow-put-verb": ["cache.allow-put-verb", "true"],
+  "--cache-require-trusted-signature": ["cache.require-trusted-signature", "true"],
+  "--cache-trusted-upload-key": [
+    "cache.trusted-upload-key",
+    "b.example-1:mB9FSh9qf2dCimDSUo8Zy7bkq5CX+/rkCWyvRCYg3Fs=",
+  ],
   "--otel-enabled": ["otel.enabled", "true"],
   "--otel-grpc-url": ["otel.grpc-url", "http://o.example:4317"],
   "--config": ["config", TOML_PATH],

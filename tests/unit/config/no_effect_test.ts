@@ -4,10 +4,18 @@ import { OPTIONS } from "../../../src/config/options.ts";
 import { sampleFile } from "../../../src/config/render_toml.ts";
 import { NO_EFFECT } from "../../../src/config/rules.ts";
 import { resolveSettings } from "../../../src/config/settings.ts";
+import { generateSecretKey } from "../../../src/nix/signature.ts";
 import { inputsOf } from "../../support/config_inputs.ts";
+
+const KEY = generateSecretKey("builder-1").publicKey.text;
 
 /** Words that give an option in vain, and words that give it its effect. */
 const CASES: Readonly<Record<string, readonly [string, string]>> = {
+  "cache.trusted-upload-key": [`--cache-trusted-upload-key=${KEY}`, "--cache-allow-put-verb"],
+  "cache.require-trusted-signature": [
+    "--cache-require-trusted-signature",
+    `--cache-allow-put-verb --cache-trusted-upload-key=${KEY}`,
+  ],
   "cache.lru-schedule": ["--cache-lru-schedule=@daily", "--cache-max-size=1G"],
   "cache.lru-schedule-timezone": [
     "--cache-lru-schedule-timezone=Local",

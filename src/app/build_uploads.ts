@@ -1,0 +1,95 @@
+import { MemoryAllowance } from "../base/memory_allowance.ts";
+import type { KeptNars } from "../cache/kept/kept_nars.ts";
+import type { NegativeCache } from "../cache/negative_cache.ts";
+import { createSigner } from "../cache/own_signature.ts";
+import { DocumentUploads } from "../cache/upload/document_uploads.ts";
+import { NarUploads } from "../cache/upload/nar_uploads.ts";
+import { NarinfoUploads } from "../cache/upload/narinfo_uploads.ts";
+import { expireStagedNars } from "../cache/upload/staged_nars.ts";
+import { StoredView } from "../cache/upload/stored_view.ts";
+import { UploadTrust } from "../cache/upload/upload_trust.ts";
+import type { Uses } from "../cache/uses.ts";
+import type { NarVerifier } from "../cache/verify/nar_verifier.ts";
+import { nixCacheInfoRoute } from "../http/routes/nix_cache_info.ts";
+import type { Route } from "../http/routes/router.ts";
+import { uploadDocumentRoutes } from "../http/routes/upload/upload_documents.ts";
+import { uploadNarRoute } from "../http/routes/upload/upload_nar.ts";
+import { uploadNarinfoRoute } from "../http/routes/upload/upload_narinfo.ts";
+import type { DocumentPath } from "../nix/document_name.ts";
+import type { ActiveReads } from "../space/active_reads.ts";
+import type { Space } from "../space/space.ts";
+import { NO_TRACER } from "../telemetry/tracer.ts";
+import type { AppParts } from "./app_parts.ts";
+import { documentBytesMax } from "./build_documents.ts";
+
+/** Memory of all narinfos and documents that come in. */
+const MEMORY_BYTES_MAX = 64 << 20;
+
+/** The parts of the cache that an upload changes. */
+export interface UploadNeighbours {
+  readonly kept: KeptNars;
+  readonly space: Space;
+  readonly reads: ActiveReads;
+  readonly uses: Uses;
+  readonly negative: NegativeCache;
+  readonly absentDocuments: NegativeCache<DocumentPath>;
+  readonly verifier: NarVerifier;
+}
+
+export interface BuiltUploads {
+  readonly routes: readonly Route[];
+  /** Removes the NARs whose narinfo has not come in time. */
+  expire(): Promise<void>;
+}
+
+/** Wires the routes below `/upload`. */
+export function buildUploads(parts: AppParts, neighbours: UploadNeighbours): BuiltUploads {
+  const { stores, identity, telemetry: { metrics, log, tracer = NO_TRACER }, nowMs } = parts;
+  const { metadata, nars, tempFolder, space: { owner } } = stores;
+  const { kept, space, reads, uses, negative, absentDocuments, verifier } = neighbours;
+  const signer = createSigner(identity.secretKey);
+  const changed = () => void space.altered();
+  const entries = { kept, reads, uses };
+  const stored = new StoredView({ metadata, entries, signer });
+  const allowance = new MemoryAllowance(MEMORY_BYTES_MAX);
+  const received = metrics.series("upload_bytes_total", {});
+  const narUploads = new NarUploads({
+    publishing: { metadata, nars, nowMs, owner },
+    ...{ entries, space, verifier, folder: tempFolder },
+    telemetry: { received, tracer, log },
+  });
+  metrics.gauge("in_flight_uploads", {}, () => narUploads.count);
+  const trust = uploadTrust(parts);
+  const rows = { metadata, signer };
+  const settings = { negative, trust, changed, nowMs, log };
+  const narinfoUploads = new NarinfoUploads({ rows, entries, ...settings });
+  const totalBytesMax = documentBytesMax(parts);
+  const documentUploads = new DocumentUploads({
+    ...{ metadata, allowance, totalBytesMax, nowMs },
+    negative: absentDocuments,
+  });
+  const ifAllowed = <Uploads>(uploads: Uploads) =>
+    parts.writes.uploads.allowed ? uploads : undefined;
+  const deps = { stored, allowance, metrics, log };
+  return {
+    routes: [
+      nixCacheInfoRoute(identity.priority, "/upload"),
+      uploadNarinfoRoute({ ...deps, uploads: ifAllowed(narinfoUploads) }),
+      uploadNarRoute({ ...deps, uploads: ifAllowed(narUploads) }),
+      ...uploadDocumentRoutes({ ...deps, uploads: ifAllowed(documentUploads) }),
+    ],
+    expire: () => {
+      const { sweeper } = space;
+      return expireStagedNars({ metadata, sweeper, reads, owner, changed, nowMs, log });
+    },
+  };
+}
+
+function uploadTrust({ writes: { uploads }, upstream, identity }: AppParts): UploadTrust {
+  return new UploadTrust({
+    uploadKeys: uploads.keys,
+    requireSignature: uploads.requireSignature,
+    hasWriteToken: identity.tokens.some(({ role }) => role !== "read"),
+    upstreamKeys: upstream.trustedKeys,
+  });
+}

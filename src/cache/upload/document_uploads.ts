@@ -1,0 +1,79 @@
+import type { MemoryAllowance } from "../../base/memory_allowance.ts";
+import type { DocumentFacts, DocumentKeeper } from "../../metadata/document_keeper.ts";
+import type { ChangeWriter } from "../../metadata/metadata_store.ts";
+import type { Compression } from "../../nix/compression.ts";
+import type { DocumentName, DocumentPath } from "../../nix/document_name.ts";
+import { documentPieces, documentTag } from "../documents/document_bytes.ts";
+import { DOCUMENT_RULES, looksLikeObject } from "../documents/document_rules.ts";
+import type { NegativeCache } from "../negative_cache.ts";
+import { decodedBody } from "./content_coding.ts";
+import { collectBody, type UploadBody } from "./upload_body.ts";
+import { outcomeOf, type UploadOutcome, UploadRefused } from "./upload_outcome.ts";
+
+/** Stands for an upstream in the row of an uploaded document: none is asked about it again. */
+export const UPLOADED = "upload";
+
+export interface DocumentUploadsDeps {
+  readonly metadata: DocumentKeeper & ChangeWriter;
+  readonly negative: Pick<NegativeCache<DocumentPath>, "remove">;
+  readonly allowance: MemoryAllowance;
+  /** The limit for all kept documents together; `Infinity`: none. */
+  readonly totalBytesMax: number;
+  readonly nowMs: () => number;
+}
+
+export interface DocumentUpload {
+  readonly name: DocumentName;
+  readonly body: UploadBody;
+  /** Of the body, which is kept and served as it is. */
+  readonly coding: Compression;
+}
+
+/** Takes uploaded listings, logs, realisations, build traces and debuginfo. */
+export class DocumentUploads {
+  readonly #deps: DocumentUploadsDeps;
+
+  constructor(deps: DocumentUploadsDeps) {
+    this.#deps = deps;
+  }
+
+  /** Resolves when the document is durable, or refused. It replaces one of the same name. */
+  async accept(upload: DocumentUpload): Promise<UploadOutcome> {
+    return await outcomeOf(() => this.#accept(upload));
+  }
+
+  async #accept({ name, body, coding }: DocumentUpload): Promise<UploadOutcome> {
+    const { metadata, negative, allowance, totalBytesMax, nowMs } = this.#deps;
+    const { path } = name;
+    const rule = DOCUMENT_RULES[name.kind];
+    const bytesMax = Math.min(rule.keptBytesMax, totalBytesMax);
+    using collected = await collectBody(body, { bytesMax, allowance });
+    const { bytes } = collected;
+    const plain = await decodedBody(bytes, { coding, bytesMax: rule.keptBytesMax });
+    if (rule.isJson && !looksLikeObject(plain)) {
+      throw new UploadRefused("invalid", "expected one JSON object");
+    }
+    const document: DocumentFacts = {
+      path,
+      upstream: UPLOADED,
+      type: rule.type,
+      ...(coding === "none" ? {} : { encoding: coding }),
+      tag: documentTag(bytes),
+      size: bytes.length,
+      mayChange: false,
+    };
+    const before = await metadata.findDocument(path);
+    if (before?.tag === document.tag && before.upstream === UPLOADED) return { kind: "known" };
+    const pieces = documentPieces(bytes);
+    await metadata.apply([{
+      kind: "put-document",
+      document,
+      pieces,
+      totalBytesMax,
+      atMs: nowMs(),
+    }]);
+    negative.remove(path);
+    if ((await metadata.findDocument(path))?.tag === document.tag) return { kind: "stored" };
+    throw new UploadRefused("no-room", "expected room below the limit of documents");
+  }
+}

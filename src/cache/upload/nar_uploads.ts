@@ -1,0 +1,206 @@
+import { createHash } from "node:crypto";
+import { messageOf } from "../../base/failure.ts";
+import {
+  type NarFinder,
+  NarNameTaken,
+  type NarRecord,
+  type NarRow,
+} from "../../metadata/metadata_store.ts";
+import { type FileHash, type NarHash, type Sha256, sha256FromDigest } from "../../nix/hash.ts";
+import { compressionOf, hashOf, type NarName, narName as plainName } from "../../nix/nar_name.ts";
+import type { Space } from "../../space/space.ts";
+import type { Logger } from "../../telemetry/logger.ts";
+import type { Series } from "../../telemetry/metrics.ts";
+import type { Tracer } from "../../telemetry/tracer.ts";
+import { ownNarRowOf } from "../nar/nar_naming.ts";
+import { publishNar, type PublishNarDeps } from "../nar/publish_nar.ts";
+import type { NarVerifier } from "../verify/nar_verifier.ts";
+import { ownNames } from "./nar_names.ts";
+import { SpoolFile } from "./spool_file.ts";
+import { type MeasuredNar, SpoolMeasure } from "./spool_measure.ts";
+import type { Asker, StoredEntries } from "./stored_entries.ts";
+import { piecesOf, type UploadBody } from "./upload_body.ts";
+import { outcomeOf, type UploadOutcome, UploadRefused } from "./upload_outcome.ts";
+
+/** How long an uploaded NAR waits for its narinfo. */
+export const STAGED_MS = 60 * 60 * 1_000;
+
+export interface NarUploadsDeps {
+  readonly publishing: PublishNarDeps & { readonly metadata: Pick<NarFinder, "findNar"> };
+  readonly entries: StoredEntries;
+  readonly space: Pick<Space, "reserve" | "grow" | "kept" | "budget" | "diskFull">;
+  readonly verifier: Pick<NarVerifier, "start">;
+  /** The folder of growing files. */
+  readonly folder: string;
+  readonly telemetry: {
+    /** Counts the received bytes. */
+    readonly received: Pick<Series, "add">;
+    readonly tracer: Tracer;
+    readonly log: Logger;
+  };
+}
+
+export interface NarUpload {
+  readonly narName: NarName;
+  readonly body: UploadBody;
+  readonly asker: Asker;
+}
+
+/** What was measured of an upload. */
+interface Measured extends MeasuredNar {
+  readonly fileHash: Sha256;
+  readonly fileSize: number;
+}
+
+/** Takes uploaded NAR files: hashes them while they come in, and keeps them for their narinfos. */
+export class NarUploads {
+  readonly #deps: NarUploadsDeps;
+  #count = 0;
+
+  constructor(deps: NarUploadsDeps) {
+    this.#deps = deps;
+  }
+
+  /** How many come in now. */
+  get count(): number {
+    return this.#count;
+  }
+
+  /** Resolves when the file is durable, or refused. */
+  async accept(upload: NarUpload): Promise<UploadOutcome> {
+    this.#count++;
+    const { entries: { reads }, telemetry: { tracer } } = this.#deps;
+    const end = reads.begin(upload.narName);
+    try {
+      const start = { name: "upload nar", facts: { "larder.nar": upload.narName } };
+      return await tracer.span(start, () => outcomeOf(() => this.#accept(upload)));
+    } finally {
+      end();
+      this.#count--;
+    }
+  }
+
+  async #accept(upload: NarUpload): Promise<UploadOutcome> {
+    const { narName, body, asker } = upload;
+    if (narName !== plainName(hashOf(narName), compressionOf(narName))) {
+      throw new UploadRefused("invalid", "expected a name of the file's SHA-256 alone");
+    }
+    if (await this.#isHere(narName, asker)) {
+      await checkHash(body, narName);
+      this.#deps.entries.uses.nar(narName);
+      return { kind: "known" };
+    }
+    return await this.#store(upload);
+  }
+
+  async #isHere(narName: NarName, { requestId, client }: Asker): Promise<boolean> {
+    const { publishing: { metadata }, entries: { kept } } = this.#deps;
+    for (const name of ownNames(narName)) {
+      const nar = await metadata.findNar(name, { fresh: true });
+      if (nar?.kept?.fileHash !== hashOf(narName)) continue;
+      const file = await kept.open(nar, requestId, client);
+      await file?.stored[Symbol.asyncDispose]();
+      if (file !== undefined) return true;
+    }
+    return false;
+  }
+
+  async #store({ narName, body, asker: { requestId } }: NarUpload): Promise<UploadOutcome> {
+    const { space, folder, publishing: { nowMs }, entries, telemetry: { log } } = this.#deps;
+    const startedAtMs = nowMs();
+    try {
+      using spool = await SpoolFile.open({ narName, folder, space, length: body.length });
+      const measured = await this.#receive(narName, body, spool);
+      const name = await this.#publish(spool.path, measured);
+      await spool.kept();
+      entries.uses.nar(name);
+      log.info("nar uploaded", {
+        nar: name,
+        file_size: measured.fileSize,
+        nar_size: measured.narSize,
+        duration_ms: nowMs() - startedAtMs,
+        request_id: requestId,
+      });
+      return { kind: "stored" };
+    } catch (error) {
+      if (error instanceof UploadRefused) throw error;
+      // A full disk, mostly, or a locked database: the client may come again.
+      log.error("upload failed", {
+        nar: narName,
+        error: messageOf(error),
+        request_id: requestId,
+      });
+      space.diskFull();
+      throw new UploadRefused("no-room", "expected a storage that takes it");
+    }
+  }
+
+  /** Throws UploadRefused for anything but a file of that name. */
+  async #receive(narName: NarName, body: UploadBody, spool: SpoolFile): Promise<Measured> {
+    const compression = compressionOf(narName);
+    const order = { path: spool.path, compression, length: body.length };
+    using measure = new SpoolMeasure(this.#deps.verifier, order);
+    for await (const piece of piecesOf(body)) {
+      this.#deps.telemetry.received.add(piece.length);
+      await spool.write(piece);
+      measure.grown(spool.fileSize);
+    }
+    spool.close();
+    const { fileHash, fileSize } = spool;
+    checkName(narName, fileHash);
+    return { fileHash, fileSize, ...await measure.end({ fileHash, fileSize }) };
+  }
+
+  /** Under a name of its own where another file claims the plain one. */
+  async #publish(path: string, measured: Measured): Promise<NarName> {
+    const { compression, fileHash, fileSize, narHash, narSize } = measured;
+    const nar: NarRow = {
+      name: plainName(fileHash, compression),
+      compression,
+      narHash: narHash as NarHash,
+      narSize,
+      fileHash: fileHash as FileHash,
+      fileSize,
+    };
+    try {
+      return await this.#publishAs(nar, path);
+    } catch (error) {
+      if (!(error instanceof NarNameTaken)) throw error;
+      return await this.#publishAs(ownNarRowOf(nar), path);
+    }
+  }
+
+  async #publishAs(nar: NarRow, path: string): Promise<NarName> {
+    const { publishing } = this.#deps;
+    const { nowMs, metadata } = publishing;
+    const known = await metadata.findNar(nar.name, { fresh: true });
+    const row = knownOf(known, nar);
+    const untilMs = nowMs() + STAGED_MS;
+    const { name, fileHash, fileSize = 0 } = nar;
+    const file = { name, path, fileHash: fileHash as Sha256, fileSize };
+    await publishNar(publishing, file, [{ kind: "stage-nar", nar: row, untilMs }]);
+    return name;
+  }
+}
+
+/** The known row, where it says the same of the NAR and less of the file. */
+function knownOf(known: NarRecord | undefined, nar: NarRow): NarRow {
+  if (known === undefined) return nar;
+  const { kept: _, ...row } = known;
+  const isSame = row.narHash === nar.narHash && row.narSize === nar.narSize &&
+    (row.fileHash ?? nar.fileHash) === nar.fileHash &&
+    (row.fileSize ?? nar.fileSize) === nar.fileSize;
+  return isSame ? row : nar;
+}
+
+function checkName(narName: NarName, fileHash: Sha256): void {
+  if (fileHash === hashOf(narName)) return;
+  throw new UploadRefused("invalid", `expected bytes of the name's SHA-256, got ${fileHash}`);
+}
+
+/** Reads the same file again, without keeping it. */
+async function checkHash(body: UploadBody, narName: NarName): Promise<void> {
+  const hash = createHash("sha256");
+  for await (const piece of piecesOf(body)) hash.update(piece);
+  checkName(narName, sha256FromDigest(hash.digest()));
+}

@@ -1,0 +1,176 @@
+import { messageOf } from "../../base/failure.ts";
+import {
+  type ChangeWriter,
+  type KeptFile,
+  type NarFinder,
+  type NarinfoFinder,
+  type NarinfoRow,
+  type NarRecord,
+  Outdated,
+} from "../../metadata/metadata_store.ts";
+import { fingerprintOf } from "../../nix/fingerprint.ts";
+import type { Narinfo } from "../../nix/narinfo.ts";
+import { formatNarinfo } from "../../nix/narinfo_format.ts";
+import { parseNarinfo } from "../../nix/narinfo_parse.ts";
+import { hashOfBaseName, type StorePathHash } from "../../nix/store_path.ts";
+import type { Logger } from "../../telemetry/logger.ts";
+import { narUrlOf } from "../nar/nar_naming.ts";
+import type { NegativeCache } from "../negative_cache.ts";
+import type { Signer } from "../own_signature.ts";
+import { withSignatures } from "./merged_signatures.ts";
+import type { Asker, StoredEntries } from "./stored_entries.ts";
+import { uploadedNar } from "./uploaded_nar.ts";
+import { outcomeOf, type UploadOutcome, UploadRefused } from "./upload_outcome.ts";
+import type { UploadTrust } from "./upload_trust.ts";
+
+/** Others write the same narinfo between reading and writing it no more often. */
+const TRIES_MAX = 5;
+
+export interface NarinfoUploadsDeps {
+  /** The rows of narinfos, and the signature that goes below each. */
+  readonly rows: {
+    readonly metadata: ChangeWriter & NarinfoFinder & Pick<NarFinder, "findNar">;
+    readonly signer: Signer;
+  };
+  readonly entries: StoredEntries;
+  readonly trust: Pick<UploadTrust, "refusal">;
+  readonly negative: Pick<NegativeCache, "remove">;
+  readonly nowMs: () => number;
+  /** Called when an entry was added. */
+  readonly changed: () => void;
+  readonly log: Logger;
+}
+
+export interface NarinfoUpload {
+  readonly storePathHash: StorePathHash;
+  readonly text: string;
+  readonly asker: Asker;
+}
+
+/** A kept NAR file, and its row. */
+interface KeptNarRecord {
+  readonly nar: NarRecord;
+  readonly kept: KeptFile;
+}
+
+/** Takes uploaded narinfos whose NAR files are here. */
+export class NarinfoUploads {
+  readonly #deps: NarinfoUploadsDeps;
+
+  constructor(deps: NarinfoUploadsDeps) {
+    this.#deps = deps;
+  }
+
+  /** Resolves when the narinfo is durable, or refused. */
+  async accept(upload: NarinfoUpload): Promise<UploadOutcome> {
+    return await outcomeOf(async () => {
+      const narinfo = parsed(upload);
+      const untrusted = this.#deps.trust.refusal(narinfo);
+      if (untrusted !== undefined) throw new UploadRefused("invalid", untrusted);
+      for (let left = TRIES_MAX;; left--) {
+        try {
+          return await this.#accept(narinfo, upload.asker);
+        } catch (error) {
+          if (!(error instanceof Outdated) || left === 1) throw error;
+        }
+      }
+    });
+  }
+
+  async #accept(narinfo: Narinfo, asker: Asker): Promise<UploadOutcome> {
+    const { rows: { metadata }, negative, entries: { uses } } = this.#deps;
+    const { storePathHash } = narinfo;
+    const row = await metadata.findNarinfo(storePathHash);
+    const known = row && parseNarinfo(row.body);
+    if (known !== undefined && fingerprintOf(known) !== fingerprintOf(narinfo)) {
+      throw new UploadRefused("conflict", conflictLine(known, narinfo));
+    }
+    const here = row && await this.#keptOf(await this.#find(row.narName), asker);
+    if (row !== undefined && known !== undefined && here !== undefined) {
+      uses.narinfo(storePathHash);
+      return await this.#write({ row, narinfo: withSignatures(known, narinfo), from: here });
+    }
+    const find = async (name: NarRecord["name"]) => this.#keptOf(await this.#find(name), asker);
+    const from = await uploadedNar(narinfo, find);
+    const merged = known === undefined ? narinfo : withSignatures(narinfo, known);
+    const outcome = await this.#write({ row, narinfo: merged, from });
+    negative.remove(storePathHash);
+    this.#deps.log.info("narinfo uploaded", {
+      path: narinfo.baseName,
+      nar: from.nar.name,
+      request_id: asker.requestId,
+    });
+    return outcome;
+  }
+
+  #find(narName: NarRecord["name"]): Promise<NarRecord | undefined> {
+    return this.#deps.rows.metadata.findNar(narName, { fresh: true });
+  }
+
+  /** `undefined` where the file is missing or damaged. */
+  async #keptOf(
+    nar: NarRecord | undefined,
+    { requestId, client }: Asker,
+  ): Promise<KeptNarRecord | undefined> {
+    if (nar?.kept === undefined) return undefined;
+    const file = await this.#deps.entries.kept.open(nar, requestId, client);
+    await file?.stored[Symbol.asyncDispose]();
+    return file && { nar, kept: file.kept };
+  }
+
+  /** Throws Outdated where narinfo or NAR file have changed since they were read. */
+  async #write({ row: before, narinfo, from }: NarinfoWrite): Promise<UploadOutcome> {
+    const { rows: { metadata, signer }, nowMs, entries: { reads }, changed } = this.#deps;
+    const { nar: { kept: _, ...nar }, kept } = from;
+    const { storePathHash } = narinfo;
+    const ownSignature = signer.sign(narinfo);
+    const body = formatNarinfo(narinfo, {
+      url: narUrlOf(nar.name),
+      withoutSignature: ownSignature?.text,
+      file: { hasHash: true, fileSize: kept.fileSize },
+    });
+    if (body === before?.body && nar.name === before.narName) return { kind: "known" };
+    const signed = ownSignature === undefined ? {} : { ownSignature };
+    const row = { storePathHash, body, narName: nar.name, trusted: true, ...signed };
+    const references = [...new Set(narinfo.references.map(hashOfBaseName))];
+    const end = reads.begin(nar.name);
+    try {
+      await metadata.apply([{
+        kind: "put-narinfo",
+        ...{ row, references, nar, sources: [] },
+        atMs: nowMs(),
+        onlyIf: { body: before?.body, at: kept.at },
+      }]);
+    } finally {
+      end();
+    }
+    changed();
+    return { kind: "stored" };
+  }
+}
+
+interface NarinfoWrite {
+  /** The row as read. */
+  readonly row: NarinfoRow | undefined;
+  readonly narinfo: Narinfo;
+  readonly from: KeptNarRecord;
+}
+
+function parsed({ text, storePathHash }: NarinfoUpload): Narinfo {
+  let narinfo: Narinfo;
+  try {
+    narinfo = parseNarinfo(text);
+  } catch (error) {
+    throw new UploadRefused("invalid", `expected a narinfo: ${messageOf(error)}`);
+  }
+  if (narinfo.storePathHash === storePathHash) return narinfo;
+  const line = `expected a StorePath with ${storePathHash}, got ${narinfo.storePath}`;
+  throw new UploadRefused("invalid", line);
+}
+
+function conflictLine(known: Narinfo, narinfo: Narinfo): string {
+  if (known.narHash !== narinfo.narHash) {
+    return `expected NarHash sha256:${known.narHash}, as this path is here with it`;
+  }
+  return "expected the NarSize and References of this path, which is here";
+}

@@ -1,0 +1,113 @@
+import { createHash } from "node:crypto";
+import { type Sha256, sha256FromDigest } from "../../nix/hash.ts";
+import type { NarName } from "../../nix/nar_name.ts";
+import type { Space } from "../../space/space.ts";
+import type { Reservation } from "../../space/space_budget.ts";
+import { UploadRefused } from "./upload_outcome.ts";
+
+/** What an upload reserves at first if it does not say its size; each further step doubles it. */
+const FIRST_STEP_BYTES = 1 << 20;
+
+export interface SpoolParts {
+  readonly narName: NarName;
+  /** The folder of growing files. */
+  readonly folder: string;
+  readonly space: Pick<Space, "reserve" | "grow" | "kept" | "budget">;
+  /** The announced size. */
+  readonly length: number | undefined;
+}
+
+/**
+ * The growing file of one upload, in reserved space. Leaving the scope removes the file, unless the
+ * storage has taken it, and gives the space back.
+ */
+export class SpoolFile implements Disposable {
+  readonly path: string;
+  readonly #file: Deno.FsFile;
+  readonly #space: SpoolParts["space"];
+  readonly #reservation: Reservation;
+  readonly #hash = createHash("sha256");
+  #fileSize = 0;
+  #isClosed = false;
+
+  private constructor(path: string, space: SpoolParts["space"], reservation: Reservation) {
+    this.path = path;
+    this.#space = space;
+    this.#reservation = reservation;
+    this.#file = Deno.openSync(path, { write: true });
+  }
+
+  /** Throws UploadRefused where its size does not fit. */
+  static async open({ narName, folder, space, length }: SpoolParts): Promise<SpoolFile> {
+    const { limitBytes } = space.budget;
+    if ((length ?? 0) > limitBytes) throw tooLarge(limitBytes);
+    const reservation = await space.reserve(length ?? Math.min(FIRST_STEP_BYTES, limitBytes));
+    if (reservation === undefined) throw noRoom();
+    using held = new DisposableStack();
+    held.use(reservation);
+    const path = Deno.makeTempFileSync({ dir: folder, prefix: `${narName}.`, suffix: ".part" });
+    held.defer(() => Deno.removeSync(path));
+    const spool = new SpoolFile(path, space, reservation);
+    held.move();
+    return spool;
+  }
+
+  get fileSize(): number {
+    return this.#fileSize;
+  }
+
+  /** Of the bytes so far. */
+  get fileHash(): Sha256 {
+    return sha256FromDigest(this.#hash.copy().digest());
+  }
+
+  /** Throws UploadRefused where the bytes do not fit. */
+  async write(bytes: Uint8Array<ArrayBuffer>): Promise<void> {
+    await this.#reserve(this.#fileSize + bytes.length);
+    for (let at = 0; at < bytes.length;) at += await this.#file.write(bytes.subarray(at));
+    this.#hash.update(bytes);
+    this.#fileSize += bytes.length;
+  }
+
+  /** Counts the bytes as used from now on: the storage has taken the file. */
+  async kept(): Promise<void> {
+    await this.#space.kept(this.#reservation);
+  }
+
+  /** Ends writing. */
+  close(): void {
+    if (!this.#isClosed) this.#file.close();
+    this.#isClosed = true;
+  }
+
+  [Symbol.dispose](): void {
+    this.close();
+    try {
+      Deno.removeSync(this.path);
+    } catch (error) {
+      if (!(error instanceof Deno.errors.NotFound)) throw error;
+    } finally {
+      this.#reservation[Symbol.dispose]();
+    }
+  }
+
+  async #reserve(bytes: number): Promise<void> {
+    const missing = bytes - this.#reservation.bytes;
+    if (missing <= 0) return;
+    const { limitBytes } = this.#space.budget;
+    if (bytes > limitBytes) throw tooLarge(limitBytes);
+    const ample = Math.min(limitBytes, 2 * this.#reservation.bytes) - this.#reservation.bytes;
+    for (const step of [ample, missing]) {
+      if (step >= missing && await this.#space.grow(this.#reservation, step)) return;
+    }
+    throw noRoom();
+  }
+}
+
+function tooLarge(limitBytes: number): UploadRefused {
+  return new UploadRefused("too-large", `expected at most ${limitBytes} bytes, the size limit`);
+}
+
+function noRoom(): UploadRefused {
+  return new UploadRefused("no-room", "expected room below the size limit, and there is none now");
+}

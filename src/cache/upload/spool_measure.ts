@@ -1,0 +1,88 @@
+import { readFully } from "../../base/read_fully.ts";
+import { type Compression, compressionOfMagic, MAGIC_BYTES } from "../../nix/compression.ts";
+import { type Sha256, sha256FromDigest } from "../../nix/hash.ts";
+import type { NarVerifier, Verification } from "../verify/nar_verifier.ts";
+import { UploadRefused } from "./upload_outcome.ts";
+
+/**
+ * How much larger than its file a NAR may be. A bomb of a megabyte so costs a second or two. Real
+ * NARs reach 50.
+ */
+const EXPANSION_MAX = 1_000;
+
+/** Any file may hold so much: an empty disk image, say. */
+const NAR_BYTES_MIN = 2 ** 30;
+
+/** The steps in which the verification hears of the file. */
+const STEP_BYTES = 1 << 20;
+
+export interface SpoolOrder {
+  readonly path: string;
+  readonly compression: Compression;
+  /** The announced size of the file. */
+  readonly length: number | undefined;
+}
+
+/** The NAR in a file. */
+export interface MeasuredNar {
+  /** Of the file, whatever its name says. */
+  readonly compression: Compression;
+  readonly narHash: Sha256;
+  readonly narSize: number;
+}
+
+/** The NAR hash of a growing upload. */
+export class SpoolMeasure implements Disposable {
+  readonly #verifier: Pick<NarVerifier, "start">;
+  readonly #order: SpoolOrder;
+  #verification: Verification | undefined;
+  #toldBytes = 0;
+
+  constructor(verifier: Pick<NarVerifier, "start">, order: SpoolOrder) {
+    this.#verifier = verifier;
+    this.#order = order;
+    // Without a size the bound is known at the end only.
+    const { length, compression } = order;
+    if (length !== undefined && compression !== "none") this.#start(length, compression);
+  }
+
+  grown(fileSize: number): void {
+    if (fileSize - this.#toldBytes < STEP_BYTES) return;
+    this.#toldBytes = fileSize;
+    this.#verification?.grown(fileSize, false);
+  }
+
+  /** The file is whole. Throws UploadRefused where it cannot be decoded. */
+  async end(
+    { fileHash, fileSize }: { readonly fileHash: Sha256; readonly fileSize: number },
+  ): Promise<MeasuredNar> {
+    const { compression: named, path } = this.#order;
+    const compression = named === "none" ? sniffed(path) : named;
+    if (compression === "none") return { compression, narHash: fileHash, narSize: fileSize };
+    const verification = this.#verification ?? this.#start(fileSize, compression);
+    verification.grown(fileSize, true);
+    const measure = await verification.measure;
+    if (measure.kind === "undecodable") {
+      throw new UploadRefused("invalid", `expected a NAR in ${compression}: ${measure.detail}`);
+    }
+    const { digest, narSize } = measure;
+    return { compression, narHash: sha256FromDigest(digest), narSize };
+  }
+
+  [Symbol.dispose](): void {
+    this.#verification?.[Symbol.dispose]();
+  }
+
+  #start(fileSize: number, compression: Compression): Verification {
+    const { path } = this.#order;
+    const narSizeMax = Math.max(NAR_BYTES_MIN, EXPANSION_MAX * fileSize);
+    return this.#verification = this.#verifier.start({ path, compression, narSizeMax });
+  }
+}
+
+/** Nix names a NAR in gzip like one without compression. */
+function sniffed(path: string): Compression {
+  using file = Deno.openSync(path);
+  const bytes = new Uint8Array(MAGIC_BYTES);
+  return compressionOfMagic(bytes.subarray(0, readFully(file, bytes)));
+}

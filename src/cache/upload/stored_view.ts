@@ -1,0 +1,66 @@
+import type { DocumentKeeper } from "../../metadata/document_keeper.ts";
+import type { NarFinder, NarinfoFinder } from "../../metadata/metadata_store.ts";
+import type { DocumentName } from "../../nix/document_name.ts";
+import type { NarName } from "../../nix/nar_name.ts";
+import type { StorePathHash } from "../../nix/store_path.ts";
+import { keptDocument, type SentDocument } from "../documents/document_answer.ts";
+import type { NarAnswer } from "../nar/nar_answer.ts";
+import { storedAnswer } from "../nar/stored_answer.ts";
+import type { Signer } from "../own_signature.ts";
+import { ownNames } from "./nar_names.ts";
+import type { Asker, StoredEntries } from "./stored_entries.ts";
+
+export interface StoredViewDeps {
+  readonly metadata:
+    & NarinfoFinder
+    & Pick<NarFinder, "findNar">
+    & Pick<DocumentKeeper, "findDocument" | "documentPiece">;
+  readonly signer: Signer;
+  readonly entries: StoredEntries;
+}
+
+/**
+ * What is stored here, whatever the upstreams have. A client that pushes skips all that it finds,
+ * so each read of it is a use.
+ */
+export class StoredView {
+  readonly #deps: StoredViewDeps;
+
+  constructor(deps: StoredViewDeps) {
+    this.#deps = deps;
+  }
+
+  /** The text of a narinfo whose NAR file is here, too. */
+  async narinfo(
+    storePathHash: StorePathHash,
+    asker: Asker,
+  ): Promise<string | undefined> {
+    const { metadata, signer, entries: { uses } } = this.#deps;
+    const row = await metadata.findNarinfo(storePathHash);
+    const nar = row && await this.nar(row.narName, asker);
+    if (row === undefined || nar === undefined) return undefined;
+    await nar[Symbol.asyncDispose]();
+    uses.narinfo(storePathHash);
+    return signer.textOf(row);
+  }
+
+  async nar(narName: NarName, asker: Asker): Promise<NarAnswer | undefined> {
+    const { metadata, entries: { kept, uses, reads } } = this.#deps;
+    for (const name of ownNames(narName)) {
+      const nar = await metadata.findNar(name);
+      const file = nar && await kept.open(nar, asker.requestId, asker.client);
+      if (file === undefined) continue;
+      uses.nar(name);
+      return storedAnswer(name, file, reads);
+    }
+    return undefined;
+  }
+
+  async document({ path }: DocumentName): Promise<SentDocument | undefined> {
+    const { metadata, entries: { uses } } = this.#deps;
+    const row = await metadata.findDocument(path);
+    if (row === undefined) return undefined;
+    uses.document(path);
+    return await keptDocument(metadata, row);
+  }
+}

@@ -1,0 +1,67 @@
+import { ByteBlocks } from "../../base/byte_blocks.ts";
+import type { MemoryAllowance, MemoryShare } from "../../base/memory_allowance.ts";
+import { UploadRefused } from "./upload_outcome.ts";
+
+/** The body of an upload, as the client sends it. */
+export interface UploadBody {
+  /** `null`: it has no bytes. */
+  readonly stream: ReadableStream<Uint8Array<ArrayBuffer>> | null;
+  /** Of the whole body; `undefined` where the client does not say. */
+  readonly length: number | undefined;
+}
+
+/** How long an upload waits for the memory of others. */
+const MEMORY_WAIT_MS = 5_000;
+
+/** The pieces of a body. Throws UploadRefused "cut" where it ends early. */
+export async function* piecesOf({ stream }: UploadBody): AsyncGenerator<Uint8Array<ArrayBuffer>> {
+  const reader = stream?.getReader();
+  for (;;) {
+    const { value, done } = await next(reader);
+    if (done) return;
+    yield value;
+  }
+}
+
+async function next(
+  reader: ReadableStreamDefaultReader<Uint8Array<ArrayBuffer>> | undefined,
+): Promise<ReadableStreamReadResult<Uint8Array<ArrayBuffer>>> {
+  try {
+    if (reader !== undefined) return await reader.read();
+  } catch {
+    throw new UploadRefused("cut", "expected the whole body");
+  }
+  return { done: true };
+}
+
+export interface CollectOptions {
+  readonly bytesMax: number;
+  readonly allowance: MemoryAllowance;
+}
+
+/** A body in memory. Disposing of it gives the memory back. */
+export interface CollectedBody extends Disposable {
+  readonly bytes: Uint8Array<ArrayBuffer>;
+  readonly share: MemoryShare;
+}
+
+/** Reads a small body. Throws UploadRefused where it is larger than `bytesMax`. */
+export async function collectBody(
+  body: UploadBody,
+  { bytesMax, allowance }: CollectOptions,
+): Promise<CollectedBody> {
+  const tooLarge = () => new UploadRefused("too-large", `expected at most ${bytesMax} bytes`);
+  if ((body.length ?? 0) > bytesMax) throw tooLarge();
+  using held = new DisposableStack();
+  const share = held.use(allowance.share());
+  const blocks = new ByteBlocks();
+  for await (const piece of piecesOf(body)) {
+    if (blocks.byteLength + piece.length > bytesMax) throw tooLarge();
+    if (!await share.takeWithin(blocks.growthFor(piece.length), MEMORY_WAIT_MS)) {
+      throw new UploadRefused("overloaded", "expected fewer uploads at a time");
+    }
+    blocks.add(piece);
+  }
+  const rest = held.move();
+  return { bytes: blocks.joined(), share, [Symbol.dispose]: () => rest.dispose() };
+}

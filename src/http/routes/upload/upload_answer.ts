@@ -1,0 +1,87 @@
+import type { UploadBody } from "../../../cache/upload/upload_body.ts";
+import {
+  type UploadFault,
+  type UploadOutcome,
+  UploadRefused,
+} from "../../../cache/upload/upload_outcome.ts";
+import type { Logger } from "../../../telemetry/logger.ts";
+import type { Metrics } from "../../../telemetry/metrics.ts";
+import { type Answer, textAnswer } from "../../message/answer.ts";
+import type { ClientRequest } from "../../message/client_request.ts";
+import type { Handler, Routed } from "../router.ts";
+
+export type UploadKind = "narinfo" | "nar" | "document";
+
+/** Status and metric label of each fault. Nix retries 408, 429 and all above 500. */
+const FAULTS: Readonly<
+  Record<UploadFault, { readonly status: number; readonly result: "refused" | "failed" }>
+> = {
+  "invalid": { status: 422, result: "refused" },
+  "conflict": { status: 409, result: "refused" },
+  "encoding": { status: 415, result: "refused" },
+  "too-large": { status: 413, result: "refused" },
+  "no-room": { status: 507, result: "failed" },
+  "overloaded": { status: 503, result: "failed" },
+  "cut": { status: 400, result: "failed" },
+};
+
+/** After this time an upload may find room. */
+const RETRY_AFTER = { "retry-after": "5" };
+
+export interface UploadHandlerDeps {
+  readonly metrics: Metrics;
+  readonly log: Logger;
+}
+
+/** A PUT handler. `accept` may throw UploadRefused. */
+export function uploadHandler(
+  { metrics, log }: UploadHandlerDeps,
+  kind: UploadKind,
+  accept: (routed: Routed) => Promise<UploadOutcome>,
+): Handler {
+  const count = (result: "stored" | "known" | "refused" | "failed") =>
+    metrics.series("uploads_total", { kind, result });
+  const series = {
+    stored: count("stored"),
+    known: count("known"),
+    refused: count("refused"),
+    failed: count("failed"),
+  };
+  return async (routed) => {
+    try {
+      if (routed.request.headers.get("content-range") !== null) {
+        throw new UploadRefused("cut", "expected a whole file, and no Content-Range");
+      }
+      const outcome = await accept(routed);
+      if (outcome.kind === "refused") throw new UploadRefused(outcome.fault, outcome.line);
+      series[outcome.kind].count();
+      return lineAnswer(outcome.kind === "stored" ? 201 : 200, outcome.kind);
+    } catch (error) {
+      if (!(error instanceof UploadRefused)) {
+        series.failed.count();
+        throw error;
+      }
+      const { status, result } = FAULTS[error.fault];
+      series[result].count();
+      const { message: reason } = error;
+      log.info("upload refused", { kind, status, reason, request_id: routed.requestId });
+      return lineAnswer(status, reason, status >= 500 ? RETRY_AFTER : {});
+    }
+  };
+}
+
+/** The body of a PUT request, with its announced size. */
+export function uploadBodyOf({ body, headers }: ClientRequest): UploadBody {
+  const length = headers.get("content-length");
+  if (body === null) return { stream: null, length: 0 };
+  return { stream: body, length: length === null ? undefined : Number(length) };
+}
+
+function lineAnswer(
+  status: number,
+  line: string,
+  headers: Readonly<Record<string, string>> = {},
+): Answer {
+  const parts = { status, type: "text/plain", lifetime: "never", headers } as const;
+  return textAnswer(`${line}\n`, false, parts);
+}

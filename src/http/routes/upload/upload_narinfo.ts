@@ -1,0 +1,65 @@
+import type { MemoryAllowance } from "../../../base/memory_allowance.ts";
+import { contentCoding, decodedBody } from "../../../cache/upload/content_coding.ts";
+import type { NarinfoUploads } from "../../../cache/upload/narinfo_uploads.ts";
+import type { StoredView } from "../../../cache/upload/stored_view.ts";
+import { collectBody } from "../../../cache/upload/upload_body.ts";
+import { UploadRefused } from "../../../cache/upload/upload_outcome.ts";
+import { NARINFO_TEXT_MAX } from "../../../nix/narinfo_parse.ts";
+import { isStorePathHash } from "../../../nix/store_path.ts";
+import { statusAnswer, textAnswer } from "../../message/answer.ts";
+import type { Route, Routed } from "../router.ts";
+import { uploadBodyOf, uploadHandler, type UploadHandlerDeps } from "./upload_answer.ts";
+
+export interface UploadNarinfoRouteDeps extends UploadHandlerDeps {
+  readonly stored: Pick<StoredView, "narinfo">;
+  /** `undefined` unless uploads are allowed. */
+  readonly uploads: Pick<NarinfoUploads, "accept"> | undefined;
+  /** For the bodies in memory. */
+  readonly allowance: MemoryAllowance;
+}
+
+/** A narinfo of a push: stored by PUT, served only where its NAR file is stored, too. */
+export function uploadNarinfoRoute(
+  { stored, uploads, allowance, ...deps }: UploadNarinfoRouteDeps,
+): Route {
+  return {
+    name: "/upload/{hash}.narinfo",
+    path: /^\/upload\/([^/]*)\.narinfo$/,
+    methods: {
+      async GET({ params: [text = ""], head, request, requestId }) {
+        const asker = { requestId, client: request };
+        const found = isStorePathHash(text) ? await stored.narinfo(text, asker) : undefined;
+        if (found === undefined) return statusAnswer(404, head, { "x-cache": "MISS" });
+        return textAnswer(found, head, {
+          status: 200,
+          type: "text/x-nix-narinfo",
+          lifetime: "never",
+          headers: { "x-cache": "HIT" },
+        });
+      },
+      ...(uploads === undefined ? {} : {
+        PUT: uploadHandler(deps, "narinfo", async (routed) => {
+          const [storePathHash = ""] = routed.params;
+          if (!isStorePathHash(storePathHash)) {
+            throw new UploadRefused("invalid", "expected a store path hash: 32 nix32 characters");
+          }
+          const text = await textOf(routed, allowance);
+          const { request: client, requestId } = routed;
+          return await uploads.accept({ storePathHash, text, asker: { requestId, client } });
+        }),
+      }),
+    },
+  };
+}
+
+async function textOf({ request }: Routed, allowance: MemoryAllowance): Promise<string> {
+  const bytesMax = NARINFO_TEXT_MAX;
+  const coding = contentCoding(request.headers.get("content-encoding"));
+  using collected = await collectBody(uploadBodyOf(request), { bytesMax, allowance });
+  const bytes = await decodedBody(collected.bytes, { coding, bytesMax });
+  try {
+    return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
+  } catch {
+    throw new UploadRefused("invalid", "expected a narinfo in UTF-8");
+  }
+}
