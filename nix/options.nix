@@ -76,6 +76,12 @@ in
         defaultText = literalMD "none";
         description = "Address range of a proxy that says where its clients come from.\n\nBy Forwarded or X-Forwarded-For. `unix` is the Unix socket, which any other range includes.";
       };
+      proxy-protocol = mkOption {
+        type = types.nullOr (types.bool);
+        default = null;
+        defaultText = literalMD "`false`";
+        description = "Expect a PROXY header (version 2) at the beginning of each connection.\n\nFrom server.trusted-proxies alone; without any, from this machine alone.";
+      };
       connections-per-address = mkOption {
         type = types.nullOr (types.ints.between 1 1000000);
         default = null;

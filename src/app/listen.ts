@@ -1,6 +1,8 @@
 import { Failure, reasonOf } from "../base/failure.ts";
 import type { Settings } from "../config/options.ts";
-import { HttpServer, type HttpServerDeps } from "../http/server/http_server.ts";
+import { ProxiedListener } from "../http/proxy/proxied_listener.ts";
+import type { ProxyRange } from "../http/proxy/trusted_proxies.ts";
+import { HttpServer, type HttpServerDeps, type Incoming } from "../http/server/http_server.ts";
 import type { Place } from "../http/tls/relay_messages.ts";
 import { type TlsFiles, TlsListener } from "../http/tls/tls_listener.ts";
 import { listenOnSocket, type SocketAccess } from "./unix_socket.ts";
@@ -20,6 +22,8 @@ export interface ListenParts {
   readonly socket: SocketAccess;
   /** Certificate and key for HTTPS; without them it is HTTP. */
   readonly tls?: TlsFiles | undefined;
+  /** Set if each connection begins with a PROXY header: the proxies that may connect. */
+  readonly proxyRanges?: readonly ProxyRange[] | undefined;
   /** Limit of connections from one address; default: a quarter of all. */
   readonly perAddressMax?: number | undefined;
 }
@@ -44,9 +48,9 @@ export async function listen(parts: ListenParts): Promise<Listener> {
   const server = new HttpServer(parts.server, { connectionsMax: CONNECTIONS_MAX, perAddressMax });
   try {
     const opened = address.kind === "unix"
-      ? await openSocket(server, address.path, socket)
+      ? await openSocket(address.path, socket)
       : await openOnAnyHost(address, (host) =>
-        tls === undefined ? openPort(server, host) : openTls(host, tls));
+        tls === undefined ? openPort(host) : openTls(host, tls));
     const owned = new DisposableStack();
     owned.use(opened);
     return {
@@ -71,29 +75,35 @@ export async function listen(parts: ListenParts): Promise<Listener> {
 
   async function openTls(place: Place, files: TlsFiles): Promise<OpenListener> {
     const { log, nowMs } = parts.server;
-    const opened = await TlsListener.open({ place, files, log, nowMs, server });
+    const relay = { proxyRanges: parts.proxyRanges };
+    const opened = await TlsListener.open({ place, files, log, nowMs, server, relay });
     return {
       url: urlOf("https", opened.place),
       over: () => opened.over(),
       [Symbol.dispose]: () => opened[Symbol.dispose](),
     };
   }
-}
 
-function openPort(server: HttpServer, place: Place): OpenListener {
-  const listener = Deno.listen({ ...place });
-  server.serve(listener);
-  return { url: urlOf("http", listener.addr), [Symbol.dispose]: () => listener.close() };
-}
+  function openPort(place: Place): OpenListener {
+    const listener = Deno.listen({ ...place });
+    return serveFrom(listener, urlOf("http", listener.addr));
+  }
 
-async function openSocket(
-  server: HttpServer,
-  path: string,
-  access: SocketAccess,
-): Promise<OpenListener> {
-  const listener = await listenOnSocket(path, access);
-  server.serve(listener);
-  return { url: `unix:${path}`, [Symbol.dispose]: () => listener.close() };
+  async function openSocket(path: string, access: SocketAccess): Promise<OpenListener> {
+    return serveFrom(await listenOnSocket(path, access), `unix:${path}`);
+  }
+
+  function serveFrom(listener: Incoming & { close(): void }, url: string): OpenListener {
+    const { proxyRanges: ranges, server: { nowMs } } = parts;
+    if (ranges === undefined) {
+      void server.serve(listener);
+      return { url, [Symbol.dispose]: () => listener.close() };
+    }
+    const closed = (reason: string) => server.closed(reason);
+    const proxied = new ProxiedListener(listener, { ranges, closed, nowMs });
+    void server.serve(proxied);
+    return { url, [Symbol.dispose]: () => proxied[Symbol.dispose]() };
+  }
 }
 
 /** Without a host name: IPv6, which includes IPv4 on most machines, else IPv4. */

@@ -154,8 +154,10 @@ function fetchingParts(settings: Settings): FetchingParts {
 
 function listenSettings(
   settings: Settings,
-): Pick<ListenParts, "address" | "socket" | "tls" | "perAddressMax"> {
+): Omit<ListenParts, "server"> {
+  const ranges = settings["server.trusted-proxies"];
   const place = {
+    proxyRanges: settings["server.proxy-protocol"] ? ranges : undefined,
     address: settings["server.addr"],
     socket: { mode: settings["server.socket-mode"], group: settings["server.socket-group"] },
     perAddressMax: settings["server.connections-per-address"],

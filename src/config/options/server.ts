@@ -4,7 +4,7 @@ import { listOf } from "../kinds/list.ts";
 import { durationOrOff } from "../kinds/duration.ts";
 import { fileMode } from "../kinds/file_mode.ts";
 import { listenAddress } from "../kinds/listen_address.ts";
-import { integer, path, text } from "../kinds/plain.ts";
+import { boolean, integer, path, text } from "../kinds/plain.ts";
 import type { OptionTable } from "../kinds/option.ts";
 
 /** Options of the HTTP server. */
@@ -61,6 +61,12 @@ export const SERVER_OPTIONS = {
     help: "Address range of a proxy that says where its clients come from",
     details:
       "By Forwarded or X-Forwarded-For. `unix` is the Unix socket, which any other range includes.",
+  },
+  "server.proxy-protocol": {
+    kind: boolean,
+    default: false,
+    help: "Expect a PROXY header (version 2) at the beginning of each connection",
+    details: "From server.trusted-proxies alone; without any, from this machine alone.",
   },
   "server.connections-per-address": {
     kind: integer(1, 1_000_000),

@@ -141,6 +141,11 @@ export class HttpServer {
     }
   }
 
+  /** Counts a connection that was closed before the server had it, for the log. */
+  closed(reason: string): void {
+    this.#closed.count(reason);
+  }
+
   /** Makes room: `accept` found no file handle, here or in the relay. */
   handlesRanOut(): void {
     this.#closed.count("cannot accept", "warn");

@@ -1,8 +1,10 @@
 import { pause } from "../../base/pause.ts";
 import { acceptFailureOf, lacksHandles } from "../server/accept_failure.ts";
+import { ProxiedClients, type ProxyClosed } from "../proxy/proxied_clients.ts";
+import type { ProxyRange } from "../proxy/trusted_proxies.ts";
 import { type Link, linkOf } from "./link.ts";
 import { Relayed, type RelayedTimes, type RelayReason } from "./relayed.ts";
-import { SilentClients } from "./silent_clients.ts";
+import { SilentClients } from "../server/silent_clients.ts";
 
 const SECOND_MS = 1_000;
 
@@ -27,7 +29,11 @@ export const RELAY_LIMITS: RelayLimits = {
   leavingMax: 256,
 };
 
-export type RelayClosed = RelayReason | "cannot accept" | "too many silent clients";
+export type RelayClosed =
+  | RelayReason
+  | ProxyClosed
+  | "cannot accept"
+  | "too many silent clients";
 
 export interface RelayDeps {
   readonly nowMs: () => number;
@@ -39,7 +45,14 @@ export interface RelayDeps {
   readonly disconnected: (link: Link) => void;
   /** Default: `RELAY_LIMITS`. */
   readonly limits?: RelayLimits | undefined;
+  /** Set if each connection begins with a PROXY header: the proxies that may connect. */
+  readonly proxyRanges?: readonly ProxyRange[] | undefined;
   readonly sweepEveryMs?: number | undefined;
+}
+
+interface Begun {
+  readonly hello: Uint8Array<ArrayBuffer>;
+  readonly address: Deno.NetAddr;
 }
 
 const SWEEP_EVERY_MS = 1_000;
@@ -67,6 +80,7 @@ export class Relay implements Disposable {
   readonly #sweeping: ReturnType<typeof setInterval>;
   readonly #limits: RelayLimits;
   readonly #silent: SilentClients;
+  readonly #proxied: ProxiedClients | undefined;
   /** Connections to the inner listener that are being made. */
   readonly #connecting = new Set<Promise<unknown>>();
   #inner: Deno.ConnectOptions;
@@ -76,6 +90,8 @@ export class Relay implements Disposable {
     this.#deps = deps;
     this.#limits = deps.limits ?? RELAY_LIMITS;
     this.#silent = new SilentClients(this.#limits.silentMax, deps.nowMs);
+    const { proxyRanges: ranges, closed } = deps;
+    this.#proxied = ranges && new ProxiedClients({ silent: this.#silent, ranges, closed });
     this.#sweeping = setInterval(() => this.#sweep(), deps.sweepEveryMs ?? SWEEP_EVERY_MS);
   }
 
@@ -145,19 +161,34 @@ export class Relay implements Disposable {
 
   async #relay(client: Deno.TcpConn): Promise<void> {
     const beganAtMs = this.#deps.nowMs();
-    const hello = await this.#silent.firstBytes(client);
-    if (hello === undefined) return;
+    const opened = await this.#begin(client);
+    if (opened === undefined) return;
+    const { hello, address } = opened;
     const inner = await this.#connected();
     if (inner === undefined) return client.close();
     for (const end of [client, inner]) end.setNoDelay(true);
     const link = linkOf({ relayPort: inner.localAddr.port, innerPort: inner.remoteAddr.port });
     const relayed = new Relayed({ client, inner }, { beganAtMs, nowMs: this.#deps.nowMs });
     this.#open.set(link, relayed);
-    this.#deps.connected(link, client.remoteAddr);
+    this.#deps.connected(link, address);
     await relayed.run(hello);
     this.#open.delete(link);
     this.#leaving.delete(relayed);
     this.#deps.disconnected(link);
+  }
+
+  /** The client's address and first bytes; `undefined` if it left or was closed. */
+  async #begin(client: Deno.TcpConn): Promise<Begun | undefined> {
+    const address = client.remoteAddr;
+    if (this.#proxied === undefined) {
+      const hello = await this.#silent.firstBytes(client);
+      return hello && { hello, address };
+    }
+    const proxied = await this.#proxied.open(client);
+    if (proxied === undefined) return undefined;
+    const { bytes } = proxied;
+    const hello = bytes.length > 0 ? bytes : await this.#silent.firstBytes(client);
+    return hello && { hello, address: proxied.address as Deno.NetAddr };
   }
 
   /** `undefined` if no file handle is left for it. */

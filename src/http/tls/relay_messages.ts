@@ -1,3 +1,4 @@
+import type { ProxyRange } from "../proxy/trusted_proxies.ts";
 import type { Link } from "./link.ts";
 import type { RelayClosed, RelayLimits } from "./relay.ts";
 
@@ -15,6 +16,7 @@ export type ToRelayWorker =
     readonly place: Place;
     readonly inner: Place;
     readonly limits: RelayLimits | undefined;
+    readonly proxyRanges: readonly ProxyRange[] | undefined;
     readonly sweepEveryMs: number | undefined;
   }
   | { readonly type: "switch"; readonly inner: Place }

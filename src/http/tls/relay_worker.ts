@@ -34,7 +34,8 @@ scope.onmessage = ({ data }) => {
   }
 };
 
-function start({ place, inner, limits, sweepEveryMs }: ToRelayWorker & { type: "listen" }): void {
+function start(order: ToRelayWorker & { type: "listen" }): void {
+  const { place, inner, limits, proxyRanges, sweepEveryMs } = order;
   try {
     const listener = Deno.listen({ ...place });
     const relay = new Relay(inner, {
@@ -43,6 +44,7 @@ function start({ place, inner, limits, sweepEveryMs }: ToRelayWorker & { type: "
       connected: (link, client) => scope.postMessage({ type: "connected", link, client }),
       disconnected: (link) => scope.postMessage({ type: "disconnected", link }),
       limits,
+      proxyRanges,
       sweepEveryMs,
     });
     open = { listener, relay };

@@ -1,12 +1,11 @@
 import { Failure, messageOf, reasonOf } from "../../base/failure.ts";
-import type { RelayLimits } from "./relay.ts";
 import { ClosedLog } from "../server/closed_log.ts";
 import type { HttpServer } from "../server/http_server.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import { type OutageLine, OutageLog } from "../../telemetry/outage_log.ts";
 import { RelayedListener } from "./relayed_listener.ts";
 import type { Place } from "./relay_messages.ts";
-import { WorkerRelay } from "./worker_relay.ts";
+import { WorkerRelay, type WorkerRelayDeps } from "./worker_relay.ts";
 
 /** Paths of PEM files. */
 export interface TlsFiles {
@@ -22,8 +21,8 @@ export interface TlsListenerDeps {
   readonly nowMs: () => number;
   /** Time between two looks at the files. Default: 5 seconds. */
   readonly lookEveryMs?: number;
-  /** Limits of the relay in front. */
-  readonly limits?: RelayLimits;
+  /** The relay in front. */
+  readonly relay?: Pick<WorkerRelayDeps, "limits" | "proxyRanges">;
 }
 
 const LOOK_EVERY_MS = 5_000;
@@ -68,7 +67,7 @@ export class TlsListener implements Disposable {
 
   /** Throws a Failure for unusable files, and Deno's error for the address. */
   static async open(deps: TlsListenerDeps): Promise<TlsListener> {
-    const { place, files, server, log, nowMs, limits, lookEveryMs } = deps;
+    const { place, files, server, log, nowMs, relay: relaySettings, lookEveryMs } = deps;
     const pair = readPair(files);
     const listener = listenWith(pair, files);
     try {
@@ -80,7 +79,7 @@ export class TlsListener implements Disposable {
           if (reason === "cannot accept") server.handlesRanOut();
           else closed.count(reason);
         },
-        limits,
+        ...relaySettings,
         sweepEveryMs: lookEveryMs,
       });
       return new TlsListener(deps, { pair, listener, relay, closed });

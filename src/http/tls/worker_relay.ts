@@ -1,4 +1,5 @@
 import type { Link } from "./link.ts";
+import type { ProxyRange } from "../proxy/trusted_proxies.ts";
 import { LinkClients } from "./link_clients.ts";
 import type { RelayClosed, RelayLimits } from "./relay.ts";
 import type { FromRelayWorker, Place, ToRelayWorker } from "./relay_messages.ts";
@@ -11,6 +12,8 @@ export interface WorkerRelayDeps {
   readonly closed: (reason: RelayClosed) => void;
   /** Default: `RELAY_LIMITS`. */
   readonly limits?: RelayLimits | undefined;
+  /** Set if each connection begins with a PROXY header: the proxies that may connect. */
+  readonly proxyRanges?: readonly ProxyRange[] | undefined;
   readonly sweepEveryMs?: number | undefined;
 }
 
@@ -35,11 +38,11 @@ export class WorkerRelay implements Disposable {
 
   /** Throws Deno's error for the address. */
   static async listen(deps: WorkerRelayDeps): Promise<WorkerRelay> {
-    const { place, inner, limits, sweepEveryMs } = deps;
+    const { place, inner, limits, proxyRanges, sweepEveryMs } = deps;
     const worker = new Worker(new URL("./relay_worker.ts", import.meta.url), { type: "module" });
     const { promise, resolve } = Promise.withResolvers<FromRelayWorker>();
     worker.onmessage = ({ data }: MessageEvent<FromRelayWorker>) => resolve(data);
-    send(worker, { type: "listen", place, inner, limits, sweepEveryMs });
+    send(worker, { type: "listen", place, inner, limits, proxyRanges, sweepEveryMs });
     const answer = await promise;
     if (answer.type === "listening") return new WorkerRelay(worker, answer.place, deps.closed);
     worker.terminate();

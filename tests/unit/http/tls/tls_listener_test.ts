@@ -271,7 +271,7 @@ class Scene implements AsyncDisposable {
       log: createLogger("info", { write: (line) => void scene.#said.push(JSON.parse(line).msg) }),
       nowMs: Date.now,
       lookEveryMs: 20,
-      limits: { ...RELAY_LIMITS, ...limits },
+      relay: { limits: { ...RELAY_LIMITS, ...limits } },
     });
     return scene;
   }

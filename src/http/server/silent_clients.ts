@@ -19,15 +19,26 @@ export class SilentClients {
     this.#nowMs = nowMs;
   }
 
-  /** The client's first bytes; `undefined` if it left or was closed. */
-  async firstBytes(client: SilentClient): Promise<Uint8Array<ArrayBuffer> | undefined> {
+  /**
+   * The client's first bytes, as soon as they are enough; `undefined` if it left or was closed.
+   * Default: any bytes are enough.
+   */
+  async firstBytes(
+    client: SilentClient,
+    isEnough: (bytes: Uint8Array) => boolean = () => true,
+  ): Promise<Uint8Array<ArrayBuffer> | undefined> {
     this.#sinceMs.set(client, this.#nowMs());
     if (this.#sinceMs.size > this.#countMax) this.makeRoom(1);
     const buffer = new Uint8Array(FIRST_BYTES_MAX);
-    // A reset and our own close make the read throw.
-    const length = await client.read(buffer).catch(() => null);
-    if (length === null) return void this.#close(client);
-    return this.#sinceMs.delete(client) ? buffer.slice(0, length) : undefined;
+    for (let length = 0; length < buffer.length;) {
+      // A reset and our own close make the read throw.
+      const read = await client.read(buffer.subarray(length)).catch(() => null);
+      if (read === null) return void this.#close(client);
+      length += read;
+      if (!isEnough(buffer.subarray(0, length))) continue;
+      return this.#sinceMs.delete(client) ? buffer.slice(0, length) : undefined;
+    }
+    return void this.#close(client);
   }
 
   /** Closes those that are silent for longer; returns how many. */

@@ -1,0 +1,103 @@
+import { Notifier } from "../../base/notifier.ts";
+import type { Incoming } from "../server/http_server.ts";
+import type { Socket } from "../server/request_reader.ts";
+import { SilentClients } from "../server/silent_clients.ts";
+import { type ProxiedClient, ProxiedClients, type ProxiedClientsDeps } from "./proxied_clients.ts";
+
+/** A proxy sends its header at once. */
+const HEADER_MS = 5_000;
+
+/** Limit of connections without a header. */
+const SILENT_MAX = 1_024;
+
+const SWEEP_EVERY_MS = 1_000;
+
+export interface ProxiedListenerDeps extends Omit<ProxiedClientsDeps, "silent"> {
+  readonly nowMs: () => number;
+}
+
+/** Accepts connections of proxies, each after its PROXY header. */
+export class ProxiedListener implements Incoming, Disposable {
+  readonly #listener: Incoming & { close(): void };
+  readonly #silent: SilentClients;
+  readonly #clients: ProxiedClients;
+  readonly #ready: Socket[] = [];
+  readonly #changed = new Notifier();
+  readonly #sweeping: ReturnType<typeof setInterval>;
+  #accepting: Promise<void> | undefined;
+
+  constructor(listener: Incoming & { close(): void }, deps: ProxiedListenerDeps) {
+    this.#listener = listener;
+    this.#silent = new SilentClients(SILENT_MAX, deps.nowMs);
+    this.#clients = new ProxiedClients({ ...deps, silent: this.#silent });
+    this.#sweeping = setInterval(() => {
+      const late = this.#silent.closeOverdue(HEADER_MS);
+      for (let count = 0; count < late; count++) deps.closed("incomplete PROXY header");
+    }, SWEEP_EVERY_MS);
+  }
+
+  async accept(): Promise<Socket> {
+    for (;;) {
+      const socket = this.#ready.shift();
+      if (socket !== undefined) return socket;
+      const changed = this.#changed.notified();
+      this.#accepting ??= this.#acceptOne();
+      await Promise.race([changed, this.#accepting]);
+    }
+  }
+
+  [Symbol.dispose](): void {
+    clearInterval(this.#sweeping);
+    this.#silent.closeAll();
+    this.#listener.close();
+  }
+
+  async #acceptOne(): Promise<void> {
+    try {
+      const socket = await this.#listener.accept();
+      void this.#clients.open(socket).then((client) => {
+        if (client === undefined) return;
+        this.#ready.push(new ProxiedSocket(socket, client));
+        this.#changed.notify();
+      });
+    } finally {
+      this.#accepting = undefined;
+    }
+  }
+}
+
+/** A connection behind its PROXY header, under the client's address. */
+class ProxiedSocket implements Socket {
+  readonly remoteAddr: Deno.Addr;
+  readonly #socket: Socket;
+  #first: Uint8Array | undefined;
+
+  constructor(socket: Socket, { address, bytes }: ProxiedClient) {
+    this.#socket = socket;
+    this.remoteAddr = address;
+    this.#first = bytes.length > 0 ? bytes : undefined;
+    if ("setNoDelay" in socket) (socket as Deno.TcpConn).setNoDelay(true);
+  }
+
+  async read(into: Uint8Array): Promise<number | null> {
+    if (this.#first === undefined) return await this.#socket.read(into);
+    const taken = this.#first.subarray(0, into.length);
+    into.set(taken);
+    this.#first = taken.length < this.#first.length
+      ? this.#first.subarray(taken.length)
+      : undefined;
+    return taken.length;
+  }
+
+  write(bytes: Uint8Array): Promise<number> {
+    return this.#socket.write(bytes);
+  }
+
+  closeWrite(): Promise<void> {
+    return this.#socket.closeWrite();
+  }
+
+  close(): void {
+    this.#socket.close();
+  }
+}
