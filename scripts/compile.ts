@@ -22,7 +22,7 @@ const PERMISSIONS = [
   "--allow-read",
   "--allow-write",
   "--allow-env",
-  "--allow-sys=hostname,statfs",
+  "--allow-sys=hostname,statfs,getPriority",
 ];
 
 /**

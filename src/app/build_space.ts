@@ -1,3 +1,4 @@
+import type { MemberId } from "../base/member_id.ts";
 import type { Downloads } from "../cache/download/downloads.ts";
 import { KeptNars } from "../cache/kept/kept_nars.ts";
 import { Remover } from "../cache/remove.ts";
@@ -8,14 +9,12 @@ import type { RunFigures } from "../space/evictor.ts";
 import { Space } from "../space/space.ts";
 import type { AppParts } from "./app_parts.ts";
 
-/** The size limit, and other users of the storage. */
+/** The size limit, and this member. */
 export interface SpaceParts {
   /** `Infinity` for none. */
   readonly limitBytes: number;
-  /** Identifies this process. */
-  readonly owner: string;
-  /** Bytes in the storage beside kept files and our own downloads. */
-  readonly foreignBytes: () => number;
+  /** This member. */
+  readonly owner: MemberId;
 }
 
 /** The parts of the cache that influence eviction. */

@@ -1,14 +1,18 @@
 import { messageOf } from "../base/failure.ts";
 import { MetadataRetention } from "../cache/metadata_retention.ts";
 import { schedule as scheduleKind } from "../config/kinds/schedule.ts";
+import type { WorkFolder } from "../storage/local/work_folder.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { type FreeSpaceDeps, sampleFreeSpace } from "./free_space.ts";
 import type { App } from "./build_app.ts";
 import { type ScheduledTimes, startSchedule } from "./schedule.ts";
 import type { Stores } from "./stores.ts";
 
-/** Longest time that files of a dead process take up space. */
-const SURVEY_EVERY_MS = 60 * 1_000;
+/** A member is dead after six heartbeats that did not come. */
+const BEAT_EVERY_MS = 5_000;
+
+/** Delay of the search for dead members: what they left goes within a minute of their death. */
+const SETTLE_EVERY_MS = 15_000;
 
 /** Longest delay until a late reference of a pin is protected. Eviction checks by itself. */
 const REFRESH_EVERY_MS = 5_000;
@@ -36,22 +40,26 @@ export function startChores(deps: ChoresDeps): AsyncDisposable {
   const { stores, app, app: { space }, schedule, log } = deps;
   const { workFolder, changes } = stores;
   const refresh = () => void space.refresh();
-  const survey = async () => {
-    workFolder.survey();
+  const settle = async () => {
     try {
       await stores.settle();
     } catch (error) {
-      log.warn("survey of partial files failed", { error: messageOf(error) });
+      log.warn("search for dead members failed", { error: messageOf(error) });
     }
     await app.expireUploads();
     refresh();
+  };
+  const beat = async () => {
+    await space.beat();
+    restore(workFolder, log);
   };
   // The memory cache subscribed first, so it is already dropped.
   const feed = changes.subscribe(refresh);
   refresh();
   const freeSpace = sampleFreeSpace({ ...deps, path: deps.storage });
   const timers = [
-    setInterval(survey, SURVEY_EVERY_MS),
+    setInterval(beat, BEAT_EVERY_MS),
+    setInterval(settle, SETTLE_EVERY_MS),
     setInterval(refresh, REFRESH_EVERY_MS),
   ];
   const retention = startRetention(deps);
@@ -69,6 +77,15 @@ export function startChores(deps: ChoresDeps): AsyncDisposable {
       await retention[Symbol.asyncDispose]();
     },
   };
+}
+
+/** Another process may have taken this one for dead while it was paused. */
+function restore(workFolder: Pick<WorkFolder, "restore">, log: Logger): void {
+  try {
+    workFolder.restore();
+  } catch (error) {
+    log.debug("work folder not restored", { error: messageOf(error) });
+  }
 }
 
 /** Removes unused metadata once a day, or on the schedule. */

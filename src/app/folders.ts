@@ -6,8 +6,6 @@ import type { StorePlaces } from "./back_ends/back_ends.ts";
 export interface Folders {
   readonly storage: string;
   readonly temp: string;
-  /** Locks of the processes on this storage. */
-  readonly locks: string;
 }
 
 /** Creates missing folders. Throws a Failure that names an unusable one. */
@@ -18,9 +16,7 @@ export function prepareFolders(settings: Settings): Folders {
   prepare(storage, "--cache-storage-local");
   prepare(narFolder, "--cache-storage-local");
   prepare(temp, settings["cache.temp-path"] ? "--cache-temp-path" : "--cache-storage-local");
-  const locks = `${storage}/run`;
-  prepare(locks, "--cache-storage-local");
-  return { storage, temp, locks };
+  return { storage, temp };
 }
 
 export function storePlaces(settings: Settings): StorePlaces {

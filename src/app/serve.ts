@@ -44,7 +44,7 @@ export async function serve(settings: Settings): Promise<number> {
   const places = storePlaces(settings);
   {
     await using stores = await openStores(places, folders, log, tracer);
-    const { workFolder, metadata, nars } = stores;
+    const { workFolder, member, metadata, nars } = stores;
     await using app = buildApp({
       stores: {
         metadata,
@@ -53,8 +53,7 @@ export async function serve(settings: Settings): Promise<number> {
         tempFolder: workFolder.path,
         space: {
           limitBytes: settings["cache.max-size"] ?? Infinity,
-          owner: workFolder.owner,
-          foreignBytes: () => workFolder.othersBytes,
+          owner: member,
         },
       },
       upstream: upstreamParts(settings, upstreams, upstreamTrace),
@@ -89,7 +88,7 @@ export async function serve(settings: Settings): Promise<number> {
       nars,
       beside: new WorkerComparer(places),
       app,
-      owner: workFolder.owner,
+      owner: member,
       nowMs: Date.now,
       log,
     });

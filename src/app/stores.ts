@@ -1,11 +1,15 @@
+import { messageOf } from "../base/failure.ts";
+import { type MemberId, newMemberId } from "../base/member_id.ts";
 import { recover } from "../space/recover.ts";
 import type { ChangeFeed } from "../metadata/change_feed.ts";
+import type { SpaceLedger } from "../metadata/space_ledger.ts";
 import { HotMetadataStore } from "../metadata/hot_metadata_store.ts";
 import { HotNarStore } from "../storage/hot_nar_store.ts";
 import { WorkFolder } from "../storage/local/work_folder.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import type { Tracer } from "../telemetry/tracer.ts";
 import { openBackEnds, type StorePlaces } from "./back_ends/back_ends.ts";
+import { hasEnded } from "./ended_process.ts";
 import type { Folders } from "./folders.ts";
 import { tracedMetadata, tracedNars } from "./traced_stores.ts";
 
@@ -19,8 +23,10 @@ export interface Stores extends AsyncDisposable {
   /** The same, with frequent entries in memory. */
   readonly metadata: HotMetadataStore;
   readonly nars: HotNarStore;
+  /** This process among those that share the storage. */
+  readonly member: MemberId;
   readonly workFolder: WorkFolder;
-  /** Settles the unfinished work of processes that died meanwhile. */
+  /** Removes what members left that died meanwhile. */
   settle(): Promise<void>;
 }
 
@@ -29,7 +35,7 @@ export interface Stores extends AsyncDisposable {
  */
 export async function openStores(
   places: StorePlaces,
-  folders: Pick<Folders, "temp" | "locks">,
+  folders: Pick<Folders, "temp">,
   log: Logger,
   tracer?: Tracer,
 ): Promise<Stores> {
@@ -38,13 +44,27 @@ export async function openStores(
   const metadata = new HotMetadataStore(tracer ? tracedMetadata(database, tracer) : database, log);
   opened.use(database.subscribe((changed) => metadata.forgetChanged(changed)));
   const nars = new HotNarStore(tracer ? tracedNars(narFiles, tracer) : narFiles, HOT_NARS);
-  const nowMs = Date.now;
-  const workFolder = opened.use(new WorkFolder(folders.temp, { locks: folders.locks, nowMs, log }));
-  const isAlive = (owner: string) => workFolder.isAlive(owner);
-  const settle = () => recover({ metadata, nars, isAlive, log });
-  await settle();
-  workFolder.survey();
+  const member = newMemberId(Deno.hostname(), Deno.pid);
+  opened.use(await join(metadata, member, log));
+  const workFolder = opened.use(new WorkFolder(folders.temp, { member, log }));
+  const settling = { metadata, nars, spool: workFolder, member, log };
+  // Later the heartbeats decide: they are right where several hosts or containers share a name.
+  await recover({ ...settling, hasEnded });
   const resources = opened.move();
-  const dispose = () => resources.disposeAsync();
-  return { changes: database, metadata, nars, workFolder, settle, [Symbol.asyncDispose]: dispose };
+  return {
+    ...{ changes: database, metadata, nars, member, workFolder },
+    settle: () => recover(settling),
+    [Symbol.asyncDispose]: () => resources.disposeAsync(),
+  };
+}
+
+/** Joins the members; the result leaves them. While the database is locked, heartbeats do it. */
+async function join(
+  ledger: Pick<SpaceLedger, "beat" | "leave">,
+  member: MemberId,
+  log: Logger,
+): Promise<AsyncDisposable> {
+  const warn = (error: unknown) => log.warn("heartbeat not written", { error: messageOf(error) });
+  await ledger.beat(member, { heldBytes: 0, limitBytes: Infinity }).catch(warn);
+  return { [Symbol.asyncDispose]: () => ledger.leave(member).catch(warn) };
 }

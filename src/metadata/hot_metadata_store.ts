@@ -1,4 +1,5 @@
 import { LRUCache } from "lru-cache";
+import type { MemberId } from "../base/member_id.ts";
 import type { DocumentPath } from "../nix/document_name.ts";
 import type { NarName } from "../nix/nar_name.ts";
 import { narNameOf } from "../nix/stored_name.ts";
@@ -27,7 +28,7 @@ import type {
   PendingFile,
   Stock,
 } from "./space_keeper.ts";
-import type { Member, MemberId, ReserveOrder } from "./space_ledger.ts";
+import type { Member, ReserveOrder } from "./space_ledger.ts";
 
 /** Characters of narinfos held in memory: some ten thousand of them. */
 const NARINFO_CHARS_MAX = 8 << 20;

@@ -1,7 +1,7 @@
+import type { MemberId } from "../base/member_id.ts";
 import type { NarName } from "../nix/nar_name.ts";
 import type { StoredName } from "../nix/stored_name.ts";
 import type { StorePathHash } from "../nix/store_path.ts";
-import type { MemberId } from "./space_ledger.ts";
 
 /** Sums over all NAR files, as of one moment. */
 export interface Stock {

@@ -1,5 +1,4 @@
-/** Identifies one process among all that share the storage. */
-export type MemberId = string;
+import type { MemberId } from "../base/member_id.ts";
 
 /** A process that shares the storage. */
 export interface Member {

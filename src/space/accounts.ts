@@ -1,26 +1,23 @@
 import { messageOf } from "../base/failure.ts";
 import { pause } from "../base/pause.ts";
 import type { SpaceKeeper, Stock } from "../metadata/space_keeper.ts";
-import type { Logger } from "../telemetry/logger.ts";
 import { type OutageLine, OutageLog } from "../telemetry/outage_log.ts";
-import type { SpaceBudget } from "./space_budget.ts";
+import { Grant, type GrantDeps } from "./grant.ts";
+import type { Reservation, SpaceBudget } from "./space_budget.ts";
 
 /** Paths whose protection one transaction determines: it stops the thread for some 3 ms. */
 const PROTECT_PATHS_MAX = 128;
 
 const PINS_NOT_READ: OutageLine = { level: "warn", message: "reading pins failed" };
 
-export interface AccountsDeps {
-  readonly metadata: SpaceKeeper;
-  readonly budget: SpaceBudget;
-  /** Bytes of files that other processes download, or left behind. */
-  readonly foreignBytes: () => number;
-  readonly log: Logger;
+export interface AccountsDeps extends GrantDeps {
+  readonly metadata: SpaceKeeper & GrantDeps["metadata"];
 }
 
-/** Keeps the budget in line with the stored bytes, and the protection with the pins. */
+/** Keeps the budget in line with the database, and the protection with the pins. */
 export class Accounts {
   readonly #deps: AccountsDeps;
+  readonly #grant: Grant;
   #refreshing: Promise<void> | undefined;
   #again = false;
   #stopped = false;
@@ -28,6 +25,7 @@ export class Accounts {
 
   constructor(deps: AccountsDeps) {
     this.#deps = deps;
+    this.#grant = new Grant(deps);
     this.#outage = new OutageLog(deps.log, "pins are read again");
   }
 
@@ -35,13 +33,35 @@ export class Accounts {
     return this.#deps.budget;
   }
 
-  /** Reads the stored bytes into the budget. */
+  /** Reads the stored bytes, and what other members have reserved, into the budget. */
   async observe(): Promise<Stock> {
-    const { metadata, budget, foreignBytes } = this.#deps;
-    const stock = await metadata.stock();
-    const { keptBytes, pendingBytes, protectedBytes } = stock;
-    budget.observe(keptBytes + pendingBytes + foreignBytes(), protectedBytes);
+    const { metadata, budget, owner } = this.#deps;
+    const stock = await metadata.stock(owner);
+    const { keptBytes, pendingBytes, protectedBytes, reservedBytes } = stock;
+    budget.observe({
+      usedBytes: keptBytes + pendingBytes,
+      pinnedBytes: protectedBytes,
+      othersBytes: reservedBytes,
+    });
     return stock;
+  }
+
+  /** Reserves without eviction. Where the ledger refuses, the budget then shows why. */
+  async take(bytes: number): Promise<Reservation | undefined> {
+    const { budget } = this.#deps;
+    const taken = budget.take(bytes);
+    if (taken !== undefined) return taken;
+    // Other members may have given room back.
+    if (bytes > budget.freeBytes) await this.observe();
+    if (bytes > budget.freeBytes) return undefined;
+    const granted = await this.#grant.take(bytes);
+    if (granted === undefined) await this.observe();
+    return granted;
+  }
+
+  /** Writes the heartbeat, and gives back what no download holds. Never throws. */
+  beat(): Promise<void> {
+    return this.#grant.beat();
   }
 
   /** Finds all that pins protect. A closure of 100,000 paths takes seconds, in small steps. */

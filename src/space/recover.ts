@@ -1,32 +1,71 @@
 import { messageOf } from "../base/failure.ts";
+import type { MemberId } from "../base/member_id.ts";
 import type { ChangeWriter } from "../metadata/metadata_store.ts";
-import type { SpaceKeeper } from "../metadata/space_keeper.ts";
+import type { PendingFile, SpaceKeeper } from "../metadata/space_keeper.ts";
+import type { SpaceLedger } from "../metadata/space_ledger.ts";
 import type { NarWriter } from "../storage/nar_store.ts";
+import type { Spool } from "../storage/spool.ts";
 import type { Logger } from "../telemetry/logger.ts";
 
+/** The silence after which a member is dead. It writes a heartbeat far more often. */
+const DEAD_AFTER_MS = 30_000;
+
 export interface RecoverDeps {
-  readonly metadata: Pick<SpaceKeeper, "pendingFiles"> & ChangeWriter;
+  readonly metadata:
+    & Pick<SpaceKeeper, "pendingFiles">
+    & Pick<SpaceLedger, "members" | "leave">
+    & ChangeWriter;
   readonly nars: Pick<NarWriter, "remove">;
-  /** True while the process that owns a pending object runs. */
-  readonly isAlive: (owner: string) => boolean;
+  readonly spool: Spool;
+  /** This process. */
+  readonly member: MemberId;
+  /** True where the machine can tell that a member's process has ended; default: it cannot. */
+  readonly hasEnded?: (member: MemberId) => boolean;
   readonly log: Logger;
 }
 
 /**
- * Removes the pending objects of dead processes: no row keeps them. Afterwards every counted file
- * exists, and every existing file is counted. Reads only the pending rows, never the list of all
- * files.
+ * Removes what dead members left: pending objects, which no row keeps, then their folders on this
+ * machine, then their reservations. Afterwards every counted file exists, and every existing file
+ * is counted. Reads only the pending rows, never the list of all files.
  */
-export async function recover({ metadata, nars, isAlive, log }: RecoverDeps): Promise<void> {
-  for (const { at, owner } of await metadata.pendingFiles()) {
-    if (isAlive(owner)) continue;
-    try {
-      await nars.remove(at);
-      await metadata.apply([{ kind: "nar-gone", at }]);
-      log.info("interrupted nar settled", { nar: at });
-    } catch (error) {
-      // The object stays pending and counted until the next start.
-      log.error("interrupted nar not settled", { nar: at, error: messageOf(error) });
-    }
+export async function recover(deps: RecoverDeps): Promise<void> {
+  const { metadata, spool, member, hasEnded = () => false, log } = deps;
+  const pending = await metadata.pendingFiles();
+  const folders = spool.others();
+  // Read last: the owners of all these had joined before.
+  const members = await metadata.members(member);
+  const isDead = ({ id, silentMs }: typeof members[number]) =>
+    id !== member && (silentMs >= DEAD_AFTER_MS || hasEnded(id));
+  const dead = members.filter(isDead);
+  const living = new Set(members.filter((one) => !isDead(one)).map(({ id }) => id)).add(member);
+  const notGone = new Set<MemberId>();
+  for (const file of pending) {
+    if (!living.has(file.owner) && !await settle(deps, file)) notGone.add(file.owner);
+  }
+  for (const folder of folders) {
+    if (!living.has(folder) && !spool.remove(folder)) notGone.add(folder);
+  }
+  for (const { id, silentMs } of dead) {
+    // The bytes of what could not be removed stay reserved.
+    if (notGone.has(id)) continue;
+    await metadata.leave(id);
+    log.info("dead member removed", { member: id, silent_ms: silentMs });
+  }
+}
+
+/** False where the object stays pending and counted, until the next call. */
+async function settle(
+  { nars, metadata, log }: RecoverDeps,
+  { at }: PendingFile,
+): Promise<boolean> {
+  try {
+    await nars.remove(at);
+    await metadata.apply([{ kind: "nar-gone", at }]);
+    log.info("interrupted nar settled", { nar: at });
+    return true;
+  } catch (error) {
+    log.error("interrupted nar not settled", { nar: at, error: messageOf(error) });
+    return false;
   }
 }

@@ -29,6 +29,9 @@ export type SpaceDeps =
     readonly limitBytes: number;
   };
 
+/** How long a reservation waits that the ledger refused, although it should fit by the budget. */
+const REFUSED_PAUSE_MS = 50;
+
 /** Entries used within this time stay, if no client waits for the download that needs room. */
 const SPARED_MS = 60 * 60 * 1_000;
 
@@ -65,9 +68,15 @@ export class Space implements AsyncDisposable {
     deps.reads.whenEnded(() => this.#futility.unused());
   }
 
-  /** Reads the accounts; call it before the first reservation. */
+  /** Joins the members, and reads the accounts; call it before the first reservation. */
   async open(): Promise<void> {
+    await this.beat();
     await this.#accounts.observe();
+  }
+
+  /** Tells the other members that this one lives, and gives back unused bytes. Never throws. */
+  async beat(): Promise<void> {
+    await this.#accounts.beat();
   }
 
   /** Reads the changes of other processes into the accounts. Never throws. */
@@ -97,12 +106,11 @@ export class Space implements AsyncDisposable {
    * build should not wait longer. Never throws.
    */
   async reserve(bytes: number): Promise<Reservation | undefined> {
-    const taken = this.budget.take(bytes);
-    if (taken !== undefined) return taken;
     const { nowMs, log } = this.#deps;
     const untilMs = nowMs() + RESERVE_WAIT_MAX_MS;
     try {
-      return await this.#oneWaiting(() => this.#wait(bytes, untilMs));
+      return await this.#accounts.take(bytes) ??
+        await this.#oneWaiting(() => this.#wait(bytes, untilMs));
     } catch (error) {
       // A locked database, for example, could not record a kept file either.
       log.error("space reservation failed", { error: messageOf(error) });
@@ -115,15 +123,20 @@ export class Space implements AsyncDisposable {
    * it. `undefined` when they do not fit. Never throws.
    */
   async reserveSpare(bytes: number): Promise<Reservation | undefined> {
-    const taken = this.budget.take(bytes);
-    if (taken !== undefined || !await this.hasSpare(bytes)) return taken;
-    await this.#runs.run({
-      targetBytes: () => this.budget.limitBytes - this.budget.reservedBytes - bytes,
-      usedBeforeMs: this.#deps.nowMs() - SPARED_MS,
-      progress: () => this.#notifier.notify(),
-      isWanted: () => true,
-    });
-    return this.budget.take(bytes);
+    try {
+      const taken = await this.#accounts.take(bytes);
+      if (taken !== undefined || !await this.hasSpare(bytes)) return taken;
+      await this.#runs.run({
+        targetBytes: () => this.budget.limitBytes - this.budget.reservedBytes - bytes,
+        usedBeforeMs: this.#deps.nowMs() - SPARED_MS,
+        progress: () => this.#notifier.notify(),
+        isWanted: () => true,
+      });
+      return await this.#accounts.take(bytes);
+    } catch (error) {
+      this.#deps.log.debug("no spare space reserved", { error: messageOf(error) });
+      return undefined;
+    }
   }
 
   /** Whether `reserveSpare` could promise `bytes`, as far as is known. Never throws. */
@@ -148,18 +161,22 @@ export class Space implements AsyncDisposable {
   }
 
   /** Adds `bytes` to a reservation; false when they do not fit. */
-  async grow(reservation: Reservation, bytes: number): Promise<boolean> {
-    if (reservation.grow(bytes)) return true;
-    using more = await this.reserve(bytes);
-    if (more === undefined) return false;
-    more[Symbol.dispose]();
-    return reservation.grow(bytes);
+  grow(reservation: Reservation, bytes: number): Promise<boolean> {
+    return growBy(reservation, bytes, () => this.reserve(bytes));
   }
 
-  /** Counts a reserved file as used from now on. Removes the object that it replaced. */
+  /** The same for what no client waits for. */
+  growSpare(reservation: Reservation, bytes: number): Promise<boolean> {
+    return growBy(reservation, bytes, () => this.reserveSpare(bytes));
+  }
+
+  /**
+   * Counts a reserved file as used from now on: its row is written, and its reservation has left
+   * the ledger with it. Removes the object that it replaced.
+   */
   async kept(reservation: Reservation): Promise<void> {
-    const { pendingBytes } = await this.#accounts.observe();
-    reservation[Symbol.dispose]();
+    const observing = this.#accounts.observe().finally(() => reservation.kept());
+    const { pendingBytes } = await observing;
     this.changed();
     if (pendingBytes === 0) return;
     await this.sweeper.sweepOwn();
@@ -213,9 +230,13 @@ export class Space implements AsyncDisposable {
     this.#waitingBytes = bytes;
     try {
       for (;;) {
-        const taken = this.budget.take(bytes);
+        const taken = await this.#accounts.take(bytes);
         const leftMs = untilMs - nowMs();
         if (taken !== undefined || leftMs <= 0) return taken;
+        if (bytes <= this.budget.freeBytes) {
+          await this.#notifier.notified(Math.min(leftMs, REFUSED_PAUSE_MS));
+          continue;
+        }
         if (!this.#running) {
           if (this.#isFutile) return undefined;
           if (!await this.#couldFit(bytes, leftMs)) {
@@ -257,4 +278,16 @@ export class Space implements AsyncDisposable {
       this.#notifier.notify();
     });
   }
+}
+
+async function growBy(
+  reservation: Reservation,
+  bytes: number,
+  reserve: () => Promise<Reservation | undefined>,
+): Promise<boolean> {
+  if (reservation.grow(bytes)) return true;
+  using more = await reserve();
+  if (more === undefined) return false;
+  more[Symbol.dispose]();
+  return reservation.grow(bytes);
 }

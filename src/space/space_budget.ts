@@ -1,68 +1,114 @@
 /** Bytes reserved for one download. Leaving the scope gives them back. */
 export interface Reservation extends Disposable {
   readonly bytes: number;
-  /** Reserves `bytes` more; false, without a change, when they do not fit. */
+  /** The same in the ledger, for the row of the file; `undefined` without a limit. */
+  readonly ledgerBytes: number | undefined;
+  /** Reserves `bytes` more; false, without a change, where they are not granted. */
   grow(bytes: number): boolean;
+  /** The row of the file is written, and its bytes have left the ledger. */
+  kept(): void;
+}
+
+/** The bytes of the storage as the database told them last. */
+export interface SeenBytes {
+  readonly usedBytes: number;
+  /** The part of the used bytes that pins protect. */
+  readonly pinnedBytes: number;
+  /** Reserved by other members. */
+  readonly othersBytes: number;
 }
 
 /**
- * Used plus reserved bytes never exceed the limit. `observe` sets the used bytes: dispose a
- * reservation in the same turn, so that its bytes count exactly once.
+ * This member's reservations, and its view of the storage. The ledger grants the bytes to reserve,
+ * so used plus reserved bytes of all members never exceed the limit. `observe` sets the used bytes:
+ * end a reservation in the same turn, so that its bytes count exactly once.
  */
 export class SpaceBudget {
   /** `Infinity` without a limit. */
   readonly limitBytes: number;
-  #usedBytes = 0;
-  #pinnedBytes = 0;
-  #reservedBytes = 0;
+  #seen: SeenBytes = { usedBytes: 0, pinnedBytes: 0, othersBytes: 0 };
+  #heldBytes = 0;
+  #grantedBytes: number;
+  #keptBytes = 0;
 
   constructor(limitBytes: number) {
     this.limitBytes = limitBytes;
+    this.#grantedBytes = limitBytes === Infinity ? Infinity : 0;
   }
 
   get usedBytes(): number {
-    return this.#usedBytes;
+    return this.#seen.usedBytes;
   }
 
-  /** The part of the used bytes that pins protect. */
   get pinnedBytes(): number {
-    return this.#pinnedBytes;
+    return this.#seen.pinnedBytes;
   }
 
+  /** Of all members. */
   get reservedBytes(): number {
-    return this.#reservedBytes;
+    return this.#heldBytes + this.#seen.othersBytes;
+  }
+
+  /** Reserved by this member. */
+  get heldBytes(): number {
+    return this.#heldBytes;
+  }
+
+  /** What the ledger has reserved for this member, as far as known. */
+  get grantedBytes(): number {
+    return this.#grantedBytes;
+  }
+
+  /** The sum of all reservations whose file was kept. */
+  get keptBytes(): number {
+    return this.#keptBytes;
   }
 
   /** Negative above the limit, for example after the operator lowered it. */
   get freeBytes(): number {
-    return this.limitBytes - this.#usedBytes - this.#reservedBytes;
+    return this.limitBytes - this.usedBytes - this.reservedBytes;
   }
 
-  /** Sets the bytes on disk, as counted last. */
-  observe(usedBytes: number, pinnedBytes: number): void {
-    this.#usedBytes = usedBytes;
-    this.#pinnedBytes = pinnedBytes;
+  observe(seen: SeenBytes): void {
+    this.#seen = seen;
   }
 
-  /** `undefined` when `bytes` do not fit. */
+  grant(bytes: number): void {
+    if (this.limitBytes !== Infinity) this.#grantedBytes = bytes;
+  }
+
+  /** `undefined` where `bytes` are not granted. */
   take(bytes: number): Reservation | undefined {
     let held = 0;
     const grow = (more: number): boolean => {
-      if (more > this.freeBytes) return false;
+      if (this.#heldBytes + more > this.#grantedBytes) return false;
       held += more;
-      this.#reservedBytes += more;
+      this.#heldBytes += more;
       return true;
     };
+    const end = () => {
+      const bytes = held;
+      this.#heldBytes -= bytes;
+      held = 0;
+      return bytes;
+    };
+    const kept = () => {
+      const bytes = end();
+      this.#keptBytes += bytes;
+      this.#grantedBytes -= bytes;
+    };
     if (!grow(bytes)) return undefined;
+    const isLimited = this.limitBytes !== Infinity;
     return {
       get bytes() {
         return held;
       },
-      grow,
-      [Symbol.dispose]: () => {
-        this.#reservedBytes -= held;
-        held = 0;
+      get ledgerBytes() {
+        return isLimited ? held : undefined;
       },
+      grow,
+      kept,
+      [Symbol.dispose]: () => void end(),
     };
   }
 }

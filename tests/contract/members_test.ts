@@ -27,7 +27,7 @@ function localStorage(): SharedStorage & AsyncDisposable {
       const connection = await openDatabase(`${path}/db.sqlite`);
       const database = resources.use(new SqliteMetadataStore(connection));
       const metadata = new HotMetadataStore(database, SILENT);
-      const space = { limitBytes: Infinity, owner: crypto.randomUUID(), foreignBytes: () => 0 };
+      const space = { limitBytes: Infinity, owner: crypto.randomUUID() };
       const cache = await TestCache.open({ upstreams: [upstream], metadata, nars, space });
       return { cache, metadata, [Symbol.asyncDispose]: () => cache[Symbol.asyncDispose]() };
     },

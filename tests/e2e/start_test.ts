@@ -20,9 +20,9 @@ const METERED = {
   "prometheus-enabled": "true",
 };
 
-Deno.test("start: of the system it asks for the host's name and the free disk alone", async () => {
+Deno.test("start: of the system it asks for three facts alone", async () => {
   assert.deepEqual(PERMISSIONS.filter((word) => /sys|run|ffi/.test(word)), [
-    "--allow-sys=hostname,statfs",
+    "--allow-sys=hostname,statfs,getPriority",
   ]);
   await using larder = await startLarder(METERED);
   await eventually("the free space is told", async () => {
@@ -37,7 +37,7 @@ Deno.test({
   // An executable has its permissions built in.
   ignore: Deno.env.has("LARDER_EXECUTABLE"),
   async fn() {
-    const without = 'exec $(printf "%s " "$0" "$@" | sed s/,statfs//)';
+    const without = 'exec $(printf "%s " "$0" "$@" | sed s/,statfs,getPriority//)';
     await using larder = await startLarder(METERED, {}, ["sh", "-c", without]);
     await larder.logged("reconciled");
     const metrics = await (await fetch(`${larder.url}/metrics`)).text();

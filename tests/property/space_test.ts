@@ -20,7 +20,7 @@ checkProperty(
 );
 
 checkProperty(
-  "space: of two on one storage, pins, order and files hold through requests and deaths",
+  "space: of two on one storage, limit, pins, order and files hold through deaths",
   playedBy(2),
   { runs: RUNS / 3 },
 );

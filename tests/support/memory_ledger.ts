@@ -1,4 +1,5 @@
-import type { Member, MemberId, ReserveOrder } from "../../src/metadata/space_ledger.ts";
+import type { MemberId } from "../../src/base/member_id.ts";
+import type { Member, ReserveOrder } from "../../src/metadata/space_ledger.ts";
 import { stockOf, type Tables } from "./memory_tables.ts";
 
 /** A member as a map holds it. */

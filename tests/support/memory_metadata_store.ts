@@ -16,7 +16,8 @@ import type {
   PendingFile,
   Stock,
 } from "../../src/metadata/space_keeper.ts";
-import type { Member, MemberId, ReserveOrder } from "../../src/metadata/space_ledger.ts";
+import type { MemberId } from "../../src/base/member_id.ts";
+import type { Member, ReserveOrder } from "../../src/metadata/space_ledger.ts";
 import type { DocumentRow } from "../../src/metadata/document_keeper.ts";
 import type { DocumentPath } from "../../src/nix/document_name.ts";
 import type { NarName } from "../../src/nix/nar_name.ts";

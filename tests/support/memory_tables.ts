@@ -30,7 +30,7 @@ import { narNameOf, type StoredName } from "../../src/nix/stored_name.ts";
 import type { StorePathHash } from "../../src/nix/store_path.ts";
 import { changeDocuments, type StoredDocument } from "./memory_documents.ts";
 import { type MemberRow, reservedBytesOf, unreserve } from "./memory_ledger.ts";
-import type { MemberId } from "../../src/metadata/space_ledger.ts";
+import type { MemberId } from "../../src/base/member_id.ts";
 
 /** What a metadata store holds, as maps. */
 export interface Tables {

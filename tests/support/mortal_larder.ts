@@ -12,6 +12,7 @@ import { NarinfoLearner } from "../../src/cache/narinfo_learner.ts";
 import { NO_PREFETCH } from "../../src/cache/prefetch/prefetch_ports.ts";
 import { NarinfoServer } from "../../src/cache/serve_narinfo.ts";
 import { Uses } from "../../src/cache/uses.ts";
+import { type MemberId, newMemberId } from "../../src/base/member_id.ts";
 import { ActiveReads } from "../../src/space/active_reads.ts";
 import { recover } from "../../src/space/recover.ts";
 import { Space } from "../../src/space/space.ts";
@@ -40,6 +41,8 @@ export interface MortalLarderParts {
   readonly watched: (metadata: MetadataStore, database: DatabaseSync) => MetadataStore;
   /** It dies at this step of its start. */
   readonly dieAfter: number;
+  /** The members whose processes are known to have ended. */
+  readonly ended: Set<MemberId>;
 }
 
 /** Small enough that some files are in memory and some are not. */
@@ -67,7 +70,9 @@ export class MortalLarder {
   readonly life: MortalLife;
   readonly upstream: SmallUpstream;
   readonly database: DatabaseSync;
-  readonly workFolder: WorkFolder;
+  /** All larders are one process. */
+  readonly member = newMemberId("test", Deno.pid);
+  #workFolder: WorkFolder | undefined;
   readonly #sqlite: SqliteMetadataStore;
   readonly #parts: MortalLarderParts;
 
@@ -77,13 +82,15 @@ export class MortalLarder {
     this.database = database;
     // A process that is killed does not lose what the system has; the disk itself is not tried.
     database.exec("PRAGMA synchronous = OFF");
-    this.#sqlite = new SqliteMetadataStore(database);
+    this.#sqlite = new SqliteMetadataStore(database, parts.nowMs);
     this.life = new MortalLife(() => this.#die());
     this.life.endAfter(parts.dieAfter);
     this.upstream = new SmallUpstream(world, disk, this.life);
-    const locks = `${disk.path}/run`;
-    Deno.mkdirSync(locks, { recursive: true });
-    this.workFolder = new WorkFolder(disk.temp, { locks, nowMs: parts.nowMs, log });
+  }
+
+  get workFolder(): WorkFolder {
+    if (this.#workFolder === undefined) throw new Error("It has not joined");
+    return this.#workFolder;
   }
 
   /** `undefined` when it died before it could serve. */
@@ -106,9 +113,11 @@ export class MortalLarder {
       log,
     );
     const nars = new HotNarStore(this.life.bind(disk.store(this.life)), HOT_NARS);
+    await metadata.beat(this.member, { heldBytes: 0, limitBytes: Infinity });
+    this.life.check();
+    this.#workFolder = new WorkFolder(disk.temp, { member: this.member, log });
     await this.recover({ metadata, nars });
     this.life.check();
-    this.workFolder.survey();
     const running = new RunningLarder(this, this.#parts, { metadata, nars });
     try {
       await running.space.open();
@@ -123,22 +132,26 @@ export class MortalLarder {
 
   /** Settles what the dead began. */
   async recover(stores: LarderStores): Promise<void> {
-    await recover({ ...stores, isAlive: (owner) => this.workFolder.isAlive(owner), log });
+    const { member, workFolder: spool } = this;
+    const hasEnded = (id: MemberId) => this.#parts.ended.has(id);
+    await recover({ ...stores, spool, member, hasEnded, log });
   }
 
   /** Ends it in order, what is still to be written first. */
   async close(): Promise<void> {
-    if (!this.life.isOver) await this.#sqlite[Symbol.asyncDispose]();
+    if (this.life.isOver) return;
     this.workFolder[Symbol.dispose]();
+    await this.#sqlite.leave(this.member);
+    await this.#sqlite[Symbol.asyncDispose]();
   }
 
   /** What it had under way stays as it is: what still runs does not find its files. */
   #die(): void {
     this.database.close();
-    const { path, owner } = this.workFolder;
-    Deno.renameSync(path, path.replace(owner, owner.replace(/.{8}$/, nextDeadName)));
-    // The system frees its lock.
-    this.workFolder[Symbol.dispose]();
+    this.#parts.ended.add(this.member);
+    if (this.#workFolder === undefined) return;
+    const { path } = this.#workFolder;
+    Deno.renameSync(path, path.replace(/.{8}$/, nextDeadName()));
   }
 }
 
@@ -168,7 +181,7 @@ export class RunningLarder {
     { limitBytes, nowMs }: MortalLarderParts,
     { metadata, nars }: LarderStores,
   ) {
-    const { upstream, life, workFolder: { owner, path: tempFolder } } = larder;
+    const { upstream, life, member: owner, workFolder: { path: tempFolder } } = larder;
     const { pool, narSources } = upstream;
     const candidates = { metadata, pool, demotions };
     const reads = new ActiveReads();
@@ -187,7 +200,6 @@ export class RunningLarder {
       nowMs: () => life.isOver ? nowMs() + ++looks * DEAD_STEP_MS : nowMs(),
       log,
       flushUses: () => uses.flush(),
-      foreignBytes: () => larder.workFolder.othersBytes,
       observe: () => undefined,
     });
     const attempts = { candidates, logging: { pool, demotions, log, metrics }, ...PATIENCE };
@@ -236,8 +248,8 @@ export class RunningLarder {
 
   /** Looks at what others on the storage have done, as the chores do. */
   async look(): Promise<void> {
-    const { workFolder } = this.larder;
-    workFolder.survey();
+    await this.space.beat();
+    this.larder.workFolder.restore();
     await this.larder.recover(this.#stores);
     this.metadata.forgetChanged("all");
     await this.space.refresh();

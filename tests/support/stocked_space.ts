@@ -37,7 +37,6 @@ export class StockedSpace implements AsyncDisposable {
       },
       reads: this.reads,
       flushUses: () => Promise.resolve(),
-      foreignBytes: () => 0,
       owner: "test",
       nowMs: () => this.#nowMs,
       log: createLogger("debug", { write: (line) => void this.log.push(JSON.parse(line)) }),

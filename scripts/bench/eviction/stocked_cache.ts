@@ -68,7 +68,6 @@ export class StockedCache implements AsyncDisposable {
       nars: new LocalNarStore(foldersOf({ folder }).nars),
       reads: new ActiveReads(),
       flushUses: () => Promise.resolve(),
-      foreignBytes: () => 0,
       owner: "bench",
       nowMs,
       log,

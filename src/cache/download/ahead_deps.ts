@@ -6,7 +6,7 @@ import type { AttemptLogDeps } from "../sources/attempt_log.ts";
 import type { RunDownloadDeps } from "./run_download.ts";
 
 /** The space that a download reserves, with or without a client. */
-export type AheadSpace = RunDownloadDeps["space"] & Pick<Space, "reserveSpare">;
+export type AheadSpace = RunDownloadDeps["space"] & Pick<Space, "reserveSpare" | "growSpare">;
 
 export interface AheadParts {
   readonly space: AheadSpace;
@@ -37,7 +37,7 @@ export function aheadDeps(
       mayFit: (bytes) => space.mayFit(bytes),
       reserve: (bytes) => isWanted() ? space.reserve(bytes) : space.reserveSpare(bytes),
       grow: (reservation, bytes) =>
-        isWanted() ? space.grow(reservation, bytes) : Promise.resolve(reservation.grow(bytes)),
+        isWanted() ? space.grow(reservation, bytes) : space.growSpare(reservation, bytes),
       kept: (reservation) => space.kept(reservation),
       diskFull: () => {
         if (isWanted()) space.diskFull();

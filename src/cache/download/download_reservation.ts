@@ -44,6 +44,11 @@ export class DownloadReservation implements Disposable {
     return this.#reservation?.bytes ?? 0;
   }
 
+  /** The same in the ledger; `undefined` without a limit. */
+  get ledgerBytes(): number | undefined {
+    return this.#reservation?.ledgerBytes;
+  }
+
   /** Reserves `bytes` in all. Resolves to the reserved bytes: fewer where they do not fit. */
   async grow(bytes: number): Promise<number> {
     const ample = Math.min(this.#limitBytes, Math.max(bytes, 2 * this.bytes, this.#firstBytes));

@@ -29,7 +29,7 @@ export interface TransferDeps {
 export interface TransferParts {
   readonly download: Download;
   readonly nar: NarRow;
-  readonly reservation: Pick<DownloadReservation, "bytes" | "grow">;
+  readonly reservation: Pick<DownloadReservation, "bytes" | "grow" | "ledgerBytes">;
 }
 
 /** A download's growing file, as the target of its attempts. */
@@ -79,7 +79,9 @@ export class Transfer implements NarTarget, Disposable {
 
   async judge(end: FetchEnd): Promise<void> {
     const { keeping } = this.#deps;
-    await keepDownload(keeping, this.#download, this.#nar, { transfer: this, end });
+    const { ledgerBytes: reservedBytes } = this.#reservation;
+    const received = { transfer: this, end, reservedBytes };
+    await keepDownload(keeping, this.#download, this.#nar, received);
   }
 
   refused(reason: Mismatch["reason"]): void {
@@ -171,6 +173,13 @@ export class Transfer implements NarTarget, Disposable {
   }
 }
 
+export interface ReceivedFile {
+  readonly transfer: Pick<Transfer, "measure" | "judged">;
+  readonly end: FetchEnd;
+  /** The file's bytes in the ledger; `undefined` without a limit. */
+  readonly reservedBytes?: number | undefined;
+}
+
 /**
  * Checks the file hash, releases the file to readers, checks the NAR hash, publishes, writes the
  * row. Throws a Mismatch for wrong bytes. Where bytes may be missing, the download is still
@@ -180,9 +189,9 @@ export async function keepDownload(
   deps: PublishNarDeps,
   download: Download,
   nar: NarRow,
-  received: { readonly transfer: Pick<Transfer, "measure" | "judged">; readonly end: FetchEnd },
+  received: ReceivedFile,
 ): Promise<void> {
-  const { transfer, end } = received;
+  const { transfer, end, reservedBytes } = received;
   const { fileSize, digest } = end;
   const fileHash = sha256FromDigest(digest);
   checkFile(nar, { fileHash, fileSize });
@@ -196,6 +205,6 @@ export async function keepDownload(
   transfer.judged();
   download.advance({ type: "verified" });
   const { name, file: { path } } = download;
-  await publishNar(deps, { name, path, fileHash, fileSize });
+  await publishNar(deps, { name, path, fileHash, fileSize, reservedBytes });
   download.advance({ type: "kept" });
 }

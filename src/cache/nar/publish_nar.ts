@@ -16,6 +16,8 @@ export interface FinishedNar extends Pick<KeptFile, "fileHash" | "fileSize"> {
   readonly name: NarName;
   /** The storage takes it over. */
   readonly path: string;
+  /** Its bytes in the ledger; `undefined` without a limit. */
+  readonly reservedBytes?: number | undefined;
 }
 
 /**
@@ -24,7 +26,7 @@ export interface FinishedNar extends Pick<KeptFile, "fileHash" | "fileSize"> {
  */
 export async function publishNar(
   { nars, metadata, nowMs, owner }: PublishNarDeps,
-  { name, path, fileHash, fileSize }: FinishedNar,
+  { name, path, fileHash, fileSize, reservedBytes }: FinishedNar,
   first: readonly Change[] = [],
 ): Promise<void> {
   const at = newStoredName(name);
@@ -32,7 +34,8 @@ export async function publishNar(
   try {
     const seal = await nars.put(at, path);
     const file = { at, seal, fileHash, fileSize };
-    await metadata.apply([{ kind: "nar-kept", file, atMs: nowMs() }]);
+    const reserved = reservedBytes === undefined ? {} : { reservedBytes };
+    await metadata.apply([{ kind: "nar-kept", file, atMs: nowMs(), ...reserved }]);
   } catch (error) {
     // Without a row the accounts would not count it.
     await nars.remove(at);

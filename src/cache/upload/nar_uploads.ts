@@ -111,7 +111,7 @@ export class NarUploads {
     try {
       using spool = await SpoolFile.open({ narName, folder, space, length: body.length });
       const measured = await this.#receive(narName, body, spool);
-      const name = await this.#publish(spool.path, measured);
+      const name = await this.#publish(spool, measured);
       await spool.kept();
       entries.uses.nar(name);
       log.info("nar uploaded", {
@@ -152,7 +152,7 @@ export class NarUploads {
   }
 
   /** Under a name of its own where another file claims the plain one. */
-  async #publish(path: string, measured: Measured): Promise<NarName> {
+  async #publish(spool: Spooled, measured: Measured): Promise<NarName> {
     const { compression, fileHash, fileSize, narHash, narSize } = measured;
     const nar: NarRow = {
       name: plainName(fileHash, compression),
@@ -163,25 +163,28 @@ export class NarUploads {
       fileSize,
     };
     try {
-      return await this.#publishAs(nar, path);
+      return await this.#publishAs(nar, spool);
     } catch (error) {
       if (!(error instanceof NarNameTaken)) throw error;
-      return await this.#publishAs(ownNarRowOf(nar), path);
+      return await this.#publishAs(ownNarRowOf(nar), spool);
     }
   }
 
-  async #publishAs(nar: NarRow, path: string): Promise<NarName> {
+  async #publishAs(nar: NarRow, spool: Spooled): Promise<NarName> {
     const { publishing } = this.#deps;
     const { nowMs, metadata } = publishing;
     const known = await metadata.findNar(nar.name, { fresh: true });
     const row = knownOf(known, nar);
     const untilMs = nowMs() + STAGED_MS;
     const { name, fileHash, fileSize = 0 } = nar;
-    const file = { name, path, fileHash: fileHash as Sha256, fileSize };
+    const { path, ledgerBytes: reservedBytes } = spool;
+    const file = { name, path, fileHash: fileHash as Sha256, fileSize, reservedBytes };
     await publishNar(publishing, file, [{ kind: "stage-nar", nar: row, untilMs }]);
     return name;
   }
 }
+
+type Spooled = Pick<SpoolFile, "path" | "ledgerBytes">;
 
 /** The known row, where it says the same of the NAR and less of the file. */
 function knownOf(known: NarRecord | undefined, nar: NarRow): NarRow {

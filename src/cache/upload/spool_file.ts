@@ -69,6 +69,11 @@ export class SpoolFile implements Disposable {
     this.#fileSize += bytes.length;
   }
 
+  /** Its bytes in the ledger; `undefined` without a limit. */
+  get ledgerBytes(): number | undefined {
+    return this.#reservation.ledgerBytes;
+  }
+
   /** Counts the bytes as used from now on: the storage has taken the file. */
   async kept(): Promise<void> {
     await this.#space.kept(this.#reservation);

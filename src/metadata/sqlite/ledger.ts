@@ -1,4 +1,5 @@
-import type { Member, MemberId, ReserveOrder } from "../space_ledger.ts";
+import type { MemberId } from "../../base/member_id.ts";
+import type { Member, ReserveOrder } from "../space_ledger.ts";
 import type { Statements } from "./statements.ts";
 
 /** The limit ?2 less all that is stored and all that others than ?1 have reserved. */

@@ -1,5 +1,6 @@
 import type { DatabaseSync } from "node:sqlite";
 import { setTimeout as delay } from "node:timers/promises";
+import type { MemberId } from "../../base/member_id.ts";
 import type { DocumentPath } from "../../nix/document_name.ts";
 import type { NarName } from "../../nix/nar_name.ts";
 import type { StorePathHash } from "../../nix/store_path.ts";
@@ -25,7 +26,7 @@ import type {
   PendingFile,
   Stock,
 } from "../space_keeper.ts";
-import type { Member, MemberId, ReserveOrder } from "../space_ledger.ts";
+import type { Member, ReserveOrder } from "../space_ledger.ts";
 import { ChangeApplier } from "./change_applier.ts";
 import { DataVersionFeed } from "./data_version_feed.ts";
 import { type DocumentColumns, readDocument } from "./documents.ts";

@@ -4,7 +4,7 @@ import { Download } from "../../../src/cache/download/download.ts";
 import { GrowingFile } from "../../../src/cache/download/growing_file.ts";
 import { keepDownload } from "../../../src/cache/download/transfer.ts";
 import type { PublishNarDeps } from "../../../src/cache/nar/publish_nar.ts";
-import { IntentLost, type NarRow } from "../../../src/metadata/metadata_store.ts";
+import { IntentLost, type NarRow, ReservationLost } from "../../../src/metadata/metadata_store.ts";
 import { type NarHash, sha256FromDigest } from "../../../src/nix/hash.ts";
 import { narName } from "../../../src/nix/nar_name.ts";
 import { recover } from "../../../src/space/recover.ts";
@@ -13,6 +13,7 @@ import { hash, put, rowOf } from "../../support/metadata_rows.ts";
 import { MemoryMetadataStore } from "../../support/memory_metadata_store.ts";
 import { MemoryNarStore } from "../../support/memory_nar_store.ts";
 import { STAYS } from "../../support/staying_client.ts";
+import { NO_SPOOL } from "../../support/no_spool.ts";
 import { tempFolder } from "../../support/temp_folder.ts";
 
 const TEXT = "the bytes of a NAR file";
@@ -58,7 +59,8 @@ Deno.test("publish: a process taken for dead keeps nothing, and leaves nothing",
   for (const when of ["before", "after"] as const) {
     await using scene = await Scene.open();
     const { metadata, nars } = scene;
-    const settle = () => recover({ metadata, nars, isAlive: () => false, log });
+    const deps = { metadata, nars, spool: NO_SPOOL, member: "other", log };
+    const settle = () => recover(deps);
     const put = nars.put.bind(nars);
     scene.deps.nars.put = async (at, path) => {
       if (when === "before") await settle();
@@ -70,6 +72,18 @@ Deno.test("publish: a process taken for dead keeps nothing, and leaves nothing",
     assert.equal((await metadata.findNar(NAR.name))?.kept, undefined);
     assert.deepEqual(await scene.left(), { objects: [], pending: [] });
   }
+});
+
+Deno.test("publish: a file without its reservation is not kept, and nothing is left", async () => {
+  await using scene = await Scene.open();
+  const { metadata } = scene;
+  await metadata.beat("we", { heldBytes: 100, limitBytes: 100 });
+  await metadata.leave("we");
+  await assert.rejects(scene.keep(100), ReservationLost);
+  assert.deepEqual(await scene.left(), { objects: [], pending: [] });
+  await metadata.beat("we", { heldBytes: 100, limitBytes: 100 });
+  await scene.keep(100);
+  assert.equal((await metadata.stock()).reservedBytes, 0);
 });
 
 /** A download that has come in whole. */
@@ -91,7 +105,8 @@ class Scene implements AsyncDisposable {
     return scene;
   }
 
-  async keep(): Promise<void> {
+  /** `reservedBytes`: in the ledger. */
+  async keep(reservedBytes?: number): Promise<void> {
     const path = `${this.#folder.path}/growing`;
     Deno.writeTextFileSync(path, TEXT);
     const file = new GrowingFile(path);
@@ -101,7 +116,8 @@ class Scene implements AsyncDisposable {
     const measure = { kind: "measured", digest: DIGEST, narSize: TEXT.length } as const;
     const transfer = { measure: async () => measure, judged: () => undefined };
     const end = { fileSize: TEXT.length, digest: DIGEST, maybeShort: false };
-    await keepDownload(this.deps, download, NAR, { transfer, end: { type: "end", ...end } });
+    const received = { transfer, end: { type: "end", ...end }, reservedBytes } as const;
+    await keepDownload(this.deps, download, NAR, received);
   }
 
   /** In the store, and on its way. */

@@ -5,6 +5,7 @@ import { createLogger } from "../../../src/telemetry/logger.ts";
 import { fileOf, hash, keep, narOf, put } from "../../support/metadata_rows.ts";
 import { MemoryMetadataStore } from "../../support/memory_metadata_store.ts";
 import { MemoryNarStore } from "../../support/memory_nar_store.ts";
+import { NO_SPOOL } from "../../support/no_spool.ts";
 import { tempFolder } from "../../support/temp_folder.ts";
 
 const path = hash("a");
@@ -49,7 +50,7 @@ for (const [when, { changes, there, keeps }] of Object.entries(CASES)) {
       await nars.put(at, `${folder.path}/x`);
     }
 
-    await recover({ metadata, nars, isAlive: () => false, log });
+    await recover({ metadata, nars, spool: NO_SPOOL, member: "we", log });
 
     const names = keeps.map(({ at }) => at);
     assert.deepEqual(await Array.fromAsync(nars.list(""), ({ at }) => at), names);
@@ -59,12 +60,94 @@ for (const [when, { changes, there, keeps }] of Object.entries(CASES)) {
   });
 }
 
-Deno.test("recover: the pending objects of a living process stay", async () => {
-  const metadata = new MemoryMetadataStore();
-  await metadata.apply([put(path, []), publishing]);
-  const isAlive = (owner: string) => owner === "dead";
-  await recover({ metadata, nars: new MemoryNarStore(), isAlive, log });
-  assert.equal((await metadata.pendingFiles()).length, 1);
+Deno.test("recover: the pending objects of a living member stay", async () => {
+  const scene = new Scene();
+  await scene.metadata.apply([put(path, []), publishing]);
+  await scene.metadata.beat("dead", { heldBytes: 0, limitBytes: 0 });
+  scene.folders.add("dead");
+
+  await scene.recover();
+
+  assert.equal((await scene.metadata.pendingFiles()).length, 1);
+  assert.deepEqual([...scene.folders], ["dead"]);
 });
+
+Deno.test("recover: what a member reserved before it died is free within a minute", async () => {
+  const scene = new Scene();
+  const { metadata } = scene;
+  await metadata.beat("dead", { heldBytes: 1_000, limitBytes: 1_000 });
+  scene.folders.add("dead");
+  for (let seconds = 0; seconds <= 60; seconds += 5) {
+    await metadata.beat("we", { heldBytes: 0, limitBytes: 1_000 });
+    if (seconds % 15 === 0) await scene.recover();
+    // A living one may miss some heartbeats.
+    if (seconds < 25) assert.equal((await metadata.stock()).reservedBytes, 1_000);
+    scene.nowMs += 5_000;
+  }
+  assert.equal((await metadata.stock()).reservedBytes, 0);
+  assert.deepEqual([...scene.folders], []);
+});
+
+Deno.test("recover: a process that has ended is dead at once", async () => {
+  const scene = new Scene();
+  await scene.metadata.beat("ended", { heldBytes: 10, limitBytes: 10 });
+  await scene.metadata.beat("alive", { heldBytes: 0, limitBytes: 10 });
+  for (const member of ["ended", "alive", "nobody"]) scene.folders.add(member);
+
+  await scene.recover((member) => member === "ended" || member === "we");
+
+  assert.deepEqual([...scene.folders], ["alive"]);
+  assert.deepEqual((await scene.metadata.members("we")).map(({ id }) => id), ["alive"]);
+});
+
+Deno.test("recover: the bytes of files that cannot be removed stay reserved", async () => {
+  const scene = new Scene();
+  await scene.metadata.beat("dead", { heldBytes: 10, limitBytes: 10 });
+  scene.folders.add("dead");
+  scene.isStuck = true;
+  await scene.recover(() => true);
+  assert.equal((await scene.metadata.stock()).reservedBytes, 10);
+  scene.isStuck = false;
+  await scene.recover(() => true);
+  assert.equal((await scene.metadata.stock()).reservedBytes, 0);
+});
+
+Deno.test("recover: who joins while others look for dead members loses nothing", async () => {
+  const scene = new Scene();
+  const { metadata } = scene;
+  await metadata.apply([put(path, [])]);
+  const { pendingFiles } = metadata;
+  // It joins and publishes right behind the first look.
+  metadata.pendingFiles = async () => {
+    const pending = await pendingFiles.call(metadata);
+    await metadata.beat("dead", { heldBytes: 0, limitBytes: 0 });
+    await metadata.apply([publishing]);
+    scene.folders.add("dead");
+    return pending;
+  };
+  await scene.recover();
+  metadata.pendingFiles = pendingFiles;
+  assert.equal((await metadata.pendingFiles()).length, 1);
+  assert.deepEqual([...scene.folders], ["dead"]);
+});
+
+/** A storage whose members' folders are names in a set; `we` look at it. */
+class Scene {
+  nowMs = 10_000_000;
+  readonly metadata = new MemoryMetadataStore(() => this.nowMs);
+  readonly folders = new Set<string>();
+  /** Set to have no folder removed. */
+  isStuck = false;
+
+  async recover(hasEnded?: (member: string) => boolean): Promise<void> {
+    const spool = {
+      others: () => [...this.folders],
+      remove: (member: string) => !this.isStuck && this.folders.delete(member),
+    };
+    const { metadata } = this;
+    const nars = new MemoryNarStore();
+    await recover({ metadata, nars, spool, member: "we", log, ...hasEnded && { hasEnded } });
+  }
+}
 
 const log = createLogger("error", { write: () => undefined });

@@ -67,7 +67,8 @@ Deno.test("space: a run that has reached its target evicts nothing more", async 
   const { budget } = stocked.space;
   const isWanted = () => true;
   // The download that waited for the room is kept before the run looks again.
-  const progress = () => queueMicrotask(() => budget.observe(1_900, 0));
+  const progress = () =>
+    queueMicrotask(() => budget.observe({ usedBytes: 1_900, pinnedBytes: 0, othersBytes: 0 }));
 
   const order = { targetBytes: 1_000, dryRun: false };
   const done = await stocked.space.collect(order, { progress, isWanted });

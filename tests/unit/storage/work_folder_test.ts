@@ -1,114 +1,85 @@
 import assert from "node:assert/strict";
+import { newMemberId } from "../../../src/base/member_id.ts";
 import { WorkFolder } from "../../../src/storage/local/work_folder.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
 import { tempFolder } from "../../support/temp_folder.ts";
 
-Deno.test("work folder: a process has its own, and it goes with the process", () => {
+Deno.test("work folder: a member has its own, and it goes with the member", () => {
   using base = tempFolder();
-  const { log } = recordingLogger();
   {
-    using folder = open(base.path, log);
+    using folder = open(base.path);
     Deno.writeTextFileSync(`${folder.path}/x.part`, "growing");
-    assert.deepEqual(namesIn(base.path), [folder.owner]);
+    assert.equal(namesIn(base.path).length, 1);
+    assert.deepEqual(folder.others(), []);
   }
   assert.deepEqual(namesIn(base.path), []);
 });
 
-Deno.test("work folder: a process that lives keeps its files, and they are counted", () => {
+Deno.test("work folder: the others are members, of an older release too, and no more", () => {
   using base = tempFolder();
-  const { log } = recordingLogger();
-  using folder = open(base.path, log);
-  using other = open(base.path, log);
-  Deno.writeTextFileSync(`${other.path}/x.part`, "growing");
-
-  folder.survey();
-
-  assert.ok(folder.isAlive(other.owner));
-  assert.equal(folder.othersBytes, "growing".length);
-  assert.deepEqual(namesIn(other.path), ["x.part"]);
+  using folder = open(base.path);
+  const others = [newMemberId("build-box.example", 4711), crypto.randomUUID()].sort();
+  for (const name of [...others, "tmp.1234.abcdef12", "systemd-private"]) {
+    Deno.mkdirSync(`${base.path}/${name}`);
+  }
+  Deno.writeTextFileSync(`${base.path}/old.part`, "");
+  assert.deepEqual([...folder.others()].sort(), others);
 });
 
-Deno.test("work folder: what a process left that is dead goes at once", () => {
+Deno.test("work folder: that of a dead member goes with its files", () => {
   using base = tempFolder();
   const { log, lines } = recordingLogger();
   using folder = open(base.path, log);
-  // Of one that was killed the lock's file is left, and nobody holds it.
-  const dead = [crypto.randomUUID(), crypto.randomUUID()];
-  Deno.writeTextFileSync(`${locksOf(base.path)}/${dead[0]}.lock`, "");
-  for (const owner of dead) {
-    Deno.mkdirSync(`${base.path}/${owner}`);
-    Deno.writeTextFileSync(`${base.path}/${owner}/x.part`, "left");
-  }
+  const dead = newMemberId("host", 1);
+  Deno.mkdirSync(`${base.path}/${dead}`);
+  Deno.writeTextFileSync(`${base.path}/${dead}/x.part`, "left");
 
-  folder.survey();
+  assert.ok(folder.remove(dead));
 
-  assert.deepEqual(dead.map((owner) => folder.isAlive(owner)), [false, false]);
-  assert.ok(!folder.isAlive("../../whatever"));
-  assert.deepEqual(namesIn(base.path), [folder.owner]);
-  assert.equal(folder.othersBytes, 0);
-  assert.deepEqual(lines().map(({ msg }) => msg), ["orphan removed", "orphan removed"]);
-  assert.deepEqual(namesIn(locksOf(base.path)), [`${folder.owner}.lock`]);
+  assert.deepEqual(folder.others(), []);
+  assert.ok(folder.remove(dead), "nothing of it is left");
+  assert.deepEqual(lines().map(({ msg }) => msg), ["orphan removed"]);
 });
 
-Deno.test("work folder: a killed process is dead for the next survey", async () => {
-  using base = tempFolder();
-  const { log } = recordingLogger();
+Deno.test("work folder: one that cannot be removed is named once, until it goes", () => {
+  const base = tempFolder();
+  const { log, lines } = recordingLogger();
   using folder = open(base.path, log);
-  const { href } = new URL("../../../src/storage/local/process_lock.ts", import.meta.url);
-  const owner = crypto.randomUUID();
-  const path = `${locksOf(base.path)}/${owner}.lock`;
-  const code = `import { ProcessLock } from "${href}";
-    new ProcessLock("${path}"); console.log("locked"); setInterval(() => {}, 1_000);`;
-  const child = new Deno.Command(Deno.execPath(), {
-    args: ["eval", "--no-lock", code],
-    stdout: "piped",
-    stderr: "null",
-  }).spawn();
-  const reader = child.stdout.getReader();
-  assert.match(new TextDecoder().decode((await reader.read()).value), /locked/);
-  assert.ok(folder.isAlive(owner));
-
-  child.kill("SIGKILL");
-  await child.status;
-  await reader.cancel();
-
-  assert.ok(!folder.isAlive(owner));
+  const dead = newMemberId("host", 1);
+  // A path through a file is no directory's.
+  base[Symbol.dispose]();
+  Deno.writeTextFileSync(base.path, "");
+  try {
+    assert.equal(folder.remove(dead), false);
+    assert.equal(folder.remove(dead), false);
+    const warnings = lines().filter(({ level }) => level === "warn");
+    assert.deepEqual(warnings.map(({ msg }) => msg), ["orphan not removed"]);
+  } finally {
+    Deno.removeSync(base.path);
+  }
 });
 
-Deno.test("work folder: an old stray growing file goes, a young one and other files stay", () => {
+Deno.test("work folder: one that another process removed is made again", () => {
   using base = tempFolder();
-  for (const name of ["old.part", "young.part", "old.nar"]) {
-    Deno.writeTextFileSync(`${base.path}/${name}`, "12345");
-  }
-  const then = new Date(Date.now() - 2 * 3_600_000);
-  for (const name of ["old.part", "old.nar"]) {
-    Deno.utimeSync(`${base.path}/${name}`, then, then);
-  }
-  using folder = open(base.path, recordingLogger().log);
-  folder.survey();
-  assert.deepEqual(namesIn(base.path), [folder.owner, "old.nar", "young.part"].sort());
-  assert.equal(folder.othersBytes, 10);
+  using folder = open(base.path);
+  folder.restore();
+  Deno.removeSync(folder.path, { recursive: true });
+  folder.restore();
+  Deno.writeTextFileSync(`${folder.path}/x.part`, "growing");
 });
 
-Deno.test("work folder: a folder that cannot be listed is a warning and no failure", () => {
+Deno.test("work folder: a folder that cannot be listed is one warning and no failure", () => {
   const base = tempFolder();
   const { log, lines } = recordingLogger();
   using folder = open(base.path, log);
   base[Symbol.dispose]();
-  folder.survey();
-  assert.deepEqual(lines().map(({ level, msg }) => [level, msg]), [
-    ["warn", "orphans not looked for"],
-  ]);
+  assert.deepEqual([folder.others(), folder.others()], [[], []]);
+  const warnings = lines().filter(({ level }) => level === "warn");
+  assert.deepEqual(warnings.map(({ msg }) => msg), ["orphans not looked for"]);
 });
 
-function open(base: string, log: ReturnType<typeof createLogger>): WorkFolder {
-  Deno.mkdirSync(locksOf(base), { recursive: true });
-  return new WorkFolder(base, { locks: locksOf(base), nowMs: Date.now, log });
-}
-
-/** Beside the folder. */
-function locksOf(base: string): string {
-  return `${base}-locks`;
+function open(base: string, log = recordingLogger().log): WorkFolder {
+  return new WorkFolder(base, { member: newMemberId("host", Deno.pid), log });
 }
 
 function namesIn(path: string): readonly string[] {

@@ -1,0 +1,24 @@
+/** Identifies one process among all that share the storage: `<host>.<process id>.<UUID>`. */
+export type MemberId = string;
+
+/** Those of earlier releases are a UUID alone. */
+const MEMBER_REGEXP = /^(?:(?<host>.+)\.(?<pid>\d+)\.)?[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+
+/** An id that no process had before. It may name a file. */
+export function newMemberId(host: string, pid: number): MemberId {
+  return `${fileNameOf(host)}.${pid}.${crypto.randomUUID()}`;
+}
+
+export function isMemberId(text: string): boolean {
+  return MEMBER_REGEXP.test(text);
+}
+
+/** The process id of a member on `host`; `undefined` for a member of another host. */
+export function pidOn(host: string, member: MemberId): number | undefined {
+  const { host: named, pid } = MEMBER_REGEXP.exec(member)?.groups ?? {};
+  return named === fileNameOf(host) ? Number(pid) : undefined;
+}
+
+function fileNameOf(host: string): string {
+  return host.replaceAll(/[^\w.-]/g, "-");
+}

@@ -1,0 +1,116 @@
+import pLimit from "p-limit";
+import { within } from "../base/deadline.ts";
+import { Failure, messageOf } from "../base/failure.ts";
+import type { MemberId } from "../base/member_id.ts";
+import type { SpaceLedger } from "../metadata/space_ledger.ts";
+import type { Logger } from "../telemetry/logger.ts";
+import { type OutageLine, OutageLog } from "../telemetry/outage_log.ts";
+import type { Reservation, SpaceBudget } from "./space_budget.ts";
+
+/** How much more than needed is granted, at most, so that most reservations need no transaction. */
+const SLACK_BYTES_MAX = 64 << 20;
+
+/** The same as a part of the limit, and of what is free: others need room too. */
+const SLACK_SHARE = { limit: 1 / 64, free: 1 / 8 };
+
+/** How long a download waits for the ledger while another process locks the database. */
+const LATE_AFTER_MS = 500;
+
+const NO_BEAT: OutageLine = { level: "warn", message: "heartbeat not written" };
+
+export interface GrantDeps {
+  readonly metadata: Pick<SpaceLedger, "reserve" | "beat">;
+  /** This member. */
+  readonly owner: MemberId;
+  readonly budget: SpaceBudget;
+  readonly log: Logger;
+}
+
+/**
+ * The part of the ledger that this member may give to its downloads. It grows in steps when a
+ * download needs more, and shrinks to what they hold with each heartbeat. One call to the ledger at
+ * a time: its last answer is the grant.
+ */
+export class Grant {
+  readonly #deps: GrantDeps;
+  readonly #oneAtATime = pLimit(1);
+  readonly #outage: OutageLog;
+  #isLate = false;
+
+  constructor(deps: GrantDeps) {
+    this.#deps = deps;
+    this.#outage = new OutageLog(deps.log, "heartbeats are written again");
+  }
+
+  /** `undefined` where the ledger has no room. Throws where the database does not answer soon. */
+  async take(bytes: number): Promise<Reservation | undefined> {
+    const taken = this.#deps.budget.take(bytes);
+    if (taken !== undefined) return taken;
+    if (this.#isLate) {
+      throw new Failure("unavailable", "Cannot reserve space: the ledger is locked");
+    }
+    const taking = this.#oneAtATime(() => this.#raise(bytes));
+    const inTime = await within(taking.then((reservation) => ({ reservation })), LATE_AFTER_MS);
+    if (inTime !== undefined) return inTime.reservation;
+    this.#isLate = true;
+    taking.then((reservation) => reservation?.[Symbol.dispose](), () => undefined)
+      .finally(() => this.#isLate = false);
+    throw new Failure("unavailable", "Cannot reserve space: the ledger does not answer");
+  }
+
+  /** Writes the heartbeat, and gives back what no download holds. Failures are logged. */
+  async beat(): Promise<void> {
+    try {
+      await this.#oneAtATime(() => this.#beat());
+      this.#outage.worked();
+    } catch (error) {
+      this.#outage.failed(NO_BEAT, { error: messageOf(error) });
+    }
+  }
+
+  async #raise(bytes: number): Promise<Reservation | undefined> {
+    const { budget } = this.#deps;
+    for (let hasJoined = false;;) {
+      const taken = budget.take(bytes);
+      if (taken !== undefined) return taken;
+      if (await this.#reserve(budget.heldBytes + bytes)) continue;
+      if (hasJoined) return undefined;
+      // Others may have taken this member for dead, after a long pause.
+      await this.#beat();
+      hasJoined = true;
+    }
+  }
+
+  async #reserve(neededBytes: number): Promise<boolean> {
+    const { metadata, owner, budget } = this.#deps;
+    const { limitBytes, freeBytes } = budget;
+    const wantedBytes = neededBytes + slackBytes(limitBytes, freeBytes);
+    return await this.#granted(() =>
+      metadata.reserve(owner, { neededBytes, wantedBytes, limitBytes })
+    );
+  }
+
+  async #beat(): Promise<void> {
+    const { metadata, owner, budget } = this.#deps;
+    const { limitBytes } = budget;
+    const heldBytes = limitBytes === Infinity ? 0 : budget.heldBytes;
+    // Before the ledger does: nothing is taken meanwhile that it gives back.
+    budget.grant(Math.min(budget.grantedBytes, heldBytes));
+    await this.#granted(() => metadata.beat(owner, { heldBytes, limitBytes }));
+  }
+
+  async #granted(ask: () => Promise<number | undefined>): Promise<boolean> {
+    const { budget } = this.#deps;
+    const keptBefore = budget.keptBytes;
+    const bytes = await ask();
+    if (bytes === undefined) return false;
+    // The answer may be older than a file that was kept meanwhile.
+    budget.grant(bytes - (budget.keptBytes - keptBefore));
+    return true;
+  }
+}
+
+function slackBytes(limitBytes: number, freeBytes: number): number {
+  const shares = [limitBytes * SLACK_SHARE.limit, freeBytes * SLACK_SHARE.free];
+  return Math.max(0, Math.floor(Math.min(SLACK_BYTES_MAX, ...shares)));
+}

@@ -1,0 +1,43 @@
+import type { DatabaseSync } from "node:sqlite";
+import type { MetadataStore } from "../../src/metadata/metadata_store.ts";
+
+const SUM_SQL = `SELECT kept_bytes + pending_bytes +
+  (SELECT ifnull(sum(reserved_bytes), 0) FROM member) AS bytes FROM stock`;
+
+/**
+ * Sums what is stored and reserved by all members, after each call of any of them. It may be above
+ * the limit after that was lowered, but never grow there.
+ */
+export class LedgerWatch {
+  readonly violations: string[] = [];
+  readonly #limitBytes: () => number;
+  #lastBytes = 0;
+
+  constructor(limitBytes: () => number) {
+    this.#limitBytes = limitBytes;
+  }
+
+  watched(metadata: MetadataStore, database: DatabaseSync): MetadataStore {
+    const sum = database.prepare(SUM_SQL);
+    return new Proxy(metadata, {
+      get: (target, name) => {
+        const method: unknown = Reflect.get(target, name);
+        if (typeof method !== "function") return method;
+        return async (...args: unknown[]) => {
+          try {
+            return await method.apply(target, args);
+          } finally {
+            if (database.isOpen) this.#look(Number(sum.get()?.["bytes"]), String(name));
+          }
+        };
+      },
+    });
+  }
+
+  #look(bytes: number, call: string): void {
+    if (bytes > this.#limitBytes() && bytes > this.#lastBytes) {
+      this.violations.push(`${call} takes stored and reserved bytes to ${bytes}`);
+    }
+    this.#lastBytes = bytes;
+  }
+}

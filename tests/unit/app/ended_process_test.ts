@@ -1,0 +1,23 @@
+import assert from "node:assert/strict";
+import { newMemberId } from "../../../src/base/member_id.ts";
+import { hasEnded } from "../../../src/app/ended_process.ts";
+
+Deno.test("ended process: one that is killed has ended, one that runs has not", async () => {
+  const host = Deno.hostname();
+  const child = new Deno.Command("sleep", { args: ["60"] }).spawn();
+  const member = newMemberId(host, child.pid);
+  assert.equal(hasEnded(member), false);
+  child.kill("SIGKILL");
+  await child.status;
+  assert.equal(hasEnded(member), true);
+});
+
+Deno.test("ended process: a member that had this process's id was its predecessor", () => {
+  assert.equal(hasEnded(newMemberId(Deno.hostname(), Deno.pid)), true);
+});
+
+Deno.test("ended process: members of other hosts count as running", () => {
+  for (const member of [newMemberId("elsewhere.example", 1), crypto.randomUUID(), "../x", ""]) {
+    assert.equal(hasEnded(member), false);
+  }
+});

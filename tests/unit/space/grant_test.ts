@@ -1,0 +1,145 @@
+import assert from "node:assert/strict";
+import type { MetadataStore } from "../../../src/metadata/metadata_store.ts";
+import { ActiveReads } from "../../../src/space/active_reads.ts";
+import { Space } from "../../../src/space/space.ts";
+import { createLogger } from "../../../src/telemetry/logger.ts";
+import { MemoryMetadataStore } from "../../support/memory_metadata_store.ts";
+
+const GIB = 2 ** 30;
+
+Deno.test("grant: two members together never promise more than the limit", async () => {
+  const storage = new Storage(1_000);
+  const [one, other] = [await storage.member("one"), await storage.member("other")];
+  using first = await one.reserve(600);
+  assert.ok(first);
+  // What was granted beyond it goes back with the heartbeat.
+  await one.beat();
+  assert.equal(await other.reserve(401), undefined);
+  using second = await other.reserve(400);
+  assert.ok(second);
+  assert.equal(await one.reserve(1), undefined);
+  assert.equal(one.budget.reservedBytes, 1_000);
+
+  first[Symbol.dispose]();
+  await one.beat();
+
+  using third = await other.reserve(600);
+  assert.ok(third);
+  assert.equal((await storage.metadata.stock()).reservedBytes, 1_000);
+});
+
+Deno.test("grant: most reservations need no transaction", async () => {
+  const storage = new Storage(50 * GIB);
+  const space = await storage.member("one");
+  const held = [];
+  for (let count = 0; count < 2_000; count++) held.push(await space.reserve(100_000));
+  assert.ok(held.every((one) => one !== undefined));
+  assert.ok(storage.reserves <= 5, `${storage.reserves} transactions`);
+});
+
+Deno.test("grant: a file of exactly the limit fits, and the next one in its place", async () => {
+  const storage = new Storage(1_000);
+  const space = await storage.member("one");
+  for (let count = 0; count < 3; count++) {
+    using whole = await space.reserve(1_000);
+    assert.ok(whole);
+    assert.equal(await space.reserve(1), undefined);
+  }
+});
+
+Deno.test("grant: without a limit nothing is reserved in the ledger", async () => {
+  const storage = new Storage(Infinity);
+  const space = await storage.member("one");
+  using _huge = await space.reserve(Number.MAX_SAFE_INTEGER);
+  await space.beat();
+  assert.equal(storage.reserves, 0);
+  assert.equal((await storage.metadata.stock()).reservedBytes, 0);
+});
+
+Deno.test("grant: a member that was taken for dead joins again with what it holds", async () => {
+  const storage = new Storage(1_000);
+  const space = await storage.member("one");
+  using _held = await space.reserve(300);
+  await storage.metadata.leave("one");
+  using more = await space.reserve(200);
+  assert.ok(more);
+  await storage.metadata.leave("one");
+  await space.beat();
+  assert.equal((await storage.metadata.stock()).reservedBytes, 500);
+});
+
+Deno.test("grant: what cannot join again with what it holds promises nothing more", async () => {
+  const storage = new Storage(1_000);
+  const [one, other] = [await storage.member("one"), await storage.member("other")];
+  using _held = await one.reserve(600);
+  await storage.metadata.leave("one");
+  using _taken = await other.reserve(900);
+  await one.beat();
+  assert.equal(await one.reserve(10), undefined);
+  assert.equal((await storage.metadata.stock("other")).reservedBytes, 0);
+});
+
+Deno.test("grant: while the ledger does not answer, a download waits once, not long", async () => {
+  const storage = new Storage(1_000);
+  const space = await storage.member("one");
+  const answer = Promise.withResolvers<void>();
+  storage.delay = answer.promise;
+  assert.equal(await space.reserve(100), undefined);
+  const startedAt = performance.now();
+  for (let count = 0; count < 20; count++) assert.equal(await space.reserve(100), undefined);
+  assert.ok(performance.now() - startedAt < 400, "each waits again");
+  assert.deepEqual(new Set(storage.errors), new Set(["space reservation failed"]));
+
+  answer.resolve();
+  await space.beat();
+
+  assert.equal(space.budget.heldBytes, 0, "what came too late is given back");
+  using taken = await space.reserve(1_000);
+  assert.ok(taken);
+});
+
+/** One storage without files, for any number of members. */
+class Storage {
+  readonly metadata = new MemoryMetadataStore();
+  readonly errors: string[] = [];
+  /** How often bytes were asked for. */
+  reserves = 0;
+  /** What the ledger waits for. */
+  delay: Promise<void> | undefined;
+  readonly #limitBytes: number;
+
+  constructor(limitBytes: number) {
+    this.#limitBytes = limitBytes;
+  }
+
+  async member(owner: string): Promise<Space> {
+    const log = createLogger("error", { write: (line) => this.errors.push(JSON.parse(line).msg) });
+    const space = new Space({
+      limitBytes: this.#limitBytes,
+      metadata: this.#counted(),
+      nars: { remove: () => Promise.resolve(true) },
+      reads: new ActiveReads(),
+      flushUses: () => Promise.resolve(),
+      owner,
+      nowMs: () => performance.now(),
+      log,
+      observe: () => undefined,
+    });
+    await space.open();
+    return space;
+  }
+
+  #counted(): MetadataStore {
+    return new Proxy<MetadataStore>(this.metadata, {
+      get: (target, name) => {
+        const method = Reflect.get(target, name).bind(target);
+        if (name !== "reserve") return method;
+        return async (...order: unknown[]) => {
+          this.reserves++;
+          await this.delay;
+          return await method(...order);
+        };
+      },
+    });
+  }
+}
