@@ -38,11 +38,17 @@ const NONE: Needs = ["-", "-", "-", "-", "-", "-", "-", "-"];
 const READING: Needs = ["-", "read", "-", "-", "read", "read", "-", "read"];
 const MANAGING: Needs = ["-", "read", "-", "admin", "read", "admin", "admin", "admin"];
 const REMOVING: Needs = ["-", "admin", "admin", "admin", "admin", "admin", "admin", "admin"];
+const UPLOADING: Needs = ["-", "read", "write", "write", "write", "write", "write", "write"];
 const OPERATING = "operator";
 const EVICTING: Needs = [
   ...[OPERATING, OPERATING, OPERATING, "admin"],
   ...[OPERATING, "admin", "admin", "admin"],
 ] as Needs;
+
+const UPLOADED = [
+  ...["/{hash}.narinfo", "/nar/{name}", "/{hash}.ls", "/log/{drv}", "/debuginfo/{id}"],
+  ...["/build-trace-v2/{drv}/{output}.doi", "/realisations/{id}.doi"],
+];
 
 const EXPECTED: Readonly<Record<string, Needs>> = {
   "GET /nix-cache-info": NONE,
@@ -56,6 +62,11 @@ const EXPECTED: Readonly<Record<string, Needs>> = {
   "GET /build-trace-v2/{drv}/{output}.doi": READING,
   "GET /realisations/{id}.doi": READING,
   "GET /debuginfo/{id}": READING,
+  "GET /upload/nix-cache-info": NONE,
+  ...Object.fromEntries(UPLOADED.flatMap((route) => [
+    [`GET /upload${route}`, READING],
+    [`PUT /upload${route}`, UPLOADING],
+  ])),
   "GET /metrics": READING,
   "GET /": MANAGING,
   "GET /stats": MANAGING,
@@ -72,6 +83,8 @@ const ROLES: readonly Role[] = ["read", "write", "admin"];
 const TOKENS: readonly Token[] = ROLES.map((role) => (
   { name: `${role}-laptop`, role, secret: `secret-of-${role}` }
 ));
+
+const uploads = { allowed: true, keys: [], requireSignature: false };
 
 /** 0: no token, or a wrong one. Else the place in `ROLES`, from 1. */
 const rankOf = (role: string) => ROLES.indexOf(role as Role) + 1;
@@ -91,7 +104,7 @@ for (const [at, configured] of CONFIGURED.entries()) {
   const set = configured.join(" and ") || "no";
   Deno.test(`permissions: with ${set} tokens, each route wants its role`, async () => {
     const tokens = TOKENS.filter(({ role }) => configured.includes(role));
-    await using cache = await TestCache.open({ upstreams: [], allowDelete: true, tokens });
+    await using cache = await TestCache.open({ upstreams: [], allowDelete: true, uploads, tokens });
     for (const [asked, needs] of Object.entries(EXPECTED)) {
       const [method = "", route = ""] = asked.split(" ");
       const need = needs[at] ?? "-";
@@ -99,7 +112,7 @@ for (const [at, configured] of CONFIGURED.entries()) {
         // Another address for each route: many failures of one slow it.
         for (const network of ["127.0.0", "192.0.2"]) {
           const peer = `${network}.${Object.keys(EXPECTED).indexOf(asked)}`;
-          const answer = await cache.request(method, PATHS[route] ?? route, headers, { peer });
+          const answer = await cache.request(method, pathOf(route), headers, { peer });
           await answer.body?.cancel();
           const what = `${asked} with ${given} of ${peer}`;
           assert.deepEqual([refusalOf(answer.status), what], [
@@ -116,6 +129,11 @@ for (const [at, configured] of CONFIGURED.entries()) {
       }
     }
   });
+}
+
+function pathOf(route: string): string {
+  const below = route.startsWith("/upload/") ? route.slice("/upload".length) : route;
+  return `${route === below ? "" : "/upload"}${PATHS[below] ?? below}`;
 }
 
 /** The refusal; 0 for any answer of the route itself. */

@@ -46,12 +46,17 @@ export class NixClient implements Disposable {
   /** Where the store is really; a store path goes behind it. */
   readonly root = `${this.#folder.path}/root`;
 
-  /** `caFile`: whom it trusts with HTTPS. */
-  constructor({ caFile }: { readonly caFile?: string } = {}) {
+  /** `caFile`: whom it trusts with HTTPS. `netrc`: the text of its netrc file, if any. */
+  constructor(
+    { caFile, netrc }: { readonly caFile?: string; readonly netrc?: string | undefined } = {},
+  ) {
     this.#caFile = caFile;
     Deno.mkdirSync(`${this.root}/nix/store`, { recursive: true });
     Deno.mkdirSync(`${this.#folder.path}/conf`);
-    Deno.writeTextFileSync(`${this.#folder.path}/conf/nix.conf`, CONFIGURATION);
+    const netrcFile = `${this.#folder.path}/conf/netrc`;
+    if (netrc !== undefined) Deno.writeTextFileSync(netrcFile, netrc, { mode: 0o600 });
+    const settings = `${CONFIGURATION}netrc-file = ${netrcFile}\n`;
+    Deno.writeTextFileSync(`${this.#folder.path}/conf/nix.conf`, settings);
   }
 
   /** Makes a signing key by Nix itself. */
