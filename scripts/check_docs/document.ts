@@ -6,6 +6,9 @@ const NAMED_FILE_REGEXP = /`((?:[\w.-]+\/)*[\w-]+\.(?:ts|sql|md|svg))`/g;
 /** Links within the project: a path, a heading behind `#`, or both. */
 const LINK_REGEXP = /\]\((?<target>[^)#:\s]*)(?:#(?<heading>[^)\s]*))?\)/g;
 
+/** Documents for people who read from top to bottom: their table rows fit too. */
+const NARROW = ["docs/architecture.md"];
+
 /** Lines that cannot be wrapped: table rows, headings, HTML and single links. */
 const UNWRAPPED_REGEXP = /^\s*([|#<!]|\S+$)/;
 
@@ -38,7 +41,8 @@ export function documentProblems(
     }
     if (isCode) continue;
     const place = `${path}:${index + 1}`;
-    if ([...line].length > COLUMNS_MAX && !UNWRAPPED_REGEXP.test(line)) {
+    const mayBeLong = UNWRAPPED_REGEXP.test(line) && !NARROW.includes(path);
+    if ([...line].length > COLUMNS_MAX && !mayBeLong) {
       problems.push(`${place}: ${[...line].length} columns, at most ${COLUMNS_MAX}`);
     }
     for (const [, name = ""] of line.matchAll(NAMED_FILE_REGEXP)) {

@@ -22,6 +22,13 @@ Deno.test("documents: tables, code, headings and lone links may be longer", () =
   assert.deepEqual(problemsOf([`| ${long} |`, code, `# ${long}`, long].join("\n")), []);
 });
 
+Deno.test("documents: the table rows of the architecture's page fit into 100 columns", () => {
+  const page = { path: "docs/architecture.md", text: `| ${"x".repeat(110)} |` };
+  assert.deepEqual(documentProblems(page, { files: FILES, read: () => undefined }), [
+    "docs/architecture.md:1: 114 columns, at most 100",
+  ]);
+});
+
 Deno.test("documents: columns are counted in characters", () => {
   assert.deepEqual(problemsOf(`${"ü ".repeat(50)}`), []);
 });
