@@ -1,4 +1,4 @@
-import { allUnderWay } from "../cache/download/download_progress.ts";
+import { allInFlight } from "../cache/download/download_progress.ts";
 import { Downloads } from "../cache/download/downloads.ts";
 import { observedFetcher } from "../cache/fetch/observed_fetcher.ts";
 import { SinkFetcher } from "../cache/fetch/sink_fetcher.ts";
@@ -121,16 +121,16 @@ export function buildApp(parts: AppParts): App {
       ready = false;
       prefetch?.stop();
     },
-    downloadsOver: () => downloads.wantedOver(),
-    prefetchOver: async () => await prefetch?.over(),
+    downloadsOver: () => downloads.wantedIdle(),
+    prefetchOver: async () => await prefetch?.idle(),
     expirePrefetched: () => prefetch?.expire(),
     expireUploads: () => uploads.expire(),
     async [Symbol.asyncDispose]() {
       prefetch?.stop();
       await resources.disposeAsync();
-      await prefetch?.over();
+      await prefetch?.idle();
       await page[Symbol.asyncDispose]();
-      await downloads.over();
+      await downloads.idle();
       await space[Symbol.asyncDispose]();
     },
   };
@@ -167,8 +167,8 @@ function buildCache(parts: AppParts, metrics: Metrics, resources: AsyncDisposabl
     tempFolder,
   });
   const transfers = new PassThroughTransfers(nowMs);
-  const underWay = allUnderWay([downloads, transfers]);
-  metrics.gauge("in_flight_downloads", {}, () => underWay.count);
+  const inFlight = allInFlight([downloads, transfers]);
+  metrics.gauge("in_flight_downloads", {}, () => inFlight.count);
   const shared = { pool, negative, demotions, uses, downloads, space };
   const { narinfos, prefetch } = buildNarinfos(parts, shared);
   const sinks = new SinkFetcher({ narSources, ...patience });
@@ -182,7 +182,7 @@ function buildCache(parts: AppParts, metrics: Metrics, resources: AsyncDisposabl
   };
   const kept = buildKeptNars(parts, { downloads, space });
   return {
-    ...{ pool, lastAnswers, downloads, underWay, space },
+    ...{ pool, lastAnswers, downloads, inFlight, space },
     ...{ kept, negative, absentDocuments, verifier },
     reads,
     uses,

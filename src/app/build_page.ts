@@ -1,5 +1,5 @@
 import denoJson from "../../deno.json" with { type: "json" };
-import type { UnderWay } from "../cache/download/download_progress.ts";
+import type { InFlight } from "../cache/download/download_progress.ts";
 import type { StorePathNames } from "../cache/store_path_names.ts";
 import { Page } from "../http/page/page.ts";
 import type { Route } from "../http/routes/router.ts";
@@ -20,7 +20,7 @@ export interface PageSubjects {
   readonly pool: UpstreamPool;
   readonly lastAnswers: LastAnswers;
   /** Downloads and pass-throughs. */
-  readonly underWay: UnderWay;
+  readonly inFlight: InFlight;
   readonly space: Space;
   readonly names: StorePathNames;
   readonly closures: ClosureLister;
@@ -41,7 +41,7 @@ export function buildPage(parts: AppParts, subjects: PageSubjects): PageParts {
   const sources = {
     ...subjects,
     ...{ metrics, problems, nowMs },
-    downloads: subjects.underWay,
+    downloads: subjects.inFlight,
     version: denoJson.version,
     publicKey,
     startedAtMs: nowMs(),

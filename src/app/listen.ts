@@ -39,7 +39,7 @@ export interface Listener extends AsyncDisposable {
 interface OpenListener extends Disposable {
   readonly url: string;
   /** Set for a listener behind a relay: closes it, and resolves when all clients have left. */
-  over?(): Promise<void>;
+  ended?(): Promise<void>;
 }
 
 /** Starts to serve. Throws a Failure that explains an unusable address. */
@@ -56,10 +56,10 @@ export async function listen(parts: ListenParts): Promise<Listener> {
     return {
       url: opened.url,
       async shutdown() {
-        const over = opened.over?.();
-        if (over === undefined) owned.dispose();
+        const ended = opened.ended?.();
+        if (ended === undefined) owned.dispose();
         await server.shutdown();
-        await over;
+        await ended;
         owned.dispose();
       },
       async [Symbol.asyncDispose]() {
@@ -79,7 +79,7 @@ export async function listen(parts: ListenParts): Promise<Listener> {
     const opened = await TlsListener.open({ place, files, log, nowMs, server, relay });
     return {
       url: urlOf("https", opened.place),
-      over: () => opened.over(),
+      ended: () => opened.ended(),
       [Symbol.dispose]: () => opened[Symbol.dispose](),
     };
   }

@@ -15,8 +15,8 @@ export class SingleFlight<Key, Value> {
 
   /** Joins the running work for `key`, or starts it. A failure reaches every caller. */
   run(key: Key, start: () => Promise<Value>): Flight<Value> {
-    const underWay = this.#flights.get(key);
-    if (underWay !== undefined) return { value: underWay, joined: true };
+    const inFlight = this.#flights.get(key);
+    if (inFlight !== undefined) return { value: inFlight, joined: true };
     const value = start().finally(() => this.#flights.delete(key));
     this.#flights.set(key, value);
     return { value, joined: false };

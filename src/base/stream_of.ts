@@ -4,11 +4,11 @@
  */
 export function streamOf<Piece>(
   pieces: AsyncGenerator<Piece>,
-  over: () => void = () => undefined,
+  release: () => void = () => undefined,
 ): ReadableStream<Piece> {
   let isOver = false;
   const end = () => {
-    if (!isOver) over();
+    if (!isOver) release();
     isOver = true;
   };
   return new ReadableStream({

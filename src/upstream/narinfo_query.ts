@@ -56,7 +56,7 @@ export class NarinfoQuery implements Disposable {
   readonly #candidates: readonly Candidate[];
   readonly #options: NarinfoQueryOptions;
   readonly #abort = new AbortController();
-  readonly #over = Promise.withResolvers<void>();
+  readonly #ended = Promise.withResolvers<void>();
   readonly #answer = Promise.withResolvers<PoolAnswer>();
   #later: PromiseWithResolvers<PoolAnswer> | undefined;
   #phase: "patient" | "hurried" | "answered" = "patient";
@@ -69,8 +69,8 @@ export class NarinfoQuery implements Disposable {
   }
 
   /** Resolves when no request is in flight any more. */
-  get over(): Promise<void> {
-    return this.#over.promise;
+  get ended(): Promise<void> {
+    return this.#ended.promise;
   }
 
   /** Call it once. */
@@ -93,7 +93,7 @@ export class NarinfoQuery implements Disposable {
     this.#abort.abort();
     this.#answer.resolve({ kind: "unknown" });
     this.#later?.resolve({ kind: "unknown" });
-    this.#over.resolve();
+    this.#ended.resolve();
   }
 
   async #ask(candidate: Candidate, storePathHash: StorePathHash): Promise<void> {
@@ -145,7 +145,7 @@ export class NarinfoQuery implements Disposable {
   #end(answer: PoolAnswer): void {
     this.#answer.resolve(answer);
     if (this.#candidates.some(({ reading }) => reading === undefined)) this.#abort.abort();
-    this.#over.resolve();
+    this.#ended.resolve();
   }
 }
 

@@ -180,7 +180,7 @@ export class UpstreamPool implements Disposable {
       observe: (upstream, reading) => this.#deps.observe(upstream, reading, asked),
     });
     this.#queries.add(query);
-    query.over.then(() => this.#queries.delete(query));
+    query.ended.then(() => this.#queries.delete(query));
     return query.ask(storePathHash);
   }
 

@@ -257,7 +257,7 @@ export class RunningLarder {
 
   /** Resolves when nothing is under way, in the background neither. */
   async idle(): Promise<void> {
-    await this.#traffic.downloads.over();
+    await this.#traffic.downloads.idle();
     await this.#refreshed;
     // Runs come one after the other: when this one is over, those before it are.
     const order = { targetBytes: Number.MAX_SAFE_INTEGER, dryRun: false };
@@ -268,7 +268,7 @@ export class RunningLarder {
   /** Ends it, in order if it still lives. */
   async over(): Promise<void> {
     await this.uses[Symbol.asyncDispose]();
-    await this.#traffic.downloads.over();
+    await this.#traffic.downloads.idle();
     await this.space[Symbol.asyncDispose]();
     await this.larder.close();
   }

@@ -12,7 +12,7 @@ const scope = workerScope<ToVerifyWorker, FromVerifyWorker>();
 /** Memory for all decoders of pass-throughs; most take 2 to 8 MiB. */
 const PASS_THROUGH_BYTES_MAX = 256 << 20;
 
-const underWay = new Map<number, Growth>();
+const inFlight = new Map<number, Growth>();
 const passThroughs = new Map<number, PassThroughMeasure>();
 const passThroughMemory = new MemoryAllowance(PASS_THROUGH_BYTES_MAX);
 const tell = (message: FromVerifyWorker) => scope.postMessage(message);
@@ -22,7 +22,7 @@ scope.onmessage = ({ data }) => {
     case "verify":
       return void run(data.id, data.order);
     case "grown":
-      return underWay.get(data.id)?.grown(data.fileSize, data.whole);
+      return inFlight.get(data.id)?.grown(data.fileSize, data.whole);
     case "passThrough":
       return void passThrough(data.id, data.order);
     case "piece":
@@ -31,7 +31,7 @@ scope.onmessage = ({ data }) => {
       return passThroughs.get(data.id)?.end();
     case "cancel":
       passThroughs.get(data.id)?.abort();
-      return underWay.get(data.id)?.end();
+      return inFlight.get(data.id)?.end();
   }
 };
 
@@ -55,12 +55,12 @@ async function take(id: number, bytes: Uint8Array<ArrayBuffer>): Promise<void> {
 
 async function run(id: number, order: VerifyOrder): Promise<void> {
   const growth = new Growth();
-  underWay.set(id, growth);
+  inFlight.set(id, growth);
   try {
     tell({ id, measure: await measureNar(order, growth) });
   } catch (error) {
     tell({ id, error: messageOf(error) });
   } finally {
-    underWay.delete(id);
+    inFlight.delete(id);
   }
 }

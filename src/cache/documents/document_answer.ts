@@ -49,9 +49,9 @@ export function memoryDocument(facts: SentFacts, bytes: Uint8Array<ArrayBuffer>)
 export function passingDocument(
   facts: SentFacts,
   pieces: Pieces,
-  over: () => void = () => undefined,
+  release: () => void = () => undefined,
 ): SentDocument {
-  return { ...facts, body: () => streamOf(pieces, over), [Symbol.dispose]: over };
+  return { ...facts, body: () => streamOf(pieces, release), [Symbol.dispose]: release };
 }
 
 async function* keptPieces(

@@ -122,7 +122,7 @@ export class Download {
   }
 
   /** Resolves when the file is kept, or the download has failed. */
-  async over(): Promise<void> {
+  async ended(): Promise<void> {
     while (this.#state.state !== "kept" && this.#state.state !== "failed") {
       await this.#changed.notified();
     }
@@ -144,8 +144,8 @@ export class Download {
     end?: number,
   ): ReadableStream<Uint8Array<ArrayBuffer>> {
     const use = this.file.use();
-    const over = () => use[Symbol.dispose]();
-    return streamOf(this.#pieces(passThrough, start, end), over);
+    const release = () => use[Symbol.dispose]();
+    return streamOf(this.#pieces(passThrough, start, end), release);
   }
 
   async *#pieces(

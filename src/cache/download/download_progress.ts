@@ -13,14 +13,14 @@ export interface DownloadProgress {
 }
 
 /** NAR files in flight. */
-export interface UnderWay {
+export interface InFlight {
   readonly count: number;
   /** The progress of at most `countMax` files, the oldest first. */
   progress(countMax: number): readonly DownloadProgress[];
 }
 
 /** The files in flight of several places together. */
-export function allUnderWay(places: readonly UnderWay[]): UnderWay {
+export function allInFlight(places: readonly InFlight[]): InFlight {
   return {
     get count() {
       return places.reduce((sum, { count }) => sum + count, 0);

@@ -3,7 +3,7 @@ import type { NarRecord } from "../../metadata/metadata_store.ts";
 import type { NarName } from "../../nix/nar_name.ts";
 import type { ActiveReads } from "../../space/active_reads.ts";
 import { Download, NotKept } from "./download.ts";
-import { type DownloadProgress, progressOf, type UnderWay } from "./download_progress.ts";
+import { type DownloadProgress, type InFlight, progressOf } from "./download_progress.ts";
 import { GrowingFile } from "./growing_file.ts";
 import { announcedFileSize } from "../nar/nar_naming.ts";
 import type { UpstreamPool } from "../../upstream/upstream_pool.ts";
@@ -31,9 +31,9 @@ export interface JoinedDownload {
 }
 
 /** The downloads in flight: one for each NAR file, however many clients request it. */
-export class Downloads implements UnderWay {
+export class Downloads implements InFlight {
   readonly #deps: DownloadsDeps & Pick<RunDownloadDeps, "outages">;
-  readonly #underWay = new Map<NarName, Download>();
+  readonly #inFlight = new Map<NarName, Download>();
   readonly #running = new Map<Download, Promise<void>>();
 
   constructor(deps: DownloadsDeps) {
@@ -43,17 +43,17 @@ export class Downloads implements UnderWay {
 
   /** How many downloads are in flight. */
   get count(): number {
-    return this.#underWay.size;
+    return this.#inFlight.size;
   }
 
   find(narName: NarName): Download | undefined {
-    return this.#underWay.get(narName);
+    return this.#inFlight.get(narName);
   }
 
   /** The progress of at most `countMax` downloads, the oldest first. */
   progress(countMax: number): readonly DownloadProgress[] {
     const shown: DownloadProgress[] = [];
-    for (const download of this.#underWay.values()) {
+    for (const download of this.#inFlight.values()) {
       if (shown.length >= countMax) break;
       const progress = progressOf(download);
       if (progress !== undefined) shown.push(progress);
@@ -66,16 +66,16 @@ export class Downloads implements UnderWay {
    * client will probably retry. Throws NotKept when the file cannot be made.
    */
   join(nar: NarRecord, requestId: string): JoinedDownload {
-    const underWay = this.#underWay.get(nar.name);
+    const inFlight = this.#inFlight.get(nar.name);
     // A client has more patience, and more room, than one that no client waited for.
-    if (underWay === undefined || hasFailedAhead(underWay)) {
+    if (inFlight === undefined || hasFailedAhead(inFlight)) {
       const file = this.#makeGrowingFile(nar, requestId);
       const download = this.#start(nar, { file, requestId, isAhead: false });
       return { download, joined: false, isAhead: false };
     }
-    const isAhead = !underWay.isWanted;
-    underWay.want();
-    return { download: underWay, joined: true, isAhead };
+    const isAhead = !inFlight.isWanted;
+    inFlight.want();
+    return { download: inFlight, joined: true, isAhead };
   }
 
   /**
@@ -97,12 +97,12 @@ export class Downloads implements UnderWay {
   }
 
   /** Resolves when no download is in flight. */
-  async over(): Promise<void> {
+  async idle(): Promise<void> {
     while (this.#running.size > 0) await Promise.allSettled(this.#running.values());
   }
 
   /** Resolves when no download is in flight that a client waits for. */
-  async wantedOver(): Promise<void> {
+  async wantedIdle(): Promise<void> {
     for (;;) {
       const wanted = [...this.#running].filter(([{ isWanted }]) => isWanted);
       if (wanted.length === 0) return;
@@ -116,7 +116,7 @@ export class Downloads implements UnderWay {
     const use = file.use();
     const end = reads.begin(name);
     const download = new Download({ name, file, startedAtMs: keeping.nowMs(), isAhead });
-    this.#underWay.set(name, download);
+    this.#inFlight.set(name, download);
     const isWanted = () => download.isWanted;
     const deps = isAhead ? aheadDeps(this.#deps, { ...this.#deps, isWanted }) : this.#deps;
     const start = { name: "download nar", facts: { "larder.nar": name } };
@@ -124,7 +124,7 @@ export class Downloads implements UnderWay {
       const failure = await runDownload(deps, download, nar, requestId);
       if (failure !== undefined) span.fail(failure.reason);
     }).finally(() => {
-      if (this.#underWay.get(name) === download) this.#underWay.delete(name);
+      if (this.#inFlight.get(name) === download) this.#inFlight.delete(name);
       this.#running.delete(download);
       use[Symbol.dispose]();
       end();

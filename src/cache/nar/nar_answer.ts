@@ -42,5 +42,5 @@ export interface NarAnswer extends NarFacts, AsyncDisposable {
     options?: ReadOptions,
   ): Promise<ReadableStream<Uint8Array<ArrayBuffer>>>;
   /** Where set, call it when the bytes are sent, or will never be. */
-  readonly over?: () => void;
+  readonly release?: () => void;
 }

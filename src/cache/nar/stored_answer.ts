@@ -25,7 +25,7 @@ export function storedAnswer(
       leave = reads.begin(narName);
       return body;
     },
-    over: () => leave?.(),
+    release: () => leave?.(),
     [Symbol.asyncDispose]: () => stored[Symbol.asyncDispose](),
   };
 }

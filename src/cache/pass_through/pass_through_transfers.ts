@@ -1,5 +1,5 @@
 import type { NarName } from "../../nix/nar_name.ts";
-import { type DownloadProgress, progressOf, type UnderWay } from "../download/download_progress.ts";
+import { type DownloadProgress, type InFlight, progressOf } from "../download/download_progress.ts";
 import { type DownloadState, knownFileSize } from "../download/download_state.ts";
 
 interface Entry {
@@ -9,7 +9,7 @@ interface Entry {
 }
 
 /** The pass-throughs in flight: one for each client. */
-export class PassThroughTransfers implements UnderWay {
+export class PassThroughTransfers implements InFlight {
   readonly #nowMs: () => number;
   readonly #entries = new Set<Entry>();
 

@@ -70,7 +70,7 @@ export class NarsAhead {
   }
 
   /** Resolves when nothing is in flight. NARs that wait for a request stay. */
-  async over(): Promise<void> {
+  async idle(): Promise<void> {
     while (this.#running.size > 0) await Promise.all(this.#running);
   }
 

@@ -104,13 +104,13 @@ export class Prefetch implements NarinfoPrefetch, NarPrefetch, AsyncDisposable {
   }
 
   /** Resolves when nothing is in flight. */
-  async over(): Promise<void> {
-    await this.#walk.over();
-    await this.#nars.over();
+  async idle(): Promise<void> {
+    await this.#walk.idle();
+    await this.#nars.idle();
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.stop();
-    await this.over();
+    await this.idle();
   }
 }

@@ -60,7 +60,7 @@ export class ReferenceWalk {
   }
 
   /** Resolves when nothing is in flight or waits. */
-  async over(): Promise<void> {
+  async idle(): Promise<void> {
     while (this.#running.size > 0) await Promise.all(this.#running);
   }
 

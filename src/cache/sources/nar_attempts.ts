@@ -61,9 +61,9 @@ export interface NarFailure {
 /** Reasons that say nothing about the upstreams. */
 const OUR_REASONS: readonly NarFailure["reason"][] = ["room", "disk", "cancelled"];
 
-/** A running attempt. `over` resolves when its result is handled. */
+/** A running attempt. `handled` resolves after that of its result. */
 interface Attempt extends AskedSource {
-  readonly over: Promise<void>;
+  readonly handled: Promise<void>;
 }
 
 /** A finished attempt. */
@@ -114,7 +114,7 @@ export class NarAttempts {
         const race = { next, ask, putBack, hedgeAfterMs: this.#hedgeAfterMs };
         const attempt = await firstToAnswer(race);
         if (attempt === undefined) break;
-        await attempt.over;
+        await attempt.handled;
       }
     } while (!this.#isOver && await this.#sources.another(this.#signal));
     const isOurs = this.#result.type === "whole" || OUR_REASONS.includes(this.#result.reason);
@@ -131,10 +131,10 @@ export class NarAttempts {
   /** Requests the missing bytes from `source`. */
   #ask(source: NarSource): Attempt {
     const taken = Promise.withResolvers<boolean>();
-    const over = this.#try(source, () => taken.resolve(true))
+    const handled = this.#try(source, () => taken.resolve(true))
       .finally(() => taken.resolve(false));
     // The target ends the other requests by itself.
-    return { source, answered: taken.promise, over, cancel() {} };
+    return { source, answered: taken.promise, handled, cancel() {} };
   }
 
   async #try(source: NarSource, answered: () => void): Promise<void> {

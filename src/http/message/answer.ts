@@ -27,18 +27,18 @@ export class StreamAnswer extends Answer {
   /** The counter of its bytes. */
   readonly served: Series | undefined;
   /** Called once the body is sent, or its connection broke. */
-  readonly over: (() => void) | undefined;
+  readonly release: (() => void) | undefined;
 
-  constructor(body: Body, parts: AnswerParts, { served, over }: StreamParts) {
+  constructor(body: Body, parts: AnswerParts, { served, release }: StreamParts) {
     super(body, parts.status, fieldsOf(parts));
     this.served = served;
-    this.over = over;
+    this.release = release;
   }
 }
 
 export interface StreamParts {
   readonly served?: Series | undefined;
-  readonly over?: (() => void) | undefined;
+  readonly release?: (() => void) | undefined;
 }
 
 /** Visible ASCII with blanks between: no line ends. */

@@ -98,7 +98,7 @@ export class RequestObserver {
     const { answer, span } = answered;
     if (answer instanceof StreamAnswer) {
       answer.served?.add(sentBytes ?? announcedBytes(answer));
-      answer.over?.();
+      answer.release?.();
     }
     this.#count(answered, outcome);
     if (span === undefined) return this.#log(answered, outcome, sentBytes);

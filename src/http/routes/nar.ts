@@ -73,8 +73,8 @@ export function narRoute({ nars, names, metrics, remove }: NarRouteDeps): Route 
         }
         served.count();
         const body = await bodyOf(answer, plan, request);
-        const { over } = answer;
-        return streamAnswer(body, plan.parts, { served: bytes[countedAs(answer)], over });
+        const { release } = answer;
+        return streamAnswer(body, plan.parts, { served: bytes[countedAs(answer)], release });
       },
       ...(remove === undefined ? {} : { DELETE: removeHandler(parseNarName, remove) }),
     },

@@ -1,4 +1,4 @@
-import type { DownloadProgress, UnderWay } from "../../cache/download/download_progress.ts";
+import type { DownloadProgress, InFlight } from "../../cache/download/download_progress.ts";
 import type { SpaceBudget } from "../../space/space_budget.ts";
 import type { NarName } from "../../nix/nar_name.ts";
 import type { PinWatch } from "../../pins/pin_watch.ts";
@@ -31,7 +31,7 @@ export interface StatsSources {
   readonly budget: SpaceBudget;
   readonly pool: Pick<UpstreamPool, "statuses">;
   readonly lastAnswers: Pick<LastAnswers, "of">;
-  readonly downloads: UnderWay;
+  readonly downloads: InFlight;
   /** Name of a store path with this NAR. Never rejects. */
   readonly nameOf: (narName: NarName) => Promise<string | undefined>;
   readonly pins: Pick<PinWatch, "look">;

@@ -142,7 +142,7 @@ export class Relay implements Disposable {
   }
 
   /** Resolves when no connection is left. Call it after closing the listener. */
-  async over(): Promise<void> {
+  async ended(): Promise<void> {
     this.#silent.closeAll();
     await Promise.all(this.#running);
   }

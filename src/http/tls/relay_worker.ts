@@ -30,7 +30,7 @@ scope.onmessage = ({ data }) => {
       return void relay.switchTo(data.inner).then(() => scope.postMessage({ type: "switched" }));
     case "stop":
       listener.close();
-      return void relay.over().then(() => scope.postMessage({ type: "over" }));
+      return void relay.ended().then(() => scope.postMessage({ type: "over" }));
   }
 };
 

@@ -95,9 +95,9 @@ export class TlsListener implements Disposable {
   }
 
   /** Stops accepting; resolves when all connections have ended. */
-  async over(): Promise<void> {
+  async ended(): Promise<void> {
     clearInterval(this.#looking);
-    await this.#relay.over();
+    await this.#relay.ended();
   }
 
   [Symbol.dispose](): void {

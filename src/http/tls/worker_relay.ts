@@ -25,7 +25,7 @@ export class WorkerRelay implements Disposable {
   readonly #clients = new LinkClients<Deno.NetAddr>((link) =>
     send(this.#worker, { type: "known", link })
   );
-  readonly #over = Promise.withResolvers<void>();
+  readonly #ended = Promise.withResolvers<void>();
   #turned = Promise.withResolvers<void>();
 
   private constructor(worker: Worker, place: Place, closed: WorkerRelayDeps["closed"]) {
@@ -83,9 +83,9 @@ export class WorkerRelay implements Disposable {
   }
 
   /** Accepts no new client; resolves when all clients have left. */
-  async over(): Promise<void> {
+  async ended(): Promise<void> {
     send(this.#worker, { type: "stop" });
-    await this.#over.promise;
+    await this.#ended.promise;
   }
 
   [Symbol.dispose](): void {
@@ -103,7 +103,7 @@ export class WorkerRelay implements Disposable {
       case "switched":
         return this.#turned.resolve();
       case "over":
-        return this.#over.resolve();
+        return this.#ended.resolve();
     }
   }
 }

@@ -43,7 +43,7 @@ export class Checkpoints implements AsyncDisposable {
   }
 
   /** Resolves when no checkpoint is running: large writes that can wait do so. */
-  async over(): Promise<void> {
+  async idle(): Promise<void> {
     await this.#running;
   }
 

@@ -36,7 +36,7 @@ export class Transactions implements AsyncDisposable {
 
   /** Resolves when large writes do not disturb a checkpoint. */
   async ready(): Promise<void> {
-    await this.#checkpoints.over();
+    await this.#checkpoints.idle();
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -26,7 +26,7 @@ export interface AnswerLimits {
 export class AnswerWatch implements Disposable {
   /** Made only when there is a dial to end: making and aborting one costs as much as a timer. */
   #dialing: AbortController | undefined;
-  #over = false;
+  #isOver = false;
   readonly #startedAt = performance.now();
   readonly #onLate: (error: UpstreamTimeout) => void;
   #timer: ReturnType<typeof setTimeout>;
@@ -40,14 +40,14 @@ export class AnswerWatch implements Disposable {
   }
 
   [Symbol.dispose](): void {
-    this.#over = true;
+    this.#isOver = true;
     clearTimeout(this.#timer);
     this.#dialing?.abort();
   }
 
   async #doubt(url: URL | string, { dialTimeoutMs, headerTimeoutMs, viaProxy }: AnswerLimits) {
     // A timer that is due in the turn in which it is cleared fires all the same (Deno 2.6.8).
-    if (this.#over) return;
+    if (this.#isOver) return;
     if (viaProxy) {
       return this.#limit("the answer", Math.max(dialTimeoutMs, headerTimeoutMs), this.#startedAt);
     }
@@ -56,7 +56,7 @@ export class AnswerWatch implements Disposable {
     this.#dialing = new AbortController();
     // The request itself tells better whether it succeeded.
     await dial(url, this.#dialing.signal);
-    if (this.#over) return;
+    if (this.#isOver) return;
     const dialedAt = performance.now();
     // A dial that was slow for the doubt was as slow for the request.
     const connectedAt = dialedAt - doubtedAt < DIAL_DOUBT_MS ? this.#startedAt : dialedAt;
@@ -67,7 +67,7 @@ export class AnswerWatch implements Disposable {
   #limit(what: string, limitMs: number, since: number): void {
     const leftMs = Math.max(0, limitMs - (performance.now() - since));
     this.#timer = setTimeout(() => {
-      if (!this.#over) this.#onLate(new UpstreamTimeout(what, limitMs));
+      if (!this.#isOver) this.#onLate(new UpstreamTimeout(what, limitMs));
     }, leftMs);
   }
 }

@@ -97,7 +97,7 @@ Deno.test("downloads: one whose Worker cannot be reached fails, and is over", as
     const { download, joined } = downloads.join(narOf("a"), "request");
     assert.equal(joined, false);
     await assert.rejects(download.readable(0), /no thread can be started/);
-    await downloads.over();
+    await downloads.idle();
     assert.deepEqual([begun, downloads.count], [count, 0]);
   }
   assert.deepEqual([...Deno.readDirSync(folder.path)], []);
@@ -121,7 +121,7 @@ Deno.test("downloads: of two sources that end one file the first one's is kept",
     publishing: publishing.resolve,
   });
   const { download } = downloads.join(NAR, "request");
-  await downloads.over();
+  await downloads.idle();
 
   assert.deepEqual([download.state, lines], [{ state: "kept", fileSize: BYTES.length }, []]);
 });

@@ -41,7 +41,7 @@ export function uploadNarRoute({ stored, uploads, ...deps }: UploadNarRouteDeps)
           return plan.kind === "answered" ? plan.answer : headAnswer(plan.parts);
         }
         const body = await answer.read(plan.start, plan.end, request);
-        return streamAnswer(body, plan.parts, { over: answer.over });
+        return streamAnswer(body, plan.parts, { release: answer.release });
       },
       ...(uploads === undefined ? {} : {
         PUT: uploadHandler(deps, "nar", async ({ params: [text = ""], request, requestId }) => {

@@ -118,7 +118,7 @@ class Scene implements AsyncDisposable {
   async end(): Promise<void> {
     this.#outer.close();
     await this.#serving;
-    await this.#relay.over();
+    await this.#relay.ended();
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -130,6 +130,6 @@ class Scene implements AsyncDisposable {
     }
     this.#filled.dispose();
     this.#inner.close();
-    await this.#relay.over();
+    await this.#relay.ended();
   }
 }

@@ -132,7 +132,7 @@ tlsTest("of one address the oldest that takes nothing goes, and its sockets with
     return other !== undefined && await isAnswered(other).catch(() => false);
   });
   // The stalled client has neither read nor left.
-  assert.ok(await within(scene.listener.over().then(() => true), 5_000));
+  assert.ok(await within(scene.listener.ended().then(() => true), 5_000));
 });
 
 tlsTest("a client that takes nothing is closed, whatever is on its way to it", async () => {
@@ -172,7 +172,7 @@ tlsTest("when it is over what is under way is answered, and nobody else", async 
   await using scene = await Scene.open();
   const open = await scene.connect(scene.first);
   let isOver = false;
-  const over = scene.listener.over().then(() => isOver = true);
+  const over = scene.listener.ended().then(() => isOver = true);
   await eventually("nobody else is taken", async () => {
     try {
       (await Deno.connect(scene.listener.place)).close();
