@@ -2,7 +2,8 @@ import assert from "node:assert/strict";
 import { Metrics } from "../../src/telemetry/metrics.ts";
 import { eventually } from "../support/eventually.ts";
 import { type FakeUpstream, fakeUpstream } from "../support/fake_upstream.ts";
-import { corruptByteAt, Gate } from "../support/faults.ts";
+import { corruptByteAt } from "../support/faults.ts";
+import { GatedNar } from "../support/gated_nar.ts";
 import { programMissing, runWithInput, testUnless } from "../support/program.ts";
 import { rawRequest, requestText } from "../support/raw_http.ts";
 import { scrape } from "../support/scrape.ts";
@@ -62,12 +63,8 @@ Deno.test("metrics: every answer is counted, by method, route and status", async
 });
 
 Deno.test("metrics: a body is active until its last byte, and counted after it", async () => {
-  const gate = new Gate();
-  await using upstream = await fakeUpstream({ objects: [object], stored: true });
-  upstream.breakNar(gate.fault);
-  await using cache = await cacheBefore(upstream);
-  await using server = cache.listen();
-  const path = await cache.narPath(HASH);
+  await using scene = await GatedNar.open(object);
+  const { gate, cache, server, path } = scene;
   gate.release(100_000);
   const answer = await fetch(server.url + path);
   const during = await scrape(cache);
@@ -89,12 +86,8 @@ Deno.test("metrics: a body is active until its last byte, and counted after it",
 });
 
 Deno.test("metrics: a client that leaves is told apart from an answer that we broke", async () => {
-  const gate = new Gate();
-  await using upstream = await fakeUpstream({ objects: [object], stored: true });
-  upstream.breakNar(gate.fault);
-  await using cache = await cacheBefore(upstream);
-  await using server = cache.listen();
-  const path = await cache.narPath(HASH);
+  await using scene = await GatedNar.open(object);
+  const { gate, cache, server, path } = scene;
   gate.release(100_000);
   const stopAfterBodyBytes = 1_000;
   await rawRequest(server.port, requestText("GET", path), { stopAfterBodyBytes });

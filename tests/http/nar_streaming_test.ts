@@ -3,6 +3,7 @@ import { Buffer } from "node:buffer";
 import { fakeUpstream } from "../support/fake_upstream.ts";
 import { chunked, Gate } from "../support/faults.ts";
 import { RawConnection, rawRequest, requestText } from "../support/raw_http.ts";
+import { GatedNar } from "../support/gated_nar.ts";
 import { makeStoreObject } from "../support/store_object.ts";
 import { TestCache } from "../support/test_cache.ts";
 
@@ -11,13 +12,8 @@ const HASH = object.storePathHash;
 const CLIENTS = 50;
 
 Deno.test("nar: 50 clients of a cold one are one request, all get its bytes", async () => {
-  const gate = new Gate();
-  await using upstream = await fakeUpstream({ objects: [object], stored: true });
-  upstream.breakNar(gate.fault);
-  await using cache = await TestCache.open({ upstreams: [upstream] });
-  const path = await cache.narPath(HASH);
-  const { bytes } = await upstream.narFileOf(object);
-  await using server = cache.listen();
+  await using scene = await GatedNar.open(object);
+  const { gate, upstream, server, path, bytes } = scene;
 
   gate.release(100_000);
   const clients = await Promise.all(Array.from({ length: CLIENTS }, async () => {
@@ -44,13 +40,8 @@ Deno.test("nar: 50 clients of a cold one are one request, all get its bytes", as
 });
 
 Deno.test("nar: the first client leaves at 10 %, the other 49 get every byte", async () => {
-  const gate = new Gate();
-  await using upstream = await fakeUpstream({ objects: [object], stored: true });
-  upstream.breakNar(gate.fault);
-  await using cache = await TestCache.open({ upstreams: [upstream] });
-  const path = await cache.narPath(HASH);
-  const { bytes } = await upstream.narFileOf(object);
-  await using server = cache.listen();
+  await using scene = await GatedNar.open(object);
+  const { gate, upstream, server, path, bytes } = scene;
 
   const tenth = Math.floor(bytes.length / 10);
   gate.release(tenth);
@@ -68,12 +59,8 @@ Deno.test("nar: the first client leaves at 10 %, the other 49 get every byte", a
 });
 
 Deno.test("nar: when every client leaves the download goes on and is kept", async () => {
-  const gate = new Gate();
-  await using upstream = await fakeUpstream({ objects: [object], stored: true });
-  upstream.breakNar(gate.fault);
-  await using cache = await TestCache.open({ upstreams: [upstream] });
-  const path = await cache.narPath(HASH);
-  await using server = cache.listen();
+  await using scene = await GatedNar.open(object);
+  const { gate, cache, server, path } = scene;
   gate.release(500_000);
   const request = requestText("GET", path);
   await Promise.all(
@@ -101,12 +88,8 @@ Deno.test("nar: a client that reads nothing does not hold up another", async () 
 });
 
 Deno.test("nar: a range of one that is still coming in is a range of the whole file", async () => {
-  const gate = new Gate();
-  await using upstream = await fakeUpstream({ objects: [object], stored: true });
-  upstream.breakNar(gate.fault);
-  await using cache = await TestCache.open({ upstreams: [upstream] });
-  const path = await cache.narPath(HASH);
-  const { bytes } = await upstream.narFileOf(object);
+  await using scene = await GatedNar.open(object);
+  const { gate, cache, path, bytes } = scene;
   gate.release(100_000);
   const start = bytes.length - 1_000;
   const asked = cache.get(path, { range: `bytes=${start}-` });

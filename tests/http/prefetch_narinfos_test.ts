@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
-import { fakeUpstream } from "../support/fake_upstream.ts";
+import { type FakeUpstream, fakeUpstream } from "../support/fake_upstream.ts";
 import { heldUntil, status } from "../support/faults.ts";
 import { fan, of, prefetched, prefetchingCache, xCacheOf } from "../support/prefetching.ts";
 import { scrape } from "../support/scrape.ts";
-import { chain, makeStoreObject } from "../support/store_object.ts";
+import { chain, makeStoreObject, type StoreObject } from "../support/store_object.ts";
 import { TestCache } from "../support/test_cache.ts";
 
 const pathOf = ({ storePathHash }: { readonly storePathHash: string }) =>
@@ -48,17 +48,11 @@ Deno.test("prefetch: at most 64 narinfos are in flight that no client waits for"
   const objects = fan(200);
   await using upstream = await fakeUpstream({ objects, stored: true });
   await using cache = await prefetchingCache({ upstreams: [upstream] });
-  const top = objects.at(-1);
-  assert.ok(top);
-  const held = Promise.withResolvers<void>();
-  for (const leaf of objects.slice(0, -1)) upstream.breakNarinfo(heldUntil(held.promise), leaf);
-
-  await cache.get(pathOf(top));
-  await upstream.requested(/\.narinfo$/, 1 + 64);
+  const release = await heldWalk(upstream, cache, objects);
   // A client's request on top of them, so that one more of them would have come before it.
   await cache.get(`/${"0".repeat(32)}.narinfo`);
   assert.equal(upstream.count(/\.narinfo$/), 1 + 64 + 1);
-  held.resolve();
+  release();
   await cache.prefetchOver();
   assert.equal(upstream.count(/\.narinfo$/), 1 + 200 + 1);
 });
@@ -68,15 +62,10 @@ Deno.test("prefetch: a client's narinfo passes those that no client waits for", 
   const other = makeStoreObject({ name: "other" });
   await using upstream = await fakeUpstream({ objects: [...objects, other], stored: true });
   await using cache = await prefetchingCache({ upstreams: [upstream] });
-  const top = objects.at(-1);
-  assert.ok(top);
-  const held = Promise.withResolvers<void>();
-  for (const leaf of objects.slice(0, -1)) upstream.breakNarinfo(heldUntil(held.promise), leaf);
-  await cache.get(pathOf(top));
-  await upstream.requested(/\.narinfo$/, 1 + 64);
+  const release = await heldWalk(upstream, cache, objects);
 
   assert.equal(await xCacheOf(cache.get(pathOf(other))), "MISS");
-  held.resolve();
+  release();
   await cache.prefetchOver();
 });
 
@@ -165,3 +154,18 @@ Deno.test("prefetch: nothing is fetched ahead where it is turned off", async () 
   await cache.get(`/${"0".repeat(32)}.narinfo`);
   assert.equal(upstream.count(/\.narinfo$|^\/nar\//), 2);
 });
+
+/** Starts the walk from the last object, until 64 narinfos of the others wait for the result. */
+async function heldWalk(
+  upstream: FakeUpstream,
+  cache: TestCache,
+  objects: readonly StoreObject[],
+): Promise<() => void> {
+  const top = objects.at(-1);
+  assert.ok(top);
+  const held = Promise.withResolvers<void>();
+  for (const leaf of objects.slice(0, -1)) upstream.breakNarinfo(heldUntil(held.promise), leaf);
+  await cache.get(pathOf(top));
+  await upstream.requested(/\.narinfo$/, 1 + 64);
+  return held.resolve;
+}

@@ -3,6 +3,7 @@ import type { Stats } from "../../src/http/stats/stats.ts";
 import { eventually } from "../support/eventually.ts";
 import { fakeUpstream } from "../support/fake_upstream.ts";
 import { Gate } from "../support/faults.ts";
+import { GatedNar } from "../support/gated_nar.ts";
 import { scrape } from "../support/scrape.ts";
 import { chain, makeStoreObject } from "../support/store_object.ts";
 import { TestCache } from "../support/test_cache.ts";
@@ -78,11 +79,8 @@ Deno.test("stats: hits, misses and what they saved are those of the answers", as
 });
 
 Deno.test("stats: a download shows its name and how far it is, until it is over", async () => {
-  const gate = new Gate();
-  await using upstream = await fakeUpstream({ objects: [object], stored: true });
-  upstream.breakNar(gate.fault);
-  await using cache = await TestCache.open({ upstreams: [upstream] });
-  const path = await cache.narPath(HASH);
+  await using scene = await GatedNar.open(object);
+  const { gate, upstream, cache, path } = scene;
   gate.release(1_000_000);
   const answer = await cache.get(path);
   let download: Stats["downloads"]["underWay"][number] | undefined;
@@ -108,11 +106,8 @@ Deno.test("stats: a download shows its name and how far it is, until it is over"
 });
 
 Deno.test("stats: a pass-through is in flight once for each client", async () => {
-  const gate = new Gate();
-  await using upstream = await fakeUpstream({ objects: [object], stored: true });
-  upstream.breakNar(gate.fault);
-  await using cache = await TestCache.open({ upstreams: [upstream], limitBytes: 1_000 });
-  const path = await cache.narPath(HASH);
+  await using scene = await GatedNar.open(object, { limitBytes: 1_000 });
+  const { gate, upstream, cache, path } = scene;
   const fileBytes = (await upstream.narFileOf(object)).bytes.length;
   const inFlight = async () => (await scrape(cache)).value("larder_in_flight_downloads");
   gate.release(1_000_000);
