@@ -3,12 +3,8 @@
 import { commentsOf, paragraphsOf, testNamesOf } from "./check_words/prose.ts";
 import { wordingProblems } from "./check_words/wording.ts";
 
-/** Files that are being rewritten. */
-const LATER = ["src/storage/local/work_folder.ts", "src/storage/local/process_lock.ts"];
-
 const problems = [
   ...["README.md", "docs", "scripts", "src"].flatMap(filesAt)
-    .filter((path) => !LATER.includes(path))
     .flatMap((path) => problemsOf(path, path.endsWith(".md") ? paragraphsOf : commentsOf)),
   ...filesAt("tests").filter((path) => path.endsWith(".ts"))
     .flatMap((path) => problemsOf(path, testNamesOf)),
