@@ -58,10 +58,12 @@ export class Uses implements AsyncDisposable {
   flush(): Promise<void> {
     const changes: Change[] = [];
     for (const [storePathHash, atMs] of this.#narinfos) {
-      changes.push({ kind: "use-narinfo", storePathHash, atMs });
+      changes.push({ kind: "touch-narinfo", storePathHash, atMs });
     }
-    for (const [narName, atMs] of this.#nars) changes.push({ kind: "use-nar", narName, atMs });
-    for (const [path, atMs] of this.#documents) changes.push({ kind: "use-document", path, atMs });
+    for (const [narName, atMs] of this.#nars) changes.push({ kind: "touch-nar", narName, atMs });
+    for (const [path, atMs] of this.#documents) {
+      changes.push({ kind: "touch-document", path, atMs });
+    }
     this.#narinfos = new Map();
     this.#documents = new Map();
     this.#nars = new Map();

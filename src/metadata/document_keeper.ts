@@ -43,7 +43,7 @@ export type DocumentChange =
   }
   /** An upstream confirmed that the document is unchanged. */
   | { readonly kind: "check-document"; readonly path: DocumentPath; readonly atMs: number }
-  | { readonly kind: "use-document"; readonly path: DocumentPath; readonly atMs: number };
+  | { readonly kind: "touch-document"; readonly path: DocumentPath; readonly atMs: number };
 
 /** Stores the documents of a binary cache, other than narinfos and NARs. */
 export interface DocumentKeeper {

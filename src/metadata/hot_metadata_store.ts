@@ -240,13 +240,13 @@ export class HotMetadataStore implements MetadataStore {
         case "put-source":
         case "nar-publishing":
         case "nar-gone":
-        case "use-narinfo":
-        case "use-nar":
+        case "touch-narinfo":
+        case "touch-nar":
         case "put-pin":
         case "remove-pin":
         case "put-document":
         case "check-document":
-        case "use-document":
+        case "touch-document":
           continue;
       }
       this.#epoch++;

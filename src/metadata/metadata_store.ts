@@ -151,11 +151,11 @@ export type Change =
   /** A pending object no longer exists. */
   | { readonly kind: "nar-gone"; readonly at: StoredName }
   | {
-    readonly kind: "use-narinfo";
+    readonly kind: "touch-narinfo";
     readonly storePathHash: StorePathHash;
     readonly atMs: number;
   }
-  | { readonly kind: "use-nar"; readonly narName: NarName; readonly atMs: number }
+  | { readonly kind: "touch-nar"; readonly narName: NarName; readonly atMs: number }
   /** Ignored where the root is pinned already. */
   | { readonly kind: "put-pin"; readonly pin: PinRoot }
   | { readonly kind: "remove-pin"; readonly storePathHash: StorePathHash }

@@ -82,7 +82,7 @@ export const documentKeeperClauses: Clauses<MetadataStore> = {
 
   "the document that was used longest ago goes for a new one": async (store) => {
     await store.apply([put(a, 40, { atMs: 1 }), put(b, 40, { atMs: 2 })]);
-    await store.apply([{ kind: "use-document", path: a, atMs: 3 }]);
+    await store.apply([{ kind: "touch-document", path: a, atMs: 3 }]);
     await store.apply([put(c, 40, { totalBytesMax: 100, atMs: 4 })]);
     assert.equal(await store.findDocument(b), undefined);
     assert.ok(await store.findDocument(a));
@@ -106,7 +106,7 @@ export const documentKeeperClauses: Clauses<MetadataStore> = {
 
   "a change of a document that is not there changes nothing": async (store) => {
     await store.apply([
-      { kind: "use-document", path: a, atMs: 1 },
+      { kind: "touch-document", path: a, atMs: 1 },
       { kind: "check-document", path: a, atMs: 1 },
     ]);
     assert.equal(await store.findDocument(a), undefined);

@@ -198,8 +198,8 @@ export const metadataStoreClauses: Clauses<MetadataStore> = {
   "coldest() lists the least recently used first, uses of the NAR counted": async (store) => {
     await store.apply([...stored(a, 1), ...stored(b, 2), ...stored(c, 3)]);
     await store.apply([
-      { kind: "use-narinfo", storePathHash: a, atMs: 3_000 },
-      { kind: "use-nar", narName: put(b, []).nar.name, atMs: 4_000 },
+      { kind: "touch-narinfo", storePathHash: a, atMs: 3_000 },
+      { kind: "touch-nar", narName: put(b, []).nar.name, atMs: 4_000 },
     ]);
     assert.deepEqual(await coldestOf(store, 2), [c, a]);
     assert.deepEqual(await coldestOf(store, 10), [c, a, b]);
@@ -207,7 +207,7 @@ export const metadataStoreClauses: Clauses<MetadataStore> = {
 
   "an older use does not undo a newer one": async (store) => {
     await store.apply([...stored(a, 1_000), ...stored(b, 2_000)]);
-    await store.apply([{ kind: "use-narinfo", storePathHash: b, atMs: 500 }]);
+    await store.apply([{ kind: "touch-narinfo", storePathHash: b, atMs: 500 }]);
     assert.deepEqual(await coldestOf(store, 2), [a, b]);
   },
 
@@ -242,8 +242,8 @@ export const metadataStoreClauses: Clauses<MetadataStore> = {
     const { at } = fileOf(narName);
     await store.apply([
       { kind: "remove-narinfo", storePathHash: a },
-      { kind: "use-narinfo", storePathHash: a, atMs: 1 },
-      { kind: "use-nar", narName, atMs: 1 },
+      { kind: "touch-narinfo", storePathHash: a, atMs: 1 },
+      { kind: "touch-nar", narName, atMs: 1 },
       { kind: "nar-gone", at },
       { kind: "nar-marked", at, owner: "we" },
       { kind: "nar-sealed", at, seal: "x" as Seal },

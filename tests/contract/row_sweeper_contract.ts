@@ -20,7 +20,7 @@ export const rowSweeperClauses: Clauses<MetadataStore> = {
     assert.deepEqual(await store.referencesOf(a), []);
     assert.ok(await store.findNar(narOf(a).name));
     assert.deepEqual(await store.sourcesOf(narOf(a).name), [source]);
-    await store.apply([use(d, 20 + NAR_GRACE_MS)]);
+    await store.apply([touch(d, 20 + NAR_GRACE_MS)]);
     assert.deepEqual(await sweepAll(store, 9 + NAR_GRACE_MS), { narinfos: [], nars: [] });
     assert.deepEqual(await sweepAll(store, 10 + NAR_GRACE_MS), {
       narinfos: [],
@@ -35,7 +35,7 @@ export const rowSweeperClauses: Clauses<MetadataStore> = {
     store,
   ) => {
     await store.apply([put(a, [], 1), put(b, [], 1), put(c, [], 1)]);
-    await store.apply([remove(c), use(a, 100), useNar(b, 100), useNar(c, 100)]);
+    await store.apply([remove(c), touch(a, 100), touchNar(b, 100), touchNar(c, 100)]);
     assert.deepEqual(await sweepAll(store, 99), { narinfos: [], nars: [] });
     const { narinfos, nars } = await sweepAll(store, 100);
     assert.deepEqual([new Set(narinfos), nars], [new Set([a, b]), [narOf(c).name]]);
@@ -57,7 +57,7 @@ export const rowSweeperClauses: Clauses<MetadataStore> = {
     await store.apply([put(a, [], 1)]);
     await sweepAll(store, 1);
     await store.apply([put(a, [], 2)]);
-    await store.apply([use(a, 9 * NAR_GRACE_MS)]);
+    await store.apply([touch(a, 9 * NAR_GRACE_MS)]);
     assert.deepEqual(await sweepAll(store, 8 * NAR_GRACE_MS), { narinfos: [], nars: [] });
     assert.ok(await store.findNar(narOf(a).name));
   },
@@ -75,7 +75,7 @@ export const rowSweeperClauses: Clauses<MetadataStore> = {
   "a NAR whose file went is swept by its last use, with or without a narinfo": async (store) => {
     const files = [a, b].map((path) => fileOf(narOf(path).name));
     await store.apply([put(a, [], 1), put(b, [], 1), ...files.flatMap((file) => keep(file))]);
-    await store.apply([remove(b), useNar(b, 50)]);
+    await store.apply([remove(b), touchNar(b, 50)]);
     for (const { at } of files) {
       await store.apply([{ kind: "nar-marked", at, owner: "we" }, { kind: "nar-gone", at }]);
     }
@@ -107,7 +107,7 @@ export const rowSweeperClauses: Clauses<MetadataStore> = {
     await store.apply([{ ...put(a, [], 1), nar: lie, row: rowOf(a, lie) }]);
     await store.apply([put(a, [], 30)]);
     assert.deepEqual(await sweepAll(store, 29), { narinfos: [], nars: [] });
-    await store.apply([use(a, 40)]);
+    await store.apply([touch(a, 40)]);
     assert.deepEqual(await sweepAll(store, 30), { narinfos: [], nars: [lie.name] });
     assert.deepEqual(await store.narinfosOf(narOf(a).name), [a]);
   },
@@ -149,10 +149,10 @@ function remove(storePathHash: StorePathHash): Change {
   return { kind: "remove-narinfo", storePathHash };
 }
 
-function use(storePathHash: StorePathHash, atMs: number): Change {
-  return { kind: "use-narinfo", storePathHash, atMs };
+function touch(storePathHash: StorePathHash, atMs: number): Change {
+  return { kind: "touch-narinfo", storePathHash, atMs };
 }
 
-function useNar(storePathHash: StorePathHash, atMs: number): Change {
-  return { kind: "use-nar", narName: narOf(storePathHash).name, atMs };
+function touchNar(storePathHash: StorePathHash, atMs: number): Change {
+  return { kind: "touch-nar", narName: narOf(storePathHash).name, atMs };
 }

@@ -168,7 +168,7 @@ export const spaceKeeperClauses: Clauses<MetadataStore> = {
       { kind: "remove-narinfo", storePathHash: a },
       ...kept(narOf(a).name, 100, 2),
     ]);
-    await store.apply([{ kind: "use-nar", narName: narOf(a).name, atMs: 9 }]);
+    await store.apply([{ kind: "touch-nar", narName: narOf(a).name, atMs: 9 }]);
     const order = (await store.coldest(10)).map((entry) => entry.narName);
     assert.deepEqual(order, [narOf(b).name, narOf(a).name]);
     const evicted = await store.evict(all);

@@ -125,13 +125,13 @@ async function changesOf(
     case "remove":
       return [{ kind: "remove-narinfo", storePathHash: deed[1] }];
     case "use":
-      return [{ kind: "use-narinfo", storePathHash: deed[1], atMs }];
+      return [{ kind: "touch-narinfo", storePathHash: deed[1], atMs }];
     case "pin":
       return [{ kind: "put-pin", pin: { storePathHash: deed[1], pinnedAtMs: atMs } }];
     case "unpin":
       return [{ kind: "remove-pin", storePathHash: deed[1] }];
     case "use nar":
-      return [{ kind: "use-nar", narName: deed[1].name, atMs }];
+      return [{ kind: "touch-nar", narName: deed[1].name, atMs }];
     case "publish":
       return [{ kind: "nar-publishing", at: objectOf(deed[1], atMs), owner: "we" }];
     case "keep": {

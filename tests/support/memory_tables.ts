@@ -92,7 +92,7 @@ export function applyTo(tables: Tables, change: Change): void {
     case "nar-marked":
     case "nar-gone":
       return changeFile(tables, change);
-    case "use-narinfo":
+    case "touch-narinfo":
       return use(tables, change.storePathHash, change.atMs);
     case "put-pin": {
       const { pin } = change;
@@ -102,7 +102,7 @@ export function applyTo(tables: Tables, change: Change): void {
     case "remove-pin":
       pins.delete(change.storePathHash);
       return;
-    case "use-nar":
+    case "touch-nar":
       for (const row of narinfos.values()) {
         if (row.narName === change.narName) use(tables, row.storePathHash, change.atMs);
       }
@@ -113,7 +113,7 @@ export function applyTo(tables: Tables, change: Change): void {
       return;
     case "put-document":
     case "check-document":
-    case "use-document":
+    case "touch-document":
       changeDocuments(tables.documents, change);
   }
 }

@@ -70,11 +70,11 @@ export class ChangeApplier {
       case "nar-marked":
       case "nar-gone":
         return changeFile(statements, change);
-      case "use-narinfo":
-        statements.useNarinfo.run(change.atMs, change.storePathHash);
+      case "touch-narinfo":
+        statements.touchNarinfo.run(change.atMs, change.storePathHash);
         return;
-      case "use-nar":
-        statements.useNar.run(change.atMs, change.narName);
+      case "touch-nar":
+        statements.touchNar.run(change.atMs, change.narName);
         statements.useLoose.run(change.atMs, change.narName);
         return;
       case "put-pin":
@@ -86,7 +86,7 @@ export class ChangeApplier {
         return;
       case "put-document":
       case "check-document":
-      case "use-document":
+      case "touch-document":
         return changeDocument(statements, change);
     }
   }

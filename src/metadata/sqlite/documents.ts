@@ -24,7 +24,7 @@ export const DOCUMENT_SQL = {
     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?8, ?9)`,
   addDocumentPiece: "INSERT INTO document_piece (document_id, number, bytes) VALUES (?, ?, ?)",
   checkDocument: "UPDATE document SET checked_at_ms = max(checked_at_ms, ?) WHERE path = ?",
-  useDocument: "UPDATE document SET used_at_ms = max(used_at_ms, ?) WHERE path = ?",
+  touchDocument: "UPDATE document SET used_at_ms = max(used_at_ms, ?) WHERE path = ?",
 } as const;
 
 /** Call it within a transaction. */
@@ -35,8 +35,8 @@ export function changeDocument(statements: Statements, change: DocumentChange): 
     case "check-document":
       statements.checkDocument.run(change.atMs, change.path);
       return;
-    case "use-document":
-      statements.useDocument.run(change.atMs, change.path);
+    case "touch-document":
+      statements.touchDocument.run(change.atMs, change.path);
       return;
   }
 }

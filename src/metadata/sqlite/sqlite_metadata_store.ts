@@ -151,7 +151,7 @@ export class SqliteMetadataStore
 
   async apply(changes: readonly Change[], options?: WriteOptions): Promise<void> {
     if (changes.length === 0) return;
-    if (changes.every(isUse)) await this.#transactions.ready();
+    if (changes.every(isTouch)) await this.#transactions.ready();
     if (this.#closed) throw closedFailure();
     await this.#queue.write(changes, options);
   }
@@ -261,6 +261,6 @@ export class SqliteMetadataStore
 }
 
 /** No request waits for these. */
-function isUse({ kind }: Change): boolean {
-  return kind === "use-narinfo" || kind === "use-nar" || kind === "use-document";
+function isTouch({ kind }: Change): boolean {
+  return kind === "touch-narinfo" || kind === "touch-nar" || kind === "touch-document";
 }

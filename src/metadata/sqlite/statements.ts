@@ -62,9 +62,9 @@ const SQL = {
     VALUES (?1, ?2, EXISTS (SELECT 1 FROM protected_path WHERE path_id = ?1),
       (SELECT kept_size IS NOT NULL FROM nar WHERE id = ?3))
     ON CONFLICT DO UPDATE SET used_at_ms = max(used_at_ms, excluded.used_at_ms)`,
-  useNarinfo: `UPDATE narinfo_use SET used_at_ms = max(used_at_ms, ?1)
+  touchNarinfo: `UPDATE narinfo_use SET used_at_ms = max(used_at_ms, ?1)
     WHERE path_id = (SELECT id FROM path WHERE hash = ?2)`,
-  useNar: `UPDATE narinfo_use SET used_at_ms = max(used_at_ms, ?1)
+  touchNar: `UPDATE narinfo_use SET used_at_ms = max(used_at_ms, ?1)
     WHERE path_id IN (SELECT i.path_id FROM nar n JOIN narinfo i ON i.nar_id = n.id
       WHERE n.name = ?2)`,
   useLoose: `UPDATE loose_nar SET used_at_ms = max(used_at_ms, ?1)

@@ -44,5 +44,5 @@ Deno.test("narinfo: a stored one that no upstream replaces is served and used", 
   await uses.flush();
 
   assert.deepEqual([source, text], ["HIT", "stored"]);
-  assert.deepEqual(changes, [{ kind: "use-narinfo", storePathHash: HASH, atMs: 7 }]);
+  assert.deepEqual(changes, [{ kind: "touch-narinfo", storePathHash: HASH, atMs: 7 }]);
 });

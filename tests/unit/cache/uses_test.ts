@@ -40,5 +40,5 @@ function open({ failsAt = Infinity } = {}) {
 }
 
 function pathOf(change: Change): string {
-  return change.kind === "use-narinfo" ? change.storePathHash : "";
+  return change.kind === "touch-narinfo" ? change.storePathHash : "";
 }
