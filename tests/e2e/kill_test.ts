@@ -6,6 +6,7 @@ import { type LarderProcess, startLarder } from "../support/larder_process.ts";
 import { RawConnection, type RawHead, requestText } from "../support/raw_http.ts";
 import { record } from "../support/reliability_record.ts";
 import { checkNar, servedNar, servedNarinfo } from "../support/served_nar.ts";
+import { accountsOf } from "../support/storage_look.ts";
 import { makeStoreObject, type StoreObject } from "../support/store_object.ts";
 import { tempFolder } from "../support/temp_folder.ts";
 
@@ -98,6 +99,7 @@ async function killedAt(point: Point): Promise<void> {
   await using upstream = await fakeUpstream({ objects: [object], stored: true });
   const flags = {
     "cache-storage-local": storage.path,
+    "cache-max-size": "100M",
     "cache-upstream-url": upstream.url,
     "cache-upstream-public-key": upstream.publicKey,
   };
@@ -126,6 +128,7 @@ async function killedAt(point: Point): Promise<void> {
   // Nothing is there that is not counted: what was on its way is settled by the start.
   assert.deepEqual(sizesIn(larder, "nar"), status === 200 ? [fileSize] : []);
   assert.deepEqual(sizesIn(larder, "tmp"), []);
+  assert.deepEqual(accountsOf(storage.path).reserved, [0], "the dead one's bytes are free");
 
   const askedBefore = upstream.count(NAR_REGEXP);
   upstream.mend();

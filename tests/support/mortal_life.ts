@@ -3,13 +3,16 @@ import { setImmediate } from "node:timers";
 /** What a process gets from everything that it calls once it is dead. */
 export class Dead extends Error {}
 
-/** The life of a process within the test's own: it ends between two calls, at a chosen one. */
+/** The life of a process within the test's own: it ends or sleeps between two calls. */
 export class MortalLife {
   /** Resolves when it is over. */
   readonly over: Promise<void>;
   readonly #die: () => void;
   #isOver = false;
   #stepsLeft = Infinity;
+  #stepsToSleep = Infinity;
+  #sleep: PromiseWithResolvers<void> | undefined;
+  readonly #asleep = Promise.withResolvers<void>();
 
   /** `last` is done at the moment of death, before anything else can happen. */
   constructor(last: () => void) {
@@ -30,8 +33,30 @@ export class MortalLife {
     this.#stepsLeft = steps;
   }
 
+  /** It sleeps from the `steps`th step on, as a process that is stopped, until it is woken. */
+  sleepAfter(steps: number): void {
+    this.#stepsToSleep = steps;
+  }
+
+  /** Resolves when it sleeps for the first time. */
+  get asleep(): Promise<void> {
+    return this.#asleep.promise;
+  }
+
+  wake(): void {
+    this.#stepsToSleep = Infinity;
+    this.#sleep?.resolve();
+    this.#sleep = undefined;
+  }
+
+  /** Resolves when it does not sleep. */
+  async awake(): Promise<void> {
+    while (this.#sleep !== undefined) await this.#sleep.promise;
+  }
+
   end(): void {
     if (this.#isOver) return;
+    this.wake();
     this.#isOver = true;
     this.#die();
   }
@@ -43,6 +68,10 @@ export class MortalLife {
 
   step(): void {
     this.check();
+    if (--this.#stepsToSleep === 0) {
+      this.#sleep = Promise.withResolvers();
+      this.#asleep.resolve();
+    }
     if (--this.#stepsLeft > 0) return;
     this.end();
     this.check();
@@ -59,8 +88,12 @@ export class MortalLife {
         if (typeof member !== "function") return member;
         return async (...args: unknown[]) => {
           this.step();
+          await this.awake();
+          this.check();
           const result = await member.apply(target, args);
           this.step();
+          await this.awake();
+          this.check();
           return result;
         };
       },

@@ -63,6 +63,7 @@ export class SmallDisk implements Disposable {
       },
       put: async (at, path) => {
         await turns(this.slowness);
+        await life.awake();
         life.check();
         const bytes = Deno.readFileSync(path);
         Deno.removeSync(path);
@@ -74,6 +75,7 @@ export class SmallDisk implements Disposable {
       },
       remove: async (at) => {
         await turns(this.slowness);
+        await life.awake();
         life.check();
         if (this.isStuck) throw new Error("the disk is stuck");
         return nars.delete(at);

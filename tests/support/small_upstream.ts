@@ -65,7 +65,12 @@ export class SmallUpstream implements NarFetcher, NarVerifier {
         await turns();
         taken?.();
         if (this.#life.isOver) return { type: "failed", reason: "disk", detail: "it is dead" };
-        file ??= Deno.openSync(order.path, { write: true, truncate: true });
+        try {
+          file ??= Deno.openSync(order.path, { write: true, truncate: true });
+        } catch {
+          // Another one took it for dead while it slept, and removed its folder.
+          return { type: "failed", reason: "disk", detail: "its folder is gone" };
+        }
         const part = { file, there, order, listener };
         return await this.#fetch(narNamed(nameIn(location)), part);
       },
@@ -119,6 +124,7 @@ export class SmallUpstream implements NarFetcher, NarVerifier {
       if (end > mayWrite) mayWrite = await room(end);
       if (end > mayWrite) return { type: "failed", reason: "room", detail: "no room" };
       await turns();
+      await this.#life.awake();
       if (this.#life.isOver) return failed("it is dead");
       there.isBroken = breaks && piece === 2;
       if (there.isBroken) return failed("it broke off");

@@ -79,15 +79,18 @@ const step = fc.tuple(deeds, weather).map(([deeds, weather]) => new Step(deeds, 
 const victim = fc.nat({ max: 1 });
 const crash = fc.record({ deeds, weather, after: steps, lives, victim })
   .map((parts) => new Crash(parts));
+const pause = fc.record({ deeds, after: steps, sleeper: victim })
+  .map((parts) => new Pause(parts));
 const restart = fc.constantFrom(0.5, 1, 1, 2).map((factor) => new Restart(factor));
 
 /**
- * Fetch, use, pin, unpin, delete, evict, crash, restart: one after the other or side by side. Each
- * kind is as likely as it is often here; a start takes as long as some ten deeds.
+ * Fetch, use, pin, unpin, delete, evict, crash, pause, restart: one after the other or side by
+ * side. Each kind is as likely as it is often here; a start takes as long as some ten deeds.
  */
 export const SPACE_COMMANDS: fc.Arbitrary<Command>[] = [
   ...Array.from({ length: 12 }, () => step),
   ...Array.from({ length: 2 }, () => crash),
+  pause,
   restart,
 ];
 
@@ -183,6 +186,41 @@ export class Crash implements Command {
     const { deeds, weather, after, lives, victim } = this.#parts;
     const life = [after, ...lives].join(", ");
     return `crash([${textOf(deeds)}${weatherText(weather)}] @${victim} at ${life})`;
+  }
+}
+
+interface PauseParts {
+  readonly deeds: readonly Deed[];
+  /** It sleeps from this step on. */
+  readonly after: number;
+  readonly sleeper: number;
+}
+
+/** A member that sleeps amid some deeds, and wakes when the other has taken it for dead. */
+class Pause implements Command {
+  readonly #parts: PauseParts;
+
+  constructor(parts: PauseParts) {
+    this.#parts = parts;
+  }
+
+  check(): boolean {
+    return true;
+  }
+
+  async run(model: SpaceModel, system: SpaceSystem): Promise<void> {
+    system.tick();
+    const { after, sleeper } = this.#parts;
+    const work = perform(this.#parts.deeds, system);
+    await system.sleep(sleeper, { after, work });
+    const deeds = await work;
+    await system.idle();
+    await judge(model, system, { deeds, isOff: false, crashed: true });
+  }
+
+  toString(): string {
+    const { deeds, after, sleeper } = this.#parts;
+    return `pause([${textOf(deeds)}] @${sleeper} at ${after})`;
   }
 }
 

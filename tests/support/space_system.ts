@@ -16,6 +16,8 @@ import { hashOfNode } from "./stored_graph.ts";
 
 /** Between two steps: more than any memory of the cache's own for what was tried in vain. */
 const STEP_MS = 10_000;
+/** Longer than the silence of a living member. */
+const SLEEP_MS = 40_000;
 const ASKED = { requestId: "test", isHead: false };
 
 const WATCHER = { progress: () => undefined, isWanted: () => true };
@@ -84,6 +86,20 @@ export class SpaceSystem implements AsyncDisposable {
   async crash(place = 0): Promise<void> {
     this.member(place).larder.life.end();
     await this.#over(place);
+  }
+
+  /**
+   * A member sleeps from one of its steps on, so long that the others take it for dead. Resolves
+   * when it is awake again; at once if `work` is over before it falls asleep.
+   */
+  async sleep(place: number, { after, work }: { after: number; work: Promise<unknown> }) {
+    const sleeper = this.member(place);
+    const { life } = sleeper.larder;
+    life.sleepAfter(after);
+    await Promise.race([life.asleep, work]);
+    this.#nowMs += SLEEP_MS;
+    for (const member of this.living) if (member !== sleeper) await member.look();
+    life.wake();
   }
 
   /** Ends all in order. */

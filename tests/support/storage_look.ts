@@ -11,6 +11,8 @@ export interface StorageAccounts {
   readonly pending: readonly string[];
   /** Store path hashes. */
   readonly narinfos: ReadonlySet<string>;
+  /** Reserved bytes by member. */
+  readonly reserved: readonly number[];
 }
 
 /** Sizes of all files below a folder, by path. One that goes meanwhile is left out. */
@@ -64,6 +66,7 @@ export function accountsOf(storage: string): StorageAccounts {
     countedBytes: Number(stock?.["kept_bytes"]) + Number(stock?.["pending_bytes"]),
     keptFiles: Number(stock?.["kept_files"]),
     pending: column("SELECT name FROM pending_file JOIN nar ON id = nar_id", "name"),
+    reserved: column("SELECT reserved_bytes FROM member", "reserved_bytes").map(Number),
     narinfos: new Set(column("SELECT hash FROM narinfo JOIN path ON id = path_id", "hash")),
   };
 }
