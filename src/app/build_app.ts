@@ -50,6 +50,8 @@ export interface App extends AsyncDisposable {
   readonly pipeline: RequestPipeline;
   /** Finds out in the background which upstreams are there. */
   lookAtUpstreams(): void;
+  /** Starts the Workers of NARs ahead of the first one, which would wait for them. */
+  prepareWorkers(): void;
   /** From now on `/readyz` says no. */
   stopping(): void;
   /** The NAR files' space: its accounts are read before anything is handled. */
@@ -117,6 +119,7 @@ export function buildApp(parts: AppParts): App {
     reads,
     uses: cache.uses,
     lookAtUpstreams: () => cache.pool.start(),
+    prepareWorkers: () => cache.prepareWorkers(),
     stopping() {
       ready = false;
       prefetch?.stop();
@@ -150,10 +153,9 @@ function buildCache(parts: AppParts, metrics: Metrics, resources: AsyncDisposabl
   const demotions = new Demotions();
   const candidates = { metadata, pool, demotions };
   const patience = narPatience(parts.upstream.settings);
-  const workers = {
-    fetcher: observedFetcher(resources.use(new WorkerFetcher(parts.upstream)), { metrics, tracer }),
-    verifier: resources.use(new WorkerVerifier()),
-  };
+  const fetcher = resources.use(new WorkerFetcher(parts.upstream));
+  const verifier = resources.use(new WorkerVerifier());
+  const workers = { fetcher: observedFetcher(fetcher, { metrics, tracer }), verifier };
   const uses = resources.use(new Uses({ metadata, nowMs, log }));
   const reads = new ActiveReads();
   const space = buildSpace(parts, { reads, flushUses: () => uses.flush() });
@@ -172,7 +174,6 @@ function buildCache(parts: AppParts, metrics: Metrics, resources: AsyncDisposabl
   const shared = { pool, negative, demotions, uses, downloads, space };
   const { narinfos, prefetch } = buildNarinfos(parts, shared);
   const sinks = new SinkFetcher({ narSources, ...patience });
-  const { verifier } = workers;
   const passThrough = {
     attempts,
     sinks: observedFetcher(sinks, { metrics, tracer }),
@@ -184,6 +185,10 @@ function buildCache(parts: AppParts, metrics: Metrics, resources: AsyncDisposabl
   return {
     ...{ pool, lastAnswers, downloads, inFlight, space },
     ...{ kept, negative, absentDocuments, verifier },
+    prepareWorkers() {
+      fetcher.prepare();
+      verifier.prepare();
+    },
     reads,
     uses,
     remover: buildRemover(parts, space, reads),

@@ -76,6 +76,7 @@ export async function serve(settings: Settings): Promise<number> {
     using service = serviceManager({ variable, folder: folders.storage, log });
     service.ready(`serving on ${listener.url}`);
     app.lookAtUpstreams();
+    app.prepareWorkers();
     announce(settings, log, { url: listener.url, storage: folders.storage });
     await using _chores = startChores({
       stores,

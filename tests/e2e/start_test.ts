@@ -46,6 +46,23 @@ Deno.test({
   },
 });
 
+Deno.test({
+  name: "start: the Workers for NARs run before the first request for a NAR",
+  ignore: Deno.build.os !== "linux",
+  async fn() {
+    await using larder = await startLarder({ "cache-upstream-url": [] });
+    await larder.logged("reconciled");
+    await eventually("two Workers run", () => workersOf(larder.pid) >= 2);
+  },
+});
+
+/** Deno names their threads. Elsewhere they have no names to read. */
+function workersOf(pid: number): number {
+  const { stdout } = new Deno.Command("sh", { args: ["-c", `cat /proc/${pid}/task/*/comm`] })
+    .outputSync();
+  return new TextDecoder().decode(stdout).split("\n").filter((name) => /^worker/.test(name)).length;
+}
+
 Deno.test("start: the signing key is made once, for its owner alone, and named", async () => {
   using folder = tempFolder();
   const flags = { "cache-storage-local": folder.path, "cache-hostname": "larder.test" };

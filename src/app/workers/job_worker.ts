@@ -31,8 +31,12 @@ export class JobWorker<Order, Answer extends { readonly id: number }> implements
   /** Once the Worker is disposed of, every job gets `died`. */
   send(order: Order): void {
     if (this.#stopped) return this.#end("the server is stopping");
-    this.#worker ??= this.#startWorker();
-    this.#worker.postMessage(order);
+    this.#running().postMessage(order);
+  }
+
+  /** Starts the Worker ahead of the first job, which would wait for its modules. */
+  prepare(): void {
+    if (!this.#stopped) this.#running();
   }
 
   forget(id: number): void {
@@ -42,6 +46,10 @@ export class JobWorker<Order, Answer extends { readonly id: number }> implements
   [Symbol.dispose](): void {
     this.#stopped = true;
     this.#end("the server is stopping");
+  }
+
+  #running(): Worker {
+    return this.#worker ??= this.#startWorker();
   }
 
   #startWorker(): Worker {

@@ -72,6 +72,11 @@ export class WorkerFetcher implements NarFetcher, Disposable {
     };
   }
 
+  /** Starts the Worker ahead of its first NAR. */
+  prepare(): void {
+    this.#worker.prepare();
+  }
+
   [Symbol.dispose](): void {
     this.#worker[Symbol.dispose]();
   }

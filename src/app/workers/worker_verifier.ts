@@ -118,6 +118,11 @@ export class WorkerVerifier implements NarVerifier, Disposable {
     };
   }
 
+  /** Starts the Worker ahead of its first NAR. */
+  prepare(): void {
+    this.#worker.prepare();
+  }
+
   [Symbol.dispose](): void {
     this.#worker[Symbol.dispose]();
   }
