@@ -6,6 +6,7 @@ import {
   NarNameTaken,
   type NarRecord,
   type NarSource,
+  NEVER_USED_AT_MS,
   Outdated,
   type PinRoot,
   ReservationLost,
@@ -123,7 +124,7 @@ function stage(tables: Tables, { nar, untilMs }: Extract<Change, { kind: "stage-
   const known = nars.get(nar.name);
   if (known !== undefined && !isSameClaim(known, nar)) throw new NarNameTaken(nar.name);
   if (known === undefined) nars.set(nar.name, nar);
-  loosen(tables, nar.name, untilMs);
+  loosen(tables, nar.name, NEVER_USED_AT_MS);
   if (loose.has(nar.name)) staged.set(nar.name, untilMs);
 }
 

@@ -6,6 +6,7 @@ import {
   type NarinfoRow,
   NarNameTaken,
   type NarRow,
+  NEVER_USED_AT_MS,
   Outdated,
   type PinRoot,
   ReservationLost,
@@ -98,7 +99,7 @@ export class ChangeApplier {
 
   #stageNar({ nar, untilMs }: ChangeOf<"stage-nar">): void {
     const narId = this.#narId(nar);
-    this.#statements.loosenNar.run(untilMs, narId);
+    this.#statements.loosenNar.run(NEVER_USED_AT_MS, narId);
     this.#statements.stageNar.run(untilMs, narId);
   }
 
