@@ -4,6 +4,7 @@ import { withGenerated } from "./generated_part.ts";
 const AREAS: Readonly<Record<ReliabilityRecord["area"], string>> = {
   upstream: "Upstreams",
   client: "Clients",
+  upload: "Uploads",
   machine: "The machine",
 };
 

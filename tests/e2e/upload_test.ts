@@ -49,6 +49,21 @@ nixTest("upload: a second push sends nothing again, and one with more sends the 
   assert.equal(puts(larder), 6);
 });
 
+nixTest("upload: several nix copy at once of overlapping closures all succeed", async () => {
+  await using larder = await startLarder(FLAGS);
+  using makers = new DisposableStack();
+  const shared = [{ name: "leaf" }, { name: "middle", references: ["leaf"] }];
+  const tops = await Promise.all(Array.from({ length: 6 }, async (_, at) => {
+    const maker = makers.use(new NixClient());
+    const own = { name: `top-${at}`, references: ["middle", "leaf"] };
+    return { maker, top: (await addObjects(maker, [...shared, own])).top };
+  }));
+  await Promise.all(tops.map(({ maker, top }) => push(maker, larder, top)));
+  using puller = new NixClient();
+  const trust = [(await (await fetch(`${larder.url}/pubkey`)).text()).trim()];
+  for (const { top } of tops) await puller.realise(top, { from: [larder.url], trust });
+});
+
 nixTest("upload: nix store copy-log brings a log, and Nix reads it back", async () => {
   await using larder = await startLarder(FLAGS);
   using maker = new NixClient();

@@ -7,6 +7,9 @@ export const SIGHTS = {
   /** Which of both depends on what comes first: the answer's head, or the bad news. */
   refused: "404, or a transfer that broke off",
   "whole-or-cut": "the right NAR, whole, or a transfer that broke off",
+  stored: "201 or 200: stored",
+  later: "507, and Nix sends it again",
+  timeout: "408, and Nix sends it again",
   left: "nothing more, it has left",
 } as const;
 
@@ -15,6 +18,7 @@ export const KEEPINGS = {
   nothing: "nothing",
   narinfo: "the narinfo",
   nar: "narinfo and NAR",
+  staged: "the NAR, for an hour",
   /** Files and rows do not agree. */
   damaged: "its row, until the file is fetched again",
   "whole-or-nothing": "narinfo and NAR, or the narinfo",
@@ -25,7 +29,7 @@ export type Keeping = keyof typeof KEEPINGS;
 
 /** A fault and what came of it: a row of the README's table. */
 export interface ReliabilityRecord {
-  readonly area: "upstream" | "client" | "machine";
+  readonly area: "upstream" | "client" | "upload" | "machine";
   readonly fault: string;
   readonly saw: Sight;
   /** It was seen in less than this. */
