@@ -27,7 +27,7 @@ Deno.test("upload: 50 push overlapping closures at once, and each is there whole
   assertSettled(larder);
 });
 
-Deno.test("upload: ten push against a limit that holds two: never above it, each told", async () => {
+Deno.test("upload: ten push against a limit that holds two, never above it", async () => {
   const limitBytes = 2_300_000;
   await using larder = await startLarder({ ...FLAGS, "cache-max-size": `${limitBytes}B` });
   const pushes = await Promise.all(
@@ -82,7 +82,7 @@ Deno.test("upload: evictions during pushes leave no path without its NAR", async
   assertSettled(larder);
 });
 
-Deno.test("upload: killed again and again during pushes, whole or absent after each start", async () => {
+Deno.test("upload: killed during pushes, paths are whole or absent after each start", async () => {
   using storage = tempFolder();
   const flags = { ...FLAGS, "cache-storage-local": storage.path };
   const layers = await layered([8, 8, 8]);
