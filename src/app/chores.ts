@@ -12,7 +12,7 @@ import type { Stores } from "./stores.ts";
 const BEAT_EVERY_MS = 5_000;
 
 /** Delay of the search for dead members: what they left goes within a minute of their death. */
-const SETTLE_EVERY_MS = 15_000;
+const SETTLE_EVERY_MS = 10_000;
 
 /** Longest delay until a late reference of a pin is protected. Eviction checks by itself. */
 const REFRESH_EVERY_MS = 5_000;
