@@ -3,6 +3,7 @@ import fc from "fast-check";
 import {
   type DownloadEvent,
   type DownloadState,
+  isReleased,
   knownFileSize,
   next,
   readableUpTo,
@@ -45,8 +46,7 @@ checkProperty(
   "download: the last byte, of the whole or of a part, is readable only after a verdict",
   fc.property(fc.array(event), fc.integer({ min: 1, max: 1_000 }), (events, end) => {
     for (const state of story(events)) {
-      const released = state.state === "kept" || (state.state === "received" && state.released);
-      if (released) continue;
+      if (isReleased(state)) continue;
       assert.ok(readableUpTo(state, end) < end);
       const size = state.state === "receiving" ? state.received : knownFileSize(state) ?? 0;
       if (size > 0) assert.ok(readableUpTo(state) < size);
@@ -79,5 +79,21 @@ checkProperty(
     const end = last.find(({ type }) => type === "end");
     assert.ok(opened?.type === "opened" && end?.type === "end");
     assert.equal(opened.fileSize ?? end.fileSize, end.fileSize);
+  }),
+);
+
+checkProperty(
+  "download: a failure leaves a file readable only if it is verified",
+  fc.property(fc.array(event), (events) => {
+    const states = story(events);
+    const failedAt = states.findIndex(({ state }) => state === "failed");
+    const failed = states[failedAt];
+    if (failed === undefined) return;
+    const begun = events.slice(0, failedAt);
+    const last = begun.slice(begun.findLastIndex(({ type }) => type === "startedOver") + 1);
+    const isVerified = last.some(({ type }) => type === "verified");
+    const isStoring = events[failedAt - 1]?.type === "error" && isVerified;
+    assert.equal(isReleased(failed), isStoring);
+    assert.equal(readableUpTo(failed) > 0, isStoring && (knownFileSize(failed) ?? 0) > 0);
   }),
 );

@@ -2,11 +2,27 @@
 export type DownloadState =
   | { readonly state: "opening" }
   | { readonly state: "receiving"; readonly received: number; readonly fileSize?: number }
-  /** All bytes are on disk. `released`: they are known to be the announced ones. */
-  | { readonly state: "received"; readonly fileSize: number; readonly released: boolean }
+  /**
+   * All bytes are on disk. `released`: they have the announced file hash; `verified`: and the NAR
+   * hash too.
+   */
+  | {
+    readonly state: "received";
+    readonly fileSize: number;
+    readonly released: boolean;
+    readonly verified?: boolean;
+  }
   | { readonly state: "kept"; readonly fileSize: number }
-  /** `mayPassThrough`: only this machine failed, so upstreams may still have the file. */
-  | { readonly state: "failed"; readonly reason: string; readonly mayPassThrough?: boolean };
+  /**
+   * `mayPassThrough`: only this machine failed, so upstreams may still have the file. `fileSize`:
+   * the file is verified and only its storing failed, so its readers go on.
+   */
+  | {
+    readonly state: "failed";
+    readonly reason: string;
+    readonly mayPassThrough?: boolean;
+    readonly fileSize?: number;
+  };
 
 export type DownloadEvent =
   | { readonly type: "opened"; readonly fileSize?: number }
@@ -29,6 +45,7 @@ export function next(now: DownloadState, event: DownloadEvent): DownloadState {
         state: "failed",
         reason: event.reason,
         ...(event.mayPassThrough === undefined ? {} : { mayPassThrough: event.mayPassThrough }),
+        ...(now.state === "received" && now.verified ? { fileSize: now.fileSize } : {}),
       };
     case "opened":
       return now.state === "opening"
@@ -49,7 +66,9 @@ export function next(now: DownloadState, event: DownloadEvent): DownloadState {
       return { state: "received", fileSize: event.fileSize, released: event.released };
     }
     case "verified":
-      return now.state === "received" ? { ...now, released: true } : outOfTurn(event, now);
+      return now.state === "received"
+        ? { ...now, released: true, verified: true }
+        : outOfTurn(event, now);
     case "kept":
       return now.state === "received" && now.released
         ? { state: "kept", fileSize: now.fileSize }
@@ -59,6 +78,7 @@ export function next(now: DownloadState, event: DownloadEvent): DownloadState {
 
 /** True when every byte may be read: they are known to be the announced ones. */
 export function isReleased(now: DownloadState): boolean {
+  if (now.state === "failed") return now.fileSize !== undefined;
   return now.state === "kept" || (now.state === "received" && now.released);
 }
 
@@ -69,8 +89,9 @@ export function isReleased(now: DownloadState): boolean {
 export function readableUpTo(now: DownloadState, end = Infinity): number {
   switch (now.state) {
     case "opening":
-    case "failed":
       return 0;
+    case "failed":
+      return now.fileSize ?? 0;
     case "receiving":
       return Math.max(0, Math.min(now.received, end) - 1);
     case "received":
@@ -82,7 +103,7 @@ export function readableUpTo(now: DownloadState, end = Infinity): number {
 
 /** The size of the whole file; `undefined` until it is known. */
 export function knownFileSize(now: DownloadState): number | undefined {
-  return now.state === "opening" || now.state === "failed" ? undefined : now.fileSize;
+  return now.state === "opening" ? undefined : now.fileSize;
 }
 
 function sizeOf(fileSize: number | undefined): { fileSize?: number } {

@@ -53,6 +53,24 @@ Deno.test("download: before the verdict all but the last byte is given", async (
   assert.equal((await reader.read()).done, true);
 });
 
+Deno.test("download: readers of a verified file outlive the failure to store it", async () => {
+  using folder = tempFolder();
+  const download = received(folder.path);
+  using _use = download.file.use();
+  const reader = download.read(passedOn, 0).getReader();
+  const first = await reader.read();
+  const late = download.read(passedOn, 4);
+  download.advance({ type: "end", fileSize: TEXT.length, released: true });
+  download.advance({ type: "verified" });
+  download.advance({ type: "error", reason: "the database is locked" });
+  download.file.remove();
+  const last = await reader.read();
+  assert.equal(new TextDecoder().decode(first.value), TEXT.slice(0, -1));
+  assert.equal(new TextDecoder().decode(last.value), TEXT.slice(-1));
+  assert.equal((await reader.read()).done, true);
+  assert.equal(await new Response(late).text(), TEXT.slice(4));
+});
+
 Deno.test("download: readers in the middle fail with it", async () => {
   using folder = tempFolder();
   const download = received(folder.path);
