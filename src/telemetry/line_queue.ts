@@ -1,7 +1,11 @@
+import { pause } from "../base/pause.ts";
 import type { LineSink } from "./logger.ts";
 
 /** Limit of waiting text, about ten thousand lines. Lines beyond it are dropped. */
 const WAITING_CHARS_MAX = 2 << 20;
+
+/** Lines of this time share a write, which costs the processor more than a line does. */
+const GATHER_MS = 5;
 
 /** The output behind the queue, such as `Deno.stdout`. */
 export interface ByteWriter {
@@ -31,7 +35,7 @@ export class LineQueue implements LineSink {
     }
     this.#waiting.push(line);
     this.#waitingChars += line.length;
-    this.#draining ??= Promise.resolve().then(() => this.#drain());
+    this.#draining ??= this.#drain();
   }
 
   /** Resolves when all queued lines are written. Race it with a timeout: the reader may stall. */
@@ -43,6 +47,7 @@ export class LineQueue implements LineSink {
     const encoder = new TextEncoder();
     try {
       while (this.#waiting.length > 0) {
+        await pause(GATHER_MS);
         let bytes = encoder.encode(this.#waiting.join("") + this.#dropNotice());
         this.#waiting = [];
         this.#waitingChars = 0;

@@ -1,0 +1,42 @@
+import assert from "node:assert/strict";
+import { LineQueue } from "../../../src/telemetry/line_queue.ts";
+
+/** Takes all that is written; each write waits for `ready`. */
+function writer(ready: Promise<void> = Promise.resolve()) {
+  const writes: string[] = [];
+  return {
+    writes,
+    async write(bytes: Uint8Array): Promise<number> {
+      await ready;
+      writes.push(new TextDecoder().decode(bytes));
+      return bytes.length;
+    },
+  };
+}
+
+const nextTurn = () => new Promise<void>((resolve) => setTimeout(resolve, 0));
+
+Deno.test("line queue: the lines of a few turns leave in one write, in order", async () => {
+  const out = writer();
+  const queue = new LineQueue(out);
+  for (let at = 0; at < 3; at++) {
+    queue.write(`${at}\n`);
+    if (at === 1) await nextTurn();
+  }
+  await queue.flushed();
+  assert.deepEqual(out.writes, ["0\n1\n2\n"]);
+});
+
+Deno.test("line queue: a reader that stalls loses lines, and then learns how many", async () => {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const out = writer(promise);
+  const queue = new LineQueue(out);
+  const line = `${"x".repeat(999)}\n`;
+  for (let at = 0; at < 3_000; at++) queue.write(line);
+  resolve();
+  await queue.flushed();
+  const lines = out.writes.join("").trimEnd().split("\n");
+  const notice = JSON.parse(lines.pop() ?? "");
+  assert.equal(notice.msg, "log lines dropped");
+  assert.equal(lines.length + notice.count, 3_000);
+});
