@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import { eventually } from "../support/eventually.ts";
-import { wellFormed } from "../support/http_grammar.ts";
+import { EVIL, wellFormed } from "../support/http_grammar.ts";
 import { smuggling } from "../support/http_smuggling.ts";
-import { BEHIND, BROKEN_BODIES, REFUSED } from "../support/malformed_requests.ts";
+import { BEHIND, BROKEN_BODIES, POST, REFUSED } from "../support/malformed_requests.ts";
 import { NginxFront } from "../support/nginx_front.ts";
 import { programMissing, testUnless } from "../support/program.ts";
 import { tryForTime } from "../support/property.ts";
@@ -14,7 +14,17 @@ const excuse = programMissing("nginx");
 
 testUnless(excuse, "nginx in front: no malformed request is read in two ways", async () => {
   await using scene = await Scene.open();
-  const corpus = [...Object.values(REFUSED).map(([text]) => text), ...Object.values(BROKEN_BODIES)];
+  const chunk = `${EVIL.length.toString(16)}\r\n${EVIL}\r\n`;
+  const hidden = [
+    `${POST}Content-Length: ${EVIL.length}\r\n\r\n${EVIL}`,
+    `${POST}Transfer-Encoding: chunked\r\n\r\n${chunk}0\r\n\r\n`,
+    `${POST}Transfer-Encoding: chunked\r\n\r\n${chunk}${chunk}0\r\nA: b\r\n\r\n`,
+  ];
+  const corpus = [
+    ...hidden,
+    ...Object.values(REFUSED).map(([text]) => text),
+    ...Object.values(BROKEN_BODIES),
+  ];
   for (const text of corpus) await scene.send(text + BEHIND);
   await scene.check();
 });
