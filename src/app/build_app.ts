@@ -21,13 +21,15 @@ import { metricsRoute } from "../http/routes/metrics.ts";
 import { narRoute } from "../http/routes/nar.ts";
 import { narinfoRoute } from "../http/routes/narinfo.ts";
 import { nixCacheInfoRoute } from "../http/routes/nix_cache_info.ts";
+import { pageActionRoutes } from "../http/routes/page_actions.ts";
 import { pinnedClosuresRoute, pinRoute, pinsRoute } from "../http/routes/pins.ts";
 import { pubkeyRoute } from "../http/routes/pubkey.ts";
-import { Router } from "../http/routes/router.ts";
+import { type Route, Router } from "../http/routes/router.ts";
 import type { DocumentPath } from "../nix/document_name.ts";
 import { PinnedClosures } from "../pins/pinned_closures.ts";
 import { Pins } from "../pins/pins.ts";
 import { ActiveReads } from "../space/active_reads.ts";
+import type { GcOrder } from "../space/gc_event.ts";
 import { gcEvents } from "../space/gc_events.ts";
 import type { Space } from "../space/space.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
@@ -92,9 +94,7 @@ export function buildApp(parts: AppParts): App {
     readyzRoute(() => ready),
     narinfoRoute({ narinfos, metrics, ...remover.narinfos }),
     narRoute({ nars, names, metrics, ...remover.nars }),
-    pinRoute(pins),
-    pinsRoute(pins),
-    gcRoute({ gc: (order) => gcEvents(space, order) }),
+    ...operatingRoutes(pins, space),
     pinnedClosuresRoute(closures),
     ...page.routes,
     ...documentRoutes(documents),
@@ -137,6 +137,12 @@ export function buildApp(parts: AppParts): App {
       await space[Symbol.asyncDispose]();
     },
   };
+}
+
+/** Pins and evictions, for programs and for the page. */
+function operatingRoutes(pins: Pins, space: Space): readonly Route[] {
+  const gc = (order: GcOrder) => gcEvents(space, order);
+  return [pinRoute(pins), pinsRoute(pins), gcRoute({ gc }), ...pageActionRoutes({ pins, gc })];
 }
 
 function buildCache(parts: AppParts, metrics: Metrics, resources: AsyncDisposableStack) {

@@ -76,6 +76,8 @@ async function refresh() {
 function show(stats) {
   for (const [name, html] of Object.entries(renderParts(stats))) {
     const part = document.getElementById(name);
+    // An open confirmation must not close under the user's hand.
+    if (part.querySelector("details[open]") !== null) continue;
     if (part.innerHTML !== html) part.innerHTML = html;
   }
 }

@@ -33,12 +33,13 @@ export class Page {
       "connect-src 'self'",
       "img-src data:",
       "base-uri 'none'",
-      "form-action 'none'",
+      "form-action 'self'",
       "frame-ancestors 'none'",
     ];
     this.headers = {
       "content-security-policy": policy.join("; "),
-      "referrer-policy": "no-referrer",
+      // With "no-referrer", a browser sends the page's own forms with `Origin: null`.
+      "referrer-policy": "same-origin",
     };
   }
 

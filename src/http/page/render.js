@@ -136,7 +136,16 @@ function pin({ root, name, pinnedAt, stored, missing, bytes: held }, at) {
     : [bytes(held), `${number(stored)} paths here, ${number(missing)} missing`];
   return `<b>${escapeHtml(name ?? root)}</b> ` +
     (name === null ? "" : `<code>${escapeHtml(root)}</code> `) +
-    `<span class="detail">${[...facts, `pinned ${ago(pinnedAt, at)}`].join(", ")}</span>`;
+    `<span class="detail">${[...facts, `pinned ${ago(pinnedAt, at)}`].join(", ")}</span>` +
+    unpinForm(root, name ?? root);
+}
+
+/** Opening it is the first step, the button the second one. */
+function unpinForm(root, name) {
+  return `<details class="act"><summary>Unpin</summary>` +
+    `<form method="post" action="page/unpin">` +
+    `<input type="hidden" name="path" value="${escapeHtml(root)}">` +
+    `<button aria-label="Unpin ${escapeHtml(name)}">End this protection</button></form></details>`;
 }
 
 function problem({ level, message, facts, count, lastAt }, at) {

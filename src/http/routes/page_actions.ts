@@ -1,0 +1,85 @@
+import {
+  hashOfBaseName,
+  isBaseName,
+  isStorePathHash,
+  STORE_DIR,
+  type StorePathHash,
+} from "../../nix/store_path.ts";
+import type { Pins } from "../../pins/pins.ts";
+import { type Answer, statusAnswer } from "../message/answer.ts";
+import type { ClientRequest } from "../message/client_request.ts";
+import type { GcRouteDeps } from "./gc.ts";
+import type { Route } from "./router.ts";
+
+export interface PageActionsDeps extends GcRouteDeps {
+  readonly pins: Pick<Pins, "pin" | "unpin">;
+}
+
+const FORM_BYTES_MAX = 1_024;
+const GIBIBYTE = 2 ** 30;
+
+/** The forms of the page. They work without JavaScript, and lead back to the page. */
+export function pageActionRoutes({ pins, gc }: PageActionsDeps): readonly Route[] {
+  return [
+    action("/page/pin", async (form) => {
+      const root = rootIn(form);
+      return root !== undefined && await pins.pin(root) ? back() : statusAnswer(404, false);
+    }),
+    action("/page/unpin", async (form) => {
+      const root = rootIn(form);
+      if (root === undefined) return statusAnswer(400, false);
+      await pins.unpin(root);
+      return back();
+    }),
+    action("/page/evict", async (form) => {
+      const target = targetIn(form);
+      const events = target === "invalid" ? undefined : gc({ dryRun: false, ...target });
+      if (events === undefined) return statusAnswer(400, false);
+      for await (const { event } of events) if (event === "done") break;
+      return back();
+    }),
+  ];
+}
+
+function action(path: string, run: (form: URLSearchParams) => Promise<Answer>): Route {
+  return {
+    name: path,
+    path,
+    audience: "own-names",
+    methods: {
+      async POST({ request }) {
+        const form = await formOf(request);
+        return form === undefined ? statusAnswer(400, false) : await run(form);
+      },
+    },
+  };
+}
+
+/** `undefined` for a body that is no short form. */
+async function formOf({ headers, body }: ClientRequest): Promise<URLSearchParams | undefined> {
+  if (headers.get("content-type") !== "application/x-www-form-urlencoded") return undefined;
+  // Browsers announce the length of a form, and the server takes no more bytes than that.
+  if (!(Number(headers.get("content-length") ?? NaN) <= FORM_BYTES_MAX)) return undefined;
+  return new URLSearchParams(await new Response(body).text());
+}
+
+/** The hash of a store path, of its base name, or the hash itself. */
+function rootIn(form: URLSearchParams): StorePathHash | undefined {
+  const text = (form.get("path") ?? "").trim();
+  const name = text.startsWith(`${STORE_DIR}/`) ? text.slice(STORE_DIR.length + 1) : text;
+  if (isStorePathHash(name)) return name;
+  return isBaseName(name) ? hashOfBaseName(name) : undefined;
+}
+
+/** Without a number, the size limit is the target. */
+function targetIn(form: URLSearchParams): { readonly targetBytes?: number } | "invalid" {
+  const text = (form.get("gib") ?? "").trim();
+  if (text === "") return {};
+  const targetBytes = Math.floor(Number(text) * GIBIBYTE);
+  return Number.isSafeInteger(targetBytes) && targetBytes >= 0 ? { targetBytes } : "invalid";
+}
+
+/** Relative, so that it holds below the path of a proxy, too. */
+function back(): Answer {
+  return statusAnswer(303, false, { location: "../" });
+}

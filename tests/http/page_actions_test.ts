@@ -1,0 +1,81 @@
+import assert from "node:assert/strict";
+import { fakeUpstream } from "../support/fake_upstream.ts";
+import { rawRequest, requestText } from "../support/raw_http.ts";
+import { makeStoreObject } from "../support/store_object.ts";
+import { TestCache } from "../support/test_cache.ts";
+
+const object = makeStoreObject({ name: "kept", size: 20_000 });
+const OWN = { Host: "cache.test", Origin: "http://cache.test", "Sec-Fetch-Site": "same-origin" };
+const FORM = "application/x-www-form-urlencoded";
+
+interface Sent {
+  readonly form: string;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+/** A cache that serves one path, and a way to send its page's forms. */
+async function openScene() {
+  const closing = new AsyncDisposableStack();
+  const upstream = closing.use(await fakeUpstream({ objects: [object], stored: true }));
+  const cache = closing.use(await TestCache.open({ upstreams: [upstream] }));
+  const server = closing.use(cache.listen());
+  const post = async (path: string, { form, headers = {} }: Sent) => {
+    const length = { "Content-Type": FORM, "Content-Length": String(form.length) };
+    const text = requestText("POST", path, { ...OWN, ...length, ...headers });
+    return await rawRequest(server.port, text + form);
+  };
+  const pins = async () => await (await cache.get("/pins")).json();
+  return { cache, post, pins, [Symbol.asyncDispose]: () => closing.disposeAsync() };
+}
+
+Deno.test("page actions: a form pins and unpins what a path, a name or a hash says", async () => {
+  await using scene = await openScene();
+  const { cache, post, pins } = scene;
+  const hash = object.storePathHash;
+  await cache.narinfo(hash);
+  for (
+    const path of [hash, `${hash}-kept`, `/nix/store/${hash}-kept`, ` /nix/store/${hash}-kept `]
+  ) {
+    const form = new URLSearchParams({ path }).toString();
+    const pinned = await post("/page/pin", { form });
+    assert.deepEqual([pinned.status, pinned.headers.get("location")], [303, "../"], path);
+    assert.deepEqual(await pins(), [hash]);
+    const unpinned = await post("/page/unpin", { form });
+    assert.deepEqual([unpinned.status, unpinned.headers.get("location")], [303, "../"], path);
+    assert.deepEqual(await pins(), []);
+  }
+  assert.equal((await post("/page/pin", { form: `path=${"0".repeat(32)}` })).status, 404);
+});
+
+Deno.test("page actions: a form evicts down to a size, an invalid one nothing", async () => {
+  await using scene = await openScene();
+  const { cache, post } = scene;
+  const narPath = await cache.narPath(object.storePathHash);
+  await (await cache.get(narPath)).bytes();
+  await cache.downloadsOver();
+  for (const form of ["gib=-1", "gib=x", "gib=1e99", ""]) {
+    assert.equal((await post("/page/evict", { form })).status, 400, form);
+  }
+  assert.equal((await cache.narNames()).length, 1);
+  assert.equal((await post("/page/evict", { form: "gib=0" })).status, 303);
+  assert.deepEqual(await cache.narNames(), []);
+});
+
+Deno.test("page actions: a foreign form, another type and a long one change nothing", async () => {
+  await using scene = await openScene();
+  const { cache, post, pins } = scene;
+  await cache.narinfo(object.storePathHash);
+  const form = `path=${object.storePathHash}`;
+  const refused: readonly (readonly [number, Sent])[] = [
+    [403, { form, headers: { Origin: "http://evil.example" } }],
+    [403, { form, headers: { Origin: "null" } }],
+    [403, { form, headers: { "Sec-Fetch-Site": "cross-site" } }],
+    [403, { form, headers: { Host: "evil.example", Origin: "http://evil.example" } }],
+    [400, { form, headers: { "Content-Type": "text/plain" } }],
+    [400, { form: `${form}&x=${"x".repeat(2_000)}` }],
+  ];
+  for (const [status, sent] of refused) {
+    assert.equal((await post("/page/pin", sent)).status, status, JSON.stringify(sent.headers));
+  }
+  assert.deepEqual(await pins(), []);
+});
