@@ -1,10 +1,12 @@
 import {
   type ChangeWriter,
   type NarFinder,
+  type NarinfoFinder,
   type NarinfoRow,
   NarNameTaken,
   type NarRow,
   NEVER_USED_AT_MS,
+  type ReferenceFinder,
 } from "../metadata/metadata_store.ts";
 import { formatNarinfo } from "../nix/narinfo_format.ts";
 import { hashOfBaseName, type StorePathHash } from "../nix/store_path.ts";
@@ -22,7 +24,7 @@ import type { Signer } from "./own_signature.ts";
 
 export interface LearnNarinfoDeps {
   readonly pool: Pick<UpstreamPool, "narinfo" | "narinfoAhead">;
-  readonly metadata: ChangeWriter & Pick<NarFinder, "findNar">;
+  readonly metadata: ChangeWriter & NarinfoFinder & ReferenceFinder & Pick<NarFinder, "findNar">;
   readonly signer: Signer;
   readonly nowMs: () => number;
 }
@@ -76,6 +78,8 @@ async function learned(
     if (later === undefined) return { kind };
     return { kind, later: later.then((late) => learned(deps, storePathHash, late)) };
   }
+  const uploaded = await uploadedMeanwhile(metadata, storePathHash);
+  if (uploaded !== undefined) return uploaded;
   const { narinfo, trusted } = answer.best;
   const ownSignature = trusted ? signer.sign(narinfo) : undefined;
   const claimed = narRowOf(narinfo);
@@ -100,4 +104,19 @@ async function learned(
     if (!(error instanceof NarNameTaken)) throw error;
     return { kind: "learned", references, row: await put(ownNarRowOf(claimed)) };
   }
+}
+
+/**
+ * The entry that a client has uploaded while the upstreams were asked, if there is one. Their
+ * narinfo may be that of another build.
+ */
+async function uploadedMeanwhile(
+  metadata: LearnNarinfoDeps["metadata"],
+  storePathHash: StorePathHash,
+): Promise<Learned | undefined> {
+  // A database that cannot be read tells nothing.
+  const row = await metadata.findNarinfo(storePathHash).catch(() => undefined);
+  const nar = row && await metadata.findNar(row.narName).catch(() => undefined);
+  if (row === undefined || nar?.kept === undefined) return undefined;
+  return { kind: "learned", row, references: await metadata.referencesOf(storePathHash) };
 }

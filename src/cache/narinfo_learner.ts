@@ -14,7 +14,10 @@ import type { AheadRequest, NarinfoAhead } from "./prefetch/prefetch_ports.ts";
 import type { Demotions } from "./sources/demotions.ts";
 
 export interface NarinfoLearnerDeps extends LearnNarinfoDeps {
-  readonly metadata: Pick<MetadataStore, "sourcesOf" | "apply" | "findNar">;
+  readonly metadata: Pick<
+    MetadataStore,
+    "sourcesOf" | "apply" | "findNar" | "findNarinfo" | "referencesOf"
+  >;
   readonly negative: NegativeCache;
   readonly demotions: Demotions;
   readonly log: Logger;

@@ -172,6 +172,21 @@ Deno.test("upload: an absence that was being looked up is not remembered after i
   assert.equal((await cache.get(path)).status, 200);
 });
 
+Deno.test("upload: an upstream's late narinfo does not replace a pushed one", async () => {
+  const gate = Promise.withResolvers<undefined>();
+  const { nar, narHash, narSize } = makeStoreObject({ name: "another-build", size: 50_000 });
+  await using upstream = await fakeUpstream({ objects: [{ ...thing, nar, narHash, narSize }] });
+  upstream.onRequest = () => gate.promise;
+  await using cache = await uploadCache({ upstreams: [upstream] });
+  const early = cache.narinfo(thing.storePathHash);
+  const one = await pushOf(thing);
+  assert.deepEqual(await push(cache, one), [201, 201]);
+  gate.resolve(undefined);
+  assert.match(await early, new RegExp(`NarHash: sha256:${thing.narHash}`));
+  const path = await cache.narPath(thing.storePathHash);
+  assert.deepEqual(await (await cache.get(path)).bytes(), one.file.bytes);
+});
+
 Deno.test("upload: a pinned closure protects what is pushed into it later", async () => {
   const [leaf, top] = chain(2);
   assert.ok(leaf && top);
