@@ -8,6 +8,7 @@ const KNOWN: ReadonlySet<string> = new Set([
   // Read by the commands for a running server.
   "LARDER_SERVER",
   "LARDER_TOKEN",
+  "LARDER_TOKEN_FILE",
   // systemd sets it for CacheDirectory=.
   "CACHE_DIRECTORY",
   // Read by OpenTelemetry.

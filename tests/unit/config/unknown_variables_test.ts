@@ -21,6 +21,7 @@ Deno.test("unknown variables: what others set or larder reads elsewhere is no wa
     warningsWith({
       LARDER_SERVER: "unix:/s",
       LARDER_TOKEN: "t",
+      LARDER_TOKEN_FILE: "/t",
       OTEL_SERVICE_NAME: "s",
       CACHE_DIRECTORY: "/var/cache/larder",
       LARDER_SERVICE_HOST: "10.0.0.1",

@@ -80,16 +80,20 @@ Deno.test("server client: a token is sent, and never said", async () => {
     await runLarder(["pin", HASH, "--token", "hush"], { env }),
     await runLarder(["pin", HASH], { env: { ...env, LARDER_TOKEN: "hush" } }),
     await runLarder(["pin", HASH, "--token-file=/t"], { env, files: { "/t": "hush\n" } }),
+    await runLarder(["pin", HASH], {
+      env: { ...env, LARDER_TOKEN_FILE: "/t" },
+      files: { "/t": "hush\n" },
+    }),
     await runLarder(["pin", HASH], { env }),
   ];
 
-  assert.deepEqual(seen, ["Bearer hush", "Bearer hush", "Bearer hush", null]);
+  assert.deepEqual(seen, [...Array(4).fill("Bearer hush"), null]);
   for (const { status, out, err } of given) {
     assert.equal(status, 1);
     assert.ok(!`${out}${err}`.includes("hush"));
   }
   assert.match(given[0]?.err ?? "", /does not accept this token \(403 Forbidden\)/);
-  assert.match(given[3]?.err ?? "", /wants an admin token/);
+  assert.match(given[4]?.err ?? "", /wants an admin token/);
 });
 
 Deno.test("server client: a wrong token, and a lesser one, say which to set", async () => {
