@@ -9,7 +9,7 @@ import type { RecentProblems } from "../telemetry/recent_problems.ts";
 import type { Tracer } from "../telemetry/tracer.ts";
 import type { CaCertificates, HttpUpstreamSettings } from "../upstream/http/http_settings.ts";
 import type { UpstreamTrace } from "../upstream/http/upstream_trace.ts";
-import type { SpaceParts } from "./build_space.ts";
+import type { SpaceParts } from "../space/assemble_space.ts";
 
 /** What `buildApp` wires: the back ends, and the settings as plain values. */
 export interface AppParts {

@@ -1,4 +1,3 @@
-import type { MemberId } from "../base/member_id.ts";
 import type { Downloads } from "../cache/download/downloads.ts";
 import { KeptNars } from "../cache/kept/kept_nars.ts";
 import { Remover } from "../cache/remove.ts";
@@ -6,22 +5,9 @@ import type { NarName } from "../nix/nar_name.ts";
 import type { StorePathHash } from "../nix/store_path.ts";
 import type { ActiveReads } from "../space/active_reads.ts";
 import type { RunFigures } from "../space/evictor.ts";
-import { Space } from "../space/space.ts";
+import { assembleSpace, type SpaceUsers } from "../space/assemble_space.ts";
+import type { Space } from "../space/space.ts";
 import type { AppParts } from "./app_parts.ts";
-
-/** The size limit, and this member. */
-export interface SpaceParts {
-  /** `Infinity` for none. */
-  readonly limitBytes: number;
-  /** This member. */
-  readonly owner: MemberId;
-}
-
-/** The parts of the cache that influence eviction. */
-export interface SpaceUsers {
-  readonly reads: ActiveReads;
-  readonly flushUses: () => Promise<void>;
-}
 
 /** Wires the size limit to the stores. */
 export function buildSpace(parts: AppParts, users: SpaceUsers) {
@@ -34,7 +20,7 @@ export function buildSpace(parts: AppParts, users: SpaceUsers) {
     bytes.add(freedBytes);
     durations.observe(durationMs / 1_000);
   };
-  const space = new Space({ ...parts.stores.space, ...users, metadata, nars, nowMs, log, observe });
+  const space = assembleSpace(parts.stores.space, users, { metadata, nars, nowMs, log, observe });
   const { budget } = space;
   const limit = budget.limitBytes === Infinity ? 0 : budget.limitBytes;
   metrics.gauge("cache_size_bytes", {}, () => budget.usedBytes);

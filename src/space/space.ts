@@ -2,15 +2,16 @@ import pLimit from "p-limit";
 import { Notifier } from "../base/notifier.ts";
 import { within } from "../base/deadline.ts";
 import { messageOf } from "../base/failure.ts";
-import type { ColdEntry } from "../metadata/space_keeper.ts";
-import { Accounts, type AccountsDeps } from "./accounts.ts";
-import { EvictionRuns, type EvictionRunsDeps } from "./eviction_runs.ts";
+import type { Logger } from "../telemetry/logger.ts";
+import type { Accounts } from "./accounts.ts";
 import type { ActiveReads } from "./active_reads.ts";
-import { Evictor, type EvictorDeps, type RunFigures } from "./evictor.ts";
+import type { EvictionRuns } from "./eviction_runs.ts";
+import type { RunFigures } from "./evictor.ts";
 import { Futility } from "./futility.ts";
 import type { GcDone, GcOrder } from "./gc_event.ts";
-import { type Reservation, SpaceBudget } from "./space_budget.ts";
-import { Sweeper, type SweeperDeps } from "./sweeper.ts";
+import type { Reservation, SpaceBudget } from "./space_budget.ts";
+import type { SpareRoom } from "./spare_room.ts";
+import type { Sweeper } from "./sweeper.ts";
 
 /** The part of the space beside pins that a run frees, so that few requests need a run. */
 const HEADROOM = 0.1;
@@ -18,25 +19,18 @@ const HEADROOM = 0.1;
 /** The longest wait of a download for eviction; after it the NAR passes through. */
 const RESERVE_WAIT_MAX_MS = 2_000;
 
-export type SpaceDeps =
-  & Omit<EvictorDeps, "budget" | "sweeper" | "accounts">
-  & Omit<EvictionRunsDeps, "budget" | "evictor" | "accounts">
-  & Omit<AccountsDeps, "budget">
-  & SweeperDeps
-  & {
-    readonly reads: Pick<ActiveReads, "names" | "whenEnded">;
-    /** `Infinity`: no automatic eviction. */
-    readonly limitBytes: number;
-  };
+export interface SpaceDeps {
+  readonly accounts: Accounts;
+  readonly sweeper: Sweeper;
+  readonly runs: EvictionRuns;
+  readonly spare: SpareRoom;
+  readonly reads: Pick<ActiveReads, "whenEnded">;
+  readonly nowMs: () => number;
+  readonly log: Logger;
+}
 
 /** How long a reservation waits that the ledger refused, although it should fit by the budget. */
 const REFUSED_PAUSE_MS = 50;
-
-/** Entries used within this time stay, if no client waits for the download that needs room. */
-const SPARED_MS = 60 * 60 * 1_000;
-
-/** The entries that may make room for one small file. */
-const SPARE_ENTRIES_MAX = 32;
 
 /** The caller that requested a run. */
 export interface RunWatcher {
@@ -54,17 +48,16 @@ export class Space implements AsyncDisposable {
   readonly #runs: EvictionRuns;
   readonly #notifier = new Notifier();
   readonly #oneWaiting = pLimit(1);
+  readonly #futility = new Futility();
   #waitingBytes = 0;
   #running = false;
-  readonly #futility = new Futility();
 
   constructor(deps: SpaceDeps) {
     this.#deps = deps;
-    const budget = this.budget = new SpaceBudget(deps.limitBytes);
-    const sweeper = this.sweeper = new Sweeper(deps);
-    const accounts = this.#accounts = new Accounts({ ...deps, budget });
-    const evictor = new Evictor({ ...deps, sweeper, accounts });
-    this.#runs = new EvictionRuns({ ...deps, accounts, evictor });
+    this.#accounts = deps.accounts;
+    this.#runs = deps.runs;
+    this.budget = deps.accounts.budget;
+    this.sweeper = deps.sweeper;
     deps.reads.whenEnded(() => this.#futility.unused());
   }
 
@@ -128,7 +121,7 @@ export class Space implements AsyncDisposable {
       if (taken !== undefined || !await this.hasSpare(bytes)) return taken;
       await this.#runs.run({
         targetBytes: () => this.budget.limitBytes - this.budget.reservedBytes - bytes,
-        usedBeforeMs: this.#deps.nowMs() - SPARED_MS,
+        usedBeforeMs: this.#deps.spare.usedBeforeMs(),
         progress: () => this.#notifier.notify(),
         isWanted: () => true,
       });
@@ -144,18 +137,10 @@ export class Space implements AsyncDisposable {
     const { freeBytes } = this.budget;
     if (bytes <= freeBytes) return true;
     if (!this.mayFit(bytes)) return false;
-    const { metadata, reads, flushUses, nowMs, log } = this.#deps;
     try {
-      await flushUses();
-      const spared = reads.names();
-      const sinceMs = nowMs() - SPARED_MS;
-      const cold = (await metadata.coldest(SPARE_ENTRIES_MAX))
-        .filter(({ usedAtMs, narName }) => usedAtMs < sinceMs && !spared.has(narName));
-      // A shared file goes with the last of its narinfos.
-      const bytesOf = ({ keptBytes, sharers }: ColdEntry) => sharers > 1 ? 0 : keptBytes;
-      return freeBytes + cold.reduce((sum, entry) => sum + bytesOf(entry), 0) >= bytes;
+      return freeBytes + await this.#deps.spare.bytes() >= bytes;
     } catch (error) {
-      log.debug("no spare space found", { error: messageOf(error) });
+      this.#deps.log.debug("no spare space found", { error: messageOf(error) });
       return false;
     }
   }

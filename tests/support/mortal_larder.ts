@@ -15,7 +15,8 @@ import { Uses } from "../../src/cache/uses.ts";
 import { type MemberId, newMemberId } from "../../src/base/member_id.ts";
 import { ActiveReads } from "../../src/space/active_reads.ts";
 import { recover } from "../../src/space/recover.ts";
-import { Space } from "../../src/space/space.ts";
+import { assembleSpace } from "../../src/space/assemble_space.ts";
+import type { Space } from "../../src/space/space.ts";
 import { HotMetadataStore } from "../../src/metadata/hot_metadata_store.ts";
 import type { MetadataStore } from "../../src/metadata/metadata_store.ts";
 import { openDatabase } from "../../src/metadata/sqlite/connection.ts";
@@ -190,16 +191,13 @@ export class RunningLarder {
     this.#stores = { metadata, nars };
     const uses = this.uses = new Uses({ metadata, nowMs, log });
     let looks = 0;
-    this.space = new Space({
+    const users = { reads, flushUses: () => uses.flush() };
+    this.space = assembleSpace({ limitBytes, owner }, users, {
       metadata,
       nars,
-      limitBytes,
-      owner,
-      reads,
       // Nothing waits for the dead: each look at the clock is past every limit before it.
       nowMs: () => life.isOver ? nowMs() + ++looks * DEAD_STEP_MS : nowMs(),
       log,
-      flushUses: () => uses.flush(),
       observe: () => undefined,
     });
     const attempts = { candidates, logging: { pool, demotions, log, metrics }, ...PATIENCE };

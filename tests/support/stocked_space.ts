@@ -1,6 +1,7 @@
 import type { EvictionRunsDeps } from "../../src/space/eviction_runs.ts";
 import { ActiveReads } from "../../src/space/active_reads.ts";
-import { Space } from "../../src/space/space.ts";
+import { assembleSpace } from "../../src/space/assemble_space.ts";
+import type { Space } from "../../src/space/space.ts";
 import { openDatabase } from "../../src/metadata/sqlite/connection.ts";
 import { SqliteMetadataStore } from "../../src/metadata/sqlite/sqlite_metadata_store.ts";
 import type { NarName } from "../../src/nix/nar_name.ts";
@@ -26,8 +27,8 @@ export class StockedSpace implements AsyncDisposable {
     observe: EvictionRunsDeps["observe"],
   ) {
     this.metadata = metadata;
-    this.space = new Space({
-      limitBytes,
+    const users = { reads: this.reads, flushUses: () => Promise.resolve() };
+    this.space = assembleSpace({ limitBytes, owner: "test" }, users, {
       metadata,
       nars: {
         remove: async (at) => {
@@ -35,9 +36,6 @@ export class StockedSpace implements AsyncDisposable {
           return this.files.delete(at);
         },
       },
-      reads: this.reads,
-      flushUses: () => Promise.resolve(),
-      owner: "test",
       nowMs: () => this.#nowMs,
       log: createLogger("debug", { write: (line) => void this.log.push(JSON.parse(line)) }),
       observe,

@@ -1,6 +1,7 @@
 import { Uses } from "../../../src/cache/uses.ts";
 import { ActiveReads } from "../../../src/space/active_reads.ts";
-import { Space } from "../../../src/space/space.ts";
+import { assembleSpace } from "../../../src/space/assemble_space.ts";
+import type { Space } from "../../../src/space/space.ts";
 import type { Change } from "../../../src/metadata/metadata_store.ts";
 import { openDatabase } from "../../../src/metadata/sqlite/connection.ts";
 import { SqliteMetadataStore } from "../../../src/metadata/sqlite/sqlite_metadata_store.ts";
@@ -62,17 +63,10 @@ export class StockedCache implements AsyncDisposable {
     const log = createLogger("error", { write: (line) => console.error(line) });
     const nowMs = Date.now;
     this.#uses = new Uses({ metadata, nowMs, log });
-    this.#space = new Space({
-      limitBytes: Infinity,
-      metadata,
-      nars: new LocalNarStore(foldersOf({ folder }).nars),
-      reads: new ActiveReads(),
-      flushUses: () => Promise.resolve(),
-      owner: "bench",
-      nowMs,
-      log,
-      observe: () => undefined,
-    });
+    const nars = new LocalNarStore(foldersOf({ folder }).nars);
+    const users = { reads: new ActiveReads(), flushUses: () => Promise.resolve() };
+    const around = { metadata, nars, nowMs, log, observe: () => undefined };
+    this.#space = assembleSpace({ limitBytes: Infinity, owner: "bench" }, users, around);
   }
 
   static async open(cache: LargeCache): Promise<StockedCache> {

@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import type { MetadataStore } from "../../../src/metadata/metadata_store.ts";
 import { ActiveReads } from "../../../src/space/active_reads.ts";
-import { Space } from "../../../src/space/space.ts";
+import { assembleSpace } from "../../../src/space/assemble_space.ts";
+import type { Space } from "../../../src/space/space.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
 import { MemoryMetadataStore } from "../../support/memory_metadata_store.ts";
 
@@ -114,13 +115,10 @@ class Storage {
 
   async member(owner: string): Promise<Space> {
     const log = createLogger("error", { write: (line) => this.errors.push(JSON.parse(line).msg) });
-    const space = new Space({
-      limitBytes: this.#limitBytes,
+    const users = { reads: new ActiveReads(), flushUses: () => Promise.resolve() };
+    const space = assembleSpace({ limitBytes: this.#limitBytes, owner }, users, {
       metadata: this.#counted(),
       nars: { remove: () => Promise.resolve(true) },
-      reads: new ActiveReads(),
-      flushUses: () => Promise.resolve(),
-      owner,
       nowMs: () => performance.now(),
       log,
       observe: () => undefined,

@@ -1,0 +1,50 @@
+import type { MemberId } from "../base/member_id.ts";
+import { Accounts, type AccountsDeps } from "./accounts.ts";
+import type { ActiveReads } from "./active_reads.ts";
+import { EvictionRuns, type EvictionRunsDeps } from "./eviction_runs.ts";
+import { Evictor, type EvictorDeps } from "./evictor.ts";
+import { Space } from "./space.ts";
+import { SpaceBudget } from "./space_budget.ts";
+import { SpareRoom } from "./spare_room.ts";
+import { Sweeper, type SweeperDeps } from "./sweeper.ts";
+
+/** The size limit, and who keeps it. */
+export interface SpaceParts {
+  /** `Infinity` for none. */
+  readonly limitBytes: number;
+  /** This member. */
+  readonly owner: MemberId;
+}
+
+/** The parts of the cache that influence eviction. */
+export interface SpaceUsers {
+  readonly reads: ActiveReads;
+  /** Writes the uses that wait. */
+  readonly flushUses: EvictorDeps["flushUses"];
+}
+
+/** The stores, the clock and the ears of the space. */
+export interface SpaceSurroundings {
+  readonly metadata:
+    & SweeperDeps["metadata"]
+    & AccountsDeps["metadata"]
+    & EvictionRunsDeps["metadata"];
+  readonly nars: SweeperDeps["nars"];
+  readonly nowMs: () => number;
+  readonly log: EvictionRunsDeps["log"];
+  readonly observe: EvictionRunsDeps["observe"];
+}
+
+/** Wires the parts of the space to each other. */
+export function assembleSpace(
+  { limitBytes, owner }: SpaceParts,
+  { reads, flushUses }: SpaceUsers,
+  { metadata, nars, nowMs, log, observe }: SpaceSurroundings,
+): Space {
+  const accounts = new Accounts({ metadata, owner, budget: new SpaceBudget(limitBytes), log });
+  const sweeper = new Sweeper({ metadata, nars, owner, log });
+  const evictor = new Evictor({ metadata, sweeper, accounts, reads, flushUses, owner, nowMs });
+  const runs = new EvictionRuns({ evictor, accounts, metadata, reads, nowMs, log, observe });
+  const spare = new SpareRoom({ metadata, reads, flushUses, nowMs });
+  return new Space({ accounts, sweeper, runs, spare, reads, nowMs, log });
+}

@@ -1,0 +1,46 @@
+import type { ColdEntry, SpaceKeeper } from "../metadata/space_keeper.ts";
+import type { ActiveReads } from "./active_reads.ts";
+
+/** Entries used within this time stay, if no client waits for the download that needs room. */
+const SPARED_MS = 60 * 60 * 1_000;
+
+/** The entries that may make room for one small file. */
+const ENTRIES_MAX = 32;
+
+export interface SpareRoomDeps {
+  readonly metadata: Pick<SpaceKeeper, "coldest">;
+  readonly reads: Pick<ActiveReads, "names">;
+  /** Writes the uses that wait. */
+  readonly flushUses: () => Promise<void>;
+  readonly nowMs: () => number;
+}
+
+/** The entries that may go for what no client waits for. */
+export class SpareRoom {
+  readonly #deps: SpareRoomDeps;
+
+  constructor(deps: SpareRoomDeps) {
+    this.#deps = deps;
+  }
+
+  /** Entries that were used later stay. */
+  usedBeforeMs(): number {
+    return this.#deps.nowMs() - SPARED_MS;
+  }
+
+  /** The bytes of the coldest entries that may go; there may be more. */
+  async bytes(): Promise<number> {
+    const { metadata, reads, flushUses } = this.#deps;
+    await flushUses();
+    const spared = reads.names();
+    const beforeMs = this.usedBeforeMs();
+    const cold = (await metadata.coldest(ENTRIES_MAX))
+      .filter(({ usedAtMs, narName }) => usedAtMs < beforeMs && !spared.has(narName));
+    return cold.reduce((sum, entry) => sum + ownBytes(entry), 0);
+  }
+}
+
+/** A shared file goes with the last of its narinfos. */
+function ownBytes({ keptBytes, sharers }: ColdEntry): number {
+  return sharers > 1 ? 0 : keptBytes;
+}
