@@ -78,7 +78,8 @@ testUnless(tlsAvailable(), "PROXY protocol: in front of TLS, too", async () => {
     "server-tls-cert": certificate.caFile,
     "server-tls-key": certificate.keyFile,
   });
-  for (const [at, from] of ["192.0.2.7", "2001:db8::7"].entries()) {
+  const gc = requestText("POST", "/gc?target=0");
+  for (const [at, from] of ["192.0.2.7", "2001:db8::7", "127.0.0.1"].entries()) {
     const plain = await Deno.connect({ hostname: "127.0.0.1", port: larder.port });
     const header = proxyHeader({ from, port: 1 });
     // The second one leaves in two pieces.
@@ -86,7 +87,9 @@ testUnless(tlsAvailable(), "PROXY protocol: in front of TLS, too", async () => {
     await plain.write(header.subarray(at === 1 ? 9 : 0));
     const hostname = "127.0.0.1";
     const secure = await Deno.startTls(plain, { hostname, caCerts: [certificate.pems.cert] });
-    assert.match(await answerTo(secure, [Buffer.from(GET)]), /^HTTP\/1\.1 200 /);
+    const isLocal = from === "127.0.0.1";
+    const answer = await answerTo(secure, [Buffer.from(isLocal ? gc : GET)]);
+    assert.match(answer, isLocal ? /^HTTP\/1\.1 403 / : /^HTTP\/1\.1 200 /);
     await larder.logged("request", ({ client }) => client === from);
   }
 });
