@@ -17,7 +17,7 @@ import { startReconciliation } from "./reconciliation.ts";
 import { reportUsage } from "./usage_report.ts";
 import { serviceManager } from "./service_manager.ts";
 import { signingKey } from "./signing_key.ts";
-import { tokensOf } from "./tokens.ts";
+import { tokensOf, warnOfShortTokens } from "./tokens.ts";
 import { startTelemetry } from "./start_telemetry.ts";
 import { openStores } from "./stores.ts";
 import { logUnexpected } from "./unexpected.ts";
@@ -208,6 +208,7 @@ function announce(settings: Settings, log: Logger, facts: { url: string; storage
   const { version } = denoJson;
   log.info("server started", { ...facts, version, deno: Deno.version.deno, pid: Deno.pid });
   warnOfOpenKeys(keyFiles(settings, facts.storage), log);
+  warnOfShortTokens(tokensOf(settings), log);
   if (!settings["cache.require-upstream-signature"]) {
     log.warn("unsigned narinfos accepted", {
       option: "--cache-require-upstream-signature=false",

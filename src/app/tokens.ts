@@ -2,6 +2,19 @@ import type { Settings } from "../config/options.ts";
 import type { NamedToken } from "../config/kinds/token.ts";
 import type { Role } from "../http/message/role.ts";
 import type { Token } from "../http/access/tokens.ts";
+import type { Logger } from "../telemetry/logger.ts";
+
+/** A shorter token may be guessed, however late the answers are. */
+const SHORT_CHARS = 16;
+
+/** Warns of each token that an attacker could guess. */
+export function warnOfShortTokens(tokens: readonly Token[], log: Pick<Logger, "warn">): void {
+  for (const { name, role, secret } of tokens) {
+    if (secret.length >= SHORT_CHARS) continue;
+    const hint = `larder token create ${name} --role ${role}`;
+    log.warn("token is short", { token: name, role, hint });
+  }
+}
 
 /** The configured tokens of clients. One without a name has that of its role. */
 export function tokensOf(settings: Settings): readonly Token[] {
