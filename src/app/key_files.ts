@@ -1,7 +1,18 @@
+import type { Settings } from "../config/options.ts";
 import type { Logger } from "../telemetry/logger.ts";
 
 /** Permission bits of all users but the file's owner and group. */
 const OTHERS = 0o007;
+
+/** The file of the signing key. */
+export function keyFileOf(settings: Settings, storage: string): string {
+  return settings["cache.secret-key-path"] ?? keyFileIn(storage);
+}
+
+/** The file of a key that larder makes in its storage. */
+export function keyFileIn(storage: string): string {
+  return `${storage}/secret-key`;
+}
 
 /** Warns of each secret key file that every user of this machine can open. */
 export function warnOfOpenKeys(

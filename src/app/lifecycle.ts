@@ -41,6 +41,28 @@ export function stopSignal(): Promise<typeof STOP_SIGNALS[number]> {
   return promise;
 }
 
+/** Aborts at the first stop signal, until disposed of. A second one ends the process at once. */
+export interface StopWatch extends Disposable {
+  readonly signal: AbortSignal;
+}
+
+/** The stop signals of a command that can end early and go on in its next run. */
+export function stopWatch(): StopWatch {
+  const stopping = new AbortController();
+  const listeners = STOP_SIGNALS.map((name) => {
+    const stop = () => {
+      if (stopping.signal.aborted) Deno.exit(KILLED_STATUS[name]);
+      stopping.abort(new Error(`stopped by ${name}`));
+    };
+    Deno.addSignalListener(name, stop);
+    return () => Deno.removeSignalListener(name, stop);
+  });
+  return {
+    signal: stopping.signal,
+    [Symbol.dispose]: () => listeners.forEach((remove) => remove()),
+  };
+}
+
 export interface DrainParts {
   readonly app: Pick<App, "stopping" | "downloadsOver">;
   readonly listener: Pick<Listener, "shutdown">;

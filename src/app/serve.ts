@@ -10,7 +10,7 @@ import type { FetchingParts, IdentityParts, UpstreamParts, WriteParts } from "./
 import { buildApp } from "./build_app.ts";
 import { type ChoresDeps, startChores } from "./chores.ts";
 import { type Folders, prepareFolders, storePlaces } from "./folders.ts";
-import { warnOfOpenKeys } from "./key_files.ts";
+import { keyFileIn, keyFileOf, warnOfOpenKeys } from "./key_files.ts";
 import { drain, stopSignal } from "./lifecycle.ts";
 import { listen, type ListenParts } from "./listen.ts";
 import { startReconciliation } from "./reconciliation.ts";
@@ -181,19 +181,15 @@ function ownNames(settings: Settings): readonly string[] {
 
 /** The files of all secret keys in use. */
 function keyFiles(settings: Settings, storage: string): readonly (string | undefined)[] {
-  const own = settings["cache.secret-key-path"] ?? ownKeyFile(storage);
-  return [settings["server.tls-key"], settings["cache.sign-narinfo"] ? own : undefined];
-}
-
-function ownKeyFile(storage: string): string {
-  return `${storage}/secret-key`;
+  const own = settings["cache.sign-narinfo"] ? keyFileOf(settings, storage) : undefined;
+  return [settings["server.tls-key"], own];
 }
 
 function keyOf(settings: Settings, { storage }: Folders) {
-  const own = ownKeyFile(storage);
-  const path = settings["cache.secret-key-path"] ?? own;
+  const path = keyFileOf(settings, storage);
   // A missing key is an error unless this is the first start: clients trust the old one.
-  const mayMake = path === own || !existsSync(settings["cache.database-url"].path);
+  const mayMake = path === keyFileIn(storage) ||
+    !existsSync(settings["cache.database-url"].path);
   return signingKey({ path, hostname: settings["cache.hostname"], mayMake });
 }
 

@@ -17,7 +17,7 @@ export function signingKey(place: SigningKeyPlace): SecretKey {
   const { path, hostname, mayMake } = place;
   const existing = existingKey(path);
   if (existing !== undefined) return existing;
-  if (mayMake) return makeKey(place);
+  if (mayMake) return writeKey(path, generateSecretKey(hostname));
   throw new Failure(
     "broken",
     `Cannot use secret key file ${path}: it is missing, and this storage is not new; make one ` +
@@ -26,7 +26,16 @@ export function signingKey(place: SigningKeyPlace): SecretKey {
   );
 }
 
-function existingKey(path: string): SecretKey | undefined {
+/**
+ * Makes another cache's key the one at `path`, if there is none yet. Returns the one that is there
+ * then: larder never replaces a key that clients trust.
+ */
+export function adoptSigningKey(path: string, key: SecretKey): SecretKey {
+  return existingKey(path) ?? writeKey(path, key);
+}
+
+/** `undefined` for a missing file. Throws a Failure for an invalid one. */
+export function existingKey(path: string): SecretKey | undefined {
   try {
     return parseSecretKey(Deno.readTextFileSync(path));
   } catch (error) {
@@ -36,8 +45,8 @@ function existingKey(path: string): SecretKey | undefined {
   }
 }
 
-function makeKey({ path, hostname }: Omit<SigningKeyPlace, "mayMake">): SecretKey {
-  const key = generateSecretKey(hostname);
+/** Writes the key, unless there is one at `path`. Returns the one that is there then. */
+function writeKey(path: string, key: SecretKey): SecretKey {
   const temporary = `${path}.${crypto.randomUUID()}`;
   try {
     writeDurably(temporary, `${key.text}\n`);

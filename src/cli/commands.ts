@@ -4,6 +4,7 @@ import { completionCommand } from "./completion.ts";
 import { CONFIG } from "./config.ts";
 import { FSCK } from "./fsck.ts";
 import { GC } from "./gc.ts";
+import { IMPORT } from "./import.ts";
 import { manCommand } from "./man.ts";
 import { PIN, UNPIN } from "./pin.ts";
 import { PINS } from "./pins.ts";
@@ -35,6 +36,7 @@ export const COMMANDS: readonly Command[] = [
   GC,
   TOKEN,
   FSCK,
+  IMPORT,
   ANALYTICS,
   SYSTEMD_UNIT,
   completionCommand(() => COMMANDS),

@@ -1,32 +1,22 @@
 import { createHash } from "node:crypto";
 import { messageOf } from "../../base/failure.ts";
-import {
-  type NarFinder,
-  NarNameTaken,
-  type NarRecord,
-  type NarRow,
-} from "../../metadata/metadata_store.ts";
-import { type FileHash, type NarHash, type Sha256, sha256FromDigest } from "../../nix/hash.ts";
+import { type Sha256, sha256FromDigest } from "../../nix/hash.ts";
 import { compressionOf, hashOf, type NarName, narName as plainName } from "../../nix/nar_name.ts";
 import type { Space } from "../../space/space.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import type { Series } from "../../telemetry/metrics.ts";
 import type { Tracer } from "../../telemetry/tracer.ts";
-import { ownNarRowOf } from "../nar/nar_naming.ts";
-import { publishNar, type PublishNarDeps } from "../nar/publish_nar.ts";
 import type { NarVerifier } from "../verify/nar_verifier.ts";
 import { ownNames } from "./nar_names.ts";
 import { SpoolFile } from "./spool_file.ts";
 import { type MeasuredNar, SpoolMeasure } from "./spool_measure.ts";
 import type { Asker, StoredEntries } from "./stored_entries.ts";
+import { stageNar, type StageNarDeps } from "./stage_nar.ts";
 import { piecesOf, type UploadBody } from "./upload_body.ts";
 import { outcomeOf, type UploadOutcome, UploadRefused } from "./upload_outcome.ts";
 
-/** How long an uploaded NAR waits for its narinfo. */
-export const STAGED_MS = 60 * 60 * 1_000;
-
 export interface NarUploadsDeps {
-  readonly publishing: PublishNarDeps & { readonly metadata: Pick<NarFinder, "findNar"> };
+  readonly publishing: StageNarDeps;
   readonly entries: StoredEntries;
   readonly space: Pick<Space, "reserve" | "grow" | "kept" | "budget" | "diskFull">;
   readonly verifier: Pick<NarVerifier, "start">;
@@ -111,7 +101,8 @@ export class NarUploads {
     try {
       using spool = await SpoolFile.open({ narName, folder, space, length: body.length });
       const measured = await this.#receive(narName, body, spool);
-      const name = await this.#publish(spool, measured);
+      const { path, ledgerBytes } = spool;
+      const name = await stageNar(this.#deps.publishing, { ...measured, path, ledgerBytes });
       await spool.kept();
       entries.uses.nar(name);
       log.info("nar uploaded", {
@@ -150,50 +141,6 @@ export class NarUploads {
     checkName(narName, fileHash);
     return { fileHash, fileSize, ...await measure.end({ fileHash, fileSize }) };
   }
-
-  /** Under a name of its own where another file claims the plain one. */
-  async #publish(spool: Spooled, measured: Measured): Promise<NarName> {
-    const { compression, fileHash, fileSize, narHash, narSize } = measured;
-    const nar: NarRow = {
-      name: plainName(fileHash, compression),
-      compression,
-      narHash: narHash as NarHash,
-      narSize,
-      fileHash: fileHash as FileHash,
-      fileSize,
-    };
-    try {
-      return await this.#publishAs(nar, spool);
-    } catch (error) {
-      if (!(error instanceof NarNameTaken)) throw error;
-      return await this.#publishAs(ownNarRowOf(nar), spool);
-    }
-  }
-
-  async #publishAs(nar: NarRow, spool: Spooled): Promise<NarName> {
-    const { publishing } = this.#deps;
-    const { nowMs, metadata } = publishing;
-    const known = await metadata.findNar(nar.name, { fresh: true });
-    const row = knownOf(known, nar);
-    const untilMs = nowMs() + STAGED_MS;
-    const { name, fileHash, fileSize = 0 } = nar;
-    const { path, ledgerBytes: reservedBytes } = spool;
-    const file = { name, path, fileHash: fileHash as Sha256, fileSize, reservedBytes };
-    await publishNar(publishing, file, [{ kind: "stage-nar", nar: row, untilMs }]);
-    return name;
-  }
-}
-
-type Spooled = Pick<SpoolFile, "path" | "ledgerBytes">;
-
-/** The known row, where it says the same of the NAR and less of the file. */
-function knownOf(known: NarRecord | undefined, nar: NarRow): NarRow {
-  if (known === undefined) return nar;
-  const { kept: _, ...row } = known;
-  const isSame = row.narHash === nar.narHash && row.narSize === nar.narSize &&
-    (row.fileHash ?? nar.fileHash) === nar.fileHash &&
-    (row.fileSize ?? nar.fileSize) === nar.fileSize;
-  return isSame ? row : nar;
 }
 
 function checkName(narName: NarName, fileHash: Sha256): void {

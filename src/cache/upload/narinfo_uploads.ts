@@ -45,6 +45,10 @@ export interface NarinfoUpload {
   readonly storePathHash: StorePathHash;
   readonly text: string;
   readonly asker: Asker;
+  /** Default: now. */
+  readonly usedAtMs?: number;
+  /** False: no trusted key has signed it, so larder must not. Default: true. */
+  readonly trusted?: boolean;
 }
 
 /** A kept NAR file, and its row. */
@@ -69,7 +73,7 @@ export class NarinfoUploads {
       if (untrusted !== undefined) throw new UploadRefused("invalid", untrusted);
       for (let left = TRIES_MAX;; left--) {
         try {
-          return await this.#accept(narinfo, upload.asker);
+          return await this.#accept(narinfo, upload);
         } catch (error) {
           if (!(error instanceof Outdated) || left === 1) throw error;
         }
@@ -77,7 +81,8 @@ export class NarinfoUploads {
     });
   }
 
-  async #accept(narinfo: Narinfo, asker: Asker): Promise<UploadOutcome> {
+  async #accept(narinfo: Narinfo, upload: NarinfoUpload): Promise<UploadOutcome> {
+    const { asker } = upload;
     const { rows: { metadata }, negative, entries: { uses } } = this.#deps;
     const { storePathHash } = narinfo;
     const row = await metadata.findNarinfo(storePathHash);
@@ -88,12 +93,13 @@ export class NarinfoUploads {
     const here = row && await this.#keptOf(await this.#find(row.narName), asker);
     if (row !== undefined && known !== undefined && here !== undefined) {
       uses.narinfo(storePathHash);
-      return await this.#write({ row, narinfo: withSignatures(known, narinfo), from: here });
+      const merged = withSignatures(known, narinfo);
+      return await this.#write({ ...upload, row, narinfo: merged, from: here });
     }
     const find = async (name: NarRecord["name"]) => this.#keptOf(await this.#find(name), asker);
     const from = await uploadedNar(narinfo, find);
     const merged = known === undefined ? narinfo : withSignatures(narinfo, known);
-    const outcome = await this.#write({ row, narinfo: merged, from });
+    const outcome = await this.#write({ ...upload, row, narinfo: merged, from });
     negative.remove(storePathHash);
     this.#deps.log.info("narinfo uploaded", {
       path: narinfo.baseName,
@@ -119,11 +125,13 @@ export class NarinfoUploads {
   }
 
   /** Throws Outdated where narinfo or NAR file have changed since they were read. */
-  async #write({ row: before, narinfo, from }: NarinfoWrite): Promise<UploadOutcome> {
+  async #write(write: NarinfoWrite): Promise<UploadOutcome> {
     const { rows: { metadata, signer }, nowMs, entries: { reads }, changed } = this.#deps;
+    const { row: before, narinfo, from, usedAtMs = nowMs() } = write;
+    const trusted = (write.trusted ?? true) || (before?.trusted ?? false);
     const { nar: { kept: _, ...nar }, kept } = from;
     const { storePathHash } = narinfo;
-    const ownSignature = signer.sign(narinfo);
+    const ownSignature = trusted ? signer.sign(narinfo) : undefined;
     const body = formatNarinfo(narinfo, {
       url: narUrlOf(nar.name),
       withoutSignature: ownSignature?.text,
@@ -131,14 +139,14 @@ export class NarinfoUploads {
     });
     if (body === before?.body && nar.name === before.narName) return { kind: "known" };
     const signed = ownSignature === undefined ? {} : { ownSignature };
-    const row = { storePathHash, body, narName: nar.name, trusted: true, ...signed };
+    const row = { storePathHash, body, narName: nar.name, trusted, ...signed };
     const references = [...new Set(narinfo.references.map(hashOfBaseName))];
     const end = reads.begin(nar.name);
     try {
       await metadata.apply([{
         kind: "put-narinfo",
         ...{ row, references, nar, sources: [] },
-        atMs: nowMs(),
+        atMs: usedAtMs,
         onlyIf: { body: before?.body, at: kept.at },
       }]);
     } finally {
@@ -149,7 +157,7 @@ export class NarinfoUploads {
   }
 }
 
-interface NarinfoWrite {
+interface NarinfoWrite extends Pick<NarinfoUpload, "usedAtMs" | "trusted"> {
   /** The row as read. */
   readonly row: NarinfoRow | undefined;
   readonly narinfo: Narinfo;

@@ -13,5 +13,5 @@ export interface Asker {
 export interface StoredEntries {
   readonly kept: Pick<KeptNars, "open">;
   readonly reads: ActiveReads;
-  readonly uses: Uses;
+  readonly uses: Pick<Uses, "narinfo" | "nar" | "document">;
 }

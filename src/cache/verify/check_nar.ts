@@ -1,5 +1,5 @@
 import type { NarRow } from "../../metadata/metadata_store.ts";
-import { sha256FromDigest } from "../../nix/hash.ts";
+import { type Sha256, sha256FromDigest } from "../../nix/hash.ts";
 import { announcedFileSize } from "../nar/nar_naming.ts";
 import type { NarMeasure } from "./nar_verifier.ts";
 
@@ -30,10 +30,18 @@ export function checkFile(
 /** Throws a Mismatch where the file does not hold the signed NAR. */
 export function checkNar(nar: NarRow, measure: NarMeasure): void {
   if (measure.kind === "undecodable") throw new Mismatch("undecodable", measure.detail);
-  if (measure.narSize !== nar.narSize) {
-    throw new Mismatch("nar_size", `the NAR has ${measure.narSize} bytes, not ${nar.narSize}`);
+  const { digest, narSize } = measure;
+  checkNarFacts(nar, { narHash: sha256FromDigest(digest), narSize });
+}
+
+/** Throws a Mismatch where these are not the signed facts of the NAR. */
+export function checkNarFacts(
+  nar: Pick<NarRow, "narHash" | "narSize">,
+  { narHash, narSize }: { readonly narHash: Sha256; readonly narSize: number },
+): void {
+  if (narSize !== nar.narSize) {
+    throw new Mismatch("nar_size", `the NAR has ${narSize} bytes, not ${nar.narSize}`);
   }
-  const narHash = sha256FromDigest(measure.digest);
   if (narHash !== nar.narHash) {
     throw new Mismatch("nar_hash", `the NAR's hash is ${narHash}, not ${nar.narHash}`);
   }

@@ -1,0 +1,147 @@
+import type { ImportProgress, ImportWatcher } from "../cache/import/importer.ts";
+import { Importer } from "../cache/import/importer.ts";
+import type { Handling } from "../cache/import/import_nar.ts";
+import type { ImportSource } from "../cache/import/import_source.ts";
+import { KeptNars } from "../cache/kept/kept_nars.ts";
+import { createSigner } from "../cache/own_signature.ts";
+import { NarinfoUploads } from "../cache/upload/narinfo_uploads.ts";
+import type { Settings } from "../config/options.ts";
+import type { PublicKey, SecretKey } from "../nix/signature.ts";
+import { TrustedKeys } from "../nix/trusted_keys.ts";
+import { ActiveReads } from "../space/active_reads.ts";
+import { assembleSpace } from "../space/assemble_space.ts";
+import type { Space } from "../space/space.ts";
+import { createLogger } from "../telemetry/logger.ts";
+import { prepareFolders, storePlaces } from "./folders.ts";
+import { openStores, type Stores } from "./stores.ts";
+import { WorkerVerifier } from "./workers/worker_verifier.ts";
+
+/** A member of the storage writes a heartbeat this often, and hears of the others' writes. */
+const BEAT_EVERY_MS = 5_000;
+
+/** More threads would wait for the disk. */
+const THREADS_MAX = 4;
+
+/** The watcher gets all findings, not the log. */
+const SILENT = createLogger("error", { write: () => undefined });
+
+export interface ImportOrder {
+  readonly handling: Handling;
+  /** The key of the other cache, trusted like those of the settings. */
+  readonly sourceKey: PublicKey | undefined;
+  /** Signs what comes in; `undefined`: the server signs it when it serves it. */
+  readonly secretKey: SecretKey | undefined;
+  readonly signal: AbortSignal;
+}
+
+/** Brings everything in `source` into the storage of the settings, also while a server runs. */
+export async function importInto(
+  settings: Settings,
+  source: ImportSource,
+  order: ImportOrder,
+  watcher: ImportWatcher,
+): Promise<ImportProgress> {
+  const folders = prepareFolders(settings);
+  await using stores = await openStores(storePlaces(settings), folders, SILENT);
+  await using space = await openSpace(settings, stores);
+  using _beats = repeated(BEAT_EVERY_MS, async () => {
+    await space.beat();
+    await space.refresh();
+  });
+  using verifiers = new DisposableStack();
+  const threads = Math.max(1, Math.min(THREADS_MAX, navigator.hardwareConcurrency - 1));
+  const pool = Array.from({ length: threads }, () => verifiers.use(new WorkerVerifier()));
+  const importer = new Importer(
+    {
+      ...partsOf(stores, space, order),
+      nars: narsOf(stores, space, { handling: order.handling, verifiers: pool }),
+      trust: trustOf(settings, order),
+      entriesAtOnce: threads + 1,
+    },
+    watcher,
+    order.signal,
+  );
+  return await importer.run(source);
+}
+
+async function openSpace(settings: Settings, stores: Stores): Promise<Space> {
+  const { metadata, nars, member } = stores;
+  const place = { limitBytes: settings["cache.max-size"] ?? Infinity, owner: member };
+  const users = { reads: new ActiveReads(), flushUses: () => Promise.resolve() };
+  const parts = { metadata, nars, nowMs: Date.now, log: SILENT, observe: () => undefined };
+  const space = assembleSpace(place, users, parts);
+  await space.open();
+  return space;
+}
+
+function partsOf({ metadata, nars }: Stores, space: Space, { secretKey }: ImportOrder) {
+  const { sweeper } = space;
+  const changed = () => space.changed();
+  const kept = new KeptNars({
+    ...{ metadata, nars, sweeper, changed, log: SILENT },
+    downloads: { find: () => undefined },
+  });
+  // An import is no use of what it brings.
+  const ignored = () => undefined;
+  const uses = { narinfo: ignored, nar: ignored, document: ignored };
+  const narinfos = new NarinfoUploads({
+    rows: { metadata, signer: createSigner(secretKey) },
+    entries: { kept, reads: new ActiveReads(), uses },
+    trust: { refusal: () => undefined },
+    negative: { remove: () => undefined },
+    nowMs: Date.now,
+    ...{ changed, log: SILENT },
+  });
+  return { metadata, kept, narinfos };
+}
+
+interface NarParts {
+  readonly handling: Handling;
+  readonly verifiers: readonly WorkerVerifier[];
+}
+
+function narsOf(stores: Stores, space: Space, { handling, verifiers }: NarParts) {
+  const { metadata, nars, member, workFolder } = stores;
+  let turn = 0;
+  return {
+    publishing: { metadata, nars, nowMs: Date.now, owner: member },
+    space: withoutEviction(space),
+    verifier: {
+      start(order: Parameters<WorkerVerifier["start"]>[0]) {
+        const verifier = verifiers[turn++ % verifiers.length];
+        if (verifier === undefined) throw new Error("Cannot verify NAR: no thread");
+        return verifier.start(order);
+      },
+    },
+    folder: workFolder.path,
+    handling,
+  };
+}
+
+/** Nothing stored goes for an import: it brings the hottest entries first. */
+function withoutEviction(space: Space): Pick<Space, "reserve" | "grow" | "kept" | "budget"> {
+  const { budget } = space;
+  const fits = async (bytes: number) => {
+    if (bytes > budget.freeBytes) await space.refresh();
+    return bytes <= budget.freeBytes;
+  };
+  return {
+    budget,
+    reserve: async (bytes) => await fits(bytes) ? await space.reserve(bytes) : undefined,
+    grow: async (reservation, bytes) =>
+      await fits(bytes) ? await space.grow(reservation, bytes) : false,
+    kept: (reservation) => space.kept(reservation),
+  };
+}
+
+function trustOf(settings: Settings, { sourceKey, secretKey }: ImportOrder) {
+  const own = [sourceKey, secretKey?.publicKey].filter((key) => key !== undefined);
+  const { "cache.upstream-public-key": upstream, "cache.trusted-upload-key": uploads } = settings;
+  const keys = new TrustedKeys([...upstream, ...uploads, ...own]);
+  return { keys, isRequired: settings["cache.require-upstream-signature"] };
+}
+
+function repeated(everyMs: number, work: () => Promise<void>): Disposable {
+  const timer = setInterval(() => void work(), everyMs);
+  return { [Symbol.dispose]: () => clearInterval(timer) };
+}

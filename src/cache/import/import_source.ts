@@ -1,0 +1,37 @@
+import type { PinRoot } from "../../metadata/metadata_store.ts";
+import type { Narinfo } from "../../nix/narinfo.ts";
+
+/** Where the NAR file of an entry is. */
+export type SourceNar =
+  | { readonly kind: "file"; readonly path: string }
+  | {
+    readonly kind: "stream";
+    /** Of the whole file; `undefined` where nobody says. */
+    readonly fileSize: number | undefined;
+    /** Rejects with a Failure where the file is missing or unreadable. */
+    open(signal: AbortSignal): Promise<ReadableStream<Uint8Array<ArrayBuffer>>>;
+  };
+
+/** A store object in another cache. */
+export interface SourceEntry {
+  readonly narinfo: Narinfo;
+  readonly usedAtMs: number;
+  readonly nar: SourceNar;
+}
+
+/** Something in another cache that is no usable entry. */
+export interface BrokenEntry {
+  /** The store path, or whatever else names it there. */
+  readonly name: string;
+  /** One line without a full stop. */
+  readonly problem: string;
+}
+
+/** Another cache, of which everything comes over. */
+export interface ImportSource extends AsyncDisposable {
+  /** How many entries there are; `undefined` where only reading them tells. */
+  readonly entryCount: number | undefined;
+  /** The entries that matter most first: room may end before they do. */
+  entries(signal: AbortSignal): AsyncIterable<SourceEntry | BrokenEntry>;
+  pins(): readonly PinRoot[];
+}

@@ -1,0 +1,183 @@
+import { Failure, messageOf } from "../../base/failure.ts";
+import type {
+  ChangeWriter,
+  KeptFile,
+  NarFinder,
+  NarinfoFinder,
+  NarRecord,
+} from "../../metadata/metadata_store.ts";
+import type { Narinfo } from "../../nix/narinfo.ts";
+import { formatNarinfo } from "../../nix/narinfo_format.ts";
+import type { NarName } from "../../nix/nar_name.ts";
+import type { TrustedKeys } from "../../nix/trusted_keys.ts";
+import { narRowOf, narUrlOf, ownNarRowOf } from "../nar/nar_naming.ts";
+import type { NarinfoUploads } from "../upload/narinfo_uploads.ts";
+import type { Asker, StoredEntries } from "../upload/stored_entries.ts";
+import { UploadRefused } from "../upload/upload_outcome.ts";
+import { Mismatch } from "../verify/check_nar.ts";
+import { CannotLink, importNar, type ImportNarDeps } from "./import_nar.ts";
+import type { BrokenEntry, ImportSource, SourceEntry } from "./import_source.ts";
+
+export interface ImporterDeps {
+  readonly metadata: NarinfoFinder & Pick<NarFinder, "findNar"> & ChangeWriter;
+  readonly kept: StoredEntries["kept"];
+  readonly nars: ImportNarDeps;
+  readonly narinfos: Pick<NarinfoUploads, "accept">;
+  readonly trust: {
+    readonly keys: TrustedKeys;
+    /** True: an entry that none of the keys has signed stays where it is. */
+    readonly isRequired: boolean;
+  };
+  /** How many entries come over side by side. */
+  readonly entriesAtOnce: number;
+}
+
+/** The counts of an import so far. */
+export interface ImportProgress {
+  readonly entriesAll: number | undefined;
+  readonly entriesDone: number;
+  readonly stored: number;
+  /** Those that were here already. */
+  readonly known: number;
+  /** Those that found no room below the size limit. */
+  readonly withoutRoom: number;
+  readonly storedBytes: number;
+}
+
+export interface ImportWatcher {
+  readonly progress: (progress: ImportProgress) => void;
+  readonly broken: (entry: BrokenEntry) => void;
+}
+
+const UNTRUSTED = "no trusted key has signed it; give the key with --cache-upstream-public-key";
+
+/** Brings the entries of another cache in, each with a verified NAR. */
+export class Importer {
+  readonly #deps: ImporterDeps;
+  readonly #watcher: ImportWatcher;
+  readonly #asker: Asker;
+  readonly #signal: AbortSignal;
+  #progress: ImportProgress;
+
+  constructor(deps: ImporterDeps, watcher: ImportWatcher, signal: AbortSignal) {
+    this.#deps = deps;
+    this.#watcher = watcher;
+    this.#signal = signal;
+    this.#asker = { requestId: "import", client: { signal } };
+    const none = { entriesDone: 0, stored: 0, known: 0, withoutRoom: 0, storedBytes: 0 };
+    this.#progress = { entriesAll: undefined, ...none };
+  }
+
+  /** Throws where nothing further can come over. An abort ends it early. */
+  async run(source: ImportSource): Promise<ImportProgress> {
+    this.#count({ entriesAll: source.entryCount });
+    const pins = source.pins().map((pin) => ({ kind: "put-pin", pin }) as const);
+    if (pins.length > 0) await this.#deps.metadata.apply(pins, { patient: true });
+    const entries = source.entries(this.#signal)[Symbol.asyncIterator]();
+    const workers = Array.from({ length: this.#deps.entriesAtOnce }, async () => {
+      for (let next = await entries.next(); !next.done; next = await entries.next()) {
+        if (this.#signal.aborted) break;
+        await this.#take(next.value);
+      }
+    });
+    try {
+      await Promise.all(workers);
+    } finally {
+      await entries.return?.();
+      // The first failure ends the others too.
+      await Promise.allSettled(workers);
+    }
+    return this.#progress;
+  }
+
+  async #take(entry: SourceEntry | BrokenEntry): Promise<void> {
+    try {
+      if ("problem" in entry) this.#watcher.broken(entry);
+      else await this.#import(entry);
+    } catch (error) {
+      if (this.#signal.aborted) return;
+      if (error instanceof CannotLink) throw error;
+      const isNoRoom = error instanceof UploadRefused && error.fault !== "invalid";
+      const name = "narinfo" in entry ? entry.narinfo.storePath : entry.name;
+      if (isNoRoom) this.#count({ withoutRoom: this.#progress.withoutRoom + 1 });
+      else this.#watcher.broken({ name, problem: problemOf(error) });
+    }
+    this.#count({ entriesDone: this.#progress.entriesDone + 1 });
+  }
+
+  async #import(entry: SourceEntry): Promise<void> {
+    const { keys, isRequired } = this.#deps.trust;
+    const { narinfo, usedAtMs } = entry;
+    const trusted = keys.signerOf(narinfo) !== undefined;
+    if (isRequired && !trusted) throw new UploadRefused("invalid", UNTRUSTED);
+    const here = await this.#keptNarOf(narinfo);
+    const imported = here ?? await importNar(this.#deps.nars, entry, this.#signal);
+    const { storePathHash } = narinfo;
+    const outcome = await this.#deps.narinfos.accept({
+      ...{ storePathHash, usedAtMs, trusted },
+      text: await this.#textOf(narinfo, imported.name),
+      asker: this.#asker,
+    });
+    if (outcome.kind === "refused") throw new UploadRefused("invalid", outcome.line);
+    if (outcome.kind === "known") {
+      const touch = { kind: "touch-narinfo", storePathHash, atMs: usedAtMs } as const;
+      await this.#deps.metadata.apply([touch], { patient: true });
+    }
+    this.#letGo(entry);
+    const { stored, storedBytes, known } = this.#progress;
+    if (here !== undefined && outcome.kind === "known") return this.#count({ known: known + 1 });
+    const addedBytes = here === undefined ? imported.fileSize : 0;
+    this.#count({ stored: stored + 1, storedBytes: storedBytes + addedBytes });
+  }
+
+  /** The same NAR, where it is stored and undamaged. */
+  async #keptNarOf(narinfo: Narinfo) {
+    const { metadata, kept } = this.#deps;
+    const row = await metadata.findNarinfo(narinfo.storePathHash);
+    const claimed = narRowOf(narinfo);
+    const names = [row?.narName, claimed.name, ownNarRowOf(claimed).name];
+    for (const name of new Set(names)) {
+      const nar = name && await metadata.findNar(name, { fresh: true });
+      if (!nar || !isSameNar(nar, narinfo)) continue;
+      const file = await kept.open(nar, this.#asker.requestId, this.#asker.client);
+      await file?.stored[Symbol.asyncDispose]();
+      if (file !== undefined) return { name: nar.name, fileSize: file.kept.fileSize };
+    }
+    return undefined;
+  }
+
+  /** The narinfo with larder's URL, and nothing about the file that is not so. */
+  async #textOf(narinfo: Narinfo, name: NarName): Promise<string> {
+    const nar = await this.#deps.metadata.findNar(name, { fresh: true });
+    const file: KeptFile | undefined = nar?.kept;
+    const hasHash = narinfo.fileHash === file?.fileHash;
+    const facts = { hasHash, fileSize: file?.fileSize };
+    return formatNarinfo(narinfo, { url: narUrlOf(name), file: facts });
+  }
+
+  #letGo({ nar }: SourceEntry): void {
+    if (this.#deps.nars.handling !== "move" || nar.kind !== "file") return;
+    try {
+      Deno.removeSync(nar.path);
+    } catch (error) {
+      // Another store path has the same NAR.
+      if (error instanceof Deno.errors.NotFound) return;
+      throw new Failure("broken", `Cannot remove ${nar.path}: ${messageOf(error)}`, {}, error);
+    }
+  }
+
+  #count(changed: Partial<ImportProgress>): void {
+    this.#progress = { ...this.#progress, ...changed };
+    this.#watcher.progress(this.#progress);
+  }
+}
+
+function isSameNar(nar: NarRecord, narinfo: Narinfo): boolean {
+  return nar.kept !== undefined && nar.narHash === narinfo.narHash &&
+    nar.narSize === narinfo.narSize && nar.compression === narinfo.compression;
+}
+
+function problemOf(error: unknown): string {
+  if (error instanceof Mismatch) return `its NAR is broken: ${error.message}`;
+  return error instanceof UploadRefused ? error.message : messageOf(error);
+}

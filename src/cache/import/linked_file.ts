@@ -1,0 +1,67 @@
+import { createHash } from "node:crypto";
+import { type Sha256, sha256FromDigest } from "../../nix/hash.ts";
+import type { Space } from "../../space/space.ts";
+import type { Reservation } from "../../space/space_budget.ts";
+
+const READ_BYTES = 1 << 20;
+
+/** What a linked file is made from. */
+export interface LinkedFileParts {
+  /** The file of the other cache. */
+  readonly from: string;
+  /** The path of the link. */
+  readonly path: string;
+  readonly space: Pick<Space, "kept">;
+  /** Of the file's size. */
+  readonly reservation: Reservation;
+}
+
+/**
+ * A second name of another cache's file. Leaving the scope removes that name, unless the storage
+ * has taken it, and gives the space back.
+ */
+export class LinkedFile implements Disposable {
+  readonly path: string;
+  readonly #space: Pick<Space, "kept">;
+  readonly #reservation: Reservation;
+
+  /** Throws where the file system cannot link it. */
+  constructor({ from, path, space, reservation }: LinkedFileParts) {
+    Deno.linkSync(from, path);
+    this.path = path;
+    this.#space = space;
+    this.#reservation = reservation;
+  }
+
+  get ledgerBytes(): number | undefined {
+    return this.#reservation.ledgerBytes;
+  }
+
+  /** Reads the whole file. */
+  async measured(): Promise<{ readonly fileHash: Sha256; readonly fileSize: number }> {
+    const hash = createHash("sha256");
+    let fileSize = 0;
+    using file = await Deno.open(this.path);
+    const bytes = new Uint8Array(READ_BYTES);
+    for (let got = await file.read(bytes); got !== null; got = await file.read(bytes)) {
+      hash.update(bytes.subarray(0, got));
+      fileSize += got;
+    }
+    return { fileHash: sha256FromDigest(hash.digest()), fileSize };
+  }
+
+  /** Counts the bytes as used from now on: the storage has taken the file. */
+  async kept(): Promise<void> {
+    await this.#space.kept(this.#reservation);
+  }
+
+  [Symbol.dispose](): void {
+    try {
+      Deno.removeSync(this.path);
+    } catch (error) {
+      if (!(error instanceof Deno.errors.NotFound)) throw error;
+    } finally {
+      this.#reservation[Symbol.dispose]();
+    }
+  }
+}

@@ -1,0 +1,137 @@
+import { DatabaseSync, type SQLOutputValue } from "node:sqlite";
+import { Failure, reasonOf } from "../../../base/failure.ts";
+
+/** How long a read waits while ncps writes. */
+const BUSY_TIMEOUT_MS = 5_000;
+
+export type Row = Readonly<Record<string, SQLOutputValue>>;
+
+/** Pinned closures first, then what was used last. */
+const IDS = `
+  WITH RECURSIVE pinned (hash) AS (
+    SELECT hash FROM pinned_closures
+    UNION
+    SELECT substr(reference, 1, 32) FROM pinned
+    JOIN narinfos ON narinfos.hash = pinned.hash
+    JOIN narinfo_references ON narinfo_id = narinfos.id
+  )
+  SELECT id FROM narinfos LEFT JOIN pinned USING (hash)
+  ORDER BY pinned.hash IS NULL, coalesce(last_accessed_at, created_at) DESC, id
+`;
+
+/** The database of an ncps, which may be running. Nothing writes to it. */
+export class NcpsDatabase implements Disposable {
+  readonly #database: DatabaseSync;
+
+  private constructor(database: DatabaseSync) {
+    this.#database = database;
+  }
+
+  /** Throws a Failure for anything but the database of an ncps. */
+  static open(path: string): NcpsDatabase {
+    let database: DatabaseSync | undefined;
+    try {
+      Deno.statSync(path);
+      database = openForReading(path);
+      const opened = new NcpsDatabase(database);
+      if (opened.#hasTable("narinfos") && opened.#hasTable("nar_files")) return opened;
+      throw new Error("it has no tables of ncps");
+    } catch (error) {
+      database?.close();
+      const message = `Cannot read the database of ncps ${path}: ${reasonOf(error)}`;
+      throw new Failure("broken", `${message}; name it with --database sqlite:PATH`, {}, error);
+    }
+  }
+
+  /** The ids of all narinfos: those of pinned closures, then the others, the hottest first. */
+  ids(): readonly number[] {
+    const sql = this.#hasTable("pinned_closures")
+      ? IDS
+      : "SELECT id FROM narinfos ORDER BY coalesce(last_accessed_at, created_at) DESC, id";
+    return this.#all(sql).map(({ id }) => Number(id));
+  }
+
+  narinfo(id: number): Row | undefined {
+    return this.#all("SELECT * FROM narinfos WHERE id = ?", id)[0];
+  }
+
+  references(id: number): readonly string[] {
+    const sql = "SELECT reference FROM narinfo_references WHERE narinfo_id = ? ORDER BY reference";
+    return this.#all(sql, id).map(({ reference }) => String(reference));
+  }
+
+  signatures(id: number): readonly string[] {
+    const sql = "SELECT signature FROM narinfo_signatures WHERE narinfo_id = ? ORDER BY id";
+    return this.#all(sql, id).map(({ signature }) => String(signature));
+  }
+
+  narFiles(id: number): readonly Row[] {
+    return this.#all(
+      `SELECT nar_files.* FROM narinfo_nar_files JOIN nar_files ON nar_files.id = nar_file_id
+       WHERE narinfo_id = ? ORDER BY nar_files.id DESC`,
+      id,
+    );
+  }
+
+  /** The chunks of a NAR file, in its order. */
+  chunks(narFileId: number): readonly Row[] {
+    return this.#all(
+      `SELECT hash, size FROM nar_file_chunks JOIN chunks ON chunks.id = chunk_id
+       WHERE nar_file_id = ? ORDER BY chunk_index`,
+      narFileId,
+    );
+  }
+
+  pins(): readonly Row[] {
+    if (!this.#hasTable("pinned_closures")) return [];
+    return this.#all("SELECT hash, created_at FROM pinned_closures ORDER BY id");
+  }
+
+  /** The secret key that ncps made; `undefined` where it was given one in a file. */
+  secretKey(): string | undefined {
+    if (!this.#hasTable("config")) return undefined;
+    const [row] = this.#all("SELECT value FROM config WHERE key = 'secret_key'");
+    return row && String(row["value"]);
+  }
+
+  [Symbol.dispose](): void {
+    this.#database.close();
+  }
+
+  #hasTable(name: string): boolean {
+    const sql = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?";
+    return this.#all(sql, name).length > 0;
+  }
+
+  #all(sql: string, ...values: readonly (string | number)[]): readonly Row[] {
+    return this.#database.prepare(sql).all(...values);
+  }
+}
+
+function openForReading(path: string): DatabaseSync {
+  const options = { readOnly: true, timeout: BUSY_TIMEOUT_MS };
+  const database = new DatabaseSync(path, options);
+  try {
+    database.prepare("SELECT 1 FROM sqlite_master").all();
+    return database;
+  } catch (error) {
+    database.close();
+    // SQLite reads a write-ahead log only where it may write beside it. A stopped ncps has none.
+    if (isAbsent(`${path}-wal`)) {
+      const url = new URL(
+        `file://${Deno.realPathSync(path).replaceAll(/[%?#]/g, encodeURIComponent)}`,
+      );
+      url.search = "?immutable=1";
+      return new DatabaseSync(url, options);
+    }
+    throw error;
+  }
+}
+
+function isAbsent(path: string): boolean {
+  try {
+    return Deno.statSync(path).size === 0;
+  } catch (error) {
+    return error instanceof Deno.errors.NotFound;
+  }
+}

@@ -1,0 +1,57 @@
+import { Failure } from "../../../base/failure.ts";
+
+/** The storage and the database of an ncps. */
+export interface NcpsPlaces {
+  /** The folder that has `nar` and `chunk`. */
+  readonly store: string;
+  readonly databasePath: string;
+}
+
+/** `/var/lib/ncps` as ncps makes it, and one folder up or down. */
+const STORES = ["store", "store/store"];
+const DATABASES = ["db/db.sqlite", "../db/db.sqlite", "var/ncps/db/db.sqlite"];
+
+const SQLITE_REGEXP = /^sqlite:(?:\/\/(?=\/))?([^?]+)(?:\?.*)?$/;
+const FILE_NAME_REGEXP = /^[0-9a-z]{3,}(?:\.[0-9a-z.]+)?$/;
+
+/** Throws a Failure where `folder` is no storage of an ncps, or has no database. */
+export function ncpsPlaces(folder: string, databaseUrl: string | undefined): NcpsPlaces {
+  const store = STORES.map((name) => `${folder}/${name}`)
+    .find((path) => ["nar", "chunk", "narinfo"].some((name) => exists(`${path}/${name}`)));
+  if (store === undefined) {
+    const expected = "give the folder of its --cache-storage-local";
+    throw new Failure("broken", `Cannot import ${folder}: it has no store/nar; ${expected}`);
+  }
+  if (databaseUrl !== undefined) return { store, databasePath: pathOf(databaseUrl) };
+  const databasePath = DATABASES.map((name) => `${folder}/${name}`).find(exists);
+  if (databasePath === undefined) {
+    const todo = "give the --cache-database-url of ncps with --database";
+    throw new Failure("broken", `Cannot import ${folder}: it has no db/db.sqlite; ${todo}`);
+  }
+  return { store, databasePath };
+}
+
+/** Where ncps has a file of that name. Throws a Failure for a name that leaves the folder. */
+export function shardedPath(folder: string, name: string): string {
+  if (!FILE_NAME_REGEXP.test(name)) {
+    throw new Failure("corrupt", `Cannot use ${JSON.stringify(name)} as a file name of ncps`);
+  }
+  return `${folder}/${name.slice(0, 1)}/${name.slice(0, 2)}/${name}`;
+}
+
+function pathOf(databaseUrl: string): string {
+  const path = SQLITE_REGEXP.exec(databaseUrl)?.[1];
+  if (path !== undefined) return path;
+  const todo = "larder reads the SQLite database of an ncps only";
+  throw new Failure("broken", `Cannot use --database ${databaseUrl.split(":")[0]}:…: ${todo}`);
+}
+
+function exists(path: string): boolean {
+  try {
+    Deno.statSync(path);
+    return true;
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound) return false;
+    throw error;
+  }
+}
