@@ -204,7 +204,14 @@ function announce(settings: Settings, log: Logger, facts: { url: string; storage
   const { version } = denoJson;
   log.info("server started", { ...facts, version, deno: Deno.version.deno, pid: Deno.pid });
   warnOfOpenKeys(keyFiles(settings, facts.storage), log);
-  warnOfShortTokens(tokensOf(settings), log);
+  const tokens = tokensOf(settings);
+  warnOfShortTokens(tokens, log);
+  if (settings["cache.allow-put-verb"] && tokens.every(({ role }) => role === "read")) {
+    log.warn("uploads need no token", {
+      option: "--cache-put-token",
+      consequence: "any reader may upload what a trusted key has signed, and fill the cache",
+    });
+  }
   if (!settings["cache.require-upstream-signature"]) {
     log.warn("unsigned narinfos accepted", {
       option: "--cache-require-upstream-signature=false",

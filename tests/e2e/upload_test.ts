@@ -41,12 +41,12 @@ nixTest("upload: a second push sends nothing again, and one with more sends the 
     references: ["leaf"],
   }]);
   await push(maker, larder, top);
-  assert.equal(puts(larder), 4);
+  assert.equal(await puts(larder), 4);
   using again = new NixClient();
   const more = [{ name: "leaf" }, { name: "top", references: ["leaf"] }];
   const larger = await addObjects(again, [...more, { name: "roof", references: ["top"] }]);
   await push(again, larder, larger.top);
-  assert.equal(puts(larder), 6);
+  assert.equal(await puts(larder), 6);
 });
 
 nixTest("upload: several nix copy at once of overlapping closures all succeed", async () => {
@@ -91,6 +91,21 @@ nixTest("upload: without the token, or without the option, nix copy says why", a
   await assert.rejects(maker.run("nix", anonymous), { message: /401/ });
 });
 
+Deno.test("upload: without a write token the start warns, with one it does not", async () => {
+  const warned = async (flags: LarderFlags) => {
+    await using larder = await startLarder({ ...NO_UPSTREAM, ...flags });
+    larder.kill("SIGTERM");
+    await larder.ended;
+    return larder.lines.some(({ msg }) => msg === "uploads need no token");
+  };
+  const open = { "cache-allow-put-verb": "true" };
+  assert.deepEqual([await warned({}), await warned(open), await warned(FLAGS)], [
+    false,
+    true,
+    false,
+  ]);
+});
+
 nixTest("upload: with an upload key nix copy must sign, and the line says so", async () => {
   using maker = new NixClient();
   const key = await maker.makeKey("builder-1");
@@ -132,6 +147,11 @@ async function push(
   await client.run("nix", ["copy", ...words, path]);
 }
 
-function puts({ lines }: LarderProcess): number {
-  return lines.filter(({ msg, method }) => msg === "request" && method === "PUT").length;
+/** How many PUT requests the log has, once all of its lines are here. */
+async function puts(larder: LarderProcess): Promise<number> {
+  const id = crypto.randomUUID().slice(0, 8);
+  const headers = { "x-request-id": id };
+  await (await fetch(`${larder.url}/healthz`, { headers })).text();
+  await larder.logged("request", ({ request_id }) => request_id === id);
+  return larder.lines.filter(({ msg, method }) => msg === "request" && method === "PUT").length;
 }
