@@ -34,6 +34,17 @@ const IN_PAGE = `
   };
 `;
 
+const DETAILS = `document.querySelectorAll("details")`;
+
+/** All controls, in the order of the page. */
+const CONTROLS = [
+  ...["settings", "copy", "evict-now", "gib", "evict"],
+  ...["summary", "button", "pin-path", "path", "pin", "pause", "a"],
+];
+
+/** Those that a closed confirmation hides. */
+const IN_DETAILS: ReadonlySet<string> = new Set(["gib", "evict", "button", "path", "pin"]);
+
 interface AxNode {
   readonly ignored: boolean;
   readonly role?: { readonly value: string };
@@ -43,6 +54,7 @@ interface AxNode {
 pageTest("page: nothing of it is wider than a phone or a narrow window", async ({ tab }) => {
   for (const width of [320, 360, 768, 1280]) {
     await tab.resize(width, 740);
+    await tab.read(`${DETAILS}.forEach((one) => one.open = true)`);
     const wide = await tab.read<string[]>(`
         [...document.querySelectorAll("body *")]
           .filter((one) => one.getBoundingClientRect().right > innerWidth)
@@ -57,12 +69,16 @@ pageTest("page: nothing of it is wider than a phone or a narrow window", async (
 pageTest("page: every control is reached by keyboard, and is seen to be", async ({ tab }) => {
   for (const scheme of ["light", "dark"] as const) {
     await tab.prefer(scheme);
-    assert.deepEqual(await walk(tab), ["settings", "copy", "pause", "a"], scheme);
+    await tab.read(`${DETAILS}.forEach((one) => one.open = false)`);
+    assert.deepEqual(await walk(tab), CONTROLS.filter((one) => !IN_DETAILS.has(one)), scheme);
+    await tab.read(`${DETAILS}.forEach((one) => one.open = true)`);
+    assert.deepEqual(await walk(tab), CONTROLS, scheme);
   }
-  const controls = `document.querySelectorAll("a, button, textarea, input, select, [tabindex]")`;
-  assert.equal(await tab.read(`${controls}.length`), 4, "there are no others");
+  const selectors = "a, button, textarea, summary, select, [tabindex], input:not([type=hidden])";
+  const controls = `document.querySelectorAll("${selectors}")`;
+  assert.equal(await tab.read(`${controls}.length`), CONTROLS.length, "there are no others");
   const small = await tab.read<string[]>(`
-      [...document.querySelectorAll("button")]
+      [...document.querySelectorAll("button, summary, input:not([type=hidden])")]
         .filter((one) => one.getBoundingClientRect().height < 44).map((one) => one.id)
     `);
   assert.deepEqual(small, [], "large enough for a finger");
@@ -121,8 +137,16 @@ pageTest("page: its text can be read in the light and in the dark", async ({ tab
 /** Goes through the page by Tab; the ids of what had the focus, in order. */
 async function walk(tab: Tab): Promise<readonly string[]> {
   const seen: string[] = [];
-  await tab.read("document.activeElement.blur(); getSelection().removeAllRanges()");
-  for (let count = 0; count < 10; count++) {
+  // The browser goes on from where the focus was last: at the top of the page.
+  await tab.read(`{
+    const top = document.querySelector("h1");
+    top.tabIndex = -1;
+    top.focus();
+    top.removeAttribute("tabindex");
+    document.activeElement.blur();
+    getSelection().removeAllRanges();
+  }`);
+  for (let count = 0; count < 20; count++) {
     await tab.press("Tab");
     const focused = await tab.read<{ name: string; outline: number } | null>(`{
       ${IN_PAGE}
