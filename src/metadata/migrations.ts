@@ -5,8 +5,6 @@ export interface Migration {
   readonly version: number;
   readonly name: string;
   readonly sql: string;
-  /** True when it rewrites rows: the database is copied first. */
-  readonly rewrites: boolean;
 }
 
 export type Dialect = "sqlite";
@@ -24,14 +22,11 @@ const NAMES = [
   "0009_members",
 ] as const;
 
-/** The first line of a migration that rewrites rows. */
-const REWRITES_MARK = "-- rewrites";
-
 /** Reads the numbered files of `schema/`; the executable embeds them. */
 export function readMigrations(dialect: Dialect): readonly Migration[] {
   return NAMES.map((name, index) => {
     const sql = Deno.readTextFileSync(new URL(`./schema/${name}.${dialect}.sql`, import.meta.url));
-    return { version: index + 1, name, sql, rewrites: sql.startsWith(REWRITES_MARK) };
+    return { version: index + 1, name, sql };
   });
 }
 

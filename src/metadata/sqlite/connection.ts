@@ -68,9 +68,7 @@ async function migrate(
 ): Promise<void> {
   const version = versionOf(database);
   const pending = pendingMigrations(all, version);
-  if (version > 0 && pending.some((migration) => migration.rewrites)) {
-    await backup(database, backupPath(path, version));
-  }
+  if (version > 0 && pending.length > 0) await keepBackup(database, path, version);
   for (const migration of pending) {
     database.exec("BEGIN IMMEDIATE");
     try {
@@ -94,15 +92,29 @@ function versionOf(database: DatabaseSync): number {
   return Number(database.prepare("PRAGMA user_version").get()?.["user_version"]);
 }
 
-/** The path for the copy of a database at `version`. An older copy of that version stays. */
-function backupPath(path: string, version: number): string {
-  const base = `${path}.schema-${version}.backup`;
-  for (let attempt = 0;; attempt++) {
-    const candidate = attempt === 0 ? base : `${base}-${attempt}`;
-    try {
-      Deno.lstatSync(candidate);
-    } catch {
-      return candidate;
-    }
+/**
+ * Copies the database to `<path>.schema-<version>.backup`, for the way back. The latest copy of
+ * each version stays.
+ */
+async function keepBackup(database: DatabaseSync, path: string, version: number): Promise<void> {
+  const kept = `${path}.schema-${version}.backup`;
+  // A crash leaves no half copy under the name.
+  const growing = `${kept}.${crypto.randomUUID()}`;
+  try {
+    await backup(database, growing);
+    Deno.renameSync(growing, kept);
+  } catch (error) {
+    removeIfPresent(growing);
+    const reason = messageOf(error);
+    const todo = "make room for a copy of the database";
+    throw new Failure("broken", `Cannot back up to ${kept}: ${reason}; ${todo}`, {}, error);
+  }
+}
+
+function removeIfPresent(path: string): void {
+  try {
+    Deno.removeSync(path);
+  } catch (error) {
+    if (!(error instanceof Deno.errors.NotFound)) throw error;
   }
 }

@@ -8,38 +8,74 @@ const first: Migration = {
   version: 1,
   name: "0001_things",
   sql: "CREATE TABLE thing (name TEXT) STRICT; INSERT INTO thing VALUES ('kept')",
-  rewrites: false,
 };
-const rewriting: Migration = {
+const renaming: Migration = {
   version: 2,
   name: "0002_rename",
-  sql: "-- rewrites\nUPDATE thing SET name = 'changed'",
-  rewrites: true,
+  sql: "UPDATE thing SET name = 'changed'",
 };
 const broken: Migration = {
   version: 2,
   name: "0002_broken",
   sql: "UPDATE thing SET name = 'half'; INSERT INTO missing VALUES (1)",
-  rewrites: false,
 };
 
 Deno.test("openDatabase: a database from the future is refused with what to do", async () => {
   using folder = tempFolder();
   const path = `${folder.path}/db.sqlite`;
-  (await openDatabase(path, [first, rewriting])).close();
+  (await openDatabase(path, [first, renaming])).close();
   await assert.rejects(
     openDatabase(path, [first]),
     /schema version 2, this larder knows versions up to 1; start the newer larder/,
   );
 });
 
-Deno.test("openDatabase: a migration that rewrites leaves a copy of what was before", async () => {
+Deno.test("openDatabase: each migration leaves a copy of what was before", async () => {
   using folder = tempFolder();
   const path = `${folder.path}/db.sqlite`;
   (await openDatabase(path, [first])).close();
-  (await openDatabase(path, [first, rewriting])).close();
+  (await openDatabase(path, [first, renaming])).close();
   assert.equal(nameIn(path), "changed");
   assert.equal(nameIn(`${path}.schema-1.backup`), "kept");
+  assert.deepEqual(copiesIn(folder.path), ["db.sqlite.schema-1.backup"]);
+});
+
+Deno.test("openDatabase: the copy leads back, and the way forward leaves one again", async () => {
+  using folder = tempFolder();
+  const path = `${folder.path}/db.sqlite`;
+  (await openDatabase(path, [first])).close();
+  (await openDatabase(path, [first, renaming])).close();
+
+  Deno.renameSync(`${path}.schema-1.backup`, path);
+  const older = await openDatabase(path, [first]);
+  older.exec("UPDATE thing SET name = 'later'");
+  older.close();
+  (await openDatabase(path, [first, renaming])).close();
+
+  assert.equal(nameIn(`${path}.schema-1.backup`), "later");
+  assert.deepEqual(copiesIn(folder.path), ["db.sqlite.schema-1.backup"]);
+});
+
+Deno.test("openDatabase: without a migration there is no copy", async () => {
+  using folder = tempFolder();
+  const path = `${folder.path}/db.sqlite`;
+  for (let start = 0; start < 2; start++) (await openDatabase(path, [first])).close();
+  assert.deepEqual(copiesIn(folder.path), []);
+});
+
+Deno.test("openDatabase: without room for the copy nothing is migrated", async () => {
+  using folder = tempFolder();
+  const path = `${folder.path}/db.sqlite`;
+  (await openDatabase(path, [first])).close();
+  // A folder with something in it can be replaced by no file.
+  Deno.mkdirSync(`${path}.schema-1.backup/full`, { recursive: true });
+
+  await assert.rejects(
+    openDatabase(path, [first, renaming]),
+    /Cannot back up to .*schema-1\.backup: .*make room/,
+  );
+
+  assert.equal(nameIn(path), "kept");
 });
 
 Deno.test("openDatabase: a migration that fails changes nothing", async () => {
@@ -48,7 +84,7 @@ Deno.test("openDatabase: a migration that fails changes nothing", async () => {
   (await openDatabase(path, [first])).close();
   await assert.rejects(openDatabase(path, [first, broken]), /Cannot apply migration 0002_broken/);
   assert.equal(nameIn(path), "kept");
-  (await openDatabase(path, [first, rewriting])).close();
+  (await openDatabase(path, [first, renaming])).close();
   assert.equal(nameIn(path), "changed");
 });
 
@@ -68,6 +104,11 @@ Deno.test("migrations: numbered from 1 without gaps, each with its file", () => 
     assert.match(name, new RegExp(`^${String(version).padStart(4, "0")}_[a-z_]+$`));
   }
 });
+
+function copiesIn(folder: string): readonly string[] {
+  return [...Deno.readDirSync(folder)].map(({ name }) => name)
+    .filter((name) => /\.backup(\.|$)/.test(name));
+}
 
 function nameIn(path: string): unknown {
   const database = new DatabaseSync(path, { readOnly: true });
