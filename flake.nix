@@ -14,7 +14,9 @@
         "aarch64-darwin"
       ];
       forAll = lib.genAttrs systems;
-      larderFor = system: nixpkgs.legacyPackages.${system}.callPackage ./nix/package.nix { };
+      larderFor = system: nixpkgs.legacyPackages.${system}.callPackage ./nix/package.nix {
+        commit = self.rev or self.dirtyRev or "unknown";
+      };
     in
     {
       packages = forAll (system: rec {

@@ -6,6 +6,7 @@
   callPackage,
   deno,
   installShellFiles,
+  commit ? "unknown",
 }:
 let
   # The ends of the range that scripts/deno accepts.
@@ -43,7 +44,10 @@ lib.warnIfNot isTested
         installShellFiles
       ];
 
-      env.DENORT_BIN = "${deno.denort}/bin/denort";
+      env = {
+        DENORT_BIN = "${deno.denort}/bin/denort";
+        LARDER_COMMIT = commit;
+      };
 
       configurePhase = ''
         runHook preConfigure

@@ -5,11 +5,16 @@ import { excludedPackageFiles } from "./compile/packages.ts";
 import { sameTimes } from "./compile/same_times.ts";
 import { type Build, buildsOf } from "./compile/targets.ts";
 
+/** Where the executable finds its commit. */
+const COMMIT_FILE = "dist/commit";
+
 /** Loaded by name, so the compiler does not find them. */
 const INCLUDED = [
+  COMMIT_FILE,
   "src/metadata/schema",
   "src/metadata/sqlite/checkpoint_worker.ts",
   "src/http/page",
+  "src/app/server_worker.ts",
   "src/app/workers/fetch_worker.ts",
   "src/app/workers/verify_worker.ts",
   "src/app/workers/compare_worker.ts",
@@ -36,13 +41,34 @@ const excluded = excludedPackageFiles();
 Deno.exit(await compileAll());
 
 async function compileAll(): Promise<number> {
-  using _times = sameTimes(["deno.json", "main.ts", "src", "node_modules"]);
+  Deno.mkdirSync("dist", { recursive: true });
+  Deno.writeTextFileSync(COMMIT_FILE, `${commitOfSources()}\n`);
+  using _times = sameTimes([COMMIT_FILE, "deno.json", "main.ts", "src", "node_modules"]);
   for (const build of builds) {
     const command = new Deno.Command(Deno.execPath(), { args: argsOf(build) });
     const { code } = await command.spawn().status;
     if (code !== 0) return code;
   }
   return 0;
+}
+
+/** `LARDER_COMMIT`, for sources without their history, else the commit of git. */
+function commitOfSources(): string {
+  const given = Deno.env.get("LARDER_COMMIT");
+  if (given) return given;
+  const described = git("describe", "--always", "--abbrev=40", "--dirty", "--exclude=*");
+  return described ?? "unknown";
+}
+
+/** What git prints; `undefined` outside a clone. */
+function git(...args: string[]): string | undefined {
+  try {
+    const { success, stdout } = new Deno.Command("git", { args, stderr: "null" }).outputSync();
+    return success ? new TextDecoder().decode(stdout).trim() : undefined;
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound) return undefined;
+    throw error;
+  }
 }
 
 /** Ends the process with a sentence if the arguments are wrong. */

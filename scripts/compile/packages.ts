@@ -1,5 +1,5 @@
 /** Packages of scripts and tests alone. */
-const UNUSED = ["typescript", "fast-check", "pure-rand"];
+export const UNUSED_PACKAGES = ["typescript", "fast-check", "pure-rand"];
 
 /**
  * Files that a program reads. The compiler parses all others too, and keeps each syntax error with
@@ -24,5 +24,5 @@ export function excludedPackageFiles(folder = "node_modules"): readonly string[]
 
 /** True for the folder of an unused package, `NAME` or `NAME@VERSION`, and links to it. */
 function isUnused(name: string): boolean {
-  return UNUSED.includes(name.replace(/(?<=.)@.*$/, ""));
+  return UNUSED_PACKAGES.includes(name.replace(/(?<=.)@.*$/, ""));
 }

@@ -19,7 +19,16 @@ export function sameTimes(paths: readonly string[]): Disposable {
   for (const path of paths) set(path);
   return {
     [Symbol.dispose]() {
-      for (const [path, mtime] of former) Deno.utimeSync(path, mtime, mtime);
+      for (const [path, mtime] of former) restore(path, mtime);
     },
   };
+}
+
+/** Deno's lock files in node_modules come and go. */
+function restore(path: string, mtime: Date): void {
+  try {
+    Deno.utimeSync(path, mtime, mtime);
+  } catch (error) {
+    if (!(error instanceof Deno.errors.NotFound)) throw error;
+  }
 }

@@ -1,10 +1,13 @@
 import { visibleLines } from "../base/visible.ts";
 import type { Inputs } from "../config/resolve.ts";
 import type { StatusOutput } from "./client/status_line.ts";
+import type { Build } from "./version.ts";
 import type { Links } from "./client/store_path_argument.ts";
 
 /** The process around a command: its arguments, environment, streams and files. */
 export interface CommandProcess extends Omit<Inputs, "args">, Links, StatusOutput {
+  /** What this larder was built from. */
+  readonly build: () => Build;
   /** The path of larder's executable. */
   readonly executable: () => string;
   /** Writes to standard output, synchronously and in full. */
@@ -20,6 +23,11 @@ export function denoProcess(): CommandProcess {
     readTextFile: (path) => Deno.readTextFileSync(path),
     fileExists,
     hostname: () => Deno.hostname(),
+    build: () => ({
+      commit: Deno.build.standalone ? builtCommit() : undefined,
+      deno: Deno.version.deno,
+      platform: Deno.build.target,
+    }),
     executable: () => Deno.build.standalone ? Deno.execPath() : INSTALLED,
     workingDirectory: () => Deno.cwd(),
     readLink,
@@ -33,6 +41,11 @@ export function denoProcess(): CommandProcess {
 
 /** Where an executable usually goes, for a larder that runs from its source. */
 const INSTALLED = "/usr/local/bin/larder";
+
+/** The commit that scripts/compile.ts put into the executable. */
+function builtCommit(): string {
+  return Deno.readTextFileSync(new URL("../../dist/commit", import.meta.url)).trim();
+}
 
 const CLEAR_LINE = "\r\x1b[K";
 

@@ -9,8 +9,10 @@ import { manCommand } from "./man.ts";
 import { PIN, UNPIN } from "./pin.ts";
 import { PINS } from "./pins.ts";
 import { serveCommand } from "./serve.ts";
+import { STATUS } from "./status.ts";
 import { SYSTEMD_UNIT } from "./systemd_unit.ts";
 import { TOKEN } from "./token.ts";
+import { VERSION } from "./version.ts";
 import { WARM } from "./warm.ts";
 
 /** All commands, in the order of the help text. */
@@ -29,6 +31,7 @@ export const COMMANDS: readonly Command[] = [
     run: serveCommand,
   },
   CONFIG,
+  STATUS,
   WARM,
   PIN,
   UNPIN,
@@ -41,4 +44,5 @@ export const COMMANDS: readonly Command[] = [
   SYSTEMD_UNIT,
   completionCommand(() => COMMANDS),
   manCommand(() => COMMANDS),
+  VERSION,
 ];

@@ -30,7 +30,9 @@ export function compileCopy(denort = DENORT ?? ""): Compiled {
 }
 
 function run(program: string, args: string[], cwd: string, denort = ""): void {
-  const env = { DENORT_BIN: denort, NO_COLOR: "1" };
+  // The copy has no history.
+  const commit = denort === "" ? "" : Deno.readTextFileSync("dist/commit").trim();
+  const env = { DENORT_BIN: denort, LARDER_COMMIT: commit, NO_COLOR: "1" };
   const { success, stderr } = new Deno.Command(program, { args, cwd, env }).outputSync();
   if (!success) throw new Error(`Cannot run ${program}: ${new TextDecoder().decode(stderr)}`);
 }

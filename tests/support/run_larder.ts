@@ -35,6 +35,7 @@ export async function runLarder(
     writeOut: (text) => void (out += text),
     writeError: (text) => void (err += text),
     clearErrorLine: () => void (err += "\r\x1b[K"),
+    build: () => ({ commit: "0123abc", deno: "2.6.8", platform: "x86_64-unknown-linux-gnu" }),
     executable: () => surroundings.executable ?? "/usr/local/bin/larder",
     workingDirectory: () => "/home/ada",
     readLink: (path) => links[path],
