@@ -48,9 +48,9 @@ export function neededFiles(
 }
 
 /**
- * The permissions for these files alone. Those on addresses stay: a redirect of an upstream leads to
- * any host. No subprocess, no foreign code. What this thread may
- * not do is left out, as no Worker may do more.
+ * The permissions for these files alone. Those on addresses stay: a redirect of an upstream leads
+ * to any host. No subprocess, no foreign code. What this thread may not do is left out, as no
+ * Worker may do more.
  */
 export function confinedTo({ read, write }: NeededFiles): Deno.PermissionOptionsObject {
   const may = (descriptor: Deno.PermissionDescriptor) =>
