@@ -5,14 +5,16 @@ import type { NcpsKey } from "../app/import_ncps.ts";
 import { ConfigError } from "../config/config_error.ts";
 import { boolean, text } from "../config/kinds/plain.ts";
 import type { Values } from "../config/kinds/option.ts";
+import { convertNcps } from "../config/render_ncps.ts";
 import { readSettings } from "../config/settings.ts";
 import { EXIT } from "../base/exit_codes.ts";
+import { Failure, reasonOf } from "../base/failure.ts";
 import { reportFailures } from "./client/each.ts";
 import { counted, formatBytes } from "./client/format.ts";
 import { StatusLine } from "./client/status_line.ts";
 import type { Command } from "./command.ts";
 import type { CommandProcess } from "./command_process.ts";
-import { readWords } from "./flags.ts";
+import { noOperands, readWords } from "./flags.ts";
 import { serverWords } from "./server_words.ts";
 
 const FLAGS = {
@@ -30,7 +32,7 @@ type Flags = Values<typeof FLAGS>;
 export const IMPORT: Command = {
   name: "import",
   summary: "Bring another cache's paths into the storage",
-  operands: "ncps DIR",
+  operands: "ncps DIR|ncps-config FILE",
   about:
     `Checks every NAR against the NAR hash of its narinfo before it counts. What is broken is listed
 and left, with exit status 1. Works on the storage itself, also while a server runs on it, and while
@@ -38,11 +40,17 @@ the other cache serves. Run it again to go on where it ended, or to fetch what h
 
   ncps DIR         DIR is the --cache-storage-local of an ncps. Its signatures, pins, last uses and
                    signing key come too.
+  ncps-config FILE prints the settings of an ncps as a configuration file of larder, with every line
+                   explained. It reads the variables of its environment, too.
 `,
   examples: [
     [
       "larder import ncps /var/lib/ncps --cache-storage-local /var/lib/larder",
       "Copy what an ncps has, and leave it as it is",
+    ],
+    [
+      "larder import ncps-config /etc/ncps/config.yaml > larder.toml",
+      "Its settings as a configuration file of larder",
     ],
     ["larder import ncps /var/lib/ncps --link", "The same without a second copy on the disk"],
   ],
@@ -52,7 +60,10 @@ the other cache serves. Run it again to go on where it ended, or to fetch what h
 };
 
 /** Further kinds of caches are rows here. */
-const KINDS: Readonly<Record<string, typeof importNcpsFolder>> = { ncps: importNcpsFolder };
+const KINDS: Readonly<Record<string, typeof importNcpsFolder>> = {
+  "ncps": importNcpsFolder,
+  "ncps-config": printNcpsConfig,
+};
 
 interface Inputs {
   readonly flags: Flags;
@@ -87,6 +98,24 @@ async function importNcpsFolder(inputs: Inputs, process: CommandProcess): Promis
     process.writeOut(keyLine(key));
     return progress;
   });
+}
+
+async function printNcpsConfig(
+  { operands, server }: Inputs,
+  process: CommandProcess,
+): Promise<number> {
+  const path = onlyOperand(operands, "the configuration file of an ncps");
+  noOperands(server);
+  let content: string;
+  try {
+    content = process.readTextFile(path);
+  } catch (error) {
+    throw new Failure("broken", `Cannot read ${path}: ${reasonOf(error)}`, {}, error);
+  }
+  const { toml, problems } = await convertNcps({ path, text: content, env: process.env });
+  process.writeOut(toml);
+  for (const problem of problems) process.writeError(`larder: ${problem}\n`);
+  return problems.length === 0 ? EXIT.ok : EXIT.failed;
 }
 
 function onlyOperand([first, ...others]: readonly string[], expected: string): string {

@@ -26,11 +26,22 @@ export function defaultText(option: AnyOption): string | undefined {
 /** A configuration file with all defaults. Options without one are commented out. */
 export function sampleFile(table: OptionTable, about: string): string {
   const rows = Object.entries(table).filter(([, option]) => !option.notInFile);
-  const tables = Map.groupBy(rows, ([key]) => tableOf(key));
+  return tomlFile(about, rows.map(([key, option]) => [key, (name) => sampleEntry(name, option)]));
+}
+
+/** Writes the entry of a key, which has this name in its table. */
+export type EntryWriter = (name: string) => string;
+
+/** A configuration file. The keys of the top level come first. */
+export function tomlFile(
+  about: string,
+  entries: readonly (readonly [key: string, EntryWriter])[],
+): string {
+  const tables = Map.groupBy(entries, ([key]) => tableOf(key));
   const parts = [...tables].sort(([a], [b]) => Number(a !== "") - Number(b !== ""))
     .map(([name, inTable]) =>
       (name === "" ? "" : `[${name}]\n`) +
-      inTable.map(([key, option]) => sampleEntry(nameOf(key), option)).join("\n")
+      inTable.map(([key, entry]) => entry(nameOf(key))).join("\n")
     );
   return `${commented(about)}\n${parts.join("\n")}`;
 }
@@ -45,7 +56,8 @@ function sampleEntry(name: string, option: AnyOption): string {
   return commented(...comments, ...unset, `${name} = ${example}`);
 }
 
-function commented(...lines: readonly string[]): string {
+/** Lines of comments. */
+export function commented(...lines: readonly string[]): string {
   return lines.flatMap((line) => line.split("\n")).map((line) => `# ${line}`.trimEnd() + "\n")
     .join("");
 }
