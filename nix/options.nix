@@ -162,6 +162,12 @@ in
         defaultText = literalMD "`1M`";
         description = "Largest NAR file to fetch ahead; 0 fetches narinfos only.";
       };
+      verify-threads = mkOption {
+        type = types.nullOr (types.ints.between 1 64);
+        default = null;
+        defaultText = literalMD "one less than there are cores, at most 4";
+        description = "Threads that decompress and hash NARs.\n\nEach takes some 25 MB of memory, and up to 129 MiB for each file that it decompresses.";
+      };
       temp-path = mkOption {
         type = types.nullOr (text "an absolute path" "/.*");
         default = null;

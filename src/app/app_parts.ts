@@ -75,6 +75,8 @@ export interface UploadParts {
 /** The bounds of requests to upstreams. */
 export interface FetchingParts {
   readonly negativeTtlMs: number;
+  /** Threads that decompress and hash NARs. */
+  readonly verifyThreads: number;
   /** `undefined`: nothing is fetched ahead. */
   readonly prefetch: PrefetchParts | undefined;
 }

@@ -160,7 +160,7 @@ function buildCache(parts: AppParts, metrics: Metrics, resources: AsyncDisposabl
   const candidates = { metadata, pool, demotions };
   const patience = narPatience(parts.upstream.settings);
   const fetcher = resources.use(new WorkerFetcher(parts.upstream));
-  const verifier = resources.use(new WorkerVerifier());
+  const verifier = resources.use(new WorkerVerifier(parts.fetching.verifyThreads));
   const workers = { fetcher: observedFetcher(fetcher, { metrics, tracer }), verifier };
   const uses = resources.use(new Uses({ metadata, nowMs, log }));
   const reads = new ActiveReads();

@@ -19,9 +19,6 @@ import { WorkerVerifier } from "./workers/worker_verifier.ts";
 /** A member of the storage writes a heartbeat this often, and hears of the others' writes. */
 const BEAT_EVERY_MS = 5_000;
 
-/** More threads would wait for the disk. */
-const THREADS_MAX = 4;
-
 /** The watcher gets all findings, not the log. */
 const SILENT = createLogger("error", { write: () => undefined });
 
@@ -48,13 +45,12 @@ export async function importInto(
     await space.beat();
     await space.refresh();
   });
-  using verifiers = new DisposableStack();
-  const threads = Math.max(1, Math.min(THREADS_MAX, navigator.hardwareConcurrency - 1));
-  const pool = Array.from({ length: threads }, () => verifiers.use(new WorkerVerifier()));
+  const threads = settings["cache.verify-threads"];
+  using verifier = new WorkerVerifier(threads);
   const importer = new Importer(
     {
       ...partsOf(stores, space, order),
-      nars: narsOf(stores, space, { handling: order.handling, verifiers: pool }),
+      nars: narsOf(stores, space, { handling: order.handling, verifier }),
       trust: trustOf(settings, order),
       entriesAtOnce: threads + 1,
     },
@@ -97,22 +93,15 @@ function partsOf({ metadata, nars }: Stores, space: Space, { secretKey }: Import
 
 interface NarParts {
   readonly handling: Handling;
-  readonly verifiers: readonly WorkerVerifier[];
+  readonly verifier: WorkerVerifier;
 }
 
-function narsOf(stores: Stores, space: Space, { handling, verifiers }: NarParts) {
+function narsOf(stores: Stores, space: Space, { handling, verifier }: NarParts) {
   const { metadata, nars, member, workFolder } = stores;
-  let turn = 0;
   return {
     publishing: { metadata, nars, nowMs: Date.now, owner: member },
     space: withoutEviction(space),
-    verifier: {
-      start(order: Parameters<WorkerVerifier["start"]>[0]) {
-        const verifier = verifiers[turn++ % verifiers.length];
-        if (verifier === undefined) throw new Error("Cannot verify NAR: no thread");
-        return verifier.start(order);
-      },
-    },
+    verifier,
     folder: workFolder.path,
     handling,
   };

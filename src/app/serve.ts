@@ -148,6 +148,7 @@ function fetchingParts(settings: Settings): FetchingParts {
   const narBytesMax = settings["cache.prefetch-nar-max-size"];
   return {
     negativeTtlMs: settings["cache.negative-ttl"],
+    verifyThreads: settings["cache.verify-threads"],
     prefetch: settings["cache.prefetch"] ? { narBytesMax } : undefined,
   };
 }

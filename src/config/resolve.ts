@@ -186,6 +186,7 @@ function settleDefault(draft: Draft, table: OptionTable, key: string, inputs: In
       variable: (name) => inputs.env[name] || undefined,
       hostname: inputs.hostname,
       isTerminal: inputs.isTerminal,
+      cores: () => navigator.hardwareConcurrency,
       textOf: (other) => table[other]?.kind.print(draft.values[other]) ?? "",
     });
     shown = JSON.stringify(option.kind.print(value));

@@ -112,6 +112,7 @@ export class TestCache implements AsyncDisposable {
       secretKey: this.secretKey,
       priority: 30,
       negativeTtlMs: 60_000,
+      verifyThreads: 1,
       space: { limitBytes, owner: "test" },
       // Tests count what an upstream is asked for; those of fetching ahead turn it on.
       prefetch: undefined,

@@ -1,23 +1,12 @@
-import pLimit from "p-limit";
-import { Failure } from "../../base/failure.ts";
 import { MemoryAllowance } from "../../base/memory_allowance.ts";
-import { decoderBytesMax } from "../../cache/verify/decoder_bytes.ts";
 import type {
-  NarMeasure,
   NarVerifier,
   PassThroughOrder,
   PassThroughVerification,
   Verification,
   VerifyOrder,
 } from "../../cache/verify/nar_verifier.ts";
-import { JobWorker } from "./job_worker.ts";
-import type { FromVerifyWorker, ToVerifyWorker } from "./messages.ts";
-
-/**
- * Whole files that one thread decompresses at once. More would not be faster, and each decoder
- * takes up to 129 MiB.
- */
-const WHOLE_FILES_MAX = 2;
+import { VerifyThread } from "./verify_thread.ts";
 
 /**
  * Memory for decoders of growing files, which a slow upstream may hold for long. Other files wait
@@ -25,105 +14,36 @@ const WHOLE_FILES_MAX = 2;
  */
 const GROWING_BYTES_MAX = 256 << 20;
 
-/** A NarVerifier that runs in a Worker. */
+/** A NarVerifier of several threads. A NAR goes to the one with the fewest bytes before it. */
 export class WorkerVerifier implements NarVerifier, Disposable {
-  readonly #worker = new JobWorker<ToVerifyWorker, FromVerifyWorker>({
-    url: new URL("./verify_worker.ts", import.meta.url),
-    died: (id, error) => ({ id, error }),
-  });
-  readonly #wholeFiles = pLimit(WHOLE_FILES_MAX);
-  readonly #growingFiles = new MemoryAllowance(GROWING_BYTES_MAX);
+  readonly #threads: readonly VerifyThread[];
+
+  /** Throws without a thread. */
+  constructor(threadsCount: number) {
+    if (!(threadsCount >= 1)) throw new RangeError(`Cannot verify with ${threadsCount} threads`);
+    const growingFiles = new MemoryAllowance(GROWING_BYTES_MAX);
+    this.#threads = Array.from({ length: threadsCount }, () => new VerifyThread(growingFiles));
+  }
 
   start(order: VerifyOrder): Verification {
-    const worker = this.#worker;
-    const { promise, resolve, reject } = Promise.withResolvers<NarMeasure>();
-    // The caller does not use the outcome of a verification that it ends early.
-    const memory = this.#growingFiles.share();
-    promise.catch(() => undefined).finally(() => memory[Symbol.dispose]());
-    let over = false;
-    const id = worker.open((answer) => {
-      over = true;
-      worker.forget(id);
-      if ("measure" in answer) resolve(answer.measure);
-      else if ("error" in answer) {
-        reject(new Failure("broken", `Cannot verify NAR: ${answer.error}`));
-      }
-    });
-    let begun = false;
-    const begin = () => {
-      if (!begun && !over) worker.send({ type: "verify", id, order });
-      begun = true;
-    };
-    const grown = (fileSize: number, whole: boolean) => {
-      begin();
-      if (!over) worker.send({ type: "grown", id, fileSize, whole });
-    };
-    return {
-      measure: promise,
-      grown: (fileSize, whole) => {
-        // A file whose decoding began while it grew needs no turn.
-        if (begun) return grown(fileSize, whole);
-        if (!whole) return void (memory.take(decoderBytesMax(order)) && grown(fileSize, false));
-        this.#wholeFiles(() => {
-          grown(fileSize, true);
-          return promise.catch(() => undefined);
-        });
-      },
-      [Symbol.dispose]: () => {
-        if (!over && begun) worker.send({ type: "cancel", id });
-        if (!over && !begun) {
-          over = true;
-          worker.forget(id);
-          reject(new Failure("broken", "Cannot verify NAR: it was ended before it began"));
-        }
-      },
-    };
+    return this.#idlest().start(order);
   }
 
   passThrough(order: PassThroughOrder): PassThroughVerification {
-    const worker = this.#worker;
-    const { promise, resolve, reject } = Promise.withResolvers<NarMeasure>();
-    promise.catch(() => undefined);
-    /** Callbacks of the pieces in the Worker, in order. */
-    const taken: (() => void)[] = [];
-    let over = false;
-    const end = (settle: () => void) => {
-      over = true;
-      worker.forget(id);
-      settle();
-      for (const resolveTaken of taken.splice(0)) resolveTaken();
-    };
-    const id = worker.open((answer) => {
-      if ("taken" in answer) return taken.shift()?.();
-      if ("measure" in answer) return end(() => resolve(answer.measure));
-      const kind = answer.isRefused ? "unavailable" : "broken";
-      end(() => reject(new Failure(kind, `Cannot verify NAR: ${answer.error}`)));
-    });
-    worker.send({ type: "passThrough", id, order });
-    return {
-      measure: promise,
-      write: (bytes) => {
-        if (over) return Promise.resolve();
-        const { promise: decoded, resolve: resolveTaken } = Promise.withResolvers<void>();
-        taken.push(resolveTaken);
-        worker.send({ type: "piece", id, bytes });
-        return decoded;
-      },
-      end: () => void (over || worker.send({ type: "end", id })),
-      [Symbol.dispose]: () => {
-        if (over) return;
-        worker.send({ type: "cancel", id });
-        end(() => reject(new Failure("broken", "Cannot verify NAR: it was ended early")));
-      },
-    };
+    return this.#idlest().passThrough(order);
   }
 
-  /** Starts the Worker ahead of its first NAR. */
+  /** Starts one thread ahead of its first NAR; the others start when NARs wait. */
   prepare(): void {
-    this.#worker.prepare();
+    this.#idlest().prepare();
   }
 
   [Symbol.dispose](): void {
-    this.#worker[Symbol.dispose]();
+    for (const thread of this.#threads) thread[Symbol.dispose]();
+  }
+
+  /** The first of equal ones, so that a quiet cache runs one thread. */
+  #idlest(): VerifyThread {
+    return this.#threads.reduce((best, one) => one.narBytes < best.narBytes ? one : best);
   }
 }

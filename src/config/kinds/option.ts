@@ -40,6 +40,8 @@ export interface DefaultInputs {
   /** An environment variable; `undefined` if unset or empty. */
   variable(name: string): string | undefined;
   hostname(): string;
+  /** The processor's cores, as far as this process may use them. */
+  cores(): number;
   /** True if standard output is a terminal. */
   isTerminal(): boolean;
   /** The printed value of an earlier option in the table. */

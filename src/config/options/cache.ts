@@ -6,6 +6,9 @@ import type { OptionTable } from "../kinds/option.ts";
 
 const PRIORITY_MAX = 2 ** 31 - 1;
 
+/** More are only more memory. */
+const VERIFY_THREADS_MAX = 64;
+
 /** Options of the cache: its identity, signing, size and memory. */
 export const CACHE_OPTIONS = {
   "cache.hostname": {
@@ -80,6 +83,14 @@ export const CACHE_OPTIONS = {
     kind: size,
     default: 2 ** 20,
     help: "Largest NAR file to fetch ahead; 0 fetches narinfos only",
+  },
+  "cache.verify-threads": {
+    kind: integer(1, VERIFY_THREADS_MAX),
+    computed: ({ cores }) => Math.min(4, Math.max(1, cores() - 1)),
+    shown: "one less than there are cores, at most 4",
+    help: "Threads that decompress and hash NARs",
+    details:
+      "Each takes some 25 MB of memory, and up to 129 MiB for each file that it decompresses.",
   },
   "cache.temp-path": {
     kind: path,
