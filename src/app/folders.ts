@@ -26,7 +26,8 @@ export function storePlaces(settings: Settings): StorePlaces {
   };
 }
 
-function storageFolder(settings: Settings): string {
+/** Without a slash at its end. */
+export function storageFolder(settings: Settings): string {
   return settings["cache.storage-local"].replace(/(?<=.)\/+$/, "");
 }
 

@@ -2,6 +2,7 @@ import { ANALYTICS } from "./analytics.ts";
 import type { Command } from "./command.ts";
 import { completionCommand } from "./completion.ts";
 import { CONFIG } from "./config.ts";
+import { EXPORT } from "./export.ts";
 import { FSCK } from "./fsck.ts";
 import { GC } from "./gc.ts";
 import { IMPORT } from "./import.ts";
@@ -40,6 +41,7 @@ export const COMMANDS: readonly Command[] = [
   TOKEN,
   FSCK,
   IMPORT,
+  EXPORT,
   ANALYTICS,
   SYSTEMD_UNIT,
   completionCommand(() => COMMANDS),

@@ -1,0 +1,89 @@
+import { createHash } from "node:crypto";
+import { Failure, reasonOf } from "../../base/failure.ts";
+import { type Sha256, sha256FromDigest } from "../../nix/hash.ts";
+import type { NarName } from "../../nix/nar_name.ts";
+import { formatNixCacheInfo } from "../../nix/nix_cache_info.ts";
+import { STORE_DIR, type StorePathHash } from "../../nix/store_path.ts";
+
+/** Priority of the written cache: that of cache.nixos.org, so larder comes before it. */
+const PRIORITY = 40;
+
+/** A folder that is a binary cache. Each file gets its name when it is whole and on disk. */
+export class CacheFolder {
+  readonly #path: string;
+
+  /** Makes a missing folder. Throws a Failure where it cannot be written. */
+  constructor(path: string) {
+    this.#path = path;
+    try {
+      Deno.mkdirSync(`${path}/nar`, { recursive: true });
+    } catch (error) {
+      throw new Failure("broken", `Cannot write to ${path}: ${reasonOf(error)}`, {}, error);
+    }
+  }
+
+  /** Writes `nix-cache-info`, unless there is one. */
+  async describe(): Promise<void> {
+    if (sizeOf(`${this.#path}/nix-cache-info`) !== undefined) return;
+    const info = { storeDir: STORE_DIR, wantMassQuery: true, priority: PRIORITY };
+    await this.#writeText("nix-cache-info", formatNixCacheInfo(info));
+  }
+
+  /** A name stands for its content, so a file of that name and size is the same. */
+  hasNar(name: NarName, fileSize: number): boolean {
+    return sizeOf(`${this.#path}/nar/${name}`) === fileSize;
+  }
+
+  /** Rejects, and leaves nothing, where the bytes have another hash. */
+  async putNar(
+    name: NarName,
+    bytes: ReadableStream<Uint8Array>,
+    fileHash: Sha256,
+  ): Promise<void> {
+    await this.#write(`nar/${name}`, async (file) => {
+      const hash = createHash("sha256");
+      for await (const piece of bytes) {
+        hash.update(piece);
+        await writeAll(file, piece);
+      }
+      const found = sha256FromDigest(hash.digest());
+      if (found === fileHash) return;
+      throw new Failure("corrupt", `Cannot export NAR file: its hash is ${found}, not ${fileHash}`);
+    });
+  }
+
+  async putNarinfo(storePathHash: StorePathHash, text: string): Promise<void> {
+    await this.#writeText(`${storePathHash}.narinfo`, text);
+  }
+
+  async #writeText(name: string, text: string): Promise<void> {
+    await this.#write(name, (file) => writeAll(file, new TextEncoder().encode(text)));
+  }
+
+  async #write(name: string, fill: (file: Deno.FsFile) => Promise<void>): Promise<void> {
+    const path = `${this.#path}/${name}`;
+    const growing = `${path}.${crypto.randomUUID()}.part`;
+    try {
+      using file = await Deno.open(growing, { write: true, createNew: true });
+      await fill(file);
+      await file.sync();
+      await Deno.rename(growing, path);
+    } catch (error) {
+      await Deno.remove(growing).catch(() => undefined);
+      throw error;
+    }
+  }
+}
+
+async function writeAll(file: Deno.FsFile, bytes: Uint8Array): Promise<void> {
+  for (let at = 0; at < bytes.length;) at += await file.write(bytes.subarray(at));
+}
+
+function sizeOf(path: string): number | undefined {
+  try {
+    return Deno.statSync(path).size;
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound) return undefined;
+    throw error;
+  }
+}
