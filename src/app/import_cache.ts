@@ -1,0 +1,71 @@
+import denoJson from "../../deno.json" with { type: "json" };
+import { Failure } from "../base/failure.ts";
+import {
+  BinaryCacheSource,
+  type CacheReader,
+  type WantedPaths,
+} from "../cache/import/binary_cache/binary_cache_source.ts";
+import { FolderReader } from "../cache/import/binary_cache/folder_reader.ts";
+import { UpstreamReader } from "../cache/import/binary_cache/upstream_reader.ts";
+import type { ImportProgress, ImportWatcher } from "../cache/import/importer.ts";
+import type { Handling } from "../cache/import/import_nar.ts";
+import type { Settings } from "../config/options.ts";
+import type { StorePathHash } from "../nix/store_path.ts";
+import { TrustedKeys } from "../nix/trusted_keys.ts";
+import { createUpstreamClient } from "../upstream/http/http_client.ts";
+import { HttpNarinfoSource } from "../upstream/http/http_narinfo_source.ts";
+import { HttpNarSource } from "../upstream/http/http_nar_source.ts";
+import { importInto } from "./import.ts";
+import { caCertificates, upstreamSettings } from "./upstream_settings.ts";
+
+/** Where the other cache is. */
+export type CachePlace =
+  | { readonly kind: "folder"; readonly path: string }
+  | { readonly kind: "url"; readonly url: string };
+
+export interface CacheImportOrder {
+  readonly place: CachePlace;
+  /** Their closures come over; empty: everything in the folder does. */
+  readonly roots: readonly StorePathHash[];
+  readonly handling: Handling;
+  readonly signal: AbortSignal;
+}
+
+/** Brings paths of a binary cache into the storage of the settings. */
+export async function importCache(
+  settings: Settings,
+  { place, roots, handling, signal }: CacheImportOrder,
+  watcher: ImportWatcher,
+): Promise<ImportProgress> {
+  await using source = place.kind === "folder"
+    ? folderSource(place.path, roots)
+    : new BinaryCacheSource(upstreamReader(settings, place.url), { roots, hasClosures: true });
+  const order = { handling, signal, sourceKey: undefined, secretKey: undefined };
+  return await importInto(settings, source, order, watcher);
+}
+
+function folderSource(path: string, roots: readonly StorePathHash[]): BinaryCacheSource {
+  const reader = new FolderReader(path, Date.now);
+  const all = reader.list();
+  const wanted: WantedPaths = roots.length > 0
+    ? { roots, hasClosures: true }
+    : { roots: all, hasClosures: false };
+  return new BinaryCacheSource(reader, wanted);
+}
+
+/** With the timeouts, the credentials and the certificates of an upstream. */
+function upstreamReader(settings: Settings, url: string): CacheReader {
+  const asUpstream = { ...settings, "cache.upstream-url": [{ url }] };
+  const [http] = upstreamSettings(asUpstream, `larder/${denoJson.version}`);
+  if (http === undefined) throw new Failure("broken", `Cannot import ${url}`);
+  const client = createUpstreamClient(caCertificates(asUpstream));
+  const keys = new TrustedKeys([]);
+  return new UpstreamReader({
+    // The import itself compares signatures.
+    narinfos: new HttpNarinfoSource({ settings: http, client, keys, requireSignature: false }),
+    nars: new HttpNarSource({ settings: http, client }),
+    idleTimeoutMs: http.idleTimeoutMs,
+    nowMs: Date.now,
+    close: () => client.close(),
+  });
+}

@@ -1,0 +1,55 @@
+import type { CachePlace } from "../app/import_cache.ts";
+import { Failure, reasonOf } from "../base/failure.ts";
+import { ConfigError } from "../config/config_error.ts";
+import { upstreamUrl } from "../config/kinds/upstream_url.ts";
+import { folderOfUrl } from "./cache_folder_argument.ts";
+import { readStorePathArguments } from "./client/store_path_argument.ts";
+import type { CommandProcess } from "./command_process.ts";
+import { handlingOf, type ImportInputs, runImport } from "./import_run.ts";
+
+/** `larder import cache`. */
+export async function importBinaryCache(
+  inputs: ImportInputs,
+  process: CommandProcess,
+): Promise<number> {
+  const { operands: [given = "", ...paths], flags } = inputs;
+  const place = placeOf(given);
+  const words = [...paths, ...listed(flags["paths-from"], process)];
+  if (words.length === 0 && place.kind === "url") {
+    const expected = "PATH... or --paths-from FILE, as a cache behind HTTP lists nothing";
+    throw new ConfigError([`import: got no paths, expected ${expected}`]);
+  }
+  const targets = words.length === 0 ? [] : readStorePathArguments(words, process);
+  const roots = targets.map(({ storePathHash }) => storePathHash);
+  const handling = handlingOf(flags);
+  // Loaded here, so that help and errors are fast.
+  const { importCache } = await import("../app/import_cache.ts");
+  return await runImport(
+    inputs,
+    process,
+    ({ settings, watcher, signal }) =>
+      importCache(settings, { place, roots, handling, signal }, watcher),
+  );
+}
+
+function placeOf(given: string): CachePlace {
+  const path = folderOfUrl(given);
+  if (path !== undefined) return { kind: "folder", path };
+  try {
+    return { kind: "url", url: upstreamUrl.parse(given).url };
+  } catch {
+    const got = given === "" ? "nothing" : JSON.stringify(upstreamUrl.redact?.(given) ?? given);
+    throw new ConfigError([`import: got ${got}, expected file:///DIR or the URL of a cache`]);
+  }
+}
+
+/** The store paths in a file, one in each line. */
+function listed(path: string | undefined, process: CommandProcess): readonly string[] {
+  if (path === undefined) return [];
+  try {
+    return process.readTextFile(path).split("\n").map((line) => line.trim())
+      .filter((line) => line !== "" && !line.startsWith("#"));
+  } catch (error) {
+    throw new Failure("broken", `Cannot read ${path}: ${reasonOf(error)}`, {}, error);
+  }
+}

@@ -1,0 +1,53 @@
+import type { NcpsKey } from "../app/import_ncps.ts";
+import { EXIT } from "../base/exit_codes.ts";
+import { Failure, reasonOf } from "../base/failure.ts";
+import { convertNcps } from "../config/render_ncps.ts";
+import type { CommandProcess } from "./command_process.ts";
+import { noOperands } from "./flags.ts";
+import { handlingOf, type ImportInputs, onlyOperand, runImport } from "./import_run.ts";
+
+/** `larder import ncps`. */
+export async function importNcpsFolder(
+  inputs: ImportInputs,
+  process: CommandProcess,
+): Promise<number> {
+  const folder = onlyOperand(inputs.operands, "the storage of an ncps");
+  const handling = handlingOf(inputs.flags);
+  // Loaded here, so that help and errors are fast.
+  const { importNcps } = await import("../app/import_ncps.ts");
+  const databaseUrl = inputs.flags.database;
+  return await runImport(inputs, process, async ({ settings, watcher, signal }) => {
+    const order = { folder, databaseUrl, handling, signal };
+    const { progress, key } = await importNcps(settings, order, watcher);
+    process.writeOut(keyLine(key));
+    return progress;
+  });
+}
+
+/** `larder import ncps-config`. */
+export async function printNcpsConfig(
+  { operands, server }: ImportInputs,
+  process: CommandProcess,
+): Promise<number> {
+  const path = onlyOperand(operands, "the configuration file of an ncps");
+  noOperands(server);
+  let text: string;
+  try {
+    text = process.readTextFile(path);
+  } catch (error) {
+    throw new Failure("broken", `Cannot read ${path}: ${reasonOf(error)}`, {}, error);
+  }
+  const { toml, problems } = await convertNcps({ path, text, env: process.env });
+  process.writeOut(toml);
+  for (const problem of problems) process.writeError(`larder: ${problem}\n`);
+  return problems.length === 0 ? EXIT.ok : EXIT.failed;
+}
+
+function keyLine({ outcome, path, publicKey }: NcpsKey): string {
+  if (outcome === "adopted") return `signing key of the ncps in ${path}: ${publicKey}\n`;
+  if (outcome === "none") {
+    return "the ncps has no key in its database: give its file with --cache-secret-key-path\n";
+  }
+  return `${path} holds another key, and stays: clients need ${publicKey} too, or remove that ` +
+    "file and run it again\n";
+}
