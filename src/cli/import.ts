@@ -2,7 +2,7 @@ import { ConfigError } from "../config/config_error.ts";
 import type { Command } from "./command.ts";
 import type { CommandProcess } from "./command_process.ts";
 import { readWords } from "./flags.ts";
-import { importBinaryCache } from "./import_cache.ts";
+import { importBinaryCache, importNginxFolder } from "./import_cache.ts";
 import { importNcpsFolder, printNcpsConfig } from "./import_ncps.ts";
 import { IMPORT_FLAGS, type ImportInputs } from "./import_run.ts";
 import { serverWords } from "./server_words.ts";
@@ -10,7 +10,7 @@ import { serverWords } from "./server_words.ts";
 export const IMPORT: Command = {
   name: "import",
   summary: "Bring another cache's paths into the storage",
-  operands: "ncps DIR|ncps-config FILE|cache URL [PATH]...",
+  operands: "ncps DIR|ncps-config FILE|cache URL [PATH]...|nginx DIR",
   about: `Checks every NAR against the NAR hash of its narinfo before it counts. What is broken is
 listed and left, with exit status 1. Works on the storage itself, also while a server runs on it,
 and while the other cache serves. Run it again to go on where it ended, or to fetch what has come
@@ -22,6 +22,7 @@ meanwhile.
                    explained. It reads the variables of its environment, too.
   cache URL        URL is file:///DIR or that of a binary cache. The closures of all PATH come, or
                    without any PATH all that is in DIR.
+  nginx DIR        DIR is the folder of proxy_cache_path of an nginx in front of a binary cache.
 `,
   examples: [
     [
@@ -47,6 +48,7 @@ const KINDS: Readonly<Record<string, ImportKind>> = {
   "ncps": importNcpsFolder,
   "ncps-config": printNcpsConfig,
   "cache": importBinaryCache,
+  "nginx": importNginxFolder,
 };
 
 async function importCommand(args: readonly string[], process: CommandProcess): Promise<number> {

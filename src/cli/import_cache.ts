@@ -5,7 +5,7 @@ import { upstreamUrl } from "../config/kinds/upstream_url.ts";
 import { folderOfUrl } from "./cache_folder_argument.ts";
 import { readStorePathArguments } from "./client/store_path_argument.ts";
 import type { CommandProcess } from "./command_process.ts";
-import { handlingOf, type ImportInputs, runImport } from "./import_run.ts";
+import { handlingOf, type ImportInputs, onlyOperand, runImport } from "./import_run.ts";
 
 /** `larder import cache`. */
 export async function importBinaryCache(
@@ -29,6 +29,23 @@ export async function importBinaryCache(
     process,
     ({ settings, watcher, signal }) =>
       importCache(settings, { place, roots, handling, signal }, watcher),
+  );
+}
+
+/** `larder import nginx`. */
+export async function importNginxFolder(
+  inputs: ImportInputs,
+  process: CommandProcess,
+): Promise<number> {
+  const folder = onlyOperand(inputs.operands, "the folder of proxy_cache_path");
+  if (handlingOf(inputs.flags) !== "copy") {
+    throw new ConfigError(["import: nginx: --link and --move: its files are no NAR files"]);
+  }
+  const { importNginx } = await import("../app/import_nginx.ts");
+  return await runImport(
+    inputs,
+    process,
+    ({ settings, watcher, signal }) => importNginx(settings, { folder, signal }, watcher),
   );
 }
 

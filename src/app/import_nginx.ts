@@ -1,0 +1,21 @@
+import type { ImportProgress, ImportWatcher } from "../cache/import/importer.ts";
+import { NginxSource } from "../cache/import/nginx/nginx_source.ts";
+import type { Settings } from "../config/options.ts";
+import { importInto } from "./import.ts";
+
+export interface NginxImportOrder {
+  /** Of `proxy_cache_path`. */
+  readonly folder: string;
+  readonly signal: AbortSignal;
+}
+
+/** Brings what an nginx has cached into the storage of the settings. */
+export async function importNginx(
+  settings: Settings,
+  { folder, signal }: NginxImportOrder,
+  watcher: ImportWatcher,
+): Promise<ImportProgress> {
+  await using source = new NginxSource(folder);
+  const order = { handling: "copy", signal, sourceKey: undefined, secretKey: undefined } as const;
+  return await importInto(settings, source, order, watcher);
+}
