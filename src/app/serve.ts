@@ -7,6 +7,7 @@ import type { SecretKey } from "../nix/signature.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { LineQueue } from "../telemetry/line_queue.ts";
 import type { FetchingParts, IdentityParts, UpstreamParts, WriteParts } from "./app_parts.ts";
+import { atFirstPull } from "./at_first_pull.ts";
 import { buildApp } from "./build_app.ts";
 import { type ChoresDeps, startChores } from "./chores.ts";
 import { type Folders, prepareFolders, storePlaces } from "./folders.ts";
@@ -68,15 +69,15 @@ export async function serve(settings: Settings, exit: Exit): Promise<number> {
       nowMs: Date.now,
     });
     await app.space.open();
+    const pipeline = atFirstPull(app.pipeline, () => app.prepareWorkers());
     const parts = {
       ...listenSettings(settings),
-      server: { ...app.pipeline, log, nowMs: Date.now, proxies: proxiesOf(settings) },
+      server: { ...pipeline, log, nowMs: Date.now, proxies: proxiesOf(settings) },
     };
     await using listener = await listen(parts);
     using service = serviceManager({ variable, folder: folders.storage, log });
     service.ready(`serving on ${listener.url}`);
     app.lookAtUpstreams();
-    app.prepareWorkers();
     announce(settings, log, { url: listener.url, storage: folders.storage });
     await using _chores = startChores({
       stores,

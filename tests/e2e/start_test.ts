@@ -47,12 +47,14 @@ Deno.test({
 });
 
 Deno.test({
-  name: "start: the Workers for NARs run before the first request for a NAR",
+  name: "start: the Workers for NARs run once a client pulls, before it requests a NAR",
   ignore: Deno.build.os !== "linux",
   async fn() {
     await using larder = await startLarder({ "cache-upstream-url": [] });
     await larder.logged("reconciled");
-    await eventually("two Workers run", () => workersOf(larder.pid) >= 2);
+    const idle = workersOf(larder.pid);
+    await (await fetch(`${larder.url}/nix-cache-info`)).text();
+    await eventually("two more Workers run", () => workersOf(larder.pid) >= idle + 2);
   },
 });
 

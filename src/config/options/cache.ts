@@ -88,6 +88,7 @@ export const CACHE_OPTIONS = {
     kind: integer(1, VERIFY_THREADS_MAX),
     computed: ({ cores }) => Math.min(4, Math.max(1, cores() - 1)),
     shown: "one less than there are cores, at most 4",
+    example: "2",
     help: "Threads that decompress and hash NARs",
     details:
       "Each takes some 25 MB of memory, and up to 129 MiB for each file that it decompresses.",
