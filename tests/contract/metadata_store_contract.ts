@@ -290,6 +290,19 @@ export const metadataStoreClauses: Clauses<MetadataStore> = {
     assert.deepEqual(await store.pins(), []);
   },
 
+  "a refused list leaves the order of the lists beside it": async (store) => {
+    const texts = ["first", "second", "third"];
+    const outcomes = await Promise.allSettled([
+      ...texts.map((body) => {
+        const change = put(a, []);
+        return store.apply([{ ...change, row: { ...change.row, body } }]);
+      }),
+      store.apply([put(b, [c, c])]),
+    ]);
+    assert.equal(outcomes.at(-1)?.status, "rejected");
+    assert.equal((await store.findNarinfo(a))?.body, texts.at(-1));
+  },
+
   "forty apply() calls started together all land": async (store) => {
     const hashes = Array.from({ length: 40 }, (_, index) => hash(`path ${index}`));
     await Promise.all(hashes.map((one) => store.apply([put(one, hashes)])));

@@ -25,9 +25,13 @@ type ChangeOf<Kind extends Change["kind"]> = Extract<Change, { kind: Kind }>;
 export class ChangeApplier {
   readonly #statements: Statements;
   readonly #protection: Protection;
-  readonly #transactions: Transactions;
+  readonly #transactions: Pick<Transactions, "within">;
 
-  constructor(statements: Statements, protection: Protection, transactions: Transactions) {
+  constructor(
+    statements: Statements,
+    protection: Protection,
+    transactions: Pick<Transactions, "within">,
+  ) {
     this.#transactions = transactions;
     this.#statements = statements;
     this.#protection = protection;
@@ -35,7 +39,7 @@ export class ChangeApplier {
 
   /**
    * Applies each list whole or not at all. Returns the error of each failed list at its index; an
-   * empty array when none failed.
+   * empty array when none failed. After a list that the database does not take, none is applied.
    */
   transaction(lists: readonly (readonly Change[])[]): readonly unknown[] {
     try {
@@ -45,9 +49,20 @@ export class ChangeApplier {
       return [];
     } catch (error) {
       if (lists.length === 1 || !isOfOneList(error)) return lists.map(() => error);
-      // One list is impossible: each in its own transaction shows which.
-      return lists.map((changes) => this.transaction([changes])[0]);
+      return this.#oneByOne(lists);
     }
+  }
+
+  /** One list is impossible: each in its own transaction shows which. */
+  #oneByOne(lists: readonly (readonly Change[])[]): readonly unknown[] {
+    let locked: unknown;
+    return lists.map((changes) => {
+      // A later list may change the same row: it must not overtake.
+      if (locked !== undefined) return locked;
+      const [error] = this.transaction([changes]);
+      if (error !== undefined && !isOfOneList(error)) locked = error;
+      return error;
+    });
   }
 
   #change(change: Change): void {
