@@ -1,5 +1,5 @@
 // Fails when imports break the layers, or a file, function, class or port exceeds its limits.
-// Imports must not go up or sideways, nor both ways between two rooms of a layer. Only `app` may
+// Imports must not go up or sideways, nor in a cycle through rooms of a layer. Only `app` may
 // import a back end. Nothing is exported for tests alone. Run by `deno task ok`.
 import ts from "typescript";
 import { deadExports } from "./check_layers/dead_exports.ts";

@@ -6,6 +6,7 @@ import type { Tracer } from "../telemetry/tracer.ts";
 import { type Download, type NarPart, NotKept, type PassThroughRest } from "./download/download.ts";
 import type { Downloads, JoinedDownload } from "./download/downloads.ts";
 import type { KeptNars } from "./kept/kept_nars.ts";
+import { storedAnswer } from "./kept/stored_answer.ts";
 import {
   type CacheResult,
   type NarAnswer,
@@ -13,7 +14,6 @@ import {
   WHOLE_BYTES_MAX,
 } from "./nar/nar_answer.ts";
 import { announcedFileSize, fileSizeLimit } from "./nar/nar_naming.ts";
-import { storedAnswer } from "./nar/stored_answer.ts";
 import {
   openPassThrough,
   type PassThroughDeps,

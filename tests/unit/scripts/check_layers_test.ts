@@ -76,14 +76,26 @@ Deno.test("layers: imports go down, and from main.ts to src/cli alone", () => {
   }
 });
 
-Deno.test("layers: rooms of one layer know each other one way only", () => {
+Deno.test("layers: two rooms of one layer know each other one way only", () => {
   const down = sourceOf("src/http/a.ts", 'import "./server/b.ts"; import "../cache/c.ts";');
   const up = sourceOf("src/http/server/b.ts", 'import "../a.ts";');
   const others = [sourceOf("src/cache/c.ts", ""), sourceOf("tests/a.ts", 'import "./b/c.ts";')];
   assert.deepEqual(roomProblems([down, ...others]), []);
   assert.deepEqual(roomProblems([down, up, ...others]), [
-    "src/http/a.ts: imports src/http/server/b.ts; src/http/server knows src/http, " +
-    "so src/http must not",
+    "src/http/a.ts: imports src/http/server/b.ts; " +
+    "the rooms form a cycle: src/http -> src/http/server -> src/http",
+  ]);
+});
+
+Deno.test("layers: a cycle of three rooms is named once, at its rarest step", () => {
+  const two = sourceOf("src/cache/a/one.ts", 'import "../b/one.ts"; import "../b/two.ts";');
+  const more = sourceOf("src/cache/b/one.ts", 'import "../c/one.ts"; import "../c/two.ts";');
+  const closing = sourceOf("src/cache/c/one.ts", 'import "../a/one.ts"; import "../d/one.ts";');
+  const entry = sourceOf("src/cache/one.ts", 'import "./a/one.ts";');
+  assert.deepEqual(roomProblems([two, more, entry]), []);
+  assert.deepEqual(roomProblems([entry, two, more, closing]), [
+    "src/cache/c/one.ts: imports src/cache/a/one.ts; " +
+    "the rooms form a cycle: src/cache/c -> src/cache/a -> src/cache/b -> src/cache/c",
   ]);
 });
 

@@ -1,7 +1,7 @@
 import type { NarName } from "../../nix/nar_name.ts";
 import type { ActiveReads } from "../../space/active_reads.ts";
-import type { OpenKeptFile } from "../kept/kept_nars.ts";
-import { type NarAnswer, STORED_WHOLE_BYTES_MAX } from "./nar_answer.ts";
+import { type NarAnswer, STORED_WHOLE_BYTES_MAX } from "../nar/nar_answer.ts";
+import type { OpenKeptFile } from "./kept_nars.ts";
 
 /** The answer from a kept file. */
 export function storedAnswer(
