@@ -1,10 +1,11 @@
-// Fails when imports break the layers, or a file, function, class or port exceeds its limits.
-// Imports must not go up or sideways, nor in a cycle through rooms of a layer. Only `app` may
-// import a back end. Nothing is exported for tests alone. Run by `deno task ok`.
+// Fails when imports break the layers, or a file, function, class, record or port exceeds its
+// limits. Imports must not go up or sideways, nor in a cycle through rooms of a layer. Only `app`
+// may import a back end. Nothing is exported for tests alone. Run by `deno task ok`.
 import ts from "typescript";
 import { deadExports } from "./check_layers/dead_exports.ts";
 import { importProblems } from "./check_layers/imports.ts";
 import { limitProblems } from "./check_layers/limits.ts";
+import { recordProblems } from "./check_layers/records.ts";
 import { roomProblems } from "./check_layers/rooms.ts";
 
 const paths = ["main.ts", ...["src", "tests", "scripts"].flatMap(filesBelow)];
@@ -14,6 +15,7 @@ const sources = paths.map((path) =>
 const problems = [
   ...sources.flatMap((source) => [...limitProblems(source), ...importProblems(source)]),
   ...roomProblems(sources),
+  ...recordProblems(sources),
   ...deadExports(sources),
 ];
 for (const problem of problems) console.error(problem);

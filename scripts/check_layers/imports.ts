@@ -69,5 +69,10 @@ export function importsOf(source: ts.SourceFile): readonly string[] {
   return ts.preProcessFile(source.text, true, true).importedFiles
     .map(({ fileName }) => fileName)
     .filter((name) => name.startsWith("."))
-    .map((name) => new URL(name, `file:///${source.fileName}`).pathname.slice(1));
+    .map((name) => pathOf(name, source.fileName));
+}
+
+/** The path from the project's folder of a relative import. */
+export function pathOf(imported: string, importer: string): string {
+  return new URL(imported, `file:///${importer}`).pathname.slice(1);
 }

@@ -6,9 +6,6 @@ const FUNCTION_LINES_MAX = 70;
 const PARAMETERS_MAX = 4;
 const CLASS_FIELDS_MAX = 10;
 const PORT_METHODS_MAX = 6;
-/** Of what a class or a function is given at once. */
-const PARTS_MAX = 7;
-
 /** Files beside the back ends' folders. */
 const PORT_REGEXP = /^src\/(storage|metadata|upstream|locks)\/[^/]+$/;
 
@@ -44,9 +41,6 @@ function nodeProblems(source: ts.SourceFile, node: ts.Node): readonly string[] {
     if (PORT_REGEXP.test(source.fileName)) {
       const methods = node.members.filter(ts.isMethodSignature).length;
       problems.push(...excess(place, "methods of a port", methods, PORT_METHODS_MAX));
-    }
-    if (/(Deps|Parts)$/.test(node.name.text)) {
-      problems.push(...excess(place, "fields of a record", node.members.length, PARTS_MAX));
     }
   }
   node.forEachChild((child) => void problems.push(...nodeProblems(source, child)));

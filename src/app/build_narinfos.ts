@@ -28,9 +28,14 @@ export function buildNarinfos(parts: AppParts, neighbours: NarinfoNeighbours) {
   const signer = createSigner(parts.identity.secretKey);
   const learner = new NarinfoLearner({ pool, metadata, signer, nowMs, negative, demotions, log });
   const prefetch = fetching.prefetch && new Prefetch({
-    ...{ learner, metadata, negative, pool, metrics, nowMs, downloads },
-    hasRoom: (fileSize) => space.hasSpare(fileSize),
-    fileBytesMax: fetching.prefetch.narBytesMax,
+    narinfos: { learner, metadata, negative, pool },
+    nars: {
+      ...{ metadata, downloads, pool },
+      hasRoom: (fileSize) => space.hasSpare(fileSize),
+      fileBytesMax: fetching.prefetch.narBytesMax,
+    },
+    metrics,
+    nowMs,
   });
   const narinfos = new NarinfoServer({
     rows: { metadata, signer },

@@ -1,22 +1,18 @@
-import type { MetadataStore, NarinfoRow } from "../../metadata/metadata_store.ts";
+import type { NarinfoRow } from "../../metadata/metadata_store.ts";
 import type { NarName } from "../../nix/nar_name.ts";
 import type { StorePathHash } from "../../nix/store_path.ts";
 import type { Metrics } from "../../telemetry/metrics.ts";
-import type { UpstreamPool } from "../../upstream/upstream_pool.ts";
 import { AheadLedger, type AheadVerdict } from "./ahead_ledger.ts";
 import { NarsAhead, type NarsAheadDeps } from "./nars_ahead.ts";
-import type { AskedNarinfo, NarinfoAhead, NarinfoPrefetch, NarPrefetch } from "./prefetch_ports.ts";
-import { ReferenceWalk } from "./reference_walk.ts";
+import type { AskedNarinfo, NarinfoPrefetch, NarPrefetch } from "./prefetch_ports.ts";
+import { ReferenceWalk, type ReferenceWalkDeps } from "./reference_walk.ts";
 
 /** The longest delay until an entry counts as wasted. */
 const EXPIRE_EVERY_MS = 10_000;
 
-export interface PrefetchDeps
-  extends Pick<NarsAheadDeps, "downloads" | "hasRoom" | "fileBytesMax"> {
-  readonly learner: NarinfoAhead;
-  readonly metadata: Pick<MetadataStore, "findNarinfo" | "findNar" | "sourcesOf">;
-  readonly negative: { has(storePathHash: StorePathHash): boolean };
-  readonly pool: Pick<UpstreamPool, "spare" | "isSpare">;
+export interface PrefetchDeps {
+  readonly narinfos: Omit<ReferenceWalkDeps, "came" | "count">;
+  readonly nars: Omit<NarsAheadDeps, "came" | "count">;
   readonly metrics: Pick<Metrics, "series">;
   readonly nowMs: () => number;
 }
@@ -59,12 +55,12 @@ export class Prefetch implements NarinfoPrefetch, NarPrefetch, AsyncDisposable {
       },
     });
     this.#walk = new ReferenceWalk({
-      ...deps,
+      ...deps.narinfos,
       came: (storePathHash) => this.#narinfoLedger.add(storePathHash),
       count: (result, amount) => narinfos[result].add(amount),
     });
     this.#nars = new NarsAhead({
-      ...deps,
+      ...deps.nars,
       came: (narName) => this.#narLedger.add(narName),
       count: (result) => nars[result].count(),
     });
