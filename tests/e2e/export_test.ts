@@ -1,11 +1,12 @@
 import assert from "node:assert/strict";
+import { eventually } from "../support/eventually.ts";
 import { fakeUpstream } from "../support/fake_upstream.ts";
 import { startLarder } from "../support/larder_process.ts";
 import { NixClient, nixTest } from "../support/nix_client.ts";
 import { addObjects } from "../support/nix_store_objects.ts";
 import { DirectoryUpstream } from "../support/directory_upstream.ts";
 import { runLarder } from "../support/run_larder.ts";
-import { filesBelow, storedFileOf } from "../support/storage_look.ts";
+import { accountsOf, filesBelow, storedFileOf } from "../support/storage_look.ts";
 import { stoppedLarder } from "../support/stopped_larder.ts";
 import { chain } from "../support/store_object.ts";
 import { tempFolder } from "../support/temp_folder.ts";
@@ -29,6 +30,8 @@ nixTest(
     });
     using first = new NixClient();
     await first.copyFrom(top, { from: [larder.url], trust: [key.publicKey] });
+    const isWhole = () => accountsOf(larder.storage).keptFiles === paths.length;
+    await eventually("both NARs are stored", isWhole);
     const ownKey = (await (await fetch(`${larder.url}/pubkey`)).text()).trim();
 
     const url = `file://${out.path}`;
