@@ -1,6 +1,9 @@
 /** Identifies one process among all that share the storage: `<host>.<process id>.<UUID>`. */
 export type MemberId = string;
 
+/** Owns what was taken from a dead member. */
+export const NOBODY: MemberId = "";
+
 /** Those of earlier releases are a UUID alone. */
 const MEMBER_REGEXP = /^(?:(?<host>.+)\.(?<pid>\d+)\.)?[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 

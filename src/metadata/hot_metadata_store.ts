@@ -239,6 +239,7 @@ export class HotMetadataStore implements MetadataStore {
           break;
         case "put-source":
         case "nar-publishing":
+        case "nar-taken":
         case "nar-gone":
         case "touch-narinfo":
         case "touch-nar":

@@ -73,7 +73,7 @@ export class NarNameTaken extends Failure {
   }
 }
 
-/** Another process has settled the intent and removed its object: it must not be kept. */
+/** Another process settles the intent or has settled it: its object must not be kept. */
 export class IntentLost extends Failure {
   constructor(at: StoredName) {
     super("broken", "Cannot keep NAR file: its intent is gone", { nar: at });
@@ -133,7 +133,7 @@ export type Change =
   | { readonly kind: "nar-publishing"; readonly at: StoredName; readonly owner: string }
   /**
    * Makes the object the NAR's kept file and ends its intent. Refused with IntentLost without an
-   * intent. The object that it replaces is marked, for the same owner to remove.
+   * intent of this owner. The object that it replaces is marked, for the same owner to remove.
    *
    * `reservedBytes`, the file's size at least, leave the owner's reserved bytes: the file counts as
    * stored from now on. Refused with ReservationLost where the owner has fewer.
@@ -141,6 +141,7 @@ export type Change =
   | {
     readonly kind: "nar-kept";
     readonly file: KeptFile;
+    readonly owner: string;
     readonly atMs: number;
     readonly reservedBytes?: number;
   }
@@ -148,6 +149,11 @@ export type Change =
   | { readonly kind: "nar-sealed"; readonly at: StoredName; readonly seal: Seal }
   /** Marks the object: it counts until `nar-gone`. Ignored where another one is kept. */
   | { readonly kind: "nar-marked"; readonly at: StoredName; readonly owner: string }
+  /**
+   * Takes a pending object from its owner, who is dead: NOBODY owns it, and a `nar-kept` of the
+   * former owner is refused. Refused with IntentLost where the object is not pending.
+   */
+  | { readonly kind: "nar-taken"; readonly at: StoredName }
   /** A pending object no longer exists. */
   | { readonly kind: "nar-gone"; readonly at: StoredName }
   | {

@@ -32,7 +32,7 @@ export interface ColdEntry {
 /** A stored object that is being published or removed. */
 export interface PendingFile {
   readonly at: StoredName;
-  /** The process that publishes or removes it. */
+  /** The process that publishes or removes it; NOBODY once it was taken from a dead one. */
   readonly owner: string;
   /** The bytes that count until it is removed; 0 while it is being published. */
   readonly fileSize: number;

@@ -1,6 +1,6 @@
 import { messageOf } from "../base/failure.ts";
-import type { MemberId } from "../base/member_id.ts";
-import type { ChangeWriter } from "../metadata/metadata_store.ts";
+import { type MemberId, NOBODY } from "../base/member_id.ts";
+import { type ChangeWriter, IntentLost } from "../metadata/metadata_store.ts";
 import type { PendingFile, SpaceKeeper } from "../metadata/space_keeper.ts";
 import type { SpaceLedger } from "../metadata/space_ledger.ts";
 import type { NarWriter } from "../storage/nar_store.ts";
@@ -47,8 +47,8 @@ export async function recover(deps: RecoverDeps): Promise<void> {
     if (!living.has(folder) && !spool.remove(folder)) notGone.add(folder);
   }
   for (const { id, silentMs } of dead) {
-    // The bytes of what could not be removed stay reserved.
-    if (notGone.has(id)) continue;
+    // The bytes of what could not be removed stay reserved. Nobody's may be any dead member's.
+    if (notGone.has(id) || notGone.has(NOBODY)) continue;
     await metadata.leave(id);
     log.info("dead member removed", { member: id, silent_ms: silentMs });
   }
@@ -60,11 +60,15 @@ async function settle(
   { at }: PendingFile,
 ): Promise<boolean> {
   try {
+    // First, so that an owner who wakes up does not keep what is removed.
+    await metadata.apply([{ kind: "nar-taken", at }]);
     await nars.remove(at);
     await metadata.apply([{ kind: "nar-gone", at }]);
     log.info("interrupted nar settled", { nar: at });
     return true;
   } catch (error) {
+    // Its owner woke up before, or another member was faster.
+    if (error instanceof IntentLost) return true;
     log.error("interrupted nar not settled", { nar: at, error: messageOf(error) });
     return false;
   }

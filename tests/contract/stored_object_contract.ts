@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { NOBODY } from "../../src/base/member_id.ts";
 import { type Change, IntentLost, type MetadataStore } from "../../src/metadata/metadata_store.ts";
 import type { StoredName } from "../../src/nix/stored_name.ts";
 import { fileOf, hash, keep, narOf, put } from "../support/metadata_rows.ts";
@@ -16,7 +17,7 @@ export const storedObjectClauses: Clauses<MetadataStore> = {
     await store.apply([put(a, []), { kind: "nar-publishing", at, owner: "we" }]);
     assert.deepEqual(await store.pendingFiles(), [{ at, owner: "we", fileSize: 0 }]);
     assert.deepEqual(await sumsOf(store), [0, 0]);
-    await store.apply([{ kind: "nar-kept", file: first, atMs: 1 }]);
+    await store.apply([{ kind: "nar-kept", file: first, owner: "we", atMs: 1 }]);
     assert.deepEqual(await store.pendingFiles(), []);
     assert.deepEqual(await sumsOf(store), [100, 0]);
   },
@@ -27,8 +28,8 @@ export const storedObjectClauses: Clauses<MetadataStore> = {
     );
     await store.apply([put(a, []), publishing(first.at, "one"), publishing(second.at, "two")]);
     await Promise.all([
-      store.apply([{ kind: "nar-kept", file: first, atMs: 1 }]),
-      store.apply([{ kind: "nar-kept", file: second, atMs: 1 }]),
+      store.apply([{ kind: "nar-kept", file: first, owner: "one", atMs: 1 }]),
+      store.apply([{ kind: "nar-kept", file: second, owner: "two", atMs: 1 }]),
     ]);
     assert.deepEqual((await store.findNar(name))?.kept, second);
     const { at, fileSize } = first;
@@ -44,9 +45,43 @@ export const storedObjectClauses: Clauses<MetadataStore> = {
     await store.apply([put(a, []), ...keep(first)]);
     await store.apply([{ kind: "nar-publishing", at, owner: "paused" }]);
     await store.apply([{ kind: "nar-gone", at }]);
-    await assert.rejects(store.apply([{ kind: "nar-kept", file: second, atMs: 1 }]), IntentLost);
+    const kept: Change = { kind: "nar-kept", file: second, owner: "paused", atMs: 1 };
+    await assert.rejects(store.apply([kept]), IntentLost);
     assert.deepEqual((await store.findNar(name))?.kept, first);
     assert.deepEqual(await sumsOf(store), [100, 0]);
+  },
+
+  "nar-kept is refused from nar-taken on, and the object is pending until nar-gone": async (
+    store,
+  ) => {
+    const { at } = second;
+    await store.apply([put(a, []), ...keep(first)]);
+    await store.apply([{ kind: "nar-publishing", at, owner: "paused" }]);
+    await store.apply([{ kind: "nar-taken", at }]);
+    const kept: Change = { kind: "nar-kept", file: second, owner: "paused", atMs: 1 };
+    await assert.rejects(store.apply([kept]), IntentLost);
+    assert.deepEqual((await store.findNar(name))?.kept, first);
+    assert.deepEqual(await store.pendingFiles(), [{ at, owner: NOBODY, fileSize: 0 }]);
+    await store.apply([{ kind: "nar-gone", at }]);
+    assert.deepEqual(await store.pendingFiles(), []);
+  },
+
+  "nar-taken leaves the size of a marked object": async (store) => {
+    const { at, fileSize } = first;
+    await store.apply([put(a, []), ...keep(first), { kind: "nar-marked", at, owner: "dead" }]);
+    await store.apply([{ kind: "nar-taken", at }]);
+    assert.deepEqual(await store.pendingFiles(), [{ at, owner: NOBODY, fileSize }]);
+    assert.deepEqual(await sumsOf(store), [0, 100]);
+  },
+
+  "nar-taken is refused once the object is kept, and once it is gone": async (store) => {
+    const { at } = first;
+    await store.apply([put(a, []), ...keep(first)]);
+    await assert.rejects(store.apply([{ kind: "nar-taken", at }]), IntentLost);
+    assert.deepEqual((await store.findNar(name))?.kept, first);
+    await store.apply([{ kind: "nar-marked", at, owner: "we" }, { kind: "nar-gone", at }]);
+    await assert.rejects(store.apply([{ kind: "nar-taken", at }]), IntentLost);
+    assert.deepEqual(await store.pendingFiles(), []);
   },
 
   "nar-marked marks an object of any narinfo; it counts until nar-gone": async (store) => {

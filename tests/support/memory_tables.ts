@@ -31,7 +31,7 @@ import { narNameOf, type StoredName } from "../../src/nix/stored_name.ts";
 import type { StorePathHash } from "../../src/nix/store_path.ts";
 import { changeDocuments, type StoredDocument } from "./memory_documents.ts";
 import { type MemberRow, reservedBytesOf, unreserve } from "./memory_ledger.ts";
-import type { MemberId } from "../../src/base/member_id.ts";
+import { type MemberId, NOBODY } from "../../src/base/member_id.ts";
 
 /** What a metadata store holds, as maps. */
 export interface Tables {
@@ -91,6 +91,7 @@ export function applyTo(tables: Tables, change: Change): void {
     case "nar-kept":
     case "nar-sealed":
     case "nar-marked":
+    case "nar-taken":
     case "nar-gone":
       return changeFile(tables, change);
     case "touch-narinfo":
@@ -155,11 +156,11 @@ function changeFile(
       pending.set(at, { at, owner: change.owner, fileSize: 0 });
       return;
     case "nar-kept": {
-      const intent = pending.get(at);
-      if (intent === undefined) throw new IntentLost(at);
-      if (!unreserve(tables, intent.owner, change.reservedBytes)) throw new ReservationLost(at);
+      const { owner } = change;
+      if (pending.get(at)?.owner !== owner) throw new IntentLost(at);
+      if (!unreserve(tables, owner, change.reservedBytes)) throw new ReservationLost(at);
       pending.delete(at);
-      if (kept !== undefined && kept.at !== at) mark(tables, kept, intent.owner);
+      if (kept !== undefined && kept.at !== at) mark(tables, kept, owner);
       nars.set(narName, { ...rest, kept: change.file });
       return loosen(tables, narName, change.atMs);
     }
@@ -172,6 +173,12 @@ function changeFile(
       nars.set(narName, rest);
       tables.staged.delete(narName);
       return;
+    case "nar-taken": {
+      const taken = pending.get(at);
+      if (taken === undefined) throw new IntentLost(at);
+      pending.set(at, { ...taken, owner: NOBODY });
+      return;
+    }
     case "nar-gone":
       pending.delete(at);
   }

@@ -37,7 +37,7 @@ export function fileOf(narName: NarName, fileSize = 100): KeptFile {
 export function keep(file: KeptFile, atMs = 1, owner = "we"): readonly Change[] {
   return [
     { kind: "nar-publishing", at: file.at, owner },
-    { kind: "nar-kept", file, atMs },
+    { kind: "nar-kept", file, owner, atMs },
   ];
 }
 

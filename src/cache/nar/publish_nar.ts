@@ -35,7 +35,7 @@ export async function publishNar(
     const seal = await nars.put(at, path);
     const file = { at, seal, fileHash, fileSize };
     const reserved = reservedBytes === undefined ? {} : { reservedBytes };
-    await metadata.apply([{ kind: "nar-kept", file, atMs: nowMs(), ...reserved }]);
+    await metadata.apply([{ kind: "nar-kept", file, owner, atMs: nowMs(), ...reserved }]);
   } catch (error) {
     // Without a row the accounts would not count it.
     await nars.remove(at);

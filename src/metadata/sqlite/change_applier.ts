@@ -84,6 +84,7 @@ export class ChangeApplier {
       case "nar-kept":
       case "nar-sealed":
       case "nar-marked":
+      case "nar-taken":
       case "nar-gone":
         return changeFile(statements, change);
       case "touch-narinfo":

@@ -1,3 +1,4 @@
+import { NOBODY } from "../../base/member_id.ts";
 import { narNameOf, publishIdOf } from "../../nix/stored_name.ts";
 import { type Change, IntentLost, ReservationLost } from "../metadata_store.ts";
 import type { Statements } from "./statements.ts";
@@ -6,7 +7,7 @@ type ChangeOf<Kind extends Change["kind"]> = Extract<Change, { kind: Kind }>;
 
 /** A change to the stored objects of a NAR. */
 export type FileChange = ChangeOf<
-  "nar-publishing" | "nar-kept" | "nar-sealed" | "nar-marked" | "nar-gone"
+  "nar-publishing" | "nar-kept" | "nar-sealed" | "nar-marked" | "nar-taken" | "nar-gone"
 >;
 
 /** Call it within a transaction. Changes nothing where no narinfo ever named the NAR. */
@@ -29,6 +30,9 @@ export function changeFile(statements: Statements, change: FileChange): void {
       statements.unkeepNar.run(narId);
       statements.stageNar.run(0, narId);
       return;
+    case "nar-taken":
+      if (Number(statements.takeNar.run(NOBODY, narId, id).changes) === 0) throw new IntentLost(at);
+      return;
     case "nar-gone":
       statements.settle.run(narId, id);
       return;
@@ -36,11 +40,10 @@ export function changeFile(statements: Statements, change: FileChange): void {
 }
 
 function keep(statements: Statements, narId: number, change: ChangeOf<"nar-kept">): void {
-  const { file: { at, seal = null, fileHash, fileSize }, atMs, reservedBytes } = change;
+  const { file: { at, seal = null, fileHash, fileSize }, owner, atMs, reservedBytes } = change;
   const id = publishIdOf(at);
   const intent = statements.settle.get(narId, id);
-  if (intent === undefined) throw new IntentLost(at);
-  const owner = String(intent["owner"]);
+  if (intent?.["owner"] !== owner) throw new IntentLost(at);
   if (reservedBytes !== undefined) {
     const { changes } = statements.unreserve.run(reservedBytes, owner);
     if (Number(changes) === 0) throw new ReservationLost(at);

@@ -7,6 +7,7 @@ import type { PublishNarDeps } from "../../../src/cache/nar/publish_nar.ts";
 import { IntentLost, type NarRow, ReservationLost } from "../../../src/metadata/metadata_store.ts";
 import { type NarHash, sha256FromDigest } from "../../../src/nix/hash.ts";
 import { narName } from "../../../src/nix/nar_name.ts";
+import type { StoredName } from "../../../src/nix/stored_name.ts";
 import { recover } from "../../../src/space/recover.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
 import { hash, put, rowOf } from "../../support/metadata_rows.ts";
@@ -72,6 +73,31 @@ Deno.test("publish: a process taken for dead keeps nothing, and leaves nothing",
     assert.equal((await metadata.findNar(NAR.name))?.kept, undefined);
     assert.deepEqual(await scene.left(), { objects: [], pending: [] });
   }
+});
+
+Deno.test("publish: a process taken for dead keeps nothing that is being removed", async () => {
+  await using scene = await Scene.open();
+  const { metadata, nars } = scene;
+  const [removed, awake] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  const remove = async (at: StoredName) => {
+    const was = await nars.remove(at);
+    removed.resolve();
+    await awake.promise;
+    return was;
+  };
+  const deps = { metadata, nars: { remove }, spool: NO_SPOOL, member: "other", log };
+  let settled: Promise<void> | undefined;
+  scene.deps.nars.put = async (at, path) => {
+    const seal = await nars.put(at, path);
+    settled = recover(deps);
+    await removed.promise;
+    return seal;
+  };
+  await assert.rejects(scene.keep(), IntentLost);
+  awake.resolve();
+  await settled;
+  assert.equal((await metadata.findNar(NAR.name))?.kept, undefined);
+  assert.deepEqual(await scene.left(), { objects: [], pending: [] });
 });
 
 Deno.test("publish: a file without its reservation is not kept, and nothing is left", async () => {

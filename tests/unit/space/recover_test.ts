@@ -131,10 +131,48 @@ Deno.test("recover: who joins while others look for dead members loses nothing",
   assert.deepEqual([...scene.folders], ["dead"]);
 });
 
+Deno.test("recover: an object that its owner keeps after the look stays", async () => {
+  const scene = new Scene();
+  const { metadata, nars } = scene;
+  using folder = tempFolder();
+  Deno.writeFileSync(`${folder.path}/x`, new Uint8Array(second.fileSize));
+  await metadata.apply([put(path, []), publishing]);
+  await nars.put(second.at, `${folder.path}/x`);
+  const { members } = metadata;
+  // It wakes up right behind the last look.
+  metadata.members = async (asker) => {
+    const all = await members.call(metadata, asker);
+    await metadata.apply([{ kind: "nar-kept", file: second, owner: "dead", atMs: 1 }]);
+    return all;
+  };
+  await scene.recover();
+  assert.deepEqual((await metadata.findNar(narName))?.kept, second);
+  assert.deepEqual(await Array.fromAsync(nars.list(""), ({ at }) => at), [second.at]);
+});
+
+Deno.test("recover: the bytes of an object that cannot be removed stay reserved", async () => {
+  const scene = new Scene();
+  const { metadata, nars } = scene;
+  await metadata.apply([put(path, []), publishing]);
+  await metadata.beat("dead", { heldBytes: 10, limitBytes: 10 });
+  const { remove } = nars;
+  nars.remove = () => Promise.reject(new Error("the disk is ill"));
+  for (let look = 1; look <= 2; look++) {
+    await scene.recover(() => true);
+    assert.equal((await metadata.stock()).reservedBytes, 10);
+    assert.equal((await metadata.pendingFiles()).length, 1);
+  }
+  nars.remove = remove;
+  await scene.recover(() => true);
+  assert.equal((await metadata.stock()).reservedBytes, 0);
+  assert.deepEqual(await metadata.pendingFiles(), []);
+});
+
 /** A storage whose members' folders are names in a set; `we` look at it. */
 class Scene {
   nowMs = 10_000_000;
   readonly metadata = new MemoryMetadataStore(() => this.nowMs);
+  readonly nars = new MemoryNarStore();
   readonly folders = new Set<string>();
   /** Set to have no folder removed. */
   isStuck = false;
@@ -144,8 +182,7 @@ class Scene {
       others: () => [...this.folders],
       remove: (member: string) => !this.isStuck && this.folders.delete(member),
     };
-    const { metadata } = this;
-    const nars = new MemoryNarStore();
+    const { metadata, nars } = this;
     await recover({ metadata, nars, spool, member: "we", log, ...hasEnded && { hasEnded } });
   }
 }
