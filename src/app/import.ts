@@ -13,6 +13,8 @@ import { assembleSpace } from "../space/assemble_space.ts";
 import type { Space } from "../space/space.ts";
 import { createLogger } from "../telemetry/logger.ts";
 import { prepareFolders, storePlaces } from "./folders.ts";
+import { keyFileOf } from "./key_files.ts";
+import { existingKey } from "./signing_key.ts";
 import { openStores, type Stores } from "./stores.ts";
 import { WorkerVerifier } from "./workers/worker_verifier.ts";
 
@@ -26,8 +28,6 @@ export interface ImportOrder {
   readonly handling: Handling;
   /** The key of the other cache, trusted like those of the settings. */
   readonly sourceKey: PublicKey | undefined;
-  /** Signs what comes in; `undefined`: the server signs it when it serves it. */
-  readonly secretKey: SecretKey | undefined;
   readonly signal: AbortSignal;
 }
 
@@ -39,6 +39,10 @@ export async function importInto(
   watcher: ImportWatcher,
 ): Promise<ImportProgress> {
   const folders = prepareFolders(settings);
+  // Without a key the server makes one, and signs what it serves.
+  const secretKey = settings["cache.sign-narinfo"]
+    ? existingKey(keyFileOf(settings, folders.storage))
+    : undefined;
   await using stores = await openStores(storePlaces(settings), folders, SILENT);
   await using space = await openSpace(settings, stores);
   using _beats = repeated(BEAT_EVERY_MS, async () => {
@@ -49,9 +53,9 @@ export async function importInto(
   using verifier = new WorkerVerifier(threads);
   const importer = new Importer(
     {
-      ...partsOf(stores, space, order),
+      ...partsOf(stores, space, secretKey),
       nars: narsOf(stores, space, { handling: order.handling, verifier }),
-      trust: trustOf(settings, order),
+      trust: trustOf(settings, [order.sourceKey, secretKey?.publicKey]),
       entriesAtOnce: threads + 1,
     },
     watcher,
@@ -70,7 +74,7 @@ async function openSpace(settings: Settings, stores: Stores): Promise<Space> {
   return space;
 }
 
-function partsOf({ metadata, nars }: Stores, space: Space, { secretKey }: ImportOrder) {
+function partsOf({ metadata, nars }: Stores, space: Space, secretKey: SecretKey | undefined) {
   const { sweeper } = space;
   const changed = () => space.changed();
   const kept = new KeptNars({
@@ -123,8 +127,8 @@ function withoutEviction(space: Space): Pick<Space, "reserve" | "grow" | "kept" 
   };
 }
 
-function trustOf(settings: Settings, { sourceKey, secretKey }: ImportOrder) {
-  const own = [sourceKey, secretKey?.publicKey].filter((key) => key !== undefined);
+function trustOf(settings: Settings, further: readonly (PublicKey | undefined)[]) {
+  const own = further.filter((key) => key !== undefined);
   const { "cache.upstream-public-key": upstream, "cache.trusted-upload-key": uploads } = settings;
   const keys = new TrustedKeys([...upstream, ...uploads, ...own]);
   return { keys, isRequired: settings["cache.require-upstream-signature"] };

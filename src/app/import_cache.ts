@@ -40,7 +40,7 @@ export async function importCache(
   await using source = place.kind === "folder"
     ? folderSource(place.path, roots)
     : new BinaryCacheSource(upstreamReader(settings, place.url), { roots, hasClosures: true });
-  const order = { handling, signal, sourceKey: undefined, secretKey: undefined };
+  const order = { handling, signal, sourceKey: undefined };
   return await importInto(settings, source, order, watcher);
 }
 

@@ -49,7 +49,6 @@ export async function importNcps(
   const progress = await importInto(settings, source, {
     ...{ handling, signal },
     sourceKey: ncpsKey?.publicKey,
-    secretKey: settings["cache.sign-narinfo"] ? secretKey : undefined,
   }, watcher);
   const outcome = ncpsKey === undefined ? "none" : isSame ? "adopted" : "other";
   return { progress, key: { outcome, path, publicKey: ncpsKey?.publicKey.text } };

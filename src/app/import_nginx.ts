@@ -16,6 +16,6 @@ export async function importNginx(
   watcher: ImportWatcher,
 ): Promise<ImportProgress> {
   await using source = new NginxSource(folder);
-  const order = { handling: "copy", signal, sourceKey: undefined, secretKey: undefined } as const;
+  const order = { handling: "copy", signal, sourceKey: undefined } as const;
   return await importInto(settings, source, order, watcher);
 }

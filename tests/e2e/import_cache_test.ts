@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { DatabaseSync } from "node:sqlite";
 import { fakeUpstream } from "../support/fake_upstream.ts";
 import { cutAfter } from "../support/faults.ts";
 import { startLarder } from "../support/larder_process.ts";
@@ -33,6 +34,26 @@ Deno.test("import cache: what one exported, another serves without an upstream",
   const again = await runLarder([...into(second.path), ...trusting]);
   assert.match(again.out, /imported 0 paths \(0 B\); 3 were here already/);
   await checkServed(second.path, objects);
+});
+
+Deno.test("import cache: what larder's own key has signed comes, and is signed once", async () => {
+  using first = tempFolder();
+  using second = tempFolder();
+  using stick = tempFolder();
+  const objects = chain(2);
+  const url = `file://${stick.path}`;
+  await using upstream = await fakeUpstream({ objects, stored: true });
+  await stoppedLarder(first.path, upstream, objects);
+  const paths = objects.map(({ storePath }) => storePath);
+  await runLarder(["export", url, ...paths, "--cache-storage-local", first.path]);
+  Deno.copyFileSync(`${first.path}/secret-key`, `${second.path}/secret-key`);
+
+  const ran = await runLarder(["import", "cache", url, "--cache-storage-local", second.path]);
+
+  assert.deepEqual([ran.status, ran.err], [0, ""]);
+  using database = new DatabaseSync(`${second.path}/db.sqlite`, { readOnly: true });
+  const rows = database.prepare("SELECT own_signature FROM narinfo").all();
+  assert.equal(rows.filter((row) => row["own_signature"] !== null).length, objects.length);
 });
 
 Deno.test("import cache: only the closures of the given paths come", async () => {
