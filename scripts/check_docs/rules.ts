@@ -6,10 +6,13 @@ export interface Rule {
   readonly promise: string;
   /** `src/…ts:name`: the function, method, class or constant that keeps it. */
   readonly keeper: string;
-  /** `tests/…_test.ts`, and words of the test's name. */
+  /** `tests/…_test.ts`, and the test's whole name, with `…` for each part that is computed. */
   readonly testPath: string;
   readonly testName: string;
 }
+
+/** A name with fewer constant words promises nothing. */
+const NAME_WORDS_MIN = 4;
 
 const ROW_REGEXP =
   /^\| (?<promise>[^|]+) \| `(?<keeper>[^`]+)` \| `(?<path>[^`]+)`: (?<name>[^|]+) \|$/;
@@ -45,8 +48,10 @@ export function ruleProblems(
   if (!declares(keeperPath, readFile(keeperPath) ?? "", name)) {
     problems.push(`${about}: ${keeperPath} has no ${name}`);
   }
-  if (!(readFile(testPath) ?? "").includes(testName)) {
+  if (!testNames(testPath, readFile(testPath) ?? "").has(testName)) {
     problems.push(`${about}: ${testPath} has no test "${testName}"`);
+  } else if ((testName.match(/[^\s…]{2,}/g) ?? []).length < NAME_WORDS_MIN) {
+    problems.push(`${about}: the name of its test is mostly computed: "${testName}"`);
   }
   return problems;
 }
@@ -64,6 +69,37 @@ function declares(path: string, text: string, name: string): boolean {
 function isKeeper(node: ts.Node): node is ts.NamedDeclaration {
   return ts.isFunctionDeclaration(node) || ts.isMethodDeclaration(node) ||
     ts.isClassDeclaration(node) || ts.isVariableDeclaration(node);
+}
+
+/** Names that calls take, and those that an object gives: `{ name: … }`, and a contract's keys. */
+function testNames(path: string, text: string): ReadonlySet<string> {
+  const source = ts.createSourceFile(path, text, ts.ScriptTarget.Latest);
+  const names = new Set<string>();
+  const visit = (node: ts.Node): void => {
+    if (ts.isCallExpression(node)) {
+      for (const argument of node.arguments) names.add(constantPart(argument));
+    } else if (ts.isPropertyAssignment(node)) {
+      names.add(constantPart(node.name));
+      if (ts.isIdentifier(node.name) && node.name.text === "name") {
+        names.add(constantPart(node.initializer));
+      }
+    }
+    ts.forEachChild(node, visit);
+  };
+  visit(source);
+  return names;
+}
+
+/** The text of a name, with `…` for what is computed. */
+function constantPart(node: ts.Node): string {
+  if (ts.isStringLiteralLike(node)) return node.text;
+  let text = "…";
+  if (ts.isTemplateExpression(node)) {
+    text = [node.head.text, ...node.templateSpans.map(({ literal }) => literal.text)].join("…");
+  } else if (ts.isBinaryExpression(node) && node.operatorToken.kind === ts.SyntaxKind.PlusToken) {
+    text = constantPart(node.left) + constantPart(node.right);
+  }
+  return text.replaceAll(/…+/g, "…");
 }
 
 function inOneLine(text = ""): string {

@@ -19,12 +19,12 @@ const CROWDS: Readonly<Record<string, readonly [clients: readonly string[], stay
     ["10.0.0.1", "::ffff:10.0.0.1", "10.0.0.1"],
     "011",
   ],
-  "a trusted proxy has none": [["10.9.0.1", "10.9.0.1", "10.9.0.1", "10.9.0.1"], "1111"],
-  "a Unix socket has no address": [["unix", "unix", "unix", "unix", "unix"], "11111"],
+  "a trusted proxy has no limit": [["10.9.0.1", "10.9.0.1", "10.9.0.1", "10.9.0.1"], "1111"],
+  "a Unix socket has no limit": [["unix", "unix", "unix", "unix", "unix"], "11111"],
 };
 
 for (const [what, [clients, stay]] of Object.entries(CROWDS)) {
-  Deno.test(`address limit: ${what}`, async () => {
+  Deno.test(`address limit: beyond two of one address the oldest close: ${what}`, async () => {
     const sockets = clients.map((client) => new SilentSocket(client));
     await using server = new HttpServer({
       handle: () => Promise.resolve(new Answer("", 200, {})),

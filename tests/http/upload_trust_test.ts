@@ -52,7 +52,7 @@ const CASES: readonly Case[] = [
 for (const { what, hasToken, uploadKeys = [], requireSignature = false, ...one } of CASES) {
   const rule = uploadKeys.length > 0 ? ", upload keys given" : requireSignature ? ", required" : "";
   const verdict = one.expected === undefined ? "taken" : "422";
-  Deno.test(`upload trust: ${what}${rule}: ${verdict}`, async () => {
+  Deno.test(`upload trust: the settings decide, given ${what}${rule}: ${verdict}`, async () => {
     await using cache = await TestCache.open({
       upstreams: [],
       trustedKeys: [upstreamKey.publicKey],

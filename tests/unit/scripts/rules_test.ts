@@ -4,7 +4,13 @@ import { readRules, type Rule, ruleProblems } from "../../../scripts/check_docs/
 const FILES: Readonly<Record<string, string>> = {
   "README.md": "larder keeps\nits promises.",
   "src/a.ts": "class Keeper { #keep(all: boolean) {} }\nfunction other<T>() { called(); }",
-  "tests/a_test.ts": 'Deno.test("promises: they are kept", () => {});',
+  "tests/a_test.ts": `Deno.test("promises: they are kept", () => {});
+// Deno.test("promises: they are a comment", () => {});
+for (const one of CASES) {
+  Deno.test(\`promises: what \${one}\${and} says is kept\`, () => {});
+  Deno.test({ name: "promises: of what is " + \`\${one} too\` + (why && ""), fn() {} });
+  Deno.test(\`promises: \${one}\`, () => {});
+}`,
 };
 
 const RULE: Rule = {
@@ -31,6 +37,17 @@ Deno.test("rules: what is missing of one is named", () => {
   }
   assert.match(problemsOf({ testName: "promises: not" })[0] ?? "", /a_test\.ts has no test/);
   assert.equal(problemsOf({ testPath: "tests/b_test.ts" }).length, 1);
+});
+
+Deno.test("rules: a test has its whole name, with a mark for what is computed", () => {
+  for (const testName of ["promises: what … says is kept", "promises: of what is … too…"]) {
+    assert.deepEqual(problemsOf({ testName }), []);
+  }
+  const parts = ["they are kept", "promises: they are a comment", "promises: what … says"];
+  for (const testName of parts) {
+    assert.match(problemsOf({ testName })[0] ?? "", /a_test\.ts has no test/, testName);
+  }
+  assert.match(problemsOf({ testName: "promises: …" })[0] ?? "", /mostly computed/);
 });
 
 Deno.test("rules: a row of another shape is a problem, and no rule is lost in silence", () => {
