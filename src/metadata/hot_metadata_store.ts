@@ -240,6 +240,7 @@ export class HotMetadataStore implements MetadataStore {
         case "put-source":
         case "nar-publishing":
         case "nar-taken":
+        case "nar-stuck":
         case "nar-gone":
         case "touch-narinfo":
         case "touch-nar":

@@ -154,6 +154,13 @@ export type Change =
    * former owner is refused. Refused with IntentLost where the object is not pending.
    */
   | { readonly kind: "nar-taken"; readonly at: StoredName }
+  /** An object that is not kept could not be removed: it counts until `nar-gone`. */
+  | {
+    readonly kind: "nar-stuck";
+    readonly at: StoredName;
+    readonly owner: string;
+    readonly fileSize: number;
+  }
   /** A pending object no longer exists. */
   | { readonly kind: "nar-gone"; readonly at: StoredName }
   | {

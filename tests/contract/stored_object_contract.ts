@@ -66,6 +66,21 @@ export const storedObjectClauses: Clauses<MetadataStore> = {
     assert.deepEqual(await store.pendingFiles(), []);
   },
 
+  "nar-stuck counts the object of any intent, or of none, until nar-gone": async (store) => {
+    const { at, fileSize } = first;
+    const stuck: Change = { kind: "nar-stuck", at, owner: "we", fileSize };
+    const intent: Change = { kind: "nar-publishing", at, owner: "we" };
+    await store.apply([put(a, [])]);
+    for (const before of [[intent], [intent, { kind: "nar-taken", at }], []] as const) {
+      await store.apply([...before, stuck]);
+      assert.deepEqual(await store.pendingFiles(), [{ at, owner: "we", fileSize }]);
+      assert.deepEqual(await sumsOf(store), [0, 100]);
+      await store.apply([{ kind: "nar-gone", at }]);
+      assert.deepEqual(await store.pendingFiles(), []);
+      assert.deepEqual(await sumsOf(store), [0, 0]);
+    }
+  },
+
   "nar-taken leaves the size of a marked object": async (store) => {
     const { at, fileSize } = first;
     await store.apply([put(a, []), ...keep(first), { kind: "nar-marked", at, owner: "dead" }]);

@@ -92,6 +92,7 @@ export function applyTo(tables: Tables, change: Change): void {
     case "nar-sealed":
     case "nar-marked":
     case "nar-taken":
+    case "nar-stuck":
     case "nar-gone":
       return changeFile(tables, change);
     case "touch-narinfo":
@@ -179,12 +180,18 @@ function changeFile(
       pending.set(at, { ...taken, owner: NOBODY });
       return;
     }
+    case "nar-stuck":
+      return mark(tables, { at, fileSize: change.fileSize }, change.owner);
     case "nar-gone":
       pending.delete(at);
   }
 }
 
-function mark({ pending }: Tables, { at, fileSize }: KeptFile, owner: string): void {
+function mark(
+  { pending }: Tables,
+  { at, fileSize }: Pick<KeptFile, "at" | "fileSize">,
+  owner: string,
+): void {
   pending.set(at, { at, owner, fileSize });
 }
 

@@ -1,6 +1,6 @@
 import type { Change, ChangeWriter, KeptFile } from "../../metadata/metadata_store.ts";
 import type { NarName } from "../../nix/nar_name.ts";
-import { newStoredName } from "../../nix/stored_name.ts";
+import { newStoredName, type StoredName } from "../../nix/stored_name.ts";
 import type { NarWriter } from "../../storage/nar_store.ts";
 
 export interface PublishNarDeps {
@@ -25,10 +25,11 @@ export interface FinishedNar extends Pick<KeptFile, "fileHash" | "fileSize"> {
  * is written with the intent.
  */
 export async function publishNar(
-  { nars, metadata, nowMs, owner }: PublishNarDeps,
+  deps: PublishNarDeps,
   { name, path, fileHash, fileSize, reservedBytes }: FinishedNar,
   first: readonly Change[] = [],
 ): Promise<void> {
+  const { nars, metadata, nowMs, owner } = deps;
   const at = newStoredName(name);
   await metadata.apply([...first, { kind: "nar-publishing", at, owner }]);
   try {
@@ -37,9 +38,23 @@ export async function publishNar(
     const reserved = reservedBytes === undefined ? {} : { reservedBytes };
     await metadata.apply([{ kind: "nar-kept", file, owner, atMs: nowMs(), ...reserved }]);
   } catch (error) {
+    await takeBack(deps, at, fileSize);
+    throw error;
+  }
+}
+
+/** Never throws: the caller has an error to tell. */
+async function takeBack(
+  { nars, metadata, owner }: PublishNarDeps,
+  at: StoredName,
+  fileSize: number,
+): Promise<void> {
+  try {
     // Without a row the accounts would not count it.
     await nars.remove(at);
     await metadata.apply([{ kind: "nar-gone", at }]);
-    throw error;
+  } catch {
+    // The sweeper tries again, and logs why it cannot.
+    await metadata.apply([{ kind: "nar-stuck", at, owner, fileSize }]).catch(() => undefined);
   }
 }

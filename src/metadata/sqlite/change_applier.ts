@@ -85,6 +85,7 @@ export class ChangeApplier {
       case "nar-sealed":
       case "nar-marked":
       case "nar-taken":
+      case "nar-stuck":
       case "nar-gone":
         return changeFile(statements, change);
       case "touch-narinfo":

@@ -6,9 +6,7 @@ import type { Statements } from "./statements.ts";
 type ChangeOf<Kind extends Change["kind"]> = Extract<Change, { kind: Kind }>;
 
 /** A change to the stored objects of a NAR. */
-export type FileChange = ChangeOf<
-  "nar-publishing" | "nar-kept" | "nar-sealed" | "nar-marked" | "nar-taken" | "nar-gone"
->;
+export type FileChange = ChangeOf<Extract<Change["kind"], `nar-${string}`>>;
 
 /** Call it within a transaction. Changes nothing where no narinfo ever named the NAR. */
 export function changeFile(statements: Statements, change: FileChange): void {
@@ -32,6 +30,9 @@ export function changeFile(statements: Statements, change: FileChange): void {
       return;
     case "nar-taken":
       if (Number(statements.takeNar.run(NOBODY, narId, id).changes) === 0) throw new IntentLost(at);
+      return;
+    case "nar-stuck":
+      statements.addStuck.run(narId, id, change.owner, change.fileSize);
       return;
     case "nar-gone":
       statements.settle.run(narId, id);

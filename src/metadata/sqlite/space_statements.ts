@@ -74,6 +74,8 @@ export const SPACE_SQL = {
     ON CONFLICT DO UPDATE SET owner = excluded.owner, size = excluded.size`,
   publishNar: `INSERT INTO pending_file (nar_id, publish_id, owner, size) VALUES (?, ?, ?, 0)`,
   takeNar: "UPDATE pending_file SET owner = ? WHERE nar_id = ? AND publish_id = ?",
+  addStuck: `INSERT INTO pending_file (nar_id, publish_id, owner, size) VALUES (?, ?, ?, ?)
+    ON CONFLICT DO UPDATE SET owner = excluded.owner, size = excluded.size`,
   settle: "DELETE FROM pending_file WHERE nar_id = ? AND publish_id = ? RETURNING owner",
   // CROSS: otherwise SQLite reads the names of all NARs and seeks each among the pending ones.
   pendingFiles: `SELECT n.name, f.publish_id, f.owner, f.size

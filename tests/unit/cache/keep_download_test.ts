@@ -9,6 +9,7 @@ import { type NarHash, sha256FromDigest } from "../../../src/nix/hash.ts";
 import { narName } from "../../../src/nix/nar_name.ts";
 import type { StoredName } from "../../../src/nix/stored_name.ts";
 import { recover } from "../../../src/space/recover.ts";
+import { Sweeper } from "../../../src/space/sweeper.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
 import { hash, put, rowOf } from "../../support/metadata_rows.ts";
 import { MemoryMetadataStore } from "../../support/memory_metadata_store.ts";
@@ -42,6 +43,31 @@ Deno.test("publish: where the store does not take the object nothing is left of 
   scene.deps.nars.put = () => Promise.reject(new Error("the disk is full"));
   await assert.rejects(scene.keep(), /the disk is full/);
   assert.deepEqual(await scene.left(), { objects: [], pending: [] });
+});
+
+Deno.test("publish: an object neither stored nor removed counts until it goes", async () => {
+  await using scene = await Scene.open();
+  const { metadata, nars } = scene;
+  scene.deps.nars.put = async (at, path) => {
+    await nars.put(at, path);
+    throw new Error("the disk is full");
+  };
+  scene.deps.nars.remove = () => Promise.reject(new Error("the disk is ill"));
+  await assert.rejects(scene.keep(), /the disk is full/);
+  assert.equal((await scene.left()).objects.length, 1);
+  assert.equal((await metadata.stock()).pendingBytes, TEXT.length);
+  await new Sweeper({ metadata, nars, owner: "we", log }).sweepOwn();
+  assert.deepEqual(await scene.left(), { objects: [], pending: [] });
+});
+
+Deno.test("publish: where everything fails the first error is told", async () => {
+  await using scene = await Scene.open();
+  const failed = () => Promise.reject(new Error("and then this"));
+  scene.deps.nars.put = () => {
+    scene.deps.nars.remove = scene.deps.metadata.apply = failed;
+    return Promise.reject(new Error("the disk is full"));
+  };
+  await assert.rejects(scene.keep(), /the disk is full/);
 });
 
 Deno.test("publish: where its row cannot be written the object goes", async () => {
