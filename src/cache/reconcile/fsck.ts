@@ -13,6 +13,7 @@ import { narNameOf, type StoredName } from "../../nix/stored_name.ts";
 import type { Sweeper } from "../../space/sweeper.ts";
 import type { ListedNar, NarStore, StoredNar } from "../../storage/nar_store.ts";
 import { measureBytes } from "../verify/measure_nar.ts";
+import { findLost, isStray } from "./check_difference.ts";
 import { compareShard, SHARDS } from "./compare_shard.ts";
 import type { Repairer } from "./repairer.ts";
 
@@ -96,30 +97,49 @@ interface ShardCheck {
   readonly watcher: FsckWatcher;
 }
 
-/** Resolves to the damaged objects. */
+/** Resolves to the objects with a problem. */
 async function checkShard(
   deps: FsckDeps,
   { rows, there, order: { repair }, watcher }: ShardCheck,
 ): Promise<readonly StoredName[]> {
-  const { metadata, repairer } = deps;
   const { lost, stray } = compareShard(rows, there);
-  if (lost.length + stray.length === 0) return [];
-  const pending = new Set((await metadata.pendingFiles()).map(({ at }) => at));
-  const sizes = new Map(there.map(({ at, fileSize }) => [at, fileSize]));
-  const expected = new Map(rows.map(({ at, fileSize }) => [at, fileSize]));
-  for (const at of lost) {
-    const found = sizes.has(at) ? `${sizes.get(at)} bytes` : "no file";
-    const detail = `${found} where there should be ${expected.get(at)} bytes`;
-    const mended = repair && await repairer.repair({ lost: [at], stray: [] }, deps) > 0;
-    watcher.problem({ kind: "damaged", nar: narNameOf(at), at, detail, mended });
+  const suspects = [
+    ...lost.map((at) => ({ kind: "damaged", at, difference: { lost: [at], stray: [] } } as const)),
+    ...stray.map((at) => ({ kind: "stray", at, difference: { lost: [], stray: [at] } } as const)),
+  ];
+  const bad: StoredName[] = [];
+  for (const { kind, at, difference } of suspects) {
+    const finding = await checkAgain(deps, kind, at);
+    if (finding === undefined) continue;
+    bad.push(at);
+    const { detail, isCertain } = finding;
+    const mended = repair && isCertain && await deps.repairer.repair(difference, deps) > 0;
+    watcher.problem({ kind, nar: narNameOf(at), at, detail, mended });
   }
-  for (const at of stray) {
-    if (pending.has(at)) continue;
-    const mended = repair && await repairer.repair({ lost: [], stray: [at] }, deps) > 0;
-    const detail = "a file that no row keeps";
-    watcher.problem({ kind: "stray", nar: narNameOf(at), at, detail, mended });
+  return bad;
+}
+
+/** A running server may have changed the object since its list or row was read. */
+async function checkAgain(
+  deps: FsckDeps,
+  kind: "damaged" | "stray",
+  at: StoredName,
+): Promise<{ readonly detail: string; readonly isCertain: boolean } | undefined> {
+  try {
+    if (kind === "stray") {
+      if (!await isStray(deps, at, deps)) return undefined;
+      return { detail: "a file that no row keeps", isCertain: true };
+    }
+    const lost = await findLost(deps, at, deps);
+    if (lost === undefined) return undefined;
+    const { kept, foundBytes } = lost;
+    const found = foundBytes === undefined ? "no file" : `${foundBytes} bytes`;
+    return { detail: `${found} where there should be ${kept.fileSize} bytes`, isCertain: true };
+  } catch (error) {
+    deps.signal.throwIfAborted();
+    // An unreadable file may be right: it stays.
+    return { detail: messageOf(error), isCertain: false };
   }
-  return lost;
 }
 
 async function checkContent(

@@ -27,6 +27,18 @@ Deno.test("fsck: finds and mends in any stores behind the ports", async () => {
   assert.deepEqual(await Array.fromAsync(scene.nars.list(""), ({ at }) => at), [whole]);
 });
 
+Deno.test("fsck: a stray file that cannot be opened is a problem, and stays", async () => {
+  await using scene = new Scene();
+  const stray = fileOf(narOf("stray").name).at;
+  await scene.write(stray);
+  scene.nars.open = () => Promise.reject(new Error("EIO"));
+  const found = await scene.fsck({ repair: true });
+  assert.deepEqual(found.map(({ at, detail, mended }) => [at, detail, mended]), [
+    [stray, "EIO", false],
+  ]);
+  assert.deepEqual(await Array.fromAsync(scene.nars.list(""), ({ at }) => at), [stray]);
+});
+
 Deno.test("fsck: damage that the metadata store finds in itself stays a problem", async () => {
   await using scene = new Scene(["page 7 is torn"]);
   const problem = { kind: "database", detail: "page 7 is torn", mended: false };
