@@ -59,7 +59,7 @@ export class NarinfoQuery implements Disposable {
   readonly #ended = Promise.withResolvers<void>();
   readonly #answer = Promise.withResolvers<PoolAnswer>();
   #later: PromiseWithResolvers<PoolAnswer> | undefined;
-  #phase: "patient" | "hurried" | "answered" = "patient";
+  #phase: "waiting" | "overdue" | "answered" = "waiting";
 
   constructor(upstreams: readonly PooledUpstream[], options: NarinfoQueryOptions) {
     this.#candidates = upstreams.map((upstream, order) => (
@@ -83,7 +83,7 @@ export class NarinfoQuery implements Disposable {
       }
       void this.#ask(candidate, storePathHash);
     }
-    if (this.#candidates.some(({ patience }) => patience !== "full")) this.#hurryLater();
+    if (this.#candidates.some(({ patience }) => patience !== "full")) this.#endWaitLater();
     this.#look();
     return this.#answer.promise;
   }
@@ -113,9 +113,9 @@ export class NarinfoQuery implements Disposable {
     this.#look();
   }
 
-  #hurryLater(): void {
+  #endWaitLater(): void {
     const timer = setTimeout(() => {
-      if (this.#phase === "patient") this.#phase = "hurried";
+      if (this.#phase === "waiting") this.#phase = "overdue";
       this.#look();
     }, UNREACHED_WAIT_MS);
     this.#answer.promise.then(() => clearTimeout(timer));
@@ -125,13 +125,13 @@ export class NarinfoQuery implements Disposable {
     if (this.#abort.signal.aborted) return;
     const phase = this.#phase;
     const isComplete = this.#candidates.every(({ reading }) => reading !== undefined);
-    const answer = decide(this.#candidates, phase === "hurried");
+    const answer = decide(this.#candidates, phase === "overdue");
     if (answer === undefined) return;
     this.#phase = "answered";
     switch (phase) {
-      case "patient":
+      case "waiting":
         return this.#end(answer);
-      case "hurried":
+      case "overdue":
         if (!this.#options.mayGoOn || isComplete) return this.#end(answer);
         if (answer.kind !== "unknown") return this.#answer.resolve(answer);
         this.#later = Promise.withResolvers();
@@ -155,10 +155,10 @@ function unexpected(error: unknown): NarinfoReading {
 }
 
 /**
- * `undefined` while an answer to come could still change the outcome. A hurried query waits only
- * for upstreams that are worth it, and for a connected one only while nobody else has an offer.
+ * `undefined` while an answer to come could still change the outcome. An overdue query waits
+ * only for proven upstreams, and for a connected one only while no other has an offer.
  */
-function decide(candidates: readonly Candidate[], isHurried: boolean): PoolAnswer | undefined {
+function decide(candidates: readonly Candidate[], isOverdue: boolean): PoolAnswer | undefined {
   const offers = candidates.flatMap((candidate) => {
     const { upstream, reading } = candidate;
     if (reading?.kind !== "found") return [];
@@ -167,7 +167,7 @@ function decide(candidates: readonly Candidate[], isHurried: boolean): PoolAnswe
   });
   const open = candidates.filter(({ reading }) => reading === undefined);
   const waiting = open.filter(({ patience, upstream }) =>
-    !isHurried || patienceOf(upstream.health) === "full" ||
+    !isOverdue || patienceOf(upstream.health) === "full" ||
     patience === "full" && offers.length === 0
   );
   if (offers.length === 0) {

@@ -74,15 +74,15 @@ export interface NarinfoSource {
    */
   describe(signal?: AbortSignal): Promise<number | undefined>;
   /**
-   * False where no connection to it could be made within the dial timeout, or before `signal`
-   * ended the attempt. True also where it cannot be told, as behind a proxy. Never throws.
+   * False if no connection came up within the dial timeout, or before `signal` ended the attempt.
+   * True if larder cannot find out, as behind a proxy. Never throws.
    */
   reach(signal: AbortSignal): Promise<boolean>;
 }
 
 export type QueuedReading = NarinfoReading | Late;
 
-/** Who waits for an answer: a "client", or nobody yet ("ahead"). */
+/** The rank of a queued request: "client" if a client waits for it, "ahead" for a prefetch. */
 export type AskRank = "client" | "ahead";
 
 /** A binary cache behind a queue of ours. One without a queue is one, too. */
