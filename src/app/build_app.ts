@@ -54,7 +54,7 @@ export interface App extends AsyncDisposable {
   lookAtUpstreams(): void;
   /** Starts the Workers of NARs ahead of the first one, which would wait for them. */
   prepareWorkers(): void;
-  /** From now on `/readyz` says no. */
+  /** Makes `/readyz` answer 503. Call it as the shutdown begins. */
   stopping(): void;
   /** The NAR files' space: its accounts are read before anything is handled. */
   readonly space: Space;

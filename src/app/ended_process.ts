@@ -13,7 +13,7 @@ export function hasEnded(member: MemberId): boolean {
   return mayAsk() && !isRunning(pid);
 }
 
-/** True also where the system does not tell. */
+/** False if the system has no such process. Any other error counts as running. */
 function isRunning(pid: number): boolean {
   try {
     getPriority(pid);

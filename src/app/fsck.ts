@@ -11,7 +11,7 @@ import { createLogger } from "../telemetry/logger.ts";
 import { openPresentBackEnds } from "./back_ends/back_ends.ts";
 import { storePlaces } from "./folders.ts";
 
-/** Lock owner of a check, which keeps files only while it runs. */
+/** The owner of the removals that a check marks. */
 const OWNER = "fsck";
 
 /** Checks the storage of the settings. Throws a Failure if there is none. */

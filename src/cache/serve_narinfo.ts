@@ -13,7 +13,7 @@ import type { Uses } from "./uses.ts";
 
 const NOT_READ: OutageLine = {
   level: "error",
-  message: "narinfos cannot be read: upstreams are asked for each",
+  message: "narinfo lookup failed, querying upstreams",
 };
 
 /** `text` is `undefined` for an absent narinfo. */

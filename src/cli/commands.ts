@@ -20,7 +20,7 @@ import { WARM } from "./warm.ts";
 export const COMMANDS: readonly Command[] = [
   {
     name: "serve",
-    summary: "Run the binary cache until it is told to stop",
+    summary: "Run the binary cache server",
     examples: [
       ["larder serve", "Listen on port 8501 and cache what cache.nixos.org has"],
       [
