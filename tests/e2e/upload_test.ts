@@ -64,7 +64,7 @@ nixTest("upload: several nix copy at once of overlapping closures all succeed", 
   for (const { top } of tops) await puller.realise(top, { from: [larder.url], trust });
 });
 
-nixTest("upload: nix store copy-log brings a log, and Nix reads it back", async () => {
+nixTest("upload: a build log that a client PUTs is what nix log reads", async () => {
   await using larder = await startLarder(FLAGS);
   using maker = new NixClient();
   const { top } = await addObjects(maker, [{ name: "built", deriver: DRV }]);
