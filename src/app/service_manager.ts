@@ -1,12 +1,13 @@
-import { reasonOf } from "../base/failure.ts";
+import { type Facts, reasonOf } from "../base/failure.ts";
 import type { Logger } from "../telemetry/logger.ts";
+import { type OutageLine, OutageLog } from "../telemetry/outage_log.ts";
 
 export interface ServiceManagerDeps {
   /** An environment variable; `undefined` if unset or empty. */
   readonly variable: (name: string) => string | undefined;
   /** Folder for the sending socket, which has a name for a moment only. */
   readonly folder: string;
-  readonly log: Pick<Logger, "warn">;
+  readonly log: Logger;
 }
 
 /** The service manager that started this process: systemd, or another with its protocol. */
@@ -16,6 +17,8 @@ export interface ServiceManager extends Disposable {
   /** larder ends within this time. */
   stopping(withinMs: number): void;
 }
+
+const NOT_NOTIFIED: OutageLine = { level: "warn", message: "service manager not notified" };
 
 const NOBODY: ServiceManager = {
   ready: () => undefined,
@@ -34,12 +37,13 @@ export function serviceManager(deps: ServiceManagerDeps): ServiceManager {
   const path = deps.variable("NOTIFY_SOCKET");
   if (path === undefined) return NOBODY;
   const open = new DisposableStack();
+  const outage = new OutageLog(deps.log);
   try {
     const socket = unnamedSocket(deps.folder);
     open.defer(() => socket.close());
-    return notifying(path, { socket, open, deps });
+    return notifying(path, { socket, open, outage, deps });
   } catch (error) {
-    warn(deps, path, error);
+    outage.failed(NOT_NOTIFIED, factsOf(path, error));
     open.dispose();
     return NOBODY;
   }
@@ -48,18 +52,17 @@ export function serviceManager(deps: ServiceManagerDeps): ServiceManager {
 interface Channel {
   readonly socket: Deno.DatagramConn;
   readonly open: DisposableStack;
+  readonly outage: OutageLog;
   readonly deps: ServiceManagerDeps;
 }
 
-function notifying(path: string, { socket, open, deps }: Channel): ServiceManager {
+function notifying(path: string, { socket, open, outage, deps }: Channel): ServiceManager {
   const encoder = new TextEncoder();
-  let hasWarned = false;
   function send(...lines: readonly string[]): void {
     const to = { transport: "unixpacket", path } as const;
-    socket.send(encoder.encode(lines.join("\n")), to).catch((error) => {
-      if (!hasWarned) warn(deps, path, error);
-      hasWarned = true;
-    });
+    socket.send(encoder.encode(lines.join("\n")), to).catch((error) =>
+      outage.failed(NOT_NOTIFIED, factsOf(path, error))
+    );
   }
   return {
     ready(status) {
@@ -91,10 +94,7 @@ function watchdogMs(variable: ServiceManagerDeps["variable"]): number {
   return Number(variable("WATCHDOG_USEC")) / 1_000;
 }
 
-function warn({ log }: ServiceManagerDeps, path: string, error: unknown): void {
-  log.warn("service manager not notified", {
-    path,
-    error: reasonOf(error),
-    hint: "systemd takes larder for a failure; give its unit Type=exec and no WatchdogSec",
-  });
+function factsOf(path: string, error: unknown): Facts {
+  const hint = "systemd takes larder for a failure; give its unit Type=exec and no WatchdogSec";
+  return { path, error: reasonOf(error), hint };
 }

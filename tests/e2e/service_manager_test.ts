@@ -52,6 +52,17 @@ Deno.test("service manager: without one that listens larder serves, and warns", 
   assert.match(String(hint), /Type=exec/);
 });
 
+Deno.test("service manager: many failed notifications are one warning", async () => {
+  const variables = { NOTIFY_SOCKET: "/nowhere/socket", WATCHDOG_USEC: "20000" };
+  await using larder = await startLarder({ ...NO_UPSTREAM, "log-level": "debug" }, variables);
+  const message = "service manager not notified";
+
+  await larder.logged(message, ({ level }) => level === "debug");
+
+  const warnings = larder.lines.filter(({ msg, level }) => msg === message && level === "warn");
+  assert.equal(warnings.length, 1);
+});
+
 /** A service manager's socket. */
 function listening(path: string): Disposable & {
   next(): Promise<string>;
