@@ -25,7 +25,7 @@ export function warnOfOpenKeys(
     log.warn("key file is open to others", {
       path: path ?? "",
       mode: mode.toString(8).padStart(4, "0"),
-      hint: `chmod o-rwx ${path}`,
+      hint: "take away the rights of others with chmod o-rwx",
     });
   }
 }

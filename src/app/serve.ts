@@ -211,13 +211,14 @@ function announce(settings: Settings, log: Logger, facts: { url: string; storage
   if (settings["cache.allow-put-verb"] && tokens.every(({ role }) => role === "read")) {
     log.warn("uploads need no token", {
       option: "--cache-put-token",
-      consequence: "any reader may upload what a trusted key has signed, and fill the cache",
+      hint:
+        "set the option, or any reader may upload what a trusted key signed, and fill the cache",
     });
   }
   if (!settings["cache.require-upstream-signature"]) {
     log.warn("unsigned narinfos accepted", {
       option: "--cache-require-upstream-signature=false",
-      consequence: "larder serves them without its own signature",
+      hint: "set the option to true to refuse them; larder does not sign them",
     });
   }
 }

@@ -11,7 +11,7 @@ const SHORT_CHARS = 16;
 export function warnOfShortTokens(tokens: readonly Token[], log: Pick<Logger, "warn">): void {
   for (const { name, role, secret } of tokens) {
     if (secret.length >= SHORT_CHARS) continue;
-    const hint = `larder token create ${name} --role ${role}`;
+    const hint = "make a longer one with larder token create";
     log.warn("token is short", { token: name, role, hint });
   }
 }

@@ -9,7 +9,7 @@ const FACT_CHARS_MAX = 200;
 
 /**
  * The facts that visitors may see, and their public names. `error`, `detail`, `path` and `stack`
- * may name files of this machine; they stay in the log.
+ * may name files of this machine; they stay in the log. So a `hint` must not name any.
  */
 const SHOWN_FACTS = {
   upstream: "upstream",
@@ -29,9 +29,7 @@ const SHOWN_FACTS = {
   pinned_bytes: "pinnedBytes",
   busy_bytes: "busyBytes",
   option: "option",
-  consequence: "consequence",
-  remedy: "remedy",
-  todo: "todo",
+  hint: "remedy",
 } as const;
 
 /** A warning or an error, with its public facts. */

@@ -11,6 +11,8 @@ const FAILED: OutageLine = { level: "warn", message: "upstream failed" };
 const NO_ANSWER: OutageLine = { level: "warn", message: "upstream does not answer" };
 const NO_CACHE: OutageLine = { level: "warn", message: "upstream is no binary cache" };
 
+const PROBED = "larder probes it, and uses it as soon as it answers";
+
 /** The log of each upstream's failures, by its URL. */
 export interface UpstreamLog {
   /** Logs one answer. The first failure after a good answer is a warning. */
@@ -43,27 +45,27 @@ export function createUpstreamLog(log: Logger): UpstreamLog {
       if (reading.kind !== "failed") return failed.worked(facts);
       const { reason, detail } = reading;
       if (reason !== "untrusted") return failed.failed(FAILED, { ...facts, reason, detail });
-      const remedy = "give its public key with --cache-upstream-public-key";
-      untrusted.failed(UNTRUSTED, { ...facts, detail, remedy });
+      const hint = "give its public key with --cache-upstream-public-key";
+      untrusted.failed(UNTRUSTED, { ...facts, detail, hint });
     },
 
     unanswered(upstream, error) {
       const { failed } = outagesOf(upstream);
       const detail = messageOf(error);
-      const facts = { upstream, detail, remedy: remedyFor(detail) };
+      const facts = { upstream, detail, hint: hintFor(detail) };
       if (error instanceof NoAnswer) failed.failed(NO_ANSWER, { ...facts, reason: error.reason });
       else failed.failed(NO_CACHE, facts);
     },
 
     changed(upstream, isDown) {
-      if (isDown) log.warn("upstream is down", { upstream, consequence: "it is only probed" });
+      if (isDown) log.warn("upstream is down", { upstream, hint: PROBED });
       else log.info("upstream is up again", { upstream });
     },
   };
 }
 
-/** A hint for the operator; an upstream that was merely down recovers without one. */
-function remedyFor(detail: string): string {
+/** An upstream that was merely down recovers without the operator. */
+function hintFor(detail: string): string {
   return /certificate/i.test(detail)
     ? "give the authority of its certificate with --cache-upstream-ca-file"
     : "check --cache-upstream-url and the network; it is used as soon as it answers";

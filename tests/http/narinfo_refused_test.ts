@@ -62,7 +62,7 @@ Deno.test("narinfo: no trusted key for an upstream is one warning, with the opti
   const warnings = cache.logged("warn");
   assert.equal(warnings.length, 1);
   assert.equal(warnings[0]?.["upstream"], upstream.url);
-  assert.match(String(warnings[0]?.["remedy"]), /--cache-upstream-public-key/);
+  assert.match(String(warnings[0]?.["hint"]), /--cache-upstream-public-key/);
 });
 
 Deno.test("narinfo: unsigned ones, where allowed, never get our signature", async () => {

@@ -51,7 +51,7 @@ Deno.test("health: an upstream that is off at the start is a warning that names 
   const told = new Map(cache.logged("warn").map((line) => [line["upstream"], line]));
   const line = told.get(off.url);
   assert.deepEqual([line?.msg, line?.["reason"]], ["upstream does not answer", "unreachable"]);
-  assert.match(String(line?.["remedy"]), /--cache-upstream-url/);
+  assert.match(String(line?.["hint"]), /--cache-upstream-url/);
   assert.equal(told.get(odd.url)?.msg, "upstream is no binary cache");
   assert.equal(told.has(well.url), false);
 });

@@ -43,7 +43,7 @@ function requireStorage(path: string): void {
   try {
     Deno.statSync(path);
   } catch (error) {
-    const todo = "give the storage with --cache-storage-local, or the user who may read it";
-    throw new Failure("broken", `Cannot check ${path}: it is unreadable; ${todo}`, {}, error);
+    const hint = "give the storage with --cache-storage-local, or the user who may read it";
+    throw new Failure("broken", `Cannot check ${path}: it is unreadable; ${hint}`, {}, error);
   }
 }

@@ -69,10 +69,10 @@ export class Reconciler implements AsyncDisposable {
         lost += comparison.lost.length;
         if (lost > LOST_MIN && lost > files) {
           // An unmounted disk is more likely than the loss of so many files.
-          log.error("most nars are missing, nothing more is changed", {
+          log.error("most nars are missing, reconciliation stopped", {
             missing: lost,
             found: files,
-            todo: "is the storage mounted? if it is: larder fsck --repair",
+            hint: "mount the storage; if it is mounted, run larder fsck --repair",
           });
           return { files, mended, complete: false };
         }

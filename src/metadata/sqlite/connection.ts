@@ -106,8 +106,8 @@ async function keepBackup(database: DatabaseSync, path: string, version: number)
   } catch (error) {
     removeIfPresent(growing);
     const reason = messageOf(error);
-    const todo = "make room for a copy of the database";
-    throw new Failure("broken", `Cannot back up to ${kept}: ${reason}; ${todo}`, {}, error);
+    const hint = "make room for a copy of the database";
+    throw new Failure("broken", `Cannot back up to ${kept}: ${reason}; ${hint}`, {}, error);
   }
 }
 

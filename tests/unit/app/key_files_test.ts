@@ -19,7 +19,7 @@ Deno.test("key files: each that others can read is warned of, with what to do", 
     warnings,
     ["644", "604", "602", "444"].map((mode) => {
       const path = `${folder.path}/${mode}`;
-      const hint = `chmod o-rwx ${path}`;
+      const hint = "take away the rights of others with chmod o-rwx";
       return { msg: "key file is open to others", path, mode: `0${mode}`, hint };
     }),
   );

@@ -6,6 +6,6 @@ Deno.test("tokens: a short one is warned of by its name, and never shown", () =>
   const log = { warn: (...line: readonly unknown[]) => void lines.push(line) };
   const long = { name: "alice", role: "admin", secret: "larder-s3same-sesame" } as const;
   warnOfShortTokens([long, { ...long, name: "bob", secret: "s3same" }], log);
-  const hint = "larder token create bob --role admin";
+  const hint = "make a longer one with larder token create";
   assert.deepEqual(lines, [["token is short", { token: "bob", role: "admin", hint }]]);
 });

@@ -48,6 +48,12 @@ Deno.test("problems: facts that may name our files are left out, long ones are c
   assert.deepEqual(problems.list()[0]?.facts, { limitBytes: 12, reason: "x".repeat(200) });
 });
 
+Deno.test("problems: clients know the log's hint as the remedy", () => {
+  const problems = new RecentProblems(() => 0);
+  problems.watch(silentLogger()).warn("odd", { hint: "mend it" });
+  assert.deepEqual(problems.list()[0]?.facts, { remedy: "mend it" });
+});
+
 Deno.test("problems: there are never more than fifty", () => {
   const problems = new RecentProblems(() => 0);
   const log = problems.watch(silentLogger());

@@ -25,8 +25,8 @@ export function ncpsPlaces(folder: string, databaseUrl: string | undefined): Ncp
   if (databaseUrl !== undefined) return { store, databasePath: pathOf(databaseUrl) };
   const databasePath = DATABASES.map((name) => `${folder}/${name}`).find(exists);
   if (databasePath === undefined) {
-    const todo = "give the --cache-database-url of ncps with --database";
-    throw new Failure("broken", `Cannot import ${folder}: it has no db/db.sqlite; ${todo}`);
+    const hint = "give the --cache-database-url of ncps with --database";
+    throw new Failure("broken", `Cannot import ${folder}: it has no db/db.sqlite; ${hint}`);
   }
   return { store, databasePath };
 }
@@ -42,8 +42,8 @@ export function shardedPath(folder: string, name: string): string {
 function pathOf(databaseUrl: string): string {
   const path = SQLITE_REGEXP.exec(databaseUrl)?.[1];
   if (path !== undefined) return path;
-  const todo = "larder reads the SQLite database of an ncps only";
-  throw new Failure("broken", `Cannot use --database ${databaseUrl.split(":")[0]}:…: ${todo}`);
+  const hint = "larder reads the SQLite database of an ncps only";
+  throw new Failure("broken", `Cannot use --database ${databaseUrl.split(":")[0]}:…: ${hint}`);
 }
 
 function exists(path: string): boolean {
