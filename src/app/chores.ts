@@ -8,7 +8,7 @@ import type { App } from "./build_app.ts";
 import { type ScheduledTimes, startSchedule } from "./schedule.ts";
 import type { Stores } from "./stores.ts";
 
-/** A member is dead after six heartbeats that did not come. */
+/** A member is dead after six heartbeats that did not come; after two, if its process has ended. */
 const BEAT_EVERY_MS = 5_000;
 
 /** Delay of the search for dead members: what they left goes within a minute of their death. */

@@ -2,8 +2,9 @@ import { getPriority } from "node:os";
 import { type MemberId, pidOn } from "../base/member_id.ts";
 
 /**
- * True where this machine can tell that a member's process has ended. False without
- * `--allow-sys=getPriority`, and for a member of another host: its heartbeat decides.
+ * True for a member of this host whose process this one does not see. It has ended, or runs in a
+ * container of the same host name: then it writes heartbeats. False without
+ * `--allow-sys=getPriority`, and for a member of another host.
  */
 export function hasEnded(member: MemberId): boolean {
   const pid = pidOn(Deno.hostname(), member);

@@ -47,9 +47,8 @@ export async function openStores(
   const member = newMemberId(Deno.hostname(), Deno.pid);
   opened.use(await join(metadata, member, log));
   const workFolder = opened.use(new WorkFolder(folders.temp, { member, log }));
-  const settling = { metadata, nars, spool: workFolder, member, log };
-  // Later the heartbeats decide: they are right where several hosts or containers share a name.
-  await recover({ ...settling, hasEnded });
+  const settling = { metadata, nars, spool: workFolder, member, hasEnded, log };
+  await recover(settling);
   const resources = opened.move();
   return {
     ...{ changes: database, metadata, nars, member, workFolder },

@@ -10,6 +10,9 @@ import type { Logger } from "../telemetry/logger.ts";
 /** The silence after which a member is dead. It writes a heartbeat far more often. */
 const DEAD_AFTER_MS = 30_000;
 
+/** The same for one whose process is not there: it may run in a container of the same host name. */
+const ENDED_AFTER_MS = 10_000;
+
 export interface RecoverDeps {
   readonly metadata:
     & Pick<SpaceKeeper, "pendingFiles">
@@ -19,7 +22,7 @@ export interface RecoverDeps {
   readonly spool: Spool;
   /** This process. */
   readonly member: MemberId;
-  /** True where the machine can tell that a member's process has ended; default: it cannot. */
+  /** True where this process sees none of the member's; default: it cannot look. */
   readonly hasEnded?: (member: MemberId) => boolean;
   readonly log: Logger;
 }
@@ -36,7 +39,7 @@ export async function recover(deps: RecoverDeps): Promise<void> {
   // Read last: the owners of all these had joined before.
   const members = await metadata.members(member);
   const isDead = ({ id, silentMs }: typeof members[number]) =>
-    id !== member && (silentMs >= DEAD_AFTER_MS || hasEnded(id));
+    id !== member && silentMs >= ENDED_AFTER_MS && (silentMs >= DEAD_AFTER_MS || hasEnded(id));
   const dead = members.filter(isDead);
   const living = new Set(members.filter((one) => !isDead(one)).map(({ id }) => id)).add(member);
   const notGone = new Set<MemberId>();

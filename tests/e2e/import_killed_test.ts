@@ -4,6 +4,7 @@ import { fakeUpstream } from "../support/fake_upstream.ts";
 import { stallAfter } from "../support/faults.ts";
 import { PERMISSIONS } from "../support/larder_process.ts";
 import { runLarder } from "../support/run_larder.ts";
+import { silenceMembers } from "../support/silenced_members.ts";
 import { accountsOf, filesBelow, narBytesIn } from "../support/storage_look.ts";
 import { chain } from "../support/store_object.ts";
 import { tempFolder } from "../support/temp_folder.ts";
@@ -36,6 +37,7 @@ for (const signal of ["SIGKILL", "SIGINT"] as const) {
     assert.ok(!accountsOf(storage.path).narinfos.has(stalled.storePathHash));
 
     upstream.mend();
+    silenceMembers(storage.path);
     const second = await runLarder(words);
     assert.deepEqual([second.status, second.err], [0, ""]);
     const { keptFiles, countedBytes, pending } = accountsOf(storage.path);

@@ -6,6 +6,7 @@ import { type LarderProcess, startLarder } from "../support/larder_process.ts";
 import { RawConnection, type RawHead, requestText } from "../support/raw_http.ts";
 import { record } from "../support/reliability_record.ts";
 import { checkNar, servedNar, servedNarinfo } from "../support/served_nar.ts";
+import { silenceMembers } from "../support/silenced_members.ts";
 import { accountsOf } from "../support/storage_look.ts";
 import { makeStoreObject, type StoreObject } from "../support/store_object.ts";
 import { tempFolder } from "../support/temp_folder.ts";
@@ -121,6 +122,7 @@ async function killedAt(point: Point): Promise<void> {
   }
 
   await upstream.stop();
+  silenceMembers(storage.path);
   await using larder = await startLarder(flags);
   const narinfo = await servedNarinfo(larder.port, object.storePathHash);
   const { status } = await servedNar(larder.port, narinfo);

@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
 import { DatabaseSync } from "node:sqlite";
 import { newMemberId } from "../../src/base/member_id.ts";
+import { openDatabase } from "../../src/metadata/sqlite/connection.ts";
+import { SqliteMetadataStore } from "../../src/metadata/sqlite/sqlite_metadata_store.ts";
 import { eventually } from "../support/eventually.ts";
 import { fakeUpstream } from "../support/fake_upstream.ts";
 import { startLarder } from "../support/larder_process.ts";
@@ -55,6 +57,24 @@ Deno.test("members: two larders on one storage stay within one limit", async () 
   other.kill("SIGTERM");
   await other.ended;
   assert.deepEqual(accountsOf(storage.path).reserved, [0]);
+});
+
+Deno.test("members: a start leaves alone a living member that it does not see", async () => {
+  using storage = tempFolder();
+  const process = new Deno.Command("true").spawn();
+  await process.status;
+  // As in another container of the same host name.
+  const unseen = newMemberId(Deno.hostname(), process.pid);
+  {
+    const database = await openDatabase(`${storage.path}/db.sqlite`);
+    // A heartbeat of the future is as old as the start's own.
+    await using ahead = new SqliteMetadataStore(database, () => Date.now() + SILENT_MS);
+    await ahead.beat(unseen, { heldBytes: 1_000, limitBytes: Infinity });
+    Deno.mkdirSync(`${storage.path}/tmp/${unseen}`, { recursive: true });
+  }
+  await using _larder = await startLarder({ "cache-storage-local": storage.path });
+  assert.deepEqual(accountsOf(storage.path).reserved.toSorted(), [0, 1_000]);
+  assert.equal([...Deno.readDirSync(`${storage.path}/tmp`)].length, 2);
 });
 
 Deno.test("members: a running larder frees what a silent member reserved", async () => {

@@ -3,6 +3,7 @@ import { eventually } from "../support/eventually.ts";
 import { type LarderFlags, type LarderProcess, startLarder } from "../support/larder_process.ts";
 import { PushFailed, pushLikeNix } from "../support/pusher.ts";
 import { servedNar, servedNarinfo } from "../support/served_nar.ts";
+import { silenceMembers } from "../support/silenced_members.ts";
 import { accountsOf, filesBelow, narBytesIn } from "../support/storage_look.ts";
 import { makeStoreObject, type StoreObject } from "../support/store_object.ts";
 import { tempFolder } from "../support/temp_folder.ts";
@@ -101,6 +102,7 @@ Deno.test("upload: killed during pushes, paths are whole or absent after each st
     });
     larder.kill("SIGKILL");
     await Promise.all([ends, larder.ended]);
+    silenceMembers(storage.path);
     await using next = await startLarder(flags);
     await next.logged("reconciled");
     const { narinfos } = accountsOf(storage.path);

@@ -5,6 +5,7 @@ import { type LarderFlags, type LarderProcess, startLarder } from "../support/la
 import { RawConnection, rawRequest, requestText } from "../support/raw_http.ts";
 import { type Keeping, record, type Sight } from "../support/reliability_record.ts";
 import { servedNar, servedNarinfo } from "../support/served_nar.ts";
+import { silenceMembers } from "../support/silenced_members.ts";
 import { filesBelow } from "../support/storage_look.ts";
 import { makeStoreObject } from "../support/store_object.ts";
 import { tempFolder } from "../support/temp_folder.ts";
@@ -58,6 +59,7 @@ faultTest(
       await larder.ended;
       assert.equal((await connection.answer()).status, 0);
     }
+    silenceMembers(storage.path);
     await using larder = await startLarder(flags);
     await isGone(larder);
     await isPushed(larder, small);

@@ -46,10 +46,13 @@ export interface MortalLarderParts {
   readonly ended: Set<MemberId>;
 }
 
-/** Small enough that some files are in memory and some are not. */
 /** Longer than anybody waits for space. */
 const DEAD_STEP_MS = 60_000;
 
+/** The silence after which a member whose process has ended is dead. */
+const ENDED_AFTER_MS = 10_000;
+
+/** Small enough that some files are in memory and some are not. */
 const HOT_NARS = { fileBytesMax: 30_000, totalBytesMax: 50_000 };
 
 /** Nobody is demoted or counts here; to make these takes longer than a download. */
@@ -148,6 +151,9 @@ export class MortalLarder {
 
   /** What it had under way stays as it is: what still runs does not find its files. */
   #die(): void {
+    // Nobody starts before its heartbeat is old enough.
+    this.database.prepare("UPDATE member SET heartbeat_at_ms = heartbeat_at_ms - ? WHERE id = ?")
+      .run(ENDED_AFTER_MS, this.member);
     this.database.close();
     this.#parts.ended.add(this.member);
     if (this.#workFolder === undefined) return;

@@ -21,7 +21,7 @@ export interface FinishedNar extends Pick<KeptFile, "fileHash" | "fileSize"> {
 }
 
 /**
- * Writes intent, object and row in this order: the next start settles what a crash leaves. `first`
+ * Writes intent, object and row in this order: recovery settles what a crash leaves. `first`
  * is written with the intent.
  */
 export async function publishNar(

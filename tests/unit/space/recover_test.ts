@@ -88,22 +88,42 @@ Deno.test("recover: what a member reserved before it died is free within a minut
   assert.deepEqual([...scene.folders], []);
 });
 
-Deno.test("recover: a process that has ended is dead at once", async () => {
+Deno.test("recover: a silent member is dead sooner if its process has ended", async () => {
   const scene = new Scene();
-  await scene.metadata.beat("ended", { heldBytes: 10, limitBytes: 10 });
-  await scene.metadata.beat("alive", { heldBytes: 0, limitBytes: 10 });
-  for (const member of ["ended", "alive", "nobody"]) scene.folders.add(member);
+  const { metadata, folders } = scene;
+  await metadata.beat("ended", { heldBytes: 10, limitBytes: 10 });
+  await metadata.beat("alive", { heldBytes: 0, limitBytes: 10 });
+  for (const member of ["ended", "alive", "nobody"]) folders.add(member);
+  const hasEnded = (member: string) => member === "ended" || member === "we";
 
-  await scene.recover((member) => member === "ended" || member === "we");
+  scene.nowMs += 9_999;
+  await scene.recover(hasEnded);
+  assert.deepEqual([...folders], ["ended", "alive"]);
 
-  assert.deepEqual([...scene.folders], ["alive"]);
-  assert.deepEqual((await scene.metadata.members("we")).map(({ id }) => id), ["alive"]);
+  scene.nowMs += 1;
+  await scene.recover(hasEnded);
+  assert.deepEqual([...folders], ["alive"]);
+  assert.deepEqual((await metadata.members("we")).map(({ id }) => id), ["alive"]);
+});
+
+Deno.test("recover: a member that writes heartbeats lives, whatever is seen of it", async () => {
+  const scene = new Scene();
+  const { metadata, folders } = scene;
+  folders.add("elsewhere");
+  for (let seconds = 0; seconds <= 60; seconds += 5) {
+    await metadata.beat("elsewhere", { heldBytes: 10, limitBytes: 10 });
+    await scene.recover(() => true);
+    scene.nowMs += 5_000;
+  }
+  assert.deepEqual([...folders], ["elsewhere"]);
+  assert.equal((await metadata.stock()).reservedBytes, 10);
 });
 
 Deno.test("recover: the bytes of files that cannot be removed stay reserved", async () => {
   const scene = new Scene();
   await scene.metadata.beat("dead", { heldBytes: 10, limitBytes: 10 });
   scene.folders.add("dead");
+  scene.nowMs += 10_000;
   scene.isStuck = true;
   await scene.recover(() => true);
   assert.equal((await scene.metadata.stock()).reservedBytes, 10);
@@ -155,6 +175,7 @@ Deno.test("recover: the bytes of an object that cannot be removed stay reserved"
   const { metadata, nars } = scene;
   await metadata.apply([put(path, []), publishing]);
   await metadata.beat("dead", { heldBytes: 10, limitBytes: 10 });
+  scene.nowMs += 10_000;
   const { remove } = nars;
   nars.remove = () => Promise.reject(new Error("the disk is ill"));
   for (let look = 1; look <= 2; look++) {
