@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
 import { Buffer } from "node:buffer";
 import type { Token } from "../../src/http/access/tokens.ts";
+import { fakeUpstream } from "../support/fake_upstream.ts";
+import { makeStoreObject } from "../support/store_object.ts";
 import { TestCache } from "../support/test_cache.ts";
 
 const TOKENS: readonly Token[] = [
@@ -115,4 +117,33 @@ Deno.test("tokens: many failures slow further ones of an address, no valid clien
   }
   leaving.abort();
   assert.equal((await Promise.all(guesses)).at(-1), "left");
+});
+
+Deno.test("tokens: no shared cache may keep an answer that needed one", async () => {
+  const object = makeStoreObject({ name: "secret", size: 2_000 });
+  await using upstream = await fakeUpstream({ objects: [object], stored: true });
+  const reader = { authorization: "Bearer r3ad-sesame" };
+  for (const tokens of [TOKENS, TOKENS.slice(1)]) {
+    await using cache = await TestCache.open({ upstreams: [upstream], tokens });
+    const isClosed = tokens === TOKENS;
+    const headers = isClosed ? reader : {};
+    const narinfo = await cache.get(`/${object.storePathHash}.narinfo`, headers);
+    const [, url = ""] = /^URL: (.*)$/m.exec(await narinfo.text()) ?? [];
+    const etag = narinfo.headers.get("etag") ?? "";
+    const answers = [
+      narinfo,
+      await cache.get(`/${url}`, headers),
+      await cache.get(`/${url}`, { ...headers, range: "bytes=0-9" }),
+      await cache.head(`/${url}`, headers),
+      await cache.get(`/${object.storePathHash}.narinfo`, { ...headers, "if-none-match": etag }),
+      await cache.get("/pubkey", headers),
+    ];
+    for (const [at, answer] of answers.entries()) {
+      if (!answer.bodyUsed) await answer.body?.cancel();
+      const expected = isClosed ? /^private, max-age=/ : /^public, max-age=/;
+      assert.match(answer.headers.get("cache-control") ?? "", expected, `${at}: ${answer.status}`);
+    }
+    const open = await cache.get("/nix-cache-info", reader);
+    assert.match(open.headers.get("cache-control") ?? "", /^public, /);
+  }
 });

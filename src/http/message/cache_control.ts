@@ -20,3 +20,8 @@ export const CACHE_CONTROL = {
 } as const;
 
 export type Lifetime = keyof typeof CACHE_CONTROL;
+
+/** The value for an answer that only holders of a token may have: no shared cache may keep it. */
+export function forTokenHolders(cacheControl: string): string {
+  return cacheControl.replace(/^public,/, "private,");
+}

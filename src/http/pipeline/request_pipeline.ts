@@ -3,6 +3,7 @@ import type { Logger } from "../../telemetry/logger.ts";
 import type { Tracer } from "../../telemetry/tracer.ts";
 import type { Access, AccessRules } from "../access/access_rules.ts";
 import { type Answer, statusAnswer } from "../message/answer.ts";
+import { forTokenHolders } from "../message/cache_control.ts";
 import { FailedTokens } from "../access/failed_tokens.ts";
 import type { Caller } from "../message/caller.ts";
 import type { ClientRequest, Delivery } from "../message/client_request.ts";
@@ -87,12 +88,21 @@ export function createRequestPipeline(deps: RequestPipelineDeps): RequestPipelin
       return refusalAnswer(refusal, head);
     }
     const { params } = match;
+    const caller = decision?.caller;
     try {
-      return await match.handler({ request, requestId, head, params, caller: decision?.caller });
+      const answer = await match.handler({ request, requestId, head, params, caller });
+      return caller === undefined ? answer : keptFromOthers(answer);
     } catch (error) {
       return failed(log, error, { request, requestId, route: match.route });
     }
   }
+}
+
+/** A cache between us and the clients would give the answer to those without a token. */
+function keptFromOthers(answer: Answer): Answer {
+  const lifetime = answer.headers.get("cache-control");
+  if (lifetime !== null) answer.headers.set("cache-control", forTokenHolders(lifetime));
+  return answer;
 }
 
 function callerIn(decision: Access | undefined): Caller | undefined {
