@@ -232,7 +232,7 @@ in
         type = types.nullOr (types.bool);
         default = null;
         defaultText = literalMD "`false`";
-        description = "Let clients upload: nix copy --to http://HOST/upload.\n\nWithout a write token only what an upstream's key has signed is taken.";
+        description = "Let clients upload: nix copy --to http://HOST/upload.\n\nIt needs a write token, an admin token or a trusted upload key: otherwise each is refused.";
       };
       trusted-upload-key = mkOption {
         type = types.nullOr (types.listOf (text "NAME:KEY, where KEY is the base64 of the 32 bytes of a public key" "[^:]+:[A-Za-z0-9+/]{43}="));

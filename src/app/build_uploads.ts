@@ -70,7 +70,7 @@ export function buildUploads(parts: AppParts, neighbours: UploadNeighbours): Bui
   });
   const ifAllowed = <Uploads>(uploads: Uploads) =>
     parts.writes.uploads.allowed ? uploads : undefined;
-  const deps = { stored, allowance, metrics, log };
+  const deps = { stored, allowance, metrics, log, closed: trust.closed };
   return {
     routes: [
       nixCacheInfoRoute(identity.priority, "/upload"),
@@ -85,11 +85,10 @@ export function buildUploads(parts: AppParts, neighbours: UploadNeighbours): Bui
   };
 }
 
-function uploadTrust({ writes: { uploads }, upstream, identity }: AppParts): UploadTrust {
+function uploadTrust({ writes: { uploads }, identity }: AppParts): UploadTrust {
   return new UploadTrust({
     uploadKeys: uploads.keys,
     requireSignature: uploads.requireSignature,
     hasWriteToken: identity.tokens.some(({ role }) => role !== "read"),
-    upstreamKeys: upstream.trustedKeys,
   });
 }

@@ -209,10 +209,12 @@ function announce(settings: Settings, log: Logger, facts: { url: string; storage
   const tokens = tokensOf(settings);
   warnOfShortTokens(tokens, log);
   if (settings["cache.allow-put-verb"] && tokens.every(({ role }) => role === "read")) {
-    log.warn("uploads need no token", {
+    const hasKey = settings["cache.trusted-upload-key"].length > 0;
+    log.warn(hasKey ? "uploads need no token" : "every upload is refused", {
       option: "--cache-put-token",
-      hint:
-        "set the option, or any reader may upload what a trusted key signed, and fill the cache",
+      hint: hasKey
+        ? "set the option, or any reader may upload what a trusted key signed, and fill the cache"
+        : "set the option or --cache-trusted-upload-key, or turn --cache-allow-put-verb off",
     });
   }
   if (!settings["cache.require-upstream-signature"]) {

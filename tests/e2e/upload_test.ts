@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { generateSecretKey } from "../../src/nix/signature.ts";
 import { type LarderFlags, type LarderProcess, startLarder } from "../support/larder_process.ts";
 import { NixClient, nixTest } from "../support/nix_client.ts";
 import { addObjects, type NixObject, SHAPES } from "../support/nix_store_objects.ts";
@@ -92,18 +93,18 @@ nixTest("upload: without the token, or without the option, nix copy says why", a
 });
 
 Deno.test("upload: without a write token the start warns, with one it does not", async () => {
+  const lines = ["uploads need no token", "every upload is refused"];
   const warned = async (flags: LarderFlags) => {
     await using larder = await startLarder({ ...NO_UPSTREAM, ...flags });
     larder.kill("SIGTERM");
     await larder.ended;
-    return larder.lines.some(({ msg }) => msg === "uploads need no token");
+    return larder.lines.map(({ msg }) => String(msg)).filter((msg) => lines.includes(msg));
   };
-  const open = { "cache-allow-put-verb": "true" };
-  assert.deepEqual([await warned({}), await warned(open), await warned(FLAGS)], [
-    false,
-    true,
-    false,
-  ]);
+  const closed = { "cache-allow-put-verb": "true" };
+  const key = generateSecretKey("builder-1").publicKey.text;
+  const open = { ...closed, "cache-trusted-upload-key": key };
+  const seen = [await warned({}), await warned(FLAGS), await warned(open), await warned(closed)];
+  assert.deepEqual(seen, [[], [], lines.slice(0, 1), lines.slice(1)]);
 });
 
 nixTest("upload: with an upload key nix copy must sign, and the line says so", async () => {

@@ -18,7 +18,8 @@ interface Case {
   readonly expected?: string;
 }
 
-const NO_TOKEN = "expected a signature of upstream-1, as no write token is set";
+const NO_TOKEN = "expected a write token or a signature by --cache-trusted-upload-key, " +
+  "and none is set";
 const BUILDER = "expected a signature of builder-1";
 const NO_KEY = "expected a signature of a trusted upload key, and none is set";
 const keys = { uploadKeys: [uploadKey] };
@@ -28,7 +29,12 @@ const CASES: readonly Case[] = [
   { what: "a token, signed by a stranger", hasToken: true, signedBy: strangeKey },
   { what: "no token, unsigned", hasToken: false, signedBy: undefined, expected: NO_TOKEN },
   { what: "no token, a stranger's key", hasToken: false, signedBy: strangeKey, expected: NO_TOKEN },
-  { what: "no token, an upstream's key", hasToken: false, signedBy: upstreamKey },
+  {
+    what: "no token, an upstream's key",
+    hasToken: false,
+    signedBy: upstreamKey,
+    expected: NO_TOKEN,
+  },
   { what: "an upload key", hasToken: true, ...keys, signedBy: uploadKey },
   { what: "an upload key and no token", hasToken: false, ...keys, signedBy: uploadKey },
   { what: "unsigned", hasToken: true, ...keys, signedBy: undefined, expected: BUILDER },
@@ -49,6 +55,9 @@ const CASES: readonly Case[] = [
   },
 ];
 
+/** True where no upload could ever be taken: larder then keeps no NAR that waits for a narinfo. */
+const isClosed = (expected: string | undefined) => expected === NO_TOKEN || expected === NO_KEY;
+
 for (const { what, hasToken, uploadKeys = [], requireSignature = false, ...one } of CASES) {
   const rule = uploadKeys.length > 0 ? ", upload keys given" : requireSignature ? ", required" : "";
   const verdict = one.expected === undefined ? "taken" : "422";
@@ -61,7 +70,14 @@ for (const { what, hasToken, uploadKeys = [], requireSignature = false, ...one }
     });
     const { signedBy: key, expected } = one;
     const { narPath, narinfoPath, narinfo, file } = await pushOf(thing, key && { key });
-    await (await cache.put(narPath, file.bytes, AS_WRITER)).text();
+    const nar = await said(await cache.put(narPath, file.bytes, AS_WRITER));
+    if (isClosed(expected)) {
+      const log = `/upload/log/${thing.baseName}.drv`;
+      for (const path of [log, `/upload/${thing.storePathHash}.ls`]) {
+        assert.deepEqual(await said(await cache.put(path, "{}", AS_WRITER)), [422, expected]);
+      }
+      assert.deepEqual([nar, await cache.narNames()], [[422, expected], []]);
+    } else assert.deepEqual(nar, [201, "stored"]);
     const answer = await cache.put(narinfoPath, narinfo, AS_WRITER);
 
     assert.deepEqual(

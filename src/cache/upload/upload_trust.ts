@@ -9,35 +9,37 @@ export interface UploadTrustSettings {
   readonly requireSignature: boolean;
   /** True where an upload needs a token: its client is trusted. */
   readonly hasWriteToken: boolean;
-  /** The keys of the upstreams. */
-  readonly upstreamKeys: readonly PublicKey[];
 }
+
+const NO_KEY = "expected a signature of a trusted upload key, and none is set";
+const NO_TOKEN = "expected a write token or a signature by --cache-trusted-upload-key, " +
+  "and none is set";
 
 /** Which uploads are trusted, beside their tokens. */
 export class UploadTrust {
   readonly #keys: TrustedKeys | undefined;
   readonly #line: string;
+  /** What every upload lacks, whatever it holds; `undefined` where some may be taken. */
+  readonly closed: string | undefined;
 
-  constructor(settings: UploadTrustSettings) {
-    const { uploadKeys, requireSignature, hasWriteToken, upstreamKeys } = settings;
-    if (uploadKeys.length > 0 || requireSignature) {
-      this.#keys = new TrustedKeys(uploadKeys);
-      this.#line = `expected a signature of ${namesOf(uploadKeys)}`;
-    } else {
-      // Who sends what an upstream has signed gives away nothing that larder would not fetch.
-      this.#keys = hasWriteToken ? undefined : new TrustedKeys(upstreamKeys);
-      this.#line = `expected a signature of ${namesOf(upstreamKeys)}, as no write token is set`;
-    }
+  constructor({ uploadKeys, requireSignature, hasWriteToken }: UploadTrustSettings) {
+    const needsKey = uploadKeys.length > 0 || requireSignature;
+    this.#keys = needsKey ? new TrustedKeys(uploadKeys) : undefined;
+    this.#line = `expected a signature of ${namesOf(uploadKeys)}`;
+    // An upstream signs for everybody, so its key says nothing about who uploads.
+    if (uploadKeys.length > 0) this.closed = undefined;
+    else if (requireSignature) this.closed = NO_KEY;
+    else this.closed = hasWriteToken ? undefined : NO_TOKEN;
   }
 
   /** What was expected of the narinfo; `undefined` where it is trusted. */
   refusal(narinfo: Narinfo): string | undefined {
+    if (this.closed !== undefined) return this.closed;
     if (this.#keys === undefined || this.#keys.signerOf(narinfo) !== undefined) return undefined;
     return this.#line;
   }
 }
 
 function namesOf(keys: readonly PublicKey[]): string {
-  const names = [...new Set(keys.map(({ name }) => name))];
-  return names.length === 0 ? "a trusted upload key, and none is set" : names.join(" or ");
+  return [...new Set(keys.map(({ name }) => name))].join(" or ");
 }

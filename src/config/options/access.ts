@@ -34,7 +34,8 @@ export const ACCESS_OPTIONS = {
     kind: boolean,
     default: false,
     help: "Let clients upload: nix copy --to http://HOST/upload",
-    details: "Without a write token only what an upstream's key has signed is taken.",
+    details:
+      "It needs a write token, an admin token or a trusted upload key: otherwise each is refused.",
   },
   "cache.trusted-upload-key": {
     kind: listOf(publicKey),

@@ -31,11 +31,13 @@ const RETRY_AFTER = { "retry-after": "5" };
 export interface UploadHandlerDeps {
   readonly metrics: Metrics;
   readonly log: Logger;
+  /** What every upload lacks, as UploadTrust says; `undefined` where some may be taken. */
+  readonly closed: string | undefined;
 }
 
 /** A PUT handler. `accept` may throw UploadRefused. */
 export function uploadHandler(
-  { metrics, log }: UploadHandlerDeps,
+  { metrics, log, closed }: UploadHandlerDeps,
   kind: UploadKind,
   accept: (routed: Routed) => Promise<UploadOutcome>,
 ): Handler {
@@ -49,6 +51,7 @@ export function uploadHandler(
   };
   return async (routed) => {
     try {
+      if (closed !== undefined) throw new UploadRefused("invalid", closed);
       if (routed.request.headers.get("content-range") !== null) {
         throw new UploadRefused("cut", "expected a whole file, and no Content-Range");
       }
