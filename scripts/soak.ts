@@ -24,6 +24,8 @@ const LOOKS_PER_LINE = MINUTE_MS / LOOK_MS;
 const RETRY_MS = 100;
 /** Time to close idle upstream connections and to collect buffers. */
 const QUIET_MS = 2_000;
+/** A killed member is silent for 30 s at most before the next search, 10 s later, removes it. */
+const DEAD_MAX_MS = 45_000;
 /** After the faults everything must be available again within this time. */
 const RECOVERY_MAX_MS = 60_000;
 const CANNOT_RUN_STATUS = 2;
@@ -127,14 +129,25 @@ async function problemsAtTheEnd(
   }
   await pause(QUIET_MS);
   if (server.larder !== undefined) monitor.look(server.larder);
-  const growing = [...Deno.readDirSync(`${server.storage}/tmp`)].map(({ name }) => name);
-  if (growing.some((name) => name.endsWith(".part"))) problems.push(`left over: ${growing}`);
+  const left = await leftOver(`${server.storage}/tmp`);
+  if (left.length > 0) problems.push(`left over: ${JSON.stringify(left)}`);
   const { code } = await server.stop();
   if (code !== 0) problems.push(`it ended with status ${code}`);
   const words = ["fsck", "--verify-content", "--cache-storage-local", server.storage];
   const { status, out, err } = await runLarder(words);
   if (status !== 0) problems.push(`fsck: ${out}${err}`);
   return problems;
+}
+
+/** What is still there of dead members, and of downloads, when their time is over. */
+async function leftOver(spool: string): Promise<readonly unknown[]> {
+  const untilMs = performance.now() + DEAD_MAX_MS;
+  for (;;) {
+    const members = [...Deno.readDirSync(spool)].map(({ name }) => name);
+    const left = members.length > 1 ? members : [...Deno.readDirSync(`${spool}/${members[0]}`)];
+    if (left.length === 0 || performance.now() > untilMs) return left;
+    await pause(RETRY_MS);
+  }
 }
 
 /** The problem with the answers for an object; "" if none. */
