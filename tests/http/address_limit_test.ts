@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { once } from "node:events";
 import { Answer } from "../../src/http/message/answer.ts";
 import { TrustedProxies } from "../../src/http/proxy/trusted_proxies.ts";
 import { HttpServer } from "../../src/http/server/http_server.ts";
@@ -45,20 +46,59 @@ for (const [what, [clients, stay]] of Object.entries(CROWDS)) {
   });
 }
 
-/** A connection on which nothing comes. */
+Deno.test("address limit: guesses of a token make room, before silent clients", async () => {
+  const guess = new TextEncoder().encode("GET /pubkey HTTP/1.1\r\nHost: x\r\n\r\n");
+  const address = "10.0.0.1";
+  const sockets = [undefined, guess, undefined, undefined].map((said) =>
+    new SilentSocket(address, said)
+  );
+  const isHeld = Promise.withResolvers<void>();
+  await using server = new HttpServer({
+    async handle(request) {
+      request.heldBack?.();
+      isHeld.resolve();
+      await once(request.signal, "abort");
+      return new Answer("", 401, {});
+    },
+    refuse: ({ status }) => new Answer("", status, {}),
+    log: createLogger("error", { write() {} }),
+    nowMs: Date.now,
+  }, { connectionsMax: 12 });
+  const coming = sockets.entries();
+  await server.serve({
+    async accept() {
+      const { value: [at, socket] = [], done } = coming.next();
+      if (at === 2) await isHeld.promise;
+      if (done || socket === undefined) {
+        throw new Deno.errors.BadResource("Listener has been closed");
+      }
+      return socket;
+    },
+  });
+  assert.deepEqual(sockets.map(({ isClosed }) => isClosed), [false, true, false, false]);
+});
+
+/** A connection on which nothing comes, or one request. */
 class SilentSocket implements Socket {
   readonly remoteAddr: Deno.Addr;
   readonly #closed = Promise.withResolvers<null>();
   isClosed = false;
 
-  constructor(client: string) {
+  readonly #said: Uint8Array | undefined;
+  #hasSaid = false;
+
+  constructor(client: string, said?: Uint8Array) {
+    this.#said = said;
     this.remoteAddr = client === "unix"
       ? { transport: "unix", path: "/socket" }
       : { transport: "tcp", hostname: client, port: 4711 };
   }
 
-  read(): Promise<null> {
-    return this.#closed.promise;
+  read(into: Uint8Array): Promise<number | null> {
+    if (this.#said === undefined || this.#hasSaid) return this.#closed.promise;
+    this.#hasSaid = true;
+    into.set(this.#said);
+    return Promise.resolve(this.#said.length);
   }
 
   async write(bytes: Uint8Array): Promise<number> {

@@ -14,9 +14,6 @@ const FREE_MS = 10 * FAILURE_MS;
 
 const DELAY_MAX_MS = 5_000;
 
-/** Limit of answers that wait. Beyond it they leave at once: each holds a connection. */
-const WAITING_MAX = 512;
-
 /**
  * Slows answers to wrong tokens by their address. Right tokens never come here, so an attacker
  * slows no client behind the same proxy.
@@ -25,7 +22,6 @@ export class FailedTokens {
   readonly #nowMs: () => number;
   /** By network: when all failures are paid for. */
   readonly #paidAtMs = new LRUCache<string, number>({ max: ADDRESSES_MAX });
-  #waiting = 0;
 
   constructor(nowMs: () => number) {
     this.#nowMs = nowMs;
@@ -41,12 +37,14 @@ export class FailedTokens {
     return Math.max(0, debtMs - FREE_MS);
   }
 
-  /** Notes a failure, and waits for as long, unless the client leaves. */
+  /**
+   * Notes a failure, and waits for as long, unless the client leaves. The server bounds how many
+   * wait: each has a connection of its own, which is the first to make room.
+   */
   async slow(request: ClientRequest): Promise<void> {
     const delayMs = this.delayMs(request.peer ?? "");
-    if (delayMs === 0 || this.#waiting >= WAITING_MAX) return;
-    this.#waiting++;
+    if (delayMs === 0) return;
+    request.heldBack?.();
     await pause(delayMs, request.signal);
-    this.#waiting--;
   }
 }

@@ -14,6 +14,8 @@ export interface ClientRequest {
   readonly body: ReadableStream<Uint8Array<ArrayBuffer>> | null;
   /** True while clients hold so much that this answer must not add a large copy of its own. */
   readonly savesMemory?: boolean;
+  /** Says that the answer waits on purpose: the connection may make room for others. */
+  heldBack?(): void;
   /** Aborts when the client leaves before it has the whole answer. */
   readonly signal: AbortSignal;
 }

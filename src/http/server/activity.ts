@@ -13,6 +13,8 @@ export type Phase =
   | "skipping"
   /** The app is at work. */
   | "answering"
+  /** A wrong token: the answer waits on purpose. */
+  | "held"
   /** The client reads. */
   | "sending"
   /** A refused client still sends. */

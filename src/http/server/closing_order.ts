@@ -2,9 +2,16 @@ import type { Phase } from "./activity.ts";
 import type { Connection } from "./connection.ts";
 
 /** Phases in which the server owes no answer. These connections make room first, and end first. */
-const INCOMPLETE: ReadonlySet<Phase> = new Set(["idle", "head", "body", "skipping", "lingering"]);
+const INCOMPLETE: ReadonlySet<Phase> = new Set([
+  ...["idle", "head", "body", "skipping", "held", "lingering"] as const,
+]);
 
-/** Connections without a whole request, the oldest phase first. */
+/** Connections that wait for the answer to a wrong token, the longest first. */
+export function held(connections: Iterable<Connection>): Connection[] {
+  return oldestFirst(connections, ({ activity: { phase } }) => phase === "held");
+}
+
+/** Connections without a whole request, or with a wrong token; the oldest phase first. */
 export function incomplete(connections: Iterable<Connection>): Connection[] {
   return oldestFirst(connections, ({ activity: { phase } }) => INCOMPLETE.has(phase));
 }

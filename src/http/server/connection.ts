@@ -123,9 +123,10 @@ export class Connection {
     const head = readHead(text);
     this.#hasRequested = true;
     const body = head.bodyLength === 0 ? undefined : this.#bodyOf(head);
+    const { activity } = this;
     const { remoteAddr } = this.#socket;
     const { running, proxies } = this.#deps;
-    const received = new ReceivedRequest(head, body, { remoteAddr, running, proxies });
+    const received = new ReceivedRequest(head, body, { remoteAddr, running, proxies, activity });
     this.#request = received;
     const answer = await this.#deps.handle(received, received);
     const keepsAlive = head.keepsAlive && !this.#deps.isStopping() &&

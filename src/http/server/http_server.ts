@@ -7,7 +7,7 @@ import { ClosedLog } from "./closed_log.ts";
 import { Connection, type ConnectionDeps } from "./connection.ts";
 import type { Proxies } from "./received_request.ts";
 import type { Phase } from "./activity.ts";
-import { incomplete, stalled } from "./closing_order.ts";
+import { held, incomplete, stalled } from "./closing_order.ts";
 import type { Socket } from "./request_reader.ts";
 import { OVERDUE_REASON, PHASE_LIMITS_MS, type PhaseLimits } from "./overdue.ts";
 import { RunningWrites } from "./running_writes.ts";
@@ -208,21 +208,22 @@ export class HttpServer {
   }
 
   /**
-   * Closes stalled connections, then those without a whole request, each the oldest first. False if
-   * there are none of either.
+   * Closes connections with a wrong token, then stalled ones, then those without a whole request,
+   * each the oldest first. False if there are none.
    */
   #makeRoom(among: Among = this.#open, max: number = this.#connectionsMax): boolean {
     const { stalledMs = STALLED_MS } = this.#deps.limits;
-    const waiting = [
+    const waiting = new Set([
+      ...held(among.keys()),
       ...stalled(among.keys(), stalledMs / this.#sweepEveryMs),
       ...incomplete(among.keys()),
-    ];
+    ]);
     const tooMany = Math.max(0, among.size - max);
     const count = tooMany + Math.ceil(max * MAKE_ROOM_SHARE);
-    for (const connection of waiting.slice(0, count)) {
+    for (const connection of [...waiting].slice(0, count)) {
       this.#end(connection, "making room");
     }
-    return waiting.length > 0;
+    return waiting.size > 0;
   }
 
   #end(connection: Connection, reason: string): void {
@@ -248,7 +249,7 @@ export class HttpServer {
     const limitsMs = this.#deps.limits.limitsMs ?? PHASE_LIMITS_MS;
     for (const connection of this.#open.keys()) {
       const { phase, ticks } = connection.activity;
-      if (phase === "answering" && ticks === 1) connection.watch();
+      if ((phase === "answering" || phase === "held") && ticks === 1) connection.watch();
       if (phase === "sending" && ticks === SHED_TICKS) connection.shed();
       const limitMs = limitsMs[phase];
       if (limitMs === undefined) continue;

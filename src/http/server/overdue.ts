@@ -18,6 +18,7 @@ export const PHASE_LIMITS_MS: PhaseLimits = {
   skipping: 20 * SECOND_MS,
   // The upstreams have timeouts of their own.
   answering: undefined,
+  held: undefined,
   // Between two pieces. Nix aborts a transfer that stalls for 300 seconds, and stalls one itself
   // while it unpacks.
   sending: 300 * SECOND_MS,
@@ -32,6 +33,7 @@ export const OVERDUE_REASON: Readonly<Record<Phase, string>> = {
   body: "incomplete request body",
   skipping: "incomplete request body",
   answering: "no answer",
+  held: "no answer",
   sending: "stalled client",
   lingering: "refused client stays connected",
 };

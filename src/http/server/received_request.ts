@@ -5,6 +5,7 @@ import type {
   RequestHeaders,
 } from "../message/client_request.ts";
 import { peerAddress } from "../message/peer.ts";
+import type { Activity } from "./activity.ts";
 import type { RequestBody } from "./request_body.ts";
 import type { RequestHead } from "./request_head.ts";
 import type { RunningWrites } from "./running_writes.ts";
@@ -22,6 +23,7 @@ export interface ConnectionFacts {
   readonly remoteAddr: Deno.Addr;
   readonly running: Pick<RunningWrites, "holdMuch">;
   readonly proxies: Proxies | undefined;
+  readonly activity: Pick<Activity, "enter">;
 }
 
 /** A request for the app, and the delivery of its answer. */
@@ -70,6 +72,10 @@ export class ReceivedRequest implements ClientRequest, Delivery {
 
   get savesMemory(): boolean {
     return this.#connection.running.holdMuch;
+  }
+
+  heldBack(): void {
+    this.#connection.activity.enter("held");
   }
 
   get hasBody(): boolean {

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import { FailedTokens } from "../../../../src/http/access/failed_tokens.ts";
+import type { ClientRequest } from "../../../../src/http/message/client_request.ts";
 import { checkProperty } from "../../../support/property.ts";
 
 Deno.test("failed tokens: ten are free, further ones wait longer, up to five seconds", () => {
@@ -25,6 +26,22 @@ Deno.test("failed tokens: a flood of addresses does not let memory grow", () => 
   assert.equal(failed.delayMs("192.0.2.7"), 0);
 });
 
+Deno.test("failed tokens: no number of waiting guesses frees one of its delay", async () => {
+  const failed = new FailedTokens(() => 0);
+  for (let count = 0; count < 11; count++) failed.delayMs("192.0.2.7");
+  const leaving = new AbortController();
+  const { signal } = leaving;
+  let answered = 0;
+  const waiting = Array.from({ length: 2_000 }, async () => {
+    await failed.slow(guessFrom("192.0.2.7", signal));
+    answered++;
+  });
+  await failed.slow(guessFrom("192.0.2.8", signal));
+  assert.equal(answered, 0);
+  leaving.abort();
+  await Promise.all(waiting);
+});
+
 checkProperty(
   "failed tokens: in any minute an address gets at most 75 answers without the full delay",
   fc.property(fc.array(fc.integer({ min: 0, max: 2_000 }), { maxLength: 200 }), (pauses) => {
@@ -40,3 +57,11 @@ checkProperty(
     }
   }),
 );
+
+function guessFrom(peer: string, signal: AbortSignal): ClientRequest {
+  return {
+    ...{ method: "GET", url: "http://localhost/pubkey", headers: new Headers(), body: null },
+    peer,
+    signal,
+  };
+}
