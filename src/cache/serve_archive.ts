@@ -3,6 +3,7 @@ import type { NarRow, NarSource } from "../metadata/metadata_store.ts";
 import type { FileHash, NarHash } from "../nix/hash.ts";
 import { compressionOf, hashOf, type NarName } from "../nix/nar_name.ts";
 import type { NarBodySource } from "../upstream/upstream.ts";
+import type { Asker } from "./nar/asker.ts";
 import type { NarAnswer, NarFacts } from "./nar/nar_answer.ts";
 import { openPassThrough, type PassThroughDeps } from "./pass_through/pass_through.ts";
 
@@ -25,10 +26,10 @@ export class ArchiveServer {
   }
 
   /** `undefined` when no document names the file, or no upstream of such a document has it now. */
-  async open(narName: NarName, requestId: string): Promise<NarAnswer | undefined> {
+  async open(narName: NarName, asker: Asker): Promise<NarAnswer | undefined> {
     // One source at a time: the size at one source must not count for another.
     for (const source of await this.#deps.documents.archivesOf(narName)) {
-      const answer = await this.#openFrom(source, narName, requestId).catch(() => undefined);
+      const answer = await this.#openFrom(source, narName, asker).catch(() => undefined);
       if (answer !== undefined) return answer;
     }
     return undefined;
@@ -37,7 +38,7 @@ export class ArchiveServer {
   async #openFrom(
     source: NarSource,
     narName: NarName,
-    requestId: string,
+    asker: Asker,
   ): Promise<NarAnswer | undefined> {
     const facts = await this.#stat(narName, [source]);
     const nar = facts && rowOf(narName, facts.fileSize);
@@ -46,7 +47,7 @@ export class ArchiveServer {
     const { attempts, ...deps } = this.#deps.passThrough;
     const candidates = { ...attempts.candidates, metadata };
     const only = { ...deps, attempts: { ...attempts, candidates }, verifier: NO_VERIFIER };
-    return await openPassThrough(only, nar, requestId);
+    return await openPassThrough(only, nar, asker);
   }
 
   /** True where a document names the file. */

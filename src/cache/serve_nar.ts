@@ -1,9 +1,9 @@
 import type { NarFinder, NarRecord } from "../metadata/metadata_store.ts";
 import type { NarName } from "../nix/nar_name.ts";
 import type { ActiveReads } from "../space/active_reads.ts";
-import type { OpenOptions } from "../storage/nar_store.ts";
 import type { Tracer } from "../telemetry/tracer.ts";
-import { type Download, type NarPart, NotKept, type PassThroughRest } from "./download/download.ts";
+import type { Asker, Client } from "./nar/asker.ts";
+import { type Download, type DownloadReader, type NarPart, NotKept } from "./download/download.ts";
 import type { Downloads, JoinedDownload } from "./download/downloads.ts";
 import type { KeptNars } from "./kept/kept_nars.ts";
 import { storedAnswer } from "./kept/stored_answer.ts";
@@ -62,15 +62,17 @@ export class NarServer {
   async open(
     narName: NarName,
     requestId: string,
-    client: OpenOptions,
+    client: Client,
   ): Promise<NarAnswer | undefined> {
     const { kept, watchers: { uses, prefetch, reads } } = this.#deps;
     const nar = await this.#metadata.findNar(narName);
-    if (nar === undefined) return await this.#deps.archives.open(narName, requestId);
+    if (nar === undefined) {
+      return await this.#deps.archives.open(narName, { requestId, client });
+    }
     uses.nar(narName);
     const isAhead = prefetch.asked(narName);
     const file = await kept.open(nar, requestId, client);
-    if (file === undefined) return await this.#fetch(nar, requestId);
+    if (file === undefined) return await this.#fetch(nar, { requestId, client });
     const answer = storedAnswer(narName, file, reads);
     return isAhead ? { ...answer, isAhead } : answer;
   }
@@ -79,11 +81,11 @@ export class NarServer {
    * An unsigned file hash may have given this name to a NAR of other bytes. Then the file that a
    * debuginfo document names is still served.
    */
-  async #fetch(nar: NarRecord, requestId: string): Promise<NarAnswer | undefined> {
-    const archive = () => this.#deps.archives.open(nar.name, requestId);
+  async #fetch(nar: NarRecord, asker: Asker): Promise<NarAnswer | undefined> {
+    const archive = () => this.#deps.archives.open(nar.name, asker);
     try {
-      return await this.#openDownload(nar, requestId) ??
-        await openPassThrough(this.#deps.passThrough, nar, requestId) ?? await archive();
+      return await this.#openDownload(nar, asker) ??
+        await openPassThrough(this.#deps.passThrough, nar, asker) ?? await archive();
     } catch (error) {
       const found = await archive();
       if (found === undefined) throw error;
@@ -92,15 +94,15 @@ export class NarServer {
   }
 
   /** `undefined` for a file that cannot be stored. */
-  async #openDownload(nar: NarRecord, requestId: string): Promise<NarAnswer | undefined> {
+  async #openDownload(nar: NarRecord, asker: Asker): Promise<NarAnswer | undefined> {
     const { downloads } = this.#deps;
     try {
-      const joined = downloads.join(nar, requestId);
-      const answer = this.#joinedAnswer(nar, joined, requestId);
+      const joined = downloads.join(nar, asker.requestId);
+      const answer = this.#joinedAnswer(nar, joined, asker);
       if (!joined.download.isAhead) return await answer;
       // A download that failed without a client is tried again for this one.
       return await answer.catch(() =>
-        this.#joinedAnswer(nar, downloads.join(nar, requestId), requestId)
+        this.#joinedAnswer(nar, downloads.join(nar, asker.requestId), asker)
       );
     } catch (error) {
       return noneIfNotKept(error);
@@ -110,14 +112,14 @@ export class NarServer {
   async #joinedAnswer(
     nar: NarRecord,
     { download, joined, isAhead }: JoinedDownload,
-    requestId: string,
+    { requestId, client: { peer } }: Asker,
   ): Promise<NarAnswer | undefined> {
     const run = this.#tracer.here();
     const passThrough = (part: NarPart) =>
-      restPassedThrough(this.#deps.passThrough, nar, { ...part, requestId, run });
+      restPassedThrough(this.#deps.passThrough, nar, { ...part, requestId, peer, run });
     const source = joined ? "JOINED" : "MISS";
     const open = async () => (
-      { ...await openDownload(nar, download, { source, passThrough }), isAhead }
+      { ...await openDownload(nar, download, { source, passThrough, peer }), isAhead }
     );
     return await this.#tracer.span(
       { name: joined ? "join download" : "wait for first bytes" },
@@ -135,7 +137,7 @@ export class NarServer {
   async stat(
     narName: NarName,
     requestId: string,
-    client: OpenOptions,
+    client: Client,
   ): Promise<NarFacts | undefined> {
     const nar = await this.#metadata.findNar(narName);
     if (nar === undefined) return await this.#deps.archives.stat(narName);
@@ -185,10 +187,10 @@ function factsOf({ source, fileSize, tag }: NarFacts): NarFacts {
 async function openDownload(
   nar: NarRecord,
   download: Download,
-  { source, passThrough }: { readonly source: CacheResult; readonly passThrough: PassThroughRest },
+  { source, ...reader }: DownloadReader & { readonly source: CacheResult },
 ): Promise<NarAnswer> {
   // Before the first wait, because the file may be moved into the store meanwhile.
-  const use = download.file.use();
+  const use = download.use(reader.peer);
   try {
     await download.readable(0);
     if ((download.fileSize ?? fileSizeLimit(nar)) <= WHOLE_BYTES_MAX) {
@@ -196,7 +198,7 @@ async function openDownload(
       await download.readable(0);
     }
     download.promise();
-    return downloadAnswer(nar, download, { source, passThrough, use });
+    return downloadAnswer(nar, download, { source, reader, use });
   } catch (error) {
     use[Symbol.dispose]();
     throw error;
@@ -205,7 +207,7 @@ async function openDownload(
 
 interface DownloadAnswerParts {
   readonly source: CacheResult;
-  readonly passThrough: PassThroughRest;
+  readonly reader: DownloadReader;
   /** Of the download's file. */
   readonly use: Disposable;
 }
@@ -213,7 +215,7 @@ interface DownloadAnswerParts {
 function downloadAnswer(
   nar: NarRecord,
   download: Download,
-  { source, passThrough, use }: DownloadAnswerParts,
+  { source, reader, use }: DownloadAnswerParts,
 ): NarAnswer {
   return {
     source,
@@ -231,7 +233,7 @@ function downloadAnswer(
           // The stream then passes the file through.
           if (!(error instanceof NotKept)) throw error;
         });
-        return download.read(passThrough, start, end);
+        return download.read(reader, start, end);
       } finally {
         use[Symbol.dispose]();
       }

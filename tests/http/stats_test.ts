@@ -96,6 +96,8 @@ Deno.test("stats: a download shows its name and how far it is, until it is over"
     state: "receiving",
     receivedBytes: 1_000_000,
     fileBytes,
+    clientCount: 1,
+    clients: ["127.0.0.1"],
   });
   assert.match(startedAt, ISO_REGEXP);
 

@@ -2,6 +2,7 @@ import { Notifier } from "../../base/notifier.ts";
 import { Failure } from "../../base/failure.ts";
 import { streamOf } from "../../base/stream_of.ts";
 import type { NarName } from "../../nix/nar_name.ts";
+import { ClientAddresses } from "./client_addresses.ts";
 import {
   type DownloadEvent,
   type DownloadState,
@@ -34,6 +35,13 @@ export interface NarPart {
 /** Passes the rest of a file that cannot be kept through to one client. */
 export type PassThroughRest = (part: NarPart) => AsyncIterable<Uint8Array<ArrayBuffer>>;
 
+/** A client that reads the growing file. */
+export interface DownloadReader {
+  readonly passThrough: PassThroughRest;
+  /** The client's address; `undefined` if unknown. */
+  readonly peer: string | undefined;
+}
+
 export interface DownloadParts {
   readonly name: NarName;
   readonly file: GrowingFile;
@@ -47,6 +55,7 @@ export class Download {
   readonly name: NarName;
   readonly file: GrowingFile;
   readonly startedAtMs: number;
+  readonly clients = new ClientAddresses();
   #state: DownloadState = { state: "opening" };
   readonly #changed = new Notifier();
   #isPromised = false;
@@ -128,6 +137,14 @@ export class Download {
     }
   }
 
+  /** Holds the file and lists the client until the scope of the result ends. */
+  use(peer: string | undefined): Disposable {
+    using held = new DisposableStack();
+    held.use(this.file.use());
+    held.use(this.clients.enter(peer));
+    return held.move();
+  }
+
   /** The whole file. Only when `released`. */
   bytes(): Uint8Array<ArrayBuffer> {
     return this.file.readAt(0, this.fileSize ?? 0);
@@ -139,11 +156,11 @@ export class Download {
    * the stream then holds it.
    */
   read(
-    passThrough: PassThroughRest,
+    { passThrough, peer }: DownloadReader,
     start: number,
     end?: number,
   ): ReadableStream<Uint8Array<ArrayBuffer>> {
-    const use = this.file.use();
+    const use = this.use(peer);
     const release = () => use[Symbol.dispose]();
     return streamOf(this.#pieces(passThrough, start, end), release);
   }

@@ -1,4 +1,5 @@
 import type { NarName } from "../../nix/nar_name.ts";
+import type { ListedClients } from "./client_addresses.ts";
 import type { Download } from "./download.ts";
 
 /** The progress of one NAR file in flight. */
@@ -10,6 +11,7 @@ export interface DownloadProgress {
   /** The size of the whole file, where it is known. */
   readonly fileSize: number | undefined;
   readonly startedAtMs: number;
+  readonly clients: ListedClients;
 }
 
 /** NAR files in flight. */
@@ -34,26 +36,20 @@ export function allInFlight(places: readonly InFlight[]): InFlight {
 
 /** `undefined` for a download that has failed. */
 export function progressOf(
-  { name: narName, state: now, fileSize, startedAtMs }: Pick<
+  { name: narName, state: now, fileSize, startedAtMs, clients }: Pick<
     Download,
-    "name" | "state" | "fileSize" | "startedAtMs"
+    "name" | "state" | "fileSize" | "startedAtMs" | "clients"
   >,
 ): DownloadProgress | undefined {
+  const common = { narName, fileSize, startedAtMs, clients: clients.listed() };
   switch (now.state) {
     case "opening":
-      return { narName, state: "opening", receivedBytes: 0, fileSize, startedAtMs };
+      return { ...common, state: "opening", receivedBytes: 0 };
     case "receiving":
-      return { narName, state: "receiving", receivedBytes: now.received, fileSize, startedAtMs };
+      return { ...common, state: "receiving", receivedBytes: now.received };
     case "received":
-    case "kept": {
-      return {
-        narName,
-        state: "verifying",
-        receivedBytes: now.fileSize,
-        fileSize,
-        startedAtMs,
-      };
-    }
+    case "kept":
+      return { ...common, state: "verifying", receivedBytes: now.fileSize };
     case "failed":
       return undefined;
   }

@@ -3,6 +3,7 @@ import { streamOf } from "../../base/stream_of.ts";
 import type { NarRow, NarSource } from "../../metadata/metadata_store.ts";
 import { beginSpan } from "../../telemetry/begin_span.ts";
 import type { OpenSpan, RunBelow, Tracer } from "../../telemetry/tracer.ts";
+import type { Asker } from "../nar/asker.ts";
 import type { NarPart } from "../download/download.ts";
 import type { FetchEnd, FetchOutcome, NarFetch, NarFetcher } from "../fetch/nar_fetcher.ts";
 import type { OpenSink } from "../fetch/sink_fetcher.ts";
@@ -30,6 +31,8 @@ export interface PassThroughDeps {
 
 export interface PassThroughOptions {
   readonly requestId: string;
+  /** The client's address; `undefined` if unknown. */
+  readonly peer: string | undefined;
   /** The part for a client that has begun to read another copy. */
   readonly rest?: NarPart;
 }
@@ -51,7 +54,7 @@ export class PassThrough implements NarTarget, Disposable {
   private constructor(
     deps: PassThroughDeps,
     nar: NarRow,
-    { requestId, rest }: PassThroughOptions,
+    { requestId, rest }: Omit<PassThroughOptions, "peer">,
   ) {
     this.#deps = deps;
     this.#nar = nar;
@@ -73,7 +76,7 @@ export class PassThrough implements NarTarget, Disposable {
     options: PassThroughOptions,
   ): Promise<PassThrough | undefined> {
     const opened = new PassThrough(deps, nar, options);
-    opened.#span.run(() => void opened.#run());
+    opened.#span.run(() => void opened.#run(options.peer));
     return await opened.#begun.promise ? opened : undefined;
   }
 
@@ -155,9 +158,13 @@ export class PassThrough implements NarTarget, Disposable {
     if (this.isPromised) this.#begun.resolve(true);
   }
 
-  async #run(): Promise<void> {
+  async #run(peer: string | undefined): Promise<void> {
     const { transfers } = this.#deps;
-    using _entry = transfers.enter(this.#nar.name, () => this.#sink?.state ?? { state: "opening" });
+    using _entry = transfers.enter({
+      name: this.#nar.name,
+      peer,
+      state: () => this.#sink?.state ?? { state: "opening" },
+    });
     try {
       const result = await this.#attempts.run();
       if (result.type === "failed") this.#fail(result);
@@ -213,9 +220,9 @@ function reasonOf(error: unknown): string {
 export async function openPassThrough(
   deps: PassThroughDeps,
   nar: NarRow,
-  requestId: string,
+  { requestId, client: { peer } }: Asker,
 ): Promise<NarAnswer | undefined> {
-  const transfer = await PassThrough.open(deps, nar, { requestId });
+  const transfer = await PassThrough.open(deps, nar, { requestId, peer });
   if (transfer === undefined) return undefined;
   const facts = { source: "MISS", tag: nar.fileHash } as const;
   const dispose = () => transfer[Symbol.dispose]();
@@ -245,8 +252,7 @@ export async function openPassThrough(
 }
 
 /** The part for a client that has begun to read a download which then failed. */
-interface RestOptions extends NarPart {
-  readonly requestId: string;
+interface RestOptions extends NarPart, Omit<PassThroughOptions, "rest"> {
   /** The trace of the client's request: the rest starts after its span may have ended. */
   readonly run: RunBelow;
 }
@@ -255,9 +261,9 @@ interface RestOptions extends NarPart {
 export async function* restPassedThrough(
   deps: PassThroughDeps,
   nar: NarRow,
-  { requestId, run, ...rest }: RestOptions,
+  { requestId, peer, run, ...rest }: RestOptions,
 ): AsyncGenerator<Uint8Array<ArrayBuffer>> {
-  const transfer = await run(() => PassThrough.open(deps, nar, { requestId, rest }));
+  const transfer = await run(() => PassThrough.open(deps, nar, { requestId, peer, rest }));
   if (transfer === undefined) {
     const message = "Cannot pass NAR through: no upstream has it";
     throw new Failure("upstream-down", message, { nar: nar.name });

@@ -1,11 +1,19 @@
 import type { NarName } from "../../nix/nar_name.ts";
+import { ClientAddresses } from "../download/client_addresses.ts";
 import { type DownloadProgress, type InFlight, progressOf } from "../download/download_progress.ts";
 import { type DownloadState, knownFileSize } from "../download/download_state.ts";
 
-interface Entry {
+/** One NAR file in flight to one client. */
+export interface PassThroughTransfer {
   readonly name: NarName;
-  readonly startedAtMs: number;
+  /** The client's address; `undefined` if unknown. */
+  readonly peer: string | undefined;
   readonly state: () => DownloadState;
+}
+
+interface Entry extends Omit<PassThroughTransfer, "peer"> {
+  readonly startedAtMs: number;
+  readonly clients: ClientAddresses;
 }
 
 /** The pass-throughs in flight: one for each client. */
@@ -23,9 +31,9 @@ export class PassThroughTransfers implements InFlight {
 
   progress(countMax: number): readonly DownloadProgress[] {
     return this.#entries.values()
-      .map(({ name, startedAtMs, state }) => {
-        const now = state();
-        return progressOf({ name, startedAtMs, state: now, fileSize: knownFileSize(now) });
+      .map((entry) => {
+        const state = entry.state();
+        return progressOf({ ...entry, state, fileSize: knownFileSize(state) });
       })
       .filter((progress) => progress !== undefined)
       .take(countMax)
@@ -33,8 +41,10 @@ export class PassThroughTransfers implements InFlight {
   }
 
   /** Counts one pass-through until the scope of the result ends. */
-  enter(name: NarName, state: () => DownloadState): Disposable {
-    const entry = { name, startedAtMs: this.#nowMs(), state };
+  enter({ peer, ...transfer }: PassThroughTransfer): Disposable {
+    const clients = new ClientAddresses();
+    clients.enter(peer);
+    const entry = { ...transfer, clients, startedAtMs: this.#nowMs() };
     this.#entries.add(entry);
     return { [Symbol.dispose]: () => void this.#entries.delete(entry) };
   }

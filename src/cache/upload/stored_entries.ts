@@ -1,13 +1,6 @@
-import type { OpenOptions } from "../../storage/nar_store.ts";
 import type { ActiveReads } from "../../space/active_reads.ts";
 import type { KeptNars } from "../kept/kept_nars.ts";
 import type { Uses } from "../uses.ts";
-
-/** Who asks. */
-export interface Asker {
-  readonly requestId: string;
-  readonly client: OpenOptions;
-}
 
 /** What is stored here: how it is opened, spared and noted as used. */
 export interface StoredEntries {

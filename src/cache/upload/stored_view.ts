@@ -8,7 +8,8 @@ import { storedAnswer } from "../kept/stored_answer.ts";
 import type { NarAnswer } from "../nar/nar_answer.ts";
 import type { Signer } from "../own_signature.ts";
 import { ownNames } from "./nar_names.ts";
-import type { Asker, StoredEntries } from "./stored_entries.ts";
+import type { Asker } from "../nar/asker.ts";
+import type { StoredEntries } from "./stored_entries.ts";
 
 export interface StoredViewDeps {
   readonly metadata:

@@ -107,7 +107,8 @@ function downloads({ downloads: { count, underWay }, at }) {
     (hidden > 0 && underWay.length > 0 ? `<p>and ${number(hidden)} more</p>` : "");
 }
 
-function download({ nar, name, state, receivedBytes, fileBytes, startedAt }, at) {
+function download(one, at) {
+  const { nar, name, state, receivedBytes, fileBytes, startedAt } = one;
   const shown = escapeHtml(name ?? nar);
   const whole = fileBytes === null ? "" : ` of ${bytes(fileBytes)}`;
   const value = fileBytes ? ` value="${Math.min(1, receivedBytes / fileBytes)}"` : "";
@@ -117,8 +118,16 @@ function download({ nar, name, state, receivedBytes, fileBytes, startedAt }, at)
     ...STATES[state] === undefined ? [] : [STATES[state]],
     `began ${ago(startedAt, at)}`,
   ];
+  const clients = clientsOf(one);
   return `<b>${shown}</b> <span class="detail">${facts.join(", ")}</span>` +
+    (clients === "" ? "" : `<span class="detail">to ${clients}</span>`) +
     `<progress aria-label="Download of ${shown}" max="1"${value}></progress>`;
+}
+
+function clientsOf({ clients, clientCount }) {
+  const hidden = clientCount - clients.length;
+  const more = hidden > 0 ? ` and ${number(hidden)} more` : "";
+  return clients.map(escapeHtml).join(", ") + more;
 }
 
 function pins({ pins: all, at }) {

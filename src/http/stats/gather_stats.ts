@@ -117,6 +117,8 @@ async function downloadStats(
     receivedBytes: one.receivedBytes,
     fileBytes: one.fileSize ?? null,
     startedAt: iso(one.startedAtMs),
+    clientCount: one.clients.count,
+    clients: one.clients.addresses,
   });
   return await Promise.all(downloads.progress(DOWNLOADS_MAX).map(show));
 }

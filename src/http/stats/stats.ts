@@ -80,6 +80,10 @@ export interface DownloadStats {
   readonly receivedBytes: number;
   readonly fileBytes: number | null;
   readonly startedAt: string;
+  /** Different addresses. */
+  readonly clientCount: number;
+  /** The first of them. */
+  readonly clients: readonly string[];
 }
 
 export interface PinStats {

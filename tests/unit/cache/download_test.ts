@@ -7,6 +7,7 @@ import { tempFolder } from "../../support/temp_folder.ts";
 
 const NAME = narName(sha256FromDigest(new Uint8Array(32)), "none");
 const TEXT = "the bytes of a NAR file";
+const CLIENT = { passThrough: passedOn, peer: "192.0.2.1" };
 
 /** A download whose file holds all of TEXT. */
 function received(folder: string): Download {
@@ -25,7 +26,7 @@ Deno.test("download: a reader that begins after the file was moved gets all of i
   using use = download.file.use();
   download.advance({ type: "end", fileSize: TEXT.length, released: true });
   Deno.renameSync(`${folder.path}/growing`, `${folder.path}/moved`);
-  assert.equal(await new Response(download.read(passedOn, 0)).text(), TEXT);
+  assert.equal(await new Response(download.read(CLIENT, 0)).text(), TEXT);
   assert.equal(new TextDecoder().decode(download.bytes()), TEXT);
   use[Symbol.dispose]();
 });
@@ -34,7 +35,7 @@ Deno.test("download: a reader outlives the download's own use of the file", asyn
   using folder = tempFolder();
   const download = received(folder.path);
   const use = download.file.use();
-  const body = download.read(passedOn, 4);
+  const body = download.read(CLIENT, 4);
   download.advance({ type: "end", fileSize: TEXT.length, released: true });
   use[Symbol.dispose]();
   assert.equal(await new Response(body).text(), TEXT.slice(4));
@@ -44,7 +45,7 @@ Deno.test("download: before the verdict all but the last byte is given", async (
   using folder = tempFolder();
   const download = received(folder.path);
   using _use = download.file.use();
-  const reader = download.read(passedOn, 0).getReader();
+  const reader = download.read(CLIENT, 0).getReader();
   const first = await reader.read();
   assert.equal(new TextDecoder().decode(first.value), TEXT.slice(0, -1));
   const last = reader.read();
@@ -57,9 +58,9 @@ Deno.test("download: readers of a verified file outlive the failure to store it"
   using folder = tempFolder();
   const download = received(folder.path);
   using _use = download.file.use();
-  const reader = download.read(passedOn, 0).getReader();
+  const reader = download.read(CLIENT, 0).getReader();
   const first = await reader.read();
-  const late = download.read(passedOn, 4);
+  const late = download.read(CLIENT, 4);
   download.advance({ type: "end", fileSize: TEXT.length, released: true });
   download.advance({ type: "verified" });
   download.advance({ type: "error", reason: "the database is locked" });
@@ -75,7 +76,7 @@ Deno.test("download: readers in the middle fail with it", async () => {
   using folder = tempFolder();
   const download = received(folder.path);
   using _use = download.file.use();
-  const reader = download.read(passedOn, 0).getReader();
+  const reader = download.read(CLIENT, 0).getReader();
   await reader.read();
   download.advance({ type: "error", reason: "cut" });
   await assert.rejects(reader.read(), /cut/);
@@ -86,9 +87,9 @@ Deno.test("download: two reads at different places do not disturb each other", a
   const download = received(folder.path);
   using _use = download.file.use();
   download.advance({ type: "end", fileSize: TEXT.length, released: true });
-  const texts = [0, 4, 10].map((start) => new Response(download.read(passedOn, start, 20)).text());
+  const texts = [0, 4, 10].map((start) => new Response(download.read(CLIENT, start, 20)).text());
   assert.deepEqual(await Promise.all(texts), [0, 4, 10].map((start) => TEXT.slice(start, 20)));
 });
 
-/** Nothing of these downloads is. */
+/** Nothing of these downloads is passed through. */
 async function* passedOn(): AsyncGenerator<Uint8Array<ArrayBuffer>> {}

@@ -1,0 +1,13 @@
+import type { OpenOptions } from "../../storage/nar_store.ts";
+
+/** The client of a request. */
+export interface Client extends OpenOptions {
+  /** Its address; `undefined` if unknown. */
+  readonly peer?: string;
+}
+
+/** Who asks. */
+export interface Asker {
+  readonly requestId: string;
+  readonly client: Client;
+}

@@ -1,0 +1,107 @@
+import assert from "node:assert/strict";
+import { TrustedProxies } from "../../src/http/proxy/trusted_proxies.ts";
+import type { Stats } from "../../src/http/stats/stats.ts";
+import { eventually } from "../support/eventually.ts";
+import { GatedNar } from "../support/gated_nar.ts";
+import { RawConnection, requestText } from "../support/raw_http.ts";
+import { makeStoreObject } from "../support/store_object.ts";
+import type { TestCache } from "../support/test_cache.ts";
+
+const object = makeStoreObject({ name: "big-1.0", size: 4_000_000 });
+const BROWSER = { accept: "text/html" };
+const LOOPBACK = { address: "127.0.0.0", prefix: 8, family: "ipv4" } as const;
+const PROXIES = new TrustedProxies([LOOPBACK]);
+
+type Transfer = Stats["downloads"]["underWay"][number];
+
+async function downloadsOf(cache: TestCache): Promise<readonly Transfer[]> {
+  const stats: Stats = await (await cache.get("/stats")).json();
+  return stats.downloads.underWay;
+}
+
+/** A client behind the proxy, once its response has begun. */
+async function reader(port: number, path: string, client: string): Promise<RawConnection> {
+  const connection = await RawConnection.open(port);
+  await connection.send(requestText("GET", path, { "X-Forwarded-For": client }));
+  assert.equal((await connection.answer()).status, 200);
+  return connection;
+}
+
+Deno.test("stats clients: a download lists five addresses, and counts all", async () => {
+  await using scene = await GatedNar.open(object);
+  const { gate, cache, path } = scene;
+  gate.release(1_000_000);
+  await using server = cache.listen({ proxies: PROXIES });
+  await using readers = new AsyncDisposableStack();
+  const first = await reader(server.port, path, "192.0.2.1");
+  for (const last of [2, 2, 3, 4, 5, 6, 7]) {
+    readers.use(await reader(server.port, path, `192.0.2.${last}`));
+  }
+  const listed = (numbers: readonly number[]) => numbers.map((last) => `192.0.2.${last}`);
+  const [before] = await downloadsOf(cache);
+  assert.deepEqual([before?.clientCount, before?.clients], [7, listed([1, 2, 3, 4, 5])]);
+
+  await first[Symbol.asyncDispose]();
+  await eventually("the first client is gone", async () => {
+    return (await downloadsOf(cache))[0]?.clientCount === 6;
+  });
+  assert.deepEqual((await downloadsOf(cache))[0]?.clients, listed([2, 3, 4, 5, 6]));
+  const page = await (await cache.get("/", BROWSER)).text();
+  assert.match(page, /to 192\.0\.2\.2, 192\.0\.2\.3, [^<]*, 192\.0\.2\.6 and 1 more</);
+
+  await readers.disposeAsync();
+  await eventually("all are gone", async () => {
+    return (await downloadsOf(cache))[0]?.clientCount === 0;
+  });
+  gate.open();
+  await cache.downloadsOver();
+});
+
+Deno.test("stats clients: each pass-through has the address of its client", async () => {
+  await using scene = await GatedNar.open(object, { limitBytes: 1_000 });
+  const { gate, cache, path } = scene;
+  gate.release(1_000_000);
+  await using server = cache.listen({ proxies: PROXIES });
+  await using readers = new AsyncDisposableStack();
+  for (const client of ["192.0.2.1", "2001:db8::2"]) {
+    readers.use(await reader(server.port, path, client));
+  }
+  const shown = (await downloadsOf(cache)).map(({ clients, clientCount }) => [
+    clientCount,
+    ...clients,
+  ]);
+  assert.deepEqual(shown, [[1, "192.0.2.1"], [1, "2001:db8::2"]]);
+  gate.open();
+});
+
+Deno.test("stats clients: without a trusted proxy the peer is the client", async () => {
+  await using scene = await GatedNar.open(object);
+  const { gate, cache, path, server } = scene;
+  gate.release(1_000_000);
+  await using _reader = await reader(server.port, path, "192.0.2.1");
+  assert.deepEqual((await downloadsOf(cache))[0]?.clients, ["127.0.0.1"]);
+  gate.open();
+});
+
+Deno.test("stats clients: without the admin role no caller sees an address", async () => {
+  const tokens = [
+    { name: "root", role: "admin", secret: "admin-secret" },
+    { name: "ci", role: "write", secret: "write-secret" },
+  ] as const;
+  await using scene = await GatedNar.open(object, { tokens });
+  const { gate, cache, path } = scene;
+  gate.release(1_000_000);
+  await using server = cache.listen({ proxies: PROXIES });
+  await using _reader = await reader(server.port, path, "192.0.2.1");
+  const callers = [["admin-secret", 200], ["write-secret", 403], ["guess", 401]] as const;
+  for (const place of ["/", "/stats"]) {
+    for (const accept of ["text/html", "application/json"]) {
+      for (const [token, status] of callers) {
+        const answer = await cache.get(place, { accept, authorization: `Bearer ${token}` });
+        assert.equal(answer.status, status, place);
+        assert.equal((await answer.text()).includes("192.0.2.1"), status === 200, place);
+      }
+    }
+  }
+  gate.open();
+});
