@@ -88,6 +88,15 @@ Deno.test("tokens: a file without any is a mistake, and opens nothing", () => {
   }
 });
 
+Deno.test("tokens: an empty variable counts as not set, with a warning that names it", () => {
+  const warning = "empty, so it counts as not set; set it, or remove it";
+  const variables = ["CACHE_GET_TOKEN", "CACHE_PUT_TOKEN", "CACHE_ADMIN_TOKEN_FILE"];
+  const env = Object.fromEntries(variables.map((name) => [name, ""]));
+  const { settings, warnings } = resolved({ env: { ...env, CACHE_PRIORITY: "" } });
+  assert.equal(settings["cache.get-token"], undefined);
+  assert.deepEqual([...warnings].sort(), variables.sort().map((name) => `${name}: ${warning}`));
+});
+
 Deno.test("tokens: the effective settings hide them and their names", () => {
   const { settings, sources } = resolved({ toml: 'cache.admin-token = "alice:s3same"' });
   const text = effectiveSettings(OPTION_GROUPS, { values: settings, sources });
