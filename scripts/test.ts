@@ -14,7 +14,7 @@ const IS_NEWER = major > 2 || minor >= 9;
 /** Deno 2.9 wants the paths of Unix sockets here, which older ones cannot read. */
 const SOCKETS = IS_NEWER ? `,unix:${socket},unix:/nowhere/socket` : "";
 /** Deno 2.9 requires `seteuid`, and cannot read that name here. */
-const SYS = IS_NEWER ? "" : "=hostname,uid,seteuid,networkInterfaces,getPriority";
+const SYS = IS_NEWER ? "" : "=hostname,uid,seteuid,networkInterfaces,getPriority,statfs";
 
 /** Any other address is refused, so a test that needs one fails. */
 const PERMISSIONS = [

@@ -1,5 +1,5 @@
-import { statfs } from "node:fs/promises";
 import { messageOf } from "../base/failure.ts";
+import { freeBytesOf } from "../base/free_bytes.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 
@@ -20,10 +20,9 @@ export function sampleFreeSpace({ path, metrics, log }: FreeSpaceDeps): Disposab
   let freeBytes: number | undefined;
   const sample = async () => {
     try {
-      await requireStatfs();
-      const { bavail, bsize } = await statfs(path);
+      const bytes = await freeBytesOf(path);
       if (freeBytes === undefined) metrics.gauge("storage_free_bytes", {}, () => freeBytes ?? 0);
-      freeBytes = bavail * bsize;
+      freeBytes = bytes;
     } catch (error) {
       // The last value stays: other log lines report a failing storage.
       log.debug("free space unknown", { error: messageOf(error) });
@@ -32,11 +31,4 @@ export function sampleFreeSpace({ path, metrics, log }: FreeSpaceDeps): Disposab
   void sample();
   const timer = setInterval(sample, SAMPLE_EVERY_MS);
   return { [Symbol.dispose]: () => clearInterval(timer) };
-}
-
-/** Throws without permission. Otherwise Deno would prompt the user. */
-async function requireStatfs(): Promise<void> {
-  const descriptor = { name: "sys", kind: "statfs" } as unknown as Deno.SysPermissionDescriptor;
-  const { state } = await Deno.permissions.query(descriptor);
-  if (state !== "granted") throw new Error("--allow-sys=statfs is not given");
 }

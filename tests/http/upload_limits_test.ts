@@ -107,6 +107,21 @@ Deno.test("upload limits: a client that waits for 100 gets it, or the refusal", 
   assert.deepEqual([answer.status, answer.interim], [413, []]);
 });
 
+Deno.test("upload limits: a NAR larger than the free disk is 507 before it is sent", async () => {
+  await using cache = await uploadCache();
+  await using server = cache.listen();
+  const { narPath } = await pushOf(thing);
+  await using connection = await RawConnection.open(server.port);
+  const headers = { "Authorization": AS_WRITER.authorization, "Expect": "100-continue" };
+  const petabyte = String(10 ** 15 - 1);
+  await connection.send(requestText("PUT", narPath, { ...headers, "Content-Length": petabyte }));
+  const { status, interim, reader } = await connection.answer();
+  assert.deepEqual([status, interim], [507, []]);
+  const line = new TextDecoder().decode(await reader.read(1_000));
+  assert.match(line, /^expected 9{15} free bytes on the disk, and \d+ are free\n$/);
+  await nothingLeft(cache);
+});
+
 Deno.test("upload limits: a client that leaves halfway leaves nothing", async () => {
   await using cache = await uploadCache();
   await using server = cache.listen();

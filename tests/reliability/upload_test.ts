@@ -26,12 +26,15 @@ const small = await pushOf(makeStoreObject({ name: "small", size: 600_000 }));
 const other = await pushOf(makeStoreObject({ name: "other", size: 600_000, seed: 1 }));
 const large = await pushOf(makeStoreObject({ name: "large", size: 12_000_000, seed: 2 }));
 
-faultTest("the disk is full while a NAR is uploaded", "later", "nothing", async (fault) => {
+faultTest("the disk is full while a NAR is uploaded", "full", "nothing", async (fault) => {
   await using larder = await startLarder(FLAGS, {}, FULL_DISK);
-  assert.equal(await put(larder, large.narPath, large.file.bytes), 507);
+  await using connection = await begun(larder, large);
+  await connection.send(large.file.bytes);
+  const { status, headers } = await connection.answer();
+  assert.deepEqual([status, headers.get("connection")], [507, "close"]);
   await isGone(larder);
   await isPushed(larder, small);
-  fault("later", "nothing");
+  fault("full", "nothing");
 });
 
 faultTest("pins fill the size limit while a NAR is uploaded", "later", "nothing", async (fault) => {
@@ -110,7 +113,8 @@ faultTest(
     await using larder = await startLarder(FLAGS);
     await using connection = await half(larder, small);
     const startedAt = performance.now();
-    assert.equal((await connection.answer()).status, 408);
+    const { status, headers } = await connection.answer();
+    assert.deepEqual([status, headers.get("connection")], [408, "close"]);
     const took = performance.now() - startedAt;
     assert.ok(took > STOPPED_MS.min && took < STOPPED_MS.max, `it took ${took} ms`);
     await isGone(larder);
@@ -178,14 +182,22 @@ async function put(
   return answer.status;
 }
 
-/** Sends half of a NAR, and resolves when larder writes it. */
-async function half(larder: LarderProcess, { narPath, file: { bytes } }: Push) {
+/** Sends the head of a NAR's upload, on a connection that may last. */
+async function begun(larder: LarderProcess, { narPath, file: { bytes } }: Push) {
   const connection = await RawConnection.open(larder.port);
-  const length = {
+  const head = {
+    "Connection": "keep-alive",
     "Content-Length": String(bytes.length),
     "Authorization": AS_WRITER.authorization,
   };
-  await connection.send(requestText("PUT", narPath, length));
+  await connection.send(requestText("PUT", narPath, head));
+  return connection;
+}
+
+/** Sends half of a NAR, and resolves when larder writes it. */
+async function half(larder: LarderProcess, push: Push) {
+  const connection = await begun(larder, push);
+  const { bytes } = push.file;
   await connection.send(bytes.subarray(0, bytes.length / 2));
   await eventually("it comes in", () => {
     return [...filesBelow(`${larder.storage}/tmp`).values()].some((size) => size > 0);

@@ -8,8 +8,9 @@ export const SIGHTS = {
   refused: "404, or a transfer that broke off",
   "whole-or-cut": "the right NAR, whole, or a transfer that broke off",
   stored: "201 or 200: stored",
-  later: "507, and Nix sends it again",
-  timeout: "408, and Nix sends it again",
+  later: "507 before the body, and Nix sends it again",
+  full: "507, and the connection closes",
+  timeout: "408, and the connection closes",
   left: "nothing more, it has left",
 } as const;
 

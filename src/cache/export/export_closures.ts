@@ -1,4 +1,5 @@
 import { Failure, messageOf } from "../../base/failure.ts";
+import { isDiskFull } from "../../base/os_error.ts";
 import type { NarFinder, NarinfoFinder, NarinfoRow } from "../../metadata/metadata_store.ts";
 import { parseNarinfo } from "../../nix/narinfo_parse.ts";
 import { hashOfBaseName, type StorePathHash } from "../../nix/store_path.ts";
@@ -63,7 +64,7 @@ export async function exportClosures(
       bytes += await exportEntry(deps, row, signal);
     } catch (error) {
       if (signal.aborted) break;
-      if (isFolderFull(error)) throw error;
+      if (isDiskFull(error)) throw error;
       watcher.missing({ name, problem: messageOf(error) });
     }
     watcher.progress({ pathsDone: ++pathsDone, pathsKnown: names.size, bytes });
@@ -90,9 +91,4 @@ async function exportEntry(
   }
   await folder.putNarinfo(storePathHash, signer.textOf(row));
   return isThere ? 0 : kept.fileSize;
-}
-
-/** Every further file would fail, too. */
-function isFolderFull(error: unknown): boolean {
-  return error instanceof Error && "code" in error && error.code === "ENOSPC";
 }

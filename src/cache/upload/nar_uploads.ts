@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import { messageOf } from "../../base/failure.ts";
+import { isDiskFull } from "../../base/os_error.ts";
 import { type Sha256, sha256FromDigest } from "../../nix/hash.ts";
 import { compressionOf, hashOf, type NarName, narName as plainName } from "../../nix/nar_name.ts";
 import type { Space } from "../../space/space.ts";
@@ -8,6 +9,7 @@ import type { Series } from "../../telemetry/metrics.ts";
 import type { Tracer } from "../../telemetry/tracer.ts";
 import type { NarVerifier } from "../verify/nar_verifier.ts";
 import { ownNames } from "./nar_names.ts";
+import { checkDisk } from "./disk_check.ts";
 import { SpoolFile } from "./spool_file.ts";
 import { type MeasuredNar, SpoolMeasure } from "./spool_measure.ts";
 import type { Asker } from "../nar/asker.ts";
@@ -100,6 +102,7 @@ export class NarUploads {
     const { space, folder, publishing: { nowMs }, entries, telemetry: { log } } = this.#deps;
     const startedAtMs = nowMs();
     try {
+      await checkDisk({ folder, space, length: body.length });
       using spool = await SpoolFile.open({ narName, folder, space, length: body.length });
       const measured = await this.#receive(narName, body, spool);
       const { path, ledgerBytes } = spool;
@@ -116,14 +119,13 @@ export class NarUploads {
       return { kind: "stored" };
     } catch (error) {
       if (error instanceof UploadRefused) throw error;
-      // A full disk, mostly, or a locked database: the client may come again.
       log.error("upload failed", {
         nar: narName,
         error: messageOf(error),
         request_id: requestId,
       });
       space.diskFull();
-      throw new UploadRefused("no-room", "expected a storage that takes it");
+      throw new UploadRefused("no-room", expectedRoom(error, body));
     }
   }
 
@@ -142,6 +144,11 @@ export class NarUploads {
     checkName(narName, fileHash);
     return { fileHash, fileSize, ...await measure.end({ fileHash, fileSize }) };
   }
+}
+
+function expectedRoom(error: unknown, { length }: UploadBody): string {
+  if (!isDiskFull(error)) return "expected a storage that takes it";
+  return `expected ${length ?? "more"} free bytes on the disk, which is full`;
 }
 
 function checkName(narName: NarName, fileHash: Sha256): void {
