@@ -5,6 +5,8 @@ import { withoutUrlSecrets } from "./url_secrets.ts";
 const MEANING = {
   "bad-request": { status: 400, level: "debug" },
   "denied": { status: 403, level: "info" },
+  /** The client was silent for too long. */
+  "stalled": { status: 408, level: "debug" },
   "absent": { status: 404, level: "debug" },
   "upstream-down": { status: 404, level: "warn" },
   "corrupt": { status: 404, level: "error" },

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { PHASE_LIMITS_MS } from "../../src/http/server/overdue.ts";
 import { eventually } from "../support/eventually.ts";
+import { scrape } from "../support/scrape.ts";
 import { RawConnection, requestText } from "../support/raw_http.ts";
 import { makeStoreObject } from "../support/store_object.ts";
 import type { TestCache } from "../support/test_cache.ts";
@@ -146,6 +147,14 @@ Deno.test("upload limits: a client that stops is 408, and leaves nothing", async
   await connection.send(file.bytes.subarray(0, 10_000));
   assert.equal((await connection.answer()).status, 408);
   await nothingLeft(cache);
+  const statuses = () =>
+    cache.log.filter(({ msg, method }) => msg === "upload refused" || method === "PUT")
+      .map(({ msg, status }) => [msg, status]);
+  await eventually("it is logged", () => statuses().length === 2);
+  assert.deepEqual(statuses(), [["upload refused", 408], ["request", 408]]);
+  const counted = (await scrape(cache)).nonZero("http_server_requests_total");
+  const puts = Object.keys(counted).filter((labels) => labels.includes('"PUT"'));
+  assert.deepEqual(puts.map((labels) => /"408"/.test(labels)), [true], String(puts));
 });
 
 Deno.test("upload limits: two push the same at once, and one file stays", async () => {

@@ -1,4 +1,5 @@
 import { ByteBlocks } from "../../base/byte_blocks.ts";
+import { Failure } from "../../base/failure.ts";
 import type { MemoryAllowance, MemoryShare } from "../../base/memory_allowance.ts";
 import { UploadRefused } from "./upload_outcome.ts";
 
@@ -13,7 +14,7 @@ export interface UploadBody {
 /** How long an upload waits for the memory of others. */
 const MEMORY_WAIT_MS = 5_000;
 
-/** The pieces of a body. Throws UploadRefused "cut" where it ends early. */
+/** The pieces of a body. Throws UploadRefused "cut" or "stalled" where it ends early. */
 export async function* piecesOf({ stream }: UploadBody): AsyncGenerator<Uint8Array<ArrayBuffer>> {
   const reader = stream?.getReader();
   for (;;) {
@@ -28,8 +29,9 @@ async function next(
 ): Promise<ReadableStreamReadResult<Uint8Array<ArrayBuffer>>> {
   try {
     if (reader !== undefined) return await reader.read();
-  } catch {
-    throw new UploadRefused("cut", "expected the whole body");
+  } catch (error) {
+    const isStalled = error instanceof Failure && error.kind === "stalled";
+    throw new UploadRefused(isStalled ? "stalled" : "cut", "expected the whole body");
   }
   return { done: true };
 }

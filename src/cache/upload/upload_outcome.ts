@@ -10,8 +10,10 @@ export type UploadFault =
   | "no-room"
   /** Its Content-Encoding is unknown. */
   | "encoding"
-  /** Its client left, or stopped, in the middle of it. */
+  /** Its client left in the middle of it. */
   | "cut"
+  /** Its client stopped in the middle of it. */
+  | "stalled"
   /** The server is out of memory for it, or too slow. */
   | "overloaded";
 

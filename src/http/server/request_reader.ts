@@ -1,3 +1,4 @@
+import { Failure } from "../../base/failure.ts";
 import type { Activity } from "./activity.ts";
 import { Refusal } from "./refusal.ts";
 import { mayBeRequestLine } from "./request_head.ts";
@@ -103,7 +104,7 @@ export class RequestReader {
     if (this.#reading === undefined) {
       const bytes = new Uint8Array(Math.min(lengthMax, BODY_BYTES));
       this.#activity.enter("body");
-      const read = await this.#socket.read(bytes);
+      const read = await this.#socket.read(bytes).catch((error) => this.#brokenBy(error));
       this.#checkNotStopped();
       if (read === null) throw new Refusal(400, "incomplete body");
       // A small piece must not hold the whole buffer.
@@ -144,13 +145,21 @@ export class RequestReader {
       this.#checkNotStopped();
       this.#length += read ?? 0;
       return read !== null;
+    } catch (error) {
+      return this.#brokenBy(error);
     } finally {
       this.#reading = undefined;
     }
   }
 
   #checkNotStopped(): void {
-    if (this.#isStopped) throw new Error("Cannot read from a client that was refused");
+    if (this.#isStopped) throw new Failure("stalled", "Cannot read on: the client stopped sending");
+  }
+
+  /** The server closes the connection of a client that it refused. */
+  #brokenBy(error: unknown): never {
+    this.#checkNotStopped();
+    throw error;
   }
 
   #grow(): void {

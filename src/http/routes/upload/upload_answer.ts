@@ -23,6 +23,8 @@ const FAULTS: Readonly<
   "no-room": { status: 507, result: "failed" },
   "overloaded": { status: 503, result: "failed" },
   "cut": { status: 400, result: "failed" },
+  // The server has sent this status already: log and metrics say the same.
+  "stalled": { status: 408, result: "failed" },
 };
 
 /** After this time an upload may find room. */
