@@ -80,7 +80,7 @@ export function buildApp(parts: AppParts): App {
   const uploads = buildUploads(parts, cache);
   const closures = resources.use(stores.closures ?? new PinnedClosures(stores));
   const names = new StorePathNames({ metadata: stores.metadata, log });
-  const page = buildPage(parts, { ...cache, closures, names });
+  const page = buildPage(parts, { ...cache, closures, names, uploads: uploads.inFlight });
   const pinsChanged = () => {
     page.pinsChanged();
     void space.altered();

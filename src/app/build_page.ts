@@ -21,6 +21,7 @@ export interface PageSubjects {
   readonly lastAnswers: LastAnswers;
   /** Downloads and pass-throughs. */
   readonly inFlight: InFlight;
+  readonly uploads: InFlight;
   readonly space: Space;
   readonly names: StorePathNames;
   readonly closures: ClosureLister;

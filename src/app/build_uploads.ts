@@ -1,4 +1,5 @@
 import { MemoryAllowance } from "../base/memory_allowance.ts";
+import type { InFlight } from "../cache/download/download_progress.ts";
 import type { KeptNars } from "../cache/kept/kept_nars.ts";
 import type { NegativeCache } from "../cache/negative_cache.ts";
 import { createSigner } from "../cache/own_signature.ts";
@@ -37,6 +38,8 @@ export interface UploadNeighbours {
 }
 
 export interface BuiltUploads {
+  /** The NARs that clients upload now. */
+  readonly inFlight: InFlight;
   readonly routes: readonly Route[];
   /** Removes the NARs whose narinfo has not come in time. */
   expire(): Promise<void>;
@@ -58,7 +61,7 @@ export function buildUploads(parts: AppParts, neighbours: UploadNeighbours): Bui
     ...{ entries, space, verifier, folder: tempFolder },
     telemetry: { received, tracer, log },
   });
-  metrics.gauge("in_flight_uploads", {}, () => narUploads.count);
+  metrics.gauge("in_flight_uploads", {}, () => narUploads.running.count);
   const trust = uploadTrust(parts);
   const rows = { metadata, signer };
   const settings = { negative, trust, changed, nowMs, log };
@@ -72,6 +75,7 @@ export function buildUploads(parts: AppParts, neighbours: UploadNeighbours): Bui
     parts.writes.uploads.allowed ? uploads : undefined;
   const deps = { stored, allowance, metrics, log, closed: trust.closed };
   return {
+    inFlight: narUploads.running,
     routes: [
       nixCacheInfoRoute(identity.priority, "/upload"),
       uploadNarinfoRoute({ ...deps, uploads: ifAllowed(narinfoUploads) }),

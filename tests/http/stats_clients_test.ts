@@ -6,6 +6,7 @@ import { GatedNar } from "../support/gated_nar.ts";
 import { RawConnection, requestText } from "../support/raw_http.ts";
 import { makeStoreObject } from "../support/store_object.ts";
 import type { TestCache } from "../support/test_cache.ts";
+import { AS_WRITER, pushOf, uploadCache } from "../support/uploading.ts";
 
 const object = makeStoreObject({ name: "big-1.0", size: 4_000_000 });
 const BROWSER = { accept: "text/html" };
@@ -72,6 +73,42 @@ Deno.test("stats clients: each pass-through has the address of its client", asyn
   ]);
   assert.deepEqual(shown, [[1, "192.0.2.1"], [1, "2001:db8::2"]]);
   gate.open();
+});
+
+Deno.test("stats clients: an upload shows its client and how far it is", async () => {
+  await using cache = await uploadCache();
+  await using server = cache.listen({ proxies: PROXIES });
+  const { narPath, file: { bytes } } = await pushOf(object);
+  const head = requestText("PUT", narPath, {
+    "Authorization": AS_WRITER.authorization,
+    "Content-Length": String(bytes.length),
+    "X-Forwarded-For": "192.0.2.1",
+  });
+  await using connection = await RawConnection.open(server.port);
+  await connection.send(head);
+  await connection.send(bytes.subarray(0, 1_000_000));
+  const uploads = async () => ((await (await cache.get("/stats")).json()) as Stats).uploads;
+  await eventually("the first million is here", async () => {
+    return (await uploads()).underWay[0]?.receivedBytes === 1_000_000;
+  });
+  const { count, underWay: [{ startedAt: _, ...shown } = {}] } = await uploads();
+  assert.equal(count, 1);
+  assert.deepEqual(shown, {
+    nar: narPath.slice("/upload/nar/".length),
+    name: null,
+    state: "receiving",
+    receivedBytes: 1_000_000,
+    fileBytes: bytes.length,
+    clientCount: 1,
+    clients: ["192.0.2.1"],
+  });
+  const page = await (await cache.get("/", BROWSER)).text();
+  assert.match(page, /<h3>Uploading now<\/h3><ul>.*>from 192\.0\.2\.1</);
+
+  await connection.send(bytes.subarray(1_000_000));
+  assert.equal((await connection.answer()).status, 201);
+  assert.deepEqual(await uploads(), { count: 0, underWay: [] });
+  assert.doesNotMatch(await (await cache.get("/", BROWSER)).text(), /Uploading now<\/h3><ul>/);
 });
 
 Deno.test("stats clients: without a trusted proxy the peer is the client", async () => {

@@ -7,6 +7,7 @@ import { GatedNar } from "../support/gated_nar.ts";
 import { scrape } from "../support/scrape.ts";
 import { chain, makeStoreObject } from "../support/store_object.ts";
 import { TestCache } from "../support/test_cache.ts";
+import { AS_WRITER, pushOf, uploadCache } from "../support/uploading.ts";
 
 const object = makeStoreObject({ name: "big-1.0", size: 4_000_000 });
 const HASH = object.storePathHash;
@@ -188,12 +189,18 @@ Deno.test("stats: every field is documented, and every documented field is there
   await using upstream = await fakeUpstream({ objects: [object], stored: true });
   upstream.breakNar(gate.fault);
   const upstreams = [upstream, "http://127.0.0.1:1"];
-  await using cache = await TestCache.open({ upstreams });
+  await using cache = await uploadCache({ upstreams });
   const path = await cache.narPath(HASH);
   gate.release(1_000);
   const answer = await cache.get(path);
   await cache.request("POST", `/pin/${HASH}.narinfo`);
+  const body = new TransformStream<Uint8Array, Uint8Array<ArrayBuffer>>();
+  const pushed = await pushOf(makeStoreObject({ name: "pushed-1.0" }));
+  const putting = cache.put(pushed.narPath, body.readable, AS_WRITER);
+  await eventually("the upload comes in", async () => (await statsOf(cache)).uploads.count === 1);
   const stats = await statsOf(cache);
+  await body.writable.close();
+  await (await putting).text();
   gate.open();
   await answer.bytes();
   await cache.downloadsOver();
@@ -228,7 +235,7 @@ function fieldsOf(value: unknown, at = ""): ReadonlySet<string> {
 }
 
 /** Objects without a meaning of their own. */
-const GROUPS = ["requests", "prefetch", "traffic", "size", "downloads"];
+const GROUPS = ["requests", "prefetch", "traffic", "size", "downloads", "uploads"];
 
 Deno.test("stats: a broken database takes the pins away, and leaves the rest", async () => {
   await using cache = await TestCache.open({ upstreams: ["http://127.0.0.1:1"] });

@@ -6,7 +6,7 @@ import type { Download } from "./download.ts";
 export interface DownloadProgress {
   readonly narName: NarName;
   readonly state: "opening" | "receiving" | "verifying";
-  /** Bytes of the file on disk, or received for a pass-through. */
+  /** Bytes of the file on disk, or received for a pass-through or from an upload. */
   readonly receivedBytes: number;
   /** The size of the whole file, where it is known. */
   readonly fileSize: number | undefined;

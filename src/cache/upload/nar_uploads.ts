@@ -10,6 +10,7 @@ import type { Tracer } from "../../telemetry/tracer.ts";
 import type { NarVerifier } from "../verify/nar_verifier.ts";
 import { ownNames } from "./nar_names.ts";
 import { checkDisk } from "./disk_check.ts";
+import { type RunningUpload, RunningUploads } from "./running_uploads.ts";
 import { SpoolFile } from "./spool_file.ts";
 import { type MeasuredNar, SpoolMeasure } from "./spool_measure.ts";
 import type { Asker } from "../nar/asker.ts";
@@ -39,6 +40,11 @@ export interface NarUpload {
   readonly asker: Asker;
 }
 
+/** An upload, and its progress for the statistics. */
+interface WatchedUpload extends NarUpload {
+  readonly running: RunningUpload;
+}
+
 /** What was measured of an upload. */
 interface Measured extends MeasuredNar {
   readonly fileHash: Sha256;
@@ -48,38 +54,34 @@ interface Measured extends MeasuredNar {
 /** Takes uploaded NAR files: hashes them while they come in, and keeps them for their narinfos. */
 export class NarUploads {
   readonly #deps: NarUploadsDeps;
-  #count = 0;
+  readonly running: RunningUploads;
 
   constructor(deps: NarUploadsDeps) {
     this.#deps = deps;
-  }
-
-  /** How many come in now. */
-  get count(): number {
-    return this.#count;
+    this.running = new RunningUploads(deps.publishing.nowMs);
   }
 
   /** Resolves when the file is durable, or refused. */
   async accept(upload: NarUpload): Promise<UploadOutcome> {
-    this.#count++;
+    const { narName, body, asker: { client: { peer } } } = upload;
+    using running = this.running.enter({ narName, fileSize: body.length, peer });
     const { entries: { reads }, telemetry: { tracer } } = this.#deps;
-    const end = reads.begin(upload.narName);
+    const end = reads.begin(narName);
     try {
-      const start = { name: "upload nar", facts: { "larder.nar": upload.narName } };
-      return await tracer.span(start, () => outcomeOf(() => this.#accept(upload)));
+      const start = { name: "upload nar", facts: { "larder.nar": narName } };
+      return await tracer.span(start, () => outcomeOf(() => this.#accept({ ...upload, running })));
     } finally {
       end();
-      this.#count--;
     }
   }
 
-  async #accept(upload: NarUpload): Promise<UploadOutcome> {
-    const { narName, body, asker } = upload;
+  async #accept(upload: WatchedUpload): Promise<UploadOutcome> {
+    const { narName, asker } = upload;
     if (narName !== plainName(hashOf(narName), compressionOf(narName))) {
       throw new UploadRefused("invalid", "expected a name of the file's SHA-256 alone");
     }
     if (await this.#isHere(narName, asker)) {
-      await checkHash(body, narName);
+      await checkHash(upload);
       this.#deps.entries.uses.nar(narName);
       return { kind: "known" };
     }
@@ -98,13 +100,14 @@ export class NarUploads {
     return false;
   }
 
-  async #store({ narName, body, asker: { requestId } }: NarUpload): Promise<UploadOutcome> {
+  async #store(upload: WatchedUpload): Promise<UploadOutcome> {
+    const { narName, body, asker: { requestId } } = upload;
     const { space, folder, publishing: { nowMs }, entries, telemetry: { log } } = this.#deps;
     const startedAtMs = nowMs();
     try {
       await checkDisk({ folder, space, length: body.length });
       using spool = await SpoolFile.open({ narName, folder, space, length: body.length });
-      const measured = await this.#receive(narName, body, spool);
+      const measured = await this.#receive(upload, spool);
       const { path, ledgerBytes } = spool;
       const name = await stageNar(this.#deps.publishing, { ...measured, path, ledgerBytes });
       await spool.kept();
@@ -130,15 +133,20 @@ export class NarUploads {
   }
 
   /** Throws UploadRefused for anything but a file of that name. */
-  async #receive(narName: NarName, body: UploadBody, spool: SpoolFile): Promise<Measured> {
+  async #receive(
+    { narName, body, running }: WatchedUpload,
+    spool: SpoolFile,
+  ): Promise<Measured> {
     const compression = compressionOf(narName);
     const order = { path: spool.path, compression, length: body.length };
     using measure = new SpoolMeasure(this.#deps.verifier, order);
     for await (const piece of piecesOf(body)) {
       this.#deps.telemetry.received.add(piece.length);
+      running.received(piece.length);
       await spool.write(piece);
       measure.grown(spool.fileSize);
     }
+    running.ended();
     spool.close();
     const { fileHash, fileSize } = spool;
     checkName(narName, fileHash);
@@ -157,8 +165,11 @@ function checkName(narName: NarName, fileHash: Sha256): void {
 }
 
 /** Reads the same file again, without keeping it. */
-async function checkHash(body: UploadBody, narName: NarName): Promise<void> {
+async function checkHash({ body, narName, running }: WatchedUpload): Promise<void> {
   const hash = createHash("sha256");
-  for await (const piece of piecesOf(body)) hash.update(piece);
+  for await (const piece of piecesOf(body)) {
+    running.received(piece.length);
+    hash.update(piece);
+  }
   checkName(narName, sha256FromDigest(hash.digest()));
 }

@@ -39,6 +39,7 @@ export function renderParts(stats) {
     space: space(stats),
     upstreams: list(stats.upstreams, (one) => upstream(one, stats.at), "None is configured."),
     downloads: downloads(stats),
+    uploads: uploads(stats),
     pins: pins(stats),
     problems: list(stats.problems, (one) => problem(one, stats.at), "None since the start."),
   };
@@ -101,13 +102,24 @@ function upstream({ url, isUp, priority, lastAnswer }, at) {
   return `${standing} <b>${escapeHtml(url)}</b> <span class="detail">${facts.join(", ")}</span>`;
 }
 
-function downloads({ downloads: { count, underWay }, at }) {
+function downloads({ downloads, at }) {
+  return transfers(downloads, (one) => transfer(one, { kind: "Download", towards: "to", at }));
+}
+
+/** Most caches never get one, so there is no section for them. */
+function uploads({ uploads, at }) {
+  if (uploads.count === 0) return "";
+  return "<h3>Uploading now</h3>" +
+    transfers(uploads, (one) => transfer(one, { kind: "Upload", towards: "from", at }));
+}
+
+function transfers({ count, underWay }, show) {
   const hidden = count - underWay.length;
-  return list(underWay, (one) => download(one, at), "Nothing at the moment.") +
+  return list(underWay, show, "Nothing at the moment.") +
     (hidden > 0 && underWay.length > 0 ? `<p>and ${number(hidden)} more</p>` : "");
 }
 
-function download(one, at) {
+function transfer(one, { kind, towards, at }) {
   const { nar, name, state, receivedBytes, fileBytes, startedAt } = one;
   const shown = escapeHtml(name ?? nar);
   const whole = fileBytes === null ? "" : ` of ${bytes(fileBytes)}`;
@@ -120,8 +132,8 @@ function download(one, at) {
   ];
   const clients = clientsOf(one);
   return `<b>${shown}</b> <span class="detail">${facts.join(", ")}</span>` +
-    (clients === "" ? "" : `<span class="detail">to ${clients}</span>`) +
-    `<progress aria-label="Download of ${shown}" max="1"${value}></progress>`;
+    (clients === "" ? "" : `<span class="detail">${towards} ${clients}</span>`) +
+    `<progress aria-label="${kind} of ${shown}" max="1"${value}></progress>`;
 }
 
 function clientsOf({ clients, clientCount }) {

@@ -7,7 +7,6 @@ import type { Problem, RecentProblems } from "../../telemetry/recent_problems.ts
 import type { LastAnswers } from "../../upstream/last_answers.ts";
 import type { UpstreamPool } from "../../upstream/upstream_pool.ts";
 import type {
-  DownloadStats,
   PinStats,
   PrefetchStats,
   ProblemStats,
@@ -15,11 +14,12 @@ import type {
   SizeStats,
   Stats,
   TrafficStats,
+  TransferStats,
   UpstreamStats,
 } from "./stats.ts";
 
-/** Further downloads are counted, but not listed. */
-const DOWNLOADS_MAX = 50;
+/** Further downloads and uploads are counted, but not listed. */
+const TRANSFERS_MAX = 50;
 
 /** The sources of the figures. None scans a table. */
 export interface StatsSources {
@@ -32,6 +32,7 @@ export interface StatsSources {
   readonly pool: Pick<UpstreamPool, "statuses">;
   readonly lastAnswers: Pick<LastAnswers, "of">;
   readonly downloads: InFlight;
+  readonly uploads: InFlight;
   /** Name of a store path with this NAR. Never rejects. */
   readonly nameOf: (narName: NarName) => Promise<string | undefined>;
   readonly pins: Pick<PinWatch, "look">;
@@ -40,9 +41,13 @@ export interface StatsSources {
 
 /** The present figures. Never rejects: an unreadable one is `null`. */
 export async function gatherStats(sources: StatsSources): Promise<Stats> {
-  const { version, publicKey, startedAtMs, nowMs, metrics, downloads } = sources;
+  const { version, publicKey, startedAtMs, nowMs, metrics } = sources;
   const atMs = nowMs();
-  const [underWay, pins] = await Promise.all([downloadStats(sources), pinStats(sources)]);
+  const [downloads, uploads, pins] = await Promise.all([
+    transferStats(sources, sources.downloads),
+    transferStats(sources, sources.uploads),
+    pinStats(sources),
+  ]);
   return {
     version,
     at: iso(atMs),
@@ -54,7 +59,8 @@ export async function gatherStats(sources: StatsSources): Promise<Stats> {
     prefetch: { narinfo: prefetchStats(metrics, "narinfo"), nar: prefetchStats(metrics, "nar") },
     size: sizeStats(sources),
     upstreams: upstreamStats(sources),
-    downloads: { count: downloads.count, underWay },
+    downloads,
+    uploads,
     pins,
     problems: sources.problems.list().map(problemStats),
   };
@@ -107,10 +113,12 @@ function upstreamStats({ pool, lastAnswers }: StatsSources): readonly UpstreamSt
   });
 }
 
-async function downloadStats(
-  { downloads, nameOf }: StatsSources,
-): Promise<readonly DownloadStats[]> {
-  const show = async (one: DownloadProgress): Promise<DownloadStats> => ({
+async function transferStats(
+  { nameOf }: StatsSources,
+  inFlight: InFlight,
+): Promise<{ readonly count: number; readonly underWay: readonly TransferStats[] }> {
+  const { count } = inFlight;
+  const show = async (one: DownloadProgress): Promise<TransferStats> => ({
     nar: one.narName,
     name: await nameOf(one.narName) ?? null,
     state: one.state,
@@ -120,7 +128,7 @@ async function downloadStats(
     clientCount: one.clients.count,
     clients: one.clients.addresses,
   });
-  return await Promise.all(downloads.progress(DOWNLOADS_MAX).map(show));
+  return { count, underWay: await Promise.all(inFlight.progress(TRANSFERS_MAX).map(show)) };
 }
 
 async function pinStats({ pins }: StatsSources): Promise<PinStats | null> {

@@ -22,7 +22,11 @@ export interface Stats {
   readonly upstreams: readonly UpstreamStats[];
   readonly downloads: {
     readonly count: number;
-    readonly underWay: readonly DownloadStats[];
+    readonly underWay: readonly TransferStats[];
+  };
+  readonly uploads: {
+    readonly count: number;
+    readonly underWay: readonly TransferStats[];
   };
   readonly pins: PinStats | null;
   readonly problems: readonly ProblemStats[];
@@ -73,7 +77,8 @@ export interface UpstreamStats {
   readonly lastAnswer: { readonly result: string; readonly at: string } | null;
 }
 
-export interface DownloadStats {
+/** A NAR file in flight: a download, a pass-through or an upload. */
+export interface TransferStats {
   readonly nar: string;
   readonly name: string | null;
   readonly state: "opening" | "receiving" | "verifying";
