@@ -56,7 +56,7 @@ function tokenCommand(args: readonly string[], process: CommandProcess): Promise
 
 function adviceFor(given: Role): string {
   const client = given === "admin"
-    ? "Commands: put TOKEN (behind the colon) into a file, and give its path as --token-file."
+    ? "Commands: put the line into a file, and give its path as --token-file."
     : "Nix: add to its netrc file: machine HOST login larder password TOKEN (behind the colon).";
   return `Server: add this line to the file of ${TOKEN_OPTION[given]}-file, and restart larder.
 ${client}

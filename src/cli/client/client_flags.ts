@@ -1,16 +1,12 @@
 import { boolean } from "../../config/kinds/plain.ts";
 import type { Kind, OptionTable, Values } from "../../config/kinds/option.ts";
+import { namedToken } from "../../config/kinds/token.ts";
 import { serverAddress } from "./server_address.ts";
 
-/** Visible ASCII, as valid in a header. */
-const TOKEN_REGEXP = /^[!-~]+$/;
-
+/** A line of the server's token file is valid, too. The server wants it without the name. */
 const token: Kind<string> = {
   placeholder: "TOKEN",
-  parse(given) {
-    if (!TOKEN_REGEXP.test(given)) throw new Error("a token of visible characters, without spaces");
-    return given;
-  },
+  parse: (given) => namedToken.parse(given).secret,
   print: (value) => value,
 };
 

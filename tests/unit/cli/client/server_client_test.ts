@@ -44,6 +44,23 @@ for (
   });
 }
 
+Deno.test("server client: a file as larder token create prints it gives its token", async () => {
+  const { out } = await runLarder(["token", "create", "alice", "--role=admin"]);
+  const token = out.trimEnd().slice("alice:".length);
+  const sent: (string | null)[] = [];
+  await using server = answering(({ headers }) => {
+    sent.push(headers.get("authorization"));
+    return new Response("[]");
+  });
+  const files = { "/named": out, "/bare": `${token}\n` };
+  const words = ["pins", "--server", server.url];
+  for (const path of Object.keys(files)) {
+    assert.equal((await runLarder([...words, "--token-file", path], { files })).status, 0, path);
+  }
+  await runLarder(words, { env: { LARDER_TOKEN: out.trimEnd() } });
+  assert.deepEqual(sent, Array(3).fill(`Bearer ${token}`));
+});
+
 Deno.test("server client: nobody there is said once, with what to do", async () => {
   for (const url of ["http://127.0.0.1:1", "unix:/nowhere/socket"]) {
     const words = ["unpin", HASH, "0".repeat(32), `--server=${url}`];
