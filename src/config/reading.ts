@@ -41,13 +41,21 @@ export function shownGiven(option: AnyOption, found: Finding, given: GivenValue)
 function readSecret(option: AnyOption, found: Finding, content: string): readonly Reading[] {
   // Programs end a secret's file with a line break, which is not part of the secret.
   const text = content.replace(/\r?\n$/, "");
-  const inFile = option.kind.item ? textsIn(option.kind, text) : [text];
+  const inFile = option.kind.item ? linesOfList(option.kind, text) : [{ part: text, place: "" }];
   // An empty file is a mistake, not an empty list: without tokens larder would be open.
-  const parts = inFile.length === 0 ? [""] : inFile;
-  return parts.map((part) =>
-    readText(option, part, (expected) => ({
-      problem: `${found.spelled}: got ${HIDDEN}, expected ${expected}`,
-    }))
+  const parts = inFile.length === 0 ? [{ part: "", place: "" }] : inFile;
+  return parts.map(({ part, place }) =>
+    readText(option, part, (expected) => {
+      const got = part === "" ? "an empty file" : HIDDEN;
+      return { problem: `${found.spelled}: ${place}got ${got}, expected ${expected}` };
+    })
+  );
+}
+
+/** The items of a list in a file, with their lines for problems. */
+function linesOfList(kind: AnyOption["kind"], text: string) {
+  return text.split(/\r?\n/).flatMap((line, index) =>
+    textsIn(kind, line).map((part) => ({ part, place: `line ${index + 1}: ` }))
   );
 }
 

@@ -19,14 +19,22 @@ export const namedToken: Kind<NamedToken> = {
     const colon = given.indexOf(":");
     const name = colon < 0 ? undefined : given.slice(0, colon);
     const secret = given.slice(colon + 1);
-    if (!SECRET_REGEXP.test(secret) || name !== undefined && !NAME_REGEXP.test(name)) {
-      throw new Error("TOKEN or NAME:TOKEN, of visible characters without commas");
-    }
+    const fault = faultOf(name, secret);
+    if (fault !== undefined) throw new Error(`TOKEN or NAME:TOKEN, ${fault}`);
     return name === undefined ? { secret } : { name, secret };
   },
 
   print: ({ name, secret }) => name === undefined ? secret : `${name}:${secret}`,
 };
+
+/** What an invalid token should have been, without a part of it. */
+function faultOf(name: string | undefined, secret: string): string | undefined {
+  if (name !== undefined && secret === "") return "with a token behind the colon";
+  if (secret.includes(":")) return "without a second colon";
+  if (!SECRET_REGEXP.test(secret)) return "of visible characters without commas";
+  if (name === undefined || NAME_REGEXP.test(name)) return undefined;
+  return "with a name of up to 64 letters, digits and ._@-";
+}
 
 /** Any number of them: separated by commas, or one on each line. `#` begins a comment line. */
 export const namedTokens: Kind<readonly NamedToken[]> = {

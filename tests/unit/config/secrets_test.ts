@@ -60,7 +60,7 @@ Deno.test("secrets: no problem shows them, whichever way they came", () => {
     "--a-pin: got (hidden), expected a whole number from 1 to 9",
   ]);
   assert.deepEqual(problems({ files, args: ["--a-pin-file=/pin", "--a-token-file=/empty"] }), [
-    "--a-token-file: got (hidden), expected some text",
+    "--a-token-file: got an empty file, expected some text",
     "--a-pin-file: got (hidden), expected a whole number from 1 to 9",
   ]);
   assert.deepEqual(problems({ args: ["--a-token=x", "--a-token-file=/t1"] }), [

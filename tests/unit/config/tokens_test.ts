@@ -58,23 +58,31 @@ Deno.test("tokens: systemd passes them as credentials, weaker than every other s
   );
 });
 
-Deno.test("tokens: blanks separate none, so that no word of a sentence becomes one", () => {
-  const problem =
-    "got (hidden), expected TOKEN or NAME:TOKEN, of visible characters without commas";
-  for (
-    const content of ["ci laptop:s3same", "ci: s3same", "ci:", ":s3same", "a:b:c", "clé", "a b"]
-  ) {
+/** Invalid tokens, and what larder says that it expected. */
+const FAULTS: readonly (readonly [token: string, expected: string])[] = [
+  ["ci laptop:s3same", "with a name of up to 64 letters, digits and ._@-"],
+  ["ci: s3same", "of visible characters without commas"],
+  ["ci:", "with a token behind the colon"],
+  [":s3same", "with a name of up to 64 letters, digits and ._@-"],
+  ["a:b:c", "without a second colon"],
+  ["a::c", "without a second colon"],
+  ["clé", "of visible characters without commas"],
+  ["a b", "of visible characters without commas"],
+];
+
+Deno.test("tokens: blanks separate none, and a problem says what is wrong with which line", () => {
+  for (const [token, expected] of FAULTS) {
+    const problem = `got (hidden), expected TOKEN or NAME:TOKEN, ${expected}`;
+    const files = { "/t": `alice:s3same\n\n${token}\r\nbob:b0b-s3same\n` };
     assert.deepEqual(
-      problemsOf(() =>
-        resolved({ args: ["--cache-admin-token-file=/t"], files: { "/t": content } })
-      ),
-      [`--cache-admin-token-file: ${problem}`],
-      content,
+      problemsOf(() => resolved({ args: ["--cache-admin-token-file=/t"], files })),
+      [`--cache-admin-token-file: line 3: ${problem}`],
+      token,
     );
     assert.deepEqual(
-      problemsOf(() => resolved({ env: { CACHE_ADMIN_TOKEN: content } })),
+      problemsOf(() => resolved({ env: { CACHE_ADMIN_TOKEN: token } })),
       [`CACHE_ADMIN_TOKEN: ${problem}`],
-      content,
+      token,
     );
   }
 });
@@ -84,7 +92,7 @@ Deno.test("tokens: a file without any is a mistake, and opens nothing", () => {
     const [problem] = problemsOf(() =>
       resolved({ args: ["--cache-get-token-file=/t"], files: { "/t": content } })
     );
-    assert.match(problem ?? "", /^--cache-get-token-file: got \(hidden\), expected TOKEN/);
+    assert.match(problem ?? "", /^--cache-get-token-file: got an empty file, expected TOKEN/);
   }
 });
 
