@@ -3,6 +3,7 @@ import { createHash } from "node:crypto";
 import { gzipSync } from "node:zlib";
 import { sha256FromDigest } from "../../src/nix/hash.ts";
 import { fakeUpstream } from "../support/fake_upstream.ts";
+import { rawRequest, requestText } from "../support/raw_http.ts";
 import { makeStoreObject } from "../support/store_object.ts";
 import { wrongFileSize } from "../support/narinfo_faults.ts";
 import type { TestCache } from "../support/test_cache.ts";
@@ -125,7 +126,10 @@ Deno.test("hostile upload: other references of a path that is here are 409", asy
   await push(cache, one);
   const text = withReferences(other.baseName)(one.narinfo);
   const answer = await cache.put(one.narinfoPath, text, AS_WRITER);
-  assert.equal((await said(answer))[0], 409);
+  assert.deepEqual(await said(answer), [409, "expected References:, as this path is here with it"]);
+  const size = one.narinfo.replace(/NarSize: .*/, "NarSize: 7");
+  const line = `expected NarSize: ${thing.narSize}, as this path is here with it`;
+  assert.deepEqual(await said(await cache.put(one.narinfoPath, size, AS_WRITER)), [409, line]);
   assert.deepEqual(await cache.metadata.referencesOf(thing.storePathHash), []);
 });
 
@@ -159,6 +163,19 @@ for (const name of [...NAMES, `${"0".repeat(52)}-${"0".repeat(32)}.nar.zst`]) {
     await nothingKept(cache);
   });
 }
+
+Deno.test("hostile upload: malformed chunks are 400, of a NAR and of a document", async () => {
+  await using cache = await uploadCache();
+  await using server = cache.listen();
+  const { narPath } = await pushOf(thing);
+  for (const path of [narPath, `/upload/log/${thing.baseName}.drv`]) {
+    for (const chunks of ["xyz\r\n", "1\r\nab\r\n", `${"f".repeat(17)}\r\n`]) {
+      const head = requestText("PUT", path, { ...AS_WRITER, "Transfer-Encoding": "chunked" });
+      assert.equal((await rawRequest(server.port, head + chunks)).status, 400);
+    }
+  }
+  await nothingKept(cache);
+});
 
 Deno.test("hostile upload: part of a file, or an encoded one, is no file", async () => {
   await using cache = await uploadCache();

@@ -35,7 +35,7 @@ export const REFUSED: Readonly<Record<string, readonly [request: string, status:
   "a length with a sign": [`${POST}Content-Length: +1\r\n\r\na`, 400],
   "a negative length": [`${POST}Content-Length: -1\r\n\r\na`, 400],
   "a length in hexadecimal": [`${POST}Content-Length: 0x1\r\n\r\na`, 400],
-  "a length beyond numbers": [`${POST}Content-Length: 99999999999999999999\r\n\r\na`, 400],
+  "a length beyond numbers": [`${POST}Content-Length: 99999999999999999999\r\n\r\na`, 413],
   "a length behind an odd blank": [`${POST}Content-Length: \xa01\r\n\r\na`, 400],
   "length and chunks": [
     `${POST}Content-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n`,

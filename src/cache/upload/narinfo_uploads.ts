@@ -27,6 +27,9 @@ import type { UploadTrust } from "./upload_trust.ts";
 /** Others write the same narinfo between reading and writing it no more often. */
 const TRIES_MAX = 5;
 
+/** A path may have thousands of references. */
+const LINE_LENGTH_MAX = 2_000;
+
 export interface NarinfoUploadsDeps {
   /** The rows of narinfos, and the signature that goes below each. */
   readonly rows: {
@@ -178,8 +181,12 @@ function parsed({ text, storePathHash }: NarinfoUpload): Narinfo {
 }
 
 function conflictLine(known: Narinfo, narinfo: Narinfo): string {
-  if (known.narHash !== narinfo.narHash) {
-    return `expected NarHash sha256:${known.narHash}, as this path is here with it`;
-  }
-  return "expected the NarSize and References of this path, which is here";
+  const { narHash, narSize, references } = known;
+  let expected = `References: ${references.join(" ")}`;
+  if (narHash !== narinfo.narHash) expected = `NarHash sha256:${narHash}`;
+  else if (narSize !== narinfo.narSize) expected = `NarSize: ${narSize}`;
+  const shown = expected.length > LINE_LENGTH_MAX
+    ? `${expected.slice(0, LINE_LENGTH_MAX)}…`
+    : expected.trimEnd();
+  return `expected ${shown}, as this path is here with it`;
 }

@@ -98,6 +98,8 @@ function bodyLengthOf(
     if (isOld || lowerAscii(coding) !== "chunked") {
       throw new Refusal(400, "unknown transfer coding");
     }
+  } else if (/^\d{16,}$/.test(length ?? "")) {
+    throw new Refusal(413, "body too large");
   } else if (!LENGTH_REGEXP.test(length ?? "")) {
     throw new Refusal(400, "invalid content length");
   }
