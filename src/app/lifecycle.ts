@@ -22,11 +22,8 @@ const KILLED_STATUS = { SIGTERM: 143, SIGINT: 130 } as const;
  */
 const CTRL_C_ECHO_MS = 500;
 
-/** Ends the process at once. */
-export type Exit = (status: number) => void;
-
-/** Resolves at the first stop signal. A second one ends the process at once, by `exit`. */
-export function stopSignal(exit: Exit): Promise<typeof STOP_SIGNALS[number]> {
+/** Resolves at the first stop signal. A second one ends the process at once. */
+export function stopSignal(): Promise<typeof STOP_SIGNALS[number]> {
   const { promise, resolve } = Promise.withResolvers<typeof STOP_SIGNALS[number]>();
   const hasTerminal = [Deno.stdin, Deno.stdout, Deno.stderr].some((one) => one.isTerminal());
   let stoppingSince: number | undefined;
@@ -38,7 +35,7 @@ export function stopSignal(exit: Exit): Promise<typeof STOP_SIGNALS[number]> {
       }
       const sinceMs = performance.now() - stoppingSince;
       if (hasTerminal && signal === "SIGINT" && sinceMs < CTRL_C_ECHO_MS) return;
-      exit(KILLED_STATUS[signal]);
+      Deno.exit(KILLED_STATUS[signal]);
     });
   }
   return promise;

@@ -12,7 +12,7 @@ import { buildApp } from "./build_app.ts";
 import { type ChoresDeps, startChores } from "./chores.ts";
 import { type Folders, prepareFolders, storePlaces } from "./folders.ts";
 import { keyFileIn, keyFileOf, warnOfOpenKeys } from "./key_files.ts";
-import { drain, type Exit, stopSignal } from "./lifecycle.ts";
+import { drain, stopSignal } from "./lifecycle.ts";
 import { listen, type ListenParts } from "./listen.ts";
 import { startReconciliation } from "./reconciliation.ts";
 import { reportUsage } from "./usage_report.ts";
@@ -33,13 +33,13 @@ const LOG_FLUSH_MAX_MS = 1_000;
  * Runs the server until a stop signal; resolves to the exit status. Throws a Failure if it cannot
  * start. Upstreams that are down are no reason.
  */
-export async function serve(settings: Settings, exit: Exit): Promise<number> {
+export async function serve(settings: Settings): Promise<number> {
   const queue = new LineQueue(Deno.stdout);
   const upstreams = upstreamSettings(settings, `larder/${denoJson.version}`);
   const telemetry = await startTelemetry({ settings, upstreams, queue });
   const { log, problems, metrics, tracer, upstreamTrace } = telemetry;
   using _unexpected = logUnexpected(log);
-  const stopped = stopSignal(exit);
+  const stopped = stopSignal();
   const folders = prepareFolders(settings);
   const secretKey = settings["cache.sign-narinfo"] ? keyOf(settings, folders) : undefined;
   const places = storePlaces(settings);

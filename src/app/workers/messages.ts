@@ -83,12 +83,3 @@ export type FromClosuresWorker =
   | { readonly id: number; readonly closures: readonly PinnedClosure[] }
   /** `isOverloaded`: they are too many to count. */
   | { readonly id: number; readonly error: string; readonly isOverloaded: boolean };
-
-/**
- * The Worker's code is loaded; then the end of the server: its exit status, or why it could not go
- * on. A bug has a stack.
- */
-export type FromServerWorker =
-  | { readonly loaded: true }
-  | { readonly status: number }
-  | { readonly failure: string; readonly stack: string | undefined };
