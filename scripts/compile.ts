@@ -14,7 +14,6 @@ const INCLUDED = [
   "src/metadata/schema",
   "src/metadata/sqlite/checkpoint_worker.ts",
   "src/http/page",
-  "src/app/server_worker.ts",
   "src/app/workers/fetch_worker.ts",
   "src/app/workers/verify_worker.ts",
   "src/app/workers/compare_worker.ts",
