@@ -21,7 +21,7 @@ export class SilentClients {
 
   /**
    * The client's first bytes, as soon as they are enough; `undefined` if it left or was closed.
-   * Default: any bytes are enough.
+   * By default one byte is enough.
    */
   async firstBytes(
     client: SilentClient,
