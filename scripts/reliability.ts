@@ -1,18 +1,18 @@
-// Runs the tests behind the README's table of faults, and writes that table.
+// Runs the tests behind the table of faults, and writes that table.
 import { RECORDS_VARIABLE } from "../tests/support/reliability_record.ts";
 import { readRecords, withReliability } from "./reliability_table.ts";
 
 const RECORDING = ["tests/e2e/full_disk_test.ts", "tests/e2e/kill_test.ts", "tests/reliability"];
 
-const readme = new URL("../README.md", import.meta.url);
+const page = new URL("../docs/reliability.md", import.meta.url);
 const records = Deno.makeTempFileSync();
 const { code } = await new Deno.Command(Deno.execPath(), {
   args: ["run", "--quiet", "--allow-all", "scripts/test.ts", ...RECORDING],
   env: { [RECORDS_VARIABLE]: records },
 }).spawn().status;
 if (code === 0) {
-  const written = withReliability(Deno.readTextFileSync(readme), readRecords(records));
-  Deno.writeTextFileSync(readme, written);
+  const written = withReliability(Deno.readTextFileSync(page), readRecords(records));
+  Deno.writeTextFileSync(page, written);
 }
 Deno.removeSync(records);
 Deno.exit(code);

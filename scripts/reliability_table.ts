@@ -8,9 +8,9 @@ const AREAS: Readonly<Record<ReliabilityRecord["area"], string>> = {
   machine: "The machine",
 };
 
-/** The README with the table of a test run's records. */
-export function withReliability(readme: string, records: readonly ReliabilityRecord[]): string {
-  return withGenerated(readme, "reliability", tableOf(records));
+/** The page with the table of a test run's records. */
+export function withReliability(page: string, records: readonly ReliabilityRecord[]): string {
+  return withGenerated(page, "reliability", tableOf(records));
 }
 
 /** The records in a test run's file of JSON lines. */

@@ -1,6 +1,6 @@
 // Runs the tests, and prints the skipped ones with their reasons and one line of counts. Arguments
 // go to `deno test`: folders, `--filter TEXT`, and so on. Without arguments, the results must match
-// the README's table of faults.
+// the table of faults in docs/reliability.md.
 import { RECORDS_VARIABLE } from "../tests/support/reliability_record.ts";
 import { SOCKET_VARIABLE } from "../tests/support/test_socket.ts";
 import { readRecords, withReliability } from "./reliability_table.ts";
@@ -66,11 +66,11 @@ const failures = counts === undefined && code !== 0 ? "1" : failed;
 console.log(`${passed} passed, ${failures} failed, ${ignored} skipped`);
 Deno.exit(code);
 
-/** True if the README's table has these results. */
+/** True if the table of faults has these results. */
 function isTold(records: string): boolean {
-  const readme = Deno.readTextFileSync(new URL("../README.md", import.meta.url));
-  if (withReliability(readme, readRecords(records)) === readme) return true;
-  console.log("README.md tells other outcomes than these tests: scripts/deno task reliability");
+  const page = Deno.readTextFileSync(new URL("../docs/reliability.md", import.meta.url));
+  if (withReliability(page, readRecords(records)) === page) return true;
+  console.log("docs/reliability.md has other outcomes: run scripts/deno task reliability");
   return false;
 }
 

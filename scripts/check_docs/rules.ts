@@ -2,7 +2,9 @@ import ts from "typescript";
 
 /** A row of `docs/rules.md`. */
 export interface Rule {
-  /** Words of the README. */
+  /** The page that makes the promise. */
+  readonly page: string;
+  /** Words of that page. */
   readonly promise: string;
   /** `src/…ts:name`: the function, method, class or constant that keeps it. */
   readonly keeper: string;
@@ -17,15 +19,25 @@ const NAME_WORDS_MIN = 4;
 const ROW_REGEXP =
   /^\| (?<promise>[^|]+) \| `(?<keeper>[^`]+)` \| `(?<path>[^`]+)`: (?<name>[^|]+) \|$/;
 
-/** The rows of the tables in `text`. Any other row is a problem. */
+/** Each table has a heading that links to its page. */
+const HEADING_REGEXP = /^## \[[^\]]+\]\((?<page>[^)]+)\)$/;
+
+/** The rows of the tables in `text`. Any other row or heading is a problem. */
 export function readRules(text: string): { rules: Rule[]; problems: string[] } {
   const rules: Rule[] = [];
   const problems: string[] = [];
+  let page = "README.md";
   for (const [index, line] of text.split("\n").entries()) {
+    if (line.startsWith("## ")) {
+      const linked = HEADING_REGEXP.exec(line)?.groups?.page;
+      if (linked === undefined) {
+        problems.push(`docs/rules.md:${index + 1}: is no heading of the shape ## [Page](page.md)`);
+      } else page = new URL(linked, "file:///docs/").pathname.slice(1);
+    }
     if (!line.startsWith("|") || /^\| (Promise|-+) \|/.test(line)) continue;
     const { promise, keeper, path, name } = ROW_REGEXP.exec(line)?.groups ?? {};
     if (promise && keeper && path && name) {
-      rules.push({ promise, keeper, testPath: path, testName: name });
+      rules.push({ page, promise, keeper, testPath: path, testName: name });
     } else {
       const shape = "| promise | `file:function` | `test file`: name |";
       problems.push(`docs/rules.md:${index + 1}: is no row of the shape ${shape}`);
@@ -36,14 +48,14 @@ export function readRules(text: string): { rules: Rule[]; problems: string[] } {
 
 /** The missing parts of a rule, one line each. `readFile`: `undefined` for a missing file. */
 export function ruleProblems(
-  { promise, keeper, testPath, testName }: Rule,
+  { page, promise, keeper, testPath, testName }: Rule,
   readFile: (path: string) => string | undefined,
 ): readonly string[] {
   const about = `docs/rules.md: "${promise}"`;
   const [keeperPath = "", name = ""] = keeper.split(":");
   const problems: string[] = [];
-  if (!inOneLine(readFile("README.md")).includes(inOneLine(promise))) {
-    problems.push(`${about}: the README does not say so`);
+  if (!inOneLine(readFile(page)).includes(inOneLine(promise))) {
+    problems.push(`${about}: ${page} does not say so`);
   }
   if (!declares(keeperPath, readFile(keeperPath) ?? "", name)) {
     problems.push(`${about}: ${keeperPath} has no ${name}`);

@@ -26,7 +26,7 @@ function helpEntry(key: string, option: AnyOption): string {
   return `  ${head}\n${lines.map((line) => `      ${line}\n`).join("")}`;
 }
 
-/** All options as a table in Markdown, for the README. */
+/** All options as a table in Markdown, for docs/options.md. */
 export function referenceTable(table: OptionTable): string {
   const head = ["Flag", "Variable", "Key in the file", "Default", "What it does"];
   const rows = Object.entries(table).map(([key, option]) => [

@@ -28,7 +28,7 @@ interface Point {
   readonly after?: "kept" | "either";
   /** Whether the client may have all of it by then. */
   readonly mayBeWhole?: boolean;
-  /** In the words of the README's table; the others are not told there. */
+  /** In the words of the table of faults; the others are not told there. */
   readonly told?: string;
 }
 

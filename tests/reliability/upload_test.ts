@@ -154,7 +154,7 @@ faultTest(
   },
 );
 
-/** A test whose outcome is a row of the README's table. */
+/** A test whose outcome is a row of the table of faults. */
 function faultTest(
   fault: string,
   saw: Sight,

@@ -28,7 +28,7 @@ export const KEEPINGS = {
 export type Sight = keyof typeof SIGHTS;
 export type Keeping = keyof typeof KEEPINGS;
 
-/** A fault and what came of it: a row of the README's table. */
+/** A fault and what came of it: a row of the table of faults. */
 export interface ReliabilityRecord {
   readonly area: "upstream" | "client" | "upload" | "machine";
   readonly fault: string;

@@ -10,28 +10,26 @@ Deno.test("generated documents: those in the repository follow from their tables
 Deno.test("generated documents: one that differs or is missing is found and named", async () => {
   const root = await Deno.makeTempDir();
   try {
-    const readme = "# T\n<!-- options:begin -->\nold\n<!-- options:end -->\nmore\n";
+    const options = "# T\n<!-- options:begin -->\nold\n<!-- options:end -->\nmore\n";
     for (const folder of ["docs", "nix"]) await Deno.mkdir(`${root}/${folder}`);
-    await Deno.writeTextFile(`${root}/README.md`, readme);
+    await Deno.writeTextFile(`${root}/docs/options.md`, options);
     const marks = (name: string) => `<!-- ${name}:begin -->\n<!-- ${name}:end -->\n`;
     const moving = marks("ncps-aliases") + marks("ncps-foreign");
     await Deno.writeTextFile(`${root}/docs/moving-from-ncps.md`, moving);
-    await Deno.writeTextFile(`${root}/docs/security.md`, marks("permissions"));
-
     await Deno.writeTextFile(`${root}/docs/security.md`, marks("permissions"));
 
     const stale = staleDocuments(root);
     for (const [name, wanted] of stale) await Deno.writeTextFile(`${root}/${name}`, wanted);
 
     assert.deepEqual([...stale.keys()], [
-      "README.md",
+      "docs/options.md",
       "docs/security.md",
       "docs/larder.toml",
       "docs/moving-from-ncps.md",
       "nix/options.nix",
       "nix/service.nix",
     ]);
-    assert.match(stale.get("README.md") ?? "", /^# T\n[^]*--cache-priority[^]*\nmore\n$/);
+    assert.match(stale.get("docs/options.md") ?? "", /^# T\n[^]*--cache-priority[^]*\nmore\n$/);
     assert.deepEqual([...staleDocuments(root).keys()], []);
   } finally {
     await Deno.remove(root, { recursive: true });

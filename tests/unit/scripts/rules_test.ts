@@ -14,6 +14,7 @@ for (const one of CASES) {
 };
 
 const RULE: Rule = {
+  page: "README.md",
   promise: "larder keeps its promises",
   keeper: "src/a.ts:#keep",
   testPath: "tests/a_test.ts",
@@ -31,7 +32,10 @@ Deno.test("rules: a promise, what keeps it and its test all exist", () => {
 });
 
 Deno.test("rules: what is missing of one is named", () => {
-  assert.match(problemsOf({ promise: "larder makes coffee" })[0] ?? "", /README does not say so$/);
+  assert.match(
+    problemsOf({ promise: "larder makes coffee" })[0] ?? "",
+    /README\.md does not say so$/,
+  );
   for (const keeper of ["src/a.ts:#kee", "src/a.ts:called", "src/b.ts:#keep"]) {
     assert.equal(problemsOf({ keeper }).length, 1, keeper);
   }
@@ -56,4 +60,13 @@ Deno.test("rules: a row of another shape is a problem, and no rule is lost in si
   const head = "| Promise | Kept by | Held by |\n| --- | --- | --- |";
   assert.deepEqual(readRules(`# Rules\n\n${head}\n${row}\n`), { rules: [RULE], problems: [] });
   assert.equal(readRules(`${head}\n| a | b | c |`).problems.length, 1);
+});
+
+Deno.test("rules: a heading names the page of the promises below it", () => {
+  const row = `| ${RULE.promise} | \`${RULE.keeper}\` | \`${RULE.testPath}\`: ${RULE.testName} |`;
+  const pagesOf = (heading: string) =>
+    readRules(`## ${heading}\n${row}`).rules.map((one) => one.page);
+  assert.deepEqual(pagesOf("[Clients](clients.md)"), ["docs/clients.md"]);
+  assert.deepEqual(pagesOf("[Start](../README.md)"), ["README.md"]);
+  assert.match(readRules("## Clients").problems[0] ?? "", /^docs\/rules\.md:1: is no heading/);
 });
