@@ -13,6 +13,7 @@ const RANKS: Readonly<Record<string, number>> = {
   upstream: 3,
   locks: 3,
   closure: 4,
+  history: 4,
   pins: 5,
   space: 5,
   cache: 6,

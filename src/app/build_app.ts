@@ -10,6 +10,7 @@ import { NarServer } from "../cache/serve_nar.ts";
 import { Demotions } from "../cache/sources/demotions.ts";
 import { StorePathNames } from "../cache/store_path_names.ts";
 import { Uses } from "../cache/uses.ts";
+import type { History } from "../history/history.ts";
 import { AccessRules } from "../http/access/access_rules.ts";
 import { HttpMetrics } from "../http/pipeline/http_metrics.ts";
 import { RequestObserver } from "../http/pipeline/request_observer.ts";
@@ -36,6 +37,7 @@ import type { Metrics } from "../telemetry/metrics.ts";
 import { NO_TRACER } from "../telemetry/tracer.ts";
 import type { AppParts } from "./app_parts.ts";
 import { buildDocuments } from "./build_documents.ts";
+import { buildHistory } from "./build_history.ts";
 import { buildNarinfos } from "./build_narinfos.ts";
 import { buildPage } from "./build_page.ts";
 import { buildKeptNars, buildRemover, buildSpace } from "./build_space.ts";
@@ -66,6 +68,8 @@ export interface App extends AsyncDisposable {
   prefetchOver(): Promise<void>;
   /** Judges what was fetched ahead and not requested in time. */
   expirePrefetched(): void;
+  /** The past of this storage. Start it once requests may come. */
+  readonly history: Pick<History, "start">;
   /** Removes uploaded NARs whose narinfo has not come in time. */
   expireUploads(): Promise<void>;
 }
@@ -79,6 +83,7 @@ export function buildApp(parts: AppParts): App {
   const { narinfos, nars, documents, downloads, space, reads, remover, prefetch } = cache;
   const uploads = buildUploads(parts, cache);
   const closures = resources.use(stores.closures ?? new PinnedClosures(stores));
+  const history = buildHistory(parts, cache);
   const names = new StorePathNames({ metadata: stores.metadata, log });
   const page = buildPage(parts, { ...cache, closures, names, uploads: uploads.inFlight });
   const pinsChanged = () => {
@@ -116,6 +121,7 @@ export function buildApp(parts: AppParts): App {
       log,
     }),
     space,
+    history,
     reads,
     uses: cache.uses,
     lookAtUpstreams: () => cache.pool.start(),
@@ -130,6 +136,7 @@ export function buildApp(parts: AppParts): App {
     expireUploads: () => uploads.expire(),
     async [Symbol.asyncDispose]() {
       prefetch?.stop();
+      await history[Symbol.asyncDispose]();
       await resources.disposeAsync();
       await prefetch?.idle();
       await page[Symbol.asyncDispose]();

@@ -69,6 +69,7 @@ export async function serve(settings: Settings): Promise<number> {
       nowMs: Date.now,
     });
     await app.space.open();
+    await app.history.start();
     const pipeline = atFirstPull(app.pipeline, () => app.prepareWorkers());
     const parts = {
       ...listenSettings(settings),

@@ -26,6 +26,8 @@ const QUERIES: Readonly<Record<string, Query>> = {
   stock: select("stock"),
   coldest: select("narinfo_use"),
   expireNars: { operation: "BATCH", table: "loose_nar" },
+  recordHistory: { operation: "BATCH", table: "history" },
+  history: select("history"),
   reserve: { operation: "BATCH", table: "member" },
   apply: { operation: "BATCH" },
   evict: { operation: "BATCH" },

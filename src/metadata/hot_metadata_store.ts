@@ -7,6 +7,7 @@ import type { StorePathHash } from "../nix/store_path.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import type { Changed } from "./change_feed.ts";
 import type { DocumentRow } from "./document_keeper.ts";
+import type { ExpiredSlots, HistoryRow } from "./history_keeper.ts";
 import { isLearned, LateWrites } from "./late_writes.ts";
 import type {
   Change,
@@ -192,6 +193,17 @@ export class HotMetadataStore implements MetadataStore {
 
   archivesOf(narName: NarName): Promise<readonly NarSource[]> {
     return this.#inner.archivesOf(narName);
+  }
+
+  recordHistory(
+    rows: readonly HistoryRow[],
+    expired: readonly ExpiredSlots[],
+  ): Promise<void> {
+    return this.#inner.recordHistory(rows, expired);
+  }
+
+  history(): Promise<readonly HistoryRow[]> {
+    return this.#inner.history();
   }
 
   async apply(changes: readonly Change[], options?: WriteOptions): Promise<void> {

@@ -5,6 +5,7 @@ import type { NarName } from "../nix/nar_name.ts";
 import type { Seal, StoredName } from "../nix/stored_name.ts";
 import type { StorePathHash } from "../nix/store_path.ts";
 import type { DocumentChange, DocumentKeeper } from "./document_keeper.ts";
+import type { HistoryKeeper } from "./history_keeper.ts";
 import type { RowSweeper } from "./row_sweeper.ts";
 import type { SpaceKeeper } from "./space_keeper.ts";
 import type { SpaceLedger } from "./space_ledger.ts";
@@ -243,4 +244,5 @@ export type MetadataStore =
   & SpaceKeeper
   & SpaceLedger
   & RowSweeper
-  & DocumentKeeper;
+  & DocumentKeeper
+  & HistoryKeeper;

@@ -20,6 +20,7 @@ const NAMES = [
   "0007_retention",
   "0008_staged_nars",
   "0009_members",
+  "0010_history",
 ] as const;
 
 /** Reads the numbered files of `schema/`; the executable embeds them. */

@@ -18,6 +18,11 @@ import type {
 } from "../../src/metadata/space_keeper.ts";
 import type { MemberId } from "../../src/base/member_id.ts";
 import type { Member, ReserveOrder } from "../../src/metadata/space_ledger.ts";
+import {
+  type ExpiredSlots,
+  type HistoryRow,
+  mergedAmount,
+} from "../../src/metadata/history_keeper.ts";
 import type { DocumentRow } from "../../src/metadata/document_keeper.ts";
 import type { DocumentPath } from "../../src/nix/document_name.ts";
 import type { NarName } from "../../src/nix/nar_name.ts";
@@ -48,6 +53,7 @@ export class MemoryMetadataStore implements MetadataStore, AsyncDisposable {
     pending: new Map(),
     documents: new Map(),
     members: new Map(),
+    history: new Map(),
   };
   #closed = false;
   readonly #nowMs: () => number;
@@ -177,6 +183,26 @@ export class MemoryMetadataStore implements MetadataStore, AsyncDisposable {
     const upstreams = documents.filter(({ row }) => row.narName === narName)
       .map(({ row }) => row.upstream);
     return [...new Set(upstreams)].map((upstream) => ({ upstream, location: `nar/${narName}` }));
+  }
+
+  async recordHistory(
+    rows: readonly HistoryRow[],
+    expired: readonly ExpiredSlots[],
+  ): Promise<void> {
+    const { history } = this.#open();
+    for (const row of rows) {
+      const key = `${row.tier} ${row.atMs} ${row.figure}`;
+      const known = history.get(key)?.amount;
+      const amount = known === undefined ? row.amount : mergedAmount(row.figure, known, row.amount);
+      history.set(key, { ...row, amount });
+    }
+    for (const [key, { tier, atMs }] of history) {
+      if (expired.some((one) => one.tier === tier && atMs < one.beforeMs)) history.delete(key);
+    }
+  }
+
+  async history(): Promise<readonly HistoryRow[]> {
+    return [...this.#open().history.values()];
   }
 
   async apply(changes: readonly Change[]): Promise<void> {

@@ -24,6 +24,7 @@ import {
   type RowSweepOrder,
   type SweptRows,
 } from "../../src/metadata/row_sweeper.ts";
+import type { HistoryRow } from "../../src/metadata/history_keeper.ts";
 import { isSameClaim } from "../../src/metadata/nar_claims.ts";
 import type { DocumentPath } from "../../src/nix/document_name.ts";
 import type { NarName } from "../../src/nix/nar_name.ts";
@@ -48,6 +49,8 @@ export interface Tables {
   readonly pending: Map<StoredName, PendingFile>;
   readonly documents: Map<DocumentPath, StoredDocument>;
   readonly members: Map<MemberId, MemberRow>;
+  /** By tier, time and figure. */
+  readonly history: Map<string, HistoryRow>;
 }
 
 /** Applies one change; throws where it is impossible. */

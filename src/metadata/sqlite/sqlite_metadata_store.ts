@@ -17,6 +17,7 @@ import type {
   PinRoot,
   WriteOptions,
 } from "../metadata_store.ts";
+import type { ExpiredSlots, HistoryRow } from "../history_keeper.ts";
 import type { RowSweepOrder, SweptRows } from "../row_sweeper.ts";
 import type {
   ColdEntry,
@@ -31,6 +32,7 @@ import { ChangeApplier } from "./change_applier.ts";
 import { DataVersionFeed } from "./data_version_feed.ts";
 import { type DocumentColumns, readDocument } from "./documents.ts";
 import { Eviction } from "./eviction.ts";
+import { readHistory, writeHistory } from "./history.ts";
 import { Ledger } from "./ledger.ts";
 import { Protection } from "./protection.ts";
 import {
@@ -147,6 +149,18 @@ export class SqliteMetadataStore
       upstream: String(upstream),
       location: `nar/${narName}`,
     }));
+  }
+
+  async recordHistory(
+    rows: readonly HistoryRow[],
+    expired: readonly ExpiredSlots[],
+  ): Promise<void> {
+    await this.#unlocked(() => writeHistory(this.#statements, rows, expired));
+  }
+
+  async history(): Promise<readonly HistoryRow[]> {
+    if (this.#closed) throw closedFailure();
+    return readHistory(this.#statements);
   }
 
   async apply(changes: readonly Change[], options?: WriteOptions): Promise<void> {

@@ -1,5 +1,6 @@
 import type { DatabaseSync, StatementSync } from "node:sqlite";
 import { DOCUMENT_SQL } from "./documents.ts";
+import { HISTORY_SQL } from "./history.ts";
 import { LEDGER_SQL } from "./ledger.ts";
 import { ROW_SWEEP_SQL } from "./row_sweep.ts";
 import { SPACE_SQL } from "./space_statements.ts";
@@ -10,6 +11,7 @@ const SQL = {
   ...DOCUMENT_SQL,
   ...ROW_SWEEP_SQL,
   ...LEDGER_SQL,
+  ...HISTORY_SQL,
 
   begin: "BEGIN IMMEDIATE",
   commit: "COMMIT",

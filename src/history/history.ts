@@ -1,0 +1,150 @@
+import { messageOf } from "../base/failure.ts";
+import type { Figure, HistoryKeeper, Tier } from "../metadata/history_keeper.ts";
+import type { Logger } from "../telemetry/logger.ts";
+import {
+  expiredAt,
+  mergedSlot,
+  rowsOf,
+  type Slot,
+  slotAt,
+  slotsUpTo,
+  Timeline,
+} from "./timeline.ts";
+
+/** What a crash can lose at most. */
+const WRITE_EVERY_MS = 60_000;
+
+/** Downloads in flight are counted this often: a mean of thirty looks a minute. */
+const LOOK_EVERY_MS = 2_000;
+
+/** Counters since the start of this process. They only grow. */
+export type Counters = Readonly<
+  Record<Exclude<Figure, "stored_bytes" | "since_ms" | "in_flight_ms">, number>
+>;
+
+export interface HistoryDeps {
+  readonly keeper: HistoryKeeper;
+  readonly counters: () => Counters;
+  readonly storedBytes: () => number;
+  readonly inFlight: () => number;
+  readonly nowMs: () => number;
+  readonly log: Pick<Logger, "debug">;
+}
+
+/** The figures of a tier, the oldest slot first. */
+export interface HistorySlot {
+  readonly atMs: number;
+  /** `undefined`: no larder has run. */
+  readonly figures: Slot | undefined;
+}
+
+/** What larder reads of the past. */
+export interface HistoryReader {
+  slots(tier: Tier): readonly HistorySlot[];
+  /** The sum over all members since the first start. */
+  lifetime(): Slot;
+}
+
+/**
+ * The past of this storage in memory, and in the database once a minute. While the database cannot
+ * be written, it grows in memory and is written later. Reading it never touches the database.
+ */
+export class History implements HistoryReader, AsyncDisposable {
+  readonly #deps: HistoryDeps;
+  /** As the database has it. */
+  #stored = new Timeline();
+  /** What the database has not taken yet. */
+  #unwritten = new Timeline();
+  #counted: Readonly<Partial<Record<Figure, number>>> = {};
+  #inFlightMs = 0;
+  #writing: Promise<void> | undefined;
+  readonly #timers: ReturnType<typeof setInterval>[] = [];
+
+  constructor(deps: HistoryDeps) {
+    this.#deps = deps;
+  }
+
+  /** Reads the stored past, and keeps it up from now on. */
+  async start(): Promise<void> {
+    await this.#read();
+    this.#timers.push(
+      setInterval(() => void this.write(), WRITE_EVERY_MS),
+      setInterval(() => this.look(), LOOK_EVERY_MS),
+    );
+  }
+
+  /** Counts the downloads in flight. */
+  look(): void {
+    this.#inFlightMs += this.#deps.inFlight() * LOOK_EVERY_MS;
+  }
+
+  /** Writes what has happened since the last time. Never rejects. */
+  write(): Promise<void> {
+    return this.#writing ??= this.#write().finally(() => this.#writing = undefined);
+  }
+
+  slots(tier: Tier): readonly HistorySlot[] {
+    const all = this.#timelines();
+    const times = slotsUpTo(tier, this.#deps.nowMs());
+    return times.map((atMs) => ({ atMs, figures: mergedSlot(all, tier, atMs) }));
+  }
+
+  lifetime(): Slot {
+    const atMs = slotAt("lifetime", this.#deps.nowMs());
+    return mergedSlot(this.#timelines(), "lifetime", atMs) ?? new Map();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    if (this.#timers.length === 0) return;
+    for (const timer of this.#timers.splice(0)) clearInterval(timer);
+    await this.#writing;
+    await this.write();
+  }
+
+  /** The past up to this moment, the oldest in front. */
+  #timelines(): readonly Timeline[] {
+    return [this.#stored, this.#unwritten, new Timeline(this.#since().rows)];
+  }
+
+  async #write(): Promise<void> {
+    const { keeper, nowMs, log } = this.#deps;
+    const { rows, counted } = this.#since();
+    this.#counted = counted;
+    this.#unwritten.merge(rows);
+    const atMs = nowMs();
+    this.#unwritten.expire(atMs);
+    const written = this.#unwritten.rows();
+    try {
+      await keeper.recordHistory(written, expiredAt(atMs));
+    } catch (error) {
+      // It stays in memory, and the next minute tries again.
+      log.debug("history not written", { error: messageOf(error) });
+      return;
+    }
+    this.#stored.merge(written);
+    this.#unwritten = new Timeline();
+    await this.#read();
+  }
+
+  /** Other members have written, too. */
+  async #read(): Promise<void> {
+    const { keeper, log } = this.#deps;
+    try {
+      this.#stored = new Timeline(await keeper.history());
+    } catch (error) {
+      log.debug("history not read", { error: messageOf(error) });
+    }
+  }
+
+  /** What has happened since the last write, and where its counters ended. */
+  #since() {
+    const nowMs = this.#deps.nowMs();
+    const counted = { ...this.#deps.counters(), in_flight_ms: this.#inFlightMs };
+    const grown = Object.entries(counted).flatMap(([name, value]) => {
+      const amount = value - (this.#counted[name as Figure] ?? 0);
+      return amount > 0 ? [[name, amount] as const] : [];
+    });
+    const amounts = { ...Object.fromEntries(grown), stored_bytes: this.#deps.storedBytes() };
+    return { counted, rows: rowsOf({ ...amounts, since_ms: nowMs }, nowMs) };
+  }
+}

@@ -1,0 +1,75 @@
+/** How amounts of one slot become one: two members and two minutes write into the same slot. */
+type Merge = "sum" | "last" | "first";
+
+/** What the history counts, and how. Bytes are of NAR files and narinfos. */
+export const FIGURES = {
+  /** Hits and joined requests. */
+  narinfo_hits: "sum",
+  /** Misses and first requests for what larder fetched ahead. */
+  narinfo_misses: "sum",
+  nar_hits: "sum",
+  nar_misses: "sum",
+  /** Requests that a negative entry answered. */
+  absent: "sum",
+  served_bytes: "sum",
+  fetched_bytes: "sum",
+  saved_bytes: "sum",
+  evicted_bytes: "sum",
+  evicted_entries: "sum",
+  /** Milliseconds of all downloads in flight: divided by a slot's length, their mean number. */
+  in_flight_ms: "sum",
+  stored_bytes: "last",
+  since_ms: "first",
+} as const satisfies Readonly<Record<string, Merge>>;
+
+export type Figure = keyof typeof FIGURES;
+
+/** A span that people look at, in slots of equal length. `lifetime` is one slot, for ever. */
+export const TIERS = {
+  hour: { stepMs: 60_000, slotsMax: 60 },
+  day: { stepMs: 30 * 60_000, slotsMax: 48 },
+  week: { stepMs: 3 * 3_600_000, slotsMax: 56 },
+  month: { stepMs: 12 * 3_600_000, slotsMax: 62 },
+  lifetime: { stepMs: Infinity, slotsMax: 1 },
+} as const;
+
+export type Tier = keyof typeof TIERS;
+
+/** One figure of one slot. */
+export interface HistoryRow {
+  readonly tier: Tier;
+  /** The slot's begin; 0 for `lifetime`. */
+  readonly atMs: number;
+  readonly figure: Figure;
+  /** A whole number. */
+  readonly amount: number;
+}
+
+/** The slots of one tier that are too old. */
+export interface ExpiredSlots {
+  readonly tier: Tier;
+  readonly beforeMs: number;
+}
+
+/** Keeps what the cache has done, over restarts and for all members together. */
+export interface HistoryKeeper {
+  /** Merges rows into those that are there, and removes old slots. All or nothing. */
+  recordHistory(
+    rows: readonly HistoryRow[],
+    expired: readonly ExpiredSlots[],
+  ): Promise<void>;
+  /** All rows, in no particular order: some three thousand at most. */
+  history(): Promise<readonly HistoryRow[]>;
+}
+
+/** Two amounts of one figure in one slot, the older in front. */
+export function mergedAmount(figure: Figure, older: number, newer: number): number {
+  switch (FIGURES[figure]) {
+    case "sum":
+      return older + newer;
+    case "last":
+      return newer;
+    case "first":
+      return older;
+  }
+}

@@ -1,0 +1,10 @@
+-- What the cache has done: an amount for each figure and slot of time. Slots of a tier that are too
+-- old go, so the table stays at some three thousand rows.
+CREATE TABLE history (
+  tier TEXT NOT NULL,
+  -- The slot's begin; 0 for the whole life.
+  at_ms INTEGER NOT NULL,
+  figure TEXT NOT NULL,
+  amount INTEGER NOT NULL,
+  PRIMARY KEY (tier, at_ms, figure)
+) STRICT, WITHOUT ROWID;
