@@ -1,3 +1,5 @@
+import { slugOf } from "../docs/heading_slug.ts";
+
 const COLUMNS_MAX = 100;
 
 /** Files of the project in backticks, such as `src/nix/hash.ts` or `nix/hash.ts`. */
@@ -69,7 +71,5 @@ function isNamed(name: string, files: readonly string[]): boolean {
 /** The headings of a document, as links name them. */
 function headingsOf(text: string): ReadonlySet<string> {
   const headings = text.matchAll(/^#+ (.*)$/gm);
-  return new Set([...headings].map(([, words = ""]) => {
-    return words.toLowerCase().replaceAll(/[^\p{L}\p{N} _-]/gu, "").replaceAll(" ", "-");
-  }));
+  return new Set([...headings].map(([, words = ""]) => slugOf(words)));
 }

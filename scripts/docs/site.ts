@@ -1,0 +1,80 @@
+import { linkProblems } from "./dead_links.ts";
+import { withSiteLinks } from "./link.ts";
+import { renderMarkdown, type Section } from "./markdown.ts";
+import { pageHtml } from "./page_html.ts";
+import { type Chapter, readSummary, type SitePage } from "./summary.ts";
+import { siteStyle } from "./style.ts";
+
+/** What the site is built from. */
+export interface SiteSource {
+  /** The files in `docs`, from the project's folder. */
+  readonly documents: readonly string[];
+  readonly readText: (path: string) => string;
+  /** Where the files of the project are shown; `undefined` leaves such links out. */
+  readonly sourceUrl?: string | undefined;
+}
+
+export interface Site {
+  /** The text of each file, by its name. */
+  readonly texts: ReadonlyMap<string, string>;
+  /** Files of `docs` to copy. */
+  readonly copied: ReadonlySet<string>;
+  /** Pages without a place in the order, and dead links; one line each. */
+  readonly problems: readonly string[];
+}
+
+const SUMMARY = "docs/SUMMARY.md";
+const FOLDER = "scripts/docs";
+
+/** Builds the site in memory. */
+export function buildSite({ documents, readText, sourceUrl }: SiteSource): Site {
+  const chapters = readSummary(readText(SUMMARY));
+  const pages = chapters.flatMap((chapter) => chapter.pages);
+  const copied = new Set<string>();
+  const targets = {
+    pages: new Map(pages.map(({ source, file }) => [source, file])),
+    sourceUrl,
+    useFile: (path: string) => void copied.add(path),
+  };
+  const texts = new Map<string, string>();
+  const index: SearchEntry[] = [];
+  for (const [at, page] of pages.entries()) {
+    const { html, sections } = renderMarkdown(readText(page.source));
+    const content = withSiteLinks(html, page.source, targets);
+    const around = { previous: pages[at - 1], next: pages[at + 1] };
+    texts.set(page.file, pageHtml({ page, chapters, sections, content, ...around }));
+    index.push(...searchEntries(page, sections));
+  }
+  texts.set("search.json", JSON.stringify(index));
+  texts.set("search.js", readText(`${FOLDER}/search.js`));
+  const style = siteStyle(readText("src/http/page/page.css"), readText(`${FOLDER}/site.css`));
+  texts.set("site.css", style.text);
+  const problems = [
+    ...unlisted(documents, chapters),
+    ...style.problems,
+    ...linkProblems(texts, [...copied].map((path) => path.slice("docs/".length))),
+  ];
+  return { texts, copied, problems };
+}
+
+interface SearchEntry {
+  readonly page: string;
+  readonly title: string;
+  readonly url: string;
+  readonly text: string;
+}
+
+function searchEntries(page: SitePage, sections: readonly Section[]): SearchEntry[] {
+  return sections.map(({ id, title, text }) => ({
+    page: page.title,
+    title,
+    url: `${page.file}#${id}`,
+    text,
+  }));
+}
+
+function unlisted(documents: readonly string[], chapters: readonly Chapter[]): readonly string[] {
+  const listed = new Set(chapters.flatMap(({ pages }) => pages.map(({ source }) => source)));
+  return documents.filter((path) => path.endsWith(".md") && path !== SUMMARY && !listed.has(path))
+    .map((path) => `${path} is not in ${SUMMARY}`);
+}
