@@ -47,6 +47,28 @@ Deno.test("scripts/deno: docs/development.md names its oldest and its newest", (
   assert.ok(page.includes(`larder runs on Deno ${OLDEST} to ${NEWEST}.`));
 });
 
+Deno.test("scripts/deno: the first task installs the packages with one line of its own", () => {
+  using folder = tempFolder();
+  const { path } = folder;
+  for (const name of ["scripts", "bin"]) Deno.mkdirSync(`${path}/${name}`);
+  for (const name of ["scripts/deno", ".dvmrc"]) Deno.copyFileSync(ROOT + name, `${path}/${name}`);
+  const fake = `[ "$1" = --version ] && echo "deno ${PINNED} (stable)" || echo "$PWD: $*"`;
+  Deno.writeTextFileSync(`${path}/bin/deno`, `#!/bin/sh\n${fake}\n`, { mode: 0o755 });
+  const run = () => {
+    const { stdout, stderr } = new Deno.Command(`${path}/scripts/deno`, {
+      args: ["task", "demo"],
+      cwd: "/",
+      env: { PATH: `${path}/bin:${Deno.env.get("PATH")}`, USE_DENO: "" },
+    }).outputSync();
+    return [stdout, stderr].map((bytes) => new TextDecoder().decode(bytes).trim());
+  };
+
+  const line = "scripts/deno: installing packages into node_modules";
+  assert.deepEqual(run(), [`${path}: install --quiet\n/: task demo`, line]);
+  Deno.mkdirSync(`${path}/node_modules`);
+  assert.deepEqual(run(), ["/: task demo", ""]);
+});
+
 /** What `scripts/deno eval 1` runs where PATH has a Deno of this version, and npm has all. */
 function chosen({ onPath, use = "" }: { onPath: string; use?: string }): string {
   using folder = tempFolder();
