@@ -8,7 +8,7 @@ import { ConfigError } from "../config/config_error.ts";
 import { readSettings } from "../config/settings.ts";
 import { folderOfUrl } from "./cache_folder_argument.ts";
 import { reportFailures } from "./client/each.ts";
-import { counted, formatBytes } from "./client/format.ts";
+import { counted, formatBytes } from "../base/format_units.ts";
 import { StatusLine } from "./client/status_line.ts";
 import { readStorePathArguments } from "./client/store_path_argument.ts";
 import type { Command } from "./command.ts";

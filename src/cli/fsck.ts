@@ -2,7 +2,7 @@ import { boolean } from "../config/kinds/plain.ts";
 import { readSettings } from "../config/settings.ts";
 import type { FsckProblem, FsckProgress } from "../cache/reconcile/fsck.ts";
 import { JSON_FLAG } from "./client/client_flags.ts";
-import { counted, formatBytes } from "./client/format.ts";
+import { counted, formatBytes } from "../base/format_units.ts";
 import { StatusLine } from "./client/status_line.ts";
 import type { Command } from "./command.ts";
 import { EXIT } from "../base/exit_codes.ts";

@@ -5,7 +5,7 @@ import { size } from "../config/kinds/size.ts";
 import type { Kind } from "../config/kinds/option.ts";
 import type { GcDone, GcEvent, GcProgress } from "../space/gc_event.ts";
 import { CLIENT_FLAGS, JSON_FLAG } from "./client/client_flags.ts";
-import { counted, formatBytes } from "./client/format.ts";
+import { counted, formatBytes } from "../base/format_units.ts";
 import { ServerClient, ServerRefusal } from "./client/server_client.ts";
 import { StatusLine } from "./client/status_line.ts";
 import type { Command } from "./command.ts";

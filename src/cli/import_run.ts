@@ -8,7 +8,7 @@ import { boolean, path, text } from "../config/kinds/plain.ts";
 import type { Settings } from "../config/options.ts";
 import { readSettings } from "../config/settings.ts";
 import { reportFailures } from "./client/each.ts";
-import { counted, formatBytes } from "./client/format.ts";
+import { counted, formatBytes } from "../base/format_units.ts";
 import { StatusLine } from "./client/status_line.ts";
 import type { CommandProcess } from "./command_process.ts";
 

@@ -1,5 +1,5 @@
 import { CLIENT_FLAGS, JSON_FLAG } from "./client/client_flags.ts";
-import { formatBytes } from "./client/format.ts";
+import { formatBytes } from "../base/format_units.ts";
 import { type Pinned, pinnedClosures } from "./client/pinned_closures.ts";
 import { ServerClient } from "./client/server_client.ts";
 import type { Command } from "./command.ts";

@@ -1,7 +1,7 @@
 import { boolean } from "../config/kinds/plain.ts";
 import { CLIENT_FLAGS } from "./client/client_flags.ts";
 import { eachStorePath, type FailedPath, nameOf, reportFailures } from "./client/each.ts";
-import { counted, formatBytes } from "./client/format.ts";
+import { counted, formatBytes } from "../base/format_units.ts";
 import { notKept } from "./client/pinned_closures.ts";
 import { ServerClient } from "./client/server_client.ts";
 import { StatusLine } from "./client/status_line.ts";

@@ -1,4 +1,4 @@
-import { counted, formatBytes, formatSeconds } from "./format.ts";
+import { counted, formatBytes, formatSeconds } from "../../base/format_units.ts";
 import type { WarmProgress } from "./warm_closure.ts";
 
 /** Time window of the rate: long enough to be steady, short enough to follow. */

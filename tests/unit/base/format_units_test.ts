@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
-import { counted, formatBytes, formatSeconds } from "../../../../src/cli/client/format.ts";
-import { WarmMeter } from "../../../../src/cli/client/warm_meter.ts";
+import { counted, formatBytes, formatSeconds } from "../../../src/base/format_units.ts";
+import { WarmMeter } from "../../../src/cli/client/warm_meter.ts";
 
 Deno.test("format: sizes are told in the largest unit that they fill", () => {
   const told = [0, 1023, 1024, 1536, 1024 ** 2 - 1, 1.5 * 1024 ** 3, 2 * 1024 ** 6].map(

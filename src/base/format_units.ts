@@ -26,3 +26,9 @@ export function formatSeconds(seconds: number): string {
   if (whole < 3_600) return `${Math.floor(whole / 60)}m${two(whole % 60)}s`;
   return `${Math.floor(whole / 3_600)}h${two(Math.floor(whole / 60) % 60)}m`;
 }
+
+/** A duration for people, with what counts of it: `41ms`, `1.9s`, `12s`, `2m05s`. */
+export function formatMs(ms: number): string {
+  if (ms < 999.5) return `${Math.max(0, Math.round(ms))}ms`;
+  return ms < 9_950 ? `${(ms / 1_000).toFixed(1)}s` : formatSeconds(ms / 1_000);
+}
