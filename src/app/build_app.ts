@@ -2,6 +2,7 @@ import { allInFlight } from "../cache/download/download_progress.ts";
 import { Downloads } from "../cache/download/downloads.ts";
 import { observedFetcher } from "../cache/fetch/observed_fetcher.ts";
 import { SinkFetcher } from "../cache/fetch/sink_fetcher.ts";
+import { namedLog } from "../cache/named_log.ts";
 import { NegativeCache } from "../cache/negative_cache.ts";
 import { PassThroughTransfers } from "../cache/pass_through/pass_through_transfers.ts";
 import { NO_PREFETCH } from "../cache/prefetch/prefetch_ports.ts";
@@ -33,8 +34,8 @@ import { ActiveReads } from "../space/active_reads.ts";
 import type { GcOrder } from "../space/gc_event.ts";
 import { gcEvents } from "../space/gc_events.ts";
 import type { Space } from "../space/space.ts";
-import type { Metrics } from "../telemetry/metrics.ts";
 import { NO_TRACER } from "../telemetry/tracer.ts";
+import type { UpstreamLook } from "../upstream/upstream_pool.ts";
 import type { AppParts } from "./app_parts.ts";
 import { buildDocuments } from "./build_documents.ts";
 import { buildHistory } from "./build_history.ts";
@@ -53,7 +54,7 @@ export interface App extends AsyncDisposable {
   /** Answers one request; never rejects. */
   readonly pipeline: RequestPipeline;
   /** Finds out in the background which upstreams are there. */
-  lookAtUpstreams(): void;
+  lookAtUpstreams(): Promise<readonly UpstreamLook[]>;
   /** Starts the Workers of NARs ahead of the first one, which would wait for them. */
   prepareWorkers(): void;
   /** Makes `/readyz` answer 503. Call it as the shutdown begins. */
@@ -75,16 +76,16 @@ export interface App extends AsyncDisposable {
 }
 
 /** Wires the cache to its back ends. The caller keeps and closes the stores. */
-export function buildApp(parts: AppParts): App {
+export function buildApp(given: AppParts): App {
   const resources = new AsyncDisposableStack();
+  const { names, parts } = withNames(given);
   const { stores, identity, telemetry } = parts;
   const { metrics, log } = telemetry;
-  const cache = buildCache(parts, metrics, resources);
+  const cache = buildCache(parts, names, resources);
   const { narinfos, nars, documents, downloads, space, reads, remover, prefetch } = cache;
   const uploads = buildUploads(parts, cache);
   const closures = resources.use(stores.closures ?? new PinnedClosures(stores));
   const history = buildHistory(parts, cache);
-  const names = new StorePathNames({ metadata: stores.metadata, log });
   const page = buildPage(parts, { ...cache, closures, names, uploads: uploads.inFlight });
   const pinsChanged = () => {
     page.pinsChanged();
@@ -146,16 +147,26 @@ export function buildApp(parts: AppParts): App {
   };
 }
 
+/** The same parts, whose log names the store path of each NAR. */
+function withNames(parts: AppParts): { names: StorePathNames; parts: AppParts } {
+  const { stores: { metadata }, telemetry } = parts;
+  const names = new StorePathNames({ metadata, log: telemetry.log });
+  return {
+    names,
+    parts: { ...parts, telemetry: { ...telemetry, log: namedLog(telemetry.log, names) } },
+  };
+}
+
 /** Pins and evictions, for programs and for the page. */
 function operatingRoutes(pins: Pins, space: Space): readonly Route[] {
   const gc = (order: GcOrder) => gcEvents(space, order);
   return [pinRoute(pins), pinsRoute(pins), gcRoute({ gc }), ...pageActionRoutes({ pins, gc })];
 }
 
-function buildCache(parts: AppParts, metrics: Metrics, resources: AsyncDisposableStack) {
+function buildCache(parts: AppParts, names: StorePathNames, resources: AsyncDisposableStack) {
   const { nowMs, fetching: { negativeTtlMs }, telemetry, stores } = parts;
   const { metadata, nars, tempFolder } = stores;
-  const { log, tracer = NO_TRACER } = telemetry;
+  const { log, metrics, tracer = NO_TRACER } = telemetry;
   const negative = new NegativeCache(negativeTtlMs);
   const absentDocuments = new NegativeCache<DocumentPath>(negativeTtlMs);
   const upstreams = buildUpstreams(parts, resources, () => {
@@ -184,7 +195,7 @@ function buildCache(parts: AppParts, metrics: Metrics, resources: AsyncDisposabl
   const transfers = new PassThroughTransfers(nowMs);
   const inFlight = allInFlight([downloads, transfers]);
   metrics.gauge("in_flight_downloads", {}, () => inFlight.count);
-  const shared = { pool, negative, demotions, uses, downloads, space };
+  const shared = { pool, negative, demotions, uses, downloads, space, names };
   const { narinfos, prefetch } = buildNarinfos(parts, shared);
   const sinks = new SinkFetcher({ narSources, ...patience });
   const passThrough = {

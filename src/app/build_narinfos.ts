@@ -1,4 +1,5 @@
 import type { Downloads } from "../cache/download/downloads.ts";
+import { learningNames } from "../cache/learning_names.ts";
 import { NarinfoLearner } from "../cache/narinfo_learner.ts";
 import type { NegativeCache } from "../cache/negative_cache.ts";
 import { createSigner } from "../cache/own_signature.ts";
@@ -6,6 +7,7 @@ import { Prefetch } from "../cache/prefetch/prefetch.ts";
 import { NO_PREFETCH } from "../cache/prefetch/prefetch_ports.ts";
 import { NarinfoServer } from "../cache/serve_narinfo.ts";
 import type { Demotions } from "../cache/sources/demotions.ts";
+import type { StorePathNames } from "../cache/store_path_names.ts";
 import type { Uses } from "../cache/uses.ts";
 import type { Space } from "../space/space.ts";
 import type { UpstreamPool } from "../upstream/upstream_pool.ts";
@@ -19,14 +21,18 @@ export interface NarinfoNeighbours {
   readonly uses: Uses;
   readonly downloads: Downloads;
   readonly space: Space;
+  readonly names: Pick<StorePathNames, "learn">;
 }
 
 /** Wires narinfos, and what is fetched ahead for those who ask for them. */
 export function buildNarinfos(parts: AppParts, neighbours: NarinfoNeighbours) {
   const { nowMs, fetching, stores: { metadata }, telemetry: { log, metrics } } = parts;
-  const { pool, negative, demotions, uses, downloads, space } = neighbours;
+  const { pool, negative, demotions, uses, downloads, space, names } = neighbours;
   const signer = createSigner(parts.identity.secretKey);
-  const learner = new NarinfoLearner({ pool, metadata, signer, nowMs, negative, demotions, log });
+  const learner = new NarinfoLearner({
+    metadata: learningNames(metadata, names),
+    ...{ pool, signer, nowMs, negative, demotions, log },
+  });
   const prefetch = fetching.prefetch && new Prefetch({
     narinfos: { learner, metadata, negative, pool },
     nars: {

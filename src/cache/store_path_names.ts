@@ -15,10 +15,20 @@ export interface StorePathNamesDeps {
 /** Names such as `hello-2.12` of the store objects in NAR files, for people. */
 export class StorePathNames {
   readonly #deps: StorePathNamesDeps;
-  readonly #known = new LRUCache<NarName, string>({ max: NAMES_MAX });
+  readonly #known = new LRUCache<string, string>({ max: NAMES_MAX });
 
   constructor(deps: StorePathNamesDeps) {
     this.#deps = deps;
+  }
+
+  /** A recent name. */
+  known(narName: string): string | undefined {
+    return this.#known.get(narName);
+  }
+
+  /** Notes a name from a new narinfo, for the log lines of the download that follows. */
+  learn(narName: NarName, name: string): void {
+    this.#known.set(narName, name);
   }
 
   /**

@@ -12,6 +12,13 @@ export interface UpstreamStatus {
   readonly priority: number | undefined;
 }
 
+/** What the first request to an upstream came to. */
+export interface UpstreamLook {
+  readonly url: string;
+  /** Why it is of no use now; `undefined` if it answered as a binary cache. */
+  readonly error: unknown;
+}
+
 export interface UpstreamPoolDeps {
   /** In the order in which the operator gave them. */
   readonly upstreams: readonly QueuedNarinfoSource[];
@@ -50,6 +57,7 @@ export class UpstreamPool implements Disposable {
   readonly #deps: UpstreamPoolDeps;
   readonly #upstreams: readonly PooledUpstream[];
   readonly #queries = new Set<NarinfoQuery>();
+  #isOver = false;
 
   constructor(deps: UpstreamPoolDeps) {
     this.#deps = deps;
@@ -155,16 +163,22 @@ export class UpstreamPool implements Disposable {
     this.#find(url)?.note(reason);
   }
 
-  /** Finds out in the background which upstreams are down, before a client waits for one. */
-  start(): void {
-    for (const upstream of this.#upstreams) {
-      upstream.lookAtStart().then((error) => {
-        if (error !== undefined) this.#deps.unanswered(upstream.source.url, error);
-      });
-    }
+  /**
+   * Finds out which upstreams are down, before a client waits for one. Never rejects;
+   * empty if the pool is disposed of meanwhile.
+   */
+  async start(): Promise<readonly UpstreamLook[]> {
+    const looks = await Promise.all(this.#upstreams.map(async (upstream) => {
+      const { url } = upstream.source;
+      const error = await upstream.lookAtStart();
+      if (error !== undefined) this.#deps.unanswered(url, error);
+      return { url, error };
+    }));
+    return this.#isOver ? [] : looks;
   }
 
   [Symbol.dispose](): void {
+    this.#isOver = true;
     for (const query of this.#queries) query[Symbol.dispose]();
     for (const upstream of this.#upstreams) upstream[Symbol.dispose]();
   }

@@ -1,0 +1,23 @@
+import { nameInNarinfo } from "../nix/narinfo_name.ts";
+import type { NarinfoLearnerDeps } from "./narinfo_learner.ts";
+import type { StorePathNames } from "./store_path_names.ts";
+
+type Rows = NarinfoLearnerDeps["metadata"];
+
+/** The same rows. Names in new narinfos are known at once, for the download that follows. */
+export function learningNames(rows: Rows, names: Pick<StorePathNames, "learn">): Rows {
+  return {
+    async apply(changes, options) {
+      await rows.apply(changes, options);
+      for (const change of changes) {
+        if (change.kind !== "put-narinfo") continue;
+        const name = nameInNarinfo(change.row.body);
+        if (name !== undefined) names.learn(change.nar.name, name);
+      }
+    },
+    sourcesOf: (narName) => rows.sourcesOf(narName),
+    findNar: (narName) => rows.findNar(narName),
+    findNarinfo: (storePathHash) => rows.findNarinfo(storePathHash),
+    referencesOf: (storePathHash) => rows.referencesOf(storePathHash),
+  };
+}

@@ -1,0 +1,22 @@
+import assert from "node:assert/strict";
+import { eventually } from "../support/eventually.ts";
+import { fakeUpstream } from "../support/fake_upstream.ts";
+import { makeStoreObject } from "../support/store_object.ts";
+import { TestCache } from "../support/test_cache.ts";
+
+const object = makeStoreObject({ name: "firefox-130.0", size: 200_000 });
+
+Deno.test("log: each line about a NAR has the name of its store path", async () => {
+  await using upstream = await fakeUpstream({ objects: [object], stored: true });
+  await using cache = await TestCache.open({ upstreams: [upstream] });
+  const path = await cache.narPath(object.storePathHash);
+  await (await cache.get(path)).bytes();
+  await cache.downloadsOver();
+
+  const lines = () => cache.log.filter(({ nar }) => nar === path.slice("/nar/".length));
+  const told = () => lines().map(({ msg }) => msg).sort();
+  const messages = ["downloading nar from upstream", "nar cached successfully", "request"];
+  await eventually("all is logged", () => told().length === messages.length);
+  assert.deepEqual(told(), messages);
+  assert.deepEqual(lines().map(({ name }) => name), messages.map(() => "firefox-130.0"));
+});
