@@ -4,21 +4,22 @@ import { within } from "../base/deadline.ts";
 import type { Settings } from "../config/options.ts";
 import { TrustedProxies } from "../http/proxy/trusted_proxies.ts";
 import type { SecretKey } from "../nix/signature.ts";
-import type { Logger } from "../telemetry/logger.ts";
 import { LineQueue } from "../telemetry/line_queue.ts";
 import type { FetchingParts, IdentityParts, UpstreamParts, WriteParts } from "./app_parts.ts";
 import { atFirstPull } from "./at_first_pull.ts";
+import { announce } from "./announce.ts";
 import { buildApp } from "./build_app.ts";
 import { type ChoresDeps, startChores } from "./chores.ts";
 import { type Folders, prepareFolders, storePlaces } from "./folders.ts";
-import { keyFileIn, keyFileOf, warnOfOpenKeys } from "./key_files.ts";
+import { keyFileIn, keyFileOf } from "./key_files.ts";
 import { drain, stopSignal } from "./lifecycle.ts";
+import { logFormat } from "./log_format.ts";
 import { listen, type ListenParts } from "./listen.ts";
 import { startReconciliation } from "./reconciliation.ts";
 import { reportUsage } from "./usage_report.ts";
 import { serviceManager } from "./service_manager.ts";
 import { signingKey } from "./signing_key.ts";
-import { tokensOf, warnOfShortTokens } from "./tokens.ts";
+import { tokensOf } from "./tokens.ts";
 import { startTelemetry } from "./start_telemetry.ts";
 import { openStores } from "./stores.ts";
 import { logUnexpected } from "./unexpected.ts";
@@ -34,7 +35,7 @@ const LOG_FLUSH_MAX_MS = 1_000;
  * start. Upstreams that are down are no reason.
  */
 export async function serve(settings: Settings): Promise<number> {
-  const queue = new LineQueue(Deno.stdout);
+  const queue = new LineQueue(Deno.stdout, await logFormat(settings));
   const upstreams = upstreamSettings(settings, `larder/${denoJson.version}`);
   const telemetry = await startTelemetry({ settings, upstreams, queue });
   const { log, problems, metrics, tracer, upstreamTrace } = telemetry;
@@ -52,10 +53,7 @@ export async function serve(settings: Settings): Promise<number> {
         nars,
         closures: new WorkerClosures({ metadata, ...places }),
         tempFolder: workFolder.path,
-        space: {
-          limitBytes: settings["cache.max-size"] ?? Infinity,
-          owner: member,
-        },
+        space: { limitBytes: settings["cache.max-size"] ?? Infinity, owner: member },
       },
       upstream: upstreamParts(settings, upstreams, upstreamTrace),
       identity: identityParts(settings, secretKey),
@@ -78,8 +76,10 @@ export async function serve(settings: Settings): Promise<number> {
     await using listener = await listen(parts);
     using service = serviceManager({ variable, folder: folders.storage, log });
     service.ready(`serving on ${listener.url}`);
-    app.lookAtUpstreams();
-    announce(settings, log, { url: listener.url, storage: folders.storage });
+    announce({
+      ...{ settings, log, secretKey, output: queue, looks: app.lookAtUpstreams() },
+      place: { url: listener.url, storage: folders.storage },
+    });
     await using _chores = startChores({
       stores,
       app,
@@ -182,12 +182,6 @@ function ownNames(settings: Settings): readonly string[] {
   return [Deno.hostname(), ...listed, ...isNamed ? [address.hostname] : []];
 }
 
-/** The files of all secret keys in use. */
-function keyFiles(settings: Settings, storage: string): readonly (string | undefined)[] {
-  const own = settings["cache.sign-narinfo"] ? keyFileOf(settings, storage) : undefined;
-  return [settings["server.tls-key"], own];
-}
-
 function keyOf(settings: Settings, { storage }: Folders) {
   const path = keyFileOf(settings, storage);
   // A missing key is an error unless this is the first start: clients trust the old one.
@@ -201,27 +195,4 @@ function choreTimes(settings: Settings): Pick<ChoresDeps, "schedule" | "retentio
   const schedule = settings["cache.lru-schedule"];
   if (schedule === undefined) return { schedule, retentionMs };
   return { schedule: { schedule, timezone: settings["cache.lru-schedule-timezone"] }, retentionMs };
-}
-
-function announce(settings: Settings, log: Logger, facts: { url: string; storage: string }): void {
-  const { version } = denoJson;
-  log.info("server started", { ...facts, version, deno: Deno.version.deno, pid: Deno.pid });
-  warnOfOpenKeys(keyFiles(settings, facts.storage), log);
-  const tokens = tokensOf(settings);
-  warnOfShortTokens(tokens, log);
-  if (settings["cache.allow-put-verb"] && tokens.every(({ role }) => role === "read")) {
-    const hasKey = settings["cache.trusted-upload-key"].length > 0;
-    log.warn(hasKey ? "uploads need no token" : "every upload is refused", {
-      option: "--cache-put-token",
-      hint: hasKey
-        ? "set the option, or any reader may upload what a trusted key signed, and fill the cache"
-        : "set the option or --cache-trusted-upload-key, or turn --cache-allow-put-verb off",
-    });
-  }
-  if (!settings["cache.require-upstream-signature"]) {
-    log.warn("unsigned narinfos accepted", {
-      option: "--cache-require-upstream-signature=false",
-      hint: "set the option to true to refuse them; larder does not sign them",
-    });
-  }
 }

@@ -1,12 +1,11 @@
 import denoJson from "../../deno.json" with { type: "json" };
 import type { Settings } from "../config/options.ts";
-import { createLogger, type LineSink, type Logger } from "../telemetry/logger.ts";
+import { createLogger, type Logger } from "../telemetry/logger.ts";
 import type { Group } from "../telemetry/instruments/instrument.ts";
 import type { LineQueue } from "../telemetry/line_queue.ts";
 import { Metrics } from "../telemetry/metrics.ts";
 import type { Otel } from "../telemetry/otel/otel.ts";
 import { isSdkDisabled } from "../telemetry/otel/environment.ts";
-import { prettySink } from "../telemetry/pretty.ts";
 import { RecentProblems } from "../telemetry/recent_problems.ts";
 import type { Tracer } from "../telemetry/tracer.ts";
 import type { HttpUpstreamSettings } from "../upstream/http/http_settings.ts";
@@ -36,9 +35,8 @@ export interface Telemetry {
 /** Starts the log, the metrics and, if enabled, OpenTelemetry. */
 export async function startTelemetry(parts: TelemetryParts): Promise<Telemetry> {
   const { settings, upstreams, queue } = parts;
-  const sink = await sinkOf(settings, queue);
   const level = settings["log-level"];
-  const plainLog = createLogger(level, sink);
+  const plainLog = createLogger(level, queue);
   const tells = settings["otel.enabled"] && !isDisabledByEnvironment(plainLog);
   const groups: readonly Group[] = [
     ...settings["analytics.reporting-enabled"] ? ["analytics" as const] : [],
@@ -54,7 +52,7 @@ export async function startTelemetry(parts: TelemetryParts): Promise<Telemetry> 
   }
   // Errors of OpenTelemetry go to the log alone.
   const otel = await openTelemetry(parts, metrics, plainLog);
-  const log = problems.watch(createLogger(level, sink, otel));
+  const log = problems.watch(createLogger(level, queue, otel));
   const { tracer } = otel;
   const upstreamTrace = upstreamTraceOf(tracer, settings["otel.propagate-to-upstreams"]);
   return { log, problems, metrics, tracer, upstreamTrace, stop: () => otel.stop() };
@@ -72,10 +70,6 @@ function isDisabledByEnvironment(log: Logger): boolean {
   );
   if (isDisabled) log.warn("opentelemetry disabled", { reason: "OTEL_SDK_DISABLED=true" });
   return isDisabled;
-}
-
-async function sinkOf(settings: Settings, queue: LineQueue): Promise<LineSink> {
-  return settings["log-format"] === "pretty" ? await prettySink(queue) : queue;
 }
 
 /** Loads the SDK on demand, as it takes time and memory. */

@@ -7,6 +7,9 @@ const WAITING_CHARS_MAX = 2 << 20;
 /** Lines of this time share a write, which costs the processor more than a line does. */
 const GATHER_MS = 5;
 
+/** Turns a finished line into what is written for it, such as a line for people. Never throws. */
+export type LineFormat = (line: string) => string;
+
 /** The output behind the queue, such as `Deno.stdout`. */
 export interface ByteWriter {
   write(bytes: Uint8Array): Promise<number>;
@@ -19,13 +22,16 @@ export interface ByteWriter {
  */
 export class LineQueue implements LineSink {
   readonly #out: ByteWriter;
+  readonly #format: LineFormat | undefined;
   #waiting: string[] = [];
   #waitingChars = 0;
   #dropped = 0;
   #draining: Promise<void> | undefined;
 
-  constructor(out: ByteWriter) {
+  /** Lines leave as they come without `format`. */
+  constructor(out: ByteWriter, format?: LineFormat) {
     this.#out = out;
+    this.#format = format;
   }
 
   write(line: string): void {
@@ -48,9 +54,11 @@ export class LineQueue implements LineSink {
     try {
       while (this.#waiting.length > 0) {
         await pause(GATHER_MS);
-        let bytes = encoder.encode(this.#waiting.join("") + this.#dropNotice());
+        const lines = [...this.#waiting, ...this.#dropNotice()];
         this.#waiting = [];
         this.#waitingChars = 0;
+        const shown = this.#format === undefined ? lines : lines.map(this.#format);
+        let bytes = encoder.encode(shown.join(""));
         while (bytes.length > 0) bytes = bytes.subarray(await this.#out.write(bytes));
       }
     } catch {
@@ -62,11 +70,11 @@ export class LineQueue implements LineSink {
     }
   }
 
-  #dropNotice(): string {
-    if (this.#dropped === 0) return "";
+  #dropNotice(): readonly string[] {
+    if (this.#dropped === 0) return [];
     const notice = { level: "warn", ts: new Date().toISOString(), msg: "log lines dropped" };
     const line = JSON.stringify({ ...notice, count: this.#dropped }) + "\n";
     this.#dropped = 0;
-    return line;
+    return [line];
   }
 }

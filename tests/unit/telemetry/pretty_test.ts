@@ -1,26 +1,90 @@
 import assert from "node:assert/strict";
-import { createLogger } from "../../../src/telemetry/logger.ts";
-import { prettySink } from "../../../src/telemetry/pretty.ts";
+import { createLogger, type Logger } from "../../../src/telemetry/logger.ts";
+import { prettyLine } from "../../../src/telemetry/pretty/pretty_line.ts";
+
+/** What a person sees, outside a terminal. */
+function shownLines(columns?: number): { readonly log: Logger; readonly text: () => string } {
+  let shown = "";
+  const format = prettyLine({ hasColors: false, hasTime: false, columns });
+  const log = createLogger("debug", { write: (line) => void (shown += format(line)) });
+  return { log, text: () => shown };
+}
 
 const HOSTILE = "a\x1b[2J\u009b31m\u202eb\u2066\u200f\u2028\x07\nERROR: forged";
 
-Deno.test("pretty log: a stranger's text is one line, and acts on no terminal", async () => {
-  let shown = "";
-  const sink = await prettySink({ write: (line) => void (shown += line) });
-  const log = createLogger("debug", sink);
+Deno.test("pretty log: a stranger's text is one line, and acts on no terminal", () => {
+  const { log, text } = shownLines();
   log.warn(HOSTILE, {
     path: HOSTILE,
     name: HOSTILE,
     error: HOSTILE,
     [HOSTILE]: 1,
     type: "Error",
-    hash: HOSTILE,
+    hint: HOSTILE,
+    upstream: HOSTILE,
   });
-  log.info("next", { path: "/plain", count: 3 });
+  log.error("unexpected failure", { stack: `Error: no\n  at ${HOSTILE}` });
+  log.info("next", { used_bytes: 3 });
 
-  const lines = shown.trimEnd().split("\n");
+  const lines = text().trimEnd().split("\n");
   assert.doesNotMatch(lines.join(""), /[\p{Cc}\p{Bidi_Control}\p{Zl}\p{Zp}]/u);
-  assert.ok(lines.every((line) => !line.startsWith("ERROR")), shown);
-  assert.ok(shown.includes("\\u001b[2J") && shown.includes("\\u202e"), shown);
-  assert.match(lines.at(-1) ?? "", /INFO: next \{"path":"\/plain","count":3\}$/);
+  assert.deepEqual(lines.map((line) => line.slice(0, 5).trim()), ["WARN", "ERROR", "", "", "", ""]);
+  assert.ok(lines[0]?.includes("\\u001b[2J") && lines[0].includes("\\u202e"), lines[0]);
+  assert.match(lines.at(-1) ?? "", /^ {6}larder {2,}next {2,}used=3 B$/);
+});
+
+const NAR = "1b7w2p5vzsl3yrn4m8dkqg6xf0hjc9ia2b7w2p5vzsl3yrn4m8dk.nar.xz";
+
+Deno.test("pretty log: the package comes first, sizes and durations have units", () => {
+  const { log, text } = shownLines();
+  const upstream = "https://cache.nixos.org";
+  const nar = { nar: NAR, name: "firefox-130.0", request_id: "r1" };
+  log.info("downloading nar from upstream", { ...nar, upstream });
+  log.info("nar cached successfully", { ...nar, file_size: 12_900_000, duration_ms: 1_940 });
+  log.info("request", {
+    ...{ ...nar, method: "GET", route: "/nar/{name}", path: `/nar/${NAR}`, status: 200 },
+    ...{ bytes: 12_900_000, duration_ms: 41, outcome: "aborted", x_cache: "MISS" },
+    client: "10.0.0.7",
+  });
+  log.warn("upstream is down", { upstream, hint: "larder probes it" });
+  const detail = "Cannot reach upstream: error sending request for url (http://a/): client " +
+    "error (Connect): tcp connect error: Connection refused";
+  const facts = { nar: NAR, used_bytes: 1_536, limit_ms: 20_000, reason: "no room" };
+  log.warn("nar not kept", { ...facts, hint: "wait", detail });
+  log.info("request", {
+    ...{ method: "POST", route: "/gc", path: "/gc", status: 403, bytes: 0, duration_ms: 1 },
+  });
+
+  assert.deepEqual(text().split("\n"), [
+    "      firefox-130.0                downloading nar from upstream  " +
+    "from https://cache.nixos.org",
+    "      firefox-130.0                nar cached successfully        12.3 MiB  in 1.9s",
+    "      firefox-130.0                GET 200 MISS                   " +
+    "12.3 MiB  in 41ms  to 10.0.0.7  outcome=aborted",
+    "WARN  cache.nixos.org              upstream is down               hint: larder probes it",
+    "WARN  1b7w2p5v….nar.xz             nar not kept                   used=1.5 KiB  limit=20s  " +
+    `reason="no room"  Cannot reach upstream: Connection refused  hint: wait  nar=${NAR}`,
+    "      /gc                          POST 403                       0 B  in 1ms",
+    "",
+  ]);
+});
+
+Deno.test("pretty log: a narrow terminal gets no wide columns, and what is no log stays", () => {
+  const { log, text } = shownLines(60);
+  log.info("reconciled", { files: 3 });
+  log.info("upload expired", { name: "nixos-system-workstation-24.11.20241201.abcdef0" });
+  assert.equal(
+    text(),
+    "      larder               reconciled  files=3\n" +
+      "      nixos-system-…bcdef0 upload expired\n",
+  );
+
+  const format = prettyLine({ hasColors: true, hasTime: true, columns: undefined });
+  for (const line of ['{"resourceSpans":[]}\n', "no JSON\n", '{"level":"loud"}\n', "null\n"]) {
+    assert.equal(format(line), line);
+  }
+  const ts = new Date(2026, 0, 2, 3, 4, 5).toISOString();
+  const shown = format(JSON.stringify({ level: "warn", ts, msg: "token is short", token: "ci" }));
+  const visible = shown.replaceAll("\x1b", "^");
+  assert.match(visible, /^\^\[2m03:04:05\^\[0m \^\[33mWARN \^\[0m .*token=ci\n$/);
 });

@@ -1,0 +1,55 @@
+import denoJson from "../../deno.json" with { type: "json" };
+import type { Settings } from "../config/options.ts";
+import type { SecretKey } from "../nix/signature.ts";
+import type { LineSink, Logger } from "../telemetry/logger.ts";
+import type { UpstreamLook } from "../upstream/upstream_pool.ts";
+import { showBanner } from "./banner.ts";
+import { keyFileOf, warnOfOpenKeys } from "./key_files.ts";
+import { tokensOf, warnOfShortTokens } from "./tokens.ts";
+
+/** A server that has just begun to answer. */
+export interface Start {
+  readonly settings: Settings;
+  readonly log: Logger;
+  /** `undefined`: no signing. */
+  readonly secretKey: SecretKey | undefined;
+  /** Where the lines of the log go. */
+  readonly output: LineSink;
+  readonly looks: Promise<readonly UpstreamLook[]>;
+  /** The address, and the folder of the files. */
+  readonly place: { readonly url: string; readonly storage: string };
+}
+
+/** Tells where larder listens, and warns of risky settings. */
+export function announce({ settings, log, secretKey, output, looks, place }: Start): void {
+  if (settings["log-format"] === "pretty") {
+    const keys = secretKey ? [secretKey.publicKey] : settings["cache.upstream-public-key"];
+    showBanner(output, looks, { ...place, publicKeys: keys.map(({ text }) => text) });
+  }
+  const { version } = denoJson;
+  log.info("server started", { ...place, version, deno: Deno.version.deno, pid: Deno.pid });
+  warnOfOpenKeys(keyFiles(settings, place.storage), log);
+  const tokens = tokensOf(settings);
+  warnOfShortTokens(tokens, log);
+  if (settings["cache.allow-put-verb"] && tokens.every(({ role }) => role === "read")) {
+    const hasKey = settings["cache.trusted-upload-key"].length > 0;
+    log.warn(hasKey ? "uploads need no token" : "every upload is refused", {
+      option: "--cache-put-token",
+      hint: hasKey
+        ? "set the option, or any reader may upload what a trusted key signed, and fill the cache"
+        : "set the option or --cache-trusted-upload-key, or turn --cache-allow-put-verb off",
+    });
+  }
+  if (!settings["cache.require-upstream-signature"]) {
+    log.warn("unsigned narinfos accepted", {
+      option: "--cache-require-upstream-signature=false",
+      hint: "set the option to true to refuse them; larder does not sign them",
+    });
+  }
+}
+
+/** The files of all secret keys in use. */
+function keyFiles(settings: Settings, storage: string): readonly (string | undefined)[] {
+  const own = settings["cache.sign-narinfo"] ? keyFileOf(settings, storage) : undefined;
+  return [settings["server.tls-key"], own];
+}

@@ -1,0 +1,14 @@
+/** Seconds. If the cache is off, Nix soon goes on to its next substituter. */
+const CONNECT_TIMEOUT_S = 3;
+
+/**
+ * The lines for a client's `nix.conf` that let it use a cache. They extend its settings.
+ * `publicKeys`: those that sign what the cache serves.
+ */
+export function clientSettings(url: string, publicKeys: readonly string[]): readonly string[] {
+  return [
+    `extra-substituters = ${url}`,
+    ...publicKeys.length === 0 ? [] : [`extra-trusted-public-keys = ${publicKeys.join(" ")}`],
+    `connect-timeout = ${CONNECT_TIMEOUT_S}`,
+  ];
+}

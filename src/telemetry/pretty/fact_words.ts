@@ -1,0 +1,96 @@
+import type { Facts } from "../../base/failure.ts";
+import { formatBytes, formatMs } from "../../base/format_units.ts";
+import { visible } from "../../base/visible.ts";
+import type { LogLevel } from "../logger.ts";
+
+/** Message and facts of a line, in words. Each is one line, and acts on no terminal. */
+export interface FactWords {
+  readonly message: string;
+  readonly words: string;
+}
+
+type Fact = Facts[string];
+
+/** Told by the subject, by the message, or below the line. */
+const TOLD_ELSEWHERE = ["name", "stack", "method", "route", "status", "x_cache"];
+
+/** For a search in other logs: at the end of warnings, errors and debug lines. */
+const FOR_SEARCHES = ["nar", "path", "request_id", "trace_id", "span_id"];
+
+/** For machines alone. */
+const FOR_MACHINES = ["trace_flags", "pid"];
+
+/** Facts that need no name, in this order. The others come between them and the last ones. */
+const FIRST: Readonly<Record<string, (fact: Fact) => string>> = {
+  url: String,
+  file_size: (fact) => formatBytes(Number(fact)),
+  bytes: (fact) => formatBytes(Number(fact)),
+  duration_ms: (fact) => `in ${formatMs(Number(fact))}`,
+  upstream: (fact) => `from ${fact}`,
+  client: (fact) => `to ${fact}`,
+};
+const LAST: Readonly<Record<string, (fact: Fact) => string>> = {
+  detail: (fact) => shortError(String(fact)),
+  error: (fact) => shortError(String(fact)),
+  hint: (fact) => `hint: ${fact}`,
+};
+
+/** Sizes whose names do not say so. */
+const SIZES: ReadonlySet<string> = new Set(["received", "file_size", "bytes"]);
+
+/** The message and the facts of a line for people, with sizes and durations in their units. */
+export function factWords(msg: string, facts: Facts, level: LogLevel): FactWords {
+  const left = new Set(leftOut(facts));
+  const shown = Object.entries(facts).filter(([name]) => !left.has(name));
+  const inWords = (table: typeof FIRST) =>
+    Object.entries(table).flatMap(([name, words]) => {
+      const fact = shown.find(([one]) => one === name);
+      return fact === undefined ? [] : [visible(words(fact[1]))];
+    });
+  const isSpoken = (name: string) => Object.hasOwn(FIRST, name) || Object.hasOwn(LAST, name);
+  const named = shown.filter(([name]) => !isSpoken(name));
+  const searched = named.filter(([name]) => FOR_SEARCHES.includes(name) && level !== "info");
+  const others = named.filter(([name]) => !FOR_SEARCHES.includes(name));
+  const words = [
+    ...[...inWords(FIRST), ...others.map(namedFact)],
+    ...[...inWords(LAST), ...searched.map(namedFact)],
+  ];
+  return { message: visible(messageOf(msg, facts)), words: words.join("  ") };
+}
+
+/** The facts that the line tells otherwise, or that tell nothing. */
+function leftOut({ name, nar, upstream, route, outcome }: Facts): readonly string[] {
+  const isSubject = name === undefined && nar === undefined;
+  const subject = upstream === undefined ? "path" : "upstream";
+  return [
+    ...[...TOLD_ELSEWHERE, ...FOR_MACHINES],
+    ...outcome === "complete" ? ["outcome"] : [],
+    ...isSubject && (subject === "upstream" || route !== undefined) ? [subject] : [],
+  ];
+}
+
+/** An error of an HTTP client without its chain of causes, whose last one says it. */
+function shortError(text: string): string {
+  return text.replace(/error sending request for url \(\S*\): (?:[^:]+: )*/, "");
+}
+
+/** A request's line begins with what was asked and answered: `GET 200 MISS`. */
+function messageOf(msg: string, { method, status, x_cache }: Facts): string {
+  if (method === undefined || status === undefined) return msg;
+  if (msg !== "request") return status === 200 ? msg : `${msg} ${status}`;
+  return [method, status, x_cache].filter((word) => word !== undefined).join(" ");
+}
+
+/** `used=1.5 GiB`, `reason=timeout`. */
+function namedFact([name, fact]: readonly [string, Fact]): string {
+  const unit = /_(bytes|ms)$/.exec(name)?.[1];
+  const shown = visible(unit === undefined ? name : name.slice(0, -unit.length - 1));
+  if (typeof fact !== "number") return `${shown}=${quoted(String(fact))}`;
+  if (unit === "ms") return `${shown}=${formatMs(fact)}`;
+  return `${shown}=${unit === "bytes" || SIZES.has(name) ? formatBytes(fact) : fact}`;
+}
+
+/** Quoted where its end would not be seen. */
+function quoted(text: string): string {
+  return /^[^\s"=]+$/.test(text) ? visible(text) : visible(JSON.stringify(text));
+}

@@ -1,0 +1,27 @@
+import type { Facts } from "../../base/failure.ts";
+
+/** Enough of a hash to tell NAR files apart. */
+const HASH_CHARS = 8;
+
+/**
+ * What a log line is about: a package such as `firefox-130.0`, else the NAR file, the upstream or
+ * the request's path, else larder itself.
+ */
+export function subjectOf({ name, nar, upstream, path, route }: Facts): string {
+  if (name !== undefined) return String(name);
+  if (nar !== undefined) return shortNar(String(nar));
+  if (upstream !== undefined) return hostOf(String(upstream));
+  if (path !== undefined && route !== undefined) return String(path);
+  return "larder";
+}
+
+/** `0a1b2c3d….nar.xz` for the name of a NAR file. */
+function shortNar(nar: string): string {
+  const dot = nar.indexOf(".");
+  const end = dot < 0 ? nar.length : dot;
+  return end <= HASH_CHARS ? nar : `${nar.slice(0, HASH_CHARS)}…${nar.slice(end)}`;
+}
+
+function hostOf(url: string): string {
+  return URL.parse(url)?.host || url;
+}
