@@ -178,7 +178,31 @@ in
         type = types.nullOr (text "an absolute path" "/.*");
         default = null;
         defaultText = literalMD "$STATE_DIRECTORY, else $XDG_STATE_HOME/larder, else ./larder-data";
-        description = "Directory for NAR files.";
+        description = "Directory for NAR files, database, signing key and partial files.\n\nWith an S3 bucket the NAR files go there, and the rest stays here.";
+      };
+      storage-s3-bucket = mkOption {
+        type = types.nullOr (types.nonEmptyStr);
+        default = null;
+        defaultText = literalMD "none: NAR files stay in the directory";
+        description = "S3 bucket for NAR files.\n\nlarder writes and removes objects below nar/ in it. The bucket must exist.";
+      };
+      storage-s3-endpoint = mkOption {
+        type = types.nullOr (text "an http or https URL without credentials and query" "[hH][tT][tT][pP][sS]?://[^[:space:]#]+");
+        default = null;
+        defaultText = literalMD "Amazon's, for the region";
+        description = "URL of the S3 store.";
+      };
+      storage-s3-region = mkOption {
+        type = types.nullOr (types.nonEmptyStr);
+        default = null;
+        defaultText = literalMD "$AWS_REGION, else $AWS_DEFAULT_REGION, else us-east-1";
+        description = "Region of the bucket.";
+      };
+      storage-s3-force-path-style = mkOption {
+        type = types.nullOr (types.bool);
+        default = null;
+        defaultText = literalMD "`false`";
+        description = "Put the bucket into the path of each URL, not into the host.\n\nMost stores other than Amazon's need it.";
       };
       database-url = mkOption {
         type = types.nullOr (text "sqlite: and the path of a file, such as sqlite:/var/lib/larder/db.sqlite" "[a-z]+:.+");
@@ -293,6 +317,8 @@ in
 
   # Settings that the store must not hold, with the names of their credentials.
   secrets = {
+    "cache.storage-s3-access-key-id" = "cache-storage-s3-access-key-id";
+    "cache.storage-s3-secret-access-key" = "cache-storage-s3-secret-access-key";
     "cache.get-token" = "cache-get-token";
     "cache.put-token" = "cache-put-token";
     "cache.admin-token" = "cache-admin-token";

@@ -1,6 +1,7 @@
 import { Failure, reasonOf } from "../base/failure.ts";
 import type { Settings } from "../config/options.ts";
 import type { StorePlaces } from "./back_ends/back_ends.ts";
+import type { NarPlace } from "./back_ends/nar_back_end.ts";
 
 /** The folders of the storage, all of them writable and listable. */
 export interface Folders {
@@ -11,10 +12,10 @@ export interface Folders {
 /** Creates missing folders. Throws a Failure that names an unusable one. */
 export function prepareFolders(settings: Settings): Folders {
   const storage = storageFolder(settings);
-  const { narFolder } = storePlaces(settings);
+  const { nars } = storePlaces(settings);
   const temp = settings["cache.temp-path"] ?? `${storage}/tmp`;
   prepare(storage, "--cache-storage-local");
-  prepare(narFolder, "--cache-storage-local");
+  if (nars.kind === "local") prepare(nars.folder, "--cache-storage-local");
   prepare(temp, settings["cache.temp-path"] ? "--cache-temp-path" : "--cache-storage-local");
   return { storage, temp };
 }
@@ -22,8 +23,25 @@ export function prepareFolders(settings: Settings): Folders {
 export function storePlaces(settings: Settings): StorePlaces {
   return {
     databasePath: settings["cache.database-url"].path,
-    narFolder: `${storageFolder(settings)}/nar`,
+    nars: narPlace(settings),
   };
+}
+
+function narPlace(settings: Settings): NarPlace {
+  const bucket = settings["cache.storage-s3-bucket"];
+  if (bucket === undefined) return { kind: "local", folder: `${storageFolder(settings)}/nar` };
+  const accessKeyId = settings["cache.storage-s3-access-key-id"];
+  const secretAccessKey = settings["cache.storage-s3-secret-access-key"];
+  // A rule of the settings requires both or none.
+  const isGiven = accessKeyId !== undefined && secretAccessKey !== undefined;
+  const s3 = {
+    bucket,
+    endpoint: settings["cache.storage-s3-endpoint"],
+    region: settings["cache.storage-s3-region"],
+    credentials: isGiven ? { accessKeyId, secretAccessKey } : undefined,
+    forcePathStyle: settings["cache.storage-s3-force-path-style"],
+  };
+  return { kind: "s3", s3 };
 }
 
 /** Without a slash at its end. */

@@ -15,7 +15,7 @@ export interface UsageReport {
   readonly os: string;
   readonly arch: string;
   readonly database: string;
-  readonly storage: "local";
+  readonly storage: "local" | "s3";
   /** The number alone. */
   readonly upstreams: number;
   /** Exponent of the power of two below the size limit in bytes; `null`: no limit. */
@@ -34,7 +34,7 @@ export function usageReport(settings: Settings): UsageReport {
     os: Deno.build.os,
     arch: Deno.build.arch,
     database: settings["cache.database-url"].kind,
-    storage: "local",
+    storage: settings["cache.storage-s3-bucket"] === undefined ? "local" : "s3",
     upstreams: settings["cache.upstream-url"].length,
     size_limit_log2: limit === undefined ? null : Math.floor(Math.log2(limit)),
     prometheus: settings["prometheus.enabled"],

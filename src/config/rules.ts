@@ -54,6 +54,18 @@ export const RULES: readonly Rule<Settings>[] = [
     },
   },
   {
+    about: ["cache.storage-s3-access-key-id", "cache.storage-s3-secret-access-key"],
+    problem(settings) {
+      if (settings["cache.storage-s3-bucket"] === undefined) return undefined;
+      const hasSecret = settings["cache.storage-s3-secret-access-key"] !== undefined;
+      if (hasSecret === (settings["cache.storage-s3-access-key-id"] !== undefined)) {
+        return undefined;
+      }
+      const [given, missing] = hasSecret ? ["secret", "key"] : ["key", "secret"];
+      return `got a ${given} without its ${missing}, expected both or none`;
+    },
+  },
+  {
     about: ["cache.max-size"],
     problem(settings) {
       if (settings["cache.max-size"] !== 0) return undefined;
@@ -72,6 +84,15 @@ const ABOUT_UPSTREAMS = [
   "cache.negative-ttl",
   "cache.prefetch",
   "netrc-file",
+] as const;
+
+/** Options without effect if the NAR files are in a directory. */
+const ABOUT_S3 = [
+  "cache.storage-s3-endpoint",
+  "cache.storage-s3-region",
+  "cache.storage-s3-access-key-id",
+  "cache.storage-s3-secret-access-key",
+  "cache.storage-s3-force-path-style",
 ] as const;
 
 /** Options without effect beside the others: a warning if one was given. */
@@ -108,6 +129,11 @@ export const NO_EFFECT: readonly Rule<Settings>[] = [
       return refusesAll ? "refuses every upload without cache.trusted-upload-key" : undefined;
     },
   },
+  ...ABOUT_S3.map((key) =>
+    idle(key, "without cache.storage-s3-bucket", (settings) => {
+      return settings["cache.storage-s3-bucket"] === undefined;
+    })
+  ),
   idle("otel.grpc-url", "without otel.enabled", (settings) => !settings["otel.enabled"]),
   idle("otel.propagate-to-upstreams", "without otel.enabled", (settings) => {
     return !settings["otel.enabled"];

@@ -1,3 +1,5 @@
+import { isRequired } from "../support/program.ts";
+
 /** How a test obtains one back end of a port. */
 export interface Harness<Port> {
   readonly name: string;
@@ -18,7 +20,7 @@ export type Clauses<Port> = Readonly<Record<string, (port: Port) => Promise<void
  */
 export function checkContract<Port>(harness: Harness<Port>, clauses: Clauses<Port>): void {
   const { name, unavailable = "", exempt = {} } = harness;
-  if (unavailable !== "" && Deno.env.get("REQUIRE_ALL_BACKENDS")) {
+  if (isRequired(unavailable)) {
     throw new Error(`Cannot leave out ${name}, all back ends are required: ${unavailable}`);
   }
   const unknown = Object.keys(exempt).filter((clause) => !Object.hasOwn(clauses, clause));

@@ -3,13 +3,13 @@ import type { ChangeFeed } from "../../metadata/change_feed.ts";
 import type { DamageFinder, MetadataStore } from "../../metadata/metadata_store.ts";
 import { openDatabase, openForReading } from "../../metadata/sqlite/connection.ts";
 import { SqliteMetadataStore } from "../../metadata/sqlite/sqlite_metadata_store.ts";
-import { LocalNarStore } from "../../storage/local/local_nar_store.ts";
 import type { NarStore } from "../../storage/nar_store.ts";
+import { checkNars, type NarPlace, openNars } from "./nar_back_end.ts";
 
 /** The places of the metadata and of the NAR files. A message to a Worker can hold them. */
 export interface StorePlaces {
   readonly databasePath: string;
-  readonly narFolder: string;
+  readonly nars: NarPlace;
 }
 
 /** The two stores as they are, without memory caches or traces. */
@@ -18,25 +18,31 @@ export interface BackEnds extends AsyncDisposable {
   readonly nars: NarStore;
 }
 
-/** Makes a missing database. Throws a Failure that names an unusable one. */
-export async function openBackEnds({ databasePath, narFolder }: StorePlaces): Promise<BackEnds> {
-  return backEnds(new SqliteMetadataStore(await openDatabase(databasePath)), narFolder);
+/** Makes a missing database. Throws a Failure that names an unusable one, or an unusable bucket. */
+export async function openBackEnds(places: StorePlaces): Promise<BackEnds> {
+  await checkNars(places.nars);
+  return await backEnds(new SqliteMetadataStore(await openDatabase(places.databasePath)), places);
 }
 
 /** Opens stores for a check. Throws a Failure that names a missing one. */
 export async function openPresentBackEnds(places: StorePlaces): Promise<BackEnds> {
-  for (const path of [places.databasePath, places.narFolder]) requireStorage(path);
+  const { databasePath, nars } = places;
+  requireStorage(databasePath);
+  if (nars.kind === "local") requireStorage(nars.folder);
   return await openBackEnds(places);
 }
 
 /** Opens stores that another thread writes. */
-export function readBackEnds({ databasePath, narFolder }: StorePlaces): BackEnds {
-  return backEnds(new SqliteMetadataStore(openForReading(databasePath)), narFolder);
+export async function readBackEnds(places: StorePlaces): Promise<BackEnds> {
+  return await backEnds(new SqliteMetadataStore(openForReading(places.databasePath)), places);
 }
 
-function backEnds(metadata: SqliteMetadataStore, narFolder: string): BackEnds {
-  const dispose = () => metadata[Symbol.asyncDispose]();
-  return { metadata, nars: new LocalNarStore(narFolder), [Symbol.asyncDispose]: dispose };
+async function backEnds(metadata: SqliteMetadataStore, places: StorePlaces): Promise<BackEnds> {
+  await using opened = new AsyncDisposableStack();
+  opened.use(metadata);
+  const nars = opened.use(await openNars(places.nars));
+  const resources = opened.move();
+  return { metadata, nars, [Symbol.asyncDispose]: () => resources.disposeAsync() };
 }
 
 function requireStorage(path: string): void {

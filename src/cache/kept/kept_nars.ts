@@ -1,7 +1,7 @@
 import { LRUCache } from "lru-cache";
 import { createHash } from "node:crypto";
 import { within } from "../../base/deadline.ts";
-import { messageOf } from "../../base/failure.ts";
+import { Failure, messageOf } from "../../base/failure.ts";
 import { SingleFlight } from "../../base/single_flight.ts";
 import type {
   ChangeWriter,
@@ -58,7 +58,10 @@ export class KeptNars {
     this.#deps = deps;
   }
 
-  /** `undefined` for a missing, cut or wrong file, which must be fetched again. */
+  /**
+   * `undefined` for a missing, cut or wrong file, which must be fetched again; and while the store
+   * does not answer.
+   */
   async open(
     nar: NarRecord,
     requestId: string,
@@ -67,7 +70,8 @@ export class KeptNars {
     const { name } = nar;
     let { kept } = nar;
     for (let looks = 0; kept !== undefined && looks < LOOKS_MAX; looks++) {
-      const stored = await this.#deps.nars.open(kept.at, options);
+      const stored = await this.#open(kept.at, options);
+      if (stored === "unavailable") return undefined;
       if (stored?.fileSize !== kept.fileSize) {
         await stored?.[Symbol.asyncDispose]();
         const now = await this.#keptNow(name);
@@ -83,6 +87,19 @@ export class KeptNars {
       if (await this.#checked({ name, kept, stored, requestId }) !== "right") return undefined;
     }
     return undefined;
+  }
+
+  async #open(
+    at: StoredName,
+    options: OpenOptions,
+  ): Promise<StoredNar | undefined | "unavailable"> {
+    try {
+      return await this.#deps.nars.open(at, options);
+    } catch (error) {
+      // The store logs its outage.
+      if (error instanceof Failure && error.kind === "unavailable") return "unavailable";
+      throw error;
+    }
   }
 
   /** Reads the row anew: another process may have evicted the file, or replaced it. */

@@ -16,7 +16,6 @@ function ignored(help: string, kind: Kind<unknown> = anything, also: readonly Na
   return { kind, help, also, isIgnored: true } as const;
 }
 
-const S3 = "it belongs to --cache-storage-s3-bucket, which larder has not";
 const CHUNKS = "it is about chunks, and larder keeps whole NAR files";
 const POOL = "it is about a database server, and larder opens an SQLite file";
 const REDIS = "it is about Redis, and larder needs none";
@@ -27,14 +26,6 @@ const NO_REDIS = "it uses the locks of SQLite; leave it out";
 
 /** The settings of ncps without a counterpart in larder, under ncps's names. */
 export const NCPS_ONLY: ForeignTable = {
-  "cache.storage.s3.bucket": unsupported(
-    "it keeps NAR files in a directory; give --cache-storage-local",
-  ),
-  "cache.storage.s3.endpoint": ignored(S3),
-  "cache.storage.s3.region": ignored(S3),
-  "cache.storage.s3.access-key-id": ignored(S3),
-  "cache.storage.s3.secret-access-key": ignored(S3),
-  "cache.storage.s3.force-path-style": ignored(S3, boolean),
   "cache.database.pool.max-open-conns": ignored(POOL),
   "cache.database.pool.max-idle-conns": ignored(POOL),
   "cache.cdc.enabled": unsupported("it keeps whole NAR files; leave it out", boolean),

@@ -1,5 +1,6 @@
 import { databaseUrl } from "../kinds/database_url.ts";
-import { path } from "../kinds/plain.ts";
+import { httpUrl } from "../kinds/http_url.ts";
+import { boolean, path, text } from "../kinds/plain.ts";
 import { type DefaultInputs, namesOf, type OptionTable } from "../kinds/option.ts";
 
 /** Options of the storage for NAR files and metadata. */
@@ -8,8 +9,55 @@ export const STORAGE_OPTIONS = {
     kind: path,
     computed: stateDirectory,
     shown: "$STATE_DIRECTORY, else $XDG_STATE_HOME/larder, else ./larder-data",
-    help: "Directory for NAR files",
+    help: "Directory for NAR files, database, signing key and partial files",
+    details: "With an S3 bucket the NAR files go there, and the rest stays here.",
     also: [{ key: "cache.storage.local" }, namesOf("cache.data-path")],
+  },
+  "cache.storage-s3-bucket": {
+    kind: text,
+    shown: "none: NAR files stay in the directory",
+    example: "nix-cache",
+    help: "S3 bucket for NAR files",
+    details: "larder writes and removes objects below nar/ in it. The bucket must exist.",
+    also: [{ key: "cache.storage.s3.bucket" }],
+  },
+  "cache.storage-s3-endpoint": {
+    kind: httpUrl,
+    shown: "Amazon's, for the region",
+    example: "https://s3.example.org",
+    help: "URL of the S3 store",
+    also: [{ key: "cache.storage.s3.endpoint" }],
+  },
+  "cache.storage-s3-region": {
+    kind: text,
+    computed: ({ variable }) =>
+      variable("AWS_REGION") ?? variable("AWS_DEFAULT_REGION") ?? "us-east-1",
+    shown: "$AWS_REGION, else $AWS_DEFAULT_REGION, else us-east-1",
+    help: "Region of the bucket",
+    also: [{ key: "cache.storage.s3.region" }],
+  },
+  "cache.storage-s3-access-key-id": {
+    kind: text,
+    secret: true,
+    example: "AKIAEXAMPLE",
+    shown: "$AWS_ACCESS_KEY_ID, else ~/.aws, else the role of the container or machine",
+    help: "Access key for the S3 store",
+    also: [{ key: "cache.storage.s3.access-key-id" }],
+  },
+  "cache.storage-s3-secret-access-key": {
+    kind: text,
+    secret: true,
+    example: "SECRET",
+    shown: "as for the access key",
+    help: "Secret of the access key",
+    also: [{ key: "cache.storage.s3.secret-access-key" }],
+  },
+  "cache.storage-s3-force-path-style": {
+    kind: boolean,
+    default: false,
+    help: "Put the bucket into the path of each URL, not into the host",
+    details: "Most stores other than Amazon's need it.",
+    also: [{ key: "cache.storage.s3.force-path-style" }],
   },
   "cache.database-url": {
     kind: databaseUrl,

@@ -31,5 +31,8 @@ Deno.test("WorkerComparer: an unreadable store is a rejection, not lost files", 
 });
 
 function placesIn(folder: string) {
-  return { databasePath: `${folder}/db.sqlite`, narFolder: `${folder}/nar` };
+  return {
+    databasePath: `${folder}/db.sqlite`,
+    nars: { kind: "local", folder: `${folder}/nar` },
+  } as const;
 }

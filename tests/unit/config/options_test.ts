@@ -77,7 +77,7 @@ Deno.test("sample file: it resolves to exactly the defaults", () => {
 });
 
 Deno.test("sample file: every key in it that is commented out works once it is not", () => {
-  const sample = sampleFile(TABLE, "About").replaceAll(/^# ([a-z-]+ = )/gm, "$1")
+  const sample = sampleFile(TABLE, "About").replaceAll(/^# ([a-z0-9-]+ = )/gm, "$1")
     .replace('"URL"', '"sqlite:/x"');
 
   const { sources } = resolveSettings(inputsOf({ toml: sample }));

@@ -185,6 +185,14 @@ Deno.test("rules: an upstream that is listed twice is a problem, credentials hid
   ]);
 });
 
+Deno.test("rules: an S3 access key and its secret go together", () => {
+  const args = ["--cache-storage-s3-bucket=b", "--cache-storage-s3-access-key-id=a"];
+
+  const problems = problemsOf(() => resolveSettings(inputsOf({ args })));
+
+  assert.match(problems.join("\n"), /got a key without its secret, expected both or none/);
+});
+
 Deno.test("rules: a certificate and its key go together, and not with a Unix socket", () => {
   const problemOf = (...args: string[]) =>
     problemsOf(() => resolveSettings(inputsOf({ args }))).join("\n");

@@ -1,0 +1,34 @@
+import { LocalNarStore } from "../../storage/local/local_nar_store.ts";
+import type { NarStore } from "../../storage/nar_store.ts";
+import type { S3Place } from "../../storage/s3/s3_access.ts";
+
+/** The place of the NAR files. A message to a Worker can hold it. */
+export type NarPlace =
+  | { readonly kind: "local"; readonly folder: string }
+  | { readonly kind: "s3"; readonly s3: S3Place };
+
+/** The store of the NAR files. */
+export async function openNars(place: NarPlace): Promise<NarStore & AsyncDisposable> {
+  if (place.kind === "local") {
+    const store = new LocalNarStore(place.folder);
+    return Object.assign(store, { [Symbol.asyncDispose]: () => Promise.resolve() });
+  }
+  // Loaded here alone: the SDK takes 40 MB that a local storage does not need.
+  const { openS3 } = await import("../../storage/s3/s3_access.ts");
+  const { S3NarStore } = await import("../../storage/s3/s3_nar_store.ts");
+  return new S3NarStore(openS3(place.s3));
+}
+
+/** Throws a Failure that says how to make the place of NAR files usable. */
+export async function checkNars(place: NarPlace): Promise<void> {
+  // Directories are made and checked with the others.
+  if (place.kind === "local") return;
+  const { openS3 } = await import("../../storage/s3/s3_access.ts");
+  const { checkBucket } = await import("../../storage/s3/check_bucket.ts");
+  const s3 = openS3(place.s3);
+  try {
+    await checkBucket(s3);
+  } finally {
+    s3.client.destroy();
+  }
+}

@@ -1,0 +1,30 @@
+import { messageOf } from "../../base/failure.ts";
+
+/** The longest wait for the head of a response without a body in its request. */
+const HEAD_MAX_MS = 5_000;
+
+/** The same where the body of a request comes first, or parts become an object. */
+const WRITE_HEAD_MAX_MS = 60_000;
+
+/** The SDK retries errors with this mark. It knows the errors of browsers and Node, not Deno's. */
+class NoResponse extends Error {
+  readonly $retryable = {};
+}
+
+/** `fetch` for the SDK: with a limit for the response's head, and with errors that it retries. */
+export async function s3Fetch(given: RequestInfo | URL, init?: RequestInit): Promise<Response> {
+  const request = new Request(given, init);
+  const late = new AbortController();
+  const isWrite = request.method === "PUT" || request.method === "POST";
+  const limitMs = isWrite ? WRITE_HEAD_MAX_MS : HEAD_MAX_MS;
+  const timer = setTimeout(() => late.abort(), limitMs);
+  try {
+    return await fetch(request, { signal: AbortSignal.any([request.signal, late.signal]) });
+  } catch (error) {
+    request.signal.throwIfAborted();
+    const reason = late.signal.aborted ? `no answer within ${limitMs} ms` : messageOf(error);
+    throw new NoResponse(reason, { cause: error });
+  } finally {
+    clearTimeout(timer);
+  }
+}

@@ -1,0 +1,114 @@
+import {
+  DeleteObjectCommand,
+  GetObjectCommand,
+  HeadObjectCommand,
+  paginateListObjectsV2,
+} from "@aws-sdk/client-s3";
+import { Failure } from "../../base/failure.ts";
+import { parseStoredName, type Seal, type StoredName } from "../../nix/stored_name.ts";
+import type { ListedNar, ListOptions, NarStore, OpenOptions, StoredNar } from "../nar_store.ts";
+import { OpenS3Nar } from "./open_s3_nar.ts";
+import type { S3Access } from "./s3_access.ts";
+import { isNoSuchKey, isNotFound, s3Failure } from "./s3_failures.ts";
+import { keyOf, NAR_PREFIX, type S3Object, s3Object, sealOf } from "./s3_object.ts";
+import { S3Uploads } from "./s3_uploads.ts";
+
+/** How long a client waits for a store that does not answer, its retries included. */
+const OPEN_MAX_MS = 5_000;
+
+/** NAR files as objects of one bucket: `nar/<stored name>`. */
+export class S3NarStore implements NarStore, AsyncDisposable {
+  readonly #s3: S3Access;
+  readonly #uploads: S3Uploads;
+
+  constructor(s3: S3Access) {
+    this.#s3 = s3;
+    this.#uploads = new S3Uploads(s3);
+  }
+
+  async open(at: StoredName, { signal }: OpenOptions): Promise<StoredNar | undefined> {
+    const object = await this.#find(at, signal);
+    return object && new OpenS3Nar(this.#s3, object);
+  }
+
+  async put(at: StoredName, path: string): Promise<Seal> {
+    const seal = await this.#send(at, path);
+    await Deno.remove(path);
+    return seal;
+  }
+
+  async remove(at: StoredName): Promise<boolean> {
+    // A removal alone does not tell whether there was an object.
+    if (await this.#find(at) === undefined) return false;
+    const { client, bucket } = this.#s3;
+    try {
+      await client.send(new DeleteObjectCommand({ Bucket: bucket, Key: keyOf(at) }));
+      return true;
+    } catch (error) {
+      throw s3Failure("remove NAR file", error);
+    }
+  }
+
+  async *list(prefix: string, { sizes = false }: ListOptions = {}): AsyncIterable<ListedNar> {
+    const { client, bucket } = this.#s3;
+    const pages = paginateListObjectsV2({ client }, {
+      Bucket: bucket,
+      Prefix: NAR_PREFIX + prefix,
+    });
+    try {
+      for await (const { Contents = [] } of pages) {
+        for (const { Key = "", Size: fileSize } of Contents) {
+          const at = parseStoredName(Key.slice(NAR_PREFIX.length));
+          if (at === undefined) continue;
+          if (!sizes) yield { at };
+          else if (fileSize === undefined) throw new Error("a listed object has no size");
+          else yield { at, fileSize };
+        }
+      }
+    } catch (error) {
+      throw s3Failure("list NAR files", error);
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#s3.client.destroy();
+  }
+
+  async #send(at: StoredName, path: string): Promise<Seal> {
+    using file = await Deno.open(path);
+    const { size: fileSize } = await file.stat();
+    try {
+      return sealOf(at, await this.#uploads.send(keyOf(at), file, fileSize), fileSize);
+    } catch (error) {
+      // The last answer may be lost. Nobody else puts an object of this name.
+      const object = await this.#find(at).catch(() => undefined);
+      if (object?.fileSize === fileSize) return object.seal;
+      throw error instanceof Failure ? error : s3Failure("write NAR file", error);
+    }
+  }
+
+  /** `undefined` means certainly absent. */
+  async #find(at: StoredName, signal?: AbortSignal): Promise<S3Object | undefined> {
+    signal?.throwIfAborted();
+    const { client, bucket } = this.#s3;
+    const late = AbortSignal.timeout(OPEN_MAX_MS);
+    const abortSignal = signal === undefined ? late : AbortSignal.any([signal, late]);
+    const names = { Bucket: bucket, Key: keyOf(at) };
+    try {
+      return s3Object(at, await client.send(new HeadObjectCommand(names), { abortSignal }));
+    } catch (error) {
+      signal?.throwIfAborted();
+      if (!isNotFound(error)) throw s3Failure("open NAR file", late.aborted ? late.reason : error);
+    }
+    // The answer to HEAD has no body: a missing bucket would look like a missing object.
+    const { Body } = await client.send(new GetObjectCommand(names), { abortSignal })
+      .catch((error) => {
+        if (isNoSuchKey(error)) return { Body: undefined };
+        signal?.throwIfAborted();
+        throw s3Failure("open NAR file", late.aborted ? late.reason : error);
+      });
+    if (Body === undefined) return undefined;
+    await Body.transformToWebStream().cancel();
+    throw s3Failure("open NAR file", new Error("the S3 store contradicts itself"));
+  }
+}

@@ -1,0 +1,34 @@
+import type { HeadObjectCommandOutput } from "@aws-sdk/client-s3";
+import { publishIdOf, type Seal, type StoredName } from "../../nix/stored_name.ts";
+
+/** In front of the keys of all NAR files. */
+export const NAR_PREFIX = "nar/";
+
+/** An object of the bucket, as it was at one moment. */
+export interface S3Object {
+  readonly key: string;
+  /** Of these very bytes. */
+  readonly etag: string;
+  readonly fileSize: number;
+  readonly seal: Seal;
+}
+
+export function keyOf(at: StoredName): string {
+  return NAR_PREFIX + at;
+}
+
+/** Throws for an answer that lacks what every S3 store tells. */
+export function s3Object(
+  at: StoredName,
+  { ETag: etag, ContentLength: fileSize }: HeadObjectCommandOutput,
+): S3Object {
+  if (etag === undefined || fileSize === undefined) {
+    throw new Error("the S3 store told no ETag, or no size");
+  }
+  return { key: keyOf(at), etag, fileSize, seal: sealOf(at, etag, fileSize) };
+}
+
+/** ETags of equal bytes may be equal: the id tells which object it is. */
+export function sealOf(at: StoredName, etag: string, fileSize: number): Seal {
+  return `${publishIdOf(at)}-${etag.replaceAll('"', "")}-${fileSize}` as Seal;
+}

@@ -1,0 +1,56 @@
+import assert from "node:assert/strict";
+import { fakeUpstream } from "../support/fake_upstream.ts";
+import { FaultProxy } from "../support/fault_proxy.ts";
+import { startLarder } from "../support/larder_process.ts";
+import { testUnless } from "../support/program.ts";
+import { rawRequest, requestText } from "../support/raw_http.ts";
+import { S3_UNAVAILABLE, s3Flags, S3Server } from "../support/s3_server.ts";
+import { servedNar, servedNarinfo } from "../support/served_nar.ts";
+import { makeStoreObject } from "../support/store_object.ts";
+
+const server = S3_UNAVAILABLE === "" ? await S3Server.start() : undefined;
+
+/** Too large for the memory of small files. */
+const object = makeStoreObject({ name: "large", size: 1_000_000 });
+
+testUnless(
+  S3_UNAVAILABLE,
+  "S3 away: NARs pass through, or are 404; the log says it once, and once that it is over",
+  async () => {
+    if (server === undefined) return;
+    await using proxy = new FaultProxy({ targetPort: server.port });
+    await using upstream = await fakeUpstream({ objects: [object], stored: true });
+    await using larder = await startLarder({
+      ...s3Flags(server.bucket(proxy.port)),
+      "cache-upstream-url": upstream.url,
+      "cache-upstream-public-key": upstream.publicKey,
+    });
+    const narinfo = await servedNarinfo(larder.port, object.storePathHash);
+    const nar = async () => {
+      const { status, headers } = await servedNar(larder.port, narinfo);
+      return `${status} ${headers.get("x-cache")}`;
+    };
+    assert.match(await nar(), /^200 (MISS|JOINED)$/);
+    await larder.logged("nar cached successfully");
+    assert.equal(await nar(), "200 HIT");
+
+    proxy.isRefusing = true;
+    proxy.cutAll();
+    for (let times = 0; times < 3; times++) {
+      assert.match(await nar(), /^200 (MISS|JOINED)$/, "it passes through");
+    }
+    await upstream.stop();
+    assert.match(await nar(), /^(404 MISS|200 JOINED)$/);
+    const info = await rawRequest(larder.port, requestText("GET", "/nix-cache-info"));
+    assert.equal(info.status, 200);
+
+    proxy.isRefusing = false;
+    assert.equal(await nar(), "200 HIT");
+    await larder.logged("nar store available again");
+    const said = (text: string) =>
+      larder.lines.filter(({ msg, level }) => msg.startsWith(text) && level !== "debug").length;
+    assert.equal(said("nar store unavailable"), 1);
+    assert.equal(said("nar store available"), 1);
+    assert.equal(said("nars cannot be kept"), 1);
+  },
+);

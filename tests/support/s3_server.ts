@@ -1,0 +1,104 @@
+import { createHash } from "node:crypto";
+import type { S3Place } from "../../src/storage/s3/s3_access.ts";
+import { pause } from "../../src/base/pause.ts";
+import { freePort } from "./free_port.ts";
+import type { LarderFlags } from "./larder_process.ts";
+
+const PROGRAM = programPath();
+
+/** Why tests with it cannot run here; empty when they can. */
+export const S3_UNAVAILABLE = missing();
+
+export const S3_KEYS = { accessKeyId: "larder-test", secretAccessKey: "larder-test-secret" };
+
+const START_LIMIT_MS = 20_000;
+
+/** Where `scripts/versitygw` puts what it builds. */
+function programPath(): string {
+  const hash = createHash("sha256");
+  for (const name of ["go.mod", "go.sum"]) {
+    hash.update(Deno.readFileSync(new URL(`./versitygw/${name}`, import.meta.url)));
+  }
+  const cache = Deno.env.get("XDG_CACHE_HOME") || `${Deno.env.get("HOME")}/.cache`;
+  return `${cache}/larder/versitygw-${hash.digest("hex").slice(0, 16)}`;
+}
+
+function missing(): string {
+  try {
+    Deno.statSync(PROGRAM);
+    return "";
+  } catch {
+    return "the S3 server versitygw is not built (scripts/versitygw; needs Go 1.25)";
+  }
+}
+
+/** A real S3 server for all tests of a file. It ends with them. */
+export class S3Server {
+  readonly port = freePort();
+  readonly #folder: string;
+  readonly #child: Deno.ChildProcess;
+  #buckets = 0;
+
+  private constructor() {
+    this.#folder = Deno.makeTempDirSync({ prefix: "larder-test-s3-" });
+    Deno.mkdirSync(`${this.#folder}/buckets`);
+    this.#child = new Deno.Command(PROGRAM, {
+      args: [
+        ...["--access", S3_KEYS.accessKeyId, "--secret", S3_KEYS.secretAccessKey],
+        ...["--port", `127.0.0.1:${this.port}`, "--region", "us-east-1", "--quiet"],
+        ...["posix", `${this.#folder}/buckets`],
+      ],
+      cwd: this.#folder,
+      stdout: "null",
+      stderr: "null",
+    }).spawn();
+    this.#child.unref();
+    globalThis.addEventListener("unload", () => {
+      this.#child.kill("SIGKILL");
+      Deno.removeSync(this.#folder, { recursive: true });
+    });
+  }
+
+  /** Call it outside of tests, so that none of them owns the process. */
+  static async start(): Promise<S3Server> {
+    const server = new S3Server();
+    for (const until = performance.now() + START_LIMIT_MS; performance.now() < until;) {
+      try {
+        (await Deno.connect({ hostname: "127.0.0.1", port: server.port })).close();
+        return server;
+      } catch {
+        await pause(20);
+      }
+    }
+    throw new Error("Cannot start versitygw: it does not listen");
+  }
+
+  /** Where the objects of a bucket are files. */
+  folderOf({ bucket }: S3Place): string {
+    return `${this.#folder}/buckets/${bucket}`;
+  }
+
+  /** A bucket that holds nothing; `port` is of a proxy in front. */
+  bucket(port = this.port): S3Place {
+    const bucket = `bucket-${++this.#buckets}`;
+    Deno.mkdirSync(`${this.#folder}/buckets/${bucket}`);
+    return {
+      bucket,
+      endpoint: `http://127.0.0.1:${port}`,
+      region: "us-east-1",
+      credentials: S3_KEYS,
+      forcePathStyle: true,
+    };
+  }
+}
+
+/** The options of a larder that keeps its NAR files there. */
+export function s3Flags({ bucket, endpoint = "", credentials }: S3Place): LarderFlags {
+  return {
+    "cache-storage-s3-bucket": bucket,
+    "cache-storage-s3-endpoint": endpoint,
+    "cache-storage-s3-access-key-id": credentials?.accessKeyId ?? "",
+    "cache-storage-s3-secret-access-key": credentials?.secretAccessKey ?? "",
+    "cache-storage-s3-force-path-style": "true",
+  };
+}
