@@ -21,6 +21,7 @@ const NAMES = [
   "0008_staged_nars",
   "0009_members",
   "0010_history",
+  "0011_revision",
 ] as const;
 
 /** Reads the numbered files of `schema/`; the executable embeds them. */

@@ -1,21 +1,42 @@
 import assert from "node:assert/strict";
 import type { Changed, ChangeFeed } from "../../src/metadata/change_feed.ts";
-import type { MetadataStore } from "../../src/metadata/metadata_store.ts";
-import { hash, put } from "../support/metadata_rows.ts";
+import type { Change, MetadataStore } from "../../src/metadata/metadata_store.ts";
+import type { Seal } from "../../src/nix/stored_name.ts";
+import type { NarName } from "../../src/nix/nar_name.ts";
+import type { StorePathHash } from "../../src/nix/store_path.ts";
+import { fileOf, hash, keep, put } from "../support/metadata_rows.ts";
 import { eventually } from "../support/eventually.ts";
 import type { Clauses } from "./contract.ts";
+
+/** How another member writes. */
+type OtherWriter = "apply" | "beat" | "reserve" | "recordHistory" | "protect" | "evict";
 
 /** The feed of one member, and the stores of two members on one database. */
 export interface WatchedDatabase {
   readonly feed: ChangeFeed;
   /** The store of the feed's own member. */
   readonly own: Pick<MetadataStore, "apply">;
-  readonly other: Pick<MetadataStore, "apply">;
+  readonly other: Pick<MetadataStore, OtherWriter>;
   /** Resolves when the feed has reported every earlier change that it reports. */
   reported(): Promise<void>;
 }
 
 const [a, b] = [put(hash("a"), []), put(hash("b"), [])];
+const file = fileOf(a.nar.name);
+
+const USE_COUNT = { tier: "lifetime", atMs: 0, figure: "nar_hits", amount: 1 } as const;
+
+/** Writes of a member, in this order, to rows that others may hold in memory. */
+const WRITES: readonly (readonly Change[])[] = [
+  [{ ...a, row: { ...a.row, body: `${a.row.body}Deriver: x.drv\n` } }],
+  keep(file),
+  [{ kind: "nar-sealed", at: file.at, seal: "1" as Seal }],
+  [{ kind: "put-pin", pin: { storePathHash: hash("root"), pinnedAtMs: 1 } }],
+  [{ kind: "remove-pin", storePathHash: hash("root") }],
+  [{ kind: "nar-marked", at: file.at, owner: "we" }],
+  [{ kind: "nar-gone", at: file.at }],
+  [{ kind: "remove-narinfo", storePathHash: a.row.storePathHash }],
+];
 
 export const changeFeedClauses: Clauses<WatchedDatabase> = {
   "a change of another member reaches every subscriber": async ({ feed, other }) => {
@@ -39,6 +60,64 @@ export const changeFeedClauses: Clauses<WatchedDatabase> = {
   "a change of the own member is not reported": async ({ feed, own, reported }) => {
     await using subscriber = new Subscriber(feed);
     await own.apply([a]);
+    await reported();
+    assert.deepEqual(subscriber.changes, []);
+  },
+
+  "a change of the own member hides none of another member": async ({ feed, own, other }) => {
+    await using subscriber = new Subscriber(feed);
+    // Together, so that no look at the database comes between them.
+    await Promise.all([other.apply([a]), own.apply([b])]);
+    await eventually("the change is reported", () => subscriber.covers(a.row.storePathHash));
+  },
+
+  "every write of another member is reported": async ({ feed, other, reported }) => {
+    await other.apply([a]);
+    await using subscriber = new Subscriber(feed);
+    for (const changes of WRITES) {
+      subscriber.changes.length = 0;
+      await other.apply(changes);
+      const [{ kind } = a] = changes;
+      await eventually(`a ${kind} is reported`, () => subscriber.changes.length > 0);
+      await reported();
+    }
+  },
+
+  "an eviction by another member is reported": async ({ feed, other, reported }) => {
+    await other.apply([a, ...keep(file)]);
+    while (await other.protect(1_000));
+    await using subscriber = new Subscriber(feed);
+    await other.evict({ bytesMin: 1, entriesMax: 1, spared: new Set(), owner: "we" });
+    await reported();
+    assert.ok(subscriber.covers(a.row.storePathHash));
+    assert.ok(subscriber.coversNar(a.nar.name));
+  },
+
+  "heartbeats, reservations, uses and history of other members are not reported": async (
+    database,
+  ) => {
+    const { feed, own, other, reported } = database;
+    await other.beat("other", { heldBytes: 0, limitBytes: 1_000 });
+    await own.apply([a]);
+    await using subscriber = new Subscriber(feed);
+    await other.beat("other", { heldBytes: 10, limitBytes: 1_000 });
+    await other.reserve("other", { neededBytes: 20, wantedBytes: 30, limitBytes: 1_000 });
+    await other.apply([
+      { kind: "touch-narinfo", storePathHash: a.row.storePathHash, atMs: 2_000 },
+      { kind: "touch-nar", narName: a.nar.name, atMs: 2_000 },
+    ]);
+    await other.recordHistory([USE_COUNT], []);
+    await own.apply([b]);
+    await reported();
+    assert.deepEqual(subscriber.changes, []);
+  },
+
+  "work without a change by another member is not reported": async (database) => {
+    const { feed, other, reported } = database;
+    while (await other.protect(1_000));
+    await using subscriber = new Subscriber(feed);
+    await other.protect(1_000);
+    await other.evict({ bytesMin: 1, entriesMax: 1, spared: new Set(), owner: "we" });
     await reported();
     assert.deepEqual(subscriber.changes, []);
   },
@@ -86,10 +165,14 @@ class Subscriber implements AsyncDisposable {
   }
 
   /** Whether a report says that this row may have changed. */
-  covers(storePathHash: typeof a.row.storePathHash): boolean {
+  covers(storePathHash: StorePathHash): boolean {
     return this.changes.some((changed) =>
       changed === "all" || changed.storePaths.includes(storePathHash)
     );
+  }
+
+  coversNar(narName: NarName): boolean {
+    return this.changes.some((changed) => changed === "all" || changed.nars.includes(narName));
   }
 
   [Symbol.asyncDispose](): PromiseLike<void> {

@@ -17,12 +17,16 @@ async function openWatched(): Promise<WatchedDatabase & AsyncDisposable> {
   const { path } = opening.use(tempFolder());
   const open = () => openDatabase(`${path}/db.sqlite`);
   const database = await open();
-  const own = opening.use(new SqliteMetadataStore(database));
-  const other = opening.use(new SqliteMetadataStore(await open()));
-  const statement = database.prepare("PRAGMA data_version");
+  const dataVersion = database.prepare("PRAGMA data_version");
+  const revision = database.prepare("SELECT revision FROM stock");
   let polls = 0;
-  const version = () => (polls++, statement.get()?.["data_version"]);
-  const feed = new DataVersionFeed({ version, pollEveryMs: 2 });
+  const feed = new DataVersionFeed({
+    dataVersion: () => (polls++, dataVersion.get()?.["data_version"]),
+    revision: () => revision.get()?.["revision"],
+    pollEveryMs: 2,
+  });
+  const own = opening.use(new SqliteMetadataStore(database, Date.now, feed));
+  const other = opening.use(new SqliteMetadataStore(await open()));
   const reported = async () => {
     const before = polls;
     // The first of these may have begun before the change.

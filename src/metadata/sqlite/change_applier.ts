@@ -42,10 +42,11 @@ export class ChangeApplier {
    * empty array when none failed. After a list that the database does not take, none is applied.
    */
   transaction(lists: readonly (readonly Change[])[]): readonly unknown[] {
+    const quiet = lists.every((changes) => changes.every(isTouch));
     try {
       this.#transactions.within(() => {
         for (const changes of lists) for (const change of changes) this.#change(change);
-      });
+      }, { quiet });
       return [];
     } catch (error) {
       if (lists.length === 1 || !isOfOneList(error)) return lists.map(() => error);
@@ -203,4 +204,9 @@ function isOfOneList(error: unknown): boolean {
   if (refusals.some((kind) => error instanceof kind)) return true;
   return error instanceof Error && "errcode" in error &&
     (Number(error.errcode) & 0xff) === SQLITE_CONSTRAINT;
+}
+
+/** True for a use: no request waits for it, and no process holds it in memory. */
+export function isTouch({ kind }: Change): boolean {
+  return kind === "touch-narinfo" || kind === "touch-nar" || kind === "touch-document";
 }

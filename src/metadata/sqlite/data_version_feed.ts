@@ -5,28 +5,33 @@ const POLL_EVERY_MS = 1_000;
 
 export interface DataVersionFeedDeps {
   /** `PRAGMA data_version` of the writing connection: only commits of others change it. */
-  readonly version: () => unknown;
+  readonly dataVersion: () => unknown;
+  /** The column `stock.revision`: heartbeats, uses and reservations do not raise it. */
+  readonly revision: () => unknown;
   readonly pollEveryMs?: number;
 }
 
-/** Polls SQLite's data version while there are subscribers. */
+/**
+ * Polls SQLite's data version while there are subscribers. It costs no read of the database, and
+ * heartbeats change it, so the revision decides.
+ */
 export class DataVersionFeed implements ChangeFeed {
-  readonly #version: () => unknown;
-  readonly #pollEveryMs: number;
+  readonly #deps: DataVersionFeedDeps;
   readonly #subscribers = new Set<{ readonly on: (changed: Changed) => void }>();
   #timer: ReturnType<typeof setInterval> | undefined;
-  #last: unknown;
+  #dataVersion: unknown;
+  /** The last one without a change of another process that is still to be reported. */
+  #revision: unknown;
 
-  constructor({ version, pollEveryMs = POLL_EVERY_MS }: DataVersionFeedDeps) {
-    this.#version = version;
-    this.#pollEveryMs = pollEveryMs;
+  constructor(deps: DataVersionFeedDeps) {
+    this.#deps = deps;
   }
 
   subscribe(on: (changed: Changed) => void): AsyncDisposable {
     const subscriber = { on };
     if (this.#timer === undefined) {
-      this.#last = this.#version();
-      this.#timer = setInterval(() => this.#poll(), this.#pollEveryMs);
+      this.#hasMoved();
+      this.#timer = setInterval(() => this.#poll(), this.#deps.pollEveryMs ?? POLL_EVERY_MS);
     }
     this.#subscribers.add(subscriber);
     return {
@@ -38,21 +43,26 @@ export class DataVersionFeed implements ChangeFeed {
     };
   }
 
+  /** Call it when this connection has raised the revision: subscribers know its changes. */
+  raised(revision: number): void {
+    // After a gap another process has raised it too, and the next poll reports that.
+    if (revision - 1 === this.#revision) this.#revision = revision;
+  }
+
   #stop(): void {
     clearInterval(this.#timer);
     this.#timer = undefined;
   }
 
   #poll(): void {
-    let version: unknown;
+    let hasMoved: boolean;
     try {
-      version = this.#version();
+      hasMoved = this.#hasMoved();
     } catch {
       // The next reader of a row reports the same error; a later poll finds the change.
       return;
     }
-    if (version === this.#last) return;
-    this.#last = version;
+    if (!hasMoved) return;
     for (const { on } of this.#subscribers) {
       try {
         on("all");
@@ -60,5 +70,17 @@ export class DataVersionFeed implements ChangeFeed {
         reportError(error);
       }
     }
+  }
+
+  /** True if another process has raised the revision since the last call. */
+  #hasMoved(): boolean {
+    const dataVersion = this.#deps.dataVersion();
+    if (dataVersion === this.#dataVersion) return false;
+    // Read second: a commit between both reads moves the data version once more, and is known.
+    const revision = this.#deps.revision();
+    const hasMoved = revision !== this.#revision;
+    this.#dataVersion = dataVersion;
+    this.#revision = revision;
+    return hasMoved;
   }
 }

@@ -28,7 +28,7 @@ import type {
   Stock,
 } from "../space_keeper.ts";
 import type { Member, ReserveOrder } from "../space_ledger.ts";
-import { ChangeApplier } from "./change_applier.ts";
+import { ChangeApplier, isTouch } from "./change_applier.ts";
 import { DataVersionFeed } from "./data_version_feed.ts";
 import { type DocumentColumns, readDocument } from "./documents.ts";
 import { Eviction } from "./eviction.ts";
@@ -75,17 +75,24 @@ export class SqliteMetadataStore
   readonly #feed: DataVersionFeed;
   #closed = false;
 
-  /** `nowMs`: of the members' heartbeats. */
-  constructor(database: DatabaseSync, nowMs: () => number = Date.now) {
+  /** `nowMs`: of the members' heartbeats. `feed`: of this connection. */
+  constructor(
+    database: DatabaseSync,
+    nowMs: () => number = Date.now,
+    feed?: DataVersionFeed,
+  ) {
     this.#statements = prepareStatements(database);
-    this.#transactions = new Transactions(database, this.#statements);
+    this.#feed = feed ?? new DataVersionFeed({
+      dataVersion: () => this.#read("dataVersion").get()?.["data_version"],
+      revision: () => this.#read("revision").get()?.["revision"],
+    });
+    const raised = (revision: number) => this.#feed.raised(revision);
+    this.#transactions = new Transactions(database, this.#statements, raised);
     this.#protection = new Protection(this.#statements);
     this.#queue = new WriteQueue(
       new ChangeApplier(this.#statements, this.#protection, this.#transactions),
     );
     this.#eviction = new Eviction(this.#statements, this.#protection);
-    const version = () => this.#read("dataVersion").get()?.["data_version"];
-    this.#feed = new DataVersionFeed({ version });
     this.#rowSweep = new RowSweep(this.#statements, this.#protection);
     this.#ledger = new Ledger(this.#statements, nowMs);
   }
@@ -155,7 +162,7 @@ export class SqliteMetadataStore
     rows: readonly HistoryRow[],
     expired: readonly ExpiredSlots[],
   ): Promise<void> {
-    await this.#unlocked(() => writeHistory(this.#statements, rows, expired));
+    await this.#quietly(() => writeHistory(this.#statements, rows, expired));
   }
 
   async history(): Promise<readonly HistoryRow[]> {
@@ -175,14 +182,14 @@ export class SqliteMetadataStore
   }
 
   async reserve(member: MemberId, order: ReserveOrder): Promise<number | undefined> {
-    return await this.#unlocked(() => this.#ledger.reserve(member, order));
+    return await this.#quietly(() => this.#ledger.reserve(member, order));
   }
 
   async beat(
     member: MemberId,
     order: { readonly heldBytes: number; readonly limitBytes: number },
   ): Promise<number> {
-    return await this.#unlocked(() => this.#ledger.beat(member, order));
+    return await this.#quietly(() => this.#ledger.beat(member, order));
   }
 
   async members(asker: MemberId): Promise<readonly Member[]> {
@@ -191,7 +198,7 @@ export class SqliteMetadataStore
   }
 
   async leave(member: MemberId): Promise<void> {
-    await this.#unlocked(() => this.#ledger.leave(member));
+    await this.#quietly(() => this.#ledger.leave(member));
   }
 
   async coldest(countMax: number, after?: string): Promise<readonly ColdEntry[]> {
@@ -247,16 +254,21 @@ export class SqliteMetadataStore
 
   /** Runs `work` in a transaction when no other process has the lock and no checkpoint runs. */
   #alone<Value>(work: () => Value): Promise<Value> {
-    return this.#unlocked(work, () => this.#transactions.ready());
+    const ready = () => this.#transactions.ready();
+    return this.#unlocked(() => this.#transactions.within(work), ready);
   }
 
-  /** The same for small writes, which do not disturb a checkpoint. */
-  async #unlocked<Value>(work: () => Value, ready?: () => Promise<void>): Promise<Value> {
+  /** The same for small writes of ledger and history, which do not disturb a checkpoint. */
+  #quietly<Value>(work: () => Value): Promise<Value> {
+    return this.#unlocked(() => this.#transactions.within(work, { quiet: true }));
+  }
+
+  async #unlocked<Value>(write: () => Value, ready?: () => Promise<void>): Promise<Value> {
     for (let leftMs = LOCKED_MAX_MS;; leftMs -= LOCKED_RETRY_MS) {
       if (ready !== undefined) await ready();
       if (this.#closed) throw closedFailure();
       try {
-        return this.#transactions.within(work);
+        return write();
       } catch (error) {
         if (!isLocked(error) || leftMs <= 0) throw writeFailure(error);
         await delay(LOCKED_RETRY_MS);
@@ -272,9 +284,4 @@ export class SqliteMetadataStore
   #hashes(name: keyof Statements, parameter: string | number): readonly StorePathHash[] {
     return this.#read(name).all(parameter).map((row) => row["hash"] as StorePathHash);
   }
-}
-
-/** No request waits for these. */
-function isTouch({ kind }: Change): boolean {
-  return kind === "touch-narinfo" || kind === "touch-nar" || kind === "touch-document";
 }

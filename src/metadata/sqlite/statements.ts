@@ -22,6 +22,8 @@ const SQL = {
   quickCheck: "PRAGMA quick_check",
   // Changes when another connection commits, not by our own commits.
   dataVersion: "PRAGMA data_version",
+  revision: "SELECT revision FROM stock",
+  raiseRevision: "UPDATE stock SET revision = revision + 1 RETURNING revision",
 
   findNarinfo: `SELECT i.body, i.trusted, i.own_public_key, i.own_signature, n.name
     FROM path p JOIN narinfo i ON i.path_id = p.id JOIN nar n ON n.id = i.nar_id

@@ -16,6 +16,18 @@ Deno.test("DataVersionFeed: what changed while nobody could look is one notice l
   assert.deepEqual(heard, ["all"]);
 });
 
+Deno.test("DataVersionFeed: a revision that cannot be read is read again later", async () => {
+  const scene = new Scene();
+  const heard: Changed[] = [];
+  await using _heard = scene.feed.subscribe((changed) => void heard.push(changed));
+  scene.hasNoRevision = true;
+  await scene.become(2);
+  assert.deepEqual(heard, []);
+  scene.hasNoRevision = false;
+  await scene.polled();
+  assert.deepEqual(heard, ["all"]);
+});
+
 Deno.test("DataVersionFeed: it polls only while there are subscribers", async () => {
   const scene = new Scene();
   await scene.feed.subscribe(() => undefined)[Symbol.asyncDispose]();
@@ -33,8 +45,13 @@ Deno.test("DataVersionFeed: it polls only while there are subscribers", async ()
 class Scene {
   version = 1;
   fails = false;
+  hasNoRevision = false;
   looks = 0;
-  readonly feed = new DataVersionFeed({ version: () => this.#look(), pollEveryMs: 1 });
+  readonly feed = new DataVersionFeed({
+    dataVersion: () => this.#look(),
+    revision: () => this.#revision(),
+    pollEveryMs: 1,
+  });
 
   /** Resolves when a poll that began later has ended. */
   async polled(): Promise<void> {
@@ -50,6 +67,11 @@ class Scene {
   #look(): number {
     this.looks++;
     if (this.fails) throw new Error("the disk does not answer");
+    return this.version;
+  }
+
+  #revision(): number {
+    if (this.hasNoRevision) throw new Error("the disk does not answer");
     return this.version;
   }
 }

@@ -1,5 +1,4 @@
 import assert from "node:assert/strict";
-import { DatabaseSync } from "node:sqlite";
 import { HotMetadataStore } from "../../../src/metadata/hot_metadata_store.ts";
 import type { NarinfoRow } from "../../../src/metadata/metadata_store.ts";
 import { openDatabase } from "../../../src/metadata/sqlite/connection.ts";
@@ -36,9 +35,8 @@ Deno.test("HotMetadataStore: what another process changed is seen once it is tol
     resolve();
   });
 
-  const other = new DatabaseSync(path);
-  other.exec("DELETE FROM narinfo");
-  other.close();
+  await using other = new SqliteMetadataStore(await openDatabase(path));
+  await other.apply([{ kind: "remove-narinfo", storePathHash }]);
 
   await told;
   assert.equal(await hot.findNarinfo(storePathHash), undefined);
