@@ -78,9 +78,10 @@ try {
 }
 Deno.exit(0);
 
-/** Compressing real NARs takes longer than the rest of a quick bench. */
-function isQuick({ figures }: Measure): boolean {
-  return figures.every(({ name }) => !name.includes("of programs"));
+/** Real NARs and the cost of telemetry each take longer than the rest of a quick bench. */
+function isQuick(measure: Measure): boolean {
+  return measure !== TELEMETRY_COST &&
+    measure.figures.every(({ name }) => !name.includes("of programs"));
 }
 
 async function facts(

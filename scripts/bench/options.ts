@@ -24,7 +24,7 @@ export interface BenchOptions {
 export const USAGE = `Measures larder beside nginx; writes dist/bench.md too.
 
   --quick            one process each, three short rounds; no nginx directory, no real NARs, no
-                     eviction, no first pull: a minute
+                     cost of telemetry, no eviction, no first pull: a minute
   --only TEXT        only figures with TEXT in their name; "eviction" and "first pull" are tables of
                      their own, "first pull" by a real Nix
   --executable PATH  run this compiled larder, not the sources
