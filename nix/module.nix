@@ -129,6 +129,10 @@ let
         message = "services.larder.useAsSubstituter needs services.larder.useAsSubstituter.url, as Nix cannot use the Unix socket of services.larder.settings.server.addr.";
       }
       {
+        assertion = !cfg.nginx.sendFiles || (cfg.nginx.enable && isStatic);
+        message = "services.larder.nginx.sendFiles needs services.larder.nginx.enable and services.larder.user: without one the storage belongs to a user that systemd makes up.";
+      }
+      {
         assertion = !(cfg.nginx.enable && isSocket) || socketGroup == config.services.nginx.group;
         message = "services.larder.settings.server.socket-group must be \"${config.services.nginx.group}\" for services.larder.nginx to connect to the socket.";
       }
@@ -213,6 +217,7 @@ in
         example = "cache.example.org";
         description = "Name of the virtual host. TLS goes into `services.nginx.virtualHosts`.";
       };
+      sendFiles = mkEnableOption "nginx to send the stored NARs itself. Its group may then read the storage, which needs services.larder.user";
     };
 
     useAsSubstituter = {
@@ -259,6 +264,10 @@ in
             DynamicUser = "false";
             User = cfg.user;
             Group = config.users.users.${cfg.user}.group;
+          }
+          // lib.optionalAttrs cfg.nginx.sendFiles {
+            UMask = "0027";
+            StateDirectoryMode = "0750";
           }
           // lib.optionalAttrs (socketGroup != null) {
             SupplementaryGroups = [ socketGroup ];
@@ -318,8 +327,33 @@ in
             proxy_request_buffering off;
             proxy_read_timeout 10m;
             client_max_body_size 0;
+          ''
+          + lib.optionalString cfg.nginx.sendFiles ''
+            proxy_set_header X-Sendfile-Type X-Accel-Redirect;
           '';
         };
+      };
+    })
+
+    (mkIf cfg.nginx.sendFiles {
+      services.larder.settings.server = {
+        accel-redirect = "/larder-nars/";
+        trusted-proxies = mkDefault [ (if isSocket then "unix" else "127.0.0.1") ];
+      };
+      users.users.${config.services.nginx.user}.extraGroups = optional isStatic (
+        config.users.users.${cfg.user}.group
+      );
+      services.nginx.virtualHosts.${cfg.nginx.hostName}.locations."/larder-nars/" = {
+        alias = "${settingOr "/var/lib/larder" "cache.storage-local"}/nar/";
+        # The tag of the bytes is larder's, and so are these fields.
+        extraConfig = ''
+          internal;
+          sendfile on;
+          etag off;
+          add_header ETag $upstream_http_etag;
+          add_header X-Cache $upstream_http_x_cache;
+          add_header X-Request-Id $upstream_http_x_request_id;
+        '';
       };
     })
 

@@ -82,6 +82,12 @@ in
         defaultText = literalMD "`false`";
         description = "Expect a PROXY header (version 2) at the beginning of each connection.\n\nFrom server.trusted-proxies alone; without any, from this machine alone.";
       };
+      accel-redirect = mkOption {
+        type = types.nullOr (types.nonEmptyStr);
+        default = null;
+        defaultText = literalMD "none";
+        description = "Internal location of nginx, which then sends stored NARs itself.\n\nGoes with server.trusted-proxies. docs/reverse-proxy.md has the lines for nginx.";
+      };
       connections-per-address = mkOption {
         type = types.nullOr (types.ints.between 1 1000000);
         default = null;

@@ -1,4 +1,5 @@
 import type { ClosureLister } from "../pins/pinned_closures.ts";
+import type { HandOver } from "../http/routes/nar_hand_over.ts";
 import type { Token } from "../http/access/tokens.ts";
 import type { MetadataStore } from "../metadata/metadata_store.ts";
 import type { PublicKey, SecretKey } from "../nix/signature.ts";
@@ -29,6 +30,8 @@ export interface StoreParts {
   /** Counts pinned closures in a Worker; default: on this thread. */
   readonly closures?: ClosureLister;
   readonly tempFolder: string;
+  /** How a proxy in front finds a stored file, to send it itself. */
+  readonly handOver?: HandOver | undefined;
   readonly space: SpaceParts;
 }
 

@@ -99,7 +99,7 @@ export function buildApp(given: AppParts): App {
     HEALTHZ_ROUTE,
     readyzRoute(() => ready),
     narinfoRoute({ narinfos, metrics, ...remover.narinfos }),
-    narRoute({ nars, names, metrics, ...remover.nars }),
+    narRoute({ nars, names, metrics, handOver: stores.handOver, ...remover.nars }),
     ...operatingRoutes(pins, space),
     pinnedClosuresRoute(closures),
     ...page.routes,

@@ -2,8 +2,10 @@ import { existsSync } from "node:fs";
 import denoJson from "../../deno.json" with { type: "json" };
 import { within } from "../base/deadline.ts";
 import type { Settings } from "../config/options.ts";
+import { accelRedirect, type HandOver } from "../http/routes/nar_hand_over.ts";
 import { TrustedProxies } from "../http/proxy/trusted_proxies.ts";
 import type { SecretKey } from "../nix/signature.ts";
+import { narPathOf } from "../storage/local/nar_path.ts";
 import { LineQueue } from "../telemetry/line_queue.ts";
 import type { FetchingParts, IdentityParts, UpstreamParts, WriteParts } from "./app_parts.ts";
 import { atFirstPull } from "./at_first_pull.ts";
@@ -53,6 +55,7 @@ export async function serve(settings: Settings): Promise<number> {
         nars,
         closures: new WorkerClosures({ metadata, ...places }),
         tempFolder: workFolder.path,
+        handOver: handOverOf(settings),
         space: { limitBytes: settings["cache.max-size"] ?? Infinity, owner: member },
       },
       upstream: upstreamParts(settings, upstreams, upstreamTrace),
@@ -105,6 +108,13 @@ export async function serve(settings: Settings): Promise<number> {
 }
 
 const variable = (name: string) => Deno.env.get(name) || undefined;
+
+function handOverOf(settings: Settings): HandOver | undefined {
+  const location = settings["server.accel-redirect"];
+  const hasFiles = settings["cache.storage-s3-bucket"] === undefined;
+  if (location === undefined || !hasFiles) return undefined;
+  return accelRedirect((at) => location + narPathOf(at));
+}
 
 function proxiesOf(settings: Settings): TrustedProxies | undefined {
   const ranges = settings["server.trusted-proxies"];

@@ -105,6 +105,16 @@ export const NO_EFFECT: readonly Rule<Settings>[] = [
   idle("server.connections-per-address", "with a Unix socket", (settings) => {
     return settings["server.addr"].kind === "unix";
   }),
+  {
+    about: ["server.accel-redirect"],
+    problem(settings) {
+      if (settings["server.trusted-proxies"].length === 0) {
+        return "has no effect without nginx in server.trusted-proxies";
+      }
+      const hasFiles = settings["cache.storage-s3-bucket"] === undefined;
+      return hasFiles ? undefined : "has no effect with cache.storage-s3-bucket";
+    },
+  },
   idle("cache.lru-schedule", "without cache.max-size", (settings) => {
     return settings["cache.max-size"] === undefined;
   }),

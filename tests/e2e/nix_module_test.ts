@@ -87,6 +87,20 @@ const CONFIGURATIONS: Readonly<Record<string, Configured>> = {
       assert.match(JSON.stringify(settings), /"allowed-hosts":\["cache.example.org"\]/);
     },
   },
+  "nginx that sends the stored NARs": {
+    larder: `user = "larder"; nginx = {
+        enable = true; hostName = "cache.example.org"; sendFiles = true;
+      };`,
+    has: ["UMask=0027", "StateDirectoryMode=0750", "User=larder"],
+    check({ virtualHosts, settings }) {
+      const { locations } = virtualHosts["cache.example.org"] as Record<string, unknown>;
+      const text = JSON.stringify(locations);
+      assert.match(text, /"\/larder-nars\/":\{"alias":"\/var\/lib\/larder\/nar\/"/);
+      assert.match(text, /X-Sendfile-Type X-Accel-Redirect/);
+      assert.match(JSON.stringify(settings), /"accel-redirect":"\/larder-nars\/"/);
+      assert.match(JSON.stringify(settings), /"trusted-proxies":\["127.0.0.1"\]/);
+    },
+  },
 };
 
 for (const [name, { larder, has, lacks = [], check }] of Object.entries(CONFIGURATIONS)) {
@@ -120,6 +134,8 @@ const REFUSED: Readonly<Record<string, RegExp>> = {
   'settings.server.tls-cert = "/cert"': /only one of tls-cert and tls-key; give both or none/,
   'credentials."cache.priority" = "/key"': /no "cache\.priority"; expected one of/,
   'openFirewall = true; settings.server.addr = "unix:/run/larder/s"': /no port to open/,
+  'nginx = { enable = true; hostName = "c.example.org"; sendFiles = true; }':
+    /sendFiles needs .*user/,
   'useAsSubstituter.enable = true; settings.server.addr = "unix:/run/larder/s"': /needs .*\.url/,
 };
 

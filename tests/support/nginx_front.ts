@@ -15,15 +15,19 @@ export class NginxFront implements AsyncDisposable {
   readonly #folder = tempFolder();
   readonly #child: Deno.ChildProcess;
 
-  private constructor(targetPort: number) {
+  private constructor(targetPort: number, locations: string) {
     const { path } = this.#folder;
-    Deno.writeTextFileSync(`${path}/nginx.conf`, confOf(path, this.port, targetPort));
+    Deno.writeTextFileSync(
+      `${path}/nginx.conf`,
+      confOf({ path, port: this.port, targetPort, locations }),
+    );
     const args = ["-p", path, "-e", "stderr", "-c", `${path}/nginx.conf`];
     this.#child = new Deno.Command("nginx", { args, stdout: "null", stderr: "null" }).spawn();
   }
 
-  static async open(targetPort: number): Promise<NginxFront> {
-    const front = new NginxFront(targetPort);
+  /** `locations`: lines of its server block, in place of those for tests of messages. */
+  static async open(targetPort: number, locations = VERBATIM): Promise<NginxFront> {
+    const front = new NginxFront(targetPort, locations);
     await eventually("nginx listens", async () => {
       try {
         (await Deno.connect({ hostname: "127.0.0.1", port: front.port })).close();
@@ -51,7 +55,25 @@ export class NginxFront implements AsyncDisposable {
   }
 }
 
-function confOf(folder: string, port: number, targetPort: number): string {
+/** Everything as it came, over kept connections. */
+const VERBATIM = `    underscores_in_headers on;
+    ignore_invalid_headers off;
+    location / {
+      proxy_pass http://larder;
+      proxy_http_version 1.1;
+      proxy_request_buffering off;
+      proxy_set_header Connection "";
+      proxy_set_header X-Request-Id $request_id;
+    }`;
+
+interface ConfParts {
+  readonly path: string;
+  readonly port: number;
+  readonly targetPort: number;
+  readonly locations: string;
+}
+
+function confOf({ path: folder, port, targetPort, locations }: ConfParts): string {
   // As root, the workers would otherwise change to a user without access to the folder.
   const user = Deno.uid() === 0 ? "user root root;\n" : "";
   return `${user}daemon off;
@@ -70,15 +92,7 @@ http {
   upstream larder { server 127.0.0.1:${targetPort}; keepalive 1; }
   server {
     listen 127.0.0.1:${port};
-    underscores_in_headers on;
-    ignore_invalid_headers off;
-    location / {
-      proxy_pass http://larder;
-      proxy_http_version 1.1;
-      proxy_request_buffering off;
-      proxy_set_header Connection "";
-      proxy_set_header X-Request-Id $request_id;
-    }
+${locations}
   }
 }
 `;

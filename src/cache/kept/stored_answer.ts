@@ -3,6 +3,9 @@ import type { ActiveReads } from "../../space/active_reads.ts";
 import { type NarAnswer, STORED_WHOLE_BYTES_MAX } from "../nar/nar_answer.ts";
 import type { OpenKeptFile } from "./kept_nars.ts";
 
+/** The time in which another server must open a file. It needs milliseconds. */
+const HAND_OVER_MS = 10_000;
+
 /** The answer from a kept file. */
 export function storedAnswer(
   narName: NarName,
@@ -24,6 +27,11 @@ export function storedAnswer(
       const body = stored.read(start, end, options);
       leave = reads.begin(narName);
       return body;
+    },
+    handOver: stored.isInMemory ? undefined : async () => {
+      Deno.unrefTimer(setTimeout(reads.begin(narName), HAND_OVER_MS));
+      await stored[Symbol.asyncDispose]();
+      return kept.at;
     },
     release: () => leave?.(),
     [Symbol.asyncDispose]: () => stored[Symbol.asyncDispose](),

@@ -1,3 +1,4 @@
+import type { StoredName } from "../../nix/stored_name.ts";
 import type { ReadOptions } from "../../storage/nar_store.ts";
 
 /** The origin of an answer, as the header X-Cache names it. */
@@ -41,6 +42,11 @@ export interface NarAnswer extends NarFacts, AsyncDisposable {
     end?: number,
     options?: ReadOptions,
   ): Promise<ReadableStream<Uint8Array<ArrayBuffer>>>;
+  /**
+   * In place of a read: the stored object, for another server that sends it. Nobody evicts it for
+   * some seconds. `undefined` for bytes that are not in a file, or are in memory.
+   */
+  readonly handOver?: (() => Promise<StoredName>) | undefined;
   /** Where set, call it when the bytes are sent, or will never be. */
   readonly release?: () => void;
 }

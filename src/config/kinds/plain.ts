@@ -32,6 +32,18 @@ export const path: Kind<string> = {
   print: (value) => value,
 };
 
+const LOCATION_REGEXP = /^\/(?:[A-Za-z0-9._~-]+\/)+$/;
+
+/** A path of a URL, with a slash at both ends. */
+export const location: Kind<string> = {
+  placeholder: "/PATH/",
+  parse(given) {
+    if (!LOCATION_REGEXP.test(given)) throw new Error("a path such as /larder-nars/");
+    return given;
+  },
+  print: (value) => value,
+};
+
 const PLAIN_NAME_REGEXP = /^[A-Za-z0-9._-]+$/;
 
 /** A valid name for a signing key, before its colon. */

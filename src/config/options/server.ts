@@ -4,7 +4,7 @@ import { listOf } from "../kinds/list.ts";
 import { durationOrOff } from "../kinds/duration.ts";
 import { fileMode } from "../kinds/file_mode.ts";
 import { listenAddress } from "../kinds/listen_address.ts";
-import { boolean, integer, path, text } from "../kinds/plain.ts";
+import { boolean, integer, location, path, text } from "../kinds/plain.ts";
 import type { OptionTable } from "../kinds/option.ts";
 
 /** Options of the HTTP server. */
@@ -67,6 +67,13 @@ export const SERVER_OPTIONS = {
     default: false,
     help: "Expect a PROXY header (version 2) at the beginning of each connection",
     details: "From server.trusted-proxies alone; without any, from this machine alone.",
+  },
+  "server.accel-redirect": {
+    kind: location,
+    shown: "none",
+    example: "/larder-nars/",
+    help: "Internal location of nginx, which then sends stored NARs itself",
+    details: "Goes with server.trusted-proxies. docs/reverse-proxy.md has the lines for nginx.",
   },
   "server.connections-per-address": {
     kind: integer(1, 1_000_000),

@@ -36,6 +36,17 @@ export class StreamAnswer extends Answer {
   }
 }
 
+/** An answer whose body another server sends, as its headers say. */
+export class HandedOverAnswer extends Answer {
+  /** The length of the body that the other server sends. */
+  readonly handedOverBytes: number;
+
+  constructor(parts: AnswerParts, handedOverBytes: number) {
+    super(null, parts.status, fieldsOf(parts));
+    this.handedOverBytes = handedOverBytes;
+  }
+}
+
 export interface StreamParts {
   readonly served?: Series | undefined;
   readonly release?: (() => void) | undefined;

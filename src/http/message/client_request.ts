@@ -10,6 +10,8 @@ export interface ClientRequest {
   readonly peer?: string;
   /** True if a proxy passed the connection on, and said where from. */
   readonly viaProxy?: boolean;
+  /** True if a trusted proxy sent the request. */
+  readonly ofTrustedProxy?: boolean;
   /** `null` if the head announces none. The app need not read it. */
   readonly body: ReadableStream<Uint8Array<ArrayBuffer>> | null;
   /** True while clients hold so much that this answer must not add a large copy of its own. */

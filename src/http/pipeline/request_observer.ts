@@ -5,7 +5,7 @@ import { type Outcome, UNMATCHED_ROUTE } from "../../telemetry/instruments/http_
 import type { RequestSpan } from "../../telemetry/tracer.ts";
 import type { Caller } from "../message/caller.ts";
 import { accessLevel, logAccess } from "./access_log.ts";
-import { type Answer, StreamAnswer } from "../message/answer.ts";
+import { type Answer, HandedOverAnswer, StreamAnswer } from "../message/answer.ts";
 import type { ClientRequest, Delivery, DeliveryEnd } from "../message/client_request.ts";
 import type { HttpMetrics } from "./http_metrics.ts";
 import { pathOf } from "./path.ts";
@@ -147,7 +147,9 @@ export class RequestObserver {
 }
 
 /** Length of the body by its head; 0 if unknown. */
-function announcedBytes({ body, headers }: Answer): number {
+function announcedBytes(answer: Answer): number {
+  if (answer instanceof HandedOverAnswer) return answer.handedOverBytes;
+  const { body, headers } = answer;
   if (body === null) return 0;
   if (typeof body === "string") return Buffer.byteLength(body);
   return body instanceof Uint8Array ? body.length : Number(headers.get("content-length") ?? 0);

@@ -12,6 +12,7 @@ import {
   streamAnswer,
 } from "../message/answer.ts";
 import type { ClientRequest } from "../message/client_request.ts";
+import { handedOver, type HandOver } from "./nar_hand_over.ts";
 import { type NarPlan, planNar } from "./nar_plan.ts";
 import { removeHandler } from "./remove_handler.ts";
 import { countedAs, requestSeries, servedBytes } from "./request_series.ts";
@@ -22,6 +23,8 @@ export interface NarRouteDeps {
   /** For the log. */
   readonly names: Pick<StorePathNames, "of">;
   readonly metrics: Metrics;
+  /** For a proxy in front that sends stored files itself. */
+  readonly handOver?: HandOver | undefined;
   /** Undefined unless clients may remove files. */
   readonly remove?: (narName: NarName) => Promise<boolean>;
 }
@@ -29,7 +32,7 @@ export interface NarRouteDeps {
 const PREFIX = "/nar/";
 
 /** A NAR file, or a range of it. */
-export function narRoute({ nars, names, metrics, remove }: NarRouteDeps): Route {
+export function narRoute({ nars, names, metrics, handOver, remove }: NarRouteDeps): Route {
   const requests = requestSeries(metrics, "nar");
   const served = metrics.series("nar_served_total", {});
   const bytes = servedBytes(metrics, "nar");
@@ -72,6 +75,11 @@ export function narRoute({ nars, names, metrics, remove }: NarRouteDeps): Route 
           return plan.answer;
         }
         served.count();
+        const handed = handOver && await handedOver(answer, plan, { request, handOver });
+        if (handed) {
+          bytes[countedAs(answer)].add(handed.handedOverBytes);
+          return handed;
+        }
         const body = await bodyOf(answer, plan, request);
         const { release } = answer;
         return streamAnswer(body, plan.parts, { served: bytes[countedAs(answer)], release });

@@ -70,6 +70,11 @@ export class ReceivedRequest implements ClientRequest, Delivery {
     return "viaProxy" in this.#connection.remoteAddr;
   }
 
+  get ofTrustedProxy(): boolean {
+    const { remoteAddr, proxies } = this.#connection;
+    return !this.viaProxy && proxies !== undefined && proxies.trusts(peerAddress(remoteAddr));
+  }
+
   get savesMemory(): boolean {
     return this.#connection.running.holdMuch;
   }

@@ -1,12 +1,11 @@
+import { dirname } from "node:path";
 import { Failure, messageOf } from "../../base/failure.ts";
 import { parseStoredName, type Seal, type StoredName } from "../../nix/stored_name.ts";
 import type { ListedNar, ListOptions, NarStore, OpenOptions, StoredNar } from "../nar_store.ts";
 import { moveDurably } from "./durable_move.ts";
+import { narPathOf, SHARD_LENGTH } from "./nar_path.ts";
 import { OpenNarFile } from "./open_nar_file.ts";
 import { sealOf } from "./seal_of.ts";
-
-/** How many leading characters of the hash name a subfolder: 1,024 folders. */
-const SHARD_LENGTH = 2;
 
 /** NAR files below one folder: `<folder>/<first two characters>/<stored name>`. */
 export class LocalNarStore implements NarStore {
@@ -32,7 +31,7 @@ export class LocalNarStore implements NarStore {
   }
 
   async put(at: StoredName, path: string): Promise<Seal> {
-    await Deno.mkdir(this.#shardOf(at), { recursive: true });
+    await Deno.mkdir(dirname(this.#pathOf(at)), { recursive: true });
     await moveDurably(path, this.#pathOf(at));
     return sealOf(await Deno.stat(this.#pathOf(at)));
   }
@@ -67,12 +66,8 @@ export class LocalNarStore implements NarStore {
     return namesIn(this.#folder).filter((shard) => shard.startsWith(prefix));
   }
 
-  #shardOf(at: StoredName): string {
-    return `${this.#folder}/${at.slice(0, SHARD_LENGTH)}`;
-  }
-
   #pathOf(at: StoredName): string {
-    return `${this.#shardOf(at)}/${at}`;
+    return `${this.#folder}/${narPathOf(at)}`;
   }
 }
 

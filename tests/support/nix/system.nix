@@ -43,6 +43,7 @@ let
             };
             services.nginx = {
               enable = lib.mkEnableOption "nginx";
+              user = lib.mkOption { default = "nginx"; };
               group = lib.mkOption { default = "nginx"; };
               virtualHosts = anything;
             };

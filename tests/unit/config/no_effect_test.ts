@@ -31,6 +31,10 @@ const CASES: Readonly<Record<string, readonly [string, string]>> = {
   ],
   "server.socket-mode": ["--server-socket-mode=0600", "--server-addr=unix:/s"],
   "server.socket-group": ["--server-socket-group=nginx", "--server-addr=unix:/s"],
+  "server.accel-redirect": [
+    "--server-accel-redirect=/a/",
+    "--server-trusted-proxies=127.0.0.1",
+  ],
   "cache.storage-s3-endpoint": [
     "--cache-storage-s3-endpoint=https://s3.example",
     "--cache-storage-s3-bucket=b",
