@@ -50,7 +50,7 @@ export function buildPage(parts: AppParts, subjects: PageSubjects): PageParts {
     nameOf: async (narName: NarName) => await subjects.names.of(narName),
     pins,
   };
-  const stats = () => gatherStats(sources);
+  const stats = (client?: string) => gatherStats(sources, client);
   // Without a signature of ours, clients have to trust the keys of the upstreams.
   const publicKeys = publicKey === undefined ? trustedKeys.map(({ text }) => text) : [publicKey];
   const page = new Page(readPageSource());

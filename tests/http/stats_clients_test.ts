@@ -3,9 +3,9 @@ import { TrustedProxies } from "../../src/http/proxy/trusted_proxies.ts";
 import type { Stats } from "../../src/http/stats/stats.ts";
 import { eventually } from "../support/eventually.ts";
 import { GatedNar } from "../support/gated_nar.ts";
-import { RawConnection, requestText } from "../support/raw_http.ts";
+import { RawConnection, rawRequest, requestText } from "../support/raw_http.ts";
 import { makeStoreObject } from "../support/store_object.ts";
-import type { TestCache } from "../support/test_cache.ts";
+import { TestCache } from "../support/test_cache.ts";
 import { AS_WRITER, pushOf, uploadCache } from "../support/uploading.ts";
 
 const object = makeStoreObject({ name: "big-1.0", size: 4_000_000 });
@@ -56,6 +56,16 @@ Deno.test("stats clients: a download lists five addresses, and counts all", asyn
   });
   gate.open();
   await cache.downloadsOver();
+});
+
+Deno.test("stats clients: a client sees its own address, as a trusted proxy says it", async () => {
+  await using cache = await TestCache.open({ upstreams: [] });
+  await using server = cache.listen({ proxies: PROXIES });
+  for (const path of ["/stats", "/"]) {
+    const headers = { "X-Forwarded-For": "192.0.2.1" };
+    const { body } = await rawRequest(server.port, requestText("GET", path, headers));
+    assert.equal(JSON.parse(new TextDecoder().decode(body)).client, "192.0.2.1");
+  }
 });
 
 Deno.test("stats clients: each pass-through has the address of its client", async () => {

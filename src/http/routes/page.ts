@@ -7,7 +7,7 @@ import type { Route } from "./router.ts";
 
 export interface PageRouteDeps {
   readonly page: Page;
-  readonly stats: () => Promise<Stats>;
+  readonly stats: (client?: string) => Promise<Stats>;
   /** The keys for the client's `trusted-public-keys`. */
   readonly publicKeys: readonly string[];
   readonly usesTls: boolean;
@@ -23,7 +23,7 @@ export function pageRoute({ page, stats, publicKeys, usesTls }: PageRouteDeps): 
     audience: "own-names",
     methods: {
       async GET({ request, head }) {
-        const figures = await stats();
+        const figures = await stats(request.peer);
         if (!prefersHtml(request.headers.get("accept"))) {
           const parts = { ...ok, type: "application/json", headers: { vary } };
           return textAnswer(JSON.stringify(figures), head, parts);

@@ -39,8 +39,8 @@ export interface StatsSources {
   readonly problems: Pick<RecentProblems, "list">;
 }
 
-/** The present figures. Never rejects: an unreadable one is `null`. */
-export async function gatherStats(sources: StatsSources): Promise<Stats> {
+/** The present figures, for this client. Never rejects: an unreadable one is `null`. */
+export async function gatherStats(sources: StatsSources, client?: string): Promise<Stats> {
   const { version, publicKey, startedAtMs, nowMs, metrics } = sources;
   const atMs = nowMs();
   const [downloads, uploads, pins] = await Promise.all([
@@ -54,6 +54,7 @@ export async function gatherStats(sources: StatsSources): Promise<Stats> {
     startedAt: iso(startedAtMs),
     uptimeSeconds: Math.max(0, Math.round((atMs - startedAtMs) / 1_000)),
     publicKey: publicKey ?? null,
+    client: client ?? null,
     requests: { narinfo: requestStats(metrics, "narinfo"), nar: requestStats(metrics, "nar") },
     traffic: trafficStats(metrics),
     prefetch: { narinfo: prefetchStats(metrics, "narinfo"), nar: prefetchStats(metrics, "nar") },

@@ -9,6 +9,8 @@ export interface Stats {
   readonly startedAt: string;
   readonly uptimeSeconds: number;
   readonly publicKey: string | null;
+  /** The address of the client that asks. */
+  readonly client: string | null;
   readonly requests: {
     readonly narinfo: RequestStats;
     readonly nar: RequestStats;
