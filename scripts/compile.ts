@@ -18,6 +18,7 @@ const INCLUDED = [
   "src/app/workers/verify_worker.ts",
   "src/app/workers/compare_worker.ts",
   "src/app/workers/closures_worker.ts",
+  "src/app/workers/health_worker.ts",
   "src/http/tls/relay_worker.ts",
 ];
 

@@ -2,6 +2,7 @@ import { ANALYTICS } from "./analytics.ts";
 import type { Command } from "./command.ts";
 import { completionCommand } from "./completion.ts";
 import { CONFIG } from "./config.ts";
+import { DOCTOR } from "./doctor.ts";
 import { EXPORT } from "./export.ts";
 import { FSCK } from "./fsck.ts";
 import { GC } from "./gc.ts";
@@ -39,6 +40,7 @@ export const COMMANDS: readonly Command[] = [
   PINS,
   GC,
   TOKEN,
+  DOCTOR,
   FSCK,
   IMPORT,
   EXPORT,

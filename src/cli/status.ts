@@ -29,7 +29,7 @@ async function statusCommand(args: readonly string[], process: CommandProcess): 
   const shown = serverAddress.print(flags.server);
   using client = new ServerClient(flags, process);
   try {
-    const response = await client.request("GET", "/readyz", ANSWER_LIMIT_MS);
+    const response = await client.request("GET", "/readyz", { limitMs: ANSWER_LIMIT_MS });
     await response.body?.cancel();
     process.writeOut(`larder answers at ${shown}\n`);
     return EXIT.ok;

@@ -2,6 +2,7 @@ import type { PinnedClosure } from "../../pins/pinned_closures.ts";
 import type { FetchEvent, FetchOrder } from "../../cache/fetch/nar_fetcher.ts";
 import type { ShardComparison } from "../../cache/reconcile/compare_shard.ts";
 import type { NarSource } from "../../metadata/metadata_store.ts";
+import type { StorageHealth } from "../../metadata/storage_health.ts";
 import type { NarMeasure, PassThroughOrder, VerifyOrder } from "../../cache/verify/nar_verifier.ts";
 import type { CaCertificates, HttpUpstreamSettings } from "../../upstream/http/http_settings.ts";
 import type { StorePlaces } from "../back_ends/back_ends.ts";
@@ -83,3 +84,13 @@ export type FromClosuresWorker =
   | { readonly id: number; readonly closures: readonly PinnedClosure[] }
   /** `isOverloaded`: they are too many to count. */
   | { readonly id: number; readonly error: string; readonly isOverloaded: boolean };
+
+/** Reads the health of a database. */
+export interface ToHealthWorker {
+  readonly id: number;
+  readonly databasePath: string;
+}
+
+export type FromHealthWorker =
+  | { readonly id: number; readonly health: StorageHealth }
+  | { readonly id: number; readonly error: string };

@@ -24,7 +24,7 @@ const LIST_BYTES_MAX = 256 << 20;
 export async function pinnedClosures(
   client: Pick<ServerClient, "request">,
 ): Promise<readonly Pinned[]> {
-  const answer = await client.request("GET", "/pins/closures", COUNT_LIMIT_MS);
+  const answer = await client.request("GET", "/pins/closures", { limitMs: COUNT_LIMIT_MS });
   const text = await boundedText(answer, LIST_BYTES_MAX);
   try {
     const pins: unknown = JSON.parse(text);

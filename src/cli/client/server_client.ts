@@ -26,6 +26,12 @@ export class ServerRefusal extends Failure {
   }
 }
 
+export interface RequestOptions {
+  /** Time limit for the response's headers. */
+  readonly limitMs?: number;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
 /** Upstream timeouts and retries may delay an answer so long. */
 const ANSWER_LIMIT_MS = 60_000;
 
@@ -54,8 +60,8 @@ export class ServerClient implements Disposable {
    * Resolves with a response of status 200, once its headers are there. Throws Unreachable, or
    * ServerRefusal for any other status.
    */
-  async request(method: string, path: string, limitMs = ANSWER_LIMIT_MS): Promise<Response> {
-    const response = await this.#send(method, path, limitMs);
+  async request(method: string, path: string, options: RequestOptions = {}): Promise<Response> {
+    const response = await this.#send(method, path, options);
     if (response.status === 200) return response;
     await response.body?.cancel();
     const missing = missingRole(response.headers.get("www-authenticate"));
@@ -66,14 +72,15 @@ export class ServerClient implements Disposable {
     this.#http?.close();
   }
 
-  async #send(method: string, path: string, limitMs: number): Promise<Response> {
+  async #send(method: string, path: string, options: RequestOptions): Promise<Response> {
+    const { limitMs = ANSWER_LIMIT_MS, headers = {} } = options;
     const { token } = this.#settings;
     const late = new AbortController();
     const timer = setTimeout(() => late.abort(), limitMs);
     try {
       return await fetch(`${this.#base}${path}`, {
         method,
-        headers: token === undefined ? {} : { authorization: `Bearer ${token}` },
+        headers: token === undefined ? headers : { ...headers, authorization: `Bearer ${token}` },
         // A redirect would turn a POST into a GET, and could leak the token.
         redirect: "manual",
         signal: late.signal,

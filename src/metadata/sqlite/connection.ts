@@ -66,14 +66,14 @@ async function migrate(
   path: string,
   all: readonly Migration[],
 ): Promise<void> {
-  const version = versionOf(database);
+  const version = schemaVersionOf(database);
   const pending = pendingMigrations(all, version);
   if (version > 0 && pending.length > 0) await keepBackup(database, path, version);
   for (const migration of pending) {
     database.exec("BEGIN IMMEDIATE");
     try {
       // Another process that started at the same time may have migrated meanwhile.
-      if (versionOf(database) >= migration.version) {
+      if (schemaVersionOf(database) >= migration.version) {
         database.exec("ROLLBACK");
         continue;
       }
@@ -88,7 +88,8 @@ async function migrate(
   }
 }
 
-function versionOf(database: DatabaseSync): number {
+/** The number of the last migration; 0 for a new file. */
+export function schemaVersionOf(database: DatabaseSync): number {
   return Number(database.prepare("PRAGMA user_version").get()?.["user_version"]);
 }
 

@@ -1,0 +1,135 @@
+import denoJson from "../../../deno.json" with { type: "json" };
+import { boundedText } from "../../base/bounded_text.ts";
+import { messageOf } from "../../base/failure.ts";
+import type { Settings } from "../../config/options.ts";
+import { parseNixCacheInfo } from "../../nix/nix_cache_info.ts";
+import { STORE_DIR, type StorePathHash } from "../../nix/store_path.ts";
+import { TrustedKeys } from "../../nix/trusted_keys.ts";
+import { createUpstreamClient } from "../../upstream/http/http_client.ts";
+import { HttpNarinfoSource } from "../../upstream/http/http_narinfo_source.ts";
+import type { HttpUpstreamSettings } from "../../upstream/http/http_settings.ts";
+import { UpstreamFetch } from "../../upstream/http/upstream_fetch.ts";
+import { caCertificates, upstreamSettings } from "../upstream_settings.ts";
+
+/** What a request to an upstream showed. */
+export interface UpstreamProbe {
+  readonly url: string;
+  readonly reach:
+    | { readonly kind: "reached"; readonly latencyMs: number; readonly hasInfo: boolean }
+    | { readonly kind: "refused"; readonly reason: string }
+    | { readonly kind: "unreachable"; readonly reason: string };
+  /** The signer of a narinfo of this upstream. `undefined`: it has none of the tried paths. */
+  readonly signature:
+    | { readonly kind: "trusted"; readonly keyName: string }
+    | { readonly kind: "untrusted" | "failed"; readonly reason: string }
+    | undefined;
+  /** How far this clock is ahead of the upstream's; `undefined`: it did not tell. */
+  readonly aheadMs: number | undefined;
+  /** The longest wait for an answer that larder accepts. */
+  readonly headerTimeoutMs: number;
+}
+
+export interface ProbeOrder {
+  readonly settings: Settings;
+  /** Paths to try, by upstream: the first that it has tells how it signs. */
+  readonly pathsOf: (upstream: string) => readonly StorePathHash[];
+  readonly signal: AbortSignal;
+}
+
+const INFO_BYTES_MAX = 64 << 10;
+
+/** More would only ask for what an upstream no longer has. */
+const PATHS_MAX = 4;
+
+/** Asks each upstream as the server would: with its certificates, credentials and timeouts. */
+export async function probeUpstreams(order: ProbeOrder): Promise<readonly UpstreamProbe[]> {
+  const { settings } = order;
+  const all = upstreamSettings(settings, `larder/${denoJson.version}`);
+  const client = createUpstreamClient(caCertificates(settings));
+  try {
+    return await Promise.all(all.map((http) => probe(http, client, order)));
+  } finally {
+    client.close();
+  }
+}
+
+async function probe(
+  http: HttpUpstreamSettings,
+  client: Deno.HttpClient,
+  { settings, pathsOf, signal }: ProbeOrder,
+): Promise<UpstreamProbe> {
+  const fetcher = new UpstreamFetch(http, client);
+  const { url, headerTimeoutMs } = http;
+  const base = { url, headerTimeoutMs, signature: undefined, aheadMs: undefined };
+  try {
+    await look(fetcher, url, signal);
+    // The second request finds the connection open.
+    const startedAt = performance.now();
+    const { status, text, aheadMs } = await look(fetcher, url, signal);
+    const latencyMs = performance.now() - startedAt;
+    if (status !== 200 && status !== 404) {
+      return { ...base, aheadMs, reach: { kind: "refused", reason: `HTTP status ${status}` } };
+    }
+    const problem = status === 200 ? problemOf(text) : undefined;
+    if (problem !== undefined) {
+      return { ...base, aheadMs, reach: { kind: "refused", reason: problem } };
+    }
+    const keys = new TrustedKeys(settings["cache.upstream-public-key"]);
+    const source = new HttpNarinfoSource({ settings: http, client, keys, requireSignature: true });
+    const signature = await signatureOf(source, keys, pathsOf(url), signal);
+    const reach = { kind: "reached", latencyMs, hasInfo: status === 200 } as const;
+    return { ...base, aheadMs, reach, signature };
+  } catch (error) {
+    return { ...base, reach: { kind: "unreachable", reason: plainReason(error) } };
+  }
+}
+
+/** Without the URL, which names the finding. */
+function plainReason(error: unknown): string {
+  return messageOf(error).replace(/error sending request for url \([^)]*\): /, "");
+}
+
+async function look(fetcher: UpstreamFetch, url: string, signal: AbortSignal) {
+  return await fetcher.run(`${url}/nix-cache-info`, { signal }, async (response) => {
+    const atMs = Date.now();
+    const { status, headers } = response;
+    const text = await boundedText(response, INFO_BYTES_MAX);
+    return { status, text, aheadMs: aheadOf(headers, atMs) };
+  });
+}
+
+/** The difference to `Date`. A cache on the way may send an old one, with its `Age`. */
+function aheadOf(headers: Headers, atMs: number): number | undefined {
+  const dateMs = Date.parse(headers.get("date") ?? "");
+  if (Number.isNaN(dateMs)) return undefined;
+  const ageMs = 1_000 * (Number(headers.get("age") ?? 0) || 0);
+  const [fresh, aged] = [atMs - dateMs, atMs - dateMs - ageMs];
+  return Math.abs(fresh) < Math.abs(aged) ? fresh : aged;
+}
+
+function problemOf(text: string): string | undefined {
+  try {
+    const { storeDir } = parseNixCacheInfo(text);
+    return storeDir === STORE_DIR ? undefined : `its store directory is ${storeDir}`;
+  } catch (error) {
+    return messageOf(error);
+  }
+}
+
+async function signatureOf(
+  source: HttpNarinfoSource,
+  keys: TrustedKeys,
+  paths: readonly StorePathHash[],
+  signal: AbortSignal,
+): Promise<UpstreamProbe["signature"]> {
+  for (const path of paths.slice(0, PATHS_MAX)) {
+    const reading = await source.narinfo(path, signal);
+    if (reading.kind === "absent") continue;
+    if (reading.kind === "found") {
+      return { kind: "trusted", keyName: keys.signerOf(reading.narinfo)?.name ?? "" };
+    }
+    const kind = reading.reason === "untrusted" ? "untrusted" : "failed";
+    return { kind, reason: reading.detail };
+  }
+  return undefined;
+}

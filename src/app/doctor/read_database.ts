@@ -1,0 +1,106 @@
+import { Failure, reasonOf } from "../../base/failure.ts";
+import { readMigrations } from "../../metadata/migrations.ts";
+import { openForReading, schemaVersionOf } from "../../metadata/sqlite/connection.ts";
+import type { StorageHealth } from "../../metadata/storage_health.ts";
+import { JobWorker } from "../workers/job_worker.ts";
+import type { FromHealthWorker, ToHealthWorker } from "../workers/messages.ts";
+
+/** The state of the database. */
+export type DatabaseState =
+  | { readonly kind: "healthy" | "damaged"; readonly health: StorageHealth; readonly bytes: number }
+  /** No larder has used this storage. */
+  | { readonly kind: "missing" }
+  /** It has another schema than this larder. */
+  | { readonly kind: "older" | "newer"; readonly version: number; readonly known: number }
+  | { readonly kind: "unreadable"; readonly reason: string }
+  /** Reading it would change files, or copy too much. */
+  | { readonly kind: "unknown"; readonly reason: string };
+
+export interface DatabaseLook {
+  readonly path: string;
+  /** True if a server has the database open. */
+  readonly isInUse: boolean;
+}
+
+/** A copy for reading takes this much of the temporary folder at most. */
+const COPY_BYTES_MAX = 512 << 20;
+
+/**
+ * Reads the database without a change. SQLite writes files beside a database that nobody has open,
+ * even to read it: larder then reads a copy. Never rejects.
+ */
+export async function readDatabase({ path, isInUse }: DatabaseLook): Promise<DatabaseState> {
+  try {
+    const bytes = bytesOf(path) + bytesOf(`${path}-wal`);
+    if (bytesOf(path) === 0) return { kind: "missing" };
+    if (isInUse) return await readAt(path, bytes);
+    if (bytes > COPY_BYTES_MAX) {
+      return { kind: "unknown", reason: "larder is stopped, and the database is large" };
+    }
+    const before = timesOf(path);
+    using copy = copied(path);
+    // A copy of changing files is no database; but then another process has it open.
+    if (timesOf(path) !== before) return await readAt(path, bytes);
+    return await readAt(copy.path, bytes);
+  } catch (error) {
+    return { kind: "unreadable", reason: reasonOf(error) };
+  }
+}
+
+async function readAt(path: string, bytes: number): Promise<DatabaseState> {
+  const known = readMigrations("sqlite").length;
+  using database = openForReading(path);
+  const version = schemaVersionOf(database);
+  if (version !== known) return { kind: version > known ? "newer" : "older", version, known };
+  const health = await healthOf(path);
+  const isHealthy = health.damage.length === 0 && health.areSumsRight;
+  return { kind: isHealthy ? "healthy" : "damaged", health, bytes };
+}
+
+async function healthOf(databasePath: string): Promise<StorageHealth> {
+  using worker = new JobWorker<ToHealthWorker, FromHealthWorker>({
+    url: new URL("../workers/health_worker.ts", import.meta.url),
+    died: (id, error) => ({ id, error }),
+  });
+  return await new Promise((resolve, reject) => {
+    const id = worker.open((answer) => {
+      worker.forget(id);
+      if ("health" in answer) resolve(answer.health);
+      else reject(new Failure("broken", answer.error));
+    });
+    worker.send({ id, databasePath });
+  });
+}
+
+/** 0 for a missing file. */
+function bytesOf(path: string): number {
+  try {
+    return Deno.statSync(path).size;
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound) return 0;
+    throw error;
+  }
+}
+
+/** The sizes and times of the database and its log. */
+function timesOf(path: string): string {
+  return [path, `${path}-wal`].map((file) => {
+    const info = bytesOf(file) > 0 ? Deno.statSync(file) : undefined;
+    return `${info?.size} ${info?.mtime?.getTime()}`;
+  }).join();
+}
+
+/** A copy of the database and its log in a temporary folder, until disposed of. */
+function copied(path: string): Disposable & { readonly path: string } {
+  const folder = Deno.makeTempDirSync({ prefix: "larder-doctor-" });
+  const copy = `${folder}/db.sqlite`;
+  const remove = () => Deno.removeSync(folder, { recursive: true });
+  try {
+    Deno.copyFileSync(path, copy);
+    if (bytesOf(`${path}-wal`) > 0) Deno.copyFileSync(`${path}-wal`, `${copy}-wal`);
+    return { path: copy, [Symbol.dispose]: remove };
+  } catch (error) {
+    remove();
+    throw error;
+  }
+}

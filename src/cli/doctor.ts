@@ -1,0 +1,86 @@
+import { EXIT } from "../base/exit_codes.ts";
+import { readSettings } from "../config/settings.ts";
+import { CLIENT_FLAGS, JSON_FLAG } from "./client/client_flags.ts";
+import { ownAddress } from "./client/own_address.ts";
+import { serverAddress } from "./client/server_address.ts";
+import { ServerClient } from "./client/server_client.ts";
+import { readStorePathArguments } from "./client/store_path_argument.ts";
+import type { Command } from "./command.ts";
+import type { CommandProcess } from "./command_process.ts";
+import type { Finding, Mark } from "./doctor/finding.ts";
+import { readWords } from "./flags.ts";
+import { STORE_PATH_ABOUT } from "./pin.ts";
+import { serverWords } from "./server_words.ts";
+
+const FLAGS = {
+  server: {
+    kind: serverAddress,
+    variable: CLIENT_FLAGS.server.variable,
+    shown: "where these settings make it listen",
+    help: "Address that clients use: a URL, or unix:PATH",
+  },
+  token: CLIENT_FLAGS.token,
+  json: JSON_FLAG,
+} as const;
+
+export const DOCTOR: Command = {
+  name: "doctor",
+  summary: "Check this installation, and say what to do",
+  operands: "[PATH...]",
+  about:
+    `Reads the settings that \`larder serve\` would read, and changes nothing. Each line has a mark:
+ok, warning, failed or not checked. Ends with status 1 if a check failed. Without a running server
+it checks what it can. Given a PATH, it pulls that, and compares its signature at each upstream.
+
+${STORE_PATH_ABOUT}`,
+  examples: [
+    ["larder doctor --config /etc/larder/config.toml", "Check the installation with that file"],
+    ["larder doctor --server https://cache.example.org", "The same by the address of a proxy"],
+  ],
+  ownFlags: FLAGS,
+  flags: "server",
+  run: doctorCommand,
+};
+
+async function doctorCommand(args: readonly string[], process: CommandProcess): Promise<number> {
+  const { own, server: ofServer } = serverWords(FLAGS, args);
+  const { flags, rest } = readWords(FLAGS, { ...process, args: own });
+  const targets = rest.length === 0 ? [] : readStorePathArguments(rest, process);
+  const { settings, warnings } = await readSettings({ ...process, args: ofServer });
+  // Loaded here, so that help and errors are fast.
+  const { diagnose } = await import("./doctor/diagnose.ts");
+  // A token of the settings goes to the address of the settings alone.
+  const address = flags.server ?? ownAddress(settings);
+  const configured = flags.server === undefined ? settings["cache.admin-token"]?.[0] : undefined;
+  const token = flags.token ?? configured?.secret;
+  using client = address && new ServerClient({ server: address, token }, process);
+  const door = address && client && { shown: serverAddress.print(address), client };
+  const paths = targets.map(({ storePathHash }) => storePathHash);
+  const findings: Finding[] = [];
+  const add = (finding: Finding) => {
+    findings.push(finding);
+    if (!flags.json) process.writeOut(lineOf(finding));
+  };
+  const advice = "correct it, or leave it out";
+  for (const fact of warnings) add({ mark: "warning", subject: "settings", fact, advice });
+  for await (const finding of diagnose({ settings, door, paths, host: process })) add(finding);
+  process.writeOut(flags.json ? `${JSON.stringify({ findings })}\n` : summaryOf(findings));
+  return findings.some(({ mark }) => mark === "failed") ? EXIT.failed : EXIT.ok;
+}
+
+const MARK_WIDTH = "not checked".length;
+
+function lineOf({ mark, subject, fact, advice }: Finding): string {
+  const line = `${mark.padEnd(MARK_WIDTH)}  ${subject}: ${fact}`;
+  return `${advice === undefined ? line : `${line}; ${advice}`}\n`;
+}
+
+const MARKS: readonly Mark[] = ["failed", "warning", "not checked", "ok"];
+
+function summaryOf(findings: readonly Finding[]): string {
+  const counts = MARKS.map((mark) => [mark, findings.filter((one) => one.mark === mark).length]);
+  return `${
+    counts.filter(([, count]) => count !== 0).map(([mark, count]) => `${count} ${mark}`)
+      .join(", ")
+  }\n`;
+}

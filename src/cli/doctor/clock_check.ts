@@ -1,0 +1,47 @@
+import { formatSeconds } from "../../base/format_units.ts";
+import { type Finding, findingsOn } from "./finding.ts";
+
+/** `Date` counts whole seconds, and an answer takes its time. */
+const OK_MS = 5_000;
+
+/** TLS certificates and tokens of upstreams have about as much tolerance. */
+const WARNING_MS = 5 * 60_000;
+
+/** A file system may round times. */
+const FUTURE_MS = 60_000;
+
+export interface ClockFacts {
+  readonly nowMs: number;
+  /** How far this clock is ahead of each upstream's. */
+  readonly aheadMs: readonly number[];
+  /** The newest time that the storage has; `undefined` without a storage. */
+  readonly newestMs: number | undefined;
+}
+
+/** Compares the clock with those of upstreams, and with the times in the storage. */
+export function checkClock({ nowMs, aheadMs, newestMs }: ClockFacts): readonly Finding[] {
+  const { ok, warning, failed, notChecked } = findingsOn("clock");
+  const advice = "set the clock by NTP, such as timedatectl set-ntp true";
+  const findings: Finding[] = [];
+  // One upstream may be wrong: the one that agrees best counts.
+  const ahead = aheadMs.toSorted((one, other) => Math.abs(one) - Math.abs(other))[0];
+  if (ahead === undefined) {
+    findings.push(
+      notChecked("no upstream told the time", "compare it with NTP, such as timedatectl"),
+    );
+  } else {
+    const size = Math.abs(ahead);
+    const fact = `${formatSeconds(size / 1_000)} ${
+      ahead > 0 ? "ahead of" : "behind"
+    } the upstreams`;
+    if (size <= OK_MS) findings.push(ok("agrees with the upstreams"));
+    else findings.push(size <= WARNING_MS ? warning(fact, advice) : failed(fact, advice));
+  }
+  if (newestMs !== undefined && newestMs > nowMs + FUTURE_MS) {
+    const fact = `the storage has times ${
+      formatSeconds((newestMs - nowMs) / 1_000)
+    } ahead of the clock`;
+    findings.push(warning(fact, `${advice}; until then eviction takes the wrong files`));
+  }
+  return findings;
+}

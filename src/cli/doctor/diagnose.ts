@@ -1,0 +1,182 @@
+import { probeUpstreams, type UpstreamProbe } from "../../app/doctor/probe_upstreams.ts";
+import { type DatabaseState, readDatabase } from "../../app/doctor/read_database.ts";
+import { storageFolder, storePlaces } from "../../app/folders.ts";
+import { keyFileOf } from "../../app/key_files.ts";
+import { within } from "../../base/deadline.ts";
+import { messageOf } from "../../base/failure.ts";
+import { type DiskRoom, diskRoomOf } from "../../base/free_bytes.ts";
+import type { Settings } from "../../config/options.ts";
+import { parsePublicKey } from "../../nix/signature.ts";
+import type { StorePathHash } from "../../nix/store_path.ts";
+import { checkBucketOf } from "./bucket_check.ts";
+import { checkClientHere } from "./check_client_here.ts";
+import { checkClock } from "./clock_check.ts";
+import { checkDatabase } from "./database_check.ts";
+import { checkDisk, checkLimit } from "./disk_check.ts";
+import { type Finding, findingsOn } from "./finding.ts";
+import { checkKey } from "./key_check.ts";
+import type { NixClientInputs } from "./nix_client.ts";
+import { checkPermissions } from "./permission_check.ts";
+import { checkProxyHeaders } from "./proxy_check.ts";
+import { checkPull } from "./pull_check.ts";
+import { checkServer, lookAtServer, type ServerDoor, type ServerState } from "./server_check.ts";
+import { keyFacts, newestTimeIn, placesOf } from "./storage_facts.ts";
+import { checkUpstreams } from "./upstream_check.ts";
+
+export interface DiagnosisOrder {
+  readonly settings: Settings;
+  /** `undefined`: the address of the server is unknown. */
+  readonly door: ServerDoor | undefined;
+  /** Store paths to pull, and to compare signatures with. */
+  readonly paths: readonly StorePathHash[];
+  readonly host: NixClientInputs;
+}
+
+/** A check without a result counts as not checked. */
+const CHECK_LIMIT_MS = 30_000;
+
+/** The upstreams do not wait longer for paths to try. */
+const SAMPLES_LIMIT_MS = 5_000;
+
+/** A file for the pull takes a moment. */
+const PULL_BYTES_MAX = 8 << 20;
+
+/** Runs all checks side by side, and yields their findings in order. Changes nothing. */
+export async function* diagnose(order: DiagnosisOrder): AsyncGenerator<Finding> {
+  const { settings, door } = order;
+  using looks = startLooks(order);
+  const { server, database, room, probes } = looks;
+  const places = storePlaces(settings);
+  const checks: readonly (readonly [subject: string, Promise<readonly Finding[]>])[] = [
+    ["server", server.then((state) => checkServer(door, state))],
+    ["clock", clockFindings(settings, probes)],
+    ["disk", room.then((found) => checkDisk(storageFolder(settings), found))],
+    ["bucket", checkBucketOf(places)],
+    ["size limit", limitFindings(settings, looks)],
+    ["permissions", Promise.resolve().then(() => checkPermissions(placesOf(settings)))],
+    ["database", database.then((state) => checkDatabase(places.databasePath, state))],
+    ["signing key", keyFindings(settings, looks)],
+    ["upstreams", upstreamFindings(settings, probes)],
+    ["proxy headers", server.then((state) => proxyFindings(order, state))],
+    ["pull", pullFindings(order, looks)],
+    ["nix.conf", server.then((state) => checkClientHere(order, state))],
+  ];
+  const limited = checks.map(([subject, check]) => settled(subject, check));
+  for (const findings of limited) yield* await findings;
+}
+
+/** What several checks need. */
+interface Looks {
+  readonly server: Promise<ServerState>;
+  readonly database: Promise<DatabaseState>;
+  readonly room: Promise<DiskRoom | undefined>;
+  readonly probes: Promise<readonly UpstreamProbe[]>;
+}
+
+function startLooks({ settings, door, paths }: DiagnosisOrder): Looks & Disposable {
+  const ending = new AbortController();
+  const server = lookAtServer(door);
+  const database = server.then(({ kind }) =>
+    readDatabase({
+      path: storePlaces(settings).databasePath,
+      isInUse: kind === "running",
+    })
+  );
+  const room = diskRoomOf(storageFolder(settings)).catch(() => undefined);
+  const probes = within(database, SAMPLES_LIMIT_MS).then((state) =>
+    probeUpstreams({
+      settings,
+      signal: ending.signal,
+      pathsOf: (upstream) => [
+        ...paths,
+        ...samplesIn(state).filter(({ upstreams }) => upstreams.includes(upstream))
+          .map(({ storePathHash }) => storePathHash),
+      ],
+    })
+  );
+  return { server, database, room, probes, [Symbol.dispose]: () => ending.abort() };
+}
+
+/** Never rejects, and never takes longer than its limit. */
+async function settled(
+  subject: string,
+  check: Promise<readonly Finding[]>,
+): Promise<readonly Finding[]> {
+  const { failed, notChecked } = findingsOn(subject);
+  const caught = check.catch((error) => [failed(messageOf(error), "correct that setting or file")]);
+  const late = notChecked(`no result in ${CHECK_LIMIT_MS / 1_000} s`, "run this again");
+  return await within(caught, CHECK_LIMIT_MS) ?? [late];
+}
+
+async function clockFindings(
+  settings: Settings,
+  probes: Looks["probes"],
+): Promise<readonly Finding[]> {
+  const aheadMs = (await probes).flatMap((probe) => probe.aheadMs ?? []);
+  return checkClock({ nowMs: Date.now(), aheadMs, newestMs: newestTimeIn(settings) });
+}
+
+async function limitFindings(settings: Settings, looks: Looks): Promise<readonly Finding[]> {
+  const [server, state, room] = await Promise.all([looks.server, looks.database, looks.room]);
+  const stock = stockIn(state);
+  const isLocal = storePlaces(settings).nars.kind === "local";
+  const stats = server.kind === "running" ? server.stats : undefined;
+  return checkLimit({
+    limitBytes: settings["cache.max-size"],
+    usedBytes: stock === undefined ? stats?.usedBytes : stock.keptBytes + stock.pendingBytes,
+    pinnedBytes: stock?.protectedBytes,
+    // A bucket has room for all.
+    room: isLocal ? room : { freeBytes: Infinity, totalBytes: Infinity, files: undefined },
+  });
+}
+
+async function keyFindings(settings: Settings, looks: Looks): Promise<readonly Finding[]> {
+  if (!settings["cache.sign-narinfo"]) {
+    return [findingsOn("signing key").ok("none: narinfos keep the signatures of upstreams alone")];
+  }
+  const [server, database] = await Promise.all([looks.server, looks.database]);
+  const path = keyFileOf(settings, storageFolder(settings));
+  return checkKey({ ...keyFacts(path), isUsed: database.kind !== "missing", server });
+}
+
+async function upstreamFindings(
+  settings: Settings,
+  probes: Looks["probes"],
+): Promise<readonly Finding[]> {
+  const requiresSignature = settings["cache.require-upstream-signature"];
+  return checkUpstreams({ probes: await probes, requiresSignature });
+}
+
+async function proxyFindings(
+  { settings, door }: DiagnosisOrder,
+  state: ServerState,
+): Promise<readonly Finding[]> {
+  if (door === undefined || state.kind !== "running") return [stopped("proxy headers")];
+  return [await checkProxyHeaders(settings, door, state)];
+}
+
+async function pullFindings(order: DiagnosisOrder, looks: Looks): Promise<readonly Finding[]> {
+  const { door, settings, paths: given } = order;
+  const [server, database] = await Promise.all([looks.server, looks.database]);
+  if (door === undefined || server.kind !== "running") return [stopped("pull")];
+  const stored = samplesIn(database).filter(({ fileSize }) => fileSize <= PULL_BYTES_MAX)
+    .map(({ storePathHash }) => storePathHash);
+  const keys = [
+    ...server.publicKey == null ? [] : [parsePublicKey(server.publicKey)],
+    ...settings["cache.upstream-public-key"],
+    ...settings["cache.trusted-upload-key"],
+  ];
+  return [await checkPull({ door, given, stored, keys })];
+}
+
+function stopped(subject: string): Finding {
+  return findingsOn(subject).notChecked("larder does not answer", "start it, and run this again");
+}
+
+function samplesIn(state: DatabaseState | undefined) {
+  return state !== undefined && "health" in state ? state.health.samples : [];
+}
+
+function stockIn(state: DatabaseState) {
+  return "health" in state ? state.health.stock : undefined;
+}

@@ -1,0 +1,117 @@
+import denoJson from "../../../deno.json" with { type: "json" };
+import { Failure, messageOf } from "../../base/failure.ts";
+import { type ServerClient, ServerRefusal } from "../client/server_client.ts";
+import { type Finding, findingsOn } from "./finding.ts";
+
+/** The way to a running larder. */
+export interface ServerDoor {
+  /** Its address for people. */
+  readonly shown: string;
+  readonly client: Pick<ServerClient, "request">;
+}
+
+/** What the running larder says of itself. */
+export type ServerState =
+  | {
+    readonly kind: "running";
+    /** `null`: it does not sign. `undefined`: it wants a token. */
+    readonly publicKey: string | null | undefined;
+    /** `undefined`: it wants an admin token. */
+    readonly stats: ServerStats | undefined;
+    /** Names of response headers that only a proxy adds. */
+    readonly proxyHeaders: readonly string[];
+  }
+  | { readonly kind: "silent"; readonly reason: string }
+  | { readonly kind: "stranger"; readonly reason: string };
+
+/** The part of `/stats` that the checks need. */
+export interface ServerStats {
+  readonly version: string;
+  readonly usedBytes: number | undefined;
+  /** Our address, as the server sees it. */
+  readonly client: string | undefined;
+}
+
+const ANSWER_LIMIT_MS = 5_000;
+
+/** larder sends neither. */
+const PROXY_HEADERS = ["server", "via"];
+
+/** Asks the server who it is. Never rejects. */
+export async function lookAtServer(door: ServerDoor | undefined): Promise<ServerState> {
+  if (door === undefined) return { kind: "silent", reason: "its address is unknown" };
+  let proxyHeaders: readonly string[];
+  try {
+    const ready = await door.client.request("GET", "/healthz", { limitMs: ANSWER_LIMIT_MS });
+    await ready.body?.cancel();
+    proxyHeaders = PROXY_HEADERS.filter((name) => ready.headers.has(name));
+  } catch (error) {
+    const kind = error instanceof ServerRefusal ? "stranger" : "silent";
+    return { kind, reason: messageOf(error) };
+  }
+  try {
+    const [publicKey, stats] = await Promise.all([publicKeyOf(door), statsOf(door)]);
+    return { kind: "running", publicKey, stats, proxyHeaders };
+  } catch (error) {
+    return { kind: "stranger", reason: messageOf(error) };
+  }
+}
+
+/** The figures; `undefined` if they need a token. `headers` go into the request. */
+export async function statsOf(
+  door: ServerDoor,
+  headers: Readonly<Record<string, string>> = {},
+): Promise<ServerStats | undefined> {
+  let response: Response;
+  try {
+    response = await door.client.request("GET", "/stats", { limitMs: ANSWER_LIMIT_MS, headers });
+  } catch (error) {
+    if (isTokenMissing(error)) return undefined;
+    throw error;
+  }
+  const told = await response.json().catch(() => undefined);
+  if (typeof told?.version !== "string") {
+    throw new Failure("broken", "its /stats are not those of larder");
+  }
+  const { usedBytes } = told.size ?? {};
+  return {
+    version: told.version,
+    usedBytes: typeof usedBytes === "number" ? usedBytes : undefined,
+    client: typeof told.client === "string" ? told.client : undefined,
+  };
+}
+
+/** The finding on the server itself. */
+export function checkServer(door: ServerDoor | undefined, state: ServerState): readonly Finding[] {
+  const { ok, warning, failed } = findingsOn("server");
+  if (state.kind === "silent") {
+    if (door === undefined) {
+      return [warning("its address is unknown", "give it with --server URL")];
+    }
+    return [warning(`stopped, or elsewhere: ${state.reason}`, "what needs it is not checked")];
+  }
+  const shown = door?.shown ?? "";
+  if (state.kind === "stranger") {
+    return [failed(`${shown} is no larder: ${state.reason}`, "give its address with --server URL")];
+  }
+  const { stats } = state;
+  if (stats === undefined) return [ok(`runs at ${shown}; its figures need an admin token`)];
+  if (stats.version === denoJson.version) return [ok(`runs at ${shown}, version ${stats.version}`)];
+  const versions = `runs at ${shown}, version ${stats.version}; this one is ${denoJson.version}`;
+  return [warning(versions, "restart the server after an upgrade")];
+}
+
+async function publicKeyOf(door: ServerDoor): Promise<string | null | undefined> {
+  try {
+    const response = await door.client.request("GET", "/pubkey", { limitMs: ANSWER_LIMIT_MS });
+    return (await response.text()).trim();
+  } catch (error) {
+    if (isTokenMissing(error)) return undefined;
+    if (error instanceof ServerRefusal && error.status === 404) return null;
+    throw error;
+  }
+}
+
+function isTokenMissing(error: unknown): boolean {
+  return error instanceof ServerRefusal && (error.status === 401 || error.status === 403);
+}
