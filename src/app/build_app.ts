@@ -192,6 +192,9 @@ function buildCache(parts: AppParts, names: StorePathNames, resources: AsyncDisp
     ...{ reads, pool },
     tempFolder,
   });
+  metrics.gauge("verification_backlog_files", {}, () => downloads.backlog().files);
+  metrics.gauge("verification_backlog_bytes", {}, () => downloads.backlog().bytes);
+  metrics.gauge("verification_backlog_seconds", {}, () => downloads.backlog().oldestMs / 1_000);
   const transfers = new PassThroughTransfers(nowMs);
   const inFlight = allInFlight([downloads, transfers]);
   metrics.gauge("in_flight_downloads", {}, () => inFlight.count);

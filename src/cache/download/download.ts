@@ -57,6 +57,7 @@ export class Download {
   readonly startedAtMs: number;
   readonly clients = new ClientAddresses();
   #state: DownloadState = { state: "opening" };
+  #receivedAtMs: number | undefined;
   readonly #changed = new Notifier();
   #isPromised = false;
   #isWanted: boolean;
@@ -84,6 +85,12 @@ export class Download {
     return this.#state;
   }
 
+  /** How long the whole file has waited for the verdict on its NAR; `undefined`: it does not. */
+  get unverifiedMs(): number | undefined {
+    const isWaiting = this.#state.state === "received" && !this.#state.verified;
+    return isWaiting ? performance.now() - (this.#receivedAtMs ?? NaN) : undefined;
+  }
+
   get fileSize(): number | undefined {
     return knownFileSize(this.#state);
   }
@@ -105,6 +112,7 @@ export class Download {
 
   advance(event: DownloadEvent): void {
     this.#state = next(this.#state, event);
+    if (event.type === "end") this.#receivedAtMs = performance.now();
     this.#changed.notify();
   }
 

@@ -21,6 +21,14 @@ export interface DownloadsDeps extends Omit<RunDownloadDeps, "outages"> {
   readonly reads: Pick<ActiveReads, "begin">;
 }
 
+/** Files that are here, and neither kept nor lost. */
+export interface VerificationBacklog {
+  readonly files: number;
+  readonly bytes: number;
+  /** How long the oldest one waits; 0 for none. */
+  readonly oldestMs: number;
+}
+
 /** A download for a client. */
 export interface JoinedDownload {
   readonly download: Download;
@@ -48,6 +56,18 @@ export class Downloads implements InFlight {
 
   find(narName: NarName): Download | undefined {
     return this.#inFlight.get(narName);
+  }
+
+  /** The whole files that wait for the verdict on their NAR. */
+  backlog(): VerificationBacklog {
+    const backlog = { files: 0, bytes: 0, oldestMs: 0 };
+    for (const { unverifiedMs, fileSize = 0 } of this.#inFlight.values()) {
+      if (unverifiedMs === undefined) continue;
+      backlog.files++;
+      backlog.bytes += fileSize;
+      backlog.oldestMs = Math.max(backlog.oldestMs, unverifiedMs);
+    }
+    return backlog;
   }
 
   /** The progress of at most `countMax` downloads, the oldest first. */

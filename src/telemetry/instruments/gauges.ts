@@ -16,6 +16,12 @@ export const GAUGES = {
     plain: true,
   },
   in_flight_downloads: { help: "Downloads of NAR files in flight", labels: {} },
+  verification_backlog_files: { help: "Downloaded files that wait for their check", labels: {} },
+  verification_backlog_bytes: { help: "Bytes of these files", labels: {} },
+  verification_backlog_seconds: {
+    help: "How long the oldest of these files has waited, in seconds",
+    labels: {},
+  },
   in_flight_uploads: { help: "Uploads of NAR files in flight", labels: {} },
   cache_size_bytes: { help: "Bytes of all kept NAR files", labels: {} },
   cache_max_size_bytes: { help: "Limit of the cache's size in bytes; 0 is no limit", labels: {} },

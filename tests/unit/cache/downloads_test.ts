@@ -3,8 +3,9 @@ import { createHash } from "node:crypto";
 import { Demotions } from "../../../src/cache/sources/demotions.ts";
 import { Downloads } from "../../../src/cache/download/downloads.ts";
 import type { NarFetcher } from "../../../src/cache/fetch/nar_fetcher.ts";
+import type { NarMeasure } from "../../../src/cache/verify/nar_verifier.ts";
 import type { NarRow } from "../../../src/metadata/metadata_store.ts";
-import { type NarHash, sha256FromDigest } from "../../../src/nix/hash.ts";
+import { type FileHash, type NarHash, sha256FromDigest } from "../../../src/nix/hash.ts";
 import { narName } from "../../../src/nix/nar_name.ts";
 import { ActiveReads } from "../../../src/space/active_reads.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
@@ -31,6 +32,8 @@ interface SceneParts {
   readonly fetcher: NarFetcher;
   readonly upstreams?: readonly string[];
   readonly logged?: (line: string) => void;
+  /** The verdict on a compressed file. */
+  readonly measure?: Promise<NarMeasure>;
   /** Called when a file is about to be published. */
   readonly publishing?: () => void;
 }
@@ -50,7 +53,11 @@ function downloadsOver({ stocked, folder, fetcher, upstreams = [], ...told }: Sc
   const metrics = new Metrics({ domains: { upstreams: [...upstreams] } });
   const log = createLogger("error", { write: (line) => told.logged?.(line) });
   const verifier = {
-    start: () => assert.fail("there is nothing to verify"),
+    start: () => ({
+      measure: told.measure ?? assert.fail("there is nothing to verify"),
+      grown() {},
+      [Symbol.dispose]() {},
+    }),
     passThrough: () => assert.fail("there is nothing to pass through"),
   };
   const nars = toldOf(new MemoryNarStore(), () => told.publishing?.());
@@ -155,5 +162,49 @@ function endingTwice(publishing: Promise<void>): NarFetcher {
         [Symbol.dispose]() {},
       };
     },
+  };
+}
+
+Deno.test("downloads: a whole file is in the backlog until its NAR is verified", async () => {
+  using folder = tempFolder();
+  await using stocked = await StockedSpace.open(Infinity);
+  const sources = [{ upstream: UPSTREAMS[0] ?? "", location: "nar/x" }];
+  const fileHash = sha256FromDigest(DIGEST) as FileHash;
+  const nar: NarRow = { ...NAR, name: narName(sha256FromDigest(DIGEST), "xz"), compression: "xz" };
+  const known = { ...nar, fileHash, fileSize: BYTES.length };
+  const { row } = put(hash("a"), []);
+  await stocked.metadata.apply([
+    { ...put(hash("a"), []), row: { ...row, narName: nar.name }, nar: known, sources },
+  ]);
+  const verdict = Promise.withResolvers<NarMeasure>();
+  const downloads = downloadsOver({
+    ...{ stocked, folder, fetcher: ending(), upstreams: UPSTREAMS, measure: verdict.promise },
+  });
+  assert.deepEqual(downloads.backlog(), { files: 0, bytes: 0, oldestMs: 0 });
+
+  const { download } = downloads.join(known, "request");
+  await download.readable(BYTES.length - 1);
+  const { files, bytes, oldestMs } = downloads.backlog();
+  assert.deepEqual([files, bytes, oldestMs >= 0], [1, BYTES.length, true]);
+
+  verdict.resolve({ kind: "measured", digest: DIGEST, narSize: BYTES.length });
+  await downloads.idle();
+  assert.equal(download.state.state, "kept");
+  assert.deepEqual(downloads.backlog(), { files: 0, bytes: 0, oldestMs: 0 });
+});
+
+/** Brings the whole file at once. */
+function ending(): NarFetcher {
+  return {
+    begin: (order, listener) => ({
+      from: async (_source, taken) => {
+        taken?.();
+        Deno.writeFileSync(order.path, BYTES);
+        listener.progress({ type: "opened", fileSize: BYTES.length });
+        listener.progress({ type: "bytes", received: BYTES.length });
+        return { type: "end", fileSize: BYTES.length, digest: DIGEST, maybeShort: false };
+      },
+      [Symbol.dispose]() {},
+    }),
   };
 }
