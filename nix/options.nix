@@ -216,6 +216,84 @@ in
         defaultText = literalMD "sqlite: and db.sqlite in the directory of cache.storage-local";
         description = "Database for narinfos: sqlite: and a path.";
       };
+      redis-addrs = mkOption {
+        type = types.nullOr (types.listOf types.nonEmptyStr);
+        default = null;
+        defaultText = literalMD "none: one larder needs no locks";
+        description = "Redis for locks between larders; repeatable for a cluster.\n\nA lock only saves work: without Redis larders serve on, and may fetch a path twice.";
+      };
+      redis-sentinel-master = mkOption {
+        type = types.nullOr (types.nonEmptyStr);
+        default = null;
+        defaultText = literalMD "none";
+        description = "Name of the master; cache.redis-addrs are then sentinels.";
+      };
+      redis-username = mkOption {
+        type = types.nullOr (types.nonEmptyStr);
+        default = null;
+        defaultText = literalMD "none";
+        description = "User name for Redis.";
+      };
+      redis-db = mkOption {
+        type = types.nullOr (types.ints.between 0 1000000);
+        default = null;
+        defaultText = literalMD "`0`";
+        description = "Number of the database in Redis; a cluster has 0 alone.";
+      };
+      redis-use-tls = mkOption {
+        type = types.nullOr (types.bool);
+        default = null;
+        defaultText = literalMD "`false`";
+        description = "Connect to Redis by TLS.";
+      };
+      lock-redis-key-prefix = mkOption {
+        type = types.nullOr (types.nonEmptyStr);
+        default = null;
+        defaultText = literalMD "`larder:lock:`";
+        description = "Text in front of every key in Redis.\n\nLarders of one storage need the same, and of two storages different ones.";
+      };
+      lock-download-ttl = mkOption {
+        type = types.nullOr (types.either types.ints.unsigned (text "a duration such as 30s, 5m or 1h30m" "([0-9]+(\\.[0-9]+)?(h|m|s|ms))+|0"));
+        default = null;
+        defaultText = literalMD "`5m`";
+        description = "How long a dead larder's lock on a download may last.\n\nThe holder renews its lock, however long the download takes.";
+      };
+      lock-lru-ttl = mkOption {
+        type = types.nullOr (types.either types.ints.unsigned (text "a duration such as 30s, 5m or 1h30m" "([0-9]+(\\.[0-9]+)?(h|m|s|ms))+|0"));
+        default = null;
+        defaultText = literalMD "`30m`";
+        description = "How long a dead larder's lock on eviction may last.\n\nThe others free it sooner, once they know of the death: within a minute.";
+      };
+      lock-retry-max-attempts = mkOption {
+        type = types.nullOr (types.ints.between 1 100);
+        default = null;
+        defaultText = literalMD "`3`";
+        description = "Attempts to acquire a lock.";
+      };
+      lock-retry-initial-delay = mkOption {
+        type = types.nullOr (types.either types.ints.unsigned (text "a duration such as 30s, 5m or 1h30m" "([0-9]+(\\.[0-9]+)?(h|m|s|ms))+|0"));
+        default = null;
+        defaultText = literalMD "`100ms`";
+        description = "Pause before the second attempt; it doubles each time.";
+      };
+      lock-retry-max-delay = mkOption {
+        type = types.nullOr (types.either types.ints.unsigned (text "a duration such as 30s, 5m or 1h30m" "([0-9]+(\\.[0-9]+)?(h|m|s|ms))+|0"));
+        default = null;
+        defaultText = literalMD "`2s`";
+        description = "Longest pause between two attempts.";
+      };
+      lock-retry-jitter = mkOption {
+        type = types.nullOr (types.bool);
+        default = null;
+        defaultText = literalMD "`true`";
+        description = "Vary the pauses at random.";
+      };
+      lock-allow-degraded-mode = mkOption {
+        type = types.nullOr (types.bool);
+        default = null;
+        defaultText = literalMD "`false`";
+        description = "Use locks of this process alone while Redis is away.\n\nWork goes on either way. With it, no warning says that locks are not acquired.";
+      };
       upstream-url = mkOption {
         type = types.nullOr (types.listOf (text "an http or https URL such as https://cache.example.org or https://cache.example.org?priority=10" "[hH][tT][tT][pP][sS]?://[^[:space:]#]+"));
         default = null;
@@ -325,6 +403,7 @@ in
   secrets = {
     "cache.storage-s3-access-key-id" = "cache-storage-s3-access-key-id";
     "cache.storage-s3-secret-access-key" = "cache-storage-s3-secret-access-key";
+    "cache.redis-password" = "cache-redis-password";
     "cache.get-token" = "cache-get-token";
     "cache.put-token" = "cache-put-token";
     "cache.admin-token" = "cache-admin-token";

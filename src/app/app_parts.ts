@@ -1,6 +1,7 @@
 import type { ClosureLister } from "../pins/pinned_closures.ts";
 import type { HandOver } from "../http/routes/nar_hand_over.ts";
 import type { Token } from "../http/access/tokens.ts";
+import type { Turns } from "../locks/turns.ts";
 import type { MetadataStore } from "../metadata/metadata_store.ts";
 import type { PublicKey, SecretKey } from "../nix/signature.ts";
 import type { NarStore } from "../storage/nar_store.ts";
@@ -33,6 +34,8 @@ export interface StoreParts {
   /** How a proxy in front finds a stored file, to send it itself. */
   readonly handOver?: HandOver | undefined;
   readonly space: SpaceParts;
+  /** The turns of all members; default: there are no others. */
+  readonly turns?: Turns;
 }
 
 /** The upstreams and the trusted keys. */

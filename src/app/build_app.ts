@@ -27,6 +27,7 @@ import { pageActionRoutes } from "../http/routes/page_actions.ts";
 import { pinnedClosuresRoute, pinRoute, pinsRoute } from "../http/routes/pins.ts";
 import { pubkeyRoute } from "../http/routes/pubkey.ts";
 import { type Route, Router } from "../http/routes/router.ts";
+import { ALONE } from "../locks/turns.ts";
 import type { DocumentPath } from "../nix/document_name.ts";
 import { PinnedClosures } from "../pins/pinned_closures.ts";
 import { Pins } from "../pins/pins.ts";
@@ -165,7 +166,7 @@ function operatingRoutes(pins: Pins, space: Space): readonly Route[] {
 
 function buildCache(parts: AppParts, names: StorePathNames, resources: AsyncDisposableStack) {
   const { nowMs, fetching: { negativeTtlMs }, telemetry, stores } = parts;
-  const { metadata, nars, tempFolder } = stores;
+  const { metadata, nars, tempFolder, turns = ALONE } = stores;
   const { log, metrics, tracer = NO_TRACER } = telemetry;
   const negative = new NegativeCache(negativeTtlMs);
   const absentDocuments = new NegativeCache<DocumentPath>(negativeTtlMs);
@@ -189,7 +190,7 @@ function buildCache(parts: AppParts, names: StorePathNames, resources: AsyncDisp
     attempts,
     transfer: { ...workers, keeping, tracer },
     space: telemetry.tracer ? tracedSpace(space, tracer) : space,
-    ...{ reads, pool },
+    ...{ reads, pool, turns },
     tempFolder,
   });
   metrics.gauge("verification_backlog_files", {}, () => downloads.backlog().files);

@@ -1,6 +1,7 @@
 import type { Downloads } from "../cache/download/downloads.ts";
 import { KeptNars } from "../cache/kept/kept_nars.ts";
 import { Remover } from "../cache/remove.ts";
+import { ALONE } from "../locks/turns.ts";
 import type { NarName } from "../nix/nar_name.ts";
 import type { StorePathHash } from "../nix/store_path.ts";
 import type { ActiveReads } from "../space/active_reads.ts";
@@ -11,7 +12,7 @@ import type { AppParts } from "./app_parts.ts";
 
 /** Wires the size limit to the stores. */
 export function buildSpace(parts: AppParts, users: SpaceUsers) {
-  const { nowMs, stores: { metadata, nars }, telemetry: { log, metrics } } = parts;
+  const { nowMs, stores: { metadata, nars, turns = ALONE }, telemetry: { log, metrics } } = parts;
   const entries = metrics.series("evicted_entries_total", {});
   const bytes = metrics.series("evicted_bytes_total", {});
   const durations = metrics.histogram("eviction_duration_seconds", {});
@@ -20,7 +21,9 @@ export function buildSpace(parts: AppParts, users: SpaceUsers) {
     bytes.add(freedBytes);
     durations.observe(durationMs / 1_000);
   };
-  const space = assembleSpace(parts.stores.space, users, { metadata, nars, nowMs, log, observe });
+  const space = assembleSpace(parts.stores.space, users, {
+    ...{ metadata, nars, turns, nowMs, log, observe },
+  });
   const { budget } = space;
   const limit = budget.limitBytes === Infinity ? 0 : budget.limitBytes;
   metrics.gauge("cache_size_bytes", {}, () => budget.usedBytes);

@@ -1,6 +1,7 @@
 import { type ShardComparer, StoreComparer } from "../cache/reconcile/compare_shard.ts";
 import { Reconciler } from "../cache/reconcile/reconciler.ts";
 import { Repairer } from "../cache/reconcile/repairer.ts";
+import type { Turns } from "../locks/turns.ts";
 import type { MetadataStore } from "../metadata/metadata_store.ts";
 import type { NarStore } from "../storage/nar_store.ts";
 import type { Logger } from "../telemetry/logger.ts";
@@ -16,7 +17,7 @@ export interface ReconciliationDeps {
   readonly beside: ShardComparer & Disposable;
   readonly app: Pick<App, "space">;
   readonly owner: string;
-  readonly nowMs: () => number;
+  readonly turns?: Pick<Turns, "repair">;
   readonly log: Logger;
 }
 
@@ -28,6 +29,7 @@ export async function startReconciliation(deps: ReconciliationDeps): Promise<Asy
   const first = keptFiles > HERE_MAX ? beside : here;
   const reconciler = new Reconciler({
     ...deps,
+    nowMs: Date.now,
     // Later passes are slow: a shard in ten seconds.
     comparer: { compare: (shard, sizes) => (sizes ? here : first).compare(shard, sizes) },
     firstPassOver: () => beside[Symbol.dispose](),

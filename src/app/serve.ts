@@ -23,6 +23,7 @@ import { serviceManager } from "./service_manager.ts";
 import { signingKey } from "./signing_key.ts";
 import { tokensOf } from "./tokens.ts";
 import { startTelemetry } from "./start_telemetry.ts";
+import { openTurns } from "./open_turns.ts";
 import { openStores } from "./stores.ts";
 import { logUnexpected } from "./unexpected.ts";
 import { caCertificates, upstreamSettings } from "./upstream_settings.ts";
@@ -49,12 +50,13 @@ export async function serve(settings: Settings): Promise<number> {
   {
     await using stores = await openStores(places, folders, log, tracer);
     const { workFolder, member, metadata, nars } = stores;
+    await using turns = await openTurns(settings, { member, metadata, metrics, tracer, log });
     await using app = buildApp({
       stores: {
         metadata,
         nars,
         closures: new WorkerClosures({ metadata, ...places }),
-        tempFolder: workFolder.path,
+        ...{ tempFolder: workFolder.path, turns },
         handOver: handOverOf(settings),
         space: { limitBytes: settings["cache.max-size"] ?? Infinity, owner: member },
       },
@@ -95,8 +97,7 @@ export async function serve(settings: Settings): Promise<number> {
       beside: new WorkerComparer(places),
       app,
       owner: member,
-      nowMs: Date.now,
-      log,
+      ...{ turns, log },
     });
     using _usage = reportUsage(settings, log);
     log.info("server shutdown", { signal: await stopped });

@@ -41,6 +41,7 @@ export async function startTelemetry(parts: TelemetryParts): Promise<Telemetry> 
   const groups: readonly Group[] = [
     ...settings["analytics.reporting-enabled"] ? ["analytics" as const] : [],
     ...tells ? ["otel" as const] : [],
+    ...settings["cache.redis-addrs"].length > 0 ? ["redis" as const] : [],
   ];
   const metrics = new Metrics({ groups, domains: { upstreams: upstreams.map(({ url }) => url) } });
   readProcess(metrics, denoJson.version);

@@ -48,17 +48,23 @@ function hasProxy(protocol: string): boolean {
  * None if no upstream uses TLS.
  */
 export function caCertificates(settings: Settings): CaCertificates {
-  const path = settings["cache.upstream-ca-file"];
-  const own = path === undefined ? [] : readOption("--cache-upstream-ca-file", path, (text) => {
-    const found = certificatesIn(text);
-    if (found.length === 0) throw new Failure("broken", "it holds no PEM certificate");
-    return found;
-  });
+  const own = ownCertificates(settings);
   const urls = settings["cache.upstream-url"].map(({ url }) => url);
   const isNeeded = [...urls, settings["otel.grpc-url"]].some((url) => url?.startsWith("https:"));
   if (!isNeeded) return own;
   const system = { env: Deno.env.toObject(), readTextFile: Deno.readTextFileSync };
   return [...systemCertificates(system), ...own];
+}
+
+/** The certificates of `--cache-upstream-ca-file`. */
+export function ownCertificates(settings: Settings): CaCertificates {
+  const path = settings["cache.upstream-ca-file"];
+  if (path === undefined) return [];
+  return readOption("--cache-upstream-ca-file", path, (text) => {
+    const found = certificatesIn(text);
+    if (found.length === 0) throw new Failure("broken", "it holds no PEM certificate");
+    return found;
+  });
 }
 
 function readOption<Value>(option: string, path: string, parse: (text: string) => Value): Value {

@@ -117,6 +117,15 @@ async function uploadedMeanwhile(
   // A database that cannot be read tells nothing.
   const row = await metadata.findNarinfo(storePathHash).catch(() => undefined);
   const nar = row && await metadata.findNar(row.narName).catch(() => undefined);
-  if (row === undefined || nar?.kept === undefined) return undefined;
+  return nar?.kept === undefined ? undefined : await storedNarinfo(metadata, storePathHash);
+}
+
+/** The narinfo that another member has stored, as it has learned it. */
+export async function storedNarinfo(
+  metadata: Pick<LearnNarinfoDeps["metadata"], "findNarinfo" | "referencesOf">,
+  storePathHash: StorePathHash,
+): Promise<Learned | undefined> {
+  const row = await metadata.findNarinfo(storePathHash);
+  if (row === undefined) return undefined;
   return { kind: "learned", row, references: await metadata.referencesOf(storePathHash) };
 }

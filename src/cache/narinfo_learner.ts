@@ -1,5 +1,6 @@
 import { messageOf } from "../base/failure.ts";
 import { SingleFlight } from "../base/single_flight.ts";
+import { ALONE, type Turns } from "../locks/turns.ts";
 import type { MetadataStore, NarinfoRow } from "../metadata/metadata_store.ts";
 import type { StorePathHash } from "../nix/store_path.ts";
 import type { Logger } from "../telemetry/logger.ts";
@@ -8,18 +9,26 @@ import {
   learnNarinfo,
   learnNarinfoAhead,
   type LearnNarinfoDeps,
+  storedNarinfo,
 } from "./learn_narinfo.ts";
 import type { NegativeCache } from "./negative_cache.ts";
 import type { AheadRequest, NarinfoAhead } from "./prefetch/prefetch_ports.ts";
 import type { Demotions } from "./sources/demotions.ts";
+
+/** What upstreams did not have. */
+export interface UpstreamMemory {
+  readonly negative: NegativeCache;
+  readonly demotions: Demotions;
+}
 
 export interface NarinfoLearnerDeps extends LearnNarinfoDeps {
   readonly metadata: Pick<
     MetadataStore,
     "sourcesOf" | "apply" | "findNar" | "findNarinfo" | "referencesOf"
   >;
-  readonly negative: NegativeCache;
-  readonly demotions: Demotions;
+  readonly memory: UpstreamMemory;
+  /** Default: there are no other members. */
+  readonly turns?: Pick<Turns, "narinfo">;
   readonly log: Logger;
 }
 
@@ -63,10 +72,10 @@ export class NarinfoLearner implements NarinfoAhead {
     if (ahead !== undefined && row === undefined) {
       const learned = await ahead.learned;
       const isAbsent = learned.kind === "absent" && ahead.isComplete;
-      if (isAbsent) this.#deps.negative.add(storePathHash, ahead.clearings);
+      if (isAbsent) this.#deps.memory.negative.add(storePathHash, ahead.clearings);
       if (isAbsent || learned.kind === "learned") return { learned, isJoined: true, isAhead: true };
     }
-    const { value, joined } = this.#learning.run(storePathHash, () => this.#learn(request));
+    const { value, joined } = this.#learning.run(storePathHash, () => this.#learnInTurn(request));
     return { learned: await value, isJoined: joined, isAhead: false };
   }
 
@@ -83,7 +92,8 @@ export class NarinfoLearner implements NarinfoAhead {
     storePathHash: StorePathHash,
     { spare, requestId, came }: AheadRequest,
   ): Promise<Learned> {
-    const learned = learnNarinfoAhead(this.#deps, storePathHash, { spare, requestId })
+    const ask = () => learnNarinfoAhead(this.#deps, storePathHash, { spare, requestId });
+    const learned = this.#inTurn(storePathHash, ask)
       .catch((error): Learned => {
         const facts = { error: messageOf(error), request_id: requestId };
         this.#deps.log.debug("narinfo not kept", facts);
@@ -94,13 +104,31 @@ export class NarinfoLearner implements NarinfoAhead {
         if (outcome.kind === "learned") came();
         return outcome;
       });
-    const { clearings } = this.#deps.negative;
+    const { clearings } = this.#deps.memory.negative;
     this.#ahead.set(storePathHash, { learned, isComplete: spare.isComplete, clearings });
     return await learned;
   }
 
+  #learnInTurn(request: NarinfoRequest): Promise<Learned> {
+    const ask = () => this.#learn(request);
+    // The other members have this row, too: its sources have failed here alone.
+    return request.row === undefined ? this.#inTurn(request.storePathHash, ask) : ask();
+  }
+
+  /** Asks upstreams, unless another member has stored their answer meanwhile. */
+  async #inTurn(storePathHash: StorePathHash, ask: () => Promise<Learned>): Promise<Learned> {
+    const { metadata, turns = ALONE } = this.#deps;
+    let stored: Learned | undefined;
+    await using _turn = await turns.narinfo(storePathHash, async () => {
+      // A database that cannot be read tells nothing.
+      stored = await storedNarinfo(metadata, storePathHash).catch(() => undefined);
+      return stored !== undefined;
+    });
+    return stored ?? await ask();
+  }
+
   async #learn({ row, storePathHash, requestId }: NarinfoRequest): Promise<Learned> {
-    const { demotions, negative } = this.#deps;
+    const { demotions, negative } = this.#deps.memory;
     if (row !== undefined) await this.#demoteSources(row);
     const except = demotions.ofPath(storePathHash);
     if (except.size > 0) {
@@ -122,7 +150,7 @@ export class NarinfoLearner implements NarinfoAhead {
 
   /** Demotes the upstreams that failed to send the narinfo's file: they come last for the path. */
   async #demoteSources({ narName, storePathHash }: NarinfoRow): Promise<void> {
-    const { metadata, demotions } = this.#deps;
+    const { metadata, memory: { demotions } } = this.#deps;
     for (const { upstream } of await metadata.sourcesOf(narName)) {
       const how = demotions.get(narName, upstream);
       if (how === undefined) continue;

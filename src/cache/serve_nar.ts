@@ -84,7 +84,7 @@ export class NarServer {
   async #fetch(nar: NarRecord, asker: Asker): Promise<NarAnswer | undefined> {
     const archive = () => this.#deps.archives.open(nar.name, asker);
     try {
-      return await this.#openDownload(nar, asker) ??
+      return await this.#openDownload(nar, asker) ?? await this.#openStored(nar.name, asker) ??
         await openPassThrough(this.#deps.passThrough, nar, asker) ?? await archive();
     } catch (error) {
       const found = await archive();
@@ -93,7 +93,18 @@ export class NarServer {
     }
   }
 
-  /** `undefined` for a file that cannot be stored. */
+  /** The file that another member has stored meanwhile. */
+  async #openStored(
+    narName: NarName,
+    { requestId, client }: Asker,
+  ): Promise<NarAnswer | undefined> {
+    const { kept, watchers: { reads } } = this.#deps;
+    const nar = await this.#metadata.findNar(narName, { fresh: true });
+    const file = nar && await kept.open(nar, requestId, client);
+    return file && storedAnswer(narName, file, reads);
+  }
+
+  /** `undefined` for a file that cannot be stored here. */
   async #openDownload(nar: NarRecord, asker: Asker): Promise<NarAnswer | undefined> {
     const { downloads } = this.#deps;
     try {

@@ -2,6 +2,7 @@ import type { OptionTable, Values } from "./kinds/option.ts";
 import { ACCESS_OPTIONS } from "./options/access.ts";
 import { CACHE_OPTIONS } from "./options/cache.ts";
 import { GENERAL_OPTIONS } from "./options/general.ts";
+import { MEMBER_OPTIONS } from "./options/members.ts";
 import { SERVER_OPTIONS } from "./options/server.ts";
 import { STORAGE_OPTIONS } from "./options/storage.ts";
 import { TELEMETRY_OPTIONS } from "./options/telemetry.ts";
@@ -13,6 +14,7 @@ export const OPTIONS = {
   ...SERVER_OPTIONS,
   ...CACHE_OPTIONS,
   ...STORAGE_OPTIONS,
+  ...MEMBER_OPTIONS,
   ...UPSTREAM_OPTIONS,
   ...ACCESS_OPTIONS,
   ...TELEMETRY_OPTIONS,
@@ -33,6 +35,7 @@ export const OPTION_GROUPS: readonly OptionGroup[] = [
   { title: "Server", options: SERVER_OPTIONS },
   { title: "Cache", options: CACHE_OPTIONS },
   { title: "Storage", options: STORAGE_OPTIONS },
+  { title: "Several machines", options: MEMBER_OPTIONS },
   { title: "Upstream", options: UPSTREAM_OPTIONS },
   { title: "Access", options: ACCESS_OPTIONS },
   { title: "Telemetry", options: TELEMETRY_OPTIONS },

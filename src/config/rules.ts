@@ -66,6 +66,15 @@ export const RULES: readonly Rule<Settings>[] = [
     },
   },
   {
+    about: ["cache.redis-db", "cache.redis-addrs"],
+    problem(settings) {
+      const isCluster = settings["cache.redis-addrs"].length > 1 &&
+        settings["cache.redis-sentinel-master"] === undefined;
+      if (!isCluster || settings["cache.redis-db"] === 0) return undefined;
+      return `got ${settings["cache.redis-db"]}, expected 0 for a cluster of several addresses`;
+    },
+  },
+  {
     about: ["cache.max-size"],
     problem(settings) {
       if (settings["cache.max-size"] !== 0) return undefined;
@@ -73,6 +82,23 @@ export const RULES: readonly Rule<Settings>[] = [
     },
   },
 ];
+
+/** Options without effect if there is no Redis. */
+const ABOUT_REDIS = [
+  "cache.redis-sentinel-master",
+  "cache.redis-username",
+  "cache.redis-password",
+  "cache.redis-db",
+  "cache.redis-use-tls",
+  "cache.lock-redis-key-prefix",
+  "cache.lock-download-ttl",
+  "cache.lock-lru-ttl",
+  "cache.lock-retry-max-attempts",
+  "cache.lock-retry-initial-delay",
+  "cache.lock-retry-max-delay",
+  "cache.lock-retry-jitter",
+  "cache.lock-allow-degraded-mode",
+] as const;
 
 /** Options without effect if there is no upstream. */
 const ABOUT_UPSTREAMS = [
@@ -156,6 +182,11 @@ export const NO_EFFECT: readonly Rule<Settings>[] = [
   idle("analytics.reporting-url", "without analytics.reporting-enabled", (settings) => {
     return !settings["analytics.reporting-enabled"];
   }),
+  ...ABOUT_REDIS.map((key) =>
+    idle(key, "without cache.redis-addrs", (settings) => {
+      return settings["cache.redis-addrs"].length === 0;
+    })
+  ),
   ...ABOUT_UPSTREAMS.map((key) =>
     idle(key, "without cache.upstream-url", (settings) => {
       return settings["cache.upstream-url"].length === 0;

@@ -1,8 +1,10 @@
 import type { MemberId } from "../base/member_id.ts";
+import { ALONE, type Turns } from "../locks/turns.ts";
 import { Accounts, type AccountsDeps } from "./accounts.ts";
 import type { ActiveReads } from "./active_reads.ts";
 import { EvictionRuns, type EvictionRunsDeps } from "./eviction_runs.ts";
 import { Evictor, type EvictorDeps } from "./evictor.ts";
+import { EvictorInTurn } from "./evictor_in_turn.ts";
 import { Space } from "./space.ts";
 import { SpaceBudget } from "./space_budget.ts";
 import { SpareRoom } from "./spare_room.ts";
@@ -30,6 +32,7 @@ export interface SpaceSurroundings {
     & AccountsDeps["metadata"]
     & EvictionRunsDeps["metadata"];
   readonly nars: SweeperDeps["nars"];
+  readonly turns?: Pick<Turns, "eviction">;
   readonly nowMs: () => number;
   readonly log: EvictionRunsDeps["log"];
   readonly observe: EvictionRunsDeps["observe"];
@@ -39,11 +42,12 @@ export interface SpaceSurroundings {
 export function assembleSpace(
   { limitBytes, owner }: SpaceParts,
   { reads, flushUses }: SpaceUsers,
-  { metadata, nars, nowMs, log, observe }: SpaceSurroundings,
+  { metadata, nars, turns = ALONE, nowMs, log, observe }: SpaceSurroundings,
 ): Space {
   const accounts = new Accounts({ metadata, owner, budget: new SpaceBudget(limitBytes), log });
   const sweeper = new Sweeper({ metadata, nars, owner, log });
-  const evictor = new Evictor({ metadata, sweeper, accounts, reads, flushUses, owner, nowMs });
+  const alone = new Evictor({ metadata, sweeper, accounts, reads, flushUses, owner, nowMs });
+  const evictor = new EvictorInTurn({ evictor: alone, accounts, turns });
   const runs = new EvictionRuns({ evictor, accounts, metadata, reads, nowMs, log, observe });
   const spare = new SpareRoom({ metadata, reads, flushUses, nowMs });
   return new Space({ accounts, sweeper, runs, spare, reads, nowMs, log });

@@ -17,7 +17,7 @@ const NOT_REACHED: OutageLine = {
 };
 
 export interface EvictionRunsDeps {
-  readonly evictor: Evictor;
+  readonly evictor: Pick<Evictor, "run" | "stop">;
   readonly accounts: Accounts;
   readonly metadata: Pick<NarFinder, "findNar"> & SpaceKeeper;
   readonly reads: Pick<ActiveReads, "names">;
@@ -60,7 +60,8 @@ export class EvictionRuns {
       if (figures.evictedEntries > 0) observe({ ...figures, durationMs });
       const done = await this.#done(figures, run.targetBytes(), false);
       // A run that spares what was used of late has no target that it must reach.
-      if (done.reached || run.usedBeforeMs === undefined) this.#report(done, durationMs);
+      const mustReach = run.usedBeforeMs === undefined && end !== "elsewhere";
+      if (done.reached || mustReach) this.#report(done, durationMs);
       return { done, end };
     });
   }

@@ -3,6 +3,8 @@ export type RunEnd =
   | "reached"
   /** Nothing else may go. */
   | "exhausted"
+  /** Another member evicts. */
+  | "elsewhere"
   /** The run was stopped, or the disk or the database failed. */
   | "cut short";
 
@@ -17,7 +19,7 @@ export class Futility {
   /** `hadBusy`: the run spared entries that were in use. */
   ended(end: RunEnd, { hadBusy, nowMs }: { readonly hadBusy: boolean; readonly nowMs: number }) {
     this.#hadBusy = hadBusy;
-    if (end === "reached") this.#untilMs = -Infinity;
+    if (end === "reached" || end === "elsewhere") this.#untilMs = -Infinity;
     else this.#untilMs = end === "exhausted" ? Infinity : nowMs + TRY_AGAIN_MS;
   }
 

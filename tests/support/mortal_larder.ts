@@ -221,7 +221,7 @@ export class RunningLarder {
     this.pins = new Pins({ metadata, nowMs, changed });
     const signer = createSigner(undefined);
     const negative = new NegativeCache(0);
-    const told = { metadata, negative, demotions, signer, log };
+    const told = { metadata, memory: { negative, demotions }, signer, log };
     this.narinfos = new NarinfoServer({
       ...{ negative, demotions, log },
       rows: { metadata, signer },

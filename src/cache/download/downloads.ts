@@ -9,7 +9,9 @@ import { announcedFileSize } from "../nar/nar_naming.ts";
 import type { UpstreamPool } from "../../upstream/upstream_pool.ts";
 import { aheadDeps, type AheadSpace } from "./ahead_deps.ts";
 import { KeepOutageLog } from "./keep_outage_log.ts";
-import { runDownload, type RunDownloadDeps } from "./run_download.ts";
+import type { RunDownloadDeps } from "./run_download.ts";
+import { ELSEWHERE, runInTurn } from "./run_in_turn.ts";
+import { ALONE, type Turns } from "../../locks/turns.ts";
 
 export interface DownloadsDeps extends Omit<RunDownloadDeps, "outages"> {
   readonly space: AheadSpace;
@@ -19,6 +21,8 @@ export interface DownloadsDeps extends Omit<RunDownloadDeps, "outages"> {
   readonly tempFolder: string;
   /** Counts each NAR that is downloaded. */
   readonly reads: Pick<ActiveReads, "begin">;
+  /** Default: there are no other members. */
+  readonly turns?: Pick<Turns, "nar">;
 }
 
 /** Files that are here, and neither kept nor lost. */
@@ -113,7 +117,7 @@ export class Downloads implements InFlight {
     }
     const download = this.#start(nar, { file, requestId, isAhead: true });
     await this.#running.get(download);
-    return { isKept: download.state.state === "kept", isJoined: download.isWanted };
+    return { isKept: isKeptSomewhere(download), isJoined: download.isWanted };
   }
 
   /** Resolves when no download is in flight. */
@@ -138,10 +142,11 @@ export class Downloads implements InFlight {
     const download = new Download({ name, file, startedAtMs: keeping.nowMs(), isAhead });
     this.#inFlight.set(name, download);
     const isWanted = () => download.isWanted;
+    const { turns = ALONE } = this.#deps;
     const deps = isAhead ? aheadDeps(this.#deps, { ...this.#deps, isWanted }) : this.#deps;
     const start = { name: "download nar", facts: { "larder.nar": name } };
     const running = tracer.span(start, async (span) => {
-      const failure = await runDownload(deps, download, nar, requestId);
+      const failure = await runInTurn({ ...deps, turns }, download, nar, requestId);
       if (failure !== undefined) span.fail(failure.reason);
     }).finally(() => {
       if (this.#inFlight.get(name) === download) this.#inFlight.delete(name);
@@ -169,6 +174,10 @@ interface DownloadStart {
   readonly file: GrowingFile;
   readonly requestId: string;
   readonly isAhead: boolean;
+}
+
+function isKeptSomewhere({ state }: Download): boolean {
+  return state.state === "kept" || (state.state === "failed" && state.reason === ELSEWHERE);
 }
 
 /** True for a download that failed before a client could need it. */

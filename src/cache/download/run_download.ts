@@ -80,7 +80,8 @@ async function bring(deps: RunDownloadDeps, parts: BringParts): Promise<NarFailu
   }
 }
 
-function discard({ file }: Download, log: Logger): void {
+/** Removes the file of a download that is not kept. Failures are logged. */
+export function discard({ file }: Download, log: Logger): void {
   try {
     file.remove();
   } catch (error) {

@@ -1,5 +1,6 @@
 import { messageOf } from "../../base/failure.ts";
 import { pause } from "../../base/pause.ts";
+import { ALONE, type Turns } from "../../locks/turns.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import { type ShardComparer, SHARDS } from "./compare_shard.ts";
 import type { Repairer } from "./repairer.ts";
@@ -17,8 +18,17 @@ export interface ReconcilerDeps {
   readonly firstPassOver: () => void;
   /** Called after a repair. */
   readonly changed: () => Promise<void>;
+  /** Default: there are no other members. */
+  readonly turns?: Pick<Turns, "repair">;
   readonly nowMs: () => number;
   readonly log: Logger;
+}
+
+interface Pass {
+  /** True to compare the size of each file too. */
+  readonly sizes: boolean;
+  /** Between two shards. */
+  readonly pauseMs: number;
 }
 
 /** The result of a pass over all shards. */
@@ -43,7 +53,7 @@ export class Reconciler implements AsyncDisposable {
   start(): void {
     const work = async () => {
       for (let [sizes, pauseMs] = [false, 0]; !this.#stop.signal.aborted;) {
-        await this.pass({ sizes, pauseMs });
+        await this.#passInTurn({ sizes, pauseMs });
         if (!sizes) this.#deps.firstPassOver();
         [sizes, pauseMs] = [true, BACKGROUND_PAUSE_MS];
         await pause(pauseMs, this.#stop.signal);
@@ -52,10 +62,15 @@ export class Reconciler implements AsyncDisposable {
     this.#running = work();
   }
 
+  /** Only one member at a time compares: each finds the same. */
+  async #passInTurn(pass: Pass): Promise<void> {
+    const { turns = ALONE } = this.#deps;
+    await using turn = await turns.repair();
+    if (turn.kind === "ours") await this.pass(pass);
+  }
+
   /** Compares every shard once, and repairs. Never throws: failures are logged. */
-  async pass(
-    { sizes, pauseMs }: { readonly sizes: boolean; readonly pauseMs: number },
-  ): Promise<Reconciled> {
+  async pass({ sizes, pauseMs }: Pass): Promise<Reconciled> {
     const { comparer, repairer, changed, nowMs, log } = this.#deps;
     const { signal } = this.#stop;
     const startedAtMs = nowMs();

@@ -1,5 +1,4 @@
 import type { ForeignSetting, ForeignTable } from "../sources/foreign.ts";
-import { listOf } from "../kinds/list.ts";
 import { boolean } from "../kinds/plain.ts";
 import type { Kind, Names } from "../kinds/option.ts";
 
@@ -18,11 +17,9 @@ function ignored(help: string, kind: Kind<unknown> = anything, also: readonly Na
 
 const CHUNKS = "it is about chunks, and larder keeps whole NAR files";
 const POOL = "it is about a database server, and larder opens an SQLite file";
-const REDIS = "it is about Redis, and larder needs none";
-const LOCKS = "it is about locks between servers, and larder uses those of SQLite";
+const REDIS = "larder uses one connection to Redis";
 const SHARING = "it is about downloads that servers share; larder's clients always share them";
 const XZ = "larder decompresses xz by itself";
-const NO_REDIS = "it uses the locks of SQLite; leave it out";
 
 /** The settings of ncps without a counterpart in larder, under ncps's names. */
 export const NCPS_ONLY: ForeignTable = {
@@ -39,21 +36,11 @@ export const NCPS_ONLY: ForeignTable = {
   "cache.cdc.lazy-recovery-batch-size": ignored(CHUNKS),
   "cache.cdc.lazy-cleanup-schedule": ignored(CHUNKS),
   "cache.cdc.chunk-wait-timeout": ignored(CHUNKS),
-  "cache.redis.addrs": unsupported(NO_REDIS, listOf(anything)),
-  "cache.redis.username": ignored(REDIS),
-  "cache.redis.password": ignored(REDIS),
-  "cache.redis.db": ignored(REDIS),
-  "cache.redis.use-tls": ignored(REDIS, boolean),
   "cache.redis.pool-size": ignored(REDIS),
-  "cache.lock.backend": { ...unsupported(NO_REDIS), obeyed: ["local"] },
-  "cache.lock.redis.key-prefix": ignored(REDIS),
-  "cache.lock.download-ttl": ignored(LOCKS, anything, [{ key: "cache.lock.download-lock-ttl" }]),
-  "cache.lock.lru-ttl": ignored(LOCKS, anything, [{ key: "cache.lock.lru-lock-ttl" }]),
-  "cache.lock.retry.max-attempts": ignored(LOCKS),
-  "cache.lock.retry.initial-delay": ignored(LOCKS),
-  "cache.lock.retry.max-delay": ignored(LOCKS),
-  "cache.lock.retry.jitter": ignored(LOCKS, boolean),
-  "cache.lock.allow-degraded-mode": ignored(LOCKS, boolean),
+  "cache.lock.backend": {
+    ...unsupported("give --cache-redis-addrs for locks in Redis; leave it out"),
+    obeyed: ["local", "redis"],
+  },
   "cache.download.poll-timeout": ignored(SHARING),
   "cache.inflight-staging.enabled": ignored(SHARING, boolean),
   "cache.inflight-staging.retention": ignored(SHARING),

@@ -1,4 +1,5 @@
 import type { Instrument } from "./instrument.ts";
+import { LOCK_MODES, LOCK_TYPES } from "./lock_labels.ts";
 import { OUTCOMES, REQUEST_LABELS } from "./http_labels.ts";
 
 /** The counters. Names are without `larder_`. */
@@ -55,6 +56,25 @@ export const COUNTERS = {
   },
   evicted_entries_total: { help: "Entries removed to stay below the size limit", labels: {} },
   evicted_bytes_total: { help: "Bytes removed to stay below the size limit", labels: {} },
+  lock_acquisitions_total: {
+    help: "Attempts to acquire a lock, by result",
+    labels: { type: LOCK_TYPES, result: ["success", "failure"], mode: LOCK_MODES },
+    when: "redis",
+  },
+  lock_failures_total: {
+    help: "Locks that were not acquired, by reason",
+    labels: {
+      type: LOCK_TYPES,
+      reason: ["timeout", "redis_error", "circuit_breaker"],
+      mode: LOCK_MODES,
+    },
+    when: "redis",
+  },
+  lock_retry_attempts_total: {
+    help: "Further attempts to acquire a lock",
+    labels: { type: LOCK_TYPES },
+    when: "redis",
+  },
   telemetry_dropped_total: {
     help: "Records that the OpenTelemetry collector did not accept",
     labels: { signal: ["traces", "metrics", "logs"] },

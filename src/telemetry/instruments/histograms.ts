@@ -1,5 +1,6 @@
 import { REQUEST_LABELS } from "./http_labels.ts";
 import type { Instrument } from "./instrument.ts";
+import { LOCK_MODES, LOCK_TYPES } from "./lock_labels.ts";
 
 interface HistogramRow extends Instrument {
   /** Ascending upper bounds, in the unit of the name. Values above the last one count, too. */
@@ -38,6 +39,12 @@ export const HISTOGRAMS = {
     help: "Duration of an eviction run, in seconds",
     labels: {},
     buckets: [0.01, 0.05, 0.1, 0.5, 1, 5, 10, 60, 300],
+  },
+  lock_hold_duration_seconds: {
+    help: "From the acquisition of a lock to its release, in seconds",
+    labels: { type: LOCK_TYPES, mode: LOCK_MODES },
+    when: "redis",
+    buckets: [0.01, 0.05, 0.1, 0.5, 1, 5, 10, 60, 300, 1_800],
   },
 } as const satisfies Readonly<Record<string, HistogramRow>>;
 

@@ -27,7 +27,6 @@ for (const { keptFiles, isLarge } of ROWS) {
       beside,
       app,
       owner: "we",
-      nowMs: () => 1,
       log: createLogger("info", { write }),
     });
     await eventually("the first pass is over", () => beside.isOver);

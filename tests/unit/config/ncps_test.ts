@@ -53,6 +53,19 @@ const SAME: Readonly<Record<string, readonly [keyof typeof OPTIONS, string]>> = 
   "--otel-grpc-url": ["otel.grpc-url", "http://o.example:4317"],
   "--config": ["config", TOML_PATH],
   "--prometheus-enabled": ["prometheus.enabled", "true"],
+  "--cache-redis-addrs": ["cache.redis-addrs", "r.example:6380"],
+  "--cache-redis-username": ["cache.redis-username", "u"],
+  "--cache-redis-password": ["cache.redis-password", "p"],
+  "--cache-redis-db": ["cache.redis-db", "7"],
+  "--cache-redis-use-tls": ["cache.redis-use-tls", "true"],
+  "--cache-lock-redis-key-prefix": ["cache.lock-redis-key-prefix", "k:"],
+  "--cache-lock-download-ttl": ["cache.lock-download-ttl", "7m"],
+  "--cache-lock-lru-ttl": ["cache.lock-lru-ttl", "7m"],
+  "--cache-lock-retry-max-attempts": ["cache.lock-retry-max-attempts", "7"],
+  "--cache-lock-retry-initial-delay": ["cache.lock-retry-initial-delay", "7ms"],
+  "--cache-lock-retry-max-delay": ["cache.lock-retry-max-delay", "7s"],
+  "--cache-lock-retry-jitter": ["cache.lock-retry-jitter", "false"],
+  "--cache-lock-allow-degraded-mode": ["cache.lock-allow-degraded-mode", "true"],
 };
 
 /** The ways to give a setting, with the name that is to be told in each. */
@@ -149,17 +162,15 @@ cache:
 });
 
 Deno.test("ncps: what is moot is one warning for each reason and file", async () => {
-  const yaml =
-    "cache: { lock: { retry: { jitter: true, max-delay: 2s }, redis: { key-prefix: k } } }";
+  const yaml = "cache: { cdc: { min: 1, max: 2 }, redis: { pool-size: 3 } }";
   const { warnings } = await readSettings(
     inputsOf({ args: ["--config=/c.yaml", "--use-xz-binary"], files: { "/c.yaml": yaml } }),
   );
 
   assert.deepEqual(warnings, [
-    "/c.yaml: cache.lock.redis.key-prefix: without effect: " +
-    "it is about Redis, and larder needs none",
-    "/c.yaml: cache.lock.retry.max-delay, cache.lock.retry.jitter: without effect: " +
-    "it is about locks between servers, and larder uses those of SQLite",
+    "/c.yaml: cache.cdc.min, cache.cdc.max: without effect: " +
+    "it is about chunks, and larder keeps whole NAR files",
+    "/c.yaml: cache.redis.pool-size: without effect: larder uses one connection to Redis",
     "--use-xz-binary: without effect: larder decompresses xz by itself",
   ]);
 });

@@ -1,0 +1,29 @@
+import { LocalLocks } from "../../locks/local/local_locks.ts";
+import type { HolderFacts, Locks } from "../../locks/locks.ts";
+import type { RedisSettings } from "../../locks/redis/redis_client.ts";
+import type { Logger } from "../../telemetry/logger.ts";
+
+export interface SharedLocksOptions {
+  readonly redis: RedisSettings;
+  readonly keyPrefix: string;
+  /** This member. */
+  readonly holder: HolderFacts;
+}
+
+/** The locks that all members share. Loads the client of Redis, which costs memory. */
+export async function openSharedLocks(
+  { redis, keyPrefix, holder }: SharedLocksOptions,
+  log: Logger,
+): Promise<Locks> {
+  const [{ connectRedis }, { RedisLocks }] = await Promise.all([
+    import("../../locks/redis/redis_client.ts"),
+    import("../../locks/redis/redis_locks.ts"),
+  ]);
+  const client = await connectRedis(redis, log);
+  return new RedisLocks({ client, keyPrefix, holder, log });
+}
+
+/** The locks of this process alone. */
+export function openOwnLocks(holder: HolderFacts): Locks {
+  return new LocalLocks(holder);
+}

@@ -1,0 +1,75 @@
+import type { MemberId } from "../base/member_id.ts";
+import type { Settings } from "../config/options.ts";
+import { LeaseMetrics } from "../locks/lease_metrics.ts";
+import { Leases } from "../locks/leases.ts";
+import { ALONE, MemberTurns, type Turns } from "../locks/turns.ts";
+import type { SpaceLedger } from "../metadata/space_ledger.ts";
+import type { Logger } from "../telemetry/logger.ts";
+import type { Metrics } from "../telemetry/metrics.ts";
+import { NO_TRACER, type Tracer } from "../telemetry/tracer.ts";
+import { ownCertificates } from "./upstream_settings.ts";
+import { openOwnLocks, openSharedLocks } from "./back_ends/shared_locks.ts";
+
+export interface OpenTurnsDeps {
+  /** This member. */
+  readonly member: MemberId;
+  readonly metadata: Pick<SpaceLedger, "members">;
+  readonly metrics: Metrics;
+  readonly tracer: Tracer | undefined;
+  readonly log: Logger;
+}
+
+/**
+ * The turns of this member. Connects to Redis, if the settings name one: a start waits two seconds
+ * for it at most. Disposing of the turns ends the connection.
+ */
+export async function openTurns(
+  settings: Settings,
+  deps: OpenTurnsDeps,
+): Promise<Turns & AsyncDisposable> {
+  if (settings["cache.redis-addrs"].length === 0) {
+    return { ...ALONE, [Symbol.asyncDispose]: () => Promise.resolve() };
+  }
+  const { member, metadata, metrics, tracer = NO_TRACER, log } = deps;
+  const self = { member };
+  const keyPrefix = settings["cache.lock-redis-key-prefix"];
+  const locks = await openSharedLocks({ redis: redisOf(settings), keyPrefix, holder: self }, log);
+  const leases = new Leases({
+    locks,
+    ownLocks: settings["cache.lock-allow-degraded-mode"] ? openOwnLocks(self) : undefined,
+    self,
+    isGone: async (other) => {
+      try {
+        return (await metadata.members(member)).every(({ id }) => id !== other);
+      } catch {
+        return false;
+      }
+    },
+    metrics: new LeaseMetrics(metrics),
+    tracer,
+    log,
+  });
+  const turns = new MemberTurns({
+    leases,
+    downloadTtlMs: settings["cache.lock-download-ttl"],
+    lruTtlMs: settings["cache.lock-lru-ttl"],
+    patience: {
+      retriesMax: settings["cache.lock-retry-max-attempts"] - 1,
+      initialDelayMs: settings["cache.lock-retry-initial-delay"],
+      maxDelayMs: settings["cache.lock-retry-max-delay"],
+      hasJitter: settings["cache.lock-retry-jitter"],
+    },
+  });
+  return Object.assign(turns, { [Symbol.asyncDispose]: () => locks[Symbol.asyncDispose]() });
+}
+
+function redisOf(settings: Settings) {
+  return {
+    addresses: settings["cache.redis-addrs"],
+    sentinelMaster: settings["cache.redis-sentinel-master"],
+    username: settings["cache.redis-username"],
+    password: settings["cache.redis-password"],
+    db: settings["cache.redis-db"],
+    tls: settings["cache.redis-use-tls"] ? ownCertificates(settings) : undefined,
+  };
+}

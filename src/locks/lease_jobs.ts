@@ -1,0 +1,49 @@
+import type { LockName } from "./locks.ts";
+
+/** What a lease is for, by the value of `lock_type` in logs. */
+export type LockType = "download:nar" | "download:narinfo" | "lru" | "repair";
+
+/** How often to try again for a lock, and when. */
+export interface LeasePatience {
+  /** Tries after the first one. */
+  readonly retriesMax: number;
+  readonly initialDelayMs: number;
+  readonly maxDelayMs: number;
+  readonly hasJitter: boolean;
+}
+
+/** Work that one member at a time should do. */
+export interface LeaseJob {
+  readonly lockType: LockType;
+  /** Names the NAR file or the store path; none for work on the whole storage. */
+  readonly key?: string;
+  /** The hash of the same, for the log. */
+  readonly hash?: string;
+  readonly ttlMs: number;
+  readonly patience: LeasePatience;
+  /** True if the holder's URL is as good as the lock: nobody waits then. */
+  readonly mayStream?: true;
+  /** Whether another member has done the work meanwhile. Never rejects. */
+  readonly isDone?: () => Promise<boolean>;
+}
+
+/** The `type` label of each lock; `undefined` for one that the metrics leave out. */
+export const METRIC_TYPES = {
+  "download:nar": "download",
+  "download:narinfo": "download",
+  lru: "lru",
+  repair: undefined,
+} as const satisfies Readonly<Record<LockType, "download" | "lru" | undefined>>;
+
+export function lockNameOf({ lockType, key }: LeaseJob): LockName {
+  return key === undefined ? lockType : `${lockType}:${key}`;
+}
+
+/** The pause before a retry; `retries` counts from 0. It doubles, and varies by a half. */
+export function delayMs(
+  { initialDelayMs, maxDelayMs, hasJitter }: LeasePatience,
+  retries: number,
+): number {
+  const delay = Math.min(maxDelayMs, initialDelayMs * 2 ** retries);
+  return hasJitter ? delay * (1 - Math.random() / 2) : delay;
+}

@@ -1,0 +1,220 @@
+import { messageOf } from "../base/failure.ts";
+import type { MemberId } from "../base/member_id.ts";
+import { pause } from "../base/pause.ts";
+import type { Logger } from "../telemetry/logger.ts";
+import { type OutageLine, OutageLog } from "../telemetry/outage_log.ts";
+import type { Tracer } from "../telemetry/tracer.ts";
+import { delayMs, type LeaseJob, lockNameOf } from "./lease_jobs.ts";
+import type { LeaseMetrics, LockMode } from "./lease_metrics.ts";
+import {
+  type Holder,
+  type HolderFacts,
+  type Lease,
+  type Locks,
+  LocksUnavailable,
+} from "./locks.ts";
+
+const NOT_ACQUIRED: OutageLine = { level: "warn", message: "failed to acquire lock" };
+
+/** Whose turn it is. Disposing of it ends the lease, if there is one. */
+export interface Turn extends AsyncDisposable {
+  /**
+   * "ours": do the work; without an answer of the locks others may do it, too. "theirs": the
+   * holder does it. "done": it is done.
+   */
+  readonly kind: "ours" | "theirs" | "done";
+}
+
+export interface LeasesDeps {
+  /** Shared by all members. */
+  readonly locks: Locks;
+  /** Used while the shared ones are unavailable; `undefined`: none are. */
+  readonly ownLocks: Locks | undefined;
+  /** This member. */
+  readonly self: HolderFacts;
+  /** Whether a member is known to have left or died. Never rejects. */
+  readonly isGone: (member: MemberId) => Promise<boolean>;
+  readonly metrics: LeaseMetrics;
+  readonly tracer: Tracer;
+  readonly log: Logger;
+}
+
+/** One call of `take`. */
+interface Attempt {
+  readonly job: LeaseJob;
+  readonly startedAtMs: number;
+  retries: number;
+}
+
+/** Leases of the shared locks, with retries, metrics, logs and spans. */
+export class Leases {
+  readonly #deps: LeasesDeps;
+  readonly #outage: OutageLog;
+
+  constructor(deps: LeasesDeps) {
+    this.#deps = deps;
+    this.#outage = new OutageLog(deps.log, "locks are acquired again");
+  }
+
+  /** Never rejects. */
+  async take(job: LeaseJob): Promise<Turn> {
+    const facts = { "larder.lock.type": job.lockType };
+    return await this.#deps.tracer.span({ name: "acquire lock", kind: "client", facts }, (span) => {
+      const attempt: Attempt = { job, startedAtMs: performance.now(), retries: 0 };
+      return this.#take(attempt).then((turn) => {
+        span.set({ "larder.lock.turn": turn.kind, "larder.lock.retries": attempt.retries });
+        return turn;
+      });
+    });
+  }
+
+  /** The other member that has the lock; `undefined` also where the locks do not answer. */
+  async otherHolder(job: LeaseJob): Promise<Holder | undefined> {
+    try {
+      const holder = await this.#deps.locks.holderOf(lockNameOf(job));
+      return holder?.member === this.#deps.self.member ? undefined : holder;
+    } catch {
+      return undefined;
+    }
+  }
+
+  /** Frees the lock of a holder that is gone. Where the locks do not answer, it expires. */
+  async free(job: LeaseJob, holder: Holder): Promise<void> {
+    const { locks, log } = this.#deps;
+    const { lockType: lock_type, hash } = job;
+    const facts = { lock_type, member: holder.member, ...(hash === undefined ? {} : { hash }) };
+    try {
+      await locks.free(lockNameOf(job), holder);
+      log.info("lock of an absent member freed", facts);
+    } catch (error) {
+      log.debug("lock not freed", { ...facts, error: messageOf(error) });
+    }
+  }
+
+  async #take(attempt: Attempt): Promise<Turn> {
+    const { job } = attempt;
+    for (;;) {
+      try {
+        const turn = await this.#tryOnce(attempt);
+        this.#outage.worked();
+        if (turn !== undefined) return turn;
+        if (attempt.retries >= job.patience.retriesMax) return await this.#held(attempt);
+      } catch (error) {
+        const isOpen = error instanceof LocksUnavailable && error.reason === "circuit_breaker";
+        this.#deps.metrics.failed(job, isOpen ? "circuit_breaker" : "redis_error");
+        if (isOpen || attempt.retries >= job.patience.retriesMax) {
+          return await this.#unlocked(attempt, error);
+        }
+      }
+      await pause(delayMs(job.patience, attempt.retries++));
+      this.#deps.metrics.retried(job);
+    }
+  }
+
+  /** `undefined`: try again later. Throws where the locks do not answer. */
+  async #tryOnce(attempt: Attempt): Promise<Turn | undefined> {
+    const { job } = attempt;
+    const { locks } = this.#deps;
+    const name = lockNameOf(job);
+    const lease = await locks.tryAcquire(name, job.ttlMs);
+    if (lease !== undefined) return await this.#ours(lease, attempt);
+    const holder = await locks.holderOf(name);
+    if (await job.isDone?.()) return DONE;
+    if (holder === undefined) return undefined;
+    if (!await this.#isGone(holder, attempt)) {
+      return job.mayStream && holder.url !== undefined ? this.#lost(job) : undefined;
+    }
+    await this.free(job, holder);
+    const freed = await locks.tryAcquire(name, job.ttlMs);
+    return freed && await this.#ours(freed, attempt);
+  }
+
+  /** Another member may have done the work before the lock was free. */
+  async #ours(lease: Lease, attempt: Attempt): Promise<Turn> {
+    const turn = this.#turnOf(lease, attempt, "distributed");
+    if (!await attempt.job.isDone?.()) return turn;
+    await turn[Symbol.asyncDispose]();
+    return DONE;
+  }
+
+  #turnOf(lease: Lease, attempt: Attempt, mode: LockMode): Turn {
+    const { metrics } = this.#deps;
+    const { job } = attempt;
+    const atMs = performance.now();
+    metrics.acquired(job, mode);
+    this.#logAcquired(attempt);
+    let isOver = false;
+    return {
+      kind: "ours",
+      async [Symbol.asyncDispose]() {
+        if (!isOver) metrics.released(job, mode, (performance.now() - atMs) / 1_000);
+        isOver = true;
+        await lease[Symbol.asyncDispose]();
+      },
+    };
+  }
+
+  #logAcquired(attempt: Attempt): void {
+    const { lockType } = attempt.job;
+    const { log } = this.#deps;
+    if (!lockType.startsWith("download:")) return log.debug("acquired lock", factsOf(attempt));
+    const level = lockType === "download:nar" ? "info" : "debug";
+    log[level]("acquired download lock", factsOf(attempt));
+  }
+
+  /** A member that lives has the lock for longer than anybody may wait. */
+  async #held(attempt: Attempt): Promise<Turn> {
+    const { metrics, log } = this.#deps;
+    const { job } = attempt;
+    metrics.failed(job, "timeout");
+    if (job.lockType === "lru") log.info("another instance is running LRU", factsOf(attempt));
+    if (!job.lockType.startsWith("download:")) return THEIRS;
+    log.warn("failed to acquire lock", {
+      ...factsOf(attempt),
+      reason: "timeout",
+      hint: "give each member --cache-advertise-url, so that others read from it meanwhile",
+    });
+    return OURS;
+  }
+
+  async #unlocked(attempt: Attempt, error: unknown): Promise<Turn> {
+    const { ownLocks } = this.#deps;
+    if (ownLocks !== undefined) {
+      const lease = await ownLocks.tryAcquire(lockNameOf(attempt.job), attempt.job.ttlMs);
+      return lease === undefined ? THEIRS : this.#turnOf(lease, attempt, "local");
+    }
+    const reason = error instanceof LocksUnavailable ? error.reason : "redis_error";
+    const hint = "this goes on without a lock: other members may do the same work";
+    const facts = { ...factsOf(attempt), reason, error: messageOf(error), hint };
+    this.#outage.failed(NOT_ACQUIRED, facts);
+    return OURS;
+  }
+
+  #lost(job: LeaseJob): Turn {
+    this.#deps.metrics.lost(job);
+    return THEIRS;
+  }
+
+  /** A process at this member's own URL is its predecessor. */
+  async #isGone({ member, url }: Holder, { job, retries }: Attempt): Promise<boolean> {
+    const { self, isGone } = this.#deps;
+    if (member === self.member) return false;
+    if (url !== undefined && (job.mayStream || url === self.url)) return url === self.url;
+    return retries === 0 && await isGone(member);
+  }
+}
+
+const nothing = () => Promise.resolve();
+/** A turn without a lease. */
+export const OURS: Turn = { kind: "ours", [Symbol.asyncDispose]: nothing };
+const THEIRS: Turn = { kind: "theirs", [Symbol.asyncDispose]: nothing };
+const DONE: Turn = { kind: "done", [Symbol.asyncDispose]: nothing };
+
+function factsOf({ job: { lockType, hash }, startedAtMs, retries }: Attempt) {
+  return {
+    ...(hash === undefined ? {} : { hash }),
+    lock_type: lockType,
+    duration_ms: Math.round(performance.now() - startedAtMs),
+    retries,
+  };
+}

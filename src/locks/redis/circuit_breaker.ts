@@ -1,0 +1,81 @@
+import { messageOf } from "../../base/failure.ts";
+import { pause } from "../../base/pause.ts";
+import type { Logger } from "../../telemetry/logger.ts";
+import { LocksUnavailable } from "../locks.ts";
+
+/** Failures in a row that open the circuit. A frozen Redis costs a client as many time limits. */
+const FAILURES_MAX = 2;
+
+/** The pause between two probes while the circuit is open. */
+const PROBE_EVERY_MS = 1_000;
+
+export interface CircuitBreakerDeps {
+  /** Throws unless Redis answers. */
+  readonly probe: () => Promise<unknown>;
+  /** Called when the circuit has closed again. */
+  readonly closed: () => void;
+  readonly log: Logger;
+}
+
+/** Keeps clients from waiting for a Redis that does not answer. */
+export class CircuitBreaker implements Disposable {
+  readonly #deps: CircuitBreakerDeps;
+  readonly #stop = new AbortController();
+  #failures = 0;
+  #isOpen = false;
+
+  constructor(deps: CircuitBreakerDeps) {
+    this.#deps = deps;
+  }
+
+  /** Runs a command. Throws a LocksUnavailable if it fails; at once while the circuit is open. */
+  async run<Value>(command: () => Promise<Value>): Promise<Value> {
+    if (this.#isOpen) {
+      throw new LocksUnavailable("circuit_breaker", "Cannot use locks: Redis is unavailable");
+    }
+    try {
+      const value = await command();
+      this.#failures = 0;
+      return value;
+    } catch (error) {
+      if (++this.#failures >= FAILURES_MAX) this.#open(error);
+      const message = `Cannot use locks: ${messageOf(error)}`;
+      throw new LocksUnavailable("redis_error", message, error);
+    }
+  }
+
+  [Symbol.dispose](): void {
+    this.#stop.abort();
+  }
+
+  #open(error: unknown): void {
+    if (this.#isOpen || this.#stop.signal.aborted) return;
+    this.#isOpen = true;
+    this.#deps.log.warn("circuit breaker open: Redis is unavailable", {
+      error: messageOf(error),
+      hint: "check the server of --cache-redis-addrs; larder serves on without locks",
+    });
+    void this.#probe();
+  }
+
+  async #probe(): Promise<void> {
+    const { probe, closed, log } = this.#deps;
+    const { signal } = this.#stop;
+    const startedAtMs = performance.now();
+    for (;;) {
+      await pause(PROBE_EVERY_MS, signal);
+      if (signal.aborted) return;
+      try {
+        await probe();
+        break;
+      } catch (error) {
+        log.debug("Redis does not answer", { error: messageOf(error) });
+      }
+    }
+    this.#isOpen = false;
+    this.#failures = 0;
+    const duration_ms = Math.round(performance.now() - startedAtMs);
+    log.info("circuit breaker closed: Redis is available again", { duration_ms });
+    closed();
+  }
+}

@@ -1,0 +1,95 @@
+import { Cluster, Redis } from "ioredis";
+import { within } from "../../base/deadline.ts";
+import { messageOf } from "../../base/failure.ts";
+import type { Logger } from "../../telemetry/logger.ts";
+
+/** How long Redis may take to answer a command. A client waits for two at most. */
+const COMMAND_MAX_MS = 1_000;
+
+/** A connection that is silent for longer is replaced: the other machine may be gone. */
+const SILENCE_MAX_MS = 5_000;
+
+/** Longest pause between two attempts to connect. */
+const RECONNECT_MAX_MS = 2_000;
+
+/** How long a start waits for Redis. */
+const CONNECT_MAX_MS = 2_000;
+
+/** The address of one server. */
+export interface RedisAddress {
+  readonly host: string;
+  readonly port: number;
+}
+
+export interface RedisSettings {
+  /** One server, several of a cluster, or sentinels. */
+  readonly addresses: readonly RedisAddress[];
+  /** Set for sentinels: the name of the master. */
+  readonly sentinelMaster?: string | undefined;
+  readonly username?: string | undefined;
+  readonly password?: string | undefined;
+  readonly db: number;
+  /** The PEM certificates to trust; `undefined`: no TLS. An empty list: those of Deno. */
+  readonly tls?: readonly string[] | undefined;
+}
+
+export type RedisClient = Redis | Cluster;
+
+/**
+ * Connects in the background, for as long as it takes. Resolves when Redis has answered, or after
+ * two seconds. Commands fail at once without a connection, and after a second without an answer.
+ */
+export async function connectRedis(settings: RedisSettings, log: Logger): Promise<RedisClient> {
+  const client = clientOf(settings);
+  const ready = new Promise<void>((resolve) => client.once("ready", () => resolve()));
+  // Without a listener an error ends the process. Commands tell of it, too.
+  client.on("error", (error) => log.debug("Redis connection failed", { error: messageOf(error) }));
+  await within(ready, CONNECT_MAX_MS);
+  return client;
+}
+
+function clientOf({ addresses, sentinelMaster, ...login }: RedisSettings): RedisClient {
+  const options = optionsOf(login);
+  const [first, ...more] = addresses;
+  const nodes = [...addresses];
+  if (sentinelMaster !== undefined) {
+    const { tls } = options;
+    const enableTLSForSentinelMode = tls !== undefined;
+    return new Redis({
+      ...options,
+      sentinels: nodes,
+      name: sentinelMaster,
+      enableTLSForSentinelMode,
+    });
+  }
+  if (more.length === 0) return new Redis({ ...options, ...first });
+  return new Cluster(nodes, {
+    redisOptions: options,
+    enableOfflineQueue: false,
+    clusterRetryStrategy: retryAfterMs,
+    slotsRefreshTimeout: COMMAND_MAX_MS,
+  });
+}
+
+function optionsOf(
+  { username, password, db, tls }: Omit<RedisSettings, "addresses" | "sentinelMaster">,
+) {
+  return {
+    db,
+    ...(username === undefined ? {} : { username }),
+    ...(password === undefined ? {} : { password }),
+    ...(tls === undefined ? {} : { tls: tls.length === 0 ? {} : { ca: [...tls] } }),
+    connectionName: "larder",
+    commandTimeout: COMMAND_MAX_MS,
+    connectTimeout: COMMAND_MAX_MS,
+    socketTimeout: SILENCE_MAX_MS,
+    // A lock that comes late is of no use: a command never waits for a connection.
+    enableOfflineQueue: false,
+    maxRetriesPerRequest: 0,
+    retryStrategy: retryAfterMs,
+  };
+}
+
+function retryAfterMs(attempt: number): number {
+  return Math.min(RECONNECT_MAX_MS, 100 * 2 ** Math.min(attempt, 5));
+}

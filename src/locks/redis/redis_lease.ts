@@ -1,0 +1,55 @@
+import type { Lease } from "../locks.ts";
+
+/** Renewals within the life of a lease: two may fail. */
+const RENEWALS = 3;
+
+export interface RedisLeaseParts {
+  readonly ttlMs: number;
+  /** Resolves to false when the lease is another's, or nobody's. */
+  readonly renew: () => Promise<boolean>;
+  /** Never rejects. */
+  readonly free: () => Promise<void>;
+}
+
+/** A lease that renews itself until it is disposed. */
+export class RedisLease implements Lease {
+  readonly #parts: RedisLeaseParts;
+  readonly #lost = new AbortController();
+  readonly #timer: ReturnType<typeof setInterval>;
+  #renewedAtMs = performance.now();
+  #freeing: Promise<void> | undefined;
+
+  constructor(parts: RedisLeaseParts) {
+    this.#parts = parts;
+    this.#timer = setInterval(() => void this.#renew(), parts.ttlMs / RENEWALS);
+  }
+
+  get lost(): AbortSignal {
+    return this.#lost.signal;
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.#freeing ??= this.#free();
+  }
+
+  #free(): Promise<void> {
+    clearInterval(this.#timer);
+    return this.#parts.free();
+  }
+
+  async #renew(): Promise<void> {
+    const askedAtMs = performance.now();
+    try {
+      if (await this.#parts.renew()) this.#renewedAtMs = askedAtMs;
+      else this.#lose();
+    } catch {
+      // Redis may answer again in time.
+      if (performance.now() - this.#renewedAtMs >= this.#parts.ttlMs) this.#lose();
+    }
+  }
+
+  #lose(): void {
+    clearInterval(this.#timer);
+    this.#lost.abort();
+  }
+}

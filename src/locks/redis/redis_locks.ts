@@ -1,0 +1,136 @@
+import type { Logger } from "../../telemetry/logger.ts";
+import type { Holder, HolderFacts, Lease, LockName, Locks } from "../locks.ts";
+import { CircuitBreaker } from "./circuit_breaker.ts";
+import type { RedisClient } from "./redis_client.ts";
+import { RedisLease } from "./redis_lease.ts";
+
+/** Deletes a key while it has the value of one lease. */
+const FREE_SCRIPT = `
+if redis.call("get", KEYS[1]) ~= ARGV[1] then return 0 end
+return redis.call("del", KEYS[1])`;
+
+/** Prolongs a key while it has the value of one lease. */
+const RENEW_SCRIPT = `
+if redis.call("get", KEYS[1]) ~= ARGV[1] then return 0 end
+return redis.call("pexpire", KEYS[1], ARGV[2])`;
+
+/** Keys that may exist although nobody holds them: Redis did not answer. Others expire. */
+const DOUBTFUL_MAX = 1_000;
+
+export interface RedisLocksDeps {
+  readonly client: RedisClient;
+  /** In front of every key. */
+  readonly keyPrefix: string;
+  /** This member. */
+  readonly holder: HolderFacts;
+  readonly log: Logger;
+}
+
+/** Locks in Redis: a key with a token that expires by the server's clock. */
+export class RedisLocks implements Locks {
+  readonly #deps: RedisLocksDeps;
+  readonly #breaker: CircuitBreaker;
+  /** The values by key. */
+  readonly #doubtful = new Map<string, string>();
+
+  constructor(deps: RedisLocksDeps) {
+    this.#deps = deps;
+    this.#breaker = new CircuitBreaker({
+      probe: () => deps.client.ping(),
+      closed: () => void this.#settleDoubtful(),
+      log: deps.log,
+    });
+  }
+
+  async tryAcquire(
+    name: LockName,
+    ttlMs: number,
+    signal?: AbortSignal,
+  ): Promise<Lease | undefined> {
+    signal?.throwIfAborted();
+    const { client, holder } = this.#deps;
+    const key = this.#keyOf(name);
+    const mine = this.#doubtful.get(key);
+    // An earlier answer was lost: the key may be there with this value.
+    if (mine !== undefined && await this.#renew(key, mine, ttlMs)) {
+      this.#doubtful.delete(key);
+      return this.#leaseOf(key, mine, ttlMs);
+    }
+    const value = valueOf({ ...holder, token: crypto.randomUUID() });
+    try {
+      const answer = await this.#breaker.run(() => client.set(key, value, "PX", ttlMs, "NX"));
+      return answer === "OK" ? this.#leaseOf(key, value, ttlMs) : undefined;
+    } catch (error) {
+      this.#doubt(key, value);
+      throw error;
+    }
+  }
+
+  async holderOf(name: LockName): Promise<Holder | undefined> {
+    const value = await this.#breaker.run(() => this.#deps.client.get(this.#keyOf(name)));
+    return value === null ? undefined : holderIn(value);
+  }
+
+  async free(name: LockName, holder: Holder): Promise<void> {
+    await this.#free(this.#keyOf(name), valueOf(holder));
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#settleDoubtful();
+    this.#breaker[Symbol.dispose]();
+    this.#deps.client.disconnect();
+  }
+
+  #keyOf(name: LockName): string {
+    return this.#deps.keyPrefix + name;
+  }
+
+  #leaseOf(key: string, value: string, ttlMs: number): Lease {
+    return new RedisLease({
+      ttlMs,
+      renew: () => this.#renew(key, value, ttlMs),
+      free: () => this.#free(key, value).catch(() => this.#doubt(key, value)),
+    });
+  }
+
+  async #renew(key: string, value: string, ttlMs: number): Promise<boolean> {
+    const { client } = this.#deps;
+    return await this.#breaker.run(() => client.eval(RENEW_SCRIPT, 1, key, value, ttlMs)) === 1;
+  }
+
+  async #free(key: string, value: string): Promise<void> {
+    await this.#breaker.run(() => this.#deps.client.eval(FREE_SCRIPT, 1, key, value));
+  }
+
+  #doubt(key: string, value: string): void {
+    if (this.#doubtful.size < DOUBTFUL_MAX) this.#doubtful.set(key, value);
+  }
+
+  /** Frees what nobody holds. Stops where Redis does not answer. */
+  async #settleDoubtful(): Promise<void> {
+    for (const [key, value] of this.#doubtful) {
+      try {
+        await this.#free(key, value);
+      } catch {
+        return;
+      }
+      if (this.#doubtful.get(key) === value) this.#doubtful.delete(key);
+    }
+  }
+}
+
+/** The same text for the same lease, as the scripts compare it. */
+function valueOf({ member, url, token }: Holder): string {
+  return JSON.stringify({ member, url, token });
+}
+
+/** `undefined` for a value that larder has not written. */
+function holderIn(value: string): Holder | undefined {
+  try {
+    const { member, url, token } = JSON.parse(value);
+    if (typeof member !== "string" || typeof token !== "string") return undefined;
+    return { member, token, ...(typeof url === "string" ? { url } : {}) };
+  } catch {
+    return undefined;
+  }
+}

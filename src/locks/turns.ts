@@ -1,0 +1,108 @@
+import { hashOf, type NarName } from "../nix/nar_name.ts";
+import type { StorePathHash } from "../nix/store_path.ts";
+import type { LeaseJob, LeasePatience } from "./lease_jobs.ts";
+import { type Leases, OURS, type Turn } from "./leases.ts";
+
+/** A member that downloads a NAR file. */
+export interface NarHolder {
+  /** Other members reach it there. */
+  readonly url: string;
+}
+
+/** Takes turns with the other members at work that one of them should do. None rejects. */
+export interface Turns {
+  /** `isDone`: whether the file is stored. */
+  nar(nar: NarName, isDone: () => Promise<boolean>): Promise<Turn>;
+  /** `isDone`: whether the narinfo is stored. Waits for the member that asks upstreams. */
+  narinfo(storePathHash: StorePathHash, isDone: () => Promise<boolean>): Promise<Turn>;
+  eviction(): Promise<Turn>;
+  repair(): Promise<Turn>;
+  /** The other member that downloads the file now. */
+  holderOf(nar: NarName): Promise<NarHolder | undefined>;
+  /** Call it when the holder there does not have the file, or is not there. */
+  gone(nar: NarName, holder: NarHolder): Promise<void>;
+}
+
+const ours = () => Promise.resolve(OURS);
+
+/** The turns of a member without others: each is its own, at once. */
+export const ALONE: Turns = {
+  nar: ours,
+  narinfo: ours,
+  eviction: ours,
+  repair: ours,
+  holderOf: () => Promise.resolve(undefined),
+  gone: () => Promise.resolve(),
+};
+
+/** The life of a narinfo's lock, after its holder's death. Upstreams answer within seconds. */
+const NARINFO_TTL_MS = 5_000;
+
+/** A client waits for the narinfo: the row is looked for often, for a little longer than that. */
+const NARINFO_PATIENCE: LeasePatience = {
+  retriesMax: 30,
+  initialDelayMs: 10,
+  maxDelayMs: 250,
+  hasJitter: true,
+};
+
+export interface MemberTurnsDeps {
+  readonly leases: Leases;
+  readonly downloadTtlMs: number;
+  readonly lruTtlMs: number;
+  readonly patience: LeasePatience;
+}
+
+/** Turns by leases that all members share. */
+export class MemberTurns implements Turns {
+  readonly #deps: MemberTurnsDeps;
+
+  constructor(deps: MemberTurnsDeps) {
+    this.#deps = deps;
+  }
+
+  nar(nar: NarName, isDone: () => Promise<boolean>): Promise<Turn> {
+    const { leases } = this.#deps;
+    return leases.take({ ...this.#narJob(nar), mayStream: true, isDone });
+  }
+
+  narinfo(storePathHash: StorePathHash, isDone: () => Promise<boolean>): Promise<Turn> {
+    const { leases, downloadTtlMs } = this.#deps;
+    return leases.take({
+      lockType: "download:narinfo",
+      key: storePathHash,
+      hash: storePathHash,
+      ttlMs: Math.min(downloadTtlMs, NARINFO_TTL_MS),
+      patience: NARINFO_PATIENCE,
+      isDone,
+    });
+  }
+
+  eviction(): Promise<Turn> {
+    return this.#deps.leases.take(this.#job("lru"));
+  }
+
+  repair(): Promise<Turn> {
+    return this.#deps.leases.take(this.#job("repair"));
+  }
+
+  async holderOf(nar: NarName): Promise<NarHolder | undefined> {
+    const { url } = await this.#deps.leases.otherHolder(this.#narJob(nar)) ?? {};
+    return url === undefined ? undefined : { url };
+  }
+
+  async gone(nar: NarName, { url }: NarHolder): Promise<void> {
+    const holder = await this.#deps.leases.otherHolder(this.#narJob(nar));
+    if (holder?.url === url) await this.#deps.leases.free(this.#narJob(nar), holder);
+  }
+
+  #narJob(nar: NarName): LeaseJob {
+    const { downloadTtlMs: ttlMs, patience } = this.#deps;
+    return { lockType: "download:nar", key: nar, hash: hashOf(nar), ttlMs, patience };
+  }
+
+  #job(lockType: "lru" | "repair"): LeaseJob {
+    const { lruTtlMs: ttlMs, patience } = this.#deps;
+    return { lockType, ttlMs, patience };
+  }
+}

@@ -1,0 +1,171 @@
+import assert from "node:assert/strict";
+import { pause } from "../../src/base/pause.ts";
+import { eventually } from "../support/eventually.ts";
+import { type FakeUpstream, fakeUpstream } from "../support/fake_upstream.ts";
+import type { LarderProcess } from "../support/larder_process.ts";
+import { testUnless } from "../support/program.ts";
+import { openRedisLocks } from "../support/redis_locks.ts";
+import { redisMissing, RedisServer } from "../support/redis_server.ts";
+import { Replicas } from "../support/replicas.ts";
+import { scrape } from "../support/scrape.ts";
+import { servedNar, servedNarinfo } from "../support/served_nar.ts";
+import { makeStoreObject, type StoreObject } from "../support/store_object.ts";
+
+const FIRST_COLD_MAX_MS = 8_000;
+const NEXT_COLD_MAX_MS = 3_000;
+const WARM_MAX_MS = 500;
+const TTL_MS = 60_000;
+/** So slow that larders which ask at once ask before the first answer. */
+const UPSTREAM_MS = 40;
+
+const objects = Array.from({ length: 24 }, (_, seed) => (
+  makeStoreObject({ name: "locked", size: 60_000, seed })
+));
+
+for (const isLocked of [true, false]) {
+  const outcome = isLocked ? "fetch each path once" : "serve the same bytes without locks";
+  testUnless(redisMissing, `locks: two larders that are asked at once ${outcome}`, async () => {
+    await using redis = await RedisServer.open();
+    await using upstream = await slowUpstream();
+    // What is fetched ahead is fetched once, too, but not by the same rules.
+    const flags = { "cache-prefetch": "false", "cache-lock-retry-max-attempts": "20" };
+    const locks = isLocked ? redis : undefined;
+    await using replicas = await Replicas.start({ upstream, redis: locks, flags });
+
+    const pulled = replicas.larders.map((larder) =>
+      Promise.all(objects.map((object) => pull(larder, object)))
+    );
+    assert.ok((await Promise.all(pulled)).flat().every((status) => status === 200));
+
+    const [narinfos, nars] = [upstream.count(/\.narinfo$/), upstream.count(/^\/nar\//)];
+    if (isLocked) assert.deepEqual([narinfos, nars], [objects.length, objects.length]);
+    else assert.ok(narinfos > objects.length && nars > objects.length, `${narinfos}, ${nars}`);
+  });
+}
+
+testUnless(redisMissing, "locks: the log and the metrics tell of them", async () => {
+  await using redis = await RedisServer.open();
+  await using upstream = await slowUpstream();
+  await using replicas = await Replicas.start({ upstream, redis, count: 1 });
+  const [object] = objects;
+  assert.ok(object);
+  const larder = replicas.at(0);
+  assert.equal(await pull(larder, object), 200);
+
+  const line = await larder.logged("acquired download lock", ({ lock_type }) => (
+    lock_type === "download:nar"
+  ));
+  assert.equal(line.level, "info");
+  assert.match(String(line["hash"]), /^[0-9a-z]{52}$/);
+  assert.ok(Number.isInteger(line["duration_ms"]));
+  assert.equal(line["retries"], 0);
+  await eventually("both locks are released", async () => {
+    const metrics = await scrape({ get: (path) => fetch(larder.url + path) });
+    const held = metrics.nonZero("larder_lock_hold_duration_seconds_count");
+    const key = '{type="download",mode="distributed"}';
+    assert.equal(
+      metrics.value('larder_lock_failures_total{type="lru",reason="timeout",mode="local"}'),
+      0,
+    );
+    return held[key] === 2 && metrics.value(
+          'larder_lock_acquisitions_total{type="download",result="success",mode="distributed"}',
+        ) === 2;
+  });
+});
+
+testUnless(redisMissing, "locks: eviction waits for a living member, not a dead one", async () => {
+  await using redis = await RedisServer.open();
+  await using upstream = await slowUpstream();
+  const keyPrefix = "evicting:";
+  const flags = { "cache-max-size": "10M", "cache-lock-redis-key-prefix": keyPrefix };
+  await using replicas = await Replicas.start({ upstream, redis, count: 1, flags });
+  const larder = replicas.at(0);
+  const [living] = [...Deno.readDirSync(`${replicas.storage}/tmp`)];
+  assert.ok(living);
+  const locksOf = (member: string) =>
+    openRedisLocks(redis.address, { keyPrefix, holder: { member } });
+  const collect = async () => {
+    const [object] = objects;
+    assert.equal(object && await pull(larder, object), 200);
+    const answer = await fetch(`${larder.url}/gc?target=0`, { method: "POST" });
+    return /"reached":(\w+)/.exec(await answer.text())?.[1];
+  };
+  {
+    await using other = await locksOf(living.name);
+    await using _lease = await other.tryAcquire("lru", TTL_MS);
+    assert.equal(await collect(), "false");
+    await larder.logged("another instance is running LRU");
+  }
+  {
+    await using dead = await locksOf("host.1.dead");
+    await using _lease = await dead.tryAcquire("lru", TTL_MS);
+    assert.equal(await collect(), "true");
+    await larder.logged("lock of an absent member freed");
+  }
+});
+
+testUnless(
+  redisMissing,
+  "locks: a frozen Redis delays one cold path, and breaks none",
+  async () => {
+    await using redis = await RedisServer.open();
+    await using upstream = await slowUpstream();
+    await using replicas = await Replicas.start({ upstream, redis, count: 1 });
+    const [warm, first, next, last] = objects;
+    assert.ok(warm && first && next && last);
+    const larder = replicas.at(0);
+    assert.equal(await pull(larder, warm), 200);
+
+    redis.freeze();
+    await within(WARM_MAX_MS, "a warm path", () => pull(larder, warm));
+    await within(FIRST_COLD_MAX_MS, "the first cold path", () => pull(larder, first));
+    await within(NEXT_COLD_MAX_MS, "the next cold path", () => pull(larder, next));
+    await larder.logged("circuit breaker open: Redis is unavailable");
+    const failed = await larder.logged("failed to acquire lock");
+    assert.equal(failed.level, "warn");
+    redis.wake();
+
+    await larder.logged("circuit breaker closed: Redis is available again");
+    assert.equal(await pull(larder, last), 200);
+    await larder.logged("locks are acquired again");
+  },
+);
+
+testUnless(redisMissing, "locks: with degraded mode, locks of the process stand in", async () => {
+  await using redis = await RedisServer.open();
+  await using upstream = await slowUpstream();
+  const flags = { "cache-lock-allow-degraded-mode": "true" };
+  await using replicas = await Replicas.start({ upstream, redis, count: 1, flags });
+  const [object] = objects;
+  assert.ok(object);
+  const larder = replicas.at(0);
+  await redis.kill();
+
+  assert.equal(await pull(larder, object), 200);
+
+  const metrics = await scrape({ get: (path) => fetch(larder.url + path) });
+  const local = 'larder_lock_acquisitions_total{type="download",result="success",mode="local"}';
+  assert.equal(metrics.value(local), 2);
+  assert.ok(larder.lines.every(({ msg }) => msg !== "failed to acquire lock"));
+});
+
+async function slowUpstream(): Promise<FakeUpstream> {
+  const upstream = await fakeUpstream({ objects, stored: true });
+  upstream.onRequest = async () => {
+    await pause(UPSTREAM_MS);
+    return undefined;
+  };
+  return upstream;
+}
+
+/** The NAR's status. Fails unless the narinfo is there, and a 200 is right. */
+async function pull({ port }: LarderProcess, { storePathHash }: StoreObject): Promise<number> {
+  return (await servedNar(port, await servedNarinfo(port, storePathHash))).status;
+}
+
+async function within(limitMs: number, what: string, pulled: () => Promise<number>) {
+  const startedAt = performance.now();
+  assert.equal(await pulled(), 200, what);
+  const ms = performance.now() - startedAt;
+  assert.ok(ms < limitMs, `${what} took ${ms} ms`);
+}

@@ -1,0 +1,22 @@
+import type { HolderFacts } from "../../src/locks/locks.ts";
+import { connectRedis } from "../../src/locks/redis/redis_client.ts";
+import { RedisLocks } from "../../src/locks/redis/redis_locks.ts";
+import { createLogger, type Logger } from "../../src/telemetry/logger.ts";
+
+const SILENT = createLogger("error", { write() {} });
+
+export interface RedisLocksOptions {
+  readonly keyPrefix?: string;
+  readonly holder?: HolderFacts;
+  readonly log?: Logger;
+}
+
+/** Locks in the Redis at `address`, a host and a port. */
+export async function openRedisLocks(
+  address: string,
+  { keyPrefix = "", holder = { member: "host.2.other" }, log = SILENT }: RedisLocksOptions = {},
+): Promise<RedisLocks> {
+  const { hostname: host, port } = new URL(`redis://${address}`);
+  const client = await connectRedis({ addresses: [{ host, port: Number(port) }], db: 0 }, log);
+  return new RedisLocks({ client, keyPrefix, holder, log });
+}

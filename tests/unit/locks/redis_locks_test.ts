@@ -1,0 +1,109 @@
+import assert from "node:assert/strict";
+import { LocksUnavailable } from "../../../src/locks/locks.ts";
+import { createLogger } from "../../../src/telemetry/logger.ts";
+import { eventually } from "../../support/eventually.ts";
+import { testUnless } from "../../support/program.ts";
+import { openRedisLocks } from "../../support/redis_locks.ts";
+import { redisMissing, RedisServer } from "../../support/redis_server.ts";
+
+const TTL_MS = 60_000;
+/** A client may wait for two commands that Redis does not answer. */
+const FROZEN_MAX_MS = 3_000;
+const AT_ONCE_MS = 200;
+
+testUnless(
+  redisMissing,
+  "redis locks: a frozen Redis costs two time limits, then none",
+  async () => {
+    await using server = await RedisServer.open();
+    const messages: string[] = [];
+    const log = createLogger("info", { write: (line) => void messages.push(JSON.parse(line).msg) });
+    await using locks = await openRedisLocks(server.address, { log });
+    server.freeze();
+    const startedAt = performance.now();
+
+    for (let tries = 0; tries < 2; tries++) {
+      await assert.rejects(locks.tryAcquire("a", TTL_MS), isUnavailable("redis_error"));
+    }
+    assert.ok(performance.now() - startedAt < FROZEN_MAX_MS);
+    const opened = performance.now();
+    await assert.rejects(locks.tryAcquire("b", TTL_MS), isUnavailable("circuit_breaker"));
+    await assert.rejects(locks.holderOf("b"), isUnavailable("circuit_breaker"));
+    assert.ok(performance.now() - opened < AT_ONCE_MS);
+    assert.deepEqual(messages, ["circuit breaker open: Redis is unavailable"]);
+
+    server.wake();
+    await eventually("the circuit is closed", () => messages.length === 2);
+    assert.equal(messages[1], "circuit breaker closed: Redis is available again");
+    // Redis may have carried out what it had not answered.
+    await eventually("nobody holds what nobody was given", async () => (
+      await locks.holderOf("a") === undefined
+    ));
+    await using lease = await locks.tryAcquire("a", TTL_MS);
+    assert.ok(lease);
+  },
+);
+
+testUnless(redisMissing, "redis locks: a killed Redis that starts again gives locks", async () => {
+  await using server = await RedisServer.open();
+  await using locks = await openRedisLocks(server.address);
+  await using before = await locks.tryAcquire("a", TTL_MS);
+  assert.ok(before);
+  await server.kill();
+  await assert.rejects(locks.tryAcquire("a", TTL_MS), isUnavailable("redis_error"));
+  await server.start();
+
+  await eventually("a lock is given", async () => {
+    try {
+      await using lease = await locks.tryAcquire("a", TTL_MS);
+      return lease !== undefined;
+    } catch {
+      return false;
+    }
+  });
+});
+
+testUnless(
+  redisMissing,
+  "redis locks: the lock of a dead holder is free after its time",
+  async () => {
+    await using server = await RedisServer.open();
+    await using locks = await openRedisLocks(server.address);
+    const ttlMs = 200;
+    const script = new URL("../../support/lock_holder.ts", import.meta.url).pathname;
+    const args = ["run", "-A", "--cached-only", script, server.address, "a", `${ttlMs}`];
+    const child = new Deno.Command(Deno.execPath(), { args, stdout: "piped" }).spawn();
+    const reader = child.stdout.getReader();
+    assert.equal(new TextDecoder().decode((await reader.read()).value), "held\n");
+    assert.equal(await locks.tryAcquire("a", ttlMs), undefined);
+    child.kill("SIGKILL");
+    await child.status;
+    await reader.cancel();
+
+    await eventually("the lock is free", async () => {
+      await using lease = await locks.tryAcquire("a", ttlMs);
+      return lease !== undefined;
+    });
+  },
+);
+
+testUnless(redisMissing, "redis locks: a holder learns that another has its lock", async () => {
+  await using server = await RedisServer.open();
+  await using one = await openRedisLocks(server.address);
+  await using other = await openRedisLocks(server.address);
+  const ttlMs = 300;
+  await using lease = await one.tryAcquire("a", ttlMs);
+  const holder = await other.holderOf("a");
+  assert.ok(lease && holder);
+
+  await other.free("a", holder);
+  await using next = await other.tryAcquire("a", ttlMs);
+  assert.ok(next);
+
+  await eventually("the lease is lost", () => lease.lost.aborted);
+  assert.equal(next.lost.aborted, false);
+});
+
+function isUnavailable(reason: string) {
+  return (error: unknown) => error instanceof LocksUnavailable && error.reason === reason;
+}
