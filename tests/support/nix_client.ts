@@ -46,17 +46,24 @@ export class NixClient implements Disposable {
   /** Where the store is really; a store path goes behind it. */
   readonly root = `${this.#folder.path}/root`;
 
-  /** `caFile`: whom it trusts with HTTPS. `netrc`: the text of its netrc file, if any. */
+  /**
+   * `caFile`: whom it trusts with HTTPS. `netrc`: the text of its netrc file, if any. `settings`:
+   * further lines of its nix.conf.
+   */
   constructor(
-    { caFile, netrc }: { readonly caFile?: string; readonly netrc?: string | undefined } = {},
+    { caFile, netrc, settings = "" }: {
+      readonly caFile?: string;
+      readonly netrc?: string | undefined;
+      readonly settings?: string;
+    } = {},
   ) {
     this.#caFile = caFile;
     Deno.mkdirSync(`${this.root}/nix/store`, { recursive: true });
     Deno.mkdirSync(`${this.#folder.path}/conf`);
     const netrcFile = `${this.#folder.path}/conf/netrc`;
     if (netrc !== undefined) Deno.writeTextFileSync(netrcFile, netrc, { mode: 0o600 });
-    const settings = `${CONFIGURATION}netrc-file = ${netrcFile}\n`;
-    Deno.writeTextFileSync(`${this.#folder.path}/conf/nix.conf`, settings);
+    const lines = `${CONFIGURATION}netrc-file = ${netrcFile}\n${settings}`;
+    Deno.writeTextFileSync(`${this.#folder.path}/conf/nix.conf`, lines);
   }
 
   /** Makes a signing key by Nix itself. */
