@@ -1,4 +1,9 @@
 import assert from "node:assert/strict";
+import {
+  CreateMultipartUploadCommand,
+  ListMultipartUploadsCommand,
+  UploadPartCommand,
+} from "@aws-sdk/client-s3";
 import { sha256FromDigest } from "../../src/nix/hash.ts";
 import { narName } from "../../src/nix/nar_name.ts";
 import { newStoredName } from "../../src/nix/stored_name.ts";
@@ -42,6 +47,26 @@ testUnless(
     const part = await new Response(nar?.read(start, end)).bytes();
     assert.ok(equal(part, bytes.subarray(start, end)), "the part's bytes");
     assert.ok(equal(await (await store.open(at, STAYS))?.bytes(), bytes), "all bytes");
+  },
+);
+
+testUnless(
+  S3_UNAVAILABLE,
+  "S3NarStore: remove() also removes the parts of a put that died",
+  async () => {
+    const s3 = openS3(newBucket());
+    await using store = new S3NarStore(s3);
+    const names = { Bucket: s3.bucket, Key: `nar/${at}` };
+    const { UploadId } = await s3.client.send(new CreateMultipartUploadCommand(names));
+    const part = { ...names, UploadId, PartNumber: 1, Body: new Uint8Array(10) };
+    await s3.client.send(new UploadPartCommand(part));
+
+    assert.equal(await store.remove(at), false);
+
+    const { Uploads = [] } = await s3.client.send(
+      new ListMultipartUploadsCommand({ Bucket: s3.bucket }),
+    );
+    assert.deepEqual(Uploads, []);
   },
 );
 

@@ -39,9 +39,14 @@ export class S3NarStore implements NarStore, AsyncDisposable {
 
   async remove(at: StoredName): Promise<boolean> {
     // A removal alone does not tell whether there was an object.
-    if (await this.#find(at) === undefined) return false;
+    const isThere = await this.#find(at) !== undefined;
     const { client, bucket } = this.#s3;
     try {
+      if (!isThere) {
+        // A put may have died before its end.
+        await this.#uploads.abandon(keyOf(at));
+        return false;
+      }
       await client.send(new DeleteObjectCommand({ Bucket: bucket, Key: keyOf(at) }));
       return true;
     } catch (error) {

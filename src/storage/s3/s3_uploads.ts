@@ -2,6 +2,7 @@ import {
   AbortMultipartUploadCommand,
   CompleteMultipartUploadCommand,
   CreateMultipartUploadCommand,
+  ListMultipartUploadsCommand,
   PutObjectCommand,
   UploadPartCommand,
 } from "@aws-sdk/client-s3";
@@ -10,6 +11,7 @@ import { Failure } from "../../base/failure.ts";
 import { MemoryAllowance } from "../../base/memory_allowance.ts";
 import { readFully } from "../../base/read_fully.ts";
 import type { S3Access } from "./s3_access.ts";
+import { isNotFound } from "./s3_failures.ts";
 
 /** Larger files go in parts of this size. S3 takes no smaller ones than 5 MiB. */
 const PART_BYTES = 8 << 20;
@@ -49,6 +51,22 @@ export class S3Uploads {
     return ETag;
   }
 
+  /** Removes the parts of uploads to this key that were begun and have not ended. */
+  async abandon(key: string): Promise<void> {
+    const { client, bucket } = this.#s3;
+    const { Uploads = [] } = await client.send(
+      new ListMultipartUploadsCommand({ Bucket: bucket, Prefix: key }),
+    );
+    for (const { Key, UploadId } of Uploads) {
+      if (Key !== key) continue;
+      const names = { Bucket: bucket, Key, UploadId };
+      await client.send(new AbortMultipartUploadCommand(names)).catch((error) => {
+        // Another member was faster.
+        if (!isNotFound(error)) throw error;
+      });
+    }
+  }
+
   async #sendWhole(key: string, file: Deno.FsFile, fileSize: number) {
     const { client, bucket } = this.#s3;
     using body = await this.#read(file, 0, fileSize);
@@ -60,18 +78,17 @@ export class S3Uploads {
   async #sendParts(key: string, file: Deno.FsFile, fileSize: number) {
     const { client, bucket } = this.#s3;
     const names = { Bucket: bucket, Key: key };
-    const { UploadId: uploadId } = await client.send(new CreateMultipartUploadCommand(names));
+    const { UploadId: uploadId, $metadata: { attempts = 1 } } = await client.send(
+      new CreateMultipartUploadCommand(names),
+    );
     if (uploadId === undefined) throw new Error("the S3 store told no id of the upload");
-    try {
-      const Parts = await this.#sendEach({ key, uploadId }, file, fileSize);
-      const end = { ...names, UploadId: uploadId, MultipartUpload: { Parts } };
-      return await client.send(new CompleteMultipartUploadCommand(end));
-    } catch (error) {
-      // Where this fails too, the search for unfinished uploads finds it later.
-      const command = new AbortMultipartUploadCommand({ ...names, UploadId: uploadId });
-      await client.send(command).catch(() => undefined);
-      throw error;
-    }
+    // Where this throws, the caller removes the object, and with it the parts.
+    const Parts = await this.#sendEach({ key, uploadId }, file, fileSize);
+    const end = { ...names, UploadId: uploadId, MultipartUpload: { Parts } };
+    const ended = await client.send(new CompleteMultipartUploadCommand(end));
+    // An answer with another id may be lost.
+    if (attempts > 1) await this.abandon(key).catch(() => undefined);
+    return ended;
   }
 
   /** Ends only when no part is in flight. */
