@@ -78,6 +78,12 @@ export class S3Server {
     return `${this.#folder}/buckets/${bucket}`;
   }
 
+  /** Uploads in parts that have not ended. */
+  unfinishedIn(place: S3Place): readonly string[] {
+    const multipart = `${this.folderOf(place)}/.sgwtmp/multipart`;
+    return namesIn(multipart).flatMap((key) => namesIn(`${multipart}/${key}`));
+  }
+
   /** A bucket that holds nothing; `port` is of a proxy in front. */
   bucket(port = this.port): S3Place {
     const bucket = `bucket-${++this.#buckets}`;
@@ -89,6 +95,15 @@ export class S3Server {
       credentials: S3_KEYS,
       forcePathStyle: true,
     };
+  }
+}
+
+function namesIn(folder: string): readonly string[] {
+  try {
+    return [...Deno.readDirSync(folder)].map(({ name }) => name);
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound) return [];
+    throw error;
   }
 }
 
