@@ -18,13 +18,15 @@ export function counted(count: number, one: string, several = `${one}s`): string
   return `${count.toLocaleString("en-US")} ${count === 1 ? one : several}`;
 }
 
-/** A duration for people: `4s`, `2m05s`, `1h02m`. */
+/** A duration for people: `4s`, `2m05s`, `1h02m`, `3d04h`. */
 export function formatSeconds(seconds: number): string {
   const whole = Math.max(0, Math.round(seconds));
   const two = (value: number) => String(value).padStart(2, "0");
   if (whole < 60) return `${whole}s`;
   if (whole < 3_600) return `${Math.floor(whole / 60)}m${two(whole % 60)}s`;
-  return `${Math.floor(whole / 3_600)}h${two(Math.floor(whole / 60) % 60)}m`;
+  const hours = Math.floor(whole / 3_600);
+  if (hours < 24) return `${hours}h${two(Math.floor(whole / 60) % 60)}m`;
+  return `${Math.floor(hours / 24)}d${two(hours % 24)}h`;
 }
 
 /** A duration for people, with what counts of it: `41ms`, `1.9s`, `12s`, `2m05s`. */

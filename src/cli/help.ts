@@ -21,20 +21,28 @@ To begin, run \`larder serve\` and give a Nix
 `;
 }
 
-/** `larder COMMAND --help`. */
+/** `larder COMMAND --help`. The options of the server are those of `larder serve` alone. */
 export function commandHelp(command: Command): string {
   const { name, summary, operands, about, examples, flags, ownFlags: further } = command;
   const lines = examples.map(([line, effect]) => `  ${line}\n      ${effect}\n`);
+  const own = { ...further, ...flags === "server" ? {} : flags };
+  const parts = [
+    ...Object.keys(own).length > 0 ? [ownFlags(own)] : [],
+    ...flags !== "server" ? [] : [name === "serve" ? serverFlags() : SERVER_FLAGS_POINTER],
+  ];
   return `${summary}.
 
 Usage: larder ${name} [OPTION]...${operands === undefined ? "" : ` ${operands}`}
 
 ${about === undefined ? "" : `${about}\n`}Examples:
 ${lines.join("")}
-${further === undefined ? "" : `${ownFlags(further)}\n`}${
-    flags === "server" ? serverFlags() : ownFlags(flags)
-  }`;
+${parts.join("\n")}`;
 }
+
+const SERVER_FLAGS_POINTER =
+  `It reads the settings of the server, from the same flags, variables and configuration file.
+\`larder serve --help\` lists them; most often --config or --cache-storage-local is enough.
+`;
 
 function serverFlags(): string {
   // Help texts fit 100 columns, and so does this file.

@@ -9,6 +9,7 @@ export interface StatusOutput {
 
 const TERMINAL_EVERY_MS = 200;
 const PLAIN_EVERY_MS = 5_000;
+const USUAL_COLUMNS = 80;
 
 /**
  * Shows progress until disposed of: one changing line on a terminal, else a plain line every few
@@ -35,7 +36,9 @@ export class StatusLine implements Disposable {
   }
 
   #show(): void {
-    const columns = this.#output.errorColumns();
+    const known = this.#output.errorColumns();
+    // Some terminals say that they have no columns.
+    const columns = known === 0 ? USUAL_COLUMNS : known;
     const text = this.#line(columns);
     if (columns === undefined) return this.#output.writeError(`${text}\n`);
     this.#isShown = true;

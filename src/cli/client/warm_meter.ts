@@ -4,6 +4,9 @@ import type { WarmProgress } from "./warm_closure.ts";
 /** Time window of the rate: long enough to be steady, short enough to follow. */
 const WINDOW_MS = 10_000;
 
+/** A rate of less time would mislead. */
+const RATE_FROM_MS = 1_000;
+
 const BAR_COLUMNS = 20;
 
 /** Narrower terminals have no room for a bar beside the figures. */
@@ -18,19 +21,21 @@ export class WarmMeter {
     const { pathsDone, pathsKnown, bytesDone, bytesKnown } = progress;
     const rate = this.#bytesPerSecond(bytesDone, nowMs);
     const paths = `${pathsDone}/${counted(pathsKnown, "path")}`;
-    const figures = [paths, formatBytes(bytesDone), `${formatBytes(rate)}/s`];
+    const figures = [paths, formatBytes(bytesDone)];
+    if (rate !== undefined) figures.push(`${formatBytes(rate)}/s`);
     const bytesLeft = bytesKnown - bytesDone;
-    if (rate > 0 && bytesLeft > 0) figures.push(`${formatSeconds(bytesLeft / rate)} left`);
+    if (rate && bytesLeft > 0) figures.push(`${formatSeconds(bytesLeft / rate)} left`);
     const text = figures.join("  ");
     if (columns === undefined || columns < BAR_FROM_COLUMNS) return text;
     return `${barOf(bytesKnown === 0 ? 0 : bytesDone / bytesKnown)} ${text}`;
   }
 
-  #bytesPerSecond(bytes: number, nowMs: number): number {
+  /** `undefined` at first. */
+  #bytesPerSecond(bytes: number, nowMs: number): number | undefined {
     this.#samples = this.#samples.filter(({ atMs }) => nowMs - atMs <= WINDOW_MS);
     this.#samples.push({ atMs: nowMs, bytes });
     const [first] = this.#samples;
-    if (first === undefined || first.atMs === nowMs) return 0;
+    if (first === undefined || nowMs - first.atMs < RATE_FROM_MS) return undefined;
     return Math.max(0, Math.round((bytes - first.bytes) / ((nowMs - first.atMs) / 1_000)));
   }
 }

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { counted, formatBytes, formatSeconds } from "../../../src/base/format_units.ts";
+import { counted, formatBytes, formatMs, formatSeconds } from "../../../src/base/format_units.ts";
 import { WarmMeter } from "../../../src/cli/client/warm_meter.ts";
 
 Deno.test("format: sizes are told in the largest unit that they fill", () => {
@@ -19,12 +19,16 @@ Deno.test("format: sizes are told in the largest unit that they fill", () => {
 });
 
 Deno.test("format: times and counts are told as people do", () => {
-  assert.deepEqual([0, 59.4, 59.6, 125, 3_720].map(formatSeconds), [
+  assert.deepEqual([0, 59.4, 59.6, 125, 3_720, 273_600].map(formatSeconds), [
     "0s",
     "59s",
     "1m00s",
     "2m05s",
     "1h02m",
+    "3d04h",
+  ]);
+  assert.deepEqual([-1, 0.4, 999.6, 1_940, 9_960, 65_000].map(formatMs), [
+    ...["0ms", "0ms", "1.0s", "1.9s", "10s", "1m05s"],
   ]);
   assert.deepEqual([0, 1, 1_234].map((count) => counted(count, "path")), [
     "0 paths",
@@ -42,12 +46,13 @@ Deno.test("warm meter: it tells paths, bytes, the rate of late and the time left
       columns,
     );
 
-  assert.equal(at(0, 0, 100), "[--------------------] 3/9 paths  0 B  0 B/s");
+  assert.equal(at(0, 0, 100), "[--------------------] 3/9 paths  0 B");
   at(1, 1_024);
   assert.equal(
     at(2, 50 * 1024, 100),
     "[##########----------] 3/9 paths  50.0 KiB  25.0 KiB/s  2s left",
   );
+  for (const seconds of [11, 20]) at(seconds, 50 * 1024);
   assert.equal(at(30, 50 * 1024, 60), "3/9 paths  50.0 KiB  0 B/s");
   assert.equal(at(31, 60 * 1024), "3/9 paths  60.0 KiB  10.0 KiB/s  4s left");
 });
