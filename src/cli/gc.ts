@@ -1,5 +1,6 @@
 import { Failure } from "../base/failure.ts";
 import { within } from "../base/deadline.ts";
+import { snakeNames } from "../base/snake_names.ts";
 import { boolean } from "../config/kinds/plain.ts";
 import { size } from "../config/kinds/size.ts";
 import type { Kind } from "../config/kinds/option.ts";
@@ -49,7 +50,9 @@ async function gcCommand(args: readonly string[], process: CommandProcess): Prom
   using client = new ServerClient(flags, process);
   const answer = await start(client, flags.target, flags["dry-run"]);
   const done = await follow(answer, process);
-  process.writeOut(flags.json ? `${JSON.stringify(done)}\n` : reportOf(done, flags.target));
+  process.writeOut(
+    flags.json ? `${JSON.stringify(snakeNames(done))}\n` : reportOf(done, flags.target),
+  );
   return done.reached ? EXIT.ok : EXIT.failed;
 }
 

@@ -2,7 +2,13 @@ import type { Command } from "./command.ts";
 import { CLIENT_FLAGS } from "./client/client_flags.ts";
 import { eachStorePath, nameOf, reportFailures } from "./client/each.ts";
 import { ServerClient, ServerRefusal } from "./client/server_client.ts";
-import { readStorePathArguments, type StorePathArgument } from "./client/store_path_argument.ts";
+import { pinnedClosures } from "./client/pinned_closures.ts";
+import { findPinned, isPackageName } from "./client/pinned_names.ts";
+import {
+  readStorePathArgument,
+  readStorePathArguments,
+  type StorePathArgument,
+} from "./client/store_path_argument.ts";
 import { readWords } from "./flags.ts";
 import type { CommandProcess } from "./command_process.ts";
 
@@ -34,12 +40,16 @@ ${STORE_PATH_ABOUT}`,
 export const UNPIN: Command = {
   name: "unpin",
   summary: "Let closures be evicted again",
-  operands: "PATH...",
+  operands: "PATH|NAME...",
   about: `What is not pinned stays so. Nothing is deleted at once.
 
-${STORE_PATH_ABOUT}`,
+${STORE_PATH_ABOUT}
+NAME is that of a pinned package, with its version or without. If several pins have it, nothing
+happens to them: they are listed.
+`,
   examples: [
     ["larder unpin ./result", "What it refers to may go, but for what other pins reach"],
+    ["larder unpin firefox", "The only pinned firefox, of whatever version"],
     ["larder pins --json | jq -r '.[].root' | xargs larder unpin", "Unpin everything"],
   ],
   flags: CLIENT_FLAGS,
@@ -74,13 +84,22 @@ async function pinCommand(args: readonly string[], process: CommandProcess): Pro
 
 async function unpinCommand(args: readonly string[], process: CommandProcess): Promise<number> {
   const { flags, rest } = readWords(CLIENT_FLAGS, { ...process, args });
-  const targets = readStorePathArguments(rest, process);
+  const isName = (word: string) =>
+    isPackageName(word) && readStorePathArgument(word, process) === undefined;
+  const names = rest.filter(isName);
+  const paths = rest.filter((word) => !isName(word));
+  const targets = names.length > 0 && paths.length === 0
+    ? []
+    : readStorePathArguments(paths, process);
   using client = new ServerClient(flags, process);
-  const failures = await eachStorePath(targets, async (target) => {
+  const pins = names.length === 0 ? [] : await pinnedClosures(client);
+  const named = findPinned(names, pins);
+  const failed = await eachStorePath([...targets, ...named.found], async (target) => {
     await requestPin(client, "DELETE", target);
     process.writeOut(`unpinned ${nameOf(target)}\n`);
   });
-  const title = `${failures.length} of ${targets.length} not unpinned:`;
+  const failures = [...named.failures, ...failed];
+  const title = `${failures.length} of ${targets.length + names.length} not unpinned:`;
   return reportFailures(failures, title, process.writeError);
 }
 

@@ -1,3 +1,4 @@
+import { choice } from "../config/kinds/plain.ts";
 import { CLIENT_FLAGS, JSON_FLAG } from "./client/client_flags.ts";
 import { formatBytes } from "../base/format_units.ts";
 import { type Pinned, pinnedClosures } from "./client/pinned_closures.ts";
@@ -7,7 +8,23 @@ import { EXIT } from "../base/exit_codes.ts";
 import { noOperands, readWords } from "./flags.ts";
 import type { CommandProcess } from "./command_process.ts";
 
-const FLAGS = { json: JSON_FLAG, ...CLIENT_FLAGS } as const;
+const ORDERS = {
+  age: () => 0,
+  name: (a, b) => (a.name ?? a.root).localeCompare(b.name ?? b.root),
+  size: (a, b) => b.bytes - a.bytes,
+  stored: (a, b) => b.stored - a.stored,
+  missing: (a, b) => b.missing - a.missing,
+} as const satisfies Readonly<Record<string, (a: Pinned, b: Pinned) => number>>;
+
+const FLAGS = {
+  sort: {
+    kind: choice("age", "name", "size", "stored", "missing"),
+    default: "age",
+    help: "Order: the oldest pin, the first name, the largest size or number first",
+  },
+  json: JSON_FLAG,
+  ...CLIENT_FLAGS,
+} as const;
 
 export const PINS: Command = {
   name: "pins",
@@ -19,6 +36,7 @@ what arrives later. \`larder warm\` fetches what is missing.
 `,
   examples: [
     ["larder pins", "A table, in the order of pinning"],
+    ["larder pins --sort size", "What takes most of the room first"],
     ["larder pins --json | jq '.[] | select(.missing > 0)'", "Those that would not do offline"],
   ],
   flags: FLAGS,
@@ -29,7 +47,7 @@ async function pinsCommand(args: readonly string[], process: CommandProcess): Pr
   const { flags, rest } = readWords(FLAGS, { ...process, args });
   noOperands(rest);
   using client = new ServerClient(flags, process);
-  const pins = await pinnedClosures(client);
+  const pins = (await pinnedClosures(client)).toSorted(ORDERS[flags.sort]);
   if (flags.json) process.writeOut(`${JSON.stringify(pins, null, 2)}\n`);
   else if (pins.length === 0) process.writeError("nothing is pinned\n");
   else process.writeOut(tableOf(pins));
@@ -38,13 +56,13 @@ async function pinsCommand(args: readonly string[], process: CommandProcess): Pr
 
 function tableOf(pins: readonly Pinned[]): string {
   const head = ["ROOT", "NAME", "STORED", "MISSING", "SIZE", "PINNED SINCE"];
-  const rows = pins.map(({ root, name, stored, missing, bytes, pinnedAt }) => [
+  const rows = pins.map(({ root, name, stored, missing, bytes, pinned_at }) => [
     root,
     name ?? "(not stored)",
     String(stored),
     String(missing),
     formatBytes(bytes),
-    `${pinnedAt.slice(0, 10)} ${pinnedAt.slice(11, 16)} UTC`,
+    `${pinned_at.slice(0, 10)} ${pinned_at.slice(11, 16)} UTC`,
   ]);
   const all = [head, ...rows];
   const widths = head.map((_, column) => Math.max(...all.map((row) => row[column]?.length ?? 0)));

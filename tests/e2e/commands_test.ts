@@ -48,7 +48,7 @@ for (const address of ["127.0.0.1:0", "unix"]) {
 
     // The last of them may still be verified.
     await eventually("all is kept", async () => (await pinned())[0].missing === 0);
-    const { pinnedAt: _, bytes, ...pin } = (await pinned())[0];
+    const { pinned_at: _, bytes, ...pin } = (await pinned())[0];
     assert.deepEqual(pin, { root: app.storePathHash, name: "app-1.0", stored: 6, missing: 0 });
     assert.ok(bytes > 200_000);
 

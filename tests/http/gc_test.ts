@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { bothNames } from "../../src/base/snake_names.ts";
 import type { GcEvent, GcOrder, GcProgress } from "../../src/space/gc_event.ts";
 import { GC_DONE, GcServer } from "../support/gc_server.ts";
 
@@ -25,7 +26,7 @@ Deno.test("gc: a run is told line by line and ends with what it did", async () =
   assert.equal(answer.status, 200);
   assert.equal(answer.headers.get("content-type"), "application/x-ndjson");
   assert.match(answer.headers.get("cache-control") ?? "", /no-store/);
-  assert.deepEqual(await linesOf(answer), [PROGRESS, GC_DONE]);
+  assert.deepEqual(await linesOf(answer), [PROGRESS, GC_DONE].map(bothNames));
 });
 
 Deno.test("gc: however often a run tells, a client hears of it once a second", async () => {
@@ -35,7 +36,7 @@ Deno.test("gc: however often a run tells, a client hears of it once a second", a
   const lines = await linesOf(await fetch(`${server.url}/gc`, { method: "POST" }));
 
   assert.ok(lines.length <= 3, `${lines.length} lines`);
-  assert.deepEqual(lines.at(-1), GC_DONE);
+  assert.deepEqual(lines.at(-1), bothNames(GC_DONE));
 });
 
 Deno.test("gc: target and dry run reach the engine as they were given", async () => {
@@ -145,5 +146,5 @@ Deno.test("gc: a client that takes nothing does not hold the run", async () => {
   const answer = await fetch(`${server.url}/gc`, { method: "POST" });
   await over.promise;
 
-  assert.deepEqual((await linesOf(answer)).at(-1), GC_DONE);
+  assert.deepEqual((await linesOf(answer)).at(-1), bothNames(GC_DONE));
 });

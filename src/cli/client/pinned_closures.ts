@@ -1,5 +1,6 @@
 import { boundedText } from "../../base/bounded_text.ts";
 import { Failure } from "../../base/failure.ts";
+import { snakeNames } from "../../base/snake_names.ts";
 import type { FailedPath } from "./each.ts";
 import type { ServerClient } from "./server_client.ts";
 import type { StorePathArgument } from "./store_path_argument.ts";
@@ -11,7 +12,7 @@ export interface Pinned {
   readonly stored: number;
   readonly missing: number;
   readonly bytes: number;
-  readonly pinnedAt: string;
+  readonly pinned_at: string;
 }
 
 /** One second more than the server's own limit. */
@@ -27,7 +28,7 @@ export async function pinnedClosures(
   const answer = await client.request("GET", "/pins/closures", { limitMs: COUNT_LIMIT_MS });
   const text = await boundedText(answer, LIST_BYTES_MAX);
   try {
-    const pins: unknown = JSON.parse(text);
+    const pins = snakeNames(JSON.parse(text));
     if (Array.isArray(pins) && pins.every(isPinned)) return pins;
   } catch {
     // The check below reports it, as for other answers that are not larder's.
@@ -63,8 +64,8 @@ const NAME_REGEXP = /^[0-9A-Za-z+\-._?=]{1,211}$/;
 const TIME_REGEXP = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z$/;
 
 function isPinned(value: unknown): value is Pinned {
-  const { root, name, stored, missing, bytes, pinnedAt } = (value ?? {}) as Partial<Pinned>;
+  const { root, name, stored, missing, bytes, pinned_at } = (value ?? {}) as Partial<Pinned>;
   return ROOT_REGEXP.test(String(root)) && (name === null || NAME_REGEXP.test(String(name))) &&
     [stored, missing, bytes].every((count) => Number.isSafeInteger(count)) &&
-    TIME_REGEXP.test(String(pinnedAt));
+    TIME_REGEXP.test(String(pinned_at));
 }

@@ -1,3 +1,4 @@
+import { bothNames } from "../../base/snake_names.ts";
 import type { GcEvent, GcOrder } from "../../space/gc_event.ts";
 import { statusAnswer, streamAnswer } from "../message/answer.ts";
 import type { Route } from "./router.ts";
@@ -73,7 +74,7 @@ function linesOf(events: AsyncIterable<GcEvent>): ReadableStream<Uint8Array<Arra
           continue;
         }
         toldAtMs = nowMs;
-        controller.enqueue(encoder.encode(`${JSON.stringify(event)}\n`));
+        controller.enqueue(encoder.encode(`${JSON.stringify(bothNames(event))}\n`));
         if (event.event === "done") break;
       }
       controller.close();

@@ -1,3 +1,4 @@
+import { bothNames } from "../../base/snake_names.ts";
 import { isStorePathHash } from "../../nix/store_path.ts";
 import type { ClosureLister } from "../../pins/pinned_closures.ts";
 import type { Pins } from "../../pins/pins.ts";
@@ -35,7 +36,9 @@ export function pinsRoute(pins: Pick<Pins, "list">): Route {
 
 /** The pin roots and the stored part of their closures, in the order of pinning. */
 export function pinnedClosuresRoute(closures: Pick<ClosureLister, "list">): Route {
-  return listRoute("/pins/closures", closures);
+  return listRoute("/pins/closures", {
+    list: async () => (await closures.list()).map(bothNames),
+  });
 }
 
 function listRoute(path: string, lister: { readonly list: () => Promise<unknown> }): Route {

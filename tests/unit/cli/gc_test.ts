@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { snakeNames } from "../../../src/base/snake_names.ts";
 import type { GcEvent, GcOrder } from "../../../src/space/gc_event.ts";
 import { GC_DONE, GcServer } from "../../support/gc_server.ts";
 import { runLarder } from "../../support/run_larder.ts";
@@ -69,7 +70,7 @@ Deno.test("larder gc: target and dry run are sent, --json prints how it ended", 
   const { status, out } = await runLarder([...words, "--json", "--target", "1.5K", "--dry-run"]);
   await runLarder(words);
 
-  assert.deepEqual([status, JSON.parse(out)], [0, GC_DONE]);
+  assert.deepEqual([status, JSON.parse(out)], [0, snakeNames(GC_DONE)]);
   assert.deepEqual(orders, [{ targetBytes: 1_536, dryRun: true }, { dryRun: false }]);
 });
 

@@ -69,7 +69,9 @@ Deno.test("larder pins: a table for people, JSON for programs", async () => {
     ),
   );
   const [told] = JSON.parse((await runLarder(["pins", "--json"], { env })).out);
-  assert.deepEqual(told, (await (await cache.get("/pins/closures")).json())[0]);
+  const [served] = await (await cache.get("/pins/closures")).json();
+  const { pinnedAt: oldName, ...fields } = served;
+  assert.deepEqual([told, fields.pinned_at], [fields, oldName]);
   assert.equal(told.root, root?.storePathHash);
   assert.ok(leaf);
 });
@@ -103,4 +105,62 @@ Deno.test("larder pins: what no larder says is not shown", async () => {
     assert.deepEqual([status, out], [1, ""]);
     assert.equal(err, "larder: Cannot read the server's list of pins: is it larder?\n");
   }
+});
+
+const HASHES = ["0", "1", "2", "3"].map((digit) => digit.repeat(32));
+
+/** A server that has these pins, and notes what it is asked to unpin. */
+function pinServer(names: readonly string[]) {
+  const unpinned: string[] = [];
+  const pins = names.map((name, at) => ({
+    ...{ root: HASHES[at], name, stored: at, missing: 3 - at, bytes: 1024 * ((at * 3) % 4) },
+    pinned_at: `2026-01-0${at + 1}T03:04:05.000Z`,
+  }));
+  const options = { hostname: "127.0.0.1", port: 0, onListen() {} };
+  const server = Deno.serve(options, ({ method, url }) => {
+    const { pathname } = new URL(url);
+    if (method === "GET") return Response.json(pathname === "/pins/closures" ? pins : []);
+    unpinned.push(pathname.slice("/pin/".length, -".narinfo".length));
+    return new Response("not pinned\n");
+  });
+  const env = { LARDER_SERVER: `http://127.0.0.1:${server.addr.port}` };
+  return { env, unpinned, [Symbol.asyncDispose]: () => server.shutdown() };
+}
+
+Deno.test("larder pins --sort: the oldest, the first name or the largest comes first", async () => {
+  await using server = pinServer(["b-1", "d-1", "a-1", "c-1"]);
+  const order = async (sort: string) => {
+    const { out } = await runLarder(["pins", "--json", "--sort", sort], server);
+    return JSON.parse(out).map(({ name }: { name: string }) => name[0]).join("");
+  };
+
+  assert.deepEqual(
+    await Promise.all(["age", "name", "size", "stored", "missing"].map(order)),
+    ["bdac", "abcd", "dacb", "cadb", "bdac"],
+  );
+  assert.equal((await runLarder(["pins", "--sort", "colour"], server)).status, 2);
+});
+
+Deno.test("larder unpin: a package's name is enough where one pin has it", async () => {
+  await using server = pinServer(["firefox-130.0", "hello-2.12", "hello-2.10", "hello-wayland-1"]);
+
+  const ran = await runLarder(["unpin", "firefox", "hello-2.10", "hello", "vim"], server);
+
+  assert.equal(ran.status, 1);
+  assert.deepEqual(server.unpinned, [HASHES[0], HASHES[2]]);
+  assert.equal(
+    ran.out,
+    `unpinned ${HASHES[0]}-firefox-130.0 (firefox)\nunpinned ${
+      HASHES[2]
+    }-hello-2.10 (hello-2.10)\n`,
+  );
+  assert.equal(
+    ran.err,
+    `larder: 2 of 4 not unpinned:
+  hello: 2 pins have this name; give one of
+    ${HASHES[1]}-hello-2.12  3.0 KiB, pinned 2026-01-02
+    ${HASHES[2]}-hello-2.10  2.0 KiB, pinned 2026-01-03
+  vim: no pin has this name; larder pins lists them all
+`,
+  );
 });

@@ -1,0 +1,17 @@
+/** The same JSON value with all its names in `snake_case`. */
+export function snakeNames(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(snakeNames);
+  if (typeof value !== "object" || value === null) return value;
+  return Object.fromEntries(
+    Object.entries(value).map(([name, one]) => [snakeCase(name), snakeNames(one)]),
+  );
+}
+
+/** The same record with its names in `snake_case`, and as they were for clients that know those. */
+export function bothNames(record: object): object {
+  return { ...Object(snakeNames(record)), ...record };
+}
+
+function snakeCase(name: string): string {
+  return name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+}

@@ -1,0 +1,55 @@
+import { formatBytes } from "../../base/format_units.ts";
+import { hashOfBaseName, parseBaseName } from "../../nix/store_path.ts";
+import type { FailedPath } from "./each.ts";
+import type { Pinned } from "./pinned_closures.ts";
+import type { StorePathArgument } from "./store_path_argument.ts";
+
+const NAME_REGEXP = /^[0-9A-Za-z+\-._?=]{1,211}$/;
+
+/** True for a word that may be the name of a package, such as `firefox` or `firefox-130.0`. */
+export function isPackageName(word: string): boolean {
+  return NAME_REGEXP.test(word) && !/^\.{1,2}$/.test(word);
+}
+
+/** What package names mean among the pins. */
+export interface PinnedNames {
+  readonly found: readonly StorePathArgument[];
+  /** The names that no pin has, or several have. */
+  readonly failures: readonly FailedPath[];
+}
+
+/** Finds the one pin of each name. A name without a version stands for any version. */
+export function findPinned(names: readonly string[], pins: readonly Pinned[]): PinnedNames {
+  const found: StorePathArgument[] = [];
+  const failures: FailedPath[] = [];
+  for (const given of names) {
+    const matching = pinsNamed(given, pins);
+    const [only] = matching;
+    if (matching.length === 1 && only !== undefined) found.push(argumentOf(given, only));
+    else failures.push({ what: given, reason: reasonOf(matching) });
+  }
+  return { found, failures };
+}
+
+function pinsNamed(given: string, pins: readonly Pinned[]): readonly Pinned[] {
+  const exact = pins.filter(({ name }) => name === given);
+  return exact.length > 0 ? exact : pins.filter(({ name }) => packageOf(name ?? "") === given);
+}
+
+/** `firefox` of `firefox-130.0`: as in Nix, the version begins behind the first dash and digit. */
+function packageOf(name: string): string {
+  return name.replace(/-\d.*$/, "");
+}
+
+function argumentOf(given: string, { root, name }: Pinned): StorePathArgument {
+  const baseName = parseBaseName(`${root}-${name}`);
+  return { given, baseName, storePathHash: hashOfBaseName(baseName) };
+}
+
+function reasonOf(matching: readonly Pinned[]): string {
+  if (matching.length === 0) return "no pin has this name; larder pins lists them all";
+  const lines = matching.map(({ root, name, bytes, pinned_at }) =>
+    `\n    ${root}-${name}  ${formatBytes(bytes)}, pinned ${pinned_at.slice(0, 10)}`
+  );
+  return `${matching.length} pins have this name; give one of${lines.join("")}`;
+}
