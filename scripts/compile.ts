@@ -28,6 +28,8 @@ const PERMISSIONS = [
   "--allow-write",
   "--allow-env",
   "--allow-sys=hostname,statfs,getPriority",
+  // For the nix of `larder warm`. Every other command gives it up first.
+  "--allow-run",
 ];
 
 /**

@@ -14,6 +14,8 @@ export interface Command {
   readonly flags: "server" | OptionTable;
   /** Further flags beside those of the server. */
   readonly ownFlags?: OptionTable;
+  /** True if it may run this machine's Nix. All others give the permission up at their start. */
+  readonly runsNix?: true;
   /** Examples: command lines and their effects. */
   readonly examples: readonly (readonly [commandLine: string, effect: string])[];
   /** Resolves to the exit status. */

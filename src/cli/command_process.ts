@@ -1,7 +1,9 @@
 import { visibleLines } from "../base/visible.ts";
 import type { Inputs } from "../config/resolve.ts";
+import type { NixOutcome, RunNix } from "./client/installables.ts";
 import type { StatusOutput } from "./client/status_line.ts";
 import type { Build } from "./version.ts";
+import type { ScreenSize } from "./status/status_screen.ts";
 import type { Links } from "./client/store_path_argument.ts";
 
 /** The process around a command: its arguments, environment, streams and files. */
@@ -14,10 +16,24 @@ export interface CommandProcess extends Omit<Inputs, "args">, Links, StatusOutpu
   readonly writeOut: (text: string) => void;
   /** Writes to standard error, synchronously and in full. */
   readonly writeError: (text: string) => void;
+  /** Gives the permission to run programs up, for good. */
+  readonly giveUpRun: () => void;
+  /** Runs this machine's Nix; `undefined` if there is none. */
+  readonly nix: RunNix;
+  /** The size of the terminal behind standard output; empty if there is none. */
+  readonly screenSize: () => ScreenSize;
+  /** Clears that terminal; ends a paragraph elsewhere. */
+  readonly clearScreen: () => void;
+  /** True once the reader of standard output has left, as in `larder status --watch | head`. */
+  readonly isOutputClosed: () => boolean;
 }
 
 /** The real process. */
 export function denoProcess(): CommandProcess {
+  let isOutputClosed = false;
+  const writeOut = (text: string) => {
+    isOutputClosed = !writeAll(Deno.stdout, text) || isOutputClosed;
+  };
   return {
     env: Deno.env.toObject(),
     readTextFile: (path) => Deno.readTextFileSync(path),
@@ -32,10 +48,15 @@ export function denoProcess(): CommandProcess {
     workingDirectory: () => Deno.cwd(),
     readLink,
     errorColumns,
+    giveUpRun: () => void Deno.permissions.revokeSync({ name: "run" }),
+    nix: runNix,
+    screenSize,
+    clearScreen: () => writeOut(Deno.stdout.isTerminal() ? CLEAR_SCREEN : "\n"),
+    isOutputClosed: () => isOutputClosed,
     isTerminal: () => Deno.stdout.isTerminal(),
-    writeOut: (text) => writeAll(Deno.stdout, text),
-    writeError: (text) => writeAll(Deno.stderr, text),
-    clearErrorLine: () => writeAll(Deno.stderr, CLEAR_LINE),
+    writeOut,
+    writeError: (text) => void writeAll(Deno.stderr, text),
+    clearErrorLine: () => void writeAll(Deno.stderr, CLEAR_LINE),
   };
 }
 
@@ -48,6 +69,7 @@ function builtCommit(): string {
 }
 
 const CLEAR_LINE = "\r\x1b[K";
+const CLEAR_SCREEN = "\x1b[H\x1b[J";
 
 /** The same with control characters made visible, for texts from servers, files and arguments. */
 export function sanitizedProcess(process: CommandProcess): CommandProcess {
@@ -89,12 +111,38 @@ function errorColumns(): number | undefined {
 
 const TERMINAL_COLUMNS = 80;
 
-function writeAll(stream: { writeSync(bytes: Uint8Array): number }, text: string): void {
+/** Runs `nix` from the `PATH`. Throws if larder was started without the permission. */
+async function runNix(args: readonly string[]): Promise<NixOutcome | undefined> {
+  try {
+    const command = new Deno.Command("nix", { args: [...args], stderr: "inherit" });
+    const { success, stdout } = await command.output();
+    return { isSuccess: success, output: new TextDecoder().decode(stdout) };
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound) return undefined;
+    throw error;
+  }
+}
+
+function screenSize(): ScreenSize {
+  const nowhere = { columns: undefined, rows: undefined };
+  if (!Deno.stdout.isTerminal()) return nowhere;
+  try {
+    const { columns, rows } = Deno.consoleSize();
+    // Some terminals do not know their size.
+    return { columns: columns || undefined, rows: rows || undefined };
+  } catch {
+    return nowhere;
+  }
+}
+
+/** False if the reader has left, as in `larder --help | head`. */
+function writeAll(stream: { writeSync(bytes: Uint8Array): number }, text: string): boolean {
   let rest: Uint8Array = new TextEncoder().encode(text);
   try {
     while (rest.length > 0) rest = rest.subarray(stream.writeSync(rest));
+    return true;
   } catch (error) {
-    // The reader has left, as in `larder --help | head`.
     if (!(error instanceof Deno.errors.BrokenPipe)) throw error;
+    return false;
   }
 }

@@ -25,6 +25,7 @@ export async function run(args: readonly string[], real = denoProcess()): Promis
 
   const command = findCommand(word);
   if (command === undefined) return unknownCommand(word, process);
+  if (command.runsNix !== true) process.giveUpRun();
   if (rest.some(isHelp)) return help(word, process);
   try {
     return await command.run(rest, process);

@@ -1,41 +1,138 @@
+import { boundedText } from "../base/bounded_text.ts";
 import { EXIT } from "../base/exit_codes.ts";
-import { CLIENT_FLAGS } from "./client/client_flags.ts";
+import { Failure, messageOf } from "../base/failure.ts";
+import { pause } from "../base/pause.ts";
+import { snakeNames } from "../base/snake_names.ts";
+import { boolean } from "../config/kinds/plain.ts";
+import { CLIENT_FLAGS, JSON_FLAG } from "./client/client_flags.ts";
 import { serverAddress } from "./client/server_address.ts";
 import { ServerClient, ServerRefusal } from "./client/server_client.ts";
+import { Told } from "./client/told.ts";
 import type { Command } from "./command.ts";
 import type { CommandProcess } from "./command_process.ts";
 import { noOperands, readWords } from "./flags.ts";
+import { statusScreen } from "./status/status_screen.ts";
+import { verdictOf } from "./status/verdict.ts";
 
 /** Shorter than the time limit of most health checks. */
 const ANSWER_LIMIT_MS = 4_000;
 
 const NOT_READY = 503;
+const WATCH_EVERY_MS = 2_000;
 
-/** `larder status`: for health checks of containers and scripts. */
+/** Some hundred problems, downloads and pins. */
+const STATS_BYTES_MAX = 8 << 20;
+
+const FLAGS = {
+  watch: { kind: boolean, default: false, help: "Show it again every two seconds" },
+  strict: {
+    kind: boolean,
+    default: false,
+    help: "Status 1 also if an upstream is down, or an error is younger than 15 minutes",
+  },
+  json: JSON_FLAG,
+  ...CLIENT_FLAGS,
+} as const;
+
+/** `larder status`: for people, and for health checks of containers and scripts. */
 export const STATUS: Command = {
   name: "status",
-  summary: "Tell whether a larder answers: status 0 if it does, else 1",
+  summary: "Show how a larder is: status 0 if it answers, else 1",
+  about: `It asks without a token whether larder answers. The figures need a token where one is set
+for readers; without it the exit status is the same.
+`,
   examples: [
-    ["larder status", "Ask the one on this machine"],
-    ["until larder status; do sleep 1; done", "Wait for it"],
+    ["larder status", "The larder on this machine, on one screen"],
+    ["larder status --watch", "The same, again and again"],
+    ["until larder status >/dev/null; do sleep 1; done", "Wait for it"],
+    [
+      "larder status --strict --json",
+      "Figures for a script, and a status that says if all is well",
+    ],
   ],
-  flags: CLIENT_FLAGS,
+  flags: FLAGS,
   run: statusCommand,
 };
 
 async function statusCommand(args: readonly string[], process: CommandProcess): Promise<number> {
-  const { flags, rest } = readWords(CLIENT_FLAGS, { ...process, args });
+  const { flags, rest } = readWords(FLAGS, { ...process, args });
   noOperands(rest);
-  const shown = serverAddress.print(flags.server);
+  const server = serverAddress.print(flags.server);
   using client = new ServerClient(flags, process);
+  const show = (output: Output) => showOnce({ client, ...flags, server }, output);
+  return flags.watch ? await watch(show, process) : await show(process);
+}
+
+type Output = Pick<CommandProcess, "writeOut" | "writeError" | "screenSize">;
+
+/** Shows it until the reader leaves. Each screen is whole before it replaces the last one. */
+async function watch(
+  show: (output: Output) => Promise<number>,
+  process: CommandProcess,
+): Promise<number> {
+  let status: number = EXIT.ok;
+  while (!process.isOutputClosed()) {
+    let screen = "";
+    const write = (text: string) => void (screen += text);
+    const output = { ...process, writeOut: write, writeError: write };
+    try {
+      status = await show(output);
+    } catch (error) {
+      status = EXIT.failed;
+      write(`larder: ${messageOf(error)}\n`);
+    }
+    process.clearScreen();
+    process.writeOut(screen);
+    await pause(WATCH_EVERY_MS);
+  }
+  return status;
+}
+
+interface Asked {
+  readonly client: ServerClient;
+  readonly server: string;
+  readonly strict: boolean;
+  readonly json: boolean;
+}
+
+async function showOnce(asked: Asked, process: Output): Promise<number> {
+  const { client, server } = asked;
+  if (!await isReady(client)) {
+    process.writeError(`larder: ${server} is stopping: /readyz is 503\n`);
+    return EXIT.failed;
+  }
+  let value: unknown;
+  try {
+    value = await readStats(client);
+  } catch (error) {
+    process.writeOut(`larder answers at ${server}\n`);
+    process.writeError(`larder: Cannot show figures: ${messageOf(error)}\n`);
+    return asked.strict ? EXIT.failed : EXIT.ok;
+  }
+  const stats = new Told(value);
+  if (asked.json) process.writeOut(`${JSON.stringify(value, null, 2)}\n`);
+  else process.writeOut(statusScreen({ server, stats }, process.screenSize()));
+  const { isWell } = verdictOf(stats, stats.at("at").timeMs ?? Date.now());
+  return isWell || !asked.strict ? EXIT.ok : EXIT.failed;
+}
+
+async function isReady(client: ServerClient): Promise<boolean> {
   try {
     const response = await client.request("GET", "/readyz", { limitMs: ANSWER_LIMIT_MS });
     await response.body?.cancel();
-    process.writeOut(`larder answers at ${shown}\n`);
-    return EXIT.ok;
+    return true;
   } catch (error) {
-    if (!(error instanceof ServerRefusal) || error.status !== NOT_READY) throw error;
-    process.writeError(`larder: ${shown} is stopping: /readyz is 503\n`);
-    return EXIT.failed;
+    if (error instanceof ServerRefusal && error.status === NOT_READY) return false;
+    throw error;
+  }
+}
+
+async function readStats(client: ServerClient): Promise<unknown> {
+  const answer = await client.request("GET", "/stats", { limitMs: ANSWER_LIMIT_MS });
+  const text = await boundedText(answer, STATS_BYTES_MAX);
+  try {
+    return snakeNames(JSON.parse(text));
+  } catch {
+    throw new Failure("corrupt", "the server's figures are not JSON: is it larder?");
   }
 }

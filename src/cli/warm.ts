@@ -2,6 +2,7 @@ import { boolean } from "../config/kinds/plain.ts";
 import { CLIENT_FLAGS } from "./client/client_flags.ts";
 import { eachStorePath, type FailedPath, nameOf, reportFailures } from "./client/each.ts";
 import { counted, formatBytes } from "../base/format_units.ts";
+import { evaluateInstallable, isInstallable } from "./client/installables.ts";
 import { notKept } from "./client/pinned_closures.ts";
 import { ServerClient } from "./client/server_client.ts";
 import { StatusLine } from "./client/status_line.ts";
@@ -23,17 +24,24 @@ const FLAGS = {
 export const WARM: Command = {
   name: "warm",
   summary: "Fetch closures into the cache",
-  operands: "PATH...",
+  operands: "PATH|FLAKE#OUTPUT...",
   about:
     `Asks the server for the paths and all that they refer to, as a Nix client would, and throws the
 bytes away. What cannot be fetched is listed at the end, with exit status 1.
 
-${STORE_PATH_ABOUT}`,
+${STORE_PATH_ABOUT}
+The output of a flake is evaluated by this machine's nix, and not built.
+`,
   examples: [
     ["larder warm ./result --pin", "Keep a build that must stay at hand, complete"],
-    ["larder warm $(nix path-info nixpkgs#hello)", "Have it here before anybody asks for it"],
+    ["larder warm nixpkgs#hello", "Have it here before anybody asks for it"],
+    [
+      "larder warm .#nixosConfigurations.host.config.system.build.toplevel",
+      "Have what CI has built of a NixOS here before its machines update",
+    ],
   ],
   flags: FLAGS,
+  runsNix: true,
   run: warmCommand,
 };
 
@@ -41,7 +49,7 @@ const RETRY_DELAYS_MS = [250, 1_000, 4_000];
 
 async function warmCommand(args: readonly string[], process: CommandProcess): Promise<number> {
   const { flags, rest } = readWords(FLAGS, { ...process, args });
-  const targets = readStorePathArguments(rest, process);
+  const targets = await readTargets(rest, process);
   using client = new ServerClient(flags, process);
   const warm = new WarmClosure({ client, retryDelaysMs: RETRY_DELAYS_MS });
   try {
@@ -61,6 +69,23 @@ async function warmCommand(args: readonly string[], process: CommandProcess): Pr
     status = reportFailures(short, NOT_KEPT, process.writeError) || status;
   }
   return await reportMissing(failures, client, process) || status;
+}
+
+/** Throws a `ConfigError` for an invalid word before it evaluates anything. */
+async function readTargets(
+  words: readonly string[],
+  process: CommandProcess,
+): Promise<readonly StorePathArgument[]> {
+  const installables = words.filter(isInstallable);
+  const paths = words.filter((word) => !isInstallable(word));
+  const hasNone = paths.length === 0 && installables.length > 0;
+  const targets = [...hasNone ? [] : readStorePathArguments(paths, process)];
+  for (const installable of installables) {
+    const evaluated = await evaluateInstallable(installable, process.nix);
+    for (const { given } of evaluated) process.writeOut(`${installable} is ${given}\n`);
+    targets.push(...evaluated);
+  }
+  return targets;
 }
 
 /** Verifying the last NAR files takes seconds per gigabyte. */

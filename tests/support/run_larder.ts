@@ -1,4 +1,5 @@
 import type { CommandProcess } from "../../src/cli/command_process.ts";
+import type { RunNix } from "../../src/cli/client/installables.ts";
 import { run } from "../../src/cli/run.ts";
 import { inputsOf } from "./config_inputs.ts";
 
@@ -10,6 +11,9 @@ export interface LarderSurroundings {
   readonly links?: Readonly<Record<string, string>>;
   /** The path of the executable. */
   readonly executable?: string;
+  readonly giveUpRun?: () => void;
+  /** This machine's Nix; there is none without it. */
+  readonly nix?: RunNix;
   /** Set where standard error is a terminal. */
   readonly columns?: number | undefined;
 }
@@ -40,6 +44,11 @@ export async function runLarder(
     workingDirectory: () => "/home/ada",
     readLink: (path) => links[path],
     errorColumns: () => surroundings.columns,
+    giveUpRun: surroundings.giveUpRun ?? (() => undefined),
+    nix: surroundings.nix ?? (() => Promise.resolve(undefined)),
+    screenSize: () => ({ columns: surroundings.columns, rows: undefined }),
+    clearScreen: () => void (out += "\n"),
+    isOutputClosed: () => false,
   };
   const status = await run(args, host);
   return { status, out, err };

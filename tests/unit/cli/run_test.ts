@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import denoJson from "../../../deno.json" with { type: "json" };
 import { COMMANDS } from "../../../src/cli/commands.ts";
+import { runWithInput } from "../../support/program.ts";
 import { type Ran, runLarder } from "../../support/run_larder.ts";
 
 function larder(
@@ -60,6 +61,38 @@ Deno.test("larder: help of a command that speaks to a server shows its own flags
     assert.match(out, /^ {2}--token TOKEN +LARDER_TOKEN\n.+\n.+--token-file PATH$/m);
     assert.ok(!out.includes("--cache-priority"), out);
   }
+});
+
+Deno.test("larder: only help of serve lists the options of the server", async () => {
+  for (const { name, flags } of COMMANDS) {
+    const { out } = await larder([name, "--help"]);
+
+    assert.equal(out.includes("--cache-priority"), name === "serve", name);
+    assert.equal(
+      out.includes("`larder serve --help` lists them"),
+      flags === "server" && name !== "serve",
+    );
+  }
+});
+
+Deno.test("larder: every command but warm gives up running programs at its start", async () => {
+  const kept: string[] = [];
+  for (const { name } of COMMANDS) {
+    let isGivenUp = false;
+    await runLarder([name, "--help"], { giveUpRun: () => void (isGivenUp = true) });
+    if (!isGivenUp) kept.push(name);
+  }
+  assert.deepEqual(kept, ["warm"]);
+});
+
+Deno.test("larder: a permission that is given up is gone", async () => {
+  const { href } = new URL("../../../src/cli/command_process.ts", import.meta.url);
+  const script = `import { denoProcess } from "${href}";
+    denoProcess().giveUpRun();
+    await denoProcess().nix(["--version"]).catch(({ name }) => console.log(name));`;
+  const args = ["run", "--quiet", "--cached-only", "--allow-all", "-"];
+  const { output } = await runWithInput(Deno.execPath(), args, script);
+  assert.equal(output, "NotCapable\n");
 });
 
 Deno.test("larder: --version prints the version of deno.json", async () => {

@@ -1,39 +1,141 @@
 import assert from "node:assert/strict";
-import { runLarder } from "../../support/run_larder.ts";
+import { fakeUpstream } from "../../support/fake_upstream.ts";
 import { freePort } from "../../support/free_port.ts";
+import { runLarder } from "../../support/run_larder.ts";
+import { makeStoreObject } from "../../support/store_object.ts";
+import { TestCache } from "../../support/test_cache.ts";
 
-for (
-  const [status, expected] of [
-    [200, [0, "larder answers at URL\n", ""]],
-    [503, [1, "", "larder: URL is stopping: /readyz is 503\n"]],
-  ] as const
-) {
-  Deno.test(`status: ${status} of /readyz is exit status ${expected[0]}`, async () => {
-    const asked: string[] = [];
-    await using server = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen }, (request) => {
-      asked.push(`${request.method} ${new URL(request.url).pathname}`);
-      return new Response(null, { status });
-    });
-    const url = `http://127.0.0.1:${server.addr.port}`;
+const object = makeStoreObject({ name: "firefox-130.0", size: 40_000 });
+const MAIN = new URL("../../../main.ts", import.meta.url).pathname;
 
-    const ran = await runLarder(["status", "--server", url]);
-
-    assert.deepEqual([ran.status, ran.out, ran.err].map((one) => plain(one, url)), expected);
-    assert.deepEqual(asked, ["GET /readyz"]);
+/** A server that answers each path with a status and a text. */
+function serverOf(answers: Readonly<Record<string, readonly [status: number, text: string]>>) {
+  const asked: string[] = [];
+  const server = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen() {} }, (request) => {
+    const { pathname } = new URL(request.url);
+    asked.push(`${request.method} ${pathname}`);
+    const [status = 404, text = ""] = answers[pathname] ?? [];
+    return new Response(text, { status });
   });
+  const url = `http://127.0.0.1:${server.addr.port}`;
+  return { asked, url, [Symbol.asyncDispose]: () => server.shutdown() };
 }
 
-Deno.test("status: no server is exit status 1, with what to do", async () => {
-  const ran = await runLarder(["status", "--server", `http://127.0.0.1:${freePort()}`]);
+Deno.test("status: one screen tells how it is, the verdict first", async () => {
+  await using upstream = await fakeUpstream({ objects: [object], stored: true });
+  await using cache = await TestCache.open({ upstreams: [upstream] });
+  await using server = cache.listen();
+  await (await cache.get(await cache.narPath(object.storePathHash))).bytes();
+  await cache.request("POST", `/pin/${object.storePathHash}.narinfo`);
+  await cache.downloadsOver();
 
+  const { status, out, err } = await runLarder(["status", "--server", server.url]);
+
+  assert.deepEqual([status, err], [0, ""]);
+  const lines = out.trimEnd().split("\n");
+  assert.match(lines[0] ?? "", new RegExp(`^larder \\S+ answers at ${server.url}, up \\ds$`));
+  assert.equal(lines[1], "✓ all is well");
+  assert.match(out, /^Requests {3}1 narinfos, 0 % hits\n {11}1 NARs, 0 % hits$/m);
+  assert.match(out, /^Saved {6}0 B of 39\.\d KiB served, 39\.\d KiB fetched, since the start$/m);
+  assert.match(out, /^Space {6}39\.\d KiB used, no limit, 39\.\d KiB pinned$/m);
+  assert.match(out, new RegExp(`^Upstreams  ✓ ${upstream.url} +found \\ds ago$`, "m"));
+  assert.match(out, /^Pins {7}1 root$/m);
+});
+
+const ON_FIRE = JSON.stringify({
+  at: "2026-01-02T12:00:00.000Z",
+  version: "0.1.0",
+  uptimeSeconds: 273_600,
+  size: { usedBytes: 1 << 29, limitBytes: 1 << 30, reservedBytes: 1024, pinnedBytes: 0 },
+  upstreams: [
+    { url: "https://one.example", isUp: true, lastAnswer: null },
+    {
+      url: "https://other.example",
+      isUp: false,
+      lastAnswer: { result: "timeout", at: "2026-01-02T11:58:00.000Z" },
+    },
+  ],
+  downloads: {
+    count: 1,
+    underWay: [{ nar: "x.nar", name: "a-1", receivedBytes: 512, fileBytes: 1024, clientCount: 2 }],
+  },
+  problems: [{
+    level: "error",
+    message: "stored nar is\u001b[2J damaged",
+    facts: { nar: "x.nar", remedy: "run larder fsck" },
+    count: 3,
+    lastAt: "2026-01-02T11:50:00.000Z",
+  }],
+});
+
+Deno.test("status: what is wrong comes first, and is status 1 with --strict", async () => {
+  await using server = serverOf({ "/readyz": [200, "OK\n"], "/stats": [200, ON_FIRE] });
+  const words = ["status", "--server", server.url];
+
+  const { status, out } = await runLarder(words);
+  assert.equal(status, 0);
+  assert.equal(
+    out.replace(server.url, "URL"),
+    `larder 0.1.0 answers at URL, up 3d04h
+✗ 1 of 2 upstreams down, 1 error in the last 15 minutes
+
+Requests   0 narinfos
+           0 NARs
+Saved      0 B of 0 B served, 0 B fetched, since the start
+Space      [##########----------] 512.0 MiB of 1.0 GiB, 1.0 KiB reserved
+Upstreams  ✓ https://one.example                 no request yet
+           ✗ https://other.example               timeout 2m00s ago
+Downloads  a-1                                 512 B of 1.0 KiB, 50 %, 2 clients
+Problems   ✗ stored nar is\\u001b[2J damaged x.nar (3 times, 10m00s ago)
+             run larder fsck
+`,
+  );
+  assert.equal((await runLarder([...words, "--strict"])).status, 1);
+  const told = await runLarder([...words, "--json"]);
+  assert.equal(JSON.parse(told.out).downloads.under_way[0].received_bytes, 512);
+  for (const columns of [20, 40]) {
+    const narrow = await runLarder(words, { columns });
+    assert.deepEqual(narrow.out.split("\n").filter((line) => line.length > columns), []);
+  }
+});
+
+Deno.test("status: figures that are not to be had change nothing for a health check", async () => {
+  for (
+    const [stats, reason] of [[[401, ""], /token/], [[200, "<html>"], /is it larder/]] as const
+  ) {
+    await using server = serverOf({ "/readyz": [200, "OK\n"], "/stats": stats });
+
+    const { status, out, err } = await runLarder(["status", "--server", server.url]);
+
+    assert.deepEqual([status, out], [0, `larder answers at ${server.url}\n`]);
+    assert.match(err, /^larder: Cannot show figures: [^\n]+\n$/);
+    assert.match(err, reason);
+    assert.deepEqual(server.asked, ["GET /readyz", "GET /stats"]);
+  }
+});
+
+Deno.test("status: a larder that stops, or none, is exit status 1, with what to do", async () => {
+  await using server = serverOf({ "/readyz": [503, ""] });
+  const stopping = await runLarder(["status", "--server", server.url]);
+  assert.deepEqual([stopping.status, stopping.out], [1, ""]);
+  assert.equal(stopping.err, `larder: ${server.url} is stopping: /readyz is 503\n`);
+
+  const ran = await runLarder(["status", "--server", `http://127.0.0.1:${freePort()}`]);
   assert.equal(ran.status, 1);
   assert.match(ran.err, /Cannot reach http:.*is larder running\?/);
 });
 
-function plain(given: number | string, url: string): number | string {
-  return typeof given === "string" ? given.replaceAll(url, "URL") : given;
-}
+Deno.test("status --watch: a screen every two seconds, until the reader leaves", async () => {
+  await using server = serverOf({ "/readyz": [200, "OK\n"], "/stats": [200, ON_FIRE] });
+  const child = new Deno.Command(Deno.execPath(), {
+    args: ["run", "--cached-only", "-A", MAIN, "status", "--watch", "--server", server.url],
+    stdout: "piped",
+    stderr: "null",
+  }).spawn();
+  const reader = child.stdout.pipeThrough(new TextDecoderStream()).getReader();
+  let seen = "";
+  while (seen.split("answers at").length < 3) seen += (await reader.read()).value ?? "";
+  await reader.cancel();
 
-function onListen(): void {
-  // Deno would print the address.
-}
+  assert.equal((await child.status).code, 0);
+});

@@ -1,0 +1,47 @@
+import { Failure } from "../../base/failure.ts";
+import { hashOfBaseName, parseStorePath } from "../../nix/store_path.ts";
+import type { StorePathArgument } from "./store_path_argument.ts";
+
+/** Runs this machine's Nix, whose standard error is the user's. */
+export type RunNix = (args: readonly string[]) => Promise<NixOutcome | undefined>;
+
+export interface NixOutcome {
+  readonly isSuccess: boolean;
+  readonly output: string;
+}
+
+/** The store paths that `nix build` would bring into the store, of a derivation or a string. */
+const OUT_PATHS = "d: if builtins.isString d then [ d ] else " +
+  'map (o: d.${o}.outPath) (d.meta.outputsToInstall or [ (d.outputName or "out") ])';
+
+const EVAL = [
+  ...["--extra-experimental-features", "nix-command flakes", "eval", "--json"],
+  ...["--apply", OUT_PATHS],
+] as const;
+
+/** True for a flake's output, such as `.#hello` or `github:NixOS/nixpkgs#hello`. */
+export function isInstallable(word: string): boolean {
+  return word.includes("#");
+}
+
+/** The store paths of a flake's output. It is evaluated, and not built. */
+export async function evaluateInstallable(
+  installable: string,
+  nix: RunNix,
+): Promise<readonly StorePathArgument[]> {
+  const outcome = await nix([...EVAL, "--", installable]);
+  if (outcome === undefined) {
+    const advice = "there is no nix on this machine; give the store path";
+    throw new Failure("unavailable", `Cannot evaluate ${installable}: ${advice}`);
+  }
+  if (!outcome.isSuccess) throw new Failure("bad-request", `Cannot evaluate ${installable}`);
+  return readPaths(outcome.output).map((given) => {
+    const baseName = parseStorePath(given);
+    return { given, storePathHash: hashOfBaseName(baseName), baseName };
+  });
+}
+
+function readPaths(json: string): readonly string[] {
+  const paths: unknown = JSON.parse(json);
+  return Array.isArray(paths) ? paths.map(String) : [];
+}

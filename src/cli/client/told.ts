@@ -1,0 +1,38 @@
+/** A value in the JSON of a server of any version. Any part of it may be missing. */
+export class Told {
+  readonly #value: unknown;
+
+  /** `value`: parsed JSON. */
+  constructor(value: unknown) {
+    this.#value = value;
+  }
+
+  /** The value below these names. */
+  at(...names: readonly string[]): Told {
+    let value = this.#value;
+    for (const name of names) value = Object(value)[name];
+    return new Told(value);
+  }
+
+  get number(): number | undefined {
+    return typeof this.#value === "number" ? this.#value : undefined;
+  }
+
+  get text(): string | undefined {
+    return typeof this.#value === "string" ? this.#value : undefined;
+  }
+
+  /** Milliseconds of an ISO 8601 time. */
+  get timeMs(): number | undefined {
+    const ms = Date.parse(this.text ?? "");
+    return Number.isNaN(ms) ? undefined : ms;
+  }
+
+  get isTrue(): boolean {
+    return this.#value === true;
+  }
+
+  get list(): readonly Told[] {
+    return Array.isArray(this.#value) ? this.#value.map((one) => new Told(one)) : [];
+  }
+}

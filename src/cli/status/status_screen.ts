@@ -1,0 +1,168 @@
+import { counted, formatBytes, formatSeconds } from "../../base/format_units.ts";
+import { visible } from "../../base/visible.ts";
+import type { Told } from "../client/told.ts";
+import { verdictOf } from "./verdict.ts";
+
+/** Where a screen is shown. */
+export interface ScreenSize {
+  /** `undefined` outside a terminal: no line is cut. */
+  readonly columns: number | undefined;
+  /** `undefined` outside a terminal. */
+  readonly rows: number | undefined;
+}
+
+export interface StatusFacts {
+  /** The address, for people. */
+  readonly server: string;
+  /** The answer of `/stats`, with names in `snake_case`. */
+  readonly stats: Told;
+}
+
+const LABEL_COLUMNS = 11;
+const BAR_COLUMNS = 20;
+const NAME_COLUMNS = 34;
+
+/** Lists are shorter on a low screen, and never longer than this. */
+const LIST_MAX = 8;
+const LISTS = 4;
+const ROWS_OF_THE_REST = 12;
+
+/** The state of a server on one screen: a line for each thing, the verdict first. */
+export function statusScreen({ server, stats }: StatusFacts, size: ScreenSize): string {
+  const listMax = listMaxOf(size.rows);
+  const nowMs = stats.at("at").timeMs ?? Date.now();
+  const version = stats.at("version").text ?? "(unknown version)";
+  const up = stats.at("uptime_seconds").number;
+  const lines = [
+    `larder ${version} answers at ${server}${up === undefined ? "" : `, up ${formatSeconds(up)}`}`,
+    verdictOf(stats, nowMs).sentence,
+    "",
+    ...block("Requests", requestLines(stats)),
+    ...block("Saved", [savedLine(stats)]),
+    ...block("Space", [spaceLine(stats)]),
+    ...block("Upstreams", upstreamLines(stats, { nowMs, max: listMax })),
+    ...block("Downloads", transferLines(stats.at("downloads"), listMax)),
+    ...block("Uploads", transferLines(stats.at("uploads"), listMax)),
+    ...block("Pins", pinLines(stats)),
+    ...block("Problems", problemLines(stats, { nowMs, max: listMax })),
+  ];
+  return lines.map((line) => `${fitted(visible(line), size.columns)}\n`).join("");
+}
+
+function listMaxOf(rows: number | undefined): number {
+  if (rows === undefined) return LIST_MAX;
+  return Math.max(1, Math.min(LIST_MAX, Math.floor((rows - ROWS_OF_THE_REST) / LISTS)));
+}
+
+/** The lines with their label in front of the first. Nothing without lines. */
+function block(label: string, lines: readonly string[]): readonly string[] {
+  return lines.map((line, index) => `${(index === 0 ? label : "").padEnd(LABEL_COLUMNS)}${line}`);
+}
+
+/** Without the gaps of its columns, then cut, if the terminal is narrower. */
+function fitted(line: string, columns = Infinity): string {
+  if (line.length <= columns) return line.trimEnd();
+  const text = line.slice(LABEL_COLUMNS).replaceAll(/(\S) {2,}/g, "$1  ");
+  const tight = line.slice(0, LABEL_COLUMNS) + text;
+  return tight.length <= columns ? tight : `${tight.slice(0, columns - 1)}…`;
+}
+
+function shortened(lines: readonly string[], max: number): readonly string[] {
+  const hidden = lines.length - max;
+  return hidden <= 0 ? lines : [...lines.slice(0, -hidden), `and ${hidden} more`];
+}
+
+function requestLines(stats: Told): readonly string[] {
+  return [["narinfo", "narinfos"], ["nar", "NARs"]].map(([kind = "", label = ""]) => {
+    const of = (name: string) => stats.at("requests", kind, name).number ?? 0;
+    const all = of("hits") + of("misses") + of("joined") + of("prefetched") + of("absent");
+    const ratio = stats.at("requests", kind, "hit_ratio").number;
+    const hits = ratio === undefined ? "" : `, ${percent(ratio)} hits`;
+    return `${all.toLocaleString("en-US")} ${label}${hits}`;
+  });
+}
+
+function savedLine(stats: Told): string {
+  const of = (name: string) => formatBytes(stats.at("traffic", name).number ?? 0);
+  const [saved, served, fetched] = [of("saved_bytes"), of("served_bytes"), of("upstream_bytes")];
+  return `${saved} of ${served} served, ${fetched} fetched, since the start`;
+}
+
+function spaceLine(stats: Told): string {
+  const of = (name: string) => stats.at("size", name).number ?? 0;
+  const [used, limit] = [of("used_bytes"), of("limit_bytes")];
+  const more = [
+    ...of("pinned_bytes") > 0 ? [`, ${formatBytes(of("pinned_bytes"))} pinned`] : [],
+    ...of("reserved_bytes") > 0 ? [`, ${formatBytes(of("reserved_bytes"))} reserved`] : [],
+  ].join("");
+  if (limit === 0) return `${formatBytes(used)} used, no limit${more}`;
+  return `${barOf(used / limit)} ${formatBytes(used)} of ${formatBytes(limit)}${more}`;
+}
+
+/** Bounds of a list, and the time of the figures. */
+interface ListParts {
+  readonly nowMs: number;
+  readonly max: number;
+}
+
+function upstreamLines(stats: Told, { nowMs, max }: ListParts): readonly string[] {
+  const lines = stats.at("upstreams").list.map((one) => {
+    const mark = one.at("is_up").isTrue ? "✓" : "✗";
+    const result = one.at("last_answer", "result").text;
+    const last = result === undefined
+      ? "no request yet"
+      : `${result} ${ago(one.at("last_answer", "at"), nowMs)}`;
+    return `${mark} ${(one.at("url").text ?? "").padEnd(NAME_COLUMNS)}  ${last}`;
+  });
+  return shortened(lines, max);
+}
+
+function transferLines(transfers: Told, max: number): readonly string[] {
+  const lines = transfers.at("under_way").list.map((one) => {
+    const name = one.at("name").text ?? one.at("nar").text ?? "";
+    const received = one.at("received_bytes").number ?? 0;
+    const whole = one.at("file_bytes").number;
+    const part = whole ? ` of ${formatBytes(whole)}, ${percent(received / whole)}` : "";
+    const clients = counted(one.at("client_count").number ?? 0, "client");
+    return `${name.padEnd(NAME_COLUMNS)}  ${formatBytes(received)}${part}, ${clients}`;
+  });
+  return shortened(lines, max);
+}
+
+function pinLines(stats: Told): readonly string[] {
+  const count = stats.at("pins", "count").number ?? 0;
+  if (count === 0) return [];
+  const short = stats.at("pins", "roots").list.filter((one) => (one.at("missing").number ?? 0) > 0);
+  const whole = short.length === 0 ? "" : `, ${short.length} with missing paths (larder pins)`;
+  return [`${counted(count, "root")}${whole}`];
+}
+
+function problemLines(stats: Told, { nowMs, max }: ListParts): readonly string[] {
+  const all = stats.at("problems").list;
+  const lines = all.slice(0, max).flatMap((one) => {
+    const facts = one.at("facts");
+    const about = ["upstream", "nar", "route"].flatMap((name) => facts.at(name).text ?? []);
+    const times = one.at("count").number ?? 1;
+    const often = times === 1 ? "" : `${times} times, `;
+    const hint = facts.at("hint").text ?? facts.at("remedy").text;
+    const mark = one.at("level").text === "error" ? "✗" : "!";
+    const told = [one.at("message").text ?? "", ...about].join(" ");
+    const line = `${mark} ${told} (${often}${ago(one.at("last_at"), nowMs)})`;
+    return hint === undefined ? [line] : [line, `  ${hint}`];
+  });
+  return all.length > max ? [...lines, `and ${all.length - max} more`] : lines;
+}
+
+function ago(at: Told, nowMs: number): string {
+  const { timeMs } = at;
+  return timeMs === undefined ? "" : `${formatSeconds((nowMs - timeMs) / 1_000)} ago`;
+}
+
+function percent(part: number): string {
+  return `${(100 * part).toFixed(part < 1 && part > 0.995 ? 1 : 0)} %`;
+}
+
+function barOf(part: number): string {
+  const full = Math.round(Math.min(1, Math.max(0, part)) * BAR_COLUMNS);
+  return `[${"#".repeat(full)}${"-".repeat(BAR_COLUMNS - full)}]`;
+}
