@@ -1,8 +1,9 @@
 import { pause } from "../base/pause.ts";
 import type { LineSink } from "./logger.ts";
+import { TextBuffer } from "./text_buffer.ts";
 
-/** Limit of waiting text, about ten thousand lines. Lines beyond it are dropped. */
-const WAITING_CHARS_MAX = 2 << 20;
+/** Limit of waiting text, about five thousand lines. Lines beyond it are dropped. */
+const WAITING_BYTES_MAX = 2 << 20;
 
 /** Lines of this time share a write, which costs the processor more than a line does. */
 const GATHER_MS = 5;
@@ -23,8 +24,9 @@ export interface ByteWriter {
 export class LineQueue implements LineSink {
   readonly #out: ByteWriter;
   readonly #format: LineFormat | undefined;
-  #waiting: string[] = [];
-  #waitingChars = 0;
+  #waiting = new TextBuffer();
+  /** The lines that are being written. */
+  #leaving = new TextBuffer();
   #dropped = 0;
   #draining: Promise<void> | undefined;
 
@@ -35,12 +37,11 @@ export class LineQueue implements LineSink {
   }
 
   write(line: string): void {
-    if (this.#waitingChars + line.length > WAITING_CHARS_MAX) {
+    if (this.#waiting.byteLength + line.length > WAITING_BYTES_MAX) {
       this.#dropped++;
       return;
     }
-    this.#waiting.push(line);
-    this.#waitingChars += line.length;
+    this.#waiting.append(this.#format === undefined ? line : this.#format(line));
     this.#draining ??= this.#drain();
   }
 
@@ -50,31 +51,29 @@ export class LineQueue implements LineSink {
   }
 
   async #drain(): Promise<void> {
-    const encoder = new TextEncoder();
     try {
-      while (this.#waiting.length > 0) {
+      while (this.#waiting.byteLength > 0) {
         await pause(GATHER_MS);
-        const lines = [...this.#waiting, ...this.#dropNotice()];
-        this.#waiting = [];
-        this.#waitingChars = 0;
-        const shown = this.#format === undefined ? lines : lines.map(this.#format);
-        let bytes = encoder.encode(shown.join(""));
+        this.#noteDropped();
+        [this.#waiting, this.#leaving] = [this.#leaving, this.#waiting];
+        let bytes = this.#leaving.bytes();
         while (bytes.length > 0) bytes = bytes.subarray(await this.#out.write(bytes));
+        this.#leaving.clear();
       }
     } catch {
       // The other end is closed, so no one can read more.
-      this.#waiting = [];
-      this.#waitingChars = 0;
+      this.#waiting.clear();
+      this.#leaving.clear();
     } finally {
       this.#draining = undefined;
     }
   }
 
-  #dropNotice(): readonly string[] {
-    if (this.#dropped === 0) return [];
+  #noteDropped(): void {
+    if (this.#dropped === 0) return;
     const notice = { level: "warn", ts: new Date().toISOString(), msg: "log lines dropped" };
     const line = JSON.stringify({ ...notice, count: this.#dropped }) + "\n";
     this.#dropped = 0;
-    return [line];
+    this.#waiting.append(this.#format === undefined ? line : this.#format(line));
   }
 }

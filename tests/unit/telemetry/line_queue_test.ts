@@ -27,6 +27,24 @@ Deno.test("line queue: the lines of a few turns leave in one write, in order", a
   assert.deepEqual(out.writes, ["0\n1\n2\n"]);
 });
 
+Deno.test("line queue: lines that come during a write leave whole in the next one", async () => {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const begun = Promise.withResolvers<void>();
+  const out = writer(promise);
+  const queue = new LineQueue({
+    write(bytes) {
+      begun.resolve();
+      return out.write(bytes.subarray(0, 7));
+    },
+  });
+  queue.write("the first line\n");
+  await begun.promise;
+  queue.write("näxt\n");
+  resolve();
+  await queue.flushed();
+  assert.deepEqual(out.writes.join(""), "the first line\nnäxt\n");
+});
+
 Deno.test("line queue: a reader that stalls loses lines, and then learns how many", async () => {
   const { promise, resolve } = Promise.withResolvers<void>();
   const out = writer(promise);
