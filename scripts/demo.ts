@@ -29,11 +29,11 @@ await using larder = await startLarder({
 });
 const ownKey = parsePublicKey(await textOf(`${larder.url}/pubkey`));
 say(`An upstream cache with ${OBJECTS.length} store objects at ${upstream.url}`);
-say(`larder before it at ${larder.url}, its data in ${larder.storage}`);
+say(`larder in front of it at ${larder.url}, its data in ${larder.storage}`);
 
-say("\nA client pulls the closure of editor-9.1, which nobody has asked for before:");
+say("\nA client pulls the closure of editor-9.1 for the first time:");
 await pull(larder, upstream, ownKey);
-say("\nThe upstream is switched off. Another client pulls the same closure:");
+say("\nThe upstream stops. Another client pulls the same closure:");
 await upstream.stop();
 await pull(larder, upstream, ownKey);
 
@@ -84,7 +84,7 @@ function namesOf(keys: readonly PublicKey[]): string {
 }
 
 function cell(response: Response): string {
-  return (response.headers.get("x-cache") ?? "?").padEnd(4);
+  return (response.headers.get("x-cache") ?? "?").padEnd("JOINED".length);
 }
 
 async function textOf(url: string): Promise<string> {
