@@ -66,6 +66,8 @@ export interface App extends AsyncDisposable {
   readonly uses: Pick<Uses, "flush">;
   /** Resolves when no download is in flight that a client waits for. */
   downloadsOver(): Promise<void>;
+  /** Verifies whole files that other processes left. */
+  resume(paths: readonly string[]): Promise<void>;
   /** Resolves when nothing is in flight that no client waits for. */
   prefetchOver(): Promise<void>;
   /** Judges what was fetched ahead and not requested in time. */
@@ -108,17 +110,11 @@ export function buildApp(given: AppParts): App {
     ...uploads.routes,
     ...telemetry.hasMetricsRoute ? [metricsRoute(metrics)] : [],
   ];
-  const httpMetrics = telemetry.countsRequests ? new HttpMetrics(metrics, routes) : undefined;
-  const observer = new RequestObserver({
-    metrics: httpMetrics,
-    log,
-    scheme: identity.usesTls ? "https" : "http",
-  });
   return {
     pipeline: createRequestPipeline({
       router: new Router(routes),
       access: new AccessRules(identity, routes),
-      observer,
+      observer: observerOf(parts, routes),
       tracer: telemetry.tracer,
       log,
     }),
@@ -131,8 +127,10 @@ export function buildApp(given: AppParts): App {
     stopping() {
       ready = false;
       prefetch?.stop();
+      downloads.stopping();
     },
     downloadsOver: () => downloads.wantedIdle(),
+    resume: (paths) => downloads.resume(paths),
     prefetchOver: async () => await prefetch?.idle(),
     expirePrefetched: () => prefetch?.expire(),
     expireUploads: () => uploads.expire(),
@@ -146,6 +144,15 @@ export function buildApp(given: AppParts): App {
       await space[Symbol.asyncDispose]();
     },
   };
+}
+
+function observerOf({ identity, telemetry }: AppParts, routes: readonly Route[]): RequestObserver {
+  const { metrics, countsRequests, log } = telemetry;
+  return new RequestObserver({
+    metrics: countsRequests ? new HttpMetrics(metrics, routes) : undefined,
+    log,
+    scheme: identity.usesTls ? "https" : "http",
+  });
 }
 
 /** The same parts, whose log names the store path of each NAR. */

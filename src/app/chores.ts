@@ -25,7 +25,7 @@ const RETENTION_EVERY_MS = 24 * 3_600 * 1_000;
 
 export interface ChoresDeps {
   readonly stores: Pick<Stores, "workFolder" | "settle" | "changes" | "metadata">;
-  readonly app: Pick<App, "space" | "reads" | "uses" | "expireUploads">;
+  readonly app: Pick<App, "space" | "reads" | "uses" | "expireUploads" | "resume">;
   /** Times of scheduled eviction and retention; `undefined`: none. */
   readonly schedule: ScheduledTimes | undefined;
   /** How long unused metadata stays; 0 is for ever. */
@@ -40,12 +40,14 @@ export function startChores(deps: ChoresDeps): AsyncDisposable {
   const { stores, app, app: { space }, schedule, log } = deps;
   const { workFolder, changes } = stores;
   const refresh = () => void space.refresh();
+  const resume = () => void app.resume(workFolder.takeReceived());
   const settle = async () => {
     try {
       await stores.settle();
     } catch (error) {
       log.warn("search for dead members failed", { error: messageOf(error) });
     }
+    resume();
     await app.expireUploads();
     refresh();
   };
@@ -56,6 +58,7 @@ export function startChores(deps: ChoresDeps): AsyncDisposable {
   // The memory cache subscribed first, so it is already dropped.
   const feed = changes.subscribe(refresh);
   refresh();
+  resume();
   const freeSpace = sampleFreeSpace({ ...deps, path: deps.storage });
   const timers = [
     setInterval(beat, BEAT_EVERY_MS),

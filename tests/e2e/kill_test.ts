@@ -25,7 +25,7 @@ interface Point {
   /** Default: 4 MB. */
   readonly object?: () => StoreObject;
   /** What becomes of the NAR; by default it has to be fetched again. */
-  readonly after?: "kept" | "either";
+  readonly after?: "kept" | "verified" | "either";
   /** Whether the client may have all of it by then. */
   readonly mayBeWhole?: boolean;
   /** In the words of the table of faults; the others are not told there. */
@@ -61,10 +61,13 @@ const POINTS: Readonly<Record<string, Point>> = {
   "with all bytes and no verdict": {
     mayBeWhole: true,
     told: "with all bytes here and not verified",
+    after: "verified",
     object: SLOW_TO_VERIFY,
-    async reach({ larder, fileSize, client }) {
+    async reach({ larder, client }) {
       await client.ask();
-      await eventually("all bytes are here", () => sizesIn(larder, "tmp").includes(fileSize));
+      await eventually("all bytes are here", () => {
+        return filesBelow(`${larder.storage}/tmp`).some((path) => path.endsWith(".received"));
+      });
     },
   },
   "with the file in its place, and its row or none": {
@@ -114,7 +117,8 @@ async function killedAt(point: Point): Promise<void> {
     larder.kill("SIGKILL");
     await larder.ended;
     const inPlace = sizesIn(larder, "nar");
-    assert.deepEqual(inPlace, after === "fetched again" ? [] : [fileSize], "killed at that point");
+    const isInPlace = after === "kept" || after === "either";
+    assert.deepEqual(inPlace, isInPlace ? [fileSize] : [], "killed at that point");
     const { complete, bytes } = await client.rest();
     assert.ok(!complete || point.mayBeWhole, "it cannot be known to be right yet");
     if (complete) await checkNar(narinfo, bytes);
@@ -124,9 +128,10 @@ async function killedAt(point: Point): Promise<void> {
   await upstream.stop();
   silenceMembers(storage.path);
   await using larder = await startLarder(flags);
+  if (after === "verified") await larder.logged("received nar kept");
   const narinfo = await servedNarinfo(larder.port, object.storePathHash);
   const { status } = await servedNar(larder.port, narinfo);
-  if (after !== "either") assert.equal(status, after === "kept" ? 200 : 404);
+  if (after !== "either") assert.equal(status, after === "fetched again" ? 404 : 200);
   // Nothing is there that is not counted: what was on its way is settled by the start.
   assert.deepEqual(sizesIn(larder, "nar"), status === 200 ? [fileSize] : []);
   assert.deepEqual(sizesIn(larder, "tmp"), []);

@@ -9,11 +9,14 @@ import { announcedFileSize } from "../nar/nar_naming.ts";
 import type { UpstreamPool } from "../../upstream/upstream_pool.ts";
 import { aheadDeps, type AheadSpace } from "./ahead_deps.ts";
 import { KeepOutageLog } from "./keep_outage_log.ts";
+import type { NarFailure } from "../sources/nar_attempts.ts";
+import { runReceived } from "./received_file.ts";
+import { narNameOfReceived } from "./received_path.ts";
 import type { RunDownloadDeps } from "./run_download.ts";
 import { ELSEWHERE, runInTurn } from "./run_in_turn.ts";
 import { ALONE, type Turns } from "../../locks/turns.ts";
 
-export interface DownloadsDeps extends Omit<RunDownloadDeps, "outages"> {
+export interface DownloadsDeps extends Omit<RunDownloadDeps, "outages" | "isStopping"> {
   readonly space: AheadSpace;
   /** Tells which upstreams have capacity to spare. */
   readonly pool: Pick<UpstreamPool, "isSpare">;
@@ -44,13 +47,15 @@ export interface JoinedDownload {
 
 /** The downloads in flight: one for each NAR file, however many clients request it. */
 export class Downloads implements InFlight {
-  readonly #deps: DownloadsDeps & Pick<RunDownloadDeps, "outages">;
+  readonly #deps: DownloadsDeps & Pick<RunDownloadDeps, "outages" | "isStopping">;
+  #isStopping = false;
   readonly #inFlight = new Map<NarName, Download>();
   readonly #running = new Map<Download, Promise<void>>();
 
   constructor(deps: DownloadsDeps) {
     const { log, metrics } = deps.attempts.logging;
-    this.#deps = { ...deps, outages: new KeepOutageLog(log, metrics) };
+    const outages = new KeepOutageLog(log, metrics);
+    this.#deps = { ...deps, outages, isStopping: () => this.#isStopping };
   }
 
   /** How many downloads are in flight. */
@@ -94,7 +99,8 @@ export class Downloads implements InFlight {
     // A client has more patience, and more room, than one that no client waited for.
     if (inFlight === undefined || hasFailedAhead(inFlight)) {
       const file = this.#makeGrowingFile(nar, requestId);
-      const download = this.#start(nar, { file, requestId, isAhead: false });
+      const run = (download: Download) => this.#runInTurn(this.#deps, { download, nar, requestId });
+      const download = this.#start(nar, { file, isAhead: false, run });
       return { download, joined: false, isAhead: false };
     }
     const isAhead = !inFlight.isWanted;
@@ -115,9 +121,41 @@ export class Downloads implements InFlight {
       this.#deps.attempts.logging.log.debug("download failed", facts);
       return { isKept: false, isJoined: false };
     }
-    const download = this.#start(nar, { file, requestId, isAhead: true });
+    const run = (download: Download) => {
+      const isWanted = () => download.isWanted;
+      const deps = aheadDeps(this.#deps, { ...this.#deps, isWanted });
+      return this.#runInTurn(deps, { download, nar, requestId });
+    };
+    const download = this.#start(nar, { file, isAhead: true, run });
     await this.#running.get(download);
     return { isKept: isKeptSomewhere(download), isJoined: download.isWanted };
+  }
+
+  /**
+   * Verifies whole files that another process left, and keeps them. A file that is wrong, kept
+   * already or being downloaded goes. Never rejects.
+   */
+  async resume(paths: readonly string[]): Promise<void> {
+    await Promise.all(paths.map(async (path) => {
+      const name = narNameOfReceived(path);
+      try {
+        const nar = name && await this.#deps.attempts.candidates.metadata.findNar(name);
+        if (nar && nar.kept === undefined && !this.#inFlight.has(nar.name)) {
+          const file = new GrowingFile(path);
+          const run = (download: Download) => runReceived(this.#deps, download, nar);
+          return await this.#running.get(this.#start(nar, { file, isAhead: true, run }));
+        }
+        Deno.removeSync(path);
+      } catch (error) {
+        const facts = { path, error: messageOf(error) };
+        this.#deps.attempts.logging.log.warn("received nar not resumed", facts);
+      }
+    }));
+  }
+
+  /** From now on a whole file stays for the next process, if there is no time to verify it. */
+  stopping(): void {
+    this.#isStopping = true;
   }
 
   /** Resolves when no download is in flight. */
@@ -134,19 +172,16 @@ export class Downloads implements InFlight {
     }
   }
 
-  #start(nar: NarRecord, { file, requestId, isAhead }: DownloadStart): Download {
+  #start(nar: NarRecord, { file, isAhead, run }: DownloadStart): Download {
     const { reads, transfer: { keeping, tracer } } = this.#deps;
     const { name } = nar;
     const use = file.use();
     const end = reads.begin(name);
     const download = new Download({ name, file, startedAtMs: keeping.nowMs(), isAhead });
     this.#inFlight.set(name, download);
-    const isWanted = () => download.isWanted;
-    const { turns = ALONE } = this.#deps;
-    const deps = isAhead ? aheadDeps(this.#deps, { ...this.#deps, isWanted }) : this.#deps;
     const start = { name: "download nar", facts: { "larder.nar": name } };
     const running = tracer.span(start, async (span) => {
-      const failure = await runInTurn({ ...deps, turns }, download, nar, requestId);
+      const failure = await run(download);
       if (failure !== undefined) span.fail(failure.reason);
     }).finally(() => {
       if (this.#inFlight.get(name) === download) this.#inFlight.delete(name);
@@ -156,6 +191,11 @@ export class Downloads implements InFlight {
     });
     this.#running.set(download, running);
     return download;
+  }
+
+  #runInTurn(deps: RunDownloadDeps, { download, nar, requestId }: RunParts) {
+    const { turns = ALONE } = this.#deps;
+    return runInTurn({ ...deps, turns }, download, nar, requestId);
   }
 
   #makeGrowingFile(nar: NarRecord, request_id: string): GrowingFile {
@@ -170,10 +210,17 @@ export class Downloads implements InFlight {
   }
 }
 
+interface RunParts {
+  readonly download: Download;
+  readonly nar: NarRecord;
+  readonly requestId: string;
+}
+
 interface DownloadStart {
   readonly file: GrowingFile;
-  readonly requestId: string;
   readonly isAhead: boolean;
+  /** Never rejects. */
+  readonly run: (download: Download) => Promise<NarFailure | undefined>;
 }
 
 function isKeptSomewhere({ state }: Download): boolean {

@@ -6,14 +6,24 @@ import { readFully } from "../../base/read_fully.ts";
  * it at any moment.
  */
 export class GrowingFile {
-  readonly path: string;
+  #path: string;
   readonly #file: Deno.FsFile;
   #users = 0;
 
   /** Opens an existing file. Call `use` in the same turn. */
   constructor(path: string) {
-    this.path = path;
+    this.#path = path;
     this.#file = Deno.openSync(path);
+  }
+
+  get path(): string {
+    return this.#path;
+  }
+
+  /** Renames it. Throws when that fails. */
+  rename(path: string): void {
+    Deno.renameSync(this.#path, path);
+    this.#path = path;
   }
 
   /** Keeps the file open until the scope of the result ends. */
@@ -31,7 +41,7 @@ export class GrowingFile {
   /** Removes its name; open uses still read it. Throws when that fails. */
   remove(): void {
     try {
-      Deno.removeSync(this.path);
+      Deno.removeSync(this.#path);
     } catch (error) {
       if (!(error instanceof Deno.errors.NotFound)) throw error;
     }

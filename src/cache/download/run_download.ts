@@ -18,6 +18,8 @@ export interface RunDownloadDeps {
   >;
   /** Logs failures of this machine. */
   readonly outages: Pick<KeepOutageLog, "failed" | "noRoom" | "kept">;
+  /** True while the process stops: the next one verifies what is here whole. */
+  readonly isStopping: () => boolean;
 }
 
 /**
@@ -36,9 +38,10 @@ export async function runDownload(
   else failure = await bring(deps, { download, nar, reservation, requestId });
   if (failure === undefined || download.state.state === "kept") return undefined;
   const mayPassThrough = failure.reason === "room" || failure.reason === "disk";
+  const isLeft = download.state.state === "received" && deps.isStopping();
   download.advance({ type: "error", reason: failure.detail, mayPassThrough });
   // The file must go before its space is given back.
-  discard(download, deps.attempts.logging.log);
+  if (!isLeft) discard(download, deps.attempts.logging.log);
   if (failure.reason === "room") logNoRoom(deps, nar, { detail: failure.detail, requestId });
   if (failure.reason === "disk") deps.space.diskFull();
   return mayPassThrough ? undefined : failure;

@@ -17,6 +17,7 @@ import type { NarTarget } from "../sources/nar_attempts.ts";
 import { checkFile, checkNar, type Mismatch } from "../verify/check_nar.ts";
 import type { NarMeasure, NarVerifier, Verification } from "../verify/nar_verifier.ts";
 import type { Download } from "./download.ts";
+import { receivedPath } from "./received_path.ts";
 import type { DownloadReservation } from "./download_reservation.ts";
 
 export interface TransferDeps {
@@ -201,7 +202,10 @@ export async function keepDownload(
   const released = measured !== undefined || hasKnownFileHash(nar);
   download.advance({ type: "end", fileSize, released });
   if (download.state.state === "failed") throw new Failure("corrupt", download.state.reason);
-  if (measured === undefined) checkNar(nar, await transfer.measure(end));
+  if (measured === undefined) {
+    download.file.rename(receivedPath(download.file.path));
+    checkNar(nar, await transfer.measure(end));
+  }
   transfer.judged();
   download.advance({ type: "verified" });
   const { name, file: { path } } = download;

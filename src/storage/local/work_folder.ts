@@ -2,7 +2,7 @@ import { messageOf } from "../../base/failure.ts";
 import { isMemberId, type MemberId } from "../../base/member_id.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import { type OutageLine, OutageLog } from "../../telemetry/outage_log.ts";
-import type { Spool } from "../spool.ts";
+import { RECEIVED_SUFFIX, type Spool } from "../spool.ts";
 
 const NOT_LISTED: OutageLine = { level: "warn", message: "orphans not looked for" };
 
@@ -20,6 +20,7 @@ export class WorkFolder implements Spool, Disposable {
   readonly #outage: OutageLog;
   /** Orphans that could not be removed, so that the log names each once. */
   readonly #stuck = new Set<MemberId>();
+  #received: string[] = [];
 
   /** Throws when the folder cannot be made. */
   constructor(base: string, deps: WorkFolderDeps) {
@@ -46,10 +47,19 @@ export class WorkFolder implements Spool, Disposable {
     }
   }
 
+  /** Whole files of others, which nobody has had from here yet. They are in this folder now. */
+  takeReceived(): readonly string[] {
+    const paths = this.#received;
+    this.#received = [];
+    return paths;
+  }
+
+  /** Takes over the member's whole files first. */
   remove(member: MemberId): boolean {
     const { log } = this.#deps;
     const path = `${this.#base}/${member}`;
     try {
+      for (const name of receivedIn(path)) this.#takeOver(`${path}/${name}`, name);
       Deno.removeSync(path, { recursive: true });
       log.info("orphan removed", { path });
     } catch (error) {
@@ -66,13 +76,31 @@ export class WorkFolder implements Spool, Disposable {
     return true;
   }
 
+  /** The name is random enough for all members. */
+  #takeOver(from: string, name: string): void {
+    const path = `${this.path}/${name}`;
+    Deno.renameSync(from, path);
+    this.#received.push(path);
+  }
+
+  /** Whole files stay, for the next process that looks for orphans. */
   [Symbol.dispose](): void {
     const { log } = this.#deps;
     try {
-      Deno.removeSync(this.path, { recursive: true });
+      const received = receivedIn(this.path);
+      for (const { name } of received.length === 0 ? [] : Deno.readDirSync(this.path)) {
+        if (!received.includes(name)) Deno.removeSync(`${this.path}/${name}`, { recursive: true });
+      }
+      if (received.length === 0) Deno.removeSync(this.path, { recursive: true });
     } catch (error) {
       if (error instanceof Deno.errors.NotFound) return;
       log.warn("orphan not removed", { path: this.path, error: messageOf(error) });
     }
   }
+}
+
+/** Throws NotFound where the folder is gone. */
+function receivedIn(folder: string): readonly string[] {
+  return [...Deno.readDirSync(folder)].map(({ name }) => name)
+    .filter((name) => name.endsWith(RECEIVED_SUFFIX));
 }

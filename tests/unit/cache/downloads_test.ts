@@ -165,32 +165,103 @@ function endingTwice(publishing: Promise<void>): NarFetcher {
   };
 }
 
+const FILE_HASH = sha256FromDigest(DIGEST) as FileHash;
+/** A NAR whose file hash tells the right bytes before its NAR hash does. */
+const PACKED: NarRow = {
+  ...NAR,
+  name: narName(FILE_HASH, "xz"),
+  compression: "xz",
+  fileHash: FILE_HASH,
+  fileSize: BYTES.length,
+};
+const MEASURED = { kind: "measured", digest: DIGEST, narSize: BYTES.length } as const;
+
+async function know(stocked: StockedSpace, nar: NarRow): Promise<void> {
+  const sources = [{ upstream: UPSTREAMS[0] ?? "", location: "nar/x" }];
+  const { row } = put(hash("a"), []);
+  await stocked.metadata.apply([
+    { ...put(hash("a"), []), row: { ...row, narName: nar.name }, nar, sources },
+  ]);
+}
+
 Deno.test("downloads: a whole file is in the backlog until its NAR is verified", async () => {
   using folder = tempFolder();
   await using stocked = await StockedSpace.open(Infinity);
-  const sources = [{ upstream: UPSTREAMS[0] ?? "", location: "nar/x" }];
-  const fileHash = sha256FromDigest(DIGEST) as FileHash;
-  const nar: NarRow = { ...NAR, name: narName(sha256FromDigest(DIGEST), "xz"), compression: "xz" };
-  const known = { ...nar, fileHash, fileSize: BYTES.length };
-  const { row } = put(hash("a"), []);
-  await stocked.metadata.apply([
-    { ...put(hash("a"), []), row: { ...row, narName: nar.name }, nar: known, sources },
-  ]);
+  await know(stocked, PACKED);
   const verdict = Promise.withResolvers<NarMeasure>();
   const downloads = downloadsOver({
     ...{ stocked, folder, fetcher: ending(), upstreams: UPSTREAMS, measure: verdict.promise },
   });
   assert.deepEqual(downloads.backlog(), { files: 0, bytes: 0, oldestMs: 0 });
 
-  const { download } = downloads.join(known, "request");
+  const { download } = downloads.join(PACKED, "request");
   await download.readable(BYTES.length - 1);
   const { files, bytes, oldestMs } = downloads.backlog();
   assert.deepEqual([files, bytes, oldestMs >= 0], [1, BYTES.length, true]);
 
-  verdict.resolve({ kind: "measured", digest: DIGEST, narSize: BYTES.length });
+  verdict.resolve(MEASURED);
   await downloads.idle();
   assert.equal(download.state.state, "kept");
   assert.deepEqual(downloads.backlog(), { files: 0, bytes: 0, oldestMs: 0 });
+});
+
+/** What a process has received whole, and another one takes over. */
+const LEFT: Readonly<Record<string, { bytes: Uint8Array; measure: NarMeasure; kept: boolean }>> = {
+  "with the right bytes is kept": { bytes: BYTES, measure: MEASURED, kept: true },
+  "that was cut goes": { bytes: BYTES.subarray(1), measure: MEASURED, kept: false },
+  "with other bytes goes": { bytes: BYTES.map(() => 1), measure: MEASURED, kept: false },
+  "with another NAR goes": {
+    bytes: BYTES,
+    measure: { ...MEASURED, digest: createHash("sha256").digest() },
+    kept: false,
+  },
+};
+
+for (const [name, { bytes, measure, kept }] of Object.entries(LEFT)) {
+  Deno.test(`downloads: a received file ${name}, and no upstream is asked`, async () => {
+    using folder = tempFolder();
+    await using stocked = await StockedSpace.open(Infinity);
+    await know(stocked, PACKED);
+    const fetcher: NarFetcher = { begin: () => assert.fail("an upstream is asked") };
+    const downloads = downloadsOver({
+      ...{ stocked, folder, fetcher, measure: Promise.resolve(measure) },
+    });
+    const path = `${folder.path}/${PACKED.name}.x1y2.received`;
+    Deno.writeFileSync(path, bytes);
+
+    await downloads.resume([path]);
+
+    assert.equal((await stocked.metadata.findNar(PACKED.name))?.kept !== undefined, kept);
+    assert.deepEqual([...Deno.readDirSync(folder.path)], []);
+    assert.equal(downloads.count, 0);
+    // Of a file that is kept by now, or of no NAR, nothing is left either.
+    for (const again of [path, `${folder.path}/x.received`]) {
+      if (again === path && !kept) continue;
+      Deno.writeFileSync(again, bytes);
+      await downloads.resume([again]);
+      assert.deepEqual([...Deno.readDirSync(folder.path)], []);
+    }
+  });
+}
+
+Deno.test("downloads: a received file that a stop interrupts stays for the next one", async () => {
+  using folder = tempFolder();
+  await using stocked = await StockedSpace.open(Infinity);
+  await know(stocked, PACKED);
+  const verdict = Promise.withResolvers<NarMeasure>();
+  const downloads = downloadsOver({
+    ...{ stocked, folder, fetcher: ending(), upstreams: UPSTREAMS, measure: verdict.promise },
+  });
+  const { download } = downloads.join(PACKED, "request");
+  await download.readable(BYTES.length - 1);
+
+  downloads.stopping();
+  verdict.reject(new Error("the thread has ended"));
+  await downloads.idle();
+
+  const [left, ...more] = [...Deno.readDirSync(folder.path)].map(({ name }) => name);
+  assert.match(left ?? "", /\.received$/);
+  assert.deepEqual(more, []);
 });
 
 /** Brings the whole file at once. */

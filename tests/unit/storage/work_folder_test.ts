@@ -41,6 +41,32 @@ Deno.test("work folder: that of a dead member goes with its files", () => {
   assert.deepEqual(lines().map(({ msg }) => msg), ["orphan removed"]);
 });
 
+Deno.test("work folder: the whole files of a dead member are taken over, once", () => {
+  using base = tempFolder();
+  using folder = open(base.path);
+  const dead = newMemberId("host", 1);
+  Deno.mkdirSync(`${base.path}/${dead}`);
+  Deno.writeTextFileSync(`${base.path}/${dead}/x.part`, "left");
+  Deno.writeTextFileSync(`${base.path}/${dead}/y.received`, "whole");
+
+  assert.ok(folder.remove(dead));
+
+  const path = `${folder.path}/y.received`;
+  assert.deepEqual(folder.takeReceived(), [path]);
+  assert.deepEqual(folder.takeReceived(), []);
+  assert.equal(Deno.readTextFileSync(path), "whole");
+  assert.deepEqual(folder.others(), []);
+});
+
+Deno.test("work folder: a member that ends leaves its whole files, and no others", () => {
+  using base = tempFolder();
+  const ended = open(base.path);
+  Deno.writeTextFileSync(`${ended.path}/x.part`, "left");
+  Deno.writeTextFileSync(`${ended.path}/y.received`, "whole");
+  ended[Symbol.dispose]();
+  assert.deepEqual(namesIn(ended.path), ["y.received"]);
+});
+
 Deno.test("work folder: one that cannot be removed is named once, until it goes", () => {
   const base = tempFolder();
   const { log, lines } = recordingLogger();

@@ -1,0 +1,75 @@
+import { createHash } from "node:crypto";
+import { Failure, messageOf } from "../../base/failure.ts";
+import type { NarRow } from "../../metadata/metadata_store.ts";
+import type { NarFailure } from "../sources/nar_attempts.ts";
+import type { NarMeasure } from "../verify/nar_verifier.ts";
+import type { Download } from "./download.ts";
+import { DownloadReservation } from "./download_reservation.ts";
+import { discard, type RunDownloadDeps } from "./run_download.ts";
+import { keepDownload } from "./transfer.ts";
+
+/** Keeps a whole file that another process left, if it is right; else removes it. Never throws. */
+export async function runReceived(
+  deps: RunDownloadDeps,
+  download: Download,
+  nar: NarRow,
+): Promise<NarFailure | undefined> {
+  const { attempts: { logging: { log } } } = deps;
+  try {
+    using reservation = await DownloadReservation.open(deps.space, nar);
+    if (reservation === undefined) throw noRoom();
+    await keep(deps, { download, nar, reservation });
+    log.info("received nar kept", { nar: nar.name, file_size: download.fileSize ?? 0 });
+    return undefined;
+  } catch (error) {
+    const detail = messageOf(error);
+    const isLeft = download.state.state === "received" && deps.isStopping();
+    download.advance({ type: "error", reason: detail });
+    if (!isLeft) discard(download, log);
+    log.warn("received nar not kept", { nar: nar.name, error: detail });
+    return { reason: "broken", detail };
+  }
+}
+
+interface ReceivedParts {
+  readonly download: Download;
+  readonly nar: NarRow;
+  readonly reservation: DownloadReservation;
+}
+
+/** Goes on behind the last byte. Throws for a wrong file. */
+async function keep(
+  { transfer: { keeping, verifier } }: Pick<RunDownloadDeps, "transfer">,
+  { download, nar, reservation }: ReceivedParts,
+): Promise<void> {
+  const { path } = download.file;
+  const { size: fileSize } = await Deno.stat(path);
+  if (await reservation.grow(fileSize) < fileSize) throw noRoom();
+  download.advance({ type: "opened", fileSize });
+  const digest = await digestOf(path);
+  const measure = async (): Promise<NarMeasure> => {
+    const { compression, narSize } = nar;
+    if (compression === "none") return { kind: "measured", digest, narSize: fileSize };
+    using running = verifier.start({ path: download.file.path, compression, narSizeMax: narSize });
+    running.grown(fileSize, true);
+    return await running.measure;
+  };
+  await keepDownload(keeping, download, nar, {
+    transfer: { measure, judged() {} },
+    end: { type: "end", digest, fileSize, maybeShort: false },
+    reservedBytes: reservation.ledgerBytes,
+  });
+  await reservation.kept();
+}
+
+function noRoom(): Failure {
+  return new Failure("overloaded", "Cannot keep received file: there is no room for it");
+}
+
+/** Requests are answered between the pieces. */
+async function digestOf(path: string): Promise<Uint8Array> {
+  const hash = createHash("sha256");
+  const file = await Deno.open(path);
+  for await (const piece of file.readable) hash.update(piece);
+  return hash.digest();
+}
