@@ -9,7 +9,9 @@ await using world = await DocWorld.open();
 for (const page of pages) {
   const startedAt = performance.now();
   try {
-    await runPage(page, world, (place) => console.log(`ran ${place}`));
+    await runPage(page, world, ({ place, tookMs }) => {
+      console.log(`ran ${place} (${(tookMs / 1_000).toFixed(1)} s)`);
+    });
   } catch (error) {
     console.log(`FAILED ${error instanceof Error ? error.message : error}`);
     Deno.exitCode = 1;

@@ -57,6 +57,12 @@ export interface LeftOut {
   readonly reason: string;
 }
 
+/** A step that went as the page says. */
+export interface RanStep {
+  readonly place: string;
+  readonly tookMs: number;
+}
+
 /** The steps of a page and what it leaves out. */
 export function readPage(page: string): { steps: readonly Step[]; leftOut: readonly LeftOut[] } {
   const fences = readFences(Deno.readTextFileSync(CODE_ROOT + page));
@@ -73,7 +79,7 @@ export function readPage(page: string): { steps: readonly Step[]; leftOut: reado
 export async function runPage(
   page: string,
   world: DocWorld,
-  ran: (place: string) => void = () => undefined,
+  ran: (step: RanStep) => void = () => undefined,
 ): Promise<void> {
   const { steps } = readPage(page);
   await using sandbox = new DocSandbox(world);
@@ -82,14 +88,14 @@ export async function runPage(
   const done = `${sandbox.root}/done`;
   const script = steps.map((step, at) => scriptOf(step, `${sandbox.root}/out-${at}`, sandbox));
   try {
-    const lines = script.map((text, at) => `${text}\necho ${steps[at]?.line} >>${done}`);
-    await sandbox.run(lines.join("\n"));
+    await sandbox.run(["", ...script].map((text) => `${text}\ndate +%s%N >>${done}`).join("\n"));
   } catch (error) {
-    const failed = steps[linesOf(done).length];
+    const failed = steps[timesIn(done).length - 1];
     throw new Error(`${page}:${failed?.line}: ${failed?.text.trim()}\n${error}`);
   }
+  const times = timesIn(done);
   for (const [at, { line, shown }] of steps.entries()) {
-    ran(`${page}:${line}`);
+    ran({ place: `${page}:${line}`, tookMs: (times[at + 1] ?? 0) - (times[at] ?? 0) });
     if (shown.length === 0) continue;
     const printed = Deno.readTextFileSync(`${sandbox.root}/out-${at}`);
     const missing = missingLines(shown, printed);
@@ -117,9 +123,11 @@ function isLeftOut({ notRun }: Fence): boolean {
   return notRun !== undefined;
 }
 
-function linesOf(path: string): readonly string[] {
+/** When the script began, and when each step was over. */
+function timesIn(path: string): readonly number[] {
   try {
-    return Deno.readTextFileSync(path).trimEnd().split("\n");
+    const lines = Deno.readTextFileSync(path).trimEnd().split("\n");
+    return lines.map((nanoseconds) => Number(nanoseconds) / 1_000_000);
   } catch (error) {
     if (error instanceof Deno.errors.NotFound) return [];
     throw error;
