@@ -34,7 +34,17 @@ export class DocSandbox implements AsyncDisposable {
     this.#world = world;
     this.root = this.#owned.use(tempFolder()).path;
     this.home = `${this.root}/home`;
-    const folders = ["bin", "etc/larder", "etc/nix", "media", "mnt", "run", "tmp", "var/lib"];
+    const folders = [
+      "bin",
+      "etc/larder",
+      "etc/nix",
+      "etc/systemd/system",
+      "media",
+      "mnt",
+      "run",
+      "tmp",
+      "var/lib",
+    ];
     for (const folder of [...folders, "usr/local/bin", "home/.config/nix", "home/scripts"]) {
       Deno.mkdirSync(`${this.root}/${folder}`, { recursive: true });
     }
