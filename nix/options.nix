@@ -210,6 +210,12 @@ in
         defaultText = literalMD "`false`";
         description = "Put the bucket into the path of each URL, not into the host.\n\nMost stores other than Amazon's need it.";
       };
+      storage-s3-redirect = mkOption {
+        type = types.nullOr (types.bool);
+        default = null;
+        defaultText = literalMD "`false`";
+        description = "Answer GET of a whole stored NAR with a redirect to the S3 store.\n\nThe URL is valid for five minutes, without a token. Clients must reach the store.";
+      };
       database-url = mkOption {
         type = types.nullOr (text "sqlite: and the path of a file, such as sqlite:/var/lib/larder/db.sqlite" "[a-z]+:.+");
         default = null;

@@ -31,7 +31,7 @@ export interface StoreParts {
   /** Counts pinned closures in a Worker; default: on this thread. */
   readonly closures?: ClosureLister;
   readonly tempFolder: string;
-  /** How a proxy in front finds a stored file, to send it itself. */
+  /** How another server sends a stored file itself. */
   readonly handOver?: HandOver | undefined;
   readonly space: SpaceParts;
   /** The turns of all members; default: there are no others. */

@@ -2,7 +2,7 @@ import { existsSync } from "node:fs";
 import denoJson from "../../deno.json" with { type: "json" };
 import { within } from "../base/deadline.ts";
 import type { Settings } from "../config/options.ts";
-import { accelRedirect, type HandOver } from "../http/routes/nar_hand_over.ts";
+import { accelRedirect, type HandOver, storeRedirect } from "../http/routes/nar_hand_over.ts";
 import { TrustedProxies } from "../http/proxy/trusted_proxies.ts";
 import type { SecretKey } from "../nix/signature.ts";
 import { narPathOf } from "../storage/local/nar_path.ts";
@@ -24,7 +24,7 @@ import { signingKey } from "./signing_key.ts";
 import { tokensOf } from "./tokens.ts";
 import { startTelemetry } from "./start_telemetry.ts";
 import { openTurns } from "./open_turns.ts";
-import { openStores } from "./stores.ts";
+import { openStores, type Stores } from "./stores.ts";
 import { logUnexpected } from "./unexpected.ts";
 import { caCertificates, upstreamSettings } from "./upstream_settings.ts";
 import { WorkerClosures } from "./workers/worker_closures.ts";
@@ -57,7 +57,7 @@ export async function serve(settings: Settings): Promise<number> {
         nars,
         closures: new WorkerClosures({ metadata, ...places }),
         ...{ tempFolder: workFolder.path, turns },
-        handOver: handOverOf(settings),
+        handOver: handOverOf(settings, stores),
         space: { limitBytes: settings["cache.max-size"] ?? Infinity, owner: member },
       },
       upstream: upstreamParts(settings, upstreams, upstreamTrace),
@@ -110,10 +110,12 @@ export async function serve(settings: Settings): Promise<number> {
 
 const variable = (name: string) => Deno.env.get(name) || undefined;
 
-function handOverOf(settings: Settings): HandOver | undefined {
+function handOverOf(settings: Settings, { locator }: Stores): HandOver | undefined {
+  if (locator !== undefined) {
+    return settings["cache.storage-s3-redirect"] ? storeRedirect(locator) : undefined;
+  }
   const location = settings["server.accel-redirect"];
-  const hasFiles = settings["cache.storage-s3-bucket"] === undefined;
-  if (location === undefined || !hasFiles) return undefined;
+  if (location === undefined) return undefined;
   return accelRedirect((at) => location + narPathOf(at));
 }
 

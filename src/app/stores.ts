@@ -4,6 +4,7 @@ import { recover } from "../space/recover.ts";
 import type { ChangeFeed } from "../metadata/change_feed.ts";
 import type { SpaceLedger } from "../metadata/space_ledger.ts";
 import { HotMetadataStore } from "../metadata/hot_metadata_store.ts";
+import type { NarLocator } from "../storage/nar_store.ts";
 import { HotNarStore } from "../storage/hot_nar_store.ts";
 import { WatchedNarStore } from "../storage/watched_nar_store.ts";
 import { WorkFolder } from "../storage/local/work_folder.ts";
@@ -24,6 +25,8 @@ export interface Stores extends AsyncDisposable {
   /** The same, with frequent entries in memory. */
   readonly metadata: HotMetadataStore;
   readonly nars: HotNarStore;
+  /** `undefined` where other programs cannot read the store. */
+  readonly locator: NarLocator | undefined;
   /** This process among those that share the storage. */
   readonly member: MemberId;
   readonly workFolder: WorkFolder;
@@ -41,7 +44,7 @@ export async function openStores(
   tracer?: Tracer,
 ): Promise<Stores> {
   await using opened = new AsyncDisposableStack();
-  const { metadata: database, nars: narFiles } = opened.use(await openBackEnds(places));
+  const { metadata: database, nars: narFiles, locator } = opened.use(await openBackEnds(places));
   const metadata = new HotMetadataStore(tracer ? tracedMetadata(database, tracer) : database, log);
   opened.use(database.subscribe((changed) => metadata.forgetChanged(changed)));
   const traced = tracer ? tracedNars(narFiles, tracer) : narFiles;
@@ -55,7 +58,7 @@ export async function openStores(
   await recover(settling);
   const resources = opened.move();
   return {
-    ...{ changes: database, metadata, nars, member, workFolder },
+    ...{ changes: database, metadata, nars, locator, member, workFolder },
     settle: () => recover(settling),
     [Symbol.asyncDispose]: () => resources.disposeAsync(),
   };

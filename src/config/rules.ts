@@ -75,6 +75,14 @@ export const RULES: readonly Rule<Settings>[] = [
     },
   },
   {
+    about: ["cache.storage-s3-redirect", "cache.storage-s3-bucket"],
+    problem(settings) {
+      const hasBucket = settings["cache.storage-s3-bucket"] !== undefined;
+      if (hasBucket || !settings["cache.storage-s3-redirect"]) return undefined;
+      return "got true without cache.storage-s3-bucket, expected both or none";
+    },
+  },
+  {
     about: ["cache.max-size"],
     problem(settings) {
       if (settings["cache.max-size"] !== 0) return undefined;

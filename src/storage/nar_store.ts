@@ -69,4 +69,10 @@ export interface NarLister {
   list(prefix: string, options?: ListOptions): AsyncIterable<ListedNar>;
 }
 
+/** Of a store that other programs can read by itself. */
+export interface NarLocator {
+  /** A URL for GET of this very object, for everybody who knows it, valid for `validMs`. */
+  locate(at: StoredName, validMs: number): Promise<URL>;
+}
+
 export type NarStore = NarReader & NarWriter & NarLister;

@@ -3,8 +3,7 @@ import type { ChangeFeed } from "../../metadata/change_feed.ts";
 import type { DamageFinder, MetadataStore } from "../../metadata/metadata_store.ts";
 import { openDatabase, openForReading } from "../../metadata/sqlite/connection.ts";
 import { SqliteMetadataStore } from "../../metadata/sqlite/sqlite_metadata_store.ts";
-import type { NarStore } from "../../storage/nar_store.ts";
-import { checkNars, type NarPlace, openNars } from "./nar_back_end.ts";
+import { checkNars, type NarBackEnd, type NarPlace, openNars } from "./nar_back_end.ts";
 
 /** The places of the metadata and of the NAR files. A message to a Worker can hold them. */
 export interface StorePlaces {
@@ -13,9 +12,8 @@ export interface StorePlaces {
 }
 
 /** The two stores as they are, without memory caches or traces. */
-export interface BackEnds extends AsyncDisposable {
+export interface BackEnds extends NarBackEnd {
   readonly metadata: MetadataStore & DamageFinder & ChangeFeed;
-  readonly nars: NarStore;
 }
 
 /** Makes a missing database. Throws a Failure that names an unusable one, or an unusable bucket. */
@@ -40,9 +38,9 @@ export async function readBackEnds(places: StorePlaces): Promise<BackEnds> {
 async function backEnds(metadata: SqliteMetadataStore, places: StorePlaces): Promise<BackEnds> {
   await using opened = new AsyncDisposableStack();
   opened.use(metadata);
-  const nars = opened.use(await openNars(places.nars));
+  const { nars, locator } = opened.use(await openNars(places.nars));
   const resources = opened.move();
-  return { metadata, nars, [Symbol.asyncDispose]: () => resources.disposeAsync() };
+  return { metadata, nars, locator, [Symbol.asyncDispose]: () => resources.disposeAsync() };
 }
 
 function requireStorage(path: string): void {

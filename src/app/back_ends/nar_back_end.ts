@@ -1,5 +1,5 @@
 import { LocalNarStore } from "../../storage/local/local_nar_store.ts";
-import type { NarStore } from "../../storage/nar_store.ts";
+import type { NarLocator, NarStore } from "../../storage/nar_store.ts";
 import type { S3Place } from "../../storage/s3/s3_access.ts";
 
 /** The place of the NAR files. A message to a Worker can hold it. */
@@ -7,16 +7,23 @@ export type NarPlace =
   | { readonly kind: "local"; readonly folder: string }
   | { readonly kind: "s3"; readonly s3: S3Place };
 
+export interface NarBackEnd extends AsyncDisposable {
+  readonly nars: NarStore;
+  /** `undefined` where other programs cannot read the store. */
+  readonly locator: NarLocator | undefined;
+}
+
 /** The store of the NAR files. */
-export async function openNars(place: NarPlace): Promise<NarStore & AsyncDisposable> {
+export async function openNars(place: NarPlace): Promise<NarBackEnd> {
   if (place.kind === "local") {
-    const store = new LocalNarStore(place.folder);
-    return Object.assign(store, { [Symbol.asyncDispose]: () => Promise.resolve() });
+    const nars = new LocalNarStore(place.folder);
+    return { nars, locator: undefined, [Symbol.asyncDispose]: () => Promise.resolve() };
   }
   // Loaded here alone: the SDK takes 40 MB that a local storage does not need.
   const { openS3 } = await import("../../storage/s3/s3_access.ts");
   const { S3NarStore } = await import("../../storage/s3/s3_nar_store.ts");
-  return new S3NarStore(openS3(place.s3));
+  const nars = new S3NarStore(openS3(place.s3));
+  return { nars, locator: nars, [Symbol.asyncDispose]: () => nars[Symbol.asyncDispose]() };
 }
 
 /** Throws a Failure that says how to make the place of NAR files usable. */

@@ -7,8 +7,8 @@ const PREFIX = "0000";
 /** Lists a few NAR files. Returns why that failed; writes nothing. */
 export async function narsProblem(place: NarPlace): Promise<string | undefined> {
   try {
-    await using nars = await openNars(place);
-    for await (const _ of nars.list(PREFIX)) break;
+    await using backEnd = await openNars(place);
+    for await (const _ of backEnd.nars.list(PREFIX)) break;
     return undefined;
   } catch (error) {
     return reasonOf(error);

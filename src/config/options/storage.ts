@@ -59,6 +59,12 @@ export const STORAGE_OPTIONS = {
     details: "Most stores other than Amazon's need it.",
     also: [{ key: "cache.storage.s3.force-path-style" }],
   },
+  "cache.storage-s3-redirect": {
+    kind: boolean,
+    default: false,
+    help: "Answer GET of a whole stored NAR with a redirect to the S3 store",
+    details: "The URL is valid for five minutes, without a token. Clients must reach the store.",
+  },
   "cache.database-url": {
     kind: databaseUrl,
     computed: ({ textOf }) => ({

@@ -53,8 +53,11 @@ export function logAccess(log: Logger, level: LogLevel, access: Access): void {
   log[level](messageOf(access), facts);
 }
 
+/** 307: the store serves it. */
+const SERVED = [200, 206, 307];
+
 /** The log message. The specification fixes the one for a NAR from the cache. */
 function messageOf({ isNar, method, status, source }: Access): string {
-  const isServed = isNar && method === "GET" && (status === 200 || status === 206);
+  const isServed = isNar && method === "GET" && SERVED.includes(status);
   return isServed && source === "HIT" ? "serving nar from cache" : "request";
 }

@@ -12,7 +12,7 @@ import {
   streamAnswer,
 } from "../message/answer.ts";
 import type { ClientRequest } from "../message/client_request.ts";
-import { handedOver, type HandOver } from "./nar_hand_over.ts";
+import type { HandOver } from "./nar_hand_over.ts";
 import { type NarPlan, planNar } from "./nar_plan.ts";
 import { removeHandler } from "./remove_handler.ts";
 import { countedAs, requestSeries, servedBytes } from "./request_series.ts";
@@ -23,7 +23,7 @@ export interface NarRouteDeps {
   /** For the log. */
   readonly names: Pick<StorePathNames, "of">;
   readonly metrics: Metrics;
-  /** For a proxy in front that sends stored files itself. */
+  /** For another server that sends stored files itself. */
   readonly handOver?: HandOver | undefined;
   /** Undefined unless clients may remove files. */
   readonly remove?: (narName: NarName) => Promise<boolean>;
@@ -75,7 +75,7 @@ export function narRoute({ nars, names, metrics, handOver, remove }: NarRouteDep
           return plan.answer;
         }
         served.count();
-        const handed = handOver && await handedOver(answer, plan, { request, handOver });
+        const handed = await handOver?.(answer, plan, request);
         if (handed) {
           bytes[countedAs(answer)].add(handed.handedOverBytes);
           return handed;

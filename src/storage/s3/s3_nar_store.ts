@@ -4,9 +4,17 @@ import {
   HeadObjectCommand,
   paginateListObjectsV2,
 } from "@aws-sdk/client-s3";
+import { getSignedUrl } from "@aws-sdk/s3-request-presigner";
 import { Failure } from "../../base/failure.ts";
 import { parseStoredName, type Seal, type StoredName } from "../../nix/stored_name.ts";
-import type { ListedNar, ListOptions, NarStore, OpenOptions, StoredNar } from "../nar_store.ts";
+import type {
+  ListedNar,
+  ListOptions,
+  NarLocator,
+  NarStore,
+  OpenOptions,
+  StoredNar,
+} from "../nar_store.ts";
 import { OpenS3Nar } from "./open_s3_nar.ts";
 import type { S3Access } from "./s3_access.ts";
 import { isNoSuchKey, isNotFound, s3Failure } from "./s3_failures.ts";
@@ -17,7 +25,7 @@ import { S3Uploads } from "./s3_uploads.ts";
 const OPEN_MAX_MS = 5_000;
 
 /** NAR files as objects of one bucket: `nar/<stored name>`. */
-export class S3NarStore implements NarStore, AsyncDisposable {
+export class S3NarStore implements NarStore, NarLocator, AsyncDisposable {
   readonly #s3: S3Access;
   readonly #uploads: S3Uploads;
 
@@ -72,6 +80,16 @@ export class S3NarStore implements NarStore, AsyncDisposable {
       }
     } catch (error) {
       throw s3Failure("list NAR files", error);
+    }
+  }
+
+  async locate(at: StoredName, validMs: number): Promise<URL> {
+    const { client, bucket } = this.#s3;
+    try {
+      const command = new GetObjectCommand({ Bucket: bucket, Key: keyOf(at) });
+      return new URL(await getSignedUrl(client, command, { expiresIn: validMs / 1_000 }));
+    } catch (error) {
+      throw s3Failure("sign the URL of a NAR file", error);
     }
   }
 

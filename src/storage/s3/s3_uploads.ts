@@ -13,6 +13,9 @@ import { readFully } from "../../base/read_fully.ts";
 import type { S3Access } from "./s3_access.ts";
 import { isNotFound } from "./s3_failures.ts";
 
+/** For clients that read from the store themselves. */
+const TYPE = "application/x-nix-nar";
+
 /** Larger files go in parts of this size. S3 takes no smaller ones than 5 MiB. */
 const PART_BYTES = 8 << 20;
 
@@ -70,16 +73,15 @@ export class S3Uploads {
   async #sendWhole(key: string, file: Deno.FsFile, fileSize: number) {
     const { client, bucket } = this.#s3;
     using body = await this.#read(file, 0, fileSize);
-    return await client.send(
-      new PutObjectCommand({ Bucket: bucket, Key: key, Body: body.bytes }),
-    );
+    const names = { Bucket: bucket, Key: key, ContentType: TYPE };
+    return await client.send(new PutObjectCommand({ ...names, Body: body.bytes }));
   }
 
   async #sendParts(key: string, file: Deno.FsFile, fileSize: number) {
     const { client, bucket } = this.#s3;
     const names = { Bucket: bucket, Key: key };
     const { UploadId: uploadId, $metadata: { attempts = 1 } } = await client.send(
-      new CreateMultipartUploadCommand(names),
+      new CreateMultipartUploadCommand({ ...names, ContentType: TYPE }),
     );
     if (uploadId === undefined) throw new Error("the S3 store told no id of the upload");
     // Where this throws, the caller removes the object, and with it the parts.

@@ -193,6 +193,14 @@ Deno.test("rules: an S3 access key and its secret go together", () => {
   assert.match(problems.join("\n"), /got a key without its secret, expected both or none/);
 });
 
+Deno.test("rules: redirects to the S3 store need a bucket", () => {
+  const args = ["--cache-storage-s3-redirect"];
+
+  const problems = problemsOf(() => resolveSettings(inputsOf({ args })));
+
+  assert.match(problems.join("\n"), /^--cache-storage-s3-redirect: got true without/);
+});
+
 Deno.test("rules: a certificate and its key go together, and not with a Unix socket", () => {
   const problemOf = (...args: string[]) =>
     problemsOf(() => resolveSettings(inputsOf({ args }))).join("\n");
