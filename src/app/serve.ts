@@ -6,8 +6,10 @@ import { accelRedirect, type HandOver, storeRedirect } from "../http/routes/nar_
 import { TrustedProxies } from "../http/proxy/trusted_proxies.ts";
 import type { SecretKey } from "../nix/signature.ts";
 import { narPathOf } from "../storage/local/nar_path.ts";
+import type { Metrics } from "../telemetry/metrics.ts";
 import { LineQueue } from "../telemetry/line_queue.ts";
 import type { FetchingParts, IdentityParts, UpstreamParts, WriteParts } from "./app_parts.ts";
+import { certificateGauge } from "./certificate_gauge.ts";
 import { atFirstPull } from "./at_first_pull.ts";
 import { announce } from "./announce.ts";
 import { buildApp } from "./build_app.ts";
@@ -75,7 +77,7 @@ export async function serve(settings: Settings): Promise<number> {
     await app.history.start();
     const pipeline = atFirstPull(app.pipeline, () => app.prepareWorkers());
     const parts = {
-      ...listenSettings(settings),
+      ...listenSettings(settings, metrics),
       server: { ...pipeline, log, nowMs: Date.now, proxies: proxiesOf(settings) },
     };
     await using listener = await listen(parts);
@@ -170,6 +172,7 @@ function fetchingParts(settings: Settings): FetchingParts {
 
 function listenSettings(
   settings: Settings,
+  metrics: Pick<Metrics, "gauge">,
 ): Omit<ListenParts, "server"> {
   const ranges = settings["server.trusted-proxies"];
   const place = {
@@ -182,7 +185,7 @@ function listenSettings(
   const keyPath = settings["server.tls-key"];
   // A rule of the settings requires both or none.
   if (certPath === undefined || keyPath === undefined) return place;
-  return { ...place, tls: { certPath, keyPath } };
+  return { ...place, tls: { certPath, keyPath, certificateUsed: certificateGauge(metrics) } };
 }
 
 /**

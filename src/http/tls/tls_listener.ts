@@ -11,6 +11,8 @@ import { WorkerRelay, type WorkerRelayDeps } from "./worker_relay.ts";
 export interface TlsFiles {
   readonly certPath: string;
   readonly keyPath: string;
+  /** Called with each certificate that comes into use, as PEM. */
+  readonly certificateUsed?: (pem: string) => void;
 }
 
 export interface TlsListenerDeps {
@@ -62,6 +64,7 @@ export class TlsListener implements Disposable {
     this.#known = parts.pair;
     this.#relay = parts.relay;
     this.#listener = this.#serve(parts.listener);
+    deps.files.certificateUsed?.(parts.pair.cert);
     this.#looking = setInterval(() => this.#look(), deps.lookEveryMs ?? LOOK_EVERY_MS);
   }
 
@@ -118,6 +121,7 @@ export class TlsListener implements Disposable {
       if (!isStill || isSame(pair, this.#known)) return;
       this.#known = pair;
       this.#replace(pair);
+      files.certificateUsed?.(pair.cert);
       this.#outage.worked();
       log.info("certificate replaced", { path: files.certPath });
     } catch (error) {

@@ -31,6 +31,11 @@ export const GAUGES = {
     labels: {},
     sparse: true,
   },
+  tls_certificate_expiry_timestamp_seconds: {
+    help: "Expiry of the certificate for HTTPS, in seconds since 1970",
+    labels: {},
+    sparse: true,
+  },
   upstream_up: {
     help: "Health of an upstream: 1 is up, 0 is down",
     labels: { upstream: "upstreams" },

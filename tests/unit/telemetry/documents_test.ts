@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { parse } from "yaml";
 import { METHODS, OUTCOMES } from "../../../src/telemetry/instruments/http_labels.ts";
 import { COUNTERS } from "../../../src/telemetry/instruments/counters.ts";
 import { GAUGES } from "../../../src/telemetry/instruments/gauges.ts";
@@ -55,6 +56,22 @@ Deno.test("docs/observability.md: it tells of every metric", () => {
   const text = Deno.readTextFileSync(`${DOCS}observability.md`);
   assert.deepEqual(ROWS.map(fullName).filter((name) => !text.includes(`\`${name}\``)), []);
 });
+
+Deno.test("docs/prometheus/alerts.yml: each alert has a description, and a section of help", () => {
+  const { groups } = parse(Deno.readTextFileSync(`${DOCS}prometheus/alerts.yml`));
+  const help = Deno.readTextFileSync(`${DOCS}troubleshooting.md`);
+  for (const { alert, annotations } of groups.flatMap(({ rules }: { rules: Alert[] }) => rules)) {
+    const { description, runbook_url } = annotations;
+    assert.match(description, /^\S.+\.$/, alert);
+    assert.ok(runbook_url.endsWith(`/troubleshooting.html#${alert.toLowerCase()}`), alert);
+    assert.ok(help.includes(`\n### ${alert}\n`), alert);
+  }
+});
+
+interface Alert {
+  readonly alert: string;
+  readonly annotations: Readonly<Record<string, string>>;
+}
 
 for (const entry of ROWS) {
   Deno.test(`instrument ${fullName(entry)}: its row is well formed`, () => {

@@ -46,6 +46,7 @@ tlsTest("another certificate is taken up; what is open goes on with the one befo
     shown = await isShown(scene.first)() ? 0 : shown + 1;
   }
   assert.ok(await isAnswered(open), "the old connection lives");
+  assert.deepEqual(scene.used, [scene.first.pems.cert, scene.second.pems.cert]);
 });
 
 tlsTest("a client's address is its own, whoever else comes in meanwhile", async () => {
@@ -250,6 +251,8 @@ class Scene implements AsyncDisposable {
     certPath: `${this.#folder.path}/cert.pem`,
     keyPath: `${this.#folder.path}/key.pem`,
   };
+  /** The certificates that came into use. */
+  readonly used: string[] = [];
   readonly #said: string[] = [];
   readonly #server: HttpServer;
   #listener: TlsListener | undefined;
@@ -266,7 +269,7 @@ class Scene implements AsyncDisposable {
     scene.put(scene.first);
     scene.#listener = await TlsListener.open({
       place: PLACE,
-      files: scene.files,
+      files: { ...scene.files, certificateUsed: (pem) => void scene.used.push(pem) },
       server: scene.#server,
       log: createLogger("info", { write: (line) => void scene.#said.push(JSON.parse(line).msg) }),
       nowMs: Date.now,

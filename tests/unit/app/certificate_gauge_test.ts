@@ -1,0 +1,25 @@
+import assert from "node:assert/strict";
+import { certificateGauge } from "../../../src/app/certificate_gauge.ts";
+import { Metrics } from "../../../src/telemetry/metrics.ts";
+import { prometheusText } from "../../../src/telemetry/prometheus.ts";
+import { testUnless } from "../../support/program.ts";
+import { OwnCertificate, tlsAvailable } from "../../support/tls_front.ts";
+
+const DAY_S = 86_400;
+
+testUnless(tlsAvailable(), "certificate gauge: the time at which it expires", async () => {
+  using certificate = new OwnCertificate();
+  const { cert } = certificate.pems;
+  const shown = async (pem: string) => {
+    const metrics = new Metrics({ groups: [], domains: { upstreams: [] } });
+    certificateGauge(metrics)(pem);
+    const text = await prometheusText(metrics.snapshot());
+    return /^larder_tls_certificate_expiry_timestamp_seconds (\S+)$/m.exec(text)?.[1];
+  };
+
+  // The test's certificates are good for two days.
+  const leftS = Number(await shown(cert)) - Date.now() / 1_000;
+  assert.ok(leftS > 1.9 * DAY_S && leftS <= 2 * DAY_S, String(leftS));
+  assert.equal(await shown(`${cert}\nmore`), await shown(cert), "of a chain the first");
+  assert.equal(await shown("nonsense"), undefined);
+});
