@@ -1,14 +1,17 @@
-// Takes docs/page-light.png and docs/page-dark.png: the page with two upstreams, one of them gone,
-// a few pins and a running download. Needs chromium.
-import { openBrowser } from "../tests/support/browser.ts";
+// Takes the pictures of the status page in docs: a real larder with upstreams, pins and downloads.
+// The month before is written into its database, and the addresses of this machine are replaced by
+// names that a reader knows. Needs chromium.
+import { openBrowser, type Tab } from "../tests/support/browser.ts";
 import { eventually } from "../tests/support/eventually.ts";
-import { fakeUpstream } from "../tests/support/fake_upstream.ts";
+import { type FakeUpstream, fakeUpstream } from "../tests/support/fake_upstream.ts";
 import { Gate } from "../tests/support/faults.ts";
-import { startLarder } from "../tests/support/larder_process.ts";
+import { type LarderProcess, startLarder } from "../tests/support/larder_process.ts";
 import { makeStoreObject, type StoreObject } from "../tests/support/store_object.ts";
+import { tempFolder } from "../tests/support/temp_folder.ts";
+import { writePast } from "./screenshots/past.ts";
 
-const WIDTH = 900;
-const HEIGHT = 600;
+const DESKTOP = 1_200;
+const PHONE = 390;
 
 /** The host name of the server in the pictures. */
 const HOST = "larder.example";
@@ -21,55 +24,123 @@ const git = makeStoreObject({
   size: 6_000_000,
 });
 const hello = makeStoreObject({ name: "hello-2.12.2", references: [glibc], size: 60_000 });
-const firefox = makeStoreObject({ name: "firefox-145.0", references: [glibc], size: 30_000_000 });
-const KEPT = [glibc, openssl, git, hello];
+const rust = makeStoreObject({ name: "rustc-1.91.1", references: [glibc], size: 38_000_000 });
+const KEPT = [glibc, openssl, git, hello, rust];
+const LARGE = ["firefox-145.0", "libreoffice-25.8.3", "chromium-143.0"].map((name, index) =>
+  makeStoreObject({ name, references: [glibc], size: 24_000_000 + 9_000_000 * index })
+);
 
 const gate = new Gate();
-await using upstream = await fakeUpstream({ objects: [...KEPT, firefox], stored: true });
+await using upstream = await fakeUpstream({ objects: [...KEPT, ...LARGE], stored: true });
+await using other = await fakeUpstream({});
+using folder = tempFolder();
+await writePast(`${folder.path}/db.sqlite`);
 await using larder = await startLarder({
-  "cache-upstream-url": [upstream.url, "http://127.0.0.1:1"],
-  "cache-upstream-public-key": upstream.publicKey,
+  "cache-storage-local": folder.path,
+  "cache-upstream-url": [upstream.url, other.url],
+  "cache-upstream-public-key": [upstream.publicKey, other.publicKey],
   "cache-hostname": HOST,
-  "cache-max-size": "64M",
+  "cache-max-size": "192M",
 });
+const names = [
+  [new URL(upstream.url).host, "cache.nixos.org"],
+  [new URL(other.url).host, "nix-community.cachix.org"],
+] as const;
+const rule = `MAP ${HOST}:80 127.0.0.1:${larder.port}`;
+await using browser = await openBrowser(`--host-resolver-rules=${rule}`);
+await using tab = await browser.tab();
+
 for (let count = 0; count < 4; count++) {
   for (const object of KEPT) await pull(object);
 }
 for (const object of [git, hello]) {
   await fetch(`${larder.url}/pin/${object.storePathHash}.narinfo`, { method: "POST" });
 }
-upstream.breakNar(gate.fault);
-gate.release(18_000_000);
 const abort = new AbortController();
-const narinfo = await textOf(firefox);
-const download = fetch(narUrl(narinfo), { signal: abort.signal });
-await eventually("the download and the pins show", async () => {
-  const { downloads, pins } = await (await fetch(`${larder.url}/stats`)).json();
-  return downloads.underWay[0]?.receivedBytes === 18_000_000 && pins.countedAt !== null &&
-    pins.roots.every(({ stored }: { stored: number | null }) => stored !== null);
-});
-await takePictures();
+const downloads = await startDownloads(LARGE.slice(0, 1));
+await picture("light", { scheme: "light" });
+await picture("dark", { scheme: "dark" });
+await picture("mobile", { scheme: "light", width: PHONE, height: 1_900 });
+downloads.push(...await startDownloads(LARGE.slice(1)));
+await picture("busy", { scheme: "light", range: "hour", height: 1_500 });
+await breakUpstreams([upstream, other]);
+await picture("broken", { scheme: "light", range: "week", height: 1_900 });
 abort.abort();
-await download.then((answer) => answer.body?.cancel()).catch(() => undefined);
+for (const download of downloads) {
+  await download.then((answer) => answer.body?.cancel()).catch(() => undefined);
+}
 
-async function takePictures(): Promise<void> {
-  const rule = `MAP ${HOST}:80 127.0.0.1:${larder.port}`;
-  await using browser = await openBrowser(`--host-resolver-rules=${rule}`);
-  await using tab = await browser.tab();
-  await tab.resize(WIDTH, HEIGHT);
-  for (const scheme of ["light", "dark"] as const) {
-    await tab.prefer(scheme);
-    await tab.open(`http://${HOST}/`);
-    Deno.writeFileSync(`docs/page-${scheme}.png`, await tab.screenshot());
+interface Look {
+  readonly scheme: "light" | "dark";
+  readonly width?: number;
+  /** Of the upper part; default: all. */
+  readonly height?: number;
+  readonly range?: string;
+}
+
+async function picture(name: string, look: Look): Promise<void> {
+  const { scheme, width = DESKTOP, height, range = "day" } = look;
+  await tab.resize(width, 800);
+  await tab.prefer(scheme);
+  await tab.open(`http://${HOST}/?range=${range}`);
+  await nameUpstreams(tab);
+  Deno.writeFileSync(`docs/page-${name}.png`, await tab.screenshot(height));
+}
+
+/** Shows the names of well-known caches in place of this machine's addresses. */
+async function nameUpstreams(tab: Tab): Promise<void> {
+  await tab.read(`{
+    window.fetch = () => new Promise(() => {});
+    const words = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+    while (words.nextNode()) {
+      for (const [address, name] of ${JSON.stringify(names)}) {
+        words.currentNode.data = words.currentNode.data
+          .replaceAll("http://" + address, "https://" + name).replaceAll(address, name);
+      }
+    }
+  }`);
+}
+
+async function startDownloads(objects: readonly StoreObject[]): Promise<Promise<Response>[]> {
+  upstream.breakNar(gate.fault);
+  const started: Promise<Response>[] = [];
+  for (const object of objects) {
+    const url = narUrl(larder, await textOf(object));
+    started.push(fetch(url, { signal: abort.signal }));
   }
+  gate.release(9_000_000);
+  await eventually("the downloads and the pins show", async () => {
+    const { downloads, pins } = await (await fetch(`${larder.url}/stats`)).json();
+    return downloads.under_way.every(({ received_bytes, bytes_per_second }: Moving) => {
+      return received_bytes >= 9_000_000 && bytes_per_second !== null;
+    }) && pins.roots.every(({ stored }: { stored: number | null }) => stored !== null);
+  });
+  return started;
+}
+
+interface Moving {
+  readonly received_bytes: number;
+  readonly bytes_per_second: number | null;
+}
+
+/** Ends the upstreams, and lets clients find out. */
+async function breakUpstreams(all: readonly FakeUpstream[]): Promise<void> {
+  for (const one of all) await one[Symbol.asyncDispose]();
+  const missing = makeStoreObject({ name: "missing-1.0" });
+  await eventually("larder knows", async () => {
+    await (await fetch(`${larder.url}/${missing.storePathHash}.narinfo`)).text();
+    const { upstreams } = await (await fetch(`${larder.url}/stats`)).json();
+    return upstreams.every(({ is_up }: { is_up: boolean }) => !is_up);
+  });
 }
 
 async function pull(object: StoreObject): Promise<void> {
-  const answer = await fetch(narUrl(await textOf(object)));
+  const answer = await fetch(narUrl(larder, await textOf(object)));
   await answer.bytes();
   if (answer.headers.get("x-cache") === "HIT") return;
   await eventually("it is kept", async () => {
-    return (await fetch(answer.url, { method: "HEAD" })).headers.get("x-cache") === "HIT";
+    const { downloads } = await (await fetch(`${larder.url}/stats`)).json();
+    return downloads.count === 0;
   });
 }
 
@@ -77,6 +148,6 @@ async function textOf({ storePathHash }: StoreObject): Promise<string> {
   return await (await fetch(`${larder.url}/${storePathHash}.narinfo`)).text();
 }
 
-function narUrl(text: string): string {
-  return `${larder.url}/${/^URL: (.*)$/m.exec(text)?.[1]}`;
+function narUrl({ url }: LarderProcess, text: string): string {
+  return `${url}/${/^URL: (.*)$/m.exec(text)?.[1]}`;
 }

@@ -3,6 +3,7 @@ import { Downloads } from "../cache/download/downloads.ts";
 import { observedFetcher } from "../cache/fetch/observed_fetcher.ts";
 import { SinkFetcher } from "../cache/fetch/sink_fetcher.ts";
 import { namedLog } from "../cache/named_log.ts";
+import { Sends } from "../cache/kept/sends.ts";
 import { NegativeCache } from "../cache/negative_cache.ts";
 import { PassThroughTransfers } from "../cache/pass_through/pass_through_transfers.ts";
 import { NO_PREFETCH } from "../cache/prefetch/prefetch_ports.ts";
@@ -74,6 +75,8 @@ export interface App extends AsyncDisposable {
   expirePrefetched(): void;
   /** The past of this storage. Start it once requests may come. */
   readonly history: Pick<History, "start">;
+  /** The free bytes of the storage's disk, as last seen. */
+  readonly disk: { freeBytes: number | undefined };
   /** Removes uploaded NARs whose narinfo has not come in time. */
   expireUploads(): Promise<void>;
 }
@@ -89,7 +92,9 @@ export function buildApp(given: AppParts): App {
   const uploads = buildUploads(parts, cache);
   const closures = resources.use(stores.closures ?? new PinnedClosures(stores));
   const history = buildHistory(parts, cache);
-  const page = buildPage(parts, { ...cache, closures, names, uploads: uploads.inFlight });
+  const disk = { freeBytes: undefined as number | undefined };
+  const shown = { ...cache, closures, names, history, disk, uploads: uploads.inFlight };
+  const page = buildPage(parts, shown);
   const pinsChanged = () => {
     page.pinsChanged();
     void space.altered();
@@ -118,9 +123,7 @@ export function buildApp(given: AppParts): App {
       tracer: telemetry.tracer,
       log,
     }),
-    space,
-    history,
-    reads,
+    ...{ space, history, disk, reads },
     uses: cache.uses,
     lookAtUpstreams: () => cache.pool.start(),
     prepareWorkers: () => cache.prepareWorkers(),
@@ -190,6 +193,7 @@ function buildCache(parts: AppParts, names: StorePathNames, resources: AsyncDisp
   const workers = { fetcher: observedFetcher(fetcher, { metrics, tracer }), verifier };
   const uses = resources.use(new Uses({ metadata, nowMs, log }));
   const reads = new ActiveReads();
+  const sends = new Sends();
   const space = buildSpace(parts, { reads, flushUses: () => uses.flush() });
   const attempts = { candidates, logging: { pool, demotions, log, metrics }, ...patience };
   const keeping = { metadata, nars, nowMs, owner: stores.space.owner };
@@ -218,7 +222,7 @@ function buildCache(parts: AppParts, names: StorePathNames, resources: AsyncDisp
   };
   const kept = buildKeptNars(parts, { downloads, space });
   return {
-    ...{ pool, lastAnswers, downloads, inFlight, space },
+    ...{ pool, lastAnswers, downloads, inFlight, sends, space },
     ...{ kept, negative, absentDocuments, verifier },
     prepareWorkers() {
       fetcher.prepare();
@@ -232,7 +236,7 @@ function buildCache(parts: AppParts, names: StorePathNames, resources: AsyncDisp
       kept,
       downloads,
       passThrough,
-      watchers: { uses, reads, prefetch: prefetch ?? NO_PREFETCH },
+      watchers: { uses, reads, sends, prefetch: prefetch ?? NO_PREFETCH },
       archives: new ArchiveServer({ documents: metadata, narSources, passThrough }),
       sizes: { candidates, narSources, ...patience },
     }),

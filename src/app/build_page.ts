@@ -1,11 +1,13 @@
 import denoJson from "../../deno.json" with { type: "json" };
 import type { InFlight } from "../cache/download/download_progress.ts";
+import type { Sends } from "../cache/kept/sends.ts";
 import type { StorePathNames } from "../cache/store_path_names.ts";
 import { Page } from "../http/page/page.ts";
 import type { Route } from "../http/routes/router.ts";
 import { pageRoute } from "../http/routes/page.ts";
 import { statsRoute } from "../http/routes/stats.ts";
-import { gatherStats } from "../http/stats/gather_stats.ts";
+import { gatherStats, type StatsAsked } from "../http/stats/gather_stats.ts";
+import type { HistoryReader } from "../history/history.ts";
 import type { Space } from "../space/space.ts";
 import type { NarName } from "../nix/nar_name.ts";
 import { PinWatch } from "../pins/pin_watch.ts";
@@ -25,6 +27,9 @@ export interface PageSubjects {
   readonly space: Space;
   readonly names: StorePathNames;
   readonly closures: ClosureLister;
+  readonly sends: Pick<Sends, "count" | "list">;
+  readonly history: HistoryReader;
+  readonly disk: { readonly freeBytes: number | undefined };
 }
 
 export interface PageParts extends AsyncDisposable {
@@ -50,7 +55,7 @@ export function buildPage(parts: AppParts, subjects: PageSubjects): PageParts {
     nameOf: async (narName: NarName) => await subjects.names.of(narName),
     pins,
   };
-  const stats = (client?: string) => gatherStats(sources, client);
+  const stats = (asked?: StatsAsked) => gatherStats(sources, asked);
   // Without a signature of ours, clients have to trust the keys of the upstreams.
   const publicKeys = publicKey === undefined ? trustedKeys.map(({ text }) => text) : [publicKey];
   const page = new Page(readPageSource());

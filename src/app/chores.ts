@@ -25,7 +25,7 @@ const RETENTION_EVERY_MS = 24 * 3_600 * 1_000;
 
 export interface ChoresDeps {
   readonly stores: Pick<Stores, "workFolder" | "settle" | "changes" | "metadata">;
-  readonly app: Pick<App, "space" | "reads" | "uses" | "expireUploads" | "resume">;
+  readonly app: Pick<App, "space" | "reads" | "uses" | "disk" | "expireUploads" | "resume">;
   /** Times of scheduled eviction and retention; `undefined`: none. */
   readonly schedule: ScheduledTimes | undefined;
   /** How long unused metadata stays; 0 is for ever. */
@@ -59,7 +59,7 @@ export function startChores(deps: ChoresDeps): AsyncDisposable {
   const feed = changes.subscribe(refresh);
   refresh();
   resume();
-  const freeSpace = sampleFreeSpace({ ...deps, path: deps.storage });
+  const freeSpace = sampleFreeSpace({ ...deps, disk: app.disk, path: deps.storage });
   const timers = [
     setInterval(beat, BEAT_EVERY_MS),
     setInterval(settle, SETTLE_EVERY_MS),

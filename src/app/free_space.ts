@@ -9,6 +9,8 @@ export interface FreeSpaceDeps {
   /** Of the storage. */
   readonly path: string;
   readonly metrics: Pick<Metrics, "gauge">;
+  /** Has them, too. */
+  readonly disk: { freeBytes: number | undefined };
   readonly log: Pick<Logger, "debug">;
 }
 
@@ -16,13 +18,13 @@ export interface FreeSpaceDeps {
  * Samples the free bytes of the storage's file system, until disposed of. Without
  * `--allow-sys=statfs` there is no gauge.
  */
-export function sampleFreeSpace({ path, metrics, log }: FreeSpaceDeps): Disposable {
+export function sampleFreeSpace({ path, metrics, disk, log }: FreeSpaceDeps): Disposable {
   let freeBytes: number | undefined;
   const sample = async () => {
     try {
       const bytes = await freeBytesOf(path);
       if (freeBytes === undefined) metrics.gauge("storage_free_bytes", {}, () => freeBytes ?? 0);
-      freeBytes = bytes;
+      freeBytes = disk.freeBytes = bytes;
     } catch (error) {
       // The last value stays: other log lines report a failing storage.
       log.debug("free space unknown", { error: messageOf(error) });

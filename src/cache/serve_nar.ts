@@ -6,6 +6,7 @@ import type { Asker, Client } from "./nar/asker.ts";
 import { type Download, type DownloadReader, type NarPart, NotKept } from "./download/download.ts";
 import type { Downloads, JoinedDownload } from "./download/downloads.ts";
 import type { KeptNars } from "./kept/kept_nars.ts";
+import type { Sends } from "./kept/sends.ts";
 import { storedAnswer } from "./kept/stored_answer.ts";
 import {
   type CacheResult,
@@ -39,6 +40,7 @@ export interface NarServerDeps {
     readonly uses: Pick<Uses, "nar">;
     readonly prefetch: NarPrefetch;
     readonly reads: ActiveReads;
+    readonly sends: Pick<Sends, "begin">;
   };
   /** Files that no narinfo names. */
   readonly archives: Pick<ArchiveServer, "open" | "stat" | "isNamed">;
@@ -64,7 +66,7 @@ export class NarServer {
     requestId: string,
     client: Client,
   ): Promise<NarAnswer | undefined> {
-    const { kept, watchers: { uses, prefetch, reads } } = this.#deps;
+    const { kept, watchers: { uses, prefetch, reads, sends } } = this.#deps;
     const nar = await this.#metadata.findNar(narName);
     if (nar === undefined) {
       return await this.#deps.archives.open(narName, { requestId, client });
@@ -73,7 +75,8 @@ export class NarServer {
     const isAhead = prefetch.asked(narName);
     const file = await kept.open(nar, requestId, client);
     if (file === undefined) return await this.#fetch(nar, { requestId, client });
-    const answer = storedAnswer(narName, file, reads);
+    const sent = () => sends.begin(narName, client.peer);
+    const answer = storedAnswer(narName, file, { reads, sent });
     return isAhead ? { ...answer, isAhead } : answer;
   }
 
@@ -98,10 +101,11 @@ export class NarServer {
     narName: NarName,
     { requestId, client }: Asker,
   ): Promise<NarAnswer | undefined> {
-    const { kept, watchers: { reads } } = this.#deps;
+    const { kept, watchers: { reads, sends } } = this.#deps;
     const nar = await this.#metadata.findNar(narName, { fresh: true });
     const file = nar && await kept.open(nar, requestId, client);
-    return file && storedAnswer(narName, file, reads);
+    const sent = () => sends.begin(narName, client.peer);
+    return file && storedAnswer(narName, file, { reads, sent });
   }
 
   /** `undefined` for a file that cannot be stored here. */
@@ -156,7 +160,7 @@ export class NarServer {
     const isAhead = prefetch.asked(narName);
     const file = await this.#deps.kept.open(nar, requestId, client);
     if (file !== undefined) {
-      await using answer = storedAnswer(narName, file, reads);
+      await using answer = storedAnswer(narName, file, { reads });
       return { ...factsOf(answer), isAhead };
     }
     return await this.#statDownload(nar) ?? await this.#statUpstream(nar, requestId);

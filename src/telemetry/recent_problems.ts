@@ -1,5 +1,6 @@
 import type { Facts } from "../base/failure.ts";
 import type { Logger } from "./logger.ts";
+import { endedKindOf, kindOf } from "./problem_kinds.ts";
 
 /** Limit of the list; the oldest problem leaves first. */
 const PROBLEMS_MAX = 50;
@@ -8,42 +9,44 @@ const PROBLEMS_MAX = 50;
 const FACT_CHARS_MAX = 200;
 
 /**
- * The facts that visitors may see, and their public names. `error`, `detail`, `path` and `stack`
+ * The facts that visitors may see. `error`, `detail`, `path` and `stack`
  * may name files of this machine; they stay in the log. So a `hint` must not name any.
  */
-const SHOWN_FACTS = {
-  upstream: "upstream",
-  from: "from",
-  nar: "nar",
-  reason: "reason",
-  route: "route",
-  status: "status",
-  count: "count",
-  expected: "expected",
-  found: "found",
-  missing: "missing",
-  file_size: "fileSize",
-  limit_bytes: "limitBytes",
-  used_bytes: "usedBytes",
-  reserved_bytes: "reservedBytes",
-  pinned_bytes: "pinnedBytes",
-  busy_bytes: "busyBytes",
-  option: "option",
-  hint: "remedy",
-} as const;
+const SHOWN_FACTS = [
+  "upstream",
+  "from",
+  "nar",
+  "reason",
+  "route",
+  "status",
+  "count",
+  "expected",
+  "found",
+  "missing",
+  "file_size",
+  "limit_bytes",
+  "used_bytes",
+  "reserved_bytes",
+  "pinned_bytes",
+  "busy_bytes",
+  "option",
+  "hint",
+] as const;
 
-/** A warning or an error, with its public facts. */
+/** A kind of warning or error of one subject, with the newest public facts. */
 export interface Problem {
   readonly level: "warn" | "error";
   readonly message: string;
   readonly facts: Facts;
-  /** Times logged since it entered the list. */
+  /** Times logged since it began. */
   readonly count: number;
   readonly firstAtMs: number;
   readonly lastAtMs: number;
+  /** `undefined`: it lasts, or its kind has no end. */
+  readonly overAtMs: number | undefined;
 }
 
-/** The newest warnings and errors, each listed once. */
+/** The newest warnings and errors, each kind listed once for each upstream. */
 export class RecentProblems {
   readonly #nowMs: () => number;
   /** In the order of their last occurrence. */
@@ -57,7 +60,11 @@ export class RecentProblems {
   watch(log: Logger): Logger {
     return {
       debug: log.debug,
-      info: log.info,
+      info: (message, facts) => {
+        const ended = endedKindOf(message);
+        if (ended !== undefined) this.#end(ended, facts);
+        log.info(message, facts);
+      },
       enabled: log.enabled,
       warn: (message, facts) => {
         this.#note("warn", message, facts);
@@ -76,24 +83,40 @@ export class RecentProblems {
   }
 
   #note(level: Problem["level"], message: string, given: Facts = {}): void {
-    const facts = shownFacts(given);
-    const key = JSON.stringify([level, message, facts]);
+    const key = keyOf(kindOf(message), given);
     const known = this.#problems.get(key);
     this.#problems.delete(key);
+    // After its end, a problem begins anew.
+    const lasting = known?.overAtMs === undefined ? known : undefined;
     const lastAtMs = this.#nowMs();
-    const { count = 0, firstAtMs = lastAtMs } = known ?? {};
-    this.#problems.set(key, { level, message, facts, count: count + 1, firstAtMs, lastAtMs });
+    const { count = 0, firstAtMs = lastAtMs } = lasting ?? {};
+    // Of several messages, the one that says what to do says the most.
+    const hint = lasting?.facts["hint"];
+    const facts = { ...hint === undefined ? {} : { hint }, ...shownFacts(given) };
+    const times = { count: count + 1, firstAtMs, lastAtMs, overAtMs: undefined };
+    this.#problems.set(key, { level, message, facts, ...times });
     if (this.#problems.size <= PROBLEMS_MAX) return;
     for (const oldest of this.#problems.keys()) return void this.#problems.delete(oldest);
   }
+
+  #end(kind: string, facts: Facts = {}): void {
+    const key = keyOf(kind, facts);
+    const known = this.#problems.get(key);
+    if (known === undefined || known.overAtMs !== undefined) return;
+    this.#problems.set(key, { ...known, overAtMs: this.#nowMs() });
+  }
+}
+
+function keyOf(kind: string, { upstream = "" }: Facts): string {
+  return JSON.stringify([kind, upstream]);
 }
 
 function shownFacts(facts: Facts): Facts {
   return Object.fromEntries(
-    Object.entries(SHOWN_FACTS).flatMap(([name, shown]) => {
+    SHOWN_FACTS.flatMap((name) => {
       const value = facts[name];
       if (value === undefined) return [];
-      return [[shown, typeof value === "string" ? value.slice(0, FACT_CHARS_MAX) : value]];
+      return [[name, typeof value === "string" ? value.slice(0, FACT_CHARS_MAX) : value]];
     }),
   );
 }

@@ -1,27 +1,74 @@
 import type { NarinfoReading, UpstreamFailure } from "./upstream.ts";
 
+/** Requests whose latency is remembered, for each upstream. */
+const LATENCIES_MAX = 60;
+
+/** What an operator can do about a failure. */
+const HINTS: Readonly<Record<UpstreamFailure, string>> = {
+  timeout: "check the network, and whether the upstream is slow for others",
+  unreachable: "check --cache-upstream-url and the network; it is used as soon as it answers",
+  status: "look at the upstream: it is there, and answers with errors",
+  garbage: "check that --cache-upstream-url is the address of a binary cache",
+  untrusted: "give its public key with --cache-upstream-public-key",
+};
+
 /** The result of the last narinfo request to an upstream. */
 export interface LastAnswer {
   readonly result: "found" | "absent" | UpstreamFailure;
   readonly atMs: number;
 }
 
-/** The last answer of each upstream, for the status page. */
+/** The newest failed request to an upstream. */
+export interface LastError {
+  readonly reason: UpstreamFailure;
+  readonly hint: string;
+  readonly atMs: number;
+}
+
+/** The narinfo requests to one upstream since the start. */
+export interface UpstreamAnswers {
+  readonly last: LastAnswer | undefined;
+  readonly lastError: LastError | undefined;
+  readonly counts: Readonly<Record<"found" | "absent" | "failed", number>>;
+  /** Of the newest requests, the oldest first. */
+  readonly latenciesMs: readonly number[];
+}
+
+const NONE: UpstreamAnswers = {
+  last: undefined,
+  lastError: undefined,
+  counts: { found: 0, absent: 0, failed: 0 },
+  latenciesMs: [],
+};
+
+/** The answers of each upstream, for the status page. */
 export class LastAnswers {
   readonly #nowMs: () => number;
-  readonly #answers = new Map<string, LastAnswer>();
+  readonly #answers = new Map<string, UpstreamAnswers>();
 
   constructor(nowMs: () => number) {
     this.#nowMs = nowMs;
   }
 
   note(upstream: string, reading: NarinfoReading): void {
+    const before = this.of(upstream);
+    const atMs = this.#nowMs();
     const result = reading.kind === "failed" ? reading.reason : reading.kind;
-    this.#answers.set(upstream, { result, atMs: this.#nowMs() });
+    const lastError = reading.kind === "failed"
+      ? { reason: reading.reason, hint: HINTS[reading.reason], atMs }
+      : before.lastError;
+    const counts = { ...before.counts, [reading.kind]: before.counts[reading.kind] + 1 };
+    this.#answers.set(upstream, { ...before, last: { result, atMs }, lastError, counts });
   }
 
-  /** `undefined` before its first answer. */
-  of(upstream: string): LastAnswer | undefined {
-    return this.#answers.get(upstream);
+  /** Notes how long an answer took. */
+  took(upstream: string, ms: number): void {
+    const before = this.of(upstream);
+    const latenciesMs = [...before.latenciesMs.slice(1 - LATENCIES_MAX), ms];
+    this.#answers.set(upstream, { ...before, latenciesMs });
+  }
+
+  of(upstream: string): UpstreamAnswers {
+    return this.#answers.get(upstream) ?? NONE;
   }
 }

@@ -2,8 +2,12 @@ import type { StorePathHash } from "../nix/store_path.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import type { NarinfoReading, NarinfoSource } from "./upstream.ts";
 
-/** Times the narinfo requests to an upstream, by their results. */
-export function meteredNarinfoSource(inner: NarinfoSource, metrics: Metrics): NarinfoSource {
+/** Times the narinfo requests to an upstream, by their results. `took` gets the answered ones. */
+export function meteredNarinfoSource(
+  inner: NarinfoSource,
+  metrics: Metrics,
+  took: (upstream: string, ms: number) => void = () => undefined,
+): NarinfoSource {
   const { url: upstream, priority } = inner;
   return {
     url: upstream,
@@ -14,8 +18,10 @@ export function meteredNarinfoSource(inner: NarinfoSource, metrics: Metrics): Na
       const startedAtMs = performance.now();
       const reading = await inner.narinfo(storePathHash, signal);
       const result = signal?.aborted ? "cancelled" : resultOf(reading);
+      const ms = performance.now() - startedAtMs;
       metrics.histogram("upstream_request_duration_seconds", { upstream, result })
-        .observe((performance.now() - startedAtMs) / 1_000);
+        .observe(ms / 1_000);
+      if (result === "found" || result === "absent") took(upstream, ms);
       return reading;
     },
   };

@@ -29,9 +29,9 @@ Deno.test("prefetch: the NAR of a narinfo that a client got is here before it as
   assert.equal(after.value(`larder_cache_requests_total${of("nar", "prefetched")}`), 1);
   assert.equal(after.value(`larder_cache_requests_total${of("nar", "hit")}`), 1);
   const { requests, traffic } = await (await cache.get("/stats")).json();
-  assert.equal(requests.nar.hitRatio, 1 / 2);
+  assert.equal(requests.nar.hit_ratio, 1 / 2);
   // Half of the NAR's bytes, and one narinfo, were sent without an upstream.
-  assert.ok(traffic.savedBytes < traffic.servedBytes / 2 + 1_000);
+  assert.ok(traffic.saved_bytes < traffic.served_bytes / 2 + 1_000);
 });
 
 Deno.test("prefetch: a request for a NAR in flight joins its download", async () => {

@@ -4,6 +4,7 @@ import type { Stats } from "../../src/http/stats/stats.ts";
 import { eventually } from "../support/eventually.ts";
 import { GatedNar } from "../support/gated_nar.ts";
 import { RawConnection, rawRequest, requestText } from "../support/raw_http.ts";
+import { readStats } from "../support/stats_of.ts";
 import { makeStoreObject } from "../support/store_object.ts";
 import { TestCache } from "../support/test_cache.ts";
 import { AS_WRITER, pushOf, uploadCache } from "../support/uploading.ts";
@@ -13,11 +14,11 @@ const BROWSER = { accept: "text/html" };
 const LOOPBACK = { address: "127.0.0.0", prefix: 8, family: "ipv4" } as const;
 const PROXIES = new TrustedProxies([LOOPBACK]);
 
-type Transfer = Stats["downloads"]["underWay"][number];
+type Transfer = Stats["downloads"]["under_way"][number];
 
 async function downloadsOf(cache: TestCache): Promise<readonly Transfer[]> {
   const stats: Stats = await (await cache.get("/stats")).json();
-  return stats.downloads.underWay;
+  return stats.downloads.under_way;
 }
 
 /** A client behind the proxy, once its response has begun. */
@@ -40,11 +41,11 @@ Deno.test("stats clients: a download lists five addresses, and counts all", asyn
   }
   const listed = (numbers: readonly number[]) => numbers.map((last) => `192.0.2.${last}`);
   const [before] = await downloadsOf(cache);
-  assert.deepEqual([before?.clientCount, before?.clients], [7, listed([1, 2, 3, 4, 5])]);
+  assert.deepEqual([before?.client_count, before?.clients], [7, listed([1, 2, 3, 4, 5])]);
 
   await first[Symbol.asyncDispose]();
   await eventually("the first client is gone", async () => {
-    return (await downloadsOf(cache))[0]?.clientCount === 6;
+    return (await downloadsOf(cache))[0]?.client_count === 6;
   });
   assert.deepEqual((await downloadsOf(cache))[0]?.clients, listed([2, 3, 4, 5, 6]));
   const page = await (await cache.get("/", BROWSER)).text();
@@ -52,7 +53,7 @@ Deno.test("stats clients: a download lists five addresses, and counts all", asyn
 
   await readers.disposeAsync();
   await eventually("all are gone", async () => {
-    return (await downloadsOf(cache))[0]?.clientCount === 0;
+    return (await downloadsOf(cache))[0]?.client_count === 0;
   });
   gate.open();
   await cache.downloadsOver();
@@ -77,8 +78,8 @@ Deno.test("stats clients: each pass-through has the address of its client", asyn
   for (const client of ["192.0.2.1", "2001:db8::2"]) {
     readers.use(await reader(server.port, path, client));
   }
-  const shown = (await downloadsOf(cache)).map(({ clients, clientCount }) => [
-    clientCount,
+  const shown = (await downloadsOf(cache)).map(({ clients, client_count }) => [
+    client_count,
     ...clients,
   ]);
   assert.deepEqual(shown, [[1, "192.0.2.1"], [1, "2001:db8::2"]]);
@@ -97,28 +98,29 @@ Deno.test("stats clients: an upload shows its client and how far it is", async (
   await using connection = await RawConnection.open(server.port);
   await connection.send(head);
   await connection.send(bytes.subarray(0, 1_000_000));
-  const uploads = async () => ((await (await cache.get("/stats")).json()) as Stats).uploads;
+  const uploads = async () => (await readStats(await cache.get("/stats"))).uploads;
   await eventually("the first million is here", async () => {
-    return (await uploads()).underWay[0]?.receivedBytes === 1_000_000;
+    return (await uploads()).under_way[0]?.received_bytes === 1_000_000;
   });
-  const { count, underWay: [{ startedAt: _, ...shown } = {}] } = await uploads();
+  const { count, under_way: [first] } = await uploads();
+  const { started_at: _, bytes_per_second: _2, seconds_left: _3, ...shown } = first ?? {};
   assert.equal(count, 1);
   assert.deepEqual(shown, {
     nar: narPath.slice("/upload/nar/".length),
     name: null,
     state: "receiving",
-    receivedBytes: 1_000_000,
-    fileBytes: bytes.length,
-    clientCount: 1,
+    received_bytes: 1_000_000,
+    file_bytes: bytes.length,
+    client_count: 1,
     clients: ["192.0.2.1"],
   });
   const page = await (await cache.get("/", BROWSER)).text();
-  assert.match(page, /<h3>Uploading now<\/h3><ul>.*>from 192\.0\.2\.1</);
+  assert.match(page, /<h3>Uploading now<\/h3><ul[^>]*>[^]*>from 192\.0\.2\.1</);
 
   await connection.send(bytes.subarray(1_000_000));
   assert.equal((await connection.answer()).status, 201);
-  assert.deepEqual(await uploads(), { count: 0, underWay: [] });
-  assert.doesNotMatch(await (await cache.get("/", BROWSER)).text(), /Uploading now<\/h3><ul>/);
+  assert.deepEqual(await uploads(), { count: 0, under_way: [] });
+  assert.doesNotMatch(await (await cache.get("/", BROWSER)).text(), /Uploading now/);
 });
 
 Deno.test("stats clients: without a trusted proxy the peer is the client", async () => {

@@ -4,6 +4,7 @@ import { eventually } from "../support/eventually.ts";
 import { fakeUpstream } from "../support/fake_upstream.ts";
 import { Gate } from "../support/faults.ts";
 import { GatedNar } from "../support/gated_nar.ts";
+import { readStats } from "../support/stats_of.ts";
 import { scrape } from "../support/scrape.ts";
 import { chain, makeStoreObject } from "../support/store_object.ts";
 import { TestCache } from "../support/test_cache.ts";
@@ -11,6 +12,7 @@ import { AS_WRITER, pushOf, uploadCache } from "../support/uploading.ts";
 
 const object = makeStoreObject({ name: "big-1.0", size: 4_000_000 });
 const HASH = object.storePathHash;
+const stored = makeStoreObject({ name: "stored-1.0", size: 24_000_000 });
 const ABSENT = "0".repeat(32);
 const ISO_REGEXP = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
 
@@ -19,7 +21,7 @@ async function statsOf(cache: TestCache, path = "/stats"): Promise<Stats> {
   assert.equal(answer.status, 200);
   assert.equal(answer.headers.get("content-type"), "application/json");
   assert.equal(answer.headers.get("cache-control"), "no-store, no-transform");
-  return await answer.json();
+  return await readStats(answer);
 }
 
 Deno.test("stats: hits, misses and what they saved are those of the answers", async () => {
@@ -32,11 +34,13 @@ Deno.test("stats: hits, misses and what they saved are those of the answers", as
     joined: 0,
     prefetched: 0,
     absent: 0,
-    hitRatio: null,
+    hit_ratio: null,
   });
-  assert.deepEqual(before.traffic, { servedBytes: 0, upstreamBytes: 0, savedBytes: 0 });
+  assert.deepEqual(before.traffic, { served_bytes: 0, upstream_bytes: 0, saved_bytes: 0 });
+  const nothing = { last_answer: null, last_error: null, latencies_ms: [] };
+  const answers = { found: 0, absent: 0, failed: 0 };
   assert.deepEqual(before.upstreams, [
-    { url: upstream.url, isUp: true, priority: null, lastAnswer: null },
+    { url: upstream.url, is_up: true, priority: null, ...nothing, answers },
   ]);
 
   const path = await cache.narPath(HASH);
@@ -53,7 +57,7 @@ Deno.test("stats: hits, misses and what they saved are those of the answers", as
     joined: 0,
     prefetched: 0,
     absent: 0,
-    hitRatio: 0.75,
+    hit_ratio: 0.75,
   });
   assert.deepEqual(after.requests.narinfo, {
     hits: 0,
@@ -61,22 +65,27 @@ Deno.test("stats: hits, misses and what they saved are those of the answers", as
     joined: 0,
     prefetched: 0,
     absent: 1,
-    hitRatio: 0,
+    hit_ratio: 0,
   });
-  assert.equal(after.traffic.savedBytes, 3 * length);
-  assert.equal(after.traffic.upstreamBytes, length);
+  assert.equal(after.traffic.saved_bytes, 3 * length);
+  assert.equal(after.traffic.upstream_bytes, length);
   assert.deepEqual(after.size, {
-    usedBytes: length,
-    reservedBytes: 0,
-    pinnedBytes: 0,
-    limitBytes: 9_000_000,
-    evictedBytes: 0,
-    evictedEntries: 0,
+    used_bytes: length,
+    reserved_bytes: 0,
+    pinned_bytes: 0,
+    limit_bytes: 9_000_000,
+    disk_free_bytes: null,
+    evicted_bytes: 0,
+    evicted_entries: 0,
   });
   const [asked] = after.upstreams;
-  assert.deepEqual([asked?.isUp, asked?.priority, asked?.lastAnswer?.result], [true, 40, "absent"]);
-  assert.match(asked?.lastAnswer?.at ?? "", ISO_REGEXP);
-  assert.equal(after.publicKey, cache.secretKey.publicKey.text);
+  assert.deepEqual([asked?.is_up, asked?.priority, asked?.last_answer?.result], [
+    true,
+    40,
+    "absent",
+  ]);
+  assert.match(asked?.last_answer?.at ?? "", ISO_REGEXP);
+  assert.equal(after.public_key, cache.secretKey.publicKey.text);
 });
 
 Deno.test("stats: a download shows its name and how far it is, until it is over", async () => {
@@ -84,28 +93,28 @@ Deno.test("stats: a download shows its name and how far it is, until it is over"
   const { gate, upstream, cache, path } = scene;
   gate.release(1_000_000);
   const answer = await cache.get(path);
-  let download: Stats["downloads"]["underWay"][number] | undefined;
+  let download: Stats["downloads"]["under_way"][number] | undefined;
   await eventually("the first million is here", async () => {
-    download = (await statsOf(cache)).downloads.underWay[0];
-    return download?.receivedBytes === 1_000_000;
+    download = (await statsOf(cache)).downloads.under_way[0];
+    return download?.received_bytes === 1_000_000;
   });
-  const { startedAt = "", ...rest } = download ?? {};
+  const { started_at = "", bytes_per_second: _, seconds_left: _2, ...rest } = download ?? {};
   const fileBytes = (await upstream.narFileOf(object)).bytes.length;
   assert.deepEqual(rest, {
     nar: path.slice("/nar/".length),
     name: "big-1.0",
     state: "receiving",
-    receivedBytes: 1_000_000,
-    fileBytes,
-    clientCount: 1,
+    received_bytes: 1_000_000,
+    file_bytes: fileBytes,
+    client_count: 1,
     clients: ["127.0.0.1"],
   });
-  assert.match(startedAt, ISO_REGEXP);
+  assert.match(started_at, ISO_REGEXP);
 
   gate.open();
   await answer.bytes();
   await cache.downloadsOver();
-  assert.deepEqual((await statsOf(cache)).downloads, { count: 0, underWay: [] });
+  assert.deepEqual((await statsOf(cache)).downloads, { count: 0, under_way: [] });
 });
 
 Deno.test("stats: a pass-through is in flight once for each client", async () => {
@@ -116,12 +125,12 @@ Deno.test("stats: a pass-through is in flight once for each client", async () =>
   gate.release(1_000_000);
   const answers = [await cache.get(path), await cache.get(path)];
   const bodies = answers.map((answer) => answer.bytes());
-  let underWay: Stats["downloads"]["underWay"] = [];
+  let under_way: Stats["downloads"]["under_way"] = [];
   await eventually("the first million is there", async () => {
-    underWay = (await statsOf(cache)).downloads.underWay;
-    return underWay.length === 2 && underWay.every((one) => one.receivedBytes === 1_000_000);
+    under_way = (await statsOf(cache)).downloads.under_way;
+    return under_way.length === 2 && under_way.every((one) => one.received_bytes === 1_000_000);
   });
-  for (const { nar, name, state, fileBytes: announced } of underWay) {
+  for (const { nar, name, state, file_bytes: announced } of under_way) {
     const shown = [path.slice("/nar/".length), "big-1.0", "receiving", fileBytes];
     assert.deepEqual([nar, name, state, announced], shown);
   }
@@ -129,7 +138,7 @@ Deno.test("stats: a pass-through is in flight once for each client", async () =>
 
   gate.open();
   for (const body of bodies) assert.equal((await body).length, fileBytes);
-  assert.deepEqual((await statsOf(cache)).downloads, { count: 0, underWay: [] });
+  assert.deepEqual((await statsOf(cache)).downloads, { count: 0, under_way: [] });
   assert.equal(await inFlight(), 0);
 });
 
@@ -152,7 +161,7 @@ Deno.test("stats: pins are there at once, and what they hold soon after", async 
     [{ root: root.storePathHash, name: "link-1", stored: null }],
   );
   await eventually("the closure is counted", async () => {
-    return (await statsOf(cache)).pins?.countedAt !== null;
+    return (await statsOf(cache)).pins?.counted_at !== null;
   });
   const counted = (await statsOf(cache)).pins?.roots[0];
   assert.deepEqual([counted?.stored, counted?.missing], [2, 0]);
@@ -172,11 +181,11 @@ Deno.test("stats: problems are told without anything of our machine", async () =
   assert.match(String(line?.detail), /No such file/, "the log has it all");
 
   const answer = await (await cache.get("/stats")).text();
-  const [problem] = (JSON.parse(answer) as Stats).problems;
-  const { firstAt, lastAt, ...rest } = problem ?? {};
+  const [problem] = (await readStats(new Response(answer))).problems;
+  const { first_at, last_at, over_at: _, ...rest } = problem ?? {};
   const facts = { nar: path.slice("/nar/".length) };
   assert.deepEqual(rest, { level: "error", message, facts, count: 1 });
-  assert.match(`${firstAt} ${lastAt}`, /Z .*Z$/);
+  assert.match(`${first_at} ${last_at}`, /Z .*Z$/);
   const page = await (await cache.get("/", { accept: "text/html" })).text();
   for (const text of [answer, page]) {
     assert.doesNotMatch(text, new RegExp(cache.folder.path));
@@ -186,10 +195,16 @@ Deno.test("stats: problems are told without anything of our machine", async () =
 
 Deno.test("stats: every field is documented, and every documented field is there", async () => {
   const gate = new Gate();
-  await using upstream = await fakeUpstream({ objects: [object], stored: true });
-  upstream.breakNar(gate.fault);
+  await using upstream = await fakeUpstream({ objects: [object, stored], stored: true });
   const upstreams = [upstream, "http://127.0.0.1:1"];
   await using cache = await uploadCache({ upstreams });
+  const storedPath = await cache.narPath(stored.storePathHash);
+  await (await cache.get(storedPath)).bytes();
+  await cache.downloadsOver();
+  await using server = cache.listen();
+  // Too large for the buffers of a connection.
+  const sent = await fetch(`${server.url}${storedPath}`);
+  upstream.breakNar(gate.fault);
   const path = await cache.narPath(HASH);
   gate.release(1_000);
   const answer = await cache.get(path);
@@ -203,6 +218,7 @@ Deno.test("stats: every field is documented, and every documented field is there
   await (await putting).text();
   gate.open();
   await answer.bytes();
+  await sent.bytes();
   await cache.downloadsOver();
 
   const table = Deno.readTextFileSync("docs/stats.md").split("\n").filter((line) => {
@@ -218,7 +234,8 @@ Deno.test("stats: every field is documented, and every documented field is there
 function fieldsOf(value: unknown, at = ""): ReadonlySet<string> {
   if (at === "problems[].facts") return new Set();
   if (Array.isArray(value)) {
-    assert.notEqual(value.length, 0, `${at} has something in it`);
+    const maybeEmpty = at === "upstreams[].latencies_ms";
+    assert.ok(value.length > 0 || maybeEmpty, `${at} has something in it`);
     const within = value.flatMap((one) => [...fieldsOf(one, `${at}[]`)]);
     return new Set([`${at}[]`, ...within]);
   }
@@ -235,13 +252,63 @@ function fieldsOf(value: unknown, at = ""): ReadonlySet<string> {
 }
 
 /** Objects without a meaning of their own. */
-const GROUPS = ["requests", "prefetch", "traffic", "size", "downloads", "uploads"];
+const GROUPS = [
+  ...["requests", "prefetch", "traffic", "lifetime", "history", "size"],
+  ...["downloads", "uploads", "sends"],
+];
+
+/** Fields of version 1, one of each name. */
+const FORMER_FIELDS = [
+  ...["startedAt", "uptimeSeconds", "publicKey", "requests.nar.hitRatio", "traffic.servedBytes"],
+  ...["traffic.upstreamBytes", "traffic.savedBytes", "size.usedBytes", "size.reservedBytes"],
+  ...["size.pinnedBytes", "size.limitBytes", "size.evictedBytes", "size.evictedEntries"],
+  ...["upstreams.0.isUp", "upstreams.0.lastAnswer.at", "uploads.underWay", "pins.countedAt"],
+  ...["downloads.underWay.0.receivedBytes", "downloads.underWay.0.fileBytes"],
+  ...["downloads.underWay.0.startedAt", "downloads.underWay.0.clientCount"],
+  ...["pins.roots.0.pinnedAt", "problems.0.firstAt", "problems.0.lastAt"],
+  "problems.0.facts.remedy",
+];
+
+Deno.test("stats: the names of version 1 are there for one more release", async () => {
+  const hinted = { level: "warn", message: "odd", facts: { hint: "mend it" }, count: 1 } as const;
+  const times = { firstAtMs: 1, lastAtMs: 2, overAtMs: undefined };
+  const problems = { list: () => [{ ...hinted, ...times }] };
+  await using scene = await GatedNar.open(object, { problems });
+  const { gate, cache, path } = scene;
+  gate.release(1_000_000);
+  const answer = await cache.get(path);
+  await cache.request("POST", `/pin/${HASH}.narinfo`);
+  const stats = await (await cache.get("/stats")).json();
+  for (const field of FORMER_FIELDS) {
+    const value = field.split(".").reduce<unknown>(
+      (inner, name) => (inner as Record<string, unknown>)[name],
+      stats,
+    );
+    assert.notEqual(value, undefined, field);
+  }
+  gate.open();
+  await answer.bytes();
+});
+
+Deno.test("stats: the range of the past is the requested one", async () => {
+  await using upstream = await fakeUpstream({ objects: [object], stored: true });
+  await using cache = await TestCache.open({ upstreams: [upstream] });
+  await cache.narinfo(HASH);
+  const steps = { hour: 60, day: 1_800, week: 10_800, month: 43_200, lifetime: 1_800, no: 1_800 };
+  for (const [range, step] of Object.entries(steps)) {
+    const { history } = await statsOf(cache, `/stats?range=${range}`);
+    assert.deepEqual([history.step_seconds, history.slots.length >= 48], [step, true], range);
+    assert.equal(history.slots.at(-1)?.figures?.narinfo_misses, 1, range);
+    assert.equal(history.slots[0]?.figures, null, range);
+  }
+  assert.equal((await statsOf(cache)).lifetime.requests, 1);
+});
 
 Deno.test("stats: a broken database takes the pins away, and leaves the rest", async () => {
   await using cache = await TestCache.open({ upstreams: ["http://127.0.0.1:1"] });
   await cache.metadata[Symbol.asyncDispose]();
   const { pins, size, upstreams } = await statsOf(cache);
-  assert.deepEqual([pins, size.usedBytes, upstreams.length], [null, 0, 1]);
+  assert.deepEqual([pins, size.used_bytes, upstreams.length], [null, 0, 1]);
   const page = await (await cache.get("/", { accept: "text/html" })).text();
   assert.match(page, /The pins cannot be read at the moment/);
 });

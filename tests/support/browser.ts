@@ -131,9 +131,11 @@ export class Tab implements AsyncDisposable {
     await this.send("Emulation.setEmulatedMedia", { features });
   }
 
-  /** The whole page as PNG. */
-  async screenshot(): Promise<Uint8Array<ArrayBuffer>> {
-    const order = { format: "png", captureBeyondViewport: true };
+  /** The whole page as PNG, or its upper part of this height. */
+  async screenshot(height?: number): Promise<Uint8Array<ArrayBuffer>> {
+    const width = await this.read<number>("innerWidth");
+    const clip = height === undefined ? {} : { clip: { x: 0, y: 0, width, height, scale: 1 } };
+    const order = { format: "png", captureBeyondViewport: true, ...clip };
     const { data } = await this.send("Page.captureScreenshot", order);
     return Uint8Array.fromBase64(String(data));
   }

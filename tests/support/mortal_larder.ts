@@ -4,6 +4,7 @@ import { Downloads } from "../../src/cache/download/downloads.ts";
 import { PassThroughTransfers } from "../../src/cache/pass_through/pass_through_transfers.ts";
 import { SinkFetcher } from "../../src/cache/fetch/sink_fetcher.ts";
 import { KeptNars } from "../../src/cache/kept/kept_nars.ts";
+import { Sends } from "../../src/cache/kept/sends.ts";
 import { NegativeCache } from "../../src/cache/negative_cache.ts";
 import { createSigner } from "../../src/cache/own_signature.ts";
 import { Remover } from "../../src/cache/remove.ts";
@@ -237,7 +238,7 @@ export class RunningLarder {
     const archives = NO_ARCHIVES;
     this.nars = new NarServer({
       ...{ kept, downloads, passThrough, archives, sizes },
-      watchers: { uses, reads, prefetch: NO_PREFETCH },
+      watchers: { uses, reads, sends: new Sends(), prefetch: NO_PREFETCH },
     });
   }
 

@@ -210,6 +210,11 @@ export class TestCache implements AsyncDisposable {
     return `/${/^URL: (.*)$/m.exec(await this.narinfo(storePathHash))?.[1]}`;
   }
 
+  /** Reads the stored past, as the server does when it starts. */
+  startHistory(): Promise<void> {
+    return this.#app.history.start();
+  }
+
   /** What the server does when it starts. */
   lookAtUpstreams(): void {
     this.#app.lookAtUpstreams();

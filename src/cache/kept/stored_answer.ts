@@ -6,11 +6,17 @@ import type { OpenKeptFile } from "./kept_nars.ts";
 /** The time in which another server must open a file. It needs milliseconds. */
 const HAND_OVER_MS = 10_000;
 
+export interface StoredAnswerWatch {
+  readonly reads: ActiveReads;
+  /** Called as a file begins to leave; its result, once it has. */
+  readonly sent?: () => () => void;
+}
+
 /** The answer from a kept file. */
 export function storedAnswer(
   narName: NarName,
   { kept, stored }: OpenKeptFile,
-  reads: ActiveReads,
+  { reads, sent }: StoredAnswerWatch,
 ): NarAnswer {
   const { fileSize } = stored;
   let leave: (() => void) | undefined;
@@ -25,7 +31,10 @@ export function storedAnswer(
     },
     async read(start, end = fileSize, options) {
       const body = stored.read(start, end, options);
-      leave = reads.begin(narName);
+      const held = new DisposableStack();
+      held.defer(reads.begin(narName));
+      if (sent !== undefined) held.defer(sent());
+      leave = () => held.dispose();
       return body;
     },
     handOver: stored.isInMemory ? undefined : async () => {

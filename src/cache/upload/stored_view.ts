@@ -52,7 +52,7 @@ export class StoredView {
       const file = nar && await kept.open(nar, asker.requestId, asker.client);
       if (file === undefined) continue;
       uses.nar(name);
-      return storedAnswer(name, file, reads);
+      return storedAnswer(name, file, { reads });
     }
     return undefined;
   }

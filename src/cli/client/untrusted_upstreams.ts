@@ -14,7 +14,7 @@ export async function untrustedUpstreams(
   try {
     const answer = await client.request("GET", "/stats");
     const { upstreams = [], problems = [] } = await answer.json();
-    const last = listOf(upstreams).filter(({ lastAnswer }) => lastAnswer?.result === "untrusted")
+    const last = listOf(upstreams).filter(({ last_answer }) => last_answer?.result === "untrusted")
       .map(({ url }) => url);
     const warned = listOf(problems).filter(({ message }) => message === UPSTREAM_NOT_TRUSTED)
       .map(({ facts }) => facts?.upstream);
@@ -27,7 +27,7 @@ export async function untrustedUpstreams(
 interface Told {
   readonly url?: unknown;
   readonly message?: unknown;
-  readonly lastAnswer?: { readonly result?: unknown };
+  readonly last_answer?: { readonly result?: unknown };
   readonly facts?: { readonly upstream?: unknown };
 }
 

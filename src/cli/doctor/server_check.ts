@@ -73,7 +73,7 @@ export async function statsOf(
   if (typeof told?.version !== "string") {
     throw new Failure("broken", "its /stats are not those of larder");
   }
-  const { usedBytes } = told.size ?? {};
+  const { used_bytes: usedBytes } = told.size ?? {};
   return {
     version: told.version,
     usedBytes: typeof usedBytes === "number" ? usedBytes : undefined,

@@ -1,10 +1,7 @@
-import { renderParts } from "./render.js";
-
+// Fetches the page again every few seconds, and shows what has changed in it.
 const REFRESH_EVERY_MS = 5_000;
 const ANSWER_WITHIN_MS = 10_000;
 
-const settings = document.getElementById("settings");
-const copyButton = document.getElementById("copy");
 const pauseButton = document.getElementById("pause");
 const copied = document.getElementById("copied");
 const trouble = document.getElementById("trouble");
@@ -15,24 +12,29 @@ let isRefreshing = false;
 
 // The browser knows best under which address it has reached us.
 const here = new URL(".", location.href).href.replace(/\/$/, "");
-settings.value = settings.value.replace(/^extra-substituters = .*/, () => {
-  return `extra-substituters = ${here}`;
+const tabs = document.querySelector(".tabs");
+for (const code of tabs.querySelectorAll("code")) {
+  code.textContent = code.textContent.replaceAll(tabs.dataset.url, here);
+}
+
+for (const button of document.querySelectorAll("button[hidden]")) button.hidden = false;
+
+document.addEventListener("click", (event) => {
+  const copying = event.target.closest(".copy");
+  if (copying !== null) copy(copying);
+  const range = event.target.closest(".ranges a");
+  if (range === null || event.ctrlKey || event.metaKey || event.shiftKey) return;
+  event.preventDefault();
+  history.replaceState(null, "", range.href);
+  refresh();
 });
 
-for (const button of [copyButton, pauseButton]) button.hidden = false;
-
-copyButton.addEventListener("click", async () => {
-  say(copied, "");
-  try {
-    await navigator.clipboard.writeText(settings.value);
-    say(copied, "Copied.");
-  } catch {
-    // Without HTTPS or without permission there is no clipboard: the old way asks for neither.
-    settings.focus();
-    settings.select();
-    const done = document.execCommand("copy");
-    if (done) copyButton.focus();
-    say(copied, done ? "Copied." : "Selected: press Ctrl+C or ⌘C to copy.");
+// The values below the pointer stand beside the chart's title.
+document.addEventListener("pointerover", ({ target }) => {
+  const chart = target.closest(".chart");
+  for (const shown of document.querySelectorAll("[data-rest]")) {
+    const column = shown.closest(".chart") === chart ? target.closest(".hits rect") : null;
+    say(shown, column?.textContent ?? shown.dataset.rest);
   }
 });
 
@@ -61,9 +63,11 @@ async function refresh() {
   clearTimeout(timer);
   try {
     const signal = AbortSignal.timeout(ANSWER_WITHIN_MS);
-    const answer = await fetch("stats", { cache: "no-store", signal });
+    const url = location.href.split("#")[0];
+    const headers = { accept: "text/html" };
+    const answer = await fetch(url, { cache: "no-store", headers, signal });
     if (!answer.ok) throw new Error(`answered ${answer.status}`);
-    show(await answer.json());
+    show(new DOMParser().parseFromString(await answer.text(), "text/html"));
     say(trouble, "");
   } catch {
     say(trouble, "These figures are old: the cache does not answer. Trying again.");
@@ -73,12 +77,32 @@ async function refresh() {
   }
 }
 
-function show(stats) {
-  for (const [name, html] of Object.entries(renderParts(stats))) {
-    const part = document.getElementById(name);
+function show(page) {
+  for (const part of document.querySelectorAll("[data-live]")) {
     // An open confirmation must not close under the user's hand.
-    if (part.querySelector("details[open]") !== null) continue;
-    if (part.innerHTML !== html) part.innerHTML = html;
+    if (part.querySelector(".act[open]") !== null) continue;
+    const fresh = page.getElementById(part.id);
+    for (const open of part.querySelectorAll("details[open][id]")) {
+      fresh.querySelector(`#${open.id}`)?.setAttribute("open", "");
+    }
+    if (part.innerHTML === fresh.innerHTML) continue;
+    const focused = part.contains(document.activeElement) ? document.activeElement.id : "";
+    part.innerHTML = fresh.innerHTML;
+    if (focused !== "") document.getElementById(focused)?.focus({ preventScroll: true });
+  }
+}
+
+async function copy(button) {
+  const lines = button.parentElement.querySelector("code");
+  say(copied, "");
+  try {
+    await navigator.clipboard.writeText(lines.textContent);
+    say(copied, "Copied.");
+  } catch {
+    // Without HTTPS or without permission there is no clipboard: the old way asks for neither.
+    getSelection().selectAllChildren(lines);
+    const done = document.execCommand("copy");
+    say(copied, done ? "Copied." : "Selected: press Ctrl+C or ⌘C to copy.");
   }
 }
 

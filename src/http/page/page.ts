@@ -1,6 +1,18 @@
 import { createHash } from "node:crypto";
+import type { CacheAddress } from "../../nix/client_ways.ts";
 import type { Stats } from "../stats/stats.ts";
-import { escapeHtml, renderParts } from "./render.js";
+import { figuresPart } from "./figures_part.ts";
+import { formatSpan } from "./format.ts";
+import { historyPart, rangesPart } from "./history_part.ts";
+import { Html, markup, type Part } from "./markup.ts";
+import { ICON_URL, MARK } from "./mark.ts";
+import { pinsPart } from "./pins_part.ts";
+import { problemsPart } from "./problems_part.ts";
+import { spacePart } from "./space_part.ts";
+import { standingPart } from "./standing.ts";
+import { transfersPart } from "./transfers_part.ts";
+import { upstreamsPart } from "./upstreams_part.ts";
+import { usePart } from "./use_part.ts";
 
 /** The source files of the page. */
 export interface PageSource {
@@ -10,15 +22,11 @@ export interface PageSource {
   readonly script: string;
 }
 
-export interface PageFacts {
-  /** The URL that the client used. */
-  readonly url: string;
-  /** The keys for the client's `trusted-public-keys`. */
-  readonly publicKeys: readonly string[];
+export interface PageFacts extends CacheAddress {
   readonly stats: Stats;
 }
 
-/** The page for people: one document without any request but `stats`. */
+/** The page for people: one document that asks for nothing but itself. */
 export class Page {
   /** Headers that forbid the browser everything else. */
   readonly headers: Readonly<Record<string, string>>;
@@ -43,28 +51,45 @@ export class Page {
     };
   }
 
-  /** The document. Escapes all values, except HTML that the server rendered itself. */
-  render({ url, publicKeys, stats }: PageFacts): string {
+  render(facts: PageFacts): string {
     const { template, style, script } = this.#source;
-    const values: Readonly<Record<string, string>> = {
-      style: `<style>${style}</style>`,
-      script: `<script type="module">${script}</script>`,
-      settings: escapeHtml(nixSettings(url, publicKeys)),
-      ...renderParts(stats),
+    const parts: Readonly<Record<string, Part>> = {
+      style: new Html(`<style>${style}</style>`),
+      script: new Html(`<script type="module">${script}</script>`),
+      ...partsOf(facts),
     };
     return template.replace(/\{\{ (\w+) \}\}/g, (_, name) => {
-      const value = values[name];
-      if (value === undefined) throw new Error(`Cannot render the page: no value for ${name}`);
-      return value;
+      const part = parts[name];
+      if (part === undefined) throw new Error(`Cannot render the page: no value for ${name}`);
+      return markup`${part}`.text;
     });
   }
 }
 
-/** The lines for a client's `nix.conf`, which extend its settings. */
-function nixSettings(url: string, publicKeys: readonly string[]): string {
-  const lines = [`extra-substituters = ${url}`];
-  if (publicKeys.length > 0) lines.push(`extra-trusted-public-keys = ${publicKeys.join(" ")}`);
-  return `${lines.join("\n")}\n`;
+function partsOf({ stats, url, publicKeys }: PageFacts): Readonly<Record<string, Part>> {
+  return {
+    icon: ICON_URL,
+    mark: MARK,
+    host: URL.canParse(url) ? new URL(url).host : "a binary cache for Nix",
+    standing: standingPart(stats),
+    figures: figuresPart(stats),
+    ranges: rangesPart(stats.history.range),
+    charts: historyPart(stats),
+    space: spacePart(stats),
+    transfers: transfersPart(stats),
+    upstreams: upstreamsPart(stats),
+    pins: pinsPart(stats),
+    problems: problemsPart(stats),
+    use: usePart({ url, publicKeys }),
+    about: about(stats),
+  };
+}
+
+function about({ version, at, uptime_seconds }: Stats): Html {
+  const shown = `${at.slice(0, 10)} ${at.slice(11, 19)} UTC`;
+  return markup`larder ${version}, up for ${
+    formatSpan(uptime_seconds)
+  }. Figures of <time datetime="${at}">${shown}</time>.`;
 }
 
 /** The hash of an inline text, in the form of a Content-Security-Policy. */

@@ -2,12 +2,14 @@ import { textAnswer } from "../message/answer.ts";
 import type { RequestHeaders } from "../message/client_request.ts";
 import { fieldWords } from "../message/field_words.ts";
 import type { Page } from "../page/page.ts";
+import type { StatsAsked } from "../stats/gather_stats.ts";
 import type { Stats } from "../stats/stats.ts";
 import type { Route } from "./router.ts";
+import { askedIn, statsJson } from "./stats.ts";
 
 export interface PageRouteDeps {
   readonly page: Page;
-  readonly stats: (client?: string) => Promise<Stats>;
+  readonly stats: (asked: StatsAsked) => Promise<Stats>;
   /** The keys for the client's `trusted-public-keys`. */
   readonly publicKeys: readonly string[];
   readonly usesTls: boolean;
@@ -23,10 +25,10 @@ export function pageRoute({ page, stats, publicKeys, usesTls }: PageRouteDeps): 
     audience: "own-names",
     methods: {
       async GET({ request, head }) {
-        const figures = await stats(request.peer);
+        const figures = await stats(askedIn(request));
         if (!prefersHtml(request.headers.get("accept"))) {
           const parts = { ...ok, type: "application/json", headers: { vary } };
-          return textAnswer(JSON.stringify(figures), head, parts);
+          return textAnswer(statsJson(figures), head, parts);
         }
         const url = ownUrl(request.headers, usesTls);
         const html = page.render({ url, publicKeys, stats: figures });

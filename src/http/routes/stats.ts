@@ -1,9 +1,12 @@
+import { withFormerNames } from "../stats/former_names.ts";
 import type { Stats } from "../stats/stats.ts";
 import { textAnswer } from "../message/answer.ts";
+import type { ClientRequest } from "../message/client_request.ts";
+import type { StatsAsked } from "../stats/gather_stats.ts";
 import type { Route } from "./router.ts";
 
-/** `/stats`: the figures as JSON, whatever the client accepts. */
-export function statsRoute(stats: (client?: string) => Promise<Stats>): Route {
+/** `/stats`: the figures as JSON, whatever the client accepts; `?range=` picks the history. */
+export function statsRoute(stats: (asked: StatsAsked) => Promise<Stats>): Route {
   const parts = { status: 200, type: "application/json", lifetime: "never" } as const;
   return {
     name: "/stats",
@@ -11,8 +14,19 @@ export function statsRoute(stats: (client?: string) => Promise<Stats>): Route {
     audience: "own-names",
     methods: {
       async GET({ request, head }) {
-        return textAnswer(JSON.stringify(await stats(request.peer)), head, parts);
+        return textAnswer(statsJson(await stats(askedIn(request))), head, parts);
       },
     },
   };
+}
+
+/** With the names of version 1, too. */
+export function statsJson(stats: Stats): string {
+  return JSON.stringify(withFormerNames(stats));
+}
+
+/** The client of a request, and its range of the past. */
+export function askedIn(request: ClientRequest): StatsAsked {
+  const range = new URL(request.url).searchParams.get("range") ?? undefined;
+  return { client: request.peer, range };
 }

@@ -1,25 +1,34 @@
 import type { DownloadProgress, InFlight } from "../../cache/download/download_progress.ts";
-import type { SpaceBudget } from "../../space/space_budget.ts";
+import type { Sends } from "../../cache/kept/sends.ts";
+import type { HistoryReader } from "../../history/history.ts";
 import type { NarName } from "../../nix/nar_name.ts";
 import type { PinWatch } from "../../pins/pin_watch.ts";
+import type { SpaceBudget } from "../../space/space_budget.ts";
 import type { Metrics } from "../../telemetry/metrics.ts";
 import type { Problem, RecentProblems } from "../../telemetry/recent_problems.ts";
 import type { LastAnswers } from "../../upstream/last_answers.ts";
 import type { UpstreamPool } from "../../upstream/upstream_pool.ts";
-import type {
-  PinStats,
-  PrefetchStats,
-  ProblemStats,
-  RequestStats,
-  SizeStats,
-  Stats,
-  TrafficStats,
-  TransferStats,
-  UpstreamStats,
+import { historyStats, lifetimeStats } from "./history_stats.ts";
+import {
+  type PinStats,
+  type PrefetchStats,
+  type ProblemStats,
+  type RequestStats,
+  type SendsStats,
+  type SizeStats,
+  type Stats,
+  STATS_VERSION,
+  type TrafficStats,
+  type TransfersStats,
+  type TransferStats,
+  type UpstreamStats,
 } from "./stats.ts";
 
-/** Further downloads and uploads are counted, but not listed. */
+/** Further downloads, uploads and sends are counted, but not listed. */
 const TRANSFERS_MAX = 50;
+
+/** A transfer of less time says nothing about its speed. */
+const SPEED_AFTER_S = 1;
 
 /** The sources of the figures. None scans a table. */
 export interface StatsSources {
@@ -28,40 +37,59 @@ export interface StatsSources {
   readonly startedAtMs: number;
   readonly nowMs: () => number;
   readonly metrics: Pick<Metrics, "value">;
+  readonly history: HistoryReader;
   readonly budget: SpaceBudget;
+  readonly disk: { readonly freeBytes: number | undefined };
   readonly pool: Pick<UpstreamPool, "statuses">;
   readonly lastAnswers: Pick<LastAnswers, "of">;
   readonly downloads: InFlight;
   readonly uploads: InFlight;
+  readonly sends: Pick<Sends, "count" | "list">;
   /** Name of a store path with this NAR. Never rejects. */
   readonly nameOf: (narName: NarName) => Promise<string | undefined>;
   readonly pins: Pick<PinWatch, "look">;
   readonly problems: Pick<RecentProblems, "list">;
 }
 
-/** The present figures, for this client. Never rejects: an unreadable one is `null`. */
-export async function gatherStats(sources: StatsSources, client?: string): Promise<Stats> {
-  const { version, publicKey, startedAtMs, nowMs, metrics } = sources;
+/** What a request asks of the figures. */
+export interface StatsAsked {
+  /** The client's address. */
+  readonly client?: string | undefined;
+  /** Of the past, by name. */
+  readonly range?: string | undefined;
+}
+
+/** The present figures for this client. Never rejects: an unreadable one is `null`. */
+export async function gatherStats(
+  sources: StatsSources,
+  { client, range }: StatsAsked = {},
+): Promise<Stats> {
+  const { version, publicKey, startedAtMs, nowMs, metrics, history } = sources;
   const atMs = nowMs();
-  const [downloads, uploads, pins] = await Promise.all([
+  const [downloads, uploads, sends, pins] = await Promise.all([
     transferStats(sources, sources.downloads),
     transferStats(sources, sources.uploads),
+    sendStats(sources),
     pinStats(sources),
   ]);
   return {
+    stats_version: STATS_VERSION,
     version,
     at: iso(atMs),
-    startedAt: iso(startedAtMs),
-    uptimeSeconds: Math.max(0, Math.round((atMs - startedAtMs) / 1_000)),
-    publicKey: publicKey ?? null,
+    started_at: iso(startedAtMs),
+    uptime_seconds: Math.max(0, Math.round((atMs - startedAtMs) / 1_000)),
+    public_key: publicKey ?? null,
     client: client ?? null,
     requests: { narinfo: requestStats(metrics, "narinfo"), nar: requestStats(metrics, "nar") },
     traffic: trafficStats(metrics),
+    lifetime: lifetimeStats(history, startedAtMs),
+    history: historyStats(history, range),
     prefetch: { narinfo: prefetchStats(metrics, "narinfo"), nar: prefetchStats(metrics, "nar") },
     size: sizeStats(sources),
     upstreams: upstreamStats(sources),
     downloads,
     uploads,
+    sends,
     pins,
     problems: sources.problems.list().map(problemStats),
   };
@@ -74,8 +102,8 @@ function requestStats(metrics: StatsSources["metrics"], kind: "narinfo" | "nar")
   const prefetched = of("prefetched");
   // An upstream had a request for prefetched ones, too.
   const all = hits + misses + joined + prefetched;
-  const hitRatio = all === 0 ? null : (hits + joined) / all;
-  return { hits, misses, joined, prefetched, absent: of("negative"), hitRatio };
+  const hit_ratio = all === 0 ? null : (hits + joined) / all;
+  return { hits, misses, joined, prefetched, absent: of("negative"), hit_ratio };
 }
 
 function prefetchStats(metrics: StatsSources["metrics"], kind: "narinfo" | "nar"): PrefetchStats {
@@ -88,48 +116,83 @@ function trafficStats(metrics: StatsSources["metrics"]): TrafficStats {
   const of = (source: "hit" | "miss" | "joined" | "prefetched") =>
     metrics.value("served_bytes_total", { kind: "narinfo", source }) +
     metrics.value("served_bytes_total", { kind: "nar", source });
-  const savedBytes = of("hit") + of("joined");
-  const upstreamBytes = metrics.value("upstream_bytes_total", {});
-  const servedBytes = savedBytes + of("miss") + of("prefetched");
-  return { servedBytes, upstreamBytes, savedBytes };
+  const saved_bytes = of("hit") + of("joined");
+  const upstream_bytes = metrics.value("upstream_bytes_total", {});
+  const served_bytes = saved_bytes + of("miss") + of("prefetched");
+  return { served_bytes, upstream_bytes, saved_bytes };
 }
 
-function sizeStats({ metrics, budget }: StatsSources): SizeStats {
-  const { usedBytes, reservedBytes, pinnedBytes, limitBytes } = budget;
+function sizeStats({ metrics, budget, disk }: StatsSources): SizeStats {
   return {
-    usedBytes,
-    reservedBytes,
-    pinnedBytes,
-    limitBytes: limitBytes === Infinity ? null : limitBytes,
-    evictedBytes: metrics.value("evicted_bytes_total", {}),
-    evictedEntries: metrics.value("evicted_entries_total", {}),
+    used_bytes: budget.usedBytes,
+    reserved_bytes: budget.reservedBytes,
+    pinned_bytes: budget.pinnedBytes,
+    limit_bytes: budget.limitBytes === Infinity ? null : budget.limitBytes,
+    disk_free_bytes: disk.freeBytes ?? null,
+    evicted_bytes: metrics.value("evicted_bytes_total", {}),
+    evicted_entries: metrics.value("evicted_entries_total", {}),
   };
 }
 
 function upstreamStats({ pool, lastAnswers }: StatsSources): readonly UpstreamStats[] {
   return pool.statuses().map(({ url, isUp, priority }) => {
-    const last = lastAnswers.of(url);
-    const lastAnswer = last === undefined ? null : { result: last.result, at: iso(last.atMs) };
-    return { url, isUp, priority: priority ?? null, lastAnswer };
+    const { last, lastError, counts, latenciesMs } = lastAnswers.of(url);
+    return {
+      url,
+      is_up: isUp,
+      priority: priority ?? null,
+      last_answer: last === undefined ? null : { result: last.result, at: iso(last.atMs) },
+      last_error: lastError === undefined
+        ? null
+        : { reason: lastError.reason, at: iso(lastError.atMs), hint: lastError.hint },
+      answers: counts,
+      latencies_ms: latenciesMs.map((ms) => Math.round(ms * 10) / 10),
+    };
   });
 }
 
 async function transferStats(
-  { nameOf }: StatsSources,
+  { nameOf, nowMs }: StatsSources,
   inFlight: InFlight,
-): Promise<{ readonly count: number; readonly underWay: readonly TransferStats[] }> {
+): Promise<TransfersStats> {
   const { count } = inFlight;
   const show = async (one: DownloadProgress): Promise<TransferStats> => ({
     nar: one.narName,
     name: await nameOf(one.narName) ?? null,
     state: one.state,
-    receivedBytes: one.receivedBytes,
-    fileBytes: one.fileSize ?? null,
-    startedAt: iso(one.startedAtMs),
-    clientCount: one.clients.count,
+    received_bytes: one.receivedBytes,
+    file_bytes: one.fileSize ?? null,
+    started_at: iso(one.startedAtMs),
+    ...speedOf(one, nowMs()),
+    client_count: one.clients.count,
     clients: one.clients.addresses,
   });
-  return { count, underWay: await Promise.all(inFlight.progress(TRANSFERS_MAX).map(show)) };
+  return { count, under_way: await Promise.all(inFlight.progress(TRANSFERS_MAX).map(show)) };
+}
+
+function speedOf({ receivedBytes, fileSize, startedAtMs, state }: DownloadProgress, atMs: number) {
+  const seconds = (atMs - startedAtMs) / 1_000;
+  if (state !== "receiving" || seconds < SPEED_AFTER_S || receivedBytes === 0) {
+    return { bytes_per_second: null, seconds_left: null };
+  }
+  const bytes_per_second = Math.round(receivedBytes / seconds);
+  const leftBytes = fileSize === undefined ? undefined : Math.max(0, fileSize - receivedBytes);
+  const seconds_left = leftBytes === undefined || bytes_per_second === 0
+    ? null
+    : Math.ceil(leftBytes / bytes_per_second);
+  return { bytes_per_second, seconds_left };
+}
+
+async function sendStats({ sends, nameOf }: StatsSources): Promise<SendsStats> {
+  const under_way = await Promise.all(
+    sends.list(TRANSFERS_MAX).map(async ({ narName, clients }) => ({
+      nar: narName,
+      name: await nameOf(narName) ?? null,
+      client_count: clients.count,
+      clients: clients.addresses,
+    })),
+  );
+  return { count: sends.count, under_way };
 }
 
 async function pinStats({ pins }: StatsSources): Promise<PinStats | null> {
@@ -139,16 +202,17 @@ async function pinStats({ pins }: StatsSources): Promise<PinStats | null> {
   const roots = watched.roots.map(({ root, name, pinnedAtMs, size }) => ({
     root,
     name: name ?? null,
-    pinnedAt: iso(pinnedAtMs),
+    pinned_at: iso(pinnedAtMs),
     stored: size?.stored ?? null,
     missing: size?.missing ?? null,
     bytes: size?.bytes ?? null,
   }));
-  return { count, countedAt: countedAtMs === undefined ? null : iso(countedAtMs), roots };
+  return { count, counted_at: countedAtMs === undefined ? null : iso(countedAtMs), roots };
 }
 
-function problemStats({ firstAtMs, lastAtMs, ...problem }: Problem): ProblemStats {
-  return { ...problem, firstAt: iso(firstAtMs), lastAt: iso(lastAtMs) };
+function problemStats({ firstAtMs, lastAtMs, overAtMs, ...problem }: Problem): ProblemStats {
+  const over_at = overAtMs === undefined ? null : iso(overAtMs);
+  return { ...problem, first_at: iso(firstAtMs), last_at: iso(lastAtMs), over_at };
 }
 
 function iso(ms: number): string {

@@ -1,14 +1,20 @@
+import type { Figure, Tier } from "../../metadata/history_keeper.ts";
+
+/** Goes up when a name goes or changes its meaning. */
+export const STATS_VERSION = 2;
+
 /**
- * The fields of `/stats`, documented in docs/stats.md. A released name never changes. Bytes and
- * seconds are numbers, times are ISO 8601 in UTC; `null` is unknown or absent.
+ * The fields of `/stats`, documented in docs/stats.md. Bytes and seconds are numbers, times are
+ * ISO 8601 in UTC; `null` is unknown or absent.
  */
 export interface Stats {
+  readonly stats_version: typeof STATS_VERSION;
   readonly version: string;
   /** Time of these figures. */
   readonly at: string;
-  readonly startedAt: string;
-  readonly uptimeSeconds: number;
-  readonly publicKey: string | null;
+  readonly started_at: string;
+  readonly uptime_seconds: number;
+  readonly public_key: string | null;
   /** The address of the client that asks. */
   readonly client: string | null;
   readonly requests: {
@@ -16,20 +22,17 @@ export interface Stats {
     readonly nar: RequestStats;
   };
   readonly traffic: TrafficStats;
+  readonly lifetime: LifetimeStats;
+  readonly history: HistoryStats;
   readonly prefetch: {
     readonly narinfo: PrefetchStats;
     readonly nar: PrefetchStats;
   };
   readonly size: SizeStats;
   readonly upstreams: readonly UpstreamStats[];
-  readonly downloads: {
-    readonly count: number;
-    readonly underWay: readonly TransferStats[];
-  };
-  readonly uploads: {
-    readonly count: number;
-    readonly underWay: readonly TransferStats[];
-  };
+  readonly downloads: TransfersStats;
+  readonly uploads: TransfersStats;
+  readonly sends: SendsStats;
   readonly pins: PinStats | null;
   readonly problems: readonly ProblemStats[];
 }
@@ -44,7 +47,7 @@ export interface RequestStats {
   /** Absences answered from memory. */
   readonly absent: number;
   /** Share of hits and joined requests in all but absent ones; `null` before the first. */
-  readonly hitRatio: number | null;
+  readonly hit_ratio: number | null;
 }
 
 /** Since the start, as `larder_prefetch_total` counts it. */
@@ -57,26 +60,69 @@ export interface PrefetchStats {
 
 /** Since the start. */
 export interface TrafficStats {
-  readonly servedBytes: number;
-  readonly upstreamBytes: number;
+  readonly served_bytes: number;
+  readonly upstream_bytes: number;
   /** Served bytes without a transfer from an upstream for that answer. */
-  readonly savedBytes: number;
+  readonly saved_bytes: number;
+}
+
+/** Of all members since the first start of this storage. */
+export interface LifetimeStats {
+  readonly since: string;
+  readonly requests: number;
+  readonly served_bytes: number;
+  readonly upstream_bytes: number;
+  readonly saved_bytes: number;
+}
+
+/** The past of all members, in slots of equal length. */
+export interface HistoryStats {
+  readonly range: Exclude<Tier, "lifetime">;
+  readonly step_seconds: number;
+  /** The oldest first. */
+  readonly slots: readonly HistorySlotStats[];
+}
+
+export interface HistorySlotStats {
+  readonly at: string;
+  /** `null`: no larder has run. */
+  readonly figures: Readonly<Record<Exclude<Figure, "since_ms">, number>> | null;
 }
 
 export interface SizeStats {
-  readonly usedBytes: number;
-  readonly reservedBytes: number;
-  readonly pinnedBytes: number;
-  readonly limitBytes: number | null;
-  readonly evictedBytes: number;
-  readonly evictedEntries: number;
+  readonly used_bytes: number;
+  readonly reserved_bytes: number;
+  readonly pinned_bytes: number;
+  readonly limit_bytes: number | null;
+  /** Of the storage's file system. */
+  readonly disk_free_bytes: number | null;
+  readonly evicted_bytes: number;
+  readonly evicted_entries: number;
 }
 
 export interface UpstreamStats {
   readonly url: string;
-  readonly isUp: boolean;
+  readonly is_up: boolean;
   readonly priority: number | null;
-  readonly lastAnswer: { readonly result: string; readonly at: string } | null;
+  readonly last_answer: { readonly result: string; readonly at: string } | null;
+  readonly last_error: {
+    readonly reason: string;
+    readonly at: string;
+    readonly hint: string;
+  } | null;
+  /** Narinfo requests since the start, by their outcome. */
+  readonly answers: {
+    readonly found: number;
+    readonly absent: number;
+    readonly failed: number;
+  };
+  /** Of the newest requests, the oldest first. */
+  readonly latencies_ms: readonly number[];
+}
+
+export interface TransfersStats {
+  readonly count: number;
+  readonly under_way: readonly TransferStats[];
 }
 
 /** A NAR file in flight: a download, a pass-through or an upload. */
@@ -84,35 +130,54 @@ export interface TransferStats {
   readonly nar: string;
   readonly name: string | null;
   readonly state: "opening" | "receiving" | "verifying";
-  readonly receivedBytes: number;
-  readonly fileBytes: number | null;
-  readonly startedAt: string;
+  readonly received_bytes: number;
+  readonly file_bytes: number | null;
+  readonly started_at: string;
+  /** The mean since the start of the transfer. */
+  readonly bytes_per_second: number | null;
+  readonly seconds_left: number | null;
   /** Different addresses. */
-  readonly clientCount: number;
+  readonly client_count: number;
   /** The first of them. */
+  readonly clients: readonly string[];
+}
+
+/** Stored NAR files that clients receive. */
+export interface SendsStats {
+  readonly count: number;
+  readonly under_way: readonly SendStats[];
+}
+
+export interface SendStats {
+  readonly nar: string;
+  readonly name: string | null;
+  readonly client_count: number;
   readonly clients: readonly string[];
 }
 
 export interface PinStats {
   readonly count: number;
-  readonly countedAt: string | null;
+  readonly counted_at: string | null;
   readonly roots: readonly PinnedRootStats[];
 }
 
 export interface PinnedRootStats {
   readonly root: string;
   readonly name: string | null;
-  readonly pinnedAt: string;
+  readonly pinned_at: string;
   readonly stored: number | null;
   readonly missing: number | null;
   readonly bytes: number | null;
 }
 
+/** A kind of warning or error of one subject. */
 export interface ProblemStats {
   readonly level: "warn" | "error";
   readonly message: string;
   readonly facts: Readonly<Record<string, string | number | boolean>>;
   readonly count: number;
-  readonly firstAt: string;
-  readonly lastAt: string;
+  readonly first_at: string;
+  readonly last_at: string;
+  /** `null`: it lasts, or its kind has no end. */
+  readonly over_at: string | null;
 }

@@ -20,7 +20,7 @@ const LARDER: Answers = {
 };
 
 function statsOf(client: string, version = denoJson.version): Response {
-  return Response.json({ version, client, size: { usedBytes: 1 } });
+  return Response.json({ version, client, size: { used_bytes: 1 } });
 }
 
 /** A door to a server with these answers; any other path is 404. */

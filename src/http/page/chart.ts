@@ -1,0 +1,143 @@
+import { type Html, markup } from "./markup.ts";
+
+/** One line or row of bars. `null`: nothing is known of that slot. */
+export interface ChartSeries {
+  readonly name: string;
+  readonly shape: "bars" | "line" | "area";
+  readonly values: readonly (number | null)[];
+}
+
+export interface Chart {
+  readonly title: string;
+  /** The figure that stands for the whole range. */
+  readonly headline: string;
+  /** What the headline is, in a few words. */
+  readonly detail: string;
+  /** The first has the accent colour, the second is grey. */
+  readonly series: readonly ChartSeries[];
+  readonly format: (value: number) => string;
+  /** Steps of the axis: `bytes` are powers of 1024, `share` ends at 1. */
+  readonly scale: "bytes" | "count" | "share";
+  readonly isWide?: boolean;
+}
+
+/** What all charts of a range share. */
+export interface ChartAxis {
+  /** What people call each slot. */
+  readonly slots: readonly string[];
+  /** Below the chart, from left to right. */
+  readonly labels: readonly string[];
+}
+
+const SLOT_WIDTH = 10;
+const HEIGHT = 100;
+
+/** A chart as inline SVG: an axis with numbers, and the values of each slot on hover. */
+export function chart(one: Chart, axis: ChartAxis): Html {
+  const width = axis.slots.length * SLOT_WIDTH;
+  const top = niceTop(one);
+  const shapes = one.series.map((series, index) =>
+    shape(series, top, index === 0 ? "first" : "second")
+  );
+  const legend = one.series.length > 1 &&
+    markup`<span class="legend">${
+      one.series.map(({ name }, index) =>
+        markup`<span class="${index === 0 ? "first" : "second"}">${name}</span>`
+      )
+    }</span>`;
+  return markup`<figure class="chart${one.isWide ? " two" : ""}">
+<figcaption><span class="label">${one.title}</span>${legend}<b>${one.headline}</b>
+<span class="quiet" data-rest="${one.detail}">${one.detail}</span></figcaption>
+<div class="plot"><div class="ys" aria-hidden="true">${
+    [top, top / 2, 0].map((value) => markup`<span>${one.format(value).replace(".0 ", " ")}</span>`)
+  }</div>
+<svg viewBox="0 0 ${width} ${HEIGHT}" preserveAspectRatio="none" role="img" aria-label="${
+    summary(one)
+  }"><path class="grid" d="M0 .5H${width}M0 50H${width}M0 99.5H${width}"/>${shapes}<g
+ class="hits">${axis.slots.map((slot, index) => hit(one, slot, index))}</g></svg>
+<div class="xs" aria-hidden="true">${
+    axis.labels.map((label) => markup`<span>${label}</span>`)
+  }</div></div></figure>`;
+}
+
+/** An invisible column over the whole height, with the values of its slot. */
+function hit({ series, format }: Chart, slot: string, index: number): Html {
+  const values = series.map(({ name, values }) => {
+    const value = values[index] ?? null;
+    return `${name} ${value === null ? "–" : format(value)}`;
+  });
+  return markup`<rect x="${index * SLOT_WIDTH}" width="10" height="100"><title>${slot}: ${
+    values.join(", ")
+  }</title></rect>`;
+}
+
+function shape(
+  { shape, values }: ChartSeries,
+  top: number,
+  tone: "first" | "second",
+): Html {
+  const y = (value: number) => round(HEIGHT - 1 - (HEIGHT - 4) * Math.min(1, value / top));
+  if (shape === "bars") {
+    const bars = values.map((value, index) => {
+      if (value === null || value <= 0) return "";
+      const x = index * SLOT_WIDTH;
+      return `M${x + 1.5} 99.5V${Math.min(98, y(value))}H${x + 8.5}V99.5`;
+    });
+    return markup`<path class="bars ${tone}" d="${bars.join("")}"/>`;
+  }
+  const runs = runsOf(values).map((run) =>
+    run.map(([index, value]) => `${index * SLOT_WIDTH + 5} ${y(value)}`)
+  );
+  const line = runs.map((run) => `M${run.join("L")}${run.length === 1 ? "h.01" : ""}`).join("");
+  const below = shape === "area" &&
+    runsOf(values).map((run, index) => {
+      const [first, last] = [run[0]?.[0] ?? 0, run.at(-1)?.[0] ?? 0];
+      const from = first * SLOT_WIDTH + 5;
+      return `M${from} 100L${runs[index]?.join("L")}L${last * SLOT_WIDTH + 5} 100Z`;
+    }).join("");
+  return markup`${
+    below && markup`<path class="below ${tone}" d="${below}"/>`
+  }<path class="line ${tone}" d="${line}"/>`;
+}
+
+/** Neighbours with values, as places and values. */
+function runsOf(values: readonly (number | null)[]): readonly (readonly [number, number])[][] {
+  const runs: [number, number][][] = [];
+  let run: [number, number][] | undefined;
+  for (const [index, value] of values.entries()) {
+    if (value === null) run = undefined;
+    else if (run === undefined) runs.push(run = [[index, value]]);
+    else run.push([index, value]);
+  }
+  return runs;
+}
+
+/** The chart in one sentence, for those who do not see it. */
+function summary({ title, headline, detail, series, format }: Chart): string {
+  const highs = series.map(({ name, values }) => {
+    const known = values.filter((value) => value !== null);
+    return known.length === 0
+      ? `${name}: nothing is known`
+      : `${name}: between ${format(Math.min(...known))} and ${format(Math.max(...known))}`;
+  });
+  return `${title}: ${headline}, ${detail}. ${highs.join("; ")}. The table below has all values.`;
+}
+
+/** The number at the top of the axis: round, and at least the highest value. */
+function niceTop({ series, scale }: Chart): number {
+  if (scale === "share") return 1;
+  const highest = Math.max(0, ...series.flatMap(({ values }) => values.map((value) => value ?? 0)));
+  if (scale === "count") return niceAtLeast(Math.max(2, highest));
+  let unit = 1;
+  while (highest / unit > 1_000) unit *= 1024;
+  return highest === 0 ? 1024 ** 2 : niceAtLeast(highest / unit) * unit;
+}
+
+function niceAtLeast(value: number): number {
+  const power = 10 ** Math.floor(Math.log10(value));
+  return [1, 2, 4, 6, 8, 10].map((step) => step * power).find((nice) => nice >= value) ?? value;
+}
+
+function round(value: number): number {
+  return Math.round(value * 10) / 10;
+}

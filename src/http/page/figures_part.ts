@@ -1,0 +1,58 @@
+import type { Stats } from "../stats/stats.ts";
+import { counted, formatBytes } from "../../base/format_units.ts";
+import { formatNumber, formatPercent } from "./format.ts";
+import { type Html, markup } from "./markup.ts";
+
+/** What this cache has saved since its first start, and how it does since the last one. */
+export function figuresPart({ lifetime, requests, prefetch }: Stats): Html {
+  const { narinfo, nar } = requests;
+  const since = new Date(lifetime.since).toLocaleDateString("en-GB", {
+    ...{ day: "numeric", month: "long", year: "numeric", timeZone: "UTC" },
+  });
+  const ahead = prefetch.nar.used + prefetch.narinfo.used;
+  const wasted = prefetch.nar.wasted + prefetch.narinfo.wasted;
+  return markup`<dl class="figures">${[
+    figure({
+      name: "Saved in all",
+      value: formatBytes(lifetime.saved_bytes),
+      detail: markup`since <time datetime="${lifetime.since}">${since}</time>`,
+    }),
+    figure({
+      name: "Fetched in all",
+      value: formatBytes(lifetime.upstream_bytes),
+      detail: `for ${formatBytes(lifetime.served_bytes)} served`,
+    }),
+    figure({
+      name: "Hit ratio, NARs",
+      value: formatPercent(nar.hit_ratio),
+      detail: `${requestsOf(nar)} since the start`,
+    }),
+    figure({
+      name: "Hit ratio, narinfos",
+      value: formatPercent(narinfo.hit_ratio),
+      detail: `${requestsOf(narinfo)} since the start`,
+    }),
+    figure({
+      name: "Fetched ahead",
+      value: formatNumber(ahead),
+      detail: `used, and ${formatNumber(wasted)} wasted, since the start`,
+    }),
+  ]}</dl>`;
+}
+
+function figure(
+  { name, value, detail }: {
+    readonly name: string;
+    readonly value: string;
+    readonly detail: string | Html;
+  },
+): Html {
+  return markup`<div><dt>${name}</dt><dd><b>${value}</b><span
+ class="quiet">${detail}</span></dd></div>`;
+}
+
+function requestsOf({ hits, misses, joined, prefetched }: Stats["requests"]["nar"]): string {
+  const ahead = prefetched > 0 ? `, ${formatNumber(prefetched)} fetched ahead` : "";
+  return `${counted(hits, "hit")}, ${formatNumber(joined)} joined, ` +
+    `${counted(misses, "miss", "misses")}${ahead}`;
+}

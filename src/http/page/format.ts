@@ -1,0 +1,52 @@
+import { type Html, markup } from "./markup.ts";
+
+const MINUTE_S = 60;
+const HOUR_S = 3_600;
+const DAY_S = 86_400;
+
+export function formatNumber(count: number): string {
+  return count.toLocaleString("en-US");
+}
+
+/** A share from 0 to 1; an en dash if it is unknown. */
+export function formatPercent(part: number | null): string {
+  if (part === null) return "–";
+  return `${(part * 100).toFixed(part > 0.995 && part < 1 ? 2 : 0)} %`;
+}
+
+/** A long duration: `4 s`, `1 h 2 min`, `3 d 4 h`. */
+export function formatSpan(seconds: number): string {
+  const whole = Math.max(0, Math.floor(seconds));
+  if (whole < MINUTE_S) return `${whole} s`;
+  if (whole < HOUR_S) return `${Math.floor(whole / MINUTE_S)} min`;
+  if (whole < DAY_S) {
+    return `${Math.floor(whole / HOUR_S)} h ${Math.floor(whole / MINUTE_S) % 60} min`;
+  }
+  return `${Math.floor(whole / DAY_S)} d ${Math.floor(whole / HOUR_S) % 24} h`;
+}
+
+/** The time between two instants, for people; the exact one is in the element. */
+export function ago(iso: string, at: string): Html {
+  const seconds = (Date.parse(at) - Date.parse(iso)) / 1_000;
+  const shown = seconds < 1 ? "just now" : `${formatSpan(seconds)} ago`;
+  return timeElement(iso, shown);
+}
+
+/** `12:04 UTC`, with the date unless it is that of `at`. */
+export function clock(iso: string, at: string): Html {
+  const time = `${iso.slice(11, 16)} UTC`;
+  return timeElement(iso, iso.slice(0, 10) === at.slice(0, 10) ? time : `${day(iso)} ${time}`);
+}
+
+/** `3 Mar`. */
+export function day(iso: string): string {
+  return new Date(iso).toLocaleDateString("en-GB", {
+    day: "numeric",
+    month: "short",
+    timeZone: "UTC",
+  });
+}
+
+function timeElement(iso: string, shown: string): Html {
+  return markup`<time datetime="${iso}" title="${iso}">${shown}</time>`;
+}

@@ -1,0 +1,38 @@
+import type { PinnedRootStats, Stats } from "../stats/stats.ts";
+import { counted, formatBytes } from "../../base/format_units.ts";
+import { ago, formatNumber } from "./format.ts";
+import { type Html, markup } from "./markup.ts";
+
+/** The pinned roots, and what each keeps. */
+export function pinsPart({ pins, at }: Stats): Html {
+  if (pins === null) return markup`<p class="none">The pins cannot be read at the moment.</p>`;
+  const { count, counted_at, roots } = pins;
+  if (count === 0) {
+    return markup`<p class="none">Nothing is pinned.
+ A pin keeps a store path and all that it needs.</p>`;
+  }
+  const hidden = count - roots.length;
+  return markup`<ul class="rows">${roots.map((one) => pin(one, at))}</ul>${
+    hidden > 0 && markup`<p class="quiet">and ${formatNumber(hidden)} more, pinned before</p>`
+  }${
+    counted_at !== null && markup`<p class="quiet">Sizes were counted ${ago(counted_at, at)}.</p>`
+  }`;
+}
+
+function pin({ root, name, pinned_at, stored, missing, bytes }: PinnedRootStats, at: string): Html {
+  const facts = stored === null || missing === null || bytes === null
+    ? "being counted"
+    : `${formatBytes(bytes)}, ${counted(stored, "path")} here, ${formatNumber(missing)} missing`;
+  return markup`<li><a class="strong" href="?q=${root}#packages">${name ?? root}</a>${
+    name !== null && markup` <code>${root}</code>`
+  }<span class="detail">${facts}, pinned ${ago(pinned_at, at)}</span>${
+    unpinForm(root, name ?? root)
+  }</li>`;
+}
+
+/** Opening it is the first step, the button the second one. */
+export function unpinForm(root: string, name: string): Html {
+  return markup`<details class="act"><summary>Unpin</summary>
+<form method="post" action="page/unpin"><input type="hidden" name="path" value="${root}">
+<button aria-label="End this protection of ${name}">End this protection</button></form></details>`;
+}

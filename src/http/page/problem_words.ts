@@ -1,0 +1,61 @@
+import type { ProblemStats } from "../stats/stats.ts";
+import { formatBytes } from "../../base/format_units.ts";
+import { formatNumber } from "./format.ts";
+
+/** What to do where the log line has no hint. */
+const WHAT_TO_DO: Readonly<Record<string, string>> = {
+  "upstream failed": "nothing for now: larder asks the other upstreams, and this one again later",
+  "upstream lost nar": "nothing: larder asks the other upstreams for the file",
+  "upstream sent more than the nar file": "nothing: larder refused the file",
+  "nar verification failed":
+    "nothing: larder refused the file, and avoids that upstream for an hour",
+  "download failed": "look at the upstreams: none of them could send the file",
+  "stored nar is damaged": "check the disk; larder fetches the file again",
+  "nars cannot be kept: they pass through":
+    "check the disk of the storage: larder cannot write to it",
+  "nar not kept":
+    "raise --cache-max-size, or unpin something: the file does not fit beside the pins",
+  "token is short": "set a longer token",
+};
+
+/** Reasons of the log, for people. */
+export const REASONS: Readonly<Record<string, string>> = {
+  found: "found",
+  absent: "not found",
+  timeout: "it did not answer in time",
+  unreachable: "it cannot be reached",
+  status: "it answered with an error",
+  garbage: "its answer was no narinfo",
+  untrusted: "no trusted key has signed its answer",
+};
+
+/** The facts that stand elsewhere in a problem's row. */
+const SHOWN_ELSEWHERE: ReadonlySet<string> = new Set(["hint", "upstream", "reason"]);
+
+/** What to do about a problem; `undefined` if that is unknown. */
+export function whatToDo({ message, facts }: ProblemStats): string | undefined {
+  return typeof facts["hint"] === "string" ? facts["hint"] : WHAT_TO_DO[message];
+}
+
+/** Its subject, if it has one, and its facts in words with their units. */
+export function factsInWords({ facts }: ProblemStats): readonly string[] {
+  const { upstream, reason } = facts;
+  const others = Object.entries(facts).filter(([name]) => !SHOWN_ELSEWHERE.has(name));
+  return [
+    ...upstream === undefined ? [] : [String(upstream)],
+    ...reason === undefined ? [] : [REASONS[String(reason)] ?? String(reason)],
+    ...others.map(([name, value]) => inWords(name, value)),
+  ];
+}
+
+function inWords(name: string, value: string | number | boolean): string {
+  const words = name.replace(/_bytes$/, "").replaceAll("_", " ");
+  if (typeof value !== "number") return `${words} ${value}`;
+  const isSize = /_bytes$|_size$/.test(name);
+  return `${words} ${isSize ? formatBytes(value) : formatNumber(value)}`;
+}
+
+/** A log message as a sentence's begin. */
+export function titleOf({ message }: ProblemStats): string {
+  return message.charAt(0).toUpperCase() + message.slice(1).replace(/\bnar(s?)\b/g, "NAR$1");
+}

@@ -1,0 +1,77 @@
+import type { Stats, TransfersStats, TransferStats } from "../stats/stats.ts";
+import { formatBytes } from "../../base/format_units.ts";
+import { ago, formatNumber, formatPercent, formatSpan } from "./format.ts";
+import { type Html, markup, type Part } from "./markup.ts";
+
+const STATES: Readonly<Record<string, string>> = {
+  opening: "waiting for an upstream",
+  verifying: "verifying",
+};
+
+/** What moves now: downloads, uploads, and stored files that clients receive. */
+export function transfersPart({ downloads, uploads, sends, at }: Stats): Html {
+  const isQuiet = downloads.count + uploads.count + sends.count === 0;
+  if (isQuiet) return markup`<p class="none">Nothing at the moment.</p>`;
+  return markup`${
+    list(downloads, (one) => transfer(one, { kind: "Download", towards: "to", at }))
+  }${
+    uploads.count > 0 && markup`<h3>Uploading now</h3>${
+      list(uploads, (one) => transfer(one, { kind: "Upload", towards: "from", at }))
+    }`
+  }${
+    sends.count > 0 && markup`<h3>Sending from the store</h3>${
+      list(sends, (one) =>
+        markup`<li><b>${one.name ?? one.nar}</b><span class="detail">to ${
+          clientsOf(one)
+        }</span></li>`)
+    }`
+  }`;
+}
+
+function list<One>(
+  { count, under_way }: { readonly count: number; readonly under_way: readonly One[] },
+  show: (one: One) => Part,
+): Part {
+  const hidden = count - under_way.length;
+  return count > 0 &&
+    markup`<ul class="rows">${under_way.map(show)}</ul>${
+      hidden > 0 && markup`<p class="quiet">and ${formatNumber(hidden)} more</p>`
+    }`;
+}
+
+interface TransferWords {
+  readonly kind: "Download" | "Upload";
+  readonly towards: "to" | "from";
+  readonly at: string;
+}
+
+function transfer(one: TransfersStats["under_way"][number], words: TransferWords): Html {
+  const { received_bytes, file_bytes } = one;
+  const name = one.name ?? one.nar;
+  const part = file_bytes ? Math.min(1, received_bytes / file_bytes) : undefined;
+  const clients = clientsOf(one);
+  return markup`<li><b>${name}</b>${
+    part !== undefined && markup`<span class="right">${formatPercent(part)}</span>`
+  }<progress aria-label="${words.kind} of ${name}" max="1"${
+    part !== undefined && markup` value="${part}"`
+  }></progress><span class="detail">${facts(one, words.at)}</span>${
+    clients !== "" && markup`<span class="detail">${words.towards} ${clients}</span>`
+  }</li>`;
+}
+
+function facts(one: TransferStats, at: string): Html {
+  const { received_bytes, file_bytes, bytes_per_second, seconds_left, state, started_at } = one;
+  const whole = file_bytes === null ? "" : ` of ${formatBytes(file_bytes)}`;
+  const words = [
+    `${formatBytes(received_bytes)}${whole}`,
+    ...bytes_per_second === null ? [] : [`${formatBytes(bytes_per_second)}/s`],
+    ...seconds_left === null ? [] : [`${formatSpan(Math.ceil(seconds_left))} left`],
+    ...STATES[state] === undefined ? [] : [STATES[state]],
+  ];
+  return markup`${words.join(", ")}, began ${ago(started_at, at)}`;
+}
+
+function clientsOf({ clients, client_count }: Pick<TransferStats, "clients" | "client_count">) {
+  const hidden = client_count - clients.length;
+  return clients.join(", ") + (hidden > 0 ? ` and ${formatNumber(hidden)} more` : "");
+}

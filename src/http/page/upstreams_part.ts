@@ -1,0 +1,64 @@
+import type { Stats, UpstreamStats } from "../stats/stats.ts";
+import { counted, formatMs } from "../../base/format_units.ts";
+import { ago, formatNumber, formatPercent } from "./format.ts";
+import { type Html, markup, type Part } from "./markup.ts";
+import { toneIcon } from "./icons.ts";
+import { REASONS } from "./problem_words.ts";
+
+/** The upstreams: their health, how fast they answer, and how much comes from each. */
+export function upstreamsPart({ upstreams, at }: Stats): Html {
+  if (upstreams.length === 0) return markup`<p class="none">None is configured.</p>`;
+  const found = upstreams.reduce((sum, { answers }) => sum + answers.found, 0);
+  return markup`<ul class="rows">${upstreams.map((one) => upstream(one, { found, at }))}</ul>`;
+}
+
+function upstream(one: UpstreamStats, all: { readonly found: number; readonly at: string }): Html {
+  const { url, is_up, priority, last_answer, answers, latencies_ms, last_error } = one;
+  const isTrusted = last_answer?.result !== "untrusted";
+  const tone = !is_up ? "bad" : isTrusted ? "good" : "fair";
+  const share = answers.found === 0 ? undefined : formatPercent(answers.found / all.found);
+  return markup`<li class="upstream"><span class="mark">${toneIcon(tone)}${
+    !is_up ? "down" : isTrusted ? "up" : "not trusted"
+  }</span> <b>${url}</b>${sparkline(latencies_ms)}<span class="detail">${
+    last_answer === null
+      ? "no request yet"
+      : markup`${outcome(last_answer.result)} ${ago(last_answer.at, all.at)}`
+  }${share !== undefined && `, ${share} of what was found`}${
+    priority !== null && `, priority ${formatNumber(priority)}`
+  }</span>${counts(answers)}${
+    last_error !== null &&
+    markup`<span class="detail">Last error ${ago(last_error.at, all.at)}: ${
+      REASONS[last_error.reason] ?? "unknown"
+    }.${!is_up && ` What to do: ${last_error.hint}.`}</span>`
+  }</li>`;
+}
+
+function outcome(result: string): string {
+  return result === "found" || result === "absent" ? REASONS[result] ?? "" : "failed";
+}
+
+function counts({ found, absent, failed }: UpstreamStats["answers"]): Part {
+  const all = found + absent + failed;
+  return all > 0 &&
+    markup`<span class="detail">${counted(all, "request")}: ${formatNumber(found)} found, ${
+      formatNumber(absent)
+    } not found, ${formatNumber(failed)} failed</span>`;
+}
+
+/** The newest latencies as a line, from the left. */
+function sparkline(latencies: readonly number[]): Part {
+  if (latencies.length < 2) return false;
+  const highest = Math.max(...latencies, 1);
+  const sorted = latencies.toSorted((a, b) => a - b);
+  const median = sorted[Math.floor(sorted.length / 2)] ?? 0;
+  const step = 100 / (latencies.length - 1);
+  const points = latencies.map((ms, index) =>
+    `${(index * step).toFixed(1)} ${(22 - 20 * ms / highest).toFixed(1)}`
+  );
+  const told = `Latency of the last ${latencies.length} requests: median ${formatMs(median)}, ` +
+    `at most ${formatMs(highest)}`;
+  return markup`<span class="spark"><svg viewBox="0 0 100 24" preserveAspectRatio="none" role="img"
+ aria-label="${told}"><title>${told}</title><path class="line first" d="M${
+    points.join("L")
+  }"/></svg>${formatMs(median)}</span>`;
+}

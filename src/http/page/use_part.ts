@@ -1,0 +1,23 @@
+import { type CacheAddress, clientWays } from "../../nix/client_ways.ts";
+import { type Html, markup } from "./markup.ts";
+
+/** How to use this cache: a tab for each kind of client. Radio buttons need no script. */
+export function usePart(address: CacheAddress): Html {
+  const all = clientWays(address);
+  const isOpen = (index: number) => index === 0 && markup` checked`;
+  return markup`<fieldset class="tabs" data-url="${address.url}">
+<legend class="aside">Kind of client</legend>${
+    all.map(({ id, name }, index) =>
+      markup`<input type="radio" name="use" id="use-${id}"${
+        isOpen(index)
+      }><label for="use-${id}">${name}</label>`
+    )
+  }${
+    all.map(({ id, place, lines }) =>
+      markup`<div class="panel" data-tab="${id}"><p class="quiet">Add to ${place}</p>
+<div class="lines"><pre id="lines-${id}" tabindex="0"
+ aria-label="Lines for ${place}"><code>${lines}</code></pre>
+<button type="button" class="copy" hidden>Copy</button></div></div>`
+    )
+  }</fieldset>`;
+}

@@ -1,0 +1,42 @@
+import type { HistoryReader } from "../../history/history.ts";
+import { type Figure, FIGURES, TIERS } from "../../metadata/history_keeper.ts";
+import type { HistorySlotStats, HistoryStats, LifetimeStats } from "./stats.ts";
+
+type Range = HistoryStats["range"];
+
+const DEFAULT_RANGE: Range = "day";
+
+const SHOWN = Object.keys(FIGURES).filter((figure) => figure !== "since_ms") as Figure[];
+
+/** One range of the past; an unknown name is the default one. */
+export function historyStats(history: HistoryReader, asked: string | undefined): HistoryStats {
+  const range = isRange(asked) ? asked : DEFAULT_RANGE;
+  const slots = history.slots(range).map(({ atMs, figures }) => ({
+    at: new Date(atMs).toISOString(),
+    figures: figures === undefined ? null : figuresOf(figures),
+  }));
+  return { range, step_seconds: TIERS[range].stepMs / 1_000, slots };
+}
+
+function isRange(name: string | undefined): name is Range {
+  return name !== undefined && name !== "lifetime" && Object.hasOwn(TIERS, name);
+}
+
+function figuresOf(figures: ReadonlyMap<Figure, number>) {
+  const amounts = SHOWN.map((figure) => [figure, figures.get(figure) ?? 0]);
+  return Object.fromEntries(amounts) as NonNullable<HistorySlotStats["figures"]>;
+}
+
+/** What all members have done since the first start of this storage. */
+export function lifetimeStats(history: HistoryReader, startedAtMs: number): LifetimeStats {
+  const figures = history.lifetime();
+  const of = (figure: Figure) => figures.get(figure) ?? 0;
+  const asked = ["narinfo_hits", "narinfo_misses", "nar_hits", "nar_misses", "absent"] as const;
+  return {
+    since: new Date(figures.get("since_ms") ?? startedAtMs).toISOString(),
+    requests: asked.reduce((sum, figure) => sum + of(figure), 0),
+    served_bytes: of("served_bytes"),
+    upstream_bytes: of("fetched_bytes"),
+    saved_bytes: of("saved_bytes"),
+  };
+}

@@ -1,0 +1,78 @@
+import { clientSettings } from "./client_settings.ts";
+
+/** The address of this cache for a client, and the keys that it has to trust. */
+export interface CacheAddress {
+  readonly url: string;
+  readonly publicKeys: readonly string[];
+}
+
+/** One way to let a client use this cache. */
+export interface ClientWay {
+  readonly id: string;
+  readonly name: string;
+  /** Where the lines belong. */
+  readonly place: string;
+  readonly lines: string;
+}
+
+/** The lines for each kind of client. */
+export function clientWays({ url, publicKeys }: CacheAddress): readonly ClientWay[] {
+  const all = clientSettings(url, publicKeys);
+  const conf = `${all.join("\n")}\n`;
+  const settings = nixAttributes(all);
+  const flags = all.map((line) => {
+    const [name, ...value] = line.split(" = ");
+    return ` \\\n  --option ${name} '${value.join(" = ")}'`;
+  });
+  return [
+    {
+      id: "conf",
+      name: "nix.conf",
+      place: "/etc/nix/nix.conf, then restart the nix-daemon",
+      lines: conf,
+    },
+    {
+      id: "nixos",
+      name: "NixOS",
+      place: "configuration.nix",
+      lines: `nix.settings = {\n${indented(settings)}};\n`,
+    },
+    {
+      id: "darwin",
+      name: "nix-darwin",
+      place: "darwin-configuration.nix",
+      lines: `nix.settings = {\n${indented(settings)}};\n`,
+    },
+    {
+      id: "flake",
+      name: "Flake",
+      place: "flake.nix, beside inputs and outputs",
+      lines: `nixConfig = {\n${indented(settings)}};\n`,
+    },
+    {
+      id: "ci",
+      name: "CI",
+      place: "the environment of a job, here of GitHub Actions",
+      lines: `env:\n  NIX_CONFIG: |\n${indented(indented(conf))}`,
+    },
+    {
+      id: "once",
+      name: "One command",
+      place: "a shell of a trusted user: nothing stays",
+      lines: `nix build nixpkgs#hello${flags.join("")}\n`,
+    },
+  ];
+}
+
+/** The settings as attributes of the Nix language. */
+function nixAttributes(settings: readonly string[]): string {
+  return settings.map((line) => {
+    const [name = "", value = ""] = line.split(/ = (.*)/);
+    if (!name.startsWith("extra-")) return `${name} = ${value};\n`;
+    return `${name} = [ ${value.split(" ").map((one) => `"${one}"`).join(" ")} ];\n`;
+  }).join("");
+}
+
+function indented(lines: string): string {
+  return lines.replace(/^(?=.)/gm, "  ");
+}
