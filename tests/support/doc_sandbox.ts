@@ -58,6 +58,7 @@ export class DocSandbox implements AsyncDisposable {
       }),
     );
     this.linkTo(storePathOf("hello-2.12.2"));
+    Deno.writeTextFileSync(`${this.root}/etc/larder/config.toml`, 'log-level = "info"\n');
     writePrograms(this.root);
   }
 
