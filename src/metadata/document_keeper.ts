@@ -2,6 +2,9 @@ import type { DocumentPath } from "../nix/document_name.ts";
 import type { NarName } from "../nix/nar_name.ts";
 import type { NarSource } from "./metadata_store.ts";
 
+/** Documents that one new document may replace: some milliseconds in one transaction. */
+export const DOCUMENTS_GOING_MAX = 128;
+
 /** A document without its bytes. */
 export interface DocumentFacts {
   readonly path: DocumentPath;

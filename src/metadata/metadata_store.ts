@@ -103,6 +103,10 @@ export class ReservationLost extends Failure {
   }
 }
 
+export function closedFailure(): Failure {
+  return new Failure("broken", "Cannot use metadata: the database is closed");
+}
+
 /** The use of a row that no client has requested yet: colder than every other. */
 export const NEVER_USED_AT_MS = 0;
 

@@ -7,6 +7,9 @@ import type { StorePathHash } from "../nix/store_path.ts";
  */
 export const NAR_GRACE_MS = 24 * 3_600_000;
 
+/** Paths that one batch reads for each row that it may remove: most of them stay. */
+export const PATHS_PER_ROW = 8;
+
 export interface RowSweepOrder {
   /** Rows with a later use stay. */
   readonly unusedSinceMs: number;

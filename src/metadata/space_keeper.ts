@@ -3,6 +3,9 @@ import type { NarName } from "../nix/nar_name.ts";
 import type { StoredName } from "../nix/stored_name.ts";
 import type { StorePathHash } from "../nix/store_path.ts";
 
+/** Empty narinfos that one batch evicts, as a share of its entries. */
+export const EMPTIES_SHARE = 1 / 4;
+
 /** Sums over all NAR files, as of one moment. */
 export interface Stock {
   readonly keptBytes: number;

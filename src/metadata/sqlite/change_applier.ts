@@ -15,7 +15,7 @@ import { changeDocument } from "./documents.ts";
 import { isSameClaim } from "../nar_claims.ts";
 import { changeFile } from "./file_changes.ts";
 import type { Protection } from "./protection.ts";
-import { type NarColumns, readNarRecord } from "./rows.ts";
+import { type NarColumns, readNarRecord } from "../rows.ts";
 import type { Statements } from "./statements.ts";
 import type { Transactions } from "./transactions.ts";
 

@@ -1,12 +1,7 @@
-import type { DocumentPath } from "../../nix/document_name.ts";
-import type { NarName } from "../../nix/nar_name.ts";
-import type { DocumentChange, DocumentRow } from "../document_keeper.ts";
+import { type DocumentChange, DOCUMENTS_GOING_MAX } from "../document_keeper.ts";
 import type { Statements } from "./statements.ts";
 
 type PutDocument = Extract<DocumentChange, { kind: "put-document" }>;
-
-/** Documents that one new document may replace: some milliseconds that stop the thread. */
-const GOING_MAX = 128;
 
 /** The statements about documents. */
 export const DOCUMENT_SQL = {
@@ -47,7 +42,7 @@ function putDocument(statements: Statements, change: PutDocument): void {
   if (size > totalBytesMax) return;
   statements.removeDocument.run(path);
   const fits = () => bytesOf(statements) + size <= totalBytesMax;
-  for (let gone = 0; gone < GOING_MAX && !fits(); gone++) {
+  for (let gone = 0; gone < DOCUMENTS_GOING_MAX && !fits(); gone++) {
     if (Number(statements.removeColdestDocument.run().changes) === 0) break;
   }
   if (!fits()) return;
@@ -62,33 +57,4 @@ function putDocument(statements: Statements, change: PutDocument): void {
 
 function bytesOf(statements: Statements): number {
   return Number(statements.documentBytes.get()?.["bytes"]);
-}
-
-export interface DocumentColumns {
-  readonly id: number;
-  readonly path: string;
-  readonly upstream: string;
-  readonly content_type: string;
-  readonly content_encoding: string | null;
-  readonly tag: string;
-  readonly size: number;
-  readonly may_change: number;
-  readonly checked_at_ms: number;
-  readonly nar_name: string | null;
-}
-
-export function readDocument(columns: DocumentColumns): DocumentRow {
-  const { content_encoding: encoding, nar_name: narName } = columns;
-  return {
-    id: columns.id,
-    path: columns.path as DocumentPath,
-    upstream: columns.upstream,
-    type: columns.content_type,
-    ...(encoding === null ? {} : { encoding }),
-    tag: columns.tag,
-    size: columns.size,
-    mayChange: columns.may_change === 1,
-    checkedAtMs: columns.checked_at_ms,
-    ...(narName === null ? {} : { narName: narName as NarName }),
-  };
 }

@@ -1,26 +1,17 @@
 import type { NarName } from "../../nix/nar_name.ts";
 import { type StoredName, storedName } from "../../nix/stored_name.ts";
 import type { StorePathHash } from "../../nix/store_path.ts";
-import type {
-  ColdEntry,
-  Evicted,
-  EvictionOrder,
-  ExpiryOrder,
-  PendingFile,
+import {
+  type ColdEntry,
+  EMPTIES_SHARE,
+  type Evicted,
+  type EvictionOrder,
+  type ExpiryOrder,
+  type PendingFile,
 } from "../space_keeper.ts";
+import { type ColdColumns, type Position, positionsAfter, readColdEntry } from "../cold_entries.ts";
 import type { Protection } from "./protection.ts";
 import type { Statements } from "./statements.ts";
-
-interface ColdColumns {
-  readonly hash?: string;
-  readonly id: number;
-  readonly used_at_ms: number;
-  readonly nar_id: number;
-  readonly name: string;
-  readonly kept_bytes: number;
-  readonly kept_id: string;
-  readonly sharers: number;
-}
 
 interface Candidate extends ColdEntry {
   /** The path's id, or that of the NAR file without a narinfo. */
@@ -37,19 +28,7 @@ interface ColdestOptions {
   readonly spared?: ReadonlySet<NarName>;
 }
 
-/** A share of a transaction's entries: it stops the thread longer by the same share. */
-const EMPTIES_SHARE = 1 / 4;
-
 const NONE: ReadonlySet<NarName> = new Set();
-
-/** Lists all entries after it. Rows of one millisecond are in the order of their ids. */
-interface Position {
-  readonly usedAtMs: number;
-  readonly id: number;
-}
-
-/** Sorts before every row. */
-const START: Position = { usedAtMs: Number.MIN_SAFE_INTEGER, id: Number.MIN_SAFE_INTEGER };
 
 /** Chooses the entries to evict, and removes their rows. */
 export class Eviction {
@@ -141,13 +120,8 @@ export class Eviction {
     return statement.all(usedAtMs, id, names, countMax).map((row) => {
       const columns = row as unknown as ColdColumns;
       return {
-        ...(columns.hash === undefined ? {} : { storePathHash: columns.hash as StorePathHash }),
-        narName: columns.name as NarName,
+        ...readColdEntry(columns),
         at: storedName(columns.name as NarName, columns.kept_id),
-        keptBytes: columns.kept_bytes,
-        sharers: columns.sharers,
-        usedAtMs: columns.used_at_ms,
-        cursor: cursorOf(columns),
         id: columns.id,
         narId: columns.nar_id,
       };
@@ -166,20 +140,4 @@ export class Eviction {
     this.#statements.unkeepNar.run(narId);
     return true;
   }
-}
-
-/** `narinfo` or `nar`, the last use and the row's id. */
-function cursorOf({ hash, used_at_ms, id }: ColdColumns): string {
-  return `${hash === undefined ? "nar" : "narinfo"} ${used_at_ms} ${id}`;
-}
-
-/** Where both lists continue after an entry. At the same age narinfos come first. */
-function positionsAfter(cursor: string | undefined): Record<"narinfos" | "looseNars", Position> {
-  if (cursor === undefined) return { narinfos: START, looseNars: START };
-  const [kind, ...numbers] = cursor.split(" ");
-  const [usedAtMs = START.usedAtMs, id = START.id] = numbers.map(Number);
-  const after = { usedAtMs, id };
-  return kind === "narinfo"
-    ? { narinfos: after, looseNars: { usedAtMs, id: START.id } }
-    : { narinfos: { usedAtMs, id: Number.MAX_SAFE_INTEGER }, looseNars: after };
 }

@@ -1,14 +1,11 @@
 import type { NarName } from "../../nix/nar_name.ts";
 import type { StorePathHash } from "../../nix/store_path.ts";
-import { NAR_GRACE_MS, type RowSweepOrder, type SweptRows } from "../row_sweeper.ts";
+import { NAR_GRACE_MS, PATHS_PER_ROW, type RowSweepOrder, type SweptRows } from "../row_sweeper.ts";
 import type { Protection } from "./protection.ts";
 import type { Statements } from "./statements.ts";
 
 /** The longest batch: rows from the disk take their time. */
 const SLICE_MS = 2;
-
-/** Paths that one batch reads for each row that it may remove: most of them stay. */
-const PATHS_PER_ROW = 8;
 
 /** The statements that find and remove unused rows. Eviction finds narinfos the same way. */
 export const ROW_SWEEP_SQL = {

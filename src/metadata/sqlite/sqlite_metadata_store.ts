@@ -6,16 +6,17 @@ import type { NarName } from "../../nix/nar_name.ts";
 import type { StorePathHash } from "../../nix/store_path.ts";
 import type { Changed, ChangeFeed } from "../change_feed.ts";
 import type { DocumentRow } from "../document_keeper.ts";
-import type {
-  Change,
-  DamageFinder,
-  KeptNar,
-  MetadataStore,
-  NarinfoRow,
-  NarRecord,
-  NarSource,
-  PinRoot,
-  WriteOptions,
+import {
+  type Change,
+  closedFailure,
+  type DamageFinder,
+  type KeptNar,
+  type MetadataStore,
+  type NarinfoRow,
+  type NarRecord,
+  type NarSource,
+  type PinRoot,
+  type WriteOptions,
 } from "../metadata_store.ts";
 import type { ExpiredSlots, HistoryRow } from "../history_keeper.ts";
 import type { RowSweepOrder, SweptRows } from "../row_sweeper.ts";
@@ -30,17 +31,18 @@ import type {
 import type { Member, ReserveOrder } from "../space_ledger.ts";
 import { ChangeApplier, isTouch } from "./change_applier.ts";
 import { DataVersionFeed } from "./data_version_feed.ts";
-import { type DocumentColumns, readDocument } from "./documents.ts";
 import { Eviction } from "./eviction.ts";
 import { readHistory, writeHistory } from "./history.ts";
 import { Ledger } from "./ledger.ts";
 import { Protection } from "./protection.ts";
 import {
+  type DocumentColumns,
   type KeptColumns,
   type NarColumns,
   type NarinfoColumns,
   type PendingFileColumns,
   type PinColumns,
+  readDocument,
   readKeptNar,
   readNarinfoRow,
   readNarRecord,
@@ -49,12 +51,11 @@ import {
   readSource,
   readStock,
   type StockColumns,
-} from "./rows.ts";
+} from "../rows.ts";
 import { RowSweep } from "./row_sweep.ts";
 import { prepareStatements, type Statements } from "./statements.ts";
 import { Transactions } from "./transactions.ts";
 import {
-  closedFailure,
   isLocked,
   LOCKED_MAX_MS,
   LOCKED_RETRY_MS,

@@ -1,7 +1,7 @@
 import { clearImmediate, setImmediate } from "node:timers";
 import { pause } from "../../base/pause.ts";
 import { Failure, messageOf } from "../../base/failure.ts";
-import type { Change, WriteOptions } from "../metadata_store.ts";
+import { type Change, closedFailure, type WriteOptions } from "../metadata_store.ts";
 import type { ChangeApplier } from "./change_applier.ts";
 
 interface PendingWrite {
@@ -124,8 +124,4 @@ export function writeFailure(error: unknown): Failure {
   // A lock passes: a retry may succeed.
   const kind = isLocked(error) ? "overloaded" : "broken";
   return new Failure(kind, `Cannot write metadata: ${messageOf(error)}`, {}, error);
-}
-
-export function closedFailure(): Failure {
-  return new Failure("broken", "Cannot use metadata: the database is closed");
 }

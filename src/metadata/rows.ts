@@ -1,7 +1,8 @@
-import { compressionOf, type NarName } from "../../nix/nar_name.ts";
-import type { FileHash, NarHash, Sha256 } from "../../nix/hash.ts";
-import { type Seal, storedName } from "../../nix/stored_name.ts";
-import type { StorePathHash } from "../../nix/store_path.ts";
+import type { DocumentPath } from "../nix/document_name.ts";
+import { compressionOf, type NarName } from "../nix/nar_name.ts";
+import type { FileHash, NarHash, Sha256 } from "../nix/hash.ts";
+import { type Seal, storedName } from "../nix/stored_name.ts";
+import type { StorePathHash } from "../nix/store_path.ts";
 import type {
   KeptFile,
   KeptNar,
@@ -9,14 +10,16 @@ import type {
   NarRecord,
   NarSource,
   PinRoot,
-} from "../metadata_store.ts";
-import type { PendingFile, Stock } from "../space_keeper.ts";
+} from "./metadata_store.ts";
+import type { DocumentRow } from "./document_keeper.ts";
+import type { PendingFile, Stock } from "./space_keeper.ts";
 
-// Rows are cast, not parsed: this program checked them before it wrote them.
+// Rows are cast, not parsed: this program checked them before it wrote them. SQLite has 0 and 1 for
+// false and true.
 
 export interface NarinfoColumns {
   readonly body: string;
-  readonly trusted: number;
+  readonly trusted: number | boolean;
   readonly own_public_key: string | null;
   readonly own_signature: string | null;
   readonly name: string;
@@ -31,7 +34,7 @@ export function readNarinfoRow(
     storePathHash,
     body: columns.body,
     narName: columns.name as NarName,
-    trusted: columns.trusted === 1,
+    trusted: Boolean(columns.trusted),
     ...(publicKey !== null && text !== null ? { ownSignature: { publicKey, text } } : {}),
   };
 }
@@ -121,4 +124,33 @@ export function readKeptNar(columns: KeptColumns & { readonly name: string }): r
   const name = columns.name as NarName;
   const { kept } = readKept(name, columns);
   return kept === undefined ? [] : [{ name, ...kept }];
+}
+
+export interface DocumentColumns {
+  readonly id: number;
+  readonly path: string;
+  readonly upstream: string;
+  readonly content_type: string;
+  readonly content_encoding: string | null;
+  readonly tag: string;
+  readonly size: number;
+  readonly may_change: number | boolean;
+  readonly checked_at_ms: number;
+  readonly nar_name: string | null;
+}
+
+export function readDocument(columns: DocumentColumns): DocumentRow {
+  const { content_encoding: encoding, nar_name: narName } = columns;
+  return {
+    id: columns.id,
+    path: columns.path as DocumentPath,
+    upstream: columns.upstream,
+    type: columns.content_type,
+    ...(encoding === null ? {} : { encoding }),
+    tag: columns.tag,
+    size: columns.size,
+    mayChange: Boolean(columns.may_change),
+    checkedAtMs: columns.checked_at_ms,
+    ...(narName === null ? {} : { narName: narName as NarName }),
+  };
 }
