@@ -217,10 +217,10 @@ in
         description = "Answer GET of a whole stored NAR with a redirect to the S3 store.\n\nThe URL is valid for five minutes, without a token. Clients must reach the store.";
       };
       database-url = mkOption {
-        type = types.nullOr (text "sqlite: and the path of a file, such as sqlite:/var/lib/larder/db.sqlite" "[a-z]+:.+");
+        type = types.nullOr (text "sqlite: and the path of a file, such as sqlite:/var/lib/larder/db.sqlite, or postgres://USER@HOST/NAME" "[a-z]+:.+");
         default = null;
         defaultText = literalMD "sqlite: and db.sqlite in the directory of cache.storage-local";
-        description = "Database for narinfos: sqlite: and a path.";
+        description = "Database: sqlite: and a path, or postgres://USER@HOST/NAME.\n\nPostgreSQL 15 or newer, for several larders on one storage; a database of its own.";
       };
       redis-addrs = mkOption {
         type = types.nullOr (types.listOf types.nonEmptyStr);
@@ -409,6 +409,7 @@ in
   secrets = {
     "cache.storage-s3-access-key-id" = "cache-storage-s3-access-key-id";
     "cache.storage-s3-secret-access-key" = "cache-storage-s3-secret-access-key";
+    "cache.database-password" = "cache-database-password";
     "cache.redis-password" = "cache-redis-password";
     "cache.get-token" = "cache-get-token";
     "cache.put-token" = "cache-put-token";

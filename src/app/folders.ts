@@ -1,6 +1,7 @@
 import { Failure, reasonOf } from "../base/failure.ts";
 import type { Settings } from "../config/options.ts";
 import type { StorePlaces } from "./back_ends/back_ends.ts";
+import type { DatabasePlace } from "./back_ends/metadata_back_end.ts";
 import type { NarPlace } from "./back_ends/nar_back_end.ts";
 
 /** The folders of the storage, all of them writable and listable. */
@@ -22,9 +23,18 @@ export function prepareFolders(settings: Settings): Folders {
 
 export function storePlaces(settings: Settings): StorePlaces {
   return {
-    databasePath: settings["cache.database-url"].path,
+    database: databasePlace(settings),
     nars: narPlace(settings),
   };
+}
+
+function databasePlace(settings: Settings): DatabasePlace {
+  const database = settings["cache.database-url"];
+  const password = settings["cache.database-password"];
+  if (database.kind === "sqlite" || password === undefined) return database;
+  const url = new URL(database.url);
+  url.password = encodeURIComponent(password);
+  return { kind: "postgres", url: url.href };
 }
 
 function narPlace(settings: Settings): NarPlace {

@@ -8,7 +8,15 @@ import type { SecretKey } from "../nix/signature.ts";
 import { narPathOf } from "../storage/local/nar_path.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import { LineQueue } from "../telemetry/line_queue.ts";
-import type { FetchingParts, IdentityParts, UpstreamParts, WriteParts } from "./app_parts.ts";
+import type { PinFinder } from "../metadata/metadata_store.ts";
+import type {
+  FetchingParts,
+  IdentityParts,
+  StoreParts,
+  UpstreamParts,
+  WriteParts,
+} from "./app_parts.ts";
+import type { StorePlaces } from "./back_ends/back_ends.ts";
 import { certificateGauge } from "./certificate_gauge.ts";
 import { atFirstPull } from "./at_first_pull.ts";
 import { announce } from "./announce.ts";
@@ -57,7 +65,7 @@ export async function serve(settings: Settings): Promise<number> {
       stores: {
         metadata,
         nars,
-        closures: new WorkerClosures({ metadata, ...places }),
+        ...closuresIn(places, metadata),
         ...{ tempFolder: workFolder.path, turns },
         handOver: handOverOf(settings, stores),
         space: { limitBytes: settings["cache.max-size"] ?? Infinity, owner: member },
@@ -202,8 +210,19 @@ function keyOf(settings: Settings, { storage }: Folders) {
   const path = keyFileOf(settings, storage);
   // A missing key is an error unless this is the first start: clients trust the old one.
   const mayMake = path === keyFileIn(storage) ||
-    !existsSync(settings["cache.database-url"].path);
+    isFirstStart(settings["cache.database-url"]);
   return signingKey({ path, hostname: settings["cache.hostname"], mayMake });
+}
+
+/** False where nobody can tell. */
+function isFirstStart(database: Settings["cache.database-url"]): boolean {
+  return database.kind === "sqlite" && !existsSync(database.path);
+}
+
+/** On SQLite a count has a thread of its own; PostgreSQL does the work elsewhere anyway. */
+function closuresIn({ database }: StorePlaces, metadata: PinFinder): Pick<StoreParts, "closures"> {
+  if (database.kind !== "sqlite") return {};
+  return { closures: new WorkerClosures({ metadata, databasePath: database.path }) };
 }
 
 function choreTimes(settings: Settings): Pick<ChoresDeps, "schedule" | "retentionMs"> {

@@ -44,8 +44,12 @@ export async function openStores(
   tracer?: Tracer,
 ): Promise<Stores> {
   await using opened = new AsyncDisposableStack();
-  const { metadata: database, nars: narFiles, locator } = opened.use(await openBackEnds(places));
-  const metadata = new HotMetadataStore(tracer ? tracedMetadata(database, tracer) : database, log);
+  const opening = await openBackEnds(places, log);
+  const { metadata: database, nars: narFiles, locator } = opened.use(opening);
+  const metadata = new HotMetadataStore(
+    tracer ? tracedMetadata(database, places.database.kind, tracer) : database,
+    log,
+  );
   opened.use(database.subscribe((changed) => metadata.forgetChanged(changed)));
   const traced = tracer ? tracedNars(narFiles, tracer) : narFiles;
   const isRemote = places.nars.kind !== "local";

@@ -35,21 +35,29 @@ const QUERIES: Readonly<Record<string, Query>> = {
   protect: { operation: "BATCH", table: "protected_path" },
 };
 
+/** Databases by their names in OpenTelemetry's conventions. */
+const SYSTEMS = { sqlite: "sqlite", postgres: "postgresql" } as const;
+
 /**
  * A store with a span for each query. Belongs below the memory cache, whose answers are no queries.
  */
-export function tracedMetadata<Store extends MetadataStore>(inner: Store, tracer: Tracer): Store {
-  const starts = Object.entries(QUERIES).map(([method, query]) => [method, spanOf(method, query)]);
+export function tracedMetadata<Store extends MetadataStore>(
+  inner: Store,
+  kind: keyof typeof SYSTEMS,
+  tracer: Tracer,
+): Store {
+  const starts = Object.entries(QUERIES)
+    .map(([method, query]) => [method, spanOf(method, query, SYSTEMS[kind])]);
   return traced<Store>(inner, tracer, Object.fromEntries(starts));
 }
 
 /** A span with the attributes of OpenTelemetry's conventions for databases. */
-function spanOf(method: string, { operation, table }: Query): SpanStart {
+function spanOf(method: string, { operation, table }: Query, system: string): SpanStart {
   return {
     name: table === undefined ? operation : `${operation} ${table}`,
     kind: "client",
     facts: {
-      "db.system.name": "sqlite",
+      "db.system.name": system,
       "db.operation.name": operation,
       ...(table === undefined ? {} : { "db.collection.name": table }),
       "code.function.name": method,

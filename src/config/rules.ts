@@ -173,6 +173,9 @@ export const NO_EFFECT: readonly Rule<Settings>[] = [
       return refusesAll ? "refuses every upload without cache.trusted-upload-key" : undefined;
     },
   },
+  idle("cache.database-password", "without postgres: in cache.database-url", (settings) => {
+    return settings["cache.database-url"].kind !== "postgres";
+  }),
   ...ABOUT_S3.map((key) =>
     idle(key, "without cache.storage-s3-bucket", (settings) => {
       return settings["cache.storage-s3-bucket"] === undefined;

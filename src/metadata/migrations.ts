@@ -7,26 +7,36 @@ export interface Migration {
   readonly sql: string;
 }
 
-export type Dialect = "sqlite";
+export type Dialect = keyof typeof NAMES;
 
 /** All migrations in order. A released one is never edited; a change is a new file. */
-const NAMES = [
-  "0001_initial",
-  "0002_pins",
-  "0003_space",
-  "0004_documents",
-  "0005_kept_uses",
-  "0006_stored_names",
-  "0007_retention",
-  "0008_staged_nars",
-  "0009_members",
-  "0010_history",
-  "0011_revision",
-] as const;
+const NAMES = {
+  sqlite: [
+    "0001_initial",
+    "0002_pins",
+    "0003_space",
+    "0004_documents",
+    "0005_kept_uses",
+    "0006_stored_names",
+    "0007_retention",
+    "0008_staged_nars",
+    "0009_members",
+    "0010_history",
+    "0011_revision",
+  ],
+  postgres: [
+    "0001_tables",
+    "0002_protection",
+    "0003_changes",
+    "0004_space",
+    "0005_history",
+    "0006_members",
+  ],
+} as const;
 
 /** Reads the numbered files of `schema/`; the executable embeds them. */
 export function readMigrations(dialect: Dialect): readonly Migration[] {
-  return NAMES.map((name, index) => {
+  return NAMES[dialect].map((name, index) => {
     const sql = Deno.readTextFileSync(new URL(`./schema/${name}.${dialect}.sql`, import.meta.url));
     return { version: index + 1, name, sql };
   });

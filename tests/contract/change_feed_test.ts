@@ -2,12 +2,16 @@ import { openDatabase } from "../../src/metadata/sqlite/connection.ts";
 import { DataVersionFeed } from "../../src/metadata/sqlite/data_version_feed.ts";
 import { SqliteMetadataStore } from "../../src/metadata/sqlite/sqlite_metadata_store.ts";
 import { eventually } from "../support/eventually.ts";
+import { openPostgresStore, postgresMissing, PostgresServer } from "../support/postgres.ts";
 import { tempFolder } from "../support/temp_folder.ts";
 import { changeFeedClauses, type WatchedDatabase } from "./change_feed_contract.ts";
 import { checkContract, type Harness } from "./contract.ts";
 
+const postgres = PostgresServer.start();
+
 const harnesses: readonly Harness<WatchedDatabase>[] = [
   { name: "DataVersionFeed", open: openWatched },
+  { name: "NoticeFeed", unavailable: postgresMissing, open: openNoticed },
 ];
 
 for (const harness of harnesses) checkContract(harness, changeFeedClauses);
@@ -35,4 +39,30 @@ async function openWatched(): Promise<WatchedDatabase & AsyncDisposable> {
   const opened = opening.move();
   const dispose = () => opened.disposeAsync();
   return { feed, own, other, reported, [Symbol.asyncDispose]: dispose };
+}
+
+async function openNoticed(): Promise<WatchedDatabase & AsyncDisposable> {
+  await using opening = new AsyncDisposableStack();
+  const url = await postgres?.createMigrated() ?? "";
+  const own = opening.use(await openPostgresStore(url));
+  const other = opening.use(await openPostgresStore(url));
+  // Notices travel on a connection of their own.
+  const noticed = <Method extends keyof WatchedDatabase["other"]>(method: Method) =>
+    (async (...args: readonly unknown[]) => {
+      const result = await Reflect.apply(other[method], other, args);
+      await own.reported();
+      return result;
+    }) as unknown as WatchedDatabase["other"][Method];
+  const opened = opening.move();
+  const dispose = () => opened.disposeAsync();
+  const reported = () => own.reported();
+  const watched = {
+    apply: noticed("apply"),
+    beat: noticed("beat"),
+    reserve: noticed("reserve"),
+    recordHistory: noticed("recordHistory"),
+    protect: noticed("protect"),
+    evict: noticed("evict"),
+  };
+  return { feed: own, own, other: watched, reported, [Symbol.asyncDispose]: dispose };
 }

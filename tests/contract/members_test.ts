@@ -1,8 +1,10 @@
 import { HotMetadataStore } from "../../src/metadata/hot_metadata_store.ts";
 import { openDatabase } from "../../src/metadata/sqlite/connection.ts";
+import type { MetadataStore } from "../../src/metadata/metadata_store.ts";
 import { SqliteMetadataStore } from "../../src/metadata/sqlite/sqlite_metadata_store.ts";
 import { LocalNarStore } from "../../src/storage/local/local_nar_store.ts";
 import { createLogger } from "../../src/telemetry/logger.ts";
+import { openPostgresStore, postgresMissing, PostgresServer } from "../support/postgres.ts";
 import { tempFolder } from "../support/temp_folder.ts";
 import { TestCache } from "../support/test_cache.ts";
 import { checkContract, type Harness } from "./contract.ts";
@@ -10,22 +12,39 @@ import { memberClauses, type SharedStorage } from "./members_contract.ts";
 
 const SILENT = createLogger("error", { write() {} });
 
+const postgres = PostgresServer.start();
+
 const harnesses: readonly Harness<SharedStorage>[] = [
-  { name: "members on SQLite and local files", open: () => Promise.resolve(localStorage()) },
+  {
+    name: "members on SQLite and local files",
+    open: async () =>
+      sharedStorage(async (folder) =>
+        new SqliteMetadataStore(await openDatabase(`${folder}/db.sqlite`))
+      ),
+  },
+  {
+    name: "members on PostgreSQL and local files",
+    unavailable: postgresMissing,
+    open: async () => {
+      const url = await postgres?.createMigrated() ?? "";
+      return sharedStorage(() => openPostgresStore(url));
+    },
+  },
 ];
 
 for (const harness of harnesses) checkContract(harness, memberClauses);
 
 /** One folder and one database, for any number of members. */
-function localStorage(): SharedStorage & AsyncDisposable {
+function sharedStorage(
+  open: (folder: string) => Promise<MetadataStore & AsyncDisposable>,
+): SharedStorage & AsyncDisposable {
   const resources = new AsyncDisposableStack();
   const { path } = resources.use(tempFolder());
   const nars = new LocalNarStore(`${path}/nar`);
   return {
     nars,
     async member(upstream) {
-      const connection = await openDatabase(`${path}/db.sqlite`);
-      const database = resources.use(new SqliteMetadataStore(connection));
+      const database = resources.use(await open(path));
       const metadata = new HotMetadataStore(database, SILENT);
       const space = { limitBytes: Infinity, owner: crypto.randomUUID() };
       const cache = await TestCache.open({ upstreams: [upstream], metadata, nars, space });

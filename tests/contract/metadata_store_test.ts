@@ -4,6 +4,7 @@ import { SqliteMetadataStore } from "../../src/metadata/sqlite/sqlite_metadata_s
 import type { MetadataStore } from "../../src/metadata/metadata_store.ts";
 import { createLogger } from "../../src/telemetry/logger.ts";
 import { MemoryMetadataStore } from "../support/memory_metadata_store.ts";
+import { newPostgresStore, postgresMissing, PostgresServer } from "../support/postgres.ts";
 import { checkContract, type Harness } from "./contract.ts";
 import { documentKeeperClauses } from "./document_keeper_contract.ts";
 import { historyKeeperClauses } from "./history_keeper_contract.ts";
@@ -14,6 +15,8 @@ import { stagedNarClauses } from "./staged_nar_contract.ts";
 import { storedObjectClauses } from "./stored_object_contract.ts";
 
 const SILENT = createLogger("error", { write() {} });
+
+const postgres = PostgresServer.start();
 
 const harnesses: readonly Harness<MetadataStore>[] = [
   { name: "MemoryMetadataStore", open: () => Promise.resolve(new MemoryMetadataStore()) },
@@ -28,6 +31,11 @@ const harnesses: readonly Harness<MetadataStore>[] = [
       const dispose = () => inner[Symbol.asyncDispose]();
       return Object.assign(new HotMetadataStore(inner, SILENT), { [Symbol.asyncDispose]: dispose });
     },
+  },
+  {
+    name: "PostgresMetadataStore",
+    unavailable: postgresMissing,
+    open: () => newPostgresStore(postgres),
   },
 ];
 

@@ -1,9 +1,12 @@
 import { openDatabase } from "../../src/metadata/sqlite/connection.ts";
 import { SqliteMetadataStore } from "../../src/metadata/sqlite/sqlite_metadata_store.ts";
 import { MemoryMetadataStore } from "../support/memory_metadata_store.ts";
+import { openPostgresStore, postgresMissing, PostgresServer } from "../support/postgres.ts";
 import { tempFolder } from "../support/temp_folder.ts";
 import { checkContract, type Harness } from "./contract.ts";
 import { type LedgerScene, spaceLedgerClauses } from "./space_ledger_contract.ts";
+
+const postgres = PostgresServer.start();
 
 const harnesses: readonly Harness<LedgerScene>[] = [
   {
@@ -30,6 +33,17 @@ const harnesses: readonly Harness<LedgerScene>[] = [
       const { path } = opened.use(tempFolder());
       const open = async () =>
         opened.use(new SqliteMetadataStore(await openDatabase(`${path}/db.sqlite`), clock.nowMs));
+      return clock.scene({ one: await open(), other: await open() }, () => opened.disposeAsync());
+    },
+  },
+  {
+    name: "PostgresMetadataStore, two on one database",
+    unavailable: postgresMissing,
+    open: async () => {
+      const clock = new Clock();
+      const opened = new AsyncDisposableStack();
+      const url = await postgres?.createMigrated() ?? "";
+      const open = async () => opened.use(await openPostgresStore(url, clock.nowMs));
       return clock.scene({ one: await open(), other: await open() }, () => opened.disposeAsync());
     },
   },

@@ -1,41 +1,47 @@
 import { Failure } from "../../base/failure.ts";
-import type { ChangeFeed } from "../../metadata/change_feed.ts";
-import type { DamageFinder, MetadataStore } from "../../metadata/metadata_store.ts";
-import { openDatabase, openForReading } from "../../metadata/sqlite/connection.ts";
-import { SqliteMetadataStore } from "../../metadata/sqlite/sqlite_metadata_store.ts";
+import { createLogger, type Logger } from "../../telemetry/logger.ts";
+import {
+  type DatabasePlace,
+  type MetadataBackEnd,
+  openMetadata,
+  readMetadata,
+} from "./metadata_back_end.ts";
 import { checkNars, type NarBackEnd, type NarPlace, openNars } from "./nar_back_end.ts";
 
 /** The places of the metadata and of the NAR files. A message to a Worker can hold them. */
 export interface StorePlaces {
-  readonly databasePath: string;
+  readonly database: DatabasePlace;
   readonly nars: NarPlace;
 }
 
 /** The two stores as they are, without memory caches or traces. */
 export interface BackEnds extends NarBackEnd {
-  readonly metadata: MetadataStore & DamageFinder & ChangeFeed;
+  readonly metadata: MetadataBackEnd;
 }
 
+/** For commands, which report each failure themselves. */
+const SILENT = createLogger("error", { write: () => undefined });
+
 /** Makes a missing database. Throws a Failure that names an unusable one, or an unusable bucket. */
-export async function openBackEnds(places: StorePlaces): Promise<BackEnds> {
+export async function openBackEnds(places: StorePlaces, log: Logger = SILENT): Promise<BackEnds> {
   await checkNars(places.nars);
-  return await backEnds(new SqliteMetadataStore(await openDatabase(places.databasePath)), places);
+  return await backEnds(await openMetadata(places.database, log), places);
 }
 
 /** Opens stores for a check. Throws a Failure that names a missing one. */
 export async function openPresentBackEnds(places: StorePlaces): Promise<BackEnds> {
-  const { databasePath, nars } = places;
-  requireStorage(databasePath);
+  const { database, nars } = places;
+  if (database.kind === "sqlite") requireStorage(database.path);
   if (nars.kind === "local") requireStorage(nars.folder);
   return await openBackEnds(places);
 }
 
 /** Opens stores that another thread writes. */
 export async function readBackEnds(places: StorePlaces): Promise<BackEnds> {
-  return await backEnds(new SqliteMetadataStore(openForReading(places.databasePath)), places);
+  return await backEnds(await readMetadata(places.database, SILENT), places);
 }
 
-async function backEnds(metadata: SqliteMetadataStore, places: StorePlaces): Promise<BackEnds> {
+async function backEnds(metadata: MetadataBackEnd, places: StorePlaces): Promise<BackEnds> {
   await using opened = new AsyncDisposableStack();
   opened.use(metadata);
   const { nars, locator } = opened.use(await openNars(places.nars));

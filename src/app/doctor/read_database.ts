@@ -1,13 +1,19 @@
 import { Failure, reasonOf } from "../../base/failure.ts";
 import { readMigrations } from "../../metadata/migrations.ts";
 import { openForReading, schemaVersionOf } from "../../metadata/sqlite/connection.ts";
-import type { StorageHealth } from "../../metadata/storage_health.ts";
+import { readStorageHealth, type StorageHealth } from "../../metadata/storage_health.ts";
+import { createLogger } from "../../telemetry/logger.ts";
+import { type DatabasePlace, readMetadata } from "../back_ends/metadata_back_end.ts";
 import { JobWorker } from "../workers/job_worker.ts";
 import type { FromHealthWorker, ToHealthWorker } from "../workers/messages.ts";
 
 /** The state of the database. */
 export type DatabaseState =
-  | { readonly kind: "healthy" | "damaged"; readonly health: StorageHealth; readonly bytes: number }
+  | {
+    readonly kind: "healthy" | "damaged";
+    readonly health: StorageHealth;
+    readonly bytes?: number;
+  }
   /** No larder has used this storage. */
   | { readonly kind: "missing" }
   /** It has another schema than this larder. */
@@ -17,7 +23,7 @@ export type DatabaseState =
   | { readonly kind: "unknown"; readonly reason: string };
 
 export interface DatabaseLook {
-  readonly path: string;
+  readonly place: DatabasePlace;
   /** True if a server has the database open. */
   readonly isInUse: boolean;
 }
@@ -29,8 +35,10 @@ const COPY_BYTES_MAX = 512 << 20;
  * Reads the database without a change. SQLite writes files beside a database that nobody has open,
  * even to read it: larder then reads a copy. Never rejects.
  */
-export async function readDatabase({ path, isInUse }: DatabaseLook): Promise<DatabaseState> {
+export async function readDatabase({ place, isInUse }: DatabaseLook): Promise<DatabaseState> {
   try {
+    if (place.kind === "postgres") return await readPlace(place);
+    const { path } = place;
     const bytes = bytesOf(path) + bytesOf(`${path}-wal`);
     if (bytesOf(path) === 0) return { kind: "missing" };
     if (isInUse) return await readAt(path, bytes);
@@ -47,14 +55,22 @@ export async function readDatabase({ path, isInUse }: DatabaseLook): Promise<Dat
   }
 }
 
+async function readPlace(place: DatabasePlace): Promise<DatabaseState> {
+  await using metadata = await readMetadata(place, createLogger("error", { write() {} }));
+  return stateOf(await readStorageHealth(metadata));
+}
+
+function stateOf(health: StorageHealth): Extract<DatabaseState, { health: StorageHealth }> {
+  const isHealthy = health.damage.length === 0 && health.areSumsRight;
+  return { kind: isHealthy ? "healthy" : "damaged", health };
+}
+
 async function readAt(path: string, bytes: number): Promise<DatabaseState> {
   const known = readMigrations("sqlite").length;
   using database = openForReading(path);
   const version = schemaVersionOf(database);
   if (version !== known) return { kind: version > known ? "newer" : "older", version, known };
-  const health = await healthOf(path);
-  const isHealthy = health.damage.length === 0 && health.areSumsRight;
-  return { kind: isHealthy ? "healthy" : "damaged", health, bytes };
+  return { ...stateOf(await healthOf(path)), bytes };
 }
 
 async function healthOf(databasePath: string): Promise<StorageHealth> {

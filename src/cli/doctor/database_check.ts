@@ -9,7 +9,10 @@ export function checkDatabase(path: string, state: DatabaseState): readonly Find
     case "healthy": {
       const { keptFiles, keptBytes } = state.health.stock;
       const files = `${counted(keptFiles, "NAR file")} (${formatBytes(keptBytes)})`;
-      return [ok(`${formatBytes(state.bytes)}, its pages and sums are right: ${files}`)];
+      const { bytes } = state;
+      const checked = bytes === undefined ? "its sums are" : "its pages and sums are";
+      const size = bytes === undefined ? "" : `${formatBytes(bytes)}, `;
+      return [ok(`${size}${checked} right: ${files}`)];
     }
     case "damaged": {
       const [first, ...others] = state.health.damage;

@@ -4,6 +4,7 @@ import { storageFolder, storePlaces } from "../../app/folders.ts";
 import { keyFileOf } from "../../app/key_files.ts";
 import { within } from "../../base/deadline.ts";
 import { messageOf } from "../../base/failure.ts";
+import { withoutUrlSecrets } from "../../base/url_secrets.ts";
 import { type DiskRoom, diskRoomOf } from "../../base/free_bytes.ts";
 import type { Settings } from "../../config/options.ts";
 import { parsePublicKey } from "../../nix/signature.ts";
@@ -54,7 +55,7 @@ export async function* diagnose(order: DiagnosisOrder): AsyncGenerator<Finding> 
     ["bucket", checkBucketOf(places)],
     ["size limit", limitFindings(settings, looks)],
     ["permissions", Promise.resolve().then(() => checkPermissions(placesOf(settings)))],
-    ["database", database.then((state) => checkDatabase(places.databasePath, state))],
+    ["database", database.then((state) => checkDatabase(placeText(settings), state))],
     ["signing key", keyFindings(settings, looks)],
     ["upstreams", upstreamFindings(settings, probes)],
     ["proxy headers", server.then((state) => proxyFindings(order, state))],
@@ -78,7 +79,7 @@ function startLooks({ settings, door, paths }: DiagnosisOrder): Looks & Disposab
   const server = lookAtServer(door);
   const database = server.then(({ kind }) =>
     readDatabase({
-      path: storePlaces(settings).databasePath,
+      place: storePlaces(settings).database,
       isInUse: kind === "running",
     })
   );
@@ -95,6 +96,12 @@ function startLooks({ settings, door, paths }: DiagnosisOrder): Looks & Disposab
     })
   );
   return { server, database, room, probes, [Symbol.dispose]: () => ending.abort() };
+}
+
+/** The database in words, without credentials. */
+function placeText(settings: Settings): string {
+  const { database } = storePlaces(settings);
+  return database.kind === "sqlite" ? database.path : withoutUrlSecrets(database.url);
 }
 
 /** Never rejects, and never takes longer than its limit. */

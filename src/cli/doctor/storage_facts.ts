@@ -10,9 +10,8 @@ import type { PermissionPlaces } from "./permission_check.ts";
 /** What larder writes with these settings, and the files that hold secrets. */
 export function placesOf(settings: Settings): PermissionPlaces {
   const storage = storageFolder(settings);
-  const { databasePath, nars } = storePlaces(settings);
+  const { nars } = storePlaces(settings);
   const temp = settings["cache.temp-path"] ?? `${storage}/tmp`;
-  const database = ["", "-wal", "-shm"].map((end) => `${databasePath}${end}`);
   const table: OptionTable = OPTIONS;
   const keys = Object.keys(OPTIONS) as (keyof Settings)[];
   const named = keys.filter((key) => table[key]?.isSecretFile)
@@ -20,7 +19,7 @@ export function placesOf(settings: Settings): PermissionPlaces {
   const secrets = new Set([...named, keyFileOf(settings, storage)]);
   return {
     storage,
-    written: database,
+    written: databaseFiles(settings),
     sharded: [...nars.kind === "local" ? [nars.folder] : [], temp],
     secrets: [...secrets],
   };
@@ -28,12 +27,19 @@ export function placesOf(settings: Settings): PermissionPlaces {
 
 /** The newest time of the storage's folders and its database; `undefined`: there is none. */
 export function newestTimeIn(settings: Settings): number | undefined {
-  const { nars, databasePath } = storePlaces(settings);
+  const { nars } = storePlaces(settings);
   const folders = nars.kind === "local" ? [nars.folder] : [];
   const shards = folders.flatMap((folder) => names(folder).map((name) => `${folder}/${name}`));
-  const all = [databasePath, `${databasePath}-wal`, ...folders, ...shards];
+  const all = [...databaseFiles(settings), ...folders, ...shards];
   const times = all.flatMap((path) => timeOf(path) ?? []);
   return times.length === 0 ? undefined : Math.max(...times);
+}
+
+/** None for PostgreSQL. */
+function databaseFiles(settings: Settings): readonly string[] {
+  const { database } = storePlaces(settings);
+  if (database.kind !== "sqlite") return [];
+  return ["", "-wal", "-shm"].map((end) => `${database.path}${end}`);
 }
 
 /** The key in the file. Never throws. */

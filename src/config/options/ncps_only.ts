@@ -16,7 +16,7 @@ function ignored(help: string, kind: Kind<unknown> = anything, also: readonly Na
 }
 
 const CHUNKS = "it is about chunks, and larder keeps whole NAR files";
-const POOL = "it is about a database server, and larder opens an SQLite file";
+const POOL = "larder chooses the number of its connections to PostgreSQL";
 const REDIS = "larder uses one connection to Redis";
 const SHARING = "it is about downloads that servers share; larder's clients always share them";
 const XZ = "larder decompresses xz by itself";

@@ -72,7 +72,15 @@ export const STORAGE_OPTIONS = {
       path: `${textOf("cache.storage-local").replace(/\/+$/, "")}/db.sqlite`,
     }),
     shown: "sqlite: and db.sqlite in the directory of cache.storage-local",
-    help: "Database for narinfos: sqlite: and a path",
+    help: "Database: sqlite: and a path, or postgres://USER@HOST/NAME",
+    details: "PostgreSQL 15 or newer, for several larders on one storage; a database of its own.",
+  },
+  "cache.database-password": {
+    kind: text,
+    secret: true,
+    example: "SECRET",
+    shown: "that of the URL, else that of $PGPASSFILE",
+    help: "Password for PostgreSQL",
   },
 } as const satisfies OptionTable;
 

@@ -13,7 +13,7 @@ async function spansOf(work: (metadata: SqliteMetadataStore) => Promise<unknown>
   const connection = await openDatabase(":memory:");
   await using metadata = new SqliteMetadataStore(connection);
   const request = spans.tracer.request("GET", "/", new Headers());
-  await request?.run(() => work(tracedMetadata(metadata, spans.tracer)));
+  await request?.run(() => work(tracedMetadata(metadata, "sqlite", spans.tracer)));
   return { list: spans.list, tables: tablesOf(connection) };
 }
 

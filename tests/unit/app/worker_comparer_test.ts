@@ -32,7 +32,7 @@ Deno.test("WorkerComparer: an unreadable store is a rejection, not lost files", 
 
 function placesIn(folder: string) {
   return {
-    databasePath: `${folder}/db.sqlite`,
+    database: { kind: "sqlite", path: `${folder}/db.sqlite` },
     nars: { kind: "local", folder: `${folder}/nar` },
   } as const;
 }

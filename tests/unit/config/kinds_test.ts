@@ -135,8 +135,20 @@ const SAMPLES: Readonly<Record<string, Sample>> = {
       "sqlite:/var/db.sqlite": { kind: "sqlite", path: "/var/db.sqlite" },
       "sqlite:///var/db.sqlite": { kind: "sqlite", path: "/var/db.sqlite" },
       "sqlite:./db.sqlite": { kind: "sqlite", path: "./db.sqlite" },
+      "postgres://u:p@h:5433/db?sslmode=verify-full": {
+        kind: "postgres",
+        url: "postgres://u:p@h:5433/db?sslmode=verify-full",
+      },
+      "postgresql:///db?host=/run/postgresql": {
+        kind: "postgres",
+        url: "postgresql:///db?host=/run/postgresql",
+      },
     },
-    refuses: ["", "sqlite:", "sqlite://x/y", "sqlite::memory:", "/db", "mysql://x", "sqlite:/a?b"],
+    refuses: [
+      ...["", "sqlite:", "sqlite://x/y", "sqlite::memory:", "/db", "mysql://x", "sqlite:/a?b"],
+      ...["postgres:db", "postgres://h", "postgres://h/", "postgres://(hidden)@h/db"],
+      ...["postgres://h/db?sslmode=allow", "postgres://h/db?sslmode=verify-ca"],
+    ],
   },
   upstreamUrl: {
     kind: upstreamUrl,

@@ -204,8 +204,8 @@ Deno.test("ncps: its file is read if an option names it, else a hint names it", 
   assert.deepEqual([named.settings["cache.hostname"], named.warnings], ["theirs", []]);
 });
 
-Deno.test("ncps: a PostgreSQL URL is told what larder opens, without its password", async () => {
-  const env = { CACHE_DATABASE_URL: "postgresql://u:hush@db:5432/ncps" };
+Deno.test("ncps: a MySQL URL is told what larder opens, without its password", async () => {
+  const env = { CACHE_DATABASE_URL: "mysql://u:hush@db:3306/ncps" };
   const [problem = ""] = await problemsOf({ env });
 
   assert.match(problem, /^CACHE_DATABASE_URL: got "[^"]*@db[^"]*", expected sqlite: and the path/);

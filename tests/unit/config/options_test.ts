@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { databaseUrl } from "../../../src/config/kinds/database_url.ts";
 import { flagName, type OptionTable, variableFor } from "../../../src/config/kinds/option.ts";
 import { OPTION_GROUPS, OPTIONS } from "../../../src/config/options.ts";
 import { NCPS_ONLY } from "../../../src/config/options/ncps_only.ts";
@@ -96,7 +97,8 @@ Deno.test("settings: every key has the type that its kind makes", () => {
   const keys: readonly string[] = settings["cache.upstream-public-key"].map(({ text }) => text);
   const netrc: string | undefined = settings["netrc-file"];
   const storage: string = settings["cache.storage-local"];
-  const database: { kind: "sqlite"; path: string } = settings["cache.database-url"];
+  const database: { kind: "sqlite"; path: string } | { kind: "postgres"; url: string } =
+    settings["cache.database-url"];
 
   assert.deepEqual(
     { priority, level, urls, netrc, storage, database, hostname: settings["cache.hostname"] },
@@ -124,11 +126,11 @@ Deno.test("storage: the directory is systemd's, else XDG's, else one beside the 
 
 Deno.test("database: it follows a storage that was moved, unless it is given itself", () => {
   const databaseWith = (...args: readonly string[]) =>
-    resolveSettings(inputsOf({ args })).settings["cache.database-url"].path;
+    databaseUrl.print(resolveSettings(inputsOf({ args })).settings["cache.database-url"]);
 
-  assert.equal(databaseWith("--cache-storage-local", "/data/"), "/data/db.sqlite");
+  assert.equal(databaseWith("--cache-storage-local", "/data/"), "sqlite:/data/db.sqlite");
   assert.equal(
     databaseWith("--cache-storage-local", "/data", "--cache-database-url=sqlite:/ssd/db"),
-    "/ssd/db",
+    "sqlite:/ssd/db",
   );
 });

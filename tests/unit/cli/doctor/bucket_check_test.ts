@@ -14,7 +14,7 @@ function bucketWith(status: number, xml: string) {
     return new Response(xml, { status, headers: { "content-type": "application/xml" } });
   });
   const places: StorePlaces = {
-    databasePath: "/none",
+    database: { kind: "sqlite", path: "/none" },
     nars: {
       kind: "s3",
       s3: {
@@ -43,6 +43,9 @@ Deno.test("doctor: a bucket that refuses the key failed, without the secret", as
 });
 
 Deno.test("doctor: a local storage has no line on a bucket", async () => {
-  const places = { databasePath: "/none", nars: { kind: "local", folder: "/none" } } as const;
+  const places = {
+    database: { kind: "sqlite", path: "/none" },
+    nars: { kind: "local", folder: "/none" },
+  } as const;
   assert.deepEqual(await checkBucketOf(places), []);
 });

@@ -1,0 +1,34 @@
+import type { ChangeFeed } from "../../metadata/change_feed.ts";
+import type { DamageFinder, MetadataStore } from "../../metadata/metadata_store.ts";
+import { openDatabase, openForReading } from "../../metadata/sqlite/connection.ts";
+import { SqliteMetadataStore } from "../../metadata/sqlite/sqlite_metadata_store.ts";
+import type { Logger } from "../../telemetry/logger.ts";
+
+/** The place of the metadata. A message to a Worker can hold it. */
+export type DatabasePlace =
+  | { readonly kind: "sqlite"; readonly path: string }
+  /** The URL may have a password. */
+  | { readonly kind: "postgres"; readonly url: string };
+
+export type MetadataBackEnd = MetadataStore & DamageFinder & ChangeFeed & AsyncDisposable;
+
+/** Makes missing tables. Throws a Failure that names an unusable database. */
+export async function openMetadata(place: DatabasePlace, log: Logger): Promise<MetadataBackEnd> {
+  if (place.kind === "sqlite") return new SqliteMetadataStore(await openDatabase(place.path));
+  return await (await postgres()).PostgresMetadataStore.open({ url: place.url, log });
+}
+
+/** Opens a database that has this larder's tables, and changes none. */
+export async function readMetadata(place: DatabasePlace, log: Logger): Promise<MetadataBackEnd> {
+  if (place.kind === "sqlite") return new SqliteMetadataStore(openForReading(place.path));
+  return await (await postgres()).PostgresMetadataStore.open({
+    url: place.url,
+    log,
+    migrates: false,
+  });
+}
+
+// Loaded here alone: who keeps SQLite needs no client of PostgreSQL.
+async function postgres() {
+  return await import("../../metadata/postgres/postgres_metadata_store.ts");
+}

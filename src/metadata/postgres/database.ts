@@ -1,0 +1,162 @@
+// @ts-types="./pg.d.ts"
+import pg, { type Client, type Pool, type PoolConfig, type Query, type Result } from "pg";
+import { Failure, messageOf } from "../../base/failure.ts";
+import { Notifier } from "../../base/notifier.ts";
+import { withoutUrlSecrets } from "../../base/url_secrets.ts";
+import { pause } from "../../base/pause.ts";
+import type { Logger } from "../../telemetry/logger.ts";
+import { type OutageLine, OutageLog } from "../../telemetry/outage_log.ts";
+import { closedFailure } from "../metadata_store.ts";
+import { configOf, connect, plainConfig } from "./connecting.ts";
+import { isAway, isContention } from "./sql_errors.ts";
+
+/** How long a query waits for a database that restarts. A longer outage fails queries at once. */
+export const AWAY_MAX_MS = 8_000;
+
+/** How long a start waits: a service manager starts larder again afterwards. */
+const START_MAX_MS = 30_000;
+
+const PROBE_EVERY_MS = 200;
+
+const AWAY: OutageLine = { level: "warn", message: "database does not answer" };
+
+export interface DatabaseOptions {
+  /** `postgres://`; may have a password. */
+  readonly url: string;
+  readonly log: Logger;
+}
+
+interface Outage {
+  readonly sinceMs: number;
+  readonly over: Notifier;
+}
+
+/** Connections to one PostgreSQL database. Queries wait for a restart of the server. */
+export class Database implements AsyncDisposable {
+  #config: PoolConfig;
+  #pool: Pool;
+  readonly #log: OutageLog;
+  readonly #closing = new AbortController();
+  #outage: Outage | undefined;
+  #probing = Promise.resolve();
+
+  constructor({ url, log }: DatabaseOptions) {
+    this.#config = configOf(url);
+    this.#pool = poolOf(this.#config);
+    this.#log = new OutageLog(log, "database answers again");
+  }
+
+  /**
+   * Runs one statement, and so one transaction. Throws the server's error, or "unavailable" after
+   * `waitMs` without a server. Only run what may run twice.
+   */
+  async query(query: Query, waitMs = AWAY_MAX_MS): Promise<Result["rows"]> {
+    const startedMs = performance.now();
+    for (;;) {
+      await this.#answering(startedMs, waitMs);
+      try {
+        const { rows } = await this.#pool.query(query);
+        return rows;
+      } catch (error) {
+        if (this.isClosed) throw closedFailure();
+        if (isContention(error) && performance.now() < startedMs + AWAY_MAX_MS) continue;
+        if (!isAway(error)) throw error;
+        this.#away(error);
+        if (performance.now() >= startedMs + waitMs) throw awayFailure(error);
+      }
+    }
+  }
+
+  /** The same for a start, which waits for a server that starts too. Throws a Failure. */
+  async connected(): Promise<Client> {
+    for (const untilMs = performance.now() + START_MAX_MS;;) {
+      try {
+        return await this.connect();
+      } catch (error) {
+        if (!isAway(error) || performance.now() >= untilMs) throw this.#openFailure(error);
+        this.#log.failed(AWAY, { error: messageOf(error) });
+        await pause(PROBE_EVERY_MS, this.#closing.signal);
+      }
+    }
+  }
+
+  /** A connection of its own, which the caller ends. */
+  async connect(): Promise<Client> {
+    try {
+      return await connect(this.#config);
+    } catch (error) {
+      const plain = plainConfig(this.#config, error);
+      if (plain === undefined) throw error;
+      const former = this.#pool;
+      this.#config = plain;
+      this.#pool = poolOf(plain);
+      await former.end();
+      return await connect(plain);
+    }
+  }
+
+  get isClosed(): boolean {
+    return this.#closing.signal.aborted;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    if (this.isClosed) return;
+    this.#closing.abort();
+    this.#outage?.over.notify();
+    await this.#probing;
+    await this.#pool.end();
+  }
+
+  /** Resolves when the database answers. Throws "unavailable" when that takes too long. */
+  async #answering(startedMs: number, waitMs: number): Promise<void> {
+    while (this.#outage !== undefined && !this.isClosed) {
+      const { sinceMs, over } = this.#outage;
+      const untilMs = Math.min(startedMs, sinceMs) + waitMs;
+      const leftMs = untilMs - performance.now();
+      if (leftMs <= 0) throw awayFailure();
+      await over.notified(leftMs === Infinity ? undefined : leftMs);
+    }
+    if (this.isClosed) throw closedFailure();
+  }
+
+  #openFailure(error: unknown): Failure {
+    const place = withoutUrlSecrets(this.#config.connectionString ?? "").replace(/\?.*$/, "");
+    return new Failure("broken", `Cannot open database ${place}: ${messageOf(error)}`, {}, error);
+  }
+
+  #away(error: unknown): void {
+    if (this.#outage !== undefined || this.isClosed) return;
+    this.#log.failed(AWAY, { error: messageOf(error) });
+    this.#outage = { sinceMs: performance.now(), over: new Notifier() };
+    this.#probing = this.#probe(this.#outage);
+  }
+
+  /** One probe for all who wait. */
+  async #probe(outage: Outage): Promise<void> {
+    const { signal } = this.#closing;
+    while (!signal.aborted) {
+      try {
+        const client = await this.connect();
+        await client.end();
+        break;
+      } catch {
+        await pause(PROBE_EVERY_MS, signal);
+      }
+    }
+    this.#outage = undefined;
+    if (!signal.aborted) this.#log.worked();
+    outage.over.notify();
+  }
+}
+
+function poolOf(config: PoolConfig): Pool {
+  const pool = new pg.Pool(config);
+  // An idle connection broke: the next query has another one.
+  pool.on("error", () => undefined);
+  return pool;
+}
+
+function awayFailure(error?: unknown): Failure {
+  const reason = error === undefined ? "it does not answer" : messageOf(error);
+  return new Failure("unavailable", `Cannot use the database: ${reason}`, {}, error);
+}

@@ -1,0 +1,85 @@
+import type { Client } from "./pg.d.ts";
+import { Failure, messageOf } from "../../base/failure.ts";
+import { type Migration, pendingMigrations } from "../migrations.ts";
+
+/** For the lock of migrations: any number that no other program takes in this database. */
+const LOCK = 1_818_321_508;
+
+/** Tests run on this release and newer ones. */
+const SERVER_VERSION_MIN = 15;
+
+/** The longest migration: one of a large database rewrites tables. */
+const MIGRATION_MAX_MS = 3_600_000;
+
+/**
+ * Migrates the database to the newest schema, in one transaction. Replicas that start together wait
+ * for the first one. Throws a Failure for a database of a newer larder.
+ */
+export async function migrate(client: Client, all: readonly Migration[]): Promise<void> {
+  await refuseOldServer(client);
+  const run = (text: string) => client.query({ text, query_timeout: MIGRATION_MAX_MS });
+  await run("BEGIN");
+  try {
+    await run(`SELECT pg_advisory_xact_lock(${LOCK})`);
+    const version = await versionOf(client);
+    if (version === 0) await refuseForeign(client);
+    await run("CREATE TABLE IF NOT EXISTS schema_version (version int NOT NULL)");
+    const pending = pendingMigrations(all, version);
+    for (const { name, sql } of pending) await apply(name, () => run(sql));
+    if (pending.length > 0) {
+      await run("DELETE FROM schema_version");
+      await run(`INSERT INTO schema_version VALUES (${all.length})`);
+    }
+    await run("COMMIT");
+  } catch (error) {
+    await run("ROLLBACK").catch(() => undefined);
+    throw error;
+  }
+}
+
+/** Throws a Failure where the database has another schema than the newest. */
+export async function requireSchema(client: Client, all: readonly Migration[]): Promise<void> {
+  await refuseOldServer(client);
+  const version = await versionOf(client);
+  if (pendingMigrations(all, version).length === 0) return;
+  const reason = version === 0 ? "it has no tables of larder" : "it has an older schema";
+  throw new Failure("broken", `Cannot use database: ${reason}; start larder first`);
+}
+
+/** 0 for a database without larder's tables. */
+async function versionOf(client: Client): Promise<number> {
+  const { rows: [found] } = await client.query("SELECT to_regclass('schema_version') AS name");
+  if (found?.["name"] === null) return 0;
+  const { rows: [row] } = await client.query("SELECT version FROM schema_version");
+  return Number(row?.["version"] ?? 0);
+}
+
+/** Such as the database of an ncps: larder would write among its tables. */
+async function refuseForeign(client: Client): Promise<void> {
+  const { rows: [table] } = await client.query(
+    "SELECT tablename FROM pg_tables WHERE schemaname = current_schema() LIMIT 1",
+  );
+  if (table === undefined) return;
+  const reason = `it has the table ${table["tablename"]} of another program`;
+  const hint = "give larder a database of its own";
+  throw new Failure("broken", `Cannot use database: ${reason}; ${hint}`);
+}
+
+async function apply(name: string, work: () => Promise<unknown>): Promise<void> {
+  try {
+    await work();
+  } catch (error) {
+    const reason = messageOf(error);
+    throw new Failure("broken", `Cannot apply migration ${name}: ${reason}`, {}, error);
+  }
+}
+
+async function refuseOldServer(client: Client): Promise<void> {
+  const { rows } = await client.query("SHOW server_version_num");
+  const version = Math.floor(Number(rows[0]?.["server_version_num"]) / 10_000);
+  if (version >= SERVER_VERSION_MIN) return;
+  throw new Failure(
+    "broken",
+    `Cannot use PostgreSQL ${version}: larder needs ${SERVER_VERSION_MIN} or newer`,
+  );
+}

@@ -1,0 +1,308 @@
+import type { MemberId } from "../../base/member_id.ts";
+import { Failure, messageOf } from "../../base/failure.ts";
+import type { DocumentPath } from "../../nix/document_name.ts";
+import type { NarName } from "../../nix/nar_name.ts";
+import type { StorePathHash } from "../../nix/store_path.ts";
+import type { Changed, ChangeFeed } from "../change_feed.ts";
+import { type ColdColumns, positionsAfter, readColdEntry } from "../cold_entries.ts";
+import type { DocumentRow } from "../document_keeper.ts";
+import { type ExpiredSlots, FIGURES, type HistoryRow } from "../history_keeper.ts";
+import type {
+  Change,
+  DamageFinder,
+  KeptNar,
+  MetadataStore,
+  NarinfoRow,
+  NarRecord,
+  NarSource,
+  PinRoot,
+  WriteOptions,
+} from "../metadata_store.ts";
+import { type Migration, readMigrations } from "../migrations.ts";
+import {
+  type DocumentColumns,
+  type KeptColumns,
+  type NarColumns,
+  type NarinfoColumns,
+  type PendingFileColumns,
+  type PinColumns,
+  readDocument,
+  readKeptNar,
+  readNarinfoRow,
+  readNarRecord,
+  readPendingFile,
+  readPin,
+  readSource,
+  readStock,
+  type StockColumns,
+} from "../rows.ts";
+import { NAR_GRACE_MS, PATHS_PER_ROW, type RowSweepOrder, type SweptRows } from "../row_sweeper.ts";
+import {
+  type ColdEntry,
+  EMPTIES_SHARE,
+  type Evicted,
+  type EvictionOrder,
+  type ExpiryOrder,
+  type PendingFile,
+  type Stock,
+} from "../space_keeper.ts";
+import type { Member, ReserveOrder } from "../space_ledger.ts";
+import { Database, type DatabaseOptions } from "./database.ts";
+import { encodeUses } from "./encoded_changes.ts";
+import { migrate, requireSchema } from "./migrate.ts";
+import { NoticeFeed } from "./notice_feed.ts";
+import { type QueryName, queryOf } from "./queries.ts";
+import { Writer } from "./writer.ts";
+
+export interface PostgresOptions extends DatabaseOptions {
+  /** Of the members' heartbeats; default: the server's clock. */
+  readonly nowMs?: () => number;
+  readonly migrations?: readonly Migration[];
+  /** False: throws a Failure unless the database has the newest schema. Default: true. */
+  readonly migrates?: boolean;
+}
+
+/** The metadata in a PostgreSQL database, which several larders may share. */
+export class PostgresMetadataStore
+  implements MetadataStore, DamageFinder, ChangeFeed, AsyncDisposable {
+  readonly #database: Database;
+  readonly #writer: Writer;
+  readonly #feed: NoticeFeed;
+  readonly #nowMs: () => number | null;
+
+  private constructor(
+    parts: { readonly database: Database; readonly writer: Writer; readonly feed: NoticeFeed },
+    nowMs: () => number | null,
+  ) {
+    this.#database = parts.database;
+    this.#writer = parts.writer;
+    this.#feed = parts.feed;
+    this.#nowMs = nowMs;
+  }
+
+  /** Connects, and migrates the database to the newest schema. */
+  static async open(options: PostgresOptions): Promise<PostgresMetadataStore> {
+    const { nowMs = () => null, migrations = readMigrations("postgres") } = options;
+    await using opening = new AsyncDisposableStack();
+    const database = opening.use(new Database(options));
+    const client = await database.connected();
+    try {
+      await (options.migrates ?? true ? migrate : requireSchema)(client, migrations);
+    } finally {
+      await client.end();
+    }
+    const writer = opening.use(new Writer(database));
+    const connect = () => database.connect();
+    const feed = opening.use(await NoticeFeed.open({ connect, writerId: writer.id }));
+    opening.move();
+    return new PostgresMetadataStore({ database, writer, feed }, nowMs);
+  }
+
+  async findNarinfo(storePathHash: StorePathHash): Promise<NarinfoRow | undefined> {
+    const [row] = await this.#read<NarinfoColumns>("findNarinfo", storePathHash);
+    return row && readNarinfoRow(storePathHash, row);
+  }
+
+  async findNar(narName: NarName): Promise<NarRecord | undefined> {
+    const [row] = await this.#read<NarColumns>("findNar", narName);
+    return row && readNarRecord(row);
+  }
+
+  async keptNars(prefix: string): Promise<readonly KeptNar[]> {
+    const rows = await this.#read<KeptColumns & { readonly name: string }>("keptNars", prefix);
+    return rows.flatMap(readKeptNar);
+  }
+
+  async sourcesOf(narName: NarName): Promise<readonly NarSource[]> {
+    return (await this.#read<NarSource>("sourcesOf", narName)).map(readSource);
+  }
+
+  narinfosOf(narName: NarName): Promise<readonly StorePathHash[]> {
+    return this.#hashes("narinfosOf", narName);
+  }
+
+  referencesOf(storePathHash: StorePathHash): Promise<readonly StorePathHash[]> {
+    return this.#hashes("referencesOf", storePathHash);
+  }
+
+  async findPin(storePathHash: StorePathHash): Promise<PinRoot | undefined> {
+    const [row] = await this.#read<PinColumns>("findPin", storePathHash);
+    return row && readPin(row);
+  }
+
+  async pins(): Promise<readonly PinRoot[]> {
+    return (await this.#read<PinColumns>("pins")).map(readPin);
+  }
+
+  async findDocument(path: DocumentPath): Promise<DocumentRow | undefined> {
+    const [row] = await this.#read<DocumentColumns>("findDocument", path);
+    return row && readDocument(row);
+  }
+
+  async documentPiece(id: number, number: number): Promise<Uint8Array<ArrayBuffer> | undefined> {
+    const [row] = await this.#read<{ bytes: Uint8Array }>("documentPiece", id, number);
+    return row && new Uint8Array(row.bytes);
+  }
+
+  async documentBytes(): Promise<number> {
+    const [row] = await this.#read<{ bytes: number }>("documentBytes");
+    return row?.bytes ?? 0;
+  }
+
+  async archivesOf(narName: NarName): Promise<readonly NarSource[]> {
+    const rows = await this.#read<{ upstream: string }>("archivesOf", narName);
+    return rows.map(({ upstream }) => ({ upstream, location: `nar/${narName}` }));
+  }
+
+  async recordHistory(
+    rows: readonly HistoryRow[],
+    expired: readonly ExpiredSlots[],
+  ): Promise<void> {
+    const merged = rows.map((row) => ({ ...row, merge: FIGURES[row.figure] }));
+    await this.#writer.run("record_history", { rows: merged, expired });
+  }
+
+  history(): Promise<readonly HistoryRow[]> {
+    return this.#read<HistoryRow>("history");
+  }
+
+  async apply(changes: readonly Change[], { patient = false }: WriteOptions = {}): Promise<void> {
+    if (changes.length === 0) return;
+    const uses = encodeUses(changes);
+    if (uses !== undefined) await this.#writer.run("touch", uses);
+    else await this.#writer.apply(changes, patient);
+  }
+
+  async stock(except: MemberId = ""): Promise<Stock> {
+    const [row] = await this.#read<StockColumns>("stock", except);
+    if (row === undefined) throw new Failure("broken", "Cannot read the stock: no row");
+    return readStock(row);
+  }
+
+  async reserve(member: MemberId, order: ReserveOrder): Promise<number | undefined> {
+    const { limitBytes, neededBytes, wantedBytes } = order;
+    const [row] = await this.#read<{ reserved_bytes: number | null }>(
+      "reserve",
+      ...[member, limitBytes, neededBytes, wantedBytes],
+    );
+    return row?.reserved_bytes ?? undefined;
+  }
+
+  async beat(
+    member: MemberId,
+    { heldBytes, limitBytes }: { readonly heldBytes: number; readonly limitBytes: number },
+  ): Promise<number> {
+    const values = [member, limitBytes, heldBytes, this.#nowMs()];
+    const [row] = await this.#read<{ reserved_bytes: number }>("beat", ...values);
+    return row?.reserved_bytes ?? 0;
+  }
+
+  async members(asker: MemberId): Promise<readonly Member[]> {
+    type Columns = { readonly id: string; readonly silent_ms: number };
+    const rows = await this.#read<Columns>("members", asker, this.#nowMs());
+    return rows.map(({ id, silent_ms }) => ({ id, silentMs: silent_ms }));
+  }
+
+  async leave(member: MemberId): Promise<void> {
+    await this.#read("leave", member);
+  }
+
+  async coldest(countMax: number, after?: string): Promise<readonly ColdEntry[]> {
+    const { narinfos, looseNars } = positionsAfter(after);
+    const rows = await this.#read<ColdColumns>(
+      "coldest",
+      ...[countMax, narinfos.usedAtMs, narinfos.id, looseNars.usedAtMs, looseNars.id],
+    );
+    return rows.map(readColdEntry);
+  }
+
+  async evict(order: EvictionOrder): Promise<Evicted> {
+    const { spared, entriesMax } = order;
+    const emptiesMax = Math.ceil(entriesMax * EMPTIES_SHARE);
+    const outcome = await this.#writer.run("evict", { ...order, spared: [...spared], emptiesMax });
+    return {
+      narinfos: (outcome["narinfos"] ?? []) as readonly StorePathHash[],
+      files: filesOf(outcome["files"]),
+      entries: Number(outcome["entries"] ?? 0),
+      settled: outcome["settled"] === true,
+    };
+  }
+
+  async protect(pathsMax: number): Promise<boolean> {
+    return (await this.#writer.run("protect", { pathsMax }))["more"] === true;
+  }
+
+  async sweepRows(order: RowSweepOrder): Promise<SweptRows> {
+    const { unusedSinceMs, rowsMax, spared, after = "" } = order;
+    const outcome = await this.#writer.run("sweep_rows", {
+      ...{ unusedSinceMs, rowsMax, spared: [...spared], graceMs: NAR_GRACE_MS },
+      ...(after === "" ? {} : { afterId: Number(after), pathsMax: rowsMax * PATHS_PER_ROW }),
+    });
+    const settled = outcome["settled"] === true;
+    const { narinfos = [], nars = [], paths = 0, lastId } = outcome as Partial<{
+      readonly narinfos: readonly StorePathHash[];
+      readonly nars: readonly NarName[];
+      readonly paths: number;
+      readonly lastId: number | null;
+    }>;
+    const swept = { narinfos, nars, paths, settled };
+    if (!settled) return { ...swept, next: after };
+    if (after !== "") return lastId ? { ...swept, next: String(lastId) } : swept;
+    return { ...swept, next: narinfos.length + nars.length > 0 ? "" : "0" };
+  }
+
+  async areSumsRight(): Promise<boolean> {
+    return (await this.#read("wrongSums")).length === 0;
+  }
+
+  async recount(): Promise<boolean> {
+    return (await this.#writer.run("recount"))["right"] === true;
+  }
+
+  /** None: the server checks its own pages. */
+  damage(): Promise<readonly string[]> {
+    return Promise.resolve([]);
+  }
+
+  async expireNars(order: ExpiryOrder): Promise<readonly PendingFile[]> {
+    if ((await this.#read("expired", order.atMs)).length === 0) return [];
+    const outcome = await this.#writer.run("expire", { ...order, spared: [...order.spared] });
+    return filesOf(outcome["files"]);
+  }
+
+  async pendingFiles(): Promise<readonly PendingFile[]> {
+    return (await this.#read<PendingFileColumns>("pendingFiles")).map(readPendingFile);
+  }
+
+  subscribe(on: (changed: Changed) => void): AsyncDisposable {
+    return this.#feed.subscribe(on);
+  }
+
+  /** Resolves when all notices of earlier changes have arrived. */
+  reported(): Promise<void> {
+    return this.#feed.check();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#feed[Symbol.asyncDispose]();
+    await this.#writer[Symbol.asyncDispose]();
+    await this.#database[Symbol.asyncDispose]();
+  }
+
+  async #read<Columns>(name: QueryName, ...values: readonly unknown[]) {
+    try {
+      return await this.#database.query(queryOf(name, values)) as unknown as readonly Columns[];
+    } catch (error) {
+      if (error instanceof Failure) throw error;
+      throw new Failure("broken", `Cannot read metadata: ${messageOf(error)}`, {}, error);
+    }
+  }
+
+  async #hashes(name: QueryName, narName: string): Promise<readonly StorePathHash[]> {
+    return (await this.#read<{ hash: StorePathHash }>(name, narName)).map(({ hash }) => hash);
+  }
+}
+
+function filesOf(files: unknown): readonly PendingFile[] {
+  return ((files ?? []) as readonly PendingFileColumns[]).map(readPendingFile);
+}

@@ -1,0 +1,60 @@
+import type { Query } from "./pg.d.ts";
+
+/** The queries of the metadata store, by their purpose. Each is prepared once a connection. */
+const SQL = {
+  findNarinfo: `SELECT i.body, i.trusted, i.own_public_key, i.own_signature, n.name
+    FROM path p JOIN narinfo i ON i.path_id = p.id JOIN nar n ON n.id = i.nar_id
+    WHERE p.hash = $1`,
+  findNar: `SELECT id, name, nar_hash, nar_size, file_hash, file_size,
+      kept_hash, kept_size, kept_id, kept_seal
+    FROM nar WHERE name = $1`,
+  // `~` sorts above every character of a name.
+  keptNars: `SELECT name, kept_hash, kept_size, kept_id, kept_seal FROM nar
+    WHERE name >= $1 AND name < $1 || '~' AND kept_size IS NOT NULL ORDER BY name`,
+  sourcesOf: `SELECT s.upstream, s.location FROM nar n JOIN nar_source s ON s.nar_id = n.id
+    WHERE n.name = $1`,
+  narinfosOf: `SELECT p.hash FROM nar n JOIN narinfo i ON i.nar_id = n.id
+    JOIN path p ON p.id = i.path_id WHERE n.name = $1 ORDER BY p.id`,
+  referencesOf: `SELECT d.hash FROM path p JOIN reference r ON r.src = p.id
+    JOIN path d ON d.id = r.dst WHERE p.hash = $1`,
+  findPin: "SELECT hash, pinned_at_ms FROM pin_root WHERE hash = $1",
+  pins: "SELECT hash, pinned_at_ms FROM pin_root ORDER BY id",
+
+  findDocument: `SELECT id, path, upstream, content_type, content_encoding, tag, size, may_change,
+      checked_at_ms, nar_name
+    FROM document WHERE path = $1`,
+  documentPiece: "SELECT bytes FROM document_piece WHERE document_id = $1 AND number = $2",
+  documentBytes: "SELECT document_bytes AS bytes FROM stock",
+  archivesOf: "SELECT DISTINCT upstream FROM document WHERE nar_name = $1",
+
+  stock: `SELECT kept_bytes, kept_files, pending_bytes, protected_bytes,
+      (SELECT coalesce(sum(reserved_bytes), 0) FROM member WHERE id <> $1) AS reserved_bytes
+    FROM stock`,
+  wrongSums: `SELECT 1 FROM stock s, counted_stock c
+    WHERE (c.kept_bytes, c.kept_files, c.protected_bytes, c.pending_bytes)
+      <> (s.kept_bytes, s.kept_files, s.protected_bytes, s.pending_bytes)`,
+  coldest: "SELECT * FROM coldest($1, '{}', $2, $3, $4, $5)",
+  expired: `SELECT 1 FROM loose_nar
+    WHERE staged_until_ms > 0 AND staged_until_ms <= $1 AND kept LIMIT 1`,
+  pendingFiles: `SELECT n.name, f.publish_id, f.owner, f.size
+    FROM pending_file f JOIN nar n ON n.id = f.nar_id`,
+
+  history: `SELECT tier, at_ms AS "atMs", figure, amount FROM history`,
+
+  reserve: "SELECT reserve($1, $2, $3, $4) AS reserved_bytes",
+  beat: "SELECT beat($1, $2, $3, $4) AS reserved_bytes",
+  members: "SELECT id, silent_ms FROM members($1, $2)",
+  leave: "DELETE FROM member WHERE id = $1",
+} as const;
+
+export type QueryName = keyof typeof SQL;
+
+/** These read whole tables. */
+const SCANS: ReadonlySet<QueryName> = new Set(["keptNars", "wrongSums"]);
+
+const SCAN_MAX_MS = 600_000;
+
+export function queryOf(name: QueryName, values: readonly unknown[]): Query {
+  const query = { name, text: SQL[name], values };
+  return SCANS.has(name) ? { ...query, query_timeout: SCAN_MAX_MS } : query;
+}

@@ -1,0 +1,142 @@
+import assert from "node:assert/strict";
+import { eventually } from "../support/eventually.ts";
+import { fakeUpstream } from "../support/fake_upstream.ts";
+import { type LarderProcess, startLarder } from "../support/larder_process.ts";
+import { type Ending, postgresMissing, PostgresServer } from "../support/postgres.ts";
+import { testUnless } from "../support/program.ts";
+import { servedNar, servedNarinfo } from "../support/served_nar.ts";
+import { makeStoreObject } from "../support/store_object.ts";
+import { tempFolder } from "../support/temp_folder.ts";
+
+const WARM = makeStoreObject({ name: "warm" });
+const COLD = makeStoreObject({ name: "cold" });
+const LATE = makeStoreObject({ name: "late" });
+
+/** How long clients may wait for a restart. */
+const RESTART_MAX_MS = 10_000;
+
+const server = PostgresServer.start();
+
+for (const ending of ["fast", "immediate"] as const) {
+  testUnless(
+    postgresMissing,
+    `postgres: a restart (${ending}) costs clients time, and nothing else`,
+    () => restart(ending),
+  );
+}
+
+testUnless(
+  postgresMissing,
+  "postgres: without its database larder serves what is in memory, and no error",
+  async () => {
+    await using scene = await Scene.open();
+    const { larder, database } = scene;
+    const narinfo = await servedNarinfo(larder.port, WARM.storePathHash);
+    await servedNar(larder.port, narinfo);
+    await larder.logged("nar cached successfully");
+    assert.equal((await servedNar(larder.port, narinfo)).status, 200);
+
+    database.stop("immediate");
+
+    for (let round = 0; round < 3; round++) {
+      assert.equal(await statusOf(larder, `/${WARM.storePathHash}.narinfo`), 200);
+      assert.equal((await servedNar(larder.port, narinfo)).status, 200);
+      assert.equal(await statusOf(larder, "/nix-cache-info"), 200);
+    }
+    const statuses = await Promise.all([
+      statusOf(larder, `/${COLD.storePathHash}.narinfo`),
+      statusOf(larder, `/${LATE.storePathHash}.narinfo`),
+    ]);
+    assert.ok(statuses.every((status) => status === 200 || status === 404), `${statuses}`);
+    database.start();
+    await larder.logged("database answers again");
+    await eventually(
+      "the cold path is served",
+      async () => await statusOf(larder, `/${COLD.storePathHash}.narinfo`) === 200,
+    );
+    assert.equal(larder.lines.filter(({ msg }) => msg === "database does not answer").length, 1);
+    assert.doesNotMatch(JSON.stringify(larder.lines), /secret/);
+  },
+);
+
+testUnless(
+  postgresMissing,
+  "postgres: a pin at one larder is seen at the other within two seconds",
+  async () => {
+    await using scene = await Scene.open();
+    const { larder } = scene;
+    await using other = await scene.another();
+    await servedNarinfo(larder.port, WARM.storePathHash);
+    assert.deepEqual(await pinsOf(other), []);
+
+    const pin = `${larder.url}/pin/${WARM.storePathHash}.narinfo`;
+    assert.equal((await (await fetch(pin, { method: "POST" })).bytes()).length > 0, true);
+
+    const untilMs = performance.now() + 2_000;
+    while ((await pinsOf(other)).length === 0) assert.ok(performance.now() < untilMs);
+    assert.deepEqual(await pinsOf(other), [WARM.storePathHash]);
+  },
+);
+
+async function restart(ending: Ending): Promise<void> {
+  await using scene = await Scene.open();
+  const { larder, database } = scene;
+  await servedNarinfo(larder.port, WARM.storePathHash);
+  const started = performance.now();
+
+  database.stop(ending);
+  const asked = [WARM, COLD, LATE].map(async ({ storePathHash }) => {
+    const narinfo = await servedNarinfo(larder.port, storePathHash);
+    return (await servedNar(larder.port, narinfo)).status;
+  });
+  database.start();
+
+  assert.deepEqual(await Promise.all(asked), [200, 200, 200]);
+  const tookMs = performance.now() - started;
+  assert.ok(tookMs < RESTART_MAX_MS, `${tookMs} ms`);
+  await eventually("all are kept", () => keptFiles(larder) === 3);
+}
+
+/** A larder on a database of its own. */
+class Scene implements AsyncDisposable {
+  private constructor(
+    readonly larder: LarderProcess,
+    readonly database: PostgresServer,
+    readonly another: () => Promise<LarderProcess>,
+    readonly opened: AsyncDisposable,
+  ) {}
+
+  static async open(): Promise<Scene> {
+    assert.ok(server);
+    await using opening = new AsyncDisposableStack();
+    const objects = [WARM, COLD, LATE];
+    const upstream = opening.use(await fakeUpstream({ objects, stored: true }));
+    const flags = {
+      "cache-storage-local": opening.use(tempFolder()).path,
+      "cache-database-url": server.createDatabase(),
+      "cache-upstream-url": upstream.url,
+      "cache-upstream-public-key": upstream.publicKey,
+    };
+    const another = () => startLarder(flags);
+    const larder = opening.use(await another());
+    return new Scene(larder, server, another, opening.move());
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.opened[Symbol.asyncDispose]();
+  }
+}
+
+async function statusOf({ url }: LarderProcess, path: string): Promise<number> {
+  const { status, body } = await fetch(url + path);
+  await body?.cancel();
+  return status;
+}
+
+async function pinsOf({ url }: LarderProcess): Promise<readonly string[]> {
+  return await (await fetch(`${url}/pins`)).json();
+}
+
+function keptFiles({ lines }: LarderProcess): number {
+  return lines.filter(({ msg }) => msg === "nar cached successfully").length;
+}

@@ -1,0 +1,142 @@
+import assert from "node:assert/strict";
+import { readMigrations } from "../../../src/metadata/migrations.ts";
+import type { Changed } from "../../../src/metadata/change_feed.ts";
+import type { Change } from "../../../src/metadata/metadata_store.ts";
+import { Database } from "../../../src/metadata/postgres/database.ts";
+import { PostgresMetadataStore } from "../../../src/metadata/postgres/postgres_metadata_store.ts";
+import { Writer } from "../../../src/metadata/postgres/writer.ts";
+import { createLogger } from "../../../src/telemetry/logger.ts";
+import { eventually } from "../../support/eventually.ts";
+import { fileOf, hash, keep, put } from "../../support/metadata_rows.ts";
+import { openPostgresStore, postgresMissing, PostgresServer } from "../../support/postgres.ts";
+import { testUnless } from "../../support/program.ts";
+
+const log = createLogger("error", { write() {} });
+const server = PostgresServer.start();
+const test = (name: string, fn: (server: PostgresServer) => Promise<void>) =>
+  testUnless(postgresMissing, `postgres: ${name}`, async () => {
+    assert.ok(server);
+    await fn(server);
+  });
+
+const [a, b] = [put(hash("a"), []), put(hash("b"), [])];
+const file = fileOf(a.nar.name);
+
+test("a change whose answer was lost is sent again, and written once", async (server) => {
+  const url = await server.createMigrated();
+  await using store = await openPostgresStore(url);
+  await using database = new Database({ url, log });
+  // Each transaction commits, and its answer is lost once.
+  const query: Database["query"] = async (text, waitMs) => {
+    await database.query(text, waitMs);
+    return await database.query(text, waitMs);
+  };
+  await using writer = new Writer({ query });
+  await store.beat("one", { heldBytes: 1_000, limitBytes: Infinity });
+
+  await writer.apply([a], false);
+  const [intent, kept] = keep(file, 1, "one");
+  assert.ok(intent && kept?.kind === "nar-kept");
+  await writer.apply([intent], false);
+  await writer.apply([{ ...kept, reservedBytes: 100 }], false);
+  const order = { bytesMin: null, entriesMax: 9, emptiesMax: 9, spared: [], owner: "one" };
+  const evicted = await writer.run("evict", order);
+
+  assert.equal((await store.stock()).reservedBytes, 900);
+  assert.deepEqual([evicted["narinfos"], evicted["entries"]], [[a.row.storePathHash], 1]);
+  assert.equal((await store.pendingFiles()).length, 1);
+});
+
+test("larders that start together make the tables once", async (server) => {
+  const url = server.createDatabase();
+  const stores = await Promise.all([1, 2, 3].map(() => openPostgresStore(url)));
+  await Promise.all(stores.map((store) => store.apply([a])));
+  for (const store of stores) {
+    assert.ok(await store.findNarinfo(a.row.storePathHash));
+    await store[Symbol.asyncDispose]();
+  }
+});
+
+test("the tables of a newer larder are refused", async (server) => {
+  const url = server.createDatabase();
+  const newer = [...readMigrations("postgres"), { version: 99, name: "newer", sql: "SELECT 1" }];
+  const store = await PostgresMetadataStore.open({ url, log, migrations: newer });
+  await store[Symbol.asyncDispose]();
+  await assert.rejects(openPostgresStore(url), /Cannot use database: it has schema version/);
+});
+
+test("the tables of another program are refused", async (server) => {
+  const url = server.createDatabase();
+  {
+    await using database = new Database({ url, log });
+    await database.query({ text: "CREATE TABLE narinfos (hash text)" });
+  }
+  await assert.rejects(openPostgresStore(url), /it has the table narinfos of another program/);
+});
+
+test("a failed migration leaves the tables as they were", async (server) => {
+  const url = server.createDatabase();
+  const broken = [...readMigrations("postgres"), { version: 99, name: "broken", sql: "SELECT x" }];
+  await assert.rejects(
+    PostgresMetadataStore.open({ url, log, migrations: broken }),
+    /Cannot apply migration broken: column "x" does not exist/,
+  );
+  await assert.rejects(
+    PostgresMetadataStore.open({ url, log, migrates: false }),
+    /it has no tables of larder/,
+  );
+});
+
+test("writers of the same keys in opposite orders never wait for each other", async (server) => {
+  const url = await server.createMigrated();
+  await using one = await openPostgresStore(url);
+  await using other = await openPostgresStore(url);
+  const changes: readonly Change[] = Array.from({ length: 60 }, (_, at) => (
+    put(hash(`path ${at}`), [hash(`path ${60 - at}`), hash(`path ${at + 1}`)])
+  ));
+  const touches: readonly Change[] = changes.flatMap((change) =>
+    change.kind !== "put-narinfo" ? [] : [
+      { kind: "touch-narinfo", storePathHash: change.row.storePathHash, atMs: 9_000 },
+      { kind: "touch-nar", narName: change.nar.name, atMs: 9_000 },
+    ]
+  );
+  const order = { bytesMin: 1, entriesMax: 9, spared: new Set<never>(), owner: "we" };
+
+  for (let round = 0; round < 10; round++) {
+    await Promise.all([
+      one.apply(changes),
+      other.apply(changes.toReversed()),
+      one.apply(touches),
+      other.apply(touches.toReversed()),
+      one.evict(order),
+      other.sweepRows({ ...order, unusedSinceMs: 0, rowsMax: 9 }),
+    ]);
+  }
+
+  await using database = new Database({ url, log });
+  const text = "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()";
+  const [row] = await database.query({ text });
+  assert.equal(row?.["deadlocks"], 0);
+  assert.equal(await one.areSumsRight(), true);
+});
+
+test("after a lost connection the feed reports a change of everything", async (server) => {
+  const url = await server.createMigrated();
+  await using store = await openPostgresStore(url);
+  await using other = await openPostgresStore(url);
+  const changes: Changed[] = [];
+  await using _subscription = store.subscribe((changed) => void changes.push(changed));
+  await using database = new Database({ url, log });
+  const text = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity " +
+    "WHERE query LIKE '%pg_notify(%' AND datname = current_database() AND pid <> pg_backend_pid()";
+  await database.query({ text });
+  await other.apply([b]);
+
+  await eventually("it says so", () => changes.includes("all"));
+  await eventually("it listens again", async () => {
+    changes.length = 0;
+    await other.apply([a]);
+    await store.reported().catch(() => undefined);
+    return changes.some((changed) => changed !== "all" && changed.storePaths.length === 1);
+  });
+});
