@@ -222,6 +222,12 @@ in
         defaultText = literalMD "sqlite: and db.sqlite in the directory of cache.storage-local";
         description = "Database: sqlite: and a path, or postgres://USER@HOST/NAME.\n\nPostgreSQL 15 or newer, for several larders on one storage; a database of its own.";
       };
+      advertise-url = mkOption {
+        type = types.nullOr (text "an http or https URL without credentials and query" "[hH][tT][tT][pP][sS]?://[^[:space:]#]+");
+        default = null;
+        defaultText = literalMD "none: the others do not read from this one";
+        description = "URL by which the other larders reach this one.\n\nThey read from it what it downloads. They send their own cache.get-token.";
+      };
       redis-addrs = mkOption {
         type = types.nullOr (types.listOf types.nonEmptyStr);
         default = null;

@@ -34,8 +34,8 @@ export interface StoreParts {
   /** How another server sends a stored file itself. */
   readonly handOver?: HandOver | undefined;
   readonly space: SpaceParts;
-  /** The turns of all members; default: there are no others. */
-  readonly turns?: Turns;
+  /** The turns of all members, which read from each other; `undefined`: there are no others. */
+  readonly turns?: Turns | undefined;
 }
 
 /** The upstreams and the trusted keys. */

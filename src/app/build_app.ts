@@ -1,14 +1,11 @@
 import { allInFlight } from "../cache/download/download_progress.ts";
 import { Downloads } from "../cache/download/downloads.ts";
 import { observedFetcher } from "../cache/fetch/observed_fetcher.ts";
-import { SinkFetcher } from "../cache/fetch/sink_fetcher.ts";
 import { namedLog } from "../cache/named_log.ts";
 import { Sends } from "../cache/kept/sends.ts";
 import { NegativeCache } from "../cache/negative_cache.ts";
 import { PassThroughTransfers } from "../cache/pass_through/pass_through_transfers.ts";
 import { NO_PREFETCH } from "../cache/prefetch/prefetch_ports.ts";
-import { ArchiveServer } from "../cache/serve_archive.ts";
-import { NarServer } from "../cache/serve_nar.ts";
 import { Demotions } from "../cache/sources/demotions.ts";
 import { StorePathNames } from "../cache/store_path_names.ts";
 import { Uses } from "../cache/uses.ts";
@@ -41,6 +38,7 @@ import type { UpstreamLook } from "../upstream/upstream_pool.ts";
 import type { AppParts } from "./app_parts.ts";
 import { buildDocuments } from "./build_documents.ts";
 import { buildHistory } from "./build_history.ts";
+import { buildNars } from "./build_nars.ts";
 import { buildNarinfos } from "./build_narinfos.ts";
 import { buildPage } from "./build_page.ts";
 import { buildKeptNars, buildRemover, buildSpace } from "./build_space.ts";
@@ -88,7 +86,7 @@ export function buildApp(given: AppParts): App {
   const { stores, identity, telemetry } = parts;
   const { metrics, log } = telemetry;
   const cache = buildCache(parts, names, resources);
-  const { narinfos, nars, documents, downloads, space, reads, remover, prefetch } = cache;
+  const { narinfos, nars, members, downloads, space, reads, remover, prefetch } = cache;
   const uploads = buildUploads(parts, cache);
   const closures = resources.use(stores.closures ?? new PinnedClosures(stores));
   const history = buildHistory(parts, cache);
@@ -107,11 +105,11 @@ export function buildApp(given: AppParts): App {
     HEALTHZ_ROUTE,
     readyzRoute(() => ready),
     narinfoRoute({ narinfos, metrics, ...remover.narinfos }),
-    narRoute({ nars, names, metrics, handOver: stores.handOver, ...remover.nars }),
+    narRoute({ nars, members, names, metrics, handOver: stores.handOver, ...remover.nars }),
     ...operatingRoutes(pins, space),
     pinnedClosuresRoute(closures),
     ...page.routes,
-    ...documentRoutes(documents),
+    ...documentRoutes(cache.documents),
     ...uploads.routes,
     ...telemetry.hasMetricsRoute ? [metricsRoute(metrics)] : [],
   ];
@@ -184,7 +182,7 @@ function buildCache(parts: AppParts, names: StorePathNames, resources: AsyncDisp
     negative.clear();
     absentDocuments.clear();
   });
-  const { pool, narSources, lastAnswers } = upstreams;
+  const { pool, lastAnswers } = upstreams;
   const demotions = new Demotions();
   const candidates = { metadata, pool, demotions };
   const patience = narPatience(parts.upstream.settings);
@@ -212,14 +210,6 @@ function buildCache(parts: AppParts, names: StorePathNames, resources: AsyncDisp
   metrics.gauge("in_flight_downloads", {}, () => inFlight.count);
   const shared = { pool, negative, demotions, uses, downloads, space, names };
   const { narinfos, prefetch } = buildNarinfos(parts, shared);
-  const sinks = new SinkFetcher({ narSources, ...patience });
-  const passThrough = {
-    attempts,
-    sinks: observedFetcher(sinks, { metrics, tracer }),
-    transfers,
-    verifier,
-    tracer,
-  };
   const kept = buildKeptNars(parts, { downloads, space });
   return {
     ...{ pool, lastAnswers, downloads, inFlight, sends, space },
@@ -232,13 +222,9 @@ function buildCache(parts: AppParts, names: StorePathNames, resources: AsyncDisp
     uses,
     remover: buildRemover(parts, space, reads),
     ...{ narinfos, prefetch },
-    nars: new NarServer({
-      kept,
-      downloads,
-      passThrough,
+    ...buildNars(parts, {
+      ...{ upstreams, attempts, transfers, verifier, downloads, kept },
       watchers: { uses, reads, sends, prefetch: prefetch ?? NO_PREFETCH },
-      archives: new ArchiveServer({ documents: metadata, narSources, passThrough }),
-      sizes: { candidates, narSources, ...patience },
     }),
     documents: buildDocuments(parts, { ...upstreams, negative: absentDocuments, uses }),
   };

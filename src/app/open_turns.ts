@@ -1,14 +1,20 @@
+import { LRUCache } from "lru-cache";
 import type { MemberId } from "../base/member_id.ts";
 import type { Settings } from "../config/options.ts";
 import { LeaseMetrics } from "../locks/lease_metrics.ts";
 import { Leases } from "../locks/leases.ts";
-import { ALONE, MemberTurns, type Turns } from "../locks/turns.ts";
+import { MemberTurns, type Turns } from "../locks/turns.ts";
 import type { SpaceLedger } from "../metadata/space_ledger.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import { NO_TRACER, type Tracer } from "../telemetry/tracer.ts";
 import { ownCertificates } from "./upstream_settings.ts";
 import { openOwnLocks, openSharedLocks } from "./back_ends/shared_locks.ts";
+
+const MEMBERS_MAX = 1_000;
+
+/** A dead member leaves the ledger after 30 seconds at least. */
+const LIVES_MS = 5_000;
 
 export interface OpenTurnsDeps {
   /** This member. */
@@ -20,31 +26,24 @@ export interface OpenTurnsDeps {
 }
 
 /**
- * The turns of this member. Connects to Redis, if the settings name one: a start waits two seconds
- * for it at most. Disposing of the turns ends the connection.
+ * The turns of this member; `undefined` without Redis. A start waits two seconds for Redis at most.
+ * Disposing of the turns ends the connection.
  */
 export async function openTurns(
   settings: Settings,
   deps: OpenTurnsDeps,
-): Promise<Turns & AsyncDisposable> {
-  if (settings["cache.redis-addrs"].length === 0) {
-    return { ...ALONE, [Symbol.asyncDispose]: () => Promise.resolve() };
-  }
+): Promise<(Turns & AsyncDisposable) | undefined> {
+  if (settings["cache.redis-addrs"].length === 0) return undefined;
   const { member, metadata, metrics, tracer = NO_TRACER, log } = deps;
-  const self = { member };
+  const url = settings["cache.advertise-url"];
+  const self = { member, ...(url === undefined ? {} : { url }) };
   const keyPrefix = settings["cache.lock-redis-key-prefix"];
   const locks = await openSharedLocks({ redis: redisOf(settings), keyPrefix, holder: self }, log);
   const leases = new Leases({
     locks,
     ownLocks: settings["cache.lock-allow-degraded-mode"] ? openOwnLocks(self) : undefined,
     self,
-    isGone: async (other) => {
-      try {
-        return (await metadata.members(member)).every(({ id }) => id !== other);
-      } catch {
-        return false;
-      }
-    },
+    isGone: goneMembers(metadata, member),
     metrics: new LeaseMetrics(metrics),
     tracer,
     log,
@@ -61,6 +60,23 @@ export async function openTurns(
     },
   });
   return Object.assign(turns, { [Symbol.asyncDispose]: () => locks[Symbol.asyncDispose]() });
+}
+
+/** Whether a member has left or died. What is known of a living one is true for a while. */
+function goneMembers(
+  metadata: Pick<SpaceLedger, "members">,
+  self: MemberId,
+): (member: MemberId) => Promise<boolean> {
+  const living = new LRUCache<MemberId, true>({ max: MEMBERS_MAX, ttl: LIVES_MS });
+  return async (member) => {
+    if (living.has(member)) return false;
+    try {
+      for (const { id } of await metadata.members(self)) living.set(id, true);
+      return !living.has(member);
+    } catch {
+      return false;
+    }
+  };
 }
 
 function redisOf(settings: Settings) {

@@ -17,7 +17,7 @@ export interface ReconciliationDeps {
   readonly beside: ShardComparer & Disposable;
   readonly app: Pick<App, "space">;
   readonly owner: string;
-  readonly turns?: Pick<Turns, "repair">;
+  readonly turns?: Pick<Turns, "repair"> | undefined;
   readonly log: Logger;
 }
 

@@ -102,12 +102,9 @@ export async function serve(settings: Settings): Promise<number> {
       ...{ storage: folders.storage, metrics, log },
     });
     await using _reconciliation = await startReconciliation({
-      metadata,
-      nars,
+      ...{ metadata, nars, app, turns, log },
       beside: new WorkerComparer(places),
-      app,
       owner: member,
-      ...{ turns, log },
     });
     using _usage = reportUsage(settings, log);
     log.info("server shutdown", { signal: await stopped });

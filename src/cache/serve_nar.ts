@@ -3,7 +3,13 @@ import type { NarName } from "../nix/nar_name.ts";
 import type { ActiveReads } from "../space/active_reads.ts";
 import type { Tracer } from "../telemetry/tracer.ts";
 import type { Asker, Client } from "./nar/asker.ts";
-import { type Download, type DownloadReader, type NarPart, NotKept } from "./download/download.ts";
+import {
+  type Download,
+  type DownloadReader,
+  KeptElsewhere,
+  type NarPart,
+  NotKept,
+} from "./download/download.ts";
 import type { Downloads, JoinedDownload } from "./download/downloads.ts";
 import type { KeptNars } from "./kept/kept_nars.ts";
 import type { Sends } from "./kept/sends.ts";
@@ -30,6 +36,9 @@ import type { Uses } from "./uses.ts";
  * be replaced by another upstream's. No client gets its last byte later for that.
  */
 const WHOLE_WAIT_MS = 1_000;
+
+/** Looks at what other members do with a file: a download may end between two looks. */
+const TRIES_MAX = 3;
 
 export interface NarServerDeps {
   readonly kept: Pick<KeptNars, "open">;
@@ -87,13 +96,38 @@ export class NarServer {
   async #fetch(nar: NarRecord, asker: Asker): Promise<NarAnswer | undefined> {
     const archive = () => this.#deps.archives.open(nar.name, asker);
     try {
-      return await this.#openDownload(nar, asker) ?? await this.#openStored(nar.name, asker) ??
+      return await this.#openShared(nar, asker) ??
         await openPassThrough(this.#deps.passThrough, nar, asker) ?? await archive();
     } catch (error) {
       const found = await archive();
       if (found === undefined) throw error;
       return found;
     }
+  }
+
+  /**
+   * From a download of this member or another. `undefined` for a file that cannot be stored here:
+   * upstreams may have it.
+   */
+  async #openShared(nar: NarRecord, asker: Asker): Promise<NarAnswer | undefined> {
+    for (let tries = 0; tries < TRIES_MAX; tries++) {
+      const answer = await this.#openDownload(nar, asker);
+      if (answer !== "elsewhere") return answer;
+      const found = await this.#openStored(nar.name, asker) ?? await this.#openHeld(nar, asker);
+      if (found !== undefined) return found;
+    }
+    return undefined;
+  }
+
+  /** The download of another member; the next source takes over where that one stops. */
+  async #openHeld(nar: NarRecord, asker: Asker): Promise<NarAnswer | undefined> {
+    const { attempts, ...deps } = this.#deps.passThrough;
+    const { candidates } = attempts;
+    const holder = await candidates.holders?.sourceOf(nar.name);
+    if (holder === undefined) return undefined;
+    const holders = { sourceOf: () => Promise.resolve(holder) };
+    const held = { ...deps, attempts: { ...attempts, candidates: { ...candidates, holders } } };
+    return await openPassThrough(held, nar, asker);
   }
 
   /** The file that another member has stored meanwhile. */
@@ -109,7 +143,7 @@ export class NarServer {
   }
 
   /** `undefined` for a file that cannot be stored here. */
-  async #openDownload(nar: NarRecord, asker: Asker): Promise<NarAnswer | undefined> {
+  async #openDownload(nar: NarRecord, asker: Asker): Promise<NarAnswer | NotHere> {
     const { downloads } = this.#deps;
     try {
       const joined = downloads.join(nar, asker.requestId);
@@ -120,7 +154,7 @@ export class NarServer {
         this.#joinedAnswer(nar, downloads.join(nar, asker.requestId), asker)
       );
     } catch (error) {
-      return noneIfNotKept(error);
+      return whereElse(error);
     }
   }
 
@@ -128,7 +162,7 @@ export class NarServer {
     nar: NarRecord,
     { download, joined, isAhead }: JoinedDownload,
     { requestId, client: { peer } }: Asker,
-  ): Promise<NarAnswer | undefined> {
+  ): Promise<NarAnswer | NotHere> {
     const run = this.#tracer.here();
     const passThrough = (part: NarPart) =>
       restPassedThrough(this.#deps.passThrough, nar, { ...part, requestId, peer, run });
@@ -138,7 +172,7 @@ export class NarServer {
     );
     return await this.#tracer.span(
       { name: joined ? "join download" : "wait for first bytes" },
-      () => download.isAhead ? open() : open().catch(noneIfNotKept),
+      () => download.isAhead ? open() : open().catch(whereElse),
     );
   }
 
@@ -189,7 +223,11 @@ export class NarServer {
   }
 }
 
-function noneIfNotKept(error: unknown): undefined {
+/** "elsewhere": another member downloads the file, or has stored it. */
+type NotHere = "elsewhere" | undefined;
+
+function whereElse(error: unknown): NotHere {
+  if (error instanceof KeptElsewhere) return "elsewhere";
   if (!(error instanceof NotKept)) throw error;
   return undefined;
 }

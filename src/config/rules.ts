@@ -93,6 +93,7 @@ export const RULES: readonly Rule<Settings>[] = [
 
 /** Options without effect if there is no Redis. */
 const ABOUT_REDIS = [
+  "cache.advertise-url",
   "cache.redis-sentinel-master",
   "cache.redis-username",
   "cache.redis-password",

@@ -120,11 +120,10 @@ export class Leases {
     if (lease !== undefined) return await this.#ours(lease, attempt);
     const holder = await locks.holderOf(name);
     if (await job.isDone?.()) return DONE;
-    if (holder === undefined) return undefined;
-    if (!await this.#isGone(holder, attempt)) {
+    if (holder !== undefined && !await this.#isGone(holder)) {
       return job.mayStream && holder.url !== undefined ? this.#lost(job) : undefined;
     }
-    await this.free(job, holder);
+    if (holder !== undefined) await this.free(job, holder);
     const freed = await locks.tryAcquire(name, job.ttlMs);
     return freed && await this.#ours(freed, attempt);
   }
@@ -196,11 +195,10 @@ export class Leases {
   }
 
   /** A process at this member's own URL is its predecessor. */
-  async #isGone({ member, url }: Holder, { job, retries }: Attempt): Promise<boolean> {
+  async #isGone({ member, url }: Holder): Promise<boolean> {
     const { self, isGone } = this.#deps;
     if (member === self.member) return false;
-    if (url !== undefined && (job.mayStream || url === self.url)) return url === self.url;
-    return retries === 0 && await isGone(member);
+    return (url !== undefined && url === self.url) || await isGone(member);
   }
 }
 

@@ -148,6 +148,11 @@ export class UpstreamPool implements Disposable {
       .map(({ upstream }) => upstream.source.url);
   }
 
+  /** False for a source that is no upstream. */
+  has(url: string): boolean {
+    return this.#find(url) !== undefined;
+  }
+
   isDown(url: string): boolean {
     return this.#find(url)?.isDown ?? false;
   }

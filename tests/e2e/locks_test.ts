@@ -28,7 +28,7 @@ for (const isLocked of [true, false]) {
     await using redis = await RedisServer.open();
     await using upstream = await slowUpstream();
     // What is fetched ahead is fetched once, too, but not by the same rules.
-    const flags = { "cache-prefetch": "false", "cache-lock-retry-max-attempts": "20" };
+    const flags = { "cache-prefetch": "false" };
     const locks = isLocked ? redis : undefined;
     await using replicas = await Replicas.start({ upstream, redis: locks, flags });
 

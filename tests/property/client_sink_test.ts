@@ -47,7 +47,7 @@ function sceneOf(parts: readonly Uint8Array[], [one, other]: readonly [number, n
     client,
     listener: { progress: () => undefined, room: (wanted) => Promise.resolve(wanted) },
   });
-  sink.begin(undefined, {});
+  sink.begin({ upstream: "https://a.example" }, {});
   return { sink, bytes, start, end: part.end, read: () => client.pieces(part) };
 }
 

@@ -9,25 +9,31 @@ export interface NginxRequest {
   readonly target: string;
 }
 
-/** A real nginx in front of a port, which reuses its connections. It gives each request an id. */
+/**
+ * A real nginx in front of ports, which reuses its connections. It gives each request an id, and
+ * the ports in turn.
+ */
 export class NginxFront implements AsyncDisposable {
   readonly port = freePort();
   readonly #folder = tempFolder();
   readonly #child: Deno.ChildProcess;
 
-  private constructor(targetPort: number, locations: string) {
+  private constructor(targetPorts: readonly number[], locations: string) {
     const { path } = this.#folder;
     Deno.writeTextFileSync(
       `${path}/nginx.conf`,
-      confOf({ path, port: this.port, targetPort, locations }),
+      confOf({ path, port: this.port, targetPorts, locations }),
     );
     const args = ["-p", path, "-e", "stderr", "-c", `${path}/nginx.conf`];
     this.#child = new Deno.Command("nginx", { args, stdout: "null", stderr: "null" }).spawn();
   }
 
   /** `locations`: lines of its server block, in place of those for tests of messages. */
-  static async open(targetPort: number, locations = VERBATIM): Promise<NginxFront> {
-    const front = new NginxFront(targetPort, locations);
+  static async open(
+    targets: number | readonly number[],
+    locations = VERBATIM,
+  ): Promise<NginxFront> {
+    const front = new NginxFront([targets].flat(), locations);
     await eventually("nginx listens", async () => {
       try {
         (await Deno.connect({ hostname: "127.0.0.1", port: front.port })).close();
@@ -69,13 +75,14 @@ const VERBATIM = `    underscores_in_headers on;
 interface ConfParts {
   readonly path: string;
   readonly port: number;
-  readonly targetPort: number;
+  readonly targetPorts: readonly number[];
   readonly locations: string;
 }
 
-function confOf({ path: folder, port, targetPort, locations }: ConfParts): string {
+function confOf({ path: folder, port, targetPorts, locations }: ConfParts): string {
   // As root, the workers would otherwise change to a user without access to the folder.
   const user = Deno.uid() === 0 ? "user root root;\n" : "";
+  const servers = targetPorts.map((one) => `server 127.0.0.1:${one};`).join(" ");
   return `${user}daemon off;
 worker_processes 1;
 pid ${folder}/nginx.pid;
@@ -89,7 +96,7 @@ http {
   fastcgi_temp_path ${folder}/fastcgi;
   uwsgi_temp_path ${folder}/uwsgi;
   scgi_temp_path ${folder}/scgi;
-  upstream larder { server 127.0.0.1:${targetPort}; keepalive 1; }
+  upstream larder { ${servers} keepalive ${targetPorts.length}; }
   server {
     listen 127.0.0.1:${port};
 ${locations}

@@ -1,4 +1,5 @@
 import type { FakeUpstream } from "./fake_upstream.ts";
+import { freePort } from "./free_port.ts";
 import { type LarderFlags, type LarderProcess, startLarder } from "./larder_process.ts";
 import type { RedisServer } from "./redis_server.ts";
 import { tempFolder } from "./temp_folder.ts";
@@ -10,6 +11,8 @@ export interface ReplicasOptions {
   /** Default 2. */
   readonly count?: number;
   readonly flags?: LarderFlags;
+  /** Where others reach the replica at a place; default: directly. `undefined`: nowhere. */
+  readonly advertised?: (port: number, place: number) => number | undefined;
 }
 
 /** Larders on one storage. */
@@ -25,7 +28,7 @@ export class Replicas implements AsyncDisposable {
   }
 
   static async start(options: ReplicasOptions): Promise<Replicas> {
-    const { upstream, redis, count = 2, flags = {} } = options;
+    const { upstream, redis, count = 2, flags = {}, advertised = (port) => port } = options;
     await using opening = new AsyncDisposableStack();
     const { path } = opening.use(tempFolder());
     const all = {
@@ -41,7 +44,19 @@ export class Replicas implements AsyncDisposable {
     };
     const larders: LarderProcess[] = [];
     // One after the other: the first one makes the database.
-    for (let at = 0; at < count; at++) larders.push(opening.use(await startLarder(all)));
+    for (let place = 0; place < count; place++) {
+      const port = freePort();
+      const reached = redis && advertised(port, place);
+      larders.push(opening.use(
+        await startLarder({
+          "server-addr": `127.0.0.1:${port}`,
+          ...all,
+          ...(reached === undefined
+            ? {}
+            : { "cache-advertise-url": `http://127.0.0.1:${reached}` }),
+        }),
+      ));
+    }
     return new Replicas(path, larders, opening.move());
   }
 

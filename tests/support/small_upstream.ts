@@ -43,6 +43,7 @@ export class SmallUpstream implements NarFetcher, NarVerifier {
       patience: () => "full" as const,
       probeIfDown: () => Promise.resolve(),
       note: () => undefined,
+      has: () => true,
       busy: () => undefined,
     };
   }

@@ -73,6 +73,7 @@ function quietLogging({ pool, log }: AttemptLogDeps, isWanted: () => boolean) {
         if (isWanted() || reason === undefined) pool.note(url, reason);
       },
       busy: (url: string) => pool.busy(url),
+      has: (url: string) => pool.has(url),
     },
   };
 }

@@ -6,6 +6,7 @@ import { ClientAddresses } from "./client_addresses.ts";
 import {
   type DownloadEvent,
   type DownloadState,
+  ELSEWHERE,
   isReleased,
   knownFileSize,
   next,
@@ -18,6 +19,9 @@ const READ_BYTES = 128 * 1024;
 
 /** This machine cannot keep the file; upstreams may still have it. */
 export class NotKept extends Failure {}
+
+/** Another member downloads the file, or has stored it. */
+export class KeptElsewhere extends NotKept {}
 
 /** The requested byte range, and the bytes that the client already has. */
 export interface NarPart {
@@ -203,7 +207,8 @@ export class Download {
   #failure(
     { reason, mayPassThrough }: { readonly reason: string; readonly mayPassThrough?: boolean },
   ): Failure {
-    const kind = mayPassThrough ? NotKept : Failure;
+    const notKept = reason === ELSEWHERE ? KeptElsewhere : NotKept;
+    const kind = mayPassThrough ? notKept : Failure;
     return new kind("absent", `Cannot read download: ${reason}`, { nar: this.name });
   }
 }

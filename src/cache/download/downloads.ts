@@ -13,7 +13,8 @@ import type { NarFailure } from "../sources/nar_attempts.ts";
 import { runReceived } from "./received_file.ts";
 import { narNameOfReceived } from "./received_path.ts";
 import type { RunDownloadDeps } from "./run_download.ts";
-import { ELSEWHERE, runInTurn } from "./run_in_turn.ts";
+import { ELSEWHERE } from "./download_state.ts";
+import { runInTurn } from "./run_in_turn.ts";
 import { ALONE, type Turns } from "../../locks/turns.ts";
 
 export interface DownloadsDeps extends Omit<RunDownloadDeps, "outages" | "isStopping"> {

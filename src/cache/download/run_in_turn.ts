@@ -3,10 +3,8 @@ import type { NarFinder, NarRow } from "../../metadata/metadata_store.ts";
 import type { NarName } from "../../nix/nar_name.ts";
 import type { NarFailure } from "../sources/nar_attempts.ts";
 import type { Download } from "./download.ts";
+import { ELSEWHERE } from "./download_state.ts";
 import { discard, runDownload, type RunDownloadDeps } from "./run_download.ts";
-
-/** The reason of a download that another member does or has done. */
-export const ELSEWHERE = "another member downloads it";
 
 export interface RunInTurnDeps extends RunDownloadDeps {
   readonly turns: Pick<Turns, "nar">;

@@ -25,20 +25,28 @@ const RESULTS = {
   cancelled: "cancelled",
 } as const satisfies Readonly<Record<FetchFailure, string>>;
 
+export interface FetchObservers {
+  readonly metrics: Metrics;
+  readonly tracer: Tracer;
+  /** False for another member, whose bytes an upstream has sent to it. Default: true. */
+  readonly isUpstream?: (url: string) => boolean;
+}
+
 /**
  * A span for each source of a NAR file, up to its last byte. It times the requests to upstreams,
  * and counts the received bytes.
  */
 export function observedFetcher<Order>(
   inner: NarFetcher<Order>,
-  { metrics, tracer }: { readonly metrics: Metrics; readonly tracer: Tracer },
+  { metrics, tracer, isUpstream = () => true }: FetchObservers,
 ): NarFetcher<Order> {
   const bytes = metrics.series("upstream_bytes_total", {});
   return {
     begin(order: Order, listener: FetchListener): NarFetch {
       let counted = 0;
+      let isCounting = true;
       const count = (received: number) => {
-        bytes.add(Math.max(0, received - counted));
+        if (isCounting) bytes.add(Math.max(0, received - counted));
         counted = Math.max(counted, received);
       };
       const fetch = inner.begin(order, {
@@ -52,13 +60,18 @@ export function observedFetcher<Order>(
         from: (source, taken) =>
           tracer.span(sourceSpan(source), async (span) => {
             const startedAtMs = performance.now();
-            const outcome = await fetch.from(source, taken);
-            if (outcome.type === "end") count(outcome.fileSize);
             const { upstream } = source;
+            const isCounted = isUpstream(upstream);
+            const outcome = await fetch.from(source, () => {
+              isCounting = isCounted;
+              taken?.();
+            });
+            if (outcome.type === "end") count(outcome.fileSize);
+            noteOutcome(span, outcome);
+            if (!isCounted) return outcome;
             const result = resultOf(outcome);
             metrics.histogram("upstream_request_duration_seconds", { upstream, result })
               .observe((performance.now() - startedAtMs) / 1_000);
-            noteOutcome(span, outcome);
             return outcome;
           }),
         [Symbol.dispose]: () => fetch[Symbol.dispose](),

@@ -17,7 +17,7 @@ export type OpenSink = (listener: FetchListener) => NarSink;
 
 export interface SinkFetcherDeps {
   /** By the upstream's URL. */
-  readonly narSources: ReadonlyMap<string, Pick<NarBodySource, "openNar">>;
+  readonly narSources: Pick<ReadonlyMap<string, Pick<NarBodySource, "openNar">>, "get">;
   /** The longest silence within a body. */
   readonly idleTimeoutMs: number;
 }

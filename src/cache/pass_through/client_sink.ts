@@ -2,6 +2,7 @@ import { Buffer } from "node:buffer";
 import { createHash } from "node:crypto";
 import { ByteBlocks } from "../../base/byte_blocks.ts";
 import { Failure, messageOf } from "../../base/failure.ts";
+import type { NarSource } from "../../metadata/metadata_store.ts";
 import { sha256FromDigest } from "../../nix/hash.ts";
 import type { NarPart } from "../download/download.ts";
 import { type DownloadState, next, readableUpTo } from "../download/download_state.ts";
@@ -46,6 +47,7 @@ export class ClientSink implements NarSink {
   /** The bytes of a small file. */
   #whole: ByteBlocks | undefined;
   readonly #held: Held[] = [];
+  #firstUpstream: string | undefined;
 
   constructor(parts: ClientSinkParts) {
     this.#parts = parts;
@@ -61,6 +63,11 @@ export class ClientSink implements NarSink {
   get received(): number {
     if (this.#state.state === "receiving") return this.#state.received;
     return this.#state.state === "received" ? this.#state.fileSize : 0;
+  }
+
+  /** The URL of the source of the first bytes. */
+  get firstUpstream(): string | undefined {
+    return this.#firstUpstream;
   }
 
   get fileSize(): number | undefined {
@@ -86,8 +93,12 @@ export class ClientSink implements NarSink {
     return { offset: this.received };
   }
 
-  begin(_source: unknown, { fileSize }: { readonly fileSize?: number }): void {
+  begin(
+    { upstream }: Pick<NarSource, "upstream">,
+    { fileSize }: { readonly fileSize?: number },
+  ): void {
     if (this.received > 0) return;
+    this.#firstUpstream = upstream;
     this.#fileSize = this.order.fileSize ?? fileSize;
     const isSmall = (this.#fileSize ?? this.order.fileSizeMax) <= WHOLE_BYTES_MAX;
     const isRest = this.#parts.client.sent !== undefined;

@@ -26,6 +26,8 @@ export interface PassThroughDeps {
   readonly sinks: NarFetcher<OpenSink>;
   readonly verifier: Pick<NarVerifier, "passThrough">;
   readonly transfers: Pick<PassThroughTransfers, "enter">;
+  /** False for another member. Default: true. */
+  readonly isUpstream?: (url: string) => boolean;
   readonly tracer: Tracer;
 }
 
@@ -96,6 +98,13 @@ export class PassThrough implements NarTarget, Disposable {
   /** The size from the narinfo or an upstream, if any says it. */
   get fileSize(): number | undefined {
     return this.#sink?.fileSize;
+  }
+
+  /** True if the bytes are those of a download of another member. */
+  get isJoined(): boolean {
+    const { isUpstream = () => true } = this.#deps;
+    const first = this.#sink?.firstUpstream;
+    return first !== undefined && !isUpstream(first);
   }
 
   /** The bytes of a small file. */
@@ -224,7 +233,7 @@ export async function openPassThrough(
 ): Promise<NarAnswer | undefined> {
   const transfer = await PassThrough.open(deps, nar, { requestId, peer });
   if (transfer === undefined) return undefined;
-  const facts = { source: "MISS", tag: nar.fileHash } as const;
+  const facts = { source: transfer.isJoined ? "JOINED" : "MISS", tag: nar.fileHash } as const;
   const dispose = () => transfer[Symbol.dispose]();
   const whole = transfer.whole();
   if (whole !== undefined) {

@@ -19,7 +19,7 @@ export interface ReconcilerDeps {
   /** Called after a repair. */
   readonly changed: () => Promise<void>;
   /** Default: there are no other members. */
-  readonly turns?: Pick<Turns, "repair">;
+  readonly turns?: Pick<Turns, "repair"> | undefined;
   readonly nowMs: () => number;
   readonly log: Logger;
 }

@@ -11,7 +11,7 @@ import type { SourceOutcome } from "../fetch/nar_fetcher.ts";
 
 export interface AttemptLogDeps {
   readonly demotions: Demotions;
-  readonly pool: Pick<UpstreamPool, "note" | "busy">;
+  readonly pool: Pick<UpstreamPool, "note" | "busy" | "has">;
   readonly log: Logger;
   readonly metrics: Metrics;
 }
@@ -42,7 +42,9 @@ export class AttemptLog {
   /** `received`: bytes that arrived before. */
   asking(upstream: string, received: number): void {
     const facts = this.facts(upstream);
-    if (received === 0) this.#deps.log.info("downloading nar from upstream", facts);
+    const { pool } = this.#deps;
+    if (!pool.has(upstream)) this.#deps.log.info("reading nar from another member", facts);
+    else if (received === 0) this.#deps.log.info("downloading nar from upstream", facts);
     else this.#deps.log.info("nar download resumed", { ...facts, received });
   }
 

@@ -1,4 +1,5 @@
 import type { ChangeWriter, NarFinder, NarRow, NarSource } from "../../metadata/metadata_store.ts";
+import type { NarName } from "../../nix/nar_name.ts";
 import type { Offer } from "../../upstream/narinfo_query.ts";
 import type { AskOptions, UpstreamPool } from "../../upstream/upstream_pool.ts";
 import type { Demotions } from "./demotions.ts";
@@ -7,22 +8,33 @@ import { isSameFile, sourceOf } from "../nar/nar_naming.ts";
 /** Sources, best first. */
 export type NarCandidates = AsyncGenerator<NarSource, void>;
 
+/** The members that download NARs now. */
+export interface NarHolders {
+  /** The one that downloads this file, as a source of it. Never rejects. */
+  sourceOf(nar: NarName): Promise<NarSource | undefined>;
+}
+
 export interface NarCandidatesDeps {
   readonly metadata: NarFinder & ChangeWriter;
   readonly pool: Pick<UpstreamPool, "narinfo" | "order" | "patience" | "probeIfDown">;
   readonly demotions: Demotions;
+  /** Default: there are no other members. */
+  readonly holders?: NarHolders;
 }
 
 /**
- * The sources of a NAR file, best first. Known sources come in order of preference, then upstreams
- * that turn out to have the same file, then demoted ones. Silent upstreams are left out. Take the
- * next source only when needed: finding one costs requests.
+ * The sources of a NAR file, best first. A member that downloads it comes before upstreams. Known
+ * ones come in order of preference, then upstreams that turn out to have the same file, then
+ * demoted ones. Silent upstreams are left out. Take the next source only when needed: finding one
+ * costs requests.
  */
 export async function* narCandidates(
-  { metadata, pool, demotions }: NarCandidatesDeps,
+  { metadata, pool, demotions, holders }: NarCandidatesDeps,
   nar: NarRow,
   requestId: string,
 ): NarCandidates {
+  const holder = await holders?.sourceOf(nar.name);
+  if (holder !== undefined) yield holder;
   const order = pool.order();
   const known = (await metadata.sourcesOf(nar.name))
     .filter(({ upstream }) => order.includes(upstream))

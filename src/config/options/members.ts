@@ -1,4 +1,5 @@
 import { duration } from "../kinds/duration.ts";
+import { httpUrl } from "../kinds/http_url.ts";
 import { listOf } from "../kinds/list.ts";
 import { networkAddress } from "../kinds/network_address.ts";
 import { boolean, integer, text } from "../kinds/plain.ts";
@@ -13,6 +14,13 @@ const ATTEMPTS_MAX = 100;
 
 /** Options of several larders that share one storage. */
 export const MEMBER_OPTIONS = {
+  "cache.advertise-url": {
+    kind: httpUrl,
+    shown: "none: the others do not read from this one",
+    example: "http://larder-1.example:8501",
+    help: "URL by which the other larders reach this one",
+    details: "They read from it what it downloads. They send their own cache.get-token.",
+  },
   "cache.redis-addrs": {
     kind: listOf(networkAddress(REDIS_PORT)),
     default: [],

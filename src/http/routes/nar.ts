@@ -1,7 +1,9 @@
 import type { Facts } from "../../base/failure.ts";
 import type { NarAnswer, NarFacts } from "../../cache/nar/nar_answer.ts";
+import type { MemberNarServer } from "../../cache/serve_member.ts";
 import type { NarServer } from "../../cache/serve_nar.ts";
 import type { StorePathNames } from "../../cache/store_path_names.ts";
+import { MEMBER_HEADER } from "../../upstream/member_request.ts";
 import { type NarName, parseNarName } from "../../nix/nar_name.ts";
 import type { Metrics } from "../../telemetry/metrics.ts";
 import {
@@ -20,6 +22,8 @@ import type { Route } from "./router.ts";
 
 export interface NarRouteDeps {
   readonly nars: Pick<NarServer, "open" | "stat" | "isNamed">;
+  /** Answers other members; `undefined`: there are none. */
+  readonly members?: Pick<MemberNarServer, "open"> | undefined;
   /** For the log. */
   readonly names: Pick<StorePathNames, "of">;
   readonly metrics: Metrics;
@@ -32,7 +36,8 @@ export interface NarRouteDeps {
 const PREFIX = "/nar/";
 
 /** A NAR file, or a range of it. */
-export function narRoute({ nars, names, metrics, handOver, remove }: NarRouteDeps): Route {
+export function narRoute(deps: NarRouteDeps): Route {
+  const { nars, members, names, metrics, handOver, remove } = deps;
   const requests = requestSeries(metrics, "nar");
   const served = metrics.series("nar_served_total", {});
   const bytes = servedBytes(metrics, "nar");
@@ -63,6 +68,10 @@ export function narRoute({ nars, names, metrics, handOver, remove }: NarRouteDep
       async GET({ params: [text = ""], request, requestId, head }) {
         const name = parseNarName(text);
         if (name === undefined) return absent(head);
+        if (members !== undefined && request.headers.get(MEMBER_HEADER) !== null) {
+          const answer = await members.open(name, requestId, request);
+          return answer === undefined ? absent(head) : await memberAnswer(answer, request, head);
+        }
         if (head) {
           const facts = await counted(name, nars.stat(name, requestId, request));
           return facts === undefined ? absent(head) : headOf(planNar(request, facts));
@@ -106,6 +115,21 @@ function absent(head: boolean): Answer {
 
 function headOf(plan: NarPlan): Answer {
   return plan.kind === "answered" ? plan.answer : headAnswer(plan.parts);
+}
+
+/** The counters leave it out: the other member counts its client. */
+async function memberAnswer(
+  answer: NarAnswer,
+  request: ClientRequest,
+  head: boolean,
+): Promise<Answer> {
+  const plan = planNar(request, answer);
+  if (head || plan.kind === "answered") {
+    await answer[Symbol.asyncDispose]();
+    return headOf(plan);
+  }
+  const body = await bodyOf(answer, plan, request);
+  return streamAnswer(body, plan.parts, { release: answer.release });
 }
 
 /** Reads the request's signal only for a read that waits: each signal costs time to make. */

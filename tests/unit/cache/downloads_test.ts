@@ -46,6 +46,7 @@ function downloadsOver({ stocked, folder, fetcher, upstreams = [], ...told }: Sc
     patience: () => "full" as const,
     probeIfDown: () => Promise.resolve(),
     note: () => undefined,
+    has: () => true,
     busy: () => undefined,
     isSpare: () => true,
   };

@@ -66,6 +66,7 @@ function attemptsFor(target: NarTarget) {
     patience: () => "full" as const,
     probeIfDown: () => Promise.resolve(),
     note: () => undefined,
+    has: () => true,
     busy: () => undefined,
   };
   const demotions = new Demotions();

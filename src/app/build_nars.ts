@@ -1,0 +1,78 @@
+import type { Downloads } from "../cache/download/downloads.ts";
+import { observedFetcher } from "../cache/fetch/observed_fetcher.ts";
+import { SinkFetcher } from "../cache/fetch/sink_fetcher.ts";
+import type { KeptNars } from "../cache/kept/kept_nars.ts";
+import type { PassThroughDeps } from "../cache/pass_through/pass_through.ts";
+import { ArchiveServer } from "../cache/serve_archive.ts";
+import { MemberNarServer } from "../cache/serve_member.ts";
+import { NarServer, type NarServerDeps } from "../cache/serve_nar.ts";
+import { ALONE } from "../locks/turns.ts";
+import { NO_TRACER } from "../telemetry/tracer.ts";
+import type { AppParts } from "./app_parts.ts";
+import type { buildUpstreams } from "./build_upstreams.ts";
+import { MemberSources } from "./member_sources.ts";
+import { narPatience } from "./upstream_settings.ts";
+
+/** What NARs share with the rest of the cache. */
+export interface NarNeighbours {
+  readonly upstreams: Pick<ReturnType<typeof buildUpstreams>, "narSources" | "client">;
+  readonly attempts: PassThroughDeps["attempts"];
+  readonly transfers: PassThroughDeps["transfers"];
+  readonly verifier: PassThroughDeps["verifier"];
+  readonly watchers: NarServerDeps["watchers"];
+  readonly downloads: Downloads;
+  readonly kept: KeptNars;
+}
+
+/** Wires the answers to NAR requests, of clients and of other members. */
+export function buildNars(parts: AppParts, neighbours: NarNeighbours) {
+  const { metadata, turns } = parts.stores;
+  const { metrics, tracer = NO_TRACER } = parts.telemetry;
+  const { attempts, transfers, verifier, watchers, downloads, kept } = neighbours;
+  const { narSources } = neighbours.upstreams;
+  const patience = narPatience(parts.upstream.settings);
+  const { candidates } = attempts;
+  const sources = memberSources(parts, neighbours.upstreams);
+  const isUpstream = (url: string) => sources.isUpstream(url);
+  const sinks = new SinkFetcher({ narSources: sources, ...patience });
+  const passThrough = {
+    attempts: { ...attempts, candidates: { ...candidates, holders: sources } },
+    sinks: observedFetcher(sinks, { metrics, tracer, isUpstream }),
+    ...{ transfers, verifier, tracer, isUpstream },
+  };
+  const { reads } = watchers;
+  return {
+    nars: new NarServer({
+      ...{ kept, downloads, passThrough, watchers },
+      archives: new ArchiveServer({ documents: metadata, narSources, passThrough }),
+      sizes: { candidates, narSources, ...patience },
+    }),
+    members: turns ? new MemberNarServer({ metadata, kept, downloads, reads }) : undefined,
+  };
+}
+
+/** Other members have the tokens of this one. A request to one is as long as one to an upstream. */
+function memberSources(
+  { stores, upstream, identity }: AppParts,
+  { narSources, client }: NarNeighbours["upstreams"],
+): MemberSources {
+  const { turns = ALONE, space: { owner: member } } = stores;
+  const token = identity.tokens.find(({ role }) => role === "read");
+  const [first] = upstream.settings;
+  return new MemberSources({
+    turns,
+    upstreams: narSources,
+    client,
+    member,
+    settings: {
+      ...MEMBER_TIMEOUTS,
+      idleTimeoutMs: narPatience(upstream.settings).idleTimeoutMs,
+      userAgent: first?.userAgent ?? "larder",
+      ...(token === undefined ? {} : { authorization: `Bearer ${token.secret}` }),
+    },
+    trace: upstream.trace,
+  });
+}
+
+/** A member answers at once, before its own upstream does. */
+const MEMBER_TIMEOUTS = { dialTimeoutMs: 1_000, headerTimeoutMs: 3_000 };

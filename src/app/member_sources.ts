@@ -1,0 +1,82 @@
+import { LRUCache } from "lru-cache";
+import type { MemberId } from "../base/member_id.ts";
+import type { NarHolders } from "../cache/sources/nar_candidates.ts";
+import type { NarHolder, Turns } from "../locks/turns.ts";
+import type { NarSource } from "../metadata/metadata_store.ts";
+import { type NarName, parseNarName } from "../nix/nar_name.ts";
+import { HttpNarSource } from "../upstream/http/http_nar_source.ts";
+import type { HttpUpstreamSettings } from "../upstream/http/http_settings.ts";
+import { NO_UPSTREAM_TRACE, type UpstreamTrace } from "../upstream/http/upstream_trace.ts";
+import { MEMBER_HEADER } from "../upstream/member_request.ts";
+import { type NarBodySource, NoAnswer } from "../upstream/upstream.ts";
+
+/** Members come and go, but few at a time. */
+const MEMBERS_MAX = 100;
+
+/** The folder of NARs in a larder's URLs. */
+const FOLDER = "nar/";
+
+export interface MemberSourcesDeps {
+  readonly turns: Pick<Turns, "holderOf" | "gone">;
+  readonly upstreams: ReadonlyMap<string, NarBodySource>;
+  readonly client: Deno.HttpClient;
+  /** Without a URL. */
+  readonly settings: Omit<HttpUpstreamSettings, "url">;
+  /** This member. */
+  readonly member: MemberId;
+  readonly trace?: UpstreamTrace | undefined;
+}
+
+type OpenNar = Pick<NarBodySource, "openNar">;
+
+/** The sources of NARs: upstreams, and members that download them now. */
+export class MemberSources implements NarHolders {
+  readonly #deps: MemberSourcesDeps;
+  readonly #members = new LRUCache<string, OpenNar>({ max: MEMBERS_MAX });
+
+  constructor(deps: MemberSourcesDeps) {
+    this.#deps = deps;
+  }
+
+  isUpstream(url: string): boolean {
+    return this.#deps.upstreams.has(url);
+  }
+
+  /** The upstream or the member there. */
+  get(url: string): OpenNar | undefined {
+    return this.#deps.upstreams.get(url) ?? this.#members.get(url);
+  }
+
+  async sourceOf(nar: NarName): Promise<NarSource | undefined> {
+    const holder = await this.#deps.turns.holderOf(nar);
+    if (holder === undefined) return undefined;
+    const { url } = holder;
+    if (!this.#members.has(url)) this.#members.set(url, this.#memberAt(holder));
+    return { upstream: url, location: FOLDER + nar };
+  }
+
+  #memberAt(holder: NarHolder): OpenNar {
+    const { settings, client, member, trace = NO_UPSTREAM_TRACE, turns } = this.#deps;
+    const source = new HttpNarSource({
+      settings: { ...settings, url: holder.url },
+      client,
+      trace: { ...trace, headers: () => ({ ...trace.headers(), [MEMBER_HEADER]: member }) },
+    });
+    const gone = async (location: string) => {
+      const nar = parseNarName(location.slice(FOLDER.length));
+      if (nar !== undefined) await turns.gone(nar, holder);
+    };
+    return {
+      async openNar(location, request) {
+        try {
+          const body = await source.openNar(location, { ...request, isFinal: true });
+          if (body === undefined) await gone(location);
+          return body;
+        } catch (error) {
+          if (error instanceof NoAnswer && error.reason === "unreachable") await gone(location);
+          throw error;
+        }
+      },
+    };
+  }
+}

@@ -1,0 +1,82 @@
+import { streamOf } from "../base/stream_of.ts";
+import type { NarFinder } from "../metadata/metadata_store.ts";
+import type { NarName } from "../nix/nar_name.ts";
+import type { ActiveReads } from "../space/active_reads.ts";
+import type { Client } from "./nar/asker.ts";
+import type { Download } from "./download/download.ts";
+import type { Downloads } from "./download/downloads.ts";
+import type { KeptNars } from "./kept/kept_nars.ts";
+import { storedAnswer } from "./kept/stored_answer.ts";
+import { type NarAnswer, WHOLE_BYTES_MAX } from "./nar/nar_answer.ts";
+import { announcedFileSize } from "./nar/nar_naming.ts";
+
+/** The wait for all of a small download. */
+const WHOLE_WAIT_MS = 1_000;
+
+export interface MemberNarServerDeps {
+  readonly metadata: Pick<NarFinder, "findNar">;
+  readonly kept: Pick<KeptNars, "open">;
+  readonly downloads: Pick<Downloads, "find">;
+  readonly reads: ActiveReads;
+}
+
+/** Answers the NAR requests of other members with what is here. It asks nobody. */
+export class MemberNarServer {
+  readonly #deps: MemberNarServerDeps;
+
+  constructor(deps: MemberNarServerDeps) {
+    this.#deps = deps;
+  }
+
+  /** `undefined` for a file that is neither stored nor in flight. */
+  async open(
+    narName: NarName,
+    requestId: string,
+    client: Client,
+  ): Promise<NarAnswer | undefined> {
+    const { metadata, kept, downloads, reads } = this.#deps;
+    const nar = await metadata.findNar(narName);
+    if (nar === undefined) return undefined;
+    const file = await kept.open(nar, requestId, client);
+    if (file !== undefined) return storedAnswer(narName, file, { reads });
+    const download = downloads.find(narName);
+    if (download === undefined || download.state.state === "failed") return undefined;
+    download.want();
+    const fileSize = download.fileSize ?? announcedFileSize(nar);
+    return growingAnswer(download, { fileSize, tag: nar.fileHash, peer: client.peer });
+  }
+}
+
+interface GrowingFacts extends Pick<NarAnswer, "fileSize" | "tag"> {
+  readonly peer: string | undefined;
+}
+
+/**
+ * The bytes of a running download as they arrive. The head leaves before the first byte: it says
+ * that this member is at work, so that the other asks no upstream beside it.
+ */
+function growingAnswer(download: Download, { peer, ...facts }: GrowingFacts): NarAnswer {
+  const use = download.use(peer);
+  const release = () => use[Symbol.dispose]();
+  async function* pieces(start: number, end: number | undefined) {
+    // A small file that is wrong can be replaced until a reader has a byte of it.
+    const isSmall = (facts.fileSize ?? Infinity) <= WHOLE_BYTES_MAX;
+    if (isSmall) await download.settledWithin(WHOLE_WAIT_MS);
+    await download.readable(start, end);
+    download.promise();
+    yield* download.read({ passThrough: brokenOff, peer }, start, end);
+  }
+  return {
+    source: "JOINED",
+    ...facts,
+    whole: () => undefined,
+    read: async (start, end) => streamOf(pieces(start, end), release),
+    [Symbol.asyncDispose]: async () => release(),
+  };
+}
+
+/** The other member has other sources: it notices the break, and goes on with the next one. */
+function brokenOff(): AsyncIterable<never> {
+  const error = new Error("Cannot send the rest of the download: it is not stored here");
+  return { [Symbol.asyncIterator]: () => ({ next: () => Promise.reject(error) }) };
+}

@@ -1,0 +1,228 @@
+import assert from "node:assert/strict";
+import { within } from "../../src/base/deadline.ts";
+import { eventually } from "../support/eventually.ts";
+import { type FakeUpstream, fakeUpstream } from "../support/fake_upstream.ts";
+import { FaultProxy } from "../support/fault_proxy.ts";
+import { Gate } from "../support/faults.ts";
+import type { LarderFlags } from "../support/larder_process.ts";
+import { testUnless } from "../support/program.ts";
+import { redisMissing, RedisServer } from "../support/redis_server.ts";
+import { Replicas } from "../support/replicas.ts";
+import { runLarder } from "../support/run_larder.ts";
+import { makeStoreObject } from "../support/store_object.ts";
+
+const NAR_BYTES = 3_000_000;
+const HALF_BYTES = NAR_BYTES / 2;
+const ANSWER_MAX_MS = 10_000;
+const TOKEN = "a-token-of-some-length";
+const HEADERS = { authorization: `Bearer ${TOKEN}` };
+const object = makeStoreObject({ name: "streamed", size: NAR_BYTES });
+
+let redis: RedisServer;
+
+Deno.test.beforeAll(async () => {
+  if (redisMissing === "") redis = await RedisServer.open();
+});
+Deno.test.afterAll(() => redis?.[Symbol.asyncDispose]());
+
+/** Two replicas; the first one downloads a NAR whose second half has not come yet. */
+class Scene implements AsyncDisposable {
+  readonly gate = new Gate();
+  readonly #opened = new AsyncDisposableStack();
+
+  private constructor(
+    readonly upstream: FakeUpstream,
+    readonly replicas: Replicas,
+    readonly bytes: Uint8Array,
+    readonly path: string,
+  ) {}
+
+  static async open(options: SceneOptions = {}): Promise<Scene> {
+    const upstream = await fakeUpstream({ objects: [object], stored: true });
+    const flags = { "cache-upstream-body-idle-timeout": "2s", ...options.flags };
+    const replicas = await Replicas.start({ upstream, redis, ...options, flags });
+    const { url } = replicas.at(0);
+    const narinfo = await fetch(`${url}/${object.storePathHash}.narinfo`, { headers: HEADERS });
+    const path = `/${/^URL: (.*)$/m.exec(await narinfo.text())?.[1]}`;
+    const { bytes } = await upstream.narFileOf(object);
+    const scene = new Scene(upstream, replicas, bytes, path);
+    scene.#opened.use(upstream);
+    scene.#opened.use(replicas);
+    upstream.breakNar(scene.gate.fault);
+    scene.gate.release(HALF_BYTES);
+    return scene;
+  }
+
+  get narRequests(): number {
+    return this.upstream.count(/^\/nar\//);
+  }
+
+  /** A client of a replica, once it has the first bytes. */
+  async client(place: number): Promise<Client> {
+    const { url } = this.replicas.at(place);
+    const response = await fetch(url + this.path, { headers: HEADERS });
+    assert.equal(response.status, 200);
+    const client = new Client(response);
+    const first = await within(client.atLeast(HALF_BYTES / 2), ANSWER_MAX_MS);
+    assert.ok(first, "the first bytes come");
+    return client;
+  }
+
+  /** Fails unless the storage has the one right object, and nothing else. */
+  async checkStorage(): Promise<void> {
+    for (const larder of this.replicas.larders) larder.kill("SIGTERM");
+    for (const larder of this.replicas.larders) await larder.ended;
+    const words = ["fsck", "--verify-content", "--cache-storage-local", this.replicas.storage];
+    const { status, out, err } = await runLarder(words);
+    assert.equal(status, 0, out + err);
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    this.gate.open();
+    return this.#opened.disposeAsync();
+  }
+}
+
+interface SceneOptions {
+  readonly flags?: LarderFlags;
+  readonly advertised?: (port: number, place: number) => number | undefined;
+}
+
+/** Reads a body, and keeps what came. */
+class Client {
+  readonly cache: string | null;
+  readonly #reader: ReadableStreamDefaultReader<Uint8Array<ArrayBuffer>>;
+  readonly #pieces: Uint8Array<ArrayBuffer>[] = [];
+  #received = 0;
+
+  constructor({ body, headers }: Response) {
+    assert.ok(body);
+    this.cache = headers.get("x-cache");
+    this.#reader = body.getReader();
+  }
+
+  async atLeast(bytes: number): Promise<true> {
+    while (this.#received < bytes) assert.ok(await this.#more(), "the body ends early");
+    return true;
+  }
+
+  /** The whole body. Throws where its transfer breaks. */
+  async all(): Promise<Uint8Array<ArrayBuffer>> {
+    while (await this.#more());
+    return new Uint8Array(await new Blob(this.#pieces).arrayBuffer());
+  }
+
+  async #more(): Promise<boolean> {
+    const { value, done } = await this.#reader.read();
+    if (value !== undefined) this.#pieces.push(value);
+    this.#received += value?.length ?? 0;
+    return !done;
+  }
+}
+
+testUnless(
+  redisMissing,
+  "replicas: a client gets the first bytes from the replica that downloads",
+  async () => {
+    await using scene = await Scene.open();
+    const one = await scene.client(0);
+    const other = await scene.client(1);
+    const third = await scene.client(1);
+    scene.gate.open();
+
+    for (const client of [one, other, third]) assert.deepEqual(await client.all(), scene.bytes);
+
+    assert.deepEqual([one.cache, other.cache, third.cache], ["MISS", "JOINED", "JOINED"]);
+    assert.equal(scene.narRequests, 1);
+    const { url } = scene.replicas.at(0);
+    await scene.replicas.at(1).logged("reading nar from another member", ({ upstream }) => (
+      upstream === url
+    ));
+  },
+);
+
+testUnless(
+  redisMissing,
+  "replicas: they send each other the token that reading needs",
+  async () => {
+    await using scene = await Scene.open({ flags: { "cache-get-token": TOKEN } });
+    const one = await scene.client(0);
+    const other = await scene.client(1);
+    scene.gate.open();
+    for (const client of [one, other]) assert.deepEqual(await client.all(), scene.bytes);
+    assert.equal(scene.narRequests, 1);
+  },
+);
+
+testUnless(redisMissing, "replicas: the request of a replica goes no further", async () => {
+  await using scene = await Scene.open();
+  const { url } = scene.replicas.at(1);
+  const headers = { ...HEADERS, "larder-member": "host.1.other" };
+
+  const answer = await fetch(url + scene.path, { headers });
+
+  await answer.body?.cancel();
+  assert.equal(answer.status, 404);
+  assert.equal(scene.narRequests, 0);
+});
+
+testUnless(redisMissing, "replicas: a killed holder costs one more upstream request", async () => {
+  await using scene = await Scene.open();
+  const one = await scene.client(0);
+  const other = await scene.client(1);
+  const { replicas } = scene;
+  replicas.at(0).kill("SIGKILL");
+  await assert.rejects(one.all());
+  scene.gate.open();
+
+  assert.deepEqual(await other.all(), scene.bytes);
+
+  assert.equal(scene.narRequests, 2);
+  // The dead holder's lock is in nobody's way.
+  const late = await scene.client(1);
+  assert.deepEqual(await late.all(), scene.bytes);
+  await replicas.at(1).logged("lock of an absent member freed");
+});
+
+testUnless(redisMissing, "replicas: a paused holder is left, and harms nothing later", async () => {
+  const flags = { "cache-lock-download-ttl": "1s" };
+  await using scene = await Scene.open({ flags });
+  const one = await scene.client(0);
+  const other = await scene.client(1);
+  const holder = scene.replicas.at(0);
+  holder.kill("SIGSTOP");
+  scene.gate.open();
+
+  assert.deepEqual(await other.all(), scene.bytes);
+  const next = await scene.client(1);
+  assert.deepEqual(await next.all(), scene.bytes);
+  holder.kill("SIGCONT");
+
+  assert.deepEqual(await one.all(), scene.bytes);
+  await scene.checkStorage();
+});
+
+testUnless(redisMissing, "replicas: a cut between them does not show in the body", async () => {
+  let proxy: FaultProxy | undefined;
+  await using proxies = new AsyncDisposableStack();
+  const advertised = (port: number, place: number) => {
+    if (place > 0) return port;
+    proxy = proxies.use(new FaultProxy({ targetPort: port }));
+    return proxy.port;
+  };
+  await using scene = await Scene.open({ advertised });
+  const one = await scene.client(0);
+  const other = await scene.client(1);
+  assert.ok(proxy);
+  proxy.isRefusing = true;
+  proxy.cutAll();
+  scene.gate.open();
+
+  for (const client of [one, other]) assert.deepEqual(await client.all(), scene.bytes);
+
+  assert.equal(scene.narRequests, 2);
+  await eventually("the other replica has asked through the proxy", () => (
+    (proxy?.connectionCount ?? 0) > 0
+  ));
+  await scene.checkStorage();
+});
