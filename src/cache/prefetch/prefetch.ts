@@ -4,10 +4,15 @@ import type { StorePathHash } from "../../nix/store_path.ts";
 import type { Metrics } from "../../telemetry/metrics.ts";
 import { AheadLedger, type AheadVerdict } from "./ahead_ledger.ts";
 import { NarsAhead, type NarsAheadDeps } from "./nars_ahead.ts";
-import type { AskedNarinfo, NarinfoPrefetch, NarPrefetch } from "./prefetch_ports.ts";
+import type {
+  AskedNarinfo,
+  LearnedNarinfo,
+  NarinfoPrefetch,
+  NarPrefetch,
+} from "./prefetch_ports.ts";
 import { ReferenceWalk, type ReferenceWalkDeps } from "./reference_walk.ts";
 
-/** The longest delay until an entry counts as wasted. */
+/** The longest delay until an entry counts as wasted, and a stored narinfo is looked up again. */
 const EXPIRE_EVERY_MS = 10_000;
 
 export interface PrefetchDeps {
@@ -16,8 +21,6 @@ export interface PrefetchDeps {
   readonly metrics: Pick<Metrics, "series">;
   readonly nowMs: () => number;
 }
-
-type Learned = Parameters<NarinfoPrefetch["missed"]>[0];
 
 /**
  * Prefetches the usual next requests of a client: narinfos of references, and small NARs of its
@@ -74,11 +77,11 @@ export class Prefetch implements NarinfoPrefetch, NarPrefetch, AsyncDisposable {
   }
 
   missed(
-    { row, references }: Learned,
+    learned: LearnedNarinfo,
     { isHead, requestId, isJoined }: AskedNarinfo & { readonly isJoined: boolean },
   ): void {
-    if (!isJoined) this.#walk.begin(references, requestId);
-    if (!isHead) this.#nars.add(row.narName, requestId);
+    if (!isJoined) this.#walk.begin(learned, requestId);
+    if (!isHead) this.#nars.add(learned.row.narName, requestId);
   }
 
   asked(narName: NarName): boolean {
@@ -90,6 +93,7 @@ export class Prefetch implements NarinfoPrefetch, NarPrefetch, AsyncDisposable {
   expire(): void {
     this.#narinfoLedger.expire();
     this.#narLedger.expire();
+    this.#walk.forget();
   }
 
   /** Ends the prefetching; running requests go on. */

@@ -10,13 +10,19 @@ export interface AskedNarinfo {
   readonly isHead: boolean;
 }
 
+/** A narinfo that an upstream sent for a client. */
+export interface LearnedNarinfo {
+  readonly row: NarinfoRow;
+  readonly references: readonly StorePathHash[];
+}
+
 /** Watches the narinfo responses. Each call returns at once. */
 export interface NarinfoPrefetch {
   /** True for the first request of a prefetched entry. */
   hit(row: NarinfoRow, asked: AskedNarinfo): boolean;
   /** An upstream sent it; `isJoined`: for another client's request. */
   missed(
-    learned: { readonly row: NarinfoRow; readonly references: readonly StorePathHash[] },
+    learned: LearnedNarinfo,
     asked: AskedNarinfo & { readonly isJoined: boolean },
   ): void;
 }

@@ -3,7 +3,7 @@ import { TimeSlice } from "../../base/time_slice.ts";
 import type { NarinfoFinder } from "../../metadata/metadata_store.ts";
 import type { StorePathHash } from "../../nix/store_path.ts";
 import type { SpareUpstreams, UpstreamPool } from "../../upstream/upstream_pool.ts";
-import type { NarinfoAhead } from "./prefetch_ports.ts";
+import type { LearnedNarinfo, NarinfoAhead } from "./prefetch_ports.ts";
 
 /** Narinfos in flight that no client waits for. */
 const IN_FLIGHT_MAX = 64;
@@ -13,6 +13,9 @@ const PER_REQUEST_MAX = 4_000;
 
 /** References that wait for their turn, of all walks: some 2 MB. */
 const WAITING_MAX = 20_000;
+
+/** Narinfos that are known to be stored: some 1 MB. */
+const STORED_MAX = 10_000;
 
 /** Checks between two steps, while client requests queue. */
 const CLIENTS_FIRST_MS = 20;
@@ -47,6 +50,8 @@ export class ReferenceWalk {
   readonly #ended = new AbortController();
   readonly #running = new Set<Promise<void>>();
   readonly #waiting = new Map<StorePathHash, Step>();
+  /** Store paths of one closure share references: each look into the metadata costs a row. */
+  readonly #stored = new Set<StorePathHash>();
   #inFlight = 0;
   #isStarting = false;
 
@@ -55,8 +60,14 @@ export class ReferenceWalk {
   }
 
   /** Walks on from the references of a client's narinfo. */
-  begin(references: readonly StorePathHash[], requestId: string): void {
+  begin({ row, references }: LearnedNarinfo, requestId: string): void {
+    this.#noteStored(row.storePathHash);
     this.#add(references, { requestId, left: PER_REQUEST_MAX });
+  }
+
+  /** Looks up each narinfo again: eviction may have taken it. */
+  forget(): void {
+    this.#stored.clear();
   }
 
   /** Resolves when nothing is in flight or waits. */
@@ -74,7 +85,7 @@ export class ReferenceWalk {
     if (this.#ended.signal.aborted) return;
     let skipped = 0;
     for (const storePathHash of references) {
-      if (this.#waiting.has(storePathHash)) continue;
+      if (this.#waiting.has(storePathHash) || this.#stored.has(storePathHash)) continue;
       if (walk.left > 0 && this.#waiting.size < WAITING_MAX) {
         this.#waiting.set(storePathHash, { storePathHash, walk });
       } else skipped++;
@@ -135,14 +146,21 @@ export class ReferenceWalk {
     const { requestId } = walk;
     const asked = { spare, requestId, came: () => came(storePathHash) };
     const learned = await learner.learnAhead(storePathHash, asked);
-    if (learned.kind === "learned") this.#add(learned.references, walk);
-    else count("failed", 1);
+    if (learned.kind !== "learned") return count("failed", 1);
+    this.#noteStored(storePathHash);
+    this.#add(learned.references, walk);
+  }
+
+  #noteStored(storePathHash: StorePathHash): void {
+    if (this.#stored.size < STORED_MAX) this.#stored.add(storePathHash);
   }
 
   /** True also if the metadata cannot be read. */
   async #isKnown(storePathHash: StorePathHash): Promise<boolean> {
     try {
-      return await this.#deps.metadata.findNarinfo(storePathHash) !== undefined;
+      const row = await this.#deps.metadata.findNarinfo(storePathHash);
+      if (row !== undefined) this.#noteStored(storePathHash);
+      return row !== undefined;
     } catch {
       return true;
     }
