@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
 import { DatabaseSync } from "node:sqlite";
 import { generateSecretKey } from "../../src/nix/signature.ts";
 import { fakeUpstream } from "../support/fake_upstream.ts";
@@ -196,7 +197,7 @@ function stateOf(folder: string): readonly string[] {
   const state: string[] = [];
   const look = (path: string) => {
     const { isDirectory, mtime, ctime, mode } = Deno.lstatSync(path);
-    const bytes = isDirectory ? "" : Deno.readFileSync(path).toBase64();
+    const bytes = isDirectory ? "" : hashOf(Deno.readFileSync(path));
     state.push([path, mtime?.getTime(), ctime?.getTime(), mode, bytes].join(" "));
     if (!isDirectory) return;
     const names = [...Deno.readDirSync(path)].map(({ name }) => name).sort();
@@ -204,4 +205,8 @@ function stateOf(folder: string): readonly string[] {
   };
   look(folder);
   return state;
+}
+
+function hashOf(bytes: Uint8Array): string {
+  return createHash("sha256").update(bytes).digest("hex");
 }
