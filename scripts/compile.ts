@@ -23,14 +23,17 @@ const INCLUDED = [
 ];
 
 const PERMISSIONS = [
+  "--no-prompt",
   "--allow-net",
-  "--allow-read",
-  "--allow-write",
   "--allow-env",
   "--allow-sys=hostname,statfs,getPriority",
   // For the nix of `larder warm`. Every other command gives it up first.
   "--allow-run",
 ];
+
+/** The server narrows a grant of `/`, which on Windows would be that of one drive. */
+const ALL_FILES = ["--allow-read=/", "--allow-write=/"];
+const ALL_DRIVES = ["--allow-read", "--allow-write"];
 
 /**
  * A young generation of at most 2 MiB. Answers live for microseconds: a larger one only grows
@@ -88,6 +91,7 @@ function readBuilds(): readonly Build[] {
 }
 
 function argsOf({ triple, output }: Build): string[] {
+  const hasDrives = (triple ?? Deno.build.target).includes("windows");
   return [
     "compile",
     "--no-check",
@@ -95,6 +99,7 @@ function argsOf({ triple, output }: Build): string[] {
     ...triple === undefined ? [] : [`--target=${triple}`],
     V8_FLAGS,
     ...PERMISSIONS,
+    ...hasDrives ? ALL_DRIVES : ALL_FILES,
     ...INCLUDED.map((path) => `--include=${path}`),
     ...excluded.map((path) => `--exclude=${path}`),
     "main.ts",

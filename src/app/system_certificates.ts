@@ -9,10 +9,13 @@ export interface CertificateInputs {
 }
 
 /** Variables of the user's choice: Nix's, then OpenSSL's. */
-const VARIABLES = ["NIX_SSL_CERT_FILE", "SSL_CERT_FILE"];
+export const CERTIFICATE_VARIABLES = ["NIX_SSL_CERT_FILE", "SSL_CERT_FILE"];
 
 /** Common bundles of trusted certificates. */
-const BUNDLES = ["/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt"];
+export const CERTIFICATE_BUNDLES = [
+  "/etc/ssl/certs/ca-certificates.crt",
+  "/etc/pki/tls/certs/ca-bundle.crt",
+];
 
 const CERTIFICATE_REGEXP = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
 
@@ -26,9 +29,9 @@ export function certificatesIn(text: string): CaCertificates {
  * a variable names a file without certificates.
  */
 export function systemCertificates({ env, readTextFile }: CertificateInputs): CaCertificates {
-  const chosen = VARIABLES.find((name) => env[name]);
+  const chosen = CERTIFICATE_VARIABLES.find((name) => env[name]);
   if (chosen !== undefined) return certificatesOf(chosen, env[chosen] ?? "", readTextFile);
-  for (const path of BUNDLES) {
+  for (const path of CERTIFICATE_BUNDLES) {
     try {
       return certificatesIn(readTextFile(path));
     } catch {

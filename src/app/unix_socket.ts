@@ -7,6 +7,9 @@ export interface SocketAccess {
   readonly group: string | undefined;
 }
 
+/** Names of groups and their numbers. */
+export const GROUPS_FILE = "/etc/group";
+
 /**
  * Listens on a Unix socket, and replaces one that a killed server left. Throws `AddrInUse` if a
  * server answers there, and a Failure for an unusable group.
@@ -49,7 +52,7 @@ function groupIdOf(group: string): number {
 
 function groupLines(): readonly string[] {
   try {
-    return Deno.readTextFileSync("/etc/group").split("\n");
+    return Deno.readTextFileSync(GROUPS_FILE).split("\n");
   } catch (error) {
     throw new Failure("broken", `Cannot read /etc/group: ${reasonOf(error)}`);
   }

@@ -10,5 +10,7 @@ export async function serveCommand(
   for (const warning of warnings) process.writeError(`larder: ${warning}\n`);
   // Loaded here, so that help and errors are fast.
   const { serve } = await import("../app/serve.ts");
+  const { confineTo, neededFiles } = await import("../app/confinement.ts");
+  confineTo(neededFiles(settings, (name) => process.env[name]));
   return await serve(settings);
 }

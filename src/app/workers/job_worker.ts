@@ -2,6 +2,8 @@ export interface JobWorkerDeps<Answer extends { readonly id: number }> {
   readonly url: URL;
   /** The first message to each new Worker. */
   readonly start?: unknown;
+  /** Fewer permissions than this thread's. */
+  readonly permissions?: Deno.PermissionOptionsObject;
   /** The answer for jobs whose Worker died. */
   readonly died: (id: number, detail: string) => Answer;
 }
@@ -53,7 +55,8 @@ export class JobWorker<Order, Answer extends { readonly id: number }> implements
   }
 
   #startWorker(): Worker {
-    const worker = new Worker(this.#deps.url, { type: "module" });
+    const { url, permissions = "inherit" } = this.#deps;
+    const worker = new Worker(url, { type: "module", deno: { permissions } });
     worker.onmessage = ({ data }: MessageEvent<Answer>) => this.#listeners.get(data.id)?.(data);
     worker.onerror = (event) => {
       // An unhandled error would end the whole process.

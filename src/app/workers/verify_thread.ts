@@ -22,10 +22,22 @@ const WHOLE_FILES_MAX = 2;
 /** Smaller NARs have a queue of their own, and so pass large ones that wait. */
 const SMALL_NAR_BYTES_MAX = 16 << 20;
 
+/** Decoders take the bytes of strangers: they read files, and reach nothing else. */
+export const FILES_ALONE: Deno.PermissionOptionsObject = {
+  read: "inherit",
+  write: false,
+  net: false,
+  env: false,
+  sys: false,
+  run: false,
+  ffi: false,
+};
+
 /** A NarVerifier that runs in one Worker. */
 export class VerifyThread implements NarVerifier, Disposable {
   readonly #worker = new JobWorker<ToVerifyWorker, FromVerifyWorker>({
     url: new URL("./verify_worker.ts", import.meta.url),
+    permissions: FILES_ALONE,
     died: (id, error) => ({ id, error }),
   });
   readonly #largeFiles = pLimit(WHOLE_FILES_MAX);
