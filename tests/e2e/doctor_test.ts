@@ -39,8 +39,10 @@ async function doctor(
     : [executable];
   const { code, stdout, stderr } = await new Deno.Command(program, {
     args: [...first, "doctor", ...options, ...words],
-    // No Nix of this machine, unless a test has one.
+    clearEnv: true,
+    // No Nix and no settings of this machine, unless a test has them.
     env: {
+      ...passedOn(),
       ...{ NIX_CONF_DIR: "/nowhere", NIX_STORE_DIR: "/nowhere", NIX_USER_CONF_FILES: "" },
       ...{ XDG_CONFIG_HOME: "/nowhere", ...env },
     },
@@ -185,6 +187,15 @@ Deno.test("doctor: people get one line a check, and a line of counts", async () 
   }
   assert.deepEqual([...filesBelow(storage.path)], []);
 });
+
+/** What Deno needs to find its caches. */
+function passedOn(): Record<string, string> {
+  const names = ["PATH", "HOME", "TMPDIR", "DENO_DIR", "XDG_CACHE_HOME"];
+  return Object.fromEntries(names.flatMap((name) => {
+    const value = Deno.env.get(name);
+    return value === undefined ? [] : [[name, value]];
+  }));
+}
 
 /** Sums that are not those of the rows. */
 function breakDatabase(storage: string): void {
