@@ -30,6 +30,8 @@ export interface RequestOptions {
   /** Time limit for the response's headers. */
   readonly limitMs?: number;
   readonly headers?: Readonly<Record<string, string>>;
+  /** For a GET whose bytes another server may send. The token stays here. */
+  readonly redirect?: "follow";
 }
 
 /** Upstream timeouts and retries may delay an answer so long. */
@@ -73,7 +75,7 @@ export class ServerClient implements Disposable {
   }
 
   async #send(method: string, path: string, options: RequestOptions): Promise<Response> {
-    const { limitMs = ANSWER_LIMIT_MS, headers = {} } = options;
+    const { limitMs = ANSWER_LIMIT_MS, headers = {}, redirect = "manual" } = options;
     const { token } = this.#settings;
     const late = new AbortController();
     const timer = setTimeout(() => late.abort(), limitMs);
@@ -82,7 +84,7 @@ export class ServerClient implements Disposable {
         method,
         headers: token === undefined ? headers : { ...headers, authorization: `Bearer ${token}` },
         // A redirect would turn a POST into a GET, and could leak the token.
-        redirect: "manual",
+        redirect,
         signal: late.signal,
         ...(this.#http && { client: this.#http }),
       });

@@ -58,7 +58,7 @@ async function pull(
   const signer = keys.find((key) => new TrustedKeys([key]).signerOf(narinfo) !== undefined);
   if (signer === undefined) throw new Error("no key that clients trust has signed its narinfo");
   const { pathname, search } = new URL(narinfo.url, "http://larder/");
-  const nar = await door.client.request("GET", pathname + search);
+  const nar = await door.client.request("GET", pathname + search, { redirect: "follow" });
   const source = nar.headers.get("x-cache") ?? "";
   await verify(narinfo, nar);
   const ms = Math.round(performance.now() - startedAt);

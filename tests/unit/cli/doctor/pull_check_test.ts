@@ -24,6 +24,21 @@ Deno.test("doctor: a stored path is pulled and verified as a client does", async
   assert.match(finding.fact, /tool-1\.0 .* signed by nixos-1$/);
 });
 
+Deno.test("doctor: a pull follows the redirect of a NAR to its store", async () => {
+  await using store = await fakeUpstream({ objects: [object], stored: true });
+  await using upstream = await fakeUpstream({
+    objects: [object],
+    stored: true,
+    onRequest: ({ path }) =>
+      path.startsWith("/nar/")
+        ? new Response(null, { status: 307, headers: { location: store.url + path } })
+        : undefined,
+  });
+  const finding = await checkPull(orderFor(upstream));
+  assert.equal(finding.mark, "ok", finding.fact);
+  assert.equal(store.count(/^\/nar\//), 1);
+});
+
 Deno.test("doctor: a pull without a trusted signature failed", async () => {
   await using upstream = await fakeUpstream({ objects: [object], stored: true });
   const finding = await checkPull(orderFor(upstream, OTHER_KEY));
