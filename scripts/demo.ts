@@ -1,5 +1,6 @@
 // Demonstrates larder without Nix and internet. It pulls a closure from a small signed upstream
 // through larder, stops the upstream, and pulls the closure again.
+import { pause } from "../src/base/pause.ts";
 import { parseNarinfo } from "../src/nix/narinfo_parse.ts";
 import { fingerprintOf } from "../src/nix/fingerprint.ts";
 import type { Narinfo } from "../src/nix/narinfo.ts";
@@ -20,6 +21,8 @@ const editor = makeStoreObject({
   size: 800_000,
 });
 const OBJECTS = [libc, zlib, editor];
+const RETRIES_MAX = 10;
+const RETRY_AFTER_MS = 500;
 
 await using upstream = await fakeUpstream({ objects: OBJECTS });
 await using larder = await startLarder({
@@ -49,7 +52,7 @@ if (asked < requests || asked >= requests * 2 || code !== 0) Deno.exitCode = 1;
 async function pull(from: LarderProcess, signer: FakeUpstream, own: PublicKey): Promise<void> {
   const seen = new Set<StorePathHash>([editor.storePathHash]);
   for (const storePathHash of seen) {
-    const response = await fetch(`${from.url}/${storePathHash}.narinfo`);
+    const response = await narinfoOf(from, storePathHash);
     const narinfo = parseNarinfo(await response.text());
     const name = narinfo.baseName.slice(storePathHash.length + 1);
     const keys = [parsePublicKey(signer.publicKey), own];
@@ -57,6 +60,16 @@ async function pull(from: LarderProcess, signer: FakeUpstream, own: PublicKey): 
     say(`  ${cell(response)} narinfo ${name}: signatures of ${namesOf(signers)} verified`);
     for (const reference of narinfo.references) seen.add(hashOfBaseName(reference));
     await pullNar(from, narinfo, name);
+  }
+}
+
+/** A busy machine may connect to the upstream later than larder lets a client wait. */
+async function narinfoOf(from: LarderProcess, storePathHash: StorePathHash): Promise<Response> {
+  for (let left = RETRIES_MAX; true; left--) {
+    const response = await fetch(`${from.url}/${storePathHash}.narinfo`);
+    if (response.ok || left === 0) return response;
+    await response.body?.cancel();
+    await pause(RETRY_AFTER_MS);
   }
 }
 

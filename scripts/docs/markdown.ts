@@ -16,6 +16,9 @@ export interface Rendered {
   readonly sections: readonly Section[];
 }
 
+/** Code of one line, without its tags. */
+const CODE_REGEXP = /(?<=<code>)[^<]*(?=<\/code>)/g;
+
 /** Renders GitHub's Markdown. Headings get the ids by which links name them. */
 export function renderMarkdown(markdown: string): Rendered {
   const marked = new Marked({ gfm: true });
@@ -31,13 +34,18 @@ export function renderMarkdown(markdown: string): Rendered {
       table(token) {
         const cells = (row: readonly Tokens.TableCell[]) =>
           `<tr>${row.map((cell) => this.tablecell(cell)).join("")}</tr>\n`;
-        const body = token.rows.map(cells).join("");
+        const body = token.rows.map(cells).join("").replaceAll(CODE_REGEXP, breakable);
         return `<div class="table" tabindex="0"><table><thead>${cells(token.header)}</thead>` +
           `<tbody>${body}</tbody></table></div>\n`;
       },
     },
   });
   return { html: marked.parse(markdown, { async: false }), sections: sectionsOf(marked, markdown) };
+}
+
+/** Lets a long name in a narrow column wrap behind each of its parts. */
+function breakable(code: string): string {
+  return code.replaceAll(/(?<=\w)[_.|/-]+(?=\w)/g, "$&<wbr>");
 }
 
 /** The ids of all headings. The second of the same words ends in `-1`, as on GitHub. */

@@ -28,13 +28,13 @@ function helpEntry(key: string, option: AnyOption): string {
 
 /** All options as a table in Markdown, for docs/options.md. */
 export function referenceTable(table: OptionTable): string {
-  const head = ["Flag", "Variable", "Key in the file", "Default", "What it does"];
+  const head = ["Flag", "What it does", "Default", "Key in the file", "Variable"];
   const rows = Object.entries(table).map(([key, option]) => [
     `\`${usageOf(key, option)}\`${option.kind.item ? " (repeatable)" : ""}`,
-    `\`${variableFor(key, option)}\``,
-    option.notInFile ? "" : `\`${key}\``,
-    referenceDefault(option),
     option.help,
+    referenceDefault(option),
+    option.notInFile ? "" : `\`${key}\``,
+    `\`${variableFor(key, option)}\``,
   ]);
   const lines = [head, head.map(() => "---"), ...rows].map((cells) =>
     `| ${cells.map((cell) => cell.replaceAll("|", "\\|")).join(" | ")} |\n`
@@ -45,6 +45,7 @@ export function referenceTable(table: OptionTable): string {
 function referenceDefault(option: AnyOption): string {
   const text = defaultText(option);
   if (text === undefined) return "";
+  if (text === "") return "none";
   return option.shown === undefined ? `\`${text}\`` : text;
 }
 

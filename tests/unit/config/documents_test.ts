@@ -18,12 +18,14 @@ Deno.test("generated documents: one that differs or is missing is found and name
     await Deno.writeTextFile(`${root}/docs/moving-from-ncps.md`, moving);
     await Deno.writeTextFile(`${root}/docs/security.md`, marks("permissions"));
 
+    await Deno.writeTextFile(`${root}/docs/observability.md`, marks("metrics"));
     const stale = staleDocuments(root);
     for (const [name, wanted] of stale) await Deno.writeTextFile(`${root}/${name}`, wanted);
 
     assert.deepEqual([...stale.keys()], [
       "docs/options.md",
       "docs/security.md",
+      "docs/observability.md",
       "docs/larder.toml",
       "docs/moving-from-ncps.md",
       "nix/options.nix",
