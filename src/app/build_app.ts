@@ -182,7 +182,7 @@ function buildCache(parts: AppParts, names: StorePathNames, resources: AsyncDisp
     negative.clear();
     absentDocuments.clear();
   });
-  const { pool, lastAnswers } = upstreams;
+  const { pool, lastAnswers, paths } = upstreams;
   const demotions = new Demotions();
   const candidates = { metadata, pool, demotions };
   const patience = narPatience(parts.upstream.settings);
@@ -192,7 +192,7 @@ function buildCache(parts: AppParts, names: StorePathNames, resources: AsyncDisp
   const uses = resources.use(new Uses({ metadata, nowMs, log }));
   const reads = new ActiveReads();
   const sends = new Sends();
-  const space = buildSpace(parts, { reads, flushUses: () => uses.flush() });
+  const space = buildSpace(parts, { reads, uses, paths });
   const attempts = { candidates, logging: { pool, demotions, log, metrics }, ...patience };
   const keeping = { metadata, nars, nowMs, owner: stores.space.owner };
   const downloads = new Downloads({
@@ -212,7 +212,7 @@ function buildCache(parts: AppParts, names: StorePathNames, resources: AsyncDisp
   const { narinfos, prefetch } = buildNarinfos(parts, shared);
   const kept = buildKeptNars(parts, { downloads, space });
   return {
-    ...{ pool, lastAnswers, downloads, inFlight, sends, space },
+    ...{ pool, lastAnswers, paths, downloads, inFlight, sends, space },
     ...{ kept, negative, absentDocuments, verifier },
     prepareWorkers() {
       fetcher.prepare();

@@ -1,10 +1,15 @@
 import denoJson from "../../deno.json" with { type: "json" };
 import type { InFlight } from "../cache/download/download_progress.ts";
+import { Explainer } from "../cache/explain/explainer.ts";
+import type { PathRecord } from "../cache/explain/path_record.ts";
 import type { Sends } from "../cache/kept/sends.ts";
+import type { NegativeCache } from "../cache/negative_cache.ts";
 import type { StorePathNames } from "../cache/store_path_names.ts";
 import { Page } from "../http/page/page.ts";
 import type { Route } from "../http/routes/router.ts";
 import { pageRoute } from "../http/routes/page.ts";
+import { explainRoute } from "../http/routes/explain.ts";
+import { searchPackages } from "../http/routes/search_packages.ts";
 import { statsRoute } from "../http/routes/stats.ts";
 import { gatherStats, type StatsAsked } from "../http/stats/gather_stats.ts";
 import type { HistoryReader } from "../history/history.ts";
@@ -29,6 +34,9 @@ export interface PageSubjects {
   readonly closures: ClosureLister;
   readonly sends: Pick<Sends, "count" | "list">;
   readonly history: HistoryReader;
+  readonly negative: NegativeCache;
+  /** What upstreams said about each path. */
+  readonly paths: PathRecord;
   readonly disk: { readonly freeBytes: number | undefined };
 }
 
@@ -59,8 +67,15 @@ export function buildPage(parts: AppParts, subjects: PageSubjects): PageParts {
   // Without a signature of ours, clients have to trust the keys of the upstreams.
   const publicKeys = publicKey === undefined ? trustedKeys.map(({ text }) => text) : [publicKey];
   const page = new Page(readPageSource());
+  const { names, negative, paths } = subjects;
+  const explainer = new Explainer({ metadata, negative, record: paths, log });
+  const search = (query: string) => searchPackages({ explainer, names }, query);
   return {
-    routes: [statsRoute(stats), pageRoute({ page, stats, publicKeys, usesTls })],
+    routes: [
+      statsRoute(stats),
+      explainRoute(explainer),
+      pageRoute({ page, stats, search, publicKeys, usesTls }),
+    ],
     pinsChanged: () => pins.changed(),
     [Symbol.asyncDispose]: () => pins[Symbol.asyncDispose](),
   };

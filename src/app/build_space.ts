@@ -1,17 +1,26 @@
 import type { Downloads } from "../cache/download/downloads.ts";
+import type { PathRecord } from "../cache/explain/path_record.ts";
 import { KeptNars } from "../cache/kept/kept_nars.ts";
 import { Remover } from "../cache/remove.ts";
+import type { Uses } from "../cache/uses.ts";
 import { ALONE } from "../locks/turns.ts";
 import type { NarName } from "../nix/nar_name.ts";
 import type { StorePathHash } from "../nix/store_path.ts";
 import type { ActiveReads } from "../space/active_reads.ts";
 import type { RunFigures } from "../space/evictor.ts";
-import { assembleSpace, type SpaceUsers } from "../space/assemble_space.ts";
+import { assembleSpace } from "../space/assemble_space.ts";
 import type { Space } from "../space/space.ts";
 import type { AppParts } from "./app_parts.ts";
 
 /** Wires the size limit to the stores. */
-export function buildSpace(parts: AppParts, users: SpaceUsers) {
+export function buildSpace(
+  parts: AppParts,
+  { reads, uses, paths }: {
+    readonly reads: ActiveReads;
+    readonly uses: Pick<Uses, "flush">;
+    readonly paths: Pick<PathRecord, "evicted">;
+  },
+) {
   const { nowMs, stores: { metadata, nars, turns = ALONE }, telemetry: { log, metrics } } = parts;
   const entries = metrics.series("evicted_entries_total", {});
   const bytes = metrics.series("evicted_bytes_total", {});
@@ -20,6 +29,11 @@ export function buildSpace(parts: AppParts, users: SpaceUsers) {
     entries.add(evictedEntries);
     bytes.add(freedBytes);
     durations.observe(durationMs / 1_000);
+  };
+  const users = {
+    reads,
+    flushUses: () => uses.flush(),
+    evicted: (gone: readonly StorePathHash[]) => paths.evicted(gone),
   };
   const space = assembleSpace(parts.stores.space, users, {
     ...{ metadata, nars, turns, nowMs, log, observe },

@@ -1,3 +1,4 @@
+import { PathRecord } from "../cache/explain/path_record.ts";
 import { TrustedKeys } from "../nix/trusted_keys.ts";
 import { createUpstreamClient } from "../upstream/http/http_client.ts";
 import { HttpNarSource } from "../upstream/http/http_nar_source.ts";
@@ -23,6 +24,7 @@ export function buildUpstreams(
   const keys = new TrustedKeys(trustedKeys);
   const upstreamLog = createUpstreamLog(log);
   const lastAnswers = new LastAnswers(parts.nowMs);
+  const paths = new PathRecord(parts.nowMs);
   const pool = resources.use(
     new UpstreamPool({
       upstreams: all.map((settings) => {
@@ -39,13 +41,15 @@ export function buildUpstreams(
         const limitMs = Math.max(settings.dialTimeoutMs, settings.headerTimeoutMs);
         return queuedNarinfoSource(asked, { limitMs, timeoutMs: settings.headerTimeoutMs, log });
       }),
-      observe(upstream, reading, { requestId, rank }) {
+      observe(upstream, reading, { storePathHash, requestId, rank }) {
         if (rank === "client") upstreamLog.reading(upstream, reading, requestId);
         else if (reading.kind === "failed") {
           const { reason, detail } = reading;
           log.debug("narinfo not fetched ahead", { upstream, reason, detail });
         }
         lastAnswers.note(upstream, reading);
+        const result = reading.kind === "failed" ? reading.reason : reading.kind;
+        paths.answered(storePathHash, upstream, result);
         if (reading.kind !== "failed" || !Object.hasOwn(REFUSED, reading.reason)) return;
         const reason = REFUSED[reading.reason as keyof typeof REFUSED];
         metrics.count("verification_failures_total", { reason });
@@ -75,7 +79,7 @@ export function buildUpstreams(
     }),
   );
   const observe = upstreamLog.reading;
-  return { pool, narSources, lastAnswers, client, observe };
+  return { pool, narSources, lastAnswers, paths, client, observe };
 }
 
 /** Readings that are counted as verification failures, by what was wrong. */

@@ -3,6 +3,7 @@ import type { Command } from "./command.ts";
 import { completionCommand } from "./completion.ts";
 import { CONFIG } from "./config.ts";
 import { DOCTOR } from "./doctor.ts";
+import { EXPLAIN } from "./explain.ts";
 import { EXPORT } from "./export.ts";
 import { FSCK } from "./fsck.ts";
 import { GC } from "./gc.ts";
@@ -34,6 +35,7 @@ export const COMMANDS: readonly Command[] = [
   },
   CONFIG,
   STATUS,
+  EXPLAIN,
   WARM,
   PIN,
   UNPIN,

@@ -19,6 +19,13 @@ export interface UpstreamLook {
   readonly error: unknown;
 }
 
+/** A narinfo request to the upstreams. */
+interface Asked {
+  readonly storePathHash: StorePathHash;
+  readonly requestId: string;
+  readonly rank: AskRank;
+}
+
 export interface UpstreamPoolDeps {
   /** In the order in which the operator gave them. */
   readonly upstreams: readonly QueuedNarinfoSource[];
@@ -26,7 +33,7 @@ export interface UpstreamPoolDeps {
   readonly observe: (
     upstream: string,
     reading: NarinfoReading,
-    asked: Pick<AskOptions, "requestId"> & { readonly rank: AskRank },
+    asked: Asked,
   ) => void;
   /** Called with the error of an upstream that does not answer at the start. */
   readonly unanswered: (upstream: string, error: unknown) => void;
@@ -191,8 +198,9 @@ export class UpstreamPool implements Disposable {
   #ask(
     storePathHash: StorePathHash,
     upstreams: readonly PooledUpstream[],
-    asked: { readonly requestId: string; readonly rank: AskRank },
+    given: Omit<Asked, "storePathHash">,
   ): Promise<PoolAnswer> {
+    const asked = { ...given, storePathHash };
     const query = new NarinfoQuery(upstreams, {
       rank: asked.rank,
       mayGoOn: this.#queries.size < LATE_QUERIES_MAX,

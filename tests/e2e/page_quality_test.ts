@@ -4,8 +4,8 @@ import { pageTest } from "../support/shown_page.ts";
 
 const BYTES_MAX = 100_000;
 
-/** A page of one document, over the loopback: much more would be work of ours. */
-const FIRST_PAINT_MAX_MS = 100;
+/** It is some 60 ms on an idle machine. Tests share theirs with others. */
+const FIRST_PAINT_MAX_MS = 300;
 
 const PAINTED = `new Promise((resolve) => {
   new PerformanceObserver((list) => {

@@ -70,6 +70,7 @@ const EXPECTED: Readonly<Record<string, Needs>> = {
   "GET /metrics": READING,
   "GET /": MANAGING,
   "GET /stats": MANAGING,
+  "GET /explain": MANAGING,
   "GET /pins": MANAGING,
   "GET /pins/closures": MANAGING,
   "POST /pin/{hash}.narinfo": MANAGING,

@@ -96,6 +96,7 @@ export const PERMISSIONS: readonly Permission[] = [
   { route: "/metrics", method: "GET", right: "read" },
   { route: "/", method: "GET", right: "manage" },
   { route: "/stats", method: "GET", right: "manage" },
+  { route: "/explain", method: "GET", right: "manage" },
   { route: "/pins", method: "GET", right: "manage" },
   { route: "/pins/closures", method: "GET", right: "manage" },
   { route: "/pin/{hash}.narinfo", method: "POST", right: "manage" },

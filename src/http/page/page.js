@@ -63,7 +63,9 @@ async function refresh() {
   clearTimeout(timer);
   try {
     const signal = AbortSignal.timeout(ANSWER_WITHIN_MS);
-    const url = location.href.split("#")[0];
+    // A search is answered once: it may walk the closures of all pins.
+    const url = new URL(location.href);
+    url.searchParams.delete("q");
     const headers = { accept: "text/html" };
     const answer = await fetch(url, { cache: "no-store", headers, signal });
     if (!answer.ok) throw new Error(`answered ${answer.status}`);

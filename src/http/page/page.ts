@@ -6,6 +6,7 @@ import { formatSpan } from "./format.ts";
 import { historyPart, rangesPart } from "./history_part.ts";
 import { Html, markup, type Part } from "./markup.ts";
 import { ICON_URL, MARK } from "./mark.ts";
+import { type Found, packagesPart } from "./packages_part.ts";
 import { pinsPart } from "./pins_part.ts";
 import { problemsPart } from "./problems_part.ts";
 import { spacePart } from "./space_part.ts";
@@ -24,6 +25,7 @@ export interface PageSource {
 
 export interface PageFacts extends CacheAddress {
   readonly stats: Stats;
+  readonly found: Found;
 }
 
 /** The page for people: one document that asks for nothing but itself. */
@@ -66,7 +68,7 @@ export class Page {
   }
 }
 
-function partsOf({ stats, url, publicKeys }: PageFacts): Readonly<Record<string, Part>> {
+function partsOf({ stats, found, url, publicKeys }: PageFacts): Readonly<Record<string, Part>> {
   return {
     icon: ICON_URL,
     mark: MARK,
@@ -78,6 +80,7 @@ function partsOf({ stats, url, publicKeys }: PageFacts): Readonly<Record<string,
     space: spacePart(stats),
     transfers: transfersPart(stats),
     upstreams: upstreamsPart(stats),
+    packages: packagesPart(found),
     pins: pinsPart(stats),
     problems: problemsPart(stats),
     use: usePart({ url, publicKeys }),

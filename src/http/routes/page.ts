@@ -1,6 +1,7 @@
 import { textAnswer } from "../message/answer.ts";
 import type { RequestHeaders } from "../message/client_request.ts";
 import { fieldWords } from "../message/field_words.ts";
+import type { Found } from "../page/packages_part.ts";
 import type { Page } from "../page/page.ts";
 import type { StatsAsked } from "../stats/gather_stats.ts";
 import type { Stats } from "../stats/stats.ts";
@@ -10,13 +11,15 @@ import { askedIn, statsJson } from "./stats.ts";
 export interface PageRouteDeps {
   readonly page: Page;
   readonly stats: (asked: StatsAsked) => Promise<Stats>;
+  /** Explains or finds store paths. Never rejects. */
+  readonly search: (query: string) => Promise<Found>;
   /** The keys for the client's `trusted-public-keys`. */
   readonly publicKeys: readonly string[];
   readonly usesTls: boolean;
 }
 
 /** The page for clients that prefer HTML, `/stats` for all others. */
-export function pageRoute({ page, stats, publicKeys, usesTls }: PageRouteDeps): Route {
+export function pageRoute({ page, stats, search, publicKeys, usesTls }: PageRouteDeps): Route {
   const vary = "Accept";
   const ok = { status: 200, lifetime: "never" } as const;
   return {
@@ -31,7 +34,8 @@ export function pageRoute({ page, stats, publicKeys, usesTls }: PageRouteDeps): 
           return textAnswer(statsJson(figures), head, parts);
         }
         const url = ownUrl(request.headers, usesTls);
-        const html = page.render({ url, publicKeys, stats: figures });
+        const found = await search(new URL(request.url).searchParams.get("q") ?? "");
+        const html = page.render({ url, publicKeys, stats: figures, found });
         const headers = { ...page.headers, vary };
         return textAnswer(html, head, { ...ok, type: "text/html; charset=utf-8", headers });
       },

@@ -1,15 +1,9 @@
-import {
-  hashOfBaseName,
-  isBaseName,
-  isStorePathHash,
-  STORE_DIR,
-  type StorePathHash,
-} from "../../nix/store_path.ts";
 import type { Pins } from "../../pins/pins.ts";
 import { type Answer, statusAnswer } from "../message/answer.ts";
 import type { ClientRequest } from "../message/client_request.ts";
 import type { GcRouteDeps } from "./gc.ts";
 import type { Route } from "./router.ts";
+import { storePathHashIn } from "./store_path_text.ts";
 
 export interface PageActionsDeps extends GcRouteDeps {
   readonly pins: Pick<Pins, "pin" | "unpin">;
@@ -22,11 +16,11 @@ const GIBIBYTE = 2 ** 30;
 export function pageActionRoutes({ pins, gc }: PageActionsDeps): readonly Route[] {
   return [
     action("/page/pin", async (form) => {
-      const root = rootIn(form);
+      const root = storePathHashIn(form.get("path") ?? "");
       return root !== undefined && await pins.pin(root) ? back() : statusAnswer(404, false);
     }),
     action("/page/unpin", async (form) => {
-      const root = rootIn(form);
+      const root = storePathHashIn(form.get("path") ?? "");
       if (root === undefined) return statusAnswer(400, false);
       await pins.unpin(root);
       return back();
@@ -61,14 +55,6 @@ async function formOf({ headers, body }: ClientRequest): Promise<URLSearchParams
   // Browsers announce the length of a form, and the server takes no more bytes than that.
   if (!(Number(headers.get("content-length") ?? NaN) <= FORM_BYTES_MAX)) return undefined;
   return new URLSearchParams(await new Response(body).text());
-}
-
-/** The hash of a store path, of its base name, or the hash itself. */
-function rootIn(form: URLSearchParams): StorePathHash | undefined {
-  const text = (form.get("path") ?? "").trim();
-  const name = text.startsWith(`${STORE_DIR}/`) ? text.slice(STORE_DIR.length + 1) : text;
-  if (isStorePathHash(name)) return name;
-  return isBaseName(name) ? hashOfBaseName(name) : undefined;
 }
 
 /** Without a number, the size limit is the target. */

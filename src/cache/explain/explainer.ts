@@ -1,0 +1,109 @@
+import { messageOf } from "../../base/failure.ts";
+import { TimeSlice } from "../../base/time_slice.ts";
+import { rootsReaching } from "../../closure/roots_reaching.ts";
+import type { MetadataStore, NarinfoRow, NarRecord } from "../../metadata/metadata_store.ts";
+import type { ColdEntry } from "../../metadata/space_keeper.ts";
+import { nameInNarinfo } from "../../nix/narinfo_name.ts";
+import type { StorePathHash } from "../../nix/store_path.ts";
+import type { Logger } from "../../telemetry/logger.ts";
+import type { NegativeCache } from "../negative_cache.ts";
+import type { Explanation, PinReaching } from "./explanation.ts";
+import type { PathRecord } from "./path_record.ts";
+import { reasonsOf } from "./reasons.ts";
+
+/** The entries that eviction takes next, read once for each explanation. */
+const COLDEST_MAX = 1_000;
+
+/** Of the closures of all pins: a larger graph takes too long for an answer. */
+const GRAPH = { pathsMax: 200_000, referencesMax: 3_000_000 };
+const GRAPH_LIMIT_MS = 5_000;
+
+const SIGNATURE_REGEXP = /^Sig: ([^:\n]{1,200}):/gm;
+
+export interface ExplainerDeps {
+  readonly metadata: Pick<
+    MetadataStore,
+    "findNarinfo" | "findNar" | "sourcesOf" | "referencesOf" | "pins" | "coldest"
+  >;
+  readonly negative: Pick<NegativeCache, "has">;
+  readonly record: Pick<PathRecord, "of">;
+  readonly log: Pick<Logger, "debug">;
+}
+
+/** Explains why a request for a store path is a hit or a miss. */
+export class Explainer {
+  readonly #deps: ExplainerDeps;
+
+  constructor(deps: ExplainerDeps) {
+    this.#deps = deps;
+  }
+
+  async explain(storePathHash: StorePathHash): Promise<Explanation> {
+    const { metadata, negative, record } = this.#deps;
+    const row = await metadata.findNarinfo(storePathHash);
+    const nar = row && await metadata.findNar(row.narName);
+    const past = record.of(storePathHash);
+    const facts = {
+      hash: storePathHash,
+      name: (row && nameInNarinfo(row.body)) ?? null,
+      verdict: verdictOf(row, nar, negative.has(storePathHash)),
+      narinfo: row === undefined ? null : {
+        trusted: row.trusted,
+        keys: [...row.body.matchAll(SIGNATURE_REGEXP)].map(([, key = ""]) => key),
+        upstreams: (await metadata.sourcesOf(row.narName)).map(({ upstream }) => upstream),
+      },
+      nar: nar === undefined ? null : {
+        name: nar.name,
+        is_stored: nar.kept !== undefined,
+        file_bytes: nar.kept?.fileSize ?? nar.fileSize ?? null,
+        nar_bytes: nar.narSize,
+      },
+      answers: past.answers.map(({ atMs, ...answer }) => ({ ...answer, at: iso(atMs) })),
+      evicted_at: past.evictedAtMs === undefined ? null : iso(past.evictedAtMs),
+      pins: await this.#pinsReaching(storePathHash),
+      ...await this.#coldness(storePathHash, nar),
+    };
+    return { ...facts, reasons: reasonsOf(facts) };
+  }
+
+  /** `null`: the closures are too large to look at. */
+  async #pinsReaching(target: StorePathHash): Promise<readonly PinReaching[] | null> {
+    const { metadata, log } = this.#deps;
+    try {
+      const roots = (await metadata.pins()).map(({ storePathHash }) => storePathHash);
+      const limits = { ...GRAPH, untilMs: performance.now() + GRAPH_LIMIT_MS };
+      const asked = { roots, target };
+      const found = await rootsReaching(metadata, asked, { slice: new TimeSlice(), limits });
+      return await Promise.all(found.map(async (root) => {
+        const row = await metadata.findNarinfo(root);
+        return { root, name: (row && nameInNarinfo(row.body)) ?? null };
+      }));
+    } catch (error) {
+      log.debug("pins of a path unknown", { error: messageOf(error) });
+      return null;
+    }
+  }
+
+  async #coldness(storePathHash: StorePathHash, nar: NarRecord | undefined) {
+    const none = { used_at: null, eviction_rank: null };
+    if (nar?.kept === undefined) return none;
+    const coldest = await this.#deps.metadata.coldest(COLDEST_MAX);
+    const index = coldest.findIndex((entry: ColdEntry) => entry.storePathHash === storePathHash);
+    const usedAtMs = coldest[index]?.usedAtMs ?? 0;
+    if (index < 0) return none;
+    return { used_at: usedAtMs === 0 ? null : iso(usedAtMs), eviction_rank: index + 1 };
+  }
+}
+
+function verdictOf(
+  row: NarinfoRow | undefined,
+  nar: NarRecord | undefined,
+  isAbsent: boolean,
+): Explanation["verdict"] {
+  if (row === undefined) return isAbsent ? "absent" : "not_stored";
+  return nar?.kept === undefined ? "nar_not_stored" : "hit";
+}
+
+function iso(ms: number): string {
+  return new Date(ms).toISOString();
+}

@@ -1,0 +1,42 @@
+/** Why a request for a store path is a hit or a miss, as `/explain` tells it. */
+export interface Explanation {
+  readonly hash: string;
+  /** Behind the hash in the store path; `null` if its narinfo is not stored. */
+  readonly name: string | null;
+  readonly verdict: "hit" | "nar_not_stored" | "absent" | "not_stored";
+  /** Sentences for people. */
+  readonly reasons: readonly string[];
+  readonly narinfo: {
+    /** A trusted key signed it. */
+    readonly trusted: boolean;
+    /** Names of all keys that signed it, except larder's own. */
+    readonly keys: readonly string[];
+    /** The upstreams that have its NAR. */
+    readonly upstreams: readonly string[];
+  } | null;
+  readonly nar: {
+    readonly name: string;
+    readonly is_stored: boolean;
+    readonly file_bytes: number | null;
+    readonly nar_bytes: number;
+  } | null;
+  /** What each upstream said last, since the start of larder. */
+  readonly answers: readonly {
+    readonly upstream: string;
+    readonly result: string;
+    readonly at: string;
+  }[];
+  /** Since the start of larder. */
+  readonly evicted_at: string | null;
+  /** The pinned roots that reach it; `null` if that is unknown. */
+  readonly pins: readonly PinReaching[] | null;
+  /** Of the coldest 1,000 entries only. */
+  readonly used_at: string | null;
+  /** Place in the order of eviction, from 1; `null` if it is not among the next 1,000. */
+  readonly eviction_rank: number | null;
+}
+
+export interface PinReaching {
+  readonly root: string;
+  readonly name: string | null;
+}

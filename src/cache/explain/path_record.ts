@@ -1,0 +1,50 @@
+import { LRUCache } from "lru-cache";
+import type { StorePathHash } from "../../nix/store_path.ts";
+
+/** Some 500 bytes each. */
+const PATHS_MAX = 5_000;
+
+/** What an upstream said about a store path. */
+export interface UpstreamWord {
+  readonly upstream: string;
+  /** `found`, `absent`, or why its answer was of no use. */
+  readonly result: string;
+  readonly atMs: number;
+}
+
+/** What larder remembers of a store path since its start. */
+export interface PathPast {
+  /** The newest of each upstream. */
+  readonly answers: readonly UpstreamWord[];
+  readonly evictedAtMs: number | undefined;
+}
+
+/** What upstreams said about the newest paths, and which were evicted. In memory only. */
+export class PathRecord {
+  readonly #nowMs: () => number;
+  readonly #answers = new LRUCache<StorePathHash, ReadonlyMap<string, UpstreamWord>>({
+    max: PATHS_MAX,
+  });
+  readonly #evicted = new LRUCache<StorePathHash, number>({ max: PATHS_MAX });
+
+  constructor(nowMs: () => number) {
+    this.#nowMs = nowMs;
+  }
+
+  answered(storePathHash: StorePathHash, upstream: string, result: string): void {
+    const known = this.#answers.get(storePathHash) ?? [];
+    const answer = { upstream, result, atMs: this.#nowMs() };
+    this.#answers.set(storePathHash, new Map([...known, [upstream, answer]]));
+  }
+
+  evicted(paths: readonly StorePathHash[]): void {
+    for (const path of paths) this.#evicted.set(path, this.#nowMs());
+  }
+
+  of(storePathHash: StorePathHash): PathPast {
+    return {
+      answers: [...this.#answers.get(storePathHash)?.values() ?? []],
+      evictedAtMs: this.#evicted.get(storePathHash),
+    };
+  }
+}

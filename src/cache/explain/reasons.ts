@@ -1,0 +1,76 @@
+import { counted } from "../../base/format_units.ts";
+import type { Explanation } from "./explanation.ts";
+
+type Facts = Omit<Explanation, "reasons">;
+
+const VERDICTS: Readonly<Record<Facts["verdict"], string>> = {
+  hit: "A request is a hit: the narinfo and the NAR file are stored.",
+  nar_not_stored: "The narinfo is stored, and its NAR file is not. " +
+    "So the next request for the NAR is a miss, which fetches it.",
+  absent: "A request gets 404 for now: every upstream said that it does not have this path.",
+  not_stored: "The narinfo is not stored, so the next request is a miss: it asks the upstreams.",
+};
+
+/** What each answer means. */
+const RESULTS: Readonly<Record<string, string>> = {
+  found: "had it",
+  absent: "did not have it",
+  timeout: "did not answer in time",
+  unreachable: "could not be reached",
+  status: "answered with an error",
+  garbage: "answered with something that is no narinfo",
+  untrusted: "has it, but no trusted key signs it: set --cache-upstream-public-key",
+};
+
+/** The reasons in sentences, the most important first. */
+export function reasonsOf(facts: Facts): readonly string[] {
+  return [
+    VERDICTS[facts.verdict],
+    ...evictedReasons(facts),
+    ...answerReasons(facts),
+    ...signatureReasons(facts),
+    ...evictionReasons(facts),
+  ];
+}
+
+function evictedReasons({ evicted_at, verdict }: Facts): readonly string[] {
+  if (evicted_at === null || verdict === "hit") return [];
+  return [`larder evicted it at ${clock(evicted_at)} to stay below the size limit.`];
+}
+
+function answerReasons({ answers, verdict }: Facts): readonly string[] {
+  if (answers.length > 0) {
+    return answers.map(({ upstream, result, at }) =>
+      `${upstream} ${RESULTS[result] ?? "answered"} at ${clock(at)}.`
+    );
+  }
+  return verdict === "hit" || verdict === "nar_not_stored"
+    ? ["What the upstreams said is not recorded: it was before the start of larder."]
+    : ["No upstream was asked for it since the start of larder."];
+}
+
+function signatureReasons({ narinfo }: Facts): readonly string[] {
+  if (narinfo === null) return [];
+  const keys = narinfo.keys.length === 0 ? "no key" : narinfo.keys.join(", ");
+  return [`Its narinfo is signed by ${keys}${narinfo.trusted ? "" : ", none of them trusted"}.`];
+}
+
+function evictionReasons({ nar, pins, eviction_rank, used_at }: Facts): readonly string[] {
+  if (nar === null || !nar.is_stored) return [];
+  if (pins === null) return ["Whether a pin keeps it is unknown: the closures are too large."];
+  if (pins.length > 0) {
+    const names = pins.map(({ root, name }) => name ?? root).join(", ");
+    return [`Eviction spares it: ${counted(pins.length, "pin")} reach it, ${names}.`];
+  }
+  if (eviction_rank === null) return ["Eviction takes at least 1,000 other entries before it."];
+  const used = used_at === null ? "no client has used it" : `last used at ${clock(used_at)}`;
+  return [
+    eviction_rank === 1
+      ? `It is the next entry that eviction takes: ${used}.`
+      : `Eviction takes ${counted(eviction_rank - 1, "entry", "entries")} before it: ${used}.`,
+  ];
+}
+
+function clock(iso: string): string {
+  return `${iso.slice(0, 10)} ${iso.slice(11, 16)} UTC`;
+}

@@ -1,0 +1,73 @@
+import { formatBytes } from "../../base/format_units.ts";
+import type { Explanation } from "../../cache/explain/explanation.ts";
+import { type Html, markup, type Part } from "./markup.ts";
+import { type Tone, toneIcon } from "./icons.ts";
+import { unpinForm } from "./pins_part.ts";
+
+/** What a search has found. */
+export interface Found {
+  /** As typed; empty without a search. */
+  readonly query: string;
+  /** Of a store path or its hash. */
+  readonly explanation: Explanation | undefined;
+  /** Of any other text: the newest names that contain it. */
+  readonly named: readonly { readonly hash: string; readonly name: string }[];
+  /** The database did not answer. */
+  readonly isUnreadable: boolean;
+}
+
+const VERDICTS: Readonly<Record<Explanation["verdict"], readonly [tone: Tone, word: string]>> = {
+  hit: ["good", "here"],
+  nar_not_stored: ["fair", "narinfo only"],
+  absent: ["bad", "nobody has it"],
+  not_stored: ["idle", "not here"],
+};
+
+/** A search by store path, hash or name, and what it has found. */
+export function packagesPart({ query, explanation, named, isUnreadable }: Found): Html {
+  const shown = isUnreadable
+    ? markup`<p class="none found">The database cannot be read at the moment.</p>`
+    : explanation === undefined
+    ? names(query, named)
+    : explained(explanation);
+  return markup`<form method="get" action="./#packages" class="search" role="search">
+<label for="query">Store path, hash or name</label>
+<div><input id="query" name="q" value="${query}" spellcheck="false" autocomplete="off">
+<button id="search">Explain</button></div></form>${shown}`;
+}
+
+function names(query: string, named: Found["named"]): Part {
+  if (query === "") return false;
+  if (named.length === 0) {
+    return markup`<p class="none found">No NAR with this name was served since the start.
+ A store path or its hash finds every path.</p>`;
+  }
+  return markup`<ul class="found">${
+    named.map(({ hash, name }) =>
+      markup`<li><a href="?q=${hash}#packages">${name}</a> <code>${hash}</code></li>`
+    )
+  }</ul>`;
+}
+
+function explained(one: Explanation): Html {
+  const [tone, word] = VERDICTS[one.verdict];
+  const name = one.name ?? one.hash;
+  const isRoot = one.pins?.some(({ root }) => root === one.hash) ?? false;
+  return markup`<div class="found"><p><span class="mark">${
+    toneIcon(tone)
+  }${word}</span> <b>${name}</b>${one.name !== null && markup` <code>${one.hash}</code>`}</p>${
+    one.nar !== null && one.nar.file_bytes !== null &&
+    markup`<p class="quiet">NAR file of ${formatBytes(one.nar.file_bytes)}, ${
+      formatBytes(one.nar.nar_bytes)
+    } unpacked</p>`
+  }<ul class="reasons">${one.reasons.map((reason) => markup`<li>${reason}</li>`)}</ul>${
+    isRoot ? unpinForm(one.hash, name) : one.narinfo !== null && pinForm(one.hash, name)
+  }</div>`;
+}
+
+function pinForm(hash: string, name: string): Html {
+  return markup`<details class="act"><summary>Pin</summary>
+<form method="post" action="page/pin"><input type="hidden" name="path" value="${hash}">
+<button aria-label="Keep it and its closure: ${name}">Keep it and its closure</button></form>
+</details>`;
+}

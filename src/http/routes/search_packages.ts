@@ -1,0 +1,29 @@
+import type { Explainer } from "../../cache/explain/explainer.ts";
+import type { StorePathNames } from "../../cache/store_path_names.ts";
+import type { Found } from "../page/packages_part.ts";
+import { storePathHashIn } from "./store_path_text.ts";
+
+/** Longer ones are no name and no store path. */
+const QUERY_CHARS_MAX = 300;
+
+const NAMES_MAX = 20;
+
+/** Explains a store path, or finds store paths by name. Never rejects. */
+export async function searchPackages(
+  { explainer, names }: {
+    readonly explainer: Pick<Explainer, "explain">;
+    readonly names: Pick<StorePathNames, "find">;
+  },
+  text: string,
+): Promise<Found> {
+  const query = text.trim().slice(0, QUERY_CHARS_MAX);
+  const none = { query, explanation: undefined, named: [], isUnreadable: false };
+  if (query === "") return none;
+  try {
+    const path = storePathHashIn(query);
+    if (path !== undefined) return { ...none, explanation: await explainer.explain(path) };
+    return { ...none, named: await names.find(query, NAMES_MAX) };
+  } catch {
+    return { ...none, isUnreadable: true };
+  }
+}

@@ -1,0 +1,96 @@
+import assert from "node:assert/strict";
+import type { Explanation } from "../../src/cache/explain/explanation.ts";
+import { fakeUpstream } from "../support/fake_upstream.ts";
+import { chain, makeStoreObject, type StoreObject } from "../support/store_object.ts";
+import { TestCache } from "../support/test_cache.ts";
+
+const objects = chain(2);
+const [leaf, root] = objects as [StoreObject, StoreObject];
+const other = makeStoreObject({ name: "other-2.0" });
+const ABSENT = "0".repeat(32);
+
+async function explain(cache: TestCache, path: string): Promise<Explanation> {
+  const answer = await cache.get(`/explain?path=${encodeURIComponent(path)}`);
+  assert.equal(answer.status, 200);
+  return await answer.json();
+}
+
+async function pull(cache: TestCache, { storePathHash }: StoreObject): Promise<void> {
+  await (await cache.get(await cache.narPath(storePathHash))).bytes();
+  await cache.downloadsOver();
+}
+
+/** The page's answer to a search, as text. */
+async function searched(cache: TestCache, query: string): Promise<string> {
+  const url = `/?q=${encodeURIComponent(query)}`;
+  const html = await (await cache.get(url, { accept: "text/html" })).text();
+  const part = /<(ul|div|p) class="[^"]*found">([^]*?)<h3>Pins/.exec(html)?.[2] ?? "";
+  return part.replace(/<[^>]*>/g, " ").replace(/\s+/g, " ");
+}
+
+Deno.test("explain: a stored path is a hit, with its source, signer and pins", async () => {
+  await using upstream = await fakeUpstream({ objects, stored: true });
+  await using cache = await TestCache.open({ upstreams: [upstream] });
+  for (const object of objects) await pull(cache, object);
+  await cache.request("POST", `/pin/${root.storePathHash}.narinfo`);
+
+  const told = await explain(cache, leaf.storePath);
+  assert.deepEqual([told.verdict, told.name], ["hit", "link-0"]);
+  assert.deepEqual(told.narinfo?.upstreams, [upstream.url]);
+  assert.deepEqual(told.narinfo?.keys, [upstream.publicKey.split(":")[0]]);
+  assert.deepEqual(told.pins, [{ root: root.storePathHash, name: "link-1" }]);
+  assert.deepEqual(told.answers.map(({ result }) => result), ["found"]);
+  assert.match(told.reasons.join(" "), /is a hit.* had it at .* Eviction spares it: 1 pin/);
+
+  await cache.request("DELETE", `/pin/${root.storePathHash}.narinfo`);
+  const unpinned = await explain(cache, leaf.storePathHash);
+  assert.deepEqual(unpinned.pins, []);
+  assert.ok((unpinned.eviction_rank ?? 0) > 0);
+});
+
+Deno.test("page: why was this path not cached? … it was evicted, or nobody had it", async () => {
+  await using upstream = await fakeUpstream({ objects: [other], stored: true });
+  const upstreams = [upstream, "http://127.0.0.1:1"];
+  await using cache = await TestCache.open({ upstreams, limitBytes: 10_000_000 });
+  assert.match(await searched(cache, other.storePath), /not here .* No upstream was asked for it/);
+  await pull(cache, other);
+  assert.match(await searched(cache, "OTHER"), /other-2\.0/);
+  assert.match(await searched(cache, "nothing-like-it"), /No NAR with this name/);
+
+  const gone = await cache.request("POST", "/gc?target=0");
+  await gone.text();
+  const evicted = await searched(cache, other.storePathHash);
+  assert.match(evicted, /not here .* the next request is a miss/);
+  assert.match(evicted, /larder evicted it at \d{4}-\d\d-\d\d \d\d:\d\d UTC to stay below/);
+  assert.match(evicted, / had it at /);
+  assert.match(evicted, /http:\/\/127\.0\.0\.1:1 could not be reached at/);
+});
+
+Deno.test("explain: absences, untrusted answers and lost files have their own words", async () => {
+  await using upstream = await fakeUpstream({ objects: [other], stored: true });
+  await using cache = await TestCache.open({ upstreams: [upstream] });
+  await cache.get(`/${ABSENT}.narinfo`);
+  const absent = await explain(cache, ABSENT);
+  assert.equal(absent.verdict, "absent");
+  assert.match(absent.reasons.join(" "), /gets 404 for now.* did not have it at/);
+
+  await cache.narinfo(other.storePathHash);
+  const promised = await explain(cache, other.storePathHash);
+  assert.deepEqual([promised.verdict, promised.nar?.is_stored], ["nar_not_stored", false]);
+
+  await using untrusting = await TestCache.open({ upstreams: [upstream], trustedKeys: [] });
+  await untrusting.get(`/${other.storePathHash}.narinfo`);
+  const untrusted = await explain(untrusting, other.storePathHash);
+  assert.match(untrusted.reasons.join(" "), /no trusted key signs it: set --cache-upstream-public/);
+});
+
+Deno.test("explain: no store path is 400, and a broken database is said", async () => {
+  await using cache = await TestCache.open({ upstreams: [] });
+  for (const path of ["", "hello", "/etc/passwd", "../x"]) {
+    const answer = await cache.get(`/explain?path=${encodeURIComponent(path)}`);
+    assert.equal(answer.status, 400, path);
+  }
+  assert.match(await searched(cache, "<img src=x>"), /No NAR with this name/);
+  await cache.metadata[Symbol.asyncDispose]();
+  assert.match(await searched(cache, other.storePath), /The database cannot be read/);
+});
