@@ -6,10 +6,13 @@ import { FALSE_COMPRESSIONS } from "./liar.ts";
 import type { Tally } from "./tally.ts";
 import type { World } from "./world.ts";
 
+/** What the clients may ask for. */
+export type ClientWorld = Pick<World, "objects" | "filesOf">;
+
 export interface ClientDeps {
   readonly dice: Dice;
   readonly tally: Tally;
-  readonly world: World;
+  readonly world: ClientWorld;
   /** Port of larder; `undefined` while it restarts. */
   readonly port: () => number | undefined;
 }
