@@ -5,6 +5,7 @@ import type { LineSink, Logger } from "../telemetry/logger.ts";
 import type { UpstreamLook } from "../upstream/upstream_pool.ts";
 import { showBanner } from "./banner.ts";
 import { keyFileOf, warnOfOpenKeys } from "./key_files.ts";
+import { warnOfMembers } from "./member_warnings.ts";
 import { tokensOf, warnOfShortTokens } from "./tokens.ts";
 
 /** A server that has just begun to answer. */
@@ -31,6 +32,7 @@ export function announce({ settings, log, secretKey, output, looks, place }: Sta
   warnOfOpenKeys(keyFiles(settings, place.storage), log);
   const tokens = tokensOf(settings);
   warnOfShortTokens(tokens, log);
+  warnOfMembers(settings, log);
   if (settings["cache.allow-put-verb"] && tokens.every(({ role }) => role === "read")) {
     const hasKey = settings["cache.trusted-upload-key"].length > 0;
     log.warn(hasKey ? "uploads need no token" : "every upload is refused", {

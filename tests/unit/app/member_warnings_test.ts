@@ -1,0 +1,30 @@
+import assert from "node:assert/strict";
+import { warnOfMembers } from "../../../src/app/member_warnings.ts";
+import { readSettings } from "../../../src/config/settings.ts";
+import { inputsOf } from "../../support/config_inputs.ts";
+
+const REDIS = "--cache-redis-addrs=r.example";
+const POSTGRES = "--cache-database-url=postgres://larder@d.example/larder";
+const S3 = ["--cache-storage-s3-bucket=larder", "--cache-storage-s3-endpoint=http://s.example"];
+const LOCKS = "locks of one machine are in redis";
+const KEY = "signing key is of this machine alone";
+
+const rows: readonly (readonly [args: readonly string[], warned: readonly string[]])[] = [
+  [[], []],
+  [[POSTGRES], []],
+  [[REDIS], [LOCKS]],
+  [[REDIS, POSTGRES], []],
+  [[POSTGRES, ...S3], [KEY]],
+  [[POSTGRES, ...S3, "--cache-secret-key-path=/k"], []],
+  [[POSTGRES, ...S3, "--cache-sign-narinfo=false"], []],
+];
+
+for (const [args, warned] of rows) {
+  const outcome = warned.length === 0 ? "nothing" : warned.join(", ");
+  Deno.test(`members: with ${args.join(" ") || "no option"} it warns of ${outcome}`, async () => {
+    const { settings } = await readSettings(inputsOf({ args }));
+    const said: string[] = [];
+    warnOfMembers(settings, { warn: (message) => void said.push(message) });
+    assert.deepEqual(said, warned);
+  });
+}
