@@ -12,6 +12,8 @@ const MEANING = {
   "corrupt": { status: 404, level: "error" },
   /** A condition of this machine, such as a full disk. 404 makes Nix try its next substituter. */
   "unavailable": { status: 404, level: "error" },
+  /** The database does not answer. The log has said so, once for all requests. */
+  "away": { status: 404, level: "debug" },
   "overloaded": { status: 503, level: "warn" },
   "broken": { status: 500, level: "error" },
 } as const;

@@ -47,6 +47,8 @@ testUnless(
       statusOf(larder, `/${COLD.storePathHash}.narinfo`),
       statusOf(larder, `/${LATE.storePathHash}.narinfo`),
     ]);
+    assert.equal(await statusOf(larder, `/nar/${"0".repeat(52)}.nar.xz`), 404);
+    assert.equal(await statusOf(larder, "/pins"), 404);
     assert.ok(statuses.every((status) => status === 200 || status === 404), `${statuses}`);
     database.start();
     await larder.logged("database answers again");
@@ -55,6 +57,8 @@ testUnless(
       async () => await statusOf(larder, `/${COLD.storePathHash}.narinfo`) === 200,
     );
     assert.equal(larder.lines.filter(({ msg }) => msg === "database does not answer").length, 1);
+    const failed = larder.lines.filter(({ msg }) => msg === "request failed");
+    assert.deepEqual(failed.filter(({ level }) => level === "error"), []);
     assert.doesNotMatch(JSON.stringify(larder.lines), /secret/);
   },
 );

@@ -47,7 +47,7 @@ export class Database implements AsyncDisposable {
   }
 
   /**
-   * Runs one statement, and so one transaction. Throws the server's error, or "unavailable" after
+   * Runs one statement, and so one transaction. Throws the server's error, or "away" after
    * `waitMs` without a server. Only run what may run twice.
    */
   async query(query: Query, waitMs = AWAY_MAX_MS): Promise<Result["rows"]> {
@@ -107,7 +107,7 @@ export class Database implements AsyncDisposable {
     await this.#pool.end();
   }
 
-  /** Resolves when the database answers. Throws "unavailable" when that takes too long. */
+  /** Resolves when the database answers. Throws "away" when that takes too long. */
   async #answering(startedMs: number, waitMs: number): Promise<void> {
     while (this.#outage !== undefined && !this.isClosed) {
       const { sinceMs, over } = this.#outage;
@@ -158,5 +158,5 @@ function poolOf(config: PoolConfig): Pool {
 
 function awayFailure(error?: unknown): Failure {
   const reason = error === undefined ? "it does not answer" : messageOf(error);
-  return new Failure("unavailable", `Cannot use the database: ${reason}`, {}, error);
+  return new Failure("away", `Cannot use the database: ${reason}`, {}, error);
 }
