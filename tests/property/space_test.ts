@@ -1,4 +1,8 @@
+import assert from "node:assert/strict";
 import fc from "fast-check";
+import { type OpenModelDatabase, openSqliteModel } from "../support/model_database.ts";
+import { postgresMissing, PostgresServer } from "../support/postgres.ts";
+import { PostgresModel } from "../support/postgres_model.ts";
 import { checkProperty } from "../support/property.ts";
 import { smallWorld } from "../support/small_world.ts";
 import { SPACE_COMMANDS } from "../support/space_commands.ts";
@@ -25,16 +29,41 @@ checkProperty(
   { runs: RUNS / 3 },
 );
 
+const postgres = PostgresServer.start();
+let url: Promise<string> | undefined;
+
+/** A run takes a second or more: each call goes to the server and back. */
+const POSTGRES_RUNS = Math.ceil(RUNS / 300);
+
+for (const members of [2, 3]) {
+  checkProperty(
+    `space: of ${members} on one PostgreSQL, limit, pins, order and files hold through deaths`,
+    playedBy(members, async (play) => {
+      assert.ok(postgres);
+      await using model = new PostgresModel(await (url ??= postgres.createMigrated()));
+      await model.empty();
+      await play(model.connect);
+    }),
+    { runs: POSTGRES_RUNS, excuse: postgresMissing },
+  );
+}
+
 /** So many larders on one storage, which go through what is drawn. */
-function playedBy(memberCount: number) {
+function playedBy(
+  memberCount: number,
+  within: (play: (open: OpenModelDatabase) => Promise<void>) => Promise<void> = (play) =>
+    play(openSqliteModel),
+) {
   return fc.asyncProperty(
     smallWorld,
     fc.integer(LIMIT_KILOBYTES),
     fc.commands(SPACE_COMMANDS, { maxCommands: COMMANDS_MAX, size: "max" }),
     async (world, limitKilobytes, commands) => {
-      await using system = new SpaceSystem(world, limitKilobytes * 1_000, memberCount);
-      await system.start();
-      await fc.asyncModelRun(() => ({ model: new SpaceModel(world), real: system }), commands);
+      await within(async (open) => {
+        await using system = new SpaceSystem(world, limitKilobytes * 1_000, memberCount, open);
+        await system.start();
+        await fc.asyncModelRun(() => ({ model: new SpaceModel(world), real: system }), commands);
+      });
     },
   );
 }

@@ -1,25 +1,25 @@
-import type { DatabaseSync } from "node:sqlite";
 import type { MetadataStore } from "../../src/metadata/metadata_store.ts";
 import type { Evicted, EvictionOrder } from "../../src/metadata/space_keeper.ts";
 import type { NarName } from "../../src/nix/nar_name.ts";
 import { narNameOf } from "../../src/nix/stored_name.ts";
 import type { StorePathHash } from "../../src/nix/store_path.ts";
+import type { ModelConnection } from "./model_database.ts";
 import { narNamed, type SmallWorld } from "./small_world.ts";
 
 interface Entry {
-  /** `undefined` where no narinfo names the file. */
-  readonly hash?: StorePathHash;
+  /** `null` where no narinfo names the file. */
+  readonly hash: StorePathHash | null;
   readonly name: NarName;
   readonly used_at_ms: number;
   /** The store's own opinion. */
-  readonly protected: number;
+  readonly protected: number | boolean;
   /** Whether there is a NAR file: what frees nothing may stay. */
-  readonly kept: number;
+  readonly kept: number | boolean;
 }
 
 /** Whose evictions are watched. */
 export interface WatchedMember {
-  readonly database: DatabaseSync;
+  readonly database: ModelConnection;
   /** What it reads and downloads. */
   readonly underWay: () => ReadonlySet<NarName>;
 }
@@ -36,8 +36,8 @@ const ENTRIES_SQL = `
     JOIN narinfo_use u ON u.path_id = i.path_id
     JOIN path p ON p.id = i.path_id JOIN nar n ON n.id = i.nar_id
   UNION ALL
-  SELECT NULL, n.name, l.used_at_ms, 0, 1 FROM loose_nar l JOIN nar n ON n.id = l.nar_id
-    WHERE l.kept = 1`;
+  SELECT NULL, n.name, l.used_at_ms, 1 = 0, 1 = 1 FROM loose_nar l JOIN nar n ON n.id = l.nar_id
+    WHERE l.kept`;
 
 /**
  * Judges each eviction at its very moment, by what is stored and pinned then and what the world
@@ -77,18 +77,22 @@ export class EvictionWatch {
     { database, underWay: underWayNow }: WatchedMember,
     order: EvictionOrder,
   ): Promise<Evicted> {
-    const entries = database.prepare(ENTRIES_SQL).all() as unknown as Entry[];
-    const pins = database.prepare("SELECT hash FROM pin_root").all()
-      .map(({ hash }) => this.#world.numberOf(hash as StorePathHash));
+    const looked = [ENTRIES_SQL, "SELECT hash FROM pin_root"].map((sql) => database.rows(sql));
+    // Without a turn of the event loop where the rows are there at once.
+    const isLater = looked.some((rows) => rows instanceof Promise);
+    const [entries = [], roots = []] = (isLater ? await Promise.all(looked) : looked) as [
+      readonly Entry[],
+      readonly { readonly hash: StorePathHash }[],
+    ];
+    const pins = roots.map(({ hash }) => this.#world.numberOf(hash));
     const underWay = underWayNow();
-    const version = database.prepare("PRAGMA data_version");
-    const before = version.get()?.["data_version"];
+    const before = database.version();
     // Nothing of the same process comes in between.
     const evicted = await metadata.evict(order);
     for (const { at } of evicted.files) this.nars.add(narNameOf(at));
     for (const hash of evicted.narinfos) this.paths.add(this.#world.numberOf(hash));
     // Another one that evicted at the same time has changed what there was to choose from.
-    const isAlone = version.get()?.["data_version"] === before;
+    const isAlone = database.version() === before;
     if (isAlone) this.#judge({ entries, pins, underWay }, order, evicted);
     return evicted;
   }
@@ -114,12 +118,12 @@ export class EvictionWatch {
       if (underWay.has(name)) this.violations.push(`evicted ${name}, which is on its way`);
     }
     for (const narName of names) {
-      const owner = left.find(({ hash, name }) => hash !== undefined && name === narName);
+      const owner = left.find(({ hash, name }) => hash !== null && name === narName);
       if (owner) this.violations.push(`evicted ${narName}, which ${owner.hash} still needs`);
     }
     for (const { hash, name, used_at_ms, protected: isProtected, kept } of left) {
-      if (used_at_ms >= youngest || isProtected === 1 || underWay.has(name)) continue;
-      if (kept === 0) continue;
+      if (used_at_ms >= youngest || Boolean(isProtected) || underWay.has(name)) continue;
+      if (!kept) continue;
       this.violations.push(`${hash ?? name} is older than what was evicted, and stays`);
     }
     const bytes = names.slice(0, -1).map((narName) => narNamed(narName).bytes.length);

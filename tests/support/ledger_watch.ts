@@ -1,8 +1,8 @@
-import type { DatabaseSync } from "node:sqlite";
 import type { MetadataStore } from "../../src/metadata/metadata_store.ts";
+import type { ModelConnection } from "./model_database.ts";
 
 const SUM_SQL = `SELECT kept_bytes + pending_bytes +
-  (SELECT ifnull(sum(reserved_bytes), 0) FROM member) AS bytes FROM stock`;
+  (SELECT coalesce(sum(reserved_bytes), 0) FROM member) AS bytes FROM stock`;
 
 /**
  * Sums what is stored and reserved by all members, after each call of any of them. It may be above
@@ -17,8 +17,7 @@ export class LedgerWatch {
     this.#limitBytes = limitBytes;
   }
 
-  watched(metadata: MetadataStore, database: DatabaseSync): MetadataStore {
-    const sum = database.prepare(SUM_SQL);
+  watched(metadata: MetadataStore, database: ModelConnection): MetadataStore {
     return new Proxy(metadata, {
       get: (target, name) => {
         const method: unknown = Reflect.get(target, name);
@@ -27,7 +26,11 @@ export class LedgerWatch {
           try {
             return await method.apply(target, args);
           } finally {
-            if (database.isOpen) this.#look(Number(sum.get()?.["bytes"]), String(name));
+            if (database.isOpen) {
+              const looked = database.rows(SUM_SQL);
+              const [row] = looked instanceof Promise ? await looked : looked;
+              this.#look(Number(row?.["bytes"]), String(name));
+            }
           }
         };
       },

@@ -1,4 +1,3 @@
-import type { DatabaseSync } from "node:sqlite";
 import { Demotions } from "../../src/cache/sources/demotions.ts";
 import { Downloads } from "../../src/cache/download/downloads.ts";
 import { PassThroughTransfers } from "../../src/cache/pass_through/pass_through_transfers.ts";
@@ -20,8 +19,6 @@ import { assembleSpace } from "../../src/space/assemble_space.ts";
 import type { Space } from "../../src/space/space.ts";
 import { HotMetadataStore } from "../../src/metadata/hot_metadata_store.ts";
 import type { MetadataStore } from "../../src/metadata/metadata_store.ts";
-import { openDatabase } from "../../src/metadata/sqlite/connection.ts";
-import { SqliteMetadataStore } from "../../src/metadata/sqlite/sqlite_metadata_store.ts";
 import type { NarName } from "../../src/nix/nar_name.ts";
 import { Pins } from "../../src/pins/pins.ts";
 import { HotNarStore } from "../../src/storage/hot_nar_store.ts";
@@ -29,6 +26,7 @@ import { WorkFolder } from "../../src/storage/local/work_folder.ts";
 import { createLogger } from "../../src/telemetry/logger.ts";
 import { Metrics } from "../../src/telemetry/metrics.ts";
 import { NO_TRACER as tracer } from "../../src/telemetry/tracer.ts";
+import type { ModelConnection, OpenModelDatabase } from "./model_database.ts";
 import { MortalLife } from "./mortal_life.ts";
 import type { SmallDisk } from "./small_disk.ts";
 import { SmallUpstream } from "./small_upstream.ts";
@@ -40,7 +38,8 @@ export interface MortalLarderParts {
   readonly limitBytes: number;
   readonly nowMs: () => number;
   /** Stands between the database and everything else: whoever watches sees what was done. */
-  readonly watched: (metadata: MetadataStore, database: DatabaseSync) => MetadataStore;
+  readonly watched: (metadata: MetadataStore, database: ModelConnection) => MetadataStore;
+  readonly openDatabase: OpenModelDatabase;
   /** It dies at this step of its start. */
   readonly dieAfter: number;
   /** The members whose processes are known to have ended. */
@@ -74,20 +73,16 @@ const NO_ARCHIVES = {
 export class MortalLarder {
   readonly life: MortalLife;
   readonly upstream: SmallUpstream;
-  readonly database: DatabaseSync;
+  readonly database: ModelConnection;
   /** All larders are one process. */
   readonly member = newMemberId("test", Deno.pid);
   #workFolder: WorkFolder | undefined;
-  readonly #sqlite: SqliteMetadataStore;
   readonly #parts: MortalLarderParts;
 
-  private constructor(parts: MortalLarderParts, database: DatabaseSync) {
+  private constructor(parts: MortalLarderParts, database: ModelConnection) {
     const { disk, world } = parts;
     this.#parts = parts;
     this.database = database;
-    // A process that is killed does not lose what the system has; the disk itself is not tried.
-    database.exec("PRAGMA synchronous = OFF");
-    this.#sqlite = new SqliteMetadataStore(database, parts.nowMs);
     this.life = new MortalLife(() => this.#die());
     this.life.endAfter(parts.dieAfter);
     this.upstream = new SmallUpstream(world, disk, this.life);
@@ -100,7 +95,7 @@ export class MortalLarder {
 
   /** `undefined` when it died before it could serve. */
   static async start(parts: MortalLarderParts): Promise<RunningLarder | undefined> {
-    const database = await openDatabase(`${parts.disk.path}/db.sqlite`);
+    const database = await parts.openDatabase(parts.disk.path, parts.nowMs);
     const larder = new MortalLarder(parts, database);
     try {
       return await larder.#run();
@@ -113,10 +108,9 @@ export class MortalLarder {
 
   async #run(): Promise<RunningLarder> {
     const { disk, watched } = this.#parts;
-    const metadata = new HotMetadataStore(
-      this.life.bind(watched(this.#sqlite, this.database)),
-      log,
-    );
+    const { store } = this.database;
+    const guarded = this.database.guarded(watched(store, this.database));
+    const metadata = new HotMetadataStore(this.life.bind(guarded), log);
     const nars = new HotNarStore(this.life.bind(disk.store(this.life)), HOT_NARS);
     await metadata.beat(this.member, { heldBytes: 0, limitBytes: Infinity });
     this.life.check();
@@ -146,16 +140,14 @@ export class MortalLarder {
   async close(): Promise<void> {
     if (this.life.isOver) return;
     this.workFolder[Symbol.dispose]();
-    await this.#sqlite.leave(this.member);
-    await this.#sqlite[Symbol.asyncDispose]();
+    await this.database.store.leave(this.member);
+    await this.database.close();
   }
 
   /** What it had under way stays as it is: what still runs does not find its files. */
   #die(): void {
     // Nobody starts before its heartbeat is old enough.
-    this.database.prepare("UPDATE member SET heartbeat_at_ms = heartbeat_at_ms - ? WHERE id = ?")
-      .run(ENDED_AFTER_MS, this.member);
-    this.database.close();
+    this.database.die(this.member, ENDED_AFTER_MS);
     this.#parts.ended.add(this.member);
     if (this.#workFolder === undefined) return;
     const { path } = this.#workFolder;

@@ -1,4 +1,5 @@
 import fc from "fast-check";
+import { testUnless } from "./program.ts";
 
 const RUNS = 500;
 const seed = numberFrom("FUZZ_SEED") ?? crypto.getRandomValues(new Int32Array(1))[0] ?? 0;
@@ -14,14 +15,15 @@ const socketMs = numberFrom("FUZZ_SOCKET_MS") ?? SOCKET_MS;
 
 /**
  * Registers a test that tries `property` on random input. The seed is printed, and again
- * when an input fails: `FUZZ_SEED=<that number>`, with the same `FUZZ_MS`, replays it.
+ * when an input fails: `FUZZ_SEED=<that number>`, with the same `FUZZ_MS`, replays it. `excuse`
+ * says what is missing here.
  */
 export function checkProperty<Values>(
   name: string,
   property: fc.IProperty<Values> | fc.IAsyncProperty<Values>,
-  { runs = RUNS }: { readonly runs?: number } = {},
+  { runs = RUNS, excuse = "" }: { readonly runs?: number; readonly excuse?: string } = {},
 ): void {
-  Deno.test(name, async () => {
+  testUnless(excuse, name, async () => {
     if (!announced) console.log(replay);
     announced = true;
     try {

@@ -282,7 +282,7 @@ async function judge(
   const happened = { deeds, isOff, crashed, atMs: system.nowMs, evictedPaths, evictedNars };
   const problems = [...model.next(happened, await system.seen()), ...await system.audit()];
   const { protectedBytes } = await system.running.metadata.stock();
-  if (system.isSettled() && protectedBytes !== model.protectedBytes()) {
+  if (await system.isSettled() && protectedBytes !== model.protectedBytes()) {
     problems.push(`${protectedBytes} bytes are protected, not ${model.protectedBytes()}`);
   }
   const { usedBytes } = system.running.space.budget;

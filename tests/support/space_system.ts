@@ -5,6 +5,7 @@ import { narNameOf } from "../../src/nix/stored_name.ts";
 import type { StorePathHash } from "../../src/nix/store_path.ts";
 import { EvictionWatch } from "./eviction_watch.ts";
 import { LedgerWatch } from "./ledger_watch.ts";
+import { type OpenModelDatabase, openSqliteModel } from "./model_database.ts";
 import { turns } from "./mortal_life.ts";
 import { MortalLarder, type RunningLarder } from "./mortal_larder.ts";
 import { SmallDisk } from "./small_disk.ts";
@@ -32,11 +33,18 @@ export class SpaceSystem implements AsyncDisposable {
   readonly disk: SmallDisk;
   limitBytes: number;
   #nowMs = 1_000_000;
+  readonly #openDatabase: OpenModelDatabase;
   readonly #ended = new Set<string>();
   /** By their place; `undefined` is dead. */
   readonly #members: (RunningLarder | undefined)[];
 
-  constructor(world: SmallWorld, limitBytes: number, memberCount = 1) {
+  constructor(
+    world: SmallWorld,
+    limitBytes: number,
+    memberCount = 1,
+    openDatabase: OpenModelDatabase = openSqliteModel,
+  ) {
+    this.#openDatabase = openDatabase;
     this.world = world;
     this.limitBytes = limitBytes;
     this.#members = Array(memberCount).fill(undefined);
@@ -150,8 +158,8 @@ export class SpaceSystem implements AsyncDisposable {
   /** Once nothing is under way. */
   async seen(): Promise<Seen> {
     const { database } = this.running.larder;
-    const rows = database.prepare(`SELECT p.hash, u.used_at_ms FROM narinfo i
-      JOIN path p ON p.id = i.path_id JOIN narinfo_use u ON u.path_id = i.path_id`).all();
+    const rows = await database.rows(`SELECT p.hash, u.used_at_ms FROM narinfo i
+      JOIN path p ON p.id = i.path_id JOIN narinfo_use u ON u.path_id = i.path_id`);
     const stored = rows.map(({ hash, used_at_ms }) => (
       [this.world.numberOf(hash as StorePathHash), Number(used_at_ms)] as const
     ));
@@ -187,11 +195,8 @@ export class SpaceSystem implements AsyncDisposable {
   }
 
   /** True when all that pins reach is known, and nothing more is held for protected. */
-  isSettled(): boolean {
-    const row = this.running.larder.database.prepare(`SELECT count(*) AS open
-      FROM protected_path, stock WHERE expanded = 0 OR protected_path.generation < stock.generation
-    `).get();
-    return row?.["open"] === 0;
+  isSettled(): Promise<boolean> {
+    return this.running.larder.database.isSettled();
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -212,6 +217,7 @@ export class SpaceSystem implements AsyncDisposable {
         nowMs: () => this.#nowMs,
         watched: (metadata, database) =>
           this.watch.watched(this.#ledger.watched(metadata, database), { database, underWay }),
+        openDatabase: this.#openDatabase,
         dieAfter: steps,
         ended: this.#ended,
       });
