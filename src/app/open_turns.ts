@@ -79,7 +79,8 @@ function goneMembers(
   };
 }
 
-function redisOf(settings: Settings) {
+/** How the settings reach Redis. */
+export function redisOf(settings: Settings) {
   return {
     addresses: settings["cache.redis-addrs"],
     sentinelMaster: settings["cache.redis-sentinel-master"],

@@ -155,16 +155,19 @@ Deno.test("doctor: many faults at once are each found, with what to do, and stat
       "cache-upstream-url": [upstream.url, "http://127.0.0.1:9"],
       "cache-upstream-public-key": other,
       "cache-max-size": "900T",
+      ...{ "cache-redis-addrs": "127.0.0.1:9", "cache-redis-password": SECRET },
       "server-addr": `127.0.0.1:${stranger.addr.port}`,
     },
     { env: { NIX_CONF_DIR: nix.path }, words: ["--json", object.storePathHash] },
   );
 
-  const failed = ["server", "clock", "database", "upstream", "signature"];
+  const failed = ["server", "clock", "database", "redis", "upstream", "signature"];
   assert.deepEqual(new Set(ran.marks("failed")), new Set(failed), ran.out);
   assert.match(ran.of("upstream http://127.0.0.1:9")?.advice ?? "", /firewall/);
   assert.match(ran.of("signature")?.advice ?? "", /--cache-upstream-public-key/);
   assert.match(ran.of("database")?.advice ?? "", /fsck --repair/);
+  assert.match(ran.of("redis")?.fact ?? "", /refused/i);
+  assert.ok(!ran.out.includes(SECRET), "it shows no password");
   assert.deepEqual(ran.marks("warning"), ["size limit", "permissions", "nix.conf"]);
   assert.equal(ran.code, 1);
 });

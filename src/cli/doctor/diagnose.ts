@@ -20,6 +20,7 @@ import type { NixClientInputs } from "./nix_client.ts";
 import { checkPermissions } from "./permission_check.ts";
 import { checkProxyHeaders } from "./proxy_check.ts";
 import { checkPull } from "./pull_check.ts";
+import { checkRedis } from "./redis_check.ts";
 import { checkServer, lookAtServer, type ServerDoor, type ServerState } from "./server_check.ts";
 import { keyFacts, newestTimeIn, placesOf } from "./storage_facts.ts";
 import { checkUpstreams } from "./upstream_check.ts";
@@ -56,6 +57,7 @@ export async function* diagnose(order: DiagnosisOrder): AsyncGenerator<Finding> 
     ["size limit", limitFindings(settings, looks)],
     ["permissions", Promise.resolve().then(() => checkPermissions(placesOf(settings)))],
     ["database", database.then((state) => checkDatabase(placeText(settings), state))],
+    ["redis", checkRedis(settings)],
     ["signing key", keyFindings(settings, looks)],
     ["upstreams", upstreamFindings(settings, probes)],
     ["proxy headers", server.then((state) => proxyFindings(order, state))],
