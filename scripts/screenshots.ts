@@ -25,6 +25,8 @@ const git = makeStoreObject({
 });
 const hello = makeStoreObject({ name: "hello-2.12.2", references: [glibc], size: 60_000 });
 const rust = makeStoreObject({ name: "rustc-1.91.1", references: [glibc], size: 38_000_000 });
+/** What clients request while no upstream answers. */
+const missing = makeStoreObject({ name: "missing-1.0" });
 const KEPT = [glibc, openssl, git, hello, rust];
 const LARGE = ["firefox-145.0", "libreoffice-25.8.3", "chromium-143.0"].map((name, index) =>
   makeStoreObject({ name, references: [glibc], size: 24_000_000 + 9_000_000 * index })
@@ -62,9 +64,10 @@ await picture("light", { scheme: "light" });
 await picture("dark", { scheme: "dark" });
 await picture("mobile", { scheme: "light", width: PHONE, height: 1_900 });
 downloads.push(...await startDownloads(LARGE.slice(1)));
-await picture("busy", { scheme: "light", range: "hour", height: 1_500 });
+await picture("busy", { scheme: "light", range: "month", height: 1_560 });
 await breakUpstreams([upstream, other]);
-await picture("broken", { scheme: "light", range: "week", height: 1_900 });
+const query = `&q=${missing.storePathHash}`;
+await picture("broken", { scheme: "light", range: "week", query, height: 1_860 });
 abort.abort();
 for (const download of downloads) {
   await download.then((answer) => answer.body?.cancel()).catch(() => undefined);
@@ -76,13 +79,15 @@ interface Look {
   /** Of the upper part; default: all. */
   readonly height?: number;
   readonly range?: string;
+  /** More of the address. */
+  readonly query?: string;
 }
 
 async function picture(name: string, look: Look): Promise<void> {
-  const { scheme, width = DESKTOP, height, range = "day" } = look;
+  const { scheme, width = DESKTOP, height, range = "day", query = "" } = look;
   await tab.resize(width, 800);
   await tab.prefer(scheme);
-  await tab.open(`http://${HOST}/?range=${range}`);
+  await tab.open(`http://${HOST}/?range=${range}${query}`);
   await nameUpstreams(tab);
   Deno.writeFileSync(`docs/page-${name}.png`, await tab.screenshot(height));
 }
@@ -126,7 +131,6 @@ interface Moving {
 /** Ends the upstreams, and lets clients find out. */
 async function breakUpstreams(all: readonly FakeUpstream[]): Promise<void> {
   for (const one of all) await one[Symbol.asyncDispose]();
-  const missing = makeStoreObject({ name: "missing-1.0" });
   await eventually("larder knows", async () => {
     await (await fetch(`${larder.url}/${missing.storePathHash}.narinfo`)).text();
     const { upstreams } = await (await fetch(`${larder.url}/stats`)).json();

@@ -16,6 +16,7 @@ const SHOWN_FACTS = [
   "upstream",
   "from",
   "nar",
+  "name",
   "reason",
   "route",
   "status",

@@ -33,6 +33,25 @@ pageTest(
   },
 );
 
+pageTest("page: a chart tells the values below the pointer, and another range", async ({ tab }) => {
+  const detail = `document.querySelector(".chart [data-rest]").textContent`;
+  const before = await tab.read<string>(detail);
+  const over = (selector: string) =>
+    tab.read(`void document.querySelector("${selector}")
+      .dispatchEvent(new PointerEvent("pointerover", { bubbles: true }))`);
+  await over(".hits rect:last-child");
+  assert.match(await tab.read(detail), /^\d\d:\d\d: served 3\.8 MiB, fetched \d/);
+  await over("h1");
+  assert.equal(await tab.read(detail), before);
+
+  await tab.read(`document.getElementById("range-week").click()`);
+  await eventually("the charts are those of the week", async () => {
+    return /fetched in the last week/.test(await textOf(tab, "charts"));
+  });
+  assert.equal(await tab.read("location.search"), "?range=week");
+  assert.equal(await tab.read(`document.querySelector("[aria-current]").id`), "range-week");
+});
+
 pageTest("page: a cache that does not answer is said, and said to be over", async ({ tab }) => {
   const line = { latency: 0, downloadThroughput: -1, uploadThroughput: -1 };
   assert.equal(await textOf(tab, "trouble"), "");

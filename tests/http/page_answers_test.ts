@@ -21,7 +21,10 @@ Deno.test("page: is it working? … one line says so, or what to do", async () =
   await using alone = await TestCache.open({ upstreams: ["http://127.0.0.1:1"] });
   await alone.get(`/${object.storePathHash}.narinfo`);
   const broken = await partOf(alone, "standing");
-  assert.match(broken, /Not working The upstream is down\. What to do: check the network/);
+  assert.match(
+    broken,
+    /Only stored paths are served The upstream is down\. What to do: check the network/,
+  );
 
   await using half = await TestCache.open({ upstreams: [upstream, "http://127.0.0.1:1"] });
   await half.narinfo(object.storePathHash);

@@ -9,6 +9,7 @@ const WHAT_TO_DO: Readonly<Record<string, string>> = {
   "upstream sent more than the nar file": "nothing: larder refused the file",
   "nar verification failed":
     "nothing: larder refused the file, and avoids that upstream for an hour",
+  "download broke off": "nothing: larder requests the rest, from any upstream that has the file",
   "download failed": "look at the upstreams: none of them could send the file",
   "stored nar is damaged": "check the disk; larder fetches the file again",
   "nars cannot be kept: they pass through":
@@ -30,7 +31,7 @@ export const REASONS: Readonly<Record<string, string>> = {
 };
 
 /** The facts that stand elsewhere in a problem's row. */
-const SHOWN_ELSEWHERE: ReadonlySet<string> = new Set(["hint", "upstream", "reason"]);
+const SHOWN_ELSEWHERE: ReadonlySet<string> = new Set(["hint", "name", "upstream", "reason"]);
 
 /** What to do about a problem; `undefined` if that is unknown. */
 export function whatToDo({ message, facts }: ProblemStats): string | undefined {
@@ -39,9 +40,12 @@ export function whatToDo({ message, facts }: ProblemStats): string | undefined {
 
 /** Its subject, if it has one, and its facts in words with their units. */
 export function factsInWords({ facts }: ProblemStats): readonly string[] {
-  const { upstream, reason } = facts;
-  const others = Object.entries(facts).filter(([name]) => !SHOWN_ELSEWHERE.has(name));
+  const { upstream, reason, name } = facts;
+  const others = Object.entries(facts).filter(([fact]) =>
+    !SHOWN_ELSEWHERE.has(fact) && !(fact === "nar" && name !== undefined)
+  );
   return [
+    ...name === undefined ? [] : [String(name)],
     ...upstream === undefined ? [] : [String(upstream)],
     ...reason === undefined ? [] : [REASONS[String(reason)] ?? String(reason)],
     ...others.map(([name, value]) => inWords(name, value)),
@@ -57,5 +61,6 @@ function inWords(name: string, value: string | number | boolean): string {
 
 /** A log message as a sentence's begin. */
 export function titleOf({ message }: ProblemStats): string {
-  return message.charAt(0).toUpperCase() + message.slice(1).replace(/\bnar(s?)\b/g, "NAR$1");
+  const text = message.replace(/\bnar(s?)\b/g, "NAR$1");
+  return text.charAt(0).toUpperCase() + text.slice(1);
 }

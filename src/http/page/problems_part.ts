@@ -25,7 +25,7 @@ function problem(one: ProblemStats, at: string): Html {
   }<span class="detail">${
     count === 1
       ? markup`Once, at ${last}`
-      : first.text === last.text
+      : first_at.slice(0, 16) === last_at.slice(0, 16)
       ? markup`${formatNumber(count)} times, at ${last}`
       : markup`${formatNumber(count)} times, from ${first} to ${last}`
   }${isOver && markup`; over since ${clock(over_at, at)}`}</span>${

@@ -23,7 +23,11 @@ export function standingPart(stats: Stats): Html {
   const faults = faultsOf(stats);
   const isBad = faults.some(({ tone }) => tone === "bad");
   const tone = faults.length === 0 ? "good" : isBad ? "bad" : "fair";
-  const title = faults.length === 0 ? "All is well" : isBad ? "Not working" : "Needs a look";
+  const title = faults.length === 0
+    ? "All is well"
+    : isBad
+    ? "Only stored paths are served"
+    : "Needs a look";
   const lines = faults.map(({ text, remedy }) =>
     markup`<li><b>${text}.</b>${
       remedy !== undefined && markup` <span>What to do: ${remedy}.</span>`
@@ -51,7 +55,7 @@ function upstreamFault({ upstreams }: Stats): Fault | undefined {
     return {
       tone: "bad",
       text: upstreams.length === 1 ? "The upstream is down" : "All upstreams are down",
-      remedy: "check the network of this machine; larder serves what it has stored meanwhile",
+      remedy: "check the network of this machine; larder uses them again as soon as they answer",
     };
   }
   const names = (all: Stats["upstreams"]) => all.map(({ url }) => hostOf(url)).join(", ");

@@ -21,7 +21,7 @@ function upstream(one: UpstreamStats, all: { readonly found: number; readonly at
     !is_up ? "down" : isTrusted ? "up" : "not trusted"
   }</span> <b>${url}</b>${sparkline(latencies_ms)}<span class="detail">${
     last_answer === null
-      ? "no request yet"
+      ? latencies_ms.length === 0 ? "no request yet" : "its answers were not needed yet"
       : markup`${outcome(last_answer.result)} ${ago(last_answer.at, all.at)}`
   }${share !== undefined && `, ${share} of what was found`}${
     priority !== null && `, priority ${formatNumber(priority)}`
