@@ -1,4 +1,5 @@
 import { LRUCache } from "lru-cache";
+import { ownText } from "../base/own_text.ts";
 import type { NarFinder, NarinfoFinder } from "../metadata/metadata_store.ts";
 import { type NarName, parseNarName } from "../nix/nar_name.ts";
 import { nameInNarinfo } from "../nix/narinfo_name.ts";
@@ -29,7 +30,8 @@ export class StorePathNames {
 
   /** Notes a name from a new narinfo, for the log lines of the download that follows. */
   learn(narName: NarName, name: string): void {
-    this.#known.set(narName, name);
+    // Each is a part of its narinfo.
+    this.#known.set(narName, ownText(name));
   }
 
   /**
@@ -63,7 +65,7 @@ export class StorePathNames {
       const [storePathHash] = await metadata.narinfosOf(narName);
       const row = storePathHash && await metadata.findNarinfo(storePathHash);
       const name = row && nameInNarinfo(row.body);
-      if (name !== undefined) this.#known.set(narName, name);
+      if (name !== undefined) this.learn(narName, name);
       return name;
     } catch {
       log.debug("nar without a name", { nar: narName });

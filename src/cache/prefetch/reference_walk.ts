@@ -1,3 +1,4 @@
+import { ownText } from "../../base/own_text.ts";
 import { pause } from "../../base/pause.ts";
 import { TimeSlice } from "../../base/time_slice.ts";
 import type { NarinfoFinder } from "../../metadata/metadata_store.ts";
@@ -152,7 +153,8 @@ export class ReferenceWalk {
   }
 
   #noteStored(storePathHash: StorePathHash): void {
-    if (this.#stored.size < STORED_MAX) this.#stored.add(storePathHash);
+    // A reference is a part of the narinfo that names it.
+    if (this.#stored.size < STORED_MAX) this.#stored.add(ownText(storePathHash));
   }
 
   /** True also if the metadata cannot be read. */
