@@ -18,7 +18,7 @@ import { narStoreClauses, put } from "./nar_store_contract.ts";
 
 const server = S3_UNAVAILABLE === "" ? await S3Server.start() : undefined;
 
-/** Three parts; the last is a short one. */
+/** Several parts; the last is a short one. */
 const LARGE_BYTES = 20_000_000;
 
 const at = newStoredName(narName(sha256FromDigest(new Uint8Array(32).fill(7)), "none"));

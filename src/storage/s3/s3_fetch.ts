@@ -13,7 +13,8 @@ class NoResponse extends Error {
 
 /** `fetch` for the SDK: with a limit for the response's head, and with errors that it retries. */
 export async function s3Fetch(given: RequestInfo | URL, init?: RequestInit): Promise<Response> {
-  const request = new Request(given, init);
+  // Another request would copy the body.
+  const request = given instanceof Request ? given : new Request(given, init);
   const late = new AbortController();
   const isWrite = request.method === "PUT" || request.method === "POST";
   const limitMs = isWrite ? WRITE_HEAD_MAX_MS : HEAD_MAX_MS;

@@ -8,7 +8,6 @@ import {
 } from "@aws-sdk/client-s3";
 import pLimit from "p-limit";
 import { Failure } from "../../base/failure.ts";
-import { MemoryAllowance } from "../../base/memory_allowance.ts";
 import { readFully } from "../../base/read_fully.ts";
 import type { S3Access } from "./s3_access.ts";
 import { isNotFound } from "./s3_failures.ts";
@@ -16,20 +15,21 @@ import { isNotFound } from "./s3_failures.ts";
 /** For clients that read from the store themselves. */
 const TYPE = "application/x-nix-nar";
 
-/** Larger files go in parts of this size. S3 takes no smaller ones than 5 MiB. */
-const PART_BYTES = 8 << 20;
+/** Larger files go in parts of this size. S3 takes no smaller ones. */
+const PART_BYTES = 5 << 20;
 
-/** S3 takes no more. The parts of a file above 80 GB are larger. */
+/** S3 takes no more. The parts of a file above 50 GB are larger. */
 const PARTS_MAX = 10_000;
 
-/** The parts of one file that are sent side by side. */
-const PARTS_AT_ONCE = 2;
+/** Bodies of all files that are sent side by side. Deno holds a copy of each meanwhile. */
+const BODIES_AT_ONCE = 2;
 
-/** All bodies that are in memory; Deno holds a second copy of each while it sends. */
-const BODY_BYTES_MAX = 16 << 20;
+/** Files up to this size do not wait for parts of large ones. */
+const SMALL_BYTES = 512 * 1024;
+const SMALL_AT_ONCE = 16;
 
-/** How long a body waits for the memory that others use. */
-const MEMORY_WAIT_MS = 10 * 60_000;
+/** So often V8 frees the copies of sent parts. */
+const PARTS_A_SWEEP = 2;
 
 interface Upload {
   readonly key: string;
@@ -39,7 +39,8 @@ interface Upload {
 /** Writes files into the bucket, each as one object that appears whole. */
 export class S3Uploads {
   readonly #s3: S3Access;
-  readonly #memory = new MemoryAllowance(BODY_BYTES_MAX);
+  readonly #bodies = pLimit(BODIES_AT_ONCE);
+  readonly #smallBodies = pLimit(SMALL_AT_ONCE);
 
   constructor(s3: S3Access) {
     this.#s3 = s3;
@@ -72,9 +73,12 @@ export class S3Uploads {
 
   async #sendWhole(key: string, file: Deno.FsFile, fileSize: number) {
     const { client, bucket } = this.#s3;
-    using body = await this.#read(file, 0, fileSize);
     const names = { Bucket: bucket, Key: key, ContentType: TYPE };
-    return await client.send(new PutObjectCommand({ ...names, Body: body.bytes }));
+    const atOnce = fileSize <= SMALL_BYTES ? this.#smallBodies : this.#bodies;
+    return await atOnce(() => {
+      const body = bytesOf(file, 0, fileSize);
+      return client.send(new PutObjectCommand({ ...names, Body: body }));
+    });
   }
 
   async #sendParts(key: string, file: Deno.FsFile, fileSize: number) {
@@ -97,20 +101,24 @@ export class S3Uploads {
   async #sendEach(upload: Upload, file: Deno.FsFile, fileSize: number) {
     const partBytes = Math.max(PART_BYTES, Math.ceil(fileSize / PARTS_MAX));
     const failed = new AbortController();
-    const atOnce = pLimit(PARTS_AT_ONCE);
-    const sendings = Array.from(
-      { length: Math.ceil(fileSize / partBytes) },
-      (_, index) =>
-        atOnce(async () => {
-          failed.signal.throwIfAborted();
-          const start = index * partBytes;
-          using body = await this.#read(file, start, Math.min(fileSize, start + partBytes));
-          return await this.#sendPart(upload, index + 1, body.bytes);
-        }).catch((error) => {
-          failed.abort(error);
-          throw error;
-        }),
-    );
+    const send = async (index: number) => {
+      failed.signal.throwIfAborted();
+      const start = index * partBytes;
+      const bytes = bytesOf(file, start, Math.min(fileSize, start + partBytes));
+      try {
+        return await this.#sendPart(upload, index + 1, bytes);
+      } catch (error) {
+        failed.abort(error);
+        throw error;
+      } finally {
+        bytes.buffer.transfer(0);
+        if (index % PARTS_A_SWEEP === 0) sweepBuffers();
+      }
+    };
+    const partCount = Math.ceil(fileSize / partBytes);
+    const sendings = Array.from({ length: partCount }, (_, index) => {
+      return this.#bodies(() => send(index));
+    });
     await Promise.allSettled(sendings);
     return await Promise.all(sendings);
   }
@@ -127,22 +135,20 @@ export class S3Uploads {
     const { ETag } = await client.send(command);
     return { PartNumber: number, ETag };
   }
+}
 
-  async #read(file: Deno.FsFile, start: number, end: number) {
-    const share = this.#memory.share();
-    // A part above the whole allowance would wait for ever.
-    const takenBytes = Math.min(end - start, BODY_BYTES_MAX);
-    if (!await share.takeWithin(takenBytes, MEMORY_WAIT_MS)) {
-      share[Symbol.dispose]();
-      throw new Failure("unavailable", "Cannot write NAR file: other files use the memory");
-    }
-    const bytes = new Uint8Array(end - start);
-    // At once: the parts of a file share its position.
-    file.seekSync(start, Deno.SeekMode.Start);
-    if (readFully(file, bytes) < bytes.length) {
-      share[Symbol.dispose]();
-      throw new Failure("broken", "Cannot write NAR file: it became shorter");
-    }
-    return { bytes, [Symbol.dispose]: () => share[Symbol.dispose]() };
-  }
+/** Reads at once: the parts of a file share its position. */
+function bytesOf(file: Deno.FsFile, start: number, end: number): Uint8Array<ArrayBuffer> {
+  const bytes = new Uint8Array(end - start);
+  file.seekSync(start, Deno.SeekMode.Start);
+  if (readFully(file, bytes) === bytes.length) return bytes;
+  throw new Failure("broken", "Cannot write NAR file: it became shorter");
+}
+
+/**
+ * Makes V8 free the copies of sent parts, which it does by itself when they are over 64 MiB. It
+ * counts this buffer with them, though nobody touches its memory.
+ */
+function sweepBuffers(): void {
+  new ArrayBuffer(64 << 20).transfer(0);
 }
