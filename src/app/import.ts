@@ -65,8 +65,8 @@ export async function importInto(
 }
 
 async function openSpace(settings: Settings, stores: Stores): Promise<Space> {
-  const { metadata, nars, member } = stores;
-  const place = { limitBytes: settings["cache.max-size"] ?? Infinity, owner: member };
+  const { metadata, nars, member, graceMs } = stores;
+  const place = { limitBytes: settings["cache.max-size"] ?? Infinity, owner: member, graceMs };
   const users = { reads: new ActiveReads(), flushUses: () => Promise.resolve() };
   const parts = { metadata, nars, nowMs: Date.now, log: SILENT, observe: () => undefined };
   const space = assembleSpace(place, users, parts);

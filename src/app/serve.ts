@@ -5,6 +5,7 @@ import type { Settings } from "../config/options.ts";
 import { accelRedirect, type HandOver, storeRedirect } from "../http/routes/nar_hand_over.ts";
 import { TrustedProxies } from "../http/proxy/trusted_proxies.ts";
 import type { SecretKey } from "../nix/signature.ts";
+import type { SpaceParts } from "../space/assemble_space.ts";
 import { narPathOf } from "../storage/local/nar_path.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import { LineQueue } from "../telemetry/line_queue.ts";
@@ -68,7 +69,7 @@ export async function serve(settings: Settings): Promise<number> {
         ...closuresIn(places, metadata),
         ...{ tempFolder: workFolder.path, turns },
         handOver: handOverOf(settings, stores),
-        space: { limitBytes: settings["cache.max-size"] ?? Infinity, owner: member },
+        space: spaceParts(settings, stores),
       },
       upstream: upstreamParts(settings, upstreams, upstreamTrace),
       identity: identityParts(settings, secretKey),
@@ -116,6 +117,10 @@ export async function serve(settings: Settings): Promise<number> {
 }
 
 const variable = (name: string) => Deno.env.get(name) || undefined;
+
+function spaceParts(settings: Settings, { member: owner, graceMs }: Stores): SpaceParts {
+  return { limitBytes: settings["cache.max-size"] ?? Infinity, owner, graceMs };
+}
 
 function handOverOf(settings: Settings, { locator }: Stores): HandOver | undefined {
   if (locator !== undefined) {

@@ -27,6 +27,8 @@ export interface Stores extends AsyncDisposable {
   readonly nars: HotNarStore;
   /** `undefined` where other programs cannot read the store. */
   readonly locator: NarLocator | undefined;
+  /** How long a removed object must stay for readers that have found it. */
+  readonly graceMs: number;
   /** This process among those that share the storage. */
   readonly member: MemberId;
   readonly workFolder: WorkFolder;
@@ -45,7 +47,7 @@ export async function openStores(
 ): Promise<Stores> {
   await using opened = new AsyncDisposableStack();
   const opening = await openBackEnds(places, log);
-  const { metadata: database, nars: narFiles, locator } = opened.use(opening);
+  const { metadata: database, nars: narFiles, locator, graceMs } = opened.use(opening);
   const metadata = new HotMetadataStore(
     tracer ? tracedMetadata(database, places.database.kind, tracer) : database,
     log,
@@ -62,7 +64,7 @@ export async function openStores(
   await recover(settling);
   const resources = opened.move();
   return {
-    ...{ changes: database, metadata, nars, locator, member, workFolder },
+    ...{ changes: database, metadata, nars, locator, graceMs, member, workFolder },
     settle: () => recover(settling),
     [Symbol.asyncDispose]: () => resources.disposeAsync(),
   };

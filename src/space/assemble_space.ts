@@ -17,6 +17,8 @@ export interface SpaceParts {
   readonly limitBytes: number;
   /** This member. */
   readonly owner: MemberId;
+  /** How long a marked object stays for readers that know its name; default: no time. */
+  readonly graceMs?: number;
 }
 
 /** The parts of the cache that influence eviction. */
@@ -41,17 +43,20 @@ export interface SpaceSurroundings {
   readonly observe: EvictionRunsDeps["observe"];
 }
 
+/** How much more a batch marks where each waits for the grace time. */
+const GRACE_ROUNDS_MAX = 16;
+
 /** Wires the parts of the space to each other. */
 export function assembleSpace(
-  { limitBytes, owner }: SpaceParts,
+  { limitBytes, owner, graceMs = 0 }: SpaceParts,
   { reads, flushUses, evicted }: SpaceUsers,
   { metadata, nars, turns = ALONE, nowMs, log, observe }: SpaceSurroundings,
 ): Space {
   const accounts = new Accounts({ metadata, owner, budget: new SpaceBudget(limitBytes), log });
-  const sweeper = new Sweeper({ metadata, nars, owner, log });
+  const sweeper = new Sweeper({ metadata, nars, owner, graceMs, log });
   const keeper = evicted === undefined ? metadata : watched(metadata, evicted);
   const parts = { metadata: keeper, sweeper, accounts, reads, flushUses, owner, nowMs };
-  const alone = new Evictor(parts);
+  const alone = new Evictor(parts, graceMs > 0 ? GRACE_ROUNDS_MAX : 1);
   const evictor = new EvictorInTurn({ evictor: alone, accounts, turns });
   const runs = new EvictionRuns({ evictor, accounts, metadata, reads, nowMs, log, observe });
   const spare = new SpareRoom({ metadata, reads, flushUses, nowMs });

@@ -1,4 +1,5 @@
 import { pause } from "../base/pause.ts";
+import type { StorePathHash } from "../nix/store_path.ts";
 import type { Evicted, PendingFile, SpaceKeeper } from "../metadata/space_keeper.ts";
 import type { Accounts } from "./accounts.ts";
 import type { ActiveReads } from "./active_reads.ts";
@@ -58,10 +59,13 @@ export const NO_FIGURES: RunFigures = { freedBytes: 0, evictedEntries: 0, evicte
  */
 export class Evictor {
   readonly #deps: EvictorDeps;
+  readonly #roundsMax: number;
   #stopped = false;
 
-  constructor(deps: EvictorDeps) {
+  /** `roundsMax`: the most transactions before one sweep. */
+  constructor(deps: EvictorDeps, roundsMax = 1) {
     this.#deps = deps;
+    this.#roundsMax = roundsMax;
   }
 
   /** Evicts until the target is reached, or nothing else may go. */
@@ -112,12 +116,35 @@ export class Evictor {
     bytesMin: number,
     usedBeforeMs = Infinity,
   ): Promise<{ readonly evicted: Evicted; readonly gone: readonly PendingFile[] }> {
-    const { metadata, sweeper, reads, accounts, owner } = this.#deps;
-    const order = { bytesMin, entriesMax: ENTRIES_MAX, spared: reads.names(), owner, usedBeforeMs };
-    const evicted = await metadata.evict(order);
+    const { sweeper, accounts } = this.#deps;
+    const evicted = await this.#mark(bytesMin, usedBeforeMs);
     const gone = await sweeper.sweep(evicted.files);
     await accounts.observe();
     return { evicted, gone };
+  }
+
+  /** Marks for at least `bytesMin`, in one transaction or a few small ones. */
+  async #mark(bytesMin: number, usedBeforeMs: number): Promise<Evicted> {
+    const { metadata, reads, owner } = this.#deps;
+    const marked: PendingFile[] = [];
+    const narinfos: StorePathHash[] = [];
+    for (let [rounds, entries] = [1, 0];; rounds++) {
+      const evicted = await metadata.evict({
+        bytesMin: bytesMin - sizeOf(marked),
+        entriesMax: ENTRIES_MAX,
+        spared: reads.names(),
+        owner,
+        usedBeforeMs,
+      });
+      marked.push(...evicted.files);
+      narinfos.push(...evicted.narinfos);
+      entries += evicted.entries;
+      if (evicted.entries === 0 || sizeOf(marked) >= bytesMin || rounds >= this.#roundsMax) {
+        const settled = evicted.settled || entries > 0;
+        return { narinfos, files: marked, entries, settled };
+      }
+      await pause(0);
+    }
   }
 }
 

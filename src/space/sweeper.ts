@@ -1,4 +1,5 @@
 import { messageOf } from "../base/failure.ts";
+import { pause } from "../base/pause.ts";
 import type { ChangeWriter, KeptFile } from "../metadata/metadata_store.ts";
 import type { PendingFile, SpaceKeeper } from "../metadata/space_keeper.ts";
 import type { NarWriter } from "../storage/nar_store.ts";
@@ -9,12 +10,17 @@ export interface SweeperDeps {
   readonly nars: Pick<NarWriter, "remove">;
   /** This process, in the marks of files. */
   readonly owner: string;
+  /**
+   * How long a marked object stays, where a store closes what it removes. A reader that found its
+   * row needs the time until the store sends; default: none.
+   */
+  readonly graceMs?: number;
   readonly log: Logger;
 }
 
 /**
  * Removes stored objects that are marked for removal, then their marks. Names are never reused, so
- * no writer waits for a removal. Open files survive their removal.
+ * no writer waits for a removal. Open files survive their removal. Other stores have a grace time.
  */
 export class Sweeper {
   readonly #deps: SweeperDeps;
@@ -35,6 +41,8 @@ export class Sweeper {
    * be removed stays counted, and is logged.
    */
   async sweep(marked: readonly PendingFile[]): Promise<readonly PendingFile[]> {
+    const { graceMs = 0 } = this.#deps;
+    if (graceMs > 0 && marked.length > 0) await pause(graceMs);
     const outcomes = await Promise.all(marked.map((file) => this.#isGone(file)));
     const gone = marked.filter((_, index) => outcomes[index]);
     await this.#deps.metadata.apply(gone.map(({ at }) => ({ kind: "nar-gone" as const, at })));

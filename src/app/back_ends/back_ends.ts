@@ -44,9 +44,9 @@ export async function readBackEnds(places: StorePlaces): Promise<BackEnds> {
 async function backEnds(metadata: MetadataBackEnd, places: StorePlaces): Promise<BackEnds> {
   await using opened = new AsyncDisposableStack();
   opened.use(metadata);
-  const { nars, locator } = opened.use(await openNars(places.nars));
+  const narBackEnd = opened.use(await openNars(places.nars));
   const resources = opened.move();
-  return { metadata, nars, locator, [Symbol.asyncDispose]: () => resources.disposeAsync() };
+  return { ...narBackEnd, metadata, [Symbol.asyncDispose]: () => resources.disposeAsync() };
 }
 
 function requireStorage(path: string): void {

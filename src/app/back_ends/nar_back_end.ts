@@ -11,19 +11,25 @@ export interface NarBackEnd extends AsyncDisposable {
   readonly nars: NarStore;
   /** `undefined` where other programs cannot read the store. */
   readonly locator: NarLocator | undefined;
+  /** How long a removed object must stay for readers that have found it. */
+  readonly graceMs: number;
 }
+
+/** From the answer to HEAD, or a redirect, to the first byte. A GET that runs is sent whole. */
+const S3_GRACE_MS = 1_000;
 
 /** The store of the NAR files. */
 export async function openNars(place: NarPlace): Promise<NarBackEnd> {
   if (place.kind === "local") {
     const nars = new LocalNarStore(place.folder);
-    return { nars, locator: undefined, [Symbol.asyncDispose]: () => Promise.resolve() };
+    return { nars, locator: undefined, graceMs: 0, [Symbol.asyncDispose]: () => Promise.resolve() };
   }
   // Loaded here alone: the SDK takes 40 MB that a local storage does not need.
   const { openS3 } = await import("../../storage/s3/s3_access.ts");
   const { S3NarStore } = await import("../../storage/s3/s3_nar_store.ts");
   const nars = new S3NarStore(openS3(place.s3));
-  return { nars, locator: nars, [Symbol.asyncDispose]: () => nars[Symbol.asyncDispose]() };
+  const dispose = () => nars[Symbol.asyncDispose]();
+  return { nars, locator: nars, graceMs: S3_GRACE_MS, [Symbol.asyncDispose]: dispose };
 }
 
 /** Throws a Failure that says how to make the place of NAR files usable. */

@@ -1,0 +1,36 @@
+import assert from "node:assert/strict";
+import type { Change } from "../../../src/metadata/metadata_store.ts";
+import { Sweeper } from "../../../src/space/sweeper.ts";
+import { createLogger } from "../../../src/telemetry/logger.ts";
+import { fileOf, narOf } from "../../support/metadata_rows.ts";
+import { PlayedTime } from "../../support/played_time.ts";
+
+const GRACE_MS = 1_000;
+
+Deno.test("sweeper: a marked object stays for the grace time, then it is gone", async () => {
+  using time = new PlayedTime();
+  const steps: string[] = [];
+  const sweeper = new Sweeper({
+    metadata: {
+      apply: async (changes: readonly Change[]) =>
+        void steps.push(...changes.map(({ kind }) => kind)),
+      pendingFiles: async () => [],
+    },
+    nars: {
+      remove: async () => {
+        steps.push("removed");
+        return true;
+      },
+    },
+    owner: "we",
+    graceMs: GRACE_MS,
+    log: createLogger("error", { write: () => undefined }),
+  });
+
+  const swept = sweeper.markAndSweep(fileOf(narOf("a").name));
+  await time.advance(GRACE_MS - 1);
+  assert.deepEqual(steps, ["nar-marked"]);
+  await time.advance(1);
+  await swept;
+  assert.deepEqual(steps, ["nar-marked", "removed", "nar-gone"]);
+});
