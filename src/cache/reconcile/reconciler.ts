@@ -2,11 +2,14 @@ import { messageOf } from "../../base/failure.ts";
 import { pause } from "../../base/pause.ts";
 import { ALONE, type Turns } from "../../locks/turns.ts";
 import type { Logger } from "../../telemetry/logger.ts";
+import { type OutageLine, OutageLog } from "../../telemetry/outage_log.ts";
 import { type ShardComparer, SHARDS } from "./compare_shard.ts";
 import type { Repairer } from "./repairer.ts";
 
 /** The pause between two shards of a background pass: all 1,024 take three hours. */
 const BACKGROUND_PAUSE_MS = 10_000;
+
+const NOT_RECONCILED: OutageLine = { level: "error", message: "not reconciled" };
 
 /** So many missing files are no sign of an unmounted disk. */
 const LOST_MIN = 100;
@@ -42,11 +45,13 @@ export interface Reconciled {
 /** Compares all files with all rows, by shard: names at start, later sizes too. */
 export class Reconciler implements AsyncDisposable {
   readonly #deps: ReconcilerDeps;
+  readonly #outage: OutageLog;
   readonly #stop = new AbortController();
   #running: Promise<unknown> = Promise.resolve();
 
   constructor(deps: ReconcilerDeps) {
     this.#deps = deps;
+    this.#outage = new OutageLog(deps.log);
   }
 
   /** One quick pass, then slow ones for as long as larder runs. */
@@ -96,10 +101,11 @@ export class Reconciler implements AsyncDisposable {
         mended += count;
         if (pauseMs > 0) await pause(pauseMs, signal);
       }
+      this.#outage.worked();
       log.info("reconciled", { files, mended, sizes, duration_ms: nowMs() - startedAtMs });
       return { files, mended, complete: true };
     } catch (error) {
-      if (!signal.aborted) log.error("not reconciled", { error: messageOf(error) });
+      if (!signal.aborted) this.#outage.failed(NOT_RECONCILED, { error: messageOf(error) });
       return { files, mended, complete: false };
     }
   }

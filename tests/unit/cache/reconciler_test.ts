@@ -73,6 +73,13 @@ Deno.test("reconcile: files that cannot be listed are no files that are gone", a
   assert.ok(scene.log.some(({ msg }) => msg === "not reconciled"));
 });
 
+Deno.test("reconcile: a store that stays away is an error once, not with each pass", async () => {
+  await using scene = await Scene.open({ failing: true });
+  for (let pass = 0; pass < 3; pass++) await scene.reconciler.pass(SIZES);
+  const levels = scene.log.filter(({ msg }) => msg === "not reconciled").map(({ level }) => level);
+  assert.deepEqual(levels, ["error", "debug", "debug"]);
+});
+
 const BROKEN: ShardComparer = { compare: () => Promise.reject(new Error("EIO")) };
 
 class Scene implements AsyncDisposable {
