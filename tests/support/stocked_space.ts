@@ -25,10 +25,11 @@ export class StockedSpace implements AsyncDisposable {
     metadata: SqliteMetadataStore,
     limitBytes: number,
     observe: EvictionRunsDeps["observe"],
+    graceMs: number,
   ) {
     this.metadata = metadata;
     const users = { reads: this.reads, flushUses: () => Promise.resolve() };
-    this.space = assembleSpace({ limitBytes, owner: "test" }, users, {
+    this.space = assembleSpace({ limitBytes, owner: "test", graceMs }, users, {
       metadata,
       nars: {
         remove: async (at) => {
@@ -45,9 +46,10 @@ export class StockedSpace implements AsyncDisposable {
   static async open(
     limitBytes: number,
     observe: EvictionRunsDeps["observe"] = () => undefined,
+    graceMs = 0,
   ): Promise<StockedSpace> {
     const metadata = new SqliteMetadataStore(await openDatabase(":memory:"));
-    return new StockedSpace(metadata, limitBytes, observe);
+    return new StockedSpace(metadata, limitBytes, observe, graceMs);
   }
 
   /** Stores a path with a NAR file of its own; each call is a later use. */

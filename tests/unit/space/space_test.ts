@@ -60,6 +60,20 @@ Deno.test("space: what can never fit beside the pins evicts nothing", async () =
   assert.deepEqual(await stocked.stored(SEEDS), ["a", "b", "c"]);
 });
 
+Deno.test("space: with a grace time a run waits once for many entries", async () => {
+  await using stocked = await StockedSpace.open(100_000, undefined, 1);
+  for (let entry = 0; entry < 100; entry++) await stocked.store(`entry ${entry}`, 100);
+  let batches = 0;
+
+  const order = { targetBytes: 2_000, dryRun: false };
+  const progress = () => void batches++;
+  const done = await stocked.space.collect(order, { progress, isWanted: () => true });
+
+  assert.equal(done?.evictedEntries, 80);
+  assert.equal(batches, 1);
+  assert.equal(stocked.files.size, 20);
+});
+
 Deno.test("space: a run that has reached its target evicts nothing more", async () => {
   await using stocked = await StockedSpace.open(2_000);
   await stocked.store("a", 800);
