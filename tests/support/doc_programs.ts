@@ -52,7 +52,12 @@ exec ${larder} "$@"`,
 [ "$1" != --quiet ] || shift
 case "$1" in
   serve) exec larder "$@" ;;
-  demo) cd '${CODE_ROOT}'; exec '${Deno.execPath()}' task --quiet demo ;;
+  demo)
+    # Two pages begin with it; once is enough.
+    [ ! -e "$DOC_WORLD/demo-ran" ] || exit 0
+    cd '${CODE_ROOT}'
+    '${Deno.execPath()}' task --quiet demo
+    touch "$DOC_WORLD/demo-ran" ;;
   run) while [ "$1" != main.ts ]; do shift; done; shift; exec larder "$@" ;;
   ${LONG_TASKS}) echo "not run: scripts/deno task $1 takes minutes" >&2 ;;
   *) echo "Cannot run scripts/deno $*" >&2; exit 1 ;;

@@ -123,6 +123,7 @@ export class DocSandbox implements AsyncDisposable {
       unset XDG_STATE_HOME XDG_CONFIG_HOME
       export DENO_DIR='${DENO_FOLDER}'
       export HOME='${this.home}' PATH='${this.root}/bin':"$PATH" DOC_ROOT='${this.root}'
+      export DOC_WORLD='${this.#world.folder}'
       export DOC_PROMETHEUS_PORT=${this.#prometheusPort}
       export SERVER_ADDR=127.0.0.1:${this.port} LARDER_SERVER='${this.url}'
       export CACHE_UPSTREAM_URL='${upstream.url}'
