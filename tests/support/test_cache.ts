@@ -294,5 +294,10 @@ export class TestCache implements AsyncDisposable {
     await this.#app[Symbol.asyncDispose]();
     await this.metadata[Symbol.asyncDispose]();
     this.folder[Symbol.dispose]();
+    const odd = this.log.flatMap((line) => Object.keys(line))
+      .filter((name) => !FACT_NAME_REGEXP.test(name));
+    if (odd.length > 0) throw new Error(`Log: facts are not in snake_case: ${odd.join(", ")}`);
   }
 }
+
+const FACT_NAME_REGEXP = /^[a-z][a-z0-9]*(_[a-z0-9]+)*$/;
