@@ -203,7 +203,8 @@ export async function keepDownload(
   download.advance({ type: "end", fileSize, released });
   if (download.state.state === "failed") throw new Failure("corrupt", download.state.reason);
   if (measured === undefined) {
-    download.file.rename(receivedPath(download.file.path));
+    // Without a file hash the check began during the transfer, and opens the file by its path.
+    if (hasKnownFileHash(nar)) download.file.rename(receivedPath(download.file.path));
     checkNar(nar, await transfer.measure(end));
   }
   transfer.judged();
