@@ -39,6 +39,9 @@ pageTest("page: a chart tells the values below the pointer, and another range", 
   const over = (selector: string) =>
     tab.read(`void document.querySelector("${selector}")
       .dispatchEvent(new PointerEvent("pointerover", { bubbles: true }))`);
+  const box = `document.querySelector(".hits rect").getBoundingClientRect()`;
+  assert.ok(await tab.read<number>(`${box}.height`) > 50, "a column is as high as its chart");
+  assert.ok(await tab.read<number>(`${box}.width`) > 2);
   await over(".hits rect:last-child");
   assert.match(await tab.read(detail), /^\d\d:\d\d: served 3\.8 MiB, fetched \d/);
   await over("h1");

@@ -66,7 +66,8 @@ function hit({ series, format }: Chart, slot: string, index: number): Html {
     const value = values[index] ?? null;
     return `${name} ${value === null ? "–" : format(value)}`;
   });
-  return markup`<rect x="${index * SLOT_WIDTH}" width="10" height="100"><title>${slot}: ${
+  // Its width and height are in the style, for a smaller page.
+  return markup`<rect x="${index * SLOT_WIDTH}"><title>${slot}: ${
     values.join(", ")
   }</title></rect>`;
 }

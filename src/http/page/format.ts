@@ -1,11 +1,15 @@
 import { type Html, markup } from "./markup.ts";
 
+// Made once: a chart's page formats a thousand values.
+const NUMBERS = new Intl.NumberFormat("en-US");
+const DAYS = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", timeZone: "UTC" });
+
 const MINUTE_S = 60;
 const HOUR_S = 3_600;
 const DAY_S = 86_400;
 
 export function formatNumber(count: number): string {
-  return count.toLocaleString("en-US");
+  return NUMBERS.format(count);
 }
 
 /** A share from 0 to 1; an en dash if it is unknown. */
@@ -40,11 +44,7 @@ export function clock(iso: string, at: string): Html {
 
 /** `3 Mar`. */
 export function day(iso: string): string {
-  return new Date(iso).toLocaleDateString("en-GB", {
-    day: "numeric",
-    month: "short",
-    timeZone: "UTC",
-  });
+  return DAYS.format(new Date(iso));
 }
 
 function timeElement(iso: string, shown: string): Html {
