@@ -112,8 +112,10 @@ export function s3Flags({ bucket, endpoint = "", credentials }: S3Place): Larder
   return {
     "cache-storage-s3-bucket": bucket,
     "cache-storage-s3-endpoint": endpoint,
-    "cache-storage-s3-access-key-id": credentials?.accessKeyId ?? "",
-    "cache-storage-s3-secret-access-key": credentials?.secretAccessKey ?? "",
     "cache-storage-s3-force-path-style": "true",
+    ...(credentials === undefined ? {} : {
+      "cache-storage-s3-access-key-id": credentials.accessKeyId,
+      "cache-storage-s3-secret-access-key": credentials.secretAccessKey,
+    }),
   };
 }
