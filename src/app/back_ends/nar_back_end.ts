@@ -24,7 +24,7 @@ export async function openNars(place: NarPlace): Promise<NarBackEnd> {
     const nars = new LocalNarStore(place.folder);
     return { nars, locator: undefined, graceMs: 0, [Symbol.asyncDispose]: () => Promise.resolve() };
   }
-  // Loaded here alone: the SDK takes 40 MB that a local storage does not need.
+  // Loaded here alone: the SDK takes 25 MB that a local storage does not need.
   const { openS3 } = await import("../../storage/s3/s3_access.ts");
   const { S3NarStore } = await import("../../storage/s3/s3_nar_store.ts");
   const nars = new S3NarStore(openS3(place.s3));
