@@ -179,12 +179,14 @@ Deno.test("doctor: people get one line a check, and a line of counts", async () 
       "cache-storage-local": `${storage.path}/none`,
       "cache-upstream-url": "http://127.0.0.1:9",
       "server-addr": `127.0.0.1:${freePort()}`,
+      ...{ "server-tls-cert": "/nowhere/cert.pem", "server-tls-key": "/nowhere/key.pem" },
     },
     { words: [] },
   );
   const lines = out.trimEnd().split("\n");
   assert.equal(code, 1);
-  assert.match(lines.at(-1) ?? "", /^1 failed, \d+ warning, \d+ not checked/);
+  assert.match(lines.at(-1) ?? "", /^2 failed, \d+ warning, \d+ not checked/);
+  assert.match(out, /^failed +certificate: .*\/nowhere\/cert\.pem.*; .*--server-tls-cert/m);
   for (const line of lines.slice(0, -1)) {
     assert.match(line, /^(ok|warning|failed|not checked) +[a-z]/);
   }

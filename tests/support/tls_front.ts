@@ -15,11 +15,11 @@ export class OwnCertificate implements Disposable {
   readonly #folder = tempFolder();
 
   /** `subject` is what it is for, as OpenSSL writes it. */
-  constructor(subject = "IP:127.0.0.1", isAuthority = false) {
+  constructor(subject = "IP:127.0.0.1", isAuthority = false, days = 2) {
     const { success, stderr } = new Deno.Command("openssl", {
       args: [
         ...["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1"],
-        ...["-nodes", "-days", "2", "-subj", "/CN=larder test", "-keyout", this.keyFile],
+        ...["-nodes", "-days", String(days), "-subj", "/CN=larder test", "-keyout", this.keyFile],
         ...["-out", this.caFile, "-addext", `subjectAltName=${subject}`],
         ...["-addext", `basicConstraints=critical,CA:${isAuthority ? "TRUE" : "FALSE"}`],
       ],

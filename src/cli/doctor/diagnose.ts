@@ -10,6 +10,7 @@ import type { Settings } from "../../config/options.ts";
 import { parsePublicKey } from "../../nix/signature.ts";
 import type { StorePathHash } from "../../nix/store_path.ts";
 import { checkBucketOf } from "./bucket_check.ts";
+import { checkCertificateOf } from "./certificate_check.ts";
 import { checkClientHere } from "./check_client_here.ts";
 import { checkClock } from "./clock_check.ts";
 import { checkDatabase } from "./database_check.ts";
@@ -59,6 +60,7 @@ export async function* diagnose(order: DiagnosisOrder): AsyncGenerator<Finding> 
     ["database", database.then((state) => checkDatabase(placeText(settings), state))],
     ["redis", checkRedis(settings)],
     ["signing key", keyFindings(settings, looks)],
+    ["certificate", Promise.resolve().then(() => checkCertificateOf(settings, Date.now()))],
     ["upstreams", upstreamFindings(settings, probes)],
     ["proxy headers", server.then((state) => proxyFindings(order, state))],
     ["pull", pullFindings(order, looks)],

@@ -1,0 +1,57 @@
+import assert from "node:assert/strict";
+import {
+  checkCertificate,
+  checkCertificateOf,
+} from "../../../../src/cli/doctor/certificate_check.ts";
+import { resolveSettings } from "../../../../src/config/settings.ts";
+import { inputsOf } from "../../../support/config_inputs.ts";
+import { tempFolder } from "../../../support/temp_folder.ts";
+import { OwnCertificate, tlsAvailable } from "../../../support/tls_front.ts";
+
+const EXCUSE = tlsAvailable();
+const DAY_MS = 86_400_000;
+
+function certificateTest(name: string, fn: () => void): void {
+  Deno.test({ name: name + (EXCUSE && ` (skipped: ${EXCUSE})`), ignore: EXCUSE !== "", fn });
+}
+
+certificateTest("doctor: the certificate's time is told before, while and after it is good", () => {
+  using certificate = new OwnCertificate("IP:127.0.0.1", false, 60);
+  const { cert, key } = certificate.pems;
+  const at = (days: number) =>
+    checkCertificate({ path: "c.pem", cert, key, nowMs: Date.now() + days * DAY_MS });
+
+  const marks = [-1, 1, 45.5, 46.5, 61].map((days) => at(days).mark);
+
+  assert.deepEqual(marks, ["failed", "ok", "ok", "warning", "failed"]);
+  assert.match(at(-1).fact, /^c\.pem is good from .* only$/);
+  assert.match(at(46.5).fact, /^c\.pem expires in 13d\d\dh, on \d{4}-\d\d-\d\d$/);
+  assert.match(at(61).advice ?? "", /^renew it/);
+});
+
+certificateTest("doctor: another certificate's key is found", () => {
+  using certificate = new OwnCertificate();
+  using other = new OwnCertificate();
+  const facts = { path: "c.pem", cert: certificate.pems.cert, nowMs: Date.now() };
+
+  const finding = checkCertificate({ ...facts, key: other.pems.key });
+
+  assert.deepEqual([finding.mark, finding.fact], ["failed", "the key is not that of c.pem"]);
+  // Soon over, but no fault of a key that nobody may read.
+  assert.equal(checkCertificate({ ...facts, key: undefined }).mark, "warning");
+});
+
+certificateTest("doctor: a certificate's files are read, and told if they are missing", () => {
+  using certificate = new OwnCertificate();
+  using folder = tempFolder();
+  const marksWith = (cert: string, key: string) => {
+    const args = [`--server-tls-cert=${cert}`, `--server-tls-key=${key}`];
+    const { settings } = resolveSettings(inputsOf({ args }));
+    return checkCertificateOf(settings, Date.now()).map(({ mark }) => mark);
+  };
+  Deno.writeTextFileSync(`${folder.path}/text`, "no certificate");
+
+  assert.deepEqual(marksWith(certificate.caFile, certificate.keyFile), ["warning"]);
+  assert.deepEqual(marksWith(`${folder.path}/none`, certificate.keyFile), ["failed"]);
+  assert.deepEqual(marksWith(`${folder.path}/text`, certificate.keyFile), ["failed"]);
+});
