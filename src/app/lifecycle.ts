@@ -65,7 +65,7 @@ export function stopWatch(): StopWatch {
 
 export interface DrainParts {
   readonly app: Pick<App, "stopping" | "downloadsOver">;
-  readonly listener: Pick<Listener, "shutdown">;
+  readonly listener: Pick<Listener, "shutdown" | "retire">;
   readonly service: Pick<ServiceManager, "stopping">;
   readonly log: Pick<Logger, "warn">;
   /** Time with `/readyz` at 503 and new connections accepted. */
@@ -77,6 +77,7 @@ export async function drain(parts: DrainParts): Promise<void> {
   const { app, listener, service, log, delayMs } = parts;
   service.stopping(delayMs + DRAIN_MAX_MS + CLOSING_MAX_MS);
   app.stopping();
+  listener.retire();
   if (delayMs > 0) await pause(delayMs);
   const over = Promise.all([listener.shutdown(), app.downloadsOver()]).then(() => true);
   const ended = await within(over, DRAIN_MAX_MS);

@@ -31,6 +31,8 @@ export interface ListenParts {
 export interface Listener extends AsyncDisposable {
   /** The address for people: a URL, or `unix:` and a path. */
   readonly url: string;
+  /** Answers each request as the last one of its connection. */
+  retire(): void;
   /** Closes the listener; resolves when running requests are answered. */
   shutdown(): Promise<void>;
 }
@@ -55,6 +57,7 @@ export async function listen(parts: ListenParts): Promise<Listener> {
     owned.use(opened);
     return {
       url: opened.url,
+      retire: () => server.retire(),
       async shutdown() {
         const ended = opened.ended?.();
         if (ended === undefined) owned.dispose();

@@ -54,6 +54,9 @@ Deno.test("SIGTERM and a drain delay: /readyz is 503 for new clients, then it en
   await larder.logged("server shutdown");
   await eventually("it says no", async () => await statusOf(larder.port, "/readyz") === 503);
   assert.equal(await statusOf(larder.port, "/nix-cache-info"), 200);
+  // A balancer must not send more over a connection that is about to close.
+  await kept.send("GET /nix-cache-info HTTP/1.1\r\nHost: larder\r\n\r\n");
+  assert.equal((await kept.answer()).headers.get("connection"), "close");
   assert.equal((await larder.ended).code, 0);
   const tookMs = performance.now() - startedAt;
   assert.ok(tookMs >= 1_000, `${tookMs} ms`);

@@ -93,7 +93,7 @@ export class HttpServer {
   readonly #clock: { count: number; date: string };
   readonly #sweeping: ReturnType<typeof setInterval>;
   #connectionsMax: number;
-  #isStopping = false;
+  #stage: "serving" | "retiring" | "stopping" = "serving";
   #ranOutAtMs = -Infinity;
 
   constructor(deps: HttpServerDeps, limits: HttpServerLimits) {
@@ -108,7 +108,7 @@ export class HttpServer {
       refused: (reason) => this.#closed.count(reason),
       ticks: this.#clock,
       running: new RunningWrites(limits.largeWriteBytesMax),
-      isStopping: () => this.#isStopping,
+      isStopping: () => this.#stage !== "serving",
     };
     this.#sweeping = setInterval(() => this.#sweep(), this.#sweepEveryMs);
   }
@@ -133,7 +133,7 @@ export class HttpServer {
         this.#add(await incoming.accept());
       } catch (error) {
         const failure = acceptFailureOf(error);
-        if (this.#isStopping || failure === "listener closed") return;
+        if (this.#stage === "stopping" || failure === "listener closed") return;
         if (failure === "client gone") continue;
         this.handlesRanOut();
         await pause(ACCEPT_AGAIN_MS);
@@ -156,16 +156,21 @@ export class HttpServer {
     this.#makeRoom();
   }
 
+  /** Serves on, but closes each connection after its next answer: clients find another server. */
+  retire(): void {
+    if (this.#stage === "serving") this.#stage = "retiring";
+  }
+
   /** Finishes running requests; resolves when all connections are closed. */
   async shutdown(): Promise<void> {
-    this.#isStopping = true;
+    this.#stage = "stopping";
     for (const connection of incomplete(this.#open.keys())) connection.close();
     await this.#allClosed();
   }
 
   /** Closes every connection. */
   async [Symbol.asyncDispose](): Promise<void> {
-    this.#isStopping = true;
+    this.#stage = "stopping";
     for (const connection of this.#open.keys()) connection.close();
     await this.#allClosed();
   }
