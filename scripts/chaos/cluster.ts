@@ -23,6 +23,10 @@ export class Cluster implements AsyncDisposable {
   readonly storage: string;
   readonly replicas: readonly Replica[];
   readonly #flags: Readonly<Record<string, string>>;
+  /** False while locks or the database are away, and until every larder has found them again. */
+  isShared = true;
+  /** Log lines of level warn and above, by message. */
+  readonly warnings = new Map<string, number>();
   readonly #opened: AsyncDisposable;
 
   private constructor(
@@ -83,7 +87,12 @@ export class Cluster implements AsyncDisposable {
     const { larder } = replica;
     replica.larder = undefined;
     larder?.kill(signal);
-    return (await larder?.ended)?.code ?? 0;
+    const status = await larder?.ended;
+    for (const { level, msg } of larder?.lines ?? []) {
+      if (level === "info" || level === "debug") continue;
+      this.warnings.set(msg, (this.warnings.get(msg) ?? 0) + 1);
+    }
+    return status?.code ?? 0;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

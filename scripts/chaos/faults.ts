@@ -3,12 +3,17 @@ import type { Dice } from "../soak/dice.ts";
 import type { Cluster } from "./cluster.ts";
 
 /** The time between two faults, and the longest time of one. */
-const CALM_MS = 4_000;
+const CALM_MS = 8_000;
 const FAULT_MAX_MS = 8_000;
+
+/** Larders probe Redis every second, and wait for the database up to eight. */
+const FOUND_AGAIN_MS = 10_000;
 
 interface Fault {
   readonly name: string;
   readonly weight: number;
+  /** True if locks and database go on. */
+  readonly isOfLarders?: true;
   run(): Promise<void>;
 }
 
@@ -23,7 +28,10 @@ export async function harm(
   while (!isOver()) {
     await pause(dice.below(2 * CALM_MS));
     const fault = dice.weighted(faults);
+    cluster.isShared = fault.isOfLarders ?? false;
     await fault.run();
+    if (!cluster.isShared) await pause(FOUND_AGAIN_MS);
+    cluster.isShared = true;
     counts.set(fault.name, (counts.get(fault.name) ?? 0) + 1);
   }
   return counts;
@@ -49,11 +57,12 @@ function faultsOf(cluster: Cluster, dice: Dice): readonly Fault[] {
     },
   };
   return [
-    { name: "replica killed", weight: 4, run: () => restart("SIGKILL") },
-    { name: "replica restarted", weight: 2, run: () => restart("SIGTERM") },
+    { name: "replica killed", weight: 4, isOfLarders: true, run: () => restart("SIGKILL") },
+    { name: "replica restarted", weight: 2, isOfLarders: true, run: () => restart("SIGTERM") },
     {
       name: "replica paused",
       weight: 3,
+      isOfLarders: true,
       async run() {
         const { larder } = one();
         larder?.kill("SIGSTOP");
@@ -64,6 +73,7 @@ function faultsOf(cluster: Cluster, dice: Dice): readonly Fault[] {
     {
       name: "replicas apart",
       weight: 3,
+      isOfLarders: true,
       async run() {
         const { proxy } = one();
         proxy.isRefusing = true;

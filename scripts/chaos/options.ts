@@ -15,8 +15,9 @@ export const USAGE =
   --seed N     what happens (default: another one each time, printed)
 
 It needs redis-server. It uses PostgreSQL where that is installed, else SQLite. Exit status 1 when
-a byte was wrong, a narinfo or NAR answer was 5xx, an upstream had more than 1.05 requests for a
-path, or the storage is damaged in the end.
+a byte was wrong, a narinfo or NAR answer was 5xx, the storage is damaged in the end, or an upstream
+had more than 1.05 requests for each path. Paths that appear while locks or the database are away
+do not count: without them larders cannot know of each other.
 `;
 
 const SEEDS = 2 ** 31;
