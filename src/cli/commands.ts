@@ -9,6 +9,7 @@ import { FSCK } from "./fsck.ts";
 import { GC } from "./gc.ts";
 import { IMPORT } from "./import.ts";
 import { manCommand } from "./man.ts";
+import { MIGRATE } from "./migrate.ts";
 import { PIN, UNPIN } from "./pin.ts";
 import { PINS } from "./pins.ts";
 import { serveCommand } from "./serve.ts";
@@ -46,6 +47,7 @@ export const COMMANDS: readonly Command[] = [
   FSCK,
   IMPORT,
   EXPORT,
+  MIGRATE,
   ANALYTICS,
   SYSTEMD_UNIT,
   completionCommand(() => COMMANDS),

@@ -1,5 +1,6 @@
 import type { ChangeFeed } from "../../metadata/change_feed.ts";
 import type { DamageFinder, MetadataStore } from "../../metadata/metadata_store.ts";
+import type { RowLister } from "../../metadata/row_lister.ts";
 import { openDatabase, openForReading } from "../../metadata/sqlite/connection.ts";
 import { SqliteMetadataStore } from "../../metadata/sqlite/sqlite_metadata_store.ts";
 import type { Logger } from "../../telemetry/logger.ts";
@@ -10,7 +11,12 @@ export type DatabasePlace =
   /** The URL may have a password. */
   | { readonly kind: "postgres"; readonly url: string };
 
-export type MetadataBackEnd = MetadataStore & DamageFinder & ChangeFeed & AsyncDisposable;
+export type MetadataBackEnd =
+  & MetadataStore
+  & DamageFinder
+  & RowLister
+  & ChangeFeed
+  & AsyncDisposable;
 
 /** Makes missing tables. Throws a Failure that names an unusable database. */
 export async function openMetadata(place: DatabasePlace, log: Logger): Promise<MetadataBackEnd> {

@@ -36,6 +36,7 @@ import {
   readStock,
   type StockColumns,
 } from "../rows.ts";
+import type { ListedDocument, ListedNar, ListedNarinfo, RowLister } from "../row_lister.ts";
 import { NAR_GRACE_MS, PATHS_PER_ROW, type RowSweepOrder, type SweptRows } from "../row_sweeper.ts";
 import {
   type ColdEntry,
@@ -64,7 +65,7 @@ export interface PostgresOptions extends DatabaseOptions {
 
 /** The metadata in a PostgreSQL database, which several larders may share. */
 export class PostgresMetadataStore
-  implements MetadataStore, DamageFinder, ChangeFeed, AsyncDisposable {
+  implements MetadataStore, DamageFinder, RowLister, ChangeFeed, AsyncDisposable {
   readonly #database: Database;
   readonly #writer: Writer;
   readonly #feed: NoticeFeed;
@@ -249,6 +250,18 @@ export class PostgresMetadataStore
     if (!settled) return { ...swept, next: after };
     if (after !== "") return lastId ? { ...swept, next: String(lastId) } : swept;
     return { ...swept, next: narinfos.length + nars.length > 0 ? "" : "0" };
+  }
+
+  listNarinfos(after: string, countMax: number): Promise<readonly ListedNarinfo[]> {
+    return this.#read("listNarinfos", after, countMax);
+  }
+
+  listLooseNars(after: string, countMax: number): Promise<readonly ListedNar[]> {
+    return this.#read("listLooseNars", after, countMax);
+  }
+
+  listDocuments(after: string, countMax: number): Promise<readonly ListedDocument[]> {
+    return this.#read("listDocuments", after, countMax);
   }
 
   async areSumsRight(): Promise<boolean> {

@@ -39,6 +39,15 @@ const SQL = {
   pendingFiles: `SELECT n.name, f.publish_id, f.owner, f.size
     FROM pending_file f JOIN nar n ON n.id = f.nar_id`,
 
+  listNarinfos: `SELECT p.hash AS "storePathHash", u.used_at_ms AS "usedAtMs"
+    FROM path p JOIN narinfo_use u ON u.path_id = p.id
+    WHERE p.hash > $1 ORDER BY p.hash LIMIT $2`,
+  listLooseNars: `SELECT n.name AS "narName", l.used_at_ms AS "usedAtMs",
+      l.staged_until_ms AS "stagedUntilMs"
+    FROM nar n JOIN loose_nar l ON l.nar_id = n.id WHERE n.name > $1 ORDER BY n.name LIMIT $2`,
+  listDocuments: `SELECT path, used_at_ms AS "usedAtMs" FROM document
+    WHERE path > $1 ORDER BY path LIMIT $2`,
+
   history: `SELECT tier, at_ms AS "atMs", figure, amount FROM history`,
 
   reserve: "SELECT reserve($1, $2, $3, $4) AS reserved_bytes",

@@ -19,6 +19,7 @@ import {
   type WriteOptions,
 } from "../metadata_store.ts";
 import type { ExpiredSlots, HistoryRow } from "../history_keeper.ts";
+import type { ListedDocument, ListedNar, ListedNarinfo, RowLister } from "../row_lister.ts";
 import type { RowSweepOrder, SweptRows } from "../row_sweeper.ts";
 import type {
   ColdEntry,
@@ -33,6 +34,7 @@ import { ChangeApplier, isTouch } from "./change_applier.ts";
 import { DataVersionFeed } from "./data_version_feed.ts";
 import { Eviction } from "./eviction.ts";
 import { readHistory, writeHistory } from "./history.ts";
+import { listDocuments, listLooseNars, listNarinfos } from "./listing.ts";
 import { Ledger } from "./ledger.ts";
 import { Protection } from "./protection.ts";
 import {
@@ -65,7 +67,7 @@ import {
 
 /** The metadata in one SQLite file. Point reads run on the calling thread: microseconds each. */
 export class SqliteMetadataStore
-  implements MetadataStore, DamageFinder, ChangeFeed, AsyncDisposable {
+  implements MetadataStore, DamageFinder, RowLister, ChangeFeed, AsyncDisposable {
   readonly #transactions: Transactions;
   readonly #statements: Statements;
   readonly #protection: Protection;
@@ -217,6 +219,21 @@ export class SqliteMetadataStore
 
   async sweepRows(order: RowSweepOrder): Promise<SweptRows> {
     return await this.#alone(() => this.#rowSweep.sweep(order));
+  }
+
+  async listNarinfos(after: string, countMax: number): Promise<readonly ListedNarinfo[]> {
+    if (this.#closed) throw closedFailure();
+    return listNarinfos(this.#statements, after, countMax);
+  }
+
+  async listLooseNars(after: string, countMax: number): Promise<readonly ListedNar[]> {
+    if (this.#closed) throw closedFailure();
+    return listLooseNars(this.#statements, after, countMax);
+  }
+
+  async listDocuments(after: string, countMax: number): Promise<readonly ListedDocument[]> {
+    if (this.#closed) throw closedFailure();
+    return listDocuments(this.#statements, after, countMax);
   }
 
   async areSumsRight(): Promise<boolean> {

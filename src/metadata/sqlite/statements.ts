@@ -2,6 +2,7 @@ import type { DatabaseSync, StatementSync } from "node:sqlite";
 import { DOCUMENT_SQL } from "./documents.ts";
 import { HISTORY_SQL } from "./history.ts";
 import { LEDGER_SQL } from "./ledger.ts";
+import { LISTING_SQL } from "./listing.ts";
 import { ROW_SWEEP_SQL } from "./row_sweep.ts";
 import { SPACE_SQL } from "./space_statements.ts";
 
@@ -12,6 +13,7 @@ const SQL = {
   ...ROW_SWEEP_SQL,
   ...LEDGER_SQL,
   ...HISTORY_SQL,
+  ...LISTING_SQL,
 
   begin: "BEGIN IMMEDIATE",
   commit: "COMMIT",

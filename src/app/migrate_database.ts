@@ -1,0 +1,47 @@
+import { Failure } from "../base/failure.ts";
+import type { CopyProgress } from "../metadata/copy_metadata.ts";
+import { MetadataCopy } from "../metadata/copy_metadata.ts";
+import { createLogger } from "../telemetry/logger.ts";
+import { type DatabasePlace, openMetadata, readMetadata } from "./back_ends/metadata_back_end.ts";
+
+/** A server that changes rows all the time never lets a pass find nothing. */
+const PASSES_MAX = 5;
+
+export interface DatabaseMove {
+  readonly from: DatabasePlace;
+  readonly to: DatabasePlace;
+  readonly signal: AbortSignal;
+  /** Called with the copy, whose progress goes on. */
+  readonly started: (copy: { readonly progress: CopyProgress }) => void;
+}
+
+export interface DatabaseMoved {
+  /** Rows that all passes have copied. */
+  readonly copied: number;
+  /** Rows that the last pass compared. */
+  readonly looked: number;
+  /** True if the last pass found nothing to copy. */
+  readonly isSame: boolean;
+}
+
+/** Copies a database, until a pass finds both the same. Throws a Failure for unusable ones. */
+export async function migrateDatabase(order: DatabaseMove): Promise<DatabaseMoved> {
+  const { from, to, signal, started } = order;
+  const log = createLogger("error", { write: () => undefined });
+  await using opened = new AsyncDisposableStack();
+  const source = opened.use(await readMetadata(from, log));
+  const target = opened.use(await openMetadata(to, log));
+  const copy = new MetadataCopy({ from: source, to: target });
+  started(copy);
+  let copied = 0;
+  let last: CopyProgress = { looked: 0, copied: 0 };
+  for (let pass = 0; pass < PASSES_MAX; pass++) {
+    last = await copy.pass(signal);
+    copied += last.copied;
+    if (last.copied === 0) break;
+  }
+  if (!await target.areSumsRight()) {
+    throw new Failure("broken", "Cannot migrate database: the sums of the new one are wrong");
+  }
+  return { copied, looked: last.looked, isSame: last.copied === 0 };
+}

@@ -1,0 +1,28 @@
+import type { DocumentPath } from "../nix/document_name.ts";
+import type { NarName } from "../nix/nar_name.ts";
+import type { StorePathHash } from "../nix/store_path.ts";
+
+export interface ListedNarinfo {
+  readonly storePathHash: StorePathHash;
+  readonly usedAtMs: number;
+}
+
+/** A NAR that no narinfo names. */
+export interface ListedNar {
+  readonly narName: NarName;
+  readonly usedAtMs: number;
+  /** An uploaded file stays until then without a narinfo; 0 for every other NAR. */
+  readonly stagedUntilMs: number;
+}
+
+export interface ListedDocument {
+  readonly path: DocumentPath;
+  readonly usedAtMs: number;
+}
+
+/** Lists all rows for a copy, in pages: those behind a key, in the order of keys. */
+export interface RowLister {
+  listNarinfos(after: string, countMax: number): Promise<readonly ListedNarinfo[]>;
+  listLooseNars(after: string, countMax: number): Promise<readonly ListedNar[]>;
+  listDocuments(after: string, countMax: number): Promise<readonly ListedDocument[]>;
+}

@@ -1,0 +1,125 @@
+import assert from "node:assert/strict";
+import { MetadataCopy } from "../../../src/metadata/copy_metadata.ts";
+import type { Change, MetadataStore } from "../../../src/metadata/metadata_store.ts";
+import type { RowLister } from "../../../src/metadata/row_lister.ts";
+import { openDatabase } from "../../../src/metadata/sqlite/connection.ts";
+import { SqliteMetadataStore } from "../../../src/metadata/sqlite/sqlite_metadata_store.ts";
+import type { DocumentPath } from "../../../src/nix/document_name.ts";
+import type { Seal } from "../../../src/nix/stored_name.ts";
+import { fileOf, hash, keep, narOf, put, rowOf } from "../../support/metadata_rows.ts";
+import { newPostgresStore, postgresMissing, PostgresServer } from "../../support/postgres.ts";
+import { testUnless } from "../../support/program.ts";
+
+type Store = MetadataStore & RowLister & AsyncDisposable;
+
+const server = PostgresServer.start();
+const openSqlite = async () => new SqliteMetadataStore(await openDatabase(":memory:"));
+const openPostgres = () => newPostgresStore(server);
+
+const [a, b, c] = [hash("a"), hash("b"), hash("c")];
+const [LOOSE, STAGED] = [narOf("loose"), narOf("staged")];
+const LOG = "log/a.drv" as DocumentPath;
+/** More than one page. */
+const EMPTIES = Array.from({ length: 300 }, (_, at) => hash(`empty ${at}`));
+const FILE = { ...fileOf(narOf(a).name, 500), seal: "ino-1" as Seal };
+
+const ROWS: readonly (readonly Change[])[] = [
+  [put(a, [b, c], 10), ...keep(FILE, 10), put(b, [a], 20)],
+  EMPTIES.map((path, at) => put(path, [a], at)),
+  [{ ...put(c, [], 5), nar: LOOSE, row: rowOf(c, LOOSE) }, ...keep(fileOf(LOOSE.name, 70), 30)],
+  [{ kind: "remove-narinfo", storePathHash: c }],
+  [{ kind: "stage-nar", nar: STAGED, untilMs: 9_000 }, ...keep(fileOf(STAGED.name, 7), 1)],
+  [{ kind: "put-pin", pin: { storePathHash: b, pinnedAtMs: 3 } }],
+  [{ kind: "put-pin", pin: { storePathHash: a, pinnedAtMs: 4 } }],
+  [{
+    kind: "put-document",
+    document: {
+      path: LOG,
+      upstream: "https://cache.example.org",
+      type: "text/plain",
+      tag: "1",
+      size: 3,
+      mayChange: true,
+    },
+    pieces: [Uint8Array.of(1, 2), Uint8Array.of(3)],
+    totalBytesMax: Infinity,
+    atMs: 40,
+  }],
+];
+
+const WAYS: Readonly<Record<string, readonly [() => Promise<Store>, () => Promise<Store>]>> = {
+  "SQLite to PostgreSQL": [openSqlite, openPostgres],
+  "PostgreSQL to SQLite": [openPostgres, openSqlite],
+};
+
+for (const [way, [openFrom, openTo]] of Object.entries(WAYS)) {
+  testUnless(postgresMissing, `copy: ${way}, all rows, and then only what changes`, async () => {
+    await using from = await openFrom();
+    await using to = await openTo();
+    for (const changes of ROWS) await from.apply(changes);
+    await from.recordHistory([{ tier: "lifetime", atMs: 0, figure: "nar_hits", amount: 7 }], []);
+    while (await from.protect(1_000));
+    const copy = new MetadataCopy({ from, to });
+    const { signal } = new AbortController();
+
+    await copy.pass(signal);
+    assert.deepEqual(await contentOf(to), await contentOf(from));
+    assert.equal(await to.areSumsRight(), true);
+    assert.equal((await copy.pass(signal)).copied, 0);
+
+    // A server goes on with the old database.
+    const file = fileOf(narOf(a).name, 600);
+    await from.apply([...keep(file, 50), { kind: "nar-gone", at: FILE.at }]);
+    await from.apply([put(hash("new"), [a], 60)]);
+    assert.equal((await copy.pass(signal)).copied, 2);
+    assert.deepEqual(await contentOf(to), await contentOf(from));
+    assert.deepEqual(await to.pendingFiles(), []);
+  });
+}
+
+testUnless(postgresMissing, "copy: one that ended early goes on where it was", async () => {
+  await using from = await openSqlite();
+  await using to = await openPostgres();
+  for (const changes of ROWS) await from.apply(changes);
+  const copy = new MetadataCopy({ from, to });
+  const ending = new AbortController();
+  const apply = to.apply.bind(to);
+  let lists = 0;
+  to.apply = (changes, options) => {
+    if (++lists === 100) ending.abort(new Error("stopped"));
+    return apply(changes, options);
+  };
+
+  await assert.rejects(copy.pass(ending.signal), /stopped/);
+  const before = copy.progress.copied;
+  const { copied } = await copy.pass(new AbortController().signal);
+
+  assert.ok(before >= 100 && copied > 0, `${before} and ${copied}`);
+  assert.equal(before + copied, 300 + 2 + 2 + 2 + 1);
+  assert.deepEqual(await contentOf(to), await contentOf(from));
+});
+
+/** Everything that a copy must have. */
+async function contentOf(store: Store) {
+  const listed = await store.listNarinfos("", 10_000);
+  const loose = await store.listLooseNars("", 10_000);
+  const names = [a, b].map((path) => narOf(path).name);
+  const document = await store.findDocument(LOG);
+  const { id = 0, ...facts } = document ?? {};
+  return {
+    listed,
+    loose,
+    narinfos: await Promise.all(
+      listed.map(({ storePathHash }) => store.findNarinfo(storePathHash)),
+    ),
+    references: new Set(await store.referencesOf(a)),
+    nars: await Promise.all([...names, LOOSE.name, STAGED.name].map((name) => store.findNar(name))),
+    sources: await store.sourcesOf(LOOSE.name),
+    kept: await store.keptNars(""),
+    stock: await store.stock(),
+    pins: await store.pins(),
+    history: await store.history(),
+    document: facts,
+    pieces: [await store.documentPiece(id, 0), await store.documentPiece(id, 1)],
+  };
+}
