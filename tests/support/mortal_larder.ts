@@ -122,6 +122,7 @@ export class MortalLarder {
       await running.space.open();
       await running.space.refresh();
       this.life.check();
+      running.resume();
       return running;
     } catch (error) {
       await running.over();
@@ -174,7 +175,7 @@ export class RunningLarder {
   readonly remover: Remover;
   readonly uses: Uses;
   readonly #traffic: { readonly downloads: Downloads; readonly reads: ActiveReads };
-  #refreshed: Promise<void> = Promise.resolve();
+  #background: Promise<void> = Promise.resolve();
 
   constructor(
     larder: MortalLarder,
@@ -185,7 +186,7 @@ export class RunningLarder {
     const { pool, narSources } = upstream;
     const candidates = { metadata, pool, demotions };
     const reads = new ActiveReads();
-    const changed = () => void (this.#refreshed = this.space.altered());
+    const changed = () => this.#later(this.space.altered());
     this.larder = larder;
     this.#stores = { metadata, nars };
     const uses = this.uses = new Uses({ metadata, nowMs, log });
@@ -250,12 +251,24 @@ export class RunningLarder {
     await this.larder.recover(this.#stores);
     this.metadata.forgetChanged("all");
     await this.space.refresh();
+    this.resume();
+  }
+
+  /** Work in the background, for which `idle` waits. */
+  #later(work: Promise<void>): void {
+    this.#background = Promise.all([this.#background, work]).then(() => undefined);
+  }
+
+  /** Verifies the whole files that the dead left, as the chores do. */
+  resume(): void {
+    const paths = this.larder.workFolder.takeReceived();
+    if (paths.length > 0) this.#later(this.#traffic.downloads.resume(paths));
   }
 
   /** Resolves when nothing is under way, in the background neither. */
   async idle(): Promise<void> {
     await this.#traffic.downloads.idle();
-    await this.#refreshed;
+    await this.#background;
     // Runs come one after the other: when this one is over, those before it are.
     const order = { targetBytes: Number.MAX_SAFE_INTEGER, dryRun: false };
     await this.space.collect(order, { progress: () => undefined, isWanted: () => true });
