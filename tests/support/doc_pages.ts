@@ -82,6 +82,7 @@ export async function runPage(
   ran: (step: RanStep) => void = () => undefined,
 ): Promise<void> {
   const { steps } = readPage(page);
+  if (steps.length === 0) return;
   await using sandbox = new DocSandbox(world);
   await sandbox.run("larder serve");
   await PRESUMED[page]?.(sandbox, world);
