@@ -62,7 +62,9 @@ function evictionReasons({ nar, pins, eviction_rank, used_at }: Facts): readonly
     const names = pins.map(({ root, name }) => name ?? root).join(", ");
     return [`Eviction spares it: ${counted(pins.length, "pin")} reach it, ${names}.`];
   }
-  if (eviction_rank === null) return ["Eviction takes at least 1,000 other entries before it."];
+  if (eviction_rank === null) {
+    return ["It is not among the 1,000 entries that eviction takes next."];
+  }
   const used = used_at === null ? "no client has used it" : `last used at ${clock(used_at)}`;
   return [
     eviction_rank === 1
