@@ -30,6 +30,9 @@ const OTHER_DEFAULTS: readonly (readonly [key: string, value: string, why: strin
   ["cache.lru-schedule-timezone", "Local", "ncps takes the machine's time zone; larder takes UTC"],
 ];
 
+/** larder refuses the file of ncps, and makes db.sqlite in its storage by itself. */
+const FOREIGN_DATABASE = "It belongs to ncps: larder makes one of its own in its storage";
+
 /**
  * The settings of an ncps as a configuration file of larder. As in ncps, the file wins over the
  * variables. Throws a ConfigError for a file that is none.
@@ -81,6 +84,10 @@ function entryOf(option: AnyOption, found: Finding, spelled: string): Converted 
     return { entry, problem };
   }
   const values = readings.flatMap((reading) => "value" in reading ? [reading.value] : []);
+  if (found.key === "cache.database-url" && found.given[0]?.text.startsWith("sqlite:")) {
+    const entry: EntryWriter = (name) => commented(...comments, FOREIGN_DATABASE, `${name} =`);
+    return { entry, problem: [] };
+  }
   const toml = tomlOf(option, option.kind.item === undefined ? values[0] : values);
   if (hidesMore(option, values)) comments.push("Give its password with --netrc-file");
   return { entry: (name) => `${commented(...comments)}${name} = ${toml}\n`, problem };

@@ -29,7 +29,8 @@ const PRESUMED: Readonly<Record<string, (sandbox: DocSandbox, world: DocWorld) =
       const target = `${sandbox.root}/var/lib/ncps`;
       await sandbox.run(`cp -r ${storage.folder} ${target}; mkdir -p ${target}/db
         cp ${storage.databasePath} ${target}/db; mkdir -p ${sandbox.root}/etc/ncps`);
-      const settings = "cache:\n  hostname: ncps.example.org\n  max-size: 5G\n";
+      const database = "  database-url: sqlite:/var/lib/ncps/db/db.sqlite\n";
+      const settings = `cache:\n  hostname: ncps.example.org\n  max-size: 5G\n${database}`;
       Deno.writeTextFileSync(`${sandbox.root}/etc/ncps/config.yaml`, settings);
     },
     "docs/uploading.md": async ({ nix }, { upstream }) => {

@@ -1,6 +1,6 @@
 import { Failure, reasonOf } from "../../base/failure.ts";
 import { readMigrations } from "../../metadata/migrations.ts";
-import { openForReading, schemaVersionOf } from "../../metadata/sqlite/connection.ts";
+import { isForeign, openForReading, schemaVersionOf } from "../../metadata/sqlite/connection.ts";
 import { readStorageHealth, type StorageHealth } from "../../metadata/storage_health.ts";
 import { createLogger } from "../../telemetry/logger.ts";
 import { type DatabasePlace, readMetadata } from "../back_ends/metadata_back_end.ts";
@@ -16,6 +16,8 @@ export type DatabaseState =
   }
   /** No larder has used this storage. */
   | { readonly kind: "missing" }
+  /** Another program has made it. */
+  | { readonly kind: "foreign" }
   /** It has another schema than this larder. */
   | { readonly kind: "older" | "newer"; readonly version: number; readonly known: number }
   | { readonly kind: "unreadable"; readonly reason: string }
@@ -68,6 +70,7 @@ function stateOf(health: StorageHealth): Extract<DatabaseState, { health: Storag
 async function readAt(path: string, bytes: number): Promise<DatabaseState> {
   const known = readMigrations("sqlite").length;
   using database = openForReading(path);
+  if (isForeign(database)) return { kind: "foreign" };
   const version = schemaVersionOf(database);
   if (version !== known) return { kind: version > known ? "newer" : "older", version, known };
   return { ...stateOf(await healthOf(path)), bytes };

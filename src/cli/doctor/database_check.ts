@@ -24,6 +24,10 @@ export function checkDatabase(path: string, state: DatabaseState): readonly Find
     }
     case "missing":
       return [warning(`there is no ${path} yet`, "larder serve makes it at its first start")];
+    case "foreign": {
+      const advice = "give larder one of its own with --cache-database-url";
+      return [failed(`${path} is a database of another program`, advice)];
+    }
     case "older": {
       const fact = `schema version ${state.version}, this larder has ${state.known}`;
       return [warning(fact, "the next start of this larder migrates it, and keeps a backup")];

@@ -19,8 +19,8 @@ const WAL_KEPT_BYTES = 64 << 20;
 
 /**
  * Opens or creates the database file, and migrates it to the newest schema. `:memory:` is for
- * tests. Throws a Failure that names the file when it cannot be opened, is no database, or comes
- * from a newer larder.
+ * tests. Throws a Failure that names the file when it cannot be opened, is no database, belongs to
+ * another program, or comes from a newer larder.
  */
 export async function openDatabase(
   path: string,
@@ -34,6 +34,7 @@ export async function openDatabase(
       // tenth of each write.
       enableForeignKeyConstraints: false,
     });
+    refuseForeign(database);
     // WAL with NORMAL: a killed process loses nothing. A power cut may lose the last moments, never
     // the consistency. Reconciliation finds NAR files without rows.
     database.exec("PRAGMA journal_mode = WAL");
@@ -59,6 +60,20 @@ export function openForReading(path: string): DatabaseSync {
   const database = new DatabaseSync(path, { readOnly: true, timeout: OPENING_TIMEOUT_MS });
   database.exec("PRAGMA temp_store = MEMORY");
   return database;
+}
+
+/** Changes nothing: ncps, whose settings larder reads, may go on with its database. */
+function refuseForeign(database: DatabaseSync): void {
+  if (!isForeign(database)) return;
+  const hint = "give larder one of its own with --cache-database-url";
+  throw new Failure("broken", `it is a database of another program; ${hint}`);
+}
+
+/** True for a database that larder has not made. */
+export function isForeign(database: DatabaseSync): boolean {
+  // One statement: between two of them another larder may make the first tables.
+  const tables = "SELECT 1 FROM sqlite_schema, pragma_user_version WHERE user_version = 0 LIMIT 1";
+  return database.prepare(tables).get() !== undefined;
 }
 
 async function migrate(

@@ -11,6 +11,7 @@ cache:
   max-size: 100G
   lru: { schedule: "0 3 * * *" }
   storage: { local: /var/lib/ncps }
+  database-url: sqlite:/var/lib/ncps/db/db.sqlite
   upstream:
     urls: [https://cache.nixos.org, https://nix-community.cachix.org]
     public-keys: [cache.nixos.org-1:6NCHdD59X431o0gWypbMrAURkbJ16ZPMQFGspcDShjY=]
@@ -30,6 +31,11 @@ Deno.test("ncps-config: its file is larder's, and every entry has its comment", 
   assert.equal(settings["cache.max-size"], 100 * 2 ** 30, "in ncps the file wins");
   assert.equal(settings["cache.lru-schedule-timezone"], "Local");
   assert.equal(settings["cache.storage-local"], "/var/lib/ncps");
+  assert.deepEqual(settings["cache.database-url"], {
+    kind: "sqlite",
+    path: "/var/lib/ncps/db.sqlite",
+  }, "that of ncps is db/db.sqlite");
+  assert.match(toml, /\n# It belongs to ncps: .*\n# database-url =\n/);
   assert.deepEqual(settings["cache.upstream-url"].map(({ url }) => url), [
     "https://cache.nixos.org",
     "https://nix-community.cachix.org",

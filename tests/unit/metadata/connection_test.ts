@@ -30,6 +30,21 @@ Deno.test("openDatabase: a database from the future is refused with what to do",
   );
 });
 
+Deno.test("openDatabase: another program's database is refused, and stays as it is", async () => {
+  using folder = tempFolder();
+  const path = `${folder.path}/db.sqlite`;
+  {
+    using other = new DatabaseSync(path);
+    other.exec("CREATE TABLE narinfos (hash TEXT)");
+  }
+  const before = Deno.readFileSync(path);
+
+  await assert.rejects(openDatabase(path), /db\.sqlite: it is a database of another program; give/);
+
+  assert.deepEqual(Deno.readFileSync(path), before);
+  assert.deepEqual([...Deno.readDirSync(folder.path)].map(({ name }) => name), ["db.sqlite"]);
+});
+
 Deno.test("openDatabase: each migration leaves a copy of what was before", async () => {
   using folder = tempFolder();
   const path = `${folder.path}/db.sqlite`;
