@@ -1,0 +1,23 @@
+import assert from "node:assert/strict";
+import { serverWords } from "../../../src/cli/server_words.ts";
+import { runLarder } from "../../support/run_larder.ts";
+
+const PATH = `/nix/store/${"a".repeat(32)}-app`;
+
+Deno.test("flags: an unknown one is told, and not the value behind it", async () => {
+  for (const words of [["export", "file:///out", PATH], ["import", "cache", "file:///in"]]) {
+    const ran = await runLarder([...words, "--serve", "http://localhost"]);
+
+    assert.equal(ran.status, 2);
+    assert.match(ran.err, /^larder: --serve: unknown flag/);
+  }
+});
+
+Deno.test("flags: those of the server go to it with their values, in either spelling", () => {
+  const words = ["a", "--cache-max-size", "1G", "--no-prometheus-enabled", "b", "--log-level=warn"];
+
+  assert.deepEqual(serverWords({}, words), {
+    own: ["a", "b"],
+    server: ["--cache-max-size", "1G", "--no-prometheus-enabled", "--log-level=warn"],
+  });
+});
