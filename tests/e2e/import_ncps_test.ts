@@ -214,6 +214,8 @@ Deno.test("import ncps: what it cannot use is a sentence, and changes nothing", 
   const postgres = await runImport(from, storage.path, "--database", "postgres://u:secret@h/db");
   assert.match(postgres.err, /larder reads the SQLite database of an ncps only/);
   assert.ok(!postgres.err.includes("secret"));
+  const path = await runImport(from, storage.path, "--database", "/db.sqlite");
+  assert.match(path.err, /Cannot use --database \/db\.sqlite: .*; write sqlite:\/PATH\n$/);
   assert.equal((await runImport(from, storage.path, "--link", "--move")).status, 2);
   assert.equal((await runLarder(["import", "ncsp", "x"])).status, 2);
   assert.equal((await runLarder(["import", "ncps"])).status, 2);

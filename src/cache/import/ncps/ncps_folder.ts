@@ -42,8 +42,11 @@ export function shardedPath(folder: string, name: string): string {
 function pathOf(databaseUrl: string): string {
   const path = SQLITE_REGEXP.exec(databaseUrl)?.[1];
   if (path !== undefined) return path;
-  const hint = "larder reads the SQLite database of an ncps only";
-  throw new Failure("broken", `Cannot use --database ${databaseUrl.split(":")[0]}:…: ${hint}`);
+  const [scheme = "", ...others] = databaseUrl.split(":");
+  // Behind a scheme may be a password.
+  const shown = others.length === 0 ? scheme : `${scheme}:…`;
+  const hint = "larder reads the SQLite database of an ncps only; write sqlite:/PATH";
+  throw new Failure("broken", `Cannot use --database ${shown}: ${hint}`);
 }
 
 function exists(path: string): boolean {
