@@ -1,6 +1,6 @@
 // Runs the tests, and prints the skipped ones with their reasons and one line of counts. Arguments
-// go to `deno test`: folders, `--filter TEXT`, and so on. If `tests/reliability` is among them, or
-// without arguments, the results must match the table of faults in docs/reliability.md.
+// go to `deno test`: folders, `--filter TEXT`, and so on. If both folders of faults are among them,
+// or without arguments, the results must match the table of faults in docs/reliability.md.
 import { RECORDS_VARIABLE } from "../tests/support/reliability_record.ts";
 import { SOCKET_VARIABLE } from "../tests/support/test_socket.ts";
 import { readRecords, withReliability } from "./reliability_table.ts";
@@ -31,7 +31,10 @@ const SUMMARY_REGEXP = /(\d+) passed.*\| (\d+) failed(?:.*?(\d+) ignored)?/;
 const COLOUR_REGEXP = new RegExp(`${String.fromCharCode(27)}\\[[0-9;]*m`, "g");
 
 const isFiltered = Deno.args.some((word) => word.startsWith("-"));
-const hasAllFaults = Deno.args.length === 0 || Deno.args.includes("tests/reliability");
+/** Their tests together record every row of the table. */
+const FAULT_FOLDERS = ["tests/e2e", "tests/reliability"];
+const hasAllFaults = Deno.args.length === 0 ||
+  FAULT_FOLDERS.every((folder) => Deno.args.includes(folder));
 const records = hasAllFaults && !isFiltered ? Deno.makeTempFileSync() : undefined;
 const folders = Deno.args.some((word) => !word.startsWith("-")) ? [] : ["tests"];
 const child = new Deno.Command(Deno.execPath(), {
