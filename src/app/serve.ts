@@ -1,4 +1,3 @@
-import { existsSync } from "node:fs";
 import denoJson from "../../deno.json" with { type: "json" };
 import { within } from "../base/deadline.ts";
 import type { Settings } from "../config/options.ts";
@@ -23,14 +22,14 @@ import { atFirstPull } from "./at_first_pull.ts";
 import { announce } from "./announce.ts";
 import { buildApp } from "./build_app.ts";
 import { type ChoresDeps, startChores } from "./chores.ts";
-import { type Folders, prepareFolders, storePlaces } from "./folders.ts";
-import { keyFileIn, keyFileOf } from "./key_files.ts";
+import { prepareFolders, storePlaces } from "./folders.ts";
 import { drain, stopSignal } from "./lifecycle.ts";
 import { logFormat } from "./log_format.ts";
 import { listen, type ListenParts } from "./listen.ts";
 import { startReconciliation } from "./reconciliation.ts";
 import { reportUsage } from "./usage_report.ts";
 import { serviceManager } from "./service_manager.ts";
+import { planSigningKey } from "./own_key.ts";
 import { signingKey } from "./signing_key.ts";
 import { tokensOf } from "./tokens.ts";
 import { startTelemetry } from "./start_telemetry.ts";
@@ -56,10 +55,12 @@ export async function serve(settings: Settings): Promise<number> {
   using _unexpected = logUnexpected(log);
   const stopped = stopSignal();
   const folders = prepareFolders(settings);
-  const secretKey = settings["cache.sign-narinfo"] ? keyOf(settings, folders) : undefined;
+  const keyPlace = planSigningKey(settings, folders);
+  const upstream = upstreamParts(settings, upstreams, upstreamTrace);
   const places = storePlaces(settings);
   {
     await using stores = await openStores(places, folders, log, tracer);
+    const secretKey = keyPlace && signingKey(keyPlace);
     const { workFolder, member, metadata, nars } = stores;
     await using turns = await openTurns(settings, { member, metadata, metrics, tracer, log });
     await using app = buildApp({
@@ -71,7 +72,7 @@ export async function serve(settings: Settings): Promise<number> {
         handOver: handOverOf(settings, stores),
         space: spaceParts(settings, stores),
       },
-      upstream: upstreamParts(settings, upstreams, upstreamTrace),
+      upstream,
       identity: identityParts(settings, secretKey),
       telemetry: {
         ...{ log, problems, metrics, tracer },
@@ -206,19 +207,6 @@ function ownNames(settings: Settings): readonly string[] {
   const listed = [settings["cache.hostname"], ...settings["server.allowed-hosts"]];
   const isNamed = address.kind === "tcp" && address.hostname !== undefined;
   return [Deno.hostname(), ...listed, ...isNamed ? [address.hostname] : []];
-}
-
-function keyOf(settings: Settings, { storage }: Folders) {
-  const path = keyFileOf(settings, storage);
-  // A missing key is an error unless this is the first start: clients trust the old one.
-  const mayMake = path === keyFileIn(storage) ||
-    isFirstStart(settings["cache.database-url"]);
-  return signingKey({ path, hostname: settings["cache.hostname"], mayMake });
-}
-
-/** False where nobody can tell. */
-function isFirstStart(database: Settings["cache.database-url"]): boolean {
-  return database.kind === "sqlite" && !existsSync(database.path);
 }
 
 /** On SQLite a count has a thread of its own; PostgreSQL does the work elsewhere anyway. */

@@ -1,3 +1,4 @@
+import { dirname } from "node:path";
 import { Failure, reasonOf } from "../base/failure.ts";
 import { generateSecretKey, parseSecretKey, type SecretKey } from "../nix/signature.ts";
 
@@ -18,12 +19,22 @@ export function signingKey(place: SigningKeyPlace): SecretKey {
   const existing = existingKey(path);
   if (existing !== undefined) return existing;
   if (mayMake) return writeKey(path, generateSecretKey(hostname));
-  throw new Failure(
-    "broken",
-    `Cannot use secret key file ${path}: it is missing, and this storage is not new; make one ` +
-      `with "nix key generate-secret --key-name ${hostname}", or leave out ` +
-      "--cache-secret-key-path for the key in the storage",
-  );
+  throw missing(place);
+}
+
+/**
+ * Finds out, without writing a key, what `signingKey` would find: a start that fails later leaves
+ * no key behind. Throws its Failure.
+ */
+export function checkKeyPlace(place: SigningKeyPlace): void {
+  const { path, mayMake } = place;
+  if (existingKey(path) !== undefined) return;
+  if (!mayMake) throw missing(place);
+  try {
+    Deno.removeSync(Deno.makeTempFileSync({ dir: dirname(path), prefix: ".writable-" }));
+  } catch (error) {
+    throw notMade(path, error);
+  }
 }
 
 /**
@@ -57,11 +68,24 @@ function writeKey(path: string, key: SecretKey): SecretKey {
     // Another server of this storage may have been quicker.
     const quicker = error instanceof Deno.errors.AlreadyExists ? existingKey(path) : undefined;
     if (quicker !== undefined) return quicker;
-    const reason = reasonOf(error);
-    throw new Failure("broken", `Cannot make secret key file ${path}: ${reason}`, {}, error);
+    throw notMade(path, error);
   } finally {
     removeIfPresent(temporary);
   }
+}
+
+function missing({ path, hostname }: SigningKeyPlace): Failure {
+  return new Failure(
+    "broken",
+    `Cannot use secret key file ${path}: it is missing, and this storage is not new; make one ` +
+      `with "nix key generate-secret --key-name ${hostname}", or leave out ` +
+      "--cache-secret-key-path for the key in the storage",
+  );
+}
+
+function notMade(path: string, error: unknown): Failure {
+  const reason = reasonOf(error);
+  return new Failure("broken", `Cannot make secret key file ${path}: ${reason}`, {}, error);
 }
 
 function writeDurably(path: string, text: string): void {

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { existsSync } from "node:fs";
 import { eventually } from "../support/eventually.ts";
 import { fakeUpstream } from "../support/fake_upstream.ts";
 import { PERMISSIONS, startLarder } from "../support/larder_process.ts";
@@ -118,6 +119,10 @@ const IMPOSSIBLE: Readonly<Record<string, (folder: string) => [Record<string, st
     Deno.writeTextFileSync(`${folder}/db`, "not a database ".repeat(100));
     return [{ "cache-database-url": `sqlite:${folder}/db` }, /Cannot open database .*\/db: /];
   },
+  "a key file where none can be": (folder) => [
+    { "cache-secret-key-path": `${folder}/none/key` },
+    /Cannot make secret key file .*\/none\/key: /,
+  ],
   "a netrc file that is missing": (folder) => [
     { "netrc-file": `${folder}/netrc` },
     /Cannot use --netrc-file .*\/netrc: /,
@@ -138,6 +143,7 @@ for (const [name, prepare] of Object.entries(IMPOSSIBLE)) {
       assert.match(said, /^larder: [^\n]*\n$/);
       return true;
     });
+    assert.ok(!existsSync(`${folder.path}/secret-key`), "it leaves no key behind");
   });
 }
 
