@@ -1,6 +1,6 @@
 import { messageOf } from "../base/failure.ts";
 import { type MemberId, newMemberId } from "../base/member_id.ts";
-import { recover } from "../space/recover.ts";
+import { recover, settlingOutage } from "../space/recover.ts";
 import type { ChangeFeed } from "../metadata/change_feed.ts";
 import type { SpaceLedger } from "../metadata/space_ledger.ts";
 import { HotMetadataStore } from "../metadata/hot_metadata_store.ts";
@@ -60,7 +60,8 @@ export async function openStores(
   const member = newMemberId(Deno.hostname(), Deno.pid);
   opened.use(await join(metadata, member, log));
   const workFolder = opened.use(new WorkFolder(folders.temp, { member, log }));
-  const settling = { metadata, nars, spool: workFolder, member, hasEnded, log };
+  const outage = settlingOutage(log);
+  const settling = { metadata, nars, spool: workFolder, member, hasEnded, log, outage };
   await recover(settling);
   const resources = opened.move();
   return {

@@ -6,12 +6,15 @@ import type { SpaceLedger } from "../metadata/space_ledger.ts";
 import type { NarWriter } from "../storage/nar_store.ts";
 import type { Spool } from "../storage/spool.ts";
 import type { Logger } from "../telemetry/logger.ts";
+import { type OutageLine, OutageLog } from "../telemetry/outage_log.ts";
 
 /** The silence after which a member is dead. It writes a heartbeat far more often. */
 const DEAD_AFTER_MS = 30_000;
 
 /** The same for one whose process is not there: it may run in a container of the same host name. */
 const ENDED_AFTER_MS = 10_000;
+
+const NOT_SETTLED: OutageLine = { level: "error", message: "interrupted nar not settled" };
 
 export interface RecoverDeps {
   readonly metadata:
@@ -25,6 +28,13 @@ export interface RecoverDeps {
   /** True where this process sees none of the member's; default: it cannot look. */
   readonly hasEnded?: (member: MemberId) => boolean;
   readonly log: Logger;
+  /** Of all calls of this process; default: each call logs its failures. */
+  readonly outage?: OutageLog;
+}
+
+/** The log of objects that dead members left, and that cannot be removed. */
+export function settlingOutage(log: Logger): OutageLog {
+  return new OutageLog(log, "interrupted nars are settled again");
 }
 
 /**
@@ -34,6 +44,7 @@ export interface RecoverDeps {
  */
 export async function recover(deps: RecoverDeps): Promise<void> {
   const { metadata, spool, member, hasEnded = () => false, log } = deps;
+  const { outage = settlingOutage(log) } = deps;
   const pending = await metadata.pendingFiles();
   const folders = spool.others();
   // Read last: the owners of all these had joined before.
@@ -44,8 +55,9 @@ export async function recover(deps: RecoverDeps): Promise<void> {
   const living = new Set(members.filter((one) => !isDead(one)).map(({ id }) => id)).add(member);
   const notGone = new Set<MemberId>();
   for (const file of pending) {
-    if (!living.has(file.owner) && !await settle(deps, file)) notGone.add(file.owner);
+    if (!living.has(file.owner) && !await settle(deps, file, outage)) notGone.add(file.owner);
   }
+  if (notGone.size === 0) outage.worked();
   for (const folder of folders) {
     if (!living.has(folder) && !spool.remove(folder)) notGone.add(folder);
   }
@@ -61,6 +73,7 @@ export async function recover(deps: RecoverDeps): Promise<void> {
 async function settle(
   { nars, metadata, log }: RecoverDeps,
   { at }: PendingFile,
+  outage: OutageLog,
 ): Promise<boolean> {
   try {
     // First, so that an owner who wakes up does not keep what is removed.
@@ -72,7 +85,7 @@ async function settle(
   } catch (error) {
     // Its owner woke up before, or another member was faster.
     if (error instanceof IntentLost) return true;
-    log.error("interrupted nar not settled", { nar: at, error: messageOf(error) });
+    outage.failed(NOT_SETTLED, { nar: at, error: messageOf(error) });
     return false;
   }
 }

@@ -2,8 +2,12 @@ import { messageOf } from "../base/failure.ts";
 import { pause } from "../base/pause.ts";
 import type { ChangeWriter, KeptFile } from "../metadata/metadata_store.ts";
 import type { PendingFile, SpaceKeeper } from "../metadata/space_keeper.ts";
+import type { StoredName } from "../nix/stored_name.ts";
 import type { NarWriter } from "../storage/nar_store.ts";
 import type { Logger } from "../telemetry/logger.ts";
+import { type OutageLine, OutageLog } from "../telemetry/outage_log.ts";
+
+const NOT_REMOVED: OutageLine = { level: "error", message: "nar not removed" };
 
 export interface SweeperDeps {
   readonly metadata: ChangeWriter & Pick<SpaceKeeper, "pendingFiles">;
@@ -24,9 +28,13 @@ export interface SweeperDeps {
  */
 export class Sweeper {
   readonly #deps: SweeperDeps;
+  readonly #outage: OutageLog;
+  /** Marked objects that could not be removed: the outage lasts as long as one is left. */
+  readonly #stuck = new Set<StoredName>();
 
   constructor(deps: SweeperDeps) {
     this.#deps = deps;
+    this.#outage = new OutageLog(deps.log, "nars are removed again");
   }
 
   /** Marks a kept file for removal, and sweeps it. Its replacement, if any, stays. */
@@ -38,7 +46,7 @@ export class Sweeper {
 
   /**
    * Resolves to the files that were removed from the storage and the accounts. A file that cannot
-   * be removed stays counted, and is logged.
+   * be removed stays counted. The log names the first of an outage, and says when all are gone.
    */
   async sweep(marked: readonly PendingFile[]): Promise<readonly PendingFile[]> {
     const { graceMs = 0 } = this.#deps;
@@ -58,13 +66,16 @@ export class Sweeper {
     );
   }
 
-  async #isGone({ at }: PendingFile): Promise<boolean> {
-    const { nars, log } = this.#deps;
+  async #isGone({ at, fileSize }: PendingFile): Promise<boolean> {
     try {
-      await nars.remove(at);
+      await this.#deps.nars.remove(at);
+      this.#stuck.delete(at);
+      if (this.#stuck.size === 0) this.#outage.worked();
       return true;
     } catch (error) {
-      log.error("nar not removed", { nar: at, error: messageOf(error) });
+      // Nobody tries again to remove an object without a mark.
+      if (fileSize > 0) this.#stuck.add(at);
+      this.#outage.failed(NOT_REMOVED, { nar: at, error: messageOf(error) });
       return false;
     }
   }

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { recover } from "../../../src/space/recover.ts";
+import { recover, settlingOutage } from "../../../src/space/recover.ts";
 import type { Change } from "../../../src/metadata/metadata_store.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
 import { fileOf, hash, keep, narOf, put } from "../../support/metadata_rows.ts";
@@ -189,12 +189,35 @@ Deno.test("recover: the bytes of an object that cannot be removed stay reserved"
   assert.deepEqual(await metadata.pendingFiles(), []);
 });
 
+Deno.test("recover: the log names an outage of the store once, and then its end", async () => {
+  const scene = new Scene();
+  const { metadata, nars, said } = scene;
+  await metadata.apply([put(path, []), publishing]);
+  await metadata.beat("dead", { heldBytes: 10, limitBytes: 10 });
+  scene.nowMs += 60_000;
+  const { remove } = nars;
+  nars.remove = () => Promise.reject(new Error("away"));
+  for (let look = 1; look <= 3; look++) await scene.recover();
+  assert.deepEqual(said, ["interrupted nar not settled"]);
+  nars.remove = remove;
+  for (let look = 1; look <= 2; look++) await scene.recover();
+  assert.deepEqual(said.slice(1), [
+    "interrupted nar settled",
+    "interrupted nars are settled again",
+    "dead member removed",
+  ]);
+});
+
 /** A storage whose members' folders are names in a set; `we` look at it. */
 class Scene {
   nowMs = 10_000_000;
   readonly metadata = new MemoryMetadataStore(() => this.nowMs);
   readonly nars = new MemoryNarStore();
   readonly folders = new Set<string>();
+  /** The messages of the log. */
+  readonly said: string[] = [];
+  readonly #log = createLogger("info", { write: (line) => this.said.push(JSON.parse(line).msg) });
+  readonly #outage = settlingOutage(this.#log);
   /** Set to have no folder removed. */
   isStuck = false;
 
@@ -204,7 +227,9 @@ class Scene {
       remove: (member: string) => !this.isStuck && this.folders.delete(member),
     };
     const { metadata, nars } = this;
-    await recover({ metadata, nars, spool, member: "we", log, ...hasEnded && { hasEnded } });
+    const lines = { log: this.#log, outage: this.#outage };
+    const looks = hasEnded === undefined ? {} : { hasEnded };
+    await recover({ metadata, nars, spool, member: "we", ...lines, ...looks });
   }
 }
 

@@ -34,3 +34,31 @@ Deno.test("sweeper: a marked object stays for the grace time, then it is gone", 
   await swept;
   assert.deepEqual(steps, ["nar-marked", "removed", "nar-gone"]);
 });
+
+Deno.test("sweeper: the log names an outage of the store once, and then its end", async () => {
+  const lines: string[] = [];
+  let isAway = true;
+  const log = createLogger("info", {
+    write: (line) => {
+      const { level, msg } = JSON.parse(line);
+      lines.push(`${level}: ${msg}`);
+    },
+  });
+  const sweeper = new Sweeper({
+    metadata: { apply: async () => undefined, pendingFiles: async () => [] },
+    nars: { remove: () => isAway ? Promise.reject(new Error("away")) : Promise.resolve(true) },
+    owner: "we",
+    log,
+  });
+  const marked = ["a", "b", "c"].map((letter) => {
+    return { at: fileOf(narOf(letter).name).at, owner: "we", fileSize: 1 };
+  });
+
+  for (let times = 0; times < 3; times++) assert.deepEqual(await sweeper.sweep(marked), []);
+  isAway = false;
+  assert.equal((await sweeper.sweep(marked.slice(1))).length, 2);
+  assert.deepEqual(lines, ["error: nar not removed"], "one is left");
+  await sweeper.sweep(marked.slice(0, 1));
+
+  assert.deepEqual(lines, ["error: nar not removed", "info: nars are removed again"]);
+});
