@@ -9,8 +9,7 @@ import type { Settings } from "../config/options.ts";
 import type { StorePathHash } from "../nix/store_path.ts";
 import { openPresentBackEnds } from "./back_ends/back_ends.ts";
 import { storageFolder, storePlaces } from "./folders.ts";
-import { keyFileOf } from "./key_files.ts";
-import { existingKey } from "./signing_key.ts";
+import { presentKey } from "./own_key.ts";
 
 export interface ExportOrder {
   readonly folder: string;
@@ -26,8 +25,7 @@ export async function exportStorage(
 ): Promise<ExportProgress> {
   await using backEnds = await openPresentBackEnds(storePlaces(settings));
   const { metadata, nars } = backEnds;
-  const path = keyFileOf(settings, storageFolder(settings));
-  const signer = createSigner(settings["cache.sign-narinfo"] ? existingKey(path) : undefined);
+  const signer = createSigner(await presentKey(settings, storageFolder(settings), metadata.keys));
   const deps = { metadata, nars, signer, folder: new CacheFolder(folder) };
   return await exportClosures(deps, roots, watcher, signal);
 }

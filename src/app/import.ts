@@ -13,8 +13,7 @@ import { assembleSpace } from "../space/assemble_space.ts";
 import type { Space } from "../space/space.ts";
 import { createLogger } from "../telemetry/logger.ts";
 import { prepareFolders, storePlaces } from "./folders.ts";
-import { keyFileOf } from "./key_files.ts";
-import { existingKey } from "./signing_key.ts";
+import { presentKey } from "./own_key.ts";
 import { openStores, type Stores } from "./stores.ts";
 import { WorkerVerifier } from "./workers/worker_verifier.ts";
 
@@ -39,11 +38,9 @@ export async function importInto(
   watcher: ImportWatcher,
 ): Promise<ImportProgress> {
   const folders = prepareFolders(settings);
-  // Without a key the server makes one, and signs what it serves.
-  const secretKey = settings["cache.sign-narinfo"]
-    ? existingKey(keyFileOf(settings, folders.storage))
-    : undefined;
   await using stores = await openStores(storePlaces(settings), folders, SILENT);
+  // Without a key the server makes one, and signs what it serves.
+  const secretKey = await presentKey(settings, folders.storage, stores.keys);
   await using space = await openSpace(settings, stores);
   using _beats = repeated(BEAT_EVERY_MS, async () => {
     await space.beat();

@@ -5,10 +5,10 @@ import { ncpsPlaces } from "../cache/import/ncps/ncps_folder.ts";
 import { NcpsSource } from "../cache/import/ncps/ncps_source.ts";
 import type { Settings } from "../config/options.ts";
 import { parseSecretKey, type SecretKey } from "../nix/signature.ts";
-import { prepareFolders } from "./folders.ts";
+import { storageFolder } from "./folders.ts";
 import { importInto } from "./import.ts";
-import { keyFileOf } from "./key_files.ts";
-import { adoptSigningKey } from "./signing_key.ts";
+import { isKeyShared, keyFileOf } from "./key_files.ts";
+import { adoptKey } from "./own_key.ts";
 
 export interface NcpsImportOrder {
   /** ncps's `--cache-storage-local`. */
@@ -23,8 +23,8 @@ export interface NcpsImportOrder {
 export interface NcpsKey {
   /** "other": larder had a key already, and stays with it. "none": ncps has it in a file. */
   readonly outcome: "adopted" | "other" | "none";
-  /** larder's key file. */
-  readonly path: string;
+  /** larder's key file; `undefined`: its key is in the database. */
+  readonly path: string | undefined;
   /** The public key of ncps. */
   readonly publicKey: string | undefined;
 }
@@ -42,15 +42,15 @@ export async function importNcps(
 ): Promise<NcpsImported> {
   await using source = new NcpsSource(ncpsPlaces(folder, databaseUrl));
   const ncpsKey = keyOf(source);
-  const path = keyFileOf(settings, prepareFolders(settings).storage);
   // With this key larder's signatures are those that ncps has made.
-  const secretKey = ncpsKey && adoptSigningKey(path, ncpsKey);
+  const secretKey = ncpsKey && await adoptKey(settings, ncpsKey);
   const isSame = secretKey?.publicKey.text === ncpsKey?.publicKey.text;
   const progress = await importInto(settings, source, {
     ...{ handling, signal },
     sourceKey: ncpsKey?.publicKey,
   }, watcher);
   const outcome = ncpsKey === undefined ? "none" : isSame ? "adopted" : "other";
+  const path = isKeyShared(settings) ? undefined : keyFileOf(settings, storageFolder(settings));
   return { progress, key: { outcome, path, publicKey: ncpsKey?.publicKey.text } };
 }
 

@@ -14,6 +14,12 @@ export function keyFileIn(storage: string): string {
   return `${storage}/secret-key`;
 }
 
+/** True if the key is in the database, where all larders of several machines find it. */
+export function isKeyShared(settings: Settings): boolean {
+  return settings["cache.secret-key-path"] === undefined &&
+    settings["cache.database-url"].kind === "postgres";
+}
+
 /** Warns of each secret key file that every user of this machine can open. */
 export function warnOfOpenKeys(
   paths: readonly (string | undefined)[],

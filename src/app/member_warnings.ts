@@ -19,16 +19,6 @@ const WARNINGS: readonly MemberWarning[] = [
       settings["cache.redis-addrs"].length > 0 &&
       settings["cache.database-url"].kind === "sqlite",
   },
-  {
-    message: "signing key is of this machine alone",
-    option: "--cache-secret-key-path",
-    hint: "give every larder of this database the same key file: clients trust one key",
-    applies: (settings) =>
-      settings["cache.sign-narinfo"] &&
-      settings["cache.secret-key-path"] === undefined &&
-      settings["cache.database-url"].kind === "postgres" &&
-      settings["cache.storage-s3-bucket"] !== undefined,
-  },
 ];
 
 /** Warns of settings that several machines should not have. */

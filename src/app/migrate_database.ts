@@ -40,6 +40,8 @@ export async function migrateDatabase(order: DatabaseMove): Promise<DatabaseMove
     copied += last.copied;
     if (last.copied === 0) break;
   }
+  const key = await source.keys?.signingKey();
+  if (key !== undefined) await target.keys?.adoptSigningKey(key);
   if (!await target.areSumsRight()) {
     throw new Failure("broken", "Cannot migrate database: the sums of the new one are wrong");
   }

@@ -1,25 +1,121 @@
 import { existsSync } from "node:fs";
+import { type Facts, Failure, messageOf } from "../base/failure.ts";
 import type { Settings } from "../config/options.ts";
-import type { Folders } from "./folders.ts";
-import { keyFileIn, keyFileOf } from "./key_files.ts";
-import { checkKeyPlace, type SigningKeyPlace } from "./signing_key.ts";
+import type { KeyKeeper } from "../metadata/key_keeper.ts";
+import { generateSecretKey, parseSecretKey, type SecretKey } from "../nix/signature.ts";
+import { createLogger, type Logger } from "../telemetry/logger.ts";
+import { openMetadata } from "./back_ends/metadata_back_end.ts";
+import { type Folders, prepareFolders, storePlaces } from "./folders.ts";
+import { isKeyShared, keyFileIn, keyFileOf } from "./key_files.ts";
+import {
+  adoptSigningKey,
+  checkKeyPlace,
+  existingKey,
+  signingKey,
+  type SigningKeyPlace,
+} from "./signing_key.ts";
+
+/** For commands, which report each failure themselves. */
+const SILENT = createLogger("error", { write: () => undefined });
+
+/** The key of a server, before its database is open. */
+export interface KeyPlan extends SigningKeyPlace {
+  /** True: the key is in the database, and a file of this machine is only its first value. */
+  readonly isShared: boolean;
+}
 
 /**
- * The place of a server's signing key; `undefined`: it does not sign. Throws a Failure for a place
- * of no use. Call it before a first start makes the database. Write the key only afterwards, so
- * that a start that fails on its database leaves none behind.
+ * Finds the place of a server's signing key; `undefined`: it does not sign. Throws a Failure for a
+ * place of no use. Call it before a first start makes the database. The key is written afterwards,
+ * so that a start that fails on its database leaves none behind.
  */
 export function planSigningKey(
   settings: Settings,
   { storage }: Pick<Folders, "storage">,
-): SigningKeyPlace | undefined {
+): KeyPlan | undefined {
   if (!settings["cache.sign-narinfo"]) return undefined;
   const path = keyFileOf(settings, storage);
   // A missing key is an error unless this is the first start: clients trust the old one.
   const mayMake = path === keyFileIn(storage) || isFirstStart(settings["cache.database-url"]);
-  const place = { path, hostname: settings["cache.hostname"], mayMake };
-  checkKeyPlace(place);
-  return place;
+  const hostname = settings["cache.hostname"];
+  const plan = { path, hostname, mayMake, isShared: isKeyShared(settings) };
+  checkKeyPlace(plan);
+  return plan;
+}
+
+/** What wins, and what to do. */
+const FILE_USED = {
+  used: "file",
+  hint: "give every larder of this database the same file, or leave --cache-secret-key-path out",
+};
+const DATABASE_USED = {
+  used: "database",
+  hint: "remove the file, or name it with --cache-secret-key-path at every larder",
+};
+
+/** The planned key, made at a first start. Throws a Failure for one that cannot be read or kept. */
+export async function openSigningKey(
+  plan: KeyPlan,
+  keys: KeyKeeper | undefined,
+  log: Pick<Logger, "warn">,
+): Promise<SecretKey> {
+  if (keys === undefined) return signingKey(plan);
+  const { path, hostname, isShared } = plan;
+  const warnOfTwo = (advice: Facts) =>
+    log.warn("signing key differs from the one in the database", { path, ...advice });
+  if (!isShared) {
+    const key = signingKey(plan);
+    const shared = await sharedKey(keys);
+    if (shared !== undefined && shared.text !== key.text) warnOfTwo(FILE_USED);
+    return key;
+  }
+  const file = existingKey(path);
+  const first = file ?? generateSecretKey(hostname);
+  const shared = parseShared(await keys.adoptSigningKey(first.text));
+  if (file !== undefined && shared.text !== file.text) warnOfTwo(DATABASE_USED);
+  return shared;
+}
+
+/**
+ * The key that a server with these settings signs with; `undefined`: it does not sign, or has not
+ * started yet. Throws a Failure for a key of no use.
+ */
+export async function presentKey(
+  settings: Settings,
+  storage: string,
+  keys: KeyKeeper | undefined,
+): Promise<SecretKey | undefined> {
+  if (!settings["cache.sign-narinfo"]) return undefined;
+  const shared = keys && isKeyShared(settings) ? await sharedKey(keys) : undefined;
+  return shared ?? existingKey(keyFileOf(settings, storage));
+}
+
+/**
+ * Makes another cache's key the one of these settings, if they have none yet. Returns the one that
+ * they have then: larder never replaces a key that clients trust.
+ */
+export async function adoptKey(settings: Settings, key: SecretKey): Promise<SecretKey> {
+  const path = keyFileOf(settings, prepareFolders(settings).storage);
+  if (!isKeyShared(settings)) return adoptSigningKey(path, key);
+  await using metadata = await openMetadata(storePlaces(settings).database, SILENT);
+  const first = existingKey(path) ?? key;
+  const text = await metadata.keys?.adoptSigningKey(first.text);
+  return text === undefined ? first : parseShared(text);
+}
+
+/** The key in the database; `undefined`: there is none. Throws a Failure for one of no use. */
+export async function sharedKey(keys: KeyKeeper): Promise<SecretKey | undefined> {
+  const text = await keys.signingKey();
+  return text === undefined ? undefined : parseShared(text);
+}
+
+function parseShared(text: string): SecretKey {
+  try {
+    return parseSecretKey(text);
+  } catch (error) {
+    const message = `Cannot use the signing key in the database: ${messageOf(error)}`;
+    throw new Failure("broken", message, {}, error);
+  }
 }
 
 /** False where nobody can tell. */

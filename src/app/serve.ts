@@ -29,8 +29,7 @@ import { listen, type ListenParts } from "./listen.ts";
 import { startReconciliation } from "./reconciliation.ts";
 import { reportUsage } from "./usage_report.ts";
 import { serviceManager } from "./service_manager.ts";
-import { planSigningKey } from "./own_key.ts";
-import { signingKey } from "./signing_key.ts";
+import { openSigningKey, planSigningKey } from "./own_key.ts";
 import { tokensOf } from "./tokens.ts";
 import { startTelemetry } from "./start_telemetry.ts";
 import { openTurns } from "./open_turns.ts";
@@ -55,12 +54,12 @@ export async function serve(settings: Settings): Promise<number> {
   using _unexpected = logUnexpected(log);
   const stopped = stopSignal();
   const folders = prepareFolders(settings);
-  const keyPlace = planSigningKey(settings, folders);
+  const keyPlan = planSigningKey(settings, folders);
   const upstream = upstreamParts(settings, upstreams, upstreamTrace);
   const places = storePlaces(settings);
   {
     await using stores = await openStores(places, folders, log, tracer);
-    const secretKey = keyPlace && signingKey(keyPlace);
+    const secretKey = keyPlan && await openSigningKey(keyPlan, stores.keys, log);
     const { workFolder, member, metadata, nars } = stores;
     await using turns = await openTurns(settings, { member, metadata, metrics, tracer, log });
     await using app = buildApp({

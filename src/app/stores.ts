@@ -2,6 +2,7 @@ import { messageOf } from "../base/failure.ts";
 import { type MemberId, newMemberId } from "../base/member_id.ts";
 import { recover, settlingOutage } from "../space/recover.ts";
 import type { ChangeFeed } from "../metadata/change_feed.ts";
+import type { KeyKeeper } from "../metadata/key_keeper.ts";
 import type { SpaceLedger } from "../metadata/space_ledger.ts";
 import { HotMetadataStore } from "../metadata/hot_metadata_store.ts";
 import type { NarLocator } from "../storage/nar_store.ts";
@@ -25,6 +26,8 @@ export interface Stores extends AsyncDisposable {
   /** The same, with frequent entries in memory. */
   readonly metadata: HotMetadataStore;
   readonly nars: HotNarStore;
+  /** `undefined` where the members have one machine. */
+  readonly keys: KeyKeeper | undefined;
   /** `undefined` where other programs cannot read the store. */
   readonly locator: NarLocator | undefined;
   /** How long a removed object must stay for readers that have found it. */
@@ -66,6 +69,7 @@ export async function openStores(
   const resources = opened.move();
   return {
     ...{ changes: database, metadata, nars, locator, graceMs, member, workFolder },
+    keys: database.keys,
     settle: () => recover(settling),
     [Symbol.asyncDispose]: () => resources.disposeAsync(),
   };

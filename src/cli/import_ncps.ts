@@ -44,10 +44,13 @@ export async function printNcpsConfig(
 }
 
 function keyLine({ outcome, path, publicKey }: NcpsKey): string {
-  if (outcome === "adopted") return `signing key of the ncps in ${path}: ${publicKey}\n`;
+  const place = path ?? "the database";
+  if (outcome === "adopted") return `signing key of the ncps in ${place}: ${publicKey}\n`;
   if (outcome === "none") {
     return "the ncps has no key in its database: give its file with --cache-secret-key-path\n";
   }
-  return `${path} holds another key, and stays: clients need ${publicKey} too, or remove that ` +
-    "file and run it again\n";
+  const way = path === undefined
+    ? "give its file with --cache-secret-key-path"
+    : "remove that file and run it again";
+  return `${place} holds another key, and stays: clients need ${publicKey} too, or ${way}\n`;
 }

@@ -31,6 +31,7 @@ const NAMES = {
     "0004_space",
     "0005_history",
     "0006_members",
+    "0007_signing_key",
   ],
 } as const;
 

@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
+import { existsSync } from "node:fs";
 import { eventually } from "../support/eventually.ts";
 import { fakeUpstream } from "../support/fake_upstream.ts";
-import { type LarderProcess, startLarder } from "../support/larder_process.ts";
+import { type LarderFlags, type LarderProcess, startLarder } from "../support/larder_process.ts";
 import { type Ending, postgresMissing, PostgresServer } from "../support/postgres.ts";
 import { testUnless } from "../support/program.ts";
 import { servedNar, servedNarinfo } from "../support/served_nar.ts";
@@ -65,11 +66,14 @@ testUnless(
 
 testUnless(
   postgresMissing,
-  "postgres: a pin at one larder is seen at the other within two seconds",
+  "postgres: a pin at one larder is seen at the other within two seconds, and both sign alike",
   async () => {
     await using scene = await Scene.open();
     const { larder } = scene;
-    await using other = await scene.another();
+    using storage = tempFolder();
+    await using other = await scene.another({ "cache-storage-local": storage.path });
+    assert.equal(await pubkeyOf(other), await pubkeyOf(larder));
+    assert.ok(!existsSync(`${storage.path}/secret-key`), "the key is in the database alone");
     await servedNarinfo(larder.port, WARM.storePathHash);
     assert.deepEqual(await pinsOf(other), []);
 
@@ -106,7 +110,7 @@ class Scene implements AsyncDisposable {
   private constructor(
     readonly larder: LarderProcess,
     readonly database: PostgresServer,
-    readonly another: () => Promise<LarderProcess>,
+    readonly another: (more?: LarderFlags) => Promise<LarderProcess>,
     readonly opened: AsyncDisposable,
   ) {}
 
@@ -121,7 +125,7 @@ class Scene implements AsyncDisposable {
       "cache-upstream-url": upstream.url,
       "cache-upstream-public-key": upstream.publicKey,
     };
-    const another = () => startLarder(flags);
+    const another = (more: LarderFlags = {}) => startLarder({ ...flags, ...more });
     const larder = opening.use(await another());
     return new Scene(larder, server, another, opening.move());
   }
@@ -135,6 +139,10 @@ async function statusOf({ url }: LarderProcess, path: string): Promise<number> {
   const { status, body } = await fetch(url + path);
   await body?.cancel();
   return status;
+}
+
+async function pubkeyOf({ url }: LarderProcess): Promise<string> {
+  return await (await fetch(`${url}/pubkey`)).text();
 }
 
 async function pinsOf({ url }: LarderProcess): Promise<readonly string[]> {

@@ -1,4 +1,5 @@
 import type { ChangeFeed } from "../../metadata/change_feed.ts";
+import type { KeyKeeper } from "../../metadata/key_keeper.ts";
 import type { DamageFinder, MetadataStore } from "../../metadata/metadata_store.ts";
 import type { RowLister } from "../../metadata/row_lister.ts";
 import { openDatabase, openForReading } from "../../metadata/sqlite/connection.ts";
@@ -16,7 +17,9 @@ export type MetadataBackEnd =
   & DamageFinder
   & RowLister
   & ChangeFeed
-  & AsyncDisposable;
+  & AsyncDisposable
+  /** Where several machines may share the database. */
+  & { readonly keys?: KeyKeeper };
 
 /** Makes missing tables. Throws a Failure that names an unusable database. */
 export async function openMetadata(place: DatabasePlace, log: Logger): Promise<MetadataBackEnd> {

@@ -4,6 +4,7 @@ import { isForeign, openForReading, schemaVersionOf } from "../../metadata/sqlit
 import { readStorageHealth, type StorageHealth } from "../../metadata/storage_health.ts";
 import { createLogger } from "../../telemetry/logger.ts";
 import { type DatabasePlace, readMetadata } from "../back_ends/metadata_back_end.ts";
+import { sharedKey } from "../own_key.ts";
 import { JobWorker } from "../workers/job_worker.ts";
 import type { FromHealthWorker, ToHealthWorker } from "../workers/messages.ts";
 
@@ -13,6 +14,8 @@ export type DatabaseState =
     readonly kind: "healthy" | "damaged";
     readonly health: StorageHealth;
     readonly bytes?: number;
+    /** Of the signing key that the database holds. */
+    readonly publicKey?: string;
   }
   /** No larder has used this storage. */
   | { readonly kind: "missing" }
@@ -59,7 +62,9 @@ export async function readDatabase({ place, isInUse }: DatabaseLook): Promise<Da
 
 async function readPlace(place: DatabasePlace): Promise<DatabaseState> {
   await using metadata = await readMetadata(place, createLogger("error", { write() {} }));
-  return stateOf(await readStorageHealth(metadata));
+  const state = stateOf(await readStorageHealth(metadata));
+  const key = metadata.keys && await sharedKey(metadata.keys);
+  return key === undefined ? state : { ...state, publicKey: key.publicKey.text };
 }
 
 function stateOf(health: StorageHealth): Extract<DatabaseState, { health: StorageHealth }> {

@@ -1,7 +1,7 @@
 import { probeUpstreams, type UpstreamProbe } from "../../app/doctor/probe_upstreams.ts";
 import { type DatabaseState, readDatabase } from "../../app/doctor/read_database.ts";
 import { storageFolder, storePlaces } from "../../app/folders.ts";
-import { keyFileOf } from "../../app/key_files.ts";
+import { isKeyShared, keyFileOf } from "../../app/key_files.ts";
 import { within } from "../../base/deadline.ts";
 import { messageOf } from "../../base/failure.ts";
 import { withoutUrlSecrets } from "../../base/url_secrets.ts";
@@ -146,8 +146,16 @@ async function keyFindings(settings: Settings, looks: Looks): Promise<readonly F
     return [findingsOn("signing key").ok("none: narinfos keep the signatures of upstreams alone")];
   }
   const [server, database] = await Promise.all([looks.server, looks.database]);
-  const path = keyFileOf(settings, storageFolder(settings));
-  return checkKey({ ...keyFacts(path), isUsed: database.kind !== "missing", server });
+  if (!isKeyShared(settings)) {
+    const path = keyFileOf(settings, storageFolder(settings));
+    return checkKey({ ...keyFacts(path), isUsed: database.kind !== "missing", server });
+  }
+  if (!("health" in database)) {
+    return [findingsOn("signing key").notChecked("it is in the database", "mend that first")];
+  }
+  const { publicKey } = database;
+  const path = "key in the database";
+  return checkKey({ path, publicKey, problem: undefined, isUsed: false, server });
 }
 
 async function upstreamFindings(

@@ -2,6 +2,7 @@ import { type Finding, findingsOn } from "./finding.ts";
 import type { ServerState } from "./server_check.ts";
 
 export interface KeyFacts {
+  /** The file, or what holds the key instead. */
   readonly path: string;
   /** The public half of the key in the file; `undefined` without a file. */
   readonly publicKey: string | undefined;
@@ -28,7 +29,7 @@ export function checkKey(facts: KeyFacts): readonly Finding[] {
   if (signing !== undefined && signing !== publicKey) {
     const other = signing ?? "no key";
     return [failed(
-      `the running server signs with ${other}, and ${path} has ${publicKey}`,
+      `the running server signs with ${other}, not with ${publicKey} (${path})`,
       "restart the server, or give the settings of that server to this command",
     )];
   }

@@ -7,6 +7,7 @@ import type { Changed, ChangeFeed } from "../change_feed.ts";
 import { type ColdColumns, positionsAfter, readColdEntry } from "../cold_entries.ts";
 import type { DocumentRow } from "../document_keeper.ts";
 import { type ExpiredSlots, FIGURES, type HistoryRow } from "../history_keeper.ts";
+import type { KeyKeeper } from "../key_keeper.ts";
 import type {
   Change,
   DamageFinder,
@@ -51,6 +52,7 @@ import type { Member, ReserveOrder } from "../space_ledger.ts";
 import { Database, type DatabaseOptions } from "./database.ts";
 import { encodeUses } from "./encoded_changes.ts";
 import { migrate, requireSchema } from "./migrate.ts";
+import { PostgresKeyKeeper } from "./postgres_key_keeper.ts";
 import { NoticeFeed } from "./notice_feed.ts";
 import { type QueryName, queryOf } from "./queries.ts";
 import { Writer } from "./writer.ts";
@@ -70,6 +72,7 @@ export class PostgresMetadataStore
   readonly #writer: Writer;
   readonly #feed: NoticeFeed;
   readonly #nowMs: () => number | null;
+  readonly keys: KeyKeeper;
 
   private constructor(
     parts: { readonly database: Database; readonly writer: Writer; readonly feed: NoticeFeed },
@@ -79,6 +82,7 @@ export class PostgresMetadataStore
     this.#writer = parts.writer;
     this.#feed = parts.feed;
     this.#nowMs = nowMs;
+    this.keys = new PostgresKeyKeeper(parts.database);
   }
 
   /** Connects, and migrates the database to the newest schema. */

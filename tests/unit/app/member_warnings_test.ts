@@ -5,18 +5,13 @@ import { inputsOf } from "../../support/config_inputs.ts";
 
 const REDIS = "--cache-redis-addrs=r.example";
 const POSTGRES = "--cache-database-url=postgres://larder@d.example/larder";
-const S3 = ["--cache-storage-s3-bucket=larder", "--cache-storage-s3-endpoint=http://s.example"];
 const LOCKS = "locks of one machine are in redis";
-const KEY = "signing key is of this machine alone";
 
 const rows: readonly (readonly [args: readonly string[], warned: readonly string[]])[] = [
   [[], []],
   [[POSTGRES], []],
   [[REDIS], [LOCKS]],
   [[REDIS, POSTGRES], []],
-  [[POSTGRES, ...S3], [KEY]],
-  [[POSTGRES, ...S3, "--cache-secret-key-path=/k"], []],
-  [[POSTGRES, ...S3, "--cache-sign-narinfo=false"], []],
 ];
 
 for (const [args, warned] of rows) {

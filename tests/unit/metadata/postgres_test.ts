@@ -57,6 +57,22 @@ test("larders that start together make the tables once", async (server) => {
   }
 });
 
+test("of the signing keys that larders bring at once, one stays for all", async (server) => {
+  const url = await server.createMigrated();
+  await using one = await openPostgresStore(url);
+  await using other = await openPostgresStore(url);
+  assert.equal(await one.keys.signingKey(), undefined);
+
+  const kept = await Promise.all([
+    one.keys.adoptSigningKey("first"),
+    other.keys.adoptSigningKey("second"),
+  ]);
+
+  assert.equal(kept[0], kept[1]);
+  assert.equal(await one.keys.adoptSigningKey("third"), kept[0]);
+  assert.equal(await other.keys.signingKey(), kept[0]);
+});
+
 test("the tables of a newer larder are refused", async (server) => {
   const url = server.createDatabase();
   const newer = [...readMigrations("postgres"), { version: 99, name: "newer", sql: "SELECT 1" }];
