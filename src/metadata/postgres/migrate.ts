@@ -8,6 +8,9 @@ const LOCK = 1_818_321_508;
 /** Tests run on this release and newer ones. */
 const SERVER_VERSION_MIN = 15;
 
+/** The tables that each version of ncps has. */
+const NCPS_TABLES = ["narinfos", "nar_files", "schema_migrations"];
+
 /** The longest migration: one of a large database rewrites tables. */
 const MIGRATION_MAX_MS = 3_600_000;
 
@@ -41,6 +44,7 @@ export async function migrate(client: Client, all: readonly Migration[]): Promis
 export async function requireSchema(client: Client, all: readonly Migration[]): Promise<void> {
   await refuseOldServer(client);
   const version = await versionOf(client);
+  if (version === 0) await refuseForeign(client);
   if (pendingMigrations(all, version).length === 0) return;
   const reason = version === 0 ? "it has no tables of larder" : "it has an older schema";
   throw new Failure("broken", `Cannot use database: ${reason}; start larder first`);
@@ -56,12 +60,16 @@ async function versionOf(client: Client): Promise<number> {
 
 /** Such as the database of an ncps: larder would write among its tables. */
 async function refuseForeign(client: Client): Promise<void> {
-  const { rows: [table] } = await client.query(
-    "SELECT tablename FROM pg_tables WHERE schemaname = current_schema() LIMIT 1",
+  const { rows } = await client.query(
+    "SELECT tablename FROM pg_tables WHERE schemaname = current_schema() ORDER BY 1",
   );
-  if (table === undefined) return;
-  const reason = `it has the table ${table["tablename"]} of another program`;
-  const hint = "give larder a database of its own";
+  const tables = rows.map((row) => String(row["tablename"]));
+  if (tables.length === 0) return;
+  const isNcps = NCPS_TABLES.every((name) => tables.includes(name));
+  const reason = isNcps
+    ? "it is that of an ncps"
+    : `it has the table ${tables[0]} of another program`;
+  const hint = "give larder one of its own with --cache-database-url";
   throw new Failure("broken", `Cannot use database: ${reason}; ${hint}`);
 }
 

@@ -81,13 +81,24 @@ test("the tables of a newer larder are refused", async (server) => {
   await assert.rejects(openPostgresStore(url), /Cannot use database: it has schema version/);
 });
 
-test("the tables of another program are refused", async (server) => {
+test("the tables of another program are refused, and stay as they are", async (server) => {
   const url = server.createDatabase();
-  {
-    await using database = new Database({ url, log });
-    await database.query({ text: "CREATE TABLE narinfos (hash text)" });
+  await using database = new Database({ url, log });
+  const rows = [
+    ["users", /it has the table users of another program; give larder one of its own with --/],
+    ["narinfos", /it has the table narinfos of another program; /],
+    ["nar_files", /it has the table nar_files of another program; /],
+    ["schema_migrations", /it is that of an ncps; give larder one of its own with --cache-dat/],
+  ] as const;
+  for (const [name, sentence] of rows) {
+    await database.query({ text: `DROP TABLE IF EXISTS users; CREATE TABLE ${name} (id bigint)` });
+    await assert.rejects(openPostgresStore(url), sentence);
+    // A command that only reads says the same.
+    await assert.rejects(PostgresMetadataStore.open({ url, log, migrates: false }), sentence);
   }
-  await assert.rejects(openPostgresStore(url), /it has the table narinfos of another program/);
+  const text = "SELECT tablename FROM pg_tables WHERE schemaname = current_schema() ORDER BY 1";
+  const tables = (await database.query({ text })).map(({ tablename }) => tablename);
+  assert.deepEqual(tables, ["nar_files", "narinfos", "schema_migrations"]);
 });
 
 test("a failed migration leaves the tables as they were", async (server) => {
