@@ -5,7 +5,7 @@ import type { Group } from "../telemetry/instruments/instrument.ts";
 import type { LineQueue } from "../telemetry/line_queue.ts";
 import { Metrics } from "../telemetry/metrics.ts";
 import type { Otel } from "../telemetry/otel/otel.ts";
-import { isSdkDisabled } from "../telemetry/otel/environment.ts";
+import { isSdkDisabled } from "../telemetry/otel/sdk_switch.ts";
 import { RecentProblems } from "../telemetry/recent_problems.ts";
 import type { Tracer } from "../telemetry/tracer.ts";
 import type { HttpUpstreamSettings } from "../upstream/http/http_settings.ts";

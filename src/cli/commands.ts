@@ -12,7 +12,7 @@ import { manCommand } from "./man.ts";
 import { MIGRATE } from "./migrate.ts";
 import { PIN, UNPIN } from "./pin.ts";
 import { PINS } from "./pins.ts";
-import { serveCommand } from "./serve.ts";
+import { SERVE } from "./serve.ts";
 import { STATUS } from "./status.ts";
 import { SYSTEMD_UNIT } from "./systemd_unit.ts";
 import { TOKEN } from "./token.ts";
@@ -21,19 +21,7 @@ import { WARM } from "./warm.ts";
 
 /** All commands, in the order of the help text. */
 export const COMMANDS: readonly Command[] = [
-  {
-    name: "serve",
-    summary: "Run the binary cache server",
-    examples: [
-      ["larder serve", "Listen on port 8501 and cache what cache.nixos.org has"],
-      [
-        "larder serve --server-addr localhost:8080 --cache-storage-local /var/lib/larder",
-        "The same for this machine only, with the files in /var/lib/larder",
-      ],
-    ],
-    flags: "server",
-    run: serveCommand,
-  },
+  SERVE,
   CONFIG,
   STATUS,
   EXPLAIN,

@@ -4,16 +4,16 @@ import { ConfigError } from "../config/config_error.ts";
 import { suggestion } from "../base/nearest.ts";
 import type { Command } from "./command.ts";
 import { commandFirst } from "./command_first.ts";
-import { COMMANDS } from "./commands.ts";
 import { EXIT } from "../base/exit_codes.ts";
-import { commandHelp, generalHelp } from "./help.ts";
 import { type CommandProcess, denoProcess, sanitizedProcess } from "./command_process.ts";
+import { SERVE } from "./serve.ts";
 
 /** Runs the command in `args`. Resolves to the exit status once all output is written. */
 export async function run(args: readonly string[], real = denoProcess()): Promise<number> {
   const process = sanitizedProcess(real);
   const [word, ...rest] = commandFirst(args);
   if (word === undefined) {
+    const { COMMANDS, generalHelp } = await others();
     process.writeError(generalHelp(COMMANDS));
     return EXIT.usage;
   }
@@ -21,12 +21,12 @@ export async function run(args: readonly string[], real = denoProcess()): Promis
     process.writeOut(`larder ${denoJson.version}\n`);
     return EXIT.ok;
   }
-  if (word === "help" || isHelp(word)) return help(rest[0], process);
+  if (word === "help" || isHelp(word)) return await help(rest[0], process);
 
-  const command = findCommand(word);
-  if (command === undefined) return unknownCommand(word, process);
+  const command = await findCommand(word);
+  if (command === undefined) return await unknownCommand(word, process);
   if (command.runsNix !== true) process.giveUpRun();
-  if (rest.some(isHelp)) return help(word, process);
+  if (rest.some(isHelp)) return await help(word, process);
   try {
     return await command.run(rest, process);
   } catch (error) {
@@ -38,22 +38,32 @@ function isHelp(word: string): boolean {
   return word === "--help" || word === "-h";
 }
 
-function findCommand(word: string): Command | undefined {
+/** Loads what `serve` needs none of: a server would keep it in memory. */
+async function others() {
+  const [{ COMMANDS }, help] = await Promise.all([import("./commands.ts"), import("./help.ts")]);
+  return { COMMANDS, ...help };
+}
+
+async function findCommand(word: string): Promise<Command | undefined> {
+  if (word === SERVE.name) return SERVE;
+  const { COMMANDS } = await others();
   return COMMANDS.find(({ name }) => name === word);
 }
 
-function help(word: string | undefined, process: CommandProcess): number {
+async function help(word: string | undefined, process: CommandProcess): Promise<number> {
+  const { COMMANDS, commandHelp, generalHelp } = await others();
   if (word === undefined || isHelp(word)) {
     process.writeOut(generalHelp(COMMANDS));
     return EXIT.ok;
   }
-  const command = findCommand(word);
-  if (command === undefined) return unknownCommand(word, process);
+  const command = await findCommand(word);
+  if (command === undefined) return await unknownCommand(word, process);
   process.writeOut(commandHelp(command));
   return EXIT.ok;
 }
 
-function unknownCommand(word: string, process: CommandProcess): number {
+async function unknownCommand(word: string, process: CommandProcess): Promise<number> {
+  const { COMMANDS } = await others();
   const shown = JSON.stringify(word);
   const names = COMMANDS.map(({ name }) => name);
   const hint = word.startsWith("-")

@@ -1,8 +1,23 @@
 import { readSettings } from "../config/settings.ts";
+import type { Command } from "./command.ts";
 import type { CommandProcess } from "./command_process.ts";
 
 /** `larder serve`: resolves when the server has stopped. */
-export async function serveCommand(
+export const SERVE: Command = {
+  name: "serve",
+  summary: "Run the binary cache server",
+  examples: [
+    ["larder serve", "Listen on port 8501 and cache what cache.nixos.org has"],
+    [
+      "larder serve --server-addr localhost:8080 --cache-storage-local /var/lib/larder",
+      "The same for this machine only, with the files in /var/lib/larder",
+    ],
+  ],
+  flags: "server",
+  run: serveCommand,
+};
+
+async function serveCommand(
   args: readonly string[],
   process: CommandProcess,
 ): Promise<number> {

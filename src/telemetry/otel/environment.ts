@@ -6,18 +6,13 @@ import {
   type SamplingResult,
   TraceIdRatioBasedSampler,
 } from "@opentelemetry/sdk-trace";
-
-/** A variable's value; `undefined` if unset or empty. */
-export type Variable = (name: string) => string | undefined;
+import type { ReportInvalid, Variable } from "./sdk_switch.ts";
 
 export interface Service {
   readonly version: string;
   /** Distinguishes this process from others. */
   readonly instanceId: string;
 }
-
-/** Called with each variable that has an invalid value, and thus its default. */
-export type ReportInvalid = (variable: string) => void;
 
 const METRICS_EVERY_MS = 60_000;
 
@@ -130,11 +125,4 @@ class DecidedSampler implements Sampler {
   toString(): string {
     return "DecidedSampler";
   }
-}
-
-/** True if the environment disables telemetry, whatever the options say. Loads no SDK. */
-export function isSdkDisabled(variable: Variable, reportInvalid: ReportInvalid): boolean {
-  const value = variable("OTEL_SDK_DISABLED")?.trim().toLowerCase() ?? "false";
-  if (value !== "true" && value !== "false") reportInvalid("OTEL_SDK_DISABLED");
-  return value === "true";
 }

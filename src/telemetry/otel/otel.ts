@@ -5,19 +5,13 @@ import { within } from "../../base/deadline.ts";
 import type { LogCopy, LogLevel } from "../logger.ts";
 import type { Metrics } from "../metrics.ts";
 import type { Tracer } from "../tracer.ts";
-import {
-  metricsEveryMs,
-  type ReportInvalid,
-  resourceOf,
-  samplingOf,
-  type Service,
-  type Variable,
-} from "./environment.ts";
+import { metricsEveryMs, resourceOf, samplingOf, type Service } from "./environment.ts";
 import { ExportQueue, type ExportQueueDeps } from "./export_queue.ts";
 import { Losses } from "./losses.ts";
 import { metricData } from "./metric_data.ts";
 import { startMetrics } from "./metric_export.ts";
 import { createOtelTracer } from "./otel_tracer.ts";
+import type { ReportInvalid, Variable } from "./sdk_switch.ts";
 import type { Senders } from "./senders.ts";
 
 const TRACES_DELAY_MS = 2_000;

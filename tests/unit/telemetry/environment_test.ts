@@ -1,10 +1,6 @@
 import assert from "node:assert/strict";
-import {
-  isSdkDisabled,
-  metricsEveryMs,
-  resourceOf,
-  samplingOf,
-} from "../../../src/telemetry/otel/environment.ts";
+import { metricsEveryMs, resourceOf, samplingOf } from "../../../src/telemetry/otel/environment.ts";
+import { isSdkDisabled } from "../../../src/telemetry/otel/sdk_switch.ts";
 
 const SERVICE = { version: "1.2", instanceId: "one" };
 const OURS = { "service.name": "larder", "service.version": "1.2", "service.instance.id": "one" };
