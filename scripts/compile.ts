@@ -12,6 +12,9 @@ const COMMIT_FILE = "dist/commit";
 const INCLUDED = [
   COMMIT_FILE,
   "src/metadata/schema",
+  "src/storage/s3/check_bucket.ts",
+  "src/storage/s3/s3_access.ts",
+  "src/storage/s3/s3_nar_store.ts",
   "src/metadata/sqlite/checkpoint_worker.ts",
   "src/http/page",
   "src/app/workers/fetch_worker.ts",
