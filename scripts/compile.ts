@@ -14,6 +14,7 @@ const INCLUDED = [
   "src/metadata/schema",
   "src/storage/s3/check_bucket.ts",
   "src/storage/s3/s3_access.ts",
+  "src/storage/s3/s3_marks.ts",
   "src/storage/s3/s3_nar_store.ts",
   "src/metadata/sqlite/checkpoint_worker.ts",
   "src/http/page",

@@ -17,10 +17,12 @@ const OWNER = "fsck";
 /** Checks the storage of the settings. Throws a Failure if there is none. */
 export async function fsckStorage(
   settings: Settings,
-  order: FsckOrder,
+  order: FsckOrder & { readonly adopt: boolean },
   watcher: FsckWatcher,
 ): Promise<FsckProgress> {
-  await using backEnds = await openPresentBackEnds(storePlaces(settings));
+  await using backEnds = await openPresentBackEnds(storePlaces(settings), {
+    adopts: order.adopt,
+  });
   const { metadata, nars } = backEnds;
   // The watcher gets all findings, not the log.
   const log = createLogger("error", { write: () => undefined });

@@ -31,6 +31,12 @@ export async function migrateDatabase(order: DatabaseMove): Promise<DatabaseMove
   await using opened = new AsyncDisposableStack();
   const source = opened.use(await readMetadata(from, log));
   const target = opened.use(await openMetadata(to, log));
+  const id = await source.storageId();
+  if (id !== undefined && await target.claimStorageId(id) !== id) {
+    const hint = "give an empty database";
+    const reason = "the new one belongs to other NAR files";
+    throw new Failure("broken", `Cannot migrate database: ${reason}; ${hint}`);
+  }
   const copy = new MetadataCopy({ from: source, to: target });
   started(copy);
   let copied = 0;

@@ -1,5 +1,6 @@
 import { type ShardComparer, StoreComparer } from "../cache/reconcile/compare_shard.ts";
 import { Reconciler } from "../cache/reconcile/reconciler.ts";
+import type { StorageClaim } from "../cache/reconcile/storage_claim.ts";
 import { Repairer } from "../cache/reconcile/repairer.ts";
 import type { Turns } from "../locks/turns.ts";
 import type { MetadataStore } from "../metadata/metadata_store.ts";
@@ -10,9 +11,15 @@ import type { App } from "./build_app.ts";
 /** With more files than this the first pass runs in a Worker: a shard takes milliseconds. */
 const HERE_MAX = 20_000;
 
-export interface ReconciliationDeps {
+export interface ReconciledStores {
   readonly metadata: MetadataStore;
   readonly nars: NarStore;
+  /** Nothing is compared before the NAR files are known to be this database's. */
+  readonly claim: Pick<StorageClaim, "confirm">;
+}
+
+export interface ReconciliationDeps {
+  readonly stores: ReconciledStores;
   /** Compares the same stores in a Worker, which starts with the first shard. */
   readonly beside: ShardComparer & Disposable;
   readonly app: Pick<App, "space">;
@@ -23,17 +30,23 @@ export interface ReconciliationDeps {
 
 /** Compares files with rows in the background, until disposed of. */
 export async function startReconciliation(deps: ReconciliationDeps): Promise<AsyncDisposable> {
-  const { app: { space }, metadata, beside } = deps;
+  const { app: { space }, stores, beside } = deps;
+  const { metadata, claim } = stores;
   const { keptFiles } = await metadata.stock();
-  const here = new StoreComparer(deps);
+  const here = new StoreComparer(stores);
   const first = keptFiles > HERE_MAX ? beside : here;
   const reconciler = new Reconciler({
     ...deps,
     nowMs: Date.now,
     // Later passes are slow: a shard in ten seconds.
-    comparer: { compare: (shard, sizes) => (sizes ? here : first).compare(shard, sizes) },
+    comparer: {
+      compare: async (shard, sizes) => {
+        await claim.confirm();
+        return await (sizes ? here : first).compare(shard, sizes);
+      },
+    },
     firstPassOver: () => beside[Symbol.dispose](),
-    repairer: new Repairer({ ...deps, sweeper: space.sweeper }),
+    repairer: new Repairer({ ...deps, ...stores, sweeper: space.sweeper }),
     changed: () => space.refresh(),
   });
   reconciler.start();

@@ -103,7 +103,7 @@ export async function serve(settings: Settings): Promise<number> {
       ...{ storage: folders.storage, metrics, log },
     });
     await using _reconciliation = await startReconciliation({
-      ...{ metadata, nars, app, turns, log },
+      ...{ stores, app, turns, log },
       beside: new WorkerComparer(places),
       owner: member,
     });

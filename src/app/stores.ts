@@ -1,5 +1,6 @@
 import { messageOf } from "../base/failure.ts";
 import { type MemberId, newMemberId } from "../base/member_id.ts";
+import type { StorageClaim } from "../cache/reconcile/storage_claim.ts";
 import { recover, settlingOutage } from "../space/recover.ts";
 import type { ChangeFeed } from "../metadata/change_feed.ts";
 import type { KeyKeeper } from "../metadata/key_keeper.ts";
@@ -35,6 +36,8 @@ export interface Stores extends AsyncDisposable {
   /** This process among those that share the storage. */
   readonly member: MemberId;
   readonly workFolder: WorkFolder;
+  /** Whether the NAR files are this database's. */
+  readonly claim: Pick<StorageClaim, "confirm">;
   /** Removes what members left that died meanwhile. */
   settle(): Promise<void>;
 }
@@ -50,7 +53,7 @@ export async function openStores(
 ): Promise<Stores> {
   await using opened = new AsyncDisposableStack();
   const opening = await openBackEnds(places, log);
-  const { metadata: database, nars: narFiles, locator, graceMs } = opened.use(opening);
+  const { metadata: database, nars: narFiles, claim, locator, graceMs } = opened.use(opening);
   const metadata = new HotMetadataStore(
     tracer ? tracedMetadata(database, places.database.kind, tracer) : database,
     log,
@@ -68,7 +71,7 @@ export async function openStores(
   await recover(settling);
   const resources = opened.move();
   return {
-    ...{ changes: database, metadata, nars, locator, graceMs, member, workFolder },
+    ...{ changes: database, metadata, nars, locator, graceMs, member, workFolder, claim },
     keys: database.keys,
     settle: () => recover(settling),
     [Symbol.asyncDispose]: () => resources.disposeAsync(),

@@ -16,6 +16,11 @@ const FLAGS = {
     help: "Read and decompress every NAR file, and check its hashes",
   },
   repair: { kind: boolean, default: false, help: "Mend what is wrong" },
+  adopt: {
+    kind: boolean,
+    default: false,
+    help: "Take over NAR files of another database: a server removes those without a row",
+  },
   json: JSON_FLAG,
 } as const;
 
@@ -48,7 +53,11 @@ async function fsckCommand(args: readonly string[], process: CommandProcess): Pr
   const { fsckStorage } = await import("../app/fsck.ts");
   let last: FsckProgress | undefined;
   const problems: FsckProblem[] = [];
-  const order = { verifyContent: flags["verify-content"], repair: flags.repair };
+  const order = {
+    verifyContent: flags["verify-content"],
+    repair: flags.repair,
+    adopt: flags.adopt,
+  };
   let result: FsckProgress;
   {
     using _status = new StatusLine(process, () => progressLine(last));

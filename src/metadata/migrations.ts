@@ -23,6 +23,7 @@ const NAMES = {
     "0009_members",
     "0010_history",
     "0011_revision",
+    "0012_storage_id",
   ],
   postgres: [
     "0001_tables",
@@ -32,6 +33,7 @@ const NAMES = {
     "0005_history",
     "0006_members",
     "0007_signing_key",
+    "0008_storage_id",
   ],
 } as const;
 

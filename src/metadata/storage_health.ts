@@ -1,6 +1,8 @@
+import type { StorageId } from "../base/storage_id.ts";
 import type { NarName } from "../nix/nar_name.ts";
 import type { StorePathHash } from "../nix/store_path.ts";
 import type { DamageFinder, MetadataStore } from "./metadata_store.ts";
+import type { StorageIdKeeper } from "./storage_id_keeper.ts";
 import type { Stock } from "./space_keeper.ts";
 
 /** A stored store path, for a trial. */
@@ -15,6 +17,8 @@ export interface StoredSample {
 
 /** What the metadata tells of itself. */
 export interface StorageHealth {
+  /** Of the store of NAR files, too; `undefined`: none yet. */
+  readonly storageId: StorageId | undefined;
   /** One line for each fault of the database. */
   readonly damage: readonly string[];
   readonly areSumsRight: boolean;
@@ -32,13 +36,14 @@ const SAMPLES_MAX = 50;
 
 /** Reads the health. Writes nothing; takes seconds for a large database. */
 export async function readStorageHealth(
-  metadata: MetadataStore & DamageFinder,
+  metadata: MetadataStore & DamageFinder & StorageIdKeeper,
 ): Promise<StorageHealth> {
   const damage = await metadata.damage();
   const stock = await metadata.stock();
   return {
     damage,
     stock,
+    storageId: await metadata.storageId(),
     areSumsRight: await metadata.areSumsRight(),
     samples: await samplesOf(metadata),
   };

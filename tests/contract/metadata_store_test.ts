@@ -2,6 +2,7 @@ import { HotMetadataStore } from "../../src/metadata/hot_metadata_store.ts";
 import { openDatabase } from "../../src/metadata/sqlite/connection.ts";
 import { SqliteMetadataStore } from "../../src/metadata/sqlite/sqlite_metadata_store.ts";
 import type { MetadataStore } from "../../src/metadata/metadata_store.ts";
+import type { StorageIdKeeper } from "../../src/metadata/storage_id_keeper.ts";
 import { createLogger } from "../../src/telemetry/logger.ts";
 import { MemoryMetadataStore } from "../support/memory_metadata_store.ts";
 import { newPostgresStore, postgresMissing, PostgresServer } from "../support/postgres.ts";
@@ -11,6 +12,7 @@ import { historyKeeperClauses } from "./history_keeper_contract.ts";
 import { metadataStoreClauses } from "./metadata_store_contract.ts";
 import { rowSweeperClauses } from "./row_sweeper_contract.ts";
 import { spaceKeeperClauses } from "./space_keeper_contract.ts";
+import { storageIdClauses } from "./storage_id_contract.ts";
 import { stagedNarClauses } from "./staged_nar_contract.ts";
 import { storedObjectClauses } from "./stored_object_contract.ts";
 
@@ -18,12 +20,20 @@ const SILENT = createLogger("error", { write() {} });
 
 const postgres = PostgresServer.start();
 
-const harnesses: readonly Harness<MetadataStore>[] = [
-  { name: "MemoryMetadataStore", open: () => Promise.resolve(new MemoryMetadataStore()) },
+const databases: readonly Harness<MetadataStore & StorageIdKeeper>[] = [
   {
     name: "SqliteMetadataStore",
     open: async () => new SqliteMetadataStore(await openDatabase(":memory:")),
   },
+  {
+    name: "PostgresMetadataStore",
+    unavailable: postgresMissing,
+    open: () => newPostgresStore(postgres),
+  },
+];
+
+const harnesses: readonly Harness<MetadataStore>[] = [
+  { name: "MemoryMetadataStore", open: () => Promise.resolve(new MemoryMetadataStore()) },
   {
     name: "HotMetadataStore",
     open: async () => {
@@ -32,11 +42,7 @@ const harnesses: readonly Harness<MetadataStore>[] = [
       return Object.assign(new HotMetadataStore(inner, SILENT), { [Symbol.asyncDispose]: dispose });
     },
   },
-  {
-    name: "PostgresMetadataStore",
-    unavailable: postgresMissing,
-    open: () => newPostgresStore(postgres),
-  },
+  ...databases,
 ];
 
 for (const harness of harnesses) checkContract(harness, metadataStoreClauses);
@@ -46,3 +52,4 @@ for (const harness of harnesses) checkContract(harness, stagedNarClauses);
 for (const harness of harnesses) checkContract(harness, documentKeeperClauses);
 for (const harness of harnesses) checkContract(harness, rowSweeperClauses);
 for (const harness of harnesses) checkContract(harness, historyKeeperClauses);
+for (const harness of databases) checkContract(harness, storageIdClauses);

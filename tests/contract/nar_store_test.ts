@@ -4,6 +4,7 @@ import { narName } from "../../src/nix/nar_name.ts";
 import { HotNarStore } from "../../src/storage/hot_nar_store.ts";
 import { newStoredName } from "../../src/nix/stored_name.ts";
 import type { NarStore } from "../../src/storage/nar_store.ts";
+import { LocalMarks } from "../../src/storage/local/local_marks.ts";
 import { LocalNarStore } from "../../src/storage/local/local_nar_store.ts";
 import { eventually } from "../support/eventually.ts";
 import { MemoryNarStore } from "../support/memory_nar_store.ts";
@@ -11,6 +12,7 @@ import { STAYS } from "../support/staying_client.ts";
 import { tempFolder } from "../support/temp_folder.ts";
 import { checkContract, type Harness } from "./contract.ts";
 import { narStoreClauses, put } from "./nar_store_contract.ts";
+import { storageMarksClauses } from "./storage_marks_contract.ts";
 
 const harnesses: readonly Harness<NarStore>[] = [
   { name: "MemoryNarStore", open: () => Promise.resolve(new MemoryNarStore()) },
@@ -35,6 +37,19 @@ const harnesses: readonly Harness<NarStore>[] = [
 ];
 
 for (const harness of harnesses) checkContract(harness, narStoreClauses);
+
+checkContract({
+  name: "LocalMarks",
+  open: async () => {
+    const folder = tempFolder();
+    const path = `${folder.path}/nar`;
+    return {
+      marks: new LocalMarks(path),
+      nars: new LocalNarStore(path),
+      [Symbol.asyncDispose]: async () => folder[Symbol.dispose](),
+    };
+  },
+}, storageMarksClauses);
 
 const at = newStoredName(narName(sha256FromDigest(new Uint8Array(32).fill(7)), "none"));
 

@@ -8,6 +8,7 @@ import { sha256FromDigest } from "../../src/nix/hash.ts";
 import { narName } from "../../src/nix/nar_name.ts";
 import { newStoredName } from "../../src/nix/stored_name.ts";
 import { openS3, type S3Place } from "../../src/storage/s3/s3_access.ts";
+import { S3Marks } from "../../src/storage/s3/s3_marks.ts";
 import { S3NarStore } from "../../src/storage/s3/s3_nar_store.ts";
 import { testUnless } from "../support/program.ts";
 import { S3_UNAVAILABLE, S3Server } from "../support/s3_server.ts";
@@ -15,6 +16,7 @@ import { STAYS } from "../support/staying_client.ts";
 import { tempFolder } from "../support/temp_folder.ts";
 import { checkContract } from "./contract.ts";
 import { narStoreClauses, put } from "./nar_store_contract.ts";
+import { storageMarksClauses } from "./storage_marks_contract.ts";
 
 const server = S3_UNAVAILABLE === "" ? await S3Server.start() : undefined;
 
@@ -28,6 +30,17 @@ checkContract({
   unavailable: S3_UNAVAILABLE,
   open: async () => new S3NarStore(openS3(newBucket())),
 }, narStoreClauses);
+
+checkContract({
+  name: "S3Marks",
+  unavailable: S3_UNAVAILABLE,
+  open: async () => {
+    const s3 = openS3(newBucket());
+    const nars = new S3NarStore(s3);
+    const dispose = () => nars[Symbol.asyncDispose]();
+    return { marks: new S3Marks(s3), nars, [Symbol.asyncDispose]: dispose };
+  },
+}, storageMarksClauses);
 
 testUnless(
   S3_UNAVAILABLE,

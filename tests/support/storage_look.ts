@@ -2,6 +2,7 @@ import { DatabaseSync } from "node:sqlite";
 import type { NarName } from "../../src/nix/nar_name.ts";
 import { narNameOf, type StoredName } from "../../src/nix/stored_name.ts";
 import { pause } from "../../src/base/pause.ts";
+import { MARK_NAME } from "../../src/storage/storage_mark.ts";
 
 /** What the database of a storage says of its NAR files. */
 export interface StorageAccounts {
@@ -15,12 +16,13 @@ export interface StorageAccounts {
   readonly reserved: readonly number[];
 }
 
-/** Sizes of all files below a folder, by path. One that goes meanwhile is left out. */
+/** Sizes of all files below a folder but the mark, by path. One that goes meanwhile is left out. */
 export function filesBelow(folder: string): ReadonlyMap<string, number> {
   const files = new Map<string, number>();
   const look = (path: string) => {
     try {
       const { isDirectory, size } = Deno.lstatSync(path);
+      if (path.endsWith(`/${MARK_NAME}`)) return;
       if (!isDirectory) return void files.set(path, size);
       for (const { name } of Deno.readDirSync(path)) look(`${path}/${name}`);
     } catch (error) {

@@ -1,4 +1,7 @@
+import { basename, dirname } from "node:path";
 import { Failure } from "../../base/failure.ts";
+import { withoutUrlSecrets } from "../../base/url_secrets.ts";
+import { StorageClaim } from "../../cache/reconcile/storage_claim.ts";
 import { createLogger, type Logger } from "../../telemetry/logger.ts";
 import {
   type DatabasePlace,
@@ -17,23 +20,51 @@ export interface StorePlaces {
 /** The two stores as they are, without memory caches or traces. */
 export interface BackEnds extends NarBackEnd {
   readonly metadata: MetadataBackEnd;
+  readonly claim: StorageClaim;
+}
+
+export interface OpenOptions {
+  /** True: the store of NAR files becomes this database's, whose ever it was. Default: false. */
+  readonly adopts?: boolean;
 }
 
 /** For commands, which report each failure themselves. */
 const SILENT = createLogger("error", { write: () => undefined });
 
-/** Makes a missing database. Throws a Failure that names an unusable one, or an unusable bucket. */
-export async function openBackEnds(places: StorePlaces, log: Logger = SILENT): Promise<BackEnds> {
-  await checkNars(places.nars);
-  return await backEnds(await openMetadata(places.database, log), places);
+/**
+ * Makes a missing database. Throws a Failure that names an unusable one, an unusable bucket, or NAR
+ * files of another database. A bucket that does not answer is claimed later.
+ */
+export async function openBackEnds(
+  places: StorePlaces,
+  log: Logger = SILENT,
+  { adopts = false }: OpenOptions = {},
+): Promise<BackEnds> {
+  const answers = await checkNars(places.nars);
+  await using opening = new AsyncDisposableStack();
+  const opened = opening.use(await backEnds(await openMetadata(places.database, log), places));
+  if (adopts) await opened.claim.adopt();
+  else if (answers) await opened.claim.confirm();
+  opening.move();
+  return opened;
 }
 
 /** Opens stores for a check. Throws a Failure that names a missing one. */
-export async function openPresentBackEnds(places: StorePlaces): Promise<BackEnds> {
+export async function openPresentBackEnds(
+  places: StorePlaces,
+  options?: OpenOptions,
+): Promise<BackEnds> {
   const { database, nars } = places;
   if (database.kind === "sqlite") requireStorage(database.path);
   if (nars.kind === "local") requireStorage(nars.folder);
-  return await openBackEnds(places);
+  const opened = await openBackEnds(places, SILENT, options);
+  try {
+    await opened.claim.confirm();
+    return opened;
+  } catch (error) {
+    await opened[Symbol.asyncDispose]();
+    throw error;
+  }
 }
 
 /** Opens stores that another thread writes. */
@@ -46,7 +77,24 @@ async function backEnds(metadata: MetadataBackEnd, places: StorePlaces): Promise
   opened.use(metadata);
   const narBackEnd = opened.use(await openNars(places.nars));
   const resources = opened.move();
-  return { ...narBackEnd, metadata, [Symbol.asyncDispose]: () => resources.disposeAsync() };
+  const claim = new StorageClaim({ ...narBackEnd, metadata, ...namesOf(places) });
+  return { ...narBackEnd, metadata, claim, [Symbol.asyncDispose]: () => resources.disposeAsync() };
+}
+
+/** The names of both stores, for people, and whether they have one folder. */
+export function namesOf({ database, nars }: StorePlaces) {
+  const isBeside = database.kind === "sqlite" && nars.kind === "local" &&
+    dirname(database.path) === dirname(nars.folder);
+  const store = nars.kind === "local" ? nars.folder : `S3 bucket ${nars.s3.bucket}`;
+  if (isBeside) {
+    return { isBeside, names: { store, database: `${basename(database.path)} beside them` } };
+  }
+  return { isBeside, names: { store, database: databaseName(database) } };
+}
+
+function databaseName(database: DatabasePlace): string {
+  if (database.kind === "postgres") return withoutUrlSecrets(database.url);
+  return `sqlite:${database.path} on ${Deno.hostname()}`;
 }
 
 function requireStorage(path: string): void {

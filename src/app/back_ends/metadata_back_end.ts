@@ -4,6 +4,7 @@ import type { DamageFinder, MetadataStore } from "../../metadata/metadata_store.
 import type { RowLister } from "../../metadata/row_lister.ts";
 import { openDatabase, openForReading } from "../../metadata/sqlite/connection.ts";
 import { SqliteMetadataStore } from "../../metadata/sqlite/sqlite_metadata_store.ts";
+import type { StorageIdKeeper } from "../../metadata/storage_id_keeper.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 
 /** The place of the metadata. A message to a Worker can hold it. */
@@ -17,6 +18,7 @@ export type MetadataBackEnd =
   & DamageFinder
   & RowLister
   & ChangeFeed
+  & StorageIdKeeper
   & AsyncDisposable
   /** Where several machines may share the database. */
   & { readonly keys?: KeyKeeper };

@@ -1,5 +1,7 @@
+import { LocalMarks } from "../../storage/local/local_marks.ts";
 import { LocalNarStore } from "../../storage/local/local_nar_store.ts";
 import type { NarLocator, NarStore } from "../../storage/nar_store.ts";
+import type { StorageMarks } from "../../storage/storage_mark.ts";
 import type { S3Place } from "../../storage/s3/s3_access.ts";
 
 /** The place of the NAR files. A message to a Worker can hold it. */
@@ -9,6 +11,7 @@ export type NarPlace =
 
 export interface NarBackEnd extends AsyncDisposable {
   readonly nars: NarStore;
+  readonly marks: StorageMarks;
   /** `undefined` where other programs cannot read the store. */
   readonly locator: NarLocator | undefined;
   /** How long a removed object must stay for readers that have found it. */
@@ -22,22 +25,35 @@ const S3_GRACE_MS = 1_000;
 export async function openNars(place: NarPlace): Promise<NarBackEnd> {
   if (place.kind === "local") {
     const nars = new LocalNarStore(place.folder);
-    return { nars, locator: undefined, graceMs: 0, [Symbol.asyncDispose]: () => Promise.resolve() };
+    const marks = new LocalMarks(place.folder);
+    return {
+      nars,
+      marks,
+      locator: undefined,
+      graceMs: 0,
+      [Symbol.asyncDispose]: () => Promise.resolve(),
+    };
   }
-  const [{ openS3 }, { S3NarStore }] = await Promise.all([s3Access(), s3NarStore()]);
-  const nars = new S3NarStore(openS3(place.s3));
+  const modules = await Promise.all([s3Access(), s3NarStore(), s3Marks()]);
+  const [{ openS3 }, { S3NarStore }, { S3Marks }] = modules;
+  const s3 = openS3(place.s3);
+  const nars = new S3NarStore(s3);
+  const marks = new S3Marks(s3);
   const dispose = () => nars[Symbol.asyncDispose]();
-  return { nars, locator: nars, graceMs: S3_GRACE_MS, [Symbol.asyncDispose]: dispose };
+  return { nars, marks, locator: nars, graceMs: S3_GRACE_MS, [Symbol.asyncDispose]: dispose };
 }
 
-/** Throws a Failure that says how to make the place of NAR files usable. */
-export async function checkNars(place: NarPlace): Promise<void> {
+/**
+ * Throws a Failure that says how to make the place of NAR files usable. False while a store does
+ * not answer.
+ */
+export async function checkNars(place: NarPlace): Promise<boolean> {
   // Directories are made and checked with the others.
-  if (place.kind === "local") return;
+  if (place.kind === "local") return true;
   const [{ openS3 }, { checkBucket }] = await Promise.all([s3Access(), bucketChecks()]);
   const s3 = openS3(place.s3);
   try {
-    await checkBucket(s3);
+    return await checkBucket(s3);
   } finally {
     s3.client.destroy();
   }
@@ -54,6 +70,10 @@ function s3Access(): Promise<typeof import("../../storage/s3/s3_access.ts")> {
 
 function s3NarStore(): Promise<typeof import("../../storage/s3/s3_nar_store.ts")> {
   return import(`${S3_FOLDER}/s3_nar_store.ts`);
+}
+
+function s3Marks(): Promise<typeof import("../../storage/s3/s3_marks.ts")> {
+  return import(`${S3_FOLDER}/s3_marks.ts`);
 }
 
 function bucketChecks(): Promise<typeof import("../../storage/s3/check_bucket.ts")> {

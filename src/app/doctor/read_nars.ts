@@ -1,4 +1,6 @@
 import { reasonOf } from "../../base/failure.ts";
+import type { StorageId } from "../../base/storage_id.ts";
+import { namesOf, type StorePlaces } from "../back_ends/back_ends.ts";
 import { type NarPlace, openNars } from "../back_ends/nar_back_end.ts";
 
 /** NAR names begin so: the list of these is short. */
@@ -13,4 +15,20 @@ export async function narsProblem(place: NarPlace): Promise<string | undefined> 
   } catch (error) {
     return reasonOf(error);
   }
+}
+
+/**
+ * The database, in words, that the NAR files belong to, if it is not the one with this id. Throws
+ * if that is unreadable; writes nothing.
+ */
+export async function foreignDatabase(
+  places: StorePlaces,
+  id: StorageId | undefined,
+): Promise<string | undefined> {
+  await using backEnd = await openNars(places.nars);
+  const mark = await backEnd.marks.read();
+  if (mark === undefined || mark.id === id) return undefined;
+  const { isBeside, names } = namesOf(places);
+  // The next start takes it over.
+  return isBeside && mark.database === names.database ? undefined : mark.database;
 }

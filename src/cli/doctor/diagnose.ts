@@ -18,6 +18,7 @@ import { checkDisk, checkLimit } from "./disk_check.ts";
 import { type Finding, findingsOn } from "./finding.ts";
 import { checkKey } from "./key_check.ts";
 import type { NixClientInputs } from "./nix_client.ts";
+import { checkOwner } from "./owner_check.ts";
 import { checkPermissions } from "./permission_check.ts";
 import { checkProxyHeaders } from "./proxy_check.ts";
 import { checkPull } from "./pull_check.ts";
@@ -55,6 +56,7 @@ export async function* diagnose(order: DiagnosisOrder): AsyncGenerator<Finding> 
     ["clock", clockFindings(settings, probes)],
     ["disk", room.then((found) => checkDisk(storageFolder(settings), found))],
     ["bucket", checkBucketOf(places)],
+    ["nar files", database.then((state) => checkOwner(places, state))],
     ["size limit", limitFindings(settings, looks)],
     ["permissions", Promise.resolve().then(() => checkPermissions(placesOf(settings)))],
     ["database", database.then((state) => checkDatabase(placeText(settings), state))],

@@ -1,4 +1,5 @@
 import type { MemberId } from "../../base/member_id.ts";
+import type { StorageId } from "../../base/storage_id.ts";
 import { Failure, messageOf } from "../../base/failure.ts";
 import type { DocumentPath } from "../../nix/document_name.ts";
 import type { NarName } from "../../nix/nar_name.ts";
@@ -49,6 +50,7 @@ import {
   type Stock,
 } from "../space_keeper.ts";
 import type { Member, ReserveOrder } from "../space_ledger.ts";
+import type { StorageIdKeeper } from "../storage_id_keeper.ts";
 import { Database, type DatabaseOptions } from "./database.ts";
 import { encodeUses } from "./encoded_changes.ts";
 import { migrate, requireSchema } from "./migrate.ts";
@@ -67,7 +69,7 @@ export interface PostgresOptions extends DatabaseOptions {
 
 /** The metadata in a PostgreSQL database, which several larders may share. */
 export class PostgresMetadataStore
-  implements MetadataStore, DamageFinder, RowLister, ChangeFeed, AsyncDisposable {
+  implements MetadataStore, DamageFinder, RowLister, ChangeFeed, StorageIdKeeper, AsyncDisposable {
   readonly #database: Database;
   readonly #writer: Writer;
   readonly #feed: NoticeFeed;
@@ -210,6 +212,16 @@ export class PostgresMetadataStore
 
   async leave(member: MemberId): Promise<void> {
     await this.#read("leave", member);
+  }
+
+  async storageId(): Promise<StorageId | undefined> {
+    const [row] = await this.#read<{ id: StorageId }>("storageId");
+    return row?.id;
+  }
+
+  async claimStorageId(id: StorageId): Promise<StorageId> {
+    await this.#read("claimStorageId", id);
+    return await this.storageId() ?? id;
   }
 
   async coldest(countMax: number, after?: string): Promise<readonly ColdEntry[]> {

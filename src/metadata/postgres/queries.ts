@@ -50,6 +50,9 @@ const SQL = {
 
   history: `SELECT tier, at_ms AS "atMs", figure, amount FROM history`,
 
+  storageId: "SELECT id FROM storage_id",
+  claimStorageId: "INSERT INTO storage_id (id) VALUES ($1) ON CONFLICT DO NOTHING",
+
   reserve: "SELECT reserve($1, $2, $3, $4) AS reserved_bytes",
   beat: "SELECT beat($1, $2, $3, $4) AS reserved_bytes",
   members: "SELECT id, silent_ms FROM members($1, $2)",

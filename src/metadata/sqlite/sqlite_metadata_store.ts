@@ -1,6 +1,7 @@
 import type { DatabaseSync } from "node:sqlite";
 import { setTimeout as delay } from "node:timers/promises";
 import type { MemberId } from "../../base/member_id.ts";
+import type { StorageId } from "../../base/storage_id.ts";
 import type { DocumentPath } from "../../nix/document_name.ts";
 import type { NarName } from "../../nix/nar_name.ts";
 import type { StorePathHash } from "../../nix/store_path.ts";
@@ -30,6 +31,7 @@ import type {
   Stock,
 } from "../space_keeper.ts";
 import type { Member, ReserveOrder } from "../space_ledger.ts";
+import type { StorageIdKeeper } from "../storage_id_keeper.ts";
 import { ChangeApplier, isTouch } from "./change_applier.ts";
 import { DataVersionFeed } from "./data_version_feed.ts";
 import { Eviction } from "./eviction.ts";
@@ -67,7 +69,7 @@ import {
 
 /** The metadata in one SQLite file. Point reads run on the calling thread: microseconds each. */
 export class SqliteMetadataStore
-  implements MetadataStore, DamageFinder, RowLister, ChangeFeed, AsyncDisposable {
+  implements MetadataStore, DamageFinder, RowLister, ChangeFeed, StorageIdKeeper, AsyncDisposable {
   readonly #transactions: Transactions;
   readonly #statements: Statements;
   readonly #protection: Protection;
@@ -202,6 +204,15 @@ export class SqliteMetadataStore
 
   async leave(member: MemberId): Promise<void> {
     await this.#quietly(() => this.#ledger.leave(member));
+  }
+
+  async storageId(): Promise<StorageId | undefined> {
+    return this.#read("storageId").get()?.["id"] as StorageId | undefined;
+  }
+
+  async claimStorageId(id: StorageId): Promise<StorageId> {
+    await this.#quietly(() => void this.#statements.claimStorageId.run(id));
+    return await this.storageId() ?? id;
   }
 
   async coldest(countMax: number, after?: string): Promise<readonly ColdEntry[]> {

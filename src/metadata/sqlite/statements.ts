@@ -27,6 +27,9 @@ const SQL = {
   revision: "SELECT revision FROM stock",
   raiseRevision: "UPDATE stock SET revision = revision + 1 RETURNING revision",
 
+  storageId: "SELECT id FROM storage_id",
+  claimStorageId: "INSERT INTO storage_id (one, id) VALUES (1, ?) ON CONFLICT DO NOTHING",
+
   findNarinfo: `SELECT i.body, i.trusted, i.own_public_key, i.own_signature, n.name
     FROM path p JOIN narinfo i ON i.path_id = p.id JOIN nar n ON n.id = i.nar_id
     WHERE p.hash = ?`,

@@ -29,10 +29,10 @@ const HINTS: Readonly<Record<string, string>> = {
 };
 
 /**
- * Lists, writes and removes in the bucket. Throws a Failure that says what to change. A store that
- * does not answer is no reason: it may come back.
+ * Lists, writes and removes in the bucket. Throws a Failure that says what to change. False for a
+ * store that does not answer: it may come back.
  */
-export async function checkBucket({ client, bucket }: S3Access): Promise<void> {
+export async function checkBucket({ client, bucket }: S3Access): Promise<boolean> {
   const options = { abortSignal: AbortSignal.timeout(CHECK_MAX_MS) };
   const probe = { Bucket: bucket, Key: `${NAR_PREFIX}.writable-${crypto.randomUUID()}` };
   const list = new ListObjectsV2Command({ Bucket: bucket, Prefix: NAR_PREFIX, MaxKeys: 1 });
@@ -40,10 +40,11 @@ export async function checkBucket({ client, bucket }: S3Access): Promise<void> {
     await client.send(list, options);
     await client.send(new PutObjectCommand({ ...probe, Body: new Uint8Array(1) }), options);
     await client.send(new DeleteObjectCommand(probe), options);
+    return true;
   } catch (error) {
     const hint = error instanceof Error ? HINTS[error.name] : undefined;
     const isRefused = error instanceof S3ServiceException && error.$fault === "client";
-    if (hint === undefined && !isRefused) return;
+    if (hint === undefined && !isRefused) return false;
     const reason = error instanceof S3ServiceException ? s3Reason(error) : messageOf(error);
     const sentence = `Cannot use S3 bucket ${bucket}: ${reason}`;
     throw new Failure("broken", hint === undefined ? sentence : `${sentence}; ${hint}`, {}, error);

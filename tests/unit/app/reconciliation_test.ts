@@ -22,8 +22,11 @@ for (const { keptFiles, isLarge } of ROWS) {
     const { stock } = metadata;
     metadata.stock = async () => ({ ...await stock.call(metadata), keptFiles });
     await using _running = await startReconciliation({
-      metadata,
-      nars: new MemoryNarStore(),
+      stores: {
+        metadata,
+        nars: new MemoryNarStore(),
+        claim: { confirm: () => Promise.resolve() },
+      },
       beside,
       app,
       owner: "we",
@@ -34,6 +37,29 @@ for (const { keptFiles, isLarge } of ROWS) {
     assert.deepEqual(reconciled, ["reconciled"]);
   });
 }
+
+Deno.test("reconciliation: nothing is compared in a store that may be another's", async () => {
+  await using app = await StockedSpace.open(Infinity);
+  const nars = new MemoryNarStore();
+  nars.list = () => {
+    throw new Error("it was listed");
+  };
+  const lines: Record<string, unknown>[] = [];
+  await using _running = await startReconciliation({
+    stores: {
+      metadata: new MemoryMetadataStore(),
+      nars,
+      claim: { confirm: () => Promise.reject(new Error("another's")) },
+    },
+    beside: new NotedComparer(),
+    app,
+    owner: "we",
+    log: createLogger("info", { write: (line) => void lines.push(JSON.parse(line)) }),
+  });
+  await eventually("it is said", () => lines.length > 0);
+  const said = lines.map(({ msg, error }) => [msg, error]);
+  assert.deepEqual(said, [["not reconciled", "another's"]]);
+});
 
 /** Stands for a Worker. */
 class NotedComparer implements Disposable {

@@ -1,0 +1,9 @@
+declare const brand: unique symbol;
+
+/** Names a database and the store of NAR files that belongs to it. Both keep it. */
+export type StorageId = string & { readonly [brand]: "storage id" };
+
+/** An id that no storage had before. */
+export function newStorageId(): StorageId {
+  return crypto.randomUUID() as string as StorageId;
+}

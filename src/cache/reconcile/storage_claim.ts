@@ -1,0 +1,103 @@
+import { Failure } from "../../base/failure.ts";
+import { newStorageId } from "../../base/storage_id.ts";
+import type { NarFinder } from "../../metadata/metadata_store.ts";
+import type { SpaceKeeper } from "../../metadata/space_keeper.ts";
+import type { StorageIdKeeper } from "../../metadata/storage_id_keeper.ts";
+import { narNameOf } from "../../nix/stored_name.ts";
+import type { NarLister } from "../../storage/nar_store.ts";
+import type { StorageMark, StorageMarks } from "../../storage/storage_mark.ts";
+
+/** A store without a mark, of whose first objects the database knows none, is another's. */
+const OBJECTS_MAX = 1_000;
+
+export interface StorageClaimDeps {
+  readonly metadata:
+    & StorageIdKeeper
+    & Pick<NarFinder, "findNar">
+    & Pick<SpaceKeeper, "pendingFiles">;
+  readonly nars: NarLister;
+  readonly marks: StorageMarks;
+  /** Both in words, without secrets. */
+  readonly names: { readonly store: string; readonly database: string };
+  /**
+   * True where the store and the database have one folder. A database that is named alike in the
+   * mark had the place of this one, so it is gone.
+   */
+  readonly isBeside: boolean;
+}
+
+/**
+ * The claim of a database on a store of NAR files. larder removes objects that its database does
+ * not know: it may do so in the database's own store alone.
+ */
+export class StorageClaim {
+  readonly #deps: StorageClaimDeps;
+  #confirmed: Promise<void> | undefined;
+
+  constructor(deps: StorageClaimDeps) {
+    this.#deps = deps;
+  }
+
+  /**
+   * Resolves once the store is the database's own; a store without a mark becomes it. Throws a
+   * Failure for another's store, and while the store does not answer.
+   */
+  async confirm(): Promise<void> {
+    this.#confirmed ??= this.#confirm();
+    try {
+      await this.#confirmed;
+    } catch (error) {
+      this.#confirmed = undefined;
+      throw error;
+    }
+  }
+
+  /** Makes the store the database's own, whose ever it was. */
+  async adopt(): Promise<void> {
+    const { metadata, marks, names: { database } } = this.#deps;
+    const id = await metadata.claimStorageId(newStorageId());
+    await marks.replace({ id, database });
+  }
+
+  async #confirm(): Promise<void> {
+    const { metadata, marks, names: { store, database }, isBeside } = this.#deps;
+    const mark = await marks.read();
+    if (mark === undefined) {
+      if (!isBeside && !await this.#isKnown()) throw unknownFiles(store);
+      const id = await metadata.claimStorageId(newStorageId());
+      const claimed = await marks.claim({ id, database });
+      if (claimed.id !== id) throw foreignFiles(store, claimed);
+    } else if (mark.id !== await metadata.storageId()) {
+      if (!isBeside || mark.database !== database) throw foreignFiles(store, mark);
+      await this.adopt();
+    } else if (mark.database !== database) {
+      await marks.replace({ id: mark.id, database });
+    }
+  }
+
+  /** False for a store with objects of which the database knows none. */
+  async #isKnown(): Promise<boolean> {
+    const { metadata, nars } = this.#deps;
+    const pending = new Set((await metadata.pendingFiles()).map(({ at }) => at));
+    let objects = 0;
+    for await (const { at } of nars.list("")) {
+      if (pending.has(at)) return true;
+      if ((await metadata.findNar(narNameOf(at)))?.kept?.at === at) return true;
+      if (++objects === OBJECTS_MAX) return false;
+    }
+    return objects === 0;
+  }
+}
+
+const ADVICE = 'give that one with --cache-database-url, copy it with "larder migrate database", ' +
+  'or take the files over with "larder fsck --adopt"';
+
+function foreignFiles(store: string, { database }: StorageMark): Failure {
+  const fact = `its NAR files belong to another database (${database})`;
+  return new Failure("broken", `Cannot use ${store}: ${fact}; ${ADVICE}`);
+}
+
+function unknownFiles(store: string): Failure {
+  const fact = "its NAR files belong to another database, as this one knows none of them";
+  return new Failure("broken", `Cannot use ${store}: ${fact}; ${ADVICE}`);
+}
