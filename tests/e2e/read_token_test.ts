@@ -34,7 +34,6 @@ nixTest("read token: a Nix pulls by its netrc file, and gets nothing without it"
   using client = new NixClient({ netrc: `machine 127.0.0.1 login larder password ${TOKEN}\n` });
   await client.copyFrom(top, source);
   assert.deepEqual(await client.closureOf(top), paths);
-  const line = await larder.logged("request", ({ route }) => route === "/{hash}.narinfo");
-  assert.ok(larder.lines.some(({ token }) => token === "alice"), JSON.stringify(line));
+  await larder.logged("request", ({ token }) => token === "alice");
   assert.ok(!JSON.stringify(larder.lines).includes("s3same"));
 });
