@@ -10,6 +10,7 @@ import { Replicas } from "../support/replicas.ts";
 import { scrape } from "../support/scrape.ts";
 import { servedNar, servedNarinfo } from "../support/served_nar.ts";
 import { makeStoreObject, type StoreObject } from "../support/store_object.ts";
+import { assertInTime } from "../support/timed_test.ts";
 
 const FIRST_COLD_MAX_MS = 8_000;
 const NEXT_COLD_MAX_MS = 3_000;
@@ -167,5 +168,5 @@ async function within(limitMs: number, what: string, pulled: () => Promise<numbe
   const startedAt = performance.now();
   assert.equal(await pulled(), 200, what);
   const ms = performance.now() - startedAt;
-  assert.ok(ms < limitMs, `${what} took ${ms} ms`);
+  assertInTime(ms, limitMs, what);
 }

