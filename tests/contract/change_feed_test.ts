@@ -26,7 +26,7 @@ async function openWatched(): Promise<WatchedDatabase & AsyncDisposable> {
   let polls = 0;
   const feed = new DataVersionFeed({
     dataVersion: () => (polls++, dataVersion.get()?.["data_version"]),
-    revision: () => revision.get()?.["revision"],
+    revision: () => Number(revision.get()?.["revision"]),
     pollEveryMs: 2,
   });
   const own = opening.use(new SqliteMetadataStore(database, Date.now, feed));

@@ -19,6 +19,12 @@ import { type NarColumns, readNarRecord } from "../rows.ts";
 import type { Statements } from "./statements.ts";
 import type { Transactions } from "./transactions.ts";
 
+/** A path, with the NAR of its narinfo. */
+interface PathColumns {
+  readonly id: number;
+  readonly nar_id: number | null;
+}
+
 type ChangeOf<Kind extends Change["kind"]> = Extract<Change, { kind: Kind }>;
 
 /** Applies lists of changes in one transaction. */
@@ -116,7 +122,7 @@ export class ChangeApplier {
   }
 
   #stageNar({ nar, untilMs }: ChangeOf<"stage-nar">): void {
-    const narId = this.#narId(nar);
+    const { id: narId } = this.#narId(nar);
     this.#statements.loosenNar.run(NEVER_USED_AT_MS, narId);
     this.#statements.stageNar.run(untilMs, narId);
   }
@@ -125,12 +131,12 @@ export class ChangeApplier {
     const { row, references, nar, sources, atMs, onlyIf } = change;
     const statements = this.#statements;
     if (onlyIf !== undefined && !this.#holds(row, onlyIf)) throw new Outdated(row.storePathHash);
-    const narId = this.#narId(nar);
+    const { id: narId, isNew: isNewNar } = this.#narId(nar);
     for (const { upstream, location } of sources) {
       statements.putSource.run(narId, upstream, location);
     }
-    const pathId = this.#pathId(row.storePathHash);
-    const narIdBefore = statements.narIdOfPath.get(pathId)?.["nar_id"];
+    const known = statements.findPath.get(row.storePathHash) as PathColumns | undefined;
+    const pathId = known?.id ?? this.#addPath(row.storePathHash);
     statements.putNarinfo.run(
       pathId,
       narId,
@@ -139,15 +145,23 @@ export class ChangeApplier {
       row.ownSignature?.publicKey ?? null,
       row.ownSignature?.text ?? null,
     );
-    statements.removeReferences.run(pathId);
-    for (const reference of references) {
-      statements.addReference.run(pathId, this.#pathId(reference));
-    }
+    const narIdBefore = known?.nar_id ?? undefined;
+    // A path without a narinfo has no references.
+    if (narIdBefore !== undefined) statements.removeReferences.run(pathId);
+    this.#addReferences(pathId, references);
     statements.addUse.run(pathId, atMs, narId);
-    this.#protection.stored(pathId);
-    statements.tieNar.run(narId);
+    if (known !== undefined) this.#protection.stored(pathId);
+    if (!isNewNar) statements.tieNar.run(narId);
     if (narIdBefore !== undefined && narIdBefore !== narId) {
-      statements.loosenNar.run(atMs, Number(narIdBefore));
+      statements.loosenNar.run(atMs, narIdBefore);
+    }
+  }
+
+  #addReferences(pathId: number, references: readonly StorePathHash[]): void {
+    const { addKnownReference, addReference } = this.#statements;
+    for (const reference of references) {
+      const { changes } = addKnownReference.run(pathId, reference);
+      if (changes === 0) addReference.run(pathId, this.#addPath(reference));
     }
   }
 
@@ -175,23 +189,26 @@ export class ChangeApplier {
 
   #pathId(storePathHash: StorePathHash): number {
     const known = this.#statements.pathId.get(storePathHash)?.["id"] as number | undefined;
-    return known ?? Number(this.#statements.addPath.run(storePathHash).lastInsertRowid);
+    return known ?? this.#addPath(storePathHash);
+  }
+
+  #addPath(storePathHash: StorePathHash): number {
+    return Number(this.#statements.addPath.run(storePathHash).lastInsertRowid);
   }
 
   #existingNarId(narName: string): number | undefined {
     return this.#statements.narId.get(narName)?.["id"] as number | undefined;
   }
 
-  #narId(nar: NarRow): number {
+  /** Most are new: so the row is added first, and read only if it is known. */
+  #narId(nar: NarRow): { readonly id: number; readonly isNew: boolean } {
     const { name, narHash, narSize, fileHash = null, fileSize = null } = nar;
     const statements = this.#statements;
-    const columns = statements.findNar.get(name) as NarColumns | undefined;
-    if (columns === undefined) {
-      const added = statements.addNar.run(name, narHash, narSize, fileHash, fileSize);
-      return Number(added.lastInsertRowid);
-    }
+    const added = statements.addNar.run(name, narHash, narSize, fileHash, fileSize);
+    if (added.changes !== 0) return { id: Number(added.lastInsertRowid), isNew: true };
+    const columns = statements.findNar.get(name) as unknown as NarColumns;
     if (!isSameClaim(readNarRecord(columns), nar)) throw new NarNameTaken(name);
-    return columns.id;
+    return { id: columns.id, isNew: false };
   }
 }
 

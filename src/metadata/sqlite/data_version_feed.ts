@@ -7,7 +7,7 @@ export interface DataVersionFeedDeps {
   /** `PRAGMA data_version` of the writing connection: only commits of others change it. */
   readonly dataVersion: () => unknown;
   /** The column `stock.revision`: heartbeats, uses and reservations do not raise it. */
-  readonly revision: () => unknown;
+  readonly revision: () => number;
   readonly pollEveryMs?: number;
 }
 
@@ -20,8 +20,8 @@ export class DataVersionFeed implements ChangeFeed {
   readonly #subscribers = new Set<{ readonly on: (changed: Changed) => void }>();
   #timer: ReturnType<typeof setInterval> | undefined;
   #dataVersion: unknown;
-  /** The last one without a change of another process that is still to be reported. */
-  #revision: unknown;
+  /** The last one that was read, and what this connection has raised since. */
+  #revision: number | undefined;
 
   constructor(deps: DataVersionFeedDeps) {
     this.#deps = deps;
@@ -43,10 +43,10 @@ export class DataVersionFeed implements ChangeFeed {
     };
   }
 
-  /** Call it when this connection has raised the revision: subscribers know its changes. */
-  raised(revision: number): void {
-    // After a gap another process has raised it too, and the next poll reports that.
-    if (revision - 1 === this.#revision) this.#revision = revision;
+  /** Call it once this connection has raised the revision by one: subscribers know its changes. */
+  raised(): void {
+    // What others have raised beyond is left for the next poll.
+    if (this.#revision !== undefined) this.#revision++;
   }
 
   #stop(): void {

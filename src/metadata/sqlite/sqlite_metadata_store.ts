@@ -89,10 +89,9 @@ export class SqliteMetadataStore
     this.#statements = prepareStatements(database);
     this.#feed = feed ?? new DataVersionFeed({
       dataVersion: () => this.#read("dataVersion").get()?.["data_version"],
-      revision: () => this.#read("revision").get()?.["revision"],
+      revision: () => Number(this.#read("revision").get()?.["revision"]),
     });
-    const raised = (revision: number) => this.#feed.raised(revision);
-    this.#transactions = new Transactions(database, this.#statements, raised);
+    this.#transactions = new Transactions(database, this.#statements, () => this.#feed.raised());
     this.#protection = new Protection(this.#statements);
     this.#queue = new WriteQueue(
       new ChangeApplier(this.#statements, this.#protection, this.#transactions),

@@ -25,7 +25,7 @@ const SQL = {
   // Changes when another connection commits, not by our own commits.
   dataVersion: "PRAGMA data_version",
   revision: "SELECT revision FROM stock",
-  raiseRevision: "UPDATE stock SET revision = revision + 1 RETURNING revision",
+  raiseRevision: "UPDATE stock SET revision = revision + 1",
 
   storageId: "SELECT id FROM storage_id",
   claimStorageId: "INSERT INTO storage_id (one, id) VALUES (1, ?) ON CONFLICT DO NOTHING",
@@ -52,10 +52,12 @@ const SQL = {
   removePin: "DELETE FROM pin_root WHERE hash = ?",
 
   pathId: "SELECT id FROM path WHERE hash = ?",
+  findPath: `SELECT p.id, i.nar_id FROM path p LEFT JOIN narinfo i ON i.path_id = p.id
+    WHERE p.hash = ?`,
   addPath: "INSERT INTO path (hash) VALUES (?)",
   narId: "SELECT id FROM nar WHERE name = ?",
   addNar: `INSERT INTO nar (name, nar_hash, nar_size, file_hash, file_size)
-    VALUES (?, ?, ?, ?, ?)`,
+    VALUES (?, ?, ?, ?, ?) ON CONFLICT (name) DO NOTHING`,
   putSource: `INSERT INTO nar_source (nar_id, upstream, location) VALUES (?, ?, ?)
     ON CONFLICT DO UPDATE SET location = excluded.location`,
   putNarinfo: `INSERT INTO narinfo
@@ -65,6 +67,8 @@ const SQL = {
       own_signature = excluded.own_signature`,
   removeReferences: "DELETE FROM reference WHERE src = ?",
   addReference: "INSERT INTO reference (src, dst) VALUES (?, ?)",
+  // Adds nothing for an unknown path.
+  addKnownReference: "INSERT INTO reference (src, dst) SELECT ?, id FROM path WHERE hash = ?",
   removeNarinfo: "DELETE FROM narinfo WHERE path_id = ?",
   removeUse: "DELETE FROM narinfo_use WHERE path_id = ?",
   addUse: `INSERT INTO narinfo_use (path_id, used_at_ms, protected, kept)

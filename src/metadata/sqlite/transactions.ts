@@ -12,13 +12,15 @@ export class Transactions implements AsyncDisposable {
   readonly #database: DatabaseSync;
   readonly #statements: TransactionStatements;
   readonly #checkpoints: Checkpoints;
-  readonly #raised: (revision: number) => void;
+  readonly #raised: () => void;
+  /** All rows that this connection has written; `undefined` if that must be read. */
+  #rows: number | undefined;
 
-  /** `raised` is called with each revision of the rows that this connection has committed. */
+  /** `raised` is called after each commit that has raised the revision. */
   constructor(
     database: DatabaseSync,
     statements: Statements,
-    raised: (revision: number) => void = () => {},
+    raised: () => void = () => {},
   ) {
     this.#database = database;
     this.#statements = statements;
@@ -31,14 +33,18 @@ export class Transactions implements AsyncDisposable {
    * that they hold in memory, unless it is `quiet`. Throws when nothing was written.
    */
   within<Value>(work: () => Value, { quiet = false }: { readonly quiet?: boolean } = {}): Value {
-    const { begin, commit, rollback } = this.#statements;
+    const { begin, commit, rollback, raiseRevision } = this.#statements;
     begin.run();
-    const before = this.#rowsWritten();
+    const before = this.#rows ?? this.#rowsWritten();
+    this.#rows = undefined;
     let value: Value;
-    let revision: number | undefined;
+    let rows: number;
+    let isRaised = false;
     try {
       value = work();
-      if (!quiet && this.#rowsWritten() !== before) revision = this.#raiseRevision();
+      rows = this.#rowsWritten();
+      isRaised = !quiet && rows !== before;
+      if (isRaised) rows += Number(raiseRevision.run().changes);
       commit.run();
     } catch (error) {
       try {
@@ -48,8 +54,9 @@ export class Transactions implements AsyncDisposable {
       }
       throw error;
     }
-    this.#checkpoints.committed(this.#rowsWritten());
-    if (revision !== undefined) this.#raised(revision);
+    this.#rows = rows;
+    this.#checkpoints.committed(rows);
+    if (isRaised) this.#raised();
     return value;
   }
 
@@ -65,9 +72,5 @@ export class Transactions implements AsyncDisposable {
 
   #rowsWritten(): number {
     return Number(this.#statements.rowsWritten.get()?.["count"]);
-  }
-
-  #raiseRevision(): number {
-    return Number(this.#statements.raiseRevision.get()?.["revision"]);
   }
 }
