@@ -10,11 +10,16 @@ export interface Folders {
   readonly temp: string;
 }
 
+/** A place of NAR files, as a command names it. */
+export type StoragePlace =
+  | { readonly kind: "local"; readonly folder: string }
+  | { readonly kind: "s3"; readonly bucket: string };
+
 /** Creates missing folders. Throws a Failure that names an unusable one. */
 export function prepareFolders(settings: Settings): Folders {
   const storage = storageFolder(settings);
   const { nars } = storePlaces(settings);
-  const temp = settings["cache.temp-path"] ?? `${storage}/tmp`;
+  const temp = tempFolderOf(settings, { kind: "local", folder: storage });
   prepare(storage, "--cache-storage-local");
   if (nars.kind === "local") prepare(nars.folder, "--cache-storage-local");
   prepare(temp, settings["cache.temp-path"] ? "--cache-temp-path" : "--cache-storage-local");
@@ -39,19 +44,31 @@ function databasePlace(settings: Settings): DatabasePlace {
 
 function narPlace(settings: Settings): NarPlace {
   const bucket = settings["cache.storage-s3-bucket"];
-  if (bucket === undefined) return { kind: "local", folder: `${storageFolder(settings)}/nar` };
+  if (bucket !== undefined) return narPlaceAt(settings, { kind: "s3", bucket });
+  return narPlaceAt(settings, { kind: "local", folder: storageFolder(settings) });
+}
+
+/** With the endpoint and the keys of the settings. */
+export function narPlaceAt(settings: Settings, place: StoragePlace): NarPlace {
+  if (place.kind === "local") return { kind: "local", folder: `${place.folder}/nar` };
   const accessKeyId = settings["cache.storage-s3-access-key-id"];
   const secretAccessKey = settings["cache.storage-s3-secret-access-key"];
   // A rule of the settings requires both or none.
   const isGiven = accessKeyId !== undefined && secretAccessKey !== undefined;
   const s3 = {
-    bucket,
+    bucket: place.bucket,
     endpoint: settings["cache.storage-s3-endpoint"],
     region: settings["cache.storage-s3-region"],
     credentials: isGiven ? { accessKeyId, secretAccessKey } : undefined,
     forcePathStyle: settings["cache.storage-s3-force-path-style"],
   };
   return { kind: "s3", s3 };
+}
+
+/** The folder of partial files for that place: a file moves from it without a copy. */
+export function tempFolderOf(settings: Settings, place: StoragePlace): string {
+  const near = place.kind === "local" ? place.folder : storageFolder(settings);
+  return settings["cache.temp-path"] ?? `${near}/tmp`;
 }
 
 /** Without a slash at its end. */

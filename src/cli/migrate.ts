@@ -1,68 +1,52 @@
-import { EXIT } from "../base/exit_codes.ts";
-import { counted } from "../base/format_units.ts";
 import { ConfigError } from "../config/config_error.ts";
-import { type DatabaseUrl, databaseUrl } from "../config/kinds/database_url.ts";
-import { expectationOf } from "../config/kinds/option.ts";
-import type { CopyProgress } from "../metadata/copy_metadata.ts";
-import { StatusLine } from "./client/status_line.ts";
 import type { Command } from "./command.ts";
 import type { CommandProcess } from "./command_process.ts";
 import { readWords } from "./flags.ts";
+import { migrateDatabaseCommand } from "./migrate_database.ts";
+import { migrateStorageCommand } from "./migrate_storage.ts";
+import { type ServerWords, serverWords } from "./server_words.ts";
 
 export const MIGRATE: Command = {
   name: "migrate",
-  summary: "Copy the database to another one",
-  operands: "database FROM TO",
+  summary: "Copy the database or the NAR files to another place",
+  operands: "database|storage FROM TO",
   about:
-    `FROM and TO are values of --cache-database-url. A server may use FROM meanwhile. Run it again
-to copy what has changed: rows that are the same are left. Then restart the server with TO. NAR
-files stay where they are. Ends with status 1 while FROM goes on changing.
+    `A server may use FROM meanwhile. Run it again to copy what has changed. Then restart the server
+with TO. Ends with status 1 while FROM goes on changing.
+
+  database FROM TO  FROM and TO are values of --cache-database-url. NAR files stay where they are.
+  storage FROM TO   FROM and TO are a folder, as in --cache-storage-local, or s3://BUCKET. The
+                    database, the endpoint and the keys of the bucket are those of the settings.
+                    Every NAR file is compared with the hash in the database. What is broken is
+                    listed and left, with exit status 1. Run it once more with the server stopped.
 `,
   examples: [
     [
       "larder migrate database sqlite:/var/lib/larder/db.sqlite postgres://larder@db/larder",
       "Move from SQLite to PostgreSQL",
     ],
+    [
+      "larder migrate storage /var/lib/larder s3://nix-cache --config /etc/larder/config.toml",
+      "Move the NAR files into a bucket",
+    ],
   ],
-  flags: {},
+  ownFlags: {},
+  flags: "server",
   run: migrateCommand,
 };
 
+/** Gets the operands behind its name as `own`. */
+type Migration = (words: ServerWords, host: CommandProcess) => Promise<number>;
+
+const KINDS: Readonly<Record<string, Migration>> = {
+  "database": migrateDatabaseCommand,
+  "storage": migrateStorageCommand,
+};
+
 async function migrateCommand(args: readonly string[], process: CommandProcess): Promise<number> {
-  const { rest: [what, from, to, ...more] } = readWords({}, { ...process, args });
-  const problems: string[] = what === "database" ? [] : ["migrate: expected database FROM TO"];
-  const places = [from, to].map((given) => placeOf(given, problems));
-  problems.push(...more.map((word) => `${JSON.stringify(word)}: unexpected argument`));
-  const [source, target] = places;
-  if (problems.length > 0 || source === undefined || target === undefined) {
-    throw new ConfigError(problems);
-  }
-  // Loaded here, so that help and errors are fast.
-  const { migrateDatabase } = await import("../app/migrate_database.ts");
-  const { stopWatch } = await import("../app/lifecycle.ts");
-  using stopping = stopWatch();
-  let copy: { readonly progress: CopyProgress } | undefined;
-  using _status = new StatusLine(process, () => progressLine(copy?.progress));
-  const { copied, looked, isSame } = await migrateDatabase({
-    ...{ from: source, to: target, signal: stopping.signal },
-    started: (started) => copy = started,
-  });
-  const result = isSame ? "both databases are the same" : "the old one goes on changing";
-  process.writeOut(`${counted(copied, "row")} copied, ${looked} compared: ${result}.\n`);
-  return isSame ? EXIT.ok : EXIT.failed;
-}
-
-function placeOf(given: string | undefined, problems: string[]): DatabaseUrl | undefined {
-  try {
-    return databaseUrl.parse(given ?? "");
-  } catch (error) {
-    const shown = given === undefined ? "nothing" : JSON.stringify(databaseUrl.redact?.(given));
-    problems.push(`migrate: got ${shown}, expected ${expectationOf(error)}`);
-    return undefined;
-  }
-}
-
-function progressLine(progress: CopyProgress | undefined): string {
-  if (progress === undefined) return "opening the databases";
-  return `${counted(progress.looked, "row")} compared, ${progress.copied} copied`;
+  const { own, server } = serverWords({}, args);
+  const { rest: [kind = "", ...operands] } = readWords({}, { ...process, args: own });
+  const run = Object.hasOwn(KINDS, kind) ? KINDS[kind] : undefined;
+  if (run === undefined) throw new ConfigError(["migrate: expected database or storage, FROM TO"]);
+  return await run({ own: operands, server }, process);
 }

@@ -2,7 +2,7 @@ import { messageOf } from "../base/failure.ts";
 import { type MemberId, NOBODY } from "../base/member_id.ts";
 import { type ChangeWriter, IntentLost } from "../metadata/metadata_store.ts";
 import type { PendingFile, SpaceKeeper } from "../metadata/space_keeper.ts";
-import type { SpaceLedger } from "../metadata/space_ledger.ts";
+import type { Member, SpaceLedger } from "../metadata/space_ledger.ts";
 import type { NarWriter } from "../storage/nar_store.ts";
 import type { Spool } from "../storage/spool.ts";
 import type { Logger } from "../telemetry/logger.ts";
@@ -32,6 +32,14 @@ export interface RecoverDeps {
   readonly outage?: OutageLog;
 }
 
+/** True for a member that is silent for too long, or whose process is not there. */
+export function isDead(
+  { id, silentMs }: Member,
+  hasEnded: (member: MemberId) => boolean,
+): boolean {
+  return silentMs >= ENDED_AFTER_MS && (silentMs >= DEAD_AFTER_MS || hasEnded(id));
+}
+
 /** The log of objects that dead members left, and that cannot be removed. */
 export function settlingOutage(log: Logger): OutageLog {
   return new OutageLog(log, "interrupted nars are settled again");
@@ -49,10 +57,9 @@ export async function recover(deps: RecoverDeps): Promise<void> {
   const folders = spool.others();
   // Read last: the owners of all these had joined before.
   const members = await metadata.members(member);
-  const isDead = ({ id, silentMs }: typeof members[number]) =>
-    id !== member && silentMs >= ENDED_AFTER_MS && (silentMs >= DEAD_AFTER_MS || hasEnded(id));
-  const dead = members.filter(isDead);
-  const living = new Set(members.filter((one) => !isDead(one)).map(({ id }) => id)).add(member);
+  const dead = members.filter((one) => one.id !== member && isDead(one, hasEnded));
+  const living = new Set(members.filter((one) => !dead.includes(one)).map(({ id }) => id));
+  living.add(member);
   const notGone = new Set<MemberId>();
   for (const file of pending) {
     if (!living.has(file.owner) && !await settle(deps, file, outage)) notGone.add(file.owner);

@@ -22,11 +22,8 @@ testUnless(
     await used.apply([put(a, [b], 1), ...keep(fileOf(narOf(a).name), 1)]);
 
     const first = await runLarder(["migrate", "database", `sqlite:${from}`, to]);
-    assert.deepEqual(first, {
-      status: 0,
-      out: "1 row copied, 1 compared: both databases are the same.\n",
-      err: "",
-    });
+    assert.equal(first.out, "1 row copied, 1 compared: both databases are the same.\n");
+    assert.equal(first.status, 0);
     await used.apply([put(b, [], 2)]);
     const second = await runLarder(["migrate", "database", `sqlite:${from}`, to]);
     assert.equal(second.out, "1 row copied, 2 compared: both databases are the same.\n");

@@ -1,0 +1,52 @@
+import { EXIT } from "../base/exit_codes.ts";
+import { counted } from "../base/format_units.ts";
+import { ConfigError } from "../config/config_error.ts";
+import { type DatabaseUrl, databaseUrl } from "../config/kinds/database_url.ts";
+import { expectationOf } from "../config/kinds/option.ts";
+import type { CopyProgress } from "../metadata/copy_metadata.ts";
+import { StatusLine } from "./client/status_line.ts";
+import type { CommandProcess } from "./command_process.ts";
+import type { ServerWords } from "./server_words.ts";
+
+/** `larder migrate database`. It reads no settings. */
+export async function migrateDatabaseCommand(
+  { own: [from, to, ...more], server }: ServerWords,
+  process: CommandProcess,
+): Promise<number> {
+  const problems: string[] = [];
+  const places = [from, to].map((given) => placeOf(given, problems));
+  const words = [...more, ...server];
+  problems.push(...words.map((word) => `${JSON.stringify(word)}: unexpected argument`));
+  const [source, target] = places;
+  if (problems.length > 0 || source === undefined || target === undefined) {
+    throw new ConfigError(problems);
+  }
+  // Loaded here, so that help and errors are fast.
+  const { migrateDatabase } = await import("../app/migrate_database.ts");
+  const { stopWatch } = await import("../app/lifecycle.ts");
+  using stopping = stopWatch();
+  let copy: { readonly progress: CopyProgress } | undefined;
+  using _status = new StatusLine(process, () => progressLine(copy?.progress));
+  const { copied, looked, isSame } = await migrateDatabase({
+    ...{ from: source, to: target, signal: stopping.signal },
+    started: (started) => copy = started,
+  });
+  const result = isSame ? "both databases are the same" : "the old one goes on changing";
+  process.writeOut(`${counted(copied, "row")} copied, ${looked} compared: ${result}.\n`);
+  return isSame ? EXIT.ok : EXIT.failed;
+}
+
+function placeOf(given: string | undefined, problems: string[]): DatabaseUrl | undefined {
+  try {
+    return databaseUrl.parse(given ?? "");
+  } catch (error) {
+    const shown = given === undefined ? "nothing" : JSON.stringify(databaseUrl.redact?.(given));
+    problems.push(`migrate: got ${shown}, expected ${expectationOf(error)}`);
+    return undefined;
+  }
+}
+
+function progressLine(progress: CopyProgress | undefined): string {
+  if (progress === undefined) return "opening the databases";
+  return `${counted(progress.looked, "row")} compared, ${progress.copied} copied`;
+}
