@@ -192,7 +192,7 @@ function buildCache(parts: AppParts, names: StorePathNames, resources: AsyncDisp
   const uses = resources.use(new Uses({ metadata, nowMs, log }));
   const reads = new ActiveReads();
   const sends = new Sends();
-  const space = buildSpace(parts, { reads, uses, paths });
+  const space = buildSpace(parts, { reads, uses });
   const attempts = { candidates, logging: { pool, demotions, log, metrics }, ...patience };
   const keeping = { metadata, nars, nowMs, owner: stores.space.owner };
   const downloads = new Downloads({

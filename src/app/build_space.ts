@@ -1,5 +1,4 @@
 import type { Downloads } from "../cache/download/downloads.ts";
-import type { PathRecord } from "../cache/explain/path_record.ts";
 import { KeptNars } from "../cache/kept/kept_nars.ts";
 import { Remover } from "../cache/remove.ts";
 import type { Uses } from "../cache/uses.ts";
@@ -15,10 +14,9 @@ import type { AppParts } from "./app_parts.ts";
 /** Wires the size limit to the stores. */
 export function buildSpace(
   parts: AppParts,
-  { reads, uses, paths }: {
+  { reads, uses }: {
     readonly reads: ActiveReads;
     readonly uses: Pick<Uses, "flush">;
-    readonly paths: Pick<PathRecord, "evicted">;
   },
 ) {
   const { nowMs, stores: { metadata, nars, turns = ALONE }, telemetry: { log, metrics } } = parts;
@@ -30,11 +28,7 @@ export function buildSpace(
     bytes.add(freedBytes);
     durations.observe(durationMs / 1_000);
   };
-  const users = {
-    reads,
-    flushUses: () => uses.flush(),
-    evicted: (gone: readonly StorePathHash[]) => paths.evicted(gone),
-  };
+  const users = { reads, flushUses: () => uses.flush() };
   const space = assembleSpace(parts.stores.space, users, {
     ...{ metadata, nars, turns, nowMs, log, observe },
   });

@@ -18,9 +18,11 @@ export const EXPLAIN: Command = {
   name: "explain",
   summary: "Tell why a request for a path is a hit or a miss",
   operands: "PATH...",
-  about: `It tells what is stored, what each upstream said and when, who signed the narinfo, which
-pins reach the path, and when eviction takes it. What upstreams said before the start of
-larder is not recorded.
+  about:
+    `It tells what is stored, when larder fetched it and from which upstream, when a client used
+it last, and when it was evicted. It also tells what each upstream said and when, who
+signed the narinfo, which pins reach the path, and when eviction takes it. What upstreams
+said before the start of larder is not recorded.
 
 ${STORE_PATH_ABOUT}`,
   examples: [

@@ -17,6 +17,7 @@ import type {
   NarinfoRow,
   NarRecord,
   NarSource,
+  PathTimes,
   PinRoot,
   WriteOptions,
 } from "./metadata_store.ts";
@@ -103,6 +104,10 @@ export class HotMetadataStore implements MetadataStore {
 
   referencesOf(storePathHash: StorePathHash): Promise<readonly StorePathHash[]> {
     return this.#inner.referencesOf(storePathHash);
+  }
+
+  pathTimes(storePathHash: StorePathHash): Promise<PathTimes> {
+    return this.#inner.pathTimes(storePathHash);
   }
 
   findPin(storePathHash: StorePathHash): Promise<PinRoot | undefined> {

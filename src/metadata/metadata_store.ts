@@ -47,6 +47,8 @@ export interface KeptFile {
   readonly seal?: Seal;
   readonly fileHash: Sha256;
   readonly fileSize: number;
+  /** `undefined` for a file that an older larder stored. */
+  readonly keptAtMs?: number;
 }
 
 export interface NarRecord extends NarRow {
@@ -217,6 +219,18 @@ export interface ReferenceFinder {
   referencesOf(storePathHash: StorePathHash): Promise<readonly StorePathHash[]>;
 }
 
+/** When a store path was used and evicted last. */
+export interface PathTimes {
+  /** `undefined` without a narinfo, or without a use. */
+  readonly usedAtMs?: number;
+  /** `undefined` if it is not among the newest EVICTED_PATHS_MAX. */
+  readonly evictedAtMs?: number;
+}
+
+export interface PathTimesFinder {
+  pathTimes(storePathHash: StorePathHash): Promise<PathTimes>;
+}
+
 export interface WriteOptions {
   /** True: waits as long as another process locks the database, instead of some seconds. */
   readonly patient?: boolean;
@@ -243,6 +257,7 @@ export type MetadataStore =
   & NarFinder
   & KeptLister
   & ReferenceFinder
+  & PathTimesFinder
   & ChangeWriter
   & PinFinder
   & SpaceKeeper

@@ -24,6 +24,7 @@ const NAMES = {
     "0010_history",
     "0011_revision",
     "0012_storage_id",
+    "0013_path_times",
   ],
   postgres: [
     "0001_tables",
@@ -34,6 +35,7 @@ const NAMES = {
     "0006_members",
     "0007_signing_key",
     "0008_storage_id",
+    "0009_path_times",
   ],
 } as const;
 

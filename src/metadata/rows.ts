@@ -9,6 +9,7 @@ import type {
   NarinfoRow,
   NarRecord,
   NarSource,
+  PathTimes,
   PinRoot,
 } from "./metadata_store.ts";
 import type { DocumentRow } from "./document_keeper.ts";
@@ -39,19 +40,33 @@ export function readNarinfoRow(
   };
 }
 
+export interface PathTimesColumns {
+  readonly used_at_ms: number | null;
+  readonly evicted_at_ms: number | null;
+}
+
+export function readPathTimes({ used_at_ms, evicted_at_ms }: PathTimesColumns): PathTimes {
+  return {
+    ...(used_at_ms ? { usedAtMs: used_at_ms } : {}),
+    ...(evicted_at_ms === null ? {} : { evictedAtMs: evicted_at_ms }),
+  };
+}
+
 export interface KeptColumns {
   readonly kept_hash: string | null;
   readonly kept_size: number | null;
   readonly kept_id: string;
   readonly kept_seal: string | null;
+  readonly kept_at_ms: number | null;
 }
 
 function readKept(name: NarName, columns: KeptColumns): { readonly kept?: KeptFile } {
-  const { kept_hash, kept_size, kept_id, kept_seal } = columns;
+  const { kept_hash, kept_size, kept_id, kept_seal, kept_at_ms } = columns;
   if (kept_hash === null || kept_size === null) return {};
   const seal = kept_seal === null ? {} : { seal: kept_seal as Seal };
   const at = storedName(name, kept_id);
-  return { kept: { at, ...seal, fileHash: kept_hash as Sha256, fileSize: kept_size } };
+  const time = kept_at_ms === null ? {} : { keptAtMs: kept_at_ms };
+  return { kept: { at, ...seal, ...time, fileHash: kept_hash as Sha256, fileSize: kept_size } };
 }
 
 export interface NarColumns extends KeptColumns {

@@ -6,6 +6,9 @@ import type { StorePathHash } from "../nix/store_path.ts";
 /** Empty narinfos that one batch evicts, as a share of its entries. */
 export const EMPTIES_SHARE = 1 / 4;
 
+/** Evicted narinfos whose time stays: less than 1 MB. */
+export const EVICTED_PATHS_MAX = 10_000;
+
 /** Sums over all NAR files, as of one moment. */
 export interface Stock {
   readonly keptBytes: number;
@@ -52,6 +55,8 @@ export interface EvictionOrder {
   readonly usedBeforeMs?: number;
   /** The process that removes the files. */
   readonly owner: string;
+  /** The time of the eviction, to be remembered; default: nothing is. */
+  readonly atMs?: number;
 }
 
 export interface ExpiryOrder {

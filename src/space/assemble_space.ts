@@ -1,6 +1,5 @@
 import type { MemberId } from "../base/member_id.ts";
 import { ALONE, type Turns } from "../locks/turns.ts";
-import type { StorePathHash } from "../nix/store_path.ts";
 import { Accounts, type AccountsDeps } from "./accounts.ts";
 import type { ActiveReads } from "./active_reads.ts";
 import { EvictionRuns, type EvictionRunsDeps } from "./eviction_runs.ts";
@@ -26,8 +25,6 @@ export interface SpaceUsers {
   readonly reads: ActiveReads;
   /** Writes the uses that wait. */
   readonly flushUses: EvictorDeps["flushUses"];
-  /** Called with the narinfos of each batch. */
-  readonly evicted?: (paths: readonly StorePathHash[]) => void;
 }
 
 /** The stores, the clock and the ears of the space. */
@@ -49,30 +46,15 @@ const GRACE_ROUNDS_MAX = 16;
 /** Wires the parts of the space to each other. */
 export function assembleSpace(
   { limitBytes, owner, graceMs = 0 }: SpaceParts,
-  { reads, flushUses, evicted }: SpaceUsers,
+  { reads, flushUses }: SpaceUsers,
   { metadata, nars, turns = ALONE, nowMs, log, observe }: SpaceSurroundings,
 ): Space {
   const accounts = new Accounts({ metadata, owner, budget: new SpaceBudget(limitBytes), log });
   const sweeper = new Sweeper({ metadata, nars, owner, graceMs, log });
-  const keeper = evicted === undefined ? metadata : watched(metadata, evicted);
-  const parts = { metadata: keeper, sweeper, accounts, reads, flushUses, owner, nowMs };
+  const parts = { metadata, sweeper, accounts, reads, flushUses, owner, nowMs };
   const alone = new Evictor(parts, graceMs > 0 ? GRACE_ROUNDS_MAX : 1);
   const evictor = new EvictorInTurn({ evictor: alone, accounts, turns });
   const runs = new EvictionRuns({ evictor, accounts, metadata, reads, nowMs, log, observe });
   const spare = new SpareRoom({ metadata, reads, flushUses, nowMs });
   return new Space({ accounts, sweeper, runs, spare, reads, nowMs, log });
-}
-
-/** Reports what goes. */
-function watched(
-  inner: EvictorDeps["metadata"],
-  evicted: (paths: readonly StorePathHash[]) => void,
-): EvictorDeps["metadata"] {
-  return {
-    async evict(order) {
-      const gone = await inner.evict(order);
-      evicted(gone.narinfos);
-      return gone;
-    },
-  };
 }

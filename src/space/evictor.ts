@@ -125,7 +125,7 @@ export class Evictor {
 
   /** Marks for at least `bytesMin`, in one transaction or a few small ones. */
   async #mark(bytesMin: number, usedBeforeMs: number): Promise<Evicted> {
-    const { metadata, reads, owner } = this.#deps;
+    const { metadata, reads, owner, nowMs } = this.#deps;
     const marked: PendingFile[] = [];
     const narinfos: StorePathHash[] = [];
     for (let [rounds, entries] = [1, 0];; rounds++) {
@@ -135,6 +135,7 @@ export class Evictor {
         spared: reads.names(),
         owner,
         usedBeforeMs,
+        atMs: nowMs(),
       });
       marked.push(...evicted.files);
       narinfos.push(...evicted.narinfos);

@@ -55,6 +55,21 @@ export const spaceKeeperClauses: Clauses<MetadataStore> = {
     assert.deepEqual([second.narinfos, second.files.length], [[b], 1]);
   },
 
+  "pathTimes() tells the last use, and the newest eviction that has a time": async (store) => {
+    await store.apply([...stored(a, [], 3), ...stored(b, [], 1), ...stored(c, [], 0)]);
+    assert.deepEqual(await store.pathTimes(a), { usedAtMs: 3 });
+    assert.deepEqual(await store.pathTimes(c), {});
+    await store.evict({ ...all, usedBeforeMs: 2, atMs: 7 });
+    await store.apply(stored(b, [], 8));
+    assert.deepEqual(await store.pathTimes(b), { usedAtMs: 8, evictedAtMs: 7 });
+    assert.deepEqual(await store.pathTimes(c), { evictedAtMs: 7 });
+    await store.evict({ ...all, atMs: 9 });
+    await store.apply(stored(b, [], 8));
+    await store.evict(all);
+    assert.deepEqual(await store.pathTimes(b), { evictedAtMs: 9 });
+    assert.deepEqual(await store.pathTimes(d), {});
+  },
+
   "a spared oldest prefix does not stall evict()": async (store) => {
     await store.apply([...stored(a, [], 1), ...stored(b, [], 2), ...stored(c, [], 3)]);
     const spared = new Set([narOf(a).name, narOf(b).name]);

@@ -41,13 +41,43 @@ Deno.test("explain: a stored path is a hit, with its source, signer and pins", a
   assert.deepEqual(told.narinfo?.keys, [upstream.publicKey.split(":")[0]]);
   assert.deepEqual(told.pins, [{ root: root.storePathHash, name: "link-1" }]);
   assert.deepEqual(told.answers.map(({ result }) => result), ["found"]);
-  assert.match(told.reasons.join(" "), /is a hit.* had it at .* Eviction spares it: 1 pin/);
+  const reasons = told.reasons.join(" ");
+  assert.match(
+    reasons,
+    /is a hit.* fetched its NAR file at .*had it at .* Eviction spares it: 1 pin reaches/,
+  );
+  assert.ok(reasons.includes(`from ${upstream.url}.`), reasons);
 
   await cache.request("DELETE", `/pin/${root.storePathHash}.narinfo`);
   assert.deepEqual((await explain(cache, leaf.storePathHash)).pins, []);
   await eventually("the end of the protection has reached the order of eviction", async () => {
     return ((await explain(cache, leaf.storePathHash)).eviction_rank ?? 0) > 0;
   });
+});
+
+Deno.test("explain: when a path was fetched, used and evicted, pinned or not", async () => {
+  await using upstream = await fakeUpstream({ objects: [other], stored: true });
+  await using cache = await TestCache.open({ upstreams: [upstream], limitBytes: 10_000_000 });
+  const beganAt = new Date().toISOString();
+  await pull(cache, other);
+  const fetched = await explain(cache, other.storePath);
+  assert.ok((fetched.nar?.stored_at ?? "") >= beganAt, `${fetched.nar?.stored_at}`);
+  await eventually("the use is written", async () => {
+    return ((await explain(cache, other.storePath)).used_at ?? "") >= beganAt;
+  });
+  // Of a pinned path too, which eviction does not list.
+  await cache.request("POST", `/pin/${other.storePathHash}.narinfo`);
+  assert.ok((await explain(cache, other.storePath)).used_at);
+  await cache.request("DELETE", `/pin/${other.storePathHash}.narinfo`);
+  await eventually("it is evicted", async () => {
+    await (await cache.request("POST", "/gc?target=0")).text();
+    return (await explain(cache, other.storePath)).verdict === "not_stored";
+  });
+  const evicted = await explain(cache, other.storePath);
+  assert.ok((evicted.evicted_at ?? "") >= (fetched.nar?.stored_at ?? "?"));
+  await pull(cache, other);
+  const again = (await explain(cache, other.storePath)).reasons.join(" ");
+  assert.match(again, /is a hit.* larder evicted it at .*, and fetched it again since/);
 });
 
 Deno.test("page: why was this path not cached? … it was evicted, or nobody had it", async () => {

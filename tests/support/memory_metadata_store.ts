@@ -5,6 +5,7 @@ import type {
   NarinfoRow,
   NarRecord,
   NarSource,
+  PathTimes,
   PinRoot,
 } from "../../src/metadata/metadata_store.ts";
 import type { RowSweepOrder, SweptRows } from "../../src/metadata/row_sweeper.ts";
@@ -54,6 +55,7 @@ export class MemoryMetadataStore implements MetadataStore, AsyncDisposable {
     documents: new Map(),
     members: new Map(),
     history: new Map(),
+    evicted: new Map(),
   };
   #closed = false;
   readonly #nowMs: () => number;
@@ -89,6 +91,16 @@ export class MemoryMetadataStore implements MetadataStore, AsyncDisposable {
 
   async referencesOf(storePathHash: StorePathHash): Promise<readonly StorePathHash[]> {
     return this.#open().references.get(storePathHash) ?? [];
+  }
+
+  async pathTimes(storePathHash: StorePathHash): Promise<PathTimes> {
+    const { uses, evicted } = this.#open();
+    const usedAtMs = uses.get(storePathHash) || undefined;
+    const evictedAtMs = evicted.get(storePathHash);
+    return {
+      ...usedAtMs === undefined ? {} : { usedAtMs },
+      ...evictedAtMs === undefined ? {} : { evictedAtMs },
+    };
   }
 
   async stock(except?: MemberId): Promise<Stock> {

@@ -51,6 +51,7 @@ export interface Tables {
   readonly members: Map<MemberId, MemberRow>;
   /** By tier, time and figure. */
   readonly history: Map<string, HistoryRow>;
+  readonly evicted: Map<StorePathHash, number>;
 }
 
 /** Applies one change; throws where it is impossible. */
@@ -304,6 +305,8 @@ export function evictFrom(tables: Tables, order: EvictionOrder): Evicted {
     removeAndLoosen(tables, storePathHash, tables.uses.get(storePathHash) ?? 0);
     narinfos.push(storePathHash);
   }
+  const { atMs } = order;
+  if (atMs !== undefined) { for (const path of narinfos) tables.evicted.set(path, atMs); }
   return { narinfos, files, entries, settled: true };
 }
 

@@ -30,7 +30,7 @@ export function put(
 
 /** An object of a NAR that no other is. */
 export function fileOf(narName: NarName, fileSize = 100): KeptFile {
-  return { at: newStoredName(narName), fileHash: sha("kept"), fileSize };
+  return { at: newStoredName(narName), fileHash: sha("kept"), fileSize, keptAtMs: 12_345 };
 }
 
 /** Publishes and keeps an object. */

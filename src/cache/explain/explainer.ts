@@ -23,7 +23,7 @@ const SIGNATURE_REGEXP = /^Sig: ([^:\n]{1,200}):/gm;
 export interface ExplainerDeps {
   readonly metadata: Pick<
     MetadataStore,
-    "findNarinfo" | "findNar" | "sourcesOf" | "referencesOf" | "pins" | "coldest"
+    "findNarinfo" | "findNar" | "sourcesOf" | "referencesOf" | "pins" | "coldest" | "pathTimes"
   >;
   readonly negative: Pick<NegativeCache, "has">;
   readonly record: Pick<PathRecord, "of">;
@@ -42,7 +42,7 @@ export class Explainer {
     const { metadata, negative, record } = this.#deps;
     const row = await metadata.findNarinfo(storePathHash);
     const nar = row && await metadata.findNar(row.narName);
-    const past = record.of(storePathHash);
+    const times = await metadata.pathTimes(storePathHash);
     const facts = {
       hash: storePathHash,
       name: (row && nameInNarinfo(row.body)) ?? null,
@@ -57,11 +57,16 @@ export class Explainer {
         is_stored: nar.kept !== undefined,
         file_bytes: nar.kept?.fileSize ?? nar.fileSize ?? null,
         nar_bytes: nar.narSize,
+        stored_at: iso(nar.kept?.keptAtMs),
       },
-      answers: past.answers.map(({ atMs, ...answer }) => ({ ...answer, at: iso(atMs) })),
-      evicted_at: past.evictedAtMs === undefined ? null : iso(past.evictedAtMs),
+      answers: record.of(storePathHash).map(({ atMs, ...answer }) => ({
+        ...answer,
+        at: new Date(atMs).toISOString(),
+      })),
+      used_at: iso(times.usedAtMs),
+      evicted_at: iso(times.evictedAtMs),
       pins: await this.#pinsReaching(storePathHash),
-      ...await this.#coldness(storePathHash, nar),
+      eviction_rank: await this.#evictionRank(storePathHash, nar),
     };
     return { ...facts, reasons: reasonsOf(facts) };
   }
@@ -84,14 +89,14 @@ export class Explainer {
     }
   }
 
-  async #coldness(storePathHash: StorePathHash, nar: NarRecord | undefined) {
-    const none = { used_at: null, eviction_rank: null };
-    if (nar?.kept === undefined) return none;
+  async #evictionRank(
+    storePathHash: StorePathHash,
+    nar: NarRecord | undefined,
+  ): Promise<number | null> {
+    if (nar?.kept === undefined) return null;
     const coldest = await this.#deps.metadata.coldest(COLDEST_MAX);
     const index = coldest.findIndex((entry: ColdEntry) => entry.storePathHash === storePathHash);
-    const usedAtMs = coldest[index]?.usedAtMs ?? 0;
-    if (index < 0) return none;
-    return { used_at: usedAtMs === 0 ? null : iso(usedAtMs), eviction_rank: index + 1 };
+    return index < 0 ? null : index + 1;
   }
 }
 
@@ -104,6 +109,6 @@ function verdictOf(
   return nar?.kept === undefined ? "nar_not_stored" : "hit";
 }
 
-function iso(ms: number): string {
-  return new Date(ms).toISOString();
+function iso(ms: number | undefined): string | null {
+  return ms === undefined ? null : new Date(ms).toISOString();
 }

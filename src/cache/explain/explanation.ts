@@ -19,6 +19,8 @@ export interface Explanation {
     readonly is_stored: boolean;
     readonly file_bytes: number | null;
     readonly nar_bytes: number;
+    /** `null` if it is not stored, or an older larder stored it. */
+    readonly stored_at: string | null;
   } | null;
   /** What each upstream said last, since the start of larder. */
   readonly answers: readonly {
@@ -26,12 +28,12 @@ export interface Explanation {
     readonly result: string;
     readonly at: string;
   }[];
-  /** Since the start of larder. */
+  /** By a client; some seconds late. */
+  readonly used_at: string | null;
+  /** Of the newest 10,000 evictions. */
   readonly evicted_at: string | null;
   /** The pinned roots that reach it; `null` if that is unknown. */
   readonly pins: readonly PinReaching[] | null;
-  /** Of the coldest 1,000 entries only. */
-  readonly used_at: string | null;
   /** Place in the order of eviction, from 1; `null` if it is not among the next 1,000. */
   readonly eviction_rank: number | null;
 }

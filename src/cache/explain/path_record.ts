@@ -12,20 +12,12 @@ export interface UpstreamWord {
   readonly atMs: number;
 }
 
-/** What larder remembers of a store path since its start. */
-export interface PathPast {
-  /** The newest of each upstream. */
-  readonly answers: readonly UpstreamWord[];
-  readonly evictedAtMs: number | undefined;
-}
-
-/** What upstreams said about the newest paths, and which were evicted. In memory only. */
+/** What upstreams said about the newest paths. In memory only. */
 export class PathRecord {
   readonly #nowMs: () => number;
   readonly #answers = new LRUCache<StorePathHash, ReadonlyMap<string, UpstreamWord>>({
     max: PATHS_MAX,
   });
-  readonly #evicted = new LRUCache<StorePathHash, number>({ max: PATHS_MAX });
 
   constructor(nowMs: () => number) {
     this.#nowMs = nowMs;
@@ -37,14 +29,8 @@ export class PathRecord {
     this.#answers.set(storePathHash, new Map([...known, [upstream, answer]]));
   }
 
-  evicted(paths: readonly StorePathHash[]): void {
-    for (const path of paths) this.#evicted.set(path, this.#nowMs());
-  }
-
-  of(storePathHash: StorePathHash): PathPast {
-    return {
-      answers: [...this.#answers.get(storePathHash)?.values() ?? []],
-      evictedAtMs: this.#evicted.get(storePathHash),
-    };
+  /** The newest answer of each upstream, since the start of larder. */
+  of(storePathHash: StorePathHash): readonly UpstreamWord[] {
+    return [...this.#answers.get(storePathHash)?.values() ?? []];
   }
 }

@@ -27,6 +27,7 @@ export function reasonsOf(facts: Facts): readonly string[] {
   return [
     VERDICTS[facts.verdict],
     ...evictedReasons(facts),
+    ...storedReasons(facts),
     ...answerReasons(facts),
     ...signatureReasons(facts),
     ...evictionReasons(facts),
@@ -34,8 +35,23 @@ export function reasonsOf(facts: Facts): readonly string[] {
 }
 
 function evictedReasons({ evicted_at, verdict }: Facts): readonly string[] {
-  if (evicted_at === null || verdict === "hit") return [];
-  return [`larder evicted it at ${clock(evicted_at)} to stay below the size limit.`];
+  if (evicted_at === null) return [];
+  const since = verdict === "hit" ? ", and fetched it again since" : "";
+  return [`larder evicted it at ${clock(evicted_at)} to stay below the size limit${since}.`];
+}
+
+function storedReasons({ nar, narinfo, used_at }: Facts): readonly string[] {
+  if (nar === null || !nar.is_stored) return [];
+  const upstreams = narinfo?.upstreams ?? [];
+  const stored = nar.stored_at === null
+    ? "An older larder stored its NAR file, and did not record when."
+    : upstreams.length === 0
+    ? `Its NAR file was uploaded or imported at ${clock(nar.stored_at)}.`
+    : `larder fetched its NAR file at ${clock(nar.stored_at)}, from ${upstreams.join(" or ")}.`;
+  const used = used_at === null
+    ? "No client has used it."
+    : `A client used it last at ${clock(used_at)}.`;
+  return [stored, used];
 }
 
 function answerReasons({ answers, verdict }: Facts): readonly string[] {
@@ -55,21 +71,22 @@ function signatureReasons({ narinfo }: Facts): readonly string[] {
   return [`Its narinfo is signed by ${keys}${narinfo.trusted ? "" : ", none of them trusted"}.`];
 }
 
-function evictionReasons({ nar, pins, eviction_rank, used_at }: Facts): readonly string[] {
+function evictionReasons({ nar, pins, eviction_rank }: Facts): readonly string[] {
   if (nar === null || !nar.is_stored) return [];
   if (pins === null) return ["Whether a pin keeps it is unknown: the closures are too large."];
   if (pins.length > 0) {
     const names = pins.map(({ root, name }) => name ?? root).join(", ");
-    return [`Eviction spares it: ${counted(pins.length, "pin")} reach it, ${names}.`];
+    return [
+      `Eviction spares it: ${counted(pins.length, "pin reaches", "pins reach")} it, ${names}.`,
+    ];
   }
   if (eviction_rank === null) {
     return ["It is not among the 1,000 entries that eviction takes next."];
   }
-  const used = used_at === null ? "no client has used it" : `last used at ${clock(used_at)}`;
   return [
     eviction_rank === 1
-      ? `It is the next entry that eviction takes: ${used}.`
-      : `Eviction takes ${counted(eviction_rank - 1, "entry", "entries")} before it: ${used}.`,
+      ? "It is the next entry that eviction takes."
+      : `Eviction takes ${counted(eviction_rank - 1, "entry", "entries")} before it.`,
   ];
 }
 

@@ -34,9 +34,10 @@ export async function publishNar(
   await metadata.apply([...first, { kind: "nar-publishing", at, owner }]);
   try {
     const seal = await nars.put(at, path);
-    const file = { at, seal, fileHash, fileSize };
+    const atMs = nowMs();
+    const file = { at, seal, fileHash, fileSize, keptAtMs: atMs };
     const reserved = reservedBytes === undefined ? {} : { reservedBytes };
-    await metadata.apply([{ kind: "nar-kept", file, owner, atMs: nowMs(), ...reserved }]);
+    await metadata.apply([{ kind: "nar-kept", file, owner, atMs, ...reserved }]);
   } catch (error) {
     await takeBack(deps, at, fileSize);
     throw error;

@@ -17,6 +17,7 @@ import type {
   NarinfoRow,
   NarRecord,
   NarSource,
+  PathTimes,
   PinRoot,
   WriteOptions,
 } from "../metadata_store.ts";
@@ -26,12 +27,14 @@ import {
   type KeptColumns,
   type NarColumns,
   type NarinfoColumns,
+  type PathTimesColumns,
   type PendingFileColumns,
   type PinColumns,
   readDocument,
   readKeptNar,
   readNarinfoRow,
   readNarRecord,
+  readPathTimes,
   readPendingFile,
   readPin,
   readSource,
@@ -44,6 +47,7 @@ import {
   type ColdEntry,
   EMPTIES_SHARE,
   type Evicted,
+  EVICTED_PATHS_MAX,
   type EvictionOrder,
   type ExpiryOrder,
   type PendingFile,
@@ -130,6 +134,11 @@ export class PostgresMetadataStore
 
   referencesOf(storePathHash: StorePathHash): Promise<readonly StorePathHash[]> {
     return this.#hashes("referencesOf", storePathHash);
+  }
+
+  async pathTimes(storePathHash: StorePathHash): Promise<PathTimes> {
+    const [row] = await this.#read<PathTimesColumns>("pathTimes", storePathHash);
+    return row === undefined ? {} : readPathTimes(row);
   }
 
   async findPin(storePathHash: StorePathHash): Promise<PinRoot | undefined> {
@@ -236,7 +245,9 @@ export class PostgresMetadataStore
   async evict(order: EvictionOrder): Promise<Evicted> {
     const { spared, entriesMax } = order;
     const emptiesMax = Math.ceil(entriesMax * EMPTIES_SHARE);
-    const outcome = await this.#writer.run("evict", { ...order, spared: [...spared], emptiesMax });
+    const outcome = await this.#writer.run("evict", {
+      ...{ ...order, spared: [...spared], emptiesMax, evictedPathsMax: EVICTED_PATHS_MAX },
+    });
     return {
       narinfos: (outcome["narinfos"] ?? []) as readonly StorePathHash[],
       files: filesOf(outcome["files"]),

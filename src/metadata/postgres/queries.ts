@@ -6,10 +6,10 @@ const SQL = {
     FROM path p JOIN narinfo i ON i.path_id = p.id JOIN nar n ON n.id = i.nar_id
     WHERE p.hash = $1`,
   findNar: `SELECT id, name, nar_hash, nar_size, file_hash, file_size,
-      kept_hash, kept_size, kept_id, kept_seal
+      kept_hash, kept_size, kept_id, kept_seal, kept_at_ms
     FROM nar WHERE name = $1`,
   // `~` sorts above every character of a name.
-  keptNars: `SELECT name, kept_hash, kept_size, kept_id, kept_seal FROM nar
+  keptNars: `SELECT name, kept_hash, kept_size, kept_id, kept_seal, kept_at_ms FROM nar
     WHERE name >= $1 AND name < $1 || '~' AND kept_size IS NOT NULL ORDER BY name`,
   sourcesOf: `SELECT s.upstream, s.location FROM nar n JOIN nar_source s ON s.nar_id = n.id
     WHERE n.name = $1`,
@@ -17,6 +17,10 @@ const SQL = {
     JOIN path p ON p.id = i.path_id WHERE n.name = $1 ORDER BY p.id`,
   referencesOf: `SELECT d.hash FROM path p JOIN reference r ON r.src = p.id
     JOIN path d ON d.id = r.dst WHERE p.hash = $1`,
+  pathTimes: `SELECT
+      (SELECT u.used_at_ms FROM path p JOIN narinfo_use u ON u.path_id = p.id WHERE p.hash = $1)
+        AS used_at_ms,
+      (SELECT at_ms FROM evicted_path WHERE hash = $1 ORDER BY id DESC LIMIT 1) AS evicted_at_ms`,
   findPin: "SELECT hash, pinned_at_ms FROM pin_root WHERE hash = $1",
   pins: "SELECT hash, pinned_at_ms FROM pin_root ORDER BY id",
 

@@ -5,6 +5,7 @@ import {
   type ColdEntry,
   EMPTIES_SHARE,
   type Evicted,
+  EVICTED_PATHS_MAX,
   type EvictionOrder,
   type ExpiryOrder,
   type PendingFile,
@@ -81,7 +82,13 @@ export class Eviction {
       const countMax = Math.ceil(entriesMax * EMPTIES_SHARE);
       narinfos.push(...this.#evictEmpties(youngestMs, countMax, spared));
     }
+    if (order.atMs !== undefined) this.#note(narinfos, order.atMs);
     return { narinfos, files, entries, settled: true };
+  }
+
+  #note(narinfos: readonly StorePathHash[], atMs: number): void {
+    for (const storePathHash of narinfos) this.#statements.noteEvicted.run(storePathHash, atMs);
+    this.#statements.forgetEvicted.run(EVICTED_PATHS_MAX);
   }
 
   /** Marks expired uploads. Call it within a transaction. */

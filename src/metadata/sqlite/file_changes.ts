@@ -41,7 +41,8 @@ export function changeFile(statements: Statements, change: FileChange): void {
 }
 
 function keep(statements: Statements, narId: number, change: ChangeOf<"nar-kept">): void {
-  const { file: { at, seal = null, fileHash, fileSize }, owner, atMs, reservedBytes } = change;
+  const { file, owner, atMs, reservedBytes } = change;
+  const { at, seal = null, fileHash, fileSize, keptAtMs = null } = file;
   const id = publishIdOf(at);
   const intent = statements.settle.get(narId, id);
   if (intent?.["owner"] !== owner) throw new IntentLost(at);
@@ -50,6 +51,6 @@ function keep(statements: Statements, narId: number, change: ChangeOf<"nar-kept"
     if (Number(changes) === 0) throw new ReservationLost(at);
   }
   statements.markFormerNar.run(owner, narId, id);
-  statements.keepNar.run(id, seal, fileHash, fileSize, narId);
+  statements.keepNar.run(id, seal, fileHash, fileSize, keptAtMs, narId);
   statements.loosenNar.run(atMs, narId);
 }

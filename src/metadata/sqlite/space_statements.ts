@@ -40,6 +40,9 @@ export const SPACE_SQL = {
       AND n.name NOT IN (SELECT value FROM json_each(?))
     ORDER BY l.used_at_ms, l.nar_id LIMIT ?`,
 
+  noteEvicted: "INSERT INTO evicted_path (hash, at_ms) VALUES (?, ?)",
+  forgetEvicted: "DELETE FROM evicted_path WHERE id <= (SELECT max(id) FROM evicted_path) - ?",
+
   narIdOfPath: "SELECT nar_id FROM narinfo WHERE path_id = ?",
   useOf: "SELECT used_at_ms, protected FROM narinfo_use WHERE path_id = ?",
   /** For a NAR that no narinfo names any more. */
@@ -52,11 +55,13 @@ export const SPACE_SQL = {
     `SELECT n.id, n.name, n.kept_id, n.kept_size FROM loose_nar l JOIN nar n ON n.id = l.nar_id
     WHERE l.staged_until_ms > 0 AND l.staged_until_ms <= ? AND n.kept_size IS NOT NULL`,
   tieNar: "DELETE FROM loose_nar WHERE nar_id = ?",
-  keepNar: `UPDATE nar SET kept_id = ?, kept_seal = ?, kept_hash = ?, kept_size = ? WHERE id = ?`,
+  keepNar: `UPDATE nar
+    SET kept_id = ?, kept_seal = ?, kept_hash = ?, kept_size = ?, kept_at_ms = ? WHERE id = ?`,
   sealNar: `UPDATE nar SET kept_seal = ?
     WHERE id = ? AND kept_size IS NOT NULL AND kept_id = ?`,
   /** Call it after the file is marked. */
-  unkeepNar: `UPDATE nar SET kept_id = '', kept_seal = NULL, kept_hash = NULL, kept_size = NULL
+  unkeepNar: `UPDATE nar SET kept_id = '', kept_seal = NULL, kept_hash = NULL, kept_size = NULL,
+      kept_at_ms = NULL
     WHERE id = ?`,
   /** Only a file that no narinfo names: a shared one stays. */
   markUnnamedNar: `INSERT INTO pending_file (nar_id, publish_id, owner, size)

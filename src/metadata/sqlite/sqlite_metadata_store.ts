@@ -16,6 +16,7 @@ import {
   type NarinfoRow,
   type NarRecord,
   type NarSource,
+  type PathTimes,
   type PinRoot,
   type WriteOptions,
 } from "../metadata_store.ts";
@@ -44,12 +45,14 @@ import {
   type KeptColumns,
   type NarColumns,
   type NarinfoColumns,
+  type PathTimesColumns,
   type PendingFileColumns,
   type PinColumns,
   readDocument,
   readKeptNar,
   readNarinfoRow,
   readNarRecord,
+  readPathTimes,
   readPendingFile,
   readPin,
   readSource,
@@ -128,6 +131,10 @@ export class SqliteMetadataStore
 
   async referencesOf(storePathHash: StorePathHash): Promise<readonly StorePathHash[]> {
     return this.#hashes("referencesOf", storePathHash);
+  }
+
+  async pathTimes(storePathHash: StorePathHash): Promise<PathTimes> {
+    return readPathTimes(this.#read("pathTimes").get(storePathHash) as unknown as PathTimesColumns);
   }
 
   async findPin(storePathHash: StorePathHash): Promise<PinRoot | undefined> {

@@ -47,6 +47,20 @@ test("a change whose answer was lost is sent again, and written once", async (se
   assert.equal((await store.pendingFiles()).length, 1);
 });
 
+test("the newest evictions are remembered, and a bounded number of them", async (server) => {
+  const url = await server.createMigrated();
+  await using store = await openPostgresStore(url);
+  await using database = new Database({ url, log });
+  await using writer = new Writer(database);
+  const order = { bytesMin: null, entriesMax: 9, emptiesMax: 9, spared: [], owner: "we" };
+  for (const [atMs, one] of [a, b].entries()) {
+    await store.apply([one, ...keep(fileOf(one.nar.name))]);
+    await writer.run("evict", { ...order, atMs, evictedPathsMax: 1 });
+  }
+  assert.deepEqual(await store.pathTimes(a.row.storePathHash), {});
+  assert.deepEqual(await store.pathTimes(b.row.storePathHash), { evictedAtMs: 1 });
+});
+
 test("larders that start together make the tables once", async (server) => {
   const url = server.createDatabase();
   const stores = await Promise.all([1, 2, 3].map(() => openPostgresStore(url)));
