@@ -58,3 +58,39 @@ Deno.test("page: what did it save me? … the bytes since the first start", asyn
   assert.match(charts, /Saved 1\.1 MiB that no upstream had to send/);
   assert.match(charts, /12:00: served 1\.4 MiB, fetched 293\.\d KiB/);
 });
+
+Deno.test("page: a kind of problem is one row, with each subject and its times", async () => {
+  const minute = (count: number) => Date.UTC(2026, 0, 2, 12, count);
+  const kind = { level: "warn" as const, message: "upstream is down" };
+  const list = [
+    { ...kind, facts: { upstream: "https://a" }, firstAtMs: minute(3), lastAtMs: minute(9) },
+    { ...kind, facts: { upstream: "https://b" }, firstAtMs: minute(1), lastAtMs: minute(2) },
+  ];
+  const problems = (overAtMs: readonly (number | undefined)[]) => ({
+    list: () => list.map((one, index) => ({ ...one, count: 2, overAtMs: overAtMs[index] })),
+  });
+  const nowMs = () => minute(30);
+  const rowOf = async (overAtMs: readonly (number | undefined)[]) => {
+    await using cache = await TestCache.open({
+      upstreams: [],
+      problems: problems(overAtMs),
+      nowMs,
+    });
+    return await partOf(cache, "problems");
+  };
+  const times = "4 times, from 12:01 UTC to 12:09 UTC";
+  assert.equal(
+    await rowOf([undefined, minute(4)]),
+    ` warning Upstream is down https://a https://b, over since 12:04 UTC ${times} `,
+  );
+  assert.equal(
+    await rowOf([minute(20), minute(4)]),
+    ` over Upstream is down https://a https://b ${times} ; over since 12:20 UTC `,
+  );
+});
+
+Deno.test("page: a cache that nobody has used says so, in place of empty charts", async () => {
+  await using cache = await TestCache.open({ upstreams: [] });
+  assert.match(await partOf(cache, "charts"), /^ ?Nothing yet: the charts begin/);
+  assert.match(await partOf(cache, "standing"), /No client has asked .* use this cache/);
+});

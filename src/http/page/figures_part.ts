@@ -18,9 +18,9 @@ export function figuresPart({ lifetime, requests, prefetch }: Stats): Html {
       detail: markup`since <time datetime="${lifetime.since}">${since}</time>`,
     }),
     figure({
-      name: "Fetched in all",
-      value: formatBytes(lifetime.upstream_bytes),
-      detail: `for ${formatBytes(lifetime.served_bytes)} served`,
+      name: "Served in all",
+      value: formatBytes(lifetime.served_bytes),
+      detail: `${formatBytes(lifetime.upstream_bytes)} fetched for it`,
     }),
     figure({
       name: "Hit ratio, NARs",
@@ -35,7 +35,7 @@ export function figuresPart({ lifetime, requests, prefetch }: Stats): Html {
     figure({
       name: "Fetched ahead",
       value: formatNumber(ahead),
-      detail: `used, and ${formatNumber(wasted)} wasted, since the start`,
+      detail: `used, ${formatNumber(wasted)} wasted since the start`,
     }),
   ]}</dl>`;
 }
@@ -51,8 +51,13 @@ function figure(
  class="quiet">${detail}</span></dd></div>`;
 }
 
+/** Those that there were, in words. */
 function requestsOf({ hits, misses, joined, prefetched }: Stats["requests"]["nar"]): string {
-  const ahead = prefetched > 0 ? `, ${formatNumber(prefetched)} fetched ahead` : "";
-  return `${counted(hits, "hit")}, ${formatNumber(joined)} joined, ` +
-    `${counted(misses, "miss", "misses")}${ahead}`;
+  if (hits + misses + joined + prefetched === 0) return "no request";
+  return [
+    counted(hits, "hit"),
+    ...joined === 0 ? [] : [`${formatNumber(joined)} joined`],
+    ...prefetched === 0 ? [] : [`${formatNumber(prefetched)} fetched ahead`],
+    counted(misses, "miss", "misses"),
+  ].join(", ");
 }

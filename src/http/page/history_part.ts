@@ -26,6 +26,9 @@ export function rangesPart(range: HistoryStats["range"]): Part {
 /** Charts of the past, and the same values as a table. */
 export function historyPart({ history, downloads, at }: Stats): Html {
   const { range, slots } = history;
+  if (slots.every(({ figures }) => figures === null || isEmpty(figures))) {
+    return markup`<p class="none">Nothing yet: the charts begin with the first request.</p>`;
+  }
   const names = slots.map((slot) => slotName(slot.at, range));
   const axis: ChartAxis = { slots: names, labels: RANGES[range].labels };
   const charts = chartsOf(history, downloads.count);
@@ -153,6 +156,12 @@ function stateCharts(history: HistoryStats, inFlightNow: number): readonly Chart
 const hits = (figures: Figures) => figures.narinfo_hits + figures.nar_hits;
 const asked = (figures: Figures) => hits(figures) + figures.narinfo_misses + figures.nar_misses;
 const requests = (figures: Figures) => asked(figures) + figures.absent;
+
+/** No client asked, and nothing is stored. */
+function isEmpty(figures: Figures): boolean {
+  return requests(figures) + figures.served_bytes + figures.stored_bytes + figures.evicted_bytes ===
+    0;
+}
 
 function ratio(part: number, whole: number): number | null {
   return whole === 0 ? null : part / whole;

@@ -23,11 +23,11 @@ function pin({ root, name, pinned_at, stored, missing, bytes }: PinnedRootStats,
   const facts = stored === null || missing === null || bytes === null
     ? "being counted"
     : `${formatBytes(bytes)}, ${counted(stored, "path")} here, ${formatNumber(missing)} missing`;
-  return markup`<li><a class="strong" href="?q=${root}#packages">${name ?? root}</a>${
-    name !== null && markup` <code>${root}</code>`
-  }<span class="detail">${facts}, pinned ${ago(pinned_at, at)}</span>${
-    unpinForm(root, name ?? root)
-  }</li>`;
+  return markup`<li class="split"><div><a class="strong" href="?q=${root}#packages">${
+    name ?? root
+  }</a>${name !== null && markup` <code>${root}</code>`}<span class="detail">${facts}, pinned ${
+    ago(pinned_at, at)
+  }</span></div>${unpinForm(root, name ?? root)}</li>`;
 }
 
 /** Opening it is the first step, the button the second one. */

@@ -5,7 +5,7 @@ import { type Html, markup } from "./markup.ts";
 
 /** A share of the bar. */
 interface Share {
-  readonly id: "pinned" | "cached" | "reserved" | "free";
+  readonly id: "pinned" | "cached" | "reserved" | "free" | "beyond";
   readonly name: string;
   readonly bytes: number;
 }
@@ -13,8 +13,8 @@ interface Share {
 /** The width of the bar, in units of its own. */
 const WIDTH = 1_000;
 
-/** The space as one bar: what is pinned, cached, reserved and free, up to the limit or the disk. */
-export function spacePart({ size }: Stats): Html {
+/** The space as one bar up to the limit, or without one to the end of the disk. */
+export function spacePart({ size }: Pick<Stats, "size">): Html {
   const shares = sharesOf(size);
   const whole = Math.max(1, shares.reduce((sum, { bytes }) => sum + bytes, 0));
   let x = 0;
@@ -26,14 +26,21 @@ export function spacePart({ size }: Stats): Html {
     x += width;
     return part;
   });
-  const told = shares.map(({ name, bytes }) => `${name} ${formatBytes(bytes)}`).join(", ");
+  const told = [...shares.map(({ name, bytes }) => `${name} ${formatBytes(bytes)}`), end(size)]
+    .filter((text) => text !== "").join(", ");
   return markup`<p class="headline">${headline(size)}</p>
 <svg class="stack" viewBox="0 0 ${WIDTH} 20" preserveAspectRatio="none" role="img"
  aria-label="${told}">${parts}</svg>
+<p class="ends" aria-hidden="true"><span>0 B</span><span>${end(size)}</span></p>
 <ul class="key">${
     shares.map(({ id, name, bytes }) =>
       markup`<li><span class="swatch ${id}"></span>${name} <b>${formatBytes(bytes)}</b></li>`
     )
+  }${
+    size.limit_bytes !== null && size.disk_free_bytes !== null &&
+    markup`<li><span class="swatch disk"></span>Free on the disk <b>${
+      formatBytes(size.disk_free_bytes)
+    }</b></li>`
   }</ul><p class="quiet">${notes(size)}</p>`;
 }
 
@@ -48,27 +55,29 @@ function headline({ used_bytes, limit_bytes }: SizeStats): Html {
 function sharesOf(size: SizeStats): readonly Share[] {
   const { used_bytes, pinned_bytes, reserved_bytes, limit_bytes, disk_free_bytes } = size;
   const pinned = Math.min(pinned_bytes, used_bytes);
-  const free = limit_bytes === null
+  const left = limit_bytes === null
     ? disk_free_bytes
     : Math.max(0, limit_bytes - used_bytes - reserved_bytes);
+  const free = left === null ? null : Math.min(left, disk_free_bytes ?? left);
+  const beyond = (left ?? 0) - (free ?? 0);
   return [
     { id: "pinned", name: "Pinned", bytes: pinned },
     { id: "cached", name: "Cached", bytes: used_bytes - pinned },
     { id: "reserved", name: "Reserved", bytes: reserved_bytes },
     ...free === null ? [] : [{ id: "free", name: "Free", bytes: free } as const],
+    ...beyond === 0 ? [] : [{ id: "beyond", name: "Missing on the disk", bytes: beyond } as const],
   ];
 }
 
-function notes(size: SizeStats): string {
-  const { limit_bytes, used_bytes, disk_free_bytes, evicted_bytes } = size;
+/** What the right end of the bar stands for. */
+function end({ limit_bytes, disk_free_bytes }: SizeStats): string {
+  if (limit_bytes !== null) return `limit ${formatBytes(limit_bytes)}`;
+  return disk_free_bytes === null ? "" : "end of the disk";
+}
+
+function notes({ limit_bytes, used_bytes, disk_free_bytes, evicted_bytes }: SizeStats): string {
   const left = limit_bytes === null ? undefined : limit_bytes - used_bytes;
   const isShort = left !== undefined && disk_free_bytes !== null && left > disk_free_bytes;
-  return [
-    ...limit_bytes === null ? [] : [`The limit is ${formatBytes(limit_bytes)}.`],
-    ...disk_free_bytes === null ? [] : [
-      `The disk has ${formatBytes(disk_free_bytes)} free` +
-      `${isShort ? ", which is less than the limit needs" : ""}.`,
-    ],
-    `${formatBytes(evicted_bytes)} evicted since the start.`,
-  ].join(" ");
+  const evicted = `${formatBytes(evicted_bytes)} evicted since the start.`;
+  return isShort ? `The disk is too small for the limit. ${evicted}` : evicted;
 }

@@ -1,7 +1,7 @@
 import type { ProblemStats, Stats } from "../stats/stats.ts";
 import { counted, formatBytes } from "../../base/format_units.ts";
 import { formatPercent } from "./format.ts";
-import { type Html, markup } from "./markup.ts";
+import { type Html, markup, type Part } from "./markup.ts";
 import { type Tone, toneIcon } from "./icons.ts";
 import { factsInWords, titleOf, whatToDo } from "./problem_words.ts";
 
@@ -102,7 +102,7 @@ function faultOf(problem: ProblemStats): Fault {
   };
 }
 
-function calm({ upstreams, requests, size }: Stats): string {
+function calm({ upstreams, requests, size }: Stats): Part {
   const up = upstreams.length === 1
     ? "The upstream answers"
     : `${upstreams.length === 2 ? "Both" : `All ${upstreams.length}`} upstreams answer`;
@@ -112,7 +112,9 @@ function calm({ upstreams, requests, size }: Stats): string {
   const { hits, misses, joined, prefetched, absent } = requests.narinfo;
   const isIdle = hits + misses + joined + prefetched + absent === 0;
   const said = `${upstreams.length === 0 ? "No upstream is configured" : up}. ${room}.`;
-  return isIdle ? `${said} Nobody has asked for anything since the start.` : said;
+  return isIdle
+    ? markup`${said} No client has asked since the start: <a href="#use">use this cache</a>.`
+    : said;
 }
 
 function hostOf(url: string): string {

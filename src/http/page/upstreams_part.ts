@@ -60,5 +60,5 @@ function sparkline(latencies: readonly number[]): Part {
   return markup`<span class="spark"><svg viewBox="0 0 100 24" preserveAspectRatio="none" role="img"
  aria-label="${told}"><title>${told}</title><path class="line first" d="M${
     points.join("L")
-  }"/></svg>${formatMs(median)}</span>`;
+  }"/></svg><span>${formatMs(median)}</span></span>`;
 }
