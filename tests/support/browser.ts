@@ -121,6 +121,14 @@ export class Tab implements AsyncDisposable {
     return result.value;
   }
 
+  /** Processor time of the page's thread since its navigation; enable `threadTicks` before. */
+  async taskMs(): Promise<number> {
+    const { metrics } = await this.send("Performance.getMetrics") as {
+      readonly metrics: readonly { readonly name: string; readonly value: number }[];
+    };
+    return 1_000 * (metrics.find(({ name }) => name === "TaskDuration")?.value ?? NaN);
+  }
+
   async resize(width: number, height: number): Promise<void> {
     const metrics = { width, height, deviceScaleFactor: 1, mobile: false };
     await this.send("Emulation.setDeviceMetricsOverride", metrics);
