@@ -67,7 +67,7 @@ downloads.push(...await startDownloads(LARGE.slice(1)));
 await picture("busy", { scheme: "light", range: "month", height: 1_560 });
 await breakUpstreams([upstream, other]);
 const query = `&q=${missing.storePathHash}`;
-await picture("broken", { scheme: "light", range: "week", query, height: 1_860 });
+await picture("broken", { scheme: "light", range: "week", query, height: 2_130 });
 abort.abort();
 for (const download of downloads) {
   await download.then((answer) => answer.body?.cancel()).catch(() => undefined);

@@ -17,9 +17,9 @@ function upstream(one: UpstreamStats, all: { readonly found: number; readonly at
   const isTrusted = last_answer?.result !== "untrusted";
   const tone = !is_up ? "bad" : isTrusted ? "good" : "fair";
   const share = answers.found === 0 ? undefined : formatPercent(answers.found / all.found);
-  return markup`<li class="upstream"><span class="mark">${toneIcon(tone)}${
+  return markup`<li class="upstream"><div class="split"><div><span class="mark">${toneIcon(tone)}${
     !is_up ? "down" : isTrusted ? "up" : "not trusted"
-  }</span> <b>${url}</b>${sparkline(latencies_ms)}<span class="detail">${
+  }</span> <b>${url}</b></div>${sparkline(latencies_ms)}</div><span class="detail">${
     last_answer === null
       ? latencies_ms.length === 0 ? "no request yet" : "its answers were not needed yet"
       : markup`${outcome(last_answer.result)} ${ago(last_answer.at, all.at)}`
