@@ -15,6 +15,7 @@ import type { Tracer } from "../telemetry/tracer.ts";
 import { openBackEnds, type StorePlaces } from "./back_ends/back_ends.ts";
 import { hasEnded } from "./ended_process.ts";
 import type { Folders } from "./folders.ts";
+import { SharedFileWatch } from "./shared_file_watch.ts";
 import { tracedMetadata, tracedNars } from "./traced_stores.ts";
 
 /** Measured: with files of 50 KiB it doubles the answers a second, for its size in memory. */
@@ -69,11 +70,18 @@ export async function openStores(
   const outage = settlingOutage(log);
   const settling = { metadata, nars, spool: workFolder, member, hasEnded, log, outage };
   await recover(settling);
+  const watch = new SharedFileWatch({
+    ...{ ledger: metadata, member, hostname: Deno.hostname(), log },
+    nowMs: () => performance.now(),
+  });
   const resources = opened.move();
   return {
     ...{ changes: database, metadata, nars, locator, graceMs, member, workFolder, claim },
     keys: database.keys,
-    settle: () => recover(settling),
+    async settle() {
+      await recover(settling);
+      if (places.database.kind === "sqlite") await watch.look();
+    },
     [Symbol.asyncDispose]: () => resources.disposeAsync(),
   };
 }

@@ -22,6 +22,12 @@ export function pidOn(host: string, member: MemberId): number | undefined {
   return named === fileNameOf(host) ? Number(pid) : undefined;
 }
 
+/** False for a member of another host. One of an earlier release does not name its host. */
+export function isOfHost(host: string, member: MemberId): boolean {
+  const named = MEMBER_REGEXP.exec(member)?.groups?.["host"];
+  return named === undefined || named === fileNameOf(host);
+}
+
 function fileNameOf(host: string): string {
   return host.replaceAll(/[^\w.-]/g, "-");
 }

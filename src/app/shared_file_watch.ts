@@ -1,0 +1,46 @@
+import { isOfHost, type MemberId } from "../base/member_id.ts";
+import type { SpaceLedger } from "../metadata/space_ledger.ts";
+import type { Logger } from "../telemetry/logger.ts";
+
+/** Silence is measured from this member's own last heartbeat, which may be as old as this. */
+const BEAT_EVERY_MS = 5_000;
+
+export interface SharedFileWatchDeps {
+  readonly ledger: Pick<SpaceLedger, "members">;
+  /** This process, on `hostname`. */
+  readonly member: MemberId;
+  readonly hostname: string;
+  /** Never set back. */
+  readonly nowMs: () => number;
+  readonly log: Pick<Logger, "warn">;
+}
+
+/**
+ * Warns once if a larder of another host uses this SQLite file. Containers of one machine may. Over
+ * a network SQLite's locks do not hold.
+ */
+export class SharedFileWatch {
+  readonly #deps: SharedFileWatchDeps;
+  readonly #startedAtMs: number;
+  #hasWarned = false;
+
+  constructor(deps: SharedFileWatchDeps) {
+    this.#deps = deps;
+    this.#startedAtMs = deps.nowMs();
+  }
+
+  async look(): Promise<void> {
+    if (this.#hasWarned) return;
+    const { ledger, member, hostname, nowMs, log } = this.#deps;
+    const members = await ledger.members(member);
+    // A heartbeat from before the start may be of one that has died.
+    const lately = nowMs() - this.#startedAtMs - BEAT_EVERY_MS;
+    const other = members.find(({ id, silentMs }) => silentMs < lately && !isOfHost(hostname, id));
+    if (other === undefined) return;
+    this.#hasWarned = true;
+    log.warn("another host uses this sqlite file", {
+      member: other.id,
+      hint: "containers of one machine may; machines need PostgreSQL: set --cache-database-url",
+    });
+  }
+}
