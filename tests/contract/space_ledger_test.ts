@@ -1,7 +1,8 @@
 import { openDatabase } from "../../src/metadata/sqlite/connection.ts";
 import { SqliteMetadataStore } from "../../src/metadata/sqlite/sqlite_metadata_store.ts";
 import { MemoryMetadataStore } from "../support/memory_metadata_store.ts";
-import { openPostgresStore, postgresMissing, PostgresServer } from "../support/postgres.ts";
+import { openPostgresStore, PostgresServer } from "../support/postgres.ts";
+import { postgresMissing } from "../support/postgres_programs.ts";
 import { tempFolder } from "../support/temp_folder.ts";
 import { checkContract, type Harness } from "./contract.ts";
 import { type LedgerScene, spaceLedgerClauses } from "./space_ledger_contract.ts";

@@ -6,7 +6,7 @@ import { eventually } from "../support/eventually.ts";
 import { startLarder } from "../support/larder_process.ts";
 import { fileOf, hash, keep, narOf, put } from "../support/metadata_rows.ts";
 import { silenceMembers } from "../support/silenced_members.ts";
-import { accountsOf, filesBelow, narBytesIn } from "../support/storage_look.ts";
+import { accountsOf, narBytesIn, narFilesIn } from "../support/storage_look.ts";
 import { tempFolder } from "../support/temp_folder.ts";
 
 const FILES = 4_000;
@@ -21,23 +21,23 @@ Deno.test("killed while it evicts: what is counted is what is there after each s
   await stock(storage.path);
   const flags = { "cache-storage-local": storage.path, "cache-upstream-url": "http://127.0.0.1:9" };
   for (let kill = 1; kill <= KILLS; kill++) {
-    const before = filesBelow(`${storage.path}/nar`).size;
+    const before = narFilesIn(storage.path).size;
     {
       await using larder = await startLarder({ ...flags, "cache-max-size": "1B" });
       // A little further each time, so that the moments differ.
       await eventually("it evicts", () => {
-        return filesBelow(`${storage.path}/nar`).size < before - 50 * kill;
+        return narFilesIn(storage.path).size < before - 50 * kill;
       });
       larder.kill("SIGKILL");
       await larder.ended;
     }
-    assert.ok(filesBelow(`${storage.path}/nar`).size > 0, "killed before it was over");
+    assert.ok(narFilesIn(storage.path).size > 0, "killed before it was over");
 
     silenceMembers(storage.path);
     await using larder = await startLarder(flags);
     await larder.logged("reconciled");
     const { countedBytes, keptFiles, pending, narinfos } = accountsOf(storage.path);
-    const files = filesBelow(`${storage.path}/nar`);
+    const files = narFilesIn(storage.path);
     assert.equal(countedBytes, narBytesIn(storage.path));
     assert.deepEqual(pending, []);
     assert.equal(keptFiles, files.size);

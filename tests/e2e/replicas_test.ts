@@ -9,6 +9,7 @@ import { testUnless } from "../support/program.ts";
 import { redisMissing, RedisServer } from "../support/redis_server.ts";
 import { Replicas } from "../support/replicas.ts";
 import { runLarder } from "../support/run_larder.ts";
+import { storageWords } from "../support/shared_servers.ts";
 import { makeStoreObject } from "../support/store_object.ts";
 
 const NAR_BYTES = 3_000_000;
@@ -72,7 +73,7 @@ class Scene implements AsyncDisposable {
   async checkStorage(): Promise<void> {
     for (const larder of this.replicas.larders) larder.kill("SIGTERM");
     for (const larder of this.replicas.larders) await larder.ended;
-    const words = ["fsck", "--verify-content", "--cache-storage-local", this.replicas.storage];
+    const words = ["fsck", "--verify-content", ...storageWords(this.replicas.storage)];
     const { status, out, err } = await runLarder(words);
     assert.equal(status, 0, out + err);
   }

@@ -4,7 +4,7 @@ import { type LarderFlags, type LarderProcess, startLarder } from "../support/la
 import { PushFailed, pushLikeNix } from "../support/pusher.ts";
 import { servedNar, servedNarinfo } from "../support/served_nar.ts";
 import { silenceMembers } from "../support/silenced_members.ts";
-import { accountsOf, filesBelow, narBytesIn } from "../support/storage_look.ts";
+import { accountsOf, filesBelow, narBytesIn, narFilesIn } from "../support/storage_look.ts";
 import { makeStoreObject, type StoreObject } from "../support/store_object.ts";
 import { tempFolder } from "../support/temp_folder.ts";
 import { type Push, pushOf } from "../support/uploading.ts";
@@ -96,9 +96,9 @@ Deno.test("upload: killed during pushes, paths are whole or absent after each st
           .catch(() => undefined);
       }),
     );
-    const before = filesBelow(`${storage.path}/nar`).size;
+    const before = narFilesIn(storage.path).size;
     await eventually("pushes come in", () => {
-      return filesBelow(`${storage.path}/nar`).size >= Math.min(before + kill, all.length);
+      return narFilesIn(storage.path).size >= Math.min(before + kill, all.length);
     });
     larder.kill("SIGKILL");
     await Promise.all([ends, larder.ended]);

@@ -188,6 +188,7 @@ Deno.test("documents: one that goes while it is read breaks the connection", asy
   await using upstream = await fakeUpstream({ documents: { [LOG]: log } });
   await using cache = await TestCache.open({ upstreams: [upstream] });
   await (await cache.get(LOG)).body?.cancel();
+  await eventually("it is kept", async () => await cache.metadata.documentBytes() > 0);
   await upstream.stop();
   await using server = cache.listen();
   await using client = await RawConnection.open(server.port);

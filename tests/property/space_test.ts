@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import { type OpenModelDatabase, openSqliteModel } from "../support/model_database.ts";
-import { postgresMissing, PostgresServer } from "../support/postgres.ts";
+import { PostgresServer } from "../support/postgres.ts";
+import { postgresMissing } from "../support/postgres_programs.ts";
 import { PostgresModel } from "../support/postgres_model.ts";
 import { checkProperty } from "../support/property.ts";
 import { smallWorld } from "../support/small_world.ts";

@@ -9,7 +9,9 @@ import { UPSTREAM_ROWS } from "./upstream_rows.ts";
 import { assertInTime, timedTest } from "../support/timed_test.ts";
 
 for (const row of [...UPSTREAM_ROWS, ...NAR_ROWS, ...CLIENT_ROWS, ...MACHINE_ROWS]) {
-  timedTest(`reliability: ${row.fault}`, () => holds(row));
+  const { fault, excuse = "" } = row;
+  if (excuse === "") timedTest(`reliability: ${fault}`, () => holds(row));
+  else Deno.test.ignore(`reliability: ${fault} (skipped: ${excuse})`, () => undefined);
 }
 
 /** The fault has the outcome that its row says, and is over when it is over. */

@@ -11,6 +11,8 @@ export interface Row extends ReliabilityRecord {
   /** A second upstream that has the same object. */
   readonly other?: FakeUpstreamOptions;
   readonly flags?: LarderFlags;
+  /** Why it cannot be tried on the back ends of this run; empty where it can. */
+  readonly excuse?: string;
   /** Breaks something before larder starts. */
   readonly breaksFirst?: (upstreams: Upstreams) => Promise<unknown>;
   /** Breaks something before the client asks. */

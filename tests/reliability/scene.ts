@@ -1,13 +1,12 @@
 import assert from "node:assert/strict";
 import { Buffer } from "node:buffer";
-import { DatabaseSync } from "node:sqlite";
 import { eventually } from "../support/eventually.ts";
 import { FakeUpstream, type FakeUpstreamOptions } from "../support/fake_upstream.ts";
 import { type LarderProcess, startLarder } from "../support/larder_process.ts";
 import { type RawAnswer, rawRequest, requestText } from "../support/raw_http.ts";
 import type { Keeping, Sight } from "../support/reliability_record.ts";
 import { checkNar, type ServedNarinfo, servedNarinfo } from "../support/served_nar.ts";
-import { narNameIn } from "../support/storage_look.ts";
+import { filesBelow, narFilesIn, narNameIn, rowsOf } from "../support/storage_look.ts";
 import { makeStoreObject, type StoreObject } from "../support/store_object.ts";
 import type { Row } from "./row.ts";
 
@@ -97,20 +96,20 @@ export class Scene implements AsyncDisposable {
   /** What is kept of the object, once nothing is under way. */
   async kept({ storePathHash }: StoreObject = this.object): Promise<Keeping> {
     await this.quiet();
-    using database = new DatabaseSync(`${this.storage}/db.sqlite`, { readOnly: true });
-    const rows = database.prepare("SELECT name, kept_size FROM nar WHERE kept_size IS NOT NULL");
-    const files = filesBelow(`${this.storage}/nar`);
-    const counted = rows.all().map(({ name, kept_size }) => `${name} ${kept_size}`).toSorted();
-    const there = files.map((path) => `${narNameIn(path)} ${Deno.statSync(path).size}`);
+    const rows = rowsOf(this.storage);
+    const files = narFilesIn(this.storage);
+    const kept = rows("SELECT name, kept_size FROM nar WHERE kept_size IS NOT NULL");
+    const counted = kept.map(([name, size]) => `${name} ${size}`).toSorted();
+    const there = [...files].map(([path, size]) => `${narNameIn(path)} ${size}`);
     if (counted.join() !== there.toSorted().join()) return "damaged";
-    const find = database.prepare(
-      "SELECT n.name, n.kept_size FROM path p JOIN narinfo i ON i.path_id = p.id " +
-        "JOIN nar n ON n.id = i.nar_id WHERE p.hash = ?",
+    const [row] = rows(
+      "SELECT n.name, coalesce(n.kept_size, -1) FROM path p JOIN narinfo i ON i.path_id = p.id " +
+        `JOIN nar n ON n.id = i.nar_id WHERE p.hash = '${storePathHash}'`,
     );
-    const row = find.get(storePathHash);
     if (row === undefined) return "nothing";
-    if (row["kept_size"] === null) return "narinfo";
-    const path = files.find((one) => narNameIn(one) === row["name"]) ?? "";
+    const [name, size] = row;
+    if (size === "-1") return "narinfo";
+    const path = [...files.keys()].find((one) => narNameIn(one) === name) ?? "";
     const isObject = storePathHash === this.object.storePathHash;
     assert.ok(!isObject || sameBytes(Deno.readFileSync(path), await this.bytes()), "kept bytes");
     return "nar";
@@ -127,7 +126,8 @@ export class Scene implements AsyncDisposable {
 
   /** Files of downloads that are under way. */
   get growing(): readonly string[] {
-    return filesBelow(`${this.storage}/tmp`).filter((path) => path.endsWith(".part"));
+    const paths = [...filesBelow(`${this.storage}/tmp`).keys()];
+    return paths.filter((path) => path.endsWith(".part"));
   }
 
   /** Ends all faults of upstreams, and resolves when the object comes whole. */
@@ -150,12 +150,6 @@ export interface Upstreams {
   readonly object: StoreObject;
   readonly upstream: FakeUpstream;
   readonly other: FakeUpstream | undefined;
-}
-
-export function filesBelow(folder: string): readonly string[] {
-  return [...Deno.readDirSync(folder)].flatMap(({ name, isDirectory }) =>
-    isDirectory ? filesBelow(`${folder}/${name}`) : [`${folder}/${name}`]
-  );
 }
 
 function sameBytes(a: Uint8Array, b: Uint8Array): boolean {

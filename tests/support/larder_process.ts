@@ -1,5 +1,6 @@
 import denoJson from "../../deno.json" with { type: "json" };
 import { within } from "../../src/base/deadline.ts";
+import { sharedFlags } from "./shared_servers.ts";
 import { tempFolder } from "./temp_folder.ts";
 
 /** By option name without dashes, e.g. `"cache-upstream-url"`; a list repeats the flag. */
@@ -69,6 +70,7 @@ export class LarderProcess implements AsyncDisposable {
     this.storage = this.#ownFolder?.path ?? String(given);
     const words = wordsOf({
       "server-addr": "127.0.0.1:0",
+      ...sharedFlags(this.storage, flags),
       ...flags,
       "cache-storage-local": this.storage,
     });

@@ -1,18 +1,15 @@
 import { PostgresMetadataStore } from "../../src/metadata/postgres/postgres_metadata_store.ts";
 import { createLogger } from "../../src/telemetry/logger.ts";
 import { freePort } from "./free_port.ts";
+import {
+  copyDatabase,
+  databaseIn,
+  postgresMissing,
+  runPostgres,
+  UNPRIVILEGED_ID,
+} from "./postgres_programs.ts";
 
 const SILENT = createLogger("error", { write() {} });
-
-/** Of `nobody`: PostgreSQL refuses to run as root. */
-const UNPRIVILEGED_ID = 65_534;
-
-const PROGRAMS = programFolder();
-
-/** Why no PostgreSQL can run here; empty when it can. */
-export const postgresMissing = PROGRAMS === undefined
-  ? "PostgreSQL is not installed (Debian: apt install postgresql)"
-  : "";
 
 /** How a server ends: it tells its clients, or it crashes. */
 export type Ending = "fast" | "immediate";
@@ -27,7 +24,18 @@ export class PostgresServer {
   private constructor() {
     if (Deno.uid() === 0) Deno.chownSync(this.#folder, UNPRIVILEGED_ID, UNPRIVILEGED_ID);
     const data = `${this.#folder}/data`;
-    run("initdb", ["-D", data, "-U", "larder", "-A", "trust", "-E", "UTF8", "--no-locale", "-N"]);
+    runPostgres("initdb", [
+      "-D",
+      data,
+      "-U",
+      "larder",
+      "-A",
+      "trust",
+      "-E",
+      "UTF8",
+      "--no-locale",
+      "-N",
+    ]);
     const settings = [
       `port = ${this.port}`,
       "listen_addresses = '127.0.0.1'",
@@ -72,45 +80,22 @@ export class PostgresServer {
   async #migrate(): Promise<string> {
     const url = this.createDatabase();
     await using _store = await PostgresMetadataStore.open({ url, log: SILENT });
-    return new URL(url).pathname.slice(1);
+    return databaseIn(url);
   }
 
   #create(template: string): string {
-    const name = `larder_${++this.#databases}`;
-    this.#sql(`CREATE DATABASE ${name} TEMPLATE ${template}`);
-    return `postgres://larder:secret@127.0.0.1:${this.port}/${name}`;
+    const url = this.#urlOf(`larder_${++this.#databases}`);
+    copyDatabase(this.#urlOf(template), url);
+    return url;
   }
 
-  #sql(text: string): void {
-    const connection = ["-h", "127.0.0.1", "-p", `${this.port}`, "-U", "larder"];
-    run("psql", [...connection, "-d", "postgres", "-qc", text]);
+  #urlOf(database: string): string {
+    return `postgres://larder:secret@127.0.0.1:${this.port}/${database}`;
   }
 
   #control(action: "start" | "stop", args: readonly string[]): void {
-    run("pg_ctl", [action, "-D", `${this.#folder}/data`, "-w", ...args]);
+    runPostgres("pg_ctl", [action, "-D", `${this.#folder}/data`, "-w", ...args]);
   }
-}
-
-/** The newest release on this machine. */
-function programFolder(): string | undefined {
-  const root = "/usr/lib/postgresql";
-  try {
-    const releases = [...Deno.readDirSync(root)].map(({ name }) => Number(name));
-    return `${root}/${Math.max(...releases)}/bin`;
-  } catch (error) {
-    if (!(error instanceof Deno.errors.NotFound)) throw error;
-    return undefined;
-  }
-}
-
-function run(program: string, args: readonly string[]): void {
-  const id = `${UNPRIVILEGED_ID}`;
-  const words = [`${PROGRAMS}/${program}`, ...args];
-  const unprivileged = ["setpriv", `--reuid=${id}`, `--regid=${id}`, "--clear-groups", ...words];
-  const [command = "", ...rest] = Deno.uid() === 0 ? unprivileged : words;
-  const options = { args: rest, cwd: "/", stdin: "null", stdout: "null", stderr: "piped" } as const;
-  const { success, stderr } = new Deno.Command(command, options).outputSync();
-  if (!success) throw new Error(`Cannot run ${program}: ${new TextDecoder().decode(stderr)}`);
 }
 
 /** A store on a new database of the server. */

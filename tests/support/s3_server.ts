@@ -41,12 +41,12 @@ export class S3Server {
 
   private constructor() {
     this.#folder = Deno.makeTempDirSync({ prefix: "larder-test-s3-" });
-    Deno.mkdirSync(`${this.#folder}/buckets`);
+    Deno.mkdirSync(this.bucketsFolder);
     this.#child = new Deno.Command(PROGRAM, {
       args: [
         ...["--access", S3_KEYS.accessKeyId, "--secret", S3_KEYS.secretAccessKey],
         ...["--port", `127.0.0.1:${this.port}`, "--region", "us-east-1", "--quiet"],
-        ...["posix", `${this.#folder}/buckets`],
+        ...["posix", this.bucketsFolder],
       ],
       cwd: this.#folder,
       stdout: "null",
@@ -73,9 +73,14 @@ export class S3Server {
     throw new Error("Cannot start versitygw: it does not listen");
   }
 
+  /** Each folder in it is a bucket. */
+  get bucketsFolder(): string {
+    return `${this.#folder}/buckets`;
+  }
+
   /** Where the objects of a bucket are files. */
   folderOf({ bucket }: S3Place): string {
-    return `${this.#folder}/buckets/${bucket}`;
+    return `${this.bucketsFolder}/${bucket}`;
   }
 
   /** Uploads in parts that have not ended. */
@@ -87,7 +92,7 @@ export class S3Server {
   /** A bucket that holds nothing; `port` is of a proxy in front. */
   bucket(port = this.port): S3Place {
     const bucket = `bucket-${++this.#buckets}`;
-    Deno.mkdirSync(`${this.#folder}/buckets/${bucket}`);
+    Deno.mkdirSync(`${this.bucketsFolder}/${bucket}`);
     return {
       bucket,
       endpoint: `http://127.0.0.1:${port}`,

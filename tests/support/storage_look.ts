@@ -3,6 +3,8 @@ import type { NarName } from "../../src/nix/nar_name.ts";
 import { narNameOf, type StoredName } from "../../src/nix/stored_name.ts";
 import { pause } from "../../src/base/pause.ts";
 import { MARK_NAME } from "../../src/storage/storage_mark.ts";
+import { queryPostgres } from "./postgres_programs.ts";
+import { isInBucket, narFolderOf, sharedDatabaseOf } from "./shared_servers.ts";
 
 /** What the database of a storage says of its NAR files. */
 export interface StorageAccounts {
@@ -33,10 +35,14 @@ export function filesBelow(folder: string): ReadonlyMap<string, number> {
   return files;
 }
 
+/** Sizes of all NAR files in a storage, by path, wherever it keeps them. */
+export function narFilesIn(storage: string): ReadonlyMap<string, number> {
+  return filesBelow(narFolderOf(storage));
+}
+
 /** The path of a NAR's one stored object. */
 export function storedFileOf(storage: string, narName: string): string {
-  const folder = `${storage}/nar/${narName.slice(0, 2)}`;
-  const paths = [...filesBelow(folder).keys()].filter((path) => narNameIn(path) === narName);
+  const paths = [...narFilesIn(storage).keys()].filter((path) => narNameIn(path) === narName);
   const [path] = paths;
   if (path === undefined || paths.length > 1) throw new Error(`${narName} is there as ${paths}`);
   return path;
@@ -47,9 +53,14 @@ export function narNameIn(path: string): NarName {
   return narNameOf(path.slice(path.lastIndexOf("/") + 1) as StoredName);
 }
 
-/** Of all NAR files in a storage, growing ones included: those that are there at one moment. */
+/**
+ * Of all NAR files in a storage, growing ones included: those that are there at one moment. Those
+ * that grow beside a bucket are on another disk, and do not count.
+ */
 export function narBytesIn(storage: string): number {
-  const look = () => new Map([...filesBelow(`${storage}/nar`), ...filesBelow(`${storage}/tmp`)]);
+  const growing = isInBucket(storage) ? [] : [`${storage}/tmp`];
+  const look = () =>
+    new Map([narFolderOf(storage), ...growing].flatMap((at) => [...filesBelow(at)]));
   // Files come and go during a look. What two of them see was there in between.
   const [first, second] = [look(), look()];
   return [...first].reduce(
@@ -60,16 +71,27 @@ export function narBytesIn(storage: string): number {
 
 /** Reads a storage's database, which a larder may have open. */
 export function accountsOf(storage: string): StorageAccounts {
-  using database = new DatabaseSync(`${storage}/db.sqlite`, { readOnly: true });
-  const stock = database.prepare("SELECT kept_bytes, kept_files, pending_bytes FROM stock").get();
-  const column = (sql: string, name: string) =>
-    database.prepare(sql).all().map((row) => String(row[name]));
+  const rows = rowsOf(storage);
+  const [stock = []] = rows("SELECT kept_bytes + pending_bytes, kept_files FROM stock");
+  const column = (sql: string) => rows(sql).map(([value = ""]) => value);
   return {
-    countedBytes: Number(stock?.["kept_bytes"]) + Number(stock?.["pending_bytes"]),
-    keptFiles: Number(stock?.["kept_files"]),
-    pending: column("SELECT name FROM pending_file JOIN nar ON id = nar_id", "name"),
-    reserved: column("SELECT reserved_bytes FROM member", "reserved_bytes").map(Number),
-    narinfos: new Set(column("SELECT hash FROM narinfo JOIN path ON id = path_id", "hash")),
+    countedBytes: Number(stock[0]),
+    keptFiles: Number(stock[1]),
+    pending: column("SELECT name FROM pending_file JOIN nar ON id = nar_id"),
+    reserved: column("SELECT reserved_bytes FROM member").map(Number),
+    narinfos: new Set(column("SELECT hash FROM narinfo JOIN path ON id = path_id")),
+  };
+}
+
+/** Runs a query over a storage's database, whichever that is. The values are texts. */
+export function rowsOf(storage: string): (sql: string) => readonly (readonly string[])[] {
+  const url = sharedDatabaseOf(storage);
+  if (url !== undefined) {
+    return (sql) => queryPostgres(url, sql).map((line) => line.split("|"));
+  }
+  return (sql) => {
+    using database = new DatabaseSync(`${storage}/db.sqlite`, { readOnly: true });
+    return database.prepare(sql).all().map((row) => Object.values(row).map(String));
   };
 }
 

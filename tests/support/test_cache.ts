@@ -7,21 +7,22 @@ import type {
   UpstreamParts,
   WriteParts,
 } from "../../src/app/app_parts.ts";
+import { type MetadataBackEnd, openMetadata } from "../../src/app/back_ends/metadata_back_end.ts";
+import { type NarBackEnd, openNars } from "../../src/app/back_ends/nar_back_end.ts";
 import { type App, buildApp } from "../../src/app/build_app.ts";
 import type { HttpServerDeps, HttpServerLimits } from "../../src/http/server/http_server.ts";
-import { openDatabase } from "../../src/metadata/sqlite/connection.ts";
-import { SqliteMetadataStore } from "../../src/metadata/sqlite/sqlite_metadata_store.ts";
 import type { StorePathHash } from "../../src/nix/store_path.ts";
-import { generateSecretKey, parsePublicKey } from "../../src/nix/signature.ts";
+import { generateSecretKey, parsePublicKey, type PublicKey } from "../../src/nix/signature.ts";
 import { narNameOf } from "../../src/nix/stored_name.ts";
-import { LocalNarStore } from "../../src/storage/local/local_nar_store.ts";
+import type { NarStore } from "../../src/storage/nar_store.ts";
 import { createLogger } from "../../src/telemetry/logger.ts";
 import { Metrics } from "../../src/telemetry/metrics.ts";
 import { RecentProblems } from "../../src/telemetry/recent_problems.ts";
 import type { AnswerLimits } from "../../src/upstream/http/answer_watch.ts";
 import { bytesBelow } from "./bytes_below.ts";
 import type { FakeUpstream } from "./fake_upstream.ts";
-import { storedFileOf } from "./storage_look.ts";
+import { storePlacesOf } from "./shared_servers.ts";
+import { narFilesIn, storedFileOf } from "./storage_look.ts";
 import { tempFolder } from "./temp_folder.ts";
 import { TestListener } from "./test_listener.ts";
 
@@ -53,6 +54,13 @@ export interface TestCacheOptions extends Partial<FlatParts> {
   readonly priorities?: readonly (number | undefined)[];
 }
 
+interface TestStores {
+  readonly metadata: MetadataBackEnd;
+  readonly narBackEnd: NarBackEnd;
+}
+
+const SILENT = createLogger("error", { write() {} });
+
 export interface TestLogLine {
   readonly level: string;
   readonly msg: string;
@@ -69,26 +77,27 @@ const timesOut = (ms: number) => ({
 export class TestCache implements AsyncDisposable {
   readonly log: TestLogLine[] = [];
   readonly secretKey = generateSecretKey("larder.test");
-  readonly metadata: SqliteMetadataStore;
-  readonly nars: LocalNarStore;
-  readonly folder = tempFolder();
+  readonly metadata: MetadataBackEnd;
+  readonly nars: NarStore;
+  readonly folder: ReturnType<typeof tempFolder>;
+  readonly #narBackEnd: NarBackEnd;
   readonly #log = createLogger("debug", { write: (line) => void this.log.push(JSON.parse(line)) });
   readonly #app: App;
 
-  private constructor(metadata: SqliteMetadataStore, options: TestCacheOptions) {
+  private constructor(
+    folder: ReturnType<typeof tempFolder>,
+    { metadata, narBackEnd }: TestStores,
+    options: TestCacheOptions,
+  ) {
     const { upstreams, timeoutMs = 2_000, limits, priorities = [], ...more } = options;
     const { limitBytes = Infinity, authorization, idleTimeoutMs, ...others } = more;
     const { upstreamTrace, ...parts } = others;
+    const { nars, graceMs } = narBackEnd;
+    this.folder = folder;
+    this.#narBackEnd = narBackEnd;
     this.metadata = metadata;
-    this.nars = new LocalNarStore(`${this.folder.path}/nar`);
+    this.nars = nars;
     Deno.mkdirSync(this.tempPath);
-    const keys = upstreams.flatMap((upstream) => {
-      try {
-        return typeof upstream === "string" ? [] : [parsePublicKey(upstream.publicKey)];
-      } catch {
-        return [];
-      }
-    });
     const urls = upstreams.map((upstream) =>
       typeof upstream === "string" ? upstream : upstream.url
     );
@@ -104,16 +113,16 @@ export class TestCache implements AsyncDisposable {
     }));
     const flat: FlatParts = {
       metadata,
-      nars: this.nars,
+      nars,
       tempFolder: this.tempPath,
       caCertificates: [],
-      trustedKeys: keys,
+      trustedKeys: keysOf(upstreams),
       requireSignature: true,
       secretKey: this.secretKey,
       priority: 30,
       negativeTtlMs: 60_000,
       verifyThreads: 1,
-      space: { limitBytes, owner: "test" },
+      space: { limitBytes, owner: "test", graceMs },
       // Tests count what an upstream is asked for; those of fetching ahead turn it on.
       prefetch: undefined,
       allowDelete: false,
@@ -142,8 +151,8 @@ export class TestCache implements AsyncDisposable {
   }
 
   static async open(options: TestCacheOptions): Promise<TestCache> {
-    const metadata = new SqliteMetadataStore(await openDatabase(":memory:"));
-    const cache = new TestCache(metadata, options);
+    const folder = tempFolder();
+    const cache = new TestCache(folder, await openStores(folder.path), options);
     await cache.space.open();
     return cache;
   }
@@ -282,7 +291,8 @@ export class TestCache implements AsyncDisposable {
 
   /** Of all NAR files, growing ones included. */
   bytesOnDisk(): number {
-    return bytesBelow(`${this.folder.path}/nar`) + bytesBelow(this.tempPath);
+    const stored = [...narFilesIn(this.folder.path).values()];
+    return stored.reduce((sum, size) => sum + size, bytesBelow(this.tempPath));
   }
 
   /** Names of what lies in the folder of growing files. */
@@ -293,11 +303,30 @@ export class TestCache implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#app[Symbol.asyncDispose]();
     await this.metadata[Symbol.asyncDispose]();
+    await this.#narBackEnd[Symbol.asyncDispose]();
     this.folder[Symbol.dispose]();
     const odd = this.log.flatMap((line) => Object.keys(line))
       .filter((name) => !FACT_NAME_REGEXP.test(name));
     if (odd.length > 0) throw new Error(`Log: facts are not in snake_case: ${odd.join(", ")}`);
   }
+}
+
+/** Those that can be parsed. */
+function keysOf(upstreams: TestCacheOptions["upstreams"]): readonly PublicKey[] {
+  return upstreams.flatMap((upstream) => {
+    try {
+      return typeof upstream === "string" ? [] : [parsePublicKey(upstream.publicKey)];
+    } catch {
+      return [];
+    }
+  });
+}
+
+/** An SQLite database is in memory: tests open many. */
+async function openStores(folder: string): Promise<TestStores> {
+  const { database, nars } = storePlacesOf(folder);
+  const place = database.kind === "sqlite" ? { ...database, path: ":memory:" } : database;
+  return { metadata: await openMetadata(place, SILENT), narBackEnd: await openNars(nars) };
 }
 
 const FACT_NAME_REGEXP = /^[a-z][a-z0-9]*(_[a-z0-9]+)*$/;

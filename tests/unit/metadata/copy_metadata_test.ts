@@ -7,7 +7,8 @@ import { SqliteMetadataStore } from "../../../src/metadata/sqlite/sqlite_metadat
 import type { DocumentPath } from "../../../src/nix/document_name.ts";
 import type { Seal } from "../../../src/nix/stored_name.ts";
 import { fileOf, hash, keep, narOf, put, rowOf } from "../../support/metadata_rows.ts";
-import { newPostgresStore, postgresMissing, PostgresServer } from "../../support/postgres.ts";
+import { newPostgresStore, PostgresServer } from "../../support/postgres.ts";
+import { postgresMissing } from "../../support/postgres_programs.ts";
 import { testUnless } from "../../support/program.ts";
 
 type Store = MetadataStore & RowLister & AsyncDisposable;

@@ -8,7 +8,8 @@ import { Writer } from "../../../src/metadata/postgres/writer.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
 import { eventually } from "../../support/eventually.ts";
 import { fileOf, hash, keep, put } from "../../support/metadata_rows.ts";
-import { openPostgresStore, postgresMissing, PostgresServer } from "../../support/postgres.ts";
+import { openPostgresStore, PostgresServer } from "../../support/postgres.ts";
+import { postgresMissing } from "../../support/postgres_programs.ts";
 import { testUnless } from "../../support/program.ts";
 
 const log = createLogger("error", { write() {} });

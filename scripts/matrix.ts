@@ -1,0 +1,74 @@
+// Runs tests on each combination of back ends, with real servers, and prints a table of counts.
+import { postgresMissing } from "../tests/support/postgres_programs.ts";
+import { PostgresServer } from "../tests/support/postgres.ts";
+import { redisMissing, RedisServer } from "../tests/support/redis_server.ts";
+import { S3_UNAVAILABLE, S3Server } from "../tests/support/s3_server.ts";
+import { SERVERS_VARIABLE, type SharedServers } from "../tests/support/shared_servers.ts";
+import { type BackEnd, readOptions, USAGE } from "./matrix/options.ts";
+
+if (Deno.args.includes("--help")) {
+  console.log(USAGE);
+  Deno.exit(0);
+}
+const { combinations, words } = readOptions(Deno.args);
+const missing = [postgresMissing, S3_UNAVAILABLE, redisMissing].filter((reason) => reason !== "");
+if (missing.length > 0) {
+  console.error(missing.join("\n"));
+  Deno.exit(1);
+}
+
+// Without a handler the servers would outlive this.
+for (const signal of ["SIGINT", "SIGTERM"] as const) {
+  Deno.addSignalListener(signal, () => Deno.exit(1));
+}
+
+await using redis = await RedisServer.open();
+const s3 = await S3Server.start();
+const postgres = PostgresServer.start();
+const emptyDatabase = await postgres?.createMigrated();
+
+const rows: string[] = [];
+let hasFailed = false;
+for (const combination of combinations) {
+  console.log(`== ${nameOf(combination)}`);
+  const startedAtMs = performance.now();
+  const counts = await runTests(combination);
+  const seconds = Math.round((performance.now() - startedAtMs) / 1_000);
+  hasFailed ||= !/ 0 failed/.test(counts);
+  rows.push(`${nameOf(combination).padEnd(26)} ${counts}, ${seconds} s`);
+}
+console.log(`\n${rows.join("\n")}`);
+await redis.kill();
+Deno.exit(hasFailed ? 1 : 0);
+
+/** The last line that the tests print. */
+async function runTests(combination: readonly BackEnd[]): Promise<string> {
+  const servers: SharedServers = {
+    ...(combination.includes("postgres") && { emptyDatabase }),
+    ...(combination.includes("s3") && {
+      s3: { place: s3.bucket(), bucketsFolder: s3.bucketsFolder },
+    }),
+    ...(combination.includes("redis") && { redis: redis.address }),
+  };
+  const child = new Deno.Command(Deno.execPath(), {
+    args: ["run", "--quiet", "--allow-all", "scripts/test.ts", ...words],
+    env: { [SERVERS_VARIABLE]: JSON.stringify(servers) },
+    stdout: "piped",
+  }).spawn();
+  let last = "";
+  for await (const text of child.stdout.pipeThrough(new TextDecoderStream())) {
+    await Deno.stdout.write(new TextEncoder().encode(text));
+    last = (last + text).slice(-200);
+  }
+  await child.status;
+  return last.trimEnd().split("\n").at(-1) ?? "";
+}
+
+function nameOf(combination: readonly BackEnd[]): string {
+  const has = (one: BackEnd) => combination.includes(one);
+  return [
+    has("postgres") ? "PostgreSQL" : "SQLite",
+    has("s3") ? "S3" : "local",
+    has("redis") ? "Redis" : "own locks",
+  ].join(", ");
+}

@@ -1,0 +1,53 @@
+/** Of `nobody`: PostgreSQL refuses to run as root. */
+export const UNPRIVILEGED_ID = 65_534;
+
+const PROGRAMS = programFolder();
+
+/** Why no PostgreSQL can run here; empty when it can. */
+export const postgresMissing = PROGRAMS === undefined
+  ? "PostgreSQL is not installed (Debian: apt install postgresql)"
+  : "";
+
+/** Copies a database that nobody uses, on the same server. */
+export function copyDatabase(from: string, to: string): void {
+  const sql = `CREATE DATABASE ${databaseIn(to)} TEMPLATE ${databaseIn(from)}`;
+  queryPostgres(new URL("/postgres", from).href, sql);
+}
+
+/** The rows of a query, as psql prints them: without heads, with a bar between columns. */
+export function queryPostgres(url: string, sql: string): readonly string[] {
+  const output = runPostgres("psql", ["-d", url, "-qAtX", "-c", sql]);
+  return output.split("\n").filter((line) => line !== "");
+}
+
+/** The name of a URL's database. */
+export function databaseIn(url: string): string {
+  return new URL(url).pathname.slice(1);
+}
+
+/** Runs a program of PostgreSQL. Returns what psql printed. */
+export function runPostgres(program: string, args: readonly string[]): string {
+  const id = `${UNPRIVILEGED_ID}`;
+  const words = [`${PROGRAMS}/${program}`, ...args];
+  const unprivileged = ["setpriv", `--reuid=${id}`, `--regid=${id}`, "--clear-groups", ...words];
+  const [command = "", ...rest] = Deno.uid() === 0 ? unprivileged : words;
+  // A server would keep a pipe open.
+  const stdout = program === "psql" ? "piped" : "null";
+  const options = { args: rest, cwd: "/", stdin: "null", stdout, stderr: "piped" } as const;
+  const ran = new Deno.Command(command, options).outputSync();
+  const text = (bytes: Uint8Array) => new TextDecoder().decode(bytes);
+  if (!ran.success) throw new Error(`Cannot run ${program}: ${text(ran.stderr)}`);
+  return stdout === "piped" ? text(ran.stdout) : "";
+}
+
+/** The newest release on this machine. */
+function programFolder(): string | undefined {
+  const root = "/usr/lib/postgresql";
+  try {
+    const releases = [...Deno.readDirSync(root)].map(({ name }) => Number(name));
+    return `${root}/${Math.max(...releases)}/bin`;
+  } catch (error) {
+    if (!(error instanceof Deno.errors.NotFound)) throw error;
+    return undefined;
+  }
+}
