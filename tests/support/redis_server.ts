@@ -1,17 +1,32 @@
 import { eventually } from "./eventually.ts";
 import { freePort } from "./free_port.ts";
 import { programMissing } from "./program.ts";
+import type { OwnCertificate } from "./tls_front.ts";
 
 /** Why no Redis can run here; empty when one can. */
 export const redisMissing = programMissing("redis-server");
 
+export interface RedisServerOptions {
+  /** Further words of its command line. */
+  readonly words?: readonly string[];
+  /** It speaks TLS alone, with this certificate. */
+  readonly certificate?: OwnCertificate;
+  /** It is a sentinel with this configuration, which it will change. */
+  readonly sentinelFile?: string;
+}
+
 /** A real Redis on a port of 127.0.0.1 that keeps nothing on disk. */
 export class RedisServer implements AsyncDisposable {
   readonly port = freePort();
+  readonly #options: RedisServerOptions;
   #child: Deno.ChildProcess | undefined;
 
-  static async open(): Promise<RedisServer> {
-    const server = new RedisServer();
+  private constructor(options: RedisServerOptions) {
+    this.#options = options;
+  }
+
+  static async open(options: RedisServerOptions = {}): Promise<RedisServer> {
+    const server = new RedisServer(options);
     await server.start();
     return server;
   }
@@ -21,19 +36,21 @@ export class RedisServer implements AsyncDisposable {
   }
 
   async start(): Promise<void> {
-    const args = [
-      "--port",
-      `${this.port}`,
-      "--bind",
-      "127.0.0.1",
-      "--save",
-      "",
-      "--databases",
-      "4",
-    ];
+    const { words = [], certificate, sentinelFile } = this.#options;
+    const isSentinel = sentinelFile !== undefined;
+    const kind = isSentinel ? [sentinelFile, "--sentinel"] : [];
+    const data = isSentinel ? [] : ["--save", "", "--databases", "4"];
+    const place = [...portWords(this.port, certificate), "--bind", "127.0.0.1"];
+    const args = [...kind, ...place, ...data, ...words];
     this.#child = new Deno.Command("redis-server", { args, stdout: "null", stderr: "null" })
       .spawn();
-    await eventually("redis listens", () => this.#ping());
+    await eventually("redis listens", () => this.#listens());
+  }
+
+  /** The answer to a command, as redis-cli prints it. */
+  ask(...words: readonly string[]): string {
+    const args = ["-p", `${this.port}`, ...words];
+    return new TextDecoder().decode(new Deno.Command("redis-cli", { args }).outputSync().stdout);
   }
 
   /** Its process stands still: connections stay open, and nothing answers. */
@@ -57,13 +74,23 @@ export class RedisServer implements AsyncDisposable {
     return this.kill();
   }
 
-  async #ping(): Promise<boolean> {
+  async #listens(): Promise<boolean> {
     try {
       using connection = await Deno.connect({ hostname: "127.0.0.1", port: this.port });
+      if (this.#options.certificate !== undefined) return true;
       await connection.write(new TextEncoder().encode("PING\r\n"));
       return await connection.read(new Uint8Array(7)) === 7;
     } catch {
       return false;
     }
   }
+}
+
+function portWords(port: number, certificate: OwnCertificate | undefined): readonly string[] {
+  if (certificate === undefined) return ["--port", `${port}`];
+  const { caFile, keyFile } = certificate;
+  return [
+    ...["--port", "0", "--tls-port", `${port}`, "--tls-auth-clients", "no"],
+    ...["--tls-cert-file", caFile, "--tls-key-file", keyFile, "--tls-ca-cert-file", caFile],
+  ];
 }

@@ -32,11 +32,13 @@ export class RedisLocks implements Locks {
   readonly #breaker: CircuitBreaker;
   /** The values by key. */
   readonly #doubtful = new Map<string, string>();
+  #failedKey = "";
 
   constructor(deps: RedisLocksDeps) {
     this.#deps = deps;
     this.#breaker = new CircuitBreaker({
-      probe: () => deps.client.ping(),
+      // A write that changes nothing, where the last command failed: another node may be well.
+      probe: () => deps.client.setrange(this.#failedKey, 0, ""),
       closed: () => void this.#settleDoubtful(),
       log: deps.log,
     });
@@ -58,7 +60,7 @@ export class RedisLocks implements Locks {
     }
     const value = valueOf({ ...holder, token: crypto.randomUUID() });
     try {
-      const answer = await this.#breaker.run(() => client.set(key, value, "PX", ttlMs, "NX"));
+      const answer = await this.#run(key, () => client.set(key, value, "PX", ttlMs, "NX"));
       return answer === "OK" ? this.#leaseOf(key, value, ttlMs) : undefined;
     } catch (error) {
       this.#doubt(key, value);
@@ -67,7 +69,8 @@ export class RedisLocks implements Locks {
   }
 
   async holderOf(name: LockName): Promise<Holder | undefined> {
-    const value = await this.#breaker.run(() => this.#deps.client.get(this.#keyOf(name)));
+    const key = this.#keyOf(name);
+    const value = await this.#run(key, () => this.#deps.client.get(key));
     return value === null ? undefined : holderIn(value);
   }
 
@@ -95,11 +98,22 @@ export class RedisLocks implements Locks {
 
   async #renew(key: string, value: string, ttlMs: number): Promise<boolean> {
     const { client } = this.#deps;
-    return await this.#breaker.run(() => client.eval(RENEW_SCRIPT, 1, key, value, ttlMs)) === 1;
+    return await this.#run(key, () => client.eval(RENEW_SCRIPT, 1, key, value, ttlMs)) === 1;
   }
 
   async #free(key: string, value: string): Promise<void> {
-    await this.#breaker.run(() => this.#deps.client.eval(FREE_SCRIPT, 1, key, value));
+    await this.#run(key, () => this.#deps.client.eval(FREE_SCRIPT, 1, key, value));
+  }
+
+  #run<Value>(key: string, command: () => Promise<Value>): Promise<Value> {
+    return this.#breaker.run(async () => {
+      try {
+        return await command();
+      } catch (error) {
+        this.#failedKey = key;
+        throw error;
+      }
+    });
   }
 
   #doubt(key: string, value: string): void {

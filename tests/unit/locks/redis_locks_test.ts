@@ -45,6 +45,33 @@ testUnless(
   },
 );
 
+testUnless(
+  redisMissing,
+  "redis locks: a Redis that answers nothing but PING keeps the circuit open",
+  async () => {
+    await using server = await RedisServer.open();
+    const messages: string[] = [];
+    const log = createLogger("info", { write: (line) => void messages.push(JSON.parse(line).msg) });
+    await using locks = await openRedisLocks(server.address, { log });
+    const refused = () => (
+      Number(/errorstat_NOPERM:count=(\d+)/.exec(server.ask("INFO", "errorstats"))?.[1] ?? 0)
+    );
+    // As the keys of one node of a cluster are away, and other nodes answer.
+    server.ask("ACL", "SETUSER", "default", "resetkeys");
+    for (let tries = 0; tries < 2; tries++) {
+      await assert.rejects(locks.tryAcquire("a", TTL_MS), isUnavailable("redis_error"));
+    }
+    const before = refused();
+    await eventually("two probes fail", () => messages.length > 1 || refused() >= before + 2);
+    assert.deepEqual(messages, ["circuit breaker open: Redis is unavailable"]);
+
+    server.ask("ACL", "SETUSER", "default", "allkeys");
+    await eventually("the circuit is closed", () => messages.length === 2);
+    await using lease = await locks.tryAcquire("a", TTL_MS);
+    assert.ok(lease);
+  },
+);
+
 testUnless(redisMissing, "redis locks: a killed Redis that starts again gives locks", async () => {
   await using server = await RedisServer.open();
   await using locks = await openRedisLocks(server.address);
