@@ -1,0 +1,99 @@
+import assert from "node:assert/strict";
+import { eventually } from "../support/eventually.ts";
+import { fakeUpstream } from "../support/fake_upstream.ts";
+import { type LarderFlags, type LarderProcess, startLarder } from "../support/larder_process.ts";
+import { testUnless } from "../support/program.ts";
+import {
+  openRedisCluster,
+  openRedisSentinel,
+  openRedisTls,
+  type RedisGroup,
+  SENTINEL_MASTER,
+} from "../support/redis_groups.ts";
+import { redisMissing } from "../support/redis_server.ts";
+import { scrape } from "../support/scrape.ts";
+import { servedNar, servedNarinfo } from "../support/served_nar.ts";
+import { makeStoreObject, type StoreObject } from "../support/store_object.ts";
+import { assertInTime } from "../support/timed_test.ts";
+import { tlsAvailable } from "../support/tls_front.ts";
+
+const FIRST_COLD_MAX_MS = 8_000;
+const NEXT_COLD_MAX_MS = 3_000;
+const ACQUIRED =
+  'larder_lock_acquisitions_total{type="download",result="success",mode="distributed"}';
+
+/** Enough to pull another one until locks are back. */
+const objects = Array.from({ length: 2_000 }, (_, seed) => (
+  makeStoreObject({ name: "locked", size: 1_000, seed })
+));
+
+interface Kind {
+  readonly name: string;
+  readonly unavailable: string;
+  readonly open: () => Promise<RedisGroup>;
+  readonly flags?: LarderFlags;
+}
+
+const KINDS: readonly Kind[] = [
+  { name: "a cluster", unavailable: redisMissing, open: openRedisCluster },
+  {
+    name: "sentinels",
+    unavailable: redisMissing,
+    open: openRedisSentinel,
+    flags: { "cache-redis-sentinel-master": SENTINEL_MASTER },
+  },
+  {
+    name: "TLS",
+    unavailable: redisMissing || tlsAvailable(),
+    open: openRedisTls,
+    flags: { "cache-redis-use-tls": "true" },
+  },
+];
+
+for (const { name, unavailable, open, flags } of KINDS) {
+  testUnless(unavailable, `locks by ${name}: a frozen server delays one cold path`, async () => {
+    await using group = await open();
+    await using upstream = await fakeUpstream({ objects, stored: true });
+    await using larder = await startLarder({
+      "cache-upstream-url": upstream.url,
+      "cache-upstream-public-key": upstream.publicKey,
+      "prometheus-enabled": "true",
+      "cache-redis-addrs": group.addresses,
+      ...(group.caFile === undefined ? {} : { "cache-upstream-ca-file": group.caFile }),
+      ...flags,
+    });
+    const cold = objects.values();
+    await pull(larder, cold);
+    await eventually("both locks were acquired", async () => await acquired(larder) === 2);
+
+    group.master.freeze();
+    await within(FIRST_COLD_MAX_MS, "the first cold path", () => pull(larder, cold));
+    await within(NEXT_COLD_MAX_MS, "the next cold path", () => pull(larder, cold));
+    // The others of a group replace it by themselves.
+    if (group.isAlone) group.master.wake();
+
+    const before = await acquired(larder);
+    await eventually("locks are acquired again", async () => {
+      await pull(larder, cold);
+      return await acquired(larder) >= before + 2;
+    });
+  });
+}
+
+async function acquired({ url }: LarderProcess): Promise<number> {
+  return (await scrape({ get: (path) => fetch(url + path) })).value(ACQUIRED) ?? 0;
+}
+
+/** Fails unless narinfo and NAR are right. */
+async function pull({ port }: LarderProcess, cold: Iterator<StoreObject>): Promise<void> {
+  const { value } = cold.next();
+  assert.ok(value);
+  const { status } = await servedNar(port, await servedNarinfo(port, value.storePathHash));
+  assert.equal(status, 200);
+}
+
+async function within(limitMs: number, what: string, pulled: () => Promise<void>): Promise<void> {
+  const startedAt = performance.now();
+  await pulled();
+  assertInTime(performance.now() - startedAt, limitMs, what);
+}
