@@ -1,5 +1,5 @@
 import { Failure } from "../../base/failure.ts";
-import { newStorageId } from "../../base/storage_id.ts";
+import { newStorageId, type StorageId } from "../../base/storage_id.ts";
 import type { NarFinder } from "../../metadata/metadata_store.ts";
 import type { SpaceKeeper } from "../../metadata/space_keeper.ts";
 import type { StorageIdKeeper } from "../../metadata/storage_id_keeper.ts";
@@ -63,29 +63,38 @@ export class StorageClaim {
     const { metadata, marks, names: { store, database }, isBeside } = this.#deps;
     const mark = await marks.read();
     if (mark === undefined) {
-      if (!isBeside && !await this.#isKnown()) throw unknownFiles(store);
+      if (!isBeside && await this.#look() === "foreign") throw unknownFiles(store);
       const id = await metadata.claimStorageId(newStorageId());
       const claimed = await marks.claim({ id, database });
       if (claimed.id !== id) throw foreignFiles(store, claimed);
-    } else if (mark.id !== await metadata.storageId()) {
+      return;
+    }
+    const id = await metadata.storageId() ?? await this.#idOfBackup(mark);
+    if (id !== mark.id) {
       if (!isBeside || mark.database !== database) throw foreignFiles(store, mark);
       await this.adopt();
     } else if (mark.database !== database) {
-      await marks.replace({ id: mark.id, database });
+      await marks.replace({ id, database });
     }
   }
 
-  /** False for a store with objects of which the database knows none. */
-  async #isKnown(): Promise<boolean> {
+  /** A backup from before ids knows objects of the store. No two objects have one name. */
+  async #idOfBackup({ id }: StorageMark): Promise<StorageId | undefined> {
+    if (await this.#look() !== "ours") return undefined;
+    return await this.#deps.metadata.claimStorageId(id);
+  }
+
+  /** "foreign": of the objects in the store the database knows none. */
+  async #look(): Promise<"ours" | "empty" | "foreign"> {
     const { metadata, nars } = this.#deps;
     const pending = new Set((await metadata.pendingFiles()).map(({ at }) => at));
     let objects = 0;
     for await (const { at } of nars.list("")) {
-      if (pending.has(at)) return true;
-      if ((await metadata.findNar(narNameOf(at)))?.kept?.at === at) return true;
-      if (++objects === OBJECTS_MAX) return false;
+      if (pending.has(at)) return "ours";
+      if ((await metadata.findNar(narNameOf(at)))?.kept?.at === at) return "ours";
+      if (++objects === OBJECTS_MAX) return "foreign";
     }
-    return objects === 0;
+    return objects === 0 ? "empty" : "foreign";
   }
 }
 

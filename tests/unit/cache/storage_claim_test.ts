@@ -41,6 +41,17 @@ Deno.test("storage claim: a new database beside the files replaces a lost one", 
   await assert.rejects(store.claim(found, { isBeside: true }).confirm(), /postgres:\/\/db\/larder/);
 });
 
+Deno.test("storage claim: a backup from before ids claims the files that it knows", async () => {
+  await using store = new Scene([known.at]);
+  await using newer = await openStore();
+  await store.claim(newer).adopt();
+  await using backup = await openStore();
+  await assert.rejects(store.claim(backup).confirm(), /belong to another database/);
+  await backup.apply([put(hash("a"), []), ...keep(known)]);
+  await store.claim(backup).confirm();
+  assert.equal(await backup.storageId(), await newer.storageId());
+});
+
 Deno.test("storage claim: an adopted store belongs to its new database", async () => {
   await using store = new Scene([known.at]);
   await using one = await openStore();
