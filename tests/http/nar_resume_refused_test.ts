@@ -75,7 +75,8 @@ Deno.test("resume: without a file hash, another compression run is never mixed i
     const { answer, log } = await fetched([dying, other]);
     await assertBroken(dying, { answer });
     // Not even asked for a range: its bytes could not be told from ours.
-    assert.deepEqual(other.matching(/\/nar\//).map(({ headers }) => headers.get("range")), [null]);
+    const ranges = other.matching(/\/nar\//).map(({ headers }) => headers.get("range"));
+    assert.deepEqual(new Set(ranges), new Set([null]));
     assert.match(JSON.stringify(log), /it sends other bytes than those that are here/);
   }
 });

@@ -25,6 +25,7 @@ import { storePlacesOf } from "./shared_servers.ts";
 import { narFilesIn, storedFileOf } from "./storage_look.ts";
 import { tempFolder } from "./temp_folder.ts";
 import { TestListener } from "./test_listener.ts";
+import { TooSlow } from "./timed_test.ts";
 
 /** The parts of an app without their groups. */
 type FlatParts =
@@ -206,12 +207,13 @@ export class TestCache implements AsyncDisposable {
     return this.request("HEAD", path, headers);
   }
 
-  /** The narinfo's text; throws unless it is served. */
+  /** The narinfo's text; throws unless it is served, TooSlow where an upstream timed out. */
   async narinfo(storePathHash: string): Promise<string> {
     const response = await this.get(`/${storePathHash}.narinfo`);
     const text = await response.text();
-    if (response.status !== 200) throw new Error(`narinfo answered ${response.status}`);
-    return text;
+    if (response.status === 200) return text;
+    const isLate = this.log.some(({ detail }) => /took over/.test(String(detail)));
+    throw new (isLate ? TooSlow : Error)(`narinfo answered ${response.status}`);
   }
 
   /** Our path of a narinfo's NAR. */
