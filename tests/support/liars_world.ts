@@ -82,6 +82,12 @@ export interface Lie {
   readonly nar: NarLie;
 }
 
+/** A client gets a part of a small file that larder has waited so long for. */
+const WHOLE_WAIT_MS = 1_000;
+const TRIES_MAX = 5;
+/** Nobody here is silent: only the machine itself can make larder say so. */
+const STOOD_STILL_REGEXP = /nothing came for|took over/;
+
 /** What a client was told in a narinfo. */
 interface Told {
   readonly object: StoreObject;
@@ -89,6 +95,14 @@ interface Told {
   readonly compression: string;
   readonly fileHash: string | undefined;
   readonly fileSize: number | undefined;
+  /** How often larder was made to forget the narinfo before. */
+  readonly timesForgotten: number;
+}
+
+/** What has happened to a store object. */
+interface Trace {
+  timesForgotten: number;
+  hasMoved: boolean;
 }
 
 /** Honest and lying upstreams, a larder before them, and clients that check every answer. */
@@ -100,6 +114,7 @@ export class LiarsWorld implements AsyncDisposable {
   readonly #metadata: SqliteMetadataStore;
   readonly honest: readonly FakeUpstream[];
   readonly #liars: readonly FakeUpstream[];
+  readonly #traces = new Map<StoreObject, Trace>();
   #cache: TestCache | undefined;
   #count = 0;
 
@@ -132,6 +147,12 @@ export class LiarsWorld implements AsyncDisposable {
     return world;
   }
 
+  /** True where the machine was too busy for a larder that waits 300 ms for the next byte. */
+  get hasStoodStill(): boolean {
+    const log = this.#cache?.log ?? [];
+    return log.some((line) => STOOD_STILL_REGEXP.test(JSON.stringify(line)));
+  }
+
   get cache(): TestCache {
     assert.ok(this.#cache !== undefined);
     return this.#cache;
@@ -139,12 +160,14 @@ export class LiarsWorld implements AsyncDisposable {
 
   /** Everything that was in memory is forgotten. */
   async restart(): Promise<void> {
+    if (this.hasStoodStill) throw new Error("Cannot judge this larder: the machine stood still");
     await this.#cache?.[Symbol.asyncDispose]();
     this.#cache = await TestCache.open({
       upstreams: [...this.#liars, ...this.honest],
       metadata: this.#metadata,
       nars: this.#nars,
       allowDelete: true,
+      timeoutMs: 30_000,
       idleTimeoutMs: 300,
     });
   }
@@ -158,6 +181,7 @@ export class LiarsWorld implements AsyncDisposable {
     const [from, to] = this.honest.toSorted((a, b) => +b.has(object) - +a.has(object));
     to?.add(object);
     from?.remove(object);
+    this.#traceOf(object).hasMoved = true;
   }
 
   /** Both have it. */
@@ -170,6 +194,7 @@ export class LiarsWorld implements AsyncDisposable {
       ? `/${object.storePathHash}.narinfo`
       : this.told.findLast((told) => told.object === object)?.path;
     if (path === undefined) return;
+    if (what === "narinfo") this.#traceOf(object).timesForgotten++;
     const answer = await this.cache.request("DELETE", path);
     await answer.body?.cancel();
   }
@@ -187,6 +212,7 @@ export class LiarsWorld implements AsyncDisposable {
       compression: line("Compression") ?? "",
       fileHash: line("FileHash")?.slice("sha256:".length),
       fileSize: line("FileSize") === undefined ? undefined : Number(line("FileSize")),
+      timesForgotten: this.#traceOf(object).timesForgotten,
     };
     this.told.push(told);
     return told;
@@ -198,10 +224,12 @@ export class LiarsWorld implements AsyncDisposable {
     { from, head }: { readonly from?: number | undefined; readonly head?: boolean } = {},
   ): Promise<boolean> {
     const right = await this.#rightOf(told);
-    const isLarge = told.object.narSize >= LARGE_BYTES_MIN;
     const start = from === undefined ? undefined : Math.floor(from * (told.fileSize ?? 20_000));
     const headers: HeadersInit = start === undefined ? {} : { range: `bytes=${start}-` };
+    const startedAt = performance.now();
     const answer = await this.cache.request(head ? "HEAD" : "GET", told.path, headers);
+    const isLarge = told.object.narSize >= LARGE_BYTES_MIN ||
+      performance.now() - startedAt >= WHOLE_WAIT_MS;
     const said = `${head ? "HEAD" : "GET"} ${told.path} of ${told.object.baseName} ` +
       `from ${start}: ${answer.status}`;
     const length = answer.headers.get("content-length");
@@ -213,7 +241,7 @@ export class LiarsWorld implements AsyncDisposable {
       return false;
     }
     if (answer.status === 404) {
-      assert.equal(right, undefined, `${said}, although an honest upstream has it`);
+      assert.ok(right === undefined, `${said}, although an honest upstream has it`);
       return false;
     }
     if (answer.status === 416) {
@@ -247,7 +275,7 @@ export class LiarsWorld implements AsyncDisposable {
   async assertHealed(): Promise<void> {
     for (const object of OBJECTS) {
       let got = false;
-      for (let tries = 0; tries < 5 && !got; tries++) {
+      for (let tries = 0; tries < TRIES_MAX && !got; tries++) {
         got = await this.nar(await this.narinfo(object));
         await this.cache.downloadsOver();
       }
@@ -262,8 +290,19 @@ export class LiarsWorld implements AsyncDisposable {
     this.#folder[Symbol.dispose]();
   }
 
-  /** The file that an honest upstream sends for what was told, where one has it now. */
+  #traceOf(object: StoreObject): Trace {
+    const trace = this.#traces.get(object) ?? { timesForgotten: 0, hasMoved: false };
+    this.#traces.set(object, trace);
+    return trace;
+  }
+
+  /**
+   * The file that an honest upstream sends for what was told, where larder can know that one has
+   * it: whoever removes a narinfo takes the store path with it that other upstreams are asked for.
+   */
   async #rightOf(told: Told): Promise<Uint8Array | undefined> {
+    const { timesForgotten, hasMoved } = this.#traceOf(told.object);
+    if (hasMoved && timesForgotten > told.timesForgotten) return undefined;
     for (const upstream of this.honest) {
       if (!upstream.has(told.object)) continue;
       const text = await upstream.narinfoOf(told.object);

@@ -40,8 +40,8 @@ export function checkProperty<Values>(
 }
 
 /**
- * Tries `attempt` on random input for `FUZZ_SOCKET_MS`. The seed is printed, and again when an
- * input fails: that seed, with at least the same time, comes to the same input.
+ * Tries `attempt` on random input for `FUZZ_SOCKET_MS`, and once at least. The seed is printed, and
+ * again when an input fails: that seed, with at least the same time, comes to the same input.
  */
 export async function tryForTime<Value>(
   arbitrary: fc.Arbitrary<Value>,
@@ -51,15 +51,16 @@ export async function tryForTime<Value>(
   console.log(seeded);
   let last = Promise.resolve();
   const property = fc.asyncProperty(arbitrary, (value) => last = attempt(value));
-  try {
-    await fc.assert(property, { seed, numRuns: Infinity, interruptAfterTimeLimit: socketMs });
-  } catch (cause) {
-    const report = cause instanceof Error ? cause.message : String(cause);
-    throw new Error(`${seeded} replays this: ${report}`, { cause });
-  } finally {
-    // The time limit interrupts the last one, which leaves nothing open only when it is over.
-    await last.catch(() => undefined);
+  const limits = { numRuns: Infinity, interruptAfterTimeLimit: socketMs };
+  const details = await fc.check(property, { seed, ...limits });
+  // The time limit interrupts the last one, which leaves nothing open only when it is over.
+  const [ended] = await Promise.allSettled([last]);
+  // Without a counterexample the first one was interrupted.
+  if (details.counterexample !== null) {
+    const report = fc.defaultReportMessage(details);
+    throw new Error(`${seeded} replays this: ${report}`, { cause: details.errorInstance });
   }
+  if (ended.status === "rejected") throw new Error(seeded, { cause: ended.reason });
 }
 
 function numberFrom(variable: string): number | undefined {
