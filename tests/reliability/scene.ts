@@ -5,6 +5,7 @@ import { FakeUpstream, type FakeUpstreamOptions } from "../support/fake_upstream
 import { type LarderProcess, startLarder } from "../support/larder_process.ts";
 import { type RawAnswer, rawRequest, requestText } from "../support/raw_http.ts";
 import type { Keeping, Sight } from "../support/reliability_record.ts";
+import { processorWaitMs } from "../support/processor_wait.ts";
 import { checkNar, type ServedNarinfo, servedNarinfo } from "../support/served_nar.ts";
 import { filesBelow, narFilesIn, narNameIn, rowsOf } from "../support/storage_look.ts";
 import { makeStoreObject, type StoreObject } from "../support/store_object.ts";
@@ -61,6 +62,16 @@ export class Scene implements AsyncDisposable {
 
   get storage(): string {
     return this.#larder.storage;
+  }
+
+  /** Runs `work`. Counts its time, but for what larder and its clients waited for a processor. */
+  async timed<Result>(work: () => Promise<Result>): Promise<readonly [Result, number]> {
+    const pids = [Deno.pid, this.#larder.pid];
+    const waitedBefore = processorWaitMs(pids);
+    const startedAt = performance.now();
+    const result = await work();
+    const tookMs = performance.now() - startedAt;
+    return [result, tookMs - (processorWaitMs(pids) - waitedBefore)];
   }
 
   /** The right bytes of the NAR file. */
