@@ -1,5 +1,5 @@
-import { within } from "../base/deadline.ts";
 import { Failure, messageOf } from "../base/failure.ts";
+import { SharedTimer } from "../base/shared_timer.ts";
 import type { NarName } from "../nix/nar_name.ts";
 import type { StorePathHash } from "../nix/store_path.ts";
 import type { Logger } from "../telemetry/logger.ts";
@@ -59,6 +59,8 @@ export class LateWrites {
   readonly #narinfos = new Map<StorePathHash, PutNarinfo>();
   readonly #nars = new Map<NarName, Set<LearnedChange>>();
   readonly #outage: OutageLog;
+  readonly #late = new SharedTimer(LATE_AFTER_MS);
+  readonly #soon = new SharedTimer(0);
   #length = 0;
 
   constructor(deps: LateWritesDeps) {
@@ -76,9 +78,9 @@ export class LateWrites {
       const message = "Cannot keep narinfo: too many wait for the database";
       throw new Failure("unavailable", message, { waiting: this.#lists.size });
     }
-    const writing = inner.apply(changes, { patient: true }).then(() => true);
+    const writing = inner.apply(changes, { patient: true }).then(() => true as const);
     writing.catch(() => undefined);
-    if (await within(writing, this.#lists.size > 0 ? 0 : LATE_AFTER_MS)) return;
+    if (await this.#isInTime(writing)) return;
     await this.#refuseTaken(changes);
     this.#add(changes);
     writing.catch((error) => {
@@ -108,6 +110,13 @@ export class LateWrites {
     return [...this.#nars.get(narName) ?? []].flatMap((change) =>
       change.kind === "put-narinfo" ? change.row.storePathHash : []
     );
+  }
+
+  /** Never waits behind lists that are late already. Throws what `writing` does. */
+  async #isInTime(writing: Promise<true>): Promise<boolean> {
+    const { promise, resolve } = Promise.withResolvers<false>();
+    using _limit = (this.#lists.size > 0 ? this.#soon : this.#late).start(() => resolve(false));
+    return await Promise.race([writing, promise]);
   }
 
   /** A taken name must fail now: later its narinfo has been served. */

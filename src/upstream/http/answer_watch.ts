@@ -1,3 +1,4 @@
+import { SharedTimer } from "../../base/shared_timer.ts";
 import { NoAnswer } from "../upstream.ts";
 import { dial } from "./dial.ts";
 
@@ -11,17 +12,29 @@ export class UpstreamTimeout extends NoAnswer {
   }
 }
 
-export interface AnswerLimits {
+export interface AnswerTimeouts {
   readonly dialTimeoutMs: number;
   readonly headerTimeoutMs: number;
   /** True where a proxy may stand in between: `fetch` decides then what to dial. */
   readonly viaProxy?: boolean;
 }
 
+/** The limits of all requests to one upstream. */
+export interface AnswerLimits extends AnswerTimeouts {
+  /** Each request waits here for its answer first. */
+  readonly doubts: SharedTimer;
+}
+
+export function answerLimits(timeouts: AnswerTimeouts): AnswerLimits {
+  const { dialTimeoutMs, headerTimeoutMs, viaProxy = false } = timeouts;
+  const doubts = new SharedTimer(Math.min(DIAL_DOUBT_MS, dialTimeoutMs, headerTimeoutMs));
+  return { dialTimeoutMs, headerTimeoutMs, viaProxy, doubts };
+}
+
 /**
  * Calls `onLate` when the dialing, or the answer after it, times out. `fetch` has no timeouts, and
- * does not tell the two apart. So a late answer makes us dial the same address beside it. A quick
- * answer costs one timer.
+ * does not tell the two apart. So a late answer makes us dial the same address beside it. Quick
+ * answers share one timer.
  */
 export class AnswerWatch implements Disposable {
   /** Made only when there is a dial to end: making and aborting one costs as much as a timer. */
@@ -29,25 +42,22 @@ export class AnswerWatch implements Disposable {
   #isOver = false;
   readonly #startedAt = performance.now();
   readonly #onLate: (error: UpstreamTimeout) => void;
-  #timer: ReturnType<typeof setTimeout>;
+  readonly #waiting: Disposable;
+  #timer: ReturnType<typeof setTimeout> | undefined;
 
   constructor(url: URL | string, limits: AnswerLimits, onLate: (error: UpstreamTimeout) => void) {
     this.#onLate = onLate;
-    this.#timer = setTimeout(
-      () => void this.#doubt(url, limits),
-      Math.min(DIAL_DOUBT_MS, limits.dialTimeoutMs, limits.headerTimeoutMs),
-    );
+    this.#waiting = limits.doubts.start(() => void this.#doubt(url, limits));
   }
 
   [Symbol.dispose](): void {
     this.#isOver = true;
-    clearTimeout(this.#timer);
+    this.#waiting[Symbol.dispose]();
+    if (this.#timer !== undefined) clearTimeout(this.#timer);
     this.#dialing?.abort();
   }
 
   async #doubt(url: URL | string, { dialTimeoutMs, headerTimeoutMs, viaProxy }: AnswerLimits) {
-    // A timer that is due in the turn in which it is cleared fires all the same (Deno 2.6.8).
-    if (this.#isOver) return;
     if (viaProxy) {
       return this.#limit("the answer", Math.max(dialTimeoutMs, headerTimeoutMs), this.#startedAt);
     }
@@ -67,6 +77,7 @@ export class AnswerWatch implements Disposable {
   #limit(what: string, limitMs: number, since: number): void {
     const leftMs = Math.max(0, limitMs - (performance.now() - since));
     this.#timer = setTimeout(() => {
+      // A timer that is due in the turn in which it is cleared fires all the same (Deno 2.6.8).
       if (!this.#isOver) this.#onLate(new UpstreamTimeout(what, limitMs));
     }, leftMs);
   }

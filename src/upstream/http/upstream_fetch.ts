@@ -1,7 +1,7 @@
 import { Failure, messageOf } from "../../base/failure.ts";
 import { pause } from "../../base/pause.ts";
 import { NoAnswer } from "../upstream.ts";
-import { AnswerWatch } from "./answer_watch.ts";
+import { type AnswerLimits, answerLimits, AnswerWatch } from "./answer_watch.ts";
 import type { HttpUpstreamSettings } from "./http_settings.ts";
 import { BUSY_STATUSES } from "../upstream_strain.ts";
 import { fetchFollowing } from "./redirects.ts";
@@ -26,10 +26,12 @@ export interface UpstreamFetchOptions {
 export class UpstreamFetch {
   readonly #settings: HttpUpstreamSettings;
   readonly #client: Deno.HttpClient;
+  readonly #limits: AnswerLimits;
 
   constructor(settings: HttpUpstreamSettings, client: Deno.HttpClient) {
     this.#settings = settings;
     this.#client = client;
+    this.#limits = answerLimits(settings);
   }
 
   /**
@@ -48,7 +50,7 @@ export class UpstreamFetch {
     options.signal?.addEventListener("abort", () => abort.abort(options.signal?.reason), {
       once: true,
     });
-    using _watch = new AnswerWatch(url, this.#settings, (late) => abort.abort(late));
+    using _watch = new AnswerWatch(url, this.#limits, (late) => abort.abort(late));
     const retries = new Retries(options.isFinal ? 0 : this.#settings.headerTimeoutMs);
     for (;;) {
       let pauseMs: number | undefined;

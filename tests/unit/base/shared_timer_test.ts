@@ -1,0 +1,53 @@
+import assert from "node:assert/strict";
+import { SharedTimer } from "../../../src/base/shared_timer.ts";
+import { pause } from "../../../src/base/pause.ts";
+
+const DELAY_MS = 20;
+
+Deno.test("SharedTimer: each wait gets its whole delay, whenever it began", async () => {
+  const timer = new SharedTimer(DELAY_MS);
+  const tookMs = await Promise.all([0, DELAY_MS / 4, DELAY_MS / 2].map(async (afterMs) => {
+    await pause(afterMs);
+    const startedAtMs = performance.now();
+    await new Promise<void>((resolve) => timer.start(resolve));
+    return performance.now() - startedAtMs;
+  }));
+  for (const ms of tookMs) assert.ok(ms >= DELAY_MS, `${ms} ms`);
+});
+
+Deno.test("SharedTimer: two waits that began together are over in their order", async () => {
+  const timer = new SharedTimer(DELAY_MS);
+  const over: string[] = [];
+  timer.start(() => over.push("first"));
+  await new Promise<void>((resolve) =>
+    timer.start(() => {
+      over.push("second");
+      resolve();
+    })
+  );
+  assert.deepEqual(over, ["first", "second"]);
+});
+
+Deno.test("SharedTimer: a wait that ended early is never over, and delays no other", async () => {
+  const timer = new SharedTimer(DELAY_MS);
+  const over: string[] = [];
+  const early = timer.start(() => over.push("early"));
+  const other = new Promise<void>((resolve) => timer.start(resolve));
+  early[Symbol.dispose]();
+  await other;
+  assert.deepEqual(over, []);
+});
+
+Deno.test("SharedTimer: a wait may begin as another one is over", async () => {
+  const timer = new SharedTimer(DELAY_MS);
+  await new Promise<void>((resolve) => timer.start(() => timer.start(resolve)));
+});
+
+Deno.test("SharedTimer: without waits it has no timer", () => {
+  const timer = new SharedTimer(DELAY_MS);
+  // The sanitizer of the test finds a timer that is left.
+  for (let count = 0; count < 2; count++) {
+    using _first = timer.start(() => undefined);
+    using _second = timer.start(() => undefined);
+  }
+});
