@@ -10,9 +10,11 @@ const REDIRECTS_MAX = 10;
 
 const REDIRECT_STATUSES: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
 
-interface FetchOptions extends RequestInit {
+interface FetchOptions {
+  readonly method: "GET" | "HEAD";
   readonly client: Deno.HttpClient;
   readonly signal: AbortSignal;
+  readonly headers: Readonly<Record<string, string>>;
 }
 
 /**
@@ -25,25 +27,39 @@ export async function fetchFollowing(
   init: FetchOptions,
   authorization: string | undefined,
 ): Promise<Response> {
+  // Plain headers, and no URL: `fetch` reads both again, and most requests have no redirect.
+  const credentials = authorization === undefined ? {} : { authorization };
+  const options = { ...init, redirect: "manual" } as const;
+  let response = await fetch(start, { ...options, headers: { ...init.headers, ...credentials } });
+  if (!isRedirect(response)) return response;
   const first = new URL(start);
   let url = first;
   let isAtHome = true;
-  for (let count = 0; count <= REDIRECTS_MAX; count++) {
-    // After another origin, credentials stay away even from the first one.
-    isAtHome &&= url.origin === first.origin;
-    const headers = new Headers(init.headers);
-    if (isAtHome && authorization !== undefined) headers.set("authorization", authorization);
-    const response = await fetch(url, { ...init, headers, redirect: "manual" });
-    const location = response.headers.get("location");
-    if (!REDIRECT_STATUSES.has(response.status) || location === null) return response;
-    await discard(response);
-    const next = URL.canParse(location, url) ? new URL(location, url) : undefined;
-    if (next === undefined) throw refusal("it leads to no URL");
-    checkScheme(url, next);
+  for (let count = 0; count < REDIRECTS_MAX; count++) {
+    const next = await nextUrl(response, url);
     if (next.hostname !== url.hostname) await checkAddress(first, next, init.signal);
     url = next;
+    // After another origin, credentials stay away even from the first one.
+    isAtHome &&= url.origin === first.origin;
+    const headers = { ...init.headers, ...isAtHome ? credentials : {} };
+    response = await fetch(url, { ...options, headers });
+    if (!isRedirect(response)) return response;
   }
+  await discard(response);
   throw refusal(`there are over ${REDIRECTS_MAX}`);
+}
+
+function isRedirect({ status, headers }: Response): boolean {
+  return REDIRECT_STATUSES.has(status) && headers.get("location") !== null;
+}
+
+async function nextUrl(response: Response, from: URL): Promise<URL> {
+  const location = response.headers.get("location") ?? "";
+  await discard(response);
+  if (!URL.canParse(location, from)) throw refusal("it leads to no URL");
+  const next = new URL(location, from);
+  checkScheme(from, next);
+  return next;
 }
 
 function checkScheme(from: URL, to: URL): void {
