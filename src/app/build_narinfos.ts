@@ -8,7 +8,6 @@ import { NO_PREFETCH } from "../cache/prefetch/prefetch_ports.ts";
 import { NarinfoServer } from "../cache/serve_narinfo.ts";
 import type { Demotions } from "../cache/sources/demotions.ts";
 import type { StorePathNames } from "../cache/store_path_names.ts";
-import { ALONE } from "../locks/turns.ts";
 import type { Uses } from "../cache/uses.ts";
 import type { Space } from "../space/space.ts";
 import type { UpstreamPool } from "../upstream/upstream_pool.ts";
@@ -27,7 +26,7 @@ export interface NarinfoNeighbours {
 
 /** Wires narinfos, and what is fetched ahead for those who ask for them. */
 export function buildNarinfos(parts: AppParts, neighbours: NarinfoNeighbours) {
-  const { nowMs, fetching, stores: { metadata, turns = ALONE } } = parts;
+  const { nowMs, fetching, stores: { metadata, turns } } = parts;
   const { log, metrics } = parts.telemetry;
   const { pool, negative, demotions, uses, downloads, space, names } = neighbours;
   const signer = createSigner(parts.identity.secretKey);

@@ -1,6 +1,6 @@
 import { messageOf } from "../base/failure.ts";
 import { SingleFlight } from "../base/single_flight.ts";
-import { ALONE, type Turns } from "../locks/turns.ts";
+import type { Turns } from "../locks/turns.ts";
 import type { MetadataStore, NarinfoRow } from "../metadata/metadata_store.ts";
 import type { StorePathHash } from "../nix/store_path.ts";
 import type { Logger } from "../telemetry/logger.ts";
@@ -28,7 +28,7 @@ export interface NarinfoLearnerDeps extends LearnNarinfoDeps {
   >;
   readonly memory: UpstreamMemory;
   /** Default: there are no other members. */
-  readonly turns?: Pick<Turns, "narinfo">;
+  readonly turns?: Pick<Turns, "narinfo"> | undefined;
   readonly log: Logger;
 }
 
@@ -117,7 +117,8 @@ export class NarinfoLearner implements NarinfoAhead {
 
   /** Asks upstreams, unless another member has stored their answer meanwhile. */
   async #inTurn(storePathHash: StorePathHash, ask: () => Promise<Learned>): Promise<Learned> {
-    const { metadata, turns = ALONE } = this.#deps;
+    const { metadata, turns } = this.#deps;
+    if (turns === undefined) return await ask();
     let stored: Learned | undefined;
     await using _turn = await turns.narinfo(storePathHash, async () => {
       // A database that cannot be read tells nothing.

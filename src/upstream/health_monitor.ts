@@ -57,6 +57,8 @@ export class HealthMonitor implements Disposable {
 
   #apply(event: HealthEvent): void {
     if (this.#outage.signal.aborted) return;
+    // Nearly every answer: nothing changes.
+    if (event.type === "answer" && this.#health.state === "up") return;
     const wasDown = this.#health.state === "down";
     this.#health = next(this.#health, event);
     this.#schedule();

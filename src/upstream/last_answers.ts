@@ -34,41 +34,52 @@ export interface UpstreamAnswers {
   readonly latenciesMs: readonly number[];
 }
 
-const NONE: UpstreamAnswers = {
-  last: undefined,
-  lastError: undefined,
-  counts: { found: 0, absent: 0, failed: 0 },
-  latenciesMs: [],
-};
+/** Written for each answer, so in place. */
+interface Noted extends UpstreamAnswers {
+  last: LastAnswer | undefined;
+  lastError: LastError | undefined;
+  readonly counts: Record<"found" | "absent" | "failed", number>;
+  readonly latenciesMs: number[];
+}
 
 /** The answers of each upstream, for the status page. */
 export class LastAnswers {
   readonly #nowMs: () => number;
-  readonly #answers = new Map<string, UpstreamAnswers>();
+  readonly #answers = new Map<string, Noted>();
 
   constructor(nowMs: () => number) {
     this.#nowMs = nowMs;
   }
 
   note(upstream: string, reading: NarinfoReading): void {
-    const before = this.of(upstream);
+    const noted = this.#of(upstream);
     const atMs = this.#nowMs();
     const result = reading.kind === "failed" ? reading.reason : reading.kind;
-    const lastError = reading.kind === "failed"
-      ? { reason: reading.reason, hint: HINTS[reading.reason], atMs }
-      : before.lastError;
-    const counts = { ...before.counts, [reading.kind]: before.counts[reading.kind] + 1 };
-    this.#answers.set(upstream, { ...before, last: { result, atMs }, lastError, counts });
+    if (reading.kind === "failed") {
+      noted.lastError = { reason: reading.reason, hint: HINTS[reading.reason], atMs };
+    }
+    noted.counts[reading.kind]++;
+    noted.last = { result, atMs };
   }
 
   /** Notes how long an answer took. */
   took(upstream: string, ms: number): void {
-    const before = this.of(upstream);
-    const latenciesMs = [...before.latenciesMs.slice(1 - LATENCIES_MAX), ms];
-    this.#answers.set(upstream, { ...before, latenciesMs });
+    const { latenciesMs } = this.#of(upstream);
+    if (latenciesMs.length >= LATENCIES_MAX) latenciesMs.shift();
+    latenciesMs.push(ms);
   }
 
+  /** As they are now; later answers change the result. */
   of(upstream: string): UpstreamAnswers {
-    return this.#answers.get(upstream) ?? NONE;
+    return this.#of(upstream);
+  }
+
+  #of(upstream: string): Noted {
+    const known = this.#answers.get(upstream);
+    if (known !== undefined) return known;
+    const counts = { found: 0, absent: 0, failed: 0 };
+    const noted = { last: undefined, lastError: undefined, counts, latenciesMs: [] };
+    this.#answers.set(upstream, noted);
+    return noted;
   }
 }

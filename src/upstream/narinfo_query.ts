@@ -77,14 +77,14 @@ export class NarinfoQuery implements Disposable {
   ask(storePathHash: StorePathHash): Promise<PoolAnswer> {
     for (const candidate of this.#candidates) {
       const { upstream, patience } = candidate;
-      upstream.known().then(() => this.#look());
+      upstream.known()?.then(() => this.#look());
       if (patience !== "full") {
         upstream.reached().then((isReached) => candidate.patience = isReached ? "full" : "short");
       }
       void this.#ask(candidate, storePathHash);
     }
     if (this.#candidates.some(({ patience }) => patience !== "full")) this.#endWaitLater();
-    this.#look();
+    if (this.#candidates.length === 0) this.#look();
     return this.#answer.promise;
   }
 

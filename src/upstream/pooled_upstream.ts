@@ -45,11 +45,14 @@ export class PooledUpstream implements Disposable {
     return this.#priority;
   }
 
-  /** Resolves when `priority` is known, or cannot be known now. Requests it if needed. */
-  async known(): Promise<void> {
-    if (this.source.priority !== undefined) return;
+  /**
+   * Requests `priority` if needed. Resolves when it is known, or cannot be known now; `undefined`
+   * where that is so already.
+   */
+  known(): Promise<unknown> | undefined {
+    if (this.source.priority !== undefined) return undefined;
     if (performance.now() > this.#askAgainAtMs) this.#ask();
-    if (this.#priority === undefined) await this.#asking;
+    return this.#priority === undefined ? this.#asking : undefined;
   }
 
   /**

@@ -15,22 +15,20 @@ export interface UpstreamWord {
 /** What upstreams said about the newest paths. In memory only. */
 export class PathRecord {
   readonly #nowMs: () => number;
-  readonly #answers = new LRUCache<StorePathHash, ReadonlyMap<string, UpstreamWord>>({
-    max: PATHS_MAX,
-  });
+  readonly #answers = new LRUCache<StorePathHash, readonly UpstreamWord[]>({ max: PATHS_MAX });
 
   constructor(nowMs: () => number) {
     this.#nowMs = nowMs;
   }
 
   answered(storePathHash: StorePathHash, upstream: string, result: string): void {
-    const known = this.#answers.get(storePathHash) ?? [];
     const answer = { upstream, result, atMs: this.#nowMs() };
-    this.#answers.set(storePathHash, new Map([...known, [upstream, answer]]));
+    const others = this.#answers.peek(storePathHash)?.filter((one) => one.upstream !== upstream);
+    this.#answers.set(storePathHash, others === undefined ? [answer] : [...others, answer]);
   }
 
   /** The newest answer of each upstream, since the start of larder. */
   of(storePathHash: StorePathHash): readonly UpstreamWord[] {
-    return [...this.#answers.get(storePathHash)?.values() ?? []];
+    return this.#answers.get(storePathHash) ?? [];
   }
 }
