@@ -95,6 +95,8 @@ export class NarsAhead {
   /** In a turn of its own, so that the client's response leaves first. */
   #start(): void {
     if (this.#isStarting || this.#waiting.size === 0) return;
+    // What changes either starts again; no narinfo pays for a timer in vain.
+    if (this.#inFlight >= IN_FLIGHT_MAX || decide(this.#yield) === "wait") return;
     this.#isStarting = true;
     this.#track(
       pause(0).then(() => {
