@@ -2,7 +2,15 @@
 import { RECORDS_VARIABLE } from "../tests/support/reliability_record.ts";
 import { readRecords, withReliability } from "./reliability_table.ts";
 
-const RECORDING = ["tests/e2e/full_disk_test.ts", "tests/e2e/kill_test.ts", "tests/reliability"];
+const RECORDING = [
+  "tests/e2e/full_disk_test.ts",
+  "tests/e2e/kill_test.ts",
+  "tests/e2e/locks_test.ts",
+  "tests/e2e/postgres_test.ts",
+  "tests/e2e/replicas_test.ts",
+  "tests/e2e/s3_outage_test.ts",
+  "tests/reliability",
+];
 
 const page = new URL("../docs/reliability.md", import.meta.url);
 const records = Deno.makeTempFileSync();

@@ -1,17 +1,31 @@
 import { KEEPINGS, type ReliabilityRecord, SIGHTS } from "../tests/support/reliability_record.ts";
+import { postgresMissing } from "../tests/support/postgres_programs.ts";
+import { redisMissing } from "../tests/support/redis_server.ts";
+import { S3_UNAVAILABLE } from "../tests/support/s3_server.ts";
 import { withGenerated } from "./generated_part.ts";
 
-const AREAS: Readonly<Record<ReliabilityRecord["area"], string>> = {
+const AREAS = {
   upstream: "Upstreams",
   client: "Clients",
   upload: "Uploads",
   machine: "The machine",
-};
+} as const;
+
+/** A table of its own: where a server program is missing, it stays as it is. */
+const MEMBER_AREAS = { members: "Several machines" } as const;
+
+type Areas = Readonly<Partial<Record<ReliabilityRecord["area"], string>>>;
 
 /** The page with the table of a test run's records. */
 export function withReliability(page: string, records: readonly ReliabilityRecord[]): string {
-  return withGenerated(page, "reliability", tableOf(records));
+  const written = withGenerated(page, "reliability", tableOf(AREAS, records));
+  if (missing.some((reason) => reason !== "")) return written;
+  const sorted = records.toSorted((a, b) => a.fault < b.fault ? -1 : 1);
+  return withGenerated(written, "reliability-members", tableOf(MEMBER_AREAS, sorted));
 }
+
+/** What the tests of several machines need. */
+const missing = [redisMissing, postgresMissing, S3_UNAVAILABLE];
 
 /** The records in a test run's file of JSON lines. */
 export function readRecords(path: string): readonly ReliabilityRecord[] {
@@ -19,12 +33,12 @@ export function readRecords(path: string): readonly ReliabilityRecord[] {
     .map((line) => JSON.parse(line) as ReliabilityRecord);
 }
 
-function tableOf(records: readonly ReliabilityRecord[]): string {
+function tableOf(areas: Areas, records: readonly ReliabilityRecord[]): string {
   const lines = [
     "| Fault | What the client saw | What was kept |",
     "| --- | --- | --- |",
   ];
-  for (const [area, heading] of Object.entries(AREAS)) {
+  for (const [area, heading] of Object.entries(areas)) {
     lines.push(`| **${heading}** | | |`);
     for (const { fault, saw, withinMs, kept } of records.filter((one) => one.area === area)) {
       const limit = withinMs === undefined ? "" : `, within ${withinMs / 1_000} s`;

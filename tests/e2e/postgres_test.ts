@@ -6,6 +6,7 @@ import { type LarderFlags, type LarderProcess, startLarder } from "../support/la
 import { type Ending, PostgresServer } from "../support/postgres.ts";
 import { postgresMissing } from "../support/postgres_programs.ts";
 import { testUnless } from "../support/program.ts";
+import { record } from "../support/reliability_record.ts";
 import { servedNar, servedNarinfo } from "../support/served_nar.ts";
 import { makeStoreObject } from "../support/store_object.ts";
 import { tempFolder } from "../support/temp_folder.ts";
@@ -106,6 +107,8 @@ async function restart(ending: Ending): Promise<void> {
   const tookMs = performance.now() - started;
   assertInTime(tookMs, RESTART_MAX_MS);
   await eventually("all are kept", () => keptFiles(larder) === 3);
+  const fault = `PostgreSQL ${ending === "fast" ? "restarts" : "crashes, and starts again"}`;
+  record({ area: "members", fault, saw: "whole", withinMs: RESTART_MAX_MS, kept: "nar" });
 }
 
 /** A larder on a database of its own. */

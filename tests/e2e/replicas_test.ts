@@ -4,8 +4,9 @@ import { eventually } from "../support/eventually.ts";
 import { type FakeUpstream, fakeUpstream } from "../support/fake_upstream.ts";
 import { FaultProxy } from "../support/fault_proxy.ts";
 import { Gate } from "../support/faults.ts";
-import type { LarderFlags } from "../support/larder_process.ts";
+import type { LarderFlags, LarderProcess } from "../support/larder_process.ts";
 import { testUnless } from "../support/program.ts";
+import { record } from "../support/reliability_record.ts";
 import { redisMissing, RedisServer } from "../support/redis_server.ts";
 import { Replicas } from "../support/replicas.ts";
 import { runLarder } from "../support/run_larder.ts";
@@ -17,6 +18,8 @@ const HALF_BYTES = NAR_BYTES / 2;
 const ANSWER_MAX_MS = 10_000;
 const TOKEN = "a-token-of-some-length";
 const HEADERS = { authorization: `Bearer ${TOKEN}` };
+/** What `checkStorage` has looked for. */
+const MEMBERS = { area: "members", kept: "nar" } as const;
 const object = makeStoreObject({ name: "streamed", size: NAR_BYTES });
 
 let redis: RedisServer;
@@ -71,7 +74,7 @@ class Scene implements AsyncDisposable {
 
   /** Fails unless the storage has the one right object, and nothing else. */
   async checkStorage(): Promise<void> {
-    for (const larder of this.replicas.larders) larder.kill("SIGTERM");
+    for (const larder of this.replicas.larders) stop(larder);
     for (const larder of this.replicas.larders) await larder.ended;
     const words = ["fsck", "--verify-content", ...storageWords(this.replicas.storage)];
     const { status, out, err } = await runLarder(words);
@@ -81,6 +84,15 @@ class Scene implements AsyncDisposable {
   [Symbol.asyncDispose](): Promise<void> {
     this.gate.open();
     return this.#opened.disposeAsync();
+  }
+}
+
+function stop(larder: LarderProcess): void {
+  try {
+    larder.kill("SIGTERM");
+  } catch (error) {
+    // The test has killed it.
+    if (!(error instanceof TypeError)) throw error;
   }
 }
 
@@ -183,6 +195,10 @@ testUnless(redisMissing, "replicas: a killed holder costs one more upstream requ
   const late = await scene.client(1);
   assert.deepEqual(await late.all(), scene.bytes);
   await replicas.at(1).logged("lock of an absent member freed");
+  await scene.checkStorage();
+  const fault = "the larder that downloads a NAR is killed";
+  record({ ...MEMBERS, fault: `${fault}; its client`, saw: "cut" });
+  record({ ...MEMBERS, fault: `${fault}; a client of another`, saw: "whole" });
 });
 
 testUnless(redisMissing, "replicas: a paused holder is left, and harms nothing later", async () => {
@@ -201,6 +217,8 @@ testUnless(redisMissing, "replicas: a paused holder is left, and harms nothing l
 
   assert.deepEqual(await one.all(), scene.bytes);
   await scene.checkStorage();
+  const fault = "the larder that downloads a NAR is paused beyond the time of its lock, and wakes";
+  record({ ...MEMBERS, fault, saw: "whole" });
 });
 
 testUnless(redisMissing, "replicas: a cut between them does not show in the body", async () => {
@@ -226,4 +244,5 @@ testUnless(redisMissing, "replicas: a cut between them does not show in the body
     (proxy?.connectionCount ?? 0) > 0
   ));
   await scene.checkStorage();
+  record({ ...MEMBERS, fault: "larders are cut off from each other halfway", saw: "whole" });
 });

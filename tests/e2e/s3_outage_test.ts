@@ -1,14 +1,20 @@
 import assert from "node:assert/strict";
+import { pause } from "../../src/base/pause.ts";
 import { fakeUpstream } from "../support/fake_upstream.ts";
 import { FaultProxy } from "../support/fault_proxy.ts";
 import { startLarder } from "../support/larder_process.ts";
 import { testUnless } from "../support/program.ts";
 import { rawRequest, requestText } from "../support/raw_http.ts";
+import { record } from "../support/reliability_record.ts";
 import { S3_UNAVAILABLE, s3Flags, S3Server } from "../support/s3_server.ts";
+import { type S3Fault, S3FaultProxy } from "../support/s3_fault_proxy.ts";
 import { servedNar, servedNarinfo } from "../support/served_nar.ts";
+import { filesBelow } from "../support/storage_look.ts";
 import { makeStoreObject } from "../support/store_object.ts";
 
 const server = S3_UNAVAILABLE === "" ? await S3Server.start() : undefined;
+
+const SLOW_MS = 1_500;
 
 /** Too large for the memory of small files. */
 const object = makeStoreObject({ name: "large", size: 1_000_000 });
@@ -53,5 +59,44 @@ testUnless(
     assert.equal(said("nar store unavailable"), 1);
     assert.equal(said("nar store available"), 1);
     assert.equal(said("nars cannot be kept"), 1);
+    record({ area: "members", fault: "S3 refuses connections", saw: "whole", kept: "nar" });
   },
 );
+
+/** Of the answer with a stored NAR. */
+const S3_FAULTS: Readonly<Record<string, (fileSize: number) => S3Fault>> = {
+  "S3 cuts a stored NAR halfway": (fileSize) => ({ cutAfter: fileSize / 2 }),
+  "S3 answers SlowDown for a stored NAR": () => ({ status: 503, code: "SlowDown" }),
+  "S3 is slow with a stored NAR": () => ({ holdUntil: pause(SLOW_MS) }),
+};
+
+for (const [fault, faultOf] of Object.entries(S3_FAULTS)) {
+  testUnless(S3_UNAVAILABLE, `S3 in trouble: ${fault}, and its client gets it whole`, async () => {
+    if (server === undefined) return;
+    await using proxy = new S3FaultProxy(server.port);
+    await using upstream = await fakeUpstream({ objects: [object], stored: true });
+    const place = server.bucket(proxy.port);
+    await using larder = await startLarder({
+      ...s3Flags(place),
+      "cache-upstream-url": upstream.url,
+      "cache-upstream-public-key": upstream.publicKey,
+    });
+    const narinfo = await servedNarinfo(larder.port, object.storePathHash);
+    assert.equal((await servedNar(larder.port, narinfo)).status, 200);
+    await larder.logged("nar cached successfully");
+    const stored = filesBelow(`${server.folderOf(place)}/nar`);
+    const [fileSize = 0] = stored.values();
+    let isOver = false;
+    proxy.fault = ({ method, path }) => {
+      if (isOver || method !== "GET" || !path.includes(".nar")) return undefined;
+      isOver = true;
+      return faultOf(fileSize);
+    };
+
+    assert.equal((await servedNar(larder.port, narinfo)).status, 200);
+
+    assert.ok(isOver, "the fault has come");
+    assert.deepEqual(filesBelow(`${server.folderOf(place)}/nar`), stored);
+    record({ area: "members", fault, saw: "whole", kept: "nar" });
+  });
+}

@@ -30,7 +30,7 @@ export type Keeping = keyof typeof KEEPINGS;
 
 /** A fault and what came of it: a row of the table of faults. */
 export interface ReliabilityRecord {
-  readonly area: "upstream" | "client" | "upload" | "machine";
+  readonly area: "upstream" | "client" | "upload" | "machine" | "members";
   readonly fault: string;
   readonly saw: Sight;
   /** It was seen in less than this. */
