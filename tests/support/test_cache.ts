@@ -21,7 +21,7 @@ import { RecentProblems } from "../../src/telemetry/recent_problems.ts";
 import type { AnswerLimits } from "../../src/upstream/http/answer_watch.ts";
 import { bytesBelow } from "./bytes_below.ts";
 import type { FakeUpstream } from "./fake_upstream.ts";
-import { storePlacesOf } from "./shared_servers.ts";
+import { isInBucket, storePlacesOf } from "./shared_servers.ts";
 import { narFilesIn, storedFileOf } from "./storage_look.ts";
 import { tempFolder } from "./temp_folder.ts";
 import { TestListener } from "./test_listener.ts";
@@ -294,7 +294,9 @@ export class TestCache implements AsyncDisposable {
   /** Of all NAR files, growing ones included. */
   bytesOnDisk(): number {
     const stored = [...narFilesIn(this.folder.path).values()];
-    return stored.reduce((sum, size) => sum + size, bytesBelow(this.tempPath));
+    // Beside a bucket, growing files are on another disk.
+    const growing = isInBucket(this.folder.path) ? 0 : bytesBelow(this.tempPath);
+    return stored.reduce((sum, size) => sum + size, growing);
   }
 
   /** Names of what lies in the folder of growing files. */
