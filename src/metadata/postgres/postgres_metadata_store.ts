@@ -61,6 +61,7 @@ import { migrate, requireSchema } from "./migrate.ts";
 import { PostgresKeyKeeper } from "./postgres_key_keeper.ts";
 import { NoticeFeed } from "./notice_feed.ts";
 import { type QueryName, queryOf } from "./queries.ts";
+import { readSweptRows } from "./swept_rows.ts";
 import { Writer } from "./writer.ts";
 
 export interface PostgresOptions extends DatabaseOptions {
@@ -266,17 +267,7 @@ export class PostgresMetadataStore
       ...{ unusedSinceMs, rowsMax, spared: [...spared], graceMs: NAR_GRACE_MS },
       ...(after === "" ? {} : { afterId: Number(after), pathsMax: rowsMax * PATHS_PER_ROW }),
     });
-    const settled = outcome["settled"] === true;
-    const { narinfos = [], nars = [], paths = 0, lastId } = outcome as Partial<{
-      readonly narinfos: readonly StorePathHash[];
-      readonly nars: readonly NarName[];
-      readonly paths: number;
-      readonly lastId: number | null;
-    }>;
-    const swept = { narinfos, nars, paths, settled };
-    if (!settled) return { ...swept, next: after };
-    if (after !== "") return lastId ? { ...swept, next: String(lastId) } : swept;
-    return { ...swept, next: narinfos.length + nars.length > 0 ? "" : "0" };
+    return readSweptRows(outcome, after);
   }
 
   listNarinfos(after: string, countMax: number): Promise<readonly ListedNarinfo[]> {

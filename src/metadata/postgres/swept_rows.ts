@@ -1,0 +1,19 @@
+import type { NarName } from "../../nix/nar_name.ts";
+import type { StorePathHash } from "../../nix/store_path.ts";
+import type { SweptRows } from "../row_sweeper.ts";
+import type { Outcome } from "./writer.ts";
+
+/** The outcome of `sweep_rows`, which began after the row `after`. */
+export function readSweptRows(outcome: Outcome, after: string): SweptRows {
+  const settled = outcome["settled"] === true;
+  const { narinfos = [], nars = [], paths = 0, lastId } = outcome as Partial<{
+    readonly narinfos: readonly StorePathHash[];
+    readonly nars: readonly NarName[];
+    readonly paths: number;
+    readonly lastId: number | null;
+  }>;
+  const swept = { narinfos, nars, paths, settled };
+  if (!settled) return { ...swept, next: after };
+  if (after !== "") return lastId ? { ...swept, next: String(lastId) } : swept;
+  return { ...swept, next: narinfos.length + nars.length > 0 ? "" : "0" };
+}
