@@ -2,6 +2,7 @@ import type { ClosureLister } from "../pins/pinned_closures.ts";
 import type { HandOver } from "../http/routes/nar_hand_over.ts";
 import type { Token } from "../http/access/tokens.ts";
 import type { Turns } from "../locks/turns.ts";
+import type { MemberBoard } from "../metadata/member_board.ts";
 import type { MetadataStore } from "../metadata/metadata_store.ts";
 import type { PublicKey, SecretKey } from "../nix/signature.ts";
 import type { NarStore } from "../storage/nar_store.ts";
@@ -36,6 +37,16 @@ export interface StoreParts {
   readonly space: SpaceParts;
   /** The turns of all members, which read from each other; `undefined`: there are no others. */
   readonly turns?: Turns | undefined;
+}
+
+/** What members tell each other, for displays. */
+export interface MemberParts {
+  readonly board: MemberBoard;
+  readonly host: string;
+  /** Where the others reach this one. */
+  readonly url: string | undefined;
+  /** True if members may run on other machines. */
+  readonly isShared: boolean;
 }
 
 /** The upstreams and the trusted keys. */
@@ -104,4 +115,6 @@ export interface TelemetryParts {
   readonly countsRequests: boolean;
   /** `undefined`: no tracing. */
   readonly tracer: Tracer | undefined;
+  /** `undefined`: this larder tells nobody of itself. */
+  readonly members?: MemberParts | undefined;
 }

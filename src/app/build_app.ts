@@ -75,6 +75,8 @@ export interface App extends AsyncDisposable {
   readonly history: Pick<History, "start">;
   /** The free bytes of the storage's disk, as last seen. */
   readonly disk: { freeBytes: number | undefined };
+  /** Tells the other members how this one does, and reads their reports. Never rejects. */
+  tellMembers(): Promise<void>;
   /** Removes uploaded NARs whose narinfo has not come in time. */
   expireUploads(): Promise<void>;
 }
@@ -91,14 +93,14 @@ export function buildApp(given: AppParts): App {
   const closures = resources.use(stores.closures ?? new PinnedClosures(stores));
   const history = buildHistory(parts, cache);
   const disk = { freeBytes: undefined as number | undefined };
+  let ready = true;
   const shown = { ...cache, closures, names, history, disk, uploads: uploads.inFlight };
-  const page = buildPage(parts, shown);
+  const page = buildPage(parts, { ...shown, isDraining: () => !ready });
   const pinsChanged = () => {
     page.pinsChanged();
     void space.altered();
   };
   const pins = new Pins({ ...stores, nowMs: parts.nowMs, changed: pinsChanged });
-  let ready = true;
   const routes = [
     nixCacheInfoRoute(identity.priority),
     pubkeyRoute(identity.secretKey?.publicKey.text),
@@ -129,7 +131,9 @@ export function buildApp(given: AppParts): App {
       ready = false;
       prefetch?.stop();
       downloads.stopping();
+      void page.tellMembers();
     },
+    tellMembers: () => page.tellMembers(),
     downloadsOver: () => downloads.wantedIdle(),
     resume: (paths) => downloads.resume(paths),
     prefetchOver: async () => await prefetch?.idle(),

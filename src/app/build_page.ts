@@ -11,6 +11,8 @@ import { pageRoute } from "../http/routes/page.ts";
 import { explainRoute } from "../http/routes/explain.ts";
 import { searchPackages } from "../http/routes/search_packages.ts";
 import { statsRoute } from "../http/routes/stats.ts";
+import { MemberGatherer, type MemberSources } from "../http/stats/gather_member.ts";
+import { MemberReports } from "../http/stats/member_reports.ts";
 import { gatherStats, type StatsAsked } from "../http/stats/gather_stats.ts";
 import type { HistoryReader } from "../history/history.ts";
 import type { Space } from "../space/space.ts";
@@ -38,12 +40,15 @@ export interface PageSubjects {
   /** What upstreams said about each path. */
   readonly paths: PathRecord;
   readonly disk: { readonly freeBytes: number | undefined };
+  readonly isDraining: () => boolean;
 }
 
 export interface PageParts extends AsyncDisposable {
   readonly routes: readonly Route[];
   /** Call this after each pin and unpin. */
   pinsChanged(): void;
+  /** Exchanges reports with the other members. Never rejects. */
+  tellMembers(): Promise<void>;
 }
 
 /** Wires `/` and `/stats` to their sources. */
@@ -63,7 +68,9 @@ export function buildPage(parts: AppParts, subjects: PageSubjects): PageParts {
     nameOf: async (narName: NarName) => await subjects.names.of(narName),
     pins,
   };
-  const stats = (asked?: StatsAsked) => gatherStats(sources, asked);
+  const members = buildMembers(parts, { ...sources, isDraining: subjects.isDraining });
+  const shown = { ...sources, members: members ?? { list: () => [] } };
+  const stats = (asked?: StatsAsked) => gatherStats(shown, asked);
   // Without a signature of ours, clients have to trust the keys of the upstreams.
   const publicKeys = publicKey === undefined ? trustedKeys.map(({ text }) => text) : [publicKey];
   const page = new Page(readPageSource());
@@ -77,6 +84,21 @@ export function buildPage(parts: AppParts, subjects: PageSubjects): PageParts {
       pageRoute({ page, stats, search, publicKeys, usesTls }),
     ],
     pinsChanged: () => pins.changed(),
-    [Symbol.asyncDispose]: () => pins[Symbol.asyncDispose](),
+    tellMembers: async () => await members?.exchange(),
+    async [Symbol.asyncDispose]() {
+      await members?.[Symbol.asyncDispose]();
+      await pins[Symbol.asyncDispose]();
+    },
   };
+}
+
+function buildMembers(
+  { stores, nowMs, telemetry: { members, log } }: AppParts,
+  sources: Omit<MemberSources, "host" | "url">,
+): MemberReports | undefined {
+  if (members === undefined) return undefined;
+  const { board, isShared, ...own } = members;
+  const gatherer = new MemberGatherer({ ...sources, ...own });
+  const status = () => gatherer.status();
+  return new MemberReports({ board, self: stores.space.owner, isShared, status, nowMs, log });
 }

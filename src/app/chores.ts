@@ -25,7 +25,10 @@ const RETENTION_EVERY_MS = 24 * 3_600 * 1_000;
 
 export interface ChoresDeps {
   readonly stores: Pick<Stores, "workFolder" | "settle" | "changes" | "metadata">;
-  readonly app: Pick<App, "space" | "reads" | "uses" | "disk" | "expireUploads" | "resume">;
+  readonly app: Pick<
+    App,
+    "space" | "reads" | "uses" | "disk" | "expireUploads" | "resume" | "tellMembers"
+  >;
   /** Times of scheduled eviction and retention; `undefined`: none. */
   readonly schedule: ScheduledTimes | undefined;
   /** How long unused metadata stays; 0 is for ever. */
@@ -53,12 +56,14 @@ export function startChores(deps: ChoresDeps): AsyncDisposable {
   };
   const beat = async () => {
     await space.beat();
+    void app.tellMembers();
     restore(workFolder, log);
   };
   // The memory cache subscribed first, so it is already dropped.
   const feed = changes.subscribe(refresh);
   refresh();
   resume();
+  void app.tellMembers();
   const freeSpace = sampleFreeSpace({ ...deps, disk: app.disk, path: deps.storage });
   const timers = [
     setInterval(beat, BEAT_EVERY_MS),

@@ -12,6 +12,7 @@ import type { PinFinder } from "../metadata/metadata_store.ts";
 import type {
   FetchingParts,
   IdentityParts,
+  MemberParts,
   StoreParts,
   UpstreamParts,
   WriteParts,
@@ -74,7 +75,7 @@ export async function serve(settings: Settings): Promise<number> {
       upstream,
       identity: identityParts(settings, secretKey),
       telemetry: {
-        ...{ log, problems, metrics, tracer },
+        ...{ log, problems, metrics, tracer, members: memberParts(settings, stores) },
         hasMetricsRoute: settings["prometheus.enabled"],
         countsRequests: settings["prometheus.enabled"] || tracer !== undefined,
       },
@@ -120,6 +121,13 @@ const variable = (name: string) => Deno.env.get(name) || undefined;
 
 function spaceParts(settings: Settings, { member: owner, graceMs }: Stores): SpaceParts {
   return { limitBytes: settings["cache.max-size"] ?? Infinity, owner, graceMs };
+}
+
+function memberParts(settings: Settings, { board }: Stores): MemberParts {
+  return {
+    ...{ board, host: Deno.hostname(), url: settings["cache.advertise-url"] },
+    isShared: settings["cache.database-url"].kind === "postgres",
+  };
 }
 
 function handOverOf(settings: Settings, { locator }: Stores): HandOver | undefined {

@@ -4,6 +4,7 @@ import type { StorageClaim } from "../cache/reconcile/storage_claim.ts";
 import { recover, settlingOutage } from "../space/recover.ts";
 import type { ChangeFeed } from "../metadata/change_feed.ts";
 import type { KeyKeeper } from "../metadata/key_keeper.ts";
+import type { MemberBoard } from "../metadata/member_board.ts";
 import type { SpaceLedger } from "../metadata/space_ledger.ts";
 import { HotMetadataStore } from "../metadata/hot_metadata_store.ts";
 import type { NarLocator } from "../storage/nar_store.ts";
@@ -28,6 +29,7 @@ export interface Stores extends AsyncDisposable {
   /** The same, with frequent entries in memory. */
   readonly metadata: HotMetadataStore;
   readonly nars: HotNarStore;
+  readonly board: MemberBoard;
   /** `undefined` where the members have one machine. */
   readonly keys: KeyKeeper | undefined;
   /** `undefined` where other programs cannot read the store. */
@@ -77,7 +79,7 @@ export async function openStores(
   const resources = opened.move();
   return {
     ...{ changes: database, metadata, nars, locator, graceMs, member, workFolder, claim },
-    keys: database.keys,
+    ...{ board: database.board, keys: database.keys },
     async settle() {
       await recover(settling);
       if (places.database.kind === "sqlite") await watch.look();

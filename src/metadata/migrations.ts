@@ -25,6 +25,7 @@ const NAMES = {
     "0011_revision",
     "0012_storage_id",
     "0013_path_times",
+    "0014_member_reports",
   ],
   postgres: [
     "0001_tables",
@@ -36,6 +37,7 @@ const NAMES = {
     "0007_signing_key",
     "0008_storage_id",
     "0009_path_times",
+    "0010_member_reports",
   ],
 } as const;
 

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { existsSync } from "node:fs";
+import type { Stats } from "../../src/http/stats/stats.ts";
 import { eventually } from "../support/eventually.ts";
 import { fakeUpstream } from "../support/fake_upstream.ts";
 import { type LarderFlags, type LarderProcess, startLarder } from "../support/larder_process.ts";
@@ -79,6 +80,12 @@ testUnless(
     assert.ok(!existsSync(`${storage.path}/secret-key`), "the key is in the database alone");
     await servedNarinfo(larder.port, WARM.storePathHash);
     assert.deepEqual(await pinsOf(other), []);
+    // The other one has started last, and so has read both reports.
+    await eventually("each member is listed", async () => {
+      const { members }: Stats = await (await fetch(`${other.url}/stats`)).json();
+      const urls = members.map(({ is_self, state, upstreams }) => [is_self, state, upstreams.up]);
+      return JSON.stringify(urls) === '[[true,"running",1],[false,"running",1]]';
+    });
 
     const pin = `${larder.url}/pin/${WARM.storePathHash}.narinfo`;
     assert.equal((await (await fetch(pin, { method: "POST" })).bytes()).length > 0, true);
@@ -87,6 +94,8 @@ testUnless(
     await eventually("the pin is seen", async () => (await pinsOf(other)).length > 0);
     assertInTime(performance.now() - pinnedAt, 2_000);
     assert.deepEqual(await pinsOf(other), [WARM.storePathHash]);
+    const page = await fetch(`${other.url}/`, { headers: { accept: "text/html" } });
+    assert.match(await page.text(), /<h2 id="members-title">Members<\/h2>/);
   },
 );
 

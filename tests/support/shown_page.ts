@@ -4,6 +4,7 @@ import { Gate } from "./faults.ts";
 import { programMissing, testUnless } from "./program.ts";
 import { makeStoreObject } from "./store_object.ts";
 import { TestCache } from "./test_cache.ts";
+import { toldMembers } from "./told_members.ts";
 
 const object = makeStoreObject({ name: `long-${"name-".repeat(20)}1.0`, size: 4_000_000 });
 
@@ -23,18 +24,24 @@ export function pageTest(name: string, look: (page: ShownPage) => Promise<void>)
 
 /**
  * Shows the page of a cache with something in each of its parts: a download at its first million
- * of bytes, a pin, an upstream that cannot be reached and the warning about it.
+ * of bytes, a pin, other members, an upstream that cannot be reached and the warning about it.
  */
 async function withShownPage(look: (page: ShownPage) => Promise<void>): Promise<void> {
   const gate = new Gate();
   await using upstream = await fakeUpstream({ objects: [object], stored: true });
   upstream.breakNar(gate.fault);
   const upstreams = [upstream, "http://127.0.0.1:1"];
-  await using cache = await TestCache.open({ upstreams, limitBytes: 9_000_000 });
+  const members = toldMembers({
+    running: {},
+    draining: { status: { is_draining: true, host: "larder-".repeat(9) } },
+    gone: { silentMs: 90_000 },
+  });
+  await using cache = await TestCache.open({ upstreams, members, limitBytes: 9_000_000 });
   await using server = cache.listen();
   const path = await cache.narPath(object.storePathHash);
   gate.release(1_000_000);
   const answer = await cache.get(path);
+  await cache.tellMembers();
   await cache.request("POST", `/pin/${object.storePathHash}.narinfo`);
   await using browser = await openBrowser();
   await using tab = await browser.tab();

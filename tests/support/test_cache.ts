@@ -236,6 +236,11 @@ export class TestCache implements AsyncDisposable {
     return this.#app.downloadsOver();
   }
 
+  /** What the server does every few seconds. */
+  tellMembers(): Promise<void> {
+    return this.#app.tellMembers();
+  }
+
   /** What the server does when it begins to stop. */
   stopping(): void {
     this.#app.stopping();

@@ -1,5 +1,6 @@
 import type { ChangeFeed } from "../../metadata/change_feed.ts";
 import type { KeyKeeper } from "../../metadata/key_keeper.ts";
+import type { MemberBoard } from "../../metadata/member_board.ts";
 import type { DamageFinder, MetadataStore } from "../../metadata/metadata_store.ts";
 import type { RowLister } from "../../metadata/row_lister.ts";
 import { openDatabase, openForReading } from "../../metadata/sqlite/connection.ts";
@@ -20,8 +21,11 @@ export type MetadataBackEnd =
   & ChangeFeed
   & StorageIdKeeper
   & AsyncDisposable
-  /** Where several machines may share the database. */
-  & { readonly keys?: KeyKeeper };
+  & {
+    readonly board: MemberBoard;
+    /** Where several machines may share the database. */
+    readonly keys?: KeyKeeper;
+  };
 
 /** Makes missing tables. Throws a Failure that names an unusable database. */
 export async function openMetadata(place: DatabasePlace, log: Logger): Promise<MetadataBackEnd> {

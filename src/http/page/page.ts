@@ -6,6 +6,7 @@ import { formatSpan } from "./format.ts";
 import { historyPart, rangesPart } from "./history_part.ts";
 import { Html, markup, type Part } from "./markup.ts";
 import { ICON_URL, MARK } from "./mark.ts";
+import { membersPart } from "./members_part.ts";
 import { type Found, packagesPart } from "./packages_part.ts";
 import { pinsPart } from "./pins_part.ts";
 import { problemsPart } from "./problems_part.ts";
@@ -80,6 +81,7 @@ function partsOf({ stats, found, url, publicKeys }: PageFacts): Readonly<Record<
     space: spacePart(stats),
     transfers: transfersPart(stats),
     upstreams: upstreamsPart(stats),
+    members: membersPart(stats),
     packages: packagesPart(found),
     pins: pinsPart(stats),
     problems: problemsPart(stats),

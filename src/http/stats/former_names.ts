@@ -29,7 +29,13 @@ const FORMER_NAMES: Readonly<Record<string, string>> = {
 };
 
 /** Groups that version 1 had not. */
-const NEW_GROUPS: ReadonlySet<string> = new Set(["lifetime", "history", "sends", "last_error"]);
+const NEW_GROUPS: ReadonlySet<string> = new Set([
+  "lifetime",
+  "history",
+  "sends",
+  "last_error",
+  "members",
+]);
 
 /** The same record, in which each field has its former name too. */
 export function withFormerNames(value: unknown): unknown {

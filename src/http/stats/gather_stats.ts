@@ -8,6 +8,7 @@ import type { Metrics } from "../../telemetry/metrics.ts";
 import type { Problem, RecentProblems } from "../../telemetry/recent_problems.ts";
 import type { LastAnswers } from "../../upstream/last_answers.ts";
 import type { UpstreamPool } from "../../upstream/upstream_pool.ts";
+import type { MemberReports } from "./member_reports.ts";
 import { historyStats, lifetimeStats } from "./history_stats.ts";
 import {
   type PinStats,
@@ -49,6 +50,7 @@ export interface StatsSources {
   readonly nameOf: (narName: NarName) => Promise<string | undefined>;
   readonly pins: Pick<PinWatch, "look">;
   readonly problems: Pick<RecentProblems, "list">;
+  readonly members: Pick<MemberReports, "list">;
 }
 
 /** What a request asks of the figures. */
@@ -92,6 +94,7 @@ export async function gatherStats(
     sends,
     pins,
     problems: sources.problems.list().map(problemStats),
+    members: sources.members.list(),
   };
 }
 

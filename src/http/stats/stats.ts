@@ -1,4 +1,6 @@
+import type { MemberId } from "../../base/member_id.ts";
 import type { Figure, Tier } from "../../metadata/history_keeper.ts";
+import type { MemberStatus } from "./member_status.ts";
 
 /** Goes up when a name goes or changes its meaning. */
 export const STATS_VERSION = 2;
@@ -35,6 +37,16 @@ export interface Stats {
   readonly sends: SendsStats;
   readonly pins: PinStats | null;
   readonly problems: readonly ProblemStats[];
+  /** This one first; empty for a larder that is alone on SQLite. */
+  readonly members: readonly MemberStats[];
+}
+
+/** A larder process of this storage, as in its last report. */
+export interface MemberStats extends Omit<MemberStatus, "is_draining"> {
+  readonly id: MemberId;
+  readonly is_self: boolean;
+  readonly state: "running" | "draining" | "gone";
+  readonly reported_at: string;
 }
 
 /** Since the start, as in `larder_cache_requests_total`. */

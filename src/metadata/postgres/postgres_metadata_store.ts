@@ -9,6 +9,7 @@ import { type ColdColumns, positionsAfter, readColdEntry } from "../cold_entries
 import type { DocumentRow } from "../document_keeper.ts";
 import { type ExpiredSlots, FIGURES, type HistoryRow } from "../history_keeper.ts";
 import type { KeyKeeper } from "../key_keeper.ts";
+import type { MemberBoard } from "../member_board.ts";
 import type {
   Change,
   DamageFinder,
@@ -58,6 +59,7 @@ import type { StorageIdKeeper } from "../storage_id_keeper.ts";
 import { Database, type DatabaseOptions } from "./database.ts";
 import { encodeUses } from "./encoded_changes.ts";
 import { migrate, requireSchema } from "./migrate.ts";
+import { PostgresMemberBoard } from "./postgres_member_board.ts";
 import { PostgresKeyKeeper } from "./postgres_key_keeper.ts";
 import { NoticeFeed } from "./notice_feed.ts";
 import { type QueryName, queryOf } from "./queries.ts";
@@ -80,6 +82,7 @@ export class PostgresMetadataStore
   readonly #feed: NoticeFeed;
   readonly #nowMs: () => number | null;
   readonly keys: KeyKeeper;
+  readonly board: MemberBoard;
 
   private constructor(
     parts: { readonly database: Database; readonly writer: Writer; readonly feed: NoticeFeed },
@@ -90,6 +93,7 @@ export class PostgresMetadataStore
     this.#feed = parts.feed;
     this.#nowMs = nowMs;
     this.keys = new PostgresKeyKeeper(parts.database);
+    this.board = new PostgresMemberBoard(parts.database, nowMs);
   }
 
   /** Connects, and migrates the database to the newest schema. */

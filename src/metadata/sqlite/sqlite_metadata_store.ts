@@ -20,6 +20,7 @@ import {
   type PinRoot,
   type WriteOptions,
 } from "../metadata_store.ts";
+import type { MemberBoard } from "../member_board.ts";
 import type { ExpiredSlots, HistoryRow } from "../history_keeper.ts";
 import type { ListedDocument, ListedNar, ListedNarinfo, RowLister } from "../row_lister.ts";
 import type { RowSweepOrder, SweptRows } from "../row_sweeper.ts";
@@ -39,6 +40,7 @@ import { Eviction } from "./eviction.ts";
 import { readHistory, writeHistory } from "./history.ts";
 import { listDocuments, listLooseNars, listNarinfos } from "./listing.ts";
 import { Ledger } from "./ledger.ts";
+import { SqliteMemberBoard } from "./sqlite_member_board.ts";
 import { Protection } from "./protection.ts";
 import {
   type DocumentColumns,
@@ -81,6 +83,7 @@ export class SqliteMetadataStore
   readonly #ledger: Ledger;
   readonly #queue: WriteQueue;
   readonly #feed: DataVersionFeed;
+  readonly board: MemberBoard;
   #closed = false;
 
   /** `nowMs`: of the members' heartbeats. `feed`: of this connection. */
@@ -102,6 +105,10 @@ export class SqliteMetadataStore
     this.#eviction = new Eviction(this.#statements, this.#protection);
     this.#rowSweep = new RowSweep(this.#statements, this.#protection);
     this.#ledger = new Ledger(this.#statements, nowMs);
+    this.board = new SqliteMemberBoard({
+      ...{ statements: this.#statements, nowMs },
+      within: (work) => this.#quietly(work),
+    });
   }
 
   async findNarinfo(storePathHash: StorePathHash): Promise<NarinfoRow | undefined> {

@@ -3,6 +3,7 @@ import { DOCUMENT_SQL } from "./documents.ts";
 import { HISTORY_SQL } from "./history.ts";
 import { LEDGER_SQL } from "./ledger.ts";
 import { LISTING_SQL } from "./listing.ts";
+import { MEMBER_BOARD_SQL } from "./sqlite_member_board.ts";
 import { ROW_SWEEP_SQL } from "./row_sweep.ts";
 import { SPACE_SQL } from "./space_statements.ts";
 
@@ -14,6 +15,7 @@ const SQL = {
   ...LEDGER_SQL,
   ...HISTORY_SQL,
   ...LISTING_SQL,
+  ...MEMBER_BOARD_SQL,
 
   begin: "BEGIN IMMEDIATE",
   commit: "COMMIT",

@@ -1,0 +1,79 @@
+import type { Problem } from "../../telemetry/recent_problems.ts";
+import type { StatsSources } from "./gather_stats.ts";
+import { MEMBER_DOWNLOADS_MAX, type MemberStatus } from "./member_status.ts";
+
+/** The sources of a member's own status. */
+export interface MemberSources extends
+  Pick<
+    StatsSources,
+    "version" | "startedAtMs" | "nowMs" | "metrics" | "pool" | "downloads" | "nameOf" | "problems"
+  > {
+  readonly host: string;
+  /** `--cache-advertise-url`. */
+  readonly url: string | undefined;
+  readonly isDraining: () => boolean;
+}
+
+/** Some kinds of problems have no end: they count for so long after the last one. */
+const PROBLEM_FOR_MS = 15 * 60_000;
+
+/** Tells how this member does. Reads memory, and the names of running downloads. */
+export class MemberGatherer {
+  readonly #sources: MemberSources;
+  #requestsBefore = 0;
+  #beforeMs: number;
+
+  constructor(sources: MemberSources) {
+    this.#sources = sources;
+    this.#beforeMs = sources.startedAtMs;
+  }
+
+  /** The rate of requests is that since the last call. */
+  async status(): Promise<MemberStatus> {
+    const { host, version, url, startedAtMs, isDraining, pool, problems } = this.#sources;
+    const statuses = pool.statuses();
+    const sinceMs = this.#sources.nowMs() - PROBLEM_FOR_MS;
+    const isPresent = ({ overAtMs, lastAtMs }: Problem) =>
+      overAtMs === undefined && lastAtMs > sinceMs;
+    const up = statuses.filter(({ isUp }) => isUp).length;
+    return {
+      ...{ host, version, url: url ?? null, started_at: new Date(startedAtMs).toISOString() },
+      is_draining: isDraining(),
+      ...this.#requests(),
+      upstreams: { up, down: statuses.length - up },
+      problems: problems.list().filter(isPresent).length,
+      downloads: await this.#downloads(),
+    };
+  }
+
+  #requests() {
+    const { metrics, nowMs } = this.#sources;
+    const of = (result: "hit" | "miss" | "joined" | "prefetched" | "negative") =>
+      metrics.value("cache_requests_total", { kind: "narinfo", result }) +
+      metrics.value("cache_requests_total", { kind: "nar", result });
+    const answered = of("hit") + of("joined");
+    const known = answered + of("miss") + of("prefetched");
+    const absent = of("negative");
+    const seconds = (nowMs() - this.#beforeMs) / 1_000;
+    const came = known + absent - this.#requestsBefore;
+    [this.#requestsBefore, this.#beforeMs] = [known + absent, nowMs()];
+    return {
+      requests_per_second: seconds > 0 ? Math.round(came / seconds * 10) / 10 : null,
+      hit_ratio: known === 0 ? null : answered / known,
+    };
+  }
+
+  async #downloads(): Promise<MemberStatus["downloads"]> {
+    const { downloads, nameOf } = this.#sources;
+    const { count } = downloads;
+    const under_way = await Promise.all(
+      downloads.progress(MEMBER_DOWNLOADS_MAX).map(async (one) => ({
+        nar: one.narName,
+        name: await nameOf(one.narName) ?? null,
+        received_bytes: one.receivedBytes,
+        file_bytes: one.fileSize ?? null,
+      })),
+    );
+    return { count, under_way };
+  }
+}

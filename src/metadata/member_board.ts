@@ -1,0 +1,42 @@
+import type { MemberId } from "../base/member_id.ts";
+
+/** What a member last told the others of itself. */
+export interface MemberReport {
+  readonly id: MemberId;
+  /** Written by another process: check it like other input. */
+  readonly status: string;
+  /** The time from this report to the last one of the member that asks. */
+  readonly silentMs: number;
+}
+
+/** Bytes of a status; a longer one is refused. */
+export const STATUS_BYTES_MAX = 16_384;
+
+/** A dead member's report stays for so long, by the clock of the database's users. */
+export const REPORT_KEPT_MS = 15 * 60_000;
+
+/** Further members are not listed. */
+export const REPORTS_MAX = 64;
+
+/** The board on which members tell each other how they do. Nothing but displays depends on it. */
+export interface MemberBoard {
+  /** Replaces the member's report. Resolves to all reports, its own first, then the newest. */
+  report(member: MemberId, status: string): Promise<readonly MemberReport[]>;
+  /** Removes the report of a member that ends as planned. */
+  withdraw(member: MemberId): Promise<void>;
+}
+
+/** A row of a report. */
+export interface ReportColumns {
+  readonly id: string;
+  readonly reported_at_ms: number;
+  readonly status: string;
+}
+
+/** The reports of rows whose first one is the member's own. */
+export function readReports(rows: readonly ReportColumns[]): readonly MemberReport[] {
+  const atMs = Number(rows[0]?.reported_at_ms ?? 0);
+  return rows.map(({ id, status, reported_at_ms }) => (
+    { id, status, silentMs: Math.max(0, atMs - Number(reported_at_ms)) }
+  ));
+}

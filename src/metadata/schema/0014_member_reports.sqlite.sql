@@ -1,0 +1,6 @@
+-- What each member last told the others of itself, for displays. A dead member's row stays a while.
+CREATE TABLE member_report (
+  id TEXT PRIMARY KEY,
+  reported_at_ms INTEGER NOT NULL,
+  status TEXT NOT NULL CHECK (octet_length(status) <= 16384)
+) STRICT, WITHOUT ROWID;

@@ -1,0 +1,140 @@
+import assert from "node:assert/strict";
+import { Failure } from "../../src/base/failure.ts";
+import { GatedNar } from "../support/gated_nar.ts";
+import { readStats } from "../support/stats_of.ts";
+import { makeStoreObject } from "../support/store_object.ts";
+import { TestCache } from "../support/test_cache.ts";
+import { TOLD, toldMembers } from "../support/told_members.ts";
+
+const object = makeStoreObject({ name: "big-1.0", size: 4_000_000 });
+
+async function pageOf(cache: TestCache): Promise<string> {
+  const html = await (await cache.get("/", { accept: "text/html" })).text();
+  return /<div id="members"[^>]*>(.*?)<\/div>/s.exec(html)?.[1] ?? "no part of members";
+}
+
+async function membersOf(cache: TestCache) {
+  return (await readStats(await cache.get("/stats"))).members;
+}
+
+Deno.test("members: what others told is in /stats and on the page, behind this one", async () => {
+  const members = toldMembers({ "larder-2.7.x": {} });
+  await using cache = await TestCache.open({ upstreams: ["http://127.0.0.1:1"], members });
+  await cache.tellMembers();
+  const [self, other, ...more] = await membersOf(cache);
+  assert.deepEqual(more, []);
+  assert.deepEqual([self?.id, self?.host, self?.is_self, self?.state], [
+    ...["test", "larder-1", true, "running"],
+  ]);
+  assert.deepEqual(self?.upstreams, { up: 1, down: 0 });
+  const { id, is_self, state, reported_at: _, ...told } = other ?? {};
+  const { is_draining: _2, ...expected } = TOLD;
+  assert.deepEqual([id, is_self, state], ["larder-2.7.x", false, "running"]);
+  assert.deepEqual(told, expected);
+  const page = (await pageOf(cache)).replace(/<[^>]+>/g, "|").replace(/\|+/g, "|");
+  assert.match(page, /\|Members\|/);
+  assert.match(page, /\|larder-1\| \(this one\)\|/);
+  assert.match(
+    page,
+    /\|running\| \|larder-2\|larder 0\.1\.0, http:\/\/larder-2\.example:8501, up f/,
+  );
+  assert.match(
+    page,
+    /\|12\.5 requests\/s, 75 % hits, 2 of 3 upstreams up, 3 problems, 7 downloads\|/,
+  );
+  assert.match(page, /\|big-1\.0: 1000 B of 3\.9 KiB\|and 6 more\|/);
+});
+
+Deno.test("members: a larder that is alone on its machine shows none", async () => {
+  for (const [isShared, count] of [[false, 0], [true, 1]] as const) {
+    const members = toldMembers({}, { isShared });
+    await using cache = await TestCache.open({ upstreams: [], members });
+    await cache.tellMembers();
+    assert.equal((await membersOf(cache)).length, count);
+    assert.equal((await pageOf(cache)).includes("Members"), isShared);
+  }
+  await using cache = await TestCache.open({ upstreams: [] });
+  assert.deepEqual([await membersOf(cache), await pageOf(cache)], [[], ""]);
+});
+
+Deno.test("members: one that reports no more is gone, one that ends is draining", async () => {
+  const members = toldMembers({
+    late: { silentMs: 29_999 },
+    dead: { silentMs: 120_000, status: { is_draining: true } },
+    ending: { status: { is_draining: true } },
+  });
+  await using cache = await TestCache.open({ upstreams: [], members });
+  await cache.tellMembers();
+  const states = (await membersOf(cache)).map(({ id, state }) => `${id} ${state}`);
+  assert.deepEqual(states, ["test running", "late running", "dead gone", "ending draining"]);
+  const page = (await pageOf(cache)).replace(/<[^>]+>/g, "|");
+  assert.match(page, /gone\|.*last report \|2 min ago\|/);
+  cache.stopping();
+  await cache.tellMembers();
+  assert.equal((await membersOf(cache))[0]?.state, "draining");
+});
+
+Deno.test("members: what they told is text, whatever it looks like", async () => {
+  const under_way = Array.from({ length: 20 }, () => (
+    { nar: "<b>", name: `${"<i>".repeat(40)}\u202e`, received_bytes: 1, file_bytes: null }
+  ));
+  const members = toldMembers({
+    markup: {
+      status: {
+        host: "<img src=x>",
+        url: "javascript:alert(1)",
+        downloads: { count: 1e9, under_way },
+      },
+    },
+    "<script>": { text: "no JSON" },
+    deep: { text: "[".repeat(16_000) },
+    huge: { text: JSON.stringify({ host: "x".repeat(20_000) }) },
+    odd: { text: `{"host":7,"started_at":"2026-99-01T00:00:00Z","hit_ratio":-1,"downloads":[]}` },
+  });
+  await using cache = await TestCache.open({ upstreams: [], members });
+  await cache.tellMembers();
+  const page = await pageOf(cache);
+  assert.match(page, /&lt;img src=x&gt;/);
+  assert.match(page, /&lt;script&gt;/);
+  assert.doesNotMatch(page, /<img|<script|<i>|href|\u202e|NaN|Infinity|undefined|Invalid/);
+  assert.ok(page.length < 20_000, `${page.length} characters`);
+  assert.equal((await membersOf(cache)).length, 6);
+});
+
+Deno.test("members: it tells them of its downloads, of a rate and of hits", async () => {
+  const members = toldMembers({}, { isShared: true });
+  let nowMs = 1_800_000_000_000;
+  await using scene = await GatedNar.open(object, { members, nowMs: () => nowMs });
+  const { gate, cache, path } = scene;
+  gate.release(1_000_000);
+  const answer = await cache.get(path);
+  await (await cache.get(path)).body?.cancel();
+  nowMs += 10_000;
+  await cache.tellMembers();
+  const [self] = await membersOf(cache);
+  assert.deepEqual(self?.downloads.under_way.map(({ name }) => name), ["big-1.0"]);
+  assert.equal(self?.downloads.count, 1);
+  assert.equal(self?.requests_per_second, 0.3);
+  assert.equal(self?.hit_ratio, 1 / 3);
+  gate.open();
+  await answer.bytes();
+});
+
+Deno.test("members: a board that does not answer leaves the page as it was", async () => {
+  const members = toldMembers({ other: {} });
+  let isAway = false;
+  const board = {
+    ...members.board,
+    report(id: string, status: string) {
+      if (isAway) return Promise.reject(new Failure("away", "Cannot use the database"));
+      return members.board.report(id, status);
+    },
+    withdraw: () => Promise.reject(new Failure("away", "Cannot use the database")),
+  };
+  await using cache = await TestCache.open({ upstreams: [], members: { ...members, board } });
+  await cache.tellMembers();
+  isAway = true;
+  await cache.tellMembers();
+  assert.equal((await membersOf(cache)).length, 2);
+  assert.deepEqual(cache.logged("warn"), []);
+});
