@@ -17,6 +17,8 @@ const QUERIES: Readonly<Record<string, Query>> = {
   sourcesOf: select("nar_source"),
   narinfosOf: select("narinfo"),
   referencesOf: select("reference"),
+  graphRows: select("reference"),
+  narinfoBodies: select("narinfo"),
   findPin: select("pin_root"),
   pins: select("pin_root"),
   findDocument: select("document"),

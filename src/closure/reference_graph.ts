@@ -1,10 +1,13 @@
 import type { TimeSlice } from "../base/time_slice.ts";
 import { Failure } from "../base/failure.ts";
-import type { NarFinder, NarinfoFinder, ReferenceFinder } from "../metadata/metadata_store.ts";
+import type { GraphFinder } from "../metadata/graph_finder.ts";
 import type { NarName } from "../nix/nar_name.ts";
 import type { StorePathHash } from "../nix/store_path.ts";
 
-export type GraphMetadata = NarinfoFinder & Pick<NarFinder, "findNar"> & ReferenceFinder;
+export type GraphMetadata = Pick<GraphFinder, "graphRows">;
+
+/** Paths of one query: as many as one level of a graph has, but for huge ones. */
+const PATHS_AT_ONCE = 5_000;
 
 /** No servable NAR file for a store path. */
 export const NO_NAR = -1;
@@ -37,40 +40,44 @@ export async function readReferenceGraph(
   slice: TimeSlice,
   limits: GraphLimits,
 ): Promise<ReferenceGraph> {
-  const paths = new Map<StorePathHash, number>();
-  const nars = new Map<NarName, number>();
+  const paths = new Places<StorePathHash>();
+  const nars = new Places<NarName>();
   const starts: number[] = [];
   const references: number[] = [];
   const narOf: number[] = [];
   const narBytes: number[] = [];
-  const rootPlaces = roots.map((root) => placeIn(paths, root));
+  const rootPlaces = roots.map((root) => paths.of(root));
 
-  // A Map's iterator also visits entries that the loop adds.
-  for (const storePathHash of paths.keys()) {
-    starts.push(references.length);
-    const row = await metadata.findNarinfo(storePathHash);
-    if (row === undefined) {
-      narOf.push(NO_NAR);
-    } else {
-      const kept = (await metadata.findNar(row.narName))?.kept;
-      narOf.push(kept === undefined ? NO_NAR : placeIn(nars, row.narName));
-      if (nars.size > narBytes.length) narBytes.push(kept?.fileSize ?? 0);
-      for (const reference of await metadata.referencesOf(storePathHash)) {
-        references.push(placeIn(paths, reference));
-      }
+  while (narOf.length < paths.all.length) {
+    const level = paths.all.slice(narOf.length, narOf.length + PATHS_AT_ONCE);
+    const rows = await metadata.graphRows(level);
+    const found = new Map(rows.map((row) => [row.storePathHash, row]));
+    for (const storePathHash of level) {
+      const { narName, keptBytes, references: more = [] } = found.get(storePathHash) ?? {};
+      starts.push(references.length);
+      for (const reference of more) references.push(paths.of(reference));
+      const isKept = narName !== undefined && keptBytes !== undefined;
+      narOf.push(isKept ? nars.of(narName) : NO_NAR);
+      if (nars.all.length > narBytes.length) narBytes.push(keptBytes ?? 0);
+      if (slice.isOver) await slice.yield();
+      refuseBeyond(limits, paths.all.length, references.length);
     }
-    if (slice.isOver) await slice.yield();
-    refuseBeyond(limits, paths.size, references.length);
   }
   starts.push(references.length);
   return { roots: rootPlaces, starts, references, narOf, narBytes };
 }
 
-function placeIn<Key>(places: Map<Key, number>, key: Key): number {
-  const known = places.get(key);
-  if (known !== undefined) return known;
-  places.set(key, places.size);
-  return places.size - 1;
+/** Keys in the order of their first use, and the place of each. */
+class Places<Key> {
+  readonly all: Key[] = [];
+  readonly #places = new Map<Key, number>();
+
+  of(key: Key): number {
+    const known = this.#places.get(key);
+    if (known !== undefined) return known;
+    this.#places.set(key, this.all.length);
+    return this.all.push(key) - 1;
+  }
 }
 
 function refuseBeyond(limits: GraphLimits, paths: number, references: number): void {

@@ -7,6 +7,7 @@ import type { StorePathHash } from "../nix/store_path.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import type { Changed } from "./change_feed.ts";
 import type { DocumentRow } from "./document_keeper.ts";
+import type { GraphRow } from "./graph_finder.ts";
 import type { ExpiredSlots, HistoryRow } from "./history_keeper.ts";
 import { isLearned, LateWrites } from "./late_writes.ts";
 import type {
@@ -108,6 +109,14 @@ export class HotMetadataStore implements MetadataStore {
 
   pathTimes(storePathHash: StorePathHash): Promise<PathTimes> {
     return this.#inner.pathTimes(storePathHash);
+  }
+
+  graphRows(storePathHashes: readonly StorePathHash[]): Promise<readonly GraphRow[]> {
+    return this.#inner.graphRows(storePathHashes);
+  }
+
+  narinfoBodies(storePathHashes: readonly StorePathHash[]) {
+    return this.#inner.narinfoBodies(storePathHashes);
   }
 
   findPin(storePathHash: StorePathHash): Promise<PinRoot | undefined> {

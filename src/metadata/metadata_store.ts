@@ -5,6 +5,7 @@ import type { NarName } from "../nix/nar_name.ts";
 import type { Seal, StoredName } from "../nix/stored_name.ts";
 import type { StorePathHash } from "../nix/store_path.ts";
 import type { DocumentChange, DocumentKeeper } from "./document_keeper.ts";
+import type { GraphFinder } from "./graph_finder.ts";
 import type { HistoryKeeper } from "./history_keeper.ts";
 import type { RowSweeper } from "./row_sweeper.ts";
 import type { SpaceKeeper } from "./space_keeper.ts";
@@ -258,6 +259,7 @@ export type MetadataStore =
   & KeptLister
   & ReferenceFinder
   & PathTimesFinder
+  & GraphFinder
   & ChangeWriter
   & PinFinder
   & SpaceKeeper

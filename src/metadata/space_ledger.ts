@@ -16,6 +16,12 @@ export interface ReserveOrder {
   readonly limitBytes: number;
 }
 
+/** The bytes that a member holds, and its limit for stored and reserved bytes together. */
+export interface HeldBytes {
+  readonly heldBytes: number;
+  readonly limitBytes: number;
+}
+
 /**
  * The reserved bytes of all members. Stored plus reserved bytes exceed no member's limit by its
  * own call, whatever other members do at the same time. Kept files leave the reserved bytes in the
@@ -35,7 +41,7 @@ export interface SpaceLedger {
    */
   beat(
     member: MemberId,
-    order: { readonly heldBytes: number; readonly limitBytes: number },
+    order: HeldBytes,
   ): Promise<number>;
 
   /**

@@ -1,7 +1,8 @@
 import { TimeSlice } from "../base/time_slice.ts";
 import { SingleFlight } from "../base/single_flight.ts";
 import { type ClosureSize, closureSizes } from "../closure/closure_sizes.ts";
-import { type GraphMetadata, readReferenceGraph } from "../closure/reference_graph.ts";
+import { readReferenceGraph } from "../closure/reference_graph.ts";
+import type { GraphFinder } from "../metadata/graph_finder.ts";
 import type { PinFinder } from "../metadata/metadata_store.ts";
 import { nameInNarinfo } from "../nix/narinfo_name.ts";
 import type { StorePathHash } from "../nix/store_path.ts";
@@ -32,7 +33,7 @@ export interface ClosureLister extends Disposable {
 }
 
 export interface PinnedClosuresDeps {
-  readonly metadata: GraphMetadata & PinFinder;
+  readonly metadata: GraphFinder & PinFinder;
 }
 
 /** Counts them on the calling thread, in slices between requests. */
@@ -63,21 +64,17 @@ export class PinnedClosures implements ClosureLister {
     const limits = { pathsMax: PATHS_MAX, referencesMax: REFERENCES_MAX, untilMs };
     const graph = await readReferenceGraph(this.#metadata, roots, slice, limits);
     const sizes = await closureSizes(graph, slice);
+    const bodies = await this.#metadata.narinfoBodies(roots);
     const closures: PinnedClosure[] = [];
     for (const [index, { storePathHash, pinnedAtMs }] of pins.entries()) {
       closures.push({
         root: storePathHash,
-        name: await this.#nameOf(storePathHash),
+        name: nameInNarinfo(bodies.get(storePathHash) ?? "") ?? null,
         ...sizes[index] ?? { stored: 0, missing: 0, bytes: 0 },
         pinnedAt: new Date(pinnedAtMs).toISOString(),
       });
       if (slice.isOver) await slice.yield();
     }
     return closures;
-  }
-
-  async #nameOf(root: StorePathHash): Promise<string | null> {
-    const row = await this.#metadata.findNarinfo(root);
-    return (row && nameInNarinfo(row.body)) ?? null;
   }
 }

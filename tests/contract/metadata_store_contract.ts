@@ -53,6 +53,26 @@ export const metadataStoreClauses: Clauses<MetadataStore> = {
     assert.equal(await store.findNarinfo(b), undefined);
   },
 
+  "graphRows() and narinfoBodies() read the stored ones of many paths": async (store) => {
+    const [big, bare] = [put(a, [a, b]), put(b, [])];
+    await store.apply([big, bare, ...keep(fileOf(big.nar.name, 2 ** 32 + 1))]);
+    const rows = await store.graphRows([a, c, b]);
+    const sorted = rows.map((row) => ({ ...row, references: [...row.references].sort() }))
+      .sort((one, other) =>
+        [a, b].indexOf(one.storePathHash) - [a, b].indexOf(other.storePathHash)
+      );
+    assert.deepEqual(sorted, [
+      {
+        ...{ storePathHash: a, narName: big.nar.name, keptBytes: 2 ** 32 + 1 },
+        references: [a, b].sort(),
+      },
+      { storePathHash: b, narName: bare.nar.name, keptBytes: undefined, references: [] },
+    ]);
+    assert.deepEqual(await store.graphRows([]), []);
+    const bodies = await store.narinfoBodies([a, c, b]);
+    assert.deepEqual(bodies, new Map([[a, big.row.body], [b, bare.row.body]]));
+  },
+
   "a nar size above 4 GiB survives the round trip": async (store) => {
     const nar = { ...narOf("big"), narSize: 2 ** 33 + 1, fileSize: 2 ** 32 + 1 };
     await store.apply([{ ...put(a, []), nar }]);

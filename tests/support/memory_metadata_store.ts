@@ -1,3 +1,4 @@
+import type { GraphRow } from "../../src/metadata/graph_finder.ts";
 import type {
   Change,
   KeptNar,
@@ -101,6 +102,22 @@ export class MemoryMetadataStore implements MetadataStore, AsyncDisposable {
       ...usedAtMs === undefined ? {} : { usedAtMs },
       ...evictedAtMs === undefined ? {} : { evictedAtMs },
     };
+  }
+
+  async graphRows(storePathHashes: readonly StorePathHash[]): Promise<readonly GraphRow[]> {
+    const { narinfos, nars, references } = this.#open();
+    return storePathHashes.flatMap((storePathHash) => {
+      const narName = narinfos.get(storePathHash)?.narName;
+      if (narName === undefined) return [];
+      const keptBytes = nars.get(narName)?.kept?.fileSize;
+      const all = references.get(storePathHash) ?? [];
+      return [{ storePathHash, narName, keptBytes, references: all }];
+    });
+  }
+
+  async narinfoBodies(storePathHashes: readonly StorePathHash[]) {
+    const rows = storePathHashes.flatMap((hash) => this.#open().narinfos.get(hash) ?? []);
+    return new Map(rows.map(({ storePathHash, body }) => [storePathHash, body]));
   }
 
   async stock(except?: MemberId): Promise<Stock> {

@@ -23,7 +23,7 @@ const SIGNATURE_REGEXP = /^Sig: ([^:\n]{1,200}):/gm;
 export interface ExplainerDeps {
   readonly metadata: Pick<
     MetadataStore,
-    "findNarinfo" | "findNar" | "sourcesOf" | "referencesOf" | "pins" | "coldest" | "pathTimes"
+    "findNarinfo" | "findNar" | "sourcesOf" | "graphRows" | "pins" | "coldest" | "pathTimes"
   >;
   readonly negative: Pick<NegativeCache, "has">;
   readonly record: Pick<PathRecord, "of">;

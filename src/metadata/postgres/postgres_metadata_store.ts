@@ -6,6 +6,7 @@ import type { NarName } from "../../nix/nar_name.ts";
 import type { StorePathHash } from "../../nix/store_path.ts";
 import type { Changed, ChangeFeed } from "../change_feed.ts";
 import { type ColdColumns, positionsAfter, readColdEntry } from "../cold_entries.ts";
+import { type GraphColumns, type GraphRow, readBodies, readGraphRow } from "../graph_finder.ts";
 import type { DocumentRow } from "../document_keeper.ts";
 import { type ExpiredSlots, FIGURES, type HistoryRow } from "../history_keeper.ts";
 import type { KeyKeeper } from "../key_keeper.ts";
@@ -54,7 +55,7 @@ import {
   type PendingFile,
   type Stock,
 } from "../space_keeper.ts";
-import type { Member, ReserveOrder } from "../space_ledger.ts";
+import type { HeldBytes, Member, ReserveOrder } from "../space_ledger.ts";
 import type { StorageIdKeeper } from "../storage_id_keeper.ts";
 import { Database, type DatabaseOptions } from "./database.ts";
 import { encodeUses } from "./encoded_changes.ts";
@@ -146,6 +147,14 @@ export class PostgresMetadataStore
     return row === undefined ? {} : readPathTimes(row);
   }
 
+  async graphRows(storePathHashes: readonly StorePathHash[]): Promise<readonly GraphRow[]> {
+    return (await this.#read<GraphColumns>("graphRows", storePathHashes)).map(readGraphRow);
+  }
+
+  async narinfoBodies(storePathHashes: readonly StorePathHash[]) {
+    return readBodies(await this.#read("narinfoBodies", storePathHashes));
+  }
+
   async findPin(storePathHash: StorePathHash): Promise<PinRoot | undefined> {
     const [row] = await this.#read<PinColumns>("findPin", storePathHash);
     return row && readPin(row);
@@ -209,10 +218,7 @@ export class PostgresMetadataStore
     return row?.reserved_bytes ?? undefined;
   }
 
-  async beat(
-    member: MemberId,
-    { heldBytes, limitBytes }: { readonly heldBytes: number; readonly limitBytes: number },
-  ): Promise<number> {
+  async beat(member: MemberId, { heldBytes, limitBytes }: HeldBytes): Promise<number> {
     const values = [member, limitBytes, heldBytes, this.#nowMs()];
     const [row] = await this.#read<{ reserved_bytes: number }>("beat", ...values);
     return row?.reserved_bytes ?? 0;

@@ -21,6 +21,14 @@ const SQL = {
       (SELECT u.used_at_ms FROM path p JOIN narinfo_use u ON u.path_id = p.id WHERE p.hash = $1)
         AS used_at_ms,
       (SELECT at_ms FROM evicted_path WHERE hash = $1 ORDER BY id DESC LIMIT 1) AS evicted_at_ms`,
+  graphRows: `SELECT p.hash, n.name, n.kept_size, (
+      SELECT string_agg(d.hash, ' ') FROM reference r JOIN path d ON d.id = r.dst
+      WHERE r.src = p.id
+    ) AS refs
+    FROM path p JOIN narinfo i ON i.path_id = p.id JOIN nar n ON n.id = i.nar_id
+    WHERE p.hash = ANY($1::text[])`,
+  narinfoBodies: `SELECT p.hash, i.body FROM path p JOIN narinfo i ON i.path_id = p.id
+    WHERE p.hash = ANY($1::text[])`,
   findPin: "SELECT hash, pinned_at_ms FROM pin_root WHERE hash = $1",
   pins: "SELECT hash, pinned_at_ms FROM pin_root ORDER BY id",
 

@@ -6,6 +6,7 @@ import type { DocumentPath } from "../../nix/document_name.ts";
 import type { NarName } from "../../nix/nar_name.ts";
 import type { StorePathHash } from "../../nix/store_path.ts";
 import type { Changed, ChangeFeed } from "../change_feed.ts";
+import { type GraphColumns, type GraphRow, readBodies, readGraphRow } from "../graph_finder.ts";
 import type { DocumentRow } from "../document_keeper.ts";
 import {
   type Change,
@@ -37,6 +38,7 @@ import type { StorageIdKeeper } from "../storage_id_keeper.ts";
 import { ChangeApplier, isTouch } from "./change_applier.ts";
 import { DataVersionFeed } from "./data_version_feed.ts";
 import { Eviction } from "./eviction.ts";
+import { readEach } from "./graph.ts";
 import { readHistory, writeHistory } from "./history.ts";
 import { listDocuments, listLooseNars, listNarinfos } from "./listing.ts";
 import { Ledger } from "./ledger.ts";
@@ -142,6 +144,15 @@ export class SqliteMetadataStore
 
   async pathTimes(storePathHash: StorePathHash): Promise<PathTimes> {
     return readPathTimes(this.#read("pathTimes").get(storePathHash) as unknown as PathTimesColumns);
+  }
+
+  async graphRows(storePathHashes: readonly StorePathHash[]): Promise<readonly GraphRow[]> {
+    const statement = () => this.#read("graphRow");
+    return (await readEach<GraphColumns>(statement, storePathHashes)).map(readGraphRow);
+  }
+
+  async narinfoBodies(storePathHashes: readonly StorePathHash[]) {
+    return readBodies(await readEach(() => this.#read("narinfoBody"), storePathHashes));
   }
 
   async findPin(storePathHash: StorePathHash): Promise<PinRoot | undefined> {

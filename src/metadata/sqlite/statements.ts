@@ -1,5 +1,6 @@
 import type { DatabaseSync, StatementSync } from "node:sqlite";
 import { DOCUMENT_SQL } from "./documents.ts";
+import { GRAPH_SQL } from "./graph.ts";
 import { HISTORY_SQL } from "./history.ts";
 import { LEDGER_SQL } from "./ledger.ts";
 import { LISTING_SQL } from "./listing.ts";
@@ -15,6 +16,7 @@ const SQL = {
   ...LEDGER_SQL,
   ...HISTORY_SQL,
   ...LISTING_SQL,
+  ...GRAPH_SQL,
   ...MEMBER_BOARD_SQL,
 
   begin: "BEGIN IMMEDIATE",

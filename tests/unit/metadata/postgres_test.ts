@@ -1,12 +1,16 @@
 import assert from "node:assert/strict";
+// @ts-types="../../../src/metadata/postgres/pg.d.ts"
+import pg from "pg";
 import { readMigrations } from "../../../src/metadata/migrations.ts";
 import type { Changed } from "../../../src/metadata/change_feed.ts";
 import type { Change } from "../../../src/metadata/metadata_store.ts";
 import { Database } from "../../../src/metadata/postgres/database.ts";
 import { PostgresMetadataStore } from "../../../src/metadata/postgres/postgres_metadata_store.ts";
 import { Writer } from "../../../src/metadata/postgres/writer.ts";
+import { PinnedClosures } from "../../../src/pins/pinned_closures.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
 import { eventually } from "../../support/eventually.ts";
+import { changesOf, hashOfNode } from "../../support/stored_graph.ts";
 import { fileOf, hash, keep, put } from "../../support/metadata_rows.ts";
 import { openPostgresStore, PostgresServer } from "../../support/postgres.ts";
 import { postgresMissing } from "../../support/postgres_programs.ts";
@@ -161,6 +165,35 @@ test("writers of the same keys in opposite orders never wait for each other", as
   assert.equal(row?.["deadlocks"], 0);
   assert.equal(await one.areSumsRight(), true);
 });
+
+test("closures of pins take as many queries as they are deep, not wide", async (server) => {
+  await using store = await openPostgresStore(await server.createMigrated());
+  const wide = Array.from({ length: 300 }, (_, at) => at + 1);
+  const nodes = [{ references: wide, nar: 0 }, ...wide.map((nar) => ({ references: [0], nar }))];
+  const pins = wide.slice(0, 50).map((node): Change => (
+    { kind: "put-pin", pin: { storePathHash: hashOfNode(node), pinnedAtMs: 1 } }
+  ));
+  await store.apply([...changesOf(nodes), ...pins]);
+  using queries = countQueries();
+
+  const closures = await new PinnedClosures({ metadata: store }).list();
+
+  assert.deepEqual(new Set(closures.map(({ stored }) => stored)), new Set([nodes.length]));
+  assert.deepEqual([closures.length, closures[0]?.name], [pins.length, "node-1"]);
+  assert.ok(queries.count > 0 && queries.count <= 5, `${queries.count} queries`);
+});
+
+/** Counts the queries of this process, until disposed of. */
+function countQueries(): Disposable & { readonly count: number } {
+  const { prototype } = pg.Client;
+  const { query } = prototype;
+  const counted = { count: 0, [Symbol.dispose]: () => void (prototype.query = query) };
+  prototype.query = function (...args: Parameters<typeof query>) {
+    counted.count++;
+    return query.apply(this, args);
+  };
+  return counted;
+}
 
 test("after a lost connection the feed reports a change of everything", async (server) => {
   const url = await server.createMigrated();

@@ -72,13 +72,12 @@ Deno.test("pinned closures: what a thousand overlapping pins reach is read once"
   await metadata.apply([...changesOf(nodes), ...nodes.map((_, node) => pin(node))]);
   let reads = 0;
   const counting = {
-    findNarinfo: metadata.findNarinfo.bind(metadata),
-    findNar: metadata.findNar.bind(metadata),
     pins: metadata.pins.bind(metadata),
     findPin: metadata.findPin.bind(metadata),
-    referencesOf: (hash: Parameters<typeof metadata.referencesOf>[0]) => {
-      reads++;
-      return metadata.referencesOf(hash);
+    narinfoBodies: metadata.narinfoBodies.bind(metadata),
+    graphRows: (hashes: Parameters<typeof metadata.graphRows>[0]) => {
+      reads += hashes.length;
+      return metadata.graphRows(hashes);
     },
   };
   const pinned = new PinnedClosures({ metadata: counting });
