@@ -126,7 +126,7 @@ Deno.test("prefetch: what an upstream did not have ahead is not absent for clien
 Deno.test("prefetch: failures leave the log and the upstream's health alone", async () => {
   const objects = fan(20);
   await using upstream = await fakeUpstream({ objects, stored: true });
-  await using cache = await prefetchingCache({ upstreams: [upstream] });
+  await using cache = await prefetchingCache({ upstreams: [upstream], timeoutMs: 2_000 });
   const top = objects.at(-1);
   assert.ok(top);
   for (const leaf of objects.slice(0, -1)) {

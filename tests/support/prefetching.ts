@@ -6,9 +6,16 @@ import { TestCache, type TestCacheOptions } from "./test_cache.ts";
 /** The default of `--cache-prefetch-nar-max-size`. */
 const NAR_BYTES_MAX = 1 << 20;
 
+/** From half of it on, an upstream on a busy machine would seem to struggle. */
+const TIMEOUT_MS = 20_000;
+
 /** A cache that fetches ahead. */
 export function prefetchingCache(options: TestCacheOptions): Promise<TestCache> {
-  return TestCache.open({ prefetch: { narBytesMax: NAR_BYTES_MAX }, ...options });
+  return TestCache.open({
+    prefetch: { narBytesMax: NAR_BYTES_MAX },
+    timeoutMs: TIMEOUT_MS,
+    ...options,
+  });
 }
 
 /** A top that refers to `count` other objects, which refer to nothing. The top comes last. */
