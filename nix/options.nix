@@ -256,7 +256,7 @@ in
         type = types.nullOr (types.bool);
         default = null;
         defaultText = literalMD "`false`";
-        description = "Connect to Redis by TLS.";
+        description = "Connect to Redis, and to its sentinels, by TLS.";
       };
       lock-redis-key-prefix = mkOption {
         type = types.nullOr (types.nonEmptyStr);

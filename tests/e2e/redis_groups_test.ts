@@ -7,6 +7,7 @@ import {
   openRedisCluster,
   openRedisSentinel,
   openRedisTls,
+  openRedisTlsSentinel,
   type RedisGroup,
   SENTINEL_MASTER,
 } from "../support/redis_groups.ts";
@@ -41,6 +42,12 @@ const KINDS: readonly Kind[] = [
     unavailable: redisMissing,
     open: openRedisSentinel,
     flags: { "cache-redis-sentinel-master": SENTINEL_MASTER },
+  },
+  {
+    name: "sentinels with TLS",
+    unavailable: redisMissing || tlsAvailable(),
+    open: openRedisTlsSentinel,
+    flags: { "cache-redis-sentinel-master": SENTINEL_MASTER, "cache-redis-use-tls": "true" },
   },
   {
     name: "TLS",

@@ -72,13 +72,27 @@ function meet(server: RedisServer, other: RedisServer): void {
 
 export const SENTINEL_MASTER = "locks";
 
+/** The same, which all speak TLS alone. */
+export async function openRedisTlsSentinel(): Promise<RedisGroup> {
+  await using opening = new AsyncDisposableStack();
+  const certificate = opening.use(new OwnCertificate());
+  const group = opening.use(await openRedisSentinel(certificate));
+  const resources = opening.move();
+  return {
+    ...group,
+    caFile: certificate.caFile,
+    [Symbol.asyncDispose]: () => resources.disposeAsync(),
+  };
+}
+
 /** A master and its replica, which a sentinel watches. */
-export async function openRedisSentinel(): Promise<RedisGroup> {
+export async function openRedisSentinel(certificate?: OwnCertificate): Promise<RedisGroup> {
   await using opening = new AsyncDisposableStack();
   const folder = opening.use(tempFolder()).path;
-  const master = opening.use(await RedisServer.open());
+  const speech = certificate === undefined ? {} : { certificate };
+  const master = opening.use(await RedisServer.open(speech));
   const words = ["--replicaof", "127.0.0.1", `${master.port}`, "--dir", folder];
-  const replica = opening.use(await RedisServer.open({ words }));
+  const replica = opening.use(await RedisServer.open({ words, ...speech }));
   await eventually("the replica has all", () => isInStep(replica));
   const watched = [
     `sentinel monitor ${SENTINEL_MASTER} 127.0.0.1 ${master.port} 1`,
@@ -87,7 +101,7 @@ export async function openRedisSentinel(): Promise<RedisGroup> {
   ];
   const sentinelFile = `${folder}/sentinel.conf`;
   Deno.writeTextFileSync(sentinelFile, watched.join("\n"));
-  const sentinel = opening.use(await RedisServer.open({ sentinelFile }));
+  const sentinel = opening.use(await RedisServer.open({ sentinelFile, ...speech }));
   await eventually("the sentinel knows the replica", () => (
     sentinel.ask("SENTINEL", "replicas", SENTINEL_MASTER).includes(`${replica.port}`)
   ));

@@ -49,7 +49,9 @@ export class RedisServer implements AsyncDisposable {
 
   /** The answer to a command, as redis-cli prints it. */
   ask(...words: readonly string[]): string {
-    const args = ["-p", `${this.port}`, ...words];
+    const { certificate } = this.#options;
+    const tls = certificate === undefined ? [] : ["--tls", "--cacert", certificate.caFile];
+    const args = ["-p", `${this.port}`, ...tls, ...words];
     return new TextDecoder().decode(new Deno.Command("redis-cli", { args }).outputSync().stdout);
   }
 
@@ -91,6 +93,7 @@ function portWords(port: number, certificate: OwnCertificate | undefined): reado
   const { caFile, keyFile } = certificate;
   return [
     ...["--port", "0", "--tls-port", `${port}`, "--tls-auth-clients", "no"],
+    ...["--tls-replication", "yes"],
     ...["--tls-cert-file", caFile, "--tls-key-file", keyFile, "--tls-ca-cert-file", caFile],
   ];
 }

@@ -59,7 +59,7 @@ export const MEMBER_OPTIONS = {
   "cache.redis-use-tls": {
     kind: boolean,
     default: false,
-    help: "Connect to Redis by TLS",
+    help: "Connect to Redis, and to its sentinels, by TLS",
     also: [{ key: "cache.redis.use-tls" }],
   },
   "cache.lock-redis-key-prefix": {

@@ -54,13 +54,8 @@ function clientOf({ addresses, sentinelMaster, ...login }: RedisSettings): Redis
   const nodes = [...addresses];
   if (sentinelMaster !== undefined) {
     const { tls } = options;
-    const enableTLSForSentinelMode = tls !== undefined;
-    return new Redis({
-      ...options,
-      sentinels: nodes,
-      name: sentinelMaster,
-      enableTLSForSentinelMode,
-    });
+    const byTls = tls === undefined ? {} : { sentinelTLS: tls, enableTLSForSentinelMode: true };
+    return new Redis({ ...options, sentinels: nodes, name: sentinelMaster, ...byTls });
   }
   if (more.length === 0) return new Redis({ ...options, ...first });
   return new Cluster(nodes, {
