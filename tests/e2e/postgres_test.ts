@@ -30,43 +30,53 @@ for (const ending of ["fast", "immediate"] as const) {
   );
 }
 
-testUnless(
-  postgresMissing,
-  "postgres: without its database larder serves what is in memory, and no error",
-  async () => {
-    await using scene = await Scene.open();
-    const { larder, database } = scene;
-    const narinfo = await servedNarinfo(larder.port, WARM.storePathHash);
-    await servedNar(larder.port, narinfo);
-    await larder.logged("nar cached successfully");
-    assert.equal((await servedNar(larder.port, narinfo)).status, 200);
+/** How a database goes away, and how it comes back. */
+const ABSENCES = {
+  "crashed": [() => server?.stop("immediate"), () => server?.start()],
+  "frozen": [() => server?.freeze(), () => server?.wake()],
+} as const;
 
-    database.stop("immediate");
-
-    for (let round = 0; round < 3; round++) {
-      assert.equal(await statusOf(larder, `/${WARM.storePathHash}.narinfo`), 200);
+for (const [absence, [leave, back]] of Object.entries(ABSENCES)) {
+  testUnless(
+    postgresMissing,
+    `postgres: with a ${absence} database larder serves what is in memory, and no error`,
+    async () => {
+      await using scene = await Scene.open();
+      using ending = new DisposableStack();
+      const { larder } = scene;
+      const narinfo = await servedNarinfo(larder.port, WARM.storePathHash);
+      await servedNar(larder.port, narinfo);
+      await larder.logged("nar cached successfully");
       assert.equal((await servedNar(larder.port, narinfo)).status, 200);
-      assert.equal(await statusOf(larder, "/nix-cache-info"), 200);
-    }
-    const statuses = await Promise.all([
-      statusOf(larder, `/${COLD.storePathHash}.narinfo`),
-      statusOf(larder, `/${LATE.storePathHash}.narinfo`),
-    ]);
-    assert.equal(await statusOf(larder, `/nar/${"0".repeat(52)}.nar.xz`), 404);
-    assert.equal(await statusOf(larder, "/pins"), 404);
-    assert.ok(statuses.every((status) => status === 200 || status === 404), `${statuses}`);
-    database.start();
-    await larder.logged("database answers again");
-    await eventually(
-      "the cold path is served",
-      async () => await statusOf(larder, `/${COLD.storePathHash}.narinfo`) === 200,
-    );
-    assert.equal(larder.lines.filter(({ msg }) => msg === "database does not answer").length, 1);
-    const failed = larder.lines.filter(({ msg }) => msg === "request failed");
-    assert.deepEqual(failed.filter(({ level }) => level === "error"), []);
-    assert.doesNotMatch(JSON.stringify(larder.lines), /secret/);
-  },
-);
+
+      leave();
+      ending.defer(back);
+
+      for (let round = 0; round < 3; round++) {
+        assert.equal(await statusOf(larder, `/${WARM.storePathHash}.narinfo`), 200);
+        assert.equal((await servedNar(larder.port, narinfo)).status, 200);
+        assert.equal(await statusOf(larder, "/nix-cache-info"), 200);
+      }
+      const statuses = await Promise.all([
+        statusOf(larder, `/${COLD.storePathHash}.narinfo`),
+        statusOf(larder, `/${LATE.storePathHash}.narinfo`),
+      ]);
+      assert.equal(await statusOf(larder, `/nar/${"0".repeat(52)}.nar.xz`), 404);
+      assert.equal(await statusOf(larder, "/pins"), 404);
+      assert.ok(statuses.every((status) => status === 200 || status === 404), `${statuses}`);
+      ending.dispose();
+      await larder.logged("database answers again");
+      await eventually(
+        "the cold path is served",
+        async () => await statusOf(larder, `/${COLD.storePathHash}.narinfo`) === 200,
+      );
+      assert.equal(larder.lines.filter(({ msg }) => msg === "database does not answer").length, 1);
+      const failed = larder.lines.filter(({ msg }) => msg === "request failed");
+      assert.deepEqual(failed.filter(({ level }) => level === "error"), []);
+      assert.doesNotMatch(JSON.stringify(larder.lines), /secret/);
+    },
+  );
+}
 
 testUnless(
   postgresMissing,

@@ -66,6 +66,24 @@ export class PostgresServer {
     this.#control("stop", ["-m", ending]);
   }
 
+  /** Its processes stand still: connections stay open, and nothing answers. */
+  freeze(): void {
+    for (const pid of this.#processes()) Deno.kill(pid, "SIGSTOP");
+  }
+
+  wake(): void {
+    for (const pid of this.#processes()) Deno.kill(pid, "SIGCONT");
+  }
+
+  /** The one that listens comes first, then those that it started. */
+  #processes(): readonly number[] {
+    const [first = ""] = Deno.readTextFileSync(`${this.#folder}/data/postmaster.pid`).split("\n");
+    // Deno itself reads no such file without all permissions.
+    const args = [`/proc/${first}/task/${first}/children`];
+    const started = new TextDecoder().decode(new Deno.Command("cat", { args }).outputSync().stdout);
+    return [first, ...started.split(" ")].flatMap((pid) => Number(pid) || []);
+  }
+
   /** The URL of a new database without tables. */
   createDatabase(): string {
     return this.#create("template0");
