@@ -211,9 +211,14 @@ function sharersOf({ narinfos }: Tables, narName: NarName): number {
   return [...narinfos.values()].filter((row) => row.narName === narName).length;
 }
 
+function isNamed({ narinfos }: Tables, narName: NarName): boolean {
+  for (const row of narinfos.values()) if (row.narName === narName) return true;
+  return false;
+}
+
 function loosen(tables: Tables, narName: NarName, usedAtMs: number): void {
   const { nars, loose } = tables;
-  if (!nars.has(narName) || sharersOf(tables, narName) > 0) return;
+  if (!nars.has(narName) || isNamed(tables, narName)) return;
   loose.set(narName, Math.max(usedAtMs, loose.get(narName) ?? -Infinity));
 }
 
@@ -294,7 +299,7 @@ export function evictFrom(tables: Tables, order: EvictionOrder): Evicted {
       narinfos.push(storePathHash);
     }
     const kept = tables.nars.get(narName)?.kept;
-    if (kept === undefined || sharersOf(tables, narName) > 0) continue;
+    if (kept === undefined || isNamed(tables, narName)) continue;
     const { at, fileSize } = kept;
     applyTo(tables, { kind: "nar-marked", at, owner: order.owner });
     files.push({ at, owner: order.owner, fileSize });

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { LineQueue } from "../../../src/telemetry/line_queue.ts";
+import { assertInTime, timedTest } from "../../support/timed_test.ts";
 
 /** Takes all that is written; each write waits for `ready`. */
 function writer(ready: Promise<void> = Promise.resolve()) {
@@ -14,15 +15,20 @@ function writer(ready: Promise<void> = Promise.resolve()) {
   };
 }
 
+/** Of the few turns together: `LineQueue` gathers lines for 5 ms. */
+const TURNS_MAX_MS = 4;
+
 const nextTurn = () => new Promise<void>((resolve) => setTimeout(resolve, 0));
 
-Deno.test("line queue: the lines of a few turns leave in one write, in order", async () => {
+timedTest("line queue: the lines of a few turns leave in one write, in order", async () => {
   const out = writer();
   const queue = new LineQueue(out);
+  const startedAt = performance.now();
   for (let at = 0; at < 3; at++) {
     queue.write(`${at}\n`);
     if (at === 1) await nextTurn();
   }
+  assertInTime(performance.now() - startedAt, TURNS_MAX_MS);
   await queue.flushed();
   assert.deepEqual(out.writes, ["0\n1\n2\n"]);
 });
