@@ -8,6 +8,7 @@ import {
   runPostgres,
   UNPRIVILEGED_ID,
 } from "./postgres_programs.ts";
+import type { OwnCertificate } from "./tls_front.ts";
 
 const SILENT = createLogger("error", { write() {} });
 
@@ -21,8 +22,8 @@ export class PostgresServer {
   #databases = 0;
   #migrated: Promise<string> | undefined;
 
-  private constructor() {
-    if (Deno.uid() === 0) Deno.chownSync(this.#folder, UNPRIVILEGED_ID, UNPRIVILEGED_ID);
+  private constructor(certificate?: OwnCertificate) {
+    giveAway(this.#folder);
     const data = `${this.#folder}/data`;
     runPostgres("initdb", [
       "-D",
@@ -42,14 +43,28 @@ export class PostgresServer {
       `unix_socket_directories = '${this.#folder}'`,
       // What the machine loses is of no interest here.
       "fsync = off",
+      ...certificate === undefined ? [] : this.#tlsSettings(certificate),
     ];
     Deno.writeTextFileSync(`${data}/postgresql.conf`, settings.join("\n"), { append: true });
   }
 
-  /** The server of this test file; `undefined` where `postgresMissing` says why. */
-  static start(): PostgresServer | undefined {
+  /** It reads a key that is its own alone. */
+  #tlsSettings({ pems }: OwnCertificate): readonly string[] {
+    const files = { cert: `${this.#folder}/cert.pem`, key: `${this.#folder}/key.pem` };
+    for (const part of ["cert", "key"] as const) {
+      Deno.writeTextFileSync(files[part], pems[part], { mode: 0o600 });
+      giveAway(files[part]);
+    }
+    return ["ssl = on", `ssl_cert_file = '${files.cert}'`, `ssl_key_file = '${files.key}'`];
+  }
+
+  /**
+   * The server of this test file; `undefined` where `postgresMissing` says why. With a certificate
+   * it also speaks TLS.
+   */
+  static start(certificate?: OwnCertificate): PostgresServer | undefined {
     if (postgresMissing !== "") return undefined;
-    const server = new PostgresServer();
+    const server = new PostgresServer(certificate);
     server.start();
     globalThis.addEventListener("unload", () => {
       server.stop("immediate");
@@ -114,6 +129,11 @@ export class PostgresServer {
   #control(action: "start" | "stop", args: readonly string[]): void {
     runPostgres("pg_ctl", [action, "-D", `${this.#folder}/data`, "-w", ...args]);
   }
+}
+
+/** The server does not run as root. */
+function giveAway(path: string): void {
+  if (Deno.uid() === 0) Deno.chownSync(path, UNPRIVILEGED_ID, UNPRIVILEGED_ID);
 }
 
 /** A store on a new database of the server. */

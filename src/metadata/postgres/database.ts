@@ -8,7 +8,7 @@ import type { Logger } from "../../telemetry/logger.ts";
 import { type OutageLine, OutageLog } from "../../telemetry/outage_log.ts";
 import { closedFailure } from "../metadata_store.ts";
 import { configOf, connect, plainConfig } from "./connecting.ts";
-import { isAway, isContention } from "./sql_errors.ts";
+import { isAway, isContention, isDistrust } from "./sql_errors.ts";
 
 /** How long a query waits for a database that restarts. A longer outage fails queries at once. */
 export const AWAY_MAX_MS = 8_000;
@@ -73,7 +73,8 @@ export class Database implements AsyncDisposable {
       try {
         return await this.connect();
       } catch (error) {
-        if (!isAway(error) || performance.now() >= untilMs) throw this.#openFailure(error);
+        const mayPass = isAway(error) && !isDistrust(error);
+        if (!mayPass || performance.now() >= untilMs) throw this.#openFailure(error);
         this.#log.failed(AWAY, { error: messageOf(error) });
         await pause(PROBE_EVERY_MS, this.#closing.signal);
       }
@@ -121,7 +122,9 @@ export class Database implements AsyncDisposable {
 
   #openFailure(error: unknown): Failure {
     const place = withoutUrlSecrets(this.#config.connectionString ?? "").replace(/\?.*$/, "");
-    return new Failure("broken", `Cannot open database ${place}: ${messageOf(error)}`, {}, error);
+    const hint = isDistrust(error) ? "; name its authority: sslrootcert=FILE in the URL" : "";
+    const reason = `${messageOf(error)}${hint}`;
+    return new Failure("broken", `Cannot open database ${place}: ${reason}`, {}, error);
   }
 
   #away(error: unknown): void {

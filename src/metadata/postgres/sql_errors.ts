@@ -14,6 +14,12 @@ export function isAway(error: unknown): boolean {
   return error instanceof Error && !(error instanceof TypeError) && !(error instanceof RangeError);
 }
 
+/** The server's certificate is refused, which each Deno says in words of its own. */
+export function isDistrust(error: unknown): boolean {
+  return error instanceof Error && !(error instanceof pg.DatabaseError) &&
+    error.message.includes("certificate");
+}
+
 /** Two transactions met. The same one succeeds when it runs again. */
 export function isContention(error: unknown): boolean {
   return error instanceof pg.DatabaseError && CONTENTION_REGEXP.test(error.code ?? "");
