@@ -15,8 +15,8 @@ const LIMIT_KILOBYTES = { min: 70, max: 330 };
 
 const COMMANDS_MAX = 20;
 
-/** A run takes some 30 ms, with two members some 80. */
-const RUNS = Deno.env.get("REQUIRE_ALL_BACKENDS") ? 1_200 : 300;
+/** A run takes some 30 ms, with two members some 80. The longer search has its nights. */
+const RUNS = Deno.env.get("FUZZ_MS") ? 1_200 : 400;
 
 checkProperty(
   "space: whatever is asked of it and whenever it dies, pins, limit, order and files hold",
@@ -27,7 +27,7 @@ checkProperty(
 checkProperty(
   "space: of two on one storage, limit, pins, order and files hold through deaths",
   playedBy(2),
-  { runs: RUNS / 3 },
+  { runs: Math.ceil(RUNS / 3) },
 );
 
 const postgres = PostgresServer.start();
