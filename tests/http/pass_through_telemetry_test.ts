@@ -59,7 +59,9 @@ async function telemetry({ fault, narinfo, upstream = {} }: Case, limitBytes: nu
   await using cache = await TestCache.open({
     upstreams,
     limitBytes,
-    idleTimeoutMs: 300,
+    // An answer that a busy machine delays is not taken for one that does not come.
+    timeoutMs: 10_000,
+    idleTimeoutMs: 1_500,
     tracer: spans.tracer,
     upstreamTrace: upstreamTraceOf(spans.tracer, true),
   });
