@@ -106,25 +106,30 @@ testUnless(
     const outages = () =>
       larder.lines.filter(({ msg, signal }) => msg === "telemetry dropped" && signal === "metrics")
         .length;
+    let arrived = 0;
+    const metricsArrive = () => {
+      const before = arrived;
+      arrived = collector.metricsBytes();
+      return arrived > before;
+    };
     const setThere = (isThere: boolean) => {
       flaky.isRefusing = !isThere;
       flaky.cutAll();
     };
-    for (const count of [1, 2]) {
+    for (const outage of ["first", "next"]) {
+      // A busy machine may make an outage of its own, which is said before this one.
+      await eventually("metrics arrive", metricsArrive);
+      const said = outages();
       setThere(false);
-      await eventually(`outage ${count} is said`, () => outages() === count);
+      await eventually(`the ${outage} outage is said`, () => outages() > said);
       setThere(true);
       // What is written first may have come before the outage: it is written now and then.
-      for (const _ of ["first", "second"]) {
-        const arrived = collector.metricsBytes();
-        await eventually("metrics arrive again", () => collector.metricsBytes() > arrived);
-      }
+      for (const _ of ["first", "second"]) await eventually("metrics arrive again", metricsArrive);
     }
     await pull(larder, other, { "x-request-id": "build-8" });
     await stop(larder);
     await collector.stop();
     const spans = spansOf(collector.received("traces"));
     assert.ok(spans.some(({ facts }) => facts["larder.request_id"] === "build-8"));
-    assert.equal(outages(), 2);
   },
 );
