@@ -2,7 +2,7 @@ import type { Client } from "./pg.d.ts";
 import { Failure, messageOf } from "../../base/failure.ts";
 import { type Migration, pendingMigrations } from "../migrations.ts";
 
-/** For the lock of migrations: any number that no other program takes in this database. */
+/** The lock of migrations: a number that no other program takes in this database. */
 const LOCK = 1_818_321_508;
 
 /** Tests run on this release and newer ones. */
