@@ -21,7 +21,7 @@ export class SharedTimer {
   start(late: () => void): Disposable {
     const wait = { dueAtMs: performance.now() + this.#delayMs, late };
     this.#waits.add(wait);
-    this.#timer ??= setTimeout(() => this.#fire(), this.#delayMs);
+    if (this.#timer === undefined) this.#arm(this.#delayMs);
     return { [Symbol.dispose]: () => this.#end(wait) };
   }
 
@@ -31,12 +31,20 @@ export class SharedTimer {
     this.#timer = undefined;
   }
 
+  #arm(delayMs: number): void {
+    const timer = setTimeout(() => {
+      // A timer that is due in the turn in which it is cleared fires all the same (Deno 2.6.8).
+      if (timer === this.#timer) this.#fire();
+    }, delayMs);
+    this.#timer = timer;
+  }
+
   #fire(): void {
     this.#timer = undefined;
     const nowMs = performance.now();
     for (const wait of this.#waits) {
       if (wait.dueAtMs > nowMs) {
-        this.#timer ??= setTimeout(() => this.#fire(), wait.dueAtMs - nowMs);
+        if (this.#timer === undefined) this.#arm(wait.dueAtMs - nowMs);
         return;
       }
       this.#waits.delete(wait);

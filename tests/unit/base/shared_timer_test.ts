@@ -51,3 +51,27 @@ Deno.test("SharedTimer: without waits it has no timer", () => {
     using _second = timer.start(() => undefined);
   }
 });
+
+Deno.test("SharedTimer: a timer that fires though it was cleared leaves none behind", async () => {
+  using listener = Deno.listen({ port: 0, hostname: "127.0.0.1" });
+  const accepting = listener.accept();
+  using client = await Deno.connect({ port: listener.addr.port });
+  using server = await accepting;
+  const timer = new SharedTimer(DELAY_MS);
+  for (let count = 0; count < 5; count++) {
+    const first = timer.start(() => undefined);
+    const reading = server.read(new Uint8Array(1)).then(async () => {
+      await undefined;
+      first[Symbol.dispose]();
+      return timer.start(() => undefined);
+    });
+    await pause(1);
+    await client.write(new Uint8Array(1));
+    const dueAtMs = performance.now() + DELAY_MS;
+    while (performance.now() < dueAtMs);
+    const second = await reading;
+    await pause(1);
+    // The sanitizer of the test finds a timer that is left.
+    second[Symbol.dispose]();
+  }
+});
