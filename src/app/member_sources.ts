@@ -1,4 +1,4 @@
-import { LRUCache } from "lru-cache";
+import { lruOf } from "../base/lru.ts";
 import type { MemberId } from "../base/member_id.ts";
 import type { NarHolders } from "../cache/sources/nar_candidates.ts";
 import type { NarHolder, Turns } from "../locks/turns.ts";
@@ -32,7 +32,7 @@ type OpenNar = Pick<NarBodySource, "openNar">;
 /** The sources of NARs: upstreams, and members that download them now. */
 export class MemberSources implements NarHolders {
   readonly #deps: MemberSourcesDeps;
-  readonly #members = new LRUCache<string, OpenNar>({ max: MEMBERS_MAX });
+  readonly #members = lruOf<string, OpenNar>({ countMax: MEMBERS_MAX });
 
   constructor(deps: MemberSourcesDeps) {
     this.#deps = deps;

@@ -1,4 +1,4 @@
-import { LRUCache } from "lru-cache";
+import { lruOf } from "../base/lru.ts";
 import type { MemberId } from "../base/member_id.ts";
 import type { Settings } from "../config/options.ts";
 import { LeaseMetrics } from "../locks/lease_metrics.ts";
@@ -67,7 +67,7 @@ function goneMembers(
   metadata: Pick<SpaceLedger, "members">,
   self: MemberId,
 ): (member: MemberId) => Promise<boolean> {
-  const living = new LRUCache<MemberId, true>({ max: MEMBERS_MAX, ttl: LIVES_MS });
+  const living = lruOf<MemberId, true>({ countMax: MEMBERS_MAX, ttlMs: LIVES_MS });
   return async (member) => {
     if (living.has(member)) return false;
     try {

@@ -1,4 +1,5 @@
-import { LRUCache } from "lru-cache";
+import type { LRUCache } from "lru-cache";
+import { lruOf } from "../base/lru.ts";
 import type { StorePathHash } from "../nix/store_path.ts";
 
 /** A bulk query of a large system asks for some ten thousand paths. */
@@ -11,10 +12,7 @@ export class NegativeCache<Name extends string = StorePathHash> {
 
   /** With 0 it remembers nothing. */
   constructor(ttlMs: number) {
-    // Without a resolution the cache reads the clock each time, and needs no timer.
-    this.#entries = ttlMs > 0
-      ? new LRUCache({ max: ENTRIES_MAX, ttl: ttlMs, ttlResolution: 0 })
-      : undefined;
+    this.#entries = ttlMs > 0 ? lruOf({ countMax: ENTRIES_MAX, ttlMs }) : undefined;
   }
 
   has(name: Name): boolean {

@@ -1,4 +1,4 @@
-import { LRUCache } from "lru-cache";
+import { lruOf } from "../base/lru.ts";
 import { ownText } from "../base/own_text.ts";
 import type { NarFinder, NarinfoFinder } from "../metadata/metadata_store.ts";
 import { type NarName, parseNarName } from "../nix/nar_name.ts";
@@ -17,7 +17,7 @@ export interface StorePathNamesDeps {
 /** Names such as `hello-2.12` of the store objects in NAR files, for people. */
 export class StorePathNames {
   readonly #deps: StorePathNamesDeps;
-  readonly #known = new LRUCache<string, string>({ max: NAMES_MAX });
+  readonly #known = lruOf<string, string>({ countMax: NAMES_MAX });
 
   constructor(deps: StorePathNamesDeps) {
     this.#deps = deps;

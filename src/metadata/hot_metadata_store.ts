@@ -1,4 +1,5 @@
 import { LRUCache } from "lru-cache";
+import { lruOf } from "../base/lru.ts";
 import type { MemberId } from "../base/member_id.ts";
 import type { DocumentPath } from "../nix/document_name.ts";
 import type { NarName } from "../nix/nar_name.ts";
@@ -49,7 +50,7 @@ export class HotMetadataStore implements MetadataStore {
     maxSize: NARINFO_CHARS_MAX,
     sizeCalculation: (row) => row.body.length + 1,
   });
-  readonly #nars = new LRUCache<NarName, NarRecord>({ max: NARS_MAX });
+  readonly #nars = lruOf<NarName, NarRecord>({ countMax: NARS_MAX });
   /** Counts the changes: a row that was read before a change is not kept after it. */
   #epoch = 0;
   readonly #late: LateWrites;

@@ -1,4 +1,4 @@
-import { LRUCache } from "lru-cache";
+import { lruOf } from "../../base/lru.ts";
 import type { StorePathHash } from "../../nix/store_path.ts";
 
 /** Some 500 bytes each. */
@@ -15,7 +15,7 @@ export interface UpstreamWord {
 /** What upstreams said about the newest paths. In memory only. */
 export class PathRecord {
   readonly #nowMs: () => number;
-  readonly #answers = new LRUCache<StorePathHash, readonly UpstreamWord[]>({ max: PATHS_MAX });
+  readonly #answers = lruOf<StorePathHash, readonly UpstreamWord[]>({ countMax: PATHS_MAX });
 
   constructor(nowMs: () => number) {
     this.#nowMs = nowMs;

@@ -1,4 +1,4 @@
-import { LRUCache } from "lru-cache";
+import { lruOf } from "../../base/lru.ts";
 import { createHash } from "node:crypto";
 import { within } from "../../base/deadline.ts";
 import { Failure, messageOf } from "../../base/failure.ts";
@@ -197,7 +197,7 @@ interface Known {
 
 /** The verdicts of this process on stored files whose rows lack the seal. */
 class KnownFiles {
-  readonly #entries = new LRUCache<StoredName, Known>({ max: ENTRIES_MAX });
+  readonly #entries = lruOf<StoredName, Known>({ countMax: ENTRIES_MAX });
 
   learn(at: StoredName, seal: Seal, verdict: Verdict): void {
     this.#entries.set(at, { seal, verdict });

@@ -1,4 +1,4 @@
-import { LRUCache } from "lru-cache";
+import { lruOf } from "../../base/lru.ts";
 import type { NarName } from "../../nix/nar_name.ts";
 import type { StorePathHash } from "../../nix/store_path.ts";
 
@@ -12,13 +12,13 @@ const ENTRIES_MAX = 10_000;
  */
 export type Demotion = "bad" | "missing";
 
-const LIMITS = { max: ENTRIES_MAX, ttl: DEMOTED_FOR_MS, ttlResolution: 0 };
+const LIMITS = { countMax: ENTRIES_MAX, ttlMs: DEMOTED_FOR_MS };
 
 /** The upstreams that failed to send a NAR file: later requests ask the others first. */
 export class Demotions {
-  readonly #entries = new LRUCache<string, Demotion>(LIMITS);
+  readonly #entries = lruOf<string, Demotion>(LIMITS);
   /** By store path too: an upstream may announce another file each time. */
-  readonly #ofPaths = new LRUCache<StorePathHash, Map<string, Demotion>>(LIMITS);
+  readonly #ofPaths = lruOf<StorePathHash, Map<string, Demotion>>(LIMITS);
   #lastAtMs = -Infinity;
 
   add(narName: NarName, upstream: string, how: Demotion): void {

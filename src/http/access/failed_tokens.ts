@@ -1,4 +1,4 @@
-import { LRUCache } from "lru-cache";
+import { lruOf } from "../../base/lru.ts";
 import { pause } from "../../base/pause.ts";
 import type { ClientRequest } from "../message/client_request.ts";
 import { networkOf } from "../message/peer.ts";
@@ -21,7 +21,7 @@ const DELAY_MAX_MS = 5_000;
 export class FailedTokens {
   readonly #nowMs: () => number;
   /** By network: when all failures are paid for. */
-  readonly #paidAtMs = new LRUCache<string, number>({ max: ADDRESSES_MAX });
+  readonly #paidAtMs = lruOf<string, number>({ countMax: ADDRESSES_MAX });
 
   constructor(nowMs: () => number) {
     this.#nowMs = nowMs;
