@@ -1,8 +1,8 @@
 import { streamOf } from "../base/stream_of.ts";
-import type { NarFinder } from "../metadata/metadata_store.ts";
+import type { NarFinder, NarRecord } from "../metadata/metadata_store.ts";
 import type { NarName } from "../nix/nar_name.ts";
 import type { ActiveReads } from "../space/active_reads.ts";
-import type { Client } from "./nar/asker.ts";
+import type { Asker, Client } from "./nar/asker.ts";
 import type { Download } from "./download/download.ts";
 import type { Downloads } from "./download/downloads.ts";
 import type { KeptNars } from "./kept/kept_nars.ts";
@@ -34,16 +34,34 @@ export class MemberNarServer {
     requestId: string,
     client: Client,
   ): Promise<NarAnswer | undefined> {
-    const { metadata, kept, downloads, reads } = this.#deps;
-    const nar = await metadata.findNar(narName);
+    const asker = { requestId, client };
+    const nar = await this.#deps.metadata.findNar(narName);
     if (nar === undefined) return undefined;
+    return await this.#openStored(nar, asker) ?? this.#openGrowing(nar, asker) ??
+      await this.#openStoredSince(narName, asker);
+  }
+
+  async #openStored(
+    nar: NarRecord,
+    { requestId, client }: Asker,
+  ): Promise<NarAnswer | undefined> {
+    const { kept, reads } = this.#deps;
     const file = await kept.open(nar, requestId, client);
-    if (file !== undefined) return storedAnswer(narName, file, { reads });
-    const download = downloads.find(narName);
+    return file && storedAnswer(nar.name, file, { reads });
+  }
+
+  #openGrowing(nar: NarRecord, { client: { peer } }: Asker): NarAnswer | undefined {
+    const download = this.#deps.downloads.find(nar.name);
     if (download === undefined || download.state.state === "failed") return undefined;
     download.want();
     const fileSize = download.fileSize ?? announcedFileSize(nar);
-    return growingAnswer(download, { fileSize, tag: nar.fileHash, peer: client.peer });
+    return growingAnswer(download, { fileSize, tag: nar.fileHash, peer });
+  }
+
+  /** The download may have ended since the row was read. */
+  async #openStoredSince(narName: NarName, asker: Asker): Promise<NarAnswer | undefined> {
+    const nar = await this.#deps.metadata.findNar(narName, { fresh: true });
+    return nar && await this.#openStored(nar, asker);
   }
 }
 

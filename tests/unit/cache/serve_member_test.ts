@@ -1,0 +1,50 @@
+import assert from "node:assert/strict";
+import type { OpenKeptFile } from "../../../src/cache/kept/kept_nars.ts";
+import { MemberNarServer } from "../../../src/cache/serve_member.ts";
+import type { NarRecord } from "../../../src/metadata/metadata_store.ts";
+import type { Seal } from "../../../src/nix/stored_name.ts";
+import { ActiveReads } from "../../../src/space/active_reads.ts";
+import { fileOf, narOf } from "../../support/metadata_rows.ts";
+
+const NAR = narOf("a");
+const FILE = fileOf(NAR.name);
+const CLIENT = { signal: new AbortController().signal };
+
+/** A member whose download ends between the looks at the row and at the downloads. */
+function memberWith(before: NarRecord | undefined, after: NarRecord | undefined) {
+  let row = before;
+  return new MemberNarServer({
+    metadata: { findNar: (_, { fresh } = {}) => Promise.resolve(fresh ? row : before) },
+    kept: { open: ({ kept }) => Promise.resolve(kept && { kept, stored: STORED }) },
+    downloads: {
+      find() {
+        row = after;
+        return undefined;
+      },
+    },
+    reads: new ActiveReads(),
+  });
+}
+
+const STORED: OpenKeptFile["stored"] = {
+  fileSize: FILE.fileSize,
+  seal: "1" as Seal,
+  bytes: () => assert.fail("nobody reads"),
+  read: () => assert.fail("nobody reads"),
+  [Symbol.asyncDispose]: () => Promise.resolve(),
+};
+
+Deno.test("member: a NAR whose download ends while it is looked for is found", async () => {
+  const member = memberWith(NAR, { ...NAR, kept: FILE });
+
+  await using answer = await member.open(NAR.name, "request", CLIENT);
+
+  assert.equal(answer?.source, "HIT");
+  assert.equal(answer.fileSize, FILE.fileSize);
+});
+
+Deno.test("member: a NAR that is neither stored nor in flight is absent", async () => {
+  for (const row of [NAR, undefined]) {
+    assert.equal(await memberWith(row, row).open(NAR.name, "request", CLIENT), undefined);
+  }
+});
