@@ -24,7 +24,7 @@ Deno.test("limit: eight clients pull five times of it, and the disk stays within
   await using upstream = await fakeUpstream({ objects, stored: true });
   const limitBytes = 10 * SIZE;
   await using cache = await TestCache.open({ upstreams: [upstream], limitBytes });
-  const sampled = sampleBytesOnDisk(cache);
+  const sampled = sample(() => cache.bytesOnDisk());
 
   await pullAll(cache, upstream, objects);
   await cache.downloadsOver();
@@ -42,7 +42,7 @@ for (const dialect of ["nixos", "attic", "harmonia"] as const) {
     const objects = [makeStoreObject({ name: "too-large", size: 3_000_000 })];
     await using upstream = await fakeUpstream({ objects, dialect, stored: true });
     await using cache = await TestCache.open({ upstreams: [upstream], limitBytes: 1_000_000 });
-    const sampled = sampleBytesOnDisk(cache);
+    const sampled = sample(() => cache.bytesOnDisk());
 
     for (const _ of [1, 2]) await pullAll(cache, upstream, objects);
 
@@ -107,7 +107,7 @@ Deno.test("limit: a NAR whose size nobody told outgrows it, and arrives whole", 
   await using upstream = await fakeUpstream({ objects, dialect: "attic", stored: true });
   upstream.breakNar(chunked());
   await using cache = await TestCache.open({ upstreams: [upstream], limitBytes: 3_000_000 });
-  const sampled = sampleBytesOnDisk(cache);
+  const sampled = sample(() => cache.growingBytes());
 
   await pullAll(cache, upstream, objects);
   await cache.downloadsOver();
@@ -320,11 +320,11 @@ async function pullAll(
 }
 
 /** Looks at the files again and again, until it is stopped. */
-function sampleBytesOnDisk(cache: TestCache) {
+function sample(bytes: () => number) {
   let [most, samples, going] = [0, 0, true];
   const sampling = (async () => {
     while (going) {
-      most = Math.max(most, cache.bytesOnDisk());
+      most = Math.max(most, bytes());
       samples++;
       await new Promise((resolve) => setTimeout(resolve, 1));
     }

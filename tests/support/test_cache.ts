@@ -300,8 +300,13 @@ export class TestCache implements AsyncDisposable {
   bytesOnDisk(): number {
     const stored = [...narFilesIn(this.folder.path).values()];
     // Beside a bucket, growing files are on another disk.
-    const growing = isInBucket(this.folder.path) ? 0 : bytesBelow(this.tempPath);
+    const growing = isInBucket(this.folder.path) ? 0 : this.growingBytes();
     return stored.reduce((sum, size) => sum + size, growing);
+  }
+
+  /** Of the growing files alone. */
+  growingBytes(): number {
+    return bytesBelow(this.tempPath);
   }
 
   /** Names of what lies in the folder of growing files. */
