@@ -16,8 +16,8 @@ ${list.join("")}
   larder help COMMAND  lists the options of a command
   larder --version     prints the version
 
-To begin, run \`larder serve\` and give a Nix
-  --option substituters http://localhost:8501
+To begin, run \`larder serve\`, and add this option to a command of Nix:
+  --option extra-substituters http://localhost:8501
 `;
 }
 

@@ -1,9 +1,15 @@
 import assert from "node:assert/strict";
+import { readFences } from "../../../scripts/doc_commands/fences.ts";
+import { generalHelp } from "../../../src/cli/help.ts";
 import { clientSettings } from "../../../src/nix/client_settings.ts";
 import { clientWays } from "../../../src/nix/client_ways.ts";
 
 const URL = "http://cache.example:8501";
 const KEYS = ["cache.example:abc=", "cache.nixos.org-1:def="];
+
+/** The address and the key of the documents. */
+const HERE = "http://localhost:8501";
+const KEY = `<the line of ${HERE}/pubkey>`;
 
 Deno.test("client ways: each way has every setting of nix.conf", () => {
   const settings = clientSettings(URL, KEYS).map((line) => line.split(/ = (.*)/));
@@ -38,8 +44,27 @@ Deno.test("client ways: the lines of each language are right", () => {
 
 Deno.test("client ways: the README has the lines of the page", () => {
   const readme = Deno.readTextFileSync("README.md");
-  const key = "<the line of http://localhost:8501/pubkey>";
-  for (const line of clientSettings("http://localhost:8501", [key])) {
+  for (const line of clientSettings(HERE, [KEY])) {
     assert.ok(readme.split("\n").includes(line), line);
+  }
+});
+
+Deno.test("client ways: docs/clients.md has the lines of every tab of the page", () => {
+  const blocks = readFences(Deno.readTextFileSync("docs/clients.md")).map(({ text }) => text);
+  // The tests run the command of the page, where nothing has a key.
+  for (const id of ["conf", "nixos", "darwin", "flake", "ci", "once"]) {
+    const publicKeys = id === "once" ? [] : ["KEY"];
+    const way = clientWays({ url: HERE, publicKeys }).find((one) => one.id === id);
+    assert.ok(blocks.includes(way?.lines.replaceAll("KEY", KEY) ?? ""), id);
+  }
+});
+
+Deno.test("client ways: no document replaces the substituters or keys of a client", () => {
+  const pages = [...Deno.readDirSync("docs")].map(({ name }) => `docs/${name}`)
+    .filter((path) => path.endsWith(".md"));
+  const texts = ["README.md", ...pages].map((path) => [path, Deno.readTextFileSync(path)] as const);
+  for (const [path, text] of [...texts, ["larder help", generalHelp([])] as const]) {
+    const replacing = /(?<![\w-])(?:substituters|trusted-public-keys)(?: =| '?http)/;
+    assert.doesNotMatch(text, replacing, path);
   }
 });
