@@ -2,6 +2,9 @@ import { slugOf } from "../docs/heading_slug.ts";
 
 const COLUMNS_MAX = 100;
 
+/** A newcomer reads this page whole. */
+const README_LINES_MAX = 120;
+
 /** Files of the project in backticks, such as `src/nix/hash.ts` or `nix/hash.ts`. */
 const NAMED_FILE_REGEXP = /`((?:[\w.-]+\/)*[\w-]+\.(?:ts|sql|md|svg))`/g;
 
@@ -35,8 +38,12 @@ export function documentProblems(
   { files, read }: Project,
 ): readonly string[] {
   const problems: string[] = [];
+  const lines = text.trimEnd().split("\n");
+  if (path === "README.md" && lines.length > README_LINES_MAX) {
+    problems.push(`${path}: ${lines.length} lines, at most ${README_LINES_MAX}`);
+  }
   let isCode = false;
-  for (const [index, line] of text.split("\n").entries()) {
+  for (const [index, line] of lines.entries()) {
     if (line.trimStart().startsWith("```")) {
       isCode = !isCode;
       continue;

@@ -29,6 +29,13 @@ Deno.test("documents: the table rows of the architecture's page fit into 100 col
   ]);
 });
 
+Deno.test("documents: the README has at most 120 lines", () => {
+  const readme = (lines: number) => ({ path: "README.md", text: "line\n".repeat(lines) });
+  const project = { files: FILES, read: () => undefined };
+  assert.deepEqual(documentProblems(readme(120), project), []);
+  assert.deepEqual(documentProblems(readme(121), project), ["README.md: 121 lines, at most 120"]);
+});
+
 Deno.test("documents: columns are counted in characters", () => {
   assert.deepEqual(problemsOf(`${"ü ".repeat(50)}`), []);
 });
