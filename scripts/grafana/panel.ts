@@ -14,6 +14,8 @@ export interface Panel {
   /** Colours from a value on; the first has none. Lines in a time series. */
   readonly thresholds?: readonly Threshold[];
   readonly isStacked?: true;
+  /** What a larder lacks whose panel is empty: shown in the place of figures. */
+  readonly ifEmpty?: string;
   /** The alert on the same figure, whose section of the troubleshooting page it links to. */
   readonly alert?: string;
 }

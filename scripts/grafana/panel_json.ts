@@ -75,10 +75,11 @@ const DEFAULTS: Readonly<Record<Panel["kind"], (panel: Panel) => object>> = {
   }),
 };
 
-function scale({ unit, max, thresholds = [["green", null]] }: Panel) {
+function scale({ unit, max, ifEmpty, thresholds = [["green", null]] }: Panel) {
   const steps = thresholds.map(([color, value]: Threshold) => ({ color, value }));
   return {
     ...{ unit, min: 0, ...max === undefined ? {} : { max } },
+    ...ifEmpty === undefined ? {} : { noValue: ifEmpty },
     thresholds: { mode: "absolute", steps },
   };
 }

@@ -19,7 +19,7 @@ export function pictureHtml(seriesOf: (panel: Panel) => readonly Series[]): stri
 
 function panelHtml(panel: Panel, series: readonly Series[]): string {
   const body = series.length === 0
-    ? `<p class="none">No data</p>`
+    ? `<p class="none">${panel.ifEmpty ?? "No data"}</p>`
     : panel.kind === "stat"
     ? statHtml(panel, series)
     : panel.kind === "timeseries"

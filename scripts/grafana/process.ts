@@ -46,6 +46,7 @@ export const PROCESS: Section = {
     {
       title: "Certificate expires in",
       description: "With --server-tls-cert only. larder takes up a new certificate by itself.",
+      ifEmpty: "No certificate: larder runs without --server-tls-cert",
       kind: "timeseries",
       unit: "s",
       columns: 8,
@@ -60,6 +61,7 @@ export const PROCESS: Section = {
       title: "Telemetry dropped",
       description:
         "With --otel-enabled only: records that the OpenTelemetry receiver did not take.",
+      ifEmpty: "No telemetry: larder runs without --otel-enabled",
       kind: "timeseries",
       unit: "short",
       columns: 8,

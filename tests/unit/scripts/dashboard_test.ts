@@ -22,6 +22,15 @@ Deno.test("dashboard: each panel explains itself, and links to an alert that exi
   }
 });
 
+Deno.test("dashboard: the panel of an option names it while it has no data", () => {
+  const { panels } = JSON.parse(dashboardJson());
+  for (const { description = "", fieldConfig } of panels) {
+    const option = /^With (--[\w-]+) only/.exec(description)?.[1];
+    if (option !== undefined) assert.match(fieldConfig.defaults.noValue, new RegExp(`${option}$`));
+  }
+  assert.equal(JSON.stringify(panels).split('"noValue"').length - 1, 2);
+});
+
 Deno.test("dashboard: panels have places and ids of their own", () => {
   const panels: readonly Placed[] = JSON.parse(dashboardJson()).panels;
   const taken = new Set<string>();
