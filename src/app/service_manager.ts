@@ -1,6 +1,7 @@
 import { type Facts, reasonOf } from "../base/failure.ts";
 import type { Logger } from "../telemetry/logger.ts";
-import { type OutageLine, OutageLog } from "../telemetry/outage_log.ts";
+import { OutageLog } from "../telemetry/outage_log.ts";
+import { OUTAGES } from "../telemetry/outages.ts";
 
 export interface ServiceManagerDeps {
   /** An environment variable; `undefined` if unset or empty. */
@@ -17,8 +18,6 @@ export interface ServiceManager extends Disposable {
   /** larder ends within this time. */
   stopping(withinMs: number): void;
 }
-
-const NOT_NOTIFIED: OutageLine = { level: "warn", message: "service manager not notified" };
 
 const NOBODY: ServiceManager = {
   ready: () => undefined,
@@ -37,13 +36,13 @@ export function serviceManager(deps: ServiceManagerDeps): ServiceManager {
   const path = deps.variable("NOTIFY_SOCKET");
   if (path === undefined) return NOBODY;
   const open = new DisposableStack();
-  const outage = new OutageLog(deps.log);
+  const outage = new OutageLog(deps.log, OUTAGES.serviceManager);
   try {
     const socket = unnamedSocket(deps.folder);
     open.defer(() => socket.close());
     return notifying(path, { socket, open, outage, deps });
   } catch (error) {
-    outage.failed(NOT_NOTIFIED, factsOf(path, error));
+    outage.failed("service manager not notified", factsOf(path, error));
     open.dispose();
     return NOBODY;
   }
@@ -52,7 +51,7 @@ export function serviceManager(deps: ServiceManagerDeps): ServiceManager {
 interface Channel {
   readonly socket: Deno.DatagramConn;
   readonly open: DisposableStack;
-  readonly outage: OutageLog;
+  readonly outage: OutageLog<"service manager not notified">;
   readonly deps: ServiceManagerDeps;
 }
 
@@ -60,8 +59,9 @@ function notifying(path: string, { socket, open, outage, deps }: Channel): Servi
   const encoder = new TextEncoder();
   function send(...lines: readonly string[]): void {
     const to = { transport: "unixpacket", path } as const;
-    socket.send(encoder.encode(lines.join("\n")), to).catch((error) =>
-      outage.failed(NOT_NOTIFIED, factsOf(path, error))
+    socket.send(encoder.encode(lines.join("\n")), to).then(
+      () => outage.worked(),
+      (error) => outage.failed("service manager not notified", factsOf(path, error)),
     );
   }
   return {
@@ -95,6 +95,5 @@ function watchdogMs(variable: ServiceManagerDeps["variable"]): number {
 }
 
 function factsOf(path: string, error: unknown): Facts {
-  const hint = "systemd takes larder for a failure; give its unit Type=exec and no WatchdogSec";
-  return { path, error: reasonOf(error), hint };
+  return { path, error: reasonOf(error) };
 }

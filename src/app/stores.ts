@@ -94,7 +94,7 @@ async function join(
   member: MemberId,
   log: Logger,
 ): Promise<AsyncDisposable> {
-  const warn = (error: unknown) => log.warn("heartbeat not written", { error: messageOf(error) });
+  const warn = (error: unknown) => log.warn("member not registered", { error: messageOf(error) });
   await ledger.beat(member, { heldBytes: 0, limitBytes: Infinity }).catch(warn);
   return { [Symbol.asyncDispose]: () => ledger.leave(member).catch(warn) };
 }

@@ -2,7 +2,8 @@ import { messageOf } from "../base/failure.ts";
 import type { MetadataStore, NarinfoRow } from "../metadata/metadata_store.ts";
 import type { StorePathHash } from "../nix/store_path.ts";
 import type { Logger } from "../telemetry/logger.ts";
-import { type OutageLine, OutageLog } from "../telemetry/outage_log.ts";
+import { OutageLog } from "../telemetry/outage_log.ts";
+import { OUTAGES } from "../telemetry/outages.ts";
 import type { CacheResult } from "./nar/nar_answer.ts";
 import type { NarinfoLearner, NarinfoRequest } from "./narinfo_learner.ts";
 import type { NegativeCache } from "./negative_cache.ts";
@@ -10,11 +11,6 @@ import type { Signer } from "./own_signature.ts";
 import type { NarinfoPrefetch } from "./prefetch/prefetch_ports.ts";
 import type { Demotions } from "./sources/demotions.ts";
 import type { Uses } from "./uses.ts";
-
-const NOT_READ: OutageLine = {
-  level: "error",
-  message: "narinfo lookup failed, querying upstreams",
-};
 
 /** `text` is `undefined` for an absent narinfo. */
 export interface NarinfoAnswer {
@@ -47,11 +43,11 @@ export interface ServeNarinfoOptions {
 /** Answers narinfo requests: from the metadata, the negative cache, or upstreams. */
 export class NarinfoServer {
   readonly #deps: NarinfoServerDeps;
-  readonly #outage: OutageLog;
+  readonly #outage;
 
   constructor(deps: NarinfoServerDeps) {
     this.#deps = deps;
-    this.#outage = new OutageLog(deps.log, "narinfos can be read again");
+    this.#outage = new OutageLog(deps.log, OUTAGES.narinfoLookup);
   }
 
   async serve(
@@ -67,7 +63,8 @@ export class NarinfoServer {
       if (row === undefined) this.#outage.worked();
     } catch (error) {
       // For example, the database is locked: the upstreams are requested instead.
-      this.#outage.failed(NOT_READ, { error: messageOf(error) });
+      const facts = { error: messageOf(error) };
+      this.#outage.failed("narinfo lookup failed, querying upstreams", facts);
     }
     if (row !== undefined && (demotions.none || await this.#isFetchable(row))) {
       uses.narinfo(storePathHash);

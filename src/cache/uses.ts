@@ -4,7 +4,8 @@ import type { DocumentPath } from "../nix/document_name.ts";
 import type { NarName } from "../nix/nar_name.ts";
 import type { StorePathHash } from "../nix/store_path.ts";
 import type { Logger } from "../telemetry/logger.ts";
-import { type OutageLine, OutageLog } from "../telemetry/outage_log.ts";
+import { OutageLog } from "../telemetry/outage_log.ts";
+import { OUTAGES } from "../telemetry/outages.ts";
 
 /** The longest delay of a write. A crash loses this much of the order of eviction. */
 const FLUSH_EVERY_MS = 5_000;
@@ -14,8 +15,6 @@ const WAITING_MAX = 10_000;
 
 /** Uses in one transaction: among a million entries it stops the thread for some 2 ms. */
 const WRITTEN_AT_ONCE = 64;
-
-const NOT_WRITTEN: OutageLine = { level: "warn", message: "uses not written" };
 
 export interface UsesDeps {
   readonly metadata: ChangeWriter;
@@ -31,11 +30,11 @@ export class Uses implements AsyncDisposable {
   #nars = new Map<NarName, number>();
   #documents = new Map<DocumentPath, number>();
   #writing: Promise<void> = Promise.resolve();
-  readonly #outage: OutageLog;
+  readonly #outage;
 
   constructor(deps: UsesDeps) {
     this.#deps = deps;
-    this.#outage = new OutageLog(deps.log, "uses are written again");
+    this.#outage = new OutageLog(deps.log, OUTAGES.uses);
     this.#timer = setInterval(() => this.flush(), FLUSH_EVERY_MS);
   }
 
@@ -86,7 +85,7 @@ export class Uses implements AsyncDisposable {
     } catch (error) {
       // A lost use only makes the order of eviction older.
       const count = changes.length - written;
-      this.#outage.failed(NOT_WRITTEN, { count, error: messageOf(error) });
+      this.#outage.failed("uses not written", { count, error: messageOf(error) });
     }
   }
 }

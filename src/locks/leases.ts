@@ -2,7 +2,8 @@ import { messageOf } from "../base/failure.ts";
 import type { MemberId } from "../base/member_id.ts";
 import { pause } from "../base/pause.ts";
 import type { Logger } from "../telemetry/logger.ts";
-import { type OutageLine, OutageLog } from "../telemetry/outage_log.ts";
+import { OutageLog } from "../telemetry/outage_log.ts";
+import { OUTAGES } from "../telemetry/outages.ts";
 import type { Tracer } from "../telemetry/tracer.ts";
 import { delayMs, type LeaseJob, lockNameOf } from "./lease_jobs.ts";
 import type { LeaseMetrics, LockMode } from "./lease_metrics.ts";
@@ -13,8 +14,6 @@ import {
   type Locks,
   LocksUnavailable,
 } from "./locks.ts";
-
-const NOT_ACQUIRED: OutageLine = { level: "warn", message: "failed to acquire lock" };
 
 /** Whose turn it is. Disposing of it ends the lease, if there is one. */
 export interface Turn extends AsyncDisposable {
@@ -49,11 +48,11 @@ interface Attempt {
 /** Leases of the shared locks, with retries, metrics, logs and spans. */
 export class Leases {
   readonly #deps: LeasesDeps;
-  readonly #outage: OutageLog;
+  readonly #outage;
 
   constructor(deps: LeasesDeps) {
     this.#deps = deps;
-    this.#outage = new OutageLog(deps.log, "locks are acquired again");
+    this.#outage = new OutageLog(deps.log, OUTAGES.leases);
   }
 
   /** Never rejects. */
@@ -168,11 +167,9 @@ export class Leases {
     metrics.failed(job, "timeout");
     if (job.lockType === "lru") log.info("another instance is running LRU", factsOf(attempt));
     if (!job.lockType.startsWith("download:")) return THEIRS;
-    log.warn("failed to acquire lock", {
-      ...factsOf(attempt),
-      reason: "timeout",
-      hint: "give each member --cache-advertise-url, so that others read from it meanwhile",
-    });
+    const hint = "give each member --cache-advertise-url, so that others read from it meanwhile";
+    const facts = { ...factsOf(attempt), reason: "timeout", hint };
+    this.#outage.failed("failed to acquire lock", facts, "timeout");
     return OURS;
   }
 
@@ -183,9 +180,8 @@ export class Leases {
       return lease === undefined ? THEIRS : this.#turnOf(lease, attempt, "local");
     }
     const reason = error instanceof LocksUnavailable ? error.reason : "redis_error";
-    const hint = "this goes on without a lock: other members may do the same work";
-    const facts = { ...factsOf(attempt), reason, error: messageOf(error), hint };
-    this.#outage.failed(NOT_ACQUIRED, facts);
+    const facts = { ...factsOf(attempt), reason, error: messageOf(error) };
+    this.#outage.failed("failed to acquire lock", facts);
     return OURS;
   }
 

@@ -3,7 +3,8 @@ import { SharedTimer } from "../base/shared_timer.ts";
 import type { NarName } from "../nix/nar_name.ts";
 import type { StorePathHash } from "../nix/store_path.ts";
 import type { Logger } from "../telemetry/logger.ts";
-import { type OutageLine, OutageLog } from "../telemetry/outage_log.ts";
+import { OutageLog } from "../telemetry/outage_log.ts";
+import { OUTAGES } from "../telemetry/outages.ts";
 import {
   type Change,
   type ChangeWriter,
@@ -29,11 +30,6 @@ const LATE_MAX = 10_000;
 /** Characters of narinfos in memory: some are a thousand times as long as most. */
 const LATE_LENGTH_MAX = 64 << 20;
 
-const NOT_WRITTEN: OutageLine = {
-  level: "warn",
-  message: "database does not take writes: narinfos are kept in memory",
-};
-
 export interface LateWritesDeps {
   readonly inner: ChangeWriter & Pick<NarFinder, "findNar">;
   /** Called when late changes are written, or given up. */
@@ -58,17 +54,14 @@ export class LateWrites {
   /** The last change of each path. */
   readonly #narinfos = new Map<StorePathHash, PutNarinfo>();
   readonly #nars = new Map<NarName, Set<LearnedChange>>();
-  readonly #outage: OutageLog;
+  readonly #outage;
   readonly #late = new SharedTimer(LATE_AFTER_MS);
   readonly #soon = new SharedTimer(0);
   #length = 0;
 
   constructor(deps: LateWritesDeps) {
     this.#deps = deps;
-    this.#outage = new OutageLog(
-      deps.log,
-      "database takes writes again: all narinfos are written",
-    );
+    this.#outage = new OutageLog(deps.log, OUTAGES.lateWrites);
   }
 
   /** Resolves when the changes are written, or readable here. Throws as `apply` does. */
@@ -135,7 +128,9 @@ export class LateWrites {
   }
 
   #add(changes: readonly LearnedChange[]): void {
-    if (this.#lists.size === 0) this.#outage.failed(NOT_WRITTEN);
+    if (this.#lists.size === 0) {
+      this.#outage.failed("database does not take writes: narinfos are kept in memory");
+    }
     this.#lists.add(changes);
     this.#length += lengthOf(changes);
     for (const change of changes) {

@@ -81,7 +81,7 @@ export class PinWatch implements AsyncDisposable {
       return { count, roots, countedAtMs: this.#countedAtMs };
     } catch (error) {
       this.#rootsStaleAtMs = -Infinity;
-      this.#deps.log.debug("reading pins failed", { error: messageOf(error) });
+      this.#deps.log.debug("pins not listed", { error: messageOf(error) });
       return undefined;
     }
   }

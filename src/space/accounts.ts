@@ -1,14 +1,13 @@
 import { messageOf } from "../base/failure.ts";
 import { pause } from "../base/pause.ts";
 import type { SpaceKeeper, Stock } from "../metadata/space_keeper.ts";
-import { type OutageLine, OutageLog } from "../telemetry/outage_log.ts";
+import { OutageLog } from "../telemetry/outage_log.ts";
+import { OUTAGES } from "../telemetry/outages.ts";
 import { Grant, type GrantDeps } from "./grant.ts";
 import type { Reservation, SpaceBudget } from "./space_budget.ts";
 
 /** Paths whose protection one transaction determines: it stops the thread for some 3 ms. */
 const PROTECT_PATHS_MAX = 128;
-
-const PINS_NOT_READ: OutageLine = { level: "warn", message: "reading pins failed" };
 
 export interface AccountsDeps extends GrantDeps {
   readonly metadata: SpaceKeeper & GrantDeps["metadata"];
@@ -21,12 +20,12 @@ export class Accounts {
   #refreshing: Promise<void> | undefined;
   #again = false;
   #stopped = false;
-  readonly #outage: OutageLog;
+  readonly #outage;
 
   constructor(deps: AccountsDeps) {
     this.#deps = deps;
     this.#grant = new Grant(deps);
-    this.#outage = new OutageLog(deps.log, "pins are read again");
+    this.#outage = new OutageLog(deps.log, OUTAGES.pins);
   }
 
   get budget(): SpaceBudget {
@@ -90,7 +89,7 @@ export class Accounts {
         await this.protect();
         this.#outage.worked();
       } catch (error) {
-        this.#outage.failed(PINS_NOT_READ, { error: messageOf(error) });
+        this.#outage.failed("reading pins failed", { error: messageOf(error) });
       }
     }
   }

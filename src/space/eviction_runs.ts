@@ -3,18 +3,14 @@ import { messageOf } from "../base/failure.ts";
 import type { NarFinder } from "../metadata/metadata_store.ts";
 import type { SpaceKeeper } from "../metadata/space_keeper.ts";
 import type { Logger } from "../telemetry/logger.ts";
-import { type OutageLine, OutageLog } from "../telemetry/outage_log.ts";
+import { OutageLog } from "../telemetry/outage_log.ts";
+import { OUTAGES } from "../telemetry/outages.ts";
 import type { Accounts } from "./accounts.ts";
 import type { ActiveReads } from "./active_reads.ts";
 import { dryRun } from "./dry_run.ts";
 import { type Evictor, NO_FIGURES, type Run, type RunFigures } from "./evictor.ts";
 import type { RunEnd } from "./futility.ts";
 import type { GcDone } from "./gc_event.ts";
-
-const NOT_REACHED: OutageLine = {
-  level: "warn",
-  message: "eviction did not reach its target",
-};
 
 export interface EvictionRunsDeps {
   readonly evictor: Pick<Evictor, "run" | "stop">;
@@ -36,11 +32,11 @@ export interface RunOutcome {
 export class EvictionRuns {
   readonly #deps: EvictionRunsDeps;
   readonly #oneAtATime = pLimit(1);
-  readonly #outage: OutageLog;
+  readonly #outage;
 
   constructor(deps: EvictionRunsDeps) {
     this.#deps = deps;
-    this.#outage = new OutageLog(deps.log, "eviction reaches its target again");
+    this.#outage = new OutageLog(deps.log, OUTAGES.evictionTarget);
   }
 
   /** Evicts, and resolves to the outcome. Never throws: errors are logged. */
@@ -129,7 +125,7 @@ export class EvictionRuns {
       if (done.evictedEntries > 0) this.#deps.log.info("evicted", facts);
       return this.#outage.worked();
     }
-    this.#outage.failed(NOT_REACHED, {
+    this.#outage.failed("eviction did not reach its target", {
       ...facts,
       limit_bytes: done.limitBytes ?? "none",
       pinned_bytes: done.pinnedBytes,

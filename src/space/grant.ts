@@ -4,7 +4,8 @@ import { Failure, messageOf } from "../base/failure.ts";
 import type { MemberId } from "../base/member_id.ts";
 import type { SpaceLedger } from "../metadata/space_ledger.ts";
 import type { Logger } from "../telemetry/logger.ts";
-import { type OutageLine, OutageLog } from "../telemetry/outage_log.ts";
+import { OutageLog } from "../telemetry/outage_log.ts";
+import { OUTAGES } from "../telemetry/outages.ts";
 import type { Reservation, SpaceBudget } from "./space_budget.ts";
 
 /** How much more than needed is granted, at most, so that most reservations need no transaction. */
@@ -15,8 +16,6 @@ const SLACK_SHARE = { limit: 1 / 64, free: 1 / 8 };
 
 /** How long a download waits for the ledger while another process locks the database. */
 const LATE_AFTER_MS = 500;
-
-const NO_BEAT: OutageLine = { level: "warn", message: "heartbeat not written" };
 
 export interface GrantDeps {
   readonly metadata: Pick<SpaceLedger, "reserve" | "beat">;
@@ -34,12 +33,12 @@ export interface GrantDeps {
 export class Grant {
   readonly #deps: GrantDeps;
   readonly #oneAtATime = pLimit(1);
-  readonly #outage: OutageLog;
+  readonly #outage;
   #isLate = false;
 
   constructor(deps: GrantDeps) {
     this.#deps = deps;
-    this.#outage = new OutageLog(deps.log, "heartbeats are written again");
+    this.#outage = new OutageLog(deps.log, OUTAGES.heartbeat);
   }
 
   /** `undefined` where the ledger has no room. Throws where the database does not answer soon. */
@@ -64,7 +63,7 @@ export class Grant {
       await this.#oneAtATime(() => this.#beat());
       this.#outage.worked();
     } catch (error) {
-      this.#outage.failed(NO_BEAT, { error: messageOf(error) });
+      this.#outage.failed("heartbeat not written", { error: messageOf(error) });
     }
   }
 

@@ -6,7 +6,8 @@ import type { Member, SpaceLedger } from "../metadata/space_ledger.ts";
 import type { NarWriter } from "../storage/nar_store.ts";
 import type { Spool } from "../storage/spool.ts";
 import type { Logger } from "../telemetry/logger.ts";
-import { type OutageLine, OutageLog } from "../telemetry/outage_log.ts";
+import { OutageLog } from "../telemetry/outage_log.ts";
+import { OUTAGES } from "../telemetry/outages.ts";
 
 /** The silence after which a member is dead. It writes a heartbeat far more often. */
 const DEAD_AFTER_MS = 30_000;
@@ -14,7 +15,7 @@ const DEAD_AFTER_MS = 30_000;
 /** The same for one whose process is not there: it may run in a container of the same host name. */
 const ENDED_AFTER_MS = 10_000;
 
-const NOT_SETTLED: OutageLine = { level: "error", message: "interrupted nar not settled" };
+type SettlingOutage = OutageLog<"interrupted nar not settled">;
 
 export interface RecoverDeps {
   readonly metadata:
@@ -29,7 +30,7 @@ export interface RecoverDeps {
   readonly hasEnded?: (member: MemberId) => boolean;
   readonly log: Logger;
   /** Of all calls of this process; default: each call logs its failures. */
-  readonly outage?: OutageLog;
+  readonly outage?: SettlingOutage;
 }
 
 /** True for a member that is silent for too long, or whose process is not there. */
@@ -41,8 +42,8 @@ export function isDead(
 }
 
 /** The log of objects that dead members left, and that cannot be removed. */
-export function settlingOutage(log: Logger): OutageLog {
-  return new OutageLog(log, "interrupted nars are settled again");
+export function settlingOutage(log: Logger): SettlingOutage {
+  return new OutageLog(log, OUTAGES.settling);
 }
 
 /**
@@ -80,7 +81,7 @@ export async function recover(deps: RecoverDeps): Promise<void> {
 async function settle(
   { nars, metadata, log }: RecoverDeps,
   { at }: PendingFile,
-  outage: OutageLog,
+  outage: SettlingOutage,
 ): Promise<boolean> {
   try {
     // First, so that an owner who wakes up does not keep what is removed.
@@ -92,7 +93,7 @@ async function settle(
   } catch (error) {
     // Its owner woke up before, or another member was faster.
     if (error instanceof IntentLost) return true;
-    outage.failed(NOT_SETTLED, { nar: at, error: messageOf(error) });
+    outage.failed("interrupted nar not settled", { nar: at, error: messageOf(error) });
     return false;
   }
 }

@@ -5,9 +5,8 @@ import type { PendingFile, SpaceKeeper } from "../metadata/space_keeper.ts";
 import type { StoredName } from "../nix/stored_name.ts";
 import type { NarWriter } from "../storage/nar_store.ts";
 import type { Logger } from "../telemetry/logger.ts";
-import { type OutageLine, OutageLog } from "../telemetry/outage_log.ts";
-
-const NOT_REMOVED: OutageLine = { level: "error", message: "nar not removed" };
+import { OutageLog } from "../telemetry/outage_log.ts";
+import { OUTAGES } from "../telemetry/outages.ts";
 
 export interface SweeperDeps {
   readonly metadata: ChangeWriter & Pick<SpaceKeeper, "pendingFiles">;
@@ -28,13 +27,13 @@ export interface SweeperDeps {
  */
 export class Sweeper {
   readonly #deps: SweeperDeps;
-  readonly #outage: OutageLog;
+  readonly #outage;
   /** Marked objects that could not be removed: the outage lasts as long as one is left. */
   readonly #stuck = new Set<StoredName>();
 
   constructor(deps: SweeperDeps) {
     this.#deps = deps;
-    this.#outage = new OutageLog(deps.log, "nars are removed again");
+    this.#outage = new OutageLog(deps.log, OUTAGES.removal);
   }
 
   /** Marks a kept file for removal, and sweeps it. Its replacement, if any, stays. */
@@ -75,7 +74,7 @@ export class Sweeper {
     } catch (error) {
       // Nobody tries again to remove an object without a mark.
       if (fileSize > 0) this.#stuck.add(at);
-      this.#outage.failed(NOT_REMOVED, { nar: at, error: messageOf(error) });
+      this.#outage.failed("nar not removed", { nar: at, error: messageOf(error) });
       return false;
     }
   }

@@ -1,10 +1,9 @@
 import { Failure, messageOf } from "../base/failure.ts";
 import type { Seal, StoredName } from "../nix/stored_name.ts";
 import type { Logger } from "../telemetry/logger.ts";
-import { type OutageLine, OutageLog } from "../telemetry/outage_log.ts";
+import { OutageLog } from "../telemetry/outage_log.ts";
+import { OUTAGES } from "../telemetry/outages.ts";
 import type { ListedNar, ListOptions, NarStore, OpenOptions, StoredNar } from "./nar_store.ts";
-
-const AWAY: OutageLine = { level: "error", message: "nar store unavailable: nars pass through" };
 
 /** A failure that took so long was a timeout. */
 const SLOW_MS = 2_000;
@@ -18,7 +17,7 @@ const PASS_BY_MS = 5_000;
  */
 export class WatchedNarStore implements NarStore {
   readonly #inner: NarStore;
-  readonly #outage: OutageLog;
+  readonly #outage;
   readonly #nowMs: () => number;
   #passByUntilMs = -Infinity;
 
@@ -28,7 +27,7 @@ export class WatchedNarStore implements NarStore {
   ) {
     this.#inner = inner;
     this.#nowMs = nowMs;
-    this.#outage = new OutageLog(log, "nar store available again");
+    this.#outage = new OutageLog(log, OUTAGES.narStore);
   }
 
   async open(at: StoredName, options: OpenOptions): Promise<StoredNar | undefined> {
@@ -44,7 +43,9 @@ export class WatchedNarStore implements NarStore {
       if (!(error instanceof Failure) || error.kind !== "unavailable") throw error;
       const nowMs = this.#nowMs();
       if (nowMs - startedAtMs >= SLOW_MS) this.#passByUntilMs = nowMs + PASS_BY_MS;
-      this.#outage.failed(AWAY, { error: messageOf(error) });
+      this.#outage.failed("nar store unavailable: nars pass through", {
+        error: messageOf(error),
+      });
       throw error;
     }
   }

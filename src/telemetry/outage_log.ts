@@ -1,31 +1,27 @@
 import type { Facts } from "../base/failure.ts";
 import type { Logger } from "./logger.ts";
-
-/** The first log line of an outage. */
-export interface OutageLine {
-  readonly level: "warn" | "error";
-  readonly message: string;
-}
+import type { Outage } from "./outages.ts";
 
 /**
  * Logs the begin and the end of a lasting outage, such as a full disk. Repeats have level debug.
  */
-export class OutageLog {
+export class OutageLog<Message extends string> {
   readonly #log: Logger;
-  readonly #over: string | undefined;
+  readonly #outage: Outage<Message>;
   #state: string | undefined;
   #startedAtMs = 0;
   #count = 0;
 
-  /** `over`: the message at its end, if any. */
-  constructor(log: Logger, over?: string) {
+  constructor(log: Logger, outage: Outage<Message>) {
     this.#log = log;
-    this.#over = over;
+    this.#outage = outage;
   }
 
-  /** Logs the first failure of an outage, and each change of its `state`. */
-  failed({ level, message }: OutageLine, facts: Facts = {}, state = message): void {
-    this.#log[state === this.#state ? "debug" : level](message, facts);
+  /** Logs the first failure of an outage, and each change of its `state`, with a hint. */
+  failed(message: Message, facts: Facts = {}, state: string = message): void {
+    const { level, begins } = this.#outage;
+    const hint = facts["hint"] ?? begins[message];
+    this.#log[state === this.#state ? "debug" : level](message, { ...facts, hint });
     if (this.#state === undefined) this.#startedAtMs = performance.now();
     this.#state = state;
     this.#count++;
@@ -35,9 +31,7 @@ export class OutageLog {
   worked(facts: Facts = {}): void {
     if (this.#state === undefined) return;
     const duration_ms = Math.round(performance.now() - this.#startedAtMs);
-    if (this.#over !== undefined) {
-      this.#log.info(this.#over, { ...facts, times: this.#count, duration_ms });
-    }
+    this.#log.info(this.#outage.over, { ...facts, times: this.#count, duration_ms });
     this.#state = undefined;
     this.#count = 0;
   }

@@ -1,6 +1,6 @@
 import type { Facts } from "../base/failure.ts";
 import type { Logger } from "./logger.ts";
-import { endedKindOf, kindOf } from "./problem_kinds.ts";
+import { begunBy, endedBy } from "./outages.ts";
 
 /** Limit of the list; the oldest problem leaves first. */
 const PROBLEMS_MAX = 50;
@@ -39,12 +39,22 @@ export interface Problem {
   readonly level: "warn" | "error";
   readonly message: string;
   readonly facts: Facts;
-  /** Times logged since it began. */
+  /** Times since it began, those of level debug included. */
   readonly count: number;
   readonly firstAtMs: number;
   readonly lastAtMs: number;
-  /** `undefined`: it lasts, or its kind has no end. */
+  /** `undefined`: it lasts, or it is an event, which has no end. */
   readonly overAtMs: number | undefined;
+}
+
+/** An event is present for so long. */
+const EVENT_FOR_MS = 15 * 60_000;
+
+/** True until an outage ends, and for the first minutes after an event. */
+export function isPresent(problem: Problem, nowMs: number): boolean {
+  const { message, lastAtMs, overAtMs } = problem;
+  if (overAtMs !== undefined) return false;
+  return begunBy(message) !== undefined || nowMs - lastAtMs < EVENT_FOR_MS;
 }
 
 /** The newest warnings and errors, each kind listed once for each upstream. */
@@ -60,10 +70,14 @@ export class RecentProblems {
   /** The same logger, whose warnings and errors enter the list whatever its level. */
   watch(log: Logger): Logger {
     return {
-      debug: log.debug,
+      // An outage logs its repeats there.
+      debug: (message, facts) => {
+        const begun = begunBy(message);
+        if (begun !== undefined) this.#note(begun.level, message, facts);
+        log.debug(message, facts);
+      },
       info: (message, facts) => {
-        const ended = endedKindOf(message);
-        if (ended !== undefined) this.#end(ended, facts);
+        this.#end(message, facts);
         log.info(message, facts);
       },
       enabled: log.enabled,
@@ -84,7 +98,8 @@ export class RecentProblems {
   }
 
   #note(level: Problem["level"], message: string, given: Facts = {}): void {
-    const key = keyOf(kindOf(message), given);
+    const { kind = message, isPerUpstream = true } = begunBy(message) ?? {};
+    const key = keyOf({ kind, isPerUpstream }, given);
     const known = this.#problems.get(key);
     this.#problems.delete(key);
     // After its end, a problem begins anew.
@@ -96,20 +111,32 @@ export class RecentProblems {
     const facts = { ...hint === undefined ? {} : { hint }, ...shownFacts(given) };
     const times = { count: count + 1, firstAtMs, lastAtMs, overAtMs: undefined };
     this.#problems.set(key, { level, message, facts, ...times });
-    if (this.#problems.size <= PROBLEMS_MAX) return;
-    for (const oldest of this.#problems.keys()) return void this.#problems.delete(oldest);
+    if (this.#problems.size > PROBLEMS_MAX) this.#problems.delete(this.#leastOf(lastAtMs));
   }
 
-  #end(kind: string, facts: Facts = {}): void {
-    const key = keyOf(kind, facts);
+  /** The key of the oldest problem, one that is not present if there is any. */
+  #leastOf(nowMs: number): string {
+    const [oldest] = this.#problems.keys();
+    const gone = this.#problems.entries().find(([, problem]) => !isPresent(problem, nowMs));
+    return gone?.[0] ?? oldest ?? "";
+  }
+
+  #end(message: string, facts: Facts = {}): void {
+    const ended = endedBy(message);
+    if (ended === undefined) return;
+    const key = keyOf(ended, facts);
     const known = this.#problems.get(key);
     if (known === undefined || known.overAtMs !== undefined) return;
     this.#problems.set(key, { ...known, overAtMs: this.#nowMs() });
   }
 }
 
-function keyOf(kind: string, { upstream = "" }: Facts): string {
-  return JSON.stringify([kind, upstream]);
+/** The facts at the end of an outage may name no upstream, where those at its begin did. */
+function keyOf(
+  { kind, isPerUpstream }: { readonly kind: string; readonly isPerUpstream: boolean },
+  { upstream = "" }: Facts,
+): string {
+  return JSON.stringify([kind, isPerUpstream ? upstream : ""]);
 }
 
 function shownFacts(facts: Facts): Facts {

@@ -1,17 +1,11 @@
-import { messageOf } from "../base/failure.ts";
+import { type Facts, messageOf } from "../base/failure.ts";
 import type { Logger } from "../telemetry/logger.ts";
-import { type OutageLine, OutageLog } from "../telemetry/outage_log.ts";
+import { OutageLog } from "../telemetry/outage_log.ts";
+import { OUTAGES } from "../telemetry/outages.ts";
 import { NoAnswer, type UpstreamReading } from "./upstream.ts";
 
 /** No trusted key verifies the narinfos of an upstream; programs look for this message. */
 export const UPSTREAM_NOT_TRUSTED = "upstream is not trusted";
-
-const UNTRUSTED: OutageLine = { level: "warn", message: UPSTREAM_NOT_TRUSTED };
-const FAILED: OutageLine = { level: "warn", message: "upstream failed" };
-const NO_ANSWER: OutageLine = { level: "warn", message: "upstream does not answer" };
-const NO_CACHE: OutageLine = { level: "warn", message: "upstream is no binary cache" };
-
-const PROBED = "larder probes it, and uses it as soon as it answers";
 
 /** The log of each upstream's failures, by its URL. */
 export interface UpstreamLog {
@@ -28,45 +22,55 @@ export interface UpstreamLog {
  * operator can mend that.
  */
 export function createUpstreamLog(log: Logger): UpstreamLog {
-  const outages = new Map<string, { readonly failed: OutageLog; readonly untrusted: OutageLog }>();
+  const outages = new Map<string, ReturnType<typeof outagesOfOne>>();
+  const untrusted = new Set<string>();
+  const outagesOfOne = () => ({
+    failed: new OutageLog(log, OUTAGES.upstreamFailed),
+    down: new OutageLog(log, OUTAGES.upstreamDown),
+  });
   const outagesOf = (upstream: string) => {
-    const found = outages.get(upstream);
-    if (found !== undefined) return found;
-    const failed = new OutageLog(log, "upstream answers again");
-    const made = { failed, untrusted: new OutageLog(log) };
+    const known = outages.get(upstream);
+    if (known !== undefined) return known;
+    const made = outagesOfOne();
     outages.set(upstream, made);
     return made;
   };
 
   return {
     reading(upstream, reading, requestId) {
-      const { failed, untrusted } = outagesOf(upstream);
+      const { failed } = outagesOf(upstream);
       const facts = { upstream, request_id: requestId };
-      if (reading.kind !== "failed") return failed.worked(facts);
-      const { reason, detail } = reading;
-      if (reason !== "untrusted") return failed.failed(FAILED, { ...facts, reason, detail });
+      if (reading.kind === "failed" && reading.reason !== "untrusted") {
+        const { reason, detail } = reading;
+        return failed.failed("upstream failed", { ...facts, reason, detail });
+      }
+      failed.worked(facts);
+      if (reading.kind !== "failed") return;
       const hint = "give its public key with --cache-upstream-public-key";
-      untrusted.failed(UNTRUSTED, { ...facts, detail, hint });
+      const level = untrusted.has(upstream) ? "debug" : "warn";
+      untrusted.add(upstream);
+      log[level](UPSTREAM_NOT_TRUSTED, { ...facts, detail: reading.detail, hint });
     },
 
     unanswered(upstream, error) {
       const { failed } = outagesOf(upstream);
       const detail = messageOf(error);
-      const facts = { upstream, detail, hint: hintFor(detail) };
-      if (error instanceof NoAnswer) failed.failed(NO_ANSWER, { ...facts, reason: error.reason });
-      else failed.failed(NO_CACHE, facts);
+      const facts = { upstream, detail, ...hintFor(detail) };
+      if (error instanceof NoAnswer) {
+        failed.failed("upstream does not answer", { ...facts, reason: error.reason });
+      } else failed.failed("upstream is no binary cache", facts);
     },
 
     changed(upstream, isDown) {
-      if (isDown) log.warn("upstream is down", { upstream, hint: PROBED });
-      else log.info("upstream is up again", { upstream });
+      const { down } = outagesOf(upstream);
+      if (isDown) down.failed("upstream is down", { upstream });
+      else down.worked({ upstream });
     },
   };
 }
 
-/** An upstream that was merely down recovers without the operator. */
-function hintFor(detail: string): string {
+function hintFor(detail: string): Facts {
   return /certificate/i.test(detail)
-    ? "give the authority of its certificate with --cache-upstream-ca-file"
-    : "check --cache-upstream-url and the network; it is used as soon as it answers";
+    ? { hint: "give the authority of its certificate with --cache-upstream-ca-file" }
+    : {};
 }

@@ -1,11 +1,7 @@
 import pLimit from "p-limit";
 import type { Logger } from "../telemetry/logger.ts";
-import { type OutageLine, OutageLog } from "../telemetry/outage_log.ts";
-
-const TOO_SLOW: OutageLine = {
-  level: "warn",
-  message: "upstream too slow: queued requests time out",
-};
+import { OutageLog } from "../telemetry/outage_log.ts";
+import { OUTAGES } from "../telemetry/outages.ts";
 
 export interface UpstreamQueueOptions {
   /** More requests than this wait in the queue. */
@@ -35,13 +31,13 @@ export class UpstreamQueue {
   readonly #upstream: string;
   readonly #options: UpstreamQueueOptions;
   readonly #atOnce: ReturnType<typeof pLimit>;
-  readonly #outage: OutageLog;
+  readonly #outage;
 
   constructor(upstream: string, options: UpstreamQueueOptions) {
     this.#upstream = upstream;
     this.#options = options;
     this.#atOnce = pLimit(options.inFlightMax);
-    this.#outage = new OutageLog(options.log, "upstream keeps up again");
+    this.#outage = new OutageLog(options.log, OUTAGES.upstreamQueue);
   }
 
   /** True while the next request would queue. */
@@ -67,7 +63,9 @@ export class UpstreamQueue {
       resolve({ kind: "late" });
     };
     const timer = setTimeout(() => {
-      this.#outage.failed(TOO_SLOW, { upstream: this.#upstream });
+      this.#outage.failed("upstream too slow: queued requests time out", {
+        upstream: this.#upstream,
+      });
       end();
     }, this.#options.limitMs);
     signal?.addEventListener("abort", end, { once: true });

@@ -184,6 +184,8 @@ Deno.test("disk: that nothing can be kept is said once, and that it can again", 
 
   const [over, ...more] = cache.log.filter(({ msg }) => msg === "nars are kept again");
   assert.deepEqual([over?.["times"], more], [objects.length, []]);
+  const { problems } = await (await cache.get("/stats")).json();
+  assert.ok(problems[0].over_at, "the list of problems says so, too");
   await Deno.remove(cache.tempPath, { recursive: true });
   await (await cache.get(await cache.narPath(objects[0]?.storePathHash ?? ""))).bytes();
   assert.equal(cache.logged("error").length, 1, "what is kept needs no room");

@@ -184,7 +184,8 @@ Deno.test("stats: problems are told without anything of our machine", async () =
   const answer = await (await cache.get("/stats")).text();
   const [problem] = (await readStats(new Response(answer))).problems;
   const { first_at, last_at, over_at: _, ...rest } = problem ?? {};
-  const facts = { nar: path.slice("/nar/".length), name: "big-1.0" };
+  const hint = "make room on the disk of the storage, or replace the disk if it fails";
+  const facts = { nar: path.slice("/nar/".length), name: "big-1.0", hint };
   assert.deepEqual(rest, { level: "error", message, facts, count: 1 });
   assert.match(`${first_at} ${last_at}`, /Z .*Z$/);
   const page = await (await cache.get("/", { accept: "text/html" })).text();

@@ -1,33 +1,28 @@
 import type { Facts } from "../../base/failure.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import type { Metrics, Series } from "../../telemetry/metrics.ts";
-import { type OutageLine, OutageLog } from "../../telemetry/outage_log.ts";
-
-const OVER = "nars are kept again";
-
-const DISK: OutageLine = { level: "error", message: "nars cannot be kept: they pass through" };
-
-const NO_ROOM: OutageLine = { level: "warn", message: "nar not kept" };
+import { OutageLog } from "../../telemetry/outage_log.ts";
+import { OUTAGES } from "../../telemetry/outages.ts";
 
 /**
  * The log of NAR files that this machine cannot keep. It says each reason once, until a file as
  * large as those that failed is kept. Every file is counted.
  */
 export class KeepOutageLog {
-  readonly #disk: Outage;
-  readonly #room: Outage;
+  readonly #disk;
+  readonly #room;
 
   constructor(log: Logger, metrics: Pick<Metrics, "series">) {
     const series = (reason: "disk_error" | "no_room") =>
       metrics.series("nar_not_kept_total", { reason });
-    this.#disk = new Outage(log, series("disk_error"));
-    this.#room = new Outage(log, series("no_room"));
+    this.#disk = new NotKept(new OutageLog(log, OUTAGES.keeping), series("disk_error"));
+    this.#room = new NotKept(new OutageLog(log, OUTAGES.room), series("no_room"));
   }
 
   /** The disk failed. `fileSize`: of the file, or the bytes received so far. */
   failed(fileSize: number, facts: Facts): void {
     this.#disk.failed(fileSize);
-    this.#disk.log.failed(DISK, facts);
+    this.#disk.log.failed("nars cannot be kept: they pass through", facts);
   }
 
   /**
@@ -36,7 +31,7 @@ export class KeepOutageLog {
    */
   noRoom(fileSize: number, facts: Facts): void {
     this.#room.failed(fileSize);
-    this.#room.log.failed(NO_ROOM, facts, String(this.#room.smallestBytes));
+    this.#room.log.failed("nar not kept", facts, String(this.#room.smallestBytes));
   }
 
   kept(fileSize: number): void {
@@ -46,14 +41,14 @@ export class KeepOutageLog {
 }
 
 /** One reason, and the smallest file that failed for it. */
-class Outage {
-  readonly log: OutageLog;
-  readonly #notKept: Series;
+class NotKept<Message extends string> {
+  readonly log: OutageLog<Message>;
+  readonly #count: Series;
   #smallestBytes = Infinity;
 
-  constructor(log: Logger, notKept: Series) {
-    this.log = new OutageLog(log, OVER);
-    this.#notKept = notKept;
+  constructor(log: OutageLog<Message>, count: Series) {
+    this.log = log;
+    this.#count = count;
   }
 
   get smallestBytes(): number {
@@ -61,7 +56,7 @@ class Outage {
   }
 
   failed(fileSize: number): void {
-    this.#notKept.count();
+    this.#count.count();
     this.#smallestBytes = Math.min(this.#smallestBytes, fileSize);
   }
 

@@ -2,14 +2,13 @@ import { messageOf } from "../../base/failure.ts";
 import { pause } from "../../base/pause.ts";
 import { ALONE, type Turns } from "../../locks/turns.ts";
 import type { Logger } from "../../telemetry/logger.ts";
-import { type OutageLine, OutageLog } from "../../telemetry/outage_log.ts";
+import { OutageLog } from "../../telemetry/outage_log.ts";
+import { OUTAGES } from "../../telemetry/outages.ts";
 import { type ShardComparer, SHARDS } from "./compare_shard.ts";
 import type { Repairer } from "./repairer.ts";
 
 /** The pause between two shards of a background pass: all 1,024 take three hours. */
 const BACKGROUND_PAUSE_MS = 10_000;
-
-const NOT_RECONCILED: OutageLine = { level: "error", message: "not reconciled" };
 
 /** So many missing files are no sign of an unmounted disk. */
 const LOST_MIN = 100;
@@ -45,13 +44,13 @@ export interface Reconciled {
 /** Compares all files with all rows, by shard: names at start, later sizes too. */
 export class Reconciler implements AsyncDisposable {
   readonly #deps: ReconcilerDeps;
-  readonly #outage: OutageLog;
+  readonly #outage;
   readonly #stop = new AbortController();
   #running: Promise<unknown> = Promise.resolve();
 
   constructor(deps: ReconcilerDeps) {
     this.#deps = deps;
-    this.#outage = new OutageLog(deps.log);
+    this.#outage = new OutageLog(deps.log, OUTAGES.reconciliation);
   }
 
   /** One quick pass, then slow ones for as long as larder runs. */
@@ -89,11 +88,8 @@ export class Reconciler implements AsyncDisposable {
         lost += comparison.lost.length;
         if (lost > LOST_MIN && lost > files) {
           // An unmounted disk is more likely than the loss of so many files.
-          log.error("most nars are missing, reconciliation stopped", {
-            missing: lost,
-            found: files,
-            hint: "mount the storage; if it is mounted, run larder fsck --repair",
-          });
+          const facts = { missing: lost, found: files };
+          this.#outage.failed("most nars are missing, reconciliation stopped", facts);
           return { files, mended, complete: false };
         }
         const count = await repairer.repair(comparison, { signal });
@@ -105,7 +101,7 @@ export class Reconciler implements AsyncDisposable {
       log.info("reconciled", { files, mended, sizes, duration_ms: nowMs() - startedAtMs });
       return { files, mended, complete: true };
     } catch (error) {
-      if (!signal.aborted) this.#outage.failed(NOT_RECONCILED, { error: messageOf(error) });
+      if (!signal.aborted) this.#outage.failed("not reconciled", { error: messageOf(error) });
       return { files, mended, complete: false };
     }
   }

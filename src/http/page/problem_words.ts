@@ -4,7 +4,6 @@ import { formatNumber } from "./format.ts";
 
 /** What to do where the log line has no hint. */
 const WHAT_TO_DO: Readonly<Record<string, string>> = {
-  "upstream failed": "nothing for now: larder asks the other upstreams, and this one again later",
   "upstream lost nar": "nothing: larder asks the other upstreams for the file",
   "upstream sent more than the nar file": "nothing: larder refused the file",
   "nar verification failed":
@@ -12,10 +11,6 @@ const WHAT_TO_DO: Readonly<Record<string, string>> = {
   "download broke off": "nothing: larder requests the rest, from any upstream that has the file",
   "download failed": "look at the upstreams: none of them could send the file",
   "stored nar is damaged": "check the disk; larder fetches the file again",
-  "nars cannot be kept: they pass through":
-    "check the disk of the storage: larder cannot write to it",
-  "nar not kept":
-    "raise --cache-max-size, or unpin something: the file does not fit beside the pins",
   "token is short": "set a longer token",
 };
 

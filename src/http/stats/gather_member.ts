@@ -1,4 +1,4 @@
-import type { Problem } from "../../telemetry/recent_problems.ts";
+import { isPresent } from "../../telemetry/recent_problems.ts";
 import type { StatsSources } from "./gather_stats.ts";
 import { MEMBER_DOWNLOADS_MAX, type MemberStatus } from "./member_status.ts";
 
@@ -13,9 +13,6 @@ export interface MemberSources extends
   readonly url: string | undefined;
   readonly isDraining: () => boolean;
 }
-
-/** Some kinds of problems have no end: they count for so long after the last one. */
-const PROBLEM_FOR_MS = 15 * 60_000;
 
 /** Tells how this member does. Reads memory, and the names of running downloads. */
 export class MemberGatherer {
@@ -32,16 +29,14 @@ export class MemberGatherer {
   async status(): Promise<MemberStatus> {
     const { host, version, url, startedAtMs, isDraining, pool, problems } = this.#sources;
     const statuses = pool.statuses();
-    const sinceMs = this.#sources.nowMs() - PROBLEM_FOR_MS;
-    const isPresent = ({ overAtMs, lastAtMs }: Problem) =>
-      overAtMs === undefined && lastAtMs > sinceMs;
+    const nowMs = this.#sources.nowMs();
     const up = statuses.filter(({ isUp }) => isUp).length;
     return {
       ...{ host, version, url: url ?? null, started_at: new Date(startedAtMs).toISOString() },
       is_draining: isDraining(),
       ...this.#requests(),
       upstreams: { up, down: statuses.length - up },
-      problems: problems.list().filter(isPresent).length,
+      problems: problems.list().filter((problem) => isPresent(problem, nowMs)).length,
       downloads: await this.#downloads(),
     };
   }

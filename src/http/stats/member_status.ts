@@ -12,7 +12,7 @@ export interface MemberStatus {
   readonly requests_per_second: number | null;
   readonly hit_ratio: number | null;
   readonly upstreams: { readonly up: number; readonly down: number };
-  /** Kinds of problems that are not over. */
+  /** Kinds of problems that are present. */
   readonly problems: number;
   readonly downloads: {
     readonly count: number;

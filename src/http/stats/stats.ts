@@ -190,6 +190,6 @@ export interface ProblemStats {
   readonly count: number;
   readonly first_at: string;
   readonly last_at: string;
-  /** `null`: it lasts, or its kind has no end. */
+  /** `null`: it lasts, or it is an event, which has no end. */
   readonly over_at: string | null;
 }

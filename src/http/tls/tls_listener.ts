@@ -2,7 +2,8 @@ import { Failure, messageOf, reasonOf } from "../../base/failure.ts";
 import { ClosedLog } from "../server/closed_log.ts";
 import type { HttpServer } from "../server/http_server.ts";
 import type { Logger } from "../../telemetry/logger.ts";
-import { type OutageLine, OutageLog } from "../../telemetry/outage_log.ts";
+import { OutageLog } from "../../telemetry/outage_log.ts";
+import { OUTAGES } from "../../telemetry/outages.ts";
 import { RelayedListener } from "./relayed_listener.ts";
 import type { Place } from "./relay_messages.ts";
 import { WorkerRelay, type WorkerRelayDeps } from "./worker_relay.ts";
@@ -32,8 +33,6 @@ const LOOK_EVERY_MS = 5_000;
 /** Time for clients in a replaced listener's queue. */
 const HAND_OVER_MS = 200;
 
-const NOT_REPLACED: OutageLine = { level: "error", message: "certificate replacement failed" };
-
 interface Pair {
   readonly cert: string;
   readonly key: string;
@@ -51,17 +50,16 @@ export class TlsListener implements Disposable {
   readonly #looking: ReturnType<typeof setInterval>;
   readonly #closing = new DisposableStack();
   #listener: RelayedListener;
-  /** The pair in use, or the last one that failed. */
-  #known: Pair;
-  readonly #outage: OutageLog;
+  #used: Pair;
+  readonly #outage;
   /** The pair at the last look. Only a pair that stays the same is used: it may be half written. */
   #seen: Pair | undefined;
 
   private constructor(deps: TlsListenerDeps, parts: ListenerParts) {
     this.#deps = deps;
-    this.#outage = new OutageLog(deps.log);
+    this.#outage = new OutageLog(deps.log, OUTAGES.certificate);
     this.#closed = parts.closed;
-    this.#known = parts.pair;
+    this.#used = parts.pair;
     this.#relay = parts.relay;
     this.#listener = this.#serve(parts.listener);
     deps.files.certificateUsed?.(parts.pair.cert);
@@ -118,16 +116,17 @@ export class TlsListener implements Disposable {
       const pair = readPair(files);
       const isStill = isSame(pair, this.#seen);
       this.#seen = pair;
-      if (!isStill || isSame(pair, this.#known)) return;
-      this.#known = pair;
+      if (!isStill) return;
+      if (isSame(pair, this.#used)) return this.#outage.worked();
       this.#replace(pair);
+      this.#used = pair;
       files.certificateUsed?.(pair.cert);
       this.#outage.worked();
       log.info("certificate replaced", { path: files.certPath });
     } catch (error) {
       // Missing files are missing at every look.
       this.#outage.failed(
-        NOT_REPLACED,
+        "certificate replacement failed",
         { path: files.certPath, error: messageOf(error) },
         messageOf(error),
       );

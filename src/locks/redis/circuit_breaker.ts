@@ -1,6 +1,8 @@
 import { messageOf } from "../../base/failure.ts";
 import { pause } from "../../base/pause.ts";
 import type { Logger } from "../../telemetry/logger.ts";
+import { OutageLog } from "../../telemetry/outage_log.ts";
+import { OUTAGES } from "../../telemetry/outages.ts";
 import { LocksUnavailable } from "../locks.ts";
 
 /** Failures in a row that open the circuit. A frozen Redis costs a client as many time limits. */
@@ -21,11 +23,13 @@ export interface CircuitBreakerDeps {
 export class CircuitBreaker implements Disposable {
   readonly #deps: CircuitBreakerDeps;
   readonly #stop = new AbortController();
+  readonly #outage;
   #failures = 0;
   #isOpen = false;
 
   constructor(deps: CircuitBreakerDeps) {
     this.#deps = deps;
+    this.#outage = new OutageLog(deps.log, OUTAGES.redis);
   }
 
   /** Runs a command. Throws a LocksUnavailable if it fails; at once while the circuit is open. */
@@ -51,17 +55,13 @@ export class CircuitBreaker implements Disposable {
   #open(error: unknown): void {
     if (this.#isOpen || this.#stop.signal.aborted) return;
     this.#isOpen = true;
-    this.#deps.log.warn("circuit breaker open: Redis is unavailable", {
-      error: messageOf(error),
-      hint: "check the server of --cache-redis-addrs; larder serves on without locks",
-    });
+    this.#outage.failed("circuit breaker open: Redis is unavailable", { error: messageOf(error) });
     void this.#probe();
   }
 
   async #probe(): Promise<void> {
     const { probe, closed, log } = this.#deps;
     const { signal } = this.#stop;
-    const startedAtMs = performance.now();
     for (;;) {
       await pause(PROBE_EVERY_MS, signal);
       if (signal.aborted) return;
@@ -74,8 +74,7 @@ export class CircuitBreaker implements Disposable {
     }
     this.#isOpen = false;
     this.#failures = 0;
-    const duration_ms = Math.round(performance.now() - startedAtMs);
-    log.info("circuit breaker closed: Redis is available again", { duration_ms });
+    this.#outage.worked();
     closed();
   }
 }

@@ -5,7 +5,8 @@ import { Notifier } from "../../base/notifier.ts";
 import { withoutUrlSecrets } from "../../base/url_secrets.ts";
 import { pause } from "../../base/pause.ts";
 import type { Logger } from "../../telemetry/logger.ts";
-import { type OutageLine, OutageLog } from "../../telemetry/outage_log.ts";
+import { OutageLog } from "../../telemetry/outage_log.ts";
+import { OUTAGES } from "../../telemetry/outages.ts";
 import { closedFailure } from "../metadata_store.ts";
 import { configOf, connect, plainConfig } from "./connecting.ts";
 import { isAway, isContention, isDistrust } from "./sql_errors.ts";
@@ -17,8 +18,6 @@ export const AWAY_MAX_MS = 8_000;
 const START_MAX_MS = 30_000;
 
 const PROBE_EVERY_MS = 200;
-
-const AWAY: OutageLine = { level: "warn", message: "database does not answer" };
 
 export interface DatabaseOptions {
   /** `postgres://`; may have a password. */
@@ -35,7 +34,7 @@ interface Outage {
 export class Database implements AsyncDisposable {
   #config: PoolConfig;
   #pool: Pool;
-  readonly #log: OutageLog;
+  readonly #log: OutageLog<"database does not answer">;
   readonly #closing = new AbortController();
   #outage: Outage | undefined;
   #probing = Promise.resolve();
@@ -43,7 +42,7 @@ export class Database implements AsyncDisposable {
   constructor({ url, log }: DatabaseOptions) {
     this.#config = configOf(url);
     this.#pool = poolOf(this.#config);
-    this.#log = new OutageLog(log, "database answers again");
+    this.#log = new OutageLog(log, OUTAGES.database);
   }
 
   /**
@@ -71,11 +70,13 @@ export class Database implements AsyncDisposable {
   async connected(): Promise<Client> {
     for (const untilMs = performance.now() + START_MAX_MS;;) {
       try {
-        return await this.connect();
+        const client = await this.connect();
+        this.#log.worked();
+        return client;
       } catch (error) {
         const mayPass = isAway(error) && !isDistrust(error);
         if (!mayPass || performance.now() >= untilMs) throw this.#openFailure(error);
-        this.#log.failed(AWAY, { error: messageOf(error) });
+        this.#log.failed("database does not answer", { error: messageOf(error) });
         await pause(PROBE_EVERY_MS, this.#closing.signal);
       }
     }
@@ -129,7 +130,7 @@ export class Database implements AsyncDisposable {
 
   #away(error: unknown): void {
     if (this.#outage !== undefined || this.isClosed) return;
-    this.#log.failed(AWAY, { error: messageOf(error) });
+    this.#log.failed("database does not answer", { error: messageOf(error) });
     this.#outage = { sinceMs: performance.now(), over: new Notifier() };
     this.#probing = this.#probe(this.#outage);
   }

@@ -1,10 +1,9 @@
 import { messageOf } from "../../base/failure.ts";
 import { isMemberId, type MemberId } from "../../base/member_id.ts";
 import type { Logger } from "../../telemetry/logger.ts";
-import { type OutageLine, OutageLog } from "../../telemetry/outage_log.ts";
+import { OutageLog } from "../../telemetry/outage_log.ts";
+import { OUTAGES } from "../../telemetry/outages.ts";
 import { RECEIVED_SUFFIX, type Spool } from "../spool.ts";
-
-const NOT_LISTED: OutageLine = { level: "warn", message: "orphans not looked for" };
 
 export interface WorkFolderDeps {
   /** This process, which has joined the members already: a folder of no member is an orphan. */
@@ -17,7 +16,7 @@ export class WorkFolder implements Spool, Disposable {
   readonly path: string;
   readonly #base: string;
   readonly #deps: WorkFolderDeps;
-  readonly #outage: OutageLog;
+  readonly #outage;
   /** Orphans that could not be removed, so that the log names each once. */
   readonly #stuck = new Set<MemberId>();
   #received: string[] = [];
@@ -26,7 +25,7 @@ export class WorkFolder implements Spool, Disposable {
   constructor(base: string, deps: WorkFolderDeps) {
     this.#base = base;
     this.#deps = deps;
-    this.#outage = new OutageLog(deps.log, "orphans are looked for again");
+    this.#outage = new OutageLog(deps.log, OUTAGES.orphans);
     this.path = `${base}/${deps.member}`;
     Deno.mkdirSync(this.path);
   }
@@ -42,7 +41,7 @@ export class WorkFolder implements Spool, Disposable {
       this.#outage.worked();
       return names.filter((name) => name !== this.#deps.member && isMemberId(name));
     } catch (error) {
-      this.#outage.failed(NOT_LISTED, { path: this.#base, error: messageOf(error) });
+      this.#outage.failed("orphans not looked for", { path: this.#base, error: messageOf(error) });
       return [];
     }
   }

@@ -10,6 +10,7 @@ import { Writer } from "../../../src/metadata/postgres/writer.ts";
 import { PinnedClosures } from "../../../src/pins/pinned_closures.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
 import { eventually } from "../../support/eventually.ts";
+import { FaultProxy } from "../../support/fault_proxy.ts";
 import { changesOf, hashOfNode } from "../../support/stored_graph.ts";
 import { fileOf, hash, keep, put } from "../../support/metadata_rows.ts";
 import { openPostgresStore, PostgresServer } from "../../support/postgres.ts";
@@ -50,6 +51,22 @@ test("a change whose answer was lost is sent again, and written once", async (se
   assert.equal((await store.stock()).reservedBytes, 900);
   assert.deepEqual([evicted["narinfos"], evicted["entries"]], [[a.row.storePathHash], 1]);
   assert.equal((await store.pendingFiles()).length, 1);
+});
+
+test("a start that waited for the server says that it answers", async (server) => {
+  await using proxy = new FaultProxy({ targetPort: server.port });
+  proxy.isRefusing = true;
+  const messages: string[] = [];
+  const write = (line: string) => void messages.push(JSON.parse(line).msg);
+  const url = server.createDatabase().replace(`:${server.port}/`, `:${proxy.port}/`);
+  await using database = new Database({ url, log: createLogger("info", { write }) });
+
+  const connecting = database.connected();
+  await eventually("it waits", () => messages.length === 1);
+  proxy.isRefusing = false;
+  await (await connecting).end();
+
+  assert.deepEqual(messages, ["database does not answer", "database answers again"]);
 });
 
 test("the newest evictions are remembered, and a bounded number of them", async (server) => {

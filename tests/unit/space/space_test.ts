@@ -150,6 +150,7 @@ Deno.test("space: pins above the limit are a warning with the figures, once a ru
     pinned_bytes: 700,
     reserved_bytes: 0,
     busy_bytes: 0,
+    hint: "raise --cache-max-size, or unpin something",
   });
 });
 

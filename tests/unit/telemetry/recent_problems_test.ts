@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import type { Facts } from "../../../src/base/failure.ts";
 import type { Logger } from "../../../src/telemetry/logger.ts";
-import { PROBLEM_KINDS } from "../../../src/telemetry/problem_kinds.ts";
-import { RecentProblems } from "../../../src/telemetry/recent_problems.ts";
+import { type Outage, OUTAGES } from "../../../src/telemetry/outages.ts";
+import { isPresent, RecentProblems } from "../../../src/telemetry/recent_problems.ts";
 
 const UPSTREAM = { upstream: "https://a.example" };
 
@@ -57,12 +57,56 @@ Deno.test("problems: a kind has one row for each upstream, until it is over", ()
   assert.deepEqual(shown()[0], ["upstream is down", "https://a.example", undefined, 1, undefined]);
 });
 
-Deno.test("problems: every message of a lasting kind is one that larder logs", () => {
-  const logged = textsBelow("src").filter(([path]) => !path.endsWith("problem_kinds.ts"))
+Deno.test("problems: each outage has a log, and only that logs its messages", () => {
+  const source = textsBelow("src").filter(([path]) => !path.endsWith("/outages.ts"))
     .map(([, text]) => text).join("\n");
-  for (const { begins, ends } of PROBLEM_KINDS) {
-    for (const message of [...begins, ...ends]) assert.ok(logged.includes(`"${message}"`), message);
+  for (const [name, { begins, over }] of Object.entries<Outage>(OUTAGES)) {
+    assert.match(source, new RegExp(`OutageLog\\([\\w.]+, OUTAGES\\.${name}\\)`));
+    for (const message of [...Object.keys(begins), over]) {
+      const told = source.matchAll(new RegExp(`(\\w+)\\(\\s*"${message}"`, "g"));
+      const methods = new Set([...told].map(([, method]) => method));
+      assert.ok(methods.size === 0 || methods.size === 1 && methods.has("failed"), message);
+    }
   }
+});
+
+Deno.test("problems: an outage is present until its end, an event for 15 minutes", () => {
+  let nowMs = 0;
+  const problems = new RecentProblems(() => nowMs);
+  const log = problems.watch(silentLogger());
+  log.warn("database does not answer");
+  log.warn("odd");
+  const present = () =>
+    problems.list().filter((one) => isPresent(one, nowMs)).map(({ message }) => message);
+  assert.deepEqual(present(), ["odd", "database does not answer"]);
+  nowMs = 15 * 60_000;
+  assert.deepEqual(present(), ["database does not answer"]);
+  nowMs *= 100;
+  assert.deepEqual(present(), ["database does not answer"]);
+  log.info("database answers again");
+  assert.deepEqual(present(), []);
+});
+
+Deno.test("problems: repeats of an outage count, though they are logged at debug", () => {
+  let nowMs = 1_000;
+  const problems = new RecentProblems(() => nowMs);
+  const log = problems.watch(silentLogger());
+  log.error("nar store unavailable: nars pass through");
+  nowMs = 2_000;
+  log.debug("nar store unavailable: nars pass through");
+  log.debug("fine");
+  assert.deepEqual(
+    problems.list().map(({ level, count, lastAtMs }) => [level, count, lastAtMs]),
+    [["error", 2, 2_000]],
+  );
+});
+
+Deno.test("problems: the end of an outage names no upstream, though its begin did", () => {
+  const problems = new RecentProblems(() => 5);
+  const log = problems.watch(silentLogger());
+  log.error("nars cannot be kept: they pass through", UPSTREAM);
+  log.info("nars are kept again", { times: 1 });
+  assert.equal(problems.list()[0]?.overAtMs, 5);
 });
 
 Deno.test("problems: facts that may name our files are left out, long ones are cut", () => {
@@ -85,6 +129,17 @@ Deno.test("problems: there are never more than fifty", () => {
   for (let count = 0; count < 1_000; count++) log.warn(`odd ${count}`);
   const messages = problems.list().map(({ message }) => message);
   assert.deepEqual([messages.length, messages[0], messages.at(-1)], [50, "odd 999", "odd 950"]);
+});
+
+Deno.test("problems: what is over leaves before what lasts", () => {
+  const problems = new RecentProblems(() => 0);
+  const log = problems.watch(silentLogger());
+  log.warn("database does not answer");
+  log.warn("uses not written");
+  log.info("uses are written again");
+  for (let count = 0; count < 49; count++) log.warn(`odd ${count}`);
+  const messages = problems.list().map(({ message }) => message);
+  assert.deepEqual([messages.length, messages.at(-1)], [50, "database does not answer"]);
 });
 
 function textsBelow(folder: string): readonly (readonly [path: string, text: string])[] {

@@ -1,21 +1,20 @@
 import assert from "node:assert/strict";
 import { parse } from "yaml";
+import { type Outage, OUTAGES } from "../../../src/telemetry/outages.ts";
 
 const ROOT = new URL("../../..", import.meta.url).pathname;
 const PAGE = Deno.readTextFileSync(`${ROOT}docs/troubleshooting.md`);
 
-/** Calls of a log and the first lines of outages, with a message of their own. */
-const MESSAGE_REGEXPS = [
-  /\blog\.(?:warn|error)\(\s*"(?<message>[^"]+)"/g,
-  /OutageLine = \{[^}]*message: "(?<message>[^"]+)"/g,
-];
+/** Calls of a log with a message of their own. */
+const MESSAGE_REGEXP = /\blog\.(?:warn|error)\(\s*"(?<message>[^"]+)"/g;
 
 interface AlertFile {
   readonly groups: readonly { readonly rules: readonly { readonly alert?: string }[] }[];
 }
 
 Deno.test("docs/troubleshooting.md: it says what to do about each warning and error", () => {
-  const messages = new Set([...filesBelow(`${ROOT}src`)].flatMap(messagesIn));
+  const begins = Object.values<Outage>(OUTAGES).flatMap((outage) => Object.keys(outage.begins));
+  const messages = new Set([...[...filesBelow(`${ROOT}src`)].flatMap(messagesIn), ...begins]);
   assert.ok(messages.size > 30, "the messages are found");
   const missing = [...messages].filter((message) => {
     return !PAGE.includes(`\`${message}\``) && !PAGE.includes(`#### ${message}\n`);
@@ -32,8 +31,7 @@ Deno.test("docs/troubleshooting.md: each alert has a heading, to which runbooks 
 
 function messagesIn(path: string): readonly string[] {
   const text = Deno.readTextFileSync(path);
-  return MESSAGE_REGEXPS.flatMap((regexp) => [...text.matchAll(regexp)])
-    .map(({ groups }) => groups?.["message"] ?? "");
+  return [...text.matchAll(MESSAGE_REGEXP)].map(({ groups }) => groups?.["message"] ?? "");
 }
 
 function* filesBelow(folder: string): Iterable<string> {

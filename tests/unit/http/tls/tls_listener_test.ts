@@ -77,6 +77,9 @@ tlsTest("a broken pair is logged once, and the one before stays", async () => {
     using connection = await scene.connect(scene.first);
     assert.ok(await isAnswered(connection));
   }
+  scene.put(scene.first);
+  await eventually("it is usable", () => scene.says("certificate files are usable again"));
+  assert.ok(!scene.says("certificate replaced"));
   scene.put(scene.second);
   await eventually("it is replaced", () => scene.says("certificate replaced"));
   assert.equal(scene.countOf("certificate replacement failed"), broken.length);

@@ -1,0 +1,227 @@
+/** An outage with its log messages: what begins has an end and a hint. */
+export interface Outage<Message extends string = string> {
+  readonly level: "warn" | "error";
+  /**
+   * What a person does about each first message. Visitors of the page see it, so it names no file.
+   */
+  readonly begins: Readonly<Record<Message, string>>;
+  /** The message at its end. */
+  readonly over: string;
+  /** Outages with one kind are one problem. Default: each is a kind of its own. */
+  readonly kind?: string;
+  /** True for a problem of each upstream that the facts name. */
+  readonly isPerUpstream?: true;
+}
+
+/** The kind of problem that the health of the upstreams shows, too. */
+export const UPSTREAM_DOWN = "upstream down";
+
+/** No lock can be had of Redis. */
+const NO_LOCKS = "no locks";
+
+const NOT_KEPT = "not kept";
+
+const FREE_DATABASE = "end the process that locks the database, or make room on its disk";
+const MAY_REMOVE = "give larder the right to remove files from its storage";
+
+/** All outages. A log message without a row has no end. */
+export const OUTAGES = {
+  upstreamFailed: outage({
+    level: "warn",
+    begins: {
+      "upstream failed":
+        "wait: larder asks the others, and this one again; check its URL if it lasts",
+      "upstream does not answer":
+        "check --cache-upstream-url and the network; it is used as soon as it answers",
+      "upstream is no binary cache":
+        "check the path in --cache-upstream-url; it is used as soon as it answers",
+    },
+    over: "upstream answers again",
+    kind: UPSTREAM_DOWN,
+    isPerUpstream: true,
+  }),
+  upstreamDown: outage({
+    level: "warn",
+    begins: {
+      "upstream is down":
+        "check --cache-upstream-url and the network; it is used as soon as it answers",
+    },
+    over: "upstream is up again",
+    kind: UPSTREAM_DOWN,
+    isPerUpstream: true,
+  }),
+  upstreamQueue: outage({
+    level: "warn",
+    begins: {
+      "upstream too slow: queued requests time out":
+        "wait; if it lasts, ask the upstream's operators for a higher rate",
+    },
+    over: "upstream keeps up again",
+    isPerUpstream: true,
+  }),
+  database: outage({
+    level: "warn",
+    begins: {
+      "database does not answer":
+        "check the server of --cache-database-url; larder uses it as soon as it answers",
+    },
+    over: "database answers again",
+  }),
+  lateWrites: outage({
+    level: "warn",
+    begins: {
+      "database does not take writes: narinfos are kept in memory": FREE_DATABASE,
+    },
+    over: "database takes writes again: all narinfos are written",
+  }),
+  narinfoLookup: outage({
+    level: "error",
+    begins: {
+      "narinfo lookup failed, querying upstreams":
+        "run larder fsck; restore the database from a backup if it is damaged",
+    },
+    over: "narinfos can be read again",
+  }),
+  uses: outage({
+    level: "warn",
+    begins: { "uses not written": FREE_DATABASE },
+    over: "uses are written again",
+  }),
+  keeping: outage({
+    level: "error",
+    begins: {
+      "nars cannot be kept: they pass through":
+        "make room on the disk of the storage, or replace the disk if it fails",
+    },
+    over: "nars are kept again",
+    kind: NOT_KEPT,
+  }),
+  room: outage({
+    level: "warn",
+    begins: {
+      "nar not kept":
+        "raise --cache-max-size, or unpin something: the file does not fit beside the pins",
+    },
+    over: "nars are kept again",
+    kind: NOT_KEPT,
+  }),
+  narStore: outage({
+    level: "error",
+    begins: {
+      "nar store unavailable: nars pass through":
+        "check the store of --cache-storage-s3-endpoint, the network and the key",
+    },
+    over: "nar store available again",
+  }),
+  removal: outage({
+    level: "error",
+    begins: { "nar not removed": MAY_REMOVE },
+    over: "nars are removed again",
+  }),
+  settling: outage({
+    level: "error",
+    begins: { "interrupted nar not settled": MAY_REMOVE },
+    over: "interrupted nars are settled again",
+  }),
+  orphans: outage({
+    level: "warn",
+    begins: {
+      "orphans not looked for": "give larder the right to read its folder for partial files",
+    },
+    over: "orphans are looked for again",
+  }),
+  reconciliation: outage({
+    level: "error",
+    begins: {
+      "not reconciled": "run larder fsck, and check the disk of the storage",
+      "most nars are missing, reconciliation stopped":
+        "mount the storage; if it is mounted, run larder fsck --repair",
+    },
+    over: "files and rows are compared again",
+  }),
+  pins: outage({
+    level: "warn",
+    begins: {
+      "reading pins failed": "check the database with larder doctor; eviction waits for it",
+    },
+    over: "pins are read again",
+  }),
+  evictionTarget: outage({
+    level: "warn",
+    begins: {
+      "eviction did not reach its target": "raise --cache-max-size, or unpin something",
+    },
+    over: "eviction reaches its target again",
+  }),
+  heartbeat: outage({
+    level: "warn",
+    begins: {
+      "heartbeat not written":
+        "check the database with larder doctor; other members take this one for dead",
+    },
+    over: "heartbeats are written again",
+  }),
+  leases: outage({
+    level: "warn",
+    begins: {
+      "failed to acquire lock":
+        "check the server of --cache-redis-addrs; other members may do the same work",
+    },
+    over: "locks are acquired again",
+    kind: NO_LOCKS,
+  }),
+  redis: outage({
+    level: "warn",
+    begins: {
+      "circuit breaker open: Redis is unavailable":
+        "check the server of --cache-redis-addrs; larder serves on without locks",
+    },
+    over: "circuit breaker closed: Redis is available again",
+    kind: NO_LOCKS,
+  }),
+  certificate: outage({
+    level: "error",
+    begins: {
+      "certificate replacement failed":
+        "give --server-tls-cert a certificate, and --server-tls-key its key",
+    },
+    over: "certificate files are usable again",
+  }),
+  serviceManager: outage({
+    level: "warn",
+    begins: {
+      "service manager not notified":
+        "systemd takes larder for a failure; give its unit Type=exec and no WatchdogSec",
+    },
+    over: "service manager notified again",
+  }),
+};
+
+/** Checks that each message of a row is a literal, so that no other compiles. */
+function outage<const Message extends string>(row: Outage<Message>): Outage<Message> {
+  return row;
+}
+
+/** The problem that a log message is about. */
+interface Kind extends Required<Pick<Outage, "level" | "kind">> {
+  readonly isPerUpstream: boolean;
+}
+
+const BEGUN_BY = new Map<string, Kind>();
+const ENDED_BY = new Map<string, Kind>();
+
+for (const [name, row] of Object.entries<Outage>(OUTAGES)) {
+  const { level, begins, over, kind = name, isPerUpstream = false } = row;
+  ENDED_BY.set(over, { level, kind, isPerUpstream });
+  for (const message of Object.keys(begins)) BEGUN_BY.set(message, { level, kind, isPerUpstream });
+}
+
+/** The outage that a message begins; `undefined` for an event, which has no end. */
+export function begunBy(message: string): Kind | undefined {
+  return BEGUN_BY.get(message);
+}
+
+/** The outage that a message ends, if it ends one. */
+export function endedBy(message: string): Kind | undefined {
+  return ENDED_BY.get(message);
+}
