@@ -1,4 +1,5 @@
 import { EXIT } from "../base/exit_codes.ts";
+import { counted } from "../base/format_units.ts";
 import { readSettings } from "../config/settings.ts";
 import { CLIENT_FLAGS, JSON_FLAG } from "./client/client_flags.ts";
 import { ownAddress } from "./client/own_address.ts";
@@ -78,9 +79,9 @@ function lineOf({ mark, subject, fact, advice }: Finding): string {
 const MARKS: readonly Mark[] = ["failed", "warning", "not checked", "ok"];
 
 function summaryOf(findings: readonly Finding[]): string {
-  const counts = MARKS.map((mark) => [mark, findings.filter((one) => one.mark === mark).length]);
-  return `${
-    counts.filter(([, count]) => count !== 0).map(([mark, count]) => `${count} ${mark}`)
-      .join(", ")
-  }\n`;
+  const counts = MARKS.flatMap((mark) => {
+    const count = findings.filter((one) => one.mark === mark).length;
+    return count === 0 ? [] : counted(count, mark, mark === "warning" ? "warnings" : mark);
+  });
+  return `${counts.join(", ")}\n`;
 }
