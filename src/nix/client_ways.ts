@@ -10,8 +10,8 @@ export interface CacheAddress {
 export interface ClientWay {
   readonly id: string;
   readonly name: string;
-  /** Where the lines belong. */
-  readonly place: string;
+  /** What to do with the lines. */
+  readonly instruction: string;
   readonly lines: string;
 }
 
@@ -28,37 +28,37 @@ export function clientWays({ url, publicKeys }: CacheAddress): readonly ClientWa
     {
       id: "conf",
       name: "nix.conf",
-      place: "/etc/nix/nix.conf, then restart the nix-daemon",
+      instruction: "Add to /etc/nix/nix.conf, then restart the nix-daemon.",
       lines: conf,
     },
     {
       id: "nixos",
       name: "NixOS",
-      place: "configuration.nix",
+      instruction: "Add to configuration.nix.",
       lines: `nix.settings = {\n${indented(settings)}};\n`,
     },
     {
       id: "darwin",
       name: "nix-darwin",
-      place: "darwin-configuration.nix",
+      instruction: "Add to darwin-configuration.nix.",
       lines: `nix.settings = {\n${indented(settings)}};\n`,
     },
     {
       id: "flake",
       name: "Flake",
-      place: "flake.nix, beside inputs and outputs",
+      instruction: "Add to flake.nix, beside inputs and outputs.",
       lines: `nixConfig = {\n${indented(settings)}};\n`,
     },
     {
       id: "ci",
       name: "CI",
-      place: "the environment of a job, here of GitHub Actions",
+      instruction: "Add to a job. This is the form of GitHub Actions.",
       lines: `env:\n  NIX_CONFIG: |\n${indented(indented(conf))}`,
     },
     {
       id: "once",
       name: "One command",
-      place: "a shell of a trusted user: nothing stays",
+      instruction: "Run in a shell of a trusted user. It changes no settings.",
       lines: `nix build nixpkgs#hello${flags.join("")}\n`,
     },
   ];

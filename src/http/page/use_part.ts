@@ -13,10 +13,10 @@ export function usePart(address: CacheAddress): Html {
       }><label for="use-${id}">${name}</label>`
     )
   }${
-    all.map(({ id, place, lines }) =>
-      markup`<div class="panel" data-tab="${id}"><p class="quiet">Add to ${place}</p>
+    all.map(({ id, name, instruction, lines }) =>
+      markup`<div class="panel" data-tab="${id}"><p class="quiet">${instruction}</p>
 <div class="lines"><pre id="lines-${id}" tabindex="0"
- aria-label="Lines for ${place}"><code>${lines}</code></pre>
+ aria-label="Lines for ${name}"><code>${lines}</code></pre>
 <button type="button" class="copy" hidden>Copy</button></div></div>`
     )
   }</fieldset>`;

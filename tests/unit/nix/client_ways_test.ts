@@ -21,6 +21,12 @@ Deno.test("client ways: each way has every setting of nix.conf", () => {
   }
 });
 
+Deno.test("client ways: each way says in a sentence what to do with its lines", () => {
+  for (const { id, instruction } of clientWays({ url: URL, publicKeys: KEYS })) {
+    assert.match(instruction, /^(?:Add to|Run in) .*\.$/, id);
+  }
+});
+
 Deno.test("client ways: the lines of each language are right", () => {
   const ways = clientWays({ url: URL, publicKeys: KEYS });
   const linesOf = (id: string) => ways.find((way) => way.id === id)?.lines;
