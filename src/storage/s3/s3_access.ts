@@ -1,5 +1,6 @@
 import { S3Client } from "@aws-sdk/client-s3";
 import { FetchHttpHandler } from "@smithy/fetch-http-handler";
+import { addFileHash } from "./file_part.ts";
 import { s3Fetch } from "./s3_fetch.ts";
 
 /** The bucket with the NAR files, and the keys to it. A message to a Worker can hold it. */
@@ -44,5 +45,10 @@ export function openS3(place: S3Place): S3Access {
     // The default reads the release of the operating system, which needs a permission.
     defaultUserAgentProvider: () => Promise.resolve([["larder"]]),
   });
+  const hashing = { step: "build" } as const;
+  client.middlewareStack.add((next) => (args) => {
+    addFileHash(args.request);
+    return next(args);
+  }, hashing);
   return { client, bucket };
 }

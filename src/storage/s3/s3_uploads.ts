@@ -7,8 +7,7 @@ import {
   UploadPartCommand,
 } from "@aws-sdk/client-s3";
 import pLimit from "p-limit";
-import { Failure } from "../../base/failure.ts";
-import { readFully } from "../../base/read_fully.ts";
+import { FilePart } from "./file_part.ts";
 import type { S3Access } from "./s3_access.ts";
 import { isNotFound } from "./s3_failures.ts";
 
@@ -21,15 +20,12 @@ const PART_BYTES = 5 << 20;
 /** S3 takes no more. The parts of a file above 50 GB are larger. */
 const PARTS_MAX = 10_000;
 
-/** Bodies of all files that are sent side by side. Deno holds a copy of each meanwhile. */
+/** Bodies of all files that are sent side by side. */
 const BODIES_AT_ONCE = 2;
 
 /** Files up to this size do not wait for parts of large ones. */
 const SMALL_BYTES = 512 * 1024;
 const SMALL_AT_ONCE = 16;
-
-/** So often V8 frees the copies of sent parts. */
-const PARTS_A_SWEEP = 2;
 
 interface Upload {
   readonly key: string;
@@ -75,10 +71,9 @@ export class S3Uploads {
     const { client, bucket } = this.#s3;
     const names = { Bucket: bucket, Key: key, ContentType: TYPE };
     const atOnce = fileSize <= SMALL_BYTES ? this.#smallBodies : this.#bodies;
-    return await atOnce(() => {
-      const body = bytesOf(file, 0, fileSize);
-      return client.send(new PutObjectCommand({ ...names, Body: body }));
-    });
+    // Deno tells no length of a stream that is empty.
+    const body = fileSize === 0 ? new Uint8Array() : new FilePart(file, 0, fileSize);
+    return await atOnce(() => client.send(new PutObjectCommand({ ...names, Body: body })));
   }
 
   async #sendParts(key: string, file: Deno.FsFile, fileSize: number) {
@@ -104,15 +99,12 @@ export class S3Uploads {
     const send = async (index: number) => {
       failed.signal.throwIfAborted();
       const start = index * partBytes;
-      const bytes = bytesOf(file, start, Math.min(fileSize, start + partBytes));
+      const part = new FilePart(file, start, Math.min(fileSize, start + partBytes));
       try {
-        return await this.#sendPart(upload, index + 1, bytes);
+        return await this.#sendPart(upload, index + 1, part);
       } catch (error) {
         failed.abort(error);
         throw error;
-      } finally {
-        bytes.buffer.transfer(0);
-        if (index % PARTS_A_SWEEP === 0) sweepBuffers();
       }
     };
     const partCount = Math.ceil(fileSize / partBytes);
@@ -123,32 +115,16 @@ export class S3Uploads {
     return await Promise.all(sendings);
   }
 
-  async #sendPart({ key, uploadId }: Upload, number: number, bytes: Uint8Array<ArrayBuffer>) {
+  async #sendPart({ key, uploadId }: Upload, number: number, part: FilePart) {
     const { client, bucket } = this.#s3;
     const command = new UploadPartCommand({
       Bucket: bucket,
       Key: key,
       UploadId: uploadId,
       PartNumber: number,
-      Body: bytes,
+      Body: part,
     });
     const { ETag } = await client.send(command);
     return { PartNumber: number, ETag };
   }
-}
-
-/** Reads at once: the parts of a file share its position. */
-function bytesOf(file: Deno.FsFile, start: number, end: number): Uint8Array<ArrayBuffer> {
-  const bytes = new Uint8Array(end - start);
-  file.seekSync(start, Deno.SeekMode.Start);
-  if (readFully(file, bytes) === bytes.length) return bytes;
-  throw new Failure("broken", "Cannot write NAR file: it became shorter");
-}
-
-/**
- * Makes V8 free the copies of sent parts, which it does by itself when they are over 64 MiB. It
- * counts this buffer with them, though nobody touches its memory.
- */
-function sweepBuffers(): void {
-  new ArrayBuffer(64 << 20).transfer(0);
 }
