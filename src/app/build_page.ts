@@ -1,3 +1,4 @@
+import pLimit from "p-limit";
 import denoJson from "../../deno.json" with { type: "json" };
 import type { InFlight } from "../cache/download/download_progress.ts";
 import { Explainer } from "../cache/explain/explainer.ts";
@@ -16,6 +17,7 @@ import { MemberReports } from "../http/stats/member_reports.ts";
 import { gatherStats, type StatsAsked } from "../http/stats/gather_stats.ts";
 import type { HistoryReader } from "../history/history.ts";
 import type { Space } from "../space/space.ts";
+import type { NameFinder } from "../metadata/name_finder.ts";
 import type { NarName } from "../nix/nar_name.ts";
 import { PinWatch } from "../pins/pin_watch.ts";
 import type { ClosureLister } from "../pins/pinned_closures.ts";
@@ -74,8 +76,13 @@ export function buildPage(parts: AppParts, subjects: PageSubjects): PageParts {
   // Without a signature of ours, clients have to trust the keys of the upstreams.
   const publicKeys = publicKey === undefined ? trustedKeys.map(({ text }) => text) : [publicKey];
   const page = new Page(readPageSource());
-  const { names, negative, paths } = subjects;
+  const { negative, paths } = subjects;
   const explainer = new Explainer({ metadata, negative, record: paths, log });
+  // One at a time: a rare name takes a look at every narinfo.
+  const oneSearch = pLimit(1);
+  const names: NameFinder = {
+    findNamed: (text, countMax) => oneSearch(() => metadata.findNamed(text, countMax)),
+  };
   const search = (query: string) => searchPackages({ explainer, names }, query);
   return {
     routes: [

@@ -19,6 +19,7 @@ const QUERIES: Readonly<Record<string, Query>> = {
   referencesOf: select("reference"),
   graphRows: select("reference"),
   narinfoBodies: select("narinfo"),
+  findNamed: select("narinfo"),
   findPin: select("pin_root"),
   pins: select("pin_root"),
   findDocument: select("document"),

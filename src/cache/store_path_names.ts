@@ -1,9 +1,8 @@
 import { lruOf } from "../base/lru.ts";
 import { ownText } from "../base/own_text.ts";
 import type { NarFinder, NarinfoFinder } from "../metadata/metadata_store.ts";
-import { type NarName, parseNarName } from "../nix/nar_name.ts";
+import type { NarName } from "../nix/nar_name.ts";
 import { nameInNarinfo } from "../nix/narinfo_name.ts";
-import type { StorePathHash } from "../nix/store_path.ts";
 import type { Logger } from "../telemetry/logger.ts";
 
 /** Some 100 bytes each. */
@@ -40,23 +39,6 @@ export class StorePathNames {
    */
   of(narName: NarName): string | Promise<string | undefined> {
     return this.#known.get(narName) ?? this.#find(narName);
-  }
-
-  /** Store paths of the newest NARs whose name contains `text`, the newest first. */
-  async find(
-    text: string,
-    countMax: number,
-  ): Promise<readonly { readonly hash: StorePathHash; readonly name: string }[]> {
-    const wanted = text.toLowerCase();
-    const found: { readonly hash: StorePathHash; readonly name: string }[] = [];
-    for (const known of this.#known.keys()) {
-      if (found.length >= countMax) break;
-      const [name = "", narName] = [this.#known.peek(known), parseNarName(known)];
-      if (narName === undefined || !name.toLowerCase().includes(wanted)) continue;
-      const hashes = await this.#deps.metadata.narinfosOf(narName);
-      found.push(...hashes.map((hash) => ({ hash, name })));
-    }
-    return found.slice(0, countMax);
   }
 
   async #find(narName: NarName): Promise<string | undefined> {

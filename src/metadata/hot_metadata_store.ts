@@ -11,6 +11,7 @@ import type { DocumentRow } from "./document_keeper.ts";
 import type { GraphRow } from "./graph_finder.ts";
 import type { ExpiredSlots, HistoryRow } from "./history_keeper.ts";
 import { isLearned, LateWrites } from "./late_writes.ts";
+import type { NamedPath } from "./name_finder.ts";
 import type {
   Change,
   FindOptions,
@@ -118,6 +119,10 @@ export class HotMetadataStore implements MetadataStore {
 
   narinfoBodies(storePathHashes: readonly StorePathHash[]) {
     return this.#inner.narinfoBodies(storePathHashes);
+  }
+
+  findNamed(text: string, countMax: number): Promise<readonly NamedPath[]> {
+    return this.#inner.findNamed(text, countMax);
   }
 
   findPin(storePathHash: StorePathHash): Promise<PinRoot | undefined> {

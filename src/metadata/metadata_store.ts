@@ -7,6 +7,7 @@ import type { StorePathHash } from "../nix/store_path.ts";
 import type { DocumentChange, DocumentKeeper } from "./document_keeper.ts";
 import type { GraphFinder } from "./graph_finder.ts";
 import type { HistoryKeeper } from "./history_keeper.ts";
+import type { NameFinder } from "./name_finder.ts";
 import type { RowSweeper } from "./row_sweeper.ts";
 import type { SpaceKeeper } from "./space_keeper.ts";
 import type { SpaceLedger } from "./space_ledger.ts";
@@ -260,6 +261,7 @@ export type MetadataStore =
   & ReferenceFinder
   & PathTimesFinder
   & GraphFinder
+  & NameFinder
   & ChangeWriter
   & PinFinder
   & SpaceKeeper

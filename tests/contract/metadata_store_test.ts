@@ -11,6 +11,7 @@ import { checkContract, type Harness } from "./contract.ts";
 import { documentKeeperClauses } from "./document_keeper_contract.ts";
 import { historyKeeperClauses } from "./history_keeper_contract.ts";
 import { metadataStoreClauses } from "./metadata_store_contract.ts";
+import { nameFinderClauses } from "./name_finder_contract.ts";
 import { rowSweeperClauses } from "./row_sweeper_contract.ts";
 import { spaceKeeperClauses } from "./space_keeper_contract.ts";
 import { storageIdClauses } from "./storage_id_contract.ts";
@@ -47,6 +48,7 @@ const harnesses: readonly Harness<MetadataStore>[] = [
 ];
 
 for (const harness of harnesses) checkContract(harness, metadataStoreClauses);
+for (const harness of harnesses) checkContract(harness, nameFinderClauses);
 for (const harness of harnesses) checkContract(harness, spaceKeeperClauses);
 for (const harness of harnesses) checkContract(harness, storedObjectClauses);
 for (const harness of harnesses) checkContract(harness, stagedNarClauses);

@@ -1,8 +1,11 @@
 import assert from "node:assert/strict";
 import type { Explanation } from "../../src/cache/explain/explanation.ts";
+import { openDatabase } from "../../src/metadata/sqlite/connection.ts";
+import { SqliteMetadataStore } from "../../src/metadata/sqlite/sqlite_metadata_store.ts";
 import { eventually } from "../support/eventually.ts";
 import { fakeUpstream } from "../support/fake_upstream.ts";
 import { chain, makeStoreObject, type StoreObject } from "../support/store_object.ts";
+import { tempFolder } from "../support/temp_folder.ts";
 import { TestCache } from "../support/test_cache.ts";
 
 const objects = chain(2);
@@ -87,7 +90,7 @@ Deno.test("page: why was this path not cached? … it was evicted, or nobody had
   assert.match(await searched(cache, other.storePath), /not here .* No upstream was asked for it/);
   await pull(cache, other);
   assert.match(await searched(cache, "OTHER"), /other-2\.0/);
-  assert.match(await searched(cache, "nothing-like-it"), /No NAR with this name/);
+  assert.match(await searched(cache, "nothing-like-it"), /No stored path has such a name/);
 
   const gone = await cache.request("POST", "/gc?target=0");
   await gone.text();
@@ -96,6 +99,20 @@ Deno.test("page: why was this path not cached? … it was evicted, or nobody had
   assert.match(evicted, /larder evicted it at \d{4}-\d\d-\d\d \d\d:\d\d UTC to stay below/);
   assert.match(evicted, / had it at /);
   assert.match(evicted, /http:\/\/127\.0\.0\.1:1 could not be reached at/);
+});
+
+Deno.test("search: a path is found by its name after a restart", async () => {
+  using folder = tempFolder();
+  const path = `${folder.path}/db.sqlite`;
+  await using upstream = await fakeUpstream({ objects: [other], stored: true });
+  {
+    await using metadata = new SqliteMetadataStore(await openDatabase(path));
+    await using cache = await TestCache.open({ upstreams: [upstream], metadata });
+    await pull(cache, other);
+  }
+  await using metadata = new SqliteMetadataStore(await openDatabase(path));
+  await using cache = await TestCache.open({ upstreams: [upstream], metadata });
+  assert.match(await searched(cache, "OTHER"), new RegExp(`other-2.0 ${other.storePathHash}`));
 });
 
 Deno.test("explain: absences, untrusted answers and lost files have their own words", async () => {
@@ -122,7 +139,9 @@ Deno.test("explain: no store path is 400, and a broken database is said", async 
     const answer = await cache.get(`/explain?path=${encodeURIComponent(path)}`);
     assert.equal(answer.status, 400, path);
   }
-  assert.match(await searched(cache, "<img src=x>"), /No NAR with this name/);
+  assert.match(await searched(cache, "<img src=x>"), /No stored path has such a name/);
   await cache.metadata[Symbol.asyncDispose]();
-  assert.match(await searched(cache, other.storePath), /The database cannot be read/);
+  for (const query of [other.storePath, "other"]) {
+    assert.match(await searched(cache, query), /The database cannot be read/);
+  }
 });

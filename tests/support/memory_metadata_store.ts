@@ -26,8 +26,10 @@ import {
   mergedAmount,
 } from "../../src/metadata/history_keeper.ts";
 import type { DocumentRow } from "../../src/metadata/document_keeper.ts";
+import type { NamedPath } from "../../src/metadata/name_finder.ts";
 import type { DocumentPath } from "../../src/nix/document_name.ts";
 import type { NarName } from "../../src/nix/nar_name.ts";
+import { nameInNarinfo } from "../../src/nix/narinfo_name.ts";
 import type { StorePathHash } from "../../src/nix/store_path.ts";
 import { documentBytesOf } from "./memory_documents.ts";
 import { beat, type HeldBytes, membersOf, reserve } from "./memory_ledger.ts";
@@ -118,6 +120,15 @@ export class MemoryMetadataStore implements MetadataStore, AsyncDisposable {
   async narinfoBodies(storePathHashes: readonly StorePathHash[]) {
     const rows = storePathHashes.flatMap((hash) => this.#open().narinfos.get(hash) ?? []);
     return new Map(rows.map(({ storePathHash, body }) => [storePathHash, body]));
+  }
+
+  async findNamed(text: string, countMax: number): Promise<readonly NamedPath[]> {
+    const rows = [...this.#open().narinfos.values()].reverse();
+    return rows.map(({ storePathHash, body }) => ({
+      storePathHash,
+      name: nameInNarinfo(body) ?? "",
+    }))
+      .filter(({ name }) => name.toLowerCase().includes(text.toLowerCase())).slice(0, countMax);
   }
 
   async stock(except?: MemberId): Promise<Stock> {

@@ -1,8 +1,12 @@
 import { formatBytes } from "../../base/format_units.ts";
 import type { Explanation } from "../../cache/explain/explanation.ts";
+import type { NamedPath } from "../../metadata/name_finder.ts";
 import { type Html, markup, type Part } from "./markup.ts";
 import { type Tone, toneIcon } from "./icons.ts";
 import { unpinForm } from "./pins_part.ts";
+
+/** The longest list of names. */
+export const NAMED_MAX = 50;
 
 /** What a search has found. */
 export interface Found {
@@ -10,8 +14,8 @@ export interface Found {
   readonly query: string;
   /** Of a store path or its hash. */
   readonly explanation: Explanation | undefined;
-  /** Of any other text: the newest names that contain it. */
-  readonly named: readonly { readonly hash: string; readonly name: string }[];
+  /** Of any other text: the newest stored paths whose name contains it, at most NAMED_MAX. */
+  readonly named: readonly NamedPath[];
   /** The database did not answer. */
   readonly isUnreadable: boolean;
 }
@@ -39,13 +43,16 @@ export function packagesPart({ query, explanation, named, isUnreadable }: Found)
 function names(query: string, named: Found["named"]): Part {
   if (query === "") return false;
   if (named.length === 0) {
-    return markup`<p class="none found">No NAR with this name was served since the start.
- A store path or its hash finds every path.</p>`;
+    return markup`<p class="none found">No stored path has such a name.</p>`;
   }
   return markup`<ul class="found">${
-    named.map(({ hash, name }) =>
-      markup`<li><a href="?q=${hash}#packages">${name}</a> <code>${hash}</code></li>`
+    named.map(({ storePathHash, name }) =>
+      markup`<li><a href="?q=${storePathHash}#packages">${name}</a>
+ <code>${storePathHash}</code></li>`
     )
+  }${
+    named.length >= NAMED_MAX &&
+    markup`<li>These are the newest. More of the name finds others.</li>`
   }</ul>`;
 }
 

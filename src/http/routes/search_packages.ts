@@ -1,18 +1,16 @@
 import type { Explainer } from "../../cache/explain/explainer.ts";
-import type { StorePathNames } from "../../cache/store_path_names.ts";
-import type { Found } from "../page/packages_part.ts";
+import type { NameFinder } from "../../metadata/name_finder.ts";
+import { type Found, NAMED_MAX } from "../page/packages_part.ts";
 import { storePathHashIn } from "./store_path_text.ts";
 
 /** Longer ones are no name and no store path. */
 const QUERY_CHARS_MAX = 300;
 
-const NAMES_MAX = 20;
-
 /** Explains a store path, or finds store paths by name. Never rejects. */
 export async function searchPackages(
   { explainer, names }: {
     readonly explainer: Pick<Explainer, "explain">;
-    readonly names: Pick<StorePathNames, "find">;
+    readonly names: NameFinder;
   },
   text: string,
 ): Promise<Found> {
@@ -22,7 +20,7 @@ export async function searchPackages(
   try {
     const path = storePathHashIn(query);
     if (path !== undefined) return { ...none, explanation: await explainer.explain(path) };
-    return { ...none, named: await names.find(query, NAMES_MAX) };
+    return { ...none, named: await names.findNamed(query, NAMED_MAX) };
   } catch {
     return { ...none, isUnreadable: true };
   }

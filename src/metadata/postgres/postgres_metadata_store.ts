@@ -43,8 +43,9 @@ import {
   readStock,
   type StockColumns,
 } from "../rows.ts";
+import type { NamedPath } from "../name_finder.ts";
 import type { ListedDocument, ListedNar, ListedNarinfo, RowLister } from "../row_lister.ts";
-import { NAR_GRACE_MS, PATHS_PER_ROW, type RowSweepOrder, type SweptRows } from "../row_sweeper.ts";
+import type { RowSweepOrder, SweptRows } from "../row_sweeper.ts";
 import {
   type ColdEntry,
   EMPTIES_SHARE,
@@ -64,7 +65,7 @@ import { PostgresMemberBoard } from "./postgres_member_board.ts";
 import { PostgresKeyKeeper } from "./postgres_key_keeper.ts";
 import { NoticeFeed } from "./notice_feed.ts";
 import { type QueryName, queryOf } from "./queries.ts";
-import { readSweptRows } from "./swept_rows.ts";
+import { readSweptRows, sweepArgument } from "./swept_rows.ts";
 import { Writer } from "./writer.ts";
 
 export interface PostgresOptions extends DatabaseOptions {
@@ -153,6 +154,10 @@ export class PostgresMetadataStore
 
   async narinfoBodies(storePathHashes: readonly StorePathHash[]) {
     return readBodies(await this.#read("narinfoBodies", storePathHashes));
+  }
+
+  findNamed(text: string, countMax: number): Promise<readonly NamedPath[]> {
+    return this.#read("findNamed", text, countMax);
   }
 
   async findPin(storePathHash: StorePathHash): Promise<PinRoot | undefined> {
@@ -272,12 +277,8 @@ export class PostgresMetadataStore
   }
 
   async sweepRows(order: RowSweepOrder): Promise<SweptRows> {
-    const { unusedSinceMs, rowsMax, spared, after = "" } = order;
-    const outcome = await this.#writer.run("sweep_rows", {
-      ...{ unusedSinceMs, rowsMax, spared: [...spared], graceMs: NAR_GRACE_MS },
-      ...(after === "" ? {} : { afterId: Number(after), pathsMax: rowsMax * PATHS_PER_ROW }),
-    });
-    return readSweptRows(outcome, after);
+    const outcome = await this.#writer.run("sweep_rows", sweepArgument(order));
+    return readSweptRows(outcome, order.after);
   }
 
   listNarinfos(after: string, countMax: number): Promise<readonly ListedNarinfo[]> {

@@ -29,6 +29,16 @@ const SQL = {
     WHERE p.hash = ANY($1::text[])`,
   narinfoBodies: `SELECT p.hash, i.body FROM path p JOIN narinfo i ON i.path_id = p.id
     WHERE p.hash = ANY($1::text[])`,
+  // The whole text first: to cut out the name costs more. A name begins 55 characters behind the
+  // start of its line, and has at most 211.
+  findNamed: `SELECT p.hash AS "storePathHash", named.name FROM (
+      SELECT path_id, split_part(
+        substr(body, strpos(E'\\n' || body, E'\\nStorePath: ') + 55, 212), E'\\n', 1
+      ) COLLATE "C" AS name
+      FROM narinfo WHERE strpos(lower(body COLLATE "C"), lower($1 COLLATE "C")) > 0) named
+    JOIN path p ON p.id = named.path_id
+    WHERE strpos(lower(named.name), lower($1 COLLATE "C")) > 0
+    ORDER BY named.path_id DESC LIMIT $2`,
   findPin: "SELECT hash, pinned_at_ms FROM pin_root WHERE hash = $1",
   pins: "SELECT hash, pinned_at_ms FROM pin_root ORDER BY id",
 
@@ -74,7 +84,7 @@ const SQL = {
 export type QueryName = keyof typeof SQL;
 
 /** These read whole tables. */
-const SCANS: ReadonlySet<QueryName> = new Set(["keptNars", "wrongSums"]);
+const SCANS: ReadonlySet<QueryName> = new Set(["keptNars", "wrongSums", "findNamed"]);
 
 const SCAN_MAX_MS = 600_000;
 

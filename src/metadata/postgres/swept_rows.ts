@@ -1,10 +1,18 @@
 import type { NarName } from "../../nix/nar_name.ts";
 import type { StorePathHash } from "../../nix/store_path.ts";
-import type { SweptRows } from "../row_sweeper.ts";
+import { NAR_GRACE_MS, PATHS_PER_ROW, type RowSweepOrder, type SweptRows } from "../row_sweeper.ts";
 import type { Outcome } from "./writer.ts";
 
+/** The argument of `sweep_rows`. */
+export function sweepArgument({ unusedSinceMs, rowsMax, spared, after = "" }: RowSweepOrder) {
+  return {
+    ...{ unusedSinceMs, rowsMax, spared: [...spared], graceMs: NAR_GRACE_MS },
+    ...(after === "" ? {} : { afterId: Number(after), pathsMax: rowsMax * PATHS_PER_ROW }),
+  };
+}
+
 /** The outcome of `sweep_rows`, which began after the row `after`. */
-export function readSweptRows(outcome: Outcome, after: string): SweptRows {
+export function readSweptRows(outcome: Outcome, after = ""): SweptRows {
   const settled = outcome["settled"] === true;
   const { narinfos = [], nars = [], paths = 0, lastId } = outcome as Partial<{
     readonly narinfos: readonly StorePathHash[];

@@ -23,6 +23,7 @@ import {
 } from "../metadata_store.ts";
 import type { MemberBoard } from "../member_board.ts";
 import type { ExpiredSlots, HistoryRow } from "../history_keeper.ts";
+import type { NamedPath } from "../name_finder.ts";
 import type { ListedDocument, ListedNar, ListedNarinfo, RowLister } from "../row_lister.ts";
 import type { RowSweepOrder, SweptRows } from "../row_sweeper.ts";
 import type {
@@ -42,6 +43,7 @@ import { readEach } from "./graph.ts";
 import { readHistory, writeHistory } from "./history.ts";
 import { listDocuments, listLooseNars, listNarinfos } from "./listing.ts";
 import { Ledger } from "./ledger.ts";
+import { findNamed } from "./names.ts";
 import { SqliteMemberBoard } from "./sqlite_member_board.ts";
 import { Protection } from "./protection.ts";
 import {
@@ -153,6 +155,10 @@ export class SqliteMetadataStore
 
   async narinfoBodies(storePathHashes: readonly StorePathHash[]) {
     return readBodies(await readEach(() => this.#read("narinfoBody"), storePathHashes));
+  }
+
+  async findNamed(text: string, countMax: number): Promise<readonly NamedPath[]> {
+    return await findNamed((name) => this.#read(name), text, countMax);
   }
 
   async findPin(storePathHash: StorePathHash): Promise<PinRoot | undefined> {

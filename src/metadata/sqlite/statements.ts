@@ -5,6 +5,7 @@ import { HISTORY_SQL } from "./history.ts";
 import { LEDGER_SQL } from "./ledger.ts";
 import { LISTING_SQL } from "./listing.ts";
 import { MEMBER_BOARD_SQL } from "./sqlite_member_board.ts";
+import { NAMES_SQL } from "./names.ts";
 import { ROW_SWEEP_SQL } from "./row_sweep.ts";
 import { SPACE_SQL } from "./space_statements.ts";
 
@@ -17,6 +18,7 @@ const SQL = {
   ...HISTORY_SQL,
   ...LISTING_SQL,
   ...GRAPH_SQL,
+  ...NAMES_SQL,
   ...MEMBER_BOARD_SQL,
 
   begin: "BEGIN IMMEDIATE",

@@ -1,0 +1,17 @@
+import type { StorePathHash } from "../nix/store_path.ts";
+
+/** A store path with a stored narinfo. */
+export interface NamedPath {
+  readonly storePathHash: StorePathHash;
+  /** Such as `hello-2.12`. */
+  readonly name: string;
+}
+
+/** Searches all stored narinfos. */
+export interface NameFinder {
+  /**
+   * Store paths whose name contains `text`, in any case of ASCII letters. The path that the
+   * database met last comes first. A rare name takes a look at every narinfo.
+   */
+  findNamed(text: string, countMax: number): Promise<readonly NamedPath[]>;
+}
