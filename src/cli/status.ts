@@ -28,7 +28,7 @@ const FLAGS = {
   strict: {
     kind: boolean,
     default: false,
-    help: "Status 1 also if an upstream is down, or an error is younger than 15 minutes",
+    help: "Status 1 also if not all is well, as the second line says",
   },
   json: JSON_FLAG,
   ...CLIENT_FLAGS,

@@ -1,5 +1,8 @@
 import assert from "node:assert/strict";
+import { createLogger } from "../../src/telemetry/logger.ts";
+import { RecentProblems } from "../../src/telemetry/recent_problems.ts";
 import { fakeUpstream } from "../support/fake_upstream.ts";
+import { runLarder } from "../support/run_larder.ts";
 import { makeStoreObject } from "../support/store_object.ts";
 import { TestCache } from "../support/test_cache.ts";
 
@@ -37,6 +40,28 @@ Deno.test("page: is it working? … one line says so, or what to do", async () =
   await untrusting.get(`/${object.storePathHash}.narinfo`);
   const untrusted = await partOf(untrusting, "standing");
   assert.match(untrusted, /No trusted key signs .* give its public key with --cache-upstream-/);
+});
+
+Deno.test("page: an outage is there after hours, and larder status says the same", async () => {
+  const startedAtMs = Date.UTC(2026, 0, 2, 12);
+  let nowMs = startedAtMs;
+  const problems = new RecentProblems(() => nowMs);
+  problems.watch(createLogger("error", { write() {} }))
+    .error("nar store unavailable: nars pass through", { hint: "check the store" });
+  nowMs += 5 * 3_600_000;
+  await using cache = await TestCache.open({ upstreams: [], problems, nowMs: () => nowMs });
+  await using server = cache.listen();
+
+  const page = await partOf(cache, "standing");
+  const { status, out } = await runLarder(["status", "--strict", "--server", server.url]);
+
+  const told = ["Needs a look", "NAR store unavailable: NARs pass through, since 12:00 UTC"];
+  assert.ok(page.includes(`${told.join(" ")}. What to do: check the store.`), page);
+  assert.equal(
+    out.split("\n").slice(1, 4).join("\n"),
+    `✗ ${told[0]}\n  ✗ ${told[1]}\n    check the store`,
+  );
+  assert.equal(status, 1);
 });
 
 Deno.test("page: what did it save me? … the bytes since the first start", async () => {

@@ -257,7 +257,7 @@ function fieldsOf(value: unknown, at = ""): ReadonlySet<string> {
 
 /** Objects without a meaning of their own. */
 const GROUPS = [
-  ...["requests", "prefetch", "traffic", "lifetime", "history", "size"],
+  ...["verdict", "requests", "prefetch", "traffic", "lifetime", "history", "size"],
   ...["downloads", "uploads", "sends"],
 ];
 

@@ -35,7 +35,7 @@ export function statusScreen({ server, stats }: StatusFacts, size: ScreenSize): 
   const up = stats.at("uptime_seconds").number;
   const lines = [
     `larder ${version} answers at ${server}${up === undefined ? "" : `, up ${formatSeconds(up)}`}`,
-    verdictOf(stats, nowMs).sentence,
+    ...verdictOf(stats, nowMs).lines,
     "",
     ...block("Requests", requestLines(stats)),
     ...block("Saved", [savedLine(stats)]),
@@ -145,10 +145,12 @@ function problemLines(stats: Told, { nowMs, max }: ListParts): readonly string[]
     const times = one.at("count").number ?? 1;
     const often = times === 1 ? "" : `${times} times, `;
     const hint = facts.at("hint").text ?? facts.at("remedy").text;
-    const mark = one.at("level").text === "error" ? "✗" : "!";
+    const isOver = one.at("over_at").timeMs !== undefined;
+    const mark = isOver ? "✓" : one.at("level").text === "error" ? "✗" : "!";
     const told = [one.at("message").text ?? "", ...about].join(" ");
-    const line = `${mark} ${told} (${often}${ago(one.at("last_at"), nowMs)})`;
-    return hint === undefined ? [line] : [line, `  ${hint}`];
+    const over = isOver ? `, over ${ago(one.at("over_at"), nowMs)}` : "";
+    const line = `${mark} ${told} (${often}${ago(one.at("last_at"), nowMs)}${over})`;
+    return hint === undefined || isOver ? [line] : [line, `  ${hint}`];
   });
   return all.length > max ? [...lines, `and ${all.length - max} more`] : lines;
 }

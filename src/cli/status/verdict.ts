@@ -3,15 +3,34 @@ import type { Told } from "../client/told.ts";
 
 export interface Verdict {
   readonly isWell: boolean;
-  /** For people: what is wrong, or that nothing is. */
-  readonly sentence: string;
+  /** For people: what is wrong and what to do, or that all is well. The first line says which. */
+  readonly lines: readonly string[];
 }
 
 /** An error of longer ago is history. */
 const RECENT_MS = 15 * 60_000;
 
-/** Judges the figures of a server: its upstreams, and its errors of the last quarter of an hour. */
+/** The verdict of the server; that of an older one is made of its figures. */
 export function verdictOf(stats: Told, nowMs: number): Verdict {
+  const told = stats.at("verdict");
+  const text = told.at("text").text;
+  if (text === undefined) return verdictOnFigures(stats, nowMs);
+  const isWell = told.at("is_well").isTrue;
+  return {
+    isWell,
+    lines: [`${isWell ? "✓" : "✗"} ${text}`, ...told.at("faults").list.flatMap(fault)],
+  };
+}
+
+/** A line, and what to do below it. */
+function fault(one: Told): readonly string[] {
+  const mark = one.at("level").text === "error" ? "✗" : "!";
+  const hint = one.at("hint").text;
+  return [`  ${mark} ${one.at("text").text ?? ""}`, ...hint === undefined ? [] : [`    ${hint}`]];
+}
+
+/** Of its upstreams, and its errors of the last quarter of an hour. */
+function verdictOnFigures(stats: Told, nowMs: number): Verdict {
   const upstreams = stats.at("upstreams").list;
   const down = upstreams.filter((one) => !one.at("is_up").isTrue).length;
   const errors =
@@ -22,6 +41,6 @@ export function verdictOf(stats: Told, nowMs: number): Verdict {
     ...down === 0 ? [] : [`${down} of ${counted(upstreams.length, "upstream")} down`],
     ...errors === 0 ? [] : [`${counted(errors, "error")} in the last 15 minutes`],
   ];
-  if (wrong.length > 0) return { isWell: false, sentence: `✗ ${wrong.join(", ")}` };
-  return { isWell: true, sentence: "✓ all is well" };
+  if (wrong.length > 0) return { isWell: false, lines: [`✗ ${wrong.join(", ")}`] };
+  return { isWell: true, lines: ["✓ All is well"] };
 }

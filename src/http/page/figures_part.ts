@@ -1,4 +1,5 @@
 import type { Stats } from "../stats/stats.ts";
+import { formatDate } from "../../base/format_times.ts";
 import { counted, formatBytes } from "../../base/format_units.ts";
 import { formatNumber, formatPercent } from "./format.ts";
 import { type Html, markup } from "./markup.ts";
@@ -6,9 +7,7 @@ import { type Html, markup } from "./markup.ts";
 /** What this cache has saved since its first start, and how it does since the last one. */
 export function figuresPart({ lifetime, requests, prefetch }: Stats): Html {
   const { narinfo, nar } = requests;
-  const since = new Date(lifetime.since).toLocaleDateString("en-GB", {
-    ...{ day: "numeric", month: "long", year: "numeric", timeZone: "UTC" },
-  });
+  const since = formatDate(Date.parse(lifetime.since));
   const ahead = prefetch.nar.used + prefetch.narinfo.used;
   const wasted = prefetch.nar.wasted + prefetch.narinfo.wasted;
   return markup`<dl class="figures">${[

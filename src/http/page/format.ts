@@ -1,8 +1,8 @@
+import { formatClock } from "../../base/format_times.ts";
 import { type Html, markup } from "./markup.ts";
 
 // Made once: a chart's page formats a thousand values.
 const NUMBERS = new Intl.NumberFormat("en-US");
-const DAYS = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", timeZone: "UTC" });
 
 const MINUTE_S = 60;
 const HOUR_S = 3_600;
@@ -38,13 +38,7 @@ export function ago(iso: string, at: string): Html {
 
 /** `12:04 UTC`, with the date unless it is that of `at`. */
 export function clock(iso: string, at: string): Html {
-  const time = `${iso.slice(11, 16)} UTC`;
-  return timeElement(iso, iso.slice(0, 10) === at.slice(0, 10) ? time : `${day(iso)} ${time}`);
-}
-
-/** `3 Mar`. */
-export function day(iso: string): string {
-  return DAYS.format(new Date(iso));
+  return timeElement(iso, formatClock(Date.parse(iso), Date.parse(at)));
 }
 
 function timeElement(iso: string, shown: string): Html {

@@ -1,7 +1,8 @@
 import type { HistoryStats, Stats } from "../stats/stats.ts";
 import { type Chart, chart, type ChartAxis } from "./chart.ts";
 import { counted, formatBytes } from "../../base/format_units.ts";
-import { clock, day, formatNumber, formatPercent } from "./format.ts";
+import { formatDay } from "../../base/format_times.ts";
+import { clock, formatNumber, formatPercent } from "./format.ts";
 import { type Html, markup, type Part } from "./markup.ts";
 
 type Figures = NonNullable<HistoryStats["slots"][number]["figures"]>;
@@ -173,7 +174,7 @@ function formatMean(value: number): string {
 
 function slotName(iso: string, range: HistoryStats["range"]): string {
   const time = iso.slice(11, 16);
-  return range === "hour" || range === "day" ? time : `${day(iso)} ${time}`;
+  return range === "hour" || range === "day" ? time : `${formatDay(Date.parse(iso))} ${time}`;
 }
 
 function stepName({ step_seconds }: HistoryStats): string {

@@ -2,7 +2,7 @@ import type { ProblemStats, Stats } from "../stats/stats.ts";
 import { clock, formatNumber } from "./format.ts";
 import { type Html, markup, type Part } from "./markup.ts";
 import { toneIcon } from "./icons.ts";
-import { factsInWords, titleOf, whatToDo } from "./problem_words.ts";
+import { factsInWords, titleOf, whatToDo } from "../stats/problem_words.ts";
 
 /** What a row names of the upstreams or files that have the problem. */
 const SUBJECTS_MAX = 4;

@@ -3,7 +3,7 @@ import { counted, formatMs } from "../../base/format_units.ts";
 import { ago, formatNumber, formatPercent } from "./format.ts";
 import { type Html, markup, type Part } from "./markup.ts";
 import { toneIcon } from "./icons.ts";
-import { REASONS } from "./problem_words.ts";
+import { REASONS } from "../stats/problem_words.ts";
 
 /** The upstreams: their health, how fast they answer, and how much comes from each. */
 export function upstreamsPart({ upstreams, at }: Stats): Html {

@@ -30,6 +30,7 @@ const FORMER_NAMES: Readonly<Record<string, string>> = {
 
 /** Groups that version 1 had not. */
 const NEW_GROUPS: ReadonlySet<string> = new Set([
+  "verdict",
   "lifetime",
   "history",
   "sends",

@@ -24,6 +24,7 @@ import {
   type TransferStats,
   type UpstreamStats,
 } from "./stats.ts";
+import { verdictOf } from "./verdict.ts";
 
 /** Further downloads, uploads and sends are counted, but not listed. */
 const TRANSFERS_MAX = 50;
@@ -74,6 +75,9 @@ export async function gatherStats(
     sendStats(sources),
     pinStats(sources),
   ]);
+  const upstreams = upstreamStats(sources);
+  const size = sizeStats(sources);
+  const problems = sources.problems.list();
   return {
     stats_version: STATS_VERSION,
     version,
@@ -82,18 +86,19 @@ export async function gatherStats(
     uptime_seconds: Math.max(0, Math.round((atMs - startedAtMs) / 1_000)),
     public_key: publicKey ?? null,
     client: client ?? null,
+    verdict: verdictOf({ upstreams, size, problems, atMs }),
     requests: { narinfo: requestStats(metrics, "narinfo"), nar: requestStats(metrics, "nar") },
     traffic: trafficStats(metrics),
     lifetime: lifetimeStats(history, startedAtMs),
     history: historyStats(history, range),
     prefetch: { narinfo: prefetchStats(metrics, "narinfo"), nar: prefetchStats(metrics, "nar") },
-    size: sizeStats(sources),
-    upstreams: upstreamStats(sources),
+    size,
+    upstreams,
     downloads,
     uploads,
     sends,
     pins,
-    problems: sources.problems.list().map(problemStats),
+    problems: problems.map(problemStats),
     members: sources.members.list(),
   };
 }

@@ -19,6 +19,7 @@ export interface Stats {
   readonly public_key: string | null;
   /** The address of the client that asks. */
   readonly client: string | null;
+  readonly verdict: VerdictStats;
   readonly requests: {
     readonly narinfo: RequestStats;
     readonly nar: RequestStats;
@@ -39,6 +40,22 @@ export interface Stats {
   readonly problems: readonly ProblemStats[];
   /** This one first; empty for a larder that is alone on SQLite. */
   readonly members: readonly MemberStats[];
+}
+
+/** The judgement that the status page and `larder status` print. */
+export interface VerdictStats {
+  readonly is_well: boolean;
+  /** For people, in a few words. */
+  readonly text: string;
+  /** The errors first; empty if all is well. */
+  readonly faults: readonly FaultStats[];
+}
+
+/** A thing that is wrong, and what to do about it. */
+export interface FaultStats {
+  readonly level: "warn" | "error";
+  readonly text: string;
+  readonly hint: string | null;
 }
 
 /** A larder process of this storage, as in its last report. */

@@ -1,13 +1,13 @@
 import assert from "node:assert/strict";
-import { factsInWords, titleOf, whatToDo } from "../../../src/http/page/problem_words.ts";
-import type { ProblemStats } from "../../../src/http/stats/stats.ts";
+import { factsInWords, titleOf, whatToDo } from "../../../../src/http/stats/problem_words.ts";
+import type { ProblemStats } from "../../../../src/http/stats/stats.ts";
 
 function problem(message: string, facts: ProblemStats["facts"] = {}): ProblemStats {
   const times = { first_at: "2026-01-01", last_at: "2026-01-01", over_at: null };
   return { level: "warn", message, facts, count: 1, ...times };
 }
 
-Deno.test("page words: facts have their units, names stand for files, hints for themselves", () => {
+Deno.test("problem words: facts have units, names stand for files, hints for themselves", () => {
   const facts = { nar: "abc.nar.xz", name: "hello-1.0", limit_bytes: 3 * 2 ** 30, count: 1_200 };
   const told = problem("nar not kept", { ...facts, reason: "timeout", hint: "raise it" });
   assert.deepEqual(factsInWords(told), [

@@ -1,6 +1,8 @@
-import type { ProblemStats } from "../stats/stats.ts";
 import { formatBytes } from "../../base/format_units.ts";
-import { formatNumber } from "./format.ts";
+import type { ProblemStats } from "./stats.ts";
+
+/** What the log tells of a problem. */
+type Told = Pick<ProblemStats, "message" | "facts">;
 
 /** What to do where the log line has no hint. */
 const WHAT_TO_DO: Readonly<Record<string, string>> = {
@@ -29,12 +31,12 @@ export const REASONS: Readonly<Record<string, string>> = {
 const SHOWN_ELSEWHERE: ReadonlySet<string> = new Set(["hint", "name", "upstream", "reason"]);
 
 /** What to do about a problem; `undefined` if that is unknown. */
-export function whatToDo({ message, facts }: ProblemStats): string | undefined {
+export function whatToDo({ message, facts }: Told): string | undefined {
   return typeof facts["hint"] === "string" ? facts["hint"] : WHAT_TO_DO[message];
 }
 
 /** Its subject, if it has one, and its facts in words with their units. */
-export function factsInWords({ facts }: ProblemStats): readonly string[] {
+export function factsInWords({ facts }: Told): readonly string[] {
   const { upstream, reason, name } = facts;
   const others = Object.entries(facts).filter(([fact]) =>
     !SHOWN_ELSEWHERE.has(fact) && !(fact === "nar" && name !== undefined)
@@ -51,11 +53,11 @@ function inWords(name: string, value: string | number | boolean): string {
   const words = name.replace(/_bytes$/, "").replaceAll("_", " ");
   if (typeof value !== "number") return `${words} ${value}`;
   const isSize = /_bytes$|_size$/.test(name);
-  return `${words} ${isSize ? formatBytes(value) : formatNumber(value)}`;
+  return `${words} ${isSize ? formatBytes(value) : value.toLocaleString("en-US")}`;
 }
 
 /** A log message as a sentence's begin. */
-export function titleOf({ message }: ProblemStats): string {
+export function titleOf({ message }: Told): string {
   const text = message.replace(/\bnar(s?)\b/g, "NAR$1");
   return text.charAt(0).toUpperCase() + text.slice(1);
 }

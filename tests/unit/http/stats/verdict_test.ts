@@ -1,0 +1,93 @@
+import assert from "node:assert/strict";
+import type { Facts } from "../../../../src/base/failure.ts";
+import type { SizeStats, UpstreamStats } from "../../../../src/http/stats/stats.ts";
+import { type Judged, verdictOf } from "../../../../src/http/stats/verdict.ts";
+import type { Problem } from "../../../../src/telemetry/recent_problems.ts";
+
+const MINUTE_MS = 60_000;
+const NOON_MS = Date.UTC(2026, 0, 2, 12);
+
+const ROOMY: SizeStats = {
+  ...{ used_bytes: 0, reserved_bytes: 0, pinned_bytes: 0, evicted_bytes: 0, evicted_entries: 0 },
+  ...{ limit_bytes: null, disk_free_bytes: null },
+};
+
+function upstream(result: string, isUp = true): UpstreamStats {
+  const at = "2026-01-02T12:00:00.000Z";
+  return {
+    ...{ url: "https://a.example", is_up: isUp, priority: null, last_answer: { result, at } },
+    last_error: { reason: result, at, hint: "look at it" },
+    ...{ answers: { found: 0, absent: 0, failed: 1 }, latencies_ms: [] },
+  };
+}
+
+function problem(message: string, facts: Facts = {}, times: Partial<Problem> = {}): Problem {
+  const at = { firstAtMs: NOON_MS, lastAtMs: NOON_MS, overAtMs: undefined };
+  return { level: "warn", message, facts, count: 1, ...at, ...times };
+}
+
+/** The verdict a minute after noon. */
+function verdict(judged: Partial<Judged>) {
+  const atMs = NOON_MS + MINUTE_MS;
+  return verdictOf({ upstreams: [upstream("found")], size: ROOMY, problems: [], atMs, ...judged });
+}
+
+Deno.test("verdict: an outage is a fault until its end, with the times that are known", () => {
+  const hint = "check the server";
+  const textsAt = (atMs: number, times: Partial<Problem> = {}) =>
+    verdict({ problems: [problem("database does not answer", { hint }, times)], atMs }).faults;
+  assert.deepEqual(textsAt(NOON_MS + 300 * MINUTE_MS), [
+    { level: "warn", text: "Database does not answer, since 12:00 UTC", hint },
+  ]);
+  const lastAtMs = NOON_MS + 10 * MINUTE_MS;
+  assert.deepEqual(
+    textsAt(NOON_MS + 24 * 60 * MINUTE_MS, { lastAtMs }).map(({ text }) => text),
+    ["Database does not answer, since 2 Jan 12:00 UTC, last seen at 2 Jan 12:10 UTC"],
+  );
+  assert.deepEqual(textsAt(lastAtMs, { overAtMs: lastAtMs }), []);
+});
+
+Deno.test("verdict: an event is a fault for 15 minutes, an upstream's warning is none", () => {
+  const faultsAt = (minutes: number, one: Problem) =>
+    verdict({ problems: [one], atMs: NOON_MS + minutes * MINUTE_MS }).faults;
+  const event = problem("stored nar is damaged", { name: "a-1" }, { level: "error" });
+  assert.deepEqual(faultsAt(14, event).map(({ level, text }) => [level, text]), [
+    ["error", "Stored NAR is damaged (a-1), at 12:00 UTC"],
+  ]);
+  assert.deepEqual(faultsAt(15, event), []);
+  const facts = { upstream: "https://a.example" };
+  assert.deepEqual(faultsAt(1, problem("upstream lost nar", facts)), []);
+  assert.deepEqual(faultsAt(1, problem("upstream is down", facts)), []);
+  const refused = problem("nar verification failed", facts, { level: "error" });
+  assert.equal(faultsAt(1, refused).length, 1);
+  const slow = problem("upstream too slow: queued requests time out", facts);
+  assert.equal(faultsAt(99, slow).length, 1);
+});
+
+Deno.test("verdict: an upstream without use is a fault; if none is of use, it is an error", () => {
+  const of = (...upstreams: readonly UpstreamStats[]) => {
+    const { text, faults } = verdict({ upstreams });
+    return [text, ...faults.map((fault) => `${fault.level}: ${fault.text}`)];
+  };
+  assert.deepEqual(of(upstream("absent")), ["All is well"]);
+  assert.deepEqual(of(upstream("status")), [
+    ...["Needs a look", "warn: Upstream a.example fails: it answered with an error"],
+  ]);
+  assert.deepEqual(of(upstream("untrusted")), [
+    ...["Only stored paths are served", "error: No trusted key signs the narinfos of a.example"],
+  ]);
+  assert.deepEqual(of(upstream("found"), upstream("timeout", false)), [
+    ...["Needs a look", "warn: 1 upstream of 2 is down: a.example"],
+  ]);
+  assert.deepEqual(of(upstream("timeout", false)), [
+    ...["Only stored paths are served", "error: The upstream is down"],
+  ]);
+});
+
+Deno.test("verdict: errors come before warnings", () => {
+  const size = { ...ROOMY, disk_free_bytes: 1 };
+  const problems = [problem("odd"), problem("bad", {}, { level: "error" })];
+  const { is_well, faults } = verdict({ size, problems });
+  assert.equal(is_well, false);
+  assert.deepEqual(faults.map(({ level }) => level), ["error", "warn", "warn"]);
+});
