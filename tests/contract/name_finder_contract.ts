@@ -29,7 +29,7 @@ export const nameFinderClauses: Clauses<MetadataStore> = {
   "findNamed() looks at names of stored narinfos alone": async (store) => {
     await store.apply([named(a, "one", `References: ${d}-other\nDeriver: ${d}-one.drv`)]);
     const behind = named(b, "two");
-    const body = `X: StorePath: other\nURL: other\n${behind.row.body}`;
+    const body = `X: StorePath: /nix/store/${d}-other\nURL: other\n${behind.row.body}`;
     await store.apply([{ ...behind, row: { ...behind.row, body } }, named(c, "x".repeat(211))]);
     assert.deepEqual(await foundBy(store, "two", 9), [b]);
     assert.deepEqual(await foundBy(store, "x".repeat(211), 9), [c]);
