@@ -79,6 +79,9 @@ Deno.test("page: what did it save me? … the bytes since the first start", asyn
   await cache.downloadsOver();
   for (let count = 0; count < 4; count++) await (await cache.get(path)).bytes();
   assert.match(await partOf(cache, "figures"), /Saved in all 312\.0 GiB since 2 January 2026/);
+  await using server = cache.listen();
+  const { out } = await runLarder(["status", "--server", server.url]);
+  assert.match(out, /^Saved {6}312\.0 GiB of .* since 2 January 2026$/m);
   const charts = await partOf(cache, "charts", "?range=hour");
   assert.match(charts, /Saved 1\.1 MiB that no upstream had to send/);
   assert.match(charts, /12:00: served 1\.4 MiB, fetched 293\.\d KiB/);

@@ -1,3 +1,4 @@
+import { formatDate } from "../../base/format_times.ts";
 import { counted, formatBytes, formatSeconds } from "../../base/format_units.ts";
 import { visible } from "../../base/visible.ts";
 import type { Told } from "../client/told.ts";
@@ -83,9 +84,13 @@ function requestLines(stats: Told): readonly string[] {
 }
 
 function savedLine(stats: Told): string {
-  const of = (name: string) => formatBytes(stats.at("traffic", name).number ?? 0);
+  const sinceMs = stats.at("lifetime", "since").timeMs;
+  // An older server has no lifetime figures.
+  const since = sinceMs === undefined ? "the start" : formatDate(sinceMs);
+  const figures = stats.at(sinceMs === undefined ? "traffic" : "lifetime");
+  const of = (name: string) => formatBytes(figures.at(name).number ?? 0);
   const [saved, served, fetched] = [of("saved_bytes"), of("served_bytes"), of("upstream_bytes")];
-  return `${saved} of ${served} served, ${fetched} fetched, since the start`;
+  return `${saved} of ${served} served, ${fetched} fetched, since ${since}`;
 }
 
 function spaceLine(stats: Told): string {

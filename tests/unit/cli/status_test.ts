@@ -36,7 +36,10 @@ Deno.test("status: one screen tells how it is, the verdict first", async () => {
   assert.match(lines[0] ?? "", new RegExp(`^larder \\S+ answers at ${server.url}, up \\ds$`));
   assert.equal(lines[1], "✓ All is well");
   assert.match(out, /^Requests {3}1 narinfos, 0 % hits\n {11}1 NARs, 0 % hits$/m);
-  assert.match(out, /^Saved {6}0 B of 39\.\d KiB served, 39\.\d KiB fetched, since the start$/m);
+  assert.match(
+    out,
+    /^Saved {6}0 B of 39\.\d KiB served, 39\.\d KiB fetched, since \d+ \w+ \d{4}$/m,
+  );
   assert.match(out, /^Space {6}39\.\d KiB used, no limit, 39\.\d KiB pinned$/m);
   assert.match(out, new RegExp(`^Upstreams  ✓ ${upstream.url} +found \\ds ago$`, "m"));
   assert.match(out, /^Pins {7}1 root$/m);
