@@ -1,17 +1,16 @@
-/** The result of `work`, or `undefined` after `limitMs`. Does not stop `work`. */
+import { Countdown } from "./countdown.ts";
+
+/**
+ * The result of `work`, or `undefined` after `limitMs`, of which a standstill of this thread counts
+ * little. Does not stop `work`.
+ */
 export async function within<Value>(
   work: Promise<Value>,
   limitMs: number,
 ): Promise<Value | undefined> {
-  let timer: ReturnType<typeof setTimeout> | undefined;
-  const late = new Promise<undefined>((resolve) => {
-    timer = setTimeout(() => resolve(undefined), limitMs);
-  });
-  try {
-    return await Promise.race([work, late]);
-  } finally {
-    clearTimeout(timer);
-  }
+  const { promise: late, resolve } = Promise.withResolvers<undefined>();
+  using _limit = new Countdown(limitMs, () => resolve(undefined));
+  return await Promise.race([work, late]);
 }
 
 /** The result of `work`. Throws the signal's reason if it fires first; does not stop `work`. */

@@ -104,3 +104,27 @@ checkProperty(
   }),
   { runs: 200 },
 );
+
+Deno.test("race: a source that answers while this process stands still is not late", async () => {
+  using time = new PlayedTime();
+  const answer = Promise.withResolvers<boolean>();
+  const asked: string[] = [];
+  const sources = ["one", "two"].map((upstream) => ({ upstream, location: "" }));
+  const race = firstToAnswer({
+    next: () => Promise.resolve(sources[asked.length]),
+    ask(source) {
+      asked.push(source.upstream);
+      return { source, answered: answer.promise, cancel() {} };
+    },
+    putBack() {},
+    hedgeAfterMs: HEDGE_AFTER_MS,
+  });
+  await time.settled();
+  time.standStill(10 * HEDGE_AFTER_MS);
+  // Timers that are due run before the answer is read.
+  await time.advance(0);
+  answer.resolve(true);
+
+  assert.equal((await race)?.source.upstream, "one");
+  assert.deepEqual(asked, ["one"]);
+});

@@ -42,6 +42,11 @@ export class PlayedTime implements Disposable {
     this.#nowMs = untilMs;
   }
 
+  /** The thread stands still: no timer runs, however late it gets. */
+  standStill(ms: number): void {
+    this.#nowMs += ms;
+  }
+
   /** Resolves when promises that can go on have done so. */
   async settled(): Promise<void> {
     for (let turn = 0; turn < 3; turn++) await new Promise((resolve) => setImmediate(resolve));

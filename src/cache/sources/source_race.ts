@@ -1,3 +1,4 @@
+import { Countdown } from "../../base/countdown.ts";
 import type { NarSource } from "../../metadata/metadata_store.ts";
 
 /** A source with a request in flight. */
@@ -29,11 +30,11 @@ export function firstToAnswer<Asked extends AskedSource>(
   const { promise, resolve, reject } = Promise.withResolvers<Asked | undefined>();
   const waiting = new Set<Asked>();
   let [isOver, isFinding, hasMore] = [false, false, true];
-  let timer: ReturnType<typeof setTimeout> | undefined;
+  let hedging: Countdown | undefined;
 
   function finish(winner?: Asked): void {
     isOver = true;
-    clearTimeout(timer);
+    hedging?.[Symbol.dispose]();
     if (winner !== undefined) waiting.delete(winner);
     for (const loser of waiting) {
       loser.cancel();
@@ -48,7 +49,7 @@ export function firstToAnswer<Asked extends AskedSource>(
   }
 
   async function askNext(): Promise<void> {
-    clearTimeout(timer);
+    hedging?.[Symbol.dispose]();
     if (isFinding || isOver) return;
     isFinding = true;
     const source = hasMore ? await next() : undefined;
@@ -62,7 +63,7 @@ export function firstToAnswer<Asked extends AskedSource>(
 
   function begin(asked: Asked): void {
     waiting.add(asked);
-    timer = setTimeout(() => askNext().catch(fail), hedgeAfterMs);
+    hedging = new Countdown(hedgeAfterMs, () => void askNext().catch(fail));
     asked.answered.then((isGood) => {
       if (isOver) return;
       if (isGood) return finish(asked);

@@ -1,3 +1,4 @@
+import { Countdown } from "../../base/countdown.ts";
 import { SharedTimer } from "../../base/shared_timer.ts";
 import { NoAnswer } from "../upstream.ts";
 import { dial } from "./dial.ts";
@@ -23,12 +24,14 @@ export interface AnswerTimeouts {
 export interface AnswerLimits extends AnswerTimeouts {
   /** Each request waits here for its answer first. */
   readonly doubts: SharedTimer;
+  readonly doubtMs: number;
 }
 
 export function answerLimits(timeouts: AnswerTimeouts): AnswerLimits {
   const { dialTimeoutMs, headerTimeoutMs, viaProxy = false } = timeouts;
-  const doubts = new SharedTimer(Math.min(DIAL_DOUBT_MS, dialTimeoutMs, headerTimeoutMs));
-  return { dialTimeoutMs, headerTimeoutMs, viaProxy, doubts };
+  const doubtMs = Math.min(DIAL_DOUBT_MS, dialTimeoutMs, headerTimeoutMs);
+  const doubts = new SharedTimer(doubtMs);
+  return { dialTimeoutMs, headerTimeoutMs, viaProxy, doubts, doubtMs };
 }
 
 /**
@@ -40,10 +43,9 @@ export class AnswerWatch implements Disposable {
   /** Made only when there is a dial to end: making and aborting one costs as much as a timer. */
   #dialing: AbortController | undefined;
   #isOver = false;
-  readonly #startedAt = performance.now();
   readonly #onLate: (error: UpstreamTimeout) => void;
   readonly #waiting: Disposable;
-  #timer: ReturnType<typeof setTimeout> | undefined;
+  #limit: Countdown | undefined;
 
   constructor(url: URL | string, limits: AnswerLimits, onLate: (error: UpstreamTimeout) => void) {
     this.#onLate = onLate;
@@ -53,32 +55,33 @@ export class AnswerWatch implements Disposable {
   [Symbol.dispose](): void {
     this.#isOver = true;
     this.#waiting[Symbol.dispose]();
-    if (this.#timer !== undefined) clearTimeout(this.#timer);
+    this.#limit?.[Symbol.dispose]();
     this.#dialing?.abort();
   }
 
-  async #doubt(url: URL | string, { dialTimeoutMs, headerTimeoutMs, viaProxy }: AnswerLimits) {
+  async #doubt(
+    url: URL | string,
+    { dialTimeoutMs, headerTimeoutMs, viaProxy, doubtMs }: AnswerLimits,
+  ): Promise<void> {
     if (viaProxy) {
-      return this.#limit("the answer", Math.max(dialTimeoutMs, headerTimeoutMs), this.#startedAt);
+      return this.#wait("the answer", Math.max(dialTimeoutMs, headerTimeoutMs), doubtMs);
     }
     const doubtedAt = performance.now();
-    this.#limit("connecting", dialTimeoutMs, this.#startedAt);
+    this.#wait("connecting", dialTimeoutMs, doubtMs);
     this.#dialing = new AbortController();
     // The request itself tells better whether it succeeded.
     await dial(url, this.#dialing.signal);
     if (this.#isOver) return;
-    const dialedAt = performance.now();
+    const dialMs = performance.now() - doubtedAt;
     // A dial that was slow for the doubt was as slow for the request.
-    const connectedAt = dialedAt - doubtedAt < DIAL_DOUBT_MS ? this.#startedAt : dialedAt;
-    clearTimeout(this.#timer);
-    this.#limit("the answer", headerTimeoutMs, connectedAt);
+    const waitedMs = dialMs < DIAL_DOUBT_MS ? doubtMs + dialMs : 0;
+    this.#wait("the answer", headerTimeoutMs, waitedMs);
   }
 
-  #limit(what: string, limitMs: number, since: number): void {
-    const leftMs = Math.max(0, limitMs - (performance.now() - since));
-    this.#timer = setTimeout(() => {
-      // A timer that is due in the turn in which it is cleared fires all the same (Deno 2.6.8).
-      if (!this.#isOver) this.#onLate(new UpstreamTimeout(what, limitMs));
-    }, leftMs);
+  #wait(what: string, limitMs: number, waitedMs: number): void {
+    this.#limit?.[Symbol.dispose]();
+    this.#limit = new Countdown(Math.max(0, limitMs - waitedMs), () => {
+      this.#onLate(new UpstreamTimeout(what, limitMs));
+    });
   }
 }

@@ -1,0 +1,27 @@
+import assert from "node:assert/strict";
+import { answerLimits, AnswerWatch } from "../../../src/upstream/http/answer_watch.ts";
+import { PlayedTime } from "../../support/played_time.ts";
+
+const LIMITS = { dialTimeoutMs: 1_000, headerTimeoutMs: 3_000 };
+
+/** What was late, after a standstill that begins at `atMs` and is longer than any limit. */
+async function lateAfterStandstill(atMs: number): Promise<readonly string[]> {
+  using listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+  using time = new PlayedTime();
+  const late: string[] = [];
+  {
+    const url = `http://127.0.0.1:${listener.addr.port}`;
+    using _watch = new AnswerWatch(url, answerLimits(LIMITS), ({ message }) => {
+      late.push(message);
+    });
+    await time.advance(atMs);
+    time.standStill(10_000);
+    await time.advance(0);
+  }
+  await time.settled();
+  return late;
+}
+
+Deno.test("answers: a standstill of this process is no timeout of an upstream", async () => {
+  for (const atMs of [0, 100, 500]) assert.deepEqual(await lateAfterStandstill(atMs), []);
+});
