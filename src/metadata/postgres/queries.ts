@@ -29,13 +29,11 @@ const SQL = {
     WHERE p.hash = ANY($1::text[])`,
   narinfoBodies: `SELECT p.hash, i.body FROM path p JOIN narinfo i ON i.path_id = p.id
     WHERE p.hash = ANY($1::text[])`,
-  // The whole text first: to cut out the name costs more. A name begins 55 characters behind the
-  // start of its line, and has at most 211.
+  // A name begins behind the hash and a dash. By bytes, it is found faster.
   findNamed: `SELECT p.hash AS "storePathHash", named.name FROM (
-      SELECT path_id, split_part(
-        substr(body, strpos(E'\\n' || body, E'\\nStorePath: ') + 55, 212), E'\\n', 1
-      ) COLLATE "C" AS name
-      FROM narinfo WHERE strpos(lower(body COLLATE "C"), lower($1 COLLATE "C")) > 0) named
+      SELECT path_id, substr(split_part(split_part(
+        E'\\n' || body COLLATE "C", E'\\nStorePath: /nix/store/', 2), E'\\n', 1), 34) AS name
+      FROM narinfo) named
     JOIN path p ON p.id = named.path_id
     WHERE strpos(lower(named.name), lower($1 COLLATE "C")) > 0
     ORDER BY named.path_id DESC LIMIT $2`,
