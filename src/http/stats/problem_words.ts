@@ -4,7 +4,10 @@ import type { ProblemStats } from "./stats.ts";
 /** What the log tells of a problem. */
 type Told = Pick<ProblemStats, "message" | "facts">;
 
-/** What to do where the log line has no hint. */
+const CHECK_DATABASE = "check the database with larder doctor; larder tries again";
+const CHECK_RIGHTS = "give larder the right to remove files from its storage; larder tries again";
+
+/** What to do about an event whose log line has no hint. */
 const WHAT_TO_DO: Readonly<Record<string, string>> = {
   "upstream lost nar": "nothing: larder asks the other upstreams for the file",
   "upstream sent more than the nar file": "nothing: larder refused the file",
@@ -14,6 +17,28 @@ const WHAT_TO_DO: Readonly<Record<string, string>> = {
   "download failed": "look at the upstreams: none of them could send the file",
   "stored nar is damaged": "check the disk; larder fetches the file again",
   "token is short": "set a longer token",
+  "narinfo not kept": CHECK_DATABASE,
+  "seal not written": CHECK_DATABASE,
+  "member not registered": CHECK_DATABASE,
+  "search for dead members failed": CHECK_DATABASE,
+  "counting pinned closures failed": CHECK_DATABASE,
+  "unused metadata not removed": CHECK_DATABASE,
+  "expired uploads not removed": CHECK_DATABASE,
+  "eviction failed": CHECK_DATABASE,
+  "busy nars not counted": CHECK_DATABASE,
+  "space reservation failed": CHECK_DATABASE,
+  "damaged nar not removed": CHECK_RIGHTS,
+  "download not removed": CHECK_RIGHTS,
+  "orphan not removed": CHECK_RIGHTS,
+  "upload failed": "check the disk of the storage, then upload again",
+  "document not kept": "check the disk of the storage",
+  "document not usable": "nothing: larder refused the document",
+  "received nar not resumed": "nothing: larder fetches the file again",
+  "received nar not kept": "nothing: larder fetches the file again",
+  "stray nar removed": "nothing, unless you put the file there",
+  "requests aborted at shutdown": "nothing: clients ask again",
+  "opentelemetry disabled": "unset OTEL_SDK_DISABLED to enable it",
+  "unexpected failure": "report it with its log line, which has the stack",
 };
 
 /** Reasons of the log, for people. */

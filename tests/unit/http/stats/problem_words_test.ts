@@ -21,3 +21,21 @@ Deno.test("problem words: facts have units, names stand for files, hints for the
   assert.match(whatToDo(problem("stored nar is damaged")) ?? "", /^check the disk/);
   assert.equal(whatToDo(problem("something new")), undefined);
 });
+
+Deno.test("problem words: each event has something to do, in its log line or here", () => {
+  const calls = [...sourcesBelow("src")].flatMap((text) => [
+    ...text.matchAll(/\blog\.(?:warn|error)\(\s*"(?<message>[^"]+)"(?<facts>[^;]*);/g),
+  ]);
+  assert.ok(calls.length > 20, "the events are found");
+  const mute = calls.map(({ groups }) => ({ message: "", facts: "", ...groups }))
+    .filter(({ facts }) => !/\bhint\b|advice/.test(facts))
+    .filter(({ message }) => whatToDo(problem(message)) === undefined);
+  assert.deepEqual(mute.map(({ message }) => message), []);
+});
+
+function* sourcesBelow(folder: string): Iterable<string> {
+  for (const { name, isDirectory } of Deno.readDirSync(folder)) {
+    if (isDirectory) yield* sourcesBelow(`${folder}/${name}`);
+    else if (name.endsWith(".ts")) yield Deno.readTextFileSync(`${folder}/${name}`);
+  }
+}
