@@ -62,12 +62,12 @@ const abort = new AbortController();
 const downloads = await startDownloads(LARGE.slice(0, 1));
 await picture("light", { scheme: "light" });
 await picture("dark", { scheme: "dark" });
-await picture("mobile", { scheme: "light", width: PHONE, height: 1_900 });
+await picture("mobile", { scheme: "light", width: PHONE, last: "#history" });
 downloads.push(...await startDownloads(LARGE.slice(1)));
-await picture("busy", { scheme: "light", range: "month", height: 1_560 });
+await picture("busy", { scheme: "light", range: "month" });
 await breakUpstreams([upstream, other]);
 const query = `&q=${missing.storePathHash}`;
-await picture("broken", { scheme: "light", range: "week", query, height: 2_130 });
+await picture("broken", { scheme: "light", range: "week", query });
 abort.abort();
 for (const download of downloads) {
   await download.then((answer) => answer.body?.cancel()).catch(() => undefined);
@@ -76,20 +76,20 @@ for (const download of downloads) {
 interface Look {
   readonly scheme: "light" | "dark";
   readonly width?: number;
-  /** Of the upper part; default: all. */
-  readonly height?: number;
+  /** The lowest card of the picture; default: all. */
+  readonly last?: string;
   readonly range?: string;
   /** More of the address. */
   readonly query?: string;
 }
 
 async function picture(name: string, look: Look): Promise<void> {
-  const { scheme, width = DESKTOP, height, range = "day", query = "" } = look;
+  const { scheme, width = DESKTOP, last, range = "day", query = "" } = look;
   await tab.resize(width, 800);
   await tab.prefer(scheme);
   await tab.open(`http://${HOST}/?range=${range}${query}`);
   await nameUpstreams(tab);
-  Deno.writeFileSync(`docs/page-${name}.png`, await tab.screenshot(height));
+  Deno.writeFileSync(`docs/page-${name}.png`, await tab.screenshot(last));
 }
 
 /** Shows the names of well-known caches in place of this machine's addresses. */

@@ -37,12 +37,17 @@ pageTest("page: a chart tells the values below the pointer, and another range", 
   const detail = `document.querySelector(".chart [data-rest]").textContent`;
   const before = await tab.read<string>(detail);
   const over = (selector: string) =>
-    tab.read(`void document.querySelector("${selector}")
-      .dispatchEvent(new PointerEvent("pointerover", { bubbles: true }))`);
-  const box = `document.querySelector(".hits rect").getBoundingClientRect()`;
+    tab.read(`{
+      const one = document.querySelector("${selector}");
+      const clientX = one.getBoundingClientRect().right - 1;
+      one.dispatchEvent(new PointerEvent("pointermove", { bubbles: true, clientX }));
+    }`);
+  const box = `document.querySelector(".cursor").getBoundingClientRect()`;
+  await over(".plot svg");
   assert.ok(await tab.read<number>(`${box}.height`) > 50, "a column is as high as its chart");
   assert.ok(await tab.read<number>(`${box}.width`) > 2);
-  await over(".hits rect:last-child");
+  const right = `document.querySelector(".plot svg").getBoundingClientRect().right`;
+  assert.ok(await tab.read<number>(`Math.abs(${box}.right - ${right})`) < 1, "it is the last one");
   assert.match(await tab.read(detail), /^\d\d:\d\d: served 3\.8 MiB, fetched \d/);
   await over("h1");
   assert.equal(await tab.read(detail), before);

@@ -84,7 +84,7 @@ Deno.test("page: what did it save me? … the bytes since the first start", asyn
   assert.match(out, /^Saved {6}312\.0 GiB of .* since 2 January 2026$/m);
   const charts = await partOf(cache, "charts", "?range=hour");
   assert.match(charts, /Saved 1\.1 MiB that no upstream had to send/);
-  assert.match(charts, /12:00: served 1\.4 MiB, fetched 293\.\d KiB/);
+  assert.match(charts, /From \(UTC\) served fetched .* 12:00 1\.4 MiB 293\.\d KiB/);
 });
 
 Deno.test("page: a kind of problem is one row, with each subject and its times", async () => {

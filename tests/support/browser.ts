@@ -139,12 +139,23 @@ export class Tab implements AsyncDisposable {
     await this.send("Emulation.setEmulatedMedia", { features });
   }
 
-  /** The whole page as PNG, or its upper part of this height. */
-  async screenshot(height?: number): Promise<Uint8Array<ArrayBuffer>> {
+  /** The page as PNG, down to this element if given. Its window grows: all of it is laid out. */
+  async screenshot(last?: string): Promise<Uint8Array<ArrayBuffer>> {
     const width = await this.read<number>("innerWidth");
-    const clip = height === undefined ? {} : { clip: { x: 0, y: 0, width, height, scale: 1 } };
-    const order = { format: "png", captureBeyondViewport: true, ...clip };
-    const { data } = await this.send("Page.captureScreenshot", order);
+    const ofPage = "document.documentElement.scrollHeight";
+    for (let height = 0, seen = -1; height !== seen;) {
+      seen = height;
+      height = await this.read<number>(ofPage);
+      await this.resize(width, height);
+      await this.read("new Promise((laidOut) => requestAnimationFrame(() => setTimeout(laidOut)))");
+    }
+    const height = await this.read<number>(
+      last === undefined
+        ? ofPage
+        : `document.querySelector("${last}").getBoundingClientRect().bottom + 16`,
+    );
+    const clip = { x: 0, y: 0, width, height, scale: 1 };
+    const { data } = await this.send("Page.captureScreenshot", { format: "png", clip });
     return Uint8Array.fromBase64(String(data));
   }
 

@@ -8,6 +8,12 @@ import { toldMembers } from "./told_members.ts";
 
 const object = makeStoreObject({ name: `long-${"name-".repeat(20)}1.0`, size: 4_000_000 });
 
+/** Resolves when the page shows what is below the window, too. */
+const LAID_OUT = `new Promise((laidOut) => {
+  const look = () => document.querySelector(".painted") ? laidOut() : requestAnimationFrame(look);
+  look();
+})`;
+
 export interface ShownPage {
   readonly tab: Tab;
   readonly browser: Browser;
@@ -46,6 +52,7 @@ async function withShownPage(look: (page: ShownPage) => Promise<void>): Promise<
   await using browser = await openBrowser();
   await using tab = await browser.tab();
   await tab.open(`${server.url}/`);
+  await tab.read(LAID_OUT);
   try {
     await look({ tab, browser, url: server.url, gate });
   } finally {

@@ -23,8 +23,7 @@ export interface Chart {
 
 /** What all charts of a range share. */
 export interface ChartAxis {
-  /** What people call each slot. */
-  readonly slots: readonly string[];
+  readonly slots: number;
   /** Below the chart, from left to right. */
   readonly labels: readonly string[];
 }
@@ -32,9 +31,12 @@ export interface ChartAxis {
 const SLOT_WIDTH = 10;
 const HEIGHT = 100;
 
-/** A chart as inline SVG: an axis with numbers, and the values of each slot on hover. */
-export function chart(one: Chart, axis: ChartAxis): Html {
-  const width = axis.slots.length * SLOT_WIDTH;
+/**
+ * A chart as inline SVG: an axis with numbers, and the place of the column below the pointer. The
+ * script reads that column's values in the table below the charts, from this table column on.
+ */
+export function chart(one: Chart, axis: ChartAxis, tableColumn: number): Html {
+  const width = axis.slots * SLOT_WIDTH;
   const top = niceTop(one);
   const shapes = one.series.map((series, index) =>
     shape(series, top, index === 0 ? "first" : "second")
@@ -45,7 +47,9 @@ export function chart(one: Chart, axis: ChartAxis): Html {
         markup`<span class="${index === 0 ? "first" : "second"}">${name}</span>`
       )
     }</span>`;
-  return markup`<figure class="chart${one.isWide ? " two" : ""}">
+  return markup`<figure class="chart${
+    one.isWide ? " two" : ""
+  }" data-column="${tableColumn}" data-series="${one.series.length}">
 <figcaption><span class="label">${one.title}</span>${legend}<b>${one.headline}</b>
 <span class="quiet" data-rest="${one.detail}">${one.detail}</span></figcaption>
 <div class="plot"><div class="ys" aria-hidden="true">${
@@ -53,23 +57,11 @@ export function chart(one: Chart, axis: ChartAxis): Html {
   }</div>
 <svg viewBox="0 0 ${width} ${HEIGHT}" preserveAspectRatio="none" role="img" aria-label="${
     summary(one)
-  }"><path class="grid" d="M0 .5H${width}M0 50H${width}M0 99.5H${width}"/>${shapes}<g
- class="hits">${axis.slots.map((slot, index) => hit(one, slot, index))}</g></svg>
+  }"><path class="grid" d="M0 .5H${width}M0 50H${width}M0 99.5H${width}"/>${shapes}<rect
+ class="cursor" width="${SLOT_WIDTH}" height="${HEIGHT}" x="-${SLOT_WIDTH}"/></svg>
 <div class="xs" aria-hidden="true">${
     axis.labels.map((label) => markup`<span>${label}</span>`)
   }</div></div></figure>`;
-}
-
-/** An invisible column over the whole height, with the values of its slot. */
-function hit({ series, format }: Chart, slot: string, index: number): Html {
-  const values = series.map(({ name, values }) => {
-    const value = values[index] ?? null;
-    return `${name} ${value === null ? "–" : format(value)}`;
-  });
-  // Its width and height are in the style, for a smaller page.
-  return markup`<rect x="${index * SLOT_WIDTH}"><title>${slot}: ${
-    values.join(", ")
-  }</title></rect>`;
 }
 
 function shape(

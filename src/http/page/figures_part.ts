@@ -1,6 +1,6 @@
 import type { Stats } from "../stats/stats.ts";
 import { formatDate } from "../../base/format_times.ts";
-import { counted, formatBytes } from "../../base/format_units.ts";
+import { formatBytes } from "../../base/format_units.ts";
 import { formatNumber, formatPercent } from "./format.ts";
 import { type Html, markup } from "./markup.ts";
 
@@ -22,19 +22,19 @@ export function figuresPart({ lifetime, requests, prefetch }: Stats): Html {
       detail: `${formatBytes(lifetime.upstream_bytes)} fetched for it`,
     }),
     figure({
-      name: "Hit ratio, NARs",
+      name: "NAR hit ratio",
       value: formatPercent(nar.hit_ratio),
-      detail: `${requestsOf(nar)} since the start`,
+      detail: requestsOf(nar),
     }),
     figure({
-      name: "Hit ratio, narinfos",
+      name: "Narinfo hit ratio",
       value: formatPercent(narinfo.hit_ratio),
-      detail: `${requestsOf(narinfo)} since the start`,
+      detail: requestsOf(narinfo),
     }),
     figure({
       name: "Fetched ahead",
       value: formatNumber(ahead),
-      detail: `used, ${formatNumber(wasted)} wasted since the start`,
+      detail: `used, ${formatNumber(wasted)} wasted`,
     }),
   ]}</dl>`;
 }
@@ -50,13 +50,8 @@ function figure(
  class="quiet">${detail}</span></dd></div>`;
 }
 
-/** Those that there were, in words. */
+/** Those that the ratio is of, in words. */
 function requestsOf({ hits, misses, joined, prefetched }: Stats["requests"]["nar"]): string {
-  if (hits + misses + joined + prefetched === 0) return "no request";
-  return [
-    counted(hits, "hit"),
-    ...joined === 0 ? [] : [`${formatNumber(joined)} joined`],
-    ...prefetched === 0 ? [] : [`${formatNumber(prefetched)} fetched ahead`],
-    counted(misses, "miss", "misses"),
-  ].join(", ");
+  const all = hits + misses + joined + prefetched;
+  return all === 0 ? "no request since the start" : `of ${formatNumber(all)} since the start`;
 }

@@ -18,6 +18,12 @@ export function formatPercent(part: number | null): string {
   return `${(part * 100).toFixed(part > 0.995 && part < 1 ? 2 : 0)} %`;
 }
 
+/** A short duration, as precise as it matters: `41 ms`, `1.9 s`, `12 s`. */
+export function formatLatency(ms: number): string {
+  if (ms < 999.5) return `${Math.max(0, Math.round(ms))} ms`;
+  return ms < 9_950 ? `${(ms / 1_000).toFixed(1)} s` : formatSpan(Math.round(ms / 1_000));
+}
+
 /** A long duration: `4 s`, `1 h 2 min`, `3 d 4 h`. */
 export function formatSpan(seconds: number): string {
   const whole = Math.max(0, Math.floor(seconds));

@@ -31,9 +31,15 @@ export function historyPart({ history, downloads, at }: Stats): Html {
     return markup`<p class="none">Nothing yet: the charts begin with the first request.</p>`;
   }
   const names = slots.map((slot) => slotName(slot.at, range));
-  const axis: ChartAxis = { slots: names, labels: RANGES[range].labels };
+  const axis: ChartAxis = { slots: slots.length, labels: RANGES[range].labels };
   const charts = chartsOf(history, downloads.count);
-  return markup`<div class="charts">${charts.map((one) => chart(one, axis))}</div>
+  let tableColumn = 1;
+  const shown = charts.map((one) => {
+    const figure = chart(one, axis, tableColumn);
+    tableColumn += one.series.length;
+    return figure;
+  });
+  return markup`<div class="charts" data-slots="${slots.length}">${shown}</div>
 <details id="values" class="values">
 <summary id="values-shown">The same as a table</summary>
 <div id="values-table" class="scroll" tabindex="0" role="region"
@@ -48,7 +54,7 @@ export function historyPart({ history, downloads, at }: Stats): Html {
 function rows({ slots }: HistoryStats, charts: readonly Chart[], names: readonly string[]) {
   return slots.map(({ figures }, index) =>
     figures !== null &&
-    markup`<tr><th scope="row">${names[index]}</th>${
+    markup`<tr data-slot="${index}"><th scope="row">${names[index]}</th>${
       charts.flatMap(({ series, format }) =>
         series.map(({ values }) => {
           const value = values[index] ?? null;

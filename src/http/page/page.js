@@ -19,6 +19,9 @@ for (const code of tabs.querySelectorAll("code")) {
 
 for (const button of document.querySelectorAll("button[hidden]")) button.hidden = false;
 
+// Screen readers know only what is laid out.
+requestAnimationFrame(() => setTimeout(() => document.documentElement.classList.add("painted")));
+
 document.addEventListener("click", (event) => {
   const copying = event.target.closest(".copy");
   if (copying !== null) copy(copying);
@@ -29,12 +32,11 @@ document.addEventListener("click", (event) => {
   refresh();
 });
 
-// The values below the pointer stand beside the chart's title.
-document.addEventListener("pointerover", ({ target }) => {
-  const chart = target.closest(".chart");
-  for (const shown of document.querySelectorAll("[data-rest]")) {
-    const column = shown.closest(".chart") === chart ? target.closest(".hits rect") : null;
-    say(shown, column?.textContent ?? shown.dataset.rest);
+document.addEventListener("pointermove", ({ target, clientX }) => {
+  const plot = target.closest(".plot svg");
+  for (const chart of document.querySelectorAll(".chart")) {
+    if (chart.contains(plot)) point(chart, plot, clientX);
+    else if (chart.dataset.slot !== undefined) point(chart);
   }
 });
 
@@ -92,6 +94,28 @@ function show(page) {
     part.innerHTML = fresh.innerHTML;
     if (focused !== "") document.getElementById(focused)?.focus({ preventScroll: true });
   }
+}
+
+/** Shows the values below the pointer beside the chart's title, or those of the whole range. */
+function point(chart, plot, x) {
+  const { slots } = chart.parentElement.dataset;
+  const box = plot?.getBoundingClientRect();
+  const slot = plot && Math.min(slots - 1, Math.floor((x - box.left) / box.width * slots));
+  if (plot === undefined) delete chart.dataset.slot;
+  else chart.dataset.slot = slot;
+  chart.querySelector(".cursor").setAttribute("x", 10 * (slot ?? -1));
+  const shown = chart.querySelector("[data-rest]");
+  const row = document.querySelector(`#values [data-slot="${slot}"]`);
+  say(shown, row === null ? shown.dataset.rest : valuesIn(row, chart.dataset));
+}
+
+function valuesIn({ cells }, { column, series }) {
+  const names = document.querySelectorAll("#values thead th");
+  const values = Array.from({ length: Number(series) }, (_, index) => {
+    const at = Number(column) + index;
+    return `${names[at].textContent} ${cells[at].textContent}`;
+  });
+  return `${cells[0].textContent}: ${values.join(", ")}`;
 }
 
 async function copy(button) {

@@ -27,6 +27,8 @@ export interface PageSource {
 export interface PageFacts extends CacheAddress {
   readonly stats: Stats;
   readonly found: Found;
+  /** Show every row of the long lists. */
+  readonly isWhole: boolean;
 }
 
 /** The page for people: one document that asks for nothing but itself. */
@@ -35,12 +37,14 @@ export class Page {
   readonly headers: Readonly<Record<string, string>>;
   readonly #source: PageSource;
 
-  constructor(source: PageSource) {
-    this.#source = source;
+  constructor({ template, ...source }: PageSource) {
+    const style = withoutIndent(source.style);
+    const script = withoutIndent(source.script);
+    this.#source = { template: withoutIndent(template), style, script };
     const policy = [
       "default-src 'none'",
-      `script-src '${hashOf(source.script)}'`,
-      `style-src '${hashOf(source.style)}'`,
+      `script-src '${hashOf(script)}'`,
+      `style-src '${hashOf(style)}'`,
       "connect-src 'self'",
       "img-src data:",
       "base-uri 'none'",
@@ -69,7 +73,9 @@ export class Page {
   }
 }
 
-function partsOf({ stats, found, url, publicKeys }: PageFacts): Readonly<Record<string, Part>> {
+function partsOf(
+  { stats, found, isWhole, url, publicKeys }: PageFacts,
+): Readonly<Record<string, Part>> {
   return {
     icon: ICON_URL,
     mark: MARK,
@@ -79,12 +85,12 @@ function partsOf({ stats, found, url, publicKeys }: PageFacts): Readonly<Record<
     ranges: rangesPart(stats.history.range),
     charts: historyPart(stats),
     space: spacePart(stats),
-    transfers: transfersPart(stats),
+    transfers: transfersPart(stats, isWhole),
     upstreams: upstreamsPart(stats),
     members: membersPart(stats),
     packages: packagesPart(found),
-    pins: pinsPart(stats),
-    problems: problemsPart(stats),
+    pins: pinsPart(stats, isWhole),
+    problems: problemsPart(stats, isWhole),
     use: usePart({ url, publicKeys }),
     about: about(stats),
   };
@@ -95,6 +101,11 @@ function about({ version, at, uptime_seconds }: Stats): Html {
   return markup`larder ${version}, up for ${
     formatSpan(uptime_seconds)
   }. Figures of <time datetime="${at}">${shown}</time>.`;
+}
+
+/** Each request sends it, and browsers need no spaces in front. */
+function withoutIndent(text: string): string {
+  return text.replace(/^ +/gm, "");
 }
 
 /** The hash of an inline text, in the form of a Content-Security-Policy. */

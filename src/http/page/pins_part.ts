@@ -2,19 +2,17 @@ import type { PinnedRootStats, Stats } from "../stats/stats.ts";
 import { counted, formatBytes } from "../../base/format_units.ts";
 import { ago, formatNumber } from "./format.ts";
 import { type Html, markup } from "./markup.ts";
+import { rows } from "./rows.ts";
 
 /** The pinned roots, and what each keeps. */
-export function pinsPart({ pins, at }: Stats): Html {
+export function pinsPart({ pins, at }: Stats, isWhole: boolean): Html {
   if (pins === null) return markup`<p class="none">The pins cannot be read at the moment.</p>`;
   const { count, counted_at, roots } = pins;
   if (count === 0) {
     return markup`<p class="none">Nothing is pinned.
  A pin keeps a store path and all that it needs.</p>`;
   }
-  const hidden = count - roots.length;
-  return markup`<ul class="rows">${roots.map((one) => pin(one, at))}</ul>${
-    hidden > 0 && markup`<p class="quiet">and ${formatNumber(hidden)} more, pinned before</p>`
-  }${
+  return markup`${rows(roots, { count, section: "packages", isWhole }, (one) => pin(one, at))}${
     counted_at !== null && markup`<p class="quiet">Sizes were counted ${ago(counted_at, at)}.</p>`
   }`;
 }
@@ -23,11 +21,10 @@ function pin({ root, name, pinned_at, stored, missing, bytes }: PinnedRootStats,
   const facts = stored === null || missing === null || bytes === null
     ? "being counted"
     : `${formatBytes(bytes)}, ${counted(stored, "path")} here, ${formatNumber(missing)} missing`;
-  return markup`<li class="split"><div><a class="strong" href="?q=${root}#packages">${
+  return markup`<li class="pin"><div><a class="strong" href="?q=${root}#packages">${
     name ?? root
-  }</a>${name !== null && markup` <code>${root}</code>`}<span class="detail">${facts}, pinned ${
-    ago(pinned_at, at)
-  }</span></div>${unpinForm(root, name ?? root)}</li>`;
+  }</a>${name !== null && markup` <code>${root}</code>`}</div><span
+ class="detail">${facts}, pinned ${ago(pinned_at, at)}</span>${unpinForm(root, name ?? root)}</li>`;
 }
 
 /** Opening it is the first step, the button the second one. */

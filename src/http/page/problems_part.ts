@@ -2,6 +2,7 @@ import type { ProblemStats, Stats } from "../stats/stats.ts";
 import { clock, formatNumber } from "./format.ts";
 import { type Html, markup, type Part } from "./markup.ts";
 import { toneIcon } from "./icons.ts";
+import { rows } from "./rows.ts";
 import { factsInWords, titleOf, whatToDo } from "../stats/problem_words.ts";
 
 /** What a row names of the upstreams or files that have the problem. */
@@ -11,9 +12,11 @@ const SUBJECTS_MAX = 4;
 type Kind = readonly [ProblemStats, ...ProblemStats[]];
 
 /** What went wrong: a row for each kind, the newest first. */
-export function problemsPart({ problems, at }: Stats): Html {
+export function problemsPart({ problems, at }: Stats, isWhole: boolean): Html {
   if (problems.length === 0) return markup`<p class="none">None since the start.</p>`;
-  return markup`<ul class="rows">${kindsOf(problems).map((kind) => row(kind, at))}</ul>`;
+  const kinds = kindsOf(problems);
+  const look = { count: kinds.length, section: "problems-section", isWhole };
+  return rows(kinds, look, (kind) => row(kind, at));
 }
 
 function kindsOf(problems: readonly ProblemStats[]): readonly Kind[] {
@@ -33,7 +36,7 @@ function row(kind: Kind, at: string): Html {
   const word = isOver ? "over" : isError ? "error" : "warning";
   const remedies = new Set(present.map(whatToDo).filter((remedy) => remedy !== undefined));
   const hidden = kind.length - SUBJECTS_MAX;
-  return markup`<li class="${isOver && "over"}"><span class="mark">${
+  return markup`<li class="problem${isOver && " over"}"><span class="mark">${
     toneIcon(isOver ? "idle" : isError ? "bad" : "fair")
   }${word}</span> <b>${titleOf(kind[0])}</b>${
     kind.slice(0, SUBJECTS_MAX).map((one) => subject(one, { isOver, at }))
@@ -60,7 +63,7 @@ function times(kind: Kind, isOver: boolean, at: string): Html {
   const first = kind.map(({ first_at }) => first_at).toSorted()[0] ?? "";
   const last = kind.map(({ last_at }) => last_at).toSorted().at(-1) ?? "";
   const over = kind.map(({ over_at }) => over_at ?? "").toSorted().at(-1) ?? "";
-  return markup`<span class="detail">${
+  return markup`<span class="detail times">${
     count === 1
       ? markup`Once, at ${clock(last, at)}`
       : first.slice(0, 16) === last.slice(0, 16)

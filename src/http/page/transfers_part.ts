@@ -2,6 +2,7 @@ import type { Stats, TransfersStats, TransferStats } from "../stats/stats.ts";
 import { formatBytes } from "../../base/format_units.ts";
 import { ago, formatNumber, formatPercent, formatSpan } from "./format.ts";
 import { type Html, markup, type Part } from "./markup.ts";
+import { rows } from "./rows.ts";
 
 const STATES: Readonly<Record<string, string>> = {
   opening: "waiting for an upstream",
@@ -9,18 +10,21 @@ const STATES: Readonly<Record<string, string>> = {
 };
 
 /** What moves now: downloads, uploads, and stored files that clients receive. */
-export function transfersPart({ downloads, uploads, sends, at }: Stats): Html {
+export function transfersPart(
+  { downloads, uploads, sends, at }: Stats,
+  isWhole: boolean,
+): Html {
   const isQuiet = downloads.count + uploads.count + sends.count === 0;
   if (isQuiet) return markup`<p class="none">Nothing at the moment.</p>`;
   return markup`${
-    list(downloads, (one) => transfer(one, { kind: "Download", towards: "to", at }))
+    list(downloads, isWhole, (one) => transfer(one, { kind: "Download", towards: "to", at }))
   }${
     uploads.count > 0 && markup`<h3>Uploading now</h3>${
-      list(uploads, (one) => transfer(one, { kind: "Upload", towards: "from", at }))
+      list(uploads, isWhole, (one) => transfer(one, { kind: "Upload", towards: "from", at }))
     }`
   }${
     sends.count > 0 && markup`<h3>Sending from the store</h3>${
-      list(sends, (one) =>
+      list(sends, isWhole, (one) =>
         markup`<li><b>${one.name ?? one.nar}</b><span class="detail">to ${
           clientsOf(one)
         }</span></li>`)
@@ -30,13 +34,10 @@ export function transfersPart({ downloads, uploads, sends, at }: Stats): Html {
 
 function list<One>(
   { count, under_way }: { readonly count: number; readonly under_way: readonly One[] },
+  isWhole: boolean,
   show: (one: One) => Part,
 ): Part {
-  const hidden = count - under_way.length;
-  return count > 0 &&
-    markup`<ul class="rows">${under_way.map(show)}</ul>${
-      hidden > 0 && markup`<p class="quiet">and ${formatNumber(hidden)} more</p>`
-    }`;
+  return count > 0 && rows(under_way, { count, section: "now", isWhole }, show);
 }
 
 interface TransferWords {
@@ -50,12 +51,12 @@ function transfer(one: TransfersStats["under_way"][number], words: TransferWords
   const name = one.name ?? one.nar;
   const part = file_bytes ? Math.min(1, received_bytes / file_bytes) : undefined;
   const clients = clientsOf(one);
-  return markup`<li><b>${name}</b>${
-    part !== undefined && markup`<span class="right">${formatPercent(part)}</span>`
+  return markup`<li class="transfer"><b>${name}</b>${
+    part !== undefined && markup`<span class="part">${formatPercent(part)}</span>`
   }<progress aria-label="${words.kind} of ${name}" max="1"${
     part !== undefined && markup` value="${part}"`
   }></progress><span class="detail">${facts(one, words.at)}</span>${
-    clients !== "" && markup`<span class="detail">${words.towards} ${clients}</span>`
+    clients !== "" && markup`<span class="detail clients">${words.towards} ${clients}</span>`
   }</li>`;
 }
 

@@ -1,6 +1,6 @@
 import type { Stats, UpstreamStats } from "../stats/stats.ts";
-import { counted, formatMs } from "../../base/format_units.ts";
-import { ago, formatNumber, formatPercent } from "./format.ts";
+import { counted } from "../../base/format_units.ts";
+import { ago, formatLatency, formatNumber, formatPercent } from "./format.ts";
 import { type Html, markup, type Part } from "./markup.ts";
 import { toneIcon } from "./icons.ts";
 import { REASONS } from "../stats/problem_words.ts";
@@ -17,17 +17,17 @@ function upstream(one: UpstreamStats, all: { readonly found: number; readonly at
   const isTrusted = last_answer?.result !== "untrusted";
   const tone = !is_up ? "bad" : isTrusted ? "good" : "fair";
   const share = answers.found === 0 ? undefined : formatPercent(answers.found / all.found);
-  return markup`<li class="upstream"><div class="split"><div><span class="mark">${toneIcon(tone)}${
+  return markup`<li class="upstream"><div><span class="mark">${toneIcon(tone)}${
     !is_up ? "down" : isTrusted ? "up" : "not trusted"
-  }</span> <b>${url}</b></div>${sparkline(latencies_ms)}</div><span class="detail">${
+  }</span> <b>${url}</b></div><span class="detail">${
     last_answer === null
       ? latencies_ms.length === 0 ? "no request yet" : "its answers were not needed yet"
       : markup`${outcome(last_answer.result)} ${ago(last_answer.at, all.at)}`
-  }${share !== undefined && `, ${share} of what was found`}${
-    priority !== null && `, priority ${formatNumber(priority)}`
-  }</span>${counts(answers)}${
+  }${priority !== null && `, priority ${formatNumber(priority)}`}</span>${counts(answers, share)}${
+    sparkline(latencies_ms)
+  }${
     last_error !== null &&
-    markup`<span class="detail">Last error ${ago(last_error.at, all.at)}: ${
+    markup`<span class="detail error">Last error ${ago(last_error.at, all.at)}: ${
       REASONS[last_error.reason] ?? "unknown"
     }.${!is_up && ` What to do: ${last_error.hint}.`}</span>`
   }</li>`;
@@ -37,12 +37,12 @@ function outcome(result: string): string {
   return result === "found" || result === "absent" ? REASONS[result] ?? "" : "failed";
 }
 
-function counts({ found, absent, failed }: UpstreamStats["answers"]): Part {
+function counts({ found, absent, failed }: UpstreamStats["answers"], share: Part): Part {
   const all = found + absent + failed;
   return all > 0 &&
-    markup`<span class="detail">${counted(all, "request")}: ${formatNumber(found)} found, ${
-      formatNumber(absent)
-    } not found, ${formatNumber(failed)} failed</span>`;
+    markup`<span class="detail counts">${counted(all, "request")}: ${formatNumber(found)} found${
+      share && markup` (${share} of all found)`
+    }, ${formatNumber(absent)} not found, ${formatNumber(failed)} failed</span>`;
 }
 
 /** The newest latencies as a line, from the left. */
@@ -55,10 +55,11 @@ function sparkline(latencies: readonly number[]): Part {
   const points = latencies.map((ms, index) =>
     `${(index * step).toFixed(1)} ${(22 - 20 * ms / highest).toFixed(1)}`
   );
-  const told = `Latency of the last ${latencies.length} requests: median ${formatMs(median)}, ` +
-    `at most ${formatMs(highest)}`;
+  const told =
+    `Latency of the last ${latencies.length} requests: median ${formatLatency(median)}, ` +
+    `at most ${formatLatency(highest)}`;
   return markup`<span class="spark"><svg viewBox="0 0 100 24" preserveAspectRatio="none" role="img"
  aria-label="${told}"><title>${told}</title><path class="line first" d="M${
     points.join("L")
-  }"/></svg><span>${formatMs(median)}</span></span>`;
+  }"/></svg><span>median ${formatLatency(median)}</span></span>`;
 }

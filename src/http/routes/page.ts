@@ -34,8 +34,10 @@ export function pageRoute({ page, stats, search, publicKeys, usesTls }: PageRout
           return textAnswer(statsJson(figures), head, parts);
         }
         const url = ownUrl(request.headers, usesTls);
-        const found = await search(new URL(request.url).searchParams.get("q") ?? "");
-        const html = page.render({ url, publicKeys, stats: figures, found });
+        const { searchParams } = new URL(request.url);
+        const found = await search(searchParams.get("q") ?? "");
+        const isWhole = searchParams.has("all");
+        const html = page.render({ url, publicKeys, stats: figures, found, isWhole });
         const headers = { ...page.headers, vary };
         return textAnswer(html, head, { ...ok, type: "text/html; charset=utf-8", headers });
       },

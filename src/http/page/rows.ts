@@ -1,0 +1,26 @@
+import { formatNumber } from "./format.ts";
+import { type Html, markup, type Part } from "./markup.ts";
+
+/** Of further rows, the page says how many there are, and `?all` shows them. */
+const ROWS_SHOWN = 20;
+
+export interface RowsLook {
+  /** More than the list has, where it was cut before. */
+  readonly count: number;
+  /** The id of the section. */
+  readonly section: string;
+  /** Show every row of the list. */
+  readonly isWhole: boolean;
+}
+
+/** A list whose first rows are shown: a page with hundreds of them takes long to paint. */
+export function rows<One>(all: readonly One[], look: RowsLook, show: (one: One) => Part): Html {
+  const shown = look.isWhole ? all : all.slice(0, ROWS_SHOWN);
+  const hidden = look.count - shown.length;
+  return markup`<ul class="rows">${shown.map(show)}</ul>${
+    hidden > 0 &&
+    markup`<p class="quiet">and ${formatNumber(hidden)} more${
+      shown.length < all.length && markup`. <a href="?all#${look.section}">Show all</a>`
+    }</p>`
+  }`;
+}
