@@ -27,6 +27,8 @@ export class AttemptLog {
   readonly #nar: NarName;
   readonly #requestId: string;
   readonly #brokeOff = new Set<string>();
+  /** The member whose answer is awaited. */
+  #member: string | undefined;
 
   constructor(deps: AttemptLogDeps, nar: NarName, requestId: string) {
     this.#deps = deps;
@@ -42,15 +44,35 @@ export class AttemptLog {
   /** `received`: bytes that arrived before. */
   asking(upstream: string, received: number): void {
     const facts = this.facts(upstream);
-    const { pool } = this.#deps;
-    if (!pool.has(upstream)) this.#deps.log.info("reading nar from another member", facts);
-    else if (received === 0) this.#deps.log.info("downloading nar from upstream", facts);
-    else this.#deps.log.info("nar download resumed", { ...facts, received });
+    const { pool, log } = this.#deps;
+    if (!pool.has(upstream)) {
+      this.#member = upstream;
+      return log.info("reading nar from another member", facts);
+    }
+    this.#noteLateMember();
+    if (received === 0) log.info("downloading nar from upstream", facts);
+    else log.info("nar download resumed", { ...facts, received });
+  }
+
+  /** The member may still answer, and win. Then the request to the upstream was in vain. */
+  #noteLateMember(): void {
+    if (this.#member === undefined) return;
+    this.#deps.log.info("member is late: asking an upstream too", this.facts(this.#member));
+    this.#memberRead("late");
+  }
+
+  #memberRead(result: "whole" | "late" | "failed"): void {
+    this.#deps.metrics.count("member_reads_total", { result });
+    this.#member = undefined;
   }
 
   answered(upstream: string, outcome: SourceOutcome): void {
     const { pool } = this.#deps;
-    if (!isOurs(outcome)) pool.note(upstream, noAnswerReasonOf(outcome));
+    if (!isOurs(outcome)) {
+      pool.note(upstream, noAnswerReasonOf(outcome));
+      if (upstream === this.#member) this.#memberRead(outcome.type === "end" ? "whole" : "failed");
+    }
+    if (upstream === this.#member) this.#member = undefined;
     const { status = 0, requests = 1 } = outcome;
     // Before the first byte it is retried only where it is busy, or breaks connections.
     if (BUSY_STATUSES.has(status) || requests > 1) pool.busy(upstream);

@@ -75,6 +75,11 @@ export const COUNTERS = {
     labels: { type: LOCK_TYPES },
     when: "redis",
   },
+  member_reads_total: {
+    help: "NAR files that another member downloads, read from there, by result",
+    labels: { result: ["whole", "late", "failed"] },
+    when: "redis",
+  },
   telemetry_dropped_total: {
     help: "Records that the OpenTelemetry collector did not accept",
     labels: { signal: ["traces", "metrics", "logs"] },

@@ -1,0 +1,74 @@
+import assert from "node:assert/strict";
+import type { FetchOutcome } from "../../../src/cache/fetch/nar_fetcher.ts";
+import { AttemptLog } from "../../../src/cache/sources/attempt_log.ts";
+import { Demotions } from "../../../src/cache/sources/demotions.ts";
+import { createLogger } from "../../../src/telemetry/logger.ts";
+import { Metrics } from "../../../src/telemetry/metrics.ts";
+import { narOf } from "../../support/metadata_rows.ts";
+
+const MEMBER = "http://larder-1.example:8501";
+const UPSTREAM = "https://cache.example.org";
+
+const END: FetchOutcome = {
+  type: "end",
+  fileSize: 10,
+  digest: new Uint8Array(32),
+  maybeShort: false,
+};
+
+const failed = (reason: "timeout" | "outrun" | "cancelled"): FetchOutcome => (
+  { type: "failed", reason, detail: "" }
+);
+
+/** The log of the attempts at one NAR, and what was counted and written. */
+function scene() {
+  const messages: string[] = [];
+  const metrics = new Metrics({ domains: { upstreams: [UPSTREAM] } });
+  const log = createLogger("info", { write: (line) => messages.push(JSON.parse(line).msg) });
+  const pool = { note() {}, busy() {}, has: (url: string) => url === UPSTREAM };
+  const attempts = new AttemptLog(
+    { demotions: new Demotions(), pool, log, metrics },
+    narOf("a").name,
+    "request",
+  );
+  const counts = () =>
+    (["whole", "late", "failed"] as const).map((result) => (
+      metrics.value("member_reads_total", { result })
+    ));
+  return { attempts, messages, counts };
+}
+
+Deno.test("attempt log: an upstream that is asked beside a silent member makes it late", () => {
+  const { attempts, messages, counts } = scene();
+  attempts.asking(MEMBER, 0);
+  attempts.asking(UPSTREAM, 0);
+  attempts.answered(MEMBER, failed("outrun"));
+  attempts.answered(UPSTREAM, END);
+  assert.deepEqual(counts(), [0, 1, 0]);
+  assert.deepEqual(messages, [
+    "reading nar from another member",
+    "member is late: asking an upstream too",
+    "downloading nar from upstream",
+  ]);
+});
+
+Deno.test("attempt log: a member is late once, also where it wins at last", () => {
+  const { attempts, counts } = scene();
+  attempts.asking(MEMBER, 0);
+  for (let asked = 0; asked < 2; asked++) attempts.asking(UPSTREAM, 0);
+  attempts.answered(MEMBER, END);
+  assert.deepEqual(counts(), [0, 1, 0]);
+});
+
+Deno.test("attempt log: a member's end and its failure are counted, a client's leaving not", () => {
+  const outcomes = [END, failed("timeout"), failed("cancelled")];
+  const counted = outcomes.map((outcome) => {
+    const { attempts, messages, counts } = scene();
+    attempts.asking(MEMBER, 0);
+    attempts.answered(MEMBER, outcome);
+    attempts.asking(UPSTREAM, 5);
+    return { counts: counts(), isLate: messages.some((message) => message.includes("late")) };
+  });
+  assert.deepEqual(counted.map(({ counts }) => counts), [[1, 0, 0], [0, 0, 1], [0, 0, 0]]);
+  assert.deepEqual(counted.map(({ isLate }) => isLate), [false, false, false]);
+});
