@@ -47,14 +47,18 @@ export interface LarderParts extends Origin {
   /** Further options, by their names without dashes. */
   readonly flags?: Readonly<Record<string, string>>;
   readonly environment?: Readonly<Record<string, string>>;
+  /** The one core that it runs on; default: any. */
+  readonly core?: number;
 }
 
 /** A larder with its defaults, but for what one machine and one upstream need. */
 export function larderLauncher(workplace: Workplace, parts: LarderParts): Launcher {
   const { name = LARDER, upstreamUrl, publicKey, executable, deno = Deno.execPath() } = parts;
-  const [command, before] = executable === undefined
-    ? [deno, SERVE_TASK.split(" ").slice(1)]
-    : [Deno.realPathSync(executable), ["serve"]];
+  const words = executable === undefined
+    ? [deno, ...SERVE_TASK.split(" ").slice(1)]
+    : [Deno.realPathSync(executable), "serve"];
+  const pinned = parts.core === undefined ? [] : ["taskset", "--cpu-list", String(parts.core)];
+  const [command = "", ...before] = [...pinned, ...words];
   return {
     name,
     launch(folder) {

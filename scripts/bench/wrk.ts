@@ -40,7 +40,8 @@ async function runWrk(
   { url, name }: Server,
   { paths, connections, seconds, status }: Load,
 ): Promise<{ readonly count: number; readonly seconds: number }> {
-  const file = `${workplace.folder}/paths.txt`;
+  // Loads of several servers may run side by side.
+  const file = `${workplace.folder}/paths-${new URL(url).port}.txt`;
   Deno.writeTextFileSync(file, paths.join("\n") + "\n");
   const [duration, mode] = seconds === "once" ? [ONCE_MAX_S, ["once"]] : [seconds, []];
   const output = await workplace.run({
