@@ -1,6 +1,6 @@
 // Takes the pictures of the status page in docs: a real larder with upstreams, pins and downloads.
 // The month before is written into its database, and the addresses of this machine are replaced by
-// names that a reader knows. Needs chromium.
+// names that a reader knows. Needs chromium and the font Inter.
 import { openBrowser, type Tab } from "../tests/support/browser.ts";
 import { eventually } from "../tests/support/eventually.ts";
 import { type FakeUpstream, fakeUpstream } from "../tests/support/fake_upstream.ts";
@@ -16,15 +16,18 @@ const PHONE = 390;
 /** The host name of the server in the pictures. */
 const HOST = "larder.example";
 
-const glibc = makeStoreObject({ name: "glibc-2.42", size: 9_000_000 });
-const openssl = makeStoreObject({ name: "openssl-3.6.0", references: [glibc], size: 3_000_000 });
+/** Clients pull each kept object so often: nine in ten of their requests are hits. */
+const PULLS = 14;
+
+const glibc = makeStoreObject({ name: "glibc-2.42", size: 900_000 });
+const openssl = makeStoreObject({ name: "openssl-3.6.0", references: [glibc], size: 300_000 });
 const git = makeStoreObject({
   name: "git-2.52.0",
   references: [glibc, openssl],
-  size: 6_000_000,
+  size: 600_000,
 });
 const hello = makeStoreObject({ name: "hello-2.12.2", references: [glibc], size: 60_000 });
-const rust = makeStoreObject({ name: "rustc-1.91.1", references: [glibc], size: 38_000_000 });
+const rust = makeStoreObject({ name: "rustc-1.91.1", references: [glibc], size: 3_800_000 });
 /** What clients request while no upstream answers. */
 const missing = makeStoreObject({ name: "missing-1.0" });
 const KEPT = [glibc, openssl, git, hello, rust];
@@ -36,13 +39,13 @@ const gate = new Gate();
 await using upstream = await fakeUpstream({ objects: [...KEPT, ...LARGE], stored: true });
 await using other = await fakeUpstream({});
 using folder = tempFolder();
-await writePast(`${folder.path}/db.sqlite`);
+await writePast(folder.path);
 await using larder = await startLarder({
   "cache-storage-local": folder.path,
   "cache-upstream-url": [upstream.url, other.url],
   "cache-upstream-public-key": [upstream.publicKey, other.publicKey],
   "cache-hostname": HOST,
-  "cache-max-size": "192M",
+  "cache-max-size": "140G",
 });
 const names = [
   [new URL(upstream.url).host, "cache.nixos.org"],
@@ -52,7 +55,7 @@ const rule = `MAP ${HOST}:80 127.0.0.1:${larder.port}`;
 await using browser = await openBrowser(`--host-resolver-rules=${rule}`);
 await using tab = await browser.tab();
 
-for (let count = 0; count < 4; count++) {
+for (let count = 0; count < PULLS; count++) {
   for (const object of KEPT) await pull(object);
 }
 for (const object of [git, hello]) {

@@ -14,8 +14,8 @@ const HOURS = [
 ];
 
 /** Eviction begins here, and goes on down to there. */
-const FULL_BYTES = 152 * GIB;
-const EVICTED_TO_BYTES = 150 * GIB;
+const FULL_BYTES = 132 * GIB;
+const EVICTED_TO_BYTES = 130 * GIB;
 
 /** As much as in so many further months was done before this one. */
 const MONTHS_BEFORE = 7;
@@ -32,7 +32,7 @@ export interface PastMonth {
  */
 export function pastMonth(nowMs: number): PastMonth {
   const past = new Timeline();
-  let storedBytes = 148 * GIB;
+  let storedBytes = 128 * GIB;
   let last: Amounts | undefined;
   const sums = new Map<string, number>();
   for (let atMs = nowMs - DAYS * DAY_MS; atMs < nowMs; atMs += 10 * MINUTE_MS) {

@@ -19,7 +19,7 @@ function upstream(one: UpstreamStats, all: { readonly found: number; readonly at
   const share = answers.found === 0 ? undefined : formatPercent(answers.found / all.found);
   return markup`<li class="upstream"><div><span class="mark">${toneIcon(tone)}${
     !is_up ? "down" : isTrusted ? "up" : "not trusted"
-  }</span> <b>${url}</b></div><span class="detail">${
+  }</span> <b>${url}</b></div><span class="detail latest">${
     last_answer === null
       ? latencies_ms.length === 0 ? "no request yet" : "its answers were not needed yet"
       : markup`${outcome(last_answer.result)} ${ago(last_answer.at, all.at)}`
