@@ -59,6 +59,12 @@ testUnless(
       // Nothing else may hold up the first paint, such as a style sheet or a font.
       const others = tab.requested.filter((one) => !one.startsWith("data:"));
       assert.deepEqual(others, [`${url}/?range=${range}`]);
+      const told = await tab.read<string>(`document.querySelector("main").innerText`);
+      assert.deepEqual(
+        told.match(/\b[\d.]+(?:ms|s|min|h|d|%|[KMGT]?i?B)(?![\w.])/g),
+        null,
+        "one way of units",
+      );
       const pageMs = await tab.taskMs();
       await tab.read(PLAIN);
       shares.push(pageMs / (await tab.taskMs() - pageMs));
