@@ -62,7 +62,8 @@ Deno.test("documents: many who ask at once are one request to the upstream", asy
   assert.deepEqual([...texts], [DOCUMENTS[LOG]]);
   assert.equal(upstream.count(LOG), 1);
   const sources = responses.map((response) => response.headers.get("x-cache"));
-  assert.deepEqual(sources.toSorted(), [...Array(49).fill("JOINED"), "MISS"]);
+  // A database with few connections reads some rows only once the document is there.
+  assert.deepEqual(sources.filter((source) => !["JOINED", "HIT"].includes(source ?? "")), ["MISS"]);
 });
 
 Deno.test("documents: what a client has is not sent again", async () => {

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { HotNarStore } from "../../src/storage/hot_nar_store.ts";
 import { eventually } from "../support/eventually.ts";
 import { type FakeUpstream, fakeUpstream } from "../support/fake_upstream.ts";
+import { NARS_ELSEWHERE } from "../support/shared_servers.ts";
 import { STAYS } from "../support/staying_client.ts";
 import { makeStoreObject, type StoreObject } from "../support/store_object.ts";
 import { WatchedNarStore } from "../support/watched_nar_store.ts";
@@ -13,7 +14,7 @@ const small = makeStoreObject({ name: "small-1.0", size: 50_000 });
 /** Too large to be hashed before its first byte is sent. */
 const large = makeStoreObject({ name: "large-1.0", size: 6_000_000 });
 
-Deno.test("rot: a changed file is fetched again at the next request", async () => {
+rotTest("rot: a changed file is fetched again at the next request", async () => {
   await using scene = await Scene.open(small);
   scene.rot();
   const answer = await scene.get();
@@ -26,7 +27,7 @@ Deno.test("rot: a changed file is fetched again at the next request", async () =
   assert.deepEqual(scene.damages(), ["stored nar is damaged"]);
 });
 
-Deno.test("rot: where nobody has the file any more a changed one is 404, and goes", async () => {
+rotTest("rot: where nobody has the file any more a changed one is 404, and goes", async () => {
   await using scene = await Scene.open(small);
   await scene.upstream.stop();
   scene.rot();
@@ -36,7 +37,7 @@ Deno.test("rot: where nobody has the file any more a changed one is 404, and goe
   assert.equal(scene.cache.space.budget.usedBytes, 0);
 });
 
-Deno.test("rot: a file of a former process is hashed if it changed since", async () => {
+rotTest("rot: a file of a former process is hashed if it changed since", async () => {
   await using scene = await Scene.open(small);
   const { mtime, atime, ctime } = Deno.statSync(scene.path);
   scene.rot();
@@ -49,7 +50,7 @@ Deno.test("rot: a file of a former process is hashed if it changed since", async
   assert.deepEqual(await (await next.get(scene.url)).bytes(), await scene.right());
 });
 
-Deno.test("rot: a file with its seal is not read again by the next process", async () => {
+rotTest("rot: a file with its seal is not read again by the next process", async () => {
   await using scene = await Scene.open(large);
   const nars = new WatchedNarStore(scene.cache.nars);
   await using next = await scene.nextProcess({ nars });
@@ -58,7 +59,7 @@ Deno.test("rot: a file with its seal is not read again by the next process", asy
   assert.deepEqual(nars.reads, [[5_000_000, 5_000_010]]);
 });
 
-Deno.test("rot: a file without a seal is hashed once, by one process of many", async () => {
+rotTest("rot: a file without a seal is hashed once, by one process of many", async () => {
   await using scene = await Scene.open(large);
   await scene.touch();
   const size = (await scene.right()).length;
@@ -71,7 +72,7 @@ Deno.test("rot: a file without a seal is hashed once, by one process of many", a
   }
 });
 
-Deno.test("rot: what a former process kept right is served from disk", async () => {
+rotTest("rot: what a former process kept right is served from disk", async () => {
   await using scene = await Scene.open(large);
   await using next = await scene.nextProcess();
   await scene.upstream.stop();
@@ -84,14 +85,14 @@ Deno.test("rot: what a former process kept right is served from disk", async () 
   }
 });
 
-Deno.test("rot: of a large changed file no wrong byte goes out; it is fetched again", async () => {
+rotTest("rot: of a large changed file no wrong byte goes out; it is fetched again", async () => {
   await using scene = await Scene.open(large);
   scene.rot();
   assert.deepEqual(await (await scene.get()).bytes(), await scene.right());
   assert.deepEqual(scene.damages(), ["stored nar is damaged"]);
 });
 
-Deno.test("rot: a large changed file that nobody has any more is 404, for HEAD too", async () => {
+rotTest("rot: a large changed file that nobody has any more is 404, for HEAD too", async () => {
   await using scene = await Scene.open(large);
   scene.rot();
   await scene.upstream.stop();
@@ -99,7 +100,7 @@ Deno.test("rot: a large changed file that nobody has any more is 404, for HEAD t
   assert.equal((await scene.get()).status, 404);
 });
 
-Deno.test("rot: parts of a large changed file are right, however many ask for them", async () => {
+rotTest("rot: parts of a large changed file are right, however many ask for them", async () => {
   await using scene = await Scene.open(large);
   scene.rot();
   const parts = await Promise.all(
@@ -114,7 +115,7 @@ Deno.test("rot: parts of a large changed file are right, however many ask for th
   assert.deepEqual(scene.damages(), ["stored nar is damaged"]);
 });
 
-Deno.test("rot: a file in memory is right whatever becomes of it on disk", async () => {
+rotTest("rot: a file in memory is right whatever becomes of it on disk", async () => {
   await using scene = await Scene.open(small);
   const nars = new HotNarStore(scene.cache.nars, { fileBytesMax: 1e6, totalBytesMax: 1e7 });
   await using next = await scene.nextProcess({ nars });
@@ -125,7 +126,7 @@ Deno.test("rot: a file in memory is right whatever becomes of it on disk", async
   assert.deepEqual(await answer.bytes(), await scene.right());
 });
 
-Deno.test("rot: wrong bytes never get into memory", async () => {
+rotTest("rot: wrong bytes never get into memory", async () => {
   await using scene = await Scene.open(small);
   scene.rot();
   await scene.upstream.stop();
@@ -134,12 +135,18 @@ Deno.test("rot: wrong bytes never get into memory", async () => {
   for (let count = 0; count < 2; count++) assert.equal((await next.get(scene.url)).status, 404);
 });
 
-Deno.test("rot: HEAD of a changed file says what GET says", async () => {
+rotTest("rot: HEAD of a changed file says what GET says", async () => {
   await using scene = await Scene.open(small);
   scene.rot();
   const head = await scene.cache.head(scene.url);
   assert.deepEqual([head.status, head.headers.get("x-cache")], [200, "MISS"]);
 });
+
+/** A test that changes a NAR file. A gateway in front of a bucket's files does not notice that. */
+function rotTest(name: string, fn: () => Promise<void>): void {
+  if (NARS_ELSEWHERE === "") Deno.test(name, fn);
+  else Deno.test.ignore(`${name} (skipped: ${NARS_ELSEWHERE})`, fn);
+}
 
 /** A cache that keeps one NAR, and its upstream. */
 class Scene implements AsyncDisposable {
