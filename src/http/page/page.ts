@@ -76,6 +76,7 @@ export class Page {
 function partsOf(
   { stats, found, isWhole, url, publicKeys }: PageFacts,
 ): Readonly<Record<string, Part>> {
+  const lists = { isWhole, range: stats.history.range };
   return {
     icon: ICON_URL,
     mark: MARK,
@@ -85,12 +86,12 @@ function partsOf(
     ranges: rangesPart(stats.history.range),
     charts: historyPart(stats),
     space: spacePart(stats),
-    transfers: transfersPart(stats, isWhole),
+    transfers: transfersPart(stats, lists),
     upstreams: upstreamsPart(stats),
     members: membersPart(stats),
     packages: packagesPart(found),
-    pins: pinsPart(stats, isWhole),
-    problems: problemsPart(stats, isWhole),
+    pins: pinsPart(stats, lists),
+    problems: problemsPart(stats, lists),
     use: usePart({ url, publicKeys }),
     about: about(stats),
   };

@@ -2,17 +2,17 @@ import type { PinnedRootStats, Stats } from "../stats/stats.ts";
 import { counted, formatBytes } from "../../base/format_units.ts";
 import { ago, formatNumber } from "./format.ts";
 import { type Html, markup } from "./markup.ts";
-import { rows } from "./rows.ts";
+import { type ListsLook, rows } from "./rows.ts";
 
 /** The pinned roots, and what each keeps. */
-export function pinsPart({ pins, at }: Stats, isWhole: boolean): Html {
+export function pinsPart({ pins, at }: Stats, look: ListsLook): Html {
   if (pins === null) return markup`<p class="none">The pins cannot be read at the moment.</p>`;
   const { count, counted_at, roots } = pins;
   if (count === 0) {
     return markup`<p class="none">Nothing is pinned.
  A pin keeps a store path and all that it needs.</p>`;
   }
-  return markup`${rows(roots, { count, section: "packages", isWhole }, (one) => pin(one, at))}${
+  return markup`${rows(roots, { count, section: "packages", ...look }, (one) => pin(one, at))}${
     counted_at !== null && markup`<p class="quiet">Sizes were counted ${ago(counted_at, at)}.</p>`
   }`;
 }

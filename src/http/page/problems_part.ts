@@ -2,7 +2,7 @@ import type { ProblemStats, Stats } from "../stats/stats.ts";
 import { clock, formatNumber } from "./format.ts";
 import { type Html, markup, type Part } from "./markup.ts";
 import { toneIcon } from "./icons.ts";
-import { rows } from "./rows.ts";
+import { type ListsLook, rows } from "./rows.ts";
 import { factsInWords, titleOf, whatToDo } from "../stats/problem_words.ts";
 
 /** What a row names of the upstreams or files that have the problem. */
@@ -12,10 +12,10 @@ const SUBJECTS_MAX = 4;
 type Kind = readonly [ProblemStats, ...ProblemStats[]];
 
 /** What went wrong: a row for each kind, the newest first. */
-export function problemsPart({ problems, at }: Stats, isWhole: boolean): Html {
+export function problemsPart({ problems, at }: Stats, lists: ListsLook): Html {
   if (problems.length === 0) return markup`<p class="none">None since the start.</p>`;
   const kinds = kindsOf(problems);
-  const look = { count: kinds.length, section: "problems-section", isWhole };
+  const look = { count: kinds.length, section: "problems-section", ...lists };
   return rows(kinds, look, (kind) => row(kind, at));
 }
 

@@ -1,16 +1,23 @@
+import type { HistoryStats } from "../stats/stats.ts";
 import { formatNumber } from "./format.ts";
 import { type Html, markup, type Part } from "./markup.ts";
 
 /** Of further rows, the page says how many there are, and `?all` shows them. */
 const ROWS_SHOWN = 20;
 
-export interface RowsLook {
+/** The parameters of the page that all its lists share. */
+export interface ListsLook {
+  /** Show every row. */
+  readonly isWhole: boolean;
+  /** Of the history: the link to all rows keeps it. */
+  readonly range: HistoryStats["range"];
+}
+
+export interface RowsLook extends ListsLook {
   /** More than the list has, where it was cut before. */
   readonly count: number;
   /** The id of the section. */
   readonly section: string;
-  /** Show every row of the list. */
-  readonly isWhole: boolean;
 }
 
 /** A list whose first rows are shown: a page with hundreds of them takes long to paint. */
@@ -20,7 +27,8 @@ export function rows<One>(all: readonly One[], look: RowsLook, show: (one: One) 
   return markup`<ul class="rows">${shown.map(show)}</ul>${
     hidden > 0 &&
     markup`<p class="quiet">and ${formatNumber(hidden)} more${
-      shown.length < all.length && markup`. <a href="?all#${look.section}">Show all</a>`
+      shown.length < all.length &&
+      markup`. <a href="?all&amp;range=${look.range}#${look.section}">Show all</a>`
     }</p>`
   }`;
 }

@@ -2,7 +2,7 @@ import type { Stats, TransfersStats, TransferStats } from "../stats/stats.ts";
 import { formatBytes } from "../../base/format_units.ts";
 import { ago, formatNumber, formatPercent, formatSpan } from "./format.ts";
 import { type Html, markup, type Part } from "./markup.ts";
-import { rows } from "./rows.ts";
+import { type ListsLook, rows } from "./rows.ts";
 
 const STATES: Readonly<Record<string, string>> = {
   opening: "waiting for an upstream",
@@ -12,19 +12,19 @@ const STATES: Readonly<Record<string, string>> = {
 /** What moves now: downloads, uploads, and stored files that clients receive. */
 export function transfersPart(
   { downloads, uploads, sends, at }: Stats,
-  isWhole: boolean,
+  look: ListsLook,
 ): Html {
   const isQuiet = downloads.count + uploads.count + sends.count === 0;
   if (isQuiet) return markup`<p class="none">Nothing at the moment.</p>`;
   return markup`${
-    list(downloads, isWhole, (one) => transfer(one, { kind: "Download", towards: "to", at }))
+    list(downloads, look, (one) => transfer(one, { kind: "Download", towards: "to", at }))
   }${
     uploads.count > 0 && markup`<h3>Uploading now</h3>${
-      list(uploads, isWhole, (one) => transfer(one, { kind: "Upload", towards: "from", at }))
+      list(uploads, look, (one) => transfer(one, { kind: "Upload", towards: "from", at }))
     }`
   }${
     sends.count > 0 && markup`<h3>Sending from the store</h3>${
-      list(sends, isWhole, (one) =>
+      list(sends, look, (one) =>
         markup`<li><b>${one.name ?? one.nar}</b><span class="detail">to ${
           clientsOf(one)
         }</span></li>`)
@@ -34,10 +34,10 @@ export function transfersPart(
 
 function list<One>(
   { count, under_way }: { readonly count: number; readonly under_way: readonly One[] },
-  isWhole: boolean,
+  look: ListsLook,
   show: (one: One) => Part,
 ): Part {
-  return count > 0 && rows(under_way, { count, section: "now", isWhole }, show);
+  return count > 0 && rows(under_way, { count, section: "now", ...look }, show);
 }
 
 interface TransferWords {

@@ -4,14 +4,21 @@ import { rows } from "../../../src/http/page/rows.ts";
 const all = Array.from({ length: 30 }, (_, index) => `row-${index};`);
 
 function told(count: number, isWhole: boolean): string {
-  const { text } = rows(all, { count, section: "packages", isWhole }, (one) => one);
+  const look = { count, section: "packages", isWhole, range: "week" } as const;
+  const { text } = rows(all, look, (one) => one);
   return text.replace(/row-\d+;/g, "R").replace(/<(?!a )[^>]*>/g, "");
 }
 
 Deno.test("page: of a long list 20 rows are shown, and a link leads to all that are known", () => {
   const twenty = "R".repeat(20);
-  assert.equal(told(30, false), `${twenty}and 10 more. <a href="?all#packages">Show all`);
-  assert.equal(told(1_234, false), `${twenty}and 1,214 more. <a href="?all#packages">Show all`);
+  assert.equal(
+    told(30, false),
+    `${twenty}and 10 more. <a href="?all&amp;range=week#packages">Show all`,
+  );
+  assert.equal(
+    told(1_234, false),
+    `${twenty}and 1,214 more. <a href="?all&amp;range=week#packages">Show all`,
+  );
   assert.equal(told(30, true), "R".repeat(30));
   assert.equal(told(31, true), `${"R".repeat(30)}and 1 more`);
 });
