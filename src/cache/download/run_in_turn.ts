@@ -1,6 +1,5 @@
 import type { Turns } from "../../locks/turns.ts";
-import type { NarFinder, NarRow } from "../../metadata/metadata_store.ts";
-import type { NarName } from "../../nix/nar_name.ts";
+import type { NarFinder, NarRecord } from "../../metadata/metadata_store.ts";
 import type { NarFailure } from "../sources/nar_attempts.ts";
 import type { Download } from "./download.ts";
 import { ELSEWHERE } from "./download_state.ts";
@@ -17,21 +16,28 @@ export interface RunInTurnDeps extends RunDownloadDeps {
 export async function runInTurn(
   deps: RunInTurnDeps,
   download: Download,
-  nar: NarRow,
+  nar: NarRecord,
   requestId: string,
 ): Promise<NarFailure | undefined> {
   const { attempts: { candidates: { metadata }, logging: { log } } } = deps;
-  await using turn = await deps.turns.nar(nar.name, () => isKept(metadata, nar.name));
+  await using turn = await deps.turns.nar(nar.name, () => isKeptSince(metadata, nar));
   if (turn.kind === "ours") return await runDownload(deps, download, nar, requestId);
   download.advance({ type: "error", reason: ELSEWHERE, mayPassThrough: true });
   discard(download, log);
   return undefined;
 }
 
-/** Reads the row anew. A database that cannot be read says nothing. */
-async function isKept(metadata: NarFinder, nar: NarName): Promise<boolean> {
+/**
+ * Reads the row anew. A file of the same name as before is the one that could not be served. A
+ * database that cannot be read says nothing.
+ */
+async function isKeptSince(
+  metadata: NarFinder,
+  { name, kept: before }: NarRecord,
+): Promise<boolean> {
   try {
-    return (await metadata.findNar(nar, { fresh: true }))?.kept !== undefined;
+    const kept = (await metadata.findNar(name, { fresh: true }))?.kept;
+    return kept !== undefined && kept.at !== before?.at;
   } catch {
     return false;
   }

@@ -6,12 +6,13 @@ import type { NarFetcher } from "../../../src/cache/fetch/nar_fetcher.ts";
 import type { NarMeasure } from "../../../src/cache/verify/nar_verifier.ts";
 import type { NarRow } from "../../../src/metadata/metadata_store.ts";
 import { type FileHash, type NarHash, sha256FromDigest } from "../../../src/nix/hash.ts";
+import { ALONE, type Turns } from "../../../src/locks/turns.ts";
 import { narName } from "../../../src/nix/nar_name.ts";
 import { ActiveReads } from "../../../src/space/active_reads.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
 import { Metrics } from "../../../src/telemetry/metrics.ts";
 import { NO_TRACER } from "../../../src/telemetry/tracer.ts";
-import { hash, narOf, put } from "../../support/metadata_rows.ts";
+import { fileOf, hash, keep, narOf, put } from "../../support/metadata_rows.ts";
 import { StockedSpace } from "../../support/stocked_space.ts";
 import { MemoryNarStore } from "../../support/memory_nar_store.ts";
 import { tempFolder } from "../../support/temp_folder.ts";
@@ -36,6 +37,7 @@ interface SceneParts {
   readonly measure?: Promise<NarMeasure>;
   /** Called when a file is about to be published. */
   readonly publishing?: () => void;
+  readonly turns?: Pick<Turns, "nar">;
 }
 
 function downloadsOver({ stocked, folder, fetcher, upstreams = [], ...told }: SceneParts) {
@@ -74,6 +76,7 @@ function downloadsOver({ stocked, folder, fetcher, upstreams = [], ...told }: Sc
     space,
     pool,
     tempFolder: folder.path,
+    turns: told.turns ?? ALONE,
   });
 }
 
@@ -279,4 +282,39 @@ function ending(): NarFetcher {
       [Symbol.dispose]() {},
     }),
   };
+}
+
+/** Each turn is ours unless the work is done. */
+const TURNS: Pick<Turns, "nar"> = {
+  nar: async (_, isDone) => ({
+    kind: await isDone() ? "done" : "ours",
+    [Symbol.asyncDispose]: () => Promise.resolve(),
+  }),
+};
+
+for (const isReplaced of [false, true]) {
+  const outcome = isReplaced ? "not fetched where a member has replaced it" : "fetched again";
+  Deno.test(`downloads: a stored file that cannot be served is ${outcome}`, async () => {
+    using folder = tempFolder();
+    await using stocked = await StockedSpace.open(Infinity);
+    const { metadata } = stocked;
+    const { name } = narOf(hash("a"));
+    await metadata.apply([put(hash("a"), []), ...keep(fileOf(name))]);
+    const damaged = await metadata.findNar(name);
+    assert.ok(damaged?.kept);
+    if (isReplaced) await metadata.apply(keep(fileOf(name)));
+    let begun = 0;
+    const fetcher: NarFetcher = {
+      begin() {
+        begun++;
+        throw new Error("no thread can be started");
+      },
+    };
+    const downloads = downloadsOver({ stocked, folder, fetcher, turns: TURNS });
+
+    downloads.join(damaged, "request");
+    await downloads.idle();
+
+    assert.equal(begun, isReplaced ? 0 : 1);
+  });
 }
