@@ -49,7 +49,7 @@ in
 
   testScript = ''
     start_all()
-    upstream.wait_for_unit("harmonia.service")
+    # A socket starts harmonia with the first request.
     upstream.wait_for_open_port(5000)
     # With Type=notify the unit is active once larder answers.
     cache.wait_for_unit("larder.service")
