@@ -11,7 +11,7 @@ const base = `larder-${denoJson.version}`;
 const packages = lockedPackages(JSON.parse(Deno.readTextFileSync("deno.lock")));
 Deno.mkdirSync("dist", { recursive: true });
 const { name, version, license } = denoJson;
-const bill = billOfMaterials({ name, version, license }, packages);
+const bill = billOfMaterials({ name, version, license, deno: Deno.version.deno }, packages);
 Deno.writeTextFileSync(`dist/${base}.cdx.json`, `${JSON.stringify(bill, null, 2)}\n`);
 Deno.writeTextFileSync(`dist/${base}.licenses.txt`, licenceTexts(packages));
 Deno.writeTextFileSync(`dist/${base}.sha256sums`, await sums());

@@ -6,11 +6,13 @@ export interface Product {
   readonly name: string;
   readonly version: string;
   readonly license: string;
+  /** The version of Deno, which each executable embeds. */
+  readonly deno: string;
 }
 
 /** A software bill of materials: CycloneDX 1.6. It has no time, as two builds are the same. */
 export function billOfMaterials(product: Product, packages: readonly LockedPackage[]) {
-  const { name, version, license } = product;
+  const { name, version, license, deno } = product;
   return {
     $schema: "http://cyclonedx.org/schema/bom-1.6.schema.json",
     bomFormat: "CycloneDX",
@@ -25,7 +27,19 @@ export function billOfMaterials(product: Product, packages: readonly LockedPacka
         licenses: [{ license: { id: license } }],
       },
     },
-    components: packages.map(componentOf),
+    components: [runtimeOf(deno), ...packages.map(componentOf)] as const,
+  };
+}
+
+function runtimeOf(version: string) {
+  const purl = `pkg:github/denoland/deno@v${version}`;
+  return {
+    "type": "platform",
+    "bom-ref": purl,
+    name: "deno",
+    version,
+    purl,
+    licenses: [{ license: { id: "MIT" } }],
   };
 }
 
