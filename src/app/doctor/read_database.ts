@@ -1,3 +1,4 @@
+import { copyDatabase, fileBytes } from "../../base/database_copy.ts";
 import { Failure, reasonOf } from "../../base/failure.ts";
 import { readMigrations } from "../../metadata/migrations.ts";
 import { isForeign, openForReading, schemaVersionOf } from "../../metadata/sqlite/connection.ts";
@@ -44,14 +45,14 @@ export async function readDatabase({ place, isInUse }: DatabaseLook): Promise<Da
   try {
     if (place.kind === "postgres") return await readPlace(place);
     const { path } = place;
-    const bytes = bytesOf(path) + bytesOf(`${path}-wal`);
-    if (bytesOf(path) === 0) return { kind: "missing" };
+    const bytes = fileBytes(path) + fileBytes(`${path}-wal`);
+    if (fileBytes(path) === 0) return { kind: "missing" };
     if (isInUse) return await readAt(path, bytes);
     if (bytes > COPY_BYTES_MAX) {
       return { kind: "unknown", reason: "larder is stopped, and the database is large" };
     }
     const before = timesOf(path);
-    using copy = copied(path);
+    using copy = copyDatabase(path);
     // A copy of changing files is no database; but then another process has it open.
     if (timesOf(path) !== before) return await readAt(path, bytes);
     return await readAt(copy.path, bytes);
@@ -96,35 +97,10 @@ async function healthOf(databasePath: string): Promise<StorageHealth> {
   });
 }
 
-/** 0 for a missing file. */
-function bytesOf(path: string): number {
-  try {
-    return Deno.statSync(path).size;
-  } catch (error) {
-    if (error instanceof Deno.errors.NotFound) return 0;
-    throw error;
-  }
-}
-
 /** The sizes and times of the database and its log. */
 function timesOf(path: string): string {
   return [path, `${path}-wal`].map((file) => {
-    const info = bytesOf(file) > 0 ? Deno.statSync(file) : undefined;
+    const info = fileBytes(file) > 0 ? Deno.statSync(file) : undefined;
     return `${info?.size} ${info?.mtime?.getTime()}`;
   }).join();
-}
-
-/** A copy of the database and its log in a temporary folder, until disposed of. */
-function copied(path: string): Disposable & { readonly path: string } {
-  const folder = Deno.makeTempDirSync({ prefix: "larder-doctor-" });
-  const copy = `${folder}/db.sqlite`;
-  const remove = () => Deno.removeSync(folder, { recursive: true });
-  try {
-    Deno.copyFileSync(path, copy);
-    if (bytesOf(`${path}-wal`) > 0) Deno.copyFileSync(`${path}-wal`, `${copy}-wal`);
-    return { path: copy, [Symbol.dispose]: remove };
-  } catch (error) {
-    remove();
-    throw error;
-  }
 }

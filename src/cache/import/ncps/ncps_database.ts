@@ -1,4 +1,5 @@
 import { DatabaseSync, type SQLOutputValue } from "node:sqlite";
+import { copyDatabase, fileBytes } from "../../../base/database_copy.ts";
 import { Failure, reasonOf } from "../../../base/failure.ts";
 
 /** How long a read waits while ncps writes. */
@@ -19,25 +20,32 @@ const IDS = `
   ORDER BY pinned.hash IS NULL, coalesce(last_accessed_at, created_at) DESC, id
 `;
 
+/** A database, and the copy that it is of. */
+interface Reading {
+  readonly database: DatabaseSync;
+  readonly copy?: Disposable;
+}
+
 /** The database of an ncps, which may be running. Nothing writes to it. */
 export class NcpsDatabase implements Disposable {
   readonly #database: DatabaseSync;
+  readonly #copy: Disposable | undefined;
 
-  private constructor(database: DatabaseSync) {
+  private constructor({ database, copy }: Reading) {
     this.#database = database;
+    this.#copy = copy;
   }
 
   /** Throws a Failure for anything but the database of an ncps. */
   static open(path: string): NcpsDatabase {
-    let database: DatabaseSync | undefined;
+    let opened: NcpsDatabase | undefined;
     try {
       Deno.statSync(path);
-      database = openForReading(path);
-      const opened = new NcpsDatabase(database);
+      opened = new NcpsDatabase(openForReading(path));
       if (opened.#hasTable("narinfos") && opened.#hasTable("nar_files")) return opened;
       throw new Error("it has no tables of ncps");
     } catch (error) {
-      database?.close();
+      opened?.[Symbol.dispose]();
       const message = `Cannot read the database of ncps ${path}: ${reasonOf(error)}`;
       throw new Failure("broken", `${message}; name it with --database sqlite:PATH`, {}, error);
     }
@@ -96,6 +104,7 @@ export class NcpsDatabase implements Disposable {
 
   [Symbol.dispose](): void {
     this.#database.close();
+    this.#copy?.[Symbol.dispose]();
   }
 
   #hasTable(name: string): boolean {
@@ -108,30 +117,16 @@ export class NcpsDatabase implements Disposable {
   }
 }
 
-function openForReading(path: string): DatabaseSync {
-  const options = { readOnly: true, timeout: BUSY_TIMEOUT_MS };
-  const database = new DatabaseSync(path, options);
+function openForReading(path: string): Reading {
+  const database = new DatabaseSync(path, { readOnly: true, timeout: BUSY_TIMEOUT_MS });
   try {
     database.prepare("SELECT 1 FROM sqlite_master").all();
-    return database;
+    return { database };
   } catch (error) {
     database.close();
     // SQLite reads a write-ahead log only where it may write beside it. A stopped ncps has none.
-    if (isAbsent(`${path}-wal`)) {
-      const url = new URL(
-        `file://${Deno.realPathSync(path).replaceAll(/[%?#]/g, encodeURIComponent)}`,
-      );
-      url.search = "?immutable=1";
-      return new DatabaseSync(url, options);
-    }
-    throw error;
-  }
-}
-
-function isAbsent(path: string): boolean {
-  try {
-    return Deno.statSync(path).size === 0;
-  } catch (error) {
-    return error instanceof Deno.errors.NotFound;
+    if (fileBytes(`${path}-wal`) > 0) throw error;
+    const copy = copyDatabase(path);
+    return { database: new DatabaseSync(copy.path, { readOnly: true }), copy };
   }
 }
