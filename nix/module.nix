@@ -34,7 +34,7 @@ let
   setting = settingOr null;
 
   uncheckedFile = toml.generate "larder.toml" settings;
-  checkedFile = pkgs.runCommand "larder.toml" credentialVariables ''
+  checkedFile = pkgs.runCommand "larder.toml" (credentialVariables // assumedVariables) ''
     ${lib.getExe cfg.package} config --config ${uncheckedFile} > /dev/null
     cp ${uncheckedFile} "$out"
   '';
@@ -60,7 +60,9 @@ let
       "127.0.0.1"
     else
       host;
-  hasTls = setting "server.tls-cert" != null;
+  hasCertificate = setting "server.tls-cert" != null;
+  hasKey = setting "server.tls-key" != null || lib.elem "server.tls-key" credentialNames;
+  hasTls = hasCertificate || hasKey;
   localUrl = "${if hasTls then "https" else "http"}://${localHost}:${toString port}";
   needsPrivilegedPort = port != null && port > 0 && port < 1024;
 
@@ -85,6 +87,10 @@ let
       lib.filter (key: table.secretFiles ? ${key}) credentialNames
     )
   );
+  # No build can read the environment file: it may name what the settings lack.
+  assumedVariables = lib.optionalAttrs (cfg.environmentFile != null && hasCertificate != hasKey) {
+    ${if hasKey then "SERVER_TLS_CERT" else "SERVER_TLS_KEY"} = "/in-the-environment-file";
+  };
   knownCredentials = lib.attrNames (table.secrets // table.secretFiles);
 
   hasLogin = url: builtins.match "[a-zA-Z]+://[^/]*@.*" url != null;
@@ -94,6 +100,10 @@ let
     map (key: {
       assertion = setting key == null;
       message = "services.larder.settings.${key} would be readable by everybody in the Nix store; use services.larder.credentials.\"${key}\" or services.larder.environmentFile.";
+    }) (lib.attrNames table.secrets)
+    ++ map (key: {
+      assertion = setting "${key}-file" == null;
+      message = "services.larder.settings.${key}-file names a secret file, which no build of the system can read to check it; give it as services.larder.credentials.\"${key}\".";
     }) (lib.attrNames table.secrets)
     ++ map (key: {
       assertion = setting key == null || !inStore (setting key);
@@ -109,7 +119,7 @@ let
         message = "services.larder.settings.cache.upstream-url holds a password, which everybody could read in the Nix store; write it to a netrc file, and give that as services.larder.credentials.\"netrc-file\".";
       }
       {
-        assertion = hasTls == (setting "server.tls-key" != null || lib.elem "server.tls-key" credentialNames);
+        assertion = hasCertificate == hasKey || cfg.environmentFile != null;
         message = "services.larder.settings.server has only one of tls-cert and tls-key; give both or none.";
       }
       {

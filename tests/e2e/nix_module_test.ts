@@ -71,8 +71,14 @@ const CONFIGURATIONS: Readonly<Record<string, Configured>> = {
       "LoadCredential=cache-admin-token:/keys/admin",
       "LoadCredential=server-tls-key:/keys/tls",
       "Environment=SERVER_TLS_KEY=%d/server-tls-key",
+      "ExecStart=/usr/bin/true serve --config /checked-larder.toml-with-SERVER_TLS_KEY",
       "EnvironmentFile=/keys/env",
     ],
+  },
+  "the paths of a certificate and its key in two places": {
+    larder: `environmentFile = "/keys/env"; settings.server.tls-cert = "/keys/cert";`,
+    // The check, which cannot read the file of variables, takes both for given.
+    has: ["ExecStart=/usr/bin/true serve --config /checked-larder.toml-with-SERVER_TLS_KEY"],
   },
   "nginx in front, over a Unix socket": {
     larder: `openFirewall = true;
@@ -129,6 +135,8 @@ const REFUSED: Readonly<Record<string, RegExp>> = {
   'settings.cache.storage-local = "data"': /storage-local.*an absolute path/,
   'settings.cache.storage-local = "/data"': /storage-local needs services\.larder\.user/,
   'settings.cache.admin-token = "secret"': /admin-token would be readable by everybody/,
+  'settings.cache.admin-token-file = "/run/agenix/t"':
+    /admin-token-file names a secret file.*; give it as .*credentials\."cache\.admin-token"/,
   'settings.cache.upstream-url = [ "https://me:secret@c.example.org" ]': /holds a password/,
   'settings.server.tls-key = builtins.storeDir + "/key"': /tls-key names a file in the Nix store/,
   'settings.server.tls-cert = "/cert"': /only one of tls-cert and tls-key; give both or none/,

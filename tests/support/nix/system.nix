@@ -16,7 +16,9 @@ let
       meta.mainProgram = "true";
     };
     # The unit's text names the file; whether larder accepts it is tested with larder itself.
-    runCommand = name: _: _: "/checked-${name}";
+    runCommand =
+      name: variables: _:
+      "/checked-${name}${lib.concatMapStrings (variable: "-with-${variable}") (lib.attrNames variables)}";
   };
   anything = lib.mkOption {
     type = lib.types.attrsOf lib.types.anything;
