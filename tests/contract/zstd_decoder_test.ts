@@ -55,7 +55,7 @@ for (const { name, open } of ZSTD_DECODERS) {
   Deno.test(`zstd (${name}): a block that cannot be undone is an error`, async () => {
     // A compressed block without a header of its own.
     const frame = zstdFrame({ window: 0, blocks: [3 << 3 | 2 << 1 | 1, 0, 0, 0xff, 0xff, 0xff] });
-    await assert.rejects(decoded([frame], open), /Cannot read zstd: its decoder says/);
+    await assert.rejects(decoded([frame], open), /Cannot read zstd: its decoder says "\D+"/);
   });
 
   Deno.test(`zstd (${name}): the largest window is claimed before it is read`, async () => {

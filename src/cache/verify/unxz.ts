@@ -29,6 +29,14 @@ const FIELDS = {
 const XZ_OK = 0;
 const XZ_STREAM_END = 1;
 
+/** What other results mean than damage. */
+const PROBLEMS: Readonly<Record<number, string>> = {
+  3: "its dictionary needs too much memory",
+  4: "its dictionary needs too much memory",
+  5: "it does not start as xz does",
+  6: "it uses a filter that is not known",
+};
+
 /** Only a module whose memory a large dictionary has not grown is reused for the next file. */
 const KEPT_BYTES_MAX = 4 << 20;
 const KEPT_MAX = 4;
@@ -95,7 +103,7 @@ class XzContext {
   next(): { readonly output: Uint8Array; readonly isLast: boolean } {
     const result = this.#module.get_next_output(this.#context);
     if (result !== XZ_OK && result !== XZ_STREAM_END) {
-      throw new Error(`Cannot read xz: its decoder says ${result}`);
+      throw new Error(`Cannot read xz: ${PROBLEMS[result] ?? "it is damaged, or ends too early"}`);
     }
     const start = this.#field("output");
     const output = new Uint8Array(this.#module.memory.buffer)

@@ -13,6 +13,9 @@ interface ZstdExports {
   ZSTD_decompressStream(context: number, output: number, input: number): number;
 }
 
+/** The error number for a module that gets no more memory. */
+const ZSTD_MEMORY = 64;
+
 const INPUT_BYTES = 128 * 1024;
 const OUTPUT_BYTES = 128 * 1024;
 
@@ -96,7 +99,10 @@ class ZstdModule implements ZstdDecoder {
       const place = this.#fields;
       const outputPlace = place + FIELDS.output * WORD_BYTES;
       const result = this.#exports.ZSTD_decompressStream(this.#context, outputPlace, place);
-      if (result < 0) throw new Error(`Cannot read zstd: its decoder says ${-result}`);
+      if (result < 0) {
+        const reason = result === -ZSTD_MEMORY ? "out of memory" : "the data is damaged";
+        throw new Error(`Cannot read zstd: its decoder says "${reason}"`);
+      }
       const words = this.#words();
       used = words[FIELDS.inputUsed] ?? 0;
       const length = words[FIELDS.outputUsed] ?? 0;

@@ -38,6 +38,16 @@ for (const { name, compression, bytes } of NAR_FIXTURES) {
     assert.ok(measure.kind === "undecodable" || measure.narSize < FIXTURE_NAR.length);
   });
 
+  Deno.test(`measureNar: ${name} damaged in the middle is told in words`, async () => {
+    using folder = tempFolder();
+    const path = `${folder.path}/nar`;
+    const middle = Math.floor(bytes.length / 2);
+    await Deno.writeFile(path, bytes.map((byte, at) => Math.abs(at - middle) < 8 ? ~byte : byte));
+    const measure = await measured({ path, compression, narSizeMax: FIXTURE_NAR.length });
+    if (measure.kind === "undecodable") assert.doesNotMatch(measure.detail, /says -?\d/);
+    else assert.notDeepEqual(measure.digest, DIGEST);
+  });
+
   Deno.test(`measureNar: ${name} is given up when it holds more than it may`, async () => {
     using folder = tempFolder();
     const path = `${folder.path}/nar`;
