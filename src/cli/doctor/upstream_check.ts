@@ -44,6 +44,7 @@ function reachOf({ url, reach, headerTimeoutMs }: UpstreamProbe): Finding {
   const security = url.startsWith("https:") ? "TLS is right" : "without TLS";
   const fact = `answers in ${Math.round(latencyMs)} ms, ${security}` +
     (hasInfo ? "" : ", has no nix-cache-info");
+  if (!hasInfo) return warning(fact, "check the path of its URL: a binary cache has one");
   if (latencyMs > headerTimeoutMs / SLOW_PART) {
     return warning(fact, "check the network, or prefer another upstream");
   }

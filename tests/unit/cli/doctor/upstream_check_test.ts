@@ -20,6 +20,12 @@ for (
       ["warning", "ok"],
       "network",
     ],
+    [
+      "without a nix-cache-info",
+      { reach: { kind: "reached", latencyMs: 30, hasInfo: false }, signature: undefined },
+      ["warning", "not checked"],
+      "store path",
+    ],
     ["down", unreachable("connection refused"), ["failed"], "firewall"],
     ["late", unreachable("connecting took over 3000 ms"), ["failed"], "timeout"],
     [
@@ -49,4 +55,11 @@ Deno.test("doctor: an unknown signature is a warning where none is required", ()
   const probes = [{ ...PROBE, signature: { kind: "untrusted", reason: "nobody" } as const }];
   const [, signature] = checkUpstreams({ probes, requiresSignature: false });
   assert.equal(signature?.mark, "warning");
+});
+
+Deno.test("doctor: an upstream without a nix-cache-info may have a mistyped path", () => {
+  const reach = { kind: "reached", latencyMs: 1_600, hasInfo: false } as const;
+  const [finding] = checkUpstreams({ probes: [{ ...PROBE, reach }], requiresSignature: true });
+  assert.match(finding?.fact ?? "", /no nix-cache-info/);
+  assert.match(finding?.advice ?? "", /path of its URL/);
 });
