@@ -13,3 +13,7 @@ app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- end }}
+
+{{- define "larder.scheme" -}}
+{{ dig "server" "tls-cert" "" (.Values.settings | default dict) | empty | ternary "HTTP" "HTTPS" }}
+{{- end }}
