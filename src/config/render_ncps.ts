@@ -57,7 +57,7 @@ export async function convertNcps({ path, text, env }: NcpsSettings): Promise<Co
   }
   entries.push(...otherDefaults(new Set(found.map(({ key }) => key))));
   const foreign = checkForeign(NCPS_ONLY, found.filter(({ key }) => Object.hasOwn(NCPS_ONLY, key)));
-  const left = [...foreign.problems, ...foreign.warnings];
+  const left = [...foreign.problems, ...foreign.warnings, ...file.problems];
   const about = [
     `The settings of ncps in ${path} and its environment, for larder.`,
     ...left.length === 0 ? [] : ["", "Left out:"],

@@ -59,11 +59,12 @@ Deno.test("ncps-config: what larder has not is left out, named, and status 1", a
   assert.ok(!ran.out.includes("lock"), "what asks for nothing needs no line");
 });
 
-Deno.test("ncps-config: a bad value is a comment and a problem", async () => {
+Deno.test("ncps-config: a bad value and an unknown key are comments and problems", async () => {
   const files = { [PATH]: "cache: { max-size: big, priorty: 3 }" };
   const ran = await runLarder(["import", "ncps-config", PATH], { files });
   assert.equal(ran.status, 1);
   assert.match(ran.out, /# max-size =\n/);
+  assert.match(ran.out, /# Left out:\n# \* .*cache\.priorty: unknown key/);
   assert.match(ran.err, /cache\.max-size: got "big", expected/);
   assert.match(ran.err, /cache\.priorty: unknown key/);
 });
