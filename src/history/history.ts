@@ -59,9 +59,11 @@ export class History implements HistoryReader, AsyncDisposable {
   #inFlightMs = 0;
   #writing: Promise<void> | undefined;
   readonly #timers: ReturnType<typeof setInterval>[] = [];
+  readonly #startedAtMs: number;
 
   constructor(deps: HistoryDeps) {
     this.#deps = deps;
+    this.#startedAtMs = deps.nowMs();
   }
 
   /** Reads the stored past, and keeps it up from now on. */
@@ -145,6 +147,6 @@ export class History implements HistoryReader, AsyncDisposable {
       return amount > 0 ? [[name, amount] as const] : [];
     });
     const amounts = { ...Object.fromEntries(grown), stored_bytes: this.#deps.storedBytes() };
-    return { counted, rows: rowsOf({ ...amounts, since_ms: nowMs }, nowMs) };
+    return { counted, rows: rowsOf({ ...amounts, since_ms: this.#startedAtMs }, nowMs) };
   }
 }

@@ -51,6 +51,7 @@ Deno.test("history: lifetime totals survive a restart and a kill", async () => {
   const first = new Life(keeper);
   await first.history.start();
   first.servedBytes = 300;
+  first.nowMs += MINUTE_MS;
   await first.history[Symbol.asyncDispose]();
 
   const second = new Life(keeper, BEGIN_MS + DAY_MS);
