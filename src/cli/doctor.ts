@@ -29,14 +29,15 @@ export const DOCTOR: Command = {
   summary: "Check this installation, and say what to do",
   operands: "[PATH...]",
   about:
-    `Reads the settings that \`larder serve\` would read, and changes nothing. Each line has a mark:
-ok, warning, failed or not checked. Ends with status 1 if a check failed. Without a running server
-it checks what it can. Given a PATH, it pulls that, and compares its signature at each upstream.
+    `It reads the settings that \`larder serve\` would read, and changes nothing. Each line has a
+mark: ok, warning, failed or not checked. It ends with status 1 if a check failed. Without a running
+server it checks what it can. Given a PATH, it pulls that, and compares its signature at each
+upstream.
 
 ${STORE_PATH_ABOUT}`,
   examples: [
     ["larder doctor --config /etc/larder/config.toml", "Check the installation with that file"],
-    ["larder doctor --server https://cache.example.org", "The same by the address of a proxy"],
+    ["larder doctor --server https://cache.example.org", "Check it by the address of a proxy"],
   ],
   ownFlags: FLAGS,
   flags: "server",

@@ -26,8 +26,8 @@ said before the start of larder is not recorded.
 
 ${STORE_PATH_ABOUT}`,
   examples: [
-    ["larder explain ./result", "Why the cache had it, or not"],
-    ["larder explain --json /run/current-system", "The same for programs, one JSON line a path"],
+    ["larder explain ./result", "Tell why the cache had it, or not"],
+    ["larder explain --json /run/current-system", "Tell it to programs, one JSON line a path"],
   ],
   flags: FLAGS,
   run: explainCommand,

@@ -21,9 +21,9 @@ export const EXPORT: Command = {
   summary: "Write closures as a plain binary cache",
   operands: "file:///DIR PATH...",
   about:
-    `Reads the storage itself, also while a server runs. DIR is then a binary cache for any Nix: on
-a stick, behind any web server, or for another cache. Every file is compared with its hash. What is
-not stored is listed, with exit status 1. Run it again to add what has come meanwhile.
+    `It reads the storage itself, also while a server runs. DIR becomes a binary cache for any Nix:
+on a stick, behind a web server, or for another cache. It compares every file with its hash. It
+lists what is not stored, with exit status 1. Run it again to add what has come since.
 
 ${STORE_PATH_ABOUT}`,
   examples: [

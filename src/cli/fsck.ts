@@ -26,14 +26,14 @@ const FLAGS = {
 
 export const FSCK: Command = {
   name: "fsck",
-  summary: "Check that what is stored is what the database says",
-  about:
-    `Works on the storage itself, also while a server runs on it. Ends with status 1 when something
-was wrong, mended or not. Mending gives a damaged file up: it is fetched again when it is asked for.
+  summary: "Check the stored files against the database",
+  about: `It works on the storage itself, also while a server runs on it. It ends with status 1 if
+something was wrong, mended or not. It removes a damaged file: larder fetches it for the next
+client.
 `,
   examples: [
-    ["larder fsck --cache-storage-local /var/lib/larder", "Look at names, sizes and sums"],
-    ["larder fsck --verify-content --repair", "Read everything, and give up what is damaged"],
+    ["larder fsck --cache-storage-local /var/lib/larder", "Check names, sizes and sums"],
+    ["larder fsck --verify-content --repair", "Read every file, and remove what is damaged"],
   ],
   ownFlags: FLAGS,
   flags: "server",

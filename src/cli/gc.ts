@@ -25,13 +25,13 @@ const FLAGS = {
 
 export const GC: Command = {
   name: "gc",
-  summary: "Evict what was not used for longest, now",
+  summary: "Evict the least recently used paths now",
   about: `Without --target it evicts as far as the server does by itself, below --cache-max-size.
-What pins protect and what is being read or written stays. Ends with status 1 when that keeps it
-from its target. When the command is interrupted, the run stops where it is.
+It never evicts what pins protect, or what is being read or written. It ends with status 1 if that
+keeps it from its target. If you interrupt the command, the run stops where it is.
 `,
   examples: [
-    ["larder gc --dry-run --target 50G", "What would have to go for 50 GiB to remain"],
+    ["larder gc --dry-run --target 50G", "Show what larder would evict to keep 50 GiB"],
     ["larder gc", "Make room now, before a large pull"],
   ],
   flags: FLAGS,

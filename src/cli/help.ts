@@ -7,7 +7,8 @@ import type { Command } from "./command.ts";
 export function generalHelp(commands: readonly Command[]): string {
   const width = Math.max(...commands.map(({ name }) => name.length));
   const list = commands.map(({ name, summary }) => `  ${name.padEnd(width)}  ${summary}\n`);
-  return `larder keeps what Nix downloads and serves it again, verified, from nearby.
+  return `larder is a pull-through binary cache for Nix. It fetches each store path once from
+upstream caches, verifies it, and serves it from disk, also while upstreams break and disks fill up.
 
 Usage: larder COMMAND [OPTION]...
 

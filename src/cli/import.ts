@@ -11,10 +11,10 @@ export const IMPORT: Command = {
   name: "import",
   summary: "Bring another cache's paths into the storage",
   operands: "ncps DIR|ncps-config FILE|cache URL [PATH]...|nginx DIR",
-  about: `Checks every NAR against the NAR hash of its narinfo before it counts. What is broken is
-listed and left, with exit status 1. Works on the storage itself, also while a server runs on it,
-and while the other cache serves. Run it again to go on where it ended, or to fetch what has come
-meanwhile.
+  about:
+    `It verifies every NAR by the NAR hash of its narinfo. It lists and skips what is broken, with
+exit status 1. It works on the storage itself, also while a server runs on it, and while the other
+cache serves. Run it again to continue where it ended, or to fetch what has come since.
 
   ncps DIR         DIR is the --cache-storage-local of an ncps. Its signatures, pins, last uses and
                    signing key come too.
@@ -31,10 +31,13 @@ meanwhile.
     ],
     [
       "larder import ncps-config /etc/ncps/config.yaml > larder.toml",
-      "Its settings as a configuration file of larder",
+      "Turn its settings into a configuration file of larder",
     ],
-    ["larder import ncps /var/lib/ncps --link", "The same without a second copy on the disk"],
-    ["larder import cache file:///media/stick", "Everything that somebody has exported"],
+    ["larder import ncps /var/lib/ncps --link", "Take its files without a second copy on the disk"],
+    [
+      "larder import cache file:///media/stick",
+      "Take everything that `larder export` has written there",
+    ],
   ],
   ownFlags: IMPORT_FLAGS,
   flags: "server",

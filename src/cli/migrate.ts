@@ -12,13 +12,14 @@ export const MIGRATE: Command = {
   operands: "database|storage FROM TO",
   about:
     `A server may use FROM meanwhile. Run it again to copy what has changed. Then restart the server
-with TO. Ends with status 1 while FROM goes on changing.
+with TO. It ends with status 1 while FROM changes.
 
   database FROM TO  FROM and TO are values of --cache-database-url. NAR files stay where they are.
   storage FROM TO   FROM and TO are a folder, as in --cache-storage-local, or s3://BUCKET. The
                     database, the endpoint and the keys of the bucket are those of the settings.
-                    Every NAR file is compared with the hash in the database. What is broken is
-                    listed and left, with exit status 1. Run it once more with the server stopped.
+                    It compares every NAR file with the hash in the database. It lists and
+                    skips what is broken, with exit status 1. Run it once more with the server
+                    stopped.
 `,
   examples: [
     [

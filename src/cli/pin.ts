@@ -21,9 +21,8 @@ export const PIN: Command = {
   name: "pin",
   summary: "Keep closures from being evicted",
   operands: "PATH...",
-  about:
-    `The paths, and all that they refer to, stay until they are unpinned. Pinning fetches nothing:
-what arrives later is kept from then on. \`larder warm --pin\` fetches first.
+  about: `larder keeps the paths, and all that they refer to, until you unpin them. Pinning fetches
+nothing: larder keeps what arrives later. \`larder warm --pin\` fetches first.
 
 ${STORE_PATH_ABOUT}`,
   examples: [
@@ -41,15 +40,16 @@ export const UNPIN: Command = {
   name: "unpin",
   summary: "Let closures be evicted again",
   operands: "PATH|NAME...",
-  about: `What is not pinned stays so. Nothing is deleted at once.
+  about:
+    `larder deletes nothing at once: the next eviction may. A path that is not pinned is no error.
 
 ${STORE_PATH_ABOUT}
-NAME is that of a pinned package, with its version or without. If several pins have it, nothing
-happens to them: they are listed.
+NAME is that of a pinned package, with or without its version. If several pins have that name, the
+command lists them and changes nothing.
 `,
   examples: [
-    ["larder unpin ./result", "What it refers to may go, but for what other pins reach"],
-    ["larder unpin firefox", "The only pinned firefox, of whatever version"],
+    ["larder unpin ./result", "Let larder evict this closure again, except what other pins reach"],
+    ["larder unpin firefox", "Unpin the only pinned firefox, of any version"],
     ["larder pins --json | jq -r '.[].root' | xargs larder unpin", "Unpin everything"],
   ],
   flags: CLIENT_FLAGS,

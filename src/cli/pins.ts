@@ -28,16 +28,19 @@ const FLAGS = {
 
 export const PINS: Command = {
   name: "pins",
-  summary: "List what is pinned, and how much of it is here",
+  summary: "List the pins, and how much of each is stored",
   about:
-    `STORED counts the paths of the closure that are here whole, MISSING those that are known by
-reference only or whose NAR file is not here; SIZE is that of the NAR files. A pin protects also
-what arrives later. \`larder warm\` fetches what is missing.
+    `STORED counts the paths of the closure whose NAR file is stored. MISSING counts the others, of
+which larder has only the narinfo or a reference. SIZE is the size of the stored NAR files. A pin
+also protects what arrives later. \`larder warm\` fetches what is missing.
 `,
   examples: [
-    ["larder pins", "A table, in the order of pinning"],
-    ["larder pins --sort size", "What takes most of the room first"],
-    ["larder pins --json | jq '.[] | select(.missing > 0)'", "Those that would not do offline"],
+    ["larder pins", "List the pins in the order of pinning"],
+    ["larder pins --sort size", "List the largest closures first"],
+    [
+      "larder pins --json | jq '.[] | select(.missing > 0)'",
+      "List the pins of which paths are missing",
+    ],
   ],
   flags: FLAGS,
   run: pinsCommand,

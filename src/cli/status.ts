@@ -37,14 +37,14 @@ const FLAGS = {
 /** `larder status`: for people, and for health checks of containers and scripts. */
 export const STATUS: Command = {
   name: "status",
-  summary: "Show how a larder is: status 0 if it answers, else 1",
-  about: `It asks without a token whether larder answers. The figures need a token where one is set
-for readers; without it the exit status is the same.
+  summary: "Show the state of larder: status 0 if it answers, else 1",
+  about: `It asks without a token whether larder answers. The figures need a token if readers
+need one. The exit status does not.
 `,
   examples: [
-    ["larder status", "The larder on this machine, on one screen"],
-    ["larder status --watch", "The same, again and again"],
-    ["until larder status >/dev/null; do sleep 1; done", "Wait for it"],
+    ["larder status", "Show the larder on this machine, on one screen"],
+    ["larder status --watch", "Show it again every few seconds"],
+    ["until larder status >/dev/null; do sleep 1; done", "Wait until larder answers"],
     [
       "larder status --strict --json",
       "Figures for a script, and a status that says if all is well",

@@ -23,8 +23,8 @@ export const TOKEN: Command = {
   name: "token",
   summary: "Make a token for a client of the server",
   operands: "create NAME",
-  about:
-    `Prints NAME:TOKEN on standard output, and where it belongs on standard error. Nothing is kept.
+  about: `It prints NAME:TOKEN on standard output, and where it belongs on standard error. It keeps
+nothing.
 `,
   examples: [
     [

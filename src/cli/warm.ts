@@ -26,18 +26,18 @@ export const WARM: Command = {
   summary: "Fetch closures into the cache",
   operands: "PATH|FLAKE#OUTPUT...",
   about:
-    `Asks the server for the paths and all that they refer to, as a Nix client would, and throws the
-bytes away. What cannot be fetched is listed at the end, with exit status 1.
+    `It asks the server for the paths and all that they refer to, as a Nix client does, and drops
+the bytes. At the end it lists what larder could not fetch, with exit status 1.
 
 ${STORE_PATH_ABOUT}
-The output of a flake is evaluated by this machine's nix, and not built.
+This machine's nix evaluates the output of a flake, and does not build it.
 `,
   examples: [
-    ["larder warm ./result --pin", "Keep a build that must stay at hand, complete"],
-    ["larder warm nixpkgs#hello", "Have it here before anybody asks for it"],
+    ["larder warm ./result --pin", "Fetch all of a build, and keep it"],
+    ["larder warm nixpkgs#hello", "Fetch it before a client asks for it"],
     [
       "larder warm .#nixosConfigurations.host.config.system.build.toplevel",
-      "Have what CI has built of a NixOS here before its machines update",
+      "Fetch the system that CI has built, before its machines update",
     ],
   ],
   flags: FLAGS,

@@ -37,7 +37,7 @@ export function reasonsOf(facts: Facts): readonly string[] {
 function evictedReasons({ evicted_at, verdict }: Facts): readonly string[] {
   if (evicted_at === null) return [];
   const since = verdict === "hit" ? ", and fetched it again since" : "";
-  return [`larder evicted it at ${clock(evicted_at)} to stay below the size limit${since}.`];
+  return [`larder evicted it at ${clock(evicted_at)}${since}.`];
 }
 
 function storedReasons({ nar, narinfo, used_at }: Facts): readonly string[] {

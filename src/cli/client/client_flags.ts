@@ -22,7 +22,7 @@ export const CLIENT_FLAGS = {
     kind: token,
     secret: true,
     variable: "LARDER_TOKEN",
-    help: "Token to show, where the server wants one for this",
+    help: "Token to send, if the server needs one for this",
   },
 } as const satisfies OptionTable;
 
