@@ -30,7 +30,7 @@ export const OUTAGES = {
     level: "warn",
     begins: {
       "upstream failed":
-        "wait: larder asks the others, and this one again; check its URL if it lasts",
+        "wait: larder asks it again; check --cache-upstream-url and the network if it lasts",
       "upstream does not answer":
         "check --cache-upstream-url and the network; it is used as soon as it answers",
       "upstream is no binary cache":
@@ -202,18 +202,26 @@ function outage<const Message extends string>(row: Outage<Message>): Outage<Mess
   return row;
 }
 
+const GRAVITY_OF_ERRORS = 1_000;
+
 /** The problem that a log message is about. */
 interface Kind extends Required<Pick<Outage, "level" | "kind">> {
   readonly isPerUpstream: boolean;
+  /** Of the messages of one kind, the gravest is the one to show. */
+  readonly gravity: number;
 }
 
 const BEGUN_BY = new Map<string, Kind>();
-const ENDED_BY = new Map<string, Kind>();
+const ENDED_BY = new Map<string, Omit<Kind, "gravity">>();
 
 for (const [name, row] of Object.entries<Outage>(OUTAGES)) {
   const { level, begins, over, kind = name, isPerUpstream = false } = row;
   ENDED_BY.set(over, { level, kind, isPerUpstream });
-  for (const message of Object.keys(begins)) BEGUN_BY.set(message, { level, kind, isPerUpstream });
+  for (const message of Object.keys(begins)) {
+    // Errors are the gravest, then what stands lower in the table.
+    const gravity = BEGUN_BY.size + (level === "error" ? GRAVITY_OF_ERRORS : 0);
+    BEGUN_BY.set(message, { level, kind, isPerUpstream, gravity });
+  }
 }
 
 /** The outage that a message begins; `undefined` for an event, which has no end. */
@@ -222,6 +230,6 @@ export function begunBy(message: string): Kind | undefined {
 }
 
 /** The outage that a message ends, if it ends one. */
-export function endedBy(message: string): Kind | undefined {
+export function endedBy(message: string): Omit<Kind, "gravity"> | undefined {
   return ENDED_BY.get(message);
 }

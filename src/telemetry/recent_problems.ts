@@ -47,6 +47,8 @@ export interface Problem {
   readonly overAtMs: number | undefined;
 }
 
+type Told = Pick<Problem, "level" | "message" | "facts">;
+
 /** An event is present for so long. */
 const EVENT_FOR_MS = 15 * 60_000;
 
@@ -106,11 +108,8 @@ export class RecentProblems {
     const lasting = known?.overAtMs === undefined ? known : undefined;
     const lastAtMs = this.#nowMs();
     const { count = 0, firstAtMs = lastAtMs } = lasting ?? {};
-    // Of several messages, the one that says what to do says the most.
-    const hint = lasting?.facts["hint"];
-    const facts = { ...hint === undefined ? {} : { hint }, ...shownFacts(given) };
     const times = { count: count + 1, firstAtMs, lastAtMs, overAtMs: undefined };
-    this.#problems.set(key, { level, message, facts, ...times });
+    this.#problems.set(key, { ...gravest(lasting, { level, message, facts: given }), ...times });
     if (this.#problems.size > PROBLEMS_MAX) this.#problems.delete(this.#leastOf(lastAtMs));
   }
 
@@ -137,6 +136,15 @@ function keyOf(
   { upstream = "" }: Facts,
 ): string {
   return JSON.stringify([kind, isPerUpstream ? upstream : ""]);
+}
+
+/** What is shown of an outage: `next`, unless a graver message stands. */
+function gravest(lasting: Told | undefined, { level, message, facts }: Told): Told {
+  const gravityOf = (one: string) => begunBy(one)?.gravity ?? 0;
+  if (lasting && gravityOf(lasting.message) > gravityOf(message)) return lasting;
+  // Of several messages, the one that says what to do says the most.
+  const hint = lasting?.facts["hint"];
+  return { level, message, facts: { ...hint === undefined ? {} : { hint }, ...shownFacts(facts) } };
 }
 
 function shownFacts(facts: Facts): Facts {

@@ -1,7 +1,9 @@
 import { formatDate } from "../../base/format_times.ts";
 import { counted, formatBytes, formatSeconds } from "../../base/format_units.ts";
 import { visible } from "../../base/visible.ts";
-import type { Told } from "../client/told.ts";
+import { Told } from "../client/told.ts";
+import { problemKinds, SUBJECTS_MAX } from "../../http/stats/problem_kinds.ts";
+import { whatToDo } from "../../http/stats/problem_words.ts";
 import { verdictOf } from "./verdict.ts";
 
 /** Where a screen is shown. */
@@ -143,21 +145,45 @@ function pinLines(stats: Told): readonly string[] {
 }
 
 function problemLines(stats: Told, { nowMs, max }: ListParts): readonly string[] {
-  const all = stats.at("problems").list;
-  const lines = all.slice(0, max).flatMap((one) => {
-    const facts = one.at("facts");
-    const about = ["upstream", "nar", "route"].flatMap((name) => facts.at(name).text ?? []);
-    const times = one.at("count").number ?? 1;
-    const often = times === 1 ? "" : `${times} times, `;
-    const hint = facts.at("hint").text ?? facts.at("remedy").text;
-    const isOver = one.at("over_at").timeMs !== undefined;
-    const mark = isOver ? "✓" : one.at("level").text === "error" ? "✗" : "!";
-    const told = [one.at("message").text ?? "", ...about].join(" ");
-    const over = isOver ? `, over ${ago(one.at("over_at"), nowMs)}` : "";
-    const line = `${mark} ${told} (${often}${ago(one.at("last_at"), nowMs)}${over})`;
-    return hint === undefined || isOver ? [line] : [line, `  ${hint}`];
-  });
-  return all.length > max ? [...lines, `and ${all.length - max} more`] : lines;
+  const problems = stats.at("problems").list.map((one) => ({
+    told: one,
+    message: one.at("message").text ?? "",
+    over_at: one.at("over_at").text ?? null,
+  }));
+  const kinds = problemKinds(problems).map((kind) => kind.map(({ told }) => told));
+  const lines = kinds.slice(0, max).flatMap((kind) => problemKindLines(kind, nowMs));
+  return kinds.length > max ? [...lines, `and ${kinds.length - max} more`] : lines;
+}
+
+/** A line of one kind, and what to do below it while it lasts. */
+function problemKindLines(kind: readonly Told[], nowMs: number): readonly string[] {
+  const [first = new Told(undefined)] = kind;
+  const times = kind.reduce((sum, one) => sum + (one.at("count").number ?? 1), 0);
+  const often = times === 1 ? "" : `${times} times, `;
+  const message = first.at("message").text ?? "";
+  const isOver = first.at("over_at").timeMs !== undefined;
+  const mark = isOver ? "✓" : kind.some(isError) ? "✗" : "!";
+  const over = isOver ? `, over ${ago(newest(kind, "over_at"), nowMs)}` : "";
+  const subjects = [...new Set(kind.map(subjectOf).filter((subject) => subject !== ""))];
+  const told = [message, shortened(subjects, SUBJECTS_MAX).join(", ")].join(" ").trimEnd();
+  const line = `${mark} ${told} (${often}${ago(newest(kind, "last_at"), nowMs)}${over})`;
+  const facts = first.at("facts");
+  const hint = facts.at("hint").text ?? facts.at("remedy").text ?? whatToDo({ message, facts: {} });
+  return hint === undefined || isOver ? [line] : [line, `  ${hint}`];
+}
+
+function isError(problem: Told): boolean {
+  return problem.at("level").text === "error" && problem.at("over_at").timeMs === undefined;
+}
+
+function subjectOf(problem: Told): string {
+  const facts = problem.at("facts");
+  return ["upstream", "nar", "route"].flatMap((name) => facts.at(name).text ?? []).join(" ");
+}
+
+function newest(kind: readonly Told[], name: "last_at" | "over_at"): Told {
+  const [time] = kind.map((one) => one.at(name).text ?? "").toSorted().toReversed();
+  return new Told(time);
 }
 
 function ago(at: Told, nowMs: number): string {

@@ -3,30 +3,17 @@ import { clock, formatNumber } from "./format.ts";
 import { type Html, markup, type Part } from "./markup.ts";
 import { toneIcon } from "./icons.ts";
 import { type ListsLook, rows } from "./rows.ts";
+import { type ProblemKind, problemKinds, SUBJECTS_MAX } from "../stats/problem_kinds.ts";
 import { factsInWords, titleOf, whatToDo } from "../stats/problem_words.ts";
 
-/** What a row names of the upstreams or files that have the problem. */
-const SUBJECTS_MAX = 4;
-
-/** The problems with one message, the newest first. */
-type Kind = readonly [ProblemStats, ...ProblemStats[]];
+type Kind = ProblemKind<ProblemStats>;
 
 /** What went wrong: a row for each kind, the newest first. */
 export function problemsPart({ problems, at }: Stats, lists: ListsLook): Html {
   if (problems.length === 0) return markup`<p class="none">None since the start.</p>`;
-  const kinds = kindsOf(problems);
+  const kinds = problemKinds(problems);
   const look = { count: kinds.length, section: "problems-section", ...lists };
   return rows(kinds, look, (kind) => row(kind, at));
-}
-
-function kindsOf(problems: readonly ProblemStats[]): readonly Kind[] {
-  const kinds = new Map<string, [ProblemStats, ...ProblemStats[]]>();
-  for (const problem of problems) {
-    const kind = kinds.get(problem.message);
-    if (kind === undefined) kinds.set(problem.message, [problem]);
-    else kind.push(problem);
-  }
-  return [...kinds.values()];
 }
 
 function row(kind: Kind, at: string): Html {
@@ -34,12 +21,13 @@ function row(kind: Kind, at: string): Html {
   const isOver = present.length === 0;
   const isError = present.some(({ level }) => level === "error");
   const word = isOver ? "over" : isError ? "error" : "warning";
-  const remedies = new Set(present.map(whatToDo).filter((remedy) => remedy !== undefined));
+  const gravest = present.filter(({ message }) => message === kind[0].message);
+  const remedies = new Set(gravest.map(whatToDo).filter((remedy) => remedy !== undefined));
   const hidden = kind.length - SUBJECTS_MAX;
   return markup`<li class="problem${isOver && " over"}"><span class="mark">${
     toneIcon(isOver ? "idle" : isError ? "bad" : "fair")
   }${word}</span> <b>${titleOf(kind[0])}</b>${
-    kind.slice(0, SUBJECTS_MAX).map((one) => subject(one, { isOver, at }))
+    kind.slice(0, SUBJECTS_MAX).map((one) => subject(one, { title: titleOf(kind[0]), isOver, at }))
   }${hidden > 0 && markup`<span class="detail">and ${formatNumber(hidden)} more</span>`}${
     times(kind, isOver, at)
   }${
@@ -48,9 +36,16 @@ function row(kind: Kind, at: string): Html {
   }</li>`;
 }
 
-/** The facts of one; the end of its own only where the kind lasts. */
-function subject(one: ProblemStats, kind: { readonly isOver: boolean; readonly at: string }): Part {
-  const facts = factsInWords(one).join(", ");
+interface KindLook {
+  readonly title: string;
+  readonly isOver: boolean;
+  readonly at: string;
+}
+
+/** The facts of one. Its own title and end stand only where they differ from the kind's. */
+function subject(one: ProblemStats, kind: KindLook): Part {
+  const told = titleOf(one) === kind.title ? [] : [titleOf(one)];
+  const facts = [...told, ...factsInWords(one)].join(", ");
   const isOver = one.over_at !== null && !kind.isOver;
   return facts !== "" &&
     markup`<span class="detail">${facts}${

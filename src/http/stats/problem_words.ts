@@ -9,7 +9,7 @@ const CHECK_RIGHTS = "give larder the right to remove files from its storage; la
 
 /** What to do about an event whose log line has no hint. */
 const WHAT_TO_DO: Readonly<Record<string, string>> = {
-  "upstream lost nar": "nothing: larder asks the other upstreams for the file",
+  "upstream lost nar": "nothing: the file is missing there, and another upstream may have it",
   "upstream sent more than the nar file": "nothing: larder refused the file",
   "nar verification failed":
     "nothing: larder refused the file, and avoids that upstream for an hour",

@@ -1,4 +1,6 @@
 import assert from "node:assert/strict";
+import { Told } from "../../../src/cli/client/told.ts";
+import { statusScreen } from "../../../src/cli/status/status_screen.ts";
 import { fakeUpstream } from "../../support/fake_upstream.ts";
 import { freePort } from "../../support/free_port.ts";
 import { runLarder } from "../../support/run_larder.ts";
@@ -100,6 +102,22 @@ Problems   ✗ stored nar is\\u001b[2J damaged x.nar (3 times, 10m00s ago)
     const narrow = await runLarder(words, { columns });
     assert.deepEqual(narrow.out.split("\n").filter((line) => line.length > columns), []);
   }
+});
+
+Deno.test("status: an outage of two upstreams is one problem with one thing to do", () => {
+  const at = "2026-01-02T12:00:00.000Z";
+  const problem = (message: string, host: string) => ({
+    ...{ level: "warn", message, count: 2, first_at: at, last_at: at, over_at: null },
+    facts: { upstream: `https://${host}.example`, hint: `hint of ${message}` },
+  });
+  const problems = [problem("upstream failed", "a"), problem("upstream is down", "b")];
+  const stats = new Told({ at, problems });
+  const screen = statusScreen({ server: "URL", stats }, { columns: undefined, rows: undefined });
+  assert.equal(
+    screen.slice(screen.indexOf("Problems")),
+    "Problems   ! upstream is down https://b.example, https://a.example (4 times, 0s ago)\n" +
+      "             hint of upstream is down\n",
+  );
 });
 
 Deno.test("status: figures that are not to be had change nothing for a health check", async () => {

@@ -57,6 +57,20 @@ Deno.test("problems: a kind has one row for each upstream, until it is over", ()
   assert.deepEqual(shown()[0], ["upstream is down", "https://a.example", undefined, 1, undefined]);
 });
 
+Deno.test("problems: the gravest message of an outage stays, with its own hint", () => {
+  const problems = new RecentProblems(() => 0);
+  const log = problems.watch(silentLogger());
+  log.warn("upstream failed", { ...UPSTREAM, reason: "unreachable", hint: "wait" });
+  log.warn("upstream is down", { ...UPSTREAM, hint: "check the network" });
+  log.debug("upstream failed", { ...UPSTREAM, reason: "unreachable", hint: "wait" });
+  log.error("nars cannot be kept: they pass through", { hint: "make room" });
+  log.warn("nar not kept", { nar: "a.nar", hint: "unpin something" });
+  assert.deepEqual(problems.list().map(({ message, facts, count }) => [message, facts, count]), [
+    ["nars cannot be kept: they pass through", { hint: "make room" }, 2],
+    ["upstream is down", { ...UPSTREAM, hint: "check the network" }, 3],
+  ]);
+});
+
 Deno.test("problems: each outage has a log, and only that logs its messages", () => {
   const source = textsBelow("src").filter(([path]) => !path.endsWith("/outages.ts"))
     .map(([, text]) => text).join("\n");

@@ -1,0 +1,25 @@
+import { begunBy } from "../../telemetry/outages.ts";
+import type { ProblemStats } from "./stats.ts";
+
+/** How many subjects a row of a kind names. */
+export const SUBJECTS_MAX = 4;
+
+/** The problems of one outage, or with one message. The first has the title and what to do. */
+export type ProblemKind<Listed> = readonly [Listed, ...Listed[]];
+
+/** The kinds, the newest first. In each, the problems that last come first, the gravest ahead. */
+export function problemKinds<Listed extends Pick<ProblemStats, "message" | "over_at">>(
+  problems: readonly Listed[],
+): readonly ProblemKind<Listed>[] {
+  const kinds = Map.groupBy(problems, ({ message }) => begunBy(message)?.kind ?? message);
+  return [...kinds.values()].flatMap((kind) => {
+    const [first, ...others] = kind.toSorted((a, b) =>
+      Number(a.over_at !== null) - Number(b.over_at !== null) || gravityOf(b) - gravityOf(a)
+    );
+    return first === undefined ? [] : [[first, ...others] as const];
+  });
+}
+
+function gravityOf({ message }: Pick<ProblemStats, "message">): number {
+  return begunBy(message)?.gravity ?? 0;
+}
