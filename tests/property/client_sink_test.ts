@@ -61,6 +61,7 @@ checkProperty(
     })();
     for (const part of parts) await sink.write(part.slice());
     assert.ok(got.length < end - start, "before the verdict");
+    assert.ok(parts.length === 0 || sink.rate.idleMs !== undefined, "its rate is known");
     await sink.judge({
       type: "end",
       fileSize: bytes.length,

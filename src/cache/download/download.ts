@@ -1,5 +1,6 @@
 import { Notifier } from "../../base/notifier.ts";
 import { Failure } from "../../base/failure.ts";
+import { RecentRate } from "../../base/recent_rate.ts";
 import { streamOf } from "../../base/stream_of.ts";
 import type { NarName } from "../../nix/nar_name.ts";
 import { ClientAddresses } from "./client_addresses.ts";
@@ -60,8 +61,8 @@ export class Download {
   readonly file: GrowingFile;
   readonly startedAtMs: number;
   readonly clients = new ClientAddresses();
+  readonly rate = new RecentRate();
   #state: DownloadState = { state: "opening" };
-  #receivedAtMs: number | undefined;
   readonly #changed = new Notifier();
   #isPromised = false;
   #isWanted: boolean;
@@ -92,7 +93,7 @@ export class Download {
   /** How long the whole file has waited for the verdict on its NAR; `undefined`: it does not. */
   get unverifiedMs(): number | undefined {
     const isWaiting = this.#state.state === "received" && !this.#state.verified;
-    return isWaiting ? performance.now() - (this.#receivedAtMs ?? NaN) : undefined;
+    return isWaiting ? this.rate.idleMs : undefined;
   }
 
   get fileSize(): number | undefined {
@@ -116,7 +117,8 @@ export class Download {
 
   advance(event: DownloadEvent): void {
     this.#state = next(this.#state, event);
-    if (event.type === "end") this.#receivedAtMs = performance.now();
+    if (this.#state.state === "receiving") this.rate.note(this.#state.received);
+    if (event.type === "end") this.rate.note(event.fileSize);
     this.#changed.notify();
   }
 

@@ -1,3 +1,4 @@
+import type { RecentRate } from "../../base/recent_rate.ts";
 import type { NarName } from "../../nix/nar_name.ts";
 import type { ListedClients } from "./client_addresses.ts";
 import type { Download } from "./download.ts";
@@ -10,6 +11,8 @@ export interface DownloadProgress {
   readonly receivedBytes: number;
   /** The size of the whole file, where it is known. */
   readonly fileSize: number | undefined;
+  /** In the last seconds; `undefined` in the first one, and while no bytes are expected. */
+  readonly bytesPerSecond: number | undefined;
   readonly startedAtMs: number;
   readonly clients: ListedClients;
 }
@@ -36,12 +39,12 @@ export function allInFlight(places: readonly InFlight[]): InFlight {
 
 /** `undefined` for a download that has failed. */
 export function progressOf(
-  { name: narName, state: now, fileSize, startedAtMs, clients }: Pick<
-    Download,
-    "name" | "state" | "fileSize" | "startedAtMs" | "clients"
-  >,
+  { name: narName, state: now, fileSize, startedAtMs, clients, rate }:
+    & Pick<Download, "name" | "state" | "fileSize" | "startedAtMs" | "clients">
+    & { readonly rate: RecentRate | undefined },
 ): DownloadProgress | undefined {
-  const common = { narName, fileSize, startedAtMs, clients: clients.listed() };
+  const bytesPerSecond = now.state === "receiving" ? rate?.bytesPerSecond : undefined;
+  const common = { narName, fileSize, bytesPerSecond, startedAtMs, clients: clients.listed() };
   switch (now.state) {
     case "opening":
       return { ...common, state: "opening", receivedBytes: 0 };

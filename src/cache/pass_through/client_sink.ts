@@ -2,6 +2,7 @@ import { Buffer } from "node:buffer";
 import { createHash } from "node:crypto";
 import { ByteBlocks } from "../../base/byte_blocks.ts";
 import { Failure, messageOf } from "../../base/failure.ts";
+import { RecentRate } from "../../base/recent_rate.ts";
 import type { NarSource } from "../../metadata/metadata_store.ts";
 import { sha256FromDigest } from "../../nix/hash.ts";
 import type { NarPart } from "../download/download.ts";
@@ -37,7 +38,7 @@ interface Held {
  */
 export class ClientSink implements NarSink {
   readonly order: NarOrder;
-  readonly copies = false;
+  readonly rate = new RecentRate();
   readonly #parts: ClientSinkParts;
   readonly #hash = createHash("sha256");
   /** `undefined` where the file hash is the NAR hash. */
@@ -54,6 +55,10 @@ export class ClientSink implements NarSink {
     this.order = narOrderOf(parts.nar);
     this.#fileSize = this.order.fileSize;
     this.#check = passThroughCheck(parts);
+  }
+
+  get copies(): boolean {
+    return false;
   }
 
   get state(): DownloadState {
@@ -128,6 +133,7 @@ export class ClientSink implements NarSink {
     this.#open();
     const received = position + bytes.length;
     this.#state = next(this.#state, { type: "bytes", received });
+    this.rate.note(received);
     this.#parts.listener.progress({ type: "bytes", received });
     const part = await this.#part();
     const { start, end = Infinity } = part;

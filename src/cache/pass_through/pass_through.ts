@@ -172,7 +172,7 @@ export class PassThrough implements NarTarget, Disposable {
     using _entry = transfers.enter({
       name: this.#nar.name,
       peer,
-      state: () => this.#sink?.state ?? { state: "opening" },
+      sink: () => this.#sink,
     });
     try {
       const result = await this.#attempts.run();

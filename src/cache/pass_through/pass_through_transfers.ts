@@ -1,20 +1,24 @@
 import type { NarName } from "../../nix/nar_name.ts";
 import { ClientAddresses } from "../download/client_addresses.ts";
 import { type DownloadProgress, type InFlight, progressOf } from "../download/download_progress.ts";
-import { type DownloadState, knownFileSize } from "../download/download_state.ts";
+import { knownFileSize } from "../download/download_state.ts";
+import type { ClientSink } from "./client_sink.ts";
 
 /** One NAR file in flight to one client. */
 export interface PassThroughTransfer {
   readonly name: NarName;
   /** The client's address; `undefined` if unknown. */
   readonly peer: string | undefined;
-  readonly state: () => DownloadState;
+  /** Where the bytes go; `undefined` before the first source. */
+  readonly sink: () => Pick<ClientSink, "state" | "rate"> | undefined;
 }
 
 interface Entry extends Omit<PassThroughTransfer, "peer"> {
   readonly startedAtMs: number;
   readonly clients: ClientAddresses;
 }
+
+const OPENING = { state: { state: "opening" }, rate: undefined } as const;
 
 /** The pass-throughs in flight: one for each client. */
 export class PassThroughTransfers implements InFlight {
@@ -32,8 +36,8 @@ export class PassThroughTransfers implements InFlight {
   progress(countMax: number): readonly DownloadProgress[] {
     return this.#entries.values()
       .map((entry) => {
-        const state = entry.state();
-        return progressOf({ ...entry, state, fileSize: knownFileSize(state) });
+        const { state, rate } = entry.sink() ?? OPENING;
+        return progressOf({ ...entry, state, rate, fileSize: knownFileSize(state) });
       })
       .filter((progress) => progress !== undefined)
       .take(countMax)

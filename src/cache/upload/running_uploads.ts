@@ -1,3 +1,4 @@
+import { RecentRate } from "../../base/recent_rate.ts";
 import type { NarName } from "../../nix/nar_name.ts";
 import { ClientAddresses } from "../download/client_addresses.ts";
 import type { DownloadProgress, InFlight } from "../download/download_progress.ts";
@@ -39,16 +40,20 @@ export class RunningUploads implements InFlight {
     const startedAtMs = this.#nowMs();
     const clients = new ClientAddresses();
     clients.enter(peer);
+    const rate = new RecentRate(this.#nowMs);
+    rate.note(0);
     let receivedBytes = 0;
     let state: DownloadProgress["state"] = "receiving";
     const progress = () => ({
       ...{ ...file, state, receivedBytes, startedAtMs },
+      bytesPerSecond: state === "receiving" ? rate.bytesPerSecond : undefined,
       clients: clients.listed(),
     });
     this.#progress.add(progress);
     return {
       received(bytes) {
         receivedBytes += bytes;
+        rate.note(receivedBytes);
       },
       ended() {
         state = "verifying";

@@ -11,7 +11,7 @@ const STATES: Readonly<Record<string, string>> = {
 
 /** What moves now: downloads, uploads, and stored files that clients receive. */
 export function transfersPart(
-  { downloads, uploads, sends, at }: Stats,
+  { downloads, uploads, sends, at }: Pick<Stats, "downloads" | "uploads" | "sends" | "at">,
   look: ListsLook,
 ): Html {
   const isQuiet = downloads.count + uploads.count + sends.count === 0;
@@ -65,11 +65,15 @@ function facts(one: TransferStats, at: string): Html {
   const whole = file_bytes === null ? "" : ` of ${formatBytes(file_bytes)}`;
   const words = [
     `${formatBytes(received_bytes)}${whole}`,
-    ...bytes_per_second === null ? [] : [`${formatBytes(bytes_per_second)}/s`],
+    ...bytes_per_second === null ? [] : [speed(bytes_per_second)],
     ...seconds_left === null ? [] : [`${formatSpan(Math.ceil(seconds_left))} left`],
     ...STATES[state] === undefined ? [] : [STATES[state]],
   ];
   return markup`${words.join(", ")}, began ${ago(started_at, at)}`;
+}
+
+function speed(bytesPerSecond: number): string {
+  return bytesPerSecond === 0 ? "waiting for data" : `${formatBytes(bytesPerSecond)}/s`;
 }
 
 function clientsOf({ clients, client_count }: Pick<TransferStats, "clients" | "client_count">) {

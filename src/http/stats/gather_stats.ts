@@ -29,9 +29,6 @@ import { verdictOf } from "./verdict.ts";
 /** Further downloads, uploads and sends are counted, but not listed. */
 const TRANSFERS_MAX = 50;
 
-/** A transfer of less time says nothing about its speed. */
-const SPEED_AFTER_S = 1;
-
 /** The sources of the figures. None scans a table. */
 export interface StatsSources {
   readonly version: string;
@@ -160,7 +157,7 @@ function upstreamStats({ pool, lastAnswers }: StatsSources): readonly UpstreamSt
 }
 
 async function transferStats(
-  { nameOf, nowMs }: StatsSources,
+  { nameOf }: StatsSources,
   inFlight: InFlight,
 ): Promise<TransfersStats> {
   const { count } = inFlight;
@@ -171,24 +168,18 @@ async function transferStats(
     received_bytes: one.receivedBytes,
     file_bytes: one.fileSize ?? null,
     started_at: iso(one.startedAtMs),
-    ...speedOf(one, nowMs()),
+    bytes_per_second: one.bytesPerSecond ?? null,
+    seconds_left: secondsLeft(one),
     client_count: one.clients.count,
     clients: one.clients.addresses,
   });
   return { count, under_way: await Promise.all(inFlight.progress(TRANSFERS_MAX).map(show)) };
 }
 
-function speedOf({ receivedBytes, fileSize, startedAtMs, state }: DownloadProgress, atMs: number) {
-  const seconds = (atMs - startedAtMs) / 1_000;
-  if (state !== "receiving" || seconds < SPEED_AFTER_S || receivedBytes === 0) {
-    return { bytes_per_second: null, seconds_left: null };
-  }
-  const bytes_per_second = Math.round(receivedBytes / seconds);
-  const leftBytes = fileSize === undefined ? undefined : Math.max(0, fileSize - receivedBytes);
-  const seconds_left = leftBytes === undefined || bytes_per_second === 0
-    ? null
-    : Math.ceil(leftBytes / bytes_per_second);
-  return { bytes_per_second, seconds_left };
+/** `null` if the speed or the size is unknown, and while nothing arrives. */
+function secondsLeft({ receivedBytes, fileSize, bytesPerSecond }: DownloadProgress): number | null {
+  if (!bytesPerSecond || fileSize === undefined) return null;
+  return Math.ceil(Math.max(0, fileSize - receivedBytes) / bytesPerSecond);
 }
 
 async function sendStats({ sends, nameOf }: StatsSources): Promise<SendsStats> {

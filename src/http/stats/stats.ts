@@ -162,7 +162,7 @@ export interface TransferStats {
   readonly received_bytes: number;
   readonly file_bytes: number | null;
   readonly started_at: string;
-  /** The mean since the start of the transfer. */
+  /** The mean of the last seconds; 0 while nothing arrives. */
   readonly bytes_per_second: number | null;
   readonly seconds_left: number | null;
   /** Different addresses. */

@@ -1,0 +1,62 @@
+import assert from "node:assert/strict";
+import fc from "fast-check";
+import { RecentRate } from "../../../src/base/recent_rate.ts";
+import { checkProperty } from "../../support/property.ts";
+
+Deno.test("recent rate: a standstill of five seconds is a rate of 0, whatever came before", () => {
+  let nowMs = 12_345;
+  const rate = new RecentRate(() => nowMs);
+  assert.equal(rate.bytesPerSecond, undefined);
+  rate.note(0);
+  for (let second = 0; second < 20; second++) {
+    nowMs += 500;
+    rate.note(1_000 * (second + 1) - 500);
+    if (second === 0) assert.equal(rate.bytesPerSecond, undefined);
+    nowMs += 500;
+    rate.note(1_000 * (second + 1));
+  }
+  const steady = rate.bytesPerSecond ?? NaN;
+  assert.ok(steady > 900 && steady < 1_100, `${steady}`);
+
+  nowMs += 2_000;
+  const slower = rate.bytesPerSecond ?? NaN;
+  assert.ok(slower > 400 && slower < 700, `${slower}`);
+  nowMs += 3_000;
+  assert.deepEqual([rate.bytesPerSecond, rate.idleMs], [0, 5_000]);
+  nowMs += 3_600_000;
+  assert.equal(rate.bytesPerSecond, 0);
+});
+
+Deno.test("recent rate: a count that begins again loses no later byte, and adds none", () => {
+  let nowMs = 0;
+  const rate = new RecentRate(() => nowMs);
+  rate.note(5_000);
+  nowMs = 2_000;
+  rate.note(0);
+  rate.note(1_000);
+  assert.equal(rate.bytesPerSecond, 3_000);
+});
+
+const growth = fc.record({ waitMs: fc.nat(3_000), bytes: fc.nat(1_000_000) });
+
+checkProperty(
+  "recent rate: it counts the bytes of four to five seconds, and no others",
+  fc.property(fc.array(growth, { minLength: 1 }), (growths) => {
+    let [nowMs, total] = [0, 0];
+    const rate = new RecentRate(() => nowMs);
+    rate.note(0);
+    const came = growths.map(({ waitMs, bytes }) => {
+      nowMs += waitMs;
+      rate.note(total += bytes);
+      return { atMs: nowMs, bytes };
+    });
+    const shown = rate.bytesPerSecond;
+    if (nowMs < 1_000) return assert.equal(shown, undefined);
+    const fromMs = Math.max(0, (Math.floor(nowMs / 1_000) - 4) * 1_000);
+    const sum = came.filter(({ atMs }) => atMs >= fromMs).reduce(
+      (all, { bytes }) => all + bytes,
+      0,
+    );
+    assert.equal(shown, Math.round(sum / ((nowMs - fromMs) / 1_000)));
+  }),
+);
