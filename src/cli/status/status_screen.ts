@@ -4,6 +4,7 @@ import { visible } from "../../base/visible.ts";
 import { Told } from "../client/told.ts";
 import { problemKinds, SUBJECTS_MAX } from "../../http/stats/problem_kinds.ts";
 import { whatToDo } from "../../http/stats/problem_words.ts";
+import { upstreamStateOf } from "../../http/stats/upstream_state.ts";
 import { verdictOf } from "./verdict.ts";
 
 /** Where a screen is shown. */
@@ -114,8 +115,14 @@ interface ListParts {
 
 function upstreamLines(stats: Told, { nowMs, max }: ListParts): readonly string[] {
   const lines = stats.at("upstreams").list.map((one) => {
-    const mark = one.at("is_up").isTrue ? "✓" : "✗";
     const result = one.at("last_answer", "result").text;
+    const reason = one.at("last_error", "reason").text;
+    const state = upstreamStateOf({
+      is_up: one.at("is_up").isTrue,
+      last_answer: result === undefined ? null : { result },
+      last_error: reason === undefined ? null : { reason },
+    });
+    const mark = state === "up" ? "✓" : state === "down" ? "✗" : "!";
     const last = result === undefined
       ? "no request yet"
       : `${result} ${ago(one.at("last_answer", "at"), nowMs)}`;

@@ -2,8 +2,17 @@ import type { Stats, UpstreamStats } from "../stats/stats.ts";
 import { counted } from "../../base/format_units.ts";
 import { ago, formatLatency, formatNumber, formatPercent } from "./format.ts";
 import { type Html, markup, type Part } from "./markup.ts";
-import { toneIcon } from "./icons.ts";
+import { type Tone, toneIcon } from "./icons.ts";
 import { REASONS } from "../stats/problem_words.ts";
+import { type UpstreamState, upstreamStateOf } from "../stats/upstream_state.ts";
+
+const LOOKS: Readonly<Record<UpstreamState, readonly [tone: Tone, word: string]>> = {
+  up: ["good", "up"],
+  down: ["bad", "down"],
+  untrusted: ["fair", "not trusted"],
+  status: ["fair", "fails"],
+  garbage: ["fair", "fails"],
+};
 
 /** The upstreams: their health, how fast they answer, and how much comes from each. */
 export function upstreamsPart({ upstreams, at }: Stats): Html {
@@ -13,13 +22,13 @@ export function upstreamsPart({ upstreams, at }: Stats): Html {
 }
 
 function upstream(one: UpstreamStats, all: { readonly found: number; readonly at: string }): Html {
-  const { url, is_up, priority, last_answer, answers, latencies_ms, last_error } = one;
-  const isTrusted = last_answer?.result !== "untrusted";
-  const tone = !is_up ? "bad" : isTrusted ? "good" : "fair";
+  const { url, priority, last_answer, answers, latencies_ms, last_error } = one;
+  const state = upstreamStateOf(one);
+  const [tone, word] = LOOKS[state];
   const share = answers.found === 0 ? undefined : formatPercent(answers.found / all.found);
-  return markup`<li class="upstream"><div><span class="mark">${toneIcon(tone)}${
-    !is_up ? "down" : isTrusted ? "up" : "not trusted"
-  }</span> <b>${url}</b></div><span class="detail latest">${
+  return markup`<li class="upstream"><div><span class="mark">${
+    toneIcon(tone)
+  }${word}</span> <b>${url}</b></div><span class="detail latest">${
     last_answer === null
       ? latencies_ms.length === 0 ? "no request yet" : "its answers were not needed yet"
       : markup`${outcome(last_answer.result)} ${ago(last_answer.at, all.at)}`
@@ -29,7 +38,7 @@ function upstream(one: UpstreamStats, all: { readonly found: number; readonly at
     last_error !== null &&
     markup`<span class="detail error">Last error ${ago(last_error.at, all.at)}: ${
       REASONS[last_error.reason] ?? "unknown"
-    }.${!is_up && ` What to do: ${last_error.hint}.`}</span>`
+    }.${state !== "up" && ` What to do: ${last_error.hint}.`}</span>`
   }</li>`;
 }
 

@@ -2,13 +2,25 @@ import { counted, formatBytes } from "../../base/format_units.ts";
 import { formatClock } from "../../base/format_times.ts";
 import { begunBy, UPSTREAM_DOWN } from "../../telemetry/outages.ts";
 import { isPresent, type Problem } from "../../telemetry/recent_problems.ts";
-import { factsInWords, REASONS, titleOf, whatToDo } from "./problem_words.ts";
+import { factsInWords, titleOf, whatToDo } from "./problem_words.ts";
 import type { FaultStats, SizeStats, UpstreamStats, VerdictStats } from "./stats.ts";
+import { type UpstreamState, upstreamStateOf } from "./upstream_state.ts";
 
 /** Below this, downloads soon stop being stored. */
 const DISK_FREE_MIN_BYTES = 1 << 30;
 
 const PINNED_PART_MAX = 0.95;
+
+const NETWORK_HINT =
+  "check the network of this machine; larder uses them again as soon as they answer";
+
+/** What an upstream does, and what several do. */
+const CAUSES: Readonly<Record<Useless["cause"], readonly [one: string, several: string]>> = {
+  down: ["is down", "are down"],
+  untrusted: ["is not trusted", "are not trusted"],
+  status: ["answers with errors", "answer with errors"],
+  garbage: ["sends no narinfos", "send no narinfos"],
+};
 
 /** The figures that decide whether all is well. */
 export interface Judged {
@@ -35,44 +47,50 @@ export function verdictOf({ upstreams, size, problems, atMs }: Judged): VerdictS
   };
 }
 
+/** One fault for each cause. If no upstream is of use, that is the only fault. */
 function upstreamFaults(upstreams: readonly UpstreamStats[]): readonly FaultStats[] {
-  const down = upstreams.filter(({ is_up }) => !is_up);
-  if (down.length > 0 && down.length === upstreams.length) {
-    const text = down.length === 1 ? "The upstream is down" : "All upstreams are down";
-    const hint = "check the network of this machine; larder uses them again as soon as they answer";
-    return [{ level: "error", text, hint }];
+  const states = Map.groupBy(upstreams, upstreamStateOf);
+  const isServed = states.delete("up");
+  const causes = [...states].flatMap(([cause, ones]) => cause === "up" ? [] : [{ cause, ones }]);
+  if (isServed || causes.length === 0) {
+    return causes.map((one) => ({ level: "warn", ...partFault(one, upstreams.length) }));
   }
-  const faults: FaultStats[] = [];
-  if (down.length > 0) {
-    const text = `${counted(down.length, "upstream")} of ${upstreams.length} ` +
-      `${down.length === 1 ? "is" : "are"} down: ${hostsOf(down)}`;
+  const [first, second] = causes;
+  if (first?.cause === "down" && second === undefined) {
+    const text = first.ones.length === 1 ? "The upstream is down" : "All upstreams are down";
+    return [{ level: "error", text, hint: NETWORK_HINT }];
+  }
+  if (first !== undefined && second === undefined) {
+    return [{ level: "error", ...partFault(first, upstreams.length) }];
+  }
+  const text = `No upstream can be used: ${causes.map(causeText).join(", ")}`;
+  return [{ level: "error", text, hint: NETWORK_HINT }];
+}
+
+/** Upstreams of no use for one cause. */
+interface Useless {
+  readonly cause: Exclude<UpstreamState, "up">;
+  readonly ones: readonly UpstreamStats[];
+}
+
+/** The fault of some upstreams. */
+function partFault({ cause, ones }: Useless, count: number): Pick<FaultStats, "text" | "hint"> {
+  const hosts = hostsOf(ones);
+  if (cause === "down") {
+    const verb = ones.length === 1 ? "is" : "are";
+    const text = `${counted(ones.length, "upstream")} of ${count} ${verb} down: ${hosts}`;
     const hint = "nothing at once, the others answer; check its URL and the network if it lasts";
-    faults.push({ level: "warn", text, hint });
+    return { text, hint };
   }
-  const untrusted = upstreams.filter((one) => isFailing(one) && resultOf(one) === "untrusted");
-  if (untrusted.length > 0) {
-    faults.push({
-      level: untrusted.length === upstreams.length ? "error" : "warn",
-      text: `No trusted key signs the narinfos of ${hostsOf(untrusted)}`,
-      hint: "give its public key with --cache-upstream-public-key",
-    });
-  }
-  for (const one of upstreams.filter(isFailing)) {
-    const { last_error } = one;
-    if (untrusted.includes(one) || last_error === null) continue;
-    const text = `Upstream ${hostsOf([one])} fails: ${REASONS[last_error.reason] ?? "unknown"}`;
-    faults.push({ level: "warn", text, hint: last_error.hint });
-  }
-  return faults;
+  const hint = ones[0]?.last_error?.hint ?? null;
+  if (cause === "untrusted") return { text: `No trusted key signs the narinfos of ${hosts}`, hint };
+  const upstreams = ones.length === 1 ? "Upstream" : "Upstreams";
+  return { text: `${upstreams} ${causeText({ cause, ones })}`, hint };
 }
 
-function resultOf({ last_answer }: UpstreamStats): string {
-  return last_answer?.result ?? "absent";
-}
-
-/** It answers, but its last answer was of no use. */
-function isFailing(one: UpstreamStats): boolean {
-  return one.is_up && !["found", "absent"].includes(resultOf(one));
+function causeText({ cause, ones }: Useless): string {
+  const [one, several] = CAUSES[cause];
+  return `${hostsOf(ones)} ${ones.length === 1 ? one : several}`;
 }
 
 function spaceFaults({ pinned_bytes, limit_bytes, disk_free_bytes }: SizeStats): FaultStats[] {

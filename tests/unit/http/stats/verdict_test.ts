@@ -12,10 +12,10 @@ const ROOMY: SizeStats = {
   ...{ limit_bytes: null, disk_free_bytes: null },
 };
 
-function upstream(result: string, isUp = true): UpstreamStats {
+function upstream(result: string, isUp = true, host = "a.example"): UpstreamStats {
   const at = "2026-01-02T12:00:00.000Z";
   return {
-    ...{ url: "https://a.example", is_up: isUp, priority: null, last_answer: { result, at } },
+    ...{ url: `https://${host}`, is_up: isUp, priority: null, last_answer: { result, at } },
     last_error: { reason: result, at, hint: "look at it" },
     ...{ answers: { found: 0, absent: 0, failed: 1 }, latencies_ms: [] },
   };
@@ -70,8 +70,8 @@ Deno.test("verdict: an upstream without use is a fault; if none is of use, it is
     return [text, ...faults.map((fault) => `${fault.level}: ${fault.text}`)];
   };
   assert.deepEqual(of(upstream("absent")), ["All is well"]);
-  assert.deepEqual(of(upstream("status")), [
-    ...["Needs a look", "warn: Upstream a.example fails: it answered with an error"],
+  assert.deepEqual(of(upstream("status"), upstream("found", true, "b.example")), [
+    ...["Needs a look", "warn: Upstream a.example answers with errors"],
   ]);
   assert.deepEqual(of(upstream("untrusted")), [
     ...["Only stored paths are served", "error: No trusted key signs the narinfos of a.example"],
@@ -82,6 +82,38 @@ Deno.test("verdict: an upstream without use is a fault; if none is of use, it is
   assert.deepEqual(of(upstream("timeout", false)), [
     ...["Only stored paths are served", "error: The upstream is down"],
   ]);
+});
+
+Deno.test("verdict: if no upstream is of use, one error names them and says what to do", () => {
+  const of = (...upstreams: readonly UpstreamStats[]) => verdict({ upstreams });
+  const fails = of(upstream("status"), upstream("status", true, "b.example"));
+  const text = "Upstreams a.example, b.example answer with errors";
+  assert.deepEqual(fails.faults, [{ level: "error", text, hint: "look at it" }]);
+  assert.equal(fails.text, "Only stored paths are served");
+  const mixed = of(
+    upstream("timeout", false),
+    upstream("garbage", true, "b.example"),
+    upstream("untrusted", true, "c.example"),
+  );
+  assert.deepEqual(mixed.faults.map(({ level, text }) => [level, text]), [[
+    "error",
+    "No upstream can be used: a.example is down, b.example sends no narinfos, " +
+    "c.example is not trusted",
+  ]]);
+});
+
+Deno.test("verdict: upstreams with one fault share it, while another one answers", () => {
+  const upstreams = [
+    upstream("status"),
+    ...[upstream("status", true, "b.example"), upstream("found", true, "c.example")],
+  ];
+  const text = "Upstreams a.example, b.example answer with errors";
+  assert.deepEqual(verdict({ upstreams }).faults, [{ level: "warn", text, hint: "look at it" }]);
+});
+
+Deno.test("verdict: an upstream that answers a probe is no fault, whatever came before", () => {
+  assert.equal(verdict({ upstreams: [upstream("timeout")] }).is_well, true);
+  assert.equal(verdict({ upstreams: [upstream("unreachable")] }).is_well, true);
 });
 
 Deno.test("verdict: errors come before warnings", () => {
