@@ -34,6 +34,13 @@ pageTest(
 );
 
 pageTest("page: a chart tells the values below the pointer, and another range", async ({ tab }) => {
+  const choose = async (range: string) => {
+    await tab.read(`document.getElementById("range-${range}").click()`);
+    await eventually(`the charts are those of the ${range}`, async () => {
+      return new RegExp(`fetched in the last ${range}`).test(await textOf(tab, "charts"));
+    });
+  };
+  await choose("day");
   const detail = `document.querySelector(".chart [data-rest]").textContent`;
   const before = await tab.read<string>(detail);
   const over = (selector: string) =>
@@ -52,10 +59,7 @@ pageTest("page: a chart tells the values below the pointer, and another range", 
   await over("h1");
   assert.equal(await tab.read(detail), before);
 
-  await tab.read(`document.getElementById("range-week").click()`);
-  await eventually("the charts are those of the week", async () => {
-    return /fetched in the last week/.test(await textOf(tab, "charts"));
-  });
+  await choose("week");
   assert.equal(await tab.read("location.search"), "?range=week");
   assert.equal(await tab.read(`document.querySelector("[aria-current]").id`), "range-week");
 });

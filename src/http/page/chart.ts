@@ -79,18 +79,29 @@ function shape(
     return markup`<path class="bars ${tone}" d="${bars.join("")}"/>`;
   }
   const runs = runsOf(values).map((run) =>
-    run.map(([index, value]) => `${index * SLOT_WIDTH + 5} ${y(value)}`)
+    placesOf(run).map(([x, value]) => [x, y(value)] as const)
   );
-  const line = runs.map((run) => `M${run.join("L")}${run.length === 1 ? "h.01" : ""}`).join("");
+  const line = runs.map((run) => `M${joined(run)}`).join("");
   const below = shape === "area" &&
-    runsOf(values).map((run, index) => {
-      const [first, last] = [run[0]?.[0] ?? 0, run.at(-1)?.[0] ?? 0];
-      const from = first * SLOT_WIDTH + 5;
-      return `M${from} 100L${runs[index]?.join("L")}L${last * SLOT_WIDTH + 5} 100Z`;
+    runs.map((run) => {
+      const [from, to] = [run[0]?.[0], run.at(-1)?.[0]];
+      return `M${from} 100L${joined(run)}L${to} 100Z`;
     }).join("");
   return markup`${
     below && markup`<path class="below ${tone}" d="${below}"/>`
   }<path class="line ${tone}" d="${line}"/>`;
+}
+
+/** The middles of its slots. A lone one is as wide as its slot: nobody sees a dot. */
+function placesOf(run: readonly (readonly [number, number])[]) {
+  const [[index, value] = [0, 0], ...others] = run;
+  const at = index * SLOT_WIDTH;
+  if (others.length === 0) return [[at, value], [at + SLOT_WIDTH, value]] as const;
+  return run.map(([index, value]) => [index * SLOT_WIDTH + SLOT_WIDTH / 2, value] as const);
+}
+
+function joined(points: readonly (readonly [number, number])[]): string {
+  return points.map((point) => point.join(" ")).join("L");
 }
 
 /** Neighbours with values, as places and values. */

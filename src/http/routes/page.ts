@@ -28,8 +28,9 @@ export function pageRoute({ page, stats, search, publicKeys, usesTls }: PageRout
     audience: "own-names",
     methods: {
       async GET({ request, head }) {
-        const figures = await stats(askedIn(request));
-        if (!prefersHtml(request.headers.get("accept"))) {
+        const isToShow = prefersHtml(request.headers.get("accept"));
+        const figures = await stats({ ...askedIn(request), isToShow });
+        if (!isToShow) {
           const parts = { ...ok, type: "application/json", headers: { vary } };
           return textAnswer(statsJson(figures), head, parts);
         }

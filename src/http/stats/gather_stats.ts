@@ -9,7 +9,7 @@ import type { Problem, RecentProblems } from "../../telemetry/recent_problems.ts
 import type { LastAnswers } from "../../upstream/last_answers.ts";
 import type { UpstreamPool } from "../../upstream/upstream_pool.ts";
 import type { MemberReports } from "./member_reports.ts";
-import { historyStats, lifetimeStats } from "./history_stats.ts";
+import { historyStats, lifetimeStats, rangeToShow } from "./history_stats.ts";
 import {
   type PinStats,
   type PrefetchStats,
@@ -57,12 +57,14 @@ export interface StatsAsked {
   readonly client?: string | undefined;
   /** Of the past, by name. */
   readonly range?: string | undefined;
+  /** True for the page: its default range suits the age of the history. */
+  readonly isToShow?: boolean;
 }
 
 /** The present figures for this client. Never rejects: an unreadable one is `null`. */
 export async function gatherStats(
   sources: StatsSources,
-  { client, range }: StatsAsked = {},
+  { client, range, isToShow }: StatsAsked = {},
 ): Promise<Stats> {
   const { version, publicKey, startedAtMs, nowMs, metrics, history } = sources;
   const atMs = nowMs();
@@ -74,6 +76,7 @@ export async function gatherStats(
   ]);
   const upstreams = upstreamStats(sources);
   const size = sizeStats(sources);
+  const lifetime = lifetimeStats(history, startedAtMs);
   const problems = sources.problems.list();
   return {
     stats_version: STATS_VERSION,
@@ -86,8 +89,8 @@ export async function gatherStats(
     verdict: verdictOf({ upstreams, size, problems, atMs }),
     requests: { narinfo: requestStats(metrics, "narinfo"), nar: requestStats(metrics, "nar") },
     traffic: trafficStats(metrics),
-    lifetime: lifetimeStats(history, startedAtMs),
-    history: historyStats(history, range),
+    lifetime,
+    history: historyStats(history, range, isToShow ? rangeToShow(lifetime, atMs) : undefined),
     prefetch: { narinfo: prefetchStats(metrics, "narinfo"), nar: prefetchStats(metrics, "nar") },
     size,
     upstreams,

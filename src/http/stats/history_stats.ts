@@ -6,16 +6,28 @@ type Range = HistoryStats["range"];
 
 const DEFAULT_RANGE: Range = "day";
 
+/** A younger history has a few slots of a day at most: its last hour says more. */
+const YOUNG_MS = 2 * 3_600_000;
+
 const SHOWN = Object.keys(FIGURES).filter((figure) => figure !== "since_ms") as Figure[];
 
 /** One range of the past; an unknown name is the default one. */
-export function historyStats(history: HistoryReader, asked: string | undefined): HistoryStats {
-  const range = isRange(asked) ? asked : DEFAULT_RANGE;
+export function historyStats(
+  history: HistoryReader,
+  asked: string | undefined,
+  defaultRange = DEFAULT_RANGE,
+): HistoryStats {
+  const range = isRange(asked) ? asked : defaultRange;
   const slots = history.slots(range).map(({ atMs, figures }) => ({
     at: new Date(atMs).toISOString(),
     figures: figures === undefined ? null : figuresOf(figures),
   }));
   return { range, step_seconds: TIERS[range].stepMs / 1_000, slots };
+}
+
+/** The default range for people, who see an almost empty chart as a broken one. */
+export function rangeToShow({ since }: LifetimeStats, atMs: number): Range {
+  return atMs - Date.parse(since) < YOUNG_MS ? "hour" : DEFAULT_RANGE;
 }
 
 function isRange(name: string | undefined): name is Range {
