@@ -11,7 +11,9 @@ if (Deno.args.includes("--help")) {
   Deno.exit(0);
 }
 const { combinations, words } = readOptions(Deno.args);
-const missing = [postgresMissing, S3_UNAVAILABLE, redisMissing].filter((reason) => reason !== "");
+const MISSING = { postgres: postgresMissing, s3: S3_UNAVAILABLE, redis: redisMissing };
+const needed = new Set(combinations.flat());
+const missing = [...needed].map((one) => MISSING[one]).filter((reason) => reason !== "");
 if (missing.length > 0) {
   console.error(missing.join("\n"));
   Deno.exit(1);
@@ -22,12 +24,13 @@ for (const signal of ["SIGINT", "SIGTERM"] as const) {
   Deno.addSignalListener(signal, () => Deno.exit(1));
 }
 
-await using redis = await RedisServer.open();
-const s3 = await S3Server.start();
-const postgres = PostgresServer.start();
+await using redis = needed.has("redis") ? await RedisServer.open() : undefined;
+const s3 = needed.has("s3") ? await S3Server.start() : undefined;
+const postgres = needed.has("postgres") ? PostgresServer.start() : undefined;
 const emptyDatabase = await postgres?.createMigrated();
 
 const rows: string[] = [];
+const sums = [0, 0, 0];
 let hasFailed = false;
 for (const combination of combinations) {
   console.log(`== ${nameOf(combination)}`);
@@ -35,20 +38,24 @@ for (const combination of combinations) {
   const counts = await runTests(combination);
   const seconds = Math.round((performance.now() - startedAtMs) / 1_000);
   hasFailed ||= !/ 0 failed/.test(counts);
+  for (const [at, count] of (counts.match(/\d+/g) ?? []).entries()) {
+    sums[at] = (sums[at] ?? 0) + Number(count);
+  }
   rows.push(`${nameOf(combination).padEnd(26)} ${counts}, ${seconds} s`);
 }
 console.log(`\n${rows.join("\n")}`);
-await redis.kill();
+console.log(`\n${sums[0]} passed, ${sums[1]} failed, ${sums[2]} skipped`);
+await redis?.kill();
 Deno.exit(hasFailed ? 1 : 0);
 
 /** The last line that the tests print. */
 async function runTests(combination: readonly BackEnd[]): Promise<string> {
   const servers: SharedServers = {
     ...(combination.includes("postgres") && { emptyDatabase }),
-    ...(combination.includes("s3") && {
+    ...(s3 && combination.includes("s3") && {
       s3: { place: s3.bucket(), bucketsFolder: s3.bucketsFolder },
     }),
-    ...(combination.includes("redis") && { redis: redis.address }),
+    ...(redis && combination.includes("redis") && { redis: redis.address }),
   };
   const child = new Deno.Command(Deno.execPath(), {
     args: ["run", "--quiet", "--allow-all", "scripts/test.ts", ...words],
