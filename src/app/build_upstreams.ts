@@ -31,11 +31,7 @@ export function buildUpstreams(
         const busy = () => pool.busy(settings.url);
         const deps = { settings, client, keys, requireSignature, trace, busy };
         const source = new HttpNarinfoSource(deps);
-        const metered = meteredNarinfoSource(
-          source,
-          metrics,
-          (url, ms) => lastAnswers.took(url, ms),
-        );
+        const metered = meteredNarinfoSource(source, metrics, lastAnswers);
         const asked = tracer ? tracedNarinfoSource(metered, tracer) : metered;
         // Outermost: waiting for a turn is no latency of the upstream.
         const limitMs = Math.max(settings.dialTimeoutMs, settings.headerTimeoutMs);

@@ -1,4 +1,5 @@
-import type { NarinfoReading, UpstreamFailure } from "./upstream.ts";
+import { Failure } from "../base/failure.ts";
+import { type NarinfoReading, NoAnswer, type UpstreamFailure } from "./upstream.ts";
 
 /** Requests whose latency is remembered, for each upstream. */
 const LATENCIES_MAX = 60;
@@ -18,7 +19,7 @@ export interface LastAnswer {
   readonly atMs: number;
 }
 
-/** The newest failed request to an upstream. */
+/** The newest failed request to an upstream, probes included. */
 export interface LastError {
   readonly reason: UpstreamFailure;
   readonly hint: string;
@@ -55,11 +56,14 @@ export class LastAnswers {
     const noted = this.#of(upstream);
     const atMs = this.#nowMs();
     const result = reading.kind === "failed" ? reading.reason : reading.kind;
-    if (reading.kind === "failed") {
-      noted.lastError = { reason: reading.reason, hint: HINTS[reading.reason], atMs };
-    }
+    if (reading.kind === "failed") noted.lastError = lastErrorOf(reading.reason, atMs);
     noted.counts[reading.kind]++;
     noted.last = { result, atMs };
+  }
+
+  /** Notes the error of a probe, which may come before the first narinfo request. */
+  undescribed(upstream: string, error: unknown): void {
+    this.#of(upstream).lastError = lastErrorOf(reasonOf(error), this.#nowMs());
   }
 
   /** Notes how long an answer took. */
@@ -82,4 +86,13 @@ export class LastAnswers {
     this.#answers.set(upstream, noted);
     return noted;
   }
+}
+
+function lastErrorOf(reason: UpstreamFailure, atMs: number): LastError {
+  return { reason, hint: HINTS[reason], atMs };
+}
+
+function reasonOf(error: unknown): UpstreamFailure {
+  if (error instanceof NoAnswer) return error.reason;
+  return error instanceof Failure && error.facts["reason"] === "status" ? "status" : "garbage";
 }

@@ -2,17 +2,29 @@ import type { StorePathHash } from "../nix/store_path.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import type { NarinfoReading, NarinfoSource } from "./upstream.ts";
 
-/** Times the narinfo requests to an upstream, by their results. `took` gets the answered ones. */
+/** Gets what upstreams' status shows beside their narinfos. */
+export interface SourceWatch {
+  /** Called with the time that an answer took. */
+  took(upstream: string, ms: number): void;
+  /** Called with the error of a probe, or of a request for the priority. */
+  undescribed(upstream: string, error: unknown): void;
+}
+
+/** Times the narinfo requests to an upstream, by their results. */
 export function meteredNarinfoSource(
   inner: NarinfoSource,
   metrics: Metrics,
-  took: (upstream: string, ms: number) => void = () => undefined,
+  watch: SourceWatch,
 ): NarinfoSource {
   const { url: upstream, priority } = inner;
   return {
     url: upstream,
     priority,
-    describe: (signal) => inner.describe(signal),
+    describe: (signal) =>
+      inner.describe(signal).catch((error) => {
+        if (!signal?.aborted) watch.undescribed(upstream, error);
+        throw error;
+      }),
     reach: (signal) => inner.reach(signal),
     async narinfo(storePathHash: StorePathHash, signal?: AbortSignal): Promise<NarinfoReading> {
       const startedAtMs = performance.now();
@@ -21,7 +33,7 @@ export function meteredNarinfoSource(
       const ms = performance.now() - startedAtMs;
       metrics.histogram("upstream_request_duration_seconds", { upstream, result })
         .observe(ms / 1_000);
-      if (result === "found" || result === "absent") took(upstream, ms);
+      if (result === "found" || result === "absent") watch.took(upstream, ms);
       return reading;
     },
   };

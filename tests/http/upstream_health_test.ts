@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { eventually } from "../support/eventually.ts";
 import { fakeUpstream } from "../support/fake_upstream.ts";
+import { readStats } from "../support/stats_of.ts";
 import { makeStoreObject } from "../support/store_object.ts";
 import { TestCache } from "../support/test_cache.ts";
 import { assertInTime, timedTest } from "../support/timed_test.ts";
@@ -55,6 +56,27 @@ Deno.test("health: an upstream that is off at the start is a warning that names 
   assert.match(String(line?.["hint"]), /--cache-upstream-url/);
   assert.equal(told.get(odd.url)?.msg, "upstream is no binary cache");
   assert.equal(told.has(well.url), false);
+});
+
+Deno.test("health: what failed at the start is the last error that the page shows", async () => {
+  await using off = await fakeUpstream(stored);
+  await using odd = await fakeUpstream(stored);
+  await using ill = await fakeUpstream(stored);
+  await off.stop();
+  odd.onRequest = () => Promise.resolve(new Response("StoreDir: /gnu/store\n"));
+  ill.onRequest = () => Promise.resolve(new Response("", { status: 500 }));
+  await using cache = await TestCache.open({ upstreams: [off, odd, ill], timeoutMs: 3_000 });
+
+  cache.lookAtUpstreams();
+  await eventually("all are told of", () => cache.logged("warn").length === 3);
+
+  const { upstreams, verdict } = await readStats(await cache.get("/stats"));
+  assert.deepEqual(upstreams.map(({ last_answer }) => last_answer), [null, null, null]);
+  assert.deepEqual(upstreams.map(({ last_error }) => last_error?.reason), [
+    ...["unreachable", "garbage", "status"],
+  ]);
+  assert.match(upstreams[0]?.last_error?.hint ?? "", /--cache-upstream-url/);
+  assert.equal(verdict.text, "Only stored paths are served");
 });
 
 timedTest("health: an upstream silent with NARs alone is down, and comes back", async () => {

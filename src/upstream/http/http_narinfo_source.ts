@@ -57,7 +57,7 @@ export class HttpNarinfoSource implements NarinfoSource {
     if (reading.kind === "failed") {
       const reason = noAnswerReasonOf(reading);
       if (reason !== undefined) throw new NoAnswer(reason, reading.detail);
-      throw new Failure("corrupt", reading.detail);
+      throw new Failure("corrupt", reading.detail, { reason: reading.reason });
     }
     if (reading.kind === "absent") return undefined;
     const info = parseNixCacheInfo(reading.text);
