@@ -23,10 +23,6 @@ export interface Start {
 
 /** Tells where larder listens, and warns of risky settings. */
 export function announce({ settings, log, secretKey, output, looks, place }: Start): void {
-  if (settings["log-format"] === "pretty") {
-    const keys = secretKey ? [secretKey.publicKey] : settings["cache.upstream-public-key"];
-    showBanner(output, looks, { ...place, publicKeys: keys.map(({ text }) => text) });
-  }
   const { version } = denoJson;
   log.info("server started", { ...place, version, deno: Deno.version.deno, pid: Deno.pid });
   warnOfOpenKeys(keyFiles(settings, place.storage), log);
@@ -47,6 +43,11 @@ export function announce({ settings, log, secretKey, output, looks, place }: Sta
       option: "--cache-require-upstream-signature=false",
       hint: "set the option to true to refuse them; larder does not sign them",
     });
+  }
+  // Last: a line would part the banner from the marks of the upstreams.
+  if (settings["log-format"] === "pretty") {
+    const keys = secretKey ? [secretKey.publicKey] : settings["cache.upstream-public-key"];
+    void showBanner(output, looks, { ...place, publicKeys: keys.map(({ text }) => text) });
   }
 }
 

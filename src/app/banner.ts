@@ -1,4 +1,5 @@
 import denoJson from "../../deno.json" with { type: "json" };
+import { within } from "../base/deadline.ts";
 import { visible } from "../base/visible.ts";
 import { clientSettings } from "../nix/client_settings.ts";
 import type { LineSink } from "../telemetry/logger.ts";
@@ -14,15 +15,19 @@ export interface BannerFacts {
   readonly publicKeys: readonly string[];
 }
 
-/** Writes the first lines of a log for people: the address, a client's lines, the upstreams. */
-export function showBanner(
+/** The banner waits so long for the upstreams. A slow one gets its mark later. */
+const LOOKS_WAIT_MS = 500;
+
+/** Writes a banner into a log for people: the address, a client's lines, the upstreams. */
+export async function showBanner(
   sink: LineSink,
   looks: Promise<readonly UpstreamLook[]>,
   facts: BannerFacts,
-): void {
+): Promise<void> {
   const paints = paint(hasColors());
-  sink.write(listening(facts, paints));
-  void looks.then((known) => sink.write(upstreamMarks(known, paints)));
+  const soon = await within(looks, LOOKS_WAIT_MS);
+  sink.write(listening(facts, paints) + upstreamMarks(soon ?? [], paints));
+  if (soon === undefined) sink.write(upstreamMarks(await looks, paints));
 }
 
 /** Where larder listens, and what a client needs for it. */

@@ -108,6 +108,7 @@ export function buildApp(given: AppParts): App {
     readyzRoute(() => ready),
     narinfoRoute({ narinfos, metrics, ...remover.narinfos }),
     narRoute({ nars, members, names, metrics, handOver: stores.handOver, ...remover.nars }),
+    pinRoute(pins, names),
     ...operatingRoutes(pins, space),
     pinnedClosuresRoute(closures),
     ...page.routes,
@@ -173,7 +174,7 @@ function withNames(parts: AppParts): { names: StorePathNames; parts: AppParts } 
 /** Pins and evictions, for programs and for the page. */
 function operatingRoutes(pins: Pins, space: Space): readonly Route[] {
   const gc = (order: GcOrder) => gcEvents(space, order);
-  return [pinRoute(pins), pinsRoute(pins), gcRoute({ gc }), ...pageActionRoutes({ pins, gc })];
+  return [pinsRoute(pins), gcRoute({ gc }), ...pageActionRoutes({ pins, gc })];
 }
 
 function buildCache(parts: AppParts, names: StorePathNames, resources: AsyncDisposableStack) {

@@ -3,6 +3,7 @@ import { ownText } from "../base/own_text.ts";
 import type { NarFinder, NarinfoFinder } from "../metadata/metadata_store.ts";
 import type { NarName } from "../nix/nar_name.ts";
 import { nameInNarinfo } from "../nix/narinfo_name.ts";
+import type { StorePathHash } from "../nix/store_path.ts";
 import type { Logger } from "../telemetry/logger.ts";
 
 /** Some 100 bytes each. */
@@ -41,12 +42,23 @@ export class StorePathNames {
     return this.#known.get(narName) ?? this.#find(narName);
   }
 
+  /** Of a store path, whose NAR may be absent; `undefined` without a narinfo. Never rejects. */
+  async ofPath(storePathHash: StorePathHash): Promise<string | undefined> {
+    const { metadata, log } = this.#deps;
+    try {
+      const row = await metadata.findNarinfo(storePathHash);
+      return row && nameInNarinfo(row.body);
+    } catch {
+      log.debug("store path without a name", { hash: storePathHash });
+      return undefined;
+    }
+  }
+
   async #find(narName: NarName): Promise<string | undefined> {
     const { metadata, log } = this.#deps;
     try {
       const [storePathHash] = await metadata.narinfosOf(narName);
-      const row = storePathHash && await metadata.findNarinfo(storePathHash);
-      const name = row && nameInNarinfo(row.body);
+      const name = storePathHash && await this.ofPath(storePathHash);
       if (name !== undefined) this.learn(narName, name);
       return name;
     } catch {

@@ -50,7 +50,7 @@ Deno.test("log: in the journal each line has its priority, and the rest is JSON"
   assert.ok(told.includes("<4>upstream does not answer"), lines.join("\n"));
 });
 
-Deno.test("log: lines for people begin with the address and what a client needs", async () => {
+Deno.test("log: lines for people show the address and what a client needs", async () => {
   const text = await firstLines("JOURNAL_STREAM=1:2", ["--log-format=pretty"]);
 
   const url = /^larder \S+ listens at (http:\S+)$/m.exec(text)?.[1] ?? "";
@@ -58,6 +58,7 @@ Deno.test("log: lines for people begin with the address and what a client needs"
   assert.match(text, /^ {4}extra-trusted-public-keys = larder\.test:\S+=$/m);
   assert.match(text, /^ {4}connect-timeout = 3$/m);
   assert.match(text, /^ {2}✗ http:\/\/127\.0\.0\.1:1 does not answer$/m);
+  assert.ok(text.indexOf("server started") < text.indexOf("listens at"), text);
   assert.match(text, /^\d\d:\d\d:\d\d WARN {2}127\.0\.0\.1:1 +upstream does not answer /m);
   assert.doesNotMatch(text, /[<{]/);
 });

@@ -19,4 +19,9 @@ Deno.test("log: each line about a NAR has the name of its store path", async () 
   await eventually("all is logged", () => told().length === messages.length);
   assert.deepEqual(told(), messages);
   assert.deepEqual(lines().map(({ name }) => name), messages.map(() => "firefox-130.0"));
+
+  await cache.request("POST", `/pin/${object.storePathHash}.narinfo`);
+  const pinned = () => cache.log.find(({ method }) => method === "POST");
+  await eventually("the pin is logged", () => pinned() !== undefined);
+  assert.equal(pinned()?.name, "firefox-130.0");
 });

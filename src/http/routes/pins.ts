@@ -1,15 +1,26 @@
 import { bothNames } from "../../base/snake_names.ts";
+import type { StorePathNames } from "../../cache/store_path_names.ts";
 import { isStorePathHash } from "../../nix/store_path.ts";
 import type { ClosureLister } from "../../pins/pinned_closures.ts";
 import type { Pins } from "../../pins/pins.ts";
 import { type Answer, statusAnswer, textAnswer } from "../message/answer.ts";
 import type { Route } from "./router.ts";
 
+const PIN_REGEXP = /^\/pin\/([^/]*)\.narinfo$/;
+
 /** Pins and unpins a closure. An invalid hash is never in the cache: POST gives 404, DELETE 200. */
-export function pinRoute(pins: Pick<Pins, "pin" | "unpin">): Route {
+export function pinRoute(
+  pins: Pick<Pins, "pin" | "unpin">,
+  names: Pick<StorePathNames, "ofPath">,
+): Route {
   return {
     name: "/pin/{hash}.narinfo",
-    path: /^\/pin\/([^/]*)\.narinfo$/,
+    path: PIN_REGEXP,
+    async describe(path) {
+      const root = PIN_REGEXP.exec(path)?.[1] ?? "";
+      const name = isStorePathHash(root) ? await names.ofPath(root) : undefined;
+      return name === undefined ? {} : { name };
+    },
     methods: {
       async POST({ params: [root = ""] }) {
         if (!isStorePathHash(root) || !await pins.pin(root)) return statusAnswer(404, false);

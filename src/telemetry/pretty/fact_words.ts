@@ -15,10 +15,10 @@ type Fact = Facts[string];
 const TOLD_ELSEWHERE = ["name", "stack", "method", "route", "status", "x_cache"];
 
 /** For a search in other logs: at the end of warnings, errors and debug lines. */
-const FOR_SEARCHES = ["nar", "path", "request_id", "trace_id", "span_id"];
+const FOR_SEARCHES = ["nar", "path", "trace_id", "span_id"];
 
 /** For machines alone. */
-const FOR_MACHINES = ["trace_flags", "pid"];
+const FOR_MACHINES = ["trace_flags", "pid", "request_id"];
 
 /** Facts that need no name, in this order. The others come between them and the last ones. */
 const FIRST: Readonly<Record<string, (fact: Fact) => string>> = {
@@ -74,11 +74,16 @@ function shortError(text: string): string {
   return text.replace(/error sending request for url \(\S*\): (?:[^:]+: )*/, "");
 }
 
-/** A request's line begins with what was asked and answered: `GET 200 MISS`. */
-function messageOf(msg: string, { method, status, x_cache }: Facts): string {
+/**
+ * A request's line begins with what was asked and answered: `GET 200 MISS`. Where the subject is a
+ * package and no NAR, it says what was done to it: `POST /pin 200`.
+ */
+function messageOf(msg: string, { method, status, x_cache, name, nar, route }: Facts): string {
   if (method === undefined || status === undefined) return msg;
   if (msg !== "request") return status === 200 ? msg : `${msg} ${status}`;
-  return [method, status, x_cache].filter((word) => word !== undefined).join(" ");
+  const isNamed = name !== undefined && nar === undefined && route !== undefined;
+  const place = isNamed ? /^\/\w+/.exec(String(route))?.[0] : undefined;
+  return [method, place, status, x_cache].filter((word) => word !== undefined).join(" ");
 }
 
 /** `used=1.5 GiB`, `reason=timeout`. */

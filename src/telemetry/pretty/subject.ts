@@ -3,6 +3,9 @@ import type { Facts } from "../../base/failure.ts";
 /** Enough of a hash to tell NAR files apart. */
 const HASH_CHARS = 8;
 
+/** The hash of a store path, or of a NAR. */
+const HASH_REGEXP = /\b[0-9a-z]{32,}\b/g;
+
 /**
  * What a log line is about: a package such as `firefox-130.0`, else the NAR file, the upstream or
  * the request's path, else larder itself.
@@ -11,8 +14,13 @@ export function subjectOf({ name, nar, upstream, path, route }: Facts): string {
   if (name !== undefined) return String(name);
   if (nar !== undefined) return shortNar(String(nar));
   if (upstream !== undefined) return hostOf(String(upstream));
-  if (path !== undefined && route !== undefined) return String(path);
+  if (path !== undefined && route !== undefined) return shortHashes(String(path));
   return "larder";
+}
+
+/** `/pin/0a1b2c3d….narinfo`: whole hashes are wider than the column of names. */
+function shortHashes(path: string): string {
+  return path.replaceAll(HASH_REGEXP, (text) => `${text.slice(0, HASH_CHARS)}…`);
 }
 
 /** `0a1b2c3d….nar.xz` for the name of a NAR file. */

@@ -49,11 +49,21 @@ Deno.test("pretty log: the package comes first, sizes and durations have units",
   log.warn("upstream is down", { upstream, hint: "larder probes it" });
   const detail = "Cannot reach upstream: error sending request for url (http://a/): client " +
     "error (Connect): tcp connect error: Connection refused";
-  const facts = { nar: NAR, used_bytes: 1_536, limit_ms: 20_000, reason: "no room" };
+  const facts = {
+    nar: NAR,
+    request_id: "r2",
+    used_bytes: 1_536,
+    limit_ms: 20_000,
+    reason: "no room",
+  };
   log.warn("nar not kept", { ...facts, hint: "wait", detail });
   log.info("request", {
     ...{ method: "POST", route: "/gc", path: "/gc", status: 403, bytes: 0, duration_ms: 1 },
   });
+  const path = "/pin/7b2wdz5lq3yrn4m8dkqg6xf0hjc9ia2b.narinfo";
+  const pin = { path, route: "/pin/{hash}.narinfo", status: 200, bytes: 0, duration_ms: 1 };
+  log.info("request", { method: "DELETE", ...pin });
+  log.info("request", { method: "POST", ...pin, name: "hello-2.12" });
 
   assert.deepEqual(text().split("\n"), [
     "      firefox-130.0                downloading nar from upstream  " +
@@ -65,6 +75,8 @@ Deno.test("pretty log: the package comes first, sizes and durations have units",
     "WARN  1b7w2p5v….nar.xz             nar not kept                   used=1.5 KiB  limit=20s  " +
     `reason="no room"  Cannot reach upstream: Connection refused  hint: wait  nar=${NAR}`,
     "      /gc                          POST 403                       0 B  in 1ms",
+    "      /pin/7b2wdz5l….narinfo       DELETE 200                     0 B  in 1ms",
+    "      hello-2.12                   POST /pin 200                  0 B  in 1ms",
     "",
   ]);
 });

@@ -1,0 +1,30 @@
+import assert from "node:assert/strict";
+import { showBanner } from "../../../src/app/banner.ts";
+import type { UpstreamLook } from "../../../src/upstream/upstream_pool.ts";
+import { PlayedTime } from "../../support/played_time.ts";
+
+const FACTS = { url: "http://larder:8501", storage: "/data", publicKeys: ["larder:key"] };
+const LOOKS = [{ url: "https://a.example", error: undefined }];
+const MARK = "  ✓ https://a.example answers\n";
+
+Deno.test("banner: upstreams that answer soon have their marks in the same piece", async () => {
+  const written: string[] = [];
+  const sink = { write: (line: string) => void written.push(line) };
+  await showBanner(sink, Promise.resolve(LOOKS), FACTS);
+  assert.equal(written.length, 1);
+  assert.ok(written[0]?.endsWith(`connect-timeout = 3\n\n${MARK}`), written[0]);
+});
+
+Deno.test("banner: the address does not wait long for a slow upstream", async () => {
+  using time = new PlayedTime();
+  const written: string[] = [];
+  const { promise, resolve } = Promise.withResolvers<readonly UpstreamLook[]>();
+  const sink = { write: (line: string) => void written.push(line) };
+  const shown = showBanner(sink, promise, FACTS);
+  await time.advance(500);
+  await time.settled();
+  assert.match(written.join(""), /listens at .*http:\/\/larder:8501/);
+  resolve(LOOKS);
+  await shown;
+  assert.equal(written.at(-1), MARK);
+});
