@@ -41,11 +41,14 @@ for (const [way, limitBytes] of Object.entries(WAYS)) {
     timedTest(`given up: ${way}, a NAR cut loudly by ${count} is soon over`, async () => {
       await Promise.all(
         Object.entries(LOUD).map(async ([name, fault]) => {
-          const { requests, tookMs } = await fetched(Array(count).fill(fault), limitBytes);
+          const { requests, tookMs, log } = await fetched(Array(count).fill(fault), limitBytes);
           const resent = name === "reset" && FETCH_RESENDS ? count : 0;
           assert.ok(requests <= 12 + resent, `${name}: ${requests} requests`);
           assert.ok(requests >= 3 * count, `${name}: ${requests} requests`);
           assertInTime(tookMs, 6_000);
+          const [line, ...others] = log.filter(({ msg }) => msg === "nar download given up");
+          assert.deepEqual([line?.level, line?.["name"], others], ["warn", "big-1.0", []], name);
+          assert.ok(line?.["upstream"] && line["reason"] && line["detail"], name);
         }),
       );
     });
@@ -84,7 +87,7 @@ async function fetched(faults: readonly Fault[], limitBytes: number, idleTimeout
   const tookMs = performance.now() - startedAt;
   assert.deepEqual([answer.status, answer.complete], [200, false]);
   const requests = upstreams.reduce((sum, upstream) => sum + upstream.count(/^\/nar\//), 0);
-  return { requests, tookMs };
+  return { requests, tookMs, log: cache.log };
 }
 
 /** The first half as long as somebody begins, and the fault for whoever wants the rest. */

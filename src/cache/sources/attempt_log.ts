@@ -18,6 +18,15 @@ export interface AttemptLogDeps {
 
 export type SourceFacts = Facts & { readonly upstream: string };
 
+/** Why a file ended that a client had begun to read. */
+export interface GivenUpFacts {
+  /** Of the last attempt, if there was any. */
+  readonly upstream?: string;
+  readonly reason: string;
+  readonly detail: string;
+  readonly received: number;
+}
+
 /**
  * The results of the requests for one NAR file, in the log and the metrics. They also decide the
  * order of upstreams next time.
@@ -51,7 +60,13 @@ export class AttemptLog {
     }
     this.#noteLateMember();
     if (received === 0) log.info("downloading nar from upstream", facts);
-    else log.info("nar download resumed", { ...facts, received });
+  }
+
+  /** The source answers with the rest of the file. */
+  resumed(upstream: string, received: number): void {
+    const { pool, log } = this.#deps;
+    if (!pool.has(upstream)) return;
+    log.info("nar download resumed", { ...this.facts(upstream), received });
   }
 
   /** The member may still answer, and win. Then the request to the upstream was in vain. */
@@ -91,9 +106,16 @@ export class AttemptLog {
     this.#brokeOff.add(upstream);
   }
 
-  /** No upstream brought the file: those that broke off are asked last next time. */
-  givenUp(): void {
-    const { demotions } = this.#deps;
+  /**
+   * No upstream brought the file: those that broke off are asked last next time. A client that has
+   * some of its bytes sees a broken transfer.
+   */
+  givenUp(cut: GivenUpFacts | undefined): void {
+    const { demotions, log } = this.#deps;
+    if (cut !== undefined) {
+      const { upstream = "", ...facts } = cut;
+      log.warn("nar download given up", { ...this.facts(upstream), ...facts });
+    }
     for (const upstream of this.#brokeOff) {
       if (demotions.get(this.#nar, upstream) !== "bad") {
         demotions.add(this.#nar, upstream, "missing");

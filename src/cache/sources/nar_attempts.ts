@@ -117,9 +117,16 @@ export class NarAttempts {
         await attempt.handled;
       }
     } while (!this.#isOver && await this.#sources.another(this.#signal));
-    const isOurs = this.#result.type === "whole" || OUR_REASONS.includes(this.#result.reason);
-    if (!isOurs && !this.#signal?.aborted) this.log.givenUp();
+    if (this.#result.type === "failed" && !this.#signal?.aborted) this.#givenUp(this.#result);
     return this.#result;
+  }
+
+  #givenUp({ reason, detail, upstream, error }: NarFailure): void {
+    if (OUR_REASONS.includes(reason)) return;
+    const { received, isPromised } = this.#target;
+    const facts = { ...upstream === undefined ? {} : { upstream }, reason, detail, received };
+    // A verdict has its own line.
+    this.log.givenUp(isPromised && error === undefined ? facts : undefined);
   }
 
   /** The file is wrong: call it during the verdict, or after it. */
@@ -144,6 +151,7 @@ export class NarAttempts {
     this.log.asking(source.upstream, before);
     const outcome = await this.#target.from(source, () => {
       isTaken = true;
+      if (before > 0) this.log.resumed(source.upstream, before);
       answered();
     });
     // Another source has brought the whole file meanwhile.

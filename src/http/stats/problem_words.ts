@@ -13,7 +13,9 @@ const WHAT_TO_DO: Readonly<Record<string, string>> = {
   "upstream sent more than the nar file": "nothing: larder refused the file",
   "nar verification failed":
     "nothing: larder refused the file, and avoids that upstream for an hour",
-  "download broke off": "nothing: larder requests the rest, from any upstream that has the file",
+  "download broke off": "nothing: larder requests the rest, and says so if it gives the NAR up",
+  "nar download given up":
+    "check the upstreams and the network: no upstream sent the rest; build again then",
   "download failed": "look at the upstreams: none of them could send the file",
   "stored nar is damaged": "check the disk; larder fetches the file again",
   "token is short": "set a longer token",
@@ -50,6 +52,8 @@ export const REASONS: Readonly<Record<string, string>> = {
   status: "it answered with an error",
   garbage: "its answer was no narinfo",
   untrusted: "no trusted key has signed its answer",
+  upstream: "it broke the transfer off",
+  stalled: "it stopped sending",
 };
 
 /** The facts that stand elsewhere in a problem's row. */

@@ -72,3 +72,11 @@ Deno.test("attempt log: a member's end and its failure are counted, a client's l
   assert.deepEqual(counted.map(({ counts }) => counts), [[1, 0, 0], [0, 0, 1], [0, 0, 0]]);
   assert.deepEqual(counted.map(({ isLate }) => isLate), [false, false, false]);
 });
+
+Deno.test("attempt log: a download is resumed when an upstream answers with the rest", () => {
+  const { attempts, messages } = scene();
+  for (let asked = 0; asked < 3; asked++) attempts.asking(UPSTREAM, 5);
+  assert.deepEqual(messages, []);
+  attempts.resumed(UPSTREAM, 5);
+  assert.deepEqual(messages, ["nar download resumed"]);
+});
