@@ -6,7 +6,10 @@ import type { Series } from "./series.ts";
 const COLOURS = ["#73bf69", "#f2cc0c", "#8ab8ff", "#ff780a", "#f2495c", "#b877d9", "#37872d"];
 const NAMED = { green: "#73bf69", yellow: "#f2cc0c", red: "#f2495c", blue: "#8ab8ff" } as const;
 
-const [WIDTH, HEIGHT, LEFT, BOTTOM] = [380, 130, 64, 16];
+const [COLUMN, HEIGHT, LEFT, BOTTOM] = [51, 130, 64, 16];
+
+/** The gap beside a panel, and its padding. */
+const FRAME = 26;
 
 /** The dashboard with its panels as Grafana would place them, as one page of HTML. */
 export function pictureHtml(seriesOf: (panel: Panel) => readonly Series[]): string {
@@ -45,6 +48,7 @@ function colourOf(thresholds: readonly Threshold[], value: number): Threshold[0]
 }
 
 interface Axis {
+  readonly width: number;
   readonly x: (atS: number) => number;
   readonly y: (value: number) => number;
   readonly top: number;
@@ -56,9 +60,12 @@ function axisOf(panel: Panel, series: readonly Series[]): Axis {
     .filter((value) => Number.isFinite(value));
   const [from, to] = [Math.min(...times), Math.max(...times)];
   const top = panel.max ?? (Math.max(0, ...values) * 1.1 || 1);
+  // One unit is a pixel: text has the same size in every panel.
+  const width = panel.columns * COLUMN - FRAME;
   return {
     top,
-    x: (atS) => LEFT + (WIDTH - LEFT) * (atS - from) / Math.max(1, to - from),
+    width,
+    x: (atS) => LEFT + (width - LEFT) * (atS - from) / Math.max(1, to - from),
     y: (value) => HEIGHT - BOTTOM - (HEIGHT - BOTTOM - 6) * value / top,
   };
 }
@@ -66,16 +73,17 @@ function axisOf(panel: Panel, series: readonly Series[]): Axis {
 function chartHtml(panel: Panel, given: readonly Series[]): string {
   const series = panel.isStacked ? stacked(given) : given;
   const axis = axisOf(panel, series);
+  const { width } = axis;
   const ticks = [0, 0.25, 0.5, 0.75, 1].map((part) => {
     const y = axis.y(part * axis.top);
-    return `<line x1="${LEFT}" x2="${WIDTH}" y1="${y}" y2="${y}" stroke="#333840"/>` +
+    return `<line x1="${LEFT}" x2="${width}" y1="${y}" y2="${y}" stroke="#333840"/>` +
       `<text x="${LEFT - 4}" y="${y + 3}">${shown(part * axis.top, panel.unit)}</text>`;
   });
   const limits = (panel.thresholds ?? []).flatMap(([colour, from]) => {
     if (from === null || from > axis.top) return [];
     const stroke = NAMED[colour === "green" ? "red" : colour];
     const y = axis.y(from);
-    return [`<line x1="${LEFT}" x2="${WIDTH}" y1="${y}" y2="${y}" stroke="${stroke}"/>`];
+    return [`<line x1="${LEFT}" x2="${width}" y1="${y}" y2="${y}" stroke="${stroke}"/>`];
   });
   // A stack's first series lies in front of the others.
   const lines = series.map((one, at) => {
@@ -84,7 +92,7 @@ function chartHtml(panel: Panel, given: readonly Series[]): string {
     const fill = panel.isStacked ? areaUnder(path, axis, colour(at)) : "";
     return `${fill}<polyline points="${path}" stroke="${colour(at)}" fill="none"/>`;
   }).toReversed();
-  return `<svg viewBox="0 0 ${WIDTH} ${HEIGHT}">${ticks.join("")}${limits.join("")}${
+  return `<svg viewBox="0 0 ${width} ${HEIGHT}">${ticks.join("")}${limits.join("")}${
     lines.join("")
   }</svg>${legendHtml(given)}`;
 }
