@@ -5,15 +5,17 @@ import { type Html, markup } from "./markup.ts";
 import { type ListsLook, rows } from "./rows.ts";
 
 /** The pinned roots, and what each keeps. */
-export function pinsPart({ pins, at }: Stats, look: ListsLook): Html {
+export function pinsPart({ pins, at }: Pick<Stats, "pins" | "at">, look: ListsLook): Html {
   if (pins === null) return markup`<p class="none">The pins cannot be read at the moment.</p>`;
   const { count, counted_at, roots } = pins;
   if (count === 0) {
     return markup`<p class="none">Nothing is pinned.
  A pin keeps a store path and all that it needs.</p>`;
   }
+  const isCounting = roots.some(({ bytes }) => bytes === null);
   return markup`${rows(roots, { count, section: "packages", ...look }, (one) => pin(one, at))}${
-    counted_at !== null && markup`<p class="quiet">Sizes were counted ${ago(counted_at, at)}.</p>`
+    counted_at !== null && !isCounting &&
+    markup`<p class="quiet">Sizes were counted ${ago(counted_at, at)}.</p>`
   }`;
 }
 

@@ -1,0 +1,23 @@
+import assert from "node:assert/strict";
+import { pinsPart } from "../../../src/http/page/pins_part.ts";
+
+const LOOK = { isWhole: false, range: "day" } as const;
+const COUNTED = { stored: 2, missing: 0, bytes: 1_024 };
+const UNCOUNTED = { stored: null, missing: null, bytes: null };
+
+/** The words about a cache with these pins, counted 13 seconds ago. */
+function told(...counts: readonly (typeof COUNTED | typeof UNCOUNTED)[]): string {
+  const roots = counts.map((count, index) => ({
+    ...{ root: `root${index}`, name: `link-${index}`, pinned_at: "2026-01-02T03:04:05Z" },
+    ...count,
+  }));
+  const pins = { count: roots.length, counted_at: "2026-01-02T03:04:03Z", roots };
+  return pinsPart({ pins, at: "2026-01-02T03:04:16Z" }, LOOK).text.replace(/<[^>]*>/g, "");
+}
+
+Deno.test("page: the time of the count stands below sizes that are all counted", () => {
+  assert.match(told(COUNTED, COUNTED), /Sizes were counted 13 s ago/);
+  const counting = told(UNCOUNTED, COUNTED);
+  assert.match(counting, /being counted, pinned 11 s ago/);
+  assert.doesNotMatch(counting, /Sizes were counted/);
+});
