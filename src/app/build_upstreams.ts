@@ -50,6 +50,7 @@ export function buildUpstreams(
         const reason = REFUSED[reading.reason as keyof typeof REFUSED];
         metrics.count("verification_failures_total", { reason });
       },
+      skipped: (upstream, storePathHash) => paths.answered(storePathHash, upstream, "down"),
       unanswered: upstreamLog.unanswered,
       changed(upstream, isDown) {
         upstreamLog.changed(upstream, isDown);

@@ -35,6 +35,8 @@ export interface UpstreamPoolDeps {
     reading: NarinfoReading,
     asked: Asked,
   ) => void;
+  /** Called with each upstream that a client's request leaves out because it is down. */
+  readonly skipped: (upstream: string, storePathHash: StorePathHash) => void;
   /** Called with the error of an upstream that does not answer at the start. */
   readonly unanswered: (upstream: string, error: unknown) => void;
   /** Called when an upstream goes down, and when it is up again. */
@@ -79,11 +81,14 @@ export class UpstreamPool implements Disposable {
    */
   narinfo(storePathHash: StorePathHash, options: AskOptions): Promise<PoolAnswer> {
     const upstreams = this.#upstreams.filter(({ source }) => !options.except?.has(source.url));
-    const ask = () =>
-      this.#ask(storePathHash, upstreams.filter(({ isDown }) => !isDown), {
-        requestId: options.requestId,
-        rank: "client",
+    const { requestId } = options;
+    const ask = () => {
+      const up = upstreams.filter(({ source, isDown }) => {
+        if (isDown) this.#deps.skipped(source.url, storePathHash);
+        return !isDown;
       });
+      return this.#ask(storePathHash, up, { requestId, rank: "client" });
+    };
     return upstreams.some(({ isDown }) => !isDown) ? ask() : probed(upstreams).then(ask);
   }
 

@@ -101,6 +101,24 @@ Deno.test("page: why was this path not cached? … it was evicted, or nobody had
   assert.match(evicted, /http:\/\/127\.0\.0\.1:1 could not be reached at/);
 });
 
+Deno.test("explain: an upstream that was down is named, as it was not asked", async () => {
+  await using upstream = await fakeUpstream({ objects: [other], stored: true });
+  const dead = "http://127.0.0.1:1";
+  await using cache = await TestCache.open({ upstreams: [dead, upstream] });
+  await eventually("the other upstream is down", async () => {
+    await (await cache.get(`/${ABSENT}.narinfo`)).bytes();
+    await (await cache.get(`/${leaf.storePathHash}.narinfo`)).bytes();
+    await (await cache.get(`/${root.storePathHash}.narinfo`)).bytes();
+    return cache.logged("warn").some(({ msg }) => msg === "upstream is down");
+  });
+  await cache.narinfo(other.storePathHash);
+
+  const reasons = (await explain(cache, other.storePath)).reasons.join(" ");
+
+  assert.match(reasons, /http:\/\/127\.0\.0\.1:1 was not asked: it was down at \d{4}-/);
+  assert.ok(reasons.includes(`${upstream.url} had it at `), reasons);
+});
+
 Deno.test("search: a path is found by its name after a restart", async () => {
   using folder = tempFolder();
   const path = `${folder.path}/db.sqlite`;

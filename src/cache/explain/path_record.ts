@@ -7,7 +7,7 @@ const PATHS_MAX = 5_000;
 /** What an upstream said about a store path. */
 export interface UpstreamWord {
   readonly upstream: string;
-  /** `found`, `absent`, or why its answer was of no use. */
+  /** `found`, `absent`, `down` if it got no request, or why its answer was of no use. */
   readonly result: string;
   readonly atMs: number;
 }

@@ -7,7 +7,7 @@ const VERDICTS: Readonly<Record<Facts["verdict"], string>> = {
   hit: "A request is a hit: the narinfo and the NAR file are stored.",
   nar_not_stored: "The narinfo is stored, and its NAR file is not. " +
     "So the next request for the NAR is a miss, which fetches it.",
-  absent: "A request gets 404 for now: every upstream said that it does not have this path.",
+  absent: "A request gets 404 for now: every upstream that answered said it is absent.",
   not_stored: "The narinfo is not stored, so the next request is a miss: it asks the upstreams.",
 };
 
@@ -15,6 +15,7 @@ const VERDICTS: Readonly<Record<Facts["verdict"], string>> = {
 const RESULTS: Readonly<Record<string, string>> = {
   found: "had it",
   absent: "did not have it",
+  down: "was not asked: it was down",
   timeout: "did not answer in time",
   unreachable: "could not be reached",
   status: "answered with an error",

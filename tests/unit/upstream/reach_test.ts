@@ -103,7 +103,8 @@ class PlayedUpstream implements NarinfoSource, Disposable {
 }
 
 function poolOf(upstream: NarinfoSource): UpstreamPool {
-  return new UpstreamPool({ upstreams: [upstream], observe() {}, unanswered() {}, changed() {} });
+  const heard = { observe() {}, skipped() {}, unanswered() {}, changed() {} };
+  return new UpstreamPool({ upstreams: [upstream], ...heard });
 }
 
 function ask(pool: UpstreamPool) {
