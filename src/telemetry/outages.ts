@@ -215,11 +215,11 @@ const BEGUN_BY = new Map<string, Kind>();
 const ENDED_BY = new Map<string, Omit<Kind, "gravity">>();
 
 for (const [name, row] of Object.entries<Outage>(OUTAGES)) {
+  // Errors are the gravest, then what stands lower in the table.
+  const gravity = BEGUN_BY.size + (row.level === "error" ? GRAVITY_OF_ERRORS : 0);
   const { level, begins, over, kind = name, isPerUpstream = false } = row;
   ENDED_BY.set(over, { level, kind, isPerUpstream });
   for (const message of Object.keys(begins)) {
-    // Errors are the gravest, then what stands lower in the table.
-    const gravity = BEGUN_BY.size + (level === "error" ? GRAVITY_OF_ERRORS : 0);
     BEGUN_BY.set(message, { level, kind, isPerUpstream, gravity });
   }
 }

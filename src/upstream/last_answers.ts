@@ -1,17 +1,8 @@
-import { Failure } from "../base/failure.ts";
-import { type NarinfoReading, NoAnswer, type UpstreamFailure } from "./upstream.ts";
+import { FAILURE_HINTS, failureOf } from "./failure_hints.ts";
+import type { NarinfoReading, UpstreamFailure } from "./upstream.ts";
 
 /** Requests whose latency is remembered, for each upstream. */
 const LATENCIES_MAX = 60;
-
-/** What an operator can do about a failure. */
-const HINTS: Readonly<Record<UpstreamFailure, string>> = {
-  timeout: "check the network, and whether the upstream is slow for others",
-  unreachable: "check --cache-upstream-url and the network; it is used as soon as it answers",
-  status: "look at the upstream: it is there, and answers with errors",
-  garbage: "check that --cache-upstream-url is the address of a binary cache",
-  untrusted: "give its public key with --cache-upstream-public-key",
-};
 
 /** The result of the last narinfo request to an upstream. */
 export interface LastAnswer {
@@ -63,7 +54,7 @@ export class LastAnswers {
 
   /** Notes the error of a probe, which may come before the first narinfo request. */
   undescribed(upstream: string, error: unknown): void {
-    this.#of(upstream).lastError = lastErrorOf(reasonOf(error), this.#nowMs());
+    this.#of(upstream).lastError = lastErrorOf(failureOf(error), this.#nowMs());
   }
 
   /** Notes how long an answer took. */
@@ -89,10 +80,5 @@ export class LastAnswers {
 }
 
 function lastErrorOf(reason: UpstreamFailure, atMs: number): LastError {
-  return { reason, hint: HINTS[reason], atMs };
-}
-
-function reasonOf(error: unknown): UpstreamFailure {
-  if (error instanceof NoAnswer) return error.reason;
-  return error instanceof Failure && error.facts["reason"] === "status" ? "status" : "garbage";
+  return { reason, hint: FAILURE_HINTS[reason], atMs };
 }

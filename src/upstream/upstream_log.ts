@@ -1,8 +1,9 @@
-import { type Facts, messageOf } from "../base/failure.ts";
+import { messageOf } from "../base/failure.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { OutageLog } from "../telemetry/outage_log.ts";
 import { OUTAGES } from "../telemetry/outages.ts";
-import { NoAnswer, type UpstreamReading } from "./upstream.ts";
+import { FAILURE_HINTS, failureOf } from "./failure_hints.ts";
+import { NoAnswer, type UpstreamFailure, type UpstreamReading } from "./upstream.ts";
 
 /** No trusted key verifies the narinfos of an upstream; programs look for this message. */
 export const UPSTREAM_NOT_TRUSTED = "upstream is not trusted";
@@ -42,11 +43,12 @@ export function createUpstreamLog(log: Logger): UpstreamLog {
       const facts = { upstream, request_id: requestId };
       if (reading.kind === "failed" && reading.reason !== "untrusted") {
         const { reason, detail } = reading;
-        return failed.failed("upstream failed", { ...facts, reason, detail });
+        const hint = hintFor(reason, detail);
+        return failed.failed("upstream failed", { ...facts, reason, detail, hint });
       }
       failed.worked(facts);
       if (reading.kind !== "failed") return;
-      const hint = "give its public key with --cache-upstream-public-key";
+      const hint = FAILURE_HINTS.untrusted;
       const level = untrusted.has(upstream) ? "debug" : "warn";
       untrusted.add(upstream);
       log[level](UPSTREAM_NOT_TRUSTED, { ...facts, detail: reading.detail, hint });
@@ -55,10 +57,10 @@ export function createUpstreamLog(log: Logger): UpstreamLog {
     unanswered(upstream, error) {
       const { failed } = outagesOf(upstream);
       const detail = messageOf(error);
-      const facts = { upstream, detail, ...hintFor(detail) };
-      if (error instanceof NoAnswer) {
-        failed.failed("upstream does not answer", { ...facts, reason: error.reason });
-      } else failed.failed("upstream is no binary cache", facts);
+      const reason = failureOf(error);
+      const facts = { upstream, detail, reason, hint: hintFor(reason, detail) };
+      if (error instanceof NoAnswer) failed.failed("upstream does not answer", facts);
+      else failed.failed("upstream is no binary cache", facts);
     },
 
     changed(upstream, isDown) {
@@ -69,8 +71,8 @@ export function createUpstreamLog(log: Logger): UpstreamLog {
   };
 }
 
-function hintFor(detail: string): Facts {
+function hintFor(reason: UpstreamFailure, detail: string): string {
   return /certificate/i.test(detail)
-    ? { hint: "give the authority of its certificate with --cache-upstream-ca-file" }
-    : {};
+    ? "give the authority of its certificate with --cache-upstream-ca-file"
+    : FAILURE_HINTS[reason];
 }

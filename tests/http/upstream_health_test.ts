@@ -70,12 +70,14 @@ Deno.test("health: what failed at the start is the last error that the page show
   cache.lookAtUpstreams();
   await eventually("all are told of", () => cache.logged("warn").length === 3);
 
-  const { upstreams, verdict } = await readStats(await cache.get("/stats"));
+  const { upstreams, verdict, problems } = await readStats(await cache.get("/stats"));
   assert.deepEqual(upstreams.map(({ last_answer }) => last_answer), [null, null, null]);
   assert.deepEqual(upstreams.map(({ last_error }) => last_error?.reason), [
     ...["unreachable", "garbage", "status"],
   ]);
   assert.match(upstreams[0]?.last_error?.hint ?? "", /--cache-upstream-url/);
+  const told = problems.map(({ facts }) => `${facts["upstream"]} ${facts["hint"]}`).toSorted();
+  assert.deepEqual(told, upstreams.map((one) => `${one.url} ${one.last_error?.hint}`).toSorted());
   assert.equal(verdict.text, "Only stored paths are served");
 });
 

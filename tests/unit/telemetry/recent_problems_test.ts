@@ -60,14 +60,16 @@ Deno.test("problems: a kind has one row for each upstream, until it is over", ()
 Deno.test("problems: the gravest message of an outage stays, with its own hint", () => {
   const problems = new RecentProblems(() => 0);
   const log = problems.watch(silentLogger());
-  log.warn("upstream failed", { ...UPSTREAM, reason: "unreachable", hint: "wait" });
+  log.warn("upstream is no binary cache", { ...UPSTREAM, hint: "check the path" });
+  log.warn("upstream failed", { ...UPSTREAM, hint: "wait" });
+  assert.equal(problems.list()[0]?.message, "upstream failed", "the newest of the equally grave");
   log.warn("upstream is down", { ...UPSTREAM, hint: "check the network" });
   log.debug("upstream failed", { ...UPSTREAM, reason: "unreachable", hint: "wait" });
   log.error("nars cannot be kept: they pass through", { hint: "make room" });
   log.warn("nar not kept", { nar: "a.nar", hint: "unpin something" });
   assert.deepEqual(problems.list().map(({ message, facts, count }) => [message, facts, count]), [
     ["nars cannot be kept: they pass through", { hint: "make room" }, 2],
-    ["upstream is down", { ...UPSTREAM, hint: "check the network" }, 3],
+    ["upstream is down", { ...UPSTREAM, hint: "check the network" }, 4],
   ]);
 });
 
