@@ -19,6 +19,9 @@ const HOST = "larder.example";
 /** Clients pull each kept object so often: nine in ten of their requests are hits. */
 const PULLS = 14;
 
+/** The downloads get on slowly, so that each picture shows them at work. */
+const [FLOW_BYTES, FLOW_EVERY_MS] = [20_000, 100];
+
 const glibc = makeStoreObject({ name: "glibc-2.42", size: 900_000 });
 const openssl = makeStoreObject({ name: "openssl-3.6.0", references: [glibc], size: 300_000 });
 const git = makeStoreObject({
@@ -62,12 +65,14 @@ for (const object of [git, hello]) {
   await fetch(`${larder.url}/pin/${object.storePathHash}.narinfo`, { method: "POST" });
 }
 const abort = new AbortController();
+const flow = setInterval(() => gate.release(FLOW_BYTES), FLOW_EVERY_MS);
 const downloads = await startDownloads(LARGE.slice(0, 1));
 await picture("light", { scheme: "light" });
 await picture("dark", { scheme: "dark" });
 await picture("mobile", { scheme: "light", width: PHONE, last: "#history" });
 downloads.push(...await startDownloads(LARGE.slice(1)));
 await picture("busy", { scheme: "light", range: "month" });
+clearInterval(flow);
 await breakUpstreams([upstream, other]);
 const query = `&q=${missing.storePathHash}`;
 await picture("broken", { scheme: "light", range: "week", query });
@@ -136,8 +141,9 @@ async function breakUpstreams(all: readonly FakeUpstream[]): Promise<void> {
   for (const one of all) await one[Symbol.asyncDispose]();
   await eventually("larder knows", async () => {
     await (await fetch(`${larder.url}/${missing.storePathHash}.narinfo`)).text();
-    const { upstreams } = await (await fetch(`${larder.url}/stats`)).json();
-    return upstreams.every(({ is_up }: { is_up: boolean }) => !is_up);
+    const { upstreams, downloads } = await (await fetch(`${larder.url}/stats`)).json();
+    return upstreams.every(({ is_up }: { is_up: boolean }) => !is_up) &&
+      downloads.under_way.every(({ bytes_per_second }: Moving) => !bytes_per_second);
   });
 }
 
