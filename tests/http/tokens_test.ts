@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { Buffer } from "node:buffer";
 import type { Token } from "../../src/http/access/tokens.ts";
+import { eventually } from "../support/eventually.ts";
 import { fakeUpstream } from "../support/fake_upstream.ts";
 import { makeStoreObject } from "../support/store_object.ts";
 import { TestCache } from "../support/test_cache.ts";
@@ -68,6 +69,8 @@ Deno.test("tokens: 403 names the missing role, 401 is the status phrase", async 
 Deno.test("tokens: the log names the token of a request, and of a refused one", async () => {
   await using cache = await TestCache.open({ upstreams: [], tokens: TOKENS });
   await cache.request("POST", PIN, { authorization: "Bearer b0b-sesame" });
+  // Its line may have a name, which is looked up. The lines of refused requests have none.
+  await eventually("it is logged", () => cache.log.some(({ token }) => token === "bob"));
   await cache.request("POST", PIN, { authorization: basic("x:r3ad-sesame") });
   await cache.request("POST", PIN, { authorization: "Bearer guess" });
   const lines = cache.log.filter(({ token, reason }) => token ?? reason)

@@ -140,7 +140,9 @@ export class RequestObserver {
       if (span === undefined) line();
       else span.run(line);
     };
-    const more = route?.describe?.(path) ?? NOTHING_MORE;
+    // A stranger's request costs no look at the database.
+    const isRefused = answer.status === 401 || answer.status === 403;
+    const more = (isRefused ? undefined : route?.describe?.(path)) ?? NOTHING_MORE;
     if (more instanceof Promise) more.then(write);
     else write(more);
   }
