@@ -11,7 +11,7 @@ const object = makeStoreObject({ name: "tool-1.0", size: 20_000 });
 /** Commands that need nothing but the executable, and how their output begins. */
 const ALONE: readonly (readonly [words: readonly string[], begins: RegExp])[] = [
   [["version"], /^larder \d/],
-  [["--help"], /^larder keeps/],
+  [["--help"], /^larder is a pull-through binary cache/],
   [["config"], /^#|^\[|^[a-z]/],
   [["config", "--example"], /^# Every option/],
   [["systemd-unit"], /ExecStart=.*\/larder serve/],
