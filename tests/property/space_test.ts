@@ -30,11 +30,17 @@ checkProperty(
   { runs: Math.ceil(RUNS / 3) },
 );
 
+checkProperty(
+  "space: of three on one storage, limit, pins, order and files hold through deaths",
+  playedBy(3),
+  { runs: Math.ceil(RUNS / 10) },
+);
+
 const postgres = PostgresServer.start();
 let url: Promise<string> | undefined;
 
 /** A run takes a second or more: each call goes to the server and back. */
-const POSTGRES_RUNS = Math.ceil(RUNS / 300);
+const POSTGRES_RUNS = Math.ceil(RUNS / 100);
 
 for (const members of [2, 3]) {
   checkProperty(
