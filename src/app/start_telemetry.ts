@@ -6,6 +6,7 @@ import type { LineQueue } from "../telemetry/line_queue.ts";
 import { Metrics } from "../telemetry/metrics.ts";
 import type { Otel } from "../telemetry/otel/otel.ts";
 import { isSdkDisabled } from "../telemetry/otel/sdk_switch.ts";
+import { quietWithoutDatabase } from "../telemetry/quiet_without_database.ts";
 import { RecentProblems } from "../telemetry/recent_problems.ts";
 import type { Tracer } from "../telemetry/tracer.ts";
 import type { HttpUpstreamSettings } from "../upstream/http/http_settings.ts";
@@ -46,14 +47,16 @@ export async function startTelemetry(parts: TelemetryParts): Promise<Telemetry> 
   const metrics = new Metrics({ groups, domains: { upstreams: upstreams.map(({ url }) => url) } });
   readProcess(metrics, denoJson.version);
   const problems = new RecentProblems(Date.now);
+  const watched = (quiet: Logger) =>
+    quietWithoutDatabase({ log: problems.watch(quiet), quiet, nowMs: Date.now });
   if (!tells) {
-    const log = problems.watch(plainLog);
+    const log = watched(plainLog);
     const nothing = { tracer: undefined, upstreamTrace: undefined };
     return { log, problems, metrics, ...nothing, stop: () => Promise.resolve() };
   }
   // Errors of OpenTelemetry go to the log alone.
   const otel = await openTelemetry(parts, metrics, plainLog);
-  const log = problems.watch(createLogger(level, queue, otel));
+  const log = watched(createLogger(level, queue, otel));
   const { tracer } = otel;
   const upstreamTrace = upstreamTraceOf(tracer, settings["otel.propagate-to-upstreams"]);
   return { log, problems, metrics, tracer, upstreamTrace, stop: () => otel.stop() };

@@ -11,6 +11,8 @@ export interface Outage<Message extends string = string> {
   readonly kind?: string;
   /** True for a problem of each upstream that the facts name. */
   readonly isPerUpstream?: true;
+  /** True for work that fails, too, while the database does not answer. */
+  readonly needsDatabase?: true;
 }
 
 /** The kind of problem that the health of the upstreams shows, too. */
@@ -73,6 +75,7 @@ export const OUTAGES = {
       "database does not take writes: narinfos are kept in memory": FREE_DATABASE,
     },
     over: "database takes writes again: all narinfos are written",
+    needsDatabase: true,
   }),
   narinfoLookup: outage({
     level: "error",
@@ -81,11 +84,13 @@ export const OUTAGES = {
         "run larder fsck; restore the database from a backup if it is damaged",
     },
     over: "narinfos can be read again",
+    needsDatabase: true,
   }),
   uses: outage({
     level: "warn",
     begins: { "uses not written": FREE_DATABASE },
     over: "uses are written again",
+    needsDatabase: true,
   }),
   keeping: outage({
     level: "error",
@@ -95,6 +100,7 @@ export const OUTAGES = {
     },
     over: "nars are kept again",
     kind: NOT_KEPT,
+    needsDatabase: true,
   }),
   room: outage({
     level: "warn",
@@ -104,6 +110,7 @@ export const OUTAGES = {
     },
     over: "nars are kept again",
     kind: NOT_KEPT,
+    needsDatabase: true,
   }),
   narStore: outage({
     level: "error",
@@ -122,6 +129,7 @@ export const OUTAGES = {
     level: "error",
     begins: { "interrupted nar not settled": MAY_REMOVE },
     over: "interrupted nars are settled again",
+    needsDatabase: true,
   }),
   orphans: outage({
     level: "warn",
@@ -138,6 +146,7 @@ export const OUTAGES = {
         "mount the storage; if it is mounted, run larder fsck --repair",
     },
     over: "files and rows are compared again",
+    needsDatabase: true,
   }),
   pins: outage({
     level: "warn",
@@ -145,6 +154,7 @@ export const OUTAGES = {
       "reading pins failed": "check the database with larder doctor; eviction waits for it",
     },
     over: "pins are read again",
+    needsDatabase: true,
   }),
   evictionTarget: outage({
     level: "warn",
@@ -160,6 +170,7 @@ export const OUTAGES = {
         "check the database with larder doctor; other members take this one for dead",
     },
     over: "heartbeats are written again",
+    needsDatabase: true,
   }),
   leases: outage({
     level: "warn",
@@ -207,6 +218,7 @@ const GRAVITY_OF_ERRORS = 1_000;
 /** The problem that a log message is about. */
 interface Kind extends Required<Pick<Outage, "level" | "kind">> {
   readonly isPerUpstream: boolean;
+  readonly needsDatabase: boolean;
   /** Of the messages of one kind, the gravest is the one to show. */
   readonly gravity: number;
 }
@@ -217,11 +229,11 @@ const ENDED_BY = new Map<string, Omit<Kind, "gravity">>();
 for (const [name, row] of Object.entries<Outage>(OUTAGES)) {
   // Errors are the gravest, then what stands lower in the table.
   const gravity = BEGUN_BY.size + (row.level === "error" ? GRAVITY_OF_ERRORS : 0);
-  const { level, begins, over, kind = name, isPerUpstream = false } = row;
-  ENDED_BY.set(over, { level, kind, isPerUpstream });
-  for (const message of Object.keys(begins)) {
-    BEGUN_BY.set(message, { level, kind, isPerUpstream, gravity });
-  }
+  const { level, begins, over, kind = name } = row;
+  const { isPerUpstream = false, needsDatabase = false } = row;
+  const ended = { level, kind, isPerUpstream, needsDatabase };
+  ENDED_BY.set(over, ended);
+  for (const message of Object.keys(begins)) BEGUN_BY.set(message, { ...ended, gravity });
 }
 
 /** The outage that a message begins; `undefined` for an event, which has no end. */

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { existsSync } from "node:fs";
 import type { Stats } from "../../src/http/stats/stats.ts";
+import { endedBy, OUTAGES } from "../../src/telemetry/outages.ts";
 import { eventually } from "../support/eventually.ts";
 import { fakeUpstream } from "../support/fake_upstream.ts";
 import { type LarderFlags, type LarderProcess, startLarder } from "../support/larder_process.ts";
@@ -39,7 +40,7 @@ const ABSENCES = {
 for (const [absence, [leave, back]] of Object.entries(ABSENCES)) {
   testUnless(
     postgresMissing,
-    `postgres: with a ${absence} database larder serves what is in memory, and no error`,
+    `postgres: with a ${absence} database larder serves what is in memory, and logs one outage`,
     async () => {
       await using scene = await Scene.open();
       using ending = new DisposableStack();
@@ -49,6 +50,7 @@ for (const [absence, [leave, back]] of Object.entries(ABSENCES)) {
       await larder.logged("nar cached successfully");
       assert.equal((await servedNar(larder.port, narinfo)).status, 200);
 
+      const linesBefore = larder.lines.length;
       leave();
       ending.defer(back);
 
@@ -70,9 +72,14 @@ for (const [absence, [leave, back]] of Object.entries(ABSENCES)) {
         "the cold path is served",
         async () => await statusOf(larder, `/${COLD.storePathHash}.narinfo`) === 200,
       );
-      assert.equal(larder.lines.filter(({ msg }) => msg === "database does not answer").length, 1);
-      const failed = larder.lines.filter(({ msg }) => msg === "request failed");
-      assert.deepEqual(failed.filter(({ level }) => level === "error"), []);
+      const { database } = OUTAGES;
+      const outages = larder.lines.slice(linesBefore)
+        .map(({ level, msg }) => ({ level, msg }))
+        .filter(({ level, msg }) => level !== "info" || endedBy(msg) !== undefined);
+      assert.deepEqual(outages, [
+        { level: "warn", msg: Object.keys(database.begins)[0] },
+        { level: "info", msg: database.over },
+      ]);
       assert.doesNotMatch(JSON.stringify(larder.lines), /secret/);
     },
   );
