@@ -6,7 +6,7 @@ import type { SpaceLedger } from "../metadata/space_ledger.ts";
 import { isDead } from "../space/recover.ts";
 import { namesOf, openPresentBackEnds } from "./back_ends/back_ends.ts";
 import { checkNars, openNars } from "./back_ends/nar_back_end.ts";
-import { hasEnded } from "./ended_process.ts";
+import { hasEnded } from "./back_ends/ended_process.ts";
 import { narPlaceAt, type StoragePlace, storePlaces, tempFolderOf } from "./folders.ts";
 
 /** A server that stores NARs all the time never lets a pass find nothing. */

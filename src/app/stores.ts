@@ -1,11 +1,9 @@
-import { messageOf } from "../base/failure.ts";
 import { type MemberId, newMemberId } from "../base/member_id.ts";
 import type { StorageClaim } from "../cache/reconcile/storage_claim.ts";
 import { recover, settlingOutage } from "../space/recover.ts";
 import type { ChangeFeed } from "../metadata/change_feed.ts";
 import type { KeyKeeper } from "../metadata/key_keeper.ts";
 import type { MemberBoard } from "../metadata/member_board.ts";
-import type { SpaceLedger } from "../metadata/space_ledger.ts";
 import { HotMetadataStore } from "../metadata/hot_metadata_store.ts";
 import type { NarLocator } from "../storage/nar_store.ts";
 import { HotNarStore } from "../storage/hot_nar_store.ts";
@@ -14,7 +12,7 @@ import { WorkFolder } from "../storage/local/work_folder.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import type { Tracer } from "../telemetry/tracer.ts";
 import { openBackEnds, type StorePlaces } from "./back_ends/back_ends.ts";
-import { hasEnded } from "./ended_process.ts";
+import { hasEnded } from "./back_ends/ended_process.ts";
 import type { Folders } from "./folders.ts";
 import { SharedFileWatch } from "./shared_file_watch.ts";
 import { tracedMetadata, tracedNars } from "./traced_stores.ts";
@@ -55,7 +53,8 @@ export async function openStores(
   tracer?: Tracer,
 ): Promise<Stores> {
   await using opened = new AsyncDisposableStack();
-  const opening = await openBackEnds(places, log);
+  const member = newMemberId(Deno.hostname(), Deno.pid);
+  const opening = await openBackEnds(places, log, { member });
   const { metadata: database, nars: narFiles, claim, locator, graceMs } = opened.use(opening);
   const metadata = new HotMetadataStore(
     tracer ? tracedMetadata(database, places.database.kind, tracer) : database,
@@ -66,8 +65,6 @@ export async function openStores(
   const isRemote = places.nars.kind !== "local";
   const watched = isRemote ? new WatchedNarStore(traced, { log, nowMs: Date.now }) : traced;
   const nars = new HotNarStore(watched, HOT_NARS);
-  const member = newMemberId(Deno.hostname(), Deno.pid);
-  opened.use(await join(metadata, member, log));
   const workFolder = opened.use(new WorkFolder(folders.temp, { member, log }));
   const outage = settlingOutage(log);
   const settling = { metadata, nars, spool: workFolder, member, hasEnded, log, outage };
@@ -86,15 +83,4 @@ export async function openStores(
     },
     [Symbol.asyncDispose]: () => resources.disposeAsync(),
   };
-}
-
-/** Joins the members; the result leaves them. While the database is locked, heartbeats do it. */
-async function join(
-  ledger: Pick<SpaceLedger, "beat" | "leave">,
-  member: MemberId,
-  log: Logger,
-): Promise<AsyncDisposable> {
-  const warn = (error: unknown) => log.warn("member not registered", { error: messageOf(error) });
-  await ledger.beat(member, { heldBytes: 0, limitBytes: Infinity }).catch(warn);
-  return { [Symbol.asyncDispose]: () => ledger.leave(member).catch(warn) };
 }

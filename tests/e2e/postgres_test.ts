@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { existsSync } from "node:fs";
+import { messageOf } from "../../src/base/failure.ts";
 import type { Stats } from "../../src/http/stats/stats.ts";
 import { endedBy, OUTAGES } from "../../src/telemetry/outages.ts";
 import { eventually } from "../support/eventually.ts";
@@ -91,10 +92,9 @@ testUnless(
   async () => {
     await using scene = await Scene.open();
     const { larder } = scene;
-    using storage = tempFolder();
-    await using other = await scene.another({ "cache-storage-local": storage.path });
+    await using other = await scene.another();
     assert.equal(await pubkeyOf(other), await pubkeyOf(larder));
-    assert.ok(!existsSync(`${storage.path}/secret-key`), "the key is in the database alone");
+    assert.ok(!existsSync(`${larder.storage}/secret-key`), "the key is in the database alone");
     await servedNarinfo(larder.port, WARM.storePathHash);
     assert.deepEqual(await pinsOf(other), []);
     // The other one has started last, and so has read both reports.
@@ -113,6 +113,24 @@ testUnless(
     assert.deepEqual(await pinsOf(other), [WARM.storePathHash]);
     const page = await fetch(`${other.url}/`, { headers: { accept: "text/html" } });
     assert.match(await page.text(), /<h2 id="members-title">Members<\/h2>/);
+  },
+);
+
+testUnless(
+  postgresMissing,
+  "postgres: a second larder with a storage of its own does not start, and names the first",
+  async () => {
+    await using scene = await Scene.open();
+    using own = tempFolder();
+    const said = await scene.another({ "cache-storage-local": own.path }).then(
+      async (larder) => {
+        await using _larder = larder;
+        return "it has started";
+      },
+      messageOf,
+    );
+    assert.match(said, /Cannot use .*\/nar: .* uses this database with other NAR files; .*--adopt/);
+    assert.ok(said.includes(`.${scene.larder.pid}.`), said);
   },
 );
 

@@ -1,5 +1,6 @@
 import { basename, dirname } from "node:path";
 import { Failure } from "../../base/failure.ts";
+import type { MemberId } from "../../base/member_id.ts";
 import { withoutUrlSecrets } from "../../base/url_secrets.ts";
 import { StorageClaim } from "../../cache/reconcile/storage_claim.ts";
 import { createLogger, type Logger } from "../../telemetry/logger.ts";
@@ -9,6 +10,7 @@ import {
   openMetadata,
   readMetadata,
 } from "./metadata_back_end.ts";
+import { joinMembers, livingMember } from "./members.ts";
 import { checkNars, type NarBackEnd, type NarPlace, openNars } from "./nar_back_end.ts";
 
 /** The places of the metadata and of the NAR files. A message to a Worker can hold them. */
@@ -26,6 +28,11 @@ export interface BackEnds extends NarBackEnd {
 export interface OpenOptions {
   /** True: the store of NAR files becomes this database's, whose ever it was. Default: false. */
   readonly adopts?: boolean;
+  /**
+   * This process joins the members first, so that those that start at once see each other. Default:
+   * it is none.
+   */
+  readonly member?: MemberId;
 }
 
 /** For commands, which report each failure themselves. */
@@ -38,15 +45,17 @@ const SILENT = createLogger("error", { write: () => undefined });
 export async function openBackEnds(
   places: StorePlaces,
   log: Logger = SILENT,
-  { adopts = false }: OpenOptions = {},
+  { adopts = false, member }: OpenOptions = {},
 ): Promise<BackEnds> {
   const answers = await checkNars(places.nars);
   await using opening = new AsyncDisposableStack();
-  const opened = opening.use(await backEnds(await openMetadata(places.database, log), places));
+  const metadata = await openMetadata(places.database, log);
+  const opened = opening.use(await backEnds(metadata, places, member));
+  if (member !== undefined) opening.use(await joinMembers(metadata, member, log));
   if (adopts) await opened.claim.adopt();
   else if (answers) await opened.claim.confirm();
-  opening.move();
-  return opened;
+  const resources = opening.move();
+  return { ...opened, [Symbol.asyncDispose]: () => resources.disposeAsync() };
 }
 
 /** Opens stores for a check. Throws a Failure that names a missing one. */
@@ -72,12 +81,17 @@ export async function readBackEnds(places: StorePlaces): Promise<BackEnds> {
   return await backEnds(await readMetadata(places.database, SILENT), places);
 }
 
-async function backEnds(metadata: MetadataBackEnd, places: StorePlaces): Promise<BackEnds> {
+async function backEnds(
+  metadata: MetadataBackEnd,
+  places: StorePlaces,
+  member?: MemberId,
+): Promise<BackEnds> {
   await using opened = new AsyncDisposableStack();
   opened.use(metadata);
   const narBackEnd = opened.use(await openNars(places.nars));
   const resources = opened.move();
-  const claim = new StorageClaim({ ...narBackEnd, metadata, ...namesOf(places) });
+  const otherMember = () => livingMember(metadata, member);
+  const claim = new StorageClaim({ ...narBackEnd, metadata, ...namesOf(places), otherMember });
   return { ...narBackEnd, metadata, claim, [Symbol.asyncDispose]: () => resources.disposeAsync() };
 }
 

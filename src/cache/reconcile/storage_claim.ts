@@ -1,4 +1,5 @@
 import { Failure } from "../../base/failure.ts";
+import type { MemberId } from "../../base/member_id.ts";
 import { newStorageId, type StorageId } from "../../base/storage_id.ts";
 import type { NarFinder } from "../../metadata/metadata_store.ts";
 import type { SpaceKeeper } from "../../metadata/space_keeper.ts";
@@ -24,6 +25,11 @@ export interface StorageClaimDeps {
    * mark had the place of this one, so it is gone.
    */
   readonly isBeside: boolean;
+  /**
+   * A living member with the same database. Default: nobody looks, as the store is the next one of
+   * all members.
+   */
+  readonly otherMember?: () => Promise<MemberId | undefined>;
 }
 
 /**
@@ -62,13 +68,7 @@ export class StorageClaim {
   async #confirm(): Promise<void> {
     const { metadata, marks, names: { store, database }, isBeside } = this.#deps;
     const mark = await marks.read();
-    if (mark === undefined) {
-      if (!isBeside && await this.#look() === "foreign") throw unknownFiles(store);
-      const id = await metadata.claimStorageId(newStorageId());
-      const claimed = await marks.claim({ id, database });
-      if (claimed.id !== id) throw foreignFiles(store, claimed);
-      return;
-    }
+    if (mark === undefined) return await this.#claimUnmarked();
     const id = await metadata.storageId() ?? await this.#idOfBackup(mark);
     if (id !== mark.id) {
       if (!isBeside || mark.database !== database) throw foreignFiles(store, mark);
@@ -76,6 +76,20 @@ export class StorageClaim {
     } else if (mark.database !== database) {
       await marks.replace({ id, database });
     }
+  }
+
+  async #claimUnmarked(): Promise<void> {
+    const { metadata, marks, names: { store, database }, isBeside, otherMember } = this.#deps;
+    const found = isBeside ? "ours" : await this.#look();
+    if (found === "foreign") throw unknownFiles(store);
+    const proposed = newStorageId();
+    const id = await metadata.claimStorageId(proposed);
+    // The database of an empty store may have its files elsewhere.
+    const other = found === "empty" && id !== proposed ? await otherMember?.() : undefined;
+    // A member that started at the same moment has marked the store by now, if it is the same.
+    if (other !== undefined && await marks.read() === undefined) throw notShared(store, other);
+    const claimed = await marks.claim({ id, database });
+    if (claimed.id !== id) throw foreignFiles(store, claimed);
   }
 
   /** A backup from before ids knows objects of the store. No two objects have one name. */
@@ -109,4 +123,11 @@ function foreignFiles(store: string, { database }: StorageMark): Failure {
 function unknownFiles(store: string): Failure {
   const fact = "its NAR files belong to another database, as this one knows none of them";
   return new Failure("broken", `Cannot use ${store}: ${fact}; ${ADVICE}`);
+}
+
+function notShared(store: string, member: MemberId): Failure {
+  const fact = `it is empty, and member ${member} uses this database with other NAR files`;
+  const advice = "give all members one --cache-storage-s3-bucket, or one shared folder; " +
+    'if this storage is the right one, run "larder fsck --adopt"';
+  return new Failure("broken", `Cannot use ${store}: ${fact}; ${advice}`);
 }

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { newMemberId } from "../../../src/base/member_id.ts";
-import { hasEnded } from "../../../src/app/ended_process.ts";
+import { hasEnded } from "../../../src/app/back_ends/ended_process.ts";
 
 Deno.test("ended process: one that is killed has ended, one that runs has not", async () => {
   const host = Deno.hostname();

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { Failure } from "../../../src/base/failure.ts";
 import { newStorageId } from "../../../src/base/storage_id.ts";
-import { StorageClaim } from "../../../src/cache/reconcile/storage_claim.ts";
+import { StorageClaim, type StorageClaimDeps } from "../../../src/cache/reconcile/storage_claim.ts";
 import { openDatabase } from "../../../src/metadata/sqlite/connection.ts";
 import { SqliteMetadataStore } from "../../../src/metadata/sqlite/sqlite_metadata_store.ts";
 import type { StoredName } from "../../../src/nix/stored_name.ts";
@@ -74,6 +74,37 @@ Deno.test("storage claim: a store that did not answer is claimed at the next cal
   assert.equal((await store.marks.read())?.id, await one.storageId());
 });
 
+Deno.test("storage claim: an empty store is refused while a member lives elsewhere", async () => {
+  await using store = new Scene();
+  await using elsewhere = new Scene();
+  await using one = await openStore();
+  await elsewhere.claim(one).confirm();
+  const claim = store.claim(one, { otherMember: async () => "host.7.uuid" });
+  await assert.rejects(claim.confirm(), /member host\.7\.uuid uses this database/);
+  assert.equal(await store.marks.read(), undefined);
+  await store.claim(one, { otherMember: async () => undefined }).confirm();
+});
+
+Deno.test("storage claim: members that start at once on one empty store all claim it", async () => {
+  await using store = new Scene();
+  await using one = await openStore();
+  const id = await one.claimStorageId(newStorageId());
+  const otherMember = async () => {
+    await store.marks.claim({ id, database: "sqlite:x" });
+    return "host.7.uuid";
+  };
+  await store.claim(one, { otherMember }).confirm();
+});
+
+Deno.test("storage claim: a store of known files is right beside other members", async () => {
+  await using store = new Scene([known.at]);
+  await using one = await openStore();
+  await one.apply([put(hash("a"), []), ...keep(known)]);
+  const id = await one.claimStorageId(newStorageId());
+  await store.claim(one, { otherMember: async () => "host.7.uuid" }).confirm();
+  assert.equal((await store.marks.read())?.id, id);
+});
+
 /** A folder with a mark, and the names of objects. */
 class Scene {
   readonly #folder = tempFolder();
@@ -84,7 +115,10 @@ class Scene {
     this.#names = names;
   }
 
-  claim(metadata: SqliteMetadataStore, { isBeside = false } = {}): StorageClaim {
+  claim(
+    metadata: SqliteMetadataStore,
+    more: Partial<Pick<StorageClaimDeps, "isBeside" | "otherMember">> = {},
+  ): StorageClaim {
     const names = this.#names;
     return new StorageClaim({
       metadata,
@@ -95,7 +129,8 @@ class Scene {
       },
       marks: this.marks,
       names: { store: "the store", database: "sqlite:x" },
-      isBeside,
+      isBeside: false,
+      ...more,
     });
   }
 

@@ -1,5 +1,5 @@
 import { getPriority } from "node:os";
-import { type MemberId, pidOn } from "../base/member_id.ts";
+import { type MemberId, pidOn } from "../../base/member_id.ts";
 
 /**
  * True for a member of this host whose process this one does not see. It has ended, or runs in a

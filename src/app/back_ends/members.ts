@@ -1,0 +1,46 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { messageOf } from "../../base/failure.ts";
+import { type MemberId, NOBODY } from "../../base/member_id.ts";
+import type { SpaceLedger } from "../../metadata/space_ledger.ts";
+import { isDead } from "../../space/recover.ts";
+import type { Logger } from "../../telemetry/logger.ts";
+import { hasEnded } from "./ended_process.ts";
+
+const LOOK_EVERY_MS = 500;
+
+/** A member that is silent for so long is dead, unless a clock was set back. */
+const LOOKS_MAX = 60;
+
+/** Joins the members; the result leaves them. While the database is locked, heartbeats do it. */
+export async function joinMembers(
+  ledger: Pick<SpaceLedger, "beat" | "leave">,
+  member: MemberId,
+  log: Logger,
+): Promise<AsyncDisposable> {
+  const warn = (error: unknown) => log.warn("member not registered", { error: messageOf(error) });
+  await ledger.beat(member, { heldBytes: 0, limitBytes: Infinity }).catch(warn);
+  return { [Symbol.asyncDispose]: () => ledger.leave(member).catch(warn) };
+}
+
+/**
+ * Waits for a heartbeat of any member but `self`. `undefined`: all others are dead. A member that
+ * was killed a moment ago is no reason to refuse a start.
+ */
+export async function livingMember(
+  ledger: Pick<SpaceLedger, "members">,
+  self: MemberId = NOBODY,
+  everyMs = LOOK_EVERY_MS,
+): Promise<MemberId | undefined> {
+  const silences = new Map<MemberId, number>();
+  for (let look = 0; look < LOOKS_MAX; look++) {
+    // As nobody, whose silence is measured by the clock: this process may write no heartbeats yet.
+    const others = (await ledger.members(NOBODY))
+      .filter((member) => member.id !== self && !isDead(member, hasEnded));
+    if (others.length === 0) return undefined;
+    const living = others.find(({ id, silentMs }) => silentMs < (silences.get(id) ?? 0));
+    if (living !== undefined) return living.id;
+    for (const { id, silentMs } of others) silences.set(id, silentMs);
+    await delay(everyMs);
+  }
+  return undefined;
+}
