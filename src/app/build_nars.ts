@@ -51,7 +51,7 @@ export function buildNars(parts: AppParts, neighbours: NarNeighbours) {
   };
 }
 
-/** Other members have the tokens of this one. A request to one is as long as one to an upstream. */
+/** Other members have the tokens of this one. */
 function memberSources(
   { stores, upstream, identity }: AppParts,
   { narSources, client }: NarNeighbours["upstreams"],
@@ -66,13 +66,19 @@ function memberSources(
     member,
     settings: {
       ...MEMBER_TIMEOUTS,
-      idleTimeoutMs: narPatience(upstream.settings).idleTimeoutMs,
+      idleTimeoutMs: Math.min(MEMBER_IDLE_MAX_MS, narPatience(upstream.settings).idleTimeoutMs / 2),
       userAgent: first?.userAgent ?? "larder",
       ...(token === undefined ? {} : { authorization: `Bearer ${token.secret}` }),
     },
     trace: upstream.trace,
   });
 }
+
+/**
+ * A member is near. One that waits for its own upstream is silent, too: leaving it costs a request
+ * to an upstream. Staying with one that stands still would stop the client.
+ */
+const MEMBER_IDLE_MAX_MS = 5_000;
 
 /** A member answers at once, before its own upstream does. */
 const MEMBER_TIMEOUTS = { dialTimeoutMs: 1_000, headerTimeoutMs: 3_000 };

@@ -1,5 +1,6 @@
 import { lruOf } from "../base/lru.ts";
 import type { MemberId } from "../base/member_id.ts";
+import type { OpenSource } from "../cache/fetch/sink_fetcher.ts";
 import type { NarHolders } from "../cache/sources/nar_candidates.ts";
 import type { NarHolder, Turns } from "../locks/turns.ts";
 import type { NarSource } from "../metadata/metadata_store.ts";
@@ -27,12 +28,10 @@ export interface MemberSourcesDeps {
   readonly trace?: UpstreamTrace | undefined;
 }
 
-type OpenNar = Pick<NarBodySource, "openNar">;
-
 /** The sources of NARs: upstreams, and members that download them now. */
 export class MemberSources implements NarHolders {
   readonly #deps: MemberSourcesDeps;
-  readonly #members = lruOf<string, OpenNar>({ countMax: MEMBERS_MAX });
+  readonly #members = lruOf<string, OpenSource>({ countMax: MEMBERS_MAX });
 
   constructor(deps: MemberSourcesDeps) {
     this.#deps = deps;
@@ -43,7 +42,7 @@ export class MemberSources implements NarHolders {
   }
 
   /** The upstream or the member there. */
-  get(url: string): OpenNar | undefined {
+  get(url: string): OpenSource | undefined {
     return this.#deps.upstreams.get(url) ?? this.#members.get(url);
   }
 
@@ -55,7 +54,7 @@ export class MemberSources implements NarHolders {
     return { upstream: url, location: FOLDER + nar };
   }
 
-  #memberAt(holder: NarHolder): OpenNar {
+  #memberAt(holder: NarHolder): OpenSource {
     const { settings, client, member, trace = NO_UPSTREAM_TRACE, turns } = this.#deps;
     const source = new HttpNarSource({
       settings: { ...settings, url: holder.url },
@@ -67,6 +66,7 @@ export class MemberSources implements NarHolders {
       if (nar !== undefined) await turns.gone(nar, holder);
     };
     return {
+      idleTimeoutMs: settings.idleTimeoutMs,
       async openNar(location, request) {
         try {
           const body = await source.openNar(location, { ...request, isFinal: true });

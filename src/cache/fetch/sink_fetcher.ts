@@ -15,10 +15,16 @@ import type { NarSink } from "./nar_sink.ts";
 /** Opens the sink of one file. The sink calls the listener. */
 export type OpenSink = (listener: FetchListener) => NarSink;
 
+/** An upstream, or another member. */
+export interface OpenSource extends Pick<NarBodySource, "openNar"> {
+  /** The longest silence within a body of this source. */
+  readonly idleTimeoutMs?: number;
+}
+
 export interface SinkFetcherDeps {
   /** By the upstream's URL. */
-  readonly narSources: Pick<ReadonlyMap<string, Pick<NarBodySource, "openNar">>, "get">;
-  /** The longest silence within a body. */
+  readonly narSources: Pick<ReadonlyMap<string, OpenSource>, "get">;
+  /** The longest silence within a body, unless the source has its own. */
   readonly idleTimeoutMs: number;
 }
 
@@ -37,7 +43,10 @@ export class SinkFetcher implements NarFetcher<OpenSink> {
       async from(source, taken = () => undefined) {
         const upstream = narSources.get(source.upstream);
         if (upstream === undefined) return { type: "absent" };
-        return await fetch.from({ upstream, source, idleTimeoutMs, taken });
+        return await fetch.from({
+          ...{ upstream, source, taken },
+          idleTimeoutMs: upstream.idleTimeoutMs ?? idleTimeoutMs,
+        });
       },
       [Symbol.dispose]: () => void fetch[Symbol.asyncDispose](),
     };
