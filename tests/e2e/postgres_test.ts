@@ -51,6 +51,7 @@ for (const [absence, [leave, back]] of Object.entries(ABSENCES)) {
       await larder.logged("nar cached successfully");
       assert.equal((await servedNar(larder.port, narinfo)).status, 200);
 
+      const cold = await servedNarinfo(larder.port, LATE.storePathHash);
       const linesBefore = larder.lines.length;
       leave();
       ending.defer(back);
@@ -61,6 +62,7 @@ for (const [absence, [leave, back]] of Object.entries(ABSENCES)) {
         assert.equal(await statusOf(larder, "/nix-cache-info"), 200);
       }
       const statuses = await Promise.all([
+        servedNar(larder.port, cold).then(({ status }) => status),
         statusOf(larder, `/${COLD.storePathHash}.narinfo`),
         statusOf(larder, `/${LATE.storePathHash}.narinfo`),
       ]);
@@ -172,6 +174,7 @@ class Scene implements AsyncDisposable {
     const flags = {
       "cache-storage-local": opening.use(tempFolder()).path,
       "cache-database-url": server.createDatabase(),
+      "cache-max-size": "1G",
       "cache-upstream-url": upstream.url,
       "cache-upstream-public-key": upstream.publicKey,
     };
