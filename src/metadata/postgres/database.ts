@@ -1,5 +1,6 @@
 // @ts-types="./pg.d.ts"
 import pg, { type Client, type Pool, type PoolConfig, type Query, type Result } from "pg";
+import { within } from "../../base/deadline.ts";
 import { Failure, messageOf } from "../../base/failure.ts";
 import { Notifier } from "../../base/notifier.ts";
 import { withoutUrlSecrets } from "../../base/url_secrets.ts";
@@ -18,6 +19,9 @@ export const AWAY_MAX_MS = 8_000;
 const START_MAX_MS = 30_000;
 
 const PROBE_EVERY_MS = 200;
+
+/** How long the end waits for queries that run. */
+const CLOSE_MAX_MS = 1_000;
 
 export interface DatabaseOptions {
   /** `postgres://`; may have a password. */
@@ -38,6 +42,7 @@ export class Database implements AsyncDisposable {
   readonly #closing = new AbortController();
   #outage: Outage | undefined;
   #probing = Promise.resolve();
+  readonly #running = new Set<Promise<unknown>>();
 
   constructor({ url, log }: DatabaseOptions) {
     this.#config = configOf(url);
@@ -50,6 +55,16 @@ export class Database implements AsyncDisposable {
    * `waitMs` without a server. Only run what may run twice.
    */
   async query(query: Query, waitMs = AWAY_MAX_MS): Promise<Result["rows"]> {
+    const running = this.#query(query, waitMs);
+    this.#running.add(running);
+    try {
+      return await running;
+    } finally {
+      this.#running.delete(running);
+    }
+  }
+
+  async #query(query: Query, waitMs: number): Promise<Result["rows"]> {
     const startedMs = performance.now();
     for (;;) {
       await this.#answering(startedMs, waitMs);
@@ -106,6 +121,8 @@ export class Database implements AsyncDisposable {
     this.#closing.abort();
     this.#outage?.over.notify();
     await this.#probing;
+    // The pool forgets those that wait for a connection: they and their timers would live on.
+    await within(Promise.allSettled(this.#running), CLOSE_MAX_MS);
     await this.#pool.end();
   }
 

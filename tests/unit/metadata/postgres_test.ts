@@ -232,3 +232,14 @@ test("after a lost connection the feed reports a change of everything", async (s
     return changes.some((changed) => changed !== "all" && changed.storePaths.length === 1);
   });
 });
+
+test("its end waits for queries that wait for a connection", async (server) => {
+  const database = new Database({ url: await server.createMigrated(), log });
+  await (await database.connected()).end();
+  // More than there are connections. The sanitizer of the test finds timers that are left.
+  const running = Array.from({ length: 50 }, () => database.query({ text: "SELECT 1 AS one" }));
+  const all = Promise.all(running);
+  await running[0];
+  await database[Symbol.asyncDispose]();
+  for (const rows of await all) assert.deepEqual(rows, [{ one: 1 }]);
+});
