@@ -119,9 +119,9 @@ function upstreamLines(stats: Told, { nowMs, max }: ListParts): readonly string[
     const reason = one.at("last_error", "reason").text;
     const state = upstreamStateOf({
       is_up: one.at("is_up").isTrue,
-      last_answer: result === undefined ? null : { result },
-      last_error: reason === undefined ? null : { reason },
-    });
+      last_answer: result === undefined ? null : { result, at: timeOf(one, "last_answer") },
+      last_error: reason === undefined ? null : { reason, at: timeOf(one, "last_error") },
+    }, nowMs);
     const mark = state === "up" ? "✓" : state === "down" ? "✗" : "!";
     const last = result === undefined
       ? "no request yet"
@@ -129,6 +129,11 @@ function upstreamLines(stats: Told, { nowMs, max }: ListParts): readonly string[
     return `${mark} ${(one.at("url").text ?? "").padEnd(NAME_COLUMNS)}  ${last}`;
   });
   return shortened(lines, max);
+}
+
+/** The time of an upstream's answer, as the server wrote it. */
+function timeOf(one: Told, name: "last_answer" | "last_error"): string {
+  return one.at(name, "at").text ?? "";
 }
 
 function transferLines(transfers: Told, max: number): readonly string[] {

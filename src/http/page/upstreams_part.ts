@@ -23,7 +23,7 @@ export function upstreamsPart({ upstreams, at }: Stats): Html {
 
 function upstream(one: UpstreamStats, all: { readonly found: number; readonly at: string }): Html {
   const { url, priority, last_answer, answers, latencies_ms, last_error } = one;
-  const state = upstreamStateOf(one);
+  const state = upstreamStateOf(one, Date.parse(all.at));
   const [tone, word] = LOOKS[state];
   const share = answers.found === 0 ? undefined : formatPercent(answers.found / all.found);
   return markup`<li class="upstream"><div><span class="mark">${

@@ -6,18 +6,25 @@ const USELESS = ["untrusted", "status", "garbage"] as const;
 /** "status": it answers with errors. "garbage": it sends no narinfos. */
 export type UpstreamState = "up" | "down" | typeof USELESS[number];
 
+/** Nobody may ask it again for hours: an older error says nothing of the present. */
+const ERROR_FOR_MS = 60_000;
+
 /** The figures that decide it. */
 export interface UpstreamSigns {
   readonly is_up: boolean;
-  readonly last_answer: Pick<NonNullable<UpstreamStats["last_answer"]>, "result"> | null;
-  readonly last_error: Pick<NonNullable<UpstreamStats["last_error"]>, "reason"> | null;
+  readonly last_answer: UpstreamStats["last_answer"];
+  readonly last_error: Pick<NonNullable<UpstreamStats["last_error"]>, "reason" | "at"> | null;
 }
 
 /** The state of an upstream, which the page and `larder status` show. */
-export function upstreamStateOf(one: UpstreamSigns): UpstreamState {
+export function upstreamStateOf(one: UpstreamSigns, atMs: number): UpstreamState {
   const { is_up, last_answer, last_error } = one;
   if (!is_up) return "down";
   // After a timeout or a refused connection, only an answer makes it up.
   const last = last_answer?.result ?? last_error?.reason;
-  return USELESS.find((cause) => cause === last) ?? "up";
+  const cause = USELESS.find((one) => one === last) ?? "up";
+  const at = last_answer?.at ?? last_error?.at ?? "";
+  // Only a key mends an upstream that is not trusted.
+  const isOver = cause !== "untrusted" && atMs - Date.parse(at) >= ERROR_FOR_MS;
+  return isOver ? "up" : cause;
 }

@@ -32,7 +32,7 @@ export interface Judged {
 
 /** Whether all is well, or what is wrong and what to do: the errors first. */
 export function verdictOf({ upstreams, size, problems, atMs }: Judged): VerdictStats {
-  const ofUpstreams = upstreamFaults(upstreams);
+  const ofUpstreams = upstreamFaults(upstreams, atMs);
   const faults = [
     ...ofUpstreams,
     ...spaceFaults(size),
@@ -48,8 +48,8 @@ export function verdictOf({ upstreams, size, problems, atMs }: Judged): VerdictS
 }
 
 /** One fault for each cause. If no upstream is of use, that is the only fault. */
-function upstreamFaults(upstreams: readonly UpstreamStats[]): readonly FaultStats[] {
-  const states = Map.groupBy(upstreams, upstreamStateOf);
+function upstreamFaults(upstreams: readonly UpstreamStats[], atMs: number): readonly FaultStats[] {
+  const states = Map.groupBy(upstreams, (one) => upstreamStateOf(one, atMs));
   const isServed = states.delete("up");
   const causes = [...states].flatMap(([cause, ones]) => cause === "up" ? [] : [{ cause, ones }]);
   if (isServed || causes.length === 0) {

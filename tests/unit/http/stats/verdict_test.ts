@@ -26,9 +26,9 @@ function problem(message: string, facts: Facts = {}, times: Partial<Problem> = {
   return { level: "warn", message, facts, count: 1, ...at, ...times };
 }
 
-/** The verdict a minute after noon. */
+/** The verdict half a minute after noon. */
 function verdict(judged: Partial<Judged>) {
-  const atMs = NOON_MS + MINUTE_MS;
+  const atMs = NOON_MS + MINUTE_MS / 2;
   return verdictOf({ upstreams: [upstream("found")], size: ROOMY, problems: [], atMs, ...judged });
 }
 
@@ -114,6 +114,13 @@ Deno.test("verdict: upstreams with one fault share it, while another one answers
 Deno.test("verdict: an upstream that answers a probe is no fault, whatever came before", () => {
   assert.equal(verdict({ upstreams: [upstream("timeout")] }).is_well, true);
   assert.equal(verdict({ upstreams: [upstream("unreachable")] }).is_well, true);
+});
+
+Deno.test("verdict: an error that an upstream sent a minute ago is no fault, its key is", () => {
+  const atMs = NOON_MS + MINUTE_MS;
+  assert.equal(verdict({ upstreams: [upstream("status")], atMs: atMs - 1 }).is_well, false);
+  assert.equal(verdict({ upstreams: [upstream("status")], atMs }).is_well, true);
+  assert.equal(verdict({ upstreams: [upstream("untrusted")], atMs }).is_well, false);
 });
 
 Deno.test("verdict: errors come before warnings", () => {
