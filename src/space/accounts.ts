@@ -39,6 +39,7 @@ export class Accounts {
     const { keptBytes, pendingBytes, protectedBytes, reservedBytes } = stock;
     budget.observe({
       usedBytes: keptBytes + pendingBytes,
+      pendingBytes,
       pinnedBytes: protectedBytes,
       othersBytes: reservedBytes,
     });

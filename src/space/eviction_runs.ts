@@ -11,6 +11,7 @@ import { dryRun } from "./dry_run.ts";
 import { type Evictor, NO_FIGURES, type Run, type RunFigures } from "./evictor.ts";
 import type { RunEnd } from "./futility.ts";
 import type { GcDone } from "./gc_event.ts";
+import type { SeenBytes } from "./space_budget.ts";
 
 export interface EvictionRunsDeps {
   readonly evictor: Pick<Evictor, "run" | "stop">;
@@ -26,6 +27,8 @@ export interface EvictionRunsDeps {
 export interface RunOutcome {
   readonly done: GcDone;
   readonly end: RunEnd;
+  /** What the storage held at the end. */
+  readonly seen: SeenBytes;
 }
 
 /** Eviction runs, one at a time. Each run logs its result. */
@@ -52,13 +55,14 @@ export class EvictionRuns {
       } catch (error) {
         log.error("eviction failed", { error: messageOf(error) });
       }
+      const { seen } = this.#deps.accounts.budget;
       const durationMs = nowMs() - startedAtMs;
       if (figures.evictedEntries > 0) observe({ ...figures, durationMs });
       const done = await this.#done(figures, run.targetBytes(), false);
       // A run that spares what was used of late has no target that it must reach.
       const mustReach = run.usedBeforeMs === undefined && end !== "elsewhere";
       if (done.reached || mustReach) this.#report(done, durationMs);
-      return { done, end };
+      return { done, end, seen };
     });
   }
 

@@ -1,3 +1,5 @@
+import type { SeenBytes } from "./space_budget.ts";
+
 /** How an eviction run ended. */
 export type RunEnd =
   | "reached"
@@ -11,20 +13,30 @@ export type RunEnd =
 /** The time after which a run is tried again: the error may be over. */
 const TRY_AGAIN_MS = 5_000;
 
+export interface RunConditions {
+  /** The run spared entries that were in use. */
+  readonly hadBusy: boolean;
+  readonly nowMs: number;
+  /** What the storage held at the end of the run. */
+  readonly seen: SeenBytes;
+}
+
 /** Remembers whether another eviction run would free nothing. */
 export class Futility {
   #untilMs = -Infinity;
   #hadBusy = false;
+  #seen: SeenBytes | undefined;
 
-  /** `hadBusy`: the run spared entries that were in use. */
-  ended(end: RunEnd, { hadBusy, nowMs }: { readonly hadBusy: boolean; readonly nowMs: number }) {
+  ended(end: RunEnd, { hadBusy, nowMs, seen }: RunConditions): void {
     this.#hadBusy = hadBusy;
+    this.#seen = seen;
     if (end === "reached" || end === "elsewhere") this.#untilMs = -Infinity;
     else this.#untilMs = end === "exhausted" ? Infinity : nowMs + TRY_AGAIN_MS;
   }
 
-  has(nowMs: number): boolean {
-    return nowMs < this.#untilMs;
+  /** False as soon as the storage holds something else: another member may have changed it. */
+  has(nowMs: number, seen: SeenBytes): boolean {
+    return nowMs < this.#untilMs && this.#seen !== undefined && isSame(seen, this.#seen);
   }
 
   /** A file is no longer in use, and may go. */
@@ -36,4 +48,10 @@ export class Futility {
   changed(): void {
     this.#untilMs = -Infinity;
   }
+}
+
+/** Pending bytes count: a file that another member removes cannot go, its successor can. */
+function isSame(a: SeenBytes, b: SeenBytes): boolean {
+  return a.usedBytes === b.usedBytes && a.pinnedBytes === b.pinnedBytes &&
+    a.pendingBytes === b.pendingBytes;
 }

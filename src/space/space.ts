@@ -74,10 +74,7 @@ export class Space implements AsyncDisposable {
 
   /** Reads the changes of other processes into the accounts. Never throws. */
   async refresh(): Promise<void> {
-    const { usedBytes, pinnedBytes } = this.budget;
     await this.#accounts.refresh();
-    const isSame = usedBytes === this.budget.usedBytes && pinnedBytes === this.budget.pinnedBytes;
-    if (!isSame) this.changed();
     if (this.budget.freeBytes < 0) this.tidy();
   }
 
@@ -200,7 +197,7 @@ export class Space implements AsyncDisposable {
   }
 
   get #isFutile(): boolean {
-    return this.#futility.has(this.#deps.nowMs());
+    return this.#futility.has(this.#deps.nowMs(), this.budget.seen);
   }
 
   get #lowWaterBytes(): number {
@@ -256,9 +253,9 @@ export class Space implements AsyncDisposable {
       return Math.min(atMostBytes, neededBytes < 0 ? Infinity : neededBytes);
     };
     const progress = () => this.#notifier.notify();
-    this.#runs.run({ targetBytes, progress, isWanted: () => true }).then(({ done, end }) => {
+    this.#runs.run({ targetBytes, progress, isWanted: () => true }).then(({ done, end, seen }) => {
       const hadBusy = done.busyBytes > 0;
-      this.#futility.ended(end, { hadBusy, nowMs: this.#deps.nowMs() });
+      this.#futility.ended(end, { hadBusy, nowMs: this.#deps.nowMs(), seen });
       this.#running = false;
       this.#notifier.notify();
     });

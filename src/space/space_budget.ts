@@ -12,6 +12,8 @@ export interface Reservation extends Disposable {
 /** The bytes of the storage as the database told them last. */
 export interface SeenBytes {
   readonly usedBytes: number;
+  /** The part of the used bytes whose files are being removed. */
+  readonly pendingBytes: number;
   /** The part of the used bytes that pins protect. */
   readonly pinnedBytes: number;
   /** Reserved by other members. */
@@ -26,7 +28,7 @@ export interface SeenBytes {
 export class SpaceBudget {
   /** `Infinity` without a limit. */
   readonly limitBytes: number;
-  #seen: SeenBytes = { usedBytes: 0, pinnedBytes: 0, othersBytes: 0 };
+  #seen: SeenBytes = { usedBytes: 0, pendingBytes: 0, pinnedBytes: 0, othersBytes: 0 };
   #heldBytes = 0;
   #grantedBytes: number;
   #keptBytes = 0;
@@ -34,6 +36,11 @@ export class SpaceBudget {
   constructor(limitBytes: number) {
     this.limitBytes = limitBytes;
     this.#grantedBytes = limitBytes === Infinity ? Infinity : 0;
+  }
+
+  /** As they were observed last. */
+  get seen(): SeenBytes {
+    return this.#seen;
   }
 
   get usedBytes(): number {

@@ -81,8 +81,7 @@ Deno.test("space: a run that has reached its target evicts nothing more", async 
   const { budget } = stocked.space;
   const isWanted = () => true;
   // The download that waited for the room is kept before the run looks again.
-  const progress = () =>
-    queueMicrotask(() => budget.observe({ usedBytes: 1_900, pinnedBytes: 0, othersBytes: 0 }));
+  const progress = () => queueMicrotask(() => budget.observe({ ...budget.seen, usedBytes: 1_900 }));
 
   const order = { targetBytes: 1_000, dryRun: false };
   const done = await stocked.space.collect(order, { progress, isWanted });
@@ -222,6 +221,23 @@ Deno.test("space: what was read is tried as soon as its reader has left", async 
   await stocked.runsOver();
   end();
   assert.ok(await space.reserve(100));
+});
+
+Deno.test("space: what another member brings in place of what it removed may go", async () => {
+  await using stocked = await StockedSpace.open(500);
+  const { space, metadata } = stocked;
+  await stocked.store("a", 450);
+  const [at] = stocked.files;
+  assert.ok(at);
+  // The other member's removal is under way: nothing here may go.
+  await metadata.apply([{ kind: "nar-marked", at, owner: "other" }]);
+  assert.equal(await space.reserve(100), undefined);
+  await stocked.runsOver();
+  await metadata.apply([{ kind: "nar-gone", at }]);
+  await stocked.store("b", 450);
+  await space.refresh();
+  assert.ok(await space.reserve(100));
+  assert.deepEqual(await stocked.stored(["a", "b"]), []);
 });
 
 Deno.test("space: what was unpinned goes when space is needed", async () => {
