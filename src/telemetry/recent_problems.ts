@@ -39,9 +39,12 @@ export interface Problem {
   readonly level: "warn" | "error";
   readonly message: string;
   readonly facts: Facts;
-  /** Times since it began, those of level debug included. */
+  /** Times since the start, those of level debug included. */
   readonly count: number;
+  /** Of all those times. */
   readonly firstAtMs: number;
+  /** Begin of the present outage, or of the last one. */
+  readonly begunAtMs: number;
   readonly lastAtMs: number;
   /** `undefined`: it lasts, or it is an event, which has no end. */
   readonly overAtMs: number | undefined;
@@ -104,11 +107,12 @@ export class RecentProblems {
     const key = keyOf({ kind, isPerUpstream }, given);
     const known = this.#problems.get(key);
     this.#problems.delete(key);
-    // After its end, a problem begins anew.
+    // After its end, an outage begins anew.
     const lasting = known?.overAtMs === undefined ? known : undefined;
     const lastAtMs = this.#nowMs();
-    const { count = 0, firstAtMs = lastAtMs } = lasting ?? {};
-    const times = { count: count + 1, firstAtMs, lastAtMs, overAtMs: undefined };
+    const { count = 0, firstAtMs = lastAtMs } = known ?? {};
+    const begunAtMs = lasting?.begunAtMs ?? lastAtMs;
+    const times = { count: count + 1, firstAtMs, begunAtMs, lastAtMs, overAtMs: undefined };
     this.#problems.set(key, { ...gravest(lasting, { level, message, facts: given }), ...times });
     if (this.#problems.size > PROBLEMS_MAX) this.#problems.delete(this.#leastOf(lastAtMs));
   }

@@ -90,9 +90,12 @@ Deno.test("page: what did it save me? … the bytes since the first start", asyn
 Deno.test("page: a kind of problem is one row, with each subject and its times", async () => {
   const minute = (count: number) => Date.UTC(2026, 0, 2, 12, count);
   const kind = { level: "warn" as const, message: "upstream is down" };
+  const between = (firstAtMs: number, lastAtMs: number) => ({
+    ...{ firstAtMs, begunAtMs: firstAtMs, lastAtMs },
+  });
   const list = [
-    { ...kind, facts: { upstream: "https://a" }, firstAtMs: minute(3), lastAtMs: minute(9) },
-    { ...kind, facts: { upstream: "https://b" }, firstAtMs: minute(1), lastAtMs: minute(2) },
+    { ...kind, facts: { upstream: "https://a" }, ...between(minute(3), minute(9)) },
+    { ...kind, facts: { upstream: "https://b" }, ...between(minute(1), minute(2)) },
   ];
   const problems = (overAtMs: readonly (number | undefined)[]) => ({
     list: () => list.map((one, index) => ({ ...one, count: 2, overAtMs: overAtMs[index] })),

@@ -127,6 +127,7 @@ Deno.test("page: what others have named is text, whatever it looks like", async 
       facts: { upstream: `https://x/"'&<b>` },
       count: 1,
       firstAtMs: 0,
+      begunAtMs: 0,
       lastAtMs: 0,
       overAtMs: undefined,
     }],

@@ -183,7 +183,7 @@ Deno.test("stats: problems are told without anything of our machine", async () =
 
   const answer = await (await cache.get("/stats")).text();
   const [problem] = (await readStats(new Response(answer))).problems;
-  const { first_at, last_at, over_at: _, ...rest } = problem ?? {};
+  const { first_at, begun_at: _begun, last_at, over_at: _, ...rest } = problem ?? {};
   const hint = "make room on the disk of the storage, or replace the disk if it fails";
   const facts = { nar: path.slice("/nar/".length), name: "big-1.0", hint };
   assert.deepEqual(rest, { level: "error", message, facts, count: 1 });
@@ -275,7 +275,7 @@ const FORMER_FIELDS = [
 
 Deno.test("stats: the names of version 1 are there for one more release", async () => {
   const hinted = { level: "warn", message: "odd", facts: { hint: "mend it" }, count: 1 } as const;
-  const times = { firstAtMs: 1, lastAtMs: 2, overAtMs: undefined };
+  const times = { firstAtMs: 1, begunAtMs: 1, lastAtMs: 2, overAtMs: undefined };
   const problems = { list: () => [{ ...hinted, ...times }] };
   await using scene = await GatedNar.open(object, { problems });
   const { gate, cache, path } = scene;

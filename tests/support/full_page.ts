@@ -73,6 +73,7 @@ function listOfProblems(upstreams: readonly FakeUpstream[]): readonly Problem[] 
     },
     count: 3,
     firstAtMs: Date.now() - 5_000_000,
+    begunAtMs: Date.now() - 5_000_000,
     lastAtMs: Date.now() - 1_000_000,
     overAtMs: index % 2 === 0 ? undefined : Date.now(),
   }));

@@ -58,11 +58,26 @@ function times(kind: Kind, isOver: boolean, at: string): Html {
   const first = kind.map(({ first_at }) => first_at).toSorted()[0] ?? "";
   const last = kind.map(({ last_at }) => last_at).toSorted().at(-1) ?? "";
   const over = kind.map(({ over_at }) => over_at ?? "").toSorted().at(-1) ?? "";
+  const again = comeAgain(kind);
   return markup`<span class="detail times">${
     count === 1
       ? markup`Once, at ${clock(last, at)}`
-      : first.slice(0, 16) === last.slice(0, 16)
+      : isSameMinute(first, last)
       ? markup`${formatNumber(count)} times, at ${clock(last, at)}`
       : markup`${formatNumber(count)} times, from ${clock(first, at)} to ${clock(last, at)}`
-  }${isOver && markup`; over since ${clock(over, at)}`}</span>`;
+  }${again !== undefined && markup`; again since ${clock(again, at)}`}${
+    isOver && markup`; over since ${clock(over, at)}`
+  }</span>`;
+}
+
+/** When an outage began that was over before; `undefined` for the first of its kind. */
+function comeAgain(kind: Kind): string | undefined {
+  const [longest] = kind.filter(({ over_at }) => over_at === null)
+    .toSorted((a, b) => a.begun_at < b.begun_at ? -1 : 1);
+  if (longest === undefined || isSameMinute(longest.first_at, longest.begun_at)) return undefined;
+  return longest.begun_at;
+}
+
+function isSameMinute(one: string, other: string): boolean {
+  return one.slice(0, 16) === other.slice(0, 16);
 }

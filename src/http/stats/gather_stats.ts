@@ -212,9 +212,12 @@ async function pinStats({ pins }: StatsSources): Promise<PinStats | null> {
   return { count, counted_at: countedAtMs === undefined ? null : iso(countedAtMs), roots };
 }
 
-function problemStats({ firstAtMs, lastAtMs, overAtMs, ...problem }: Problem): ProblemStats {
+function problemStats(
+  { firstAtMs, begunAtMs, lastAtMs, overAtMs, ...problem }: Problem,
+): ProblemStats {
   const over_at = overAtMs === undefined ? null : iso(overAtMs);
-  return { ...problem, first_at: iso(firstAtMs), last_at: iso(lastAtMs), over_at };
+  const times = { first_at: iso(firstAtMs), begun_at: iso(begunAtMs), last_at: iso(lastAtMs) };
+  return { ...problem, ...times, over_at };
 }
 
 function iso(ms: number): string {

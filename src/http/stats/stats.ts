@@ -206,6 +206,8 @@ export interface ProblemStats {
   readonly facts: Readonly<Record<string, string | number | boolean>>;
   readonly count: number;
   readonly first_at: string;
+  /** Begin of the present outage, or of the last one; of an event, its first time. */
+  readonly begun_at: string;
   readonly last_at: string;
   /** `null`: it lasts, or it is an event, which has no end. */
   readonly over_at: string | null;

@@ -126,10 +126,10 @@ function problemFault(problem: Problem, atMs: number): FaultStats {
 }
 
 /** Nobody may have tried since the last failure of an outage: so it says when that was. */
-function timesOf({ message, firstAtMs, lastAtMs }: Problem, atMs: number): string {
-  const [first, last] = [formatClock(firstAtMs, atMs), formatClock(lastAtMs, atMs)];
+function timesOf({ message, begunAtMs, lastAtMs }: Problem, atMs: number): string {
+  const [begun, last] = [formatClock(begunAtMs, atMs), formatClock(lastAtMs, atMs)];
   if (begunBy(message) === undefined) return `at ${last}`;
-  return first === last ? `since ${first}` : `since ${first}, last seen at ${last}`;
+  return begun === last ? `since ${begun}` : `since ${begun}, last seen at ${last}`;
 }
 
 function hostsOf(upstreams: readonly UpstreamStats[]): string {

@@ -27,8 +27,8 @@ Deno.test("problems: warnings and errors are remembered, newest first, and still
   const odd = { level: "warn", message: "odd", facts: UPSTREAM, count: 2 };
   const bad = { level: "error", message: "bad", facts: {}, count: 1 };
   assert.deepEqual(problems.list(), [
-    { ...odd, firstAtMs: 1_000, lastAtMs: 3_000, overAtMs: undefined },
-    { ...bad, firstAtMs: 2_000, lastAtMs: 2_000, overAtMs: undefined },
+    { ...odd, firstAtMs: 1_000, begunAtMs: 1_000, lastAtMs: 3_000, overAtMs: undefined },
+    { ...bad, firstAtMs: 2_000, begunAtMs: 2_000, lastAtMs: 2_000, overAtMs: undefined },
   ]);
 });
 
@@ -54,7 +54,25 @@ Deno.test("problems: a kind has one row for each upstream, until it is over", ()
   assert.deepEqual(shown()[1], ["upstream is down", "https://a.example", "check it", 2, 3]);
 
   log.warn("upstream is down", UPSTREAM);
-  assert.deepEqual(shown()[0], ["upstream is down", "https://a.example", undefined, 1, undefined]);
+  assert.deepEqual(shown()[0], ["upstream is down", "https://a.example", undefined, 3, undefined]);
+});
+
+Deno.test("problems: an outage that comes again keeps its count and its first time", () => {
+  let nowMs = 1_000;
+  const problems = new RecentProblems(() => nowMs);
+  const log = problems.watch(silentLogger());
+  const times = () =>
+    problems.list().map(({ count, firstAtMs, begunAtMs, lastAtMs, overAtMs }) => [
+      ...[count, firstAtMs, begunAtMs, lastAtMs, overAtMs],
+    ]);
+  log.warn("database does not answer");
+  log.info("database answers again");
+  assert.deepEqual(times(), [[1, 1_000, 1_000, 1_000, 1_000]]);
+  nowMs = 2_000;
+  log.warn("database does not answer");
+  nowMs = 3_000;
+  log.debug("database does not answer");
+  assert.deepEqual(times(), [[3, 1_000, 2_000, 3_000, undefined]]);
 });
 
 Deno.test("problems: the gravest message of an outage stays, with its own hint", () => {

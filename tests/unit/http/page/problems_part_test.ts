@@ -6,7 +6,8 @@ const NOON = "2026-01-02T12:00:00.000Z";
 
 function problem(message: string, host: string, over_at: string | null = null): ProblemStats {
   const facts = { upstream: `https://${host}.example`, hint: `hint of ${message}` };
-  return { level: "warn", message, facts, count: 2, first_at: NOON, last_at: NOON, over_at };
+  const times = { first_at: NOON, begun_at: NOON, last_at: NOON, over_at };
+  return { level: "warn", message, facts, count: 2, ...times };
 }
 
 /** The rows as text, each in a line. */
@@ -28,6 +29,17 @@ Deno.test("page: an outage of several upstreams is one row with one thing to do"
     "warning Upstream lost NAR https://a.example 2 times, at 12:00 UTC " +
     "What to do: hint of upstream lost nar.",
   ]);
+});
+
+Deno.test("page: an outage that came again says since when, beside all its times", () => {
+  const twice = { ...problem("database does not answer", "a"), facts: {} };
+  const at = (clock: string) => `2026-01-02T${clock}:00.000Z`;
+  const times = { first_at: at("09:10"), begun_at: at("11:30"), last_at: at("11:40") };
+  assert.deepEqual(shown([{ ...twice, ...times }]), [
+    "warning Database does not answer 2 times, from 09:10 UTC to 11:40 UTC ; again since 11:30 UTC",
+  ]);
+  const [over = ""] = shown([{ ...twice, ...times, over_at: at("11:50") }]);
+  assert.match(over, /^over .* 2 times, from 09:10 UTC to 11:40 UTC ; over since 11:50 UTC/);
 });
 
 Deno.test("page: what lasts gives an outage its title, also if what is over was graver", () => {

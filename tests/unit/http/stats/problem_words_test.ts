@@ -3,7 +3,12 @@ import { factsInWords, titleOf, whatToDo } from "../../../../src/http/stats/prob
 import type { ProblemStats } from "../../../../src/http/stats/stats.ts";
 
 function problem(message: string, facts: ProblemStats["facts"] = {}): ProblemStats {
-  const times = { first_at: "2026-01-01", last_at: "2026-01-01", over_at: null };
+  const times = {
+    first_at: "2026-01-01",
+    begun_at: "2026-01-01",
+    last_at: "2026-01-01",
+    over_at: null,
+  };
   return { level: "warn", message, facts, count: 1, ...times };
 }
 

@@ -22,7 +22,7 @@ function upstream(result: string, isUp = true, host = "a.example"): UpstreamStat
 }
 
 function problem(message: string, facts: Facts = {}, times: Partial<Problem> = {}): Problem {
-  const at = { firstAtMs: NOON_MS, lastAtMs: NOON_MS, overAtMs: undefined };
+  const at = { firstAtMs: 0, begunAtMs: NOON_MS, lastAtMs: NOON_MS, overAtMs: undefined };
   return { level: "warn", message, facts, count: 1, ...at, ...times };
 }
 
