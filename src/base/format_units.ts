@@ -1,3 +1,7 @@
+const MINUTE_S = 60;
+const HOUR_S = 3_600;
+const DAY_S = 86_400;
+
 const UNITS = ["KiB", "MiB", "GiB", "TiB", "PiB"] as const;
 
 /** A number of bytes for people: `1.5 GiB`. */
@@ -18,7 +22,18 @@ export function counted(count: number, one: string, several = `${one}s`): string
   return `${count.toLocaleString("en-US")} ${count === 1 ? one : several}`;
 }
 
-/** A duration for people: `4s`, `2m05s`, `1h02m`, `3d04h`. */
+/** A long duration, in sentences: `4 s`, `1 h 2 min`, `3 d 4 h`. */
+export function formatSpan(seconds: number): string {
+  const whole = Math.max(0, Math.floor(seconds));
+  if (whole < MINUTE_S) return `${whole} s`;
+  if (whole < HOUR_S) return `${Math.floor(whole / MINUTE_S)} min`;
+  if (whole < DAY_S) {
+    return `${Math.floor(whole / HOUR_S)} h ${Math.floor(whole / MINUTE_S) % 60} min`;
+  }
+  return `${Math.floor(whole / DAY_S)} d ${Math.floor(whole / HOUR_S) % 24} h`;
+}
+
+/** A duration for people, in columns: `4s`, `2m05s`, `1h02m`, `3d04h`. */
 export function formatSeconds(seconds: number): string {
   const whole = Math.max(0, Math.round(seconds));
   const two = (value: number) => String(value).padStart(2, "0");
@@ -29,7 +44,7 @@ export function formatSeconds(seconds: number): string {
   return `${Math.floor(hours / 24)}d${two(hours % 24)}h`;
 }
 
-/** A duration for people, with what counts of it: `41ms`, `1.9s`, `12s`, `2m05s`. */
+/** A duration for people, in columns, with what counts of it: `41ms`, `1.9s`, `12s`, `2m05s`. */
 export function formatMs(ms: number): string {
   if (ms < 999.5) return `${Math.max(0, Math.round(ms))}ms`;
   return ms < 9_950 ? `${(ms / 1_000).toFixed(1)}s` : formatSeconds(ms / 1_000);

@@ -1,3 +1,7 @@
+import type { Facts } from "../../base/failure.ts";
+
+type Fact = Facts[string];
+
 /** A value in the JSON of a server of any version. Any part of it may be missing. */
 export class Told {
   readonly #value: unknown;
@@ -32,7 +36,17 @@ export class Told {
     return this.#value === true;
   }
 
+  /** The words, numbers and flags below it. */
+  get facts(): Facts {
+    const entries = Object.entries(Object(this.#value));
+    return Object.fromEntries(entries.filter((entry): entry is [string, Fact] => isFact(entry[1])));
+  }
+
   get list(): readonly Told[] {
     return Array.isArray(this.#value) ? this.#value.map((one) => new Told(one)) : [];
   }
+}
+
+function isFact(value: unknown): value is Fact {
+  return ["string", "number", "boolean"].includes(typeof value);
 }

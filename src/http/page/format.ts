@@ -1,12 +1,9 @@
-import { formatClock } from "../../base/format_times.ts";
+import { formatAgo, formatClock } from "../../base/format_times.ts";
+import { formatSpan } from "../../base/format_units.ts";
 import { type Html, markup } from "./markup.ts";
 
 // Made once: a chart's page formats a thousand values.
 const NUMBERS = new Intl.NumberFormat("en-US");
-
-const MINUTE_S = 60;
-const HOUR_S = 3_600;
-const DAY_S = 86_400;
 
 export function formatNumber(count: number): string {
   return NUMBERS.format(count);
@@ -24,22 +21,9 @@ export function formatLatency(ms: number): string {
   return ms < 9_950 ? `${(ms / 1_000).toFixed(1)} s` : formatSpan(Math.round(ms / 1_000));
 }
 
-/** A long duration: `4 s`, `1 h 2 min`, `3 d 4 h`. */
-export function formatSpan(seconds: number): string {
-  const whole = Math.max(0, Math.floor(seconds));
-  if (whole < MINUTE_S) return `${whole} s`;
-  if (whole < HOUR_S) return `${Math.floor(whole / MINUTE_S)} min`;
-  if (whole < DAY_S) {
-    return `${Math.floor(whole / HOUR_S)} h ${Math.floor(whole / MINUTE_S) % 60} min`;
-  }
-  return `${Math.floor(whole / DAY_S)} d ${Math.floor(whole / HOUR_S) % 24} h`;
-}
-
 /** The time between two instants, for people; the exact one is in the element. */
 export function ago(iso: string, at: string): Html {
-  const seconds = (Date.parse(at) - Date.parse(iso)) / 1_000;
-  const shown = seconds < 1 ? "just now" : `${formatSpan(seconds)} ago`;
-  return timeElement(iso, shown);
+  return timeElement(iso, formatAgo(Date.parse(iso), Date.parse(at)));
 }
 
 /** `12:04 UTC`, with the date unless it is that of `at`. */

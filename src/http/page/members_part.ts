@@ -1,7 +1,7 @@
-import { counted, formatBytes } from "../../base/format_units.ts";
+import { counted, formatBytes, formatSpan } from "../../base/format_units.ts";
 import type { MemberDownload } from "../stats/member_status.ts";
 import type { MemberStats, Stats } from "../stats/stats.ts";
-import { ago, formatNumber, formatPercent, formatSpan } from "./format.ts";
+import { ago, formatNumber, formatPercent } from "./format.ts";
 import { type Tone, toneIcon } from "./icons.ts";
 import { type Html, markup, type Part } from "./markup.ts";
 

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import type { CacheAddress } from "../../nix/client_ways.ts";
 import type { Stats } from "../stats/stats.ts";
 import { figuresPart } from "./figures_part.ts";
-import { formatSpan } from "./format.ts";
+import { formatSpan } from "../../base/format_units.ts";
 import { historyPart, rangesPart } from "./history_part.ts";
 import { Html, markup, type Part } from "./markup.ts";
 import { ICON_URL, MARK } from "./mark.ts";

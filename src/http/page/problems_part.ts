@@ -3,8 +3,14 @@ import { clock, formatNumber } from "./format.ts";
 import { type Html, markup, type Part } from "./markup.ts";
 import { toneIcon } from "./icons.ts";
 import { type ListsLook, rows } from "./rows.ts";
-import { type ProblemKind, problemKinds, SUBJECTS_MAX } from "../stats/problem_kinds.ts";
-import { factsInWords, titleOf, whatToDo } from "../stats/problem_words.ts";
+import {
+  type ProblemKind,
+  problemKinds,
+  remedyOf,
+  SUBJECTS_MAX,
+  subjectWords,
+} from "../stats/problem_kinds.ts";
+import { titleOf } from "../stats/problem_words.ts";
 
 type Kind = ProblemKind<ProblemStats>;
 
@@ -21,8 +27,7 @@ function row(kind: Kind, at: string): Html {
   const isOver = present.length === 0;
   const isError = present.some(({ level }) => level === "error");
   const word = isOver ? "over" : isError ? "error" : "warning";
-  const gravest = present.filter(({ message }) => message === kind[0].message);
-  const remedies = new Set(gravest.map(whatToDo).filter((remedy) => remedy !== undefined));
+  const remedy = remedyOf(kind);
   const hidden = kind.length - SUBJECTS_MAX;
   return markup`<li class="problem${isOver && " over"}"><span class="mark">${
     toneIcon(isOver ? "idle" : isError ? "bad" : "fair")
@@ -30,10 +35,7 @@ function row(kind: Kind, at: string): Html {
     kind.slice(0, SUBJECTS_MAX).map((one) => subject(one, { title: titleOf(kind[0]), isOver, at }))
   }${hidden > 0 && markup`<span class="detail">and ${formatNumber(hidden)} more</span>`}${
     times(kind, isOver, at)
-  }${
-    remedies.size > 0 &&
-    markup`<span class="detail">What to do: ${[...remedies].join("; ")}.</span>`
-  }</li>`;
+  }${remedy !== "" && markup`<span class="detail">What to do: ${remedy}.</span>`}</li>`;
 }
 
 interface KindLook {
@@ -42,10 +44,9 @@ interface KindLook {
   readonly at: string;
 }
 
-/** The facts of one. Its own title and end stand only where they differ from the kind's. */
+/** The facts of one. Its end stands only where it differs from the kind's. */
 function subject(one: ProblemStats, kind: KindLook): Part {
-  const told = titleOf(one) === kind.title ? [] : [titleOf(one)];
-  const facts = [...told, ...factsInWords(one)].join(", ");
+  const facts = subjectWords(one, kind.title);
   const isOver = one.over_at !== null && !kind.isOver;
   return facts !== "" &&
     markup`<span class="detail">${facts}${

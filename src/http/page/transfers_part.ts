@@ -1,13 +1,8 @@
 import type { Stats, TransfersStats, TransferStats } from "../stats/stats.ts";
-import { formatBytes } from "../../base/format_units.ts";
-import { ago, formatNumber, formatPercent, formatSpan } from "./format.ts";
+import { transferWords } from "../stats/transfer_words.ts";
+import { ago, formatNumber, formatPercent } from "./format.ts";
 import { type Html, markup, type Part } from "./markup.ts";
 import { type ListsLook, rows } from "./rows.ts";
-
-const STATES: Readonly<Record<string, string>> = {
-  opening: "waiting for an upstream",
-  verifying: "verifying",
-};
 
 /** What moves now: downloads, uploads, and stored files that clients receive. */
 export function transfersPart(
@@ -61,19 +56,7 @@ function transfer(one: TransfersStats["under_way"][number], words: TransferWords
 }
 
 function facts(one: TransferStats, at: string): Html {
-  const { received_bytes, file_bytes, bytes_per_second, seconds_left, state, started_at } = one;
-  const whole = file_bytes === null ? "" : ` of ${formatBytes(file_bytes)}`;
-  const words = [
-    `${formatBytes(received_bytes)}${whole}`,
-    ...bytes_per_second === null ? [] : [speed(bytes_per_second)],
-    ...seconds_left === null ? [] : [`${formatSpan(Math.ceil(seconds_left))} left`],
-    ...STATES[state] === undefined ? [] : [STATES[state]],
-  ];
-  return markup`${words.join(", ")}, began ${ago(started_at, at)}`;
-}
-
-function speed(bytesPerSecond: number): string {
-  return bytesPerSecond === 0 ? "waiting for data" : `${formatBytes(bytesPerSecond)}/s`;
+  return markup`${transferWords(one).join(", ")}, began ${ago(one.started_at, at)}`;
 }
 
 function clientsOf({ clients, client_count }: Pick<TransferStats, "clients" | "client_count">) {

@@ -3,15 +3,12 @@ import { counted } from "../../base/format_units.ts";
 import { ago, formatLatency, formatNumber, formatPercent } from "./format.ts";
 import { type Html, markup, type Part } from "./markup.ts";
 import { type Tone, toneIcon } from "./icons.ts";
-import { REASONS } from "../stats/problem_words.ts";
 import { type UpstreamState, upstreamStateOf } from "../stats/upstream_state.ts";
+import { lastAnswerWords, lastErrorWords, UPSTREAM_STATES } from "../stats/upstream_words.ts";
 
-const LOOKS: Readonly<Record<UpstreamState, readonly [tone: Tone, word: string]>> = {
-  up: ["good", "up"],
-  down: ["bad", "down"],
-  untrusted: ["fair", "not trusted"],
-  status: ["fair", "fails"],
-  garbage: ["fair", "fails"],
+const TONES: Readonly<Record<UpstreamState, Tone>> = {
+  ...{ up: "good", down: "bad" },
+  ...{ untrusted: "fair", status: "fair", garbage: "fair" },
 };
 
 /** The upstreams: their health, how fast they answer, and how much comes from each. */
@@ -24,26 +21,19 @@ export function upstreamsPart({ upstreams, at }: Stats): Html {
 function upstream(one: UpstreamStats, all: { readonly found: number; readonly at: string }): Html {
   const { url, priority, last_answer, answers, latencies_ms, last_error } = one;
   const state = upstreamStateOf(one, Date.parse(all.at));
-  const [tone, word] = LOOKS[state];
   const share = answers.found === 0 ? undefined : formatPercent(answers.found / all.found);
-  return markup`<li class="upstream"><div><span class="mark">${
-    toneIcon(tone)
-  }${word}</span> <b>${url}</b></div><span class="detail latest">${
-    last_answer === null
-      ? latencies_ms.length === 0 ? "no request yet" : "its answers were not needed yet"
-      : markup`${outcome(last_answer.result)} ${ago(last_answer.at, all.at)}`
+  return markup`<li class="upstream"><div><span class="mark">${toneIcon(TONES[state])}${
+    UPSTREAM_STATES[state]
+  }</span> <b>${url}</b></div><span class="detail latest">${lastAnswerWords(one)}${
+    last_answer !== null && markup` ${ago(last_answer.at, all.at)}`
   }${priority !== null && `, priority ${formatNumber(priority)}`}</span>${counts(answers, share)}${
     sparkline(latencies_ms)
   }${
     last_error !== null &&
     markup`<span class="detail error">Last error ${ago(last_error.at, all.at)}: ${
-      REASONS[last_error.reason] ?? "unknown"
+      lastErrorWords(last_error)
     }.${state !== "up" && ` What to do: ${last_error.hint}.`}</span>`
   }</li>`;
-}
-
-function outcome(result: string): string {
-  return result === "found" || result === "absent" ? REASONS[result] ?? "" : "failed";
 }
 
 function counts({ found, absent, failed }: UpstreamStats["answers"], share: Part): Part {

@@ -1,4 +1,5 @@
 import { begunBy } from "../../telemetry/outages.ts";
+import { factsInWords, titleOf, whatToDo } from "./problem_words.ts";
 import type { ProblemStats } from "./stats.ts";
 
 /** How many subjects a row of a kind names. */
@@ -18,6 +19,19 @@ export function problemKinds<Listed extends Pick<ProblemStats, "message" | "over
     );
     return first === undefined ? [] : [[first, ...others] as const];
   });
+}
+
+/** What to do about what lasts of a kind; empty if that is nothing, or unknown. */
+export function remedyOf(
+  kind: ProblemKind<Pick<ProblemStats, "message" | "facts" | "over_at">>,
+): string {
+  const gravest = kind.filter((one) => one.over_at === null && one.message === kind[0].message);
+  return [...new Set(gravest.flatMap((one) => whatToDo(one) ?? []))].join("; ");
+}
+
+/** The facts of one of a kind. Its own title stands only where it differs from the kind's. */
+export function subjectWords(one: Pick<ProblemStats, "message" | "facts">, title: string): string {
+  return [...titleOf(one) === title ? [] : [titleOf(one)], ...factsInWords(one)].join(", ");
 }
 
 function gravityOf({ message }: Pick<ProblemStats, "message">): number {

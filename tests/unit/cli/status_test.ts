@@ -35,15 +35,18 @@ Deno.test("status: one screen tells how it is, the verdict first", async () => {
 
   assert.deepEqual([status, err], [0, ""]);
   const lines = out.trimEnd().split("\n");
-  assert.match(lines[0] ?? "", new RegExp(`^larder \\S+ answers at ${server.url}, up \\ds$`));
+  assert.match(lines[0] ?? "", new RegExp(`^larder \\S+ answers at ${server.url}, up \\d s$`));
   assert.equal(lines[1], "✓ All is well");
-  assert.match(out, /^Requests {3}1 narinfos, 0 % hits\n {11}1 NARs, 0 % hits$/m);
+  assert.match(out, /^Requests {3}1 narinfo, 0 % hits\n {11}1 NAR, 0 % hits$/m);
   assert.match(
     out,
     /^Saved {6}0 B of 39\.\d KiB served, 39\.\d KiB fetched, since \d+ \w+ \d{4}$/m,
   );
   assert.match(out, /^Space {6}39\.\d KiB used, no limit, 39\.\d KiB pinned$/m);
-  assert.match(out, new RegExp(`^Upstreams  ✓ ${upstream.url} +found \\ds ago$`, "m"));
+  assert.match(
+    out,
+    new RegExp(`^Upstreams  ✓ ${upstream.url} +up, found (just now|\\d s ago)$`, "m"),
+  );
   assert.match(out, /^Pins {7}1 root$/m);
 });
 
@@ -58,16 +61,21 @@ const ON_FIRE = JSON.stringify({
       url: "https://other.example",
       isUp: false,
       lastAnswer: { result: "timeout", at: "2026-01-02T11:58:00.000Z" },
+      lastError: { reason: "timeout", at: "2026-01-02T11:58:00.000Z" },
     },
   ],
   downloads: {
     count: 1,
-    underWay: [{ nar: "x.nar", name: "a-1", receivedBytes: 512, fileBytes: 1024, clientCount: 2 }],
+    underWay: [{
+      nar: "x.nar",
+      name: "a-1",
+      ...{ receivedBytes: 512, fileBytes: 1024, bytesPerSecond: 0, clientCount: 2 },
+    }],
   },
   problems: [{
     level: "error",
     message: "stored nar is\u001b[2J damaged",
-    facts: { nar: "x.nar", remedy: "run larder fsck" },
+    facts: { nar: "x.nar", name: "a-1", remedy: "run larder fsck" },
     count: 3,
     lastAt: "2026-01-02T11:50:00.000Z",
   }],
@@ -81,17 +89,17 @@ Deno.test("status: what is wrong comes first, and is status 1 with --strict", as
   assert.equal(status, 0);
   assert.equal(
     out.replace(server.url, "URL"),
-    `larder 0.1.0 answers at URL, up 3d04h
+    `larder 0.1.0 answers at URL, up 3 d 4 h
 ✗ 1 of 2 upstreams down, 1 error in the last 15 minutes
 
 Requests   0 narinfos
            0 NARs
 Saved      0 B of 0 B served, 0 B fetched, since the start
 Space      [##########----------] 512.0 MiB of 1.0 GiB, 1.0 KiB reserved
-Upstreams  ✓ https://one.example                 no request yet
-           ✗ https://other.example               timeout 2m00s ago
-Downloads  a-1                                 512 B of 1.0 KiB, 50 %, 2 clients
-Problems   ✗ stored nar is\\u001b[2J damaged x.nar (3 times, 10m00s ago)
+Upstreams  ✓ https://one.example                 up, no request yet
+           ✗ https://other.example               down: it did not answer in time (2 min ago)
+Downloads  a-1                                 50 %, 512 B of 1.0 KiB, waiting for data, 2 clients
+Problems   ✗ Stored NAR is\\u001b[2J damaged (3 times, 10 min ago): a-1
              run larder fsck
 `,
   );
@@ -115,7 +123,8 @@ Deno.test("status: an outage of two upstreams is one problem with one thing to d
   const screen = statusScreen({ server: "URL", stats }, { columns: undefined, rows: undefined });
   assert.equal(
     screen.slice(screen.indexOf("Problems")),
-    "Problems   ! upstream is down https://b.example, https://a.example (4 times, 0s ago)\n" +
+    "Problems   ! Upstream is down (4 times, just now): " +
+      "https://b.example; Upstream failed, https://a.example\n" +
       "             hint of upstream is down\n",
   );
 });

@@ -1,0 +1,136 @@
+import { formatAgo } from "../../base/format_times.ts";
+import { counted } from "../../base/format_units.ts";
+import { formatPercent } from "../../http/page/format.ts";
+import {
+  type ProblemKind,
+  problemKinds,
+  remedyOf,
+  SUBJECTS_MAX,
+  subjectWords,
+} from "../../http/stats/problem_kinds.ts";
+import { titleOf } from "../../http/stats/problem_words.ts";
+import type { ProblemStats, TransferStats } from "../../http/stats/stats.ts";
+import { transferWords } from "../../http/stats/transfer_words.ts";
+import { type UpstreamState, upstreamStateOf } from "../../http/stats/upstream_state.ts";
+import {
+  lastAnswerWords,
+  lastErrorWords,
+  UPSTREAM_STATES,
+} from "../../http/stats/upstream_words.ts";
+import type { Told } from "../client/told.ts";
+
+const NAME_COLUMNS = 34;
+
+const MARKS: Readonly<Record<UpstreamState, string>> = {
+  ...{ up: "✓", down: "✗" },
+  ...{ untrusted: "!", status: "!", garbage: "!" },
+};
+
+/** Bounds of a list, and the time of the figures. */
+export interface ListParts {
+  readonly nowMs: number;
+  readonly max: number;
+}
+
+/** A line for each upstream: its state, why it failed, and its last answer. */
+export function upstreamLines(stats: Told, { nowMs, max }: ListParts): readonly string[] {
+  return shortened(stats.at("upstreams").list.map((one) => upstreamLine(one, nowMs)), max);
+}
+
+function upstreamLine(one: Told, nowMs: number): string {
+  const result = one.at("last_answer", "result").text;
+  const reason = one.at("last_error", "reason").text;
+  const signs = {
+    is_up: one.at("is_up").isTrue,
+    last_answer: result === undefined ? null : { result, at: timeOf(one, "last_answer") },
+    last_error: reason === undefined ? null : { reason, at: timeOf(one, "last_error") },
+    latencies_ms: one.at("latencies_ms").list.map((latency) => latency.number ?? 0),
+  };
+  const state = upstreamStateOf(signs, nowMs);
+  const { last_answer, last_error } = signs;
+  const told = state === "up" || last_error === null
+    ? `, ${lastAnswerWords(signs)}${last_answer === null ? "" : ` ${ago([last_answer.at], nowMs)}`}`
+    : `: ${lastErrorWords(last_error)} (${ago([last_error.at], nowMs)})`;
+  const url = (one.at("url").text ?? "").padEnd(NAME_COLUMNS);
+  return `${MARKS[state]} ${url}  ${UPSTREAM_STATES[state]}${told}`;
+}
+
+/** The time of an upstream's answer, as the server wrote it. */
+function timeOf(one: Told, name: "last_answer" | "last_error"): string {
+  return one.at(name, "at").text ?? "";
+}
+
+/** A line for each transfer of a direction: its package, how far it is, and for how many. */
+export function transferLines(transfers: Told, max: number): readonly string[] {
+  return shortened(transfers.at("under_way").list.map(transferLine), max);
+}
+
+function transferLine(one: Told): string {
+  const name = one.at("name").text ?? one.at("nar").text ?? "";
+  const received_bytes = one.at("received_bytes").number ?? 0;
+  const file_bytes = one.at("file_bytes").number ?? null;
+  const words = transferWords({
+    ...{ received_bytes, file_bytes, state: stateOf(one) },
+    bytes_per_second: one.at("bytes_per_second").number ?? null,
+    seconds_left: one.at("seconds_left").number ?? null,
+  });
+  const part = file_bytes ? [formatPercent(Math.min(1, received_bytes / file_bytes))] : [];
+  const clients = counted(one.at("client_count").number ?? 0, "client");
+  return `${name.padEnd(NAME_COLUMNS)}  ${[...part, ...words, clients].join(", ")}`;
+}
+
+/** An older server may tell none. */
+function stateOf(one: Told): TransferStats["state"] {
+  const state = one.at("state").text;
+  return state === "opening" || state === "verifying" ? state : "receiving";
+}
+
+/** A line for each kind, and what to do below it while it lasts. */
+export function problemLines(stats: Told, { nowMs, max }: ListParts): readonly string[] {
+  const kinds = problemKinds(stats.at("problems").list.map(problemOf));
+  const lines = kinds.slice(0, max).flatMap((kind) => problemKindLines(kind, nowMs));
+  return kinds.length > max ? [...lines, `and ${kinds.length - max} more`] : lines;
+}
+
+function problemOf(one: Told) {
+  const { remedy, ...facts } = one.at("facts").facts;
+  const level: ProblemStats["level"] = one.at("level").text === "error" ? "error" : "warn";
+  return {
+    level,
+    message: one.at("message").text ?? "",
+    // An older server's hints have another name.
+    facts: remedy === undefined ? facts : { hint: remedy, ...facts },
+    count: one.at("count").number ?? 1,
+    last_at: one.at("last_at").text ?? "",
+    over_at: one.at("over_at").text ?? null,
+  };
+}
+
+function problemKindLines(
+  kind: ProblemKind<ReturnType<typeof problemOf>>,
+  nowMs: number,
+): readonly string[] {
+  const title = titleOf(kind[0]);
+  const present = kind.filter(({ over_at }) => over_at === null);
+  const isOver = present.length === 0;
+  const mark = isOver ? "✓" : present.some(({ level }) => level === "error") ? "✗" : "!";
+  const count = kind.reduce((sum, one) => sum + one.count, 0);
+  const often = count === 1 ? [] : [`${count.toLocaleString("en-US")} times`];
+  const over = isOver ? [`over ${ago(kind.map(({ over_at }) => over_at ?? ""), nowMs)}`] : [];
+  const times = [...often, ago(kind.map(({ last_at }) => last_at), nowMs), ...over].join(", ");
+  const subjects = kind.map((one) => subjectWords(one, title)).filter((words) => words !== "");
+  const about = shortened(subjects, SUBJECTS_MAX).join("; ");
+  const line = `${mark} ${title} (${times})${about === "" ? "" : `: ${about}`}`;
+  const remedy = remedyOf(kind);
+  return remedy === "" ? [line] : [line, `  ${remedy}`];
+}
+
+/** Since the newest of some times. */
+function ago(times: readonly string[], nowMs: number): string {
+  return formatAgo(Date.parse(times.toSorted().at(-1) ?? ""), nowMs);
+}
+
+function shortened(lines: readonly string[], max: number): readonly string[] {
+  const hidden = lines.length - max;
+  return hidden <= 0 ? lines : [...lines.slice(0, -hidden), `and ${hidden} more`];
+}
