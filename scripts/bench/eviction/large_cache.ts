@@ -65,10 +65,9 @@ function rowsOf(entries: number): readonly string[] {
   return [
     `INSERT INTO path ${n}
        SELECT i + 1, replace(lower(hex(randomblob(16))), 'e', 'z') FROM n`,
-    `INSERT INTO nar ${n}
+    `INSERT INTO nar (id, name, nar_hash, nar_size, file_size, kept_hash, kept_size) ${n}
        SELECT i + 1, '1' || substr(replace(lower(hex(randomblob(26))), 'e', 'z'), 2) || '.nar.xz',
-         printf('%052d', i), 4 * ${FILE_BYTES}, NULL, ${FILE_BYTES},
-         printf('%052d', i), ${FILE_BYTES}, 1, 0, '', NULL
+         printf('%052d', i), 4 * ${FILE_BYTES}, ${FILE_BYTES}, printf('%052d', i), ${FILE_BYTES}
        FROM n`,
     // As long as the narinfos of nixpkgs.
     `INSERT INTO narinfo
