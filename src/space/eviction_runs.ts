@@ -36,6 +36,8 @@ export class EvictionRuns {
   readonly #deps: EvictionRunsDeps;
   readonly #oneAtATime = pLimit(1);
   readonly #outage;
+  /** The target of the last run that had to reach one and did not. */
+  #missedBytes = Infinity;
 
   constructor(deps: EvictionRunsDeps) {
     this.#deps = deps;
@@ -59,9 +61,7 @@ export class EvictionRuns {
       const durationMs = nowMs() - startedAtMs;
       if (figures.evictedEntries > 0) observe({ ...figures, durationMs });
       const done = await this.#done(figures, run.targetBytes(), false);
-      // A run that spares what was used of late has no target that it must reach.
-      const mustReach = run.usedBeforeMs === undefined && end !== "elsewhere";
-      if (done.reached || mustReach) this.#report(done, durationMs);
+      this.#report(run, { done, end }, durationMs);
       return { done, end, seen };
     });
   }
@@ -117,7 +117,13 @@ export class EvictionRuns {
   }
 
   /** Logs a missed target once, until the used or the pinned bytes change. */
-  #report(done: GcDone, durationMs: number): void {
+  #report(
+    run: Run,
+    { done, end }: Pick<RunOutcome, "done" | "end">,
+    durationMs: number,
+  ): void {
+    // Nothing needs what an operator requests, or what goes for a prefetch.
+    const isNeeded = run.usedBeforeMs === undefined && !run.isRequested;
     const facts = {
       freed_bytes: done.freedBytes,
       entries: done.evictedEntries,
@@ -125,10 +131,12 @@ export class EvictionRuns {
       target_bytes: done.targetBytes,
       duration_ms: durationMs,
     };
-    if (done.reached) {
-      if (done.evictedEntries > 0) this.#deps.log.info("evicted", facts);
-      return this.#outage.worked();
+    if (done.evictedEntries > 0 && (done.reached || !isNeeded)) {
+      this.#deps.log.info("evicted", facts);
     }
+    if (isNeeded ? done.reached : done.usedBytes <= this.#missedBytes) return this.#outage.worked();
+    if (!isNeeded || end === "elsewhere") return;
+    this.#missedBytes = done.targetBytes;
     this.#outage.failed("eviction did not reach its target", {
       ...facts,
       limit_bytes: done.limitBytes ?? "none",

@@ -39,6 +39,8 @@ export interface Run {
   readonly targetBytes: () => number;
   /** Entries used at this time or later stay; default: none does. */
   readonly usedBeforeMs?: number;
+  /** True for a run that an operator requested, who gets its outcome. */
+  readonly isRequested?: true;
   /** Called after each batch. */
   readonly progress: (figures: RunFigures) => void;
   /** False ends the run after its batch. */

@@ -187,8 +187,8 @@ export class Space implements AsyncDisposable {
     const { targetBytes = this.#lowWaterBytes } = order;
     if (targetBytes === Infinity) return undefined;
     if (order.dryRun) return this.#runs.dryRun(targetBytes);
-    return this.#runs.run({ targetBytes: () => targetBytes, progress, isWanted })
-      .then(({ done }) => done);
+    const run = { targetBytes: () => targetBytes, isRequested: true, progress, isWanted } as const;
+    return this.#runs.run(run).then(({ done }) => done);
   }
 
   /** Ends the work in the background. */

@@ -212,6 +212,33 @@ Deno.test("space: readers of what is pinned have it tried again, and not said ag
   assert.deepEqual(stocked.logged("warn"), ["eviction did not reach its target"]);
 });
 
+Deno.test("space: a requested run that misses its target leaves no warning", async () => {
+  await using stocked = await StockedSpace.open(500);
+  await stocked.store("a", 300);
+  await stocked.store("b", 100);
+  await stocked.pin("a");
+  const done = await stocked.space.collect({ targetBytes: 0, dryRun: false }, WATCHER);
+  assert.deepEqual([done?.reached, done?.freedBytes], [false, 100]);
+  assert.deepEqual(stocked.logged("warn"), []);
+  assert.deepEqual(stocked.logged("info"), ["evicted"]);
+});
+
+Deno.test("space: a requested run ends an outage only if it frees what was missed", async () => {
+  await using stocked = await StockedSpace.open(500);
+  await stocked.store("a", 450);
+  await stocked.store("b", 100);
+  await stocked.pin("a");
+  assert.equal(await stocked.space.reserve(100), undefined);
+  await stocked.runsOver();
+  assert.deepEqual(stocked.logged("warn"), ["eviction did not reach its target"]);
+  const over = () => stocked.logged("info").filter((msg) => /again/.test(msg)).length;
+  await stocked.space.collect({ targetBytes: 500, dryRun: false }, WATCHER);
+  assert.equal(over(), 0);
+  await stocked.unpin("a");
+  await stocked.space.collect({ targetBytes: 0, dryRun: false }, WATCHER);
+  assert.equal(over(), 1);
+});
+
 Deno.test("space: what was read is tried as soon as its reader has left", async () => {
   await using stocked = await StockedSpace.open(500);
   const { space } = stocked;
