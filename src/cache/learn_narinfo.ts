@@ -82,12 +82,9 @@ async function learned(
   if (uploaded !== undefined) return uploaded;
   const { narinfo, trusted } = answer.best;
   const ownSignature = trusted ? signer.sign(narinfo) : undefined;
-  const claimed = narRowOf(narinfo);
   const references = [...new Set(narinfo.references.map(hashOfBaseName))];
-  const put = async (claim: NarRow): Promise<NarinfoRow> => {
-    const url = narUrlOf(claim.name);
-    const known = await metadata.findNar(claim.name).catch(() => undefined);
-    const nar = verifiedRowOf(known, claim);
+  const put = async (nar: NarRow): Promise<Learned> => {
+    const url = narUrlOf(nar.name);
     const file = { hasHash: nar.fileHash !== undefined, fileSize: nar.fileSize };
     const body = formatNarinfo(narinfo, { url, withoutSignature: ownSignature?.text, file });
     const signed = ownSignature === undefined ? {} : { ownSignature };
@@ -96,13 +93,33 @@ async function learned(
       .filter((offer) => isSameFile(offer.narinfo, nar)).map(sourceOf);
     const atMs = nowMs();
     await metadata.apply([{ kind: "put-narinfo", row, references, nar, sources, atMs }]);
-    return row;
+    return { kind: "learned", row, references };
   };
   try {
-    return { kind: "learned", references, row: await put(claimed) };
+    return await putOrVerified(metadata, narRowOf(narinfo), put);
   } catch (error) {
     if (!(error instanceof NarNameTaken)) throw error;
-    return { kind: "learned", references, row: await put(ownNarRowOf(claimed)) };
+    return await putOrVerified(metadata, ownNarRowOf(narRowOf(narinfo)), put);
+  }
+}
+
+/**
+ * Puts the NAR as its narinfo claims it. Where that name stands for its kept file with other facts,
+ * it puts the verified ones. Most NARs are new: so their row is read only after a refusal.
+ */
+async function putOrVerified(
+  metadata: LearnNarinfoDeps["metadata"],
+  claimed: NarRow,
+  put: (nar: NarRow) => Promise<Learned>,
+): Promise<Learned> {
+  try {
+    return await put(claimed);
+  } catch (error) {
+    if (!(error instanceof NarNameTaken)) throw error;
+    const known = await metadata.findNar(claimed.name).catch(() => undefined);
+    const verified = verifiedRowOf(known, claimed);
+    if (verified === claimed) throw error;
+    return await put(verified);
   }
 }
 
