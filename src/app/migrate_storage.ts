@@ -1,6 +1,7 @@
 import { NarCopy, type NarCopyProgress, type NotCopied } from "../cache/migrate/copy_nars.ts";
 import { StorageClaim } from "../cache/reconcile/storage_claim.ts";
 import { Failure } from "../base/failure.ts";
+import { removeIfPresent } from "../base/files.ts";
 import type { Settings } from "../config/options.ts";
 import type { SpaceLedger } from "../metadata/space_ledger.ts";
 import { isDead } from "../space/recover.ts";
@@ -86,13 +87,7 @@ async function isUsedBySomebody(ledger: Pick<SpaceLedger, "members">): Promise<b
 
 /** What an earlier copy left there goes. */
 function emptyFolder(path: string): Disposable & { readonly path: string } {
-  const remove = () => {
-    try {
-      Deno.removeSync(path, { recursive: true });
-    } catch (error) {
-      if (!(error instanceof Deno.errors.NotFound)) throw error;
-    }
-  };
+  const remove = () => removeIfPresent(path, { recursive: true });
   remove();
   Deno.mkdirSync(path, { recursive: true });
   return { path, [Symbol.dispose]: remove };

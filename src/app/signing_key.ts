@@ -1,5 +1,6 @@
 import { dirname } from "node:path";
 import { Failure, reasonOf } from "../base/failure.ts";
+import { removeIfPresent } from "../base/files.ts";
 import { generateSecretKey, parseSecretKey, type SecretKey } from "../nix/signature.ts";
 
 export interface SigningKeyPlace {
@@ -92,12 +93,4 @@ function writeDurably(path: string, text: string): void {
   Deno.writeTextFileSync(path, text, { createNew: true, mode: 0o600 });
   using file = Deno.openSync(path);
   file.syncSync();
-}
-
-function removeIfPresent(path: string): void {
-  try {
-    Deno.removeSync(path);
-  } catch (error) {
-    if (!(error instanceof Deno.errors.NotFound)) throw error;
-  }
 }

@@ -1,3 +1,5 @@
+import { fileBytes } from "./files.ts";
+
 /** A copy of an SQLite database and its log in a temporary folder, until disposed of. */
 export function copyDatabase(path: string): Disposable & { readonly path: string } {
   const folder = Deno.makeTempDirSync({ prefix: "larder-copy-" });
@@ -5,20 +7,10 @@ export function copyDatabase(path: string): Disposable & { readonly path: string
   const remove = () => Deno.removeSync(folder, { recursive: true });
   try {
     Deno.copyFileSync(path, copy);
-    if (fileBytes(`${path}-wal`) > 0) Deno.copyFileSync(`${path}-wal`, `${copy}-wal`);
+    if (fileBytes(`${path}-wal`)) Deno.copyFileSync(`${path}-wal`, `${copy}-wal`);
     return { path: copy, [Symbol.dispose]: remove };
   } catch (error) {
     remove();
-    throw error;
-  }
-}
-
-/** 0 for a missing file. */
-export function fileBytes(path: string): number {
-  try {
-    return Deno.statSync(path).size;
-  } catch (error) {
-    if (error instanceof Deno.errors.NotFound) return 0;
     throw error;
   }
 }

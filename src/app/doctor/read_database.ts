@@ -1,5 +1,6 @@
-import { copyDatabase, fileBytes } from "../../base/database_copy.ts";
+import { copyDatabase } from "../../base/database_copy.ts";
 import { Failure, reasonOf } from "../../base/failure.ts";
+import { fileBytes } from "../../base/files.ts";
 import { readMigrations } from "../../metadata/migrations.ts";
 import { isForeign, openForReading, schemaVersionOf } from "../../metadata/sqlite/connection.ts";
 import { readStorageHealth, type StorageHealth } from "../../metadata/storage_health.ts";
@@ -45,8 +46,9 @@ export async function readDatabase({ place, isInUse }: DatabaseLook): Promise<Da
   try {
     if (place.kind === "postgres") return await readPlace(place);
     const { path } = place;
-    const bytes = fileBytes(path) + fileBytes(`${path}-wal`);
-    if (fileBytes(path) === 0) return { kind: "missing" };
+    const databaseBytes = fileBytes(path) ?? 0;
+    if (databaseBytes === 0) return { kind: "missing" };
+    const bytes = databaseBytes + (fileBytes(`${path}-wal`) ?? 0);
     if (isInUse) return await readAt(path, bytes);
     if (bytes > COPY_BYTES_MAX) {
       return { kind: "unknown", reason: "larder is stopped, and the database is large" };
@@ -100,7 +102,7 @@ async function healthOf(databasePath: string): Promise<StorageHealth> {
 /** The sizes and times of the database and its log. */
 function timesOf(path: string): string {
   return [path, `${path}-wal`].map((file) => {
-    const info = fileBytes(file) > 0 ? Deno.statSync(file) : undefined;
+    const info = fileBytes(file) ? Deno.statSync(file) : undefined;
     return `${info?.size} ${info?.mtime?.getTime()}`;
   }).join();
 }

@@ -1,5 +1,5 @@
 import { Failure } from "../../base/failure.ts";
-import { readFully } from "../../base/read_fully.ts";
+import { readFully, removeIfPresent } from "../../base/files.ts";
 
 /**
  * The file of a download, open for reading as long as it is in use. The storage may move or remove
@@ -40,11 +40,7 @@ export class GrowingFile {
 
   /** Removes its name; open uses still read it. Throws when that fails. */
   remove(): void {
-    try {
-      Deno.removeSync(this.#path);
-    } catch (error) {
-      if (!(error instanceof Deno.errors.NotFound)) throw error;
-    }
+    removeIfPresent(this.#path);
   }
 
   /**

@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import { Failure, reasonOf } from "../../base/failure.ts";
+import { fileBytes, writeFully } from "../../base/files.ts";
 import { type Sha256, sha256FromDigest } from "../../nix/hash.ts";
 import type { NarName } from "../../nix/nar_name.ts";
 import { formatNixCacheInfo } from "../../nix/nix_cache_info.ts";
@@ -24,14 +25,14 @@ export class CacheFolder {
 
   /** Writes `nix-cache-info`, unless there is one. */
   async describe(): Promise<void> {
-    if (sizeOf(`${this.#path}/nix-cache-info`) !== undefined) return;
+    if (fileBytes(`${this.#path}/nix-cache-info`) !== undefined) return;
     const info = { storeDir: STORE_DIR, wantMassQuery: true, priority: PRIORITY };
     await this.#writeText("nix-cache-info", formatNixCacheInfo(info));
   }
 
   /** A name stands for its content, so a file of that name and size is the same. */
   hasNar(name: NarName, fileSize: number): boolean {
-    return sizeOf(`${this.#path}/nar/${name}`) === fileSize;
+    return fileBytes(`${this.#path}/nar/${name}`) === fileSize;
   }
 
   /** Rejects, and leaves nothing, where the bytes have another hash. */
@@ -44,7 +45,7 @@ export class CacheFolder {
       const hash = createHash("sha256");
       for await (const piece of bytes) {
         hash.update(piece);
-        await writeAll(file, piece);
+        await writeFully(file, piece);
       }
       const found = sha256FromDigest(hash.digest());
       if (found === fileHash) return;
@@ -57,7 +58,7 @@ export class CacheFolder {
   }
 
   async #writeText(name: string, text: string): Promise<void> {
-    await this.#write(name, (file) => writeAll(file, new TextEncoder().encode(text)));
+    await this.#write(name, (file) => writeFully(file, new TextEncoder().encode(text)));
   }
 
   async #write(name: string, fill: (file: Deno.FsFile) => Promise<void>): Promise<void> {
@@ -72,18 +73,5 @@ export class CacheFolder {
       await Deno.remove(growing).catch(() => undefined);
       throw error;
     }
-  }
-}
-
-async function writeAll(file: Deno.FsFile, bytes: Uint8Array): Promise<void> {
-  for (let at = 0; at < bytes.length;) at += await file.write(bytes.subarray(at));
-}
-
-function sizeOf(path: string): number | undefined {
-  try {
-    return Deno.statSync(path).size;
-  } catch (error) {
-    if (error instanceof Deno.errors.NotFound) return undefined;
-    throw error;
   }
 }

@@ -1,7 +1,7 @@
 import { Buffer } from "node:buffer";
 import { createHash } from "node:crypto";
 import { messageOf } from "../../base/failure.ts";
-import { readFully } from "../../base/read_fully.ts";
+import { readFully } from "../../base/files.ts";
 import type { NarSource } from "../../metadata/metadata_store.ts";
 import { FetchError, type FetchOrder, type FetchProgress } from "./nar_fetcher.ts";
 import type { NarSink, ResumePoint } from "./nar_sink.ts";

@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import { removeIfPresent } from "../../base/files.ts";
 import { type Sha256, sha256FromDigest } from "../../nix/hash.ts";
 import type { Space } from "../../space/space.ts";
 import type { Reservation } from "../../space/space_budget.ts";
@@ -57,9 +58,7 @@ export class LinkedFile implements Disposable {
 
   [Symbol.dispose](): void {
     try {
-      Deno.removeSync(this.path);
-    } catch (error) {
-      if (!(error instanceof Deno.errors.NotFound)) throw error;
+      removeIfPresent(this.path);
     } finally {
       this.#reservation[Symbol.dispose]();
     }

@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import pLimit from "p-limit";
 import { Failure, messageOf } from "../../base/failure.ts";
+import { writeFully } from "../../base/files.ts";
 import type {
   ChangeWriter,
   KeptLister,
@@ -178,7 +179,7 @@ async function received(stored: StoredNar, path: string, options: OpenOptions): 
     const { done, value } = await readable(() => reader.read());
     if (done) return sha256FromDigest(hash.digest());
     hash.update(value);
-    for (let at = 0; at < value.length;) at += await file.write(value.subarray(at));
+    await writeFully(file, value);
   }
 }
 

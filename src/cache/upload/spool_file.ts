@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import { removeIfPresent, writeFully } from "../../base/files.ts";
 import { type Sha256, sha256FromDigest } from "../../nix/hash.ts";
 import type { NarName } from "../../nix/nar_name.ts";
 import type { Space } from "../../space/space.ts";
@@ -64,7 +65,7 @@ export class SpoolFile implements Disposable {
   /** Throws UploadRefused where the bytes do not fit. */
   async write(bytes: Uint8Array<ArrayBuffer>): Promise<void> {
     await this.#reserve(this.#fileSize + bytes.length);
-    for (let at = 0; at < bytes.length;) at += await this.#file.write(bytes.subarray(at));
+    await writeFully(this.#file, bytes);
     this.#hash.update(bytes);
     this.#fileSize += bytes.length;
   }
@@ -88,9 +89,7 @@ export class SpoolFile implements Disposable {
   [Symbol.dispose](): void {
     this.close();
     try {
-      Deno.removeSync(this.path);
-    } catch (error) {
-      if (!(error instanceof Deno.errors.NotFound)) throw error;
+      removeIfPresent(this.path);
     } finally {
       this.#reservation[Symbol.dispose]();
     }

@@ -1,4 +1,4 @@
-import { readFully } from "../../base/read_fully.ts";
+import { readFully } from "../../base/files.ts";
 import { type Compression, compressionOfMagic, MAGIC_BYTES } from "../../nix/compression.ts";
 import { type Sha256, sha256FromDigest } from "../../nix/hash.ts";
 import type { NarVerifier, Verification } from "../verify/nar_verifier.ts";

@@ -1,5 +1,6 @@
 import { backup, DatabaseSync } from "node:sqlite";
 import { Failure, messageOf } from "../../base/failure.ts";
+import { removeIfPresent } from "../../base/files.ts";
 import { type Migration, pendingMigrations, readMigrations } from "../migrations.ts";
 
 /** How long opening and migrating wait for another process that writes. */
@@ -124,13 +125,5 @@ async function keepBackup(database: DatabaseSync, path: string, version: number)
     const reason = messageOf(error);
     const hint = "make room for a copy of the database";
     throw new Failure("broken", `Cannot back up to ${kept}: ${reason}; ${hint}`, {}, error);
-  }
-}
-
-function removeIfPresent(path: string): void {
-  try {
-    Deno.removeSync(path);
-  } catch (error) {
-    if (!(error instanceof Deno.errors.NotFound)) throw error;
   }
 }

@@ -1,6 +1,6 @@
 import { DirectStream } from "../../base/direct_stream.ts";
 import { Failure } from "../../base/failure.ts";
-import { readFully } from "../../base/read_fully.ts";
+import { readFully } from "../../base/files.ts";
 import type { Seal } from "../../nix/stored_name.ts";
 import type { ReadOptions, StoredNar } from "../nar_store.ts";
 import { sealOf } from "./seal_of.ts";

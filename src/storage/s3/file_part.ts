@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { Failure } from "../../base/failure.ts";
-import { readFully } from "../../base/read_fully.ts";
+import { readFully } from "../../base/files.ts";
 
 type Bytes = Uint8Array<ArrayBuffer>;
 

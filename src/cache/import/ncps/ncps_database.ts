@@ -1,6 +1,7 @@
 import { DatabaseSync, type SQLOutputValue } from "node:sqlite";
-import { copyDatabase, fileBytes } from "../../../base/database_copy.ts";
+import { copyDatabase } from "../../../base/database_copy.ts";
 import { Failure, reasonOf } from "../../../base/failure.ts";
+import { fileBytes } from "../../../base/files.ts";
 
 /** How long a read waits while ncps writes. */
 const BUSY_TIMEOUT_MS = 5_000;
@@ -125,7 +126,7 @@ function openForReading(path: string): Reading {
   } catch (error) {
     database.close();
     // SQLite reads a write-ahead log only where it may write beside it. A stopped ncps has none.
-    if (fileBytes(`${path}-wal`) > 0) throw error;
+    if (fileBytes(`${path}-wal`)) throw error;
     const copy = copyDatabase(path);
     return { database: new DatabaseSync(copy.path, { readOnly: true }), copy };
   }

@@ -1,4 +1,5 @@
 import { Failure } from "../../../base/failure.ts";
+import { fileBytes } from "../../../base/files.ts";
 
 /** The storage and the database of an ncps. */
 export interface NcpsPlaces {
@@ -50,11 +51,5 @@ function pathOf(databaseUrl: string): string {
 }
 
 function exists(path: string): boolean {
-  try {
-    Deno.statSync(path);
-    return true;
-  } catch (error) {
-    if (error instanceof Deno.errors.NotFound) return false;
-    throw error;
-  }
+  return fileBytes(path) !== undefined;
 }

@@ -1,5 +1,5 @@
 import { Failure, messageOf, reasonOf } from "../../../base/failure.ts";
-import { readFully } from "../../../base/read_fully.ts";
+import { readFully } from "../../../base/files.ts";
 import type { PinRoot } from "../../../metadata/metadata_store.ts";
 import type { Compression } from "../../../nix/compression.ts";
 import { NARINFO_TEXT_MAX, parseNarinfo } from "../../../nix/narinfo_parse.ts";
