@@ -7,7 +7,7 @@ import {
 import { Repairer } from "../cache/reconcile/repairer.ts";
 import type { Settings } from "../config/options.ts";
 import { Sweeper } from "../space/sweeper.ts";
-import { createLogger } from "../telemetry/logger.ts";
+import { SILENT } from "../telemetry/logger.ts";
 import { openPresentBackEnds } from "./back_ends/back_ends.ts";
 import { storePlaces } from "./folders.ts";
 
@@ -24,10 +24,8 @@ export async function fsckStorage(
     adopts: order.adopt,
   });
   const { metadata, nars } = backEnds;
-  // The watcher gets all findings, not the log.
-  const log = createLogger("error", { write: () => undefined });
-  const sweeper = new Sweeper({ metadata, nars, owner: OWNER, log });
-  const repairer = new Repairer({ metadata, nars, sweeper, owner: OWNER, log });
+  const sweeper = new Sweeper({ metadata, nars, owner: OWNER, log: SILENT });
+  const repairer = new Repairer({ metadata, nars, sweeper, owner: OWNER, log: SILENT });
   const { signal } = new AbortController();
   return await fsck({ metadata, nars, repairer, sweeper, signal }, order, watcher);
 }

@@ -11,7 +11,7 @@ import { TrustedKeys } from "../nix/trusted_keys.ts";
 import { ActiveReads } from "../space/active_reads.ts";
 import { assembleSpace } from "../space/assemble_space.ts";
 import type { Space } from "../space/space.ts";
-import { createLogger } from "../telemetry/logger.ts";
+import { SILENT } from "../telemetry/logger.ts";
 import { prepareFolders, storePlaces } from "./folders.ts";
 import { presentKey } from "./own_key.ts";
 import { openStores, type Stores } from "./stores.ts";
@@ -19,9 +19,6 @@ import { WorkerVerifier } from "./workers/worker_verifier.ts";
 
 /** A member of the storage writes a heartbeat this often, and hears of the others' writes. */
 const BEAT_EVERY_MS = 5_000;
-
-/** The watcher gets all findings, not the log. */
-const SILENT = createLogger("error", { write: () => undefined });
 
 export interface ImportOrder {
   readonly handling: Handling;

@@ -1,7 +1,7 @@
 import { Failure } from "../base/failure.ts";
 import type { CopyProgress } from "../metadata/copy_metadata.ts";
 import { MetadataCopy } from "../metadata/copy_metadata.ts";
-import { createLogger } from "../telemetry/logger.ts";
+import { SILENT } from "../telemetry/logger.ts";
 import { type DatabasePlace, openMetadata, readMetadata } from "./back_ends/metadata_back_end.ts";
 
 /** A server that changes rows all the time never lets a pass find nothing. */
@@ -27,10 +27,9 @@ export interface DatabaseMoved {
 /** Copies a database, until a pass finds both the same. Throws a Failure for unusable ones. */
 export async function migrateDatabase(order: DatabaseMove): Promise<DatabaseMoved> {
   const { from, to, signal, started } = order;
-  const log = createLogger("error", { write: () => undefined });
   await using opened = new AsyncDisposableStack();
-  const source = opened.use(await readMetadata(from, log));
-  const target = opened.use(await openMetadata(to, log));
+  const source = opened.use(await readMetadata(from, SILENT));
+  const target = opened.use(await openMetadata(to, SILENT));
   const id = await source.storageId();
   if (id !== undefined && await target.claimStorageId(id) !== id) {
     const hint = "give an empty database";

@@ -3,7 +3,7 @@ import { type Facts, Failure, messageOf } from "../base/failure.ts";
 import type { Settings } from "../config/options.ts";
 import type { KeyKeeper } from "../metadata/key_keeper.ts";
 import { generateSecretKey, parseSecretKey, type SecretKey } from "../nix/signature.ts";
-import { createLogger, type Logger } from "../telemetry/logger.ts";
+import { type Logger, SILENT } from "../telemetry/logger.ts";
 import { openMetadata } from "./back_ends/metadata_back_end.ts";
 import { type Folders, prepareFolders, storePlaces } from "./folders.ts";
 import { isKeyShared, keyFileIn, keyFileOf } from "./key_files.ts";
@@ -14,9 +14,6 @@ import {
   signingKey,
   type SigningKeyPlace,
 } from "./signing_key.ts";
-
-/** For commands, which report each failure themselves. */
-const SILENT = createLogger("error", { write: () => undefined });
 
 /** The key of a server, before its database is open. */
 export interface KeyPlan extends SigningKeyPlace {

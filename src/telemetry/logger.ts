@@ -75,3 +75,6 @@ class IsoClock {
     return this.#text;
   }
 }
+
+/** For commands that report what they find themselves. */
+export const SILENT = createLogger("error", { write: () => undefined });

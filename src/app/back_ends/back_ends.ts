@@ -3,7 +3,7 @@ import { Failure } from "../../base/failure.ts";
 import type { MemberId } from "../../base/member_id.ts";
 import { withoutUrlSecrets } from "../../base/url_secrets.ts";
 import { StorageClaim } from "../../cache/reconcile/storage_claim.ts";
-import { createLogger, type Logger } from "../../telemetry/logger.ts";
+import { type Logger, SILENT } from "../../telemetry/logger.ts";
 import {
   type DatabasePlace,
   type MetadataBackEnd,
@@ -34,9 +34,6 @@ export interface OpenOptions {
    */
   readonly member?: MemberId;
 }
-
-/** For commands, which report each failure themselves. */
-const SILENT = createLogger("error", { write: () => undefined });
 
 /**
  * Makes a missing database. Throws a Failure that names an unusable one, an unusable bucket, or NAR
