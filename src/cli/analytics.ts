@@ -1,9 +1,9 @@
 import { usageReportText } from "../app/usage_report.ts";
 import { boolean } from "../config/kinds/plain.ts";
-import { readSettings } from "../config/settings.ts";
 import type { Command } from "./command.ts";
 import { EXIT } from "../base/exit_codes.ts";
 import type { CommandProcess } from "./command_process.ts";
+import { serverSettings } from "./server_settings.ts";
 
 const FLAGS = {
   show: { kind: boolean, default: false, help: "Print the report, and send nothing" },
@@ -26,8 +26,7 @@ async function analyticsCommand(args: readonly string[], process: CommandProcess
     return EXIT.usage;
   }
   const words = args.filter((word) => !isShow(word));
-  const { settings, warnings } = await readSettings({ ...process, args: words });
-  for (const warning of warnings) process.writeError(`larder: ${warning}\n`);
+  const { settings } = await serverSettings(words, process);
   const url = settings["analytics.reporting-url"];
   const isSent = settings["analytics.reporting-enabled"] && url !== undefined;
   process.writeError(isSent ? `Sent once a day to ${url}:\n` : "Not sent; it would be:\n");

@@ -4,10 +4,10 @@ import { boolean } from "../config/kinds/plain.ts";
 import { OPTION_GROUPS, OPTIONS } from "../config/options.ts";
 import { effectiveSettings } from "../config/render_settings.ts";
 import { sampleFile } from "../config/render_toml.ts";
-import { readSettings } from "../config/settings.ts";
 import { permissionsText } from "../http/access/render_permissions.ts";
 import type { Command } from "./command.ts";
 import type { CommandProcess } from "./command_process.ts";
+import { serverSettings } from "./server_settings.ts";
 
 const FLAGS = {
   permissions: {
@@ -42,8 +42,7 @@ async function configCommand(args: readonly string[], process: CommandProcess): 
     return EXIT.ok;
   }
   const ofServer = args.filter((word) => word !== PERMISSIONS_FLAG);
-  const { settings, sources, warnings } = await readSettings({ ...process, args: ofServer });
-  for (const warning of warnings) process.writeError(`larder: ${warning}\n`);
+  const { settings, sources } = await serverSettings(ofServer, process);
   if (ofServer.length < args.length) {
     process.writeOut(permissionsText(new Set(tokensOf(settings).map(({ role }) => role))));
     return EXIT.ok;

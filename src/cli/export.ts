@@ -5,7 +5,6 @@ import type {
 } from "../cache/export/export_closures.ts";
 import { EXIT } from "../base/exit_codes.ts";
 import { ConfigError } from "../config/config_error.ts";
-import { readSettings } from "../config/settings.ts";
 import { folderOfUrl } from "./cache_folder_argument.ts";
 import { reportFailures } from "./client/each.ts";
 import { counted, formatBytes } from "../base/format_units.ts";
@@ -13,6 +12,7 @@ import { StatusLine } from "./client/status_line.ts";
 import { readStorePathArguments } from "./client/store_path_argument.ts";
 import type { Command } from "./command.ts";
 import type { CommandProcess } from "./command_process.ts";
+import { serverSettings } from "./server_settings.ts";
 import { STORE_PATH_ABOUT } from "./pin.ts";
 import { serverWords } from "./server_words.ts";
 
@@ -42,8 +42,7 @@ async function exportCommand(args: readonly string[], process: CommandProcess): 
     throw new ConfigError([`export: got ${got}, expected file:/// and a directory`]);
   }
   const targets = readStorePathArguments(paths, process);
-  const { settings, warnings } = await readSettings({ ...process, args: server });
-  for (const warning of warnings) process.writeError(`larder: ${warning}\n`);
+  const { settings } = await serverSettings(server, process);
   // Loaded here, so that help and errors are fast.
   const { exportStorage } = await import("../app/export.ts");
   const { stopWatch } = await import("../app/lifecycle.ts");

@@ -1,5 +1,4 @@
 import { boolean } from "../config/kinds/plain.ts";
-import { readSettings } from "../config/settings.ts";
 import type { FsckProblem, FsckProgress } from "../cache/reconcile/fsck.ts";
 import { JSON_FLAG } from "./client/client_flags.ts";
 import { counted, formatBytes } from "../base/format_units.ts";
@@ -8,6 +7,7 @@ import type { Command } from "./command.ts";
 import { EXIT } from "../base/exit_codes.ts";
 import { readWords } from "./flags.ts";
 import type { CommandProcess } from "./command_process.ts";
+import { serverSettings } from "./server_settings.ts";
 
 const FLAGS = {
   "verify-content": {
@@ -44,11 +44,7 @@ async function fsckCommand(args: readonly string[], process: CommandProcess): Pr
   const isOwn = (word: string) =>
     Object.keys(FLAGS).some((name) => new RegExp(`^--(no-)?${name}(=|$)`).test(word));
   const { flags } = readWords(FLAGS, { ...process, args: args.filter(isOwn) });
-  const { settings, warnings } = await readSettings({
-    ...process,
-    args: args.filter((word) => !isOwn(word)),
-  });
-  for (const warning of warnings) process.writeError(`larder: ${warning}\n`);
+  const { settings } = await serverSettings(args.filter((word) => !isOwn(word)), process);
   // Loaded here, so that help and errors are fast.
   const { fsckStorage } = await import("../app/fsck.ts");
   let last: FsckProgress | undefined;

@@ -1,11 +1,10 @@
 import type { CachePlace } from "../app/import_cache.ts";
-import { Failure, reasonOf } from "../base/failure.ts";
 import { ConfigError } from "../config/config_error.ts";
 import { upstreamUrl } from "../config/kinds/upstream_url.ts";
 import { folderOfUrl } from "./cache_folder_argument.ts";
 import { readStorePathArguments } from "./client/store_path_argument.ts";
 import type { CommandProcess } from "./command_process.ts";
-import { handlingOf, type ImportInputs, onlyOperand, runImport } from "./import_run.ts";
+import { fileText, handlingOf, type ImportInputs, onlyOperand, runImport } from "./import_run.ts";
 
 /** `larder import cache`. */
 export async function importBinaryCache(
@@ -63,10 +62,6 @@ function placeOf(given: string): CachePlace {
 /** The store paths in a file, one in each line. */
 function listed(path: string | undefined, process: CommandProcess): readonly string[] {
   if (path === undefined) return [];
-  try {
-    return process.readTextFile(path).split("\n").map((line) => line.trim())
-      .filter((line) => line !== "" && !line.startsWith("#"));
-  } catch (error) {
-    throw new Failure("broken", `Cannot read ${path}: ${reasonOf(error)}`, {}, error);
-  }
+  return fileText(path, process).split("\n").map((line) => line.trim())
+    .filter((line) => line !== "" && !line.startsWith("#"));
 }

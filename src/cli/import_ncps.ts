@@ -1,10 +1,9 @@
 import type { NcpsKey } from "../app/import_ncps.ts";
 import { EXIT } from "../base/exit_codes.ts";
-import { Failure, reasonOf } from "../base/failure.ts";
 import { convertNcps } from "../config/render_ncps.ts";
 import type { CommandProcess } from "./command_process.ts";
 import { noOperands } from "./flags.ts";
-import { handlingOf, type ImportInputs, onlyOperand, runImport } from "./import_run.ts";
+import { fileText, handlingOf, type ImportInputs, onlyOperand, runImport } from "./import_run.ts";
 
 /** `larder import ncps`. */
 export async function importNcpsFolder(
@@ -31,12 +30,7 @@ export async function printNcpsConfig(
 ): Promise<number> {
   const path = onlyOperand(operands, "the configuration file of an ncps");
   noOperands(server);
-  let text: string;
-  try {
-    text = process.readTextFile(path);
-  } catch (error) {
-    throw new Failure("broken", `Cannot read ${path}: ${reasonOf(error)}`, {}, error);
-  }
+  const text = fileText(path, process);
   const { toml, problems } = await convertNcps({ path, text, env: process.env });
   process.writeOut(toml);
   for (const problem of problems) process.writeError(`larder: ${problem}\n`);

@@ -1,4 +1,5 @@
 import { EXIT } from "../base/exit_codes.ts";
+import { Failure, reasonOf } from "../base/failure.ts";
 import type { BrokenEntry } from "../cache/import/import_source.ts";
 import type { ImportProgress, ImportWatcher } from "../cache/import/importer.ts";
 import type { Handling } from "../cache/import/import_nar.ts";
@@ -6,11 +7,11 @@ import { ConfigError } from "../config/config_error.ts";
 import type { Values } from "../config/kinds/option.ts";
 import { boolean, path, text } from "../config/kinds/plain.ts";
 import type { Settings } from "../config/options.ts";
-import { readSettings } from "../config/settings.ts";
 import { reportFailures } from "./client/each.ts";
 import { counted, formatBytes } from "../base/format_units.ts";
 import { StatusLine } from "./client/status_line.ts";
 import type { CommandProcess } from "./command_process.ts";
+import { serverSettings } from "./server_settings.ts";
 
 /** The flags of all kinds of imports. */
 export const IMPORT_FLAGS = {
@@ -50,6 +51,15 @@ export function handlingOf({ link, move, copy }: Flags): Handling {
   return move ? "move" : "copy";
 }
 
+/** The text of a file that an argument names. */
+export function fileText(path: string, process: CommandProcess): string {
+  try {
+    return process.readTextFile(path);
+  } catch (error) {
+    throw new Failure("broken", `Cannot read ${path}: ${reasonOf(error)}`, {}, error);
+  }
+}
+
 /** What an import works with. */
 export interface ImportWork {
   readonly settings: Settings;
@@ -63,8 +73,7 @@ export async function runImport(
   process: CommandProcess,
   act: (work: ImportWork) => Promise<ImportProgress>,
 ): Promise<number> {
-  const { settings, warnings } = await readSettings({ ...process, args: server });
-  for (const warning of warnings) process.writeError(`larder: ${warning}\n`);
+  const { settings } = await serverSettings(server, process);
   const broken: BrokenEntry[] = [];
   let last: ImportProgress | undefined;
   const watcher: ImportWatcher = {

@@ -4,10 +4,10 @@ import { EXIT } from "../base/exit_codes.ts";
 import { counted, formatBytes } from "../base/format_units.ts";
 import type { NarCopyProgress } from "../cache/migrate/copy_nars.ts";
 import { ConfigError } from "../config/config_error.ts";
-import { readSettings } from "../config/settings.ts";
 import { reportFailures } from "./client/each.ts";
 import { StatusLine } from "./client/status_line.ts";
 import type { CommandProcess } from "./command_process.ts";
+import { serverSettings } from "./server_settings.ts";
 import type { ServerWords } from "./server_words.ts";
 
 const BUCKET_REGEXP = /^s3:\/\/([a-z0-9][a-z0-9.-]+[a-z0-9])\/?$/;
@@ -19,8 +19,7 @@ export async function migrateStorageCommand(
 ): Promise<number> {
   const [from, to] = placesOf(operands);
   const args = [...server, ...impliedBy([from, to], server)];
-  const { settings, warnings } = await readSettings({ ...process, args });
-  for (const warning of warnings) process.writeError(`larder: ${warning}\n`);
+  const { settings } = await serverSettings(args, process);
   // Loaded here, so that help and errors are fast.
   const { migrateStorage } = await import("../app/migrate_storage.ts");
   const { stopWatch } = await import("../app/lifecycle.ts");

@@ -1,6 +1,6 @@
-import { readSettings } from "../config/settings.ts";
 import type { Command } from "./command.ts";
 import type { CommandProcess } from "./command_process.ts";
+import { serverSettings } from "./server_settings.ts";
 
 /** `larder serve`: resolves when the server has stopped. */
 export const SERVE: Command = {
@@ -21,8 +21,7 @@ async function serveCommand(
   args: readonly string[],
   process: CommandProcess,
 ): Promise<number> {
-  const { settings, warnings } = await readSettings({ ...process, args });
-  for (const warning of warnings) process.writeError(`larder: ${warning}\n`);
+  const { settings } = await serverSettings(args, process);
   // Loaded here, so that help and errors are fast.
   const { serve } = await import("../app/serve.ts");
   const { confineTo, neededFiles } = await import("../app/confinement.ts");
