@@ -153,25 +153,6 @@ for (const FileSize of ["1", "999999999"]) {
   });
 }
 
-Deno.test("liar: a kept file's measured size replaces the one that a narinfo claims", async () => {
-  const lies = new Map<StoreObject, Readonly<Record<string, string>>>();
-  await using made = await scene(lies);
-  const { cache, honest, liar } = made;
-  const { storePathHash } = victim;
-  await assertServed(made);
-  const path = await cache.narPath(storePathHash);
-  await cache.metadata.apply([{ kind: "remove-narinfo", storePathHash }]);
-  lies.set(victim, { FileSize: "1" });
-  liar.add(victim);
-
-  const text = await cache.narinfo(storePathHash);
-  const { bytes } = await honest.narFileOf(victim);
-  assert.deepEqual(
-    [lineOf("FileSize", text), `/${lineOf("URL", text)}`],
-    [`${bytes.length}`, path],
-  );
-});
-
 Deno.test("liar: a compression, URL, deriver or CA that lies spoils no other path", async () => {
   await using made = await scene(
     new Map([
