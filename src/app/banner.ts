@@ -44,7 +44,7 @@ export function listening(facts: BannerFacts, { strong, faint }: Paints): string
 }
 
 /** Which upstreams answer. The marks differ in their shapes, too. */
-export function upstreamMarks(
+function upstreamMarks(
   looks: readonly UpstreamLook[],
   { info, error: bad }: Paints,
 ): string {

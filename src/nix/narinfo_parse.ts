@@ -19,7 +19,7 @@ export const NARINFO_REFERENCES_MAX = 50_000;
 /** Each signature of a trusted key name costs 40 µs to check; real narinfos have 1 to 3. */
 export const NARINFO_SIGNATURES_MAX = 100;
 /** Limit for all unsigned lines, which anybody on the way may extend. Real narinfos have 1 KB. */
-export const NARINFO_UNSIGNED_BYTES_MAX = 64 * 1024;
+const NARINFO_UNSIGNED_BYTES_MAX = 64 * 1024;
 
 /** Bytes of a line beside key and value: the colon, the blank and the line's end. */
 const LINE_BYTES = 3;

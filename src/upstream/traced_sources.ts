@@ -28,7 +28,7 @@ export function tracedNarinfoSource(inner: NarinfoSource, tracer: Tracer): Narin
 }
 
 /** Notes the result of a request. An absence is an answer; a cancelled request is no failure. */
-export function noteReading(span: Span, reading: UpstreamReading, signal?: AbortSignal): void {
+function noteReading(span: Span, reading: UpstreamReading, signal?: AbortSignal): void {
   const result = signal?.aborted ? "cancelled" : reading.kind;
   span.set({ "larder.upstream.result": result });
   if (result === "failed" && reading.kind === "failed") span.fail(reading.reason);

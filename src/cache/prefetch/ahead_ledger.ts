@@ -1,5 +1,5 @@
 /** A prefetched entry without a request within this time is wasted. */
-export const WASTED_AFTER_MS = 10 * 60_000;
+const WASTED_AFTER_MS = 10 * 60_000;
 
 /** Prefetched names in memory, and as many wasted ones. */
 const NAMES_MAX = 20_000;

@@ -11,7 +11,7 @@ import { publishNar, type PublishNarDeps } from "../nar/publish_nar.ts";
 import type { MeasuredNar } from "./spool_measure.ts";
 
 /** How long a NAR without a narinfo waits for it. */
-export const STAGED_MS = 60 * 60 * 1_000;
+const STAGED_MS = 60 * 60 * 1_000;
 
 export type StageNarDeps = PublishNarDeps & { readonly metadata: Pick<NarFinder, "findNar"> };
 

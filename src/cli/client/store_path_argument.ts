@@ -29,7 +29,7 @@ export interface Links {
 const LINKS_MAX = 40;
 
 /** The form of such an argument, for messages. */
-export const STORE_PATH_EXPECTED = "a store path, its hash, or a link to one such as ./result";
+const STORE_PATH_EXPECTED = "a store path, its hash, or a link to one such as ./result";
 
 const STORE_SEGMENTS = segmentsOf(STORE_DIR);
 

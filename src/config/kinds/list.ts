@@ -16,6 +16,6 @@ export function textsIn(list: Pick<Kind<unknown>, "split">, text: string): reado
 }
 
 /** The items of a list's text form. */
-export function splitList(text: string): readonly string[] {
+function splitList(text: string): readonly string[] {
   return text.split(/[,\s]+/).filter((part) => part !== "");
 }

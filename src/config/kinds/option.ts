@@ -105,7 +105,7 @@ export function flagName(key: string): string {
 }
 
 /** `cache.max-size` → `CACHE_MAX_SIZE`. */
-export function variableName(key: string): string {
+function variableName(key: string): string {
   return key.replaceAll(/[.-]/g, "_").toUpperCase();
 }
 

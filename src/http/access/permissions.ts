@@ -120,7 +120,7 @@ export function needOf(route: string, method: RouteMethod, configured: ReadonlyS
 }
 
 /** What a right needs under one configuration. */
-export function needFor(right: RightName, configured: ReadonlySet<Role>): Need {
+function needFor(right: RightName, configured: ReadonlySet<Role>): Need {
   const { role, closedBy, before }: Right = RIGHTS[right];
   if (closedBy.some((one) => configured.has(one))) return { role };
   if (before === "operators") return "operator";
