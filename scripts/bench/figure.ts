@@ -1,11 +1,11 @@
 import type { Corpus } from "./corpus.ts";
-import type { Launcher, Server } from "./server.ts";
+import { type Launcher, PROXY, type Server } from "./server.ts";
 import type { Workplace } from "./workplace.ts";
 
 /** The target of a figure of larder. */
 export type Target =
-  /** A minimal multiple of nginx proxy_cache's figure. */
-  | { readonly kind: "ratio"; readonly atLeast: number }
+  /** Minimal multiples of other servers' figures, by their names. Absent servers set none. */
+  | { readonly kind: "ratio"; readonly atLeast: Readonly<Record<string, number>> }
   /** A maximal difference to nginx proxy_cache's figure. */
   | { readonly kind: "behind"; readonly atMost: number }
   /** An absolute limit. */
@@ -18,6 +18,11 @@ export interface Figure {
   readonly name: string;
   readonly unit: "requests/s" | "MB/s" | "µs" | "ms" | "s" | "MB" | "%";
   readonly target: Target;
+}
+
+/** A minimal multiple of nginx proxy_cache's figure. */
+export function ofProxy(atLeast: number): Target {
+  return { kind: "ratio", atLeast: { [PROXY]: atLeast } };
 }
 
 /** The processor time of `name`'s server for one unit of its work. */
@@ -36,8 +41,8 @@ export interface Bench {
   readonly servers: readonly Server[];
   /** Launchers for further processes of each. */
   readonly launchers: readonly Launcher[];
-  /** larder with telemetry on or off. */
-  readonly variants: Readonly<Record<"plain" | "metrics" | "traces", Launcher>>;
+  /** larder with telemetry on or off, or behind an nginx that sends its files. */
+  readonly variants: Readonly<Record<"plain" | "metrics" | "traces" | "behindNginx", Launcher>>;
   readonly rounds: number;
   /** Time of wrk's load on a server in one round. */
   readonly seconds: number;

@@ -28,6 +28,15 @@ export function proxyLauncher(workplace: Workplace, upstreamUrl: string): Launch
   }));
 }
 
+/** nginx in front of a larder, sending the NAR files of that one's folder. */
+export function frontLauncher(
+  workplace: Workplace,
+  { larderUrl, folder }: { readonly larderUrl: string; readonly folder: string },
+): Launcher {
+  const site = { kind: "front", narFolder: `${folder}/nar`, larderUrl } as const;
+  return nginxLauncher(workplace, "nginx front", () => site);
+}
+
 /** The command of the task, so that its permissions and engine flags are measured. */
 const SERVE_TASK = denoJson.tasks.serve.command;
 

@@ -1,7 +1,9 @@
 /** The content of an nginx. */
 export type NginxSite =
   | { readonly kind: "directory"; readonly root: string }
-  | { readonly kind: "proxy"; readonly cacheFolder: string; readonly upstreamUrl: string };
+  | { readonly kind: "proxy"; readonly cacheFolder: string; readonly upstreamUrl: string }
+  /** In front of a larder that leaves its stored NARs to it. */
+  | { readonly kind: "front"; readonly narFolder: string; readonly larderUrl: string };
 
 /**
  * One worker: like larder's event loop it uses one core, and the load has the other. With two
@@ -35,9 +37,20 @@ http {
   fastcgi_temp_path ${folder}/fastcgi;
   uwsgi_temp_path ${folder}/uwsgi;
   scgi_temp_path ${folder}/scgi;
-${site.kind === "directory" ? directory(port, site) : proxy(port, site)}
+${serverOf(port, site)}
 }
 `;
+}
+
+function serverOf(port: number, site: NginxSite): string {
+  switch (site.kind) {
+    case "directory":
+      return directory(port, site);
+    case "proxy":
+      return proxy(port, site);
+    case "front":
+      return front(port, site);
+  }
 }
 
 function directory(port: number, { root }: NginxSite & { kind: "directory" }): string {
@@ -66,6 +79,29 @@ function proxy(port: number, site: NginxSite & { kind: "proxy" }): string {
       proxy_cache_valid 200 1d;
       proxy_cache_valid 404 1h;
       add_header X-Cache $upstream_cache_status always;
+    }
+  }`;
+}
+
+/** The lines of docs/reverse-proxy.md that concern a stored NAR. */
+function front(port: number, { narFolder, larderUrl }: NginxSite & { kind: "front" }): string {
+  return `  server {
+    listen 127.0.0.1:${port};
+    location / {
+      proxy_pass ${larderUrl};
+      proxy_http_version 1.1;
+      proxy_buffering off;
+      proxy_set_header Connection "";
+      proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for;
+      proxy_set_header X-Sendfile-Type X-Accel-Redirect;
+    }
+    location /larder-nars/ {
+      internal;
+      alias ${narFolder}/;
+      etag off;
+      add_header ETag $upstream_http_etag;
+      add_header X-Cache $upstream_http_x_cache;
+      add_header X-Request-Id $upstream_http_x_request_id;
     }
   }`;
 }

@@ -1,3 +1,4 @@
+import { cpuShares, type CpuTimes } from "./cpu_times.ts";
 import type { Figure } from "./figure.ts";
 import { median, type Values } from "./rounds.ts";
 import { LARDER, PROXY } from "./server.ts";
@@ -5,6 +6,8 @@ import { LARDER, PROXY } from "./server.ts";
 export interface Result {
   readonly figure: Figure;
   readonly values: Values;
+  /** Of larder, for all figures of one measure together. */
+  readonly cpu: CpuTimes;
 }
 
 interface Judgement {
@@ -15,16 +18,22 @@ interface Judgement {
 }
 
 /** Compares the rounds one by one, as other work of the machine affects both sides of a round. */
-export function judge({ figure, values }: Result): Judgement {
+function judge({ figure, values }: Result): Judgement {
   const larder = values.get(LARDER) ?? [];
-  const proxy = values.get(PROXY) ?? [];
-  const pairs = larder.map((own, round) => [own, proxy[round] ?? NaN] as const);
-  const ratio = median(pairs.map(([own, proxy]) => own / proxy));
+  const pairsWith = (name: string) =>
+    larder.map((own, round) => [own, values.get(name)?.[round] ?? NaN] as const);
+  const ratioTo = (name: string) => median(pairsWith(name).map(([own, other]) => own / other));
+  const pairs = pairsWith(PROXY);
+  const ratio = ratioTo(PROXY);
   const own = median(larder);
   const { target, unit } = figure;
   switch (target.kind) {
-    case "ratio":
-      return { ratio, target: `≥ ${target.atLeast}`, reached: ratio >= target.atLeast };
+    case "ratio": {
+      const goals = Object.entries(target.atLeast).filter(([name]) => values.has(name));
+      const text = goals.map(([name, atLeast]) => `≥ ${atLeast} of ${name}`).join(", ");
+      const reached = goals.every(([name, atLeast]) => ratioTo(name) >= atLeast);
+      return { ratio, target: text || "–", reached };
+    }
     case "behind": {
       const behind = median(pairs.map(([larder, proxy]) => larder - proxy));
       const text = `≤ ${target.atMost} ${unit} more (${signed(behind)})`;
@@ -55,7 +64,9 @@ export function report(results: readonly Result[], facts: readonly string[]): st
   });
   const lines = [head, head.map((_, at) => at === 0 ? "---" : "---:"), ...rows]
     .map((cells) => `| ${cells.join(" | ")} |`);
-  return [...facts.map((fact) => `* ${fact}`), "", ...lines].join("\n") + "\n";
+  const missed = missedLines(results);
+  const parts = [facts.map((fact) => `* ${fact}`), lines, ...missed.length > 0 ? [missed] : []];
+  return parts.map((part) => part.join("\n") + "\n").join("\n");
 }
 
 /** The median, with the range of the rounds in brackets. */
@@ -81,7 +92,11 @@ function signed(value: number): string {
   return `${value < 0 ? "" : "+"}${value.toFixed(1)}`;
 }
 
-/** True if larder reached all targets. */
-export function allReached(results: readonly Result[]): boolean {
-  return results.every((result) => judge(result).reached);
+/** Where larder's time goes in each figure that misses its target. */
+function missedLines(results: readonly Result[]): readonly string[] {
+  return results.flatMap((result) => {
+    const shares = cpuShares(result.cpu);
+    if (shares === "" || judge(result).reached) return [];
+    return [`* Missed: ${result.figure.name}. Processor time of larder: ${shares}.`];
+  });
 }

@@ -1,17 +1,35 @@
+import { cpuBetween, cpuSum, type CpuTimes } from "./cpu_times.ts";
 import type { Bench, Measure, Run } from "./figure.ts";
+import { LARDER } from "./server.ts";
 
 /** A figure's values by server, one for each round. */
 export type Values = ReadonlyMap<string, readonly number[]>;
 
+/** What a measure found. */
+export interface Measured {
+  /** Of each figure. */
+  readonly values: readonly Values[];
+  /** Of larder in all rounds; no time for a measure of processes that it launches itself. */
+  readonly cpu: CpuTimes;
+}
+
 /**
  * Runs a measure: every round runs each server once, in rotating order, so that other work of the
- * machine affects all. Returns the values of each figure.
+ * machine affects all.
  */
-export async function runMeasure(bench: Bench, measure: Measure): Promise<readonly Values[]> {
+export async function runMeasure(bench: Bench, measure: Measure): Promise<Measured> {
   const run = await measure.prepare(bench);
   const values = measure.figures.map(() => new Map<string, number[]>());
-  for (let round = 0; round < bench.rounds; round++) await runRound(bench, run, round, values);
-  return values;
+  const larder = bench.servers.find(({ name }) => name === LARDER);
+  const times: CpuTimes[] = [];
+  const timed: Run = async (server, round) => {
+    const before = server.cpuTimes();
+    const measured = await run(server, round);
+    if (server === larder && !measure.launches) times.push(cpuBetween(before, server.cpuTimes()));
+    return measured;
+  };
+  for (let round = 0; round < bench.rounds; round++) await runRound(bench, timed, round, values);
+  return { values, cpu: cpuSum(times) };
 }
 
 async function runRound(

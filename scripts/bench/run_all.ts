@@ -1,4 +1,5 @@
 import { Corpus } from "./corpus.ts";
+import { cpuSum } from "./cpu_times.ts";
 import type { Bench, Measure } from "./figure.ts";
 import {
   directoryLauncher,
@@ -10,7 +11,7 @@ import {
 } from "./launchers.ts";
 import type { BenchOptions } from "./options.ts";
 import type { Result } from "./report.ts";
-import { joined, runMeasure, type Values } from "./rounds.ts";
+import { joined, type Measured, runMeasure } from "./rounds.ts";
 import type { Launcher, Server } from "./server.ts";
 import { REPOSITORY, type Workplace } from "./workplace.ts";
 
@@ -26,7 +27,7 @@ export async function runAll(
   const origin = { upstreamUrl: upstream.url, publicKey: corpus.publicKey.text };
   const launchers = await launchersOf(workplace, options, { origin, folder: corpus.folder });
   const variants = variantsOf(workplace, options, origin);
-  const sets = new Map<Measure, (readonly Values[])[]>(measures.map((measure) => [measure, []]));
+  const sets = new Map<Measure, Measured[]>(measures.map((measure) => [measure, []]));
   for (let set = 0; set < options.processes; set++) {
     await using running = new AsyncDisposableStack();
     const servers: Server[] = [];
@@ -40,21 +41,23 @@ export async function runAll(
       sets.get(measure)?.push(await timed(bench, measure));
     }
   }
-  return measures.flatMap((measure) =>
-    measure.figures.map((figure, index) => {
-      const values = (sets.get(measure) ?? []).flatMap((set) => set[index] ?? []);
-      return { figure, values: joined(values) };
-    })
-  );
+  return measures.flatMap((measure) => {
+    const measured = sets.get(measure) ?? [];
+    const cpu = cpuSum(measured.map((one) => one.cpu));
+    return measure.figures.map((figure, index) => {
+      const values = joined(measured.flatMap((one) => one.values[index] ?? []));
+      return { figure, values, cpu };
+    });
+  });
 }
 
 /** Says what was measured, as a bench takes minutes. */
-async function timed(bench: Bench, measure: Measure): Promise<readonly Values[]> {
+async function timed(bench: Bench, measure: Measure): Promise<Measured> {
   const startedAt = performance.now();
-  const values = await runMeasure(bench, measure);
+  const measured = await runMeasure(bench, measure);
   const took = ((performance.now() - startedAt) / 1_000).toFixed(0);
   console.error(`${measure.figures[0]?.name} (${took} s)`);
-  return values;
+  return measured;
 }
 
 async function launchersOf(
@@ -98,6 +101,10 @@ function variantsOf(
   return {
     plain: variant({}),
     metrics: variant({ "prometheus-enabled": "true" }),
+    behindNginx: variant({
+      "server-trusted-proxies": "127.0.0.1",
+      "server-accel-redirect": "/larder-nars/",
+    }),
     traces: variant({ "prometheus-enabled": "true", "otel-enabled": "true" }, {
       OTEL_TRACES_SAMPLER: "parentbased_traceidratio",
       OTEL_TRACES_SAMPLER_ARG: "0.01",

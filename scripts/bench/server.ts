@@ -1,3 +1,4 @@
+import { cpuSecondsOf, cpuSum, type CpuTimes, cpuTimesOf } from "./cpu_times.ts";
 import type { Served, Workplace } from "./workplace.ts";
 
 /** The measured larder. */
@@ -14,10 +15,14 @@ export interface Server extends AsyncDisposable {
   readonly name: string;
   /** Without a final slash. */
   readonly url: string;
-  /** The highest resident memory so far, in bytes, of its largest process. */
+  /** The resident memory, in bytes, of its largest process. */
+  residentBytes(): number;
+  /** The highest resident memory so far. */
   peakBytes(): number;
   /** Processor time so far, of all its processes and threads. */
   cpuSeconds(): number;
+  /** The same by thread. */
+  cpuTimes(): CpuTimes;
 }
 
 /** Starts one of the servers with its data below `folder`. */
@@ -53,8 +58,10 @@ export async function launchProcess(workplace: Workplace, parts: LaunchParts): P
   return {
     name,
     url,
-    peakBytes: () => Math.max(...family(child.pid).map(peakBytesOf)),
+    residentBytes: () => Math.max(...family(child.pid).map((pid) => memoryOf(pid, "VmRSS"))),
+    peakBytes: () => Math.max(...family(child.pid).map((pid) => memoryOf(pid, "VmHWM"))),
     cpuSeconds: () => family(child.pid).reduce((total, pid) => total + cpuSecondsOf(pid), 0),
+    cpuTimes: () => cpuSum(family(child.pid).map(cpuTimesOf)),
     [Symbol.asyncDispose]: () => workplace.stop(child),
   };
 }
@@ -81,17 +88,7 @@ function family(pid: number): number[] {
   return [pid, ...children.split(" ").filter(Boolean).map(Number)];
 }
 
-function peakBytesOf(pid: number): number {
+function memoryOf(pid: number, field: "VmRSS" | "VmHWM"): number {
   const status = Deno.readTextFileSync(`/proc/${pid}/status`);
-  return 1_024 * Number(/^VmHWM:\s+(\d+) kB$/m.exec(status)?.[1] ?? NaN);
-}
-
-/** Linux counts in hundredths of a second, whatever the kernel's own clock. */
-const TICKS_A_SECOND = 100;
-
-function cpuSecondsOf(pid: number): number {
-  const stat = Deno.readTextFileSync(`/proc/${pid}/stat`);
-  // Behind the program's name, which may hold spaces: user and system time are fields 14 and 15.
-  const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
-  return (Number(fields[11]) + Number(fields[12])) / TICKS_A_SECOND;
+  return 1_024 * Number(new RegExp(`^${field}:\\s+(\\d+) kB$`, "m").exec(status)?.[1] ?? NaN);
 }

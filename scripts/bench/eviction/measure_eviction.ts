@@ -30,6 +30,14 @@ const ROWS: Readonly<Record<keyof Figures, string>> = {
   evictionStopMs: "… longest stop, ms",
 };
 
+/** The most that a row may cost with a million entries, as a multiple of ten thousand. */
+const GROWTH_MAX: Partial<Readonly<Record<keyof Figures, number>>> = {
+  useUs: 2,
+  pinMs: 2,
+  unpinMs: 2,
+  consideredUs: 2,
+};
+
 interface Pair {
   readonly small: Figures;
   readonly large: Figures;
@@ -87,9 +95,18 @@ function partsTable(pairs: readonly Pair[]): string {
       few.toFixed(digits),
       many.toFixed(digits),
       growth.toFixed(1),
+      ...verdict(growth, GROWTH_MAX[key]),
     ];
   });
-  return table([["eviction", "10,000 entries", "1,000,000 entries", "growth"], ...rows]);
+  return table([
+    ["eviction", "10,000 entries", "1,000,000 entries", "growth", "target", ""],
+    ...rows,
+  ]);
+}
+
+function verdict(growth: number, growthMax: number | undefined): readonly string[] {
+  if (growthMax === undefined) return ["–", ""];
+  return [`≤ ${growthMax}`, growth <= growthMax ? "reached" : "MISSED"];
 }
 
 function servedTable(
