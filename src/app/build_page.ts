@@ -1,6 +1,7 @@
 import pLimit from "p-limit";
 import denoJson from "../../deno.json" with { type: "json" };
 import type { InFlight } from "../cache/download/download_progress.ts";
+import type { Downloads } from "../cache/download/downloads.ts";
 import { Explainer } from "../cache/explain/explainer.ts";
 import type { PathRecord } from "../cache/explain/path_record.ts";
 import type { Sends } from "../cache/kept/sends.ts";
@@ -33,6 +34,7 @@ export interface PageSubjects {
   /** Downloads and pass-throughs. */
   readonly inFlight: InFlight;
   readonly uploads: InFlight;
+  readonly downloads: Pick<Downloads, "backlog">;
   readonly space: Space;
   readonly names: StorePathNames;
   readonly closures: ClosureLister;
@@ -63,6 +65,7 @@ export function buildPage(parts: AppParts, subjects: PageSubjects): PageParts {
     ...subjects,
     ...{ metrics, problems, nowMs },
     downloads: subjects.inFlight,
+    backlog: () => subjects.downloads.backlog(),
     version: denoJson.version,
     publicKey,
     startedAtMs: nowMs(),

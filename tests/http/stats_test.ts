@@ -258,7 +258,7 @@ function fieldsOf(value: unknown, at = ""): ReadonlySet<string> {
 /** Objects without a meaning of their own. */
 const GROUPS = [
   ...["verdict", "requests", "prefetch", "traffic", "lifetime", "history", "size"],
-  ...["downloads", "uploads", "sends"],
+  ...["downloads", "verification_backlog", "uploads", "sends"],
 ];
 
 /** Fields of version 1, one of each name. */

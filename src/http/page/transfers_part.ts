@@ -1,3 +1,4 @@
+import { formatBytes, formatSpan } from "../../base/format_units.ts";
 import type { Stats, TransfersStats, TransferStats } from "../stats/stats.ts";
 import { transferWords } from "../stats/transfer_words.ts";
 import { ago, formatNumber, formatPercent } from "./format.ts";
@@ -6,14 +7,15 @@ import { type ListsLook, rows } from "./rows.ts";
 
 /** What moves now: downloads, uploads, and stored files that clients receive. */
 export function transfersPart(
-  { downloads, uploads, sends, at }: Pick<Stats, "downloads" | "uploads" | "sends" | "at">,
+  stats: Pick<Stats, "downloads" | "verification_backlog" | "uploads" | "sends" | "at">,
   look: ListsLook,
 ): Html {
+  const { downloads, uploads, sends, at } = stats;
   const isQuiet = downloads.count + uploads.count + sends.count === 0;
   if (isQuiet) return markup`<p class="none">Nothing at the moment.</p>`;
   return markup`${
     list(downloads, look, (one) => transfer(one, { kind: "Download", towards: "to", at }))
-  }${
+  }${backlog(stats.verification_backlog)}${
     uploads.count > 0 && markup`<h3>Uploading now</h3>${
       list(uploads, look, (one) => transfer(one, { kind: "Upload", towards: "from", at }))
     }`
@@ -25,6 +27,14 @@ export function transfersPart(
         }</span></li>`)
     }`
   }`;
+}
+
+/** Files whose bytes are here, and neither stored nor evictable yet. */
+function backlog({ files, bytes, seconds }: Stats["verification_backlog"]): Part {
+  if (files === 0) return "";
+  const many = files === 1 ? "1 file waits" : `${formatNumber(files)} files wait`;
+  const facts = `${formatBytes(bytes)}, the oldest for ${formatSpan(seconds)}`;
+  return markup`<p class="detail">${many} for verification: ${facts}</p>`;
 }
 
 function list<One>(

@@ -34,6 +34,7 @@ const NEW_GROUPS: ReadonlySet<string> = new Set([
   "lifetime",
   "history",
   "sends",
+  "verification_backlog",
   "last_error",
   "members",
 ]);

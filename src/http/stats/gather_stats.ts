@@ -1,4 +1,5 @@
 import type { DownloadProgress, InFlight } from "../../cache/download/download_progress.ts";
+import type { VerificationBacklog } from "../../cache/download/downloads.ts";
 import type { Sends } from "../../cache/kept/sends.ts";
 import type { HistoryReader } from "../../history/history.ts";
 import type { NarName } from "../../nix/nar_name.ts";
@@ -11,6 +12,7 @@ import type { UpstreamPool } from "../../upstream/upstream_pool.ts";
 import type { MemberReports } from "./member_reports.ts";
 import { historyStats, lifetimeStats, rangeToShow } from "./history_stats.ts";
 import {
+  type BacklogStats,
   type PinStats,
   type PrefetchStats,
   type ProblemStats,
@@ -43,6 +45,7 @@ export interface StatsSources {
   readonly lastAnswers: Pick<LastAnswers, "of">;
   readonly downloads: InFlight;
   readonly uploads: InFlight;
+  readonly backlog: () => VerificationBacklog;
   readonly sends: Pick<Sends, "count" | "list">;
   /** Name of a store path with this NAR. Never rejects. */
   readonly nameOf: (narName: NarName) => Promise<string | undefined>;
@@ -95,6 +98,7 @@ export async function gatherStats(
     size,
     upstreams,
     downloads,
+    verification_backlog: backlogStats(sources.backlog()),
     uploads,
     sends,
     pins,
@@ -177,6 +181,10 @@ async function transferStats(
     clients: one.clients.addresses,
   });
   return { count, under_way: await Promise.all(inFlight.progress(TRANSFERS_MAX).map(show)) };
+}
+
+function backlogStats({ files, bytes, oldestMs }: VerificationBacklog): BacklogStats {
+  return { files, bytes, seconds: Math.floor(oldestMs / 1_000) };
 }
 
 /** `null` if the speed or the size is unknown, and while nothing arrives. */

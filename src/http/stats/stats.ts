@@ -34,6 +34,7 @@ export interface Stats {
   readonly size: SizeStats;
   readonly upstreams: readonly UpstreamStats[];
   readonly downloads: TransfersStats;
+  readonly verification_backlog: BacklogStats;
   readonly uploads: TransfersStats;
   readonly sends: SendsStats;
   readonly pins: PinStats | null;
@@ -169,6 +170,14 @@ export interface TransferStats {
   readonly client_count: number;
   /** The first of them. */
   readonly clients: readonly string[];
+}
+
+/** Whole NAR files that wait for their check, as in `larder_verification_backlog_*`. */
+export interface BacklogStats {
+  readonly files: number;
+  readonly bytes: number;
+  /** How long the oldest one waits. */
+  readonly seconds: number;
 }
 
 /** Stored NAR files that clients receive. */
