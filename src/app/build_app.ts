@@ -198,7 +198,9 @@ function buildCache(parts: AppParts, names: StorePathNames, resources: AsyncDisp
   const reads = new ActiveReads();
   const sends = new Sends();
   const space = buildSpace(parts, { reads, uses });
-  const attempts = { candidates, logging: { pool, demotions, log, metrics }, ...patience };
+  const sent = (nar: NarName, urls: readonly string[]) => paths.sent(nar, urls);
+  const logging = { pool, demotions, log, metrics, sent };
+  const attempts = { candidates, logging, ...patience };
   const keeping = { metadata, nars, nowMs, owner: stores.space.owner };
   const downloads = new Downloads({
     attempts,

@@ -90,7 +90,7 @@ export function buildPage(parts: AppParts, subjects: PageSubjects): PageParts {
   return {
     routes: [
       statsRoute(stats),
-      explainRoute(explainer),
+      explainRoute({ explainer, search }),
       pageRoute({ page, stats, search, publicKeys, usesTls }),
     ],
     pinsChanged: () => pins.changed(),

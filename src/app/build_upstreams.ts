@@ -1,4 +1,5 @@
 import { PathRecord } from "../cache/explain/path_record.ts";
+import { nameOfBaseName } from "../nix/store_path.ts";
 import { TrustedKeys } from "../nix/trusted_keys.ts";
 import { createUpstreamClient } from "../upstream/http/http_client.ts";
 import { HttpNarSource } from "../upstream/http/http_nar_source.ts";
@@ -45,12 +46,16 @@ export function buildUpstreams(
         }
         lastAnswers.note(upstream, reading);
         const result = reading.kind === "failed" ? reading.reason : reading.kind;
-        paths.answered(storePathHash, upstream, result);
+        const name = reading.kind === "found"
+          ? nameOfBaseName(reading.narinfo.baseName)
+          : undefined;
+        paths.answered(storePathHash, { upstream, result }, name);
         if (reading.kind !== "failed" || !Object.hasOwn(REFUSED, reading.reason)) return;
         const reason = REFUSED[reading.reason as keyof typeof REFUSED];
         metrics.count("verification_failures_total", { reason });
       },
-      skipped: (upstream, storePathHash) => paths.answered(storePathHash, upstream, "down"),
+      skipped: (upstream, storePathHash) =>
+        paths.answered(storePathHash, { upstream, result: "down" }),
       unanswered: upstreamLog.unanswered,
       changed(upstream, isDown) {
         upstreamLog.changed(upstream, isDown);

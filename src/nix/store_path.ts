@@ -35,6 +35,11 @@ export function hashOfBaseName(baseName: BaseName): StorePathHash {
   return baseName.slice(0, HASH_CHARS) as StorePathHash;
 }
 
+/** The part behind the hash, such as `hello-2.12`. */
+export function nameOfBaseName(baseName: BaseName): string {
+  return baseName.slice(HASH_CHARS + 1);
+}
+
 /** The base name of a full store path. Throws "bad-request" for any other path. */
 export function parseStorePath(text: string): BaseName {
   if (text.startsWith(`${STORE_DIR}/`)) {

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import type { Explanation } from "../../src/cache/explain/explanation.ts";
 import { openDatabase } from "../../src/metadata/sqlite/connection.ts";
 import { SqliteMetadataStore } from "../../src/metadata/sqlite/sqlite_metadata_store.ts";
+import type { NarName } from "../../src/nix/nar_name.ts";
 import { eventually } from "../support/eventually.ts";
 import { fakeUpstream } from "../support/fake_upstream.ts";
 import { chain, makeStoreObject, type StoreObject } from "../support/store_object.ts";
@@ -50,6 +51,7 @@ Deno.test("explain: a stored path is a hit, with its source, signer and pins", a
     /is a hit.* fetched its NAR file at .*had it at .* Eviction spares it: 1 pin reaches/,
   );
   assert.ok(reasons.includes(`from ${upstream.url}.`), reasons);
+  assert.deepEqual(told.nar?.from, [upstream.url]);
 
   await cache.request("DELETE", `/pin/${root.storePathHash}.narinfo`);
   assert.deepEqual((await explain(cache, leaf.storePathHash)).pins, []);
@@ -95,10 +97,59 @@ Deno.test("page: why was this path not cached? … it was evicted, or nobody had
   const gone = await cache.request("POST", "/gc?target=0");
   await gone.text();
   const evicted = await searched(cache, other.storePathHash);
-  assert.match(evicted, /not here .* the next request is a miss/);
+  assert.match(evicted, /^ not here other-2\.0 .* the next request is a miss/);
   assert.match(evicted, /larder evicted it at \d{4}-\d\d-\d\d \d\d:\d\d UTC\./);
   assert.match(evicted, / had it at /);
   assert.match(evicted, /http:\/\/127\.0\.0\.1:1 could not be reached at/);
+});
+
+Deno.test("explain: the upstream that sent the file is named, until a restart", async () => {
+  using folder = tempFolder();
+  const path = `${folder.path}/db.sqlite`;
+  await using first = await fakeUpstream({ objects: [other], stored: true });
+  await using second = await fakeUpstream({ objects: [other], stored: true });
+  const upstreams = [first, second];
+  {
+    await using metadata = new SqliteMetadataStore(await openDatabase(path));
+    await using cache = await TestCache.open({ upstreams, metadata });
+    await pull(cache, other);
+    const told = await explain(cache, other.storePathHash);
+    const [sender = ""] = told.nar?.from ?? [];
+    assert.equal(told.nar?.from?.length, 1);
+    assert.ok(told.reasons.join(" ").includes(`UTC, from ${sender}.`), told.reasons.join(" "));
+    await metadata.apply([{
+      kind: "put-source",
+      narName: told.nar?.name as NarName,
+      source: { upstream: "http://third.example", location: "third.nar" },
+    }]);
+    assert.deepEqual((await explain(cache, other.storePathHash)).nar?.from, [sender]);
+  }
+  await using metadata = new SqliteMetadataStore(await openDatabase(path));
+  await using cache = await TestCache.open({ upstreams, metadata });
+  const told = await explain(cache, other.storePathHash);
+  assert.equal(told.nar?.from, null);
+  assert.match(
+    told.reasons.join(" "),
+    /UTC, from one of: http.*third\.example.*\. Only the larder that fetched it remembers/,
+  );
+});
+
+Deno.test("explain: a path that is not stored has the name that was given", async () => {
+  await using cache = await TestCache.open({ upstreams: [] });
+  assert.equal((await explain(cache, other.storePath)).name, "other-2.0");
+  assert.equal((await explain(cache, other.storePathHash)).name, null);
+});
+
+Deno.test("explain: a search answers as the page's does", async () => {
+  await using upstream = await fakeUpstream({ objects: [other], stored: true });
+  await using cache = await TestCache.open({ upstreams: [upstream] });
+  await cache.narinfo(other.storePathHash);
+  const found = async (query: string) =>
+    await (await cache.get(`/explain?q=${encodeURIComponent(query)}`)).json();
+  const named = [{ hash: other.storePathHash, name: "other-2.0" }];
+  assert.deepEqual(await found("OTHER"), { explanation: null, named });
+  assert.equal((await found(other.storePath)).explanation.verdict, "nar_not_stored");
+  assert.deepEqual(await found("<img src=x>"), { explanation: null, named: [] });
 });
 
 Deno.test("explain: an upstream that was down is named, as it was not asked", async () => {
@@ -161,5 +212,6 @@ Deno.test("explain: no store path is 400, and a broken database is said", async 
   await cache.metadata[Symbol.asyncDispose]();
   for (const query of [other.storePath, "other"]) {
     assert.match(await searched(cache, query), /The database cannot be read/);
+    assert.equal((await cache.get(`/explain?q=${encodeURIComponent(query)}`)).status, 503);
   }
 });

@@ -65,6 +65,7 @@ async function bring(deps: RunDownloadDeps, parts: BringParts): Promise<NarFailu
     if (result.type === "whole") {
       const { fileSize: file_size } = result.end;
       outages.kept(file_size);
+      attempts.log.stored(result.contributors);
       const duration_ms = nowMs() - startedAtMs;
       log.info("nar cached successfully", { ...facts, file_size, duration_ms });
       await reservation.kept();

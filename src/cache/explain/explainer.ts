@@ -26,7 +26,7 @@ export interface ExplainerDeps {
     "findNarinfo" | "findNar" | "sourcesOf" | "graphRows" | "pins" | "coldest" | "pathTimes"
   >;
   readonly negative: Pick<NegativeCache, "has">;
-  readonly record: Pick<PathRecord, "of">;
+  readonly record: Pick<PathRecord, "of" | "sendersOf">;
   readonly log: Pick<Logger, "debug">;
 }
 
@@ -38,19 +38,24 @@ export class Explainer {
     this.#deps = deps;
   }
 
-  async explain(storePathHash: StorePathHash): Promise<Explanation> {
+  /** `givenName`: of the path, as requested. */
+  async explain(storePathHash: StorePathHash, givenName?: string): Promise<Explanation> {
     const { metadata, negative, record } = this.#deps;
     const row = await metadata.findNarinfo(storePathHash);
     const nar = row && await metadata.findNar(row.narName);
+    const upstreams = row === undefined
+      ? []
+      : (await metadata.sourcesOf(row.narName)).map(({ upstream }) => upstream);
+    const recorded = record.of(storePathHash);
     const times = await metadata.pathTimes(storePathHash);
     const facts = {
       hash: storePathHash,
-      name: (row && nameInNarinfo(row.body)) ?? null,
+      name: (row && nameInNarinfo(row.body)) ?? recorded.name ?? givenName ?? null,
       verdict: verdictOf(row, nar, negative.has(storePathHash)),
       narinfo: row === undefined ? null : {
         trusted: row.trusted,
         keys: [...row.body.matchAll(SIGNATURE_REGEXP)].map(([, key = ""]) => key),
-        upstreams: (await metadata.sourcesOf(row.narName)).map(({ upstream }) => upstream),
+        upstreams,
       },
       nar: nar === undefined ? null : {
         name: nar.name,
@@ -58,8 +63,9 @@ export class Explainer {
         file_bytes: nar.kept?.fileSize ?? nar.fileSize ?? null,
         nar_bytes: nar.narSize,
         stored_at: iso(nar.kept?.keptAtMs),
+        from: sendersOf(record.sendersOf(nar.name), upstreams),
       },
-      answers: record.of(storePathHash).map(({ atMs, ...answer }) => ({
+      answers: recorded.answers.map(({ atMs, ...answer }) => ({
         ...answer,
         at: new Date(atMs).toISOString(),
       })),
@@ -98,6 +104,15 @@ export class Explainer {
     const index = coldest.findIndex((entry: ColdEntry) => entry.storePathHash === storePathHash);
     return index < 0 ? null : index + 1;
   }
+}
+
+/** The upstreams that sent a file. An only one that has it did: other members had it from there. */
+function sendersOf(
+  senders: readonly string[] | undefined,
+  upstreams: readonly string[],
+): readonly string[] | null {
+  if (senders?.every((sender) => upstreams.includes(sender))) return senders;
+  return upstreams.length === 1 ? upstreams : null;
 }
 
 function verdictOf(

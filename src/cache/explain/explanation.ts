@@ -1,7 +1,7 @@
 /** Why a request for a store path is a hit or a miss, as `/explain` tells it. */
 export interface Explanation {
   readonly hash: string;
-  /** Behind the hash in the store path; `null` if its narinfo is not stored. */
+  /** Behind the hash in the store path: as stored, as an upstream said it, or as requested. */
   readonly name: string | null;
   readonly verdict: "hit" | "nar_not_stored" | "absent" | "not_stored";
   /** Sentences for people. */
@@ -21,6 +21,8 @@ export interface Explanation {
     readonly nar_bytes: number;
     /** `null` if it is not stored, or an older larder stored it. */
     readonly stored_at: string | null;
+    /** The upstreams that sent the stored file; `null` if that is unknown. */
+    readonly from: readonly string[] | null;
   } | null;
   /** What each upstream said last, since the start of larder. */
   readonly answers: readonly {

@@ -48,11 +48,17 @@ function storedReasons({ nar, narinfo, used_at }: Facts): readonly string[] {
     ? "An older larder stored its NAR file, and did not record when."
     : upstreams.length === 0
     ? `Its NAR file was uploaded or imported at ${clock(nar.stored_at)}.`
-    : `larder fetched its NAR file at ${clock(nar.stored_at)}, from ${upstreams.join(" or ")}.`;
+    : `larder fetched its NAR file at ${clock(nar.stored_at)}, from ${sendersIn(nar, upstreams)}`;
   const used = used_at === null
     ? "No client has used it."
     : `A client used it last at ${clock(used_at)}.`;
   return [stored, used];
+}
+
+function sendersIn({ from }: NonNullable<Facts["nar"]>, upstreams: readonly string[]): string {
+  if (from !== null) return `${from.join(" and ")}.`;
+  return `one of: ${upstreams.join(", ")}. ` +
+    "Only the larder that fetched it remembers which one, until it restarts.";
 }
 
 function answerReasons({ answers, verdict }: Facts): readonly string[] {

@@ -14,6 +14,8 @@ export interface AttemptLogDeps {
   readonly pool: Pick<UpstreamPool, "note" | "busy" | "has">;
   readonly log: Logger;
   readonly metrics: Metrics;
+  /** Remembers who sent a stored file. Default: nobody does. */
+  readonly sent?: (nar: NarName, upstreams: readonly string[]) => void;
 }
 
 export type SourceFacts = Facts & { readonly upstream: string };
@@ -91,6 +93,11 @@ export class AttemptLog {
     const { status = 0, requests = 1 } = outcome;
     // Before the first byte it is retried only where it is busy, or breaks connections.
     if (BUSY_STATUSES.has(status) || requests > 1) pool.busy(upstream);
+  }
+
+  /** `contributors`: those whose bytes the stored file has. */
+  stored(contributors: readonly string[]): void {
+    this.#deps.sent?.(this.#nar, contributors);
   }
 
   /** The upstream lacks the file that its narinfo announces. */

@@ -45,7 +45,14 @@ export interface NarAttemptsParts {
 
 /** The result of the attempts. */
 export type NarResult =
-  | { readonly type: "whole"; readonly end: FetchEnd; readonly upstream: string }
+  | {
+    readonly type: "whole";
+    readonly end: FetchEnd;
+    /** The last that sent bytes of it. */
+    readonly upstream: string;
+    /** All that did, the first first. */
+    readonly contributors: readonly string[];
+  }
   | NarFailure & { readonly type: "failed" };
 
 /** Why the file did not arrive. The set of reasons is closed. */
@@ -198,7 +205,8 @@ export class NarAttempts {
     try {
       await this.#target.judge(end);
       this.#isOver = true;
-      this.#result = { type: "whole", end, upstream };
+      const contributors = [...this.#contributors];
+      this.#result = { type: "whole", end, upstream, contributors };
       if (end.surplus) this.log.surplus(upstream);
     } catch (error) {
       const detail = messageOf(error);

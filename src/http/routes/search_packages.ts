@@ -1,7 +1,7 @@
 import type { Explainer } from "../../cache/explain/explainer.ts";
 import type { NameFinder } from "../../metadata/name_finder.ts";
 import { type Found, NAMED_MAX } from "../page/packages_part.ts";
-import { storePathHashIn } from "./store_path_text.ts";
+import { storePathIn } from "./store_path_text.ts";
 
 /** Longer ones are no name and no store path. */
 const QUERY_CHARS_MAX = 300;
@@ -18,8 +18,10 @@ export async function searchPackages(
   const none = { query, explanation: undefined, named: [], isUnreadable: false };
   if (query === "") return none;
   try {
-    const path = storePathHashIn(query);
-    if (path !== undefined) return { ...none, explanation: await explainer.explain(path) };
+    const path = storePathIn(query);
+    if (path !== undefined) {
+      return { ...none, explanation: await explainer.explain(path.hash, path.name) };
+    }
     return { ...none, named: await names.findNamed(query, NAMED_MAX) };
   } catch {
     return { ...none, isUnreadable: true };
