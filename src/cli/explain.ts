@@ -1,8 +1,9 @@
-import { EXIT } from "../base/exit_codes.ts";
 import { visible } from "../base/visible.ts";
 import { CLIENT_FLAGS, JSON_FLAG } from "./client/client_flags.ts";
+import { type FailedPath, reportFailures } from "./client/each.ts";
+import { readPathsAndNames } from "./client/package_names.ts";
 import { ServerClient } from "./client/server_client.ts";
-import { readStorePathArguments } from "./client/store_path_argument.ts";
+import { findStored } from "./client/stored_names.ts";
 import { Told } from "./client/told.ts";
 import type { Command } from "./command.ts";
 import type { CommandProcess } from "./command_process.ts";
@@ -17,16 +18,20 @@ const ANSWER_LIMIT_MS = 30_000;
 export const EXPLAIN: Command = {
   name: "explain",
   summary: "Tell why a request for a path is a hit or a miss",
-  operands: "PATH...",
+  operands: "PATH|NAME...",
   about:
     `It tells what is stored, when larder fetched it and from which upstream, when a client used
 it last, and when it was evicted. It also tells what each upstream said and when, who
 signed the narinfo, which pins reach the path, and when eviction takes it. What upstreams
 said before the start of larder is not recorded.
 
-${STORE_PATH_ABOUT}`,
+${STORE_PATH_ABOUT}
+NAME is that of a stored package, or a part of it. If several stored paths have that name,
+the command lists them and explains none.
+`,
   examples: [
     ["larder explain ./result", "Tell why the cache had it, or not"],
+    ["larder explain firefox", "Explain the only stored firefox, of any version"],
     ["larder explain --json /run/current-system", "Tell it to programs, one JSON line a path"],
   ],
   flags: FLAGS,
@@ -35,16 +40,27 @@ ${STORE_PATH_ABOUT}`,
 
 async function explainCommand(args: readonly string[], process: CommandProcess): Promise<number> {
   const { flags, rest } = readWords(FLAGS, { ...process, args });
-  const targets = readStorePathArguments(rest, process);
+  const { paths, names } = readPathsAndNames(rest, process);
+  const words = [...paths, ...names];
   using client = new ServerClient(flags, process);
-  for (const [index, { storePathHash }] of targets.entries()) {
-    const path = `/explain?path=${storePathHash}`;
-    const answer = await client.request("GET", path, { limitMs: ANSWER_LIMIT_MS });
+  const failures: FailedPath[] = [];
+  let gap = "";
+  for (const word of words) {
+    const found = typeof word === "string" ? await findStored(client, word, ANSWER_LIMIT_MS) : word;
+    if ("reason" in found) {
+      failures.push(found);
+      continue;
+    }
+    const path = encodeURIComponent(found.baseName ?? found.storePathHash);
+    const limits = { limitMs: ANSWER_LIMIT_MS };
+    const answer = await client.request("GET", `/explain?path=${path}`, limits);
     const told = await answer.json();
     if (flags.json) process.writeOut(`${JSON.stringify(told)}\n`);
-    else process.writeOut(`${index > 0 ? "\n" : ""}${textOf(new Told(told))}`);
+    else process.writeOut(gap + textOf(new Told(told)));
+    gap = "\n";
   }
-  return EXIT.ok;
+  const title = `${failures.length} of ${words.length} not explained:`;
+  return reportFailures(failures, title, process.writeError);
 }
 
 function textOf(told: Told): string {

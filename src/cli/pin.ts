@@ -3,12 +3,9 @@ import { CLIENT_FLAGS } from "./client/client_flags.ts";
 import { eachStorePath, nameOf, reportFailures } from "./client/each.ts";
 import { ServerClient, ServerRefusal } from "./client/server_client.ts";
 import { pinnedClosures } from "./client/pinned_closures.ts";
-import { findPinned, isPackageName } from "./client/pinned_names.ts";
-import {
-  readStorePathArgument,
-  readStorePathArguments,
-  type StorePathArgument,
-} from "./client/store_path_argument.ts";
+import { readPathsAndNames } from "./client/package_names.ts";
+import { findPinned } from "./client/pinned_names.ts";
+import { readStorePathArguments, type StorePathArgument } from "./client/store_path_argument.ts";
 import { readWords } from "./flags.ts";
 import type { CommandProcess } from "./command_process.ts";
 
@@ -84,22 +81,16 @@ async function pinCommand(args: readonly string[], process: CommandProcess): Pro
 
 async function unpinCommand(args: readonly string[], process: CommandProcess): Promise<number> {
   const { flags, rest } = readWords(CLIENT_FLAGS, { ...process, args });
-  const isName = (word: string) =>
-    isPackageName(word) && readStorePathArgument(word, process) === undefined;
-  const names = rest.filter(isName);
-  const paths = rest.filter((word) => !isName(word));
-  const targets = names.length > 0 && paths.length === 0
-    ? []
-    : readStorePathArguments(paths, process);
+  const { names, paths } = readPathsAndNames(rest, process);
   using client = new ServerClient(flags, process);
   const pins = names.length === 0 ? [] : await pinnedClosures(client);
   const named = findPinned(names, pins);
-  const failed = await eachStorePath([...targets, ...named.found], async (target) => {
+  const failed = await eachStorePath([...paths, ...named.found], async (target) => {
     await requestPin(client, "DELETE", target);
     process.writeOut(`unpinned ${nameOf(target)}\n`);
   });
   const failures = [...named.failures, ...failed];
-  const title = `${failures.length} of ${targets.length + names.length} not unpinned:`;
+  const title = `${failures.length} of ${paths.length + names.length} not unpinned:`;
   return reportFailures(failures, title, process.writeError);
 }
 

@@ -1,15 +1,9 @@
 import { formatBytes } from "../../base/format_units.ts";
 import { hashOfBaseName, parseBaseName } from "../../nix/store_path.ts";
 import type { FailedPath } from "./each.ts";
+import { thoseNamed } from "./package_names.ts";
 import type { Pinned } from "./pinned_closures.ts";
 import type { StorePathArgument } from "./store_path_argument.ts";
-
-const NAME_REGEXP = /^[0-9A-Za-z+\-._?=]{1,211}$/;
-
-/** True for a word that may be the name of a package, such as `firefox` or `firefox-130.0`. */
-export function isPackageName(word: string): boolean {
-  return NAME_REGEXP.test(word) && !/^\.{1,2}$/.test(word);
-}
 
 /** What package names mean among the pins. */
 export interface PinnedNames {
@@ -23,22 +17,12 @@ export function findPinned(names: readonly string[], pins: readonly Pinned[]): P
   const found: StorePathArgument[] = [];
   const failures: FailedPath[] = [];
   for (const given of names) {
-    const matching = pinsNamed(given, pins);
+    const matching = thoseNamed(given, pins);
     const [only] = matching;
     if (matching.length === 1 && only !== undefined) found.push(argumentOf(given, only));
     else failures.push({ what: given, reason: reasonOf(matching) });
   }
   return { found, failures };
-}
-
-function pinsNamed(given: string, pins: readonly Pinned[]): readonly Pinned[] {
-  const exact = pins.filter(({ name }) => name === given);
-  return exact.length > 0 ? exact : pins.filter(({ name }) => packageOf(name ?? "") === given);
-}
-
-/** `firefox` of `firefox-130.0`: as in Nix, the version begins behind the first dash and digit. */
-function packageOf(name: string): string {
-  return name.replace(/-\d.*$/, "");
 }
 
 function argumentOf(given: string, { root, name }: Pinned): StorePathArgument {

@@ -1,0 +1,43 @@
+import {
+  type Links,
+  readStorePathArgument,
+  readStorePathArguments,
+  type StorePathArgument,
+} from "./store_path_argument.ts";
+
+const NAME_REGEXP = /^[0-9A-Za-z+\-._?=]{1,211}$/;
+
+/** What the words of a command mean that takes both. */
+export interface PathsAndNames {
+  readonly paths: readonly StorePathArgument[];
+  /** Such as `firefox` or `firefox-130.0`. */
+  readonly names: readonly string[];
+}
+
+/** Reads all words. Throws a `ConfigError` with each that is neither, or if there are none. */
+export function readPathsAndNames(words: readonly string[], links: Links): PathsAndNames {
+  const isName = (word: string) =>
+    isPackageName(word) && readStorePathArgument(word, links) === undefined;
+  const names = words.filter(isName);
+  const others = words.filter((word) => !isName(word));
+  const hasOnlyNames = names.length > 0 && others.length === 0;
+  return { names, paths: hasOnlyNames ? [] : readStorePathArguments(others, links) };
+}
+
+/** Those with this name, else those of this package in any version. */
+export function thoseNamed<One extends { readonly name: string | null }>(
+  given: string,
+  all: readonly One[],
+): readonly One[] {
+  const exact = all.filter(({ name }) => name === given);
+  return exact.length > 0 ? exact : all.filter(({ name }) => packageOf(name ?? "") === given);
+}
+
+function isPackageName(word: string): boolean {
+  return NAME_REGEXP.test(word) && !/^\.{1,2}$/.test(word);
+}
+
+/** `firefox` of `firefox-130.0`: as in Nix, the version begins behind the first dash and digit. */
+function packageOf(name: string): string {
+  return name.replace(/-\d.*$/, "");
+}
