@@ -1,5 +1,6 @@
 import { ByteBlocks } from "../../base/byte_blocks.ts";
 import { Failure } from "../../base/failure.ts";
+import { formatBytes, formatMs } from "../../base/format_units.ts";
 import type { MemoryShare } from "../../base/memory_allowance.ts";
 import type { OpenDocument } from "../../upstream/document_pool.ts";
 import type { DocumentRule } from "./document_rules.ts";
@@ -42,7 +43,7 @@ export async function collectDocument(
     else if (mayBeLarger) return { kind: "passing", pieces: rejoined(blocks, value, document) };
   }
   if (mayBeLarger) return { kind: "passing", pieces: document.pieces };
-  const limits = `${bytesMax} bytes or ${COLLECT_MAX_MS} ms`;
+  const limits = `${formatBytes(bytesMax)} or ${formatMs(COLLECT_MAX_MS)}`;
   throw new Failure("corrupt", `Cannot read document: it is over ${limits}`);
 }
 

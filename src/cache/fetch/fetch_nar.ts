@@ -1,5 +1,6 @@
 import { within } from "../../base/deadline.ts";
 import { messageOf } from "../../base/failure.ts";
+import { formatMs } from "../../base/format_units.ts";
 import { PieceReader } from "../../base/piece_reader.ts";
 import type { NarSource } from "../../metadata/metadata_store.ts";
 import type { NarBody, NarBodySource } from "../../upstream/upstream.ts";
@@ -98,7 +99,9 @@ async function receive(
     for (;;) {
       const waitMs = isComplete(sink) ? Math.min(END_WAIT_MS, idleTimeoutMs) : idleTimeoutMs;
       const result = await within(reader.read().then((piece) => ({ piece })), waitMs);
-      if (result === undefined) throw new FetchError("stalled", `nothing came for ${waitMs} ms`);
+      if (result === undefined) {
+        throw new FetchError("stalled", `nothing came for ${formatMs(waitMs)}`);
+      }
       const { piece } = result;
       if (piece === undefined) break;
       const bytes = piece.subarray(0, wantedEnd(sink) - position);

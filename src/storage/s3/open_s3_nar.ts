@@ -1,6 +1,7 @@
 import { GetObjectCommand } from "@aws-sdk/client-s3";
 import { within } from "../../base/deadline.ts";
 import { Failure } from "../../base/failure.ts";
+import { formatMs } from "../../base/format_units.ts";
 import { pause } from "../../base/pause.ts";
 import type { Seal } from "../../nix/stored_name.ts";
 import type { ReadOptions, StoredNar } from "../nar_store.ts";
@@ -137,7 +138,7 @@ class ObjectRange {
   async #piece(body: ReadableStreamDefaultReader<Bytes>): Promise<Bytes> {
     for (;;) {
       const read = await within(body.read(), IDLE_MAX_MS);
-      if (read === undefined) throw new Error(`no byte came for ${IDLE_MAX_MS} ms`);
+      if (read === undefined) throw new Error(`no byte came for ${formatMs(IDLE_MAX_MS)}`);
       if (read.done) throw new Error("the body ended early");
       if (read.value.length === 0) continue;
       this.#at += read.value.length;

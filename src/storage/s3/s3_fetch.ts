@@ -1,4 +1,5 @@
 import { messageOf } from "../../base/failure.ts";
+import { formatMs } from "../../base/format_units.ts";
 
 /** The longest wait for the head of a response without a body in its request. */
 const HEAD_MAX_MS = 5_000;
@@ -23,7 +24,7 @@ export async function s3Fetch(given: RequestInfo | URL, init?: RequestInit): Pro
     return await fetch(request, { signal: AbortSignal.any([request.signal, late.signal]) });
   } catch (error) {
     request.signal.throwIfAborted();
-    const reason = late.signal.aborted ? `no answer within ${limitMs} ms` : messageOf(error);
+    const reason = late.signal.aborted ? `no answer within ${formatMs(limitMs)}` : messageOf(error);
     throw new NoResponse(reason, { cause: error });
   } finally {
     clearTimeout(timer);

@@ -1,4 +1,5 @@
 import { Failure, messageOf } from "../../base/failure.ts";
+import { formatMs } from "../../base/format_units.ts";
 
 /** Timeout of a call, and thus of the last one at shutdown. */
 const CALL_MAX_MS = 2_500;
@@ -29,7 +30,9 @@ export function createGrpcTransport(
       const response = await fetch(to, { method: "POST", client, headers, body, signal });
       return { response, body: await response.bytes() };
     } catch (error) {
-      const reason = signal.aborted ? `no answer within ${CALL_MAX_MS} ms` : messageOf(error);
+      const reason = signal.aborted
+        ? `no answer within ${formatMs(CALL_MAX_MS)}`
+        : messageOf(error);
       throw new Failure("unavailable", `Cannot export telemetry: ${reason}`, {}, error);
     }
   };

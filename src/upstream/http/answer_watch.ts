@@ -1,4 +1,5 @@
 import { Countdown } from "../../base/countdown.ts";
+import { formatMs } from "../../base/format_units.ts";
 import { SharedTimer } from "../../base/shared_timer.ts";
 import { NoAnswer } from "../upstream.ts";
 import { dial } from "./dial.ts";
@@ -9,7 +10,7 @@ const DIAL_DOUBT_MS = 100;
 /** An upstream timed out; `message` says with what. */
 export class UpstreamTimeout extends NoAnswer {
   constructor(what: string, limitMs: number) {
-    super("timeout", `Cannot get answer: ${what} took over ${limitMs} ms`);
+    super("timeout", `Cannot get answer: ${what} took over ${formatMs(limitMs)}`);
   }
 }
 
