@@ -26,6 +26,7 @@ import { pinnedClosuresRoute, pinRoute, pinsRoute } from "../http/routes/pins.ts
 import { pubkeyRoute } from "../http/routes/pubkey.ts";
 import { type Route, Router } from "../http/routes/router.ts";
 import { ALONE } from "../locks/turns.ts";
+import type { NarName } from "../nix/nar_name.ts";
 import type { DocumentPath } from "../nix/document_name.ts";
 import { PinnedClosures } from "../pins/pinned_closures.ts";
 import { Pins } from "../pins/pins.ts";
@@ -189,7 +190,8 @@ function buildCache(parts: AppParts, names: StorePathNames, resources: AsyncDisp
   });
   const { pool, lastAnswers, paths } = upstreams;
   const demotions = new Demotions();
-  const candidates = { metadata, pool, demotions };
+  const nameOf = (narName: NarName) => names.of(narName);
+  const candidates = { metadata, pool, demotions, nameOf };
   const patience = narPatience(parts.upstream.settings);
   const fetcher = resources.use(new WorkerFetcher(parts.upstream));
   const verifier = resources.use(new WorkerVerifier(parts.fetching.verifyThreads));

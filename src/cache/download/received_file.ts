@@ -14,8 +14,9 @@ export async function runReceived(
   download: Download,
   nar: NarRow,
 ): Promise<NarFailure | undefined> {
-  const { attempts: { logging: { log } } } = deps;
+  const { attempts: { candidates: { nameOf }, logging: { log } } } = deps;
   try {
+    await nameOf?.(nar.name);
     using reservation = await DownloadReservation.open(deps.space, nar);
     if (reservation === undefined) throw noRoom();
     await keep(deps, { download, nar, reservation });

@@ -2,8 +2,8 @@ import type { ChangeWriter, NarFinder, NarRow, NarSource } from "../../metadata/
 import type { NarName } from "../../nix/nar_name.ts";
 import type { Offer } from "../../upstream/narinfo_query.ts";
 import type { AskOptions, UpstreamPool } from "../../upstream/upstream_pool.ts";
-import type { Demotions } from "./demotions.ts";
 import { isSameFile, sourceOf } from "../nar/nar_naming.ts";
+import type { Demotions } from "./demotions.ts";
 
 /** Sources, best first. */
 export type NarCandidates = AsyncGenerator<NarSource, void>;
@@ -18,6 +18,8 @@ export interface NarCandidatesDeps {
   readonly metadata: NarFinder & ChangeWriter;
   readonly pool: Pick<UpstreamPool, "narinfo" | "order" | "patience" | "probeIfDown">;
   readonly demotions: Demotions;
+  /** Finds the name of a NAR's store path, for the log lines that follow. Never rejects. */
+  readonly nameOf?: (narName: NarName) => string | Promise<string | undefined>;
   /** Default: there are no other members. */
   readonly holders?: NarHolders;
 }
@@ -29,10 +31,11 @@ export interface NarCandidatesDeps {
  * costs requests.
  */
 export async function* narCandidates(
-  { metadata, pool, demotions, holders }: NarCandidatesDeps,
+  { metadata, pool, demotions, nameOf, holders }: NarCandidatesDeps,
   nar: NarRow,
   requestId: string,
 ): NarCandidates {
+  await nameOf?.(nar.name);
   const holder = await holders?.sourceOf(nar.name);
   if (holder !== undefined) yield holder;
   const order = pool.order();
