@@ -1,5 +1,5 @@
 import type { Facts } from "../../base/failure.ts";
-import { formatBytes, formatMs } from "../../base/format_units.ts";
+import { counted, formatBytes, formatMs } from "../../base/format_units.ts";
 import { visible } from "../../base/visible.ts";
 import type { LogLevel } from "../logger.ts";
 
@@ -37,6 +37,9 @@ const LAST: Readonly<Record<string, (fact: Fact) => string>> = {
 
 /** Sizes whose names do not say so. */
 const SIZES: ReadonlySet<string> = new Set(["received", "file_size", "bytes"]);
+
+/** Names of counts. */
+const PLURAL_REGEXP = /^(?!status$)[a-z]+s$/;
 
 /** The message and the facts of a line for people, with sizes and durations in their units. */
 export function factWords(msg: string, facts: Facts, level: LogLevel): FactWords {
@@ -86,10 +89,14 @@ function messageOf(msg: string, { method, status, x_cache, name, nar, route }: F
   return [method, place, status, x_cache].filter((word) => word !== undefined).join(" ");
 }
 
-/** `used=1.5 GiB`, `reason=timeout`. */
+/** `used=1.5 GiB`, `3 files`, `no sizes`, `reason=timeout`. */
 function namedFact([name, fact]: readonly [string, Fact]): string {
   const unit = /_(bytes|ms)$/.exec(name)?.[1];
   const shown = visible(unit === undefined ? name : name.slice(0, -unit.length - 1));
+  if (typeof fact === "boolean") return fact ? shown : `no ${shown}`;
+  if (typeof fact === "number" && unit === undefined && PLURAL_REGEXP.test(shown)) {
+    return counted(fact, shown.replace(/ies$/, "ys").slice(0, -1), shown);
+  }
   if (typeof fact !== "number") return `${shown}=${quoted(String(fact))}`;
   if (unit === "ms") return `${shown}=${formatMs(fact)}`;
   return `${shown}=${unit === "bytes" || SIZES.has(name) ? formatBytes(fact) : fact}`;

@@ -81,13 +81,26 @@ Deno.test("pretty log: the package comes first, sizes and durations have units",
   ]);
 });
 
+Deno.test("pretty log: counts and flags are words", () => {
+  const { log, text } = shownLines();
+  log.info("reconciled", { files: 3, mended: 0, sizes: false, duration_ms: 12 });
+  log.info("nars can be kept again", { times: 1, entries: 1, paths: 1_234, sizes: true });
+  assert.deepEqual(text().split("\n"), [
+    "      larder                       reconciled                     " +
+    "in 12ms  3 files  mended=0  no sizes",
+    "      larder                       nars can be kept again         " +
+    "1 time  1 entry  1,234 paths  sizes",
+    "",
+  ]);
+});
+
 Deno.test("pretty log: a narrow terminal gets no wide columns, and what is no log stays", () => {
   const { log, text } = shownLines(60);
   log.info("reconciled", { files: 3 });
   log.info("upload expired", { name: "nixos-system-workstation-24.11.20241201.abcdef0" });
   assert.equal(
     text(),
-    "      larder               reconciled  files=3\n" +
+    "      larder               reconciled  3 files\n" +
       "      nixos-system-…bcdef0 upload expired\n",
   );
 
