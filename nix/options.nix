@@ -38,7 +38,7 @@ in
         type = types.nullOr (types.listOf (text "a host name without scheme and port, such as cache.example.org" "[A-Za-z0-9][A-Za-z0-9._-]*"));
         default = null;
         defaultText = literalMD "none";
-        description = "Host name of larder for browsers; repeatable.\n\nAddresses, localhost, the machine's name and cache.hostname always are. Programs use any.";
+        description = "Host name of larder for browsers.\n\nAddresses, localhost, the machine's name and cache.hostname always are. Programs use any.";
       };
       tls-cert = mkOption {
         type = types.nullOr (text "an absolute path" "/.*");
@@ -232,7 +232,7 @@ in
         type = types.nullOr (types.listOf types.nonEmptyStr);
         default = null;
         defaultText = literalMD "none: one larder needs no locks";
-        description = "Redis for locks between larders; repeatable for a cluster.\n\nA lock only saves work: without Redis larders serve on, and may fetch a path twice.";
+        description = "Redis for locks between larders; several of a cluster.\n\nA lock only saves work: without Redis larders serve on, and may fetch a path twice.";
       };
       redis-sentinel-master = mkOption {
         type = types.nullOr (types.nonEmptyStr);
@@ -358,7 +358,7 @@ in
         type = types.nullOr (types.listOf (text "NAME:KEY, where KEY is the base64 of the 32 bytes of a public key" "[^:]+:[A-Za-z0-9+/]{43}="));
         default = null;
         defaultText = literalMD "none";
-        description = "Public key that must have signed each upload; repeatable.\n\nOne of several suffices. It stands beside the write token, not in its place.";
+        description = "Public key that must have signed each upload.\n\nOne of several suffices. It stands beside the write token, not in its place.";
       };
       require-trusted-signature = mkOption {
         type = types.nullOr (types.bool);

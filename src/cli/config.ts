@@ -26,8 +26,8 @@ export const CONFIG: Command = {
   name: "config",
   summary: "Print the effective settings and where each came from",
   examples: [
-    ["larder config", "What `larder serve` would use here, secrets hidden"],
-    ["larder config --permissions", "Who may do what with these settings"],
+    ["larder config", "Print the settings that `larder serve` would use here, secrets hidden"],
+    ["larder config --permissions", "Print the role that each request needs with these settings"],
     ["larder config --log-level debug > larder.toml", "Keep it as a configuration file"],
     ["larder config --example > larder.toml", "Begin with a file that explains every option"],
   ],

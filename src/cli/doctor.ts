@@ -31,8 +31,8 @@ export const DOCTOR: Command = {
   about:
     `It reads the settings that \`larder serve\` would read, and changes nothing. Each line has a
 mark: ok, warning, failed or not checked. It ends with status 1 if a check failed. Without a running
-server it checks what it can. Given a PATH, it pulls that, and compares its signature at each
-upstream.
+server it skips the checks that need one. With a PATH, it pulls the path, and compares its
+signature at each upstream.
 
 ${STORE_PATH_ABOUT}`,
   examples: [

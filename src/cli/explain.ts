@@ -20,19 +20,19 @@ export const EXPLAIN: Command = {
   summary: "Tell why a request for a path is a hit or a miss",
   operands: "PATH|NAME...",
   about:
-    `It tells what is stored, when larder fetched it and from which upstream, when a client used
-it last, and when it was evicted. It also tells what each upstream said and when, who
-signed the narinfo, which pins reach the path, and when eviction takes it. What upstreams
-said before the start of larder is not recorded.
+    `It prints when larder fetched the NAR file, the upstream that sent it, the last use and the
+last eviction. It lists the answer of each upstream, the signatures of the narinfo, the pins that
+reach the path, and its place in the order of eviction. Older answers than the start of larder are
+not recorded.
 
 ${STORE_PATH_ABOUT}
 NAME is that of a stored package, or a part of it. If several stored paths have that name,
 the command lists them and explains none.
 `,
   examples: [
-    ["larder explain ./result", "Tell why the cache had it, or not"],
+    ["larder explain ./result", "Tell why a request for a build is a hit or a miss"],
     ["larder explain firefox", "Explain the only stored firefox, of any version"],
-    ["larder explain --json /run/current-system", "Tell it to programs, one JSON line a path"],
+    ["larder explain --json /run/current-system", "Print all facts as JSON, a line for each path"],
   ],
   flags: FLAGS,
   run: explainCommand,

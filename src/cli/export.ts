@@ -23,7 +23,7 @@ export const EXPORT: Command = {
   about:
     `It reads the storage itself, also while a server runs. DIR becomes a binary cache for any Nix:
 on a stick, behind a web server, or for another cache. It compares every file with its hash. It
-lists what is not stored, with exit status 1. Run it again to add what has come since.
+lists missing paths, with exit status 1. Run it again to add new ones.
 
 ${STORE_PATH_ABOUT}`,
   examples: [

@@ -33,7 +33,7 @@ client.
 `,
   examples: [
     ["larder fsck --cache-storage-local /var/lib/larder", "Check names, sizes and sums"],
-    ["larder fsck --verify-content --repair", "Read every file, and remove what is damaged"],
+    ["larder fsck --verify-content --repair", "Read every file, and remove damaged ones"],
   ],
   ownFlags: FLAGS,
   flags: "server",

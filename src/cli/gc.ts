@@ -27,8 +27,8 @@ export const GC: Command = {
   name: "gc",
   summary: "Evict the least recently used paths now",
   about: `Without --target it evicts as far as the server does by itself, below --cache-max-size.
-It never evicts what pins protect, or what is being read or written. It ends with status 1 if that
-keeps it from its target. If you interrupt the command, the run stops where it is.
+It never evicts protected paths, or files that are being read or written. It ends with status 1 if
+that keeps it from its target. If you interrupt the command, the run stops where it is.
 `,
   examples: [
     ["larder gc --dry-run --target 50G", "Show what larder would evict to keep 50 GiB"],

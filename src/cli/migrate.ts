@@ -10,8 +10,7 @@ export const MIGRATE: Command = {
   name: "migrate",
   summary: "Copy the database or the NAR files to another place",
   operands: "database|storage FROM TO",
-  about:
-    `A server may use FROM meanwhile. Run it again to copy what has changed. Then restart the server
+  about: `A server may use FROM meanwhile. Run it again to copy the changes. Then restart the server
 with TO. It ends with status 1 while FROM changes.
 
   database FROM TO  FROM and TO are values of --cache-database-url. NAR files stay where they are.

@@ -16,14 +16,14 @@ behind it; or a link that leads to one, such as ./result.
 
 export const PIN: Command = {
   name: "pin",
-  summary: "Keep closures from being evicted",
+  summary: "Protect closures from eviction",
   operands: "PATH...",
-  about: `larder keeps the paths, and all that they refer to, until you unpin them. Pinning fetches
-nothing: larder keeps what arrives later. \`larder warm --pin\` fetches first.
+  about: `larder keeps the closure of each PATH until you unpin it. Pinning fetches nothing. It also
+protects paths of the closure that arrive later. \`larder warm --pin\` fetches them first.
 
 ${STORE_PATH_ABOUT}`,
   examples: [
-    ["larder pin ./result", "Pin what nix build has made, once the cache has it"],
+    ["larder pin ./result", "Pin the result of nix build, once the cache has it"],
     [
       "larder pin /run/current-system --server http://cache.example.org:8501",
       "Pin the closure of this NixOS on another machine's larder",
@@ -35,7 +35,7 @@ ${STORE_PATH_ABOUT}`,
 
 export const UNPIN: Command = {
   name: "unpin",
-  summary: "Let closures be evicted again",
+  summary: "End the protection of closures",
   operands: "PATH|NAME...",
   about:
     `larder deletes nothing at once: the next eviction may. A path that is not pinned is no error.

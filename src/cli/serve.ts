@@ -7,7 +7,7 @@ export const SERVE: Command = {
   name: "serve",
   summary: "Run the binary cache server",
   examples: [
-    ["larder serve", "Listen on port 8501 and cache what cache.nixos.org has"],
+    ["larder serve", "Listen on port 8501, and cache paths of cache.nixos.org"],
     [
       "larder serve --server-addr localhost:8080 --cache-storage-local /var/lib/larder",
       "The same for this machine only, with the files in /var/lib/larder",

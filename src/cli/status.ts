@@ -38,12 +38,11 @@ const FLAGS = {
 export const STATUS: Command = {
   name: "status",
   summary: "Show the state of larder: status 0 if it answers, else 1",
-  about: `It asks without a token whether larder answers. The figures need a token if readers
-need one. The exit status does not.
+  about: `The exit status needs no token. The figures need a read token, if the server has one.
 `,
   examples: [
     ["larder status", "Show the larder on this machine, on one screen"],
-    ["larder status --watch", "Show it again every few seconds"],
+    ["larder status --watch", "Show it again every two seconds"],
     ["until larder status >/dev/null; do sleep 1; done", "Wait until larder answers"],
     [
       "larder status --strict --json",

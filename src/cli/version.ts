@@ -15,7 +15,7 @@ export interface Build {
 export const VERSION: Command = {
   name: "version",
   summary: "Print the version, its commit and its Deno",
-  examples: [["larder version", "What a report of a problem should begin with"]],
+  examples: [["larder version", "Print the first line of a problem report"]],
   flags: {},
   async run(args, process) {
     noOperands(readWords({}, { ...process, args }).rest);

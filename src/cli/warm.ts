@@ -17,7 +17,7 @@ import type { CommandProcess } from "./command_process.ts";
 import { pin, STORE_PATH_ABOUT } from "./pin.ts";
 
 const FLAGS = {
-  pin: { kind: boolean, default: false, help: "Pin each PATH whose closure came whole" },
+  pin: { kind: boolean, default: false, help: "Pin each PATH whose closure is complete" },
   ...CLIENT_FLAGS,
 } as const;
 
@@ -26,15 +26,15 @@ export const WARM: Command = {
   summary: "Fetch closures into the cache",
   operands: "PATH|FLAKE#OUTPUT...",
   about:
-    `It asks the server for the paths and all that they refer to, as a Nix client does, and drops
-the bytes. At the end it lists what larder could not fetch, with exit status 1.
+    `It requests each closure from the server, as a Nix client does, and drops the bytes. At the end
+it lists the missing paths, with exit status 1.
 
 ${STORE_PATH_ABOUT}
 This machine's nix evaluates the output of a flake, and does not build it.
 `,
   examples: [
     ["larder warm ./result --pin", "Fetch all of a build, and keep it"],
-    ["larder warm nixpkgs#hello", "Fetch it before a client asks for it"],
+    ["larder warm nixpkgs#hello", "Fetch it before a client requests it"],
     [
       "larder warm .#nixosConfigurations.host.config.system.build.toplevel",
       "Fetch the system that CI has built, before its machines update",
@@ -151,7 +151,7 @@ async function pinComplete(
     await pin(client, target);
     process.writeOut(`pinned ${nameOf(target)}\n`);
   });
-  const reason = "its closure did not come whole; larder pin pins it all the same";
+  const reason = "its closure is not complete; larder pin pins it all the same";
   const holes = targets.filter((target) => !complete.includes(target))
     .map(({ given }) => ({ what: given, reason }));
   return [...failures, ...holes];

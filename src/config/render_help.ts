@@ -20,7 +20,7 @@ function helpEntry(key: string, option: AnyOption): string {
     ...option.details === undefined ? [] : [option.details],
     ...option.kind.item ? ["May be given several times"] : [],
     ...option.secret ? [`Can be read from a file: ${flagName(key)}-file PATH`] : [],
-    ...shown === undefined ? [] : [`Default: ${shown}`],
+    ...shown === undefined ? [] : [`Default: ${shown || "none"}`],
   ];
   const head = `${usageOf(key, option).padEnd(USAGE_WIDTH)}  ${variableFor(key, option)}`;
   return `  ${head}\n${lines.map((line) => `      ${line}\n`).join("")}`;

@@ -42,7 +42,7 @@ export const ACCESS_OPTIONS = {
     default: [],
     shown: "none",
     example: "builder-1:TjZSpVKWOMfhOBDJbvDVgH1U0VoWDTkpAE2dOqMHRXA=",
-    help: "Public key that must have signed each upload; repeatable",
+    help: "Public key that must have signed each upload",
     details: "One of several suffices. It stands beside the write token, not in its place.",
     also: [{ variable: "CACHE_TRUSTED_UPLOAD_KEYS", key: "cache.trusted-upload-keys" }],
   },

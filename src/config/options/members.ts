@@ -26,7 +26,7 @@ export const MEMBER_OPTIONS = {
     default: [],
     shown: "none: one larder needs no locks",
     example: "redis.example:6379",
-    help: "Redis for locks between larders; repeatable for a cluster",
+    help: "Redis for locks between larders; several of a cluster",
     details: "A lock only saves work: without Redis larders serve on, and may fetch a path twice.",
     also: [{ key: "cache.redis.addrs" }],
   },

@@ -18,7 +18,7 @@ export const SERVER_OPTIONS = {
   "server.allowed-hosts": {
     kind: listOf(hostName),
     default: [],
-    help: "Host name of larder for browsers; repeatable",
+    help: "Host name of larder for browsers",
     details:
       "Addresses, localhost, the machine's name and cache.hostname always are. Programs use any.",
   },

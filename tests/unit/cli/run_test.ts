@@ -40,6 +40,7 @@ Deno.test("larder: help of a command teaches by example and lists the options", 
     assert.deepEqual([status, err], [0, ""]);
     assert.match(out, /Examples:\n {2}larder serve\n/);
     assert.match(out, /--cache-priority NUMBER +CACHE_PRIORITY\n(.+\n)* +Default: 30\n/);
+    assert.doesNotMatch(out, /Default: *\n/);
   }
 });
 

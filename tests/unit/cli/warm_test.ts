@@ -67,7 +67,7 @@ Deno.test("larder warm: what is not to be had is listed, its closure not pinned"
   assert.match(out, /^fetched 22 paths: .*\npinned \S+-shared-1\n$/);
   assert.equal(
     err,
-    `larder: not pinned:\n  ${app.storePath}: its closure did not come whole; ` +
+    `larder: not pinned:\n  ${app.storePath}: its closure is not complete; ` +
       `larder pin pins it all the same\nlarder: not fetched:\n  ${leaf.baseName}: ` +
       "not found, here and upstream (404)\n",
   );
