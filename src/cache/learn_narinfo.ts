@@ -6,6 +6,7 @@ import {
   NarNameTaken,
   type NarRow,
   NEVER_USED_AT_MS,
+  Outdated,
   type ReferenceFinder,
 } from "../metadata/metadata_store.ts";
 import { formatNarinfo } from "../nix/narinfo_format.ts";
@@ -71,15 +72,29 @@ async function learned(
   storePathHash: StorePathHash,
   answer: PoolAnswer,
 ): Promise<Learned> {
-  const { metadata, signer, nowMs } = deps;
   if (answer.kind === "absent") return answer;
   if (answer.kind === "unknown") {
     const { kind, later } = answer;
     if (later === undefined) return { kind };
     return { kind, later: later.then((late) => learned(deps, storePathHash, late)) };
   }
-  const uploaded = await uploadedMeanwhile(metadata, storePathHash);
-  if (uploaded !== undefined) return uploaded;
+  try {
+    return await written(deps, storePathHash, answer);
+  } catch (error) {
+    // The upstreams' narinfo may be that of another build than the uploaded one.
+    const isUploaded = error instanceof Outdated;
+    const uploaded = isUploaded ? await storedNarinfo(deps.metadata, storePathHash) : undefined;
+    if (uploaded === undefined) throw error;
+    return uploaded;
+  }
+}
+
+/** Writes the best narinfo. Throws Outdated where a client has uploaded one meanwhile. */
+async function written(
+  { metadata, signer, nowMs }: LearnNarinfoDeps,
+  storePathHash: StorePathHash,
+  answer: Extract<PoolAnswer, { kind: "found" }>,
+): Promise<Learned> {
   const { narinfo, trusted } = answer.best;
   const ownSignature = trusted ? signer.sign(narinfo) : undefined;
   const references = [...new Set(narinfo.references.map(hashOfBaseName))];
@@ -91,8 +106,8 @@ async function learned(
     const row = { storePathHash, body, narName: nar.name, trusted, ...signed };
     const sources = [answer.best, ...answer.others]
       .filter((offer) => isSameFile(offer.narinfo, nar)).map(sourceOf);
-    const atMs = nowMs();
-    await metadata.apply([{ kind: "put-narinfo", row, references, nar, sources, atMs }]);
+    const facts = { row, references, nar, sources, atMs: nowMs(), unlessKept: true };
+    await metadata.apply([{ kind: "put-narinfo", ...facts }]);
     return { kind: "learned", row, references };
   };
   try {
@@ -121,20 +136,6 @@ async function putOrVerified(
     if (verified === claimed) throw error;
     return await put(verified);
   }
-}
-
-/**
- * The entry that a client has uploaded while the upstreams were asked, if there is one. Their
- * narinfo may be that of another build.
- */
-async function uploadedMeanwhile(
-  metadata: LearnNarinfoDeps["metadata"],
-  storePathHash: StorePathHash,
-): Promise<Learned | undefined> {
-  // A database that cannot be read tells nothing.
-  const row = await metadata.findNarinfo(storePathHash).catch(() => undefined);
-  const nar = row && await metadata.findNar(row.narName).catch(() => undefined);
-  return nar?.kept === undefined ? undefined : await storedNarinfo(metadata, storePathHash);
 }
 
 /** The narinfo that another member has stored, as it has learned it. */

@@ -13,6 +13,7 @@ import {
   NarNameTaken,
   type NarRow,
   type NarSource,
+  Outdated,
 } from "./metadata_store.ts";
 import { isSameClaim } from "./nar_claims.ts";
 
@@ -77,7 +78,9 @@ export class LateWrites {
     await this.#refuseTaken(changes);
     this.#add(changes);
     writing.catch((error) => {
-      this.#deps.log.error("narinfo not kept", { error: messageOf(error) });
+      // An upload came first, and stays.
+      const level = error instanceof Outdated ? "debug" : "error";
+      this.#deps.log[level]("narinfo not kept", { error: messageOf(error) });
     }).finally(() => this.#remove(changes));
   }
 

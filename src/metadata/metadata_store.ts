@@ -130,6 +130,8 @@ export type Change =
     readonly atMs: number;
     /** Refused with Outdated where it does not hold. */
     readonly onlyIf?: NarinfoCondition;
+    /** True: refused with Outdated where the NAR of the path's narinfo is kept. */
+    readonly unlessKept?: boolean;
   }
   | { readonly kind: "put-source"; readonly narName: NarName; readonly source: NarSource }
   | { readonly kind: "remove-narinfo"; readonly storePathHash: StorePathHash }

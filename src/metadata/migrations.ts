@@ -38,6 +38,7 @@ const NAMES = {
     "0008_storage_id",
     "0009_path_times",
     "0010_member_reports",
+    "0011_unless_kept",
   ],
 } as const;
 

@@ -76,6 +76,16 @@ export const stagedNarClauses: Clauses<MetadataStore> = {
     assert.deepEqual(await store.findNarinfo(a), row);
   },
 
+  "a narinfo that spares a kept NAR is refused where its path has one": async (store) => {
+    const spare = { ...put(a, [b]), unlessKept: true };
+    await store.apply([spare]);
+    await store.apply([spare]);
+    await store.apply(keep(file));
+    await assert.rejects(store.apply([put(b, []), spare]), Outdated);
+    assert.equal(await store.findNarinfo(b), undefined);
+    await store.apply([put(a, [b])]);
+  },
+
   "a narinfo whose condition does not hold is refused, with its whole list": async (store) => {
     await store.apply(staged);
     const other = fileOf(nar.name).at;

@@ -54,6 +54,18 @@ export interface Tables {
   readonly evicted: Map<StorePathHash, number>;
 }
 
+function isOutdated(
+  { narinfos, nars }: Tables,
+  { row, nar, onlyIf, unlessKept }: Extract<Change, { kind: "put-narinfo" }>,
+): boolean {
+  const before = narinfos.get(row.storePathHash);
+  if (unlessKept && before !== undefined && nars.get(before.narName)?.kept !== undefined) {
+    return true;
+  }
+  if (onlyIf === undefined) return false;
+  return before?.body !== onlyIf.body || nars.get(nar.name)?.kept?.at !== onlyIf.at;
+}
+
 /** Applies one change; throws where it is impossible. */
 export function applyTo(tables: Tables, change: Change): void {
   const { narinfos, references, uses, nars, pins } = tables;
@@ -68,11 +80,7 @@ export function applyTo(tables: Tables, change: Change): void {
       if (known !== undefined && !isSameClaim(known, change.nar)) {
         throw new NarNameTaken(change.nar.name);
       }
-      const { onlyIf } = change;
-      const isSame = narinfos.get(storePathHash)?.body === onlyIf?.body;
-      if (onlyIf !== undefined && !(isSame && known?.kept?.at === onlyIf.at)) {
-        throw new Outdated(storePathHash);
-      }
+      if (isOutdated(tables, change)) throw new Outdated(storePathHash);
       narinfos.set(storePathHash, change.row);
       references.set(storePathHash, change.references);
       uses.set(storePathHash, Math.max(change.atMs, uses.get(storePathHash) ?? 0));

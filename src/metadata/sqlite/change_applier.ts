@@ -23,6 +23,7 @@ import type { Transactions } from "./transactions.ts";
 interface PathColumns {
   readonly id: number;
   readonly nar_id: number | null;
+  readonly is_kept: number;
 }
 
 type ChangeOf<Kind extends Change["kind"]> = Extract<Change, { kind: Kind }>;
@@ -128,14 +129,16 @@ export class ChangeApplier {
   }
 
   #putNarinfo(change: ChangeOf<"put-narinfo">): void {
-    const { row, references, nar, sources, atMs, onlyIf } = change;
+    const { row, references, nar, sources, atMs, onlyIf, unlessKept = false } = change;
     const statements = this.#statements;
-    if (onlyIf !== undefined && !this.#holds(row, onlyIf)) throw new Outdated(row.storePathHash);
+    const known = statements.findPath.get(row.storePathHash) as PathColumns | undefined;
+    const isOutdated = unlessKept && known?.is_kept === 1 ||
+      onlyIf !== undefined && !this.#holds(row, onlyIf);
+    if (isOutdated) throw new Outdated(row.storePathHash);
     const { id: narId, isNew: isNewNar } = this.#narId(nar);
     for (const { upstream, location } of sources) {
       statements.putSource.run(narId, upstream, location);
     }
-    const known = statements.findPath.get(row.storePathHash) as PathColumns | undefined;
     const pathId = known?.id ?? this.#addPath(row.storePathHash);
     statements.putNarinfo.run(
       pathId,

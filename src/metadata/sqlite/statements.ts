@@ -62,8 +62,8 @@ const SQL = {
   removePin: "DELETE FROM pin_root WHERE hash = ?",
 
   pathId: "SELECT id FROM path WHERE hash = ?",
-  findPath: `SELECT p.id, i.nar_id FROM path p LEFT JOIN narinfo i ON i.path_id = p.id
-    WHERE p.hash = ?`,
+  findPath: `SELECT p.id, i.nar_id, n.kept_size IS NOT NULL AS is_kept FROM path p
+    LEFT JOIN narinfo i ON i.path_id = p.id LEFT JOIN nar n ON n.id = i.nar_id WHERE p.hash = ?`,
   addPath: "INSERT INTO path (hash) VALUES (?)",
   narId: "SELECT id FROM nar WHERE name = ?",
   addNar: `INSERT INTO nar (name, nar_hash, nar_size, file_hash, file_size)

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { LateWrites, type LearnedChange } from "../../../src/metadata/late_writes.ts";
-import { NarNameTaken } from "../../../src/metadata/metadata_store.ts";
+import { NarNameTaken, Outdated } from "../../../src/metadata/metadata_store.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
 import { hash, narOf, put, source } from "../../support/metadata_rows.ts";
 
@@ -52,6 +52,14 @@ Deno.test("LateWrites: what the database refuses in the end is said, and gone", 
   await scene.land(1, new Error("disk full"));
   assert.equal(scene.late.narinfo(a), undefined);
   assert.ok(scene.log.some(({ level, msg }) => level === "error" && msg === "narinfo not kept"));
+});
+
+Deno.test("LateWrites: a narinfo that an upload has outrun is gone, and no error", async () => {
+  const scene = new Scene();
+  await scene.late.write([put(a, [])]);
+  await scene.land(1, new Outdated(a));
+  assert.equal(scene.late.narinfo(a), undefined);
+  assert.deepEqual(scene.log.filter(({ level }) => level === "error"), []);
 });
 
 Deno.test("LateWrites: memory is not filled while a database stays locked", async () => {
