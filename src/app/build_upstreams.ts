@@ -1,6 +1,7 @@
 import { PathRecord } from "../cache/explain/path_record.ts";
 import { nameOfBaseName } from "../nix/store_path.ts";
 import { TrustedKeys } from "../nix/trusted_keys.ts";
+import type { Metrics } from "../telemetry/metrics.ts";
 import { createUpstreamClient } from "../upstream/http/http_client.ts";
 import { HttpNarSource } from "../upstream/http/http_nar_source.ts";
 import { HttpNarinfoSource } from "../upstream/http/http_narinfo_source.ts";
@@ -54,16 +55,30 @@ export function buildUpstreams(
         const reason = REFUSED[reading.reason as keyof typeof REFUSED];
         metrics.count("verification_failures_total", { reason });
       },
+      observeNar: (upstream, reading) => lastAnswers.noteNar(upstream, reading),
       skipped: (upstream, storePathHash) =>
         paths.answered(storePathHash, { upstream, result: "down" }),
       unanswered: upstreamLog.unanswered,
       changed(upstream, isDown) {
-        upstreamLog.changed(upstream, isDown);
+        upstreamLog.changed(upstream, isDown, lastAnswers.of(upstream).lastError?.hint);
         if (!isDown) cameBack();
       },
     }),
   );
-  for (const { url } of all) {
+  measureUpstreams(pool, metrics);
+  const narSources = new Map(
+    all.map((settings) => {
+      const source = new HttpNarSource({ settings, client, trace });
+      return [settings.url, tracer ? tracedNarSource(source, tracer) : source];
+    }),
+  );
+  const observe = upstreamLog.reading;
+  return { pool, narSources, lastAnswers, paths, client, observe };
+}
+
+/** Registers the upstreams' health, and their series before the first request. */
+function measureUpstreams(pool: UpstreamPool, metrics: Metrics): void {
+  for (const { url } of pool.statuses()) {
     const isUp = () => pool.statuses().some((status) => status.url === url && status.isUp);
     metrics.gauge("upstream_up", { upstream: url }, () => Number(isUp()));
     metrics.histogram("upstream_request_duration_seconds", { upstream: url, result: "found" });
@@ -73,15 +88,7 @@ export function buildUpstreams(
     {},
     () => pool.statuses().filter(({ isUp }) => isUp).length,
   );
-  metrics.gauge("upstream_count_total", {}, () => all.length);
-  const narSources = new Map(
-    all.map((settings) => {
-      const source = new HttpNarSource({ settings, client, trace });
-      return [settings.url, tracer ? tracedNarSource(source, tracer) : source];
-    }),
-  );
-  const observe = upstreamLog.reading;
-  return { pool, narSources, lastAnswers, paths, client, observe };
+  metrics.gauge("upstream_count_total", {}, () => pool.statuses().length);
 }
 
 /** Readings that are counted as verification failures, by what was wrong. */

@@ -18,6 +18,10 @@ export interface Outage<Message extends string = string> {
 /** The kind of problem that the health of the upstreams shows, too. */
 export const UPSTREAM_DOWN = "upstream down";
 
+/** What a person does about an upstream that does not answer. */
+export const UPSTREAM_SILENT =
+  "check --cache-upstream-url and the network; larder uses an upstream as soon as it answers";
+
 /** No lock can be had of Redis. */
 const NO_LOCKS = "no locks";
 
@@ -33,8 +37,7 @@ export const OUTAGES = {
     begins: {
       "upstream failed":
         "wait: larder asks it again; check --cache-upstream-url and the network if it lasts",
-      "upstream does not answer":
-        "check --cache-upstream-url and the network; it is used as soon as it answers",
+      "upstream does not answer": UPSTREAM_SILENT,
       "upstream is no binary cache":
         "check the path in --cache-upstream-url; it is used as soon as it answers",
     },
@@ -45,8 +48,7 @@ export const OUTAGES = {
   upstreamDown: outage({
     level: "warn",
     begins: {
-      "upstream is down":
-        "check --cache-upstream-url and the network; it is used as soon as it answers",
+      "upstream is down": UPSTREAM_SILENT,
     },
     over: "upstream is up again",
     kind: UPSTREAM_DOWN,

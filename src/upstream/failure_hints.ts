@@ -1,17 +1,33 @@
-import { Failure } from "../base/failure.ts";
-import { NoAnswer, type UpstreamFailure } from "./upstream.ts";
+import { Failure, messageOf } from "../base/failure.ts";
+import { UPSTREAM_SILENT } from "../telemetry/outages.ts";
+import { NoAnswer, type UpstreamFailure, type UpstreamReading } from "./upstream.ts";
 
-/** What an operator can do about a failure. */
-export const FAILURE_HINTS: Readonly<Record<UpstreamFailure, string>> = {
-  timeout: "check the network, and whether the upstream is slow for others",
-  unreachable: "check --cache-upstream-url and the network; it is used as soon as it answers",
-  status: "look at the upstream: it is there, and answers with errors",
+type Failed = Extract<UpstreamReading, { kind: "failed" }>;
+
+/** A refusal of requests without credentials. */
+const UNAUTHORIZED = 401;
+
+const HINTS: Readonly<Record<UpstreamFailure, string>> = {
+  timeout: UPSTREAM_SILENT,
+  unreachable: UPSTREAM_SILENT,
+  status: "wait; if it lasts, tell the upstream's operators, or remove it",
   garbage: "check that --cache-upstream-url is the address of a binary cache",
   untrusted: "give its public key with --cache-upstream-public-key",
 };
 
-/** The reason in the error of a request for the priority, or of a probe. */
-export function failureOf(error: unknown): UpstreamFailure {
-  if (error instanceof NoAnswer) return error.reason;
-  return error instanceof Failure && error.facts["reason"] === "status" ? "status" : "garbage";
+/** What an operator can do about a failure: the log, the page and the verdict say the same. */
+export function hintFor({ reason, detail, status }: Omit<Failed, "kind">): string {
+  if (/certificate/i.test(detail)) {
+    return "give the authority of its certificate with --cache-upstream-ca-file";
+  }
+  return status === UNAUTHORIZED ? "give its credentials with --netrc-file" : HINTS[reason];
+}
+
+/** The failure in the error of a request for the priority, or of a probe. */
+export function failureOf(error: unknown): Omit<Failed, "kind"> {
+  const detail = messageOf(error);
+  if (error instanceof NoAnswer) return { reason: error.reason, detail };
+  const { reason, status } = error instanceof Failure ? error.facts : {};
+  if (reason !== "status") return { reason: "garbage", detail };
+  return { reason, detail, ...typeof status === "number" ? { status } : {} };
 }

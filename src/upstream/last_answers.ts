@@ -1,10 +1,10 @@
-import { FAILURE_HINTS, failureOf } from "./failure_hints.ts";
-import type { NarinfoReading, UpstreamFailure } from "./upstream.ts";
+import { failureOf, hintFor } from "./failure_hints.ts";
+import type { NarinfoReading, UpstreamFailure, UpstreamReading } from "./upstream.ts";
 
 /** Requests whose latency is remembered, for each upstream. */
 const LATENCIES_MAX = 60;
 
-/** The result of the last narinfo request to an upstream. */
+/** The result of the last narinfo request to an upstream, or of the last NAR request. */
 export interface LastAnswer {
   readonly result: "found" | "absent" | UpstreamFailure;
   readonly atMs: number;
@@ -13,13 +13,17 @@ export interface LastAnswer {
 /** The newest failed request to an upstream, probes included. */
 export interface LastError {
   readonly reason: UpstreamFailure;
+  /** Of a response that is an error. */
+  readonly status: number | undefined;
+  readonly request: "narinfo" | "nar" | "probe";
   readonly hint: string;
   readonly atMs: number;
 }
 
-/** The narinfo requests to one upstream since the start. */
+/** The answers of one upstream since the start. The counts and latencies are of narinfos. */
 export interface UpstreamAnswers {
   readonly last: LastAnswer | undefined;
+  readonly lastNar: LastAnswer | undefined;
   readonly lastError: LastError | undefined;
   readonly counts: Readonly<Record<"found" | "absent" | "failed", number>>;
   /** Of the newest requests, the oldest first. */
@@ -29,10 +33,13 @@ export interface UpstreamAnswers {
 /** Written for each answer, so in place. */
 interface Noted extends UpstreamAnswers {
   last: LastAnswer | undefined;
+  lastNar: LastAnswer | undefined;
   lastError: LastError | undefined;
   readonly counts: Record<"found" | "absent" | "failed", number>;
   readonly latenciesMs: number[];
 }
+
+type Failed = ReturnType<typeof failureOf>;
 
 /** The answers of each upstream, for the status page. */
 export class LastAnswers {
@@ -45,16 +52,19 @@ export class LastAnswers {
 
   note(upstream: string, reading: NarinfoReading): void {
     const noted = this.#of(upstream);
-    const atMs = this.#nowMs();
-    const result = reading.kind === "failed" ? reading.reason : reading.kind;
-    if (reading.kind === "failed") noted.lastError = lastErrorOf(reading.reason, atMs);
     noted.counts[reading.kind]++;
-    noted.last = { result, atMs };
+    noted.last = this.#answer(noted, reading, "narinfo");
+  }
+
+  noteNar(upstream: string, reading: UpstreamReading): void {
+    const noted = this.#of(upstream);
+    noted.lastNar = this.#answer(noted, reading, "nar");
   }
 
   /** Notes the error of a probe, which may come before the first narinfo request. */
   undescribed(upstream: string, error: unknown): void {
-    this.#of(upstream).lastError = lastErrorOf(failureOf(error), this.#nowMs());
+    const failure = failureOf(error);
+    this.#of(upstream).lastError = lastErrorOf(failure, "probe", this.#nowMs());
   }
 
   /** Notes how long an answer took. */
@@ -69,16 +79,25 @@ export class LastAnswers {
     return this.#of(upstream);
   }
 
+  #answer(noted: Noted, reading: UpstreamReading, request: LastError["request"]): LastAnswer {
+    const atMs = this.#nowMs();
+    if (reading.kind !== "failed") return { result: reading.kind, atMs };
+    noted.lastError = lastErrorOf(reading, request, atMs);
+    return { result: reading.reason, atMs };
+  }
+
   #of(upstream: string): Noted {
     const known = this.#answers.get(upstream);
     if (known !== undefined) return known;
     const counts = { found: 0, absent: 0, failed: 0 };
-    const noted = { last: undefined, lastError: undefined, counts, latenciesMs: [] };
+    const lasts = { last: undefined, lastNar: undefined, lastError: undefined };
+    const noted: Noted = { ...lasts, counts, latenciesMs: [] };
     this.#answers.set(upstream, noted);
     return noted;
   }
 }
 
-function lastErrorOf(reason: UpstreamFailure, atMs: number): LastError {
-  return { reason, hint: FAILURE_HINTS[reason], atMs };
+function lastErrorOf(failure: Failed, request: LastError["request"], atMs: number): LastError {
+  const { reason, status } = failure;
+  return { reason, status, request, hint: hintFor(failure), atMs };
 }

@@ -7,7 +7,13 @@ import type { Late } from "./upstream_queue.ts";
 export type DocumentReading =
   | { readonly kind: "found"; readonly text: string }
   | { readonly kind: "absent" }
-  | { readonly kind: "failed"; readonly reason: UpstreamFailure; readonly detail: string };
+  | {
+    readonly kind: "failed";
+    readonly reason: UpstreamFailure;
+    readonly detail: string;
+    /** The status of a response that is an error. */
+    readonly status?: number;
+  };
 
 /** An upstream's answer to any request. */
 export type UpstreamReading =

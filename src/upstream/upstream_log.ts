@@ -1,9 +1,8 @@
-import { messageOf } from "../base/failure.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { OutageLog } from "../telemetry/outage_log.ts";
 import { OUTAGES } from "../telemetry/outages.ts";
-import { FAILURE_HINTS, failureOf } from "./failure_hints.ts";
-import { NoAnswer, type UpstreamFailure, type UpstreamReading } from "./upstream.ts";
+import { failureOf, hintFor } from "./failure_hints.ts";
+import type { UpstreamReading } from "./upstream.ts";
 
 /** No trusted key verifies the narinfos of an upstream; programs look for this message. */
 export const UPSTREAM_NOT_TRUSTED = "upstream is not trusted";
@@ -15,7 +14,7 @@ export interface UpstreamLog {
   /** Logs why an upstream did not answer at the start. */
   unanswered(upstream: string, error: unknown): void;
   /** Logs that an upstream went down, or is up again. */
-  changed(upstream: string, isDown: boolean): void;
+  changed(upstream: string, isDown: boolean, hint: string | undefined): void;
 }
 
 /**
@@ -42,13 +41,13 @@ export function createUpstreamLog(log: Logger): UpstreamLog {
       const { failed } = outagesOf(upstream);
       const facts = { upstream, request_id: requestId };
       if (reading.kind === "failed" && reading.reason !== "untrusted") {
-        const { reason, detail } = reading;
-        const hint = hintFor(reason, detail);
-        return failed.failed("upstream failed", { ...facts, reason, detail, hint });
+        const { kind: _, ...failure } = reading;
+        const hint = hintFor(failure);
+        return failed.failed("upstream failed", { ...facts, ...failure, hint });
       }
       failed.worked(facts);
       if (reading.kind !== "failed") return;
-      const hint = FAILURE_HINTS.untrusted;
+      const hint = hintFor(reading);
       const level = untrusted.has(upstream) ? "debug" : "warn";
       untrusted.add(upstream);
       log[level](UPSTREAM_NOT_TRUSTED, { ...facts, detail: reading.detail, hint });
@@ -56,23 +55,18 @@ export function createUpstreamLog(log: Logger): UpstreamLog {
 
     unanswered(upstream, error) {
       const { failed } = outagesOf(upstream);
-      const detail = messageOf(error);
-      const reason = failureOf(error);
-      const facts = { upstream, detail, reason, hint: hintFor(reason, detail) };
-      if (error instanceof NoAnswer) failed.failed("upstream does not answer", facts);
-      else failed.failed("upstream is no binary cache", facts);
+      const failure = failureOf(error);
+      const facts = { upstream, ...failure, hint: hintFor(failure) };
+      if (failure.reason === "status") failed.failed("upstream failed", facts);
+      else if (failure.reason === "garbage") failed.failed("upstream is no binary cache", facts);
+      else failed.failed("upstream does not answer", facts);
     },
 
-    changed(upstream, isDown) {
+    changed(upstream, isDown, hint) {
       const { down } = outagesOf(upstream);
-      if (isDown) down.failed("upstream is down", { upstream });
+      const facts = { upstream, ...hint === undefined ? {} : { hint } };
+      if (isDown) down.failed("upstream is down", facts);
       else down.worked({ upstream });
     },
   };
-}
-
-function hintFor(reason: UpstreamFailure, detail: string): string {
-  return /certificate/i.test(detail)
-    ? "give the authority of its certificate with --cache-upstream-ca-file"
-    : FAILURE_HINTS[reason];
 }

@@ -1,7 +1,14 @@
 import type { StorePathHash } from "../nix/store_path.ts";
 import { NarinfoQuery, type PoolAnswer, preference } from "./narinfo_query.ts";
 import { PooledUpstream } from "./pooled_upstream.ts";
-import type { AskRank, NarinfoReading, NoAnswerReason, QueuedNarinfoSource } from "./upstream.ts";
+import {
+  type AskRank,
+  type NarinfoReading,
+  type NoAnswerReason,
+  noAnswerReasonOf,
+  type QueuedNarinfoSource,
+  type UpstreamReading,
+} from "./upstream.ts";
 import { looksUp, type Patience, patienceOf } from "./upstream_health.ts";
 
 /** An upstream's state, for people. */
@@ -35,6 +42,8 @@ export interface UpstreamPoolDeps {
     reading: NarinfoReading,
     asked: Asked,
   ) => void;
+  /** Called with the result of each NAR request. */
+  readonly observeNar: (upstream: string, reading: UpstreamReading) => void;
   /** Called with each upstream that a client's request leaves out because it is down. */
   readonly skipped: (upstream: string, storePathHash: StorePathHash) => void;
   /** Called with the error of an upstream that does not answer at the start. */
@@ -178,6 +187,14 @@ export class UpstreamPool implements Disposable {
   /** Notes an exchange that the pool did not see: its answer, or why none came. */
   note(url: string, reason: NoAnswerReason | undefined): void {
     this.#find(url)?.note(reason);
+  }
+
+  /** Notes the result of a NAR request. A source that is no upstream has no health. */
+  noteNar(url: string, reading: UpstreamReading): void {
+    const upstream = this.#find(url);
+    if (upstream === undefined) return;
+    this.#deps.observeNar(url, reading);
+    upstream.note(noAnswerReasonOf(reading));
   }
 
   /**

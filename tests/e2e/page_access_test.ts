@@ -40,7 +40,17 @@ const DETAILS = `document.querySelectorAll("details")`;
 const CONTROLS = [
   ...["History", "Now", "Packages", "Use this cache"],
   ...["range-hour", "range-day", "range-week", "range-month", "values-shown", "values-table"],
-  ...["evict-now", "gib", "evict", "query", "search", "LONG NAME", "Unpin", "End this protection"],
+  ...[
+    "evict-now",
+    "gib",
+    "evict",
+    "see the status above",
+    "query",
+    "search",
+    "LONG NAME",
+    "Unpin",
+    "End this protection",
+  ],
   ...["pin-path", "path", "pin", "use-conf", "lines-conf", "Copy"],
   ...["pause", "The figures as JSON", "Metrics"],
 ];

@@ -26,20 +26,38 @@ Deno.test("page: is it working? … one line says so, or what to do", async () =
   const broken = await partOf(alone, "standing");
   assert.match(
     broken,
-    /Only stored paths are served The upstream is down\. What to do: check the network/,
+    /Only stored paths are served The upstream is down\. What to do: check --cache-/,
   );
 
   await using half = await TestCache.open({ upstreams: [upstream, "http://127.0.0.1:1"] });
   await half.narinfo(object.storePathHash);
   assert.match(
     await partOf(half, "standing"),
-    /Needs a look 1 upstream of 2 is down: 127\.0\.0\.1:1\. What to do: nothing at once/,
+    /Needs a look 1 upstream of 2 is down: 127\.0\.0\.1:1\. What to do: check --cache-/,
   );
 
   await using untrusting = await TestCache.open({ upstreams: [upstream], trustedKeys: [] });
   await untrusting.get(`/${object.storePathHash}.narinfo`);
   const untrusted = await partOf(untrusting, "standing");
   assert.match(untrusted, /No trusted key signs .* give its public key with --cache-upstream-/);
+});
+
+Deno.test("page: an upstream's 503 has its status in each row, and one remedy", async () => {
+  await using upstream = await fakeUpstream({});
+  upstream.onRequest = () => Promise.resolve(new Response("", { status: 503 }));
+  await using cache = await TestCache.open({ upstreams: [upstream], timeoutMs: 200 });
+  await cache.get(`/${object.storePathHash}.narinfo`);
+  const { host } = new URL(upstream.url);
+  const parts = [];
+  for (const id of ["standing", "upstreams", "problems"]) parts.push(await partOf(cache, id));
+  const [standing = "", upstreams = "", problems = ""] = parts;
+  assert.match(
+    standing,
+    new RegExp(`Upstream ${host} answers with HTTP status 503\\. What to do: `),
+  );
+  assert.match(upstreams, /Last error .*: it answered with HTTP status 503\./);
+  assert.match(problems, /Upstream failed .* it answered with HTTP status 503/);
+  assert.equal(parts.join().match(/wait; if it lasts/g)?.length, 1);
 });
 
 Deno.test("page: an outage is there after hours, and larder status says the same", async () => {

@@ -38,7 +38,7 @@ Deno.test("stats: hits, misses and what they saved are those of the answers", as
     hit_ratio: null,
   });
   assert.deepEqual(before.traffic, { served_bytes: 0, upstream_bytes: 0, saved_bytes: 0 });
-  const nothing = { last_answer: null, last_error: null, latencies_ms: [] };
+  const nothing = { last_answer: null, last_nar_answer: null, last_error: null, latencies_ms: [] };
   const answers = { found: 0, absent: 0, failed: 0 };
   assert.deepEqual(before.upstreams, [
     { url: upstream.url, is_up: true, priority: null, ...nothing, answers },

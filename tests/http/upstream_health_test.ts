@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { eventually } from "../support/eventually.ts";
 import { fakeUpstream } from "../support/fake_upstream.ts";
+import { status } from "../support/faults.ts";
 import { readStats } from "../support/stats_of.ts";
 import { makeStoreObject } from "../support/store_object.ts";
 import { TestCache } from "../support/test_cache.ts";
@@ -79,6 +80,28 @@ Deno.test("health: what failed at the start is the last error that the page show
   const told = problems.map(({ facts }) => `${facts["upstream"]} ${facts["hint"]}`).toSorted();
   assert.deepEqual(told, upstreams.map((one) => `${one.url} ${one.last_error?.hint}`).toSorted());
   assert.equal(verdict.text, "Only stored paths are served");
+});
+
+Deno.test("health: an upstream whose NARs are all errors does not read as well", async () => {
+  await using upstream = await fakeUpstream(stored);
+  await using cache = await TestCache.open({ upstreams: [upstream], timeoutMs: 3_000 });
+  const paths = [];
+  for (const { storePathHash } of others) paths.push(await cache.narPath(storePathHash));
+  const verdict = async () => (await readStats(await cache.get("/stats"))).verdict;
+  upstream.breakNar(status(404));
+  await cache.get(paths[0] ?? "");
+  assert.equal((await verdict()).text, "All is well", "an absence is an answer");
+  upstream.breakNar(status(500));
+  assert.equal((await cache.get(paths[1] ?? "")).status, 404);
+  const { host } = new URL(upstream.url);
+  const [fault, ...more] = (await verdict()).faults;
+  assert.deepEqual([fault?.level, fault?.text, more.length], [
+    ...["error", `Upstream ${host} answers NAR requests with HTTP status 500`, 0],
+  ]);
+  upstream.mend();
+  await (await cache.get(paths[2] ?? "")).bytes();
+  await cache.downloadsOver();
+  assert.equal((await verdict()).text, "All is well");
 });
 
 timedTest("health: an upstream silent with NARs alone is down, and comes back", async () => {

@@ -42,7 +42,7 @@ export class SmallUpstream implements NarFetcher, NarVerifier {
       order: () => [URL],
       patience: () => "full" as const,
       probeIfDown: () => Promise.resolve(),
-      note: () => undefined,
+      noteNar: () => undefined,
       has: () => true,
       busy: () => undefined,
     };

@@ -1,6 +1,6 @@
 import type { Space } from "../../space/space.ts";
 import type { Logger } from "../../telemetry/logger.ts";
-import type { NoAnswerReason } from "../../upstream/upstream.ts";
+import { noAnswerReasonOf, type UpstreamReading } from "../../upstream/upstream.ts";
 import type { UpstreamPool } from "../../upstream/upstream_pool.ts";
 import type { AttemptLogDeps } from "../sources/attempt_log.ts";
 import type { RunDownloadDeps } from "./run_download.ts";
@@ -69,8 +69,8 @@ function quietLogging({ pool, log }: AttemptLogDeps, isWanted: () => boolean) {
   return {
     log: quietLog(log, isWanted),
     pool: {
-      note: (url: string, reason: NoAnswerReason | undefined) => {
-        if (isWanted() || reason === undefined) pool.note(url, reason);
+      noteNar: (url: string, reading: UpstreamReading) => {
+        if (isWanted() || noAnswerReasonOf(reading) === undefined) pool.noteNar(url, reading);
       },
       busy: (url: string) => pool.busy(url),
       has: (url: string) => pool.has(url),

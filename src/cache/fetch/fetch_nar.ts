@@ -1,5 +1,5 @@
 import { within } from "../../base/deadline.ts";
-import { messageOf } from "../../base/failure.ts";
+import { Failure, messageOf } from "../../base/failure.ts";
 import { formatMs } from "../../base/format_units.ts";
 import { PieceReader } from "../../base/piece_reader.ts";
 import type { NarSource } from "../../metadata/metadata_store.ts";
@@ -52,8 +52,14 @@ export async function fetchNar(parts: FetchNarParts): Promise<FetchOutcome> {
     if (signal.aborted) return gaveUp(signal.reason);
     // The file is complete, so that an error at the body's end does not matter.
     if (UPSTREAM_REASONS.includes(reason) && isComplete(sink)) return ended(sink, false);
-    return { type: "failed", reason, detail: messageOf(error) };
+    return { type: "failed", reason, detail: messageOf(error), ...statusOf(error) };
   }
+}
+
+/** The status of a response without a usable body. */
+function statusOf(error: unknown): { readonly status?: number } {
+  const status = error instanceof Failure ? error.facts["status"] : undefined;
+  return typeof status === "number" ? { status } : {};
 }
 
 /** Reasons that say nothing about the bytes of the sink. */

@@ -2,8 +2,9 @@ import type { Facts } from "../../base/failure.ts";
 import type { NarName } from "../../nix/nar_name.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import type { Metrics } from "../../telemetry/metrics.ts";
-import type { NoAnswerReason } from "../../upstream/upstream.ts";
+import type { UpstreamReading } from "../../upstream/upstream.ts";
 import type { UpstreamPool } from "../../upstream/upstream_pool.ts";
+import { readStatus } from "../../upstream/reading.ts";
 import { BUSY_STATUSES } from "../../upstream/upstream_strain.ts";
 import type { Demotions } from "./demotions.ts";
 import type { Mismatch } from "../verify/check_nar.ts";
@@ -11,7 +12,7 @@ import type { SourceOutcome } from "../fetch/nar_fetcher.ts";
 
 export interface AttemptLogDeps {
   readonly demotions: Demotions;
-  readonly pool: Pick<UpstreamPool, "note" | "busy" | "has">;
+  readonly pool: Pick<UpstreamPool, "noteNar" | "busy" | "has">;
   readonly log: Logger;
   readonly metrics: Metrics;
   /** Remembers who sent a stored file. Default: nobody does. */
@@ -86,7 +87,7 @@ export class AttemptLog {
   answered(upstream: string, outcome: SourceOutcome): void {
     const { pool } = this.#deps;
     if (!isOurs(outcome)) {
-      pool.note(upstream, noAnswerReasonOf(outcome));
+      pool.noteNar(upstream, readingOf(outcome));
       if (upstream === this.#member) this.#memberRead(outcome.type === "end" ? "whole" : "failed");
     }
     if (upstream === this.#member) this.#member = undefined;
@@ -156,9 +157,14 @@ function isOurs(outcome: SourceOutcome): boolean {
     ["room", "disk", "cancelled", "outrun"].includes(outcome.reason);
 }
 
-function noAnswerReasonOf(outcome: SourceOutcome): NoAnswerReason | undefined {
-  if (outcome.type !== "failed") return undefined;
-  return outcome.reason === "timeout" || outcome.reason === "unreachable"
-    ? outcome.reason
-    : undefined;
+/** A transfer that breaks began with the file. */
+function readingOf(outcome: SourceOutcome): UpstreamReading {
+  if (outcome.type === "absent") return { kind: "absent" };
+  if (outcome.type === "end") return { kind: "found" };
+  const { reason, detail, status } = outcome;
+  if (reason !== "timeout" && reason !== "unreachable" && reason !== "status") {
+    return { kind: "found" };
+  }
+  const isError = status !== undefined && readStatus(status) === "failed";
+  return { kind: "failed", reason, detail, ...isError ? { status } : {} };
 }

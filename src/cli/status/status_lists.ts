@@ -2,6 +2,7 @@ import { formatAgo } from "../../base/format_times.ts";
 import { counted } from "../../base/format_units.ts";
 import { formatPercent } from "../../http/page/format.ts";
 import {
+  isTold,
   type ProblemKind,
   problemKinds,
   remedyOf,
@@ -9,7 +10,7 @@ import {
   subjectWords,
 } from "../../http/stats/problem_kinds.ts";
 import { titleOf } from "../../http/stats/problem_words.ts";
-import type { ProblemStats, TransferStats } from "../../http/stats/stats.ts";
+import type { ProblemStats, TransferStats, UpstreamStats } from "../../http/stats/stats.ts";
 import { transferWords } from "../../http/stats/transfer_words.ts";
 import { type UpstreamState, upstreamStateOf } from "../../http/stats/upstream_state.ts";
 import {
@@ -23,7 +24,7 @@ const NAME_COLUMNS = 34;
 
 const MARKS: Readonly<Record<UpstreamState, string>> = {
   ...{ up: "✓", down: "✗" },
-  ...{ untrusted: "!", status: "!", garbage: "!" },
+  ...{ untrusted: "!", status: "!", nars: "!", garbage: "!" },
 };
 
 /** Bounds of a list, and the time of the figures. */
@@ -38,12 +39,12 @@ export function upstreamLines(stats: Told, { nowMs, max }: ListParts): readonly 
 }
 
 function upstreamLine(one: Told, nowMs: number): string {
-  const result = one.at("last_answer", "result").text;
   const reason = one.at("last_error", "reason").text;
   const signs = {
     is_up: one.at("is_up").isTrue,
-    last_answer: result === undefined ? null : { result, at: timeOf(one, "last_answer") },
-    last_error: reason === undefined ? null : { reason, at: timeOf(one, "last_error") },
+    last_answer: answerOf(one.at("last_answer")),
+    last_nar_answer: answerOf(one.at("last_nar_answer")),
+    last_error: reason === undefined ? null : errorOf(one.at("last_error"), reason),
     latencies_ms: one.at("latencies_ms").list.map((latency) => latency.number ?? 0),
   };
   const state = upstreamStateOf(signs, nowMs);
@@ -55,9 +56,17 @@ function upstreamLine(one: Told, nowMs: number): string {
   return `${MARKS[state]} ${url}  ${UPSTREAM_STATES[state]}${told}`;
 }
 
-/** The time of an upstream's answer, as the server wrote it. */
-function timeOf(one: Told, name: "last_answer" | "last_error"): string {
-  return one.at(name, "at").text ?? "";
+/** An upstream's answer, with its time as the server wrote it. */
+function answerOf(answer: Told): UpstreamStats["last_answer"] {
+  const result = answer.at("result").text;
+  return result === undefined ? null : { result, at: answer.at("at").text ?? "" };
+}
+
+function errorOf(error: Told, reason: string) {
+  return {
+    ...{ reason, status: error.at("status").number ?? null, at: error.at("at").text ?? "" },
+    request: error.at("request").text === "nar" ? "nar" : "narinfo",
+  } as const;
 }
 
 /** A line for each transfer of a direction: its package, how far it is, and for how many. */
@@ -85,10 +94,15 @@ function stateOf(one: Told): TransferStats["state"] {
   return state === "opening" || state === "verifying" ? state : "receiving";
 }
 
-/** A line for each kind, and what to do below it while it lasts. */
+/** A line for each kind. Below it stands what to do while it lasts, unless the verdict says so. */
 export function problemLines(stats: Told, { nowMs, max }: ListParts): readonly string[] {
   const kinds = problemKinds(stats.at("problems").list.map(problemOf));
-  const lines = kinds.slice(0, max).flatMap((kind) => problemKindLines(kind, nowMs));
+  const hints = stats.at("verdict", "faults").list.map((fault) => fault.at("hint").text);
+  const lines = kinds.slice(0, max).flatMap((kind) => {
+    const remedy = remedyOf(kind);
+    const isNew = remedy !== "" && !isTold(remedy, hints);
+    return [problemKindLine(kind, nowMs), ...isNew ? [`  ${remedy}`] : []];
+  });
   return kinds.length > max ? [...lines, `and ${kinds.length - max} more`] : lines;
 }
 
@@ -106,10 +120,10 @@ function problemOf(one: Told) {
   };
 }
 
-function problemKindLines(
+function problemKindLine(
   kind: ProblemKind<ReturnType<typeof problemOf>>,
   nowMs: number,
-): readonly string[] {
+): string {
   const title = titleOf(kind[0]);
   const present = kind.filter(({ over_at }) => over_at === null);
   const isOver = present.length === 0;
@@ -120,9 +134,7 @@ function problemKindLines(
   const times = [...often, ago(kind.map(({ last_at }) => last_at), nowMs), ...over].join(", ");
   const subjects = kind.map((one) => subjectWords(one, title)).filter((words) => words !== "");
   const about = shortened(subjects, SUBJECTS_MAX).join("; ");
-  const line = `${mark} ${title} (${times})${about === "" ? "" : `: ${about}`}`;
-  const remedy = remedyOf(kind);
-  return remedy === "" ? [line] : [line, `  ${remedy}`];
+  return `${mark} ${title} (${times})${about === "" ? "" : `: ${about}`}`;
 }
 
 /** Since the newest of some times. */

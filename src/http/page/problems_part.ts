@@ -4,6 +4,7 @@ import { type Html, markup, type Part } from "./markup.ts";
 import { toneIcon } from "./icons.ts";
 import { type ListsLook, rows } from "./rows.ts";
 import {
+  isTold,
   type ProblemKind,
   problemKinds,
   remedyOf,
@@ -15,14 +16,21 @@ import { titleOf } from "../stats/problem_words.ts";
 type Kind = ProblemKind<ProblemStats>;
 
 /** What went wrong: a row for each kind, the newest first. */
-export function problemsPart({ problems, at }: Stats, lists: ListsLook): Html {
+export function problemsPart({ problems, verdict, at }: Stats, lists: ListsLook): Html {
   if (problems.length === 0) return markup`<p class="none">None since the start.</p>`;
   const kinds = problemKinds(problems);
   const look = { count: kinds.length, section: "problems-section", ...lists };
-  return rows(kinds, look, (kind) => row(kind, at));
+  const hints = verdict.faults.map(({ hint }) => hint);
+  return rows(kinds, look, (kind) => row(kind, { at, hints }));
 }
 
-function row(kind: Kind, at: string): Html {
+/** The time of the figures, and what the status line says to do. */
+interface RowParts {
+  readonly at: string;
+  readonly hints: readonly (string | null)[];
+}
+
+function row(kind: Kind, { at, hints }: RowParts): Html {
   const present = kind.filter(({ over_at }) => over_at === null);
   const isOver = present.length === 0;
   const isError = present.some(({ level }) => level === "error");
@@ -35,7 +43,12 @@ function row(kind: Kind, at: string): Html {
     kind.slice(0, SUBJECTS_MAX).map((one) => subject(one, { title: titleOf(kind[0]), isOver, at }))
   }${hidden > 0 && markup`<span class="detail">and ${formatNumber(hidden)} more</span>`}${
     times(kind, isOver, at)
-  }${remedy !== "" && markup`<span class="detail">What to do: ${remedy}.</span>`}</li>`;
+  }${
+    remedy !== "" &&
+    markup`<span class="detail">What to do: ${
+      isTold(remedy, hints) ? markup`<a href="#standing">see the status above</a>` : remedy
+    }.</span>`
+  }</li>`;
 }
 
 interface KindLook {

@@ -8,7 +8,7 @@ import { lastAnswerWords, lastErrorWords, UPSTREAM_STATES } from "../stats/upstr
 
 const TONES: Readonly<Record<UpstreamState, Tone>> = {
   ...{ up: "good", down: "bad" },
-  ...{ untrusted: "fair", status: "fair", garbage: "fair" },
+  ...{ untrusted: "fair", status: "fair", nars: "fair", garbage: "fair" },
 };
 
 /** The upstreams: their health, how fast they answer, and how much comes from each. */
@@ -19,21 +19,28 @@ export function upstreamsPart({ upstreams, at }: Stats): Html {
 }
 
 function upstream(one: UpstreamStats, all: { readonly found: number; readonly at: string }): Html {
-  const { url, priority, last_answer, answers, latencies_ms, last_error } = one;
+  const { url, priority, answers, latencies_ms, last_error } = one;
   const state = upstreamStateOf(one, Date.parse(all.at));
   const share = answers.found === 0 ? undefined : formatPercent(answers.found / all.found);
   return markup`<li class="upstream"><div><span class="mark">${toneIcon(TONES[state])}${
     UPSTREAM_STATES[state]
-  }</span> <b>${url}</b></div><span class="detail latest">${lastAnswerWords(one)}${
-    last_answer !== null && markup` ${ago(last_answer.at, all.at)}`
-  }${priority !== null && `, priority ${formatNumber(priority)}`}</span>${counts(answers, share)}${
-    sparkline(latencies_ms)
-  }${
+  }</span> <b>${url}</b></div><span class="detail latest">${latest(one, all.at)}${
+    priority !== null && `priority ${formatNumber(priority)}`
+  }</span>${counts(answers, share)}${sparkline(latencies_ms)}${
     last_error !== null &&
     markup`<span class="detail error">Last error ${ago(last_error.at, all.at)}: ${
       lastErrorWords(last_error)
-    }.${state !== "up" && ` What to do: ${last_error.hint}.`}</span>`
+    }.</span>`
   }</li>`;
+}
+
+/** The last answer, unless that is the last error. */
+function latest(one: UpstreamStats, at: string): Part {
+  const { last_answer, last_error, priority } = one;
+  if (last_answer !== null && last_answer.at === last_error?.at) return false;
+  return markup`${lastAnswerWords(one)}${
+    last_answer !== null && markup` ${ago(last_answer.at, at)}`
+  }${priority !== null && ", "}`;
 }
 
 function counts({ found, absent, failed }: UpstreamStats["answers"], share: Part): Part {

@@ -7,7 +7,7 @@ import type { PinWatch } from "../../pins/pin_watch.ts";
 import type { SpaceBudget } from "../../space/space_budget.ts";
 import type { Metrics } from "../../telemetry/metrics.ts";
 import type { Problem, RecentProblems } from "../../telemetry/recent_problems.ts";
-import type { LastAnswers } from "../../upstream/last_answers.ts";
+import type { LastAnswer, LastAnswers, LastError } from "../../upstream/last_answers.ts";
 import type { UpstreamPool } from "../../upstream/upstream_pool.ts";
 import type { MemberReports } from "./member_reports.ts";
 import { historyStats, lifetimeStats, rangeToShow } from "./history_stats.ts";
@@ -148,19 +148,26 @@ function sizeStats({ metrics, budget, disk }: StatsSources): SizeStats {
 
 function upstreamStats({ pool, lastAnswers }: StatsSources): readonly UpstreamStats[] {
   return pool.statuses().map(({ url, isUp, priority }) => {
-    const { last, lastError, counts, latenciesMs } = lastAnswers.of(url);
+    const { last, lastNar, lastError, counts, latenciesMs } = lastAnswers.of(url);
     return {
       url,
       is_up: isUp,
       priority: priority ?? null,
-      last_answer: last === undefined ? null : { result: last.result, at: iso(last.atMs) },
-      last_error: lastError === undefined
-        ? null
-        : { reason: lastError.reason, at: iso(lastError.atMs), hint: lastError.hint },
+      last_answer: last === undefined ? null : lastAnswerStats(last),
+      last_nar_answer: lastNar === undefined ? null : lastAnswerStats(lastNar),
+      last_error: lastError === undefined ? null : lastErrorStats(lastError),
       answers: counts,
       latencies_ms: latenciesMs.map((ms) => Math.round(ms * 10) / 10),
     };
   });
+}
+
+function lastAnswerStats({ result, atMs }: LastAnswer) {
+  return { result, at: iso(atMs) };
+}
+
+function lastErrorStats({ atMs, status, ...error }: LastError) {
+  return { ...error, status: status ?? null, at: iso(atMs) };
 }
 
 async function transferStats(

@@ -29,6 +29,11 @@ export function remedyOf(
   return [...new Set(gravest.flatMap((one) => whatToDo(one) ?? []))].join("; ");
 }
 
+/** Whether the verdict says what to do, so that the list need not. */
+export function isTold(remedy: string, hints: readonly (string | null | undefined)[]): boolean {
+  return hints.some((hint) => hint?.includes(remedy));
+}
+
 /** The facts of one of a kind. Its own title stands only where it differs from the kind's. */
 export function subjectWords(one: Pick<ProblemStats, "message" | "facts">, title: string): string {
   return [...titleOf(one) === title ? [] : [titleOf(one)], ...factsInWords(one)].join(", ");

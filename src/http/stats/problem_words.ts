@@ -56,6 +56,14 @@ export const REASONS: Readonly<Record<string, string>> = {
   stalled: "it stopped sending",
 };
 
+/** A reason of the log, for people, with the status of the response if that is the reason. */
+export function reasonInWords(reason: string, status: unknown): string {
+  if (reason === "status" && typeof status === "number") {
+    return `it answered with HTTP status ${status}`;
+  }
+  return REASONS[reason] ?? reason;
+}
+
 /** The facts that stand elsewhere in a problem's row. */
 const SHOWN_ELSEWHERE: ReadonlySet<string> = new Set(["hint", "name", "upstream", "reason"]);
 
@@ -66,14 +74,15 @@ export function whatToDo({ message, facts }: Told): string | undefined {
 
 /** Its subject, if it has one, and its facts in words with their units. */
 export function factsInWords({ facts }: Told): readonly string[] {
-  const { upstream, reason, name } = facts;
+  const { upstream, reason, status, name } = facts;
   const others = Object.entries(facts).filter(([fact]) =>
-    !SHOWN_ELSEWHERE.has(fact) && !(fact === "nar" && name !== undefined)
+    !SHOWN_ELSEWHERE.has(fact) && !(fact === "nar" && name !== undefined) &&
+    !(fact === "status" && reason === "status")
   );
   return [
     ...name === undefined ? [] : [String(name)],
     ...upstream === undefined ? [] : [String(upstream)],
-    ...reason === undefined ? [] : [REASONS[String(reason)] ?? String(reason)],
+    ...reason === undefined ? [] : [reasonInWords(String(reason), status)],
     ...others.map(([name, value]) => inWords(name, value)),
   ];
 }

@@ -130,13 +130,23 @@ export interface SizeStats {
   readonly evicted_entries: number;
 }
 
+interface LastAnswerStats {
+  readonly result: string;
+  readonly at: string;
+}
+
 export interface UpstreamStats {
   readonly url: string;
   readonly is_up: boolean;
   readonly priority: number | null;
-  readonly last_answer: { readonly result: string; readonly at: string } | null;
+  /** Of narinfo requests. */
+  readonly last_answer: LastAnswerStats | null;
+  readonly last_nar_answer: LastAnswerStats | null;
   readonly last_error: {
+    readonly request: "narinfo" | "nar" | "probe";
     readonly reason: string;
+    /** The status of the response, if it is an error. */
+    readonly status: number | null;
     readonly at: string;
     readonly hint: string;
   } | null;

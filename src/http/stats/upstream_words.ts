@@ -1,6 +1,8 @@
-import { REASONS } from "./problem_words.ts";
+import { reasonInWords, REASONS } from "./problem_words.ts";
 import type { UpstreamStats } from "./stats.ts";
 import type { UpstreamState } from "./upstream_state.ts";
+
+type LastErrorStats = NonNullable<UpstreamStats["last_error"]>;
 
 /** The states of an upstream, for people. */
 export const UPSTREAM_STATES: Readonly<Record<UpstreamState, string>> = {
@@ -8,6 +10,7 @@ export const UPSTREAM_STATES: Readonly<Record<UpstreamState, string>> = {
   down: "down",
   untrusted: "not trusted",
   status: "fails",
+  nars: "fails",
   garbage: "fails",
 };
 
@@ -23,6 +26,9 @@ export function lastAnswerWords(
 }
 
 /** Why an upstream failed last, for people. */
-export function lastErrorWords({ reason }: { readonly reason: string }): string {
-  return REASONS[reason] ?? "unknown";
+export function lastErrorWords(
+  { request, reason, status }: Omit<LastErrorStats, "at" | "hint">,
+): string {
+  const words = reasonInWords(reason, status);
+  return request === "nar" ? words.replace("answered with", "answered a NAR request with") : words;
 }

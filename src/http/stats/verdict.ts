@@ -1,6 +1,6 @@
 import { counted, formatBytes } from "../../base/format_units.ts";
 import { formatClock } from "../../base/format_times.ts";
-import { begunBy, UPSTREAM_DOWN } from "../../telemetry/outages.ts";
+import { begunBy, UPSTREAM_DOWN, UPSTREAM_SILENT } from "../../telemetry/outages.ts";
 import { isPresent, type Problem } from "../../telemetry/recent_problems.ts";
 import { factsInWords, titleOf, whatToDo } from "./problem_words.ts";
 import type { FaultStats, SizeStats, UpstreamStats, VerdictStats } from "./stats.ts";
@@ -11,14 +11,12 @@ const DISK_FREE_MIN_BYTES = 1 << 30;
 
 const PINNED_PART_MAX = 0.95;
 
-const NETWORK_HINT =
-  "check the network of this machine; larder uses them again as soon as they answer";
-
 /** What an upstream does, and what several do. */
 const CAUSES: Readonly<Record<Useless["cause"], readonly [one: string, several: string]>> = {
   down: ["is down", "are down"],
   untrusted: ["is not trusted", "are not trusted"],
-  status: ["answers with errors", "answer with errors"],
+  status: ["answers with", "answer with"],
+  nars: ["answers NAR requests with", "answer NAR requests with"],
   garbage: ["sends no narinfos", "send no narinfos"],
 };
 
@@ -58,13 +56,13 @@ function upstreamFaults(upstreams: readonly UpstreamStats[], atMs: number): read
   const [first, second] = causes;
   if (first?.cause === "down" && second === undefined) {
     const text = first.ones.length === 1 ? "The upstream is down" : "All upstreams are down";
-    return [{ level: "error", text, hint: NETWORK_HINT }];
+    return [{ level: "error", text, hint: hintOf(first.ones) }];
   }
   if (first !== undefined && second === undefined) {
     return [{ level: "error", ...partFault(first, upstreams.length) }];
   }
   const text = `No upstream can be used: ${causes.map(causeText).join(", ")}`;
-  return [{ level: "error", text, hint: NETWORK_HINT }];
+  return [{ level: "error", text, hint: hintOf(upstreams) }];
 }
 
 /** Upstreams of no use for one cause. */
@@ -75,14 +73,11 @@ interface Useless {
 
 /** The fault of some upstreams. */
 function partFault({ cause, ones }: Useless, count: number): Pick<FaultStats, "text" | "hint"> {
-  const hosts = hostsOf(ones);
+  const [hosts, hint] = [hostsOf(ones), hintOf(ones)];
   if (cause === "down") {
     const verb = ones.length === 1 ? "is" : "are";
-    const text = `${counted(ones.length, "upstream")} of ${count} ${verb} down: ${hosts}`;
-    const hint = "nothing at once, the others answer; check its URL and the network if it lasts";
-    return { text, hint };
+    return { text: `${counted(ones.length, "upstream")} of ${count} ${verb} down: ${hosts}`, hint };
   }
-  const hint = ones[0]?.last_error?.hint ?? null;
   if (cause === "untrusted") return { text: `No trusted key signs the narinfos of ${hosts}`, hint };
   const upstreams = ones.length === 1 ? "Upstream" : "Upstreams";
   return { text: `${upstreams} ${causeText({ cause, ones })}`, hint };
@@ -90,7 +85,19 @@ function partFault({ cause, ones }: Useless, count: number): Pick<FaultStats, "t
 
 function causeText({ cause, ones }: Useless): string {
   const [one, several] = CAUSES[cause];
-  return `${hostsOf(ones)} ${ones.length === 1 ? one : several}`;
+  const errors = cause === "status" || cause === "nars" ? ` ${errorsOf(ones)}` : "";
+  return `${hostsOf(ones)} ${ones.length === 1 ? one : several}${errors}`;
+}
+
+function errorsOf(upstreams: readonly UpstreamStats[]): string {
+  const statuses = new Set(upstreams.flatMap(({ last_error }) => last_error?.status ?? []));
+  return statuses.size === 0 ? "errors" : `HTTP status ${[...statuses].toSorted().join(" or ")}`;
+}
+
+/** What to do about each of them, as their rows and the log say. */
+function hintOf(upstreams: readonly UpstreamStats[]): string {
+  const hints = upstreams.map(({ last_error }) => last_error?.hint ?? UPSTREAM_SILENT);
+  return [...new Set(hints)].join("; ");
 }
 
 function spaceFaults({ pinned_bytes, limit_bytes, disk_free_bytes }: SizeStats): FaultStats[] {

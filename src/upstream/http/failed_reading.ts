@@ -11,7 +11,8 @@ export async function readRefusal(
 ): Promise<FailedReading | Extract<DocumentReading, { kind: "absent" }>> {
   await discard(response);
   if (readStatus(response.status) === "absent") return { kind: "absent" };
-  return { kind: "failed", reason: "status", detail: `HTTP status ${response.status}` };
+  const { status } = response;
+  return { kind: "failed", reason: "status", detail: `HTTP status ${status}`, status };
 }
 
 /** Reads an error of a request for a document. */

@@ -91,6 +91,7 @@ export class HttpNarSource implements NarBodySource {
     throw new Failure(
       "upstream-down",
       `Cannot get NAR: HTTP status ${response.status}, content encoding ${encoding}`,
+      { status: response.status },
     );
   }
 }

@@ -57,7 +57,8 @@ export class HttpNarinfoSource implements NarinfoSource {
     if (reading.kind === "failed") {
       const reason = noAnswerReasonOf(reading);
       if (reason !== undefined) throw new NoAnswer(reason, reading.detail);
-      throw new Failure("corrupt", reading.detail, { reason: reading.reason });
+      const { kind: _, detail, ...facts } = reading;
+      throw new Failure("corrupt", detail, facts);
     }
     if (reading.kind === "absent") return undefined;
     const info = parseNixCacheInfo(reading.text);

@@ -25,7 +25,7 @@ function scene() {
   const messages: string[] = [];
   const metrics = new Metrics({ domains: { upstreams: [UPSTREAM] } });
   const log = createLogger("info", { write: (line) => messages.push(JSON.parse(line).msg) });
-  const pool = { note() {}, busy() {}, has: (url: string) => url === UPSTREAM };
+  const pool = { noteNar() {}, busy() {}, has: (url: string) => url === UPSTREAM };
   const attempts = new AttemptLog(
     { demotions: new Demotions(), pool, log, metrics },
     narOf("a").name,

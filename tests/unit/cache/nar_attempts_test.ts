@@ -65,7 +65,7 @@ function attemptsFor(target: NarTarget) {
     order: () => [...UPSTREAMS],
     patience: () => "full" as const,
     probeIfDown: () => Promise.resolve(),
-    note: () => undefined,
+    noteNar: () => undefined,
     has: () => true,
     busy: () => undefined,
   };

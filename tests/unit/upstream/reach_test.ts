@@ -103,7 +103,7 @@ class PlayedUpstream implements NarinfoSource, Disposable {
 }
 
 function poolOf(upstream: NarinfoSource): UpstreamPool {
-  const heard = { observe() {}, skipped() {}, unanswered() {}, changed() {} };
+  const heard = { observe() {}, observeNar() {}, skipped() {}, unanswered() {}, changed() {} };
   return new UpstreamPool({ upstreams: [upstream], ...heard });
 }
 

@@ -11,8 +11,12 @@ function problem(message: string, host: string, over_at: string | null = null): 
 }
 
 /** The rows as text, each in a line. */
-function shown(problems: readonly ProblemStats[]): readonly string[] {
-  const stats = { problems, at: NOON } as Stats;
+function shown(
+  problems: readonly ProblemStats[],
+  faults: Stats["verdict"]["faults"] = [],
+): readonly string[] {
+  const verdict = { is_well: faults.length === 0, text: "", faults };
+  const stats = { problems, verdict, at: NOON } as unknown as Stats;
   const { text } = problemsPart(stats, { isWhole: false, range: "day" });
   return text.split("</li>").map((row) => row.replace(/<[^>]*>/g, " ").replace(/\s+/g, " ").trim())
     .filter((row) => row !== "");
@@ -29,6 +33,16 @@ Deno.test("page: an outage of several upstreams is one row with one thing to do"
     "warning Upstream lost NAR https://a.example 2 times, at 12:00 UTC " +
     "What to do: hint of upstream lost nar.",
   ]);
+});
+
+Deno.test("page: what the status line says to do does not stand in the list again", () => {
+  const fault = { level: "error", text: "No upstream is of use" } as const;
+  const [row = ""] = shown([problem("upstream is down", "a")], [
+    { ...fault, hint: "hint of something else; hint of upstream is down" },
+  ]);
+  assert.match(row, /What to do: see the status above \.$/);
+  const [other = ""] = shown([problem("upstream is down", "a")], [{ ...fault, hint: "else" }]);
+  assert.match(other, /What to do: hint of upstream is down\.$/);
 });
 
 Deno.test("page: an outage that came again says since when, beside all its times", () => {

@@ -6,6 +6,7 @@ const AT = "2026-01-02T12:00:00.000Z";
 
 const UP: UpstreamStats = {
   ...{ url: "https://a.example", is_up: true, priority: null, last_answer: null, last_error: null },
+  last_nar_answer: null,
   ...{ answers: { found: 0, absent: 0, failed: 0 }, latencies_ms: [] },
 };
 
@@ -18,7 +19,8 @@ function shown(signs: Partial<UpstreamStats>) {
 }
 
 function answered(result: string): Partial<UpstreamStats> {
-  const last_error = { reason: result, at: AT, hint: "look at it" };
+  const status = result === "status" ? 503 : null;
+  const last_error = { request: "narinfo", reason: result, status, at: AT, hint: "do it" } as const;
   return { last_answer: { result, at: AT }, last_error };
 }
 
@@ -26,16 +28,31 @@ Deno.test("page: an upstream that answers with errors fails, until it answers ot
   for (const result of ["status", "garbage"]) {
     const { tone, told } = shown(answered(result));
     assert.equal(tone, "fair");
-    assert.match(told, /^fails https:.* What to do: look at it\.$/);
+    assert.doesNotMatch(told, /failed just now/, "the last error says it");
+    assert.match(told, /^fails https:.* Last error just now : it(s answer| answered) [^.]+\.$/);
   }
   const again = shown({ ...answered("status"), last_answer: { result: "absent", at: AT } });
   assert.equal(again.tone, "good");
-  assert.match(again.told, /^up .*it answered with an error\.$/);
+  assert.match(again.told, /^up .*it answered with HTTP status 503\.$/);
 });
 
 Deno.test("page: an upstream that no request but a probe went to shows the probe's error", () => {
   const { last_error = null } = answered("unreachable");
   const { tone, told } = shown({ is_up: false, last_error });
   assert.equal(tone, "bad");
-  assert.match(told, /^down .* no request yet .*it cannot be reached\. What to do: look at it\.$/);
+  assert.match(told, /^down .* no request yet .*it cannot be reached\.$/);
+});
+
+Deno.test("page: an upstream that answers NAR requests with errors fails, for a minute", () => {
+  const { last_error = null } = answered("status");
+  const at = (minutes: number) => new Date(Date.parse(AT) - minutes * 60_000).toISOString();
+  const failedAt = (minutes: number) => ({
+    last_answer: { result: "found", at: AT },
+    last_nar_answer: { result: "status", at: at(minutes) },
+    last_error: last_error && { ...last_error, request: "nar" as const, at: at(minutes) },
+  });
+  const { tone, told } = shown(failedAt(0));
+  assert.equal(tone, "fair");
+  assert.match(told, /^fails .* it answered a NAR request with HTTP status 503\.$/);
+  assert.equal(shown(failedAt(1)).tone, "good");
 });

@@ -21,6 +21,9 @@ Deno.test("problem words: facts have units, names stand for files, hints for the
     "limit 3.0 GiB",
     "count 1,200",
   ]);
+  assert.deepEqual(factsInWords(problem("upstream failed", { reason: "status", status: 503 })), [
+    "it answered with HTTP status 503",
+  ]);
   assert.equal(titleOf(told), "NAR not kept");
   assert.equal(whatToDo(told), "raise it");
   assert.match(whatToDo(problem("stored nar is damaged")) ?? "", /^check the disk/);

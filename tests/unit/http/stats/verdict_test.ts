@@ -12,11 +12,17 @@ const ROOMY: SizeStats = {
   ...{ limit_bytes: null, disk_free_bytes: null },
 };
 
-function upstream(result: string, isUp = true, host = "a.example"): UpstreamStats {
+function upstream(
+  result: string,
+  isUp = true,
+  host = "a.example",
+  status: number | null = null,
+): UpstreamStats {
   const at = "2026-01-02T12:00:00.000Z";
   return {
     ...{ url: `https://${host}`, is_up: isUp, priority: null, last_answer: { result, at } },
-    last_error: { reason: result, at, hint: "look at it" },
+    last_nar_answer: null,
+    last_error: { request: "narinfo", reason: result, status, at, hint: "look at it" },
     ...{ answers: { found: 0, absent: 0, failed: 1 }, latencies_ms: [] },
   };
 }
@@ -81,6 +87,32 @@ Deno.test("verdict: an upstream without use is a fault; if none is of use, it is
   ]);
   assert.deepEqual(of(upstream("timeout", false)), [
     ...["Only stored paths are served", "error: The upstream is down"],
+  ]);
+});
+
+Deno.test("verdict: an upstream's error names its status, and says of which requests", () => {
+  const textsOf = (...upstreams: readonly UpstreamStats[]) =>
+    verdict({ upstreams: [...upstreams, upstream("found", true, "b.example")] })
+      .faults.map(({ text, hint }) => `${text}: ${hint}`);
+  const refusing = upstream("status", true, "a.example", 503);
+  assert.deepEqual(textsOf(refusing), [
+    "Upstream a.example answers with HTTP status 503: look at it",
+  ]);
+  const broken = upstream("status", true, "c.example", 500);
+  assert.deepEqual(textsOf(refusing, broken), [
+    "Upstreams a.example, c.example answer with HTTP status 500 or 503: look at it",
+  ]);
+  const [last_answer, last_nar_answer] = [upstream("found").last_answer, refusing.last_answer];
+  assert.deepEqual(textsOf({ ...refusing, last_answer, last_nar_answer }), [
+    "Upstream a.example answers NAR requests with HTTP status 503: look at it",
+  ]);
+});
+
+Deno.test("verdict: when all upstreams are down, it says what their rows say to do", () => {
+  const upstreams = [upstream("timeout", false), upstream("timeout", false, "b.example")];
+  const { faults } = verdict({ upstreams });
+  assert.deepEqual(faults, [
+    { level: "error", text: "All upstreams are down", hint: "look at it" },
   ]);
 });
 
