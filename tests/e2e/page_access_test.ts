@@ -52,7 +52,7 @@ const CONTROLS = [
     "End this protection",
   ],
   ...["pin-path", "path", "pin", "use-conf", "lines-conf", "Copy"],
-  ...["pause", "The figures as JSON", "Metrics"],
+  ...["pause", "Figures as JSON", "Metrics"],
 ];
 
 /** Those that a closed confirmation hides. */
@@ -120,7 +120,7 @@ pageTest("page: no id is there twice, and all that needs a name has one", async 
     const name of [
       "button: Copy",
       "button: Pause refreshing",
-      "link: The figures as JSON",
+      "link: Figures as JSON",
       "region: Upstreams",
       "region: Status",
     ]

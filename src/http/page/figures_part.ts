@@ -19,7 +19,7 @@ export function figuresPart({ lifetime, requests, prefetch }: Stats): Html {
     figure({
       name: "Served in all",
       value: formatBytes(lifetime.served_bytes),
-      detail: `${formatBytes(lifetime.upstream_bytes)} fetched for it`,
+      detail: `${formatBytes(lifetime.upstream_bytes)} fetched`,
     }),
     figure({
       name: "NAR hit ratio",
