@@ -17,57 +17,63 @@ export interface ReplicasOptions {
 
 /** Larders on one storage. */
 export class Replicas implements AsyncDisposable {
-  readonly storage: string;
-  readonly larders: readonly LarderProcess[];
-  readonly #opened: AsyncDisposable;
+  readonly #options: ReplicasOptions;
+  readonly #opened = new AsyncDisposableStack();
+  readonly #storage = this.#opened.use(tempFolder());
+  readonly #keyPrefix = `${crypto.randomUUID()}:`;
+  readonly #larders: LarderProcess[] = [];
 
-  private constructor(storage: string, larders: readonly LarderProcess[], opened: AsyncDisposable) {
-    this.storage = storage;
-    this.larders = larders;
-    this.#opened = opened;
+  private constructor(options: ReplicasOptions) {
+    this.#options = options;
   }
 
   static async start(options: ReplicasOptions): Promise<Replicas> {
-    const { upstream, redis, count = 2, flags = {}, advertised = (port) => port } = options;
     await using opening = new AsyncDisposableStack();
-    const { path } = opening.use(tempFolder());
-    const all = {
-      "cache-storage-local": path,
+    const replicas = opening.use(new Replicas(options));
+    const { count = 2 } = options;
+    // One after the other: the first one makes the database.
+    for (let place = 0; place < count; place++) await replicas.add();
+    opening.move();
+    return replicas;
+  }
+
+  get storage(): string {
+    return this.#storage.path;
+  }
+
+  get larders(): readonly LarderProcess[] {
+    return this.#larders;
+  }
+
+  /** Starts one more. */
+  async add(): Promise<void> {
+    const { upstream, redis, flags = {}, advertised = (port) => port } = this.#options;
+    const port = freePort();
+    const reached = redis && advertised(port, this.#larders.length);
+    const started = await startLarder({
+      "server-addr": `127.0.0.1:${port}`,
+      "cache-storage-local": this.storage,
       "cache-upstream-url": upstream.url,
       "cache-upstream-public-key": upstream.publicKey,
       "prometheus-enabled": "true",
       ...(redis === undefined ? {} : {
         "cache-redis-addrs": redis.address,
-        "cache-lock-redis-key-prefix": `${crypto.randomUUID()}:`,
+        "cache-lock-redis-key-prefix": this.#keyPrefix,
       }),
       ...flags,
-    };
-    const larders: LarderProcess[] = [];
-    // One after the other: the first one makes the database.
-    for (let place = 0; place < count; place++) {
-      const port = freePort();
-      const reached = redis && advertised(port, place);
-      larders.push(opening.use(
-        await startLarder({
-          "server-addr": `127.0.0.1:${port}`,
-          ...all,
-          ...(reached === undefined
-            ? {}
-            : { "cache-advertise-url": `http://127.0.0.1:${reached}` }),
-        }),
-      ));
-    }
-    return new Replicas(path, larders, opening.move());
+      ...(reached === undefined ? {} : { "cache-advertise-url": `http://127.0.0.1:${reached}` }),
+    });
+    this.#larders.push(this.#opened.use(started));
   }
 
   /** The larder at a place, whichever that is beyond the last one. */
   at(place: number): LarderProcess {
-    const larder = this.larders[place % this.larders.length];
+    const larder = this.#larders[place % this.#larders.length];
     if (larder === undefined) throw new Error("Cannot find replica: there are none");
     return larder;
   }
 
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.#opened[Symbol.asyncDispose]();
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.#opened.disposeAsync();
   }
 }
