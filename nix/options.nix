@@ -262,7 +262,7 @@ in
         type = types.nullOr (types.nonEmptyStr);
         default = null;
         defaultText = literalMD "`larder:lock:`";
-        description = "Text in front of every key in Redis.\n\nLarders of one storage need the same, and of two storages different ones.";
+        description = "Text in front of every key in Redis.\n\nLarders of one storage need the same. The keys of other storages differ anyway.";
       };
       lock-download-ttl = mkOption {
         type = types.nullOr (types.either types.ints.unsigned (text "a duration such as 30s, 5m or 1h30m" "([0-9]+(\\.[0-9]+)?(h|m|s|ms))+|0"));

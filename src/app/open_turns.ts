@@ -1,10 +1,12 @@
 import { lruOf } from "../base/lru.ts";
 import type { MemberId } from "../base/member_id.ts";
+import type { StorageId } from "../base/storage_id.ts";
 import type { Settings } from "../config/options.ts";
 import { LeaseMetrics } from "../locks/lease_metrics.ts";
 import { Leases } from "../locks/leases.ts";
 import { MemberTurns, type Turns } from "../locks/turns.ts";
 import type { SpaceLedger } from "../metadata/space_ledger.ts";
+import type { StorageIdKeeper } from "../metadata/storage_id_keeper.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import { NO_TRACER, type Tracer } from "../telemetry/tracer.ts";
@@ -20,6 +22,7 @@ export interface OpenTurnsDeps {
   /** This member. */
   readonly member: MemberId;
   readonly metadata: Pick<SpaceLedger, "members">;
+  readonly ids: Pick<StorageIdKeeper, "storageId">;
   readonly metrics: Metrics;
   readonly tracer: Tracer | undefined;
   readonly log: Logger;
@@ -34,11 +37,14 @@ export async function openTurns(
   deps: OpenTurnsDeps,
 ): Promise<(Turns & AsyncDisposable) | undefined> {
   if (settings["cache.redis-addrs"].length === 0) return undefined;
-  const { member, metadata, metrics, tracer = NO_TRACER, log } = deps;
+  const { member, metadata, ids, metrics, tracer = NO_TRACER, log } = deps;
   const url = settings["cache.advertise-url"];
   const self = { member, ...(url === undefined ? {} : { url }) };
   const keyPrefix = settings["cache.lock-redis-key-prefix"];
-  const locks = await openSharedLocks({ redis: redisOf(settings), keyPrefix, holder: self }, log);
+  const locks = await openSharedLocks({
+    ...{ redis: redisOf(settings), keyPrefix, holder: self },
+    storageId: storageIdOf(ids),
+  }, log);
   const leases = new Leases({
     locks,
     ownLocks: settings["cache.lock-allow-degraded-mode"] ? openOwnLocks(self) : undefined,
@@ -60,6 +66,18 @@ export async function openTurns(
     },
   });
   return Object.assign(turns, { [Symbol.asyncDispose]: () => locks[Symbol.asyncDispose]() });
+}
+
+/** Reads the id until there is one: a new storage has none while its bucket is away. */
+function storageIdOf(ids: OpenTurnsDeps["ids"]): () => Promise<StorageId | undefined> {
+  let known: StorageId | undefined;
+  return async () => {
+    try {
+      return known ??= await ids.storageId();
+    } catch {
+      return undefined;
+    }
+  };
 }
 
 /** Whether a member has left or died. What is known of a living one is true for a while. */

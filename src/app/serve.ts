@@ -61,8 +61,8 @@ export async function serve(settings: Settings): Promise<number> {
   {
     await using stores = await openStores(places, folders, log, tracer);
     const secretKey = keyPlan && await openSigningKey(keyPlan, stores.keys, log);
-    const { workFolder, member, metadata, nars } = stores;
-    await using turns = await openTurns(settings, { member, metadata, metrics, tracer, log });
+    const { workFolder, member, metadata, ids, nars } = stores;
+    await using turns = await openTurns(settings, { member, metadata, ids, metrics, tracer, log });
     await using app = buildApp({
       stores: {
         metadata,

@@ -5,6 +5,7 @@ import type { ChangeFeed } from "../metadata/change_feed.ts";
 import type { KeyKeeper } from "../metadata/key_keeper.ts";
 import type { MemberBoard } from "../metadata/member_board.ts";
 import { HotMetadataStore } from "../metadata/hot_metadata_store.ts";
+import type { StorageIdKeeper } from "../metadata/storage_id_keeper.ts";
 import type { NarLocator } from "../storage/nar_store.ts";
 import { HotNarStore } from "../storage/hot_nar_store.ts";
 import { WatchedNarStore } from "../storage/watched_nar_store.ts";
@@ -28,6 +29,7 @@ export interface Stores extends AsyncDisposable {
   readonly metadata: HotMetadataStore;
   readonly nars: HotNarStore;
   readonly board: MemberBoard;
+  readonly ids: Pick<StorageIdKeeper, "storageId">;
   /** `undefined` where the members have one machine. */
   readonly keys: KeyKeeper | undefined;
   /** `undefined` where other programs cannot read the store. */
@@ -76,7 +78,7 @@ export async function openStores(
   const resources = opened.move();
   return {
     ...{ changes: database, metadata, nars, locator, graceMs, member, workFolder, claim },
-    ...{ board: database.board, keys: database.keys },
+    ...{ board: database.board, ids: database, keys: database.keys },
     async settle() {
       await recover(settling);
       if (places.database.kind === "sqlite") await watch.look();

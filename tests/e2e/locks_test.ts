@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { pause } from "../../src/base/pause.ts";
+import { MARK_NAME, parseMark } from "../../src/storage/storage_mark.ts";
 import { eventually } from "../support/eventually.ts";
 import { type FakeUpstream, fakeUpstream } from "../support/fake_upstream.ts";
 import type { LarderProcess } from "../support/larder_process.ts";
@@ -10,6 +11,7 @@ import { redisMissing, RedisServer } from "../support/redis_server.ts";
 import { Replicas } from "../support/replicas.ts";
 import { scrape } from "../support/scrape.ts";
 import { servedNar, servedNarinfo } from "../support/served_nar.ts";
+import { narFolderOf } from "../support/shared_servers.ts";
 import { accountsOf } from "../support/storage_look.ts";
 import { makeStoreObject, type StoreObject } from "../support/store_object.ts";
 import { assertInTime, TooSlow } from "../support/timed_test.ts";
@@ -108,8 +110,10 @@ testUnless(redisMissing, "locks: eviction waits for a living member, not a dead 
   const larder = replicas.at(0);
   const [living] = [...Deno.readDirSync(`${replicas.storage}/tmp`)];
   assert.ok(living);
+  const markPath = `${narFolderOf(replicas.storage)}/${MARK_NAME}`;
+  const { id: storageId } = parseMark(Deno.readTextFileSync(markPath));
   const locksOf = (member: string) =>
-    openRedisLocks(redis.address, { keyPrefix, holder: { member } });
+    openRedisLocks(redis.address, { keyPrefix, storageId, holder: { member } });
   const collect = async () => {
     const [object] = objects;
     assert.equal(object && await pull(larder, object), 200);

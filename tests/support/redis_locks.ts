@@ -1,3 +1,4 @@
+import type { StorageId } from "../../src/base/storage_id.ts";
 import type { HolderFacts } from "../../src/locks/locks.ts";
 import { connectRedis } from "../../src/locks/redis/redis_client.ts";
 import { RedisLocks } from "../../src/locks/redis/redis_locks.ts";
@@ -7,6 +8,7 @@ const SILENT = createLogger("error", { write() {} });
 
 export interface RedisLocksOptions {
   readonly keyPrefix?: string;
+  readonly storageId?: StorageId;
   readonly holder?: HolderFacts;
   readonly log?: Logger;
 }
@@ -14,9 +16,13 @@ export interface RedisLocksOptions {
 /** Locks in the Redis at `address`, a host and a port. */
 export async function openRedisLocks(
   address: string,
-  { keyPrefix = "", holder = { member: "host.2.other" }, log = SILENT }: RedisLocksOptions = {},
+  { keyPrefix = "", holder = { member: "host.2.other" }, storageId, log = SILENT }:
+    RedisLocksOptions = {},
 ): Promise<RedisLocks> {
   const { hostname: host, port } = new URL(`redis://${address}`);
   const client = await connectRedis({ addresses: [{ host, port: Number(port) }], db: 0 }, log);
-  return new RedisLocks({ client, keyPrefix, holder, log });
+  return new RedisLocks({
+    ...{ client, keyPrefix, holder, log },
+    storageId: () => Promise.resolve(storageId),
+  });
 }

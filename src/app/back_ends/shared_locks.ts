@@ -1,3 +1,4 @@
+import type { StorageId } from "../../base/storage_id.ts";
 import { LocalLocks } from "../../locks/local/local_locks.ts";
 import type { HolderFacts, Locks } from "../../locks/locks.ts";
 import type { RedisSettings } from "../../locks/redis/redis_client.ts";
@@ -6,13 +7,14 @@ import type { Logger } from "../../telemetry/logger.ts";
 export interface SharedLocksOptions {
   readonly redis: RedisSettings;
   readonly keyPrefix: string;
+  readonly storageId: () => Promise<StorageId | undefined>;
   /** This member. */
   readonly holder: HolderFacts;
 }
 
 /** The locks that all members share. Loads the client of Redis, which costs memory. */
 export async function openSharedLocks(
-  { redis, keyPrefix, holder }: SharedLocksOptions,
+  { redis, ...facts }: SharedLocksOptions,
   log: Logger,
 ): Promise<Locks> {
   const [{ connectRedis }, { RedisLocks }] = await Promise.all([
@@ -20,7 +22,7 @@ export async function openSharedLocks(
     import("../../locks/redis/redis_locks.ts"),
   ]);
   const client = await connectRedis(redis, log);
-  return new RedisLocks({ client, keyPrefix, holder, log });
+  return new RedisLocks({ client, ...facts, log });
 }
 
 /** The locks of this process alone. */

@@ -66,7 +66,7 @@ export const MEMBER_OPTIONS = {
     kind: text,
     default: "larder:lock:",
     help: "Text in front of every key in Redis",
-    details: "Larders of one storage need the same, and of two storages different ones.",
+    details: "Larders of one storage need the same. The keys of other storages differ anyway.",
     also: [{ key: "cache.lock.redis.key-prefix" }],
   },
   "cache.lock-download-ttl": {

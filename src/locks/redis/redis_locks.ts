@@ -1,3 +1,4 @@
+import type { StorageId } from "../../base/storage_id.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import type { Holder, HolderFacts, Lease, LockName, Locks } from "../locks.ts";
 import { CircuitBreaker } from "./circuit_breaker.ts";
@@ -21,6 +22,8 @@ export interface RedisLocksDeps {
   readonly client: RedisClient;
   /** In front of every key. */
   readonly keyPrefix: string;
+  /** Behind it: storages may share a Redis. `undefined` for one without an id. Never rejects. */
+  readonly storageId: () => Promise<StorageId | undefined>;
   /** This member. */
   readonly holder: HolderFacts;
   readonly log: Logger;
@@ -51,7 +54,7 @@ export class RedisLocks implements Locks {
   ): Promise<Lease | undefined> {
     signal?.throwIfAborted();
     const { client, holder } = this.#deps;
-    const key = this.#keyOf(name);
+    const key = await this.#keyOf(name);
     const mine = this.#doubtful.get(key);
     // An earlier answer was lost: the key may be there with this value.
     if (mine !== undefined && await this.#renew(key, mine, ttlMs)) {
@@ -69,13 +72,13 @@ export class RedisLocks implements Locks {
   }
 
   async holderOf(name: LockName): Promise<Holder | undefined> {
-    const key = this.#keyOf(name);
+    const key = await this.#keyOf(name);
     const value = await this.#run(key, () => this.#deps.client.get(key));
     return value === null ? undefined : holderIn(value);
   }
 
   async free(name: LockName, holder: Holder): Promise<void> {
-    await this.#free(this.#keyOf(name), valueOf(holder));
+    await this.#free(await this.#keyOf(name), valueOf(holder));
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -84,8 +87,10 @@ export class RedisLocks implements Locks {
     this.#deps.client.disconnect();
   }
 
-  #keyOf(name: LockName): string {
-    return this.#deps.keyPrefix + name;
+  async #keyOf(name: LockName): Promise<string> {
+    const { keyPrefix, storageId } = this.#deps;
+    const id = await storageId();
+    return keyPrefix + (id === undefined ? name : `${id}:${name}`);
   }
 
   #leaseOf(key: string, value: string, ttlMs: number): Lease {

@@ -1,0 +1,54 @@
+import assert from "node:assert/strict";
+import { openTurns } from "../../../src/app/open_turns.ts";
+import { newStorageId, type StorageId } from "../../../src/base/storage_id.ts";
+import { readSettings } from "../../../src/config/settings.ts";
+import { Metrics } from "../../../src/telemetry/metrics.ts";
+import { createLogger } from "../../../src/telemetry/logger.ts";
+import { inputsOf } from "../../support/config_inputs.ts";
+import { testUnless } from "../../support/program.ts";
+import { redisMissing, RedisServer } from "../../support/redis_server.ts";
+
+testUnless(redisMissing, "turns: two storages on one Redis and prefix share no lock", async () => {
+  await using redis = await RedisServer.open();
+  await using one = await turnsAt(redis, newStorageId());
+  await using other = await turnsAt(redis, newStorageId());
+
+  await using first = await one.eviction();
+  await using second = await other.eviction();
+
+  assert.deepEqual([first.kind, second.kind], ["ours", "ours"]);
+  assert.equal(redis.ask("DBSIZE").trim(), "2", "each holds its own");
+});
+
+testUnless(redisMissing, "turns: a storage has an id once its bucket has answered", async () => {
+  await using redis = await RedisServer.open();
+  const storage: { id?: StorageId } = {};
+  await using turns = await turnsAt(redis, () => storage.id);
+  {
+    await using _early = await turns.eviction();
+    assert.equal(redis.ask("KEYS", "*").trim(), "larder:lock:lru");
+  }
+  storage.id = newStorageId();
+
+  await using _late = await turns.eviction();
+
+  assert.equal(redis.ask("KEYS", "*").trim(), `larder:lock:${storage.id}:lru`);
+});
+
+let members = 0;
+
+/** A member of a storage, which knows no other. */
+async function turnsAt(redis: RedisServer, id: StorageId | (() => StorageId | undefined)) {
+  const args = [`--cache-redis-addrs=${redis.address}`];
+  const { settings } = await readSettings(inputsOf({ args }));
+  const turns = await openTurns(settings, {
+    member: `host.${++members}.member`,
+    metadata: { members: () => Promise.resolve([]) },
+    ids: { storageId: () => Promise.resolve(typeof id === "function" ? id() : id) },
+    metrics: new Metrics(),
+    tracer: undefined,
+    log: createLogger("error", { write() {} }),
+  });
+  assert.ok(turns);
+  return turns;
+}
