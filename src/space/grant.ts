@@ -33,15 +33,20 @@ export interface GrantDeps {
 export class Grant {
   readonly #deps: GrantDeps;
   readonly #oneAtATime = pLimit(1);
-  readonly #outage;
+  readonly #beats;
+  readonly #reservations;
   #isLate = false;
 
   constructor(deps: GrantDeps) {
     this.#deps = deps;
-    this.#outage = new OutageLog(deps.log, OUTAGES.heartbeat);
+    this.#beats = new OutageLog(deps.log, OUTAGES.heartbeat);
+    this.#reservations = new OutageLog(deps.log, OUTAGES.reservation);
   }
 
-  /** `undefined` where the ledger has no room. Throws where the database does not answer soon. */
+  /**
+   * `undefined` where the ledger has no room. Throws where the database does not answer soon. The
+   * log has what fails; a database that is slow says so itself.
+   */
   async take(bytes: number): Promise<Reservation | undefined> {
     const taken = this.#deps.budget.take(bytes);
     if (taken !== undefined) return taken;
@@ -49,6 +54,9 @@ export class Grant {
       throw new Failure("unavailable", "Cannot reserve space: the ledger is locked");
     }
     const taking = this.#oneAtATime(() => this.#raise(bytes));
+    taking.then(() => this.#reservations.worked(), (error) => {
+      this.#reservations.failed("space reservation failed", { error: messageOf(error) });
+    });
     const inTime = await within(taking.then((reservation) => ({ reservation })), LATE_AFTER_MS);
     if (inTime !== undefined) return inTime.reservation;
     this.#isLate = true;
@@ -61,9 +69,9 @@ export class Grant {
   async beat(): Promise<void> {
     try {
       await this.#oneAtATime(() => this.#beat());
-      this.#outage.worked();
+      this.#beats.worked();
     } catch (error) {
-      this.#outage.failed("heartbeat not written", { error: messageOf(error) });
+      this.#beats.failed("heartbeat not written", { error: messageOf(error) });
     }
   }
 

@@ -103,7 +103,7 @@ export class Space implements AsyncDisposable {
         await this.#oneWaiting(() => this.#wait(bytes, untilMs));
     } catch (error) {
       // A locked database, for example, could not record a kept file either.
-      log.error("space reservation failed", { error: messageOf(error) });
+      log.debug("no space reserved", { error: messageOf(error) });
       return undefined;
     }
   }

@@ -174,6 +174,14 @@ export const OUTAGES = {
     over: "heartbeats are written again",
     needsDatabase: true,
   }),
+  reservation: outage({
+    level: "warn",
+    begins: {
+      "space reservation failed": "check the database with larder doctor; nars pass through",
+    },
+    over: "space is reserved again",
+    needsDatabase: true,
+  }),
   leases: outage({
     level: "warn",
     begins: {

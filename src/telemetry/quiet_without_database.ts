@@ -19,7 +19,6 @@ const EVENTS: ReadonlySet<string> = new Set([
   "received nar not kept",
   "seal not written",
   "search for dead members failed",
-  "space reservation failed",
   "unused metadata not removed",
   "upload failed",
 ]);

@@ -28,7 +28,6 @@ const WHAT_TO_DO: Readonly<Record<string, string>> = {
   "expired uploads not removed": CHECK_DATABASE,
   "eviction failed": CHECK_DATABASE,
   "busy nars not counted": CHECK_DATABASE,
-  "space reservation failed": CHECK_DATABASE,
   "damaged nar not removed": CHECK_RIGHTS,
   "download not removed": CHECK_RIGHTS,
   "orphan not removed": CHECK_RIGHTS,

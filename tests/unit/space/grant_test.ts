@@ -90,7 +90,7 @@ timedTest("grant: while the ledger does not answer, a download waits once, not l
   const startedAt = performance.now();
   for (let count = 0; count < 20; count++) assert.equal(await space.reserve(100), undefined);
   assertInTime(performance.now() - startedAt, 400, "each of twenty");
-  assert.deepEqual(new Set(storage.errors), new Set(["space reservation failed"]));
+  assert.deepEqual(storage.lines, [], "who does not answer says so itself");
 
   answer.resolve();
   await space.beat();
@@ -100,10 +100,24 @@ timedTest("grant: while the ledger does not answer, a download waits once, not l
   assert.ok(taken);
 });
 
+Deno.test("grant: a ledger that fails is logged once, and once when it answers again", async () => {
+  const storage = new Storage(1_000);
+  const space = await storage.member("one");
+  storage.delay = Promise.reject(new Error("disk I/O error"));
+  for (let count = 0; count < 3; count++) assert.equal(await space.reserve(100), undefined);
+  storage.delay = undefined;
+  using _taken = await space.reserve(100);
+
+  assert.deepEqual(storage.lines, [
+    "warn space reservation failed",
+    "info space is reserved again",
+  ]);
+});
+
 /** One storage without files, for any number of members. */
 class Storage {
   readonly metadata = new MemoryMetadataStore();
-  readonly errors: string[] = [];
+  readonly lines: string[] = [];
   /** How often bytes were asked for. */
   reserves = 0;
   /** What the ledger waits for. */
@@ -115,7 +129,11 @@ class Storage {
   }
 
   async member(owner: string): Promise<Space> {
-    const log = createLogger("error", { write: (line) => this.errors.push(JSON.parse(line).msg) });
+    const write = (line: string) => {
+      const { level, msg } = JSON.parse(line);
+      this.lines.push(`${level} ${msg}`);
+    };
+    const log = createLogger("info", { write });
     const users = { reads: new ActiveReads(), flushUses: () => Promise.resolve() };
     const space = assembleSpace({ limitBytes: this.#limitBytes, owner }, users, {
       metadata: this.#counted(),

@@ -39,7 +39,7 @@ Deno.test("quiet without database: the log and the page tell of its outage alone
   scene.log.warn("search for dead members failed");
   assert.deepEqual(scene.present, ["database does not answer"]);
   database.worked();
-  scene.log.error("space reservation failed");
+  scene.log.error("eviction failed");
   heartbeat.worked();
 
   assert.deepEqual(scene.lines, [AWAY, BACK]);
