@@ -61,13 +61,18 @@ async function runTests(combination: readonly BackEnd[]): Promise<string> {
     args: ["run", "--quiet", "--allow-all", "scripts/test.ts", ...words],
     env: { [SERVERS_VARIABLE]: JSON.stringify(servers) },
     stdout: "piped",
+    // A group of its own: it ends with all that the tests started.
+    detached: true,
   }).spawn();
+  const end = () => Deno.kill(-child.pid, "SIGTERM");
+  globalThis.addEventListener("unload", end);
   let last = "";
   for await (const text of child.stdout.pipeThrough(new TextDecoderStream())) {
     await Deno.stdout.write(new TextEncoder().encode(text));
     last = (last + text).slice(-200);
   }
   await child.status;
+  globalThis.removeEventListener("unload", end);
   return last.trimEnd().split("\n").at(-1) ?? "";
 }
 

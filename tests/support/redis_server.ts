@@ -23,6 +23,8 @@ export class RedisServer implements AsyncDisposable {
 
   private constructor(options: RedisServerOptions) {
     this.#options = options;
+    // A program that ends early leaves no server behind.
+    globalThis.addEventListener("unload", () => this.#child?.kill("SIGKILL"));
   }
 
   static async open(options: RedisServerOptions = {}): Promise<RedisServer> {
