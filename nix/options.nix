@@ -226,7 +226,7 @@ in
         type = types.nullOr (text "an http or https URL without credentials and query" "[hH][tT][tT][pP][sS]?://[^[:space:]#]+");
         default = null;
         defaultText = literalMD "none: the others do not read from this one";
-        description = "URL by which the other larders reach this one.\n\nThey read from it what it downloads. They send their own cache.get-token.";
+        description = "URL by which the other larders reach this one.\n\nThey read its downloads with their cache.get-token. With SQLite: of this machine.";
       };
       redis-addrs = mkOption {
         type = types.nullOr (types.listOf types.nonEmptyStr);

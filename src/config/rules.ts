@@ -75,6 +75,16 @@ export const RULES: readonly Rule<Settings>[] = [
     },
   },
   {
+    about: ["cache.advertise-url", "cache.database-url"],
+    problem(settings) {
+      const url = settings["cache.advertise-url"];
+      if (url === undefined || settings["cache.database-url"].kind !== "sqlite") return undefined;
+      if (isHere(new URL(url).hostname, settings)) return undefined;
+      return `got ${url} with an SQLite file, which machines cannot share, expected ` +
+        "postgres:// in cache.database-url, or an address of this machine";
+    },
+  },
+  {
     about: ["cache.storage-s3-redirect", "cache.storage-s3-bucket"],
     problem(settings) {
       const hasBucket = settings["cache.storage-s3-bucket"] !== undefined;
@@ -205,6 +215,15 @@ export const NO_EFFECT: readonly Rule<Settings>[] = [
     })
   ),
 ];
+
+/** Whether a host of a URL is known to be this machine. */
+function isHere(host: string, settings: Settings): boolean {
+  const address = settings["server.addr"];
+  const names = [settings["cache.hostname"], ...settings["server.allowed-hosts"], "localhost"];
+  if (address.kind === "tcp" && address.hostname !== undefined) names.push(address.hostname);
+  const plain = host.replace(/^\[(.*)\]$/, "$1");
+  return names.includes(plain) || plain === "::1" || plain.startsWith("127.");
+}
 
 function idle(
   key: keyof Settings,

@@ -19,7 +19,7 @@ export const MEMBER_OPTIONS = {
     shown: "none: the others do not read from this one",
     example: "http://larder-1.example:8501",
     help: "URL by which the other larders reach this one",
-    details: "They read from it what it downloads. They send their own cache.get-token.",
+    details: "They read its downloads with their cache.get-token. With SQLite: of this machine.",
   },
   "cache.redis-addrs": {
     kind: listOf(networkAddress(REDIS_PORT)),

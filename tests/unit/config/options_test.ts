@@ -79,7 +79,7 @@ Deno.test("sample file: it resolves to exactly the defaults", () => {
 
 Deno.test("sample file: every key in it that is commented out works once it is not", () => {
   const sample = sampleFile(TABLE, "About").replaceAll(/^# ([a-z0-9-]+ = )/gm, "$1")
-    .replace('"URL"', '"sqlite:/x"');
+    .replace('"URL"', '"postgres://larder@d.example/larder"');
 
   const { sources } = resolveSettings(inputsOf({ toml: sample }));
 

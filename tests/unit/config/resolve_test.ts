@@ -201,6 +201,26 @@ Deno.test("rules: redirects to the S3 store need a bucket", () => {
   assert.match(problems.join("\n"), /^--cache-storage-s3-redirect: got true without/);
 });
 
+Deno.test("rules: other machines cannot be offered the downloads of an SQLite file", () => {
+  const elsewhere = "--cache-advertise-url=http://larder-1.example:8501";
+  const args = [elsewhere, "--cache-redis-addrs=r.example"];
+
+  const problems = problemsOf(() => resolveSettings(inputsOf({ args })));
+
+  const expected = "expected postgres:// in cache.database-url, or an address of this machine";
+  assert.deepEqual(problems, [
+    "--cache-advertise-url: got http://larder-1.example:8501 with an SQLite file, " +
+    `which machines cannot share, ${expected}`,
+  ]);
+  resolveSettings(inputsOf({
+    args: [...args, "--cache-database-url=postgres://larder@d.example/larder"],
+  }));
+  for (const host of ["localhost", "127.0.0.1", "[::1]", "host", "[fd00::1]"]) {
+    const here = [`--cache-advertise-url=http://${host}:8501`, "--server-addr=[fd00::1]:8501"];
+    resolveSettings(inputsOf({ args: [...here, "--cache-redis-addrs=r.example"] }));
+  }
+});
+
 Deno.test("rules: a certificate and its key go together, and not with a Unix socket", () => {
   const problemOf = (...args: string[]) =>
     problemsOf(() => resolveSettings(inputsOf({ args }))).join("\n");
