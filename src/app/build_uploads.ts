@@ -7,6 +7,7 @@ import { DocumentUploads } from "../cache/upload/document_uploads.ts";
 import { NarUploads } from "../cache/upload/nar_uploads.ts";
 import { NarinfoUploads } from "../cache/upload/narinfo_uploads.ts";
 import { expireStagedNars } from "../cache/upload/staged_nars.ts";
+import { openForPush } from "../cache/upload/stored_entries.ts";
 import { StoredView } from "../cache/upload/stored_view.ts";
 import { UploadTrust } from "../cache/upload/upload_trust.ts";
 import type { Uses } from "../cache/uses.ts";
@@ -52,7 +53,7 @@ export function buildUploads(parts: AppParts, neighbours: UploadNeighbours): Bui
   const { kept, space, reads, uses, negative, absentDocuments, verifier } = neighbours;
   const signer = createSigner(identity.secretKey);
   const changed = () => void space.altered();
-  const entries = { kept, reads, uses };
+  const entries = { kept: openForPush(kept), reads, uses };
   const stored = new StoredView({ metadata, entries, signer });
   const allowance = new MemoryAllowance(MEMORY_BYTES_MAX);
   const received = metrics.series("upload_bytes_total", {});

@@ -3,6 +3,7 @@ import { pause } from "../../src/base/pause.ts";
 import { fakeUpstream } from "../support/fake_upstream.ts";
 import { FaultProxy } from "../support/fault_proxy.ts";
 import { startLarder } from "../support/larder_process.ts";
+import { pushLikeNix } from "../support/pusher.ts";
 import { testUnless } from "../support/program.ts";
 import { rawRequest, requestText } from "../support/raw_http.ts";
 import { record } from "../support/reliability_record.ts";
@@ -11,8 +12,11 @@ import { type S3Fault, S3FaultProxy } from "../support/s3_fault_proxy.ts";
 import { servedNar, servedNarinfo } from "../support/served_nar.ts";
 import { filesBelow } from "../support/storage_look.ts";
 import { makeStoreObject } from "../support/store_object.ts";
+import { pushOf } from "../support/uploading.ts";
 
 const server = S3_UNAVAILABLE === "" ? await S3Server.start() : undefined;
+
+const TOKEN = "a-write-token-of-some-length";
 
 const SLOW_MS = 1_500;
 
@@ -60,6 +64,44 @@ testUnless(
     assert.equal(said("nar store available"), 1);
     assert.equal(said("nars cannot be kept"), 1);
     record({ area: "members", fault: "S3 refuses connections", saw: "whole", kept: "nar" });
+  },
+);
+
+testUnless(
+  S3_UNAVAILABLE,
+  "S3 away: a push is told to come back, not that its NAR is missing",
+  async () => {
+    if (server === undefined) return;
+    await using proxy = new FaultProxy({ targetPort: server.port });
+    await using larder = await startLarder({
+      ...s3Flags(server.bucket(proxy.port)),
+      "cache-upstream-url": "http://127.0.0.1:9",
+      "cache-allow-put-verb": "true",
+      "cache-put-token": TOKEN,
+    });
+    const push = await pushOf(object);
+    await pushLikeNix(larder.url, [push], { token: TOKEN });
+    const statuses = async () => {
+      const headers = { authorization: `Bearer ${TOKEN}` };
+      const requests = [
+        { path: push.narinfoPath, method: "GET" },
+        { path: push.narPath, method: "HEAD" },
+        { path: push.narinfoPath, method: "PUT", body: push.narinfo },
+      ];
+      return await Promise.all(requests.map(async ({ path, ...request }) => {
+        const answer = await fetch(larder.url + path, { headers, ...request });
+        await answer.body?.cancel();
+        return answer.status;
+      }));
+    };
+    assert.deepEqual(await statuses(), [200, 200, 200]);
+
+    proxy.isRefusing = true;
+    proxy.cutAll();
+    assert.deepEqual(await statuses(), [503, 503, 503]);
+
+    proxy.isRefusing = false;
+    assert.deepEqual(await statuses(), [200, 200, 200]);
   },
 );
 

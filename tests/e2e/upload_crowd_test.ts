@@ -3,6 +3,7 @@ import { eventually } from "../support/eventually.ts";
 import { type LarderFlags, type LarderProcess, startLarder } from "../support/larder_process.ts";
 import { PushFailed, pushLikeNix } from "../support/pusher.ts";
 import { servedNar, servedNarinfo } from "../support/served_nar.ts";
+import { isInBucket } from "../support/shared_servers.ts";
 import { silenceMembers } from "../support/silenced_members.ts";
 import { accountsOf, filesBelow, narBytesIn, narFilesIn } from "../support/storage_look.ts";
 import { makeStoreObject, type StoreObject } from "../support/store_object.ts";
@@ -49,7 +50,9 @@ Deno.test("upload: ten push against a limit that holds two, never above it", asy
   for (const end of ends) assert.ok(end === "stored" || end === 507 || end === 422, String(end));
   assert.ok(ends.filter((end) => end === "stored").length >= 2, ends.join());
   const { narinfos } = accountsOf(larder.storage);
-  assert.equal(narinfos.size, 2);
+  // A bucket has its room a grace time after the eviction: the last push may be gone by then.
+  const leastStored = isInBucket(larder.storage) ? 1 : 2;
+  assert.ok(narinfos.size >= leastStored && narinfos.size <= 2, `${narinfos.size} are stored`);
   for (const { object } of pushes) {
     if (narinfos.has(object.storePathHash)) await isServedWhole(larder, object);
   }

@@ -67,11 +67,25 @@ export class KeptNars {
     requestId: string,
     options: OpenOptions,
   ): Promise<OpenKeptFile | undefined> {
+    try {
+      return await this.find(nar, requestId, options);
+    } catch (error) {
+      // The store logs its outage.
+      if (error instanceof Failure && error.kind === "unavailable") return undefined;
+      throw error;
+    }
+  }
+
+  /** The same, but throws the Failure of a store that does not answer. */
+  async find(
+    nar: NarRecord,
+    requestId: string,
+    options: OpenOptions,
+  ): Promise<OpenKeptFile | undefined> {
     const { name } = nar;
     let { kept } = nar;
     for (let looks = 0; kept !== undefined && looks < LOOKS_MAX; looks++) {
-      const stored = await this.#open(kept.at, options);
-      if (stored === "unavailable") return undefined;
+      const stored = await this.#deps.nars.open(kept.at, options);
       if (stored?.fileSize !== kept.fileSize) {
         await stored?.[Symbol.asyncDispose]();
         const now = await this.#keptNow(name);
@@ -87,19 +101,6 @@ export class KeptNars {
       if (await this.#checked({ name, kept, stored, requestId }) !== "right") return undefined;
     }
     return undefined;
-  }
-
-  async #open(
-    at: StoredName,
-    options: OpenOptions,
-  ): Promise<StoredNar | undefined | "unavailable"> {
-    try {
-      return await this.#deps.nars.open(at, options);
-    } catch (error) {
-      // The store logs its outage.
-      if (error instanceof Failure && error.kind === "unavailable") return "unavailable";
-      throw error;
-    }
   }
 
   /** Reads the row anew: another process may have evicted the file, or replaced it. */

@@ -1,3 +1,4 @@
+import { Failure } from "../../base/failure.ts";
 import type { ActiveReads } from "../../space/active_reads.ts";
 import type { KeptNars } from "../kept/kept_nars.ts";
 import type { Uses } from "../uses.ts";
@@ -7,4 +8,21 @@ export interface StoredEntries {
   readonly kept: Pick<KeptNars, "open">;
   readonly reads: ActiveReads;
   readonly uses: Pick<Uses, "narinfo" | "nar" | "document">;
+}
+
+/**
+ * Opens NAR files for clients that push. Throws while the store does not answer. A client retries
+ * after a 503, and gives up when a file is missing.
+ */
+export function openForPush(kept: Pick<KeptNars, "find">): Pick<KeptNars, "open"> {
+  return {
+    async open(nar, requestId, options) {
+      try {
+        return await kept.find(nar, requestId, options);
+      } catch (error) {
+        if (!(error instanceof Failure) || error.kind !== "unavailable") throw error;
+        throw new Failure("overloaded", error.message, error.facts, error);
+      }
+    },
+  };
 }
