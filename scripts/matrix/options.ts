@@ -12,7 +12,7 @@ export const USAGE = `Tests on each combination of back ends.
 
   --on LIST  one combination: "postgres,s3,redis", or some of them
   --filter T the tests of this name
-  --short    a few files that touch most of larder
+  --short    the files of which each change runs one combination
   FILE...    these tests instead
 `;
 
@@ -37,10 +37,18 @@ export function readOptions(words: readonly string[]): MatrixOptions {
 }
 
 const SHORT: readonly string[] = [
+  "tests/e2e/balanced_test.ts",
+  "tests/e2e/closure_test.ts",
   "tests/e2e/kill_test.ts",
+  "tests/e2e/replicas_test.ts",
   "tests/e2e/resume_test.ts",
+  "tests/e2e/shutdown_test.ts",
   "tests/http/delete_test.ts",
   "tests/http/documents_test.ts",
+  "tests/http/explain_test.ts",
+  "tests/http/gc_test.ts",
+  "tests/http/healing_test.ts",
+  "tests/http/nar_test.ts",
   "tests/http/pins_test.ts",
   "tests/http/size_limit_test.ts",
   "tests/http/upload_test.ts",
@@ -51,6 +59,7 @@ const SHORT: readonly string[] = [
  * back end alone, make a difference on none.
  */
 const LONG: readonly string[] = [
+  "tests/e2e/balanced_test.ts",
   "tests/e2e/closure_test.ts",
   "tests/e2e/documents_test.ts",
   "tests/e2e/kill_test.ts",
