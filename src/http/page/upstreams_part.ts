@@ -34,10 +34,10 @@ function upstream(one: UpstreamStats, all: { readonly found: number; readonly at
   }</li>`;
 }
 
-/** The last answer, unless that is the last error. */
+/** The last answer, unless that is an error: the last error has its own line. */
 function latest(one: UpstreamStats, at: string): Part {
-  const { last_answer, last_error, priority } = one;
-  if (last_answer !== null && last_answer.at === last_error?.at) return false;
+  const { last_answer, priority } = one;
+  if (last_answer !== null && !["found", "absent"].includes(last_answer.result)) return false;
   return markup`${lastAnswerWords(one)}${
     last_answer !== null && markup` ${ago(last_answer.at, at)}`
   }${priority !== null && ", "}`;

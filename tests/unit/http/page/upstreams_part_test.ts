@@ -31,6 +31,10 @@ Deno.test("page: an upstream that answers with errors fails, until it answers ot
     assert.doesNotMatch(told, /failed just now/, "the last error says it");
     assert.match(told, /^fails https:.* Last error just now : it(s answer| answered) [^.]+\.$/);
   }
+  const probed = answered("unreachable");
+  const later = new Date(Date.parse(AT) + 2_000).toISOString();
+  const last_error = probed.last_error ? { ...probed.last_error, at: later } : null;
+  assert.doesNotMatch(shown({ ...probed, is_up: false, last_error }).told, /failed/);
   const again = shown({ ...answered("status"), last_answer: { result: "absent", at: AT } });
   assert.equal(again.tone, "good");
   assert.match(again.told, /^up .*it answered with HTTP status 503\.$/);
