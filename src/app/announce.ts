@@ -21,7 +21,7 @@ export interface Start {
   readonly place: { readonly url: string; readonly storage: string };
 }
 
-/** Tells where larder listens, and warns of risky settings. */
+/** Logs where larder listens, and warns of risky settings. */
 export function announce({ settings, log, secretKey, output, looks, place }: Start): void {
   const { version } = denoJson;
   log.info("server started", { ...place, version, deno: Deno.version.deno, pid: Deno.pid });

@@ -115,6 +115,6 @@ export interface TelemetryParts {
   readonly countsRequests: boolean;
   /** `undefined`: no tracing. */
   readonly tracer: Tracer | undefined;
-  /** `undefined`: this larder tells nobody of itself. */
+  /** `undefined`: this larder reports to no other member. */
   readonly members?: MemberParts | undefined;
 }

@@ -15,7 +15,7 @@ export interface BannerFacts {
   readonly publicKeys: readonly string[];
 }
 
-/** The banner waits so long for the upstreams. A slow one gets its mark later. */
+/** How long the banner waits for upstreams. A slow one gets its mark later. */
 const LOOKS_WAIT_MS = 500;
 
 /** Writes a banner into a log for people: the address, a client's lines, the upstreams. */

@@ -76,7 +76,7 @@ export interface App extends AsyncDisposable {
   readonly history: Pick<History, "start">;
   /** The free bytes of the storage's disk, as last seen. */
   readonly disk: { freeBytes: number | undefined };
-  /** Tells the other members how this one does, and reads their reports. Never rejects. */
+  /** Writes this member's report, and reads those of the others. Never rejects. */
   tellMembers(): Promise<void>;
   /** Removes uploaded NARs whose narinfo has not come in time. */
   expireUploads(): Promise<void>;

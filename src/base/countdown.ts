@@ -1,4 +1,4 @@
-/** A time is counted in so many parts. */
+/** The parts of a countdown: a standstill ends one of them at most. */
 const PARTS = 8;
 
 /**

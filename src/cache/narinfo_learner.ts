@@ -121,7 +121,7 @@ export class NarinfoLearner implements NarinfoAhead {
     if (turns === undefined) return await ask();
     let stored: Learned | undefined;
     await using _turn = await turns.narinfo(storePathHash, async () => {
-      // A database that cannot be read tells nothing.
+      // An unreadable database counts as one without the narinfo.
       stored = await storedNarinfo(metadata, storePathHash).catch(() => undefined);
       return stored !== undefined;
     });

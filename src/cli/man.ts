@@ -4,7 +4,7 @@ import type { Command } from "./command.ts";
 import { noOperands, readWords } from "./flags.ts";
 import { manPage } from "./man_page.ts";
 
-/** `larder man`: `commands` are those that the page tells of. */
+/** `larder man`: `commands` are those that the page describes. */
 export function manCommand(commands: () => readonly Command[]): Command {
   return {
     name: "man",

@@ -6,7 +6,7 @@ export type Directives = Readonly<Record<string, string | readonly string[]>>;
  * and most system calls from it. `systemd-analyze security` rates it 1.1.
  */
 export const SERVICE: Directives = {
-  // larder tells when it answers, and is restarted when its thread is stuck.
+  // larder notifies systemd when it answers. systemd restarts it when its thread is stuck.
   Type: "notify",
   NotifyAccess: "main",
   WatchdogSec: "2min",

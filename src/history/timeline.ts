@@ -87,7 +87,7 @@ export function rowsOf(
   });
 }
 
-/** The begin of the slot that a time belongs to. */
+/** The start of the slot that a time belongs to. */
 export function slotAt(tier: Tier, nowMs: number): number {
   const { stepMs } = TIERS[tier];
   return stepMs === Infinity ? 0 : Math.floor(nowMs / stepMs) * stepMs;

@@ -38,7 +38,7 @@ export type Tier = keyof typeof TIERS;
 /** One figure of one slot. */
 export interface HistoryRow {
   readonly tier: Tier;
-  /** The slot's begin; 0 for `lifetime`. */
+  /** The slot's start; 0 for `lifetime`. */
   readonly atMs: number;
   readonly figure: Figure;
   /** A whole number. */

@@ -1,6 +1,6 @@
 import type { MemberId } from "../base/member_id.ts";
 
-/** What a member last told the others of itself. */
+/** The last report of a member to the others. */
 export interface MemberReport {
   readonly id: MemberId;
   /** Written by another process: check it like other input. */

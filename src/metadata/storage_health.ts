@@ -15,7 +15,7 @@ export interface StoredSample {
   readonly upstreams: readonly string[];
 }
 
-/** What the metadata tells of itself. */
+/** The state of the stored metadata. */
 export interface StorageHealth {
   /** Of the store of NAR files, too; `undefined`: none yet. */
   readonly storageId: StorageId | undefined;

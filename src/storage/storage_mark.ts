@@ -4,7 +4,7 @@ import type { StorageId } from "../base/storage_id.ts";
 /** The name of the mark, beside the NAR files. */
 export const MARK_NAME = "larder-storage-id";
 
-/** Tells which database knows the NAR files of a store. */
+/** Names the database that knows the NAR files of a store. */
 export interface StorageMark {
   readonly id: StorageId;
   /** That database in words, without secrets. */

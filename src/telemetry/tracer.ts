@@ -60,7 +60,7 @@ export interface Tracer {
   here(): RunBelow;
   /** The ids of the current span. */
   ids(): TraceIds | undefined;
-  /** Adds facts to the current span from deep below its begin. */
+  /** Adds facts to the current span, from code far below the one that began it. */
   note(facts: SpanFacts): void;
   /** Headers with which another program continues the trace. */
   headers(): Readonly<Record<string, string>>;

@@ -58,7 +58,7 @@ export interface NarBody {
   readonly fileSize?: number;
   /** Where `body` begins: the requested offset, or 0 from an upstream without ranges. */
   readonly offset: number;
-  /** A stream of bytes: a BYOB reader can be had. */
+  /** A stream of bytes, which gives BYOB readers. */
   readonly body: ReadableStream<Uint8Array>;
   /** False where nothing but the connection's end ends the body: a cut one looks whole. */
   readonly framed: boolean;

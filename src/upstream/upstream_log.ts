@@ -18,7 +18,7 @@ export interface UpstreamLog {
 }
 
 /**
- * Logs an outage at its begin and its end. A missing key is logged once for good, since only the
+ * Logs the start and the end of an outage. A missing key is logged once for good, since only the
  * operator can mend that.
  */
 export function createUpstreamLog(log: Logger): UpstreamLog {

@@ -31,7 +31,7 @@ export interface UpstreamProbe {
 
 export interface ProbeOrder {
   readonly settings: Settings;
-  /** Paths to try, by upstream: the first that it has tells how it signs. */
+  /** Paths to try, by upstream: the first that it has shows how it signs. */
   readonly pathsOf: (upstream: string) => readonly StorePathHash[];
   readonly signal: AbortSignal;
 }

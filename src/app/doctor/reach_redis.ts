@@ -8,7 +8,7 @@ export async function redisProblem(settings: Settings): Promise<string | undefin
   // Loaded here alone: only some settings have a Redis.
   const { connectRedis } = await import("../../locks/redis/redis_client.ts");
   let refusal: string | undefined;
-  // The client tells the log alone why it has no connection.
+  // The client gives the reason for a missing connection to the log alone.
   const log = createLogger("debug", { write: (line) => void (refusal = errorIn(line) ?? refusal) });
   const client = await connectRedis(redisOf(settings), log);
   try {

@@ -114,7 +114,7 @@ async function take(
   return { kind: "passing", document: sent };
 }
 
-/** True where nothing tells whether a closed connection has cut the body. */
+/** True where a cut body looks like a whole one. */
 function mayBeCut({ isJson }: DocumentRule, { framed, encoding }: OpenDocument): boolean {
   return !framed && (!isJson || encoding !== undefined);
 }

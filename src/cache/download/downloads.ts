@@ -19,7 +19,7 @@ import { ALONE, type Turns } from "../../locks/turns.ts";
 
 export interface DownloadsDeps extends Omit<RunDownloadDeps, "outages" | "isStopping"> {
   readonly space: AheadSpace;
-  /** Tells which upstreams have capacity to spare. */
+  /** Knows the upstreams that have capacity to spare. */
   readonly pool: Pick<UpstreamPool, "isSpare">;
   /** The folder of growing files, on the storage's file system so that they can be moved there. */
   readonly tempFolder: string;

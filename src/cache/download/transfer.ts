@@ -41,7 +41,7 @@ export class Transfer implements NarTarget, Disposable {
   readonly #reservation: TransferParts["reservation"];
   #fetch: NarFetch;
   #verification: Verification | undefined;
-  /** The span from the begin of hashing to the verdict. */
+  /** The span from the start of hashing to the verdict. */
   #verifying: Span | undefined;
   #announced: { readonly fileSize?: number } | undefined;
   #received = 0;

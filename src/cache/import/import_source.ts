@@ -29,7 +29,7 @@ export interface BrokenEntry {
 
 /** Another cache, of which everything comes over. */
 export interface ImportSource extends AsyncDisposable {
-  /** How many entries there are; `undefined` where only reading them tells. */
+  /** The count of entries; `undefined` where only reading them shows it. */
   readonly entryCount: number | undefined;
   /** The entries that matter most first: room may end before they do. */
   entries(signal: AbortSignal): AsyncIterable<SourceEntry | BrokenEntry>;

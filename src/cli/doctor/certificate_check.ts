@@ -34,7 +34,7 @@ export function checkCertificateOf(settings: Settings, nowMs: number): readonly 
   }
 }
 
-/** Tells when the certificate expires, and whether the key belongs to it. */
+/** Reports when the certificate expires, and whether the key belongs to it. */
 export function checkCertificate({ path, cert, key, nowMs }: CertificateFacts): Finding {
   const { ok, warning, failed } = findingsOn("certificate");
   let own: X509Certificate;
@@ -79,7 +79,7 @@ function readableText(path: string): string | undefined {
   try {
     return Deno.readTextFileSync(path);
   } catch (error) {
-    // The check of permissions tells it.
+    // The check of permissions reports it.
     if (error instanceof Deno.errors.PermissionDenied) return undefined;
     throw error;
   }

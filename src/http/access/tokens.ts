@@ -20,7 +20,7 @@ export class Tokens {
   readonly #known: readonly KnownToken[];
   /**
    * By valid header. A lookup compares text only where V8's randomly seeded hash is equal, so its
-   * time tells nothing about how much of a guess is right.
+   * time reveals nothing about how much of a guess is right.
    */
   readonly #remembered = new Map<string, Caller>();
   readonly roles: ReadonlySet<Role>;

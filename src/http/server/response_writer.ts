@@ -17,7 +17,7 @@ export class ClientLeft extends Error {
   override readonly name = "ClientLeft";
 }
 
-/** Writes the bytes of answers, and tells `Activity` about progress. */
+/** Writes the bytes of answers, and reports progress to `Activity`. */
 export class ResponseWriter {
   readonly #socket: Pick<Socket, "write">;
   readonly #activity: Activity;

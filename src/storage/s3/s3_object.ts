@@ -17,18 +17,18 @@ export function keyOf(at: StoredName): string {
   return NAR_PREFIX + at;
 }
 
-/** Throws for an answer that lacks what every S3 store tells. */
+/** Throws for an answer without an ETag or a size, which every S3 store sends. */
 export function s3Object(
   at: StoredName,
   { ETag: etag, ContentLength: fileSize }: HeadObjectCommandOutput,
 ): S3Object {
   if (etag === undefined || fileSize === undefined) {
-    throw new Error("the S3 store told no ETag, or no size");
+    throw new Error("the S3 store sent no ETag, or no size");
   }
   return { key: keyOf(at), etag, fileSize, seal: sealOf(at, etag, fileSize) };
 }
 
-/** ETags of equal bytes may be equal: the id tells which object it is. */
+/** ETags of equal bytes may be equal: the id names the object. */
 export function sealOf(at: StoredName, etag: string, fileSize: number): Seal {
   return `${publishIdOf(at)}-${etag.replaceAll('"', "")}-${fileSize}` as Seal;
 }

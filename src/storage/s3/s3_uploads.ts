@@ -71,7 +71,7 @@ export class S3Uploads {
     const { client, bucket } = this.#s3;
     const names = { Bucket: bucket, Key: key, ContentType: TYPE };
     const atOnce = fileSize <= SMALL_BYTES ? this.#smallBodies : this.#bodies;
-    // Deno tells no length of a stream that is empty.
+    // Deno sends no length for an empty stream.
     const body = fileSize === 0 ? new Uint8Array() : new FilePart(file, 0, fileSize);
     return await atOnce(() => client.send(new PutObjectCommand({ ...names, Body: body })));
   }

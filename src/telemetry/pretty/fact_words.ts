@@ -11,8 +11,8 @@ export interface FactWords {
 
 type Fact = Facts[string];
 
-/** Told by the subject, by the message, or below the line. */
-const TOLD_ELSEWHERE = ["name", "stack", "method", "route", "status", "x_cache"];
+/** Shown by the subject, by the message, or below the line. */
+const SHOWN_ELSEWHERE = ["name", "stack", "method", "route", "status", "x_cache"];
 
 /** For a search in other logs: at the end of warnings, errors and debug lines. */
 const FOR_SEARCHES = ["nar", "path", "trace_id", "span_id"];
@@ -61,12 +61,12 @@ export function factWords(msg: string, facts: Facts, level: LogLevel): FactWords
   return { message: visible(messageOf(msg, facts)), words: words.join("  ") };
 }
 
-/** The facts that the line tells otherwise, or that tell nothing. */
+/** The facts that the line shows elsewhere, or that mean nothing to a person. */
 function leftOut({ name, nar, upstream, route, outcome }: Facts): readonly string[] {
   const isSubject = name === undefined && nar === undefined;
   const subject = upstream === undefined ? "path" : "upstream";
   return [
-    ...[...TOLD_ELSEWHERE, ...FOR_MACHINES],
+    ...[...SHOWN_ELSEWHERE, ...FOR_MACHINES],
     ...outcome === "complete" ? ["outcome"] : [],
     ...isSubject && (subject === "upstream" || route !== undefined) ? [subject] : [],
   ];

@@ -70,7 +70,7 @@ export class AnswerWatch implements Disposable {
     const doubtedAt = performance.now();
     this.#wait("connecting", dialTimeoutMs, doubtMs);
     this.#dialing = new AbortController();
-    // The request itself tells better whether it succeeded.
+    // The request itself shows better whether the connection works.
     await dial(url, this.#dialing.signal);
     if (this.#isOver) return;
     const dialMs = performance.now() - doubtedAt;
