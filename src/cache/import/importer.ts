@@ -13,7 +13,7 @@ import type { TrustedKeys } from "../../nix/trusted_keys.ts";
 import { narRowOf, narUrlOf, ownNarRowOf } from "../nar/nar_naming.ts";
 import type { NarinfoUploads } from "../upload/narinfo_uploads.ts";
 import type { Asker } from "../nar/asker.ts";
-import type { StoredEntries } from "../upload/stored_entries.ts";
+import { keptFile, type StoredEntries } from "../upload/stored_entries.ts";
 import { UploadRefused } from "../upload/upload_outcome.ts";
 import { Mismatch } from "../verify/check_nar.ts";
 import { CannotLink, importNar, type ImportNarDeps } from "./import_nar.ts";
@@ -133,16 +133,15 @@ export class Importer {
 
   /** The same NAR, where it is stored and undamaged. */
   async #keptNarOf(narinfo: Narinfo) {
-    const { metadata, kept } = this.#deps;
+    const { metadata } = this.#deps;
     const row = await metadata.findNarinfo(narinfo.storePathHash);
     const claimed = narRowOf(narinfo);
     const names = [row?.narName, claimed.name, ownNarRowOf(claimed).name];
     for (const name of new Set(names)) {
       const nar = name && await metadata.findNar(name, { fresh: true });
       if (!nar || !isSameNar(nar, narinfo)) continue;
-      const file = await kept.open(nar, this.#asker.requestId, this.#asker.client);
-      await file?.stored[Symbol.asyncDispose]();
-      if (file !== undefined) return { name: nar.name, fileSize: file.kept.fileSize };
+      const kept = await keptFile(this.#deps, nar, this.#asker);
+      if (kept !== undefined) return { name: nar.name, fileSize: kept.fileSize };
     }
     return undefined;
   }

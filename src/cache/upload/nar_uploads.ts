@@ -14,7 +14,7 @@ import { type RunningUpload, RunningUploads } from "./running_uploads.ts";
 import { SpoolFile } from "./spool_file.ts";
 import { type MeasuredNar, SpoolMeasure } from "./spool_measure.ts";
 import type { Asker } from "../nar/asker.ts";
-import type { StoredEntries } from "./stored_entries.ts";
+import { keptFile, type StoredEntries } from "./stored_entries.ts";
 import { stageNar, type StageNarDeps } from "./stage_nar.ts";
 import { piecesOf, type UploadBody } from "./upload_body.ts";
 import { outcomeOf, type UploadOutcome, UploadRefused } from "./upload_outcome.ts";
@@ -88,14 +88,12 @@ export class NarUploads {
     return await this.#store(upload);
   }
 
-  async #isHere(narName: NarName, { requestId, client }: Asker): Promise<boolean> {
-    const { publishing: { metadata }, entries: { kept } } = this.#deps;
+  async #isHere(narName: NarName, asker: Asker): Promise<boolean> {
+    const { publishing: { metadata }, entries } = this.#deps;
     for (const name of ownNames(narName)) {
       const nar = await metadata.findNar(name, { fresh: true });
       if (nar?.kept?.fileHash !== hashOf(narName)) continue;
-      const file = await kept.open(nar, requestId, client);
-      await file?.stored[Symbol.asyncDispose]();
-      if (file !== undefined) return true;
+      if (await keptFile(entries, nar, asker) !== undefined) return true;
     }
     return false;
   }

@@ -19,7 +19,7 @@ import type { NegativeCache } from "../negative_cache.ts";
 import type { Signer } from "../own_signature.ts";
 import { withSignatures } from "./merged_signatures.ts";
 import type { Asker } from "../nar/asker.ts";
-import type { StoredEntries } from "./stored_entries.ts";
+import { keptFile, type StoredEntries } from "./stored_entries.ts";
 import { uploadedNar } from "./uploaded_nar.ts";
 import { outcomeOf, type UploadOutcome, UploadRefused } from "./upload_outcome.ts";
 import type { UploadTrust } from "./upload_trust.ts";
@@ -118,14 +118,9 @@ export class NarinfoUploads {
   }
 
   /** `undefined` where the file is missing or damaged. */
-  async #keptOf(
-    nar: NarRecord | undefined,
-    { requestId, client }: Asker,
-  ): Promise<KeptNarRecord | undefined> {
-    if (nar?.kept === undefined) return undefined;
-    const file = await this.#deps.entries.kept.open(nar, requestId, client);
-    await file?.stored[Symbol.asyncDispose]();
-    return file && { nar, kept: file.kept };
+  async #keptOf(nar: NarRecord | undefined, asker: Asker): Promise<KeptNarRecord | undefined> {
+    const kept = nar && await keptFile(this.#deps.entries, nar, asker);
+    return nar && kept && { nar, kept };
   }
 
   /** Throws Outdated where narinfo or NAR file have changed since they were read. */

@@ -1,6 +1,8 @@
 import { Failure } from "../../base/failure.ts";
 import type { ActiveReads } from "../../space/active_reads.ts";
+import type { KeptFile, NarRecord } from "../../metadata/metadata_store.ts";
 import type { KeptNars } from "../kept/kept_nars.ts";
+import type { Asker } from "../nar/asker.ts";
 import type { Uses } from "../uses.ts";
 
 /** What is stored here: how it is opened, spared and noted as used. */
@@ -8,6 +10,17 @@ export interface StoredEntries {
   readonly kept: Pick<KeptNars, "open">;
   readonly reads: ActiveReads;
   readonly uses: Pick<Uses, "narinfo" | "nar" | "document">;
+}
+
+/** The file of the row, if it is stored and undamaged. */
+export async function keptFile(
+  { kept }: Pick<StoredEntries, "kept">,
+  nar: NarRecord,
+  { requestId, client }: Asker,
+): Promise<KeptFile | undefined> {
+  const file = await kept.open(nar, requestId, client);
+  await file?.stored[Symbol.asyncDispose]();
+  return file?.kept;
 }
 
 /**
