@@ -1,5 +1,5 @@
-import { Notifier } from "../../base/notifier.ts";
 import type { Incoming } from "../server/http_server.ts";
+import { ReadySockets } from "../server/ready_sockets.ts";
 import type { Socket } from "../server/request_reader.ts";
 import { SilentClients } from "../server/silent_clients.ts";
 import { type ProxiedClient, ProxiedClients, type ProxiedClientsDeps } from "./proxied_clients.ts";
@@ -21,10 +21,8 @@ export class ProxiedListener implements Incoming, Disposable {
   readonly #listener: Incoming & { close(): void };
   readonly #silent: SilentClients;
   readonly #clients: ProxiedClients;
-  readonly #ready: Socket[] = [];
-  readonly #changed = new Notifier();
+  readonly #sockets = new ReadySockets(() => this.#acceptOne());
   readonly #sweeping: ReturnType<typeof setInterval>;
-  #accepting: Promise<void> | undefined;
 
   constructor(listener: Incoming & { close(): void }, deps: ProxiedListenerDeps) {
     this.#listener = listener;
@@ -36,14 +34,8 @@ export class ProxiedListener implements Incoming, Disposable {
     }, SWEEP_EVERY_MS);
   }
 
-  async accept(): Promise<Socket> {
-    for (;;) {
-      const socket = this.#ready.shift();
-      if (socket !== undefined) return socket;
-      const changed = this.#changed.notified();
-      this.#accepting ??= this.#acceptOne();
-      await Promise.race([changed, this.#accepting]);
-    }
+  accept(): Promise<Socket> {
+    return this.#sockets.next();
   }
 
   [Symbol.dispose](): void {
@@ -53,16 +45,10 @@ export class ProxiedListener implements Incoming, Disposable {
   }
 
   async #acceptOne(): Promise<void> {
-    try {
-      const socket = await this.#listener.accept();
-      void this.#clients.open(socket).then((client) => {
-        if (client === undefined) return;
-        this.#ready.push(new ProxiedSocket(socket, client));
-        this.#changed.notify();
-      });
-    } finally {
-      this.#accepting = undefined;
-    }
+    const socket = await this.#listener.accept();
+    void this.#clients.open(socket).then((client) => {
+      if (client !== undefined) this.#sockets.add(new ProxiedSocket(socket, client));
+    });
   }
 }
 

@@ -1,6 +1,6 @@
-import { Notifier } from "../../base/notifier.ts";
 import { type Link, linkOf } from "./link.ts";
 import type { Incoming } from "../server/http_server.ts";
+import { ReadySockets } from "../server/ready_sockets.ts";
 import type { Socket } from "../server/request_reader.ts";
 import type { WorkerRelay } from "./worker_relay.ts";
 
@@ -19,25 +19,17 @@ const STRANGER_MS = 5_000;
 export class RelayedListener implements Incoming, Disposable {
   readonly #listener: Deno.TlsListener;
   readonly #relay: RelayOfLinks;
-  readonly #ready: Socket[] = [];
+  readonly #sockets = new ReadySockets(() => this.#acceptOne());
   /** Accepted connections that the relay has not reported, with their times. */
   readonly #strangers = new Map<Deno.TlsConn, number>();
-  readonly #changed = new Notifier();
-  #accepting: Promise<void> | undefined;
 
   constructor(listener: Deno.TlsListener, relay: RelayOfLinks) {
     this.#listener = listener;
     this.#relay = relay;
   }
 
-  async accept(): Promise<Socket> {
-    for (;;) {
-      const socket = this.#ready.shift();
-      if (socket !== undefined) return socket;
-      const changed = this.#changed.notified();
-      this.#accepting ??= this.#acceptOne();
-      await Promise.race([changed, this.#accepting]);
-    }
+  accept(): Promise<Socket> {
+    return this.#sockets.next();
   }
 
   /** Closes connections that the relay did not report in time. */
@@ -53,18 +45,13 @@ export class RelayedListener implements Incoming, Disposable {
   }
 
   async #acceptOne(): Promise<void> {
-    try {
-      const inner = await this.#listener.accept();
-      const link = linkOfEnds(inner);
-      this.#strangers.set(inner, performance.now());
-      this.#relay.accepted(link, (client) => {
-        this.#strangers.delete(inner);
-        this.#ready.push(new RelayedSocket(inner, link, { relay: this.#relay, client }));
-        this.#changed.notify();
-      });
-    } finally {
-      this.#accepting = undefined;
-    }
+    const inner = await this.#listener.accept();
+    const link = linkOfEnds(inner);
+    this.#strangers.set(inner, performance.now());
+    this.#relay.accepted(link, (client) => {
+      this.#strangers.delete(inner);
+      this.#sockets.add(new RelayedSocket(inner, link, { relay: this.#relay, client }));
+    });
   }
 
   #refuse(inner: Deno.TlsConn): void {
