@@ -37,8 +37,6 @@ export function readOptions(words: readonly string[]): MatrixOptions {
 }
 
 const SHORT: readonly string[] = [
-  "tests/e2e/balanced_test.ts",
-  "tests/e2e/closure_test.ts",
   "tests/e2e/kill_test.ts",
   "tests/e2e/replicas_test.ts",
   "tests/e2e/resume_test.ts",
