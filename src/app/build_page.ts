@@ -13,7 +13,7 @@ import { pageRoute } from "../http/routes/page.ts";
 import { explainRoute } from "../http/routes/explain.ts";
 import { searchPackages } from "../http/routes/search_packages.ts";
 import { statsRoute } from "../http/routes/stats.ts";
-import { MemberGatherer, type MemberSources } from "../http/stats/gather_member.ts";
+import { type MemberFigureSources, MemberGatherer } from "../http/stats/gather_member.ts";
 import { MemberReports } from "../http/stats/member_reports.ts";
 import { gatherStats, type StatsAsked } from "../http/stats/gather_stats.ts";
 import type { HistoryReader } from "../history/history.ts";
@@ -104,7 +104,7 @@ export function buildPage(parts: AppParts, subjects: PageSubjects): PageParts {
 
 function buildMembers(
   { stores, nowMs, telemetry: { members, log } }: AppParts,
-  sources: Omit<MemberSources, "host" | "url">,
+  sources: Omit<MemberFigureSources, "host" | "url">,
 ): MemberReports | undefined {
   if (members === undefined) return undefined;
   const { board, isShared, ...own } = members;

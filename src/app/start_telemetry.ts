@@ -14,7 +14,7 @@ import { type UpstreamTrace, upstreamTraceOf } from "../upstream/http/upstream_t
 import { readProcess } from "./process_gauges.ts";
 import { caCertificates } from "./upstream_settings.ts";
 
-export interface TelemetryParts {
+export interface TelemetryInputs {
   readonly settings: Settings;
   readonly upstreams: readonly HttpUpstreamSettings[];
   readonly queue: LineQueue;
@@ -34,7 +34,7 @@ export interface Telemetry {
 }
 
 /** Starts the log, the metrics and, if enabled, OpenTelemetry. */
-export async function startTelemetry(parts: TelemetryParts): Promise<Telemetry> {
+export async function startTelemetry(parts: TelemetryInputs): Promise<Telemetry> {
   const { settings, upstreams, queue } = parts;
   const level = settings["log-level"];
   const plainLog = createLogger(level, queue);
@@ -78,7 +78,7 @@ function isDisabledByEnvironment(log: Logger): boolean {
 
 /** Loads the SDK on demand, as it takes time and memory. */
 async function openTelemetry(
-  { settings, queue }: TelemetryParts,
+  { settings, queue }: TelemetryInputs,
   metrics: Metrics,
   log: Logger,
 ): Promise<Otel> {

@@ -3,7 +3,7 @@ import type { AnyOption, OptionTable, Values } from "../config/kinds/option.ts";
 import { readFound, shownGiven } from "../config/reading.ts";
 import { type Environment, readEnvironment } from "../config/sources/environment.ts";
 import { readFlags, unexpectedArguments } from "../config/sources/flags.ts";
-import type { Finding } from "../config/sources/found.ts";
+import type { FoundOption } from "../config/sources/found.ts";
 
 /** The parsed arguments and environment of a command. */
 export interface Words<Table> {
@@ -54,12 +54,12 @@ export function noOperands(rest: readonly string[]): void {
   if (problems.length > 0) throw new ConfigError(problems);
 }
 
-function variablesOf(table: OptionTable, env: Environment): readonly Finding[] {
+function variablesOf(table: OptionTable, env: Environment): readonly FoundOption[] {
   const named = Object.entries(table).filter(([, { variable }]) => variable !== undefined);
   return readEnvironment(Object.fromEntries(named), env).found;
 }
 
-function givenTwice(option: AnyOption, found: readonly Finding[]): string {
+function givenTwice(option: AnyOption, found: readonly FoundOption[]): string {
   const spellings = [...new Set(found.map(({ spelled }) => spelled))].join(" and ");
   const got = found.flatMap((one) => one.given.map((given) => shownGiven(option, one, given)));
   return `${spellings}: got ${got.join(" and ")}, expected only one`;

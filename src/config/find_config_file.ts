@@ -4,7 +4,7 @@ import { readConfigFile } from "./sources/config_file.ts";
 import { isYamlPath, parseTomlText, type ParseYaml } from "./sources/config_text.ts";
 import { type Environment, readEnvironment } from "./sources/environment.ts";
 import { readFlags } from "./sources/flags.ts";
-import type { Finding, Findings } from "./sources/found.ts";
+import type { Findings, FoundOption } from "./sources/found.ts";
 
 /** The key of the option that names the configuration file. */
 const CONFIG_FILE_KEY = "config";
@@ -34,7 +34,7 @@ export function configFilePath(
  */
 export function findConfigFile(
   table: OptionTable,
-  named: readonly Finding[],
+  named: readonly FoundOption[],
   inputs: ConfigFileInputs,
 ): Findings {
   const choice = choiceIn(named);
@@ -55,7 +55,10 @@ export function findConfigFile(
 }
 
 /** A warning if ncps has a file in its default place, and larder reads no file. */
-export function unreadFile(named: readonly Finding[], inputs: ConfigFileInputs): readonly string[] {
+export function unreadFile(
+  named: readonly FoundOption[],
+  inputs: ConfigFileInputs,
+): readonly string[] {
   if (pathOf(choiceIn(named), inputs)) return [];
   const home = configHome(inputs.env);
   const path = `${home}/ncps/config.yaml`;
@@ -63,11 +66,11 @@ export function unreadFile(named: readonly Finding[], inputs: ConfigFileInputs):
   return [`${path}: is not read; give it as --config to use it`];
 }
 
-function choiceIn(named: readonly Finding[]): Finding | undefined {
+function choiceIn(named: readonly FoundOption[]): FoundOption | undefined {
   return named.find(({ key }) => key === CONFIG_FILE_KEY);
 }
 
-function pathOf(choice: Finding | undefined, inputs: ConfigFileInputs): string | undefined {
+function pathOf(choice: FoundOption | undefined, inputs: ConfigFileInputs): string | undefined {
   return choice?.given[0]?.text ?? defaultPlaces(inputs.env).find(inputs.fileExists);
 }
 

@@ -1,7 +1,7 @@
 import { reasonOf } from "../base/failure.ts";
 import { textsIn } from "./kinds/list.ts";
 import { type AnyOption, expectationOf, expectedInstead, HIDDEN } from "./kinds/option.ts";
-import type { Finding, GivenValue } from "./sources/found.ts";
+import type { FoundOption, GivenValue } from "./sources/found.ts";
 
 /** A valid value, or its problem in one line. */
 export type Reading = { readonly value: unknown } | { readonly problem: string };
@@ -9,7 +9,7 @@ export type Reading = { readonly value: unknown } | { readonly problem: string }
 /** Parses one source's value for an option, or the file of a secret. */
 export function readFound(
   option: AnyOption,
-  found: Finding,
+  found: FoundOption,
   readTextFile: (path: string) => string,
 ): readonly Reading[] {
   const kind = option.kind.item ?? option.kind;
@@ -31,14 +31,14 @@ export function readFound(
 }
 
 /** The value as a problem shows it: JSON, without secrets. */
-export function shownGiven(option: AnyOption, found: Finding, given: GivenValue): string {
+export function shownGiven(option: AnyOption, found: FoundOption, given: GivenValue): string {
   if (option.secret && !found.isFile) return HIDDEN;
   const { redact } = option.kind.item ?? option.kind;
   const { original } = given;
   return JSON.stringify(typeof original === "string" && redact ? redact(original) : original);
 }
 
-function readSecret(option: AnyOption, found: Finding, content: string): readonly Reading[] {
+function readSecret(option: AnyOption, found: FoundOption, content: string): readonly Reading[] {
   // Programs end a secret's file with a line break, which is not part of the secret.
   const text = content.replace(/\r?\n$/, "");
   const inFile = option.kind.item ? linesOfList(option.kind, text) : [{ part: text, place: "" }];

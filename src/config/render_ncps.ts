@@ -8,7 +8,7 @@ import { readConfigFile } from "./sources/config_file.ts";
 import { isYamlPath, loadYamlParser, parseTomlText } from "./sources/config_text.ts";
 import { type Environment, readEnvironment } from "./sources/environment.ts";
 import { checkForeign } from "./sources/foreign.ts";
-import type { Finding } from "./sources/found.ts";
+import type { FoundOption } from "./sources/found.ts";
 
 /** The configuration file of an ncps, and the variables that it runs with. */
 export interface NcpsSettings {
@@ -74,7 +74,7 @@ interface Converted {
   readonly problem: readonly string[];
 }
 
-function entryOf(option: AnyOption, found: Finding, spelled: string): Converted {
+function entryOf(option: AnyOption, found: FoundOption, spelled: string): Converted {
   const comments = [option.help, `From ${spelled}`];
   if (option.secret) return secretEntry(comments, found);
   const readings = readFound(option, found, () => "");
@@ -94,7 +94,7 @@ function entryOf(option: AnyOption, found: Finding, spelled: string): Converted 
 }
 
 /** A secret stays out of the text. Without its file larder does not start, so nothing is open. */
-function secretEntry(comments: readonly string[], { key, given, isFile }: Finding): Converted {
+function secretEntry(comments: readonly string[], { key, given, isFile }: FoundOption): Converted {
   const path = isFile ? given[0]?.text : `/etc/larder/${key.replaceAll(".", "-")}`;
   const todo = isFile ? [] : ["Put the secret into this file"];
   const line = (name: string) => `${name}-file = ${JSON.stringify(path)}\n`;

@@ -13,7 +13,7 @@ import type { Rule } from "./rules.ts";
 import { readCredentials } from "./sources/credentials.ts";
 import { readEnvironment } from "./sources/environment.ts";
 import { readFlags, unexpectedArguments } from "./sources/flags.ts";
-import type { Finding, Findings, SettingSource } from "./sources/found.ts";
+import type { Findings, FoundOption, SettingSource } from "./sources/found.ts";
 import { unknownVariables } from "./sources/unknown_variables.ts";
 
 /** All inputs besides the table. */
@@ -110,12 +110,12 @@ function readLayers(table: OptionTable, inputs: Inputs): readonly Findings[] {
 }
 
 /** The findings of each source that names an option, the strongest first. */
-function foundIn(layers: readonly Findings[], key: string): readonly (readonly Finding[])[] {
+function foundIn(layers: readonly Findings[], key: string): readonly (readonly FoundOption[])[] {
   return layers.map(({ found }) => found.filter((one) => one.key === key))
     .filter((found) => found.length > 0);
 }
 
-function strongest(layers: readonly Findings[], key: string): readonly Finding[] {
+function strongest(layers: readonly Findings[], key: string): readonly FoundOption[] {
   return foundIn(layers, key)[0] ?? [];
 }
 
@@ -123,7 +123,7 @@ function strongest(layers: readonly Findings[], key: string): readonly Finding[]
 function settle(
   draft: Draft,
   option: AnyOption,
-  found: readonly Finding[],
+  found: readonly FoundOption[],
   inputs: Inputs,
 ): boolean {
   const values = check(draft, option, found, inputs);
@@ -139,7 +139,7 @@ function settle(
 function check(
   draft: Draft,
   option: AnyOption,
-  found: readonly Finding[],
+  found: readonly FoundOption[],
   inputs: Inputs,
 ): readonly unknown[] | undefined {
   const used = spelledOnce(option, found);
@@ -155,12 +155,15 @@ function check(
  * The findings of one source for an option, in one spelling; `undefined` if spellings differ. A
  * list joins all values of one spelling.
  */
-function spelledOnce(option: AnyOption, found: readonly Finding[]): readonly Finding[] | undefined {
+function spelledOnce(
+  option: AnyOption,
+  found: readonly FoundOption[],
+): readonly FoundOption[] | undefined {
   const isList = option.kind.item !== undefined;
   const [first = [], ...others] = isList
     ? [...Map.groupBy(found, ({ spelled }) => spelled).values()]
     : found.map((one) => [one]);
-  const said = (ones: readonly Finding[]) =>
+  const said = (ones: readonly FoundOption[]) =>
     JSON.stringify(ones.flatMap(({ given, isFile = false }) => [isFile, ...given.map(textOf)]));
   return others.every((other) => said(other) === said(first)) ? first : undefined;
 }
@@ -169,7 +172,7 @@ function textOf({ text }: { readonly text: string }): string {
   return text;
 }
 
-function givenTwice(option: AnyOption, found: readonly Finding[]): string {
+function givenTwice(option: AnyOption, found: readonly FoundOption[]): string {
   const spellings = [...new Set(found.map(({ spelled }) => spelled))].join(" and ");
   const got = found.flatMap((one) => one.given.map((given) => shownGiven(option, one, given)));
   return `${spellings}: got ${got.join(" and ")}, expected only one`;

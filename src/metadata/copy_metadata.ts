@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from "node:util";
 import pLimit from "p-limit";
 import { type MemberId, newMemberId } from "../base/member_id.ts";
 import type { Change, KeptFile, MetadataStore, NarRecord, NarRow } from "./metadata_store.ts";
-import type { ListedDocument, ListedNar, ListedNarinfo, RowLister } from "./row_lister.ts";
+import type { ListedDocument, ListedLooseNar, ListedNarinfo, RowLister } from "./row_lister.ts";
 
 /** Rows of one page: each takes some queries. */
 const PAGE_ROWS = 256;
@@ -114,7 +114,7 @@ export class MetadataCopy {
     ];
   }
 
-  async #looseNar(listed: ListedNar): Promise<readonly Change[]> {
+  async #looseNar(listed: ListedLooseNar): Promise<readonly Change[]> {
     const { from, to } = this.#deps;
     const { narName, usedAtMs: atMs, stagedUntilMs: untilMs } = listed;
     const nar = await from.findNar(narName);

@@ -8,7 +8,7 @@ export interface ListedNarinfo {
 }
 
 /** A NAR that no narinfo names. */
-export interface ListedNar {
+export interface ListedLooseNar {
   readonly narName: NarName;
   readonly usedAtMs: number;
   /** An uploaded file stays until then without a narinfo; 0 for every other NAR. */
@@ -23,6 +23,6 @@ export interface ListedDocument {
 /** Lists all rows for a copy, in pages: those behind a key, in the order of keys. */
 export interface RowLister {
   listNarinfos(after: string, countMax: number): Promise<readonly ListedNarinfo[]>;
-  listLooseNars(after: string, countMax: number): Promise<readonly ListedNar[]>;
+  listLooseNars(after: string, countMax: number): Promise<readonly ListedLooseNar[]>;
   listDocuments(after: string, countMax: number): Promise<readonly ListedDocument[]>;
 }

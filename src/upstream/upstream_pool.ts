@@ -27,7 +27,7 @@ export interface UpstreamLook {
 }
 
 /** A narinfo request to the upstreams. */
-interface Asked {
+interface PoolRequest {
   readonly storePathHash: StorePathHash;
   readonly requestId: string;
   readonly rank: AskRank;
@@ -40,7 +40,7 @@ export interface UpstreamPoolDeps {
   readonly observe: (
     upstream: string,
     reading: NarinfoReading,
-    asked: Asked,
+    asked: PoolRequest,
   ) => void;
   /** Called with the result of each NAR request. */
   readonly observeNar: (upstream: string, reading: UpstreamReading) => void;
@@ -220,7 +220,7 @@ export class UpstreamPool implements Disposable {
   #ask(
     storePathHash: StorePathHash,
     upstreams: readonly PooledUpstream[],
-    given: Omit<Asked, "storePathHash">,
+    given: Omit<PoolRequest, "storePathHash">,
   ): Promise<PoolAnswer> {
     const asked = { ...given, storePathHash };
     const query = new NarinfoQuery(upstreams, {

@@ -25,7 +25,7 @@ export interface BackEnds extends NarBackEnd {
   readonly claim: StorageClaim;
 }
 
-export interface OpenOptions {
+export interface OpenBackEndsOptions {
   /** True: the store of NAR files becomes this database's, whose ever it was. Default: false. */
   readonly adopts?: boolean;
   /**
@@ -42,7 +42,7 @@ export interface OpenOptions {
 export async function openBackEnds(
   places: StorePlaces,
   log: Logger = SILENT,
-  { adopts = false, member }: OpenOptions = {},
+  { adopts = false, member }: OpenBackEndsOptions = {},
 ): Promise<BackEnds> {
   const answers = await checkNars(places.nars);
   await using opening = new AsyncDisposableStack();
@@ -58,7 +58,7 @@ export async function openBackEnds(
 /** Opens stores for a check. Throws a Failure that names a missing one. */
 export async function openPresentBackEnds(
   places: StorePlaces,
-  options?: OpenOptions,
+  options?: OpenBackEndsOptions,
 ): Promise<BackEnds> {
   const { database, nars } = places;
   if (database.kind === "sqlite") requireStorage(database.path);

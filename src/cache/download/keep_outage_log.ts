@@ -15,8 +15,8 @@ export class KeepOutageLog {
   constructor(log: Logger, metrics: Pick<Metrics, "series">) {
     const series = (reason: "disk_error" | "no_room") =>
       metrics.series("nar_not_kept_total", { reason });
-    this.#disk = new NotKept(new OutageLog(log, OUTAGES.keeping), series("disk_error"));
-    this.#room = new NotKept(new OutageLog(log, OUTAGES.room), series("no_room"));
+    this.#disk = new NotKeptLog(new OutageLog(log, OUTAGES.keeping), series("disk_error"));
+    this.#room = new NotKeptLog(new OutageLog(log, OUTAGES.room), series("no_room"));
   }
 
   /** The disk failed. `fileSize`: of the file, or the bytes received so far. */
@@ -41,7 +41,7 @@ export class KeepOutageLog {
 }
 
 /** One reason, and the smallest file that failed for it. */
-class NotKept<Message extends string> {
+class NotKeptLog<Message extends string> {
   readonly log: OutageLog<Message>;
   readonly #count: Series;
   #smallestBytes = Infinity;

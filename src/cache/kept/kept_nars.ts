@@ -52,7 +52,7 @@ interface Look extends OpenKeptFile {
 export class KeptNars {
   readonly #deps: KeptNarsDeps;
   readonly #known = new KnownFiles();
-  readonly #checks = new SingleFlight<StoredName, Verdict>();
+  readonly #checks = new SingleFlight<StoredName, ContentVerdict>();
 
   constructor(deps: KeptNarsDeps) {
     this.#deps = deps;
@@ -121,7 +121,7 @@ export class KeptNars {
   }
 
   /** `undefined` for an unreadable file. After "right" the caller opens it again. */
-  async #checked(look: Look): Promise<Verdict | undefined> {
+  async #checked(look: Look): Promise<ContentVerdict | undefined> {
     const { name, kept, stored, requestId } = look;
     const { value, joined } = this.#checks.run(kept.at, () => this.#check(look));
     try {
@@ -134,7 +134,7 @@ export class KeptNars {
     }
   }
 
-  async #check(look: Look): Promise<Verdict> {
+  async #check(look: Look): Promise<ContentVerdict> {
     const { kept, stored: { seal } } = look;
     if (this.#isRight(look, await contentHash(look.stored))) {
       void this.#seal(kept.at, seal);
@@ -189,23 +189,23 @@ async function contentHash(stored: StoredNar): Promise<Sha256> {
 const ENTRIES_MAX = 50_000;
 
 /** "right": the bytes are the verified ones. */
-type Verdict = "right" | "wrong";
+type ContentVerdict = "right" | "wrong";
 
 interface Known {
   readonly seal: Seal;
-  readonly verdict: Verdict;
+  readonly verdict: ContentVerdict;
 }
 
 /** The verdicts of this process on stored files whose rows lack the seal. */
 class KnownFiles {
   readonly #entries = lruOf<StoredName, Known>({ countMax: ENTRIES_MAX });
 
-  learn(at: StoredName, seal: Seal, verdict: Verdict): void {
+  learn(at: StoredName, seal: Seal, verdict: ContentVerdict): void {
     this.#entries.set(at, { seal, verdict });
   }
 
   /** `undefined` for a file that was never hashed, or has changed since. */
-  verdictOf(at: StoredName, seal: Seal): Verdict | undefined {
+  verdictOf(at: StoredName, seal: Seal): ContentVerdict | undefined {
     const known = this.#entries.get(at);
     return known?.seal === seal ? known.verdict : undefined;
   }

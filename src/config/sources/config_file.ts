@@ -2,9 +2,9 @@ import { suggestion } from "../../base/nearest.ts";
 import type { Kind, OptionTable } from "../kinds/option.ts";
 import { type ConfigText, isYamlPath } from "./config_text.ts";
 import {
-  type Finding,
   type Findings,
   foundAs,
+  type FoundOption,
   givenText,
   type GivenValue,
   ownSpellings,
@@ -32,7 +32,7 @@ function findingsIn(
   values: readonly (readonly [string, unknown])[],
 ): Findings {
   const spellings = spellingsIn("key", table);
-  const found: Finding[] = [];
+  const found: FoundOption[] = [];
   const problems: string[] = [];
   for (const [key, value] of values) {
     const spelling = spellings.get(key);

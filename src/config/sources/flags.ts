@@ -1,9 +1,9 @@
 import { suggestion } from "../../base/nearest.ts";
 import { expectedInstead, type OptionTable } from "../kinds/option.ts";
 import {
-  type Finding,
   type Findings,
   foundAs,
+  type FoundOption,
   givenText,
   ownSpellings,
   type Spelling,
@@ -24,7 +24,7 @@ export interface FlagFindings extends Findings {
  */
 export function readFlags(table: OptionTable, args: readonly string[]): FlagFindings {
   const flags = spellingsIn("flag", table);
-  const found: Finding[] = [];
+  const found: FoundOption[] = [];
   const problems: string[] = [];
   const rest: string[] = [];
 
@@ -59,7 +59,9 @@ interface Flag {
   readonly inline?: string;
 }
 
-type Read = { readonly usesNext: boolean } & ({ readonly found: Finding } | { problem: string });
+type Read =
+  & { readonly usesNext: boolean }
+  & ({ readonly found: FoundOption } | { problem: string });
 
 function splitFlag(word: string): Flag {
   const at = word.indexOf("=");
@@ -109,7 +111,7 @@ function readUnlisted(
   return { usesNext, problem };
 }
 
-function found(spelling: Spelling, name: string, value: string): Finding {
+function found(spelling: Spelling, name: string, value: string): FoundOption {
   return foundAs(spelling, { from: "flag", name }, givenText(spelling, value));
 }
 

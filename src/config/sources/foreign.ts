@@ -1,5 +1,5 @@
 import type { AnyOption } from "../kinds/option.ts";
-import type { Finding } from "./found.ts";
+import type { FoundOption } from "./found.ts";
 
 /** A setting of ncps without a counterpart in larder. Its `help` names the alternative. */
 export interface ForeignSetting extends AnyOption {
@@ -22,7 +22,7 @@ export interface ForeignProblems {
 }
 
 /** Sorts given foreign settings into errors and warnings, one line for each reason. */
-export function checkForeign(table: ForeignTable, found: readonly Finding[]): ForeignProblems {
+export function checkForeign(table: ForeignTable, found: readonly FoundOption[]): ForeignProblems {
   const asked = found.flatMap((one) => {
     const row = table[one.key];
     return row === undefined || isObeyed(row, one) ? [] : [{ found: one, row }];
@@ -39,13 +39,13 @@ export function checkForeign(table: ForeignTable, found: readonly Finding[]): Fo
   return { problems: [...new Set(problems)], warnings };
 }
 
-function isObeyed({ kind, obeyed }: ForeignSetting, { given }: Finding): boolean {
+function isObeyed({ kind, obeyed }: ForeignSetting, { given }: FoundOption): boolean {
   const values = obeyed ?? (kind.bare === "boolean" ? OFF : []);
   return given.every(({ text }) => text === "" || values.includes(text.toLowerCase()));
 }
 
 /** `FILE: a, b`, or `--a, B`. */
-function namesOfAll(found: readonly Finding[]): string {
+function namesOfAll(found: readonly FoundOption[]): string {
   const names = found.map(({ spelled, source }, at) =>
     source.from === "file" && at > 0 ? spelled.slice(`${source.name}: `.length) : spelled
   );

@@ -22,7 +22,7 @@ export interface GivenValue {
 }
 
 /** One source's values for one option. */
-export interface Finding {
+export interface FoundOption {
   readonly key: string;
   readonly source: SettingSource;
   /** The user's spelling of the option: flag, variable, or `FILE: key`. */
@@ -35,7 +35,7 @@ export interface Finding {
 
 /** The findings and problems of one source. */
 export interface Findings {
-  readonly found: readonly Finding[];
+  readonly found: readonly FoundOption[];
   readonly problems: readonly string[];
   readonly warnings?: readonly string[];
 }
@@ -93,7 +93,7 @@ export function foundAs(
   source: SettingSource,
   given: readonly GivenValue[],
   spelled = source.name,
-): Finding {
+): FoundOption {
   return { key, source, spelled, given, ...(isFile ? { isFile } : {}) };
 }
 

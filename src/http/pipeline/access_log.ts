@@ -13,7 +13,7 @@ export function accessLevel(route: Route | undefined, method: string): LogLevel 
   return route.streams || CHANGING_METHODS.includes(method) ? "info" : "debug";
 }
 
-export interface Access {
+export interface AccessLine {
   readonly method: string;
   readonly path: string;
   readonly route: string;
@@ -34,7 +34,7 @@ export interface Access {
 }
 
 /** Logs a finished request in one line. */
-export function logAccess(log: Logger, level: LogLevel, access: Access): void {
+export function logAccess(log: Logger, level: LogLevel, access: AccessLine): void {
   const { method, route, status, bytes, outcome, source, client, token } = access;
   const facts: Facts = {
     method,
@@ -57,7 +57,7 @@ export function logAccess(log: Logger, level: LogLevel, access: Access): void {
 const SERVED = [200, 206, 307];
 
 /** The log message. The specification fixes the one for a NAR from the cache. */
-function messageOf({ isNar, method, status, source }: Access): string {
+function messageOf({ isNar, method, status, source }: AccessLine): string {
   const isServed = isNar && method === "GET" && SERVED.includes(status);
   return isServed && source === "HIT" ? "serving nar from cache" : "request";
 }

@@ -8,7 +8,7 @@ import type { HistogramSeries, Metrics, Series } from "../../telemetry/metrics.t
 import type { Route } from "../routes/router.ts";
 
 /** A finished request. */
-export interface Counted {
+export interface FinishedRequest {
   /** `undefined` for a path without a route. */
   readonly route: Route | undefined;
   readonly method: string;
@@ -53,7 +53,7 @@ export class HttpMetrics {
     this.#active++;
   }
 
-  end({ route, method, status, outcome, seconds }: Counted): void {
+  end({ route, method, status, outcome, seconds }: FinishedRequest): void {
     this.#active--;
     const byMethod = this.#series.get(route);
     const series = byMethod?.get(method) ?? byMethod?.get("OTHER");

@@ -30,7 +30,7 @@ export interface RequestPipeline {
   refuse(refused: RefusedRequest): Answer;
 }
 
-interface Asked {
+interface IdentifiedRequest {
   readonly request: ClientRequest;
   readonly requestId: string;
 }
@@ -73,7 +73,7 @@ export function createRequestPipeline(deps: RequestPipelineDeps): RequestPipelin
   async function respond(
     match: Match | typeof MALFORMED,
     decision: Access | undefined,
-    { request, requestId }: Asked,
+    { request, requestId }: IdentifiedRequest,
   ): Promise<Answer> {
     const head = request.method === "HEAD";
     if (match.kind === "malformed") return statusAnswer(400, head);
@@ -113,7 +113,7 @@ function callerIn(decision: Access | undefined): Caller | undefined {
 function failed(
   log: Logger,
   error: unknown,
-  { request, requestId, route }: Asked & { readonly route: Route },
+  { request, requestId, route }: IdentifiedRequest & { readonly route: Route },
 ): Answer {
   const { status: meant, level } = meaningOf(error);
   const { aborted: isGone, reason } = request.signal;

@@ -2,9 +2,11 @@ import type { CacheResult, NarFacts } from "../../cache/nar/nar_answer.ts";
 import type { Metrics, Series } from "../../telemetry/metrics.ts";
 
 /** The result that a request counts as: the first for what was fetched ahead is no plain hit. */
-export type Counted = CacheResult | "prefetched";
+export type CountedResult = CacheResult | "prefetched";
 
-export function countedAs({ source, isAhead }: Pick<NarFacts, "source" | "isAhead">): Counted {
+export function countedAs(
+  { source, isAhead }: Pick<NarFacts, "source" | "isAhead">,
+): CountedResult {
   return isAhead ? "prefetched" : source;
 }
 
@@ -15,7 +17,7 @@ export function countedAs({ source, isAhead }: Pick<NarFacts, "source" | "isAhea
 export function requestSeries(
   metrics: Metrics,
   kind: "narinfo" | "nar",
-): Readonly<Record<Counted | "negative", Series>> {
+): Readonly<Record<CountedResult | "negative", Series>> {
   return {
     negative: metrics.series("cache_requests_total", { kind, result: "negative" }),
     HIT: metrics.series("cache_requests_total", { kind, result: "hit" }),
@@ -29,7 +31,7 @@ export function requestSeries(
 export function servedBytes(
   metrics: Metrics,
   kind: "narinfo" | "nar",
-): Readonly<Record<Counted, Series>> {
+): Readonly<Record<CountedResult, Series>> {
   return {
     HIT: metrics.series("served_bytes_total", { kind, source: "hit" }),
     MISS: metrics.series("served_bytes_total", { kind, source: "miss" }),

@@ -3,7 +3,7 @@ import type { StatsSources } from "./gather_stats.ts";
 import { MEMBER_DOWNLOADS_MAX, type MemberStatus } from "./member_status.ts";
 
 /** The sources of a member's own status. */
-export interface MemberSources extends
+export interface MemberFigureSources extends
   Pick<
     StatsSources,
     "version" | "startedAtMs" | "nowMs" | "metrics" | "pool" | "downloads" | "nameOf" | "problems"
@@ -16,11 +16,11 @@ export interface MemberSources extends
 
 /** Tells how this member does. Reads memory, and the names of running downloads. */
 export class MemberGatherer {
-  readonly #sources: MemberSources;
+  readonly #sources: MemberFigureSources;
   #requestsBefore = 0;
   #beforeMs: number;
 
-  constructor(sources: MemberSources) {
+  constructor(sources: MemberFigureSources) {
     this.#sources = sources;
     this.#beforeMs = sources.startedAtMs;
   }

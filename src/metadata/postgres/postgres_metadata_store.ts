@@ -44,7 +44,7 @@ import {
   type StockColumns,
 } from "../rows.ts";
 import type { NamedPath } from "../name_finder.ts";
-import type { ListedDocument, ListedNar, ListedNarinfo, RowLister } from "../row_lister.ts";
+import type { ListedDocument, ListedLooseNar, ListedNarinfo, RowLister } from "../row_lister.ts";
 import type { RowSweepOrder, SweptRows } from "../row_sweeper.ts";
 import {
   type ColdEntry,
@@ -285,7 +285,7 @@ export class PostgresMetadataStore
     return this.#read("listNarinfos", after, countMax);
   }
 
-  listLooseNars(after: string, countMax: number): Promise<readonly ListedNar[]> {
+  listLooseNars(after: string, countMax: number): Promise<readonly ListedLooseNar[]> {
     return this.#read("listLooseNars", after, countMax);
   }
 

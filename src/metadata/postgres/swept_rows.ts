@@ -1,7 +1,7 @@
 import type { NarName } from "../../nix/nar_name.ts";
 import type { StorePathHash } from "../../nix/store_path.ts";
 import { NAR_GRACE_MS, PATHS_PER_ROW, type RowSweepOrder, type SweptRows } from "../row_sweeper.ts";
-import type { Outcome } from "./writer.ts";
+import type { WriteOutcome } from "./writer.ts";
 
 /** The argument of `sweep_rows`. */
 export function sweepArgument({ unusedSinceMs, rowsMax, spared, after = "" }: RowSweepOrder) {
@@ -12,7 +12,7 @@ export function sweepArgument({ unusedSinceMs, rowsMax, spared, after = "" }: Ro
 }
 
 /** The outcome of `sweep_rows`, which began after the row `after`. */
-export function readSweptRows(outcome: Outcome, after = ""): SweptRows {
+export function readSweptRows(outcome: WriteOutcome, after = ""): SweptRows {
   const settled = outcome["settled"] === true;
   const { narinfos = [], nars = [], paths = 0, lastId } = outcome as Partial<{
     readonly narinfos: readonly StorePathHash[];

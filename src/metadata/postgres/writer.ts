@@ -30,7 +30,7 @@ const LISTS_MAX = 64;
 const WRITE_MAX_MS = 60_000;
 
 interface Settle {
-  readonly resolve: (outcome: Outcome) => void;
+  readonly resolve: (outcome: WriteOutcome) => void;
   readonly reject: (reason: unknown) => void;
 }
 
@@ -41,7 +41,7 @@ type PendingWrite =
     | { readonly operation: Operation; readonly argument: unknown }
   );
 
-export type Outcome = Readonly<Record<string, unknown>>;
+export type WriteOutcome = Readonly<Record<string, unknown>>;
 
 /** The error of a list, as `apply_changes` reports it. */
 interface ListError {
@@ -75,7 +75,7 @@ export class Writer implements AsyncDisposable {
     await this.#add((settle) => ({ ...settle, changes, isPatient }));
   }
 
-  run(operation: Operation, argument: unknown = {}): Promise<Outcome> {
+  run(operation: Operation, argument: unknown = {}): Promise<WriteOutcome> {
     return this.#add((settle) => ({ ...settle, operation, argument }));
   }
 
@@ -88,7 +88,7 @@ export class Writer implements AsyncDisposable {
     await this.#database.query({ text, values: [this.id] }, 0).catch(() => undefined);
   }
 
-  #add(write: (settle: Settle) => PendingWrite): Promise<Outcome> {
+  #add(write: (settle: Settle) => PendingWrite): Promise<WriteOutcome> {
     if (this.#closed) return Promise.reject(closedFailure());
     return new Promise((resolve, reject) => {
       this.#pending.push(write({ resolve, reject }));
@@ -138,14 +138,14 @@ export class Writer implements AsyncDisposable {
     }
   }
 
-  async #once(operation: string, argument: unknown, waitMs: number): Promise<Outcome> {
+  async #once(operation: string, argument: unknown, waitMs: number): Promise<WriteOutcome> {
     const [row] = await this.#database.query({
       name: "run_once",
       text: "SELECT run_once($1, $2, $3, $4) AS outcome",
       values: [this.id, ++this.#sequence, operation, JSON.stringify(argument)],
       query_timeout: WRITE_MAX_MS,
     }, waitMs);
-    return row?.["outcome"] as Outcome;
+    return row?.["outcome"] as WriteOutcome;
   }
 }
 

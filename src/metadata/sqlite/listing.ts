@@ -1,7 +1,7 @@
 import type { DocumentPath } from "../../nix/document_name.ts";
 import type { NarName } from "../../nix/nar_name.ts";
 import type { StorePathHash } from "../../nix/store_path.ts";
-import type { ListedDocument, ListedNar, ListedNarinfo } from "../row_lister.ts";
+import type { ListedDocument, ListedLooseNar, ListedNarinfo } from "../row_lister.ts";
 import type { Statements } from "./statements.ts";
 
 /** The statements that list all rows, by their keys. */
@@ -28,7 +28,7 @@ export function listLooseNars(
   { listLooseNars }: Statements,
   after: string,
   countMax: number,
-): readonly ListedNar[] {
+): readonly ListedLooseNar[] {
   return listLooseNars.all(after, countMax).map(({ name, used_at_ms, staged_until_ms }) => ({
     narName: name as NarName,
     usedAtMs: Number(used_at_ms),

@@ -24,7 +24,7 @@ import {
 import type { MemberBoard } from "../member_board.ts";
 import type { ExpiredSlots, HistoryRow } from "../history_keeper.ts";
 import type { NamedPath } from "../name_finder.ts";
-import type { ListedDocument, ListedNar, ListedNarinfo, RowLister } from "../row_lister.ts";
+import type { ListedDocument, ListedLooseNar, ListedNarinfo, RowLister } from "../row_lister.ts";
 import type { RowSweepOrder, SweptRows } from "../row_sweeper.ts";
 import type {
   ColdEntry,
@@ -267,7 +267,7 @@ export class SqliteMetadataStore
     return listNarinfos(this.#statements, after, countMax);
   }
 
-  async listLooseNars(after: string, countMax: number): Promise<readonly ListedNar[]> {
+  async listLooseNars(after: string, countMax: number): Promise<readonly ListedLooseNar[]> {
     if (this.#closed) throw closedFailure();
     return listLooseNars(this.#statements, after, countMax);
   }
