@@ -1,4 +1,3 @@
-import pino from "pino";
 import type { Facts } from "../base/failure.ts";
 import type { TraceIds, Tracer } from "./tracer.ts";
 
@@ -36,22 +35,23 @@ export interface Tracing {
 /** A logger in the specification's format (§6.3): JSON, level as a word, time as ISO 8601 UTC. */
 export function createLogger(level: LogLevel, sink: LineSink, tracing?: Tracing): Logger {
   const clock = new IsoClock();
-  const log = pino({
-    level,
-    base: null,
-    formatters: { level: (label) => ({ level: label }) },
-    timestamp: () => `,"ts":"${clock.now()}"`,
-  }, sink);
-  const enabled = (asked: LogLevel) => log.isLevelEnabled(asked);
-  // pino writes its own message behind the facts, so `msg` goes in as the first fact.
-  const plain = (at: LogLevel) => (msg: string, facts?: Facts) => log[at]({ msg, ...facts });
+  const least = LOG_LEVELS.indexOf(level);
+  const enabled = (asked: LogLevel) => LOG_LEVELS.indexOf(asked) >= least;
+  const put = (at: LogLevel, msg: string, facts: Facts) => {
+    // A level and a time need no escapes.
+    const rest = JSON.stringify({ msg, ...facts }).slice(1);
+    sink.write(`{"level":"${at}","ts":"${clock.now()}",${rest}\n`);
+  };
+  const plain = (at: LogLevel) => (msg: string, facts: Facts = {}) => put(at, msg, facts);
   const traced = ({ tracer, copyLog }: Tracing, at: LogLevel) => (msg: string, facts?: Facts) => {
-    if (!enabled(at)) return;
     const ids = tracer.ids();
-    log[at]({ msg, ...facts, ...ids });
+    put(at, msg, { ...facts, ...ids });
     copyLog(at, msg, facts, ids);
   };
-  const write = (at: LogLevel) => tracing === undefined ? plain(at) : traced(tracing, at);
+  const write = (at: LogLevel) => {
+    if (!enabled(at)) return () => undefined;
+    return tracing === undefined ? plain(at) : traced(tracing, at);
+  };
   return {
     debug: write("debug"),
     info: write("info"),

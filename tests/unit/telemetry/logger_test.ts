@@ -1,0 +1,34 @@
+import assert from "node:assert/strict";
+import { createLogger, LOG_LEVELS, type LogLevel } from "../../../src/telemetry/logger.ts";
+
+function linesOf(level: LogLevel, work: (log: ReturnType<typeof createLogger>) => void): string[] {
+  const lines: string[] = [];
+  work(createLogger(level, { write: (line) => lines.push(line) }));
+  return lines;
+}
+
+Deno.test("log: a line has level, time and message in front, and then the facts in order", () => {
+  const [line = ""] = linesOf("info", (log) => log.info("a message", { b: 1, a: "x", c: true }));
+  const { ts } = JSON.parse(line);
+  assert.match(ts, /^\d{4}-\d\d-\d\dT[\d:]{8}\.\d{3}Z$/);
+  const rest = '"msg":"a message","b":1,"a":"x","c":true';
+  assert.equal(line, `{"level":"info","ts":"${ts}",${rest}}\n`);
+});
+
+Deno.test("log: whatever a message and its facts hold, a line is one line of JSON", () => {
+  const text = 'quote " backslash \\ line\nend \u0000 \u2028 \ud800';
+  const [line = "", ...more] = linesOf("info", (log) => log.warn(text, { text, size: NaN }));
+  assert.deepEqual([more, line.indexOf("\n")], [[], line.length - 1]);
+  const { level, msg, text: fact, size } = JSON.parse(line);
+  assert.deepEqual([level, msg, fact, size], ["warn", text, text, null]);
+});
+
+Deno.test("log: lines below the level are not written, and said to be off", () => {
+  for (const [at, level] of LOG_LEVELS.entries()) {
+    const lines = linesOf(level, (log) => {
+      for (const one of LOG_LEVELS) log[one](one);
+      assert.deepEqual(LOG_LEVELS.filter((one) => log.enabled(one)), LOG_LEVELS.slice(at));
+    });
+    assert.deepEqual(lines.map((line) => JSON.parse(line).level), LOG_LEVELS.slice(at));
+  }
+});
