@@ -64,7 +64,8 @@ async function runTests(combination: readonly BackEnd[]): Promise<string> {
     // A group of its own: it ends with all that the tests started.
     detached: true,
   }).spawn();
-  const end = () => Deno.kill(-child.pid, "SIGTERM");
+  // A larder that starts would wait for its servers, which end, too.
+  const end = () => Deno.kill(-child.pid, "SIGKILL");
   globalThis.addEventListener("unload", end);
   let last = "";
   for await (const text of child.stdout.pipeThrough(new TextDecoderStream())) {
