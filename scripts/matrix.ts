@@ -19,9 +19,14 @@ if (missing.length > 0) {
   Deno.exit(1);
 }
 
+let endTests = () => {};
 // Without a handler the servers would outlive this.
 for (const signal of ["SIGINT", "SIGTERM"] as const) {
-  Deno.addSignalListener(signal, () => Deno.exit(1));
+  Deno.addSignalListener(signal, () => {
+    // They write to the servers.
+    endTests();
+    Deno.exit(1);
+  });
 }
 
 await using redis = needed.has("redis") ? await RedisServer.open() : undefined;
@@ -65,15 +70,14 @@ async function runTests(combination: readonly BackEnd[]): Promise<string> {
     detached: true,
   }).spawn();
   // A larder that starts would wait for its servers, which end, too.
-  const end = () => Deno.kill(-child.pid, "SIGKILL");
-  globalThis.addEventListener("unload", end);
+  endTests = () => Deno.kill(-child.pid, "SIGKILL");
   let last = "";
   for await (const text of child.stdout.pipeThrough(new TextDecoderStream())) {
     await Deno.stdout.write(new TextEncoder().encode(text));
     last = (last + text).slice(-200);
   }
   await child.status;
-  globalThis.removeEventListener("unload", end);
+  endTests = () => {};
   return last.trimEnd().split("\n").at(-1) ?? "";
 }
 

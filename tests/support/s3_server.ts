@@ -13,6 +13,9 @@ export const S3_KEYS = { accessKeyId: "larder-test", secretAccessKey: "larder-te
 
 const START_LIMIT_MS = 20_000;
 
+const REMOVALS_MAX = 100;
+const REMOVAL_PAUSE_MS = 10;
+
 /** Where `scripts/versitygw` puts what it builds. */
 function programPath(): string {
   const hash = createHash("sha256");
@@ -55,7 +58,7 @@ export class S3Server {
     this.#child.unref();
     globalThis.addEventListener("unload", () => {
       this.#child.kill("SIGKILL");
-      Deno.removeSync(this.#folder, { recursive: true });
+      removeFolder(this.#folder);
     });
   }
 
@@ -100,6 +103,18 @@ export class S3Server {
       credentials: S3_KEYS,
       forcePathStyle: true,
     };
+  }
+}
+
+/** A server that was killed just now may write another file meanwhile. */
+function removeFolder(path: string): void {
+  for (let triesLeft = REMOVALS_MAX;; triesLeft--) {
+    try {
+      return Deno.removeSync(path, { recursive: true });
+    } catch (error) {
+      if (triesLeft === 0) throw error;
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, REMOVAL_PAUSE_MS);
+    }
   }
 }
 
