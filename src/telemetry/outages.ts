@@ -246,6 +246,24 @@ for (const [name, row] of Object.entries<Outage>(OUTAGES)) {
   for (const message of Object.keys(begins)) BEGUN_BY.set(message, { ...ended, gravity });
 }
 
+/** Events that are one problem: the later ones say what came of the first. */
+const NAR_EVENTS = ["download broke off", "nar not fetched", "nar download given up"];
+
+/** The first event, which the message ends; `undefined` for any other message. */
+export function eventEndedBy(message: string): string | undefined {
+  return NAR_EVENTS.indexOf(message) > 0 ? NAR_EVENTS[0] : undefined;
+}
+
+/** Messages of one kind are one problem. */
+export function kindOf(message: string): string {
+  return BEGUN_BY.get(message)?.kind ?? eventEndedBy(message) ?? message;
+}
+
+/** Of the messages of one kind, the gravest is the one to show. */
+export function gravityOf(message: string): number {
+  return BEGUN_BY.get(message)?.gravity ?? NAR_EVENTS.indexOf(message);
+}
+
 /** The outage that a message begins; `undefined` for an event, which has no end. */
 export function begunBy(message: string): Kind | undefined {
   return BEGUN_BY.get(message);

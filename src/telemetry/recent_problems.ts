@@ -1,6 +1,6 @@
 import type { Facts } from "../base/failure.ts";
 import type { Logger } from "./logger.ts";
-import { begunBy, endedBy } from "./outages.ts";
+import { begunBy, endedBy, eventEndedBy, kindOf } from "./outages.ts";
 
 /** Limit of the list; the oldest problem leaves first. */
 const PROBLEMS_MAX = 50;
@@ -75,10 +75,10 @@ export class RecentProblems {
   /** The same logger, whose warnings and errors enter the list whatever its level. */
   watch(log: Logger): Logger {
     return {
-      // An outage logs its repeats there.
+      // An outage logs its repeats there, and so does a transfer.
       debug: (message, facts) => {
-        const begun = begunBy(message);
-        if (begun !== undefined) this.#note(begun.level, message, facts);
+        const level = begunBy(message)?.level ?? this.#levelOfRepeat(message, facts);
+        if (level !== undefined) this.#note(level, message, facts);
         log.debug(message, facts);
       },
       info: (message, facts) => {
@@ -102,9 +102,14 @@ export class RecentProblems {
     return [...this.#problems.values()].reverse();
   }
 
+  /** The level of an event's first line; `undefined` for an event of another NAR, and for none. */
+  #levelOfRepeat(message: string, { nar, ...facts }: Facts = {}): Problem["level"] | undefined {
+    const known = nar === undefined ? undefined : this.#problems.get(keyOfMessage(message, facts));
+    return known?.message === message && known.facts["nar"] === nar ? known.level : undefined;
+  }
+
   #note(level: Problem["level"], message: string, given: Facts = {}): void {
-    const { kind = message, isPerUpstream = true } = begunBy(message) ?? {};
-    const key = keyOf({ kind, isPerUpstream }, given);
+    const key = keyOfMessage(message, given);
     const known = this.#problems.get(key);
     this.#problems.delete(key);
     // After its end, an outage begins anew.
@@ -112,7 +117,15 @@ export class RecentProblems {
     const lastAtMs = this.#nowMs();
     const { count = 0, firstAtMs = lastAtMs } = known ?? {};
     const begunAtMs = lasting?.begunAtMs ?? lastAtMs;
-    const times = { count: count + 1, firstAtMs, begunAtMs, lastAtMs, overAtMs: undefined };
+    // The end of an event is no other event.
+    const isEnd = known !== undefined && known.message === eventEndedBy(message);
+    const times = {
+      count: isEnd ? count : count + 1,
+      firstAtMs,
+      begunAtMs,
+      lastAtMs,
+      overAtMs: undefined,
+    };
     this.#problems.set(key, { ...gravest(lasting, { level, message, facts: given }), ...times });
     if (this.#problems.size > PROBLEMS_MAX) this.#problems.delete(this.#leastOf(lastAtMs));
   }
@@ -132,6 +145,11 @@ export class RecentProblems {
     if (known === undefined || known.overAtMs !== undefined) return;
     this.#problems.set(key, { ...known, overAtMs: this.#nowMs() });
   }
+}
+
+function keyOfMessage(message: string, facts: Facts): string {
+  const isPerUpstream = begunBy(message)?.isPerUpstream ?? true;
+  return keyOf({ kind: kindOf(message), isPerUpstream }, facts);
 }
 
 /** The facts at the end of an outage may name no upstream, where those at its begin did. */

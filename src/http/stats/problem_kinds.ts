@@ -1,4 +1,4 @@
-import { begunBy } from "../../telemetry/outages.ts";
+import { gravityOf, kindOf } from "../../telemetry/outages.ts";
 import { factsInWords, titleOf, whatToDo } from "./problem_words.ts";
 import type { ProblemStats } from "./stats.ts";
 
@@ -12,10 +12,11 @@ export type ProblemKind<Listed> = readonly [Listed, ...Listed[]];
 export function problemKinds<Listed extends Pick<ProblemStats, "message" | "over_at">>(
   problems: readonly Listed[],
 ): readonly ProblemKind<Listed>[] {
-  const kinds = Map.groupBy(problems, ({ message }) => begunBy(message)?.kind ?? message);
+  const kinds = Map.groupBy(problems, ({ message }) => kindOf(message));
   return [...kinds.values()].flatMap((kind) => {
     const [first, ...others] = kind.toSorted((a, b) =>
-      Number(a.over_at !== null) - Number(b.over_at !== null) || gravityOf(b) - gravityOf(a)
+      Number(a.over_at !== null) - Number(b.over_at !== null) ||
+      gravityOf(b.message) - gravityOf(a.message)
     );
     return first === undefined ? [] : [[first, ...others] as const];
   });
@@ -37,8 +38,4 @@ export function isTold(remedy: string, hints: readonly (string | null | undefine
 /** The facts of one of a kind. Its own title stands only where it differs from the kind's. */
 export function subjectWords(one: Pick<ProblemStats, "message" | "facts">, title: string): string {
   return [...titleOf(one) === title ? [] : [titleOf(one)], ...factsInWords(one)].join(", ");
-}
-
-function gravityOf({ message }: Pick<ProblemStats, "message">): number {
-  return begunBy(message)?.gravity ?? 0;
 }

@@ -13,7 +13,10 @@ const WHAT_TO_DO: Readonly<Record<string, string>> = {
   "upstream sent more than the nar file": "nothing: larder refused the file",
   "nar verification failed":
     "nothing: larder refused the file, and avoids that upstream for an hour",
-  "download broke off": "nothing: larder requests the rest, and says so if it gives the NAR up",
+  "download broke off":
+    "nothing: larder tries again or asks another upstream, and says so if it gives the NAR up",
+  "nar not fetched":
+    "check the upstreams and the network: none of them sent the NAR, so clients got 404",
   "nar download given up":
     "check the upstreams and the network: no upstream sent the rest; build again then",
   "download failed": "look at the upstreams: none of them could send the file",

@@ -57,6 +57,24 @@ Deno.test("problems: a kind has one row for each upstream, until it is over", ()
   assert.deepEqual(shown()[0], ["upstream is down", "https://a.example", undefined, 3, undefined]);
 });
 
+Deno.test("problems: each break of a transfer counts, and its end is no other problem", () => {
+  const problems = new RecentProblems(() => 0);
+  const log = problems.watch(silentLogger());
+  const facts = { ...UPSTREAM, nar: "1.nar.xz", reason: "status", status: 503 };
+  const shown = () => problems.list().map(({ message, count }) => [message, count]);
+  log.debug("download broke off", { ...facts, nar: "0.nar.xz" });
+  assert.deepEqual(shown(), [], "one that no client waits for");
+  log.warn("download broke off", facts);
+  for (let time = 0; time < 3; time++) log.debug("download broke off", facts);
+  assert.deepEqual(shown(), [["download broke off", 4]]);
+  log.warn("nar download given up", facts);
+  assert.deepEqual(shown(), [["nar download given up", 4]]);
+  log.warn("download broke off", facts);
+  log.warn("nar not fetched", facts);
+  assert.deepEqual(shown(), [["nar not fetched", 5]]);
+  assert.deepEqual(problems.list()[0]?.facts, facts);
+});
+
 Deno.test("problems: an outage that comes again keeps its count and its first time", () => {
   let nowMs = 1_000;
   const problems = new RecentProblems(() => nowMs);
