@@ -200,8 +200,7 @@ function buildCache(parts: AppParts, names: StorePathNames, resources: AsyncDisp
   const reads = new ActiveReads();
   const sends = new Sends();
   const space = buildSpace(parts, { reads, uses });
-  const sent = (nar: NarName, urls: readonly string[]) => paths.sent(nar, urls);
-  const logging = { pool, demotions, log, metrics, sent };
+  const logging = { pool, demotions, log, metrics, record: paths };
   const attempts = { candidates, logging, ...patience };
   const keeping = { metadata, nars, nowMs, owner: stores.space.owner };
   const downloads = new Downloads({

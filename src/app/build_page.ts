@@ -3,7 +3,7 @@ import denoJson from "../../deno.json" with { type: "json" };
 import type { InFlight } from "../cache/download/download_progress.ts";
 import type { Downloads } from "../cache/download/downloads.ts";
 import { Explainer } from "../cache/explain/explainer.ts";
-import type { PathRecord } from "../cache/explain/path_record.ts";
+import type { PathRecord } from "../cache/nar/path_record.ts";
 import type { Sends } from "../cache/kept/sends.ts";
 import type { NegativeCache } from "../cache/negative_cache.ts";
 import type { StorePathNames } from "../cache/store_path_names.ts";

@@ -1,4 +1,4 @@
-import { PathRecord } from "../cache/explain/path_record.ts";
+import { PathRecord } from "../cache/nar/path_record.ts";
 import { nameOfBaseName } from "../nix/store_path.ts";
 import { TrustedKeys } from "../nix/trusted_keys.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
@@ -50,7 +50,9 @@ export function buildUpstreams(
         const name = reading.kind === "found"
           ? nameOfBaseName(reading.narinfo.baseName)
           : undefined;
-        paths.answered(storePathHash, { upstream, result }, name);
+        const status = reading.kind === "failed" ? reading.status : undefined;
+        const answer = { upstream, result, ...status === undefined ? {} : { status } };
+        paths.answered(storePathHash, answer, name);
         if (reading.kind !== "failed" || !Object.hasOwn(REFUSED, reading.reason)) return;
         const reason = REFUSED[reading.reason as keyof typeof REFUSED];
         metrics.count("verification_failures_total", { reason });

@@ -5,6 +5,7 @@ import { SqliteMetadataStore } from "../../src/metadata/sqlite/sqlite_metadata_s
 import type { NarName } from "../../src/nix/nar_name.ts";
 import { eventually } from "../support/eventually.ts";
 import { fakeUpstream } from "../support/fake_upstream.ts";
+import { status } from "../support/faults.ts";
 import { chain, makeStoreObject, type StoreObject } from "../support/store_object.ts";
 import { tempFolder } from "../support/temp_folder.ts";
 import { TestCache } from "../support/test_cache.ts";
@@ -200,6 +201,57 @@ Deno.test("explain: absences, untrusted answers and lost files have their own wo
   await untrusting.get(`/${other.storePathHash}.narinfo`);
   const untrusted = await explain(untrusting, other.storePathHash);
   assert.match(untrusted.reasons.join(" "), /no trusted key signs it: set --cache-upstream-public/);
+});
+
+Deno.test("explain: a NAR that no upstream sent has their statuses and the time", async () => {
+  await using first = await fakeUpstream({ objects: [other], stored: true });
+  await using second = await fakeUpstream({ objects: [other], stored: true });
+  const upstreams = [first, second];
+  await using cache = await TestCache.open({ upstreams });
+  const path = await cache.narPath(other.storePathHash);
+  first.breakNar(status(500));
+  second.breakNar(status(503));
+  const answer = await cache.get(path);
+  await answer.bytes();
+  assert.equal(answer.status, 404);
+
+  const told = await explain(cache, other.storePathHash);
+  assert.equal(told.nar?.unstored?.reason, "not_sent");
+  const reasons = told.reasons.join(" ");
+  assert.match(reasons, /The last NAR request failed at .*: no upstream sent the whole file\./);
+  for (const [code, { url }] of [[500, first], [503, second]] as const) {
+    const told = `To the NAR request, ${url} answered with HTTP status ${code} at`;
+    assert.ok(reasons.includes(told), reasons);
+  }
+  assert.match(await searched(cache, other.storePathHash), /The last NAR request failed at/);
+  const [line, ...others] = cache.logged("warn").filter(({ msg }) => msg === "nar not fetched");
+  assert.deepEqual([line?.["reason"], others], ["status", []]);
+  assert.match(String(line?.["status"]), /^50[03]$/);
+});
+
+Deno.test("explain: a NAR that does not fit has its size, the limit and the pins", async () => {
+  await using upstream = await fakeUpstream({ objects: [other], stored: true });
+  await using cache = await TestCache.open({ upstreams: [upstream], limitBytes: 100 });
+  await pull(cache, other);
+  const told = await explain(cache, other.storePathHash);
+  const { reason, limit_bytes } = told.nar?.unstored ?? {};
+  assert.deepEqual([reason, limit_bytes], ["no_room", 100]);
+  const reasons = told.reasons.join(" ");
+  assert.match(
+    reasons,
+    /could not store its NAR file at .*: there was no room for .*B\./,
+  );
+  assert.match(reasons, /The limit is 100 B, and pins keep 0 B\. .* passes through to each client/);
+});
+
+Deno.test("explain: an upstream's error has its HTTP status", async () => {
+  await using upstream = await fakeUpstream({ objects: [other], stored: true });
+  upstream.breakNarinfo(status(503));
+  await using cache = await TestCache.open({ upstreams: [upstream] });
+  await (await cache.get(`/${other.storePathHash}.narinfo`)).bytes();
+  const told = await explain(cache, other.storePathHash);
+  assert.equal(told.answers[0]?.status, 503);
+  assert.ok(told.reasons.join(" ").includes(`${upstream.url} answered with HTTP status 503 at`));
 });
 
 Deno.test("explain: no store path is 400, and a broken database is said", async () => {

@@ -42,7 +42,7 @@ export async function runDownload(
   download.advance({ type: "error", reason: failure.detail, mayPassThrough });
   // The file must go before its space is given back.
   if (!isLeft) discard(download, deps.attempts.logging.log);
-  if (failure.reason === "room") logNoRoom(deps, nar, { detail: failure.detail, requestId });
+  if (failure.reason === "room") tellNoRoom(deps, nar, { detail: failure.detail, requestId });
   if (failure.reason === "disk") deps.space.diskFull();
   return mayPassThrough ? undefined : failure;
 }
@@ -75,6 +75,7 @@ async function bring(deps: RunDownloadDeps, parts: BringParts): Promise<NarFailu
     if (reason === "cancelled") log.error("download failed", { ...facts, detail });
     if (reason === "disk" || reason === "broken") {
       outages.failed(announcedFileSize(nar) ?? transfer.received, { ...facts, detail });
+      deps.attempts.logging.record?.narNotStored(nar.name, { reason: "disk" });
     }
     return result;
   } catch (error) {
@@ -93,14 +94,17 @@ export function discard({ file }: Download, log: Logger): void {
   }
 }
 
-/** Logs the figures of a file that does not fit; it passes through. */
-function logNoRoom(
-  { outages, space }: Pick<RunDownloadDeps, "outages" | "space">,
+/** Logs and records the figures of a file that does not fit; it passes through. */
+function tellNoRoom(
+  { attempts, outages, space }: Pick<RunDownloadDeps, "attempts" | "outages" | "space">,
   nar: NarRow,
   { detail, requestId }: { readonly detail: string; readonly requestId: string },
 ): void {
   const { limitBytes, usedBytes, reservedBytes, pinnedBytes } = space.budget;
-  outages.noRoom(nar.fileSize ?? nar.narSize, {
+  const bytes = nar.fileSize ?? nar.narSize;
+  const room = { bytes, limitBytes, pinnedBytes };
+  attempts.logging.record?.narNotStored(nar.name, { reason: "no_room", ...room });
+  outages.noRoom(bytes, {
     nar: nar.name,
     detail,
     ...(nar.fileSize === undefined ? {} : { file_size: nar.fileSize }),

@@ -7,8 +7,8 @@ import { nameInNarinfo } from "../../nix/narinfo_name.ts";
 import type { StorePathHash } from "../../nix/store_path.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import type { NegativeCache } from "../negative_cache.ts";
-import type { Explanation, PinReaching } from "./explanation.ts";
-import type { PathRecord } from "./path_record.ts";
+import type { Explanation, PinReaching, ToldAnswer } from "./explanation.ts";
+import type { PathRecord, RecordedNar, UpstreamWord } from "../nar/path_record.ts";
 import { reasonsOf } from "./reasons.ts";
 
 /** The entries that eviction takes next, read once for each explanation. */
@@ -26,7 +26,7 @@ export interface ExplainerDeps {
     "findNarinfo" | "findNar" | "sourcesOf" | "graphRows" | "pins" | "coldest" | "pathTimes"
   >;
   readonly negative: Pick<NegativeCache, "has">;
-  readonly record: Pick<PathRecord, "of" | "sendersOf">;
+  readonly record: Pick<PathRecord, "of" | "ofNar">;
   readonly log: Pick<Logger, "debug">;
 }
 
@@ -47,6 +47,7 @@ export class Explainer {
       ? []
       : (await metadata.sourcesOf(row.narName)).map(({ upstream }) => upstream);
     const recorded = record.of(storePathHash);
+    const transfers = nar && record.ofNar(nar.name);
     const times = await metadata.pathTimes(storePathHash);
     const facts = {
       hash: storePathHash,
@@ -63,12 +64,10 @@ export class Explainer {
         file_bytes: nar.kept?.fileSize ?? nar.fileSize ?? null,
         nar_bytes: nar.narSize,
         stored_at: iso(nar.kept?.keptAtMs),
-        from: sendersOf(record.sendersOf(nar.name), upstreams),
+        from: sendersOf(transfers?.senders, upstreams),
+        unstored: nar.kept === undefined && transfers !== undefined ? unstored(transfers) : null,
       },
-      answers: recorded.answers.map(({ atMs, ...answer }) => ({
-        ...answer,
-        at: new Date(atMs).toISOString(),
-      })),
+      answers: recorded.answers.map(told),
       used_at: iso(times.usedAtMs),
       evicted_at: iso(times.evictedAtMs),
       pins: await this.#pinsReaching(storePathHash),
@@ -115,6 +114,24 @@ function sendersOf(
   return upstreams.length === 1 ? upstreams : null;
 }
 
+function unstored({ unstored, failures }: RecordedNar) {
+  if (unstored === undefined) return null;
+  const { reason, atMs } = unstored;
+  const room = reason === "no_room" ? unstored : undefined;
+  return {
+    reason,
+    at: instant(atMs),
+    bytes: room?.bytes ?? null,
+    limit_bytes: room?.limitBytes ?? null,
+    pinned_bytes: room?.pinnedBytes ?? null,
+    answers: failures.map(told),
+  };
+}
+
+function told({ upstream, result, status, atMs }: UpstreamWord): ToldAnswer {
+  return { upstream, result, status: status ?? null, at: instant(atMs) };
+}
+
 function verdictOf(
   row: NarinfoRow | undefined,
   nar: NarRecord | undefined,
@@ -125,5 +142,9 @@ function verdictOf(
 }
 
 function iso(ms: number | undefined): string | null {
-  return ms === undefined ? null : new Date(ms).toISOString();
+  return ms === undefined ? null : instant(ms);
+}
+
+function instant(ms: number): string {
+  return new Date(ms).toISOString();
 }

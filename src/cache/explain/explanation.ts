@@ -23,13 +23,20 @@ export interface Explanation {
     readonly stored_at: string | null;
     /** The upstreams that sent the stored file; `null` if that is unknown. */
     readonly from: readonly string[] | null;
+    /** Why the last transfer since the start of larder stored nothing; `null` if none failed. */
+    readonly unstored: {
+      readonly reason: "not_sent" | "no_room" | "disk";
+      readonly at: string;
+      /** Where it had no room: its own bytes, the limit, and what pins keep. */
+      readonly bytes: number | null;
+      readonly limit_bytes: number | null;
+      readonly pinned_bytes: number | null;
+      /** The last failure of each upstream that had the request. */
+      readonly answers: readonly ToldAnswer[];
+    } | null;
   } | null;
   /** What each upstream said last, since the start of larder. */
-  readonly answers: readonly {
-    readonly upstream: string;
-    readonly result: string;
-    readonly at: string;
-  }[];
+  readonly answers: readonly ToldAnswer[];
   /** By a client; some seconds late. */
   readonly used_at: string | null;
   /** Of the newest 10,000 evictions. */
@@ -38,6 +45,14 @@ export interface Explanation {
   readonly pins: readonly PinReaching[] | null;
   /** Place in the order of eviction, from 1; `null` if it is not among the next 1,000. */
   readonly eviction_rank: number | null;
+}
+
+export interface ToldAnswer {
+  readonly upstream: string;
+  readonly result: string;
+  /** Of a response that is an error. */
+  readonly status: number | null;
+  readonly at: string;
 }
 
 export interface PinReaching {

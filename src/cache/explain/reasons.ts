@@ -1,12 +1,12 @@
-import { counted } from "../../base/format_units.ts";
-import type { Explanation } from "./explanation.ts";
+import { counted, formatBytes } from "../../base/format_units.ts";
+import type { Explanation, ToldAnswer } from "./explanation.ts";
 
 type Facts = Omit<Explanation, "reasons">;
 
 const VERDICTS: Readonly<Record<Facts["verdict"], string>> = {
   hit: "A request is a hit: the narinfo and the NAR file are stored.",
   nar_not_stored: "The narinfo is stored, and its NAR file is not. " +
-    "So the next request for the NAR is a miss, which fetches it.",
+    "So the next request for the NAR is a miss: it asks the upstreams.",
   absent: "A request gets 404 for now: every upstream that answered said it is absent.",
   not_stored: "The narinfo is not stored, so the next request is a miss: it asks the upstreams.",
 };
@@ -23,15 +23,53 @@ const RESULTS: Readonly<Record<string, string>> = {
   untrusted: "has it, but no trusted key signs it: set --cache-upstream-public-key",
 };
 
+/** What a NAR request came to. Other results have the words above. */
+const NAR_RESULTS: Readonly<Record<string, string>> = {
+  upstream: "broke the transfer off",
+  stalled: "stopped sending",
+  wrong: "sent bytes that are not the announced NAR",
+};
+
 /** The reasons in sentences, the most important first. */
 export function reasonsOf(facts: Facts): readonly string[] {
   return [
     VERDICTS[facts.verdict],
+    ...unstoredReasons(facts),
     ...evictedReasons(facts),
     ...storedReasons(facts),
     ...answerReasons(facts),
     ...signatureReasons(facts),
     ...evictionReasons(facts),
+  ];
+}
+
+function unstoredReasons({ nar }: Facts): readonly string[] {
+  const last = nar?.unstored ?? null;
+  if (last === null) return [];
+  return [
+    ...unstoredReason(last),
+    ...last.answers.map((answer) => `To the NAR request, ${answerIn(answer, NAR_RESULTS)}`),
+  ];
+}
+
+function unstoredReason(
+  { reason, at, ...sizes }: NonNullable<NonNullable<Facts["nar"]>["unstored"]>,
+): readonly string[] {
+  const [bytes, limit, pinned] = [sizes.bytes, sizes.limit_bytes, sizes.pinned_bytes].map((size) =>
+    formatBytes(size ?? 0)
+  );
+  if (reason === "not_sent") {
+    return [`The last NAR request failed at ${clock(at)}: no upstream sent the whole file.`];
+  }
+  if (reason === "disk") {
+    return [
+      `larder could not store its NAR file at ${clock(at)}: the storage or the database failed.`,
+    ];
+  }
+  return [
+    `larder could not store its NAR file at ${clock(at)}: there was no room for ${bytes}.`,
+    `The limit is ${limit}, and pins keep ${pinned}. A file that does not fit passes through ` +
+    "to each client: raise --cache-max-size, or unpin something.",
   ];
 }
 
@@ -63,13 +101,21 @@ function sendersIn({ from }: NonNullable<Facts["nar"]>, upstreams: readonly stri
 
 function answerReasons({ answers, verdict }: Facts): readonly string[] {
   if (answers.length > 0) {
-    return answers.map(({ upstream, result, at }) =>
-      `${upstream} ${RESULTS[result] ?? "answered"} at ${clock(at)}.`
-    );
+    return answers.map((answer) => answerIn(answer));
   }
   return verdict === "hit" || verdict === "nar_not_stored"
     ? ["What the upstreams said is not recorded: it was before the start of larder."]
     : ["No upstream was asked for it since the start of larder."];
+}
+
+function answerIn(
+  { upstream, result, status, at }: ToldAnswer,
+  words: typeof RESULTS = {},
+): string {
+  const said = result === "status" && status !== null
+    ? `answered with HTTP status ${status}`
+    : words[result] ?? RESULTS[result] ?? "answered";
+  return `${upstream} ${said} at ${clock(at)}.`;
 }
 
 function signatureReasons({ narinfo }: Facts): readonly string[] {

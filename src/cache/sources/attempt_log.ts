@@ -6,6 +6,7 @@ import type { UpstreamReading } from "../../upstream/upstream.ts";
 import type { UpstreamPool } from "../../upstream/upstream_pool.ts";
 import { readStatus } from "../../upstream/reading.ts";
 import { BUSY_STATUSES } from "../../upstream/upstream_strain.ts";
+import type { PathRecord } from "../nar/path_record.ts";
 import type { Demotions } from "./demotions.ts";
 import type { Mismatch } from "../verify/check_nar.ts";
 import type { SourceOutcome } from "../fetch/nar_fetcher.ts";
@@ -15,17 +16,17 @@ export interface AttemptLogDeps {
   readonly pool: Pick<UpstreamPool, "noteNar" | "busy" | "has">;
   readonly log: Logger;
   readonly metrics: Metrics;
-  /** Remembers who sent a stored file. Default: nobody does. */
-  readonly sent?: (nar: NarName, upstreams: readonly string[]) => void;
+  /** Remembers how each file came, or why it did not. Default: nobody does. */
+  readonly record?: Pick<PathRecord, "sent" | "narFailed" | "narNotStored">;
 }
 
 export type SourceFacts = Facts & { readonly upstream: string };
 
-/** Why a file ended that a client had begun to read. */
-export interface GivenUpFacts {
-  /** Of the last attempt, if there was any. */
-  readonly upstream?: string;
+/** Why an attempt did not bring the file. */
+export interface BreakFacts {
   readonly reason: string;
+  /** Of a response that is an error. */
+  readonly status?: number;
   readonly detail: string;
   readonly received: number;
 }
@@ -98,31 +99,38 @@ export class AttemptLog {
 
   /** `contributors`: those whose bytes the stored file has. */
   stored(contributors: readonly string[]): void {
-    this.#deps.sent?.(this.#nar, contributors);
+    this.#deps.record?.sent(this.#nar, contributors);
   }
 
   /** The upstream lacks the file that its narinfo announces. */
   lost(upstream: string): void {
     this.#deps.demotions.add(this.#nar, upstream, "missing");
+    this.#deps.record?.narFailed(this.#nar, { upstream, result: "absent" });
     this.#deps.log.warn("upstream lost nar", this.facts(upstream));
   }
 
   /** Only an upstream's first break is a warning: a long transfer may break often. */
-  brokeOff(upstream: string, more: { readonly detail: string; readonly received: number }): void {
+  brokeOff(upstream: string, more: BreakFacts): void {
+    const { reason: result, status } = more;
+    const failure = { upstream, result, ...status === undefined ? {} : { status } };
+    this.#deps.record?.narFailed(this.#nar, failure);
     const level = this.#brokeOff.has(upstream) ? "debug" : "warn";
     this.#deps.log[level]("download broke off", { ...this.facts(upstream), ...more });
     this.#brokeOff.add(upstream);
   }
 
   /**
-   * No upstream brought the file: those that broke off are asked last next time. A client that has
-   * some of its bytes sees a broken transfer.
+   * No upstream brought the file: those that broke off are asked last next time. `isCut`: a client
+   * has some of its bytes, and sees a broken transfer. `last` is of the last attempt; `undefined`
+   * where that has a line already.
    */
-  givenUp(cut: GivenUpFacts | undefined): void {
-    const { demotions, log } = this.#deps;
-    if (cut !== undefined) {
-      const { upstream = "", ...facts } = cut;
-      log.warn("nar download given up", { ...this.facts(upstream), ...facts });
+  givenUp(isCut: boolean, last: BreakFacts & { readonly upstream: string } | undefined): void {
+    const { demotions, record, log } = this.#deps;
+    record?.narNotStored(this.#nar, { reason: "not_sent" });
+    if (last !== undefined) {
+      const { upstream, ...facts } = last;
+      const message = isCut ? "nar download given up" : "nar not fetched";
+      log.warn(message, { ...this.facts(upstream), ...facts });
     }
     for (const upstream of this.#brokeOff) {
       if (demotions.get(this.#nar, upstream) !== "bad") {
@@ -136,10 +144,11 @@ export class AttemptLog {
    * has its turn.
    */
   wrong(upstream: string, mismatch: Mismatch, contributors: readonly string[]): void {
-    const { demotions, metrics, log } = this.#deps;
+    const { demotions, metrics, record, log } = this.#deps;
     const { reason, message: detail } = mismatch;
     const from = contributors.join(" ") || upstream;
     demotions.add(this.#nar, contributors[0] ?? upstream, "bad");
+    record?.narFailed(this.#nar, { upstream: contributors[0] ?? upstream, result: "wrong" });
     metrics.count("verification_failures_total", { reason });
     log.error("nar verification failed", { ...this.facts(upstream), from, detail, reason });
   }

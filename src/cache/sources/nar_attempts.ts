@@ -2,7 +2,7 @@ import { messageOf } from "../../base/failure.ts";
 import type { NarRow, NarSource } from "../../metadata/metadata_store.ts";
 import type { FetchEnd, FetchFailure, FetchOutcome } from "../fetch/nar_fetcher.ts";
 import { Mismatch } from "../verify/check_nar.ts";
-import { AttemptLog, type AttemptLogDeps } from "./attempt_log.ts";
+import { AttemptLog, type AttemptLogDeps, type BreakFacts } from "./attempt_log.ts";
 import { narCandidates, type NarCandidatesDeps } from "./nar_candidates.ts";
 import { type FailedTry, soundOf, SourceFailures } from "./source_failures.ts";
 import { type AskedSource, firstToAnswer } from "./source_race.ts";
@@ -59,6 +59,8 @@ export type NarResult =
 export interface NarFailure {
   readonly reason: FetchFailure | Mismatch["reason"] | "absent" | "broken";
   readonly detail: string;
+  /** Of a response that is an error. */
+  readonly status?: number;
   /** The upstream of the last attempt. */
   readonly upstream?: string;
   /** The error that the verdict threw. */
@@ -128,12 +130,13 @@ export class NarAttempts {
     return this.#result;
   }
 
-  #givenUp({ reason, detail, upstream, error }: NarFailure): void {
+  #givenUp({ reason, detail, status, upstream = "", error }: NarFailure): void {
     if (OUR_REASONS.includes(reason)) return;
     const { received, isPromised } = this.#target;
-    const facts = { ...upstream === undefined ? {} : { upstream }, reason, detail, received };
-    // A verdict has its own line.
-    this.log.givenUp(isPromised && error === undefined ? facts : undefined);
+    // A verdict has its own line, and so has a file that no upstream has.
+    const isTold = error !== undefined || (reason === "absent" && !isPromised);
+    const why = { upstream, reason, ...status === undefined ? {} : { status } };
+    this.log.givenUp(isPromised, isTold ? undefined : { ...why, detail, received });
   }
 
   /** The file is wrong: call it during the verdict, or after it. */
@@ -184,10 +187,12 @@ export class NarAttempts {
     this.#sources.failed(source, { ...tried, how });
   }
 
-  #failed({ reason, detail }: Extract<FetchOutcome, { type: "failed" }>, tried: Tried): void {
+  #failed(outcome: Extract<FetchOutcome, { type: "failed" }>, tried: Tried): void {
+    const { reason, detail, status } = outcome;
     if (reason === "outrun") return;
     const { upstream } = tried.source;
-    this.#result = { type: "failed", reason, detail, upstream };
+    const why = { reason, detail, ...reason === "status" && status ? { status } : {} };
+    this.#result = { type: "failed", ...why, upstream };
     const how = soundOf(reason);
     if (how === undefined) {
       this.#isOver = true;
@@ -195,7 +200,7 @@ export class NarAttempts {
     }
     if (reason === "size") {
       this.log.wrong(upstream, new Mismatch("file_size", detail), [upstream]);
-    } else this.#brokeOff(upstream, detail);
+    } else this.#brokeOff(upstream, why);
     this.#goOn(how, tried);
   }
 
@@ -223,7 +228,8 @@ export class NarAttempts {
     const { upstream } = tried.source;
     const mayGoOn = maybeShort && this.#target.isGrowing;
     if (mayGoOn && tried.addedBytes > 0) {
-      this.#brokeOff(upstream, `${mismatch.message}, and nothing said where it ends`);
+      const detail = `${mismatch.message}, and nothing said where it ends`;
+      this.#brokeOff(upstream, { reason: "upstream", detail });
       return this.#goOn("loud", tried);
     }
     this.#target.refused(mismatch.reason);
@@ -239,7 +245,7 @@ export class NarAttempts {
     this.#sources.startOver(first);
   }
 
-  #brokeOff(upstream: string, detail: string): void {
-    this.log.brokeOff(upstream, { detail, received: this.#target.received });
+  #brokeOff(upstream: string, why: Omit<BreakFacts, "received">): void {
+    this.log.brokeOff(upstream, { ...why, received: this.#target.received });
   }
 }

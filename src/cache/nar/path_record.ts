@@ -1,0 +1,109 @@
+import { lruOf } from "../../base/lru.ts";
+import { ownText } from "../../base/own_text.ts";
+import type { NarName } from "../../nix/nar_name.ts";
+import type { StorePathHash } from "../../nix/store_path.ts";
+
+/** Some 800 bytes each, with what is known of its NAR file. */
+const PATHS_MAX = 5_000;
+
+/** What an upstream said about a store path, or about its NAR file. */
+export interface UpstreamWord {
+  readonly upstream: string;
+  /** `found`, `absent`, `down` if it got no request, or why its answer was of no use. */
+  readonly result: string;
+  /** Of a response that is an error. */
+  readonly status?: number;
+  readonly atMs: number;
+}
+
+/** A store path in the words of upstreams. */
+export interface RecordedPath {
+  /** Such as `hello-2.12`; `undefined` if no upstream had it. */
+  readonly name: string | undefined;
+  /** The newest answer of each upstream. */
+  readonly answers: readonly UpstreamWord[];
+}
+
+/** Why larder did not store a NAR file. */
+export type UnstoredNar =
+  /** No upstream sent it. */
+  | { readonly reason: "not_sent" }
+  /** The storage or the database failed. */
+  | { readonly reason: "disk" }
+  /** It did not fit. The size is that of the NAR where its file's is unknown. */
+  | {
+    readonly reason: "no_room";
+    readonly bytes: number;
+    readonly limitBytes: number;
+    readonly pinnedBytes: number;
+  };
+
+/** The last transfers of a NAR file. */
+export interface RecordedNar {
+  /** The upstreams that sent the stored file; `undefined` if that is unknown. */
+  readonly senders: readonly string[] | undefined;
+  /** The newest failure of each upstream since then. */
+  readonly failures: readonly UpstreamWord[];
+  /** The end of the last transfer that stored nothing; `undefined` if there is none. */
+  readonly unstored: UnstoredNar & { readonly atMs: number } | undefined;
+}
+
+const NOTHING: RecordedPath = { name: undefined, answers: [] };
+const NO_TRANSFER: RecordedNar = { senders: undefined, failures: [], unstored: undefined };
+
+/** What upstreams said about the newest paths, and how their NAR files came. In memory only. */
+export class PathRecord {
+  readonly #nowMs: () => number;
+  readonly #paths = lruOf<StorePathHash, RecordedPath>({ countMax: PATHS_MAX });
+  readonly #nars = lruOf<NarName, RecordedNar>({ countMax: PATHS_MAX });
+
+  constructor(nowMs: () => number) {
+    this.#nowMs = nowMs;
+  }
+
+  /** `name`: the path's, in an answer that has it. */
+  answered(storePathHash: StorePathHash, answer: Omit<UpstreamWord, "atMs">, name?: string): void {
+    const known = this.#paths.peek(storePathHash) ?? NOTHING;
+    this.#paths.set(storePathHash, {
+      name: known.name ?? (name === undefined ? undefined : ownText(name)),
+      answers: this.#withNewest(known.answers, answer),
+    });
+  }
+
+  /** Since the start of larder. */
+  of(storePathHash: StorePathHash): RecordedPath {
+    return this.#paths.get(storePathHash) ?? NOTHING;
+  }
+
+  /** `upstreams`: those whose bytes the stored file has. */
+  sent(narName: NarName, upstreams: readonly string[]): void {
+    this.#nars.set(narName, { ...NO_TRANSFER, senders: upstreams });
+  }
+
+  /** An upstream did not send the whole file. */
+  narFailed(narName: NarName, failure: Omit<UpstreamWord, "atMs">): void {
+    const known = this.ofNar(narName);
+    const failures = this.#withNewest(known.failures, failure);
+    this.#nars.set(narName, { ...known, failures });
+  }
+
+  /** A transfer ended, and larder stored nothing. A file without room may have failed nowhere. */
+  narNotStored(narName: NarName, why: UnstoredNar): void {
+    const known = this.ofNar(narName);
+    const failures = why.reason === "not_sent" ? known.failures : [];
+    this.#nars.set(narName, { ...known, failures, unstored: { ...why, atMs: this.#nowMs() } });
+  }
+
+  /** Since the start of larder. */
+  ofNar(narName: NarName): RecordedNar {
+    return this.#nars.get(narName) ?? NO_TRANSFER;
+  }
+
+  #withNewest(
+    words: readonly UpstreamWord[],
+    word: Omit<UpstreamWord, "atMs">,
+  ): readonly UpstreamWord[] {
+    const others = words.filter(({ upstream }) => upstream !== word.upstream);
+    return [...others, { ...word, atMs: this.#nowMs() }];
+  }
+}
