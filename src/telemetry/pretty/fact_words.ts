@@ -29,7 +29,14 @@ const FIRST: Readonly<Record<string, (fact: Fact) => string>> = {
   upstream: (fact) => `from ${fact}`,
   client: (fact) => `to ${fact}`,
 };
+const OUTCOMES: Readonly<Record<string, string>> = {
+  aborted: "the client left",
+  broken: "the transfer broke",
+};
 const LAST: Readonly<Record<string, (fact: Fact) => string>> = {
+  mended: (fact) => `${fact} mended`,
+  outcome: (fact) => OUTCOMES[String(fact)] ?? String(fact),
+  reason: (fact) => `reason: ${String(fact).replaceAll("_", " ")}`,
   detail: (fact) => shortError(String(fact)),
   error: (fact) => shortError(String(fact)),
   hint: (fact) => `hint: ${fact}`,
@@ -62,12 +69,16 @@ export function factWords(msg: string, facts: Facts, level: LogLevel): FactWords
 }
 
 /** The facts that the line shows elsewhere, or that mean nothing to a person. */
-function leftOut({ name, nar, upstream, route, outcome }: Facts): readonly string[] {
+function leftOut(
+  { name, nar, upstream, route, outcome, reason, detail }: Facts,
+): readonly string[] {
   const isSubject = name === undefined && nar === undefined;
   const subject = upstream === undefined ? "path" : "upstream";
   return [
     ...[...SHOWN_ELSEWHERE, ...FOR_MACHINES],
     ...outcome === "complete" ? ["outcome"] : [],
+    // The detail has the status in words.
+    ...reason === "status" && detail !== undefined ? ["reason"] : [],
     ...isSubject && (subject === "upstream" || route !== undefined) ? [subject] : [],
   ];
 }
@@ -89,7 +100,7 @@ function messageOf(msg: string, { method, status, x_cache, name, nar, route }: F
   return [method, place, status, x_cache].filter((word) => word !== undefined).join(" ");
 }
 
-/** `used=1.5 GiB`, `3 files`, `no sizes`, `reason=timeout`. */
+/** `used=1.5 GiB`, `3 files`, `no sizes`, `token=ci`. */
 function namedFact([name, fact]: readonly [string, Fact]): string {
   const unit = /_(bytes|ms)$/.exec(name)?.[1];
   const shown = visible(unit === undefined ? name : name.slice(0, -unit.length - 1));

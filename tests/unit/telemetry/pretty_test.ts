@@ -70,10 +70,10 @@ Deno.test("pretty log: the package comes first, sizes and durations have units",
     "from https://cache.nixos.org",
     "      firefox-130.0                nar cached successfully        12.3 MiB  in 1.9s",
     "      firefox-130.0                GET 200 MISS                   " +
-    "12.3 MiB  in 41ms  to 10.0.0.7  outcome=aborted",
+    "12.3 MiB  in 41ms  to 10.0.0.7  the client left",
     "WARN  cache.nixos.org              upstream is down               hint: larder probes it",
     "WARN  1b7w2p5v….nar.xz             nar not kept                   used=1.5 KiB  limit=20s  " +
-    `reason="no room"  Cannot reach upstream: Connection refused  hint: wait  nar=${NAR}`,
+    `reason: no room  Cannot reach upstream: Connection refused  hint: wait  nar=${NAR}`,
     "      /gc                          POST 403                       0 B  in 1ms",
     "      /pin/7b2wdz5l….narinfo       DELETE 200                     0 B  in 1ms",
     "      hello-2.12                   POST /pin 200                  0 B  in 1ms",
@@ -87,10 +87,22 @@ Deno.test("pretty log: counts and flags are words", () => {
   log.info("nars can be kept again", { times: 1, entries: 1, paths: 1_234, sizes: true });
   assert.deepEqual(text().split("\n"), [
     "      larder                       reconciled                     " +
-    "in 12ms  3 files  mended=0  no sizes",
+    "in 12ms  3 files  no sizes  0 mended",
     "      larder                       nars can be kept again         " +
     "1 time  1 entry  1,234 paths  sizes",
     "",
+  ]);
+});
+
+Deno.test("pretty log: an upstream's error has its status once", () => {
+  const { log, text } = shownLines();
+  const facts = { upstream: "http://a.example", reason: "status", status: 503 };
+  log.warn("upstream failed", { ...facts, detail: "HTTP status 503" });
+  log.warn("upstream failed", { ...facts, reason: "file_hash", detail: "other bytes" });
+  assert.deepEqual(text().split("\n").map((line) => line.split(/ {2,}/).slice(3)), [
+    ["HTTP status 503"],
+    ["reason: file hash", "other bytes"],
+    [],
   ]);
 });
 
