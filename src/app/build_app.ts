@@ -7,6 +7,7 @@ import { NegativeCache } from "../cache/negative_cache.ts";
 import { PassThroughTransfers } from "../cache/pass_through/pass_through_transfers.ts";
 import { NO_PREFETCH } from "../cache/prefetch/prefetch_ports.ts";
 import { Demotions } from "../cache/sources/demotions.ts";
+import { PathRecord } from "../cache/nar/path_record.ts";
 import { StorePathNames } from "../cache/store_path_names.ts";
 import { Uses } from "../cache/uses.ts";
 import type { History } from "../history/history.ts";
@@ -85,10 +86,10 @@ export interface App extends AsyncDisposable {
 /** Wires the cache to its back ends. The caller keeps and closes the stores. */
 export function buildApp(given: AppParts): App {
   const resources = new AsyncDisposableStack();
-  const { names, parts } = withNames(given);
+  const { names, paths, parts } = withNames(given);
   const { stores, identity, telemetry } = parts;
   const { metrics, log } = telemetry;
-  const cache = buildCache(parts, names, resources);
+  const cache = buildCache(parts, { names, paths }, resources);
   const { narinfos, nars, members, downloads, space, reads, remover, prefetch } = cache;
   const uploads = buildUploads(parts, cache);
   const closures = resources.use(stores.closures ?? new PinnedClosures(stores));
@@ -162,12 +163,18 @@ function observerOf({ identity, telemetry }: AppParts, routes: readonly Route[])
   });
 }
 
+interface NameParts {
+  readonly names: StorePathNames;
+  readonly paths: PathRecord;
+}
+
 /** The same parts, whose log names the store path of each NAR. */
-function withNames(parts: AppParts): { names: StorePathNames; parts: AppParts } {
+function withNames(parts: AppParts): NameParts & { parts: AppParts } {
   const { stores: { metadata }, telemetry } = parts;
-  const names = new StorePathNames({ metadata, log: telemetry.log });
+  const paths = new PathRecord(parts.nowMs);
+  const names = new StorePathNames({ metadata, log: telemetry.log, record: paths });
   return {
-    names,
+    ...{ names, paths },
     parts: { ...parts, telemetry: { ...telemetry, log: namedLog(telemetry.log, names) } },
   };
 }
@@ -178,17 +185,21 @@ function operatingRoutes(pins: Pins, space: Space): readonly Route[] {
   return [pinsRoute(pins), gcRoute({ gc }), ...pageActionRoutes({ pins, gc })];
 }
 
-function buildCache(parts: AppParts, names: StorePathNames, resources: AsyncDisposableStack) {
+function buildCache(
+  parts: AppParts,
+  { names, paths }: NameParts,
+  resources: AsyncDisposableStack,
+) {
   const { nowMs, fetching: { negativeTtlMs }, telemetry, stores } = parts;
   const { metadata, nars, tempFolder, turns = ALONE } = stores;
   const { log, metrics, tracer = NO_TRACER } = telemetry;
   const negative = new NegativeCache(negativeTtlMs);
   const absentDocuments = new NegativeCache<DocumentPath>(negativeTtlMs);
-  const upstreams = buildUpstreams(parts, resources, () => {
+  const upstreams = buildUpstreams(parts, { resources, paths }, () => {
     negative.clear();
     absentDocuments.clear();
   });
-  const { pool, lastAnswers, paths } = upstreams;
+  const { pool, lastAnswers } = upstreams;
   const demotions = new Demotions();
   const nameOf = (narName: NarName) => names.of(narName);
   const candidates = { metadata, pool, demotions, nameOf };

@@ -84,7 +84,10 @@ export function buildPage(parts: AppParts, subjects: PageSubjects): PageParts {
   // One at a time: a rare name takes a look at every narinfo.
   const oneSearch = pLimit(1);
   const names: NameFinder = {
-    findNamed: (text, countMax) => oneSearch(() => metadata.findNamed(text, countMax)),
+    async findNamed(text, countMax) {
+      const stored = await oneSearch(() => metadata.findNamed(text, countMax));
+      return stored.length > 0 ? stored : paths.findNamed(text, countMax);
+    },
   };
   const search = (query: string) => searchPackages({ explainer, names }, query);
   return {

@@ -1,4 +1,4 @@
-import { PathRecord } from "../cache/nar/path_record.ts";
+import type { PathRecord } from "../cache/nar/path_record.ts";
 import { nameOfBaseName } from "../nix/store_path.ts";
 import { TrustedKeys } from "../nix/trusted_keys.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
@@ -16,7 +16,10 @@ import type { AppParts } from "./app_parts.ts";
 /** Wires the upstreams: their narinfos, their NARs, and their health. */
 export function buildUpstreams(
   parts: AppParts,
-  resources: AsyncDisposableStack,
+  { resources, paths }: {
+    readonly resources: AsyncDisposableStack;
+    readonly paths: PathRecord;
+  },
   cameBack: () => void,
 ) {
   const { settings: all, caCertificates, trustedKeys, requireSignature, trace } = parts.upstream;
@@ -26,7 +29,6 @@ export function buildUpstreams(
   const keys = new TrustedKeys(trustedKeys);
   const upstreamLog = createUpstreamLog(log);
   const lastAnswers = new LastAnswers(parts.nowMs);
-  const paths = new PathRecord(parts.nowMs);
   const pool = resources.use(
     new UpstreamPool({
       upstreams: all.map((settings) => {
@@ -75,7 +77,7 @@ export function buildUpstreams(
     }),
   );
   const observe = upstreamLog.reading;
-  return { pool, narSources, lastAnswers, paths, client, observe };
+  return { pool, narSources, lastAnswers, client, observe };
 }
 
 /** Registers the upstreams' health, and their series before the first request. */

@@ -5,6 +5,7 @@ import type { NarName } from "../nix/nar_name.ts";
 import { nameInNarinfo } from "../nix/narinfo_name.ts";
 import type { StorePathHash } from "../nix/store_path.ts";
 import type { Logger } from "../telemetry/logger.ts";
+import type { PathRecord } from "./nar/path_record.ts";
 
 /** Some 100 bytes each. */
 const NAMES_MAX = 10_000;
@@ -12,6 +13,8 @@ const NAMES_MAX = 10_000;
 export interface StorePathNamesDeps {
   readonly metadata: Pick<NarFinder, "narinfosOf"> & Pick<NarinfoFinder, "findNarinfo">;
   readonly log: Pick<Logger, "debug">;
+  /** Keeps names of paths beyond their eviction. Default: nobody does. */
+  readonly record?: Pick<PathRecord, "named">;
 }
 
 /** Names such as `hello-2.12` of the store objects in NAR files, for people. */
@@ -55,11 +58,13 @@ export class StorePathNames {
   }
 
   async #find(narName: NarName): Promise<string | undefined> {
-    const { metadata, log } = this.#deps;
+    const { metadata, log, record } = this.#deps;
     try {
       const [storePathHash] = await metadata.narinfosOf(narName);
       const name = storePathHash && await this.ofPath(storePathHash);
-      if (name !== undefined) this.learn(narName, name);
+      if (storePathHash === undefined || name === undefined) return undefined;
+      this.learn(narName, name);
+      record?.named(storePathHash, name);
       return name;
     } catch {
       log.debug("nar without a name", { nar: narName });

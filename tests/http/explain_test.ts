@@ -135,6 +135,27 @@ Deno.test("explain: the upstream that sent the file is named, until a restart", 
   );
 });
 
+Deno.test("explain: a path from before a restart has its name after its eviction", async () => {
+  using folder = tempFolder();
+  const path = `${folder.path}/db.sqlite`;
+  await using upstream = await fakeUpstream({ objects: [other], stored: true });
+  const options = { upstreams: [upstream], limitBytes: 10_000_000 };
+  {
+    await using metadata = new SqliteMetadataStore(await openDatabase(path));
+    await using cache = await TestCache.open({ ...options, metadata });
+    await pull(cache, other);
+  }
+  await using metadata = new SqliteMetadataStore(await openDatabase(path));
+  await using cache = await TestCache.open({ ...options, metadata });
+  await pull(cache, other);
+  await eventually("it is evicted", async () => {
+    await (await cache.request("POST", "/gc?target=0")).text();
+    return (await explain(cache, other.storePathHash)).verdict === "not_stored";
+  });
+  assert.equal((await explain(cache, other.storePathHash)).name, "other-2.0");
+  assert.match(await searched(cache, "OTHER"), new RegExp(`other-2.0 ${other.storePathHash}`));
+});
+
 Deno.test("explain: a path that is not stored has the name that was given", async () => {
   await using cache = await TestCache.open({ upstreams: [] });
   assert.equal((await explain(cache, other.storePath)).name, "other-2.0");

@@ -1,5 +1,6 @@
 import { lruOf } from "../../base/lru.ts";
 import { ownText } from "../../base/own_text.ts";
+import type { NamedPath } from "../../metadata/name_finder.ts";
 import type { NarName } from "../../nix/nar_name.ts";
 import type { StorePathHash } from "../../nix/store_path.ts";
 
@@ -18,7 +19,7 @@ export interface UpstreamWord {
 
 /** A store path in the words of upstreams. */
 export interface RecordedPath {
-  /** Such as `hello-2.12`; `undefined` if no upstream had it. */
+  /** Such as `hello-2.12`; `undefined` if larder has not met it. */
   readonly name: string | undefined;
   /** The newest answer of each upstream. */
   readonly answers: readonly UpstreamWord[];
@@ -68,6 +69,23 @@ export class PathRecord {
       name: known.name ?? (name === undefined ? undefined : ownText(name)),
       answers: this.#withNewest(known.answers, answer),
     });
+  }
+
+  /** A store path has a name, whatever upstreams said. */
+  named(storePathHash: StorePathHash, name: string): void {
+    const known = this.#paths.peek(storePathHash) ?? NOTHING;
+    this.#paths.set(storePathHash, { ...known, name: ownText(name) });
+  }
+
+  /** At most `countMax` store paths whose name contains `text`, in any case: the newest first. */
+  findNamed(text: string, countMax: number): readonly NamedPath[] {
+    const sought = text.toLowerCase();
+    const found: NamedPath[] = [];
+    for (const [storePathHash, { name }] of this.#paths.entries()) {
+      if (found.length >= countMax) break;
+      if (name?.toLowerCase().includes(sought)) found.push({ storePathHash, name });
+    }
+    return found;
   }
 
   /** Since the start of larder. */
