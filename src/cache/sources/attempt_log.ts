@@ -66,11 +66,13 @@ export class AttemptLog {
     if (received === 0) log.info("downloading nar from upstream", facts);
   }
 
-  /** The source answers with the rest of the file. */
-  resumed(upstream: string, received: number): void {
+  /** The source begins to send the file, or the rest of it. */
+  begun(upstream: string, received: number): void {
     const { pool, log } = this.#deps;
     if (!pool.has(upstream)) return;
-    log.info("nar download resumed", { ...this.facts(upstream), received });
+    // Its body may take minutes.
+    pool.noteNar(upstream, { kind: "found" });
+    if (received > 0) log.info("nar download resumed", { ...this.facts(upstream), received });
   }
 
   /** The member may still answer, and win. Then the request to the upstream was in vain. */

@@ -161,7 +161,7 @@ export class NarAttempts {
     this.log.asking(source.upstream, before);
     const outcome = await this.#target.from(source, () => {
       isTaken = true;
-      if (before > 0) this.log.resumed(source.upstream, before);
+      this.log.begun(source.upstream, before);
       answered();
     });
     // Another source has brought the whole file meanwhile.

@@ -4,6 +4,7 @@ import { AttemptLog } from "../../../src/cache/sources/attempt_log.ts";
 import { Demotions } from "../../../src/cache/sources/demotions.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
 import { Metrics } from "../../../src/telemetry/metrics.ts";
+import type { UpstreamReading } from "../../../src/upstream/upstream.ts";
 import { narOf } from "../../support/metadata_rows.ts";
 
 const MEMBER = "http://larder-1.example:8501";
@@ -25,7 +26,12 @@ function scene() {
   const messages: string[] = [];
   const metrics = new Metrics({ domains: { upstreams: [UPSTREAM] } });
   const log = createLogger("info", { write: (line) => messages.push(JSON.parse(line).msg) });
-  const pool = { noteNar() {}, busy() {}, has: (url: string) => url === UPSTREAM };
+  const noted: string[] = [];
+  const pool = {
+    noteNar: (url: string, { kind }: UpstreamReading) => void noted.push(`${url} ${kind}`),
+    busy() {},
+    has: (url: string) => url === UPSTREAM,
+  };
   const attempts = new AttemptLog(
     { demotions: new Demotions(), pool, log, metrics },
     narOf("a").name,
@@ -35,7 +41,7 @@ function scene() {
     (["whole", "late", "failed"] as const).map((result) => (
       metrics.value("member_reads_total", { result })
     ));
-  return { attempts, messages, counts };
+  return { attempts, messages, counts, noted };
 }
 
 Deno.test("attempt log: an upstream that is asked beside a silent member makes it late", () => {
@@ -77,6 +83,14 @@ Deno.test("attempt log: a download is resumed when an upstream answers with the 
   const { attempts, messages } = scene();
   for (let asked = 0; asked < 3; asked++) attempts.asking(UPSTREAM, 5);
   assert.deepEqual(messages, []);
-  attempts.resumed(UPSTREAM, 5);
+  attempts.begun(UPSTREAM, 5);
   assert.deepEqual(messages, ["nar download resumed"]);
+});
+
+Deno.test("attempt log: an upstream is up as soon as it begins to send", () => {
+  const { attempts, messages, noted } = scene();
+  attempts.begun(MEMBER, 0);
+  attempts.begun(UPSTREAM, 0);
+  assert.deepEqual(noted, [`${UPSTREAM} found`]);
+  assert.deepEqual(messages, []);
 });
