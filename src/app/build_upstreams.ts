@@ -27,8 +27,8 @@ export function buildUpstreams(
   const client = createUpstreamClient(caCertificates);
   resources.defer(() => client.close());
   const keys = new TrustedKeys(trustedKeys);
-  const upstreamLog = createUpstreamLog(log);
   const lastAnswers = new LastAnswers(parts.nowMs);
+  const upstreamLog = createUpstreamLog({ log, lastAnswers, nowMs: parts.nowMs });
   const pool = resources.use(
     new UpstreamPool({
       upstreams: all.map((settings) => {
@@ -59,12 +59,15 @@ export function buildUpstreams(
         const reason = REFUSED[reading.reason as keyof typeof REFUSED];
         metrics.count("verification_failures_total", { reason });
       },
-      observeNar: (upstream, reading) => lastAnswers.noteNar(upstream, reading),
+      observeNar(upstream, reading) {
+        upstreamLog.reading(upstream, reading);
+        lastAnswers.noteNar(upstream, reading);
+      },
       skipped: (upstream, storePathHash) =>
         paths.answered(storePathHash, { upstream, result: "down" }),
-      unanswered: upstreamLog.unanswered,
+      noted: upstreamLog.noted,
       changed(upstream, isDown) {
-        upstreamLog.changed(upstream, isDown, lastAnswers.of(upstream).lastError?.hint);
+        upstreamLog.changed(upstream, isDown);
         if (!isDown) cameBack();
       },
     }),

@@ -105,10 +105,10 @@ export class NarinfoQuery implements Disposable {
     if (signal.aborted) return;
     candidate.reading = reading;
     if (reading.kind !== "late") {
+      this.#options.observe(source.url, reading);
       const reason = noAnswerReasonOf(reading);
       // Many of them at a time would make an upstream down that has failed no client.
       if (rank === "client" || reason === undefined) candidate.upstream.note(reason);
-      this.#options.observe(source.url, reading);
     }
     this.#look();
   }

@@ -1,12 +1,19 @@
 import { HealthMonitor } from "./health_monitor.ts";
 import { NoAnswer, type NoAnswerReason, type QueuedNarinfoSource } from "./upstream.ts";
-import { FAILURES_MAX, type UpstreamHealth } from "./upstream_health.ts";
+import { FAILURES_MAX, looksUp, type UpstreamHealth } from "./upstream_health.ts";
 
 /** The priority that Nix assumes for a cache that names none. */
 const DEFAULT_PRIORITY = 50;
 
 /** The pause before a request for the priority, after a failure or an unknown priority. */
 const ASK_AGAIN_MS = 30_000;
+
+export interface HealthWatch {
+  /** Called when the upstream goes down, and when it is up again. */
+  readonly changed: (isDown: boolean) => void;
+  /** Called after each answer, or when none came. `error`: of a request for its priority. */
+  readonly noted: (isUp: boolean, error?: unknown) => void;
+}
 
 /** An upstream with its health and its priority, beyond single answers. */
 export class PooledUpstream implements Disposable {
@@ -17,13 +24,19 @@ export class PooledUpstream implements Disposable {
   #asking: Promise<unknown> | undefined;
   #askAgainAtMs = -Infinity;
   #reaching: Promise<boolean> | undefined;
+  readonly #watch: HealthWatch;
   #lookTimer: ReturnType<typeof setTimeout> | undefined;
 
-  /** Calls `changed` when the upstream goes down, and when it is up again. */
-  constructor(source: QueuedNarinfoSource, changed: (isDown: boolean) => void) {
+  constructor(source: QueuedNarinfoSource, watch: HealthWatch) {
     this.source = source;
+    this.#watch = watch;
     this.#priority = source.priority;
     const probe = async (signal: AbortSignal) => reasonOf(await this.#describe(signal));
+    const changed = (isDown: boolean) => {
+      watch.changed(isDown);
+      // A probe alone may have found it up.
+      watch.noted(!isDown);
+    };
     this.#monitor = new HealthMonitor({ probe, changed });
   }
 
@@ -94,10 +107,11 @@ export class PooledUpstream implements Disposable {
     clearTimeout(this.#lookTimer);
   }
 
-  #note(reason: NoAnswerReason | undefined, failures: number): void {
+  #note(reason: NoAnswerReason | undefined, failures: number, error?: unknown): void {
     this.#reaching = undefined;
     if (this.#ended.signal.aborted) return;
     this.#monitor.note(reason, failures);
+    this.#watch.noted(looksUp(this.health), error);
     // Without requests only this finds out that it is back. A down one is probed anyway.
     if (reason !== undefined) {
       this.#lookTimer ??= setTimeout(() => {
@@ -112,7 +126,7 @@ export class PooledUpstream implements Disposable {
     this.#askAgainAtMs = performance.now() + ASK_AGAIN_MS;
     this.#asking ??= this.#describe(this.#ended.signal)
       .then((error) => {
-        this.#note(reasonOf(error), 0);
+        this.#note(reasonOf(error), 0, error);
         return error;
       })
       .finally(() => this.#asking = undefined);

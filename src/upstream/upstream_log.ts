@@ -1,32 +1,46 @@
+import type { Facts } from "../base/failure.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { OutageLog } from "../telemetry/outage_log.ts";
 import { OUTAGES } from "../telemetry/outages.ts";
 import { failureOf, hintFor } from "./failure_hints.ts";
+import type { LastAnswers, LastError } from "./last_answers.ts";
 import type { UpstreamReading } from "./upstream.ts";
+import { upstreamState } from "./upstream_state.ts";
 
 /** No trusted key verifies the narinfos of an upstream; programs look for this message. */
 export const UPSTREAM_NOT_TRUSTED = "upstream is not trusted";
 
+export interface UpstreamLogDeps {
+  readonly log: Logger;
+  /** Has each answer before it is `noted`. */
+  readonly lastAnswers: Pick<LastAnswers, "of">;
+  readonly nowMs: () => number;
+}
+
 /** The log of each upstream's failures, by its URL. */
 export interface UpstreamLog {
-  /** Logs one answer. The first failure after a good answer is a warning. */
-  reading(upstream: string, reading: UpstreamReading, requestId: string): void;
-  /** Logs why an upstream did not answer at the start. */
-  unanswered(upstream: string, error: unknown): void;
+  /** Logs an answer that is a failure. The first of an outage is a warning. */
+  reading(upstream: string, reading: UpstreamReading, requestId?: string): void;
+  /**
+   * Ends the outage of an upstream that is up. Logs one that no answer has begun; `error`: why a
+   * request for the priority failed just now.
+   */
+  noted(upstream: string, isUp: boolean, error: unknown): void;
   /** Logs that an upstream went down, or is up again. */
-  changed(upstream: string, isDown: boolean, hint: string | undefined): void;
+  changed(upstream: string, isDown: boolean): void;
 }
 
 /**
  * Logs the start and the end of an outage. A missing key is logged once for good, since only the
  * operator can mend that.
  */
-export function createUpstreamLog(log: Logger): UpstreamLog {
+export function createUpstreamLog({ log, lastAnswers, nowMs }: UpstreamLogDeps): UpstreamLog {
   const outages = new Map<string, ReturnType<typeof outagesOfOne>>();
   const untrusted = new Set<string>();
   const outagesOfOne = () => ({
     failed: new OutageLog(log, OUTAGES.upstreamFailed),
     down: new OutageLog(log, OUTAGES.upstreamDown),
+    isPresent: false,
   });
   const outagesOf = (upstream: string) => {
     const known = outages.get(upstream);
@@ -38,35 +52,57 @@ export function createUpstreamLog(log: Logger): UpstreamLog {
 
   return {
     reading(upstream, reading, requestId) {
-      const { failed } = outagesOf(upstream);
-      const facts = { upstream, request_id: requestId };
-      if (reading.kind === "failed" && reading.reason !== "untrusted") {
-        const { kind: _, ...failure } = reading;
-        const hint = hintFor(failure);
-        return failed.failed("upstream failed", { ...facts, ...failure, hint });
-      }
-      failed.worked(facts);
       if (reading.kind !== "failed") return;
-      const hint = hintFor(reading);
+      const { kind: _, ...failure } = reading;
+      const asked = requestId === undefined ? {} : { request_id: requestId };
+      const facts = { upstream, ...asked, ...failure, hint: hintFor(failure) };
+      if (reading.reason !== "untrusted") {
+        const one = outagesOf(upstream);
+        one.isPresent = true;
+        return one.failed.failed("upstream failed", facts);
+      }
+      const { reason: _reason, ...others } = facts;
       const level = untrusted.has(upstream) ? "debug" : "warn";
       untrusted.add(upstream);
-      log[level](UPSTREAM_NOT_TRUSTED, { ...facts, detail: reading.detail, hint });
+      log[level](UPSTREAM_NOT_TRUSTED, others);
     },
 
-    unanswered(upstream, error) {
-      const { failed } = outagesOf(upstream);
-      const failure = failureOf(error);
-      const facts = { upstream, ...failure, hint: hintFor(failure) };
-      if (failure.reason === "status") failed.failed("upstream failed", facts);
-      else if (failure.reason === "garbage") failed.failed("upstream is no binary cache", facts);
-      else failed.failed("upstream does not answer", facts);
+    noted(upstream, isUp, error) {
+      const one = outagesOf(upstream);
+      const { last, lastNar, lastError } = lastAnswers.of(upstream);
+      const state = upstreamState({ isUp, last, lastNar, lastError }, nowMs());
+      const isOver = state === "up" || state === "untrusted";
+      if (isOver) one.failed.worked({ upstream });
+      else if (!one.isPresent) {
+        const { message, facts } = failureInLog(error, lastError);
+        one.failed.failed(message, { upstream, ...facts });
+      }
+      one.isPresent = !isOver;
     },
 
-    changed(upstream, isDown, hint) {
-      const { down } = outagesOf(upstream);
+    changed(upstream, isDown) {
+      const one = outagesOf(upstream);
+      const hint = lastAnswers.of(upstream).lastError?.hint;
       const facts = { upstream, ...hint === undefined ? {} : { hint } };
-      if (isDown) down.failed("upstream is down", facts);
-      else down.worked({ upstream });
+      if (isDown) one.down.failed("upstream is down", facts);
+      else one.down.worked({ upstream });
+      one.isPresent = isDown;
     },
   };
+}
+
+/** The log line for a failure that no request of a client met. */
+function failureInLog(error: unknown, lastError: LastError | undefined) {
+  if (error === undefined) {
+    const { reason, status, hint } = lastError ?? {};
+    const known = { reason, status, hint };
+    const facts = Object.entries(known).filter(([, value]) => value !== undefined);
+    return { message: "upstream failed", facts: Object.fromEntries(facts) as Facts } as const;
+  }
+  const failure = failureOf(error);
+  const facts = { ...failure, hint: hintFor(failure) };
+  if (failure.reason === "status") return { message: "upstream failed", facts } as const;
+  const isGarbage = failure.reason === "garbage";
+  const message = isGarbage ? "upstream is no binary cache" : "upstream does not answer";
+  return { message, facts } as const;
 }

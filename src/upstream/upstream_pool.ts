@@ -46,8 +46,8 @@ export interface UpstreamPoolDeps {
   readonly observeNar: (upstream: string, reading: UpstreamReading) => void;
   /** Called with each upstream that a client's request leaves out because it is down. */
   readonly skipped: (upstream: string, storePathHash: StorePathHash) => void;
-  /** Called with the error of an upstream that does not answer at the start. */
-  readonly unanswered: (upstream: string, error: unknown) => void;
+  /** Called after each change of what is known of an upstream. See `HealthWatch`. */
+  readonly noted: (upstream: string, isUp: boolean, error: unknown) => void;
   /** Called when an upstream goes down, and when it is up again. */
   readonly changed: (upstream: string, isDown: boolean) => void;
 }
@@ -80,7 +80,10 @@ export class UpstreamPool implements Disposable {
   constructor(deps: UpstreamPoolDeps) {
     this.#deps = deps;
     this.#upstreams = deps.upstreams.map((source) =>
-      new PooledUpstream(source, (isDown) => deps.changed(source.url, isDown))
+      new PooledUpstream(source, {
+        changed: (isDown) => deps.changed(source.url, isDown),
+        noted: (isUp, error) => deps.noted(source.url, isUp, error),
+      })
     );
   }
 
@@ -203,10 +206,7 @@ export class UpstreamPool implements Disposable {
    */
   async start(): Promise<readonly UpstreamLook[]> {
     const looks = await Promise.all(this.#upstreams.map(async (upstream) => {
-      const { url } = upstream.source;
-      const error = await upstream.lookAtStart();
-      if (error !== undefined) this.#deps.unanswered(url, error);
-      return { url, error };
+      return { url: upstream.source.url, error: await upstream.lookAtStart() };
     }));
     return this.#isOver ? [] : looks;
   }

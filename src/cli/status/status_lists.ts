@@ -12,8 +12,10 @@ import {
 import { titleOf } from "../../http/stats/problem_words.ts";
 import type { ProblemStats, TransferStats, UpstreamStats } from "../../http/stats/stats.ts";
 import { transferWords } from "../../http/stats/transfer_words.ts";
-import { type UpstreamState, upstreamStateOf } from "../../http/stats/upstream_state.ts";
+import type { UpstreamState } from "../../upstream/upstream_state.ts";
+import { upstreamStateOf } from "../../http/stats/upstream_state.ts";
 import {
+  lastAnswerOf,
   lastAnswerWords,
   lastErrorWords,
   UPSTREAM_STATES,
@@ -48,9 +50,9 @@ function upstreamLine(one: Told, nowMs: number): string {
     latencies_ms: one.at("latencies_ms").list.map((latency) => latency.number ?? 0),
   };
   const state = upstreamStateOf(signs, nowMs);
-  const { last_answer, last_error } = signs;
+  const [answer, { last_error }] = [lastAnswerOf(signs), signs];
   const told = state === "up" || last_error === null
-    ? `, ${lastAnswerWords(signs)}${last_answer === null ? "" : ` ${ago([last_answer.at], nowMs)}`}`
+    ? `, ${lastAnswerWords(signs)}${answer === null ? "" : ` ${ago([answer.at], nowMs)}`}`
     : `: ${lastErrorWords(last_error)} (${ago([last_error.at], nowMs)})`;
   const url = (one.at("url").text ?? "").padEnd(NAME_COLUMNS);
   return `${MARKS[state]} ${url}  ${UPSTREAM_STATES[state]}${told}`;

@@ -3,8 +3,14 @@ import { counted } from "../../base/format_units.ts";
 import { ago, formatLatency, formatNumber, formatPercent } from "./format.ts";
 import { type Html, markup, type Part } from "./markup.ts";
 import { type Tone, toneIcon } from "./icons.ts";
-import { type UpstreamState, upstreamStateOf } from "../stats/upstream_state.ts";
-import { lastAnswerWords, lastErrorWords, UPSTREAM_STATES } from "../stats/upstream_words.ts";
+import type { UpstreamState } from "../../upstream/upstream_state.ts";
+import { upstreamStateOf } from "../stats/upstream_state.ts";
+import {
+  lastAnswerOf,
+  lastAnswerWords,
+  lastErrorWords,
+  UPSTREAM_STATES,
+} from "../stats/upstream_words.ts";
 
 const TONES: Readonly<Record<UpstreamState, Tone>> = {
   ...{ up: "good", down: "bad" },
@@ -36,11 +42,11 @@ function upstream(one: UpstreamStats, all: { readonly found: number; readonly at
 
 /** The last answer, unless that is an error: the last error has its own line. */
 function latest(one: UpstreamStats, at: string): Part {
-  const { last_answer, priority } = one;
-  if (last_answer !== null && !["found", "absent"].includes(last_answer.result)) return false;
-  return markup`${lastAnswerWords(one)}${
-    last_answer !== null && markup` ${ago(last_answer.at, at)}`
-  }${priority !== null && ", "}`;
+  const [answer, { priority }] = [lastAnswerOf(one), one];
+  if (answer !== null && !["found", "absent"].includes(answer.result)) return false;
+  return markup`${lastAnswerWords(one)}${answer !== null && markup` ${ago(answer.at, at)}`}${
+    priority !== null && ", "
+  }`;
 }
 
 function counts({ found, absent, failed }: UpstreamStats["answers"], share: Part): Part {

@@ -1,12 +1,21 @@
 import { isPresent } from "../../telemetry/recent_problems.ts";
-import type { StatsSources } from "./gather_stats.ts";
+import { type StatsSources, upstreamStats } from "./gather_stats.ts";
 import { MEMBER_DOWNLOADS_MAX, type MemberStatus } from "./member_status.ts";
+import { judgedProblems } from "./upstream_state.ts";
 
 /** The sources of a member's own status. */
 export interface MemberFigureSources extends
   Pick<
     StatsSources,
-    "version" | "startedAtMs" | "nowMs" | "metrics" | "pool" | "downloads" | "nameOf" | "problems"
+    | "version"
+    | "startedAtMs"
+    | "nowMs"
+    | "metrics"
+    | "pool"
+    | "lastAnswers"
+    | "downloads"
+    | "nameOf"
+    | "problems"
   > {
   readonly host: string;
   /** `--cache-advertise-url`. */
@@ -30,13 +39,14 @@ export class MemberGatherer {
     const { host, version, url, startedAtMs, isDraining, pool, problems } = this.#sources;
     const statuses = pool.statuses();
     const nowMs = this.#sources.nowMs();
+    const judged = judgedProblems(problems.list(), upstreamStats(this.#sources), nowMs);
     const up = statuses.filter(({ isUp }) => isUp).length;
     return {
       ...{ host, version, url: url ?? null, started_at: new Date(startedAtMs).toISOString() },
       is_draining: isDraining(),
       ...this.#requests(),
       upstreams: { up, down: statuses.length - up },
-      problems: problems.list().filter((problem) => isPresent(problem, nowMs)).length,
+      problems: judged.filter((problem) => isPresent(problem, nowMs)).length,
       downloads: await this.#downloads(),
     };
   }

@@ -26,6 +26,7 @@ import {
   type TransferStats,
   type UpstreamStats,
 } from "./stats.ts";
+import { judgedProblems } from "./upstream_state.ts";
 import { verdictOf } from "./verdict.ts";
 
 /** Further downloads, uploads and sends are counted, but not listed. */
@@ -80,7 +81,7 @@ export async function gatherStats(
   const upstreams = upstreamStats(sources);
   const size = sizeStats(sources);
   const lifetime = lifetimeStats(history, startedAtMs);
-  const problems = sources.problems.list();
+  const problems = judgedProblems(sources.problems.list(), upstreams, atMs);
   return {
     stats_version: STATS_VERSION,
     version,
@@ -146,7 +147,10 @@ function sizeStats({ metrics, budget, disk }: StatsSources): SizeStats {
   };
 }
 
-function upstreamStats({ pool, lastAnswers }: StatsSources): readonly UpstreamStats[] {
+/** The upstreams' figures, in the order in which the operator gave them. */
+export function upstreamStats(
+  { pool, lastAnswers }: Pick<StatsSources, "pool" | "lastAnswers">,
+): readonly UpstreamStats[] {
   return pool.statuses().map(({ url, isUp, priority }) => {
     const { last, lastNar, lastError, counts, latenciesMs } = lastAnswers.of(url);
     return {

@@ -1,38 +1,48 @@
+import { begunBy, UPSTREAM_DOWN } from "../../telemetry/outages.ts";
+import type { Problem } from "../../telemetry/recent_problems.ts";
+import { ERROR_FOR_MS, type UpstreamState, upstreamState } from "../../upstream/upstream_state.ts";
 import type { UpstreamStats } from "./stats.ts";
 
-/** The causes for which a running upstream is of no use. */
-const USELESS = ["untrusted", "status", "garbage"] as const;
-
-/**
- * "status": it answers with errors. "nars": only to NAR requests. "garbage": it sends no narinfos.
- */
-export type UpstreamState = "up" | "down" | "nars" | typeof USELESS[number];
-
-/** Nobody may ask it again for hours: an older error says nothing of the present. */
-const ERROR_FOR_MS = 60_000;
-
-/** The figures that decide it. */
-export interface UpstreamSigns {
+/** The figures that decide the state of an upstream. */
+export interface ShownSigns {
   readonly is_up: boolean;
   readonly last_answer: UpstreamStats["last_answer"];
   readonly last_nar_answer: UpstreamStats["last_nar_answer"];
-  readonly last_error: Pick<NonNullable<UpstreamStats["last_error"]>, "reason" | "at"> | null;
+  readonly last_error:
+    | Pick<NonNullable<UpstreamStats["last_error"]>, "request" | "reason" | "at">
+    | null;
 }
 
-/** The state of an upstream, which the page and `larder status` show. */
-export function upstreamStateOf(one: UpstreamSigns, atMs: number): UpstreamState {
+/** The state of an upstream by its figures. */
+export function upstreamStateOf(one: ShownSigns, atMs: number): UpstreamState {
   const { is_up, last_answer, last_nar_answer, last_error } = one;
-  if (!is_up) return "down";
-  // After a timeout or a refused connection, only an answer makes it up.
-  const last = last_answer?.result ?? last_error?.reason;
-  const cause = USELESS.find((one) => one === last) ?? "up";
-  const at = last_answer?.at ?? last_error?.at ?? "";
-  // Only a key mends an upstream that is not trusted.
-  if (cause === "untrusted" || cause !== "up" && isPresent(at, atMs)) return cause;
-  const failsNars = last_nar_answer?.result === "status" && isPresent(last_nar_answer.at, atMs);
-  return failsNars ? "nars" : "up";
+  const signs = { last: timed(last_answer), lastNar: timed(last_nar_answer) };
+  return upstreamState({ isUp: is_up, ...signs, lastError: timed(last_error) }, atMs);
 }
 
-function isPresent(at: string, atMs: number): boolean {
-  return atMs - Date.parse(at) < ERROR_FOR_MS;
+/**
+ * The problems as the upstreams' states have them. The failure of an upstream that is up is over,
+ * even without an answer. It is an error while no upstream is of use.
+ */
+export function judgedProblems(
+  problems: readonly Problem[],
+  upstreams: readonly UpstreamStats[],
+  atMs: number,
+): readonly Problem[] {
+  const up = new Set(
+    upstreams.filter((one) => upstreamStateOf(one, atMs) === "up").map(({ url }) => url),
+  );
+  const isGrave = up.size === 0 && upstreams.length > 0;
+  return problems.map((problem) => {
+    const { message, facts, lastAtMs, overAtMs } = problem;
+    if (begunBy(message)?.kind !== UPSTREAM_DOWN || overAtMs !== undefined) return problem;
+    if (!up.has(String(facts["upstream"]))) {
+      return isGrave ? { ...problem, level: "error" } : problem;
+    }
+    return { ...problem, overAtMs: Math.min(atMs, lastAtMs + ERROR_FOR_MS) };
+  });
+}
+
+function timed<Figures extends { readonly at: string }>(figures: Figures | null) {
+  return figures === null ? undefined : { ...figures, atMs: Date.parse(figures.at) };
 }

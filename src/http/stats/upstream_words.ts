@@ -1,6 +1,6 @@
 import { reasonInWords, REASONS } from "./problem_words.ts";
 import type { UpstreamStats } from "./stats.ts";
-import type { UpstreamState } from "./upstream_state.ts";
+import type { UpstreamState } from "../../upstream/upstream_state.ts";
 
 type LastErrorStats = NonNullable<UpstreamStats["last_error"]>;
 
@@ -14,15 +14,27 @@ export const UPSTREAM_STATES: Readonly<Record<UpstreamState, string>> = {
   garbage: "fails",
 };
 
+type Answered = Pick<UpstreamStats, "last_answer" | "last_nar_answer">;
+
+/** The last answer to a narinfo or a NAR request; `null` before the first. */
+export function lastAnswerOf(one: Answered): UpstreamStats["last_answer"] {
+  return isNarLast(one) ? one.last_nar_answer : one.last_answer;
+}
+
 /** What came of the last request to an upstream; its time is that of the last answer. */
-export function lastAnswerWords(
-  { last_answer, latencies_ms }: Pick<UpstreamStats, "last_answer" | "latencies_ms">,
-): string {
-  if (last_answer === null) {
-    return latencies_ms.length === 0 ? "no request yet" : "its answers were not needed yet";
+export function lastAnswerWords(one: Answered & Pick<UpstreamStats, "latencies_ms">): string {
+  const answer = lastAnswerOf(one);
+  if (answer === null) {
+    return one.latencies_ms.length === 0 ? "no request yet" : "its answers were not needed yet";
   }
-  const { result } = last_answer;
-  return result === "found" || result === "absent" ? REASONS[result] ?? "" : "failed";
+  const { result } = answer;
+  if (result !== "found" && result !== "absent") return "failed";
+  const words = REASONS[result] ?? "";
+  return isNarLast(one) ? `NAR ${words}` : words;
+}
+
+function isNarLast({ last_answer, last_nar_answer }: Answered): boolean {
+  return last_nar_answer !== null && last_nar_answer.at > (last_answer?.at ?? "");
 }
 
 /** Why an upstream failed last, for people. */

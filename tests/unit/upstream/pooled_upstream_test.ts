@@ -126,7 +126,10 @@ class PlayedUpstream implements QueuedNarinfoSource, Disposable {
 
   constructor(time: PlayedTime) {
     this.#time = time;
-    this.pooled = new PooledUpstream(this, (isDown) => void this.changes.push(isDown));
+    this.pooled = new PooledUpstream(this, {
+      changed: (isDown) => void this.changes.push(isDown),
+      noted() {},
+    });
   }
 
   goDown(reason: NoAnswerReason): void {

@@ -103,7 +103,7 @@ class PlayedUpstream implements NarinfoSource, Disposable {
 }
 
 function poolOf(upstream: NarinfoSource): UpstreamPool {
-  const heard = { observe() {}, observeNar() {}, skipped() {}, unanswered() {}, changed() {} };
+  const heard = { observe() {}, observeNar() {}, skipped() {}, noted() {}, changed() {} };
   return new UpstreamPool({ upstreams: [upstream], ...heard });
 }
 

@@ -60,3 +60,11 @@ Deno.test("page: an upstream that answers NAR requests with errors fails, for a 
   assert.match(told, /^fails .* it answered a NAR request with HTTP status 503\.$/);
   assert.equal(shown(failedAt(1)).tone, "good");
 });
+
+Deno.test("page: an upstream's last answer is the newest, be it a NAR", () => {
+  const before = new Date(Date.parse(AT) - 60_000).toISOString();
+  const [older, newest] = [{ result: "absent", at: before }, { result: "found", at: AT }];
+  assert.match(shown({ last_nar_answer: newest }).told, /NAR found just now/);
+  assert.match(shown({ last_answer: older, last_nar_answer: newest }).told, /NAR found just now/);
+  assert.doesNotMatch(shown({ last_answer: newest, last_nar_answer: older }).told, /NAR/);
+});

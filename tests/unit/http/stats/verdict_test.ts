@@ -108,6 +108,21 @@ Deno.test("verdict: an upstream's error names its status, and says of which requ
   ]);
 });
 
+Deno.test("verdict: errors to NAR requests alone say nothing of narinfos", () => {
+  const ofNars = (host: string): UpstreamStats => {
+    const one = upstream("status", true, host, 503);
+    const last_error = one.last_error && { ...one.last_error, request: "nar" as const };
+    return { ...one, last_answer: null, last_nar_answer: one.last_answer, last_error };
+  };
+  assert.deepEqual(
+    verdict({ upstreams: [ofNars("a.example"), ofNars("b.example")] }).faults
+      .map(({ text }) => text),
+    ["Upstreams a.example, b.example answer NAR requests with HTTP status 503"],
+  );
+  const described = { ...ofNars("a.example"), last_nar_answer: null };
+  assert.deepEqual(verdict({ upstreams: [described] }).faults, []);
+});
+
 Deno.test("verdict: when all upstreams are down, it says what their rows say to do", () => {
   const upstreams = [upstream("timeout", false), upstream("timeout", false, "b.example")];
   const { faults } = verdict({ upstreams });

@@ -1,0 +1,39 @@
+import type { LastAnswer, LastError } from "./last_answers.ts";
+
+/** The causes for which a running upstream is of no use. */
+const USELESS = ["untrusted", "status", "garbage"] as const;
+
+/**
+ * "status": it answers with errors. "nars": only to NAR requests. "garbage": it sends no narinfos.
+ */
+export type UpstreamState = "up" | "down" | "nars" | typeof USELESS[number];
+
+/** Nobody may ask it again for hours: an older error says nothing of the present. */
+export const ERROR_FOR_MS = 60_000;
+
+/** What is known of an upstream. */
+export interface UpstreamSigns {
+  readonly isUp: boolean;
+  /** The last answer to a narinfo request, and to a NAR request. */
+  readonly last: Told<LastAnswer> | undefined;
+  readonly lastNar: Told<LastAnswer> | undefined;
+  readonly lastError: Told<Pick<LastError, "reason" | "request" | "atMs">> | undefined;
+}
+
+/** Another version of larder may tell other words. */
+type Told<Facts> = { readonly [Name in keyof Facts]: Facts[Name] extends number ? number : string };
+
+/** The state of an upstream, which the log, the page and `larder status` show. */
+export function upstreamState(signs: UpstreamSigns, nowMs: number): UpstreamState {
+  const { isUp, last, lastNar, lastError } = signs;
+  if (!isUp) return "down";
+  const isPresent = ({ atMs }: { readonly atMs: number }) => nowMs - atMs < ERROR_FOR_MS;
+  // Before the first narinfo request, a probe may have found the cause.
+  const probed = lastError?.request === "nar" ? undefined : lastError;
+  const told = last ?? (probed && { result: probed.reason, atMs: probed.atMs });
+  // After a timeout or a refused connection, only an answer makes it up.
+  const cause = USELESS.find((one) => one === told?.result);
+  // Only a key mends an upstream that is not trusted.
+  if (told && cause && (cause === "untrusted" || isPresent(told))) return cause;
+  return lastNar?.result === "status" && isPresent(lastNar) ? "nars" : "up";
+}
