@@ -8,7 +8,7 @@ pageTest(
     assert.match(await textOf(tab, "transfers"), /^long-.*1\.0\d+ %\d.* of 3\.8 MiB.*, began/);
     assert.match(await textOf(tab, "pins"), /^long-/);
     assert.match(await textOf(tab, "upstreams"), /up http:\S+ ?found/);
-    assert.match(await textOf(tab, "upstreams"), /http:\/\/127\.0\.0\.1:1 ?failed/);
+    assert.match(await textOf(tab, "upstreams"), /down http:\/\/127\.0\.0\.1:1 ?priority/);
     assert.match(await textOf(tab, "upstreams"), /Last error .*: it cannot be reached/);
     assert.match(await textOf(tab, "problems"), /warning Upstream failed/);
     assert.match(await textOf(tab, "space"), /of 8\.6 MiB used/);
