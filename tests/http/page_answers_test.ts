@@ -138,6 +138,25 @@ Deno.test("page: a kind of problem is one row, with each subject and its times",
   );
 });
 
+Deno.test("page: a NAR that no upstream sent is one row, with causes and a remedy", async () => {
+  const problems = new RecentProblems(() => Date.UTC(2026, 0, 2, 12));
+  const log = problems.watch(createLogger("error", { write() {} }));
+  const nar = { nar: "1.nar.xz", name: "big-1.0", reason: "status" };
+  log.warn("download broke off", { ...nar, upstream: "https://a", status: 503 });
+  log.warn("download broke off", { ...nar, upstream: "https://b", status: 500 });
+  log.warn("nar not fetched", { ...nar, upstream: "https://b", status: 500 });
+  await using cache = await TestCache.open({ upstreams: [], problems });
+  assert.match(
+    await partOf(cache, "problems"),
+    new RegExp(
+      "^ warning NAR requests failed, and clients got 404 " +
+        "big-1.0, https://b, it answered with HTTP status 500 " +
+        "Download broke off, big-1.0, https://a, it answered with HTTP status 503 " +
+        "2 times, at .* What to do: check the upstreams and the network: [^.]* 404\\. $",
+    ),
+  );
+});
+
 Deno.test("page: a cache that nobody has used says so, in place of empty charts", async () => {
   await using cache = await TestCache.open({ upstreams: [] });
   assert.match(await partOf(cache, "charts"), /^ ?Nothing yet: the charts begin/);

@@ -96,8 +96,16 @@ function inWords(name: string, value: string | number | boolean): string {
   return `${words} ${isSize ? formatBytes(value) : value.toLocaleString("en-US")}`;
 }
 
+/** Titles of events whose count is that of the breaks before them. */
+const TITLES: Readonly<Record<string, string>> = {
+  "nar not fetched": "NAR requests failed, and clients got 404",
+  "nar download given up": "NAR downloads broke off, and larder gave up",
+};
+
 /** A log message as a sentence's begin. */
 export function titleOf({ message }: Told): string {
+  const title = TITLES[message];
+  if (title !== undefined) return title;
   const text = message.replace(/\bnar(s?)\b/g, "NAR$1");
   return text.charAt(0).toUpperCase() + text.slice(1);
 }
