@@ -66,6 +66,11 @@ export class EvictionRuns {
     });
   }
 
+  /** Ends the outage of a missed target where less is used by now, as after a DELETE. */
+  looked(): void {
+    if (this.#deps.accounts.budget.usedBytes <= this.#missedBytes) this.#outage.worked();
+  }
+
   /** The outcome of a run down to `targetBytes`. Evicts nothing. */
   dryRun(targetBytes: number): Promise<GcDone> {
     return this.#oneAtATime(async () => {

@@ -75,6 +75,7 @@ export class Space implements AsyncDisposable {
   /** Reads the changes of other processes into the accounts. Never throws. */
   async refresh(): Promise<void> {
     await this.#accounts.refresh();
+    this.#runs.looked();
     if (this.budget.freeBytes < 0) this.tidy();
   }
 

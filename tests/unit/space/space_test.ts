@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { Remover } from "../../../src/cache/remove.ts";
 import type { RunFigures } from "../../../src/space/evictor.ts";
 import { eventually } from "../../support/eventually.ts";
 import { hash, narOf, put, rowOf } from "../../support/metadata_rows.ts";
@@ -221,6 +222,24 @@ Deno.test("space: a requested run that misses its target leaves no warning", asy
   assert.deepEqual([done?.reached, done?.freedBytes], [false, 100]);
   assert.deepEqual(stocked.logged("warn"), []);
   assert.deepEqual(stocked.logged("info"), ["evicted"]);
+});
+
+Deno.test("space: a removal by request ends the outage of a missed target", async () => {
+  await using stocked = await StockedSpace.open(500);
+  const { metadata, reads, space: { sweeper } } = stocked;
+  await stocked.store("a", 450);
+  await stocked.store("b", 100);
+  await stocked.pin("a");
+  assert.equal(await stocked.space.reserve(100), undefined);
+  await stocked.runsOver();
+  assert.deepEqual(stocked.logged("warn"), ["eviction did not reach its target"]);
+  const over = () => stocked.logged("info").filter((msg) => /again/.test(msg)).length;
+  await stocked.space.altered();
+  assert.equal(over(), 0);
+  const remover = new Remover({ metadata, sweeper, reads, changed() {} });
+  await remover.narinfo(hash("a"));
+  await stocked.space.altered();
+  assert.equal(over(), 1);
 });
 
 Deno.test("space: a requested run ends an outage only if it frees what was missed", async () => {
