@@ -45,7 +45,7 @@ Deno.test("status: one screen tells how it is, the verdict first", async () => {
   assert.match(out, /^Space {6}39\.\d KiB used, no limit, 39\.\d KiB pinned$/m);
   assert.match(
     out,
-    new RegExp(`^Upstreams  ✓ ${upstream.url} +up, found (just now|\\d s ago)$`, "m"),
+    new RegExp(`^Upstreams  ✓ ${upstream.url} +up, (NAR )?found (just now|\\d s ago)$`, "m"),
   );
   assert.match(out, /^Pins {7}1 root$/m);
 });
