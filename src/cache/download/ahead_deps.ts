@@ -1,6 +1,6 @@
 import type { Space } from "../../space/space.ts";
 import type { Logger } from "../../telemetry/logger.ts";
-import { noAnswerReasonOf, type UpstreamReading } from "../../upstream/upstream.ts";
+import type { UpstreamReading } from "../../upstream/upstream.ts";
 import type { UpstreamPool } from "../../upstream/upstream_pool.ts";
 import type { AttemptLogDeps } from "../sources/attempt_log.ts";
 import type { RunDownloadDeps } from "./run_download.ts";
@@ -70,7 +70,7 @@ function quietLogging({ pool, log }: AttemptLogDeps, isWanted: () => boolean) {
     log: quietLog(log, isWanted),
     pool: {
       noteNar: (url: string, reading: UpstreamReading) => {
-        if (isWanted() || noAnswerReasonOf(reading) === undefined) pool.noteNar(url, reading);
+        if (isWanted() || reading.kind !== "failed") pool.noteNar(url, reading);
       },
       busy: (url: string) => pool.busy(url),
       has: (url: string) => pool.has(url),
