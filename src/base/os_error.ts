@@ -20,6 +20,11 @@ export function osReason(message: string): string {
   return message.replace(TAIL_REGEXP, "").replaceAll(REST_REGEXP, "");
 }
 
+/** True where the whole file system takes no change. */
+export function isReadOnly(error: unknown): boolean {
+  return error instanceof Error && "code" in error && error.code === "EROFS";
+}
+
 /** True where no further byte fits: the disk or the user's quota is full. */
 export function isDiskFull(error: unknown): boolean {
   return error instanceof Error && "code" in error && FULL_CODES.has(String(error.code));

@@ -17,7 +17,7 @@ const USES_AGE_MAX_MS = 1_000;
 
 export interface EvictorDeps {
   readonly metadata: Pick<SpaceKeeper, "evict">;
-  readonly sweeper: Pick<Sweeper, "sweep" | "sweepOwn">;
+  readonly sweeper: Pick<Sweeper, "sweep" | "sweepOwn" | "isAway">;
   readonly accounts: Accounts;
   readonly reads: Pick<ActiveReads, "names">;
   /** Writes the noted uses to the database. */
@@ -81,7 +81,8 @@ export class Evictor {
     for (let flushedAtMs = -Infinity;;) {
       const excessBytes = budget.usedBytes - targetBytes();
       if (excessBytes <= 0) return "reached";
-      if (this.#stopped || !isWanted()) return "cut short";
+      // A store that is away frees no bytes, whatever goes: the entries stay for its return.
+      if (this.#stopped || !isWanted() || this.#deps.sweeper.isAway) return "cut short";
       if (nowMs() - flushedAtMs > USES_AGE_MAX_MS) {
         await flushUses();
         flushedAtMs = nowMs();

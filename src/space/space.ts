@@ -171,9 +171,10 @@ export class Space implements AsyncDisposable {
     this.#futility.changed();
   }
 
-  /** The disk is full below the limit: evicts a part of the used bytes. */
+  /** The disk is full below the limit: evicts a part of the used bytes, if that frees this disk. */
   diskFull(): void {
-    if (this.#running || this.budget.limitBytes === Infinity) return;
+    if (this.#running || this.#isFutile || this.budget.limitBytes === Infinity) return;
+    if (!this.sweeper.freesThisDisk) return;
     this.#startRun(Math.floor(this.budget.usedBytes * (1 - HEADROOM)));
   }
 

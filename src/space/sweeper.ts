@@ -1,4 +1,5 @@
-import { messageOf } from "../base/failure.ts";
+import { Failure, messageOf } from "../base/failure.ts";
+import { isReadOnly } from "../base/os_error.ts";
 import { pause } from "../base/pause.ts";
 import type { ChangeWriter, KeptFile } from "../metadata/metadata_store.ts";
 import type { PendingFile, SpaceKeeper } from "../metadata/space_keeper.ts";
@@ -7,6 +8,9 @@ import type { NarWriter } from "../storage/nar_store.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { OutageLog } from "../telemetry/outage_log.ts";
 import { OUTAGES } from "../telemetry/outages.ts";
+
+/** The outage of the store itself has the remedy. */
+const STORE_IS_AWAY = "nothing: larder removes it when the store answers again";
 
 export interface SweeperDeps {
   readonly metadata: ChangeWriter & Pick<SpaceKeeper, "pendingFiles">;
@@ -30,10 +34,21 @@ export class Sweeper {
   readonly #outage;
   /** Marked objects that could not be removed: the outage lasts as long as one is left. */
   readonly #stuck = new Set<StoredName>();
+  #isAway = false;
 
   constructor(deps: SweeperDeps) {
     this.#deps = deps;
     this.#outage = new OutageLog(deps.log, OUTAGES.removal);
+  }
+
+  /** False for a store on another machine: only such a store has a grace time. */
+  get freesThisDisk(): boolean {
+    return (this.#deps.graceMs ?? 0) === 0;
+  }
+
+  /** The store removed nothing of late, as it does not answer or takes no change. */
+  get isAway(): boolean {
+    return this.#isAway && this.#stuck.size > 0;
   }
 
   /** Marks a kept file for removal, and sweeps it. Its replacement, if any, stays. */
@@ -60,21 +75,32 @@ export class Sweeper {
   async sweepOwn(): Promise<readonly PendingFile[]> {
     const { metadata, owner } = this.#deps;
     const pending = await metadata.pendingFiles();
+    this.#forgetSettled(pending);
     return await this.sweep(
       pending.filter((file) => file.owner === owner && file.fileSize > 0),
     );
   }
 
+  /** Another process may have removed what could not be removed here. */
+  #forgetSettled(pending: readonly PendingFile[]): void {
+    const names = new Set(pending.map(({ at }) => at));
+    for (const at of this.#stuck) if (!names.has(at)) this.#stuck.delete(at);
+  }
+
   async #isGone({ at, fileSize }: PendingFile): Promise<boolean> {
     try {
       await this.#deps.nars.remove(at);
+      this.#isAway = false;
       this.#stuck.delete(at);
       if (this.#stuck.size === 0) this.#outage.worked();
       return true;
     } catch (error) {
       // Nobody tries again to remove an object without a mark.
       if (fileSize > 0) this.#stuck.add(at);
-      this.#outage.failed("nar not removed", { nar: at, error: messageOf(error) });
+      const isUnavailable = error instanceof Failure && error.kind === "unavailable";
+      this.#isAway = isUnavailable || isReadOnly(error);
+      const hint = isUnavailable ? { hint: STORE_IS_AWAY } : {};
+      this.#outage.failed("nar not removed", { nar: at, error: messageOf(error), ...hint });
       return false;
     }
   }

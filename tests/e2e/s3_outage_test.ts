@@ -78,11 +78,20 @@ testUnless(
       "cache-upstream-url": "http://127.0.0.1:9",
       "cache-allow-put-verb": "true",
       "cache-put-token": TOKEN,
+      "cache-max-size": "1G",
     });
+    const others = await Promise.all([1, 2, 3].map((number) => (
+      pushOf(makeStoreObject({ name: `other-${number}`, size: 10_000 }))
+    )));
+    const headers = { authorization: `Bearer ${TOKEN}` };
+    const put = async (path: string, body: Uint8Array<ArrayBuffer>) => {
+      const answer = await fetch(larder.url + path, { method: "PUT", headers, body });
+      await answer.body?.cancel();
+      return answer.status;
+    };
     const push = await pushOf(object);
     await pushLikeNix(larder.url, [push], { token: TOKEN });
     const statuses = async () => {
-      const headers = { authorization: `Bearer ${TOKEN}` };
       const requests = [
         { path: push.narinfoPath, method: "GET" },
         { path: push.narPath, method: "HEAD" },
@@ -99,6 +108,9 @@ testUnless(
     proxy.isRefusing = true;
     proxy.cutAll();
     assert.deepEqual(await statuses(), [503, 503, 503]);
+    for (const { narPath, file } of others) assert.equal(await put(narPath, file.bytes), 503);
+    const evictions = larder.lines.filter(({ msg }) => msg.startsWith("evict"));
+    assert.deepEqual(evictions, [], "an outage evicts nothing");
 
     proxy.isRefusing = false;
     assert.deepEqual(await statuses(), [200, 200, 200]);

@@ -18,7 +18,7 @@ export class StockedSpace implements AsyncDisposable {
   readonly reads = new ActiveReads();
   readonly log: { readonly level: string; readonly msg: string }[] = [];
   /** Set to have removals fail. */
-  broken = false;
+  broken: boolean | Error = false;
   #nowMs = 1_000_000;
 
   private constructor(
@@ -33,7 +33,7 @@ export class StockedSpace implements AsyncDisposable {
       metadata,
       nars: {
         remove: async (at) => {
-          if (this.broken) throw new Error("read-only");
+          if (this.broken !== false) throw this.broken === true ? new Error("held") : this.broken;
           return this.files.delete(at);
         },
       },

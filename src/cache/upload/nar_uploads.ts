@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { messageOf } from "../../base/failure.ts";
+import { Failure, type FailureKind, messageOf } from "../../base/failure.ts";
 import { isDiskFull } from "../../base/os_error.ts";
 import { type Sha256, sha256FromDigest } from "../../nix/hash.ts";
 import { compressionOf, hashOf, type NarName, narName as plainName } from "../../nix/nar_name.ts";
@@ -18,6 +18,9 @@ import { keptFile, type StoredEntries } from "./stored_entries.ts";
 import { stageNar, type StageNarDeps } from "./stage_nar.ts";
 import { piecesOf, type UploadBody } from "./upload_body.ts";
 import { outcomeOf, type UploadOutcome, UploadRefused } from "./upload_outcome.ts";
+
+/** A store or a database that may answer the next time. */
+const AWAY: readonly FailureKind[] = ["unavailable", "away", "overloaded"];
 
 export interface NarUploadsDeps {
   readonly publishing: StageNarDeps;
@@ -125,8 +128,7 @@ export class NarUploads {
         error: messageOf(error),
         request_id: requestId,
       });
-      space.diskFull();
-      throw new UploadRefused("no-room", expectedRoom(error, body));
+      throw refusalOf(error, body, space);
     }
   }
 
@@ -152,9 +154,20 @@ export class NarUploads {
   }
 }
 
-function expectedRoom(error: unknown, { length }: UploadBody): string {
-  if (!isDiskFull(error)) return "expected a storage that takes it";
-  return `expected ${length ?? "more"} free bytes on the disk, which is full`;
+/** A full disk has a part of the stored files evicted. Any other failure evicts nothing. */
+function refusalOf(
+  error: unknown,
+  { length }: UploadBody,
+  space: Pick<Space, "diskFull">,
+): UploadRefused {
+  if (isDiskFull(error)) {
+    space.diskFull();
+    const line = `expected ${length ?? "more"} free bytes on the disk, which is full`;
+    return new UploadRefused("no-room", line);
+  }
+  const isAway = error instanceof Failure && AWAY.includes(error.kind);
+  if (isAway) return new UploadRefused("overloaded", "expected a storage that answers");
+  return new UploadRefused("no-room", "expected a storage that takes it");
 }
 
 function checkName(narName: NarName, fileHash: Sha256): void {
