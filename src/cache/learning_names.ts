@@ -11,8 +11,9 @@ export function learningNames(rows: Rows, names: Pick<StorePathNames, "learn">):
       await rows.apply(changes, options);
       for (const change of changes) {
         if (change.kind !== "put-narinfo") continue;
-        const name = nameInNarinfo(change.row.body);
-        if (name !== undefined) names.learn(change.nar.name, name);
+        const { storePathHash, body } = change.row;
+        const name = nameInNarinfo(body);
+        if (name !== undefined) names.learn(change.nar.name, { storePathHash, name });
       }
     },
     sourcesOf: (narName) => rows.sourcesOf(narName),

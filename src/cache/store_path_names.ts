@@ -1,5 +1,6 @@
 import { lruOf } from "../base/lru.ts";
 import { ownText } from "../base/own_text.ts";
+import type { NamedPath } from "../metadata/name_finder.ts";
 import type { NarFinder, NarinfoFinder } from "../metadata/metadata_store.ts";
 import type { NarName } from "../nix/nar_name.ts";
 import { nameInNarinfo } from "../nix/narinfo_name.ts";
@@ -31,10 +32,11 @@ export class StorePathNames {
     return this.#known.get(narName);
   }
 
-  /** Notes a name from a new narinfo, for the log lines of the download that follows. */
-  learn(narName: NarName, name: string): void {
+  /** Notes the store path of a NAR, for the log lines of the download that follows. */
+  learn(narName: NarName, { storePathHash, name }: NamedPath): void {
     // Each is a part of its narinfo.
     this.#known.set(narName, ownText(name));
+    this.#deps.record?.named(storePathHash, name, narName);
   }
 
   /**
@@ -58,13 +60,12 @@ export class StorePathNames {
   }
 
   async #find(narName: NarName): Promise<string | undefined> {
-    const { metadata, log, record } = this.#deps;
+    const { metadata, log } = this.#deps;
     try {
       const [storePathHash] = await metadata.narinfosOf(narName);
       const name = storePathHash && await this.ofPath(storePathHash);
       if (storePathHash === undefined || name === undefined) return undefined;
-      this.learn(narName, name);
-      record?.named(storePathHash, name);
+      this.learn(narName, { storePathHash, name });
       return name;
     } catch {
       log.debug("nar without a name", { nar: narName });

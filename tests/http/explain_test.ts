@@ -49,7 +49,7 @@ Deno.test("explain: a stored path is a hit, with its source, signer and pins", a
   const reasons = told.reasons.join(" ");
   assert.match(
     reasons,
-    /is a hit.* fetched its NAR file at .*had it at .* Eviction spares it: 1 pin reaches/,
+    /is a hit.* fetched its NAR file at .*had its narinfo at .* Eviction spares it: 1 pin reaches/,
   );
   assert.ok(reasons.includes(`from ${upstream.url}.`), reasons);
   assert.deepEqual(told.nar?.from, [upstream.url]);
@@ -100,7 +100,7 @@ Deno.test("page: why was this path not cached? … it was evicted, or nobody had
   const evicted = await searched(cache, other.storePathHash);
   assert.match(evicted, /^ not here other-2\.0 .* the next request is a miss/);
   assert.match(evicted, /larder evicted it at \d{4}-\d\d-\d\d \d\d:\d\d UTC\./);
-  assert.match(evicted, / had it at /);
+  assert.match(evicted, / had its narinfo at /);
   assert.match(evicted, /http:\/\/127\.0\.0\.1:1 could not be reached at/);
 });
 
@@ -189,7 +189,7 @@ Deno.test("explain: an upstream that was down is named, as it was not asked", as
   const reasons = (await explain(cache, other.storePath)).reasons.join(" ");
 
   assert.match(reasons, /http:\/\/127\.0\.0\.1:1 was not asked: it was down at \d{4}-/);
-  assert.ok(reasons.includes(`${upstream.url} had it at `), reasons);
+  assert.ok(reasons.includes(`${upstream.url} had its narinfo at `), reasons);
 });
 
 Deno.test("search: a path is found by its name after a restart", async () => {
@@ -237,7 +237,7 @@ Deno.test("explain: a NAR that no upstream sent has their statuses and the time"
   assert.equal(answer.status, 404);
 
   const told = await explain(cache, other.storePathHash);
-  assert.equal(told.nar?.unstored?.reason, "not_sent");
+  assert.equal(told.unstored?.reason, "not_sent");
   const reasons = told.reasons.join(" ");
   assert.match(reasons, /The last NAR request failed at .*: no upstream sent the whole file\./);
   for (const [code, { url }] of [[500, first], [503, second]] as const) {
@@ -255,7 +255,7 @@ Deno.test("explain: a NAR that does not fit has its size, the limit and the pins
   await using cache = await TestCache.open({ upstreams: [upstream], limitBytes: 100 });
   await pull(cache, other);
   const told = await explain(cache, other.storePathHash);
-  const { reason, limit_bytes } = told.nar?.unstored ?? {};
+  const { reason, limit_bytes } = told.unstored ?? {};
   assert.deepEqual([reason, limit_bytes], ["no_room", 100]);
   const reasons = told.reasons.join(" ");
   assert.match(
@@ -263,6 +263,23 @@ Deno.test("explain: a NAR that does not fit has its size, the limit and the pins
     /could not store its NAR file at .*: there was no room for .*B\./,
   );
   assert.match(reasons, /The limit is 100 B, and pins keep 0 B\. .* passes through to each client/);
+});
+
+Deno.test("explain: why a NAR was not stored outlives its narinfo's eviction", async () => {
+  const big = makeStoreObject({ name: "big-1.0", size: 200_000 });
+  const small = makeStoreObject({ name: "small-1.0", size: 1_000 });
+  await using upstream = await fakeUpstream({ objects: [big, small], stored: true });
+  await using cache = await TestCache.open({ upstreams: [upstream], limitBytes: 100_000 });
+  for (const object of [big, small]) await pull(cache, object);
+  await eventually("both are evicted", async () => {
+    await (await cache.request("POST", "/gc?target=0")).text();
+    return (await explain(cache, big.storePathHash)).evicted_at !== null &&
+      (await explain(cache, small.storePathHash)).evicted_at !== null;
+  });
+  const refused = (await explain(cache, big.storePathHash)).reasons.join(" ");
+  assert.match(refused, /no room for .*KiB\..* evicted its narinfo at .*was not there then\./);
+  const evicted = (await explain(cache, small.storePathHash)).reasons.join(" ");
+  assert.match(evicted, /larder evicted it at .*UTC\./);
 });
 
 Deno.test("explain: an upstream's error has its HTTP status", async () => {

@@ -47,7 +47,9 @@ export class Explainer {
       ? []
       : (await metadata.sourcesOf(row.narName)).map(({ upstream }) => upstream);
     const recorded = record.of(storePathHash);
-    const transfers = nar && record.ofNar(nar.name);
+    // Beyond the eviction of its rows.
+    const narName = nar?.name ?? recorded.narName;
+    const transfers = narName && record.ofNar(narName);
     const times = await metadata.pathTimes(storePathHash);
     const facts = {
       hash: storePathHash,
@@ -65,8 +67,8 @@ export class Explainer {
         nar_bytes: nar.narSize,
         stored_at: iso(nar.kept?.keptAtMs),
         from: sendersOf(transfers?.senders, upstreams),
-        unstored: nar.kept === undefined && transfers !== undefined ? unstored(transfers) : null,
       },
+      unstored: nar?.kept === undefined && transfers !== undefined ? unstored(transfers) : null,
       answers: recorded.answers.map(told),
       used_at: iso(times.usedAtMs),
       evicted_at: iso(times.evictedAtMs),

@@ -23,18 +23,9 @@ export interface Explanation {
     readonly stored_at: string | null;
     /** The upstreams that sent the stored file; `null` if that is unknown. */
     readonly from: readonly string[] | null;
-    /** Why the last transfer since the start of larder stored nothing; `null` if none failed. */
-    readonly unstored: {
-      readonly reason: "not_sent" | "no_room" | "disk";
-      readonly at: string;
-      /** Where it had no room: its own bytes, the limit, and what pins keep. */
-      readonly bytes: number | null;
-      readonly limit_bytes: number | null;
-      readonly pinned_bytes: number | null;
-      /** The last failure of each upstream that had the request. */
-      readonly answers: readonly ToldAnswer[];
-    } | null;
   } | null;
+  /** Why the last NAR transfer since the start of larder stored nothing; `null` if none failed. */
+  readonly unstored: ToldUnstored | null;
   /** What each upstream said last, since the start of larder. */
   readonly answers: readonly ToldAnswer[];
   /** By a client; some seconds late. */
@@ -45,6 +36,17 @@ export interface Explanation {
   readonly pins: readonly PinReaching[] | null;
   /** Place in the order of eviction, from 1; `null` if it is not among the next 1,000. */
   readonly eviction_rank: number | null;
+}
+
+export interface ToldUnstored {
+  readonly reason: "not_sent" | "no_room" | "disk";
+  readonly at: string;
+  /** Where it had no room: its own bytes, the limit, and what pins keep. */
+  readonly bytes: number | null;
+  readonly limit_bytes: number | null;
+  readonly pinned_bytes: number | null;
+  /** The last failure of each upstream that had the request. */
+  readonly answers: readonly ToldAnswer[];
 }
 
 export interface ToldAnswer {

@@ -1,5 +1,5 @@
 import { counted, formatBytes } from "../../base/format_units.ts";
-import type { Explanation, ToldAnswer } from "./explanation.ts";
+import type { Explanation, ToldAnswer, ToldUnstored } from "./explanation.ts";
 
 type Facts = Omit<Explanation, "reasons">;
 
@@ -13,7 +13,7 @@ const VERDICTS: Readonly<Record<Facts["verdict"], string>> = {
 
 /** What each answer means. */
 const RESULTS: Readonly<Record<string, string>> = {
-  found: "had it",
+  found: "had its narinfo",
   absent: "did not have it",
   down: "was not asked: it was down",
   timeout: "did not answer in time",
@@ -43,8 +43,7 @@ export function reasonsOf(facts: Facts): readonly string[] {
   ];
 }
 
-function unstoredReasons({ nar }: Facts): readonly string[] {
-  const last = nar?.unstored ?? null;
+function unstoredReasons({ unstored: last }: Facts): readonly string[] {
   if (last === null) return [];
   return [
     ...unstoredReason(last),
@@ -53,7 +52,7 @@ function unstoredReasons({ nar }: Facts): readonly string[] {
 }
 
 function unstoredReason(
-  { reason, at, ...sizes }: NonNullable<NonNullable<Facts["nar"]>["unstored"]>,
+  { reason, at, ...sizes }: ToldUnstored,
 ): readonly string[] {
   const [bytes, limit, pinned] = [sizes.bytes, sizes.limit_bytes, sizes.pinned_bytes].map((size) =>
     formatBytes(size ?? 0)
@@ -73,8 +72,11 @@ function unstoredReason(
   ];
 }
 
-function evictedReasons({ evicted_at, verdict }: Facts): readonly string[] {
+function evictedReasons({ evicted_at, verdict, unstored }: Facts): readonly string[] {
   if (evicted_at === null) return [];
+  if (unstored !== null && unstored.at <= evicted_at) {
+    return [`larder evicted its narinfo at ${clock(evicted_at)}. Its NAR file was not there then.`];
+  }
   const since = verdict === "hit" ? ", and fetched it again since" : "";
   return [`larder evicted it at ${clock(evicted_at)}${since}.`];
 }

@@ -21,6 +21,8 @@ export interface UpstreamWord {
 export interface RecordedPath {
   /** Such as `hello-2.12`; `undefined` if larder has not met it. */
   readonly name: string | undefined;
+  /** Its NAR, which larder may have forgotten; `undefined` if larder has not met it. */
+  readonly narName: NarName | undefined;
   /** The newest answer of each upstream. */
   readonly answers: readonly UpstreamWord[];
 }
@@ -49,7 +51,7 @@ export interface RecordedNar {
   readonly unstored: UnstoredNar & { readonly atMs: number } | undefined;
 }
 
-const NOTHING: RecordedPath = { name: undefined, answers: [] };
+const NOTHING: RecordedPath = { name: undefined, narName: undefined, answers: [] };
 const NO_TRANSFER: RecordedNar = { senders: undefined, failures: [], unstored: undefined };
 
 /** What upstreams said about the newest paths, and how their NAR files came. In memory only. */
@@ -66,15 +68,16 @@ export class PathRecord {
   answered(storePathHash: StorePathHash, answer: Omit<UpstreamWord, "atMs">, name?: string): void {
     const known = this.#paths.peek(storePathHash) ?? NOTHING;
     this.#paths.set(storePathHash, {
+      ...known,
       name: known.name ?? (name === undefined ? undefined : ownText(name)),
       answers: this.#withNewest(known.answers, answer),
     });
   }
 
-  /** A store path has a name, whatever upstreams said. */
-  named(storePathHash: StorePathHash, name: string): void {
+  /** A store path has a name and a NAR, whatever upstreams said. */
+  named(storePathHash: StorePathHash, name: string, narName: NarName): void {
     const known = this.#paths.peek(storePathHash) ?? NOTHING;
-    this.#paths.set(storePathHash, { ...known, name: ownText(name) });
+    this.#paths.set(storePathHash, { ...known, name: ownText(name), narName });
   }
 
   /** At most `countMax` store paths whose name contains `text`, in any case: the newest first. */

@@ -18,7 +18,8 @@ Deno.test("store path names: a name does not keep its narinfo in memory", () => 
   for (let at = 0; at < COUNT; at++) {
     const storePath = `/nix/store/${hash(`${at}`)}-a-name-of-thirty-characters-${at}`;
     const body = `StorePath: ${storePath}\n${"x".repeat(MEGABYTE)}`;
-    names.learn(narOf(`${at}`).name, nameInNarinfo(body) ?? "");
+    const name = nameInNarinfo(body) ?? "";
+    names.learn(narOf(`${at}`).name, { storePathHash: hash(`${at}`), name });
   }
   assert.equal(names.known(narOf("7").name), "a-name-of-thirty-characters-7");
   const grown = (Deno.memoryUsage().heapUsed - before) / MEGABYTE;

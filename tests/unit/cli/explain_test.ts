@@ -17,7 +17,7 @@ Deno.test("larder explain: the reasons for people, and all facts for programs", 
   const people = await runLarder(words);
   assert.deepEqual([people.status, people.err], [0, ""]);
   assert.match(people.out, new RegExp(`^${object.baseName}\n  The narinfo is stored, and its NAR`));
-  assert.match(people.out, new RegExp(`\n  ${upstream.url} had it at `));
+  assert.match(people.out, new RegExp(`\n  ${upstream.url} had its narinfo at `));
 
   const programs = await runLarder([...words, "--json"]);
   const told = JSON.parse(programs.out);
