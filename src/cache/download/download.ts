@@ -1,7 +1,6 @@
 import { Notifier } from "../../base/notifier.ts";
 import { Failure } from "../../base/failure.ts";
 import { RecentRate } from "../../base/recent_rate.ts";
-import { DirectStream } from "../../base/direct_stream.ts";
 import { streamOf } from "../../base/stream_of.ts";
 import type { NarName } from "../../nix/nar_name.ts";
 import { ClientAddresses } from "./client_addresses.ts";
@@ -170,41 +169,41 @@ export class Download {
    * turns out not to be kept, the rest comes from `passThrough`. Call it while the file is in use;
    * the stream then holds it.
    */
-  read({ passThrough, peer }: DownloadReader, start: number, end = Infinity): DirectStream {
+  read(
+    { passThrough, peer }: DownloadReader,
+    start: number,
+    end?: number,
+  ): ReadableStream<Uint8Array<ArrayBuffer>> {
     const use = this.use(peer);
-    let position = start;
-    let rest: ReadableStream<Uint8Array<ArrayBuffer>> | undefined;
-    const at = (from: number, length: number) => this.file.readAt(from, length);
-    const passRest = async function* () {
-      yield* passThrough({ start: position, end, sent: { from: start, at } });
-    };
-    return new DirectStream({
-      ready: async () => {
-        try {
-          await this.readable(position, end);
-        } catch (error) {
-          if (!(error instanceof NotKept)) throw error;
-          rest = streamOf(passRest(), () => use[Symbol.dispose]());
-        }
-      },
-      read: async (into) => {
-        const length = rest === undefined ? this.#readableBytes(position, end) : 0;
-        if (length === 0) return 0;
-        const bytes = length < into.length ? into.subarray(0, length) : into;
-        this.file.readInto(bytes, position);
-        position += bytes.length;
-        return bytes.length;
-      },
-      rest: () => rest,
-      rewind: (byteLength) => void (position -= byteLength),
-      close: () => void (rest === undefined && use[Symbol.dispose]()),
-    }, READ_BYTES);
+    const release = () => use[Symbol.dispose]();
+    return streamOf(this.#pieces(passThrough, start, end), release);
   }
 
-  /** The count of bytes that may be read from `position` now; 0 at the end. */
-  #readableBytes(position: number, end: number): number {
+  async *#pieces(
+    passThrough: PassThroughRest,
+    start: number,
+    end = Infinity,
+  ): AsyncGenerator<Uint8Array<ArrayBuffer>> {
+    let position = start;
+    try {
+      for (;;) {
+        const wanted = await this.#wanted(position, end);
+        if (wanted > 0) yield this.file.readAt(position, wanted);
+        position += wanted;
+        if (position >= Math.min(end, this.released ? this.fileSize ?? 0 : Infinity)) return;
+      }
+    } catch (error) {
+      if (!(error instanceof NotKept)) throw error;
+      const at = (from: number, length: number) => this.file.readAt(from, length);
+      yield* passThrough({ start: position, end, sent: { from: start, at } });
+    }
+  }
+
+  /** The count of bytes to read next; 0 only at the end. Waits until there are some. */
+  async #wanted(position: number, end: number): Promise<number> {
+    await this.readable(position, end);
     const last = Math.min(end, this.fileSize ?? Infinity, readableUpTo(this.#state, end));
-    return Math.max(0, last - position);
+    return Math.min(READ_BYTES, Math.max(0, last - position));
   }
 
   #failure(

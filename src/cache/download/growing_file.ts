@@ -49,14 +49,8 @@ export class GrowingFile {
    */
   readAt(position: number, length: number): Uint8Array<ArrayBuffer> {
     const bytes = new Uint8Array(length);
-    this.readInto(bytes, position);
-    return bytes;
-  }
-
-  /** The same into a buffer, which it fills. */
-  readInto(bytes: Uint8Array<ArrayBuffer>, position: number): void {
     this.#file.seekSync(position, Deno.SeekMode.Start);
-    if (readFully(this.#file, bytes) === bytes.length) return;
+    if (readFully(this.#file, bytes) === length) return bytes;
     throw new Failure("broken", "Cannot read download: its file is too short");
   }
 }

@@ -18,8 +18,8 @@ const NO_BYTES: Piece = new Uint8Array(0);
  * refers to the piece, so it can free the buffer of a stalled client.
  */
 export class BodyReader implements Disposable {
-  #source: ByteSource | undefined;
-  #reader: ReadableStreamDefaultReader<Piece> | undefined;
+  readonly #source: ByteSource | undefined;
+  readonly #reader: ReadableStreamDefaultReader<Piece> | undefined;
   #buffer: Piece | undefined;
   #piece = NO_BYTES;
   /** True while `shed()` may free the rest of the piece. */
@@ -111,28 +111,12 @@ export class BodyReader implements Disposable {
 
   async #read(source: ByteSource): Promise<Piece> {
     if (this.#isOver) return NO_BYTES;
-    if (source.ready !== undefined) {
-      await source.ready();
-      // It was cancelled meanwhile.
-      if (this.#isOver) return NO_BYTES;
-    }
     if (this.#buffer?.length !== READ_BYTES) this.#giveBuffer();
     const buffer = this.#buffer ??= READS.takeKept() ?? SMALL_READS.take();
     this.#isReading = true;
     const length = await source.read(buffer);
     this.#isReading = false;
-    const rest = length === 0 ? source.rest?.() : undefined;
-    if (rest === undefined) return buffer.subarray(0, length);
-    return await this.#readRest(rest);
-  }
-
-  /** The source has ended before the body has. */
-  async #readRest(rest: ReadableStream<Piece>): Promise<Piece> {
-    this.#giveBuffer();
-    this.#source = undefined;
-    this.#reader = rest.getReader();
-    if (this.#isOver) this.cancel();
-    return await this.#pieceOf(this.#reader);
+    return buffer.subarray(0, length);
   }
 
   async #pieceOf(reader: ReadableStreamDefaultReader<Piece> | undefined): Promise<Piece> {
