@@ -3,6 +3,7 @@ import type { MetadataStore } from "../../src/metadata/metadata_store.ts";
 import type { NarStore } from "../../src/storage/nar_store.ts";
 import { eventually } from "../support/eventually.ts";
 import { type FakeUpstream, fakeUpstream } from "../support/fake_upstream.ts";
+import { assertSameBytes } from "../support/same_bytes.ts";
 import { makeStoreObject } from "../support/store_object.ts";
 import type { TestCache } from "../support/test_cache.ts";
 import type { Clauses } from "./contract.ts";
@@ -33,7 +34,7 @@ export const memberClauses: Clauses<SharedStorage> = {
     const answer = await one.cache.get(path);
 
     assert.equal(answer.headers.get("x-cache"), "MISS");
-    assert.deepEqual(await answer.bytes(), bytes);
+    assertSameBytes(await answer.bytes(), bytes);
     await one.cache.downloadsOver();
     assert.deepEqual(one.cache.logged("error"), []);
   },
@@ -49,7 +50,7 @@ export const memberClauses: Clauses<SharedStorage> = {
     const answer = await one.cache.get(path);
 
     assert.equal(answer.headers.get("x-cache"), "HIT");
-    assert.deepEqual(await answer.bytes(), bytes);
+    assertSameBytes(await answer.bytes(), bytes);
     assert.deepEqual(one.cache.logged("error"), []);
   },
 
@@ -70,7 +71,7 @@ export const memberClauses: Clauses<SharedStorage> = {
 
     const right = (await upstream.narFileOf(object)).bytes;
     await Promise.all([one, other].map(async ({ cache }) => {
-      assert.deepEqual(await (await cache.get(path)).bytes(), right);
+      assertSameBytes(await (await cache.get(path)).bytes(), right);
       await cache.downloadsOver();
     }));
 

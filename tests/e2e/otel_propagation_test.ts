@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { type FakeUpstream, fakeUpstream } from "../support/fake_upstream.ts";
 import { type LarderFlags, startLarder } from "../support/larder_process.ts";
 import { spansOf, type TestSpan } from "../support/otlp.ts";
+import { assertSameBytes } from "../support/same_bytes.ts";
 import { makeStoreObject } from "../support/store_object.ts";
 
 const object = makeStoreObject({ name: "thing-1.0", size: 200_000 });
@@ -48,7 +49,7 @@ async function pull({ flags = {}, sampled = true, tracestate }: Case): Promise<O
   const path = /^URL: (.*)$/m.exec(await narinfo.text())?.[1] ?? "";
   await (await ask("HEAD", path, HEAD_TRACE)).bytes();
   const nar = await ask("GET", path, NAR_TRACE);
-  assert.deepEqual(await nar.bytes(), (await upstream.narFileOf(object)).bytes);
+  assertSameBytes(await nar.bytes(), (await upstream.narFileOf(object)).bytes);
   larder.kill("SIGTERM");
   await larder.ended;
   const sent = (pattern: RegExp, method: string) => traceparentOf(upstream, pattern, method);

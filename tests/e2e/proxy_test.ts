@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { fakeUpstream } from "../support/fake_upstream.ts";
 import { HttpProxy } from "../support/http_proxy.ts";
 import { startLarder } from "../support/larder_process.ts";
+import { assertSameBytes } from "../support/same_bytes.ts";
 import { makeStoreObject } from "../support/store_object.ts";
 import type { Answer } from "../support/wire_answer.ts";
 
@@ -24,7 +25,7 @@ for (const name of ["HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"]) {
     const narinfo = await (await fetch(`${larder.url}/${object.storePathHash}.narinfo`)).text();
     const nar = await fetch(`${larder.url}/${/^URL: (.*)$/m.exec(narinfo)?.[1]}`);
 
-    assert.deepEqual(await nar.bytes(), (await upstream.narFileOf(object)).bytes);
+    assertSameBytes(await nar.bytes(), (await upstream.narFileOf(object)).bytes);
     await upstream.requested("/nix-cache-info");
     // Of larder; the runtime itself may look for a new version of its own.
     const lines = new Set(proxy.requestLines.filter((line) => line.startsWith("GET ")));

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { fakeUpstream } from "../support/fake_upstream.ts";
 import { startLarder } from "../support/larder_process.ts";
+import { assertSameBytes } from "../support/same_bytes.ts";
 import { makeStoreObject } from "../support/store_object.ts";
 import { tlsAvailable, TlsFront } from "../support/tls_front.ts";
 import { TRUST_WAYS } from "../support/trust_ways.ts";
@@ -36,7 +37,7 @@ for (const [name, trust] of Object.entries(WAYS)) {
         return;
       }
       const nar = await fetch(`${larder.url}/${/^URL: (.*)$/m.exec(text)?.[1]}`);
-      assert.deepEqual(await nar.bytes(), (await upstream.narFileOf(object)).bytes);
+      assertSameBytes(await nar.bytes(), (await upstream.narFileOf(object)).bytes);
     },
   });
 }

@@ -8,6 +8,7 @@ import { SqliteMetadataStore } from "../../src/metadata/sqlite/sqlite_metadata_s
 import { fakeUpstream } from "../support/fake_upstream.ts";
 import { heldUntil } from "../support/faults.ts";
 import { rewritten } from "../support/narinfo_faults.ts";
+import { assertSameBytes } from "../support/same_bytes.ts";
 import { makeStoreObject } from "../support/store_object.ts";
 import { tempFolder } from "../support/temp_folder.ts";
 import { TestCache } from "../support/test_cache.ts";
@@ -109,7 +110,7 @@ Deno.test("healing: a path that is another file by now is learned anew", async (
   const mended = await cache.narPath(object.storePathHash);
 
   assert.notEqual(mended, old);
-  assert.deepEqual(await (await cache.get(mended)).bytes(), object.nar);
+  assertSameBytes(await (await cache.get(mended)).bytes(), object.nar);
 });
 
 Deno.test("naming: of two NARs under one file hash each gets a URL of its own", async () => {
@@ -166,7 +167,7 @@ Deno.test("disk: where no download can begin the NAR passes through, with a log 
   await Deno.remove(cache.tempPath, { recursive: true });
   const answer = await cache.get(path);
   assert.equal(answer.status, 200);
-  assert.deepEqual(await answer.bytes(), (await upstream.narFileOf(object)).bytes);
+  assertSameBytes(await answer.bytes(), (await upstream.narFileOf(object)).bytes);
   assert.match(String(cache.logged("error")[0]?.["detail"]), /Cannot begin download/);
 });
 
@@ -202,7 +203,7 @@ Deno.test("nar: HEAD is answered where the upstream knows GET alone", async () =
 Deno.test("log: what is said of an upstream has the id of the request", async () => {
   await using upstream = await fakeUpstream({ objects: [object], stored: true });
   upstream.breakNarinfo(heldUntil(new Promise(() => {})));
-  await using cache = await TestCache.open({ upstreams: [upstream], timeoutMs: 100 });
+  await using cache = await TestCache.open({ upstreams: [upstream], timeoutMs: 1_000 });
   await cache.get(PATH, { "x-request-id": "build-7" });
   assert.equal(cache.logged("warn")[0]?.["request_id"], "build-7");
 });

@@ -5,6 +5,7 @@ import { type FakeUpstream, fakeUpstream } from "../support/fake_upstream.ts";
 import { type Fault, firstTimes } from "../support/faults.ts";
 import { rewritten } from "../support/narinfo_faults.ts";
 import { rawRequest, requestText } from "../support/raw_http.ts";
+import { assertSameBytes } from "../support/same_bytes.ts";
 import { makeStoreObject } from "../support/store_object.ts";
 import { TestCache } from "../support/test_cache.ts";
 import { assertInTime, timedTest } from "../support/timed_test.ts";
@@ -65,7 +66,7 @@ for (const dialect of ["nixos", "nix-serve"] as const) {
     upstream.breakNar((answer) => ({ ...answer, framing: "chunked", body: endless(bytes) }));
     await using cache = await TestCache.open({ upstreams: [upstream] });
     const answer = await cache.get(await cache.narPath(HASH));
-    assert.deepEqual(await answer.bytes(), bytes);
+    assertSameBytes(await answer.bytes(), bytes);
     await cache.downloadsOver();
     assert.deepEqual(cache.growingFiles(), []);
     const [request] = upstream.matching(/\/nar\//);

@@ -3,6 +3,7 @@ import { Buffer } from "node:buffer";
 import { eventually } from "../support/eventually.ts";
 import { type FakeUpstream, fakeUpstream } from "../support/fake_upstream.ts";
 import { rewritten } from "../support/narinfo_faults.ts";
+import { assertSameBytes } from "../support/same_bytes.ts";
 import { makeStoreObject, type StoreObject } from "../support/store_object.ts";
 import { TestCache } from "../support/test_cache.ts";
 
@@ -59,7 +60,7 @@ async function assertServed({ cache, honest }: Scene): Promise<void> {
   const path = await cache.narPath(victim.storePathHash);
   const answer = await cache.get(path);
   assert.equal(answer.status, 200);
-  assert.deepEqual(await answer.bytes(), (await honest.narFileOf(victim)).bytes);
+  assertSameBytes(await answer.bytes(), (await honest.narFileOf(victim)).bytes);
   await cache.downloadsOver();
   assert.equal((await cache.get(path)).headers.get("x-cache"), "HIT");
 }
@@ -216,5 +217,5 @@ Deno.test("liar: a debuginfo document without its NAR does not hide another one'
   const answer = await cache.get(`/nar/${archive.slice("../nar/".length)}`);
 
   assert.equal(answer.status, 200);
-  assert.deepEqual(await answer.bytes(), (await upstream.narFileOf(victim)).bytes);
+  assertSameBytes(await answer.bytes(), (await upstream.narFileOf(victim)).bytes);
 });

@@ -1,5 +1,4 @@
 import assert from "node:assert/strict";
-import { Buffer } from "node:buffer";
 import { fakeUpstream } from "../support/fake_upstream.ts";
 import {
   chunked,
@@ -17,6 +16,7 @@ import {
 } from "../support/faults.ts";
 import { wrongFileHash, wrongFileSize } from "../support/narinfo_faults.ts";
 import { rawRequest, requestText } from "../support/raw_http.ts";
+import { assertSameBytes } from "../support/same_bytes.ts";
 import { makeStoreObject } from "../support/store_object.ts";
 import { TestCache } from "../support/test_cache.ts";
 
@@ -53,7 +53,7 @@ for (const dialect of ["nixos", "attic", "harmonia", "nix-serve"] as const) {
       upstream.mend();
       const mended = await cache.get(path);
       assert.equal(mended.headers.get("x-cache"), "MISS");
-      assert.ok(sameBytes(await mended.bytes(), (await upstream.narFileOf(object)).bytes));
+      assertSameBytes(await mended.bytes(), (await upstream.narFileOf(object)).bytes);
     });
   }
 }
@@ -78,7 +78,7 @@ for (const limitBytes of [undefined, 1_000]) {
 
         assert.deepEqual([answer.status, answer.complete], [200, true]);
         const right = (await upstream.narFileOf(object)).bytes;
-        assert.ok(sameBytes(answer.body, right));
+        assertSameBytes(answer.body, right);
         await cache.downloadsOver();
         const kept = await Array.fromAsync(
           cache.nars.list("", { sizes: true }),
@@ -129,7 +129,7 @@ Deno.test("nar: an upstream whose narinfo lied once is believed when it says ano
 
     const answer = await cache.get(await cache.narPath(HASH));
 
-    assert.ok(sameBytes(await answer.bytes(), (await upstream.narFileOf(object)).bytes));
+    assertSameBytes(await answer.bytes(), (await upstream.narFileOf(object)).bytes);
   }
 });
 
@@ -213,7 +213,7 @@ Deno.test("nar: after a bad one the next upstream is asked, for the same file", 
 
   const second = await cache.get(path);
 
-  assert.ok(sameBytes(await second.bytes(), (await good.narFileOf(object)).bytes));
+  assertSameBytes(await second.bytes(), (await good.narFileOf(object)).bytes);
   assert.deepEqual([bad.count(/^\/nar\//), good.count(/^\/nar\//)], [1, 1]);
 });
 
@@ -228,9 +228,5 @@ Deno.test("nar: after a bad one the narinfo is that of an upstream with another 
   const secondPath = await cache.narPath(HASH);
 
   assert.notEqual(secondPath, path);
-  assert.ok(sameBytes(await (await cache.get(secondPath)).bytes(), object.nar));
+  assertSameBytes(await (await cache.get(secondPath)).bytes(), object.nar);
 });
-
-function sameBytes(a: Uint8Array, b: Uint8Array): boolean {
-  return Buffer.compare(a, b) === 0;
-}

@@ -4,6 +4,7 @@ import { fingerprintOf } from "../../src/nix/fingerprint.ts";
 import { parseNarinfo } from "../../src/nix/narinfo_parse.ts";
 import { available } from "../support/compressors.ts";
 import { fakeUpstream } from "../support/fake_upstream.ts";
+import { assertSameBytes } from "../support/same_bytes.ts";
 import { scrape } from "../support/scrape.ts";
 import { chain, makeStoreObject } from "../support/store_object.ts";
 import { TestCache } from "../support/test_cache.ts";
@@ -28,7 +29,7 @@ for (const compression of Object.keys(COMPRESSIONS) as Compression[]) {
       assert.ok(isOurs, "it has our signature");
       const nar = await cache.get(`/${narinfo.url}`);
       assert.deepEqual([nar.status, nar.headers.get("x-cache")], [200, "HIT"]);
-      assert.deepEqual(await nar.bytes(), one.file.bytes);
+      assertSameBytes(await nar.bytes(), one.file.bytes);
     },
   });
 }
@@ -125,7 +126,7 @@ Deno.test("upload: in chunks, without a length, it is the same", async () => {
   const body = new Blob([one.file.bytes]).stream();
   const answer = await fetch(url, { method: "PUT", headers: AS_WRITER, body });
   assert.deepEqual(await said(answer), [201, "stored"]);
-  assert.deepEqual(await (await cache.get(one.narPath)).bytes(), one.file.bytes);
+  assertSameBytes(await (await cache.get(one.narPath)).bytes(), one.file.bytes);
 });
 
 Deno.test("upload: below it the upstreams are not asked, and outside it they are", async () => {
@@ -184,7 +185,7 @@ Deno.test("upload: an upstream's late narinfo does not replace a pushed one", as
   gate.resolve(undefined);
   assert.match(await early, new RegExp(`NarHash: sha256:${thing.narHash}`));
   const path = await cache.narPath(thing.storePathHash);
-  assert.deepEqual(await (await cache.get(path)).bytes(), one.file.bytes);
+  assertSameBytes(await (await cache.get(path)).bytes(), one.file.bytes);
 });
 
 Deno.test("upload: a pinned closure protects what is pushed into it later", async () => {

@@ -3,6 +3,7 @@ import { parsePublicKey } from "../../src/nix/signature.ts";
 import { fakeUpstream } from "../support/fake_upstream.ts";
 import { cutAfter, dropped, type Fault, firstTimes, status } from "../support/faults.ts";
 import { GoawayServer } from "../support/goaway_server.ts";
+import { assertSameBytes } from "../support/same_bytes.ts";
 import { makeStoreObject } from "../support/store_object.ts";
 import { TestCache } from "../support/test_cache.ts";
 import { assertInTime, timedTest } from "../support/timed_test.ts";
@@ -38,7 +39,7 @@ for (const [name, fault] of Object.entries(PASSING)) {
     await using cache = await TestCache.open({ upstreams: [upstream] });
     const path = await cache.narPath(object.storePathHash);
     const nar = await cache.get(path);
-    assert.deepEqual(await nar.bytes(), (await upstream.narFileOf(object)).bytes);
+    assertSameBytes(await nar.bytes(), (await upstream.narFileOf(object)).bytes);
     assert.deepEqual([upstream.count(PATH), upstream.count(/^\/nar\//)], [3, 3]);
   });
 

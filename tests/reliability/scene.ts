@@ -1,5 +1,4 @@
 import assert from "node:assert/strict";
-import { Buffer } from "node:buffer";
 import { eventually } from "../support/eventually.ts";
 import { FakeUpstream, type FakeUpstreamOptions } from "../support/fake_upstream.ts";
 import { type LarderProcess, startLarder } from "../support/larder_process.ts";
@@ -10,6 +9,7 @@ import { checkNar, type ServedNarinfo, servedNarinfo } from "../support/served_n
 import { filesBelow, narFilesIn, narNameIn, rowsOf } from "../support/storage_look.ts";
 import { makeStoreObject, type StoreObject } from "../support/store_object.ts";
 import type { Row } from "./row.ts";
+import { assertSameBytes } from "../support/same_bytes.ts";
 
 /** A larder process with its upstreams, and a client that asks it for one store object. */
 export class Scene implements AsyncDisposable {
@@ -122,7 +122,7 @@ export class Scene implements AsyncDisposable {
     if (size === "-1") return "narinfo";
     const path = [...files.keys()].find((one) => narNameIn(one) === name) ?? "";
     const isObject = storePathHash === this.object.storePathHash;
-    assert.ok(!isObject || sameBytes(Deno.readFileSync(path), await this.bytes()), "kept bytes");
+    if (isObject) assertSameBytes(Deno.readFileSync(path), await this.bytes());
     return "nar";
   }
 
@@ -161,8 +161,4 @@ export interface Upstreams {
   readonly object: StoreObject;
   readonly upstream: FakeUpstream;
   readonly other: FakeUpstream | undefined;
-}
-
-function sameBytes(a: Uint8Array, b: Uint8Array): boolean {
-  return Buffer.compare(a, b) === 0;
 }
