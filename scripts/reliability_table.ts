@@ -27,10 +27,11 @@ export function withReliability(page: string, records: readonly ReliabilityRecor
 /** What the tests of several machines need. */
 const missing = [redisMissing, postgresMissing, S3_UNAVAILABLE];
 
-/** The records in a test run's file of JSON lines. */
+/** The records in a test run's file of JSON lines: the last one of each fault. */
 export function readRecords(path: string): readonly ReliabilityRecord[] {
-  return Deno.readTextFileSync(path).split("\n").filter((line) => line !== "")
+  const records = Deno.readTextFileSync(path).split("\n").filter((line) => line !== "")
     .map((line) => JSON.parse(line) as ReliabilityRecord);
+  return [...new Map(records.map((one) => [`${one.area}: ${one.fault}`, one])).values()];
 }
 
 function tableOf(areas: Areas, records: readonly ReliabilityRecord[]): string {
