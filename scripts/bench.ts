@@ -16,6 +16,7 @@ import { type BenchOptions, readOptions, USAGE } from "./bench/options.ts";
 import { report } from "./bench/report.ts";
 import { runAll } from "./bench/run_all.ts";
 import { REPOSITORY, Workplace } from "./bench/workplace.ts";
+import { optionsOrExit } from "./options_or_exit.ts";
 
 /** In running order. */
 const MEASURES: readonly Measure[] = [
@@ -43,7 +44,7 @@ const INTERRUPTED_STATUS = 130;
 // Debian has nginx there; PATH of a user who is not root lacks it.
 Deno.env.set("PATH", `${Deno.env.get("PATH")}:/usr/sbin`);
 
-const options = optionsOrExit();
+const options = optionsOrExit(readOptions, USAGE);
 const measures = (options.pairOnly ? MEASURES.filter(isQuick) : MEASURES).filter(({ figures }) =>
   figures.some(({ name }) => name.includes(options.only ?? ""))
 );
@@ -102,14 +103,6 @@ async function facts(
     `${processes} processes with ${rounds} rounds each, which take turns`,
     `wrk with one thread, ${seconds} s a round; big files with one curl for each client`,
   ];
-}
-
-function optionsOrExit(): BenchOptions {
-  try {
-    return readOptions(Deno.args);
-  } catch (error) {
-    return giveUp(`${error instanceof Error ? error.message : error}\n\n${USAGE}`);
-  }
 }
 
 async function requireTool(tool: string): Promise<void> {

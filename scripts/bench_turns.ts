@@ -4,28 +4,20 @@
 import { parseArgs } from "node:util";
 import { compare, type Median, type Turn } from "./bench/compare.ts";
 import { REPOSITORY } from "./bench/workplace.ts";
+import { optionsOrExit } from "./options_or_exit.ts";
 
 const USAGE =
   "scripts/deno task bench-turns 2.6.8|PATH newest|PATH [--turns 3] [--quick] [--only TEXT]";
 
-const { values, positionals } = parseArgs({
-  allowPositionals: true,
-  options: {
-    turns: { type: "string", default: "3" },
-    quick: { type: "boolean" },
-    only: { type: "string" },
-  },
-});
-const [before, after] = positionals;
-const turnsCount = Number(values.turns);
-if (before === undefined || after === undefined || !(turnsCount >= 1)) {
-  console.error(USAGE);
-  Deno.exit(2);
+interface TurnsOptions {
+  readonly before: string;
+  readonly after: string;
+  readonly turnsCount: number;
+  /** Of each bench. */
+  readonly words: readonly string[];
 }
-const words = [
-  ...(values.quick ? ["--quick"] : []),
-  ...(values.only === undefined ? [] : ["--only", values.only]),
-];
+
+const { before, after, turnsCount, words } = optionsOrExit(readOptions, USAGE);
 
 const turns: Turn[] = [];
 for (let turn = 0; turn < turnsCount; turn++) {
@@ -56,4 +48,28 @@ async function benchOf(larder: string): Promise<readonly Median[]> {
   } finally {
     Deno.removeSync(json);
   }
+}
+
+/** Throws an Error that explains invalid arguments. */
+function readOptions(args: readonly string[]): TurnsOptions {
+  const { values, positionals } = parseArgs({
+    args: [...args],
+    allowPositionals: true,
+    options: {
+      turns: { type: "string", default: "3" },
+      quick: { type: "boolean" },
+      only: { type: "string" },
+    },
+  });
+  const [before, after] = positionals;
+  if (before === undefined || after === undefined || positionals.length > 2) {
+    throw new Error(`${positionals.length} larders are given: expected two`);
+  }
+  const turnsCount = Number(values.turns);
+  if (!(turnsCount >= 1)) throw new Error(`--turns is "${values.turns}": expected 1 or more`);
+  const words = [
+    ...(values.quick ? ["--quick"] : []),
+    ...(values.only === undefined ? [] : ["--only", values.only]),
+  ];
+  return { before, after, turnsCount, words };
 }

@@ -13,6 +13,7 @@ import { mib, report } from "./soak/report.ts";
 import { Server } from "./soak/server.ts";
 import { Tally } from "./soak/tally.ts";
 import { World } from "./soak/world.ts";
+import { optionsOrExit } from "./options_or_exit.ts";
 
 /** A fifth of all files, so that evictions never stop. */
 const LIMIT_BYTES = 24 << 20;
@@ -28,9 +29,8 @@ const QUIET_MS = 2_000;
 const DEAD_MAX_MS = 45_000;
 /** After the faults everything must be available again within this time. */
 const RECOVERY_MAX_MS = 60_000;
-const CANNOT_RUN_STATUS = 2;
 
-const options = optionsOrExit();
+const options = optionsOrExit(readOptions, USAGE);
 Deno.exit(await soak(options) ? 0 : 1);
 
 /** Resolves to true if there were no problems. */
@@ -164,13 +164,4 @@ async function lackOf(port: number, { storePathHash }: StoreObject): Promise<str
 
 function pause(ms: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, ms));
-}
-
-function optionsOrExit(): SoakOptions {
-  try {
-    return readOptions(Deno.args);
-  } catch (error) {
-    console.error(`${messageOf(error)}\n\n${USAGE}`);
-    Deno.exit(CANNOT_RUN_STATUS);
-  }
 }

@@ -32,25 +32,25 @@ export interface Comparison {
 }
 
 /**
- * Each figure's median change over the turns. Other work of the machine affects both sides of a
- * turn.
+ * Each figure's median change over the turns, and that of each turn, which shows the noise. Other
+ * work of the machine affects both sides of a turn.
  */
 export function compare(names: readonly [string, string], turns: readonly Turn[]): Comparison {
-  const head = ["figure", ...names, "worse by", ""];
+  const head = ["figure", ...names, "worse by", "in each turn", ""];
   const rows = [head, head.map(() => "---")];
   const worse: string[] = [];
   for (const { name, unit } of turns[0]?.[0] ?? []) {
     const pairs = turns.map(([before, after]) => [valueOf(before, name), valueOf(after, name)]);
-    const percent = median(
-      pairs.map(([before = NaN, after = NaN]) => worseBy(unit, before, after)),
-    );
+    const percents = pairs.map(([before = NaN, after = NaN]) => worseBy(unit, before, after));
+    const percent = median(percents);
     // NaN does not prove that a figure is as good.
     const isWorse = !(percent <= WORSE_PERCENT_MAX);
     if (isWorse) worse.push(name);
     const shown = [0, 1].map((at) =>
       `${median(pairs.map((pair) => pair[at] ?? NaN)).toPrecision(4)} ${unit}`
     );
-    rows.push([name, ...shown, `${percent.toFixed(1)} %`, isWorse ? "WORSE" : "as good"]);
+    const each = percents.map((one) => one.toFixed(1)).join(", ");
+    rows.push([name, ...shown, `${percent.toFixed(1)} %`, each, isWorse ? "WORSE" : "as good"]);
   }
   return { table: rows.map((cells) => `| ${cells.join(" | ")} |\n`).join(""), worse };
 }
