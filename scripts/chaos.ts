@@ -1,8 +1,8 @@
 // Runs three real larders on one storage, harms them and their neighbours at random, and checks
 // every answer byte for byte. See scripts/chaos/options.ts for the options.
-import { messageOf } from "../src/base/failure.ts";
 import { pause } from "../src/base/pause.ts";
 import { fakeUpstream } from "../tests/support/fake_upstream.ts";
+import { stallAfter } from "../tests/support/faults.ts";
 import { runLarder } from "../tests/support/run_larder.ts";
 import { type ChaosOptions, readOptions, USAGE } from "./chaos/options.ts";
 import { Cluster } from "./chaos/cluster.ts";
@@ -10,22 +10,29 @@ import { harm } from "./chaos/faults.ts";
 import { GrowingWorld } from "./chaos/growing_world.ts";
 import { UpstreamRequests } from "./chaos/upstream_requests.ts";
 import { pullWithNix } from "./chaos/nix_pulls.ts";
+import { OwnLoad } from "./chaos/own_load.ts";
 import { Client } from "./soak/client.ts";
 import { Dice } from "./soak/dice.ts";
 import { Tally } from "./soak/tally.ts";
+import { optionsOrExit } from "./options_or_exit.ts";
 
 const MINUTE_MS = 60_000;
 const REQUESTS_PER_PATH_MAX = 1.05;
 /** The upstream is a little away. */
 const UPSTREAM_MS = 20;
-const CANNOT_RUN_STATUS = 2;
+/** Large NARs come in two parts, so that faults meet them halfway. */
+const PART_BYTES = 1_000_000;
+const PART_MS = 700;
+/** Between two requests of a client: this process, which has them all, must not be the slow one. */
+const REST_MAX_MS = 3_000;
 
-const options = optionsOrExit();
+const options = optionsOrExit(readOptions, USAGE);
 Deno.exit(await chaos(options) ? 0 : 1);
 
 /** Resolves to true if there were no problems. */
 async function chaos({ minutes, clients, seed }: ChaosOptions): Promise<boolean> {
   console.error(`chaos: ${clients} clients, ${minutes} min, --seed ${seed}`);
+  using load = new OwnLoad();
   const startedAt = performance.now();
   const isOver = () => performance.now() - startedAt > minutes * MINUTE_MS;
   await using upstream = await fakeUpstream({ stored: true });
@@ -38,15 +45,17 @@ async function chaos({ minutes, clients, seed }: ChaosOptions): Promise<boolean>
     await pause(UPSTREAM_MS);
     return undefined;
   };
+  upstream.breakNar((answer, exchange) => stallAfter(PART_BYTES, pause(PART_MS))(answer, exchange));
   const tally = new Tally();
   using _growing = await world.grow(isOver);
   const port = (dice: Dice) => () => dice.pick(cluster.replicas).larder?.port;
-  const actors = Array.from({ length: clients }, (_, at) => {
+  const acting = Array.from({ length: clients }, async (_, at) => {
     const dice = new Dice(seed, `client ${at}`);
-    return new Client({ dice, tally, world, port: port(dice) });
-  });
-  const acting = actors.map(async (actor) => {
-    while (!isOver()) await actor.act();
+    const client = new Client({ dice, tally, world, port: port(dice) });
+    while (!isOver()) {
+      await pause(dice.below(REST_MAX_MS));
+      await client.act();
+    }
   });
   const [faults] = await Promise.all([
     harm(cluster, new Dice(seed, "faults"), isOver),
@@ -61,6 +70,7 @@ async function chaos({ minutes, clients, seed }: ChaosOptions): Promise<boolean>
     ...faults,
     ...[...tally.counts].toSorted(),
     ...logged,
+    ...load.rows,
   ];
   for (const [kind, pattern] of [["narinfo", /\.narinfo$/], ["NAR", /^\/nar\//]] as const) {
     const { paths, perPath, perSharedPath } = requests.figures(pattern);
@@ -85,13 +95,4 @@ async function problemsAtTheEnd(cluster: Cluster): Promise<readonly string[]> {
   const { status, out, err } = await runLarder(["fsck", "--verify-content", ...cluster.places]);
   if (status !== 0) problems.push(`fsck: ${out}${err}`);
   return problems;
-}
-
-function optionsOrExit(): ChaosOptions {
-  try {
-    return readOptions(Deno.args);
-  } catch (error) {
-    console.error(`${messageOf(error)}\n\n${USAGE}`);
-    Deno.exit(CANNOT_RUN_STATUS);
-  }
 }

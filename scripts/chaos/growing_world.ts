@@ -6,7 +6,7 @@ import type { Dice } from "../soak/dice.ts";
 
 /** New paths appear all the time: what is stored needs no other member. */
 const PATHS_PER_SECOND = 4;
-const SIZES = [500, 2_000, 20_000, 60_000, 200_000];
+const SIZES = [500, 2_000, 20_000, 60_000, 200_000, 2_000_000];
 
 /** An upstream that gets new paths all the time. */
 export class GrowingWorld implements ClientWorld {
