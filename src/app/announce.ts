@@ -24,7 +24,9 @@ export interface Start {
 /** Logs where larder listens, and warns of risky settings. */
 export function announce({ settings, log, secretKey, output, looks, place }: Start): void {
   const { version } = denoJson;
-  log.info("server started", { ...place, version, deno: Deno.version.deno, pid: Deno.pid });
+  const bucket = settings["cache.storage-s3-bucket"];
+  const shown = bucket === undefined ? place : { ...place, storage: `s3://${bucket}` };
+  log.info("server started", { ...shown, version, deno: Deno.version.deno, pid: Deno.pid });
   warnOfOpenKeys(keyFiles(settings, place.storage), log);
   const tokens = tokensOf(settings);
   warnOfShortTokens(tokens, log);
@@ -47,7 +49,7 @@ export function announce({ settings, log, secretKey, output, looks, place }: Sta
   // Last: a line would part the banner from the marks of the upstreams.
   if (settings["log-format"] === "pretty") {
     const keys = secretKey ? [secretKey.publicKey] : settings["cache.upstream-public-key"];
-    void showBanner(output, looks, { ...place, publicKeys: keys.map(({ text }) => text) });
+    void showBanner(output, looks, { ...shown, publicKeys: keys.map(({ text }) => text) });
   }
 }
 
