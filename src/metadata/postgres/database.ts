@@ -68,6 +68,7 @@ export class Database implements AsyncDisposable {
     const startedMs = performance.now();
     for (;;) {
       await this.#answering(startedMs, waitMs);
+      const askedMs = performance.now();
       try {
         const { rows } = await this.#pool.query(query);
         return rows;
@@ -75,7 +76,7 @@ export class Database implements AsyncDisposable {
         if (this.isClosed) throw closedFailure();
         if (isContention(error) && performance.now() < startedMs + AWAY_MAX_MS) continue;
         if (!isAway(error)) throw error;
-        this.#away(error);
+        this.#away(error, askedMs);
         if (performance.now() >= startedMs + waitMs) throw awayFailure(error);
       }
     }
@@ -145,10 +146,11 @@ export class Database implements AsyncDisposable {
     return new Failure("broken", `Cannot open database ${place}: ${reason}`, {}, error);
   }
 
-  #away(error: unknown): void {
+  /** `sinceMs`: a server that stands still is away from the query on. */
+  #away(error: unknown, sinceMs: number): void {
     if (this.#outage !== undefined || this.isClosed) return;
     this.#log.failed("database does not answer", { error: messageOf(error) });
-    this.#outage = { sinceMs: performance.now(), over: new Notifier() };
+    this.#outage = { sinceMs, over: new Notifier() };
     this.#probing = this.#probe(this.#outage);
   }
 

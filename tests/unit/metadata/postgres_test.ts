@@ -69,6 +69,21 @@ test("a start that waited for the server says that it answers", async (server) =
   assert.deepEqual(messages, ["database does not answer", "database answers again"]);
 });
 
+test("a server that stands still costs a request with several queries one wait", async (server) => {
+  const url = `${server.createDatabase()}?query_timeout=2000`;
+  await using database = new Database({ url, log });
+  const query = { text: "SELECT 1" };
+  await database.query(query);
+  server.freeze();
+  using _awake = { [Symbol.dispose]: () => server.wake() };
+
+  await assert.rejects(database.query(query, 4_000), /Cannot use the database/);
+  const startedMs = performance.now();
+  await assert.rejects(database.query(query, 4_000), /Cannot use the database/);
+
+  assert.ok(performance.now() - startedMs < 1_000, "the second query does not wait again");
+});
+
 test("the newest evictions are remembered, and a bounded number of them", async (server) => {
   const url = await server.createMigrated();
   await using store = await openPostgresStore(url);
