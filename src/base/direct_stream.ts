@@ -1,10 +1,19 @@
+/** Lends the reader's buffer; `byteLength` may be read into it, and it may be shorter or longer. */
+export type BufferLender = (byteLength: number) => Uint8Array<ArrayBuffer>;
+
 /** A source of bytes that fills the reader's own buffer. */
 export interface ByteSource {
-  /** Fills the beginning of `into` and returns the byte count; 0 at the end. One call at a time. */
-  read(into: Uint8Array<ArrayBuffer>): Promise<number>;
-  /** Moves back by `byteLength`, also after the end. Not during a read. */
+  /**
+   * Waits for bytes, then fills the beginning of a lent buffer and returns the byte count. It lends
+   * one buffer at most, and none while it waits. 0 is the end, never "not yet". Throws where bytes
+   * are missing. One call at a time.
+   */
+  read(lend: BufferLender): Promise<number>;
+  /** Memory of bytes that it cannot read again. Default: none. */
+  readonly heldBytes?: number;
+  /** Moves back by `byteLength` of the last read, also after the end. Not during a read. */
   rewind(byteLength: number): void;
-  /** Ends reading. May be called twice. */
+  /** Ends reading, and soon a read that waits for bytes. May be called twice. */
   close(): void;
 }
 
@@ -19,10 +28,13 @@ export class DirectStream extends ReadableStream<Uint8Array<ArrayBuffer>> {
   constructor(source: ByteSource, readBytes: number) {
     super({
       async pull(controller) {
-        const bytes = new Uint8Array(readBytes);
+        let bytes: Uint8Array<ArrayBuffer> | undefined;
+        const lend = (most: number) => bytes = new Uint8Array(Math.min(most, readBytes));
         try {
-          const length = await source.read(bytes);
-          if (length > 0) return controller.enqueue(bytes.subarray(0, length));
+          const length = await source.read(lend);
+          if (bytes !== undefined && length > 0) {
+            return controller.enqueue(bytes.subarray(0, length));
+          }
           source.close();
           controller.close();
         } catch (error) {

@@ -1,7 +1,7 @@
+import { DirectStream } from "../../base/direct_stream.ts";
 import { Notifier } from "../../base/notifier.ts";
 import { Failure } from "../../base/failure.ts";
 import { RecentRate } from "../../base/recent_rate.ts";
-import { streamOf } from "../../base/stream_of.ts";
 import type { NarName } from "../../nix/nar_name.ts";
 import { ClientAddresses } from "./client_addresses.ts";
 import {
@@ -14,6 +14,7 @@ import {
   readableUpTo,
 } from "./download_state.ts";
 import type { GrowingFile } from "./growing_file.ts";
+import { GrowingSource } from "./growing_source.ts";
 
 /** Larger reads are a tenth faster, and a third more memory at the peak. */
 const READ_BYTES = 128 * 1024;
@@ -128,10 +129,7 @@ export class Download {
    * has failed.
    */
   async readable(offset: number, end = Infinity): Promise<void> {
-    while (readableUpTo(this.#state, end) <= offset && !this.released) {
-      if (this.#state.state === "failed") throw this.#failure(this.#state);
-      await this.#changed.notified();
-    }
+    while (this.#readable(offset, end) === undefined) await this.#changed.notified();
   }
 
   /** Resolves when every byte may be read, the download has failed, or `limitMs` are over. */
@@ -169,41 +167,31 @@ export class Download {
    * turns out not to be kept, the rest comes from `passThrough`. Call it while the file is in use;
    * the stream then holds it.
    */
-  read(
-    { passThrough, peer }: DownloadReader,
-    start: number,
-    end?: number,
-  ): ReadableStream<Uint8Array<ArrayBuffer>> {
-    const use = this.use(peer);
-    const release = () => use[Symbol.dispose]();
-    return streamOf(this.#pieces(passThrough, start, end), release);
+  read({ passThrough, peer }: DownloadReader, start: number, end = Infinity): DirectStream {
+    const at = (from: number, length: number) => this.file.readAt(from, length);
+    const source = new GrowingSource({
+      file: this.file,
+      start,
+      use: this.use(peer),
+      readable: (position) => this.#readable(position, end),
+      changed: this.#changed,
+      restAfter: (failure, position) =>
+        failure instanceof NotKept
+          ? ReadableStream.from(passThrough({ start: position, end, sent: { from: start, at } }))
+          : undefined,
+    });
+    return new DirectStream(source, READ_BYTES);
   }
 
-  async *#pieces(
-    passThrough: PassThroughRest,
-    start: number,
-    end = Infinity,
-  ): AsyncGenerator<Uint8Array<ArrayBuffer>> {
-    let position = start;
-    try {
-      for (;;) {
-        const wanted = await this.#wanted(position, end);
-        if (wanted > 0) yield this.file.readAt(position, wanted);
-        position += wanted;
-        if (position >= Math.min(end, this.released ? this.fileSize ?? 0 : Infinity)) return;
-      }
-    } catch (error) {
-      if (!(error instanceof NotKept)) throw error;
-      const at = (from: number, length: number) => this.file.readAt(from, length);
-      yield* passThrough({ start: position, end, sent: { from: start, at } });
-    }
-  }
-
-  /** The count of bytes to read next; 0 only at the end. Waits until there are some. */
-  async #wanted(position: number, end: number): Promise<number> {
-    await this.readable(position, end);
+  /**
+   * The count of bytes from `offset` on for a client that wants the file up to `end`; 0 at the end.
+   * `undefined`: none yet. Throws when the download has failed.
+   */
+  #readable(offset: number, end: number): number | undefined {
     const last = Math.min(end, this.fileSize ?? Infinity, readableUpTo(this.#state, end));
-    return Math.min(READ_BYTES, Math.max(0, last - position));
+    if (this.released || last > offset) return Math.max(0, last - offset);
+    if (this.#state.state === "failed") throw this.#failure(this.#state);
+    return undefined;
   }
 
   #failure(

@@ -43,14 +43,20 @@ export class GrowingFile {
     removeIfPresent(this.#path);
   }
 
-  /**
-   * The bytes from `position` on. Synchronous: fresh bytes are in memory, where another thread
-   * costs more than the copy. Nothing can come between seek and read either.
-   */
+  /** The bytes from `position` on. */
   readAt(position: number, length: number): Uint8Array<ArrayBuffer> {
     const bytes = new Uint8Array(length);
+    this.readInto(bytes, position);
+    return bytes;
+  }
+
+  /**
+   * Fills `bytes` from `position` on. Synchronous: fresh bytes are in memory, where another thread
+   * costs more than the copy. Nothing can come between seek and read either.
+   */
+  readInto(bytes: Uint8Array<ArrayBuffer>, position: number): void {
     this.#file.seekSync(position, Deno.SeekMode.Start);
-    if (readFully(this.#file, bytes) === length) return bytes;
+    if (readFully(this.#file, bytes) === bytes.length) return;
     throw new Failure("broken", "Cannot read download: its file is too short");
   }
 }

@@ -1,4 +1,4 @@
-import { type ByteSource, DirectStream } from "../../base/direct_stream.ts";
+import { type BufferLender, type ByteSource, DirectStream } from "../../base/direct_stream.ts";
 import { BufferPool } from "./buffer_pool.ts";
 
 /** Read size of large bodies. Measured: 64 KiB is half as fast, 1 MiB no faster. */
@@ -35,6 +35,11 @@ export class BodyReader implements Disposable {
   /** The unwritten rest of the last piece. */
   get piece(): Piece {
     return this.#piece;
+  }
+
+  /** Memory that `shed()` cannot free. */
+  get heldBytes(): number {
+    return this.#source?.heldBytes ?? 0;
   }
 
   /** Reads the next piece and returns its length; 0 at the end. Throws the stream's error. */
@@ -111,13 +116,19 @@ export class BodyReader implements Disposable {
 
   async #read(source: ByteSource): Promise<Piece> {
     if (this.#isOver) return NO_BYTES;
-    if (this.#buffer?.length !== READ_BYTES) this.#giveBuffer();
-    const buffer = this.#buffer ??= READS.takeKept() ?? SMALL_READS.take();
-    this.#isReading = true;
-    const length = await source.read(buffer);
+    const reading = source.read(this.#lend);
+    // It waits for bytes.
+    if (!this.#isReading) this.#giveBuffer();
+    const length = await reading;
     this.#isReading = false;
-    return buffer.subarray(0, length);
+    return this.#buffer?.subarray(0, length) ?? NO_BYTES;
   }
+
+  readonly #lend: BufferLender = () => {
+    if (this.#buffer?.length !== READ_BYTES) this.#giveBuffer();
+    this.#isReading = true;
+    return this.#buffer ??= READS.takeKept() ?? SMALL_READS.take();
+  };
 
   async #pieceOf(reader: ReadableStreamDefaultReader<Piece> | undefined): Promise<Piece> {
     for (;;) {

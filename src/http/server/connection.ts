@@ -98,9 +98,9 @@ export class Connection {
     said.then(() => this.#endAnswers()).catch(() => this.close());
   }
 
-  /** Memory of the running write, and of the bytes behind it. */
+  /** Memory of the running write, of the bytes behind it, and of those that its body holds. */
   get unsentBytes(): number {
-    return this.#responseWriter.heldBytes;
+    return this.#responseWriter.heldBytes + (this.#reader?.heldBytes ?? 0);
   }
 
   /** Frees buffers while the client stalls. */

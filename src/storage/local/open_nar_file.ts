@@ -1,4 +1,4 @@
-import { DirectStream } from "../../base/direct_stream.ts";
+import { type BufferLender, DirectStream } from "../../base/direct_stream.ts";
 import { Failure } from "../../base/failure.ts";
 import { readFully } from "../../base/files.ts";
 import type { Seal } from "../../nix/stored_name.ts";
@@ -40,9 +40,10 @@ export class OpenNarFile implements StoredNar {
     let left = end - start;
     if (start > 0) this.#file.seekSync(start, Deno.SeekMode.Start);
     this.#endWith(signal);
-    const read = async (into: Uint8Array<ArrayBuffer>) => {
+    const read = async (lend: BufferLender) => {
       if (left === 0) return 0;
       signal?.throwIfAborted();
+      const into = lend(left);
       const got = await this.#file.read(left < into.length ? into.subarray(0, left) : into);
       if (got === null) throw shortFile();
       left -= got;

@@ -3,6 +3,7 @@ import { sha256FromDigest } from "../../../src/nix/hash.ts";
 import { narName } from "../../../src/nix/nar_name.ts";
 import { Download } from "../../../src/cache/download/download.ts";
 import { GrowingFile } from "../../../src/cache/download/growing_file.ts";
+import { BodyReader } from "../../../src/http/server/body_reader.ts";
 import { tempFolder } from "../../support/temp_folder.ts";
 
 const NAME = narName(sha256FromDigest(new Uint8Array(32)), "none");
@@ -89,6 +90,41 @@ Deno.test("download: two reads at different places do not disturb each other", a
   download.advance({ type: "end", fileSize: TEXT.length, released: true });
   const texts = [0, 4, 10].map((start) => new Response(download.read(CLIENT, start, 20)).text());
   assert.deepEqual(await Promise.all(texts), [0, 4, 10].map((start) => TEXT.slice(start, 20)));
+});
+
+Deno.test("download: a client that leaves while it waits ends its read, and no other", async () => {
+  using folder = tempFolder();
+  const download = received(folder.path);
+  const use = download.file.use();
+  const [leaving, staying] = [0, 1].map(() => new BodyReader(download.read(CLIENT, 0)));
+  assert.ok(leaving !== undefined && staying !== undefined);
+  for (const reader of [leaving, staying]) {
+    await reader.next();
+    await reader.write(async (bytes) => bytes.length, false);
+  }
+  const reads = [leaving.next(), staying.next()];
+  leaving.cancel();
+  assert.equal(await reads[0], 0);
+  leaving[Symbol.dispose]();
+  download.advance({ type: "end", fileSize: TEXT.length, released: true });
+  assert.equal(await reads[1], 1);
+  staying[Symbol.dispose]();
+  use[Symbol.dispose]();
+});
+
+Deno.test("download: a client that leaves ends what is passed through to it", async () => {
+  using folder = tempFolder();
+  const download = received(folder.path);
+  using _use = download.file.use();
+  const ended = Promise.withResolvers<void>();
+  const passThrough = () => new ReadableStream({ cancel: () => ended.resolve() });
+  using reader = new BodyReader(download.read({ passThrough, peer: undefined }, 0));
+  assert.equal(await reader.next(), TEXT.length - 1);
+  download.advance({ type: "error", reason: "the disk is full", mayPassThrough: true });
+  const last = reader.next();
+  reader.cancel();
+  assert.equal(await last, 0);
+  await ended.promise;
 });
 
 /** Nothing of these downloads is passed through. */

@@ -1,4 +1,6 @@
 import assert from "node:assert/strict";
+import { DirectStream } from "../../../../src/base/direct_stream.ts";
+import { StreamSource } from "../../../../src/base/stream_source.ts";
 import { Answer } from "../../../../src/http/message/answer.ts";
 import type { HttpServerLimits } from "../../../../src/http/server/http_server.ts";
 import { eventually } from "../../../support/eventually.ts";
@@ -49,13 +51,33 @@ Deno.test("stalled memory: larder counts what waits, and closing lets go of it",
   assert.ok(scene.sockets.every(({ pendingBytes }) => pendingBytes > 0));
 });
 
+Deno.test("stalled memory: larder counts the pieces that a body cannot read again", async () => {
+  const answer = () => {
+    const source = new StreamSource(ReadableStream.from([new Uint8Array(400 * KIB)]));
+    const headers = { "content-length": `${400 * KIB}` };
+    return new Answer(new DirectStream(source, KIB), 200, headers);
+  };
+  const limits = { sweepEveryMs: 10, stalledBytesMax: 2_000 * KIB };
+  await using scene = clientsWith(answer, 8 * KIB, limits);
+  await scene.allWait();
+  await eventually("some are closed", () => scene.server.openCount <= 4);
+});
+
 /** Clients that ask for a body of one size, and take so much of it. */
 function clientsOf(
   bodyBytes: number,
   takenBytes: number,
   limits: Partial<HttpServerLimits> = {},
 ): StalledClients {
-  const answer = () => Promise.resolve(new Answer(new Uint8Array(bodyBytes), 200, {}));
+  return clientsWith(() => new Answer(new Uint8Array(bodyBytes), 200, {}), takenBytes, limits);
+}
+
+function clientsWith(
+  answerOf: () => Answer,
+  takenBytes: number,
+  limits: Partial<HttpServerLimits>,
+): StalledClients {
+  const answer = () => Promise.resolve(answerOf());
   const clients = new StalledClients(answer, limits);
   for (let count = 0; count < CLIENTS; count++) clients.add(new StalledSocket(takenBytes));
   return clients;
