@@ -19,6 +19,7 @@ export function learningNames(rows: Rows, names: Pick<StorePathNames, "learn">):
     sourcesOf: (narName) => rows.sourcesOf(narName),
     findNar: (narName) => rows.findNar(narName),
     findNarinfo: (storePathHash) => rows.findNarinfo(storePathHash),
+    narinfoLanded: (storePathHash, limitMs) => rows.narinfoLanded?.(storePathHash, limitMs),
     referencesOf: (storePathHash) => rows.referencesOf(storePathHash),
   };
 }

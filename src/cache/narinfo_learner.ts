@@ -15,6 +15,9 @@ import type { NegativeCache } from "./negative_cache.ts";
 import type { AheadRequest, NarinfoAhead } from "./prefetch/prefetch_ports.ts";
 import type { Demotions } from "./sources/demotions.ts";
 
+/** How long other members wait for a database that is slow to take a narinfo. */
+const LANDING_MAX_MS = 2_000;
+
 /** What upstreams did not have. */
 export interface UpstreamMemory {
   readonly negative: NegativeCache;
@@ -24,7 +27,7 @@ export interface UpstreamMemory {
 export interface NarinfoLearnerDeps extends LearnNarinfoDeps {
   readonly metadata: Pick<
     MetadataStore,
-    "sourcesOf" | "apply" | "findNar" | "findNarinfo" | "referencesOf"
+    "sourcesOf" | "apply" | "findNar" | "findNarinfo" | "narinfoLanded" | "referencesOf"
   >;
   readonly memory: UpstreamMemory;
   /** Default: there are no other members. */
@@ -120,12 +123,19 @@ export class NarinfoLearner implements NarinfoAhead {
     const { metadata, turns } = this.#deps;
     if (turns === undefined) return await ask();
     let stored: Learned | undefined;
-    await using _turn = await turns.narinfo(storePathHash, async () => {
+    const turn = await turns.narinfo(storePathHash, async () => {
       // An unreadable database counts as one without the narinfo.
       stored = await storedNarinfo(metadata, storePathHash).catch(() => undefined);
       return stored !== undefined;
     });
-    return stored ?? await ask();
+    try {
+      return stored ?? await ask();
+    } finally {
+      // A member with the next turn must find the narinfo.
+      const landing = metadata.narinfoLanded?.(storePathHash, LANDING_MAX_MS);
+      if (landing === undefined) await turn[Symbol.asyncDispose]();
+      else void landing.then(() => turn[Symbol.asyncDispose]());
+    }
   }
 
   async #learn({ row, storePathHash, requestId }: NarinfoRequest): Promise<Learned> {

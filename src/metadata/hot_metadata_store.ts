@@ -72,6 +72,10 @@ export class HotMetadataStore implements MetadataStore {
     return row;
   }
 
+  narinfoLanded(storePathHash: StorePathHash, limitMs: number): Promise<void> | undefined {
+    return this.#late.landed(storePathHash, limitMs);
+  }
+
   async findNar(
     narName: NarName,
     { fresh = false }: FindOptions = {},

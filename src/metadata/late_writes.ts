@@ -1,4 +1,5 @@
 import { Failure, messageOf } from "../base/failure.ts";
+import { Notifier } from "../base/notifier.ts";
 import { SharedTimer } from "../base/shared_timer.ts";
 import type { NarName } from "../nix/nar_name.ts";
 import type { StorePathHash } from "../nix/store_path.ts";
@@ -58,6 +59,7 @@ export class LateWrites {
   readonly #outage;
   readonly #late = new SharedTimer(LATE_AFTER_MS);
   readonly #soon = new SharedTimer(0);
+  readonly #removed = new Notifier();
   #length = 0;
 
   constructor(deps: LateWritesDeps) {
@@ -87,6 +89,19 @@ export class LateWrites {
   /** The late narinfo, newer than the database's. */
   narinfo(storePathHash: StorePathHash): NarinfoRow | undefined {
     return this.#narinfos.get(storePathHash)?.row;
+  }
+
+  /** `undefined` where nothing of the path is late. Else resolves when it landed, or in time. */
+  landed(storePathHash: StorePathHash, limitMs: number): Promise<void> | undefined {
+    const change = this.#narinfos.get(storePathHash);
+    if (change === undefined) return undefined;
+    const untilMs = performance.now() + limitMs;
+    const isLate = () => this.#narinfos.get(storePathHash) === change;
+    return (async () => {
+      for (let leftMs = limitMs; leftMs > 0 && isLate(); leftMs = untilMs - performance.now()) {
+        await this.#removed.notified(leftMs);
+      }
+    })();
   }
 
   nar(narName: NarName): NarRow | undefined {
@@ -155,6 +170,7 @@ export class LateWrites {
       if (this.#narinfos.get(storePathHash) === change) this.#narinfos.delete(storePathHash);
     }
     this.#deps.landed(changes);
+    this.#removed.notify();
     if (this.#lists.size === 0) this.#outage.worked();
   }
 }

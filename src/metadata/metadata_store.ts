@@ -181,6 +181,11 @@ export type Change =
   }
   | { readonly kind: "touch-nar"; readonly narName: NarName; readonly atMs: number }
   /** Ignored where the root is pinned already. */
+  /**
+   * `undefined` where others can read what was written of the narinfo. Else it resolves when they
+   * can, or after `limitMs`.
+   */
+  narinfoLanded?(storePathHash: StorePathHash, limitMs: number): Promise<void> | undefined;
   | { readonly kind: "put-pin"; readonly pin: PinRoot }
   | { readonly kind: "remove-pin"; readonly storePathHash: StorePathHash }
   | DocumentChange;

@@ -25,6 +25,24 @@ Deno.test("LateWrites: what is late can be read until it has landed", async () =
   assert.deepEqual(scene.landed, [[change]]);
 });
 
+Deno.test("LateWrites: what others cannot read yet is told until it has landed", async () => {
+  const scene = new Scene();
+  const { late } = scene;
+  assert.equal(late.landed(a, 60_000), undefined);
+  await late.write([put(a, [])]);
+  assert.equal(late.landed(b, 60_000), undefined);
+  await late.landed(a, 1);
+  let hasLanded = false;
+  const landed = late.landed(a, 60_000)?.then(() => hasLanded = true);
+  await late.write([put(b, [])]);
+  assert.equal(hasLanded, false);
+
+  await scene.land();
+
+  assert.equal(await landed, true);
+  assert.equal(late.landed(a, 60_000), undefined);
+});
+
 Deno.test("LateWrites: of two rows of a path the later one counts, whichever lands", async () => {
   const scene = new Scene();
   const before = put(a, []);

@@ -1,0 +1,45 @@
+import assert from "node:assert/strict";
+import { NegativeCache } from "../../../src/cache/negative_cache.ts";
+import { NarinfoLearner } from "../../../src/cache/narinfo_learner.ts";
+import { createSigner } from "../../../src/cache/own_signature.ts";
+import { Demotions } from "../../../src/cache/sources/demotions.ts";
+import { createLogger } from "../../../src/telemetry/logger.ts";
+import { MemoryMetadataStore } from "../../support/memory_metadata_store.ts";
+import { hash } from "../../support/metadata_rows.ts";
+
+Deno.test("narinfo: another member has its turn once the database has the row", async () => {
+  const landing = Promise.withResolvers<void>();
+  const ended = Promise.withResolvers<void>();
+  let isOver = false;
+  const turn = {
+    kind: "ours" as const,
+    [Symbol.asyncDispose]() {
+      isOver = true;
+      ended.resolve();
+      return Promise.resolve();
+    },
+  };
+  const absent = () => Promise.resolve({ kind: "absent" as const });
+  const metadata = Object.assign(new MemoryMetadataStore(), {
+    narinfoLanded: () => landing.promise,
+  });
+  const learner = new NarinfoLearner({
+    metadata,
+    memory: { negative: new NegativeCache(0), demotions: new Demotions() },
+    pool: { narinfo: absent, narinfoAhead: absent },
+    turns: { narinfo: () => Promise.resolve(turn) },
+    signer: createSigner(undefined),
+    nowMs: () => 0,
+    log: createLogger("error", { write() {} }),
+  });
+
+  const { learned } = await learner.learn({
+    storePathHash: hash("a"),
+    row: undefined,
+    requestId: "r",
+  });
+
+  assert.deepEqual([learned.kind, isOver], ["absent", false]);
+  landing.resolve();
+  await ended.promise;
+});
