@@ -1,9 +1,10 @@
 import type { Downloads } from "../cache/download/downloads.ts";
 import { observedFetcher } from "../cache/fetch/observed_fetcher.ts";
-import { SinkFetcher } from "../cache/fetch/sink_fetcher.ts";
+import { SinkFetcher, type SinkFetcherDeps } from "../cache/fetch/sink_fetcher.ts";
 import type { KeptNars } from "../cache/kept/kept_nars.ts";
 import type { PassThroughDeps } from "../cache/pass_through/pass_through.ts";
 import { ArchiveServer } from "../cache/serve_archive.ts";
+import { HeldNars } from "../cache/serve_held.ts";
 import { MemberNarServer } from "../cache/serve_member.ts";
 import { NarServer, type NarServerDeps } from "../cache/serve_nar.ts";
 import { ALONE } from "../locks/turns.ts";
@@ -34,20 +35,27 @@ export function buildNars(parts: AppParts, neighbours: NarNeighbours) {
   const { candidates } = attempts;
   const sources = memberSources(parts, neighbours.upstreams);
   const isUpstream = (url: string) => sources.isUpstream(url);
-  const sinks = new SinkFetcher({ narSources: sources, ...patience });
+  const sinks = (from: SinkFetcherDeps["narSources"]) => {
+    const inner = new SinkFetcher({ narSources: from, ...patience });
+    return observedFetcher(inner, { metrics, tracer, isUpstream });
+  };
   const passThrough = {
     attempts: { ...attempts, candidates: { ...candidates, holders: sources } },
-    sinks: observedFetcher(sinks, { metrics, tracer, isUpstream }),
+    sinks: sinks(sources),
     ...{ transfers, verifier, tracer, isUpstream },
   };
-  const { reads } = watchers;
+  const here = new MemberNarServer({ metadata, kept, downloads, reads: watchers.reads });
   return {
     nars: new NarServer({
       ...{ kept, downloads, passThrough, watchers },
+      held: turns && new HeldNars({
+        ...{ holders: sources, downloads, here, passThrough },
+        sinks: (own) => sinks(sources.with(own)),
+      }),
       archives: new ArchiveServer({ documents: metadata, narSources, passThrough }),
       sizes: { candidates, narSources, ...patience },
     }),
-    members: turns ? new MemberNarServer({ metadata, kept, downloads, reads }) : undefined,
+    members: turns ? here : undefined,
   };
 }
 

@@ -1,7 +1,7 @@
 import { lruOf } from "../base/lru.ts";
 import type { MemberId } from "../base/member_id.ts";
 import type { OpenSource } from "../cache/fetch/sink_fetcher.ts";
-import type { NarHolders } from "../cache/sources/nar_candidates.ts";
+import { type NarHolders, OWN_COPY_URL } from "../cache/sources/nar_candidates.ts";
 import type { NarHolder, Turns } from "../locks/turns.ts";
 import type { NarSource } from "../metadata/metadata_store.ts";
 import { type NarName, parseNarName } from "../nix/nar_name.ts";
@@ -52,6 +52,16 @@ export class MemberSources implements NarHolders {
     const { url } = holder;
     if (!this.#members.has(url)) this.#members.set(url, this.#memberAt(holder));
     return { upstream: url, location: FOLDER + nar };
+  }
+
+  /** Its lock is in nobody's way any more. Where it goes on, it only does so without the lock. */
+  async stopped(nar: NarName, { upstream: url }: NarSource): Promise<void> {
+    await this.#deps.turns.gone(nar, { url });
+  }
+
+  /** The same sources, and `own` as this member's copy. */
+  with(own: OpenSource): Pick<MemberSources, "get"> {
+    return { get: (url) => url === OWN_COPY_URL ? own : this.get(url) };
   }
 
   #memberAt(holder: NarHolder): OpenSource {

@@ -28,6 +28,7 @@ import {
 } from "./pass_through/pass_through.ts";
 import type { NarPrefetch } from "./prefetch/prefetch_ports.ts";
 import type { ArchiveServer } from "./serve_archive.ts";
+import type { HeldNars } from "./serve_held.ts";
 import { statNar, type StatNarDeps } from "./sources/stat_nar.ts";
 import type { Uses } from "./uses.ts";
 
@@ -44,6 +45,8 @@ export interface NarServerDeps {
   readonly kept: Pick<KeptNars, "open">;
   readonly downloads: Downloads;
   readonly passThrough: PassThroughDeps;
+  /** Default: there are no other members. */
+  readonly held?: Pick<HeldNars, "open"> | undefined;
   /** Notes requests and reads. */
   readonly watchers: {
     readonly uses: Pick<Uses, "nar">;
@@ -113,21 +116,11 @@ export class NarServer {
     for (let tries = 0; tries < TRIES_MAX; tries++) {
       const answer = await this.#openDownload(nar, asker);
       if (answer !== "elsewhere") return answer;
-      const found = await this.#openStored(nar.name, asker) ?? await this.#openHeld(nar, asker);
+      const found = await this.#openStored(nar.name, asker) ??
+        await this.#deps.held?.open(nar, asker);
       if (found !== undefined) return found;
     }
     return undefined;
-  }
-
-  /** The download of another member; the next source takes over where that one stops. */
-  async #openHeld(nar: NarRecord, asker: Asker): Promise<NarAnswer | undefined> {
-    const { attempts, ...deps } = this.#deps.passThrough;
-    const { candidates } = attempts;
-    const holder = await candidates.holders?.sourceOf(nar.name);
-    if (holder === undefined) return undefined;
-    const holders = { sourceOf: () => Promise.resolve(holder) };
-    const held = { ...deps, attempts: { ...attempts, candidates: { ...candidates, holders } } };
-    return await openPassThrough(held, nar, asker);
   }
 
   /** The file that another member has stored meanwhile. */

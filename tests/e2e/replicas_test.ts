@@ -3,18 +3,19 @@ import { within } from "../../src/base/deadline.ts";
 import { eventually } from "../support/eventually.ts";
 import { type FakeUpstream, fakeUpstream } from "../support/fake_upstream.ts";
 import { FaultProxy } from "../support/fault_proxy.ts";
-import { Gate } from "../support/faults.ts";
+import { Gate, stallAfter } from "../support/faults.ts";
 import type { LarderFlags, LarderProcess } from "../support/larder_process.ts";
 import { testUnless } from "../support/program.ts";
 import { record } from "../support/reliability_record.ts";
 import { redisMissing, RedisServer } from "../support/redis_server.ts";
 import { Replicas } from "../support/replicas.ts";
 import { runLarder } from "../support/run_larder.ts";
+import { assertSameBytes } from "../support/same_bytes.ts";
 import { storageWords } from "../support/shared_servers.ts";
 import { makeStoreObject } from "../support/store_object.ts";
 
 const NAR_BYTES = 3_000_000;
-const HALF_BYTES = NAR_BYTES / 2;
+const LARGE_BYTES = 40_000_000;
 const ANSWER_MAX_MS = 10_000;
 /** Within the default of `--cache-upstream-body-idle-timeout`, which is for upstreams. */
 const LEFT_MAX_MS = 25_000;
@@ -22,7 +23,6 @@ const TOKEN = "a-token-of-some-length";
 const HEADERS = { authorization: `Bearer ${TOKEN}` };
 /** What `checkStorage` has looked for. */
 const MEMBERS = { area: "members", kept: "nar" } as const;
-const object = makeStoreObject({ name: "streamed", size: NAR_BYTES });
 
 let redis: RedisServer;
 
@@ -43,7 +43,8 @@ class Scene implements AsyncDisposable {
     readonly path: string,
   ) {}
 
-  static async open(options: SceneOptions = {}): Promise<Scene> {
+  static async open({ narBytes = NAR_BYTES, ...options }: SceneOptions = {}): Promise<Scene> {
+    const object = makeStoreObject({ name: "streamed", size: narBytes });
     const upstream = await fakeUpstream({ objects: [object], stored: true });
     const replicas = await Replicas.start({ upstream, redis, ...options });
     const { url } = replicas.at(0);
@@ -54,7 +55,7 @@ class Scene implements AsyncDisposable {
     scene.#opened.use(upstream);
     scene.#opened.use(replicas);
     upstream.breakNar(scene.gate.fault);
-    scene.gate.release(HALF_BYTES);
+    scene.gate.release(narBytes / 2);
     return scene;
   }
 
@@ -68,7 +69,7 @@ class Scene implements AsyncDisposable {
     const response = await fetch(url + this.path, { headers: HEADERS });
     assert.equal(response.status, 200);
     const client = new Client(response);
-    const first = await within(client.atLeast(HALF_BYTES / 2), ANSWER_MAX_MS);
+    const first = await within(client.atLeast(this.bytes.length / 3), ANSWER_MAX_MS);
     assert.ok(first, "the first bytes come");
     return client;
   }
@@ -98,6 +99,8 @@ function stop(larder: LarderProcess): void {
 }
 
 interface SceneOptions {
+  readonly narBytes?: number;
+  readonly count?: number;
   readonly flags?: LarderFlags;
   readonly advertised?: (port: number, place: number) => number | undefined;
 }
@@ -144,7 +147,7 @@ testUnless(
     const third = await scene.client(1);
     scene.gate.open();
 
-    for (const client of [one, other, third]) assert.deepEqual(await client.all(), scene.bytes);
+    for (const client of [one, other, third]) assertSameBytes(await client.all(), scene.bytes);
 
     assert.deepEqual([one.cache, other.cache, third.cache], ["MISS", "JOINED", "JOINED"]);
     assert.equal(scene.narRequests, 1);
@@ -163,7 +166,7 @@ testUnless(
     const one = await scene.client(0);
     const other = await scene.client(1);
     scene.gate.open();
-    for (const client of [one, other]) assert.deepEqual(await client.all(), scene.bytes);
+    for (const client of [one, other]) assertSameBytes(await client.all(), scene.bytes);
     assert.equal(scene.narRequests, 1);
   },
 );
@@ -181,44 +184,98 @@ testUnless(redisMissing, "replicas: the request of a replica goes no further", a
 });
 
 testUnless(redisMissing, "replicas: a killed holder costs one more upstream request", async () => {
-  await using scene = await Scene.open();
+  await killedHolder({ count: 3 });
+  const fault = "the larder that downloads a NAR is killed";
+  record({ ...MEMBERS, fault: `${fault}; its client`, saw: "cut" });
+  record({ ...MEMBERS, fault: `${fault}; clients of others`, saw: "whole" });
+});
+
+testUnless(redisMissing, "replicas: … also one that is killed far into a large NAR", async () => {
+  await killedHolder({ count: 3, narBytes: LARGE_BYTES });
+});
+
+async function killedHolder(options: SceneOptions): Promise<void> {
+  await using scene = await Scene.open(options);
   const one = await scene.client(0);
-  const other = await scene.client(1);
+  const others = await Promise.all([1, 1, 1, 2, 2].map((place) => scene.client(place)));
   const { replicas } = scene;
   replicas.at(0).kill("SIGKILL");
   await assert.rejects(one.all());
   scene.gate.open();
 
-  assert.deepEqual(await other.all(), scene.bytes);
+  for (const other of others) assertSameBytes(await other.all(), scene.bytes);
 
-  assert.equal(scene.narRequests, 2);
+  assert.equal(scene.narRequests, 2, "however many clients read it");
   // The dead holder's lock is in nobody's way.
   const late = await scene.client(1);
-  assert.deepEqual(await late.all(), scene.bytes);
-  await replicas.at(1).logged("lock of an absent member freed");
+  assertSameBytes(await late.all(), scene.bytes);
+  assert.equal(scene.narRequests, 2);
+  const freed = "lock of an absent member freed";
+  await eventually("a member takes the lock", () => (
+    [1, 2].some((place) => replicas.at(place).lines.some(({ msg }) => msg === freed))
+  ));
   await scene.checkStorage();
-  const fault = "the larder that downloads a NAR is killed";
-  record({ ...MEMBERS, fault: `${fault}; its client`, saw: "cut" });
-  record({ ...MEMBERS, fault: `${fault}; a client of another`, saw: "whole" });
+}
+
+testUnless(
+  redisMissing,
+  "replicas: a holder that is late costs one more upstream request",
+  async () => {
+    await using scene = await Scene.open({ count: 3 });
+    const one = await scene.client(0);
+    const holder = scene.replicas.at(0);
+    holder.kill("SIGSTOP");
+
+    const others = await Promise.all([1, 1, 1, 1, 1].map((place) => scene.client(place)));
+    const later = await Promise.all([1, 2, 2].map((place) => scene.client(place)));
+    scene.gate.open();
+
+    for (const other of [...others, ...later]) assertSameBytes(await other.all(), scene.bytes);
+    assert.equal(scene.narRequests, 2, "however many clients ask meanwhile");
+    holder.kill("SIGCONT");
+    assertSameBytes(await one.all(), scene.bytes);
+    await scene.checkStorage();
+  },
+);
+
+testUnless(redisMissing, "replicas: no client waits for bytes that it has already", async () => {
+  await using scene = await Scene.open();
+  const one = await scene.client(0);
+  const other = await scene.client(1);
+  scene.upstream.mend();
+  // From its start the NAR comes slowly now.
+  const over = Promise.withResolvers<void>();
+  using _over = { [Symbol.dispose]: over.resolve };
+  const slowly = stallAfter(1_000, over.promise);
+  scene.upstream.breakNar((answer, exchange) =>
+    exchange.headers.has("range") ? answer : slowly(answer, exchange)
+  );
+  scene.replicas.at(0).kill("SIGKILL");
+  await assert.rejects(one.all());
+
+  const whole = await within(other.all(), ANSWER_MAX_MS);
+
+  assertSameBytes(whole, scene.bytes);
 });
 
 testUnless(redisMissing, "replicas: a paused holder is left, and harms nothing later", async () => {
   const flags = { "cache-lock-download-ttl": "1s" };
   await using scene = await Scene.open({ flags });
   const one = await scene.client(0);
-  const other = await scene.client(1);
+  const others = await Promise.all([1, 1, 1].map((place) => scene.client(place)));
   const holder = scene.replicas.at(0);
   holder.kill("SIGSTOP");
   scene.gate.open();
 
-  const whole = await within(other.all(), LEFT_MAX_MS);
-  assert.ok(whole, "the next source sends the rest in time");
-  assert.deepEqual(whole, scene.bytes);
+  const all = await within(Promise.all(others.map((other) => other.all())), LEFT_MAX_MS);
+  assert.ok(all, "the next source sends the rest in time");
+  for (const whole of all) assertSameBytes(whole, scene.bytes);
+  assert.equal(scene.narRequests, 2, "however many clients read it");
   const next = await scene.client(1);
-  assert.deepEqual(await next.all(), scene.bytes);
+  assertSameBytes(await next.all(), scene.bytes);
   holder.kill("SIGCONT");
 
-  assert.deepEqual(await one.all(), scene.bytes);
+  assertSameBytes(await one.all(), scene.bytes);
   await scene.checkStorage();
   const fault = "the larder that downloads a NAR is paused beyond the time of its lock, and wakes";
   record({ ...MEMBERS, fault, saw: "whole" });
@@ -238,9 +295,11 @@ testUnless(redisMissing, "replicas: a cut between them does not show in the body
   assert.ok(proxy);
   proxy.isRefusing = true;
   proxy.cutAll();
+  // Else the first replica may store the NAR before the other one asks.
+  await eventually("the other replica asks the upstream", () => scene.narRequests === 2);
   scene.gate.open();
 
-  for (const client of [one, other]) assert.deepEqual(await client.all(), scene.bytes);
+  for (const client of [one, other]) assertSameBytes(await client.all(), scene.bytes);
 
   assert.equal(scene.narRequests, 2);
   await eventually("the other replica has asked through the proxy", () => (

@@ -40,8 +40,12 @@ for (const [way, limitBytes] of Object.entries(WAYS)) {
   });
 
   Deno.test(`hedging: ${way}, the first is still waited for, and the second given up`, async () => {
-    const slow = slowly(THIRD_MS + 200);
-    const { answer, counts, ended } = await requested([slow, heldUntil(forEver)]);
+    const other = Promise.withResolvers<void>();
+    const hanging: Fault = (answer, exchange) => {
+      other.resolve();
+      return heldUntil(forEver)(answer, exchange);
+    };
+    const { answer, counts, ended } = await requested([heldUntil(other.promise), hanging]);
     assert.equal(answer, "whole");
     assert.deepEqual(counts, [1, 1]);
     assert.equal(ended[1], "left");

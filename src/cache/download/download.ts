@@ -82,6 +82,12 @@ export class Download {
     return this.#isWanted;
   }
 
+  /** Resolves when it is this member's turn to download the file, or it ended before. */
+  async hasTurn(): Promise<void> {
+    const isOpen = () => this.#state.state === "opening" && !this.#state.isOurs;
+    while (isOpen()) await this.#changed.notified();
+  }
+
   /** A client joins. */
   want(): void {
     this.#isWanted = true;

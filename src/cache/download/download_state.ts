@@ -3,7 +3,8 @@ export const ELSEWHERE = "another member downloads it";
 
 /** The state of a download. `received`: bytes of the file on disk. */
 export type DownloadState =
-  | { readonly state: "opening" }
+  /** `isOurs`: no other member downloads it. */
+  | { readonly state: "opening"; readonly isOurs?: true }
   | { readonly state: "receiving"; readonly received: number; readonly fileSize?: number }
   /**
    * All bytes are on disk. `released`: they have the announced file hash; `verified`: and the NAR
@@ -28,6 +29,8 @@ export type DownloadState =
   };
 
 export type DownloadEvent =
+  /** It is this member's turn to download the file. */
+  | { readonly type: "turn" }
   | { readonly type: "opened"; readonly fileSize?: number }
   | { readonly type: "bytes"; readonly received: number }
   /** The bytes are wrong, and no reader has received any of them. */
@@ -50,6 +53,8 @@ export function next(now: DownloadState, event: DownloadEvent): DownloadState {
         ...(event.mayPassThrough === undefined ? {} : { mayPassThrough: event.mayPassThrough }),
         ...(now.state === "received" && now.verified ? { fileSize: now.fileSize } : {}),
       };
+    case "turn":
+      return now.state === "opening" ? { state: "opening", isOurs: true } : now;
     case "opened":
       return now.state === "opening"
         ? { state: "receiving", received: 0, ...sizeOf(event.fileSize) }

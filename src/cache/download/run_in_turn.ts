@@ -21,7 +21,10 @@ export async function runInTurn(
 ): Promise<NarFailure | undefined> {
   const { attempts: { candidates: { metadata }, logging: { log } } } = deps;
   await using turn = await deps.turns.nar(nar.name, () => isKeptSince(metadata, nar));
-  if (turn.kind === "ours") return await runDownload(deps, download, nar, requestId);
+  if (turn.kind === "ours") {
+    download.advance({ type: "turn" });
+    return await runDownload(deps, download, nar, requestId);
+  }
   download.advance({ type: "error", reason: ELSEWHERE, mayPassThrough: true });
   discard(download, log);
   return undefined;

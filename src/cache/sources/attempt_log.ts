@@ -8,6 +8,7 @@ import { readStatus } from "../../upstream/reading.ts";
 import { BUSY_STATUSES } from "../../upstream/upstream_strain.ts";
 import type { PathRecord } from "../nar/path_record.ts";
 import type { Demotions } from "./demotions.ts";
+import { OWN_COPY_URL } from "./nar_candidates.ts";
 import type { Mismatch } from "../verify/check_nar.ts";
 import type { SourceOutcome } from "../fetch/nar_fetcher.ts";
 
@@ -58,6 +59,8 @@ export class AttemptLog {
   asking(upstream: string, received: number): void {
     const facts = this.facts(upstream);
     const { pool, log } = this.#deps;
+    // This member asks an upstream for its copy.
+    if (upstream === OWN_COPY_URL) return this.#noteLateMember();
     if (!pool.has(upstream)) {
       this.#member = upstream;
       return log.info("reading nar from another member", facts);
@@ -69,6 +72,10 @@ export class AttemptLog {
   /** The source begins to send the file, or the rest of it. */
   begun(upstream: string, received: number): void {
     const { pool, log } = this.#deps;
+    if (upstream === OWN_COPY_URL) {
+      const facts = { nar: this.#nar, request_id: this.#requestId, received };
+      log.info("another member does not send: waiting for this member's copy", facts);
+    }
     if (!pool.has(upstream)) return;
     // Its body may take minutes.
     pool.noteNar(upstream, { kind: "found" });
@@ -104,19 +111,26 @@ export class AttemptLog {
     this.#deps.record?.sent(this.#nar, contributors);
   }
 
-  /** The upstream lacks the file that its narinfo announces. */
+  /** The upstream lacks the file that its narinfo announces. A member announces none. */
   lost(upstream: string): void {
+    if (!this.#deps.pool.has(upstream)) {
+      return this.#deps.log.debug("member does not have the nar", this.facts(upstream));
+    }
     this.#deps.demotions.add(this.#nar, upstream, "missing");
     this.#deps.record?.narFailed(this.#nar, { upstream, result: "absent" });
     this.#deps.log.warn("upstream lost nar", this.facts(upstream));
   }
 
-  /** Only an upstream's first break is a warning: a long transfer may break often. */
+  /**
+   * Only an upstream's first break is a warning: a long transfer may break often. Behind a member
+   * there are other sources.
+   */
   brokeOff(upstream: string, more: BreakFacts): void {
     const { reason: result, status } = more;
+    const isUpstream = this.#deps.pool.has(upstream);
     const failure = { upstream, result, ...status === undefined ? {} : { status } };
-    this.#deps.record?.narFailed(this.#nar, failure);
-    const level = this.#brokeOff.has(upstream) ? "debug" : "warn";
+    if (isUpstream) this.#deps.record?.narFailed(this.#nar, failure);
+    const level = isUpstream && !this.#brokeOff.has(upstream) ? "warn" : "debug";
     this.#deps.log[level]("download broke off", { ...this.facts(upstream), ...more });
     this.#brokeOff.add(upstream);
   }
@@ -146,11 +160,12 @@ export class AttemptLog {
    * has its turn.
    */
   wrong(upstream: string, mismatch: Mismatch, contributors: readonly string[]): void {
-    const { demotions, metrics, record, log } = this.#deps;
+    const { demotions, metrics, pool, record, log } = this.#deps;
     const { reason, message: detail } = mismatch;
     const from = contributors.join(" ") || upstream;
-    demotions.add(this.#nar, contributors[0] ?? upstream, "bad");
-    record?.narFailed(this.#nar, { upstream: contributors[0] ?? upstream, result: "wrong" });
+    const first = contributors[0] ?? upstream;
+    demotions.add(this.#nar, first, "bad");
+    if (pool.has(first)) record?.narFailed(this.#nar, { upstream: first, result: "wrong" });
     metrics.count("verification_failures_total", { reason });
     log.error("nar verification failed", { ...this.facts(upstream), from, detail, reason });
   }

@@ -8,10 +8,17 @@ import type { Demotions } from "./demotions.ts";
 /** Sources, best first. */
 export type NarCandidates = AsyncGenerator<NarSource, void>;
 
+/** Stands for the URL of this member, where its own copy is a source of a NAR. */
+export const OWN_COPY_URL = "larder://this-member";
+
 /** The members that download NARs now. */
 export interface NarHolders {
   /** The one that downloads this file, as a source of it. Never rejects. */
   sourceOf(nar: NarName): Promise<NarSource | undefined>;
+  /** Call it when `holder` does not send the file, or stopped. Never rejects. */
+  stopped(nar: NarName, holder: NarSource): Promise<void>;
+  /** The sources behind the holder, and in front of upstreams. Default: none. */
+  after?(nar: NarName): AsyncIterable<NarSource>;
 }
 
 export interface NarCandidatesDeps {
@@ -37,7 +44,10 @@ export async function* narCandidates(
 ): NarCandidates {
   await nameOf?.(nar.name);
   const holder = await holders?.sourceOf(nar.name);
-  if (holder !== undefined) yield holder;
+  if (holder !== undefined) {
+    yield holder;
+    yield* holders?.after?.(nar.name) ?? [];
+  }
   const order = pool.order();
   const known = (await metadata.sourcesOf(nar.name))
     .filter(({ upstream }) => order.includes(upstream))

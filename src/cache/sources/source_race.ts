@@ -31,6 +31,7 @@ export function firstToAnswer<Asked extends AskedSource>(
   const waiting = new Set<Asked>();
   let [isOver, isFinding, hasMore] = [false, false, true];
   let hedging: Countdown | undefined;
+  let last: Asked | undefined;
 
   function finish(winner?: Asked): void {
     isOver = true;
@@ -63,12 +64,14 @@ export function firstToAnswer<Asked extends AskedSource>(
 
   function begin(asked: Asked): void {
     waiting.add(asked);
+    last = asked;
     hedging = new Countdown(hedgeAfterMs, () => void askNext().catch(fail));
     asked.answered.then((isGood) => {
       if (isOver) return;
       if (isGood) return finish(asked);
       waiting.delete(asked);
-      return askNext();
+      // A late one that fails is replaced already.
+      if (asked === last || waiting.size === 0) return askNext();
     }).catch(fail);
   }
 

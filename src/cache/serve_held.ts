@@ -1,0 +1,74 @@
+import type { NarRecord, NarSource } from "../metadata/metadata_store.ts";
+import { NotKept } from "./download/download.ts";
+import type { Downloads } from "./download/downloads.ts";
+import type { OpenSource } from "./fetch/sink_fetcher.ts";
+import type { Asker } from "./nar/asker.ts";
+import type { NarAnswer } from "./nar/nar_answer.ts";
+import { openPassThrough, type PassThroughDeps } from "./pass_through/pass_through.ts";
+import { OwnCopy } from "./pass_through/own_copy.ts";
+import type { MemberNarServer } from "./serve_member.ts";
+import { type NarHolders, OWN_COPY_URL } from "./sources/nar_candidates.ts";
+
+export interface HeldNarsDeps {
+  readonly holders: NarHolders;
+  readonly downloads: Pick<Downloads, "join">;
+  /** Answers with what is here. */
+  readonly here: Pick<MemberNarServer, "open">;
+  readonly passThrough: PassThroughDeps;
+  /** As those of `passThrough`, and `own` has the URL `OWN_COPY_URL`. */
+  readonly sinks: (own: OpenSource) => PassThroughDeps["sinks"];
+}
+
+/**
+ * NARs that another member downloads. Where that one stops, or is late, this member makes its own
+ * copy, which all its clients share; then come upstreams.
+ */
+export class HeldNars {
+  readonly #deps: HeldNarsDeps;
+
+  constructor(deps: HeldNarsDeps) {
+    this.#deps = deps;
+  }
+
+  /** `undefined` where no other member downloads the file. */
+  async open(nar: NarRecord, asker: Asker): Promise<NarAnswer | undefined> {
+    const { holders, passThrough, sinks } = this.#deps;
+    const holder = await holders.sourceOf(nar.name);
+    if (holder === undefined) return undefined;
+    const own = new OwnCopy(async (signal) => {
+      // It stopped, or is late: its machine may be gone.
+      await holders.stopped(nar.name, holder);
+      // It answered after all, or the client left.
+      if (signal.aborted) return undefined;
+      return await this.#openOwn(nar, asker);
+    });
+    const { attempts } = passThrough;
+    const candidates = { ...attempts.candidates, holders: heldBy(holder, holders) };
+    const held = { ...passThrough, sinks: sinks(own), attempts: { ...attempts, candidates } };
+    return await openPassThrough(held, nar, asker);
+  }
+
+  /** What is here, with a new download if it is this member's turn. */
+  async #openOwn(nar: NarRecord, { requestId, client }: Asker): Promise<NarAnswer | undefined> {
+    const { downloads, here } = this.#deps;
+    try {
+      await downloads.join(nar, requestId).download.hasTurn();
+    } catch (error) {
+      if (!(error instanceof NotKept)) throw error;
+    }
+    return await here.open(nar.name, requestId, client);
+  }
+}
+
+/** The holder, then this member, then the member that took over from the holder. */
+function heldBy(holder: NarSource, holders: NarHolders): NarHolders {
+  return {
+    sourceOf: () => Promise.resolve(holder),
+    stopped: (nar, stopped) => holders.stopped(nar, stopped),
+    async *after(nar) {
+      yield { upstream: OWN_COPY_URL, location: nar };
+      const next = await holders.sourceOf(nar);
+      if (next !== undefined && next.upstream !== holder.upstream) yield next;
+    },
+  };
+}

@@ -1,0 +1,54 @@
+import assert from "node:assert/strict";
+import type { NarAnswer } from "../../../src/cache/nar/nar_answer.ts";
+import { OwnCopy } from "../../../src/cache/pass_through/own_copy.ts";
+
+/** An answer with these pieces; after them it waits for ever. */
+function scene(...pieces: readonly string[]) {
+  let released = 0;
+  let cancelled = 0;
+  const answer: NarAnswer = {
+    source: "JOINED",
+    fileSize: undefined,
+    tag: undefined,
+    whole: () => undefined,
+    read: () =>
+      Promise.resolve(
+        new ReadableStream<Uint8Array<ArrayBuffer>>({
+          start(controller) {
+            for (const piece of pieces) controller.enqueue(new TextEncoder().encode(piece));
+          },
+          cancel: () => void cancelled++,
+        }),
+      ),
+    release: () => void released++,
+    [Symbol.asyncDispose]: () => Promise.resolve(),
+  };
+  return { answer, counts: () => [released, cancelled] };
+}
+
+Deno.test("own copy: a client that leaves ends its read at once", async () => {
+  const { answer, counts } = scene("some");
+  const left = new AbortController();
+  const copy = new OwnCopy(() => Promise.resolve(answer));
+  const { body } = await copy.openNar("", { offset: 0, signal: left.signal });
+  const reader = body.getReader();
+  assert.equal((await reader.read()).value?.length, 4);
+  const next = reader.read();
+  assert.deepEqual(counts(), [0, 0]);
+
+  left.abort(new Error("it left"));
+
+  await assert.rejects(next, /it left/);
+  assert.deepEqual(counts(), [1, 1]);
+});
+
+Deno.test("own copy: it opens for a signal that ends a copy before it begins", async () => {
+  const signals: AbortSignal[] = [];
+  const copy = new OwnCopy((signal) => {
+    signals.push(signal);
+    return Promise.resolve(undefined);
+  });
+  const { signal } = new AbortController();
+  await assert.rejects(copy.openNar("", { offset: 0, signal }), { reason: "outrun" });
+  assert.deepEqual(signals, [signal]);
+});
