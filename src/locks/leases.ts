@@ -38,6 +38,9 @@ export interface LeasesDeps {
   readonly log: Logger;
 }
 
+/** How often the log has a line of level info while another member evicts. */
+const LRU_TELL_EVERY_MS = 10_000;
+
 /** One call of `take`. */
 interface Attempt {
   readonly job: LeaseJob;
@@ -49,6 +52,7 @@ interface Attempt {
 export class Leases {
   readonly #deps: LeasesDeps;
   readonly #outage;
+  #lruToldAtMs = -Infinity;
 
   constructor(deps: LeasesDeps) {
     this.#deps = deps;
@@ -165,7 +169,13 @@ export class Leases {
     const { metrics, log } = this.#deps;
     const { job } = attempt;
     metrics.failed(job, "timeout");
-    if (job.lockType === "lru") log.info("another instance is running LRU", factsOf(attempt));
+    if (job.lockType === "lru") {
+      const nowMs = performance.now();
+      // A member that needs room asks several times a second.
+      const isNews = nowMs >= this.#lruToldAtMs + LRU_TELL_EVERY_MS;
+      log[isNews ? "info" : "debug"]("another instance is running LRU", factsOf(attempt));
+      if (isNews) this.#lruToldAtMs = nowMs;
+    }
     if (!job.lockType.startsWith("download:")) return THEIRS;
     const hint = "give each member --cache-advertise-url, so that others read from it meanwhile";
     const facts = { ...factsOf(attempt), reason: "timeout", hint };

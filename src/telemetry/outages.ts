@@ -107,8 +107,7 @@ export const OUTAGES = {
   room: outage({
     level: "warn",
     begins: {
-      "nar not kept":
-        "raise --cache-max-size, or unpin something: the file does not fit beside the pins",
+      "nar not kept": "raise --cache-max-size, or unpin something: no room came free for it",
     },
     over: "nars are kept again",
     kind: NOT_KEPT,
