@@ -1,3 +1,4 @@
+import { Countdown } from "../base/countdown.ts";
 import { messageOf } from "../base/failure.ts";
 import type { Narinfo } from "../nix/narinfo.ts";
 import type { StorePathHash } from "../nix/store_path.ts";
@@ -11,7 +12,8 @@ import {
 import { type Patience, patienceOf } from "./upstream_health.ts";
 
 /**
- * The wait for an upstream without an answer or a connection. With none reachable, an unknown path
+ * The wait for an upstream without an answer or a connection. A standstill of this thread counts
+ * little: an answer may have come that nobody has read. With none reachable, an unknown path
  * is a 404 within a second.
  */
 const UNREACHED_WAIT_MS = 800;
@@ -114,11 +116,11 @@ export class NarinfoQuery implements Disposable {
   }
 
   #endWaitLater(): void {
-    const timer = setTimeout(() => {
+    const wait = new Countdown(UNREACHED_WAIT_MS, () => {
       if (this.#phase === "waiting") this.#phase = "overdue";
       this.#look();
-    }, UNREACHED_WAIT_MS);
-    this.#answer.promise.then(() => clearTimeout(timer));
+    });
+    this.#answer.promise.then(() => wait[Symbol.dispose]());
   }
 
   #look(): void {
