@@ -19,6 +19,7 @@ const INCLUDED = [
   "src/metadata/sqlite/checkpoint_worker.ts",
   "src/http/page",
   "src/app/workers/fetch_worker.ts",
+  "src/app/workers/narinfo_worker.ts",
   "src/app/workers/verify_worker.ts",
   "src/app/workers/compare_worker.ts",
   "src/app/workers/closures_worker.ts",

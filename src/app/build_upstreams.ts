@@ -4,7 +4,10 @@ import { TrustedKeys } from "../nix/trusted_keys.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import { createUpstreamClient } from "../upstream/http/http_client.ts";
 import { HttpNarSource } from "../upstream/http/http_nar_source.ts";
+import { HttpNarinfoFetcher } from "../upstream/http/http_narinfo_fetcher.ts";
 import { HttpNarinfoSource } from "../upstream/http/http_narinfo_source.ts";
+import type { HttpUpstreamSettings } from "../upstream/http/http_settings.ts";
+import type { NarinfoFetcher } from "../upstream/http/narinfo_fetcher.ts";
 import { LastAnswers } from "../upstream/last_answers.ts";
 import { meteredNarinfoSource } from "../upstream/metered_narinfo_source.ts";
 import { queuedNarinfoSource } from "../upstream/queued_sources.ts";
@@ -12,6 +15,7 @@ import { tracedNarinfoSource, tracedNarSource } from "../upstream/traced_sources
 import { createUpstreamLog } from "../upstream/upstream_log.ts";
 import { UpstreamPool } from "../upstream/upstream_pool.ts";
 import type { AppParts } from "./app_parts.ts";
+import { WorkerNarinfos } from "./workers/worker_narinfos.ts";
 
 /** Wires the upstreams: their narinfos, their NARs, and their health. */
 export function buildUpstreams(
@@ -22,19 +26,20 @@ export function buildUpstreams(
   },
   cameBack: () => void,
 ) {
-  const { settings: all, caCertificates, trustedKeys, requireSignature, trace } = parts.upstream;
+  const { settings: all, caCertificates, trace } = parts.upstream;
   const { log, tracer, metrics } = parts.telemetry;
   const client = createUpstreamClient(caCertificates);
   resources.defer(() => client.close());
-  const keys = new TrustedKeys(trustedKeys);
   const lastAnswers = new LastAnswers(parts.nowMs);
   const upstreamLog = createUpstreamLog({ log, lastAnswers, nowMs: parts.nowMs });
+  // Before the pool: its requests end before the Worker does.
+  const fetcherOf = narinfoFetchers(parts, client, resources);
   const pool = resources.use(
     new UpstreamPool({
       upstreams: all.map((settings) => {
         const busy = () => pool.busy(settings.url);
-        const deps = { settings, client, keys, requireSignature, trace, busy };
-        const source = new HttpNarinfoSource(deps);
+        const fetcher = fetcherOf(settings);
+        const source = new HttpNarinfoSource({ settings, client, fetcher, trace, busy });
         const metered = meteredNarinfoSource(source, metrics, lastAnswers);
         const asked = tracer ? tracedNarinfoSource(metered, tracer) : metered;
         // Outermost: waiting for a turn is no latency of the upstream.
@@ -81,6 +86,22 @@ export function buildUpstreams(
   );
   const observe = upstreamLog.reading;
   return { pool, narSources, lastAnswers, client, observe };
+}
+
+/** Fetchers that share one Worker. */
+function narinfoFetchers(
+  { upstream, identity: { secretKey }, telemetry: { log } }: AppParts,
+  client: Deno.HttpClient,
+  resources: AsyncDisposableStack,
+): (settings: HttpUpstreamSettings) => NarinfoFetcher {
+  const { requireSignature } = upstream;
+  const keys = new TrustedKeys(upstream.trustedKeys);
+  const worker = resources.use(new WorkerNarinfos({ ...upstream, secretKey, log }));
+  return (settings) =>
+    worker.over(
+      settings.url,
+      new HttpNarinfoFetcher({ settings, client, keys, requireSignature }),
+    );
 }
 
 /** Registers the upstreams' health, and their series before the first request. */

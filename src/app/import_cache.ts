@@ -13,6 +13,7 @@ import type { Settings } from "../config/options.ts";
 import type { StorePathHash } from "../nix/store_path.ts";
 import { TrustedKeys } from "../nix/trusted_keys.ts";
 import { createUpstreamClient } from "../upstream/http/http_client.ts";
+import { HttpNarinfoFetcher } from "../upstream/http/http_narinfo_fetcher.ts";
 import { HttpNarinfoSource } from "../upstream/http/http_narinfo_source.ts";
 import { HttpNarSource } from "../upstream/http/http_nar_source.ts";
 import { importInto } from "./import.ts";
@@ -60,9 +61,10 @@ function upstreamReader(settings: Settings, url: string): CacheReader {
   if (http === undefined) throw new Failure("broken", `Cannot import ${url}`);
   const client = createUpstreamClient(caCertificates(asUpstream));
   const keys = new TrustedKeys([]);
+  // The import itself compares signatures.
+  const fetcher = new HttpNarinfoFetcher({ settings: http, client, keys, requireSignature: false });
   return new UpstreamReader({
-    // The import itself compares signatures.
-    narinfos: new HttpNarinfoSource({ settings: http, client, keys, requireSignature: false }),
+    narinfos: new HttpNarinfoSource({ settings: http, client, fetcher }),
     nars: new HttpNarSource({ settings: http, client }),
     idleTimeoutMs: http.idleTimeoutMs,
     nowMs: Date.now,

@@ -95,8 +95,8 @@ async function written(
   storePathHash: StorePathHash,
   answer: Extract<PoolAnswer, { kind: "found" }>,
 ): Promise<Learned> {
-  const { narinfo, trusted } = answer.best;
-  const ownSignature = trusted ? signer.sign(narinfo) : undefined;
+  const { narinfo, trusted, ownSignature: made } = answer.best;
+  const ownSignature = trusted ? made ?? signer.sign(narinfo) : undefined;
   const references = [...new Set(narinfo.references.map(hashOfBaseName))];
   const put = async (nar: NarRow): Promise<Learned> => {
     const url = narUrlOf(nar.name);

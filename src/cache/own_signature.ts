@@ -1,8 +1,8 @@
-import { fingerprintOf } from "../nix/fingerprint.ts";
+import type { NarinfoRow } from "../metadata/metadata_store.ts";
 import type { Narinfo } from "../nix/narinfo.ts";
 import { parseNarinfo } from "../nix/narinfo_parse.ts";
+import { type OwnSignature, signNarinfo } from "../nix/sign_narinfo.ts";
 import type { SecretKey } from "../nix/signature.ts";
-import type { NarinfoRow, OwnSignature } from "../metadata/metadata_store.ts";
 
 /** Adds our signature beside the upstream's. */
 export interface Signer {
@@ -16,8 +16,7 @@ export function createSigner(key: SecretKey | undefined): Signer {
   const publicKey = key?.publicKey.text;
 
   function sign(narinfo: Narinfo): OwnSignature | undefined {
-    if (key === undefined || publicKey === undefined) return undefined;
-    return { publicKey, text: key.sign(fingerprintOf(narinfo)).text };
+    return key && signNarinfo(key, narinfo);
   }
 
   return {

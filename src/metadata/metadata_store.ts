@@ -2,6 +2,7 @@ import { Failure } from "../base/failure.ts";
 import type { Compression } from "../nix/compression.ts";
 import type { FileHash, NarHash, Sha256 } from "../nix/hash.ts";
 import type { NarName } from "../nix/nar_name.ts";
+import type { OwnSignature } from "../nix/sign_narinfo.ts";
 import type { Seal, StoredName } from "../nix/stored_name.ts";
 import type { StorePathHash } from "../nix/store_path.ts";
 import type { DocumentChange, DocumentKeeper } from "./document_keeper.ts";
@@ -11,13 +12,6 @@ import type { NameFinder } from "./name_finder.ts";
 import type { RowSweeper } from "./row_sweeper.ts";
 import type { SpaceKeeper } from "./space_keeper.ts";
 import type { SpaceLedger } from "./space_ledger.ts";
-
-/** Our own signature of a narinfo, and the public key that verifies it. */
-export interface OwnSignature {
-  readonly publicKey: string;
-  /** The value of the `Sig` field. */
-  readonly text: string;
-}
 
 /** A stored narinfo. */
 export interface NarinfoRow {
@@ -181,17 +175,17 @@ export type Change =
   }
   | { readonly kind: "touch-nar"; readonly narName: NarName; readonly atMs: number }
   /** Ignored where the root is pinned already. */
-  /**
-   * `undefined` where others can read what was written of the narinfo. Else it resolves when they
-   * can, or after `limitMs`.
-   */
-  narinfoLanded?(storePathHash: StorePathHash, limitMs: number): Promise<void> | undefined;
   | { readonly kind: "put-pin"; readonly pin: PinRoot }
   | { readonly kind: "remove-pin"; readonly storePathHash: StorePathHash }
   | DocumentChange;
 
 export interface NarinfoFinder {
   findNarinfo(storePathHash: StorePathHash): Promise<NarinfoRow | undefined>;
+  /**
+   * `undefined` where others can read what was written of the narinfo. Else it resolves when they
+   * can, or after `limitMs`.
+   */
+  narinfoLanded?(storePathHash: StorePathHash, limitMs: number): Promise<void> | undefined;
 }
 
 export interface FindOptions {

@@ -1,6 +1,7 @@
 import { Countdown } from "../base/countdown.ts";
 import { messageOf } from "../base/failure.ts";
 import type { Narinfo } from "../nix/narinfo.ts";
+import type { OwnSignature } from "../nix/sign_narinfo.ts";
 import type { StorePathHash } from "../nix/store_path.ts";
 import type { PooledUpstream } from "./pooled_upstream.ts";
 import {
@@ -23,6 +24,8 @@ export interface Offer {
   readonly upstream: string;
   readonly narinfo: Narinfo;
   readonly trusted: boolean;
+  /** Where it was signed beside being verified. */
+  readonly ownSignature?: OwnSignature;
 }
 
 /** The answer of all upstreams together. */
@@ -164,8 +167,8 @@ function decide(candidates: readonly Candidate[], isOverdue: boolean): PoolAnswe
   const offers = candidates.flatMap((candidate) => {
     const { upstream, reading } = candidate;
     if (reading?.kind !== "found") return [];
-    const { narinfo, trusted } = reading;
-    return [{ candidate, offer: { upstream: upstream.source.url, narinfo, trusted } }];
+    const { kind: _, ...offered } = reading;
+    return [{ candidate, offer: { upstream: upstream.source.url, ...offered } }];
   });
   const open = candidates.filter(({ reading }) => reading === undefined);
   const waiting = open.filter(({ patience, upstream }) =>

@@ -1,5 +1,6 @@
 import { Failure } from "../base/failure.ts";
 import type { Narinfo } from "../nix/narinfo.ts";
+import type { OwnSignature } from "../nix/sign_narinfo.ts";
 import type { StorePathHash } from "../nix/store_path.ts";
 import type { Late } from "./upstream_queue.ts";
 
@@ -49,6 +50,8 @@ export type NarinfoReading =
     readonly narinfo: Narinfo;
     /** True when a trusted key signed it. */
     readonly trusted: boolean;
+    /** Where it was signed beside being verified. */
+    readonly ownSignature?: OwnSignature;
   }
   | Exclude<DocumentReading, { kind: "found" }>;
 

@@ -6,6 +6,7 @@ import { parseNixCacheInfo } from "../../nix/nix_cache_info.ts";
 import { STORE_DIR, type StorePathHash } from "../../nix/store_path.ts";
 import { TrustedKeys } from "../../nix/trusted_keys.ts";
 import { createUpstreamClient } from "../../upstream/http/http_client.ts";
+import { HttpNarinfoFetcher } from "../../upstream/http/http_narinfo_fetcher.ts";
 import { HttpNarinfoSource } from "../../upstream/http/http_narinfo_source.ts";
 import type { HttpUpstreamSettings } from "../../upstream/http/http_settings.ts";
 import { UpstreamFetch } from "../../upstream/http/upstream_fetch.ts";
@@ -58,14 +59,14 @@ async function probe(
   client: Deno.HttpClient,
   { settings, pathsOf, signal }: ProbeOrder,
 ): Promise<UpstreamProbe> {
-  const fetcher = new UpstreamFetch(http, client);
+  const requests = new UpstreamFetch(http, client);
   const { url, headerTimeoutMs } = http;
   const base = { url, headerTimeoutMs, signature: undefined, aheadMs: undefined };
   try {
-    await look(fetcher, url, signal);
+    await look(requests, url, signal);
     // The second request finds the connection open.
     const startedAt = performance.now();
-    const { status, text, aheadMs } = await look(fetcher, url, signal);
+    const { status, text, aheadMs } = await look(requests, url, signal);
     const latencyMs = performance.now() - startedAt;
     if (status !== 200 && status !== 404) {
       return { ...base, aheadMs, reach: { kind: "refused", reason: `HTTP status ${status}` } };
@@ -75,7 +76,13 @@ async function probe(
       return { ...base, aheadMs, reach: { kind: "refused", reason: problem } };
     }
     const keys = new TrustedKeys(settings["cache.upstream-public-key"]);
-    const source = new HttpNarinfoSource({ settings: http, client, keys, requireSignature: true });
+    const fetcher = new HttpNarinfoFetcher({
+      settings: http,
+      client,
+      keys,
+      requireSignature: true,
+    });
+    const source = new HttpNarinfoSource({ settings: http, client, fetcher });
     const signature = await signatureOf(source, keys, pathsOf(url), signal);
     const reach = { kind: "reached", latencyMs, hasInfo: status === 200 } as const;
     return { ...base, aheadMs, reach, signature };
@@ -89,8 +96,8 @@ function plainReason(error: unknown): string {
   return messageOf(error).replace(/error sending request for url \([^)]*\): /, "");
 }
 
-async function look(fetcher: UpstreamFetch, url: string, signal: AbortSignal) {
-  return await fetcher.run(`${url}/nix-cache-info`, { signal }, async (response) => {
+async function look(requests: UpstreamFetch, url: string, signal: AbortSignal) {
+  return await requests.run(`${url}/nix-cache-info`, { signal }, async (response) => {
     const atMs = Date.now();
     const { status, headers } = response;
     const text = await boundedText(response, INFO_BYTES_MAX);

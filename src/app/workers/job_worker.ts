@@ -10,7 +10,8 @@ export interface JobWorkerDeps<Answer extends { readonly id: number }> {
 
 /**
  * A Worker for numbered jobs. It starts with the first job, and again after its death, which ends
- * all its jobs. A job's sender gets every answer until it calls `forget`.
+ * all its jobs. A job's sender gets every answer until it calls `forget`. A Worker may send several
+ * answers in one list.
  */
 export class JobWorker<Order, Answer extends { readonly id: number }> implements Disposable {
   readonly #deps: JobWorkerDeps<Answer>;
@@ -32,7 +33,7 @@ export class JobWorker<Order, Answer extends { readonly id: number }> implements
 
   /** Once the Worker is disposed of, every job gets `died`. */
   send(order: Order): void {
-    if (this.#stopped) return this.#end("the server is stopping");
+    if (this.#stopped) return this.end("the server is stopping");
     this.#running().postMessage(order);
   }
 
@@ -45,9 +46,18 @@ export class JobWorker<Order, Answer extends { readonly id: number }> implements
     this.#listeners.delete(id);
   }
 
+  /** Ends the Worker, and its jobs with `died`. The next job starts another one. */
+  end(detail: string): void {
+    this.#worker?.terminate();
+    this.#worker = undefined;
+    const listeners = [...this.#listeners];
+    this.#listeners.clear();
+    for (const [id, tell] of listeners) tell(this.#deps.died(id, detail));
+  }
+
   [Symbol.dispose](): void {
     this.#stopped = true;
-    this.#end("the server is stopping");
+    this.end("the server is stopping");
   }
 
   #running(): Worker {
@@ -57,21 +67,16 @@ export class JobWorker<Order, Answer extends { readonly id: number }> implements
   #startWorker(): Worker {
     const { url, permissions = "inherit" } = this.#deps;
     const worker = new Worker(url, { type: "module", deno: { permissions } });
-    worker.onmessage = ({ data }: MessageEvent<Answer>) => this.#listeners.get(data.id)?.(data);
+    worker.onmessage = ({ data }: MessageEvent<Answer | readonly Answer[]>) => {
+      const answers = Array.isArray(data) ? data : [data];
+      for (const answer of answers) this.#listeners.get(answer.id)?.(answer);
+    };
     worker.onerror = (event) => {
       // An unhandled error would end the whole process.
       event.preventDefault();
-      this.#end(event.message);
+      this.end(event.message);
     };
     if (this.#deps.start !== undefined) worker.postMessage(this.#deps.start);
     return worker;
-  }
-
-  #end(detail: string): void {
-    this.#worker?.terminate();
-    this.#worker = undefined;
-    const listeners = [...this.#listeners];
-    this.#listeners.clear();
-    for (const [id, tell] of listeners) tell(this.#deps.died(id, detail));
   }
 }

@@ -5,6 +5,8 @@ import type { NarSource } from "../../metadata/metadata_store.ts";
 import type { StorageHealth } from "../../metadata/storage_health.ts";
 import type { NarMeasure, PassThroughOrder, VerifyOrder } from "../../cache/verify/nar_verifier.ts";
 import type { CaCertificates, HttpUpstreamSettings } from "../../upstream/http/http_settings.ts";
+import type { NarinfoOrder } from "../../upstream/http/narinfo_fetcher.ts";
+import type { NarinfoReading } from "../../upstream/upstream.ts";
 import type { StorePlaces } from "../back_ends/back_ends.ts";
 
 // Messages between the main thread and its Workers. `id` identifies the job.
@@ -39,6 +41,46 @@ export interface FromFetchWorker {
     /** The attempt's source answered first. */
     | { readonly type: "taken" };
 }
+
+export type ToNarinfoWorker =
+  | {
+    readonly type: "start";
+    readonly upstreams: readonly HttpUpstreamSettings[];
+    readonly caCertificates: CaCertificates;
+    /** In Nix's text form. */
+    readonly trustedKeys: readonly string[];
+    readonly requireSignature: boolean;
+    /** In Nix's file format; `undefined`: it signs nothing. */
+    readonly secretKey: string | undefined;
+  }
+  | { readonly type: "orders"; readonly orders: readonly NarinfoWorkerOrder[] };
+
+export type NarinfoWorkerOrder =
+  /** Its answer shows that the Worker is up, and does not stand still. */
+  | { readonly type: "ping"; readonly id: number }
+  | {
+    readonly type: "fetch";
+    readonly id: number;
+    readonly upstream: string;
+    readonly order: NarinfoOrder;
+  }
+  | { readonly type: "cancel"; readonly id: number };
+
+/** It comes in lists. */
+export type FromNarinfoWorker =
+  | { readonly id: number; readonly type: "pong" }
+  | { readonly id: number; readonly type: "busy" }
+  /** The status of the final response, whose body is late. */
+  | { readonly id: number; readonly type: "answered"; readonly status: number }
+  | {
+    readonly id: number;
+    readonly type: "read";
+    readonly reading: NarinfoReading;
+    readonly status: number | undefined;
+  }
+  /** A bug. */
+  | { readonly id: number; readonly type: "broken"; readonly error: string }
+  | { readonly id: number; readonly type: "died"; readonly detail: string };
 
 export type ToCompareWorker =
   | { readonly type: "start"; readonly places: StorePlaces }

@@ -1,9 +1,6 @@
-import { boundedText } from "../../base/bounded_text.ts";
 import { Failure } from "../../base/failure.ts";
 import { parseNixCacheInfo } from "../../nix/nix_cache_info.ts";
 import { STORE_DIR, type StorePathHash } from "../../nix/store_path.ts";
-import type { TrustedKeys } from "../../nix/trusted_keys.ts";
-import { readNarinfo, readStatus } from "../reading.ts";
 import {
   type DocumentReading,
   type NarinfoReading,
@@ -12,19 +9,18 @@ import {
   noAnswerReasonOf,
 } from "../upstream.ts";
 import { dial } from "./dial.ts";
-import { UpstreamFetch, type UpstreamFetchOptions } from "./upstream_fetch.ts";
-import { failedReading, readRefusal } from "./failed_reading.ts";
+import { failedReading } from "./failed_reading.ts";
 import type { HttpUpstreamSettings } from "./http_settings.ts";
+import type { NarinfoFetcher } from "./narinfo_fetcher.ts";
+import { readSmallDocument } from "./small_document.ts";
+import { UpstreamFetch } from "./upstream_fetch.ts";
 import { NO_UPSTREAM_TRACE, type UpstreamTrace } from "./upstream_trace.ts";
-
-/** Real narinfos have a few KiB; one with 10,000 references has half a MiB. */
-const DOCUMENT_BYTES_MAX = 2 << 20;
 
 export interface HttpNarinfoSourceDeps {
   readonly settings: HttpUpstreamSettings;
   readonly client: Deno.HttpClient;
-  readonly keys: TrustedKeys;
-  readonly requireSignature: boolean;
+  /** Requests narinfos, here or on another thread. This thread keeps the timeouts. */
+  readonly fetcher: NarinfoFetcher;
   readonly trace?: UpstreamTrace | undefined;
   /** Called when the upstream refuses a request because it is too busy. */
   readonly busy?: (() => void) | undefined;
@@ -45,15 +41,21 @@ export class HttpNarinfoSource implements NarinfoSource {
   }
 
   async narinfo(storePathHash: StorePathHash, signal?: AbortSignal): Promise<NarinfoReading> {
-    const { keys, requireSignature, trace = NO_UPSTREAM_TRACE, busy } = this.#deps;
-    const options = { signal, headers: trace.headers(), answered: trace.answered, busy };
-    const reading = await this.#document(`${storePathHash}.narinfo`, options);
-    if (reading.kind !== "found") return reading;
-    return readNarinfo(storePathHash, reading.text, { baseUrl: this.url, keys, requireSignature });
+    if (signal?.aborted) return failedReading(signal.reason);
+    const { fetcher, trace = NO_UPSTREAM_TRACE, busy = () => {} } = this.#deps;
+    const order = { storePathHash, headers: trace.headers() };
+    const { answered } = trace;
+    return await this.#fetch.watched(
+      this.url,
+      signal,
+      (ended) => fetcher.fetch(order, { signal: ended, answered, busy }),
+    );
   }
 
   async describe(signal?: AbortSignal): Promise<number | undefined> {
-    const reading = await this.#document("nix-cache-info", { signal });
+    const reading = await this.#fetch
+      .run(`${this.url}/nix-cache-info`, { signal }, readSmallDocument)
+      .catch((error): DocumentReading => failedReading(error));
     if (reading.kind === "failed") {
       const reason = noAnswerReasonOf(reading);
       if (reason !== undefined) throw new NoAnswer(reason, reading.detail);
@@ -74,18 +76,5 @@ export class HttpNarinfoSource implements NarinfoSource {
     const isReached = await dial(this.url, AbortSignal.any([signal, late.signal]));
     clearTimeout(timer);
     return isReached;
-  }
-
-  async #document(path: string, options: UpstreamFetchOptions = {}): Promise<DocumentReading> {
-    try {
-      return await this.#fetch.run(`${this.url}/${path}`, options, async (response) => {
-        if (readStatus(response.status) === "found") {
-          return { kind: "found", text: await boundedText(response, DOCUMENT_BYTES_MAX) };
-        }
-        return await readRefusal(response);
-      });
-    } catch (error) {
-      return failedReading(error);
-    }
   }
 }

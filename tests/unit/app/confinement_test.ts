@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { neededFiles } from "../../../src/app/confinement.ts";
 import { FILES_ALONE } from "../../../src/app/workers/verify_thread.ts";
+import { NETWORK_ALONE } from "../../../src/app/workers/worker_narinfos.ts";
 import { resolveSettings } from "../../../src/config/settings.ts";
 import { inputsOf } from "../../support/config_inputs.ts";
 import type { Attempts } from "../../support/confined_process.ts";
@@ -44,11 +45,20 @@ Deno.test("confinement: the S3 SDK reads its own files only where it needs keys"
 });
 
 Deno.test("confinement: decoders of NARs read files, and reach nothing else", async () => {
+  assert.deepEqual(await allowedTo(FILES_ALONE), ["read"]);
+});
+
+Deno.test("confinement: the narinfo Worker reaches the network alone", async () => {
+  assert.deepEqual(await allowedTo(NETWORK_ALONE), ["net"]);
+});
+
+/** What a Worker with these permissions may do. */
+async function allowedTo(permissions: Deno.PermissionOptionsObject): Promise<readonly string[]> {
   using folder = tempFolder();
   const path = `${folder.path}/file`;
   Deno.writeTextFileSync(path, "");
   const url = new URL("../../support/tempted_worker.ts", import.meta.url);
-  const worker = new Worker(url, { type: "module", deno: { permissions: FILES_ALONE } });
+  const worker = new Worker(url, { type: "module", deno: { permissions } });
   try {
     const { promise, resolve, reject } = Promise.withResolvers<readonly string[]>();
     worker.onmessage = ({ data }) => resolve(data);
@@ -57,11 +67,11 @@ Deno.test("confinement: decoders of NARs read files, and reach nothing else", as
       reject(new Error(event.message));
     };
     worker.postMessage(path);
-    assert.deepEqual(await promise, ["read"]);
+    return await promise;
   } finally {
     worker.terminate();
   }
-});
+}
 
 Deno.test("confinement: PostgreSQL has the files and the socket that its URL names", () => {
   const url = "postgres:///cache?host=/run/postgresql&sslrootcert=/etc/pg.crt";

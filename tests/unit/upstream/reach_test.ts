@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import type { StorePathHash } from "../../../src/nix/store_path.ts";
 import { TrustedKeys } from "../../../src/nix/trusted_keys.ts";
 import { createUpstreamClient } from "../../../src/upstream/http/http_client.ts";
+import { HttpNarinfoFetcher } from "../../../src/upstream/http/http_narinfo_fetcher.ts";
 import { HttpNarinfoSource } from "../../../src/upstream/http/http_narinfo_source.ts";
 import type { NarinfoReading, NarinfoSource } from "../../../src/upstream/upstream.ts";
 import { UpstreamPool } from "../../../src/upstream/upstream_pool.ts";
@@ -125,6 +126,7 @@ async function reach(
     idleTimeoutMs: 150,
     userAgent: "larder-test",
   };
-  const deps = { settings, client, keys: new TrustedKeys([]), requireSignature: true };
-  return await new HttpNarinfoSource(deps).reach(signal);
+  const rules = { keys: new TrustedKeys([]), requireSignature: true };
+  const fetcher = new HttpNarinfoFetcher({ settings, client, ...rules });
+  return await new HttpNarinfoSource({ settings, client, fetcher }).reach(signal);
 }

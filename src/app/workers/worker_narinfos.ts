@@ -1,0 +1,138 @@
+import type { PublicKey, SecretKey } from "../../nix/signature.ts";
+import type { Logger } from "../../telemetry/logger.ts";
+import { failedReading } from "../../upstream/http/failed_reading.ts";
+import type { CaCertificates, HttpUpstreamSettings } from "../../upstream/http/http_settings.ts";
+import type {
+  NarinfoFetcher,
+  NarinfoOrder,
+  NarinfoWatch,
+} from "../../upstream/http/narinfo_fetcher.ts";
+import type { NarinfoReading } from "../../upstream/upstream.ts";
+import { CrowdedTurns } from "./crowded_turns.ts";
+import { JobWorker } from "./job_worker.ts";
+import type { FromNarinfoWorker, NarinfoWorkerOrder, ToNarinfoWorker } from "./messages.ts";
+import { Outbox } from "./outbox.ts";
+import { SilenceWatch } from "./silence_watch.ts";
+import { WorkerLife } from "./worker_life.ts";
+
+export interface WorkerNarinfosDeps {
+  readonly settings: readonly HttpUpstreamSettings[];
+  readonly caCertificates: CaCertificates;
+  readonly trustedKeys: readonly PublicKey[];
+  readonly requireSignature: boolean;
+  readonly secretKey: SecretKey | undefined;
+  readonly log: Logger;
+}
+
+/** It has the signing key and reads the texts of strangers: it reaches upstreams, and no file. */
+export const NETWORK_ALONE: Deno.PermissionOptionsObject = {
+  net: "inherit",
+  read: false,
+  write: false,
+  env: false,
+  sys: false,
+  run: false,
+  ffi: false,
+};
+
+/**
+ * Fetches crowds of narinfos in a Worker. While that is not up, the thread that answers does it
+ * itself: a Worker that dies or stands still costs time, and never an answer.
+ */
+export class WorkerNarinfos implements Disposable {
+  readonly #worker: JobWorker<ToNarinfoWorker, FromNarinfoWorker>;
+  readonly #life: WorkerLife;
+  readonly #outbox: Outbox<NarinfoWorkerOrder>;
+  readonly #silence = new SilenceWatch(() => this.#life.check());
+
+  constructor(deps: WorkerNarinfosDeps) {
+    const { settings, caCertificates, trustedKeys, requireSignature, secretKey } = deps;
+    this.#worker = new JobWorker<ToNarinfoWorker, FromNarinfoWorker>({
+      url: new URL("./narinfo_worker.ts", import.meta.url),
+      start: {
+        type: "start",
+        upstreams: settings,
+        trustedKeys: trustedKeys.map(({ text }) => text),
+        secretKey: secretKey?.text,
+        ...{ caCertificates, requireSignature },
+      } satisfies ToNarinfoWorker,
+      permissions: NETWORK_ALONE,
+      died: (id, detail) => ({ id, type: "died", detail }),
+    });
+    this.#outbox = new Outbox((orders) => {
+      // A late order must not start a Worker of its own.
+      if (this.#life.isUp) this.#worker.send({ type: "orders", orders });
+    });
+    this.#life = new WorkerLife(this.#worker, (error) => {
+      deps.log.warn("narinfo worker lost", {
+        error,
+        hint: "larder goes on without it, and starts another one after some narinfos",
+      });
+    });
+  }
+
+  /** Fetches from the upstream of that URL. `own` does so on this thread, for lone narinfos too. */
+  over(upstream: string, own: NarinfoFetcher): NarinfoFetcher {
+    // Of each upstream alone: one narinfo of several upstreams is no crowd.
+    const turns = new CrowdedTurns();
+    return {
+      fetch: async (order, watch) => {
+        const isTaken = await turns.joined() && this.#life.takes();
+        const reading = isTaken ? await this.#ask(upstream, order, watch) : undefined;
+        return reading ?? await own.fetch(order, watch);
+      },
+    };
+  }
+
+  [Symbol.dispose](): void {
+    this.#silence[Symbol.dispose]();
+    this.#life[Symbol.dispose]();
+    this.#worker[Symbol.dispose]();
+  }
+
+  /** `undefined` where the Worker ends before its answer. Rejects on a bug in it. */
+  async #ask(
+    upstream: string,
+    order: NarinfoOrder,
+    { signal, answered, busy }: NarinfoWatch,
+  ): Promise<NarinfoReading | undefined> {
+    if (signal.aborted) return failedReading(signal.reason);
+    const { promise, resolve, reject } = Promise.withResolvers<NarinfoReading | undefined>();
+    const worker = this.#worker;
+    let status: number | undefined;
+    let isOver = false;
+    const id = worker.open((message) => {
+      this.#silence.heard();
+      switch (message.type) {
+        case "busy":
+          return busy();
+        case "answered":
+          return void (status = message.status);
+        case "read":
+          status = message.status;
+          return resolve(message.reading);
+        case "broken":
+          return reject(new Error(message.error));
+        case "died":
+          return resolve(undefined);
+      }
+    });
+    // Never removed: the signal is this request's alone, and removing costs more than a flag.
+    signal.addEventListener("abort", () => {
+      if (isOver) return;
+      this.#outbox.add({ type: "cancel", id });
+      resolve(failedReading(signal.reason));
+    }, { once: true });
+    this.#outbox.add({ type: "fetch", id, upstream, order });
+    this.#silence.began();
+    try {
+      return await promise;
+    } finally {
+      isOver = true;
+      this.#silence.ended();
+      worker.forget(id);
+      // Here, as the Worker's messages arrive outside of the request's span.
+      if (status !== undefined) answered(status);
+    }
+  }
+}

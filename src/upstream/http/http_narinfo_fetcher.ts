@@ -1,0 +1,43 @@
+import type { SecretKey } from "../../nix/signature.ts";
+import { signNarinfo } from "../../nix/sign_narinfo.ts";
+import type { TrustedKeys } from "../../nix/trusted_keys.ts";
+import { readNarinfo } from "../reading.ts";
+import type { DocumentReading, NarinfoReading } from "../upstream.ts";
+import { failedReading } from "./failed_reading.ts";
+import type { HttpUpstreamSettings } from "./http_settings.ts";
+import type { NarinfoFetcher, NarinfoOrder, NarinfoWatch } from "./narinfo_fetcher.ts";
+import { readSmallDocument } from "./small_document.ts";
+import { UpstreamAttempts } from "./upstream_attempts.ts";
+
+export interface HttpNarinfoFetcherDeps {
+  readonly settings: HttpUpstreamSettings;
+  readonly client: Deno.HttpClient;
+  readonly keys: TrustedKeys;
+  readonly requireSignature: boolean;
+  /** Signs every narinfo that a trusted key signed; default: signs none. */
+  readonly secretKey?: SecretKey | undefined;
+}
+
+/** Fetches, parses and verifies the narinfos of one upstream, on the thread that calls it. */
+export class HttpNarinfoFetcher implements NarinfoFetcher {
+  readonly #deps: HttpNarinfoFetcherDeps;
+  readonly #attempts: UpstreamAttempts;
+
+  constructor(deps: HttpNarinfoFetcherDeps) {
+    this.#deps = deps;
+    this.#attempts = new UpstreamAttempts(deps.settings, deps.client);
+  }
+
+  async fetch(order: NarinfoOrder, watch: NarinfoWatch): Promise<NarinfoReading> {
+    const { settings: { url: baseUrl }, keys, requireSignature, secretKey } = this.#deps;
+    const { storePathHash, headers } = order;
+    const url = `${baseUrl}/${storePathHash}.narinfo`;
+    const document = await this.#attempts.run(url, { headers, ...watch }, readSmallDocument)
+      .catch((error): DocumentReading => failedReading(error));
+    if (document.kind !== "found") return document;
+    const rules = { baseUrl, keys, requireSignature };
+    const reading = readNarinfo(storePathHash, document.text, rules);
+    if (secretKey === undefined || reading.kind !== "found" || !reading.trusted) return reading;
+    return { ...reading, ownSignature: signNarinfo(secretKey, reading.narinfo) };
+  }
+}

@@ -1,0 +1,89 @@
+import { Failure, messageOf } from "../../base/failure.ts";
+import { pause } from "../../base/pause.ts";
+import { NoAnswer } from "../upstream.ts";
+import { BUSY_STATUSES } from "../upstream_strain.ts";
+import type { HttpUpstreamSettings } from "./http_settings.ts";
+import { fetchFollowing } from "./redirects.ts";
+import { Retries } from "./retries.ts";
+
+export interface AttemptOptions {
+  readonly method?: "GET" | "HEAD";
+  readonly headers?: Readonly<Record<string, string>>;
+  /** Ends the attempts, and the body of the response. */
+  readonly signal: AbortSignal;
+  /** Called with the status of the final response. */
+  readonly answered?: ((status: number) => void) | undefined;
+  /** Called with each response that says that the upstream is too busy, retried or not. */
+  readonly busy?: (() => void) | undefined;
+  /** Called before each request. */
+  readonly asked?: (() => void) | undefined;
+  /** True: no retries. */
+  readonly isFinal?: boolean | undefined;
+}
+
+/** Requests to one upstream, with their retries but without timeouts. */
+export class UpstreamAttempts {
+  readonly #settings: HttpUpstreamSettings;
+  readonly #client: Deno.HttpClient;
+
+  constructor(settings: HttpUpstreamSettings, client: Deno.HttpClient) {
+    this.#settings = settings;
+    this.#client = client;
+  }
+
+  /**
+   * Sends a request and returns the result of `use`, which gets the response. A broken connection
+   * or a busy upstream is retried within the header timeout. Throws NoAnswer without an answer, the
+   * signal's reason, and the errors of `use`.
+   */
+  async run<Value>(
+    url: URL | string,
+    options: AttemptOptions,
+    use: (response: Response) => Promise<Value> | Value,
+  ): Promise<Value> {
+    const { signal } = options;
+    const retries = new Retries(options.isFinal ? 0 : this.#settings.headerTimeoutMs);
+    for (;;) {
+      let pauseMs: number | undefined;
+      try {
+        const response = await this.#fetch(url, options);
+        if (BUSY_STATUSES.has(response.status)) options.busy?.();
+        pauseMs = retries.after(response);
+        if (pauseMs === undefined) {
+          options.answered?.(response.status);
+          return await use(response);
+        }
+        await response.body?.cancel();
+      } catch (error) {
+        if (signal.aborted) throw signal.reason;
+        if (error instanceof Failure) throw error;
+        pauseMs = retries.afterError(error);
+        if (pauseMs === undefined) {
+          const message = `Cannot reach upstream: ${messageOf(error)}`;
+          throw new NoAnswer("unreachable", message, error);
+        }
+      }
+      await pause(pauseMs, signal);
+    }
+  }
+
+  #fetch(
+    url: URL | string,
+    { method = "GET", headers, asked, signal }: AttemptOptions,
+  ): Promise<Response> {
+    asked?.();
+    const { authorization, userAgent } = this.#settings;
+    const init = {
+      method,
+      client: this.#client,
+      signal,
+      headers: {
+        // Deno decodes gzip and br, requested or not, and drops the length.
+        "accept-encoding": "identity",
+        "user-agent": userAgent,
+        ...headers,
+      },
+    };
+    return fetchFollowing(url, init, authorization);
+  }
+}
