@@ -29,7 +29,7 @@ let
       lib.mapAttrs (_: value: if lib.isAttrs value then withoutNulls value else value) attrs
     );
   settings = withoutNulls cfg.settings;
-  # A setting by its dotted name, or what stands for one that is not given.
+  # A setting by its dotted name, or the fallback for one that is not given.
   settingOr = fallback: name: lib.attrByPath (lib.splitString "." name) fallback settings;
   setting = settingOr null;
 
@@ -184,7 +184,7 @@ in
           prometheus.enabled = true;
         }
       '';
-      description = "The configuration file. What has no option here is passed on as it is.";
+      description = "The configuration file. Settings without an option here go into it unchanged.";
     };
 
     checkSettings = mkOption {
@@ -237,7 +237,7 @@ in
           types.strMatching "[^:]+:[A-Za-z0-9+/]{43}=" // { description = "a public key such as NAME:KEY"; }
         );
         default = null;
-        description = "What `curl http://localhost:8501/pubkey` prints. Without it this machine trusts the signatures of the upstreams, which larder passes on.";
+        description = "Output of `curl http://localhost:8501/pubkey`. Without it this machine trusts the signatures of the upstreams, which larder forwards.";
       };
       url = mkOption {
         type = types.nullOr types.nonEmptyStr;

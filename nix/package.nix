@@ -1,5 +1,5 @@
-# larder, compiled from source. The executable gets its interpreter from nixpkgs' denort: what
-# `deno compile` appends is found by its place, so nothing may change the file afterwards.
+# larder, compiled from source. The executable gets its interpreter from nixpkgs' denort. Deno finds
+# the program that `deno compile` appends by its place: nothing may change the file afterwards.
 {
   lib,
   stdenv,
