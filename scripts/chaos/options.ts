@@ -14,10 +14,10 @@ export const USAGE =
   --clients N  how many at once (default 200)
   --seed N     what happens (default: another one each time, printed)
 
-It needs redis-server. It uses PostgreSQL where that is installed, else SQLite. Exit status 1 when
-a byte was wrong, a narinfo or NAR answer was 5xx, the storage is damaged in the end, or an upstream
-had more than 1.05 requests for each path. Paths that appear while locks or the database are away
-do not count: without them larders cannot know of each other.
+It needs redis-server. It uses PostgreSQL where that is installed, else SQLite. Exit status 1: a
+wrong byte, a 5xx response to a narinfo or NAR request, or damage of the storage in the end. Status
+1, too, if an upstream had more than 1.05 requests for each path. Paths that appear while locks or
+the database are away do not count: without them larders cannot know of each other.
 `;
 
 const SEEDS = 2 ** 31;

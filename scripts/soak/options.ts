@@ -16,8 +16,8 @@ export const USAGE = `A larder among failing upstreams and unruly clients; every
   --seed N     what happens (default: another one each time, printed)
   --kills      kill -9 larder every half a minute or so, and start it again
 
-Exit status 1 when a byte was wrong, a narinfo or NAR answer was 5xx, memory grew, the disk was
-fuller than its limit, a file was left open, or larder did not recover in the end.
+Exit status 1: a wrong byte, a 5xx response to a narinfo or NAR request, or no recovery in the end.
+Status 1, too: growing memory, a disk beyond its limit, or a file left open.
 `;
 
 const SEEDS = 2 ** 31;

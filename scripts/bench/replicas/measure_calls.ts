@@ -23,14 +23,14 @@ export async function leaseCost(redis: string): Promise<CallCost> {
   await using locks = await openRedisLocks(redis, { keyPrefix: "calls:" });
   return await costOf(async (at) => {
     const lease = await locks.tryAcquire(`download:nar:${at}`, TTL_MS);
-    if (lease === undefined) throw new Error("Cannot measure: somebody has the lock");
+    if (lease === undefined) throw new Error("Cannot measure: another process has the lock");
     await lease[Symbol.asyncDispose]();
   });
 }
 
 export interface MetadataCosts {
   readonly reservation: CallCost;
-  /** Of a narinfo that is not in memory. */
+  /** Cost of reading the row of a narinfo that is not in memory. */
   readonly row: CallCost;
 }
 
