@@ -14,7 +14,7 @@ CREATE TABLE nar (
   nar_size INTEGER NOT NULL,
   file_hash TEXT,
   file_size INTEGER,
-  -- What is on disk; NULL where nothing is.
+  -- The kept file; NULL if there is none.
   kept_hash TEXT,
   kept_size INTEGER,
   heard_at_s INTEGER NOT NULL

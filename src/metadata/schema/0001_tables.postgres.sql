@@ -137,8 +137,8 @@ CREATE TABLE member (
   reserved_bytes bigint NOT NULL CHECK (reserved_bytes >= 0)
 );
 
--- The last transaction of each connected process, with its result: a process that lost the answer
--- of a commit asks again, and gets it, instead of writing twice.
+-- The last transaction of each connected process, with its result. A process that lost the answer
+-- of a commit sends it again, and gets that result: it does not write twice.
 CREATE TABLE writer (
   id uuid PRIMARY KEY,
   sequence bigint NOT NULL,

@@ -1,8 +1,8 @@
--- The functions that know which paths pins reach. One statement of larder calls one function, which
--- is one transaction: no lock outlasts a round trip, even if larder stops in the middle.
+-- The functions that find the paths that pins reach. One statement of larder calls one function,
+-- which is one transaction: no lock outlasts a round trip, even if larder stops in the middle.
 --
 -- Advisory locks, in the order in which every function takes them:
---   (1, 0)           shared by writers of single paths and NARs, alone for who writes any
+--   (1, 0)           shared by writers of single paths and NARs, alone for writers of any
 --   (2, hash)        one store path, with its narinfo, references and use
 --   (3, hash)        one NAR, with its sources, objects and its use without narinfo
 --   (4, 0)           new documents

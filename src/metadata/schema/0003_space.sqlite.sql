@@ -1,5 +1,5 @@
--- What is kept in sum, what pins protect, and which files are on their way in or out. All of it is
--- kept up by the writes themselves: nothing is ever counted by a scan.
+-- Sums of the kept files, the paths that pins protect, and the files that are being written or
+-- removed. The writes themselves keep all of it up to date: no scan ever counts.
 
 -- One row. `generation` numbers the walks over all pins, see protected_path.
 CREATE TABLE stock (
@@ -29,8 +29,8 @@ CREATE TABLE loose_nar (
 ) STRICT;
 CREATE INDEX loose_nar_by_age ON loose_nar (used_at_ms);
 
--- NAR files that a crash may leave behind: written before a file gets its name (size 0) and when
--- one is given up (its size, which counts until the file is gone).
+-- NAR files that a crash may leave behind. A row is written before a file gets its name (size 0).
+-- Another is written when larder gives a file up: its size counts until the file is gone.
 CREATE TABLE pending_file (
   nar_id INTEGER PRIMARY KEY REFERENCES nar (id),
   owner TEXT NOT NULL,

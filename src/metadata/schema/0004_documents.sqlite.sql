@@ -1,5 +1,5 @@
--- What a binary cache has beside narinfos and NARs: listings, logs, realisations, debuginfo. An id
--- is never used again, so that a reader of pieces cannot run into another document.
+-- The documents of a binary cache beside narinfos and NARs: listings, logs, realisations, debuginfo.
+-- An id is never used again, so that a reader of pieces cannot run into another document.
 CREATE TABLE document (
   id INTEGER PRIMARY KEY AUTOINCREMENT,
   -- Relative to a binary cache's URL.

@@ -1,5 +1,5 @@
--- Whether the narinfo's NAR file is kept: eviction looks for what frees something, in the order of
--- age, and does not walk over the narinfos whose NAR nobody asked for.
+-- Whether the narinfo's NAR file is kept: eviction reads the entries that free bytes, in the order of
+-- age. It does not walk over the narinfos whose NAR no client has requested.
 ALTER TABLE narinfo_use ADD COLUMN kept INTEGER NOT NULL DEFAULT 0;
 UPDATE narinfo_use SET kept = 1 WHERE path_id IN (
   SELECT i.path_id FROM narinfo i JOIN nar n ON n.id = i.nar_id WHERE n.kept_size IS NOT NULL);

@@ -1,6 +1,6 @@
 -- A stored object has a name of its own: the NAR's name and the id of its publishing, which is
--- empty for files from before. What a kept file's seal is like is the store's business; NULL where
--- nobody has seen its bytes since there are seals: they are hashed when it is first asked for.
+-- empty for files from before. Only the store reads the text of a seal. It is NULL if larder has not
+-- read the file since there are seals: the first request for the file hashes it.
 ALTER TABLE nar ADD COLUMN kept_id TEXT NOT NULL DEFAULT '';
 ALTER TABLE nar ADD COLUMN kept_seal TEXT;
 

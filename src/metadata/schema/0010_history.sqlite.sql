@@ -1,5 +1,5 @@
--- What the cache has done: an amount for each figure and slot of time. Slots of a tier that are too
--- old go, so the table stays at some three thousand rows.
+-- The history of the cache: an amount for each figure and slot of time. larder deletes slots of a
+-- tier that are too old, so the table stays at some three thousand rows.
 CREATE TABLE history (
   tier TEXT NOT NULL,
   -- The slot's begin; 0 for the whole life.

@@ -1,4 +1,4 @@
--- What each member last told the others of itself, for displays. A dead member's row stays a while.
+-- The last report of each member to the others, for displays. A dead member's row stays a while.
 CREATE TABLE member_report (
   id text COLLATE "C" PRIMARY KEY,
   reported_at_ms bigint NOT NULL,
