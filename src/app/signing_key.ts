@@ -78,9 +78,9 @@ function writeKey(path: string, key: SecretKey): SecretKey {
 function missing({ path, hostname }: SigningKeyPlace): Failure {
   return new Failure(
     "broken",
-    `Cannot use secret key file ${path}: it is missing, and this storage is not new; make one ` +
+    `Cannot use secret key file ${path}: it is missing, and this storage has data; make one ` +
       `with "nix key generate-secret --key-name ${hostname}", or leave out ` +
-      "--cache-secret-key-path for the key in the storage",
+      "--cache-secret-key-path for its key",
   );
 }
 

@@ -21,9 +21,9 @@ export const EXPLAIN: Command = {
   operands: "PATH|NAME...",
   about:
     `It prints when larder fetched the NAR file, the upstream that sent it, the last use and the
-last eviction. It lists the answer of each upstream, the signatures of the narinfo, the pins that
-reach the path, and its place in the order of eviction. Older answers than the start of larder are
-not recorded.
+last eviction. It lists the answer of each upstream, the signatures of the narinfo, and the pins
+that reach the path. It prints the path's place in the order of eviction. Answers from before the
+start of larder are not recorded.
 
 ${STORE_PATH_ABOUT}
 NAME is that of a stored package, or a part of it. If several stored paths have that name,

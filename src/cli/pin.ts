@@ -10,8 +10,8 @@ import { readWords } from "./flags.ts";
 import type { CommandProcess } from "./command_process.ts";
 
 export const STORE_PATH_ABOUT =
-  `PATH is a store path, or a path below one; its hash, alone or with .narinfo or -name
-behind it; or a link that leads to one, such as ./result.
+  `PATH is a store path, a path below one, or a link to one, such as ./result. It may also be
+the store path's hash, alone or with .narinfo or -name behind it.
 `;
 
 export const PIN: Command = {

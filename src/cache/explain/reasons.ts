@@ -107,7 +107,7 @@ function answerReasons({ answers, verdict }: Facts): readonly string[] {
   }
   return verdict === "hit" || verdict === "nar_not_stored"
     ? ["What the upstreams said is not recorded: it was before the start of larder."]
-    : ["No upstream was asked for it since the start of larder."];
+    : ["larder has sent no upstream a request for it since its start."];
 }
 
 function answerIn(
