@@ -18,7 +18,7 @@ import type { Demotions } from "./sources/demotions.ts";
 /** How long other members wait for a database that is slow to take a narinfo. */
 const LANDING_MAX_MS = 2_000;
 
-/** What upstreams did not have. */
+/** Memory of paths that upstreams lack, and of upstreams that failed to send a NAR. */
 export interface UpstreamMemory {
   readonly negative: NegativeCache;
   readonly demotions: Demotions;
@@ -55,7 +55,7 @@ interface AheadFlight {
   readonly learned: Promise<Learned>;
   /** True if it covers the upstreams of a client's request. */
   readonly isComplete: boolean;
-  /** Of the negative cache, as the request began. */
+  /** Count of the negative cache's clearings, as the request began. */
   readonly clearings: number;
 }
 

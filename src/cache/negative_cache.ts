@@ -10,7 +10,7 @@ export class NegativeCache<Name extends string = StorePathHash> {
   readonly #entries: LRUCache<Name, true> | undefined;
   #clearings = 0;
 
-  /** With 0 it remembers nothing. */
+  /** A cache of `ttlMs`; with 0 it remembers nothing. */
   constructor(ttlMs: number) {
     this.#entries = ttlMs > 0 ? lruOf({ countMax: ENTRIES_MAX, ttlMs }) : undefined;
   }

@@ -11,7 +11,7 @@ export interface Signer {
   textOf(row: NarinfoRow): string;
 }
 
-/** Without a key it signs nothing. It never signs a narinfo without a trusted signature. */
+/** A signer of narinfos with a trusted signature. Without a key it signs nothing. */
 export function createSigner(key: SecretKey | undefined): Signer {
   const publicKey = key?.publicKey.text;
 

@@ -9,7 +9,7 @@ import { openPassThrough, type PassThroughDeps } from "./pass_through/pass_throu
 
 export interface ArchiveServerDeps {
   readonly documents: Pick<DocumentKeeper, "archivesOf">;
-  /** By the upstream's URL. */
+  /** Sources of NARs by the upstream's URL. */
   readonly narSources: ReadonlyMap<string, Pick<NarBodySource, "statNar">>;
   readonly passThrough: PassThroughDeps;
 }
@@ -60,7 +60,7 @@ export class ArchiveServer {
     return await this.#stat(narName, await this.#deps.documents.archivesOf(narName));
   }
 
-  /** From the first upstream that has the file: a document may name an absent one. */
+  /** Facts from the first upstream that has the file: a document may name an absent one. */
   async #stat(
     narName: NarName,
     sources: readonly NarSource[],
@@ -77,7 +77,7 @@ export class ArchiveServer {
   }
 }
 
-/** Without a narinfo the NAR hash is unknown. */
+/** A verifier that checks nothing: without a narinfo the NAR hash is unknown. */
 const NO_VERIFIER = {
   passThrough: () => ({
     write: () => Promise.resolve(),
@@ -96,8 +96,8 @@ const NOTHING_KNOWN = {
 };
 
 /**
- * With a file hash that hash decides alone: NAR hash and NAR size are unknown, except the size of
- * an uncompressed file.
+ * A row whose file hash alone decides: NAR hash and NAR size are unknown, except the size of an
+ * uncompressed file.
  */
 function rowOf(name: NarName, fileSize: number | undefined): NarRow | undefined {
   const compression = compressionOf(name);

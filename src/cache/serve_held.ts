@@ -48,7 +48,7 @@ export class HeldNars {
     return await openPassThrough(held, nar, asker);
   }
 
-  /** What is here, with a new download if it is this member's turn. */
+  /** An answer from this member, with a new download if it is this member's turn. */
   async #openOwn(nar: NarRecord, { requestId, client }: Asker): Promise<NarAnswer | undefined> {
     const { downloads, here } = this.#deps;
     try {

@@ -109,8 +109,8 @@ export class NarServer {
   }
 
   /**
-   * From a download of this member or another. `undefined` for a file that cannot be stored here:
-   * upstreams may have it.
+   * Answer from a download of this member or another. `undefined` for a file that cannot be stored
+   * here: upstreams may have it.
    */
   async #openShared(nar: NarRecord, asker: Asker): Promise<NarAnswer | undefined> {
     for (let tries = 0; tries < TRIES_MAX; tries++) {
@@ -254,7 +254,7 @@ async function openDownload(
 interface DownloadAnswerParts {
   readonly source: CacheResult;
   readonly reader: DownloadReader;
-  /** Of the download's file. */
+  /** Holds the download's file and lists the client, until it is disposed of. */
   readonly use: Disposable;
 }
 

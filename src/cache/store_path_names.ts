@@ -47,7 +47,7 @@ export class StorePathNames {
     return this.#known.get(narName) ?? this.#find(narName);
   }
 
-  /** Of a store path, whose NAR may be absent; `undefined` without a narinfo. Never rejects. */
+  /** Name of a store path; its NAR may be absent. `undefined` without a narinfo. Never rejects. */
   async ofPath(storePathHash: StorePathHash): Promise<string | undefined> {
     const { metadata, log } = this.#deps;
     try {

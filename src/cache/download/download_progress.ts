@@ -11,7 +11,7 @@ export interface DownloadProgress {
   readonly receivedBytes: number;
   /** The size of the whole file, where it is known. */
   readonly fileSize: number | undefined;
-  /** In the last seconds; `undefined` in the first one, and while no bytes are expected. */
+  /** Rate of the last seconds; `undefined` in the first one, and while no bytes are expected. */
   readonly bytesPerSecond: number | undefined;
   readonly startedAtMs: number;
   readonly clients: ListedClients;

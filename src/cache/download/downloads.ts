@@ -154,7 +154,7 @@ export class Downloads implements InFlight {
     }));
   }
 
-  /** From now on a whole file stays for the next process, if there is no time to verify it. */
+  /** Begins the stop: a whole file without time for its check stays for the next process. */
   stopping(): void {
     this.#isStopping = true;
   }

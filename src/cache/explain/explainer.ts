@@ -14,7 +14,7 @@ import { reasonsOf } from "./reasons.ts";
 /** The entries that eviction takes next, read once for each explanation. */
 const COLDEST_MAX = 1_000;
 
-/** Of the closures of all pins: a larger graph takes too long for an answer. */
+/** Maximum graph of all pins' closures: a larger one takes too long for an answer. */
 const GRAPH = { pathsMax: 200_000, referencesMax: 3_000_000 };
 const GRAPH_LIMIT_MS = 5_000;
 

@@ -1,7 +1,7 @@
 /** Why a request for a store path is a hit or a miss, as `/explain` tells it. */
 export interface Explanation {
   readonly hash: string;
-  /** Behind the hash in the store path: as stored, as an upstream said it, or as requested. */
+  /** Name behind the hash in the store path: as stored, from an upstream, or as requested. */
   readonly name: string | null;
   readonly verdict: "hit" | "nar_not_stored" | "absent" | "not_stored";
   /** Sentences for people. */
@@ -26,11 +26,11 @@ export interface Explanation {
   } | null;
   /** Why the last NAR transfer since the start of larder stored nothing; `null` if none failed. */
   readonly unstored: ToldUnstored | null;
-  /** What each upstream said last, since the start of larder. */
+  /** The last answer of each upstream since the start of larder. */
   readonly answers: readonly ToldAnswer[];
-  /** By a client; some seconds late. */
+  /** Time of a client's last use; some seconds late. */
   readonly used_at: string | null;
-  /** Of the newest 10,000 evictions. */
+  /** Time of the eviction, if it is among the newest 10,000. */
   readonly evicted_at: string | null;
   /** The pinned roots that reach it; `null` if that is unknown. */
   readonly pins: readonly PinReaching[] | null;
@@ -52,7 +52,7 @@ export interface ToldUnstored {
 export interface ToldAnswer {
   readonly upstream: string;
   readonly result: string;
-  /** Of a response that is an error. */
+  /** HTTP status of a response that is an error. */
   readonly status: number | null;
   readonly at: string;
 }

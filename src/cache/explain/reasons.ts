@@ -11,7 +11,7 @@ const VERDICTS: Readonly<Record<Facts["verdict"], string>> = {
   not_stored: "The narinfo is not stored, so the next request is a miss: it asks the upstreams.",
 };
 
-/** What each answer means. */
+/** Words for the result of a narinfo request. */
 const RESULTS: Readonly<Record<string, string>> = {
   found: "had its narinfo",
   absent: "did not have it",
@@ -23,7 +23,7 @@ const RESULTS: Readonly<Record<string, string>> = {
   untrusted: "has it, but no trusted key signs it: set --cache-upstream-public-key",
 };
 
-/** What a NAR request came to. Other results have the words above. */
+/** Words for the result of a NAR request. Other results have the words above. */
 const NAR_RESULTS: Readonly<Record<string, string>> = {
   upstream: "broke the transfer off",
   stalled: "stopped sending",

@@ -54,7 +54,7 @@ export class PartialFile implements NarSink {
     return this.#hash.copy().digest();
   }
 
-  /** Without a known hash only the same file of the same source can continue. */
+  /** Point from which a source continues. Without a known hash, only the same source's file can. */
   resumeAt(source: NarSource): ResumePoint {
     if (this.#received === 0) return { offset: 0 };
     if (this.order.anySource) return { offset: this.#received };

@@ -22,7 +22,7 @@ export interface OpenSource extends Pick<NarBodySource, "openNar"> {
 }
 
 export interface SinkFetcherDeps {
-  /** By the upstream's URL. */
+  /** Sources of NARs by the upstream's URL. */
   readonly narSources: Pick<ReadonlyMap<string, OpenSource>, "get">;
   /** The longest silence within a body, unless the source has its own. */
   readonly idleTimeoutMs: number;

@@ -13,7 +13,7 @@ import type { NarVerifier } from "../verify/nar_verifier.ts";
 import type { SourceEntry, SourceNar } from "./import_source.ts";
 import { LinkedFile } from "./linked_file.ts";
 
-/** What becomes of a NAR file that the other cache has whole. */
+/** The treatment of a NAR file that the other cache has whole. */
 export type Handling =
   /** Its bytes are read and written again. */
   | "copy"

@@ -6,7 +6,7 @@ export type SourceNar =
   | { readonly kind: "file"; readonly path: string }
   | {
     readonly kind: "stream";
-    /** Of the whole file; `undefined` where nobody says. */
+    /** Size of the whole file; `undefined` if unknown. */
     readonly fileSize: number | undefined;
     /** Rejects with a Failure where the file is missing or unreadable. */
     open(signal: AbortSignal): Promise<ReadableStream<Uint8Array<ArrayBuffer>>>;

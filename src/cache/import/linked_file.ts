@@ -6,14 +6,14 @@ import type { Reservation } from "../../space/space_budget.ts";
 
 const READ_BYTES = 1 << 20;
 
-/** What a linked file is made from. */
+/** Parts of a linked file. */
 export interface LinkedFileParts {
   /** The file of the other cache. */
   readonly from: string;
   /** The path of the link. */
   readonly path: string;
   readonly space: Pick<Space, "kept">;
-  /** Of the file's size. */
+  /** Reservation of the file's size. */
   readonly reservation: Reservation;
 }
 

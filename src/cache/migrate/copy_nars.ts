@@ -70,7 +70,7 @@ export class NarCopy {
     return this.#progress;
   }
 
-  /** Of the last pass. */
+  /** NAR files that the last pass did not copy. */
   get notCopied(): readonly NotCopied[] {
     return this.#notCopied;
   }
@@ -183,7 +183,7 @@ async function received(stored: StoredNar, path: string, options: OpenOptions): 
   }
 }
 
-/** What a store gives. A store that does not answer ends the copy; a broken file does not. */
+/** The value that `read` gives. A silent store ends the copy; a broken file does not. */
 async function readable<Value>(read: () => Promise<Value>): Promise<Value> {
   try {
     return await read();

@@ -6,7 +6,7 @@ export interface Client extends OpenOptions {
   readonly peer?: string;
 }
 
-/** Who asks. */
+/** A client, and the id of its request. */
 export interface Asker {
   readonly requestId: string;
   readonly client: Client;

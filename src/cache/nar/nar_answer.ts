@@ -36,14 +36,14 @@ export interface NarAnswer extends NarFacts, AsyncDisposable {
   whole(
     options?: WholeOptions,
   ): Uint8Array<ArrayBuffer> | Promise<Uint8Array<ArrayBuffer>> | undefined;
-  /** From `start` up to `end` (default: the end). Resolves when the first byte is there. */
+  /** Bytes from `start` up to `end` (default: the end). Resolves when the first byte is there. */
   read(
     start: number,
     end?: number,
     options?: ReadOptions,
   ): Promise<ReadableStream<Uint8Array<ArrayBuffer>>>;
   /**
-   * In place of a read: the stored object, for another server that sends it. Nobody evicts it for
+   * The stored object, for another server that sends it in place of a read. Eviction spares it for
    * some seconds. `undefined` for bytes that are not in a file, or are in memory.
    */
   readonly handOver?: (() => Promise<StoredName>) | undefined;

@@ -7,12 +7,12 @@ import type { StorePathHash } from "../../nix/store_path.ts";
 /** Some 800 bytes each, with what is known of its NAR file. */
 const PATHS_MAX = 5_000;
 
-/** What an upstream said about a store path, or about its NAR file. */
+/** An upstream's answer about a store path, or about its NAR file. */
 export interface UpstreamWord {
   readonly upstream: string;
   /** `found`, `absent`, `down` if it got no request, or why its answer was of no use. */
   readonly result: string;
-  /** Of a response that is an error. */
+  /** HTTP status of a response that is an error. */
   readonly status?: number;
   readonly atMs: number;
 }
@@ -54,7 +54,7 @@ export interface RecordedNar {
 const NOTHING: RecordedPath = { name: undefined, narName: undefined, answers: [] };
 const NO_TRANSFER: RecordedNar = { senders: undefined, failures: [], unstored: undefined };
 
-/** What upstreams said about the newest paths, and how their NAR files came. In memory only. */
+/** Upstreams' answers about the newest paths, and the downloads of their NARs. In memory only. */
 export class PathRecord {
   readonly #nowMs: () => number;
   readonly #paths = lruOf<StorePathHash, RecordedPath>({ countMax: PATHS_MAX });

@@ -92,10 +92,10 @@ export class NarsAhead {
     }
   }
 
-  /** In a turn of its own, so that the client's response leaves first. */
+  /** Starts downloads in a turn of its own, so that the client's response leaves first. */
   #start(): void {
     if (this.#isStarting || this.#waiting.size === 0) return;
-    // What changes either starts again; no narinfo pays for a timer in vain.
+    // A change of either starts again, so no narinfo pays for a timer in vain.
     if (this.#inFlight >= IN_FLIGHT_MAX || decide(this.#yield) === "wait") return;
     this.#isStarting = true;
     this.#track(

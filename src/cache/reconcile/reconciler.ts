@@ -10,7 +10,7 @@ import type { Repairer } from "./repairer.ts";
 /** The pause between two shards of a background pass: all 1,024 take three hours. */
 const BACKGROUND_PAUSE_MS = 10_000;
 
-/** So many missing files are no sign of an unmounted disk. */
+/** Below this many missing files, a pass does not suspect an unmounted disk. */
 const LOST_MIN = 100;
 
 export interface ReconcilerDeps {

@@ -26,7 +26,7 @@ export type SourceFacts = Facts & { readonly upstream: string };
 /** Why an attempt did not bring the file. */
 export interface BreakFacts {
   readonly reason: string;
-  /** Of a response that is an error. */
+  /** HTTP status of a response that is an error. */
   readonly status?: number;
   readonly detail: string;
   readonly received: number;

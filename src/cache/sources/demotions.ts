@@ -17,7 +17,7 @@ const LIMITS = { countMax: ENTRIES_MAX, ttlMs: DEMOTED_FOR_MS };
 /** The upstreams that failed to send a NAR file: later requests ask the others first. */
 export class Demotions {
   readonly #entries = lruOf<string, Demotion>(LIMITS);
-  /** By store path too: an upstream may announce another file each time. */
+  /** Demotions by store path, too: an upstream may announce another file each time. */
   readonly #ofPaths = lruOf<StorePathHash, Map<string, Demotion>>(LIMITS);
   #lastAtMs = -Infinity;
 

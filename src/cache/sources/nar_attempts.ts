@@ -59,7 +59,7 @@ export type NarResult =
 export interface NarFailure {
   readonly reason: FetchFailure | Mismatch["reason"] | "absent" | "broken";
   readonly detail: string;
-  /** Of a response that is an error. */
+  /** HTTP status of a response that is an error. */
   readonly status?: number;
   /** The upstream of the last attempt. */
   readonly upstream?: string;

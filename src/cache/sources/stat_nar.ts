@@ -5,7 +5,7 @@ import { type AskedSource, firstToAnswer } from "./source_race.ts";
 
 export interface StatNarDeps {
   readonly candidates: NarCandidatesDeps;
-  /** By the upstream's URL. */
+  /** Sources of NARs by the upstream's URL. */
   readonly narSources: ReadonlyMap<string, Pick<NarBodySource, "statNar">>;
   /** How long one source has the request alone. */
   readonly hedgeAfterMs: number;

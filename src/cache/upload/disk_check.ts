@@ -16,7 +16,7 @@ export interface DiskCheck {
  */
 export async function checkDisk({ folder, space, length = 0 }: DiskCheck): Promise<void> {
   const { limitBytes, usedBytes } = space.budget;
-  // What is larger than the limit never fits, and gets another refusal.
+  // A file above the limit never fits, and gets another refusal.
   if (length > limitBytes) return;
   // Where the free bytes are unknown, the write itself fails.
   const freeBytes = await freeBytesOf(folder).catch(() => Infinity);

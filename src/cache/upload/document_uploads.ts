@@ -25,7 +25,7 @@ export interface DocumentUploadsDeps {
 export interface DocumentUpload {
   readonly name: DocumentName;
   readonly body: UploadBody;
-  /** Of the body, which is kept and served as it is. */
+  /** Compression of the body, which larder keeps and serves unchanged. */
   readonly coding: Compression;
 }
 

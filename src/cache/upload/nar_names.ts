@@ -1,7 +1,7 @@
 import type { Compression } from "../../nix/compression.ts";
 import { compressionOf, hashOf, type NarName, narName } from "../../nix/nar_name.ts";
 
-/** What a file without an extension may be. Nix gives none to gzip. */
+/** Possible compressions of a file without an extension. Nix gives none to gzip. */
 const UNNAMED: readonly Compression[] = ["none", "gzip", "zstd", "xz", "bzip2"];
 
 /** Our names of the file that a client names so. */

@@ -48,7 +48,7 @@ interface WatchedUpload extends NarUpload {
   readonly running: RunningUpload;
 }
 
-/** What was measured of an upload. */
+/** Hashes and sizes of an uploaded file. */
 interface Measured extends MeasuredNar {
   readonly fileHash: Sha256;
   readonly fileSize: number;

@@ -6,7 +6,7 @@ import type { Space } from "../../space/space.ts";
 import type { Reservation } from "../../space/space_budget.ts";
 import { UploadRefused } from "./upload_outcome.ts";
 
-/** What an upload reserves at first if it does not say its size; each further step doubles it. */
+/** First reservation of an upload without a size; each further step doubles it. */
 const FIRST_STEP_BYTES = 1 << 20;
 
 export interface SpoolParts {
@@ -57,7 +57,7 @@ export class SpoolFile implements Disposable {
     return this.#fileSize;
   }
 
-  /** Of the bytes so far. */
+  /** Hash of the bytes so far. */
   get fileHash(): Sha256 {
     return sha256FromDigest(this.#hash.copy().digest());
   }

@@ -25,7 +25,7 @@ export interface SpoolOrder {
 
 /** The NAR in a file. */
 export interface MeasuredNar {
-  /** Of the file, whatever its name says. */
+  /** Compression by the file's content; its name may differ. */
   readonly compression: Compression;
   readonly narHash: Sha256;
   readonly narSize: number;

@@ -59,7 +59,7 @@ async function stageAs(nar: NarRow, deps: StageNarDeps, file: MeasuredFile): Pro
   return name;
 }
 
-/** The known row, where it says the same of the NAR and less of the file. */
+/** The stored row, if it agrees on the NAR and has no other file facts; else `nar`. */
 function knownOf(known: NarRecord | undefined, nar: NarRow): NarRow {
   if (known === undefined) return nar;
   const { kept: _, ...row } = known;

@@ -5,7 +5,7 @@ import type { KeptNars } from "../kept/kept_nars.ts";
 import type { Asker } from "../nar/asker.ts";
 import type { Uses } from "../uses.ts";
 
-/** What is stored here: how it is opened, spared and noted as used. */
+/** Stored entries: opens them, protects reads from eviction, and notes their use. */
 export interface StoredEntries {
   readonly kept: Pick<KeptNars, "open">;
   readonly reads: ActiveReads;

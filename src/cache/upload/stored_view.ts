@@ -21,8 +21,8 @@ export interface StoredViewDeps {
 }
 
 /**
- * What is stored here, whatever the upstreams have. A client that pushes skips all that it finds,
- * so each read of it is a use.
+ * View of the stored entries alone, without the upstreams. A client that pushes skips each entry
+ * that it finds, so each read is a use.
  */
 export class StoredView {
   readonly #deps: StoredViewDeps;

@@ -7,7 +7,7 @@ import { UploadRefused } from "./upload_outcome.ts";
 export interface UploadBody {
   /** `null`: it has no bytes. */
   readonly stream: ReadableStream<Uint8Array<ArrayBuffer>> | null;
-  /** Of the whole body; `undefined` where the client does not say. */
+  /** Length of the whole body; `undefined` if the client does not announce it. */
   readonly length: number | undefined;
 }
 

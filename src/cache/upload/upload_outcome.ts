@@ -17,7 +17,7 @@ export type UploadFault =
   /** The server is out of memory for it, or too slow. */
   | "overloaded";
 
-/** What came of an upload. */
+/** Result of an upload. */
 export type UploadOutcome =
   | { readonly kind: "stored" }
   /** The same was here. */

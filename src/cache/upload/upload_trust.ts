@@ -19,7 +19,7 @@ const NO_TOKEN = "expected a write token or a signature by --cache-trusted-uploa
 export class UploadTrust {
   readonly #keys: TrustedKeys | undefined;
   readonly #line: string;
-  /** What every upload lacks, whatever it holds; `undefined` where some may be taken. */
+  /** The reason why larder refuses every upload; `undefined` if it may accept some. */
   readonly closed: string | undefined;
 
   constructor({ uploadKeys, requireSignature, hasWriteToken }: UploadTrustSettings) {
@@ -32,7 +32,7 @@ export class UploadTrust {
     else this.closed = hasWriteToken ? undefined : NO_TOKEN;
   }
 
-  /** What was expected of the narinfo; `undefined` where it is trusted. */
+  /** The signature that the narinfo lacks, for the answer; `undefined` if it is trusted. */
   refusal(narinfo: Narinfo): string | undefined {
     if (this.closed !== undefined) return this.closed;
     if (this.#keys === undefined || this.#keys.signerOf(narinfo) !== undefined) return undefined;

@@ -29,7 +29,7 @@ export class BitReader {
     return this.#take(count);
   };
 
-  /** At most 24. */
+  /** Takes `count` bits, at most 24. */
   #take(count: number): number {
     while (this.#bitCount < count) {
       if (this.#at === this.#chunk.length) this.#nextChunk();

@@ -3,7 +3,7 @@ import type { NarRow } from "../../metadata/metadata_store.ts";
 import { checkNar, Mismatch } from "./check_nar.ts";
 import type { NarVerifier, PassThroughVerification } from "./nar_verifier.ts";
 
-/** After a longer wait a client is better off with its next substituter. */
+/** Maximum wait for memory: beyond it a client is better off with its next substituter. */
 const MEMORY_WAIT_MS = 5_000;
 
 /** A verifier that lags further is abandoned: the client has its bytes by the file hash. */
@@ -36,7 +36,7 @@ export function passThroughCheck(parts: PassThroughCheckParts): PassThroughCheck
     : checkBeside(nar, verification, wrong);
 }
 
-/** Without a file hash the client waits for the NAR hash, and each write for the decoder. */
+/** Check without a file hash: the client waits for the NAR hash, and each write for the decoder. */
 function checkBefore(nar: NarRow, verification: PassThroughVerification): PassThroughCheck {
   let refusal: unknown;
   verification.measure.catch((error) => refusal = error);

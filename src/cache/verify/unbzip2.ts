@@ -15,7 +15,7 @@ interface BlockDecoder {
       checksum: number,
     ]
   ): number | null;
-  /** For the last block, once its first byte is returned: where each byte's entries end. */
+  /** Ends of each byte's entries in the last block, once its first byte is returned. */
   readonly byteCount: Int32Array;
   readonly crcTable: readonly number[];
 }
@@ -90,7 +90,7 @@ function stop(): never {
   throw STOPPED;
 }
 
-/** After four equal bytes comes the count of further ones. */
+/** Bytes of a block without its runs: after four equal bytes comes the count of further ones. */
 function* bytesOf({ entries, count, origin, checksum }: Block): Generator<Uint8Array> {
   let entry = entries[origin] ?? 0;
   let [byte, same, crc] = [entry & 0xff, -1, -1];

@@ -29,7 +29,7 @@ const FIELDS = {
 const XZ_OK = 0;
 const XZ_STREAM_END = 1;
 
-/** What other results mean than damage. */
+/** Results of the decoder that are not damage, in words. */
 const PROBLEMS: Readonly<Record<number, string>> = {
   3: "its dictionary needs too much memory",
   4: "its dictionary needs too much memory",

@@ -44,7 +44,7 @@ function pathOf(databaseUrl: string): string {
   const path = SQLITE_REGEXP.exec(databaseUrl)?.[1];
   if (path !== undefined) return path;
   const [scheme = "", ...others] = databaseUrl.split(":");
-  // Behind a scheme may be a password.
+  // URLs may contain a password.
   const shown = others.length === 0 ? scheme : `${scheme}:…`;
   const hint = "larder reads the SQLite database of an ncps only; write sqlite:/PATH";
   throw new Failure("broken", `Cannot use --database ${shown}: ${hint}`);

@@ -19,7 +19,7 @@ export interface NcpsNarinfoParts {
   readonly columns: NcpsNarinfoColumns;
   readonly references: readonly string[];
   readonly signatures: readonly string[];
-  /** Of the file that ncps has now: it may have joined or cut the one of the narinfo. */
+  /** Compression of ncps's present file: ncps may have joined or cut the narinfo's file. */
   readonly compression: string;
 }
 

@@ -12,7 +12,7 @@ export interface CachedResponse {
 /** The part of a file that has the key and the headers: nginx writes it from one buffer. */
 export const HEAD_BYTES_MAX = 64 * 1024;
 
-/** Behind nginx's own record, whose size differs from platform to platform. */
+/** Mark of the key behind nginx's own record, whose size differs from platform to platform. */
 const KEY_MARK = "\nKEY: ";
 const STATUS_REGEXP = /^HTTP\/1\.[01] (\d{3})(?: |$)/;
 

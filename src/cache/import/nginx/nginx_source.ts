@@ -7,7 +7,7 @@ import { decoded } from "../../verify/decoders.ts";
 import type { BrokenEntry, ImportSource, SourceEntry, SourceNar } from "../import_source.ts";
 import { type CachedResponse, HEAD_BYTES_MAX, readCachedResponse } from "./cached_response.ts";
 
-/** What a key ends with, whatever stands before it: a scheme, a host, a prefix. */
+/** Suffix of a cache key, after scheme, host and prefix. */
 const NARINFO_REGEXP = /(?:^|\/)([0-9abcdfghijklmnpqrsvwxyz]{32})\.narinfo$/;
 
 /** nginx's name of a file. A file under another name is growing. */
@@ -30,7 +30,7 @@ interface Place {
 /** The files of nginx's `proxy_cache`, by their keys. */
 export class NginxSource implements ImportSource {
   readonly #narinfos = new Map<string, Place>();
-  /** By the key's path and query behind its last slash, which no two NARs share. */
+  /** NAR files by the last segment of the key, with its query; no two NARs share it. */
   readonly #nars = new Map<string, Place>();
 
   /** Reads the head of every file. Throws a Failure for an unreadable folder. */
