@@ -20,7 +20,7 @@ const DELAY_MAX_MS = 5_000;
  */
 export class FailedTokens {
   readonly #nowMs: () => number;
-  /** By network: when all failures are paid for. */
+  /** Times when all failures of a network are paid for. */
   readonly #paidAtMs = lruOf<string, number>({ countMax: ADDRESSES_MAX });
 
   constructor(nowMs: () => number) {

@@ -4,12 +4,12 @@ import type { Role } from "../message/role.ts";
 /** A method of a route; GET includes HEAD. */
 export type RouteMethod = keyof Route["methods"];
 
-/** What a request needs, and what holds before a token of that role is configured. */
+/** The role that a request needs, and the rule while no token of that role is configured. */
 interface Right {
   readonly role: Role;
   /** A token of one of these roles closes it. */
   readonly closedBy: readonly Role[];
-  /** Who may do it while it is not closed. */
+  /** Clients that may send the request while no token of `closedBy` is configured. */
   readonly before: "anybody" | "readers" | "operators";
   /** The last two columns in one phrase, for the printed table. */
   readonly openTo: string;
@@ -109,7 +109,7 @@ export const PERMISSIONS: readonly Permission[] = [
   { route: "/nar/{name}", method: "DELETE", right: "remove" },
 ];
 
-/** What a request needs under one configuration. */
+/** The role or client that a request needs under one configuration. */
 export type Need = { readonly role: Role } | "nothing" | "operator";
 
 /** Throws for a route without a row: what nobody has decided on is not served. */
@@ -119,7 +119,7 @@ export function needOf(route: string, method: RouteMethod, configured: ReadonlyS
   return row.right === "none" ? "nothing" : needFor(row.right, configured);
 }
 
-/** What a right needs under one configuration. */
+/** The need of a right under one configuration. */
 function needFor(right: RightName, configured: ReadonlySet<Role>): Need {
   const { role, closedBy, before }: Right = RIGHTS[right];
   if (closedBy.some((one) => configured.has(one))) return { role };

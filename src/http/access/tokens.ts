@@ -19,13 +19,13 @@ const REMEMBERED_MAX = 1_000;
 export class Tokens {
   readonly #known: readonly KnownToken[];
   /**
-   * By valid header. A lookup compares text only where V8's randomly seeded hash is equal, so its
-   * time reveals nothing about how much of a guess is right.
+   * Callers by valid header. A lookup compares text only where V8's randomly seeded hash is equal,
+   * so its time reveals nothing about how much of a guess is right.
    */
   readonly #remembered = new Map<string, Caller>();
   readonly roles: ReadonlySet<Role>;
 
-  /** Of equal secrets the strongest role counts. */
+  /** Tokens with one role for each secret: the strongest one. */
   constructor(tokens: readonly Token[]) {
     this.#known = tokens.map(({ secret, ...caller }) => ({ ...caller, digest: digestOf(secret) }))
       .sort((one, other) => includes(one.role, other.role) ? -1 : 1);

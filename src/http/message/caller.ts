@@ -2,7 +2,7 @@ import type { Role } from "./role.ts";
 
 /** The holder of a token. */
 export interface Caller {
-  /** For the log. */
+  /** Name of the token, for the log. */
   readonly name: string;
   readonly role: Role;
 }

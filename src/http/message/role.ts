@@ -1,4 +1,4 @@
-/** What a token allows. Each role includes those before it. */
+/** Roles of tokens. Each role includes those before it. */
 export const ROLES = ["read", "write", "admin"] as const;
 
 export type Role = typeof ROLES[number];

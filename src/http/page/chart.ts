@@ -11,7 +11,7 @@ export interface Chart {
   readonly title: string;
   /** The figure that stands for the whole range. */
   readonly headline: string;
-  /** What the headline is, in a few words. */
+  /** Meaning of the headline, in a few words. */
   readonly detail: string;
   /** The first has the accent colour, the second is grey. */
   readonly series: readonly ChartSeries[];
@@ -21,7 +21,7 @@ export interface Chart {
   readonly isWide?: boolean;
 }
 
-/** What all charts of a range share. */
+/** The axis of all charts of a range. */
 export interface ChartAxis {
   readonly slots: number;
   /** Below the chart, from left to right. */

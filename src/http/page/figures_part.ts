@@ -4,7 +4,7 @@ import { formatBytes } from "../../base/format_units.ts";
 import { formatNumber, formatPercent } from "./format.ts";
 import { type Html, markup } from "./markup.ts";
 
-/** What this cache has saved since its first start, and how it does since the last one. */
+/** Savings of this cache since its first start, and its figures since the last one. */
 export function figuresPart({ lifetime, requests, prefetch }: Stats): Html {
   const { narinfo, nar } = requests;
   const since = formatDate(Date.parse(lifetime.since));

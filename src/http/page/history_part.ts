@@ -65,7 +65,7 @@ function rows({ slots }: HistoryStats, charts: readonly Chart[], names: readonly
   ).reverse();
 }
 
-/** What the charts of one range are made of. */
+/** Values and sums of the charts of one range. */
 interface Sums {
   readonly phrase: string;
   /** A value for each slot; `null` without a larder. */

@@ -11,7 +11,7 @@ export class Html {
   }
 }
 
-/** What `markup` takes: text is escaped, HTML is not, and nothing stays nothing. */
+/** A value in `markup`: text is escaped, HTML is not, and nothing stays nothing. */
 export type Part = Html | string | number | undefined | null | false | readonly Part[];
 
 const ENTITIES: Readonly<Record<string, string>> = {

@@ -8,13 +8,13 @@ import { unpinForm } from "./pins_part.ts";
 /** The longest list of names. */
 export const NAMED_MAX = 50;
 
-/** What a search has found. */
+/** Result of a search. */
 export interface Found {
   /** As typed; empty without a search. */
   readonly query: string;
-  /** Of a store path or its hash. */
+  /** Explanation of a store path or its hash. */
   readonly explanation: Explanation | undefined;
-  /** Of any other text: the newest stored paths whose name contains it, at most NAMED_MAX. */
+  /** Stored paths whose names contain any other text: the newest, at most NAMED_MAX. */
   readonly named: readonly NamedPath[];
   /** The database did not answer. */
   readonly isUnreadable: boolean;

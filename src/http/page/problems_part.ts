@@ -15,7 +15,7 @@ import { titleOf } from "../stats/problem_words.ts";
 
 type Kind = ProblemKind<ProblemStats>;
 
-/** What went wrong: a row for each kind, the newest first. */
+/** Problems: a row for each kind, the newest first. */
 export function problemsPart({ problems, verdict, at }: Stats, lists: ListsLook): Html {
   if (problems.length === 0) return markup`<p class="none">None since the start.</p>`;
   const kinds = problemKinds(problems);

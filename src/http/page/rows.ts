@@ -2,19 +2,19 @@ import type { HistoryStats } from "../stats/stats.ts";
 import { formatNumber } from "./format.ts";
 import { type Html, markup, type Part } from "./markup.ts";
 
-/** Of further rows, the page says how many there are, and `?all` shows them. */
+/** Maximum rows of a list. The page counts the further ones, and `?all` shows them. */
 const ROWS_SHOWN = 20;
 
 /** The parameters of the page that all its lists share. */
 export interface ListsLook {
   /** Show every row. */
   readonly isWhole: boolean;
-  /** Of the history: the link to all rows keeps it. */
+  /** Range of the history: the link to all rows keeps it. */
   readonly range: HistoryStats["range"];
 }
 
 export interface RowsLook extends ListsLook {
-  /** More than the list has, where it was cut before. */
+  /** Total number of rows, if the list is truncated. */
   readonly count: number;
   /** The id of the section. */
   readonly section: string;

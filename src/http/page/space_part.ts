@@ -21,7 +21,7 @@ export function spacePart({ size }: Pick<Stats, "size">): Html {
   const parts = shares.map(({ id, bytes }) => {
     const width = bytes / whole * WIDTH;
     const part = markup`<rect class="${id}" x="${x.toFixed(1)}" width="${
-      // What is there is seen, however small.
+      // A small share is visible, too.
       (bytes > 0 ? Math.max(width, 3) : 0).toFixed(1)}" height="20"/>`;
     x += width;
     return part;
@@ -69,7 +69,7 @@ function sharesOf(size: SizeStats): readonly Share[] {
   ];
 }
 
-/** What the right end of the bar stands for. */
+/** Label of the right end of the bar. */
 function end({ limit_bytes, disk_free_bytes }: SizeStats): string {
   if (limit_bytes !== null) return `limit ${formatBytes(limit_bytes)}`;
   return disk_free_bytes === null ? "" : "end of the disk";

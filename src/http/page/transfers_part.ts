@@ -5,7 +5,7 @@ import { ago, formatNumber, formatPercent } from "./format.ts";
 import { type Html, markup, type Part } from "./markup.ts";
 import { type ListsLook, rows } from "./rows.ts";
 
-/** What moves now: downloads, uploads, and stored files that clients receive. */
+/** Running transfers: downloads, uploads, and stored files that clients receive. */
 export function transfersPart(
   stats: Pick<Stats, "downloads" | "verification_backlog" | "uploads" | "sends" | "at">,
   look: ListsLook,

@@ -65,7 +65,7 @@ export class RequestObserver {
     return performance.now();
   }
 
-  /** Without `delivery`, the answer counts as sent. */
+  /** Counts and logs an answer when it ends. Without `delivery`, it counts as sent. */
   answered(answered: Answered, delivery?: Delivery): void {
     // A text leaves in one write; the server never learns whether it arrived.
     if (delivery === undefined || !(answered.answer instanceof StreamAnswer)) {
@@ -93,7 +93,7 @@ export class RequestObserver {
     });
   }
 
-  /** Without `sentBytes`, the announced bytes count. */
+  /** Counts and logs an ended answer. Without `sentBytes`, the announced bytes count. */
   #finish(answered: Answered, outcome: Outcome, sentBytes?: number): void {
     const { answer, span } = answered;
     if (answer instanceof StreamAnswer) {

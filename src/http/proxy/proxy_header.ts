@@ -9,7 +9,7 @@ export type ProxyHeader =
   | { readonly kind: "header"; readonly length: number; readonly client?: Deno.NetAddr }
   | { readonly kind: "refused"; readonly reason: ProxyHeaderFault };
 
-/** What is wrong with a header, for the log. */
+/** Fault of a header, for the log. */
 export type ProxyHeaderFault =
   | "no PROXY header"
   | "PROXY header of version 1; send version 2"
@@ -30,7 +30,7 @@ const VERSION = 2;
 const LOCAL = 0;
 const PROXY = 1;
 
-/** By family and protocol: the bytes of one address. Others carry no address for us. */
+/** Bytes of one address, by family and protocol. Others carry no address for us. */
 const ADDRESS_BYTES: ReadonlyMap<number, number> = new Map([[0x11, 4], [0x21, 16]]);
 const PORT_BYTES = 2;
 

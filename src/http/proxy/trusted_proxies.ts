@@ -20,7 +20,7 @@ export class TrustedProxies {
     }
   }
 
-  /** With any range, the Unix socket's peers count: who may open it is on this machine. */
+  /** True for a trusted proxy. With any range, peers of the Unix socket are: they are local. */
   trusts(peer: string): boolean {
     if (peer === UNIX_PEER) return this.#hasRanges;
     if (isIPv4(peer)) return this.#ranges.check(peer, "ipv4");

@@ -24,10 +24,10 @@ export interface NarRouteDeps {
   readonly nars: Pick<NarServer, "open" | "stat" | "isNamed">;
   /** Answers other members; `undefined`: there are none. */
   readonly members?: Pick<MemberNarServer, "open"> | undefined;
-  /** For the log. */
+  /** Names of store paths, for the log. */
   readonly names: Pick<StorePathNames, "of">;
   readonly metrics: Metrics;
-  /** For another server that sends stored files itself. */
+  /** Handover to another server that sends stored files itself. */
   readonly handOver?: HandOver | undefined;
   /** Undefined unless clients may remove files. */
   readonly remove?: (narName: NarName) => Promise<boolean>;

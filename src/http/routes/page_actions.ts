@@ -57,7 +57,7 @@ async function formOf({ headers, body }: ClientRequest): Promise<URLSearchParams
   return new URLSearchParams(await new Response(body).text());
 }
 
-/** Without a number, the size limit is the target. */
+/** Target of the form. Without a number, the size limit is the target. */
 function targetIn(form: URLSearchParams): { readonly targetBytes?: number } | "invalid" {
   const text = (form.get("gib") ?? "").trim();
   if (text === "") return {};

@@ -22,7 +22,7 @@ export interface Route {
   readonly name: string;
   /** An exact path, or a pattern over the whole path. */
   readonly path: string | RegExp;
-  /** By method; GET serves HEAD too. */
+  /** Handlers by method; GET serves HEAD, too. */
   readonly methods: Readonly<Partial<Record<"GET" | "POST" | "PUT" | "DELETE", Handler>>>;
   /**
    * Limits browsers to the names of this cache. What else a route needs is a row in

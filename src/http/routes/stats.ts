@@ -20,7 +20,7 @@ export function statsRoute(stats: (asked: StatsAsked) => Promise<Stats>): Route 
   };
 }
 
-/** With the names of version 1, too. */
+/** Figures as JSON, with the names of version 1, too. */
 export function statsJson(stats: Stats): string {
   return JSON.stringify(withFormerNames(stats));
 }

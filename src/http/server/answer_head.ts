@@ -7,7 +7,7 @@ export interface HeadParts {
   readonly keepsAlive: boolean;
   /** HTTP/1.0: a connection stays open only if the head says so. */
   readonly isOld: boolean;
-  /** In HTTP's format. */
+  /** Date in HTTP's format. */
   readonly date: string;
 }
 

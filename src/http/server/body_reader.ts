@@ -5,7 +5,7 @@ import { BufferPool } from "./buffer_pool.ts";
 const READ_BYTES = 256 * 1024;
 const READS = new BufferPool(READ_BYTES, 64);
 
-/** For stalled clients, and when all large buffers are in use. */
+/** Read size for stalled clients, and while all large buffers are in use. */
 const SMALL_BYTES = 16 * 1024;
 const SMALL_READS = new BufferPool(SMALL_BYTES, 64);
 

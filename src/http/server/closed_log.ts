@@ -1,6 +1,6 @@
 import type { Logger } from "../../telemetry/logger.ts";
 
-/** At most one line for each reason in this time. */
+/** Time between two lines for one reason. */
 const SUMMARY_EVERY_MS = 60_000;
 
 /** "info": the client's own fault; "warn": the server ran out of something. */

@@ -76,7 +76,7 @@ const HANDLES_SHARE = 0.75;
 /** Two shortages within this time count as one: closing connections takes a moment. */
 const RAN_OUT_AGAIN_MS = 2_000;
 
-/** After this time without a shortage the limit grows by this factor. */
+/** Time without a shortage after which the limit grows by `RAISE_FACTOR`. */
 const RAISE_AFTER_MS = 10_000;
 const RAISE_FACTOR = 1.5;
 
@@ -193,7 +193,7 @@ export class HttpServer {
     this.#open.delete(connection);
   }
 
-  /** Without handles to accept with, there are none to open files with either. */
+  /** Lowers the limit: without handles to accept with, there are none to open files with either. */
   #lowerLimit(): void {
     const fewer = Math.floor(this.#open.size * HANDLES_SHARE);
     this.#connectionsMax = Math.max(1, Math.min(this.#connectionsMax, fewer));

@@ -5,7 +5,7 @@ export type PhaseLimits = Readonly<Record<Phase, number | undefined>>;
 
 const SECOND_MS = 1_000;
 
-/** In milliseconds. These are no options, as no well-behaved client meets them. */
+/** Limits in milliseconds. They are no options, as no well-behaved client meets them. */
 export const PHASE_LIMITS_MS: PhaseLimits = {
   // As nginx; a client keeps a connection for the next path of a closure.
   idle: 75 * SECOND_MS,

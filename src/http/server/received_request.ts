@@ -19,7 +19,7 @@ export interface Proxies {
 
 /** The connection of a request. */
 export interface ConnectionFacts {
-  /** With `viaProxy`, a proxy said so. */
+  /** Address of the peer; with `viaProxy`, a proxy announced it. */
   readonly remoteAddr: Deno.Addr;
   readonly running: Pick<RunningWrites, "holdMuch">;
   readonly proxies: Proxies | undefined;

@@ -32,7 +32,7 @@ export class RequestReader {
   #bytes = new Uint8Array(SMALL_BYTES);
   #length = 0;
   #reading: Promise<boolean> | undefined;
-  /** Of the arriving head: the number of whole lines, and the start of the next one. */
+  /** Number of whole lines of the arriving head, and the start of the next one. */
   #lines = 0;
   #lineStart = 0;
   /** Number of empty lines before the arriving head. */

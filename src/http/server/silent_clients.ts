@@ -11,7 +11,7 @@ const FIRST_BYTES_MAX = 2 * 1024;
 export class SilentClients {
   readonly #countMax: number;
   readonly #nowMs: () => number;
-  /** By connection, the oldest first. */
+  /** Start times by connection, the oldest first. */
   readonly #sinceMs = new Map<SilentClient, number>();
 
   constructor(countMax: number, nowMs: () => number) {

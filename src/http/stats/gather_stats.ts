@@ -55,11 +55,11 @@ export interface StatsSources {
   readonly members: Pick<MemberReports, "list">;
 }
 
-/** What a request asks of the figures. */
+/** Parameters of a request for the figures. */
 export interface StatsAsked {
   /** The client's address. */
   readonly client?: string | undefined;
-  /** Of the past, by name. */
+  /** Name of the range of the past. */
   readonly range?: string | undefined;
   /** True for the page: its default range suits the age of the history. */
   readonly isToShow?: boolean;

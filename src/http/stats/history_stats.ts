@@ -39,7 +39,7 @@ function figuresOf(figures: ReadonlyMap<Figure, number>) {
   return Object.fromEntries(amounts) as NonNullable<HistorySlotStats["figures"]>;
 }
 
-/** What all members have done since the first start of this storage. */
+/** Figures of all members since the first start of this storage. */
 export function lifetimeStats(history: HistoryReader, startedAtMs: number): LifetimeStats {
   const figures = history.lifetime();
   const of = (figure: Figure) => figures.get(figure) ?? 0;

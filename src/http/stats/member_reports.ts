@@ -82,7 +82,7 @@ function statsOf({ id, status, silentMs }: MemberReport, self: MemberId, atMs: n
   } as const;
 }
 
-/** For a report that this version cannot read. */
+/** Placeholder for a report that this version cannot read. */
 const UNKNOWN: MemberStatus = {
   ...{ host: "", version: "", url: null, started_at: null, is_draining: false },
   ...{ requests_per_second: null, hit_ratio: null, upstreams: { up: 0, down: 0 }, problems: 0 },

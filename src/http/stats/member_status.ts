@@ -1,7 +1,7 @@
 import { visible } from "../../base/visible.ts";
 import { STATUS_BYTES_MAX } from "../../metadata/member_board.ts";
 
-/** What a member tells the others of itself; all of it is for displays. */
+/** A member's report to the others; all of it is for displays. */
 export interface MemberStatus {
   readonly host: string;
   readonly version: string;

@@ -22,7 +22,7 @@ export function problemKinds<Listed extends Pick<ProblemStats, "message" | "over
   });
 }
 
-/** What to do about what lasts of a kind; empty if that is nothing, or unknown. */
+/** Remedy for the ongoing problems of a kind; empty if there is none, or it is unknown. */
 export function remedyOf(
   kind: ProblemKind<Pick<ProblemStats, "message" | "facts" | "over_at">>,
 ): string {

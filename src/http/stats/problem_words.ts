@@ -1,13 +1,13 @@
 import { formatBytes } from "../../base/format_units.ts";
 import type { ProblemStats } from "./stats.ts";
 
-/** What the log tells of a problem. */
+/** The message and facts of a problem's log line. */
 type Told = Pick<ProblemStats, "message" | "facts">;
 
 const CHECK_DATABASE = "check the database with larder doctor; larder tries again";
 const CHECK_RIGHTS = "give larder the right to remove files from its storage; larder tries again";
 
-/** What to do about an event whose log line has no hint. */
+/** Remedies for events whose log lines have no hint. */
 const WHAT_TO_DO: Readonly<Record<string, string>> = {
   "upstream lost nar": "nothing: the file is missing there, and another upstream may have it",
   "upstream sent more than the nar file": "nothing: larder refused the file",
@@ -69,7 +69,7 @@ export function reasonInWords(reason: string, status: unknown): string {
 /** The facts that stand elsewhere in a problem's row. */
 const SHOWN_ELSEWHERE: ReadonlySet<string> = new Set(["hint", "name", "upstream", "reason"]);
 
-/** What to do about a problem; `undefined` if that is unknown. */
+/** Remedy for a problem; `undefined` if it is unknown. */
 export function whatToDo({ message, facts }: Told): string | undefined {
   return typeof facts["hint"] === "string" ? facts["hint"] : WHAT_TO_DO[message];
 }

@@ -46,7 +46,7 @@ export interface Stats {
 /** The judgement that the status page and `larder status` print. */
 export interface VerdictStats {
   readonly is_well: boolean;
-  /** For people, in a few words. */
+  /** Text for people, in a few words. */
   readonly text: string;
   /** The errors first; empty if all is well. */
   readonly faults: readonly FaultStats[];
@@ -96,7 +96,7 @@ export interface TrafficStats {
   readonly saved_bytes: number;
 }
 
-/** Of all members since the first start of this storage. */
+/** Figures of all members since the first start of this storage. */
 export interface LifetimeStats {
   readonly since: string;
   readonly requests: number;
@@ -124,7 +124,7 @@ export interface SizeStats {
   readonly reserved_bytes: number;
   readonly pinned_bytes: number;
   readonly limit_bytes: number | null;
-  /** Of the storage's file system. */
+  /** Free bytes of the storage's file system. */
   readonly disk_free_bytes: number | null;
   readonly evicted_bytes: number;
   readonly evicted_entries: number;
@@ -139,7 +139,7 @@ export interface UpstreamStats {
   readonly url: string;
   readonly is_up: boolean;
   readonly priority: number | null;
-  /** Of narinfo requests. */
+  /** Last answer to a narinfo request. */
   readonly last_answer: LastAnswerStats | null;
   readonly last_nar_answer: LastAnswerStats | null;
   readonly last_error: {
@@ -156,7 +156,7 @@ export interface UpstreamStats {
     readonly absent: number;
     readonly failed: number;
   };
-  /** Of the newest requests, the oldest first. */
+  /** Latencies of the newest requests, the oldest first. */
   readonly latencies_ms: readonly number[];
 }
 

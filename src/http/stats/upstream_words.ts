@@ -21,7 +21,7 @@ export function lastAnswerOf(one: Answered): UpstreamStats["last_answer"] {
   return isNarLast(one) ? one.last_nar_answer : one.last_answer;
 }
 
-/** What came of the last request to an upstream; its time is that of the last answer. */
+/** Result of the last request to an upstream; its time is that of the last answer. */
 export function lastAnswerWords(one: Answered & Pick<UpstreamStats, "latencies_ms">): string {
   const answer = lastAnswerOf(one);
   if (answer === null) {

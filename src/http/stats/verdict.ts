@@ -12,7 +12,7 @@ const DISK_FREE_MIN_BYTES = 1 << 30;
 
 const PINNED_PART_MAX = 0.95;
 
-/** What an upstream does, and what several do. */
+/** Predicates of a cause: for one upstream, and for several. */
 const CAUSES: Readonly<Record<Useless["cause"], readonly [one: string, several: string]>> = {
   down: ["is down", "are down"],
   untrusted: ["is not trusted", "are not trusted"],
@@ -95,7 +95,7 @@ function errorsOf(upstreams: readonly UpstreamStats[]): string {
   return statuses.size === 0 ? "errors" : `HTTP status ${[...statuses].toSorted().join(" or ")}`;
 }
 
-/** What to do about each of them, as their rows and the log say. */
+/** Remedies for these upstreams, in the words of their rows and of the log. */
 function hintOf(upstreams: readonly UpstreamStats[]): string {
   const hints = upstreams.map(({ last_error }) => last_error?.hint ?? UPSTREAM_SILENT);
   return [...new Set(hints)].join("; ");

@@ -60,7 +60,7 @@ const SWEEP_EVERY_MS = 1_000;
 /** Time between two tries to accept without file handles. */
 const ACCEPT_AGAIN_MS = 100;
 
-/** With fewer silent clients than this, the inner server has to make room. */
+/** Minimum of silent clients at which the relay, not the server, frees connections. */
 const ROOM_MIN = 8;
 
 /** Tries to connect, while the inner server makes room. */

@@ -3,11 +3,11 @@ export type End = Pick<Deno.Conn, "read" | "write" | "closeWrite" | "close">;
 
 /** Time limits for a client, in milliseconds. */
 export interface RelayedTimes {
-  /** From its connection to the end of the handshake. */
+  /** Limit from its connection to the end of the handshake. */
   readonly handshakeMs: number;
-  /** For reading the bytes sent to it. */
+  /** Limit for reading the bytes sent to it. */
   readonly stallMs: number;
-  /** For its last bytes, after the inner server has closed and all is sent. */
+  /** Limit for its last bytes, after the inner server has closed and all is sent. */
   readonly lingerMs: number;
 }
 

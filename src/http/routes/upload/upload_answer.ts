@@ -27,13 +27,13 @@ const FAULTS: Readonly<
   "stalled": { status: 408, result: "failed" },
 };
 
-/** After this time an upload may find room. */
+/** Header with the time after which an upload may find room. */
 const RETRY_AFTER = { "retry-after": "5" };
 
 export interface UploadHandlerDeps {
   readonly metrics: Metrics;
   readonly log: Logger;
-  /** What every upload lacks, as UploadTrust says; `undefined` where some may be taken. */
+  /** UploadTrust's reason to refuse every upload; `undefined` if larder may accept some. */
   readonly closed: string | undefined;
 }
 

@@ -14,7 +14,7 @@ export interface UploadNarinfoRouteDeps extends UploadHandlerDeps {
   readonly stored: Pick<StoredView, "narinfo">;
   /** `undefined` unless uploads are allowed. */
   readonly uploads: Pick<NarinfoUploads, "accept"> | undefined;
-  /** For the bodies in memory. */
+  /** Allowance of memory for the bodies. */
   readonly allowance: MemoryAllowance;
 }
 
