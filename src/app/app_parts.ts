@@ -14,7 +14,7 @@ import type { CaCertificates, HttpUpstreamSettings } from "../upstream/http/http
 import type { UpstreamTrace } from "../upstream/http/upstream_trace.ts";
 import type { SpaceParts } from "../space/assemble_space.ts";
 
-/** What `buildApp` wires: the back ends, and the settings as plain values. */
+/** Parts that `buildApp` wires: the back ends, and the settings as plain values. */
 export interface AppParts {
   readonly stores: StoreParts;
   readonly upstream: UpstreamParts;
@@ -39,7 +39,7 @@ export interface StoreParts {
   readonly turns?: Turns | undefined;
 }
 
-/** What members tell each other, for displays. */
+/** This member's place among the others, for displays. */
 export interface MemberParts {
   readonly board: MemberBoard;
   readonly host: string;
@@ -72,7 +72,7 @@ export interface IdentityParts {
   readonly tokens: readonly Token[];
 }
 
-/** What clients may change. */
+/** Settings of clients' writes. */
 export interface WriteParts {
   /** True if clients may remove narinfos and NARs. */
   readonly allowDelete: boolean;

@@ -1,6 +1,6 @@
 import type { RequestPipeline } from "../http/pipeline/request_pipeline.ts";
 
-/** What a client requests before its NARs. */
+/** Paths that a client requests before its NARs. */
 const PULL_REGEXP = /\/nix-cache-info$|\.narinfo$/;
 
 /** Calls `begun` behind the first answer to a client that pulls. */

@@ -8,7 +8,7 @@ import type { UpstreamLook } from "../upstream/upstream_pool.ts";
 import { hasColors } from "./log_format.ts";
 
 export interface BannerFacts {
-  /** Of the listener: a URL, or `unix:` and a path. */
+  /** Address of the listener: a URL, or `unix:` and a path. */
   readonly url: string;
   readonly storage: string;
   /** The keys that clients need to trust. */

@@ -13,7 +13,7 @@ import type { Space } from "../space/space.ts";
 import type { UpstreamPool } from "../upstream/upstream_pool.ts";
 import type { AppParts } from "./app_parts.ts";
 
-/** What narinfos share with the rest of the cache. */
+/** Objects that narinfos share with the rest of the cache. */
 export interface NarinfoNeighbours {
   readonly pool: UpstreamPool;
   readonly negative: NegativeCache;

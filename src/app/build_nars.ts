@@ -14,7 +14,7 @@ import type { buildUpstreams } from "./build_upstreams.ts";
 import { MemberSources } from "./member_sources.ts";
 import { narPatience } from "./upstream_settings.ts";
 
-/** What NARs share with the rest of the cache. */
+/** Objects that NARs share with the rest of the cache. */
 export interface NarNeighbours {
   readonly upstreams: Pick<ReturnType<typeof buildUpstreams>, "narSources" | "client">;
   readonly attempts: PassThroughDeps["attempts"];

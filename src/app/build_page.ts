@@ -41,7 +41,7 @@ export interface PageSubjects {
   readonly sends: Pick<Sends, "count" | "list">;
   readonly history: HistoryReader;
   readonly negative: NegativeCache;
-  /** What upstreams said about each path. */
+  /** Upstreams' answers about each path. */
   readonly paths: PathRecord;
   readonly disk: { readonly freeBytes: number | undefined };
   readonly isDraining: () => boolean;

@@ -10,7 +10,7 @@ export function certificateGauge(metrics: Pick<Metrics, "gauge">): (pem: string)
   };
 }
 
-/** Of the first certificate: the server's own. `undefined` if the time is unreadable. */
+/** Expiry of the first certificate, the server's own. `undefined` if the time is unreadable. */
 function expirySecondsOf(pem: string): number | undefined {
   try {
     const ms = Date.parse(new X509Certificate(pem).validTo);

@@ -34,7 +34,7 @@ const S3_FOLDER = ".aws";
 /** Parameters of a URL of PostgreSQL that name files. */
 const POSTGRES_FILES = ["sslrootcert", "sslcert", "sslkey"];
 
-/** What a server with these settings reads and writes. */
+/** Files that a server with these settings reads and writes. */
 export function neededFiles(
   settings: Settings,
   variable: (name: string) => string | undefined,

@@ -48,7 +48,7 @@ function narPlace(settings: Settings): NarPlace {
   return narPlaceAt(settings, { kind: "local", folder: storageFolder(settings) });
 }
 
-/** With the endpoint and the keys of the settings. */
+/** The place of NARs, with the endpoint and the keys of the settings. */
 export function narPlaceAt(settings: Settings, place: StoragePlace): NarPlace {
   if (place.kind === "local") return { kind: "local", folder: `${place.folder}/nar` };
   const accessKeyId = settings["cache.storage-s3-access-key-id"];
@@ -71,7 +71,7 @@ export function tempFolderOf(settings: Settings, place: StoragePlace): string {
   return settings["cache.temp-path"] ?? `${near}/tmp`;
 }
 
-/** Without a slash at its end. */
+/** Path of the storage folder, without a slash at its end. */
 export function storageFolder(settings: Settings): string {
   return settings["cache.storage-local"].replace(/(?<=.)\/+$/, "");
 }

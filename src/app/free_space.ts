@@ -6,7 +6,7 @@ import type { Metrics } from "../telemetry/metrics.ts";
 const SAMPLE_EVERY_MS = 15_000;
 
 export interface FreeSpaceDeps {
-  /** Of the storage. */
+  /** Path of the storage. */
   readonly path: string;
   readonly metrics: Pick<Metrics, "gauge">;
   /** Has them, too. */

@@ -54,7 +54,7 @@ function folderSource(path: string, roots: readonly StorePathHash[]): BinaryCach
   return new BinaryCacheSource(reader, wanted);
 }
 
-/** With the timeouts, the credentials and the certificates of an upstream. */
+/** Reader of a binary cache with the timeouts, credentials and certificates of an upstream. */
 function upstreamReader(settings: Settings, url: string): CacheReader {
   const asUpstream = { ...settings, "cache.upstream-url": [{ url }] };
   const [http] = upstreamSettings(asUpstream, `larder/${denoJson.version}`);

@@ -19,7 +19,7 @@ export interface NcpsImportOrder {
   readonly signal: AbortSignal;
 }
 
-/** What became of ncps's signing key. */
+/** Outcome of taking over ncps's signing key. */
 export interface NcpsKey {
   /** "other": larder had a key already, and stays with it. "none": ncps has it in a file. */
   readonly outcome: "adopted" | "other" | "none";

@@ -4,7 +4,7 @@ import type { Settings } from "../config/options.ts";
 import { importInto } from "./import.ts";
 
 export interface NginxImportOrder {
-  /** Of `proxy_cache_path`. */
+  /** Folder of `proxy_cache_path`. */
   readonly folder: string;
   readonly signal: AbortSignal;
 }

@@ -31,7 +31,7 @@ export interface ListenParts {
 export interface Listener extends AsyncDisposable {
   /** The address for people: a URL, or `unix:` and a path. */
   readonly url: string;
-  /** Answers each request as the last one of its connection. */
+  /** Closes each connection after one more response. */
   retire(): void;
   /** Closes the listener; resolves when running requests are answered. */
   shutdown(): Promise<void>;
@@ -109,7 +109,7 @@ export async function listen(parts: ListenParts): Promise<Listener> {
   }
 }
 
-/** Without a host name: IPv6, which includes IPv4 on most machines, else IPv4. */
+/** Opens a listener. Without a host name: IPv6, which includes IPv4 on most machines, else IPv4. */
 async function openOnAnyHost(
   { hostname, port }: Address & { kind: "tcp" },
   open: (place: Place) => OpenListener | Promise<OpenListener>,

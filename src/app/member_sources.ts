@@ -21,7 +21,7 @@ export interface MemberSourcesDeps {
   readonly turns: Pick<Turns, "holderOf" | "gone">;
   readonly upstreams: ReadonlyMap<string, NarBodySource>;
   readonly client: Deno.HttpClient;
-  /** Without a URL. */
+  /** Settings of requests to members, without a URL. */
   readonly settings: Omit<HttpUpstreamSettings, "url">;
   /** This member. */
   readonly member: MemberId;

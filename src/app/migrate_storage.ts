@@ -85,7 +85,7 @@ async function isUsedBySomebody(ledger: Pick<SpaceLedger, "members">): Promise<b
   return (await ledger.members(ASKER)).some((member) => !isDead(member, hasEnded));
 }
 
-/** What an earlier copy left there goes. */
+/** Makes an empty folder at `path`, without the remains of an earlier copy. */
 function emptyFolder(path: string): Disposable & { readonly path: string } {
   const remove = () => removeIfPresent(path, { recursive: true });
   remove();

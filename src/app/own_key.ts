@@ -40,7 +40,7 @@ export function planSigningKey(
   return plan;
 }
 
-/** What wins, and what to do. */
+/** Log facts if file and database have different keys: the key in use, and the remedy. */
 const FILE_USED = {
   used: "file",
   hint: "give every larder of this database the same file, or leave --cache-secret-key-path out",

@@ -8,7 +8,7 @@ import type { NarStore } from "../storage/nar_store.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import type { App } from "./build_app.ts";
 
-/** With more files than this the first pass runs in a Worker: a shard takes milliseconds. */
+/** Maximum files for a first pass in this thread. Beyond it a shard takes milliseconds. */
 const HERE_MAX = 20_000;
 
 export interface ReconciledStores {

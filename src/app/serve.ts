@@ -216,7 +216,7 @@ function ownNames(settings: Settings): readonly string[] {
   return [Deno.hostname(), ...listed, ...isNamed ? [address.hostname] : []];
 }
 
-/** On SQLite a count has a thread of its own; PostgreSQL does the work elsewhere anyway. */
+/** Counter of pinned closures. SQLite needs a thread for it; PostgreSQL works elsewhere anyway. */
 function closuresIn({ database }: StorePlaces, metadata: PinFinder): Pick<StoreParts, "closures"> {
   if (database.kind !== "sqlite") return {};
   return { closures: new WorkerClosures({ metadata, databasePath: database.path }) };

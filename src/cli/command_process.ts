@@ -8,7 +8,7 @@ import type { Links } from "./client/store_path_argument.ts";
 
 /** The process around a command: its arguments, environment, streams and files. */
 export interface CommandProcess extends Omit<Inputs, "args">, Links, StatusOutput {
-  /** What this larder was built from. */
+  /** Origin of this larder's build. */
   readonly build: () => Build;
   /** The path of larder's executable. */
   readonly executable: () => string;

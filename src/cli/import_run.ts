@@ -60,7 +60,7 @@ export function fileText(path: string, process: CommandProcess): string {
   }
 }
 
-/** What an import works with. */
+/** The settings, watcher and signal of an import. */
 export interface ImportWork {
   readonly settings: Settings;
   readonly watcher: ImportWatcher;

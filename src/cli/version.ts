@@ -3,7 +3,7 @@ import { EXIT } from "../base/exit_codes.ts";
 import type { Command } from "./command.ts";
 import { noOperands, readWords } from "./flags.ts";
 
-/** What this larder was built from. */
+/** Commit, Deno and platform of this larder. */
 export interface Build {
   /** The commit of the sources; `undefined` for a larder that runs from its source. */
   readonly commit: string | undefined;

@@ -14,7 +14,7 @@ export interface ConfigFileInputs {
   readonly env: Environment;
   readonly readTextFile: (path: string) => string;
   readonly fileExists: (path: string) => boolean;
-  /** From `loadYamlParser` if `configFilePath` names a YAML file. */
+  /** Parser from `loadYamlParser`, if `configFilePath` names a YAML file. */
   readonly parseYaml?: ParseYaml;
 }
 

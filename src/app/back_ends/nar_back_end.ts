@@ -18,7 +18,7 @@ export interface NarBackEnd extends AsyncDisposable {
   readonly graceMs: number;
 }
 
-/** From the answer to HEAD, or a redirect, to the first byte. A GET that runs is sent whole. */
+/** Grace time from HEAD or a redirect to the first byte. S3 sends a running GET whole. */
 const S3_GRACE_MS = 1_000;
 
 /** The store of the NAR files. */

@@ -12,7 +12,7 @@ import type { HttpUpstreamSettings } from "../../upstream/http/http_settings.ts"
 import { UpstreamFetch } from "../../upstream/http/upstream_fetch.ts";
 import { caCertificates, upstreamSettings } from "../upstream_settings.ts";
 
-/** What a request to an upstream showed. */
+/** Result of a probe of an upstream. */
 export interface UpstreamProbe {
   readonly url: string;
   readonly reach:
@@ -91,7 +91,7 @@ async function probe(
   }
 }
 
-/** Without the URL, which names the finding. */
+/** Reason without the URL, which names the finding. */
 function plainReason(error: unknown): string {
   return messageOf(error).replace(/error sending request for url \([^)]*\): /, "");
 }

@@ -16,7 +16,7 @@ export type DatabaseState =
     readonly kind: "healthy" | "damaged";
     readonly health: StorageHealth;
     readonly bytes?: number;
-    /** Of the signing key that the database holds. */
+    /** Public key of the signing key in the database. */
     readonly publicKey?: string;
   }
   /** No larder has used this storage. */

@@ -16,7 +16,7 @@ export class CrowdedTurns {
   /** Counts a narinfo. Resolves behind this turn, to true where there is a crowd. */
   joined(): Promise<boolean> {
     this.#count++;
-    // What became ready in the same turn runs before this does.
+    // Code that became ready in the same turn runs first.
     return this.#turn ??= Promise.resolve().then(() => this.#end());
   }
 

@@ -47,10 +47,10 @@ export type ToNarinfoWorker =
     readonly type: "start";
     readonly upstreams: readonly HttpUpstreamSettings[];
     readonly caCertificates: CaCertificates;
-    /** In Nix's text form. */
+    /** Trusted keys in Nix's text form. */
     readonly trustedKeys: readonly string[];
     readonly requireSignature: boolean;
-    /** In Nix's file format; `undefined`: it signs nothing. */
+    /** Secret key in Nix's file format; `undefined`: the Worker signs nothing. */
     readonly secretKey: string | undefined;
   }
   | { readonly type: "orders"; readonly orders: readonly NarinfoWorkerOrder[] };

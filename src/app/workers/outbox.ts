@@ -11,7 +11,7 @@ export class Outbox<Message> {
   }
 
   add(message: Message): void {
-    // What became ready in the same turn runs before this does: no message waits for another turn.
+    // Code that became ready in the same turn runs first: no message waits for another turn.
     if (this.#messages.push(message) === 1) queueMicrotask(() => this.#send());
   }
 

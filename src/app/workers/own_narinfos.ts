@@ -4,7 +4,7 @@
  */
 const OWN_NARINFOS = 16;
 
-/** Each Worker that is lost doubles that number, up to this one. */
+/** Maximum crowd size; each lost Worker doubles the size up to it. */
 const OWN_NARINFOS_MAX = 4_096;
 
 /** The rule when the Worker of narinfos starts: the narinfos that this thread fetches itself. */

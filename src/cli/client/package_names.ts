@@ -7,7 +7,7 @@ import {
 
 const NAME_REGEXP = /^[0-9A-Za-z+\-._?=]{1,211}$/;
 
-/** What the words of a command mean that takes both. */
+/** Operands of a command that takes store paths and package names. */
 export interface PathsAndNames {
   readonly paths: readonly StorePathArgument[];
   /** Such as `firefox` or `firefox-130.0`. */

@@ -5,7 +5,7 @@ import { thoseNamed } from "./package_names.ts";
 import type { Pinned } from "./pinned_closures.ts";
 import type { StorePathArgument } from "./store_path_argument.ts";
 
-/** What package names mean among the pins. */
+/** Pins that package names stand for. */
 export interface PinnedNames {
   readonly found: readonly StorePathArgument[];
   /** The names that no pin has, or several have. */

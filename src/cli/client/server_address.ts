@@ -3,7 +3,7 @@ import { hideCredentials } from "../../config/kinds/upstream_url.ts";
 
 /** The address of a running larder. */
 export type ServerAddress =
-  /** Without a final slash. */
+  /** The URL has no final slash. */
   | { readonly kind: "http"; readonly url: string }
   | { readonly kind: "unix"; readonly path: string };
 

@@ -30,7 +30,7 @@ export interface RequestOptions {
   /** Time limit for the response's headers. */
   readonly limitMs?: number;
   readonly headers?: Readonly<Record<string, string>>;
-  /** For a GET whose bytes another server may send. The token stays here. */
+  /** Follows redirects of a GET to another server. The token stays here. */
   readonly redirect?: "follow";
 }
 

@@ -81,7 +81,7 @@ function user({ user, isTrusted, hasDaemon, file }: NixClient): readonly Finding
   return [ok(`${user} is not trusted: Nix ignores --option substituters, and needs it in ${file}`)];
 }
 
-/** Without query and final slash. */
+/** URL without query and final slash. */
 export function bare(url: string): string {
   return url.replace(/\?.*$/s, "").replace(/\/+$/, "").toLowerCase();
 }

@@ -72,7 +72,7 @@ export async function* diagnose(order: DiagnosisOrder): AsyncGenerator<Finding> 
   for (const findings of limited) yield* await findings;
 }
 
-/** What several checks need. */
+/** Facts that several checks need, each read once. */
 interface Looks {
   readonly server: Promise<ServerState>;
   readonly database: Promise<DatabaseState>;

@@ -44,7 +44,7 @@ export function checkDisk(folder: string, room: DiskRoom | undefined): readonly 
 
 export interface LimitFacts {
   readonly limitBytes: number | undefined;
-  /** Of all NAR files; `undefined`: unknown. */
+  /** Bytes of all NAR files; `undefined`: unknown. */
   readonly usedBytes: number | undefined;
   /** The part of them that pins protect; `undefined`: unknown. */
   readonly pinnedBytes: number | undefined;

@@ -4,10 +4,10 @@ export type Mark = "ok" | "warning" | "failed" | "not checked";
 /** One line of the report. */
 export interface Finding {
   readonly mark: Mark;
-  /** What was checked. */
+  /** The checked thing. */
   readonly subject: string;
   readonly fact: string;
-  /** What to do. */
+  /** Remedy. */
   readonly advice?: string;
 }
 

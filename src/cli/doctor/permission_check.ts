@@ -16,7 +16,7 @@ const OWNER_FOLDER = 0o700;
 const OWNER_FILE = 0o600;
 const OTHERS = 0o007;
 
-/** In one finding: the first ones. */
+/** Maximum paths in one finding: the first ones. */
 const SHOWN_MAX = 3;
 
 /**
@@ -66,9 +66,9 @@ export function checkPermissions(places: PermissionPlaces): readonly Finding[] {
 }
 
 interface Looks {
-  /** Of another owner than the storage. */
+  /** Paths of another owner than the storage. */
   readonly foreign: readonly string[];
-  /** Without rights of their owner. */
+  /** Paths without rights of their owner. */
   readonly closed: readonly string[];
   readonly unreadable: readonly string[];
 }

@@ -10,7 +10,7 @@ export interface ServerDoor {
   readonly client: Pick<ServerClient, "request">;
 }
 
-/** What the running larder says of itself. */
+/** State of the running larder, by its own answers. */
 export type ServerState =
   | {
     readonly kind: "running";

@@ -7,7 +7,7 @@ import type { OptionTable } from "../../config/kinds/option.ts";
 import type { KeyFacts } from "./key_check.ts";
 import type { PermissionPlaces } from "./permission_check.ts";
 
-/** What larder writes with these settings, and the files that hold secrets. */
+/** Paths that larder writes with these settings, and the files that hold secrets. */
 export function placesOf(settings: Settings): PermissionPlaces {
   const storage = storageFolder(settings);
   const { nars } = storePlaces(settings);

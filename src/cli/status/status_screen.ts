@@ -61,7 +61,7 @@ function block(label: string, lines: readonly string[]): readonly string[] {
   return lines.map((line, index) => `${(index === 0 ? label : "").padEnd(LABEL_COLUMNS)}${line}`);
 }
 
-/** Without the gaps of its columns, then cut, if the terminal is narrower. */
+/** A line that fits a narrower terminal: without the gaps of its columns, then cut. */
 function fitted(line: string, columns = Infinity): string {
   if (line.length <= columns) return line.trimEnd();
   const text = line.slice(LABEL_COLUMNS).replaceAll(/(\S) {2,}/g, "$1  ");

@@ -3,7 +3,7 @@ import type { Told } from "../client/told.ts";
 
 export interface Verdict {
   readonly isWell: boolean;
-  /** For people: what is wrong and what to do, or that all is well. The first line says which. */
+  /** Faults with their remedies, or that all is well. The first line says which. */
   readonly lines: readonly string[];
 }
 
@@ -29,7 +29,7 @@ function fault(one: Told): readonly string[] {
   return [`  ${mark} ${one.at("text").text ?? ""}`, ...hint === undefined ? [] : [`    ${hint}`]];
 }
 
-/** Of its upstreams, and its errors of the last quarter of an hour. */
+/** Verdict on its upstreams, and its errors of the last quarter of an hour. */
 function verdictOnFigures(stats: Told, nowMs: number): Verdict {
   const upstreams = stats.at("upstreams").list;
   const down = upstreams.filter((one) => !one.at("is_up").isTrue).length;

@@ -4,7 +4,7 @@ import { hideCredentials } from "./upstream_url.ts";
 /** The database for the metadata. */
 export type DatabaseUrl =
   | { readonly kind: "sqlite"; readonly path: string }
-  /** With credentials. */
+  /** A URL with credentials. */
   | { readonly kind: "postgres"; readonly url: string };
 
 // The scheme, then a path, or two slashes and an absolute path.

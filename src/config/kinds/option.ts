@@ -80,7 +80,7 @@ export interface Option<T> {
 export interface Names {
   readonly flag?: string;
   readonly variable?: string;
-  /** In the configuration file. */
+  /** Key in the configuration file. */
   readonly key?: string;
 }
 

@@ -27,7 +27,7 @@ export const namedToken: Kind<NamedToken> = {
   print: ({ name, secret }) => name === undefined ? secret : `${name}:${secret}`,
 };
 
-/** What an invalid token should have been, without a part of it. */
+/** The expected form that an invalid token breaks; it contains no part of the token. */
 function faultOf(name: string | undefined, secret: string): string | undefined {
   if (name !== undefined && secret === "") return "with a token behind the colon";
   if (secret.includes(":")) return "without a second colon";
