@@ -9,7 +9,7 @@ interface Wait {
  */
 export class SharedTimer {
   readonly #delayMs: number;
-  /** In the order of their times, since all have one length. */
+  /** Waits in the order of their times, since all have one length. */
   readonly #waits = new Set<Wait>();
   #timer: ReturnType<typeof setTimeout> | undefined;
 

@@ -1,5 +1,5 @@
 /**
- * A stream of a generator's pieces, made as the reader takes them. `over` is called once: at the
+ * A stream of a generator's pieces, made as the reader takes them. It calls `release` once: at the
  * end, at an error, or when the reader cancels, even before the first piece.
  */
 export function streamOf<Piece>(

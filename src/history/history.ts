@@ -11,7 +11,7 @@ import {
   Timeline,
 } from "./timeline.ts";
 
-/** What a crash can lose at most. */
+/** Time between two writes: the most that a crash can lose. */
 const WRITE_EVERY_MS = 60_000;
 
 /** Downloads in flight are counted this often: a mean of thirty looks a minute. */
@@ -38,7 +38,7 @@ export interface HistorySlot {
   readonly figures: Slot | undefined;
 }
 
-/** What larder reads of the past. */
+/** Reads the past: slots of a tier, and the sums since the first start. */
 export interface HistoryReader {
   slots(tier: Tier): readonly HistorySlot[];
   /** The sum over all members since the first start. */
@@ -53,7 +53,7 @@ export class History implements HistoryReader, AsyncDisposable {
   readonly #deps: HistoryDeps;
   /** As the database has it. */
   #stored = new Timeline();
-  /** What the database has not taken yet. */
+  /** Rows not yet written. */
   #unwritten = new Timeline();
   #counted: Readonly<Partial<Record<Figure, number>>> = {};
   #inFlightMs = 0;
@@ -138,7 +138,7 @@ export class History implements HistoryReader, AsyncDisposable {
     }
   }
 
-  /** What has happened since the last write, and where its counters ended. */
+  /** Rows of the time since the last write, and the counters up to which they go. */
   #since() {
     const nowMs = this.#deps.nowMs();
     const counted = { ...this.#deps.counters(), in_flight_ms: this.#inFlightMs };

@@ -101,7 +101,7 @@ export function slotsUpTo(tier: Tier, nowMs: number): readonly number[] {
   return Array.from({ length: slotsMax }, (_, index) => last - (slotsMax - 1 - index) * stepMs);
 }
 
-/** What is too old at this time. */
+/** Slots of each tier that are too old at this time. */
 export function expiredAt(nowMs: number): readonly ExpiredSlots[] {
   return TIER_NAMES.flatMap((tier) => {
     const [beforeMs = 0] = slotsUpTo(tier, nowMs);

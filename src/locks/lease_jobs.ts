@@ -1,6 +1,6 @@
 import type { LockName } from "./locks.ts";
 
-/** What a lease is for, by the value of `lock_type` in logs. */
+/** Purposes of leases: the values of `lock_type` in logs. */
 export type LockType = "download:nar" | "download:narinfo" | "lru" | "repair";
 
 /** How often to try again for a lock, and when. */

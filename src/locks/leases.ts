@@ -15,7 +15,7 @@ import {
   LocksUnavailable,
 } from "./locks.ts";
 
-/** Whose turn it is. Disposing of it ends the lease, if there is one. */
+/** This member's turn, or another's. Disposing of it ends the lease, if there is one. */
 export interface Turn extends AsyncDisposable {
   /**
    * "ours": do the work; without an answer of the locks others may do it, too. "theirs": the
@@ -164,7 +164,7 @@ export class Leases {
     log[level]("acquired download lock", factsOf(attempt));
   }
 
-  /** A member that lives has the lock for longer than anybody may wait. */
+  /** A live member has kept the lock for longer than any request may wait. */
   async #held(attempt: Attempt): Promise<Turn> {
     const { metrics, log } = this.#deps;
     const { job } = attempt;

@@ -150,7 +150,7 @@ export class MetadataCopy {
     ];
   }
 
-  /** In the order of pinning. */
+  /** Copies the pins in the order of pinning. */
   async #pins(): Promise<void> {
     const { from, to } = this.#deps;
     const there = new Set((await to.pins()).map(({ storePathHash }) => storePathHash));
@@ -165,7 +165,7 @@ export class MetadataCopy {
     if ((await to.history()).length === 0) await to.recordHistory(await from.history(), []);
   }
 
-  /** What makes the kept object that of the old database. No file is touched. */
+  /** Changes that make the kept object that of the old database. No file is touched. */
   #kept(from: NarRecord, to: NarRecord | undefined, atMs: number): readonly Change[] {
     const [file, former] = [from.kept, to?.kept];
     const owner = this.#owner;
@@ -188,7 +188,7 @@ function sealChange(file: KeptFile | undefined, former: KeptFile | undefined): r
   return [{ kind: "nar-sealed", at: file.at, seal: file.seal }];
 }
 
-/** Without the kept file. */
+/** The row of the NAR, without the kept file. */
 function factsOf({ kept: _, ...facts }: NarRecord): NarRow {
   return facts;
 }

@@ -1,7 +1,7 @@
 /** How amounts of one slot become one: two members and two minutes write into the same slot. */
 type Merge = "sum" | "last" | "first";
 
-/** What the history counts, and how. Bytes are of NAR files and narinfos. */
+/** Figures of the history, and how each adds up. Bytes are of NAR files and narinfos. */
 export const FIGURES = {
   /** Hits and joined requests. */
   narinfo_hits: "sum",

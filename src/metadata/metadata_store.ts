@@ -30,7 +30,7 @@ export interface NarRow {
   readonly compression: Compression;
   readonly narHash: NarHash;
   readonly narSize: number;
-  /** From the narinfo, unsigned. */
+  /** File hash from the narinfo, unsigned. */
   readonly fileHash?: FileHash;
   readonly fileSize?: number;
 }
@@ -86,7 +86,7 @@ export class Outdated extends Failure {
   }
 }
 
-/** What must still be so when a narinfo is written. */
+/** Preconditions of a put-narinfo. */
 export interface NarinfoCondition {
   /** The stored narinfo's text; `undefined`: there is none. */
   readonly body: string | undefined;
@@ -195,7 +195,7 @@ export interface FindOptions {
 
 export interface NarFinder {
   findNar(narName: NarName, options?: FindOptions): Promise<NarRecord | undefined>;
-  /** At most one for each upstream, in no particular order; empty for an unknown NAR. */
+  /** Sources of a NAR: at most one for each upstream, in any order; empty for an unknown NAR. */
   sourcesOf(narName: NarName): Promise<readonly NarSource[]>;
   /** The store paths whose narinfo names this NAR file. */
   narinfosOf(narName: NarName): Promise<readonly StorePathHash[]>;
@@ -251,7 +251,7 @@ export interface ChangeWriter {
 
 export interface PinFinder {
   findPin(storePathHash: StorePathHash): Promise<PinRoot | undefined>;
-  /** In the order of pinning. */
+  /** Pin roots in the order of pinning. */
   pins(): Promise<readonly PinRoot[]>;
 }
 

@@ -12,7 +12,7 @@ export interface ReserveOrder {
   readonly neededBytes: number;
   /** Reserve this many if they fit, so that the next call comes later. */
   readonly wantedBytes: number;
-  /** For stored and reserved bytes together. */
+  /** Limit of stored and reserved bytes together. */
   readonly limitBytes: number;
 }
 

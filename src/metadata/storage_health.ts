@@ -9,7 +9,7 @@ import type { Stock } from "./space_keeper.ts";
 export interface StoredSample {
   readonly storePathHash: StorePathHash;
   readonly narName: NarName;
-  /** Of its NAR file. */
+  /** Size of its NAR file. */
   readonly fileSize: number;
   /** The upstreams that have it, by URL. */
   readonly upstreams: readonly string[];
@@ -17,7 +17,7 @@ export interface StoredSample {
 
 /** The state of the stored metadata. */
 export interface StorageHealth {
-  /** Of the store of NAR files, too; `undefined`: none yet. */
+  /** Id of the storage, which the store of NAR files has, too; `undefined`: none yet. */
   readonly storageId: StorageId | undefined;
   /** One line for each fault of the database. */
   readonly damage: readonly string[];

@@ -10,7 +10,7 @@ export interface CacheAddress {
 export interface ClientWay {
   readonly id: string;
   readonly name: string;
-  /** What to do with the lines. */
+  /** Instruction for the use of the lines. */
   readonly instruction: string;
   readonly lines: string;
 }

@@ -9,10 +9,10 @@ declare const fileHashBrand: unique symbol;
 /** The 52 nix32 characters of a SHA-256, without a prefix. */
 export type Sha256 = string & { readonly [sha256Brand]: true };
 
-/** Of the uncompressed NAR; signed. */
+/** Hash of the uncompressed NAR; signed. */
 export type NarHash = Sha256 & { readonly [narHashBrand]: true };
 
-/** Of the NAR file as transferred; not signed. */
+/** Hash of the NAR file as transferred; not signed. */
 export type FileHash = Sha256 & { readonly [fileHashBrand]: true };
 
 const DIGEST_BYTES = 32;

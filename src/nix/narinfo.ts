@@ -21,7 +21,7 @@ export interface Narinfo {
   readonly fileSize?: number;
   readonly narHash: NarHash;
   readonly narSize: number;
-  /** In the order read. */
+  /** References in the order read. */
   readonly references: readonly BaseName[];
   /** Absent as well when the narinfo says `unknown-deriver`. */
   readonly deriver?: BaseName;

@@ -24,7 +24,7 @@ const NARINFO_UNSIGNED_BYTES_MAX = 64 * 1024;
 /** Bytes of a line beside key and value: the colon, the blank and the line's end. */
 const LINE_BYTES = 3;
 
-/** Of a character in UTF-8. A surrogate pair is two characters, and has 4 bytes. */
+/** Maximum bytes of a character in UTF-8. A surrogate pair is two characters, and has 4 bytes. */
 const CHARACTER_BYTES_MAX = 3;
 
 /** The fields of the fingerprint. */

@@ -28,7 +28,7 @@ const LIMIT_MS = 60_000;
 
 /** Counts the closures of the pins. */
 export interface ClosureLister extends Disposable {
-  /** In the order of pinning. Throws "overloaded" if the closures exceed a limit. */
+  /** Closures in the order of pinning. Throws "overloaded" if they exceed a limit. */
   list(): Promise<readonly PinnedClosure[]>;
 }
 

@@ -40,7 +40,7 @@ export class Pins {
     changed();
   }
 
-  /** In the order of pinning. */
+  /** Hashes of the pin roots in the order of pinning. */
   async list(): Promise<readonly StorePathHash[]> {
     return (await this.#deps.metadata.pins()).map(({ storePathHash }) => storePathHash);
   }

@@ -27,7 +27,7 @@ export interface SpaceUsers {
   readonly flushUses: EvictorDeps["flushUses"];
 }
 
-/** The stores, the clock and the ears of the space. */
+/** Stores, clock, log and metrics of the space. */
 export interface SpaceSurroundings {
   readonly metadata:
     & SweeperDeps["metadata"]

@@ -27,7 +27,7 @@ export interface EvictionRunsDeps {
 export interface RunOutcome {
   readonly done: GcDone;
   readonly end: RunEnd;
-  /** What the storage held at the end. */
+  /** Bytes in the storage at the end. */
   readonly seen: SeenBytes;
 }
 
@@ -107,7 +107,7 @@ export class EvictionRuns {
     };
   }
 
-  /** For the log only: a database that cannot be read must not fail a run. */
+  /** Bytes in use by reads, for the log only: an unreadable database must not fail a run. */
   async #busyBytes(): Promise<number> {
     const { metadata, reads, log } = this.#deps;
     try {

@@ -17,7 +17,7 @@ export interface RunConditions {
   /** The run spared entries that were in use. */
   readonly hadBusy: boolean;
   readonly nowMs: number;
-  /** What the storage held at the end of the run. */
+  /** Bytes in the storage at the end of the run. */
   readonly seen: SeenBytes;
 }
 

@@ -29,7 +29,7 @@ export interface RecoverDeps {
   /** True where this process sees none of the member's; default: it cannot look. */
   readonly hasEnded?: (member: MemberId) => boolean;
   readonly log: Logger;
-  /** Of all calls of this process; default: each call logs its failures. */
+  /** Outage of all calls of this process; default: each call logs its failures. */
   readonly outage?: SettlingOutage;
 }
 

@@ -51,7 +51,7 @@ export class SpaceBudget {
     return this.#seen.pinnedBytes;
   }
 
-  /** Of all members. */
+  /** Reserved bytes of all members. */
   get reservedBytes(): number {
     return this.#heldBytes + this.#seen.othersBytes;
   }
@@ -61,7 +61,7 @@ export class SpaceBudget {
     return this.#heldBytes;
   }
 
-  /** What the ledger has reserved for this member, as far as known. */
+  /** Bytes that the ledger has reserved for this member, as far as known. */
   get grantedBytes(): number {
     return this.#grantedBytes;
   }

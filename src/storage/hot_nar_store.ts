@@ -4,7 +4,7 @@ import type { ListedNar, ListOptions, NarStore, OpenOptions, StoredNar } from ".
 
 interface HotNar {
   readonly bytes: Uint8Array<ArrayBuffer>;
-  /** Of the file that they were read from. */
+  /** Seal of the file that they were read from. */
   readonly seal: Seal;
 }
 

@@ -69,7 +69,7 @@ export interface NarLister {
   list(prefix: string, options?: ListOptions): AsyncIterable<ListedNar>;
 }
 
-/** Of a store that other programs can read by itself. */
+/** Locator of objects in a store that other programs can read by themselves. */
 export interface NarLocator {
   /** A URL for GET of this very object, for everybody who knows it, valid for `validMs`. */
   locate(at: StoredName, validMs: number): Promise<URL>;

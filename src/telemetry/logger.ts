@@ -76,5 +76,5 @@ class IsoClock {
   }
 }
 
-/** For commands that report what they find themselves. */
+/** A logger without output, for commands that report their findings themselves. */
 export const SILENT = createLogger("error", { write: () => undefined });

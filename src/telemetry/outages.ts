@@ -2,7 +2,7 @@
 export interface Outage<Message extends string = string> {
   readonly level: "warn" | "error";
   /**
-   * What a person does about each first message. Visitors of the page see it, so it names no file.
+   * The remedy for each first message. Visitors of the page see it, so it names no file.
    */
   readonly begins: Readonly<Record<Message, string>>;
   /** The message at its end. */
@@ -18,7 +18,7 @@ export interface Outage<Message extends string = string> {
 /** The kind of problem that the health of the upstreams shows, too. */
 export const UPSTREAM_DOWN = "upstream down";
 
-/** What a person does about an upstream that does not answer. */
+/** Remedy for an upstream that does not answer. */
 export const UPSTREAM_SILENT =
   "check --cache-upstream-url and the network; larder uses an upstream as soon as it answers";
 
@@ -228,7 +228,7 @@ const GRAVITY_OF_ERRORS = 1_000;
 interface Kind extends Required<Pick<Outage, "level" | "kind">> {
   readonly isPerUpstream: boolean;
   readonly needsDatabase: boolean;
-  /** Of the messages of one kind, the gravest is the one to show. */
+  /** Rank among the messages of one kind: displays show the gravest. */
   readonly gravity: number;
 }
 
@@ -258,7 +258,7 @@ export function kindOf(message: string): string {
   return BEGUN_BY.get(message)?.kind ?? eventEndedBy(message) ?? message;
 }
 
-/** Of the messages of one kind, the gravest is the one to show. */
+/** Rank among the messages of one kind: displays show the gravest. */
 export function gravityOf(message: string): number {
   return BEGUN_BY.get(message)?.gravity ?? NAR_EVENTS.indexOf(message);
 }

@@ -41,7 +41,7 @@ export interface Problem {
   readonly facts: Facts;
   /** Times since the start, those of level debug included. */
   readonly count: number;
-  /** Of all those times. */
+  /** The first of all those times. */
   readonly firstAtMs: number;
   /** Begin of the present outage, or of the last one. */
   readonly begunAtMs: number;
@@ -65,7 +65,7 @@ export function isPresent(problem: Problem, nowMs: number): boolean {
 /** The newest warnings and errors, each kind listed once for each upstream. */
 export class RecentProblems {
   readonly #nowMs: () => number;
-  /** In the order of their last occurrence. */
+  /** Problems in the order of their last occurrence. */
   readonly #problems = new Map<string, Problem>();
 
   constructor(nowMs: () => number) {
@@ -160,7 +160,7 @@ function keyOf(
   return JSON.stringify([kind, isPerUpstream ? upstream : ""]);
 }
 
-/** What is shown of an outage: `next`, unless a graver message stands. */
+/** The shown message of an outage: the new one, unless a graver one is shown already. */
 function gravest(lasting: Told | undefined, { level, message, facts }: Told): Told {
   const gravityOf = (one: string) => begunBy(one)?.gravity ?? 0;
   if (lasting && gravityOf(lasting.message) > gravityOf(message)) return lasting;

@@ -6,7 +6,7 @@ import type { AskOptions, UpstreamPool } from "./upstream_pool.ts";
 import type { Late } from "./upstream_queue.ts";
 
 export interface DocumentPoolDeps {
-  /** By the upstream's URL. */
+  /** Sources of documents by the upstream's URL. */
   readonly sources: ReadonlyMap<string, QueuedDocumentSource>;
   /** Knows their health and the order of preference. */
   readonly pool: Pick<UpstreamPool, "order" | "isDown" | "note" | "probeIfDown">;

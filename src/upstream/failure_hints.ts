@@ -15,7 +15,7 @@ const HINTS: Readonly<Record<UpstreamFailure, string>> = {
   untrusted: "give its public key with --cache-upstream-public-key",
 };
 
-/** What an operator can do about a failure: the log, the page and the verdict say the same. */
+/** The operator's remedy for a failure: the same text in the log, the page and the verdict. */
 export function hintFor({ reason, detail, status }: Omit<Failed, "kind">): string {
   if (/certificate/i.test(detail)) {
     return "give the authority of its certificate with --cache-upstream-ca-file";

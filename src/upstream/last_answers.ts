@@ -13,7 +13,7 @@ export interface LastAnswer {
 /** The newest failed request to an upstream, probes included. */
 export interface LastError {
   readonly reason: UpstreamFailure;
-  /** Of a response that is an error. */
+  /** HTTP status of a response that is an error. */
   readonly status: number | undefined;
   readonly request: "narinfo" | "nar" | "probe";
   readonly hint: string;
@@ -26,7 +26,7 @@ export interface UpstreamAnswers {
   readonly lastNar: LastAnswer | undefined;
   readonly lastError: LastError | undefined;
   readonly counts: Readonly<Record<"found" | "absent" | "failed", number>>;
-  /** Of the newest requests, the oldest first. */
+  /** Latencies of the newest requests, the oldest first. */
   readonly latenciesMs: readonly number[];
 }
 

@@ -24,7 +24,7 @@ export interface Offer {
   readonly upstream: string;
   readonly narinfo: Narinfo;
   readonly trusted: boolean;
-  /** Where it was signed beside being verified. */
+  /** larder's signature, if the Worker made one while verifying. */
   readonly ownSignature?: OwnSignature;
 }
 

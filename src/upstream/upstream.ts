@@ -50,7 +50,7 @@ export type NarinfoReading =
     readonly narinfo: Narinfo;
     /** True when a trusted key signed it. */
     readonly trusted: boolean;
-    /** Where it was signed beside being verified. */
+    /** larder's signature, if the Worker made one while verifying. */
     readonly ownSignature?: OwnSignature;
   }
   | Exclude<DocumentReading, { kind: "found" }>;

@@ -3,7 +3,7 @@ import type { NoAnswerReason } from "./upstream.ts";
 /** So many requests in a row without an answer make an upstream down. */
 export const FAILURES_MAX = 3;
 
-/** From the end of a probe to the next one; a refused connection costs nobody anything. */
+/** Pause from the end of a probe to the next one; a refused connection costs nothing. */
 const PROBE_PAUSE_MS = 1_000;
 
 /** A probe that timed out doubles the pause, up to this. */
@@ -31,7 +31,7 @@ export type UpstreamHealth =
 
 interface DownHealth {
   readonly state: "down";
-  /** Of the last answer that did not come. */
+  /** Reason of the latest failed request. */
   readonly reason: NoAnswerReason;
   readonly pauseMs: number;
   /** When the next probe is due, while none is in flight. */
@@ -128,7 +128,7 @@ export function patienceOf(health: UpstreamHealth): Patience {
   }
 }
 
-/** For people: false also when the last answer did not come. */
+/** True for an upstream that displays show as up: no request failed since its last answer. */
 export function looksUp({ state }: UpstreamHealth): boolean {
   return state === "unknown" || state === "up";
 }

@@ -19,7 +19,7 @@ export interface UpstreamStatus {
   readonly priority: number | undefined;
 }
 
-/** What the first request to an upstream came to. */
+/** Result of the first request to an upstream. */
 export interface UpstreamLook {
   readonly url: string;
   /** Why it is of no use now; `undefined` if it answered as a binary cache. */
@@ -34,7 +34,7 @@ interface PoolRequest {
 }
 
 export interface UpstreamPoolDeps {
-  /** In the order in which the operator gave them. */
+  /** Upstreams in the order in which the operator gave them. */
   readonly upstreams: readonly QueuedNarinfoSource[];
   /** Called with every answer, for logs and counts. */
   readonly observe: (
@@ -53,7 +53,7 @@ export interface UpstreamPoolDeps {
 }
 
 export interface AskOptions {
-  /** Of the client's request; for the log. */
+  /** Id of the client's request; for the log. */
   readonly requestId: string;
   /** URLs of upstreams to leave out. */
   readonly except?: ReadonlySet<string> | undefined;
@@ -154,7 +154,7 @@ export class UpstreamPool implements Disposable {
     if (upstreams.every(({ isDown }) => isDown)) await probed(upstreams);
   }
 
-  /** In the order in which the operator gave them. */
+  /** Statuses in the order in which the operator gave the upstreams. */
   statuses(): readonly UpstreamStatus[] {
     return this.#upstreams.map(({ source: { url }, health, priority }) => (
       { url, isUp: looksUp(health), priority }

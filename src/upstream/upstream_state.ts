@@ -11,7 +11,7 @@ export type UpstreamState = "up" | "down" | "nars" | typeof USELESS[number];
 /** Nobody may ask it again for hours: an older error says nothing of the present. */
 export const ERROR_FOR_MS = 60_000;
 
-/** What is known of an upstream. */
+/** Known facts of an upstream: its health and its last answers. */
 export interface UpstreamSigns {
   readonly isUp: boolean;
   /** The last answer to a narinfo request, and to a NAR request. */

@@ -20,9 +20,9 @@ const DOUBTFUL_MAX = 1_000;
 
 export interface RedisLocksDeps {
   readonly client: RedisClient;
-  /** In front of every key. */
+  /** Prefix of every key. */
   readonly keyPrefix: string;
-  /** Behind it: storages may share a Redis. `undefined` for one without an id. Never rejects. */
+  /** Id behind the prefix: storages may share a Redis. `undefined`: it has none. Never rejects. */
   readonly storageId: () => Promise<StorageId | undefined>;
   /** This member. */
   readonly holder: HolderFacts;

@@ -108,7 +108,7 @@ class Keys {
   }
 }
 
-/** What JSON cannot hold, or the database cannot take apart, in other words. */
+/** A change as JSON can hold it and the database can take it apart. */
 function encode(change: Change): unknown {
   switch (change.kind) {
     case "put-narinfo":

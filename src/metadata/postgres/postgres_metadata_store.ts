@@ -69,7 +69,7 @@ import { readSweptRows, sweepArgument } from "./swept_rows.ts";
 import { Writer } from "./writer.ts";
 
 export interface PostgresOptions extends DatabaseOptions {
-  /** Of the members' heartbeats; default: the server's clock. */
+  /** Clock of the members' heartbeats; default: the server's clock. */
   readonly nowMs?: () => number;
   readonly migrations?: readonly Migration[];
   /** False: throws a Failure unless the database has the newest schema. Default: true. */

@@ -45,7 +45,7 @@ export class DataVersionFeed implements ChangeFeed {
 
   /** Call it once this connection has raised the revision by one: subscribers know its changes. */
   raised(): void {
-    // What others have raised beyond is left for the next poll.
+    // The next poll finds the changes of others.
     if (this.#revision !== undefined) this.#revision++;
   }
 

@@ -20,7 +20,7 @@ export const LEDGER_SQL = {
   members: `SELECT id, min(?2, ifnull((SELECT heartbeat_at_ms FROM member WHERE id = ?1), ?2))
       - heartbeat_at_ms AS silent_ms FROM member ORDER BY id`,
   leave: "DELETE FROM member WHERE id = ?",
-  /** For a file that is kept now: its bytes are stored, and no longer reserved. */
+  /** Ends the reservation of a file that is kept now: its bytes are stored. */
   unreserve: `UPDATE member SET reserved_bytes = reserved_bytes - ?1
     WHERE id = ?2 AND reserved_bytes >= ?1`,
 } as const;

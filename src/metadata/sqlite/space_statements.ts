@@ -45,7 +45,7 @@ export const SPACE_SQL = {
 
   narIdOfPath: "SELECT nar_id FROM narinfo WHERE path_id = ?",
   useOf: "SELECT used_at_ms, protected FROM narinfo_use WHERE path_id = ?",
-  /** For a NAR that no narinfo names any more. */
+  /** Gives an age of its own to a NAR that no narinfo names any more. */
   loosenNar: `INSERT INTO loose_nar (nar_id, used_at_ms, kept)
     SELECT id, ?, kept_size IS NOT NULL FROM nar
       WHERE id = ? AND NOT EXISTS (SELECT 1 FROM narinfo WHERE nar_id = nar.id)
@@ -72,7 +72,7 @@ export const SPACE_SQL = {
     SELECT id, kept_id, ?, kept_size FROM nar WHERE id = ? AND kept_size IS NOT NULL
       AND kept_id = ?
     ON CONFLICT DO UPDATE SET owner = excluded.owner, size = excluded.size`,
-  /** For the object that the newly kept one replaces. */
+  /** Marks the object that the newly kept one replaces. */
   markFormerNar: `INSERT INTO pending_file (nar_id, publish_id, owner, size)
     SELECT id, kept_id, ?, kept_size FROM nar WHERE id = ? AND kept_size IS NOT NULL
       AND kept_id <> ?

@@ -6,7 +6,7 @@ import type { ChangeApplier } from "./change_applier.ts";
 
 interface PendingWrite {
   readonly changes: readonly Change[];
-  /** By performance.now(): a lock that lasts longer is an error. */
+  /** Deadline by performance.now(): a lock that lasts longer is an error. */
   readonly untilMs: number;
   readonly resolve: () => void;
   readonly reject: (reason: unknown) => void;

@@ -13,7 +13,7 @@ export async function moveDurably(from: string, to: string): Promise<void> {
   await sync(to.slice(0, to.lastIndexOf("/")));
 }
 
-/** For a folder of temporary files that is on another file system than the store. */
+/** Copies from a folder of temporary files that is on another file system than the store. */
 async function copyAcross(from: string, to: string): Promise<void> {
   const near = `${to}.${crypto.randomUUID()}.part`;
   try {

@@ -14,7 +14,7 @@ const CHECK_MAX_MS = 5_000;
 
 const UNKNOWN_KEY = "give a key of that store with --cache-storage-s3-access-key-id";
 
-/** What to do where the store refuses, by the name of its error. */
+/** Remedies if the store refuses, by the name of its error. */
 const HINTS: Readonly<Record<string, string>> = {
   NoSuchBucket: "make the bucket, or give another with --cache-storage-s3-bucket",
   InvalidAccessKeyId: UNKNOWN_KEY,

@@ -1,13 +1,13 @@
 import type { HeadObjectCommandOutput } from "@aws-sdk/client-s3";
 import { publishIdOf, type Seal, type StoredName } from "../../nix/stored_name.ts";
 
-/** In front of the keys of all NAR files. */
+/** Prefix of the keys of all NAR files. */
 export const NAR_PREFIX = "nar/";
 
 /** An object of the bucket, as it was at one moment. */
 export interface S3Object {
   readonly key: string;
-  /** Of these very bytes. */
+  /** ETag of these very bytes. */
   readonly etag: string;
   readonly fileSize: number;
   readonly seal: Seal;

@@ -11,7 +11,7 @@ import { FilePart } from "./file_part.ts";
 import type { S3Access } from "./s3_access.ts";
 import { isNotFound } from "./s3_failures.ts";
 
-/** For clients that read from the store themselves. */
+/** Content type, for clients that read from the store themselves. */
 const TYPE = "application/x-nix-nar";
 
 /** Larger files go in parts of this size. S3 takes no smaller ones. */

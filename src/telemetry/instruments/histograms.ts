@@ -7,7 +7,7 @@ interface HistogramRow extends Instrument {
   readonly buckets: readonly number[];
 }
 
-/** From a narinfo in memory to a NAR of some GiB over a slow line. */
+/** Buckets in seconds, from a narinfo in memory to a NAR of some GiB over a slow line. */
 const REQUEST_BUCKETS = [
   ...[0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5],
   ...[1, 2.5, 5, 10, 30, 120, 600],

@@ -1,4 +1,4 @@
-/** What a lock is for. */
+/** Purposes of a lock. */
 export const LOCK_TYPES = ["download", "lru"] as const;
 
 /** "distributed": a lock that all members share; "local": one of this process alone. */

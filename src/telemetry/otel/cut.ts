@@ -6,15 +6,15 @@ import type { ReadableSpan } from "@opentelemetry/sdk-trace";
 
 /** Size limits of a record. */
 export interface Bounds {
-  /** Of a text or a name. */
+  /** Maximum length of a text or a name. */
   readonly charsMax: number;
-  /** Of a record, and of its resource. */
+  /** Maximum attributes of a record, and of its resource. */
   readonly attributesMax: number;
 }
 
 /**
- * From mild to strict. Under the last ones any record is below 30 KB: twice 32 attributes of 64
- * characters, at six bytes each, and punctuation.
+ * Bounds from mild to strict. Under the last ones any record is below 30 KB: twice 32 attributes of
+ * 64 characters, at six bytes each, and punctuation.
  */
 export const BOUNDS: readonly Bounds[] = [
   { charsMax: 4_096, attributesMax: 128 },

@@ -79,7 +79,7 @@ export interface Sampling {
   readonly sampler: Sampler;
 }
 
-/** By the value of `OTEL_TRACES_SAMPLER`: the ratio, and whether a caller's decision counts. */
+/** Samplers by `OTEL_TRACES_SAMPLER`: the ratio, and whether a caller's decision counts. */
 const SAMPLERS: Readonly<Record<string, (ratio: number) => readonly [number, boolean]>> = {
   always_on: () => [1, false],
   always_off: () => [0, false],

@@ -14,10 +14,10 @@ type Fact = Facts[string];
 /** Shown by the subject, by the message, or below the line. */
 const SHOWN_ELSEWHERE = ["name", "stack", "method", "route", "status", "x_cache"];
 
-/** For a search in other logs: at the end of warnings, errors and debug lines. */
+/** Facts for a search in other logs: at the end of warnings, errors and debug lines. */
 const FOR_SEARCHES = ["nar", "path", "trace_id", "span_id"];
 
-/** For machines alone. */
+/** Facts for machines alone. */
 const FOR_MACHINES = ["trace_flags", "pid", "request_id"];
 
 /** Facts that need no name, in this order. The others come between them and the last ones. */
@@ -113,7 +113,7 @@ function namedFact([name, fact]: readonly [string, Fact]): string {
   return `${shown}=${unit === "bytes" || SIZES.has(name) ? formatBytes(fact) : fact}`;
 }
 
-/** Quoted where its end would not be seen. */
+/** Text in quotes, if it is empty or contains a blank, a quote or an equals sign. */
 function quoted(text: string): string {
   return /^[^\s"=]+$/.test(text) ? visible(text) : visible(JSON.stringify(text));
 }

@@ -7,7 +7,7 @@ const HASH_CHARS = 8;
 const HASH_REGEXP = /\b[0-9a-z]{32,}\b/g;
 
 /**
- * What a log line is about: a package such as `firefox-130.0`, else the NAR file, the upstream or
+ * Subject of a log line: a package such as `firefox-130.0`, else the NAR file, the upstream or
  * the request's path, else larder itself.
  */
 export function subjectOf({ name, nar, upstream, path, route }: Facts): string {

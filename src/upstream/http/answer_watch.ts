@@ -4,7 +4,7 @@ import { SharedTimer } from "../../base/shared_timer.ts";
 import { NoAnswer } from "../upstream.ts";
 import { dial } from "./dial.ts";
 
-/** After this time without an answer we find out whether the dialing is to blame. */
+/** Time without an answer after which larder tests whether the dialing is to blame. */
 const DIAL_DOUBT_MS = 100;
 
 /** An upstream timed out; `message` says with what. */

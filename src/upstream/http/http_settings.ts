@@ -1,6 +1,6 @@
 /** The settings of one upstream; plain data, so that a Worker can receive it. */
 export interface HttpUpstreamSettings {
-  /** Without credentials, query and trailing slash. */
+  /** URL without credentials, query and trailing slash. */
   readonly url: string;
   /** The value of the Authorization header, where there are credentials. */
   readonly authorization?: string;

@@ -8,7 +8,7 @@ export interface NarinfoOrder {
   readonly headers: Readonly<Record<string, string>>;
 }
 
-/** What a request tells while it runs, and what ends it. */
+/** The signal that ends a request, and the listeners to its responses. */
 export interface NarinfoWatch {
   readonly signal: AbortSignal;
   /** Called with the status of the final response. */

@@ -8,10 +8,10 @@ export interface UpstreamTrace {
   answered(status: number): void;
 }
 
-/** For requests without a trace. */
+/** Trace of requests without one: it does nothing. */
 export const NO_UPSTREAM_TRACE: UpstreamTrace = { headers: () => ({}), answered() {} };
 
-/** For requests in spans. `propagates`: upstreams get the trace's headers. */
+/** Trace of requests in spans. `propagates`: upstreams get the trace's headers. */
 export function upstreamTraceOf(tracer: Tracer, propagates: boolean): UpstreamTrace {
   return {
     headers: () => propagates ? tracer.headers() : {},
