@@ -18,7 +18,7 @@ import { runAll } from "./bench/run_all.ts";
 import { REPOSITORY, Workplace } from "./bench/workplace.ts";
 import { optionsOrExit } from "./options_or_exit.ts";
 
-/** In running order. */
+/** All measures, in running order. */
 const MEASURES: readonly Measure[] = [
   narinfoHits(1),
   narinfoHits(16),

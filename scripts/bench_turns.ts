@@ -13,7 +13,7 @@ interface TurnsOptions {
   readonly before: string;
   readonly after: string;
   readonly turnsCount: number;
-  /** Of each bench. */
+  /** Arguments of each bench. */
   readonly words: readonly string[];
 }
 

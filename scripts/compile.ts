@@ -70,7 +70,7 @@ function commitOfSources(): string {
   return described ?? "unknown";
 }
 
-/** What git prints; `undefined` outside a clone. */
+/** Output of git; `undefined` outside a clone. */
 function git(...args: string[]): string | undefined {
   try {
     const { success, stdout } = new Deno.Command("git", { args, stderr: "null" }).outputSync();

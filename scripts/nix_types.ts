@@ -34,7 +34,7 @@ const PATTERNS: ReadonlyMap<Kind<unknown>, string> = new Map<Kind<unknown>, stri
   [upstreamUrl, URL],
 ]);
 
-/** What larder itself says about a text that is not absolute. */
+/** The expectation that larder's own message names for a path. */
 const ABSOLUTE_PATH = "an absolute path";
 
 /** The type of a kind in the language of NixOS options. */

@@ -2,7 +2,7 @@ import { messageOf } from "../src/base/failure.ts";
 
 const CANNOT_RUN_STATUS = 2;
 
-/** What `read` makes of the arguments. Prints `usage` for `--help`, and behind an error. */
+/** Options that `read` makes of the arguments. Prints `usage` for `--help`, and behind an error. */
 export function optionsOrExit<Options>(
   read: (words: readonly string[]) => Options,
   usage: string,

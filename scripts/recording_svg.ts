@@ -25,7 +25,7 @@ text { font: 13px ui-monospace, Menlo, Consolas, monospace; fill: var(--ink); wh
 .joined { fill: var(--joined); font-weight: 700 }
 `;
 
-/** Who wants no motion sees all lines at once. */
+/** Media query: a viewer who wants no motion sees all lines at once. */
 const QUIET_UNLESS = "@media (prefers-reduced-motion: no-preference)";
 
 /** A terminal that shows a command and its output, a line at a time, as an animated picture. */

@@ -16,7 +16,7 @@ Deno.writeTextFileSync(`dist/${base}.cdx.json`, `${JSON.stringify(bill, null, 2)
 Deno.writeTextFileSync(`dist/${base}.licenses.txt`, licenceTexts(packages));
 Deno.writeTextFileSync(`dist/${base}.sha256sums`, await sums());
 
-/** In the format of `sha256sum --check`. */
+/** Checksums in the format of `sha256sum --check`. */
 async function sums(): Promise<string> {
   const names = [...Deno.readDirSync("dist")].map(({ name }) => name)
     .filter((name) => name.startsWith(`${base}-`)).sort();

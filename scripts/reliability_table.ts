@@ -24,7 +24,7 @@ export function withReliability(page: string, records: readonly ReliabilityRecor
   return withGenerated(written, "reliability-members", tableOf(MEMBER_AREAS, sorted));
 }
 
-/** What the tests of several machines need. */
+/** Reasons why the tests of several machines cannot run; each is empty if they can. */
 const missing = [redisMissing, postgresMissing, S3_UNAVAILABLE];
 
 /** The records in a test run's file of JSON lines: the last one of each fault. */

@@ -31,7 +31,7 @@ const git = makeStoreObject({
 });
 const hello = makeStoreObject({ name: "hello-2.12.2", references: [glibc], size: 60_000 });
 const rust = makeStoreObject({ name: "rustc-1.91.1", references: [glibc], size: 3_800_000 });
-/** What clients request while no upstream answers. */
+/** The object that clients request while no upstream answers. */
 const missing = makeStoreObject({ name: "missing-1.0" });
 const KEPT = [glibc, openssl, git, hello, rust];
 const LARGE = ["firefox-145.0", "libreoffice-25.8.3", "chromium-143.0"].map((name, index) =>

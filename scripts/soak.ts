@@ -27,7 +27,7 @@ const RETRY_MS = 100;
 const QUIET_MS = 2_000;
 /** A killed member is silent for 30 s at most before the next search, 10 s later, removes it. */
 const DEAD_MAX_MS = 45_000;
-/** After the faults everything must be available again within this time. */
+/** Time limit after the faults, for everything to be available again. */
 const RECOVERY_MAX_MS = 60_000;
 
 const options = optionsOrExit(readOptions, USAGE);
@@ -139,7 +139,7 @@ async function problemsAtTheEnd(
   return problems;
 }
 
-/** What is still there of dead members, and of downloads, when their time is over. */
+/** Names that dead members or downloads left in the spool after `DEAD_MAX_MS`. */
 async function leftOver(spool: string): Promise<readonly unknown[]> {
   const untilMs = performance.now() + DEAD_MAX_MS;
   for (;;) {

@@ -19,7 +19,7 @@ const CLIENT = Deno.createHttpClient({ poolIdleTimeout: 5_000 });
 
 /** A NAR with its narinfo from the server. */
 export interface Found extends Published {
-  /** By that narinfo. */
+  /** Path of the NAR, from the narinfo. */
   readonly narPath: string;
 }
 

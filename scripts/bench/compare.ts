@@ -59,7 +59,7 @@ function valueOf(medians: readonly Median[], name: string): number {
   return medians.find((median) => median.name === name)?.value ?? NaN;
 }
 
-/** In percent; negative if better. */
+/** Worsening in percent; negative if better. */
 function worseBy(unit: Figure["unit"], before: number, after: number): number {
   if (unit === "%") return after - before;
   return 100 * (MORE_IS_BETTER.has(unit) ? before / after - 1 : after / before - 1);

@@ -30,7 +30,7 @@ export interface NarSet extends NarinfoSet {
   readonly bytes: number;
 }
 
-/** What every machine has. */
+/** Folders that every machine has. */
 const REAL_FOLDERS = ["/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/bin"];
 
 /** Number of the median path in nixpkgs, itself included. */
@@ -167,7 +167,7 @@ function namesIn(folder: string): readonly string[] {
   }
 }
 
-/** By the program of that name, as fast as it can. */
+/** Compressed bytes, by the program of that name at level 2, which is fast. */
 async function compressed(
   bytes: Uint8Array<ArrayBuffer>,
   program: "xz" | "zstd",

@@ -2,7 +2,7 @@
 export type NginxSite =
   | { readonly kind: "directory"; readonly root: string }
   | { readonly kind: "proxy"; readonly cacheFolder: string; readonly upstreamUrl: string }
-  /** In front of a larder that leaves its stored NARs to it. */
+  /** nginx in front of a larder that leaves its stored NARs to it. */
   | { readonly kind: "front"; readonly narFolder: string; readonly larderUrl: string };
 
 /**

@@ -6,7 +6,7 @@ import { LARDER, PROXY } from "./server.ts";
 export interface Result {
   readonly figure: Figure;
   readonly values: Values;
-  /** Of larder, for all figures of one measure together. */
+  /** CPU time of larder, for all figures of one measure together. */
   readonly cpu: CpuTimes;
 }
 

@@ -5,11 +5,11 @@ import { LARDER } from "./server.ts";
 /** A figure's values by server, one for each round. */
 export type Values = ReadonlyMap<string, readonly number[]>;
 
-/** What a measure found. */
+/** Result of a measure. */
 export interface Measured {
-  /** Of each figure. */
+  /** Values of each figure. */
   readonly values: readonly Values[];
-  /** Of larder in all rounds; no time for a measure of processes that it launches itself. */
+  /** CPU time of larder in all rounds; zero for a measure that launches its own processes. */
   readonly cpu: CpuTimes;
 }
 

@@ -13,7 +13,7 @@ export const PEER = "peer";
 /** A running server. */
 export interface Server extends AsyncDisposable {
   readonly name: string;
-  /** Without a final slash. */
+  /** The server's URL, without a final slash. */
   readonly url: string;
   /** The resident memory, in bytes, of its largest process. */
   residentBytes(): number;

@@ -2,7 +2,7 @@ import process from "node:process";
 
 const LOOK_EVERY_MS = 20;
 
-/** What this process, with all clients and the upstream, does to the figures itself. */
+/** Load of this process, which runs all clients and the upstream: it distorts the figures. */
 export class OwnLoad implements Disposable {
   readonly #startedMs = performance.now();
   readonly #timer: ReturnType<typeof setInterval>;

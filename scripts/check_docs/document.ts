@@ -19,7 +19,7 @@ const UNWRAPPED_REGEXP = /^\s*([|#<!]|\S+$)/;
 
 /** A Markdown file and the project around it. */
 export interface Document {
-  /** From the project's folder. */
+  /** Path from the project's folder. */
   readonly path: string;
   readonly text: string;
 }

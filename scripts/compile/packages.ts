@@ -10,7 +10,7 @@ const CODE_REGEXP = /\.(js|cjs|mjs|json|wasm)$/;
 /** A file for browsers that imports one which is not there: another error with a path. */
 const FOR_BROWSERS = "unbzip2-stream.min.js";
 
-/** What the executable leaves out of `node_modules`. */
+/** Paths in `node_modules` that the executable leaves out. */
 export function excludedPackageFiles(folder = "node_modules"): readonly string[] {
   const excluded: string[] = [];
   for (const { name, isDirectory, isFile } of Deno.readDirSync(folder)) {

@@ -5,7 +5,7 @@ export interface Step {
   readonly line: number;
   readonly kind: "script" | "command" | "file";
   readonly text: string;
-  /** What the page shows below the command. */
+  /** Lines that the page shows below the command. */
   readonly shown: readonly string[];
   readonly path: string | undefined;
 }

@@ -1,4 +1,4 @@
-/** What a link of a document leads to. */
+/** Targets of the links in a document. */
 export interface LinkTargets {
   /** The name in the site of each page, by its Markdown file. */
   readonly pages: ReadonlyMap<string, string>;

@@ -5,7 +5,7 @@ import { pageHtml } from "./page_html.ts";
 import { type Chapter, readSummary, type SitePage } from "./summary.ts";
 import { siteStyle } from "./style.ts";
 
-/** What the site is built from. */
+/** Source files of the site. */
 export interface SiteSource {
   /** The files in `docs`, from the project's folder. */
   readonly documents: readonly string[];

@@ -4,7 +4,7 @@ import { OF, quantile, rate } from "./selector.ts";
 const REQUESTS = "larder_cache_requests_total";
 const TO_LAST_BYTE = "To the last byte: a large NAR takes as long as its client takes it.";
 
-/** What clients get. */
+/** Panels of clients' requests and responses. */
 export const CLIENTS: Section = {
   title: "Clients",
   panels: [

@@ -1,12 +1,12 @@
 /** A panel of the dashboard, without its place. */
 export interface Panel {
   readonly title: string;
-  /** What a reader must know to judge it: a sentence or two. */
+  /** A sentence or two that a reader needs to judge the figure. */
   readonly description: string;
   readonly kind: "stat" | "timeseries" | "state-timeline";
   /** Grafana's name of the unit. */
   readonly unit: string;
-  /** Of 24 columns. */
+  /** Width, of 24 columns. */
   readonly columns: number;
   readonly targets: readonly Target[];
   /** Upper end of the axis; the lower one is 0. */
@@ -14,7 +14,7 @@ export interface Panel {
   /** Colours from a value on; the first has none. Lines in a time series. */
   readonly thresholds?: readonly Threshold[];
   readonly isStacked?: true;
-  /** What a larder lacks whose panel is empty: shown in the place of figures. */
+  /** Shown in place of missing figures: the feature that this larder lacks. */
   readonly ifEmpty?: string;
   /** The alert on the same figure, whose section of the troubleshooting page it links to. */
   readonly alert?: string;
@@ -24,7 +24,7 @@ export type Threshold = readonly [color: "green" | "yellow" | "red" | "blue", fr
 
 export interface Target {
   readonly expr: string;
-  /** With `{{label}}` for a label's value. */
+  /** Name in the legend, with `{{label}}` for a label's value. */
   readonly legend: string;
   /** True for a figure that the thresholds do not judge. */
   readonly isNeutral?: true;

@@ -3,7 +3,7 @@ import { OF, quantile, rate } from "./selector.ts";
 
 const GIB = 1024 ** 3;
 
-/** What is stored, and what goes. */
+/** Panels of stored bytes, free disk and eviction. */
 export const SPACE: Section = {
   title: "Space",
   panels: [

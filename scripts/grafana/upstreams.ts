@@ -3,7 +3,7 @@ import { OF, quantile, rate } from "./selector.ts";
 
 const ASKED = "larder_upstream_request_duration_seconds_count";
 
-/** What upstreams send. */
+/** Panels of upstreams: state, requests, latency and verification. */
 export const UPSTREAMS: Section = {
   title: "Upstreams",
   panels: [

@@ -4,7 +4,7 @@ export type BackEnd = "postgres" | "s3" | "redis";
 
 export interface MatrixOptions {
   readonly combinations: readonly (readonly BackEnd[])[];
-  /** For the task `test`. */
+  /** Arguments of the task `test`. */
   readonly words: readonly string[];
 }
 
@@ -80,7 +80,7 @@ function combinationOf(text: string): readonly BackEnd[] {
   return BACK_ENDS.filter((one) => words.includes(one));
 }
 
-/** From none of them to all. */
+/** All combinations of back ends, from none of them to all. */
 function everyCombination(): readonly (readonly BackEnd[])[] {
   return Array.from({ length: 2 ** BACK_ENDS.length }, (_, bits) => (
     BACK_ENDS.filter((_, at) => (bits >> at) % 2 === 1)

@@ -6,7 +6,7 @@ import { FALSE_COMPRESSIONS } from "./liar.ts";
 import type { Tally } from "./tally.ts";
 import type { World } from "./world.ts";
 
-/** What the clients may ask for. */
+/** Store objects and files that the clients request. */
 export type ClientWorld = Pick<World, "objects" | "filesOf">;
 
 export interface ClientDeps {

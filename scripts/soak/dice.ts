@@ -9,7 +9,7 @@ export class Dice {
     }
   }
 
-  /** At least 0 and below 1 (mulberry32). */
+  /** A random number of at least 0 and below 1 (mulberry32). */
   part(): number {
     this.#state = (this.#state + 0x6d2b79f5) | 0;
     let mixed = Math.imul(this.#state ^ (this.#state >>> 15), 1 | this.#state);

@@ -11,7 +11,7 @@ export interface Outcome {
   readonly tally: Tally;
   readonly monitor: Monitor;
   readonly limitBytes: number;
-  /** With kills, memory and handles belong to several processes. */
+  /** Number of kills. With any, memory and handles belong to several processes. */
   readonly kills: number;
   /** The problems found at the end. */
   readonly endProblems: readonly string[];

@@ -10,7 +10,7 @@ export const CLOSURE_PATHS = 10_000;
 
 const CHAIN_PATHS = CLOSURE_PATHS / 8;
 
-/** In the middle of a chain closures have some 1,000 paths. */
+/** First pin root: closures in the middle of a chain have some 1,000 paths. */
 const ROOTS_BEGIN_AT = 125;
 const ROOTS_OF_CHAIN = 250;
 

@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 
-/** Without the time in which other processes used this thread's core. */
+/** Times of a work, without those in which other processes used this thread's core. */
 export interface Watched<Value> {
   readonly value: Value;
   readonly tookMs: number;

@@ -1,6 +1,6 @@
 /** A binary cache in memory whose answers come late, as over a long line. */
 export class LateUpstream implements AsyncDisposable {
-  /** Before each answer. */
+  /** Delay before each answer. */
   latencyMs = 0;
   readonly #files: ReadonlyMap<string, Uint8Array<ArrayBuffer>>;
   readonly #server: Deno.HttpServer<Deno.NetAddr>;
@@ -14,7 +14,7 @@ export class LateUpstream implements AsyncDisposable {
     );
   }
 
-  /** Without a slash at its end. */
+  /** The upstream's URL, without a slash at its end. */
   get url(): string {
     return `http://127.0.0.1:${this.#server.addr.port}`;
   }

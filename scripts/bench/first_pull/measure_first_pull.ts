@@ -7,12 +7,12 @@ import type { Workplace } from "../workplace.ts";
 import { LateUpstream } from "./late_upstream.ts";
 import { PATHS_COUNT, type PulledClosure, pulledClosure } from "./pulled_closure.ts";
 
-/** What `--only` finds it by. */
+/** Name of the measure, for `--only`. */
 export const FIRST_PULL_NAME = "first pull";
 
 const ROUNDS = 3;
 
-/** What a client does that has nothing yet, and the most seconds for it through a cold larder. */
+/** A pull of a new client, and its most seconds through a cold larder. */
 interface Pull {
   readonly how: "nix copy" | "substitution, 16 at a time";
   readonly latencyMs: number;
@@ -36,7 +36,7 @@ interface Seconds {
 }
 
 interface Round extends Seconds {
-  /** Of larder, during the cold pull. */
+  /** CPU time of larder during the cold pull. */
   readonly cpu: CpuTimes;
 }
 

@@ -22,7 +22,7 @@ const REFERENCE_PARTS = [1 / 4, 1 / 2, 2 / 3, 3 / 4, 5 / 6];
 export interface PulledClosure {
   readonly top: string;
   readonly publicKey: string;
-  /** By path, as a server has them. */
+  /** Bytes of the files by their paths on a server. */
   readonly files: ReadonlyMap<string, Uint8Array<ArrayBuffer>>;
   readonly narinfoPaths: readonly string[];
 }
