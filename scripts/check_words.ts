@@ -1,22 +1,60 @@
-// Fails when a comment, a document or a test name has a sentence of over 25 words, or a paraphrase
-// of a glossary word. Run by `deno task ok`.
+// Fails when prose of the project has a sentence of over 25 words, or a paraphrase of a glossary
+// word. Prose is comments, documents with their tables, strings, and names of tests. Fails, too,
+// when a doc comment begins with a pronoun. Run by `deno task ok`.
+import { docBeginProblems } from "./check_words/doc_begin.ts";
+import { markedCommentsOf, quotedTextOf } from "./check_words/marked_comments.ts";
 import { commentsOf, paragraphsOf, testNamesOf } from "./check_words/prose.ts";
-import { wordingProblems } from "./check_words/wording.ts";
+import { stringsOf, trailingCommentsOf } from "./check_words/source_prose.ts";
+import { tableCellsOf } from "./check_words/table_cells.ts";
+import { type Prose, wordingProblems } from "./check_words/wording.ts";
+
+/** The prose of a file, by the ending of its name. The names of shell files have none. */
+const PROSE_OF: Readonly<Record<string, (text: string, path: string) => readonly Prose[]>> = {
+  ".ts": proseOfCode,
+  ".js": proseOfCode,
+  ".md": (text) => [...paragraphsOf(text), ...tableCellsOf(text)],
+  ".sql": (text) => markedCommentsOf(text, "--"),
+  ".nix": proseBehindHashes,
+  ".yaml": proseBehindHashes,
+  ".yml": proseBehindHashes,
+  ".toml": proseBehindHashes,
+  ".conf": proseBehindHashes,
+  ".tpl": proseBehindHashes,
+  "": proseBehindHashes,
+};
+
+const FILES = ["main.ts", "flake.nix", "CHANGELOG.md", "README.md", "SECURITY.md"];
+const FOLDERS = [".ci", ".github", "deploy", "docs", "nix", "scripts", "src"];
 
 const problems = [
-  ...["README.md", "docs", "scripts", "src"].flatMap(filesAt)
-    .flatMap((path) => problemsOf(path, path.endsWith(".md") ? paragraphsOf : commentsOf)),
+  ...[...FILES, ...FOLDERS].flatMap(filesAt).flatMap(problemsOf),
   ...filesAt("tests").filter((path) => path.endsWith(".ts"))
-    .flatMap((path) => problemsOf(path, testNamesOf)),
+    .flatMap((path) => wordingProblems(path, testNamesOf(Deno.readTextFileSync(path)))),
 ];
 for (const problem of problems) console.error(problem);
 if (problems.length > 0) Deno.exit(1);
 
-function problemsOf(path: string, proseOf: typeof commentsOf): readonly string[] {
-  return wordingProblems(path, proseOf(Deno.readTextFileSync(path)));
+function problemsOf(path: string): readonly string[] {
+  const proseOf = PROSE_OF[endingOf(path)];
+  if (proseOf === undefined) return [];
+  const text = Deno.readTextFileSync(path);
+  const begins = path.endsWith(".ts") ? docBeginProblems(path, text) : [];
+  return [...wordingProblems(path, proseOf(text, path)), ...begins];
+}
+
+function proseOfCode(text: string, path: string): readonly Prose[] {
+  return [...commentsOf(text), ...trailingCommentsOf(text, path), ...stringsOf(text, path)];
+}
+
+function proseBehindHashes(text: string): readonly Prose[] {
+  return [...markedCommentsOf(text, "#"), ...quotedTextOf(text)];
+}
+
+function endingOf(path: string): string {
+  return /\.[^./]+$/.exec(path)?.[0] ?? "";
 }
 
 function filesAt(path: string): string[] {
-  if (Deno.statSync(path).isFile) return /\.(?:ts|js|md)$/.test(path) ? [path] : [];
+  if (Deno.statSync(path).isFile) return [path];
   return [...Deno.readDirSync(path)].flatMap(({ name }) => filesAt(`${path}/${name}`));
 }
