@@ -23,7 +23,7 @@ const UPSTREAM_MS = 20;
 /** Large NARs come in two parts, so that faults meet them halfway. */
 const PART_BYTES = 1_000_000;
 const PART_MS = 700;
-/** Between two requests of a client: this process, which has them all, must not be the slow one. */
+/** Pause between two requests of a client: this process, with all of them, must not be slow. */
 const REST_MAX_MS = 3_000;
 
 const options = optionsOrExit(readOptions, USAGE);

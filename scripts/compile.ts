@@ -5,7 +5,7 @@ import { excludedPackageFiles } from "./compile/packages.ts";
 import { sameTimes } from "./compile/same_times.ts";
 import { type Build, buildsOf } from "./compile/targets.ts";
 
-/** Where the executable finds its commit. */
+/** File in which the executable finds its commit. */
 const COMMIT_FILE = "dist/commit";
 
 /** Loaded by name, so the compiler does not find them. */

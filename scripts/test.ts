@@ -28,7 +28,7 @@ const PERMISSIONS = [
   `--allow-sys${SYS}`,
 ];
 
-/** How often files are run again that failed while the host took the processor away. */
+/** Maximum repeats of files that failed while the host took the processor away. */
 const REPEATS_MAX = 3;
 /** A repeat begins when the host takes little during `HOST_LOOK_MS`, or after `HOST_WAIT_MS`. */
 const HOST_LOOK_MS = 5_000;
@@ -38,7 +38,7 @@ const SUMMARY_REGEXP = /(\d+) passed.*\| (\d+) failed(?:.*?(\d+) ignored)?/;
 const COLOUR_REGEXP = new RegExp(`${String.fromCharCode(27)}\\[[0-9;]*m`, "g");
 
 const isFiltered = Deno.args.some((word) => word.startsWith("-"));
-/** Their tests together record every row of the table. */
+/** Folders whose tests together record every row of the table. */
 const FAULT_FOLDERS = ["tests/e2e", "tests/reliability"];
 const hasAllFaults = Deno.args.length === 0 ||
   FAULT_FOLDERS.every((folder) => Deno.args.includes(folder));
@@ -80,7 +80,7 @@ interface TestRun {
   readonly code: number;
   /** `undefined` without a summary. */
   readonly counts: Counts | undefined;
-  /** Those with a failed test, and how many failures they show. */
+  /** Test files with a failed test, and the number of failures that they show. */
   readonly files: ReadonlySet<string>;
   readonly failures: number;
   readonly wasStarved: boolean;

@@ -136,7 +136,7 @@ export class Corpus {
   }
 }
 
-/** Not compressed, so the file is the NAR. */
+/** A row and file without compression: the file is the NAR. */
 function asItIs({ nar, narHash }: StoreObject): { row: DialectRow; file: NarFile } {
   const fileHash = parseFileHash(formatSha256(narHash));
   return { row: DIALECTS.directory, file: { compression: "none", bytes: nar, fileHash } };

@@ -51,7 +51,7 @@ export function cpuSum(all: readonly CpuTimes[]): CpuTimes {
   return { threads, kernelSeconds: all.reduce((sum, one) => sum + one.kernelSeconds, 0) };
 }
 
-/** Such as "main 52 %, worker-1 30 %; 41 % of all in the kernel"; empty without any time. */
+/** Shares such as "main 52 %, worker-1 30 %; 41 % of all in the kernel"; empty without any time. */
 export function cpuShares({ threads, kernelSeconds }: CpuTimes): string {
   const all = [...threads.values()].reduce((sum, seconds) => sum + seconds, 0);
   if (all <= 0) return "";

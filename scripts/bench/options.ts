@@ -11,7 +11,7 @@ export interface BenchOptions {
   readonly warmUp: "once" | number;
   /** Measures larder and nginx proxy_cache alone, and no real NARs. */
   readonly pairOnly: boolean;
-  /** Only figures with this text in their name. */
+  /** A text: only figures with it in their name are measured. */
   readonly only: string | undefined;
   /** A compiled larder to run in place of the sources. */
   readonly executable: string | undefined;

@@ -92,7 +92,7 @@ function signed(value: number): string {
   return `${value < 0 ? "" : "+"}${value.toFixed(1)}`;
 }
 
-/** Where larder's time goes in each figure that misses its target. */
+/** Lines with larder's CPU times, for each figure that misses its target. */
 function missedLines(results: readonly Result[]): readonly string[] {
   return results.flatMap((result) => {
     const shares = cpuShares(result.cpu);

@@ -2,7 +2,7 @@
 export interface LinkTargets {
   /** The name in the site of each page, by its Markdown file. */
   readonly pages: ReadonlyMap<string, string>;
-  /** Where the files of the project are shown, such as `https://host/owner/name/blob/main/`. */
+  /** URL of the project's files, such as `https://host/owner/name/blob/main/`. */
   readonly sourceUrl: string | undefined;
   /** Called with each file of `docs` that a page shows or offers. */
   readonly useFile: (path: string) => void;

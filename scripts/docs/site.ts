@@ -10,7 +10,7 @@ export interface SiteSource {
   /** The files in `docs`, from the project's folder. */
   readonly documents: readonly string[];
   readonly readText: (path: string) => string;
-  /** Where the files of the project are shown; `undefined` leaves such links out. */
+  /** URL of the project's files; `undefined` leaves such links out. */
   readonly sourceUrl?: string | undefined;
 }
 

@@ -1,6 +1,6 @@
 import type { Panel, Target, Threshold } from "./panel.ts";
 
-/** Where the documents of larder are published. */
+/** URL of larder's published documents. */
 export const SITE = "https://larder.github.io/larder/";
 
 export const DATA_SOURCE = { type: "prometheus", uid: "${datasource}" } as const;

@@ -81,7 +81,7 @@ async function measureRound(scene: Scene, pull: Pull): Promise<Round> {
   return { straight, cold, warm, cpu };
 }
 
-/** Into an empty store. Throws unless all of the closure is there. */
+/** Duration of a pull into an empty store. Throws unless the closure is complete. */
 async function seconds(
   { how }: Pull,
   { top, publicKey }: PulledClosure,
@@ -125,7 +125,7 @@ async function launch({ workplace, executable, closure, upstream }: Scene): Prom
   return await launcher.launch(workplace.makeFolder(`larder-${crypto.randomUUID()}`));
 }
 
-/** How many NARs it costs the upstream that a client asks for all narinfos and for no NAR. */
+/** NARs that the upstream sends when a client requests all narinfos and no NAR. */
 async function narinfosAlone(scene: Scene): Promise<number> {
   const { closure, upstream } = scene;
   upstream.latencyMs = 1;
