@@ -14,7 +14,7 @@ export interface Start {
   readonly log: Logger;
   /** `undefined`: no signing. */
   readonly secretKey: SecretKey | undefined;
-  /** Where the lines of the log go. */
+  /** Sink of the log's lines. */
   readonly output: LineSink;
   readonly looks: Promise<readonly UpstreamLook[]>;
   /** The address, and the folder of the files. */

@@ -43,7 +43,7 @@ export interface StoreParts {
 export interface MemberParts {
   readonly board: MemberBoard;
   readonly host: string;
-  /** Where the others reach this one. */
+  /** URL at which the other members reach this one. */
   readonly url: string | undefined;
   /** True if members may run on other machines. */
   readonly isShared: boolean;

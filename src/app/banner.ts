@@ -30,7 +30,7 @@ export async function showBanner(
   if (soon === undefined) sink.write(upstreamMarks(await looks, paints));
 }
 
-/** Where larder listens, and what a client needs for it. */
+/** The listener's address, and the settings that a client needs for it. */
 export function listening(facts: BannerFacts, { strong, faint }: Paints): string {
   const { url, storage, publicKeys } = facts;
   const lines = url.startsWith("unix:") ? [] : [
@@ -43,7 +43,7 @@ export function listening(facts: BannerFacts, { strong, faint }: Paints): string
   return `${["", head, data, ...lines, ""].join("\n")}\n`;
 }
 
-/** Which upstreams answer. The marks differ in their shapes, too. */
+/** Marks of upstreams: whether each answers. They differ in their shapes, too. */
 function upstreamMarks(
   looks: readonly UpstreamLook[],
   { info, error: bad }: Paints,

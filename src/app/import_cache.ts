@@ -19,14 +19,14 @@ import { HttpNarSource } from "../upstream/http/http_nar_source.ts";
 import { importInto } from "./import.ts";
 import { caCertificates, upstreamSettings } from "./upstream_settings.ts";
 
-/** Where the other cache is. */
+/** Place of the other cache. */
 export type CachePlace =
   | { readonly kind: "folder"; readonly path: string }
   | { readonly kind: "url"; readonly url: string };
 
 export interface CacheImportOrder {
   readonly place: CachePlace;
-  /** Their closures come over; empty: everything in the folder does. */
+  /** Roots of the closures to import; empty: all entries of the folder. */
   readonly roots: readonly StorePathHash[];
   readonly handling: Handling;
   readonly signal: AbortSignal;

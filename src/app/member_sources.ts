@@ -54,7 +54,7 @@ export class MemberSources implements NarHolders {
     return { upstream: url, location: FOLDER + nar };
   }
 
-  /** Its lock is in nobody's way any more. Where it goes on, it only does so without the lock. */
+  /** Frees the lock of a stopped member. If that member goes on, it goes on without the lock. */
   async stopped(nar: NarName, { upstream: url }: NarSource): Promise<void> {
     await this.#deps.turns.gone(nar, { url });
   }

@@ -13,7 +13,7 @@ import { narPlaceAt, type StoragePlace, storePlaces, tempFolderOf } from "./fold
 /** A server that stores NARs all the time never lets a pass find nothing. */
 const PASSES_MAX = 5;
 
-/** Beside the folders of members, which have other names. */
+/** Folder beside those of members, which have other names. */
 const FOLDER_NAME = "migrate-storage";
 
 /** No member: it only looks for members. */
@@ -33,7 +33,7 @@ export interface StorageMoved {
   readonly copiedBytes: number;
   /** NAR files that the last pass compared. */
   readonly looked: number;
-  /** Those that the old storage has not as the database says. */
+  /** NAR files that differ in the old storage from the database's facts. */
   readonly notCopied: readonly NotCopied[];
   /** True if the last pass found nothing to copy. */
   readonly isSame: boolean;

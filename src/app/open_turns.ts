@@ -97,7 +97,7 @@ function goneMembers(
   };
 }
 
-/** How the settings reach Redis. */
+/** Addresses, credentials and TLS of Redis, from the settings. */
 export function redisOf(settings: Settings) {
   return {
     addresses: settings["cache.redis-addrs"],

@@ -4,7 +4,7 @@ export type MemberId = string;
 /** Owns what was taken from a dead member. */
 export const NOBODY: MemberId = "";
 
-/** Those of earlier releases are a UUID alone. */
+/** Form of a member's id. Ids of earlier releases are a UUID alone. */
 const MEMBER_REGEXP = /^(?:(?<host>.+)\.(?<pid>\d+)\.)?[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
 /** An id that no process had before. It may name a file. */

@@ -15,7 +15,7 @@ export interface HeldNarsDeps {
   /** Answers with what is here. */
   readonly here: Pick<MemberNarServer, "open">;
   readonly passThrough: PassThroughDeps;
-  /** As those of `passThrough`, and `own` has the URL `OWN_COPY_URL`. */
+  /** Sinks like those of `passThrough`; `own` has the URL `OWN_COPY_URL`. */
   readonly sinks: (own: OpenSource) => PassThroughDeps["sinks"];
 }
 

@@ -60,7 +60,7 @@ export function denoProcess(): CommandProcess {
   };
 }
 
-/** Where an executable usually goes, for a larder that runs from its source. */
+/** Usual path of the executable, for a larder that runs from its source. */
 const INSTALLED = "/usr/local/bin/larder";
 
 /** The commit that scripts/compile.ts put into the executable. */

@@ -216,7 +216,7 @@ export const NO_EFFECT: readonly Rule<Settings>[] = [
   ),
 ];
 
-/** Whether a host of a URL is known to be this machine. */
+/** True for a host of a URL that is known to be this machine. */
 function isHere(host: string, settings: Settings): boolean {
   const address = settings["server.addr"];
   const names = [settings["cache.hostname"], ...settings["server.allowed-hosts"], "localhost"];

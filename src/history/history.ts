@@ -51,7 +51,7 @@ export interface HistoryReader {
  */
 export class History implements HistoryReader, AsyncDisposable {
   readonly #deps: HistoryDeps;
-  /** As the database has it. */
+  /** The history in the database. */
   #stored = new Timeline();
   /** Rows not yet written. */
   #unwritten = new Timeline();

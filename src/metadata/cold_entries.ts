@@ -41,7 +41,7 @@ function cursorOf({ hash, used_at_ms, id }: ColdColumns): string {
   return `${hash ? "narinfo" : "nar"} ${used_at_ms} ${id}`;
 }
 
-/** Where both lists continue after an entry. At the same age narinfos come first. */
+/** Positions of both lists after an entry. At the same age narinfos come first. */
 export function positionsAfter(
   cursor: string | undefined,
 ): Record<"narinfos" | "looseNars", Position> {

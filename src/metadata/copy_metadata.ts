@@ -159,7 +159,7 @@ export class MetadataCopy {
     }
   }
 
-  /** Once: the new database adds what happens from then on. */
+  /** Copies the history once: the new database adds later figures. */
   async #history(): Promise<void> {
     const { from, to } = this.#deps;
     if ((await to.history()).length === 0) await to.recordHistory(await from.history(), []);

@@ -27,7 +27,7 @@ export interface DocumentFacts {
 export interface DocumentRow extends DocumentFacts {
   /** Never reused, not even for the same path. */
   readonly id: number;
-  /** When an upstream last confirmed it. */
+  /** Time of the last confirmation by an upstream. */
   readonly checkedAtMs: number;
 }
 

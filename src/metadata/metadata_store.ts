@@ -222,7 +222,7 @@ export interface ReferenceFinder {
   referencesOf(storePathHash: StorePathHash): Promise<readonly StorePathHash[]>;
 }
 
-/** When a store path was used and evicted last. */
+/** Times of a store path's last use and eviction. */
 export interface PathTimes {
   /** `undefined` without a narinfo, or without a use. */
   readonly usedAtMs?: number;

@@ -3,7 +3,7 @@ import type { StorePathHash } from "../nix/store_path.ts";
 /** A store path with a stored narinfo. */
 export interface NamedPath {
   readonly storePathHash: StorePathHash;
-  /** Such as `hello-2.12`. */
+  /** Name such as `hello-2.12`. */
   readonly name: string;
 }
 

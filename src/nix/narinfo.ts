@@ -14,7 +14,7 @@ export interface Narinfo {
   readonly storePath: string;
   readonly baseName: BaseName;
   readonly storePathHash: StorePathHash;
-  /** As read: relative to its binary cache, query included. */
+  /** URL as read: relative to its binary cache, query included. */
   readonly url: string;
   readonly compression: Compression;
   readonly fileHash?: FileHash;

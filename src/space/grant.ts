@@ -8,7 +8,7 @@ import { OutageLog } from "../telemetry/outage_log.ts";
 import { OUTAGES } from "../telemetry/outages.ts";
 import type { Reservation, SpaceBudget } from "./space_budget.ts";
 
-/** How much more than needed is granted, at most, so that most reservations need no transaction. */
+/** Maximum bytes beyond the need of a grant, so that most reservations need no transaction. */
 const SLACK_BYTES_MAX = 64 << 20;
 
 /** The same as a part of the limit, and of what is free: others need room too. */

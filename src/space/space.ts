@@ -130,7 +130,7 @@ export class Space implements AsyncDisposable {
     }
   }
 
-  /** Whether `reserveSpare` could promise `bytes`, as far as is known. Never throws. */
+  /** True if `reserveSpare` could promise `bytes`, as far as is known. Never throws. */
   async hasSpare(bytes: number): Promise<boolean> {
     const { freeBytes } = this.budget;
     if (bytes <= freeBytes) return true;

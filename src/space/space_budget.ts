@@ -38,7 +38,7 @@ export class SpaceBudget {
     this.#grantedBytes = limitBytes === Infinity ? Infinity : 0;
   }
 
-  /** As they were observed last. */
+  /** Bytes as last observed. */
   get seen(): SeenBytes {
     return this.#seen;
   }

@@ -13,7 +13,7 @@ export type ReadOptions = Partial<OpenOptions>;
  */
 export interface StoredNar extends AsyncDisposable {
   readonly fileSize: number;
-  /** As it was when it was opened. */
+  /** Seal at the time of opening. */
   readonly seal: Seal;
   /** True if `bytes` makes no copy: all readers share them. */
   readonly isInMemory?: true;

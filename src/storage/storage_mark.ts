@@ -7,7 +7,7 @@ export const MARK_NAME = "larder-storage-id";
 /** Names the database that knows the NAR files of a store. */
 export interface StorageMark {
   readonly id: StorageId;
-  /** That database in words, without secrets. */
+  /** The database in words, without secrets. */
   readonly database: string;
 }
 

@@ -22,7 +22,7 @@ export const UPSTREAM_DOWN = "upstream down";
 export const UPSTREAM_SILENT =
   "check --cache-upstream-url and the network; larder uses an upstream as soon as it answers";
 
-/** No lock can be had of Redis. */
+/** Kind of the outages in which Redis gives no lock. */
 const NO_LOCKS = "no locks";
 
 const NOT_KEPT = "not kept";

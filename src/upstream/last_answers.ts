@@ -74,7 +74,7 @@ export class LastAnswers {
     latenciesMs.push(ms);
   }
 
-  /** As they are now; later answers change the result. */
+  /** Present answers of an upstream; later ones change the result. */
   of(upstream: string): UpstreamAnswers {
     return this.#of(upstream);
   }

@@ -59,7 +59,7 @@ export type NarinfoReading =
 export interface NarBody {
   /** Bytes of the whole file, where the upstream says so. */
   readonly fileSize?: number;
-  /** Where `body` begins: the requested offset, or 0 from an upstream without ranges. */
+  /** Offset of `body`: the requested one, or 0 from an upstream without ranges. */
   readonly offset: number;
   /** A stream of bytes, which gives BYOB readers. */
   readonly body: ReadableStream<Uint8Array>;

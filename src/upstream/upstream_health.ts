@@ -1,6 +1,6 @@
 import type { NoAnswerReason } from "./upstream.ts";
 
-/** So many requests in a row without an answer make an upstream down. */
+/** Requests in a row without an answer that make an upstream down. */
 export const FAILURES_MAX = 3;
 
 /** Pause from the end of a probe to the next one; a refused connection costs nothing. */
@@ -34,11 +34,11 @@ interface DownHealth {
   /** Reason of the latest failed request. */
   readonly reason: NoAnswerReason;
   readonly pauseMs: number;
-  /** When the next probe is due, while none is in flight. */
+  /** Time of the next probe, while none is in flight. */
   readonly probeDueAtMs: number;
   /** Probes in flight: requests start one beside another that nobody answers. */
   readonly probes: number;
-  /** When the youngest probe began; before the first one, when it went down. */
+  /** Begin of the youngest probe; before the first one, the time when the upstream went down. */
   readonly probedAtMs: number;
   /** The same for the youngest probe that requests wait for. */
   readonly awaitedAtMs: number;
@@ -87,7 +87,7 @@ function nextDown(now: DownHealth, event: Exclude<HealthEvent, { type: "answer" 
   return { ...now, reason, pauseMs, probes: now.probes - 1, probeDueAtMs: atMs + pauseMs };
 }
 
-/** When the next probe is due by itself; `undefined`: none is. */
+/** Time of the next probe that no request starts; `undefined`: none is due. */
 export function probeDueAtMs(health: UpstreamHealth): number | undefined {
   return health.state === "down" && health.probes === 0 ? health.probeDueAtMs : undefined;
 }

@@ -46,7 +46,7 @@ export interface UpstreamPoolDeps {
   readonly observeNar: (upstream: string, reading: UpstreamReading) => void;
   /** Called with each upstream that a client's request leaves out because it is down. */
   readonly skipped: (upstream: string, storePathHash: StorePathHash) => void;
-  /** Called after each change of what is known of an upstream. See `HealthWatch`. */
+  /** Called after each change of an upstream's known facts. See `HealthWatch`. */
   readonly noted: (upstream: string, isUp: boolean, error: unknown) => void;
   /** Called when an upstream goes down, and when it is up again. */
   readonly changed: (upstream: string, isDown: boolean) => void;
@@ -135,7 +135,7 @@ export class UpstreamPool implements Disposable {
     return { urls, isComplete: urls.length === up.length };
   }
 
-  /** Whether this upstream is up and has capacity to spare. */
+  /** True for an upstream that is up and has capacity to spare. */
   isSpare(url: string): boolean {
     return this.#find(url)?.isSpare ?? false;
   }

@@ -4,11 +4,11 @@ const OF_LATE_MS = 60_000;
 /** An upstream answers these when it has too much to do. */
 export const BUSY_STATUSES: ReadonlySet<number> = new Set([429, 503]);
 
-/** Whether an upstream has enough to do with what clients wait for. */
+/** Signs that an upstream has no capacity beyond the requests that clients wait for. */
 export interface UpstreamStrain {
   /** Its last answer took over half its timeout, or did not come. */
   readonly isSlow: boolean;
-  /** When it last refused a request because it was too busy. */
+  /** Time of its last refusal of a request because it was too busy. */
   readonly busyAtMs: number;
 }
 

@@ -23,7 +23,7 @@ export type MetadataBackEnd =
   & AsyncDisposable
   & {
     readonly board: MemberBoard;
-    /** Where several machines may share the database. */
+    /** Keeper of the signing key, if several machines may share the database. */
     readonly keys?: KeyKeeper;
   };
 

@@ -23,7 +23,7 @@ export type DatabaseState =
   | { readonly kind: "missing" }
   /** Another program has made it. */
   | { readonly kind: "foreign" }
-  /** It has another schema than this larder. */
+  /** The database has another schema than this larder. */
   | { readonly kind: "older" | "newer"; readonly version: number; readonly known: number }
   | { readonly kind: "unreadable"; readonly reason: string }
   /** Reading it would change files, or copy too much. */

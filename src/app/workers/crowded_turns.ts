@@ -1,7 +1,7 @@
 /** Narinfos in one turn of the event loop that show that this thread has enough to do. */
 const CROWD_MIN = 2;
 
-/** So long after such a turn the next narinfos count as crowded, too. */
+/** Time after such a turn in which the next narinfos count as crowded, too. */
 const CROWDED_MS = 20;
 
 /**

@@ -31,7 +31,7 @@ export class JobWorker<Order, Answer extends { readonly id: number }> implements
     return id;
   }
 
-  /** Once the Worker is disposed of, every job gets `died`. */
+  /** Sends an order. Once the Worker is disposed of, every job gets `died`. */
   send(order: Order): void {
     if (this.#stopped) return this.end("the server is stopping");
     this.#running().postMessage(order);

@@ -66,7 +66,7 @@ export type NarinfoWorkerOrder =
   }
   | { readonly type: "cancel"; readonly id: number };
 
-/** It comes in lists. */
+/** A message of the Worker. Messages come in lists. */
 export type FromNarinfoWorker =
   | { readonly id: number; readonly type: "pong" }
   | { readonly id: number; readonly type: "busy" }

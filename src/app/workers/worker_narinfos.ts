@@ -24,7 +24,7 @@ export interface WorkerNarinfosDeps {
   readonly log: Logger;
 }
 
-/** It has the signing key and reads the texts of strangers: it reaches upstreams, and no file. */
+/** Rights of the Worker: the network alone. It has the signing key and reads texts of strangers. */
 export const NETWORK_ALONE: Deno.PermissionOptionsObject = {
   net: "inherit",
   read: false,

@@ -10,7 +10,7 @@ export type Pieces = AsyncGenerator<Uint8Array<ArrayBuffer>>;
 /** The result of reading a document into memory. */
 export type Collected =
   | { readonly kind: "whole"; readonly bytes: Uint8Array<ArrayBuffer> }
-  /** It is too large or too slow for memory: all of its pieces, from the first one on. */
+  /** All pieces of a document that is too large or too slow for memory, from the first one on. */
   | { readonly kind: "passing"; readonly pieces: Pieces };
 
 /** The longest wait of a client for its first byte; a slower document passes through. */

@@ -30,7 +30,7 @@ export const DOCUMENT_RULES: Readonly<Record<DocumentKind, DocumentRule>> = {
   debuginfo: { ...SMALL, ...JSON_TYPE },
 };
 
-/** How long a document that may change is served without asking again. */
+/** Time in which larder serves a document that may change without a new request. */
 export const UNCHANGED_FOR_MS = 10 * 60 * 1_000;
 
 /** A larger JSON text is checked at both ends only: parsing blocks requests. */

@@ -29,7 +29,7 @@ export type DownloadState =
   };
 
 export type DownloadEvent =
-  /** It is this member's turn to download the file. */
+  /** This member's turn to download the file. */
   | { readonly type: "turn" }
   | { readonly type: "opened"; readonly fileSize?: number }
   | { readonly type: "bytes"; readonly received: number }

@@ -233,7 +233,7 @@ function hasFailedAhead({ isAhead, state }: Download): boolean {
   return isAhead && state.state === "failed";
 }
 
-/** Where it throws it leaves no file behind: descriptors may have run out. */
+/** A new growing file. A throw leaves no file behind: descriptors may have run out. */
 function makeGrowingFile(dir: string, nar: NarName): GrowingFile {
   const path = Deno.makeTempFileSync({ dir, prefix: `${nar}.`, suffix: ".part" });
   try {

@@ -41,7 +41,7 @@ export interface Explanation {
 export interface ToldUnstored {
   readonly reason: "not_sent" | "no_room" | "disk";
   readonly at: string;
-  /** Where it had no room: its own bytes, the limit, and what pins keep. */
+  /** Bytes of a NAR without room. The limit and the pinned bytes follow. */
   readonly bytes: number | null;
   readonly limit_bytes: number | null;
   readonly pinned_bytes: number | null;

@@ -17,7 +17,7 @@ export interface ExportDeps {
 /** The counts of an export so far. */
 export interface ExportProgress {
   readonly pathsDone: number;
-  /** Those found so far: references lead to further ones. */
+  /** Number of paths found so far: references lead to further ones. */
   readonly pathsKnown: number;
   readonly bytes: number;
 }

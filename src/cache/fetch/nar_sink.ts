@@ -14,7 +14,7 @@ export interface NarOrder {
 /** The point where the next source is to begin. */
 export interface ResumePoint {
   readonly offset: number;
-  /** Only for the file with this tag; another file must begin at 0. */
+  /** Tag of the file that may continue; another file must begin at 0. */
   readonly tag?: string;
 }
 

@@ -128,7 +128,7 @@ interface Spooled {
   readonly measured: Measured;
 }
 
-/** Only here do the bytes begin to count: they are the narinfo's NAR. */
+/** Keeps the file, if it is the narinfo's NAR: its bytes count from here on. */
 async function keep(
   { publishing }: ImportNarDeps,
   narinfo: Narinfo,

@@ -1,7 +1,7 @@
 import type { PinRoot } from "../../metadata/metadata_store.ts";
 import type { Narinfo } from "../../nix/narinfo.ts";
 
-/** Where the NAR file of an entry is. */
+/** Place of an entry's NAR file. */
 export type SourceNar =
   | { readonly kind: "file"; readonly path: string }
   | {

@@ -38,9 +38,9 @@ export interface ImportProgress {
   readonly entriesAll: number | undefined;
   readonly entriesDone: number;
   readonly stored: number;
-  /** Those that were here already. */
+  /** Number of entries that larder had already. */
   readonly known: number;
-  /** Those that found no room below the size limit. */
+  /** Number of entries without room below the size limit. */
   readonly withoutRoom: number;
   readonly storedBytes: number;
 }

@@ -19,7 +19,7 @@ export interface UpstreamWord {
 
 /** A store path in the words of upstreams. */
 export interface RecordedPath {
-  /** Such as `hello-2.12`; `undefined` if larder has not met it. */
+  /** Name such as `hello-2.12`; `undefined` if larder has not met it. */
   readonly name: string | undefined;
   /** Its NAR, which larder may have forgotten; `undefined` if larder has not met it. */
   readonly narName: NarName | undefined;

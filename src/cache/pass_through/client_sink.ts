@@ -88,7 +88,7 @@ export class ClientSink implements NarSink {
     return this.#whole !== undefined;
   }
 
-  /** Only for a small file after the verdict. */
+  /** All bytes of a small file after the verdict; else `undefined`. */
   whole(): Bytes | undefined {
     return this.#whole?.joined();
   }
@@ -110,7 +110,7 @@ export class ClientSink implements NarSink {
     this.#whole = isSmall && !isRest ? new ByteBlocks() : undefined;
   }
 
-  /** Only the bytes that the client had before can be compared. */
+  /** False if the bytes differ from those that the client had before. Others cannot be compared. */
   has(bytes: Uint8Array, position: number): boolean {
     const { sent } = this.#parts.client;
     if (sent === undefined) return true;

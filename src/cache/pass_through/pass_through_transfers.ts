@@ -9,7 +9,7 @@ export interface PassThroughTransfer {
   readonly name: NarName;
   /** The client's address; `undefined` if unknown. */
   readonly peer: string | undefined;
-  /** Where the bytes go; `undefined` before the first source. */
+  /** Sink of the bytes; `undefined` before the first source. */
   readonly sink: () => Pick<ClientSink, "state" | "rate"> | undefined;
 }
 

@@ -29,7 +29,7 @@ export interface ReconcilerDeps {
 interface Pass {
   /** True to compare the size of each file too. */
   readonly sizes: boolean;
-  /** Between two shards. */
+  /** Pause between two shards. */
   readonly pauseMs: number;
 }
 
@@ -66,7 +66,7 @@ export class Reconciler implements AsyncDisposable {
     this.#running = work();
   }
 
-  /** Only one member at a time compares: each finds the same. */
+  /** A pass of this member, if it has the turn: each member would find the same. */
   async #passInTurn(pass: Pass): Promise<void> {
     const { turns = ALONE } = this.#deps;
     await using turn = await turns.repair();

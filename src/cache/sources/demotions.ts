@@ -2,7 +2,7 @@ import { lruOf } from "../../base/lru.ts";
 import type { NarName } from "../../nix/nar_name.ts";
 import type { StorePathHash } from "../../nix/store_path.ts";
 
-/** How long a demoted upstream is asked last. */
+/** Time in which a demoted upstream gets requests last. */
 const DEMOTED_FOR_MS = 60 * 60 * 1_000;
 const ENTRIES_MAX = 10_000;
 

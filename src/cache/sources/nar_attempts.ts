@@ -13,7 +13,7 @@ export interface NarAttemptsDeps {
   readonly logging: AttemptLogDeps;
   /** How long a source may be silent after the last progress. */
   readonly idleTimeoutMs: number;
-  /** How long one source has the request alone; then the next one is asked too. */
+  /** Time in which one source has the request alone; then the next one gets it, too. */
   readonly hedgeAfterMs: number;
 }
 

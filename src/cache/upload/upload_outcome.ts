@@ -1,12 +1,12 @@
-/** Why an upload is refused. Nothing of it is kept. */
+/** Reasons to refuse an upload. larder keeps nothing of it. */
 export type UploadFault =
-  /** It is not what it says, or what it needs is not here. */
+  /** The upload differs from its own claims, or larder lacks an entry that it needs. */
   | "invalid"
   /** Something else is here under its name. */
   | "conflict"
-  /** It would never fit. */
+  /** The upload is larger than the limit. */
   | "too-large"
-  /** It does not fit beside what is here. */
+  /** The upload does not fit beside the stored bytes. */
   | "no-room"
   /** Its Content-Encoding is unknown. */
   | "encoding"

@@ -15,7 +15,7 @@ const NO_KEY = "expected a signature of a trusted upload key, and none is set";
 const NO_TOKEN = "expected a write token or a signature by --cache-trusted-upload-key, " +
   "and none is set";
 
-/** Which uploads are trusted, beside their tokens. */
+/** Rules of trusted uploads, beside their tokens. */
 export class UploadTrust {
   readonly #keys: TrustedKeys | undefined;
   readonly #line: string;

@@ -10,7 +10,7 @@ const NAME_REGEXP = /^[0-9A-Za-z+\-._?=]{1,211}$/;
 /** Operands of a command that takes store paths and package names. */
 export interface PathsAndNames {
   readonly paths: readonly StorePathArgument[];
-  /** Such as `firefox` or `firefox-130.0`. */
+  /** Names such as `firefox` or `firefox-130.0`. */
   readonly names: readonly string[];
 }
 
@@ -24,7 +24,7 @@ export function readPathsAndNames(words: readonly string[], links: Links): Paths
   return { names, paths: hasOnlyNames ? [] : readStorePathArguments(others, links) };
 }
 
-/** Those with this name, else those of this package in any version. */
+/** Entries with this name, else those of this package in any version. */
 export function thoseNamed<One extends { readonly name: string | null }>(
   given: string,
   all: readonly One[],

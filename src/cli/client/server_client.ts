@@ -40,7 +40,7 @@ const ANSWER_LIMIT_MS = 60_000;
 const TRUST_HINT = "set NIX_SSL_CERT_FILE or SSL_CERT_FILE to the certificate of its authority";
 const START_HINT = 'is larder running? Start it with "larder serve", or give --server';
 
-/** Only larder's own form of an id is shown. */
+/** larder's own form of a request id: the client shows no other. */
 const REQUEST_ID_REGEXP = /^[A-Za-z0-9._-]{1,64}$/;
 
 /** A client of a running larder. The token goes into a header and nowhere else. */

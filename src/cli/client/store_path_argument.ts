@@ -10,7 +10,7 @@ import {
 
 /** A store path from the command line. */
 export interface StorePathArgument {
-  /** As typed. */
+  /** The argument as typed. */
   readonly given: string;
   readonly storePathHash: StorePathHash;
   /** Missing if only the hash was given. */

@@ -4,7 +4,7 @@ import { formatSeconds } from "../../base/format_units.ts";
 import type { Settings } from "../../config/options.ts";
 import { type Finding, findingsOn } from "./finding.ts";
 
-/** As the alert LarderCertificateExpires has it. */
+/** Remaining time that is a warning, as in the alert LarderCertificateExpires. */
 const WARNING_MS = 14 * 86_400_000;
 
 export interface CertificateFacts {

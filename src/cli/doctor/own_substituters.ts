@@ -16,7 +16,7 @@ export interface SubstitutersOrder {
   readonly publicKey: string | undefined;
 }
 
-/** Those substituters that are this larder, under whatever name: they show its public key. */
+/** Substituters that are this larder under any name: they show its public key. */
 export async function ownSubstituters(order: SubstitutersOrder): Promise<ReadonlySet<string>> {
   const { substituters, url, publicKey } = order;
   const http = substituters.filter((one) => /^https?:\/\//i.test(one)).slice(0, ASKED_MAX);

@@ -6,7 +6,7 @@ import type { Told } from "../client/told.ts";
 import { problemLines, transferLines, upstreamLines } from "./status_lists.ts";
 import { verdictOf } from "./verdict.ts";
 
-/** Where a screen is shown. */
+/** Size of the terminal. */
 export interface ScreenSize {
   /** `undefined` outside a terminal: no line is cut. */
   readonly columns: number | undefined;

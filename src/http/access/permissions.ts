@@ -75,7 +75,7 @@ const UPLOAD_ROUTES = [
   "/upload/debuginfo/{id}",
 ] as const;
 
-/** Which right each method of each route needs: the only place that says so. */
+/** Rights of each method of each route: the only place that says so. */
 export const PERMISSIONS: readonly Permission[] = [
   { route: "/nix-cache-info", method: "GET", right: "none" },
   { route: "/healthz", method: "GET", right: "none" },

@@ -7,7 +7,7 @@ const DAY_S = 24 * 60 * 60;
 export const CACHE_CONTROL = {
   /** Named by the hash of its bytes. */
   immutable: `public, max-age=${365 * DAY_S}, immutable, no-transform`,
-  /** Only the signatures of a path's narinfo change. */
+  /** A day: of a path's narinfo, only the signatures change. */
   narinfo: `public, max-age=${DAY_S}, no-transform`,
   /** A document that should not change, though no hash proves it. */
   document: `public, max-age=${DAY_S}, no-transform`,

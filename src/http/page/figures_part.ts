@@ -50,7 +50,7 @@ function figure(
  class="quiet">${detail}</span></dd></div>`;
 }
 
-/** Those that the ratio is of, in words. */
+/** The requests behind the ratio, in words. */
 function requestsOf({ hits, misses, joined, prefetched }: Stats["requests"]["nar"]): string {
   const all = hits + misses + joined + prefetched;
   return all === 0 ? "no request since the start" : `of ${formatNumber(all)} since the start`;

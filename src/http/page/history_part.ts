@@ -164,7 +164,7 @@ const hits = (figures: Figures) => figures.narinfo_hits + figures.nar_hits;
 const asked = (figures: Figures) => hits(figures) + figures.narinfo_misses + figures.nar_misses;
 const requests = (figures: Figures) => asked(figures) + figures.absent;
 
-/** No client asked, and nothing is stored. */
+/** True without requests, and without served, stored and evicted bytes. */
 function isEmpty(figures: Figures): boolean {
   return requests(figures) + figures.served_bytes + figures.stored_bytes + figures.evicted_bytes ===
     0;

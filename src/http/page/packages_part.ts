@@ -10,7 +10,7 @@ export const NAMED_MAX = 50;
 
 /** Result of a search. */
 export interface Found {
-  /** As typed; empty without a search. */
+  /** The query as typed; empty without a search. */
   readonly query: string;
   /** Explanation of a store path or its hash. */
   readonly explanation: Explanation | undefined;

@@ -84,7 +84,7 @@ function times(kind: Kind, isOver: boolean, at: string): Html {
   }</span>`;
 }
 
-/** When an outage began that was over before; `undefined` for the first of its kind. */
+/** Begin of the present outage, if one of its kind was over before; else `undefined`. */
 function comeAgain(kind: Kind): string | undefined {
   const [longest] = kind.filter(({ over_at }) => over_at === null)
     .toSorted((a, b) => a.begun_at < b.begun_at ? -1 : 1);

@@ -25,7 +25,7 @@ export interface AccessLine {
   /** The X-Cache header, if any. */
   readonly source: string | null;
   readonly requestId: string;
-  /** As `peerAddress` returns it; `undefined` if unknown. */
+  /** Address from `peerAddress`; `undefined` if unknown. */
   readonly client: string | undefined;
   /** Name of the token, if the request needed one. */
   readonly token: string | undefined;

@@ -3,7 +3,7 @@ import { Buffer } from "node:buffer";
 
 /** The beginning of a connection that should hold a header of PROXY protocol version 2. */
 export type ProxyHeader =
-  /** Not whole yet. */
+  /** The header is incomplete. */
   | { readonly kind: "more" }
   /** `client`: `undefined` if the proxy speaks for itself, or does not know. */
   | { readonly kind: "header"; readonly length: number; readonly client?: Deno.NetAddr }
@@ -75,7 +75,7 @@ function refused(reason: ProxyHeaderFault): ProxyHeader {
   return { kind: "refused", reason };
 }
 
-/** As Deno writes addresses: IPv6 with its longest run of zeros left out. */
+/** Address as Deno writes it: IPv6 without its longest run of zeros. */
 function addressOf(bytes: Uint8Array): string {
   if (bytes.length === 4) return bytes.join(".");
   const groups = Array.from(

@@ -58,7 +58,7 @@ export class Connection {
     this.#responseWriter = new ResponseWriter(socket, this.activity, deps.running);
   }
 
-  /** As `peerAddress` returns it. */
+  /** Address from `peerAddress`. */
   get peer(): string {
     return peerAddress(this.#socket.remoteAddr);
   }

@@ -112,7 +112,7 @@ export class ReceivedRequest implements ClientRequest, Delivery {
     this.#sentBytes += byteLength;
   }
 
-  /** Only the first call counts. */
+  /** Ends the delivery. Only the first call counts. */
   end(how: DeliveryEnd): void {
     if (this.#end !== undefined) return;
     this.#end = how;

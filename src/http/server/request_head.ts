@@ -5,7 +5,7 @@ import { Refusal } from "./refusal.ts";
 /** A request without its body. */
 export interface RequestHead {
   readonly method: string;
-  /** As `ClientRequest.url`. */
+  /** URL like `ClientRequest.url`. */
   readonly url: string;
   readonly headers: RequestHeaders;
   /** Bytes of the body. */

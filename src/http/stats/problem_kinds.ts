@@ -30,7 +30,7 @@ export function remedyOf(
   return [...new Set(gravest.flatMap((one) => whatToDo(one) ?? []))].join("; ");
 }
 
-/** Whether the verdict says what to do, so that the list need not. */
+/** True if the verdict names the remedy, so that the list need not. */
 export function isTold(remedy: string, hints: readonly (string | null | undefined)[]): boolean {
   return hints.some((hint) => hint?.includes(remedy));
 }

@@ -17,7 +17,7 @@ const NO_TLS = "The server does not support SSL connections";
 /** A plain connection is allowed where the server has no TLS: libpq's default. */
 const MAY_BE_PLAIN = "prefer";
 
-/** How to connect, with the meaning that libpq gives to the URL's parameters. */
+/** Settings of connections, with the meaning that libpq gives to the URL's parameters. */
 export function configOf(url: string): PoolConfig {
   const parsed = new URL(url);
   if (!parsed.searchParams.has("sslmode")) parsed.searchParams.set("sslmode", MAY_BE_PLAIN);

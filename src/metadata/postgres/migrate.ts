@@ -58,7 +58,7 @@ async function versionOf(client: Client): Promise<number> {
   return Number(row?.["version"] ?? 0);
 }
 
-/** Such as the database of an ncps: larder would write among its tables. */
+/** Throws for a database of another program, such as ncps: larder would write among its tables. */
 async function refuseForeign(client: Client): Promise<void> {
   const { rows } = await client.query(
     "SELECT tablename FROM pg_tables WHERE schemaname = current_schema() ORDER BY 1",

@@ -81,7 +81,7 @@ const SQL = {
 
 export type QueryName = keyof typeof SQL;
 
-/** These read whole tables. */
+/** Queries that read whole tables. */
 const SCANS: ReadonlySet<QueryName> = new Set(["keptNars", "wrongSums", "findNamed"]);
 
 const SCAN_MAX_MS = 600_000;

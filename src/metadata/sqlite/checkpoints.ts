@@ -6,7 +6,7 @@ export interface CheckpointScope {
 
 const WORKER_URL = new URL("./checkpoint_worker.ts", import.meta.url);
 
-/** So many rows dirty 10 to 60 MiB of pages, depending on their places. */
+/** Rows between two checkpoints. They dirty 10 to 60 MiB of pages, depending on their places. */
 const ROWS_MAX = 8_000;
 
 /** Each pass after the first copies the little that was written during the one before. */

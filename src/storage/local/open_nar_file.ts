@@ -60,7 +60,7 @@ export class OpenNarFile implements StoredNar {
     this.#close();
   }
 
-  /** Whether the file is still the one of the seal. Its removal changes its times, no bytes. */
+  /** True while the file is the one of the seal. Its removal changes its times, no bytes. */
   #isSealed(): boolean {
     const info = this.#file.statSync();
     return info.nlink === 0 || sealOf(info) === this.seal;

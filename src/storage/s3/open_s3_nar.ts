@@ -11,7 +11,7 @@ import type { S3Object } from "./s3_object.ts";
 
 type Bytes = Uint8Array<ArrayBuffer>;
 
-/** So many breaks in a row, without a byte between them, end a read. */
+/** Maximum breaks in a row, without a byte between them, before a read ends. */
 const BREAKS_MAX = 3;
 
 /** The longest pause after the first break; each further one doubles it. */

@@ -32,7 +32,7 @@ export function ncpsPlaces(folder: string, databaseUrl: string | undefined): Ncp
   return { store, databasePath };
 }
 
-/** Where ncps has a file of that name. Throws a Failure for a name that leaves the folder. */
+/** Path of a file in ncps's folder. Throws a Failure for a name that leaves the folder. */
 export function shardedPath(folder: string, name: string): string {
   if (!FILE_NAME_REGEXP.test(name)) {
     throw new Failure("corrupt", `Cannot use ${JSON.stringify(name)} as a file name of ncps`);

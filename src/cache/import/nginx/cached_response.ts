@@ -5,7 +5,7 @@ export interface CachedResponse {
   readonly status: number;
   /** Lower case; the last of several equal names. */
   readonly headers: ReadonlyMap<string, string>;
-  /** Where the body begins in the file. */
+  /** Offset of the body in the file. */
   readonly bodyStart: number;
 }
 
