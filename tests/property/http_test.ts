@@ -158,7 +158,7 @@ async function answersTo(parts: readonly Uint8Array[]): Promise<string> {
     refused() {},
     ticks: TICKS,
     running: new RunningWrites(),
-    isStopping: () => false,
+    stage: () => "serving",
   }).run();
   assert.ok(wire.isClosed);
   return await wire.said();

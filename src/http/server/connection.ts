@@ -12,6 +12,12 @@ import { RequestBody } from "./request_body.ts";
 import { parseRequestHead, type RequestHead } from "./request_head.ts";
 import { sendAnswer } from "./send_answer.ts";
 
+/**
+ * Retiring: each connection ends after its next answer. Stopping: each one ends after the answer
+ * that it is sending, which may have announced more.
+ */
+export type ServerStage = "serving" | "retiring" | "stopping";
+
 export interface ConnectionDeps {
   /** Answers a request; never rejects. */
   readonly handle: (request: ClientRequest, delivery: Delivery) => Promise<Answer>;
@@ -23,8 +29,7 @@ export interface ConnectionDeps {
   readonly running: RunningWrites;
   /** `undefined`: no proxy is believed. */
   readonly proxies?: Proxies | undefined;
-  /** True once the server takes no further request. */
-  readonly isStopping: () => boolean;
+  readonly stage: () => ServerStage;
 }
 
 /** Reads up to so many bytes of an unused body after its answer, to keep the connection. */
@@ -129,7 +134,7 @@ export class Connection {
     const received = new ReceivedRequest(head, body, { remoteAddr, running, proxies, activity });
     this.#request = received;
     const answer = await this.#deps.handle(received, received);
-    const keepsAlive = head.keepsAlive && !this.#deps.isStopping() &&
+    const keepsAlive = head.keepsAlive && this.#deps.stage() === "serving" &&
       (body === undefined || await this.#isUsedUp(body, head));
     this.activity.enter("answering");
     await sendAnswer(answer, {
@@ -147,7 +152,7 @@ export class Connection {
     if (!keepsAlive && (body?.isOver === false || !this.#requestReader.isEmpty)) {
       await this.#linger();
     }
-    return keepsAlive;
+    return keepsAlive && this.#deps.stage() !== "stopping";
   }
 
   #bodyOf({ bodyLength, expectsContinue }: RequestHead): RequestBody {

@@ -4,7 +4,7 @@ import { acceptFailureOf } from "./accept_failure.ts";
 import { ByAddress } from "./by_address.ts";
 import { peerAddress } from "../message/peer.ts";
 import { ClosedLog } from "./closed_log.ts";
-import { Connection, type ConnectionDeps } from "./connection.ts";
+import { Connection, type ConnectionDeps, type ServerStage } from "./connection.ts";
 import type { Proxies } from "./received_request.ts";
 import type { Phase } from "./activity.ts";
 import { held, incomplete, stalled } from "./closing_order.ts";
@@ -93,7 +93,7 @@ export class HttpServer {
   readonly #clock: { count: number; date: string };
   readonly #sweeping: ReturnType<typeof setInterval>;
   #connectionsMax: number;
-  #stage: "serving" | "retiring" | "stopping" = "serving";
+  #stage: ServerStage = "serving";
   #ranOutAtMs = -Infinity;
 
   constructor(deps: HttpServerDeps, limits: HttpServerLimits) {
@@ -108,7 +108,7 @@ export class HttpServer {
       refused: (reason) => this.#closed.count(reason),
       ticks: this.#clock,
       running: new RunningWrites(limits.largeWriteBytesMax),
-      isStopping: () => this.#stage !== "serving",
+      stage: () => this.#stage,
     };
     this.#sweeping = setInterval(() => this.#sweep(), this.#sweepEveryMs);
   }
