@@ -24,7 +24,7 @@ const FIRST_RETENTION_MS = 10 * 60 * 1_000;
 const RETENTION_EVERY_MS = 24 * 3_600 * 1_000;
 
 export interface ChoresDeps {
-  readonly stores: Pick<Stores, "workFolder" | "settle" | "changes" | "metadata">;
+  readonly stores: Pick<Stores, "workFolder" | "settle" | "changes" | "metadata" | "nowMs">;
   readonly app: Pick<
     App,
     "space" | "reads" | "uses" | "disk" | "expireUploads" | "resume" | "tellMembers"
@@ -102,8 +102,8 @@ function startRetention({ stores, app, schedule, retentionMs, log }: ChoresDeps)
     return { run: () => undefined, [Symbol.asyncDispose]: () => Promise.resolve() };
   }
   const protect = () => app.space.refresh();
-  const { metadata } = stores;
-  const deps = { ...app, metadata, protect, retentionMs, nowMs: Date.now, log };
+  const { metadata, nowMs } = stores;
+  const deps = { ...app, metadata, protect, retentionMs, nowMs, log };
   const retention = new MetadataRetention(deps);
   const run = () => void retention.run();
   const timers = schedule === undefined

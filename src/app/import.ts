@@ -59,16 +59,20 @@ export async function importInto(
 }
 
 async function openSpace(settings: Settings, stores: Stores): Promise<Space> {
-  const { metadata, nars, member, graceMs } = stores;
+  const { metadata, nars, member, graceMs, nowMs } = stores;
   const place = { limitBytes: settings["cache.max-size"] ?? Infinity, owner: member, graceMs };
   const users = { reads: new ActiveReads(), flushUses: () => Promise.resolve() };
-  const parts = { metadata, nars, nowMs: Date.now, log: SILENT, observe: () => undefined };
+  const parts = { metadata, nars, nowMs, log: SILENT, observe: () => undefined };
   const space = assembleSpace(place, users, parts);
   await space.open();
   return space;
 }
 
-function partsOf({ metadata, nars }: Stores, space: Space, secretKey: SecretKey | undefined) {
+function partsOf(
+  { metadata, nars, nowMs }: Stores,
+  space: Space,
+  secretKey: SecretKey | undefined,
+) {
   const { sweeper } = space;
   const changed = () => space.changed();
   const kept = new KeptNars({
@@ -83,8 +87,7 @@ function partsOf({ metadata, nars }: Stores, space: Space, secretKey: SecretKey 
     entries: { kept, reads: new ActiveReads(), uses },
     trust: { refusal: () => undefined },
     negative: { remove: () => undefined },
-    nowMs: Date.now,
-    ...{ changed, log: SILENT },
+    ...{ nowMs, changed, log: SILENT },
   });
   return { metadata, kept, narinfos };
 }
@@ -95,9 +98,9 @@ interface NarParts {
 }
 
 function narsOf(stores: Stores, space: Space, { handling, verifier }: NarParts) {
-  const { metadata, nars, member, workFolder } = stores;
+  const { metadata, nars, member, workFolder, nowMs } = stores;
   return {
-    publishing: { metadata, nars, nowMs: Date.now, owner: member },
+    publishing: { metadata, nars, nowMs, owner: member },
     space: withoutEviction(space),
     verifier,
     folder: workFolder.path,

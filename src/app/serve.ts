@@ -81,7 +81,7 @@ export async function serve(settings: Settings): Promise<number> {
       },
       fetching: fetchingParts(settings),
       writes: writeParts(settings),
-      nowMs: Date.now,
+      nowMs: stores.nowMs,
     });
     await app.space.open();
     await app.history.start();

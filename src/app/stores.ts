@@ -15,6 +15,7 @@ import type { Tracer } from "../telemetry/tracer.ts";
 import { openBackEnds, type StorePlaces } from "./back_ends/back_ends.ts";
 import { hasEnded } from "./back_ends/ended_process.ts";
 import type { Folders } from "./folders.ts";
+import { SharedClock } from "./shared_clock.ts";
 import { SharedFileWatch } from "./shared_file_watch.ts";
 import { tracedMetadata, tracedNars } from "./traced_stores.ts";
 
@@ -38,10 +39,12 @@ export interface Stores extends AsyncDisposable {
   readonly graceMs: number;
   /** This process among those that share the storage. */
   readonly member: MemberId;
+  /** The time that the members share, in milliseconds since 1970. */
+  readonly nowMs: () => number;
   readonly workFolder: WorkFolder;
   /** Whether the NAR files are this database's. */
   readonly claim: Pick<StorageClaim, "confirm">;
-  /** Removes what members left that died meanwhile. */
+  /** Removes what members left that died meanwhile, and compares the clocks. */
   settle(): Promise<void>;
 }
 
@@ -64,6 +67,8 @@ export async function openStores(
   );
   opened.use(database.subscribe((changed) => metadata.forgetChanged(changed)));
   const traced = tracer ? tracedNars(narFiles, tracer) : narFiles;
+  const clock = new SharedClock({ board: database.board, nowMs: Date.now, log });
+  await clock.look();
   const isRemote = places.nars.kind !== "local";
   const watched = isRemote ? new WatchedNarStore(traced, { log, nowMs: Date.now }) : traced;
   const nars = new HotNarStore(watched, HOT_NARS);
@@ -78,8 +83,9 @@ export async function openStores(
   const resources = opened.move();
   return {
     ...{ changes: database, metadata, nars, locator, graceMs, member, workFolder, claim },
-    ...{ board: database.board, ids: database, keys: database.keys },
+    ...{ board: database.board, ids: database, keys: database.keys, nowMs: clock.nowMs },
     async settle() {
+      await clock.look();
       await recover(settling);
       if (places.database.kind === "sqlite") await watch.look();
     },

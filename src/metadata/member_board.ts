@@ -18,12 +18,14 @@ export const REPORT_KEPT_MS = 15 * 60_000;
 /** Further members are not listed. */
 export const REPORTS_MAX = 64;
 
-/** The board on which members tell each other how they do. Nothing but displays depends on it. */
+/** The board on which members tell each other how they do, and the clock beside it. */
 export interface MemberBoard {
   /** Replaces the member's report. Resolves to all reports, its own first, then the newest. */
   report(member: MemberId, status: string): Promise<readonly MemberReport[]>;
   /** Removes the report of a member that ends as planned. */
   withdraw(member: MemberId): Promise<void>;
+  /** The time by the one clock of all members, in milliseconds since 1970. */
+  sharedNowMs(): Promise<number>;
 }
 
 /** A row of a report. */

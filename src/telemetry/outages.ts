@@ -71,6 +71,14 @@ export const OUTAGES = {
     },
     over: "database answers again",
   }),
+  clock: outage({
+    level: "warn",
+    begins: {
+      "clock differs from the database's":
+        "set the clocks of both machines by NTP; until then larder takes the database's time",
+    },
+    over: "clock agrees with the database's again",
+  }),
   lateWrites: outage({
     level: "warn",
     begins: {

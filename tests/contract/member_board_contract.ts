@@ -37,6 +37,12 @@ export const memberBoardClauses: Clauses<BoardScene> = {
     await one.withdraw("a");
   },
 
+  "sharedNowMs() is one clock for all": async ({ one, other, elapse }) => {
+    const beforeMs = await one.sharedNowMs();
+    elapse(7_000);
+    assert.equal(await other.sharedNowMs(), beforeMs + 7_000);
+  },
+
   "the report of a dead member stays a while, then goes": async ({ one, other, elapse }) => {
     await one.report("dead", "x");
     elapse(REPORT_KEPT_MS);

@@ -39,6 +39,7 @@ export function toldMembers(
       return Promise.resolve([{ id, status, silentMs: 0 }, ...told]);
     },
     withdraw: () => Promise.resolve(),
+    sharedNowMs: () => Promise.resolve(Date.now()),
   };
   return { board, host: "larder-1", url: undefined, isShared: false, ...more };
 }

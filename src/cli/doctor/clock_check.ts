@@ -14,12 +14,15 @@ export interface ClockFacts {
   readonly nowMs: number;
   /** How far this clock is ahead of each upstream's. */
   readonly aheadMs: readonly number[];
+  /** How far it is ahead of the database's server; `undefined` without one. */
+  readonly databaseAheadMs?: number | undefined;
   /** The newest time that the storage has; `undefined` without a storage. */
   readonly newestMs: number | undefined;
 }
 
-/** Compares the clock with those of upstreams, and with the times in the storage. */
-export function checkClock({ nowMs, aheadMs, newestMs }: ClockFacts): readonly Finding[] {
+/** Compares the clock with those of upstreams and the database, and with the stored times. */
+export function checkClock(facts: ClockFacts): readonly Finding[] {
+  const { nowMs, aheadMs, databaseAheadMs = 0, newestMs } = facts;
   const { ok, warning, failed, notChecked } = findingsOn("clock");
   const advice = "set the clock by NTP, such as timedatectl set-ntp true";
   const findings: Finding[] = [];
@@ -31,11 +34,12 @@ export function checkClock({ nowMs, aheadMs, newestMs }: ClockFacts): readonly F
     );
   } else {
     const size = Math.abs(ahead);
-    const fact = `${formatSeconds(size / 1_000)} ${
-      ahead > 0 ? "ahead of" : "behind"
-    } the upstreams`;
+    const fact = `${differenceOf(ahead)} the upstreams`;
     if (size <= OK_MS) findings.push(ok("agrees with the upstreams"));
     else findings.push(size <= WARNING_MS ? warning(fact, advice) : failed(fact, advice));
+  }
+  if (Math.abs(databaseAheadMs) > OK_MS) {
+    findings.push(warning(`${differenceOf(databaseAheadMs)} the database's server`, advice));
   }
   if (newestMs !== undefined && newestMs > nowMs + FUTURE_MS) {
     const fact = `the storage has times ${
@@ -44,4 +48,8 @@ export function checkClock({ nowMs, aheadMs, newestMs }: ClockFacts): readonly F
     findings.push(warning(fact, `${advice}; until then eviction takes the wrong files`));
   }
   return findings;
+}
+
+function differenceOf(aheadMs: number): string {
+  return `${formatSeconds(Math.abs(aheadMs) / 1_000)} ${aheadMs > 0 ? "ahead of" : "behind"}`;
 }

@@ -53,7 +53,7 @@ export async function* diagnose(order: DiagnosisOrder): AsyncGenerator<Finding> 
   const places = storePlaces(settings);
   const checks: readonly (readonly [subject: string, Promise<readonly Finding[]>])[] = [
     ["server", server.then((state) => checkServer(door, state))],
-    ["clock", clockFindings(settings, probes)],
+    ["clock", clockFindings(settings, looks)],
     ["disk", room.then((found) => checkDisk(storageFolder(settings), found))],
     ["bucket", checkBucketOf(places)],
     ["nar files", database.then((state) => checkOwner(places, state))],
@@ -123,10 +123,15 @@ async function settled(
 
 async function clockFindings(
   settings: Settings,
-  probes: Looks["probes"],
+  { probes, database }: Looks,
 ): Promise<readonly Finding[]> {
   const aheadMs = (await probes).flatMap((probe) => probe.aheadMs ?? []);
-  return checkClock({ nowMs: Date.now(), aheadMs, newestMs: newestTimeIn(settings) });
+  const state = await database;
+  const databaseAheadMs = "health" in state ? state.aheadMs : undefined;
+  return checkClock({
+    ...{ nowMs: Date.now(), aheadMs, databaseAheadMs },
+    newestMs: newestTimeIn(settings),
+  });
 }
 
 async function limitFindings(settings: Settings, looks: Looks): Promise<readonly Finding[]> {

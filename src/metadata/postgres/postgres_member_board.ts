@@ -13,6 +13,7 @@ import { writeFailure } from "./writer.ts";
 const SQL = {
   report: "SELECT id, reported_at_ms, status FROM report_member($1, $2, $3, $4, $5)",
   withdraw: "DELETE FROM member_report WHERE id = $1",
+  now: "SELECT coalesce($1, extract(epoch FROM clock_timestamp()) * 1000)::float8 AS ms",
 } as const;
 
 /** The reports of the members in a PostgreSQL database. */
@@ -33,6 +34,10 @@ export class PostgresMemberBoard implements MemberBoard {
 
   async withdraw(member: MemberId): Promise<void> {
     await this.#query("withdraw", [member]);
+  }
+
+  async sharedNowMs(): Promise<number> {
+    return Number((await this.#query("now", [this.#nowMs()]))[0]?.["ms"]);
   }
 
   /** Waits for no outage: the next report comes soon. */

@@ -52,4 +52,9 @@ export class SqliteMemberBoard implements MemberBoard {
     const { statements, within } = this.#deps;
     await within(() => statements.removeReport.run(member));
   }
+
+  /** All members have the clock of their machine. */
+  sharedNowMs(): Promise<number> {
+    return Promise.resolve(this.#deps.nowMs());
+  }
 }

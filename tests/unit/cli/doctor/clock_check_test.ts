@@ -24,3 +24,10 @@ Deno.test("doctor: a wrong clock comes with its direction and what to do", () =>
   assert.equal(finding?.fact, "10m00s behind the upstreams");
   assert.match(finding?.advice ?? "", /NTP/);
 });
+
+Deno.test("doctor: a clock that differs from the database's is a warning", () => {
+  const facts = { nowMs: NOW_MS, aheadMs: [0], newestMs: undefined };
+  const findings = checkClock({ ...facts, databaseAheadMs: -7_200_000 });
+  assert.deepEqual(findings.map(({ mark }) => mark), ["ok", "warning"]);
+  assert.equal(findings[1]?.fact, "2h00m behind the database's server");
+});
