@@ -19,7 +19,7 @@ import type {
 } from "./app_parts.ts";
 import type { StorePlaces } from "./back_ends/back_ends.ts";
 import { certificateGauge } from "./certificate_gauge.ts";
-import { atFirstPull } from "./at_first_pull.ts";
+import { atFirstAnswer } from "./at_first_answer.ts";
 import { announce } from "./announce.ts";
 import { buildApp } from "./build_app.ts";
 import { type ChoresDeps, startChores } from "./chores.ts";
@@ -85,7 +85,7 @@ export async function serve(settings: Settings): Promise<number> {
     });
     await app.space.open();
     await app.history.start();
-    const pipeline = atFirstPull(app.pipeline, () => app.prepareWorkers());
+    const pipeline = atFirstAnswer(app.pipeline, () => app.prepareWorkers());
     const parts = {
       ...listenSettings(settings, metrics),
       server: { ...pipeline, log, nowMs: Date.now, proxies: proxiesOf(settings) },
