@@ -11,10 +11,19 @@ export interface PinsDeps {
 /**
  * The pin roots that clients set. A pin lasts until it is removed, whatever happens to its root.
  *
- * A pin protects its root's closure: each narinfo that stored references reach from the root, and
- * its NAR file. `metadata/sqlite/protection.ts` walks the closure into the table `protected_path`;
- * a reference that arrives later is protected from then on. The statements that list eviction
- * candidates (`metadata/sqlite/space_statements.ts`) leave out protected rows.
+ * A pin protects its root's closure: each path that stored references reach from the root. What is
+ * stored of such a path stays: its narinfo, and the NAR file that this narinfo names. A path that
+ * arrives later is protected from then on, and so are its references. Eviction and retention leave
+ * all that out. A pin protects nothing from a DELETE, and neither documents nor staged NARs.
+ *
+ * The walk along the references fills the table `protected_path`; its changes set `protected` in
+ * `narinfo_use`. Eviction and retention read that column.
+ *
+ * SQLite: `metadata/sqlite/protection.ts` walks, and triggers in
+ * `metadata/schema/0003_space.sqlite.sql` set the column. `coldNarinfos` and `coldEmpties` in
+ * `metadata/sqlite/space_statements.ts` read it. PostgreSQL: `protect` and `set_protected` in
+ * `metadata/schema/0002_protection.postgres.sql` walk and set, `coldest` and `remove_empties` in
+ * `0004_space.postgres.sql` read.
  */
 export class Pins {
   readonly #deps: PinsDeps;

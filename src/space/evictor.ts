@@ -52,12 +52,25 @@ export const NO_FIGURES: RunFigures = { freedBytes: 0, evictedEntries: 0, evicte
 /**
  * Evicts in small batches, so that requests go on between them.
  *
- * The order of eviction: the narinfo with the oldest use goes first. Its NAR file goes with it,
- * unless another narinfo names that file. Kept files without a narinfo have their place in this
- * order by their own use. `coldNarinfos` and `coldLooseNars`
- * (`metadata/sqlite/space_statements.ts`) list them; `metadata/sqlite/eviction.ts` marks them. A
- * run spares protected paths (see `pins/pins.ts`), and files that are read or downloaded. It evicts
- * nothing until the protection is settled.
+ * The order of eviction:
+ * 1. The entry with the oldest use goes first. An entry is a narinfo whose NAR file is kept, or a
+ *    kept NAR file that no narinfo names. At the same age narinfos go first.
+ * 2. A NAR file goes with the last narinfo that names it. The use of a NAR is a use of all its
+ *    narinfos.
+ * 3. A narinfo that larder fetched ahead has the time 0 for its use, until a client requests it.
+ * 4. A batch of entries takes some narinfos without a kept file along, a quarter of `ENTRIES_MAX`
+ *    at most. None of them has a younger use than the batch's last entry.
+ *
+ * Eviction spares four kinds of entries.
+ * - What pins protect (see `pins/pins.ts`). Until all of it is known, nothing goes.
+ * - NAR files that this member reads or downloads, with their narinfos.
+ * - Staged NARs. `cache/upload/staged_nars.ts` removes them by their time.
+ * - Entries that were used at `usedBeforeMs` or later, if the run sets it.
+ *
+ * SQLite: `coldNarinfos`, `coldLooseNars` and `coldEmpties` in
+ * `metadata/sqlite/space_statements.ts` list the entries, and `metadata/sqlite/eviction.ts` marks
+ * them. PostgreSQL: `coldest` and `remove_empties` list them, and `evict` marks them, all in
+ * `metadata/schema/0004_space.postgres.sql`. It passes over entries that another transaction holds.
  */
 export class Evictor {
   readonly #deps: EvictorDeps;
