@@ -1,6 +1,8 @@
 // Fails when a document has lines over 100 columns, or names a missing file or heading. Fails, too,
-// when a rule in docs/rules.md has no keeper. Run by `deno task ok`.
+// when a rule in docs/rules.md has no keeper, or a promise of the README no rule. Run by `deno task
+// ok`.
 import { documentProblems } from "./check_docs/document.ts";
+import { promiseProblems } from "./check_docs/promises.ts";
 import { readRules, ruleProblems } from "./check_docs/rules.ts";
 
 const FOLDERS = ["src", "tests", "scripts", "docs"];
@@ -14,6 +16,7 @@ const problems = [
   ),
   ...wrongRows,
   ...rules.flatMap((rule) => ruleProblems(rule, readIfThere)),
+  ...promiseProblems(Deno.readTextFileSync("README.md"), rules),
 ];
 for (const problem of problems) console.error(problem);
 if (problems.length > 0) Deno.exit(1);

@@ -6,7 +6,7 @@ export interface Rule {
   readonly page: string;
   /** Words of that page. */
   readonly promise: string;
-  /** `src/…ts:name`: the function, method, class or constant that keeps it. */
+  /** `src/…ts:name`: the function, method, class or constant of the file that keeps it. */
   readonly keeper: string;
   /** `tests/…_test.ts`, and the test's whole name, with `…` for each part that is computed. */
   readonly testPath: string;
@@ -68,9 +68,15 @@ export function ruleProblems(
   return problems;
 }
 
-/** True for a function, a method, a class or a constant. A call is none. */
+/** Anything that a script of the shell declares: a function or a variable. */
+const SHELL_NAMES_REGEXP = /^(?<name>\w+)(?:\(\) \{|=)/gm;
+
+/** True for a function, a method, a class, or a constant of the whole file. A call is none. */
 function declares(path: string, text: string, name: string): boolean {
-  const source = ts.createSourceFile(path, text, ts.ScriptTarget.Latest);
+  if (!/\.[jt]s$/.test(path)) {
+    return [...text.matchAll(SHELL_NAMES_REGEXP)].some(({ groups }) => groups?.["name"] === name);
+  }
+  const source = ts.createSourceFile(path, text, ts.ScriptTarget.Latest, true);
   const isDeclared = (node: ts.Node): true | undefined =>
     isKeeper(node) && node.name?.getText(source) === name
       ? true
@@ -80,7 +86,8 @@ function declares(path: string, text: string, name: string): boolean {
 
 function isKeeper(node: ts.Node): node is ts.NamedDeclaration {
   return ts.isFunctionDeclaration(node) || ts.isMethodDeclaration(node) ||
-    ts.isClassDeclaration(node) || ts.isVariableDeclaration(node);
+    ts.isClassDeclaration(node) ||
+    ts.isVariableDeclaration(node) && ts.isSourceFile(node.parent.parent.parent);
 }
 
 /** Names that calls take, and those that an object gives: `{ name: … }`, and a contract's keys. */
@@ -114,6 +121,7 @@ function constantPart(node: ts.Node): string {
   return text.replaceAll(/…+/g, "…");
 }
 
-function inOneLine(text = ""): string {
+/** The text without its line breaks. */
+export function inOneLine(text = ""): string {
   return text.replaceAll(/\s+/g, " ");
 }

@@ -1,9 +1,14 @@
 import assert from "node:assert/strict";
+import { promiseProblems } from "../../../scripts/check_docs/promises.ts";
 import { readRules, type Rule, ruleProblems } from "../../../scripts/check_docs/rules.ts";
 
 const FILES: Readonly<Record<string, string>> = {
   "README.md": "larder keeps\nits promises.",
-  "src/a.ts": "class Keeper { #keep(all: boolean) {} }\nfunction other<T>() { called(); }",
+  "src/a.ts": `class Keeper { #keep(all: boolean) { const local = 1; } }
+const [limit, OPTION] = [1, 2];
+function other<T>() { called(); }
+const LIMIT = 2;`,
+  "scripts/run": "first=1\nin_order() {\n  local second=2\n}\nin_order",
   "tests/a_test.ts": `Deno.test("promises: they are kept", () => {});
 // Deno.test("promises: they are a comment", () => {});
 for (const one of CASES) {
@@ -28,7 +33,9 @@ function problemsOf(change: Partial<Rule>): readonly string[] {
 Deno.test("rules: a promise, what keeps it and its test all exist", () => {
   assert.deepEqual(problemsOf({}), []);
   assert.deepEqual(problemsOf({ keeper: "src/a.ts:Keeper" }), []);
-  assert.deepEqual(problemsOf({ keeper: "src/a.ts:other" }), []);
+  for (const keeper of ["src/a.ts:other", "src/a.ts:LIMIT", "scripts/run:in_order"]) {
+    assert.deepEqual(problemsOf({ keeper }), [], keeper);
+  }
 });
 
 Deno.test("rules: what is missing of one is named", () => {
@@ -36,7 +43,8 @@ Deno.test("rules: what is missing of one is named", () => {
     problemsOf({ promise: "larder makes coffee" })[0] ?? "",
     /README\.md does not say so$/,
   );
-  for (const keeper of ["src/a.ts:#kee", "src/a.ts:called", "src/b.ts:#keep"]) {
+  const missing = ["src/a.ts:#kee", "src/a.ts:called", "src/b.ts:#keep", "src/a.ts:local"];
+  for (const keeper of [...missing, "scripts/run:second", "scripts/run:order"]) {
     assert.equal(problemsOf({ keeper }).length, 1, keeper);
   }
   assert.match(problemsOf({ testName: "promises: not" })[0] ?? "", /a_test\.ts has no test/);
@@ -69,4 +77,48 @@ Deno.test("rules: a heading names the page of the promises below it", () => {
   assert.deepEqual(pagesOf("[Clients](clients.md)"), ["docs/clients.md"]);
   assert.deepEqual(pagesOf("[Start](../README.md)"), ["README.md"]);
   assert.match(readRules("## Clients").problems[0] ?? "", /^docs\/rules\.md:1: is no heading/);
+});
+
+const README = `# larder
+
+larder keeps promises. It is
+quick.
+
+## Why larder
+
+* **All is well.** Nothing breaks, and
+  nothing is lost. [Each](a.md) file stays.
+* **The bold word alone.**
+
+## Try it
+
+Run \`it\`:
+
+\`\`\`sh
+make it   # This is no promise.
+\`\`\`
+
+![A picture. It says little.](a.svg)
+
+## Others
+
+This page promises nothing here.
+`;
+
+Deno.test("rules: each sentence of the README's first sections has a row", () => {
+  const problems = (...promises: readonly string[]) =>
+    promiseProblems(README, promises.map((promise) => ({ ...RULE, promise })));
+  const all = ["larder keeps promises. It is quick.", "nothing is lost", "Each](a.md) file stays"];
+  const rest = ["The bold word alone", "Run `it`"];
+  assert.deepEqual(problems(...all, ...rest), []);
+  assert.deepEqual(problems(...all), [
+    'README.md: no row of docs/rules.md quotes "**The bold word alone.**"',
+    'README.md: no row of docs/rules.md quotes "Run `it`:"',
+  ]);
+  assert.deepEqual(problems(...all.slice(1), "It is quick", ...rest), [
+    'README.md: no row of docs/rules.md quotes "larder keeps promises."',
+  ]);
+  const elsewhere = { ...RULE, page: "docs/a.md", promise: "Run `it`" };
+  assert.equal(promiseProblems(README, [elsewhere]).length, 6);
+  assert.match(promiseProblems("# larder\n\nHi.\n", [])[1] ?? "", /no section "Why larder"/);
 });

@@ -1,0 +1,20 @@
+import assert from "node:assert/strict";
+import denoJson from "../../deno.json" with { type: "json" };
+import { tempFolder } from "../support/temp_folder.ts";
+
+Deno.test("demo: without Nix, a closure comes again with the upstream off", async () => {
+  using folder = tempFolder();
+  const { command } = denoJson.tasks.demo;
+  const { code, stdout } = await new Deno.Command(Deno.execPath(), {
+    args: command.split(" ").slice(1),
+    // No program is found.
+    env: { PATH: folder.path },
+  }).output();
+
+  const text = new TextDecoder().decode(stdout);
+  assert.equal(code, 0, text);
+  const [first = "", second = ""] = text.split("The upstream stops.");
+  assert.match(first, /MISS +narinfo .*verified/);
+  assert.equal(second.match(/^ +HIT .*verified/gm)?.length, 6);
+  assert.doesNotMatch(second, /MISS/);
+});
