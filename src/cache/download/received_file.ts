@@ -1,10 +1,11 @@
 import { createHash } from "node:crypto";
 import { Failure, messageOf } from "../../base/failure.ts";
 import type { NarRow } from "../../metadata/metadata_store.ts";
+import type { GrowingReservation } from "../../space/growing_reservation.ts";
 import type { NarFailure } from "../sources/nar_attempts.ts";
 import type { NarMeasure } from "../verify/nar_verifier.ts";
 import type { Download } from "./download.ts";
-import { DownloadReservation } from "./download_reservation.ts";
+import { downloadReservation } from "./download_reservation.ts";
 import { discard, type RunDownloadDeps } from "./run_download.ts";
 import { keepDownload } from "./transfer.ts";
 
@@ -17,7 +18,7 @@ export async function runReceived(
   const { attempts: { candidates: { nameOf }, logging: { log } } } = deps;
   try {
     await nameOf?.(nar.name);
-    using reservation = await DownloadReservation.open(deps.space, nar);
+    using reservation = await downloadReservation(deps.space, nar);
     if (reservation === undefined) throw noRoom();
     await keep(deps, { download, nar, reservation });
     log.info("received nar kept", { nar: nar.name, file_size: download.fileSize ?? 0 });
@@ -35,7 +36,7 @@ export async function runReceived(
 interface ReceivedParts {
   readonly download: Download;
   readonly nar: NarRow;
-  readonly reservation: DownloadReservation;
+  readonly reservation: GrowingReservation;
 }
 
 /** Goes on behind the last byte. Throws for a wrong file. */

@@ -1,9 +1,10 @@
 import { messageOf } from "../../base/failure.ts";
+import type { GrowingReservation } from "../../space/growing_reservation.ts";
 import type { Space } from "../../space/space.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import type { NarRow } from "../../metadata/metadata_store.ts";
 import type { Download } from "./download.ts";
-import { DownloadReservation } from "./download_reservation.ts";
+import { downloadReservation } from "./download_reservation.ts";
 import { NarAttempts, type NarAttemptsDeps, type NarFailure } from "../sources/nar_attempts.ts";
 import { announcedFileSize } from "../nar/nar_naming.ts";
 import type { KeepOutageLog } from "./keep_outage_log.ts";
@@ -32,7 +33,7 @@ export async function runDownload(
   nar: NarRow,
   requestId: string,
 ): Promise<NarFailure | undefined> {
-  using reservation = await DownloadReservation.open(deps.space, nar);
+  using reservation = await downloadReservation(deps.space, nar);
   let failure: NarFailure | undefined;
   if (reservation === undefined) failure = { reason: "room", detail: "there is no room for it" };
   else failure = await bring(deps, { download, nar, reservation, requestId });
@@ -48,7 +49,7 @@ export async function runDownload(
 }
 
 interface BringParts extends TransferParts {
-  readonly reservation: DownloadReservation;
+  readonly reservation: GrowingReservation;
   readonly requestId: string;
 }
 

@@ -1,6 +1,7 @@
 import { Failure } from "../../base/failure.ts";
 import type { NarRow, NarSource } from "../../metadata/metadata_store.ts";
 import { sha256FromDigest } from "../../nix/hash.ts";
+import type { GrowingReservation } from "../../space/growing_reservation.ts";
 import { beginSpan } from "../../telemetry/begin_span.ts";
 import type { Span, Tracer } from "../../telemetry/tracer.ts";
 import type {
@@ -18,7 +19,6 @@ import { checkFile, checkNar, type Mismatch } from "../verify/check_nar.ts";
 import type { NarMeasure, NarVerifier, Verification } from "../verify/nar_verifier.ts";
 import type { Download } from "./download.ts";
 import { receivedPath } from "./received_path.ts";
-import type { DownloadReservation } from "./download_reservation.ts";
 
 export interface TransferDeps {
   readonly keeping: PublishNarDeps;
@@ -30,7 +30,7 @@ export interface TransferDeps {
 export interface TransferParts {
   readonly download: Download;
   readonly nar: NarRow;
-  readonly reservation: Pick<DownloadReservation, "bytes" | "grow" | "ledgerBytes">;
+  readonly reservation: Pick<GrowingReservation, "bytes" | "grow" | "ledgerBytes">;
 }
 
 /** A download's growing file, as the target of its attempts. */

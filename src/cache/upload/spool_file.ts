@@ -2,12 +2,9 @@ import { createHash } from "node:crypto";
 import { removeIfPresent, writeFully } from "../../base/files.ts";
 import { type Sha256, sha256FromDigest } from "../../nix/hash.ts";
 import type { NarName } from "../../nix/nar_name.ts";
+import { FIRST_STEP_BYTES, GrowingReservation } from "../../space/growing_reservation.ts";
 import type { Space } from "../../space/space.ts";
-import type { Reservation } from "../../space/space_budget.ts";
 import { UploadRefused } from "./upload_outcome.ts";
-
-/** First reservation of an upload without a size; each further step doubles it. */
-const FIRST_STEP_BYTES = 1 << 20;
 
 export interface SpoolParts {
   readonly narName: NarName;
@@ -26,12 +23,12 @@ export class SpoolFile implements Disposable {
   readonly path: string;
   readonly #file: Deno.FsFile;
   readonly #space: SpoolParts["space"];
-  readonly #reservation: Reservation;
+  readonly #reservation: GrowingReservation;
   readonly #hash = createHash("sha256");
   #fileSize = 0;
   #isClosed = false;
 
-  private constructor(path: string, space: SpoolParts["space"], reservation: Reservation) {
+  private constructor(path: string, space: SpoolParts["space"], reservation: GrowingReservation) {
     this.path = path;
     this.#space = space;
     this.#reservation = reservation;
@@ -42,10 +39,10 @@ export class SpoolFile implements Disposable {
   static async open({ narName, folder, space, length }: SpoolParts): Promise<SpoolFile> {
     const { limitBytes } = space.budget;
     if ((length ?? 0) > limitBytes) throw tooLarge(limitBytes);
-    const reservation = await space.reserve(length ?? Math.min(FIRST_STEP_BYTES, limitBytes));
-    if (reservation === undefined) throw noRoom();
+    const firstBytes = length ?? Math.min(FIRST_STEP_BYTES, limitBytes);
     using held = new DisposableStack();
-    held.use(reservation);
+    const reservation = held.use(new GrowingReservation(space, { firstBytes, limitBytes }));
+    if (await reservation.grow(firstBytes) < firstBytes) throw noRoom();
     const path = Deno.makeTempFileSync({ dir: folder, prefix: `${narName}.`, suffix: ".part" });
     held.defer(() => Deno.removeSync(path));
     const spool = new SpoolFile(path, space, reservation);
@@ -77,7 +74,7 @@ export class SpoolFile implements Disposable {
 
   /** Counts the bytes as used from now on: the storage has taken the file. */
   async kept(): Promise<void> {
-    await this.#space.kept(this.#reservation);
+    await this.#reservation.kept();
   }
 
   /** Ends writing. */
@@ -96,15 +93,10 @@ export class SpoolFile implements Disposable {
   }
 
   async #reserve(bytes: number): Promise<void> {
-    const missing = bytes - this.#reservation.bytes;
-    if (missing <= 0) return;
+    if (bytes <= this.#reservation.bytes) return;
     const { limitBytes } = this.#space.budget;
     if (bytes > limitBytes) throw tooLarge(limitBytes);
-    const ample = Math.min(limitBytes, 2 * this.#reservation.bytes) - this.#reservation.bytes;
-    for (const step of [ample, missing]) {
-      if (step >= missing && await this.#space.grow(this.#reservation, step)) return;
-    }
-    throw noRoom();
+    if (await this.#reservation.grow(bytes) < bytes) throw noRoom();
   }
 }
 
