@@ -1,4 +1,4 @@
-import { createHash } from "node:crypto";
+import { digestOf, filePieces } from "../../base/digest_of.ts";
 import { Failure, messageOf } from "../../base/failure.ts";
 import type { NarRow } from "../../metadata/metadata_store.ts";
 import type { GrowingReservation } from "../../space/growing_reservation.ts";
@@ -48,7 +48,7 @@ async function keep(
   const { size: fileSize } = await Deno.stat(path);
   if (await reservation.grow(fileSize) < fileSize) throw noRoom();
   download.advance({ type: "opened", fileSize });
-  const digest = await digestOf(path);
+  const digest = await digestOf(filePieces(path));
   const measure = async (): Promise<NarMeasure> => {
     const { compression, narSize } = nar;
     if (compression === "none") return { kind: "measured", digest, narSize: fileSize };
@@ -66,12 +66,4 @@ async function keep(
 
 function noRoom(): Failure {
   return new Failure("overloaded", "Cannot keep received file: there is no room for it");
-}
-
-/** Requests are answered between the pieces. */
-async function digestOf(path: string): Promise<Uint8Array> {
-  const hash = createHash("sha256");
-  const file = await Deno.open(path);
-  for await (const piece of file.readable) hash.update(piece);
-  return hash.digest();
 }

@@ -1,4 +1,4 @@
-import { createHash } from "node:crypto";
+import { digestOf } from "../../base/digest_of.ts";
 import { Failure, reasonOf } from "../../base/failure.ts";
 import { fileBytes, writeFully } from "../../base/files.ts";
 import { type Sha256, sha256FromDigest } from "../../nix/hash.ts";
@@ -42,12 +42,8 @@ export class CacheFolder {
     fileHash: Sha256,
   ): Promise<void> {
     await this.#write(`nar/${name}`, async (file) => {
-      const hash = createHash("sha256");
-      for await (const piece of bytes) {
-        hash.update(piece);
-        await writeFully(file, piece);
-      }
-      const found = sha256FromDigest(hash.digest());
+      const digest = await digestOf(bytes, (piece) => writeFully(file, piece));
+      const found = sha256FromDigest(digest);
       if (found === fileHash) return;
       throw new Failure("corrupt", `Cannot export NAR file: its hash is ${found}, not ${fileHash}`);
     });

@@ -1,12 +1,10 @@
-import { createHash } from "node:crypto";
+import { digestOf, filePieces } from "../../base/digest_of.ts";
 import { removeIfPresent } from "../../base/files.ts";
 import { type Sha256, sha256FromDigest } from "../../nix/hash.ts";
 import type { Space } from "../../space/space.ts";
 import type { Reservation } from "../../space/space_budget.ts";
 
-const READ_BYTES = 1 << 20;
-
-/** Parts of a linked file. */
+/** What a linked file is made from. */
 export interface LinkedFileParts {
   /** The file of the other cache. */
   readonly from: string;
@@ -40,15 +38,9 @@ export class LinkedFile implements Disposable {
 
   /** Reads the whole file. */
   async measured(): Promise<{ readonly fileHash: Sha256; readonly fileSize: number }> {
-    const hash = createHash("sha256");
     let fileSize = 0;
-    using file = await Deno.open(this.path);
-    const bytes = new Uint8Array(READ_BYTES);
-    for (let got = await file.read(bytes); got !== null; got = await file.read(bytes)) {
-      hash.update(bytes.subarray(0, got));
-      fileSize += got;
-    }
-    return { fileHash: sha256FromDigest(hash.digest()), fileSize };
+    const digest = await digestOf(filePieces(this.path), ({ length }) => fileSize += length);
+    return { fileHash: sha256FromDigest(digest), fileSize };
   }
 
   /** Counts the bytes as used from now on: the storage has taken the file. */

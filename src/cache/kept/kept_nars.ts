@@ -1,6 +1,6 @@
 import { lruOf } from "../../base/lru.ts";
-import { createHash } from "node:crypto";
 import { within } from "../../base/deadline.ts";
+import { digestOf } from "../../base/digest_of.ts";
 import { Failure, messageOf } from "../../base/failure.ts";
 import { SingleFlight } from "../../base/single_flight.ts";
 import type {
@@ -180,9 +180,7 @@ export class KeptNars {
  * each takes a quarter of a millisecond. Throws when it cannot be read.
  */
 async function contentHash(stored: StoredNar): Promise<Sha256> {
-  const hash = createHash("sha256");
-  for await (const piece of stored.read(0, stored.fileSize)) hash.update(piece);
-  return sha256FromDigest(hash.digest());
+  return sha256FromDigest(await digestOf(stored.read(0, stored.fileSize)));
 }
 
 /** Some 10 MB of names and seals. A forgotten file is hashed again. */

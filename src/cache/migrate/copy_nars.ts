@@ -1,5 +1,5 @@
-import { createHash } from "node:crypto";
 import pLimit from "p-limit";
+import { digestOf } from "../../base/digest_of.ts";
 import { Failure, messageOf } from "../../base/failure.ts";
 import { writeFully } from "../../base/files.ts";
 import type {
@@ -172,14 +172,17 @@ export class NarCopy {
 
 /** Writes the bytes into a new file. Resolves to their hash. */
 async function received(stored: StoredNar, path: string, options: OpenOptions): Promise<Sha256> {
-  const hash = createHash("sha256");
   using file = await Deno.open(path, { write: true, createNew: true });
+  const digest = await digestOf(piecesOf(stored, options), (piece) => writeFully(file, piece));
+  return sha256FromDigest(digest);
+}
+
+async function* piecesOf(stored: StoredNar, options: OpenOptions): AsyncGenerator<Uint8Array> {
   const reader = stored.read(0, stored.fileSize, options).getReader();
   for (;;) {
     const { done, value } = await readable(() => reader.read());
-    if (done) return sha256FromDigest(hash.digest());
-    hash.update(value);
-    await writeFully(file, value);
+    if (done) return;
+    yield value;
   }
 }
 

@@ -1,4 +1,4 @@
-import { createHash } from "node:crypto";
+import { digestOf } from "../../base/digest_of.ts";
 import { Failure, type FailureKind, messageOf } from "../../base/failure.ts";
 import { isDiskFull } from "../../base/os_error.ts";
 import { type Sha256, sha256FromDigest } from "../../nix/hash.ts";
@@ -177,10 +177,6 @@ function checkName(narName: NarName, fileHash: Sha256): void {
 
 /** Reads the same file again, without keeping it. */
 async function checkHash({ body, narName, running }: WatchedUpload): Promise<void> {
-  const hash = createHash("sha256");
-  for await (const piece of piecesOf(body)) {
-    running.received(piece.length);
-    hash.update(piece);
-  }
-  checkName(narName, sha256FromDigest(hash.digest()));
+  const digest = await digestOf(piecesOf(body), (piece) => running.received(piece.length));
+  checkName(narName, sha256FromDigest(digest));
 }
