@@ -2,7 +2,6 @@ import { Failure } from "../../base/failure.ts";
 import type { NarRow, NarSource } from "../../metadata/metadata_store.ts";
 import { sha256FromDigest } from "../../nix/hash.ts";
 import type { GrowingReservation } from "../../space/growing_reservation.ts";
-import { beginSpan } from "../../telemetry/begin_span.ts";
 import type { Span, Tracer } from "../../telemetry/tracer.ts";
 import type {
   FetchEnd,
@@ -17,6 +16,7 @@ import { publishNar, type PublishNarDeps } from "../nar/publish_nar.ts";
 import type { NarTarget } from "../sources/nar_attempts.ts";
 import { checkFile, checkNar, type Mismatch } from "../verify/check_nar.ts";
 import type { NarMeasure, NarVerifier, Verification } from "../verify/nar_verifier.ts";
+import { verifySpan } from "../verify/verify_span.ts";
 import type { Download } from "./download.ts";
 import { receivedPath } from "./received_path.ts";
 
@@ -72,7 +72,9 @@ export class Transfer implements NarTarget, Disposable {
    */
   async from(source: NarSource, taken: () => void): Promise<FetchOutcome> {
     // The fetch hashes the file, which is the NAR itself.
-    if (this.#nar.compression === "none") this.#verifying ??= this.#beginVerifying();
+    if (this.#nar.compression === "none") {
+      this.#verifying ??= verifySpan(this.#deps.tracer, this.#nar);
+    }
     const outcome = await this.#fetch.from(source, taken);
     if (outcome.type === "end") this.#open();
     return outcome;
@@ -110,7 +112,9 @@ export class Transfer implements NarTarget, Disposable {
   /** Ends the span of the verification; `wrong` is a label value. */
   judged(wrong?: Mismatch["reason"]): void {
     // A file with the wrong hash is not even decompressed.
-    if (wrong !== undefined) (this.#verifying ??= this.#beginVerifying()).fail(wrong);
+    if (wrong !== undefined) {
+      (this.#verifying ??= verifySpan(this.#deps.tracer, this.#nar)).fail(wrong);
+    }
     this.#verifying?.end();
     this.#verifying = undefined;
   }
@@ -142,15 +146,10 @@ export class Transfer implements NarTarget, Disposable {
 
   #startVerifying(): Verification {
     this.judged();
-    this.#verifying = this.#beginVerifying();
+    this.#verifying = verifySpan(this.#deps.tracer, this.#nar);
     const { compression, narSize } = this.#nar;
     const { path } = this.#download.file;
     return this.#deps.verifier.start({ path, compression, narSizeMax: narSize });
-  }
-
-  #beginVerifying(): Span {
-    const facts = { "larder.nar.compression": this.#nar.compression };
-    return beginSpan(this.#deps.tracer, { name: "verify nar", facts });
   }
 
   #progressed(progress: FetchProgress): void {

@@ -17,6 +17,7 @@ import {
 } from "../sources/nar_attempts.ts";
 import { Mismatch } from "../verify/check_nar.ts";
 import type { NarVerifier } from "../verify/nar_verifier.ts";
+import { verifySpan } from "../verify/verify_span.ts";
 import { ClientReader } from "./client_reader.ts";
 import { ClientSink } from "./client_sink.ts";
 import type { PassThroughTransfers } from "./pass_through_transfers.ts";
@@ -162,8 +163,7 @@ export class PassThrough implements NarTarget, Disposable {
   }
 
   #grown(): void {
-    const facts = { "larder.nar.compression": this.#nar.compression };
-    this.#verifying ??= beginSpan(this.#deps.tracer, { name: "verify nar", facts });
+    this.#verifying ??= verifySpan(this.#deps.tracer, this.#nar);
     if (this.isPromised) this.#begun.resolve(true);
   }
 

@@ -1,0 +1,13 @@
+import { beginSpan } from "../../telemetry/begin_span.ts";
+import type { OpenSpan, Tracer } from "../../telemetry/tracer.ts";
+
+/** Begins the span from the start of hashing a NAR to the verdict. The caller ends it. */
+export function verifySpan(
+  tracer: Tracer,
+  { compression }: { readonly compression: string },
+): OpenSpan {
+  return beginSpan(tracer, {
+    name: "verify nar",
+    facts: { "larder.nar.compression": compression },
+  });
+}
