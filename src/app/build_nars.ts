@@ -44,6 +44,7 @@ export function buildNars(parts: AppParts, neighbours: NarNeighbours) {
     sinks: sinks(sources),
     ...{ transfers, verifier, tracer, isUpstream },
   };
+  const sizes = { candidates, narSources, ...patience };
   const here = new MemberNarServer({ metadata, kept, downloads, reads: watchers.reads });
   return {
     nars: new NarServer({
@@ -52,8 +53,8 @@ export function buildNars(parts: AppParts, neighbours: NarNeighbours) {
         ...{ holders: sources, downloads, here, passThrough },
         sinks: (own) => sinks(sources.with(own)),
       }),
-      archives: new ArchiveServer({ documents: metadata, narSources, passThrough }),
-      sizes: { candidates, narSources, ...patience },
+      archives: new ArchiveServer({ documents: metadata, sizes, passThrough }),
+      sizes,
     }),
     members: turns ? here : undefined,
   };

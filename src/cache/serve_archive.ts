@@ -2,15 +2,14 @@ import type { DocumentKeeper } from "../metadata/document_keeper.ts";
 import type { NarRow, NarSource } from "../metadata/metadata_store.ts";
 import type { FileHash, NarHash } from "../nix/hash.ts";
 import { compressionOf, hashOf, type NarName } from "../nix/nar_name.ts";
-import type { NarBodySource } from "../upstream/upstream.ts";
 import type { Asker } from "./nar/asker.ts";
 import type { NarAnswer, NarFacts } from "./nar/nar_answer.ts";
 import { openPassThrough, type PassThroughDeps } from "./pass_through/pass_through.ts";
+import { statNar, type StatNarDeps } from "./sources/stat_nar.ts";
 
 export interface ArchiveServerDeps {
   readonly documents: Pick<DocumentKeeper, "archivesOf">;
-  /** Sources of NARs by the upstream's URL. */
-  readonly narSources: ReadonlyMap<string, Pick<NarBodySource, "statNar">>;
+  readonly sizes: StatNarDeps;
   readonly passThrough: PassThroughDeps;
 }
 
@@ -40,12 +39,12 @@ export class ArchiveServer {
     narName: NarName,
     asker: Asker,
   ): Promise<NarAnswer | undefined> {
-    const facts = await this.#stat(narName, [source]);
-    const nar = facts && rowOf(narName, facts.fileSize);
-    if (nar === undefined) return undefined;
-    const metadata = { ...NOTHING_KNOWN, sourcesOf: () => Promise.resolve([source]) };
+    const facts = await this.#stat(narName, [source], asker.requestId);
+    if (facts === undefined) return undefined;
+    const nar = rowOf(narName, facts.fileSize);
+    if (nar.compression === "none" && nar.fileSize === undefined) return undefined;
     const { attempts, ...deps } = this.#deps.passThrough;
-    const candidates = { ...attempts.candidates, metadata };
+    const candidates = { ...attempts.candidates, metadata: knowing([source]) };
     const only = { ...deps, attempts: { ...attempts, candidates }, verifier: NO_VERIFIER };
     return await openPassThrough(only, nar, asker);
   }
@@ -56,24 +55,21 @@ export class ArchiveServer {
   }
 
   /** The facts without the bytes, for HEAD. */
-  async stat(narName: NarName): Promise<NarFacts | undefined> {
-    return await this.#stat(narName, await this.#deps.documents.archivesOf(narName));
+  async stat(narName: NarName, requestId: string): Promise<NarFacts | undefined> {
+    return await this.#stat(narName, await this.#deps.documents.archivesOf(narName), requestId);
   }
 
   /** Facts from the first upstream that has the file: a document may name an absent one. */
   async #stat(
     narName: NarName,
     sources: readonly NarSource[],
+    requestId: string,
   ): Promise<NarFacts | undefined> {
-    const { narSources, passThrough: { attempts: { candidates: { pool } } } } = this.#deps;
-    await pool.probeIfDown(sources.map(({ upstream }) => upstream));
-    for (const { upstream, location } of sources) {
-      if (pool.patience(upstream) === "none") continue;
-      const found = await narSources.get(upstream)?.statNar(location).catch(() => undefined);
-      if (found === undefined) continue;
-      return { source: "MISS", fileSize: found.fileSize, tag: hashOf(narName) };
-    }
-    return undefined;
+    if (sources.length === 0) return undefined;
+    const { sizes } = this.#deps;
+    const candidates = { ...sizes.candidates, metadata: knowing(sources) };
+    const found = await statNar({ ...sizes, candidates }, rowOf(narName), requestId);
+    return found && { source: "MISS", fileSize: found.fileSize, tag: hashOf(narName) };
   }
 }
 
@@ -87,24 +83,24 @@ const NO_VERIFIER = {
   }),
 };
 
-/** Values that a NAR without a narinfo does not need. */
-const NOTHING_KNOWN = {
-  findNar: () => Promise.resolve(undefined),
-  sourcesOf: (): Promise<readonly NarSource[]> => Promise.resolve([]),
-  narinfosOf: () => Promise.resolve([]),
-  apply: () => Promise.resolve(),
-};
+/** The metadata of a NAR without a narinfo: its sources alone are known. */
+function knowing(sources: readonly NarSource[]): StatNarDeps["candidates"]["metadata"] {
+  return {
+    findNar: () => Promise.resolve(undefined),
+    sourcesOf: () => Promise.resolve(sources),
+    narinfosOf: () => Promise.resolve([]),
+    apply: () => Promise.resolve(),
+  };
+}
 
 /**
  * A row whose file hash alone decides: NAR hash and NAR size are unknown, except the size of an
  * uncompressed file.
  */
-function rowOf(name: NarName, fileSize: number | undefined): NarRow | undefined {
-  const compression = compressionOf(name);
-  if (fileSize === undefined && compression === "none") return undefined;
+function rowOf(name: NarName, fileSize?: number): NarRow {
   return {
     name,
-    compression,
+    compression: compressionOf(name),
     fileHash: hashOf(name) as FileHash,
     narHash: hashOf(name) as NarHash,
     narSize: fileSize ?? 0,

@@ -6,12 +6,9 @@ import type { Asker, Client } from "./nar/asker.ts";
 import type { Download } from "./download/download.ts";
 import type { Downloads } from "./download/downloads.ts";
 import type { KeptNars } from "./kept/kept_nars.ts";
-import { storedAnswer } from "./kept/stored_answer.ts";
-import { type NarAnswer, WHOLE_BYTES_MAX } from "./nar/nar_answer.ts";
+import { openStored } from "./kept/stored_answer.ts";
+import type { NarAnswer } from "./nar/nar_answer.ts";
 import { announcedFileSize } from "./nar/nar_naming.ts";
-
-/** The wait for all of a small download. */
-const WHOLE_WAIT_MS = 1_000;
 
 export interface MemberNarServerDeps {
   readonly metadata: Pick<NarFinder, "findNar">;
@@ -37,17 +34,8 @@ export class MemberNarServer {
     const asker = { requestId, client };
     const nar = await this.#deps.metadata.findNar(narName);
     if (nar === undefined) return undefined;
-    return await this.#openStored(nar, asker) ?? this.#openGrowing(nar, asker) ??
+    return await openStored(this.#deps, nar, asker) ?? this.#openGrowing(nar, asker) ??
       await this.#openStoredSince(narName, asker);
-  }
-
-  async #openStored(
-    nar: NarRecord,
-    { requestId, client }: Asker,
-  ): Promise<NarAnswer | undefined> {
-    const { kept, reads } = this.#deps;
-    const file = await kept.open(nar, requestId, client);
-    return file && storedAnswer(nar.name, file, { reads });
   }
 
   #openGrowing(nar: NarRecord, { client: { peer } }: Asker): NarAnswer | undefined {
@@ -61,7 +49,7 @@ export class MemberNarServer {
   /** The download may have ended since the row was read. */
   async #openStoredSince(narName: NarName, asker: Asker): Promise<NarAnswer | undefined> {
     const nar = await this.#deps.metadata.findNar(narName, { fresh: true });
-    return nar && await this.#openStored(nar, asker);
+    return nar && await openStored(this.#deps, nar, asker);
   }
 }
 
@@ -77,9 +65,7 @@ function growingAnswer(download: Download, { peer, ...facts }: GrowingFacts): Na
   const use = download.use(peer);
   const release = () => use[Symbol.dispose]();
   async function* pieces(start: number, end: number | undefined) {
-    // A small file that is wrong can be replaced until a reader has a byte of it.
-    const isSmall = (facts.fileSize ?? Infinity) <= WHOLE_BYTES_MAX;
-    if (isSmall) await download.settledWithin(WHOLE_WAIT_MS);
+    await download.settledIfSmall(facts.fileSize);
     await download.readable(start, end);
     download.promise();
     yield* download.read({ passThrough: brokenOff, peer }, start, end);

@@ -13,7 +13,7 @@ import {
 import type { Downloads, JoinedDownload } from "./download/downloads.ts";
 import type { KeptNars } from "./kept/kept_nars.ts";
 import type { Sends } from "./kept/sends.ts";
-import { storedAnswer } from "./kept/stored_answer.ts";
+import { openStored } from "./kept/stored_answer.ts";
 import {
   type CacheResult,
   type NarAnswer,
@@ -31,12 +31,6 @@ import type { ArchiveServer } from "./serve_archive.ts";
 import type { HeldNars } from "./serve_held.ts";
 import { statNar, type StatNarDeps } from "./sources/stat_nar.ts";
 import type { Uses } from "./uses.ts";
-
-/**
- * The wait for all of a small download. Then the response is one piece, and a wrong file can still
- * be replaced by another upstream's. No client gets its last byte later for that.
- */
-const WHOLE_WAIT_MS = 1_000;
 
 /** Looks at what other members do with a file: a download may end between two looks. */
 const TRIES_MAX = 3;
@@ -78,17 +72,15 @@ export class NarServer {
     requestId: string,
     client: Client,
   ): Promise<NarAnswer | undefined> {
-    const { kept, watchers: { uses, prefetch, reads, sends } } = this.#deps;
+    const { kept, watchers } = this.#deps;
     const nar = await this.#metadata.findNar(narName);
     if (nar === undefined) {
       return await this.#deps.archives.open(narName, { requestId, client });
     }
-    uses.nar(narName);
-    const isAhead = prefetch.asked(narName);
-    const file = await kept.open(nar, requestId, client);
-    if (file === undefined) return await this.#fetch(nar, { requestId, client });
-    const sent = () => sends.begin(narName, client.peer);
-    const answer = storedAnswer(narName, file, { reads, sent });
+    watchers.uses.nar(narName);
+    const isAhead = watchers.prefetch.asked(narName);
+    const answer = await openStored({ kept, ...watchers }, nar, { requestId, client });
+    if (answer === undefined) return await this.#fetch(nar, { requestId, client });
     return isAhead ? { ...answer, isAhead } : answer;
   }
 
@@ -116,7 +108,7 @@ export class NarServer {
     for (let tries = 0; tries < TRIES_MAX; tries++) {
       const answer = await this.#openDownload(nar, asker);
       if (answer !== "elsewhere") return answer;
-      const found = await this.#openStored(nar.name, asker) ??
+      const found = await this.#openStoredSince(nar.name, asker) ??
         await this.#deps.held?.open(nar, asker);
       if (found !== undefined) return found;
     }
@@ -124,15 +116,10 @@ export class NarServer {
   }
 
   /** The file that another member has stored meanwhile. */
-  async #openStored(
-    narName: NarName,
-    { requestId, client }: Asker,
-  ): Promise<NarAnswer | undefined> {
-    const { kept, watchers: { reads, sends } } = this.#deps;
+  async #openStoredSince(narName: NarName, asker: Asker): Promise<NarAnswer | undefined> {
+    const { kept, watchers } = this.#deps;
     const nar = await this.#metadata.findNar(narName, { fresh: true });
-    const file = nar && await kept.open(nar, requestId, client);
-    const sent = () => sends.begin(narName, client.peer);
-    return file && storedAnswer(narName, file, { reads, sent });
+    return nar && await openStored({ kept, ...watchers }, nar, asker);
   }
 
   /** `undefined` for a file that cannot be stored here. */
@@ -182,14 +169,11 @@ export class NarServer {
     client: Client,
   ): Promise<NarFacts | undefined> {
     const nar = await this.#metadata.findNar(narName);
-    if (nar === undefined) return await this.#deps.archives.stat(narName);
-    const { prefetch, reads } = this.#deps.watchers;
-    const isAhead = prefetch.asked(narName);
-    const file = await this.#deps.kept.open(nar, requestId, client);
-    if (file !== undefined) {
-      await using answer = storedAnswer(narName, file, { reads });
-      return { ...factsOf(answer), isAhead };
-    }
+    if (nar === undefined) return await this.#deps.archives.stat(narName, requestId);
+    const { kept, watchers } = this.#deps;
+    const isAhead = watchers.prefetch.asked(narName);
+    await using answer = await openStored({ kept, ...watchers }, nar, { requestId, client });
+    if (answer !== undefined) return { ...factsOf(answer), isAhead };
     return await this.#statDownload(nar) ?? await this.#statUpstream(nar, requestId);
   }
 
@@ -239,10 +223,8 @@ async function openDownload(
   const use = download.use(reader.peer);
   try {
     await download.readable(0);
-    if ((download.fileSize ?? fileSizeLimit(nar)) <= WHOLE_BYTES_MAX) {
-      await download.settledWithin(WHOLE_WAIT_MS);
-      await download.readable(0);
-    }
+    await download.settledIfSmall(download.fileSize ?? fileSizeLimit(nar));
+    await download.readable(0);
     download.promise();
     return downloadAnswer(nar, download, { source, reader, use });
   } catch (error) {

@@ -3,6 +3,7 @@ import { Notifier } from "../../base/notifier.ts";
 import { Failure } from "../../base/failure.ts";
 import { RecentRate } from "../../base/recent_rate.ts";
 import type { NarName } from "../../nix/nar_name.ts";
+import { WHOLE_BYTES_MAX } from "../nar/nar_answer.ts";
 import { ClientAddresses } from "./client_addresses.ts";
 import {
   type DownloadEvent,
@@ -18,6 +19,9 @@ import { GrowingSource } from "./growing_source.ts";
 
 /** Larger reads are a tenth faster, and a third more memory at the peak. */
 const READ_BYTES = 128 * 1024;
+
+/** The longest wait for all of a small download. */
+const WHOLE_WAIT_MS = 1_000;
 
 /** This machine cannot keep the file; upstreams may still have it. */
 export class NotKept extends Failure {}
@@ -138,9 +142,13 @@ export class Download {
     while (this.#readable(offset, end) === undefined) await this.#changed.notified();
   }
 
-  /** Resolves when every byte may be read, the download has failed, or `limitMs` are over. */
-  async settledWithin(limitMs: number): Promise<void> {
-    const until = performance.now() + limitMs;
+  /**
+   * Waits a second for all of a small download. Then the response is one piece, and a wrong file
+   * can still be replaced by another upstream's. No client gets its last byte later for that.
+   */
+  async settledIfSmall(fileSize = Infinity): Promise<void> {
+    if (fileSize > WHOLE_BYTES_MAX) return;
+    const until = performance.now() + WHOLE_WAIT_MS;
     while (!this.released && this.#state.state !== "failed") {
       const leftMs = until - performance.now();
       if (leftMs <= 0) return;

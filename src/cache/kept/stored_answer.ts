@@ -1,19 +1,39 @@
+import type { NarRecord } from "../../metadata/metadata_store.ts";
 import type { NarName } from "../../nix/nar_name.ts";
 import type { ActiveReads } from "../../space/active_reads.ts";
+import type { Asker } from "../nar/asker.ts";
 import { type NarAnswer, STORED_WHOLE_BYTES_MAX } from "../nar/nar_answer.ts";
-import type { OpenKeptFile } from "./kept_nars.ts";
+import type { KeptNars, OpenKeptFile } from "./kept_nars.ts";
+import type { Sends } from "./sends.ts";
 
 /** The time in which another server must open a file. It needs milliseconds. */
 const HAND_OVER_MS = 10_000;
 
-export interface StoredAnswerWatch {
+export interface StoredAnswerDeps {
+  readonly kept: Pick<KeptNars, "open">;
   readonly reads: ActiveReads;
-  /** Called as a file begins to leave; its result, once it has. */
-  readonly sent?: () => () => void;
+  /** Default: the files that leave are not listed. */
+  readonly sends?: Pick<Sends, "begin">;
 }
 
-/** The answer from a kept file. */
-export function storedAnswer(
+/** The answer from the kept file of a NAR; `undefined` without one. */
+export async function openStored(
+  { kept, reads, sends }: StoredAnswerDeps,
+  nar: NarRecord,
+  { requestId, client }: Asker,
+): Promise<NarAnswer | undefined> {
+  const file = await kept.open(nar, requestId, client);
+  const sent = () => sends?.begin(nar.name, client.peer);
+  return file && storedAnswer(nar.name, file, { reads, sent });
+}
+
+interface StoredAnswerWatch {
+  readonly reads: ActiveReads;
+  /** Called as a file begins to leave; its result, once it has. */
+  readonly sent: () => (() => void) | undefined;
+}
+
+function storedAnswer(
   narName: NarName,
   { kept, stored }: OpenKeptFile,
   { reads, sent }: StoredAnswerWatch,
@@ -33,7 +53,7 @@ export function storedAnswer(
       const body = stored.read(start, end, options);
       const held = new DisposableStack();
       held.defer(reads.begin(narName));
-      if (sent !== undefined) held.defer(sent());
+      held.defer(sent() ?? (() => {}));
       leave = () => held.dispose();
       return body;
     },

@@ -4,7 +4,7 @@ import type { DocumentName } from "../../nix/document_name.ts";
 import type { NarName } from "../../nix/nar_name.ts";
 import type { StorePathHash } from "../../nix/store_path.ts";
 import { keptDocument, type SentDocument } from "../documents/document_answer.ts";
-import { storedAnswer } from "../kept/stored_answer.ts";
+import { openStored } from "../kept/stored_answer.ts";
 import type { NarAnswer } from "../nar/nar_answer.ts";
 import type { Signer } from "../own_signature.ts";
 import { ownNames } from "./nar_names.ts";
@@ -46,13 +46,13 @@ export class StoredView {
   }
 
   async nar(narName: NarName, asker: Asker): Promise<NarAnswer | undefined> {
-    const { metadata, entries: { kept, uses, reads } } = this.#deps;
+    const { metadata, entries } = this.#deps;
     for (const name of ownNames(narName)) {
       const nar = await metadata.findNar(name);
-      const file = nar && await kept.open(nar, asker.requestId, asker.client);
-      if (file === undefined) continue;
-      uses.nar(name);
-      return storedAnswer(name, file, { reads });
+      const answer = nar && await openStored(entries, nar, asker);
+      if (answer === undefined) continue;
+      entries.uses.nar(name);
+      return answer;
     }
     return undefined;
   }
