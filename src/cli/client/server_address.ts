@@ -1,5 +1,5 @@
 import type { Kind } from "../../config/kinds/option.ts";
-import { hideCredentials } from "../../config/kinds/upstream_url.ts";
+import { hideCredentials, HTTP_URL_REGEXP } from "../../config/kinds/upstream_url.ts";
 
 /** The address of a running larder. */
 export type ServerAddress =
@@ -8,7 +8,6 @@ export type ServerAddress =
   | { readonly kind: "unix"; readonly path: string };
 
 const EXPECTED = "a URL such as http://localhost:8501, or unix:/path";
-const HTTP_URL_REGEXP = /^https?:\/\/[^\s?#]+$/i;
 
 /** `http://localhost:8501` or `unix:/run/larder.sock`. */
 export const serverAddress: Kind<ServerAddress> = {
@@ -20,7 +19,8 @@ export const serverAddress: Kind<ServerAddress> = {
       if (path === "" || path.includes("\0")) throw new Error(EXPECTED);
       return { kind: "unix", path };
     }
-    const parsed = HTTP_URL_REGEXP.test(given) ? URL.parse(given) : null;
+    const isPlain = HTTP_URL_REGEXP.test(given) && !given.includes("?");
+    const parsed = isPlain ? URL.parse(given) : null;
     if (parsed === null) throw new Error(EXPECTED);
     if (parsed.username !== "" || parsed.password !== "") {
       throw new Error("a URL without user and password; a token goes into --token-file");

@@ -11,8 +11,8 @@ export interface UpstreamUrl {
 const EXPECTED = "an http or https URL such as https://cache.example.org or " +
   "https://cache.example.org?priority=10";
 
-// No fragment: it would never reach the upstream.
-const HTTP_URL_REGEXP = /^https?:\/\/[^\s#]+$/i;
+/** An http or https URL. It has no fragment, which would never reach a server. */
+export const HTTP_URL_REGEXP = /^https?:\/\/[^\s#]+$/i;
 
 const PRIORITY_QUERY_REGEXP = /^\?priority=([1-9]\d{0,9})$/;
 const PRIORITY_MAX = 2 ** 31 - 1;

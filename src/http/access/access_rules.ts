@@ -1,5 +1,5 @@
 import type { Caller } from "../message/caller.ts";
-import type { ClientRequest } from "../message/client_request.ts";
+import { CHANGING_METHODS, type ClientRequest } from "../message/client_request.ts";
 import { isOfThisMachine } from "../message/peer.ts";
 import type { Route } from "../routes/router.ts";
 import { isChangeByBrowser, isOfSameOrigin, isReadByBrowser } from "./browser.ts";
@@ -38,8 +38,6 @@ interface AccessRule extends Pick<AccessRefusal, "reason" | "hint"> {
   concerns(request: ClientRequest, route: Route): boolean;
   allows(request: ClientRequest): boolean;
 }
-
-const CHANGING_METHODS: ReadonlySet<string> = new Set(["POST", "PUT", "DELETE"]);
 
 /** Headers of a proxy: the client behind it is not the peer. */
 const FORWARDED_FIELDS = [

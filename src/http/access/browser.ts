@@ -1,6 +1,6 @@
 import type { RequestHeaders } from "../message/client_request.ts";
 import { lowerAscii } from "../message/field_words.ts";
-import { parseHost } from "../message/host.ts";
+import { DEFAULT_PORTS, parseHost } from "../message/host.ts";
 
 /** Headers that browsers set on every change, and that no page can set or remove. */
 const CHANGE_SIGNS = ["origin", "sec-fetch-site"];
@@ -41,8 +41,6 @@ export function isOfSameOrigin({ headers }: BrowserSigns, usesTls: boolean): boo
 interface BrowserSigns {
   readonly headers: RequestHeaders;
 }
-
-const DEFAULT_PORTS = { http: 80, https: 443 } as const;
 
 /**
  * True when the origin is this server. Behind a proxy both schemes count, as the proxy may speak

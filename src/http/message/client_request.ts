@@ -1,3 +1,6 @@
+/** A request of another method changes nothing. */
+export const CHANGING_METHODS: ReadonlySet<string> = new Set(["POST", "PUT", "DELETE"]);
+
 /** A request for the app. A `Request` is one, too. */
 export interface ClientRequest {
   readonly method: string;

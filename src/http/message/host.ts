@@ -10,6 +10,8 @@ export interface HostPort {
   readonly port: number | undefined;
 }
 
+export const DEFAULT_PORTS = { http: 80, https: 443 } as const;
+
 const HOST_REGEXP = /^(?:\[([0-9a-f:.]{2,45})\]|([a-z0-9._-]{1,255}))(?::(\d{1,5}))?$/;
 
 /** `undefined` unless the text is exactly one name or address. */

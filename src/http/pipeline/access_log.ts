@@ -1,16 +1,15 @@
 import type { Facts } from "../../base/failure.ts";
 import type { Logger, LogLevel } from "../../telemetry/logger.ts";
+import { CHANGING_METHODS } from "../message/client_request.ts";
 import type { Route } from "../routes/router.ts";
 
 /** Paths are untrusted: longer ones are cut. */
 const PATH_CHARS_MAX = 200;
 
-const CHANGING_METHODS = ["POST", "PUT", "DELETE"];
-
 /** The log level of a request: info for NARs and changes, else debug. */
 export function accessLevel(route: Route | undefined, method: string): LogLevel {
   if (route === undefined) return "debug";
-  return route.streams || CHANGING_METHODS.includes(method) ? "info" : "debug";
+  return route.streams || CHANGING_METHODS.has(method) ? "info" : "debug";
 }
 
 export interface AccessLine {

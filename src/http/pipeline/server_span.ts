@@ -2,6 +2,7 @@ import type { Outcome } from "../../telemetry/instruments/http_labels.ts";
 import { methodFacts } from "../../telemetry/method_facts.ts";
 import type { RequestSpan, SpanFacts } from "../../telemetry/tracer.ts";
 import type { ClientRequest } from "../message/client_request.ts";
+import { DEFAULT_PORTS, parseHost } from "../message/host.ts";
 import { pathOf } from "./path.ts";
 import type { Answered } from "./request_observer.ts";
 
@@ -9,7 +10,7 @@ import type { Answered } from "./request_observer.ts";
 const USER_AGENT_CHARS_MAX = 200;
 
 /** The scheme of the listener. */
-export type Scheme = "http" | "https";
+export type Scheme = keyof typeof DEFAULT_PORTS;
 
 export interface AnswerEnd {
   readonly outcome: Outcome;
@@ -55,14 +56,9 @@ function requestFacts(request: ClientRequest, scheme: Scheme): SpanFacts {
   };
 }
 
-/** A name or an address (IPv6 in brackets), and maybe a port. */
-const HOST_REGEXP = /^(?:\[([0-9A-Fa-f:.%]{2,64})\]|([A-Za-z0-9._~-]{1,255}))(?::(\d{1,5}))?$/;
-
-const DEFAULT_PORTS = { http: 80, https: 443 } as const satisfies Readonly<Record<Scheme, number>>;
-
 /** Attributes of the Host header. */
-function hostFacts(host: string, scheme: Scheme): SpanFacts {
-  const [, ipv6, name, port = DEFAULT_PORTS[scheme]] = HOST_REGEXP.exec(host) ?? [];
-  const address = ipv6 ?? name;
-  return address === undefined ? {} : { "server.address": address, "server.port": Number(port) };
+function hostFacts(text: string, scheme: Scheme): SpanFacts {
+  const host = parseHost(text);
+  if (host === undefined) return {};
+  return { "server.address": host.name, "server.port": host.port ?? DEFAULT_PORTS[scheme] };
 }

@@ -22,7 +22,7 @@ const REQUEST_LINE_REGEXP = /^([!#$%&'*+.^_`|~0-9A-Za-z-]+) ([!-~]+) HTTP\/1\.([
 const TARGET_REGEXP = /^(?:\/|https?:\/\/[^/?#]+(?:\/|$))/;
 /** A value has no control characters. A folded line, or a space before the colon, is no field. */
 const FIELD_REGEXP = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+:[\t -~\u0080-\uffff]*$/;
-const HOST_REGEXP = /^[A-Za-z0-9._~:[\]%-]*$/;
+const HOST_CHARS_REGEXP = /^[A-Za-z0-9._~:[\]%-]*$/;
 const LENGTH_REGEXP = /^\d{1,15}$/;
 
 /**
@@ -39,7 +39,9 @@ export function parseRequestHead(text: string): RequestHead {
   for (let at = 1; at < lines.length - 2; at++) fields.add(lines[at] ?? "");
   const host = fields.get("host");
   const isOld = minor === "0";
-  if (host === null ? !isOld : !HOST_REGEXP.test(host)) throw new Refusal(400, "invalid host");
+  if (host === null ? !isOld : !HOST_CHARS_REGEXP.test(host)) {
+    throw new Refusal(400, "invalid host");
+  }
   return {
     method,
     url: `http://localhost${target.startsWith("/") ? target : pathOfUrl(target)}`,
