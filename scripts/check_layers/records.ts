@@ -4,7 +4,7 @@ import { pathOf } from "./imports.ts";
 /** Fields that a class or a function is given at once, the inherited ones included. */
 const FIELDS_MAX = 7;
 
-const RECORD_REGEXP = /(Deps|Parts)$/;
+const RECORD_REGEXP = /(Deps|Parts|Sources|Subjects|Neighbours|Surroundings)$/;
 
 const OPTIONS: ts.CompilerOptions = {
   // The oldest library has `Pick` and `Omit`. A newer one costs seconds, and shows no more fields.
@@ -16,8 +16,9 @@ const OPTIONS: ts.CompilerOptions = {
 };
 
 /**
- * Records `…Deps` and `…Parts` of `src` with too many fields, one line each. Tests may list the
- * parts that they replace side by side.
+ * Records of `src` with too many fields, one line each. A record is what a class or a function gets
+ * to work with, by its name: `…Deps`, `…Parts`, `…Sources` and so on. Tests may list the parts that
+ * they replace side by side.
  */
 export function recordProblems(all: readonly ts.SourceFile[]): readonly string[] {
   const sources = all.filter(({ fileName }) => fileName.startsWith("src/"));

@@ -96,8 +96,10 @@ export function buildApp(given: AppParts): App {
   const history = buildHistory(parts, cache);
   const disk = { freeBytes: undefined as number | undefined };
   let ready = true;
-  const shown = { ...cache, closures, names, history, disk, uploads: uploads.inFlight };
-  const page = buildPage(parts, { ...shown, isDraining: () => !ready });
+  const transfers = { ...cache, uploads: uploads.inFlight };
+  const shown = { upstreams: cache, transfers, storage: { space, disk, closures }, history };
+  const known = { names, negative: cache.negative, record: paths };
+  const page = buildPage(parts, { ...shown, paths: known, isDraining: () => !ready });
   const pinsChanged = () => {
     page.pinsChanged();
     void space.altered();
@@ -126,8 +128,7 @@ export function buildApp(given: AppParts): App {
       tracer: telemetry.tracer,
       log,
     }),
-    ...{ space, history, disk, reads },
-    uses: cache.uses,
+    ...{ space, history, disk, reads, uses: cache.uses },
     lookAtUpstreams: () => cache.pool.start(),
     prepareWorkers: () => cache.prepareWorkers(),
     stopping() {
@@ -231,7 +232,7 @@ function buildCache(
   const { narinfos, prefetch } = buildNarinfos(parts, shared);
   const kept = buildKeptNars(parts, { downloads, space });
   return {
-    ...{ pool, lastAnswers, paths, downloads, inFlight, sends, space },
+    ...{ pool, lastAnswers, downloads, inFlight, sends, space },
     ...{ kept, negative, absentDocuments, verifier },
     prepareWorkers() {
       fetcher.prepare();

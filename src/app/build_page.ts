@@ -29,21 +29,26 @@ import { readPageSource } from "./page_source.ts";
 
 /** Sources of the page, beside the parts of the app. */
 export interface PageSubjects {
-  readonly pool: UpstreamPool;
-  readonly lastAnswers: LastAnswers;
-  /** Downloads and pass-throughs. */
-  readonly inFlight: InFlight;
-  readonly uploads: InFlight;
-  readonly downloads: Pick<Downloads, "backlog">;
-  readonly space: Space;
-  readonly names: StorePathNames;
-  readonly closures: ClosureLister;
-  readonly sends: Pick<Sends, "count" | "list">;
+  readonly upstreams: { readonly pool: UpstreamPool; readonly lastAnswers: LastAnswers };
+  readonly transfers: {
+    /** Downloads and pass-throughs. */
+    readonly inFlight: InFlight;
+    readonly uploads: InFlight;
+    readonly downloads: Pick<Downloads, "backlog">;
+    readonly sends: Pick<Sends, "count" | "list">;
+  };
+  readonly storage: {
+    readonly space: Pick<Space, "budget">;
+    readonly disk: { readonly freeBytes: number | undefined };
+    readonly closures: ClosureLister;
+  };
+  readonly paths: {
+    readonly names: StorePathNames;
+    readonly negative: NegativeCache;
+    /** What upstreams said about each path. */
+    readonly record: PathRecord;
+  };
   readonly history: HistoryReader;
-  readonly negative: NegativeCache;
-  /** Upstreams' answers about each path. */
-  readonly paths: PathRecord;
-  readonly disk: { readonly freeBytes: number | undefined };
   readonly isDraining: () => boolean;
 }
 
@@ -59,34 +64,34 @@ export interface PageParts extends AsyncDisposable {
 export function buildPage(parts: AppParts, subjects: PageSubjects): PageParts {
   const { nowMs, stores: { metadata }, telemetry: { log, metrics, problems } } = parts;
   const { identity: { secretKey, usesTls }, upstream: { trustedKeys } } = parts;
-  const pins = new PinWatch({ metadata, nowMs, log, closures: subjects.closures });
+  const { upstreams, history, isDraining, paths: { names: known, negative, record } } = subjects;
+  const { space: { budget }, disk, closures } = subjects.storage;
+  const { inFlight, uploads, downloads, sends } = subjects.transfers;
+  const pins = new PinWatch({ metadata, nowMs, log, closures });
   const publicKey = secretKey?.publicKey.text;
-  const sources = {
-    ...subjects,
-    ...{ metrics, problems, nowMs },
-    downloads: subjects.inFlight,
-    backlog: () => subjects.downloads.backlog(),
-    version: denoJson.version,
-    publicKey,
-    startedAtMs: nowMs(),
-    budget: subjects.space.budget,
-    nameOf: async (narName: NarName) => await subjects.names.of(narName),
-    pins,
+  const shared = {
+    process: { version: denoJson.version, publicKey, startedAtMs: nowMs(), nowMs },
+    ...{ metrics, upstreams },
+    transfers: {
+      ...{ downloads: inFlight, uploads, sends },
+      backlog: () => downloads.backlog(),
+      nameOf: async (narName: NarName) => await known.of(narName),
+    },
   };
-  const members = buildMembers(parts, { ...sources, isDraining: subjects.isDraining });
-  const shown = { ...sources, members: members ?? { list: () => [] } };
-  const stats = (asked?: StatsAsked) => gatherStats(shown, asked);
+  const members = buildMembers(parts, { ...shared, problems }, isDraining);
+  const reports = { problems, members: members ?? { list: () => [] } };
+  const sources = { ...shared, history, storage: { budget, disk, pins }, reports };
+  const stats = (asked?: StatsAsked) => gatherStats(sources, asked);
   // Without a signature of ours, clients have to trust the keys of the upstreams.
   const publicKeys = publicKey === undefined ? trustedKeys.map(({ text }) => text) : [publicKey];
   const page = new Page(readPageSource());
-  const { negative, paths } = subjects;
-  const explainer = new Explainer({ metadata, negative, record: paths, log });
+  const explainer = new Explainer({ metadata, negative, record, log });
   // One at a time: a rare name takes a look at every narinfo.
   const oneSearch = pLimit(1);
   const names: NameFinder = {
     async findNamed(text, countMax) {
       const stored = await oneSearch(() => metadata.findNamed(text, countMax));
-      return stored.length > 0 ? stored : paths.findNamed(text, countMax);
+      return stored.length > 0 ? stored : record.findNamed(text, countMax);
     },
   };
   const search = (query: string) => searchPackages({ explainer, names }, query);
@@ -107,11 +112,12 @@ export function buildPage(parts: AppParts, subjects: PageSubjects): PageParts {
 
 function buildMembers(
   { stores, nowMs, telemetry: { members, log } }: AppParts,
-  sources: Omit<MemberFigureSources, "host" | "url">,
+  sources: Omit<MemberFigureSources, "own">,
+  isDraining: () => boolean,
 ): MemberReports | undefined {
   if (members === undefined) return undefined;
   const { board, isShared, ...own } = members;
-  const gatherer = new MemberGatherer({ ...sources, ...own });
+  const gatherer = new MemberGatherer({ ...sources, own: { ...own, isDraining } });
   const status = () => gatherer.status();
   return new MemberReports({ board, self: stores.space.owner, isShared, status, nowMs, log });
 }

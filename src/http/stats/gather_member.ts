@@ -1,26 +1,19 @@
 import { isPresent } from "../../telemetry/recent_problems.ts";
-import { type StatsSources, upstreamStats } from "./gather_stats.ts";
+import { type ProcessFacts, type StatsSources, upstreamStats } from "./gather_stats.ts";
 import { MEMBER_DOWNLOADS_MAX, type MemberStatus } from "./member_status.ts";
 import { judgedProblems } from "./upstream_state.ts";
 
 /** The sources of a member's own status. */
-export interface MemberFigureSources extends
-  Pick<
-    StatsSources,
-    | "version"
-    | "startedAtMs"
-    | "nowMs"
-    | "metrics"
-    | "pool"
-    | "lastAnswers"
-    | "downloads"
-    | "nameOf"
-    | "problems"
-  > {
-  readonly host: string;
-  /** `--cache-advertise-url`. */
-  readonly url: string | undefined;
-  readonly isDraining: () => boolean;
+export interface MemberFigureSources extends Pick<StatsSources, "metrics" | "upstreams"> {
+  readonly process: Omit<ProcessFacts, "publicKey">;
+  readonly transfers: Pick<StatsSources["transfers"], "downloads" | "nameOf">;
+  readonly problems: StatsSources["reports"]["problems"];
+  readonly own: {
+    readonly host: string;
+    /** `--cache-advertise-url`. */
+    readonly url: string | undefined;
+    readonly isDraining: () => boolean;
+  };
 }
 
 /** Tells how this member does. Reads memory, and the names of running downloads. */
@@ -31,15 +24,16 @@ export class MemberGatherer {
 
   constructor(sources: MemberFigureSources) {
     this.#sources = sources;
-    this.#beforeMs = sources.startedAtMs;
+    this.#beforeMs = sources.process.startedAtMs;
   }
 
   /** The rate of requests is that since the last call. */
   async status(): Promise<MemberStatus> {
-    const { host, version, url, startedAtMs, isDraining, pool, problems } = this.#sources;
-    const statuses = pool.statuses();
-    const nowMs = this.#sources.nowMs();
-    const judged = judgedProblems(problems.list(), upstreamStats(this.#sources), nowMs);
+    const { process: { version, startedAtMs }, own, upstreams, problems } = this.#sources;
+    const { host, url, isDraining } = own;
+    const statuses = upstreams.pool.statuses();
+    const nowMs = this.#sources.process.nowMs();
+    const judged = judgedProblems(problems.list(), upstreamStats(upstreams), nowMs);
     const up = statuses.filter(({ isUp }) => isUp).length;
     return {
       ...{ host, version, url: url ?? null, started_at: new Date(startedAtMs).toISOString() },
@@ -52,7 +46,7 @@ export class MemberGatherer {
   }
 
   #requests() {
-    const { metrics, nowMs } = this.#sources;
+    const { metrics, process: { nowMs } } = this.#sources;
     const of = (result: "hit" | "miss" | "joined" | "prefetched" | "negative") =>
       metrics.value("cache_requests_total", { kind: "narinfo", result }) +
       metrics.value("cache_requests_total", { kind: "nar", result });
@@ -69,7 +63,7 @@ export class MemberGatherer {
   }
 
   async #downloads(): Promise<MemberStatus["downloads"]> {
-    const { downloads, nameOf } = this.#sources;
+    const { downloads, nameOf } = this.#sources.transfers;
     const { count } = downloads;
     const under_way = await Promise.all(
       downloads.progress(MEMBER_DOWNLOADS_MAX).map(async (one) => ({

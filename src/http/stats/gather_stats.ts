@@ -32,27 +32,40 @@ import { verdictOf } from "./verdict.ts";
 /** Further downloads, uploads and sends are counted, but not listed. */
 const TRANSFERS_MAX = 50;
 
-/** The sources of the figures. None scans a table. */
-export interface StatsSources {
+/** The running larder. */
+export interface ProcessFacts {
   readonly version: string;
   readonly publicKey: string | undefined;
   readonly startedAtMs: number;
   readonly nowMs: () => number;
+}
+
+/** The sources of the figures. None scans a table. */
+export interface StatsSources {
+  readonly process: ProcessFacts;
   readonly metrics: Pick<Metrics, "value">;
   readonly history: HistoryReader;
-  readonly budget: SpaceBudget;
-  readonly disk: { readonly freeBytes: number | undefined };
-  readonly pool: Pick<UpstreamPool, "statuses">;
-  readonly lastAnswers: Pick<LastAnswers, "of">;
-  readonly downloads: InFlight;
-  readonly uploads: InFlight;
-  readonly backlog: () => VerificationBacklog;
-  readonly sends: Pick<Sends, "count" | "list">;
-  /** Name of a store path with this NAR. Never rejects. */
-  readonly nameOf: (narName: NarName) => Promise<string | undefined>;
-  readonly pins: Pick<PinWatch, "look">;
-  readonly problems: Pick<RecentProblems, "list">;
-  readonly members: Pick<MemberReports, "list">;
+  readonly storage: {
+    readonly budget: SpaceBudget;
+    readonly disk: { readonly freeBytes: number | undefined };
+    readonly pins: Pick<PinWatch, "look">;
+  };
+  readonly upstreams: {
+    readonly pool: Pick<UpstreamPool, "statuses">;
+    readonly lastAnswers: Pick<LastAnswers, "of">;
+  };
+  readonly transfers: {
+    readonly downloads: InFlight;
+    readonly uploads: InFlight;
+    readonly backlog: () => VerificationBacklog;
+    readonly sends: Pick<Sends, "count" | "list">;
+    /** Name of a store path with this NAR. Never rejects. */
+    readonly nameOf: (narName: NarName) => Promise<string | undefined>;
+  };
+  readonly reports: {
+    readonly problems: Pick<RecentProblems, "list">;
+    readonly members: Pick<MemberReports, "list">;
+  };
 }
 
 /** Parameters of a request for the figures. */
@@ -70,18 +83,19 @@ export async function gatherStats(
   sources: StatsSources,
   { client, range, isToShow }: StatsAsked = {},
 ): Promise<Stats> {
-  const { version, publicKey, startedAtMs, nowMs, metrics, history } = sources;
+  const { process: { version, publicKey, startedAtMs, nowMs }, metrics, history } = sources;
+  const { transfers, storage, reports } = sources;
   const atMs = nowMs();
   const [downloads, uploads, sends, pins] = await Promise.all([
-    transferStats(sources, sources.downloads),
-    transferStats(sources, sources.uploads),
-    sendStats(sources),
-    pinStats(sources),
+    transferStats(transfers, transfers.downloads),
+    transferStats(transfers, transfers.uploads),
+    sendStats(transfers),
+    pinStats(storage),
   ]);
-  const upstreams = upstreamStats(sources);
+  const upstreams = upstreamStats(sources.upstreams);
   const size = sizeStats(sources);
   const lifetime = lifetimeStats(history, startedAtMs);
-  const problems = judgedProblems(sources.problems.list(), upstreams, atMs);
+  const problems = judgedProblems(reports.problems.list(), upstreams, atMs);
   return {
     stats_version: STATS_VERSION,
     version,
@@ -99,12 +113,12 @@ export async function gatherStats(
     size,
     upstreams,
     downloads,
-    verification_backlog: backlogStats(sources.backlog()),
+    verification_backlog: backlogStats(transfers.backlog()),
     uploads,
     sends,
     pins,
     problems: problems.map(problemStats),
-    members: sources.members.list(),
+    members: reports.members.list(),
   };
 }
 
@@ -135,7 +149,7 @@ function trafficStats(metrics: StatsSources["metrics"]): TrafficStats {
   return { served_bytes, upstream_bytes, saved_bytes };
 }
 
-function sizeStats({ metrics, budget, disk }: StatsSources): SizeStats {
+function sizeStats({ metrics, storage: { budget, disk } }: StatsSources): SizeStats {
   return {
     used_bytes: budget.usedBytes,
     reserved_bytes: budget.reservedBytes,
@@ -149,7 +163,7 @@ function sizeStats({ metrics, budget, disk }: StatsSources): SizeStats {
 
 /** The upstreams' figures, in the order in which the operator gave them. */
 export function upstreamStats(
-  { pool, lastAnswers }: Pick<StatsSources, "pool" | "lastAnswers">,
+  { pool, lastAnswers }: StatsSources["upstreams"],
 ): readonly UpstreamStats[] {
   return pool.statuses().map(({ url, isUp, priority }) => {
     const { last, lastNar, lastError, counts, latenciesMs } = lastAnswers.of(url);
@@ -175,7 +189,7 @@ function lastErrorStats({ atMs, status, ...error }: LastError) {
 }
 
 async function transferStats(
-  { nameOf }: StatsSources,
+  { nameOf }: StatsSources["transfers"],
   inFlight: InFlight,
 ): Promise<TransfersStats> {
   const { count } = inFlight;
@@ -204,7 +218,7 @@ function secondsLeft({ receivedBytes, fileSize, bytesPerSecond }: DownloadProgre
   return Math.ceil(Math.max(0, fileSize - receivedBytes) / bytesPerSecond);
 }
 
-async function sendStats({ sends, nameOf }: StatsSources): Promise<SendsStats> {
+async function sendStats({ sends, nameOf }: StatsSources["transfers"]): Promise<SendsStats> {
   const under_way = await Promise.all(
     sends.list(TRANSFERS_MAX).map(async ({ narName, clients }) => ({
       nar: narName,
@@ -216,7 +230,7 @@ async function sendStats({ sends, nameOf }: StatsSources): Promise<SendsStats> {
   return { count: sends.count, under_way };
 }
 
-async function pinStats({ pins }: StatsSources): Promise<PinStats | null> {
+async function pinStats({ pins }: StatsSources["storage"]): Promise<PinStats | null> {
   const watched = await pins.look();
   if (watched === undefined) return null;
   const { count, countedAtMs } = watched;

@@ -52,6 +52,10 @@ export interface SevenDeps extends Omit<Base, "e"> { f: F; g: G; h: Missing }
 export interface EightDeps extends Pick<Base, "a" | "b" | "c" | "d"> { f: F; g: G; h: H; i: I }
 export type EightParts = Base & { f: F; g: G; h: H };
 interface FarDeps extends EightDeps { j: J }
+interface EightSources extends EightDeps {}
+interface EightSubjects extends EightDeps {}
+interface EightNeighbours extends EightDeps {}
+interface EightSurroundings extends EightDeps {}
 export type Others = EightParts;
 `;
   const problems = recordProblems([
@@ -62,6 +66,9 @@ export type Others = EightParts;
     "src/a/b.ts:4: 8 fields of EightDeps, at most 7",
     "src/a/b.ts:5: 8 fields of EightParts, at most 7",
     "src/a/b.ts:6: 9 fields of FarDeps, at most 7",
+    ...["Sources", "Subjects", "Neighbours", "Surroundings"].map((kind, index) =>
+      `src/a/b.ts:${index + 7}: 8 fields of Eight${kind}, at most 7`
+    ),
   ]);
 });
 
