@@ -7,6 +7,7 @@ import { NegativeCache } from "../cache/negative_cache.ts";
 import { PassThroughTransfers } from "../cache/pass_through/pass_through_transfers.ts";
 import { NO_PREFETCH } from "../cache/prefetch/prefetch_ports.ts";
 import { Demotions } from "../cache/sources/demotions.ts";
+import { narPatience } from "../cache/sources/nar_patience.ts";
 import { PathRecord } from "../cache/nar/path_record.ts";
 import { StorePathNames } from "../cache/store_path_names.ts";
 import { Uses } from "../cache/uses.ts";
@@ -47,7 +48,6 @@ import { buildKeptNars, buildRemover, buildSpace } from "./build_space.ts";
 import { buildUploads } from "./build_uploads.ts";
 import { buildUpstreams } from "./build_upstreams.ts";
 import { tracedSpace } from "./traced_stores.ts";
-import { narPatience } from "./upstream_settings.ts";
 import { WorkerFetcher } from "./workers/worker_fetcher.ts";
 import { WorkerVerifier } from "./workers/worker_verifier.ts";
 

@@ -1,4 +1,5 @@
 import { MemoryAllowance } from "../base/memory_allowance.ts";
+import { documentBytesMax } from "../cache/documents/document_bytes.ts";
 import { DocumentServer } from "../cache/documents/serve_document.ts";
 import type { NegativeCache } from "../cache/negative_cache.ts";
 import type { Uses } from "../cache/uses.ts";
@@ -8,9 +9,6 @@ import { HttpDocumentSource } from "../upstream/http/http_document_source.ts";
 import { queuedDocumentSource } from "../upstream/queued_sources.ts";
 import { tracedDocumentSource } from "../upstream/traced_sources.ts";
 import type { AppParts } from "./app_parts.ts";
-
-/** Share of `--cache-max-size` for documents, beside the NAR files. */
-const PART_OF_LIMIT = 1 / 20;
 
 /** Memory of all documents in flight. */
 const MEMORY_BYTES_MAX = 64 << 20;
@@ -23,15 +21,10 @@ export interface DocumentUsers {
   readonly uses: Uses;
 }
 
-/** The limit of all documents together; `Infinity`: none. */
-export function documentBytesMax({ stores: { space: { limitBytes } } }: AppParts): number {
-  return limitBytes === Infinity ? Infinity : Math.floor(limitBytes * PART_OF_LIMIT);
-}
-
 /** Wires the cache of listings, logs, realisations and debuginfo. */
 export function buildDocuments(parts: AppParts, users: DocumentUsers): DocumentServer {
   const { client, pool, observe, negative, uses } = users;
-  const { metadata } = parts.stores;
+  const { metadata, space } = parts.stores;
   const { log, tracer } = parts.telemetry;
   const sources = new Map(parts.upstream.settings.map((settings) => {
     const source = new HttpDocumentSource({ settings, client, trace: parts.upstream.trace });
@@ -43,7 +36,7 @@ export function buildDocuments(parts: AppParts, users: DocumentUsers): DocumentS
     pool: new DocumentPool({ sources, pool, observe }),
     metadata,
     allowance: new MemoryAllowance(MEMORY_BYTES_MAX),
-    totalBytesMax: documentBytesMax(parts),
+    totalBytesMax: documentBytesMax(space.limitBytes),
     nowMs: parts.nowMs,
     log,
   };

@@ -7,12 +7,12 @@ import { ArchiveServer } from "../cache/serve_archive.ts";
 import { HeldNars } from "../cache/serve_held.ts";
 import { MemberNarServer } from "../cache/serve_member.ts";
 import { NarServer, type NarServerDeps } from "../cache/serve_nar.ts";
+import { narPatience } from "../cache/sources/nar_patience.ts";
 import { ALONE } from "../locks/turns.ts";
 import { NO_TRACER } from "../telemetry/tracer.ts";
 import type { AppParts } from "./app_parts.ts";
 import type { buildUpstreams } from "./build_upstreams.ts";
 import { MemberSources } from "./member_sources.ts";
-import { narPatience } from "./upstream_settings.ts";
 
 /** Objects that NARs share with the rest of the cache. */
 export interface NarNeighbours {

@@ -1,5 +1,6 @@
 import { MemoryAllowance } from "../base/memory_allowance.ts";
 import type { InFlight } from "../cache/download/download_progress.ts";
+import { documentBytesMax } from "../cache/documents/document_bytes.ts";
 import type { KeptNars } from "../cache/kept/kept_nars.ts";
 import type { NegativeCache } from "../cache/negative_cache.ts";
 import { createSigner } from "../cache/own_signature.ts";
@@ -22,7 +23,6 @@ import type { ActiveReads } from "../space/active_reads.ts";
 import type { Space } from "../space/space.ts";
 import { NO_TRACER } from "../telemetry/tracer.ts";
 import type { AppParts } from "./app_parts.ts";
-import { documentBytesMax } from "./build_documents.ts";
 
 /** Memory of all narinfos and documents that come in. */
 const MEMORY_BYTES_MAX = 64 << 20;
@@ -67,7 +67,7 @@ export function buildUploads(parts: AppParts, neighbours: UploadNeighbours): Bui
   const rows = { metadata, signer };
   const settings = { negative, trust, changed, nowMs, log };
   const narinfoUploads = new NarinfoUploads({ rows, entries, ...settings });
-  const totalBytesMax = documentBytesMax(parts);
+  const totalBytesMax = documentBytesMax(parts.stores.space.limitBytes);
   const documentUploads = new DocumentUploads({
     ...{ metadata, allowance, totalBytesMax, nowMs },
     negative: absentDocuments,

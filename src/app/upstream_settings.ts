@@ -85,13 +85,3 @@ function loginOf(url: URL): Login | undefined {
 function basic({ login, password }: Login): string {
   return `Basic ${Buffer.from(`${login}:${password}`).toString("base64")}`;
 }
-
-/** Divisor of the response header timeout, after which the next upstream gets the request too. */
-const HEDGE_PART = 3;
-
-/** Timeouts of NAR requests. */
-export function narPatience(upstreams: readonly HttpUpstreamSettings[]) {
-  const idleTimeoutMs = Math.max(0, ...upstreams.map((upstream) => upstream.idleTimeoutMs));
-  const headerTimeoutMs = Math.max(0, ...upstreams.map((upstream) => upstream.headerTimeoutMs));
-  return { idleTimeoutMs, hedgeAfterMs: headerTimeoutMs / HEDGE_PART };
-}
