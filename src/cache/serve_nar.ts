@@ -3,14 +3,9 @@ import type { NarName } from "../nix/nar_name.ts";
 import type { ActiveReads } from "../space/active_reads.ts";
 import type { Tracer } from "../telemetry/tracer.ts";
 import type { Asker, Client } from "./nar/asker.ts";
-import {
-  type Download,
-  type DownloadReader,
-  KeptElsewhere,
-  type NarPart,
-  NotKept,
-} from "./download/download.ts";
+import { type Download, type DownloadReader, KeptElsewhere, NotKept } from "./download/download.ts";
 import type { Downloads, JoinedDownload } from "./download/downloads.ts";
+import type { NarPart } from "./fetch/nar_sink.ts";
 import type { KeptNars } from "./kept/kept_nars.ts";
 import type { Sends } from "./kept/sends.ts";
 import { openStored } from "./kept/stored_answer.ts";

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { Buffer } from "node:buffer";
 import fc from "fast-check";
 import { Download } from "../../src/cache/download/download.ts";
-import type { DownloadEvent } from "../../src/cache/download/download_state.ts";
+import type { DownloadEvent } from "../../src/cache/fetch/download_state.ts";
 import { GrowingFile } from "../../src/cache/download/growing_file.ts";
 import { BodyReader } from "../../src/http/server/body_reader.ts";
 import { sha256FromDigest } from "../../src/nix/hash.ts";

@@ -7,7 +7,7 @@ import {
   knownFileSize,
   next,
   readableUpTo,
-} from "../../src/cache/download/download_state.ts";
+} from "../../src/cache/fetch/download_state.ts";
 import { checkProperty } from "../support/property.ts";
 
 const size = fc.integer({ min: 0, max: 1_000 });

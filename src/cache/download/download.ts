@@ -3,17 +3,17 @@ import { Notifier } from "../../base/notifier.ts";
 import { Failure } from "../../base/failure.ts";
 import { RecentRate } from "../../base/recent_rate.ts";
 import type { NarName } from "../../nix/nar_name.ts";
-import { WHOLE_BYTES_MAX } from "../nar/nar_answer.ts";
-import { ClientAddresses } from "./client_addresses.ts";
 import {
   type DownloadEvent,
   type DownloadState,
-  ELSEWHERE,
   isReleased,
   knownFileSize,
   next,
   readableUpTo,
-} from "./download_state.ts";
+} from "../fetch/download_state.ts";
+import type { NarPart } from "../fetch/nar_sink.ts";
+import { WHOLE_BYTES_MAX } from "../nar/nar_answer.ts";
+import { ClientAddresses } from "./client_addresses.ts";
 import type { GrowingFile } from "./growing_file.ts";
 import { GrowingSource } from "./growing_source.ts";
 
@@ -26,21 +26,11 @@ const WHOLE_WAIT_MS = 1_000;
 /** This machine cannot keep the file; upstreams may still have it. */
 export class NotKept extends Failure {}
 
+/** The reason of a download that another member does, or has done. */
+export const ELSEWHERE = "another member downloads it";
+
 /** Another member downloads the file, or has stored it. */
 export class KeptElsewhere extends NotKept {}
-
-/** The requested byte range, and the bytes that the client already has. */
-export interface NarPart {
-  readonly start: number;
-  /** `undefined`: the file's end. */
-  readonly end: number | undefined;
-  /** The client's bytes up to `start`; the new bytes must be the same. */
-  readonly sent?: {
-    /** The offset of the client's first byte. */
-    readonly from: number;
-    at(position: number, length: number): Uint8Array;
-  };
-}
 
 /** Passes the rest of a file that cannot be kept through to one client. */
 export type PassThroughRest = (part: NarPart) => AsyncIterable<Uint8Array<ArrayBuffer>>;

@@ -2,7 +2,7 @@ import { messageOf } from "../../base/failure.ts";
 import type { NarRecord } from "../../metadata/metadata_store.ts";
 import type { NarName } from "../../nix/nar_name.ts";
 import type { ActiveReads } from "../../space/active_reads.ts";
-import { Download, NotKept } from "./download.ts";
+import { Download, ELSEWHERE, NotKept } from "./download.ts";
 import { type DownloadProgress, type InFlight, progressOf } from "./download_progress.ts";
 import { GrowingFile } from "./growing_file.ts";
 import { announcedFileSize } from "../nar/nar_naming.ts";
@@ -13,7 +13,6 @@ import type { NarFailure } from "../sources/nar_attempts.ts";
 import { runReceived } from "./received_file.ts";
 import { narNameOfReceived } from "./received_path.ts";
 import type { RunDownloadDeps } from "./run_download.ts";
-import { ELSEWHERE } from "./download_state.ts";
 import { runInTurn } from "./run_in_turn.ts";
 import { ALONE, type Turns } from "../../locks/turns.ts";
 

@@ -1,8 +1,7 @@
 import type { Turns } from "../../locks/turns.ts";
 import type { NarFinder, NarRecord } from "../../metadata/metadata_store.ts";
 import type { NarFailure } from "../sources/nar_attempts.ts";
-import type { Download } from "./download.ts";
-import { ELSEWHERE } from "./download_state.ts";
+import { type Download, ELSEWHERE } from "./download.ts";
 import { discard, runDownload, type RunDownloadDeps } from "./run_download.ts";
 
 export interface RunInTurnDeps extends RunDownloadDeps {

@@ -1,6 +1,3 @@
-/** The reason of a download that another member does, or has done. */
-export const ELSEWHERE = "another member downloads it";
-
 /** The state of a download. `received`: bytes of the file on disk. */
 export type DownloadState =
   /** `isOurs`: no other member downloads it. */

@@ -11,6 +11,19 @@ export interface NarOrder {
   readonly anySource: boolean;
 }
 
+/** The requested byte range, and the bytes that the client already has. */
+export interface NarPart {
+  readonly start: number;
+  /** `undefined`: the file's end. */
+  readonly end: number | undefined;
+  /** The client's bytes up to `start`; the new bytes must be the same. */
+  readonly sent?: {
+    /** The offset of the client's first byte. */
+    readonly from: number;
+    at(position: number, length: number): Uint8Array;
+  };
+}
+
 /** The point where the next source is to begin. */
 export interface ResumePoint {
   readonly offset: number;

@@ -1,5 +1,5 @@
 import { Notifier } from "../../base/notifier.ts";
-import type { NarPart } from "../download/download.ts";
+import type { NarPart } from "../fetch/nar_sink.ts";
 
 type Bytes = Uint8Array<ArrayBuffer>;
 

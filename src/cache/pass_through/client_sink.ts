@@ -5,10 +5,15 @@ import { Failure, messageOf } from "../../base/failure.ts";
 import { RecentRate } from "../../base/recent_rate.ts";
 import type { NarSource } from "../../metadata/metadata_store.ts";
 import { sha256FromDigest } from "../../nix/hash.ts";
-import type { NarPart } from "../download/download.ts";
-import { type DownloadState, next, readableUpTo } from "../download/download_state.ts";
+import { type DownloadState, next, readableUpTo } from "../fetch/download_state.ts";
 import { type FetchEnd, FetchError, type FetchListener } from "../fetch/nar_fetcher.ts";
-import { type NarOrder, narOrderOf, type NarSink, type ResumePoint } from "../fetch/nar_sink.ts";
+import {
+  type NarOrder,
+  narOrderOf,
+  type NarPart,
+  type NarSink,
+  type ResumePoint,
+} from "../fetch/nar_sink.ts";
 import { WHOLE_BYTES_MAX } from "../nar/nar_answer.ts";
 import { hasKnownFileHash } from "../nar/nar_naming.ts";
 import { checkFile, checkNar } from "../verify/check_nar.ts";
