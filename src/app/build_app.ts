@@ -10,7 +10,7 @@ import { Demotions } from "../cache/sources/demotions.ts";
 import { narPatience } from "../cache/sources/nar_patience.ts";
 import { PathRecord } from "../cache/nar/path_record.ts";
 import { StorePathNames } from "../cache/store_path_names.ts";
-import { Uses } from "../cache/uses.ts";
+import { Touches } from "../cache/touches.ts";
 import type { History } from "../history/history.ts";
 import { AccessRules } from "../http/access/access_rules.ts";
 import { HttpMetrics } from "../http/pipeline/http_metrics.ts";
@@ -64,7 +64,7 @@ export interface App extends AsyncDisposable {
   /** The NAR files' space: its accounts are read before anything is handled. */
   readonly space: Space;
   readonly reads: Pick<ActiveReads, "names">;
-  readonly uses: Pick<Uses, "flush">;
+  readonly touches: Pick<Touches, "flush">;
   /** Resolves when no download is in flight that a client waits for. */
   downloadsOver(): Promise<void>;
   /** Verifies whole files that other processes left. */
@@ -128,7 +128,7 @@ export function buildApp(given: AppParts): App {
       tracer: telemetry.tracer,
       log,
     }),
-    ...{ space, history, disk, reads, uses: cache.uses },
+    ...{ space, history, disk, reads, touches: cache.touches },
     lookAtUpstreams: () => cache.pool.start(),
     prepareWorkers: () => cache.prepareWorkers(),
     stopping() {
@@ -208,10 +208,10 @@ function buildCache(
   const fetcher = resources.use(new WorkerFetcher(parts.upstream));
   const verifier = resources.use(new WorkerVerifier(parts.fetching.verifyThreads));
   const workers = { fetcher: observedFetcher(fetcher, { metrics, tracer }), verifier };
-  const uses = resources.use(new Uses({ metadata, nowMs, log }));
+  const touches = resources.use(new Touches({ metadata, nowMs, log }));
   const reads = new ActiveReads();
   const sends = new Sends();
-  const space = buildSpace(parts, { reads, uses });
+  const space = buildSpace(parts, { reads, touches });
   const logging = { pool, demotions, log, metrics, record: paths };
   const attempts = { candidates, logging, ...patience };
   const keeping = { metadata, nars, nowMs, owner: stores.space.owner };
@@ -228,7 +228,7 @@ function buildCache(
   const transfers = new PassThroughTransfers(nowMs);
   const inFlight = allInFlight([downloads, transfers]);
   metrics.gauge("in_flight_downloads", {}, () => inFlight.count);
-  const shared = { pool, negative, demotions, uses, downloads, space, names };
+  const shared = { pool, negative, demotions, touches, downloads, space, names };
   const { narinfos, prefetch } = buildNarinfos(parts, shared);
   const kept = buildKeptNars(parts, { downloads, space });
   return {
@@ -239,13 +239,13 @@ function buildCache(
       verifier.prepare();
     },
     reads,
-    uses,
+    touches,
     remover: buildRemover(parts, space, reads),
     ...{ narinfos, prefetch },
     ...buildNars(parts, {
       ...{ upstreams, attempts, transfers, verifier, downloads, kept },
-      watchers: { uses, reads, sends, prefetch: prefetch ?? NO_PREFETCH },
+      watchers: { touches, reads, sends, prefetch: prefetch ?? NO_PREFETCH },
     }),
-    documents: buildDocuments(parts, { ...upstreams, negative: absentDocuments, uses }),
+    documents: buildDocuments(parts, { ...upstreams, negative: absentDocuments, touches }),
   };
 }

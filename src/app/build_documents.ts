@@ -2,7 +2,7 @@ import { MemoryAllowance } from "../base/memory_allowance.ts";
 import { documentBytesMax } from "../cache/documents/document_bytes.ts";
 import { DocumentServer } from "../cache/documents/serve_document.ts";
 import type { NegativeCache } from "../cache/negative_cache.ts";
-import type { Uses } from "../cache/uses.ts";
+import type { Touches } from "../cache/touches.ts";
 import type { DocumentPath } from "../nix/document_name.ts";
 import { DocumentPool, type DocumentPoolDeps } from "../upstream/document_pool.ts";
 import { HttpDocumentSource } from "../upstream/http/http_document_source.ts";
@@ -18,12 +18,12 @@ export interface DocumentUsers {
   readonly pool: DocumentPoolDeps["pool"];
   readonly observe: DocumentPoolDeps["observe"];
   readonly negative: NegativeCache<DocumentPath>;
-  readonly uses: Uses;
+  readonly touches: Touches;
 }
 
 /** Wires the cache of listings, logs, realisations and debuginfo. */
 export function buildDocuments(parts: AppParts, users: DocumentUsers): DocumentServer {
-  const { client, pool, observe, negative, uses } = users;
+  const { client, pool, observe, negative, touches } = users;
   const { metadata, space } = parts.stores;
   const { log, tracer } = parts.telemetry;
   const sources = new Map(parts.upstream.settings.map((settings) => {
@@ -40,5 +40,5 @@ export function buildDocuments(parts: AppParts, users: DocumentUsers): DocumentS
     nowMs: parts.nowMs,
     log,
   };
-  return new DocumentServer({ fetching, negative, uses });
+  return new DocumentServer({ fetching, negative, touches });
 }

@@ -8,7 +8,7 @@ import { NO_PREFETCH } from "../cache/prefetch/prefetch_ports.ts";
 import { NarinfoServer } from "../cache/serve_narinfo.ts";
 import type { Demotions } from "../cache/sources/demotions.ts";
 import type { StorePathNames } from "../cache/store_path_names.ts";
-import type { Uses } from "../cache/uses.ts";
+import type { Touches } from "../cache/touches.ts";
 import type { Space } from "../space/space.ts";
 import type { UpstreamPool } from "../upstream/upstream_pool.ts";
 import type { AppParts } from "./app_parts.ts";
@@ -18,7 +18,7 @@ export interface NarinfoNeighbours {
   readonly pool: UpstreamPool;
   readonly negative: NegativeCache;
   readonly demotions: Demotions;
-  readonly uses: Uses;
+  readonly touches: Touches;
   readonly downloads: Downloads;
   readonly space: Space;
   readonly names: Pick<StorePathNames, "learn">;
@@ -28,7 +28,7 @@ export interface NarinfoNeighbours {
 export function buildNarinfos(parts: AppParts, neighbours: NarinfoNeighbours) {
   const { nowMs, fetching, stores: { metadata, turns } } = parts;
   const { log, metrics } = parts.telemetry;
-  const { pool, negative, demotions, uses, downloads, space, names } = neighbours;
+  const { pool, negative, demotions, touches, downloads, space, names } = neighbours;
   const signer = createSigner(parts.identity.secretKey);
   const learner = new NarinfoLearner({
     metadata: learningNames(metadata, names),
@@ -46,7 +46,7 @@ export function buildNarinfos(parts: AppParts, neighbours: NarinfoNeighbours) {
   });
   const narinfos = new NarinfoServer({
     rows: { metadata, signer },
-    ...{ learner, negative, demotions, uses, log },
+    ...{ learner, negative, demotions, touches, log },
     prefetch: prefetch ?? NO_PREFETCH,
   });
   return { narinfos, prefetch };

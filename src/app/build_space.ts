@@ -1,7 +1,7 @@
 import type { Downloads } from "../cache/download/downloads.ts";
 import { KeptNars } from "../cache/kept/kept_nars.ts";
 import { Remover } from "../cache/remove.ts";
-import type { Uses } from "../cache/uses.ts";
+import type { Touches } from "../cache/touches.ts";
 import { ALONE } from "../locks/turns.ts";
 import type { NarName } from "../nix/nar_name.ts";
 import type { StorePathHash } from "../nix/store_path.ts";
@@ -14,9 +14,9 @@ import type { AppParts } from "./app_parts.ts";
 /** Wires the size limit to the stores. */
 export function buildSpace(
   parts: AppParts,
-  { reads, uses }: {
+  { reads, touches }: {
     readonly reads: ActiveReads;
-    readonly uses: Pick<Uses, "flush">;
+    readonly touches: Pick<Touches, "flush">;
   },
 ) {
   const { nowMs, stores: { metadata, nars, turns = ALONE }, telemetry: { log, metrics } } = parts;
@@ -28,7 +28,7 @@ export function buildSpace(
     bytes.add(freedBytes);
     durations.observe(durationMs / 1_000);
   };
-  const users = { reads, flushUses: () => uses.flush() };
+  const users = { reads, flushTouches: () => touches.flush() };
   const space = assembleSpace(parts.stores.space, users, {
     ...{ metadata, nars, turns, nowMs, log, observe },
   });

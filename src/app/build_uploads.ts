@@ -11,7 +11,7 @@ import { expireStagedNars } from "../cache/upload/staged_nars.ts";
 import { openForPush } from "../cache/upload/stored_entries.ts";
 import { StoredView } from "../cache/upload/stored_view.ts";
 import { UploadTrust } from "../cache/upload/upload_trust.ts";
-import type { Uses } from "../cache/uses.ts";
+import type { Touches } from "../cache/touches.ts";
 import type { NarVerifier } from "../cache/verify/nar_verifier.ts";
 import { nixCacheInfoRoute } from "../http/routes/nix_cache_info.ts";
 import type { Route } from "../http/routes/router.ts";
@@ -32,7 +32,7 @@ export interface UploadNeighbours {
   readonly kept: KeptNars;
   readonly space: Space;
   readonly reads: ActiveReads;
-  readonly uses: Uses;
+  readonly touches: Touches;
   readonly negative: NegativeCache;
   readonly absentDocuments: NegativeCache<DocumentPath>;
   readonly verifier: NarVerifier;
@@ -50,10 +50,10 @@ export interface BuiltUploads {
 export function buildUploads(parts: AppParts, neighbours: UploadNeighbours): BuiltUploads {
   const { stores, identity, telemetry: { metrics, log, tracer = NO_TRACER }, nowMs } = parts;
   const { metadata, nars, tempFolder, space: { owner } } = stores;
-  const { kept, space, reads, uses, negative, absentDocuments, verifier } = neighbours;
+  const { kept, space, reads, touches, negative, absentDocuments, verifier } = neighbours;
   const signer = createSigner(identity.secretKey);
   const changed = () => void space.altered();
-  const entries = { kept: openForPush(kept), reads, uses };
+  const entries = { kept: openForPush(kept), reads, touches };
   const stored = new StoredView({ metadata, entries, signer });
   const allowance = new MemoryAllowance(MEMORY_BYTES_MAX);
   const received = metrics.series("upload_bytes_total", {});

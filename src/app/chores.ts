@@ -27,7 +27,7 @@ export interface ChoresDeps {
   readonly stores: Pick<Stores, "workFolder" | "settle" | "changes" | "metadata" | "nowMs">;
   readonly app: Pick<
     App,
-    "space" | "reads" | "uses" | "disk" | "expireUploads" | "resume" | "tellMembers"
+    "space" | "reads" | "touches" | "disk" | "expireUploads" | "resume" | "tellMembers"
   >;
   /** Times of scheduled eviction and retention; `undefined`: none. */
   readonly schedule: ScheduledTimes | undefined;

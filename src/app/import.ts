@@ -61,8 +61,8 @@ export async function importInto(
 async function openSpace(settings: Settings, stores: Stores): Promise<Space> {
   const { metadata, nars, member, graceMs, nowMs } = stores;
   const place = { limitBytes: settings["cache.max-size"] ?? Infinity, owner: member, graceMs };
-  const users = { reads: new ActiveReads(), flushUses: () => Promise.resolve() };
-  const parts = { metadata, nars, nowMs, log: SILENT, observe: () => undefined };
+  const users = { reads: new ActiveReads(), flushTouches: () => Promise.resolve() };
+  const parts = { metadata, nars, nowMs: Date.now, log: SILENT, observe: () => undefined };
   const space = assembleSpace(place, users, parts);
   await space.open();
   return space;
@@ -81,10 +81,10 @@ function partsOf(
   });
   // An import is no use of what it brings.
   const ignored = () => undefined;
-  const uses = { narinfo: ignored, nar: ignored, document: ignored };
+  const touches = { narinfo: ignored, nar: ignored, document: ignored };
   const narinfos = new NarinfoUploads({
     rows: { metadata, signer: createSigner(secretKey) },
-    entries: { kept, reads: new ActiveReads(), uses },
+    entries: { kept, reads: new ActiveReads(), touches },
     trust: { refusal: () => undefined },
     negative: { remove: () => undefined },
     ...{ nowMs, changed, log: SILENT },

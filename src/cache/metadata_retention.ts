@@ -3,7 +3,7 @@ import { pause } from "../base/pause.ts";
 import type { RowSweeper, SweptRows } from "../metadata/row_sweeper.ts";
 import type { ActiveReads } from "../space/active_reads.ts";
 import type { Logger } from "../telemetry/logger.ts";
-import type { Uses } from "./uses.ts";
+import type { Touches } from "./touches.ts";
 
 /** Rows of a kind in one transaction: it stops the thread for some 2 ms. */
 const ROWS_MAX = 32;
@@ -12,11 +12,11 @@ const ROWS_MAX = 32;
 const PAUSE_MAX_MS = 10;
 
 /** The age at which a run writes the uses again, so that it finds the unused rows. */
-const USES_AGE_MAX_MS = 1_000;
+const TOUCHES_AGE_MAX_MS = 1_000;
 
 export interface MetadataRetentionDeps {
   readonly metadata: RowSweeper;
-  readonly uses: Pick<Uses, "flush">;
+  readonly touches: Pick<Touches, "flush">;
   /** NARs that are read or downloaded keep their rows. */
   readonly reads: Pick<ActiveReads, "names">;
   /** Settles the protection; no sweep may come before that. */
@@ -70,13 +70,13 @@ export class MetadataRetention implements AsyncDisposable {
   }
 
   async #sweep(add: (swept: SweptRows) => void): Promise<void> {
-    const { metadata, uses, reads, protect, retentionMs, nowMs } = this.#deps;
+    const { metadata, touches, reads, protect, retentionMs, nowMs } = this.#deps;
     const unusedSinceMs = nowMs() - retentionMs;
     const order = { unusedSinceMs, rowsMax: ROWS_MAX };
     let after = "";
     for (let flushedAtMs = -Infinity; !this.#stop.signal.aborted;) {
-      if (nowMs() - flushedAtMs > USES_AGE_MAX_MS) {
-        await uses.flush();
+      if (nowMs() - flushedAtMs > TOUCHES_AGE_MAX_MS) {
+        await touches.flush();
         flushedAtMs = nowMs();
       }
       const startedAtMs = performance.now();

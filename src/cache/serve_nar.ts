@@ -25,7 +25,7 @@ import type { NarPrefetch } from "./prefetch/prefetch_ports.ts";
 import type { ArchiveServer } from "./serve_archive.ts";
 import type { HeldNars } from "./serve_held.ts";
 import { statNar, type StatNarDeps } from "./sources/stat_nar.ts";
-import type { Uses } from "./uses.ts";
+import type { Touches } from "./touches.ts";
 
 /** Looks at what other members do with a file: a download may end between two looks. */
 const TRIES_MAX = 3;
@@ -38,7 +38,7 @@ export interface NarServerDeps {
   readonly held?: Pick<HeldNars, "open"> | undefined;
   /** Notes requests and reads. */
   readonly watchers: {
-    readonly uses: Pick<Uses, "nar">;
+    readonly touches: Pick<Touches, "nar">;
     readonly prefetch: NarPrefetch;
     readonly reads: ActiveReads;
     readonly sends: Pick<Sends, "begin">;
@@ -72,7 +72,7 @@ export class NarServer {
     if (nar === undefined) {
       return await this.#deps.archives.open(narName, { requestId, client });
     }
-    watchers.uses.nar(narName);
+    watchers.touches.nar(narName);
     const isAhead = watchers.prefetch.asked(narName);
     const answer = await openStored({ kept, ...watchers }, nar, { requestId, client });
     if (answer === undefined) return await this.#fetch(nar, { requestId, client });

@@ -10,7 +10,7 @@ import type { NegativeCache } from "./negative_cache.ts";
 import type { Signer } from "./own_signature.ts";
 import type { NarinfoPrefetch } from "./prefetch/prefetch_ports.ts";
 import type { Demotions } from "./sources/demotions.ts";
-import type { Uses } from "./uses.ts";
+import type { Touches } from "./touches.ts";
 
 /** `text` is `undefined` for an absent narinfo. */
 export interface NarinfoAnswer {
@@ -29,7 +29,7 @@ export interface NarinfoServerDeps {
   readonly learner: Pick<NarinfoLearner, "learn">;
   readonly negative: NegativeCache;
   readonly demotions: Demotions;
-  readonly uses: Uses;
+  readonly touches: Touches;
   readonly prefetch: NarinfoPrefetch;
   readonly log: Logger;
 }
@@ -54,7 +54,7 @@ export class NarinfoServer {
     storePathHash: StorePathHash,
     { requestId, isHead }: ServeNarinfoOptions,
   ): Promise<NarinfoAnswer> {
-    const { rows: { metadata, signer }, negative, uses, demotions, prefetch } = this.#deps;
+    const { rows: { metadata, signer }, negative, touches, demotions, prefetch } = this.#deps;
     // First, since it is in memory.
     if (negative.has(storePathHash)) return { source: "HIT", text: undefined, isAhead: false };
     let row: NarinfoRow | undefined;
@@ -67,7 +67,7 @@ export class NarinfoServer {
       this.#outage.failed("narinfo lookup failed, querying upstreams", facts);
     }
     if (row !== undefined && (demotions.none || await this.#isFetchable(row))) {
-      uses.narinfo(storePathHash);
+      touches.narinfo(storePathHash);
       const isAhead = prefetch.hit(row, { requestId, isHead });
       return { source: "HIT", text: signer.textOf(row), isAhead };
     }
@@ -75,13 +75,13 @@ export class NarinfoServer {
   }
 
   async #learn(request: NarinfoRequest, isHead: boolean): Promise<NarinfoAnswer> {
-    const { learner, prefetch, rows: { signer }, uses } = this.#deps;
+    const { learner, prefetch, rows: { signer }, touches } = this.#deps;
     const { learned, isJoined, isAhead } = await learner.learn(request);
     const source = isJoined ? "JOINED" : "MISS";
     if (learned.kind === "learned") {
       const { row } = learned;
       // A prefetched narinfo is stored without a use.
-      if (isAhead) uses.narinfo(row.storePathHash);
+      if (isAhead) touches.narinfo(row.storePathHash);
       const asked = { requestId: request.requestId, isHead };
       const isFirst = isAhead && prefetch.hit(row, asked);
       if (!isAhead) prefetch.missed(learned, { ...asked, isJoined });
@@ -90,7 +90,7 @@ export class NarinfoServer {
     const { row } = request;
     // A narinfo whose upstream has failed is better than none.
     if (row === undefined) return { source, text: undefined, isAhead: false };
-    uses.narinfo(row.storePathHash);
+    touches.narinfo(row.storePathHash);
     return { source: "HIT", text: signer.textOf(row), isAhead: false };
   }
 

@@ -24,7 +24,7 @@ export interface SpaceParts {
 export interface SpaceUsers {
   readonly reads: ActiveReads;
   /** Writes the uses that wait. */
-  readonly flushUses: EvictorDeps["flushUses"];
+  readonly flushTouches: EvictorDeps["flushTouches"];
 }
 
 /** Stores, clock, log and metrics of the space. */
@@ -46,15 +46,15 @@ const GRACE_ROUNDS_MAX = 16;
 /** Wires the parts of the space to each other. */
 export function assembleSpace(
   { limitBytes, owner, graceMs = 0 }: SpaceParts,
-  { reads, flushUses }: SpaceUsers,
+  { reads, flushTouches }: SpaceUsers,
   { metadata, nars, turns = ALONE, nowMs, log, observe }: SpaceSurroundings,
 ): Space {
   const accounts = new Accounts({ metadata, owner, budget: new SpaceBudget(limitBytes), log });
   const sweeper = new Sweeper({ metadata, nars, owner, graceMs, log });
-  const parts = { metadata, sweeper, accounts, reads, flushUses, owner, nowMs };
+  const parts = { metadata, sweeper, accounts, reads, flushTouches, owner, nowMs };
   const alone = new Evictor(parts, graceMs > 0 ? GRACE_ROUNDS_MAX : 1);
   const evictor = new EvictorInTurn({ evictor: alone, accounts, turns });
   const runs = new EvictionRuns({ evictor, accounts, metadata, reads, nowMs, log, observe });
-  const spare = new SpareRoom({ metadata, reads, flushUses, nowMs });
+  const spare = new SpareRoom({ metadata, reads, flushTouches, nowMs });
   return new Space({ accounts, sweeper, runs, spare, reads, nowMs, log });
 }

@@ -13,7 +13,7 @@ const ENTRIES_MAX = 32;
 const PAUSE_MAX_MS = 10;
 
 /** The age at which a run writes the uses again, so that it evicts the coldest. */
-const USES_AGE_MAX_MS = 1_000;
+const TOUCHES_AGE_MAX_MS = 1_000;
 
 export interface EvictorDeps {
   readonly metadata: Pick<SpaceKeeper, "evict">;
@@ -21,7 +21,7 @@ export interface EvictorDeps {
   readonly accounts: Accounts;
   readonly reads: Pick<ActiveReads, "names">;
   /** Writes the noted uses to the database. */
-  readonly flushUses: () => Promise<void>;
+  readonly flushTouches: () => Promise<void>;
   /** This process, in the marks of evicted files. */
   readonly owner: string;
   readonly nowMs: () => number;
@@ -86,7 +86,7 @@ export class Evictor {
   /** Evicts until the target is reached, or nothing else may go. */
   async run({ targetBytes, progress, isWanted, usedBeforeMs }: Run): Promise<RunEnd> {
     let figures = NO_FIGURES;
-    const { accounts, flushUses, nowMs } = this.#deps;
+    const { accounts, flushTouches, nowMs } = this.#deps;
     const { budget } = accounts;
     // A former run may have left files that it could not remove.
     await this.#deps.sweeper.sweepOwn();
@@ -96,8 +96,8 @@ export class Evictor {
       if (excessBytes <= 0) return "reached";
       // A store that is away frees no bytes, whatever goes: the entries stay for its return.
       if (this.#stopped || !isWanted() || this.#deps.sweeper.isAway) return "cut short";
-      if (nowMs() - flushedAtMs > USES_AGE_MAX_MS) {
-        await flushUses();
+      if (nowMs() - flushedAtMs > TOUCHES_AGE_MAX_MS) {
+        await flushTouches();
         flushedAtMs = nowMs();
       }
       const startedAtMs = nowMs();

@@ -11,7 +11,7 @@ export interface SpareRoomDeps {
   readonly metadata: Pick<SpaceKeeper, "coldest">;
   readonly reads: Pick<ActiveReads, "names">;
   /** Writes the uses that wait. */
-  readonly flushUses: () => Promise<void>;
+  readonly flushTouches: () => Promise<void>;
   readonly nowMs: () => number;
 }
 
@@ -30,8 +30,8 @@ export class SpareRoom {
 
   /** The bytes of the coldest entries that may go; there may be more. */
   async bytes(): Promise<number> {
-    const { metadata, reads, flushUses } = this.#deps;
-    await flushUses();
+    const { metadata, reads, flushTouches } = this.#deps;
+    await flushTouches();
     const spared = reads.names();
     const beforeMs = this.usedBeforeMs();
     const cold = (await metadata.coldest(ENTRIES_MAX))

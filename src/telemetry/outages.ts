@@ -96,7 +96,7 @@ export const OUTAGES = {
     over: "narinfos can be read again",
     needsDatabase: true,
   }),
-  uses: outage({
+  touches: outage({
     level: "warn",
     begins: { "uses not written": FREE_DATABASE },
     over: "uses are written again",

@@ -48,7 +48,7 @@ export class MemoryMetadataStore implements MetadataStore, AsyncDisposable {
   #tables: Tables = {
     narinfos: new Map(),
     references: new Map(),
-    uses: new Map(),
+    touches: new Map(),
     nars: new Map(),
     sources: new Map(),
     pins: new Map(),
@@ -97,8 +97,8 @@ export class MemoryMetadataStore implements MetadataStore, AsyncDisposable {
   }
 
   async pathTimes(storePathHash: StorePathHash): Promise<PathTimes> {
-    const { uses, evicted } = this.#open();
-    const usedAtMs = uses.get(storePathHash) || undefined;
+    const { touches, evicted } = this.#open();
+    const usedAtMs = touches.get(storePathHash) || undefined;
     const evictedAtMs = evicted.get(storePathHash);
     return {
       ...usedAtMs === undefined ? {} : { usedAtMs },

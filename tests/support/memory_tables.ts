@@ -38,7 +38,7 @@ import { type MemberId, NOBODY } from "../../src/base/member_id.ts";
 export interface Tables {
   readonly narinfos: Map<StorePathHash, NarinfoRow>;
   readonly references: Map<StorePathHash, readonly StorePathHash[]>;
-  readonly uses: Map<StorePathHash, number>;
+  readonly touches: Map<StorePathHash, number>;
   readonly nars: Map<NarName, NarRecord>;
   readonly sources: Map<NarName, readonly NarSource[]>;
   readonly pins: Map<StorePathHash, PinRoot>;
@@ -68,7 +68,7 @@ function isOutdated(
 
 /** Applies one change; throws where it is impossible. */
 export function applyTo(tables: Tables, change: Change): void {
-  const { narinfos, references, uses, nars, pins } = tables;
+  const { narinfos, references, touches, nars, pins } = tables;
   switch (change.kind) {
     case "put-narinfo": {
       const { storePathHash } = change.row;
@@ -83,7 +83,7 @@ export function applyTo(tables: Tables, change: Change): void {
       if (isOutdated(tables, change)) throw new Outdated(storePathHash);
       narinfos.set(storePathHash, change.row);
       references.set(storePathHash, change.references);
-      uses.set(storePathHash, Math.max(change.atMs, uses.get(storePathHash) ?? 0));
+      touches.set(storePathHash, Math.max(change.atMs, touches.get(storePathHash) ?? 0));
       if (known === undefined) nars.set(change.nar.name, change.nar);
       for (const source of change.sources) putSource(tables, change.nar.name, source);
       tables.loose.delete(change.nar.name);
@@ -95,7 +95,7 @@ export function applyTo(tables: Tables, change: Change): void {
       return putSource(tables, change.narName, change.source);
     case "remove-narinfo": {
       const { storePathHash } = change;
-      return removeAndLoosen(tables, storePathHash, uses.get(storePathHash) ?? 0);
+      return removeAndLoosen(tables, storePathHash, touches.get(storePathHash) ?? 0);
     }
     case "stage-nar":
       return stage(tables, change);
@@ -149,9 +149,9 @@ function putSource({ nars, sources }: Tables, narName: NarName, source: NarSourc
   sources.set(narName, same < 0 ? [...known, source] : known.with(same, source));
 }
 
-function use({ uses }: Tables, storePathHash: StorePathHash, atMs: number): void {
-  const before = uses.get(storePathHash);
-  if (before !== undefined) uses.set(storePathHash, Math.max(before, atMs));
+function use({ touches }: Tables, storePathHash: StorePathHash, atMs: number): void {
+  const before = touches.get(storePathHash);
+  if (before !== undefined) touches.set(storePathHash, Math.max(before, atMs));
 }
 
 function changeFile(
@@ -209,9 +209,9 @@ function mark(
 
 /** The NAR that loses its last narinfo so counts as used at `usedAtMs`. */
 function removeAndLoosen(tables: Tables, storePathHash: StorePathHash, usedAtMs: number): void {
-  const { narinfos, references, uses } = tables;
+  const { narinfos, references, touches } = tables;
   const narName = narinfos.get(storePathHash)?.narName;
-  for (const table of [narinfos, references, uses]) table.delete(storePathHash);
+  for (const table of [narinfos, references, touches]) table.delete(storePathHash);
   if (narName !== undefined) loosen(tables, narName, usedAtMs);
 }
 
@@ -263,7 +263,7 @@ export function coldEntries(
 ): readonly ColdEntry[] {
   const guarded = protectedBy(tables);
   const bytesOf = (narName: NarName) => tables.nars.get(narName)?.kept?.fileSize ?? 0;
-  const narinfos = [...tables.uses].filter(([path]) => !guarded.has(path))
+  const narinfos = [...tables.touches].filter(([path]) => !guarded.has(path))
     .map(([storePathHash, usedAtMs]) => {
       const narName = tables.narinfos.get(storePathHash)?.narName as NarName;
       const sharers = sharersOf(tables, narName);
@@ -315,7 +315,7 @@ export function evictFrom(tables: Tables, order: EvictionOrder): Evicted {
   }
   const countMax = Math.ceil(order.entriesMax / 4);
   for (const storePathHash of emptiesOf(tables, order.spared, youngestMs).slice(0, countMax)) {
-    removeAndLoosen(tables, storePathHash, tables.uses.get(storePathHash) ?? 0);
+    removeAndLoosen(tables, storePathHash, tables.touches.get(storePathHash) ?? 0);
     narinfos.push(storePathHash);
   }
   const { atMs } = order;
@@ -334,7 +334,7 @@ function emptiesOf(
     const narName = tables.narinfos.get(path)?.narName as NarName;
     return tables.nars.get(narName)?.kept === undefined && !spared.has(narName);
   };
-  return [...tables.uses]
+  return [...tables.touches]
     .filter(([path, usedAtMs]) => usedAtMs <= sinceMs && !guarded.has(path) && isEmpty(path))
     .toSorted(([, a], [, b]) => a - b)
     .map(([path]) => path);

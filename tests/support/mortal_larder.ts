@@ -11,7 +11,7 @@ import { NarServer } from "../../src/cache/serve_nar.ts";
 import { NarinfoLearner } from "../../src/cache/narinfo_learner.ts";
 import { NO_PREFETCH } from "../../src/cache/prefetch/prefetch_ports.ts";
 import { NarinfoServer } from "../../src/cache/serve_narinfo.ts";
-import { Uses } from "../../src/cache/uses.ts";
+import { Touches } from "../../src/cache/touches.ts";
 import { type MemberId, newMemberId } from "../../src/base/member_id.ts";
 import { ActiveReads } from "../../src/space/active_reads.ts";
 import { recover } from "../../src/space/recover.ts";
@@ -173,7 +173,7 @@ export class RunningLarder {
   readonly space: Space;
   readonly pins: Pins;
   readonly remover: Remover;
-  readonly uses: Uses;
+  readonly touches: Touches;
   readonly #traffic: { readonly downloads: Downloads; readonly reads: ActiveReads };
   #background: Promise<void> = Promise.resolve();
 
@@ -189,9 +189,9 @@ export class RunningLarder {
     const changed = () => this.#later(this.space.altered());
     this.larder = larder;
     this.#stores = { metadata, nars };
-    const uses = this.uses = new Uses({ metadata, nowMs, log });
+    const touches = this.touches = new Touches({ metadata, nowMs, log });
     let looks = 0;
-    const users = { reads, flushUses: () => uses.flush() };
+    const users = { reads, flushTouches: () => touches.flush() };
     this.space = assembleSpace({ limitBytes, owner }, users, {
       metadata,
       nars,
@@ -220,7 +220,7 @@ export class RunningLarder {
       ...{ negative, demotions, log },
       rows: { metadata, signer },
       learner: new NarinfoLearner({ ...told, pool, nowMs }),
-      uses,
+      touches,
       prefetch: NO_PREFETCH,
     });
     const sinks = new SinkFetcher({ narSources, idleTimeoutMs: 5_000 });
@@ -231,7 +231,7 @@ export class RunningLarder {
     const archives = NO_ARCHIVES;
     this.nars = new NarServer({
       ...{ kept, downloads, passThrough, archives, sizes },
-      watchers: { uses, reads, sends: new Sends(), prefetch: NO_PREFETCH },
+      watchers: { touches, reads, sends: new Sends(), prefetch: NO_PREFETCH },
     });
   }
 
@@ -272,12 +272,12 @@ export class RunningLarder {
     // Runs come one after the other: when this one is over, those before it are.
     const order = { targetBytes: Number.MAX_SAFE_INTEGER, dryRun: false };
     await this.space.collect(order, { progress: () => undefined, isWanted: () => true });
-    await this.uses.flush();
+    await this.touches.flush();
   }
 
   /** Ends it, in order if it still lives. */
   async over(): Promise<void> {
-    await this.uses[Symbol.asyncDispose]();
+    await this.touches[Symbol.asyncDispose]();
     await this.#traffic.downloads.idle();
     await this.space[Symbol.asyncDispose]();
     await this.larder.close();

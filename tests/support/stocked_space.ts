@@ -28,7 +28,7 @@ export class StockedSpace implements AsyncDisposable {
     graceMs: number,
   ) {
     this.metadata = metadata;
-    const users = { reads: this.reads, flushUses: () => Promise.resolve() };
+    const users = { reads: this.reads, flushTouches: () => Promise.resolve() };
     this.space = assembleSpace({ limitBytes, owner: "test", graceMs }, users, {
       metadata,
       nars: {

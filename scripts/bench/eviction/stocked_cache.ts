@@ -1,4 +1,4 @@
-import { Uses } from "../../../src/cache/uses.ts";
+import { Touches } from "../../../src/cache/touches.ts";
 import { ActiveReads } from "../../../src/space/active_reads.ts";
 import { assembleSpace } from "../../../src/space/assemble_space.ts";
 import type { Space } from "../../../src/space/space.ts";
@@ -49,7 +49,7 @@ export class StockedCache implements AsyncDisposable {
   readonly #entries: number;
   readonly #metadata: SqliteMetadataStore;
   readonly #space: Space;
-  readonly #uses: Uses;
+  readonly #uses: Touches;
   readonly #hashOf: (id: number) => StorePathHash;
 
   private constructor(
@@ -62,9 +62,9 @@ export class StockedCache implements AsyncDisposable {
     const metadata = this.#metadata = new SqliteMetadataStore(database);
     const log = createLogger("error", { write: (line) => console.error(line) });
     const nowMs = Date.now;
-    this.#uses = new Uses({ metadata, nowMs, log });
+    this.#uses = new Touches({ metadata, nowMs, log });
     const nars = new LocalNarStore(foldersOf({ folder }).nars);
-    const users = { reads: new ActiveReads(), flushUses: () => Promise.resolve() };
+    const users = { reads: new ActiveReads(), flushTouches: () => Promise.resolve() };
     const around = { metadata, nars, nowMs, log, observe: () => undefined };
     this.#space = assembleSpace({ limitBytes: Infinity, owner: "bench" }, users, around);
   }
@@ -75,13 +75,13 @@ export class StockedCache implements AsyncDisposable {
 
   /** The closures must be whole, so call it before any eviction. */
   async keep(): Promise<KeepingFigures> {
-    const uses = await this.#use();
+    const touches = await this.#use();
     const pin = await this.#pin();
     const unpin = await this.#unpinOneOfMany();
     const considered = await watched(() => this.#consider());
     return {
-      useUs: uses.tookMs * 1_000 / USES,
-      usesStopMs: uses.stopMs,
+      useUs: touches.tookMs * 1_000 / USES,
+      usesStopMs: touches.stopMs,
       pinMs: pin.tookMs,
       pinStopMs: pin.stopMs,
       unpinMs: unpin.tookMs,

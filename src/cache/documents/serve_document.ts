@@ -3,7 +3,7 @@ import type { DocumentRow } from "../../metadata/document_keeper.ts";
 import type { DocumentName, DocumentPath } from "../../nix/document_name.ts";
 import type { NegativeCache } from "../negative_cache.ts";
 import type { CacheResult } from "../nar/nar_answer.ts";
-import type { Uses } from "../uses.ts";
+import type { Touches } from "../touches.ts";
 import { type DocumentServed, keptDocument, type SentDocument } from "./document_answer.ts";
 import { UNCHANGED_FOR_MS } from "./document_rules.ts";
 import { fetchDocument, type FetchDocumentDeps, type FetchedDocument } from "./fetch_document.ts";
@@ -11,7 +11,7 @@ import { fetchDocument, type FetchDocumentDeps, type FetchedDocument } from "./f
 export interface DocumentServerDeps {
   readonly fetching: FetchDocumentDeps;
   readonly negative: NegativeCache<DocumentPath>;
-  readonly uses: Pick<Uses, "document">;
+  readonly touches: Pick<Touches, "document">;
 }
 
 /** Serves documents from the cache, from remembered absences, or from upstreams. */
@@ -64,7 +64,7 @@ export class DocumentServer {
   }
 
   #kept(row: DocumentRow): Promise<SentDocument | undefined> {
-    this.#deps.uses.document(row.path);
+    this.#deps.touches.document(row.path);
     return keptDocument(this.#deps.fetching.metadata, row);
   }
 }

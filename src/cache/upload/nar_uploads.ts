@@ -85,7 +85,7 @@ export class NarUploads {
     }
     if (await this.#isHere(narName, asker)) {
       await checkHash(upload);
-      this.#deps.entries.uses.nar(narName);
+      this.#deps.entries.touches.nar(narName);
       return { kind: "known" };
     }
     return await this.#store(upload);
@@ -112,7 +112,7 @@ export class NarUploads {
       const { path, ledgerBytes } = spool;
       const name = await stageNar(this.#deps.publishing, { ...measured, path, ledgerBytes });
       await spool.kept();
-      entries.uses.nar(name);
+      entries.touches.nar(name);
       log.info("nar uploaded", {
         nar: name,
         file_size: measured.fileSize,

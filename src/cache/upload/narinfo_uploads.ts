@@ -87,7 +87,7 @@ export class NarinfoUploads {
 
   async #accept(narinfo: Narinfo, upload: NarinfoUpload): Promise<UploadOutcome> {
     const { asker } = upload;
-    const { rows: { metadata }, negative, entries: { uses } } = this.#deps;
+    const { rows: { metadata }, negative, entries: { touches } } = this.#deps;
     const { storePathHash } = narinfo;
     const row = await metadata.findNarinfo(storePathHash);
     const known = row && parseNarinfo(row.body);
@@ -96,7 +96,7 @@ export class NarinfoUploads {
     }
     const here = row && await this.#keptOf(await this.#find(row.narName), asker);
     if (row !== undefined && known !== undefined && here !== undefined) {
-      uses.narinfo(storePathHash);
+      touches.narinfo(storePathHash);
       const merged = withSignatures(known, narinfo);
       return await this.#write({ ...upload, row, narinfo: merged, from: here });
     }

@@ -3,13 +3,13 @@ import type { ActiveReads } from "../../space/active_reads.ts";
 import type { KeptFile, NarRecord } from "../../metadata/metadata_store.ts";
 import type { KeptNars } from "../kept/kept_nars.ts";
 import type { Asker } from "../nar/asker.ts";
-import type { Uses } from "../uses.ts";
+import type { Touches } from "../touches.ts";
 
 /** Stored entries: opens them, protects reads from eviction, and notes their use. */
 export interface StoredEntries {
   readonly kept: Pick<KeptNars, "open">;
   readonly reads: ActiveReads;
-  readonly uses: Pick<Uses, "narinfo" | "nar" | "document">;
+  readonly touches: Pick<Touches, "narinfo" | "nar" | "document">;
 }
 
 /** The file of the row, if it is stored and undamaged. */

@@ -36,12 +36,12 @@ export class StoredView {
     storePathHash: StorePathHash,
     asker: Asker,
   ): Promise<string | undefined> {
-    const { metadata, signer, entries: { uses } } = this.#deps;
+    const { metadata, signer, entries: { touches } } = this.#deps;
     const row = await metadata.findNarinfo(storePathHash);
     const nar = row && await this.nar(row.narName, asker);
     if (row === undefined || nar === undefined) return undefined;
     await nar[Symbol.asyncDispose]();
-    uses.narinfo(storePathHash);
+    touches.narinfo(storePathHash);
     return signer.textOf(row);
   }
 
@@ -51,17 +51,17 @@ export class StoredView {
       const nar = await metadata.findNar(name);
       const answer = nar && await openStored(entries, nar, asker);
       if (answer === undefined) continue;
-      entries.uses.nar(name);
+      entries.touches.nar(name);
       return answer;
     }
     return undefined;
   }
 
   async document({ path }: DocumentName): Promise<SentDocument | undefined> {
-    const { metadata, entries: { uses } } = this.#deps;
+    const { metadata, entries: { touches } } = this.#deps;
     const row = await metadata.findDocument(path);
     if (row === undefined) return undefined;
-    uses.document(path);
+    touches.document(path);
     return await keptDocument(metadata, row);
   }
 }

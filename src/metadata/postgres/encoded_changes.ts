@@ -36,12 +36,12 @@ export function encodeLists(lists: readonly (readonly Change[])[]): EncodedLists
 }
 
 /** The argument of `touch`; `undefined` where a change is no use. */
-export function encodeUses(changes: readonly Change[]): Record<string, unknown> | undefined {
+export function encodeTouches(changes: readonly Change[]): Record<string, unknown> | undefined {
   const narinfos = new Map<string, number>();
   const nars = new Map<string, number>();
   const documents = new Map<string, number>();
-  const raise = (uses: Map<string, number>, key: string, atMs: number) =>
-    void uses.set(key, Math.max(atMs, uses.get(key) ?? atMs));
+  const raise = (touches: Map<string, number>, key: string, atMs: number) =>
+    void touches.set(key, Math.max(atMs, touches.get(key) ?? atMs));
   for (const change of changes) {
     if (change.kind === "touch-narinfo") raise(narinfos, change.storePathHash, change.atMs);
     else if (change.kind === "touch-nar") raise(nars, change.narName, change.atMs);

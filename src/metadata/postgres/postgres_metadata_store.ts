@@ -59,7 +59,7 @@ import {
 import type { HeldBytes, Member, ReserveOrder } from "../space_ledger.ts";
 import type { StorageIdKeeper } from "../storage_id_keeper.ts";
 import { Database, type DatabaseOptions } from "./database.ts";
-import { encodeUses } from "./encoded_changes.ts";
+import { encodeTouches } from "./encoded_changes.ts";
 import { migrate, requireSchema } from "./migrate.ts";
 import { PostgresMemberBoard } from "./postgres_member_board.ts";
 import { PostgresKeyKeeper } from "./postgres_key_keeper.ts";
@@ -203,8 +203,8 @@ export class PostgresMetadataStore
 
   async apply(changes: readonly Change[], { patient = false }: WriteOptions = {}): Promise<void> {
     if (changes.length === 0) return;
-    const uses = encodeUses(changes);
-    if (uses !== undefined) await this.#writer.run("touch", uses);
+    const touches = encodeTouches(changes);
+    if (touches !== undefined) await this.#writer.run("touch", touches);
     else await this.#writer.apply(changes, patient);
   }
 

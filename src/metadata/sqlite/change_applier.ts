@@ -101,7 +101,7 @@ export class ChangeApplier {
         return;
       case "touch-nar":
         statements.touchNar.run(change.atMs, change.narName);
-        statements.useLoose.run(change.atMs, change.narName);
+        statements.touchLoose.run(change.atMs, change.narName);
         return;
       case "put-pin":
         return this.#putPin(change.pin);
@@ -152,7 +152,7 @@ export class ChangeApplier {
     // A path without a narinfo has no references.
     if (narIdBefore !== undefined) statements.removeReferences.run(pathId);
     this.#addReferences(pathId, references);
-    statements.addUse.run(pathId, atMs, narId);
+    statements.addTouch.run(pathId, atMs, narId);
     if (known !== undefined) this.#protection.stored(pathId);
     if (!isNewNar) statements.tieNar.run(narId);
     if (narIdBefore !== undefined && narIdBefore !== narId) {
@@ -180,9 +180,9 @@ export class ChangeApplier {
     const pathId = statements.pathId.get(storePathHash)?.["id"] as number | undefined;
     if (pathId === undefined) return;
     const narId = statements.narIdOfPath.get(pathId)?.["nar_id"];
-    const use = statements.useOf.get(pathId);
+    const use = statements.touchOf.get(pathId);
     statements.removeReferences.run(pathId);
-    statements.removeUse.run(pathId);
+    statements.removeTouch.run(pathId);
     statements.removeNarinfo.run(pathId);
     if (narId === undefined || use === undefined) return;
     statements.loosenNar.run(Number(use["used_at_ms"]), Number(narId));

@@ -137,7 +137,7 @@ export class Eviction {
 
   #removeNarinfo(pathId: number): void {
     this.#statements.removeReferences.run(pathId);
-    this.#statements.removeUse.run(pathId);
+    this.#statements.removeTouch.run(pathId);
     this.#statements.removeNarinfo.run(pathId);
   }
 

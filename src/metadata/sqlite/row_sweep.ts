@@ -49,13 +49,14 @@ export class RowSweep {
   }
 
   #sweepNarinfos(order: RowSweepOrder, untilMs: number): readonly StorePathHash[] {
-    const { coldEmpties, removeReferences, removeUse, removeNarinfo, loosenNar } = this.#statements;
+    const { coldEmpties, removeReferences, removeTouch, removeNarinfo, loosenNar } =
+      this.#statements;
     const swept: StorePathHash[] = [];
     const names = JSON.stringify([...order.spared]);
     for (const row of coldEmpties.all(order.unusedSinceMs, names, order.rowsMax)) {
       const pathId = Number(row["id"]);
       removeReferences.run(pathId);
-      removeUse.run(pathId);
+      removeTouch.run(pathId);
       removeNarinfo.run(pathId);
       loosenNar.run(order.unusedSinceMs + NAR_GRACE_MS, Number(row["nar_id"]));
       swept.push(row["hash"] as StorePathHash);

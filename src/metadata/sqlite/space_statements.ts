@@ -44,8 +44,8 @@ export const SPACE_SQL = {
   forgetEvicted: "DELETE FROM evicted_path WHERE id <= (SELECT max(id) FROM evicted_path) - ?",
 
   narIdOfPath: "SELECT nar_id FROM narinfo WHERE path_id = ?",
-  useOf: "SELECT used_at_ms, protected FROM narinfo_use WHERE path_id = ?",
-  /** Gives an age of its own to a NAR that no narinfo names any more. */
+  touchOf: "SELECT used_at_ms, protected FROM narinfo_use WHERE path_id = ?",
+  /** For a NAR that no narinfo names any more. */
   loosenNar: `INSERT INTO loose_nar (nar_id, used_at_ms, kept)
     SELECT id, ?, kept_size IS NOT NULL FROM nar
       WHERE id = ? AND NOT EXISTS (SELECT 1 FROM narinfo WHERE nar_id = nar.id)

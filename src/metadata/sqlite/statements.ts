@@ -80,8 +80,8 @@ const SQL = {
   // Adds nothing for an unknown path.
   addKnownReference: "INSERT INTO reference (src, dst) SELECT ?, id FROM path WHERE hash = ?",
   removeNarinfo: "DELETE FROM narinfo WHERE path_id = ?",
-  removeUse: "DELETE FROM narinfo_use WHERE path_id = ?",
-  addUse: `INSERT INTO narinfo_use (path_id, used_at_ms, protected, kept)
+  removeTouch: "DELETE FROM narinfo_use WHERE path_id = ?",
+  addTouch: `INSERT INTO narinfo_use (path_id, used_at_ms, protected, kept)
     VALUES (?1, ?2, EXISTS (SELECT 1 FROM protected_path WHERE path_id = ?1),
       (SELECT kept_size IS NOT NULL FROM nar WHERE id = ?3))
     ON CONFLICT DO UPDATE SET used_at_ms = max(used_at_ms, excluded.used_at_ms)`,
@@ -90,7 +90,7 @@ const SQL = {
   touchNar: `UPDATE narinfo_use SET used_at_ms = max(used_at_ms, ?1)
     WHERE path_id IN (SELECT i.path_id FROM nar n JOIN narinfo i ON i.nar_id = n.id
       WHERE n.name = ?2)`,
-  useLoose: `UPDATE loose_nar SET used_at_ms = max(used_at_ms, ?1)
+  touchLoose: `UPDATE loose_nar SET used_at_ms = max(used_at_ms, ?1)
     WHERE nar_id = (SELECT id FROM nar WHERE name = ?2)`,
 } as const;
 

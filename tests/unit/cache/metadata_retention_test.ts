@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { MetadataRetention } from "../../../src/cache/metadata_retention.ts";
-import { Uses } from "../../../src/cache/uses.ts";
+import { Touches } from "../../../src/cache/touches.ts";
 import type { RowSweeper } from "../../../src/metadata/row_sweeper.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
 import { MemoryMetadataStore } from "../../support/memory_metadata_store.ts";
@@ -14,7 +14,7 @@ Deno.test("retention: a client between its narinfo and its NAR loses no row", as
   await using scene = new Scene();
   await scene.metadata.apply([put(asked, [], 0), put(unasked, [], 0)]);
   scene.nowMs = 180 * DAY_MS;
-  scene.uses.narinfo(asked);
+  scene.touches.narinfo(asked);
   await scene.retention.run();
   scene.nowMs += MINUTE_MS;
   await scene.retention.run();
@@ -33,7 +33,7 @@ Deno.test("retention: a narinfo that another process just served leads to its NA
   await scene.retention.run();
   assert.ok(await scene.metadata.findNar(narOf(asked).name));
   // The client asks for it, so that it stays for another 180 days.
-  scene.uses.nar(narOf(asked).name);
+  scene.touches.nar(narOf(asked).name);
   scene.nowMs += 179 * DAY_MS;
   await scene.retention.run();
   assert.ok(await scene.metadata.findNar(narOf(asked).name));
@@ -109,7 +109,7 @@ class Scene implements AsyncDisposable {
   readonly lines: unknown[][] = [];
   /** Narinfos that went, batch by batch. */
   readonly batches: number[] = [];
-  readonly uses: Uses;
+  readonly touches: Touches;
   readonly retention: MetadataRetention;
   nowMs = 0;
   protections = 0;
@@ -122,7 +122,7 @@ class Scene implements AsyncDisposable {
       },
     });
     const nowMs = () => this.nowMs;
-    this.uses = new Uses({ metadata: this.metadata, nowMs, log });
+    this.touches = new Touches({ metadata: this.metadata, nowMs, log });
     let left = { unsettled, failures };
     const sweeper: RowSweeper = {
       sweepRows: async (order) => {
@@ -141,7 +141,7 @@ class Scene implements AsyncDisposable {
     };
     this.retention = new MetadataRetention({
       metadata: sweeper,
-      uses: this.uses,
+      touches: this.touches,
       reads: { names: () => busy },
       protect: async () => void this.protections++,
       retentionMs: 180 * DAY_MS,
@@ -152,6 +152,6 @@ class Scene implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.retention[Symbol.asyncDispose]();
-    await this.uses[Symbol.asyncDispose]();
+    await this.touches[Symbol.asyncDispose]();
   }
 }

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { NegativeCache } from "../../../src/cache/negative_cache.ts";
 import { NarinfoServer } from "../../../src/cache/serve_narinfo.ts";
 import { Demotions } from "../../../src/cache/sources/demotions.ts";
-import { Uses } from "../../../src/cache/uses.ts";
+import { Touches } from "../../../src/cache/touches.ts";
 import type { Change } from "../../../src/metadata/metadata_store.ts";
 import type { NarName } from "../../../src/nix/nar_name.ts";
 import type { StorePathHash } from "../../../src/nix/store_path.ts";
@@ -17,7 +17,7 @@ Deno.test("narinfo: a stored one that no upstream replaces is served and used", 
   const changes: Change[] = [];
   const log = createLogger("error", { write() {} });
   const apply = (more: readonly Change[]) => Promise.resolve(void changes.push(...more));
-  await using uses = new Uses({ metadata: { apply }, nowMs: () => 7, log });
+  await using touches = new Touches({ metadata: { apply }, nowMs: () => 7, log });
   const demotions = new Demotions();
   demotions.add(NAR, UPSTREAM, "missing");
   const server = new NarinfoServer({
@@ -35,13 +35,13 @@ Deno.test("narinfo: a stored one that no upstream replaces is served and used", 
     },
     negative: new NegativeCache(1),
     demotions,
-    uses,
+    touches,
     prefetch: { hit: () => false, missed: () => undefined },
     log,
   });
 
   const { source, text } = await server.serve(HASH, { requestId: "test", isHead: false });
-  await uses.flush();
+  await touches.flush();
 
   assert.deepEqual([source, text], ["HIT", "stored"]);
   assert.deepEqual(changes, [{ kind: "touch-narinfo", storePathHash: HASH, atMs: 7 }]);

@@ -134,7 +134,7 @@ class Storage {
       this.lines.push(`${level} ${msg}`);
     };
     const log = createLogger("info", { write });
-    const users = { reads: new ActiveReads(), flushUses: () => Promise.resolve() };
+    const users = { reads: new ActiveReads(), flushTouches: () => Promise.resolve() };
     const space = assembleSpace({ limitBytes: this.#limitBytes, owner }, users, {
       metadata: this.#counted(),
       nars: { remove: () => Promise.resolve(true) },

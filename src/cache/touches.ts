@@ -13,18 +13,18 @@ const FLUSH_EVERY_MS = 5_000;
 /** More entries than this are written at once. */
 const WAITING_MAX = 10_000;
 
-/** Uses in one transaction: among a million entries it stops the thread for some 2 ms. */
+/** Touches in one transaction: among a million entries it stops the thread for some 2 ms. */
 const WRITTEN_AT_ONCE = 64;
 
-export interface UsesDeps {
+export interface TouchesDeps {
   readonly metadata: ChangeWriter;
   readonly nowMs: () => number;
   readonly log: Logger;
 }
 
-/** Notes the uses of entries in memory, and writes them in batches. */
-export class Uses implements AsyncDisposable {
-  readonly #deps: UsesDeps;
+/** Notes the touches of entries in memory, and writes them in batches. */
+export class Touches implements AsyncDisposable {
+  readonly #deps: TouchesDeps;
   readonly #timer: ReturnType<typeof setInterval>;
   #narinfos = new Map<StorePathHash, number>();
   #nars = new Map<NarName, number>();
@@ -32,9 +32,9 @@ export class Uses implements AsyncDisposable {
   #writing: Promise<void> = Promise.resolve();
   readonly #outage;
 
-  constructor(deps: UsesDeps) {
+  constructor(deps: TouchesDeps) {
     this.#deps = deps;
-    this.#outage = new OutageLog(deps.log, OUTAGES.uses);
+    this.#outage = new OutageLog(deps.log, OUTAGES.touches);
     this.#timer = setInterval(() => this.flush(), FLUSH_EVERY_MS);
   }
 
@@ -53,7 +53,7 @@ export class Uses implements AsyncDisposable {
     if (this.#documents.size > WAITING_MAX) this.flush();
   }
 
-  /** Resolves when all uses noted so far are written. */
+  /** Resolves when all touches noted so far are written. */
   flush(): Promise<void> {
     const changes: Change[] = [];
     for (const [storePathHash, atMs] of this.#narinfos) {
@@ -83,7 +83,7 @@ export class Uses implements AsyncDisposable {
       }
       this.#outage.worked();
     } catch (error) {
-      // A lost use only makes the order of eviction older.
+      // A lost touch only makes the order of eviction older.
       const count = changes.length - written;
       this.#outage.failed("uses not written", { count, error: messageOf(error) });
     }
