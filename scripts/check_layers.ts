@@ -1,8 +1,9 @@
 // Fails when imports break the layers, or a file, function, class, record or port exceeds its
 // limits. Imports must not go up or sideways, nor in a cycle through rooms of a layer. Only `app`
-// may import a back end. Nothing is exported for tests alone. Run by `deno task ok`.
+// may import a back end. Nothing is exported for tests alone, and no name twice. Run by `deno task
+// ok`.
 import ts from "typescript";
-import { deadExports } from "./check_layers/dead_exports.ts";
+import { deadExports, twinExports } from "./check_layers/exports.ts";
 import { importProblems } from "./check_layers/imports.ts";
 import { limitProblems } from "./check_layers/limits.ts";
 import { recordProblems } from "./check_layers/records.ts";
@@ -17,6 +18,7 @@ const problems = [
   ...roomProblems(sources),
   ...recordProblems(sources),
   ...deadExports(sources),
+  ...twinExports(sources),
 ];
 for (const problem of problems) console.error(problem);
 if (problems.length > 0) Deno.exit(1);

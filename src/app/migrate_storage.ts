@@ -5,7 +5,7 @@ import { removeIfPresent } from "../base/files.ts";
 import type { Settings } from "../config/options.ts";
 import type { SpaceLedger } from "../metadata/space_ledger.ts";
 import { isDead } from "../space/recover.ts";
-import { namesOf, openPresentBackEnds } from "./back_ends/back_ends.ts";
+import { openPresentBackEnds, storeNamesOf } from "./back_ends/back_ends.ts";
 import { checkNars, openNars } from "./back_ends/nar_back_end.ts";
 import { hasEnded } from "./back_ends/ended_process.ts";
 import { narPlaceAt, type StoragePlace, storePlaces, tempFolderOf } from "./folders.ts";
@@ -57,10 +57,13 @@ export async function migrateStorage(
   const { metadata } = source;
   const places = { database, nars: narPlaceAt(settings, to) };
   if (!await checkNars(places.nars)) {
-    throw new Failure("broken", `Cannot migrate storage: ${namesOf(places).names.store} is silent`);
+    throw new Failure(
+      "broken",
+      `Cannot migrate storage: ${storeNamesOf(places).names.store} is silent`,
+    );
   }
   const target = opened.use(await openNars(places.nars));
-  await new StorageClaim({ ...target, metadata, ...namesOf(places) }).confirm();
+  await new StorageClaim({ ...target, metadata, ...storeNamesOf(places) }).confirm();
   const folder = opened.use(emptyFolder(`${tempFolderOf(settings, to)}/${FOLDER_NAME}`));
   const copy = new NarCopy({ metadata, from: source.nars, to: target.nars, folder: folder.path });
   started(copy);

@@ -12,7 +12,7 @@ import type { Command } from "./command.ts";
 import type { CommandProcess } from "./command_process.ts";
 import { noOperands, readWords } from "./flags.ts";
 import { statusScreen } from "./status/status_screen.ts";
-import { verdictOf } from "./status/verdict.ts";
+import { shownVerdict } from "./status/verdict.ts";
 
 /** Shorter than the time limit of most health checks. */
 const ANSWER_LIMIT_MS = 4_000;
@@ -87,15 +87,15 @@ async function watch(
   return status;
 }
 
-interface Asked {
+interface StatusRequest {
   readonly client: ServerClient;
   readonly server: string;
   readonly strict: boolean;
   readonly json: boolean;
 }
 
-async function showOnce(asked: Asked, process: Output): Promise<number> {
-  const { client, server } = asked;
+async function showOnce(request: StatusRequest, process: Output): Promise<number> {
+  const { client, server } = request;
   if (!await isReady(client)) {
     process.writeError(`larder: ${server} is stopping: /readyz is 503\n`);
     return EXIT.failed;
@@ -106,13 +106,13 @@ async function showOnce(asked: Asked, process: Output): Promise<number> {
   } catch (error) {
     process.writeOut(`larder answers at ${server}\n`);
     process.writeError(`larder: Cannot show figures: ${messageOf(error)}\n`);
-    return asked.strict ? EXIT.failed : EXIT.ok;
+    return request.strict ? EXIT.failed : EXIT.ok;
   }
   const stats = new Told(value);
-  if (asked.json) process.writeOut(`${JSON.stringify(value, null, 2)}\n`);
+  if (request.json) process.writeOut(`${JSON.stringify(value, null, 2)}\n`);
   else process.writeOut(statusScreen({ server, stats }, process.screenSize()));
-  const { isWell } = verdictOf(stats, stats.at("at").timeMs ?? Date.now());
-  return isWell || !asked.strict ? EXIT.ok : EXIT.failed;
+  const { isWell } = shownVerdict(stats, stats.at("at").timeMs ?? Date.now());
+  return isWell || !request.strict ? EXIT.ok : EXIT.failed;
 }
 
 async function isReady(client: ServerClient): Promise<boolean> {

@@ -50,7 +50,7 @@ export interface Problem {
   readonly overAtMs: number | undefined;
 }
 
-type Told = Pick<Problem, "level" | "message" | "facts">;
+type ProblemLine = Pick<Problem, "level" | "message" | "facts">;
 
 /** An event is present for so long. */
 const EVENT_FOR_MS = 15 * 60_000;
@@ -160,8 +160,11 @@ function keyOf(
   return JSON.stringify([kind, isPerUpstream ? upstream : ""]);
 }
 
-/** The shown message of an outage: the new one, unless a graver one is shown already. */
-function gravest(lasting: Told | undefined, { level, message, facts }: Told): Told {
+/** What is shown of an outage: `next`, unless a graver message stands. */
+function gravest(
+  lasting: ProblemLine | undefined,
+  { level, message, facts }: ProblemLine,
+): ProblemLine {
   const gravityOf = (one: string) => begunBy(one)?.gravity ?? 0;
   if (lasting && gravityOf(lasting.message) > gravityOf(message)) return lasting;
   // Of several messages, the one that says what to do says the most.

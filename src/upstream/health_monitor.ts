@@ -2,7 +2,7 @@ import { within } from "../base/deadline.ts";
 import type { NoAnswerReason } from "./upstream.ts";
 import {
   type HealthEvent,
-  next,
+  nextHealth,
   PROBE_WAIT_MS,
   probeDueAtMs,
   probeForRequest,
@@ -60,7 +60,7 @@ export class HealthMonitor implements Disposable {
     // Nearly every answer: nothing changes.
     if (event.type === "answer" && this.#health.state === "up") return;
     const wasDown = this.#health.state === "down";
-    this.#health = next(this.#health, event);
+    this.#health = nextHealth(this.#health, event);
     this.#schedule();
     const isDown = this.#health.state === "down";
     if (isDown === wasDown) return;

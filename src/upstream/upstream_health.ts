@@ -56,7 +56,7 @@ export type HealthEvent = Readonly<
 >;
 
 /** The only place where an upstream's health changes. */
-export function next(now: UpstreamHealth, event: HealthEvent): UpstreamHealth {
+export function nextHealth(now: UpstreamHealth, event: HealthEvent): UpstreamHealth {
   if (event.type === "answer") return { state: "up" };
   if (now.state === "down") return nextDown(now, event);
   if (event.type !== "no-answer") return now;

@@ -15,13 +15,15 @@ export const ERROR_FOR_MS = 60_000;
 export interface UpstreamSigns {
   readonly isUp: boolean;
   /** The last answer to a narinfo request, and to a NAR request. */
-  readonly last: Told<LastAnswer> | undefined;
-  readonly lastNar: Told<LastAnswer> | undefined;
-  readonly lastError: Told<Pick<LastError, "reason" | "request" | "atMs">> | undefined;
+  readonly last: PlainFacts<LastAnswer> | undefined;
+  readonly lastNar: PlainFacts<LastAnswer> | undefined;
+  readonly lastError: PlainFacts<Pick<LastError, "reason" | "request" | "atMs">> | undefined;
 }
 
 /** Another version of larder may tell other words. */
-type Told<Facts> = { readonly [Name in keyof Facts]: Facts[Name] extends number ? number : string };
+type PlainFacts<Facts> = {
+  readonly [Name in keyof Facts]: Facts[Name] extends number ? number : string;
+};
 
 /** The state of an upstream, which the log, the page and `larder status` show. */
 export function upstreamState(signs: UpstreamSigns, nowMs: number): UpstreamState {

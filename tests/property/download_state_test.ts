@@ -5,7 +5,7 @@ import {
   type DownloadState,
   isReleased,
   knownFileSize,
-  next,
+  nextState,
   readableUpTo,
 } from "../../src/cache/fetch/download_state.ts";
 import { checkProperty } from "../support/property.ts";
@@ -28,7 +28,7 @@ const event: fc.Arbitrary<DownloadEvent> = fc.oneof(
 
 function story(events: readonly DownloadEvent[]): readonly DownloadState[] {
   const states: DownloadState[] = [{ state: "opening" }];
-  for (const one of events) states.push(next(states.at(-1) ?? { state: "opening" }, one));
+  for (const one of events) states.push(nextState(states.at(-1) ?? { state: "opening" }, one));
   return states;
 }
 

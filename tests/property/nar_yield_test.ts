@@ -6,9 +6,9 @@ import {
   FIRST_YIELD,
   NARS_PER_REQUEST,
   nextYield,
+  OUTCOMES_MAX,
+  OUTCOMES_MIN,
   TRIAL_EVERY,
-  VERDICTS_MAX,
-  VERDICTS_MIN,
   type YieldEvent,
 } from "../../src/cache/prefetch/nar_yield.ts";
 import { checkProperty } from "../support/property.ts";
@@ -38,7 +38,7 @@ checkProperty(
       if (event === "used" || event === "wanted") asked++;
       assert.ok(fetched <= FIRST_NARS + NARS_PER_REQUEST * asked);
       assert.ok(state.credit >= 0 && state.credit <= FIRST_NARS);
-      assert.ok(state.verdicts.length <= VERDICTS_MAX);
+      assert.ok(state.outcomes.length <= OUTCOMES_MAX);
     }
   }),
 );
@@ -47,11 +47,11 @@ checkProperty(
   "nar yield: while most of the last were wasted or failed, at most one in twenty is fetched",
   fc.property(story, (events) => {
     let state = FIRST_YIELD;
-    let verdicts: boolean[] = [];
+    let outcomes: boolean[] = [];
     let skipped = 0;
     for (const event of events) {
-      const wasted = verdicts.filter(Boolean).length;
-      const isMostlyWasted = verdicts.length >= VERDICTS_MIN && wasted > verdicts.length / 2;
+      const wasted = outcomes.filter(Boolean).length;
+      const isMostlyWasted = outcomes.length >= OUTCOMES_MIN && wasted > outcomes.length / 2;
       const { state: next, decision } = after(state, event);
       state = next;
       if (decision === "fetch") {
@@ -63,7 +63,7 @@ checkProperty(
         skipped++;
       }
       if (event === "used" || event === "wasted" || event === "failed") {
-        verdicts = [...verdicts, event !== "used"].slice(-VERDICTS_MAX);
+        outcomes = [...outcomes, event !== "used"].slice(-OUTCOMES_MAX);
       }
     }
   }),
@@ -73,7 +73,7 @@ checkProperty(
   "nar yield: whatever came before, two hundred NARs that were used bring it back",
   fc.property(story, (events) => {
     let state = events.reduce((now, event) => after(now, event).state, FIRST_YIELD);
-    for (let used = 0; used < VERDICTS_MAX; used++) state = nextYield(state, "used");
+    for (let used = 0; used < OUTCOMES_MAX; used++) state = nextYield(state, "used");
     assert.equal(decide(state), "fetch");
   }),
 );

@@ -88,12 +88,12 @@ async function backEnds(
   const narBackEnd = opened.use(await openNars(places.nars));
   const resources = opened.move();
   const otherMember = () => livingMember(metadata, member);
-  const claim = new StorageClaim({ ...narBackEnd, metadata, ...namesOf(places), otherMember });
+  const claim = new StorageClaim({ ...narBackEnd, metadata, ...storeNamesOf(places), otherMember });
   return { ...narBackEnd, metadata, claim, [Symbol.asyncDispose]: () => resources.disposeAsync() };
 }
 
 /** The names of both stores, for people, and whether they have one folder. */
-export function namesOf({ database, nars }: StorePlaces) {
+export function storeNamesOf({ database, nars }: StorePlaces) {
   const isBeside = database.kind === "sqlite" && nars.kind === "local" &&
     dirname(database.path) === dirname(nars.folder);
   const store = nars.kind === "local" ? nars.folder : `S3 bucket ${nars.s3.bucket}`;

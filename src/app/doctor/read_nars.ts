@@ -1,6 +1,6 @@
 import { reasonOf } from "../../base/failure.ts";
 import type { StorageId } from "../../base/storage_id.ts";
-import { namesOf, type StorePlaces } from "../back_ends/back_ends.ts";
+import { storeNamesOf, type StorePlaces } from "../back_ends/back_ends.ts";
 import { type NarPlace, openNars } from "../back_ends/nar_back_end.ts";
 
 /** NAR names begin so: the list of these is short. */
@@ -28,7 +28,7 @@ export async function foreignDatabase(
   await using backEnd = await openNars(places.nars);
   const mark = await backEnd.marks.read();
   if (mark === undefined || mark.id === id) return undefined;
-  const { isBeside, names } = namesOf(places);
+  const { isBeside, names } = storeNamesOf(places);
   // The next start takes it over.
   return isBeside && mark.database === names.database ? undefined : mark.database;
 }

@@ -16,7 +16,7 @@ export type Collected =
 /** The longest wait of a client for its first byte; a slower document passes through. */
 const COLLECT_MAX_MS = 10_000;
 
-export interface CollectOptions {
+export interface CollectDocumentOptions {
   readonly rule: Pick<DocumentRule, "mayBeLarger">;
   readonly bytesMax: number;
   readonly share: MemoryShare;
@@ -29,7 +29,7 @@ export interface CollectOptions {
  */
 export async function collectDocument(
   document: OpenDocument,
-  { rule: { mayBeLarger }, bytesMax, share, nowMs }: CollectOptions,
+  { rule: { mayBeLarger }, bytesMax, share, nowMs }: CollectDocumentOptions,
 ): Promise<Collected> {
   const untilMs = nowMs() + COLLECT_MAX_MS;
   const blocks = new ByteBlocks();

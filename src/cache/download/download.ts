@@ -8,7 +8,7 @@ import {
   type DownloadState,
   isReleased,
   knownFileSize,
-  next,
+  nextState,
   readableUpTo,
 } from "../fetch/download_state.ts";
 import type { NarPart } from "../fetch/nar_sink.ts";
@@ -117,7 +117,7 @@ export class Download {
   }
 
   advance(event: DownloadEvent): void {
-    this.#state = next(this.#state, event);
+    this.#state = nextState(this.#state, event);
     if (this.#state.state === "receiving") this.rate.note(this.#state.received);
     if (event.type === "end") this.rate.note(event.fileSize);
     this.#changed.notify();

@@ -6,7 +6,7 @@ import type { NarFailure } from "../sources/nar_attempts.ts";
 import type { NarMeasure } from "../verify/nar_verifier.ts";
 import type { Download } from "./download.ts";
 import { downloadReservation } from "./download_reservation.ts";
-import { discard, type RunDownloadDeps } from "./run_download.ts";
+import { discardDownload, type RunDownloadDeps } from "./run_download.ts";
 import { keepDownload } from "./transfer.ts";
 
 /** Keeps a whole file that another process left, if it is right; else removes it. Never throws. */
@@ -27,7 +27,7 @@ export async function runReceived(
     const detail = messageOf(error);
     const isLeft = download.state.state === "received" && deps.isStopping();
     download.advance({ type: "error", reason: detail });
-    if (!isLeft) discard(download, log);
+    if (!isLeft) discardDownload(download, log);
     log.warn("received nar not kept", { nar: nar.name, error: detail });
     return { reason: "broken", detail };
   }

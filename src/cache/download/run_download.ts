@@ -42,7 +42,7 @@ export async function runDownload(
   const isLeft = download.state.state === "received" && deps.isStopping();
   download.advance({ type: "error", reason: failure.detail, mayPassThrough });
   // The file must go before its space is given back.
-  if (!isLeft) discard(download, deps.attempts.logging.log);
+  if (!isLeft) discardDownload(download, deps.attempts.logging.log);
   if (failure.reason === "room") tellNoRoom(deps, nar, { detail: failure.detail, requestId });
   if (failure.reason === "disk") deps.space.diskFull();
   return mayPassThrough ? undefined : failure;
@@ -87,7 +87,7 @@ async function bring(deps: RunDownloadDeps, parts: BringParts): Promise<NarFailu
 }
 
 /** Removes the file of a download that is not kept. Failures are logged. */
-export function discard({ file }: Download, log: Logger): void {
+export function discardDownload({ file }: Download, log: Logger): void {
   try {
     file.remove();
   } catch (error) {

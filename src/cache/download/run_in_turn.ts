@@ -2,7 +2,7 @@ import type { Turns } from "../../locks/turns.ts";
 import type { NarFinder, NarRecord } from "../../metadata/metadata_store.ts";
 import type { NarFailure } from "../sources/nar_attempts.ts";
 import { type Download, ELSEWHERE } from "./download.ts";
-import { discard, runDownload, type RunDownloadDeps } from "./run_download.ts";
+import { discardDownload, runDownload, type RunDownloadDeps } from "./run_download.ts";
 
 export interface RunInTurnDeps extends RunDownloadDeps {
   readonly turns: Pick<Turns, "nar">;
@@ -25,7 +25,7 @@ export async function runInTurn(
     return await runDownload(deps, download, nar, requestId);
   }
   download.advance({ type: "error", reason: ELSEWHERE, mayPassThrough: true });
-  discard(download, log);
+  discardDownload(download, log);
   return undefined;
 }
 

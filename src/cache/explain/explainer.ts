@@ -54,7 +54,7 @@ export class Explainer {
     const facts = {
       hash: storePathHash,
       name: (row && nameInNarinfo(row.body)) ?? recorded.name ?? givenName ?? null,
-      verdict: verdictOf(row, nar, negative.has(storePathHash)),
+      verdict: findingOf(row, nar, negative.has(storePathHash)),
       narinfo: row === undefined ? null : {
         trusted: row.trusted,
         keys: [...row.body.matchAll(SIGNATURE_REGEXP)].map(([, key = ""]) => key),
@@ -134,7 +134,7 @@ function told({ upstream, result, status, atMs }: UpstreamWord): ToldAnswer {
   return { upstream, result, status: status ?? null, at: instant(atMs) };
 }
 
-function verdictOf(
+function findingOf(
   row: NarinfoRow | undefined,
   nar: NarRecord | undefined,
   isAbsent: boolean,

@@ -40,7 +40,7 @@ export type DownloadEvent =
   | { readonly type: "error"; readonly reason: string; readonly mayPassThrough?: boolean };
 
 /** The only place where a download changes state. */
-export function next(now: DownloadState, event: DownloadEvent): DownloadState {
+export function nextState(now: DownloadState, event: DownloadEvent): DownloadState {
   if (now.state === "kept" || now.state === "failed") return now;
   switch (event.type) {
     case "error":

@@ -52,7 +52,7 @@ interface Look extends OpenKeptFile {
 export class KeptNars {
   readonly #deps: KeptNarsDeps;
   readonly #known = new KnownFiles();
-  readonly #checks = new SingleFlight<StoredName, ContentVerdict>();
+  readonly #checks = new SingleFlight<StoredName, Content>();
 
   constructor(deps: KeptNarsDeps) {
     this.#deps = deps;
@@ -95,9 +95,9 @@ export class KeptNars {
         continue;
       }
       if (stored.seal === kept.seal) return { kept, stored };
-      const verdict = this.#known.verdictOf(kept.at, stored.seal);
-      if (verdict === "right") return { kept, stored };
-      if (verdict === "wrong") return void await stored[Symbol.asyncDispose]();
+      const content = this.#known.contentOf(kept.at, stored.seal);
+      if (content === "right") return { kept, stored };
+      if (content === "wrong") return void await stored[Symbol.asyncDispose]();
       if (await this.#checked({ name, kept, stored, requestId }) !== "right") return undefined;
     }
     return undefined;
@@ -121,7 +121,7 @@ export class KeptNars {
   }
 
   /** `undefined` for an unreadable file. After "right" the caller opens it again. */
-  async #checked(look: Look): Promise<ContentVerdict | undefined> {
+  async #checked(look: Look): Promise<Content | undefined> {
     const { name, kept, stored, requestId } = look;
     const { value, joined } = this.#checks.run(kept.at, () => this.#check(look));
     try {
@@ -134,7 +134,7 @@ export class KeptNars {
     }
   }
 
-  async #check(look: Look): Promise<ContentVerdict> {
+  async #check(look: Look): Promise<Content> {
     const { kept, stored: { seal } } = look;
     if (this.#isRight(look, await contentHash(look.stored))) {
       void this.#seal(kept.at, seal);
@@ -145,14 +145,14 @@ export class KeptNars {
   }
 
   #isRight({ name, kept, stored: { seal }, requestId }: Look, hash: Sha256): boolean {
-    const verdict = hash === kept.fileHash ? "right" : "wrong";
+    const content = hash === kept.fileHash ? "right" : "wrong";
     // Of several simultaneous readers the first one logs it.
-    if (verdict === "wrong" && this.#known.verdictOf(kept.at, seal) !== "wrong") {
+    if (content === "wrong" && this.#known.contentOf(kept.at, seal) !== "wrong") {
       const facts = { nar: name, expected: kept.fileHash, found: hash };
       this.#deps.log.error("stored nar is damaged", { ...facts, request_id: requestId });
     }
-    this.#known.learn(kept.at, seal, verdict);
-    return verdict === "right";
+    this.#known.learn(kept.at, seal, content);
+    return content === "right";
   }
 
   async #remove(kept: KeptFile): Promise<void> {
@@ -187,24 +187,24 @@ async function contentHash(stored: StoredNar): Promise<Sha256> {
 const ENTRIES_MAX = 50_000;
 
 /** "right": the bytes are the verified ones. */
-type ContentVerdict = "right" | "wrong";
+type Content = "right" | "wrong";
 
 interface Known {
   readonly seal: Seal;
-  readonly verdict: ContentVerdict;
+  readonly content: Content;
 }
 
-/** The verdicts of this process on stored files whose rows lack the seal. */
+/** What this process found in stored files whose rows lack the seal. */
 class KnownFiles {
   readonly #entries = lruOf<StoredName, Known>({ countMax: ENTRIES_MAX });
 
-  learn(at: StoredName, seal: Seal, verdict: ContentVerdict): void {
-    this.#entries.set(at, { seal, verdict });
+  learn(at: StoredName, seal: Seal, content: Content): void {
+    this.#entries.set(at, { seal, content });
   }
 
   /** `undefined` for a file that was never hashed, or has changed since. */
-  verdictOf(at: StoredName, seal: Seal): ContentVerdict | undefined {
+  contentOf(at: StoredName, seal: Seal): Content | undefined {
     const known = this.#entries.get(at);
-    return known?.seal === seal ? known.verdict : undefined;
+    return known?.seal === seal ? known.content : undefined;
   }
 }

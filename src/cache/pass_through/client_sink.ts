@@ -5,7 +5,7 @@ import { Failure, messageOf } from "../../base/failure.ts";
 import { RecentRate } from "../../base/recent_rate.ts";
 import type { NarSource } from "../../metadata/metadata_store.ts";
 import { sha256FromDigest } from "../../nix/hash.ts";
-import { type DownloadState, next, readableUpTo } from "../fetch/download_state.ts";
+import { type DownloadState, nextState, readableUpTo } from "../fetch/download_state.ts";
 import { type FetchEnd, FetchError, type FetchListener } from "../fetch/nar_fetcher.ts";
 import {
   type NarOrder,
@@ -137,7 +137,7 @@ export class ClientSink implements NarSink {
     });
     this.#open();
     const received = position + bytes.length;
-    this.#state = next(this.#state, { type: "bytes", received });
+    this.#state = nextState(this.#state, { type: "bytes", received });
     this.rate.note(received);
     this.#parts.listener.progress({ type: "bytes", received });
     const part = await this.#part();
@@ -155,10 +155,14 @@ export class ClientSink implements NarSink {
     checkFile(nar, { fileHash: sha256FromDigest(digest), fileSize });
     if (this.#check === undefined) checkNar(nar, { kind: "measured", digest, narSize: fileSize });
     this.#open();
-    this.#state = next(this.#state, { type: "end", fileSize, released: hasKnownFileHash(nar) });
+    this.#state = nextState(this.#state, {
+      type: "end",
+      fileSize,
+      released: hasKnownFileHash(nar),
+    });
     if (this.#state.state === "failed") throw new Failure("corrupt", this.#state.reason);
     await this.#check?.end();
-    this.#state = next(this.#state, { type: "verified" });
+    this.#state = nextState(this.#state, { type: "verified" });
     // A slow client must not delay the verdict.
     void this.#finish();
   }
@@ -170,7 +174,7 @@ export class ClientSink implements NarSink {
   #open(): void {
     if (this.#state.state !== "opening") return;
     const fileSize = this.#fileSize;
-    this.#state = next(this.#state, {
+    this.#state = nextState(this.#state, {
       type: "opened",
       ...(fileSize === undefined ? {} : { fileSize }),
     });

@@ -4,12 +4,12 @@ const WASTED_AFTER_MS = 10 * 60_000;
 /** Prefetched names in memory, and as many wasted ones. */
 const NAMES_MAX = 20_000;
 
-export type AheadVerdict = "used" | "wasted";
+export type AheadEnd = "used" | "wasted";
 
 export interface AheadLedgerDeps {
   readonly nowMs: () => number;
   /** Called once for each name. */
-  readonly judged: (verdict: AheadVerdict) => void;
+  readonly judged: (end: AheadEnd) => void;
 }
 
 /** The prefetched entries that no client has requested. */

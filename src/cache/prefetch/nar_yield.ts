@@ -4,11 +4,11 @@ export const FIRST_NARS = 50;
 /** NARs that larder prefetches for each NAR request. */
 export const NARS_PER_REQUEST = 4;
 
-/** The last verdicts decide whether prefetching is worth it. */
-export const VERDICTS_MAX = 200;
+/** The last outcomes decide whether prefetching is worth it. */
+export const OUTCOMES_MAX = 200;
 
-/** Fewer verdicts decide nothing. */
-export const VERDICTS_MIN = 20;
+/** Fewer outcomes decide nothing. */
+export const OUTCOMES_MIN = 20;
 
 /** While most are wasted, one in so many is prefetched as a trial. */
 export const TRIAL_EVERY = 20;
@@ -18,7 +18,7 @@ export interface NarYield {
   /** NARs that may be prefetched before the next NAR request. */
   readonly credit: number;
   /** True for wasted; the newest last. */
-  readonly verdicts: readonly boolean[];
+  readonly outcomes: readonly boolean[];
   /** NARs skipped since the last trial. */
   readonly skipped: number;
 }
@@ -35,7 +35,7 @@ export type YieldEvent =
   | "wasted"
   | "failed";
 
-export const FIRST_YIELD: NarYield = { credit: FIRST_NARS, verdicts: [], skipped: 0 };
+export const FIRST_YIELD: NarYield = { credit: FIRST_NARS, outcomes: [], skipped: 0 };
 
 /** The only place where the yield changes. */
 export function nextYield(now: NarYield, event: YieldEvent): NarYield {
@@ -55,15 +55,15 @@ export function nextYield(now: NarYield, event: YieldEvent): NarYield {
 }
 
 /** "wait": until the next NAR request. "skip": this NAR is not worth a request. */
-export function decide({ credit, verdicts, skipped }: NarYield): "fetch" | "wait" | "skip" {
+export function decide({ credit, outcomes, skipped }: NarYield): "fetch" | "wait" | "skip" {
   if (credit === 0) return "wait";
-  const wasted = verdicts.filter((isWasted) => isWasted).length;
-  const isMostlyWasted = verdicts.length >= VERDICTS_MIN && wasted > verdicts.length / 2;
+  const wasted = outcomes.filter((isWasted) => isWasted).length;
+  const isMostlyWasted = outcomes.length >= OUTCOMES_MIN && wasted > outcomes.length / 2;
   return isMostlyWasted && skipped < TRIAL_EVERY - 1 ? "skip" : "fetch";
 }
 
 function judged(now: NarYield, isWasted: boolean): NarYield {
-  return { ...now, verdicts: [...now.verdicts, isWasted].slice(-VERDICTS_MAX) };
+  return { ...now, outcomes: [...now.outcomes, isWasted].slice(-OUTCOMES_MAX) };
 }
 
 function creditOf({ credit }: NarYield, more: number): number {

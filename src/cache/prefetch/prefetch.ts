@@ -2,7 +2,7 @@ import type { NarinfoRow } from "../../metadata/metadata_store.ts";
 import type { NarName } from "../../nix/nar_name.ts";
 import type { StorePathHash } from "../../nix/store_path.ts";
 import type { Metrics } from "../../telemetry/metrics.ts";
-import { AheadLedger, type AheadVerdict } from "./ahead_ledger.ts";
+import { type AheadEnd, AheadLedger } from "./ahead_ledger.ts";
 import { NarsAhead, type NarsAheadDeps } from "./nars_ahead.ts";
 import type {
   AskedNarinfo,
@@ -48,13 +48,13 @@ export class Prefetch implements NarinfoPrefetch, NarPrefetch, AsyncDisposable {
     const [narinfos, nars] = [series("narinfo"), series("nar")];
     this.#narinfoLedger = new AheadLedger({
       nowMs,
-      judged: (verdict) => narinfos[verdict].count(),
+      judged: (end) => narinfos[end].count(),
     });
     this.#narLedger = new AheadLedger({
       nowMs,
-      judged: (verdict: AheadVerdict) => {
-        nars[verdict].count();
-        this.#nars.note(verdict);
+      judged: (end: AheadEnd) => {
+        nars[end].count();
+        this.#nars.note(end);
       },
     });
     this.#walk = new ReferenceWalk({

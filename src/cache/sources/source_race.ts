@@ -10,10 +10,10 @@ export interface AskedSource {
   cancel(): void;
 }
 
-export interface SourceRace<Asked extends AskedSource> {
+export interface SourceRace<Racer extends AskedSource> {
   /** The source to ask next; `undefined`: none is left. */
   readonly next: () => Promise<NarSource | undefined>;
-  readonly ask: (source: NarSource) => Asked;
+  readonly ask: (source: NarSource) => Racer;
   /** Called with each source whose request was ended. */
   readonly putBack: (source: NarSource) => void;
   /** How long one source has the request alone. */
@@ -24,16 +24,16 @@ export interface SourceRace<Asked extends AskedSource> {
  * Asks the sources one after another: the next one when the last one fails, or is late. A late one
  * stays in the race. Resolves to the first that answers; `undefined`: none did.
  */
-export function firstToAnswer<Asked extends AskedSource>(
-  { next, ask, putBack, hedgeAfterMs }: SourceRace<Asked>,
-): Promise<Asked | undefined> {
-  const { promise, resolve, reject } = Promise.withResolvers<Asked | undefined>();
-  const waiting = new Set<Asked>();
+export function firstToAnswer<Racer extends AskedSource>(
+  { next, ask, putBack, hedgeAfterMs }: SourceRace<Racer>,
+): Promise<Racer | undefined> {
+  const { promise, resolve, reject } = Promise.withResolvers<Racer | undefined>();
+  const waiting = new Set<Racer>();
   let [isOver, isFinding, hasMore] = [false, false, true];
   let hedging: Countdown | undefined;
-  let last: Asked | undefined;
+  let last: Racer | undefined;
 
-  function finish(winner?: Asked): void {
+  function finish(winner?: Racer): void {
     isOver = true;
     hedging?.[Symbol.dispose]();
     if (winner !== undefined) waiting.delete(winner);
@@ -62,7 +62,7 @@ export function firstToAnswer<Asked extends AskedSource>(
     else begin(ask(source));
   }
 
-  function begin(asked: Asked): void {
+  function begin(asked: Racer): void {
     waiting.add(asked);
     last = asked;
     hedging = new Countdown(hedgeAfterMs, () => void askNext().catch(fail));

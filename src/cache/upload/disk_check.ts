@@ -14,7 +14,7 @@ export interface DiskCheck {
  * Throws UploadRefused where the disk has too few free bytes. Nix sends the whole file again only
  * after a refusal before its bytes.
  */
-export async function checkDisk({ folder, space, length = 0 }: DiskCheck): Promise<void> {
+export async function checkFreeDisk({ folder, space, length = 0 }: DiskCheck): Promise<void> {
   const { limitBytes, usedBytes } = space.budget;
   // A file above the limit never fits, and gets another refusal.
   if (length > limitBytes) return;

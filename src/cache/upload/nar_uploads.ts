@@ -9,7 +9,7 @@ import type { Series } from "../../telemetry/metrics.ts";
 import type { Tracer } from "../../telemetry/tracer.ts";
 import type { NarVerifier } from "../verify/nar_verifier.ts";
 import { ownNames } from "./nar_names.ts";
-import { checkDisk } from "./disk_check.ts";
+import { checkFreeDisk } from "./disk_check.ts";
 import { type RunningUpload, RunningUploads } from "./running_uploads.ts";
 import { SpoolFile } from "./spool_file.ts";
 import { type MeasuredNar, SpoolMeasure } from "./spool_measure.ts";
@@ -106,7 +106,7 @@ export class NarUploads {
     const { space, folder, publishing: { nowMs }, entries, telemetry: { log } } = this.#deps;
     const startedAtMs = nowMs();
     try {
-      await checkDisk({ folder, space, length: body.length });
+      await checkFreeDisk({ folder, space, length: body.length });
       using spool = await SpoolFile.open({ narName, folder, space, length: body.length });
       const measured = await this.#receive(upload, spool);
       const { path, ledgerBytes } = spool;

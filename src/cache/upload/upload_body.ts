@@ -36,7 +36,7 @@ async function next(
   return { done: true };
 }
 
-export interface CollectOptions {
+export interface BodyLimits {
   readonly bytesMax: number;
   readonly allowance: MemoryAllowance;
 }
@@ -50,7 +50,7 @@ export interface CollectedBody extends Disposable {
 /** Reads a small body. Throws UploadRefused where it is larger than `bytesMax`. */
 export async function collectBody(
   body: UploadBody,
-  { bytesMax, allowance }: CollectOptions,
+  { bytesMax, allowance }: BodyLimits,
 ): Promise<CollectedBody> {
   const tooLarge = () => new UploadRefused("too-large", `expected at most ${bytesMax} bytes`);
   if ((body.length ?? 0) > bytesMax) throw tooLarge();

@@ -24,13 +24,13 @@ export async function untrustedUpstreams(
   }
 }
 
-interface Told {
+interface StatsEntry {
   readonly url?: unknown;
   readonly message?: unknown;
   readonly last_answer?: { readonly result?: unknown };
   readonly facts?: { readonly upstream?: unknown };
 }
 
-function listOf(value: unknown): readonly Told[] {
+function listOf(value: unknown): readonly StatsEntry[] {
   return Array.isArray(value) ? value.filter((one) => typeof one === "object" && one !== null) : [];
 }

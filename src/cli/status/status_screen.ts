@@ -4,7 +4,7 @@ import { visible } from "../../base/visible.ts";
 import { formatPercent } from "../../http/page/format.ts";
 import type { Told } from "../client/told.ts";
 import { problemLines, transferLines, upstreamLines } from "./status_lists.ts";
-import { verdictOf } from "./verdict.ts";
+import { shownVerdict } from "./verdict.ts";
 
 /** Size of the terminal. */
 export interface ScreenSize {
@@ -37,7 +37,7 @@ export function statusScreen({ server, stats }: StatusFacts, size: ScreenSize): 
   const up = stats.at("uptime_seconds").number;
   const lines = [
     `larder ${version} answers at ${server}${up === undefined ? "" : `, up ${formatSpan(up)}`}`,
-    ...verdictOf(stats, nowMs).lines,
+    ...shownVerdict(stats, nowMs).lines,
     "",
     ...block("Requests", requestLines(stats)),
     ...block("Saved", [savedLine(stats)]),

@@ -1,7 +1,7 @@
 import { counted } from "../../base/format_units.ts";
 import type { Told } from "../client/told.ts";
 
-export interface Verdict {
+export interface ShownVerdict {
   readonly isWell: boolean;
   /** Faults with their remedies, or that all is well. The first line says which. */
   readonly lines: readonly string[];
@@ -11,7 +11,7 @@ export interface Verdict {
 const RECENT_MS = 15 * 60_000;
 
 /** The verdict of the server; that of an older one is made of its figures. */
-export function verdictOf(stats: Told, nowMs: number): Verdict {
+export function shownVerdict(stats: Told, nowMs: number): ShownVerdict {
   const told = stats.at("verdict");
   const text = told.at("text").text;
   if (text === undefined) return verdictOnFigures(stats, nowMs);
@@ -29,8 +29,8 @@ function fault(one: Told): readonly string[] {
   return [`  ${mark} ${one.at("text").text ?? ""}`, ...hint === undefined ? [] : [`    ${hint}`]];
 }
 
-/** Verdict on its upstreams, and its errors of the last quarter of an hour. */
-function verdictOnFigures(stats: Told, nowMs: number): Verdict {
+/** Of its upstreams, and its errors of the last quarter of an hour. */
+function verdictOnFigures(stats: Told, nowMs: number): ShownVerdict {
   const upstreams = stats.at("upstreams").list;
   const down = upstreams.filter((one) => !one.at("is_up").isTrue).length;
   const errors =

@@ -1,8 +1,8 @@
 import { formatBytes } from "../../base/format_units.ts";
 import type { ProblemStats } from "./stats.ts";
 
-/** The message and facts of a problem's log line. */
-type Told = Pick<ProblemStats, "message" | "facts">;
+/** What the log tells of a problem. */
+type ProblemMessage = Pick<ProblemStats, "message" | "facts">;
 
 const CHECK_DATABASE = "check the database with larder doctor; larder tries again";
 const CHECK_RIGHTS = "give larder the right to remove files from its storage; larder tries again";
@@ -69,13 +69,13 @@ export function reasonInWords(reason: string, status: unknown): string {
 /** The facts that stand elsewhere in a problem's row. */
 const SHOWN_ELSEWHERE: ReadonlySet<string> = new Set(["hint", "name", "upstream", "reason"]);
 
-/** Remedy for a problem; `undefined` if it is unknown. */
-export function whatToDo({ message, facts }: Told): string | undefined {
+/** What to do about a problem; `undefined` if that is unknown. */
+export function whatToDo({ message, facts }: ProblemMessage): string | undefined {
   return typeof facts["hint"] === "string" ? facts["hint"] : WHAT_TO_DO[message];
 }
 
 /** Its subject, if it has one, and its facts in words with their units. */
-export function factsInWords({ facts }: Told): readonly string[] {
+export function factsInWords({ facts }: ProblemMessage): readonly string[] {
   const { upstream, reason, status, name } = facts;
   const others = Object.entries(facts).filter(([fact]) =>
     !SHOWN_ELSEWHERE.has(fact) && !(fact === "nar" && name !== undefined) &&
@@ -103,7 +103,7 @@ const TITLES: Readonly<Record<string, string>> = {
 };
 
 /** A log message as a sentence's begin. */
-export function titleOf({ message }: Told): string {
+export function titleOf({ message }: ProblemMessage): string {
   const title = TITLES[message];
   if (title !== undefined) return title;
   const text = message.replace(/\bnar(s?)\b/g, "NAR$1");

@@ -8,7 +8,7 @@ import {
   REPORTS_MAX,
 } from "../member_board.ts";
 import type { Database } from "./database.ts";
-import { writeFailure } from "./writer.ts";
+import { postgresWriteFailure } from "./writer.ts";
 
 const SQL = {
   report: "SELECT id, reported_at_ms, status FROM report_member($1, $2, $3, $4, $5)",
@@ -45,7 +45,7 @@ export class PostgresMemberBoard implements MemberBoard {
     try {
       return await this.#database.query({ name: `${name}Member`, text: SQL[name], values }, 0);
     } catch (error) {
-      throw writeFailure(error);
+      throw postgresWriteFailure(error);
     }
   }
 }

@@ -103,7 +103,7 @@ export class Writer implements AsyncDisposable {
       try {
         await this.#write(batch);
       } catch (error) {
-        for (const { reject } of batch) reject(writeFailure(error));
+        for (const { reject } of batch) reject(postgresWriteFailure(error));
       }
     }
     // At once: a write that comes later starts anew.
@@ -160,7 +160,7 @@ function refusalOf({ code, message, detail }: ListError): Failure {
   return new Failure("broken", `Cannot write metadata: ${message}`, { code });
 }
 
-export function writeFailure(error: unknown): Failure {
+export function postgresWriteFailure(error: unknown): Failure {
   if (error instanceof Failure) return error;
   return new Failure("broken", `Cannot write metadata: ${messageOf(error)}`, {}, error);
 }

@@ -72,7 +72,7 @@ import {
   isLocked,
   LOCKED_MAX_MS,
   LOCKED_RETRY_MS,
-  writeFailure,
+  sqliteWriteFailure,
   WriteQueue,
 } from "./write_queue.ts";
 
@@ -329,7 +329,7 @@ export class SqliteMetadataStore
       try {
         return write();
       } catch (error) {
-        if (!isLocked(error) || leftMs <= 0) throw writeFailure(error);
+        if (!isLocked(error) || leftMs <= 0) throw sqliteWriteFailure(error);
         await delay(LOCKED_RETRY_MS);
       }
     }

@@ -82,7 +82,7 @@ export class WriteQueue {
     const now = performance.now();
     this.#pending = [...locked, ...this.#pending].filter((write) => {
       if (write.untilMs > now) return true;
-      write.reject(writeFailure(errors.find((error) => error !== undefined)));
+      write.reject(sqliteWriteFailure(errors.find((error) => error !== undefined)));
       return false;
     });
     if (this.#pending.length === 0) return;
@@ -95,7 +95,7 @@ export class WriteQueue {
 function settle(write: PendingWrite, error: unknown): boolean {
   if (error === undefined) write.resolve();
   else if (isLocked(error) || write.untilMs === Infinity && isDiskError(error)) return false;
-  else write.reject(writeFailure(error));
+  else write.reject(sqliteWriteFailure(error));
   return true;
 }
 
@@ -119,7 +119,7 @@ function codeOf(error: unknown): number | undefined {
   return error instanceof Error && "errcode" in error ? Number(error.errcode) & 0xff : undefined;
 }
 
-export function writeFailure(error: unknown): Failure {
+export function sqliteWriteFailure(error: unknown): Failure {
   if (error instanceof Failure) return error;
   // A lock passes: a retry may succeed.
   const kind = isLocked(error) ? "overloaded" : "broken";

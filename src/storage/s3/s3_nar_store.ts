@@ -18,7 +18,7 @@ import type {
 import { OpenS3Nar } from "./open_s3_nar.ts";
 import type { S3Access } from "./s3_access.ts";
 import { isNoSuchKey, isNotFound, s3Failure } from "./s3_failures.ts";
-import { keyOf, NAR_PREFIX, type S3Object, s3Object, sealOf } from "./s3_object.ts";
+import { keyOf, NAR_PREFIX, type S3Object, s3Object, s3SealOf } from "./s3_object.ts";
 import { S3Uploads } from "./s3_uploads.ts";
 
 /** How long a client waits for a store that does not answer, its retries included. */
@@ -101,7 +101,7 @@ export class S3NarStore implements NarStore, NarLocator, AsyncDisposable {
     using file = await Deno.open(path);
     const { size: fileSize } = await file.stat();
     try {
-      return sealOf(at, await this.#uploads.send(keyOf(at), file, fileSize), fileSize);
+      return s3SealOf(at, await this.#uploads.send(keyOf(at), file, fileSize), fileSize);
     } catch (error) {
       // The last answer may be lost. Nobody else puts an object of this name.
       const object = await this.#find(at).catch(() => undefined);

@@ -25,10 +25,10 @@ export function s3Object(
   if (etag === undefined || fileSize === undefined) {
     throw new Error("the S3 store sent no ETag, or no size");
   }
-  return { key: keyOf(at), etag, fileSize, seal: sealOf(at, etag, fileSize) };
+  return { key: keyOf(at), etag, fileSize, seal: s3SealOf(at, etag, fileSize) };
 }
 
 /** ETags of equal bytes may be equal: the id names the object. */
-export function sealOf(at: StoredName, etag: string, fileSize: number): Seal {
+export function s3SealOf(at: StoredName, etag: string, fileSize: number): Seal {
   return `${publishIdOf(at)}-${etag.replaceAll('"', "")}-${fileSize}` as Seal;
 }

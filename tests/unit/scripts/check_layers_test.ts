@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import ts from "typescript";
-import { deadExports } from "../../../scripts/check_layers/dead_exports.ts";
+import { deadExports, twinExports } from "../../../scripts/check_layers/exports.ts";
 import { importProblems } from "../../../scripts/check_layers/imports.ts";
 import { limitProblems } from "../../../scripts/check_layers/limits.ts";
 import { recordProblems } from "../../../scripts/check_layers/records.ts";
@@ -132,6 +132,16 @@ Deno.test("layers: src exports nothing that tests alone use", () => {
     "src/a/b.ts: nothing but tests uses H",
   ]);
   assert.deepEqual(deadExports([source, sourceOf("src/c.ts", "f(); g; type I = H;")]), []);
+});
+
+Deno.test("layers: two files of src export no name twice", () => {
+  const one = sourceOf("src/a.ts", "export function f(a: A): B; export function f() {} class G {}");
+  const other = sourceOf("src/b/a.ts", "export const f = 1; export class G {} const one = 1;");
+  const outside = [
+    sourceOf("src/c.d.ts", "export interface G {}"),
+    sourceOf("tests/a.ts", "export class G {}"),
+  ];
+  assert.deepEqual(twinExports([one, other, ...outside]), ["src/b/a.ts: src/a.ts exports f, too"]);
 });
 
 function sourceOf(path: string, text: string): ts.SourceFile {

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import fc from "fast-check";
 import type { NoAnswerReason } from "../../../src/upstream/upstream.ts";
 import {
-  next,
+  nextHealth,
   patienceOf,
   probeDueAtMs,
   probeForRequest,
@@ -80,7 +80,7 @@ class PlayedHealth {
     const due = probeDueAtMs(this.health);
     this.#failures += failures;
     const atMs = this.#nowMs;
-    this.health = next(this.health, { type: "no-answer", reason: result, failures, atMs });
+    this.health = nextHealth(this.health, { type: "no-answer", reason: result, failures, atMs });
     // What was in flight when it went down does not delay the probes.
     if (wasDown) assert.equal(probeDueAtMs(this.health), due);
     else [this.#pauseMaxMs, this.#awaitedAtMs] = [1_000, this.#nowMs];
@@ -88,7 +88,7 @@ class PlayedHealth {
   }
 
   #answer(): void {
-    this.health = next(this.health, { type: "answer" });
+    this.health = nextHealth(this.health, { type: "answer" });
     this.#failures = 0;
     this.#probes = [];
     assert.equal(this.health.state, "up");
@@ -110,7 +110,7 @@ class PlayedHealth {
     for (const startedAtMs of this.#probes) assert.ok(this.#nowMs - startedAtMs >= 1_000);
     this.#probes.push(this.#nowMs);
     if (isAwaited) this.#awaitedAtMs = this.#nowMs;
-    this.health = next(this.health, { type: "probe", isAwaited, atMs: this.#nowMs });
+    this.health = nextHealth(this.health, { type: "probe", isAwaited, atMs: this.#nowMs });
     this.#check();
   }
 
@@ -119,7 +119,7 @@ class PlayedHealth {
     if (result === undefined) return this.#answer();
     this.#pauseMaxMs = result === "unreachable" ? 1_000 : 5_000;
     const atMs = this.#nowMs;
-    this.health = next(this.health, { type: "probe-failure", reason: result, atMs });
+    this.health = nextHealth(this.health, { type: "probe-failure", reason: result, atMs });
     this.#check();
   }
 

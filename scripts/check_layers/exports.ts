@@ -17,6 +17,22 @@ export function deadExports(sources: readonly ts.SourceFile[]): readonly string[
   );
 }
 
+/** Names that two files of `src` export. One name means one thing, and a search finds it. */
+export function twinExports(sources: readonly ts.SourceFile[]): readonly string[] {
+  const firsts = new Map<string, string>();
+  const own = sources.filter((source) =>
+    source.fileName.startsWith("src/") && !source.isDeclarationFile
+  );
+  return own.flatMap((source) =>
+    // The overloads of a function have one name.
+    [...new Set(exportedNames(source))].flatMap((name) => {
+      const first = firsts.get(name) ?? source.fileName;
+      firsts.set(name, first);
+      return first === source.fileName ? [] : [`${source.fileName}: ${first} exports ${name}, too`];
+    })
+  );
+}
+
 function exportedNames(source: ts.SourceFile): readonly string[] {
   return source.statements.flatMap((statement) => {
     const isExported = ts.canHaveModifiers(statement) &&
