@@ -5,7 +5,7 @@ import { documentProblems } from "./check_docs/document.ts";
 import { promiseProblems } from "./check_docs/promises.ts";
 import { readRules, ruleProblems } from "./check_docs/rules.ts";
 
-const FOLDERS = ["src", "tests", "scripts", "docs"];
+const FOLDERS = ["src", "tests", "scripts", "docs", "deploy", "nix", ".ci", ".github"];
 
 const files = [...filesIn("."), ...FOLDERS.flatMap(filesBelow)];
 const documents = files.filter((path) => path.endsWith(".md"));

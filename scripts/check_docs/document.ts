@@ -5,8 +5,11 @@ const COLUMNS_MAX = 100;
 /** A newcomer reads this page whole. */
 const README_LINES_MAX = 120;
 
-/** Files of the project in backticks, such as `src/nix/hash.ts` or `nix/hash.ts`. */
-const NAMED_FILE_REGEXP = /`((?:[\w.-]+\/)*[\w-]+\.(?:ts|sql|md|svg))`/g;
+/** A path in backticks, such as `src/nix/hash.ts`, `hash.ts` or `deploy/`. */
+const NAMED_PATH_REGEXP = /`((?:[\w.-]+\/)*[\w.-]*)`/g;
+
+/** A name with such an ending is that of a file of the project, wherever it stands. */
+const OWN_FILE_REGEXP = /^[\w./-]*[\w-]\.(?:ts|sql|md|svg)$/;
 
 /** Links within the project: a path, a heading behind `#`, or both. */
 const LINK_REGEXP = /\]\((?<target>[^)#:\s]*)(?:#(?<heading>[^)\s]*))?\)/g;
@@ -38,6 +41,7 @@ export function documentProblems(
   { files, read }: Project,
 ): readonly string[] {
   const problems: string[] = [];
+  const folders = foldersOf(files);
   const lines = text.trimEnd().split("\n");
   if (path === "README.md" && lines.length > README_LINES_MAX) {
     problems.push(`${path}: ${lines.length} lines, at most ${README_LINES_MAX}`);
@@ -54,8 +58,10 @@ export function documentProblems(
     if ([...line].length > COLUMNS_MAX && !mayBeLong) {
       problems.push(`${place}: ${[...line].length} columns, at most ${COLUMNS_MAX}`);
     }
-    for (const [, name = ""] of line.matchAll(NAMED_FILE_REGEXP)) {
-      if (!isNamed(name, files)) problems.push(`${place}: no file is called ${name}`);
+    for (const [, name = ""] of line.matchAll(NAMED_PATH_REGEXP)) {
+      const count = isOwn(name, folders) ? meantBy(name, path, { files, folders }) : 1;
+      if (count === 0) problems.push(`${place}: no file is called ${name}`);
+      if (count > 1) problems.push(`${place}: ${count} files are called ${name}`);
     }
     for (const { groups: { target = "", heading } = {} } of line.matchAll(LINK_REGEXP)) {
       const { pathname } = new URL(target, `file:///${path}`);
@@ -70,9 +76,32 @@ export function documentProblems(
   return problems;
 }
 
-/** True for a file's path, or its end. */
-function isNamed(name: string, files: readonly string[]): boolean {
-  return files.some((file) => file === name || file.endsWith(`/${name}`));
+function foldersOf(files: readonly string[]): ReadonlySet<string> {
+  const parents = (path: string): string[] => {
+    const end = path.lastIndexOf("/");
+    return end < 0 ? [] : [path.slice(0, end), ...parents(path.slice(0, end))];
+  };
+  return new Set(files.flatMap(parents));
+}
+
+/** True for a file by its ending, and for a path that begins in a folder of the project. */
+function isOwn(name: string, folders: ReadonlySet<string>): boolean {
+  const [first = "", ...rest] = name.split("/");
+  if (OWN_FILE_REGEXP.test(name)) return true;
+  return rest.length > 0 && (folders.has(first) || folders.has(`src/${first}`));
+}
+
+/** How many files a name may mean: it is a path, or the end of one. A folder is one of its name. */
+function meantBy(
+  name: string,
+  document: string,
+  { files, folders }: { readonly files: readonly string[]; readonly folders: ReadonlySet<string> },
+): number {
+  const path = name.replace(/\/$/, "");
+  const isMeant = (known: string) => known === path || known.endsWith(`/${path}`);
+  const beside = document.slice(0, document.lastIndexOf("/") + 1) + path;
+  if (files.includes(path) || files.includes(beside)) return 1;
+  return [...folders].some(isMeant) ? 1 : files.filter(isMeant).length;
 }
 
 /** The headings of a document, as links name them. */

@@ -1,7 +1,10 @@
 import assert from "node:assert/strict";
 import { documentProblems } from "../../../scripts/check_docs/document.ts";
 
-const FILES = ["docs/a.md", "docs/eviction.md", "src/nix/hash.ts"];
+const FILES = [
+  ...["docs/a.md", "docs/eviction.md", "src/nix/hash.ts", "deploy/helm/values.yaml"],
+  ...["src/http/server/open.ts", "src/storage/open.ts"],
+];
 const OTHERS: Readonly<Record<string, string>> = {
   "docs/eviction.md": "# Eviction\n\n## What goes, and when\n",
 };
@@ -45,6 +48,22 @@ Deno.test("documents: a file is known by its path or the end of it", () => {
   assert.deepEqual(problemsOf("\nSee `nix/hush.ts`."), [
     "docs/a.md:2: no file is called nix/hush.ts",
   ]);
+});
+
+Deno.test("documents: a path that begins in a folder of the project is there", () => {
+  const good =
+    "`deploy/helm/values.yaml`, `deploy/`, `http/server/`, `nix/`, `var/lib/`, `a/b.yaml`";
+  assert.deepEqual(problemsOf(good), []);
+  assert.deepEqual(problemsOf("`deploy/none.yaml` `nix/nowhere/` `http/serve`"), [
+    "docs/a.md:1: no file is called deploy/none.yaml",
+    "docs/a.md:1: no file is called nix/nowhere/",
+    "docs/a.md:1: no file is called http/serve",
+  ]);
+});
+
+Deno.test("documents: the end of a path leads to one file", () => {
+  assert.deepEqual(problemsOf("`server/open.ts`, `storage/open.ts`, `src/storage/open.ts`"), []);
+  assert.deepEqual(problemsOf("`open.ts`"), ["docs/a.md:1: 2 files are called open.ts"]);
 });
 
 Deno.test("documents: a link within the project leads to a file or a folder", () => {
