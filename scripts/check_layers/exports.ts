@@ -1,19 +1,30 @@
 import ts from "typescript";
 
-/** Names that `src` exports and no code beside the tests mentions again. */
+/**
+ * Names that `src` exports in vain: no code beside the tests mentions them again, or no other file
+ * mentions a value. A type may belong to what its file exports.
+ */
 export function deadExports(sources: readonly ts.SourceFile[]): readonly string[] {
-  const code = sources.filter(({ fileName }) => !fileName.startsWith("tests/"));
-  const mentions = new Map<string, number>();
-  for (const source of code) {
-    const count = (node: ts.Node): void => {
-      if (ts.isIdentifier(node)) mentions.set(node.text, (mentions.get(node.text) ?? 0) + 1);
-      node.forEachChild(count);
+  const mentions = new Map<string, string[]>();
+  for (const source of sources) {
+    const note = (node: ts.Node): void => {
+      if (ts.isIdentifier(node)) {
+        const places = mentions.get(node.text) ?? [];
+        places.push(source.fileName);
+        mentions.set(node.text, places);
+      }
+      node.forEachChild(note);
     };
-    count(source);
+    note(source);
   }
-  return code.filter(({ fileName }) => fileName.startsWith("src/")).flatMap((source) =>
-    exportedNames(source).filter((name) => mentions.get(name) === 1)
-      .map((name) => `${source.fileName}: nothing but tests uses ${name}`)
+  return sources.filter(({ fileName }) => fileName.startsWith("src/")).flatMap((source) =>
+    exportedNames(source).flatMap(({ name, isType }) => {
+      const places = mentions.get(name) ?? [];
+      const inCode = places.filter((path) => !path.startsWith("tests/"));
+      if (inCode.length === 1) return [`${source.fileName}: nothing but tests uses ${name}`];
+      const isOwn = !isType && new Set(places).size === 1;
+      return isOwn ? [`${source.fileName}: no other file uses ${name}`] : [];
+    })
   );
 }
 
@@ -25,7 +36,7 @@ export function twinExports(sources: readonly ts.SourceFile[]): readonly string[
   );
   return own.flatMap((source) =>
     // The overloads of a function have one name.
-    [...new Set(exportedNames(source))].flatMap((name) => {
+    [...new Set(exportedNames(source).map(({ name }) => name))].flatMap((name) => {
       const first = firsts.get(name) ?? source.fileName;
       firsts.set(name, first);
       return first === source.fileName ? [] : [`${source.fileName}: ${first} exports ${name}, too`];
@@ -33,15 +44,23 @@ export function twinExports(sources: readonly ts.SourceFile[]): readonly string[
   );
 }
 
-function exportedNames(source: ts.SourceFile): readonly string[] {
+interface ExportedName {
+  readonly name: string;
+  readonly isType: boolean;
+}
+
+function exportedNames(source: ts.SourceFile): readonly ExportedName[] {
   return source.statements.flatMap((statement) => {
     const isExported = ts.canHaveModifiers(statement) &&
       ts.getModifiers(statement)?.some(({ kind }) => kind === ts.SyntaxKind.ExportKeyword);
     if (!isExported) return [];
     if (ts.isVariableStatement(statement)) {
-      return statement.declarationList.declarations.map(({ name }) => name.getText(source));
+      return statement.declarationList.declarations.map(({ name }) => (
+        { name: name.getText(source), isType: false }
+      ));
     }
     const { name } = statement as ts.DeclarationStatement;
-    return name === undefined ? [] : [name.getText(source)];
+    const isType = ts.isInterfaceDeclaration(statement) || ts.isTypeAliasDeclaration(statement);
+    return name === undefined ? [] : [{ name: name.getText(source), isType }];
   });
 }

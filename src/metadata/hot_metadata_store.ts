@@ -33,7 +33,7 @@ import type {
   PendingFile,
   Stock,
 } from "./space_keeper.ts";
-import type { Member, ReserveOrder } from "./space_ledger.ts";
+import type { HeldBytes, Member, ReserveOrder } from "./space_ledger.ts";
 
 /** Characters of narinfos held in memory: some ten thousand of them. */
 const NARINFO_CHARS_MAX = 8 << 20;
@@ -145,10 +145,7 @@ export class HotMetadataStore implements MetadataStore {
     return this.#inner.reserve(member, order);
   }
 
-  beat(
-    member: MemberId,
-    order: { readonly heldBytes: number; readonly limitBytes: number },
-  ): Promise<number> {
+  beat(member: MemberId, order: HeldBytes): Promise<number> {
     return this.#inner.beat(member, order);
   }
 

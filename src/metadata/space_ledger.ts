@@ -39,10 +39,7 @@ export interface SpaceLedger {
    * member. Bytes that are more than before, and do not fit, stay unreserved. Resolves to the
    * member's reserved bytes.
    */
-  beat(
-    member: MemberId,
-    order: HeldBytes,
-  ): Promise<number>;
+  beat(member: MemberId, order: HeldBytes): Promise<number>;
 
   /**
    * All members. Silence is measured by `asker`'s own last heartbeat, not by the clock: a locked

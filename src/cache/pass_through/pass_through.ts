@@ -41,7 +41,7 @@ export interface PassThroughOptions {
 }
 
 /** A NAR file in flight from upstreams to one client, not stored. */
-export class PassThrough implements NarTarget, Disposable {
+class PassThrough implements NarTarget, Disposable {
   readonly #deps: PassThroughDeps;
   readonly #nar: NarRow;
   readonly #client: ClientReader;

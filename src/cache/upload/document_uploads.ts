@@ -11,7 +11,7 @@ import { collectBody, type UploadBody } from "./upload_body.ts";
 import { outcomeOf, type UploadOutcome, UploadRefused } from "./upload_outcome.ts";
 
 /** Stands for an upstream in the row of an uploaded document: none is asked about it again. */
-export const UPLOADED = "upload";
+const UPLOADED = "upload";
 
 export interface DocumentUploadsDeps {
   readonly metadata: DocumentKeeper & ChangeWriter;

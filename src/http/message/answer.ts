@@ -56,7 +56,7 @@ export interface StreamParts {
 const VALUE_REGEXP = /^[\t -~]*$/;
 
 /** Header fields by lower-case name, one value each. */
-export class AnswerHeaders {
+class AnswerHeaders {
   readonly #fields = new Map<string, string>();
 
   constructor(fields: Readonly<Record<string, string>>) {

@@ -23,7 +23,7 @@ export interface Sending {
 const ENCODER = new TextEncoder();
 
 /** The body is not the announced one. Its connection must not look complete. */
-export class BrokenBody extends Error {
+class BrokenBody extends Error {
   override readonly name = "BrokenBody";
 }
 

@@ -132,6 +132,9 @@ Deno.test("layers: src exports nothing that tests alone use", () => {
     "src/a/b.ts: nothing but tests uses H",
   ]);
   assert.deepEqual(deadExports([source, sourceOf("src/c.ts", "f(); g; type I = H;")]), []);
+  const own = sourceOf("src/d.ts", "export class E {} export type F = 1; new E() as F;");
+  assert.deepEqual(deadExports([own]), ["src/d.ts: no other file uses E"]);
+  assert.deepEqual(deadExports([own, sourceOf("tests/d.ts", "new E();")]), []);
 });
 
 Deno.test("layers: two files of src export no name twice", () => {
