@@ -45,7 +45,7 @@ export interface PageSubjects {
   readonly paths: {
     readonly names: StorePathNames;
     readonly negative: NegativeCache;
-    /** What upstreams said about each path. */
+    /** The answers of upstreams about each path. */
     readonly record: PathRecord;
   };
   readonly history: HistoryReader;

@@ -62,7 +62,7 @@ async function openSpace(settings: Settings, stores: Stores): Promise<Space> {
   const { metadata, nars, member, graceMs, nowMs } = stores;
   const place = { limitBytes: settings["cache.max-size"] ?? Infinity, owner: member, graceMs };
   const users = { reads: new ActiveReads(), flushTouches: () => Promise.resolve() };
-  const parts = { metadata, nars, nowMs: Date.now, log: SILENT, observe: () => undefined };
+  const parts = { metadata, nars, nowMs, log: SILENT, observe: () => undefined };
   const space = assembleSpace(place, users, parts);
   await space.open();
   return space;

@@ -160,7 +160,7 @@ function keyOf(
   return JSON.stringify([kind, isPerUpstream ? upstream : ""]);
 }
 
-/** What is shown of an outage: `next`, unless a graver message stands. */
+/** The shown message of an outage: `next`, unless a graver one stands. */
 function gravest(
   lasting: ProblemLine | undefined,
   { level, message, facts }: ProblemLine,

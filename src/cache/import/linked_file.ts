@@ -4,7 +4,7 @@ import { type Sha256, sha256FromDigest } from "../../nix/hash.ts";
 import type { Space } from "../../space/space.ts";
 import type { Reservation } from "../../space/space_budget.ts";
 
-/** What a linked file is made from. */
+/** Origin and place of a linked file. */
 export interface LinkedFileParts {
   /** The file of the other cache. */
   readonly from: string;

@@ -194,7 +194,7 @@ interface Known {
   readonly content: Content;
 }
 
-/** What this process found in stored files whose rows lack the seal. */
+/** Findings of this process in stored files whose rows lack the seal. */
 class KnownFiles {
   readonly #entries = lruOf<StoredName, Known>({ countMax: ENTRIES_MAX });
 

@@ -1,7 +1,7 @@
 import { formatBytes } from "../../base/format_units.ts";
 import type { ProblemStats } from "./stats.ts";
 
-/** What the log tells of a problem. */
+/** A problem as the log has it. */
 type ProblemMessage = Pick<ProblemStats, "message" | "facts">;
 
 const CHECK_DATABASE = "check the database with larder doctor; larder tries again";
@@ -69,7 +69,7 @@ export function reasonInWords(reason: string, status: unknown): string {
 /** The facts that stand elsewhere in a problem's row. */
 const SHOWN_ELSEWHERE: ReadonlySet<string> = new Set(["hint", "name", "upstream", "reason"]);
 
-/** What to do about a problem; `undefined` if that is unknown. */
+/** The remedy for a problem; `undefined` if that is unknown. */
 export function whatToDo({ message, facts }: ProblemMessage): string | undefined {
   return typeof facts["hint"] === "string" ? facts["hint"] : WHAT_TO_DO[message];
 }
