@@ -46,7 +46,8 @@ export type DocumentChange =
   }
   /** An upstream confirmed that the document is unchanged. */
   | { readonly kind: "check-document"; readonly path: DocumentPath; readonly atMs: number }
-  | { readonly kind: "touch-document"; readonly path: DocumentPath; readonly atMs: number };
+  | { readonly kind: "touch-document"; readonly path: DocumentPath; readonly atMs: number }
+  | { readonly kind: "remove-document"; readonly path: DocumentPath };
 
 /** Stores the documents of a binary cache, other than narinfos and NARs. */
 export interface DocumentKeeper {

@@ -263,6 +263,9 @@ export class HotMetadataStore implements MetadataStore {
         case "stage-nar":
           this.#nars.delete(change.nar.name);
           break;
+        case "remove-nar":
+          this.#nars.delete(change.narName);
+          break;
         case "nar-kept":
           this.#nars.delete(narNameOf(change.file.at));
           break;
@@ -282,6 +285,7 @@ export class HotMetadataStore implements MetadataStore {
         case "put-document":
         case "check-document":
         case "touch-document":
+        case "remove-document":
           continue;
       }
       this.#epoch++;

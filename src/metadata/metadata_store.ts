@@ -129,6 +129,8 @@ export type Change =
   }
   | { readonly kind: "put-source"; readonly narName: NarName; readonly source: NarSource }
   | { readonly kind: "remove-narinfo"; readonly storePathHash: StorePathHash }
+  /** With its sources. Ignored where a narinfo names the NAR, or an object of it is left. */
+  | { readonly kind: "remove-nar"; readonly narName: NarName }
   /**
    * Adds the NAR of an upload before its narinfo. Its kept file stays until `untilMs`. Without
    * effect where a narinfo names it; refused like a put-narinfo where the row has other facts.

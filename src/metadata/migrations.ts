@@ -26,6 +26,7 @@ const NAMES = {
     "0012_storage_id",
     "0013_path_times",
     "0014_member_reports",
+    "0015_copies",
   ],
   postgres: [
     "0001_tables",
@@ -39,6 +40,7 @@ const NAMES = {
     "0009_path_times",
     "0010_member_reports",
     "0011_unless_kept",
+    "0012_copies",
   ],
 } as const;
 

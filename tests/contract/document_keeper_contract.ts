@@ -104,8 +104,18 @@ export const documentKeeperClauses: Clauses<MetadataStore> = {
     assert.equal((await store.findDocument(a))?.checkedAtMs, 9);
   },
 
+  "remove-document removes it, and its bytes count no more": async (store) => {
+    await store.apply([put(a, 40), put(b, 2)]);
+    const id = (await store.findDocument(a))?.id ?? 0;
+    await store.apply([{ kind: "remove-document", path: a }]);
+    assert.equal(await store.findDocument(a), undefined);
+    assert.equal(await store.documentPiece(id, 0), undefined);
+    assert.equal(await store.documentBytes(), 2);
+  },
+
   "a change of a document that is not there changes nothing": async (store) => {
     await store.apply([
+      { kind: "remove-document", path: a },
       { kind: "touch-document", path: a, atMs: 1 },
       { kind: "check-document", path: a, atMs: 1 },
     ]);

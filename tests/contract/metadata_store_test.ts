@@ -1,6 +1,7 @@
 import { HotMetadataStore } from "../../src/metadata/hot_metadata_store.ts";
 import { openDatabase } from "../../src/metadata/sqlite/connection.ts";
 import { SqliteMetadataStore } from "../../src/metadata/sqlite/sqlite_metadata_store.ts";
+import type { CopyMarks } from "../../src/metadata/copy_marks.ts";
 import type { MetadataStore } from "../../src/metadata/metadata_store.ts";
 import type { StorageIdKeeper } from "../../src/metadata/storage_id_keeper.ts";
 import { createLogger } from "../../src/telemetry/logger.ts";
@@ -8,6 +9,7 @@ import { MemoryMetadataStore } from "../support/memory_metadata_store.ts";
 import { newPostgresStore, PostgresServer } from "../support/postgres.ts";
 import { postgresMissing } from "../support/postgres_programs.ts";
 import { checkContract, type Harness } from "./contract.ts";
+import { copyMarksClauses } from "./copy_marks_contract.ts";
 import { documentKeeperClauses } from "./document_keeper_contract.ts";
 import { historyKeeperClauses } from "./history_keeper_contract.ts";
 import { metadataStoreClauses } from "./metadata_store_contract.ts";
@@ -22,7 +24,7 @@ const SILENT = createLogger("error", { write() {} });
 
 const postgres = PostgresServer.start();
 
-const databases: readonly Harness<MetadataStore & StorageIdKeeper>[] = [
+const databases: readonly Harness<MetadataStore & StorageIdKeeper & CopyMarks>[] = [
   {
     name: "SqliteMetadataStore",
     open: async () => new SqliteMetadataStore(await openDatabase(":memory:")),
@@ -56,3 +58,4 @@ for (const harness of harnesses) checkContract(harness, documentKeeperClauses);
 for (const harness of harnesses) checkContract(harness, rowSweeperClauses);
 for (const harness of harnesses) checkContract(harness, historyKeeperClauses);
 for (const harness of databases) checkContract(harness, storageIdClauses);
+for (const harness of databases) checkContract(harness, copyMarksClauses);

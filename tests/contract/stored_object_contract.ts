@@ -142,6 +142,22 @@ export const storedObjectClauses: Clauses<MetadataStore> = {
     assert.deepEqual(await sumsOf(store), [0, 0]);
   },
 
+  "remove-nar removes a NAR that nothing names, with its sources": async (store) => {
+    const { nar } = put(a, []);
+    const file = fileOf(nar.name, 70);
+    const removal = { kind: "remove-nar", narName: nar.name } as const;
+    await store.apply([put(a, []), ...keep(file), removal]);
+    assert.ok(await store.findNar(nar.name), "a narinfo names it");
+    await store.apply([{ kind: "remove-narinfo", storePathHash: a }, removal]);
+    assert.ok(await store.findNar(nar.name), "its file is kept");
+    await store.apply([{ kind: "nar-marked", at: file.at, owner: "we" }, removal]);
+    assert.ok(await store.findNar(nar.name), "an object is left");
+    await store.apply([{ kind: "nar-gone", at: file.at }, removal, removal]);
+    assert.equal(await store.findNar(nar.name), undefined);
+    assert.deepEqual(await store.sourcesOf(nar.name), []);
+    assert.equal(await store.areSumsRight(), true);
+  },
+
   "the sums stay right whatever comes and goes": async (store) => {
     await store.apply([put(a, []), ...keep(first), ...keep(second)]);
     await store.apply([{ kind: "nar-marked", at: second.at, owner: "we" }]);

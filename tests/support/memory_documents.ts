@@ -23,7 +23,9 @@ export function changeDocuments(documents: Documents, change: DocumentChange): v
   const known = documents.get(change.path);
   if (known === undefined) return;
   const { row, usedAtMs } = known;
-  if (change.kind === "touch-document") {
+  if (change.kind === "remove-document") {
+    documents.delete(row.path);
+  } else if (change.kind === "touch-document") {
     documents.set(row.path, { ...known, usedAtMs: Math.max(usedAtMs, change.atMs) });
   } else {
     const checkedAtMs = Math.max(row.checkedAtMs, change.atMs);

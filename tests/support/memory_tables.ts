@@ -97,6 +97,8 @@ export function applyTo(tables: Tables, change: Change): void {
       const { storePathHash } = change;
       return removeAndLoosen(tables, storePathHash, touches.get(storePathHash) ?? 0);
     }
+    case "remove-nar":
+      return removeNar(tables, change.narName);
     case "stage-nar":
       return stage(tables, change);
     case "nar-publishing":
@@ -129,6 +131,7 @@ export function applyTo(tables: Tables, change: Change): void {
     case "put-document":
     case "check-document":
     case "touch-document":
+    case "remove-document":
       changeDocuments(tables.documents, change);
   }
 }
@@ -140,6 +143,13 @@ function stage(tables: Tables, { nar, untilMs }: Extract<Change, { kind: "stage-
   if (known === undefined) nars.set(nar.name, nar);
   loosen(tables, nar.name, NEVER_USED_AT_MS);
   if (loose.has(nar.name)) staged.set(nar.name, untilMs);
+}
+
+function removeNar({ nars, narinfos, pending, sources, loose, staged }: Tables, name: NarName) {
+  const isNamed = [...narinfos.values()].some(({ narName }) => narName === name);
+  const isPending = [...pending.keys()].some((at) => narNameOf(at) === name);
+  if (isNamed || isPending || nars.get(name)?.kept !== undefined) return;
+  for (const table of [nars, sources, loose, staged]) table.delete(name);
 }
 
 function putSource({ nars, sources }: Tables, narName: NarName, source: NarSource): void {

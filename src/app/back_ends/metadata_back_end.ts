@@ -1,3 +1,4 @@
+import type { CopyMarks } from "../../metadata/copy_marks.ts";
 import type { ChangeFeed } from "../../metadata/change_feed.ts";
 import type { KeyKeeper } from "../../metadata/key_keeper.ts";
 import type { MemberBoard } from "../../metadata/member_board.ts";
@@ -20,6 +21,7 @@ export type MetadataBackEnd =
   & RowLister
   & ChangeFeed
   & StorageIdKeeper
+  & CopyMarks
   & AsyncDisposable
   & {
     readonly board: MemberBoard;
@@ -27,8 +29,23 @@ export type MetadataBackEnd =
     readonly keys?: KeyKeeper;
   };
 
-/** Makes missing tables. Throws a Failure that names an unusable database. */
+/**
+ * Opens a database for a larder's own use, so that it counts as a copy no more. Makes missing
+ * tables. Throws a Failure that names an unusable database.
+ */
 export async function openMetadata(place: DatabasePlace, log: Logger): Promise<MetadataBackEnd> {
+  const metadata = await openCopy(place, log);
+  try {
+    if (await metadata.originalName() !== undefined) await metadata.markCopy(undefined);
+    return metadata;
+  } catch (error) {
+    await metadata[Symbol.asyncDispose]();
+    throw error;
+  }
+}
+
+/** The same for a copy, which stays one. */
+export async function openCopy(place: DatabasePlace, log: Logger): Promise<MetadataBackEnd> {
   if (place.kind === "sqlite") return new SqliteMetadataStore(await openDatabase(place.path));
   return await (await postgres()).PostgresMetadataStore.open({ url: place.url, log });
 }

@@ -83,12 +83,14 @@ class Keys {
         return;
       case "put-source":
       case "touch-nar":
+      case "remove-nar":
         this.nars.add(change.narName);
         return;
       case "touch-narinfo":
         this.paths.add(change.storePathHash);
         return;
       case "put-document":
+      case "remove-document":
         this.documents = true;
         return;
       case "check-document":

@@ -5,6 +5,7 @@ import type { DocumentPath } from "../../nix/document_name.ts";
 import type { NarName } from "../../nix/nar_name.ts";
 import type { StorePathHash } from "../../nix/store_path.ts";
 import type { Changed, ChangeFeed } from "../change_feed.ts";
+import type { CopyMarks } from "../copy_marks.ts";
 import { type ColdColumns, positionsAfter, readColdEntry } from "../cold_entries.ts";
 import { type GraphColumns, type GraphRow, readBodies, readGraphRow } from "../graph_finder.ts";
 import type { DocumentRow } from "../document_keeper.ts";
@@ -30,14 +31,12 @@ import {
   type NarColumns,
   type NarinfoColumns,
   type PathTimesColumns,
-  type PendingFileColumns,
   type PinColumns,
   readDocument,
   readKeptNar,
   readNarinfoRow,
   readNarRecord,
   readPathTimes,
-  readPendingFile,
   readPin,
   readSource,
   readStock,
@@ -65,7 +64,7 @@ import { PostgresMemberBoard } from "./postgres_member_board.ts";
 import { PostgresKeyKeeper } from "./postgres_key_keeper.ts";
 import { NoticeFeed } from "./notice_feed.ts";
 import { type QueryName, queryOf } from "./queries.ts";
-import { readSweptRows, sweepArgument } from "./swept_rows.ts";
+import { filesOf, readEvicted, readSweptRows, sweepArgument } from "./swept_rows.ts";
 import { Writer } from "./writer.ts";
 
 export interface PostgresOptions extends DatabaseOptions {
@@ -78,7 +77,7 @@ export interface PostgresOptions extends DatabaseOptions {
 
 /** The metadata in a PostgreSQL database, which several larders may share. */
 export class PostgresMetadataStore
-  implements MetadataStore, DamageFinder, RowLister, ChangeFeed, StorageIdKeeper, AsyncDisposable {
+  implements MetadataStore, DamageFinder, RowLister, ChangeFeed, StorageIdKeeper, CopyMarks {
   readonly #database: Database;
   readonly #writer: Writer;
   readonly #feed: NoticeFeed;
@@ -249,6 +248,15 @@ export class PostgresMetadataStore
     return await this.storageId() ?? id;
   }
 
+  async originalName(): Promise<string | undefined> {
+    const [row] = await this.#read<{ original: string }>("originalName");
+    return row?.original;
+  }
+
+  async markCopy(original: string | undefined): Promise<void> {
+    await (original === undefined ? this.#read("unmarkCopy") : this.#read("markCopy", original));
+  }
+
   async coldest(countMax: number, after?: string): Promise<readonly ColdEntry[]> {
     const { narinfos, looseNars } = positionsAfter(after);
     const rows = await this.#read<ColdColumns>(
@@ -261,15 +269,11 @@ export class PostgresMetadataStore
   async evict(order: EvictionOrder): Promise<Evicted> {
     const { spared, entriesMax } = order;
     const emptiesMax = Math.ceil(entriesMax * EMPTIES_SHARE);
-    const outcome = await this.#writer.run("evict", {
-      ...{ ...order, spared: [...spared], emptiesMax, evictedPathsMax: EVICTED_PATHS_MAX },
-    });
-    return {
-      narinfos: (outcome["narinfos"] ?? []) as readonly StorePathHash[],
-      files: filesOf(outcome["files"]),
-      entries: Number(outcome["entries"] ?? 0),
-      settled: outcome["settled"] === true,
-    };
+    return readEvicted(
+      await this.#writer.run("evict", {
+        ...{ ...order, spared: [...spared], emptiesMax, evictedPathsMax: EVICTED_PATHS_MAX },
+      }),
+    );
   }
 
   async protect(pathsMax: number): Promise<boolean> {
@@ -313,7 +317,7 @@ export class PostgresMetadataStore
   }
 
   async pendingFiles(): Promise<readonly PendingFile[]> {
-    return (await this.#read<PendingFileColumns>("pendingFiles")).map(readPendingFile);
+    return filesOf(await this.#read("pendingFiles"));
   }
 
   subscribe(on: (changed: Changed) => void): AsyncDisposable {
@@ -343,8 +347,4 @@ export class PostgresMetadataStore
   async #hashes(name: QueryName, narName: string): Promise<readonly StorePathHash[]> {
     return (await this.#read<{ hash: StorePathHash }>(name, narName)).map(({ hash }) => hash);
   }
-}
-
-function filesOf(files: unknown): readonly PendingFile[] {
-  return ((files ?? []) as readonly PendingFileColumns[]).map(readPendingFile);
 }

@@ -72,6 +72,10 @@ const SQL = {
 
   storageId: "SELECT id FROM storage_id",
   claimStorageId: "INSERT INTO storage_id (id) VALUES ($1) ON CONFLICT DO NOTHING",
+  originalName: "SELECT original FROM copy_mark",
+  markCopy: `INSERT INTO copy_mark (original) VALUES ($1)
+    ON CONFLICT (one) DO UPDATE SET original = excluded.original`,
+  unmarkCopy: "DELETE FROM copy_mark",
 
   reserve: "SELECT reserve($1, $2, $3, $4) AS reserved_bytes",
   beat: "SELECT beat($1, $2, $3, $4) AS reserved_bytes",

@@ -1,5 +1,7 @@
 import type { NarName } from "../../nix/nar_name.ts";
 import type { StorePathHash } from "../../nix/store_path.ts";
+import { type PendingFileColumns, readPendingFile } from "../rows.ts";
+import type { Evicted, PendingFile } from "../space_keeper.ts";
 import { NAR_GRACE_MS, PATHS_PER_ROW, type RowSweepOrder, type SweptRows } from "../row_sweeper.ts";
 import type { WriteOutcome } from "./writer.ts";
 
@@ -24,4 +26,19 @@ export function readSweptRows(outcome: WriteOutcome, after = ""): SweptRows {
   if (!settled) return { ...swept, next: after };
   if (after !== "") return lastId ? { ...swept, next: String(lastId) } : swept;
   return { ...swept, next: narinfos.length + nars.length > 0 ? "" : "0" };
+}
+
+/** The outcome of `evict`. */
+export function readEvicted(outcome: Readonly<Record<string, unknown>>): Evicted {
+  return {
+    narinfos: (outcome["narinfos"] ?? []) as readonly StorePathHash[],
+    files: filesOf(outcome["files"]),
+    entries: Number(outcome["entries"] ?? 0),
+    settled: outcome["settled"] === true,
+  };
+}
+
+/** The files of an outcome that has some. */
+export function filesOf(files: unknown): readonly PendingFile[] {
+  return ((files ?? []) as readonly PendingFileColumns[]).map(readPendingFile);
 }

@@ -86,6 +86,8 @@ export class ChangeApplier {
       }
       case "remove-narinfo":
         return this.#removeNarinfo(change.storePathHash);
+      case "remove-nar":
+        return this.#removeNar(change.narName);
       case "stage-nar":
         return this.#stageNar(change);
       case "nar-publishing":
@@ -113,6 +115,7 @@ export class ChangeApplier {
       case "put-document":
       case "check-document":
       case "touch-document":
+      case "remove-document":
         return changeDocument(statements, change);
     }
   }
@@ -188,6 +191,14 @@ export class ChangeApplier {
     statements.loosenNar.run(Number(use["used_at_ms"]), Number(narId));
     // Paths that only its references reached are no longer protected.
     if (use["protected"] === 1) this.#protection.startAgain();
+  }
+
+  #removeNar(narName: string): void {
+    const { removeUnusedNar, removeSources, tieNar } = this.#statements;
+    const narId = removeUnusedNar.get(narName)?.["id"] as number | undefined;
+    if (narId === undefined) return;
+    removeSources.run(narId);
+    tieNar.run(narId);
   }
 
   #pathId(storePathHash: StorePathHash): number {

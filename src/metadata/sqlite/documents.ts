@@ -33,6 +33,9 @@ export function changeDocument(statements: Statements, change: DocumentChange): 
     case "touch-document":
       statements.touchDocument.run(change.atMs, change.path);
       return;
+    case "remove-document":
+      statements.removeDocument.run(change.path);
+      return;
   }
 }
 

@@ -16,6 +16,10 @@ export const ROW_SWEEP_SQL = {
     ORDER BY l.used_at_ms, l.nar_id LIMIT ?`,
   removeSources: "DELETE FROM nar_source WHERE nar_id = ?",
   removeNar: "DELETE FROM nar WHERE id = ?",
+  removeUnusedNar: `DELETE FROM nar WHERE name = ? AND kept_size IS NULL
+    AND NOT EXISTS (SELECT 1 FROM narinfo WHERE nar_id = nar.id)
+    AND NOT EXISTS (SELECT 1 FROM pending_file WHERE nar_id = nar.id)
+    RETURNING id`,
   lastOfPaths: "SELECT max(id) AS id FROM (SELECT id FROM path WHERE id > ? ORDER BY id LIMIT ?)",
   // A path has a use row as long as a narinfo, and use rows take far fewer pages.
   removeUnnamedPaths: `DELETE FROM path WHERE id > ? AND id <= ?

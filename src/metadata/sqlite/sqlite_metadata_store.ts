@@ -6,6 +6,7 @@ import type { DocumentPath } from "../../nix/document_name.ts";
 import type { NarName } from "../../nix/nar_name.ts";
 import type { StorePathHash } from "../../nix/store_path.ts";
 import type { Changed, ChangeFeed } from "../change_feed.ts";
+import type { CopyMarks } from "../copy_marks.ts";
 import { type GraphColumns, type GraphRow, readBodies, readGraphRow } from "../graph_finder.ts";
 import type { DocumentRow } from "../document_keeper.ts";
 import {
@@ -34,7 +35,7 @@ import type {
   PendingFile,
   Stock,
 } from "../space_keeper.ts";
-import type { Member, ReserveOrder } from "../space_ledger.ts";
+import type { HeldBytes, Member, ReserveOrder } from "../space_ledger.ts";
 import type { StorageIdKeeper } from "../storage_id_keeper.ts";
 import { ChangeApplier, isTouch } from "./change_applier.ts";
 import { DataVersionFeed } from "./data_version_feed.ts";
@@ -78,7 +79,7 @@ import {
 
 /** The metadata in one SQLite file. Point reads run on the calling thread: microseconds each. */
 export class SqliteMetadataStore
-  implements MetadataStore, DamageFinder, RowLister, ChangeFeed, StorageIdKeeper, AsyncDisposable {
+  implements MetadataStore, DamageFinder, RowLister, ChangeFeed, StorageIdKeeper, CopyMarks {
   readonly #transactions: Transactions;
   readonly #statements: Statements;
   readonly #protection: Protection;
@@ -187,10 +188,7 @@ export class SqliteMetadataStore
 
   async archivesOf(narName: NarName): Promise<readonly NarSource[]> {
     const rows = this.#read("archivesOf").all(narName);
-    return rows.map(({ upstream }) => ({
-      upstream: String(upstream),
-      location: `nar/${narName}`,
-    }));
+    return rows.map(({ upstream }) => ({ upstream: String(upstream), location: `nar/${narName}` }));
   }
 
   async recordHistory(
@@ -220,10 +218,7 @@ export class SqliteMetadataStore
     return await this.#quietly(() => this.#ledger.reserve(member, order));
   }
 
-  async beat(
-    member: MemberId,
-    order: { readonly heldBytes: number; readonly limitBytes: number },
-  ): Promise<number> {
+  async beat(member: MemberId, order: HeldBytes): Promise<number> {
     return await this.#quietly(() => this.#ledger.beat(member, order));
   }
 
@@ -243,6 +238,15 @@ export class SqliteMetadataStore
   async claimStorageId(id: StorageId): Promise<StorageId> {
     await this.#quietly(() => void this.#statements.claimStorageId.run(id));
     return await this.storageId() ?? id;
+  }
+
+  async originalName(): Promise<string | undefined> {
+    return this.#read("originalName").get()?.["original"] as string | undefined;
+  }
+
+  async markCopy(original: string | undefined): Promise<void> {
+    const { markCopy, unmarkCopy } = this.#statements;
+    await this.#quietly(() => original === undefined ? unmarkCopy.run() : markCopy.run(original));
   }
 
   async coldest(countMax: number, after?: string): Promise<readonly ColdEntry[]> {

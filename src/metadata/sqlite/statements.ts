@@ -35,6 +35,9 @@ const SQL = {
 
   storageId: "SELECT id FROM storage_id",
   claimStorageId: "INSERT INTO storage_id (one, id) VALUES (1, ?) ON CONFLICT DO NOTHING",
+  originalName: "SELECT original FROM copy_mark",
+  markCopy: "INSERT OR REPLACE INTO copy_mark (one, original) VALUES (1, ?)",
+  unmarkCopy: "DELETE FROM copy_mark",
 
   findNarinfo: `SELECT i.body, i.trusted, i.own_public_key, i.own_signature, n.name
     FROM path p JOIN narinfo i ON i.path_id = p.id JOIN nar n ON n.id = i.nar_id
