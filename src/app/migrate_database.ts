@@ -1,8 +1,18 @@
+import { dirname } from "node:path";
 import { Failure } from "../base/failure.ts";
-import type { CopyProgress } from "../metadata/copy_metadata.ts";
-import { MetadataCopy } from "../metadata/copy_metadata.ts";
+import { type CopyProgress, MetadataCopy } from "../metadata/copy_metadata.ts";
+import { parseSecretKey } from "../nix/signature.ts";
 import { SILENT } from "../telemetry/logger.ts";
-import { type DatabasePlace, openMetadata, readMetadata } from "./back_ends/metadata_back_end.ts";
+import { databaseName } from "./back_ends/back_ends.ts";
+import { livingMember } from "./back_ends/members.ts";
+import {
+  type DatabasePlace,
+  type MetadataBackEnd,
+  openCopy,
+  readMetadata,
+} from "./back_ends/metadata_back_end.ts";
+import { keyFileIn } from "./key_files.ts";
+import { adoptSigningKey } from "./signing_key.ts";
 
 /** A server that changes rows all the time never lets a pass find nothing. */
 const PASSES_MAX = 5;
@@ -18,37 +28,112 @@ export interface DatabaseMove {
 export interface DatabaseMoved {
   /** Rows that all passes have copied. */
   readonly copied: number;
+  /** Rows that all passes have removed from the new one. */
+  readonly removed: number;
   /** Rows that the last pass compared. */
   readonly looked: number;
-  /** True if the last pass found nothing to copy. */
+  /** True if the last pass found nothing to copy or to remove. */
   readonly isSame: boolean;
+  /** The file that has the old database's signing key, where SQLite keeps none itself. */
+  readonly keyFile?: string;
 }
 
-/** Copies a database, until a pass finds both the same. Throws a Failure for unusable ones. */
+/**
+ * Copies a database, until a pass finds both the same. Throws a Failure for unusable ones, and for
+ * a new one that has rows of its own, which a copy would remove.
+ */
 export async function migrateDatabase(order: DatabaseMove): Promise<DatabaseMoved> {
   const { from, to, signal, started } = order;
   await using opened = new AsyncDisposableStack();
   const source = opened.use(await readMetadata(from, SILENT));
-  const target = opened.use(await openMetadata(to, SILENT));
-  const id = await source.storageId();
-  if (id !== undefined && await target.claimStorageId(id) !== id) {
-    const hint = "give an empty database";
-    const reason = "the new one belongs to other NAR files";
-    throw new Failure("broken", `Cannot migrate database: ${reason}; ${hint}`);
-  }
-  const copy = new MetadataCopy({ from: source, to: target });
+  const target = opened.use(await openCopy(to, SILENT));
+  await claimTarget({ source, target, from });
+  const keyFile = await copyKey(source, target, to);
+  const confirm = () => confirmCopy(target);
+  const copy = new MetadataCopy({ from: source, to: target, confirm });
   started(copy);
-  let copied = 0;
-  let last: CopyProgress = { looked: 0, copied: 0 };
-  for (let pass = 0; pass < PASSES_MAX; pass++) {
-    last = await copy.pass(signal);
+  let [copied, removed] = [0, 0];
+  for (let pass = 1;; pass++) {
+    const last = await copy.pass(signal);
     copied += last.copied;
-    if (last.copied === 0) break;
+    removed += last.removed;
+    const isSame = last.copied === 0 && last.removed === 0;
+    if (!isSame && pass < PASSES_MAX) continue;
+    if (!await target.areSumsRight()) throw refused("the sums of the new one are wrong");
+    const { looked } = last;
+    return { copied, removed, looked, isSame, ...keyFile === undefined ? {} : { keyFile } };
   }
+}
+
+interface Claim {
+  readonly source: MetadataBackEnd;
+  readonly target: MetadataBackEnd;
+  readonly from: DatabasePlace;
+}
+
+/**
+ * Marks the new database as a copy of the old one. One with rows must be marked already. Otherwise
+ * the rows that the old one lacks are its own, and it may be the one that is in use.
+ */
+async function claimTarget({ source, target, from }: Claim): Promise<void> {
+  const member = await livingMember(target);
+  if (member !== undefined) throw refused(`larder ${member} uses the new one; stop it`);
+  const id = await source.storageId();
+  const there = await target.storageId();
+  if (there !== undefined && id !== undefined && there !== id) {
+    throw refused(`the new one belongs to other NAR files; ${HINT}`);
+  }
+  const names = [id, databaseName(from)];
+  const original = await target.originalName();
+  if (original !== undefined && !names.includes(original)) {
+    throw refused(`the new one is a copy of another database; ${HINT}`);
+  }
+  if (original === undefined && !await isEmpty(target)) {
+    throw refused(`the new one has rows of its own; ${HINT}`);
+  }
+  if (id !== undefined) await target.claimStorageId(id);
+  await target.markCopy(id ?? databaseName(from));
+}
+
+const HINT = "give an empty database";
+
+async function isEmpty(metadata: MetadataBackEnd): Promise<boolean> {
+  const lists = await Promise.all([
+    metadata.listNarinfos("", 1),
+    metadata.listLooseNars("", 1),
+    metadata.listDocuments("", 1),
+    metadata.pins(),
+  ]);
+  return lists.every((rows) => rows.length === 0);
+}
+
+/** A larder that starts on the new database ends this. */
+async function confirmCopy(target: MetadataBackEnd): Promise<void> {
+  if (await target.originalName() !== undefined) return;
+  throw refused("a larder has begun to use the new one");
+}
+
+/**
+ * Gives the new database the signing key of an old one that has it among its rows: clients trust
+ * that key. For SQLite it is a file, which the result names.
+ */
+async function copyKey(
+  source: MetadataBackEnd,
+  target: MetadataBackEnd,
+  to: DatabasePlace,
+): Promise<string | undefined> {
   const key = await source.keys?.signingKey();
-  if (key !== undefined) await target.keys?.adoptSigningKey(key);
-  if (!await target.areSumsRight()) {
-    throw new Failure("broken", "Cannot migrate database: the sums of the new one are wrong");
+  if (key === undefined) return undefined;
+  if (to.kind === "postgres") {
+    if (await target.keys?.adoptSigningKey(key) === key) return undefined;
+    throw refused(`the new one has another signing key; ${HINT}`);
   }
-  return { copied, looked: last.looked, isSame: last.copied === 0 };
+  const path = keyFileIn(dirname(to.path));
+  if (adoptSigningKey(path, parseSecretKey(key)).text === key.trim()) return path;
+  const hint = "move that file away, if no client trusts its key";
+  throw refused(`${path} has another signing key than the old one; ${hint}`);
+}
+
+function refused(reason: string): Failure {
+  return new Failure("broken", `Cannot migrate database: ${reason}`);
 }

@@ -3,6 +3,7 @@ import { counted } from "../base/format_units.ts";
 import { ConfigError } from "../config/config_error.ts";
 import { type DatabaseUrl, databaseUrl } from "../config/kinds/database_url.ts";
 import { expectationOf } from "../config/kinds/option.ts";
+import type { DatabaseMoved } from "../app/migrate_database.ts";
 import type { CopyProgress } from "../metadata/copy_metadata.ts";
 import { StatusLine } from "./client/status_line.ts";
 import type { CommandProcess } from "./command_process.ts";
@@ -25,15 +26,20 @@ export async function migrateDatabaseCommand(
   const { migrateDatabase } = await import("../app/migrate_database.ts");
   const { stopWatch } = await import("../app/lifecycle.ts");
   using stopping = stopWatch();
+  const { signal } = stopping;
   let copy: { readonly progress: CopyProgress } | undefined;
-  using _status = new StatusLine(process, () => progressLine(copy?.progress));
-  const { copied, looked, isSame } = await migrateDatabase({
-    ...{ from: source, to: target, signal: stopping.signal },
-    started: (started) => copy = started,
-  });
-  const result = isSame ? "both databases are the same" : "the old one goes on changing";
-  process.writeOut(`${counted(copied, "row")} copied, ${looked} compared: ${result}.\n`);
-  return isSame ? EXIT.ok : EXIT.failed;
+  let moved: DatabaseMoved;
+  try {
+    using _status = new StatusLine(process, () => progressLine(copy?.progress));
+    const started = (one: typeof copy) => copy = one;
+    moved = await migrateDatabase({ from: source, to: target, signal, started });
+  } catch (error) {
+    if (!signal.aborted) throw error;
+    process.writeError("larder: stopped; run it again to go on\n");
+    return EXIT.failed;
+  }
+  process.writeOut(reportOf(moved));
+  return moved.isSame ? EXIT.ok : EXIT.failed;
 }
 
 function placeOf(given: string | undefined, problems: string[]): DatabaseUrl | undefined {
@@ -48,5 +54,16 @@ function placeOf(given: string | undefined, problems: string[]): DatabaseUrl | u
 
 function progressLine(progress: CopyProgress | undefined): string {
   if (progress === undefined) return "opening the databases";
-  return `${counted(progress.looked, "row")} compared, ${progress.copied} copied`;
+  return `${counted(progress.looked, "row")} compared, ${changed(progress)}`;
+}
+
+function changed({ copied, removed }: Pick<CopyProgress, "copied" | "removed">): string {
+  return removed === 0 ? `${copied} copied` : `${copied} copied, ${removed} removed`;
+}
+
+function reportOf({ copied, removed, looked, isSame, keyFile }: DatabaseMoved): string {
+  const result = isSame ? "both databases are the same" : "the old one goes on changing";
+  const gone = removed === 0 ? "" : `, ${removed} removed`;
+  const key = keyFile === undefined ? "" : `The signing key is in ${keyFile}.\n`;
+  return `${counted(copied, "row")} copied${gone}, ${looked} compared: ${result}.\n${key}`;
 }

@@ -1,7 +1,16 @@
 import { isDeepStrictEqual } from "node:util";
 import pLimit from "p-limit";
 import { type MemberId, newMemberId } from "../base/member_id.ts";
-import type { Change, KeptFile, MetadataStore, NarRecord, NarRow } from "./metadata_store.ts";
+import type { DocumentFacts, DocumentRow } from "./document_keeper.ts";
+import type {
+  Change,
+  KeptFile,
+  MetadataStore,
+  NarRecord,
+  NarRow,
+  PinRoot,
+} from "./metadata_store.ts";
+import { isSameClaim } from "./nar_claims.ts";
 import type { ListedDocument, ListedLooseNar, ListedNarinfo, RowLister } from "./row_lister.ts";
 
 /** Rows of one page: each takes some queries. */
@@ -14,7 +23,9 @@ const PROTECTED_AT_ONCE = 500;
 
 export interface CopyDeps {
   readonly from: MetadataStore & RowLister;
-  readonly to: MetadataStore;
+  readonly to: MetadataStore & RowLister;
+  /** Asked before each page. Throws unless `to` is a copy alone, and nobody uses it. */
+  readonly confirm: () => Promise<void>;
 }
 
 export interface CopyProgress {
@@ -22,12 +33,14 @@ export interface CopyProgress {
   readonly looked: number;
   /** Rows that differed, and are copied now. */
   readonly copied: number;
+  /** Rows that the old database has no more, and that are removed from the new one. */
+  readonly removed: number;
 }
 
 /**
- * Copies the metadata of one database into another, row by row. Equal rows are compared and left.
- * So a copy that ended early goes on where it was, and a server may use the old database meanwhile.
- * Nothing is removed from the new one but files that the old one gave up.
+ * Makes one database a copy of another, row by row. Equal rows are compared and left. So a copy
+ * that ended early goes on where it was, and a server may use the old database meanwhile. What the
+ * old one lacks goes from the new one, as a pin that was removed meanwhile must not come back.
  */
 export class MetadataCopy {
   readonly #deps: CopyDeps;
@@ -35,19 +48,30 @@ export class MetadataCopy {
   readonly #limit = pLimit(ROWS_AT_ONCE);
   #looked = 0;
   #copied = 0;
+  #removed = 0;
 
   constructor(deps: CopyDeps) {
     this.#deps = deps;
   }
 
   get progress(): CopyProgress {
-    return { looked: this.#looked, copied: this.#copied };
+    return { looked: this.#looked, copied: this.#copied, removed: this.#removed };
   }
 
-  /** Compares everything once, and copies what differs. Throws the signal's reason. */
+  /**
+   * Compares everything once, both ways, copies what differs and removes what is gone. Throws the
+   * signal's reason.
+   */
   async pass(signal: AbortSignal): Promise<CopyProgress> {
-    const { from, to } = this.#deps;
-    [this.#looked, this.#copied] = [0, 0];
+    [this.#looked, this.#copied, this.#removed] = [0, 0, 0];
+    await this.#copyAll(signal);
+    await this.#removeAll(signal);
+    while (await this.#deps.to.protect(PROTECTED_AT_ONCE)) signal.throwIfAborted();
+    return this.progress;
+  }
+
+  async #copyAll(signal: AbortSignal): Promise<void> {
+    const { from } = this.#deps;
     await this.#pages(signal, (after) => from.listNarinfos(after, PAGE_ROWS), {
       keyOf: ({ storePathHash }) => storePathHash,
       changes: (row) => this.#narinfo(row),
@@ -67,28 +91,65 @@ export class MetadataCopy {
     });
     await this.#pins();
     await this.#history();
-    while (await to.protect(PROTECTED_AT_ONCE)) signal.throwIfAborted();
-    return this.progress;
   }
 
+  /** Narinfos first: then nothing names their NARs. */
+  async #removeAll(signal: AbortSignal): Promise<void> {
+    const { from, to } = this.#deps;
+    await this.#pages(signal, (after) => to.listNarinfos(after, PAGE_ROWS), {
+      keyOf: ({ storePathHash }) => storePathHash,
+      gone: async ({ storePathHash }) =>
+        await from.findNarinfo(storePathHash) === undefined
+          ? [{ kind: "remove-narinfo", storePathHash }]
+          : [],
+    });
+    await this.#pages(signal, (after) => to.listLooseNars(after, PAGE_ROWS), {
+      keyOf: ({ narName }) => narName,
+      gone: async ({ narName }) => {
+        if (await from.findNar(narName) !== undefined) return [];
+        return this.#removal(await to.findNar(narName));
+      },
+    });
+    await this.#pages(signal, (after) => to.listDocuments(after, PAGE_ROWS), {
+      keyOf: ({ path }) => path,
+      gone: async ({ path }) =>
+        await from.findDocument(path) === undefined ? [{ kind: "remove-document", path }] : [],
+    });
+  }
+
+  /** `changes` counts as a copy of the row, `gone` as its removal. */
   async #pages<Row>(
     signal: AbortSignal,
     list: (after: string) => Promise<readonly Row[]>,
-    { keyOf, changes, touch }: {
+    { keyOf, changes, gone, touch }: {
       readonly keyOf: (row: Row) => string;
-      readonly changes: (row: Row) => Promise<readonly Change[]>;
-      readonly touch: (row: Row) => Change;
+      readonly changes?: (row: Row) => Promise<readonly Change[]>;
+      readonly gone?: (row: Row) => Promise<readonly Change[]>;
+      readonly touch?: (row: Row) => Change;
     },
   ): Promise<void> {
+    const { to, confirm } = this.#deps;
     for (let after = "";;) {
       signal.throwIfAborted();
       const page = await list(after);
       const last = page.at(-1);
       if (last === undefined) return;
-      await Promise.all(page.map((row) => this.#limit(async () => this.#put(await changes(row)))));
-      await this.#deps.to.apply(page.map(touch));
+      await confirm();
+      await Promise.all(page.map((row) =>
+        this.#limit(async () => {
+          if (changes !== undefined) await this.#put(await changes(row));
+          if (gone !== undefined) await this.#remove(await gone(row));
+        })
+      ));
+      if (touch !== undefined) await to.apply(page.map(touch));
       after = keyOf(last);
     }
+  }
+
+  async #remove(changes: readonly Change[]): Promise<void> {
+    if (changes.length === 0) return;
+    await this.#deps.to.apply(changes);
+    this.#removed++;
   }
 
   async #put(changes: readonly Change[]): Promise<void> {
@@ -104,11 +165,16 @@ export class MetadataCopy {
     const nar = row && await from.findNar(row.narName);
     // Absent: it was removed meanwhile.
     if (row === undefined || nar === undefined) return [];
-    const kept = this.#kept(nar, await to.findNar(nar.name), atMs);
-    if (isDeepStrictEqual(await to.findNarinfo(storePathHash), row)) return kept;
+    const there = await to.findNar(nar.name);
+    const other = await this.#otherNar(nar, there);
+    const kept = this.#kept(nar, other.length > 0 ? undefined : there, atMs);
+    if (other.length === 0 && isDeepStrictEqual(await to.findNarinfo(storePathHash), row)) {
+      return [...await this.#sources(nar), ...kept];
+    }
     const references = await from.referencesOf(storePathHash);
     const sources = await from.sourcesOf(nar.name);
     return [
+      ...other,
       { kind: "put-narinfo", row, references, nar: factsOf(nar), sources, atMs },
       ...kept,
     ];
@@ -120,21 +186,55 @@ export class MetadataCopy {
     const nar = await from.findNar(narName);
     if (nar === undefined) return [];
     const there = await to.findNar(narName);
-    const kept = this.#kept(nar, there, atMs);
-    if (there !== undefined) return kept;
+    const other = await this.#otherNar(nar, there);
+    const isThere = there !== undefined && other.length === 0;
+    const kept = this.#kept(nar, isThere ? there : undefined, atMs);
+    if (isThere) return [...await this.#sources(nar), ...kept];
     const sources = await from.sourcesOf(narName);
     return [
+      ...other,
       { kind: "stage-nar", nar: factsOf(nar), untilMs },
       ...sources.map((source): Change => ({ kind: "put-source", narName, source })),
       ...kept,
     ];
   }
 
+  /** The sources that the new database has not, or has elsewhere. */
+  async #sources({ name: narName }: NarRecord): Promise<readonly Change[]> {
+    const { from, to } = this.#deps;
+    const [sources, there] = await Promise.all([from.sourcesOf(narName), to.sourcesOf(narName)]);
+    const known = new Map(there.map(({ upstream, location }) => [upstream, location]));
+    return sources.filter(({ upstream, location }) => known.get(upstream) !== location)
+      .map((source) => ({ kind: "put-source", narName, source }));
+  }
+
+  /**
+   * What removes the NAR of the same name with other facts: the old database has forgotten it, and
+   * has got another one since. Empty where the new one has none, or the same.
+   */
+  async #otherNar(nar: NarRecord, there: NarRecord | undefined): Promise<readonly Change[]> {
+    if (there === undefined || isSameClaim(there, nar)) return [];
+    const paths = await this.#deps.to.narinfosOf(nar.name);
+    return [
+      ...paths.map((storePathHash): Change => ({ kind: "remove-narinfo", storePathHash })),
+      ...this.#removal(there),
+    ];
+  }
+
+  /** What removes a NAR that no narinfo names. */
+  #removal(there: NarRecord | undefined): readonly Change[] {
+    if (there === undefined) return [];
+    return [...this.#givenUp(there.kept), { kind: "remove-nar", narName: there.name }];
+  }
+
   async #document({ path, usedAtMs: atMs }: ListedDocument): Promise<readonly Change[]> {
     const { from, to } = this.#deps;
     const row = await from.findDocument(path);
-    if (row === undefined || row.tag === (await to.findDocument(path))?.tag) return [];
-    const { id, checkedAtMs, ...document } = row;
+    if (row === undefined) return [];
+    const there = await to.findDocument(path);
+    if (there !== undefined && isDeepStrictEqual(documentOf(row), documentOf(there))) return [];
+    const { id, checkedAtMs } = row;
+    const document = documentOf(row);
     const pieces: Uint8Array[] = [];
     for (;;) {
       const piece = await from.documentPiece(id, pieces.length);
@@ -153,9 +253,21 @@ export class MetadataCopy {
   /** Copies the pins in the order of pinning. */
   async #pins(): Promise<void> {
     const { from, to } = this.#deps;
-    const there = new Set((await to.pins()).map(({ storePathHash }) => storePathHash));
-    for (const pin of await from.pins()) {
-      await this.#put(there.has(pin.storePathHash) ? [] : [{ kind: "put-pin", pin }]);
+    const pins = await from.pins();
+    const wanted = new Map(pins.map((pin) => [pin.storePathHash, pin.pinnedAtMs]));
+    const there = await to.pins();
+    const isWanted = ({ storePathHash, pinnedAtMs }: PinRoot) =>
+      wanted.get(storePathHash) === pinnedAtMs;
+    await this.#deps.confirm();
+    for (const { storePathHash } of there.filter((pin) => !isWanted(pin))) {
+      const removed: readonly Change[] = [{ kind: "remove-pin", storePathHash }];
+      // One that was pinned again counts as copied.
+      if (wanted.has(storePathHash)) await to.apply(removed);
+      else await this.#remove(removed);
+    }
+    const known = new Set(there.filter(isWanted).map(({ storePathHash }) => storePathHash));
+    for (const pin of pins) {
+      await this.#put(known.has(pin.storePathHash) ? [] : [{ kind: "put-pin", pin }]);
     }
   }
 
@@ -165,15 +277,19 @@ export class MetadataCopy {
     if ((await to.history()).length === 0) await to.recordHistory(await from.history(), []);
   }
 
-  /** Changes that make the kept object that of the old database. No file is touched. */
+  /** The row alone: no file is touched. */
+  #givenUp(file: KeptFile | undefined): readonly Change[] {
+    if (file === undefined) return [];
+    const { at } = file;
+    return [{ kind: "nar-marked", at, owner: this.#owner }, { kind: "nar-gone", at }];
+  }
+
+  /** What makes the kept object that of the old database. No file is touched. */
   #kept(from: NarRecord, to: NarRecord | undefined, atMs: number): readonly Change[] {
     const [file, former] = [from.kept, to?.kept];
     const owner = this.#owner;
     if (file?.at === former?.at) return sealChange(file, former);
-    const gone: readonly Change[] = former === undefined ? [] : [
-      { kind: "nar-marked", at: former.at, owner },
-      { kind: "nar-gone", at: former.at },
-    ];
+    const gone = this.#givenUp(former);
     if (file === undefined) return gone;
     return [
       ...gone,
@@ -181,6 +297,11 @@ export class MetadataCopy {
       { kind: "nar-kept", file, owner, atMs },
     ];
   }
+}
+
+/** Without what differs between two copies. */
+function documentOf({ id: _, checkedAtMs: __, ...document }: DocumentRow): DocumentFacts {
+  return document;
 }
 
 function sealChange(file: KeptFile | undefined, former: KeptFile | undefined): readonly Change[] {

@@ -3,7 +3,7 @@ import { DatabaseSync } from "node:sqlite";
 import type { S3Place } from "../../src/storage/s3/s3_access.ts";
 import { eventually } from "../support/eventually.ts";
 import { type FakeUpstream, fakeUpstream } from "../support/fake_upstream.ts";
-import { type LarderFlags, PERMISSIONS, startLarder } from "../support/larder_process.ts";
+import { type LarderFlags, larderProcess, startLarder } from "../support/larder_process.ts";
 import { testUnless } from "../support/program.ts";
 import { type Ran, runLarder } from "../support/run_larder.ts";
 import { S3FaultProxy } from "../support/s3_fault_proxy.ts";
@@ -15,8 +15,6 @@ import { chain, makeStoreObject, type StoreObject } from "../support/store_objec
 import { tempFolder } from "../support/temp_folder.ts";
 
 const server = S3_UNAVAILABLE === "" ? await S3Server.start() : undefined;
-
-const MAIN = new URL("../../main.ts", import.meta.url).pathname;
 
 /** In several parts. */
 const large = makeStoreObject({ name: "large", size: 12_000_000 });
@@ -88,7 +86,7 @@ testUnless(
       ...wordsOf(s3Flags({ ...place, endpoint: `http://127.0.0.1:${port}` })),
     ];
 
-    const first = runThrough(words(proxy.port));
+    const first = larderProcess(words(proxy.port));
     await eventually("all but the large one are copied, and that is under way", () => {
       return copied() === 3 && server.unfinishedIn(place).length === 1;
     });
@@ -187,14 +185,4 @@ function flipBit(path: string): void {
 function newBucket(): S3Place {
   if (server === undefined) throw new Error("Cannot make a bucket: there is no server");
   return server.bucket();
-}
-
-/** A larder of its own that runs these words. */
-function runThrough(words: readonly string[]): Deno.ChildProcess {
-  const executable = Deno.env.get("LARDER_EXECUTABLE");
-  const [program = "", ...args] = executable === undefined
-    ? [Deno.execPath(), "run", "--cached-only", ...PERMISSIONS, MAIN, ...words]
-    : [executable, ...words];
-  return new Deno.Command(program, { args, stdin: "null", stdout: "piped", stderr: "piped" })
-    .spawn();
 }

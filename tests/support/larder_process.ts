@@ -48,6 +48,16 @@ export async function startLarder(
   }
 }
 
+/** A larder of its own that runs these words. */
+export function larderProcess(words: readonly string[]): Deno.ChildProcess {
+  const executable = Deno.env.get("LARDER_EXECUTABLE");
+  const [program = "", ...args] = executable === undefined
+    ? [Deno.execPath(), "run", "--cached-only", ...PERMISSIONS, MAIN, ...words]
+    : [executable, ...words];
+  return new Deno.Command(program, { args, stdin: "null", stdout: "piped", stderr: "piped" })
+    .spawn();
+}
+
 /** A running larder. Disposing of it kills it. */
 export class LarderProcess implements AsyncDisposable {
   readonly storage: string;

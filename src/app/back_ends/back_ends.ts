@@ -103,7 +103,8 @@ export function storeNamesOf({ database, nars }: StorePlaces) {
   return { isBeside, names: { store, database: databaseName(database) } };
 }
 
-function databaseName(database: DatabasePlace): string {
+/** The name of a database for people, without secrets. */
+export function databaseName(database: DatabasePlace): string {
   if (database.kind === "postgres") return withoutUrlSecrets(database.url);
   return `sqlite:${database.path} on ${Deno.hostname()}`;
 }

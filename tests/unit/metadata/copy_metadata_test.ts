@@ -17,12 +17,16 @@ const server = PostgresServer.start();
 const openSqlite = async () => new SqliteMetadataStore(await openDatabase(":memory:"));
 const openPostgres = () => newPostgresStore(server);
 
+const confirm = () => Promise.resolve();
+
 const [a, b, c] = [hash("a"), hash("b"), hash("c")];
 const [LOOSE, STAGED] = [narOf("loose"), narOf("staged")];
 const LOG = "log/a.drv" as DocumentPath;
 /** More than one page. */
 const EMPTIES = Array.from({ length: 300 }, (_, at) => hash(`empty ${at}`));
 const FILE = { ...fileOf(narOf(a).name, 500), seal: "ino-1" as Seal };
+
+const FILE_NAR = narOf(a).name;
 
 const ROWS: readonly (readonly Change[])[] = [
   [put(a, [b, c], 10), ...keep(FILE, 10), put(b, [a], 20)],
@@ -60,7 +64,7 @@ for (const [way, [openFrom, openTo]] of Object.entries(WAYS)) {
     for (const changes of ROWS) await from.apply(changes);
     await from.recordHistory([{ tier: "lifetime", atMs: 0, figure: "nar_hits", amount: 7 }], []);
     while (await from.protect(1_000));
-    const copy = new MetadataCopy({ from, to });
+    const copy = new MetadataCopy({ from, to, confirm });
     const { signal } = new AbortController();
 
     await copy.pass(signal);
@@ -78,11 +82,86 @@ for (const [way, [openFrom, openTo]] of Object.entries(WAYS)) {
   });
 }
 
+for (const [way, [openFrom, openTo]] of Object.entries(WAYS)) {
+  testUnless(
+    postgresMissing,
+    `copy: ${way}, what was removed meanwhile goes there too`,
+    async () => {
+      await using from = await openFrom();
+      await using to = await openTo();
+      for (const changes of ROWS) await from.apply(changes);
+      while (await from.protect(1_000));
+      const copy = new MetadataCopy({ from, to, confirm });
+      const { signal } = new AbortController();
+      await copy.pass(signal);
+
+      await from.apply([
+        { kind: "remove-pin", storePathHash: b },
+        { kind: "remove-narinfo", storePathHash: a },
+        { kind: "nar-marked", at: FILE.at, owner: "we" },
+        { kind: "nar-gone", at: FILE.at },
+        { kind: "remove-nar", narName: FILE_NAR },
+        { kind: "remove-document", path: LOG },
+        // Pinned again: the last one now.
+        { kind: "remove-pin", storePathHash: a },
+        { kind: "put-pin", pin: { storePathHash: a, pinnedAtMs: 9 } },
+        {
+          kind: "put-source",
+          narName: LOOSE.name,
+          source: { upstream: "https://b", location: "l" },
+        },
+      ]);
+      while (await from.protect(1_000));
+      const { copied, removed } = await copy.pass(signal);
+
+      assert.deepEqual(
+        [copied, removed],
+        [2, 4],
+        "a pin and a source; a pin, two rows, a document",
+      );
+      assert.deepEqual(await contentOf(to), await contentOf(from));
+      assert.equal(await to.findNar(FILE_NAR), undefined);
+      assert.equal(await to.areSumsRight(), true);
+      assert.deepEqual(await to.pendingFiles(), []);
+      const last = await copy.pass(signal);
+      assert.deepEqual([last.copied, last.removed], [0, 0]);
+    },
+  );
+}
+
+testUnless(postgresMissing, "copy: a NAR name that stands for another NAR now", async () => {
+  await using from = await openSqlite();
+  await using to = await openPostgres();
+  await to.apply([put(a, []), ...keep(FILE, 10), put(b, [])]);
+  const nar = { ...narOf(a), narSize: 7 };
+  const file = fileOf(nar.name, 900);
+  await from.apply([{ ...put(a, []), nar }, ...keep(file, 10), put(b, [])]);
+  const copy = new MetadataCopy({ from, to, confirm });
+  const { signal } = new AbortController();
+
+  assert.equal((await copy.pass(signal)).copied, 1);
+  assert.deepEqual(await to.findNar(nar.name), await from.findNar(nar.name));
+  assert.equal((await copy.pass(signal)).copied, 0);
+  assert.equal(await to.areSumsRight(), true);
+});
+
+testUnless(postgresMissing, "copy: nothing changes once somebody uses the new one", async () => {
+  await using from = await openSqlite();
+  await using to = await openPostgres();
+  await to.apply([put(a, []), { kind: "put-pin", pin: { storePathHash: a, pinnedAtMs: 3 } }]);
+  await from.apply([put(b, [])]);
+  const copy = new MetadataCopy({ from, to, confirm: () => Promise.reject(new Error("used")) });
+
+  await assert.rejects(copy.pass(new AbortController().signal), /used/);
+  assert.ok(await to.findPin(a));
+  assert.equal(await to.findNarinfo(b), undefined);
+});
+
 testUnless(postgresMissing, "copy: one that ended early goes on where it was", async () => {
   await using from = await openSqlite();
   await using to = await openPostgres();
   for (const changes of ROWS) await from.apply(changes);
-  const copy = new MetadataCopy({ from, to });
+  const copy = new MetadataCopy({ from, to, confirm });
   const ending = new AbortController();
   const apply = to.apply.bind(to);
   let lists = 0;
@@ -115,7 +194,7 @@ async function contentOf(store: Store) {
     ),
     references: new Set(await store.referencesOf(a)),
     nars: await Promise.all([...names, LOOSE.name, STAGED.name].map((name) => store.findNar(name))),
-    sources: await store.sourcesOf(LOOSE.name),
+    sources: new Set(await store.sourcesOf(LOOSE.name)),
     kept: await store.keptNars(""),
     stock: await store.stock(),
     pins: await store.pins(),
