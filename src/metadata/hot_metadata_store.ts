@@ -12,17 +12,18 @@ import type { GraphRow } from "./graph_finder.ts";
 import type { ExpiredSlots, HistoryRow } from "./history_keeper.ts";
 import { isLearned, LateWrites } from "./late_writes.ts";
 import type { NamedPath } from "./name_finder.ts";
-import type {
-  Change,
-  FindOptions,
-  KeptNar,
-  MetadataStore,
-  NarinfoRow,
-  NarRecord,
-  NarSource,
-  PathTimes,
-  PinRoot,
-  WriteOptions,
+import {
+  type Change,
+  type FindOptions,
+  type KeptNar,
+  type MetadataStore,
+  type NarinfoRow,
+  type NarRecord,
+  type NarSource,
+  NEVER_USED_AT_MS,
+  type PathTimes,
+  type PinRoot,
+  type WriteOptions,
 } from "./metadata_store.ts";
 import type { RowSweepOrder, SweptRows } from "./row_sweeper.ts";
 import type {
@@ -40,8 +41,11 @@ const NARINFO_CHARS_MAX = 8 << 20;
 
 const NARS_MAX = 10_000;
 
+type HotRow = NarinfoRow | NarRecord;
+
 /**
- * Keeps frequent rows in memory: a point read costs as much as the rest of a response. Upstreams'
+ * Keeps frequent rows in memory: a point read costs as much as the rest of a response. So are rows
+ * from a write for a client: they are served when the database goes away. Upstreams'
  * narinfos stay there until a locked database takes them. Changes of this process go through here;
  * call `forgetChanged` for those of other processes.
  */
@@ -54,6 +58,8 @@ export class HotMetadataStore implements MetadataStore {
   readonly #nars = lruOf<NarName, NarRecord>({ countMax: NARS_MAX });
   /** Counts the changes: a row that was read before a change is not kept after it. */
   #epoch = 0;
+  /** The rows that are being written, by key. A further change of the key takes it out. */
+  readonly #writing = new Map<StorePathHash | NarName, HotRow>();
   readonly #late: LateWrites;
 
   constructor(inner: MetadataStore, log: Logger) {
@@ -163,16 +169,16 @@ export class HotMetadataStore implements MetadataStore {
 
   async evict(order: EvictionOrder): Promise<Evicted> {
     const evicted = await this.#inner.evict(order);
-    for (const storePathHash of evicted.narinfos) this.#narinfos.delete(storePathHash);
-    for (const { at } of evicted.files) this.#nars.delete(narNameOf(at));
+    for (const storePathHash of evicted.narinfos) this.#dropNarinfo(storePathHash);
+    for (const { at } of evicted.files) this.#dropNar(narNameOf(at));
     this.#epoch++;
     return evicted;
   }
 
   async sweepRows(order: RowSweepOrder): Promise<SweptRows> {
     const swept = await this.#inner.sweepRows(order);
-    for (const storePathHash of swept.narinfos) this.#narinfos.delete(storePathHash);
-    for (const narName of swept.nars) this.#nars.delete(narName);
+    for (const storePathHash of swept.narinfos) this.#dropNarinfo(storePathHash);
+    for (const narName of swept.nars) this.#dropNar(narName);
     this.#epoch++;
     return swept;
   }
@@ -191,7 +197,7 @@ export class HotMetadataStore implements MetadataStore {
 
   async expireNars(order: ExpiryOrder): Promise<readonly PendingFile[]> {
     const files = await this.#inner.expireNars(order);
-    for (const { at } of files) this.#nars.delete(narNameOf(at));
+    for (const { at } of files) this.#dropNar(narNameOf(at));
     if (files.length > 0) this.#epoch++;
     return files;
   }
@@ -228,14 +234,43 @@ export class HotMetadataStore implements MetadataStore {
   }
 
   async apply(changes: readonly Change[], options?: WriteOptions): Promise<void> {
+    const row = this.#rowAfter(changes);
     this.#forget(changes);
+    if (row !== undefined) this.#writing.set(keyOf(row), row);
+    let isLast = false;
     try {
       if (isLearned(changes)) await this.#late.write(changes);
       else await this.#inner.apply(changes, options);
+      isLast = row !== undefined && this.#writing.get(keyOf(row)) === row;
     } finally {
       // A concurrent read may have kept an old row during the write.
       this.#forget(changes);
     }
+    if (row !== undefined && isLast) this.#keep(row);
+  }
+
+  /** The row that a lone change leaves; `undefined`: unknown, or no client requested it. */
+  #rowAfter([change, ...more]: readonly Change[]): HotRow | undefined {
+    if (more.length > 0) return undefined;
+    if (change?.kind === "put-narinfo" && change.atMs !== NEVER_USED_AT_MS) return change.row;
+    if (change?.kind !== "nar-kept") return undefined;
+    const known = this.#nars.peek(narNameOf(change.file.at));
+    return known && { ...known, kept: change.file };
+  }
+
+  #keep(row: HotRow): void {
+    if ("storePathHash" in row) this.#narinfos.set(row.storePathHash, row);
+    else this.#nars.set(row.name, row);
+  }
+
+  #dropNarinfo(storePathHash: StorePathHash): void {
+    this.#narinfos.delete(storePathHash);
+    this.#writing.delete(storePathHash);
+  }
+
+  #dropNar(narName: NarName): void {
+    this.#nars.delete(narName);
+    this.#writing.delete(narName);
   }
 
   /** Drops rows that another process has changed. A change feed calls it. */
@@ -244,34 +279,35 @@ export class HotMetadataStore implements MetadataStore {
     if (changed === "all") {
       this.#narinfos.clear();
       this.#nars.clear();
+      this.#writing.clear();
       return;
     }
-    for (const storePathHash of changed.storePaths) this.#narinfos.delete(storePathHash);
-    for (const narName of changed.nars) this.#nars.delete(narName);
+    for (const storePathHash of changed.storePaths) this.#dropNarinfo(storePathHash);
+    for (const narName of changed.nars) this.#dropNar(narName);
   }
 
   #forget(changes: readonly Change[]): void {
     for (const change of changes) {
       switch (change.kind) {
         case "put-narinfo":
-          this.#narinfos.delete(change.row.storePathHash);
-          this.#nars.delete(change.nar.name);
+          this.#dropNarinfo(change.row.storePathHash);
+          this.#dropNar(change.nar.name);
           break;
         case "remove-narinfo":
-          this.#narinfos.delete(change.storePathHash);
+          this.#dropNarinfo(change.storePathHash);
           break;
         case "stage-nar":
-          this.#nars.delete(change.nar.name);
+          this.#dropNar(change.nar.name);
           break;
         case "remove-nar":
-          this.#nars.delete(change.narName);
+          this.#dropNar(change.narName);
           break;
         case "nar-kept":
-          this.#nars.delete(narNameOf(change.file.at));
+          this.#dropNar(narNameOf(change.file.at));
           break;
         case "nar-sealed":
         case "nar-marked":
-          this.#nars.delete(narNameOf(change.at));
+          this.#dropNar(narNameOf(change.at));
           break;
         case "put-source":
         case "nar-publishing":
@@ -291,6 +327,10 @@ export class HotMetadataStore implements MetadataStore {
       this.#epoch++;
     }
   }
+}
+
+function keyOf(row: HotRow): StorePathHash | NarName {
+  return "storePathHash" in row ? row.storePathHash : row.name;
 }
 
 /** `late` where the database cannot be read, because another process locks it. */

@@ -4,7 +4,7 @@ import { messageOf } from "../../src/base/failure.ts";
 import type { Stats } from "../../src/http/stats/stats.ts";
 import { endedBy, OUTAGES } from "../../src/telemetry/outages.ts";
 import { eventually } from "../support/eventually.ts";
-import { fakeUpstream } from "../support/fake_upstream.ts";
+import { type FakeUpstream, fakeUpstream } from "../support/fake_upstream.ts";
 import { type LarderFlags, type LarderProcess, startLarder } from "../support/larder_process.ts";
 import { type Ending, PostgresServer } from "../support/postgres.ts";
 import { postgresMissing } from "../support/postgres_programs.ts";
@@ -31,6 +31,9 @@ for (const ending of ["fast", "immediate"] as const) {
     () => restart(ending),
   );
 }
+
+/** How long a client waits for what is in memory. */
+const AT_ONCE_MS = 1_000;
 
 /** How a database goes away, and how it comes back. */
 const ABSENCES = {
@@ -88,6 +91,33 @@ for (const [absence, [leave, back]] of Object.entries(ABSENCES)) {
   );
 }
 
+for (const [absence, [leave, back]] of Object.entries(ABSENCES)) {
+  testUnless(
+    postgresMissing,
+    `postgres: what was served once is served at once with a ${absence} database and no upstream`,
+    async () => {
+      await using scene = await Scene.open();
+      using ending = new DisposableStack();
+      const { larder, servers: { upstream } } = scene;
+      const narinfo = await servedNarinfo(larder.port, WARM.storePathHash);
+      await servedNar(larder.port, narinfo);
+      await larder.logged("nar cached successfully");
+      await upstream.stop();
+      leave();
+      ending.defer(back);
+
+      for (const path of [`/${WARM.storePathHash}.narinfo`, narinfo.narPath]) {
+        const startedAt = performance.now();
+        const answer = await fetch(larder.url + path);
+        await answer.arrayBuffer();
+        const { status, headers } = answer;
+        assert.deepEqual([status, headers.get("x-cache")], [200, "HIT"], path);
+        assertInTime(performance.now() - startedAt, AT_ONCE_MS);
+      }
+    },
+  );
+}
+
 testUnless(
   postgresMissing,
   "postgres: a pin at one larder is seen at the other within two seconds, and both sign alike",
@@ -138,7 +168,7 @@ testUnless(
 
 async function restart(ending: Ending): Promise<void> {
   await using scene = await Scene.open();
-  const { larder, database } = scene;
+  const { larder, servers: { database } } = scene;
   await servedNarinfo(larder.port, WARM.storePathHash);
   const started = performance.now();
 
@@ -161,7 +191,7 @@ async function restart(ending: Ending): Promise<void> {
 class Scene implements AsyncDisposable {
   private constructor(
     readonly larder: LarderProcess,
-    readonly database: PostgresServer,
+    readonly servers: { readonly upstream: FakeUpstream; readonly database: PostgresServer },
     readonly another: (more?: LarderFlags) => Promise<LarderProcess>,
     readonly opened: AsyncDisposable,
   ) {}
@@ -180,7 +210,7 @@ class Scene implements AsyncDisposable {
     };
     const another = (more: LarderFlags = {}) => startLarder({ ...flags, ...more });
     const larder = opening.use(await another());
-    return new Scene(larder, server, another, opening.move());
+    return new Scene(larder, { upstream, database: server }, another, opening.move());
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

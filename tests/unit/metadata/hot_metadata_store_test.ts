@@ -1,6 +1,10 @@
 import assert from "node:assert/strict";
 import { HotMetadataStore } from "../../../src/metadata/hot_metadata_store.ts";
-import type { NarinfoRow } from "../../../src/metadata/metadata_store.ts";
+import {
+  type NarinfoRow,
+  NarNameTaken,
+  NEVER_USED_AT_MS,
+} from "../../../src/metadata/metadata_store.ts";
 import { openDatabase } from "../../../src/metadata/sqlite/connection.ts";
 import { SqliteMetadataStore } from "../../../src/metadata/sqlite/sqlite_metadata_store.ts";
 import { narName } from "../../../src/nix/nar_name.ts";
@@ -61,3 +65,62 @@ Deno.test("HotMetadataStore: of keys that changed it reads those anew, and no ot
   assert.ok(await hot.findNarinfo(same));
   assert.equal((await hot.findNar(narOf(same).name))?.kept, undefined);
 });
+
+Deno.test("HotMetadataStore: what a client requested is in memory once written", async () => {
+  const stored = new MemoryMetadataStore();
+  const hot = hotOf(stored);
+  const [asked, ahead] = [hash("asked"), hash("ahead")];
+  const file = fileOf(narOf(asked).name);
+  await hot.apply([memoryPut(asked, [])]);
+  await hot.apply([memoryPut(ahead, [], NEVER_USED_AT_MS)]);
+  assert.ok(await hot.findNar(narOf(asked).name));
+  for (const change of keep(file)) await hot.apply([change]);
+
+  const row = await stored.findNarinfo(asked);
+  const record = await stored.findNar(narOf(asked).name);
+  await stored[Symbol.asyncDispose]();
+  assert.deepEqual(await hot.findNarinfo(asked), row);
+  assert.deepEqual(await hot.findNar(narOf(asked).name), record);
+  assert.deepEqual(record?.kept, file);
+  await assert.rejects(hot.findNarinfo(ahead), "no client requested it");
+});
+
+Deno.test("HotMetadataStore: a write that another one overtakes leaves no row", async () => {
+  const path = hash("a");
+  type Overtake = (hot: HotMetadataStore) => unknown;
+  const overtakings: Readonly<Record<string, Overtake>> = {
+    "another process": (hot) => hot.forgetChanged({ storePaths: [path], nars: [] }),
+    "a lost feed": (hot) => hot.forgetChanged("all"),
+    "this process": (hot) => hot.apply([{ kind: "remove-narinfo", storePathHash: path }]),
+  };
+  for (const [who, overtake] of Object.entries(overtakings)) {
+    const stored = new MemoryMetadataStore();
+    const apply = stored.apply.bind(stored);
+    const answered = Promise.withResolvers<void>();
+    stored.apply = async (changes) => {
+      await apply(changes);
+      if (changes[0]?.kind === "put-narinfo") await answered.promise;
+    };
+    const hot = hotOf(stored);
+    const writing = hot.apply([memoryPut(path, [])]);
+    await overtake(hot);
+    await apply([{ kind: "remove-narinfo", storePathHash: path }]);
+    answered.resolve();
+    await writing;
+    assert.equal(await hot.findNarinfo(path), undefined, who);
+  }
+});
+
+Deno.test("HotMetadataStore: a refused write leaves no row behind", async () => {
+  const stored = new MemoryMetadataStore();
+  const hot = hotOf(stored);
+  const path = hash("a");
+  const nar = { ...narOf(path), narSize: 1 };
+  await hot.apply([memoryPut(hash("b"), []), { ...memoryPut(hash("c"), []), nar }]);
+  await assert.rejects(hot.apply([memoryPut(path, [])]), NarNameTaken);
+  assert.equal(await hot.findNarinfo(path), undefined);
+});
+
+function hotOf(stored: MemoryMetadataStore): HotMetadataStore {
+  return new HotMetadataStore(stored, createLogger("error", { write() {} }));
+}
