@@ -304,7 +304,7 @@ in
         type = types.nullOr (types.bool);
         default = null;
         defaultText = literalMD "`false`";
-        description = "Use locks of this process alone while Redis is away.\n\nWork goes on either way. With it, no warning says that locks are not acquired.";
+        description = "Use locks of this process alone while Redis is away.\n\nWork goes on either way. With it, the log has no line that a lock is not acquired.";
       };
       upstream-url = mkOption {
         type = types.nullOr (types.listOf (text "an http or https URL such as https://cache.example.org or https://cache.example.org?priority=10" "[hH][tT][tT][pP][sS]?://[^[:space:]#]+"));

@@ -11,18 +11,25 @@ export interface RedisLocksOptions {
   readonly storageId?: StorageId;
   readonly holder?: HolderFacts;
   readonly log?: Logger;
+  readonly password?: string;
 }
 
 /** Locks in the Redis at `address`, a host and a port. */
 export async function openRedisLocks(
   address: string,
-  { keyPrefix = "", holder = { member: "host.2.other" }, storageId, log = SILENT }:
-    RedisLocksOptions = {},
+  {
+    keyPrefix = "",
+    holder = { member: "host.2.other" },
+    storageId,
+    log = SILENT,
+    password,
+  }: RedisLocksOptions = {},
 ): Promise<RedisLocks> {
   const { hostname: host, port } = new URL(`redis://${address}`);
-  const client = await connectRedis({ addresses: [{ host, port: Number(port) }], db: 0 }, log);
+  const addresses = [{ host, port: Number(port) }];
+  const connection = await connectRedis({ addresses, db: 0, password }, log);
   return new RedisLocks({
-    ...{ client, keyPrefix, holder, log },
+    ...{ ...connection, keyPrefix, holder, log },
     storageId: () => Promise.resolve(storageId),
   });
 }

@@ -21,8 +21,7 @@ export async function openSharedLocks(
     import("../../locks/redis/redis_client.ts"),
     import("../../locks/redis/redis_locks.ts"),
   ]);
-  const client = await connectRedis(redis, log);
-  return new RedisLocks({ client, ...facts, log });
+  return new RedisLocks({ ...await connectRedis(redis, log), ...facts, log });
 }
 
 /** The locks of this process alone. */

@@ -111,7 +111,7 @@ export const MEMBER_OPTIONS = {
     kind: boolean,
     default: false,
     help: "Use locks of this process alone while Redis is away",
-    details: "Work goes on either way. With it, no warning says that locks are not acquired.",
+    details: "Work goes on either way. With it, the log has no line that a lock is not acquired.",
     also: [{ key: "cache.lock.allow-degraded-mode" }],
   },
 } as const satisfies OptionTable;

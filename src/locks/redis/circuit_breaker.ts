@@ -11,7 +11,14 @@ const FAILURES_MAX = 2;
 /** The pause between two probes while the circuit is open. */
 const PROBE_EVERY_MS = 1_000;
 
+/** Redis refuses the login, or wants one. */
+const LOGIN_REGEXP = /^(?:WRONGPASS|NOAUTH)\b/;
+
+const LOGIN_HINT = "check --cache-redis-username and --cache-redis-password, or its -file";
+
 export interface CircuitBreakerDeps {
+  /** Why there is no connection; `undefined`: there is one, or that is unknown. */
+  readonly failure: () => unknown;
   /** Throws unless Redis answers. */
   readonly probe: () => Promise<unknown>;
   /** Called when the circuit has closed again. */
@@ -43,7 +50,7 @@ export class CircuitBreaker implements Disposable {
       return value;
     } catch (error) {
       if (++this.#failures >= FAILURES_MAX) this.#open(error);
-      const message = `Cannot use locks: ${messageOf(error)}`;
+      const message = `Cannot use locks: ${messageOf(this.#deps.failure() ?? error)}`;
       throw new LocksUnavailable("redis_error", message, error);
     }
   }
@@ -55,7 +62,9 @@ export class CircuitBreaker implements Disposable {
   #open(error: unknown): void {
     if (this.#isOpen || this.#stop.signal.aborted) return;
     this.#isOpen = true;
-    this.#outage.failed("circuit breaker open: Redis is unavailable", { error: messageOf(error) });
+    const reason = messageOf(this.#deps.failure() ?? error);
+    const hint = LOGIN_REGEXP.test(reason) ? { hint: LOGIN_HINT } : {};
+    this.#outage.failed("circuit breaker open: Redis is unavailable", { error: reason, ...hint });
     void this.#probe();
   }
 

@@ -35,17 +35,33 @@ export interface RedisSettings {
 
 export type RedisClient = Redis | Cluster;
 
+export interface RedisConnection {
+  readonly client: RedisClient;
+  /** Why there is no connection. A command then says no more than that there is none. */
+  readonly failure: () => unknown;
+}
+
 /**
  * Connects in the background, for as long as it takes. Resolves when Redis has answered, or after
  * two seconds. Commands fail at once without a connection, and after a second without an answer.
  */
-export async function connectRedis(settings: RedisSettings, log: Logger): Promise<RedisClient> {
+export async function connectRedis(settings: RedisSettings, log: Logger): Promise<RedisConnection> {
   const client = clientOf(settings);
+  let failure: unknown;
   const ready = new Promise<void>((resolve) => client.once("ready", () => resolve()));
-  // Without a listener an error ends the process. Commands tell of it, too.
-  client.on("error", (error) => log.debug("Redis connection failed", { error: messageOf(error) }));
+  client.on("ready", () => failure = undefined);
+  // Without a listener an error ends the process.
+  client.on("error", (error) => {
+    failure = causeOf(error);
+    log.debug("Redis connection failed", { error: messageOf(failure) });
+  });
   await within(ready, CONNECT_MAX_MS);
-  return client;
+  return { client, failure: () => failure };
+}
+
+/** Of a cluster the error of a node says why. */
+function causeOf(error: Error & { readonly lastNodeError?: Error }): Error {
+  return error.lastNodeError ?? error;
 }
 
 function clientOf({ addresses, sentinelMaster, ...login }: RedisSettings): RedisClient {

@@ -2,7 +2,7 @@ import type { StorageId } from "../../base/storage_id.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import type { Holder, HolderFacts, Lease, LockName, Locks } from "../locks.ts";
 import { CircuitBreaker } from "./circuit_breaker.ts";
-import type { RedisClient } from "./redis_client.ts";
+import type { RedisConnection } from "./redis_client.ts";
 import { RedisLease } from "./redis_lease.ts";
 
 /** Deletes a key while it has the value of one lease. */
@@ -18,9 +18,8 @@ return redis.call("pexpire", KEYS[1], ARGV[2])`;
 /** Keys that may exist although nobody holds them: Redis did not answer. Others expire. */
 const DOUBTFUL_MAX = 1_000;
 
-export interface RedisLocksDeps {
-  readonly client: RedisClient;
-  /** Prefix of every key. */
+export interface RedisLocksDeps extends RedisConnection {
+  /** In front of every key. */
   readonly keyPrefix: string;
   /** Id behind the prefix: storages may share a Redis. `undefined`: it has none. Never rejects. */
   readonly storageId: () => Promise<StorageId | undefined>;
@@ -43,6 +42,7 @@ export class RedisLocks implements Locks {
       // A write that changes nothing, where the last command failed: another node may be well.
       probe: () => deps.client.setrange(this.#failedKey, 0, ""),
       closed: () => void this.#settleDoubtful(),
+      failure: deps.failure,
       log: deps.log,
     });
   }

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { pause } from "../../../src/base/pause.ts";
 import { LocksUnavailable } from "../../../src/locks/locks.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
 import { eventually } from "../../support/eventually.ts";
@@ -11,6 +12,7 @@ const TTL_MS = 60_000;
 /** A client may wait for two commands that Redis does not answer. */
 const FROZEN_MAX_MS = 3_000;
 const AT_ONCE_MS = 200;
+const DISCONNECT_MAX_MS = 2_100;
 
 testUnless(
   redisMissing,
@@ -71,6 +73,28 @@ testUnless(
     assert.ok(lease);
   },
 );
+
+testUnless(redisMissing, "redis locks: a wrong password is told, the right one works", async () => {
+  await using server = await RedisServer.open({ words: ["--requirepass", "right"] });
+  const LOGINS = [["wrong", /^WRONGPASS/], [undefined, /^NOAUTH/]] as const;
+  for (const [password, reason] of LOGINS) {
+    const lines: { readonly error: string; readonly hint: string }[] = [];
+    const log = createLogger("info", { write: (line) => void lines.push(JSON.parse(line)) });
+    const login = password === undefined ? {} : { password };
+    await using locks = await openRedisLocks(server.address, { log, ...login });
+    for (let tries = 0; tries < 2; tries++) {
+      await assert.rejects(locks.tryAcquire("a", TTL_MS), isUnavailable("redis_error"));
+    }
+    const [{ error = "", hint = "" } = {}] = lines;
+    assert.match(error, reason);
+    assert.match(hint, /--cache-redis-password, or its -file/);
+  }
+  await using locks = await openRedisLocks(server.address, { password: "right" });
+  await using lease = await locks.tryAcquire("a", TTL_MS);
+  assert.ok(lease);
+  // The client's own timer for a connection that was closed already.
+  await pause(DISCONNECT_MAX_MS);
+});
 
 testUnless(redisMissing, "redis locks: a killed Redis that starts again gives locks", async () => {
   await using server = await RedisServer.open();
