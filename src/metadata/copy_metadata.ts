@@ -209,8 +209,8 @@ export class MetadataCopy {
   }
 
   /**
-   * What removes the NAR of the same name with other facts: the old database has forgotten it, and
-   * has got another one since. Empty where the new one has none, or the same.
+   * Changes that remove the NAR of the same name with other facts. The old database has forgotten
+   * it, and has got another one since. Empty where the new one has none, or the same.
    */
   async #otherNar(nar: NarRecord, there: NarRecord | undefined): Promise<readonly Change[]> {
     if (there === undefined || isSameClaim(there, nar)) return [];
@@ -221,7 +221,7 @@ export class MetadataCopy {
     ];
   }
 
-  /** What removes a NAR that no narinfo names. */
+  /** Changes that remove a NAR that no narinfo names. */
   #removal(there: NarRecord | undefined): readonly Change[] {
     if (there === undefined) return [];
     return [...this.#givenUp(there.kept), { kind: "remove-nar", narName: there.name }];
@@ -284,7 +284,7 @@ export class MetadataCopy {
     return [{ kind: "nar-marked", at, owner: this.#owner }, { kind: "nar-gone", at }];
   }
 
-  /** What makes the kept object that of the old database. No file is touched. */
+  /** Changes that make the kept object that of the old database. No file is touched. */
   #kept(from: NarRecord, to: NarRecord | undefined, atMs: number): readonly Change[] {
     const [file, former] = [from.kept, to?.kept];
     const owner = this.#owner;

@@ -1,5 +1,5 @@
--- What this database is a copy of. A larder that opens it for its own use removes the row: from then
--- on, rows may differ for another reason than a change of the original.
+-- The original of this copy. A larder that opens it for its own use removes the row. From then on
+-- rows may differ for another reason than a change of the original.
 CREATE TABLE copy_mark (
   one INTEGER PRIMARY KEY CHECK (one = 1),
   original TEXT NOT NULL
