@@ -119,7 +119,7 @@ class WatchedDownload extends Download {
   constructor(path: string) {
     Deno.writeFileSync(path, new Uint8Array(0));
     const file = new WatchedFile(path);
-    super({ name: NAME, file, startedAtMs: 0, isAhead: false });
+    super({ name: NAME, file, startedAtMs: 0, origin: "client" });
     this.#path = path;
     this.#watched = file;
   }

@@ -42,12 +42,14 @@ export interface DownloadReader {
   readonly peer: string | undefined;
 }
 
+/** What began a download: a client, a prefetch, or a whole file that another process left. */
+export type DownloadOrigin = "client" | "ahead" | "received";
+
 export interface DownloadParts {
   readonly name: NarName;
   readonly file: GrowingFile;
   readonly startedAtMs: number;
-  /** True if no client waits for the download at its start. */
-  readonly isAhead: boolean;
+  readonly origin: DownloadOrigin;
 }
 
 /** One NAR file in flight, for any number of readers, each at its own pace. */
@@ -61,14 +63,19 @@ export class Download {
   readonly #changed = new Notifier();
   #isPromised = false;
   #isWanted: boolean;
-  readonly isAhead: boolean;
+  readonly origin: DownloadOrigin;
 
-  constructor({ name, file, startedAtMs, isAhead }: DownloadParts) {
+  constructor({ name, file, startedAtMs, origin }: DownloadParts) {
     this.name = name;
     this.file = file;
     this.startedAtMs = startedAtMs;
-    this.isAhead = isAhead;
-    this.#isWanted = !isAhead;
+    this.origin = origin;
+    this.#isWanted = origin === "client";
+  }
+
+  /** True if no client waited for the download at its start. */
+  get isAhead(): boolean {
+    return this.origin !== "client";
   }
 
   /** False until a client waits for the download. */

@@ -2,7 +2,7 @@ import { messageOf } from "../../base/failure.ts";
 import type { NarRecord } from "../../metadata/metadata_store.ts";
 import type { NarName } from "../../nix/nar_name.ts";
 import type { ActiveReads } from "../../space/active_reads.ts";
-import { Download, ELSEWHERE, NotKept } from "./download.ts";
+import { Download, type DownloadOrigin, NotKept } from "./download.ts";
 import { type DownloadProgress, type InFlight, progressOf } from "./download_progress.ts";
 import { GrowingFile } from "./growing_file.ts";
 import { announcedFileSize } from "../nar/nar_naming.ts";
@@ -41,7 +41,7 @@ export interface JoinedDownload {
   readonly download: Download;
   /** False for a new one. */
   readonly joined: boolean;
-  /** True for the first client that joins a download that larder started ahead. */
+  /** True for the first client that joins a prefetch. */
   readonly isAhead: boolean;
 }
 
@@ -100,10 +100,10 @@ export class Downloads implements InFlight {
     if (inFlight === undefined || hasFailedAhead(inFlight)) {
       const file = this.#makeGrowingFile(nar, requestId);
       const run = (download: Download) => this.#runInTurn(this.#deps, { download, nar, requestId });
-      const download = this.#start(nar, { file, isAhead: false, run });
+      const download = this.#start(nar, { file, origin: "client", run });
       return { download, joined: false, isAhead: false };
     }
-    const isAhead = !inFlight.isWanted;
+    const isAhead = inFlight.origin === "ahead" && !inFlight.isWanted;
     inFlight.want();
     return { download: inFlight, joined: true, isAhead };
   }
@@ -126,7 +126,7 @@ export class Downloads implements InFlight {
       const deps = aheadDeps(this.#deps, { ...this.#deps, isWanted });
       return this.#runInTurn(deps, { download, nar, requestId });
     };
-    const download = this.#start(nar, { file, isAhead: true, run });
+    const download = this.#start(nar, { file, origin: "ahead", run });
     await this.#running.get(download);
     return { isKept: isKeptSomewhere(download), isJoined: download.isWanted };
   }
@@ -143,7 +143,7 @@ export class Downloads implements InFlight {
         if (nar && nar.kept === undefined && !this.#inFlight.has(nar.name)) {
           const file = new GrowingFile(path);
           const run = (download: Download) => runReceived(this.#deps, download, nar);
-          return await this.#running.get(this.#start(nar, { file, isAhead: true, run }));
+          return await this.#running.get(this.#start(nar, { file, origin: "received", run }));
         }
         Deno.removeSync(path);
       } catch (error) {
@@ -172,12 +172,12 @@ export class Downloads implements InFlight {
     }
   }
 
-  #start(nar: NarRecord, { file, isAhead, run }: DownloadStart): Download {
+  #start(nar: NarRecord, { file, origin, run }: DownloadStart): Download {
     const { reads, transfer: { keeping, tracer } } = this.#deps;
     const { name } = nar;
     const use = file.use();
     const end = reads.begin(name);
-    const download = new Download({ name, file, startedAtMs: keeping.nowMs(), isAhead });
+    const download = new Download({ name, file, startedAtMs: keeping.nowMs(), origin });
     this.#inFlight.set(name, download);
     const start = { name: "download nar", facts: { "larder.nar": name } };
     const running = tracer.span(start, async (span) => {
@@ -218,7 +218,7 @@ interface RunParts {
 
 interface DownloadStart {
   readonly file: GrowingFile;
-  readonly isAhead: boolean;
+  readonly origin: DownloadOrigin;
   /** Never rejects. */
   readonly run: (download: Download) => Promise<NarFailure | undefined>;
 }

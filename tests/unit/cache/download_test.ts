@@ -15,7 +15,7 @@ function received(folder: string): Download {
   const path = `${folder}/growing`;
   Deno.writeTextFileSync(path, TEXT);
   const file = new GrowingFile(path);
-  const download = new Download({ name: NAME, file, startedAtMs: 0, isAhead: false });
+  const download = new Download({ name: NAME, file, startedAtMs: 0, origin: "client" });
   download.advance({ type: "opened", fileSize: TEXT.length });
   download.advance({ type: "bytes", received: TEXT.length });
   return download;

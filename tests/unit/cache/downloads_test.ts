@@ -12,6 +12,7 @@ import { ActiveReads } from "../../../src/space/active_reads.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
 import { Metrics } from "../../../src/telemetry/metrics.ts";
 import { NO_TRACER } from "../../../src/telemetry/tracer.ts";
+import { eventually } from "../../support/eventually.ts";
 import { fileOf, hash, keep, narOf, put } from "../../support/metadata_rows.ts";
 import { StockedSpace } from "../../support/stocked_space.ts";
 import { MemoryNarStore } from "../../support/memory_nar_store.ts";
@@ -247,6 +248,25 @@ for (const [name, { bytes, measure, kept }] of Object.entries(LEFT)) {
     }
   });
 }
+
+Deno.test("downloads: a client that joins a received file joins no prefetch", async () => {
+  using folder = tempFolder();
+  await using stocked = await StockedSpace.open(Infinity);
+  await know(stocked, PACKED);
+  const verdict = Promise.withResolvers<NarMeasure>();
+  const fetcher: NarFetcher = { begin: () => assert.fail("an upstream is asked") };
+  const downloads = downloadsOver({ stocked, folder, fetcher, measure: verdict.promise });
+  const path = `${folder.path}/${PACKED.name}.x1y2.received`;
+  Deno.writeFileSync(path, BYTES);
+  const resumed = downloads.resume([path]);
+  await eventually("it is verified", () => downloads.find(PACKED.name) !== undefined);
+
+  const { joined, isAhead } = downloads.join(PACKED, "request");
+
+  assert.deepEqual({ joined, isAhead }, { joined: true, isAhead: false });
+  verdict.resolve(MEASURED);
+  await resumed;
+});
 
 Deno.test("downloads: a received file that a stop interrupts stays for the next one", async () => {
   using folder = tempFolder();

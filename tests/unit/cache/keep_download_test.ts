@@ -162,7 +162,7 @@ class Scene implements AsyncDisposable {
     const path = `${this.#folder.path}/growing`;
     Deno.writeTextFileSync(path, TEXT);
     const file = new GrowingFile(path);
-    const download = new Download({ name: NAR.name, file, startedAtMs: 0, isAhead: false });
+    const download = new Download({ name: NAR.name, file, startedAtMs: 0, origin: "client" });
     using _use = download.file.use();
     download.advance({ type: "opened", fileSize: TEXT.length });
     const measure = { kind: "measured", digest: DIGEST, narSize: TEXT.length } as const;

@@ -15,7 +15,7 @@ Deno.test("transfer rates: a download that stands still has a rate of 0", () => 
   using folder = tempFolder();
   Deno.writeTextFileSync(`${folder.path}/growing`, "");
   const file = new GrowingFile(`${folder.path}/growing`);
-  const download = new Download({ name: NAME, file, startedAtMs: 0, isAhead: false });
+  const download = new Download({ name: NAME, file, startedAtMs: 0, origin: "client" });
   using _use = download.use(undefined);
   const rate = () => progressOf(download)?.bytesPerSecond;
   time.standStill(3_000);
