@@ -67,7 +67,9 @@ export interface App extends AsyncDisposable {
   readonly touches: Pick<Touches, "flush">;
   /** Resolves when no download is in flight that a client waits for. */
   downloadsOver(): Promise<void>;
-  /** Verifies whole files that other processes left. */
+  /** Whole files that other processes left: from now on no upstream is asked for them. */
+  receive(paths: readonly string[]): Promise<void>;
+  /** Verifies these files and those received before. */
   resume(paths: readonly string[]): Promise<void>;
   /** Resolves when nothing is in flight that no client waits for. */
   prefetchOver(): Promise<void>;
@@ -139,6 +141,7 @@ export function buildApp(given: AppParts): App {
     },
     tellMembers: () => page.tellMembers(),
     downloadsOver: () => downloads.wantedIdle(),
+    receive: (paths) => downloads.receive(paths),
     resume: (paths) => downloads.resume(paths),
     prefetchOver: async () => await prefetch?.idle(),
     expirePrefetched: () => prefetch?.expire(),

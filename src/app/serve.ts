@@ -85,7 +85,8 @@ export async function serve(settings: Settings): Promise<number> {
     });
     await app.space.open();
     await app.history.start();
-    const pipeline = atFirstAnswer(app.pipeline, () => app.prepareWorkers());
+    await app.receive(workFolder.takeReceived());
+    const pipeline = atFirstPull(app.pipeline, () => app.prepareWorkers());
     const parts = {
       ...listenSettings(settings, metrics),
       server: { ...pipeline, log, nowMs: Date.now, proxies: proxiesOf(settings) },

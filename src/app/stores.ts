@@ -76,6 +76,8 @@ export async function openStores(
   const outage = settlingOutage(log);
   const settling = { metadata, nars, spool: workFolder, member, hasEnded, log, outage };
   await recover(settling);
+  // A member that was killed a moment ago is not dead yet, but a client may ask for its files.
+  workFolder.share(workFolder.others().filter(hasEnded));
   const watch = new SharedFileWatch({
     ...{ ledger: metadata, member, hostname: Deno.hostname(), log },
     nowMs: () => performance.now(),

@@ -162,6 +162,39 @@ async function killedAt(point: Point): Promise<void> {
   record({ area: "machine", fault: `larder is killed (\`kill -9\`) ${point.told}`, saw, kept });
 }
 
+Deno.test("killed with all bytes and no verdict: the next start has the NAR at once", async () => {
+  using storage = tempFolder();
+  const object = SLOW_TO_VERIFY();
+  await using upstream = await fakeUpstream({ objects: [object], stored: true });
+  const flags = {
+    "cache-storage-local": storage.path,
+    "cache-upstream-url": upstream.url,
+    "cache-upstream-public-key": upstream.publicKey,
+  };
+  {
+    await using larder = await startLarder(flags);
+    const { narPath } = await servedNarinfo(larder.port, object.storePathHash);
+    await using client = await NarClient.open(larder.port, narPath);
+    await client.ask();
+    await eventually("all bytes are here", () => {
+      return spooled(larder).some((path) => path.endsWith(".received"));
+    });
+    larder.kill("SIGKILL");
+    await larder.ended;
+  }
+  await upstream.stop();
+
+  await using larder = await startLarder(flags);
+  const narinfo = await servedNarinfo(larder.port, object.storePathHash);
+  const first = await servedNar(larder.port, narinfo);
+  assert.equal(first.status, 200);
+  assert.match(first.headers.get("x-cache") ?? "", /^(JOINED|HIT)$/);
+  await larder.logged("received nar kept");
+  const again = await servedNar(larder.port, narinfo);
+  assert.equal(again.headers.get("x-cache"), "HIT");
+  assert.equal(upstream.count(NAR_REGEXP), 1);
+});
+
 /** The client has all that came but the last byte, which waits for the rest. */
 function partly(part: (fileSize: number) => number): Point {
   return {

@@ -117,11 +117,14 @@ export class MortalLarder {
     this.#workFolder = new WorkFolder(disk.temp, { member: this.member, log });
     await this.recover({ metadata, nars });
     this.life.check();
+    // As in containers of one host name, where each seems to have ended.
+    this.#workFolder.share(this.#workFolder.others());
     const running = new RunningLarder(this, this.#parts, { metadata, nars });
     try {
       await running.space.open();
       await running.space.refresh();
       this.life.check();
+      await running.receive();
       running.resume();
       return running;
     } catch (error) {
@@ -259,10 +262,15 @@ export class RunningLarder {
     this.#background = Promise.all([this.#background, work]).then(() => undefined);
   }
 
+  /** Asks no upstream for whole files that others left, as a start does. */
+  receive(): Promise<void> {
+    return this.#traffic.downloads.receive(this.larder.workFolder.takeReceived());
+  }
+
   /** Verifies the whole files that the dead left, as the chores do. */
   resume(): void {
     const paths = this.larder.workFolder.takeReceived();
-    if (paths.length > 0) this.#later(this.#traffic.downloads.resume(paths));
+    this.#later(this.#traffic.downloads.resume(paths));
   }
 
   /** Resolves when nothing is under way, in the background neither. */

@@ -11,7 +11,7 @@ import { aheadDeps, type AheadSpace } from "./ahead_deps.ts";
 import { KeepOutageLog } from "./keep_outage_log.ts";
 import type { NarFailure } from "../sources/nar_attempts.ts";
 import { runReceived } from "./received_file.ts";
-import { narNameOfReceived } from "./received_path.ts";
+import { type ReceivedFile, ReceivedFiles } from "./received_files.ts";
 import type { RunDownloadDeps } from "./run_download.ts";
 import { runInTurn } from "./run_in_turn.ts";
 import { ALONE, type Turns } from "../../locks/turns.ts";
@@ -51,11 +51,20 @@ export class Downloads implements InFlight {
   #isStopping = false;
   readonly #inFlight = new Map<NarName, Download>();
   readonly #running = new Map<Download, Promise<void>>();
+  readonly #received: ReceivedFiles;
 
   constructor(deps: DownloadsDeps) {
-    const { log, metrics } = deps.attempts.logging;
+    const { candidates: { metadata }, logging: { log, metrics } } = deps.attempts;
     const outages = new KeepOutageLog(log, metrics);
     this.#deps = { ...deps, outages, isStopping: () => this.#isStopping };
+    this.#received = new ReceivedFiles({
+      ...{ metadata, log },
+      isInFlight: (narName) => this.#inFlight.has(narName),
+      verify: async (file) => {
+        const download = this.#startReceived(file);
+        await (download && this.#running.get(download));
+      },
+    });
   }
 
   /** How many downloads are in flight. */
@@ -63,8 +72,17 @@ export class Downloads implements InFlight {
     return this.#inFlight.size;
   }
 
+  /** A file that another process left is verified from now on. */
   find(narName: NarName): Download | undefined {
-    return this.#inFlight.get(narName);
+    const inFlight = this.#inFlight.get(narName);
+    if (inFlight !== undefined) return inFlight;
+    const file = this.#received.take(narName);
+    return file && this.#startReceived(file);
+  }
+
+  /** True if a download of the file is in flight, or another process left it. */
+  has(narName: NarName): boolean {
+    return this.#inFlight.has(narName) || this.#received.has(narName);
   }
 
   /** The whole files that wait for the verdict on their NAR. */
@@ -95,7 +113,7 @@ export class Downloads implements InFlight {
    * client will probably retry. Throws NotKept when the file cannot be made.
    */
   join(nar: NarRecord, requestId: string): JoinedDownload {
-    const inFlight = this.#inFlight.get(nar.name);
+    const inFlight = this.find(nar.name);
     // A client has more patience, and more room, than one that no client waited for.
     if (inFlight === undefined || hasFailedAhead(inFlight)) {
       const file = this.#makeGrowingFile(nar, requestId);
@@ -132,25 +150,17 @@ export class Downloads implements InFlight {
   }
 
   /**
-   * Verifies whole files that another process left, and keeps them. A file that is wrong, kept
-   * already or being downloaded goes. Never rejects.
+   * Whole files that another process left: from now on no upstream is asked for them. Never
+   * rejects.
    */
+  receive(paths: readonly string[]): Promise<void> {
+    return this.#received.add(paths);
+  }
+
+  /** Verifies these files and those received before, and keeps them. Never rejects. */
   async resume(paths: readonly string[]): Promise<void> {
-    await Promise.all(paths.map(async (path) => {
-      const name = narNameOfReceived(path);
-      try {
-        const nar = name && await this.#deps.attempts.candidates.metadata.findNar(name);
-        if (nar && nar.kept === undefined && !this.#inFlight.has(nar.name)) {
-          const file = new GrowingFile(path);
-          const run = (download: Download) => runReceived(this.#deps, download, nar);
-          return await this.#running.get(this.#start(nar, { file, origin: "received", run }));
-        }
-        Deno.removeSync(path);
-      } catch (error) {
-        const facts = { path, error: messageOf(error) };
-        this.#deps.attempts.logging.log.warn("received nar not resumed", facts);
-      }
-    }));
+    await this.receive(paths);
+    await this.#received.verify();
   }
 
   /** Begins the stop: a whole file without time for its check stays for the next process. */
@@ -169,6 +179,19 @@ export class Downloads implements InFlight {
       const wanted = [...this.#running].filter(([{ isWanted }]) => isWanted);
       if (wanted.length === 0) return;
       await Promise.allSettled(wanted.map(([, running]) => running));
+    }
+  }
+
+  /** `undefined` for a file that cannot be opened. */
+  #startReceived({ nar, path }: ReceivedFile): Download | undefined {
+    try {
+      const file = new GrowingFile(path);
+      const run = (download: Download) => runReceived(this.#deps, download, nar);
+      return this.#start(nar, { file, origin: "received", run });
+    } catch (error) {
+      const facts = { path, error: messageOf(error) };
+      this.#deps.attempts.logging.log.warn("received nar not resumed", facts);
+      return undefined;
     }
   }
 

@@ -14,7 +14,7 @@ const WAITING_MAX = 1_000;
 
 export interface NarsAheadDeps {
   readonly metadata: Pick<NarFinder, "findNar" | "sourcesOf">;
-  readonly downloads: Pick<Downloads, "find" | "ahead">;
+  readonly downloads: Pick<Downloads, "has" | "ahead">;
   readonly pool: Pick<UpstreamPool, "isSpare">;
   /** True if a file of this size fits without eviction of recently used entries. */
   readonly hasRoom: (fileSize: number) => Promise<boolean>;
@@ -138,7 +138,7 @@ export class NarsAhead {
       this.note("skipped");
       return count("skipped");
     }
-    if (this.#isStopped || downloads.find(narName) !== undefined) return;
+    if (this.#isStopped || downloads.has(narName)) return;
     this.note("fetched");
     const { isKept, isJoined } = await downloads.ahead(nar, requestId);
     if (!isKept) {

@@ -20,6 +20,8 @@ export class WorkFolder implements Spool, Disposable {
   /** Orphans that could not be removed, so that the log names each once. */
   readonly #stuck = new Set<MemberId>();
   #received: string[] = [];
+  /** The names of the whole files of others that this folder has, or has had. */
+  readonly #had = new Set<string>();
 
   /** Throws when the folder cannot be made. */
   constructor(base: string, deps: WorkFolderDeps) {
@@ -53,12 +55,29 @@ export class WorkFolder implements Spool, Disposable {
     return paths;
   }
 
+  /**
+   * Gives the whole files of members that seem to have ended a name in this folder too. Nobody
+   * writes to them any more, so a member that lives goes on with its own names.
+   */
+  share(members: readonly MemberId[]): void {
+    for (const member of members) {
+      try {
+        const path = `${this.#base}/${member}`;
+        for (const name of receivedIn(path)) this.#have(name, (own) => Deno.linkSync(`${path}/${name}`, own));
+      } catch {
+        // Without hard links they come with the folder, once the member is dead.
+      }
+    }
+  }
+
   /** Takes over the member's whole files first. */
   remove(member: MemberId): boolean {
     const { log } = this.#deps;
     const path = `${this.#base}/${member}`;
     try {
-      for (const name of receivedIn(path)) this.#takeOver(`${path}/${name}`, name);
+      for (const name of receivedIn(path)) {
+        this.#have(name, (own) => Deno.renameSync(`${path}/${name}`, own));
+      }
       Deno.removeSync(path, { recursive: true });
       log.info("orphan removed", { path });
     } catch (error) {
@@ -76,9 +95,11 @@ export class WorkFolder implements Spool, Disposable {
   }
 
   /** The name is random enough for all members. */
-  #takeOver(from: string, name: string): void {
+  #have(name: string, get: (path: string) => void): void {
+    if (this.#had.has(name)) return;
     const path = `${this.path}/${name}`;
-    Deno.renameSync(from, path);
+    get(path);
+    this.#had.add(name);
     this.#received.push(path);
   }
 

@@ -58,6 +58,30 @@ Deno.test("work folder: the whole files of a dead member are taken over, once", 
   assert.deepEqual(folder.others(), []);
 });
 
+Deno.test("work folder: whole files are shared before their member is dead, and once", () => {
+  using base = tempFolder();
+  using folder = open(base.path);
+  using owner = open(base.path);
+  const its = `${owner.path}/y.received`;
+  Deno.writeTextFileSync(`${owner.path}/x.part`, "growing");
+  Deno.writeTextFileSync(its, "whole");
+
+  folder.share(folder.others());
+  folder.share([...folder.others(), newMemberId("host", 1)]);
+
+  const path = `${folder.path}/y.received`;
+  assert.deepEqual(folder.takeReceived(), [path]);
+  // A member that lives stores its own name.
+  Deno.renameSync(its, `${owner.path}/stored`);
+  assert.equal(Deno.readTextFileSync(path), "whole");
+  Deno.renameSync(`${owner.path}/stored`, its);
+  // One that is dead by now has nothing more to give.
+  Deno.removeSync(path);
+  assert.ok(folder.remove(folder.others()[0] ?? ""));
+  assert.deepEqual(folder.takeReceived(), []);
+  assert.deepEqual(namesIn(folder.path), []);
+});
+
 Deno.test("work folder: a member that ends leaves its whole files, and no others", () => {
   using base = tempFolder();
   const ended = open(base.path);
