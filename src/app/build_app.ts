@@ -222,8 +222,8 @@ function buildCache(
     attempts,
     transfer: { ...workers, keeping, tracer },
     space: telemetry.tracer ? tracedSpace(space, tracer) : space,
-    ...{ reads, pool, turns },
-    tempFolder,
+    ...{ reads, pool, turns, tempFolder },
+    verifyThreads: parts.fetching.verifyThreads,
   });
   metrics.gauge("verification_backlog_files", {}, () => downloads.backlog().files);
   metrics.gauge("verification_backlog_bytes", {}, () => downloads.backlog().bytes);

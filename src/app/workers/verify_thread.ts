@@ -86,6 +86,8 @@ export class VerifyThread implements NarVerifier, Disposable {
       grown: (fileSize, whole) => {
         // A file whose decoding began while it grew needs no turn.
         if (begun) return grown(fileSize, whole);
+        // It has no decoder, so it takes no memory, and a client may wait for its hash.
+        if (whole && order.compression === "none") return grown(fileSize, true);
         if (!whole) return void (memory.take(decoderBytesMax(order)) && grown(fileSize, false));
         wholeFiles(() => {
           grown(fileSize, true);

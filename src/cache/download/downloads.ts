@@ -26,6 +26,8 @@ export interface DownloadsDeps extends Omit<RunDownloadDeps, "outages" | "isStop
   readonly reads: Pick<ActiveReads, "begin">;
   /** Default: there are no other members. */
   readonly turns?: Pick<Turns, "nar">;
+  /** Threads that verify whole files of other processes; default 1. */
+  readonly verifyThreads?: number;
 }
 
 /** Files that are here, and neither kept nor lost. */
@@ -58,7 +60,8 @@ export class Downloads implements InFlight {
     const outages = new KeepOutageLog(log, metrics);
     this.#deps = { ...deps, outages, isStopping: () => this.#isStopping };
     this.#received = new ReceivedFiles({
-      ...{ metadata, log },
+      ...{ metadata, log, isStopping: () => this.#isStopping },
+      atOnceMax: deps.verifyThreads ?? 1,
       isInFlight: (narName) => this.#inFlight.has(narName),
       verify: async (file) => {
         const download = this.#startReceived(file);
@@ -88,11 +91,17 @@ export class Downloads implements InFlight {
   /** The whole files that wait for the verdict on their NAR. */
   backlog(): VerificationBacklog {
     const backlog = { files: 0, bytes: 0, oldestMs: 0 };
-    for (const { unverifiedMs, fileSize = 0 } of this.#inFlight.values()) {
-      if (unverifiedMs === undefined) continue;
+    const add = (fileSize: number, waitedMs: number) => {
       backlog.files++;
       backlog.bytes += fileSize;
-      backlog.oldestMs = Math.max(backlog.oldestMs, unverifiedMs);
+      backlog.oldestMs = Math.max(backlog.oldestMs, waitedMs);
+    };
+    for (const { origin, unverifiedMs, fileSize = 0 } of this.#inFlight.values()) {
+      if (unverifiedMs !== undefined && origin !== "received") add(fileSize, unverifiedMs);
+    }
+    const nowMs = this.#deps.transfer.keeping.nowMs();
+    for (const { fileSize, receivedAtMs } of this.#received.list()) {
+      add(fileSize, nowMs - receivedAtMs);
     }
     return backlog;
   }
@@ -183,12 +192,15 @@ export class Downloads implements InFlight {
   }
 
   /** `undefined` for a file that cannot be opened. */
-  #startReceived({ nar, path }: ReceivedFile): Download | undefined {
+  #startReceived(received: ReceivedFile): Download | undefined {
+    const { nar, path } = received;
     try {
       const file = new GrowingFile(path);
-      const run = (download: Download) => runReceived(this.#deps, download, nar);
+      const run = (download: Download) =>
+        runReceived(this.#deps, download, nar).finally(() => this.#received.over(received));
       return this.#start(nar, { file, origin: "received", run });
     } catch (error) {
+      this.#received.over(received);
       const facts = { path, error: messageOf(error) };
       this.#deps.attempts.logging.log.warn("received nar not resumed", facts);
       return undefined;

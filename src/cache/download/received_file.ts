@@ -1,9 +1,9 @@
-import { digestOf, filePieces } from "../../base/digest_of.ts";
 import { Failure, messageOf } from "../../base/failure.ts";
 import type { NarRow } from "../../metadata/metadata_store.ts";
 import type { GrowingReservation } from "../../space/growing_reservation.ts";
 import type { NarFailure } from "../sources/nar_attempts.ts";
-import type { NarMeasure } from "../verify/nar_verifier.ts";
+import { Mismatch } from "../verify/check_nar.ts";
+import type { NarMeasure, NarVerifier } from "../verify/nar_verifier.ts";
 import type { Download } from "./download.ts";
 import { downloadReservation } from "./download_reservation.ts";
 import { discardDownload, type RunDownloadDeps } from "./run_download.ts";
@@ -25,7 +25,8 @@ export async function runReceived(
     return undefined;
   } catch (error) {
     const detail = messageOf(error);
-    const isLeft = download.state.state === "received" && deps.isStopping();
+    // A hash that ends with its thread says nothing about the file.
+    const isLeft = deps.isStopping() && !(error instanceof Mismatch);
     download.advance({ type: "error", reason: detail });
     if (!isLeft) discardDownload(download, log);
     log.warn("received nar not kept", { nar: nar.name, error: detail });
@@ -48,7 +49,7 @@ async function keep(
   const { size: fileSize } = await Deno.stat(path);
   if (await reservation.grow(fileSize) < fileSize) throw noRoom();
   download.advance({ type: "opened", fileSize });
-  const digest = await digestOf(filePieces(path));
+  const digest = await digestOf(verifier, path, fileSize);
   const measure = async (): Promise<NarMeasure> => {
     const { compression, narSize } = nar;
     if (compression === "none") return { kind: "measured", digest, narSize: fileSize };
@@ -66,4 +67,17 @@ async function keep(
 
 function noRoom(): Failure {
   return new Failure("overloaded", "Cannot keep received file: there is no room for it");
+}
+
+/** Of the file itself, on a verify thread. */
+async function digestOf(
+  verifier: Pick<NarVerifier, "start">,
+  path: string,
+  fileSize: number,
+): Promise<Uint8Array> {
+  using hashing = verifier.start({ path, compression: "none", narSizeMax: fileSize });
+  hashing.grown(fileSize, true);
+  const measure = await hashing.measure;
+  if (measure.kind === "measured") return measure.digest;
+  throw new Failure("broken", `Cannot hash received file: ${measure.detail}`);
 }

@@ -1,3 +1,4 @@
+import pLimit from "p-limit";
 import { messageOf } from "../../base/failure.ts";
 import type { NarFinder, NarRecord } from "../../metadata/metadata_store.ts";
 import type { NarName } from "../../nix/nar_name.ts";
@@ -9,6 +10,10 @@ export interface ReceivedFilesDeps {
   readonly isInFlight: (narName: NarName) => boolean;
   /** Verifies the file, and keeps it if it is right. Never rejects. */
   readonly verify: (file: ReceivedFile) => Promise<void>;
+  /** Files that are verified at once, beside those that a client waits for. */
+  readonly atOnceMax: number;
+  /** True while the process stops: the next one verifies what waits. */
+  readonly isStopping: () => boolean;
   readonly log: Pick<Logger, "warn">;
 }
 
@@ -16,26 +21,44 @@ export interface ReceivedFilesDeps {
 export interface ReceivedFile {
   readonly nar: NarRecord;
   readonly path: string;
+  readonly fileSize: number;
+  /** The time of its last byte. */
+  readonly receivedAtMs: number;
 }
 
-/** The whole files of other processes that wait for their turn to be verified. */
+/** The whole files of other processes that are not verified yet, and their turns. */
 export class ReceivedFiles {
   readonly #deps: ReceivedFilesDeps;
-  readonly #waiting = new Map<NarName, ReceivedFile>();
+  readonly #turns: ReturnType<typeof pLimit>;
+  /** Files until their verdict. */
+  readonly #files = new Map<NarName, ReceivedFile>();
+  /** Those that nobody verifies yet. */
+  readonly #waiting = new Set<NarName>();
+  /** Those of them without a turn. */
+  #added: ReceivedFile[] = [];
 
   constructor(deps: ReceivedFilesDeps) {
     this.#deps = deps;
+    this.#turns = pLimit(deps.atOnceMax);
   }
 
   has(narName: NarName): boolean {
-    return this.#waiting.has(narName);
+    return this.#files.has(narName);
   }
 
-  /** The file, which its caller verifies at once. */
+  /** All that have no verdict. */
+  list(): Iterable<ReceivedFile> {
+    return this.#files.values();
+  }
+
+  /** The file, which its caller verifies at once; `undefined` once somebody does. */
   take(narName: NarName): ReceivedFile | undefined {
-    const file = this.#waiting.get(narName);
-    this.#waiting.delete(narName);
-    return file;
+    return this.#waiting.delete(narName) ? this.#files.get(narName) : undefined;
+  }
+
+  /** The file has its verdict. */
+  over({ nar }: ReceivedFile): void {
+    this.#files.delete(nar.name);
   }
 
   /**
@@ -46,12 +69,17 @@ export class ReceivedFiles {
     await Promise.all(paths.map((path) => this.#add(path)));
   }
 
-  /** Resolves when those that wait are verified. Never rejects. */
+  /** Gives each a turn, small ones first. Resolves when they are verified. Never rejects. */
   async verify(): Promise<void> {
-    await Promise.all([...this.#waiting.keys()].map(async (narName) => {
-      const file = this.take(narName);
-      if (file !== undefined) await this.#deps.verify(file);
-    }));
+    const files = this.#added.sort((a, b) => a.fileSize - b.fileSize);
+    this.#added = [];
+    const { isStopping, verify } = this.#deps;
+    await Promise.all(files.map(({ nar }) =>
+      this.#turns(async () => {
+        const file = isStopping() ? undefined : this.take(nar.name);
+        if (file !== undefined) await verify(file);
+      })
+    ));
   }
 
   async #add(path: string): Promise<void> {
@@ -60,7 +88,11 @@ export class ReceivedFiles {
     try {
       const nar = name && await metadata.findNar(name);
       if (nar && nar.kept === undefined && !isInFlight(nar.name) && !this.has(nar.name)) {
-        this.#waiting.set(nar.name, { nar, path });
+        const { size: fileSize, mtime } = Deno.statSync(path);
+        const file = { nar, path, fileSize, receivedAtMs: mtime?.getTime() ?? Infinity };
+        this.#files.set(nar.name, file);
+        this.#waiting.add(nar.name);
+        this.#added.push(file);
       } else Deno.removeSync(path);
     } catch (error) {
       log.warn("received nar not resumed", { path, error: messageOf(error) });

@@ -63,7 +63,9 @@ export class WorkFolder implements Spool, Disposable {
     for (const member of members) {
       try {
         const path = `${this.#base}/${member}`;
-        for (const name of receivedIn(path)) this.#have(name, (own) => Deno.linkSync(`${path}/${name}`, own));
+        for (const name of receivedIn(path)) {
+          this.#have(name, (own) => Deno.linkSync(`${path}/${name}`, own));
+        }
       } catch {
         // Without hard links they come with the folder, once the member is dead.
       }

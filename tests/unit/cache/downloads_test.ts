@@ -1,98 +1,22 @@
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
-import { Demotions } from "../../../src/cache/sources/demotions.ts";
-import { Downloads } from "../../../src/cache/download/downloads.ts";
 import type { NarFetcher } from "../../../src/cache/fetch/nar_fetcher.ts";
 import type { NarMeasure } from "../../../src/cache/verify/nar_verifier.ts";
-import type { NarRow } from "../../../src/metadata/metadata_store.ts";
-import { type FileHash, type NarHash, sha256FromDigest } from "../../../src/nix/hash.ts";
-import { ALONE, type Turns } from "../../../src/locks/turns.ts";
-import { narName } from "../../../src/nix/nar_name.ts";
-import { ActiveReads } from "../../../src/space/active_reads.ts";
-import { createLogger } from "../../../src/telemetry/logger.ts";
-import { Metrics } from "../../../src/telemetry/metrics.ts";
-import { NO_TRACER } from "../../../src/telemetry/tracer.ts";
-import { eventually } from "../../support/eventually.ts";
+import { type Turns } from "../../../src/locks/turns.ts";
+import {
+  BYTES,
+  DIGEST,
+  downloadsOver,
+  ending,
+  know,
+  MEASURED,
+  NAR,
+  PACKED,
+  UPSTREAMS,
+} from "../../support/downloads_scene.ts";
 import { fileOf, hash, keep, narOf, put } from "../../support/metadata_rows.ts";
 import { StockedSpace } from "../../support/stocked_space.ts";
-import { MemoryNarStore } from "../../support/memory_nar_store.ts";
 import { tempFolder } from "../../support/temp_folder.ts";
-
-const BYTES = new Uint8Array(1_000);
-const DIGEST = createHash("sha256").update(BYTES).digest();
-const NAR: NarRow = {
-  name: narName(sha256FromDigest(DIGEST), "none"),
-  compression: "none",
-  narHash: sha256FromDigest(DIGEST) as NarHash,
-  narSize: BYTES.length,
-};
-const UPSTREAMS = ["https://one.example", "https://two.example"];
-
-interface SceneParts {
-  readonly stocked: StockedSpace;
-  readonly folder: { readonly path: string };
-  readonly fetcher: NarFetcher;
-  readonly upstreams?: readonly string[];
-  readonly logged?: (line: string) => void;
-  /** The verdict on a compressed file. */
-  readonly measure?: Promise<NarMeasure>;
-  /** Called when a file is about to be published. */
-  readonly publishing?: () => void;
-  readonly turns?: Pick<Turns, "nar">;
-}
-
-function downloadsOver({ stocked, folder, fetcher, upstreams = [], ...told }: SceneParts) {
-  const { metadata, space } = stocked;
-  const pool = {
-    narinfo: () => Promise.resolve({ kind: "absent" as const }),
-    order: () => [...upstreams],
-    patience: () => "full" as const,
-    probeIfDown: () => Promise.resolve(),
-    noteNar: () => undefined,
-    has: () => true,
-    busy: () => undefined,
-    isSpare: () => true,
-  };
-  const demotions = new Demotions();
-  const metrics = new Metrics({ domains: { upstreams: [...upstreams] } });
-  const log = createLogger("error", { write: (line) => told.logged?.(line) });
-  const verifier = {
-    start: () => ({
-      measure: told.measure ?? assert.fail("there is nothing to verify"),
-      grown() {},
-      [Symbol.dispose]() {},
-    }),
-    passThrough: () => assert.fail("there is nothing to pass through"),
-  };
-  const nars = toldOf(new MemoryNarStore(), () => told.publishing?.());
-  const keeping = { metadata, nars, nowMs: () => 0, owner: "test" };
-  return new Downloads({
-    attempts: {
-      candidates: { metadata, pool, demotions },
-      logging: { pool, demotions, metrics, log },
-      ...{ idleTimeoutMs: 0, hedgeAfterMs: 0 },
-    },
-    transfer: { keeping, fetcher, verifier, tracer: NO_TRACER },
-    reads: new ActiveReads(),
-    space,
-    pool,
-    tempFolder: folder.path,
-    turns: told.turns ?? ALONE,
-  });
-}
-
-function toldOf(
-  nars: MemoryNarStore,
-  publishing: () => void,
-): Pick<MemoryNarStore, "put" | "remove"> {
-  return {
-    put(at, path) {
-      publishing();
-      return nars.put(at, path);
-    },
-    remove: (at) => nars.remove(at),
-  };
-}
 
 Deno.test("downloads: one whose Worker cannot be reached fails, and is over", async () => {
   using folder = tempFolder();
@@ -170,25 +94,6 @@ function endingTwice(publishing: Promise<void>): NarFetcher {
   };
 }
 
-const FILE_HASH = sha256FromDigest(DIGEST) as FileHash;
-/** A NAR whose file hash tells the right bytes before its NAR hash does. */
-const PACKED: NarRow = {
-  ...NAR,
-  name: narName(FILE_HASH, "xz"),
-  compression: "xz",
-  fileHash: FILE_HASH,
-  fileSize: BYTES.length,
-};
-const MEASURED = { kind: "measured", digest: DIGEST, narSize: BYTES.length } as const;
-
-async function know(stocked: StockedSpace, nar: NarRow): Promise<void> {
-  const sources = [{ upstream: UPSTREAMS[0] ?? "", location: "nar/x" }];
-  const { row } = put(hash("a"), []);
-  await stocked.metadata.apply([
-    { ...put(hash("a"), []), row: { ...row, narName: nar.name }, nar, sources },
-  ]);
-}
-
 Deno.test("downloads: a whole file is in the backlog until its NAR is verified", async () => {
   using folder = tempFolder();
   await using stocked = await StockedSpace.open(Infinity);
@@ -249,25 +154,6 @@ for (const [name, { bytes, measure, kept }] of Object.entries(LEFT)) {
   });
 }
 
-Deno.test("downloads: a client that joins a received file joins no prefetch", async () => {
-  using folder = tempFolder();
-  await using stocked = await StockedSpace.open(Infinity);
-  await know(stocked, PACKED);
-  const verdict = Promise.withResolvers<NarMeasure>();
-  const fetcher: NarFetcher = { begin: () => assert.fail("an upstream is asked") };
-  const downloads = downloadsOver({ stocked, folder, fetcher, measure: verdict.promise });
-  const path = `${folder.path}/${PACKED.name}.x1y2.received`;
-  Deno.writeFileSync(path, BYTES);
-  const resumed = downloads.resume([path]);
-  await eventually("it is verified", () => downloads.find(PACKED.name) !== undefined);
-
-  const { joined, isAhead } = downloads.join(PACKED, "request");
-
-  assert.deepEqual({ joined, isAhead }, { joined: true, isAhead: false });
-  verdict.resolve(MEASURED);
-  await resumed;
-});
-
 Deno.test("downloads: a received file that a stop interrupts stays for the next one", async () => {
   using folder = tempFolder();
   await using stocked = await StockedSpace.open(Infinity);
@@ -287,22 +173,6 @@ Deno.test("downloads: a received file that a stop interrupts stays for the next 
   assert.match(left ?? "", /\.received$/);
   assert.deepEqual(more, []);
 });
-
-/** Brings the whole file at once. */
-function ending(): NarFetcher {
-  return {
-    begin: (order, listener) => ({
-      from: async (_source, taken) => {
-        taken?.();
-        Deno.writeFileSync(order.path, BYTES);
-        listener.progress({ type: "opened", fileSize: BYTES.length });
-        listener.progress({ type: "bytes", received: BYTES.length });
-        return { type: "end", fileSize: BYTES.length, digest: DIGEST, maybeShort: false };
-      },
-      [Symbol.dispose]() {},
-    }),
-  };
-}
 
 /** Each turn is ours unless the work is done. */
 const TURNS: Pick<Turns, "nar"> = {
