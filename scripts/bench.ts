@@ -7,9 +7,10 @@ import { EVICTION_NAME, measureEviction } from "./bench/eviction/measure_evictio
 import { FIRST_PULL_NAME, measureFirstPull } from "./bench/first_pull/measure_first_pull.ts";
 import { COLD_NARINFOS, KNOWN_MISSES, narinfoHits } from "./bench/measures/narinfos.ts";
 import { BEHIND_NGINX } from "./bench/measures/behind_nginx.ts";
+import { LOG_LINES } from "./bench/measures/log_lines.ts";
 import { bigNarHits, COLD_NAR, SMALL_NAR_HITS } from "./bench/measures/nars.ts";
 import { FIRST_NAR, MEMORY, START } from "./bench/measures/processes.ts";
-import { realNars } from "./bench/measures/real_nars.ts";
+import { BACKLOG, realNars } from "./bench/measures/real_nars.ts";
 import { TELEMETRY_COST } from "./bench/measures/telemetry.ts";
 import { NGINX_WORKERS } from "./bench/nginx_conf.ts";
 import { type BenchOptions, readOptions, USAGE } from "./bench/options.ts";
@@ -31,10 +32,12 @@ const MEASURES: readonly Measure[] = [
   COLD_NARINFOS,
   realNars("xz"),
   realNars("zstd"),
+  BACKLOG,
   FIRST_NAR,
   START,
   MEMORY,
   TELEMETRY_COST,
+  LOG_LINES,
 ];
 
 const TOOLS = ["nginx", "wrk", "curl"];

@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import pLimit from "p-limit";
 import { formatSha256, type NarHash, parseFileHash, sha256FromDigest } from "../../src/nix/hash.ts";
 import { formatNixCacheInfo } from "../../src/nix/nix_cache_info.ts";
 import { generateSecretKey } from "../../src/nix/signature.ts";
@@ -9,6 +10,7 @@ import {
   narinfoText,
 } from "../../tests/support/dialects.ts";
 import { makeStoreObject, type StoreObject } from "../../tests/support/store_object.ts";
+import { contentOf, KINDS, realContent } from "./real_content.ts";
 
 /** A store object whose narinfo, and maybe NAR, is in the upstream's directory. */
 export interface Published {
@@ -30,11 +32,23 @@ export interface NarSet extends NarinfoSet {
   readonly bytes: number;
 }
 
-/** Folders that every machine has. */
-const REAL_FOLDERS = ["/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/bin"];
+export type RealCompression = "xz" | "zstd";
+
+/** A real NAR: what it is made of, and how an upstream compresses it. */
+interface RealNar {
+  readonly name: string;
+  readonly content: Uint8Array<ArrayBuffer>;
+  readonly seed: number;
+  readonly compression: RealCompression;
+}
 
 /** Number of the median path in nixpkgs, itself included. */
 const REFERENCES_COUNT = 6;
+
+/** The NARs of a backlog, 54 MB in sum: from 64 KiB to 11 MB, each a quarter larger. */
+const BACKLOG_COUNT = 24;
+const SMALLEST_BYTES = 65_536;
+const SIZE_STEP = 1.25;
 
 /** A signed binary cache of files, as `nix copy --to 'file:///…?compression=none'` makes it. */
 export class Corpus {
@@ -65,10 +79,39 @@ export class Corpus {
   }
 
   /** Objects made of this machine's programs and libraries, compressed. Takes seconds for each. */
-  async putRealNars(set: NarSet, compression: "xz" | "zstd"): Promise<readonly Published[]> {
-    const name = `real ${compression} ${JSON.stringify(set)}`;
-    const published = this.#sets.get(name) ?? await this.#makeRealNars(set, compression);
-    this.#sets.set(name, published);
+  async putRealNars(
+    { count, seed, bytes }: NarSet,
+    compression: RealCompression,
+  ): Promise<readonly Published[]> {
+    const name = `programs-of-${bytes}-bytes-in-${compression}`;
+    return await this.#onceReal(`${name} ${count} ${seed}`, () => {
+      const content = realContent(bytes);
+      return Array.from({ length: count }, (_, at) => {
+        return { name, content, compression, seed: seed * 1_000 + at };
+      });
+    });
+  }
+
+  /** Objects of many sizes: libraries, programs, headers and sources, half in xz, half in zstd. */
+  async putBacklog(seed: number): Promise<readonly Published[]> {
+    return await this.#onceReal(`backlog ${seed}`, () => {
+      return Array.from({ length: BACKLOG_COUNT }, (_, at): RealNar => {
+        // Sizes and kinds come in no order.
+        const bytes = Math.round(SMALLEST_BYTES * SIZE_STEP ** (at * 7 % BACKLOG_COUNT));
+        const kind = KINDS[at % KINDS.length] ?? "libraries";
+        const compression = (at >> 2) % 2 === 0 ? "xz" : "zstd";
+        const content = contentOf(kind, bytes);
+        return { name: `${kind}-${at}`, content, compression, seed: seed * 1_000 + at };
+      });
+    });
+  }
+
+  async #onceReal(set: string, make: () => readonly RealNar[]): Promise<readonly Published[]> {
+    const known = this.#sets.get(set);
+    if (known !== undefined) return known;
+    const side = pLimit(navigator.hardwareConcurrency);
+    const published = await side.map(make(), (nar) => this.#putRealNar(nar));
+    this.#sets.set(set, published);
     return published;
   }
 
@@ -105,26 +148,17 @@ export class Corpus {
     });
   }
 
-  async #makeRealNars(
-    { count, seed, bytes }: NarSet,
-    compression: "xz" | "zstd",
-  ): Promise<readonly Published[]> {
-    const content = realContent(bytes);
-    const published: Published[] = [];
-    for (let at = 0; at < count; at++) {
-      const name = `programs-of-${bytes}-bytes-in-${compression}`;
-      const file = new Uint8Array(content);
-      // Those of other numbers have other hashes.
-      file.set(new TextEncoder().encode(`${seed} ${at} `));
-      const object = makeStoreObject({ name, tree: { file }, seed: seed * 1_000 + at });
-      const packed = await compressed(object.nar, compression);
-      const digest = sha256FromDigest(createHash("sha256").update(packed).digest());
-      const fileHash = parseFileHash(formatSha256(digest));
-      const narFile = { compression, bytes: packed, fileHash } as const;
-      Deno.writeFileSync(`${this.folder}/${DIALECTS.nixos.narUrl(object, narFile)}`, packed);
-      published.push(this.#put(object, { row: DIALECTS.nixos, file: narFile }));
-    }
-    return published;
+  async #putRealNar({ name, content, seed, compression }: RealNar): Promise<Published> {
+    const file = new Uint8Array(content);
+    // Those of other numbers have other hashes.
+    file.set(new TextEncoder().encode(`${seed} `));
+    const object = makeStoreObject({ name, tree: { file }, seed });
+    const packed = await compressed(object.nar, compression);
+    const digest = sha256FromDigest(createHash("sha256").update(packed).digest());
+    const fileHash = parseFileHash(formatSha256(digest));
+    const narFile = { compression, bytes: packed, fileHash } as const;
+    Deno.writeFileSync(`${this.folder}/${DIALECTS.nixos.narUrl(object, narFile)}`, packed);
+    return this.#put(object, { row: DIALECTS.nixos, file: narFile });
   }
 
   #put(object: StoreObject, as: { row: DialectRow; file: NarFile } = asItIs(object)): Published {
@@ -142,35 +176,10 @@ function asItIs({ nar, narHash }: StoreObject): { row: DialectRow; file: NarFile
   return { row: DIALECTS.directory, file: { compression: "none", bytes: nar, fileHash } };
 }
 
-/** The same on one machine: its programs and libraries, in the order of their names. */
-function realContent(bytes: number): Uint8Array<ArrayBuffer> {
-  const content = new Uint8Array(bytes);
-  let at = 0;
-  for (const folder of REAL_FOLDERS) {
-    for (const name of namesIn(folder)) {
-      if (at === bytes) return content;
-      const file = Deno.readFileSync(`${folder}/${name}`).subarray(0, bytes - at);
-      content.set(file, at);
-      at += file.length;
-    }
-  }
-  return content.slice(0, at);
-}
-
-function namesIn(folder: string): readonly string[] {
-  try {
-    const files = [...Deno.readDirSync(folder)].filter(({ isFile }) => isFile);
-    return files.map(({ name }) => name).sort();
-  } catch (error) {
-    if (error instanceof Deno.errors.NotFound) return [];
-    throw error;
-  }
-}
-
 /** Compressed bytes, by the program of that name at level 2, which is fast. */
 async function compressed(
   bytes: Uint8Array<ArrayBuffer>,
-  program: "xz" | "zstd",
+  program: RealCompression,
 ): Promise<Uint8Array<ArrayBuffer>> {
   const child = new Deno.Command(program, {
     args: ["-2", "--stdout"],
