@@ -1,11 +1,13 @@
+import { STORE_DIR } from "../../../src/nix/store_path.ts";
 import { NixClient } from "../../../tests/support/nix_client.ts";
-import { larderLauncher } from "../launchers.ts";
+import { larderLauncher, peerLauncher } from "../launchers.ts";
 import { cpuBetween, cpuShares, cpuSum, type CpuTimes } from "../cpu_times.ts";
 import { median } from "../rounds.ts";
-import type { Server } from "../server.ts";
+import type { Launcher, Server } from "../server.ts";
 import type { Workplace } from "../workplace.ts";
 import { LateUpstream } from "./late_upstream.ts";
 import { PATHS_COUNT, type PulledClosure, pulledClosure } from "./pulled_closure.ts";
+import { leastRoundTrips } from "./round_trips.ts";
 
 /** Name of the measure, for `--only`. */
 export const FIRST_PULL_NAME = "first pull";
@@ -29,15 +31,21 @@ const PULLS: readonly Pull[] = [
 /** NARs that narinfos alone may cost an upstream. */
 const NARS_MAX = 60;
 
-interface Seconds {
-  readonly straight: number;
+/** Larger NARs are not fetched ahead: the default of `--cache-prefetch-nar-max-size`. */
+const AHEAD_BYTES_MAX = 2 ** 20;
+
+/** Durations of a pull through a new cache, and through the same one again. */
+interface Through {
   readonly cold: number;
   readonly warm: number;
+  /** CPU time of the cache during the cold pull. */
+  readonly cpu: CpuTimes;
 }
 
-interface Round extends Seconds {
-  /** CPU time of larder during the cold pull. */
-  readonly cpu: CpuTimes;
+interface Round {
+  readonly straight: number;
+  readonly larder: Through;
+  readonly peer: Through | undefined;
 }
 
 interface Scene {
@@ -45,12 +53,14 @@ interface Scene {
   readonly executable: string | undefined;
   readonly closure: PulledClosure;
   readonly upstream: LateUpstream;
+  /** The cache that BENCH_PEER names. */
+  readonly peer: Launcher | undefined;
 }
 
 /**
  * Measures how long a real Nix takes to bring a closure into an empty store. It pulls straight from
- * an upstream whose answers come late, through a new larder, and through one that has it all.
- * Returns Markdown.
+ * an upstream whose answers come late, through a new larder, and through one that has it all. The
+ * same through the cache that BENCH_PEER names, if any. Returns Markdown.
  */
 export async function measureFirstPull(
   workplace: Workplace,
@@ -58,27 +68,38 @@ export async function measureFirstPull(
 ): Promise<string> {
   const closure = await pulledClosure(workplace.makeFolder("pulled"));
   await using upstream = new LateUpstream(closure.files);
-  const scene: Scene = { workplace, executable, closure, upstream };
+  const program = Deno.env.get("BENCH_PEER");
+  const { publicKey } = closure;
+  const origin = { upstreamUrl: upstream.url, publicKey };
+  const peer = program === undefined ? undefined : peerLauncher(workplace, program, origin);
+  const scene: Scene = { workplace, executable, closure, upstream, peer };
   const rows: string[] = [];
   for (const pull of PULLS) {
     const rounds: Round[] = [];
     for (let round = 0; round < ROUNDS; round++) rounds.push(await measureRound(scene, pull));
-    rows.push(rowOf(pull, rounds));
+    rows.push(rowOf(scene, pull, rounds));
     console.error(rows.at(-1));
   }
-  return table(rows, await narinfosAlone(scene));
+  return table(scene, rows, await narinfosAlone(scene));
 }
 
 async function measureRound(scene: Scene, pull: Pull): Promise<Round> {
-  const { upstream, closure } = scene;
+  const { workplace, upstream, closure, peer } = scene;
   upstream.latencyMs = pull.latencyMs;
   const straight = await seconds(pull, closure, upstream.url);
-  await using larder = await launch(scene);
-  const before = larder.cpuTimes();
-  const cold = await seconds(pull, closure, larder.url);
-  const cpu = cpuBetween(before, larder.cpuTimes());
-  const warm = await seconds(pull, closure, larder.url);
-  return { straight, cold, warm, cpu };
+  const larder = await through(await launch(scene), pull, closure);
+  if (peer === undefined) return { straight, larder, peer };
+  const folder = workplace.makeFolder(`peer-${crypto.randomUUID()}`);
+  return { straight, larder, peer: await through(await peer.launch(folder), pull, closure) };
+}
+
+/** Pulls through a new cache twice, and ends it. */
+async function through(cache: Server, pull: Pull, closure: PulledClosure): Promise<Through> {
+  await using running = cache;
+  const before = running.cpuTimes();
+  const cold = await seconds(pull, closure, running.url);
+  const cpu = cpuBetween(before, running.cpuTimes());
+  return { cold, warm: await seconds(pull, closure, running.url), cpu };
 }
 
 /** Duration of a pull into an empty store. Throws unless the closure is complete. */
@@ -139,29 +160,49 @@ async function narinfosAlone(scene: Scene): Promise<number> {
   return upstream.takeNarRequests();
 }
 
-function rowOf({ how, latencyMs, reachS }: Pull, rounds: readonly Round[]): string {
-  const of = (key: keyof Seconds) => median(rounds.map((round) => round[key]));
-  const cold = of("cold");
-  const reach = reachS === Infinity ? "–" : `≤ ${reachS}`;
-  const missed = `MISSED; processor time of larder: ${cpuShares(cpuSum(rounds.map((r) => r.cpu)))}`;
-  const verdict = reachS === Infinity ? "" : cold <= reachS ? "reached" : missed;
+function rowOf(scene: Scene, pull: Pull, rounds: readonly Round[]): string {
+  const { how, latencyMs, reachS } = pull;
+  const of = (value: (round: Round) => number | undefined) =>
+    median(rounds.map((round) => value(round) ?? NaN)).toFixed(1);
+  const cold = median(rounds.map(({ larder }) => larder.cold));
+  const verdict = cold <= reachS ? "reached" : missed(scene, pull, rounds);
   const cells = [
     `${how}, ${latencyMs} ms`,
-    ...[of("straight"), cold, of("warm")].map((value) => value.toFixed(1)),
-    reach,
-    verdict,
+    of(({ straight }) => straight),
+    of(({ larder }) => larder.cold),
+    of(({ larder }) => larder.warm),
+    ...scene.peer === undefined ? [] : [of(({ peer }) => peer?.cold), of(({ peer }) => peer?.warm)],
+    ...reachS === Infinity ? ["–", ""] : [`≤ ${reachS}`, verdict],
   ];
   return `| ${cells.join(" | ")} |`;
 }
 
-function table(rows: readonly string[], nars: number): string {
+/** Where the time of a cold pull goes: what the latency takes at least, and the processor. */
+function missed({ closure }: Scene, { latencyMs }: Pull, rounds: readonly Round[]): string {
+  const topName = closure.top.slice(STORE_DIR.length + 1);
+  const { narinfos, nars } = leastRoundTrips(topName, closure.paths, AHEAD_BYTES_MAX);
+  const latencyS = (narinfos + nars) * latencyMs / 1_000;
+  const cpu = cpuSum(rounds.map(({ larder }) => larder.cpu));
+  const cpuS = [...cpu.threads.values()].reduce((sum, one) => sum + one, 0) / rounds.length;
+  return `MISSED; at least ${
+    latencyS.toFixed(1)
+  } s for ${narinfos} narinfos and ${nars} NARs one ` +
+    `after the other; processor time of larder ${cpuS.toFixed(1)} s: ${cpuShares(cpu)}`;
+}
+
+function table({ peer }: Scene, rows: readonly string[], nars: number): string {
   const verdict = nars <= NARS_MAX ? "reached" : "MISSED";
+  const columns = [
+    ...["straight", "larder, cold", "warm"],
+    ...peer === undefined ? [] : [`${peer.name}, cold`, "warm"],
+    "reach, cold",
+  ];
   return [
     `First pull: a real Nix brings ${PATHS_COUNT} paths into an empty store; medians of ${ROUNDS}` +
     " rounds, seconds.",
     "",
-    "| pull, latency of the upstream | straight | larder, cold | warm | reach, cold | |",
-    "| --- | ---: | ---: | ---: | ---: | ---: |",
+    `| pull, latency of the upstream | ${columns.join(" | ")} | |`,
+    `| --- | ${columns.map(() => "---:").join(" | ")} | --- |`,
     ...rows,
     "",
     `${PATHS_COUNT} narinfos and no NAR cost the upstream ${nars} NARs ` +

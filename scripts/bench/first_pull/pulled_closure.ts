@@ -4,7 +4,9 @@ import {
   type NixObject,
   storePathOf,
 } from "../../../tests/support/nix_store_objects.ts";
+import { parseNarinfo } from "../../../src/nix/narinfo_parse.ts";
 import { hashOfBaseName, parseBaseName, STORE_DIR } from "../../../src/nix/store_path.ts";
+import type { PulledPath } from "./round_trips.ts";
 
 /** Store paths of the closure. */
 export const PATHS_COUNT = 244;
@@ -25,6 +27,8 @@ export interface PulledClosure {
   /** Bytes of the files by their paths on a server. */
   readonly files: ReadonlyMap<string, Uint8Array<ArrayBuffer>>;
   readonly narinfoPaths: readonly string[];
+  /** By base names, as narinfos have them. */
+  readonly paths: readonly PulledPath[];
 }
 
 /** Makes the closure, and forgets the store that it was made in. Takes a minute. */
@@ -40,7 +44,15 @@ export async function pulledClosure(folder: string): Promise<PulledClosure> {
     }
   }
   const narinfoPaths = objects().map(({ name }) => narinfoPathOf(storePathOf(name)));
-  return { top, publicKey: key.publicKey, files, narinfoPaths };
+  const paths = narinfoPaths.map((path) => pulledPathOf(files.get(path)));
+  return { top, publicKey: key.publicKey, files, narinfoPaths, paths };
+}
+
+function pulledPathOf(narinfo: Uint8Array | undefined): PulledPath {
+  const { baseName, references, fileSize, narSize } = parseNarinfo(
+    new TextDecoder().decode(narinfo),
+  );
+  return { name: baseName, references, fileBytes: fileSize ?? narSize };
 }
 
 function narinfoPathOf(storePath: string): string {
