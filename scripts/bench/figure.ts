@@ -18,6 +18,8 @@ export interface Figure {
   readonly name: string;
   readonly unit: "requests/s" | "MB/s" | "µs" | "ms" | "s" | "MB" | "%";
   readonly target: Target;
+  /** Names of figures that this one is made of. They are printed if it misses its target. */
+  readonly parts?: readonly string[];
 }
 
 /** A minimal multiple of nginx proxy_cache's figure. */

@@ -92,11 +92,22 @@ function signed(value: number): string {
   return `${value < 0 ? "" : "+"}${value.toFixed(1)}`;
 }
 
-/** Lines with larder's CPU times, for each figure that misses its target. */
+/** A line for each figure that misses its target, with where the time or the memory goes. */
 function missedLines(results: readonly Result[]): readonly string[] {
-  return results.flatMap((result) => {
-    const shares = cpuShares(result.cpu);
-    if (shares === "" || judge(result).reached) return [];
-    return [`* Missed: ${result.figure.name}. Processor time of larder: ${shares}.`];
+  return results.filter((result) => !judge(result).reached).map(({ figure, cpu }) => {
+    const parts = (figure.parts ?? []).map((name) => partText(results, name));
+    // The processor says nothing about memory.
+    const shares = figure.unit === "MB" ? "" : cpuShares(cpu);
+    const reasons = [
+      ...parts.length > 0 ? [`Its parts: ${parts.join("; ")}.`] : [],
+      ...shares !== "" ? [`Processor time of larder: ${shares}.`] : [],
+    ];
+    const why = reasons.length > 0 ? reasons : ["larder took no processor time."];
+    return `* Missed: ${figure.name}. ${why.join(" ")}`;
   });
+}
+
+function partText(results: readonly Result[], name: string): string {
+  const part = results.find(({ figure }) => figure.name === name);
+  return `${name}, ${part === undefined ? "–" : shown(part.values.get(LARDER) ?? [], part.figure)}`;
 }

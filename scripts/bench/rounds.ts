@@ -1,6 +1,7 @@
 import { cpuBetween, cpuSum, type CpuTimes } from "./cpu_times.ts";
 import type { Bench, Measure, Run } from "./figure.ts";
 import { LARDER } from "./server.ts";
+import { WatchedLaunches } from "./watched_launches.ts";
 
 /** A figure's values by server, one for each round. */
 export type Values = ReadonlyMap<string, readonly number[]>;
@@ -9,7 +10,7 @@ export type Values = ReadonlyMap<string, readonly number[]>;
 export interface Measured {
   /** Values of each figure. */
   readonly values: readonly Values[];
-  /** CPU time of larder in all rounds; zero for a measure that launches its own processes. */
+  /** CPU time of larder in all rounds, or of the larders that the measure launched. */
   readonly cpu: CpuTimes;
 }
 
@@ -18,7 +19,8 @@ export interface Measured {
  * machine affects all.
  */
 export async function runMeasure(bench: Bench, measure: Measure): Promise<Measured> {
-  const run = await measure.prepare(bench);
+  const launched = new WatchedLaunches();
+  const run = await measure.prepare(measure.launches ? watched(bench, launched) : bench);
   const values = measure.figures.map(() => new Map<string, number[]>());
   const larder = bench.servers.find(({ name }) => name === LARDER);
   const times: CpuTimes[] = [];
@@ -29,7 +31,24 @@ export async function runMeasure(bench: Bench, measure: Measure): Promise<Measur
     return measured;
   };
   for (let round = 0; round < bench.rounds; round++) await runRound(bench, timed, round, values);
-  return { values, cpu: cpuSum(times) };
+  return { values, cpu: cpuSum([...times, launched.cpuTimes()]) };
+}
+
+/** The bench, with a watch over the larders that it launches. */
+function watched(bench: Bench, launched: WatchedLaunches): Bench {
+  const { plain, metrics, traces, behindNginx } = bench.variants;
+  return {
+    ...bench,
+    launchers: bench.launchers.map((launcher) =>
+      launcher.name === LARDER ? launched.watch(launcher) : launcher
+    ),
+    variants: {
+      plain: launched.watch(plain),
+      metrics: launched.watch(metrics),
+      traces: launched.watch(traces),
+      behindNginx: launched.watch(behindNginx),
+    },
+  };
 }
 
 async function runRound(

@@ -17,12 +17,22 @@ export interface Server extends AsyncDisposable {
   readonly url: string;
   /** The resident memory, in bytes, of its largest process. */
   residentBytes(): number;
+  /** The parts of that. */
+  residentParts(): ResidentParts;
   /** The highest resident memory so far. */
   peakBytes(): number;
   /** Processor time so far, of all its processes and threads. */
   cpuSeconds(): number;
   /** The same by thread. */
   cpuTimes(): CpuTimes;
+}
+
+/** The resident memory of a process, in bytes. */
+export interface ResidentParts {
+  /** Pages of files: the executable, and others that the process maps. */
+  readonly files: number;
+  /** Pages of the process alone: heaps, stacks, buffers. */
+  readonly own: number;
 }
 
 /** Starts one of the servers with its data below `folder`. */
@@ -58,7 +68,11 @@ export async function launchProcess(workplace: Workplace, parts: LaunchParts): P
   return {
     name,
     url,
-    residentBytes: () => Math.max(...family(child.pid).map((pid) => memoryOf(pid, "VmRSS"))),
+    residentBytes: () => memoryOf(largestOf(child.pid), "VmRSS"),
+    residentParts: () => {
+      const pid = largestOf(child.pid);
+      return { files: memoryOf(pid, "RssFile"), own: memoryOf(pid, "RssAnon") };
+    },
     peakBytes: () => Math.max(...family(child.pid).map((pid) => memoryOf(pid, "VmHWM"))),
     cpuSeconds: () => family(child.pid).reduce((total, pid) => total + cpuSecondsOf(pid), 0),
     cpuTimes: () => cpuSum(family(child.pid).map(cpuTimesOf)),
@@ -88,7 +102,16 @@ function family(pid: number): number[] {
   return [pid, ...children.split(" ").filter(Boolean).map(Number)];
 }
 
-function memoryOf(pid: number, field: "VmRSS" | "VmHWM"): number {
+/** The one with the most resident memory. */
+function largestOf(pid: number): number {
+  const [first = pid, ...others] = family(pid);
+  return others.reduce(
+    (largest, one) => memoryOf(one, "VmRSS") > memoryOf(largest, "VmRSS") ? one : largest,
+    first,
+  );
+}
+
+function memoryOf(pid: number, field: "VmRSS" | "VmHWM" | "RssFile" | "RssAnon"): number {
   const status = Deno.readTextFileSync(`/proc/${pid}/status`);
   return 1_024 * Number(new RegExp(`^${field}:\\s+(\\d+) kB$`, "m").exec(status)?.[1] ?? NaN);
 }

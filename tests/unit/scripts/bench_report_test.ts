@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { cpuBetween, type CpuTimes } from "../../../scripts/bench/cpu_times.ts";
-import { ofProxy, type Target } from "../../../scripts/bench/figure.ts";
+import { type Figure, ofProxy, type Target } from "../../../scripts/bench/figure.ts";
 import { report } from "../../../scripts/bench/report.ts";
 import { LARDER, PEER, PROXY } from "../../../scripts/bench/server.ts";
 
@@ -19,6 +19,16 @@ Deno.test("bench report: a missed target is printed with where larder's time wen
     text,
     /^\* Missed: cold NAR\. Processor time of larder: main 75 %, worker-1 25 %; 50 % of all/m,
   );
+});
+
+Deno.test("bench report: a missed target is printed with the figures that it is made of", () => {
+  const figures: readonly Figure[] = [
+    { name: "memory", unit: "MB", target: { kind: "below", limit: 85 }, parts: ["of files"] },
+    { name: "of files", unit: "MB", target: { kind: "none" } },
+  ];
+  const cpu: CpuTimes = { threads: new Map(), kernelSeconds: 0 };
+  const results = figures.map((figure) => ({ figure, values: new Map([[LARDER, [99]]]), cpu }));
+  assert.match(report(results, []), /^\* Missed: memory\. Its parts: of files, 99 MB\.$/m);
 });
 
 Deno.test("bench report: a reached target has no such line", () => {
