@@ -16,6 +16,7 @@ const INCLUDED = [
   "src/storage/s3/s3_access.ts",
   "src/storage/s3/s3_marks.ts",
   "src/storage/s3/s3_nar_store.ts",
+  "src/storage/s3/traced_s3.ts",
   "src/metadata/sqlite/checkpoint_worker.ts",
   "src/http/page",
   "src/app/workers/fetch_worker.ts",

@@ -59,14 +59,14 @@ export async function openStores(
 ): Promise<Stores> {
   await using opened = new AsyncDisposableStack();
   const member = newMemberId(Deno.hostname(), Deno.pid);
-  const opening = await openBackEnds(places, log, { member });
+  const opening = await openBackEnds(places, log, { member, tracer });
   const { metadata: database, nars: narFiles, claim, locator, graceMs } = opened.use(opening);
   const metadata = new HotMetadataStore(
     tracer ? tracedMetadata(database, places.database.kind, tracer) : database,
     log,
   );
   opened.use(database.subscribe((changed) => metadata.forgetChanged(changed)));
-  const traced = tracer ? tracedNars(narFiles, tracer) : narFiles;
+  const traced = tracer ? tracedNars(narFiles, places.nars.kind, tracer) : narFiles;
   const clock = new SharedClock({ board: database.board, nowMs: Date.now, log });
   await clock.look();
   const isRemote = places.nars.kind !== "local";

@@ -1,7 +1,8 @@
 import type { Space } from "../space/space.ts";
+import type { StoredName } from "../nix/stored_name.ts";
 import type { MetadataStore } from "../metadata/metadata_store.ts";
-import type { NarStore } from "../storage/nar_store.ts";
-import { type SpanStart, traced, type Tracer } from "../telemetry/tracer.ts";
+import type { NarStore, OpenOptions, StoredNar } from "../storage/nar_store.ts";
+import { type RunBelow, type SpanStart, traced, type Tracer } from "../telemetry/tracer.ts";
 
 /** A method of the metadata store in SQL's terms; no table if there are several. */
 interface Query {
@@ -68,13 +69,54 @@ function spanOf(method: string, { operation, table }: Query, system: string): Sp
   };
 }
 
-/** A store with a span for each file operation. */
-export function tracedNars(inner: NarStore, tracer: Tracer): NarStore {
-  return traced(inner, tracer, {
+/** A store with a span for each file operation. Requests to S3 are spans below it. */
+export function tracedNars(inner: NarStore, kind: "local" | "s3", tracer: Tracer): NarStore {
+  const store = traced(inner, tracer, {
     open: { name: "open nar file" },
     put: { name: "publish nar file" },
     remove: { name: "remove nar file" },
   });
+  return kind === "s3" ? readsTraced(store, tracer) : store;
+}
+
+type Bytes = Uint8Array<ArrayBuffer>;
+
+/** A store whose reads are part of the trace in which a file was opened. */
+function readsTraced(inner: NarStore, tracer: Tracer): NarStore {
+  return {
+    async open(at: StoredName, options: OpenOptions): Promise<StoredNar | undefined> {
+      if (tracer.ids() === undefined) return await inner.open(at, options);
+      const run = tracer.here();
+      const stored = await inner.open(at, options);
+      return stored && readsBelow(stored, run);
+    },
+    put: (at, path) => inner.put(at, path),
+    remove: (at) => inner.remove(at),
+    list: (prefix, options) => inner.list(prefix, options),
+  };
+}
+
+function readsBelow(stored: StoredNar, run: RunBelow): StoredNar {
+  const { fileSize, seal } = stored;
+  return {
+    ...{ fileSize, seal },
+    bytes: (options) => run(() => stored.bytes(options)),
+    read: (start, end, options) => streamBelow(stored.read(start, end, options), run),
+    [Symbol.asyncDispose]: () => stored[Symbol.asyncDispose](),
+  };
+}
+
+/** The server reads a body outside of its request's span. */
+function streamBelow(body: ReadableStream<Bytes>, run: RunBelow): ReadableStream<Bytes> {
+  const reader = body.getReader();
+  return new ReadableStream({
+    async pull(controller) {
+      const { done, value } = await run(() => reader.read());
+      if (done) controller.close();
+      else controller.enqueue(value);
+    },
+    cancel: (reason) => reader.cancel(reason),
+  }, { highWaterMark: 0 });
 }
 
 /** A space with a span for each wait. */

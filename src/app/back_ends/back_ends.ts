@@ -4,6 +4,7 @@ import type { MemberId } from "../../base/member_id.ts";
 import { withoutUrlSecrets } from "../../base/url_secrets.ts";
 import { StorageClaim } from "../../cache/reconcile/storage_claim.ts";
 import { type Logger, SILENT } from "../../telemetry/logger.ts";
+import type { Tracer } from "../../telemetry/tracer.ts";
 import {
   type DatabasePlace,
   type MetadataBackEnd,
@@ -33,6 +34,8 @@ export interface OpenBackEndsOptions {
    * it is none.
    */
   readonly member?: MemberId;
+  /** Follows each operation of S3. Default: nobody does. */
+  readonly tracer?: Tracer | undefined;
 }
 
 /**
@@ -42,12 +45,12 @@ export interface OpenBackEndsOptions {
 export async function openBackEnds(
   places: StorePlaces,
   log: Logger = SILENT,
-  { adopts = false, member }: OpenBackEndsOptions = {},
+  { adopts = false, member, tracer }: OpenBackEndsOptions = {},
 ): Promise<BackEnds> {
   const answers = await checkNars(places.nars);
   await using opening = new AsyncDisposableStack();
   const metadata = await openMetadata(places.database, log);
-  const opened = opening.use(await backEnds(metadata, places, member));
+  const opened = opening.use(await backEnds(metadata, places, { member, tracer }));
   if (member !== undefined) opening.use(await joinMembers(metadata, member, log));
   if (adopts) await opened.claim.adopt();
   else if (answers) await opened.claim.confirm();
@@ -78,14 +81,19 @@ export async function readBackEnds(places: StorePlaces): Promise<BackEnds> {
   return await backEnds(await readMetadata(places.database, SILENT), places);
 }
 
+interface BackEndsUser {
+  readonly member?: MemberId | undefined;
+  readonly tracer?: Tracer | undefined;
+}
+
 async function backEnds(
   metadata: MetadataBackEnd,
   places: StorePlaces,
-  member?: MemberId,
+  { member, tracer }: BackEndsUser = {},
 ): Promise<BackEnds> {
   await using opened = new AsyncDisposableStack();
   opened.use(metadata);
-  const narBackEnd = opened.use(await openNars(places.nars));
+  const narBackEnd = opened.use(await openNars(places.nars, tracer));
   const resources = opened.move();
   const otherMember = () => livingMember(metadata, member);
   const claim = new StorageClaim({ ...narBackEnd, metadata, ...storeNamesOf(places), otherMember });

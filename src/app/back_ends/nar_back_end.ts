@@ -3,6 +3,7 @@ import { LocalNarStore } from "../../storage/local/local_nar_store.ts";
 import type { NarLocator, NarStore } from "../../storage/nar_store.ts";
 import type { StorageMarks } from "../../storage/storage_mark.ts";
 import type { S3Place } from "../../storage/s3/s3_access.ts";
+import { traced, type Tracer } from "../../telemetry/tracer.ts";
 
 /** The place of the NAR files. A message to a Worker can hold it. */
 export type NarPlace =
@@ -21,8 +22,8 @@ export interface NarBackEnd extends AsyncDisposable {
 /** Grace time from HEAD or a redirect to the first byte. S3 sends a running GET whole. */
 const S3_GRACE_MS = 1_000;
 
-/** The store of the NAR files. */
-export async function openNars(place: NarPlace): Promise<NarBackEnd> {
+/** The store of the NAR files. A `tracer` follows each operation of S3. */
+export async function openNars(place: NarPlace, tracer?: Tracer): Promise<NarBackEnd> {
   if (place.kind === "local") {
     const nars = new LocalNarStore(place.folder);
     const marks = new LocalMarks(place.folder);
@@ -39,8 +40,14 @@ export async function openNars(place: NarPlace): Promise<NarBackEnd> {
   const s3 = openS3(place.s3);
   const nars = new S3NarStore(s3);
   const marks = new S3Marks(s3);
+  let locator: NarLocator = nars;
+  if (tracer !== undefined) {
+    const { presignSpan, traceS3 } = await tracedS3();
+    traceS3(s3, tracer);
+    locator = traced<NarLocator>(nars, tracer, { locate: presignSpan(s3.bucket) });
+  }
   const dispose = () => nars[Symbol.asyncDispose]();
-  return { nars, marks, locator: nars, graceMs: S3_GRACE_MS, [Symbol.asyncDispose]: dispose };
+  return { nars, marks, locator, graceMs: S3_GRACE_MS, [Symbol.asyncDispose]: dispose };
 }
 
 /**
@@ -74,6 +81,10 @@ function s3NarStore(): Promise<typeof import("../../storage/s3/s3_nar_store.ts")
 
 function s3Marks(): Promise<typeof import("../../storage/s3/s3_marks.ts")> {
   return import(`${S3_FOLDER}/s3_marks.ts`);
+}
+
+function tracedS3(): Promise<typeof import("../../storage/s3/traced_s3.ts")> {
+  return import(`${S3_FOLDER}/traced_s3.ts`);
 }
 
 function bucketChecks(): Promise<typeof import("../../storage/s3/check_bucket.ts")> {
