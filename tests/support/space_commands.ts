@@ -76,7 +76,8 @@ const lives = fc.oneof(
 );
 
 const step = fc.tuple(deeds, weather).map(([deeds, weather]) => new Step(deeds, weather));
-const victim = fc.nat({ max: 1 });
+/** Any member; where there are fewer, another one of them. */
+const victim = fc.nat({ max: 2 });
 const crash = fc.record({ deeds, weather, after: steps, lives, victim })
   .map((parts) => new Crash(parts));
 const pause = fc.record({ deeds, after: steps, sleeper: victim })
@@ -141,7 +142,7 @@ export interface CrashParts {
   readonly after: number;
   /** The starts after it that die too, and at which of their steps. */
   readonly lives: readonly number[];
-  /** Who dies, where there are two. */
+  /** Who dies, where there are several. */
   readonly victim: number;
 }
 
@@ -196,7 +197,7 @@ interface PauseParts {
   readonly sleeper: number;
 }
 
-/** A member that sleeps amid some deeds, and wakes when the other has taken it for dead. */
+/** A member that sleeps amid some deeds, and wakes when the others have taken it for dead. */
 class Pause implements Command {
   readonly #parts: PauseParts;
 
