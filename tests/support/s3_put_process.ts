@@ -3,23 +3,18 @@
 import type { S3Place } from "../../src/storage/s3/s3_access.ts";
 import { openS3 } from "../../src/storage/s3/s3_access.ts";
 import { S3NarStore } from "../../src/storage/s3/s3_nar_store.ts";
+import { peakBytes } from "./peak_bytes.ts";
 import type { StoredName } from "../../src/nix/stored_name.ts";
 
-const [place = "", mebibytes = ""] = Deno.args;
+const [place = "", mebibytes = "", small = "", large = ""] = Deno.args;
 await using store = new S3NarStore(openS3(JSON.parse(place) as S3Place));
-await put("0", 1_000);
+await put(small, 1_000);
 const before = peakBytes();
-await put("1", Number(mebibytes) * 2 ** 20);
+await put(large, Number(mebibytes) * 2 ** 20);
 console.log(peakBytes() - before);
 
-async function put(digit: string, byteLength: number): Promise<void> {
+async function put(name: string, byteLength: number): Promise<void> {
   const path = Deno.makeTempFileSync();
   Deno.truncateSync(path, byteLength);
-  await store.put(`${digit.repeat(52)}.nar.xz.${digit.repeat(16)}` as StoredName, path);
-}
-
-/** The most that was resident at once. */
-function peakBytes(): number {
-  const status = Deno.readTextFileSync("/proc/self/status");
-  return 1_024 * Number(/VmHWM:\s+(\d+) kB/.exec(status)?.[1]);
+  await store.put(name as StoredName, path);
 }
