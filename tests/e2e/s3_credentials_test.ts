@@ -41,6 +41,32 @@ testUnless(S3_UNAVAILABLE, "S3: credentials come from the role of a container", 
   await assertStarts({ AWS_CONTAINER_CREDENTIALS_FULL_URI: url });
 });
 
+testUnless(S3_UNAVAILABLE, "S3: credentials come from the metadata of a machine", async () => {
+  const role = JSON.stringify({
+    Code: "Success",
+    Type: "AWS-HMAC",
+    AccessKeyId: accessKeyId,
+    SecretAccessKey: secretAccessKey,
+    Token: "",
+    LastUpdated: new Date().toISOString(),
+    Expiration: new Date(Date.now() + 3_600_000).toISOString(),
+  });
+  const session = "a-session-of-the-metadata";
+  const folder = "/latest/meta-data/iam/security-credentials/";
+  const asked: string[] = [];
+  await using metadata = new ExactServer(async ({ method, path, headers }) => {
+    asked.push(`${method} ${path}`);
+    if (`${method} ${path}` === "PUT /latest/api/token") return textAnswer(200, session);
+    if (headers.get("x-aws-ec2-metadata-token") !== session) return textAnswer(401, "");
+    if (path === folder) return textAnswer(200, "role-of-larder");
+    return path === `${folder}role-of-larder` ? textAnswer(200, role) : textAnswer(404, "");
+  });
+  const url = `http://127.0.0.1:${metadata.port}`;
+  const environment = { AWS_EC2_METADATA_DISABLED: "false" };
+  await assertStarts({ ...environment, AWS_EC2_METADATA_SERVICE_ENDPOINT: url });
+  assert.ok(asked.includes(`GET ${folder}role-of-larder`), `${asked}`);
+});
+
 testUnless(
   S3_UNAVAILABLE,
   "S3: without any credentials the start ends, with what to do",
