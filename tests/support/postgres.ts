@@ -5,6 +5,7 @@ import {
   copyDatabase,
   databaseIn,
   postgresMissing,
+  queryPostgres,
   runPostgres,
   UNPRIVILEGED_ID,
 } from "./postgres_programs.ts";
@@ -20,6 +21,7 @@ export class PostgresServer {
   readonly port = freePort();
   readonly #folder = Deno.makeTempDirSync({ prefix: "larder-postgres-" });
   #databases = 0;
+  #password = "secret";
   #migrated: Promise<string> | undefined;
 
   private constructor(certificate?: OwnCertificate) {
@@ -73,6 +75,16 @@ export class PostgresServer {
     return server;
   }
 
+  /** From now on a client needs this password, by SCRAM. */
+  demandPassword(password: string): void {
+    const quoted = `'${password.replaceAll("'", "''")}'`;
+    queryPostgres(this.#urlOf("postgres"), `ALTER ROLE larder PASSWORD ${quoted}`);
+    const file = `${this.#folder}/data/pg_hba.conf`;
+    Deno.writeTextFileSync(file, "host all all 127.0.0.1/32 scram-sha-256\n");
+    this.#password = password;
+    runPostgres("pg_ctl", ["reload", "-D", `${this.#folder}/data`]);
+  }
+
   start(): void {
     this.#control("start", ["-l", `${this.#folder}/log`]);
   }
@@ -123,7 +135,8 @@ export class PostgresServer {
   }
 
   #urlOf(database: string): string {
-    return `postgres://larder:secret@127.0.0.1:${this.port}/${database}`;
+    const password = encodeURIComponent(this.#password);
+    return `postgres://larder:${password}@127.0.0.1:${this.port}/${database}`;
   }
 
   #control(action: "start" | "stop", args: readonly string[]): void {
