@@ -86,7 +86,7 @@ export async function serve(settings: Settings): Promise<number> {
     await app.space.open();
     await app.history.start();
     await app.receive(workFolder.takeReceived());
-    const pipeline = atFirstPull(app.pipeline, () => app.prepareWorkers());
+    const pipeline = atFirstAnswer(app.pipeline, () => app.prepareWorkers());
     const parts = {
       ...listenSettings(settings, metrics),
       server: { ...pipeline, log, nowMs: Date.now, proxies: proxiesOf(settings) },

@@ -13,10 +13,9 @@ import { createLogger } from "../../src/telemetry/logger.ts";
 import { Metrics } from "../../src/telemetry/metrics.ts";
 import { NO_TRACER } from "../../src/telemetry/tracer.ts";
 import { hash, put } from "./metadata_rows.ts";
-import { StockedSpace } from "./stocked_space.ts";
+import type { StockedSpace } from "./stocked_space.ts";
 import { measuredFile } from "./measured_file.ts";
 import { MemoryNarStore } from "./memory_nar_store.ts";
-import { tempFolder } from "./temp_folder.ts";
 
 export const BYTES = new Uint8Array(1_000);
 export const DIGEST = createHash("sha256").update(BYTES).digest();

@@ -2,7 +2,7 @@ import { messageOf } from "../../base/failure.ts";
 import type { NarRecord } from "../../metadata/metadata_store.ts";
 import type { NarName } from "../../nix/nar_name.ts";
 import type { ActiveReads } from "../../space/active_reads.ts";
-import { Download, type DownloadOrigin, NotKept } from "./download.ts";
+import { Download, type DownloadOrigin, ELSEWHERE, NotKept } from "./download.ts";
 import { type DownloadProgress, type InFlight, progressOf } from "./download_progress.ts";
 import { GrowingFile } from "./growing_file.ts";
 import { announcedFileSize } from "../nar/nar_naming.ts";

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import type { NarFetcher } from "../../../src/cache/fetch/nar_fetcher.ts";
 import type { NarMeasure } from "../../../src/cache/verify/nar_verifier.ts";
-import { type Turns } from "../../../src/locks/turns.ts";
+import type { Turns } from "../../../src/locks/turns.ts";
 import {
   BYTES,
   DIGEST,
