@@ -1,12 +1,22 @@
 import type { FakeUpstream } from "../../tests/support/fake_upstream.ts";
 import { FaultProxy } from "../../tests/support/fault_proxy.ts";
 import { freePort } from "../../tests/support/free_port.ts";
-import { type LarderProcess, startLarder } from "../../tests/support/larder_process.ts";
+import {
+  type LarderFlags,
+  type LarderProcess,
+  startLarder,
+} from "../../tests/support/larder_process.ts";
 import { PostgresServer } from "../../tests/support/postgres.ts";
 import { RedisServer } from "../../tests/support/redis_server.ts";
+import { S3FaultProxy } from "../../tests/support/s3_fault_proxy.ts";
+import { S3_UNAVAILABLE, s3Flags, S3Server } from "../../tests/support/s3_server.ts";
 import { tempFolder } from "../../tests/support/temp_folder.ts";
+import type { Health } from "./upstream_requests.ts";
 
 const REPLICAS = 3;
+
+/** Nothing is away. */
+export const WELL: Health = { isShared: true, isReadable: true };
 
 /** One larder of several, which the others reach through a proxy that can fail. */
 interface Replica {
@@ -15,38 +25,42 @@ interface Replica {
   larder: LarderProcess | undefined;
 }
 
-/** Larders on one folder, one database and one Redis. */
+/** Larders on one store of NAR files, one database and one Redis. */
 export class Cluster implements AsyncDisposable {
   readonly redis: RedisServer;
   /** `undefined` where it is not installed: then the database is an SQLite file. */
   readonly postgres: PostgresServer | undefined;
-  readonly storage: string;
+  /** In front of the S3 server; `undefined` where none is built: NAR files are in a folder. */
+  readonly s3: S3FaultProxy | undefined;
   readonly replicas: readonly Replica[];
-  readonly #flags: Readonly<Record<string, string>>;
-  /** False while locks or the database are away, and until every larder has found them again. */
-  isShared = true;
+  readonly #flags: LarderFlags;
+  /** Until every larder has found again what was away. */
+  health: Health = WELL;
   /** Log lines of level warn and above, by message. */
   readonly warnings = new Map<string, number>();
+  evictedEntries = 0;
   readonly #opened: AsyncDisposable;
 
   private constructor(
-    parts: Pick<Cluster, "redis" | "postgres" | "storage" | "replicas">,
-    flags: Readonly<Record<string, string>>,
+    parts: Pick<Cluster, "redis" | "postgres" | "s3" | "replicas">,
+    flags: LarderFlags,
     opened: AsyncDisposable,
   ) {
     this.redis = parts.redis;
     this.postgres = parts.postgres;
-    this.storage = parts.storage;
+    this.s3 = parts.s3;
     this.replicas = parts.replicas;
     this.#flags = flags;
     this.#opened = opened;
   }
 
-  static async start(upstream: FakeUpstream): Promise<Cluster> {
+  static async start(upstream: FakeUpstream, limitMegabytes: number): Promise<Cluster> {
     await using opening = new AsyncDisposableStack();
     const storage = opening.use(tempFolder()).path;
     const redis = opening.use(await RedisServer.open());
     const postgres = PostgresServer.start();
+    const server = S3_UNAVAILABLE === "" ? await S3Server.start() : undefined;
+    const s3 = server && opening.use(new S3FaultProxy(server.port));
     const replicas = Array.from({ length: REPLICAS }, (): Replica => {
       const port = freePort();
       const proxy = opening.use(new FaultProxy({ targetPort: port }));
@@ -58,9 +72,11 @@ export class Cluster implements AsyncDisposable {
       "cache-upstream-public-key": upstream.publicKey,
       "cache-redis-addrs": redis.address,
       "cache-negative-ttl": "1s",
+      "cache-max-size": `${limitMegabytes}M`,
       ...(postgres === undefined ? {} : { "cache-database-url": postgres.createDatabase() }),
+      ...(server === undefined || s3 === undefined ? {} : s3Flags(server.bucket(s3.port))),
     };
-    const parts = { redis, postgres, storage, replicas };
+    const parts = { redis, postgres, s3, replicas };
     const cluster = new Cluster(parts, flags, opening.move());
     for (const replica of replicas) await cluster.start(replica);
     return cluster;
@@ -68,10 +84,9 @@ export class Cluster implements AsyncDisposable {
 
   /** The words that name the stores to a command. */
   get places(): readonly string[] {
-    return ["cache-storage-local", "cache-database-url"].flatMap((name) => {
-      const value = this.#flags[name];
-      return value === undefined ? [] : [`--${name}=${value}`];
-    });
+    return Object.entries(this.#flags)
+      .filter(([name]) => /^cache-(storage|database)-/.test(name))
+      .map(([name, value]) => `--${name}=${value}`);
   }
 
   async start(replica: Replica): Promise<void> {
@@ -88,7 +103,8 @@ export class Cluster implements AsyncDisposable {
     replica.larder = undefined;
     larder?.kill(signal);
     const status = await larder?.ended;
-    for (const { level, msg } of larder?.lines ?? []) {
+    for (const { level, msg, entries } of larder?.lines ?? []) {
+      if (msg === "evicted") this.evictedEntries += Number(entries);
       if (level === "info" || level === "debug") continue;
       this.warnings.set(msg, (this.warnings.get(msg) ?? 0) + 1);
     }

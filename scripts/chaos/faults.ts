@@ -1,6 +1,9 @@
 import { pause } from "../../src/base/pause.ts";
+import type { PostgresServer } from "../../tests/support/postgres.ts";
+import type { S3Fault, S3FaultProxy } from "../../tests/support/s3_fault_proxy.ts";
 import type { Dice } from "../soak/dice.ts";
-import type { Cluster } from "./cluster.ts";
+import { type Cluster, WELL } from "./cluster.ts";
+import type { Health } from "./upstream_requests.ts";
 
 /** The time between two faults, and the longest time of one. */
 const CALM_MS = 8_000;
@@ -9,11 +12,17 @@ const FAULT_MAX_MS = 8_000;
 /** Larders probe Redis every second, and wait for the database up to eight. */
 const FOUND_AGAIN_MS = 10_000;
 
+const SLOW_MAX_MS = 3_000;
+const CUT_MAX_BYTES = 500_000;
+
+/** Larders read what they have kept, but cannot know of each other. */
+const UNLOCKED: Health = { isShared: false, isReadable: true };
+const UNREADABLE: Health = { isShared: false, isReadable: false };
+
 interface Fault {
   readonly name: string;
   readonly weight: number;
-  /** True if locks and database go on. */
-  readonly isOfLarders?: true;
+  readonly health: Health;
   run(): Promise<void>;
 }
 
@@ -28,17 +37,17 @@ export async function harm(
   while (!isOver()) {
     await pause(dice.below(2 * CALM_MS));
     const fault = dice.weighted(faults);
-    cluster.isShared = fault.isOfLarders ?? false;
+    cluster.health = fault.health;
     await fault.run();
-    if (!cluster.isShared) await pause(FOUND_AGAIN_MS);
-    cluster.isShared = true;
+    if (fault.health !== WELL) await pause(FOUND_AGAIN_MS);
+    cluster.health = WELL;
     counts.set(fault.name, (counts.get(fault.name) ?? 0) + 1);
   }
   return counts;
 }
 
 function faultsOf(cluster: Cluster, dice: Dice): readonly Fault[] {
-  const { redis, postgres, replicas } = cluster;
+  const { redis, postgres, s3, replicas } = cluster;
   const one = () => dice.pick(replicas);
   const aWhile = () => pause(dice.below(FAULT_MAX_MS));
   const restart = async (signal: Deno.Signal) => {
@@ -47,22 +56,13 @@ function faultsOf(cluster: Cluster, dice: Dice): readonly Fault[] {
     await pause(dice.below(2_000));
     await cluster.start(replica);
   };
-  const restartPostgres: Fault = {
-    name: "PostgreSQL restarted",
-    weight: 1,
-    async run() {
-      postgres?.stop(dice.pick(["fast", "immediate"]));
-      await pause(dice.below(1_000));
-      postgres?.start();
-    },
-  };
   return [
-    { name: "replica killed", weight: 4, isOfLarders: true, run: () => restart("SIGKILL") },
-    { name: "replica restarted", weight: 2, isOfLarders: true, run: () => restart("SIGTERM") },
+    { name: "replica killed", weight: 4, health: WELL, run: () => restart("SIGKILL") },
+    { name: "replica restarted", weight: 2, health: WELL, run: () => restart("SIGTERM") },
     {
       name: "replica paused",
       weight: 3,
-      isOfLarders: true,
+      health: WELL,
       async run() {
         const { larder } = one();
         larder?.kill("SIGSTOP");
@@ -73,7 +73,7 @@ function faultsOf(cluster: Cluster, dice: Dice): readonly Fault[] {
     {
       name: "replicas apart",
       weight: 3,
-      isOfLarders: true,
+      health: WELL,
       async run() {
         const { proxy } = one();
         proxy.isRefusing = true;
@@ -85,6 +85,7 @@ function faultsOf(cluster: Cluster, dice: Dice): readonly Fault[] {
     {
       name: "Redis frozen",
       weight: 2,
+      health: UNLOCKED,
       async run() {
         redis.freeze();
         await aWhile();
@@ -94,12 +95,54 @@ function faultsOf(cluster: Cluster, dice: Dice): readonly Fault[] {
     {
       name: "Redis killed",
       weight: 1,
+      health: UNLOCKED,
       async run() {
         await redis.kill();
         await pause(dice.below(2_000));
         await redis.start();
       },
     },
-    ...postgres === undefined ? [] : [restartPostgres],
+    ...postgres === undefined ? [] : postgresFaults(postgres, dice),
+    ...s3 === undefined ? [] : s3Faults(s3, dice),
   ];
+}
+
+function postgresFaults(postgres: PostgresServer, dice: Dice): readonly Fault[] {
+  return [
+    {
+      ...{ name: "PostgreSQL restarted", weight: 1, health: UNLOCKED },
+      async run() {
+        postgres.stop(dice.pick(["fast", "immediate"]));
+        await pause(dice.below(1_000));
+        postgres.start();
+      },
+    },
+    {
+      ...{ name: "PostgreSQL frozen", weight: 1, health: UNREADABLE },
+      async run() {
+        postgres.freeze();
+        await pause(dice.below(FAULT_MAX_MS));
+        postgres.wake();
+      },
+    },
+  ];
+}
+
+/** Faults of S3, each of some requests alone: larder tries again. */
+function s3Faults(s3: S3FaultProxy, dice: Dice): readonly Fault[] {
+  const kinds: Readonly<Record<string, () => S3Fault>> = {
+    "S3 refusing": () => ({ status: 503, code: "SlowDown" }),
+    "S3 slow": () => ({ holdUntil: pause(dice.below(SLOW_MAX_MS)) }),
+    "S3 cutting": () => ({ cutAfter: dice.below(CUT_MAX_BYTES) }),
+    "S3 losing answers": () => "lose the answer",
+  };
+  return Object.entries(kinds).map(([name, fault]) => ({
+    ...{ name, weight: 1, health: UNREADABLE },
+    async run() {
+      const share = dice.part();
+      s3.fault = () => dice.part() < share ? fault() : undefined;
+      await pause(dice.below(FAULT_MAX_MS));
+      s3.fault = () => undefined;
+    },
+  }));
 }

@@ -6,6 +6,8 @@ import type { Dice } from "../soak/dice.ts";
 
 /** New paths appear all the time: what is stored needs no other member. */
 const PATHS_PER_SECOND = 4;
+/** The largest closure: a pin must not protect all that the size limit allows. */
+const CLOSURE_MAX = 4;
 const SIZES = [500, 2_000, 20_000, 60_000, 200_000, 2_000_000];
 
 /** An upstream that gets new paths all the time. */
@@ -41,7 +43,8 @@ export class GrowingWorld implements ClientWorld {
   async #add(): Promise<void> {
     const seed = this.objects.length + 1;
     const size = this.#dice.pick(SIZES) + this.#dice.below(1_000);
-    const references = this.objects.slice(-this.#dice.below(4));
+    const near = this.objects.slice(this.objects.length - this.objects.length % CLOSURE_MAX);
+    const references = near.filter(() => this.#dice.part() < 0.5);
     const object = makeStoreObject({ name: `chaos-${seed}`, size, seed, references });
     this.#upstream.add(object);
     this.#paths.add(`/${object.storePathHash}.narinfo`);

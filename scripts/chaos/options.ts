@@ -5,6 +5,8 @@ export interface ChaosOptions {
   readonly clients: number;
   /** Determines every random choice, but not their interleaving. */
   readonly seed: number;
+  /** Size limit of the storage. */
+  readonly limitMegabytes: number;
 }
 
 export const USAGE =
@@ -12,12 +14,21 @@ export const USAGE =
 
   --minutes N  how long, parts of one too (default 10)
   --clients N  how many at once (default 200)
+  --limit N    size limit of the storage in MB: beyond it, larders evict (default 100)
   --seed N     what happens (default: another one each time, printed)
 
-It needs redis-server. It uses PostgreSQL where that is installed, else SQLite. Exit status 1: a
-wrong byte, a 5xx response to a narinfo or NAR request, or damage of the storage in the end. Status
-1, too, if an upstream had more than 1.05 requests for each path. Paths that appear while locks or
-the database are away do not count: without them larders cannot know of each other.
+It needs redis-server. It uses PostgreSQL where that is installed, else SQLite. NAR files are in S3
+where scripts/versitygw has built a server, else in a folder. Exit status 1: a wrong byte, a 5xx
+response to a narinfo or NAR request, or damage of the storage in the end. Status 1, too, if an
+upstream had more than 1.05 requests for each fetch of a path. These alone are exempt:
+
+  * A fetch that begins while Redis, the database or S3 fails: larders cannot know of each other.
+  * A request while the database or S3 fails: larders cannot read what they have kept.
+  * The same for 10 s afterwards, until each larder has found them again.
+  * A request 10 s after the last one for its path. Eviction may have taken the path, so that this
+    counts as another fetch.
+
+Larders that are killed, restarted, paused or cut off from each other are no excuse.
 `;
 
 const SEEDS = 2 ** 31;
@@ -29,6 +40,7 @@ export function readOptions(words: readonly string[]): ChaosOptions {
     options: {
       minutes: { type: "string", default: "10" },
       clients: { type: "string", default: "200" },
+      limit: { type: "string", default: "100" },
       seed: { type: "string", default: String(Math.floor(Math.random() * SEEDS)) },
     },
   });
@@ -41,5 +53,6 @@ export function readOptions(words: readonly string[]): ChaosOptions {
     minutes: positive("minutes"),
     clients: Math.ceil(positive("clients")),
     seed: positive("seed"),
+    limitMegabytes: positive("limit"),
   };
 }

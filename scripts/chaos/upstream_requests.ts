@@ -2,36 +2,56 @@
 export interface RequestFigures {
   readonly paths: number;
   readonly perPath: number;
-  /** The same for paths that were first requested while locks and database worked. */
-  readonly perSharedPath: number;
+  /** The same for the fetches and the requests that count. */
+  readonly perCounted: number;
 }
+
+/** Neighbours that work at a moment. */
+export interface Health {
+  /** Locks, database and store: larders can know of each other. */
+  readonly isShared: boolean;
+  /** Database and store: larders can read what they have kept. */
+  readonly isReadable: boolean;
+}
+
+/** Eviction may take a path that is so cold. The next request for it is another fetch. */
+export const EVICTED_AFTER_MS = 10_000;
 
 interface Noted {
   requests: number;
-  readonly isShared: boolean;
+  /** Fetches that began while all worked, and their requests. */
+  fetches: number;
+  counted: number;
+  /** Whether the last fetch is one of these. */
+  counts: boolean;
+  lastMs: number;
 }
 
 /** Counts the requests to an upstream. */
 export class UpstreamRequests {
   readonly #noted = new Map<string, Noted>();
 
-  /** `isShared`: locks and database work, so that larders can know of each other. */
-  note(path: string, isShared: boolean): void {
-    const noted = this.#noted.get(path);
-    if (noted === undefined) this.#noted.set(path, { requests: 1, isShared });
-    else noted.requests++;
+  note(path: string, { isShared, isReadable }: Health, nowMs = performance.now()): void {
+    const noted = this.#noted.get(path) ??
+      { requests: 0, fetches: 0, counted: 0, counts: false, lastMs: -Infinity };
+    this.#noted.set(path, noted);
+    noted.requests++;
+    const isNew = nowMs - noted.lastMs > EVICTED_AFTER_MS;
+    noted.lastMs = nowMs;
+    if (isNew) noted.counts = isShared;
+    if (!noted.counts || !(isNew || isReadable)) return;
+    if (isNew) noted.fetches++;
+    noted.counted++;
   }
 
   figures(kind: RegExp): RequestFigures {
     const noted = [...this.#noted].filter(([path]) => kind.test(path)).map(([, one]) => one);
+    const sum = (key: "requests" | "fetches" | "counted") =>
+      noted.reduce((total, one) => total + one[key], 0);
     return {
       paths: noted.length,
-      perPath: meanRequests(noted),
-      perSharedPath: meanRequests(noted.filter(({ isShared }) => isShared)),
+      perPath: sum("requests") / Math.max(1, noted.length),
+      perCounted: sum("counted") / Math.max(1, sum("fetches")),
     };
   }
-}
-
-function meanRequests(noted: readonly Noted[]): number {
-  return noted.reduce((sum, { requests }) => sum + requests, 0) / Math.max(1, noted.length);
 }
