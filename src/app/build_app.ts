@@ -90,7 +90,7 @@ export function buildApp(given: AppParts): App {
   const resources = new AsyncDisposableStack();
   const { names, paths, parts } = withNames(given);
   const { stores, identity, telemetry } = parts;
-  const { metrics, log } = telemetry;
+  const { metrics } = telemetry;
   const cache = buildCache(parts, { names, paths }, resources);
   const { narinfos, nars, members, downloads, space, reads, remover, prefetch } = cache;
   const uploads = buildUploads(parts, cache);
@@ -123,13 +123,7 @@ export function buildApp(given: AppParts): App {
     ...telemetry.hasMetricsRoute ? [metricsRoute(metrics)] : [],
   ];
   return {
-    pipeline: createRequestPipeline({
-      router: new Router(routes),
-      access: new AccessRules(identity, routes),
-      observer: observerOf(parts, routes),
-      tracer: telemetry.tracer,
-      log,
-    }),
+    pipeline: pipelineOf(parts, routes),
     ...{ space, history, disk, reads, touches: cache.touches },
     lookAtUpstreams: () => cache.pool.start(),
     prepareWorkers: () => cache.prepareWorkers(),
@@ -158,13 +152,15 @@ export function buildApp(given: AppParts): App {
   };
 }
 
-function observerOf({ identity, telemetry }: AppParts, routes: readonly Route[]): RequestObserver {
-  const { metrics, countsRequests, log } = telemetry;
-  return new RequestObserver({
+function pipelineOf({ identity, telemetry }: AppParts, routes: readonly Route[]): RequestPipeline {
+  const { metrics, countsRequests, tracer, log } = telemetry;
+  const observer = new RequestObserver({
     metrics: countsRequests ? new HttpMetrics(metrics, routes) : undefined,
     log,
     scheme: identity.usesTls ? "https" : "http",
   });
+  const access = new AccessRules(identity, routes);
+  return createRequestPipeline({ router: new Router(routes), access, observer, tracer, log });
 }
 
 interface NameParts {
@@ -222,8 +218,8 @@ function buildCache(
     attempts,
     transfer: { ...workers, keeping, tracer },
     space: telemetry.tracer ? tracedSpace(space, tracer) : space,
-    ...{ reads, pool, turns, tempFolder },
-    verifyThreads: parts.fetching.verifyThreads,
+    ...{ reads, pool, turns },
+    files: { tempFolder, verifyThreads: parts.fetching.verifyThreads },
   });
   metrics.gauge("verification_backlog_files", {}, () => downloads.backlog().files);
   metrics.gauge("verification_backlog_bytes", {}, () => downloads.backlog().bytes);

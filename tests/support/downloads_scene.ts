@@ -85,9 +85,8 @@ export function downloadsOver(
     reads: new ActiveReads(),
     space,
     pool,
-    tempFolder: folder.path,
     turns: told.turns ?? ALONE,
-    verifyThreads: told.verifyThreads ?? 1,
+    files: { tempFolder: folder.path, verifyThreads: told.verifyThreads ?? 1 },
   });
 }
 

@@ -209,8 +209,7 @@ export class RunningLarder {
       attempts,
       transfer: { keeping, fetcher: upstream, verifier: upstream, tracer },
       space: this.space,
-      ...{ reads, pool },
-      tempFolder,
+      ...{ reads, pool, files: { tempFolder } },
     });
     this.#traffic = { downloads, reads };
     const { sweeper } = this.space;

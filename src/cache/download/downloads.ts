@@ -20,12 +20,16 @@ export interface DownloadsDeps extends Omit<RunDownloadDeps, "outages" | "isStop
   readonly space: AheadSpace;
   /** Knows the upstreams that have capacity to spare. */
   readonly pool: Pick<UpstreamPool, "isSpare">;
-  /** The folder of growing files, on the storage's file system so that they can be moved there. */
-  readonly tempFolder: string;
+  readonly files: FileParts;
   /** Counts each NAR that is downloaded. */
   readonly reads: Pick<ActiveReads, "begin">;
   /** Default: there are no other members. */
   readonly turns?: Pick<Turns, "nar">;
+}
+
+export interface FileParts {
+  /** The folder of growing files, on the storage's file system so that they can be moved there. */
+  readonly tempFolder: string;
   /** Threads that verify whole files of other processes; default 1. */
   readonly verifyThreads?: number;
 }
@@ -61,7 +65,7 @@ export class Downloads implements InFlight {
     this.#deps = { ...deps, outages, isStopping: () => this.#isStopping };
     this.#received = new ReceivedFiles({
       ...{ metadata, log, isStopping: () => this.#isStopping },
-      atOnceMax: deps.verifyThreads ?? 1,
+      atOnceMax: deps.files.verifyThreads ?? 1,
       isInFlight: (narName) => this.#inFlight.has(narName),
       verify: async (file) => {
         const download = this.#startReceived(file);
@@ -142,7 +146,7 @@ export class Downloads implements InFlight {
   async ahead(nar: NarRecord, requestId: string): Promise<{ isKept: boolean; isJoined: boolean }> {
     let file: GrowingFile;
     try {
-      file = makeGrowingFile(this.#deps.tempFolder, nar.name);
+      file = makeGrowingFile(this.#deps.files.tempFolder, nar.name);
     } catch (error) {
       const facts = { nar: nar.name, error: messageOf(error), request_id: requestId };
       this.#deps.attempts.logging.log.debug("download failed", facts);
@@ -234,7 +238,7 @@ export class Downloads implements InFlight {
   }
 
   #makeGrowingFile(nar: NarRecord, request_id: string): GrowingFile {
-    const { tempFolder: dir, outages } = this.#deps;
+    const { files: { tempFolder: dir }, outages } = this.#deps;
     try {
       return makeGrowingFile(dir, nar.name);
     } catch (error) {

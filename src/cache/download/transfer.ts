@@ -173,7 +173,8 @@ export class Transfer implements NarTarget, Disposable {
   }
 }
 
-export interface ReceivedFile {
+/** A file with all of its bytes, and how they came. */
+export interface ArrivedFile {
   readonly transfer: Pick<Transfer, "measure" | "judged">;
   readonly end: FetchEnd;
   /** The file's bytes in the ledger; `undefined` without a limit. */
@@ -189,7 +190,7 @@ export async function keepDownload(
   deps: PublishNarDeps,
   download: Download,
   nar: NarRow,
-  received: ReceivedFile,
+  received: ArrivedFile,
 ): Promise<void> {
   const { transfer, end, reservedBytes } = received;
   const { fileSize, digest } = end;

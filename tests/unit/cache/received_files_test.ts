@@ -36,7 +36,7 @@ Deno.test("downloads: a client that joins a received file joins no prefetch", as
   await resumed;
 });
 
-Deno.test("downloads: received files are hashed by verify threads, one for each at once", async () => {
+Deno.test("downloads: received files are hashed by verify threads, one each at once", async () => {
   using folder = tempFolder();
   await using stocked = await StockedSpace.open(Infinity);
   const left = [3, 2, 1].map((size) => receivedFile(folder.path, size));
@@ -82,7 +82,7 @@ function receivedFile(folder: string, kilobytes: number): { nar: NarRow; path: s
   return { nar, path };
 }
 
-Deno.test("downloads: a stop leaves received files, hashed or not, for the next start", async () => {
+Deno.test("downloads: a stop leaves received files, hashed or not, to the next start", async () => {
   using folder = tempFolder();
   await using stocked = await StockedSpace.open(Infinity);
   const left = [1, 2, 3].map((size) => receivedFile(folder.path, size));
