@@ -140,10 +140,14 @@ export class ReferenceWalk {
   async #fetch({ storePathHash, walk }: Step, spare: SpareUpstreams): Promise<void> {
     const { learner, negative, came, count } = this.#deps;
     if (walk.left <= 0) return count("skipped", 1);
-    if (negative.has(storePathHash) || await this.#isKnown(storePathHash)) return;
-    // Checked in the same turn, because a client may have requested it meanwhile.
-    if (learner.isLearning(storePathHash) || this.#ended.signal.aborted) return;
+    // Before the wait: the others in flight take theirs meanwhile.
     walk.left--;
+    const isHere = negative.has(storePathHash) || await this.#isKnown(storePathHash);
+    // Checked in the same turn, because a client may have requested it meanwhile.
+    if (isHere || learner.isLearning(storePathHash) || this.#ended.signal.aborted) {
+      walk.left++;
+      return;
+    }
     const { requestId } = walk;
     const asked = { spare, requestId, came: () => came(storePathHash) };
     const learned = await learner.learnAhead(storePathHash, asked);

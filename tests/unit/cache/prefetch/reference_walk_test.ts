@@ -28,6 +28,15 @@ Deno.test("reference walk: after forget() a reference is looked up again", async
   assert.deepEqual(looks, [lib, lib]);
 });
 
+Deno.test("reference walk: a client request costs 4,000 narinfos at most, none for known ones", async () => {
+  const { walk, fetched, stored } = scene();
+  const references = Array.from({ length: 4_500 }, (_, at) => hash(`reference-${at}`));
+  for (const known of references.slice(0, 100)) stored.add(known);
+  walk.begin(learned(app, references), "1");
+  await walk.idle();
+  assert.equal(fetched.length, 4_000);
+});
+
 function learned(storePathHash: StorePathHash, references: readonly StorePathHash[]) {
   return { row: rowOf(storePathHash, narOf(storePathHash)), references };
 }
