@@ -1,6 +1,6 @@
 import type { StorePathHash } from "../nix/store_path.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
-import type { NarinfoReading, NarinfoSource } from "./upstream.ts";
+import type { AskRank, NarinfoReading, NarinfoSource } from "./upstream.ts";
 
 /** Gets what upstreams' status shows beside their narinfos. */
 export interface SourceWatch {
@@ -26,9 +26,13 @@ export function meteredNarinfoSource(
         throw error;
       }),
     reach: (signal) => inner.reach(signal),
-    async narinfo(storePathHash: StorePathHash, signal?: AbortSignal): Promise<NarinfoReading> {
+    async narinfo(
+      storePathHash: StorePathHash,
+      signal?: AbortSignal,
+      rank?: AskRank,
+    ): Promise<NarinfoReading> {
       const startedAtMs = performance.now();
-      const reading = await inner.narinfo(storePathHash, signal);
+      const reading = await inner.narinfo(storePathHash, signal, rank);
       const result = signal?.aborted ? "cancelled" : resultOf(reading);
       const ms = performance.now() - startedAtMs;
       metrics.histogram("upstream_request_duration_seconds", { upstream, result })

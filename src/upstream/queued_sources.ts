@@ -31,10 +31,11 @@ export function queuedNarinfoSource(
   let strain = NO_STRAIN;
   const timed = async (
     storePathHash: StorePathHash,
-    signal?: AbortSignal,
+    signal: AbortSignal | undefined,
+    rank: AskRank,
   ): Promise<NarinfoReading> => {
     const startedAtMs = performance.now();
-    const reading = await inner.narinfo(storePathHash, signal);
+    const reading = await inner.narinfo(storePathHash, signal, rank);
     if (signal?.aborted) return reading;
     const tookMs = performance.now() - startedAtMs;
     strain = nextStrain(
@@ -52,8 +53,8 @@ export function queuedNarinfoSource(
     reach: (signal) => inner.reach(signal),
     narinfo: (storePathHash, signal, rank: AskRank = "client") =>
       rank === "ahead"
-        ? timed(storePathHash, signal)
-        : queue.run({ ask: (ended) => timed(storePathHash, ended) }, signal),
+        ? timed(storePathHash, signal, rank)
+        : queue.run({ ask: (ended) => timed(storePathHash, ended, rank) }, signal),
     busy: () => void (strain = nextStrain(strain, { type: "busy", atMs: performance.now() })),
     get isStrained() {
       return isStrained(strain, performance.now());

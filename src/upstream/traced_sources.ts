@@ -14,13 +14,13 @@ export function tracedNarinfoSource(inner: NarinfoSource, tracer: Tracer): Narin
     priority: inner.priority,
     describe: (signal) => inner.describe(signal),
     reach: (signal) => inner.reach(signal),
-    narinfo: (storePathHash, signal) =>
+    narinfo: (storePathHash, signal, rank) =>
       tracer.span({
         name: "GET narinfo",
         kind: "client",
         facts: requestFacts(inner.url, `${storePathHash}.narinfo`),
       }, async (span) => {
-        const reading = await inner.narinfo(storePathHash, signal);
+        const reading = await inner.narinfo(storePathHash, signal, rank);
         noteReading(span, reading, signal);
         return reading;
       }),

@@ -74,7 +74,11 @@ export interface NarinfoSource {
   /** Its URL without credentials: names it in rows, logs and labels. */
   readonly url: string;
   /** Never throws: errors are readings. */
-  narinfo(storePathHash: StorePathHash, signal?: AbortSignal): Promise<NarinfoReading>;
+  narinfo(
+    storePathHash: StorePathHash,
+    signal?: AbortSignal,
+    rank?: AskRank,
+  ): Promise<NarinfoReading>;
   /** Set by the operator; overrides what it announces. */
   readonly priority: number | undefined;
   /**

@@ -34,6 +34,28 @@ for (const code of [429, 503]) {
   });
 }
 
+for (const code of [429, 503]) {
+  Deno.test(`prefetch: a narinfo answered by ${code} is not asked for again`, async () => {
+    const objects = fan(200);
+    const top = objects.at(-1);
+    assert.ok(top);
+    await using upstream = await fakeUpstream({ objects, stored: true });
+    await using cache = await prefetchingCache({ upstreams: [upstream] });
+    const held = Promise.withResolvers<void>();
+    let narinfos = 0;
+    upstream.breakNarinfo(async (answer, exchange) => {
+      if (++narinfos === 1) return answer;
+      await held.promise;
+      return await status(code)(answer, exchange);
+    });
+    await cache.get(`/${top.storePathHash}.narinfo`);
+    await upstream.requested(/\.narinfo$/, 1 + 64);
+    held.resolve();
+    await cache.prefetchOver();
+    assert.equal(upstream.count(/\.narinfo$/), 1 + 64);
+  });
+}
+
 Deno.test("prefetch: nothing from an upstream that takes over half its timeout", async () => {
   const objects = fan(10);
   const top = objects.at(-1);

@@ -30,9 +30,13 @@ export class HttpNarinfoFetcher implements NarinfoFetcher {
 
   async fetch(order: NarinfoOrder, watch: NarinfoWatch): Promise<NarinfoReading> {
     const { settings: { url: baseUrl }, keys, requireSignature, secretKey } = this.#deps;
-    const { storePathHash, headers } = order;
+    const { storePathHash, headers, isFinal } = order;
     const url = `${baseUrl}/${storePathHash}.narinfo`;
-    const document = await this.#attempts.run(url, { headers, ...watch }, readSmallDocument)
+    const document = await this.#attempts.run(
+      url,
+      { headers, isFinal, ...watch },
+      readSmallDocument,
+    )
       .catch((error): DocumentReading => failedReading(error));
     if (document.kind !== "found") return document;
     const rules = { baseUrl, keys, requireSignature };

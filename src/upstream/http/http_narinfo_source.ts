@@ -2,6 +2,7 @@ import { Failure } from "../../base/failure.ts";
 import { parseNixCacheInfo } from "../../nix/nix_cache_info.ts";
 import { STORE_DIR, type StorePathHash } from "../../nix/store_path.ts";
 import {
+  type AskRank,
   type DocumentReading,
   type NarinfoReading,
   type NarinfoSource,
@@ -40,10 +41,14 @@ export class HttpNarinfoSource implements NarinfoSource {
     this.#fetch = new UpstreamFetch(deps.settings, deps.client);
   }
 
-  async narinfo(storePathHash: StorePathHash, signal?: AbortSignal): Promise<NarinfoReading> {
+  async narinfo(
+    storePathHash: StorePathHash,
+    signal?: AbortSignal,
+    rank: AskRank = "client",
+  ): Promise<NarinfoReading> {
     if (signal?.aborted) return failedReading(signal.reason);
     const { fetcher, trace = NO_UPSTREAM_TRACE, busy = () => {} } = this.#deps;
-    const order = { storePathHash, headers: trace.headers() };
+    const order = { storePathHash, headers: trace.headers(), isFinal: rank === "ahead" };
     const { answered } = trace;
     return await this.#fetch.watched(
       this.url,

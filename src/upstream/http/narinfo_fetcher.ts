@@ -6,6 +6,8 @@ export interface NarinfoOrder {
   readonly storePathHash: StorePathHash;
   /** Headers of the request beside the upstream's own. */
   readonly headers: Readonly<Record<string, string>>;
+  /** True: no retries, because no client waits. */
+  readonly isFinal: boolean;
 }
 
 /** The signal that ends a request, and the listeners to its responses. */

@@ -44,7 +44,7 @@ async function openWorker(upstream: FakeUpstream, requireSignature = true) {
   };
   const fetcher = worker.over(upstream.url, own);
   const askAlone = (watch: Partial<NarinfoWatch> = {}, headers = {}) =>
-    fetcher.fetch({ storePathHash, headers }, {
+    fetcher.fetch({ storePathHash, headers, isFinal: false }, {
       signal: new AbortController().signal,
       answered() {},
       busy() {},
