@@ -67,7 +67,7 @@ export interface App extends AsyncDisposable {
   readonly touches: Pick<Touches, "flush">;
   /** Resolves when no download is in flight that a client waits for. */
   downloadsOver(): Promise<void>;
-  /** Whole files that other processes left: from now on no upstream is asked for them. */
+  /** Whole files that other processes left: from now on larder requests none of them. */
   receive(paths: readonly string[]): Promise<void>;
   /** Verifies these files and those received before. */
   resume(paths: readonly string[]): Promise<void>;

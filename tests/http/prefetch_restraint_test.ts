@@ -35,7 +35,7 @@ for (const code of [429, 503]) {
 }
 
 for (const code of [429, 503]) {
-  Deno.test(`prefetch: a narinfo answered by ${code} is not asked for again`, async () => {
+  Deno.test(`prefetch: a narinfo answered by ${code} is not requested again`, async () => {
     const objects = fan(200);
     const top = objects.at(-1);
     assert.ok(top);

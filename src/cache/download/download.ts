@@ -42,7 +42,7 @@ export interface DownloadReader {
   readonly peer: string | undefined;
 }
 
-/** What began a download: a client, a prefetch, or a whole file that another process left. */
+/** Origin of a download: a client, a prefetch, or a whole file that another process left. */
 export type DownloadOrigin = "client" | "ahead" | "received";
 
 export interface DownloadParts {

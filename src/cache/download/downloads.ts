@@ -163,7 +163,7 @@ export class Downloads implements InFlight {
   }
 
   /**
-   * Whole files that another process left: from now on no upstream is asked for them. Never
+   * Whole files that another process left: from now on larder requests none of them. Never
    * rejects.
    */
   receive(paths: readonly string[]): Promise<void> {

@@ -51,7 +51,7 @@ export class ReceivedFiles {
     return this.#files.values();
   }
 
-  /** The file, which its caller verifies at once; `undefined` once somebody does. */
+  /** The file, which its caller verifies at once; `undefined` once a check runs. */
   take(narName: NarName): ReceivedFile | undefined {
     return this.#waiting.delete(narName) ? this.#files.get(narName) : undefined;
   }

@@ -28,7 +28,7 @@ Deno.test("reference walk: after forget() a reference is looked up again", async
   assert.deepEqual(looks, [lib, lib]);
 });
 
-Deno.test("reference walk: a client request costs 4,000 narinfos at most, none for known ones", async () => {
+Deno.test("reference walk: one request costs 4,000 narinfos at most, known ones not", async () => {
   const { walk, fetched, stored } = scene();
   const references = Array.from({ length: 4_500 }, (_, at) => hash(`reference-${at}`));
   for (const known of references.slice(0, 100)) stored.add(known);
