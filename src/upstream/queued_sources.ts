@@ -55,6 +55,7 @@ export function queuedNarinfoSource(
       rank === "ahead"
         ? timed(storePathHash, signal, rank)
         : queue.run({ ask: (ended) => timed(storePathHash, ended, rank) }, signal),
+    narTook: (tookMs) => void (strain = nextStrain(strain, { type: "nar", tookMs, timeoutMs })),
     busy: () => void (strain = nextStrain(strain, { type: "busy", atMs: performance.now() })),
     get isStrained() {
       return isStrained(strain, performance.now());

@@ -140,6 +140,11 @@ export class UpstreamPool implements Disposable {
     return this.#find(url)?.isSpare ?? false;
   }
 
+  /** Notes how long an answer with a NAR took to its head; Infinity if none came in time. */
+  narTook(url: string, tookMs: number): void {
+    this.#find(url)?.source.narTook?.(tookMs);
+  }
+
   /** Notes that the upstream refused a request because it was too busy. */
   busy(url: string): void {
     this.#find(url)?.source.busy?.();

@@ -8,6 +8,8 @@ export const BUSY_STATUSES: ReadonlySet<number> = new Set([429, 503]);
 export interface UpstreamStrain {
   /** Its last answer took over half its timeout, or did not come. */
   readonly isSlow: boolean;
+  /** The same of its last answer with a NAR. */
+  readonly isSlowWithNars: boolean;
   /** Time of its last refusal of a request because it was too busy. */
   readonly busyAtMs: number;
 }
@@ -15,10 +17,15 @@ export interface UpstreamStrain {
 export type StrainEvent = Readonly<
   | { type: "answer"; tookMs: number; timeoutMs: number }
   | { type: "no-answer" }
+  | { type: "nar"; tookMs: number; timeoutMs: number }
   | { type: "busy"; atMs: number }
 >;
 
-export const NO_STRAIN: UpstreamStrain = { isSlow: false, busyAtMs: -Infinity };
+export const NO_STRAIN: UpstreamStrain = {
+  isSlow: false,
+  isSlowWithNars: false,
+  busyAtMs: -Infinity,
+};
 
 /** The only place where an upstream's strain changes. */
 export function nextStrain(now: UpstreamStrain, event: StrainEvent): UpstreamStrain {
@@ -27,11 +34,14 @@ export function nextStrain(now: UpstreamStrain, event: StrainEvent): UpstreamStr
       return { ...now, isSlow: event.tookMs > event.timeoutMs / 2 };
     case "no-answer":
       return { ...now, isSlow: true };
+    case "nar":
+      return { ...now, isSlowWithNars: event.tookMs > event.timeoutMs / 2 };
     case "busy":
       return { ...now, busyAtMs: Math.max(now.busyAtMs, event.atMs) };
   }
 }
 
-export function isStrained({ isSlow, busyAtMs }: UpstreamStrain, nowMs: number): boolean {
-  return isSlow || nowMs - busyAtMs < OF_LATE_MS;
+export function isStrained(strain: UpstreamStrain, nowMs: number): boolean {
+  const { isSlow, isSlowWithNars, busyAtMs } = strain;
+  return isSlow || isSlowWithNars || nowMs - busyAtMs < OF_LATE_MS;
 }

@@ -55,6 +55,7 @@ export function downloadsOver(
     probeIfDown: () => Promise.resolve(),
     noteNar: () => undefined,
     has: () => true,
+    narTook: () => undefined,
     busy: () => undefined,
     isSpare: () => true,
   };

@@ -45,6 +45,7 @@ export class SmallUpstream implements NarFetcher, NarVerifier {
       probeIfDown: () => Promise.resolve(),
       noteNar: () => undefined,
       has: () => true,
+      narTook: () => undefined,
       busy: () => undefined,
     };
   }

@@ -14,7 +14,7 @@ import type { SourceOutcome } from "../fetch/nar_fetcher.ts";
 
 export interface AttemptLogDeps {
   readonly demotions: Demotions;
-  readonly pool: Pick<UpstreamPool, "noteNar" | "busy" | "has">;
+  readonly pool: Pick<UpstreamPool, "noteNar" | "narTook" | "busy" | "has">;
   readonly log: Logger;
   readonly metrics: Metrics;
   /** Remembers how each file came, or why it did not. Default: nobody does. */
@@ -41,6 +41,8 @@ export class AttemptLog {
   readonly #nar: NarName;
   readonly #requestId: string;
   readonly #brokeOff = new Set<string>();
+  /** The time of each running request, by its upstream. */
+  readonly #askedAtMs = new Map<string, number>();
   /** The member whose answer is awaited. */
   #member: string | undefined;
 
@@ -66,6 +68,7 @@ export class AttemptLog {
       return log.info("reading nar from another member", facts);
     }
     this.#noteLateMember();
+    this.#askedAtMs.set(upstream, performance.now());
     if (received === 0) log.info("downloading nar from upstream", facts);
   }
 
@@ -79,6 +82,7 @@ export class AttemptLog {
     if (!pool.has(upstream)) return;
     // Its body may take minutes.
     pool.noteNar(upstream, { kind: "found" });
+    pool.narTook(upstream, performance.now() - (this.#askedAtMs.get(upstream) ?? Infinity));
     if (received > 0) log.info("nar download resumed", { ...this.facts(upstream), received });
   }
 
@@ -102,6 +106,7 @@ export class AttemptLog {
     }
     if (upstream === this.#member) this.#member = undefined;
     const { status = 0, requests = 1 } = outcome;
+    if (outcome.type === "failed" && outcome.reason === "timeout") pool.narTook(upstream, Infinity);
     // Before the first byte it is retried only where it is busy, or breaks connections.
     if (BUSY_STATUSES.has(status) || requests > 1) pool.busy(upstream);
   }

@@ -29,6 +29,7 @@ function scene() {
   const noted: string[] = [];
   const pool = {
     noteNar: (url: string, { kind }: UpstreamReading) => void noted.push(`${url} ${kind}`),
+    narTook: () => undefined,
     busy() {},
     has: (url: string) => url === UPSTREAM,
   };

@@ -22,6 +22,7 @@ class TestTarget implements NarTarget {
   received = 0;
   isGrowing = true;
   isPromised = false;
+  isWanted = true;
   readonly asked: string[] = [];
   startedOver = 0;
   readonly #verdict: (upstream: string) => void;
@@ -67,6 +68,7 @@ function attemptsFor(target: NarTarget) {
     probeIfDown: () => Promise.resolve(),
     noteNar: () => undefined,
     has: () => true,
+    narTook: () => undefined,
     busy: () => undefined,
   };
   const demotions = new Demotions();
