@@ -58,14 +58,15 @@ Deno.test("downloads: received files are hashed by verify threads, one each at o
   const resumed = downloads.resume([]);
   await eventually("two are verified", () => verifying.length === 2);
 
-  assert.deepEqual(hashed, [paths[2], paths[1]]);
+  // Both have begun, in either order.
+  assert.deepEqual(new Set(hashed), new Set([paths[2], paths[1]]));
   assert.equal(downloads.backlog().files, 3);
   // One that a client waits for waits for nobody.
   const [large] = left;
   assert.ok(large);
   const { download, joined } = downloads.join(large.nar, "request");
   await download.readable(0);
-  assert.deepEqual([joined, hashed], [true, paths.toReversed()]);
+  assert.deepEqual([joined, hashed.length, hashed.at(-1)], [true, 3, paths[0]]);
   verdict.resolve(MEASURED);
   await resumed;
   await downloads.idle();
