@@ -29,7 +29,7 @@ export async function runReceived(
     const isLeft = deps.isStopping() && !(error instanceof Mismatch);
     download.advance({ type: "error", reason: detail });
     if (!isLeft) discardDownload(download, log);
-    log.warn("received nar not kept", { nar: nar.name, error: detail });
+    log[isLeft ? "debug" : "warn"]("received nar not kept", { nar: nar.name, error: detail });
     return { reason: "broken", detail };
   }
 }

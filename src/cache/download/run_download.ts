@@ -39,7 +39,7 @@ export async function runDownload(
   else failure = await bring(deps, { download, nar, reservation, requestId });
   if (failure === undefined || download.state.state === "kept") return undefined;
   const mayPassThrough = failure.reason === "room" || failure.reason === "disk";
-  const isLeft = download.state.state === "received" && deps.isStopping();
+  const isLeft = isLeftForNext(deps, download);
   download.advance({ type: "error", reason: failure.detail, mayPassThrough });
   // The file must go before its space is given back.
   if (!isLeft) discardDownload(download, deps.attempts.logging.log);
@@ -74,7 +74,8 @@ async function bring(deps: RunDownloadDeps, parts: BringParts): Promise<NarFailu
     }
     const { reason, detail } = result;
     if (reason === "cancelled") log.error("download failed", { ...facts, detail });
-    if (reason === "disk" || reason === "broken") {
+    const isOurs = reason === "disk" || reason === "broken";
+    if (isOurs && !isLeftForNext(deps, parts.download)) {
       outages.failed(announcedFileSize(nar) ?? transfer.received, { ...facts, detail });
       deps.attempts.logging.record?.narNotStored(nar.name, { reason: "disk" });
     }
@@ -84,6 +85,14 @@ async function bring(deps: RunDownloadDeps, parts: BringParts): Promise<NarFailu
     log.error("download failed", { nar: nar.name, error: detail, request_id: requestId });
     return { reason: "broken", detail };
   }
+}
+
+/** True while the process stops: the whole file waits for the check of the next one. */
+function isLeftForNext(
+  { isStopping }: Pick<RunDownloadDeps, "isStopping">,
+  { state }: Download,
+): boolean {
+  return state.state === "received" && isStopping();
 }
 
 /** Removes the file of a download that is not kept. Failures are logged. */

@@ -159,8 +159,10 @@ Deno.test("downloads: a received file that a stop interrupts stays for the next 
   await using stocked = await StockedSpace.open(Infinity);
   await know(stocked, PACKED);
   const verdict = Promise.withResolvers<NarMeasure>();
+  const logged: string[] = [];
   const downloads = downloadsOver({
     ...{ stocked, folder, fetcher: ending(), upstreams: UPSTREAMS, measure: verdict.promise },
+    logged: (line) => logged.push(line),
   });
   const { download } = downloads.join(PACKED, "request");
   await download.readable(BYTES.length - 1);
@@ -172,6 +174,7 @@ Deno.test("downloads: a received file that a stop interrupts stays for the next 
   const [left, ...more] = [...Deno.readDirSync(folder.path)].map(({ name }) => name);
   assert.match(left ?? "", /\.received$/);
   assert.deepEqual(more, []);
+  assert.deepEqual(logged, [], "a stop is no outage of the storage");
 });
 
 /** Each turn is ours unless the work is done. */
