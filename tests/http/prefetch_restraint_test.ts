@@ -56,6 +56,37 @@ for (const code of [429, 503]) {
   });
 }
 
+for (const code of [429, 503]) {
+  Deno.test(`prefetch: a NAR answered by ${code} is not requested again`, async () => {
+    const objects = fan(40);
+    await using upstream = await fakeUpstream({ objects, stored: true });
+    await using cache = await prefetchingCache({ upstreams: [upstream] });
+    const held = Promise.withResolvers<void>();
+    upstream.breakNar(async (answer, exchange) => {
+      await held.promise;
+      return await status(code)(answer, exchange);
+    });
+    for (const { storePathHash } of objects) await cache.narinfo(storePathHash);
+    await upstream.requested(/^\/nar\//, 16);
+    held.resolve();
+    await cache.prefetchOver();
+    assert.equal(narRequests(upstream), 16);
+  });
+}
+
+Deno.test("prefetch: no further NAR while NARs take over half the timeout", async () => {
+  const objects = fan(60);
+  await using upstream = await fakeUpstream({ objects, stored: true });
+  await using cache = await prefetchingCache({ upstreams: [upstream], timeoutMs: 600 });
+  upstream.breakNar(async (answer) => {
+    await new Promise((resolve) => setTimeout(resolve, 400));
+    return answer;
+  });
+  for (const { storePathHash } of objects) await cache.narinfo(storePathHash);
+  await cache.prefetchOver();
+  assert.ok(narRequests(upstream) <= 16, `${narRequests(upstream)} NARs`);
+});
+
 Deno.test("prefetch: nothing from an upstream that takes over half its timeout", async () => {
   const objects = fan(10);
   const top = objects.at(-1);

@@ -59,7 +59,8 @@ function jobOf(id: number, order: FetchOrder): Job {
   return job;
 }
 
-async function run({ id, attempt, source, headers }: FetchMessage, job: Job): Promise<void> {
+async function run(message: FetchMessage, job: Job): Promise<void> {
+  const { id, attempt, source, headers, isFinal } = message;
   const configured = upstreams.get(source.upstream);
   let status: number | undefined;
   // One for each fetch, as each belongs to its own trace.
@@ -69,7 +70,7 @@ async function run({ id, attempt, source, headers }: FetchMessage, job: Job): Pr
     : await job.fetch.from({
       upstream: new HttpNarSource({ ...configured, trace }),
       idleTimeoutMs: configured.settings.idleTimeoutMs,
-      source,
+      ...{ source, isFinal },
       taken: () => scope.postMessage({ id, attempt, event: { type: "taken" } }),
     });
   const event = { ...outcome, ...(status === undefined ? {} : { status }) };

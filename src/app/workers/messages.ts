@@ -26,6 +26,8 @@ export type ToFetchWorker =
     readonly source: NarSource;
     /** Headers of the request to the upstream. */
     readonly headers: Readonly<Record<string, string>>;
+    /** True: no retries. */
+    readonly isFinal: boolean;
   }
   /** Total of bytes that may be written, in answer to "wanted". */
   | { readonly type: "room"; readonly id: number; readonly bytes: number }

@@ -57,13 +57,13 @@ export class WorkerFetcher implements NarFetcher, Disposable {
     };
     worker.send({ type: "begin", id, order });
     return {
-      from: (source, taken = () => undefined) =>
+      from: (source, taken = () => undefined, isFinal = false) =>
         new Promise((settle) => {
           if (dead !== undefined) return settle(dead);
           const attempt = ++lastAttempt;
           attempts.set(attempt, { settle, taken });
           const headers = this.#trace?.headers() ?? {};
-          worker.send({ type: "fetch", id, attempt, source, headers });
+          worker.send({ type: "fetch", id, attempt, source, headers, isFinal });
         }),
       [Symbol.dispose]: () => {
         if (dead === undefined) worker.send({ type: "close", id });

@@ -66,6 +66,10 @@ export class Transfer implements NarTarget, Disposable {
     return this.#download.isPromised || this.#download.state.state === "failed";
   }
 
+  get isWanted(): boolean {
+    return this.#download.isWanted;
+  }
+
   /**
    * The download gets the first answer's size with the first bytes: until then, a source with
    * another size may follow.
@@ -75,7 +79,7 @@ export class Transfer implements NarTarget, Disposable {
     if (this.#nar.compression === "none") {
       this.#verifying ??= verifySpan(this.#deps.tracer, this.#nar);
     }
-    const outcome = await this.#fetch.from(source, taken);
+    const outcome = await this.#fetch.from(source, taken, !this.isWanted);
     if (outcome.type === "end") this.#open();
     return outcome;
   }

@@ -19,9 +19,15 @@ export interface FetchNarParts {
   readonly sink: NarSink;
   /** The longest silence within the body. */
   readonly idleTimeoutMs: number;
-  readonly signal: AbortSignal;
+  readonly request: FetchRequest;
   /** False where another source has answered: from then on that one writes the sink. */
   readonly take: () => boolean;
+}
+
+export interface FetchRequest {
+  readonly signal: AbortSignal;
+  /** True: no retries. */
+  readonly isFinal: boolean;
   /** Called before each request to the upstream. */
   readonly asked: () => void;
 }
@@ -31,11 +37,12 @@ export interface FetchNarParts {
  * bytes that the sink already has. Never throws.
  */
 export async function fetchNar(parts: FetchNarParts): Promise<FetchOutcome> {
-  const { upstream, source, sink, signal, asked } = parts;
+  const { upstream, source, sink, request } = parts;
   try {
     // Once there are bytes, the attempts decide which source to retry, and when.
-    const request = { ...sink.resumeAt(source), signal, asked, isFinal: sink.received > 0 };
-    const answer = await upstream.openNar(source.location, request);
+    const isFinal = request.isFinal || sink.received > 0;
+    const order = { ...sink.resumeAt(source), ...request, isFinal };
+    const answer = await upstream.openNar(source.location, order);
     if (answer === undefined) return { type: "absent" };
     try {
       check(sink, answer);
@@ -49,7 +56,7 @@ export async function fetchNar(parts: FetchNarParts): Promise<FetchOutcome> {
     return { ...ended(sink, !answer.framed), ...(hadMore ? { surplus: true } : {}) };
   } catch (error) {
     const reason = fetchFailureOf(error);
-    if (signal.aborted) return gaveUp(signal.reason);
+    if (request.signal.aborted) return gaveUp(request.signal.reason);
     // The file is complete, so that an error at the body's end does not matter.
     if (UPSTREAM_REASONS.includes(reason) && isComplete(sink)) return ended(sink, false);
     return { type: "failed", reason, detail: messageOf(error), ...statusOf(error) };

@@ -76,9 +76,9 @@ export interface FetchListener {
 export interface NarFetch extends Disposable {
   /**
    * Fetches the rest from `source`. Several may be in flight: the first to answer is `taken`, the
-   * others end as "outrun". Never rejects.
+   * others end as "outrun". `isFinal`: no retries. Never rejects.
    */
-  from(source: NarSource, taken?: () => void): Promise<FetchOutcome>;
+  from(source: NarSource, taken?: () => void, isFinal?: boolean): Promise<FetchOutcome>;
 }
 
 /** Fetches NAR files, each into the destination of its order: a file by default. */

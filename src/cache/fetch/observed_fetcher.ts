@@ -57,7 +57,7 @@ export function observedFetcher<Order>(
         room: (wanted) => listener.room(wanted),
       });
       return {
-        from: (source, taken) =>
+        from: (source, taken, isFinal) =>
           tracer.span(sourceSpan(source), async (span) => {
             const startedAtMs = performance.now();
             const { upstream } = source;
@@ -65,7 +65,7 @@ export function observedFetcher<Order>(
             const outcome = await fetch.from(source, () => {
               isCounting = isCounted;
               taken?.();
-            });
+            }, isFinal);
             if (outcome.type === "end") count(outcome.fileSize);
             noteOutcome(span, outcome);
             if (!isCounted) return outcome;

@@ -40,11 +40,11 @@ export class SinkFetcher implements NarFetcher<OpenSink> {
     const { narSources, idleTimeoutMs } = this.#deps;
     const fetch = new SinkFetch(() => open(listener));
     return {
-      async from(source, taken = () => undefined) {
+      async from(source, taken = () => undefined, isFinal = false) {
         const upstream = narSources.get(source.upstream);
         if (upstream === undefined) return { type: "absent" };
         return await fetch.from({
-          ...{ upstream, source, taken },
+          ...{ upstream, source, taken, isFinal },
           idleTimeoutMs: upstream.idleTimeoutMs ?? idleTimeoutMs,
         });
       },
@@ -60,6 +60,8 @@ export interface SourceRequest {
   readonly idleTimeoutMs: number;
   /** Called if this source is the first to answer. */
   readonly taken: () => void;
+  /** True: no retries; default: false. */
+  readonly isFinal?: boolean;
 }
 
 /**
@@ -103,7 +105,7 @@ export class SinkFetch implements AsyncDisposable {
   }
 
   async #fetch(
-    { upstream, source, idleTimeoutMs, taken }: SourceRequest,
+    { upstream, source, idleTimeoutMs, taken, isFinal = false }: SourceRequest,
     abort: AbortController,
   ): Promise<FetchOutcome> {
     let requests = 0;
@@ -111,9 +113,8 @@ export class SinkFetch implements AsyncDisposable {
       const outcome = await fetchNar({
         ...{ upstream, source, idleTimeoutMs },
         sink: this.#sink ??= this.#open(),
-        signal: abort.signal,
+        request: { signal: abort.signal, isFinal, asked: () => void requests++ },
         take: () => this.#take(abort, taken),
-        asked: () => void requests++,
       });
       return { ...outcome, requests };
     } catch (error) {

@@ -91,6 +91,11 @@ class PassThrough implements NarTarget, Disposable {
     return this.#sink?.state.state === "receiving";
   }
 
+  /** Its client waits. */
+  get isWanted(): boolean {
+    return true;
+  }
+
   get isPromised(): boolean {
     const isLarge = this.#sink !== undefined && !this.#sink.isSmall && this.received > 0;
     return this.#client.sent !== undefined || isLarge;

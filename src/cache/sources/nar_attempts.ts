@@ -25,6 +25,8 @@ export interface NarTarget {
   readonly isGrowing: boolean;
   /** True once a client reads the file: from then on it cannot be replaced. */
   readonly isPromised: boolean;
+  /** False until a client waits for the file: each source then gets one request, in one round. */
+  readonly isWanted: boolean;
   /** Fetches the rest from `source`. Calls `taken` if it answers first. Never rejects. */
   from(source: NarSource, taken: () => void): Promise<FetchOutcome>;
   /** Releases the whole file, or throws a Mismatch where it is wrong. */
@@ -125,9 +127,14 @@ export class NarAttempts {
         if (attempt === undefined) break;
         await attempt.handled;
       }
-    } while (!this.#isOver && await this.#sources.another(this.#signal));
+    } while (!this.#isOver && await this.#mayGoOn());
     if (this.#result.type === "failed" && !this.#signal?.aborted) this.#givenUp(this.#result);
     return this.#result;
+  }
+
+  /** Begins another round, after a pause. False after giving up. */
+  async #mayGoOn(): Promise<boolean> {
+    return this.#target.isWanted && await this.#sources.another(this.#signal);
   }
 
   #givenUp({ reason, detail, status, upstream = "", error }: NarFailure): void {
