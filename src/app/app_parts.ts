@@ -32,6 +32,8 @@ export interface StoreParts {
   /** Counts pinned closures in a Worker; default: on this thread. */
   readonly closures?: ClosureLister;
   readonly tempFolder: string;
+  /** Called before a file of that folder is stored which another process left. */
+  readonly ownFile?: (path: string) => void;
   /** How another server sends a stored file itself. */
   readonly handOver?: HandOver | undefined;
   readonly space: SpaceParts;

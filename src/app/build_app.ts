@@ -191,7 +191,7 @@ function buildCache(
   resources: AsyncDisposableStack,
 ) {
   const { nowMs, fetching: { negativeTtlMs }, telemetry, stores } = parts;
-  const { metadata, nars, tempFolder, turns = ALONE } = stores;
+  const { metadata, nars, tempFolder, ownFile, turns = ALONE } = stores;
   const { log, metrics, tracer = NO_TRACER } = telemetry;
   const negative = new NegativeCache(negativeTtlMs);
   const absentDocuments = new NegativeCache<DocumentPath>(negativeTtlMs);
@@ -219,7 +219,10 @@ function buildCache(
     transfer: { ...workers, keeping, tracer },
     space: telemetry.tracer ? tracedSpace(space, tracer) : space,
     ...{ reads, pool, turns },
-    files: { tempFolder, verifyThreads: parts.fetching.verifyThreads },
+    files: {
+      ...{ tempFolder, verifyThreads: parts.fetching.verifyThreads },
+      ...ownFile && { own: ownFile },
+    },
   });
   metrics.gauge("verification_backlog_files", {}, () => downloads.backlog().files);
   metrics.gauge("verification_backlog_bytes", {}, () => downloads.backlog().bytes);

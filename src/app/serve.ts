@@ -69,6 +69,7 @@ export async function serve(settings: Settings): Promise<number> {
         nars,
         ...closuresIn(places, metadata),
         ...{ tempFolder: workFolder.path, turns },
+        ownFile: (path) => workFolder.own(path),
         handOver: handOverOf(settings, stores),
         space: spaceParts(settings, stores),
       },

@@ -28,6 +28,8 @@ export interface DownloadsDeps extends Omit<RunDownloadDeps, "outages" | "isStop
 }
 
 export interface FileParts {
+  /** Called before a file that another process left is stored. Default: it has one name. */
+  readonly own?: (path: string) => void;
   /** The folder of growing files, on the storage's file system so that they can be moved there. */
   readonly tempFolder: string;
   /** Threads that verify whole files of other processes; default 1. */
@@ -200,8 +202,13 @@ export class Downloads implements InFlight {
     const { nar, path } = received;
     try {
       const file = new GrowingFile(path);
+      const hold = {
+        own: () => this.#deps.files.own?.(path),
+        putBack: () => this.#received.putBack(received),
+      };
       const run = (download: Download) =>
-        runReceived(this.#deps, download, nar).finally(() => this.#received.over(received));
+        runReceived(this.#deps, { download, nar, hold })
+          .finally(() => this.#received.over(received));
       return this.#start(nar, { file, origin: "received", run });
     } catch (error) {
       this.#received.over(received);

@@ -9,24 +9,32 @@ import { downloadReservation } from "./download_reservation.ts";
 import { discardDownload, type RunDownloadDeps } from "./run_download.ts";
 import { keepDownload } from "./transfer.ts";
 
+/** The hold of this process on a whole file that another one left. */
+export interface ReceivedHold {
+  /** Called before the file is stored: from then on it has one name. */
+  readonly own: () => void;
+  /** Called where there is no room. True: the file waits for another turn. */
+  readonly putBack: () => boolean;
+}
+
 /** Keeps a whole file that another process left, if it is right; else removes it. Never throws. */
 export async function runReceived(
   deps: RunDownloadDeps,
-  download: Download,
-  nar: NarRow,
+  { download, nar, hold }: Omit<ReceivedParts, "reservation">,
 ): Promise<NarFailure | undefined> {
   const { attempts: { candidates: { nameOf }, logging: { log } } } = deps;
   try {
     await nameOf?.(nar.name);
     using reservation = await downloadReservation(deps.space, nar);
     if (reservation === undefined) throw noRoom();
-    await keep(deps, { download, nar, reservation });
+    await keep(deps, { download, nar, reservation, hold });
     log.info("received nar kept", { nar: nar.name, file_size: download.fileSize ?? 0 });
     return undefined;
   } catch (error) {
     const detail = messageOf(error);
     // A hash that ends with its thread says nothing about the file.
-    const isLeft = deps.isStopping() && !(error instanceof Mismatch);
+    const isLeft = (deps.isStopping() && !(error instanceof Mismatch)) ||
+      mayWait(error, download, hold);
     download.advance({ type: "error", reason: detail });
     if (!isLeft) discardDownload(download, log);
     log[isLeft ? "debug" : "warn"]("received nar not kept", { nar: nar.name, error: detail });
@@ -34,8 +42,14 @@ export async function runReceived(
   }
 }
 
+/** A client does not wait for room: larder passes the file through to it. */
+function mayWait(error: unknown, { isWanted }: Download, { putBack }: ReceivedHold): boolean {
+  return error instanceof Failure && error.kind === "overloaded" && !isWanted && putBack();
+}
+
 interface ReceivedParts {
   readonly download: Download;
+  readonly hold: ReceivedHold;
   readonly nar: NarRow;
   readonly reservation: GrowingReservation;
 }
@@ -43,7 +57,7 @@ interface ReceivedParts {
 /** Goes on behind the last byte. Throws for a wrong file. */
 async function keep(
   { transfer: { keeping, verifier } }: Pick<RunDownloadDeps, "transfer">,
-  { download, nar, reservation }: ReceivedParts,
+  { download, nar, reservation, hold }: ReceivedParts,
 ): Promise<void> {
   const { path } = download.file;
   const { size: fileSize } = await Deno.stat(path);
@@ -58,7 +72,7 @@ async function keep(
     return await running.measure;
   };
   await keepDownload(keeping, download, nar, {
-    transfer: { measure, judged() {} },
+    transfer: { measure, judged: hold.own },
     end: { type: "end", digest, fileSize, maybeShort: false },
     reservedBytes: reservation.ledgerBytes,
   });

@@ -24,7 +24,15 @@ export interface ReceivedFile {
   readonly fileSize: number;
   /** The time of its last byte. */
   readonly receivedAtMs: number;
+  /** Turns so far. */
+  readonly turns: number;
 }
+
+/**
+ * A file without room has another turn with each search for dead members, which is each ten
+ * seconds: until then the dead one's reservation counts.
+ */
+const TURNS_MAX = 6;
 
 /** The whole files of other processes that are not verified yet, and their turns. */
 export class ReceivedFiles {
@@ -56,9 +64,20 @@ export class ReceivedFiles {
     return this.#waiting.delete(narName) ? this.#files.get(narName) : undefined;
   }
 
-  /** The file has its verdict. */
-  over({ nar }: ReceivedFile): void {
-    this.#files.delete(nar.name);
+  /** The file waits for another turn. False after the last one. */
+  putBack(file: ReceivedFile): boolean {
+    if (file.turns >= TURNS_MAX) return false;
+    const again = { ...file, turns: file.turns + 1 };
+    this.#files.set(file.nar.name, again);
+    this.#waiting.add(file.nar.name);
+    this.#added.push(again);
+    return true;
+  }
+
+  /** This turn is over. Unless the file was put back, it has its verdict. */
+  over(file: ReceivedFile): void {
+    const { name } = file.nar;
+    if (this.#files.get(name) === file) this.#files.delete(name);
   }
 
   /**
@@ -89,7 +108,7 @@ export class ReceivedFiles {
       const nar = name && await metadata.findNar(name);
       if (nar && nar.kept === undefined && !isInFlight(nar.name) && !this.has(nar.name)) {
         const { size: fileSize, mtime } = Deno.statSync(path);
-        const file = { nar, path, fileSize, receivedAtMs: mtime?.getTime() ?? Infinity };
+        const file = { nar, path, fileSize, receivedAtMs: mtime?.getTime() ?? Infinity, turns: 1 };
         this.#files.set(nar.name, file);
         this.#waiting.add(nar.name);
         this.#added.push(file);

@@ -1,4 +1,5 @@
 import { messageOf } from "../../base/failure.ts";
+import { removeIfPresent } from "../../base/files.ts";
 import { isMemberId, type MemberId } from "../../base/member_id.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import { OutageLog } from "../../telemetry/outage_log.ts";
@@ -22,6 +23,8 @@ export class WorkFolder implements Spool, Disposable {
   #received: string[] = [];
   /** The names of the whole files of others that this folder has, or has had. */
   readonly #had = new Set<string>();
+  /** The other name of each file that is shared, by its name here. */
+  readonly #shared = new Map<string, string>();
 
   /** Throws when the folder cannot be made. */
   constructor(base: string, deps: WorkFolderDeps) {
@@ -64,12 +67,26 @@ export class WorkFolder implements Spool, Disposable {
       try {
         const path = `${this.#base}/${member}`;
         for (const name of receivedIn(path)) {
-          this.#have(name, (own) => Deno.linkSync(`${path}/${name}`, own));
+          this.#have(name, (own) => {
+            Deno.linkSync(`${path}/${name}`, own);
+            this.#shared.set(own, `${path}/${name}`);
+          });
         }
       } catch {
         // Without hard links they come with the folder, once the member is dead.
       }
     }
+  }
+
+  /**
+   * Removes the other name of a shared file before it is stored: a later change of its names would
+   * break the seal.
+   */
+  own(path: string): void {
+    const other = this.#shared.get(path);
+    if (other === undefined) return;
+    this.#shared.delete(path);
+    removeIfPresent(other);
   }
 
   /** Takes over the member's whole files first. */

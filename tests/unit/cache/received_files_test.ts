@@ -73,6 +73,26 @@ Deno.test("downloads: received files are hashed by verify threads, one each at o
   assert.deepEqual(downloads.backlog(), { files: 0, bytes: 0, oldestMs: 0 });
 });
 
+Deno.test("downloads: a received file waits while a dead member's bytes are reserved", async () => {
+  using folder = tempFolder();
+  await using stocked = await StockedSpace.open(1_500);
+  const { nar, path } = receivedFile(folder.path, 1);
+  await know(stocked, nar);
+  const { metadata } = stocked;
+  await metadata.beat("dead", { heldBytes: 1_000, limitBytes: 1_500 });
+  const measure = Promise.resolve(MEASURED);
+  const downloads = downloadsOver({ stocked, folder, fetcher: ending(), measure });
+
+  await downloads.resume([path]);
+  assert.equal(downloads.backlog().files, 1);
+  assert.equal((await metadata.findNar(nar.name))?.kept, undefined);
+  await metadata.leave("dead");
+  await stocked.space.refresh();
+  await downloads.resume([]);
+  assert.equal((await metadata.findNar(nar.name))?.kept?.fileSize, 1_000);
+  assert.equal(downloads.backlog().files, 0);
+});
+
 /** Of so many kilobytes. */
 function receivedFile(folder: string, kilobytes: number): { nar: NarRow; path: string } {
   const bytes = new Uint8Array(kilobytes * 1_000).fill(kilobytes);

@@ -141,3 +141,22 @@ function recordingLogger() {
   const log = createLogger("debug", { write: (text) => void texts.push(text) });
   return { log, lines: () => texts.map((text) => JSON.parse(text)) };
 }
+
+Deno.test("work folder: a shared file that is stored has one name, and its seal stays", () => {
+  using base = tempFolder();
+  using folder = open(base.path);
+  using owner = open(base.path);
+  const its = `${owner.path}/y.received`;
+  Deno.writeTextFileSync(its, "whole");
+  folder.share(folder.others());
+  const [path = ""] = folder.takeReceived();
+
+  folder.own(path);
+  const stored = `${base.path}/stored`;
+  Deno.renameSync(path, stored);
+  const { ctime } = Deno.statSync(stored);
+  assert.ok(folder.remove(folder.others()[0] ?? ""));
+  assert.deepEqual(Deno.statSync(stored).ctime, ctime);
+  assert.equal(Deno.statSync(stored).nlink, 1);
+  assert.deepEqual(folder.takeReceived(), []);
+});
