@@ -60,6 +60,7 @@ export async function serve(settings: Settings): Promise<number> {
   const places = storePlaces(settings);
   {
     await using stores = await openStores(places, folders, log, tracer);
+    problems.takeClock(stores.nowMs);
     const secretKey = keyPlan && await openSigningKey(keyPlan, stores.keys, log);
     const { workFolder, member, metadata, ids, nars } = stores;
     await using turns = await openTurns(settings, { member, metadata, ids, metrics, tracer, log });

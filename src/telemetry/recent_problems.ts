@@ -64,11 +64,16 @@ export function isPresent(problem: Problem, nowMs: number): boolean {
 
 /** The newest warnings and errors, each kind listed once for each upstream. */
 export class RecentProblems {
-  readonly #nowMs: () => number;
+  #nowMs: () => number;
   /** Problems in the order of their last occurrence. */
   readonly #problems = new Map<string, Problem>();
 
   constructor(nowMs: () => number) {
+    this.#nowMs = nowMs;
+  }
+
+  /** Takes the clock that all members share: the status page compares its times with these. */
+  takeClock(nowMs: () => number): void {
     this.#nowMs = nowMs;
   }
 

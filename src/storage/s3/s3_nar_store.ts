@@ -87,7 +87,10 @@ export class S3NarStore implements NarStore, NarLocator, AsyncDisposable {
     const { client, bucket } = this.#s3;
     try {
       const command = new GetObjectCommand({ Bucket: bucket, Key: keyOf(at) });
-      return new URL(await getSignedUrl(client, command, { expiresIn: validMs / 1_000 }));
+      // The store's clock decides if the URL is valid. The client knows it from earlier answers.
+      const signingDate = new Date(Date.now() + client.config.systemClockOffset);
+      const options = { expiresIn: validMs / 1_000, signingDate };
+      return new URL(await getSignedUrl(client, command, options));
     } catch (error) {
       throw s3Failure("sign the URL of a NAR file", error);
     }

@@ -32,6 +32,17 @@ Deno.test("problems: warnings and errors are remembered, newest first, and still
   ]);
 });
 
+Deno.test("problems: an event is present by the clock that all members share", () => {
+  const problems = new RecentProblems(() => 0);
+  const log = problems.watch(silentLogger());
+  const sharedMs = 7_200_000;
+  problems.takeClock(() => sharedMs);
+  log.warn("odd", UPSTREAM);
+  const [odd] = problems.list();
+  assert.ok(odd);
+  assert.equal(isPresent(odd, sharedMs), true);
+});
+
 Deno.test("problems: a kind has one row for each upstream, until it is over", () => {
   let nowMs = 0;
   const problems = new RecentProblems(() => nowMs++);
