@@ -149,10 +149,11 @@ export class Connection {
     });
     received.end("sent");
     this.#request = undefined;
-    if (!keepsAlive && (body?.isOver === false || !this.#requestReader.isEmpty)) {
+    const goesOn = keepsAlive && this.#deps.stage() !== "stopping";
+    if (!goesOn && (body?.isOver === false || !this.#requestReader.isEmpty)) {
       await this.#linger();
     }
-    return keepsAlive && this.#deps.stage() !== "stopping";
+    return goesOn;
   }
 
   #bodyOf({ bodyLength, expectsContinue }: RequestHead): RequestBody {
