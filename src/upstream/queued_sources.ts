@@ -55,7 +55,9 @@ export function queuedNarinfoSource(
       rank === "ahead"
         ? timed(storePathHash, signal, rank)
         : queue.run({ ask: (ended) => timed(storePathHash, ended, rank) }, signal),
-    narTook: (tookMs) => void (strain = nextStrain(strain, { type: "nar", tookMs, timeoutMs })),
+    narTook(tookMs) {
+      strain = nextStrain(strain, { type: "nar", tookMs, timeoutMs, atMs: performance.now() });
+    },
     busy: () => void (strain = nextStrain(strain, { type: "busy", atMs: performance.now() })),
     get isStrained() {
       return isStrained(strain, performance.now());

@@ -1,4 +1,4 @@
-/** How long an upstream that was too busy for a request gets none that no client waits for. */
+/** How long an upstream that was too busy, or slow with a NAR, gets no request ahead. */
 const OF_LATE_MS = 60_000;
 
 /** An upstream answers these when it has too much to do. */
@@ -8,8 +8,8 @@ export const BUSY_STATUSES: ReadonlySet<number> = new Set([429, 503]);
 export interface UpstreamStrain {
   /** Its last answer took over half its timeout, or did not come. */
   readonly isSlow: boolean;
-  /** The same of its last answer with a NAR. */
-  readonly isSlowWithNars: boolean;
+  /** Time of its last NAR that took over half the timeout, unless a quick one followed. */
+  readonly slowNarAtMs: number;
   /** Time of its last refusal of a request because it was too busy. */
   readonly busyAtMs: number;
 }
@@ -17,13 +17,13 @@ export interface UpstreamStrain {
 export type StrainEvent = Readonly<
   | { type: "answer"; tookMs: number; timeoutMs: number }
   | { type: "no-answer" }
-  | { type: "nar"; tookMs: number; timeoutMs: number }
+  | { type: "nar"; tookMs: number; timeoutMs: number; atMs: number }
   | { type: "busy"; atMs: number }
 >;
 
 export const NO_STRAIN: UpstreamStrain = {
   isSlow: false,
-  isSlowWithNars: false,
+  slowNarAtMs: -Infinity,
   busyAtMs: -Infinity,
 };
 
@@ -35,13 +35,13 @@ export function nextStrain(now: UpstreamStrain, event: StrainEvent): UpstreamStr
     case "no-answer":
       return { ...now, isSlow: true };
     case "nar":
-      return { ...now, isSlowWithNars: event.tookMs > event.timeoutMs / 2 };
+      return { ...now, slowNarAtMs: event.tookMs > event.timeoutMs / 2 ? event.atMs : -Infinity };
     case "busy":
       return { ...now, busyAtMs: Math.max(now.busyAtMs, event.atMs) };
   }
 }
 
 export function isStrained(strain: UpstreamStrain, nowMs: number): boolean {
-  const { isSlow, isSlowWithNars, busyAtMs } = strain;
-  return isSlow || isSlowWithNars || nowMs - busyAtMs < OF_LATE_MS;
+  const { isSlow, slowNarAtMs, busyAtMs } = strain;
+  return isSlow || nowMs - Math.max(slowNarAtMs, busyAtMs) < OF_LATE_MS;
 }
