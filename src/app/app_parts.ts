@@ -31,14 +31,19 @@ export interface StoreParts {
   readonly nars: NarStore;
   /** Counts pinned closures in a Worker; default: on this thread. */
   readonly closures?: ClosureLister;
-  readonly tempFolder: string;
-  /** Called before a file of that folder is stored which another process left. */
-  readonly ownFile?: (path: string) => void;
+  readonly temp: TempFolder;
   /** How another server sends a stored file itself. */
   readonly handOver?: HandOver | undefined;
   readonly space: SpaceParts;
   /** The turns of all members, which read from each other; `undefined`: there are no others. */
   readonly turns?: Turns | undefined;
+}
+
+/** The folder of growing files. */
+export interface TempFolder {
+  readonly path: string;
+  /** Called before a file is stored that another process left there. Default: it has one name. */
+  own?(path: string): void;
 }
 
 /** This member's place among the others, for displays. */

@@ -191,7 +191,7 @@ function buildCache(
   resources: AsyncDisposableStack,
 ) {
   const { nowMs, fetching: { negativeTtlMs }, telemetry, stores } = parts;
-  const { metadata, nars, tempFolder, ownFile, turns = ALONE } = stores;
+  const { metadata, nars, temp, turns = ALONE } = stores;
   const { log, metrics, tracer = NO_TRACER } = telemetry;
   const negative = new NegativeCache(negativeTtlMs);
   const absentDocuments = new NegativeCache<DocumentPath>(negativeTtlMs);
@@ -220,8 +220,9 @@ function buildCache(
     space: telemetry.tracer ? tracedSpace(space, tracer) : space,
     ...{ reads, pool, turns },
     files: {
-      ...{ tempFolder, verifyThreads: parts.fetching.verifyThreads },
-      ...ownFile && { own: ownFile },
+      tempFolder: temp.path,
+      own: (path) => temp.own?.(path),
+      verifyThreads: parts.fetching.verifyThreads,
     },
   });
   metrics.gauge("verification_backlog_files", {}, () => downloads.backlog().files);

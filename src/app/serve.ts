@@ -6,6 +6,7 @@ import { TrustedProxies } from "../http/proxy/trusted_proxies.ts";
 import type { SecretKey } from "../nix/signature.ts";
 import type { SpaceParts } from "../space/assemble_space.ts";
 import { narPathOf } from "../storage/local/nar_path.ts";
+import type { WorkFolder } from "../storage/local/work_folder.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import { LineQueue } from "../telemetry/line_queue.ts";
 import type { PinFinder } from "../metadata/metadata_store.ts";
@@ -21,7 +22,7 @@ import type { StorePlaces } from "./back_ends/back_ends.ts";
 import { certificateGauge } from "./certificate_gauge.ts";
 import { atFirstAnswer } from "./at_first_answer.ts";
 import { announce } from "./announce.ts";
-import { buildApp } from "./build_app.ts";
+import { type App, buildApp } from "./build_app.ts";
 import { type ChoresDeps, startChores } from "./chores.ts";
 import { prepareFolders, storePlaces } from "./folders.ts";
 import { drain, stopSignal } from "./lifecycle.ts";
@@ -69,8 +70,7 @@ export async function serve(settings: Settings): Promise<number> {
         metadata,
         nars,
         ...closuresIn(places, metadata),
-        ...{ tempFolder: workFolder.path, turns },
-        ownFile: (path) => workFolder.own(path),
+        ...{ temp: workFolder, turns },
         handOver: handOverOf(settings, stores),
         space: spaceParts(settings, stores),
       },
@@ -85,9 +85,7 @@ export async function serve(settings: Settings): Promise<number> {
       writes: writeParts(settings),
       nowMs: stores.nowMs,
     });
-    await app.space.open();
-    await app.history.start();
-    await app.receive(workFolder.takeReceived());
+    await begin(app, workFolder);
     const pipeline = atFirstAnswer(app.pipeline, () => app.prepareWorkers());
     const parts = {
       ...listenSettings(settings, metrics),
@@ -118,6 +116,13 @@ export async function serve(settings: Settings): Promise<number> {
   await telemetry.stop();
   await within(queue.flushed(), LOG_FLUSH_MAX_MS);
   return 0;
+}
+
+/** Opens the parts that the first request needs. */
+async function begin(app: App, workFolder: Pick<WorkFolder, "takeReceived">): Promise<void> {
+  await app.space.open();
+  await app.history.start();
+  await app.receive(workFolder.takeReceived());
 }
 
 const variable = (name: string) => Deno.env.get(name) || undefined;

@@ -270,7 +270,10 @@ Deno.test("limit: a full disk is no reason to fail: readers get all, nothing is 
   const object = makeStoreObject({ name: "no-disk", size: 3_000_000 });
   await using upstream = await fakeUpstream({ objects: [object], stored: true });
   // Every write to it fails as on a full disk.
-  await using cache = await TestCache.open({ upstreams: [upstream], tempFolder: "/dev/full/x" });
+  await using cache = await TestCache.open({
+    upstreams: [upstream],
+    temp: { path: "/dev/full/x" },
+  });
   await pullAll(cache, upstream, [object]);
   await eventually(
     "it is said",

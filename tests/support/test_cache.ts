@@ -115,7 +115,7 @@ export class TestCache implements AsyncDisposable {
     const flat: FlatParts = {
       metadata,
       nars,
-      tempFolder: this.tempPath,
+      temp: { path: this.tempPath },
       caCertificates: [],
       trustedKeys: keysOf(upstreams),
       requireSignature: true,
