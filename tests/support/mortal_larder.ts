@@ -274,8 +274,14 @@ export class RunningLarder {
 
   /** Resolves when nothing is under way, in the background neither. */
   async idle(): Promise<void> {
-    await this.#traffic.downloads.idle();
+    const { downloads } = this.#traffic;
+    await downloads.idle();
     await this.#background;
+    // A received file without room has further turns, as the chores give them.
+    for (let turn = 0; turn < TURNS_MAX && downloads.backlog().files > 0; turn++) {
+      await this.space.refresh();
+      await downloads.resume([]);
+    }
     // Runs come one after the other: when this one is over, those before it are.
     const order = { targetBytes: Number.MAX_SAFE_INTEGER, dryRun: false };
     await this.space.collect(order, { progress: () => undefined, isWanted: () => true });
@@ -290,6 +296,9 @@ export class RunningLarder {
     await this.larder.close();
   }
 }
+
+/** More than a received file gets. */
+const TURNS_MAX = 10;
 
 let deadCount = 0;
 

@@ -17,6 +17,8 @@ export class SmallDisk implements Disposable {
   /** How long a change takes, in turns of the event loop. */
   slowness = 1;
   readonly #folder = tempFolder();
+  /** The inodes of stored files that have another name among the growing ones. */
+  readonly #stored = new Set<number | null>();
   readonly #observe: (bytes: number) => void;
 
   /** `observe` is told how much is there each time that something has grown. */
@@ -34,9 +36,14 @@ export class SmallDisk implements Disposable {
     return `${this.path}/tmp`;
   }
 
-  /** Of all NAR files, growing ones included. */
+  /** Of all NAR files, growing ones included. Several names of one file take its bytes once. */
   get bytes(): number {
-    let bytes = this.growing.reduce((sum, path) => sum + Deno.statSync(path).size, 0);
+    const sizes = new Map(this.growing.map((path) => {
+      const { ino, size } = Deno.statSync(path);
+      return [ino, size];
+    }));
+    for (const file of this.#stored) if (!sizes.delete(file)) this.#stored.delete(file);
+    let bytes = sizes.values().reduce((sum, size) => sum + size, 0);
     for (const { length } of this.nars.values()) bytes += length;
     return bytes;
   }
@@ -66,6 +73,8 @@ export class SmallDisk implements Disposable {
         await life.awake();
         life.check();
         const bytes = Deno.readFileSync(path);
+        const { ino, nlink } = Deno.statSync(path);
+        if ((nlink ?? 1) > 1) this.#stored.add(ino);
         Deno.removeSync(path);
         if (nars.has(at)) throw new Error(`${at} is used again`);
         nars.set(at, bytes);
