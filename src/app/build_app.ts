@@ -238,6 +238,8 @@ function buildCache(
     ...{ pool, lastAnswers, downloads, inFlight, sends, space },
     ...{ kept, negative, absentDocuments, verifier },
     prepareWorkers() {
+      // Some 30 MB, for nothing: the first upload starts the one that it needs.
+      if (pool.isEmpty) return;
       fetcher.prepare();
       verifier.prepare();
     },

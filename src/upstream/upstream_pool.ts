@@ -87,6 +87,11 @@ export class UpstreamPool implements Disposable {
     );
   }
 
+  /** True without any upstream. */
+  get isEmpty(): boolean {
+    return this.#upstreams.length === 0;
+  }
+
   /**
    * Asks every upstream that is up for a narinfo. While all are down, it probes them first. The
    * best valid offer wins, by priority, then by order, as soon as no answer to come can beat it.

@@ -7,7 +7,8 @@ import { makeStoreObject } from "../support/store_object.ts";
 import { assertInTime, bestOfThree } from "../support/timed_test.ts";
 
 const CROWD = 10_000;
-const MEMORY_MB_MAX = 250;
+const IDLE_BYTES_MAX = 14 * 1024;
+const IDLE_MB_MAX = 300;
 const SAMPLES = 50;
 
 const handles = Number(said("sh", "-c", "ulimit -n"));
@@ -25,12 +26,15 @@ Deno.test({
       });
       const { pid } = await larder.logged("server started");
       const before = await medianMs(larder.url);
+      const bytesBefore = residentBytes(Number(pid));
       await using crowd = new Crowd(larder.port);
       await crowd.grow(CROWD);
       const after = await medianMs(larder.url);
       assertInTime(after, 5 * before + 10, "an answer beside the crowd");
-      const memoryMb = residentBytes(Number(pid)) / 1e6;
-      assert.ok(memoryMb < MEMORY_MB_MAX, `${memoryMb} MB`);
+      const bytes = residentBytes(Number(pid));
+      const each = (bytes - bytesBefore) / CROWD;
+      assert.ok(each < IDLE_BYTES_MAX, `${each} bytes each`);
+      assert.ok(bytes / 1e6 < IDLE_MB_MAX, `${bytes / 1e6} MB`);
       await larder.logged("connections closed", ({ reason }) => reason === "making room");
       const lines = larder.lines.filter(({ msg }) => msg === "connections closed");
       assert.ok(lines.length <= 3, `${lines.length} lines`);

@@ -16,7 +16,12 @@ const postgres = missing === "" ? PostgresServer.start() : undefined;
 
 /** Not small enough for memory. */
 const object = makeStoreObject({ name: "traced", size: 1_000_000 });
-const TRACES = { miss: "1".repeat(32), hit: "2".repeat(32), redirect: "3".repeat(32) } as const;
+/** Its row is in no memory. */
+const UNKNOWN_PATH = `/nar/${"0".repeat(52)}.nar.xz`;
+const TRACES = {
+  ...{ miss: "1".repeat(32), hit: "2".repeat(32) },
+  ...{ redirect: "3".repeat(32), unknown: "5".repeat(32) },
+} as const;
 
 testUnless(
   missing,
@@ -37,9 +42,12 @@ testUnless(
       "otel-enabled": "true",
     });
     const { narPath } = await servedNarinfo(larder.port, object.storePathHash);
-    const get = async (traceId: string, more: Readonly<Record<string, string>> = {}) => {
+    const get = async (
+      traceId: string,
+      { path = narPath, ...more }: { readonly path?: string; readonly range?: string } = {},
+    ) => {
       const headers = { traceparent: `00-${traceId}-${"4".repeat(16)}-01`, ...more };
-      const answer = await fetch(larder.url + narPath, { headers, redirect: "manual" });
+      const answer = await fetch(larder.url + path, { headers, redirect: "manual" });
       return { status: answer.status, bytes: await answer.bytes() };
     };
     const { bytes } = await get(TRACES.miss);
@@ -47,13 +55,15 @@ testUnless(
     const part = await get(TRACES.hit, { range: `bytes=1000-${bytes.length - 1}` });
     assert.deepEqual([part.status, part.bytes], [206, bytes.subarray(1_000)]);
     assert.equal((await get(TRACES.redirect)).status, 307);
+    assert.equal((await get(TRACES.unknown, { path: UNKNOWN_PATH })).status, 404);
     larder.kill("SIGTERM");
     await larder.ended;
 
     const spans = spansOf(larder.lines);
+    const named = (trace: keyof typeof TRACES, name: string) =>
+      spans.filter((span: TestSpan) => span.traceId === TRACES[trace] && span.name === name);
     const one = (trace: keyof typeof TRACES, name: string) => {
-      const named = (span: TestSpan) => span.traceId === TRACES[trace] && span.name === name;
-      const [span, ...more] = spans.filter(named);
+      const [span, ...more] = named(trace, name);
       const names = spans.filter(({ traceId }) => traceId === TRACES[trace]).map(({ name }) =>
         name
       );
@@ -65,9 +75,9 @@ testUnless(
     const put = one("miss", "S3/PutObject");
     assert.equal(put.parentSpanId, one("miss", "publish nar file").spanId);
     assert.equal(put.facts["http.response.status_code"], 200);
-    const query = one("hit", "SELECT nar");
-    assert.equal(query.facts["db.system.name"], "postgresql");
-    assert.equal(query.parentSpanId, one("hit", "GET /nar/{name}").spanId);
+    const [query] = named("unknown", "SELECT nar");
+    assert.equal(query?.facts["db.system.name"], "postgresql");
+    assert.equal(query.parentSpanId, one("unknown", "GET /nar/{name}").spanId);
     assert.equal(one("hit", "S3/HeadObject").parentSpanId, one("hit", "open nar file").spanId);
     const body = one("hit", "S3/GetObject");
     assert.equal(body.parentSpanId, one("hit", "GET /nar/{name}").spanId);
