@@ -1,3 +1,4 @@
+import { pause } from "../../src/base/pause.ts";
 import type { FakeUpstream } from "../../tests/support/fake_upstream.ts";
 import { FaultProxy } from "../../tests/support/fault_proxy.ts";
 import { freePort } from "../../tests/support/free_port.ts";
@@ -10,10 +11,15 @@ import { PostgresServer } from "../../tests/support/postgres.ts";
 import { RedisServer } from "../../tests/support/redis_server.ts";
 import { S3FaultProxy } from "../../tests/support/s3_fault_proxy.ts";
 import { S3_UNAVAILABLE, s3Flags, S3Server } from "../../tests/support/s3_server.ts";
+import { Scrape } from "../../tests/support/scrape.ts";
 import { tempFolder } from "../../tests/support/temp_folder.ts";
-import type { Health } from "./upstream_requests.ts";
+import type { Evictions, Health } from "./upstream_requests.ts";
 
 const REPLICAS = 3;
+
+const COUNT_EVERY_MS = 1_000;
+/** Two batches of eviction. */
+const UNTOLD_ENTRIES_MAX = 64;
 
 /** Nothing is away. */
 export const WELL: Health = { isShared: true, isReadable: true };
@@ -38,7 +44,9 @@ export class Cluster implements AsyncDisposable {
   health: Health = WELL;
   /** Log lines of level warn and above, by message. */
   readonly warnings = new Map<string, number>();
-  evictedEntries = 0;
+  /** Entries that each process evicted. */
+  readonly #evicted = new Map<LarderProcess, number>();
+  #killed = 0;
   readonly #opened: AsyncDisposable;
 
   private constructor(
@@ -89,6 +97,30 @@ export class Cluster implements AsyncDisposable {
       .map(([name, value]) => `--${name}=${value}`);
   }
 
+  get evictions(): Evictions {
+    const entries = [...this.#evicted.values()].reduce((sum, count) => sum + count, 0);
+    return { entries, untold: this.#killed * UNTOLD_ENTRIES_MAX };
+  }
+
+  /** Counts the evicted entries each second until `isOver`. */
+  async countEvictions(isOver: () => boolean): Promise<void> {
+    while (!isOver()) {
+      await pause(COUNT_EVERY_MS);
+      await Promise.all(this.replicas.map(({ larder }) => larder && this.#count(larder)));
+    }
+  }
+
+  /** A paused or killed larder does not tell: its last count stays. */
+  async #count(larder: LarderProcess): Promise<void> {
+    const signal = AbortSignal.timeout(COUNT_EVERY_MS);
+    try {
+      const text = await (await fetch(`${larder.url}/metrics`, { signal })).text();
+      this.#evicted.set(larder, new Scrape(text).value("larder_evicted_entries_total"));
+    } catch {
+      return;
+    }
+  }
+
   async start(replica: Replica): Promise<void> {
     replica.larder = await startLarder({
       ...this.#flags,
@@ -101,10 +133,11 @@ export class Cluster implements AsyncDisposable {
   async end(replica: Replica, signal: Deno.Signal): Promise<number> {
     const { larder } = replica;
     replica.larder = undefined;
+    if (signal === "SIGKILL") this.#killed++;
+    else if (larder) await this.#count(larder);
     larder?.kill(signal);
     const status = await larder?.ended;
-    for (const { level, msg, entries } of larder?.lines ?? []) {
-      if (msg === "evicted") this.evictedEntries += Number(entries);
+    for (const { level, msg } of larder?.lines ?? []) {
       if (level === "info" || level === "debug") continue;
       this.warnings.set(msg, (this.warnings.get(msg) ?? 0) + 1);
     }

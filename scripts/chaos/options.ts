@@ -26,7 +26,7 @@ upstream had more than 1.05 requests for each fetch of a path. These alone are e
   * A request while the database or S3 fails: larders cannot read what they have kept.
   * The same for 10 s afterwards, until each larder has found them again.
   * A request 10 s after the last one for its path. Eviction may have taken the path, so that this
-    counts as another fetch.
+    counts as another fetch. There may be as many as evicted entries, and 64 for each killed larder.
 
 Larders that are killed, restarted, paused or cut off from each other are no excuse.
 `;

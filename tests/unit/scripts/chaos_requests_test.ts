@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import {
   EVICTED_AFTER_MS,
   type Health,
+  requestProblems,
   UpstreamRequests,
 } from "../../../scripts/chaos/upstream_requests.ts";
 
@@ -16,6 +17,8 @@ interface Case {
   readonly requests: readonly (readonly [Health, number])[];
   readonly perPath: number;
   readonly perCounted: number;
+  readonly again: number;
+  readonly exempt: number;
 }
 
 const CASES: Readonly<Record<string, Case>> = {
@@ -23,26 +26,37 @@ const CASES: Readonly<Record<string, Case>> = {
     requests: [[WELL, 0], [WELL, 10], [WELL, 20]],
     perPath: 3,
     perCounted: 3,
+    ...{ again: 0, exempt: 0 },
   },
   "a fetch that begins without locks is exempt": {
     requests: [[UNLOCKED, 0], [UNLOCKED, 10], [WELL, 20]],
     perPath: 3,
     perCounted: 0,
+    ...{ again: 0, exempt: 3 },
   },
   "without locks alone, further requests count": {
     requests: [[WELL, 0], [UNLOCKED, 10]],
     perPath: 2,
     perCounted: 2,
+    ...{ again: 0, exempt: 0 },
   },
   "a request while nothing kept can be read is exempt": {
     requests: [[WELL, 0], [UNREADABLE, 10]],
     perPath: 2,
     perCounted: 1,
+    ...{ again: 0, exempt: 1 },
   },
   "a request after the time of an eviction is another fetch": {
     requests: [[WELL, 0], [WELL, LATER_MS], [WELL, LATER_MS + 10]],
     perPath: 3,
     perCounted: 1.5,
+    ...{ again: 1, exempt: 0 },
+  },
+  "a path that was fetched without locks may not have been kept": {
+    requests: [[UNLOCKED, 0], [WELL, LATER_MS]],
+    perPath: 2,
+    perCounted: 1,
+    ...{ again: 0, exempt: 1 },
   },
 };
 
@@ -54,3 +68,17 @@ for (const [name, { requests, ...figures }] of Object.entries(CASES)) {
     assert.equal(noted.figures(/\.narinfo$/).paths, 0);
   });
 }
+
+Deno.test("chaos: fetches again need as many evictions", () => {
+  const figures = { perCounted: 1, again: 5 };
+  assert.deepEqual(requestProblems("NAR", figures, { entries: 3, untold: 2 }), []);
+  assert.deepEqual(requestProblems("NAR", figures, { entries: 3, untold: 1 }), [
+    "NAR: fetched again 5 times, but evicted 3 times",
+  ]);
+});
+
+Deno.test("chaos: more than 1.05 requests for each fetch are a problem", () => {
+  const evictions = { entries: 0, untold: 0 };
+  assert.deepEqual(requestProblems("NAR", { perCounted: 1.05, again: 0 }, evictions), []);
+  assert.equal(requestProblems("NAR", { perCounted: 1.06, again: 0 }, evictions).length, 1);
+});
