@@ -18,8 +18,8 @@ import type { Evictions, Health } from "./upstream_requests.ts";
 const REPLICAS = 3;
 
 const COUNT_EVERY_MS = 1_000;
-/** Two batches of eviction. */
-const UNTOLD_ENTRIES_MAX = 64;
+/** A batch of eviction. */
+const UNTOLD_ENTRIES_MAX = 32;
 
 /** Nothing is away. */
 export const WELL: Health = { isShared: true, isReadable: true };
@@ -81,6 +81,7 @@ export class Cluster implements AsyncDisposable {
       "cache-redis-addrs": redis.address,
       "cache-negative-ttl": "1s",
       "cache-max-size": `${limitMegabytes}M`,
+      "prometheus-enabled": "true",
       ...(postgres === undefined ? {} : { "cache-database-url": postgres.createDatabase() }),
       ...(server === undefined || s3 === undefined ? {} : s3Flags(server.bucket(s3.port))),
     };
@@ -113,12 +114,10 @@ export class Cluster implements AsyncDisposable {
   /** A paused or killed larder does not tell: its last count stays. */
   async #count(larder: LarderProcess): Promise<void> {
     const signal = AbortSignal.timeout(COUNT_EVERY_MS);
-    try {
-      const text = await (await fetch(`${larder.url}/metrics`, { signal })).text();
-      this.#evicted.set(larder, new Scrape(text).value("larder_evicted_entries_total"));
-    } catch {
-      return;
-    }
+    const answer = await fetch(`${larder.url}/metrics`, { signal }).catch(() => undefined);
+    const text = await answer?.text().catch(() => undefined);
+    if (text === undefined) return;
+    this.#evicted.set(larder, new Scrape(text).value("larder_evicted_entries_total"));
   }
 
   async start(replica: Replica): Promise<void> {
@@ -133,8 +132,8 @@ export class Cluster implements AsyncDisposable {
   async end(replica: Replica, signal: Deno.Signal): Promise<number> {
     const { larder } = replica;
     replica.larder = undefined;
+    if (larder) await this.#count(larder);
     if (signal === "SIGKILL") this.#killed++;
-    else if (larder) await this.#count(larder);
     larder?.kill(signal);
     const status = await larder?.ended;
     for (const { level, msg } of larder?.lines ?? []) {

@@ -2,10 +2,10 @@
 export interface RequestFigures {
   readonly paths: number;
   readonly perPath: number;
-  /** The same for the fetches and the requests that count. */
-  readonly perCounted: number;
-  /** Fetches that count, of a path whose fetch before counts, too. */
-  readonly again: number;
+  /** Paths whose requests count, again for each fetch after one that does not count. */
+  readonly counted: number;
+  /** Requests that count, beyond one for each of these. */
+  readonly further: number;
   /** Requests that do not count. */
   readonly exempt: number;
 }
@@ -18,19 +18,15 @@ export interface Health {
   readonly isReadable: boolean;
 }
 
-/**
- * Eviction may take a path that is so cold. The next request for it is another fetch, which
- * `requestProblems` holds against the number of evicted entries.
- */
-export const EVICTED_AFTER_MS = 10_000;
+/** Requests for a path are two fetches if they are this far apart. */
+export const FETCH_MS = 10_000;
 
 interface Noted {
   requests: number;
-  again: number;
-  /** Fetches that began while all worked, and their requests. */
-  fetches: number;
   counted: number;
-  /** Whether the last fetch is one of these. */
+  further: number;
+  exempt: number;
+  /** Whether the last fetch began while all worked. */
   counts: boolean;
   lastMs: number;
 }
@@ -41,34 +37,31 @@ export class UpstreamRequests {
 
   note(path: string, { isShared, isReadable }: Health, nowMs = performance.now()): void {
     const noted = this.#noted.get(path) ??
-      { requests: 0, again: 0, fetches: 0, counted: 0, counts: false, lastMs: -Infinity };
+      { requests: 0, counted: 0, further: 0, exempt: 0, counts: false, lastMs: -Infinity };
     this.#noted.set(path, noted);
     noted.requests++;
-    const isNew = nowMs - noted.lastMs > EVICTED_AFTER_MS;
+    const isNew = nowMs - noted.lastMs > FETCH_MS;
     noted.lastMs = nowMs;
-    if (isNew && noted.counts && isShared) noted.again++;
+    const { counts } = noted;
     if (isNew) noted.counts = isShared;
-    if (!noted.counts || !(isNew || isReadable)) return;
-    if (isNew) noted.fetches++;
-    noted.counted++;
+    if (!noted.counts || !(isNew || isReadable)) noted.exempt++;
+    else if (counts) noted.further++;
+    else noted.counted++;
   }
 
   figures(kind: RegExp): RequestFigures {
     const noted = [...this.#noted].filter(([path]) => kind.test(path)).map(([, one]) => one);
-    const sum = (key: Exclude<keyof Noted, "counts" | "lastMs">) =>
+    const sum = (key: "requests" | "counted" | "further" | "exempt") =>
       noted.reduce((total, one) => total + one[key], 0);
     return {
       paths: noted.length,
       perPath: sum("requests") / Math.max(1, noted.length),
-      perCounted: sum("counted") / Math.max(1, sum("fetches")),
-      again: sum("again"),
-      exempt: sum("requests") - sum("counted"),
+      counted: sum("counted"),
+      further: sum("further"),
+      exempt: sum("exempt"),
     };
   }
 }
-
-/** Upstream requests for each fetch of a path. */
-const REQUESTS_PER_FETCH_MAX = 1.05;
 
 /** Entries that larders removed from their storage. */
 export interface Evictions {
@@ -77,18 +70,10 @@ export interface Evictions {
   readonly untold: number;
 }
 
-/** Problems of the requests for one kind of paths, in sentences. */
-export function requestProblems(
-  kind: string,
-  { perCounted, again }: Pick<RequestFigures, "perCounted" | "again">,
+/** Upstream requests for each path that counts. Each evicted entry explains one more. */
+export function requestsPerPath(
+  { counted, further }: Pick<RequestFigures, "counted" | "further">,
   { entries, untold }: Evictions,
-): readonly string[] {
-  const problems: string[] = [];
-  if (perCounted > REQUESTS_PER_FETCH_MAX) {
-    problems.push(`${kind}: ${perCounted} upstream requests for each fetch`);
-  }
-  if (again > entries + untold) {
-    problems.push(`${kind}: fetched again ${again} times, but evicted ${entries} times`);
-  }
-  return problems;
+): number {
+  return 1 + Math.max(0, further - entries - untold) / Math.max(1, counted);
 }
