@@ -77,7 +77,7 @@ function partsOf(
   const changed = () => space.changed();
   const kept = new KeptNars({
     ...{ metadata, nars, sweeper, changed, log: SILENT },
-    downloads: { find: () => undefined },
+    downloads: { has: () => false },
   });
   // An import is no use of what it brings.
   const ignored = () => undefined;

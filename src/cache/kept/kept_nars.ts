@@ -27,7 +27,7 @@ export interface KeptNarsDeps {
   readonly metadata: Pick<NarFinder, "findNar"> & ChangeWriter;
   readonly nars: NarReader;
   readonly sweeper: Pick<Sweeper, "markAndSweep">;
-  readonly downloads: Pick<Downloads, "find">;
+  readonly downloads: Pick<Downloads, "has">;
   /** Called after the removal of a wrong file. */
   readonly changed: () => void;
   readonly log: Logger;
@@ -114,8 +114,8 @@ export class KeptNars {
     kept: KeptFile,
     { found, requestId }: { readonly found: number | "nothing"; readonly requestId: string },
   ): undefined {
-    // A running download already repairs it.
-    if (this.#deps.downloads.find(name) !== undefined) return;
+    // A download repairs it, or a file that another process left will.
+    if (this.#deps.downloads.has(name)) return;
     const facts = { nar: name, expected: kept.fileSize, found };
     this.#deps.log.error("stored nar is damaged", { ...facts, request_id: requestId });
   }
