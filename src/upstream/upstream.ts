@@ -108,7 +108,7 @@ export interface QueuedNarinfoSource extends Omit<NarinfoSource, "narinfo"> {
   ): Promise<QueuedReading>;
   /** The upstream refused a request because it was too busy. */
   busy?(): void;
-  /** Its answer with a NAR took so long to its head; Infinity if none came in time. */
+  /** Its answer with a NAR took so long to its head; Infinity for none in time, or outrun. */
   narTook?(tookMs: number): void;
   /** True while the upstream has enough to do with what clients wait for. */
   readonly isStrained?: boolean;

@@ -145,7 +145,7 @@ export class UpstreamPool implements Disposable {
     return this.#find(url)?.isSpare ?? false;
   }
 
-  /** Notes how long an answer with a NAR took to its head; Infinity if none came in time. */
+  /** Notes how long an answer with a NAR took to its head; Infinity for none in time, or outrun. */
   narTook(url: string, tookMs: number): void {
     this.#find(url)?.source.narTook?.(tookMs);
   }

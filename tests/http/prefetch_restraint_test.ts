@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { fakeUpstream } from "../support/fake_upstream.ts";
-import { firstTimes, Gate, status } from "../support/faults.ts";
+import { firstTimes, Gate, heldUntil, status } from "../support/faults.ts";
 import {
   fan,
   narRequests,
@@ -85,6 +85,22 @@ Deno.test("prefetch: no further NAR while NARs take over half the timeout", asyn
   for (const { storePathHash } of objects) await cache.narinfo(storePathHash);
   await cache.prefetchOver();
   assert.ok(narRequests(upstream) <= 16, `${narRequests(upstream)} NARs`);
+});
+
+Deno.test("prefetch: no further NAR from an upstream that another one outran", async () => {
+  const objects = [1, 2].map((seed) => makeStoreObject({ name: "x", seed }));
+  const [first, second] = objects;
+  assert.ok(first && second);
+  await using late = await fakeUpstream({ objects, stored: true, priority: 10 });
+  await using quick = await fakeUpstream({ objects, stored: true, priority: 20 });
+  late.breakNar(heldUntil(new Promise<never>(() => {})));
+  await using cache = await prefetchingCache({ upstreams: [late, quick], timeoutMs: 1_500 });
+  await pull(cache, first);
+  await cache.prefetchOver();
+  assert.deepEqual([narRequests(late), narRequests(quick)], [1, 1]);
+  await cache.narinfo(second.storePathHash);
+  await cache.prefetchOver();
+  assert.equal(narRequests(late), 1);
 });
 
 Deno.test("prefetch: nothing from an upstream that takes over half its timeout", async () => {

@@ -41,8 +41,10 @@ export class AttemptLog {
   readonly #nar: NarName;
   readonly #requestId: string;
   readonly #brokeOff = new Set<string>();
-  /** The time of each running request, by its upstream. */
+  /** The time of each request without an answer, by its upstream. */
   readonly #askedAtMs = new Map<string, number>();
+  /** The upstreams of them beside which another source was asked. */
+  #late: ReadonlySet<string> = new Set();
   /** The member whose answer is awaited. */
   #member: string | undefined;
 
@@ -61,6 +63,8 @@ export class AttemptLog {
   asking(upstream: string, received: number): void {
     const facts = this.facts(upstream);
     const { pool, log } = this.#deps;
+    // A source that has failed is no longer among them.
+    this.#late = new Set(this.#askedAtMs.keys());
     // This member asks an upstream for its copy.
     if (upstream === OWN_COPY_URL) return this.#noteLateMember();
     if (!pool.has(upstream)) {
@@ -79,11 +83,22 @@ export class AttemptLog {
       const facts = { nar: this.#nar, request_id: this.#requestId, received };
       log.info("another member does not send: waiting for this member's copy", facts);
     }
+    const askedAtMs = this.#askedAtMs.get(upstream) ?? Infinity;
+    this.#noteOutrun(upstream);
     if (!pool.has(upstream)) return;
     // Its body may take minutes.
     pool.noteNar(upstream, { kind: "found" });
-    pool.narTook(upstream, performance.now() - (this.#askedAtMs.get(upstream) ?? Infinity));
+    pool.narTook(upstream, performance.now() - askedAtMs);
     if (received > 0) log.info("nar download resumed", { ...this.facts(upstream), received });
+  }
+
+  /** A slow upstream is one that another source outran. The last one asked had less time. */
+  #noteOutrun(winner: string): void {
+    for (const upstream of this.#late) {
+      if (upstream !== winner) this.#deps.pool.narTook(upstream, Infinity);
+    }
+    this.#late = new Set();
+    this.#askedAtMs.clear();
   }
 
   /** The member may still answer, and win. Then the request to the upstream was in vain. */
@@ -106,6 +121,8 @@ export class AttemptLog {
     }
     if (upstream === this.#member) this.#member = undefined;
     const { status = 0, requests = 1 } = outcome;
+    // The winner has ended it already, and it may have been asked again since.
+    if (!isOutrun(outcome)) this.#askedAtMs.delete(upstream);
     if (outcome.type === "failed" && outcome.reason === "timeout") pool.narTook(upstream, Infinity);
     // Before the first byte it is retried only where it is busy, or breaks connections.
     if (BUSY_STATUSES.has(status) || requests > 1) pool.busy(upstream);
@@ -180,6 +197,10 @@ export class AttemptLog {
     this.#deps.metrics.count("verification_failures_total", { reason: "file_size" });
     this.#deps.log.warn("upstream sent more than the nar file", this.facts(upstream));
   }
+}
+
+function isOutrun(outcome: SourceOutcome): boolean {
+  return outcome.type === "failed" && outcome.reason === "outrun";
 }
 
 /** True where the outcome says nothing about the upstream. */

@@ -9,6 +9,7 @@ import { narOf } from "../../support/metadata_rows.ts";
 
 const MEMBER = "http://larder-1.example:8501";
 const UPSTREAM = "https://cache.example.org";
+const OTHERS = ["https://second.example.org", "https://third.example.org"] as const;
 
 const END: FetchOutcome = {
   type: "end",
@@ -24,14 +25,15 @@ const failed = (reason: "timeout" | "outrun" | "cancelled"): FetchOutcome => (
 /** The log of the attempts at one NAR, and what was counted and written. */
 function scene() {
   const messages: string[] = [];
-  const metrics = new Metrics({ domains: { upstreams: [UPSTREAM] } });
+  const metrics = new Metrics({ domains: { upstreams: [UPSTREAM, ...OTHERS] } });
   const log = createLogger("info", { write: (line) => messages.push(JSON.parse(line).msg) });
   const noted: string[] = [];
+  const slow: string[] = [];
   const pool = {
     noteNar: (url: string, { kind }: UpstreamReading) => void noted.push(`${url} ${kind}`),
-    narTook: () => undefined,
+    narTook: (url: string, tookMs: number) => void (tookMs === Infinity && slow.push(url)),
     busy() {},
-    has: (url: string) => url === UPSTREAM,
+    has: (url: string) => url !== MEMBER,
   };
   const attempts = new AttemptLog(
     { demotions: new Demotions(), pool, log, metrics },
@@ -42,7 +44,7 @@ function scene() {
     (["whole", "late", "failed"] as const).map((result) => (
       metrics.value("member_reads_total", { result })
     ));
-  return { attempts, messages, counts, noted };
+  return { attempts, messages, counts, noted, slow };
 }
 
 Deno.test("attempt log: an upstream that is asked beside a silent member makes it late", () => {
@@ -94,4 +96,39 @@ Deno.test("attempt log: an upstream is up as soon as it begins to send", () => {
   attempts.begun(UPSTREAM, 0);
   assert.deepEqual(noted, [`${UPSTREAM} found`]);
   assert.deepEqual(messages, []);
+});
+
+Deno.test("attempt log: each upstream that another outran is slow, not the last one asked", () => {
+  const [second, third] = OTHERS;
+  for (const winner of [UPSTREAM, second, third]) {
+    const { attempts, slow } = scene();
+    for (const upstream of [UPSTREAM, ...OTHERS]) attempts.asking(upstream, 0);
+    attempts.begun(winner, 0);
+    const losers = [UPSTREAM, ...OTHERS].filter((upstream) => upstream !== winner);
+    for (const loser of losers) attempts.answered(loser, failed("outrun"));
+    assert.deepEqual(slow, losers.filter((loser) => loser !== third));
+  }
+});
+
+Deno.test("attempt log: an upstream that has failed is not outrun as well", () => {
+  const [second] = OTHERS;
+  const { attempts, slow } = scene();
+  attempts.asking(UPSTREAM, 0);
+  attempts.answered(UPSTREAM, { type: "absent" });
+  attempts.asking(second, 0);
+  attempts.begun(second, 0);
+  assert.deepEqual(slow, []);
+});
+
+Deno.test("attempt log: an upstream that is asked anew after it was outrun may be so again", () => {
+  const [second, third] = OTHERS;
+  const { attempts, slow } = scene();
+  for (const upstream of [UPSTREAM, second]) attempts.asking(upstream, 0);
+  attempts.begun(second, 0);
+  attempts.asking(UPSTREAM, 5);
+  // The outcome of its first request.
+  attempts.answered(UPSTREAM, failed("outrun"));
+  attempts.asking(third, 5);
+  attempts.begun(third, 5);
+  assert.deepEqual(slow, [UPSTREAM, UPSTREAM]);
 });
