@@ -70,7 +70,13 @@ export function buildPage(parts: AppParts, subjects: PageSubjects): PageParts {
   const pins = new PinWatch({ metadata, nowMs, log, closures });
   const publicKey = secretKey?.publicKey.text;
   const shared = {
-    process: { version: denoJson.version, publicKey, startedAtMs: nowMs(), nowMs },
+    process: {
+      version: denoJson.version,
+      publicKey,
+      isPrefetching: parts.fetching.prefetch !== undefined,
+      startedAtMs: nowMs(),
+      nowMs,
+    },
     ...{ metrics, upstreams },
     transfers: {
       ...{ downloads: inFlight, uploads, sends },

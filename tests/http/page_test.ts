@@ -141,3 +141,16 @@ Deno.test("page: what others have named is text, whatever it looks like", async 
   assert.doesNotMatch(html, /<img|<b>"/);
   assert.match(html, />hello-1\.0<\/a>/);
 });
+
+for (const prefetch of [{ narBytesMax: 0 }, undefined]) {
+  const shown = prefetch === undefined ? "is off" : "has its counts";
+  Deno.test(`page: fetching ahead ${shown} where the option says so`, async () => {
+    await using cache = await TestCache.open({ upstreams: [], ...(prefetch && { prefetch }) });
+    const [, figure = ""] = /<dt>Fetched ahead<\/dt><dd>(.*?)<\/dd>/s.exec(await pageOf(cache)) ??
+      [];
+    const text = figure.replaceAll(/<[^>]*>/g, " ").replaceAll(/\s+/g, " ").trim();
+    assert.equal(text, prefetch === undefined ? "off by --cache-prefetch" : "0 used, 0 wasted");
+    const { prefetch: { is_on } } = await (await cache.get("/stats")).json();
+    assert.equal(is_on, prefetch !== undefined);
+  });
+}

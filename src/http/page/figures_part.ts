@@ -8,8 +8,6 @@ import { type Html, markup } from "./markup.ts";
 export function figuresPart({ lifetime, requests, prefetch }: Stats): Html {
   const { narinfo, nar } = requests;
   const since = formatDate(Date.parse(lifetime.since));
-  const ahead = prefetch.nar.used + prefetch.narinfo.used;
-  const wasted = prefetch.nar.wasted + prefetch.narinfo.wasted;
   return markup`<dl class="figures">${[
     figure({
       name: "Saved in all",
@@ -31,11 +29,7 @@ export function figuresPart({ lifetime, requests, prefetch }: Stats): Html {
       value: formatPercent(narinfo.hit_ratio),
       detail: requestsOf(narinfo),
     }),
-    figure({
-      name: "Fetched ahead",
-      value: formatNumber(ahead),
-      detail: `used, ${formatNumber(wasted)} wasted`,
-    }),
+    figure({ name: "Fetched ahead", ...aheadOf(prefetch) }),
   ]}</dl>`;
 }
 
@@ -48,6 +42,12 @@ function figure(
 ): Html {
   return markup`<div><dt>${name}</dt><dd><b>${value}</b><span
  class="quiet">${detail}</span></dd></div>`;
+}
+
+function aheadOf({ is_on, nar, narinfo }: Stats["prefetch"]) {
+  if (!is_on) return { value: "off", detail: "by --cache-prefetch" };
+  const wasted = formatNumber(nar.wasted + narinfo.wasted);
+  return { value: formatNumber(nar.used + narinfo.used), detail: `used, ${wasted} wasted` };
 }
 
 /** The requests behind the ratio, in words. */

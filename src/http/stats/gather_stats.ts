@@ -36,6 +36,8 @@ const TRANSFERS_MAX = 50;
 export interface ProcessFacts {
   readonly version: string;
   readonly publicKey: string | undefined;
+  /** False if this larder fetches nothing ahead. */
+  readonly isPrefetching: boolean;
   readonly startedAtMs: number;
   readonly nowMs: () => number;
 }
@@ -83,8 +85,8 @@ export async function gatherStats(
   sources: StatsSources,
   { client, range, isToShow }: StatsAsked = {},
 ): Promise<Stats> {
-  const { process: { version, publicKey, startedAtMs, nowMs }, metrics, history } = sources;
-  const { transfers, storage, reports } = sources;
+  const { process: { version, publicKey, isPrefetching, startedAtMs, nowMs } } = sources;
+  const { metrics, history, transfers, storage, reports } = sources;
   const atMs = nowMs();
   const [downloads, uploads, sends, pins] = await Promise.all([
     transferStats(transfers, transfers.downloads),
@@ -109,7 +111,11 @@ export async function gatherStats(
     traffic: trafficStats(metrics),
     lifetime,
     history: historyStats(history, range, isToShow ? rangeToShow(lifetime, atMs) : undefined),
-    prefetch: { narinfo: prefetchStats(metrics, "narinfo"), nar: prefetchStats(metrics, "nar") },
+    prefetch: {
+      is_on: isPrefetching,
+      narinfo: prefetchStats(metrics, "narinfo"),
+      nar: prefetchStats(metrics, "nar"),
+    },
     size,
     upstreams,
     downloads,

@@ -28,6 +28,8 @@ export interface Stats {
   readonly lifetime: LifetimeStats;
   readonly history: HistoryStats;
   readonly prefetch: {
+    /** False with `--cache-prefetch=false`. */
+    readonly is_on: boolean;
     readonly narinfo: PrefetchStats;
     readonly nar: PrefetchStats;
   };
