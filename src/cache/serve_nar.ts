@@ -166,7 +166,7 @@ export class NarServer {
     const nar = await this.#metadata.findNar(narName);
     if (nar === undefined) return await this.#deps.archives.stat(narName, requestId);
     const { kept, watchers } = this.#deps;
-    const isAhead = watchers.prefetch.asked(narName);
+    const isAhead = watchers.prefetch.has(narName);
     await using answer = await openStored({ kept, ...watchers }, nar, { requestId, client });
     if (answer !== undefined) return { ...factsOf(answer), isAhead };
     return await this.#statDownload(nar) ?? await this.#statUpstream(nar, requestId);

@@ -48,6 +48,25 @@ Deno.test("prefetch: HEAD of a narinfo fetches narinfos ahead, and no NAR", asyn
   assert.equal(upstream.count(/^\/nar\//), 0);
 });
 
+Deno.test("prefetch: HEAD of a prefetched narinfo leaves its NAR to the first GET", async () => {
+  const [leaf, top] = chain(2);
+  assert.ok(leaf && top);
+  await using upstream = await fakeUpstream({ objects: [leaf, top], stored: true });
+  await using cache = await prefetchingCache({ upstreams: [upstream] });
+  await cache.narinfo(top.storePathHash);
+  await cache.prefetchOver();
+  for (let times = 0; times < 2; times++) {
+    assert.equal(await xCacheOf(cache.head(pathOf(leaf))), "HIT");
+  }
+  await cache.prefetchOver();
+  assert.equal(upstream.count(/^\/nar\//), 1);
+  assert.deepEqual(await prefetched(cache), { [of("narinfo", "used")]: 1 });
+  await cache.narinfo(leaf.storePathHash);
+  await cache.prefetchOver();
+  assert.equal(upstream.count(/^\/nar\//), 2);
+  assert.deepEqual(await prefetched(cache), { [of("narinfo", "used")]: 1 });
+});
+
 Deno.test("prefetch: at most 64 narinfos are in flight that no client waits for", async () => {
   const objects = fan(200);
   await using upstream = await fakeUpstream({ objects, stored: true });

@@ -195,3 +195,28 @@ Deno.test("prefetch: a pull asks the upstream once for each narinfo and NAR", as
   }
   assert.equal(narRequests(upstream), objects.length);
 });
+
+Deno.test("prefetch: HEAD of a NAR is no use of it, and pays for no other", async () => {
+  const objects = fan(60);
+  await using upstream = await fakeUpstream({ objects, stored: true });
+  let nowMs = Date.now();
+  await using cache = await prefetchingCache({ upstreams: [upstream], nowMs: () => nowMs });
+  for (const { storePathHash } of objects.toReversed()) await cache.narinfo(storePathHash);
+  await cache.prefetchOver();
+  const names = await cache.narNames();
+  for (const name of names) {
+    assert.equal(await xCacheOf(cache.head(`/nar/${name}`)), "HIT");
+  }
+  await cache.prefetchOver();
+  assert.equal(narRequests(upstream), 50);
+  assert.equal((await prefetched(cache))[of("nar", "used")], undefined);
+  // The GET behind it is the first use.
+  assert.equal(await xCacheOf(cache.get(`/nar/${names[0]}`)), "HIT");
+  await cache.prefetchOver();
+  assert.equal(narRequests(upstream), 54);
+  assert.equal((await prefetched(cache))[of("nar", "used")], 1);
+  nowMs += TEN_MINUTES_MS + 1;
+  cache.expirePrefetched();
+  await cache.prefetchOver();
+  assert.equal((await prefetched(cache))[of("nar", "wasted")], 53);
+});

@@ -1,7 +1,7 @@
 /** A prefetched entry without a request within this time is wasted. */
 const WASTED_AFTER_MS = 10 * 60_000;
 
-/** Prefetched names in memory, and as many wasted ones. */
+/** Prefetched names in memory, and as many judged ones. */
 const NAMES_MAX = 20_000;
 
 export type AheadEnd = "used" | "wasted";
@@ -17,29 +17,41 @@ export class AheadLedger<Name extends string> {
   readonly #deps: AheadLedgerDeps;
   /** The time of each fetch, in that order. */
   readonly #waiting = new Map<Name, number>();
-  /** Wasted entries, whose first request is still a hit of its own kind. */
-  readonly #wasted = new Set<Name>();
+  /** Judged entries, whose first GET is still a hit of its own kind. */
+  readonly #judged = new Set<Name>();
 
   constructor(deps: AheadLedgerDeps) {
     this.#deps = deps;
   }
 
   add(name: Name): void {
-    this.#wasted.delete(name);
+    this.#judged.delete(name);
     this.#waiting.delete(name);
     this.#waiting.set(name, this.#deps.nowMs());
     const [oldest] = this.#waiting.keys();
     if (this.#waiting.size > NAMES_MAX && oldest !== undefined) this.#waste(oldest);
   }
 
-  /** True for the first request of a prefetched entry. */
+  /** True for a prefetched entry before its first GET. */
+  has(name: Name): boolean {
+    return this.#waiting.has(name) || this.#judged.has(name);
+  }
+
+  /** True for the first GET of a prefetched entry. */
   asked(name: Name): boolean {
     const atMs = this.#waiting.get(name);
-    if (atMs === undefined) return this.#wasted.size > 0 && this.#wasted.delete(name);
+    if (atMs === undefined) return this.#judged.size > 0 && this.#judged.delete(name);
     const isLate = this.#deps.nowMs() - atMs > WASTED_AFTER_MS;
     this.#waiting.delete(name);
     this.#deps.judged(isLate ? "wasted" : "used");
     return true;
+  }
+
+  /** The same for a HEAD that is a use of the entry: its first GET is still to come. */
+  looked(name: Name): boolean {
+    const isAhead = this.asked(name);
+    if (isAhead) this.#keep(name);
+    return isAhead;
   }
 
   /** Counts entries without a request in time as wasted. */
@@ -53,9 +65,13 @@ export class AheadLedger<Name extends string> {
 
   #waste(name: Name): void {
     this.#waiting.delete(name);
-    this.#wasted.add(name);
-    const [oldest] = this.#wasted;
-    if (this.#wasted.size > NAMES_MAX && oldest !== undefined) this.#wasted.delete(oldest);
+    this.#keep(name);
     this.#deps.judged("wasted");
+  }
+
+  #keep(name: Name): void {
+    this.#judged.add(name);
+    const [oldest] = this.#judged;
+    if (this.#judged.size > NAMES_MAX && oldest !== undefined) this.#judged.delete(oldest);
   }
 }

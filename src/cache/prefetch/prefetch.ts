@@ -71,8 +71,10 @@ export class Prefetch implements NarinfoPrefetch, NarPrefetch, AsyncDisposable {
   }
 
   hit(row: NarinfoRow, { isHead, requestId }: AskedNarinfo): boolean {
+    // A client that sends HEAD alone has got an answer without an upstream.
+    if (isHead) return this.#narinfoLedger.looked(row.storePathHash);
     const isAhead = this.#narinfoLedger.asked(row.storePathHash);
-    if (isAhead && !isHead) this.#nars.add(row.narName, requestId);
+    if (isAhead) this.#nars.add(row.narName, requestId);
     return isAhead;
   }
 
@@ -82,6 +84,10 @@ export class Prefetch implements NarinfoPrefetch, NarPrefetch, AsyncDisposable {
   ): void {
     if (!isJoined) this.#walk.begin(learned, requestId);
     if (!isHead) this.#nars.add(learned.row.narName, requestId);
+  }
+
+  has(narName: NarName): boolean {
+    return this.#narLedger.has(narName);
   }
 
   asked(narName: NarName): boolean {

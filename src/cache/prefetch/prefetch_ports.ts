@@ -18,7 +18,7 @@ export interface LearnedNarinfo {
 
 /** Watches the narinfo responses. Each call returns at once. */
 export interface NarinfoPrefetch {
-  /** True for the first request of a prefetched entry. */
+  /** True for the first GET of a prefetched entry, and for each HEAD before it. */
   hit(row: NarinfoRow, asked: AskedNarinfo): boolean;
   /** An upstream sent it; `isJoined`: for another client's request. */
   missed(
@@ -29,8 +29,10 @@ export interface NarinfoPrefetch {
 
 /** Watches the NAR requests. Each call returns at once. */
 export interface NarPrefetch {
-  /** True for the first request of a prefetched entry. */
+  /** Notes a GET. True for the first one of a prefetched entry. */
   asked(narName: NarName): boolean;
+  /** True for a prefetched entry before its first GET: a HEAD is no use of a NAR. */
+  has(narName: NarName): boolean;
 }
 
 /** A prefetched narinfo, or the reason of its absence. */
@@ -58,4 +60,5 @@ export const NO_PREFETCH: NarinfoPrefetch & NarPrefetch = {
   hit: () => false,
   missed: () => undefined,
   asked: () => false,
+  has: () => false,
 };

@@ -74,7 +74,7 @@ export interface RequestStats {
   readonly hits: number;
   readonly misses: number;
   readonly joined: number;
-  /** First requests for what larder fetched ahead. */
+  /** Requests for what larder fetched ahead, up to its first GET. */
   readonly prefetched: number;
   /** Absences answered from memory. */
   readonly absent: number;
