@@ -15,7 +15,7 @@ import {
   type LargeCache,
   overlappingRoots,
 } from "./large_cache.ts";
-import { watched } from "./turns.ts";
+import { each, type Spent, watched } from "./turns.ts";
 
 /** Largest number of touches in one batch. */
 const USES = 10_000;
@@ -29,19 +29,22 @@ const EVICTED = 1_500;
 
 /** Figures of a round without eviction. */
 export interface KeepingFigures {
-  readonly useUs: number;
-  readonly usesStopMs: number;
-  readonly pinMs: number;
-  readonly pinStopMs: number;
-  readonly unpinMs: number;
-  readonly unpinStopMs: number;
-  readonly consideredUs: number;
+  /** Of one use. */
+  readonly use: Spent;
+  readonly usesStop: Spent;
+  readonly pin: Spent;
+  readonly pinStop: Spent;
+  readonly unpin: Spent;
+  readonly unpinStop: Spent;
+  /** Of one entry. */
+  readonly considered: Spent;
 }
 
 /** Figures of a round with eviction. */
 export interface EvictionFigures {
-  readonly evictedPerSecond: number;
-  readonly evictionStopMs: number;
+  /** Of one entry. */
+  readonly evicted: Spent;
+  readonly evictionStop: Spent;
 }
 
 /** The parts of larder behind the size limit, on a large cache. */
@@ -80,21 +83,21 @@ export class StockedCache implements AsyncDisposable {
     const unpin = await this.#unpinOneOfMany();
     const considered = await watched(() => this.#consider());
     return {
-      useUs: touches.tookMs * 1_000 / USES,
-      usesStopMs: touches.stopMs,
-      pinMs: pin.tookMs,
-      pinStopMs: pin.stopMs,
-      unpinMs: unpin.tookMs,
-      unpinStopMs: unpin.stopMs,
-      consideredUs: considered.tookMs * 1_000 / CONSIDERED,
+      use: each(touches.took, USES),
+      usesStop: touches.stop,
+      pin: pin.took,
+      pinStop: pin.stop,
+      unpin: unpin.took,
+      unpinStop: unpin.stop,
+      considered: each(considered.took, CONSIDERED),
     };
   }
 
   /** Adds its own pins, each with some of the small cache's few entries. */
   async evict(): Promise<EvictionFigures> {
     await this.#space.open();
-    const { value, tookMs, stopMs } = await watched(() => this.#evict());
-    return { evictedPerSecond: value / (tookMs / 1_000), evictionStopMs: stopMs };
+    const { value, took, stop } = await watched(() => this.#evict());
+    return { evicted: each(took, value), evictionStop: stop };
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

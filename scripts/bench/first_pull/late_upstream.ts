@@ -4,7 +4,7 @@ export class LateUpstream implements AsyncDisposable {
   latencyMs = 0;
   readonly #files: ReadonlyMap<string, Uint8Array<ArrayBuffer>>;
   readonly #server: Deno.HttpServer<Deno.NetAddr>;
-  #narRequests = 0;
+  #narPaths: string[] = [];
 
   constructor(files: ReadonlyMap<string, Uint8Array<ArrayBuffer>>) {
     this.#files = files;
@@ -19,11 +19,11 @@ export class LateUpstream implements AsyncDisposable {
     return `http://127.0.0.1:${this.#server.addr.port}`;
   }
 
-  /** The count since the last call. */
-  takeNarRequests(): number {
-    const count = this.#narRequests;
-    this.#narRequests = 0;
-    return count;
+  /** The path of each request for a NAR since the last call. */
+  takeNarPaths(): readonly string[] {
+    const paths = this.#narPaths;
+    this.#narPaths = [];
+    return paths;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -32,7 +32,7 @@ export class LateUpstream implements AsyncDisposable {
 
   async #answer(request: Request): Promise<Response> {
     const { pathname } = new URL(request.url);
-    if (pathname.startsWith("/nar/")) this.#narRequests++;
+    if (pathname.startsWith("/nar/")) this.#narPaths.push(pathname);
     await new Promise((resolve) => setTimeout(resolve, this.latencyMs));
     const file = this.#files.get(pathname);
     if (file === undefined) return new Response("not found\n", { status: 404 });

@@ -7,6 +7,7 @@ import type { Launcher, Server } from "../server.ts";
 import type { Workplace } from "../workplace.ts";
 import { LateUpstream } from "./late_upstream.ts";
 import { PATHS_COUNT, type PulledClosure, pulledClosure } from "./pulled_closure.ts";
+import { type NarsAlone, narsAloneLine } from "./nars_alone.ts";
 import { leastRoundTrips } from "./round_trips.ts";
 
 /** Name of the measure, for `--only`. */
@@ -27,9 +28,6 @@ const PULLS: readonly Pull[] = [
   { how: "substitution, 16 at a time", latencyMs: 20, reachS: 1.1 },
   { how: "substitution, 16 at a time", latencyMs: 100, reachS: 2.2 },
 ];
-
-/** NARs that narinfos alone may cost an upstream. */
-const NARS_MAX = 60;
 
 /** Larger NARs are not fetched ahead: the default of `--cache-prefetch-nar-max-size`. */
 const AHEAD_BYTES_MAX = 2 ** 20;
@@ -146,18 +144,20 @@ async function launch({ workplace, executable, closure, upstream }: Scene): Prom
   return await launcher.launch(workplace.makeFolder(`larder-${crypto.randomUUID()}`));
 }
 
-/** NARs that the upstream sends when a client requests all narinfos and no NAR. */
-async function narinfosAlone(scene: Scene): Promise<number> {
+/** The NARs that the upstream sends when a client requests all narinfos and no NAR. */
+async function narinfosAlone(scene: Scene): Promise<NarsAlone> {
   const { closure, upstream } = scene;
   upstream.latencyMs = 1;
   await using larder = await launch(scene);
-  upstream.takeNarRequests();
+  upstream.takeNarPaths();
   for (const path of closure.narinfoPaths.toReversed()) {
     const answer = await fetch(larder.url + path);
     await answer.bytes();
     if (answer.status !== 200) throw new Error(`${path}: ${answer.status}`);
   }
-  return upstream.takeNarRequests();
+  const { prefetch: { nar: { failed, skipped } } } = await (await fetch(`${larder.url}/stats`))
+    .json();
+  return { narinfos: PATHS_COUNT, narPaths: upstream.takeNarPaths(), failed, skipped };
 }
 
 function rowOf(scene: Scene, pull: Pull, rounds: readonly Round[]): string {
@@ -190,8 +190,7 @@ function missed({ closure }: Scene, { latencyMs }: Pull, rounds: readonly Round[
     `after the other; processor time of larder ${cpuS.toFixed(1)} s: ${cpuShares(cpu)}`;
 }
 
-function table({ peer }: Scene, rows: readonly string[], nars: number): string {
-  const verdict = nars <= NARS_MAX ? "reached" : "MISSED";
+function table({ peer }: Scene, rows: readonly string[], nars: NarsAlone): string {
   const columns = [
     ...["straight", "larder, cold", "warm"],
     ...peer === undefined ? [] : [`${peer.name}, cold`, "warm"],
@@ -205,8 +204,7 @@ function table({ peer }: Scene, rows: readonly string[], nars: number): string {
     `| --- | ${columns.map(() => "---:").join(" | ")} | --- |`,
     ...rows,
     "",
-    `${PATHS_COUNT} narinfos and no NAR cost the upstream ${nars} NARs ` +
-    `(≤ ${NARS_MAX}: ${verdict}).`,
+    narsAloneLine(nars),
     "",
   ].join("\n");
 }
