@@ -3,7 +3,7 @@ import { NixClient } from "../../../tests/support/nix_client.ts";
 import { larderLauncher, peerLauncher } from "../launchers.ts";
 import { cpuBetween, cpuShares, cpuSum, type CpuTimes } from "../cpu_times.ts";
 import { median } from "../rounds.ts";
-import type { Launcher, Server } from "../server.ts";
+import { type Launcher, PEER, type Server } from "../server.ts";
 import type { Workplace } from "../workplace.ts";
 import { LateUpstream } from "./late_upstream.ts";
 import { PATHS_COUNT, type PulledClosure, pulledClosure } from "./pulled_closure.ts";
@@ -88,7 +88,13 @@ async function measureRound(scene: Scene, pull: Pull): Promise<Round> {
   const larder = await through(await launch(scene), pull, closure);
   if (peer === undefined) return { straight, larder, peer };
   const folder = workplace.makeFolder(`peer-${crypto.randomUUID()}`);
-  return { straight, larder, peer: await through(await peer.launch(folder), pull, closure) };
+  const pulled = through(await peer.launch(folder), pull, closure);
+  return { straight, larder, peer: await pulled.catch(tellFailure) };
+}
+
+/** A pull that another cache breaks is its own result, and must not end the bench. */
+function tellFailure(error: unknown): undefined {
+  console.error(`${PEER}: ${error}`);
 }
 
 /** Pulls through a new cache twice, and ends it. */
@@ -162,8 +168,12 @@ async function narinfosAlone(scene: Scene): Promise<NarsAlone> {
 
 function rowOf(scene: Scene, pull: Pull, rounds: readonly Round[]): string {
   const { how, latencyMs, reachS } = pull;
-  const of = (value: (round: Round) => number | undefined) =>
-    median(rounds.map((round) => value(round) ?? NaN)).toFixed(1);
+  const of = (value: (round: Round) => number | undefined) => {
+    const seconds = rounds.map(value).filter((one) => one !== undefined);
+    const failed = rounds.length - seconds.length;
+    const suffix = failed === 0 ? "" : `, ${failed} of ${rounds.length} failed`;
+    return (seconds.length === 0 ? "–" : median(seconds).toFixed(1)) + suffix;
+  };
   const cold = median(rounds.map(({ larder }) => larder.cold));
   const verdict = cold <= reachS ? "reached" : missed(scene, pull, rounds);
   const cells = [
