@@ -1,10 +1,12 @@
 // Runs the tests, and prints the skipped ones with their reasons and one line of counts. Arguments
 // go to `deno test`: folders, `--filter TEXT`, and so on. If both folders of faults are among them,
-// or without arguments, the results must match the table of faults in docs/reliability.md.
+// or without arguments, the results must match the table of faults in docs/reliability.md. Beside
+// other tests, the one file that only waits runs in a process of its own.
 import { hostWatch } from "../tests/support/timed_test.ts";
 import { RECORDS_VARIABLE } from "../tests/support/reliability_record.ts";
 import { SOCKET_VARIABLE } from "../tests/support/test_socket.ts";
 import { readRecords, withReliability } from "./reliability_table.ts";
+import { besideOthers, joined, type TestCounts, type TestRun } from "./test_runs.ts";
 
 const socketFolder = Deno.makeTempDirSync({ prefix: "larder-test-" });
 const socket = `${socketFolder}/socket`;
@@ -43,11 +45,11 @@ const FAULT_FOLDERS = ["tests/e2e", "tests/reliability"];
 const hasAllFaults = Deno.args.length === 0 ||
   FAULT_FOLDERS.every((folder) => Deno.args.includes(folder));
 const records = hasAllFaults && !isFiltered ? Deno.makeTempFileSync() : undefined;
-const folders = Deno.args.some((word) => !word.startsWith("-")) ? [] : ["tests"];
 const options = Deno.args.filter((word) => word.startsWith("-"));
+const folders = Deno.args.some((word) => !word.startsWith("-")) ? [] : ["tests"];
 const skipped: string[] = [];
 
-const first = await runTests([...Deno.args, ...folders], (name) => skipped.push(name));
+const first = await runAll();
 let last = first;
 for (let repeats = 0; repeats < REPEATS_MAX && isWorthARepeat(last); repeats++) {
   const files = [...last.files];
@@ -70,26 +72,26 @@ const passed = Math.max(0, all.passed + all.failed - failed);
 console.log(`${passed} passed, ${failed} failed, ${all.ignored} skipped`);
 Deno.exit(code);
 
-interface Counts {
-  readonly passed: number;
-  readonly failed: number;
-  readonly ignored: number;
-}
-
-interface TestRun {
-  readonly code: number;
-  /** `undefined` without a summary. */
-  readonly counts: Counts | undefined;
-  /** Test files with a failed test, and the number of failures that they show. */
-  readonly files: ReadonlySet<string>;
-  readonly failures: number;
-  readonly wasStarved: boolean;
+/** Runs all tests once. */
+async function runAll(): Promise<TestRun> {
+  const note = (name: string) => skipped.push(name);
+  const { others, beside } = besideOthers([...Deno.args, ...folders]);
+  if (isFiltered || beside.length === 0) return await runTests([...Deno.args, ...folders], note);
+  const ignore = `--ignore=${beside.join()}`;
+  const pieces: Uint8Array[] = [];
+  const runs = await Promise.all([
+    runTests([ignore, ...others], note),
+    runTests(beside, note, async (piece) => void pieces.push(piece)),
+  ]);
+  for (const piece of pieces) await writeAll(piece);
+  return joined(runs);
 }
 
 /** Runs `deno test` with these arguments, and prints what it prints. */
 async function runTests(
   words: readonly string[],
   noteSkipped?: (name: string) => void,
+  print = writeAll,
 ): Promise<TestRun> {
   const wasStarved = hostWatch();
   const child = new Deno.Command(Deno.execPath(), {
@@ -104,8 +106,8 @@ async function runTests(
   const files = new Set<string>();
   let failures = 0;
   let file: string | undefined;
-  let counts: Counts | undefined;
-  for await (const line of printedLines(child.stdout)) {
+  let counts: TestCounts | undefined;
+  for await (const line of printedLines(child.stdout, print)) {
     file = /^running \d+ tests? from (\S+)/.exec(line)?.[1] ?? file;
     const broken = /^(\S+) \(uncaught error\)$/.exec(line)?.[1] ??
       (/^\S.* \.\.\. FAILED/.test(line) ? file : undefined);
@@ -126,7 +128,7 @@ function isWorthARepeat({ counts, files, failures, wasStarved }: TestRun): boole
   return wasStarved && files.size > 0 && counts !== undefined && failures >= counts.failed;
 }
 
-function countsIn(line: string): Counts | undefined {
+function countsIn(line: string): TestCounts | undefined {
   const found = SUMMARY_REGEXP.exec(line);
   if (found === null) return undefined;
   const [passed = 0, failed = 0, ignored = 0] = found.slice(1).map((word) => Number(word ?? 0));
@@ -134,11 +136,14 @@ function countsIn(line: string): Counts | undefined {
 }
 
 /** Prints the bytes, and yields each line without its colours. */
-async function* printedLines(bytes: ReadableStream<Uint8Array>): AsyncGenerator<string> {
+async function* printedLines(
+  bytes: ReadableStream<Uint8Array>,
+  print: typeof writeAll,
+): AsyncGenerator<string> {
   const decoder = new TextDecoder();
   let rest = "";
   for await (const piece of bytes) {
-    await writeAll(piece);
+    await print(piece);
     const lines = (rest + decoder.decode(piece, { stream: true })).split("\n");
     rest = lines.pop() ?? "";
     for (const coloured of lines) yield coloured.replace(COLOUR_REGEXP, "");

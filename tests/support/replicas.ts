@@ -7,10 +7,12 @@ import { tempFolder } from "./temp_folder.ts";
 export interface ReplicasOptions {
   readonly upstream: FakeUpstream;
   /** `undefined`: they have no locks. */
-  readonly redis?: RedisServer | undefined;
+  readonly redis?: Pick<RedisServer, "address"> | undefined;
   /** Default 2. */
   readonly count?: number;
   readonly flags?: LarderFlags;
+  /** True: each has a folder of its own for partial files, as on a machine of its own. */
+  readonly areApart?: boolean;
   /** Where others reach the replica at a place; default: directly. `undefined`: nowhere. */
   readonly advertised?: (port: number, place: number) => number | undefined;
 }
@@ -47,9 +49,10 @@ export class Replicas implements AsyncDisposable {
 
   /** Starts one more. */
   async add(): Promise<void> {
-    const { upstream, redis, flags = {}, advertised = (port) => port } = this.#options;
+    const { upstream, redis, flags = {}, areApart, advertised = (port) => port } = this.#options;
     const port = freePort();
-    const reached = redis && advertised(port, this.#larders.length);
+    const { length: place } = this.#larders;
+    const reached = redis && advertised(port, place);
     const started = await startLarder({
       "server-addr": `127.0.0.1:${port}`,
       "cache-storage-local": this.storage,
@@ -60,6 +63,7 @@ export class Replicas implements AsyncDisposable {
         "cache-redis-addrs": redis.address,
         "cache-lock-redis-key-prefix": this.#keyPrefix,
       }),
+      ...(areApart ? { "cache-temp-path": `${this.storage}/machine-${place}` } : {}),
       ...flags,
       ...(reached === undefined ? {} : { "cache-advertise-url": `http://127.0.0.1:${reached}` }),
     });
