@@ -134,61 +134,69 @@ testUnless(redisMissing, "locks: eviction waits for a living member, not a dead 
   }
 });
 
-for (
-  const { ending, end, mend } of [
-    {
-      ending: "frozen",
-      end: (redis: RedisServer) => Promise.resolve(redis.freeze()),
-      mend: (redis: RedisServer) => Promise.resolve(redis.wake()),
-    },
-    {
-      ending: "killed, and starts again",
-      end: (redis: RedisServer) => redis.kill(),
-      mend: (redis: RedisServer) => redis.start(),
-    },
-  ]
-) {
-  testUnless(
-    redisMissing || programMissing("nginx", "nginx-light"),
-    `locks: Redis is ${ending}: one cold path is late, none breaks`,
-    async () => {
-      await using redis = await RedisServer.open();
-      await using upstream = await slowUpstream();
-      // Else the larder with the narinfo fetches the NAR, too.
-      const flags = { "cache-prefetch": "false" };
-      await using replicas = await Replicas.start({ upstream, redis, flags });
-      const [warm, first, next, last] = objects;
-      assert.ok(warm && first && next && last);
-      const { larders } = replicas;
-      // It asks both in turns: a narinfo of one larder, and its NAR of the other.
-      await using front = await NginxFront.open(larders.map(({ port }) => port));
-      assert.equal(await pull(front, warm), 200);
+/** Ways in which Redis goes away, and comes back. */
+const ENDINGS = [
+  {
+    ending: "frozen",
+    end: (redis: RedisServer) => Promise.resolve(redis.freeze()),
+    mend: (redis: RedisServer) => Promise.resolve(redis.wake()),
+  },
+  {
+    ending: "killed, and starts again",
+    end: (redis: RedisServer) => redis.kill(),
+    mend: (redis: RedisServer) => redis.start(),
+  },
+] as const;
 
-      await end(redis);
-      await within(WARM_MAX_MS, "a warm path", () => pull(front, warm));
-      await within(FIRST_COLD_MAX_MS, "the first cold path", () => pull(front, first));
-      await within(NEXT_COLD_MAX_MS, "the next cold path", () => pull(front, next));
-      for (const larder of larders) {
-        await larder.logged("circuit breaker open: Redis is unavailable");
-        const failed = await larder.logged("failed to acquire lock");
-        assert.equal(failed.level, "warn");
-      }
-      await mend(redis);
+for (const count of [2, 3]) {
+  for (const { ending, end, mend } of ENDINGS) {
+    testUnless(
+      redisMissing || programMissing("nginx", "nginx-light"),
+      `locks: ${count} larders, Redis is ${ending}: cold paths are late, none breaks`,
+      async () => {
+        await using redis = await RedisServer.open();
+        await using upstream = await slowUpstream();
+        // Else the larder with the narinfo fetches the NAR, too.
+        const flags = { "cache-prefetch": "false" };
+        await using replicas = await Replicas.start({ upstream, redis, count, flags });
+        const [warm, next, ...cold] = objects;
+        assert.ok(warm && next);
+        const { larders } = replicas;
+        // It asks them in turns: a narinfo of one larder, and its NAR of the next one.
+        await using front = await NginxFront.open(larders.map(({ port }) => port));
+        assert.equal(await pull(front, warm), 200);
 
-      for (const larder of larders) {
-        await larder.logged("circuit breaker closed: Redis is available again");
-      }
-      assert.equal(await pull(front, last), 200);
-      for (const larder of larders) await larder.logged("locks are acquired again");
-      await eventually("all are kept", () => accountsOf(replicas.storage).keptFiles === 4);
-      const limits = { "a warm": WARM_MAX_MS, "the first cold": FIRST_COLD_MAX_MS };
-      const all = Object.entries({ ...limits, "the next cold": NEXT_COLD_MAX_MS });
-      for (const [path, withinMs] of all) {
-        const fault = `Redis is ${ending}: ${path} path`;
-        record({ area: "members", fault, saw: "whole", withinMs, kept: "nar" });
-      }
-    },
-  );
+        await end(redis);
+        await within(WARM_MAX_MS, "a warm path", () => pull(front, warm));
+        // Each larder has to notice.
+        const [firsts, lasts] = [cold.splice(0, Math.ceil(count / 2)), cold.splice(0, count)];
+        for (const first of firsts) {
+          await within(FIRST_COLD_MAX_MS, "the first cold path", () => pull(front, first));
+        }
+        await within(NEXT_COLD_MAX_MS, "the next cold path", () => pull(front, next));
+        for (const larder of larders) {
+          await larder.logged("circuit breaker open: Redis is unavailable");
+          const failed = await larder.logged("failed to acquire lock");
+          assert.equal(failed.level, "warn");
+        }
+        await mend(redis);
+
+        for (const larder of larders) {
+          await larder.logged("circuit breaker closed: Redis is available again");
+        }
+        for (const last of lasts) assert.equal(await pull(front, last), 200);
+        for (const larder of larders) await larder.logged("locks are acquired again");
+        const pulled = [warm, ...firsts, next, ...lasts].length;
+        await eventually("all are kept", () => accountsOf(replicas.storage).keptFiles === pulled);
+        const limits = { "a warm": WARM_MAX_MS, "the first cold": FIRST_COLD_MAX_MS };
+        const all = Object.entries({ ...limits, "the next cold": NEXT_COLD_MAX_MS });
+        for (const [path, withinMs] of all) {
+          const fault = `Redis is ${ending}: ${path} path`;
+          record({ area: "members", fault, saw: "whole", withinMs, kept: "nar" });
+        }
+      },
+    );
+  }
 }
 
 testUnless(redisMissing, "locks: with degraded mode, locks of the process stand in", async () => {

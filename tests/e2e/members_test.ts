@@ -7,6 +7,7 @@ import { eventually } from "../support/eventually.ts";
 import { fakeUpstream } from "../support/fake_upstream.ts";
 import { startLarder } from "../support/larder_process.ts";
 import { servedNar, servedNarinfo } from "../support/served_nar.ts";
+import { ROWS_ELSEWHERE } from "../support/shared_servers.ts";
 import { accountsOf, narBytesIn, sampleNarBytes } from "../support/storage_look.ts";
 import { makeStoreObject } from "../support/store_object.ts";
 import { tempFolder } from "../support/temp_folder.ts";
@@ -59,7 +60,7 @@ Deno.test("members: two larders on one storage stay within one limit", async () 
   assert.deepEqual(accountsOf(storage.path).reserved, [0]);
 });
 
-Deno.test("members: a start leaves alone a living member that it does not see", async () => {
+sqliteTest("members: a start leaves alone a living member that it does not see", async () => {
   using storage = tempFolder();
   const process = new Deno.Command("true").spawn();
   await process.status;
@@ -77,7 +78,7 @@ Deno.test("members: a start leaves alone a living member that it does not see", 
   assert.equal([...Deno.readDirSync(`${storage.path}/tmp`)].length, 2);
 });
 
-Deno.test("members: a running larder frees what a silent member reserved", async () => {
+sqliteTest("members: a running larder frees what a silent member reserved", async () => {
   using storage = tempFolder();
   await using larder = await startLarder({ "cache-storage-local": storage.path });
   const silent = newMemberId("elsewhere", 1);
@@ -90,3 +91,8 @@ Deno.test("members: a running larder frees what a silent member reserved", async
   assert.deepEqual(accountsOf(storage.path).reserved, [0]);
   assert.equal([...Deno.readDirSync(`${storage.path}/tmp`)].length, 1);
 });
+
+/** Registers a test that writes rows into the file of SQLite. */
+function sqliteTest(name: string, fn: () => Promise<void>): void {
+  Deno.test({ name, ignore: ROWS_ELSEWHERE !== "", fn });
+}
