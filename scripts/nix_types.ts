@@ -1,3 +1,4 @@
+import { bucketName } from "../src/config/kinds/bucket_name.ts";
 import { databaseUrl } from "../src/config/kinds/database_url.ts";
 import { duration, durationOrOff, retention } from "../src/config/kinds/duration.ts";
 import { fileMode } from "../src/config/kinds/file_mode.ts";
@@ -18,6 +19,7 @@ const URL = String.raw`[hH][tT][tT][pP][sS]?://[^[:space:]#]+`;
  * before a machine switches; larder's own parser has the last word.
  */
 const PATTERNS: ReadonlyMap<Kind<unknown>, string> = new Map<Kind<unknown>, string>([
+  [bucketName, "[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]"],
   [databaseUrl, "[a-z]+:.+"],
   [duration, TIME],
   [durationOrOff, TIME],

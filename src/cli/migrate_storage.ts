@@ -4,13 +4,14 @@ import { EXIT } from "../base/exit_codes.ts";
 import { counted, formatBytes } from "../base/format_units.ts";
 import type { NarCopyProgress } from "../cache/migrate/copy_nars.ts";
 import { ConfigError } from "../config/config_error.ts";
+import { bucketName } from "../config/kinds/bucket_name.ts";
 import { reportFailures } from "./client/each.ts";
 import { StatusLine } from "./client/status_line.ts";
 import type { CommandProcess } from "./command_process.ts";
 import { serverSettings } from "./server_settings.ts";
 import type { ServerWords } from "./server_words.ts";
 
-const BUCKET_REGEXP = /^s3:\/\/([a-z0-9][a-z0-9.-]+[a-z0-9])\/?$/;
+const BUCKET_REGEXP = /^s3:\/\/(.+?)\/?$/;
 
 /** `larder migrate storage`. */
 export async function migrateStorageCommand(
@@ -54,12 +55,20 @@ function placesOf(operands: readonly string[]): readonly [StoragePlace, StorageP
 
 function placeOf(given: string): StoragePlace {
   const bucket = BUCKET_REGEXP.exec(given)?.[1];
-  if (bucket !== undefined) return { kind: "s3", bucket };
+  if (bucket !== undefined && isBucketName(bucket)) return { kind: "s3", bucket };
   if (given !== "" && !given.includes("://")) {
     return { kind: "local", folder: given.replace(/(?<=.)\/+$/, "") };
   }
   const got = JSON.stringify(given);
   throw new ConfigError([`migrate storage: got ${got}, expected a folder or s3://BUCKET`]);
+}
+
+function isBucketName(given: string): boolean {
+  try {
+    return bucketName.parse(given) === given;
+  } catch {
+    return false;
+  }
 }
 
 /** The places as settings, unless others are given. The database is in the folder by default. */

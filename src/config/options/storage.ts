@@ -1,3 +1,4 @@
+import { bucketName } from "../kinds/bucket_name.ts";
 import { databaseUrl } from "../kinds/database_url.ts";
 import { httpUrl } from "../kinds/http_url.ts";
 import { boolean, path, text } from "../kinds/plain.ts";
@@ -14,7 +15,7 @@ export const STORAGE_OPTIONS = {
     also: [{ key: "cache.storage.local" }, namesOf("cache.data-path")],
   },
   "cache.storage-s3-bucket": {
-    kind: text,
+    kind: bucketName,
     shown: "none: NAR files stay in the directory",
     example: "nix-cache",
     help: "S3 bucket for NAR files",

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
+import { bucketName } from "../../../src/config/kinds/bucket_name.ts";
 import { databaseUrl } from "../../../src/config/kinds/database_url.ts";
 import {
   duration,
@@ -54,6 +55,11 @@ const SAMPLES: Readonly<Record<string, Sample>> = {
     kind: hostName,
     accepts: { localhost: "localhost", "Cache.Example-1.org.": "Cache.Example-1.org." },
     refuses: ["", "a b", "a:80", "http://a", "[::1]", "*", ".a", "-a", "a-", "a/b", "a@b", "é"],
+  },
+  bucketName: {
+    kind: bucketName,
+    accepts: { "nix-cache.1": "nix-cache.1", "3ab": "3ab", ["a".repeat(63)]: "a".repeat(63) },
+    refuses: ["", "ab", "a".repeat(64), "Nix", "nix_cache", "-nix", "nix.", "s3://nix", "nix/a"],
   },
   choice: { kind: choice("a", "b"), accepts: { a: "a", b: "b" }, refuses: ["", "c", "A"] },
   list: {

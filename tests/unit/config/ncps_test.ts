@@ -11,7 +11,7 @@ const SAME: Readonly<Record<string, readonly [keyof typeof OPTIONS, string]>> = 
   "--cache-allow-delete-verb": ["cache.allow-delete-verb", "true"],
   "--cache-hostname": ["cache.hostname", "mine"],
   "--cache-storage-local": ["cache.storage-local", "/s"],
-  "--cache-storage-s3-bucket": ["cache.storage-s3-bucket", "b"],
+  "--cache-storage-s3-bucket": ["cache.storage-s3-bucket", "nars"],
   "--cache-storage-s3-endpoint": ["cache.storage-s3-endpoint", "https://s3.example"],
   "--cache-storage-s3-region": ["cache.storage-s3-region", "eu-1"],
   "--cache-storage-s3-access-key-id": ["cache.storage-s3-access-key-id", "id"],

@@ -37,7 +37,7 @@ const CASES: Readonly<Record<string, readonly [string, string]>> = {
   ],
   "cache.storage-s3-endpoint": [
     "--cache-storage-s3-endpoint=https://s3.example",
-    "--cache-storage-s3-bucket=b",
+    "--cache-storage-s3-bucket=nars",
   ],
   "otel.grpc-url": ["--otel-grpc-url=http://o.example", "--otel-enabled"],
   "otel.propagate-to-upstreams": ["--otel-propagate-to-upstreams", "--otel-enabled"],

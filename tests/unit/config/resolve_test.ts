@@ -186,7 +186,7 @@ Deno.test("rules: an upstream that is listed twice is a problem, credentials hid
 });
 
 Deno.test("rules: an S3 access key and its secret go together", () => {
-  const args = ["--cache-storage-s3-bucket=b", "--cache-storage-s3-access-key-id=a"];
+  const args = ["--cache-storage-s3-bucket=nars", "--cache-storage-s3-access-key-id=a"];
 
   const problems = problemsOf(() => resolveSettings(inputsOf({ args })));
 
