@@ -4,6 +4,10 @@ import { PostgresServer } from "../support/postgres.ts";
 import { postgresMissing } from "../support/postgres_programs.ts";
 import { testUnless } from "../support/program.ts";
 import { tempFolder } from "../support/temp_folder.ts";
+import { assertInTime } from "../support/timed_test.ts";
+
+/** A server that is away has twice as long. */
+const AT_ONCE_MS = 15_000;
 
 const PASSWORD = "a password: of several\\words";
 
@@ -49,9 +53,29 @@ testUnless(postgresMissing, "postgres: a password comes from PGPASSFILE", async 
   await assertStarts({}, { PGPASSFILE: file });
 });
 
+testUnless(
+  postgresMissing,
+  "postgres: no password ends the start, which names the options",
+  async () => {
+    const startedAtMs = performance.now();
+    await assert.rejects(assertStarts({}), (error) => {
+      assert.match(
+        String(error),
+        /Cannot open database .*: the server wants a password; give it in/,
+      );
+      for (const name of ["the URL", "--cache-database-password", "-file", "PGPASSFILE"]) {
+        assert.ok(String(error).includes(name), name);
+      }
+      return true;
+    });
+    assertInTime(performance.now() - startedAtMs, AT_ONCE_MS);
+  },
+);
+
 testUnless(postgresMissing, "postgres: a wrong password ends the start, unsaid", async () => {
   await assert.rejects(assertStarts({ "cache-database-password": "a-wrong-one" }), (error) => {
     assert.match(String(error), /Cannot open database .*password authentication failed/);
+    assert.match(String(error), /check the user and the password; .* --cache-database-password/);
     assert.ok(!String(error).includes("a-wrong-one"));
     return true;
   });

@@ -10,7 +10,13 @@ import { OutageLog } from "../../telemetry/outage_log.ts";
 import { OUTAGES } from "../../telemetry/outages.ts";
 import { closedFailure } from "../metadata_store.ts";
 import { configOf, connect, plainConfig } from "./connecting.ts";
-import { isAway, isContention, isDistrust } from "./sql_errors.ts";
+import {
+  isAway,
+  isContention,
+  isDistrust,
+  isLoginRefused,
+  isPasswordMissing,
+} from "./sql_errors.ts";
 
 /** How long a query waits for a database that restarts. A longer outage fails queries at once. */
 export const AWAY_MAX_MS = 8_000;
@@ -141,8 +147,7 @@ export class Database implements AsyncDisposable {
 
   #openFailure(error: unknown): Failure {
     const place = withoutUrlSecrets(this.#config.connectionString ?? "").replace(/\?.*$/, "");
-    const hint = isDistrust(error) ? "; name its authority: sslrootcert=FILE in the URL" : "";
-    const reason = `${messageOf(error)}${hint}`;
+    const reason = reasonWithHint(error);
     return new Failure("broken", `Cannot open database ${place}: ${reason}`, {}, error);
   }
 
@@ -177,6 +182,18 @@ function poolOf(config: PoolConfig): Pool {
   // An idle connection broke: the next query has another one.
   pool.on("error", () => undefined);
   return pool;
+}
+
+/** Where a password comes from, in this order. */
+const PASSWORD_HINT = "give it in the URL, --cache-database-password, its -file, or $PGPASSFILE";
+
+/** The reason, and the option that helps. */
+function reasonWithHint(error: unknown): string {
+  if (isPasswordMissing(error)) return `the server wants a password; ${PASSWORD_HINT}`;
+  const reason = messageOf(error);
+  if (isLoginRefused(error)) return `${reason}; check the user and the password; ${PASSWORD_HINT}`;
+  if (isDistrust(error)) return `${reason}; name its authority: sslrootcert=FILE in the URL`;
+  return reason;
 }
 
 function awayFailure(error?: unknown): Failure {
