@@ -1,3 +1,4 @@
+import { existsSync } from "node:fs";
 import { dirname } from "node:path";
 import { Failure } from "../base/failure.ts";
 import { type CopyProgress, MetadataCopy } from "../metadata/copy_metadata.ts";
@@ -25,6 +26,12 @@ export interface DatabaseMove {
   readonly started: (copy: { readonly progress: CopyProgress }) => void;
 }
 
+/**
+ * A file with the signing key beside the old or the new database; "elsewhere": there is none, as
+ * the storage is in another place.
+ */
+export type KeyPlace = { readonly path: string } | "elsewhere";
+
 export interface DatabaseMoved {
   /** Rows that all passes have copied. */
   readonly copied: number;
@@ -34,8 +41,8 @@ export interface DatabaseMoved {
   readonly looked: number;
   /** True if the last pass found nothing to copy or to remove. */
   readonly isSame: boolean;
-  /** The file that has the old database's signing key, where SQLite keeps none itself. */
-  readonly keyFile?: string;
+  /** The place of the signing key, unless the new database has it. */
+  readonly key?: KeyPlace;
 }
 
 /**
@@ -48,7 +55,7 @@ export async function migrateDatabase(order: DatabaseMove): Promise<DatabaseMove
   const source = opened.use(await readMetadata(from, SILENT));
   const target = opened.use(await openCopy(to, SILENT));
   await claimTarget({ source, target, from });
-  const keyFile = await copyKey(source, target, to);
+  const key = await copyKey({ source, target, from }, to);
   const confirm = () => confirmCopy(target);
   const copy = new MetadataCopy({ from: source, to: target, confirm });
   started(copy);
@@ -61,7 +68,7 @@ export async function migrateDatabase(order: DatabaseMove): Promise<DatabaseMove
     if (!isSame && pass < PASSES_MAX) continue;
     if (!await target.areSumsRight()) throw refused("the sums of the new one are wrong");
     const { looked } = last;
-    return { copied, removed, looked, isSame, ...keyFile === undefined ? {} : { keyFile } };
+    return { copied, removed, looked, isSame, ...key === undefined ? {} : { key } };
   }
 }
 
@@ -115,13 +122,13 @@ async function confirmCopy(target: MetadataBackEnd): Promise<void> {
 
 /**
  * Gives the new database the signing key of an old one that has it among its rows: clients trust
- * that key. For SQLite it is a file, which the result names.
+ * that key. For SQLite it is a file. The result is the place of a key that is not in the database.
  */
 async function copyKey(
-  source: MetadataBackEnd,
-  target: MetadataBackEnd,
+  { source, target, from }: Claim,
   to: DatabasePlace,
-): Promise<string | undefined> {
+): Promise<KeyPlace | undefined> {
+  if (from.kind === "sqlite") return keyBeside(from.path);
   const key = await source.keys?.signingKey();
   if (key === undefined) return undefined;
   if (to.kind === "postgres") {
@@ -129,9 +136,15 @@ async function copyKey(
     throw refused(`the new one has another signing key; ${HINT}`);
   }
   const path = keyFileIn(dirname(to.path));
-  if (adoptSigningKey(path, parseSecretKey(key)).text === key.trim()) return path;
+  if (adoptSigningKey(path, parseSecretKey(key)).text === key.trim()) return { path };
   const hint = "move that file away, if no client trusts its key";
   throw refused(`${path} has another signing key than the old one; ${hint}`);
+}
+
+/** A larder makes the key in its storage, where an SQLite file is by default. */
+function keyBeside(database: string): KeyPlace {
+  const path = keyFileIn(dirname(database));
+  return existsSync(path) ? { path } : "elsewhere";
 }
 
 function refused(reason: string): Failure {

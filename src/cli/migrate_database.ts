@@ -3,7 +3,7 @@ import { counted } from "../base/format_units.ts";
 import { ConfigError } from "../config/config_error.ts";
 import { type DatabaseUrl, databaseUrl } from "../config/kinds/database_url.ts";
 import { expectationOf } from "../config/kinds/option.ts";
-import type { DatabaseMoved } from "../app/migrate_database.ts";
+import type { DatabaseMoved, KeyPlace } from "../app/migrate_database.ts";
 import type { CopyProgress } from "../metadata/copy_metadata.ts";
 import { StatusLine } from "./client/status_line.ts";
 import type { CommandProcess } from "./command_process.ts";
@@ -61,9 +61,19 @@ function changed({ copied, removed }: Pick<CopyProgress, "copied" | "removed">):
   return removed === 0 ? `${copied} copied` : `${copied} copied, ${removed} removed`;
 }
 
-function reportOf({ copied, removed, looked, isSame, keyFile }: DatabaseMoved): string {
+function reportOf({ copied, removed, looked, isSame, key }: DatabaseMoved): string {
   const result = isSame ? "both databases are the same" : "the old one goes on changing";
   const gone = removed === 0 ? "" : `, ${removed} removed`;
-  const key = keyFile === undefined ? "" : `The signing key is in ${keyFile}.\n`;
-  return `${counted(copied, "row")} copied${gone}, ${looked} compared: ${result}.\n${key}`;
+  const keyLine = key === undefined ? "" : keyLineOf(key);
+  return `${counted(copied, "row")} copied${gone}, ${looked} compared: ${result}.\n${keyLine}`;
+}
+
+/** Clients trust the key: a larder that does not find it would make another one. */
+function keyLineOf(key: KeyPlace): string {
+  if (key === "elsewhere") {
+    return "The signing key is not beside the old database. A larder with another storage needs " +
+      "--cache-secret-key-path=FILE.\n";
+  }
+  const option = `--cache-secret-key-path=${key.path}`;
+  return `The signing key is in ${key.path}. A larder with another storage needs ${option}.\n`;
 }

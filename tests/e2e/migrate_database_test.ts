@@ -32,11 +32,11 @@ testUnless(
     await used.apply([put(a, [b], 1), ...keep(fileOf(narOf(a).name), 1)]);
 
     const first = await runLarder(["migrate", "database", `sqlite:${from}`, to]);
-    assert.equal(first.out, "1 row copied, 1 compared: both databases are the same.\n");
+    assert.equal(firstLineOf(first.out), "1 row copied, 1 compared: both databases are the same.");
     assert.equal(first.status, 0);
     await used.apply([put(b, [], 2)]);
     const second = await runLarder(["migrate", "database", `sqlite:${from}`, to]);
-    assert.equal(second.out, "1 row copied, 2 compared: both databases are the same.\n");
+    assert.equal(firstLineOf(second.out), "1 row copied, 2 compared: both databases are the same.");
 
     await using moved = await openPostgresStore(to);
     assert.deepEqual(await moved.findNarinfo(b), await used.findNarinfo(b));
@@ -61,8 +61,8 @@ testUnless(
 
     const second = await migrate(from, to);
     assert.equal(
-      second.out,
-      "0 rows copied, 2 removed, 3 compared: both databases are the same.\n",
+      firstLineOf(second.out),
+      "0 rows copied, 2 removed, 3 compared: both databases are the same.",
     );
     {
       await using moved = await openPostgresStore(to);
@@ -127,10 +127,36 @@ testUnless(
 
     const { out, status } = await migrate(from, to);
     assert.equal(status, 0);
-    assert.match(out, new RegExp(`The signing key is in ${folder.path}/secret-key.\n$`));
+    assert.equal(keyLineOf(out), keyLine(`${folder.path}/secret-key`));
     assert.equal((Deno.statSync(`${folder.path}/secret-key`).mode ?? 0) & 0o777, 0o600);
     const flags = { "cache-database-url": to, "cache-storage-local": folder.path };
     assert.equal(await publicKeyOf(flags), key);
+  },
+);
+
+testUnless(
+  postgresMissing,
+  "migrate: it says how a larder with another storage gets the signing key, and that one signs",
+  async () => {
+    assert.ok(server);
+    using folder = tempFolder();
+    const key = await publicKeyOf({ "cache-storage-local": folder.path });
+    const to = server.createDatabase();
+    const path = `${folder.path}/secret-key`;
+
+    const { out } = await migrate(`sqlite:${folder.path}/db.sqlite`, to);
+    assert.equal(keyLineOf(out), keyLine(path));
+    assert.equal(
+      await publicKeyOf({ "cache-database-url": to, "cache-secret-key-path": path }),
+      key,
+    );
+    using apart = tempFolder();
+    Deno.renameSync(`${folder.path}/db.sqlite`, `${apart.path}/db.sqlite`);
+    const elsewhere = await migrate(`sqlite:${apart.path}/db.sqlite`, server.createDatabase());
+    assert.match(
+      keyLineOf(elsewhere.out) ?? "",
+      /not beside .* needs --cache-secret-key-path=FILE/,
+    );
   },
 );
 
@@ -201,6 +227,19 @@ Deno.test("migrate: words that name no databases are refused, without a password
   assert.equal(status, 2);
   assert.match(err, /migrate: got "mysql:\/\/\(hidden\)@h\/x", expected sqlite: and the path/);
 });
+
+function firstLineOf(text: string): string | undefined {
+  return text.split("\n")[0];
+}
+
+function keyLineOf(text: string): string | undefined {
+  return text.split("\n")[1];
+}
+
+function keyLine(path: string): string {
+  const option = `--cache-secret-key-path=${path}`;
+  return `The signing key is in ${path}. A larder with another storage needs ${option}.`;
+}
 
 function migrate(from: string, to: string) {
   return runLarder(["migrate", "database", from, to]);
