@@ -19,6 +19,8 @@ const LOGIN_HINT = "check --cache-redis-username and --cache-redis-password, or 
 export interface CircuitBreakerDeps {
   /** Why there is no connection; `undefined`: there is one, or that is unknown. */
   readonly failure: () => unknown;
+  /** Called after each answer: earlier failures are over. */
+  readonly answered: () => void;
   /** Throws unless Redis answers. */
   readonly probe: () => Promise<unknown>;
   /** Called when the circuit has closed again. */
@@ -47,6 +49,7 @@ export class CircuitBreaker implements Disposable {
     try {
       const value = await command();
       this.#failures = 0;
+      this.#deps.answered();
       return value;
     } catch (error) {
       if (++this.#failures >= FAILURES_MAX) this.#open(error);
@@ -69,7 +72,7 @@ export class CircuitBreaker implements Disposable {
   }
 
   async #probe(): Promise<void> {
-    const { probe, closed, log } = this.#deps;
+    const { probe, closed, answered, log } = this.#deps;
     const { signal } = this.#stop;
     for (;;) {
       await pause(PROBE_EVERY_MS, signal);
@@ -83,6 +86,7 @@ export class CircuitBreaker implements Disposable {
     }
     this.#isOpen = false;
     this.#failures = 0;
+    answered();
     this.#outage.worked();
     closed();
   }

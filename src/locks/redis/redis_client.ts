@@ -39,6 +39,8 @@ export interface RedisConnection {
   readonly client: RedisClient;
   /** Why there is no connection. A command then says no more than that there is none. */
   readonly failure: () => unknown;
+  /** Forgets the failure; call it when a command was answered. A cluster does not say so. */
+  readonly answered: () => void;
 }
 
 /**
@@ -56,7 +58,7 @@ export async function connectRedis(settings: RedisSettings, log: Logger): Promis
     log.debug("Redis connection failed", { error: messageOf(failure) });
   });
   await within(ready, CONNECT_MAX_MS);
-  return { client, failure: () => failure };
+  return { client, failure: () => failure, answered: () => failure = undefined };
 }
 
 /** Of a cluster the error of a node says why. */

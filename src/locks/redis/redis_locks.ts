@@ -43,6 +43,7 @@ export class RedisLocks implements Locks {
       probe: () => deps.client.setrange(this.#failedKey, 0, ""),
       closed: () => void this.#settleDoubtful(),
       failure: deps.failure,
+      answered: deps.answered,
       log: deps.log,
     });
   }

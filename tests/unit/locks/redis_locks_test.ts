@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
 import { pause } from "../../../src/base/pause.ts";
 import { LocksUnavailable } from "../../../src/locks/locks.ts";
+import { connectRedis } from "../../../src/locks/redis/redis_client.ts";
+import { RedisLocks } from "../../../src/locks/redis/redis_locks.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
 import { eventually } from "../../support/eventually.ts";
 import { testUnless } from "../../support/program.ts";
@@ -71,6 +73,34 @@ testUnless(
     await eventually("the circuit is closed", () => messages.length === 2);
     await using lease = await locks.tryAcquire("a", TTL_MS);
     assert.ok(lease);
+  },
+);
+
+testUnless(
+  redisMissing,
+  "redis locks: a failure that is over is not told of a later one",
+  async () => {
+    await using server = await RedisServer.open();
+    const lines: { readonly msg: string; readonly error?: string }[] = [];
+    const log = createLogger("info", { write: (line) => void lines.push(JSON.parse(line)) });
+    const addresses = [{ host: "127.0.0.1", port: server.port }];
+    const connection = await connectRedis({ addresses, db: 0 }, log);
+    await using locks = new RedisLocks({
+      ...{ ...connection, keyPrefix: "", holder: { member: "host.1.one" }, log },
+      storageId: () => Promise.resolve(undefined),
+    });
+    // A cluster tells of a node that is away, and not of its return.
+    connection.client.emit("error", new Error("a node was away"));
+    assert.match(String(connection.failure()), /a node was away/);
+    await (await locks.tryAcquire("a", TTL_MS))?.[Symbol.asyncDispose]();
+
+    server.freeze();
+    for (let tries = 0; tries < 2; tries++) {
+      await assert.rejects(locks.tryAcquire("a", TTL_MS), isUnavailable("redis_error"));
+    }
+    const opened = lines.find(({ msg }) => msg === "circuit breaker open: Redis is unavailable");
+    assert.match(opened?.error ?? "", /timed out/);
+    server.wake();
   },
 );
 
