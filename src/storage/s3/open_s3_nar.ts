@@ -96,7 +96,7 @@ class ObjectRange {
         this.#body ??= await this.#open();
         return await this.#piece(this.#body);
       } catch (error) {
-        this.close();
+        this.#leave(error);
         this.#signal?.throwIfAborted();
         if (isFinal(error) || ++breaks > BREAKS_MAX) throw s3Failure("read NAR file", error);
         await pause(Math.random() * PAUSE_MS * 2 ** breaks, this.#signal);
@@ -104,12 +104,16 @@ class ObjectRange {
     }
   }
 
-  readonly close = () => {
+  /** The reader has enough. */
+  readonly close = () => this.#leave();
+
+  /** `failure`: why no more of this body is read. */
+  #leave(failure?: unknown): void {
     this.#signal?.removeEventListener("abort", this.close);
     // A broken body rejects, and there is nothing to end.
-    this.#body?.cancel().catch(() => undefined);
+    this.#body?.cancel(failure).catch(() => undefined);
     this.#body = undefined;
-  };
+  }
 
   async #open(): Promise<ReadableStreamDefaultReader<Bytes>> {
     const { client, bucket } = this.#s3;

@@ -112,7 +112,7 @@ function endWithBody(span: Span, body: S3Body): void {
   };
 }
 
-/** The body. A reader that has enough cancels it, so that this is no failure. */
+/** The body. A reader that has enough cancels it without a reason, so that this is no failure. */
 function watched(body: ReadableStream<Bytes>, span: Span): ReadableStream<Bytes> {
   const reader = body.getReader();
   let bytes = 0;
@@ -139,7 +139,7 @@ function watched(body: ReadableStream<Bytes>, span: Span): ReadableStream<Bytes>
       }
     },
     cancel(reason) {
-      end();
+      end(reason);
       return reader.cancel(reason);
     },
   }, { highWaterMark: 0 });
