@@ -150,9 +150,9 @@ export const OUTAGES = {
   reconciliation: outage({
     level: "error",
     begins: {
-      "not reconciled": "run larder fsck, and check the disk of the storage",
+      "not reconciled": "run larder fsck, and check the disk or the S3 store of the nars",
       "most nars are missing, reconciliation stopped":
-        "mount the storage; if it is mounted, run larder fsck --repair",
+        "mount the storage, or check its bucket; if it is the right one, run larder fsck --repair",
     },
     over: "files and rows are compared again",
     needsDatabase: true,
