@@ -30,7 +30,6 @@ export function buildNars(parts: AppParts, neighbours: NarNeighbours) {
   const { metadata, turns } = parts.stores;
   const { metrics, tracer = NO_TRACER } = parts.telemetry;
   const { attempts, transfers, verifier, watchers, downloads, kept } = neighbours;
-  const { narSources } = neighbours.upstreams;
   const patience = narPatience(parts.upstream.settings);
   const { candidates } = attempts;
   const sources = memberSources(parts, neighbours.upstreams);
@@ -44,7 +43,8 @@ export function buildNars(parts: AppParts, neighbours: NarNeighbours) {
     sinks: sinks(sources),
     ...{ transfers, verifier, tracer, isUpstream },
   };
-  const sizes = { candidates, narSources, ...patience };
+  const { attempts: { candidates: withHolders } } = passThrough;
+  const sizes = { candidates: withHolders, narSources: sources, ...patience };
   const here = new MemberNarServer({ metadata, kept, downloads, reads: watchers.reads });
   return {
     nars: new NarServer({

@@ -17,6 +17,9 @@ const MEMBERS_MAX = 100;
 /** The folder of NARs in a larder's URLs. */
 const FOLDER = "nar/";
 
+/** A source of NARs and their sizes. */
+type Source = OpenSource & Pick<NarBodySource, "statNar">;
+
 export interface MemberSourcesDeps {
   readonly turns: Pick<Turns, "holderOf" | "gone">;
   readonly upstreams: ReadonlyMap<string, NarBodySource>;
@@ -31,7 +34,7 @@ export interface MemberSourcesDeps {
 /** The sources of NARs: upstreams, and members that download them now. */
 export class MemberSources implements NarHolders {
   readonly #deps: MemberSourcesDeps;
-  readonly #members = lruOf<string, OpenSource>({ countMax: MEMBERS_MAX });
+  readonly #members = lruOf<string, Source>({ countMax: MEMBERS_MAX });
 
   constructor(deps: MemberSourcesDeps) {
     this.#deps = deps;
@@ -42,7 +45,7 @@ export class MemberSources implements NarHolders {
   }
 
   /** The upstream or the member there. */
-  get(url: string): OpenSource | undefined {
+  get(url: string): Source | undefined {
     return this.#deps.upstreams.get(url) ?? this.#members.get(url);
   }
 
@@ -60,11 +63,11 @@ export class MemberSources implements NarHolders {
   }
 
   /** The same sources, and `own` as this member's copy. */
-  with(own: OpenSource): Pick<MemberSources, "get"> {
+  with(own: OpenSource): { get(url: string): OpenSource | undefined } {
     return { get: (url) => url === OWN_COPY_URL ? own : this.get(url) };
   }
 
-  #memberAt(holder: NarHolder): OpenSource {
+  #memberAt(holder: NarHolder): Source {
     const { settings, client, member, trace = NO_UPSTREAM_TRACE, turns } = this.#deps;
     const source = new HttpNarSource({
       settings: { ...settings, url: holder.url },
@@ -77,6 +80,7 @@ export class MemberSources implements NarHolders {
     };
     return {
       idleTimeoutMs: settings.idleTimeoutMs,
+      statNar: (location, signal) => source.statNar(location, signal),
       async openNar(location, request) {
         try {
           const body = await source.openNar(location, { ...request, isFinal: true });

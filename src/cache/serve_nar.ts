@@ -45,7 +45,7 @@ export interface NarServerDeps {
   };
   /** Files that no narinfo names. */
   readonly archives: Pick<ArchiveServer, "open" | "stat" | "isNamed">;
-  /** Requests sizes for HEAD, without a download. */
+  /** Requests sizes for HEAD, without a download, of the member that has one or of upstreams. */
   readonly sizes: StatNarDeps;
 }
 
@@ -186,9 +186,10 @@ export class NarServer {
   }
 
   async #statUpstream(nar: NarRecord, requestId: string): Promise<NarFacts | undefined> {
-    const found = await statNar(this.#deps.sizes, nar, requestId);
+    const { sizes, passThrough: { isUpstream = () => true } } = this.#deps;
+    const found = await statNar(sizes, nar, requestId);
     return found && {
-      source: "MISS",
+      source: isUpstream(found.upstream) ? "MISS" : "JOINED",
       fileSize: announcedFileSize(nar) ?? found.fileSize,
       tag: nar.fileHash,
     };

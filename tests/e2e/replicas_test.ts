@@ -47,6 +47,21 @@ testUnless(
   },
 );
 
+testUnless(redisMissing, "replicas: a HEAD asks the replica that downloads", async () => {
+  await using scene = await open();
+  const one = await scene.client(0);
+  const { url } = scene.replicas.at(1);
+
+  const answer = await fetch(url + scene.path, { method: "HEAD" });
+
+  assert.equal(answer.status, 200);
+  assert.equal(answer.headers.get("content-length"), `${scene.bytes.length}`);
+  assert.equal(answer.headers.get("x-cache"), "JOINED");
+  assert.equal(scene.narRequests, 1);
+  scene.gate.open();
+  assertSameBytes(await one.all(), scene.bytes);
+});
+
 testUnless(
   redisMissing,
   "replicas: they send each other the token that reading needs",

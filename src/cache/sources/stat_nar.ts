@@ -5,8 +5,8 @@ import { type AskedSource, firstToAnswer } from "./source_race.ts";
 
 export interface StatNarDeps {
   readonly candidates: NarCandidatesDeps;
-  /** Sources of NARs by the upstream's URL. */
-  readonly narSources: ReadonlyMap<string, Pick<NarBodySource, "statNar">>;
+  /** Sources of NARs by the URL of an upstream or a member. */
+  readonly narSources: { get(url: string): Pick<NarBodySource, "statNar"> | undefined };
   /** How long one source has the request alone. */
   readonly hedgeAfterMs: number;
 }
@@ -17,12 +17,15 @@ interface AskedSize extends AskedSource {
   readonly found: Promise<Found>;
 }
 
-/** The NAR file's size, from the first upstream that has the file. */
+/** A file's size, and the upstream or member that has said it. */
+type FoundAt = NonNullable<Found> & Pick<NarSource, "upstream">;
+
+/** The NAR file's size, from the first upstream that has the file, or the member that gets it. */
 export async function statNar(
   { candidates, narSources, hedgeAfterMs }: StatNarDeps,
   nar: NarRow,
   requestId: string,
-): Promise<Found> {
+): Promise<FoundAt | undefined> {
   const sources = narCandidates(candidates, nar, requestId);
   const first = await firstToAnswer({
     next: async () => (await sources.next()).value ?? undefined,
@@ -30,7 +33,8 @@ export async function statNar(
     putBack() {},
     hedgeAfterMs,
   });
-  return await first?.found;
+  const found = await first?.found;
+  return first && found && { ...found, upstream: first.source.upstream };
 }
 
 function ask(source: NarSource, narSources: StatNarDeps["narSources"]): AskedSize {
