@@ -16,6 +16,7 @@ import { hash, put } from "./metadata_rows.ts";
 import type { StockedSpace } from "./stocked_space.ts";
 import { measuredFile } from "./measured_file.ts";
 import { MemoryNarStore } from "./memory_nar_store.ts";
+import { quietPool } from "./quiet_pool.ts";
 
 export const BYTES = new Uint8Array(1_000);
 export const DIGEST = createHash("sha256").update(BYTES).digest();
@@ -48,17 +49,7 @@ export function downloadsOver(
   { stocked, folder, fetcher, upstreams = [], ...told }: DownloadsScene,
 ) {
   const { metadata, space } = stocked;
-  const pool = {
-    narinfo: () => Promise.resolve({ kind: "absent" as const }),
-    order: () => [...upstreams],
-    patience: () => "full" as const,
-    probeIfDown: () => Promise.resolve(),
-    noteNar: () => undefined,
-    has: () => true,
-    narTook: () => undefined,
-    busy: () => undefined,
-    isSpare: () => true,
-  };
+  const pool = quietPool(upstreams);
   const demotions = new Demotions();
   const metrics = new Metrics({ domains: { upstreams: [...upstreams] } });
   const log = createLogger("error", { write: (line) => told.logged?.(line) });

@@ -6,6 +6,7 @@ import { Mismatch } from "../../../src/cache/verify/check_nar.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
 import { Metrics } from "../../../src/telemetry/metrics.ts";
 import { narOf } from "../../support/metadata_rows.ts";
+import { quietPool } from "../../support/quiet_pool.ts";
 
 const UPSTREAMS = ["https://one.example", "https://two.example"] as const;
 const WRONG = new Mismatch("file_hash", "it is another file");
@@ -61,16 +62,7 @@ function attemptsFor(target: NarTarget) {
     narinfosOf: () => Promise.resolve([]),
     apply: () => Promise.resolve(),
   };
-  const pool = {
-    narinfo: () => Promise.resolve({ kind: "absent" as const }),
-    order: () => [...UPSTREAMS],
-    patience: () => "full" as const,
-    probeIfDown: () => Promise.resolve(),
-    noteNar: () => undefined,
-    has: () => true,
-    narTook: () => undefined,
-    busy: () => undefined,
-  };
+  const pool = quietPool(UPSTREAMS);
   const demotions = new Demotions();
   const metrics = new Metrics({ domains: { upstreams: [...UPSTREAMS] } });
   const logger = createLogger("error", { write: (line) => log.push(JSON.parse(line)) });
