@@ -11,7 +11,8 @@ export function commentsOf(source: string): readonly Prose[] {
 
 /** The beginnings of test names: of tests, of properties, and of contract clauses. */
 const NAME_REGEXPS = [
-  /\b(?:Deno\.test|checkProperty)\(\s*(["`])(.+?)\1/g,
+  /\b(?:Deno\.test|checkProperty|\w*[tT]est)\(\s*(["`])(.+?)\1/g,
+  /\btestUnless\(\s*\w+(?:\([^)]*\))?,\s*(["`])(.+?)\1/g,
   /^\s*name:\s*(["`])(.+?)\1/gm,
   /^ {2}(")(.+?)": (?:async )?\(/gm,
 ];

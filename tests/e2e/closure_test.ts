@@ -5,7 +5,7 @@ import { pullByEitherKey } from "./pull_by_either_key.ts";
 for (const [shape, objects] of Object.entries(SHAPES)) {
   for (const compression of ["xz", "zstd", "none"]) {
     nixTest(
-      `${shape}, ${compression}: asked for once, served again with the upstream off`,
+      `${shape}, ${compression}: requested once, served again with the upstream off`,
       () => pullByEitherKey(objects, { compression }),
     );
   }
@@ -14,7 +14,7 @@ for (const [shape, objects] of Object.entries(SHAPES)) {
 // What stands in cache.nixos.org from its first years, and what Nix can write besides.
 for (const compression of ["bzip2", "gzip", "br"]) {
   nixTest(
-    `diamond, ${compression}: asked for once, served again with the upstream off`,
+    `diamond, ${compression}: requested once, served again with the upstream off`,
     () => pullByEitherKey(SHAPES["diamond"] ?? [], { compression }),
   );
 }

@@ -187,7 +187,7 @@ testUnless(NCPS_UNAVAILABLE, "import ncps: it runs while larder serves", async (
   for (const other of from.storePaths.slice(1)) await checkServed(larder.port, other, "chunked");
 });
 
-testUnless(NCPS_UNAVAILABLE, "import ncps: unsigned paths stay unless asked for", async () => {
+testUnless(NCPS_UNAVAILABLE, "import ncps: unsigned paths stay without the option", async () => {
   using from = await ncpsStorage("whole");
   using storage = tempFolder();
   {

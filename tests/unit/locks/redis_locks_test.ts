@@ -78,7 +78,7 @@ testUnless(
 
 testUnless(
   redisMissing,
-  "redis locks: a failure that is over is not told of a later one",
+  "redis locks: the reason of a failure is not an earlier one",
   async () => {
     await using server = await RedisServer.open();
     const lines: { readonly msg: string; readonly error?: string }[] = [];

@@ -145,7 +145,7 @@ testUnless(postgresMissing, "copy: a NAR name that stands for another NAR now", 
   assert.equal(await to.areSumsRight(), true);
 });
 
-testUnless(postgresMissing, "copy: nothing changes once somebody uses the new one", async () => {
+testUnless(postgresMissing, "copy: nothing changes once a larder uses the new one", async () => {
   await using from = await openSqlite();
   await using to = await openPostgres();
   await to.apply([put(a, []), { kind: "put-pin", pin: { storePathHash: a, pinnedAtMs: 3 } }]);

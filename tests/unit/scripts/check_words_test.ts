@@ -44,6 +44,8 @@ Deno.test("words: names of tests, properties and clauses count, their code does 
   const problems = (source: string) => wordingProblems("a_test.ts", testNamesOf(source)).length;
   for (const name of ['"a file asked for"', "`a file asked for ${1}`"]) {
     assert.equal(problems(`Deno.test(${name}, () => {});`), 1);
+    assert.equal(problems(`timedTest(${name}, () => {});`), 1);
+    assert.equal(problems(`testUnless(missing("a", "b"), ${name}, () => {});`), 1);
     assert.equal(problems(`checkProperty(\n  ${name},\n`), 1);
     assert.equal(problems(`  Deno.test({\n    name: ${name},\n`), 1);
   }

@@ -49,7 +49,7 @@ tlsTest("another certificate is taken up; what is open goes on with the one befo
   assert.deepEqual(scene.used, [scene.first.pems.cert, scene.second.pems.cert]);
 });
 
-tlsTest("a client's address is its own, whoever else comes in meanwhile", async () => {
+tlsTest("a client's address is its own, with other clients beside it", async () => {
   const peers: (string | undefined)[] = [];
   const handle = ({ peer }: ClientRequest) => {
     peers.push(peer);
@@ -139,7 +139,7 @@ tlsTest("of one address the oldest that takes nothing goes, and its sockets with
   assert.ok(await within(scene.listener.ended().then(() => true), 5_000));
 });
 
-tlsTest("a client that takes nothing is closed, whatever is on its way to it", async () => {
+tlsTest("a client that takes nothing is closed, with bytes in flight to it", async () => {
   await using scene = await Scene.open({ stallMs: 100 });
   using connection = await scene.connect(scene.first);
   await writeText(connection, "GET /large HTTP/1.1\r\nHost: x\r\n\r\n");
@@ -172,7 +172,7 @@ tlsTest("a refused body does not cost its client the answer", async () => {
   assert.match(await firstLineOf(connection), /^HTTP\/1\.1 200 OK/);
 });
 
-tlsTest("when it is over what is under way is answered, and nobody else", async () => {
+tlsTest("at its end it answers the requests in flight, and no others", async () => {
   await using scene = await Scene.open();
   const open = await scene.connect(scene.first);
   let isOver = false;
