@@ -14,20 +14,20 @@ export const USAGE =
 
   --minutes N  how long, parts of one too (default 10)
   --clients N  how many at once (default 200)
-  --limit N    size limit of the storage in MB: beyond it, larders evict (default 100)
+  --limit N    size limit of the storage in MB: beyond it, larders evict (default 500)
   --seed N     what happens (default: another one each time, printed)
 
 It needs redis-server. It uses PostgreSQL where that is installed, else SQLite. NAR files are in S3
 where scripts/versitygw has built a server, else in a folder. Exit status 1: a wrong byte, a 5xx
 response to a narinfo or NAR request, or damage of the storage in the end. Status 1, too, if an
-upstream had more than 1.05 requests for each path, beyond one for each evicted entry. A killed
-larder may have evicted 32 entries more than it told. These requests alone are exempt:
+upstream had more than 1.05 requests for each fetch of a path. These alone are exempt:
 
   * A fetch that begins while Redis, the database or S3 fails: larders cannot know of each other.
   * A request while the database or S3 fails: larders cannot read what they have kept.
   * The same for 10 s afterwards, until each larder has found them again.
 
-With a limit that nothing reaches, such as --limit 100000, each further request is a duplicate.
+A request 10 s after the last one for its path is another fetch, unless the database has the path:
+eviction has taken it. Figures tell how many these are.
 Larders that are killed, restarted, paused or cut off from each other are no excuse.
 `;
 
@@ -40,7 +40,7 @@ export function readOptions(words: readonly string[]): ChaosOptions {
     options: {
       minutes: { type: "string", default: "10" },
       clients: { type: "string", default: "200" },
-      limit: { type: "string", default: "100" },
+      limit: { type: "string", default: "500" },
       seed: { type: "string", default: String(Math.floor(Math.random() * SEEDS)) },
     },
   });

@@ -2,10 +2,12 @@
 export interface RequestFigures {
   readonly paths: number;
   readonly perPath: number;
-  /** Paths whose requests count, again for each fetch after one that does not count. */
-  readonly counted: number;
-  /** Requests that count, beyond one for each of these. */
-  readonly further: number;
+  /** Requests that count for each fetch that counts. */
+  readonly perFetch: number;
+  /** Requests that no eviction explains, beyond the first of a fetch. */
+  readonly doubled: number;
+  /** Fetches of what larders had evicted. */
+  readonly again: number;
   /** Requests that do not count. */
   readonly exempt: number;
 }
@@ -18,13 +20,23 @@ export interface Health {
   readonly isReadable: boolean;
 }
 
-/** Requests for a path are two fetches if they are this far apart. */
+export interface NotedRequest extends Health {
+  readonly path: string;
+  /** Whether larders have it, by their database. */
+  readonly isKept: boolean;
+}
+
+/**
+ * Requests for a path belong to one fetch unless they are this far apart: it takes a second or two,
+ * and a paused larder stands still for eight. Eviction takes nothing that is so new.
+ */
 export const FETCH_MS = 10_000;
 
 interface Noted {
   requests: number;
-  counted: number;
-  further: number;
+  fetches: number;
+  doubled: number;
+  again: number;
   exempt: number;
   /** Whether the last fetch began while all worked. */
   counts: boolean;
@@ -35,9 +47,19 @@ interface Noted {
 export class UpstreamRequests {
   readonly #noted = new Map<string, Noted>();
 
-  note(path: string, { isShared, isReadable }: Health, nowMs = performance.now()): void {
+  /** True if a request now may be for what was evicted. */
+  isLate(path: string, nowMs = performance.now()): boolean {
+    const noted = this.#noted.get(path);
+    return noted !== undefined && nowMs - noted.lastMs > FETCH_MS;
+  }
+
+  note({ path, isShared, isReadable, isKept }: NotedRequest, nowMs = performance.now()): void {
     const noted = this.#noted.get(path) ??
-      { requests: 0, counted: 0, further: 0, exempt: 0, counts: false, lastMs: -Infinity };
+      {
+        ...{ requests: 0, fetches: 0, doubled: 0, again: 0, exempt: 0 },
+        counts: false,
+        lastMs: -Infinity,
+      };
     this.#noted.set(path, noted);
     noted.requests++;
     const isNew = nowMs - noted.lastMs > FETCH_MS;
@@ -45,35 +67,26 @@ export class UpstreamRequests {
     const { counts } = noted;
     if (isNew) noted.counts = isShared;
     if (!noted.counts || !(isNew || isReadable)) noted.exempt++;
-    else if (counts) noted.further++;
-    else noted.counted++;
+    // A path whose last fetch did not count may not have been kept.
+    else if (!counts) noted.fetches++;
+    else if (!isNew || isKept) noted.doubled++;
+    else {
+      noted.fetches++;
+      noted.again++;
+    }
   }
 
   figures(kind: RegExp): RequestFigures {
     const noted = [...this.#noted].filter(([path]) => kind.test(path)).map(([, one]) => one);
-    const sum = (key: "requests" | "counted" | "further" | "exempt") =>
+    const sum = (key: Exclude<keyof Noted, "counts" | "lastMs">) =>
       noted.reduce((total, one) => total + one[key], 0);
     return {
       paths: noted.length,
       perPath: sum("requests") / Math.max(1, noted.length),
-      counted: sum("counted"),
-      further: sum("further"),
+      perFetch: 1 + sum("doubled") / Math.max(1, sum("fetches")),
+      doubled: sum("doubled"),
+      again: sum("again"),
       exempt: sum("exempt"),
     };
   }
-}
-
-/** Entries that larders removed from their storage. */
-export interface Evictions {
-  readonly entries: number;
-  /** At most so many more: a killed larder had not told them yet. */
-  readonly untold: number;
-}
-
-/** Upstream requests for each path that counts. Each evicted entry explains one more. */
-export function requestsPerPath(
-  { counted, further }: Pick<RequestFigures, "counted" | "further">,
-  { entries, untold }: Evictions,
-): number {
-  return 1 + Math.max(0, further - entries - untold) / Math.max(1, counted);
 }

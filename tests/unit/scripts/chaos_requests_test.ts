@@ -2,64 +2,71 @@ import assert from "node:assert/strict";
 import {
   FETCH_MS,
   type Health,
-  requestsPerPath,
+  type RequestFigures,
   UpstreamRequests,
 } from "../../../scripts/chaos/upstream_requests.ts";
 
-const WELL: Health = { isShared: true, isReadable: true };
-const UNLOCKED: Health = { isShared: false, isReadable: true };
-const UNREADABLE: Health = { isShared: false, isReadable: false };
+const WELL = { isShared: true, isReadable: true, isKept: false };
+const KEPT = { ...WELL, isKept: true };
+const UNLOCKED = { ...WELL, isShared: false };
+const UNREADABLE = { ...UNLOCKED, isReadable: false };
 
 const LATER_MS = FETCH_MS + 1;
 
 interface Case {
-  /** Requests for one path: what worked, and when. */
-  readonly requests: readonly (readonly [Health, number])[];
-  readonly counted: number;
-  readonly further: number;
-  readonly exempt: number;
+  /** Requests for one path: what worked, whether it is kept, and when. */
+  readonly requests: readonly (readonly [Health & { readonly isKept: boolean }, number])[];
+  readonly figures: Partial<RequestFigures>;
 }
 
 const CASES: Readonly<Record<string, Case>> = {
   "each request of one fetch counts": {
     requests: [[WELL, 0], [WELL, 10], [WELL, 20]],
-    ...{ counted: 1, further: 2, exempt: 0 },
+    figures: { perFetch: 3, doubled: 2 },
   },
   "a fetch that begins without locks is exempt": {
     requests: [[UNLOCKED, 0], [UNLOCKED, 10], [WELL, 20]],
-    ...{ counted: 0, further: 0, exempt: 3 },
+    figures: { exempt: 3 },
   },
   "without locks alone, further requests count": {
     requests: [[WELL, 0], [UNLOCKED, 10]],
-    ...{ counted: 1, further: 1, exempt: 0 },
+    figures: { perFetch: 2, doubled: 1 },
   },
   "a request while nothing kept can be read is exempt": {
     requests: [[WELL, 0], [UNREADABLE, 10]],
-    ...{ counted: 1, further: 0, exempt: 1 },
+    figures: { exempt: 1 },
   },
-  "a later fetch counts as further, too": {
+  "a request for what was evicted is another fetch": {
     requests: [[WELL, 0], [WELL, LATER_MS], [WELL, LATER_MS + 10]],
-    ...{ counted: 1, further: 2, exempt: 0 },
+    figures: { perFetch: 1.5, doubled: 1, again: 1 },
+  },
+  "a request for what is kept comes twice for one fetch, however late": {
+    requests: [[WELL, 0], [KEPT, LATER_MS]],
+    figures: { perFetch: 2, doubled: 1 },
   },
   "a path that was fetched without locks may not have been kept": {
     requests: [[UNLOCKED, 0], [WELL, LATER_MS]],
-    ...{ counted: 1, further: 0, exempt: 1 },
+    figures: { exempt: 1 },
   },
 };
 
-for (const [name, { requests, ...figures }] of Object.entries(CASES)) {
+for (const [name, { requests, figures }] of Object.entries(CASES)) {
   Deno.test(`chaos: ${name}`, () => {
     const noted = new UpstreamRequests();
-    for (const [health, atMs] of requests) noted.note("/nar/a", health, atMs);
-    const { paths, perPath, ...counts } = noted.figures(/^\/nar\//);
-    assert.deepEqual([paths, perPath, counts], [1, requests.length, figures]);
+    for (const [facts, atMs] of requests) noted.note({ path: "/nar/a", ...facts }, atMs);
+    const none = { perFetch: 1, doubled: 0, again: 0, exempt: 0 };
+    const expected = { paths: 1, perPath: requests.length, ...none, ...figures };
+    assert.deepEqual(noted.figures(/^\/nar\//), expected);
     assert.equal(noted.figures(/\.narinfo$/).paths, 0);
   });
 }
 
-Deno.test("chaos: each evicted entry explains one further request", () => {
-  const figures = { counted: 10, further: 5 };
-  assert.equal(requestsPerPath(figures, { entries: 3, untold: 2 }), 1);
-  assert.equal(requestsPerPath(figures, { entries: 3, untold: 1 }), 1.1);
-  assert.equal(requestsPerPath(figures, { entries: 9, untold: 0 }), 1);
+Deno.test("chaos: a path is late 10 s after its last request", () => {
+  const noted = new UpstreamRequests();
+  assert.equal(noted.isLate("/nar/a", 0), false);
+  noted.note({ path: "/nar/a", ...WELL }, 0);
+  assert.deepEqual([noted.isLate("/nar/a", FETCH_MS), noted.isLate("/nar/a", LATER_MS)], [
+    false,
+    true,
+  ]);
 });
