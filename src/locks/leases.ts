@@ -41,6 +41,10 @@ export interface LeasesDeps {
 /** How often the log has a line of level info while another member evicts. */
 const LRU_TELL_EVERY_MS = 10_000;
 
+/** Hints for a download of another member that takes longer than this one may wait. */
+const STREAM_HINT = "give each member --cache-advertise-url, so that others read from it meanwhile";
+const HELD_HINT = "another member fetches it, too slowly; check its log for its upstreams";
+
 /** One call of `take`. */
 interface Attempt {
   readonly job: LeaseJob;
@@ -99,8 +103,11 @@ export class Leases {
     for (;;) {
       try {
         const turn = await this.#tryOnce(attempt);
-        this.#outage.worked();
-        if (turn !== undefined) return turn;
+        if (turn !== undefined) {
+          // A lock of another member is none that this one acquired.
+          if (turn.kind !== "theirs") this.#outage.worked();
+          return turn;
+        }
         if (attempt.retries >= job.patience.retriesMax) return await this.#held(attempt);
       } catch (error) {
         const isOpen = error instanceof LocksUnavailable && error.reason === "circuit_breaker";
@@ -177,7 +184,7 @@ export class Leases {
       if (isNews) this.#lruToldAtMs = nowMs;
     }
     if (!job.lockType.startsWith("download:")) return THEIRS;
-    const hint = "give each member --cache-advertise-url, so that others read from it meanwhile";
+    const hint = job.lockType === "download:nar" ? STREAM_HINT : HELD_HINT;
     const facts = { ...factsOf(attempt), reason: "timeout", hint };
     this.#outage.failed("failed to acquire lock", facts, "timeout");
     return OURS;

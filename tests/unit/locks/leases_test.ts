@@ -20,26 +20,64 @@ const HELD: Locks = {
 
 Deno.test("leases: while another member evicts, the log says so every ten seconds", async () => {
   using time = new PlayedTime();
-  const levels: string[] = [];
-  const write = (line: string) => {
-    const { level, msg } = JSON.parse(line);
-    if (msg === "another instance is running LRU") levels.push(level);
-  };
+  const scene = sceneOf(HELD);
+  for (let attempt = 0; attempt < 45; attempt++) {
+    const { kind } = await scene.leases.take({ lockType: "lru", ttlMs: 1_000, patience: NONE });
+    assert.equal(kind, "theirs");
+    await time.advance(250);
+  }
+  const lines = scene.lines.filter(({ msg }) => msg === "another instance is running LRU");
+  const told = lines.flatMap(({ level }, at) => level === "info" ? [at] : []);
+  assert.deepEqual([told, lines.length], [[0, 40], 45]);
+});
+
+Deno.test("leases: a lock that others hold is told once, until one is acquired", async () => {
+  let held = true;
+  const { signal: lost } = new AbortController();
+  const lease = { lost, [Symbol.asyncDispose]: () => Promise.resolve() };
+  const tryAcquire = () => Promise.resolve(held ? undefined : lease);
+  const { leases, lines } = sceneOf({ ...HELD, tryAcquire });
+  const job = { lockType: "download:narinfo", hash: "a", ttlMs: 1_000, patience: NONE } as const;
+  for (let attempt = 0; attempt < 3; attempt++) await leases.take(job);
+  held = false;
+  await using turn = await leases.take(job);
+  assert.equal(turn.kind, "ours");
+  assert.deepEqual(
+    lines.filter(({ msg }) => msg !== "acquired download lock").map(({ level, msg }) => [
+      level,
+      msg,
+    ]),
+    [
+      ["warn", "failed to acquire lock"],
+      ["debug", "failed to acquire lock"],
+      ["debug", "failed to acquire lock"],
+      ["info", "locks are acquired again"],
+    ],
+  );
+});
+
+Deno.test("leases: members stream NARs alone, so the hint for narinfos is another", async () => {
+  for (
+    const [lockType, isStreamed] of [["download:nar", true], ["download:narinfo", false]] as const
+  ) {
+    const { leases, lines } = sceneOf(HELD);
+    await leases.take({ lockType, hash: "a", ttlMs: 1_000, patience: NONE });
+    assert.equal(/--cache-advertise-url/.test(lines[0]?.["hint"] ?? ""), isStreamed, lockType);
+  }
+});
+
+const NONE = { retriesMax: 0, initialDelayMs: 1, maxDelayMs: 1, hasJitter: false };
+
+function sceneOf(locks: Locks) {
+  const lines: Record<string, string>[] = [];
   const leases = new Leases({
-    locks: HELD,
+    locks,
     ownLocks: undefined,
     self: { member: "host.1.self" as MemberId },
     isGone: () => Promise.resolve(false),
     metrics: new LeaseMetrics(new Metrics()),
     tracer: NO_TRACER,
-    log: createLogger("debug", { write }),
+    log: createLogger("debug", { write: (line) => lines.push(JSON.parse(line)) }),
   });
-  const patience = { retriesMax: 0, initialDelayMs: 1, maxDelayMs: 1, hasJitter: false };
-  for (let attempt = 0; attempt < 45; attempt++) {
-    const { kind } = await leases.take({ lockType: "lru", ttlMs: 1_000, patience });
-    assert.equal(kind, "theirs");
-    await time.advance(250);
-  }
-  const told = levels.flatMap((level, at) => level === "info" ? [at] : []);
-  assert.deepEqual([told, levels.length], [[0, 40], 45]);
-});
+  return { leases, lines };
+}
