@@ -37,7 +37,11 @@ export function readOptions(words: readonly string[]): MatrixOptions {
 }
 
 const SHORT: readonly string[] = [
+  "tests/e2e/balanced_test.ts",
   "tests/e2e/kill_test.ts",
+  "tests/e2e/locks_test.ts",
+  "tests/e2e/members_test.ts",
+  "tests/e2e/redis_absent_test.ts",
   "tests/e2e/replicas_test.ts",
   "tests/e2e/resume_test.ts",
   "tests/e2e/shutdown_test.ts",
