@@ -27,8 +27,8 @@ export interface NotedRequest extends Health {
 }
 
 /**
- * Requests for a path belong to one fetch unless they are this far apart: it takes a second or two,
- * and a paused larder stands still for eight. Eviction takes nothing that is so new.
+ * Requests for a path belong to one fetch unless they are this far apart. A fetch takes a second or
+ * two, and a paused larder stands still for eight. Eviction takes nothing that is so new.
  */
 export const FETCH_MS = 10_000;
 
