@@ -34,7 +34,8 @@ const HINTS: Readonly<Record<string, string>> = {
  */
 export async function checkBucket({ client, bucket }: S3Access): Promise<boolean> {
   const options = { abortSignal: AbortSignal.timeout(CHECK_MAX_MS) };
-  const probe = { Bucket: bucket, Key: `${NAR_PREFIX}.writable-${crypto.randomUUID()}` };
+  // The next start removes what a killed one left: the name is always the same.
+  const probe = { Bucket: bucket, Key: `${NAR_PREFIX}.writable` };
   const list = new ListObjectsV2Command({ Bucket: bucket, Prefix: NAR_PREFIX, MaxKeys: 1 });
   try {
     await client.send(list, options);
