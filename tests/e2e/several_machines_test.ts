@@ -98,7 +98,8 @@ testUnless(
     }));
 
     for (const { url } of larders) {
-      for (const probe of [container.readinessProbe, container.livenessProbe]) {
+      const { startupProbe, readinessProbe, livenessProbe } = container;
+      for (const probe of [startupProbe, readinessProbe, livenessProbe]) {
         const answer = await fetch(url + probe.httpGet.path);
         assert.equal(answer.status, 200, await answer.text());
       }

@@ -34,6 +34,7 @@ interface PodContainer {
   readonly args: readonly string[];
   readonly readinessProbe: Probe;
   readonly livenessProbe: Probe;
+  readonly startupProbe: Probe;
 }
 
 /** What kubernetes.yaml runs. */
