@@ -87,6 +87,31 @@ testUnless(redisMissing, "replicas: the request of a replica goes no further", a
   assert.equal(scene.narRequests, 0);
 });
 
+testUnless(
+  redisMissing,
+  "replicas: a holder that ends by SIGTERM finishes its download, and frees its locks",
+  async () => {
+    // The locks of other tests are in their own.
+    await using ownRedis = await RedisServer.open();
+    await using scene = await ReplicasScene.open({ redis: ownRedis });
+    const downloadLocks = () => ownRedis.ask("KEYS", "*:download:*").trim();
+    const one = await scene.client(0);
+    const other = await scene.client(1);
+    assert.match(downloadLocks(), /:download:nar:/);
+    const holder = scene.replicas.at(0);
+    holder.kill("SIGTERM");
+    await holder.logged("server shutdown");
+    scene.gate.open();
+
+    for (const client of [one, other]) assertSameBytes(await client.all(), scene.bytes);
+
+    assert.equal((await holder.ended).code, 0);
+    assert.equal(downloadLocks(), "", "it leaves none until the end of its time");
+    assert.equal(scene.narRequests, 1);
+    await scene.checkStorage();
+  },
+);
+
 testUnless(redisMissing, "replicas: a killed holder costs one more upstream request", async () => {
   await killedHolder({ count: 3 });
   const fault = "the larder that downloads a NAR is killed";
