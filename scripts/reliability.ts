@@ -6,6 +6,7 @@ const RECORDING = [
   "tests/e2e/full_disk_test.ts",
   "tests/e2e/kill_test.ts",
   "tests/e2e/locks_test.ts",
+  "tests/e2e/outages_behind_nginx_test.ts",
   "tests/e2e/paused_holder_test.ts",
   "tests/e2e/postgres_test.ts",
   "tests/e2e/replicas_test.ts",
