@@ -2,6 +2,7 @@
 // prints a table of Markdown. All run on one machine in one run. See scripts/bench/options.ts for
 // the options.
 import { mediansOf } from "./bench/compare.ts";
+import { Durations } from "./bench/durations.ts";
 import type { Measure } from "./bench/figure.ts";
 import { EVICTION_NAME, measureEviction } from "./bench/eviction/measure_eviction.ts";
 import { FIRST_PULL_NAME, measureFirstPull } from "./bench/first_pull/measure_first_pull.ts";
@@ -40,6 +41,12 @@ const MEASURES: readonly Measure[] = [
   LOG_LINES,
 ];
 
+/** Those with a table of their own, which come last. */
+const TABLES = new Map([
+  [EVICTION_NAME, measureEviction],
+  [FIRST_PULL_NAME, measureFirstPull],
+]);
+
 const TOOLS = ["nginx", "wrk", "curl"];
 const CANNOT_RUN_STATUS = 2;
 const INTERRUPTED_STATUS = 130;
@@ -47,15 +54,14 @@ const INTERRUPTED_STATUS = 130;
 // Debian has nginx there; PATH of a user who is not root lacks it.
 Deno.env.set("PATH", `${Deno.env.get("PATH")}:/usr/sbin`);
 
+const durations = new Durations(() => performance.now());
 const options = optionsOrExit(readOptions, USAGE);
 const measures = (options.pairOnly ? MEASURES.filter(isQuick) : MEASURES).filter(({ figures }) =>
   figures.some(({ name }) => name.includes(options.only ?? ""))
 );
-const withEviction = EVICTION_NAME.includes(options.only ?? (options.pairOnly ? "-" : ""));
-const withFirstPull = FIRST_PULL_NAME.includes(options.only ?? (options.pairOnly ? "-" : ""));
-if (measures.length === 0 && !withEviction && !withFirstPull) {
+if (measures.length === 0 && tablesOf(options).length === 0) {
   const names = MEASURES.flatMap(({ figures }) => figures.map(({ name }) => name));
-  const list = [...names, EVICTION_NAME, FIRST_PULL_NAME].map((name) => `  ${name}`).join("\n");
+  const list = [...names, ...TABLES.keys()].map((name) => `  ${name}`).join("\n");
   giveUp(`No figure's name has "${options.only}". They are:\n${list}`);
 }
 if (measures.length > 0) { for (const tool of TOOLS) await requireTool(tool); }
@@ -68,14 +74,17 @@ for (const signal of ["SIGINT", "SIGTERM"] as const) {
   });
 }
 try {
-  const results = measures.length > 0 ? await runAll(workplace, options, measures) : [];
+  const results = measures.length > 0 ? await runAll(workplace, options, measures, durations) : [];
   const beside = results.length > 0 ? report(results, await facts(options)) : "";
   if (options.json !== undefined) {
     Deno.writeTextFileSync(options.json, JSON.stringify(mediansOf(results)));
   }
-  const eviction = withEviction ? await measureEviction(workplace, options.executable) : "";
-  const firstPull = withFirstPull ? await measureFirstPull(workplace, options.executable) : "";
-  const text = [beside, eviction, firstPull].filter(Boolean).join("\n");
+  const tables = [beside];
+  for (const [name, measure] of tablesOf(options)) {
+    tables.push(await durations.part(name, () => measure(workplace, options.executable)));
+  }
+  const isWhole = !options.pairOnly && options.only === undefined;
+  const text = [...tables.filter(Boolean), `${durations.line({ isWhole })}\n`].join("\n");
   console.log(text);
   Deno.mkdirSync(`${REPOSITORY}dist`, { recursive: true });
   Deno.writeTextFileSync(`${REPOSITORY}dist/bench.md`, text);
@@ -91,6 +100,10 @@ Deno.exit(0);
 function isQuick(measure: Measure): boolean {
   return measure !== TELEMETRY_COST && measure !== BEHIND_NGINX &&
     measure.figures.every(({ name }) => !name.includes("of programs"));
+}
+
+function tablesOf({ only, pairOnly }: BenchOptions) {
+  return [...TABLES].filter(([name]) => name.includes(only ?? (pairOnly ? "-" : "")));
 }
 
 async function facts(

@@ -1,5 +1,6 @@
 import { Corpus } from "./corpus.ts";
 import { cpuSum } from "./cpu_times.ts";
+import type { Durations } from "./durations.ts";
 import type { Bench, Measure } from "./figure.ts";
 import {
   directoryLauncher,
@@ -20,6 +21,7 @@ export async function runAll(
   workplace: Workplace,
   options: BenchOptions,
   measures: readonly Measure[],
+  durations: Durations,
 ): Promise<readonly Result[]> {
   const corpus = new Corpus(workplace.makeFolder("upstream"));
   await using upstream = await directoryLauncher(workplace, corpus.folder)
@@ -38,7 +40,8 @@ export async function runAll(
     const bench: Bench = { ...options, workplace, corpus, launchers, variants, servers };
     for (const measure of measures) {
       if (measure.launches && set > 0) continue;
-      sets.get(measure)?.push(await timed(bench, measure));
+      const name = measure.figures[0]?.name ?? "";
+      sets.get(measure)?.push(await durations.part(name, () => runMeasure(bench, measure)));
     }
   }
   return measures.flatMap((measure) => {
@@ -49,15 +52,6 @@ export async function runAll(
       return { figure, values, cpu };
     });
   });
-}
-
-/** Says what was measured, as a bench takes minutes. */
-async function timed(bench: Bench, measure: Measure): Promise<Measured> {
-  const startedAt = performance.now();
-  const measured = await runMeasure(bench, measure);
-  const took = ((performance.now() - startedAt) / 1_000).toFixed(0);
-  console.error(`${measure.figures[0]?.name} (${took} s)`);
-  return measured;
 }
 
 async function launchersOf(

@@ -18,8 +18,7 @@ export const EVICTION_NAME = "eviction";
 
 /**
  * Measures eviction with ten thousand entries and with a million, and then hits during the eviction
- * of a hundred thousand. Takes two to three minutes, mostly for writing the million. Returns
- * Markdown.
+ * of thirty thousand. Takes one to two minutes, mostly for writing the million. Returns Markdown.
  */
 export async function measureEviction(
   workplace: Workplace,

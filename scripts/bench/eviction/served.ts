@@ -7,7 +7,7 @@ import { FILE_BYTES, foldersOf, type LargeCache } from "./large_cache.ts";
 import { askedMs, percentile, steadyLatencies } from "./steady_client.ts";
 
 /** Number of entries to evict. */
-export const EVICTED = 100_000;
+export const EVICTED = 30_000;
 
 /** Twice the entries in memory: half of the answers read the database. */
 const PATHS = 20_000;
@@ -18,8 +18,8 @@ const PER_SECOND = 500;
 /** Eviction frees this share of the bytes that pins leave. */
 const HEADROOM = 0.1;
 
-const WARM_UP_MS = 3_000;
-const BEFORE_MS = 10_000;
+const WARM_UP_MS = 2_000;
+const BEFORE_MS = 5_000;
 const LOOK_EVERY_MS = 100;
 const SCRAPES = 100;
 

@@ -31,7 +31,7 @@ export interface PulledClosure {
   readonly paths: readonly PulledPath[];
 }
 
-/** Makes the closure, and forgets the store that it was made in. Takes a minute. */
+/** Makes the closure, and forgets the store that it was made in. Takes half a minute. */
 export async function pulledClosure(folder: string): Promise<PulledClosure> {
   using maker = new NixClient();
   const key = await maker.makeKey("larder-bench-1");

@@ -8,7 +8,7 @@ const NARINFOS_COUNT = 3_000;
 const SEED = 2_000;
 
 /** Loads of each process, in turns with the other kinds. */
-const TURNS = 4;
+const TURNS = 2;
 const LOAD_SECONDS = 1;
 
 const KINDS = ["plain", "metrics", "traces"] as const;
