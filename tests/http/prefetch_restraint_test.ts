@@ -13,7 +13,8 @@ import {
 import { chain, makeStoreObject } from "../support/store_object.ts";
 
 const KIB = 1024;
-const HOUR_MS = 60 * 60_000;
+const MINUTE_MS = 60_000;
+const HOUR_MS = 60 * MINUTE_MS;
 
 for (const code of [429, 503]) {
   Deno.test(`prefetch: nothing from an upstream that answered ${code} of late`, async () => {
@@ -132,6 +133,25 @@ Deno.test("prefetch: nothing while a strained upstream is preferred", async () =
   await cache.prefetchOver();
   assert.equal(spare.count(`/${leaf.storePathHash}.narinfo`), 0);
   assert.equal(busy.count(`/${leaf.storePathHash}.narinfo`), 0);
+});
+
+Deno.test("prefetch: a client's NARs pay for none that another one left a minute ago", async () => {
+  const [narinfosOnly, pulled] = [fan(200, 1), fan(20, 2)];
+  await using upstream = await fakeUpstream({
+    objects: [...narinfosOnly, ...pulled],
+    stored: true,
+  });
+  let nowMs = Date.now();
+  await using cache = await prefetchingCache({ upstreams: [upstream], nowMs: () => nowMs });
+  for (const { storePathHash } of narinfosOnly) await cache.narinfo(storePathHash);
+  await cache.prefetchOver();
+  assert.equal(narRequests(upstream), 50);
+  nowMs += MINUTE_MS + 1;
+  cache.expirePrefetched();
+  for (const object of pulled) await pull(cache, object);
+  await cache.prefetchOver();
+  assert.equal(narRequests(upstream), 50 + pulled.length);
+  assert.equal((await prefetched(cache))[of("nar", "skipped")], narinfosOnly.length - 50);
 });
 
 Deno.test("prefetch: no NAR takes the place of one that was used within the hour", async () => {

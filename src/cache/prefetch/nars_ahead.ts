@@ -12,6 +12,15 @@ const IN_FLIGHT_MAX = 16;
 /** NARs that wait for their turn; the oldest makes room. */
 const WAITING_MAX = 1_000;
 
+/** A client that wants NARs requests the first long before. */
+const WAITING_MAX_MS = 60_000;
+
+/** The client request that led to a NAR. */
+export interface NarAsker {
+  readonly requestId: string;
+  readonly atMs: number;
+}
+
 export interface NarsAheadDeps {
   readonly metadata: Pick<NarFinder, "findNar" | "sourcesOf">;
   readonly downloads: Pick<Downloads, "has" | "ahead">;
@@ -28,8 +37,8 @@ export interface NarsAheadDeps {
 /** Prefetches small NARs whose narinfo a client has, while clients request such NARs. */
 export class NarsAhead {
   readonly #deps: NarsAheadDeps;
-  /** The request id of the client that has the narinfo. */
-  readonly #waiting = new Map<NarName, string>();
+  /** The request of the client that has the narinfo. */
+  readonly #waiting = new Map<NarName, NarAsker>();
   /** The newest last; some may have ended. */
   #order: NarName[] = [];
   readonly #running = new Set<Promise<void>>();
@@ -43,10 +52,10 @@ export class NarsAhead {
   }
 
   /** A client has a narinfo that leads to this NAR. */
-  add(narName: NarName, requestId: string): void {
+  add(narName: NarName, asker: NarAsker): void {
     if (this.#isStopped || this.#deps.fileBytesMax === 0) return;
     this.#waiting.delete(narName);
-    this.#push(narName, requestId);
+    this.#push(narName, asker);
     const [oldest] = this.#waiting.keys();
     if (this.#waiting.size > WAITING_MAX && oldest !== undefined) this.#skip(oldest);
     this.#start();
@@ -63,6 +72,13 @@ export class NarsAhead {
     if (event !== "fetched" && event !== "skipped") this.#start();
   }
 
+  /** Skips what has waited for a minute: another client's requests must not pay for it. */
+  expire(nowMs: number): void {
+    for (const [narName, { atMs }] of this.#waiting) {
+      if (nowMs - atMs > WAITING_MAX_MS) this.#skip(narName);
+    }
+  }
+
   /** Ends the prefetching; running downloads go on. */
   stop(): void {
     this.#isStopped = true;
@@ -74,21 +90,21 @@ export class NarsAhead {
     while (this.#running.size > 0) await Promise.all(this.#running);
   }
 
-  #push(narName: NarName, requestId: string): void {
-    this.#waiting.set(narName, requestId);
+  #push(narName: NarName, asker: NarAsker): void {
+    this.#waiting.set(narName, asker);
     this.#order.push(narName);
     if (this.#order.length > 2 * WAITING_MAX) this.#order = [...this.#waiting.keys()];
   }
 
   /** Nix fetches the leaves of a closure first, whose narinfos it requested last. */
-  #pop(): readonly [NarName, string] | undefined {
+  #pop(): readonly [NarName, NarAsker] | undefined {
     for (;;) {
       const narName = this.#order.pop();
       if (narName === undefined) return undefined;
-      const requestId = this.#waiting.get(narName);
-      if (requestId === undefined) continue;
+      const asker = this.#waiting.get(narName);
+      if (asker === undefined) continue;
       this.#waiting.delete(narName);
-      return [narName, requestId];
+      return [narName, asker];
     }
   }
 
@@ -125,7 +141,7 @@ export class NarsAhead {
     }
   }
 
-  async #take(narName: NarName, requestId: string): Promise<void> {
+  async #take(narName: NarName, asker: NarAsker): Promise<void> {
     const { metadata, downloads, fileBytesMax, came, count } = this.#deps;
     const nar = await metadata.findNar(narName);
     if (nar === undefined || nar.kept !== undefined) return;
@@ -133,14 +149,14 @@ export class NarsAhead {
     if (fileSize > fileBytesMax) return;
     if (!await this.#isAllowed(nar, fileSize)) return count("skipped");
     const decision = decide(this.#yield);
-    if (decision === "wait") return this.#putBack(narName, requestId);
+    if (decision === "wait") return this.#putBack(narName, asker);
     if (decision === "skip") {
       this.note("skipped");
       return count("skipped");
     }
     if (this.#isStopped || downloads.has(narName)) return;
     this.note("fetched");
-    const { isKept, isJoined } = await downloads.ahead(nar, requestId);
+    const { isKept, isJoined } = await downloads.ahead(nar, asker.requestId);
     if (!isKept) {
       this.note("failed");
       return count("failed");
@@ -157,8 +173,8 @@ export class NarsAhead {
   }
 
   /** Another NAR took the credit meanwhile. */
-  #putBack(narName: NarName, requestId: string): void {
-    if (!this.#isStopped) this.#push(narName, requestId);
+  #putBack(narName: NarName, asker: NarAsker): void {
+    if (!this.#isStopped) this.#push(narName, asker);
   }
 
   #skip(narName: NarName): void {

@@ -12,7 +12,7 @@ import type {
 } from "./prefetch_ports.ts";
 import { ReferenceWalk, type ReferenceWalkDeps } from "./reference_walk.ts";
 
-/** The longest delay until an entry counts as wasted, and a stored narinfo is looked up again. */
+/** The longest delay until an entry expires, and a stored narinfo is looked up again. */
 const EXPIRE_EVERY_MS = 10_000;
 
 export interface PrefetchDeps {
@@ -31,10 +31,12 @@ export class Prefetch implements NarinfoPrefetch, NarPrefetch, AsyncDisposable {
   readonly #nars: NarsAhead;
   readonly #narinfoLedger: AheadLedger<StorePathHash>;
   readonly #narLedger: AheadLedger<NarName>;
+  readonly #nowMs: () => number;
   readonly #timer: ReturnType<typeof setInterval>;
 
   constructor(deps: PrefetchDeps) {
     const { nowMs, metrics } = deps;
+    this.#nowMs = nowMs;
     const series = (kind: "narinfo" | "nar") => {
       const of = (result: "used" | "wasted" | "failed" | "skipped") =>
         metrics.series("prefetch_total", { kind, result });
@@ -74,7 +76,7 @@ export class Prefetch implements NarinfoPrefetch, NarPrefetch, AsyncDisposable {
     // A client that sends HEAD alone has got an answer without an upstream.
     if (isHead) return this.#narinfoLedger.looked(row.storePathHash);
     const isAhead = this.#narinfoLedger.asked(row.storePathHash);
-    if (isAhead) this.#nars.add(row.narName, requestId);
+    if (isAhead) this.#addNar(row.narName, requestId);
     return isAhead;
   }
 
@@ -83,7 +85,7 @@ export class Prefetch implements NarinfoPrefetch, NarPrefetch, AsyncDisposable {
     { isHead, requestId, isJoined }: AskedNarinfo & { readonly isJoined: boolean },
   ): void {
     if (!isJoined) this.#walk.begin(learned, requestId);
-    if (!isHead) this.#nars.add(learned.row.narName, requestId);
+    if (!isHead) this.#addNar(learned.row.narName, requestId);
   }
 
   has(narName: NarName): boolean {
@@ -95,10 +97,11 @@ export class Prefetch implements NarinfoPrefetch, NarPrefetch, AsyncDisposable {
     return this.#narLedger.asked(narName);
   }
 
-  /** Counts entries without a request in time as wasted. */
+  /** Counts entries without a request in time as wasted, and skips NARs that waited too long. */
   expire(): void {
     this.#narinfoLedger.expire();
     this.#narLedger.expire();
+    this.#nars.expire(this.#nowMs());
     this.#walk.forget();
   }
 
@@ -118,5 +121,9 @@ export class Prefetch implements NarinfoPrefetch, NarPrefetch, AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     this.stop();
     await this.idle();
+  }
+
+  #addNar(narName: NarName, requestId: string): void {
+    this.#nars.add(narName, { requestId, atMs: this.#nowMs() });
   }
 }
