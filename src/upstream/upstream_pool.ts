@@ -140,9 +140,10 @@ export class UpstreamPool implements Disposable {
     return { urls, isComplete: urls.length === up.length };
   }
 
-  /** True for an upstream that is up and has capacity to spare. */
+  /** True for an upstream that is up, has capacity to spare, and no queue of clients' requests. */
   isSpare(url: string): boolean {
-    return this.#find(url)?.isSpare ?? false;
+    const upstream = this.#find(url);
+    return upstream !== undefined && upstream.isSpare && !upstream.source.hasQueue;
   }
 
   /** Notes how long an answer with a NAR took to its head; Infinity for none in time, or outrun. */
