@@ -11,9 +11,10 @@ import {
   proxyLauncher,
 } from "./launchers.ts";
 import type { BenchOptions } from "./options.ts";
+import { launchUnlessPeerFails, survivePeer } from "./peer_failure.ts";
 import type { Result } from "./report.ts";
-import { joined, type Measured, runMeasure } from "./rounds.ts";
-import type { Launcher, Server } from "./server.ts";
+import { joined, type Measured, runMeasure, type Values } from "./rounds.ts";
+import { type Launcher, PEER, type Server } from "./server.ts";
 import { REPOSITORY, type Workplace } from "./workplace.ts";
 
 /** Each set of processes starts with empty folders: two equal processes differ for their life. */
@@ -30,18 +31,25 @@ export async function runAll(
   const launchers = await launchersOf(workplace, options, { origin, folder: corpus.folder });
   const variants = variantsOf(workplace, options, origin);
   const sets = new Map<Measure, Measured[]>(measures.map((measure) => [measure, []]));
+  const peerBroke = new Set<Measure>();
   for (let set = 0; set < options.processes; set++) {
     await using running = new AsyncDisposableStack();
     const servers: Server[] = [];
     for (const launcher of launchers) {
       const folder = workplace.makeFolder(`${launcher.name.replaceAll(/\W/g, "-")}-${set}`);
-      servers.push(running.use(await launcher.launch(folder)));
+      const server = await launchUnlessPeerFails(launcher, folder);
+      if (server !== undefined) servers.push(running.use(server));
     }
     const bench: Bench = { ...options, workplace, corpus, launchers, variants, servers };
     for (const measure of measures) {
       if (measure.launches && set > 0) continue;
       const name = measure.figures[0]?.name ?? "";
-      sets.get(measure)?.push(await durations.part(name, () => runMeasure(bench, measure)));
+      const { value, isPeerBroken } = await durations.part(
+        name,
+        () => survivePeer(bench, (bench) => runMeasure(bench, measure)),
+      );
+      sets.get(measure)?.push(value);
+      if (isPeerBroken || servers.length < launchers.length) peerBroke.add(measure);
     }
   }
   return measures.flatMap((measure) => {
@@ -49,9 +57,14 @@ export async function runAll(
     const cpu = cpuSum(measured.map((one) => one.cpu));
     return measure.figures.map((figure, index) => {
       const values = joined(measured.flatMap((one) => one.values[index] ?? []));
-      return { figure, values, cpu };
+      return { figure, values: peerBroke.has(measure) ? withoutPeer(values) : values, cpu };
     });
   });
+}
+
+/** Rounds are compared one by one: a cache without a value for each has none. */
+function withoutPeer(values: Values): Values {
+  return new Map([...values].filter(([name]) => name !== PEER));
 }
 
 async function launchersOf(

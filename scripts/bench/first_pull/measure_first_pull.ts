@@ -3,7 +3,8 @@ import { NixClient } from "../../../tests/support/nix_client.ts";
 import { larderLauncher, peerLauncher } from "../launchers.ts";
 import { cpuBetween, cpuShares, cpuSum, type CpuTimes } from "../cpu_times.ts";
 import { median } from "../rounds.ts";
-import { type Launcher, PEER, type Server } from "../server.ts";
+import { tellPeerFailure } from "../peer_failure.ts";
+import type { Launcher, Server } from "../server.ts";
 import type { Workplace } from "../workplace.ts";
 import { LateUpstream } from "./late_upstream.ts";
 import { PATHS_COUNT, type PulledClosure, pulledClosure } from "./pulled_closure.ts";
@@ -87,13 +88,8 @@ async function measureRound(scene: Scene, pull: Pull): Promise<Round> {
   const larder = await through(await launch(scene), pull, closure);
   if (peer === undefined) return { larder, peer };
   const folder = workplace.makeFolder(`peer-${crypto.randomUUID()}`);
-  const pulled = through(await peer.launch(folder), pull, closure);
-  return { larder, peer: await pulled.catch(tellFailure) };
-}
-
-/** A pull that another cache breaks is its own result, and must not end the bench. */
-function tellFailure(error: unknown): undefined {
-  console.error(`${PEER}: ${error}`);
+  const pulled = peer.launch(folder).then((cache) => through(cache, pull, closure));
+  return { larder, peer: await pulled.catch(tellPeerFailure) };
 }
 
 /** Pulls through a new cache twice, and ends it. */
