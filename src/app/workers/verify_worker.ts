@@ -1,6 +1,7 @@
 // The Worker that decompresses and hashes NARs.
 import { Failure, messageOf } from "../../base/failure.ts";
 import { MemoryAllowance } from "../../base/memory_allowance.ts";
+import { dropUnusedDecoders } from "../../cache/verify/decoders.ts";
 import { Growth, measureNar } from "../../cache/verify/measure_nar.ts";
 import type { PassThroughOrder, VerifyOrder } from "../../cache/verify/nar_verifier.ts";
 import { PassThroughMeasure } from "../../cache/verify/pass_through_measure.ts";
@@ -11,6 +12,11 @@ const scope = workerScope<ToVerifyWorker, FromVerifyWorker>();
 
 /** Memory for all decoders of pass-throughs; most take 2 to 8 MiB. */
 const PASS_THROUGH_BYTES_MAX = 256 << 20;
+
+/** A quiet time as long as this gives the decoders' memory back. */
+const QUIET_MS = 60_000;
+
+Deno.unrefTimer(setInterval(dropUnusedDecoders, QUIET_MS));
 
 const inFlight = new Map<number, Growth>();
 const passThroughs = new Map<number, PassThroughMeasure>();

@@ -3,8 +3,9 @@ import type { Compression } from "../../nix/compression.ts";
 import { decoderBytesMax, type Decoding } from "./decoder_bytes.ts";
 import { NodeDecoder } from "./node_decoder.ts";
 import { unbzip2 } from "./unbzip2.ts";
-import { unxz } from "./unxz.ts";
+import { idleXz, unxz } from "./unxz.ts";
 import { unzstd } from "./unzstd.ts";
+import { idleZstd } from "./zstd_wasm.ts";
 
 type Bytes = ReadableStream<Uint8Array<ArrayBuffer>>;
 
@@ -49,6 +50,12 @@ export async function* decoded(
   // The zstd decoder claims memory by its frames, mostly much less.
   if (compression !== "zstd") await claim(decoderBytesMax(decoding));
   yield* DECODERS[compression](bytes, { narSize, claim });
+}
+
+/** Drops idle decoders, unless a file began or ended since the last call. */
+export function dropUnusedDecoders(): void {
+  idleXz.dropUnused();
+  idleZstd.dropUnused();
 }
 
 async function* smaller(

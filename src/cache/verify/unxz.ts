@@ -1,5 +1,7 @@
 import pLimit from "p-limit";
 import xz from "xz-decompress";
+import { Failure } from "../../base/failure.ts";
+import { IdleModules } from "./idle_modules.ts";
 
 /** The exports of the library's WebAssembly module, which its types lack. */
 interface XzExports {
@@ -13,7 +15,7 @@ interface XzExports {
 interface XzModules {
   /** Makes an instance, and leaves it in `_moduleInstance`. */
   _getModuleInstance(): Promise<void>;
-  _moduleInstance: { readonly exports: XzExports };
+  _moduleInstance: { readonly exports: XzExports } | undefined;
 }
 
 /** The first fields of a context, as indices of four bytes each. */
@@ -41,7 +43,8 @@ const PROBLEMS: Readonly<Record<number, string>> = {
 const KEPT_BYTES_MAX = 4 << 20;
 const KEPT_MAX = 4;
 
-const kept: XzExports[] = [];
+/** Modules for the next files. */
+export const idleXz = new IdleModules<XzExports>(KEPT_MAX);
 const making = pLimit(1);
 
 /**
@@ -51,7 +54,7 @@ const making = pLimit(1);
 export async function* unxz(
   bytes: AsyncIterable<Uint8Array<ArrayBuffer>>,
 ): AsyncGenerator<Uint8Array> {
-  const module = kept.pop() ?? await making(makeModule);
+  const module = idleXz.take() ?? await making(makeModule);
   const context = new XzContext(module);
   const chunks = bytes[Symbol.asyncIterator]();
   try {
@@ -68,15 +71,19 @@ export async function* unxz(
   } finally {
     await chunks.return?.();
     context.end();
-    const isSmall = module.memory.buffer.byteLength <= KEPT_BYTES_MAX;
-    if (isSmall && kept.length < KEPT_MAX) kept.push(module);
+    if (module.memory.buffer.byteLength <= KEPT_BYTES_MAX) idleXz.keep(module);
   }
 }
 
 async function makeModule(): Promise<XzExports> {
   const modules = xz.XzReadableStream as unknown as XzModules;
   await modules._getModuleInstance();
-  return modules._moduleInstance.exports;
+  const instance = modules._moduleInstance;
+  // The library would hold its memory for good.
+  modules._moduleInstance = undefined;
+  // The file is not at fault.
+  if (instance === undefined) throw new Failure("broken", "Cannot load xz's decoder");
+  return instance.exports;
 }
 
 class XzContext {

@@ -1,6 +1,7 @@
 import pLimit from "p-limit";
 import { ZSTDDecoder } from "zstddec/stream";
 import { Failure } from "../../base/failure.ts";
+import { IdleModules } from "./idle_modules.ts";
 import type { ZstdDecoder } from "./zstd_decoder.ts";
 
 /** The exports of zstd's own decoder, compiled to WebAssembly. */
@@ -28,13 +29,14 @@ const FIELD_COUNT = 6;
 const KEPT_BYTES_MAX = 20 << 20;
 const KEPT_MAX = 4;
 
-const kept: ZstdModule[] = [];
+/** Modules for the next files. */
+export const idleZstd = new IdleModules<ZstdModule>(KEPT_MAX);
 const compiling = pLimit(1);
 let compiled: WebAssembly.Module | undefined;
 
 /** Each file has a module of its own. */
 export async function openWasmZstd(): Promise<ZstdDecoder> {
-  const module = kept.pop() ?? new ZstdModule(await compiling(compile));
+  const module = idleZstd.take() ?? new ZstdModule(await compiling(compile));
   module.open();
   return module;
 }
@@ -80,8 +82,7 @@ class ZstdModule implements ZstdDecoder {
 
   close(): Promise<void> {
     this.#exports.ZSTD_freeDCtx(this.#context);
-    const heldBytes = this.#exports.memory.buffer.byteLength;
-    if (heldBytes <= KEPT_BYTES_MAX && kept.length < KEPT_MAX) kept.push(this);
+    if (this.#exports.memory.buffer.byteLength <= KEPT_BYTES_MAX) idleZstd.keep(this);
     return Promise.resolve();
   }
 
