@@ -37,10 +37,12 @@ export function createLogger(level: LogLevel, sink: LineSink, tracing?: Tracing)
   const clock = new IsoClock();
   const least = LOG_LEVELS.indexOf(level);
   const enabled = (asked: LogLevel) => LOG_LEVELS.indexOf(asked) >= least;
+  const messages = new EncodedMessages();
   const put = (at: LogLevel, msg: string, facts: Facts) => {
+    const own = JSON.stringify(facts);
+    const rest = own === "{}" ? "}" : `,${own.slice(1)}`;
     // A level and a time need no escapes.
-    const rest = JSON.stringify({ msg, ...facts }).slice(1);
-    sink.write(`{"level":"${at}","ts":"${clock.now()}",${rest}\n`);
+    sink.write(`{"level":"${at}","ts":"${clock.now()}",${messages.of(msg)}${rest}\n`);
   };
   const plain = (at: LogLevel) => (msg: string, facts: Facts = {}) => put(at, msg, facts);
   const traced = ({ tracer, copyLog }: Tracing, at: LogLevel) => (msg: string, facts?: Facts) => {
@@ -59,6 +61,22 @@ export function createLogger(level: LogLevel, sink: LineSink, tracing?: Tracing)
     error: write("error"),
     enabled,
   };
+}
+
+/** More than the sources have. */
+const MESSAGES_MAX = 1_000;
+
+/** Messages as JSON. Each is a constant, so it is encoded once. */
+class EncodedMessages {
+  readonly #known = new Map<string, string>();
+
+  of(msg: string): string {
+    const known = this.#known.get(msg);
+    if (known !== undefined) return known;
+    const encoded = `"msg":${JSON.stringify(msg)}`;
+    if (this.#known.size < MESSAGES_MAX) this.#known.set(msg, encoded);
+    return encoded;
+  }
 }
 
 /** The time as ISO 8601 UTC. The lines of one millisecond share the text, which costs most. */
