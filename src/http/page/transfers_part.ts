@@ -10,12 +10,12 @@ export function transfersPart(
   stats: Pick<Stats, "downloads" | "verification_backlog" | "uploads" | "sends" | "at">,
   look: ListsLook,
 ): Html {
-  const { downloads, uploads, sends, at } = stats;
-  const isQuiet = downloads.count + uploads.count + sends.count === 0;
-  if (isQuiet) return markup`<p class="none">Nothing at the moment.</p>`;
+  const { downloads, verification_backlog, uploads, sends, at } = stats;
+  const count = downloads.count + verification_backlog.files + uploads.count + sends.count;
+  if (count === 0) return markup`<p class="none">Nothing at the moment.</p>`;
   return markup`${
     list(downloads, look, (one) => transfer(one, { kind: "Download", towards: "to", at }))
-  }${backlog(stats.verification_backlog)}${
+  }${backlog(verification_backlog)}${
     uploads.count > 0 && markup`<h3>Uploading now</h3>${
       list(uploads, look, (one) => transfer(one, { kind: "Upload", towards: "from", at }))
     }`

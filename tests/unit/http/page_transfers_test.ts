@@ -44,3 +44,12 @@ Deno.test("page: the files that wait for verification are told, with their bytes
   assert.match(of(1), />1 file waits for verification: 3\.0 GiB, the oldest for 2 min</);
   assert.doesNotMatch(shown(speed, NO_BACKLOG), /for verification/);
 });
+
+Deno.test("page: files that wait for verification are told without any transfer", () => {
+  const [none, at] = [{ count: 0, under_way: [] }, "2026-01-02T03:04:25Z"];
+  const of = (verification_backlog: BacklogStats) =>
+    transfersPart({ downloads: none, verification_backlog, uploads: none, sends: none, at }, LOOK)
+      .text;
+  assert.match(of({ files: 1, bytes: 1_024, seconds: 5 }), /1 file waits for verification/);
+  assert.match(of(NO_BACKLOG), /Nothing at the moment/);
+});
