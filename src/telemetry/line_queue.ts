@@ -8,6 +8,9 @@ const WAITING_BYTES_MAX = 2 << 20;
 /** Lines of this time share a write, which costs the processor more than a line does. */
 const GATHER_MS = 5;
 
+const NEWLINE = new TextEncoder().encode("\n");
+const NEWLINE_BYTE = 10;
+
 /** Turns a finished line into what is written for it, such as a line for people. Never throws. */
 export type LineFormat = (line: string) => string;
 
@@ -17,9 +20,9 @@ export interface ByteWriter {
 }
 
 /**
- * A queue of lines for a pipe that may stall. `write` never blocks. A full queue drops lines, and
- * later logs how many. Direct writes to a stalled pipe would block the process, Node's asynchronous
- * ones included.
+ * A queue of lines for a pipe that may stall. `write` never blocks. A full queue drops lines, and a
+ * failed write loses some. The log later says how many. Direct writes to a stalled pipe would block
+ * the process, Node's asynchronous ones included.
  */
 export class LineQueue implements LineSink {
   readonly #out: ByteWriter;
@@ -28,6 +31,8 @@ export class LineQueue implements LineSink {
   /** The lines that are being written. */
   #leaving = new TextBuffer();
   #dropped = 0;
+  /** True if a failed write has left a part of a line. */
+  #isCut = false;
   #draining: Promise<void> | undefined;
 
   /** Lines leave as they come without `format`. */
@@ -51,17 +56,27 @@ export class LineQueue implements LineSink {
   }
 
   async #drain(): Promise<void> {
+    let bytes = this.#leaving.bytes();
+    let told = 0;
     try {
       while (this.#waiting.byteLength > 0) {
         await pause(GATHER_MS);
-        this.#noteDropped();
+        told = this.#noteDropped();
         [this.#waiting, this.#leaving] = [this.#leaving, this.#waiting];
-        let bytes = this.#leaving.bytes();
+        bytes = this.#leaving.bytes();
+        if (this.#isCut) await this.#out.write(NEWLINE);
+        this.#isCut = false;
         while (bytes.length > 0) bytes = bytes.subarray(await this.#out.write(bytes));
         this.#leaving.clear();
+        this.#dropped -= told;
+        told = 0;
       }
     } catch {
-      // The other end is closed, so no one can read more.
+      // The other end is closed, or the disk is full: the next line finds out whether it still is.
+      this.#isCut ||= isCut(this.#leaving.bytes(), bytes);
+      const lost = linesIn(bytes) + linesIn(this.#waiting.bytes());
+      // The notice is no line of the log, and comes again.
+      this.#dropped += told > 0 ? lost - 1 : lost;
       this.#waiting.clear();
       this.#leaving.clear();
     } finally {
@@ -69,11 +84,22 @@ export class LineQueue implements LineSink {
     }
   }
 
-  #noteDropped(): void {
-    if (this.#dropped === 0) return;
+  /** Appends a notice, and returns the count in it. */
+  #noteDropped(): number {
+    if (this.#dropped === 0) return 0;
     const notice = { level: "warn", ts: new Date().toISOString(), msg: "log lines dropped" };
     const line = JSON.stringify({ ...notice, count: this.#dropped }) + "\n";
-    this.#dropped = 0;
     this.#waiting.append(this.#format === undefined ? line : this.#format(line));
+    return this.#dropped;
   }
+}
+
+function linesIn(bytes: Uint8Array): number {
+  return bytes.reduce((count, byte) => byte === NEWLINE_BYTE ? count + 1 : count, 0);
+}
+
+/** True if the bytes before `left` end within a line. */
+function isCut(bytes: Uint8Array, left: Uint8Array): boolean {
+  const last = bytes[bytes.length - left.length - 1];
+  return last !== undefined && last !== NEWLINE_BYTE;
 }

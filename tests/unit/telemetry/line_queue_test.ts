@@ -64,3 +64,28 @@ Deno.test("line queue: a reader that stalls loses lines, and then learns how man
   assert.equal(notice.msg, "log lines dropped");
   assert.equal(lines.length + notice.count, 3_000);
 });
+
+Deno.test("line queue: once a full disk has room, the log says how many it lost", async () => {
+  const out = writer();
+  let left = 7;
+  const queue = new LineQueue({
+    write(bytes) {
+      if (left === 0) return Promise.reject(new Error("No space left on device"));
+      const taken = out.write(bytes.subarray(0, left));
+      left -= Math.min(left, bytes.length);
+      return taken;
+    },
+  });
+  for (const line of ["first\n", "second\n"]) queue.write(line);
+  await queue.flushed();
+  queue.write("third\n");
+  await queue.flushed();
+  left = Infinity;
+  queue.write("fourth\n");
+  await queue.flushed();
+  const [first, cut, fourth, notice = ""] = out.writes.join("").split("\n");
+  assert.deepEqual([first, cut, fourth], ["first", "s", "fourth"]);
+  const { msg, count } = JSON.parse(notice);
+  // The second, which was cut, and the third.
+  assert.deepEqual([msg, count], ["log lines dropped", 2]);
+});
