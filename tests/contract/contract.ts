@@ -15,8 +15,8 @@ export interface Harness<Port> {
 export type Clauses<Port> = Readonly<Record<string, (port: Port) => Promise<void>>>;
 
 /**
- * Registers one test for each clause. A back end that cannot run here is an ignored test that
- * says why; with `REQUIRE_ALL_BACKENDS` set it is an error, and so is an unknown exemption.
+ * Registers one test for each clause. A back end that cannot run here is an ignored test with the
+ * reason in its name. With `REQUIRE_ALL_BACKENDS` it is an error. So is an unknown exemption.
  */
 export function checkContract<Port>(harness: Harness<Port>, clauses: Clauses<Port>): void {
   const { name, unavailable = "", exempt = {} } = harness;

@@ -15,7 +15,7 @@ export interface BoardScene {
   elapse(ms: number): void;
 }
 
-/** What a board promises to all who share the database. */
+/** The promises of a board to all members that share the database. */
 export const memberBoardClauses: Clauses<BoardScene> = {
   "report() shows the latest report of each, its own first, with their silence": async (scene) => {
     const { one, other, elapse } = scene;

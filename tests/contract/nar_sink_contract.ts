@@ -8,7 +8,7 @@ import type { Clauses } from "./contract.ts";
 
 export const FILE = new TextEncoder().encode("abcdefghij");
 
-/** What the narinfo tells of the file. */
+/** The narinfo's facts about the file. */
 export interface ToldOfFile {
   readonly hash: boolean;
   readonly size: boolean;
@@ -112,7 +112,7 @@ export const narSinkClauses: Clauses<SinkMaker> = {
   },
 };
 
-/** Sources that are asked for one sink. */
+/** The sources of one sink, and the requests to them. */
 class Scene implements AsyncDisposable {
   readonly sink: NarSink;
   readonly offsets: number[] = [];

@@ -9,7 +9,7 @@ import type { Clauses } from "./contract.ts";
 
 const [a, b, c, d] = [hash("a"), hash("b"), hash("c"), hash("d")];
 
-/** What a metadata store promises about rows that nobody asks for. */
+/** The promises of a metadata store about rows without requests. */
 export const rowSweeperClauses: Clauses<MetadataStore> = {
   "sweepRows() removes an unused narinfo first, and its NAR with its sources a day later": async (
     store,
@@ -90,7 +90,7 @@ export const rowSweeperClauses: Clauses<MetadataStore> = {
     const { files: [file] } = await store.evict(order);
     assert.ok(file);
     assert.deepEqual(await sweepAll(store, 5), { narinfos: [], nars: [narOf(b).name] });
-    // Its file is on its way out: nobody knows that it is gone.
+    // Its file is being removed, and no row says yet that it is gone.
     assert.ok(await store.findNar(narOf(a).name));
     await store.apply([{ kind: "nar-gone", at: file.at }]);
     assert.deepEqual(await sweepAll(store, 5), { narinfos: [], nars: [narOf(a).name] });

@@ -33,7 +33,7 @@ function first(times: number, is: (request: S3Request) => boolean, fault: S3Faul
   return (request) => is(request) && left-- > 0 ? fault : undefined;
 }
 
-/** What goes wrong, and all the same the file is put, or read, as it is. */
+/** Faults in spite of which the file is put, or read, as it is. */
 const OVERCOME: Readonly<Record<string, { readonly put?: Rule; readonly read?: Rule }>> = {
   "503 SlowDown twice for a part": { put: first(2, isPart, SLOW_DOWN) },
   "503 SlowDown twice for the last word": { put: first(2, isEnd, SLOW_DOWN) },

@@ -15,7 +15,7 @@ const all: EvictionOrder = {
   owner: "we",
 };
 
-/** What a metadata store promises about space: what is counted, protected, and evicted. */
+/** The promises of a metadata store about space: what is counted, protected, and evicted. */
 export const spaceKeeperClauses: Clauses<MetadataStore> = {
   "stock() counts each kept NAR file once, shared or not": async (store) => {
     const nar = narOf("shared");

@@ -19,7 +19,7 @@ const LIMIT = 1_000;
 const a = hash("a");
 const file = fileOf(narOf(a).name, 100);
 
-/** What a space ledger promises to all who share the storage. */
+/** The promises of a space ledger to all members of a storage. */
 export const spaceLedgerClauses: Clauses<LedgerScene> = {
   "reserve() fits beside stored and reserved bytes of all, to the byte": async (scene) => {
     const { one, other } = await joined(scene);

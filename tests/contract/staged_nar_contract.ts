@@ -18,7 +18,7 @@ const all: EvictionOrder = {
 
 const over: ExpiryOrder = { atMs: 5_000, spared: new Set(), owner: "we" };
 
-/** What a metadata store promises about uploads: NARs before their narinfos, and conditions. */
+/** The promises of a metadata store about uploads: NARs before their narinfos, and conditions. */
 export const stagedNarClauses: Clauses<MetadataStore> = {
   "a staged NAR is kept and counted without a narinfo, and evict() leaves it": async (store) => {
     await store.apply(staged);

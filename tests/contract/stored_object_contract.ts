@@ -10,7 +10,7 @@ const { name } = narOf(a);
 /** Two objects of one NAR. */
 const [first, second] = [fileOf(name, 100), fileOf(name, 70)];
 
-/** What a metadata store promises of objects that come and go. */
+/** The promises of a metadata store about objects that come and go. */
 export const storedObjectClauses: Clauses<MetadataStore> = {
   "nar-publishing is pending without counting, until the object is kept": async (store) => {
     const { at } = first;

@@ -12,7 +12,7 @@ const FIXTURES = NAR_FIXTURES.filter(({ compression }) => compression === "zstd"
 
 const MIB = 1 << 20;
 
-/** What a decoder may hold beside its window, its output included. */
+/** The most that a decoder may hold beside its window, its output included. */
 const PIECE_BYTES_MAX = MIB;
 
 const WINDOW_128_MIB = 17 << 3;

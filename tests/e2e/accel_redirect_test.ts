@@ -127,7 +127,7 @@ class Scene implements AsyncDisposable {
     return fetch(`${this.url}${path}`, { headers });
   }
 
-  /** True if larder names the file to whoever sends nginx's wish. */
+  /** True if larder names the file to any client that sends nginx's header. */
   async isHandedOver(path: string): Promise<boolean> {
     const headers = { "X-Sendfile-Type": "X-Accel-Redirect" };
     const answer = await fetch(`${this.larder.url}${path}`, { headers });

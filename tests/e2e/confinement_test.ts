@@ -6,7 +6,7 @@ import { tempFolder } from "../support/temp_folder.ts";
 
 const MAIN = new URL("../../main.ts", import.meta.url).pathname;
 
-/** What code of an attacker would try in larder's main thread. */
+/** Acts that an attacker's code would try in larder's main thread. */
 const ATTEMPTS = [
   'Deno.readTextFileSync("/etc/hostname")',
   'Deno.readTextFileSync("/proc/self/environ")',

@@ -86,7 +86,7 @@ function residentBytes(pid: number): number {
   return 1_024 * Number(/^VmRSS:\s+(\d+) kB$/m.exec(said("cat", `/proc/${pid}/status`))?.[1]);
 }
 
-/** What a program printed: these files are not for a test itself to read. */
+/** The output of a program: a test itself may not read these files. */
 function said(program: string, ...args: readonly string[]): string {
   const { stdout } = new Deno.Command(program, { args: [...args] }).outputSync();
   return new TextDecoder().decode(stdout).trim();

@@ -23,7 +23,7 @@ interface Bomb {
   readonly bytes: Uint8Array<ArrayBuffer>;
   /** As it is signed; default: that of the object. */
   readonly narSize?: number;
-  /** How many are asked for at once; default: `COUNT`. */
+  /** How many are requested at once; default: `COUNT`. */
   readonly count?: number;
   /** Default: `GROWN_MIB_MAX`. */
   readonly grownMibMax?: number;
@@ -71,7 +71,7 @@ for (const [name, bomb] of Object.entries(BOMBS)) {
       const objects = objectsOf(bomb);
       await using upstream = await fakeUpstream({ dialect: "attic", objects, stored: true });
       upstream.breakNar(replacedBy(bytes));
-      // All are under way before one is over.
+      // All are running before one ends.
       const allAsked = upstream.requested(/^\/nar\//, objects.length);
       upstream.breakNar(stallAfter(bytes.length - 4, allAsked));
       upstream.breakNarinfo(

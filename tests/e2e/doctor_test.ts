@@ -195,7 +195,7 @@ Deno.test("doctor: people get one line a check, and a line of counts", async () 
   assert.deepEqual([...filesBelow(storage.path)], []);
 });
 
-/** What Deno needs to find its caches. */
+/** The variables by which Deno finds its caches. */
 function passedOn(): Record<string, string> {
   const names = ["PATH", "HOME", "TMPDIR", "DENO_DIR", "XDG_CACHE_HOME"];
   return Object.fromEntries(names.flatMap((name) => {

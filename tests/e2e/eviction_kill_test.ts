@@ -13,7 +13,7 @@ const FILES = 4_000;
 const FILE_BYTES = 1_000;
 const KILLS = 4;
 
-/** What is counted is written for so many at once. */
+/** The number of entries for which larder writes the counts at once. */
 const BATCH = 500;
 
 Deno.test("killed while it evicts: what is counted is what is there after each start", async () => {

@@ -25,7 +25,7 @@ interface Point {
   reach(scene: Scene): Promise<void>;
   /** Default: 4 MB. */
   readonly object?: () => StoreObject;
-  /** What becomes of the NAR; by default it has to be fetched again. */
+  /** The fate of the NAR; by default larder has to fetch it again. */
   readonly after?: "kept" | "verified" | "either";
   /** Whether the client may have all of it by then. */
   readonly mayBeWhole?: boolean;
@@ -137,7 +137,7 @@ async function killedAt(point: Point): Promise<void> {
   if (status === 200 && isInBucket(storage.path)) {
     await eventually("it is kept", () => accountsOf(storage.path).keptFiles === 1);
   }
-  // Nothing is there that is not counted: what was on its way is settled by the start.
+  // No file is there that is not counted: the start settles unfinished removals and downloads.
   assert.deepEqual(storedSizes(larder), status === 200 ? [fileSize] : []);
   assert.deepEqual(spooled(larder), []);
   // A member gives its own spare bytes back with a heartbeat.

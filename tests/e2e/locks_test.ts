@@ -23,7 +23,7 @@ const TTL_MS = 60_000;
 /** A member that has not answered for so long is late, and an upstream is asked, too. */
 const LATE_MS = 1_000;
 
-/** What a larder says of such a member. */
+/** The log messages of a larder about such a member. */
 const LATE: ReadonlySet<unknown> = new Set([
   "member is late: asking an upstream too",
   "download broke off",
@@ -31,7 +31,7 @@ const LATE: ReadonlySet<unknown> = new Set([
 /** So slow that larders which ask at once ask before the first answer. */
 const UPSTREAM_MS = 40;
 
-/** What a larder says that goes on without locks. */
+/** The log messages of a larder that goes on without locks. */
 const UNLOCKED: ReadonlySet<unknown> = new Set([
   "failed to acquire lock",
   "circuit breaker open: Redis is unavailable",

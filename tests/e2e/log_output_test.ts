@@ -10,7 +10,7 @@ const MAIN = new URL("../../main.ts", import.meta.url).pathname;
 const AS_JOURNAL = 'export JOURNAL_STREAM=$(stat -c %d:%i "$OUT")';
 
 /**
- * What larder writes to standard output, in its first moments, with an upstream that is off.
+ * Lines that larder writes to standard output, in its first moments, with an upstream that is off.
  * `before`: a shell command.
  */
 async function firstLines(before: string, flags: readonly string[]): Promise<string> {

@@ -136,7 +136,7 @@ function migrate(words: readonly string[]) {
   return runLarder(["migrate", "storage", ...words]);
 }
 
-/** What it said without the lines of its progress, which only a slow one has. */
+/** Its standard error without the lines of its progress, which only a slow one has. */
 function problemsIn({ err }: Ran): string {
   const at = err.indexOf("larder:");
   return at < 0 ? "" : err.slice(at);

@@ -9,8 +9,9 @@ import { accountsOf, filesBelow, narBytesIn, narNameIn } from "../support/storag
 import { tempFolder } from "../support/temp_folder.ts";
 
 /**
- * What a larder of schema 5 wrote, the last one without ids and seals: the SQL of its database, and
- * its NAR files. It was killed while it removed one file, published another, and replaced a third.
+ * The storage of a larder of schema 5, the last one without ids and seals: the SQL of its database,
+ * and its NAR files. It was killed while it removed one file, published another, and replaced a
+ * third.
  */
 const FIXTURE = new URL("../fixtures/storage_schema_5/", import.meta.url).pathname;
 const [LIB, APP] = ["dr3giplb88h235z5blrxmmzf4mg3b9xf", "a99cyf9606krih6nchz7mdssapwvg02q"];

@@ -188,7 +188,7 @@ evaluationTest(
   },
 );
 
-/** What Nix says when it builds the system: of a type, or of an assertion. */
+/** The error of Nix when it builds the system: of a type, or of an assertion. */
 async function refusal(larder: string): Promise<string> {
   try {
     const system = await evaluateSystem(`{ services.larder = { enable = true; ${larder}; }; }`);

@@ -16,7 +16,7 @@ const ENVIRONMENT = {
   OTEL_RESOURCE_ATTRIBUTES: "deployment.environment.name=here,team=a%20b",
 };
 
-/** The NAR is asked for by a part of a trace of the client's. */
+/** A span of the client's trace requests the NAR. */
 function headers(traceId: string, requestId: string) {
   return { traceparent: `00-${traceId}-${PARENT_ID}-01`, "x-request-id": requestId };
 }

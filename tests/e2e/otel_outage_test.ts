@@ -82,7 +82,7 @@ testUnless(COLLECTOR_UNAVAILABLE, "otel: what a slow receiver gets late is not l
   slow.pause();
   await using larder = await startOtelLarder(upstream, slow.url, OFTEN);
   await pull(larder, object, { "x-request-id": "build-7" });
-  // All three signals are on their way, or wait for the one before.
+  // All three signals are in flight, or wait for the one before.
   await eventually("it was connected to", () => slow.connectionCount > 0);
   slow.resume();
   await stop(larder);

@@ -69,7 +69,7 @@ function traceparentOf(upstream: FakeUpstream, pattern: RegExp, method: string) 
   return request.headers.get("traceparent") ?? undefined;
 }
 
-/** What an upstream is told below this span. */
+/** The trace header that an upstream gets below this span. */
 function below(spans: readonly TestSpan[], name: string, traceId: string): string {
   const span = spans.find((one) => one.name === name && one.traceId === traceId);
   assert.ok(span !== undefined, `${name} was traced`);

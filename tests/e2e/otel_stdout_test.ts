@@ -6,7 +6,7 @@ import { makeStoreObject } from "../support/store_object.ts";
 
 const object = makeStoreObject({ name: "thing-1.0" });
 
-/** What larder says with OpenTelemetry on standard output; each line is parsed on the way. */
+/** The lines of larder with OpenTelemetry on standard output, each one parsed. */
 async function linesWith(
   env: Readonly<Record<string, string>>,
   traceparent?: string,

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import type { Tab } from "../support/browser.ts";
 import { pageTest } from "../support/shown_page.ts";
 
-/** What WCAG 2.2 asks of text at level AA, and of what only has to be seen. */
+/** The contrast that WCAG 2.2 wants of text at level AA, and of what only has to be seen. */
 const TEXT_CONTRAST_MIN = 4.5;
 const OUTLINE_CONTRAST_MIN = 3;
 

@@ -12,7 +12,7 @@ const object = makeStoreObject({ name: "kept", size: 20_000 });
 const other = makeStoreObject({ name: "other", size: 30_000 });
 const pinOf = ({ storePathHash }: typeof object) => `/pin/${storePathHash}.narinfo`;
 
-/** Its owner can make it lead anywhere, and so to a cache in somebody's own network. */
+/** Its owner can make it lead anywhere, and so to a cache in a visitor's own network. */
 const FOREIGN_NAME = "evil.test";
 
 interface Scene {

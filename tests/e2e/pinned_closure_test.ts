@@ -18,8 +18,8 @@ const PATIENT = {
   "cache-upstream-response-header-timeout": "60s",
 };
 /**
- * One is enough where the machine has time; else a NAR waits too long for room, is passed on, and
- * evicts nothing.
+ * One is enough where the machine has time. Else a NAR waits too long for room, becomes a
+ * pass-through, and evicts nothing.
  */
 const ROUNDS_MAX = 5;
 

@@ -8,9 +8,9 @@ import { tempFolder } from "../support/temp_folder.ts";
 export type Upstreamed = Omit<CopyOptions, "key">;
 
 /**
- * Pulls a closure through larder from an upstream that Nix itself made, then twice more while
- * the upstream is off: trusting the upstream's key alone, and larder's alone. Each time into a
- * new store that refuses what is not signed.
+ * Pulls a closure through larder from an upstream that Nix itself made. Pulls it twice more while
+ * the upstream is off: trusting the upstream's key alone, and larder's alone. Each time the store
+ * is new and refuses what is not signed.
  */
 export async function pullByEitherKey(
   objects: readonly NixObject[],

@@ -40,7 +40,7 @@ for (const more of [0, MANY_FILES]) {
     assert.deepEqual([files, mended], [3, 2]);
     assert.deepEqual(keptBy(folder.path, more).names, [short, whole].toSorted());
     assert.deepEqual(namesOnDisk(folder.path), [short, whole].toSorted());
-    // A start looks at names alone; the size is looked at before a byte is sent.
+    // A start reads names alone; larder checks the size before it sends a byte.
     const answers = [];
     for (const narinfo of narinfos) answers.push(await servedNar(larder.port, narinfo));
     const sources = answers.map(({ headers }) => headers.get("x-cache"));
@@ -57,7 +57,7 @@ for (const more of [0, MANY_FILES]) {
   });
 }
 
-/** What the database says is there. */
+/** The database's rows of what is there. */
 function keptBy(storage: string, more: number) {
   using database = new DatabaseSync(`${storage}/db.sqlite`, { readOnly: true });
   const rows = database.prepare("SELECT name FROM nar WHERE kept_size IS NOT NULL").all();

@@ -13,7 +13,7 @@ const LARGE_BYTES = 40_000_000;
 const ANSWER_MAX_MS = 10_000;
 /** Within the default of `--cache-upstream-body-idle-timeout`, which is for upstreams. */
 const LEFT_MAX_MS = 25_000;
-/** What `checkStorage` has looked for. */
+/** The area and the name that `checkStorage` checks. */
 const MEMBERS = { area: "members", kept: "nar" } as const;
 
 let redis: RedisServer;

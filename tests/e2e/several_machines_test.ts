@@ -110,7 +110,7 @@ testUnless(
   },
 );
 
-/** What only this machine needs: ports of its own, and no upstream on the internet. */
+/** The flags that only this machine needs: its own ports, and no upstream on the internet. */
 function flagsOf(upstream: FakeUpstream, port: number): LarderFlags {
   return {
     "server-addr": `127.0.0.1:${port}`,

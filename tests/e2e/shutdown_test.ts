@@ -120,7 +120,7 @@ interface Scene extends AsyncDisposable {
   readonly upstream: Awaited<ReturnType<typeof fakeUpstream>>;
   readonly gate: Gate;
   readonly narinfo: ServedNarinfo;
-  /** What a client has of the NAR. */
+  /** The bytes of the NAR that a client has. */
   readonly half: Uint8Array<ArrayBuffer>;
   readonly reader: RawHead["reader"];
 }

@@ -13,7 +13,7 @@ const DOCUMENT_BYTES = 40_000;
 const LOGS = 10;
 /** As the architecture's notes say. */
 const DOCUMENTS_MIB_MAX = 64;
-/** What the process takes beside the bytes that it holds. */
+/** The memory of the process beside the bytes that it holds. */
 const SLACK_MIB = 96;
 
 // They make a narinfo of 40 KB.

@@ -52,7 +52,7 @@ interface Group {
   readonly id: number;
 }
 
-/** One that whoever runs the tests may give files to: for root it is not root's own. */
+/** A group that the user of the tests may give files to: for root it is not root's own. */
 function someGroup(): Group {
   const { stdout } = new Deno.Command("id", { args: ["-G"] }).outputSync();
   const own = new TextDecoder().decode(stdout).trim().split(" ").map(Number);

@@ -8,7 +8,7 @@ import { checkNar, servedNar, servedNarinfo } from "../support/served_nar.ts";
 import { filesBelow } from "../support/storage_look.ts";
 import { tempFolder } from "../support/temp_folder.ts";
 
-/** What an earlier larder wrote, see the README there. */
+/** The storage of an earlier larder, see the README there. */
 const FIXTURE = new URL("../fixtures/storage_eb1b0ad", import.meta.url).pathname;
 const SCHEMA = 5;
 const PUBLIC_KEY = "old-larder:nUqpys8LJJkkd9hNv42fF+uUoe+6ihIKqzsCoRY8bnM=";

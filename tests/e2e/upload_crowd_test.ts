@@ -166,7 +166,7 @@ async function isServedWhole({ port }: LarderProcess, object: StoreObject): Prom
   assert.equal(status, 200, object.storePath);
 }
 
-/** What is counted is what is there, and nothing is in flight. */
+/** Asserts that the counted bytes are those in the storage, and that no file is in flight. */
 function assertSettled({ storage }: LarderProcess): void {
   const { countedBytes, pending } = accountsOf(storage);
   assert.deepEqual(pending, []);

@@ -3,7 +3,7 @@ import { tempFolder } from "../support/temp_folder.ts";
 
 const ROOT = new URL("../..", import.meta.url).pathname;
 
-/** What the wrapper exits with where it finds no Deno to run. */
+/** The exit code of the wrapper where it finds no Deno to run. */
 const NOT_FOUND = 127;
 
 const CTRL_C = "\x03";

@@ -12,7 +12,7 @@ const NARINFO = `/${object.storePathHash}.narinfo`;
 const OURS = "cache.test:8501";
 const OWN_PAGE = { host: OURS, origin: `http://${OURS}` };
 
-/** What a browser sends for a page of somebody else's, or under a name that is not ours. */
+/** The headers of a browser for a page of another site, or under a name that is not ours. */
 const FOREIGN: Readonly<Record<string, Headers>> = {
   "another site": { host: OURS, origin: "https://evil.example", "sec-fetch-site": "cross-site" },
   "another site, over HTTP": { host: OURS, origin: "http://evil.example" },
@@ -38,7 +38,7 @@ const FOREIGN: Readonly<Record<string, Headers>> = {
   "an address that is none": { host: "127.0.0.1.evil", origin: "http://127.0.0.1.evil" },
 };
 
-/** What a browser sends for our own page. */
+/** The headers of a browser for our own page. */
 const OWN: Readonly<Record<string, Headers>> = {
   "a name of ours": OWN_PAGE,
   "in capitals, with a dot": { host: "Cache.Test.:8501", origin: "http://cache.test.:8501" },
@@ -120,7 +120,7 @@ Deno.test("access: programs may call us by any name, and need no header", async 
   }
 });
 
-/** What browsers send with a GET; over plain HTTP not one header is for this very purpose. */
+/** The headers of browsers with a GET; over plain HTTP no header is for this very purpose. */
 const READS: readonly Headers[] = [
   { "user-agent": "Mozilla/5.0 (X11; Linux x86_64) Firefox/150.0" },
   { "user-agent": "curl/8.0", "accept-language": "en-US,en;q=0.5" },

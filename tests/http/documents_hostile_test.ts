@@ -13,7 +13,7 @@ const LOG = `/log/${HASH}-hello.drv`;
 const LISTING = `/${HASH}.ls`;
 const DEBUGINFO = "/debuginfo/0123456789abcdef";
 const MIB = 1 << 20;
-/** What may be on its way in the sockets when a body is given up. */
+/** The most that may be in flight in the sockets when larder gives up a body. */
 const IN_FLIGHT_BYTES = 16 * MIB;
 const TIMEOUT_MS = 250;
 const SLACK_MS = 500;

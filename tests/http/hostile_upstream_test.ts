@@ -15,7 +15,7 @@ const HASH = object.storePathHash;
 const PATH = `/${HASH}.narinfo`;
 const stored = { objects: [object], stored: true } as const;
 
-/** What may be on its way in the sockets when a body is given up. */
+/** The most that may be in flight in the sockets when larder gives up a body. */
 const IN_FLIGHT_BYTES = 16 << 20;
 
 const references = (count: number) =>

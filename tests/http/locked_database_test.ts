@@ -131,7 +131,7 @@ function unreadable(store: SqliteMetadataStore): MetadataStore {
   });
 }
 
-/** A cache over a database file that somebody else can lock. */
+/** A cache over a database file that another process can lock. */
 class Scene implements AsyncDisposable {
   readonly log: { readonly level: string; readonly msg: string }[] = [];
   readonly #locker: DatabaseSync;
@@ -197,7 +197,7 @@ class Scene implements AsyncDisposable {
     return bytes;
   }
 
-  /** What another process sees. */
+  /** The rows as another process reads them. */
   async rows(): Promise<readonly unknown[]> {
     return this.#locker.prepare("SELECT path_id FROM narinfo").all();
   }

@@ -6,7 +6,7 @@ import { TestCache } from "../support/test_cache.ts";
 
 const victim = makeStoreObject({ name: "victim-1.0", size: 50_000 });
 
-/** What liars send for the NARs that their narinfos lead to. */
+/** The responses of liars for the NARs that their narinfos lead to. */
 const NARS: Readonly<Record<string, (right: Uint8Array<ArrayBuffer>) => Response>> = {
   "no NAR": () => new Response(null, { status: 404 }),
   "a failure": () => new Response(null, { status: 500 }),

@@ -7,7 +7,7 @@ import { assertSameBytes } from "../support/same_bytes.ts";
 import { makeStoreObject, type StoreObject } from "../support/store_object.ts";
 import { TestCache } from "../support/test_cache.ts";
 
-// The liar signs nothing: it passes on narinfos that the honest upstream's key has signed, and
+// The liar signs nothing: it forwards narinfos that the honest upstream's key has signed, and
 // changes what the signature does not cover.
 
 const victim = makeStoreObject({ name: "victim-1.0", size: 50_000 });

@@ -38,7 +38,7 @@ for (const [name, [request, status]] of Object.entries(REFUSED)) {
   });
 }
 
-/** What is unusual and right. */
+/** Requests that are unusual and right. */
 const TAKEN: Readonly<Record<string, readonly [request: string, status: number]>> = {
   "a target with scheme and host": [
     "GET http://other.example/healthz HTTP/1.1\r\nHost: x\r\n\r\n",

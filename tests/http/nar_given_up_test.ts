@@ -91,7 +91,7 @@ async function fetched(faults: readonly Fault[], limitBytes: number, idleTimeout
   return { requests, tookMs, log: cache.log };
 }
 
-/** The first half as long as somebody begins, and the fault for whoever wants the rest. */
+/** The first half for a request from the start, and the fault for a request for the rest. */
 function thenRest(fault: Fault): Fault {
   return (answer, exchange) =>
     exchange.headers.has("range") ? fault(answer, exchange) : cutAfter(HALF)(answer, exchange);

@@ -12,7 +12,7 @@ const forEver = new Promise<never>(() => {});
 
 const TIMEOUT_MS = 1_500;
 const THIRD_MS = TIMEOUT_MS / 3;
-/** What a test may take longer than it must, on a machine that is busy. */
+/** The most by which a test may take longer than it must, on a busy machine. */
 const SLACK_MS = 450;
 
 /** A limit that leaves no room has the NAR passed through. */

@@ -74,7 +74,7 @@ Deno.test("resume: without a file hash, another compression run is never mixed i
     other.breakNar(different);
     const { answer, log } = await fetched([dying, other]);
     await assertBroken(dying, { answer });
-    // Not even asked for a range: its bytes could not be told from ours.
+    // larder does not even request a range: it could not tell those bytes from ours.
     const ranges = other.matching(/\/nar\//).map(({ headers }) => headers.get("range"));
     assert.deepEqual(new Set(ranges), new Set([null]));
     assert.match(JSON.stringify(log), /it sends other bytes than those that are here/);
@@ -143,7 +143,7 @@ async function fetched(upstreams: readonly FakeUpstream[]): Promise<Fetched> {
   return { answer, log: cache.log };
 }
 
-/** What arrived before the break are right bytes, unless the wrong ones may be told by the end. */
+/** Bytes before the break are right, except wrong ones that only the end of the NAR can show. */
 async function assertBroken(upstream: FakeUpstream, { answer }: Pick<Fetched, "answer">) {
   assert.deepEqual([answer.status, answer.complete], [200, false]);
   const { bytes } = await upstream.narFileOf(object);

@@ -22,7 +22,7 @@ const HASH = object.storePathHash;
 const stored = { objects: [object], stored: true } as const;
 const HALF = 500_000;
 
-/** What breaks the first answer; all that follow are right. */
+/** The fault of the first response; all that follow are right. */
 const BREAKS: Readonly<Record<string, Fault>> = {
   "a cut": cutAfter(HALF),
   "a cut in chunks": inOrder(chunked(), cutAfter(HALF)),
@@ -74,7 +74,7 @@ Deno.test("resume: one that nobody knew to have the file is found and goes on", 
   const clients = ["first", "joined"].map(() => rawRequest(server.port, requestText("GET", path)));
   gate.release(HALF);
   await gate.reached(HALF);
-  // Only now: when the narinfo was asked for there was one upstream that had it.
+  // Only now: when the client requested the narinfo, one upstream had it.
   other.add(object);
   await dying.stop();
 

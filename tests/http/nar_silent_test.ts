@@ -58,7 +58,7 @@ async function fetched(upstreams: readonly FakeUpstream[], limitBytes: number) {
   return await rawRequest(server.port, requestText("GET", path));
 }
 
-/** What each request for the NAR wanted of it. */
+/** The range of each request for the NAR. */
 function narRequests(upstream: FakeUpstream): readonly (string | null)[] {
   return upstream.matching(/^\/nar\//).map(({ headers }) => headers.get("range"));
 }

@@ -9,7 +9,7 @@ import type { Answer } from "../support/wire_answer.ts";
 const object = makeStoreObject({ name: "thing-1.0", size: 5_000 });
 const NAR = /^\/nar\//;
 const TIMEOUT_MS = 600;
-/** What a test may take longer than the limit that it sets, on a machine that is busy. */
+/** The most by which a test may exceed the limit that it sets, on a busy machine. */
 const SLACK_MS = 500;
 
 timedTest("NAR's size: two upstreams that say nothing cost one timeout each", async () => {

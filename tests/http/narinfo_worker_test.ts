@@ -15,7 +15,7 @@ const OWN = 16;
 /** After a lost Worker. */
 const OWN_AFTER_LOSS = 32;
 
-/** What a test may take longer than the limit that it sets, on a machine that is busy. */
+/** The most by which a test may exceed the limit that it sets, on a busy machine. */
 const SLACK_MS = 500;
 
 const STANDING = new URL("../support/standing_worker.ts", import.meta.url);

@@ -7,7 +7,7 @@ import { TestCache } from "../support/test_cache.ts";
 
 const BROWSER = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8";
 
-/** Who gets what on `/`, by what it says that it accepts. */
+/** The response on `/`, by the client's `Accept` header. */
 const ACCEPTED = [
   [BROWSER, "text/html; charset=utf-8"],
   ["text/html", "text/html; charset=utf-8"],

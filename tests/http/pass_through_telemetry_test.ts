@@ -24,7 +24,7 @@ import { TestCache } from "../support/test_cache.ts";
 const object = makeStoreObject({ name: "thing-1.0", size: 1_000_000 });
 const HASH = object.storePathHash;
 
-/** What a transfer says of itself, whether the file is kept or not. */
+/** The telemetry of a transfer, whether the file is kept or not. */
 const TOLD = [
   "downloading nar from upstream",
   "nar download resumed",
@@ -47,7 +47,7 @@ interface Case {
   readonly failures?: Readonly<Record<string, number>>;
 }
 
-/** Everything that is told of a transfer from one of two upstreams that have the same file. */
+/** All telemetry of a transfer from one of two upstreams that have the same file. */
 async function telemetry({ fault, narinfo, upstream = {} }: Case, limitBytes: number) {
   const options = { ...upstream, objects: [object], stored: true };
   await using first = await fakeUpstream({ ...options, priority: 10 });
@@ -89,7 +89,7 @@ async function telemetry({ fault, narinfo, upstream = {} }: Case, limitBytes: nu
   );
   return {
     lines: alike(lines).map(({ ts: _ts, trace_id: _trace, span_id: _span, ...line }) => line),
-    // A rest without a hash is asked for by range here, and from its start where it is kept.
+    // Here larder requests a rest without a hash by range; where it keeps the file, from its start.
     spans: alike(asked.map(({ facts, kind, error }) => ({ facts, kind, error })))
       .filter(({ facts }) => String(facts["url.full"]).startsWith("http://first"))
       .map(({ facts: { "server.port": _, ...facts }, ...span }) => ({ ...span, facts })),

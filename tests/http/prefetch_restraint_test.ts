@@ -172,7 +172,7 @@ Deno.test("prefetch: no NAR takes the place of one that was used within the hour
   await cache.prefetchOver();
   assert.equal((await prefetched(cache))[of("nar", "skipped")], 1);
   assert.equal((await cache.narNames()).length, 2);
-  // A client makes room whoever used what.
+  // A client's request makes room, no matter who used which file.
   assert.equal(await xCacheOf(cache.get(await cache.narPath(third.storePathHash))), "MISS");
   await cache.downloadsOver();
   assert.equal((await prefetched(cache))[of("nar", "skipped")], 1);

@@ -42,7 +42,7 @@ rotTest("rot: a file of a former process is hashed if it changed since", async (
   await using scene = await Scene.open(small);
   const { mtime, atime, ctime } = Deno.statSync(scene.path);
   scene.rot();
-  // As whoever copies a backup over it. The time of that has whole seconds.
+  // As a person does who copies a backup over it. The time of that has whole seconds.
   await eventually("the clock goes on", () => {
     Deno.utimeSync(scene.path, atime ?? 0, mtime ?? 0);
     return Deno.statSync(scene.path).ctime?.getTime() !== ctime?.getTime();

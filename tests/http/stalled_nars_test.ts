@@ -12,7 +12,7 @@ const KIB = 1_024;
 const FILES = 40;
 const FILE_BYTES = 240_000;
 
-/** What clients that do not read may hold. */
+/** The most that clients that do not read may hold. */
 const HELD_BYTES_MAX = 1_024 * KIB;
 /** Files in memory: more than those that clients may hold. */
 const HOT_BYTES_MAX = 2_048 * KIB;

@@ -10,10 +10,10 @@ import { assertInTime, timedTest } from "../support/timed_test.ts";
 const object = makeStoreObject({ name: "thing-1.0" });
 const PATH = `/${object.storePathHash}.narinfo`;
 const TIMEOUT_MS = 250;
-/** What the issue allows beside the upstream timeout. */
+/** The time that a request may take beside the upstream timeout. */
 const SLACK_MS = 500;
 
-/** What an upstream can do when it is asked for a narinfo. */
+/** The behaviours of an upstream when larder requests a narinfo. */
 const BEHAVIOURS = {
   "200": undefined,
   "404": status(404),
@@ -54,7 +54,7 @@ for (const first of ALL) {
       assert.equal(again.headers.get("x-cache"), source);
       if (isThere) return;
 
-      // Nobody is blinded by a failure: as soon as somebody has it, it is there.
+      // A failure hides nothing: as soon as an upstream has the path, larder serves it.
       for (const upstream of upstreams) upstream.mend();
       const mended = await rawRequest(server.port, requestText("GET", PATH));
       assert.equal(mended.status, isRemembered ? 404 : 200);

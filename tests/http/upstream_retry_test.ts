@@ -20,7 +20,7 @@ const stored = { objects: [object], stored: true } as const;
 const [major = 0, minor = 0, patch = 0] = Deno.version.deno.split(".").map(Number);
 const FETCH_REPEATS = major > 2 || minor > 7 || (minor === 7 && patch >= 6) ? 1 : 0;
 
-/** What is over when it is asked again. */
+/** Faults that are over at the next request. */
 const PASSING: Readonly<Record<string, Fault>> = {
   "a reset before the headers": dropped(),
   "status 429 with Retry-After": status(429, { "retry-after": "0" }),

@@ -64,7 +64,7 @@ timedTest("return: one that answers no older probe is used within two seconds", 
   upstream.onRequest = () => new Promise<undefined>(() => {});
   await Promise.all(OTHERS.map((path) => cache.get(path)));
   await eventually("it is down", () => isDown(upstream, cache));
-  // Nobody answers the probe that is under way now.
+  // The upstream does not answer the probe that is in flight now.
   await upstream.requested("/nix-cache-info", upstream.count("/nix-cache-info") + 1);
   upstream.onRequest = undefined;
   const startedAt = performance.now();

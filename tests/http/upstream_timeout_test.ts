@@ -9,7 +9,7 @@ const object = makeStoreObject({ name: "thing-1.0", size: 500_000 });
 const PATH = `/${object.storePathHash}.narinfo`;
 const stored = { objects: [object], stored: true } as const;
 
-/** What a test may take longer than the limit that it sets, on a machine that is busy. */
+/** The most by which a test may exceed the limit that it sets, on a busy machine. */
 const SLACK_MS = 500;
 
 timedTest("timeout: an upstream that accepts and says nothing is 404 in time", async () => {

@@ -10,7 +10,7 @@ type Piece = Uint8Array<ArrayBuffer>;
 
 const FILE = Uint8Array.from({ length: 700_000 }, (_, at) => at * 7 + (at >> 8));
 
-/** What a client takes at once, whether it then waits for long, and whether memory is short. */
+/** Bytes that a client takes at once, whether it then waits for long, and if memory is short. */
 const takes = fc.array(
   fc.record({ bytes: fc.nat(300_000), waits: fc.boolean(), savesMemory: fc.boolean() }),
   { minLength: 1, maxLength: 30 },

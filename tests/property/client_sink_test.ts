@@ -18,7 +18,7 @@ interface Scene {
   readonly bytes: Uint8Array;
   readonly start: number;
   readonly end: number;
-  /** What the client wants, as it comes. */
+  /** The bytes that the client wants, as they come. */
   read(): AsyncGenerator<Uint8Array>;
 }
 

@@ -20,7 +20,7 @@ const LOOKS_MAX = 60;
 
 const whole = { type: "end", fileSize: FILE.length } as const;
 
-/** What follows the last bytes. The first ones let a client complete its body. */
+/** Events after the last bytes. The first ones let a client complete its body. */
 const ENDS: Readonly<Record<string, readonly DownloadEvent[]>> = {
   "kept": [{ ...whole, released: true }, { type: "kept" }],
   "kept late": [{ ...whole, released: false }, { type: "verified" }, { type: "kept" }],

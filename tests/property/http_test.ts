@@ -145,7 +145,7 @@ function answer(): Answer {
   return new Answer("answer", 200, {});
 }
 
-/** What a server says whose app reads every body. A head that is never whole is refused. */
+/** The output of a server whose app reads every body. It refuses a head that is never whole. */
 async function answersTo(parts: readonly Uint8Array[]): Promise<string> {
   const wire = new MemorySocket(parts);
   await new Connection(wire, {

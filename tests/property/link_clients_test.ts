@@ -7,7 +7,7 @@ import { checkProperty } from "../support/property.ts";
 /** Ports are few, so that they are used again and again. */
 const PORTS = 3;
 
-/** What happens next: on which port, and on which side. */
+/** The next event: on which port, and on which side. */
 const step = fc.record({
   port: fc.nat({ max: PORTS - 1 }),
   what: fc.constantFrom("connect", "tell", "accept", "close"),

@@ -32,7 +32,7 @@ const size = fc.integer({ min: 1, max: Number.MAX_SAFE_INTEGER });
 const value = fc.string({ unit: "grapheme" }).map((text) => text.replace(/\p{Cc}/gu, ""));
 const keyName = fc.string({ unit: charsOf("aZ09.-_"), minLength: 1, maxLength: 255 });
 
-/** Lines of a narinfo that parses, in any order, with fields that nobody knows. */
+/** Lines of a narinfo that parses, in any order, with unknown fields. */
 const narinfoText = fc.record({
   StorePath: baseName.map((text) => `/nix/store/${text}`),
   URL: value.map((text) => `nar/${text}`),

@@ -19,7 +19,7 @@ const NARS = Array.from({ length: 4 }, (_, index) => narOf(`nar ${index}`));
 const path = fc.constantFrom(...PATHS);
 const nar = fc.constantFrom(...NARS);
 
-/** What happens, each an hour to a day after the one before. */
+/** An event, each an hour to a day after the one before. */
 const happening = fc.record({
   afterMs: fc.integer({ min: DAY_MS / 24, max: DAY_MS }),
   deed: fc.oneof(

@@ -10,7 +10,7 @@ const ANSWER_MAX_MS = 400;
 
 type Try = Omit<FailedTry, "atMs"> & { readonly tookMs: number };
 
-/** What the tries at one source come to, one after the other; the last one again and again. */
+/** The results of the tries at one source, one after the other; the last one again and again. */
 type Behaviour = readonly [Try, ...Try[]];
 
 const tookMs = fc.integer({ min: 0, max: ANSWER_MAX_MS });

@@ -23,7 +23,7 @@ interface Scene {
   readonly limitBytes?: number;
 }
 
-/** What crosses what while it dies. */
+/** The deeds that cross each other while a member dies. */
 const SCENES: Readonly<Record<string, Scene>> = {
   "a file is fetched": { deeds: [deed("fetch", 4)], slowness: 2 },
   "a file is evicted and fetched anew": {

@@ -124,7 +124,7 @@ function read(parts: readonly Uint8Array[], { narSize, pieceBytes }: Reading) {
   return { given: Buffer.concat(given), error: undefined };
 }
 
-/** The smallest window that is larger than the NAR, if that is smaller than the one asked for. */
+/** The smallest window that is larger than the NAR, if that is smaller than the requested one. */
 function windowGiven(narSize: number, windowBytes: number, bytes: Uint8Array): number {
   for (let log = 10; 2 ** log < windowBytes; log++) {
     if (2 ** log > narSize) return (log - 10) << 3;

@@ -12,7 +12,7 @@ import { assertInTime } from "../support/timed_test.ts";
 
 const area = "machine";
 const whole = { area, saw: "whole", kept: "nar" } as const;
-/** What NARs of this size are served from is held in memory. */
+/** The size of a NAR that larder serves from memory. */
 const HOT_BYTES = 50_000;
 const LOCKED_MS = 2_000;
 /** A client that waits longer could as well ask its next substituter. */

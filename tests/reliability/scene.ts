@@ -95,7 +95,10 @@ export class Scene implements AsyncDisposable {
     return await this.sightOf(await this.request("GET", narinfo.narPath), narinfo);
   }
 
-  /** What an answer for the NAR is. Fails for one that looks whole and is wrong, and for 5xx. */
+  /**
+   * The view of a client that gets this response for the NAR. Fails for 5xx, and for a response
+   * that looks whole and is wrong.
+   */
   async sightOf(answer: RawAnswer, narinfo: ServedNarinfo): Promise<Sight> {
     if (answer.status === 404) return "absent";
     assert.equal(answer.status, 200);
@@ -104,7 +107,7 @@ export class Scene implements AsyncDisposable {
     return "whole";
   }
 
-  /** What is kept of the object, once nothing is under way. */
+  /** The state of the object in the storage, once no download is running. */
   async kept({ storePathHash }: StoreObject = this.object): Promise<Keeping> {
     await this.quiet();
     const rows = rowsOf(this.storage);
@@ -126,16 +129,16 @@ export class Scene implements AsyncDisposable {
     return "nar";
   }
 
-  /** Resolves when no download is under way, and nothing is left of any. */
+  /** Resolves when no download is running, and nothing is left of any. */
   async quiet(): Promise<void> {
-    await eventually("no download is under way", async () => {
+    await eventually("no download is running", async () => {
       const { body } = await this.request("GET", "/metrics");
       const text = new TextDecoder().decode(body);
       return /^larder_in_flight_downloads 0$/m.test(text) && this.growing.length === 0;
     });
   }
 
-  /** Files of downloads that are under way. */
+  /** Files of running downloads. */
   get growing(): readonly string[] {
     const paths = [...filesBelow(`${this.storage}/tmp`).keys()];
     return paths.filter((path) => path.endsWith(".part"));

@@ -11,7 +11,7 @@ const area = "upstream";
 const absent = { area, saw: "absent", kept: "nothing" } as const;
 const whole = { area, saw: "whole", kept: "nar" } as const;
 
-/** Upstreams that give no narinfo, or none that may be passed on. */
+/** Upstreams that give no narinfo, or none that larder may serve. */
 export const UPSTREAM_ROWS: readonly Row[] = [
   {
     fault: "an upstream answers 500",

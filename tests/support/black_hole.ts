@@ -4,8 +4,8 @@ import { listenAgain } from "./steady_port.ts";
 const DIAL_MS = 250;
 
 /**
- * A listener that nobody accepts from and whose queue is full: a dial to it is neither taken nor
- * refused, as with a host whose packets vanish.
+ * A listener that accepts no connection and whose queue is full. The system neither takes nor
+ * refuses a dial to it, as with a host whose packets vanish.
  */
 export class BlackHole implements Disposable {
   readonly #listener: Deno.TcpListener;

@@ -86,11 +86,11 @@ export class Browser implements AsyncDisposable {
 
 /** A tab, driven by the DevTools protocol. */
 export class Tab implements AsyncDisposable {
-  /** URLs that it asked for, in order. */
+  /** URLs that it requested, in order. */
   readonly requested: string[] = [];
   /** URLs whose answers are there whole, in order. */
   readonly answered: string[] = [];
-  /** What it complained of: uncaught errors, and what a policy forbade. */
+  /** Its complaints: uncaught errors, and what a policy forbade. */
   readonly complaints: string[] = [];
   readonly #socket: WebSocket;
   readonly #waiting = new Map<number, PromiseWithResolvers<Json>>();
@@ -110,7 +110,7 @@ export class Tab implements AsyncDisposable {
     await this.#loaded.promise;
   }
 
-  /** What an expression in the page is, or resolves to. */
+  /** The value of an expression in the page, or that which it resolves to. */
   async read<Value>(expression: string): Promise<Value> {
     const { result, exceptionDetails } = await this.send("Runtime.evaluate", {
       expression,

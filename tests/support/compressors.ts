@@ -49,7 +49,7 @@ export function hasProgram(program: "xz" | "zstd" | "bzip2"): boolean {
 }
 
 /**
- * By the real program where there is one; else, and for an xz of over 32 MiB, xz and zstd
+ * By the real program where there is one. Else, and for an xz of over 32 MiB, xz and zstd
  * come out valid but no smaller. Throws what `available` says.
  */
 export async function compress(
@@ -67,7 +67,7 @@ export async function compress(
   return owned(await builtIn(bytes));
 }
 
-/** What `program` writes when it is given `bytes`. Throws when it fails. */
+/** The output of `program` for `bytes`. Throws when it fails. */
 export async function filter(
   program: string,
   args: readonly string[],

@@ -37,7 +37,7 @@ interface PodContainer {
   readonly startupProbe: Probe;
 }
 
-/** What kubernetes.yaml runs. */
+/** The pods of kubernetes.yaml. */
 export interface KubernetesPods {
   readonly container: PodContainer;
   /** One for each replica, in the order of its names. */

@@ -17,7 +17,7 @@ export interface DialectRow {
   readonly compression: Compression;
   /** Relative to the cache; may have a query. */
   narUrl(object: StoreObject, file: NarFile): string;
-  /** What a NAR URL without its query gets. */
+  /** The status of a NAR URL without its query. */
   readonly withoutQuery?: 400 | 404;
   /** Where the cache lives on its host; empty: at the root. */
   readonly base: string;

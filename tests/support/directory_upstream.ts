@@ -21,7 +21,7 @@ export class DirectoryUpstream implements AsyncDisposable {
     return `http://127.0.0.1:${this.#server.port}`;
   }
 
-  /** How often each narinfo and each NAR was asked for, whatever the method. */
+  /** How often each narinfo and each NAR was requested, whatever the method. */
   get timesAsked(): Readonly<Record<string, number>> {
     const times: Record<string, number> = {};
     for (const { path } of this.#requests.matching(/\.narinfo$|^\/nar\//)) {

@@ -14,7 +14,7 @@ import { NginxCache } from "./nginx_cache.ts";
 import { ncpsStorage } from "./ncps_storage.ts";
 import { storePathOf } from "./nix_store_objects.ts";
 
-/** What a page presumes on the machine, beside a running larder. */
+/** Steps that a page presumes on the machine, beside a running larder. */
 const PRESUMED: Readonly<Record<string, (sandbox: DocSandbox, world: DocWorld) => Promise<void>>> =
   {
     "docs/commands.md": async (sandbox) => sandbox.linkTo(storePathOf("editor-9.1")),

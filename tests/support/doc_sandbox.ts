@@ -15,8 +15,9 @@ const TOKEN = "a-write-token-of-some-length";
 const FOLDERS_REGEXP = /(?<=^|[\s"'=>(]|file:\/\/)\/(etc|var|run|media|mnt|tmp|usr\/local)\//gm;
 
 /**
- * A machine for the commands of a page: a folder with a clone, a Nix of its own, and a larder in
- * front of a stand-in for every upstream. Addresses, keys and paths of the page become its own.
+ * A machine for the commands of a page: a folder with a clone, a Nix of its own, and a larder.
+ * A stand-in takes the place of every upstream. Addresses, keys and paths of the page become its
+ * own.
  */
 export class DocSandbox implements AsyncDisposable {
   readonly nix: NixClient;

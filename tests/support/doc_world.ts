@@ -18,7 +18,7 @@ const OBJECTS: readonly NixObject[] = [
   },
 ];
 
-/** What no upstream has. */
+/** The name of a store object that no upstream has. */
 const ABSENT = "plugin-0.3";
 
 /** A signed binary cache that stands in for every upstream of the documents. */

@@ -17,14 +17,14 @@ interface Entry {
   readonly kept: number | boolean;
 }
 
-/** Whose evictions are watched. */
+/** A member whose evictions are watched. */
 export interface WatchedMember {
   readonly database: ModelConnection;
-  /** What it reads and downloads. */
+  /** The NARs that it reads and downloads. */
   readonly underWay: () => ReadonlySet<NarName>;
 }
 
-/** What is so when an eviction begins. */
+/** The state when an eviction begins. */
 interface Moment {
   readonly entries: readonly Entry[];
   readonly pins: readonly number[];
@@ -40,12 +40,12 @@ const ENTRIES_SQL = `
     WHERE l.kept`;
 
 /**
- * Judges each eviction at its very moment, by what is stored and pinned then and what the world
- * says of references: not by what the store believes to be protected.
+ * Judges each eviction at its very moment, by what is stored and pinned then, and by the world's
+ * references. Does not ask the store which paths it takes for protected.
  */
 export class EvictionWatch {
   readonly violations: string[] = [];
-  /** What has gone since `forget`. */
+  /** The paths that have gone since `forget`. */
   readonly paths = new Set<number>();
   readonly nars = new Set<NarName>();
   readonly #world: SmallWorld;

@@ -23,8 +23,8 @@ export function executableTest(
 }
 
 /**
- * A program that runs the words behind it with `root` as the root folder, with the /proc that every
- * container has, as the user of this number.
+ * A program that runs the words behind it as the user of this number. `root` is the root folder,
+ * with the /proc that every container has.
  */
 export function withinRoot(root: string, user = 0): readonly string[] {
   const script = 'root=$1 user=$2; shift 2; mkdir -p "$root/proc"; ' +

@@ -2,7 +2,7 @@ import { Buffer } from "node:buffer";
 import { DROP, type Exchange } from "./exact_server.ts";
 import { type Answer, type Body, ConnectionCut } from "./wire_answer.ts";
 
-/** What goes wrong with an answer that would have been right. */
+/** A defect of a response that would have been right. */
 export type Fault = (
   answer: Answer,
   exchange: Exchange,
@@ -43,8 +43,8 @@ export function heldUntil(until: Promise<unknown>): Fault {
 }
 
 /**
- * A fault that counts bytes of the body, counted from the file's start instead: whoever asks for
- * the rest of the file gets no further, `fileFault(cutAfter, 1_000)`.
+ * A fault that counts bytes of the body, counted from the file's start instead. A request for the
+ * rest of the file gets no further: `fileFault(cutAfter, 1_000)`.
  */
 export function fileFault(fault: (bytes: number) => Fault, position: number): Fault {
   return (answer, exchange) => {
@@ -141,7 +141,7 @@ export class Gate {
     this.release(Infinity);
   }
 
-  /** Resolves when `bytes` bytes of some body are on their way; 0: when one is asked for. */
+  /** Resolves when `bytes` bytes of some body are in flight; 0: when one is requested. */
   async reached(bytes: number): Promise<void> {
     while (this.#reachedBytes < bytes) await this.#changed.promise;
   }

@@ -21,8 +21,8 @@ const objects = Array.from(
 );
 
 /**
- * A cache whose page has all that it can have: a month of history, 50 problems, 10 downloads in
- * flight, 6 upstreams, 100 pins and three members. Resolves with the page's URL.
+ * A cache whose page has all that it can have. That is a month of history, 50 problems, 10
+ * downloads in flight, 6 upstreams, 100 pins and three members. Resolves with the page's URL.
  */
 export async function openFullPage(): Promise<AsyncDisposable & { readonly url: string }> {
   await using opening = new AsyncDisposableStack();

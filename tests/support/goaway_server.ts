@@ -10,8 +10,8 @@ const PREFACE_BYTES = 24;
 const STATUS_200 = Uint8Array.of(0x88);
 
 /**
- * HTTP/2 over TLS on 127.0.0.1. Every request gets the same text as its answer; those of the
- * first connections get GOAWAY instead, which says that they were not looked at.
+ * HTTP/2 over TLS on 127.0.0.1. Every request gets the same text as its answer. Those of the
+ * first connections get GOAWAY instead, which says that the server did not read them.
  */
 export class GoawayServer implements AsyncDisposable {
   goawayCount = 0;

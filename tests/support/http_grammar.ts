@@ -1,6 +1,6 @@
 import fc from "fast-check";
 
-/** What a client sends on one connection, byte for character, and what may come of it. */
+/** The bytes of a client on one connection, byte for character, and what may come of them. */
 export interface Conversation {
   readonly text: string;
   /** Of the requests that must be answered, in this order. */

@@ -64,7 +64,7 @@ const almostLength = pick(
   ...["Content-Length ", "Content-Length\t", "X: a\rContent-Length", " Content-Length"],
   ...["Content_Length", "\0Content-Length", "Content-Length\0", `Content-Length${KELVIN}`],
 );
-/** What stands for the size of a chunk of five bytes. */
+/** Texts that look like the size of a chunk of five bytes. */
 const almostSize = pick(
   ...[
     "0x5",

@@ -2,9 +2,9 @@ const HEAD_BYTES_MAX = 64 * 1024;
 const READ_BYTES = 64 * 1024;
 
 /**
- * What comes in on a connection, as heads, lines or bytes. With `readsAhead` it is read as it
- * comes, so that the other side's leaving shows at once; else only as it is asked for, so
- * that the other side feels a slow reader.
+ * The input of a connection, as heads, lines or bytes. With `readsAhead` it reads bytes as they
+ * come, so that the other side's leaving shows at once. Else it reads on request only, so that
+ * the other side feels a slow reader.
  */
 export class Inbox {
   readonly #conn: Deno.Conn;
@@ -25,7 +25,7 @@ export class Inbox {
     return this.#left.promise;
   }
 
-  /** Resolves when no read is under way: with `readsAhead`, when the connection has ended. */
+  /** Resolves when no read is running: with `readsAhead`, when the connection has ended. */
   async idle(): Promise<void> {
     while (this.#reading !== undefined) await this.#reading;
   }

@@ -24,7 +24,7 @@ const MAIN = new URL("../../main.ts", import.meta.url).pathname;
 export const PERMISSIONS = denoJson.tasks.serve.command.split(" ")
   .filter((word) => word.startsWith("--allow-"));
 
-/** What a program needs to be found and started; none of larder's own options. */
+/** The variables by which a program is found and started; none of larder's own options. */
 const PASSED_ON = ["PATH", "HOME", "TMPDIR", "DENO_DIR", "XDG_CACHE_HOME"];
 
 /**
@@ -61,7 +61,7 @@ export function larderProcess(words: readonly string[]): Deno.ChildProcess {
 /** A running larder. Disposing of it kills it. */
 export class LarderProcess implements AsyncDisposable {
   readonly storage: string;
-  /** What it has logged so far. */
+  /** Its log lines so far. */
   readonly lines: LogLine[] = [];
   readonly #ownFolder: (Disposable & { readonly path: string }) | undefined;
   readonly #child: Deno.ChildProcess;
@@ -93,7 +93,7 @@ export class LarderProcess implements AsyncDisposable {
     this.#child = new Deno.Command(program, { args, ...this.#surroundings(environment) }).spawn();
     this.#stderr = new Response(this.#child.stderr).text();
     this.#read = this.#readLines();
-    // Looked at when the process has ended.
+    // Checked when the process has ended.
     this.#read.catch(() => undefined);
   }
 
@@ -174,7 +174,7 @@ export class LarderProcess implements AsyncDisposable {
     });
     return {
       clearEnv: true,
-      // No configuration file of whoever runs the tests.
+      // No configuration file of the user who runs the tests.
       env: { ...Object.fromEntries(passedOn), XDG_CONFIG_HOME: this.storage, ...environment },
       stdin: "null",
       stdout: "piped",

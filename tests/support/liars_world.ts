@@ -22,7 +22,7 @@ export const OBJECTS: readonly StoreObject[] = [
 const LARGE_BYTES_MIN = 512 * 1024;
 const GARBAGE = incompressible(5_000, 99);
 
-/** What a lie is made of. */
+/** The true values of which a lie is made. */
 interface Truth {
   readonly object: StoreObject;
   readonly file: NarFile;
@@ -88,7 +88,7 @@ const TRIES_MAX = 5;
 /** Nobody here is silent: only the machine itself can make larder say so. */
 const STOOD_STILL_REGEXP = /nothing came for|took over/;
 
-/** What a client was told in a narinfo. */
+/** The facts of a narinfo that a client got. */
 interface Told {
   readonly object: StoreObject;
   readonly path: string;
@@ -99,7 +99,7 @@ interface Told {
   readonly timesForgotten: number;
 }
 
-/** What has happened to a store object. */
+/** The history of a store object. */
 interface Trace {
   timesForgotten: number;
   hasMoved: boolean;
@@ -271,7 +271,7 @@ export class LiarsWorld implements AsyncDisposable {
     return true;
   }
 
-  /** Whoever asks again and again gets each path in the end. */
+  /** A client that tries again and again gets each path in the end. */
   async assertHealed(): Promise<void> {
     for (const object of OBJECTS) {
       let got = false;
@@ -297,8 +297,8 @@ export class LiarsWorld implements AsyncDisposable {
   }
 
   /**
-   * The file that an honest upstream sends for what was told, where larder can know that one has
-   * it: whoever removes a narinfo takes the store path with it that other upstreams are asked for.
+   * The file that an honest upstream sends for the narinfo, where larder can know that one has it.
+   * A removed narinfo takes its store path with it, and so the requests to other upstreams.
    */
   async #rightOf(told: Told): Promise<Uint8Array | undefined> {
     const { timesForgotten, hasMoved } = this.#traceOf(told.object);

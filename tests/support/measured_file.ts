@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 
-/** What a verify thread says of an uncompressed file. */
+/** The measure that a verify thread takes of an uncompressed file. */
 export function measuredFile(path: string) {
   const bytes = Deno.readFileSync(path);
   const digest = createHash("sha256").update(bytes).digest();

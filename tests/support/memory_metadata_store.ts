@@ -169,7 +169,7 @@ export class MemoryMetadataStore implements MetadataStore, AsyncDisposable {
     return swept;
   }
 
-  /** What is protected is looked up anew each time. */
+  /** Has nothing to store: each call looks up the protected paths anew. */
   async protect(): Promise<boolean> {
     this.#open();
     return false;

@@ -34,7 +34,7 @@ import { changeDocuments, type StoredDocument } from "./memory_documents.ts";
 import { type MemberRow, reservedBytesOf, unreserve } from "./memory_ledger.ts";
 import { type MemberId, NOBODY } from "../../src/base/member_id.ts";
 
-/** What a metadata store holds, as maps. */
+/** The tables of a metadata store, as maps. */
 export interface Tables {
   readonly narinfos: Map<StorePathHash, NarinfoRow>;
   readonly references: Map<StorePathHash, readonly StorePathHash[]>;
@@ -265,7 +265,7 @@ export function stockOf(tables: Tables, except?: MemberId): Stock {
   };
 }
 
-/** What may be evicted, in order; the ids are places in that order. */
+/** Entries that may be evicted, in order; the ids are places in that order. */
 export function coldEntries(
   tables: Tables,
   countMax: number,
@@ -350,7 +350,7 @@ function emptiesOf(
     .map(([path]) => path);
 }
 
-/** Removes one batch of rows that nobody asked for; store paths are no rows of their own here. */
+/** Removes one batch of rows without a request; store paths are no rows of their own here. */
 export function sweepFrom(tables: Tables, order: RowSweepOrder): SweptRows {
   const { unusedSinceMs, rowsMax, spared } = order;
   const narinfos = emptiesOf(tables, spared, unusedSinceMs).slice(0, rowsMax);

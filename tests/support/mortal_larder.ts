@@ -37,7 +37,7 @@ export interface MortalLarderParts {
   readonly world: SmallWorld;
   readonly limitBytes: number;
   readonly nowMs: () => number;
-  /** Stands between the database and everything else: whoever watches sees what was done. */
+  /** Stands between the database and everything else: a watch sees each change. */
   readonly watched: (metadata: MetadataStore, database: ModelConnection) => MetadataStore;
   readonly openDatabase: OpenModelDatabase;
   /** It dies at this step of its start. */
@@ -148,7 +148,7 @@ export class MortalLarder {
     await this.database.close();
   }
 
-  /** What it had under way stays as it is: what still runs does not find its files. */
+  /** Its unfinished work stays as it is: what still runs does not find its files. */
   #die(): void {
     // Nobody starts before its heartbeat is old enough.
     this.database.die(this.member, ENDED_AFTER_MS);
@@ -167,7 +167,7 @@ export interface LarderStores {
 /** The upstream is never silent, and never late. */
 const PATIENCE = { idleTimeoutMs: 0, hedgeAfterMs: 60_000 };
 
-/** What answers, as `buildApp` wires it. */
+/** The part that answers, as `buildApp` wires it. */
 export class RunningLarder {
   readonly larder: MortalLarder;
   readonly #stores: LarderStores;
@@ -241,7 +241,7 @@ export class RunningLarder {
     return this.#stores.metadata;
   }
 
-  /** What is being read or downloaded. */
+  /** Names of the NARs that are being read or downloaded. */
   underWay(): ReadonlySet<NarName> {
     return this.#traffic.reads.names();
   }
@@ -272,7 +272,7 @@ export class RunningLarder {
     this.#later(this.#traffic.downloads.resume(paths));
   }
 
-  /** Resolves when nothing is under way, in the background neither. */
+  /** Resolves when no work is running, in the background neither. */
   async idle(): Promise<void> {
     const { downloads } = this.#traffic;
     await downloads.idle();

@@ -1,6 +1,6 @@
 import { setImmediate } from "node:timers";
 
-/** What a process gets from everything that it calls once it is dead. */
+/** The error of every call that a process makes once it is dead. */
 export class Dead extends Error {}
 
 /** The life of a process within the test's own: it ends or sleeps between two calls. */
@@ -78,7 +78,7 @@ export class MortalLife {
   }
 
   /**
-   * The port as the process has it: each call is a step before and a step after, so that it may
+   * The port as the process has it. Each call is a step before and a step after: the process may
    * die with the call not made, or made and not known.
    */
   bind<Port extends object>(port: Port): Port {

@@ -11,7 +11,7 @@ export interface NarFileOptions {
   readonly stored?: boolean;
 }
 
-/** Every compressed form of a NAR, made when first asked for and shared by all upstreams. */
+/** Every compressed form of a NAR, made at its first request and shared by all upstreams. */
 const files = new WeakMap<Uint8Array, Map<string, Promise<NarFile>>>();
 
 /** The NAR file of these bytes. */

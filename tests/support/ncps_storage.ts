@@ -22,7 +22,7 @@ export const NCPS_KEYS: Readonly<Record<NcpsKind, string>> = {
   chunked: "localhost:Y5WqTLPirKWbzlpDxz4jTp4ak8B3M1jFmeLfJ1JPuIE=",
 };
 
-/** What the storages have pinned: a chain of four. */
+/** The pin root of the storages: a chain of four. */
 export const NCPS_PINNED = "qs3fr80x6031dcvlg9yb1q9g66prvf5q";
 
 const FIXTURES = new URL("../fixtures/ncps", import.meta.url).pathname;

@@ -47,8 +47,8 @@ export class NixClient implements Disposable {
   readonly root = `${this.#folder.path}/root`;
 
   /**
-   * `caFile`: whom it trusts with HTTPS. `netrc`: the text of its netrc file, if any. `settings`:
-   * further lines of its nix.conf.
+   * `caFile`: the authorities that it trusts. `netrc`: the text of its netrc file, if any.
+   * `settings`: further lines of its nix.conf.
    */
   constructor(
     { caFile, netrc, settings = "" }: {
@@ -117,7 +117,7 @@ export class NixClient implements Disposable {
     if (!success) throw new Error(`Cannot dump ${path}`);
   }
 
-  /** What the program printed. Throws what it complained about. */
+  /** The program's standard output. Throws its standard error if it fails. */
   async run(program: string, args: readonly string[], stdin = ""): Promise<string> {
     await using child = this.#command(program, args).spawn();
     const writer = child.stdin.getWriter();

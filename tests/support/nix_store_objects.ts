@@ -3,7 +3,7 @@ import { encodeNix32 } from "../../src/nix/nix32.ts";
 import { STORE_DIR } from "../../src/nix/store_path.ts";
 import type { NixClient } from "./nix_client.ts";
 
-/** What an output holds. Every kind but the empty ones differs from name to name. */
+/** The content of an output. Every kind but the empty ones differs from name to name. */
 export type Content =
   /** Some small files and links that name the references. */
   | "tree"
@@ -79,7 +79,7 @@ export function storePathOf(name: string): string {
   return `${STORE_DIR}/${encodeNix32(digest)}-${name}`;
 }
 
-/** Resolves to what Nix has to be told of it. */
+/** Resolves to the lines with which Nix registers it. */
 async function addObject(client: NixClient, object: NixObject): Promise<string> {
   const { name, content = "tree", deriver = "" } = object;
   const references = object.references?.map(storePathOf) ?? [];

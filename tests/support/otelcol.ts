@@ -70,7 +70,7 @@ export class Collector implements AsyncDisposable {
     await this.#child.status;
   }
 
-  /** What has come of one signal, one OTLP request each. Ask after `stop`. */
+  /** The received OTLP requests of one signal. Call it after `stop`. */
   received(signal: typeof SIGNALS[number]): readonly Otlp[] {
     return Deno.readTextFileSync(`${this.#folder.path}/${signal}.json`).split("\n")
       .filter((line) => line !== "").map((line) => JSON.parse(line));

@@ -60,7 +60,7 @@ export function pastMonth(nowMs: number): PastMonth {
 
 type Amounts = Readonly<Record<string, number>>;
 
-/** What ten minutes of that time of the week bring. The same time brings the same. */
+/** The events of ten minutes at that time of the week. The same time brings the same. */
 function tenMinutes(atMs: number) {
   const at = new Date(atMs);
   const isWeekend = at.getUTCDay() % 6 === 0;

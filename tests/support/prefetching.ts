@@ -27,7 +27,7 @@ export function fan(count: number, seed = 0): readonly StoreObject[] {
   return [...leaves, makeStoreObject({ name: "top", references: leaves, seed })];
 }
 
-/** What was fetched ahead came to, without the zeros. */
+/** The counts of prefetched files by result, without the zeros. */
 export async function prefetched(cache: TestCache): Promise<Readonly<Record<string, number>>> {
   return (await scrape(cache)).nonZero("larder_prefetch_total");
 }
@@ -36,7 +36,7 @@ export function of(kind: "narinfo" | "nar", result: string): string {
   return `{kind="${kind}",result="${result}"}`;
 }
 
-/** How often the upstream was asked for NARs. */
+/** How many requests for NARs the upstream got. */
 export function narRequests(upstream: FakeUpstream): number {
   return upstream.count(/^\/nar\//);
 }

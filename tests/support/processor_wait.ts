@@ -1,6 +1,6 @@
 /**
- * How long the main threads of these processes have been ready to run without a processor, in ms:
- * what a busy machine has cost them so far. 0 where the system does not count it.
+ * How long the main threads of these processes have been ready to run without a processor, in ms.
+ * That is the cost of a busy machine so far. 0 where the system does not count it.
  */
 export function processorWaitMs(pids: readonly number[]): number {
   // These files are not for a test itself to read.

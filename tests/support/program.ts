@@ -37,7 +37,7 @@ export function isRequired(excuse: string): boolean {
 
 export interface ProgramOutcome {
   readonly code: number;
-  /** What it wrote, to either stream. */
+  /** The text that it wrote, to either stream. */
   readonly output: string;
 }
 

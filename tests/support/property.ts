@@ -9,7 +9,7 @@ const longMs = numberFrom("FUZZ_MS");
 const replay = `FUZZ_SEED=${seed}${longMs === undefined ? "" : ` FUZZ_MS=${longMs}`}`;
 let announced = false;
 
-/** How long what speaks to a real server is tried: a short look, unless somebody asks for more. */
+/** How long a property with a real server is tried: a short look, unless the caller wants more. */
 const SOCKET_MS = 4_000;
 const socketMs = numberFrom("FUZZ_SOCKET_MS") ?? SOCKET_MS;
 

@@ -6,12 +6,12 @@ export const SIGNATURE = Buffer.from("\r\n\r\n\0\r\nQUIT\n", "latin1");
 export interface ProxyHeaderParts {
   readonly from: string;
   readonly port: number;
-  /** What stands behind the addresses. */
+  /** The bytes behind the addresses. */
   readonly facts?: Uint8Array;
   readonly version?: number;
   readonly command?: number;
   readonly family?: number;
-  /** What the header says instead of its length. */
+  /** The length that the header says, in place of the right one. */
   readonly length?: number;
 }
 

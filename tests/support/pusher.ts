@@ -9,7 +9,7 @@ export interface PusherOptions {
   readonly attemptsMax?: number;
 }
 
-/** What a push came to an end with. */
+/** The error that ended a push. */
 export class PushFailed extends Error {
   readonly status: number;
 
@@ -22,8 +22,8 @@ export class PushFailed extends Error {
 const FIRST_WAIT_MS = 50;
 
 /**
- * Pushes a closure as `nix copy` does, leaf first: it asks for each path, sends what is missing,
- * and reads the narinfo of each reference before it writes one. Retries what Nix retries.
+ * Pushes a closure as `nix copy` does, leaf first. Requests each path, and sends what is missing.
+ * Reads the narinfo of each reference before it writes one. Retries what Nix retries.
  */
 export async function pushLikeNix(
   url: string,

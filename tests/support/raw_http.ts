@@ -94,7 +94,7 @@ export class RawConnection implements AsyncDisposable {
 
 type Framing = number | "chunked" | "close";
 
-/** A body that is taken off the wire only as it is asked for. */
+/** A body that is taken off the wire only as it is read. */
 export class RawBody {
   readonly #inbox: Inbox;
   readonly #isChunked: boolean;

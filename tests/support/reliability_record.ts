@@ -1,4 +1,4 @@
-/** What a client saw of an answer to its request. */
+/** A client's view of the response to its request. */
 export const SIGHTS = {
   whole: "the right NAR, whole",
   rest: "206 with the right rest",
@@ -14,7 +14,7 @@ export const SIGHTS = {
   left: "nothing more, it has left",
 } as const;
 
-/** What is in the storage afterwards, by its files and its rows. */
+/** The state of the storage afterwards, by its files and its rows. */
 export const KEEPINGS = {
   nothing: "nothing",
   narinfo: "the narinfo",

@@ -7,7 +7,7 @@ export interface LarderSurroundings {
   readonly env?: Readonly<Record<string, string>>;
   /** Content by path. */
   readonly files?: Readonly<Record<string, string>>;
-  /** What symbolic links say, by their path. */
+  /** The targets of symbolic links, by their path. */
   readonly links?: Readonly<Record<string, string>>;
   /** The path of the executable. */
   readonly executable?: string;
@@ -18,7 +18,7 @@ export interface LarderSurroundings {
   readonly columns?: number | undefined;
 }
 
-/** What a command said and how it ended. */
+/** The output of a command, and its exit code. */
 export interface Ran {
   readonly status: number;
   readonly out: string;

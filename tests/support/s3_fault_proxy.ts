@@ -10,7 +10,7 @@ export interface S3Request {
   readonly path: string;
 }
 
-/** What becomes of a request. */
+/** The fate of a request. */
 export type S3Fault =
   /** This status and error code, and nothing reaches the server. */
   | { readonly status: number; readonly code: string }

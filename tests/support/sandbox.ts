@@ -13,8 +13,9 @@ export interface Sandbox extends Disposable {
 }
 
 /**
- * The restrictions of larder's unit without systemd: a read-only system, no devices, no other
- * processes in /proc, no capabilities, a user namespace, and the filter of system calls.
+ * The restrictions of larder's unit without systemd. The system is read-only. There are no
+ * devices, no other processes in /proc and no capabilities. A user namespace and the filter of
+ * system calls are in force.
  */
 export function sandbox(): Sandbox {
   const folder = tempFolder();

@@ -33,7 +33,7 @@ const OF_NAMESPACES = ["unshare", "setns"];
 
 type Instruction = readonly [code: number, ifTrue: number, ifFalse: number, k: number];
 
-/** What a unit says about system calls. */
+/** A unit's lines about system calls. */
 export interface CallRules {
   /** The lines of SystemCallFilter. */
   readonly filter: readonly string[];

@@ -24,7 +24,7 @@ export const ROWS_ELSEWHERE = SERVERS.emptyDatabase === undefined ? "" : "rows a
 /** Why a test leaves out what it does to a NAR file; empty where they are files. */
 export const NARS_ELSEWHERE = SERVERS.s3 === undefined ? "" : "NAR files are in a bucket";
 
-/** What a storage has on the servers. */
+/** The places of a storage on the servers. */
 interface SharedPlaces {
   readonly databaseUrl: string | undefined;
   readonly bucket: S3Place | undefined;

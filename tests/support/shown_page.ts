@@ -29,8 +29,9 @@ export function pageTest(name: string, look: (page: ShownPage) => Promise<void>)
 }
 
 /**
- * Shows the page of a cache with something in each of its parts: a download at its first million
- * of bytes, a pin, other members, an upstream that cannot be reached and the warning about it.
+ * Shows the page of a cache with something in each of its parts. A download is at its first
+ * million of bytes. There are a pin and other members. An upstream cannot be reached, and the page
+ * warns about it.
  */
 async function withShownPage(look: (page: ShownPage) => Promise<void>): Promise<void> {
   const gate = new Gate();

@@ -7,7 +7,7 @@ import { tempFolder } from "./temp_folder.ts";
 /** To make one and have the disk sync it takes longer than all that is then done with it. */
 const EMPTY_DATABASE = await emptyDatabase();
 
-/** What outlives a process: a folder for its database and its growing files, and its NAR files. */
+/** The files that outlive a process: its NAR files, and a folder for its database and downloads. */
 export class SmallDisk implements Disposable {
   readonly nars = new Map<StoredName, Uint8Array<ArrayBuffer>>();
   /** Set to have no file removed. */

@@ -43,7 +43,7 @@ export const smallWorld: fc.Arbitrary<SmallWorld> = fc
   )
   .map((paths) => new SmallWorld(paths));
 
-/** What the upstream has. */
+/** The store objects of the upstream. */
 export class SmallWorld {
   readonly paths: readonly WorldPath[];
   readonly #narinfos = new Map<StorePathHash, Narinfo>();

@@ -3,7 +3,7 @@ import fc from "fast-check";
 import type { Answer, Deed, Happened, SpaceModel } from "./space_model.ts";
 import type { SpaceSystem } from "./space_system.ts";
 
-/** What a step goes through. */
+/** The conditions of a step. */
 export interface Weather {
   /** The upstream does not answer. */
   readonly isOff: boolean;
@@ -95,7 +95,7 @@ export const SPACE_COMMANDS: fc.Arbitrary<Command>[] = [
   restart,
 ];
 
-/** Some deeds side by side; then nothing is under way any more. */
+/** Some deeds side by side; then none of them is running any more. */
 export class Step implements Command {
   readonly #deeds: readonly Deed[];
   readonly #weather: Weather;
@@ -142,7 +142,7 @@ export interface CrashParts {
   readonly after: number;
   /** The starts after it that die too, and at which of their steps. */
   readonly lives: readonly number[];
-  /** Who dies, where there are several. */
+  /** The member that dies, where there are several. */
   readonly victim: number;
 }
 
@@ -176,7 +176,7 @@ export class Crash implements Command {
     this.#wasTooLate = !life.isOver;
     await system.crash(victim);
     setWeather(system, { ...FINE, slowness: weather.slowness });
-    // Whoever is left settles what it began, or the next start does, or both at once.
+    // The members left settle what it began, or the next start does, or both at once.
     await Promise.all([...system.living.map((member) => member.look()), system.start(lives)]);
     setWeather(system, FINE);
     await system.idle();

@@ -1,24 +1,24 @@
 import type { NarName } from "../../src/nix/nar_name.ts";
 import type { SmallWorld } from "./small_world.ts";
 
-/** What somebody asks of the cache. Paths are numbers of the world. */
+/** A request to the cache. Paths are numbers of the world. */
 export interface Deed {
   readonly kind: "fetch" | "narinfo" | "pin" | "unpin" | "delete" | "delete nar" | "evict";
   readonly path: number;
   /** Begins after so many turns. */
   readonly after: number;
-  /** Whom it is asked of, where there are two; default: the first. */
+  /** The member that gets it, where there are two; default: the first. */
   readonly member?: number;
 }
 
-/** What came of it; nothing where nobody heard. */
+/** The answer to a deed; empty where no member heard it. */
 export interface Answer {
   readonly narinfo?: boolean;
   readonly nar?: boolean;
   readonly done?: boolean;
 }
 
-/** What is to be seen from outside once nothing is under way. */
+/** The state that shows from outside once no work is running. */
 export interface Seen {
   /** Stored paths with their last use. */
   readonly stored: ReadonlyMap<number, number>;
@@ -36,7 +36,7 @@ export interface Happened {
   readonly evictedNars: ReadonlySet<NarName>;
 }
 
-/** What the cache must hold. Where deeds crossed or a crash came, more than one state is right. */
+/** The state that the cache must hold. After crossing deeds or a crash, several are right. */
 export class SpaceModel implements Seen {
   readonly world: SmallWorld;
   stored: ReadonlyMap<number, number> = new Map();

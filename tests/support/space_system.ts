@@ -115,7 +115,7 @@ export class SpaceSystem implements AsyncDisposable {
     for (const place of this.#members.keys()) await this.#over(place);
   }
 
-  /** Resolves when nothing is under way, and each has seen what the others did. */
+  /** Resolves when no work is running, and each has seen what the others did. */
   async idle(): Promise<void> {
     for (const member of this.living) await member.idle();
     if (this.#members.length === 1) return;
@@ -155,7 +155,7 @@ export class SpaceSystem implements AsyncDisposable {
     }
   }
 
-  /** Once nothing is under way. */
+  /** Once no work is running. */
   async seen(): Promise<Seen> {
     const { database } = this.running.larder;
     const rows = await database.rows(`SELECT p.hash, u.used_at_ms FROM narinfo i
@@ -171,7 +171,7 @@ export class SpaceSystem implements AsyncDisposable {
     };
   }
 
-  /** What is wrong with the accounts and the disk once nothing is under way. */
+  /** Errors in the accounts and on the disk once no work is running. */
   async audit(): Promise<readonly string[]> {
     const stock = await this.running.metadata.stock();
     const counted = stock.keptBytes + stock.pendingBytes;

@@ -1,5 +1,5 @@
-// Below the ports that the system hands out by itself (32768 and up): while the listener is
-// closed nobody else is given this port, and a client that tries it cannot reach itself.
+// Below the ports that the system hands out by itself (32768 and up). While the listener is
+// closed, no other process gets this port, and a client that tries it cannot reach itself.
 const LOWEST_PORT = 20_000;
 const PORTS = 12_000;
 const TRIES_MAX = 200;
@@ -19,8 +19,8 @@ export function listenOnSteadyPort(): Deno.TcpListener {
 }
 
 /**
- * Listens again on a port that was closed. A process that is being started somewhere else in
- * this one holds a copy of the closed listener for a moment: until then it is tried again.
+ * Listens again on a port that was closed. A process that another test is starting holds a copy
+ * of the closed listener for a moment. Until it drops the copy, this tries again.
  */
 export async function listenAgain(port: number, tcpBacklog?: number): Promise<Deno.TcpListener> {
   const options = { hostname: "127.0.0.1", port, ...(tcpBacklog !== undefined && { tcpBacklog }) };

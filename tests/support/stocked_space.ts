@@ -86,7 +86,7 @@ export class StockedSpace implements AsyncDisposable {
     this.#nowMs += ms;
   }
 
-  /** Whose narinfo and whose file are stored, of these. */
+  /** Those of the seeds whose narinfo and file are stored. */
   async stored(seeds: readonly string[]): Promise<readonly string[]> {
     const paths: readonly (readonly [string, StorePathHash])[] = seeds.map((seed) => [
       seed,

@@ -6,11 +6,11 @@ import { MARK_NAME } from "../../src/storage/storage_mark.ts";
 import { queryPostgres } from "./postgres_programs.ts";
 import { isInBucket, narFolderOf, sharedDatabaseOf } from "./shared_servers.ts";
 
-/** What the database of a storage says of its NAR files. */
+/** The accounts of a storage's database about its NAR files. */
 export interface StorageAccounts {
   readonly countedBytes: number;
   readonly keptFiles: number;
-  /** Names of files on their way in or out. */
+  /** Names of files that are being stored or removed. */
   readonly pending: readonly string[];
   /** Store path hashes. */
   readonly narinfos: ReadonlySet<string>;

@@ -26,7 +26,7 @@ export function narBytesOf(nar: number): number {
   return 1_000 + nar;
 }
 
-/** What a store is told so that it holds the graph. */
+/** The changes after which a store holds the graph. */
 export function changesOf(nodes: readonly GraphNode[]): readonly Change[] {
   return nodes.flatMap(({ references, nar, kept = true }, node): readonly Change[] => {
     if (nar === undefined) return [];

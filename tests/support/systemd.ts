@@ -16,13 +16,13 @@ export function unitFile(text: string): UnitFile {
   return { path, [Symbol.dispose]: () => folder[Symbol.dispose]() };
 }
 
-/** What systemd has to say against a unit; empty for a right one. */
+/** The complaints of systemd about a unit; empty for a right one. */
 export function problemsWith({ path }: UnitFile): string {
   const { success, text } = analyze(["verify", "--man=no", path]);
   return success || text !== "" ? text : "systemd-analyze verify failed";
 }
 
-/** What the service may do, by systemd's scale from 0 (nothing) to 10. */
+/** The exposure of the service, on systemd's scale from 0 (nothing) to 10. */
 export function exposureOf({ path }: UnitFile): number {
   const { text } = analyze(["security", "--offline=true", path]);
   const exposure = /Overall exposure level for \S+: ([\d.]+)/.exec(text)?.[1];

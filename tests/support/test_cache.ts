@@ -51,7 +51,7 @@ export interface TestCacheOptions extends Partial<FlatParts> {
   readonly idleTimeoutMs?: number;
   /** Of the NAR files; default: none. */
   readonly limitBytes?: number;
-  /** By upstream; an absent one is asked for its own. */
+  /** By upstream. Where one is absent, larder requests it from the upstream. */
   readonly priorities?: readonly (number | undefined)[];
 }
 
@@ -124,7 +124,7 @@ export class TestCache implements AsyncDisposable {
       negativeTtlMs: 60_000,
       verifyThreads: 1,
       space: { limitBytes, owner: "test", graceMs },
-      // Tests count what an upstream is asked for; those of fetching ahead turn it on.
+      // Tests count requests to an upstream; those of prefetch turn it on.
       prefetch: undefined,
       allowDelete: false,
       uploads: { allowed: false, keys: [], requireSignature: false },
@@ -162,7 +162,7 @@ export class TestCache implements AsyncDisposable {
     return this.#app.space;
   }
 
-  /** What is being read or downloaded. */
+  /** Names of the NARs that are being read or downloaded. */
   get beingRead(): ReadonlySet<string> {
     return this.#app.reads.names();
   }
@@ -226,22 +226,22 @@ export class TestCache implements AsyncDisposable {
     return this.#app.history.start();
   }
 
-  /** What the server does when it starts. */
+  /** Does as the server when it starts. */
   lookAtUpstreams(): void {
     this.#app.lookAtUpstreams();
   }
 
-  /** Resolves when no download is under way: what is kept by then is kept. */
+  /** Resolves when no download is running: what is kept by then is kept. */
   downloadsOver(): Promise<void> {
     return this.#app.downloadsOver();
   }
 
-  /** What the server does every few seconds. */
+  /** Does as the server every few seconds. */
   tellMembers(): Promise<void> {
     return this.#app.tellMembers();
   }
 
-  /** What the server does when it begins to stop. */
+  /** Does as the server when it begins to stop. */
   stopping(): void {
     this.#app.stopping();
   }
@@ -251,7 +251,7 @@ export class TestCache implements AsyncDisposable {
     return this.#app.prefetchOver();
   }
 
-  /** Judges what was fetched ahead and not asked for in time. */
+  /** Judges prefetched files without a request in time. */
   expirePrefetched(): void {
     this.#app.expirePrefetched();
   }

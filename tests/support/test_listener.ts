@@ -6,7 +6,7 @@ import {
 } from "../../src/http/server/http_server.ts";
 import { createLogger } from "../../src/telemetry/logger.ts";
 
-/** A server of ours on a port of 127.0.0.1; disposing of it waits for what is under way. */
+/** A server of ours on a port of 127.0.0.1; disposing of it waits for running requests. */
 export class TestListener implements AsyncDisposable {
   readonly port: number;
   readonly server: HttpServer;

@@ -1,8 +1,8 @@
 import { tempFolder } from "./temp_folder.ts";
 
 /**
- * What `scripts/test.ts` names the one path where a test may listen on a Unix socket. From 2.9 on
- * Deno wants each path of one among its permissions.
+ * The variable in which `scripts/test.ts` names the one path where a test may listen on a Unix
+ * socket. From 2.9 on Deno wants each path of one among its permissions.
  */
 export const SOCKET_VARIABLE = "TEST_SOCKET";
 

@@ -31,8 +31,8 @@ export function timedTest(name: string, scene: () => Promise<void>): void {
 }
 
 /**
- * Repeats a scene that was too slow, twice at most, when the machine is calm: a slow larder is slow
- * three times, and a busy machine is not. Every other failure counts at once. A time in which the
+ * Repeats a scene that was too slow, twice at most, when the machine is calm. A slow larder is slow
+ * three times; a busy machine is not. Every other failure counts at once. A time in which the
  * host gave the processor to others counts for nothing. Where all are such, the log says so.
  */
 export async function bestOfThree(

@@ -1,4 +1,4 @@
-/** What makes larder trust an authority. */
+/** A way to make larder trust an authority. */
 export interface Trust {
   readonly flags?: Readonly<Record<string, string>>;
   readonly environment?: Readonly<Record<string, string>>;

@@ -19,7 +19,7 @@ export function uploadCache(options: Partial<TestCacheOptions> = {}): Promise<Te
   return TestCache.open({ upstreams: [], uploads: ALLOWED, tokens: [WRITE_TOKEN], ...options });
 }
 
-/** What a client sends of one store object. */
+/** The requests of a client for one store object. */
 export interface Push {
   readonly object: StoreObject;
   readonly file: NarFile;

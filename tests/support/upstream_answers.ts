@@ -11,7 +11,7 @@ export function textAnswer(status: number, text: string, contentType = "text/pla
   return { status, headers, body, framing: body.length };
 }
 
-/** What a test's own `Response` looks like on the wire; chunked unless it says its length. */
+/** A test's own `Response` as it goes over the wire; chunked unless it says its length. */
 export function responseAnswer({ status, headers: given, body }: Response): Answer {
   const headers = new Headers(given);
   const length = headers.get("content-length");

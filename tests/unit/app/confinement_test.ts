@@ -52,7 +52,7 @@ Deno.test("confinement: the narinfo Worker reaches the network alone", async () 
   assert.deepEqual(await allowedTo(NETWORK_ALONE), ["net"]);
 });
 
-/** What a Worker with these permissions may do. */
+/** The acts that a Worker with these permissions may do. */
 async function allowedTo(permissions: Deno.PermissionOptionsObject): Promise<readonly string[]> {
   using folder = tempFolder();
   const path = `${folder.path}/file`;
@@ -84,7 +84,7 @@ Deno.test("confinement: PostgreSQL has the files and the socket that its URL nam
   assert.ok(write.includes("/run/postgresql") && !write.includes("/etc/pg.crt"));
 });
 
-/** What a confined process may do of the attempts. */
+/** Those of the attempts that a confined process may do. */
 function triedBy(args: readonly string[], attempts: Attempts): readonly string[] {
   const permissions = ["--no-prompt", "--allow-read=/", "--allow-write=/", "--allow-env"];
   const { stdout, stderr } = new Deno.Command(Deno.execPath(), {

@@ -6,7 +6,7 @@ import type { Member } from "../../../src/metadata/space_ledger.ts";
 const SELF = newMemberId("a.example", 1);
 const OTHER = newMemberId("b.example", 1);
 
-/** What each look sees of the other member's silence; the last one stays. */
+/** The other member's silence at each look; the last one stays. */
 const CASES: readonly (readonly [string, readonly number[], MemberId | undefined])[] = [
   ["that writes a heartbeat lives", [4_000, 4_500, 10], OTHER],
   ["that died a moment ago does not", [29_000, 29_500, 30_000], undefined],

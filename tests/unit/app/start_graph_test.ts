@@ -23,7 +23,7 @@ async function readGraph(): Promise<Graph> {
   return JSON.parse(new TextDecoder().decode(stdout));
 }
 
-/** What the module leads to, at once or, with `lazy`, also later. */
+/** The modules that the module leads to, at once or, with `lazy`, also later. */
 function reachedFrom({ modules }: Graph, start: string, lazy: boolean): ReadonlySet<string> {
   const known = new Map(
     modules.map(({ specifier, dependencies = [] }) => [specifier, dependencies]),

@@ -7,7 +7,7 @@ import { makeStoreObject } from "../../support/store_object.ts";
 
 const { storePathHash } = makeStoreObject({ name: "thing-1.0" });
 
-/** What is told of the queries that `work` makes within a request. */
+/** The spans of the queries that `work` makes within a request. */
 async function spansOf(work: (metadata: SqliteMetadataStore) => Promise<unknown>) {
   const spans = new RecordedSpans();
   const connection = await openDatabase(":memory:");

@@ -12,7 +12,7 @@ function settingsOf(...args: readonly string[]) {
   return resolveSettings(inputsOf({ args, hostname: "my-build-host" })).settings;
 }
 
-/** What arrives at a receiver; the first report, or "nothing" when nothing came for a while. */
+/** The first report that a receiver gets, or "nothing" when none came for a while. */
 async function reported(...args: readonly string[]): Promise<string> {
   const arrived = Promise.withResolvers<string>();
   await using server = Deno.serve(

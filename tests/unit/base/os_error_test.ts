@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { messageOf, reasonOf } from "../../../src/base/failure.ts";
 import { checkProperty } from "../../support/property.ts";
 
-/** What Deno throws, what larder says of it, and what it says behind a path. */
+/** An error of Deno's, larder's text for it, and its text behind a path. */
 const CASES: readonly (readonly [string, string, string])[] = [
   [
     "No such file or directory (os error 2): readfile '/a b'",

@@ -115,7 +115,7 @@ Deno.test("downloads: a whole file is in the backlog until its NAR is verified",
   assert.deepEqual(downloads.backlog(), { files: 0, bytes: 0, oldestMs: 0 });
 });
 
-/** What a process has received whole, and another one takes over. */
+/** Whole files of a process that another one takes over. */
 const LEFT: Readonly<Record<string, { bytes: Uint8Array; measure: NarMeasure; kept: boolean }>> = {
   "with the right bytes is kept": { bytes: BYTES, measure: MEASURED, kept: true },
   "that was cut goes": { bytes: BYTES.subarray(1), measure: MEASURED, kept: false },

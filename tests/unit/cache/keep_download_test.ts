@@ -172,7 +172,7 @@ class Scene implements AsyncDisposable {
     await keepDownload(this.deps, download, NAR, received);
   }
 
-  /** In the store, and on its way. */
+  /** Objects in the store, and files that are still pending. */
   async left() {
     const objects = await Array.fromAsync(this.nars.list(""), ({ at }) => at);
     return { objects, pending: await this.metadata.pendingFiles() };

@@ -83,7 +83,7 @@ Deno.test("larder gc: without a limit it says how to give a target", async () =>
   assert.match(err, /^larder: [^\n]*no --cache-max-size[^\n]*give --target SIZE\n$/);
 });
 
-/** A terminal, and when the command has looked at it a few times: it does for each line. */
+/** A terminal, and when the command has checked it a few times: it does for each line. */
 function terminal(): { readonly columns: number; readonly watched: Promise<void> } {
   const { promise, resolve } = Promise.withResolvers<void>();
   let looks = 0;

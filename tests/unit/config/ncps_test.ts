@@ -5,7 +5,7 @@ import { readSettings, type ResolvedSettings } from "../../../src/config/setting
 import { type DefaultInputs, inputsOf, TOML_PATH } from "../../support/config_inputs.ts";
 import { NCPS_SETTINGS, type NcpsSetting } from "../../support/ncps_settings.ts";
 
-/** What larder calls those that mean the same, each with a value that is not its default. */
+/** larder's names for options of the same meaning, each with a value that is not its default. */
 const SAME: Readonly<Record<string, readonly [keyof typeof OPTIONS, string]>> = {
   "--cache-get-token": ["cache.get-token", "sesame"],
   "--cache-allow-delete-verb": ["cache.allow-delete-verb", "true"],

@@ -3,7 +3,7 @@ import { Database } from "../../../src/metadata/postgres/database.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
 import { freePort } from "../../support/free_port.ts";
 
-/** By how much time goes on whenever somebody looks: nobody waits half a minute here. */
+/** By how much time goes on at each look: no test waits half a minute here. */
 const STEP_MS = 5_000;
 
 Deno.test("Database: a server that stays away ends the start, with its place and why", async () => {

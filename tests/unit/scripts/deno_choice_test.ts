@@ -69,7 +69,7 @@ Deno.test("scripts/deno: the first task installs the packages with one line of i
   assert.deepEqual(run(), ["/: task demo", ""]);
 });
 
-/** What `scripts/deno eval 1` runs where PATH has a Deno of this version, and npm has all. */
+/** The Deno of `scripts/deno eval 1` where PATH has one of this version, and npm has all. */
 function chosen({ onPath, use = "" }: { onPath: string; use?: string }): string {
   using folder = tempFolder();
   const program = (name: string, lines: string) =>

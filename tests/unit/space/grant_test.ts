@@ -118,9 +118,9 @@ Deno.test("grant: a ledger that fails is logged once, and once when it answers a
 class Storage {
   readonly metadata = new MemoryMetadataStore();
   readonly lines: string[] = [];
-  /** How often bytes were asked for. */
+  /** How often bytes were requested. */
   reserves = 0;
-  /** What the ledger waits for. */
+  /** Delays each answer of the ledger. */
   delay: Promise<void> | undefined;
   readonly #limitBytes: number;
 

@@ -16,12 +16,12 @@ const marked: Change = { kind: "nar-marked", at: first.at, owner: "dead" };
 
 interface Case {
   readonly changes: readonly Change[];
-  /** What lies in the store. */
+  /** Objects that lie in the store. */
   readonly there: readonly (typeof first)[];
   readonly keeps: readonly (typeof first)[];
 }
 
-/** What a crash left, and what is kept then. */
+/** Leftovers of a crash, and what the start keeps of them. */
 const CASES: Readonly<Record<string, Case>> = {
   "before an object was there": { changes: [publishing], there: [], keeps: [] },
   "between an object and its row": { changes: [publishing], there: [second], keeps: [] },

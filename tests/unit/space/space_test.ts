@@ -275,7 +275,7 @@ Deno.test("space: what another member brings in place of what it removed may go"
   await stocked.store("a", 450);
   const [at] = stocked.files;
   assert.ok(at);
-  // The other member's removal is under way: nothing here may go.
+  // The other member's removal is running: no file here may go.
   await metadata.apply([{ kind: "nar-marked", at, owner: "other" }]);
   assert.equal(await space.reserve(100), undefined);
   await stocked.runsOver();

@@ -36,7 +36,7 @@ async function narWith(fault: Fault, headers: Record<string, string> = {}): Prom
   return await rawRequest(upstream.port, requestText("GET", path, headers));
 }
 
-/** What the promise came to be, or "waiting" when it is still waiting after `meanwhile`. */
+/** The state of the promise, or "waiting" when it is still waiting after `meanwhile`. */
 async function stateAfter<T>(
   promise: Promise<T>,
   meanwhile: Promise<unknown>,

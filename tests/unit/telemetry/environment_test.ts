@@ -7,7 +7,7 @@ const OURS = { "service.name": "larder", "service.version": "1.2", "service.inst
 
 type ReportInvalid = (variable: string) => void;
 
-/** What is made of an environment, and which variables it was not understood by. */
+/** The value of an environment, and the variables that were not understood. */
 function read<Value>(
   environment: Readonly<Record<string, string>>,
   by: (variable: (name: string) => string | undefined, complain: ReportInvalid) => Value,

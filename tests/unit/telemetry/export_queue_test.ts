@@ -78,7 +78,7 @@ Deno.test("export queue: a receiver that is too slow all the time is one outage"
   const tooMany = () => Array.from({ length: 5_000 }, (_, at) => at);
   let batches = 0;
   const { queue, lost, outages } = queueOf(async () => {
-    // While each of the first ones is on its way, more than fits comes in.
+    // While each of the first ones is in flight, more than fits comes in.
     if (batches++ < 20) { for (const item of tooMany()) queue.add(item); }
   });
   queue.add(1);

@@ -42,7 +42,7 @@ function counterWith(labels: readonly Facts[], resource = RESOURCE) {
   return metricData([family, other], resource, { startMs: 0, endMs: 1 });
 }
 
-/** What is written, parsed; each line is one, and short enough. */
+/** The written lines, parsed; each is one line, and short enough. */
 async function linesOf(
   send: (senders: ReturnType<typeof lineSenders>) => Promise<void>,
 ): Promise<readonly Otlp[]> {

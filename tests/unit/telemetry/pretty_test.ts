@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { createLogger, type Logger } from "../../../src/telemetry/logger.ts";
 import { prettyLine } from "../../../src/telemetry/pretty/pretty_line.ts";
 
-/** What a person sees, outside a terminal. */
+/** The lines that a person sees, outside a terminal. */
 function shownLines(columns?: number): { readonly log: Logger; readonly text: () => string } {
   let shown = "";
   const format = prettyLine({ hasColors: false, hasTime: false, columns });

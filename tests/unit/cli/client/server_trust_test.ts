@@ -11,7 +11,7 @@ interface ServerCertificate {
   readonly isAuthority?: boolean;
 }
 
-/** What `larder pins` says to a server whose certificate only its own file vouches for. */
+/** The result of `larder pins` on a server whose certificate only its own file vouches for. */
 async function pinsOver(
   env: Environment,
   { subject, isAuthority }: ServerCertificate = {},

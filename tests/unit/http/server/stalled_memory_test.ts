@@ -8,7 +8,7 @@ import { StalledClients, StalledSocket } from "../../../support/stalled_clients.
 
 const KIB = 1024;
 
-/** What the runtime may hold for a client that does not read. */
+/** The most that the runtime may hold for a client that does not read. */
 const SMALL_BYTES = 16 * KIB;
 
 const CLIENTS = 40;

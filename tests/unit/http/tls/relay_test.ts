@@ -89,7 +89,7 @@ class Scene implements AsyncDisposable {
     return Deno.connect({ ...PLACE, port: this.#outer.addr.port });
   }
 
-  /** What the first `count` connections to the listener within begin with. */
+  /** The first bytes of the first `count` connections to the listener within. */
   async heard(count = 1): Promise<readonly string[]> {
     const heard: string[] = [];
     while (heard.length < count) {
