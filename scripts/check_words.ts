@@ -1,6 +1,6 @@
 // Fails when prose of the project has a sentence of over 25 words, or a paraphrase of a glossary
-// word. Prose is comments, documents with their tables, strings, and names of tests. Fails, too,
-// when a doc comment begins with a pronoun. Run by `deno task ok`.
+// word. Prose is comments, documents with their tables, strings, and names of tests. The strings of
+// tests are none. Fails, too, when a doc comment begins with a pronoun. Run by `deno task ok`.
 import { docBeginProblems } from "./check_words/doc_begin.ts";
 import { markedCommentsOf, quotedTextOf } from "./check_words/marked_comments.ts";
 import { commentsOf, paragraphsOf, testNamesOf } from "./check_words/prose.ts";
@@ -28,8 +28,7 @@ const FOLDERS = [".ci", ".github", "deploy", "docs", "nix", "scripts", "src"];
 
 const problems = [
   ...[...FILES, ...FOLDERS].flatMap(filesAt).flatMap(problemsOf),
-  ...filesAt("tests").filter((path) => path.endsWith(".ts"))
-    .flatMap((path) => wordingProblems(path, testNamesOf(Deno.readTextFileSync(path)))),
+  ...filesAt("tests").filter((path) => path.endsWith(".ts")).flatMap(problemsOfTests),
 ];
 for (const problem of problems) console.error(problem);
 if (problems.length > 0) Deno.exit(1);
@@ -40,6 +39,13 @@ function problemsOf(path: string): readonly string[] {
   const text = Deno.readTextFileSync(path);
   const begins = path.endsWith(".ts") ? docBeginProblems(path, text) : [];
   return [...wordingProblems(path, proseOf(text, path)), ...begins];
+}
+
+/** The strings of a test are answers, requests and wrong words: only its names are prose. */
+function problemsOfTests(path: string): readonly string[] {
+  const text = Deno.readTextFileSync(path);
+  const prose = [...testNamesOf(text), ...commentsOf(text), ...trailingCommentsOf(text, path)];
+  return [...wordingProblems(path, prose), ...docBeginProblems(path, text)];
 }
 
 function proseOfCode(text: string, path: string): readonly Prose[] {

@@ -108,15 +108,17 @@ Deno.test("words: quoted text of Nix and YAML is found, with its values and para
 });
 
 Deno.test("words: a doc comment that begins with a pronoun is a problem", () => {
+  // Written whole, each would be a problem of this file.
+  const doc = (text: string) => `/** ${text} */`;
   const source = [
-    "/** What it is. */",
+    doc("What it is."),
     "/** The thing: what it is. */",
     "  /**",
     "   * Whose turn it is.",
     "   */",
     "// What a plain comment explains.",
     "/** Whatever. */",
-    "export interface A { /** Who asks. */ readonly a: 1 }",
+    `export interface A { ${doc("Who asks.")} readonly a: 1 }`,
   ].join("\n");
   assert.deepEqual(docBeginProblems("a.ts", source), [
     'a.ts:1: a doc comment begins with "What": begin with a noun',
