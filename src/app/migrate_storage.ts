@@ -17,7 +17,7 @@ const PASSES_MAX = 5;
 const FOLDER_NAME = "migrate-storage";
 
 /** No member: it only looks for members. */
-const ASKER = "";
+const OBSERVER = "";
 
 export interface StorageMove {
   readonly from: StoragePlace;
@@ -85,7 +85,7 @@ async function copyAll(copy: NarCopy, signal: AbortSignal) {
 }
 
 async function isUsedBySomebody(ledger: Pick<SpaceLedger, "members">): Promise<boolean> {
-  return (await ledger.members(ASKER)).some((member) => !isDead(member, hasEnded));
+  return (await ledger.members(OBSERVER)).some((member) => !isDead(member, hasEnded));
 }
 
 /** Makes an empty folder at `path`, without the remains of an earlier copy. */

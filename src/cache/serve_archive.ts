@@ -2,7 +2,7 @@ import type { DocumentKeeper } from "../metadata/document_keeper.ts";
 import type { NarRow, NarSource } from "../metadata/metadata_store.ts";
 import type { FileHash, NarHash } from "../nix/hash.ts";
 import { compressionOf, hashOf, type NarName } from "../nix/nar_name.ts";
-import type { Asker } from "./nar/asker.ts";
+import type { Requester } from "./nar/requester.ts";
 import type { NarAnswer, NarFacts } from "./nar/nar_answer.ts";
 import { openPassThrough, type PassThroughDeps } from "./pass_through/pass_through.ts";
 import { statNar, type StatNarDeps } from "./sources/stat_nar.ts";
@@ -25,10 +25,10 @@ export class ArchiveServer {
   }
 
   /** `undefined` when no document names the file, or no upstream of such a document has it now. */
-  async open(narName: NarName, asker: Asker): Promise<NarAnswer | undefined> {
+  async open(narName: NarName, requester: Requester): Promise<NarAnswer | undefined> {
     // One source at a time: the size at one source must not count for another.
     for (const source of await this.#deps.documents.archivesOf(narName)) {
-      const answer = await this.#openFrom(source, narName, asker).catch(() => undefined);
+      const answer = await this.#openFrom(source, narName, requester).catch(() => undefined);
       if (answer !== undefined) return answer;
     }
     return undefined;
@@ -37,16 +37,16 @@ export class ArchiveServer {
   async #openFrom(
     source: NarSource,
     narName: NarName,
-    asker: Asker,
+    requester: Requester,
   ): Promise<NarAnswer | undefined> {
-    const facts = await this.#stat(narName, [source], asker.requestId);
+    const facts = await this.#stat(narName, [source], requester.requestId);
     if (facts === undefined) return undefined;
     const nar = rowOf(narName, facts.fileSize);
     if (nar.compression === "none" && nar.fileSize === undefined) return undefined;
     const { attempts, ...deps } = this.#deps.passThrough;
     const candidates = { ...attempts.candidates, metadata: knowing([source]) };
     const only = { ...deps, attempts: { ...attempts, candidates }, verifier: NO_VERIFIER };
-    return await openPassThrough(only, nar, asker);
+    return await openPassThrough(only, nar, requester);
   }
 
   /** True where a document names the file. */

@@ -2,7 +2,7 @@ import type { NarRecord, NarSource } from "../metadata/metadata_store.ts";
 import { NotKept } from "./download/download.ts";
 import type { Downloads } from "./download/downloads.ts";
 import type { OpenSource } from "./fetch/sink_fetcher.ts";
-import type { Asker } from "./nar/asker.ts";
+import type { Requester } from "./nar/requester.ts";
 import type { NarAnswer } from "./nar/nar_answer.ts";
 import { openPassThrough, type PassThroughDeps } from "./pass_through/pass_through.ts";
 import { OwnCopy } from "./pass_through/own_copy.ts";
@@ -31,7 +31,7 @@ export class HeldNars {
   }
 
   /** `undefined` where no other member downloads the file. */
-  async open(nar: NarRecord, asker: Asker): Promise<NarAnswer | undefined> {
+  async open(nar: NarRecord, requester: Requester): Promise<NarAnswer | undefined> {
     const { holders, passThrough, sinks } = this.#deps;
     const holder = await holders.sourceOf(nar.name);
     if (holder === undefined) return undefined;
@@ -40,16 +40,16 @@ export class HeldNars {
       await holders.stopped(nar.name, holder);
       // It answered after all, or the client left.
       if (signal.aborted) return undefined;
-      return await this.#openOwn(nar, asker);
+      return await this.#openOwn(nar, requester);
     });
     const { attempts } = passThrough;
     const candidates = { ...attempts.candidates, holders: heldBy(holder, holders) };
     const held = { ...passThrough, sinks: sinks(own), attempts: { ...attempts, candidates } };
-    return await openPassThrough(held, nar, asker);
+    return await openPassThrough(held, nar, requester);
   }
 
   /** An answer from this member, with a new download if it is this member's turn. */
-  async #openOwn(nar: NarRecord, { requestId, client }: Asker): Promise<NarAnswer | undefined> {
+  async #openOwn(nar: NarRecord, { requestId, client }: Requester): Promise<NarAnswer | undefined> {
     const { downloads, here } = this.#deps;
     try {
       await downloads.join(nar, requestId).download.hasTurn();

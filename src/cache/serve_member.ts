@@ -2,7 +2,7 @@ import { streamOf } from "../base/stream_of.ts";
 import type { NarFinder, NarRecord } from "../metadata/metadata_store.ts";
 import type { NarName } from "../nix/nar_name.ts";
 import type { ActiveReads } from "../space/active_reads.ts";
-import type { Asker, Client } from "./nar/asker.ts";
+import type { Client, Requester } from "./nar/requester.ts";
 import type { Download } from "./download/download.ts";
 import type { Downloads } from "./download/downloads.ts";
 import type { KeptNars } from "./kept/kept_nars.ts";
@@ -31,14 +31,14 @@ export class MemberNarServer {
     requestId: string,
     client: Client,
   ): Promise<NarAnswer | undefined> {
-    const asker = { requestId, client };
+    const requester = { requestId, client };
     const nar = await this.#deps.metadata.findNar(narName);
     if (nar === undefined) return undefined;
-    return await openStored(this.#deps, nar, asker) ?? this.#openGrowing(nar, asker) ??
-      await this.#openStoredSince(narName, asker);
+    return await openStored(this.#deps, nar, requester) ?? this.#openGrowing(nar, requester) ??
+      await this.#openStoredSince(narName, requester);
   }
 
-  #openGrowing(nar: NarRecord, { client: { peer } }: Asker): NarAnswer | undefined {
+  #openGrowing(nar: NarRecord, { client: { peer } }: Requester): NarAnswer | undefined {
     const download = this.#deps.downloads.find(nar.name);
     if (download === undefined || download.state.state === "failed") return undefined;
     download.want();
@@ -47,9 +47,9 @@ export class MemberNarServer {
   }
 
   /** The download may have ended since the row was read. */
-  async #openStoredSince(narName: NarName, asker: Asker): Promise<NarAnswer | undefined> {
+  async #openStoredSince(narName: NarName, requester: Requester): Promise<NarAnswer | undefined> {
     const nar = await this.#deps.metadata.findNar(narName, { fresh: true });
-    return nar && await openStored(this.#deps, nar, asker);
+    return nar && await openStored(this.#deps, nar, requester);
   }
 }
 

@@ -2,7 +2,7 @@ import type { NarFinder, NarRecord } from "../metadata/metadata_store.ts";
 import type { NarName } from "../nix/nar_name.ts";
 import type { ActiveReads } from "../space/active_reads.ts";
 import type { Tracer } from "../telemetry/tracer.ts";
-import type { Asker, Client } from "./nar/asker.ts";
+import type { Client, Requester } from "./nar/requester.ts";
 import { type Download, type DownloadReader, KeptElsewhere, NotKept } from "./download/download.ts";
 import type { Downloads, JoinedDownload } from "./download/downloads.ts";
 import type { NarPart } from "./fetch/nar_sink.ts";
@@ -83,11 +83,11 @@ export class NarServer {
    * An unsigned file hash may have given this name to a NAR of other bytes. Then the file that a
    * debuginfo document names is still served.
    */
-  async #fetch(nar: NarRecord, asker: Asker): Promise<NarAnswer | undefined> {
-    const archive = () => this.#deps.archives.open(nar.name, asker);
+  async #fetch(nar: NarRecord, requester: Requester): Promise<NarAnswer | undefined> {
+    const archive = () => this.#deps.archives.open(nar.name, requester);
     try {
-      return await this.#openShared(nar, asker) ??
-        await openPassThrough(this.#deps.passThrough, nar, asker) ?? await archive();
+      return await this.#openShared(nar, requester) ??
+        await openPassThrough(this.#deps.passThrough, nar, requester) ?? await archive();
     } catch (error) {
       const found = await archive();
       if (found === undefined) throw error;
@@ -99,34 +99,34 @@ export class NarServer {
    * Answer from a download of this member or another. `undefined` for a file that cannot be stored
    * here: upstreams may have it.
    */
-  async #openShared(nar: NarRecord, asker: Asker): Promise<NarAnswer | undefined> {
+  async #openShared(nar: NarRecord, requester: Requester): Promise<NarAnswer | undefined> {
     for (let tries = 0; tries < TRIES_MAX; tries++) {
-      const answer = await this.#openDownload(nar, asker);
+      const answer = await this.#openDownload(nar, requester);
       if (answer !== "elsewhere") return answer;
-      const found = await this.#openStoredSince(nar.name, asker) ??
-        await this.#deps.held?.open(nar, asker);
+      const found = await this.#openStoredSince(nar.name, requester) ??
+        await this.#deps.held?.open(nar, requester);
       if (found !== undefined) return found;
     }
     return undefined;
   }
 
   /** The file that another member has stored meanwhile. */
-  async #openStoredSince(narName: NarName, asker: Asker): Promise<NarAnswer | undefined> {
+  async #openStoredSince(narName: NarName, requester: Requester): Promise<NarAnswer | undefined> {
     const { kept, watchers } = this.#deps;
     const nar = await this.#metadata.findNar(narName, { fresh: true });
-    return nar && await openStored({ kept, ...watchers }, nar, asker);
+    return nar && await openStored({ kept, ...watchers }, nar, requester);
   }
 
   /** `undefined` for a file that cannot be stored here. */
-  async #openDownload(nar: NarRecord, asker: Asker): Promise<NarAnswer | NotHere> {
+  async #openDownload(nar: NarRecord, requester: Requester): Promise<NarAnswer | NotHere> {
     const { downloads } = this.#deps;
     try {
-      const joined = downloads.join(nar, asker.requestId);
-      const answer = this.#joinedAnswer(nar, joined, asker);
+      const joined = downloads.join(nar, requester.requestId);
+      const answer = this.#joinedAnswer(nar, joined, requester);
       if (!joined.download.isAhead) return await answer;
       // A download that failed without a client is tried again for this one.
       return await answer.catch(() =>
-        this.#joinedAnswer(nar, downloads.join(nar, asker.requestId), asker)
+        this.#joinedAnswer(nar, downloads.join(nar, requester.requestId), requester)
       );
     } catch (error) {
       return whereElse(error);
@@ -136,7 +136,7 @@ export class NarServer {
   async #joinedAnswer(
     nar: NarRecord,
     { download, joined, isAhead }: JoinedDownload,
-    { requestId, client: { peer } }: Asker,
+    { requestId, client: { peer } }: Requester,
   ): Promise<NarAnswer | NotHere> {
     const run = this.#tracer.here();
     const passThrough = (part: NarPart) =>

@@ -155,8 +155,8 @@ export class HotMetadataStore implements MetadataStore {
     return this.#inner.beat(member, order);
   }
 
-  members(asker: MemberId): Promise<readonly Member[]> {
-    return this.#inner.members(asker);
+  members(observer: MemberId): Promise<readonly Member[]> {
+    return this.#inner.members(observer);
   }
 
   leave(member: MemberId): Promise<void> {

@@ -42,10 +42,10 @@ export interface SpaceLedger {
   beat(member: MemberId, order: HeldBytes): Promise<number>;
 
   /**
-   * All members. Silence is measured by `asker`'s own last heartbeat, not by the clock: a locked
+   * All members. Silence is measured by `observer`'s own last heartbeat, not by the clock: a locked
    * database, a suspended machine or a clock that jumps silences nobody.
    */
-  members(asker: MemberId): Promise<readonly Member[]>;
+  members(observer: MemberId): Promise<readonly Member[]>;
 
   /** Removes a member, and gives back its reserved bytes. */
   leave(member: MemberId): Promise<void>;

@@ -128,7 +128,7 @@ export const spaceLedgerClauses: Clauses<LedgerScene> = {
     assert.equal(await one.beat("one", held), 600);
   },
 
-  "silence counts up to the asker's own last heartbeat alone": async (scene) => {
+  "silence counts up to the observer's own last heartbeat alone": async (scene) => {
     const { one } = await joined(scene);
     // A suspended machine wakes: nobody had a chance to write.
     scene.elapse(3_600_000);
@@ -161,6 +161,6 @@ function needs(neededBytes: number) {
 }
 
 /** By member, in the order of their names. */
-async function silences(store: MetadataStore, asker: string): Promise<readonly number[]> {
-  return (await store.members(asker)).map(({ silentMs }) => silentMs);
+async function silences(store: MetadataStore, observer: string): Promise<readonly number[]> {
+  return (await store.members(observer)).map(({ silentMs }) => silentMs);
 }

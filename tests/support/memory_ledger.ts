@@ -41,8 +41,12 @@ export function beat(
   return reservedBytes;
 }
 
-export function membersOf({ members }: Tables, asker: MemberId, nowMs: number): readonly Member[] {
-  const seenAtMs = Math.min(nowMs, members.get(asker)?.heartbeatAtMs ?? nowMs);
+export function membersOf(
+  { members }: Tables,
+  observer: MemberId,
+  nowMs: number,
+): readonly Member[] {
+  const seenAtMs = Math.min(nowMs, members.get(observer)?.heartbeatAtMs ?? nowMs);
   return [...members].sort(([a], [b]) => a < b ? -1 : 1)
     .map(([id, { heartbeatAtMs }]) => ({ id, silentMs: Math.max(0, seenAtMs - heartbeatAtMs) }));
 }

@@ -143,8 +143,8 @@ export class MemoryMetadataStore implements MetadataStore, AsyncDisposable {
     return beat(this.#open(), member, { ...held, nowMs: this.#nowMs() });
   }
 
-  async members(asker: MemberId): Promise<readonly Member[]> {
-    return membersOf(this.#open(), asker, this.#nowMs());
+  async members(observer: MemberId): Promise<readonly Member[]> {
+    return membersOf(this.#open(), observer, this.#nowMs());
   }
 
   async leave(member: MemberId): Promise<void> {

@@ -12,7 +12,7 @@ import type { NarName } from "../../nix/nar_name.ts";
 import type { TrustedKeys } from "../../nix/trusted_keys.ts";
 import { narRowOf, narUrlOf, ownNarRowOf } from "../nar/nar_naming.ts";
 import type { NarinfoUploads } from "../upload/narinfo_uploads.ts";
-import type { Asker } from "../nar/asker.ts";
+import type { Requester } from "../nar/requester.ts";
 import { keptFile, type StoredEntries } from "../upload/stored_entries.ts";
 import { UploadRefused } from "../upload/upload_outcome.ts";
 import { Mismatch } from "../verify/check_nar.ts";
@@ -56,7 +56,7 @@ const UNTRUSTED = "no trusted key has signed it; give the key with --cache-upstr
 export class Importer {
   readonly #deps: ImporterDeps;
   readonly #watcher: ImportWatcher;
-  readonly #asker: Asker;
+  readonly #requester: Requester;
   readonly #signal: AbortSignal;
   #progress: ImportProgress;
 
@@ -64,7 +64,7 @@ export class Importer {
     this.#deps = deps;
     this.#watcher = watcher;
     this.#signal = signal;
-    this.#asker = { requestId: "import", client: { signal } };
+    this.#requester = { requestId: "import", client: { signal } };
     const none = { entriesDone: 0, stored: 0, known: 0, withoutRoom: 0, storedBytes: 0 };
     this.#progress = { entriesAll: undefined, ...none };
   }
@@ -117,7 +117,7 @@ export class Importer {
     const outcome = await this.#deps.narinfos.accept({
       ...{ storePathHash, usedAtMs, trusted },
       text: await this.#textOf(narinfo, imported.name),
-      asker: this.#asker,
+      requester: this.#requester,
     });
     if (outcome.kind === "refused") throw new UploadRefused("invalid", outcome.line);
     if (outcome.kind === "known") {
@@ -140,7 +140,7 @@ export class Importer {
     for (const name of new Set(names)) {
       const nar = name && await metadata.findNar(name, { fresh: true });
       if (!nar || !isSameNar(nar, narinfo)) continue;
-      const kept = await keptFile(this.#deps, nar, this.#asker);
+      const kept = await keptFile(this.#deps, nar, this.#requester);
       if (kept !== undefined) return { name: nar.name, fileSize: kept.fileSize };
     }
     return undefined;

@@ -1,7 +1,7 @@
 import type { NarRecord } from "../../metadata/metadata_store.ts";
 import type { NarName } from "../../nix/nar_name.ts";
 import type { ActiveReads } from "../../space/active_reads.ts";
-import type { Asker } from "../nar/asker.ts";
+import type { Requester } from "../nar/requester.ts";
 import { type NarAnswer, STORED_WHOLE_BYTES_MAX } from "../nar/nar_answer.ts";
 import type { KeptNars, OpenKeptFile } from "./kept_nars.ts";
 import type { Sends } from "./sends.ts";
@@ -20,7 +20,7 @@ export interface StoredAnswerDeps {
 export async function openStored(
   { kept, reads, sends }: StoredAnswerDeps,
   nar: NarRecord,
-  { requestId, client }: Asker,
+  { requestId, client }: Requester,
 ): Promise<NarAnswer | undefined> {
   const file = await kept.open(nar, requestId, client);
   const sent = () => sends?.begin(nar.name, client.peer);

@@ -3,7 +3,7 @@ import { streamOf } from "../../base/stream_of.ts";
 import type { NarRow, NarSource } from "../../metadata/metadata_store.ts";
 import { beginSpan } from "../../telemetry/begin_span.ts";
 import type { OpenSpan, RunBelow, Tracer } from "../../telemetry/tracer.ts";
-import type { Asker } from "../nar/asker.ts";
+import type { Requester } from "../nar/requester.ts";
 import type { FetchEnd, FetchOutcome, NarFetch, NarFetcher } from "../fetch/nar_fetcher.ts";
 import type { NarPart } from "../fetch/nar_sink.ts";
 import type { OpenSink } from "../fetch/sink_fetcher.ts";
@@ -234,7 +234,7 @@ function reasonOf(error: unknown): string {
 export async function openPassThrough(
   deps: PassThroughDeps,
   nar: NarRow,
-  { requestId, client: { peer } }: Asker,
+  { requestId, client: { peer } }: Requester,
 ): Promise<NarAnswer | undefined> {
   const transfer = await PassThrough.open(deps, nar, { requestId, peer });
   if (transfer === undefined) return undefined;

@@ -13,7 +13,7 @@ import { checkFreeDisk } from "./disk_check.ts";
 import { type RunningUpload, RunningUploads } from "./running_uploads.ts";
 import { SpoolFile } from "./spool_file.ts";
 import { type MeasuredNar, SpoolMeasure } from "./spool_measure.ts";
-import type { Asker } from "../nar/asker.ts";
+import type { Requester } from "../nar/requester.ts";
 import { keptFile, type StoredEntries } from "./stored_entries.ts";
 import { stageNar, type StageNarDeps } from "./stage_nar.ts";
 import { piecesOf, type UploadBody } from "./upload_body.ts";
@@ -40,7 +40,7 @@ export interface NarUploadsDeps {
 export interface NarUpload {
   readonly narName: NarName;
   readonly body: UploadBody;
-  readonly asker: Asker;
+  readonly requester: Requester;
 }
 
 /** An upload, and its progress for the statistics. */
@@ -66,7 +66,7 @@ export class NarUploads {
 
   /** Resolves when the file is durable, or refused. */
   async accept(upload: NarUpload): Promise<UploadOutcome> {
-    const { narName, body, asker: { client: { peer } } } = upload;
+    const { narName, body, requester: { client: { peer } } } = upload;
     using running = this.running.enter({ narName, fileSize: body.length, peer });
     const { entries: { reads }, telemetry: { tracer } } = this.#deps;
     const end = reads.begin(narName);
@@ -79,11 +79,11 @@ export class NarUploads {
   }
 
   async #accept(upload: WatchedUpload): Promise<UploadOutcome> {
-    const { narName, asker } = upload;
+    const { narName, requester } = upload;
     if (narName !== plainName(hashOf(narName), compressionOf(narName))) {
       throw new UploadRefused("invalid", "expected a name of the file's SHA-256 alone");
     }
-    if (await this.#isHere(narName, asker)) {
+    if (await this.#isHere(narName, requester)) {
       await checkHash(upload);
       this.#deps.entries.touches.nar(narName);
       return { kind: "known" };
@@ -91,18 +91,18 @@ export class NarUploads {
     return await this.#store(upload);
   }
 
-  async #isHere(narName: NarName, asker: Asker): Promise<boolean> {
+  async #isHere(narName: NarName, requester: Requester): Promise<boolean> {
     const { publishing: { metadata }, entries } = this.#deps;
     for (const name of ownNames(narName)) {
       const nar = await metadata.findNar(name, { fresh: true });
       if (nar?.kept?.fileHash !== hashOf(narName)) continue;
-      if (await keptFile(entries, nar, asker) !== undefined) return true;
+      if (await keptFile(entries, nar, requester) !== undefined) return true;
     }
     return false;
   }
 
   async #store(upload: WatchedUpload): Promise<UploadOutcome> {
-    const { narName, body, asker: { requestId } } = upload;
+    const { narName, body, requester: { requestId } } = upload;
     const { space, folder, publishing: { nowMs }, entries, telemetry: { log } } = this.#deps;
     const startedAtMs = nowMs();
     try {

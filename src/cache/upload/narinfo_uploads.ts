@@ -18,7 +18,7 @@ import { narUrlOf } from "../nar/nar_naming.ts";
 import type { NegativeCache } from "../negative_cache.ts";
 import type { Signer } from "../own_signature.ts";
 import { withSignatures } from "./merged_signatures.ts";
-import type { Asker } from "../nar/asker.ts";
+import type { Requester } from "../nar/requester.ts";
 import { keptFile, type StoredEntries } from "./stored_entries.ts";
 import { uploadedNar } from "./uploaded_nar.ts";
 import { outcomeOf, type UploadOutcome, UploadRefused } from "./upload_outcome.ts";
@@ -48,7 +48,7 @@ export interface NarinfoUploadsDeps {
 export interface NarinfoUpload {
   readonly storePathHash: StorePathHash;
   readonly text: string;
-  readonly asker: Asker;
+  readonly requester: Requester;
   /** Default: now. */
   readonly usedAtMs?: number;
   /** False: no trusted key has signed it, so larder must not. Default: true. */
@@ -86,7 +86,7 @@ export class NarinfoUploads {
   }
 
   async #accept(narinfo: Narinfo, upload: NarinfoUpload): Promise<UploadOutcome> {
-    const { asker } = upload;
+    const { requester } = upload;
     const { rows: { metadata }, negative, entries: { touches } } = this.#deps;
     const { storePathHash } = narinfo;
     const row = await metadata.findNarinfo(storePathHash);
@@ -94,13 +94,13 @@ export class NarinfoUploads {
     if (known !== undefined && fingerprintOf(known) !== fingerprintOf(narinfo)) {
       throw new UploadRefused("conflict", conflictLine(known, narinfo));
     }
-    const here = row && await this.#keptOf(await this.#find(row.narName), asker);
+    const here = row && await this.#keptOf(await this.#find(row.narName), requester);
     if (row !== undefined && known !== undefined && here !== undefined) {
       touches.narinfo(storePathHash);
       const merged = withSignatures(known, narinfo);
       return await this.#write({ ...upload, row, narinfo: merged, from: here });
     }
-    const find = async (name: NarRecord["name"]) => this.#keptOf(await this.#find(name), asker);
+    const find = async (name: NarRecord["name"]) => this.#keptOf(await this.#find(name), requester);
     const from = await uploadedNar(narinfo, find);
     const merged = known === undefined ? narinfo : withSignatures(narinfo, known);
     const outcome = await this.#write({ ...upload, row, narinfo: merged, from });
@@ -108,7 +108,7 @@ export class NarinfoUploads {
     this.#deps.log.info("narinfo uploaded", {
       path: narinfo.baseName,
       nar: from.nar.name,
-      request_id: asker.requestId,
+      request_id: requester.requestId,
     });
     return outcome;
   }
@@ -118,8 +118,11 @@ export class NarinfoUploads {
   }
 
   /** `undefined` where the file is missing or damaged. */
-  async #keptOf(nar: NarRecord | undefined, asker: Asker): Promise<KeptNarRecord | undefined> {
-    const kept = nar && await keptFile(this.#deps.entries, nar, asker);
+  async #keptOf(
+    nar: NarRecord | undefined,
+    requester: Requester,
+  ): Promise<KeptNarRecord | undefined> {
+    const kept = nar && await keptFile(this.#deps.entries, nar, requester);
     return nar && kept && { nar, kept };
   }
 

@@ -2,7 +2,7 @@ import { Failure } from "../../base/failure.ts";
 import type { ActiveReads } from "../../space/active_reads.ts";
 import type { KeptFile, NarRecord } from "../../metadata/metadata_store.ts";
 import type { KeptNars } from "../kept/kept_nars.ts";
-import type { Asker } from "../nar/asker.ts";
+import type { Requester } from "../nar/requester.ts";
 import type { Touches } from "../touches.ts";
 
 /** Stored entries: opens them, protects reads from eviction, and notes their use. */
@@ -16,7 +16,7 @@ export interface StoredEntries {
 export async function keptFile(
   { kept }: Pick<StoredEntries, "kept">,
   nar: NarRecord,
-  { requestId, client }: Asker,
+  { requestId, client }: Requester,
 ): Promise<KeptFile | undefined> {
   const file = await kept.open(nar, requestId, client);
   await file?.stored[Symbol.asyncDispose]();

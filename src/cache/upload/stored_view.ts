@@ -8,7 +8,7 @@ import { openStored } from "../kept/stored_answer.ts";
 import type { NarAnswer } from "../nar/nar_answer.ts";
 import type { Signer } from "../own_signature.ts";
 import { ownNames } from "./nar_names.ts";
-import type { Asker } from "../nar/asker.ts";
+import type { Requester } from "../nar/requester.ts";
 import type { StoredEntries } from "./stored_entries.ts";
 
 export interface StoredViewDeps {
@@ -34,22 +34,22 @@ export class StoredView {
   /** The text of a narinfo whose NAR file is here, too. */
   async narinfo(
     storePathHash: StorePathHash,
-    asker: Asker,
+    requester: Requester,
   ): Promise<string | undefined> {
     const { metadata, signer, entries: { touches } } = this.#deps;
     const row = await metadata.findNarinfo(storePathHash);
-    const nar = row && await this.nar(row.narName, asker);
+    const nar = row && await this.nar(row.narName, requester);
     if (row === undefined || nar === undefined) return undefined;
     await nar[Symbol.asyncDispose]();
     touches.narinfo(storePathHash);
     return signer.textOf(row);
   }
 
-  async nar(narName: NarName, asker: Asker): Promise<NarAnswer | undefined> {
+  async nar(narName: NarName, requester: Requester): Promise<NarAnswer | undefined> {
     const { metadata, entries } = this.#deps;
     for (const name of ownNames(narName)) {
       const nar = await metadata.findNar(name);
-      const answer = nar && await openStored(entries, nar, asker);
+      const answer = nar && await openStored(entries, nar, requester);
       if (answer === undefined) continue;
       entries.touches.nar(name);
       return answer;

@@ -228,9 +228,9 @@ export class PostgresMetadataStore
     return row?.reserved_bytes ?? 0;
   }
 
-  async members(asker: MemberId): Promise<readonly Member[]> {
+  async members(observer: MemberId): Promise<readonly Member[]> {
     type Columns = { readonly id: string; readonly silent_ms: number };
-    const rows = await this.#read<Columns>("members", asker, this.#nowMs());
+    const rows = await this.#read<Columns>("members", observer, this.#nowMs());
     return rows.map(({ id, silent_ms }) => ({ id, silentMs: silent_ms }));
   }
 

@@ -53,8 +53,8 @@ export class Ledger {
     return Number(row?.["reserved_bytes"]);
   }
 
-  members(asker: MemberId): readonly Member[] {
-    return this.#statements.members.all(asker, this.#nowMs())
+  members(observer: MemberId): readonly Member[] {
+    return this.#statements.members.all(observer, this.#nowMs())
       .map((row) => ({ id: String(row["id"]), silentMs: Math.max(0, Number(row["silent_ms"])) }));
   }
 

@@ -222,9 +222,9 @@ export class SqliteMetadataStore
     return await this.#quietly(() => this.#ledger.beat(member, order));
   }
 
-  async members(asker: MemberId): Promise<readonly Member[]> {
+  async members(observer: MemberId): Promise<readonly Member[]> {
     if (this.#closed) throw closedFailure();
-    return this.#ledger.members(asker);
+    return this.#ledger.members(observer);
   }
 
   async leave(member: MemberId): Promise<void> {

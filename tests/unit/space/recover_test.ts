@@ -160,8 +160,8 @@ Deno.test("recover: an object that its owner keeps after the look stays", async 
   await nars.put(second.at, `${folder.path}/x`);
   const { members } = metadata;
   // It wakes up right behind the last look.
-  metadata.members = async (asker) => {
-    const all = await members.call(metadata, asker);
+  metadata.members = async (observer) => {
+    const all = await members.call(metadata, observer);
     await metadata.apply([{ kind: "nar-kept", file: second, owner: "dead", atMs: 1 }]);
     return all;
   };

@@ -50,8 +50,8 @@ export function uploadNarRoute({ stored, uploads, ...deps }: UploadNarRouteDeps)
           if (contentCoding(request.headers.get("content-encoding")) !== "none") {
             throw new UploadRefused("encoding", "expected a NAR file without Content-Encoding");
           }
-          const asker = { requestId, client: request };
-          return await uploads.accept({ narName, body: uploadBodyOf(request), asker });
+          const requester = { requestId, client: request };
+          return await uploads.accept({ narName, body: uploadBodyOf(request), requester });
         }),
       }),
     },

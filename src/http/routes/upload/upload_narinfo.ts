@@ -27,8 +27,8 @@ export function uploadNarinfoRoute(
     path: /^\/upload\/([^/]*)\.narinfo$/,
     methods: {
       async GET({ params: [text = ""], head, request, requestId }) {
-        const asker = { requestId, client: request };
-        const found = isStorePathHash(text) ? await stored.narinfo(text, asker) : undefined;
+        const requester = { requestId, client: request };
+        const found = isStorePathHash(text) ? await stored.narinfo(text, requester) : undefined;
         if (found === undefined) return statusAnswer(404, head, { "x-cache": "MISS" });
         return textAnswer(found, head, {
           status: 200,
@@ -45,7 +45,7 @@ export function uploadNarinfoRoute(
           }
           const text = await textOf(routed, allowance);
           const { request: client, requestId } = routed;
-          return await uploads.accept({ storePathHash, text, asker: { requestId, client } });
+          return await uploads.accept({ storePathHash, text, requester: { requestId, client } });
         }),
       }),
     },

@@ -7,7 +7,7 @@ export interface Client extends OpenOptions {
 }
 
 /** A client, and the id of its request. */
-export interface Asker {
+export interface Requester {
   readonly requestId: string;
   readonly client: Client;
 }
