@@ -15,7 +15,7 @@ import { searchPackages } from "../http/routes/search_packages.ts";
 import { statsRoute } from "../http/routes/stats.ts";
 import { type MemberFigureSources, MemberGatherer } from "../http/stats/gather_member.ts";
 import { MemberReports } from "../http/stats/member_reports.ts";
-import { gatherStats, type StatsAsked } from "../http/stats/gather_stats.ts";
+import { gatherStats, type StatsQuery } from "../http/stats/gather_stats.ts";
 import type { HistoryReader } from "../history/history.ts";
 import type { Space } from "../space/space.ts";
 import type { NameFinder } from "../metadata/name_finder.ts";
@@ -87,7 +87,7 @@ export function buildPage(parts: AppParts, subjects: PageSubjects): PageParts {
   const members = buildMembers(parts, { ...shared, problems }, isDraining);
   const reports = { problems, members: members ?? { list: () => [] } };
   const sources = { ...shared, history, storage: { budget, disk, pins }, reports };
-  const stats = (asked?: StatsAsked) => gatherStats(sources, asked);
+  const stats = (asked?: StatsQuery) => gatherStats(sources, asked);
   // Without a signature of ours, clients have to trust the keys of the upstreams.
   const publicKeys = publicKey === undefined ? trustedKeys.map(({ text }) => text) : [publicKey];
   const page = new Page(readPageSource());

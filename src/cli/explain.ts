@@ -4,7 +4,7 @@ import { type FailedPath, reportFailures } from "./client/each.ts";
 import { readPathsAndNames } from "./client/package_names.ts";
 import { ServerClient } from "./client/server_client.ts";
 import { findStored } from "./client/stored_names.ts";
-import { Told } from "./client/told.ts";
+import { ServerJson } from "./client/server_json.ts";
 import type { Command } from "./command.ts";
 import type { CommandProcess } from "./command_process.ts";
 import { readWords } from "./flags.ts";
@@ -54,18 +54,20 @@ async function explainCommand(args: readonly string[], process: CommandProcess):
     const path = encodeURIComponent(found.baseName ?? found.storePathHash);
     const limits = { limitMs: ANSWER_LIMIT_MS };
     const answer = await client.request("GET", `/explain?path=${path}`, limits);
-    const told = await answer.json();
-    if (flags.json) process.writeOut(`${JSON.stringify(told)}\n`);
-    else process.writeOut(gap + textOf(new Told(told)));
+    const json = await answer.json();
+    if (flags.json) process.writeOut(`${JSON.stringify(json)}\n`);
+    else process.writeOut(gap + textOf(new ServerJson(json)));
     gap = "\n";
   }
   const title = `${failures.length} of ${words.length} not explained:`;
   return reportFailures(failures, title, process.writeError);
 }
 
-function textOf(told: Told): string {
-  const [hash, name] = [told.at("hash").text ?? "", told.at("name").text];
+function textOf(explanation: ServerJson): string {
+  const [hash, name] = [explanation.at("hash").text ?? "", explanation.at("name").text];
   const title = name === undefined ? hash : `${hash}-${name}`;
-  const reasons = told.at("reasons").list.map((reason) => `  ${visible(reason.text ?? "")}\n`);
+  const reasons = explanation.at("reasons").list.map((reason) =>
+    `  ${visible(reason.text ?? "")}\n`
+  );
   return `${visible(title)}\n${reasons.join("")}`;
 }

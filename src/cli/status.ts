@@ -7,7 +7,7 @@ import { boolean } from "../config/kinds/plain.ts";
 import { CLIENT_FLAGS, JSON_FLAG } from "./client/client_flags.ts";
 import { serverAddress } from "./client/server_address.ts";
 import { ServerClient, ServerRefusal } from "./client/server_client.ts";
-import { Told } from "./client/told.ts";
+import { ServerJson } from "./client/server_json.ts";
 import type { Command } from "./command.ts";
 import type { CommandProcess } from "./command_process.ts";
 import { noOperands, readWords } from "./flags.ts";
@@ -108,7 +108,7 @@ async function showOnce(request: StatusRequest, process: Output): Promise<number
     process.writeError(`larder: Cannot show figures: ${messageOf(error)}\n`);
     return request.strict ? EXIT.failed : EXIT.ok;
   }
-  const stats = new Told(value);
+  const stats = new ServerJson(value);
   if (request.json) process.writeOut(`${JSON.stringify(value, null, 2)}\n`);
   else process.writeOut(statusScreen({ server, stats }, process.screenSize()));
   const { isWell } = shownVerdict(stats, stats.at("at").timeMs ?? Date.now());

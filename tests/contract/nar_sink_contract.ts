@@ -9,7 +9,7 @@ import type { Clauses } from "./contract.ts";
 export const FILE = new TextEncoder().encode("abcdefghij");
 
 /** The narinfo's facts about the file. */
-export interface ToldOfFile {
+export interface FileFacts {
   readonly hash: boolean;
   readonly size: boolean;
 }
@@ -18,10 +18,10 @@ export interface ToldOfFile {
 export interface SinkMaker {
   /** Whether the sink can compare bytes that came before. */
   readonly hasBytes: boolean;
-  open(told: ToldOfFile): NarSink;
+  open(facts: FileFacts): NarSink;
 }
 
-const ALL: ToldOfFile = { hash: true, size: true };
+const ALL: FileFacts = { hash: true, size: true };
 
 export const narSinkClauses: Clauses<SinkMaker> = {
   "a whole file ends with its size and its digest": async (maker) => {

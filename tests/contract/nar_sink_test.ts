@@ -8,11 +8,11 @@ import { type FileHash, type NarHash, sha256FromDigest } from "../../src/nix/has
 import { narName } from "../../src/nix/nar_name.ts";
 import { tempFolder } from "../support/temp_folder.ts";
 import { checkContract, type Harness } from "./contract.ts";
-import { FILE, narSinkClauses, type SinkMaker, type ToldOfFile } from "./nar_sink_contract.ts";
+import { FILE, type FileFacts, narSinkClauses, type SinkMaker } from "./nar_sink_contract.ts";
 
 const sha256 = sha256FromDigest(createHash("sha256").update(FILE).digest());
 
-function rowOf({ hash, size }: ToldOfFile): NarRow {
+function rowOf({ hash, size }: FileFacts): NarRow {
   return {
     name: narName(sha256, "xz"),
     compression: "xz",
@@ -43,8 +43,8 @@ const harnesses: readonly Harness<SinkMaker>[] = [
       const allowance = new WriteAllowance(0, (bytes) => Promise.resolve(bytes));
       return Promise.resolve({
         hasBytes: true,
-        open: (told) => {
-          const order = { ...narOrderOf(rowOf(told)), path, roomBytes: 0 };
+        open: (facts) => {
+          const order = { ...narOrderOf(rowOf(facts)), path, roomBytes: 0 };
           return new PartialFile({ order, allowance, tell: () => undefined });
         },
         [Symbol.asyncDispose]: async () => folder[Symbol.dispose](),
@@ -56,9 +56,9 @@ const harnesses: readonly Harness<SinkMaker>[] = [
     open: () =>
       Promise.resolve({
         hasBytes: false,
-        open: (told) =>
+        open: (facts) =>
           new ClientSink({
-            nar: rowOf(told),
+            nar: rowOf(facts),
             verifier,
             wrong: () => undefined,
             client: new ClientReader(),

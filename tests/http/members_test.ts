@@ -4,7 +4,7 @@ import { GatedNar } from "../support/gated_nar.ts";
 import { readStats } from "../support/stats_of.ts";
 import { makeStoreObject } from "../support/store_object.ts";
 import { TestCache } from "../support/test_cache.ts";
-import { TOLD, toldMembers } from "../support/told_members.ts";
+import { REPORTED, reportedMembers } from "../support/reported_members.ts";
 
 const object = makeStoreObject({ name: "big-1.0", size: 4_000_000 });
 
@@ -18,7 +18,7 @@ async function membersOf(cache: TestCache) {
 }
 
 Deno.test("members: what others told is in /stats and on the page, behind this one", async () => {
-  const members = toldMembers({ "larder-2.7.x": {} });
+  const members = reportedMembers({ "larder-2.7.x": {} });
   await using cache = await TestCache.open({ upstreams: ["http://127.0.0.1:1"], members });
   await cache.tellMembers();
   const [self, other, ...more] = await membersOf(cache);
@@ -28,7 +28,7 @@ Deno.test("members: what others told is in /stats and on the page, behind this o
   ]);
   assert.deepEqual(self?.upstreams, { up: 1, down: 0 });
   const { id, is_self, state, reported_at: _, ...told } = other ?? {};
-  const { is_draining: _2, ...expected } = TOLD;
+  const { is_draining: _2, ...expected } = REPORTED;
   assert.deepEqual([id, is_self, state], ["larder-2.7.x", false, "running"]);
   assert.deepEqual(told, expected);
   const page = (await pageOf(cache)).replace(/<[^>]+>/g, "|").replace(/\|+/g, "|");
@@ -47,7 +47,7 @@ Deno.test("members: what others told is in /stats and on the page, behind this o
 
 Deno.test("members: a larder that is alone on its machine shows none", async () => {
   for (const [isShared, count] of [[false, 0], [true, 1]] as const) {
-    const members = toldMembers({}, { isShared });
+    const members = reportedMembers({}, { isShared });
     await using cache = await TestCache.open({ upstreams: [], members });
     await cache.tellMembers();
     assert.equal((await membersOf(cache)).length, count);
@@ -58,7 +58,7 @@ Deno.test("members: a larder that is alone on its machine shows none", async () 
 });
 
 Deno.test("members: one that reports no more is gone, one that ends is draining", async () => {
-  const members = toldMembers({
+  const members = reportedMembers({
     late: { silentMs: 29_999 },
     dead: { silentMs: 120_000, status: { is_draining: true } },
     ending: { status: { is_draining: true } },
@@ -78,7 +78,7 @@ Deno.test("members: what they told is text, whatever it looks like", async () =>
   const under_way = Array.from({ length: 20 }, () => (
     { nar: "<b>", name: `${"<i>".repeat(40)}\u202e`, received_bytes: 1, file_bytes: null }
   ));
-  const members = toldMembers({
+  const members = reportedMembers({
     markup: {
       status: {
         host: "<img src=x>",
@@ -102,7 +102,7 @@ Deno.test("members: what they told is text, whatever it looks like", async () =>
 });
 
 Deno.test("members: it tells them of its downloads, of a rate and of hits", async () => {
-  const members = toldMembers({}, { isShared: true });
+  const members = reportedMembers({}, { isShared: true });
   let nowMs = 1_800_000_000_000;
   await using scene = await GatedNar.open(object, { members, nowMs: () => nowMs });
   const { gate, cache, path } = scene;
@@ -121,7 +121,7 @@ Deno.test("members: it tells them of its downloads, of a rate and of hits", asyn
 });
 
 Deno.test("members: a board that does not answer leaves the page as it was", async () => {
-  const members = toldMembers({ other: {} });
+  const members = reportedMembers({ other: {} });
   let isAway = false;
   const board = {
     ...members.board,

@@ -19,11 +19,11 @@ Deno.test("page: is it working? … one line says so, or what to do", async () =
   await using upstream = await fakeUpstream({ objects: [object], stored: true });
   await using cache = await TestCache.open({ upstreams: [upstream] });
   await cache.narinfo(object.storePathHash);
-  assert.match(await partOf(cache, "standing"), /All is well The upstream answers\. 0 B stored\./);
+  assert.match(await partOf(cache, "verdict"), /All is well The upstream answers\. 0 B stored\./);
 
   await using alone = await TestCache.open({ upstreams: ["http://127.0.0.1:1"] });
   await alone.get(`/${object.storePathHash}.narinfo`);
-  const broken = await partOf(alone, "standing");
+  const broken = await partOf(alone, "verdict");
   assert.match(
     broken,
     /Only stored paths are served The upstream is down\. What to do: check --cache-/,
@@ -32,13 +32,13 @@ Deno.test("page: is it working? … one line says so, or what to do", async () =
   await using half = await TestCache.open({ upstreams: [upstream, "http://127.0.0.1:1"] });
   await half.narinfo(object.storePathHash);
   assert.match(
-    await partOf(half, "standing"),
+    await partOf(half, "verdict"),
     /Needs a look 1 upstream of 2 is down: 127\.0\.0\.1:1\. What to do: check --cache-/,
   );
 
   await using untrusting = await TestCache.open({ upstreams: [upstream], trustedKeys: [] });
   await untrusting.get(`/${object.storePathHash}.narinfo`);
-  const untrusted = await partOf(untrusting, "standing");
+  const untrusted = await partOf(untrusting, "verdict");
   assert.match(untrusted, /No trusted key signs .* give its public key with --cache-upstream-/);
 });
 
@@ -49,10 +49,10 @@ Deno.test("page: an upstream's 503 has its status in each row, and one remedy", 
   await cache.get(`/${object.storePathHash}.narinfo`);
   const { host } = new URL(upstream.url);
   const parts = [];
-  for (const id of ["standing", "upstreams", "problems"]) parts.push(await partOf(cache, id));
-  const [standing = "", upstreams = "", problems = ""] = parts;
+  for (const id of ["verdict", "upstreams", "problems"]) parts.push(await partOf(cache, id));
+  const [verdict = "", upstreams = "", problems = ""] = parts;
   assert.match(
-    standing,
+    verdict,
     new RegExp(`Upstream ${host} answers with HTTP status 503\\. What to do: `),
   );
   assert.match(upstreams, /Last error .*: it answered with HTTP status 503\./);
@@ -70,7 +70,7 @@ Deno.test("page: an outage is there after hours, and larder status says the same
   await using cache = await TestCache.open({ upstreams: [], problems, nowMs: () => nowMs });
   await using server = cache.listen();
 
-  const page = await partOf(cache, "standing");
+  const page = await partOf(cache, "verdict");
   const { status, out } = await runLarder(["status", "--strict", "--server", server.url]);
 
   const told = ["Needs a look", "NAR store unavailable: NARs pass through, since 12:00 UTC"];
@@ -160,5 +160,5 @@ Deno.test("page: a NAR that no upstream sent is one row, with causes and a remed
 Deno.test("page: a cache that nobody has used says so, in place of empty charts", async () => {
   await using cache = await TestCache.open({ upstreams: [] });
   assert.match(await partOf(cache, "charts"), /^ ?Nothing yet: the charts begin/);
-  assert.match(await partOf(cache, "standing"), /No client has asked .* use this cache/);
+  assert.match(await partOf(cache, "verdict"), /No client has asked .* use this cache/);
 });

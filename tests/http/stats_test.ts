@@ -8,7 +8,7 @@ import { readStats } from "../support/stats_of.ts";
 import { scrape } from "../support/scrape.ts";
 import { chain, makeStoreObject } from "../support/store_object.ts";
 import { TestCache } from "../support/test_cache.ts";
-import { toldMembers } from "../support/told_members.ts";
+import { reportedMembers } from "../support/reported_members.ts";
 import { AS_WRITER, pushOf, uploadCache } from "../support/uploading.ts";
 
 const object = makeStoreObject({ name: "big-1.0", size: 4_000_000 });
@@ -199,7 +199,7 @@ Deno.test("stats: every field is documented, and every documented field is there
   const gate = new Gate();
   await using upstream = await fakeUpstream({ objects: [object, stored], stored: true });
   const upstreams = [upstream, "http://127.0.0.1:1"];
-  const members = toldMembers({ other: {} });
+  const members = reportedMembers({ other: {} });
   await using cache = await uploadCache({ upstreams, members });
   const storedPath = await cache.narPath(stored.storePathHash);
   await (await cache.get(storedPath)).bytes();

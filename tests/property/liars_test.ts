@@ -21,7 +21,7 @@ const step = fc.oneof(
     weight: 6,
     arbitrary: fc.record({
       kind: fc.constant("nar" as const),
-      told: fc.nat(1_000),
+      given: fc.nat(1_000),
       from: fc.option(fc.double({ min: 0, max: 1.2, noNaN: true }), { nil: undefined }),
       head: fc.boolean(),
     }),
@@ -66,8 +66,8 @@ async function take(world: LiarsWorld, step: Step): Promise<void> {
     case "narinfo":
       return void await world.narinfo(object);
     case "nar": {
-      const told = world.told[world.told.length === 0 ? 0 : step.told % world.told.length];
-      if (told !== undefined) await world.nar(told, step);
+      const given = world.given[world.given.length === 0 ? 0 : step.given % world.given.length];
+      if (given !== undefined) await world.nar(given, step);
       return;
     }
     case "evict":

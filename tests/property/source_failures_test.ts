@@ -36,13 +36,13 @@ const triesOf = (one: fc.Arbitrary<Pick<Try, "how" | "addedBytes">>): fc.Arbitra
 const endsLoudly = fc.tuple(fc.array(triesOf(fc.oneof(loud, quiet))), triesOf(barren))
   .map(([first, last]): Behaviour => [...first, last] as unknown as Behaviour);
 
-interface Told {
+interface Transfer {
   readonly tries: readonly (Try & { readonly source: string; readonly atMs: number })[];
   readonly overAtMs: number;
 }
 
 /** Asks sources by the rule until it gives them up. */
-function transfer(behaviours: readonly Behaviour[], hasBegun = true): Told {
+function transfer(behaviours: readonly Behaviour[], hasBegun = true): Transfer {
   const failures = new SourceFailures(IDLE_TIMEOUT_MS, 0);
   if (hasBegun) failures.begin();
   const tries: (Try & { source: string; atMs: number })[] = [];

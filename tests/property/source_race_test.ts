@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import { type AskedSource, firstToAnswer } from "../../src/cache/sources/source_race.ts";
+import { firstToAnswer, type SourceAttempt } from "../../src/cache/sources/source_race.ts";
 import { PlayedTime } from "../support/played_time.ts";
 import { checkProperty } from "../support/property.ts";
 
@@ -35,7 +35,7 @@ async function race(runners: readonly Runner[]): Promise<Run> {
   const [cancelled, putBack] = [new Set<number>(), new Set<number>()];
   let found = 0;
   let over: Omit<Run, "askedAtMs" | "cancelled" | "putBack"> | undefined;
-  firstToAnswer<AskedSource & { readonly index: number }>({
+  firstToAnswer<SourceAttempt & { readonly index: number }>({
     async next() {
       const index = found++;
       const one = runners[index];

@@ -5,7 +5,7 @@ import { hash, put } from "./metadata_rows.ts";
 import { pastMonth } from "./past_month.ts";
 import { makeStoreObject } from "./store_object.ts";
 import { TestCache } from "./test_cache.ts";
-import { toldMembers } from "./told_members.ts";
+import { reportedMembers } from "./reported_members.ts";
 
 const UPSTREAMS = 6;
 const DOWNLOADS = 10;
@@ -33,7 +33,7 @@ export async function openFullPage(): Promise<AsyncDisposable & { readonly url: 
     one.breakNar(gate.fault);
     upstreams.push(one);
   }
-  const members = toldMembers({ running: {}, draining: {}, gone: { silentMs: 90_000 } });
+  const members = reportedMembers({ running: {}, draining: {}, gone: { silentMs: 90_000 } });
   const problems = { list: () => listOfProblems(upstreams) };
   const cache = opening.use(
     await TestCache.open({ upstreams, members, problems, idleTimeoutMs: 60_000 }),

@@ -89,7 +89,7 @@ const TRIES_MAX = 5;
 const STOOD_STILL_REGEXP = /nothing came for|took over/;
 
 /** The facts of a narinfo that a client got. */
-interface Told {
+interface GivenNarinfo {
   readonly object: StoreObject;
   readonly path: string;
   readonly compression: string;
@@ -107,7 +107,7 @@ interface Trace {
 
 /** Honest and lying upstreams, a larder before them, and clients that check every answer. */
 export class LiarsWorld implements AsyncDisposable {
-  readonly told: Told[] = [];
+  readonly given: GivenNarinfo[] = [];
   readonly #lies = new Map<string, Lie>();
   readonly #folder = tempFolder();
   readonly #nars = new LocalNarStore(`${this.#folder.path}/nar`);
@@ -192,7 +192,7 @@ export class LiarsWorld implements AsyncDisposable {
   async evict(object: StoreObject, what: "narinfo" | "nar"): Promise<void> {
     const path = what === "narinfo"
       ? `/${object.storePathHash}.narinfo`
-      : this.told.findLast((told) => told.object === object)?.path;
+      : this.given.findLast((given) => given.object === object)?.path;
     if (path === undefined) return;
     if (what === "narinfo") this.#traceOf(object).timesForgotten++;
     const answer = await this.cache.request("DELETE", path);
@@ -200,13 +200,13 @@ export class LiarsWorld implements AsyncDisposable {
   }
 
   /** A client reads a narinfo and remembers what it said. */
-  async narinfo(object: StoreObject): Promise<Told> {
+  async narinfo(object: StoreObject): Promise<GivenNarinfo> {
     const text = await this.cache.narinfo(object.storePathHash);
     const line = (key: string) => new RegExp(`^${key}: (.*)$`, "m").exec(text)?.[1];
     assert.equal(line("StorePath"), object.storePath);
     assert.equal(line("NarHash"), `sha256:${object.narHash}`);
     assert.equal(line("NarSize"), `${object.narSize}`);
-    const told = {
+    const given = {
       object,
       path: `/${line("URL")}`,
       compression: line("Compression") ?? "",
@@ -214,23 +214,23 @@ export class LiarsWorld implements AsyncDisposable {
       fileSize: line("FileSize") === undefined ? undefined : Number(line("FileSize")),
       timesForgotten: this.#traceOf(object).timesForgotten,
     };
-    this.told.push(told);
-    return told;
+    this.given.push(given);
+    return given;
   }
 
   /** A client asks for a NAR that a narinfo led it to. True where it got it. */
   async nar(
-    told: Told,
+    given: GivenNarinfo,
     { from, head }: { readonly from?: number | undefined; readonly head?: boolean } = {},
   ): Promise<boolean> {
-    const right = await this.#rightOf(told);
-    const start = from === undefined ? undefined : Math.floor(from * (told.fileSize ?? 20_000));
+    const right = await this.#rightOf(given);
+    const start = from === undefined ? undefined : Math.floor(from * (given.fileSize ?? 20_000));
     const headers: HeadersInit = start === undefined ? {} : { range: `bytes=${start}-` };
     const startedAt = performance.now();
-    const answer = await this.cache.request(head ? "HEAD" : "GET", told.path, headers);
-    const isLarge = told.object.narSize >= LARGE_BYTES_MIN ||
+    const answer = await this.cache.request(head ? "HEAD" : "GET", given.path, headers);
+    const isLarge = given.object.narSize >= LARGE_BYTES_MIN ||
       performance.now() - startedAt >= WHOLE_WAIT_MS;
-    const said = `${head ? "HEAD" : "GET"} ${told.path} of ${told.object.baseName} ` +
+    const said = `${head ? "HEAD" : "GET"} ${given.path} of ${given.object.baseName} ` +
       `from ${start}: ${answer.status}`;
     const length = answer.headers.get("content-length");
     let body: Uint8Array | undefined;
@@ -245,28 +245,28 @@ export class LiarsWorld implements AsyncDisposable {
       return false;
     }
     if (answer.status === 416) {
-      assert.ok(start !== undefined && told.fileSize !== undefined, said);
-      assert.ok(start >= told.fileSize, `${said}, of ${told.fileSize}`);
+      assert.ok(start !== undefined && given.fileSize !== undefined, said);
+      assert.ok(start >= given.fileSize, `${said}, of ${given.fileSize}`);
       return false;
     }
     assert.ok(answer.status === 200 || answer.status === 206, said);
-    if (length !== null && told.fileSize !== undefined) {
-      const expected = told.fileSize - (answer.status === 206 ? start ?? 0 : 0);
+    if (length !== null && given.fileSize !== undefined) {
+      const expected = given.fileSize - (answer.status === 206 ? start ?? 0 : 0);
       assert.equal(Number(length), expected, `${said}, its length`);
     }
     if (head) return true;
     if (length !== null) assert.equal(body.length, Number(length), `${said}, a short body`);
-    const files = await this.#filesOf(told);
+    const files = await this.#filesOf(given);
     const isRight = files.some((file) =>
       Buffer.compare(answer.status === 206 ? file.subarray(start) : file, body) === 0
     );
     // What differs from the NAR hash alone may be sent once: Nix finds that out.
     const isSelfMade = right === undefined &&
-      (answer.status === 206 || hashOf(body) === told.fileHash);
+      (answer.status === 206 || hashOf(body) === given.fileHash);
     assert.ok(isRight || isLarge || isSelfMade, `${said}, wrong bytes (${body.length})`);
     if (!isRight) return false;
-    if (answer.status === 200 && told.fileHash !== undefined) {
-      assert.equal(hashOf(body), told.fileHash, `${said}, not the file hash that was told`);
+    if (answer.status === 200 && given.fileHash !== undefined) {
+      assert.equal(hashOf(body), given.fileHash, `${said}, not the file hash of its narinfo`);
     }
     return true;
   }
@@ -300,24 +300,24 @@ export class LiarsWorld implements AsyncDisposable {
    * The file that an honest upstream sends for the narinfo, where larder can know that one has it.
    * A removed narinfo takes its store path with it, and so the requests to other upstreams.
    */
-  async #rightOf(told: Told): Promise<Uint8Array | undefined> {
-    const { timesForgotten, hasMoved } = this.#traceOf(told.object);
-    if (hasMoved && timesForgotten > told.timesForgotten) return undefined;
+  async #rightOf(given: GivenNarinfo): Promise<Uint8Array | undefined> {
+    const { timesForgotten, hasMoved } = this.#traceOf(given.object);
+    if (hasMoved && timesForgotten > given.timesForgotten) return undefined;
     for (const upstream of this.honest) {
-      if (!upstream.has(told.object)) continue;
-      const text = await upstream.narinfoOf(told.object);
+      if (!upstream.has(given.object)) continue;
+      const text = await upstream.narinfoOf(given.object);
       const line = (key: string) => new RegExp(`^${key}: (.*)$`, "m").exec(text)?.[1];
-      if (line("Compression") !== told.compression) continue;
-      const { bytes } = await upstream.narFileOf(told.object);
-      if (told.compression === "none") return bytes;
-      if (line("FileHash")?.slice("sha256:".length) !== told.fileHash) continue;
-      if (line("FileSize") !== told.fileSize?.toString()) continue;
+      if (line("Compression") !== given.compression) continue;
+      const { bytes } = await upstream.narFileOf(given.object);
+      if (given.compression === "none") return bytes;
+      if (line("FileHash")?.slice("sha256:".length) !== given.fileHash) continue;
+      if (line("FileSize") !== given.fileSize?.toString()) continue;
       return bytes;
     }
     return undefined;
   }
 
-  async #filesOf({ object, compression }: Told): Promise<readonly Uint8Array[]> {
+  async #filesOf({ object, compression }: GivenNarinfo): Promise<readonly Uint8Array[]> {
     const files = await Promise.all(this.honest.map((upstream) => upstream.narFileOf(object)));
     return files.filter((file) => file.compression === compression).map(({ bytes }) => bytes);
   }

@@ -4,7 +4,7 @@ import { Gate } from "./faults.ts";
 import { programMissing, testUnless } from "./program.ts";
 import { makeStoreObject } from "./store_object.ts";
 import { TestCache } from "./test_cache.ts";
-import { toldMembers } from "./told_members.ts";
+import { reportedMembers } from "./reported_members.ts";
 
 const object = makeStoreObject({ name: `long-${"name-".repeat(20)}1.0`, size: 4_000_000 });
 
@@ -38,7 +38,7 @@ async function withShownPage(look: (page: ShownPage) => Promise<void>): Promise<
   await using upstream = await fakeUpstream({ objects: [object], stored: true });
   upstream.breakNar(gate.fault);
   const upstreams = [upstream, "http://127.0.0.1:1"];
-  const members = toldMembers({
+  const members = reportedMembers({
     running: {},
     draining: { status: { is_draining: true, host: "larder-".repeat(9) } },
     gone: { silentMs: 90_000 },

@@ -7,7 +7,7 @@ import { nameInNarinfo } from "../../nix/narinfo_name.ts";
 import type { StorePathHash } from "../../nix/store_path.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import type { NegativeCache } from "../negative_cache.ts";
-import type { Explanation, PinReaching, ToldAnswer } from "./explanation.ts";
+import type { ExplainedAnswer, Explanation, PinReaching } from "./explanation.ts";
 import type { PathRecord, RecordedNar, UpstreamWord } from "../nar/path_record.ts";
 import { reasonsOf } from "./reasons.ts";
 
@@ -69,7 +69,7 @@ export class Explainer {
         from: sendersOf(transfers?.senders, upstreams),
       },
       unstored: nar?.kept === undefined && transfers !== undefined ? unstored(transfers) : null,
-      answers: recorded.answers.map(told),
+      answers: recorded.answers.map(explainedAnswer),
       used_at: iso(times.usedAtMs),
       evicted_at: iso(times.evictedAtMs),
       pins: await this.#pinsReaching(storePathHash),
@@ -126,11 +126,11 @@ function unstored({ unstored, failures }: RecordedNar) {
     bytes: room?.bytes ?? null,
     limit_bytes: room?.limitBytes ?? null,
     pinned_bytes: room?.pinnedBytes ?? null,
-    answers: failures.map(told),
+    answers: failures.map(explainedAnswer),
   };
 }
 
-function told({ upstream, result, status, atMs }: UpstreamWord): ToldAnswer {
+function explainedAnswer({ upstream, result, status, atMs }: UpstreamWord): ExplainedAnswer {
   return { upstream, result, status: status ?? null, at: instant(atMs) };
 }
 

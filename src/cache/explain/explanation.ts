@@ -25,9 +25,9 @@ export interface Explanation {
     readonly from: readonly string[] | null;
   } | null;
   /** Why the last NAR transfer since the start of larder stored nothing; `null` if none failed. */
-  readonly unstored: ToldUnstored | null;
+  readonly unstored: ExplainedUnstored | null;
   /** The last answer of each upstream since the start of larder. */
-  readonly answers: readonly ToldAnswer[];
+  readonly answers: readonly ExplainedAnswer[];
   /** Time of a client's last use; some seconds late. */
   readonly used_at: string | null;
   /** Time of the eviction, if it is among the newest 10,000. */
@@ -38,7 +38,7 @@ export interface Explanation {
   readonly eviction_rank: number | null;
 }
 
-export interface ToldUnstored {
+export interface ExplainedUnstored {
   readonly reason: "not_sent" | "no_room" | "disk";
   readonly at: string;
   /** Bytes of a NAR without room. The limit and the pinned bytes follow. */
@@ -46,10 +46,10 @@ export interface ToldUnstored {
   readonly limit_bytes: number | null;
   readonly pinned_bytes: number | null;
   /** The last failure of each upstream that had the request. */
-  readonly answers: readonly ToldAnswer[];
+  readonly answers: readonly ExplainedAnswer[];
 }
 
-export interface ToldAnswer {
+export interface ExplainedAnswer {
   readonly upstream: string;
   readonly result: string;
   /** HTTP status of a response that is an error. */

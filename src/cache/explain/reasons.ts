@@ -1,5 +1,5 @@
 import { counted, formatBytes } from "../../base/format_units.ts";
-import type { Explanation, ToldAnswer, ToldUnstored } from "./explanation.ts";
+import type { ExplainedAnswer, ExplainedUnstored, Explanation } from "./explanation.ts";
 
 type Facts = Omit<Explanation, "reasons">;
 
@@ -52,7 +52,7 @@ function unstoredReasons({ unstored: last }: Facts): readonly string[] {
 }
 
 function unstoredReason(
-  { reason, at, ...sizes }: ToldUnstored,
+  { reason, at, ...sizes }: ExplainedUnstored,
 ): readonly string[] {
   const [bytes, limit, pinned] = [sizes.bytes, sizes.limit_bytes, sizes.pinned_bytes].map((size) =>
     formatBytes(size ?? 0)
@@ -111,7 +111,7 @@ function answerReasons({ answers, verdict }: Facts): readonly string[] {
 }
 
 function answerIn(
-  { upstream, result, status, at }: ToldAnswer,
+  { upstream, result, status, at }: ExplainedAnswer,
   words: typeof RESULTS = {},
 ): string {
   const said = result === "status" && status !== null

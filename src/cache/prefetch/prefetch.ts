@@ -5,7 +5,7 @@ import type { Metrics } from "../../telemetry/metrics.ts";
 import { type AheadEnd, AheadLedger } from "./ahead_ledger.ts";
 import { NarsAhead, type NarsAheadDeps } from "./nars_ahead.ts";
 import type {
-  AskedNarinfo,
+  ClientNarinfoRequest,
   LearnedNarinfo,
   NarinfoPrefetch,
   NarPrefetch,
@@ -72,7 +72,7 @@ export class Prefetch implements NarinfoPrefetch, NarPrefetch, AsyncDisposable {
     this.#timer = setInterval(() => this.expire(), EXPIRE_EVERY_MS);
   }
 
-  hit(row: NarinfoRow, { isHead, requestId }: AskedNarinfo): boolean {
+  hit(row: NarinfoRow, { isHead, requestId }: ClientNarinfoRequest): boolean {
     // A client that sends HEAD alone has got an answer without an upstream.
     if (isHead) return this.#narinfoLedger.looked(row.storePathHash);
     const isAhead = this.#narinfoLedger.asked(row.storePathHash);
@@ -82,7 +82,7 @@ export class Prefetch implements NarinfoPrefetch, NarPrefetch, AsyncDisposable {
 
   missed(
     learned: LearnedNarinfo,
-    { isHead, requestId, isJoined }: AskedNarinfo & { readonly isJoined: boolean },
+    { isHead, requestId, isJoined }: ClientNarinfoRequest & { readonly isJoined: boolean },
   ): void {
     if (!isJoined) this.#walk.begin(learned, requestId);
     if (!isHead) this.#addNar(learned.row.narName, requestId);

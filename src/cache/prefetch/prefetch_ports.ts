@@ -4,7 +4,7 @@ import type { StorePathHash } from "../../nix/store_path.ts";
 import type { SpareUpstreams } from "../../upstream/upstream_pool.ts";
 
 /** A client's request for a narinfo. */
-export interface AskedNarinfo {
+export interface ClientNarinfoRequest {
   readonly requestId: string;
   /** True for HEAD: the client does not get the narinfo, and so not the NAR either. */
   readonly isHead: boolean;
@@ -19,11 +19,11 @@ export interface LearnedNarinfo {
 /** Watches the narinfo responses. Each call returns at once. */
 export interface NarinfoPrefetch {
   /** True for the first GET of a prefetched entry, and for each HEAD before it. */
-  hit(row: NarinfoRow, asked: AskedNarinfo): boolean;
+  hit(row: NarinfoRow, asked: ClientNarinfoRequest): boolean;
   /** An upstream sent it; `isJoined`: for another client's request. */
   missed(
     learned: LearnedNarinfo,
-    asked: AskedNarinfo & { readonly isJoined: boolean },
+    asked: ClientNarinfoRequest & { readonly isJoined: boolean },
   ): void;
 }
 

@@ -5,7 +5,7 @@ import { Mismatch } from "../verify/check_nar.ts";
 import { AttemptLog, type AttemptLogDeps, type BreakFacts } from "./attempt_log.ts";
 import { narCandidates, type NarCandidatesDeps } from "./nar_candidates.ts";
 import { type FailedTry, soundOf, SourceFailures } from "./source_failures.ts";
-import { type AskedSource, firstToAnswer } from "./source_race.ts";
+import { firstToAnswer, type SourceAttempt } from "./source_race.ts";
 import { SourceRounds } from "./source_rounds.ts";
 
 export interface NarAttemptsDeps {
@@ -73,7 +73,7 @@ export interface NarFailure {
 const OUR_REASONS: readonly NarFailure["reason"][] = ["room", "disk", "cancelled"];
 
 /** A running attempt. `handled` resolves after that of its result. */
-interface Attempt extends AskedSource {
+interface Attempt extends SourceAttempt {
   readonly handled: Promise<void>;
 }
 
@@ -141,9 +141,9 @@ export class NarAttempts {
     if (OUR_REASONS.includes(reason)) return;
     const { received, isPromised } = this.#target;
     // A verdict has its own line, and so has a file that no upstream has.
-    const isTold = error !== undefined || (reason === "absent" && !isPromised);
+    const isLogged = error !== undefined || (reason === "absent" && !isPromised);
     const why = { upstream, reason, ...status === undefined ? {} : { status } };
-    this.log.givenUp(isPromised, isTold ? undefined : { ...why, detail, received });
+    this.log.givenUp(isPromised, isLogged ? undefined : { ...why, detail, received });
   }
 
   /** The file is wrong: call it during the verdict, or after it. */

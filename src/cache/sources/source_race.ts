@@ -2,7 +2,7 @@ import { Countdown } from "../../base/countdown.ts";
 import type { NarSource } from "../../metadata/metadata_store.ts";
 
 /** A source with a request in flight. */
-export interface AskedSource {
+export interface SourceAttempt {
   readonly source: NarSource;
   /** True as soon as it answers with the file; false when it will not. Never rejects. */
   readonly answered: Promise<boolean>;
@@ -10,7 +10,7 @@ export interface AskedSource {
   cancel(): void;
 }
 
-export interface SourceRace<Racer extends AskedSource> {
+export interface SourceRace<Racer extends SourceAttempt> {
   /** The source to ask next; `undefined`: none is left. */
   readonly next: () => Promise<NarSource | undefined>;
   readonly ask: (source: NarSource) => Racer;
@@ -24,7 +24,7 @@ export interface SourceRace<Racer extends AskedSource> {
  * Asks the sources one after another: the next one when the last one fails, or is late. A late one
  * stays in the race. Resolves to the first that answers; `undefined`: none did.
  */
-export function firstToAnswer<Racer extends AskedSource>(
+export function firstToAnswer<Racer extends SourceAttempt>(
   { next, ask, putBack, hedgeAfterMs }: SourceRace<Racer>,
 ): Promise<Racer | undefined> {
   const { promise, resolve, reject } = Promise.withResolvers<Racer | undefined>();
@@ -62,16 +62,16 @@ export function firstToAnswer<Racer extends AskedSource>(
     else begin(ask(source));
   }
 
-  function begin(asked: Racer): void {
-    waiting.add(asked);
-    last = asked;
+  function begin(attempt: Racer): void {
+    waiting.add(attempt);
+    last = attempt;
     hedging = new Countdown(hedgeAfterMs, () => void askNext().catch(fail));
-    asked.answered.then((isGood) => {
+    attempt.answered.then((isGood) => {
       if (isOver) return;
-      if (isGood) return finish(asked);
-      waiting.delete(asked);
+      if (isGood) return finish(attempt);
+      waiting.delete(attempt);
       // A late one that fails is replaced already.
-      if (asked === last || waiting.size === 0) return askNext();
+      if (attempt === last || waiting.size === 0) return askNext();
     }).catch(fail);
   }
 

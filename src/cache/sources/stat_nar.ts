@@ -1,7 +1,7 @@
 import type { NarRow, NarSource } from "../../metadata/metadata_store.ts";
 import type { NarBodySource } from "../../upstream/upstream.ts";
 import { narCandidates, type NarCandidatesDeps } from "./nar_candidates.ts";
-import { type AskedSource, firstToAnswer } from "./source_race.ts";
+import { firstToAnswer, type SourceAttempt } from "./source_race.ts";
 
 export interface StatNarDeps {
   readonly candidates: NarCandidatesDeps;
@@ -13,7 +13,7 @@ export interface StatNarDeps {
 
 type Found = Awaited<ReturnType<NarBodySource["statNar"]>>;
 
-interface AskedSize extends AskedSource {
+interface SizeAttempt extends SourceAttempt {
   readonly found: Promise<Found>;
 }
 
@@ -37,7 +37,7 @@ export async function statNar(
   return first && found && { ...found, upstream: first.source.upstream };
 }
 
-function ask(source: NarSource, narSources: StatNarDeps["narSources"]): AskedSize {
+function ask(source: NarSource, narSources: StatNarDeps["narSources"]): SizeAttempt {
   const quicker = new AbortController();
   const stat = narSources.get(source.upstream)?.statNar(source.location, quicker.signal);
   const found = Promise.resolve(stat).catch(() => undefined);

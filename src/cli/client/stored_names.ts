@@ -5,7 +5,7 @@ import type { FailedPath } from "./each.ts";
 import { thoseNamed } from "./package_names.ts";
 import type { ServerClient } from "./server_client.ts";
 import type { StorePathArgument } from "./store_path_argument.ts";
-import { Told } from "./told.ts";
+import { ServerJson } from "./server_json.ts";
 
 /** Paths in a list for people. */
 const LISTED_MAX = 10;
@@ -22,7 +22,7 @@ export async function findStored(
   const answer = await client.request("GET", `/explain?q=${encodeURIComponent(given)}`, {
     limitMs,
   });
-  const named = new Told(snakeNames(await answer.json())).at("named").list.map((one) => ({
+  const named = new ServerJson(snakeNames(await answer.json())).at("named").list.map((one) => ({
     hash: one.at("hash").text ?? "",
     name: one.at("name").text ?? "",
   }));

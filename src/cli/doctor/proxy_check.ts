@@ -36,8 +36,8 @@ export async function checkProxyHeaders(
   try {
     // One at a time: larder believes neither of two that disagree.
     for (const [name, value] of FORGERIES) {
-      const told = await statsOf(door, { [name]: value });
-      if (told?.client !== FORGED) continue;
+      const json = await statsOf(door, { [name]: value });
+      if (json?.client !== FORGED) continue;
       const advice = "let the proxy replace or extend X-Forwarded-For and Forwarded";
       return failed(`a client can forge its address by ${name}`, advice);
     }

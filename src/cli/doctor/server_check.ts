@@ -69,15 +69,15 @@ export async function statsOf(
     if (isTokenMissing(error)) return undefined;
     throw error;
   }
-  const told = await response.json().catch(() => undefined);
-  if (typeof told?.version !== "string") {
+  const json = await response.json().catch(() => undefined);
+  if (typeof json?.version !== "string") {
     throw new Failure("broken", "its /stats are not those of larder");
   }
-  const { used_bytes: usedBytes } = told.size ?? {};
+  const { used_bytes: usedBytes } = json.size ?? {};
   return {
-    version: told.version,
+    version: json.version,
     usedBytes: typeof usedBytes === "number" ? usedBytes : undefined,
-    client: typeof told.client === "string" ? told.client : undefined,
+    client: typeof json.client === "string" ? json.client : undefined,
   };
 }
 

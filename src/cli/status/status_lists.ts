@@ -2,7 +2,7 @@ import { formatAgo } from "../../base/format_times.ts";
 import { counted } from "../../base/format_units.ts";
 import { formatPercent } from "../../http/page/format.ts";
 import {
-  isTold,
+  isInVerdict,
   type ProblemKind,
   problemKinds,
   remedyOf,
@@ -20,7 +20,7 @@ import {
   lastErrorWords,
   UPSTREAM_STATES,
 } from "../../http/stats/upstream_words.ts";
-import type { Told } from "../client/told.ts";
+import type { ServerJson } from "../client/server_json.ts";
 
 const NAME_COLUMNS = 34;
 
@@ -36,11 +36,11 @@ export interface ListParts {
 }
 
 /** A line for each upstream: its state, why it failed, and its last answer. */
-export function upstreamLines(stats: Told, { nowMs, max }: ListParts): readonly string[] {
+export function upstreamLines(stats: ServerJson, { nowMs, max }: ListParts): readonly string[] {
   return shortened(stats.at("upstreams").list.map((one) => upstreamLine(one, nowMs)), max);
 }
 
-function upstreamLine(one: Told, nowMs: number): string {
+function upstreamLine(one: ServerJson, nowMs: number): string {
   const reason = one.at("last_error", "reason").text;
   const signs = {
     is_up: one.at("is_up").isTrue,
@@ -51,20 +51,20 @@ function upstreamLine(one: Told, nowMs: number): string {
   };
   const state = upstreamStateOf(signs, nowMs);
   const [answer, { last_error }] = [lastAnswerOf(signs), signs];
-  const told = state === "up" || last_error === null
+  const detail = state === "up" || last_error === null
     ? `, ${lastAnswerWords(signs)}${answer === null ? "" : ` ${ago([answer.at], nowMs)}`}`
     : `: ${lastErrorWords(last_error)} (${ago([last_error.at], nowMs)})`;
   const url = (one.at("url").text ?? "").padEnd(NAME_COLUMNS);
-  return `${MARKS[state]} ${url}  ${UPSTREAM_STATES[state]}${told}`;
+  return `${MARKS[state]} ${url}  ${UPSTREAM_STATES[state]}${detail}`;
 }
 
 /** An upstream's answer, with its time as the server wrote it. */
-function answerOf(answer: Told): UpstreamStats["last_answer"] {
+function answerOf(answer: ServerJson): UpstreamStats["last_answer"] {
   const result = answer.at("result").text;
   return result === undefined ? null : { result, at: answer.at("at").text ?? "" };
 }
 
-function errorOf(error: Told, reason: string) {
+function errorOf(error: ServerJson, reason: string) {
   return {
     ...{ reason, status: error.at("status").number ?? null, at: error.at("at").text ?? "" },
     request: error.at("request").text === "nar" ? "nar" : "narinfo",
@@ -72,11 +72,11 @@ function errorOf(error: Told, reason: string) {
 }
 
 /** A line for each transfer of a direction: its package, how far it is, and for how many. */
-export function transferLines(transfers: Told, max: number): readonly string[] {
+export function transferLines(transfers: ServerJson, max: number): readonly string[] {
   return shortened(transfers.at("under_way").list.map(transferLine), max);
 }
 
-function transferLine(one: Told): string {
+function transferLine(one: ServerJson): string {
   const name = one.at("name").text ?? one.at("nar").text ?? "";
   const received_bytes = one.at("received_bytes").number ?? 0;
   const file_bytes = one.at("file_bytes").number ?? null;
@@ -91,24 +91,24 @@ function transferLine(one: Told): string {
 }
 
 /** An older server may tell none. */
-function stateOf(one: Told): TransferStats["state"] {
+function stateOf(one: ServerJson): TransferStats["state"] {
   const state = one.at("state").text;
   return state === "opening" || state === "verifying" ? state : "receiving";
 }
 
 /** A line for each kind. Below it stands what to do while it lasts, unless the verdict says so. */
-export function problemLines(stats: Told, { nowMs, max }: ListParts): readonly string[] {
+export function problemLines(stats: ServerJson, { nowMs, max }: ListParts): readonly string[] {
   const kinds = problemKinds(stats.at("problems").list.map(problemOf));
   const hints = stats.at("verdict", "faults").list.map((fault) => fault.at("hint").text);
   const lines = kinds.slice(0, max).flatMap((kind) => {
     const remedy = remedyOf(kind);
-    const isNew = remedy !== "" && !isTold(remedy, hints);
+    const isNew = remedy !== "" && !isInVerdict(remedy, hints);
     return [problemKindLine(kind, nowMs), ...isNew ? [`  ${remedy}`] : []];
   });
   return kinds.length > max ? [...lines, `and ${kinds.length - max} more`] : lines;
 }
 
-function problemOf(one: Told) {
+function problemOf(one: ServerJson) {
   const { remedy, ...facts } = one.at("facts").facts;
   const level: ProblemStats["level"] = one.at("level").text === "error" ? "error" : "warn";
   return {

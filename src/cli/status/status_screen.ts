@@ -2,7 +2,7 @@ import { formatDate } from "../../base/format_times.ts";
 import { counted, formatBytes, formatSpan } from "../../base/format_units.ts";
 import { visible } from "../../base/visible.ts";
 import { formatPercent } from "../../http/page/format.ts";
-import type { Told } from "../client/told.ts";
+import type { ServerJson } from "../client/server_json.ts";
 import { problemLines, transferLines, upstreamLines } from "./status_lists.ts";
 import { shownVerdict } from "./verdict.ts";
 
@@ -18,7 +18,7 @@ export interface StatusFacts {
   /** The address, for people. */
   readonly server: string;
   /** The answer of `/stats`, with names in `snake_case`. */
-  readonly stats: Told;
+  readonly stats: ServerJson;
 }
 
 const LABEL_COLUMNS = 11;
@@ -69,7 +69,7 @@ function fitted(line: string, columns = Infinity): string {
   return tight.length <= columns ? tight : `${tight.slice(0, columns - 1)}…`;
 }
 
-function requestLines(stats: Told): readonly string[] {
+function requestLines(stats: ServerJson): readonly string[] {
   return [["narinfo", "narinfo"], ["nar", "NAR"]].map(([kind = "", label = ""]) => {
     const of = (name: string) => stats.at("requests", kind, name).number ?? 0;
     const all = of("hits") + of("misses") + of("joined") + of("prefetched") + of("absent");
@@ -79,7 +79,7 @@ function requestLines(stats: Told): readonly string[] {
   });
 }
 
-function savedLine(stats: Told): string {
+function savedLine(stats: ServerJson): string {
   const sinceMs = stats.at("lifetime", "since").timeMs;
   // An older server has no lifetime figures.
   const since = sinceMs === undefined ? "the start" : formatDate(sinceMs);
@@ -89,7 +89,7 @@ function savedLine(stats: Told): string {
   return `${saved} of ${served} served, ${fetched} fetched, since ${since}`;
 }
 
-function spaceLine(stats: Told): string {
+function spaceLine(stats: ServerJson): string {
   const of = (name: string) => stats.at("size", name).number ?? 0;
   const [used, limit] = [of("used_bytes"), of("limit_bytes")];
   const more = [
@@ -100,7 +100,7 @@ function spaceLine(stats: Told): string {
   return `${barOf(used / limit)} ${formatBytes(used)} of ${formatBytes(limit)}${more}`;
 }
 
-function pinLines(stats: Told): readonly string[] {
+function pinLines(stats: ServerJson): readonly string[] {
   const count = stats.at("pins", "count").number ?? 0;
   if (count === 0) return [];
   const short = stats.at("pins", "roots").list.filter((one) => (one.at("missing").number ?? 0) > 0);

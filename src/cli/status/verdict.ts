@@ -1,5 +1,5 @@
 import { counted } from "../../base/format_units.ts";
-import type { Told } from "../client/told.ts";
+import type { ServerJson } from "../client/server_json.ts";
 
 export interface ShownVerdict {
   readonly isWell: boolean;
@@ -11,7 +11,7 @@ export interface ShownVerdict {
 const RECENT_MS = 15 * 60_000;
 
 /** The verdict of the server; that of an older one is made of its figures. */
-export function shownVerdict(stats: Told, nowMs: number): ShownVerdict {
+export function shownVerdict(stats: ServerJson, nowMs: number): ShownVerdict {
   const told = stats.at("verdict");
   const text = told.at("text").text;
   if (text === undefined) return verdictOnFigures(stats, nowMs);
@@ -23,14 +23,14 @@ export function shownVerdict(stats: Told, nowMs: number): ShownVerdict {
 }
 
 /** A line, and what to do below it. */
-function fault(one: Told): readonly string[] {
+function fault(one: ServerJson): readonly string[] {
   const mark = one.at("level").text === "error" ? "✗" : "!";
   const hint = one.at("hint").text;
   return [`  ${mark} ${one.at("text").text ?? ""}`, ...hint === undefined ? [] : [`    ${hint}`]];
 }
 
 /** Of its upstreams, and its errors of the last quarter of an hour. */
-function verdictOnFigures(stats: Told, nowMs: number): ShownVerdict {
+function verdictOnFigures(stats: ServerJson, nowMs: number): ShownVerdict {
   const upstreams = stats.at("upstreams").list;
   const down = upstreams.filter((one) => !one.at("is_up").isTrue).length;
   const errors =

@@ -11,7 +11,7 @@ import { type Found, packagesPart } from "./packages_part.ts";
 import { pinsPart } from "./pins_part.ts";
 import { problemsPart } from "./problems_part.ts";
 import { spacePart } from "./space_part.ts";
-import { standingPart } from "./standing.ts";
+import { verdictPart } from "./verdict_part.ts";
 import { transfersPart } from "./transfers_part.ts";
 import { upstreamsPart } from "./upstreams_part.ts";
 import { usePart } from "./use_part.ts";
@@ -81,7 +81,7 @@ function partsOf(
     icon: ICON_URL,
     mark: MARK,
     host: URL.canParse(url) ? new URL(url).host : "a binary cache for Nix",
-    standing: standingPart(stats),
+    verdict: verdictPart(stats),
     figures: figuresPart(stats),
     ranges: rangesPart(stats.history.range),
     charts: historyPart(stats),

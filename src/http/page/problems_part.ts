@@ -4,7 +4,7 @@ import { type Html, markup, type Part } from "./markup.ts";
 import { toneIcon } from "./icons.ts";
 import { type ListsLook, rows } from "./rows.ts";
 import {
-  isTold,
+  isInVerdict,
   type ProblemKind,
   problemKinds,
   remedyOf,
@@ -46,7 +46,7 @@ function row(kind: Kind, { at, hints }: RowParts): Html {
   }${
     remedy !== "" &&
     markup`<span class="detail">What to do: ${
-      isTold(remedy, hints) ? markup`<a href="#standing">see the status above</a>` : remedy
+      isInVerdict(remedy, hints) ? markup`<a href="#verdict">see the status above</a>` : remedy
     }.</span>`
   }</li>`;
 }

@@ -4,14 +4,14 @@ import { fieldWords } from "../message/field_words.ts";
 import { parseHost } from "../message/host.ts";
 import type { Found } from "../page/packages_part.ts";
 import type { Page } from "../page/page.ts";
-import type { StatsAsked } from "../stats/gather_stats.ts";
+import type { StatsQuery } from "../stats/gather_stats.ts";
 import type { Stats } from "../stats/stats.ts";
 import type { Route } from "./router.ts";
-import { askedIn, statsJson } from "./stats.ts";
+import { statsJson, statsQueryIn } from "./stats.ts";
 
 export interface PageRouteDeps {
   readonly page: Page;
-  readonly stats: (asked: StatsAsked) => Promise<Stats>;
+  readonly stats: (asked: StatsQuery) => Promise<Stats>;
   /** Explains or finds store paths. Never rejects. */
   readonly search: (query: string) => Promise<Found>;
   /** The keys for the client's `trusted-public-keys`. */
@@ -30,7 +30,7 @@ export function pageRoute({ page, stats, search, publicKeys, usesTls }: PageRout
     methods: {
       async GET({ request, head }) {
         const isToShow = prefersHtml(request.headers.get("accept"));
-        const figures = await stats({ ...askedIn(request), isToShow });
+        const figures = await stats({ ...statsQueryIn(request), isToShow });
         if (!isToShow) {
           const parts = { ...ok, type: "application/json", headers: { vary } };
           return textAnswer(statsJson(figures), head, parts);

@@ -2,11 +2,11 @@ import { withFormerNames } from "../stats/former_names.ts";
 import type { Stats } from "../stats/stats.ts";
 import { textAnswer } from "../message/answer.ts";
 import type { ClientRequest } from "../message/client_request.ts";
-import type { StatsAsked } from "../stats/gather_stats.ts";
+import type { StatsQuery } from "../stats/gather_stats.ts";
 import type { Route } from "./router.ts";
 
 /** `/stats`: the figures as JSON, whatever the client accepts; `?range=` picks the history. */
-export function statsRoute(stats: (asked: StatsAsked) => Promise<Stats>): Route {
+export function statsRoute(stats: (asked: StatsQuery) => Promise<Stats>): Route {
   const parts = { status: 200, type: "application/json", lifetime: "never" } as const;
   return {
     name: "/stats",
@@ -14,7 +14,7 @@ export function statsRoute(stats: (asked: StatsAsked) => Promise<Stats>): Route 
     audience: "own-names",
     methods: {
       async GET({ request, head }) {
-        return textAnswer(statsJson(await stats(askedIn(request))), head, parts);
+        return textAnswer(statsJson(await stats(statsQueryIn(request))), head, parts);
       },
     },
   };
@@ -26,7 +26,7 @@ export function statsJson(stats: Stats): string {
 }
 
 /** The client of a request, and its range of the past. */
-export function askedIn(request: ClientRequest): StatsAsked {
+export function statsQueryIn(request: ClientRequest): StatsQuery {
   const range = new URL(request.url).searchParams.get("range") ?? undefined;
   return { client: request.peer, range };
 }

@@ -71,7 +71,7 @@ export interface StatsSources {
 }
 
 /** Parameters of a request for the figures. */
-export interface StatsAsked {
+export interface StatsQuery {
   /** The client's address. */
   readonly client?: string | undefined;
   /** Name of the range of the past. */
@@ -83,7 +83,7 @@ export interface StatsAsked {
 /** The present figures for this client. Never rejects: an unreadable one is `null`. */
 export async function gatherStats(
   sources: StatsSources,
-  { client, range, isToShow }: StatsAsked = {},
+  { client, range, isToShow }: StatsQuery = {},
 ): Promise<Stats> {
   const { process: { version, publicKey, isPrefetching, startedAtMs, nowMs } } = sources;
   const { metrics, history, transfers, storage, reports } = sources;

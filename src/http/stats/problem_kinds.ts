@@ -31,7 +31,10 @@ export function remedyOf(
 }
 
 /** True if the verdict names the remedy, so that the list need not. */
-export function isTold(remedy: string, hints: readonly (string | null | undefined)[]): boolean {
+export function isInVerdict(
+  remedy: string,
+  hints: readonly (string | null | undefined)[],
+): boolean {
   return hints.some((hint) => hint?.includes(remedy));
 }
 

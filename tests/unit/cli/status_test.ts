@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { Told } from "../../../src/cli/client/told.ts";
+import { ServerJson } from "../../../src/cli/client/server_json.ts";
 import { statusScreen } from "../../../src/cli/status/status_screen.ts";
 import { fakeUpstream } from "../../support/fake_upstream.ts";
 import { freePort } from "../../support/free_port.ts";
@@ -119,7 +119,7 @@ Deno.test("status: an outage of two upstreams is one problem with one thing to d
     facts: { upstream: `https://${host}.example`, hint: `hint of ${message}` },
   });
   const problems = [problem("upstream failed", "a"), problem("upstream is down", "b")];
-  const stats = new Told({ at, problems });
+  const stats = new ServerJson({ at, problems });
   const screen = statusScreen({ server: "URL", stats }, { columns: undefined, rows: undefined });
   assert.equal(
     screen.slice(screen.indexOf("Problems")),

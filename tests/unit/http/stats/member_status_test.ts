@@ -7,10 +7,10 @@ import {
 } from "../../../../src/http/stats/member_status.ts";
 import { STATUS_BYTES_MAX } from "../../../../src/metadata/member_board.ts";
 import { checkProperty } from "../../../support/property.ts";
-import { TOLD } from "../../../support/told_members.ts";
+import { REPORTED } from "../../../support/reported_members.ts";
 
 Deno.test("member status: what one member formats, another reads", () => {
-  assert.deepEqual(parseStatus(formatStatus(TOLD)), TOLD);
+  assert.deepEqual(parseStatus(formatStatus(REPORTED)), REPORTED);
 });
 
 Deno.test("member status: a long one loses downloads, not its form", () => {
@@ -19,14 +19,14 @@ Deno.test("member status: a long one loses downloads, not its form", () => {
   const under_way = Array.from({ length: MEMBER_DOWNLOADS_MAX }, () => ({
     ...{ ...download, nar: "x".repeat(1_000) },
   }));
-  const text = formatStatus({ ...TOLD, downloads: { count: 20, under_way } });
+  const text = formatStatus({ ...REPORTED, downloads: { count: 20, under_way } });
   const listed = parseStatus(text)?.downloads.under_way.length ?? 0;
   assert.ok(listed > 5 && listed < MEMBER_DOWNLOADS_MAX, `${listed} downloads`);
   assert.ok(new TextEncoder().encode(text).length <= STATUS_BYTES_MAX);
 });
 
 const fields = fc.dictionary(
-  fc.constantFrom(...Object.keys(TOLD), "under_way", "count", "up"),
+  fc.constantFrom(...Object.keys(REPORTED), "under_way", "count", "up"),
   fc.oneof(
     fc.anything(),
     fc.constantFrom("2026-01-02T03:04:05Z", "2026-99-02T03:04:05Z", -1, 1e300, "x".repeat(9_999)),
@@ -40,7 +40,7 @@ checkProperty(
     const read = parseStatus(text);
     if (read === undefined) return;
     assert.ok(JSON.stringify(read).length < 100_000);
-    assert.deepEqual(Object.keys(read), Object.keys(TOLD));
+    assert.deepEqual(Object.keys(read), Object.keys(REPORTED));
     assert.deepEqual(parseStatus(JSON.stringify(read)), read, "reading it again changes nothing");
     if (read.started_at !== null) new Date(read.started_at).toISOString();
   }),

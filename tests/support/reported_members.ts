@@ -3,7 +3,7 @@ import { formatStatus, type MemberStatus } from "../../src/http/stats/member_sta
 import type { MemberReport } from "../../src/metadata/member_board.ts";
 
 /** A member with a value in each field. */
-export const TOLD: MemberStatus = {
+export const REPORTED: MemberStatus = {
   host: "larder-2",
   version: "0.1.0",
   url: "http://larder-2.example:8501",
@@ -20,23 +20,23 @@ export const TOLD: MemberStatus = {
 };
 
 /** A member with another text than a status, or with another status. */
-export interface ToldMember {
+export interface ReportedMember {
   readonly text?: string;
   readonly status?: Partial<MemberStatus>;
   readonly silentMs?: number;
 }
 
 /** Members beside the one under test, as a board shows them. */
-export function toldMembers(
-  others: Readonly<Record<string, ToldMember>>,
+export function reportedMembers(
+  others: Readonly<Record<string, ReportedMember>>,
   more: Partial<MemberParts> = {},
 ): MemberParts {
-  const told = Object.entries(others).map(([id, { text, status = {}, silentMs = 0 }]) => (
-    { id, status: text ?? formatStatus({ ...TOLD, ...status }), silentMs }
+  const reports = Object.entries(others).map(([id, { text, status = {}, silentMs = 0 }]) => (
+    { id, status: text ?? formatStatus({ ...REPORTED, ...status }), silentMs }
   ));
   const board = {
     report(id: string, status: string): Promise<readonly MemberReport[]> {
-      return Promise.resolve([{ id, status, silentMs: 0 }, ...told]);
+      return Promise.resolve([{ id, status, silentMs: 0 }, ...reports]);
     },
     withdraw: () => Promise.resolve(),
     sharedNowMs: () => Promise.resolve(Date.now()),

@@ -4,14 +4,14 @@ import { type Html, markup, type Part } from "./markup.ts";
 import { toneIcon } from "./icons.ts";
 
 /** The first line of the page: all is well, or what is wrong and what to do. */
-export function standingPart(stats: Stats): Html {
+export function verdictPart(stats: Stats): Html {
   const { is_well, text, faults } = stats.verdict;
   const isBad = faults.some(({ level }) => level === "error");
   const tone = is_well ? "good" : isBad ? "bad" : "fair";
   const lines = faults.map(({ text, hint }) =>
     markup`<li><b>${text}.</b>${hint !== null && markup` <span>What to do: ${hint}.</span>`}</li>`
   );
-  return markup`<div class="standing ${tone}">${toneIcon(tone)}<div><h2>${text}</h2>
+  return markup`<div class="verdict ${tone}">${toneIcon(tone)}<div><h2>${text}</h2>
 ${is_well ? markup`<p>${calm(stats)}</p>` : markup`<ul>${lines}</ul>`}</div></div>`;
 }
 

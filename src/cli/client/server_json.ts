@@ -3,7 +3,7 @@ import type { Facts } from "../../base/failure.ts";
 type Fact = Facts[string];
 
 /** A value in the JSON of a server of any version. Any part of it may be missing. */
-export class Told {
+export class ServerJson {
   readonly #value: unknown;
 
   /** `value`: parsed JSON. */
@@ -12,10 +12,10 @@ export class Told {
   }
 
   /** The value below these names. */
-  at(...names: readonly string[]): Told {
+  at(...names: readonly string[]): ServerJson {
     let value = this.#value;
     for (const name of names) value = Object(value)[name];
-    return new Told(value);
+    return new ServerJson(value);
   }
 
   get number(): number | undefined {
@@ -42,8 +42,8 @@ export class Told {
     return Object.fromEntries(entries.filter((entry): entry is [string, Fact] => isFact(entry[1])));
   }
 
-  get list(): readonly Told[] {
-    return Array.isArray(this.#value) ? this.#value.map((one) => new Told(one)) : [];
+  get list(): readonly ServerJson[] {
+    return Array.isArray(this.#value) ? this.#value.map((one) => new ServerJson(one)) : [];
   }
 }
 
