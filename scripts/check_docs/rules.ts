@@ -71,10 +71,14 @@ export function ruleProblems(
 /** Anything that a script of the shell declares: a function or a variable. */
 const SHELL_NAMES_REGEXP = /^(?<name>\w+)(?:\(\) \{|=)/gm;
 
+/** The names that a file of Nix gives values to. */
+const NIX_NAMES_REGEXP = /^ *(?<name>[\w.-]+) =/gm;
+
 /** True for a function, a method, a class, or a constant of the whole file. A call is none. */
 function declares(path: string, text: string, name: string): boolean {
   if (!/\.[jt]s$/.test(path)) {
-    return [...text.matchAll(SHELL_NAMES_REGEXP)].some(({ groups }) => groups?.["name"] === name);
+    const regexp = path.endsWith(".nix") ? NIX_NAMES_REGEXP : SHELL_NAMES_REGEXP;
+    return [...text.matchAll(regexp)].some(({ groups }) => groups?.["name"] === name);
   }
   const source = ts.createSourceFile(path, text, ts.ScriptTarget.Latest, true);
   const isDeclared = (node: ts.Node): true | undefined =>

@@ -2,13 +2,14 @@ import assert from "node:assert/strict";
 import denoJson from "../../deno.json" with { type: "json" };
 import { tempFolder } from "../support/temp_folder.ts";
 
-Deno.test("demo: without Nix, a closure comes again with the upstream off", async () => {
+Deno.test("demo: without Nix or upstream a closure comes again, and no file stays", async () => {
   using folder = tempFolder();
+  using made = tempFolder();
   const { command } = denoJson.tasks.demo;
   const { code, stdout } = await new Deno.Command(Deno.execPath(), {
     args: command.split(" ").slice(1),
     // No program is found.
-    env: { PATH: folder.path },
+    env: { PATH: folder.path, TMPDIR: made.path },
   }).output();
 
   const text = new TextDecoder().decode(stdout);
@@ -17,4 +18,6 @@ Deno.test("demo: without Nix, a closure comes again with the upstream off", asyn
   assert.match(first, /MISS +narinfo .*verified/);
   assert.equal(second.match(/^ +HIT .*verified/gm)?.length, 6);
   assert.doesNotMatch(second, /MISS/);
+  assert.ok(text.includes(`its data in ${made.path}/`), text);
+  assert.deepEqual([...Deno.readDirSync(made.path)], []);
 });

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import denoJson from "../../../deno.json" with { type: "json" };
 import { databaseUrl } from "../../../src/config/kinds/database_url.ts";
 import { flagName, type OptionTable, variableFor } from "../../../src/config/kinds/option.ts";
 import { OPTION_GROUPS, OPTIONS } from "../../../src/config/options.ts";
@@ -113,6 +114,17 @@ Deno.test("settings: every key has the type that its kind makes", () => {
     },
   );
   assert.deepEqual(keys, ["cache.nixos.org-1:6NCHdD59X431o0gWypbMrAURkbJ16ZPMQFGspcDShjY="]);
+});
+
+Deno.test("settings: without any, larder listens on port 8501 and stores in ./larder-data", () => {
+  const { settings } = resolveSettings(inputsOf({}));
+  assert.deepEqual(settings["server.addr"], { kind: "tcp", port: 8501 });
+  assert.deepEqual(settings["cache.storage-local"], "./larder-data");
+  assert.deepEqual(settings["cache.upstream-url"].map(({ url }) => url), [
+    "https://cache.nixos.org",
+  ]);
+  // The README's command gives it no settings.
+  assert.match(denoJson.tasks.serve.command, / main\.ts serve$/);
 });
 
 Deno.test("storage: the directory is systemd's, else XDG's, else one beside the process", () => {

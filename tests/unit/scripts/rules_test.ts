@@ -8,6 +8,7 @@ const FILES: Readonly<Record<string, string>> = {
 const [limit, OPTION] = [1, 2];
 function other<T>() { called(); }
 const LIMIT = 2;`,
+  "nix/a.nix": "{\n  options.services.a = {\n    enable = mkIf b;\n  };\n}",
   "scripts/run": "first=1\nin_order() {\n  local second=2\n}\nin_order",
   "tests/a_test.ts": `Deno.test("promises: they are kept", () => {});
 // Deno.test("promises: they are a comment", () => {});
@@ -33,7 +34,8 @@ function problemsOf(change: Partial<Rule>): readonly string[] {
 Deno.test("rules: a promise, what keeps it and its test all exist", () => {
   assert.deepEqual(problemsOf({}), []);
   assert.deepEqual(problemsOf({ keeper: "src/a.ts:Keeper" }), []);
-  for (const keeper of ["src/a.ts:other", "src/a.ts:LIMIT", "scripts/run:in_order"]) {
+  const others = ["src/a.ts:LIMIT", "scripts/run:in_order", "nix/a.nix:options.services.a"];
+  for (const keeper of ["src/a.ts:other", ...others]) {
     assert.deepEqual(problemsOf({ keeper }), [], keeper);
   }
 });
@@ -44,7 +46,8 @@ Deno.test("rules: what is missing of one is named", () => {
     /README\.md does not say so$/,
   );
   const missing = ["src/a.ts:#kee", "src/a.ts:called", "src/b.ts:#keep", "src/a.ts:local"];
-  for (const keeper of [...missing, "scripts/run:second", "scripts/run:order"]) {
+  const elsewhere = ["scripts/run:second", "scripts/run:order", "nix/a.nix:mkIf"];
+  for (const keeper of [...missing, ...elsewhere]) {
     assert.equal(problemsOf({ keeper }).length, 1, keeper);
   }
   assert.match(problemsOf({ testName: "promises: not" })[0] ?? "", /a_test\.ts has no test/);
@@ -95,10 +98,20 @@ quick.
 Run \`it\`:
 
 \`\`\`sh
-make it   # This is no promise.
+# A heading of commands
+make it   # takes seconds, and leaves nothing
 \`\`\`
 
 ![A picture. It says little.](a.svg)
+
+## Install
+
+No release is published yet, so each way begins in a clone.
+Run it on NixOS.
+
+## Clients
+
+Add a line.
 
 ## Others
 
@@ -110,15 +123,19 @@ Deno.test("rules: each sentence of the README's first sections has a row", () =>
     promiseProblems(README, promises.map((promise) => ({ ...RULE, promise })));
   const all = ["larder keeps promises. It is quick.", "nothing is lost", "Each](a.md) file stays"];
   const rest = ["The bold word alone", "Run `it`"];
-  assert.deepEqual(problems(...all, ...rest), []);
-  assert.deepEqual(problems(...all), [
+  const [code, ...last] = ["leaves nothing", "Run it on NixOS.", "Add a line."];
+  assert.deepEqual(problems(...all, ...rest, code, ...last), []);
+  assert.deepEqual(problems(...all, ...rest, ...last), [
+    'README.md: no row of docs/rules.md quotes "takes seconds, and leaves nothing"',
+  ]);
+  assert.deepEqual(problems(...all, code, ...last), [
     'README.md: no row of docs/rules.md quotes "**The bold word alone.**"',
     'README.md: no row of docs/rules.md quotes "Run `it`:"',
   ]);
-  assert.deepEqual(problems(...all.slice(1), "It is quick", ...rest), [
+  assert.deepEqual(problems(...all.slice(1), "It is quick", ...rest, code, ...last), [
     'README.md: no row of docs/rules.md quotes "larder keeps promises."',
   ]);
   const elsewhere = { ...RULE, page: "docs/a.md", promise: "Run `it`" };
-  assert.equal(promiseProblems(README, [elsewhere]).length, 6);
+  assert.equal(promiseProblems(README, [elsewhere]).length, 9);
   assert.match(promiseProblems("# larder\n\nHi.\n", [])[1] ?? "", /no section "Why larder"/);
 });
