@@ -94,23 +94,39 @@ function isKeeper(node: ts.Node): node is ts.NamedDeclaration {
     ts.isVariableDeclaration(node) && ts.isSourceFile(node.parent.parent.parent);
 }
 
-/** Names that calls take, and those that an object gives: `{ name: … }`, and a contract's keys. */
+/** A function that registers a test, such as `Deno.test`, `timedTest` or `checkProperty`. */
+const TEST_MAKER_REGEXP = /^(?:Deno\.test|\w*[tT]est|testUnless|checkProperty)$/;
+
+/** A variable with the clauses of a contract, by its type. */
+const CLAUSES_REGEXP = /^Clauses</;
+
+/** Names of tests, of properties, and of a contract's clauses. */
 function testNames(path: string, text: string): ReadonlySet<string> {
-  const source = ts.createSourceFile(path, text, ts.ScriptTarget.Latest);
+  const source = ts.createSourceFile(path, text, ts.ScriptTarget.Latest, true);
   const names = new Set<string>();
   const visit = (node: ts.Node): void => {
-    if (ts.isCallExpression(node)) {
-      for (const argument of node.arguments) names.add(constantPart(argument));
-    } else if (ts.isPropertyAssignment(node)) {
-      names.add(constantPart(node.name));
-      if (ts.isIdentifier(node.name) && node.name.text === "name") {
-        names.add(constantPart(node.initializer));
-      }
+    if (ts.isCallExpression(node) && TEST_MAKER_REGEXP.test(node.expression.getText())) {
+      // Before the name stands, at most, the reason for leaving the test out.
+      const [name] = node.arguments.slice(node.expression.getText() === "testUnless" ? 1 : 0);
+      if (name !== undefined) names.add(constantPart(nameIn(name)));
+    } else if (ts.isVariableDeclaration(node) && CLAUSES_REGEXP.test(node.type?.getText() ?? "")) {
+      for (const clause of propertiesOf(node.initializer)) names.add(constantPart(clause.name));
     }
     ts.forEachChild(node, visit);
   };
   visit(source);
   return names;
+}
+
+/** The name within `{ name: … }`; any other argument is the name itself. */
+function nameIn(argument: ts.Node): ts.Node {
+  const named = propertiesOf(argument).find(({ name }) => name.getText() === "name");
+  return named?.initializer ?? argument;
+}
+
+function propertiesOf(node: ts.Node | undefined): readonly ts.PropertyAssignment[] {
+  if (node === undefined || !ts.isObjectLiteralExpression(node)) return [];
+  return node.properties.filter(ts.isPropertyAssignment);
 }
 
 /** The text of a name, with `…` for what is computed. */

@@ -16,7 +16,14 @@ for (const one of CASES) {
   Deno.test(\`promises: what \${one}\${and} says is kept\`, () => {});
   Deno.test({ name: "promises: of what is " + \`\${one} too\` + (why && ""), fn() {} });
   Deno.test(\`promises: \${one}\`, () => {});
-}`,
+  testUnless("promises: a program is missing", "promises: of programs are kept", fn);
+  assert.ok(kept, "promises: a message of it");
+  /kept/.test("promises: a text of it");
+}
+const clauses: Clauses<Keeper> = {
+  "promises: a clause of it": async (keeper) => {},
+};
+const words = { name: "promises: a word of it", "promises: a key of it": () => {} };`,
 };
 
 const RULE: Rule = {
@@ -55,14 +62,24 @@ Deno.test("rules: what is missing of one is named", () => {
 });
 
 Deno.test("rules: a test has its whole name, with a mark for what is computed", () => {
-  for (const testName of ["promises: what … says is kept", "promises: of what is … too…"]) {
-    assert.deepEqual(problemsOf({ testName }), []);
+  const [clause, program] = ["promises: a clause of it", "promises: of programs are kept"];
+  const computed = ["promises: what … says is kept", "promises: of what is … too…"];
+  for (const testName of [...computed, clause, program]) {
+    assert.deepEqual(problemsOf({ testName }), [], testName);
   }
   const parts = ["they are kept", "promises: they are a comment", "promises: what … says"];
   for (const testName of parts) {
     assert.match(problemsOf({ testName })[0] ?? "", /a_test\.ts has no test/, testName);
   }
   assert.match(problemsOf({ testName: "promises: …" })[0] ?? "", /mostly computed/);
+});
+
+Deno.test("rules: a message, a key or a text of a test is no name of one", () => {
+  const texts = ["a program is missing", "a message of it", "a text of it", "a word of it"];
+  for (const text of [...texts, "a key of it"]) {
+    const [problem] = problemsOf({ testName: `promises: ${text}` });
+    assert.match(problem ?? "", /a_test\.ts has no test/, text);
+  }
 });
 
 Deno.test("rules: a row of another shape is a problem, and no rule is lost in silence", () => {
