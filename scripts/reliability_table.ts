@@ -24,6 +24,20 @@ export function withReliability(page: string, records: readonly ReliabilityRecor
   return withGenerated(written, "reliability-members", tableOf(MEMBER_AREAS, sorted));
 }
 
+/** Lines of the page that a test run's records do not give, and lines that it lacks. */
+export function unlikeTable(
+  page: string,
+  records: readonly ReliabilityRecord[],
+): readonly string[] {
+  const [written, seen] = [page, withReliability(page, records)].map((text) =>
+    new Set(text.split("\n"))
+  ) as [Set<string>, Set<string>];
+  return [
+    ...[...seen.difference(written)].map((line) => `seen: ${line}`),
+    ...[...written.difference(seen)].map((line) => `written: ${line}`),
+  ];
+}
+
 /** Reasons why the tests of several machines cannot run; each is empty if they can. */
 const missing = [redisMissing, postgresMissing, S3_UNAVAILABLE];
 

@@ -5,7 +5,7 @@
 import { hostWatch } from "../tests/support/timed_test.ts";
 import { RECORDS_VARIABLE } from "../tests/support/reliability_record.ts";
 import { SOCKET_VARIABLE } from "../tests/support/test_socket.ts";
-import { readRecords, withReliability } from "./reliability_table.ts";
+import { readRecords, unlikeTable } from "./reliability_table.ts";
 import { besideOthers, joined, type TestCounts, type TestRun } from "./test_runs.ts";
 
 const socketFolder = Deno.makeTempDirSync({ prefix: "larder-test-" });
@@ -60,7 +60,7 @@ for (let repeats = 0; repeats < REPEATS_MAX && isWorthARepeat(last); repeats++) 
 Deno.removeSync(socketFolder, { recursive: true });
 let { code } = last;
 if (records !== undefined) {
-  if (code === 0 && !isTold(records)) code = 1;
+  if (code === 0 && !isInTable(records)) code = 1;
   Deno.removeSync(records);
 }
 
@@ -161,14 +161,9 @@ async function hostIsCalm(): Promise<void> {
 }
 
 /** True if the table of faults has these results, in any order: files that run again come last. */
-function isTold(records: string): boolean {
+function isInTable(records: string): boolean {
   const page = Deno.readTextFileSync(new URL("../docs/reliability.md", import.meta.url));
-  const told = new Set(page.split("\n"));
-  const seen = new Set(withReliability(page, readRecords(records)).split("\n"));
-  const unlike = [
-    ...[...seen.difference(told)].map((line) => `seen: ${line}`),
-    ...[...told.difference(seen)].map((line) => `told: ${line}`),
-  ];
+  const unlike = unlikeTable(page, readRecords(records));
   if (unlike.length === 0) return true;
   console.log("docs/reliability.md has other outcomes: run scripts/deno task reliability");
   console.log(unlike.join("\n"));
