@@ -71,9 +71,9 @@ export interface App extends AsyncDisposable {
   receive(paths: readonly string[]): Promise<void>;
   /** Verifies these files and those received before. */
   resume(paths: readonly string[]): Promise<void>;
-  /** Resolves when nothing is in flight that no client waits for. */
+  /** Resolves when no prefetch is in flight. */
   prefetchOver(): Promise<void>;
-  /** Judges what was fetched ahead and not requested in time. */
+  /** Judges prefetched files without a request in time. */
   expirePrefetched(): void;
   /** The past of this storage. Start it once requests may come. */
   readonly history: Pick<History, "start">;

@@ -115,7 +115,7 @@ function parseShared(text: string): SecretKey {
   }
 }
 
-/** False where nobody can tell. */
+/** True for an absent SQLite file. False for PostgreSQL, which does not show a first start. */
 function isFirstStart(database: Settings["cache.database-url"]): boolean {
   return database.kind === "sqlite" && !existsSync(database.path);
 }

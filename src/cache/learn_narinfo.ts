@@ -55,8 +55,8 @@ export async function learnNarinfo(
 }
 
 /**
- * The same for a narinfo that no client waits for. It is kept without a use, so eviction takes it
- * before whatever a client has requested.
+ * The same for a prefetched narinfo. It is kept without a use, so eviction takes it before all
+ * paths that a client has requested.
  */
 export async function learnNarinfoAhead(
   deps: LearnNarinfoDeps,

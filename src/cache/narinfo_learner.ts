@@ -88,8 +88,8 @@ export class NarinfoLearner implements NarinfoAhead {
   }
 
   /**
-   * Requests a narinfo that no client waits for; a later client joins. `came` is called before
-   * that client gets it. Never rejects. Not while `isLearning`.
+   * Prefetches a narinfo; a later client joins. `came` is called before that client gets it. Never
+   * rejects. Not while `isLearning`.
    */
   async learnAhead(
     storePathHash: StorePathHash,
@@ -170,7 +170,7 @@ export class NarinfoLearner implements NarinfoAhead {
     }
   }
 
-  /** No client waits for it; the next request finds it stored. */
+  /** Works without a client; the next request finds the narinfo stored. */
   #listen(later: Promise<unknown> | undefined, request_id: string): void {
     later?.catch((error) => {
       this.#deps.log.warn("narinfo not kept", { error: messageOf(error), request_id });

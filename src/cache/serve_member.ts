@@ -17,7 +17,7 @@ export interface MemberNarServerDeps {
   readonly reads: ActiveReads;
 }
 
-/** Answers the NAR requests of other members with what is here. It asks nobody. */
+/** Answers the NAR requests of other members from this one's files. It sends no request. */
 export class MemberNarServer {
   readonly #deps: MemberNarServerDeps;
 

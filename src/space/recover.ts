@@ -70,7 +70,7 @@ export async function recover(deps: RecoverDeps): Promise<void> {
     if (!living.has(folder) && !spool.remove(folder)) notGone.add(folder);
   }
   for (const { id, silentMs } of dead) {
-    // The bytes of what could not be removed stay reserved. Nobody's may be any dead member's.
+    // The bytes of a file that stays are still reserved. One of NOBODY may be this member's.
     if (notGone.has(id) || notGone.has(NOBODY)) continue;
     await metadata.leave(id);
     log.info("dead member removed", { member: id, silent_ms: silentMs });

@@ -110,8 +110,8 @@ export class Space implements AsyncDisposable {
   }
 
   /**
-   * Promises `bytes` for what no client waits for: nothing that was used within the hour goes for
-   * it. `undefined` when they do not fit. Never throws.
+   * Reserves `bytes` for a prefetch: larder evicts no entry for them that was used within the hour.
+   * `undefined` when they do not fit. Never throws.
    */
   async reserveSpare(bytes: number): Promise<Reservation | undefined> {
     try {
@@ -148,7 +148,7 @@ export class Space implements AsyncDisposable {
     return growBy(reservation, bytes, () => this.reserve(bytes));
   }
 
-  /** The same for what no client waits for. */
+  /** The same for a prefetch. */
   growSpare(reservation: Reservation, bytes: number): Promise<boolean> {
     return growBy(reservation, bytes, () => this.reserveSpare(bytes));
   }

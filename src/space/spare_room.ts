@@ -1,7 +1,7 @@
 import type { ColdEntry, SpaceKeeper } from "../metadata/space_keeper.ts";
 import type { ActiveReads } from "./active_reads.ts";
 
-/** Entries used within this time stay, if no client waits for the download that needs room. */
+/** A prefetch that needs room evicts no entry that was used within this time. */
 const SPARED_MS = 60 * 60 * 1_000;
 
 /** The entries that may make room for one small file. */
@@ -15,7 +15,7 @@ export interface SpareRoomDeps {
   readonly nowMs: () => number;
 }
 
-/** The entries that may go for what no client waits for. */
+/** The entries that a prefetch may evict. */
 export class SpareRoom {
   readonly #deps: SpareRoomDeps;
 

@@ -50,7 +50,7 @@ type Ranked = Pick<Candidate, "order" | "upstream">;
 
 export interface NarinfoQueryOptions {
   readonly rank: AskRank;
-  /** True: requests that no client waits for any longer go on, for the upstream's health. */
+  /** True: requests go on after their clients have left, for the upstream's health. */
   readonly mayGoOn: boolean;
   /** Called with every answer. */
   readonly observe: (upstream: string, reading: NarinfoReading) => void;

@@ -48,7 +48,7 @@ export class PooledUpstream implements Disposable {
     return this.health.state === "down";
   }
 
-  /** True if the upstream is up, and has capacity for requests that no client waits for. */
+  /** True if the upstream is up, and has capacity for prefetches. */
   get isSpare(): boolean {
     return this.health.state === "up" && !(this.source.isStrained ?? false);
   }

@@ -19,8 +19,8 @@ export interface QueuedNarinfoSourceOptions extends Omit<UpstreamQueueOptions, "
 }
 
 /**
- * Queues the requests for an upstream's narinfos. A request that no client waits for has no place
- * in the queue: the pool sends none while a client's request queues.
+ * Queues the requests for an upstream's narinfos. A prefetch has no place in the queue: the pool
+ * sends none while a client's request queues.
  */
 export function queuedNarinfoSource(
   inner: NarinfoSource,

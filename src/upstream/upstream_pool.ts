@@ -59,7 +59,7 @@ export interface AskOptions {
   readonly except?: ReadonlySet<string> | undefined;
 }
 
-/** The upstreams that a request may go to while no client waits for it. */
+/** The upstreams that a prefetch may use. */
 export interface SpareUpstreams {
   /** Best first; none of the upstreams left out is preferred to any of them. */
   readonly urls: readonly string[];
@@ -110,8 +110,8 @@ export class UpstreamPool implements Disposable {
   }
 
   /**
-   * Asks `spare` upstreams for a narinfo that no client waits for. A failure says nothing about
-   * their health.
+   * Requests a narinfo from `spare` upstreams, for a prefetch. A failure does not count for their
+   * health.
    */
   narinfoAhead(
     storePathHash: StorePathHash,

@@ -33,7 +33,7 @@ export async function livingMember(
 ): Promise<MemberId | undefined> {
   const silences = new Map<MemberId, number>();
   for (let look = 0; look < LOOKS_MAX; look++) {
-    // As nobody, whose silence is measured by the clock: this process may write no heartbeats yet.
+    // The clock measures silence for NOBODY: this process may have written no heartbeat yet.
     const others = (await ledger.members(NOBODY))
       .filter((member) => member.id !== self && !isDead(member, hasEnded));
     if (others.length === 0) return undefined;

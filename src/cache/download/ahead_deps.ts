@@ -16,9 +16,9 @@ export interface AheadParts {
 }
 
 /**
- * The same for a download that no client waits for. It uses upstreams with capacity to spare alone
- * and evicts nothing that was used within the hour. Its failures touch neither the log nor an
- * upstream's health. All of that ends when a client joins.
+ * The same for a prefetch. It uses upstreams with capacity to spare alone, and evicts no entry that
+ * was used within the hour. Its failures touch neither the log nor an upstream's health. All of
+ * that ends when a client joins.
  */
 export function aheadDeps(
   deps: RunDownloadDeps,

@@ -129,7 +129,7 @@ export class Downloads implements InFlight {
    */
   join(nar: NarRecord, requestId: string): JoinedDownload {
     const inFlight = this.find(nar.name);
-    // A client has more patience, and more room, than one that no client waited for.
+    // A client has more patience, and more room, than a prefetch.
     if (inFlight === undefined || hasFailedAhead(inFlight)) {
       const file = this.#makeGrowingFile(nar, requestId);
       const run = (download: Download) => this.#runInTurn(this.#deps, { download, nar, requestId });
@@ -142,8 +142,8 @@ export class Downloads implements InFlight {
   }
 
   /**
-   * A download that no client waits for yet; not while one of the same file is in flight.
-   * `isJoined`: a client did, meanwhile. Never rejects.
+   * A prefetch; not while a download of the same file is in flight. `isJoined`: a client joined
+   * it. Never rejects.
    */
   async ahead(nar: NarRecord, requestId: string): Promise<{ isKept: boolean; isJoined: boolean }> {
     let file: GrowingFile;

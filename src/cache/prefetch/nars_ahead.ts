@@ -6,7 +6,7 @@ import type { Downloads } from "../download/downloads.ts";
 import { announcedFileSize } from "../nar/nar_naming.ts";
 import { decide, FIRST_YIELD, nextYield, type YieldEvent } from "./nar_yield.ts";
 
-/** Downloads in flight that no client waits for. */
+/** Prefetched NARs in flight. */
 const IN_FLIGHT_MAX = 16;
 
 /** NARs that wait for their turn; the oldest makes room. */

@@ -47,7 +47,7 @@ export interface AheadRequest {
   readonly came: () => void;
 }
 
-/** Requests narinfos that no client waits for; a later client joins. */
+/** Prefetches narinfos; a later client joins. */
 export interface NarinfoAhead {
   /** True while a request for the narinfo runs, for a client or ahead. */
   isLearning(storePathHash: StorePathHash): boolean;

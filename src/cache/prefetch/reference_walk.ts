@@ -6,7 +6,7 @@ import type { StorePathHash } from "../../nix/store_path.ts";
 import type { SpareUpstreams, UpstreamPool } from "../../upstream/upstream_pool.ts";
 import type { LearnedNarinfo, NarinfoAhead } from "./prefetch_ports.ts";
 
-/** Narinfos in flight that no client waits for. */
+/** Prefetched narinfos in flight. */
 const IN_FLIGHT_MAX = 64;
 
 /** Narinfos that one client request may prefetch. */

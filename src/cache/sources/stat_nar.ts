@@ -17,7 +17,7 @@ interface SizeAttempt extends SourceAttempt {
   readonly found: Promise<Found>;
 }
 
-/** A file's size, and the upstream or member that has said it. */
+/** A file's size, and the upstream or member that sent it. */
 type FoundAt = NonNullable<Found> & Pick<NarSource, "upstream">;
 
 /** The NAR file's size, from the first upstream that has the file, or the member that gets it. */

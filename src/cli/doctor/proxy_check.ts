@@ -9,7 +9,7 @@ const FORGED = "192.0.2.199";
 
 const FORGERIES = [["X-Forwarded-For", FORGED], ["Forwarded", `for=${FORGED}`]] as const;
 
-/** Finds out whose word on a client's address the server believes, by a forged header. */
+/** Finds out, by a forged header, if a client can set the address that the server sees. */
 export async function checkProxyHeaders(
   settings: Settings,
   door: ServerDoor,
@@ -28,7 +28,7 @@ export async function checkProxyHeaders(
     const advice = "give an admin token with --token-file";
     return notChecked("the server does not tell what address it sees", advice);
   }
-  // From an address in the ranges, a header of ours is the word of a trusted proxy.
+  // The server believes any header that comes from an address in the ranges.
   if (new TrustedProxies(ranges).trusts(seen)) {
     const fact = `this command comes from ${seen}, which --server-trusted-proxies has`;
     return notChecked(fact, "run it on a client, with --server and the address that clients use");

@@ -9,7 +9,7 @@ const SHELVES = '<path d="M6 15.5h20M6 26h20" stroke-width="2" stroke-linecap="r
 export const MARK: Html = markup`<svg class="logo" viewBox="0 0 32 32" aria-hidden="true"><rect
  width="32" height="32" rx="8"/><g>${new Html(SHELVES)}</g></svg>`;
 
-/** The same as an icon in an address, which asks nobody for anything. */
+/** The same as an icon in an address, which needs no request. */
 export const ICON_URL = `data:image/svg+xml,${
   encodeURIComponent(
     '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32">' +

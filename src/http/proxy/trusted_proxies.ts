@@ -8,7 +8,7 @@ export type ProxyRange =
   | { readonly address: string; readonly prefix: number; readonly family: "ipv4" | "ipv6" }
   | "unix";
 
-/** The proxies whose word on a client's address counts. */
+/** The proxies that may name a client's address. */
 export class TrustedProxies {
   readonly #ranges = new BlockList();
   readonly #hasRanges: boolean;

@@ -10,7 +10,7 @@ import type { RequestBody } from "./request_body.ts";
 import type { RequestHead } from "./request_head.ts";
 import type { RunningWrites } from "./running_writes.ts";
 
-/** The proxies whose word on a client's address counts. */
+/** The proxies that may name a client's address. */
 export interface Proxies {
   trusts(peer: string): boolean;
   /** The client of a request from `peer`. */

@@ -79,7 +79,7 @@ export class Writer implements AsyncDisposable {
     return this.#add((settle) => ({ ...settle, operation, argument }));
   }
 
-  /** Writes what waits; lists that a database that is away does not take are rejected. */
+  /** Writes the lists that wait. If the database is away, their calls reject. */
   async [Symbol.asyncDispose](): Promise<void> {
     if (this.#closed) return;
     this.#closed = true;

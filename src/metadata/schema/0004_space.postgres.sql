@@ -82,7 +82,7 @@ BEGIN
     'owner', this_owner, 'size', known.kept_size);
 END $$;
 
--- False where another transaction has the entry: nobody waits, and nobody is waited for.
+-- False where another transaction has the entry. Neither transaction waits for the other.
 CREATE FUNCTION try_entry(path_hash text, nar_name text) RETURNS boolean LANGUAGE sql AS $$
   SELECT (path_hash IS NULL OR pg_try_advisory_xact_lock(2, hashtext(path_hash)))
     AND pg_try_advisory_xact_lock(3, hashtext(nar_name))
