@@ -55,18 +55,23 @@ export interface JoinedDownload {
 
 /** The downloads in flight: one for each NAR file, however many clients request it. */
 export class Downloads implements InFlight {
-  readonly #deps: DownloadsDeps & Pick<RunDownloadDeps, "outages" | "isStopping">;
+  readonly #deps: DownloadsDeps;
+  /** The parts of each download's run. */
+  readonly #run: RunDownloadDeps;
   #isStopping = false;
   readonly #inFlight = new Map<NarName, Download>();
   readonly #running = new Map<Download, Promise<void>>();
   readonly #received: ReceivedFiles;
 
   constructor(deps: DownloadsDeps) {
-    const { candidates: { metadata }, logging: { log, metrics } } = deps.attempts;
+    const { attempts, transfer, space } = deps;
+    const { candidates: { metadata }, logging: { log, metrics } } = attempts;
     const outages = new KeepOutageLog(log, metrics);
-    this.#deps = { ...deps, outages, isStopping: () => this.#isStopping };
+    const isStopping = () => this.#isStopping;
+    this.#deps = deps;
+    this.#run = { attempts, transfer, space, outages, isStopping };
     this.#received = new ReceivedFiles({
-      ...{ metadata, log, isStopping: () => this.#isStopping },
+      ...{ metadata, log, isStopping },
       atOnceMax: deps.files.verifyThreads ?? 1,
       isInFlight: (narName) => this.#inFlight.has(narName),
       verify: async (file) => {
@@ -132,7 +137,7 @@ export class Downloads implements InFlight {
     // A client has more patience, and more room, than a prefetch.
     if (inFlight === undefined || hasFailedAhead(inFlight)) {
       const file = this.#makeGrowingFile(nar, requestId);
-      const run = (download: Download) => this.#runInTurn(this.#deps, { download, nar, requestId });
+      const run = (download: Download) => this.#runInTurn(this.#run, { download, nar, requestId });
       const download = this.#start(nar, { file, origin: "client", run });
       return { download, joined: false, isAhead: false };
     }
@@ -155,8 +160,8 @@ export class Downloads implements InFlight {
       return { isKept: false, isJoined: false };
     }
     const run = (download: Download) => {
-      const isWanted = () => download.isWanted;
-      const deps = aheadDeps(this.#deps, { ...this.#deps, isWanted });
+      const { space, pool } = this.#deps;
+      const deps = aheadDeps(this.#run, { space, pool, isWanted: () => download.isWanted });
       return this.#runInTurn(deps, { download, nar, requestId });
     };
     const download = this.#start(nar, { file, origin: "ahead", run });
@@ -207,7 +212,7 @@ export class Downloads implements InFlight {
         putBack: () => this.#received.putBack(received),
       };
       const run = (download: Download) =>
-        runReceived(this.#deps, { download, nar, hold })
+        runReceived(this.#run, { download, nar, hold })
           .finally(() => this.#received.over(received));
       return this.#start(nar, { file, origin: "received", run });
     } catch (error) {
@@ -245,12 +250,11 @@ export class Downloads implements InFlight {
   }
 
   #makeGrowingFile(nar: NarRecord, request_id: string): GrowingFile {
-    const { files: { tempFolder: dir }, outages } = this.#deps;
     try {
-      return makeGrowingFile(dir, nar.name);
+      return makeGrowingFile(this.#deps.files.tempFolder, nar.name);
     } catch (error) {
       const detail = `Cannot begin download: ${messageOf(error)}`;
-      outages.failed(announcedFileSize(nar) ?? 0, { nar: nar.name, detail, request_id });
+      this.#run.outages.failed(announcedFileSize(nar) ?? 0, { nar: nar.name, detail, request_id });
       throw new NotKept("unavailable", detail, { nar: nar.name }, error);
     }
   }
