@@ -6,6 +6,9 @@ const FIELDS_MAX = 7;
 
 const RECORD_REGEXP = /(Deps|Parts|Sources|Subjects|Neighbours|Surroundings)$/;
 
+/** A class's field for such a record. */
+const HELD_REGEXP = /^#(?:deps|parts)$/;
+
 const OPTIONS: ts.CompilerOptions = {
   // The oldest library has `Pick` and `Omit`. A newer one costs seconds, and shows no more fields.
   lib: ["lib.es5.d.ts"],
@@ -29,14 +32,22 @@ export function recordProblems(all: readonly ts.SourceFile[]): readonly string[]
   );
   const checker = program.getTypeChecker();
   return sources.flatMap((source) =>
-    recordsIn(source).flatMap((record) => {
+    [...recordsIn(source), ...heldRecordsIn(source)].flatMap((record) => {
       const { line } = source.getLineAndCharacterOfPosition(record.getStart(source));
       const count = checker.getPropertiesOfType(checker.getTypeAtLocation(record.name)).length;
       const place = `${source.fileName}:${line + 1}`;
-      const problem = `${place}: ${count} fields of ${record.name.text}, at most ${FIELDS_MAX}`;
+      const name = record.name.getText(source);
+      const problem = `${place}: ${count} fields of ${name}, at most ${FIELDS_MAX}`;
       return count > FIELDS_MAX ? [problem] : [];
     })
   );
+}
+
+/** Fields of classes that hold such a record: its type may be joined of others, without a name. */
+function heldRecordsIn(source: ts.SourceFile): ts.PropertyDeclaration[] {
+  return source.statements.filter(ts.isClassDeclaration)
+    .flatMap(({ members }) => members.filter(ts.isPropertyDeclaration))
+    .filter(({ name }) => HELD_REGEXP.test(name.getText(source)));
 }
 
 function recordsIn(source: ts.SourceFile): (ts.InterfaceDeclaration | ts.TypeAliasDeclaration)[] {

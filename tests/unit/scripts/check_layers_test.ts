@@ -72,6 +72,16 @@ export type Others = EightParts;
   ]);
 });
 
+Deno.test("layers: a record that a class holds has at most seven fields, named or not", () => {
+  const text = `interface SevenDeps { a: A; b: B; c: C; d: D; e: E; f: F; g: G }
+class Right { #deps: SevenDeps; #parts: Omit<SevenDeps, "a"> & { h: H }; }
+class Wrong { #deps: SevenDeps & { h: H }; #other: SevenDeps & { h: H }; }
+`;
+  assert.deepEqual(recordProblems([sourceOf("src/a/b.ts", text)]), [
+    "src/a/b.ts:3: 8 fields of #deps, at most 7",
+  ]);
+});
+
 Deno.test("layers: imports go down, and from main.ts to src/cli alone", () => {
   const problems = (path: string, imported: string) =>
     importProblems(sourceOf(path, `import "${imported}";`));
