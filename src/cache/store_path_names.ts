@@ -14,7 +14,7 @@ const NAMES_MAX = 10_000;
 export interface StorePathNamesDeps {
   readonly metadata: Pick<NarFinder, "narinfosOf"> & Pick<NarinfoFinder, "findNarinfo">;
   readonly log: Pick<Logger, "debug">;
-  /** Keeps names of paths beyond their eviction. Default: nobody does. */
+  /** Keeps names of paths beyond their eviction. Default: none are kept. */
   readonly record?: Pick<PathRecord, "named">;
 }
 

@@ -1,5 +1,5 @@
 /**
- * Marks the request of one member to another. The other answers with what it has, and asks nobody:
- * so no request goes round.
+ * Marks the request of one member to another. The other answers from its own files and sends no
+ * request, so none goes in a circle.
  */
 export const MEMBER_HEADER = "larder-member";

@@ -34,7 +34,7 @@ export interface OpenBackEndsOptions {
    * it is none.
    */
   readonly member?: MemberId;
-  /** Follows each operation of S3. Default: nobody does. */
+  /** Follows each operation of S3. Default: none is followed. */
   readonly tracer?: Tracer | undefined;
 }
 

@@ -17,7 +17,7 @@ export interface AttemptLogDeps {
   readonly pool: Pick<UpstreamPool, "noteNar" | "narTook" | "busy" | "has">;
   readonly log: Logger;
   readonly metrics: Metrics;
-  /** Remembers how each file came, or why it did not. Default: nobody does. */
+  /** Remembers how each file came, or why it did not. Default: no record is kept. */
   readonly record?: Pick<PathRecord, "sent" | "narFailed" | "narNotStored">;
 }
 
