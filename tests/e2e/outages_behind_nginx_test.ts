@@ -124,14 +124,14 @@ async function comeThrough(scene: Scene, outage: Outage): Promise<void> {
   }
 }
 
-/** Rejects as the first of them, and only where somebody awaits it. */
+/** Rejects as the first of them, and only if the result is awaited. */
 function together(pulls: readonly Promise<unknown>[]): Promise<unknown> {
   const all = Promise.all(pulls);
   all.catch(() => undefined);
   return all;
 }
 
-/** What becomes of requests to S3. */
+/** The fate of requests to S3. */
 function s3Outage(faultOf: (request: S3Request) => S3Fault | undefined): Outage {
   let isMet = false;
   return {
