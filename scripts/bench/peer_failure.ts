@@ -16,7 +16,7 @@ export async function survivePeer<Value, Part extends Pick<Bench, "servers" | "l
   work: (bench: Part) => Promise<Value>,
 ): Promise<Survived<Value>> {
   const isOther = ({ name }: { readonly name: string }) => name !== PEER;
-  const hasPeer = !bench.servers.every(isOther);
+  const hasPeer = ![...bench.servers, ...bench.launchers].every(isOther);
   try {
     return { value: await work(bench), isPeerBroken: false };
   } catch (error) {

@@ -34,6 +34,16 @@ Deno.test("a measure that another cache breaks runs again without it", async () 
   assert.deepEqual(runs, [[LARDER, PEER, LARDER, PEER], [LARDER, LARDER]]);
 });
 
+Deno.test("a measure runs without another cache that no longer starts", async () => {
+  const { servers } = benchOf([LARDER]);
+  const bench = { servers, launchers: benchOf([LARDER, PEER]).launchers };
+  const survived = await survivePeer(bench, ({ launchers }) => {
+    if (launchers.some(({ name }) => name === PEER)) return Promise.reject(new Error("ended"));
+    return Promise.resolve("measured");
+  });
+  assert.deepEqual(survived, { value: "measured", isPeerBroken: true });
+});
+
 Deno.test("a measure that fails without another cache ends the bench", async () => {
   for (const names of [[LARDER], [LARDER, PEER]]) {
     await assert.rejects(
