@@ -16,7 +16,7 @@ const WAITING_MAX = 1_000;
 const WAITING_MAX_MS = 60_000;
 
 /** The client request that led to a NAR. */
-export interface NarAsker {
+export interface LeadingRequest {
   readonly requestId: string;
   readonly atMs: number;
 }
@@ -38,7 +38,7 @@ export interface NarsAheadDeps {
 export class NarsAhead {
   readonly #deps: NarsAheadDeps;
   /** The request of the client that has the narinfo. */
-  readonly #waiting = new Map<NarName, NarAsker>();
+  readonly #waiting = new Map<NarName, LeadingRequest>();
   /** The newest last; some may have ended. */
   #order: NarName[] = [];
   readonly #running = new Set<Promise<void>>();
@@ -52,10 +52,10 @@ export class NarsAhead {
   }
 
   /** A client has a narinfo that leads to this NAR. */
-  add(narName: NarName, asker: NarAsker): void {
+  add(narName: NarName, request: LeadingRequest): void {
     if (this.#isStopped || this.#deps.fileBytesMax === 0) return;
     this.#waiting.delete(narName);
-    this.#push(narName, asker);
+    this.#push(narName, request);
     const [oldest] = this.#waiting.keys();
     if (this.#waiting.size > WAITING_MAX && oldest !== undefined) this.#skip(oldest);
     this.#start();
@@ -90,21 +90,21 @@ export class NarsAhead {
     while (this.#running.size > 0) await Promise.all(this.#running);
   }
 
-  #push(narName: NarName, asker: NarAsker): void {
-    this.#waiting.set(narName, asker);
+  #push(narName: NarName, request: LeadingRequest): void {
+    this.#waiting.set(narName, request);
     this.#order.push(narName);
     if (this.#order.length > 2 * WAITING_MAX) this.#order = [...this.#waiting.keys()];
   }
 
   /** Nix fetches the leaves of a closure first, whose narinfos it requested last. */
-  #pop(): readonly [NarName, NarAsker] | undefined {
+  #pop(): readonly [NarName, LeadingRequest] | undefined {
     for (;;) {
       const narName = this.#order.pop();
       if (narName === undefined) return undefined;
-      const asker = this.#waiting.get(narName);
-      if (asker === undefined) continue;
+      const request = this.#waiting.get(narName);
+      if (request === undefined) continue;
       this.#waiting.delete(narName);
-      return [narName, asker];
+      return [narName, request];
     }
   }
 
@@ -141,7 +141,7 @@ export class NarsAhead {
     }
   }
 
-  async #take(narName: NarName, asker: NarAsker): Promise<void> {
+  async #take(narName: NarName, request: LeadingRequest): Promise<void> {
     const { metadata, downloads, fileBytesMax, came, count } = this.#deps;
     const nar = await metadata.findNar(narName);
     if (nar === undefined || nar.kept !== undefined) return;
@@ -149,14 +149,14 @@ export class NarsAhead {
     if (fileSize > fileBytesMax) return;
     if (!await this.#isAllowed(nar, fileSize)) return count("skipped");
     const decision = decide(this.#yield);
-    if (decision === "wait") return this.#putBack(narName, asker);
+    if (decision === "wait") return this.#putBack(narName, request);
     if (decision === "skip") {
       this.note("skipped");
       return count("skipped");
     }
     if (this.#isStopped || downloads.has(narName)) return;
     this.note("fetched");
-    const { isKept, isJoined } = await downloads.ahead(nar, asker.requestId);
+    const { isKept, isJoined } = await downloads.ahead(nar, request.requestId);
     if (!isKept) {
       this.note("failed");
       return count("failed");
@@ -173,8 +173,8 @@ export class NarsAhead {
   }
 
   /** Another NAR took the credit meanwhile. */
-  #putBack(narName: NarName, asker: NarAsker): void {
-    if (!this.#isStopped) this.#push(narName, asker);
+  #putBack(narName: NarName, request: LeadingRequest): void {
+    if (!this.#isStopped) this.#push(narName, request);
   }
 
   #skip(narName: NarName): void {
