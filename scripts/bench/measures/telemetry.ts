@@ -7,6 +7,9 @@ import { runLoad } from "../wrk.ts";
 const NARINFOS_COUNT = 3_000;
 const SEED = 2_000;
 
+/** Processes of each kind. */
+const SETS = 3;
+
 /** Loads of each process, in turns with the other kinds. */
 const TURNS = 2;
 const LOAD_SECONDS = 1;
@@ -22,18 +25,18 @@ const figure = (what: string, limit: number) => ({
 
 /**
  * The cost of telemetry for a narinfo hit, in processor time, which depends least on other work.
- * Two equal processes differ by a fifth for their whole life, probably by memory layout. So each
- * round starts two processes of each kind, and compares the best of each.
+ * Two equal processes differ by a fifth for their whole life, probably by memory layout. So it
+ * starts several processes of each kind, and compares the best of each.
  */
 export const TELEMETRY_COST: Measure = {
   figures: [figure("metrics", 3), figure("metrics and 1 % of traces", 15)],
   launches: true,
-  async prepare({ corpus, workplace, variants, seconds, rounds }) {
+  async prepare({ corpus, workplace, variants, seconds }) {
     const objects = corpus.putNarinfos({ count: NARINFOS_COUNT, seed: SEED });
     const paths = objects.map((object) => object.narinfoPath);
     const loadOf = (server: Server, seconds: number) => costOf(workplace, server, paths, seconds);
     const best = new Map<Kind, number>();
-    for (let set = 0; set < 2 * rounds; set++) {
+    for (let set = 0; set < SETS; set++) {
       const launched: (readonly [Kind, Server])[] = [];
       for (const kind of KINDS) {
         const server = await variants[kind].launch(workplace.makeFolder(`larder-${kind}-${set}`));
