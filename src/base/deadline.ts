@@ -1,4 +1,27 @@
 import { Countdown } from "./countdown.ts";
+import { formatMs } from "./format_units.ts";
+
+/**
+ * A signal that fires after `limitMs`, of which a standstill of this thread counts little. Dispose
+ * of it when the work is over.
+ */
+export class Deadline implements Disposable {
+  readonly #late = new AbortController();
+  readonly #limit: Countdown;
+
+  constructor(limitMs: number) {
+    const late = () => this.#late.abort(new Error(`no answer within ${formatMs(limitMs)}`));
+    this.#limit = new Countdown(limitMs, late);
+  }
+
+  get signal(): AbortSignal {
+    return this.#late.signal;
+  }
+
+  [Symbol.dispose](): void {
+    this.#limit[Symbol.dispose]();
+  }
+}
 
 /**
  * The result of `work`, or `undefined` after `limitMs`, of which a standstill of this thread counts

@@ -20,6 +20,9 @@ const TOKEN = "a-write-token-of-some-length";
 
 const SLOW_MS = 1_500;
 
+/** Longer than larder waits for an object. */
+const STANDSTILL_MS = 6_000;
+
 /** Too large for the memory of small files. */
 const object = makeStoreObject({ name: "large", size: 1_000_000 });
 
@@ -154,3 +157,38 @@ for (const [fault, faultOf] of Object.entries(S3_FAULTS)) {
     record({ area: "members", fault, saw: "whole", kept: "nar" });
   });
 }
+
+testUnless(
+  S3_UNAVAILABLE,
+  "S3: a larder that stood still does not take that for the store's silence",
+  async () => {
+    if (server === undefined) return;
+    await using proxy = new S3FaultProxy(server.port);
+    await using upstream = await fakeUpstream({ objects: [object], stored: true });
+    await using larder = await startLarder({
+      ...s3Flags(server.bucket(proxy.port)),
+      "cache-upstream-url": upstream.url,
+      "cache-upstream-public-key": upstream.publicKey,
+    });
+    const narinfo = await servedNarinfo(larder.port, object.storePathHash);
+    assert.equal((await servedNar(larder.port, narinfo)).status, 200);
+    await larder.logged("nar cached successfully");
+    const { promise: asked, resolve: isAsked } = Promise.withResolvers<void>();
+    const { promise: woken, resolve: wake } = Promise.withResolvers<void>();
+    proxy.fault = ({ method }) => {
+      if (method !== "HEAD") return undefined;
+      isAsked();
+      return { holdUntil: woken };
+    };
+
+    const answer = servedNar(larder.port, narinfo);
+    await asked;
+    larder.kill("SIGSTOP");
+    await pause(STANDSTILL_MS);
+    larder.kill("SIGCONT");
+    wake();
+
+    assert.equal((await answer).headers.get("x-cache"), "HIT");
+    assert.equal(upstream.count(narinfo.narPath), 1);
+  },
+);

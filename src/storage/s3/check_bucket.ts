@@ -4,6 +4,7 @@ import {
   PutObjectCommand,
   S3ServiceException,
 } from "@aws-sdk/client-s3";
+import { Deadline } from "../../base/deadline.ts";
 import { Failure, messageOf } from "../../base/failure.ts";
 import type { S3Access } from "./s3_access.ts";
 import { s3Reason } from "./s3_failures.ts";
@@ -33,7 +34,8 @@ const HINTS: Readonly<Record<string, string>> = {
  * store that does not answer: it may come back.
  */
 export async function checkBucket({ client, bucket }: S3Access): Promise<boolean> {
-  const options = { abortSignal: AbortSignal.timeout(CHECK_MAX_MS) };
+  using deadline = new Deadline(CHECK_MAX_MS);
+  const options = { abortSignal: deadline.signal };
   // The next start removes what a killed one left: the name is always the same.
   const probe = { Bucket: bucket, Key: `${NAR_PREFIX}.writable` };
   const list = new ListObjectsV2Command({ Bucket: bucket, Prefix: NAR_PREFIX, MaxKeys: 1 });

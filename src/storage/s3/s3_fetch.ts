@@ -1,5 +1,5 @@
+import { Deadline } from "../../base/deadline.ts";
 import { messageOf } from "../../base/failure.ts";
-import { formatMs } from "../../base/format_units.ts";
 
 /** The longest wait for the head of a response without a body in its request. */
 const HEAD_MAX_MS = 5_000;
@@ -16,17 +16,14 @@ class NoResponse extends Error {
 export async function s3Fetch(given: RequestInfo | URL, init?: RequestInit): Promise<Response> {
   // Another request would copy the body.
   const request = given instanceof Request ? given : new Request(given, init);
-  const late = new AbortController();
   const isWrite = request.method === "PUT" || request.method === "POST";
   const limitMs = isWrite ? WRITE_HEAD_MAX_MS : HEAD_MAX_MS;
-  const timer = setTimeout(() => late.abort(), limitMs);
+  using deadline = new Deadline(limitMs);
+  const { signal: late } = deadline;
   try {
-    return await fetch(request, { signal: AbortSignal.any([request.signal, late.signal]) });
+    return await fetch(request, { signal: AbortSignal.any([request.signal, late]) });
   } catch (error) {
     request.signal.throwIfAborted();
-    const reason = late.signal.aborted ? `no answer within ${formatMs(limitMs)}` : messageOf(error);
-    throw new NoResponse(reason, { cause: error });
-  } finally {
-    clearTimeout(timer);
+    throw new NoResponse(messageOf(late.aborted ? late.reason : error), { cause: error });
   }
 }

@@ -1,4 +1,5 @@
 import { GetObjectCommand, PutObjectCommand, S3ServiceException } from "@aws-sdk/client-s3";
+import { Deadline } from "../../base/deadline.ts";
 import { Failure } from "../../base/failure.ts";
 import { formatMark, MARK_NAME, parseMark } from "../storage_mark.ts";
 import type { StorageMark, StorageMarks } from "../storage_mark.ts";
@@ -23,7 +24,8 @@ export class S3Marks implements StorageMarks {
   }
 
   async read(): Promise<StorageMark | undefined> {
-    const abortSignal = AbortSignal.timeout(READ_MAX_MS);
+    using deadline = new Deadline(READ_MAX_MS);
+    const abortSignal = deadline.signal;
     try {
       const command = new GetObjectCommand(this.#names);
       const { Body } = await this.#s3.client.send(command, { abortSignal });

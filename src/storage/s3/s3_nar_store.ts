@@ -5,6 +5,7 @@ import {
   paginateListObjectsV2,
 } from "@aws-sdk/client-s3";
 import { getSignedUrl } from "@aws-sdk/s3-request-presigner";
+import { Deadline } from "../../base/deadline.ts";
 import { Failure } from "../../base/failure.ts";
 import { parseStoredName, type Seal, type StoredName } from "../../nix/stored_name.ts";
 import type {
@@ -117,7 +118,8 @@ export class S3NarStore implements NarStore, NarLocator, AsyncDisposable {
   async #find(at: StoredName, signal?: AbortSignal): Promise<S3Object | undefined> {
     signal?.throwIfAborted();
     const { client, bucket } = this.#s3;
-    const late = AbortSignal.timeout(OPEN_MAX_MS);
+    using deadline = new Deadline(OPEN_MAX_MS);
+    const { signal: late } = deadline;
     const abortSignal = signal === undefined ? late : AbortSignal.any([signal, late]);
     const names = { Bucket: bucket, Key: keyOf(at) };
     try {
