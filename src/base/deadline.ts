@@ -2,16 +2,17 @@ import { Countdown } from "./countdown.ts";
 import { formatMs } from "./format_units.ts";
 
 /**
- * A signal that fires after `limitMs`, of which a standstill of this thread counts little. Dispose
- * of it when the work is over.
+ * A signal that fires after `limitMs` with a TimeoutError. A standstill of this thread counts
+ * little. Dispose of it when the work is over.
  */
 export class Deadline implements Disposable {
   readonly #late = new AbortController();
   readonly #limit: Countdown;
 
   constructor(limitMs: number) {
-    const late = () => this.#late.abort(new Error(`no answer within ${formatMs(limitMs)}`));
-    this.#limit = new Countdown(limitMs, late);
+    this.#limit = new Countdown(limitMs, () => {
+      this.#late.abort(new DOMException(`no answer within ${formatMs(limitMs)}`, "TimeoutError"));
+    });
   }
 
   get signal(): AbortSignal {

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { OpenS3Nar } from "../../../src/storage/s3/open_s3_nar.ts";
 import type { S3Access } from "../../../src/storage/s3/s3_access.ts";
+import { S3Marks } from "../../../src/storage/s3/s3_marks.ts";
 import { traceS3 } from "../../../src/storage/s3/traced_s3.ts";
 import type { Seal } from "../../../src/nix/stored_name.ts";
 import { PlayedTime } from "../../support/played_time.ts";
@@ -29,6 +30,28 @@ Deno.test("S3 spans: a read that is given up for silence fails its span", async 
     assert.equal(name, "S3/GetObject");
     assert.match(String(error), /no byte came for 10s/);
   }
+});
+
+Deno.test("S3 spans: an operation without an answer in time fails its span", async () => {
+  const { tracer, list } = new RecordedSpans();
+  const send = (_: unknown, { abortSignal }: { readonly abortSignal: AbortSignal }) => (
+    new Promise((_, reject) => {
+      abortSignal.addEventListener("abort", () => reject(abortSignal.reason));
+    })
+  );
+  const s3 = { client: { send } as unknown as S3Access["client"], bucket: "nars" };
+  traceS3(s3, tracer);
+  const request = tracer.request("GET", "/nar/{name}", new Headers());
+  using time = new PlayedTime();
+
+  const read = request?.run(() => new S3Marks(s3).read());
+  const refused = assert.rejects(read ?? Promise.resolve(), /no answer within 5.0s/);
+  await time.advance(SILENT_MS);
+  await refused;
+
+  const [span, ...more] = list.map(({ name, error }) => `${name}: ${error}`);
+  assert.deepEqual(more, []);
+  assert.match(span ?? "", /^S3\/GetObject: .*no answer within 5.0s/);
 });
 
 /** A store whose bodies begin, and never go on. */
