@@ -7,7 +7,7 @@ import {
 import { Deadline } from "../../base/deadline.ts";
 import { Failure, messageOf } from "../../base/failure.ts";
 import type { S3Access } from "./s3_access.ts";
-import { s3Reason } from "./s3_failures.ts";
+import { isNoSuchKey, s3Reason } from "./s3_failures.ts";
 import { NAR_PREFIX } from "./s3_object.ts";
 
 /** The longest wait at a start for a store that does not answer. */
@@ -42,7 +42,10 @@ export async function checkBucket({ client, bucket }: S3Access): Promise<boolean
   try {
     await client.send(list, options);
     await client.send(new PutObjectCommand({ ...probe, Body: new Uint8Array(1) }), options);
-    await client.send(new DeleteObjectCommand(probe), options);
+    await client.send(new DeleteObjectCommand(probe), options).catch((error) => {
+      // Another larder that starts may have removed it.
+      if (!isNoSuchKey(error)) throw error;
+    });
     return true;
   } catch (error) {
     const hint = error instanceof Error ? HINTS[error.name] : undefined;
