@@ -26,22 +26,35 @@ export class MemberNarServer {
   }
 
   /** `undefined` for a file that is neither stored nor in flight. */
-  async open(
+  open(narName: NarName, requestId: string, client: Client): Promise<NarAnswer | undefined> {
+    return this.#open(narName, { requestId, client }, (download) => download.want());
+  }
+
+  /** The same for HEAD, which is no use of a prefetch. */
+  stat(narName: NarName, requestId: string, client: Client): Promise<NarAnswer | undefined> {
+    return this.#open(narName, { requestId, client }, () => undefined);
+  }
+
+  async #open(
     narName: NarName,
-    requestId: string,
-    client: Client,
+    requester: Requester,
+    found: (download: Download) => void,
   ): Promise<NarAnswer | undefined> {
-    const requester = { requestId, client };
     const nar = await this.#deps.metadata.findNar(narName);
     if (nar === undefined) return undefined;
-    return await openStored(this.#deps, nar, requester) ?? this.#openGrowing(nar, requester) ??
+    return await openStored(this.#deps, nar, requester) ??
+      this.#openGrowing(nar, requester, found) ??
       await this.#openStoredSince(narName, requester);
   }
 
-  #openGrowing(nar: NarRecord, { client: { peer } }: Requester): NarAnswer | undefined {
+  #openGrowing(
+    nar: NarRecord,
+    { client: { peer } }: Requester,
+    found: (download: Download) => void,
+  ): NarAnswer | undefined {
     const download = this.#deps.downloads.find(nar.name);
     if (download === undefined || download.state.state === "failed") return undefined;
-    download.want();
+    found(download);
     const fileSize = download.fileSize ?? announcedFileSize(nar);
     return growingAnswer(download, { fileSize, tag: nar.fileHash, peer });
   }

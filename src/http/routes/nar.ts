@@ -23,7 +23,7 @@ import type { Route } from "./router.ts";
 export interface NarRouteDeps {
   readonly nars: Pick<NarServer, "open" | "stat" | "isNamed">;
   /** Answers other members; `undefined`: there are none. */
-  readonly members?: Pick<MemberNarServer, "open"> | undefined;
+  readonly members?: Pick<MemberNarServer, "open" | "stat"> | undefined;
   /** Names of store paths, for the log. */
   readonly names: Pick<StorePathNames, "of">;
   readonly metrics: Metrics;
@@ -69,7 +69,7 @@ export function narRoute(deps: NarRouteDeps): Route {
         const name = parseNarName(text);
         if (name === undefined) return absent(head);
         if (members !== undefined && request.headers.get(MEMBER_HEADER) !== null) {
-          const answer = await members.open(name, requestId, request);
+          const answer = await members[head ? "stat" : "open"](name, requestId, request);
           return answer === undefined ? absent(head) : await memberAnswer(answer, request, head);
         }
         if (head) {

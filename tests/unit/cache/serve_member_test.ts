@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import type { OpenKeptFile } from "../../../src/cache/kept/kept_nars.ts";
+import type { Download } from "../../../src/cache/download/download.ts";
 import { MemberNarServer } from "../../../src/cache/serve_member.ts";
 import type { NarRecord } from "../../../src/metadata/metadata_store.ts";
 import type { Seal } from "../../../src/nix/stored_name.ts";
@@ -47,4 +48,25 @@ Deno.test("member: a NAR that is neither stored nor in flight is absent", async 
   for (const row of [NAR, undefined]) {
     assert.equal(await memberWith(row, row).open(NAR.name, "request", CLIENT), undefined);
   }
+});
+
+Deno.test("member: a GET of a NAR in flight wants it, a HEAD does not", async () => {
+  let wants = 0;
+  const download = {
+    state: { state: "running" },
+    fileSize: FILE.fileSize,
+    want: () => void wants++,
+    use: () => ({ [Symbol.dispose]() {} }),
+  } as unknown as Download;
+  const member = new MemberNarServer({
+    metadata: { findNar: () => Promise.resolve(NAR) },
+    kept: { open: () => Promise.resolve(undefined) },
+    downloads: { find: () => download },
+    reads: new ActiveReads(),
+  });
+
+  await using looked = await member.stat(NAR.name, "request", CLIENT);
+  assert.deepEqual([looked?.source, looked?.fileSize, wants], ["JOINED", FILE.fileSize, 0]);
+  await using _opened = await member.open(NAR.name, "request", CLIENT);
+  assert.equal(wants, 1);
 });
