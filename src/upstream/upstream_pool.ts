@@ -140,10 +140,14 @@ export class UpstreamPool implements Disposable {
     return { urls, isComplete: urls.length === up.length };
   }
 
-  /** True for an upstream that is up, has capacity to spare, and no queue of clients' requests. */
+  /** True for an upstream that is up and has capacity to spare. */
   isSpare(url: string): boolean {
-    const upstream = this.#find(url);
-    return upstream !== undefined && upstream.isSpare && !upstream.source.hasQueue;
+    return this.#find(url)?.isSpare ?? false;
+  }
+
+  /** True for an upstream where clients' requests queue. */
+  hasQueue(url: string): boolean {
+    return this.#find(url)?.source.hasQueue ?? false;
   }
 
   /** Notes how long an answer with a NAR took to its head; Infinity for none in time, or outrun. */

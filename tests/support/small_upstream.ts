@@ -40,6 +40,7 @@ export class SmallUpstream implements NarFetcher, NarVerifier {
       narinfo: (storePathHash: StorePathHash) => this.#narinfo(storePathHash),
       narinfoAhead: (storePathHash: StorePathHash) => this.#narinfo(storePathHash),
       isSpare: () => !this.isOff,
+      hasQueue: () => false,
       order: () => [URL],
       patience: () => "full" as const,
       probeIfDown: () => Promise.resolve(),

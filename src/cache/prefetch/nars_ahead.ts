@@ -24,7 +24,7 @@ export interface LeadingRequest {
 export interface NarsAheadDeps {
   readonly metadata: Pick<NarFinder, "findNar" | "sourcesOf">;
   readonly downloads: Pick<Downloads, "has" | "ahead">;
-  readonly pool: Pick<UpstreamPool, "isSpare">;
+  readonly pool: Pick<UpstreamPool, "isSpare" | "hasQueue">;
   /** True if a file of this size fits without eviction of recently used entries. */
   readonly hasRoom: (fileSize: number) => Promise<boolean>;
   /** Larger files are not prefetched; 0: none is. */
@@ -169,7 +169,10 @@ export class NarsAhead {
   async #isAllowed({ name }: NarRecord, fileSize: number): Promise<boolean> {
     const { metadata, pool, hasRoom } = this.#deps;
     const sources = await metadata.sourcesOf(name);
-    return sources.some(({ upstream }) => pool.isSpare(upstream)) && await hasRoom(fileSize);
+    const hasSpare = sources.some(({ upstream }) => (
+      pool.isSpare(upstream) && !pool.hasQueue(upstream)
+    ));
+    return hasSpare && await hasRoom(fileSize);
   }
 
   /** Another NAR took the credit meanwhile. */

@@ -16,15 +16,15 @@ Deno.test("spare upstreams: none, for NARs too, while a client's request queues"
   using pool = new UpstreamPool({ upstreams: [source], ...heard });
   const ask = (at: number) => pool.narinfo(hash(`client ${at}`), { requestId: "test" });
   await ask(0);
-  assert.equal(pool.isSpare(upstream.url), true);
+  assert.equal(pool.hasQueue(upstream.url), false);
   const held = upstream.hold(IN_FLIGHT_MAX);
   const asked = Array.from({ length: IN_FLIGHT_MAX }, (_, at) => ask(at));
   await held;
   assert.equal(pool.spare(), "later");
-  assert.equal(pool.isSpare(upstream.url), false);
+  assert.equal(pool.hasQueue(upstream.url), true);
   upstream.release();
   await Promise.all(asked);
-  assert.equal(pool.isSpare(upstream.url), true);
+  assert.equal(pool.hasQueue(upstream.url), false);
 });
 
 /** Answers that it has no such path, at once or when the test says so. */
