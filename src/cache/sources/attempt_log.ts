@@ -44,7 +44,7 @@ export class AttemptLog {
   /** The time of each request without an answer, by its upstream. */
   readonly #askedAtMs = new Map<string, number>();
   /** The upstreams of them beside which another source was asked. */
-  #late: ReadonlySet<string> = new Set();
+  #late = new Set<string>();
   /** The member whose answer is awaited. */
   #member: string | undefined;
 
@@ -122,7 +122,10 @@ export class AttemptLog {
     if (upstream === this.#member) this.#member = undefined;
     const { status = 0, requests = 1 } = outcome;
     // The winner has ended it already, and it may have been asked again since.
-    if (!isOutrun(outcome)) this.#askedAtMs.delete(upstream);
+    if (!isOutrun(outcome)) {
+      this.#askedAtMs.delete(upstream);
+      this.#late.delete(upstream);
+    }
     if (outcome.type === "failed" && outcome.reason === "timeout") pool.narTook(upstream, Infinity);
     // Before the first byte it is retried only where it is busy, or breaks connections.
     if (BUSY_STATUSES.has(status) || requests > 1) pool.busy(upstream);

@@ -120,6 +120,15 @@ Deno.test("attempt log: an upstream that has failed is not outrun as well", () =
   assert.deepEqual(slow, []);
 });
 
+Deno.test("attempt log: one that answers beside another is not outrun either", () => {
+  const [second] = OTHERS;
+  const { attempts, slow } = scene();
+  for (const upstream of [UPSTREAM, second]) attempts.asking(upstream, 0);
+  attempts.answered(UPSTREAM, { type: "absent" });
+  attempts.begun(second, 0);
+  assert.deepEqual(slow, []);
+});
+
 Deno.test("attempt log: an upstream that is asked anew after it was outrun may be so again", () => {
   const [second, third] = OTHERS;
   const { attempts, slow } = scene();
