@@ -53,7 +53,12 @@ export function buildNars(parts: AppParts, neighbours: NarNeighbours) {
         ...{ holders: sources, downloads, here, passThrough },
         sinks: (own) => sinks(sources.with(own)),
       }),
-      archives: new ArchiveServer({ documents: metadata, sizes, passThrough }),
+      archives: new ArchiveServer({
+        documents: metadata,
+        // A member's file may be another one than the document's.
+        sizes: { ...sizes, candidates },
+        passThrough,
+      }),
       sizes,
     }),
     members: turns ? here : undefined,

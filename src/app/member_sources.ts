@@ -80,7 +80,11 @@ export class MemberSources implements NarHolders {
     };
     return {
       idleTimeoutMs: settings.idleTimeoutMs,
-      statNar: (location, signal) => source.statNar(location, signal),
+      async statNar(location, signal) {
+        const found = await source.statNar(location, signal);
+        // An upstream may know the size that this member does not know yet.
+        return found?.fileSize === undefined ? undefined : found;
+      },
       async openNar(location, request) {
         try {
           const body = await source.openNar(location, { ...request, isFinal: true });
