@@ -187,7 +187,7 @@ in
         description = "Directory for NAR files, database, signing key and partial files.\n\nWith an S3 bucket the NAR files go there, and the rest stays here.";
       };
       storage-s3-bucket = mkOption {
-        type = types.nullOr (text "the name of a bucket: 3 to 63 lower-case letters, digits, dots and hyphens, with a letter or digit at each end" "[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]");
+        type = types.nullOr (text "the name of a bucket: 3 to 255 letters, digits, dots, hyphens and underscores, with a letter or digit first" "[A-Za-z0-9][A-Za-z0-9._-]{2,254}");
         default = null;
         defaultText = literalMD "none: NAR files stay in the directory";
         description = "S3 bucket for NAR files.\n\nlarder writes and removes objects below nar/ in it. The bucket must exist.";

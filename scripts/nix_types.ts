@@ -19,7 +19,7 @@ const URL = String.raw`[hH][tT][tT][pP][sS]?://[^[:space:]#]+`;
  * before a machine switches; larder's own parser has the last word.
  */
 const PATTERNS: ReadonlyMap<Kind<unknown>, string> = new Map<Kind<unknown>, string>([
-  [bucketName, "[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]"],
+  [bucketName, "[A-Za-z0-9][A-Za-z0-9._-]{2,254}"],
   [databaseUrl, "[a-z]+:.+"],
   [duration, TIME],
   [durationOrOff, TIME],
