@@ -105,7 +105,7 @@ export class Leases {
         const turn = await this.#tryOnce(attempt);
         if (turn !== undefined) {
           // A lock of another member is none that this one acquired.
-          if (turn.kind !== "theirs") this.#outage.worked();
+          if (turn.kind === "ours") this.#outage.worked();
           return turn;
         }
         if (attempt.retries >= job.patience.retriesMax) return await this.#held(attempt);
