@@ -96,7 +96,7 @@ export class Database implements AsyncDisposable {
         this.#log.worked();
         return client;
       } catch (error) {
-        const mayPass = isAway(error) && !isDistrust(error);
+        const mayPass = isAway(error) && !isDistrust(error) && !isPasswordMissing(error);
         if (!mayPass || performance.now() >= untilMs) throw this.#openFailure(error);
         this.#log.failed("database does not answer", { error: messageOf(error) });
         await pause(PROBE_EVERY_MS, this.#closing.signal);

@@ -16,7 +16,6 @@ const REFUSED_REGEXP = /^28/;
 /** The database does not answer, shuts down, starts, or is a standby: it may be back soon. */
 export function isAway(error: unknown): boolean {
   if (error instanceof pg.DatabaseError) return AWAY_REGEXP.test(error.code ?? "");
-  if (isPasswordMissing(error)) return false;
   // Anything else that is no error of the program comes from the connection.
   return error instanceof Error && !(error instanceof TypeError) && !(error instanceof RangeError);
 }
