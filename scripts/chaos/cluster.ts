@@ -121,7 +121,7 @@ export class Cluster implements AsyncDisposable {
     const signal = AbortSignal.timeout(COUNT_EVERY_MS);
     const answer = await fetch(`${larder.url}/metrics`, { signal }).catch(() => undefined);
     const text = await answer?.text().catch(() => undefined);
-    if (text === undefined) return;
+    if (text === undefined || !answer?.ok) return;
     this.#evicted.set(larder, new Scrape(text).value("larder_evicted_entries_total"));
   }
 
