@@ -24,7 +24,7 @@ export const ROWS_ELSEWHERE = SERVERS.emptyDatabase === undefined ? "" : "rows a
 /** Why a test leaves out what it does to a NAR file; empty where they are files. */
 export const NARS_ELSEWHERE = SERVERS.s3 === undefined ? "" : "NAR files are in a bucket";
 
-/** Why a test leaves out larders without locks; empty where each has its own. */
+/** Why a test has no larder without shared locks; empty where each has its own. */
 export const LOCKS_ELSEWHERE = SERVERS.redis === undefined ? "" : "locks are in Redis";
 
 /** The places of a storage on the servers. */
