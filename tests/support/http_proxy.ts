@@ -8,6 +8,7 @@ export class HttpProxy implements AsyncDisposable {
   readonly #listener = listenOnSteadyPort();
   readonly #targetPort: number;
   readonly #links = new Set<Promise<void>>();
+  readonly #ends = new Set<Deno.Conn>();
 
   constructor(targetPort: number) {
     this.#targetPort = targetPort;
@@ -20,6 +21,8 @@ export class HttpProxy implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#listener.close();
+    // An upstream may keep a connection whose client has left.
+    for (const end of this.#ends) close(end);
     await Promise.all(this.#links);
   }
 
@@ -34,6 +37,8 @@ export class HttpProxy implements AsyncDisposable {
   async #forward(client: Deno.Conn): Promise<void> {
     const inbox = new Inbox(client, { readsAhead: false });
     const target = await Deno.connect({ hostname: "127.0.0.1", port: this.#targetPort });
+    const ends = [client, target];
+    for (const end of ends) this.#ends.add(end);
     try {
       const [line = "", ...headers] = (await inbox.head() ?? "").split("\r\n");
       this.requestLines.push(line);
@@ -45,13 +50,18 @@ export class HttpProxy implements AsyncDisposable {
     } catch {
       // Either side has left.
     } finally {
-      for (const end of [client, target]) {
-        try {
-          end.close();
-        } catch {
-          // Closed by its stream.
-        }
+      for (const end of ends) {
+        this.#ends.delete(end);
+        close(end);
       }
     }
+  }
+}
+
+function close(end: Deno.Conn): void {
+  try {
+    end.close();
+  } catch {
+    // Closed by its stream.
   }
 }
