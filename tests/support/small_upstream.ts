@@ -8,6 +8,7 @@ import type { NarVerifier, VerifyOrder } from "../../src/cache/verify/nar_verifi
 import { type NarName, parseNarName } from "../../src/nix/nar_name.ts";
 import type { NarBody } from "../../src/upstream/upstream.ts";
 import type { PoolAnswer } from "../../src/upstream/narinfo_query.ts";
+import { quietPool } from "./quiet_pool.ts";
 import { type MortalLife, turns } from "./mortal_life.ts";
 import type { SmallDisk } from "./small_disk.ts";
 import { measuredFile } from "./measured_file.ts";
@@ -37,17 +38,11 @@ export class SmallUpstream implements NarFetcher, NarVerifier {
   /** The roles of an UpstreamPool. */
   get pool() {
     return {
+      ...quietPool([URL]),
       narinfo: (storePathHash: StorePathHash) => this.#narinfo(storePathHash),
       narinfoAhead: (storePathHash: StorePathHash) => this.#narinfo(storePathHash),
       isSpare: () => !this.isOff,
       hasQueue: () => false,
-      order: () => [URL],
-      patience: () => "full" as const,
-      probeIfDown: () => Promise.resolve(),
-      noteNar: () => undefined,
-      has: () => true,
-      narTook: () => undefined,
-      busy: () => undefined,
     };
   }
 
