@@ -1,15 +1,16 @@
 import assert from "node:assert/strict";
 import { pause } from "../../src/base/pause.ts";
-import { fakeUpstream } from "../support/fake_upstream.ts";
+import type { S3Place } from "../../src/storage/s3/s3_access.ts";
+import { type FakeUpstream, fakeUpstream } from "../support/fake_upstream.ts";
 import { FaultProxy } from "../support/fault_proxy.ts";
-import { startLarder } from "../support/larder_process.ts";
+import { type LarderProcess, startLarder } from "../support/larder_process.ts";
 import { pushLikeNix } from "../support/pusher.ts";
 import { testUnless } from "../support/program.ts";
 import { rawRequest, requestText } from "../support/raw_http.ts";
 import { record } from "../support/reliability_record.ts";
 import { S3_UNAVAILABLE, s3Flags, S3Server } from "../support/s3_server.ts";
 import { type S3Fault, S3FaultProxy } from "../support/s3_fault_proxy.ts";
-import { servedNar, servedNarinfo } from "../support/served_nar.ts";
+import { servedNar, type ServedNarinfo, servedNarinfo } from "../support/served_nar.ts";
 import { filesBelow } from "../support/storage_look.ts";
 import { makeStoreObject } from "../support/store_object.ts";
 import { pushOf } from "../support/uploading.ts";
@@ -32,13 +33,8 @@ testUnless(
   async () => {
     if (server === undefined) return;
     await using proxy = new FaultProxy({ targetPort: server.port });
-    await using upstream = await fakeUpstream({ objects: [object], stored: true });
-    await using larder = await startLarder({
-      ...s3Flags(server.bucket(proxy.port)),
-      "cache-upstream-url": upstream.url,
-      "cache-upstream-public-key": upstream.publicKey,
-    });
-    const narinfo = await servedNarinfo(larder.port, object.storePathHash);
+    await using scene = await Scene.open(server.bucket(proxy.port));
+    const { upstream, larder, narinfo } = scene;
     const nar = async () => {
       const { status, headers } = await servedNar(larder.port, narinfo);
       return `${status} ${headers.get("x-cache")}`;
@@ -131,14 +127,9 @@ for (const [fault, faultOf] of Object.entries(S3_FAULTS)) {
   testUnless(S3_UNAVAILABLE, `S3 in trouble: ${fault}, and its client gets it whole`, async () => {
     if (server === undefined) return;
     await using proxy = new S3FaultProxy(server.port);
-    await using upstream = await fakeUpstream({ objects: [object], stored: true });
     const place = server.bucket(proxy.port);
-    await using larder = await startLarder({
-      ...s3Flags(place),
-      "cache-upstream-url": upstream.url,
-      "cache-upstream-public-key": upstream.publicKey,
-    });
-    const narinfo = await servedNarinfo(larder.port, object.storePathHash);
+    await using scene = await Scene.open(place);
+    const { larder, narinfo } = scene;
     assert.equal((await servedNar(larder.port, narinfo)).status, 200);
     await larder.logged("nar cached successfully");
     const stored = filesBelow(`${server.folderOf(place)}/nar`);
@@ -164,13 +155,8 @@ testUnless(
   async () => {
     if (server === undefined) return;
     await using proxy = new S3FaultProxy(server.port);
-    await using upstream = await fakeUpstream({ objects: [object], stored: true });
-    await using larder = await startLarder({
-      ...s3Flags(server.bucket(proxy.port)),
-      "cache-upstream-url": upstream.url,
-      "cache-upstream-public-key": upstream.publicKey,
-    });
-    const narinfo = await servedNarinfo(larder.port, object.storePathHash);
+    await using scene = await Scene.open(server.bucket(proxy.port));
+    const { upstream, larder, narinfo } = scene;
     assert.equal((await servedNar(larder.port, narinfo)).status, 200);
     await larder.logged("nar cached successfully");
     const { promise: asked, resolve: isAsked } = Promise.withResolvers<void>();
@@ -192,3 +178,34 @@ testUnless(
     assert.equal(upstream.count(narinfo.narPath), 1);
   },
 );
+
+/** A larder that keeps its NAR files in a bucket, and knows the narinfo of `object`. */
+class Scene implements AsyncDisposable {
+  readonly upstream: FakeUpstream;
+  readonly larder: LarderProcess;
+  readonly narinfo: ServedNarinfo;
+
+  private constructor(parts: Pick<Scene, "upstream" | "larder" | "narinfo">) {
+    ({ upstream: this.upstream, larder: this.larder, narinfo: this.narinfo } = parts);
+  }
+
+  static async open(place: S3Place): Promise<Scene> {
+    await using opening = new AsyncDisposableStack();
+    const upstream = opening.use(await fakeUpstream({ objects: [object], stored: true }));
+    const larder = opening.use(
+      await startLarder({
+        ...s3Flags(place),
+        "cache-upstream-url": upstream.url,
+        "cache-upstream-public-key": upstream.publicKey,
+      }),
+    );
+    const narinfo = await servedNarinfo(larder.port, object.storePathHash);
+    opening.move();
+    return new Scene({ upstream, larder, narinfo });
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.larder[Symbol.asyncDispose]();
+    await this.upstream[Symbol.asyncDispose]();
+  }
+}
