@@ -1,14 +1,14 @@
 import type { RequestPipeline } from "../http/pipeline/request_pipeline.ts";
 
 /**
- * Calls `begun` behind the first answer. A health check is one, too: the first NAR of a client that
- * has its narinfos already finds the Workers ready.
+ * Calls `begun` once the first answer is sent, or has failed. A health check is one, too: the first
+ * NAR of a client that has its narinfos already finds the Workers ready.
  */
 export function atFirstAnswer(pipeline: RequestPipeline, begun: () => void): RequestPipeline {
   let handle: RequestPipeline["handle"] = (request, delivery) => {
     handle = pipeline.handle;
     const answer = pipeline.handle(request, delivery);
-    answer.then(begun);
+    (delivery?.ended ?? answer).then(begun);
     return answer;
   };
   return {

@@ -241,7 +241,8 @@ function buildCache(
       // Some 30 MB, for nothing: the first upload starts the one that it needs.
       if (pool.isEmpty) return;
       fetcher.prepare();
-      verifier.prepare();
+      // Starting a Worker stops this thread for some 25 ms. Requests have their turn in between.
+      setTimeout(() => verifier.prepare(), 0);
     },
     reads,
     touches,

@@ -4,18 +4,27 @@ import type { RequestPipeline } from "../../../src/http/pipeline/request_pipelin
 
 type Handle = RequestPipeline["handle"];
 
-Deno.test("workers: they start behind the first answer, whatever it is, and once", async () => {
+Deno.test("workers: they start once the first answer is sent, and only then", async () => {
   const events: string[] = [];
   const handle = (async () => {
-    events.push("asked");
+    events.push("request");
     await Promise.resolve();
-    events.push("answered");
+    events.push("answer");
     return undefined;
   }) as unknown as Handle;
   const refuse = (() => undefined) as unknown as RequestPipeline["refuse"];
   const pipeline = atFirstAnswer({ handle, refuse }, () => void events.push("started"));
-  const call = pipeline.handle as unknown as () => Promise<void>;
-  await call();
-  await call();
-  assert.deepEqual(events, ["asked", "answered", "started", "asked", "answered"]);
+  const call = pipeline.handle as unknown as (
+    request: unknown,
+    delivery: { readonly ended: Promise<string> },
+  ) => Promise<void>;
+  const first = Promise.withResolvers<string>();
+
+  await call({}, { ended: first.promise });
+  events.push("sent");
+  first.resolve("sent");
+  await first.promise;
+  await call({}, { ended: Promise.resolve("sent") });
+
+  assert.deepEqual(events, ["request", "answer", "sent", "started", "request", "answer"]);
 });
