@@ -16,36 +16,55 @@ export interface FlagFindings extends Findings {
   readonly rest: readonly string[];
 }
 
+/** An operand, a flag with its value, or `--` with all operands behind it. */
+export interface Argument {
+  /** As written: a value behind a blank is a word of its own. */
+  readonly words: readonly string[];
+  /** Absent for operands. */
+  readonly flag?: ReadFlag;
+}
+
+/** The value of a flag, or its problem. An unknown flag has no spelling. */
+export type ReadFlag =
+  | { readonly spelling: Spelling; readonly found: FoundOption }
+  | { readonly spelling?: Spelling; readonly problem: string };
+
+/** Parses flags anywhere among the arguments, up to `--`. */
+export function readFlags(table: OptionTable, args: readonly string[]): FlagFindings {
+  const found: FoundOption[] = [];
+  const problems: string[] = [];
+  const rest: string[] = [];
+  for (const { words, flag } of splitArguments(table, args)) {
+    if (flag === undefined) rest.push(...words[0] === "--" ? words.slice(1) : words);
+    else if ("found" in flag) found.push(flag.found);
+    else problems.push(flag.problem);
+  }
+  return { found, problems, rest };
+}
+
 /**
- * Parses flags anywhere among the arguments, up to `--`.
+ * Splits arguments into operands and flags with their values.
  *
  * `parseArgs` of node:util does not fit: it takes `--next-flag` as the value of a flag without one,
  * and cannot assign values of unknown flags.
  */
-export function readFlags(table: OptionTable, args: readonly string[]): FlagFindings {
+export function* splitArguments(
+  table: OptionTable,
+  args: readonly string[],
+): Generator<Argument, void> {
   const flags = spellingsIn("flag", table);
-  const found: FoundOption[] = [];
-  const problems: string[] = [];
-  const rest: string[] = [];
-
   for (let at = 0; at < args.length; at++) {
     const word = args[at] ?? "";
-    if (word === "--") {
-      rest.push(...args.slice(at + 1));
-      break;
-    }
+    if (word === "--") return yield { words: args.slice(at) };
     if (!word.startsWith("-") || word === "-") {
-      rest.push(word);
+      yield { words: [word] };
       continue;
     }
-    const next = args[at + 1];
-    const flag = splitFlag(word);
-    const read = readFlag(flag, next, flags);
-    if ("problem" in read) problems.push(read.problem);
-    else found.push(read.found);
-    if (read.usesNext) at++;
+    const { usesNext, ...flag } = readFlag(splitFlag(word), args[at + 1], flags);
+    const words = args.slice(at, usesNext ? at + 2 : at + 1);
+    yield { words, flag };
+    at += words.length - 1;
   }
-  return { found, problems, rest };
 }
 
 /** A problem for each unexpected argument. */
@@ -59,9 +78,7 @@ interface Flag {
   readonly inline?: string;
 }
 
-type Read =
-  & { readonly usesNext: boolean }
-  & ({ readonly found: FoundOption } | { problem: string });
+type Read = ReadFlag & { readonly usesNext: boolean };
 
 function splitFlag(word: string): Flag {
   const at = word.indexOf("=");
@@ -77,17 +94,18 @@ function readFlag(
   if (spelling === undefined) return readUnlisted(flag, next, flags);
 
   if (isSwitch(spelling)) {
-    return { usesNext: false, found: found(spelling, flag.name, flag.inline ?? "true") };
+    return { spelling, usesNext: false, found: found(spelling, flag.name, flag.inline ?? "true") };
   }
   if (flag.inline !== undefined) {
-    return { usesNext: false, found: found(spelling, flag.name, flag.inline) };
+    return { spelling, usesNext: false, found: found(spelling, flag.name, flag.inline) };
   }
   if (next === undefined || next.startsWith("--")) {
     const { kind } = spelling.option;
     const expected = spelling.isFile ? "a path" : expectedInstead(kind.item ?? kind, "");
-    return { usesNext: false, problem: `${flag.name}: got nothing, expected ${expected}` };
+    const problem = `${flag.name}: got nothing, expected ${expected}`;
+    return { spelling, usesNext: false, problem };
   }
-  return { usesNext: true, found: found(spelling, flag.name, next) };
+  return { spelling, usesNext: true, found: found(spelling, flag.name, next) };
 }
 
 /** Parses `--no-x`, or reports an unknown flag. */
@@ -99,10 +117,11 @@ function readUnlisted(
   const denied = flag.name.startsWith("--no-") ? flags.get(`--${flag.name.slice(5)}`) : undefined;
   if (denied !== undefined && isSwitch(denied)) {
     if (flag.inline === undefined) {
-      return { usesNext: false, found: found(denied, flag.name, "false") };
+      return { spelling: denied, usesNext: false, found: found(denied, flag.name, "false") };
     }
     const got = JSON.stringify(flag.inline);
-    return { usesNext: false, problem: `${flag.name}: got ${got}, expected no value` };
+    const problem = `${flag.name}: got ${got}, expected no value`;
+    return { spelling: denied, usesNext: false, problem };
   }
   const problem = `${flag.name}: unknown flag${
     suggestion(flag.name, ownSpellings(flags.values(), "flag"))
