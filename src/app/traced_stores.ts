@@ -1,3 +1,4 @@
+import { streamFrom } from "../base/stream_of.ts";
 import type { Space } from "../space/space.ts";
 import type { StoredName } from "../nix/stored_name.ts";
 import type { MetadataStore } from "../metadata/metadata_store.ts";
@@ -109,14 +110,10 @@ function readsBelow(stored: StoredNar, run: RunBelow): StoredNar {
 /** The server reads a body outside of its request's span. */
 function streamBelow(body: ReadableStream<Bytes>, run: RunBelow): ReadableStream<Bytes> {
   const reader = body.getReader();
-  return new ReadableStream({
-    async pull(controller) {
-      const { done, value } = await run(() => reader.read());
-      if (done) controller.close();
-      else controller.enqueue(value);
-    },
+  return streamFrom({
+    next: async () => (await run(() => reader.read())).value,
     cancel: (reason) => reader.cancel(reason),
-  }, { highWaterMark: 0 });
+  });
 }
 
 /** A space with a span for each wait. */

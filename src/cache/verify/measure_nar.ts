@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 import { setImmediate } from "node:timers/promises";
 import { Notifier } from "../../base/notifier.ts";
 import { Failure, messageOf } from "../../base/failure.ts";
+import { streamFrom } from "../../base/stream_of.ts";
 import type { Decoding } from "./decoder_bytes.ts";
 import { type Claim, decoded } from "./decoders.ts";
 import type { NarMeasure, VerifyOrder } from "./nar_verifier.ts";
@@ -89,8 +90,8 @@ function growing(path: string, growth: Growth, failed: (error: unknown) => void)
     file?.close();
     file = undefined;
   };
-  return new ReadableStream<Uint8Array<ArrayBuffer>>({
-    async pull(controller) {
+  return streamFrom<Uint8Array<ArrayBuffer>>({
+    async next() {
       try {
         file ??= Deno.openSync(path);
         const there = Math.min(READ_BYTES, await growth.beyond(position));
@@ -98,20 +99,19 @@ function growing(path: string, growth: Growth, failed: (error: unknown) => void)
         const got = there === 0 ? 0 : file?.readSync(bytes) ?? 0;
         if (got < Math.min(1, there)) throw new Error("Cannot read NAR file: it is too short");
         position += got;
-        if (got > 0) return controller.enqueue(bytes.subarray(0, got));
+        if (got > 0) return bytes.subarray(0, got);
         close();
-        controller.close();
       } catch (error) {
         close();
         // A cancelled reader needs no error.
         if (cancelled) return;
         failed(error);
-        controller.error(error);
+        throw error;
       }
     },
     cancel() {
       cancelled = true;
       close();
     },
-  }, { highWaterMark: 0 });
+  });
 }

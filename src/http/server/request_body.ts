@@ -1,3 +1,4 @@
+import { streamFrom } from "../../base/stream_of.ts";
 import type { RequestReader } from "./request_reader.ts";
 import { Refusal } from "./refusal.ts";
 import { isField } from "./request_head.ts";
@@ -61,15 +62,14 @@ export class RequestBody {
   }
 
   stream(): ReadableStream<Uint8Array<ArrayBuffer>> {
-    return new ReadableStream({
-      pull: async (controller) => {
+    return streamFrom({
+      next: async () => {
         const bytes = await this.read();
         // From here on the client waits for the app, not the app for the client.
         this.#requestReader.handedOver();
-        if (bytes === undefined) controller.close();
-        else controller.enqueue(bytes);
+        return bytes;
       },
-    }, { highWaterMark: 0 });
+    });
   }
 
   async #endOfPart(): Promise<void> {

@@ -3,6 +3,7 @@ import { within } from "../../base/deadline.ts";
 import { Failure } from "../../base/failure.ts";
 import { formatMs } from "../../base/format_units.ts";
 import { pause } from "../../base/pause.ts";
+import { streamFrom } from "../../base/stream_of.ts";
 import type { Seal } from "../../nix/stored_name.ts";
 import type { ReadOptions, StoredNar } from "../nar_store.ts";
 import type { S3Access } from "./s3_access.ts";
@@ -47,14 +48,7 @@ export class OpenS3Nar implements StoredNar {
 
   read(start: number, end: number, options: ReadOptions = {}): ReadableStream<Bytes> {
     const range = this.#range(start, end, options);
-    return new ReadableStream({
-      async pull(controller) {
-        const piece = await range.next();
-        if (piece === undefined) controller.close();
-        else controller.enqueue(piece);
-      },
-      cancel: () => range.close(),
-    }, { highWaterMark: 0 });
+    return streamFrom({ next: () => range.next(), cancel: () => range.close() });
   }
 
   async [Symbol.asyncDispose](): Promise<void> {}

@@ -1,4 +1,5 @@
 import type { S3Client } from "@aws-sdk/client-s3";
+import { streamFrom } from "../../base/stream_of.ts";
 import { beginSpan } from "../../telemetry/begin_span.ts";
 import type { OpenSpan, Span, SpanFacts, SpanStart, Tracer } from "../../telemetry/tracer.ts";
 import type { S3Access } from "./s3_access.ts";
@@ -123,16 +124,13 @@ function watched(body: ReadableStream<Bytes>, span: Span): ReadableStream<Bytes>
     span.set({ "http.response.body.size": bytes });
     span.end(error);
   };
-  return new ReadableStream({
-    async pull(controller) {
+  return streamFrom({
+    async next() {
       try {
-        const { done, value } = await reader.read();
-        if (done) {
-          end();
-          return controller.close();
-        }
-        bytes += value.length;
-        controller.enqueue(value);
+        const { value } = await reader.read();
+        bytes += value?.length ?? 0;
+        if (value === undefined) end();
+        return value;
       } catch (error) {
         end(error);
         throw error;
@@ -142,5 +140,5 @@ function watched(body: ReadableStream<Bytes>, span: Span): ReadableStream<Bytes>
       end(reason);
       return reader.cancel(reason);
     },
-  }, { highWaterMark: 0 });
+  });
 }
