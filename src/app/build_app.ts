@@ -80,7 +80,7 @@ export interface App extends AsyncDisposable {
   /** The free bytes of the storage's disk, as last seen. */
   readonly disk: { freeBytes: number | undefined };
   /** Writes this member's report, and reads those of the others. Never rejects. */
-  tellMembers(): Promise<void>;
+  reportToMembers(): Promise<void>;
   /** Removes uploaded NARs whose narinfo has not come in time. */
   expireUploads(): Promise<void>;
 }
@@ -131,9 +131,9 @@ export function buildApp(given: AppParts): App {
       ready = false;
       prefetch?.stop();
       downloads.stopping();
-      void page.tellMembers();
+      void page.reportToMembers();
     },
-    tellMembers: () => page.tellMembers(),
+    reportToMembers: () => page.reportToMembers(),
     downloadsOver: () => downloads.wantedIdle(),
     receive: (paths) => downloads.receive(paths),
     resume: (paths) => downloads.resume(paths),

@@ -57,7 +57,7 @@ export interface PageParts extends AsyncDisposable {
   /** Call this after each pin and unpin. */
   pinsChanged(): void;
   /** Exchanges reports with the other members. Never rejects. */
-  tellMembers(): Promise<void>;
+  reportToMembers(): Promise<void>;
 }
 
 /** Wires `/` and `/stats` to their sources. */
@@ -87,7 +87,7 @@ export function buildPage(parts: AppParts, subjects: PageSubjects): PageParts {
   const members = buildMembers(parts, { ...shared, problems }, isDraining);
   const reports = { problems, members: members ?? { list: () => [] } };
   const sources = { ...shared, history, storage: { budget, disk, pins }, reports };
-  const stats = (asked?: StatsQuery) => gatherStats(sources, asked);
+  const stats = (query?: StatsQuery) => gatherStats(sources, query);
   // Without a signature of ours, clients have to trust the keys of the upstreams.
   const publicKeys = publicKey === undefined ? trustedKeys.map(({ text }) => text) : [publicKey];
   const page = new Page(readPageSource());
@@ -108,7 +108,7 @@ export function buildPage(parts: AppParts, subjects: PageSubjects): PageParts {
       pageRoute({ page, stats, search, publicKeys, usesTls }),
     ],
     pinsChanged: () => pins.changed(),
-    tellMembers: async () => await members?.exchange(),
+    reportToMembers: async () => await members?.exchange(),
     async [Symbol.asyncDispose]() {
       await members?.[Symbol.asyncDispose]();
       await pins[Symbol.asyncDispose]();

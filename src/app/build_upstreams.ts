@@ -41,10 +41,10 @@ export function buildUpstreams(
         const fetcher = fetcherOf(settings);
         const source = new HttpNarinfoSource({ settings, client, fetcher, trace, busy });
         const metered = meteredNarinfoSource(source, metrics, lastAnswers);
-        const asked = tracer ? tracedNarinfoSource(metered, tracer) : metered;
+        const traced = tracer ? tracedNarinfoSource(metered, tracer) : metered;
         // Outermost: waiting for a turn is no latency of the upstream.
         const limitMs = Math.max(settings.dialTimeoutMs, settings.headerTimeoutMs);
-        return queuedNarinfoSource(asked, { limitMs, timeoutMs: settings.headerTimeoutMs, log });
+        return queuedNarinfoSource(traced, { limitMs, timeoutMs: settings.headerTimeoutMs, log });
       }),
       observe(upstream, reading, { storePathHash, requestId, rank }) {
         if (rank === "client") upstreamLog.reading(upstream, reading, requestId);

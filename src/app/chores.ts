@@ -27,7 +27,7 @@ export interface ChoresDeps {
   readonly stores: Pick<Stores, "workFolder" | "settle" | "changes" | "metadata" | "nowMs">;
   readonly app: Pick<
     App,
-    "space" | "reads" | "touches" | "disk" | "expireUploads" | "resume" | "tellMembers"
+    "space" | "reads" | "touches" | "disk" | "expireUploads" | "resume" | "reportToMembers"
   >;
   /** Times of scheduled eviction and retention; `undefined`: none. */
   readonly schedule: ScheduledTimes | undefined;
@@ -56,14 +56,14 @@ export function startChores(deps: ChoresDeps): AsyncDisposable {
   };
   const beat = async () => {
     await space.beat();
-    void app.tellMembers();
+    void app.reportToMembers();
     restore(workFolder, log);
   };
   // The memory cache subscribed first, so it is already dropped.
   const feed = changes.subscribe(refresh);
   refresh();
   resume();
-  void app.tellMembers();
+  void app.reportToMembers();
   const freeSpace = sampleFreeSpace({ ...deps, disk: app.disk, path: deps.storage });
   const timers = [
     setInterval(beat, BEAT_EVERY_MS),

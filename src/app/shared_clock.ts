@@ -45,13 +45,13 @@ export class SharedClock {
       const aheadMs = Math.round((askedAtMs + answeredAtMs) / 2 - sharedMs);
       if (Math.abs(aheadMs - this.#aheadMs) <= toleranceMs) return;
       this.#aheadMs = Math.abs(aheadMs) <= toleranceMs ? 0 : aheadMs;
-      this.#tell();
+      this.#notify();
     } catch (error) {
       log.debug("clocks not compared", { error: messageOf(error) });
     }
   }
 
-  #tell(): void {
+  #notify(): void {
     const facts = { ahead_s: Math.round(this.#aheadMs / 1_000) };
     if (Math.abs(this.#aheadMs) <= DIFFERS_MS) this.#outage.worked(facts);
     else this.#outage.failed("clock differs from the database's", facts);

@@ -38,10 +38,10 @@ export async function startTelemetry(parts: TelemetryInputs): Promise<Telemetry>
   const { settings, upstreams, queue } = parts;
   const level = settings["log-level"];
   const plainLog = createLogger(level, queue);
-  const tells = settings["otel.enabled"] && !isDisabledByEnvironment(plainLog);
+  const exports = settings["otel.enabled"] && !isDisabledByEnvironment(plainLog);
   const groups: readonly Group[] = [
     ...settings["analytics.reporting-enabled"] ? ["analytics" as const] : [],
-    ...tells ? ["otel" as const] : [],
+    ...exports ? ["otel" as const] : [],
     ...settings["cache.redis-addrs"].length > 0 ? ["redis" as const] : [],
   ];
   const metrics = new Metrics({ groups, domains: { upstreams: upstreams.map(({ url }) => url) } });
@@ -49,7 +49,7 @@ export async function startTelemetry(parts: TelemetryInputs): Promise<Telemetry>
   const problems = new RecentProblems(Date.now);
   const watched = (quiet: Logger) =>
     quietWithoutDatabase({ log: problems.watch(quiet), quiet, nowMs: Date.now });
-  if (!tells) {
+  if (!exports) {
     const log = watched(plainLog);
     const nothing = { tracer: undefined, upstreamTrace: undefined };
     return { log, problems, metrics, ...nothing, stop: () => Promise.resolve() };

@@ -9,13 +9,13 @@ import type { Logger } from "../telemetry/logger.ts";
 export function logUnexpected(log: Logger): Disposable {
   const rejected = (event: PromiseRejectionEvent) => {
     event.preventDefault();
-    tell(event.reason);
+    report(event.reason);
   };
   const thrown = (event: ErrorEvent) => {
     event.preventDefault();
-    tell(event.error);
+    report(event.error);
   };
-  const tell = (error: unknown) => {
+  const report = (error: unknown) => {
     const stack = withoutUrlSecrets(error instanceof Error ? error.stack ?? "" : "");
     log.error("unexpected failure", { error: messageOf(error), stack });
   };

@@ -73,7 +73,7 @@ export class NarServer {
       return await this.#deps.archives.open(narName, { requestId, client });
     }
     watchers.touches.nar(narName);
-    const isAhead = watchers.prefetch.asked(narName);
+    const isAhead = watchers.prefetch.requested(narName);
     const answer = await openStored({ kept, ...watchers }, nar, { requestId, client });
     if (answer === undefined) return await this.#fetch(nar, { requestId, client });
     return isAhead ? { ...answer, isAhead } : answer;

@@ -82,9 +82,9 @@ export class NarinfoServer {
       const { row } = learned;
       // A prefetched narinfo is stored without a use.
       if (isAhead) touches.narinfo(row.storePathHash);
-      const asked = { requestId: request.requestId, isHead };
-      const isFirst = isAhead && prefetch.hit(row, asked);
-      if (!isAhead) prefetch.missed(learned, { ...asked, isJoined });
+      const clientRequest = { requestId: request.requestId, isHead };
+      const isFirst = isAhead && prefetch.hit(row, clientRequest);
+      if (!isAhead) prefetch.missed(learned, { ...clientRequest, isJoined });
       return { source, text: signer.textOf(row), isAhead: isFirst };
     }
     const { row } = request;

@@ -103,10 +103,10 @@ async function reportMissing(
   const isAnyAbsent = failures.some(({ reason }) => reason === NOT_FOUND);
   const upstreams = isAnyAbsent ? await untrustedUpstreams(client) : [];
   const reason = "not found, or signed by no key that the server trusts (404)";
-  const told = upstreams.length === 0
+  const explained = upstreams.length === 0
     ? failures
     : failures.map((one) => one.reason === NOT_FOUND ? { ...one, reason } : one);
-  const status = reportFailures(told, NOT_FETCHED, process.writeError);
+  const status = reportFailures(explained, NOT_FETCHED, process.writeError);
   for (const upstream of upstreams) {
     process.writeError(
       `larder: the server trusts no key of ${upstream}: start it with ` +

@@ -17,7 +17,7 @@ export interface DocumentFacts {
   /** An entity tag of these very bytes. */
   readonly tag: string;
   readonly size: number;
-  /** True where the upstream is to be asked again from time to time. */
+  /** True where larder requests it from the upstream again from time to time. */
   readonly mayChange: boolean;
   /** The NAR that a debuginfo document names. */
   readonly narName?: NarName;

@@ -57,26 +57,26 @@ export class LineQueue implements LineSink {
 
   async #drain(): Promise<void> {
     let bytes = this.#leaving.bytes();
-    let told = 0;
+    let noted = 0;
     try {
       while (this.#waiting.byteLength > 0) {
         await pause(GATHER_MS);
-        told = this.#noteDropped();
+        noted = this.#noteDropped();
         [this.#waiting, this.#leaving] = [this.#leaving, this.#waiting];
         bytes = this.#leaving.bytes();
         if (this.#isCut) await this.#out.write(NEWLINE);
         this.#isCut = false;
         while (bytes.length > 0) bytes = bytes.subarray(await this.#out.write(bytes));
         this.#leaving.clear();
-        this.#dropped -= told;
-        told = 0;
+        this.#dropped -= noted;
+        noted = 0;
       }
     } catch {
       // The other end is closed, or the disk is full: the next line finds out whether it still is.
       this.#isCut ||= isCut(this.#leaving.bytes(), bytes);
       const lost = linesIn(bytes) + linesIn(this.#waiting.bytes());
       // The notice is no line of the log, and comes again.
-      this.#dropped += told > 0 ? lost - 1 : lost;
+      this.#dropped += noted > 0 ? lost - 1 : lost;
       this.#waiting.clear();
       this.#leaving.clear();
     } finally {

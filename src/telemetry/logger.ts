@@ -36,7 +36,7 @@ export interface Tracing {
 export function createLogger(level: LogLevel, sink: LineSink, tracing?: Tracing): Logger {
   const clock = new IsoClock();
   const least = LOG_LEVELS.indexOf(level);
-  const enabled = (asked: LogLevel) => LOG_LEVELS.indexOf(asked) >= least;
+  const enabled = (level: LogLevel) => LOG_LEVELS.indexOf(level) >= least;
   const messages = new EncodedMessages();
   const put = (at: LogLevel, msg: string, facts: Facts) => {
     const own = JSON.stringify(facts);

@@ -47,11 +47,11 @@ export class DocumentPool {
   ): Promise<DocumentPoolAnswer> {
     const { pool, sources, observe } = this.#deps;
     await pool.probeIfDown(pool.order().filter((upstream) => !except?.has(upstream)));
-    const asked = pool.order()
+    const requests = pool.order()
       .filter((upstream) => !pool.isDown(upstream) && !except?.has(upstream))
       .flatMap((upstream) => this.#ask(sources.get(upstream), path));
-    let [found, failed] = [undefined as OpenDocument | undefined, asked.length === 0];
-    for (const { upstream, abort, answer } of asked) {
+    let [found, failed] = [undefined as OpenDocument | undefined, requests.length === 0];
+    for (const { upstream, abort, answer } of requests) {
       // An aborted request says nothing about the upstream.
       if (found !== undefined) {
         abort.abort();

@@ -37,7 +37,7 @@ export type PoolAnswer =
   /** No offer, and at least one upstream could not tell. `later`: while requests are in flight. */
   | { readonly kind: "unknown"; readonly later?: Promise<PoolAnswer> };
 
-/** An upstream that is asked, and its answer. */
+/** A request to one upstream, and its answer. */
 interface Candidate {
   readonly order: number;
   readonly upstream: PooledUpstream;

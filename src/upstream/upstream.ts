@@ -126,7 +126,7 @@ export interface NarRequest {
   /** True: no retries. */
   readonly isFinal?: boolean;
   /** Called before each request. */
-  readonly asked?: (() => void) | undefined;
+  readonly requested?: (() => void) | undefined;
 }
 
 export interface NarBodySource {

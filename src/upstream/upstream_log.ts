@@ -54,8 +54,8 @@ export function createUpstreamLog({ log, lastAnswers, nowMs }: UpstreamLogDeps):
     reading(upstream, reading, requestId) {
       if (reading.kind !== "failed") return;
       const { kind: _, ...failure } = reading;
-      const asked = requestId === undefined ? {} : { request_id: requestId };
-      const facts = { upstream, ...asked, ...failure, hint: hintFor(failure) };
+      const byRequest = requestId === undefined ? {} : { request_id: requestId };
+      const facts = { upstream, ...byRequest, ...failure, hint: hintFor(failure) };
       if (reading.reason !== "untrusted") {
         const one = outagesOf(upstream);
         one.isPresent = true;

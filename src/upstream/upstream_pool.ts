@@ -40,7 +40,7 @@ export interface UpstreamPoolDeps {
   readonly observe: (
     upstream: string,
     reading: NarinfoReading,
-    asked: PoolRequest,
+    request: PoolRequest,
   ) => void;
   /** Called with the result of each NAR request. */
   readonly observeNar: (upstream: string, reading: UpstreamReading) => void;
@@ -70,7 +70,7 @@ export interface SpareUpstreams {
 /** Queries in flight beyond this end when their client has its answer. */
 const LATE_QUERIES_MAX = 200;
 
-/** All upstreams, asked side by side. */
+/** All upstreams. Requests go to them side by side. */
 export class UpstreamPool implements Disposable {
   readonly #deps: UpstreamPoolDeps;
   readonly #upstreams: readonly PooledUpstream[];
@@ -237,11 +237,11 @@ export class UpstreamPool implements Disposable {
     upstreams: readonly PooledUpstream[],
     given: Omit<PoolRequest, "storePathHash">,
   ): Promise<PoolAnswer> {
-    const asked = { ...given, storePathHash };
+    const request = { ...given, storePathHash };
     const query = new NarinfoQuery(upstreams, {
-      rank: asked.rank,
+      rank: request.rank,
       mayGoOn: this.#queries.size < LATE_QUERIES_MAX,
-      observe: (upstream, reading) => this.#deps.observe(upstream, reading, asked),
+      observe: (upstream, reading) => this.#deps.observe(upstream, reading, request),
     });
     this.#queries.add(query);
     query.ended.then(() => this.#queries.delete(query));

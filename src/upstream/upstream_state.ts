@@ -32,10 +32,10 @@ export function upstreamState(signs: UpstreamSigns, nowMs: number): UpstreamStat
   const isPresent = ({ atMs }: { readonly atMs: number }) => nowMs - atMs < ERROR_FOR_MS;
   // Before the first narinfo request, a probe may have found the cause.
   const probed = lastError?.request === "nar" ? undefined : lastError;
-  const told = last ?? (probed && { result: probed.reason, atMs: probed.atMs });
+  const latest = last ?? (probed && { result: probed.reason, atMs: probed.atMs });
   // After a timeout or a refused connection, only an answer makes it up.
-  const cause = USELESS.find((one) => one === told?.result);
+  const cause = USELESS.find((one) => one === latest?.result);
   // Only a key mends an upstream that is not trusted.
-  if (told && cause && (cause === "untrusted" || isPresent(told))) return cause;
+  if (latest && cause && (cause === "untrusted" || isPresent(latest))) return cause;
   return lastNar?.result === "status" && isPresent(lastNar) ? "nars" : "up";
 }

@@ -45,7 +45,7 @@ const harnesses: readonly Harness<SinkMaker>[] = [
         hasBytes: true,
         open: (facts) => {
           const order = { ...narOrderOf(rowOf(facts)), path, roomBytes: 0 };
-          return new PartialFile({ order, allowance, tell: () => undefined });
+          return new PartialFile({ order, allowance, report: () => undefined });
         },
         [Symbol.asyncDispose]: async () => folder[Symbol.dispose](),
       });

@@ -177,7 +177,7 @@ Deno.test("explain: a search answers as the page's does", async () => {
   assert.deepEqual(await found("<img src=x>"), { explanation: null, named: [] });
 });
 
-Deno.test("explain: an upstream that was down is named, as it was not asked", async () => {
+Deno.test("explain: an upstream that was down is named, as it got no request", async () => {
   await using upstream = await fakeUpstream({ objects: [other], stored: true });
   const dead = "http://127.0.0.1:1";
   await using cache = await TestCache.open({ upstreams: [dead, upstream] });
@@ -191,7 +191,7 @@ Deno.test("explain: an upstream that was down is named, as it was not asked", as
 
   const reasons = (await explain(cache, other.storePath)).reasons.join(" ");
 
-  assert.match(reasons, /http:\/\/127\.0\.0\.1:1 was not asked: it was down at \d{4}-/);
+  assert.match(reasons, /http:\/\/127\.0\.0\.1:1 got no request: it was down at \d{4}-/);
   assert.ok(reasons.includes(`${upstream.url} had its narinfo at `), reasons);
 });
 

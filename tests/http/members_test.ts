@@ -20,7 +20,7 @@ async function membersOf(cache: TestCache) {
 Deno.test("members: what others told is in /stats and on the page, behind this one", async () => {
   const members = reportedMembers({ "larder-2.7.x": {} });
   await using cache = await TestCache.open({ upstreams: ["http://127.0.0.1:1"], members });
-  await cache.tellMembers();
+  await cache.reportToMembers();
   const [self, other, ...more] = await membersOf(cache);
   assert.deepEqual(more, []);
   assert.deepEqual([self?.id, self?.host, self?.is_self, self?.state], [
@@ -49,7 +49,7 @@ Deno.test("members: a larder that is alone on its machine shows none", async () 
   for (const [isShared, count] of [[false, 0], [true, 1]] as const) {
     const members = reportedMembers({}, { isShared });
     await using cache = await TestCache.open({ upstreams: [], members });
-    await cache.tellMembers();
+    await cache.reportToMembers();
     assert.equal((await membersOf(cache)).length, count);
     assert.equal((await pageOf(cache)).includes("Members"), isShared);
   }
@@ -64,13 +64,13 @@ Deno.test("members: one that reports no more is gone, one that ends is draining"
     ending: { status: { is_draining: true } },
   });
   await using cache = await TestCache.open({ upstreams: [], members });
-  await cache.tellMembers();
+  await cache.reportToMembers();
   const states = (await membersOf(cache)).map(({ id, state }) => `${id} ${state}`);
   assert.deepEqual(states, ["test running", "late running", "dead gone", "ending draining"]);
   const page = (await pageOf(cache)).replace(/<[^>]+>/g, "|");
   assert.match(page, /gone\|.*last report \|2 min ago\|/);
   cache.stopping();
-  await cache.tellMembers();
+  await cache.reportToMembers();
   assert.equal((await membersOf(cache))[0]?.state, "draining");
 });
 
@@ -92,7 +92,7 @@ Deno.test("members: what they told is text, whatever it looks like", async () =>
     odd: { text: `{"host":7,"started_at":"2026-99-01T00:00:00Z","hit_ratio":-1,"downloads":[]}` },
   });
   await using cache = await TestCache.open({ upstreams: [], members });
-  await cache.tellMembers();
+  await cache.reportToMembers();
   const page = await pageOf(cache);
   assert.match(page, /&lt;img src=x&gt;/);
   assert.match(page, /&lt;script&gt;/);
@@ -110,7 +110,7 @@ Deno.test("members: it tells them of its downloads, of a rate and of hits", asyn
   const answer = await cache.get(path);
   await (await cache.get(path)).body?.cancel();
   nowMs += 10_000;
-  await cache.tellMembers();
+  await cache.reportToMembers();
   const [self] = await membersOf(cache);
   assert.deepEqual(self?.downloads.under_way.map(({ name }) => name), ["big-1.0"]);
   assert.equal(self?.downloads.count, 1);
@@ -132,9 +132,9 @@ Deno.test("members: a board that does not answer leaves the page as it was", asy
     withdraw: () => Promise.reject(new Failure("away", "Cannot use the database")),
   };
   await using cache = await TestCache.open({ upstreams: [], members: { ...members, board } });
-  await cache.tellMembers();
+  await cache.reportToMembers();
   isAway = true;
-  await cache.tellMembers();
+  await cache.reportToMembers();
   assert.equal((await membersOf(cache)).length, 2);
   assert.deepEqual(cache.logged("warn"), []);
 });

@@ -216,7 +216,7 @@ Deno.test("stats: every field is documented, and every documented field is there
   const pushed = await pushOf(makeStoreObject({ name: "pushed-1.0" }));
   const putting = cache.put(pushed.narPath, body.readable, AS_WRITER);
   await eventually("the upload comes in", async () => (await statsOf(cache)).uploads.count === 1);
-  await cache.tellMembers();
+  await cache.reportToMembers();
   const stats = await statsOf(cache);
   await body.writable.close();
   await (await putting).text();

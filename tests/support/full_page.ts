@@ -57,7 +57,7 @@ export async function openFullPage(): Promise<AsyncDisposable & { readonly url: 
     for (const answer of answers) await answer.bytes();
     await cache.downloadsOver();
   });
-  await cache.tellMembers();
+  await cache.reportToMembers();
   const { url } = opening.use(cache.listen());
   const opened = opening.move();
   return { url, [Symbol.asyncDispose]: () => opened[Symbol.asyncDispose]() };

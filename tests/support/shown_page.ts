@@ -48,7 +48,7 @@ async function withShownPage(look: (page: ShownPage) => Promise<void>): Promise<
   const path = await cache.narPath(object.storePathHash);
   gate.release(1_000_000);
   const answer = await cache.get(path);
-  await cache.tellMembers();
+  await cache.reportToMembers();
   await cache.request("POST", `/pin/${object.storePathHash}.narinfo`);
   await using browser = await openBrowser();
   await using tab = await browser.tab();

@@ -237,8 +237,8 @@ export class TestCache implements AsyncDisposable {
   }
 
   /** Does as the server every few seconds. */
-  tellMembers(): Promise<void> {
-    return this.#app.tellMembers();
+  reportToMembers(): Promise<void> {
+    return this.#app.reportToMembers();
   }
 
   /** Does as the server when it begins to stop. */

@@ -53,8 +53,8 @@ function jobOf(id: number, order: FetchOrder): Job {
     scope.postMessage({ id, event: { type: "room", bytes } });
     return promise;
   });
-  const tell = (event: FetchProgress) => scope.postMessage({ id, event });
-  const fetch = new SinkFetch(() => new PartialFile({ order, allowance, tell }));
+  const report = (event: FetchProgress) => scope.postMessage({ id, event });
+  const fetch = new SinkFetch(() => new PartialFile({ order, allowance, report }));
   const job: Job = { fetch, granted: undefined };
   return job;
 }

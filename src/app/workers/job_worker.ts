@@ -52,7 +52,7 @@ export class JobWorker<Order, Answer extends { readonly id: number }> implements
     this.#worker = undefined;
     const listeners = [...this.#listeners];
     this.#listeners.clear();
-    for (const [id, tell] of listeners) tell(this.#deps.died(id, detail));
+    for (const [id, listener] of listeners) listener(this.#deps.died(id, detail));
   }
 
   [Symbol.dispose](): void {

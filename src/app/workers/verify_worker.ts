@@ -21,7 +21,7 @@ Deno.unrefTimer(setInterval(dropUnusedDecoders, QUIET_MS));
 const inFlight = new Map<number, Growth>();
 const passThroughs = new Map<number, PassThroughMeasure>();
 const passThroughMemory = new MemoryAllowance(PASS_THROUGH_BYTES_MAX);
-const tell = (message: FromVerifyWorker) => scope.postMessage(message);
+const post = (message: FromVerifyWorker) => scope.postMessage(message);
 
 scope.onmessage = ({ data }) => {
   switch (data.type) {
@@ -45,10 +45,10 @@ async function passThrough(id: number, order: PassThroughOrder): Promise<void> {
   const measure = new PassThroughMeasure(order, passThroughMemory);
   passThroughs.set(id, measure);
   try {
-    tell({ id, measure: await measure.measure });
+    post({ id, measure: await measure.measure });
   } catch (error) {
     const isRefused = error instanceof Failure && error.kind === "unavailable";
-    tell({ id, error: messageOf(error), ...(isRefused ? { isRefused } : {}) });
+    post({ id, error: messageOf(error), ...(isRefused ? { isRefused } : {}) });
   } finally {
     passThroughs.delete(id);
   }
@@ -56,16 +56,16 @@ async function passThrough(id: number, order: PassThroughOrder): Promise<void> {
 
 async function take(id: number, bytes: Uint8Array<ArrayBuffer>): Promise<void> {
   await passThroughs.get(id)?.write(bytes);
-  tell({ id, taken: true });
+  post({ id, taken: true });
 }
 
 async function run(id: number, order: VerifyOrder): Promise<void> {
   const growth = new Growth();
   inFlight.set(id, growth);
   try {
-    tell({ id, measure: await measureNar(order, growth) });
+    post({ id, measure: await measureNar(order, growth) });
   } catch (error) {
-    tell({ id, error: messageOf(error) });
+    post({ id, error: messageOf(error) });
   } finally {
     inFlight.delete(id);
   }

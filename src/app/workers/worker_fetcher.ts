@@ -45,10 +45,10 @@ export class WorkerFetcher implements NarFetcher, Disposable {
     const id = worker.open(({ attempt, event }) => {
       if (event.type === "opened" || event.type === "bytes") return listener.progress(event);
       if (event.type === "room") return void grant(event.bytes);
-      const asked = attempts.get(attempt ?? 0);
-      if (event.type === "taken") return asked?.taken();
+      const current = attempts.get(attempt ?? 0);
+      if (event.type === "taken") return current?.taken();
       if (event.type === "failed" && event.reason === "cancelled") dead = event;
-      for (const one of attempt === undefined ? attempts.values() : [asked]) one?.settle(event);
+      for (const one of attempt === undefined ? attempts.values() : [current]) one?.settle(event);
       if (attempt !== undefined) attempts.delete(attempt);
     });
     const grant = async (wanted: number) => {

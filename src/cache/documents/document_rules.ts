@@ -10,7 +10,7 @@ export interface DocumentRule {
   readonly keptBytesMax: number;
   /** True: larger ones pass through. False: they are refused. */
   readonly mayBeLarger: boolean;
-  /** True: the upstream is asked again from time to time. */
+  /** True: larder requests it from the upstream again from time to time. */
   readonly mayChange: boolean;
 }
 

@@ -43,7 +43,7 @@ export async function runDownload(
   download.advance({ type: "error", reason: failure.detail, mayPassThrough });
   // The file must go before its space is given back.
   if (!isLeft) discardDownload(download, deps.attempts.logging.log);
-  if (failure.reason === "room") tellNoRoom(deps, nar, { detail: failure.detail, requestId });
+  if (failure.reason === "room") logNoRoom(deps, nar, { detail: failure.detail, requestId });
   if (failure.reason === "disk") deps.space.diskFull();
   return mayPassThrough ? undefined : failure;
 }
@@ -105,7 +105,7 @@ export function discardDownload({ file }: Download, log: Logger): void {
 }
 
 /** Logs and records the figures of a file that does not fit; it passes through. */
-function tellNoRoom(
+function logNoRoom(
   { attempts, outages, space }: Pick<RunDownloadDeps, "attempts" | "outages" | "space">,
   nar: NarRow,
   { detail, requestId }: { readonly detail: string; readonly requestId: string },

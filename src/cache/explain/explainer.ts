@@ -84,8 +84,8 @@ export class Explainer {
     try {
       const roots = (await metadata.pins()).map(({ storePathHash }) => storePathHash);
       const limits = { ...GRAPH, untilMs: performance.now() + GRAPH_LIMIT_MS };
-      const asked = { roots, target };
-      const found = await rootsReaching(metadata, asked, { slice: new TimeSlice(), limits });
+      const query = { roots, target };
+      const found = await rootsReaching(metadata, query, { slice: new TimeSlice(), limits });
       return await Promise.all(found.map(async (root) => {
         const row = await metadata.findNarinfo(root);
         return { root, name: (row && nameInNarinfo(row.body)) ?? null };

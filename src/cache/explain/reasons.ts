@@ -15,7 +15,7 @@ const VERDICTS: Readonly<Record<Facts["verdict"], string>> = {
 const RESULTS: Readonly<Record<string, string>> = {
   found: "had its narinfo",
   absent: "did not have it",
-  down: "was not asked: it was down",
+  down: "got no request: it was down",
   timeout: "did not answer in time",
   unreachable: "could not be reached",
   status: "answered with an error",

@@ -29,7 +29,7 @@ export interface FetchRequest {
   /** True: no retries. */
   readonly isFinal: boolean;
   /** Called before each request to the upstream. */
-  readonly asked: () => void;
+  readonly requested: () => void;
 }
 
 /**

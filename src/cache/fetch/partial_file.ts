@@ -9,7 +9,7 @@ import type { NarSink, ResumePoint } from "./nar_sink.ts";
 export interface PartialFileParts {
   readonly order: FetchOrder;
   readonly allowance: WriteAllowance;
-  readonly tell: (progress: FetchProgress) => void;
+  readonly report: (progress: FetchProgress) => void;
 }
 
 /**
@@ -20,7 +20,7 @@ export class PartialFile implements NarSink {
   readonly order: FetchOrder;
   readonly copies = true;
   readonly #allowance: WriteAllowance;
-  readonly #tell: (progress: FetchProgress) => void;
+  readonly #report: (progress: FetchProgress) => void;
   readonly #progress: ProgressTeller;
   readonly #file: Deno.FsFile;
   readonly #hash = createHash("sha256");
@@ -31,11 +31,11 @@ export class PartialFile implements NarSink {
     | { readonly source: NarSource; readonly tag: string | undefined; only: boolean }
     | undefined;
 
-  constructor({ order, allowance, tell }: PartialFileParts) {
+  constructor({ order, allowance, report }: PartialFileParts) {
     this.order = order;
     this.#allowance = allowance;
-    this.#tell = tell;
-    this.#progress = new ProgressTeller(tell);
+    this.#report = report;
+    this.#progress = new ProgressTeller(report);
     this.#fileSize = order.fileSize;
     this.#file = onDisk(() =>
       Deno.openSync(order.path, { read: true, write: true, truncate: true })
@@ -67,7 +67,7 @@ export class PartialFile implements NarSink {
     if (this.#received === 0) {
       this.#origin = { source, tag, only: true };
       this.#fileSize = this.order.fileSize ?? fileSize;
-      this.#tell({ type: "opened", ...(fileSize === undefined ? {} : { fileSize }) });
+      this.#report({ type: "opened", ...(fileSize === undefined ? {} : { fileSize }) });
     } else if (this.#origin !== undefined && !isSame(this.#origin.source, source)) {
       this.#origin.only = false;
     }

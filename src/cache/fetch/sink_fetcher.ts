@@ -71,7 +71,7 @@ export interface SourceRequest {
 export class SinkFetch implements AsyncDisposable {
   readonly #open: () => NarSink;
   #sink: NarSink | undefined;
-  readonly #asked = new Map<AbortController, Promise<FetchOutcome>>();
+  readonly #requests = new Map<AbortController, Promise<FetchOutcome>>();
   /** Ends the source that has answered; `undefined` while there is none. */
   #taken: AbortController | undefined;
   #isOver = false;
@@ -86,11 +86,11 @@ export class SinkFetch implements AsyncDisposable {
     if (this.#isOver) return { type: "failed", reason: "cancelled", detail: "it is over" };
     const abort = new AbortController();
     const running = this.#fetch(request, abort);
-    this.#asked.set(abort, running);
+    this.#requests.set(abort, running);
     try {
       return await running;
     } finally {
-      this.#asked.delete(abort);
+      this.#requests.delete(abort);
       if (this.#taken === abort) this.#taken = undefined;
     }
   }
@@ -98,8 +98,8 @@ export class SinkFetch implements AsyncDisposable {
   /** Ends all requests, then closes the sink. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#isOver = true;
-    for (const abort of this.#asked.keys()) abort.abort();
-    await Promise.all(this.#asked.values());
+    for (const abort of this.#requests.keys()) abort.abort();
+    await Promise.all(this.#requests.values());
     this.#sink?.[Symbol.dispose]();
     this.#sink = undefined;
   }
@@ -113,7 +113,7 @@ export class SinkFetch implements AsyncDisposable {
       const outcome = await fetchNar({
         ...{ upstream, source, idleTimeoutMs },
         sink: this.#sink ??= this.#open(),
-        request: { signal: abort.signal, isFinal, asked: () => void requests++ },
+        request: { signal: abort.signal, isFinal, requested: () => void requests++ },
         take: () => this.#take(abort, taken),
       });
       return { ...outcome, requests };
@@ -125,7 +125,7 @@ export class SinkFetch implements AsyncDisposable {
   #take(abort: AbortController, taken: () => void): boolean {
     if (this.#taken !== undefined) return false;
     this.#taken = abort;
-    for (const other of this.#asked.keys()) {
+    for (const other of this.#requests.keys()) {
       if (other !== abort) other.abort(new FetchError("outrun", "another has answered first"));
     }
     taken();

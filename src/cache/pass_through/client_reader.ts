@@ -24,7 +24,7 @@ export class ClientReader {
     return this.#part?.sent && { ...this.#part.sent, end: this.#part.start };
   }
 
-  /** The requested part; `undefined` when the client left before it asked. */
+  /** The requested part; `undefined` when the client left before its request. */
   async part(): Promise<NarPart | undefined> {
     while (this.#part === undefined && !this.#isOver) await this.#changed.notified();
     return this.#part;

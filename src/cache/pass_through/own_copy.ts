@@ -24,8 +24,8 @@ export class OwnCopy implements OpenSource {
     this.#open = open;
   }
 
-  async openNar(_location: string, { offset, signal, asked }: NarRequest): Promise<NarBody> {
-    asked?.();
+  async openNar(_location: string, { offset, signal, requested }: NarRequest): Promise<NarBody> {
+    requested?.();
     const answer = await this.#open(signal);
     // The next source has its turn, and this one keeps its good name.
     if (answer === undefined) throw new FetchError("outrun", "another source is nearer");

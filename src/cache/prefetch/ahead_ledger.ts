@@ -38,7 +38,7 @@ export class AheadLedger<Name extends string> {
   }
 
   /** True for the first GET of a prefetched entry. */
-  asked(name: Name): boolean {
+  requested(name: Name): boolean {
     const atMs = this.#waiting.get(name);
     if (atMs === undefined) return this.#judged.size > 0 && this.#judged.delete(name);
     const isLate = this.#deps.nowMs() - atMs > WASTED_AFTER_MS;
@@ -49,7 +49,7 @@ export class AheadLedger<Name extends string> {
 
   /** The same for a HEAD that is a use of the entry: its first GET is still to come. */
   looked(name: Name): boolean {
-    const isAhead = this.asked(name);
+    const isAhead = this.requested(name);
     if (isAhead) this.#keep(name);
     return isAhead;
   }

@@ -62,7 +62,7 @@ export class NarsAhead {
   }
 
   /** A client requests a NAR: it no longer waits here. */
-  asked(narName: NarName): void {
+  requested(narName: NarName): void {
     if (this.#waiting.delete(narName)) this.note("wanted");
   }
 

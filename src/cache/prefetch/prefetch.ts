@@ -75,7 +75,7 @@ export class Prefetch implements NarinfoPrefetch, NarPrefetch, AsyncDisposable {
   hit(row: NarinfoRow, { isHead, requestId }: ClientNarinfoRequest): boolean {
     // A client that sends HEAD alone has got an answer without an upstream.
     if (isHead) return this.#narinfoLedger.looked(row.storePathHash);
-    const isAhead = this.#narinfoLedger.asked(row.storePathHash);
+    const isAhead = this.#narinfoLedger.requested(row.storePathHash);
     if (isAhead) this.#addNar(row.narName, requestId);
     return isAhead;
   }
@@ -92,9 +92,9 @@ export class Prefetch implements NarinfoPrefetch, NarPrefetch, AsyncDisposable {
     return this.#narLedger.has(narName);
   }
 
-  asked(narName: NarName): boolean {
-    this.#nars.asked(narName);
-    return this.#narLedger.asked(narName);
+  requested(narName: NarName): boolean {
+    this.#nars.requested(narName);
+    return this.#narLedger.requested(narName);
   }
 
   /** Counts entries without a request in time as wasted, and skips NARs that waited too long. */

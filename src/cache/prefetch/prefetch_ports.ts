@@ -19,18 +19,18 @@ export interface LearnedNarinfo {
 /** Watches the narinfo responses. Each call returns at once. */
 export interface NarinfoPrefetch {
   /** True for the first GET of a prefetched entry, and for each HEAD before it. */
-  hit(row: NarinfoRow, asked: ClientNarinfoRequest): boolean;
+  hit(row: NarinfoRow, request: ClientNarinfoRequest): boolean;
   /** An upstream sent it; `isJoined`: for another client's request. */
   missed(
     learned: LearnedNarinfo,
-    asked: ClientNarinfoRequest & { readonly isJoined: boolean },
+    request: ClientNarinfoRequest & { readonly isJoined: boolean },
   ): void;
 }
 
 /** Watches the NAR requests. Each call returns at once. */
 export interface NarPrefetch {
   /** Notes a GET. True for the first one of a prefetched entry. */
-  asked(narName: NarName): boolean;
+  requested(narName: NarName): boolean;
   /** True for a prefetched entry before its first GET: a HEAD is no use of a NAR. */
   has(narName: NarName): boolean;
 }
@@ -59,6 +59,6 @@ export interface NarinfoAhead {
 export const NO_PREFETCH: NarinfoPrefetch & NarPrefetch = {
   hit: () => false,
   missed: () => undefined,
-  asked: () => false,
+  requested: () => false,
   has: () => false,
 };

@@ -149,8 +149,8 @@ export class ReferenceWalk {
       return;
     }
     const { requestId } = walk;
-    const asked = { spare, requestId, came: () => came(storePathHash) };
-    const learned = await learner.learnAhead(storePathHash, asked);
+    const options = { spare, requestId, came: () => came(storePathHash) };
+    const learned = await learner.learnAhead(storePathHash, options);
     if (learned.kind !== "learned") return count("failed", 1);
     this.#noteStored(storePathHash);
     this.#add(learned.references, walk);

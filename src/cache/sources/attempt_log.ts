@@ -42,8 +42,8 @@ export class AttemptLog {
   readonly #requestId: string;
   readonly #brokeOff = new Set<string>();
   /** The time of each request without an answer, by its upstream. */
-  readonly #askedAtMs = new Map<string, number>();
-  /** The upstreams of them beside which another source was asked. */
+  readonly #requestedAtMs = new Map<string, number>();
+  /** The upstreams of them beside which larder requested another source. */
   #late = new Set<string>();
   /** The member whose answer is awaited. */
   #member: string | undefined;
@@ -64,7 +64,7 @@ export class AttemptLog {
     const facts = this.facts(upstream);
     const { pool, log } = this.#deps;
     // A source that has failed is no longer among them.
-    this.#late = new Set(this.#askedAtMs.keys());
+    this.#late = new Set(this.#requestedAtMs.keys());
     // This member asks an upstream for its copy.
     if (upstream === OWN_COPY_URL) return this.#noteLateMember();
     if (!pool.has(upstream)) {
@@ -72,7 +72,7 @@ export class AttemptLog {
       return log.info("reading nar from another member", facts);
     }
     this.#noteLateMember();
-    this.#askedAtMs.set(upstream, performance.now());
+    this.#requestedAtMs.set(upstream, performance.now());
     if (received === 0) log.info("downloading nar from upstream", facts);
   }
 
@@ -83,22 +83,22 @@ export class AttemptLog {
       const facts = { nar: this.#nar, request_id: this.#requestId, received };
       log.info("another member does not send: waiting for this member's copy", facts);
     }
-    const askedAtMs = this.#askedAtMs.get(upstream) ?? Infinity;
+    const requestedAtMs = this.#requestedAtMs.get(upstream) ?? Infinity;
     this.#noteOutrun(upstream);
     if (!pool.has(upstream)) return;
     // Its body may take minutes.
     pool.noteNar(upstream, { kind: "found" });
-    pool.narTook(upstream, performance.now() - askedAtMs);
+    pool.narTook(upstream, performance.now() - requestedAtMs);
     if (received > 0) log.info("nar download resumed", { ...this.facts(upstream), received });
   }
 
-  /** A slow upstream is one that another source outran. The last one asked had less time. */
+  /** A slow upstream is one that another source outran. The last one had less time. */
   #noteOutrun(winner: string): void {
     for (const upstream of this.#late) {
       if (upstream !== winner) this.#deps.pool.narTook(upstream, Infinity);
     }
     this.#late = new Set();
-    this.#askedAtMs.clear();
+    this.#requestedAtMs.clear();
   }
 
   /** The member may still answer, and win. Then the request to the upstream was in vain. */
@@ -121,9 +121,9 @@ export class AttemptLog {
     }
     if (upstream === this.#member) this.#member = undefined;
     const { status = 0, requests = 1 } = outcome;
-    // The winner has ended it already, and it may have been asked again since.
+    // The winner has ended it already, and a newer request may be in flight.
     if (!isOutrun(outcome)) {
-      this.#askedAtMs.delete(upstream);
+      this.#requestedAtMs.delete(upstream);
       this.#late.delete(upstream);
     }
     if (outcome.type === "failed" && outcome.reason === "timeout") pool.narTook(upstream, Infinity);
@@ -161,7 +161,7 @@ export class AttemptLog {
   }
 
   /**
-   * No upstream brought the file: those that broke off are asked last next time. `isCut`: a client
+   * No upstream brought the file: those that broke off come last next time. `isCut`: a client
    * has some of its bytes, and sees a broken transfer. `last` is of the last attempt; `undefined`
    * where that has a line already.
    */

@@ -16,7 +16,7 @@ export class SourceRounds {
     this.#failures = failures;
   }
 
-  /** The next source of this round that may be asked; `undefined` at the round's end. */
+  /** The next source of this round that may be requested; `undefined` at the round's end. */
   async next(): Promise<NarSource | undefined> {
     for (let source = this.#again.shift(); source !== undefined; source = this.#again.shift()) {
       if (this.#failures.mayAsk(source.upstream)) return source;

@@ -10,7 +10,7 @@ import { decodedBody } from "./content_coding.ts";
 import { collectBody, type UploadBody } from "./upload_body.ts";
 import { outcomeOf, type UploadOutcome, UploadRefused } from "./upload_outcome.ts";
 
-/** Stands for an upstream in the row of an uploaded document: none is asked about it again. */
+/** Stands for an upstream in the row of an uploaded document: larder requests it from none. */
 const UPLOADED = "upload";
 
 export interface DocumentUploadsDeps {

@@ -101,13 +101,13 @@ export class ServerClient implements Disposable {
 
   #refusal(
     { status, headers }: Response,
-    asked: Pick<RefusedByToken, "method" | "path">,
+    request: Pick<RefusedByToken, "method" | "path">,
   ): string {
     const phrase = `${status} ${STATUS_CODES[status] ?? ""}`.trimEnd();
     if (status === 401 || status === 403) {
       const challenge = headers.get("www-authenticate");
       const hasToken = this.#settings.token !== undefined;
-      return tokenAdvice({ ...asked, status, challenge, hasToken });
+      return tokenAdvice({ ...request, status, challenge, hasToken });
     }
     if (status === 404) {
       return `the server does not have this (${phrase}): is it larder, and as new as this one?`;

@@ -12,13 +12,13 @@ const RECENT_MS = 15 * 60_000;
 
 /** The verdict of the server; that of an older one is made of its figures. */
 export function shownVerdict(stats: ServerJson, nowMs: number): ShownVerdict {
-  const told = stats.at("verdict");
-  const text = told.at("text").text;
+  const verdict = stats.at("verdict");
+  const text = verdict.at("text").text;
   if (text === undefined) return verdictOnFigures(stats, nowMs);
-  const isWell = told.at("is_well").isTrue;
+  const isWell = verdict.at("is_well").isTrue;
   return {
     isWell,
-    lines: [`${isWell ? "✓" : "✗"} ${text}`, ...told.at("faults").list.flatMap(fault)],
+    lines: [`${isWell ? "✓" : "✗"} ${text}`, ...verdict.at("faults").list.flatMap(fault)],
   };
 }
 

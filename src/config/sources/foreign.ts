@@ -23,14 +23,14 @@ export interface ForeignProblems {
 
 /** Sorts given foreign settings into errors and warnings, one line for each reason. */
 export function checkForeign(table: ForeignTable, found: readonly FoundOption[]): ForeignProblems {
-  const asked = found.flatMap((one) => {
+  const unknown = found.flatMap((one) => {
     const row = table[one.key];
     return row === undefined || isObeyed(row, one) ? [] : [{ found: one, row }];
   });
-  const problems = asked.filter(({ row }) => !row.isIgnored)
+  const problems = unknown.filter(({ row }) => !row.isIgnored)
     .map(({ found: { spelled }, row }) => `${spelled}: larder has no such setting: ${row.help}`);
   const moot = Map.groupBy(
-    asked.filter(({ row }) => row.isIgnored),
+    unknown.filter(({ row }) => row.isIgnored),
     ({ found: { source }, row }) => `${source.from === "file" ? source.name : ""}\n${row.help}`,
   );
   const warnings = [...moot.values()].map((rows) =>

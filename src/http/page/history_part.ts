@@ -103,9 +103,13 @@ function trafficCharts({ phrase, each, total }: Sums): readonly Chart[] {
     },
     {
       title: "Hit ratio",
-      headline: formatPercent(ratio(total(hits), total(asked))),
-      detail: `of ${counted(total(asked), "request")}`,
-      series: [{ name: "hit ratio", shape: "area", values: each((f) => ratio(hits(f), asked(f))) }],
+      headline: formatPercent(ratio(total(hits), total(lookups))),
+      detail: `of ${counted(total(lookups), "request")}`,
+      series: [{
+        name: "hit ratio",
+        shape: "area",
+        values: each((f) => ratio(hits(f), lookups(f))),
+      }],
       format: formatPercent,
       scale: "share",
     },
@@ -161,8 +165,8 @@ function stateCharts(history: HistoryStats, inFlightNow: number): readonly Chart
 }
 
 const hits = (figures: Figures) => figures.narinfo_hits + figures.nar_hits;
-const asked = (figures: Figures) => hits(figures) + figures.narinfo_misses + figures.nar_misses;
-const requests = (figures: Figures) => asked(figures) + figures.absent;
+const lookups = (figures: Figures) => hits(figures) + figures.narinfo_misses + figures.nar_misses;
+const requests = (figures: Figures) => lookups(figures) + figures.absent;
 
 /** True without requests, and without served, stored and evicted bytes. */
 function isEmpty(figures: Figures): boolean {

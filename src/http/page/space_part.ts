@@ -26,11 +26,11 @@ export function spacePart({ size }: Pick<Stats, "size">): Html {
     x += width;
     return part;
   });
-  const told = [...shares.map(({ name, bytes }) => `${name} ${formatBytes(bytes)}`), end(size)]
+  const label = [...shares.map(({ name, bytes }) => `${name} ${formatBytes(bytes)}`), end(size)]
     .filter((text) => text !== "").join(", ");
   return markup`<p class="headline">${headline(size)}</p>
 <svg class="stack" viewBox="0 0 ${WIDTH} 20" preserveAspectRatio="none" role="img"
- aria-label="${told}">${parts}</svg>
+ aria-label="${label}">${parts}</svg>
 <p class="ends" aria-hidden="true"><span>0 B</span><span>${end(size)}</span></p>
 <ul class="key">${
     shares.map(({ id, name, bytes }) =>

@@ -67,11 +67,11 @@ function sparkline(latencies: readonly number[]): Part {
   const points = latencies.map((ms, index) =>
     `${(index * step).toFixed(1)} ${(22 - 20 * ms / highest).toFixed(1)}`
   );
-  const told =
+  const label =
     `Latency of the last ${latencies.length} requests: median ${formatLatency(median)}, ` +
     `at most ${formatLatency(highest)}`;
   return markup`<span class="spark"><svg viewBox="0 0 100 24" preserveAspectRatio="none" role="img"
- aria-label="${told}"><title>${told}</title><path class="line first" d="M${
+ aria-label="${label}"><title>${label}</title><path class="line first" d="M${
     points.join("L")
   }"/></svg><span>median ${formatLatency(median)}</span></span>`;
 }

@@ -47,13 +47,13 @@ function documentHandler(documents: Pick<DocumentServer, "serve">, kind: Documen
 
 /** The answer to GET or HEAD of a document. */
 export function documentAnswer(
-  { method, headers: asked }: Pick<ClientRequest, "method" | "headers">,
+  { method, headers: requestHeaders }: Pick<ClientRequest, "method" | "headers">,
   document: SentDocument,
   origin: Origin,
 ): Answer {
   const parts = partsOf(document, origin);
   const { tag } = document;
-  if (tag !== undefined && isNamed(asked.get("if-none-match"), `"${tag}"`)) {
+  if (tag !== undefined && isNamed(requestHeaders.get("if-none-match"), `"${tag}"`)) {
     document[Symbol.dispose]();
     const { "content-length": _, ...headers } = parts.headers ?? {};
     return notModifiedAnswer({ ...parts, headers });

@@ -64,16 +64,16 @@ function linesOf(events: AsyncIterable<GcEvent>): ReadableStream<Uint8Array<Arra
   });
 
   async function send(controller: ReadableStreamDefaultController<Uint8Array<ArrayBuffer>>) {
-    let toldAtMs = -Infinity;
+    let sentAtMs = -Infinity;
     try {
       for await (const event of events) {
         if (gone) return;
         const nowMs = performance.now();
         const isFull = (controller.desiredSize ?? 0) <= 0;
-        if (event.event === "progress" && (isFull || nowMs - toldAtMs < PROGRESS_EVERY_MS)) {
+        if (event.event === "progress" && (isFull || nowMs - sentAtMs < PROGRESS_EVERY_MS)) {
           continue;
         }
-        toldAtMs = nowMs;
+        sentAtMs = nowMs;
         controller.enqueue(encoder.encode(`${JSON.stringify(bothNames(event))}\n`));
         if (event.event === "done") break;
       }

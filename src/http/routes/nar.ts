@@ -44,10 +44,10 @@ export function narRoute(deps: NarRouteDeps): Route {
 
   const counted = async <Found extends NarFacts>(
     name: NarName,
-    asked: Promise<Found | undefined>,
+    pending: Promise<Found | undefined>,
   ) => {
     try {
-      const found = await asked;
+      const found = await pending;
       if (found !== undefined) requests[countedAs(found)].count();
       else requests[await nars.isNamed(name) ? "MISS" : "negative"].count();
       return found;

@@ -11,7 +11,7 @@ import { statsJson, statsQueryIn } from "./stats.ts";
 
 export interface PageRouteDeps {
   readonly page: Page;
-  readonly stats: (asked: StatsQuery) => Promise<Stats>;
+  readonly stats: (query: StatsQuery) => Promise<Stats>;
   /** Explains or finds store paths. Never rejects. */
   readonly search: (query: string) => Promise<Found>;
   /** The keys for the client's `trusted-public-keys`. */

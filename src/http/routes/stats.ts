@@ -6,7 +6,7 @@ import type { StatsQuery } from "../stats/gather_stats.ts";
 import type { Route } from "./router.ts";
 
 /** `/stats`: the figures as JSON, whatever the client accepts; `?range=` picks the history. */
-export function statsRoute(stats: (asked: StatsQuery) => Promise<Stats>): Route {
+export function statsRoute(stats: (query: StatsQuery) => Promise<Stats>): Route {
   const parts = { status: 200, type: "application/json", lifetime: "never" } as const;
   return {
     name: "/stats",

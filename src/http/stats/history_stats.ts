@@ -14,10 +14,10 @@ const SHOWN = Object.keys(FIGURES).filter((figure) => figure !== "since_ms") as 
 /** One range of the past; an unknown name is the default one. */
 export function historyStats(
   history: HistoryReader,
-  asked: string | undefined,
+  name: string | undefined,
   defaultRange = DEFAULT_RANGE,
 ): HistoryStats {
-  const range = isRange(asked) ? asked : defaultRange;
+  const range = isRange(name) ? name : defaultRange;
   const slots = history.slots(range).map(({ atMs, figures }) => ({
     at: new Date(atMs).toISOString(),
     figures: figures === undefined ? null : figuresOf(figures),
@@ -43,10 +43,10 @@ function figuresOf(figures: ReadonlyMap<Figure, number>) {
 export function lifetimeStats(history: HistoryReader, startedAtMs: number): LifetimeStats {
   const figures = history.lifetime();
   const of = (figure: Figure) => figures.get(figure) ?? 0;
-  const asked = ["narinfo_hits", "narinfo_misses", "nar_hits", "nar_misses", "absent"] as const;
+  const counted = ["narinfo_hits", "narinfo_misses", "nar_hits", "nar_misses", "absent"] as const;
   return {
     since: new Date(figures.get("since_ms") ?? startedAtMs).toISOString(),
-    requests: asked.reduce((sum, figure) => sum + of(figure), 0),
+    requests: counted.reduce((sum, figure) => sum + of(figure), 0),
     served_bytes: of("served_bytes"),
     upstream_bytes: of("fetched_bytes"),
     saved_bytes: of("saved_bytes"),

@@ -70,9 +70,9 @@ export class MemberReports implements AsyncDisposable {
 }
 
 function statsOf({ id, status, silentMs }: MemberReport, self: MemberId, atMs: number) {
-  const told = parseStatus(status);
-  const state = silentMs >= GONE_AFTER_MS ? "gone" : told?.is_draining ? "draining" : "running";
-  const { is_draining: _, ...shown } = told ?? UNKNOWN;
+  const parsed = parseStatus(status);
+  const state = silentMs >= GONE_AFTER_MS ? "gone" : parsed?.is_draining ? "draining" : "running";
+  const { is_draining: _, ...shown } = parsed ?? UNKNOWN;
   return {
     id,
     is_self: id === self,

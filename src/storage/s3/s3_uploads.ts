@@ -47,7 +47,7 @@ export class S3Uploads {
     const { ETag } = fileSize <= PART_BYTES
       ? await this.#sendWhole(key, file, fileSize)
       : await this.#sendParts(key, file, fileSize);
-    if (ETag === undefined) throw new Error("the S3 store told no ETag");
+    if (ETag === undefined) throw new Error("the S3 store sent no ETag");
     return ETag;
   }
 
@@ -82,7 +82,7 @@ export class S3Uploads {
     const { UploadId: uploadId, $metadata: { attempts = 1 } } = await client.send(
       new CreateMultipartUploadCommand({ ...names, ContentType: TYPE }),
     );
-    if (uploadId === undefined) throw new Error("the S3 store told no id of the upload");
+    if (uploadId === undefined) throw new Error("the S3 store sent no id of the upload");
     // Where this throws, the caller removes the object, and with it the parts.
     const Parts = await this.#sendEach({ key, uploadId }, file, fileSize);
     const end = { ...names, UploadId: uploadId, MultipartUpload: { Parts } };

@@ -114,11 +114,11 @@ class DecidedSampler implements Sampler {
     this.#followsCaller = followsCaller;
   }
 
-  shouldSample(...asked: Parameters<Sampler["shouldSample"]>): SamplingResult {
-    const [context] = asked;
+  shouldSample(...parameters: Parameters<Sampler["shouldSample"]>): SamplingResult {
+    const [context] = parameters;
     const parent = trace.getSpanContext(context);
     if (!parent?.isRemote) return SAMPLED;
-    if (!this.#followsCaller) return this.#byTraceId.shouldSample(...asked);
+    if (!this.#followsCaller) return this.#byTraceId.shouldSample(...parameters);
     return parent.traceFlags & TraceFlags.SAMPLED ? SAMPLED : NOT_SAMPLED;
   }
 

@@ -89,8 +89,8 @@ function shortError(text: string): string {
 }
 
 /**
- * A request's line begins with what was asked and answered: `GET 200 MISS`. Where the subject is a
- * package and no NAR, it says what was done to it: `POST /pin 200`.
+ * A request's line begins with method, status and `X-Cache`: `GET 200 MISS`. Where the subject is a
+ * package and no NAR, the path is there, too: `POST /pin 200`.
  */
 function messageOf(msg: string, { method, status, x_cache, name, nar, route }: Facts): string {
   if (method === undefined || status === undefined) return msg;

@@ -47,8 +47,8 @@ export function prettyLine(style: PrettyStyle): LineFormat {
     const { message, words } = factWords(msg, facts, level);
     const start = style.hasTime ? `${paints.faint(timeOf(ts))} ` : "";
     const mark = paints[level](LEVEL_WORDS[level].padEnd(LEVEL_COLUMNS));
-    const told = message.padEnd(words === "" ? 0 : MESSAGE_COLUMNS[width]);
-    const text = `${start}${mark} ${paints.strong(subject)} ${told}${words && `  ${words}`}`;
+    const padded = message.padEnd(words === "" ? 0 : MESSAGE_COLUMNS[width]);
+    const text = `${start}${mark} ${paints.strong(subject)} ${padded}${words && `  ${words}`}`;
     return `${text.trimEnd()}\n${stackOf(facts, paints)}`;
   };
 }

@@ -16,7 +16,7 @@ export interface AttemptOptions {
   /** Called with each response that says that the upstream is too busy, retried or not. */
   readonly busy?: (() => void) | undefined;
   /** Called before each request. */
-  readonly asked?: (() => void) | undefined;
+  readonly requested?: (() => void) | undefined;
   /** True: no retries. */
   readonly isFinal?: boolean | undefined;
 }
@@ -69,9 +69,9 @@ export class UpstreamAttempts {
 
   #fetch(
     url: URL | string,
-    { method = "GET", headers, asked, signal }: AttemptOptions,
+    { method = "GET", headers, requested, signal }: AttemptOptions,
   ): Promise<Response> {
-    asked?.();
+    requested?.();
     const { authorization, userAgent } = this.#settings;
     const init = {
       method,
