@@ -11,6 +11,9 @@ import type { App } from "./build_app.ts";
 /** Maximum files for a first pass in this thread. Beyond it a shard takes milliseconds. */
 const HERE_MAX = 20_000;
 
+/** Maximum files for large shards in a first pass: some 150 in each. */
+const SMALL_MAX = 5_000;
+
 export interface ReconciledStores {
   readonly metadata: MetadataStore;
   readonly nars: NarStore;
@@ -40,6 +43,7 @@ export async function startReconciliation(deps: ReconciliationDeps): Promise<Asy
     nowMs: Date.now,
     // Later passes are slow: a shard in ten seconds.
     comparer: {
+      isSmall: keptFiles <= SMALL_MAX,
       compare: async (shard, sizes) => {
         await claim.confirm();
         return await (sizes ? here : first).compare(shard, sizes);

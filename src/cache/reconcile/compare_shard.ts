@@ -61,6 +61,12 @@ export function compareShard(
 const CHARS = [...NIX32_ALPHABET];
 
 /** The 1,024 prefixes that divide all stored names into shards of nearly equal size. */
-export const SHARDS: readonly string[] = CHARS.flatMap((first) =>
-  CHARS.map((second) => first + second)
-);
+export const SHARDS: readonly string[] = [...shardsWhile(() => false)];
+
+/** Prefixes that divide all stored names: of one character while `isQuick`, then of two. */
+export function* shardsWhile(isQuick: () => boolean): Generator<string, void> {
+  for (const first of CHARS) {
+    if (isQuick()) yield first;
+    else for (const second of CHARS) yield first + second;
+  }
+}

@@ -1,6 +1,10 @@
 import assert from "node:assert/strict";
-import { type ShardComparer, StoreComparer } from "../../../src/cache/reconcile/compare_shard.ts";
-import { Reconciler } from "../../../src/cache/reconcile/reconciler.ts";
+import {
+  type ComparedStores,
+  type ShardComparer,
+  StoreComparer,
+} from "../../../src/cache/reconcile/compare_shard.ts";
+import { Reconciler, type StorageComparer } from "../../../src/cache/reconcile/reconciler.ts";
 import { Repairer } from "../../../src/cache/reconcile/repairer.ts";
 import { narNameOf, newStoredName, type StoredName } from "../../../src/nix/stored_name.ts";
 import { Sweeper } from "../../../src/space/sweeper.ts";
@@ -68,7 +72,7 @@ Deno.test("reconcile: where most files are missing little is changed, and it is 
 });
 
 Deno.test("reconcile: files that cannot be listed are no files that are gone", async () => {
-  await using scene = await Scene.open({ failing: true });
+  await using scene = await Scene.open({ comparer: BROKEN });
   const kept = await scene.keep("a");
   assert.equal((await scene.reconciler.pass(SIZES)).complete, false);
   assert.ok((await scene.metadata.findNar(narNameOf(kept)))?.kept);
@@ -76,13 +80,58 @@ Deno.test("reconcile: files that cannot be listed are no files that are gone", a
 });
 
 Deno.test("reconcile: a store that stays away is an error once, not with each pass", async () => {
-  await using scene = await Scene.open({ failing: true });
+  await using scene = await Scene.open({ comparer: BROKEN });
   for (let pass = 0; pass < 3; pass++) await scene.reconciler.pass(SIZES);
   const levels = scene.log.filter(({ msg }) => msg === "not reconciled").map(({ level }) => level);
   assert.deepEqual(levels, ["error", "debug", "debug"]);
 });
 
+Deno.test("reconcile: few files are compared in large shards, until one takes long", async () => {
+  let nowMs = 0;
+  const compared: string[] = [];
+  const comparer = {
+    isSmall: true,
+    compare(shard: string) {
+      nowMs += compared.push(shard) === 3 ? 21 : 20;
+      return Promise.resolve({ files: 0, lost: [], stray: [] });
+    },
+  };
+  await using scene = await Scene.open({ comparer, nowMs: () => nowMs });
+
+  await scene.reconciler.pass({ sizes: false, pauseMs: 0 });
+
+  assert.deepEqual(compared.slice(0, 5), ["0", "1", "2", "30", "31"]);
+  assert.equal(compared.length, 3 + 29 * 32);
+  compared.length = 0;
+  await scene.reconciler.pass(SIZES);
+  assert.equal(compared.length, 1_024);
+});
+
+Deno.test("reconcile: few files are compared as many are", async () => {
+  await using scene = await Scene.open({ isSmall: true });
+  const [whole, gone] = [await scene.keep("a"), await scene.keep("b")];
+  Deno.removeSync(scene.pathOf(gone));
+  const stray = newStoredName(narOf("stray").name);
+  await scene.write(stray);
+
+  assert.equal((await scene.reconciler.pass({ sizes: false, pauseMs: 0 })).mended, 2);
+
+  assert.deepEqual(await scene.namesOnDisk(), [whole]);
+  assert.equal((await scene.metadata.findNar(narNameOf(gone)))?.kept, undefined);
+});
+
 const BROKEN: ShardComparer = { compare: () => Promise.reject(new Error("EIO")) };
+
+interface SceneOptions {
+  readonly comparer?: StorageComparer;
+  readonly isSmall?: boolean;
+  readonly nowMs?: () => number;
+}
+
+function comparerOf(stores: ComparedStores, { isSmall = false }: SceneOptions): StorageComparer {
+  const inner = new StoreComparer(stores);
+  return { isSmall, compare: (shard, sizes) => inner.compare(shard, sizes) };
+}
 
 class Scene implements AsyncDisposable {
   readonly log: { readonly level: string; readonly msg: string }[] = [];
@@ -92,7 +141,7 @@ class Scene implements AsyncDisposable {
   readonly #stocked: StockedSpace;
   readonly #nars: LocalNarStore;
 
-  private constructor(stocked: StockedSpace, failing: boolean) {
+  private constructor(stocked: StockedSpace, options: SceneOptions) {
     this.#stocked = stocked;
     this.#nars = new LocalNarStore(`${this.path}/nar`);
     const log = createLogger("debug", { write: (line) => void this.log.push(JSON.parse(line)) });
@@ -100,17 +149,17 @@ class Scene implements AsyncDisposable {
     const nars = this.#nars;
     const sweeper = new Sweeper({ metadata, nars, owner: "we", log });
     this.reconciler = new Reconciler({
-      comparer: failing ? BROKEN : new StoreComparer({ metadata, nars }),
+      comparer: options.comparer ?? comparerOf({ metadata, nars }, options),
       repairer: new Repairer({ metadata, nars, sweeper, owner: "we", log }),
       firstPassOver: () => undefined,
       changed: async () => void this.changes++,
-      nowMs: () => 1,
+      nowMs: options.nowMs ?? (() => 1),
       log,
     });
   }
 
-  static async open({ failing = false } = {}): Promise<Scene> {
-    return new Scene(await StockedSpace.open(Infinity), failing);
+  static async open(options: SceneOptions = {}): Promise<Scene> {
+    return new Scene(await StockedSpace.open(Infinity), options);
   }
 
   get path(): string {
