@@ -77,6 +77,18 @@ Deno.test("LocalNarStore: a file over 4 GiB keeps its size and its last bytes", 
   assert.equal(await new Response(nar?.read(size - 3, size)).text(), "end");
 });
 
+Deno.test("LocalNarStore: a folder that another process removed is made again", async () => {
+  using folder = tempFolder();
+  const store = new LocalNarStore(folder.path);
+  await put(store, at, "abcdef");
+  Deno.removeSync(`${folder.path}/${at.slice(0, 2)}`, { recursive: true });
+
+  await put(store, at, "ghi");
+
+  await using nar = await store.open(at, STAYS);
+  assert.equal(await new Response(nar?.read(0, 3)).text(), "ghi");
+});
+
 Deno.test("LocalNarStore: a file cut while it is read fails", async () => {
   using folder = tempFolder();
   const path = `${folder.path}/file`;

@@ -32,9 +32,11 @@ export class LocalNarStore implements NarStore {
   }
 
   async put(at: StoredName, path: string): Promise<Seal> {
-    await Deno.mkdir(dirname(this.#pathOf(at)), { recursive: true });
-    await moveDurably(path, this.#pathOf(at));
-    return sealOf(await Deno.stat(this.#pathOf(at)));
+    const to = this.#pathOf(at);
+    // Synchronous: folders and facts in memory take 1 to 3 µs, waiting for another thread 20 to 60.
+    Deno.mkdirSync(dirname(to), { recursive: true });
+    await moveDurably(path, to);
+    return sealOf(Deno.statSync(to));
   }
 
   async remove(at: StoredName): Promise<boolean> {
