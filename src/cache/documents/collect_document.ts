@@ -11,7 +11,7 @@ export type Pieces = AsyncGenerator<Uint8Array<ArrayBuffer>>;
 export type Collected =
   | { readonly kind: "whole"; readonly bytes: Uint8Array<ArrayBuffer> }
   /** All pieces of a document that is too large or too slow for memory, from the first one on. */
-  | { readonly kind: "passing"; readonly pieces: Pieces };
+  | { readonly kind: "streamed"; readonly pieces: Pieces };
 
 /** The longest wait of a client for its first byte; a slower document passes through. */
 const COLLECT_MAX_MS = 10_000;
@@ -40,9 +40,9 @@ export async function collectDocument(
     fits = blocks.byteLength + value.length <= bytesMax && nowMs() < untilMs &&
       share.take(blocks.growthFor(value.length));
     if (fits) blocks.add(value);
-    else if (mayBeLarger) return { kind: "passing", pieces: rejoined(blocks, value, document) };
+    else if (mayBeLarger) return { kind: "streamed", pieces: rejoined(blocks, value, document) };
   }
-  if (mayBeLarger) return { kind: "passing", pieces: document.pieces };
+  if (mayBeLarger) return { kind: "streamed", pieces: document.pieces };
   const limits = `${formatBytes(bytesMax)} or ${formatMs(COLLECT_MAX_MS)}`;
   throw new Failure("corrupt", `Cannot read document: it is over ${limits}`);
 }

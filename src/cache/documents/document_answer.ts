@@ -37,7 +37,7 @@ export async function keptDocument(
   const first = row.size === 0 ? NO_BYTES : await metadata.documentPiece(row.id, 0);
   if (first === undefined) return undefined;
   if (first.length === row.size) return memoryDocument(row, first);
-  return passingDocument(row, keptPieces(metadata, row, first));
+  return streamedDocument(row, keptPieces(metadata, row, first));
 }
 
 /** A document in memory. */
@@ -46,7 +46,7 @@ export function memoryDocument(facts: SentFacts, bytes: Uint8Array<ArrayBuffer>)
 }
 
 /** A document that arrives piece by piece. `over` is called when the stream ends. */
-export function passingDocument(
+export function streamedDocument(
   facts: SentFacts,
   pieces: Pieces,
   release: () => void = () => undefined,

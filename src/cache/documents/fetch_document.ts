@@ -8,7 +8,7 @@ import { parseNarName } from "../../nix/nar_name.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import type { DocumentPool, OpenDocument } from "../../upstream/document_pool.ts";
 import { collectDocument } from "./collect_document.ts";
-import { memoryDocument, passingDocument, type SentDocument } from "./document_answer.ts";
+import { memoryDocument, type SentDocument, streamedDocument } from "./document_answer.ts";
 import { documentPieces, documentTag } from "./document_bytes.ts";
 import { DOCUMENT_RULES, type DocumentRule, looksLikeObject } from "./document_rules.ts";
 
@@ -31,7 +31,7 @@ export type FetchedDocument =
   /** Small, but keeping it failed: for any number of readers. */
   | { readonly kind: "held"; readonly document: SentDocument }
   /** Too large to keep, or too slow: for one reader. */
-  | { readonly kind: "passing"; readonly document: SentDocument }
+  | { readonly kind: "streamed"; readonly document: SentDocument }
   | { readonly kind: "absent" | "unknown" };
 
 /**
@@ -77,12 +77,12 @@ async function take(
   // A document above the limit of all documents is still valid.
   const bytesMax = rule.mayBeLarger ? keptBytesMax : rule.keptBytesMax;
   const collected = await collectDocument(document, { rule, bytesMax, share, nowMs: deps.nowMs });
-  if (collected.kind === "passing") {
+  if (collected.kind === "streamed") {
     held.use(document);
     const rest = held.move();
     const facts = { encoding, size: document.size, mayChange: rule.mayChange };
-    const sent = passingDocument(facts, collected.pieces, () => rest.dispose());
-    return { kind: "passing", document: sent };
+    const sent = streamedDocument(facts, collected.pieces, () => rest.dispose());
+    return { kind: "streamed", document: sent };
   }
   document[Symbol.dispose]();
   const { bytes } = collected;
@@ -104,14 +104,14 @@ async function take(
   if (row !== undefined) return { kind: "kept", row };
   if (pieces.length <= 1) return { kind: "held", document: memoryDocument(facts, bytes) };
   const rest = held.move();
-  const sent = passingDocument(
+  const sent = streamedDocument(
     facts,
     (async function* () {
       yield* pieces;
     })(),
     () => rest.dispose(),
   );
-  return { kind: "passing", document: sent };
+  return { kind: "streamed", document: sent };
 }
 
 /** True where a cut body looks like a whole one. */

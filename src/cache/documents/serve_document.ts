@@ -34,7 +34,7 @@ export class DocumentServer {
     let source: CacheResult = joined ? "JOINED" : "MISS";
     let fetched = await value;
     // A pass-through has one reader: the first client.
-    if (fetched.kind === "passing" && joined) {
+    if (fetched.kind === "streamed" && joined) {
       fetched = await this.#fetch(name, requestId);
       source = "MISS";
     }
@@ -42,7 +42,7 @@ export class DocumentServer {
       case "kept":
         return { source, document: await this.#kept(fetched.row) };
       case "held":
-      case "passing":
+      case "streamed":
         return { source, document: fetched.document };
       case "absent":
       case "unknown":
