@@ -2,6 +2,7 @@ import { DirectStream } from "../../base/direct_stream.ts";
 import { Notifier } from "../../base/notifier.ts";
 import { Failure } from "../../base/failure.ts";
 import { RecentRate } from "../../base/recent_rate.ts";
+import { streamOf } from "../../base/stream_of.ts";
 import type { NarName } from "../../nix/nar_name.ts";
 import {
   type DownloadEvent,
@@ -33,7 +34,7 @@ export const ELSEWHERE = "another member downloads it";
 export class KeptElsewhere extends NotKept {}
 
 /** Passes the rest of a file that cannot be kept through to one client. */
-export type PassThroughRest = (part: NarPart) => AsyncIterable<Uint8Array<ArrayBuffer>>;
+export type PassThroughRest = (part: NarPart) => AsyncGenerator<Uint8Array<ArrayBuffer>, void>;
 
 /** A client that reads the growing file. */
 export interface DownloadReader {
@@ -188,7 +189,7 @@ export class Download {
       changed: this.#changed,
       restAfter: (failure, position) =>
         failure instanceof NotKept
-          ? ReadableStream.from(passThrough({ start: position, end, sent: { from: start, at } }))
+          ? streamOf(passThrough({ start: position, end, sent: { from: start, at } }))
           : undefined,
     });
     return new DirectStream(source, READ_BYTES);

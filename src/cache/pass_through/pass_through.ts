@@ -119,7 +119,7 @@ class PassThrough implements NarTarget, Disposable {
   }
 
   /** A part of a large file, once. A wrong file throws before its end. */
-  async *pieces(part: NarPart): AsyncGenerator<Uint8Array<ArrayBuffer>> {
+  async *pieces(part: NarPart): AsyncGenerator<Uint8Array<ArrayBuffer>, void> {
     try {
       yield* this.#client.pieces(part);
     } finally {
@@ -276,7 +276,7 @@ export async function* restPassedThrough(
   deps: PassThroughDeps,
   nar: NarRow,
   { requestId, peer, run, ...rest }: RestOptions,
-): AsyncGenerator<Uint8Array<ArrayBuffer>> {
+): AsyncGenerator<Uint8Array<ArrayBuffer>, void> {
   const transfer = await run(() => PassThrough.open(deps, nar, { requestId, peer, rest }));
   if (transfer === undefined) {
     const message = "Cannot pass NAR through: no upstream has it";

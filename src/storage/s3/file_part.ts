@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import { Failure } from "../../base/failure.ts";
 import { readFully } from "../../base/files.ts";
+import { streamFrom } from "../../base/stream_of.ts";
 
 type Bytes = Uint8Array<ArrayBuffer>;
 
@@ -30,15 +31,15 @@ export class FilePart extends Blob {
 
   override stream(): ReadableStream<Bytes> {
     let at = this.#start;
-    return new ReadableStream({
-      pull: (controller) => {
-        if (at === this.#end) return controller.close();
+    return streamFrom({
+      next: async () => {
+        if (at === this.#end) return undefined;
         const piece = new Uint8Array(Math.min(READ_BYTES, this.#end - at));
         this.#read(piece, at);
         at += piece.length;
-        controller.enqueue(piece);
+        return piece;
       },
-    }, { highWaterMark: 0 });
+    });
   }
 
   /** Its SHA-256 in hex. */

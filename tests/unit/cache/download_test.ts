@@ -117,7 +117,14 @@ Deno.test("download: a client that leaves ends what is passed through to it", as
   const download = received(folder.path);
   using _use = download.file.use();
   const ended = Promise.withResolvers<void>();
-  const passThrough = () => new ReadableStream({ cancel: () => ended.resolve() });
+  const passThrough = () =>
+    Object.assign(passedOn(), {
+      next: () => new Promise<never>(() => undefined),
+      return() {
+        ended.resolve();
+        return Promise.resolve({ done: true, value: undefined } as const);
+      },
+    });
   using reader = new BodyReader(download.read({ passThrough, peer: undefined }, 0));
   assert.equal(await reader.next(), TEXT.length - 1);
   download.advance({ type: "error", reason: "the disk is full", mayPassThrough: true });
@@ -128,4 +135,4 @@ Deno.test("download: a client that leaves ends what is passed through to it", as
 });
 
 /** Nothing of these downloads is passed through. */
-async function* passedOn(): AsyncGenerator<Uint8Array<ArrayBuffer>> {}
+async function* passedOn(): AsyncGenerator<Uint8Array<ArrayBuffer>, void> {}
