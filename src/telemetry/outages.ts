@@ -143,9 +143,10 @@ export const OUTAGES = {
   orphans: outage({
     level: "warn",
     begins: {
-      "orphans not looked for": "give larder the right to read its folder for partial files",
+      "folder of partial files not read":
+        "give larder the right to read its folder for partial files",
     },
-    over: "orphans are looked for again",
+    over: "folder of partial files is read again",
   }),
   reconciliation: outage({
     level: "error",

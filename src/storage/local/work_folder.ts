@@ -46,7 +46,10 @@ export class WorkFolder implements Spool, Disposable {
       this.#outage.worked();
       return names.filter((name) => name !== this.#deps.member && isMemberId(name));
     } catch (error) {
-      this.#outage.failed("orphans not looked for", { path: this.#base, error: messageOf(error) });
+      this.#outage.failed("folder of partial files not read", {
+        path: this.#base,
+        error: messageOf(error),
+      });
       return [];
     }
   }

@@ -125,7 +125,7 @@ Deno.test("work folder: a folder that cannot be listed is one warning and no fai
   base[Symbol.dispose]();
   assert.deepEqual([folder.others(), folder.others()], [[], []]);
   const warnings = lines().filter(({ level }) => level === "warn");
-  assert.deepEqual(warnings.map(({ msg }) => msg), ["orphans not looked for"]);
+  assert.deepEqual(warnings.map(({ msg }) => msg), ["folder of partial files not read"]);
 });
 
 function open(base: string, log = recordingLogger().log): WorkFolder {
