@@ -160,7 +160,7 @@ in
         type = types.nullOr (types.bool);
         default = null;
         defaultText = literalMD "`true`";
-        description = "Fetch ahead what a client is likely to ask for next.\n\nNarinfos of references, and small NARs; in the background, never before a client.";
+        description = "Fetch likely next requests ahead.\n\nNarinfos of references, and small NARs; in the background, never before a client.";
       };
       prefetch-nar-max-size = mkOption {
         type = types.nullOr (types.either types.ints.unsigned (text "a size such as 512K, 10G or 1.5T" "[0-9]+(\\.[0-9]+)?([KMGTPkmgtp]([iI]?[bB])?|[bB])?"));

@@ -76,7 +76,7 @@ export const CACHE_OPTIONS = {
   "cache.prefetch": {
     kind: boolean,
     default: true,
-    help: "Fetch ahead what a client is likely to ask for next",
+    help: "Fetch likely next requests ahead",
     details: "Narinfos of references, and small NARs; in the background, never before a client.",
   },
   "cache.prefetch-nar-max-size": {
