@@ -168,6 +168,8 @@ for (const count of [2, 3]) {
         // It asks them in turns: a narinfo of one larder, and its NAR of the next one.
         await using front = await NginxFront.open(larders.map(({ port }) => port));
         assert.equal(await pull(front, warm), 200);
+        // The client has its last byte before the file is stored.
+        await eventually("it is kept", () => accountsOf(replicas.storage).keptFiles === 1);
 
         await end(redis);
         await within(WARM_MAX_MS, "a warm path", () => pull(front, warm));
