@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { DatabaseSync } from "node:sqlite";
 import { eventually } from "../support/eventually.ts";
 import { fakeUpstream } from "../support/fake_upstream.ts";
 import { startLarder } from "../support/larder_process.ts";
@@ -57,6 +58,18 @@ testUnless(excuse, "accel: ranges, HEAD and If-None-Match are as without it", as
   for (const name of ["content-length", "etag", "x-cache", "content-type"]) {
     assert.equal(head.headers.get(name), direct.headers.get(name), name);
   }
+});
+
+testUnless(excuse, "accel: a NAR that nginx sends has a use", async () => {
+  await using scene = await Scene.open(OBJECT);
+  using database = new DatabaseSync(`${scene.larder.storage}/db.sqlite`, { readOnly: true });
+  const lastUse = () =>
+    Number(database.prepare("SELECT max(used_at_ms) AS last FROM narinfo_use").get()?.["last"]);
+  const sentAtMs = Date.now();
+
+  await (await scene.get(scene.path)).bytes();
+
+  await eventually("the use is written", () => lastUse() >= sentAtMs);
 });
 
 testUnless(excuse, "accel: without the header a client gets the bytes from larder", async () => {
