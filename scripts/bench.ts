@@ -115,8 +115,10 @@ async function facts(
   return [
     `${navigator.hardwareConcurrency} cores, shared by load and servers; ${nginx} with ` +
     `${NGINX_WORKERS} worker, its files sent by sendfile; larder from ${larder}`,
-    "defaults on all sides, each with its log in a file; medians (least–most) of " +
-    `${processes} processes with ${rounds} rounds each, which take turns`,
+    "defaults on all sides, each with its log in a file",
+    "but larder knows absent paths for an hour, and nginx has tcp_nopush and keeps connections",
+    `medians (least–most) of ${processes} processes with ${rounds} rounds each, which take ` +
+    "turns; start and first NAR have processes of their own",
     `wrk with one thread, ${seconds} s a round; big files with one curl for each client`,
   ];
 }

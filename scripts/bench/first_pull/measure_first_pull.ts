@@ -173,7 +173,7 @@ function rowOf(scene: Scene, { pull, straightS, rounds }: Pulled): string {
     const seconds = rounds.map(value).filter((one) => one !== undefined);
     const failed = rounds.length - seconds.length;
     const suffix = failed === 0 ? "" : `, ${failed} of ${rounds.length} failed`;
-    return (seconds.length === 0 ? "–" : median(seconds).toFixed(1)) + suffix;
+    return (seconds.length === 0 ? "–" : median(seconds).toFixed(2)) + suffix;
   };
   const cold = median(rounds.map(({ larder }) => larder.cold));
   const verdict = cold <= reachS ? "reached" : missed(scene, pull, rounds);
