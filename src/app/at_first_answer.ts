@@ -6,9 +6,13 @@ import type { RequestPipeline } from "../http/pipeline/request_pipeline.ts";
  */
 export function atFirstAnswer(pipeline: RequestPipeline, begun: () => void): RequestPipeline {
   let handle: RequestPipeline["handle"] = (request, delivery) => {
-    handle = pipeline.handle;
     const answer = pipeline.handle(request, delivery);
-    (delivery?.ended ?? answer).then(begun);
+    (delivery?.ended ?? answer).then(() => {
+      // Of several, the first to end counts: another may be long.
+      if (handle === pipeline.handle) return;
+      handle = pipeline.handle;
+      begun();
+    });
     return answer;
   };
   return {

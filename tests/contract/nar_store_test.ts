@@ -89,6 +89,20 @@ Deno.test("LocalNarStore: a folder that another process removed is made again", 
   assert.equal(await new Response(nar?.read(0, 3)).text(), "ghi");
 });
 
+Deno.test("LocalNarStore: folders of others beside its own are no files of it", async () => {
+  using folder = tempFolder();
+  const store = new LocalNarStore(folder.path);
+  await put(store, at, "abcdef");
+  const shard = at.slice(0, 2);
+  const others = `${folder.path}/${shard}-old`;
+  Deno.mkdirSync(others);
+  Deno.writeTextFileSync(`${others}/${at}`, "old");
+
+  for (const prefix of ["", at.slice(0, 1), shard]) {
+    assert.deepEqual(await Array.fromAsync(store.list(prefix)), [{ at }], prefix);
+  }
+});
+
 Deno.test("LocalNarStore: a file cut while it is read fails", async () => {
   using folder = tempFolder();
   const path = `${folder.path}/file`;

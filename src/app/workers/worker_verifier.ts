@@ -35,7 +35,7 @@ export class WorkerVerifier implements NarVerifier, Disposable {
 
   /** Starts one thread ahead of its first NAR; the others start when NARs wait. */
   prepare(): void {
-    this.#idlest().prepare();
+    this.#threads[0]?.prepare();
   }
 
   [Symbol.dispose](): void {

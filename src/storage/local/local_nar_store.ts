@@ -66,7 +66,9 @@ export class LocalNarStore implements NarStore {
   /** Names of the folders that may hold names with that prefix. */
   #shardsOf(prefix: string): readonly string[] {
     if (prefix.length >= SHARD_LENGTH) return [prefix.slice(0, SHARD_LENGTH)];
-    return namesIn(this.#folder).filter((shard) => shard.startsWith(prefix));
+    // Others are not larder's, such as `lost+found`.
+    return namesIn(this.#folder)
+      .filter((shard) => shard.length === SHARD_LENGTH && shard.startsWith(prefix));
   }
 
   #pathOf(at: StoredName): string {

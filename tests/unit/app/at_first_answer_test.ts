@@ -18,13 +18,17 @@ Deno.test("workers: they start once the first answer is sent, and only then", as
     request: unknown,
     delivery: { readonly ended: Promise<string> },
   ) => Promise<void>;
-  const first = Promise.withResolvers<string>();
+  const [long, short] = [Promise.withResolvers<string>(), Promise.withResolvers<string>()];
+  const both = ["request", "answer"];
 
-  await call({}, { ended: first.promise });
+  await call({}, { ended: long.promise });
+  await call({}, { ended: short.promise });
   events.push("sent");
-  first.resolve("sent");
-  await first.promise;
+  short.resolve("sent");
+  await short.promise;
+  long.resolve("sent");
+  await long.promise;
   await call({}, { ended: Promise.resolve("sent") });
 
-  assert.deepEqual(events, ["request", "answer", "sent", "started", "request", "answer"]);
+  assert.deepEqual(events, [...both, ...both, "sent", "started", ...both]);
 });
