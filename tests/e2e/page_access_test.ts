@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import type { Tab } from "../support/browser.ts";
+import { eventually } from "../support/eventually.ts";
 import { pageTest } from "../support/shown_page.ts";
 
 /** The contrast that WCAG 2.2 wants of text at level AA, and of what only has to be seen. */
@@ -44,11 +45,11 @@ const CONTROLS = [
     "evict-now",
     "gib",
     "evict",
-    "see the status above",
+    "remedy-of-upstream-down",
     "query",
     "search",
-    "LONG NAME",
-    "Unpin",
+    "pin-of-ROOT",
+    "pins-unpin-ROOT",
     "End this protection",
   ],
   ...["pin-path", "path", "pin", "use-conf", "lines-conf", "Copy"],
@@ -100,6 +101,26 @@ pageTest("page: every control is reached by keyboard, and is seen to be", async 
         .map((one) => one.outerHTML)
     `);
   assert.deepEqual(small, [], "large enough for a finger");
+});
+
+pageTest("page: a refresh takes the focus from nothing", async ({ tab }) => {
+  const live = `[...document.querySelectorAll("[data-live]")].flatMap((part) =>
+    [...part.querySelectorAll("a, button, input, summary, [tabindex]")])
+      .filter((one) => one.checkVisibility())`;
+  const names = await tab.read<string[]>(`${live}.map((one) => one.id || one.outerHTML)`);
+  assert.ok(names.length >= 8, `${names}`);
+  for (const [at, name] of names.entries()) {
+    await tab.read(`{
+      const one = ${live}[${at}];
+      one.closest("[data-live]").append(document.createElement("mark"));
+      one.focus();
+      document.dispatchEvent(new Event("visibilitychange"));
+    }`);
+    await eventually("the part is new", async () => {
+      return await tab.read("document.querySelector('mark') === null");
+    });
+    assert.equal(await tab.read("document.activeElement.id"), name);
+  }
 });
 
 pageTest("page: no id is there twice, and all that needs a name has one", async ({ tab }) => {
@@ -174,9 +195,9 @@ async function walk(tab: Tab): Promise<readonly string[]> {
       const shown = one.type === "radio" ? one.nextElementSibling : one;
       const { outlineStyle, outlineWidth, outlineColor } = getComputedStyle(shown);
       const isSeen = outlineStyle === "solid" && parseFloat(outlineWidth) >= 2;
-      const text = one.textContent.trim().replace(/^long-.*/, "LONG NAME");
+      const id = one.id.replace(/(?<=^pin.*-)[0-9a-z]{32}$/, "ROOT");
       one === document.body ? null : {
-        name: one.id || text || one.tagName.toLowerCase(),
+        name: id || one.textContent.trim() || one.tagName.toLowerCase(),
         outline: isSeen ? contrast(outlineColor, ground(one.parentElement)) : 0,
       };
     }`);

@@ -68,7 +68,9 @@ function explained(one: Explanation): Html {
       formatBytes(one.nar.nar_bytes)
     } unpacked</p>`
   }<ul class="reasons">${one.reasons.map((reason) => markup`<li>${reason}</li>`)}</ul>${
-    isRoot ? unpinForm(one.hash, name) : one.narinfo !== null && pinForm(one.hash, name)
+    isRoot
+      ? unpinForm({ root: one.hash, name, section: "packages" })
+      : one.narinfo !== null && pinForm(one.hash, name)
   }</div>`;
 }
 

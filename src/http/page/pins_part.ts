@@ -13,7 +13,8 @@ export function pinsPart({ pins, at }: Pick<Stats, "pins" | "at">, look: ListsLo
  A pin keeps a store path and all that it needs.</p>`;
   }
   const isCounting = roots.some(({ bytes }) => bytes === null);
-  return markup`${rows(roots, { count, section: "packages", ...look }, (one) => pin(one, at))}${
+  const shown = { count, section: "packages", list: "pins", ...look };
+  return markup`${rows(roots, shown, (one) => pin(one, at))}${
     counted_at !== null && !isCounting &&
     markup`<p class="quiet">Sizes were counted ${ago(counted_at, at)}.</p>`
   }`;
@@ -23,15 +24,25 @@ function pin({ root, name, pinned_at, stored, missing, bytes }: PinnedRootStats,
   const facts = stored === null || missing === null || bytes === null
     ? "being counted"
     : `${formatBytes(bytes)}, ${counted(stored, "path")} here, ${formatNumber(missing)} missing`;
-  return markup`<li class="pin"><div><a class="strong" href="?q=${root}#packages">${
-    name ?? root
-  }</a>${name !== null && markup` <code>${root}</code>`}</div><span
- class="detail">${facts}, pinned ${ago(pinned_at, at)}</span>${unpinForm(root, name ?? root)}</li>`;
+  return markup`<li class="pin"><div><a id="pin-of-${root}" class="strong"
+ href="?q=${root}#packages">${name ?? root}</a>${
+    name !== null && markup` <code>${root}</code>`
+  }</div><span
+ class="detail">${facts}, pinned ${ago(pinned_at, at)}</span>${
+    unpinForm({ root, name: name ?? root, section: "pins" })
+  }</li>`;
+}
+
+export interface UnpinForm {
+  readonly root: string;
+  readonly name: string;
+  /** The part of the page with this form: both may list the same root. */
+  readonly section: "pins" | "packages";
 }
 
 /** Opening it is the first step, the button the second one. */
-export function unpinForm(root: string, name: string): Html {
-  return markup`<details class="act"><summary>Unpin</summary>
+export function unpinForm({ root, name, section }: UnpinForm): Html {
+  return markup`<details class="act"><summary id="${section}-unpin-${root}">Unpin</summary>
 <form method="post" action="page/unpin"><input type="hidden" name="path" value="${root}">
 <button aria-label="End this protection of ${name}">End this protection</button></form></details>`;
 }

@@ -1,3 +1,4 @@
+import { kindOf } from "../../telemetry/outages.ts";
 import type { ProblemStats, Stats } from "../stats/stats.ts";
 import { clock, formatNumber } from "./format.ts";
 import { type Html, markup, type Part } from "./markup.ts";
@@ -19,7 +20,7 @@ type Kind = ProblemKind<ProblemStats>;
 export function problemsPart({ problems, verdict, at }: Stats, lists: ListsLook): Html {
   if (problems.length === 0) return markup`<p class="none">None since the start.</p>`;
   const kinds = problemKinds(problems);
-  const look = { count: kinds.length, section: "problems-section", ...lists };
+  const look = { count: kinds.length, section: "problems-section", list: "problems", ...lists };
   const hints = verdict.faults.map(({ hint }) => hint);
   return rows(kinds, look, (kind) => row(kind, { at, hints }));
 }
@@ -46,9 +47,14 @@ function row(kind: Kind, { at, hints }: RowParts): Html {
   }${
     remedy !== "" &&
     markup`<span class="detail">What to do: ${
-      isInVerdict(remedy, hints) ? markup`<a href="#verdict">see the status above</a>` : remedy
+      isInVerdict(remedy, hints) ? linkToVerdict(kind) : remedy
     }.</span>`
   }</li>`;
+}
+
+function linkToVerdict([{ message }]: Kind): Html {
+  const id = `remedy-of-${kindOf(message).replaceAll(" ", "-")}`;
+  return markup`<a id="${id}" href="#verdict">see the status above</a>`;
 }
 
 interface KindLook {

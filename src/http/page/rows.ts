@@ -18,6 +18,8 @@ export interface RowsLook extends ListsLook {
   readonly count: number;
   /** The id of the section. */
   readonly section: string;
+  /** Name of the list, of its own on the page. */
+  readonly list: string;
 }
 
 /** A list whose first rows are shown: a page with hundreds of them takes long to paint. */
@@ -28,7 +30,8 @@ export function rows<One>(all: readonly One[], look: RowsLook, show: (one: One) 
     hidden > 0 &&
     markup`<p class="quiet">and ${formatNumber(hidden)} more${
       shown.length < all.length &&
-      markup`. <a href="?all&amp;range=${look.range}#${look.section}">Show all</a>`
+      markup`. <a id="all-${look.list}"
+ href="?all&amp;range=${look.range}#${look.section}">Show all</a>`
     }</p>`
   }`;
 }

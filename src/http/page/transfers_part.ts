@@ -3,7 +3,7 @@ import type { Stats, TransfersStats, TransferStats } from "../stats/stats.ts";
 import { transferWords } from "../stats/transfer_words.ts";
 import { ago, formatNumber, formatPercent } from "./format.ts";
 import { type Html, markup, type Part } from "./markup.ts";
-import { type ListsLook, rows } from "./rows.ts";
+import { type ListsLook, rows, type RowsLook } from "./rows.ts";
 
 /** Running transfers: downloads, uploads, and stored files that clients receive. */
 export function transfersPart(
@@ -14,14 +14,21 @@ export function transfersPart(
   const count = downloads.count + verification_backlog.files + uploads.count + sends.count;
   if (count === 0) return markup`<p class="none">Nothing at the moment.</p>`;
   return markup`${
-    list(downloads, look, (one) => transfer(one, { kind: "Download", towards: "to", at }))
+    list(downloads, { list: "downloads", ...look }, (one) =>
+      transfer(one, { kind: "Download", towards: "to", at }))
   }${backlog(verification_backlog)}${
-    uploads.count > 0 && markup`<h3>Uploading now</h3>${
-      list(uploads, look, (one) => transfer(one, { kind: "Upload", towards: "from", at }))
+    uploads.count > 0 &&
+    markup`<h3>Uploading now</h3>${
+      list(
+        uploads,
+        { list: "uploads", ...look },
+        (one) => transfer(one, { kind: "Upload", towards: "from", at }),
+      )
     }`
   }${
-    sends.count > 0 && markup`<h3>Sending from the store</h3>${
-      list(sends, look, (one) =>
+    sends.count > 0 &&
+    markup`<h3>Sending from the store</h3>${
+      list(sends, { list: "sends", ...look }, (one) =>
         markup`<li><b>${one.name ?? one.nar}</b><span class="detail">to ${
           clientsOf(one)
         }</span></li>`)
@@ -39,7 +46,7 @@ function backlog({ files, bytes, seconds }: Stats["verification_backlog"]): Part
 
 function list<One>(
   { count, under_way }: { readonly count: number; readonly under_way: readonly One[] },
-  look: ListsLook,
+  look: ListsLook & Pick<RowsLook, "list">,
   show: (one: One) => Part,
 ): Part {
   return count > 0 && rows(under_way, { count, section: "now", ...look }, show);

@@ -26,6 +26,6 @@ function calm({ upstreams, requests, size }: Stats): Part {
   const isIdle = hits + misses + joined + prefetched + absent === 0;
   const said = `${upstreams.length === 0 ? "No upstream is configured" : up}. ${room}.`;
   return isIdle
-    ? markup`${said} No request since the start: <a href="#use">use this cache</a>.`
+    ? markup`${said} No request since the start: <a id="use-this" href="#use">use this cache</a>.`
     : said;
 }

@@ -3,8 +3,8 @@ import { rows } from "../../../src/http/page/rows.ts";
 
 const all = Array.from({ length: 30 }, (_, index) => `row-${index};`);
 
-function told(count: number, isWhole: boolean): string {
-  const look = { count, section: "packages", isWhole, range: "week" } as const;
+function shown(count: number, isWhole: boolean): string {
+  const look = { count, section: "packages", list: "pins", isWhole, range: "week" } as const;
   const { text } = rows(all, look, (one) => one);
   return text.replace(/row-\d+;/g, "R").replace(/<(?!a )[^>]*>/g, "");
 }
@@ -12,13 +12,13 @@ function told(count: number, isWhole: boolean): string {
 Deno.test("page: of a long list 20 rows are shown, and a link leads to all that are known", () => {
   const twenty = "R".repeat(20);
   assert.equal(
-    told(30, false),
-    `${twenty}and 10 more. <a href="?all&amp;range=week#packages">Show all`,
+    shown(30, false),
+    `${twenty}and 10 more. <a id="all-pins"\n href="?all&amp;range=week#packages">Show all`,
   );
   assert.equal(
-    told(1_234, false),
-    `${twenty}and 1,214 more. <a href="?all&amp;range=week#packages">Show all`,
+    shown(1_234, false),
+    `${twenty}and 1,214 more. <a id="all-pins"\n href="?all&amp;range=week#packages">Show all`,
   );
-  assert.equal(told(30, true), "R".repeat(30));
-  assert.equal(told(31, true), `${"R".repeat(30)}and 1 more`);
+  assert.equal(shown(30, true), "R".repeat(30));
+  assert.equal(shown(31, true), `${"R".repeat(30)}and 1 more`);
 });
