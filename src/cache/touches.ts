@@ -85,7 +85,7 @@ export class Touches implements AsyncDisposable {
     } catch (error) {
       // A lost touch only makes the order of eviction older.
       const count = changes.length - written;
-      this.#outage.failed("uses not written", { count, error: messageOf(error) });
+      this.#outage.failed("touches not written", { count, error: messageOf(error) });
     }
   }
 }

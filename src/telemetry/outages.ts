@@ -98,8 +98,8 @@ export const OUTAGES = {
   }),
   touches: outage({
     level: "warn",
-    begins: { "uses not written": FREE_DATABASE },
-    over: "uses are written again",
+    begins: { "touches not written": FREE_DATABASE },
+    over: "touches are written again",
     needsDatabase: true,
   }),
   keeping: outage({
@@ -133,6 +133,11 @@ export const OUTAGES = {
     level: "error",
     begins: { "nar not removed": MAY_REMOVE },
     over: "nars are removed again",
+  }),
+  orphanRemoval: outage({
+    level: "warn",
+    begins: { "orphan not removed": MAY_REMOVE },
+    over: "orphans are removed again",
   }),
   settling: outage({
     level: "error",

@@ -33,7 +33,6 @@ const WHAT_TO_DO: Readonly<Record<string, string>> = {
   "busy nars not counted": CHECK_DATABASE,
   "damaged nar not removed": CHECK_RIGHTS,
   "download not removed": CHECK_RIGHTS,
-  "orphan not removed": CHECK_RIGHTS,
   "upload failed": "check the disk of the storage, then upload again",
   "document not kept": "check the disk of the storage",
   "document not usable": "nothing: larder refused the document",

@@ -18,7 +18,8 @@ export class WorkFolder implements Spool, Disposable {
   readonly #base: string;
   readonly #deps: WorkFolderDeps;
   readonly #outage;
-  /** Orphans that could not be removed, so that the log names each once. */
+  readonly #removalOutage;
+  /** Orphans that could not be removed: the outage lasts as long as one is left. */
   readonly #stuck = new Set<MemberId>();
   #received: string[] = [];
   /** The names of the whole files of others that this folder has, or has had. */
@@ -31,6 +32,7 @@ export class WorkFolder implements Spool, Disposable {
     this.#base = base;
     this.#deps = deps;
     this.#outage = new OutageLog(deps.log, OUTAGES.orphans);
+    this.#removalOutage = new OutageLog(deps.log, OUTAGES.orphanRemoval);
     this.path = `${base}/${deps.member}`;
     Deno.mkdirSync(this.path);
   }
@@ -104,15 +106,13 @@ export class WorkFolder implements Spool, Disposable {
       log.info("orphan removed", { path });
     } catch (error) {
       if (!(error instanceof Deno.errors.NotFound)) {
-        log[this.#stuck.has(member) ? "debug" : "warn"]("orphan not removed", {
-          path,
-          error: messageOf(error),
-        });
         this.#stuck.add(member);
+        this.#removalOutage.failed("orphan not removed", { path, error: messageOf(error) });
         return false;
       }
     }
     this.#stuck.delete(member);
+    if (this.#stuck.size === 0) this.#removalOutage.worked();
     return true;
   }
 
@@ -127,7 +127,6 @@ export class WorkFolder implements Spool, Disposable {
 
   /** Whole files stay, for the next process that looks for orphans. */
   [Symbol.dispose](): void {
-    const { log } = this.#deps;
     try {
       const received = receivedIn(this.path);
       for (const { name } of received.length === 0 ? [] : Deno.readDirSync(this.path)) {
@@ -136,7 +135,8 @@ export class WorkFolder implements Spool, Disposable {
       if (received.length === 0) Deno.removeSync(this.path, { recursive: true });
     } catch (error) {
       if (error instanceof Deno.errors.NotFound) return;
-      log.warn("orphan not removed", { path: this.path, error: messageOf(error) });
+      const facts = { path: this.path, error: messageOf(error) };
+      this.#removalOutage.failed("orphan not removed", facts);
     }
   }
 }

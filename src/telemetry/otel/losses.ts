@@ -6,7 +6,10 @@ export interface LossesDeps {
   readonly counter: Pick<Series, "add">;
 }
 
-/** Counts the lost records of one signal, and logs each outage once. */
+/**
+ * Counts the lost records of one signal, and logs each outage once. An OutageLog would log each
+ * repeat at level debug: one record more for the queue that loses them.
+ */
 export class Losses {
   readonly #deps: LossesDeps;
   #isOut = false;

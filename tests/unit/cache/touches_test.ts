@@ -19,7 +19,7 @@ Deno.test("uses: those that cannot be written are one line in the log, and given
   await touches.flush();
   assert.equal(written.length, 1);
   const left = 1_000 - (written[0]?.length ?? 0);
-  assert.deepEqual(lines.map(({ msg, count }) => [msg, count]), [["uses not written", left]]);
+  assert.deepEqual(lines.map(({ msg, count }) => [msg, count]), [["touches not written", left]]);
   await touches[Symbol.asyncDispose]();
 });
 

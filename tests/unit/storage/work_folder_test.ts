@@ -107,6 +107,8 @@ Deno.test("work folder: one that cannot be removed is named once, until it goes"
   } finally {
     Deno.removeSync(base.path);
   }
+  assert.equal(folder.remove(dead), true);
+  assert.deepEqual(lines().slice(-1).map(({ msg }) => msg), ["orphans are removed again"]);
 });
 
 Deno.test("work folder: one that another process removed is made again", () => {

@@ -198,8 +198,8 @@ Deno.test("problems: what is over leaves before what lasts", () => {
   const problems = new RecentProblems(() => 0);
   const log = problems.watch(silentLogger());
   log.warn("database does not answer");
-  log.warn("uses not written");
-  log.info("uses are written again");
+  log.warn("touches not written");
+  log.info("touches are written again");
   for (let count = 0; count < 49; count++) log.warn(`odd ${count}`);
   const messages = problems.list().map(({ message }) => message);
   assert.deepEqual([messages.length, messages.at(-1)], [50, "database does not answer"]);
