@@ -72,7 +72,7 @@ export async function migrateDatabase(order: DatabaseMove): Promise<DatabaseMove
   }
 }
 
-interface Claim {
+interface TargetClaim {
   readonly source: MetadataBackEnd;
   readonly target: MetadataBackEnd;
   readonly from: DatabasePlace;
@@ -82,7 +82,7 @@ interface Claim {
  * Marks the new database as a copy of the old one. One with rows must be marked already. Otherwise
  * the rows that the old one lacks are its own, and it may be the one that is in use.
  */
-async function claimTarget({ source, target, from }: Claim): Promise<void> {
+async function claimTarget({ source, target, from }: TargetClaim): Promise<void> {
   const member = await livingMember(target);
   if (member !== undefined) throw refused(`larder ${member} uses the new one; stop it`);
   const id = await source.storageId();
@@ -125,7 +125,7 @@ async function confirmCopy(target: MetadataBackEnd): Promise<void> {
  * that key. For SQLite it is a file. The result is the place of a key that is not in the database.
  */
 async function copyKey(
-  { source, target, from }: Claim,
+  { source, target, from }: TargetClaim,
   to: DatabasePlace,
 ): Promise<KeyPlace | undefined> {
   if (from.kind === "sqlite") return keyBeside(from.path);

@@ -6,14 +6,14 @@ import type { NarStore, OpenOptions, StoredNar } from "../storage/nar_store.ts";
 import { type RunBelow, type SpanStart, traced, type Tracer } from "../telemetry/tracer.ts";
 
 /** A method of the metadata store in SQL's terms; no table if there are several. */
-interface Query {
+interface TracedQuery {
   readonly operation: "SELECT" | "BATCH";
   readonly table?: string;
 }
 
-const select = (table: string): Query => ({ operation: "SELECT", table });
+const select = (table: string): TracedQuery => ({ operation: "SELECT", table });
 
-const QUERIES: Readonly<Record<string, Query>> = {
+const QUERIES: Readonly<Record<string, TracedQuery>> = {
   findNarinfo: select("narinfo"),
   findNar: select("nar"),
   sourcesOf: select("nar_source"),
@@ -57,7 +57,7 @@ export function tracedMetadata<Store extends MetadataStore>(
 }
 
 /** A span with the attributes of OpenTelemetry's conventions for databases. */
-function spanOf(method: string, { operation, table }: Query, system: string): SpanStart {
+function spanOf(method: string, { operation, table }: TracedQuery, system: string): SpanStart {
   return {
     name: table === undefined ? operation : `${operation} ${table}`,
     kind: "client",

@@ -39,9 +39,9 @@ with TO. It ends with status 1 while FROM changes.
 };
 
 /** Gets the operands behind its name as `own`. */
-type Migration = (words: ServerWords, host: CommandProcess) => Promise<number>;
+type MigrationCommand = (words: ServerWords, host: CommandProcess) => Promise<number>;
 
-const KINDS: Readonly<Record<string, Migration>> = {
+const KINDS: Readonly<Record<string, MigrationCommand>> = {
   "database": migrateDatabaseCommand,
   "storage": migrateStorageCommand,
 };

@@ -46,7 +46,7 @@ const STREAM_HINT = "give each member --cache-advertise-url, so that others read
 const HELD_HINT = "another member fetches it, too slowly; check its log for its upstreams";
 
 /** One call of `take`. */
-interface Attempt {
+interface LeaseCall {
   readonly job: LeaseJob;
   readonly startedAtMs: number;
   retries: number;
@@ -67,9 +67,9 @@ export class Leases {
   async take(job: LeaseJob): Promise<Turn> {
     const facts = { "larder.lock.type": job.lockType };
     return await this.#deps.tracer.span({ name: "acquire lock", kind: "client", facts }, (span) => {
-      const attempt: Attempt = { job, startedAtMs: performance.now(), retries: 0 };
-      return this.#take(attempt).then((turn) => {
-        span.set({ "larder.lock.turn": turn.kind, "larder.lock.retries": attempt.retries });
+      const call: LeaseCall = { job, startedAtMs: performance.now(), retries: 0 };
+      return this.#take(call).then((turn) => {
+        span.set({ "larder.lock.turn": turn.kind, "larder.lock.retries": call.retries });
         return turn;
       });
     });
@@ -98,36 +98,36 @@ export class Leases {
     }
   }
 
-  async #take(attempt: Attempt): Promise<Turn> {
-    const { job } = attempt;
+  async #take(call: LeaseCall): Promise<Turn> {
+    const { job } = call;
     for (;;) {
       try {
-        const turn = await this.#tryOnce(attempt);
+        const turn = await this.#tryOnce(call);
         if (turn !== undefined) {
           // A lock of another member is none that this one acquired.
           if (turn.kind === "ours") this.#outage.worked();
           return turn;
         }
-        if (attempt.retries >= job.patience.retriesMax) return await this.#held(attempt);
+        if (call.retries >= job.patience.retriesMax) return await this.#held(call);
       } catch (error) {
         const isOpen = error instanceof LocksUnavailable && error.reason === "circuit_breaker";
         this.#deps.metrics.failed(job, isOpen ? "circuit_breaker" : "redis_error");
-        if (isOpen || attempt.retries >= job.patience.retriesMax) {
-          return await this.#unlocked(attempt, error);
+        if (isOpen || call.retries >= job.patience.retriesMax) {
+          return await this.#unlocked(call, error);
         }
       }
-      await pause(delayMs(job.patience, attempt.retries++));
+      await pause(delayMs(job.patience, call.retries++));
       this.#deps.metrics.retried(job);
     }
   }
 
   /** `undefined`: try again later. Throws where the locks do not answer. */
-  async #tryOnce(attempt: Attempt): Promise<Turn | undefined> {
-    const { job } = attempt;
+  async #tryOnce(call: LeaseCall): Promise<Turn | undefined> {
+    const { job } = call;
     const { locks } = this.#deps;
     const name = lockNameOf(job);
     const lease = await locks.tryAcquire(name, job.ttlMs);
-    if (lease !== undefined) return await this.#ours(lease, attempt);
+    if (lease !== undefined) return await this.#ours(lease, call);
     const holder = await locks.holderOf(name);
     if (await job.isDone?.()) return DONE;
     if (holder !== undefined && !await this.#isGone(holder)) {
@@ -135,23 +135,23 @@ export class Leases {
     }
     if (holder !== undefined) await this.free(job, holder);
     const freed = await locks.tryAcquire(name, job.ttlMs);
-    return freed && await this.#ours(freed, attempt);
+    return freed && await this.#ours(freed, call);
   }
 
   /** Another member may have done the work before the lock was free. */
-  async #ours(lease: Lease, attempt: Attempt): Promise<Turn> {
-    const turn = this.#turnOf(lease, attempt, "distributed");
-    if (!await attempt.job.isDone?.()) return turn;
+  async #ours(lease: Lease, call: LeaseCall): Promise<Turn> {
+    const turn = this.#turnOf(lease, call, "distributed");
+    if (!await call.job.isDone?.()) return turn;
     await turn[Symbol.asyncDispose]();
     return DONE;
   }
 
-  #turnOf(lease: Lease, attempt: Attempt, mode: LockMode): Turn {
+  #turnOf(lease: Lease, call: LeaseCall, mode: LockMode): Turn {
     const { metrics } = this.#deps;
-    const { job } = attempt;
+    const { job } = call;
     const atMs = performance.now();
     metrics.acquired(job, mode);
-    this.#logAcquired(attempt);
+    this.#logAcquired(call);
     let isOver = false;
     return {
       kind: "ours",
@@ -163,41 +163,41 @@ export class Leases {
     };
   }
 
-  #logAcquired(attempt: Attempt): void {
-    const { lockType } = attempt.job;
+  #logAcquired(call: LeaseCall): void {
+    const { lockType } = call.job;
     const { log } = this.#deps;
-    if (!lockType.startsWith("download:")) return log.debug("acquired lock", factsOf(attempt));
+    if (!lockType.startsWith("download:")) return log.debug("acquired lock", factsOf(call));
     const level = lockType === "download:nar" ? "info" : "debug";
-    log[level]("acquired download lock", factsOf(attempt));
+    log[level]("acquired download lock", factsOf(call));
   }
 
   /** A live member has kept the lock for longer than any request may wait. */
-  async #held(attempt: Attempt): Promise<Turn> {
+  async #held(call: LeaseCall): Promise<Turn> {
     const { metrics, log } = this.#deps;
-    const { job } = attempt;
+    const { job } = call;
     metrics.failed(job, "timeout");
     if (job.lockType === "lru") {
       const nowMs = performance.now();
       // A member that needs room asks several times a second.
       const isNews = nowMs >= this.#lruToldAtMs + LRU_TELL_EVERY_MS;
-      log[isNews ? "info" : "debug"]("another instance is running LRU", factsOf(attempt));
+      log[isNews ? "info" : "debug"]("another instance is running LRU", factsOf(call));
       if (isNews) this.#lruToldAtMs = nowMs;
     }
     if (!job.lockType.startsWith("download:")) return THEIRS;
     const hint = job.lockType === "download:nar" ? STREAM_HINT : HELD_HINT;
-    const facts = { ...factsOf(attempt), reason: "timeout", hint };
+    const facts = { ...factsOf(call), reason: "timeout", hint };
     this.#outage.failed("failed to acquire lock", facts, "timeout");
     return OURS;
   }
 
-  async #unlocked(attempt: Attempt, error: unknown): Promise<Turn> {
+  async #unlocked(call: LeaseCall, error: unknown): Promise<Turn> {
     const { ownLocks } = this.#deps;
     if (ownLocks !== undefined) {
-      const lease = await ownLocks.tryAcquire(lockNameOf(attempt.job), attempt.job.ttlMs);
-      return lease === undefined ? THEIRS : this.#turnOf(lease, attempt, "local");
+      const lease = await ownLocks.tryAcquire(lockNameOf(call.job), call.job.ttlMs);
+      return lease === undefined ? THEIRS : this.#turnOf(lease, call, "local");
     }
     const reason = error instanceof LocksUnavailable ? error.reason : "redis_error";
-    const facts = { ...factsOf(attempt), reason, error: messageOf(error) };
+    const facts = { ...factsOf(call), reason, error: messageOf(error) };
     this.#outage.failed("failed to acquire lock", facts);
     return OURS;
   }
@@ -221,7 +221,7 @@ export const OURS: Turn = { kind: "ours", [Symbol.asyncDispose]: nothing };
 const THEIRS: Turn = { kind: "theirs", [Symbol.asyncDispose]: nothing };
 const DONE: Turn = { kind: "done", [Symbol.asyncDispose]: nothing };
 
-function factsOf({ job: { lockType, hash }, startedAtMs, retries }: Attempt) {
+function factsOf({ job: { lockType, hash }, startedAtMs, retries }: LeaseCall) {
   return {
     ...(hash === undefined ? {} : { hash }),
     lock_type: lockType,

@@ -36,13 +36,13 @@ export interface Snapshot {
 /** The label values of each domain. */
 export type Domains = Readonly<Record<Domain, readonly string[]>>;
 
-interface Member {
+interface FamilySeries {
   readonly labels: Labels;
   point(): Point;
 }
 
 /** The series of one instrument, by their label values. */
-export class Family<One extends Member> {
+export class Family<One extends FamilySeries> {
   readonly name: string;
   readonly #row: Instrument;
   readonly #type: FamilyType;
@@ -102,7 +102,7 @@ export class Family<One extends Member> {
 }
 
 /** A counter's value is readable without the objects of a scrape. */
-export type CounterMember = Series & Member & { value(): number };
+export type CounterMember = Series & FamilySeries & { value(): number };
 
 export function counterMember(labels: Labels): CounterMember {
   let value = 0;
@@ -115,7 +115,7 @@ export function counterMember(labels: Labels): CounterMember {
   };
 }
 
-export type GaugeMember = Member & { readBy(read: () => number): void };
+export type GaugeMember = FamilySeries & { readBy(read: () => number): void };
 
 export function gaugeMember(labels: Labels): GaugeMember {
   let read = () => 0;
@@ -126,7 +126,7 @@ export function gaugeMember(labels: Labels): GaugeMember {
   };
 }
 
-export type HistogramMember = HistogramSeries & Member;
+export type HistogramMember = HistogramSeries & FamilySeries;
 
 export function histogramMember(bounds: readonly number[]): (labels: Labels) => HistogramMember {
   return (labels) => {

@@ -2,7 +2,7 @@ import { Failure, messageOf } from "../base/failure.ts";
 import { UPSTREAM_SILENT } from "../telemetry/outages.ts";
 import { NoAnswer, type UpstreamFailure, type UpstreamReading } from "./upstream.ts";
 
-type Failed = Extract<UpstreamReading, { kind: "failed" }>;
+type HintedFailure = Extract<UpstreamReading, { kind: "failed" }>;
 
 /** A refusal of requests without credentials. */
 const UNAUTHORIZED = 401;
@@ -16,7 +16,7 @@ const HINTS: Readonly<Record<UpstreamFailure, string>> = {
 };
 
 /** The operator's remedy for a failure: the same text in the log, the page and the verdict. */
-export function hintFor({ reason, detail, status }: Omit<Failed, "kind">): string {
+export function hintFor({ reason, detail, status }: Omit<HintedFailure, "kind">): string {
   if (/certificate/i.test(detail)) {
     return "give the authority of its certificate with --cache-upstream-ca-file";
   }
@@ -24,7 +24,7 @@ export function hintFor({ reason, detail, status }: Omit<Failed, "kind">): strin
 }
 
 /** The failure in the error of a request for the priority, or of a probe. */
-export function failureOf(error: unknown): Omit<Failed, "kind"> {
+export function failureOf(error: unknown): Omit<HintedFailure, "kind"> {
   const detail = messageOf(error);
   if (error instanceof NoAnswer) return { reason: error.reason, detail };
   const { reason, status } = error instanceof Failure ? error.facts : {};

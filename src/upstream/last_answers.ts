@@ -39,7 +39,7 @@ interface Noted extends UpstreamAnswers {
   readonly latenciesMs: number[];
 }
 
-type Failed = ReturnType<typeof failureOf>;
+type FailedAnswer = ReturnType<typeof failureOf>;
 
 /** The answers of each upstream, for the status page. */
 export class LastAnswers {
@@ -97,7 +97,11 @@ export class LastAnswers {
   }
 }
 
-function lastErrorOf(failure: Failed, request: LastError["request"], atMs: number): LastError {
+function lastErrorOf(
+  failure: FailedAnswer,
+  request: LastError["request"],
+  atMs: number,
+): LastError {
   const { reason, status } = failure;
   return { reason, status, request, hint: hintFor(failure), atMs };
 }

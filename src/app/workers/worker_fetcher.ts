@@ -17,7 +17,7 @@ export interface WorkerFetcherDeps {
   readonly trace?: Pick<UpstreamTrace, "headers"> | undefined;
 }
 
-interface Attempt {
+interface FetchCalls {
   readonly settle: (outcome: FetchOutcome) => void;
   readonly taken: () => void;
 }
@@ -38,7 +38,7 @@ export class WorkerFetcher implements NarFetcher, Disposable {
 
   begin(order: FetchOrder, listener: FetchListener): NarFetch {
     const worker = this.#worker;
-    const attempts = new Map<number, Attempt>();
+    const attempts = new Map<number, FetchCalls>();
     let lastAttempt = 0;
     /** The outcome after the Worker's death: a new Worker knows nothing of this file. */
     let dead: FetchOutcome | undefined;

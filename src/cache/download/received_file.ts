@@ -63,7 +63,7 @@ async function keep(
   const { size: fileSize } = await Deno.stat(path);
   if (await reservation.grow(fileSize) < fileSize) throw noRoom();
   download.advance({ type: "opened", fileSize });
-  const digest = await digestOf(verifier, path, fileSize);
+  const digest = await fileDigest(verifier, path, fileSize);
   const measure = async (): Promise<NarMeasure> => {
     const { compression, narSize } = nar;
     if (compression === "none") return { kind: "measured", digest, narSize: fileSize };
@@ -84,7 +84,7 @@ function noRoom(): Failure {
 }
 
 /** Of the file itself, on a verify thread. */
-async function digestOf(
+async function fileDigest(
   verifier: Pick<NarVerifier, "start">,
   path: string,
   fileSize: number,

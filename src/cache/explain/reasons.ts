@@ -1,9 +1,9 @@
 import { counted, formatBytes } from "../../base/format_units.ts";
 import type { ExplainedAnswer, ExplainedUnstored, Explanation } from "./explanation.ts";
 
-type Facts = Omit<Explanation, "reasons">;
+type ExplainedFacts = Omit<Explanation, "reasons">;
 
-const VERDICTS: Readonly<Record<Facts["verdict"], string>> = {
+const VERDICTS: Readonly<Record<ExplainedFacts["verdict"], string>> = {
   hit: "A request is a hit: the narinfo and the NAR file are stored.",
   nar_not_stored: "The narinfo is stored, and its NAR file is not. " +
     "So the next request for the NAR is a miss: it asks the upstreams.",
@@ -31,7 +31,7 @@ const NAR_RESULTS: Readonly<Record<string, string>> = {
 };
 
 /** The reasons in sentences, the most important first. */
-export function reasonsOf(facts: Facts): readonly string[] {
+export function reasonsOf(facts: ExplainedFacts): readonly string[] {
   return [
     VERDICTS[facts.verdict],
     ...unstoredReasons(facts),
@@ -43,7 +43,7 @@ export function reasonsOf(facts: Facts): readonly string[] {
   ];
 }
 
-function unstoredReasons({ unstored: last }: Facts): readonly string[] {
+function unstoredReasons({ unstored: last }: ExplainedFacts): readonly string[] {
   if (last === null) return [];
   return [
     ...unstoredReason(last),
@@ -72,7 +72,7 @@ function unstoredReason(
   ];
 }
 
-function evictedReasons({ evicted_at, verdict, unstored }: Facts): readonly string[] {
+function evictedReasons({ evicted_at, verdict, unstored }: ExplainedFacts): readonly string[] {
   if (evicted_at === null) return [];
   if (unstored !== null && unstored.at <= evicted_at) {
     return [`larder evicted its narinfo at ${clock(evicted_at)}. Its NAR file was not there then.`];
@@ -81,7 +81,7 @@ function evictedReasons({ evicted_at, verdict, unstored }: Facts): readonly stri
   return [`larder evicted it at ${clock(evicted_at)}${since}.`];
 }
 
-function storedReasons({ nar, narinfo, used_at }: Facts): readonly string[] {
+function storedReasons({ nar, narinfo, used_at }: ExplainedFacts): readonly string[] {
   if (nar === null || !nar.is_stored) return [];
   const upstreams = narinfo?.upstreams ?? [];
   const stored = nar.stored_at === null
@@ -95,13 +95,16 @@ function storedReasons({ nar, narinfo, used_at }: Facts): readonly string[] {
   return [stored, used];
 }
 
-function sendersIn({ from }: NonNullable<Facts["nar"]>, upstreams: readonly string[]): string {
+function sendersIn(
+  { from }: NonNullable<ExplainedFacts["nar"]>,
+  upstreams: readonly string[],
+): string {
   if (from !== null) return `${from.join(" and ")}.`;
   return `one of: ${upstreams.join(", ")}. ` +
     "Only the larder that fetched it remembers which one, until it restarts.";
 }
 
-function answerReasons({ answers, verdict }: Facts): readonly string[] {
+function answerReasons({ answers, verdict }: ExplainedFacts): readonly string[] {
   if (answers.length > 0) {
     return answers.map((answer) => answerIn(answer));
   }
@@ -120,13 +123,13 @@ function answerIn(
   return `${upstream} ${said} at ${clock(at)}.`;
 }
 
-function signatureReasons({ narinfo }: Facts): readonly string[] {
+function signatureReasons({ narinfo }: ExplainedFacts): readonly string[] {
   if (narinfo === null) return [];
   const keys = narinfo.keys.length === 0 ? "no key" : narinfo.keys.join(", ");
   return [`Its narinfo is signed by ${keys}${narinfo.trusted ? "" : ", none of them trusted"}.`];
 }
 
-function evictionReasons({ nar, pins, eviction_rank }: Facts): readonly string[] {
+function evictionReasons({ nar, pins, eviction_rank }: ExplainedFacts): readonly string[] {
   if (nar === null || !nar.is_stored) return [];
   if (pins === null) return ["Whether a pin keeps it is unknown: the closures are too large."];
   if (pins.length > 0) {

@@ -141,12 +141,12 @@ async function keep(
   return { name, fileSize: measured.fileSize };
 }
 
-interface OpenSource {
+interface OpenedNar {
   readonly stream: ReadableStream<Uint8Array<ArrayBuffer>>;
   readonly fileSize: number | undefined;
 }
 
-async function opened(nar: SourceNar, signal: AbortSignal): Promise<OpenSource> {
+async function opened(nar: SourceNar, signal: AbortSignal): Promise<OpenedNar> {
   if (nar.kind === "stream") return { stream: await nar.open(signal), fileSize: nar.fileSize };
   try {
     const { size } = await Deno.stat(nar.path);

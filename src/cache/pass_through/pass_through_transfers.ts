@@ -13,7 +13,7 @@ export interface PassThroughTransfer {
   readonly sink: () => Pick<ClientSink, "state" | "rate"> | undefined;
 }
 
-interface Entry extends Omit<PassThroughTransfer, "peer"> {
+interface TransferEntry extends Omit<PassThroughTransfer, "peer"> {
   readonly startedAtMs: number;
   readonly clients: ClientAddresses;
 }
@@ -23,7 +23,7 @@ const OPENING = { state: { state: "opening" }, rate: undefined } as const;
 /** The pass-throughs in flight: one for each client. */
 export class PassThroughTransfers implements InFlight {
   readonly #nowMs: () => number;
-  readonly #entries = new Set<Entry>();
+  readonly #entries = new Set<TransferEntry>();
 
   constructor(nowMs: () => number) {
     this.#nowMs = nowMs;

@@ -73,7 +73,7 @@ export interface NarFailure {
 const OUR_REASONS: readonly NarFailure["reason"][] = ["room", "disk", "cancelled"];
 
 /** A running attempt. `handled` resolves after that of its result. */
-interface Attempt extends SourceAttempt {
+interface RunningAttempt extends SourceAttempt {
   readonly handled: Promise<void>;
 }
 
@@ -153,7 +153,7 @@ export class NarAttempts {
   }
 
   /** Requests the missing bytes from `source`. */
-  #ask(source: NarSource): Attempt {
+  #ask(source: NarSource): RunningAttempt {
     const taken = Promise.withResolvers<boolean>();
     const handled = this.#try(source, () => taken.resolve(true))
       .finally(() => taken.resolve(false));

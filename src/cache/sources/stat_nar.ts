@@ -11,14 +11,14 @@ export interface StatNarDeps {
   readonly hedgeAfterMs: number;
 }
 
-type Found = Awaited<ReturnType<NarBodySource["statNar"]>>;
+type FoundNar = Awaited<ReturnType<NarBodySource["statNar"]>>;
 
 interface SizeAttempt extends SourceAttempt {
-  readonly found: Promise<Found>;
+  readonly found: Promise<FoundNar>;
 }
 
 /** A file's size, and the upstream or member that sent it. */
-type FoundAt = NonNullable<Found> & Pick<NarSource, "upstream">;
+type FoundAt = NonNullable<FoundNar> & Pick<NarSource, "upstream">;
 
 /** The NAR file's size, from the first upstream that has the file, or the member that gets it. */
 export async function statNar(

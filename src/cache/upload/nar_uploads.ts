@@ -49,7 +49,7 @@ interface WatchedUpload extends NarUpload {
 }
 
 /** Hashes and sizes of an uploaded file. */
-interface Measured extends MeasuredNar {
+interface MeasuredUpload extends MeasuredNar {
   readonly fileHash: Sha256;
   readonly fileSize: number;
 }
@@ -136,7 +136,7 @@ export class NarUploads {
   async #receive(
     { narName, body, running }: WatchedUpload,
     spool: SpoolFile,
-  ): Promise<Measured> {
+  ): Promise<MeasuredUpload> {
     const compression = compressionOf(narName);
     const order = { path: spool.path, compression, length: body.length };
     using measure = new SpoolMeasure(this.#deps.verifier, order);

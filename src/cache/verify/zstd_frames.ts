@@ -19,7 +19,7 @@ export function windowBytesMax(narSize: number): number {
   return Math.min(WINDOW_BYTES_MAX, 2 ** windowLogFor(narSize));
 }
 
-type Part = "magic" | "skippable size" | "header" | "block header" | "block" | "rest";
+type FramePart = "magic" | "skippable size" | "header" | "block header" | "block" | "rest";
 
 /**
  * Checks the frames of a zstd file before the decoder, as its bytes arrive. It checks every frame
@@ -30,7 +30,7 @@ export class ZstdFrames {
   /** The bytes of a part that must be whole before it is parsed. */
   readonly #read = new Uint8Array(HEADER_BYTES_MAX);
   #readLength = 0;
-  #part: Part = "magic";
+  #part: FramePart = "magic";
   /** The count of bytes that the current part lacks. */
   #missing = MAGIC_BYTES;
   #windowBytes = 0;
@@ -139,7 +139,7 @@ export class ZstdFrames {
   }
 
   /** Begins a part, without any of its bytes. */
-  #begin(part: Part, byteLength: number): void {
+  #begin(part: FramePart, byteLength: number): void {
     this.#readLength = 0;
     this.#part = part;
     this.#missing = byteLength;
@@ -147,7 +147,7 @@ export class ZstdFrames {
   }
 
   /** Begins a part that belongs to the last one. */
-  #goOn(part: Part, byteLength: number): void {
+  #goOn(part: FramePart, byteLength: number): void {
     this.#part = part;
     this.#missing = byteLength;
   }

@@ -27,7 +27,10 @@ export class Tokens {
 
   /** Tokens with one role for each secret: the strongest one. */
   constructor(tokens: readonly Token[]) {
-    this.#known = tokens.map(({ secret, ...caller }) => ({ ...caller, digest: digestOf(secret) }))
+    this.#known = tokens.map(({ secret, ...caller }) => ({
+      ...caller,
+      digest: secretDigest(secret),
+    }))
       .sort((one, other) => includes(one.role, other.role) ? -1 : 1);
     this.roles = new Set(tokens.map(({ role }) => role));
   }
@@ -41,7 +44,7 @@ export class Tokens {
   #compare(authorization: string): Caller | undefined {
     const secret = secretIn(authorization);
     if (secret === undefined) return undefined;
-    const digest = digestOf(secret);
+    const digest = secretDigest(secret);
     let found: Caller | undefined;
     for (const { digest: known, name, role } of this.#known) {
       if (timingSafeEqual(digest, known)) found ??= { name, role };
@@ -65,6 +68,6 @@ function secretIn(authorization: string): string | undefined {
   return colon < 0 ? undefined : pair.slice(colon + 1);
 }
 
-function digestOf(secret: string): Uint8Array {
+function secretDigest(secret: string): Uint8Array {
   return createHash("sha256").update(secret, "latin1").digest();
 }

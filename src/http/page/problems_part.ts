@@ -14,7 +14,7 @@ import {
 } from "../stats/problem_kinds.ts";
 import { titleOf } from "../stats/problem_words.ts";
 
-type Kind = ProblemKind<ProblemStats>;
+type ListedKind = ProblemKind<ProblemStats>;
 
 /** Problems: a row for each kind, the newest first. */
 export function problemsPart({ problems, verdict, at }: Stats, lists: ListsLook): Html {
@@ -31,7 +31,7 @@ interface RowParts {
   readonly hints: readonly (string | null)[];
 }
 
-function row(kind: Kind, { at, hints }: RowParts): Html {
+function row(kind: ListedKind, { at, hints }: RowParts): Html {
   const present = kind.filter(({ over_at }) => over_at === null);
   const isOver = present.length === 0;
   const isError = present.some(({ level }) => level === "error");
@@ -52,7 +52,7 @@ function row(kind: Kind, { at, hints }: RowParts): Html {
   }</li>`;
 }
 
-function linkToVerdict([{ message }]: Kind): Html {
+function linkToVerdict([{ message }]: ListedKind): Html {
   const id = `remedy-of-${kindOf(message).replaceAll(" ", "-")}`;
   return markup`<a id="${id}" href="#verdict">see the status above</a>`;
 }
@@ -73,7 +73,7 @@ function subject(one: ProblemStats, kind: KindLook): Part {
     }</span>`;
 }
 
-function times(kind: Kind, isOver: boolean, at: string): Html {
+function times(kind: ListedKind, isOver: boolean, at: string): Html {
   const count = kind.reduce((sum, one) => sum + one.count, 0);
   const first = kind.map(({ first_at }) => first_at).toSorted()[0] ?? "";
   const last = kind.map(({ last_at }) => last_at).toSorted().at(-1) ?? "";
@@ -91,7 +91,7 @@ function times(kind: Kind, isOver: boolean, at: string): Html {
 }
 
 /** Begin of the present outage, if one of its kind was over before; else `undefined`. */
-function comeAgain(kind: Kind): string | undefined {
+function comeAgain(kind: ListedKind): string | undefined {
   const [longest] = kind.filter(({ over_at }) => over_at === null)
     .toSorted((a, b) => a.begun_at < b.begun_at ? -1 : 1);
   if (longest === undefined || isSameMinute(longest.first_at, longest.begun_at)) return undefined;

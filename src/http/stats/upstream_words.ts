@@ -14,15 +14,15 @@ export const UPSTREAM_STATES: Readonly<Record<UpstreamState, string>> = {
   garbage: "fails",
 };
 
-type Answered = Pick<UpstreamStats, "last_answer" | "last_nar_answer">;
+type AnsweredWords = Pick<UpstreamStats, "last_answer" | "last_nar_answer">;
 
 /** The last answer to a narinfo or a NAR request; `null` before the first. */
-export function lastAnswerOf(one: Answered): UpstreamStats["last_answer"] {
+export function lastAnswerOf(one: AnsweredWords): UpstreamStats["last_answer"] {
   return isNarLast(one) ? one.last_nar_answer : one.last_answer;
 }
 
 /** Result of the last request to an upstream; its time is that of the last answer. */
-export function lastAnswerWords(one: Answered & Pick<UpstreamStats, "latencies_ms">): string {
+export function lastAnswerWords(one: AnsweredWords & Pick<UpstreamStats, "latencies_ms">): string {
   const answer = lastAnswerOf(one);
   if (answer === null) {
     return one.latencies_ms.length === 0 ? "no request yet" : "its answers were not needed yet";
@@ -33,7 +33,7 @@ export function lastAnswerWords(one: Answered & Pick<UpstreamStats, "latencies_m
   return isNarLast(one) ? `NAR ${words}` : words;
 }
 
-function isNarLast({ last_answer, last_nar_answer }: Answered): boolean {
+function isNarLast({ last_answer, last_nar_answer }: AnsweredWords): boolean {
   return last_nar_answer !== null && last_nar_answer.at > (last_answer?.at ?? "");
 }
 

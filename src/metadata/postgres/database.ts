@@ -35,7 +35,7 @@ export interface DatabaseOptions {
   readonly log: Logger;
 }
 
-interface Outage {
+interface DatabaseOutage {
   readonly sinceMs: number;
   readonly over: Notifier;
 }
@@ -46,7 +46,7 @@ export class Database implements AsyncDisposable {
   #pool: Pool;
   readonly #log: OutageLog<"database does not answer">;
   readonly #closing = new AbortController();
-  #outage: Outage | undefined;
+  #outage: DatabaseOutage | undefined;
   #probing = Promise.resolve();
   readonly #running = new Set<Promise<unknown>>();
 
@@ -160,7 +160,7 @@ export class Database implements AsyncDisposable {
   }
 
   /** One probe for all who wait. */
-  async #probe(outage: Outage): Promise<void> {
+  async #probe(outage: DatabaseOutage): Promise<void> {
     const { signal } = this.#closing;
     while (!signal.aborted) {
       try {

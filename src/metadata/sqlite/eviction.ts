@@ -14,7 +14,7 @@ import { type ColdColumns, type Position, positionsAfter, readColdEntry } from "
 import type { Protection } from "./protection.ts";
 import type { Statements } from "./statements.ts";
 
-interface Candidate extends ColdEntry {
+interface EvictionRow extends ColdEntry {
   /** The path's id, or that of the NAR file without a narinfo. */
   readonly id: number;
   /** The entry's NAR file. */
@@ -45,7 +45,7 @@ export class Eviction {
   coldest(
     countMax: number,
     { after, spared = NONE }: ColdestOptions = {},
-  ): readonly Candidate[] {
+  ): readonly EvictionRow[] {
     const { coldNarinfos, coldLooseNars } = this.#statements;
     // One parameter for any number of names.
     const names = JSON.stringify([...spared]);
@@ -123,7 +123,7 @@ export class Eviction {
     statement: Statements[keyof Statements],
     { usedAtMs, id }: Position,
     { names, countMax }: { readonly names: string; readonly countMax: number },
-  ): readonly Candidate[] {
+  ): readonly EvictionRow[] {
     return statement.all(usedAtMs, id, names, countMax).map((row) => {
       const columns = row as unknown as ColdColumns;
       return {

@@ -27,15 +27,15 @@ interface SendOptions {
   readonly abortSignal?: AbortSignal;
 }
 
-type Send = (command: S3Command, options?: SendOptions) => Promise<S3Output>;
+type SendRequest = (command: S3Command, options?: SendOptions) => Promise<S3Output>;
 
 /**
  * Adds a span to each operation that a traced request sends with this client. The span of an object
  * lasts until its body ends.
  */
 export function traceS3({ client, bucket }: S3Access, tracer: Tracer): void {
-  const send = client.send.bind(client) as unknown as Send;
-  const traced: Send = (command, options) => {
+  const send = client.send.bind(client) as unknown as SendRequest;
+  const traced: SendRequest = (command, options) => {
     if (tracer.ids() === undefined) return send(command, options);
     return sendTraced(beginSpan(tracer, operationSpan(command, bucket)), command, options);
   };

@@ -3,11 +3,11 @@ import { BlockList, isIPv6 } from "node:net";
 /** The kind of network of an address; "public": in none of the rows below. */
 export type AddressClass = "loopback" | "link-local" | "private" | "reserved" | "public";
 
-type Family = "ipv4" | "ipv6";
-type Row = readonly [AddressClass, Family, network: string, prefixLength: number];
+type AddressFamily = "ipv4" | "ipv6";
+type ClassRow = readonly [AddressClass, AddressFamily, network: string, prefixLength: number];
 
 /** The registries of special addresses: RFC 6890 and its updates. The first match wins. */
-const ROWS: readonly Row[] = [
+const ROWS: readonly ClassRow[] = [
   ["loopback", "ipv4", "127.0.0.0", 8],
   // A connection to 0.0.0.0 ends at this machine.
   ["loopback", "ipv4", "0.0.0.0", 8],

@@ -11,7 +11,7 @@ export interface Netrc {
   find(host: string): Login | undefined;
 }
 
-interface Entry {
+interface NetrcEntry {
   /** `undefined` stands for `default`. */
   readonly machine: string | undefined;
   login: string;
@@ -27,7 +27,7 @@ const WORD_REGEXP = /"((?:[^"\\]|\\.)*)"|(#[^\n]*)|(\S+)/g;
  * Throws a Failure "bad-request" that names the word and its line, never a password.
  */
 export function parseNetrc(text: string): Netrc {
-  const entries: Entry[] = [];
+  const entries: NetrcEntry[] = [];
   const words = wordsOf(text.replace(/(^|\s)macdef[^\n]*\n(?:[^\n]+\n?)*/g, "$1"));
   for (let word = words.next(); !word.done; word = words.next()) {
     const { value: { text: key, line } } = word;

@@ -22,7 +22,7 @@ const IDS = `
 `;
 
 /** A database, and the copy that it is of. */
-interface Reading {
+interface OpenedDatabase {
   readonly database: DatabaseSync;
   readonly copy?: Disposable;
 }
@@ -32,7 +32,7 @@ export class NcpsDatabase implements Disposable {
   readonly #database: DatabaseSync;
   readonly #copy: Disposable | undefined;
 
-  private constructor({ database, copy }: Reading) {
+  private constructor({ database, copy }: OpenedDatabase) {
     this.#database = database;
     this.#copy = copy;
   }
@@ -118,7 +118,7 @@ export class NcpsDatabase implements Disposable {
   }
 }
 
-function openForReading(path: string): Reading {
+function openForReading(path: string): OpenedDatabase {
   const database = new DatabaseSync(path, { readOnly: true, timeout: BUSY_TIMEOUT_MS });
   try {
     database.prepare("SELECT 1 FROM sqlite_master").all();

@@ -21,7 +21,7 @@ const ENCODINGS: Readonly<Record<string, Compression>> = {
   "zstd": "zstd",
 };
 
-interface Place {
+interface EntryPlace {
   readonly path: string;
   readonly bodyStart: number;
   readonly encoding: string;
@@ -29,9 +29,9 @@ interface Place {
 
 /** The files of nginx's `proxy_cache`, by their keys. */
 export class NginxSource implements ImportSource {
-  readonly #narinfos = new Map<string, Place>();
+  readonly #narinfos = new Map<string, EntryPlace>();
   /** NAR files by the last segment of the key, with its query; no two NARs share it. */
-  readonly #nars = new Map<string, Place>();
+  readonly #nars = new Map<string, EntryPlace>();
 
   /** Reads the head of every file. Throws a Failure for an unreadable folder. */
   constructor(folder: string) {
@@ -83,7 +83,7 @@ export class NginxSource implements ImportSource {
     if (isPlain && key.includes(".nar")) this.#nars.set(lastSegment(key), place);
   }
 
-  async #entryOf(place: Place): Promise<SourceEntry> {
+  async #entryOf(place: EntryPlace): Promise<SourceEntry> {
     const narinfo = parseNarinfo(await textOf(place));
     const nar = this.#nars.get(lastSegment(narinfo.url));
     if (nar === undefined) throw new Failure("absent", `nginx does not have ${narinfo.storePath}`);
@@ -92,7 +92,7 @@ export class NginxSource implements ImportSource {
   }
 }
 
-function narOf({ path, bodyStart }: Place): SourceNar {
+function narOf({ path, bodyStart }: EntryPlace): SourceNar {
   const fileSize = Math.max(0, Deno.statSync(path).size - bodyStart);
   return {
     kind: "stream",
@@ -101,13 +101,13 @@ function narOf({ path, bodyStart }: Place): SourceNar {
   };
 }
 
-async function bodyOf({ path, bodyStart }: Pick<Place, "path" | "bodyStart">) {
+async function bodyOf({ path, bodyStart }: Pick<EntryPlace, "path" | "bodyStart">) {
   const file = await Deno.open(path);
   await file.seek(bodyStart, Deno.SeekMode.Start);
   return file.readable;
 }
 
-async function textOf({ encoding, ...place }: Place): Promise<string> {
+async function textOf({ encoding, ...place }: EntryPlace): Promise<string> {
   const compression = ENCODINGS[encoding];
   if (compression === undefined) {
     throw new Failure("corrupt", `Cannot read narinfo: its Content-Encoding is ${encoding}`);
