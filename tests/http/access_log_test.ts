@@ -37,7 +37,7 @@ Deno.test("access log: a line a request; NARs and changes at info, others at deb
   assert.ok(!JSON.stringify(cache.log).includes("s3cret"));
 });
 
-Deno.test("access log: a NAR's line says who got what, and where it was", async () => {
+Deno.test("access log: a NAR's line has the client, the path and the X-Cache result", async () => {
   await using upstream = await fakeUpstream({ objects: [object], stored: true });
   await using cache = await TestCache.open({ upstreams: [upstream] });
   await using server = cache.listen();

@@ -52,7 +52,7 @@ const OWN: Readonly<Record<string, Headers>> = {
 };
 
 for (const [what, headers] of Object.entries(FOREIGN)) {
-  Deno.test(`access: what a browser sends for ${what} changes nothing`, async () => {
+  Deno.test(`access: a browser's request for ${what} changes nothing`, async () => {
     await using upstream = await fakeUpstream({ objects: [object], stored: true });
     await using cache = await TestCache.open({ upstreams: [upstream], allowDelete: true });
     const narPath = await cache.narPath(object.storePathHash);
@@ -78,7 +78,7 @@ for (const [what, headers] of Object.entries(FOREIGN)) {
   });
 }
 
-Deno.test("access: our own page, and a user without any, may change what others may", async () => {
+Deno.test("access: our own page, and a user without any, may pin, unpin and run gc", async () => {
   await using upstream = await fakeUpstream({ objects: [object], stored: true });
   await using cache = await TestCache.open({ upstreams: [upstream] });
   await cache.narinfo(object.storePathHash);
@@ -167,7 +167,7 @@ Deno.test("access: a refusal is a line that says why, and what to do", async () 
   });
 });
 
-Deno.test("access: who is on another machine, or behind a proxy, evicts nothing", async () => {
+Deno.test("access: a client on another machine, or behind a proxy, evicts nothing", async () => {
   await using upstream = await fakeUpstream({ objects: [object], stored: true });
   await using cache = await TestCache.open({ upstreams: [upstream] });
   const narPath = await cache.narPath(object.storePathHash);

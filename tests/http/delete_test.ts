@@ -7,7 +7,7 @@ import { TestCache } from "../support/test_cache.ts";
 const object = makeStoreObject({ name: "removable", size: 50_000 });
 const HASH = object.storePathHash;
 
-Deno.test("delete: what is not allowed is 405, and removes nothing", async () => {
+Deno.test("delete: a DELETE that is not allowed is 405, and removes nothing", async () => {
   await using upstream = await fakeUpstream({ objects: [object], stored: true });
   await using cache = await TestCache.open({ upstreams: [upstream] });
   const narPath = await pull(cache);
@@ -48,7 +48,7 @@ Deno.test("delete: a NAR file goes, and its narinfo leads to it again", async ()
   await again.bytes();
 });
 
-Deno.test("delete: a pin does not stand in the way, and protects what comes back", async () => {
+Deno.test("delete: a pinned path can be deleted, and is protected once it comes back", async () => {
   await using upstream = await fakeUpstream({ objects: [object], stored: true });
   await using cache = await opened(upstream);
   await pull(cache);

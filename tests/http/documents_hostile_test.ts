@@ -36,7 +36,7 @@ const FAULTS: Readonly<Record<string, Fault>> = {
 
 for (const [name, fault] of Object.entries(FAULTS)) {
   const paths = /JSON/.test(name) ? [LISTING, DEBUGINFO] : [LOG, LISTING, DEBUGINFO];
-  timedTest(`documents: ${name} is a 404 in time, and blinds nobody`, async () => {
+  timedTest(`documents: ${name} is a 404 in time, and is not remembered`, async () => {
     await using upstream = await fakeUpstream({ documents: DOCUMENTS });
     upstream.breakDocument(fault);
     for (const path of paths) {
@@ -126,7 +126,7 @@ Deno.test("documents: an upstream whose document is not needed is not read on", 
   assert.equal(await within(request.finished, LEFT_WITHIN_MS), "left");
 });
 
-Deno.test("documents: what was absent while one was down is asked of it again", async () => {
+Deno.test("documents: an upstream that is up again gets requests for absent ones", async () => {
   await using absent = await fakeUpstream();
   await using upstream = await fakeUpstream({ documents: DOCUMENTS });
   await upstream.stop();
@@ -207,7 +207,7 @@ Deno.test("documents: one that goes while it is read breaks the connection", asy
   assert.equal(reader.isComplete, false);
 });
 
-Deno.test("documents: what cannot be written down is served all the same", async () => {
+Deno.test("documents: one that cannot be stored is served all the same", async () => {
   const documents = { ...DOCUMENTS, [LOG]: "y".repeat(MIB) };
   await using upstream = await fakeUpstream({ documents });
   await using other = await TestCache.open({ upstreams: [] });

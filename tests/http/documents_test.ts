@@ -40,7 +40,7 @@ for (const path of PATHS) {
     assert.equal(upstream.count(path), 1);
   });
 
-  Deno.test(`documents: HEAD of ${path.slice(0, 24)} says what GET says`, async () => {
+  Deno.test(`documents: HEAD of ${path.slice(0, 24)} answers like GET`, async () => {
     await using upstream = await fakeUpstream({ documents: DOCUMENTS });
     await using cache = await TestCache.open({ upstreams: [upstream] });
     await using server = cache.listen();
@@ -55,7 +55,7 @@ for (const path of PATHS) {
   });
 }
 
-Deno.test("documents: many who ask at once are one request to the upstream", async () => {
+Deno.test("documents: many requests at once are one request to the upstream", async () => {
   await using upstream = await fakeUpstream({ documents: DOCUMENTS });
   await using cache = await TestCache.open({ upstreams: [upstream] });
   const responses = await Promise.all(Array.from({ length: 50 }, () => cache.get(LOG)));
@@ -67,7 +67,7 @@ Deno.test("documents: many who ask at once are one request to the upstream", asy
   assert.deepEqual(sources.filter((source) => !["JOINED", "HIT"].includes(source ?? "")), ["MISS"]);
 });
 
-Deno.test("documents: what a client has is not sent again", async () => {
+Deno.test("documents: a document that the client has is not sent again", async () => {
   await using upstream = await fakeUpstream({ documents: DOCUMENTS });
   await using cache = await TestCache.open({ upstreams: [upstream] });
   const first = await cache.get(LOG);
@@ -100,7 +100,7 @@ Deno.test("documents: an absent one is requested once, and remembered", async ()
   }
 });
 
-Deno.test("documents: the second upstream has what the first one lacks, or breaks", async () => {
+Deno.test("documents: if the first upstream lacks or breaks one, the second has it", async () => {
   const faults: readonly Fault[] = [status(404), status(500), cutHalfway];
   for (const fault of faults) {
     await using one = await fakeUpstream({ documents: DOCUMENTS });
@@ -219,7 +219,7 @@ Deno.test("documents: credentials of the upstream go with the question", async (
   assert.equal(upstream.matching(LOG)[0]?.headers.get("authorization"), authorization);
 });
 
-Deno.test("documents: no such name is 404, another method 405, nobody is asked", async () => {
+Deno.test("documents: no such name is 404, another method 405, no upstream request", async () => {
   await using upstream = await fakeUpstream();
   await using cache = await TestCache.open({ upstreams: [upstream] });
   const odd = ["/x.ls", "/log/", `/log/${HASH}`, "/log/x.drv", `/build-trace-v2/${DRV}/..doi`];

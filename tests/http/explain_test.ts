@@ -86,7 +86,7 @@ Deno.test("explain: when a path was fetched, used and evicted, pinned or not", a
   assert.match(again, /is a hit.* larder evicted it at .*, and fetched it again since/);
 });
 
-Deno.test("page: why was this path not cached? … it was evicted, or nobody had it", async () => {
+Deno.test("page: why was this path not cached? … evicted, or no upstream had it", async () => {
   await using upstream = await fakeUpstream({ objects: [other], stored: true });
   const upstreams = [upstream, "http://127.0.0.1:1"];
   await using cache = await TestCache.open({ upstreams, limitBytes: 10_000_000 });

@@ -18,7 +18,7 @@ async function linesOf(response: Response): Promise<GcEvent[]> {
   return (await response.text()).trimEnd().split("\n").map((line) => JSON.parse(line));
 }
 
-Deno.test("gc: a run is told line by line and ends with what it did", async () => {
+Deno.test("gc: a response reports a run line by line, and ends with its result", async () => {
   await using server = new GcServer(() => of(PROGRESS, GC_DONE));
 
   const answer = await fetch(`${server.url}/gc`, { method: "POST" });

@@ -22,7 +22,7 @@ const NO_DOCUMENT = `/log/${"0".repeat(32)}-x.drv`;
 
 type Asked = readonly [what: string, path: string, headers?: Readonly<Record<string, string>>];
 
-Deno.test("HEAD: every route says in every header what GET says", async () => {
+Deno.test("HEAD: every route has the headers of GET", async () => {
   await using upstream = await fakeUpstream({
     objects: [object],
     stored: true,
@@ -85,7 +85,7 @@ const FIGURES: readonly Asked[] = [
 ];
 
 for (const [what, path, headers] of FIGURES) {
-  Deno.test(`HEAD: of the ${what} says what GET says, but for how long it is`, async () => {
+  Deno.test(`HEAD: the ${what} has the headers of GET, except for the length`, async () => {
     await using upstream = await fakeUpstream({ objects: [object], stored: true });
     await using cache = await TestCache.open({ upstreams: [upstream] });
     await using server = cache.listen();

@@ -200,7 +200,7 @@ Deno.test("nar: HEAD is answered where the upstream knows GET alone", async () =
   assert.equal((await cache.head(await cache.narPath(object.storePathHash))).status, 200);
 });
 
-Deno.test("log: what is said of an upstream has the id of the request", async () => {
+Deno.test("log: a line about an upstream has the id of the request", async () => {
   await using upstream = await fakeUpstream({ objects: [object], stored: true });
   upstream.breakNarinfo(heldUntil(new Promise(() => {})));
   await using cache = await TestCache.open({ upstreams: [upstream], timeoutMs: 1_000 });

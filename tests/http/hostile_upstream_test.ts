@@ -60,7 +60,7 @@ Deno.test("hostile: a NAR without an end is cut at its bound", async () => {
 });
 
 for (const dialect of ["nixos", "nix-serve"] as const) {
-  Deno.test(`hostile: what never ends behind a right file (${dialect}) is not read`, async () => {
+  Deno.test(`hostile: endless bytes behind a right file (${dialect}) are not read`, async () => {
     await using upstream = await fakeUpstream({ ...stored, dialect });
     const { bytes } = await upstream.narFileOf(object);
     upstream.breakNar((answer) => ({ ...answer, framing: "chunked", body: endless(bytes) }));

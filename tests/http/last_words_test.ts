@@ -63,7 +63,7 @@ Deno.test("last words: a body that comes too late does not cost the answer", asy
   assert.equal((await connection.answer()).status, 0, "there is one answer");
 });
 
-Deno.test("last words: who is refused and never ends is closed", async () => {
+Deno.test("last words: a refused client that keeps sending is closed", async () => {
   await using cache = await TestCache.open(NOBODY);
   await using server = cache.listen({ sweepEveryMs: 5 });
   await using connection = await RawConnection.open(server.port);

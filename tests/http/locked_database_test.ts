@@ -21,7 +21,7 @@ const SOON_MS = LOCKED_MAX_MS / 2;
 /** Half the time until an answer is no longer held up by a locked database. */
 const AT_ONCE_MS = 250;
 
-timedTest("locked database: what is new is answered soon, and its NAR comes", async () => {
+timedTest("locked database: new paths are served soon, narinfo and NAR", async () => {
   await using scene = await Scene.open();
   scene.lock();
   for (const object of [first, second]) {
@@ -34,7 +34,7 @@ timedTest("locked database: what is new is answered soon, and its NAR comes", as
   assertInTime(performance.now() - startedAt, AT_ONCE_MS);
 });
 
-Deno.test("locked database: what was answered is written when the lock is free", async () => {
+Deno.test("locked database: a served narinfo is written when the lock is free", async () => {
   await using scene = await Scene.open();
   scene.lock();
   const told = await scene.cache.narinfo(first.storePathHash);
@@ -49,7 +49,7 @@ Deno.test("locked database: what was answered is written when the lock is free",
   assert.deepEqual(said, ["warn", "info"]);
 });
 
-Deno.test("locked database: a pin of what is in memory alone holds in the end", async () => {
+Deno.test("locked database: a pin of a narinfo in memory alone holds in the end", async () => {
   await using scene = await Scene.open();
   scene.lock();
   await scene.cache.narinfo(first.storePathHash);
@@ -72,7 +72,7 @@ timedTest("locked database: hits go on at their pace", async () => {
   await waiting;
 });
 
-Deno.test("locked database: what is in memory at the end is written before it ends", async () => {
+Deno.test("locked database: rows in memory are written before the store closes", async () => {
   await using scene = await Scene.open();
   scene.lock();
   await scene.cache.narinfo(first.storePathHash);
@@ -83,7 +83,7 @@ Deno.test("locked database: what is in memory at the end is written before it en
   assert.equal(database.prepare("SELECT * FROM narinfo").all().length, 1);
 });
 
-timedTest("full database: what is new is answered soon, and written once it fits", async () => {
+timedTest("full database: new paths are served soon, and written once they fit", async () => {
   await using scene = await Scene.open();
   scene.fill();
   for (const object of objects) {

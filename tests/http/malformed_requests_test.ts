@@ -54,8 +54,8 @@ const TAKEN: Readonly<Record<string, readonly [request: string, status: number]>
   "two empty lines in front": [`\r\n\r\n${GET}Host: x\r\n\r\n`, 200],
   "an empty line behind a body": [`${POST}Content-Length: 3\r\n\r\nabc\r\n`, 404],
   "a long s for an s": [`${GET}Host: x\r\nConnection: clo\xc5\xbfe\r\n\r\n`, 200],
-  "a short body that nobody reads": [`${POST}Content-Length: 3\r\n\r\nabc`, 404],
-  "chunks that nobody reads": [
+  "a short unread body": [`${POST}Content-Length: 3\r\n\r\nabc`, 404],
+  "unread chunks": [
     `${POST}Transfer-Encoding: chunked\r\n\r\n3;a=b\r\nabc\r\n0\r\nT: u\r\n\r\n`,
     404,
   ],
@@ -76,7 +76,7 @@ for (const [name, [request, status]] of Object.entries(TAKEN)) {
   });
 }
 
-Deno.test("unusual: a client of HTTP/1.0 is told when its connection stays", async () => {
+Deno.test("unusual: a response to HTTP/1.0 says whether the connection stays", async () => {
   await using cache = await TestCache.open(NOBODY);
   await using server = cache.listen();
   await using connection = await RawConnection.open(server.port);
@@ -116,7 +116,7 @@ Deno.test("unusual: an empty line in pieces is ignored, and no request is waited
   assert.equal((await other.answer()).status, 200);
 });
 
-Deno.test("unusual: a body larger than anybody wants ends its connection", async () => {
+Deno.test("unusual: a large unread body ends its connection", async () => {
   await using cache = await TestCache.open(NOBODY);
   await using server = cache.listen();
   const body = "x".repeat(200_000);
@@ -125,7 +125,7 @@ Deno.test("unusual: a body larger than anybody wants ends its connection", async
   assert.deepEqual([answer.status, answer.headers.get("connection")], [404, "close"]);
 });
 
-Deno.test("unusual: who waits for our word before a body gets the answer instead", async () => {
+Deno.test("unusual: Expect: 100-continue for an unread body gets the final response", async () => {
   await using cache = await TestCache.open(NOBODY);
   await using server = cache.listen();
   const request = `${POST}Content-Length: 10\r\nExpect: 100-continue\r\n\r\n`;

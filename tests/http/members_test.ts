@@ -17,7 +17,7 @@ async function membersOf(cache: TestCache) {
   return (await readStats(await cache.get("/stats"))).members;
 }
 
-Deno.test("members: what others told is in /stats and on the page, behind this one", async () => {
+Deno.test("members: others' reports are in /stats and on the page, behind this one", async () => {
   const members = reportedMembers({ "larder-2.7.x": {} });
   await using cache = await TestCache.open({ upstreams: ["http://127.0.0.1:1"], members });
   await cache.reportToMembers();
@@ -74,7 +74,7 @@ Deno.test("members: one that reports no more is gone, one that ends is draining"
   assert.equal((await membersOf(cache))[0]?.state, "draining");
 });
 
-Deno.test("members: what they told is text, whatever it looks like", async () => {
+Deno.test("members: their reports appear as text, whatever they look like", async () => {
   const under_way = Array.from({ length: 20 }, () => (
     { nar: "<b>", name: `${"<i>".repeat(40)}\u202e`, received_bytes: 1, file_bytes: null }
   ));

@@ -85,7 +85,7 @@ Deno.test("metrics: a body is active until its last byte, and counted after it",
   assert.equal(after.value("larder_upstream_bytes_total"), length);
 });
 
-Deno.test("metrics: a client that leaves is told apart from an answer that we broke", async () => {
+Deno.test("metrics: a response whose client leaves is counted as aborted", async () => {
   await using scene = await GatedNar.open(object);
   const { gate, cache, server, path } = scene;
   gate.release(100_000);
@@ -99,7 +99,7 @@ Deno.test("metrics: a client that leaves is told apart from an answer that we br
   await cache.downloadsOver();
 });
 
-Deno.test("metrics: an answer that we break off is told apart", async () => {
+Deno.test("metrics: a response that we break off is counted as broken", async () => {
   await using upstream = await fakeUpstream({ objects: [object], stored: true });
   upstream.breakNar(corruptByteAt(1_000_000));
   await using cache = await cacheBefore(upstream);
@@ -113,7 +113,7 @@ Deno.test("metrics: an answer that we break off is told apart", async () => {
   assert.equal((await scrape(cache)).value("http_server_active_requests"), 1);
 });
 
-Deno.test("metrics: upstreams are timed by what they answered", async () => {
+Deno.test("metrics: upstream requests are timed by result", async () => {
   await using upstream = await fakeUpstream({ objects: [object], stored: true });
   await using cache = await cacheBefore(upstream);
   await (await cache.get(await cache.narPath(HASH))).bytes();

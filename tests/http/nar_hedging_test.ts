@@ -22,7 +22,7 @@ for (const [way, limitBytes] of Object.entries(WAYS)) {
   const requested = (faults: readonly (Fault | undefined)[], method?: "HEAD") =>
     request(faults, { limitBytes, ...(method && { method }) });
 
-  timedTest(`hedging: ${way}, the next upstream is asked when the first is late`, async () => {
+  timedTest(`hedging: ${way}, the next upstream gets a request if the first is late`, async () => {
     const { answer, counts, tookMs, ended } = await requested([heldUntil(forEver), undefined]);
     assert.equal(answer, "whole");
     assert.deepEqual(counts, [1, 1]);
@@ -31,7 +31,7 @@ for (const [way, limitBytes] of Object.entries(WAYS)) {
     assert.equal(ended[0], "left");
   });
 
-  timedTest(`hedging: ${way}, nobody else is asked where the first answers in time`, async () => {
+  timedTest(`hedging: ${way}, no other gets a request if the first answers in time`, async () => {
     const late = slowly(THIRD_MS / 3);
     const { answer, counts, tookMs } = await requested([late, undefined, undefined]);
     assertInTime(tookMs, THIRD_MS, "its answer");
@@ -60,7 +60,7 @@ for (const [way, limitBytes] of Object.entries(WAYS)) {
     assertInTime(tookMs, expectedMs + SLACK_MS);
   });
 
-  timedTest(`hedging: ${way}, a failure has the next one asked at once`, async () => {
+  timedTest(`hedging: ${way}, after a failure the next one gets a request at once`, async () => {
     const { answer, tookMs } = await requested([status(500), status(404), undefined]);
     assert.equal(answer, "whole");
     assertInTime(tookMs, THIRD_MS);

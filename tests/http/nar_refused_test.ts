@@ -176,7 +176,7 @@ Deno.test("nar: of a kept file a narinfo that is learned again tells its real si
   assert.equal(await cache.narinfo(HASH), right);
 });
 
-Deno.test("nar: what differs from the NAR hash alone is served once and not kept", async () => {
+Deno.test("nar: a file that differs from the NAR hash alone is served, but not kept", async () => {
   // The file hash is that of the wrong bytes, as a lying upstream would announce it.
   const lie = makeStoreObject({ name: "thing-1.0", size: 1_000_000, seed: 9 });
   await using upstream = await fakeUpstream({ objects: [object], stored: true });
@@ -203,7 +203,7 @@ Deno.test("nar: what differs from the NAR hash alone is served once and not kept
   assert.equal(failure?.["reason"], "nar_hash");
 });
 
-Deno.test("nar: after a bad one the next upstream is asked, for the same file", async () => {
+Deno.test("nar: after a bad one the next upstream gets the request for the file", async () => {
   await using bad = await fakeUpstream({ objects: [object], stored: true });
   await using good = await fakeUpstream({ objects: [object], stored: true });
   bad.breakNar(corruptByteAt(1_000));

@@ -63,7 +63,7 @@ Deno.test("resume: another upstream that has the same file goes on where one die
   assert.deepEqual(rangesAsked(other), [`bytes=${HALF}-`]);
 });
 
-Deno.test("resume: one that nobody knew to have the file is found and goes on", async () => {
+Deno.test("resume: an upstream that got the file only later sends the rest", async () => {
   await using dying = await fakeUpstream(stored);
   await using other = await fakeUpstream({ stored: true });
   const gate = new Gate();
@@ -85,7 +85,7 @@ Deno.test("resume: one that nobody knew to have the file is found and goes on", 
   assert.match(rangesAsked(other).join(), /^bytes=[0-9]+-$/);
 });
 
-Deno.test("resume: an upstream without ranges sends all, and what is here is skipped", async () => {
+Deno.test("resume: an upstream without ranges sends all, larder skips its own bytes", async () => {
   await using dying = await fakeUpstream({ ...stored, priority: 10 });
   await using other = await fakeUpstream({ ...stored, priority: 20, hasRanges: false });
   dying.breakNar(fileFault(cutAfter, HALF));

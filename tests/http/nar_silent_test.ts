@@ -29,7 +29,7 @@ for (const [way, limitBytes] of Object.entries(WAYS)) {
     assert.deepEqual(narRequests(good), [`bytes=${FEW_BYTES}-`]);
   });
 
-  Deno.test(`silent: ${way}, the only one is asked again after a stall`, async () => {
+  Deno.test(`silent: ${way}, the only one gets another request after a stall`, async () => {
     await using upstream = await fakeUpstream(stored);
     upstream.breakNar(firstTimes(1, stallAfter(FEW_BYTES)));
     const { bytes } = await upstream.narFileOf(object);

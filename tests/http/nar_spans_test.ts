@@ -73,7 +73,7 @@ for (const compression of ["none", "xz"] as const) {
   });
 }
 
-Deno.test("nar spans: a download that finds nobody is an error with its reason", async () => {
+Deno.test("nar spans: a download that no upstream serves is an error with its reason", async () => {
   await using upstream = await fakeUpstream({ objects: [object], stored: true });
   const { tracer, ...spans } = new RecordedSpans();
   await using cache = await TestCache.open({ upstreams: [upstream], tracer });

@@ -34,7 +34,7 @@ const REFUSALS: readonly (readonly [what: string, fault: Fault])[] = [
 ];
 
 for (const [what, fault] of REFUSALS) {
-  Deno.test(`NAR's size: an upstream that answers HEAD with ${what} tells it by GET`, async () => {
+  Deno.test(`NAR's size: if an upstream answers HEAD with ${what}, a GET gives it`, async () => {
     await using upstream = await attic();
     await using cache = await TestCache.open({ upstreams: [upstream] });
     const path = await cache.narPath(object.storePathHash);

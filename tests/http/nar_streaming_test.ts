@@ -128,7 +128,7 @@ Deno.test("nar: a part of one that is coming in is whole once the file is right"
   }
 });
 
-Deno.test("nar: without a length from anybody it is sent in chunks, and the same", async () => {
+Deno.test("nar: without an announced length it is sent in chunks, and the same", async () => {
   await using upstream = await fakeUpstream({
     dialect: "attic",
     objects: [object],
@@ -142,7 +142,7 @@ Deno.test("nar: without a length from anybody it is sent in chunks, and the same
   assert.ok(equal(await miss.bytes(), (await upstream.narFileOf(object)).bytes));
 });
 
-Deno.test("nar: an uncompressed one has its signed size as its length, come what may", async () => {
+Deno.test("nar: an uncompressed one has its signed size as length, even if chunked", async () => {
   await using upstream = await fakeUpstream({
     dialect: "nix-serve",
     objects: [object],

@@ -48,7 +48,7 @@ class StoreOfLeaving extends MemoryNarStore {
 for (const dialect of Object.keys(DIALECTS) as Dialect[]) {
   const excuse = dialectAvailable(dialect);
   Deno.test({
-    name: `nar: what a ${dialect} upstream has is what its narinfo says, cold and kept` +
+    name: `nar: a NAR of a ${dialect} upstream matches its narinfo, cold and kept` +
       (excuse && ` (skipped: ${excuse})`),
     ignore: excuse !== "",
     async fn() {
@@ -103,7 +103,7 @@ Deno.test("nar: a kept one has a length, a tag and ranges", async () => {
   await other.body?.cancel();
 });
 
-Deno.test("nar: HEAD says what GET says, kept or not, and starts no download", async () => {
+Deno.test("nar: HEAD answers like GET, kept or not, and starts no download", async () => {
   await using upstream = await fakeUpstream({ objects: [object], stored: true });
   await using cache = await TestCache.open({ upstreams: [upstream] });
   const path = await cache.narPath(HASH);
@@ -127,7 +127,7 @@ Deno.test("nar: HEAD says what GET says, kept or not, and starts no download", a
   }
 });
 
-Deno.test("nar: HEAD of what the upstream lost is 404 like GET", async () => {
+Deno.test("nar: HEAD of a NAR that the upstream lost is 404 like GET", async () => {
   await using upstream = await fakeUpstream({ objects: [object], stored: true });
   await using cache = await TestCache.open({ upstreams: [upstream] });
   const path = await cache.narPath(HASH);
@@ -136,7 +136,7 @@ Deno.test("nar: HEAD of what the upstream lost is 404 like GET", async () => {
   assert.equal((await cache.get(path)).status, 404);
 });
 
-Deno.test("nar: a name that no narinfo of ours gave out is 404 and asks nobody", async () => {
+Deno.test("nar: a name from no narinfo of ours is 404, with no upstream request", async () => {
   await using upstream = await fakeUpstream({ objects: [object], stored: true });
   await using cache = await TestCache.open({ upstreams: [upstream] });
   const unknown = "0".repeat(52);

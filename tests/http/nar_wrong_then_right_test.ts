@@ -37,7 +37,7 @@ for (const [way, limitBytes] of Object.entries(WAYS)) {
     });
   }
 
-  Deno.test(`wrong: ${way}, the third upstream is asked where two are wrong`, async () => {
+  Deno.test(`wrong: ${way}, a request goes to the third upstream if two are wrong`, async () => {
     const { statuses, counts } = await requested([wrong, wrong, undefined], { limitBytes });
     assert.deepEqual(statuses, [200]);
     assert.deepEqual(counts, [1, 1, 1]);
@@ -48,7 +48,7 @@ for (const [way, limitBytes] of Object.entries(WAYS)) {
     assert.deepEqual(statuses, Array(5).fill(200));
   });
 
-  Deno.test(`wrong: ${way}, a wrong start with a right rest is asked anew`, async () => {
+  Deno.test(`wrong: ${way}, a wrong start with a right rest is fetched anew`, async () => {
     const cutWrong = inOrder(corruptByteAt(10), fileFault(cutAfter, 50_000));
     const { statuses } = await requested([cutWrong, undefined], { limitBytes });
     assert.deepEqual(statuses, [200]);
@@ -61,7 +61,7 @@ for (const [way, limitBytes] of Object.entries(WAYS)) {
   });
 }
 
-Deno.test("wrong: an upstream that then has nothing of use is not asked again", async () => {
+Deno.test("wrong: an upstream that then has nothing of use gets no more requests", async () => {
   const { statuses, counts } = await requested([wrong, endAfter(10)], {});
   assert.deepEqual(statuses, [404]);
   assert.equal(counts[0], 1);

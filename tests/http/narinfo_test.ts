@@ -41,7 +41,7 @@ Deno.test("narinfo: the NAR is not fetched before its own request", async () => 
   assert.equal(upstream.count(/^\/nar\//), 0);
 });
 
-Deno.test("narinfo: many who ask at once are one request to the upstream", async () => {
+Deno.test("narinfo: many requests at once are one request to the upstream", async () => {
   await using upstream = await fakeUpstream(stored);
   await using cache = await TestCache.open({ upstreams: [upstream] });
 
@@ -91,7 +91,7 @@ Deno.test("narinfo: a missing compression is bzip2, and then said", async () => 
   assert.match(served, /^URL: nar\/[0-9a-z]{52}\.nar\.bz2$/m);
 });
 
-Deno.test("narinfo: HEAD says what GET says", async () => {
+Deno.test("narinfo: HEAD answers like GET", async () => {
   await using upstream = await fakeUpstream(stored);
   await using cache = await TestCache.open({ upstreams: [upstream] });
   await cache.narinfo(program.storePathHash);
@@ -106,7 +106,7 @@ Deno.test("narinfo: HEAD says what GET says", async () => {
   assert.deepEqual(comparable(head), comparable(get));
 });
 
-Deno.test("narinfo: what is no store path hash is 404 and asks nobody", async () => {
+Deno.test("narinfo: an invalid store path hash is 404, with no upstream request", async () => {
   await using upstream = await fakeUpstream(stored);
   await using cache = await TestCache.open({ upstreams: [upstream] });
   const { storePathHash: hash } = program;

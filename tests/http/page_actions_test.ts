@@ -28,7 +28,7 @@ async function openScene() {
   return { cache, post, pins, [Symbol.asyncDispose]: () => closing.disposeAsync() };
 }
 
-Deno.test("page actions: a form pins and unpins what a path, a name or a hash says", async () => {
+Deno.test("page actions: a form pins and unpins by a path, a name or a hash", async () => {
   await using scene = await openScene();
   const { cache, post, pins } = scene;
   const hash = object.storePathHash;

@@ -157,7 +157,7 @@ Deno.test("page: a NAR that no upstream sent is one row, with causes and a remed
   );
 });
 
-Deno.test("page: a cache that nobody has used says so, in place of empty charts", async () => {
+Deno.test("page: an unused cache says so, in place of empty charts", async () => {
   await using cache = await TestCache.open({ upstreams: [] });
   assert.match(await partOf(cache, "charts"), /^ ?Nothing yet: the charts begin/);
   assert.match(await partOf(cache, "verdict"), /No request since .* use this cache/);

@@ -109,7 +109,7 @@ Deno.test("page: the lines for nix.conf have the URL as the browser reached it",
   );
 });
 
-Deno.test("page: a cache that signs nothing names the keys of those who do", async () => {
+Deno.test("page: a cache that signs nothing names the keys of its upstreams", async () => {
   await using upstream = await fakeUpstream({});
   await using cache = await TestCache.open({ upstreams: [upstream], secretKey: undefined });
   const escaped = upstream.publicKey.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
@@ -117,7 +117,7 @@ Deno.test("page: a cache that signs nothing names the keys of those who do", asy
   assert.equal((await (await cache.get("/stats")).json()).public_key, null);
 });
 
-Deno.test("page: what others have named is text, whatever it looks like", async () => {
+Deno.test("page: names from elsewhere appear as text, whatever they look like", async () => {
   const object = makeStoreObject({ name: "hello-1.0" });
   await using upstream = await fakeUpstream({ objects: [object], stored: true });
   const problems = {

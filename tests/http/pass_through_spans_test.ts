@@ -47,7 +47,7 @@ Deno.test("pass-through spans: each request lasts as long as its body, below our
   assert.deepEqual(asked().map(({ facts }) => facts["http.response.status_code"]), [200, 206]);
 });
 
-Deno.test("pass-through spans: what is not kept in the end is below its request, too", async () => {
+Deno.test("pass-through spans: a NAR not kept in the end is below its request, too", async () => {
   await using upstream = await fakeUpstream({ objects: [object], dialect: "attic", stored: true });
   upstream.breakNar(chunked());
   const { tracer, ...spans } = new RecordedSpans();

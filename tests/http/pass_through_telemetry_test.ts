@@ -181,7 +181,7 @@ const CASES: Readonly<Record<string, Case>> = {
 };
 
 for (const [what, one] of Object.entries(CASES)) {
-  Deno.test(`pass-through: of a NAR that ${what} the same is told as if it were kept`, async () => {
+  Deno.test(`pass-through: a NAR that ${what} has the telemetry of a kept one`, async () => {
     const kept = await telemetry(one, Infinity);
     const passedOn = await telemetry(one, 1_000);
     assert.deepEqual(passedOn.lines.map(({ msg }) => msg), one.told);

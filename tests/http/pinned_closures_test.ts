@@ -4,7 +4,7 @@ import { fakeUpstream } from "../support/fake_upstream.ts";
 import { chain } from "../support/store_object.ts";
 import { TestCache } from "../support/test_cache.ts";
 
-Deno.test("pinned closures: what comes after the pin counts, what never came lacks", async () => {
+Deno.test("pinned closures: later paths count as stored, absent ones as missing", async () => {
   const objects = chain(3);
   const [leaf, middle, root] = objects;
   assert.ok(leaf && middle && root);

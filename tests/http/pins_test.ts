@@ -23,7 +23,7 @@ Deno.test("pins: a kept root is pinned, listed in order, and unpinned", async ()
   assert.deepEqual(await (await cache.get("/pins")).json(), [first]);
 });
 
-Deno.test("pins: what is not kept cannot be pinned, and nothing is fetched for it", async () => {
+Deno.test("pins: an unknown path cannot be pinned, and nothing is fetched for it", async () => {
   await using upstream = await fakeUpstream({ objects, stored: true });
   await using cache = await TestCache.open({ upstreams: [upstream] });
   for (const hash of [first, UNKNOWN, "", "x", `e${UNKNOWN.slice(1)}`]) {

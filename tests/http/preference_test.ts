@@ -15,7 +15,7 @@ async function winner(options: TestCacheOptions): Promise<string | undefined> {
   return /^Sig: (?!larder)([a-z]+)/m.exec(await cache.narinfo(object.storePathHash))?.[1];
 }
 
-Deno.test("preference: all upstreams are asked, the lower Priority wins", async () => {
+Deno.test("preference: a request goes to all upstreams, the lower Priority wins", async () => {
   await using first = await fakeUpstream({ ...stored, dialect: "nixos", priority: 40 });
   await using second = await fakeUpstream({ ...stored, dialect: "cachix", priority: 30 });
   assert.equal(await winner({ upstreams: [first, second] }), "cachix");
@@ -28,7 +28,7 @@ Deno.test("preference: of equal priorities the one given first wins", async () =
   assert.equal(await winner({ upstreams: [second, first] }), "cachix");
 });
 
-Deno.test("preference: ?priority=N on the URL overrides what the upstream says", async () => {
+Deno.test("preference: ?priority=N on the URL overrides the upstream's Priority", async () => {
   await using first = await fakeUpstream({ ...stored, dialect: "nixos", priority: 10 });
   await using second = await fakeUpstream({ ...stored, dialect: "cachix", priority: 50 });
   const priorities = [undefined, 5];

@@ -134,7 +134,7 @@ Deno.test("prefetch: a client that joined one which failed asks for itself", asy
   assert.equal(upstream.count(pathOf(leaf)), 2);
 });
 
-Deno.test("prefetch: what an upstream did not have ahead is not absent for clients", async () => {
+Deno.test("prefetch: a narinfo that no prefetch found is not absent for clients", async () => {
   const [leaf, top] = chain(2);
   assert.ok(leaf && top);
   await using upstream = await fakeUpstream({ objects: [top], stored: true });

@@ -119,7 +119,7 @@ Deno.test("prefetch: at most 16 NARs are in flight that no client waits for", as
   assert.equal(narRequests(upstream), objects.length);
 });
 
-Deno.test("prefetch: who asks for 600 narinfos and no NAR costs 50 NARs", async () => {
+Deno.test("prefetch: 600 requests for narinfos and none for a NAR cost 50 NARs", async () => {
   const objects = fan(600);
   await using upstream = await fakeUpstream({ objects, stored: true });
   let nowMs = Date.now();
@@ -134,7 +134,7 @@ Deno.test("prefetch: who asks for 600 narinfos and no NAR costs 50 NARs", async 
   assert.equal(narRequests(upstream), 50);
 });
 
-Deno.test("prefetch: who asks for NARs behind all narinfos gets most of them ahead", async () => {
+Deno.test("prefetch: NARs requested after all narinfos are mostly prefetched", async () => {
   const objects = fan(300);
   await using upstream = await fakeUpstream({ objects, stored: true });
   await using cache = await prefetchingCache({ upstreams: [upstream] });

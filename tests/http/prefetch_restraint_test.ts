@@ -178,7 +178,7 @@ Deno.test("prefetch: no NAR takes the place of one that was used within the hour
   assert.equal((await prefetched(cache))[of("nar", "skipped")], 1);
 });
 
-Deno.test("prefetch: a NAR takes the place of what nobody used for an hour", async () => {
+Deno.test("prefetch: a NAR takes the place of one unused for an hour", async () => {
   const objects = [1, 2, 3].map((seed) => makeStoreObject({ name: "x", size: 100 * KIB, seed }));
   const [first, second, third] = objects;
   assert.ok(first && second && third);

@@ -59,7 +59,7 @@ Deno.test("request counts: a NAR counts likewise, whatever the status", async ()
 });
 
 for (const [how, limitBytes] of [["kept", undefined], ["passed through", 1_000]] as const) {
-  Deno.test(`request counts: a NAR to be ${how} that nobody has is a miss`, async () => {
+  Deno.test(`request counts: a NAR to be ${how} that no upstream has is a miss`, async () => {
     await using upstream = await fakeUpstream({ objects: [object], stored: true });
     await using cache = await TestCache.open({
       upstreams: [upstream],
@@ -76,7 +76,7 @@ for (const [how, limitBytes] of [["kept", undefined], ["passed through", 1_000]]
   });
 }
 
-Deno.test("request counts: what is passed through was received too", async () => {
+Deno.test("request counts: bytes that pass through count as received too", async () => {
   await using upstream = await fakeUpstream({ objects: [object], stored: true });
   await using cache = await TestCache.open({ upstreams: [upstream], limitBytes: 1_000 });
   const { length } = await (await cache.get(await cache.narPath(HASH))).bytes();
@@ -119,7 +119,7 @@ Deno.test("request counts: a narinfo's bad status is one, too", async () => {
   assert.deepEqual((await scrape(cache)).upstreamResults(upstream.url), { status: 1 });
 });
 
-Deno.test("request counts: what is no request is counted and logged too", async () => {
+Deno.test("request counts: a malformed request is counted and logged too", async () => {
   await using cache = await TestCache.open({ upstreams: [] });
   await using server = cache.listen();
   await rawRequest(server.port, "hello\r\n\r\n");

@@ -17,7 +17,7 @@ Deno.test("nix-cache-info: three exact lines, with every upstream down", async (
   assert.equal(answer.headers.get("content-type"), "text/x-nix-cache-info");
 });
 
-Deno.test("pubkey: one line that verifies what we sign; 404 where nothing is signed", async () => {
+Deno.test("pubkey: one line with our public key; 404 where nothing is signed", async () => {
   await using cache = await TestCache.open(NOBODY);
   assert.equal(
     await (await cache.get("/pubkey")).text(),
@@ -51,7 +51,7 @@ Deno.test("pipeline: every answer has an id, the caller's if short and plain", a
   assert.equal(ids.size, paths.length * 5);
 });
 
-Deno.test("pipeline: another method on a known path is 405 with what is allowed", async () => {
+Deno.test("pipeline: another method on a known path is 405 with the allowed ones", async () => {
   await using cache = await TestCache.open(NOBODY);
   for (const path of ["/nix-cache-info", `/${HASH}.narinfo`, "/nar/x.nar", "/healthz"]) {
     for (const method of ["POST", "PUT", "DELETE", "PATCH", "OPTIONS", "PROPFIND"]) {

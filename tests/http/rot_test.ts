@@ -28,7 +28,7 @@ rotTest("rot: a changed file is fetched again at the next request", async () => 
   assert.deepEqual(scene.damages(), ["stored nar is damaged"]);
 });
 
-rotTest("rot: where nobody has the file any more a changed one is 404, and goes", async () => {
+rotTest("rot: a changed file that no upstream has any more is 404, and goes", async () => {
   await using scene = await Scene.open(small);
   await scene.upstream.stop();
   scene.rot();
@@ -73,7 +73,7 @@ rotTest("rot: a file without a seal is hashed once, by one process of many", asy
   }
 });
 
-rotTest("rot: what a former process kept right is served from disk", async () => {
+rotTest("rot: an intact file of a former process is served from disk", async () => {
   await using scene = await Scene.open(large);
   await using next = await scene.nextProcess();
   await scene.upstream.stop();
@@ -93,7 +93,7 @@ rotTest("rot: of a large changed file no wrong byte goes out; it is fetched agai
   assert.deepEqual(scene.damages(), ["stored nar is damaged"]);
 });
 
-rotTest("rot: a large changed file that nobody has any more is 404, for HEAD too", async () => {
+rotTest("rot: a large changed file that no upstream has is 404, for HEAD too", async () => {
   await using scene = await Scene.open(large);
   scene.rot();
   await scene.upstream.stop();
@@ -101,7 +101,7 @@ rotTest("rot: a large changed file that nobody has any more is 404, for HEAD too
   assert.equal((await scene.get()).status, 404);
 });
 
-rotTest("rot: parts of a large changed file are right, however many ask for them", async () => {
+rotTest("rot: parts of a large changed file are right, however many requests come", async () => {
   await using scene = await Scene.open(large);
   scene.rot();
   const parts = await Promise.all(
@@ -136,7 +136,7 @@ rotTest("rot: wrong bytes never get into memory", async () => {
   for (let count = 0; count < 2; count++) assert.equal((await next.get(scene.url)).status, 404);
 });
 
-rotTest("rot: HEAD of a changed file says what GET says", async () => {
+rotTest("rot: HEAD of a changed file is a miss, like GET", async () => {
   await using scene = await Scene.open(small);
   scene.rot();
   const head = await scene.cache.head(scene.url);

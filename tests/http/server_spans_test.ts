@@ -54,7 +54,7 @@ for (const [host, [address, port]] of Object.entries(HOSTS)) {
   });
 }
 
-Deno.test("server span: it tells how the client came, and with what", async () => {
+Deno.test("server span: it has the client's address, scheme, version and user agent", async () => {
   const spans = new RecordedSpans();
   await using cache = await TestCache.open({ upstreams: [], tracer: spans.tracer, usesTls: true });
   await using server = cache.listen();
@@ -80,7 +80,7 @@ Deno.test("server span: it tells how the client came, and with what", async () =
   });
 });
 
-Deno.test("server span: what broke here is an error, what is not there is none", async () => {
+Deno.test("server span: a failure here is an error, an absence is none", async () => {
   const spans = new RecordedSpans();
   await using cache = await TestCache.open({
     upstreams: [],

@@ -82,7 +82,7 @@ for (const [why, breakIt] of Object.entries(UNSENT)) {
   });
 }
 
-Deno.test("limit: what is asked of an upstream keeps no room from others", async () => {
+Deno.test("limit: a request to an upstream reserves no room before the response", async () => {
   const [waiting, other] = ["waiting", "other"].map((name, seed) =>
     makeStoreObject({ name, seed, size: 6 * SIZE })
   );
@@ -103,7 +103,7 @@ Deno.test("limit: what is asked of an upstream keeps no room from others", async
   assert.ok(cache.bytesOnDisk() <= 10 * SIZE);
 });
 
-Deno.test("limit: a NAR whose size nobody told outgrows it, and arrives whole", async () => {
+Deno.test("limit: a NAR of unknown size outgrows it, and arrives whole", async () => {
   const objects = [makeStoreObject({ name: "grows", size: 5_000_000 })];
   await using upstream = await fakeUpstream({ objects, dialect: "attic", stored: true });
   upstream.breakNar(chunked());
@@ -130,7 +130,7 @@ Deno.test("limit: a pass-through is checked: a wrong file never arrives whole", 
   }
 });
 
-Deno.test("limit: after a wrong pass-through, another upstream is asked first", async () => {
+Deno.test("limit: after a wrong pass-through, a request goes to another upstream", async () => {
   const objects = [makeStoreObject({ name: "wrong", size: 3_000_000 })];
   await using bad = await fakeUpstream({ objects, priority: 10, stored: true });
   await using good = await fakeUpstream({ objects, priority: 20, stored: true });
@@ -162,7 +162,7 @@ Deno.test("limit: a client that leaves before it reads ends its pass-through", a
   assert.equal(await within(exchange.finished, 3_000), "left");
 });
 
-Deno.test("limit: what breaks off while it is passed through is gone on with", async () => {
+Deno.test("limit: a pass-through that breaks off is resumed", async () => {
   const objects = [makeStoreObject({ name: "breaks", size: 3_000_000 })];
   await using upstream = await fakeUpstream({ objects, stored: true });
   upstream.breakNar(cutAfter(1_000_000));
@@ -181,7 +181,7 @@ Deno.test("limit: what breaks off while it is passed through is gone on with", a
   assertSameBytes(await new Blob(rest).bytes(), (await upstream.narFileOf(object)).bytes);
 });
 
-Deno.test("limit: ranges of what is not kept are those of the file", async () => {
+Deno.test("limit: ranges of a NAR that is not kept are those of the file", async () => {
   const object = makeStoreObject({ name: "ranged", size: 3_000_000 });
   await using upstream = await fakeUpstream({ objects: [object], stored: true });
   await using cache = await TestCache.open({ upstreams: [upstream], limitBytes: 1_000_000 });
@@ -197,7 +197,7 @@ Deno.test("limit: ranges of what is not kept are those of the file", async () =>
   }
 });
 
-Deno.test("limit: a pinned closure stays, also what came after the pin, then goes", async () => {
+Deno.test("limit: a pinned closure stays, later paths included, until it is unpinned", async () => {
   const closure = chain(6);
   const root = closure.at(-1)?.storePathHash ?? "";
   const others = objectsOf(30);
@@ -225,7 +225,7 @@ Deno.test("limit: a pinned closure stays, also what came after the pin, then goe
   }
 });
 
-Deno.test("limit: what was used last is what stays", async () => {
+Deno.test("limit: the paths used last stay", async () => {
   const objects = objectsOf(8);
   await using upstream = await fakeUpstream({ objects, stored: true });
   await using cache = await TestCache.open({ upstreams: [upstream], limitBytes: 5 * SIZE });
@@ -243,7 +243,7 @@ Deno.test("limit: what was used last is what stays", async () => {
   assert.equal(await cache.metadata.findNarinfo(second), undefined);
 });
 
-Deno.test("limit: what is being read stays, and goes when its reader has gone", async () => {
+Deno.test("limit: a NAR with a reader stays, and goes when the reader has gone", async () => {
   const slow = makeStoreObject({ name: "slow", seed: 99, size: 20_000_000 });
   const others = Array.from({ length: 4 }, (_, seed) => (
     makeStoreObject({ name: "big", seed: seed + 1, size: 4_000_000 })

@@ -48,7 +48,7 @@ Deno.test("slow: one byte of a head after the other is no progress", async () =>
   assert.deepEqual(closedReasons(cache), ["incomplete request", "refused client keeps sending"]);
 });
 
-Deno.test("slow: who asks nothing is closed; who has asked may take its time longer", async () => {
+Deno.test("slow: an idle connection is closed, and logged if it never had a request", async () => {
   await using cache = await TestCache.open(NOBODY);
   await using server = cache.listen(limits({ idle: 200 }));
   await using silent = await RawConnection.open(server.port);
@@ -103,7 +103,7 @@ Deno.test("slow: a client that takes nothing more is closed, and its file with i
   assert.ok(!reader.isComplete, "it sees that it has not all");
 });
 
-Deno.test("slow: a reader that stalls holds up nobody who shares its download", async () => {
+Deno.test("slow: a reader that stalls holds up no other reader of its download", async () => {
   const object = makeStoreObject({ name: "shared", size: 30_000_000 });
   await using upstream = await fakeUpstream({ objects: [object], stored: true });
   const gate = new Gate();
@@ -146,7 +146,7 @@ Deno.test("slow: a client that leaves while its answer is prepared is noticed", 
   await cache.downloadsOver();
 });
 
-timedTest("crowd: beyond the limit those that asked nothing make room, logged once", async () => {
+timedTest("crowd: beyond the limit those without a request make room, logged once", async () => {
   await using cache = await TestCache.open(NOBODY);
   await using server = cache.listen({ connectionsMax: 50 });
   await using stack = new AsyncDisposableStack();
@@ -162,7 +162,7 @@ timedTest("crowd: beyond the limit those that asked nothing make room, logged on
   assert.deepEqual(closedReasons(cache), ["making room"]);
 });
 
-Deno.test("crowd: who is being answered is not closed for others; they are refused", async () => {
+Deno.test("crowd: a client with a running response stays; the next one is refused", async () => {
   const object = makeStoreObject({ name: "held", size: 3_000_000 });
   await using upstream = await fakeUpstream({ objects: [object], stored: true });
   const gate = new Gate();
@@ -196,7 +196,7 @@ Deno.test("crowd: after handles have run out, in time as many are taken as befor
   await eventually("it is as before", () => server.openMax === 50);
 });
 
-Deno.test("crowd: who has taken nothing for the longest time makes room first", async () => {
+Deno.test("crowd: the client that has stalled for the longest time makes room first", async () => {
   await using scene = await LargeNar.open();
   await using server = scene.cache.listen({ connectionsMax: 3, sweepEveryMs: 20, stalledMs: 100 });
   await using kept = await RawConnection.open(server.port);

@@ -25,7 +25,7 @@ async function statsOf(cache: TestCache, path = "/stats"): Promise<Stats> {
   return await readStats(answer);
 }
 
-Deno.test("stats: hits, misses and what they saved are those of the answers", async () => {
+Deno.test("stats: hits, misses and saved bytes are those of the responses", async () => {
   await using upstream = await fakeUpstream({ objects: [object], stored: true });
   await using cache = await TestCache.open({ upstreams: [upstream], limitBytes: 9_000_000 });
   const before = await statsOf(cache);
@@ -143,7 +143,7 @@ Deno.test("stats: a pass-through is in flight once for each client", async () =>
   assert.equal(await inFlight(), 0);
 });
 
-Deno.test("stats: pins are there at once, and what they hold soon after", async () => {
+Deno.test("stats: pins are there at once, and the counts of their paths soon after", async () => {
   const objects = chain(2);
   const [leaf, root] = objects;
   assert.ok(leaf && root);
@@ -171,7 +171,7 @@ Deno.test("stats: pins are there at once, and what they hold soon after", async 
   assert.deepEqual((await statsOf(cache)).pins?.roots, []);
 });
 
-Deno.test("stats: problems are told without anything of our machine", async () => {
+Deno.test("stats: problems reveal nothing about our machine", async () => {
   await using upstream = await fakeUpstream({ objects: [object], stored: true });
   await using cache = await TestCache.open({ upstreams: [upstream] });
   const path = await cache.narPath(HASH);

@@ -66,7 +66,7 @@ Deno.test("upload documents: a narinfo with Content-Encoding is decoded", async 
   assert.match(await cache.narinfo(thing.storePathHash), /^StorePath: /);
 });
 
-Deno.test("upload documents: what is none is 4xx and not kept", async () => {
+Deno.test("upload documents: an invalid document is 4xx and not kept", async () => {
   await using cache = await uploadCache();
   const [[path] = [""]] = DOCUMENTS;
   const json = '{"version":1}';

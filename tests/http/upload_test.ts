@@ -129,7 +129,7 @@ Deno.test("upload: in chunks, without a length, it is the same", async () => {
   assertSameBytes(await (await cache.get(one.narPath)).bytes(), one.file.bytes);
 });
 
-Deno.test("upload: below it the upstreams are not asked, and outside it they are", async () => {
+Deno.test("upload: requests below it go to no upstream, and those outside it do", async () => {
   await using upstream = await fakeUpstream({ objects: [thing], stored: true });
   await using cache = await uploadCache({ upstreams: [upstream] });
   const one = await pushOf(thing, { compression: "xz" });
@@ -188,7 +188,7 @@ Deno.test("upload: an upstream's late narinfo does not replace a pushed one", as
   assertSameBytes(await (await cache.get(path)).bytes(), one.file.bytes);
 });
 
-Deno.test("upload: a pinned closure protects what is pushed into it later", async () => {
+Deno.test("upload: a pinned closure protects paths pushed into it later", async () => {
   const [leaf, top] = chain(2);
   assert.ok(leaf && top);
   const [leafPush, topPush] = [await pushOf(leaf), await pushOf(top)];
@@ -204,7 +204,7 @@ Deno.test("upload: a pinned closure protects what is pushed into it later", asyn
   for (const one of [leafPush, topPush]) assert.equal((await cache.head(one.narPath)).status, 200);
 });
 
-Deno.test("upload: its counters and its log lines say what came", async () => {
+Deno.test("upload: its counters and its log lines show each upload and its result", async () => {
   await using cache = await uploadCache();
   const one = await pushOf(thing);
   await push(cache, one);

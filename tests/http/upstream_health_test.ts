@@ -59,7 +59,7 @@ Deno.test("health: an upstream that is off at the start is a warning that names 
   assert.equal(told.has(well.url), false);
 });
 
-Deno.test("health: what failed at the start is the last error that the page shows", async () => {
+Deno.test("health: a failure at the start is the upstream's last error in /stats", async () => {
   await using off = await fakeUpstream(stored);
   await using odd = await fakeUpstream(stored);
   await using ill = await fakeUpstream(stored);
@@ -125,7 +125,7 @@ timedTest("health: an upstream silent with NARs alone is down, and comes back", 
   }
 });
 
-Deno.test("health: what was absent while an upstream was down is asked of it again", async () => {
+Deno.test("health: an upstream that is up again gets requests for absent paths", async () => {
   await using absent = await fakeUpstream({ stored: true });
   await using upstream = await fakeUpstream(stored);
   await upstream.stop();

@@ -32,7 +32,7 @@ const PASSING: Readonly<Record<string, Fault>> = {
 };
 
 for (const [name, fault] of Object.entries(PASSING)) {
-  Deno.test(`retry: ${name} is asked again, for narinfo and NAR`, async () => {
+  Deno.test(`retry: after ${name} larder tries again, for narinfo and NAR`, async () => {
     await using upstream = await fakeUpstream(stored);
     upstream.breakNarinfo(firstTimes(2, fault));
     upstream.breakNar(firstTimes(2, fault));
@@ -60,7 +60,7 @@ for (const [name, fault] of Object.entries(PASSING)) {
   });
 }
 
-timedTest("retry: a Retry-After beyond what a client waits is not waited for", async () => {
+timedTest("retry: a Retry-After of two minutes is a 404 at once", async () => {
   await using upstream = await fakeUpstream(stored);
   upstream.breakNarinfo(status(429, { "retry-after": "120" }));
   await using cache = await TestCache.open({ upstreams: [upstream] });

@@ -81,7 +81,7 @@ for (const [what, { answer, status, error }] of Object.entries(CASES)) {
   });
 }
 
-Deno.test("upstream span: nobody there is an error without a status", async () => {
+Deno.test("upstream span: an unreachable upstream is an error without a status", async () => {
   const spans = new RecordedSpans();
   await using cache = await openTraced([`http://127.0.0.1:${freePort()}`], spans);
   await cache.get(`/${NARINFO}`);

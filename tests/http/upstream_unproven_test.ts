@@ -53,7 +53,7 @@ timedTest("unproven: a slow upstream is found beside a black hole that is prefer
   assertInTime(tookMs, SLOW_MS + 500);
 });
 
-timedTest("unproven: a preferred one that is mute holds up nobody's offer for long", async () => {
+timedTest("unproven: a preferred mute upstream holds up the others only briefly", async () => {
   await using mute = await fakeUpstream(stored);
   await using other = await fakeUpstream(stored);
   mute.onRequest = silence;
@@ -74,7 +74,7 @@ Deno.test("unproven: after a timeout a slow upstream is found by the next reques
   assert.equal((await ask(cache, PATHS[1])).status, 200);
 });
 
-Deno.test("unproven: what a slow upstream does not have is remembered", async () => {
+Deno.test("unproven: a path that a slow upstream lacks is remembered as absent", async () => {
   await using slow = await fakeUpstream({ stored: true });
   slow.onRequest = slowly;
   await using cache = await TestCache.open({ upstreams: [slow], timeoutMs: TIMEOUT_MS });

@@ -12,7 +12,7 @@ const ABSENT = "0".repeat(32);
 const LOG = `/log/${object.storePathHash}-thing.drv`;
 const FOREIGN = { host: "evil.example", origin: "http://evil.example" };
 
-Deno.test("X-Cache: what was served or is absent has it; what was refused has none", async () => {
+Deno.test("X-Cache: served and absent paths have it; refused requests have none", async () => {
   const documents = { [LOG]: "built\n" };
   await using upstream = await fakeUpstream({ objects: [object], documents, stored: true });
   await using cache = await TestCache.open({ upstreams: [upstream], allowDelete: true });
@@ -49,7 +49,7 @@ Deno.test("X-Cache: what was served or is absent has it; what was refused has no
   }
 });
 
-Deno.test("X-Request-Id: what is no request gets one, and a refused body its own", async () => {
+Deno.test("X-Request-Id: a malformed request gets one, a refused body keeps its own", async () => {
   await using cache = await TestCache.open({ upstreams: [] });
   await using server = cache.listen();
   const id = { "X-Request-Id": "build-7" };
