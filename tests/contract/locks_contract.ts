@@ -44,7 +44,7 @@ export const locksClauses: Clauses<LocksScene> = {
     assert.ok(a && b);
   },
 
-  "holderOf() names the holder, and nobody without a lease": async ({ one, other, holder }) => {
+  "holderOf() names the holder, and nothing without a lease": async ({ one, other, holder }) => {
     assert.equal(await other.holderOf("a"), undefined);
     {
       await using _lease = await one.tryAcquire("a", TTL_MS);

@@ -15,7 +15,7 @@ import type { Clauses } from "./contract.ts";
 const [a, b, c] = [hash("a"), hash("b"), hash("c")];
 
 export const metadataStoreClauses: Clauses<MetadataStore> = {
-  "what was never put is undefined or empty": async (store) => {
+  "a row that was never put is undefined or empty": async (store) => {
     assert.equal(await store.findNarinfo(a), undefined);
     assert.equal(await store.findNar(narOf("x").name), undefined);
     assert.deepEqual(await store.sourcesOf(narOf("x").name), []);
@@ -128,7 +128,7 @@ export const metadataStoreClauses: Clauses<MetadataStore> = {
     assert.deepEqual(await store.sourcesOf(nar.name), [source]);
   },
 
-  "narinfos of one uncompressed NAR share it, with and without what is signed anyway": async (
+  "narinfos of one uncompressed NAR share it, with and without its file hash and size": async (
     store,
   ) => {
     const narHash = sha("nar");
@@ -172,7 +172,7 @@ export const metadataStoreClauses: Clauses<MetadataStore> = {
     assert.deepEqual(await store.keptNars(""), [{ name: nar.name, ...file }]);
   },
 
-  "keptNars() lists what is kept under a prefix, by name": async (store) => {
+  "keptNars() lists the kept NARs under a prefix, by name": async (store) => {
     const nars = ["x", "y", "z"].map((seed) => narOf(seed)).toSorted((a, b) =>
       a.name < b.name ? -1 : 1
     );
@@ -257,7 +257,7 @@ export const metadataStoreClauses: Clauses<MetadataStore> = {
     assert.deepEqual(await store.pins(), [pin]);
   },
 
-  "a change of what is not there changes nothing": async (store) => {
+  "a change of an absent row changes nothing": async (store) => {
     const narName = narOf("x").name;
     const { at } = fileOf(narName);
     await store.apply([

@@ -35,7 +35,7 @@ export const narCopyClauses: Clauses<CopyScene> = {
     }
   },
 
-  "a later pass copies what came meanwhile": async (scene) => {
+  "a later pass copies the files that came meanwhile": async (scene) => {
     const { metadata, copy } = copyOf(scene);
     await keepFile(scene, metadata, a);
     await copy.pass(GOES_ON);
@@ -83,7 +83,7 @@ export const narCopyClauses: Clauses<CopyScene> = {
     assert.deepEqual(await bytesIn(scene.to, at), await bytesIn(scene.from, at));
   },
 
-  "seal() writes the seals of the new store, of what is there": async (scene) => {
+  "seal() writes the seals of the new store, for the files that are there": async (scene) => {
     const { metadata, copy } = copyOf(scene);
     const there = await keepFile(scene, metadata, a);
     await copy.pass(GOES_ON);

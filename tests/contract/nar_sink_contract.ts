@@ -36,7 +36,7 @@ export const narSinkClauses: Clauses<SinkMaker> = {
     assert.deepEqual(scene.offsets, [0, 4]);
   },
 
-  "what is here is not taken twice from a source without ranges": async (maker) => {
+  "bytes that are here are not taken twice from a source without ranges": async (maker) => {
     await using scene = new Scene(maker.open(ALL));
     await scene.from(broken("abcd"));
     assert.deepEqual(await scene.from(body("ab", "cdefghij")), whole());
@@ -76,7 +76,7 @@ export const narSinkClauses: Clauses<SinkMaker> = {
     assert.deepEqual(await scene.from({ ...body("abcdefghij"), fileSize: 10 }), whole());
   },
 
-  "with a known hash what is sent behind the file is not read": async (maker) => {
+  "with a known hash, bytes behind the file are not read": async (maker) => {
     await using scene = new Scene(maker.open(ALL));
     assert.deepEqual(await scene.from(body("abcdefghijklm")), { ...whole(), surplus: true });
   },

@@ -55,7 +55,7 @@ export const narStoreClauses: Clauses<NarStore> = {
     assert.equal((await nar.bytes()).length, 0);
   },
 
-  "a put() of what is not there leaves nothing, and the other object of that NAR": async (
+  "a put() of a missing file leaves nothing, and the other object of that NAR": async (
     store,
   ) => {
     await put(store, other, "old");
@@ -180,7 +180,7 @@ export const narStoreClauses: Clauses<NarStore> = {
     assert.deepEqual(sizes, [{ at, fileSize: 3 }]);
   },
 
-  "list() names what begins with a prefix, however long, and nothing else": async (store) => {
+  "list() names the files with a prefix, however long, and no others": async (store) => {
     const far = newStoredName(narName(sha256FromDigest(new Uint8Array(32).fill(9)), "xz"));
     for (const one of [at, other, far]) await put(store, one, "x");
     const listed = async (prefix: string) => (

@@ -53,7 +53,7 @@ checkContract({
 
 const at = newStoredName(narName(sha256FromDigest(new Uint8Array(32).fill(7)), "none"));
 
-Deno.test("LocalNarStore: what cannot be told is a throw, never undefined", async () => {
+Deno.test("LocalNarStore: a failed lookup is a throw, never undefined", async () => {
   using folder = tempFolder();
   // A file where a folder should be: opening below it fails, and says nothing of absence.
   await Deno.writeTextFile(`${folder.path}/${at.slice(0, 2)}`, "");

@@ -83,7 +83,7 @@ export const rowSweeperClauses: Clauses<MetadataStore> = {
     assert.deepEqual(await sweepAll(store, 50), { narinfos: [], nars: [narOf(b).name] });
   },
 
-  "what eviction leaves of a NAR is swept too": async (store) => {
+  "the row that eviction leaves of a NAR is swept too": async (store) => {
     await store.apply([put(a, [], 5), ...keep(fileOf(narOf(a).name)), put(b, [], 4)]);
     const spared = new Set<NarName>();
     const order = { bytesMin: Infinity, entriesMax: 8, spared, owner: "we" };
@@ -112,7 +112,7 @@ export const rowSweeperClauses: Clauses<MetadataStore> = {
     assert.deepEqual(await store.narinfosOf(narOf(a).name), [a]);
   },
 
-  "what a pin protects is never swept, nor its references, nor what arrives later": async (
+  "a pinned path is never swept, nor its references, nor later paths of its closure": async (
     store,
   ) => {
     await store.apply([put(a, [b], 1), put(b, [c], 1), put(d, [], 1)]);

@@ -95,7 +95,7 @@ testUnless(S3_UNAVAILABLE, "S3NarStore: an object that is replaced is never read
   assert.notEqual(now?.seal, seal);
 });
 
-testUnless(S3_UNAVAILABLE, "S3NarStore: what cannot be told is a throw", async () => {
+testUnless(S3_UNAVAILABLE, "S3NarStore: a failed lookup, removal or list is a throw", async () => {
   const place = newBucket();
   const credentials = { accessKeyId: "nobody", secretAccessKey: "nothing" };
   await using stranger = new S3NarStore(openS3({ ...place, credentials }));

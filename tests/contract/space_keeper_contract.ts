@@ -92,7 +92,7 @@ export const spaceKeeperClauses: Clauses<MetadataStore> = {
     assert.ok(await store.findNarinfo(b));
   },
 
-  "what evict() takes follows a NAR file that is kept, given up, and shared": async (store) => {
+  "coldest() and evict() follow a NAR file that is kept, given up, and shared": async (store) => {
     const nar = narOf("shared");
     const file = fileOf(nar.name, 30);
     await store.apply([{ ...put(a, [], 1), nar, row: rowOf(a, nar) }, ...keep(file)]);
@@ -119,7 +119,7 @@ export const spaceKeeperClauses: Clauses<MetadataStore> = {
     assert.equal((await store.stock()).protectedBytes, 300);
   },
 
-  "what arrives after the pin is protected from then on, with what it refers to": async (store) => {
+  "a path that arrives after the pin is protected, with its references": async (store) => {
     await store.apply([...stored(a, [b], 1), pin(a), ...stored(c, [], 2)]);
     await settle(store);
     await store.apply(stored(b, [c], 3));
@@ -128,7 +128,7 @@ export const spaceKeeperClauses: Clauses<MetadataStore> = {
     assert.equal((await store.stock()).protectedBytes, 300);
   },
 
-  "what arrives while a pin goes is protected with what it refers to": async (store) => {
+  "a path that arrives while a pin goes is protected with its references": async (store) => {
     await store.apply([...stored(a, [b], 1), pin(a), ...stored(c, [], 2), ...stored(d, [], 3)]);
     await store.apply([pin(d)]);
     await settle(store);
@@ -138,7 +138,7 @@ export const spaceKeeperClauses: Clauses<MetadataStore> = {
     assert.deepEqual((await store.evict(all)).narinfos, [d]);
   },
 
-  "an unpinned closure may go, but for what another pin reaches": async (store) => {
+  "an unpinned closure may go, except for paths that another pin reaches": async (store) => {
     await store.apply([...stored(a, [c], 1), ...stored(b, [c], 2), ...stored(c, [], 3)]);
     await store.apply([pin(a), pin(b)]);
     await settle(store);
@@ -151,7 +151,7 @@ export const spaceKeeperClauses: Clauses<MetadataStore> = {
     assert.deepEqual((await store.evict(all)).narinfos, [b, c]);
   },
 
-  "a pinned root that was removed protects what comes back": async (store) => {
+  "a pinned root that was removed protects its closure when it comes back": async (store) => {
     await store.apply([...stored(a, [b], 1), ...stored(b, [], 2), pin(a)]);
     await settle(store);
     await store.apply([{ kind: "remove-narinfo", storePathHash: a }]);

@@ -40,7 +40,7 @@ export const spaceLedgerClauses: Clauses<LedgerScene> = {
     assert.equal(await one.reserve("one", needs(901)), 901);
   },
 
-  "reserve() gives up to what is wanted, and never takes anything back": async (scene) => {
+  "reserve() gives up to the wanted bytes, and never takes any back": async (scene) => {
     const { one, other } = await joined(scene);
     assert.equal(await one.reserve("one", { ...needs(100), wantedBytes: 300 }), 300);
     assert.equal(await one.reserve("one", needs(200)), 300);
@@ -60,12 +60,12 @@ export const spaceLedgerClauses: Clauses<LedgerScene> = {
     assert.equal((await one.stock()).reservedBytes, 990);
   },
 
-  "nobody reserves for a member that is not there": async ({ one }) => {
+  "reserve() gives nothing to a member that is not there": async ({ one }) => {
     assert.equal(await one.reserve("one", needs(1)), undefined);
     assert.equal((await one.stock()).reservedBytes, 0);
   },
 
-  "beat() gives back what the member does not hold": async (scene) => {
+  "beat() gives back the bytes that the member does not hold": async (scene) => {
     const { one } = await joined(scene);
     await one.reserve("one", needs(700));
     assert.equal(await one.beat("one", { heldBytes: 50, limitBytes: 10 }), 50);
@@ -138,7 +138,7 @@ export const spaceLedgerClauses: Clauses<LedgerScene> = {
     assert.deepEqual(await silences(one, "one"), [0, 3_600_000]);
   },
 
-  "a clock that is set back silences nobody, and hides nobody's silence": async (scene) => {
+  "a clock that is set back silences no member, and hides no member's silence": async (scene) => {
     const { one, other } = await joined(scene);
     scene.elapse(-3_600_000);
     await other.beat("other", { heldBytes: 0, limitBytes: LIMIT });

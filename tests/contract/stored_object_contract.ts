@@ -129,7 +129,7 @@ export const storedObjectClauses: Clauses<MetadataStore> = {
     assert.deepEqual(await sumsOf(store), [70, 100]);
   },
 
-  "what evict() marks counts until it is gone": async (store) => {
+  "a file that evict() marks counts until it is gone": async (store) => {
     const { at, fileSize } = first;
     await store.apply([put(a, []), ...keep(first)]);
     const order = { bytesMin: Infinity, entriesMax: 9, spared: new Set<never>(), owner: "we" };

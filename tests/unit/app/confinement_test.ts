@@ -9,7 +9,7 @@ import { tempFolder } from "../../support/temp_folder.ts";
 
 const SCRIPT = new URL("../../support/confined_process.ts", import.meta.url).pathname;
 
-Deno.test("confinement: a process touches what its settings name, nothing else", () => {
+Deno.test("confinement: a process touches the paths that its settings name, nothing else", () => {
   using folder = tempFolder();
   const at = (name: string) => `${folder.path}/${name}`;
   for (const name of ["storage", "temp", "database", "keys", "elsewhere"]) Deno.mkdirSync(at(name));

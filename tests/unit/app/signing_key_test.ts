@@ -13,7 +13,7 @@ Deno.test("signing key: the one that is made is private, and alone in its folder
   assert.equal(signingKey(place).text, key.text);
 });
 
-Deno.test("signing key: what ends while it writes leaves no key", () => {
+Deno.test("signing key: a write that breaks off leaves no key", () => {
   using folder = tempFolder();
   const place = placeIn(folder.path);
   {

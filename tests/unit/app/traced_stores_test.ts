@@ -22,7 +22,7 @@ function tablesOf(connection: Awaited<ReturnType<typeof openDatabase>>): Readonl
   return new Set(rows.map((row) => row["name"]));
 }
 
-Deno.test("database span: it is called by what it does to which table", async () => {
+Deno.test("database span: its name is the operation and the table", async () => {
   const { list: [span, ...more] } = await spansOf((metadata) =>
     metadata.findNarinfo(storePathHash)
   );

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { logUnexpected } from "../../../src/app/unexpected.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
 
-Deno.test("logUnexpected: what nobody caught is a log line, and the process goes on", async () => {
+Deno.test("logUnexpected: an uncaught error is a log line, and the process goes on", async () => {
   const lines: string[] = [];
   using _logging = logUnexpected(createLogger("info", { write: (line) => void lines.push(line) }));
   Promise.reject(new Error("a bug in a promise"));

@@ -35,7 +35,7 @@ Deno.test("analytics: nothing is sent by default", async () => {
   assert.equal(await reported(), "nothing");
 });
 
-Deno.test("analytics: what is sent is what --show prints, and names nobody", async () => {
+Deno.test("analytics: the sent report is the one that --show prints, without names", async () => {
   const secret = "--cache-upstream-url=https://me:pa55@cache.example.org";
   const sent = await reported("--analytics-reporting-enabled", secret);
   const settings = settingsOf("--analytics-reporting-enabled", secret);

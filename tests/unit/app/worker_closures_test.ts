@@ -6,7 +6,7 @@ import { PinnedClosures } from "../../../src/pins/pinned_closures.ts";
 import { changesOf, hashOfNode } from "../../support/stored_graph.ts";
 import { tempFolder } from "../../support/temp_folder.ts";
 
-Deno.test("WorkerClosures: counts what the same code counts on this thread", async () => {
+Deno.test("WorkerClosures: counts the same closures as the code on this thread", async () => {
   await using scene = await openScene(2_000);
   using closures = new WorkerClosures(scene);
   const [counted, joined] = await Promise.all([closures.list(), closures.list()]);

@@ -5,7 +5,7 @@ import { StoreComparer } from "../../../src/cache/reconcile/compare_shard.ts";
 import { fileOf, hash, keep, narOf, put } from "../../support/metadata_rows.ts";
 import { tempFolder } from "../../support/temp_folder.ts";
 
-Deno.test("WorkerComparer: finds what the same code finds on this thread", async () => {
+Deno.test("WorkerComparer: finds the same files as the code on this thread", async () => {
   using folder = tempFolder();
   const places = placesIn(folder.path);
   await using stores = await openBackEnds(places);

@@ -72,7 +72,7 @@ Deno.test("narinfo Worker: it verifies and signs as this thread does", async () 
   assert.deepEqual(reading.ownSignature, signNarinfo(secretKey, reading.narinfo));
 });
 
-Deno.test("narinfo Worker: what no trusted key signed is refused, and never signed", async () => {
+Deno.test("narinfo Worker: it refuses an untrusted narinfo, and never signs one", async () => {
   await using upstream = await fakeUpstream(stored);
   await using unsigned = await fakeUpstream(stored);
   upstream.onRequest = async () => new Response(await unsigned.narinfoOf(object));

@@ -40,7 +40,7 @@ const DIGEST = new Uint8Array(createHash("sha256").update(TEXT).digest());
 for (
   const [promise, threads, narBytes] of [
     ["a small NAR passes large ones that wait for their turn", 1, SMALL_BYTES],
-    ["a second thread takes what the first is too busy for", 2, LARGE_BYTES],
+    ["a second thread takes a NAR that the first is too busy for", 2, LARGE_BYTES],
   ] as const
 ) {
   Deno.test({

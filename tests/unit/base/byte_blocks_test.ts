@@ -10,7 +10,7 @@ const pieces = fc.array(fc.integer({ min: 0, max: 400 * KIB }), { maxLength: 12 
   .map((lengths) => lengths.map((length, index) => new Uint8Array(length).fill(index + 1)));
 
 checkProperty(
-  "ByteBlocks: joined and drained are what was added, and memory is what was foretold",
+  "ByteBlocks: joined and drained are the added bytes, and memory is as foretold",
   fc.property(pieces, (added) => {
     const blocks = new ByteBlocks();
     for (const piece of added) {

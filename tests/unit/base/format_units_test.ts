@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { counted, formatBytes, formatMs, formatSeconds } from "../../../src/base/format_units.ts";
 import { WarmMeter } from "../../../src/cli/client/warm_meter.ts";
 
-Deno.test("format: sizes are told in the largest unit that they fill", () => {
+Deno.test("format: sizes are in the largest unit that they fill", () => {
   const told = [0, 1023, 1024, 1536, 1024 ** 2 - 1, 1.5 * 1024 ** 3, 2 * 1024 ** 6].map(
     formatBytes,
   );
@@ -18,7 +18,7 @@ Deno.test("format: sizes are told in the largest unit that they fill", () => {
   ]);
 });
 
-Deno.test("format: times and counts are told as people do", () => {
+Deno.test("format: times and counts are written as people do", () => {
   assert.deepEqual([0, 59.4, 59.6, 125, 3_720, 273_600].map(formatSeconds), [
     "0s",
     "59s",

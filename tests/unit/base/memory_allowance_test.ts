@@ -16,7 +16,7 @@ Deno.test("MemoryAllowance: a share comes back when its scope and every hold are
   assert.deepEqual([other.take(100), other.take(1)], [true, false]);
 });
 
-Deno.test("MemoryAllowance: a wait ends with what is given back, or in time", async () => {
+Deno.test("MemoryAllowance: a wait ends with the returned bytes, or in time", async () => {
   const allowance = new MemoryAllowance(100);
   const first = allowance.share();
   first.take(60);

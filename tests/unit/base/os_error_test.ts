@@ -23,7 +23,7 @@ const CASES: readonly (readonly [string, string, string])[] = [
 ];
 
 for (const [thrown, said, reason] of CASES) {
-  Deno.test(`system errors: "${thrown.replace("\n", "\\n")}" is told as a sentence`, () => {
+  Deno.test(`system errors: "${thrown.replace("\n", "\\n")}" becomes a sentence`, () => {
     const error = new Error(thrown);
 
     assert.ok(messageOf(error).endsWith(said), messageOf(error));
@@ -32,7 +32,7 @@ for (const [thrown, said, reason] of CASES) {
   });
 }
 
-Deno.test("system errors: those of a real file are told as sentences", () => {
+Deno.test("system errors: those of a real file become sentences", () => {
   assert.throws(() => Deno.readTextFileSync("/none"), (error) => {
     assert.equal(messageOf(error), "No such file or directory: /none");
     assert.equal(reasonOf(error), "No such file or directory");

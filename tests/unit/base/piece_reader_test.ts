@@ -40,7 +40,7 @@ Deno.test("PieceReader: a small chunk is given out before the next one comes", a
   }
 });
 
-Deno.test("PieceReader: an earlier piece stays what it was", async () => {
+Deno.test("PieceReader: an earlier piece stays as it was", async () => {
   const reader = new PieceReader(byteStream([3, 3]));
   const first = await reader.read();
   await reader.read();
@@ -57,7 +57,7 @@ Deno.test("PieceReader: a stream that breaks throws, and can be cancelled", asyn
   await reader.cancel();
 });
 
-Deno.test("PieceReader: what came before a break is returned before the error", async () => {
+Deno.test("PieceReader: bytes before a break are returned before the error", async () => {
   let left = 3;
   const stream = new ReadableStream({
     type: "bytes",

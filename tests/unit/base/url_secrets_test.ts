@@ -13,7 +13,7 @@ const SHOWN: Readonly<Record<string, string>> = {
 };
 
 for (const [text, shown] of Object.entries(SHOWN)) {
-  Deno.test(`URLs in messages: "${text}" loses what may be secret`, () => {
+  Deno.test(`URLs in messages: "${text}" loses possible secrets`, () => {
     assert.equal(withoutUrlSecrets(text), shown);
   });
 }

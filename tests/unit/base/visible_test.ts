@@ -13,7 +13,7 @@ const SAMPLES: Readonly<Record<string, string>> = {
 };
 
 for (const [text, shown] of Object.entries(SAMPLES)) {
-  Deno.test(`visible: ${JSON.stringify(shown)} is what is shown`, () => {
+  Deno.test(`visible: the shown text is ${JSON.stringify(shown)}`, () => {
     assert.equal(visible(text), shown);
     assert.equal(visibleLines(`${text}\n${text}`), `${shown}\n${shown}`);
     assert.equal(visible(`${text}\n`), `${shown}\\u000a`);
@@ -21,7 +21,7 @@ for (const [text, shown] of Object.entries(SAMPLES)) {
 }
 
 checkProperty(
-  "visible: what is shown of any text acts on no terminal, and turns no text around",
+  "visible: any text as shown acts on no terminal, and turns no text around",
   fc.property(fc.string({ unit: "binary" }), (text) => {
     assert.doesNotMatch(visible(text), /[\p{Cc}\p{Bidi_Control}\p{Zl}\p{Zp}]/u);
     assert.doesNotMatch(visibleLines(text).replaceAll("\n", ""), /[\p{Cc}\p{Bidi_Control}]/u);

@@ -47,7 +47,7 @@ function scene() {
   return { attempts, messages, counts, noted, slow };
 }
 
-Deno.test("attempt log: an upstream that is asked beside a silent member makes it late", () => {
+Deno.test("attempt log: a request to an upstream beside a silent member makes it late", () => {
   const { attempts, messages, counts } = scene();
   attempts.asking(MEMBER, 0);
   attempts.asking(UPSTREAM, 0);
@@ -98,7 +98,7 @@ Deno.test("attempt log: an upstream is up as soon as it begins to send", () => {
   assert.deepEqual(messages, []);
 });
 
-Deno.test("attempt log: each upstream that another outran is slow, not the last one asked", () => {
+Deno.test("attempt log: each outrun upstream is slow, except the last one with a request", () => {
   const [second, third] = OTHERS;
   for (const winner of [UPSTREAM, second, third]) {
     const { attempts, slow } = scene();
@@ -129,7 +129,7 @@ Deno.test("attempt log: one that answers beside another is not outrun either", (
   assert.deepEqual(slow, []);
 });
 
-Deno.test("attempt log: an upstream that is asked anew after it was outrun may be so again", () => {
+Deno.test("attempt log: an upstream that gets another request can be outrun again", () => {
   const [second, third] = OTHERS;
   const { attempts, slow } = scene();
   for (const upstream of [UPSTREAM, second]) attempts.asking(upstream, 0);

@@ -112,7 +112,7 @@ Deno.test("download: a client that leaves while it waits ends its read, and no o
   use[Symbol.dispose]();
 });
 
-Deno.test("download: a client that leaves ends what is passed through to it", async () => {
+Deno.test("download: a client that leaves ends its pass-through", async () => {
   using folder = tempFolder();
   const download = received(folder.path);
   using _use = download.file.use();

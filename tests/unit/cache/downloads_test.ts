@@ -128,7 +128,7 @@ const LEFT: Readonly<Record<string, { bytes: Uint8Array; measure: NarMeasure; ke
 };
 
 for (const [name, { bytes, measure, kept }] of Object.entries(LEFT)) {
-  Deno.test(`downloads: a received file ${name}, and no upstream is asked`, async () => {
+  Deno.test(`downloads: a received file ${name}, with no upstream request`, async () => {
     using folder = tempFolder();
     await using stocked = await StockedSpace.open(Infinity);
     await know(stocked, PACKED);

@@ -60,7 +60,7 @@ Deno.test("publish: an object neither stored nor removed counts until it goes", 
   assert.deepEqual(await scene.left(), { objects: [], pending: [] });
 });
 
-Deno.test("publish: where everything fails the first error is told", async () => {
+Deno.test("publish: where everything fails the first error is thrown", async () => {
   await using scene = await Scene.open();
   const failed = () => Promise.reject(new Error("and then this"));
   scene.deps.nars.put = () => {

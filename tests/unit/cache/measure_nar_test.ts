@@ -38,7 +38,7 @@ for (const { name, compression, bytes } of NAR_FIXTURES) {
     assert.ok(measure.kind === "undecodable" || measure.narSize < FIXTURE_NAR.length);
   });
 
-  Deno.test(`measureNar: ${name} damaged in the middle is told in words`, async () => {
+  Deno.test(`measureNar: ${name} damaged in the middle is found, without error codes`, async () => {
     using folder = tempFolder();
     const path = `${folder.path}/nar`;
     const middle = Math.floor(bytes.length / 2);
@@ -56,7 +56,7 @@ for (const { name, compression, bytes } of NAR_FIXTURES) {
     assert.match(measure.kind === "undecodable" ? measure.detail : "", /more than/);
   });
 
-  Deno.test(`measureNar: ${name} is a throw, not a verdict, when nobody waits for it`, async () => {
+  Deno.test(`measureNar: ${name} is a throw, not a verdict, when it is cancelled`, async () => {
     using folder = tempFolder();
     const path = `${folder.path}/nar`;
     await Deno.writeFile(path, bytes);

@@ -42,7 +42,7 @@ Deno.test("retention: a narinfo that another process just served leads to its NA
   assert.equal(await scene.metadata.findNar(narOf(asked).name), undefined);
 });
 
-Deno.test("retention: what is being downloaded keeps its rows", async () => {
+Deno.test("retention: a NAR in flight keeps its rows", async () => {
   await using scene = new Scene({ busy: new Set([narOf(asked).name]) });
   await scene.metadata.apply([put(asked, [], 0), put(unasked, [], 0)]);
   scene.nowMs = 181 * DAY_MS;
@@ -63,7 +63,7 @@ Deno.test("retention: a thousand rows go in small batches, and in one log line",
   assert.equal(scene.lines.length, 1);
 });
 
-Deno.test("retention: nothing goes before it is known what pins protect", async () => {
+Deno.test("retention: nothing goes before the paths that pins protect are known", async () => {
   await using scene = new Scene({ unsettled: 3 });
   await scene.metadata.apply([put(unasked, [], 0)]);
   scene.nowMs = 180 * DAY_MS;

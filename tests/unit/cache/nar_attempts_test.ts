@@ -96,7 +96,7 @@ Deno.test("attempts: a wrong file that a client has begun to read is the end", a
   assert.deepEqual([target.asked, target.startedOver], [[UPSTREAMS[0]], 0]);
 });
 
-Deno.test("attempts: what turns out wrong during the verdict names its upstream", async () => {
+Deno.test("attempts: a fault found during the verdict names its upstream", async () => {
   const target = new TestTarget(() => attempts.wrong(WRONG));
   const { attempts, log } = attemptsFor(target);
   await attempts.run();

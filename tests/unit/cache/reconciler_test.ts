@@ -16,7 +16,7 @@ import { tempFolder } from "../../support/temp_folder.ts";
 
 const SIZES = { sizes: true, pauseMs: 0 };
 
-Deno.test("reconcile: what is counted and absent, and what is there and not counted", async () => {
+Deno.test("reconcile: it mends rows without files, and files without rows", async () => {
   await using scene = await Scene.open();
   const [whole, gone, short] = [
     await scene.keep("a"),

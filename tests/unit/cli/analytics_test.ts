@@ -35,6 +35,6 @@ Deno.test("larder analytics --show: the report, and whether it is sent", async (
   );
 });
 
-Deno.test("larder analytics: without --show it says what is missing", async () => {
+Deno.test("larder analytics: without --show it ends with status 2", async () => {
   assert.equal((await analytics()).status, 2);
 });

@@ -80,7 +80,7 @@ for (
     ["--token-file", "--token-file: got nothing, expected a path"],
   ] as const
 ) {
-  Deno.test(`command flags: "${words}" is told what is wrong`, () => {
+  Deno.test(`command flags: each mistake in "${words}" is named`, () => {
     const problems = problemsOf(() => read(words));
 
     assert.equal(problems.length, expected.length, problems.join("\n"));

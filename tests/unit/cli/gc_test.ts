@@ -10,7 +10,7 @@ async function* of(...events: readonly GcEvent[]): AsyncGenerator<GcEvent> {
   yield* events;
 }
 
-Deno.test("larder gc: it prints what was freed", async () => {
+Deno.test("larder gc: it prints the freed bytes, paths and files", async () => {
   await using server = new GcServer(() => of(GC_DONE));
 
   const ran = await runLarder(["gc", "--server", server.url]);
@@ -23,7 +23,7 @@ Deno.test("larder gc: it prints what was freed", async () => {
   });
 });
 
-Deno.test("larder gc: a target out of reach ends with 1 and what protects the rest", async () => {
+Deno.test("larder gc: a target out of reach ends with 1 and the protected bytes", async () => {
   const kept = { pinnedBytes: 9 * GIB, busyBytes: 512, reservedBytes: 2 * GIB, reached: false };
   await using server = new GcServer(() =>
     of({ ...GC_DONE, ...kept, dryRun: true, limitBytes: null })
@@ -45,10 +45,10 @@ for (
   const [what, words, done, advice] of [
     ["a target below the pins", ["--target", "1M"], {}, /pins\)\.\n$/],
     ["a limit below the pins", [], {}, /pins\), or give the server more room \(--cache-max-size\)/],
-    ["what is in use", [], { pinnedBytes: 5, busyBytes: 9 }, /again when the downloads and reads/],
+    ["files in use", [], { pinnedBytes: 5, busyBytes: 9 }, /again when the downloads and reads/],
   ] as const
 ) {
-  Deno.test(`larder gc: ${what} is answered with what helps against it`, async () => {
+  Deno.test(`larder gc: ${what} is status 1, with the remedy`, async () => {
     const kept = { targetBytes: 8, pinnedBytes: 9, reached: false, ...done };
     await using server = new GcServer(() => of({ ...GC_DONE, ...kept }));
 

@@ -8,7 +8,7 @@ const objects = chain(2);
 const [leaf, root] = objects;
 const UNKNOWN = "0".repeat(32);
 
-Deno.test("larder pin: what is here is pinned and named, what is not is listed", async () => {
+Deno.test("larder pin: paths that are here are pinned and named, others are listed", async () => {
   await using upstream = await fakeUpstream({ objects, stored: true });
   await using cache = await TestCache.open({ upstreams: [upstream] });
   await using server = cache.listen();
@@ -76,7 +76,7 @@ Deno.test("larder pins: a table for people, JSON for programs", async () => {
   assert.ok(leaf);
 });
 
-Deno.test("larder pins: what no larder says is not shown", async () => {
+Deno.test("larder pins: a response that is not larder's is not shown", async () => {
   const good = {
     root: UNKNOWN,
     name: null,

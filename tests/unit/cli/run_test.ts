@@ -111,7 +111,7 @@ Deno.test("larder: an unknown command proposes the nearest and fails", async () 
   assert.equal((await larder(["help", "confg"])).status, 2);
 });
 
-Deno.test("larder: options before the command are told their place", async () => {
+Deno.test("larder: options before the command get an error with their place", async () => {
   const { status, err } = await larder(["--log-level", "debug"]);
 
   assert.equal(status, 2);

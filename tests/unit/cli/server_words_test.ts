@@ -4,7 +4,7 @@ import { runLarder } from "../../support/run_larder.ts";
 
 const PATH = `/nix/store/${"a".repeat(32)}-app`;
 
-Deno.test("flags: an unknown one is told, and not the value behind it", async () => {
+Deno.test("flags: an unknown one is named, and not the value behind it", async () => {
   for (const words of [["export", "file:///out", PATH], ["import", "cache", "file:///in"]]) {
     const ran = await runLarder([...words, "--serve", "http://localhost"]);
 

@@ -81,7 +81,7 @@ const ON_FIRE = JSON.stringify({
   }],
 });
 
-Deno.test("status: what is wrong comes first, and is status 1 with --strict", async () => {
+Deno.test("status: problems come first, and are status 1 with --strict", async () => {
   await using server = serverOf({ "/readyz": [200, "OK\n"], "/stats": [200, ON_FIRE] });
   const words = ["status", "--server", server.url];
 

@@ -28,7 +28,7 @@ for (
   });
 }
 
-Deno.test("larder token: what is missing or unusable is said, and makes no token", async () => {
+Deno.test("larder token: a missing or unusable word is named, and makes no token", async () => {
   const mistakes: readonly (readonly [readonly string[], RegExp])[] = [
     [[], /"": expected create NAME/],
     [["drop", "alice", "--role=read"], /"drop": expected create NAME/],
@@ -45,7 +45,7 @@ Deno.test("larder token: what is missing or unusable is said, and makes no token
   }
 });
 
-Deno.test("larder config: --permissions prints who may do what with these tokens", async () => {
+Deno.test("larder config: --permissions prints the permissions with these tokens", async () => {
   const lineOf = async (asked: RegExp, ...words: readonly string[]) => {
     const { status, out, err } = await runLarder(["config", "--permissions", ...words]);
     assert.deepEqual([status, err], [0, ""]);

@@ -55,7 +55,7 @@ Deno.test("larder warm: a closure comes whole, each thing once, and is pinned", 
   assert.deepEqual([pinned.root, pinned.stored, pinned.missing], [app.storePathHash, 23, 0]);
 });
 
-Deno.test("larder warm: what is not to be had is listed, its closure not pinned", async () => {
+Deno.test("larder warm: a path that is not found is listed, its closure not pinned", async () => {
   const [leaf] = libs;
   assert.ok(leaf);
   await using at = await stage(closure.filter((object) => object !== leaf));
@@ -139,7 +139,7 @@ Deno.test("larder warm: a NAR that never comes is named, and the others come", a
   assert.equal(warm.progress.pathsDone, closure.length);
 });
 
-Deno.test("larder warm: a server that goes away ends it, and what came is known", async () => {
+Deno.test("larder warm: a server that goes away ends it, and its progress is known", async () => {
   await using at = await stage(closure);
   using client = new ServerClient({ server: { kind: "http", url: at.url }, token: undefined });
   let asked = 0;

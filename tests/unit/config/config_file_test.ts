@@ -99,7 +99,7 @@ Deno.test("configuration file: a value of the wrong type is a problem", () => {
   }
 });
 
-Deno.test("configuration file: what is no TOML is named with line and column", () => {
+Deno.test("configuration file: a TOML error is named with line and column", () => {
   assert.match(problems("a = 1\nb = = 2").join("\n"), /^\/conf\/larder\.toml:2:\d+: not TOML: .+$/);
 });
 
@@ -121,7 +121,7 @@ Deno.test("configuration file: YAML and JSON are read like TOML", async () => {
   }
 });
 
-Deno.test("configuration file: what is no YAML is named by its line, not quoted", async () => {
+Deno.test("configuration file: a YAML error is named by its line, not quoted", async () => {
   const laughs = Array.from({ length: 9 }, (_, at) => {
     const aliases = Array(9).fill(`*a${at}`);
     return `a${at + 1}: &a${at + 1} [${aliases}]`;
@@ -144,7 +144,7 @@ Deno.test("configuration file: what is no YAML is named by its line, not quoted"
   }
 });
 
-Deno.test("configuration file: what is empty counts as not set, as an empty variable", async () => {
+Deno.test("configuration file: an empty value counts as unset, as an empty variable", async () => {
   assert.deepEqual(resolveSettings(inputsOf({ toml: 'netrc-file = ""' })).warnings, []);
   for (
     const text of ["", "# nothing\n", "cache:\n", "{}", "cache: { hostname: , netrc-file: '' }"]

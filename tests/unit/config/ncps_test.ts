@@ -161,7 +161,7 @@ cache:
   ]);
 });
 
-Deno.test("ncps: what is moot is one warning for each reason and file", async () => {
+Deno.test("ncps: moot settings are one warning for each reason and file", async () => {
   const yaml = "cache: { cdc: { min: 1, max: 2 }, redis: { pool-size: 3 } }";
   const { warnings } = await readSettings(
     inputsOf({ args: ["--config=/c.yaml", "--use-xz-binary"], files: { "/c.yaml": yaml } }),
@@ -204,7 +204,7 @@ Deno.test("ncps: its file is read if an option names it, else a hint names it", 
   assert.deepEqual([named.settings["cache.hostname"], named.warnings], ["theirs", []]);
 });
 
-Deno.test("ncps: a MySQL URL is told what larder opens, without its password", async () => {
+Deno.test("ncps: a MySQL URL is refused with the expected form, without its password", async () => {
   const env = { CACHE_DATABASE_URL: "mysql://u:hush@db:3306/ncps" };
   const [problem = ""] = await problemsOf({ env });
 

@@ -55,7 +55,7 @@ const warningsOf = (words: string) =>
   resolveSettings(inputsOf({ args: words.split(" ") })).warnings;
 
 for (const [key, [inVain, remedy]] of Object.entries(CASES)) {
-  Deno.test(`no effect: ${key} in vain is a warning, and none with what it lacks`, () => {
+  Deno.test(`no effect: ${key} in vain is a warning, and none with its missing setting`, () => {
     const [warning = ""] = warningsOf(inVain);
 
     assert.ok(warning.startsWith(`${flagName(key)}: has no effect `), warning);
@@ -64,7 +64,7 @@ for (const [key, [inVain, remedy]] of Object.entries(CASES)) {
   });
 }
 
-Deno.test("no effect: what is about upstreams says so where there is none", () => {
+Deno.test("no effect: settings about upstreams say so where there is none", () => {
   const toml = "cache.upstream-url = []\ncache.negative-ttl = '5s'\nnetrc-file = '/n'\n";
 
   const warnings = resolveSettings(inputsOf({ toml })).warnings;
@@ -81,7 +81,7 @@ Deno.test("no effect: each rule is about an option that can be given in vain", (
   for (const key of keys) assert.ok(key in OPTIONS, key);
 });
 
-Deno.test("no effect: a file of all defaults is told nothing", () => {
+Deno.test("no effect: a file of all defaults has no warnings", () => {
   const { warnings } = resolveSettings(inputsOf({ toml: sampleFile(OPTIONS, "About") }));
 
   assert.deepEqual(warnings, []);

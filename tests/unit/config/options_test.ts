@@ -25,7 +25,7 @@ for (const [key, option] of Object.entries(TABLE)) {
     assert.ok(!option.secret || option.default === undefined, "a secret has no default");
   });
 
-  Deno.test(`option ${key}: reading what is printed gives the default`, () => {
+  Deno.test(`option ${key}: reading the printed value gives the default`, () => {
     if (option.default === undefined) return;
     const text = option.kind.print(option.default);
 

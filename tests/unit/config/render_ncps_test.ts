@@ -50,7 +50,7 @@ Deno.test("ncps-config: its file is larder's, and every entry has its comment", 
   }
 });
 
-Deno.test("ncps-config: what larder has not is left out, named, and status 1", async () => {
+Deno.test("ncps-config: settings that larder lacks are left out, named, and status 1", async () => {
   const ran = await runLarder(["import", "ncps-config", PATH], { files: { [PATH]: YAML } });
   assert.equal(ran.status, 1);
   assert.match(ran.out, /# Left out:\n# \* .*cache\.cdc\.enabled: larder has no such setting: it/);
@@ -79,7 +79,7 @@ Deno.test("ncps-config: no key of ncps goes by in silence", async () => {
   }
 });
 
-Deno.test("ncps-config: what is no such file is a sentence", async () => {
+Deno.test("ncps-config: a missing file, or one that is no YAML, is a sentence", async () => {
   const none = await runLarder(["import", "ncps-config", "/none"]);
   assert.deepEqual([none.status, none.out], [1, ""]);
   assert.match(none.err, /^larder: Cannot read \/none: /);

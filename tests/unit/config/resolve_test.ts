@@ -30,7 +30,7 @@ function problems(surroundings: DefaultInputs): readonly string[] {
   return problemsOf(() => resolved(surroundings));
 }
 
-Deno.test("precedence: flag, environment, file, default, and the source is told", () => {
+Deno.test("precedence: flag, environment, file, default, each with its source", () => {
   const toml = "[a]\nnumber = 2";
   const env = { A_NUMBER: "3" };
   const args = ["--a-number=4"];
@@ -118,7 +118,7 @@ Deno.test("flags: a flag that needs a value does not take the next flag for it",
   ]);
 });
 
-Deno.test("flags: what belongs to an unknown flag is not a problem of its own", () => {
+Deno.test("flags: the value of an unknown flag is not a problem of its own", () => {
   assert.deepEqual(problems({ args: ["--no-such", "word", "--no-a-number", "1"] }), [
     "--no-such: unknown flag",
     "--no-a-number: unknown flag",
@@ -154,7 +154,7 @@ Deno.test("aliases: where one source gives the option's own name too, neither wi
   ]);
 });
 
-Deno.test("problems: what is expected is shown whole, though it looks like a URL's secret", () => {
+Deno.test("problems: an expected value is shown whole, though it looks like a URL's secret", () => {
   const args = ["--cache-upstream-url=ftp://u:hush@a.example?token=hush"];
   const [problem = ""] = problemsOf(() => resolveSettings(inputsOf({ args })));
 
@@ -171,7 +171,7 @@ Deno.test("problems: a bad value that a stronger source overrides is one all the
   ]);
 });
 
-Deno.test("problems: what was typed can neither break the line nor steer a terminal", () => {
+Deno.test("problems: typed text can neither break the line nor steer a terminal", () => {
   assert.deepEqual(problems({ args: ["--x\n\x1b[2J\x7f"] }), [
     "--x\\u000a\\u001b[2J\\u007f: unknown flag",
   ]);

@@ -82,7 +82,7 @@ Deno.test("secrets: an alias has a file too", () => {
   assert.equal(resolved({ args: ["--a-key-file=/t1"] }).settings["a.token"], "one");
 });
 
-Deno.test("secrets: effective settings hide them, and what is hidden is refused as a value", () => {
+Deno.test("secrets: effective settings hide them, and (hidden) is refused as a value", () => {
   const { settings, sources } = resolved({ args: ["--a-token=hush", "--a-many=hush"] });
 
   const printed = effectiveSettings([{ options: TABLE }], { values: settings, sources });

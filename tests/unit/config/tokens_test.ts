@@ -70,7 +70,7 @@ const FAULTS: readonly (readonly [token: string, expected: string])[] = [
   ["a b", "of visible characters without commas"],
 ];
 
-Deno.test("tokens: blanks separate none, and a problem says what is wrong with which line", () => {
+Deno.test("tokens: blanks separate none, and a problem names its line and its fault", () => {
   for (const [token, expected] of FAULTS) {
     const problem = `got (hidden), expected TOKEN or NAME:TOKEN, ${expected}`;
     const files = { "/t": `alice:s3same\n\n${token}\r\nbob:b0b-s3same\n` };

@@ -5,7 +5,7 @@ import { inputsOf } from "../../support/config_inputs.ts";
 const warningsWith = (env: Readonly<Record<string, string>>) =>
   resolveSettings(inputsOf({ env })).warnings;
 
-Deno.test("unknown variables: one that begins like ours is a warning, with what was meant", () => {
+Deno.test("unknown variables: one that begins like ours is a warning, with the likely name", () => {
   assert.deepEqual(warningsWith({ CACHE_UPSTREAM_UR: "https://a", SERVER_PORT: "1", HOME: "/h" }), [
     "CACHE_UPSTREAM_UR: unknown variable, did you mean CACHE_UPSTREAM_URL?",
     "SERVER_PORT: unknown variable; larder does not read it",
@@ -16,7 +16,7 @@ Deno.test("unknown variables: one that begins like ours is a warning, with what 
   ]);
 });
 
-Deno.test("unknown variables: what others set or larder reads elsewhere is no warning", () => {
+Deno.test("unknown variables: those of others, or read elsewhere, are no warning", () => {
   assert.deepEqual(
     warningsWith({
       LARDER_SERVER: "unix:/s",

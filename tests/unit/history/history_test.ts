@@ -83,7 +83,7 @@ Deno.test("history: two members on one database add up", async () => {
   assert.equal((await lifetimeOf(keeper)).get("served_bytes"), 120);
 });
 
-Deno.test("history: what a locked database refuses is written later", async () => {
+Deno.test("history: rows that a locked database refuses are written later", async () => {
   const keeper = new MemoryMetadataStore();
   let isLocked = true;
   const life = new Life({

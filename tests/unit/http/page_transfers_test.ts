@@ -37,7 +37,7 @@ Deno.test("page: a transfer to which nothing comes waits for data, without an en
   assert.equal(told(null, null), `${size}, began 20 s ago`);
 });
 
-Deno.test("page: the files that wait for verification are told, with their bytes and age", () => {
+Deno.test("page: the files that wait for verification are shown, with their bytes and age", () => {
   const speed = { bytes_per_second: null, seconds_left: null };
   const of = (files: number) => shown(speed, { files, bytes: 3 * 2 ** 30, seconds: 125 });
   assert.match(of(2), />2 files wait for verification: 3\.0 GiB, the oldest for 2 min</);
@@ -45,7 +45,7 @@ Deno.test("page: the files that wait for verification are told, with their bytes
   assert.doesNotMatch(shown(speed, NO_BACKLOG), /for verification/);
 });
 
-Deno.test("page: files that wait for verification are told without any transfer", () => {
+Deno.test("page: files that wait for verification are shown without any transfer", () => {
   const [none, at] = [{ count: 0, under_way: [] }, "2026-01-02T03:04:25Z"];
   const of = (verification_backlog: BacklogStats) =>
     transfersPart({ downloads: none, verification_backlog, uploads: none, sends: none, at }, LOOK)

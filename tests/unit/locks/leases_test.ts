@@ -31,7 +31,7 @@ Deno.test("leases: while another member evicts, the log says so every ten second
   assert.deepEqual([told, lines.length], [[0, 40], 45]);
 });
 
-Deno.test("leases: a lock that others hold is told once, until one is acquired", async () => {
+Deno.test("leases: a lock that others hold is one warning, until one is acquired", async () => {
   let held = true;
   const { signal: lost } = new AbortController();
   const lease = { lost, [Symbol.asyncDispose]: () => Promise.resolve() };

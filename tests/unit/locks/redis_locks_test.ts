@@ -104,7 +104,7 @@ testUnless(
   },
 );
 
-testUnless(redisMissing, "redis locks: a wrong password is told, the right one works", async () => {
+testUnless(redisMissing, "redis locks: a wrong password is logged, a right one works", async () => {
   await using server = await RedisServer.open({ words: ["--requirepass", "right"] });
   const LOGINS = [["wrong", /^WRONGPASS/], [undefined, /^NOAUTH/]] as const;
   for (const [password, reason] of LOGINS) {

@@ -45,7 +45,7 @@ Deno.test("openDatabase: another program's database is refused, and stays as it 
   assert.deepEqual([...Deno.readDirSync(folder.path)].map(({ name }) => name), ["db.sqlite"]);
 });
 
-Deno.test("openDatabase: each migration leaves a copy of what was before", async () => {
+Deno.test("openDatabase: each migration leaves a copy of the database before it", async () => {
   using folder = tempFolder();
   const path = `${folder.path}/db.sqlite`;
   (await openDatabase(path, [first])).close();

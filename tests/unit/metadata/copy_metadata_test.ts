@@ -58,7 +58,7 @@ const WAYS: Readonly<Record<string, readonly [() => Promise<Store>, () => Promis
 };
 
 for (const [way, [openFrom, openTo]] of Object.entries(WAYS)) {
-  testUnless(postgresMissing, `copy: ${way}, all rows, and then only what changes`, async () => {
+  testUnless(postgresMissing, `copy: ${way}, all rows, and then only changed ones`, async () => {
     await using from = await openFrom();
     await using to = await openTo();
     for (const changes of ROWS) await from.apply(changes);
@@ -85,7 +85,7 @@ for (const [way, [openFrom, openTo]] of Object.entries(WAYS)) {
 for (const [way, [openFrom, openTo]] of Object.entries(WAYS)) {
   testUnless(
     postgresMissing,
-    `copy: ${way}, what was removed meanwhile goes there too`,
+    `copy: ${way}, rows removed meanwhile go there too`,
     async () => {
       await using from = await openFrom();
       await using to = await openTo();

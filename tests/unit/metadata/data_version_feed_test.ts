@@ -3,7 +3,7 @@ import type { Changed } from "../../../src/metadata/change_feed.ts";
 import { DataVersionFeed } from "../../../src/metadata/sqlite/data_version_feed.ts";
 import { eventually } from "../../support/eventually.ts";
 
-Deno.test("DataVersionFeed: what changed while nobody could look is one notice later", async () => {
+Deno.test("DataVersionFeed: changes during failed polls are one notice later", async () => {
   const scene = new Scene();
   const heard: Changed[] = [];
   await using _heard = scene.feed.subscribe((changed) => void heard.push(changed));

@@ -26,7 +26,7 @@ const put = {
   atMs: 1,
 } as const;
 
-Deno.test("HotMetadataStore: what another process changed is seen once it is told", async () => {
+Deno.test("HotMetadataStore: a change by another process is seen after its notice", async () => {
   using folder = tempFolder();
   const path = `${folder.path}/db.sqlite`;
   await using metadata = new SqliteMetadataStore(await openDatabase(path));
@@ -66,7 +66,7 @@ Deno.test("HotMetadataStore: of keys that changed it reads those anew, and no ot
   assert.equal((await hot.findNar(narOf(same).name))?.kept, undefined);
 });
 
-Deno.test("HotMetadataStore: what a client requested is in memory once written", async () => {
+Deno.test("HotMetadataStore: rows that a client requested are in memory once written", async () => {
   const stored = new MemoryMetadataStore();
   const hot = hotOf(stored);
   const [asked, ahead] = [hash("asked"), hash("ahead")];

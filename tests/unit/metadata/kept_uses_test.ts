@@ -7,7 +7,7 @@ import { tempFolder } from "../../support/temp_folder.ts";
 
 const [kept, empty] = [hash("kept"), hash("empty")];
 
-Deno.test("migrations: what was kept before uses knew of it can be evicted", async () => {
+Deno.test("migrations: NARs kept before the migration of uses can be evicted", async () => {
   using folder = tempFolder();
   const path = `${folder.path}/db.sqlite`;
   const before = await openDatabase(path, readMigrations("sqlite").slice(0, 4));

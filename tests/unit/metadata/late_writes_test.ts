@@ -6,7 +6,7 @@ import { hash, narOf, put, source } from "../../support/metadata_rows.ts";
 
 const [a, b] = [hash("a"), hash("b")];
 
-Deno.test("LateWrites: what is late can be read until it has landed", async () => {
+Deno.test("LateWrites: a late change can be read until it has landed", async () => {
   const scene = new Scene();
   const change = put(a, []);
   await scene.late.write([change]);
@@ -25,7 +25,7 @@ Deno.test("LateWrites: what is late can be read until it has landed", async () =
   assert.deepEqual(scene.landed, [[change]]);
 });
 
-Deno.test("LateWrites: what others cannot read yet is told until it has landed", async () => {
+Deno.test("LateWrites: landed() waits for a late change, and only until it lands", async () => {
   const scene = new Scene();
   const { late } = scene;
   assert.equal(late.landed(a, 60_000), undefined);
@@ -64,7 +64,7 @@ Deno.test("LateWrites: a NAR name that stands for another NAR is refused at once
   assert.equal(scene.late.narinfo(b), undefined);
 });
 
-Deno.test("LateWrites: what the database refuses in the end is said, and gone", async () => {
+Deno.test("LateWrites: a change that the database refuses is logged, and gone", async () => {
   const scene = new Scene();
   await scene.late.write([put(a, [])]);
   await scene.land(1, new Error("disk full"));

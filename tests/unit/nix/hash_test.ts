@@ -67,7 +67,7 @@ Deno.test("hash: only the bare nix32 spelling of 256 bits is a SHA-256", () => {
   }
 });
 
-Deno.test("hash: a message quotes at most 80 characters of what it was given", () => {
+Deno.test("hash: a message quotes at most 80 characters of the text", () => {
   assert.throws(() => parseSha256("x".repeat(1_000_000)), (thrown: Error) => {
     return thrown.message.length < 150;
   });

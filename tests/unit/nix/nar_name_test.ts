@@ -55,7 +55,7 @@ Deno.test("NAR name: a mark keeps hash and compression, and no hash spells it", 
   }
 });
 
-Deno.test("NAR name: what we never hand out is not ours", () => {
+Deno.test("NAR name: a name that we never hand out is not ours", () => {
   const others = [
     "",
     NIX32,

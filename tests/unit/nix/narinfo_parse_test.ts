@@ -174,7 +174,7 @@ const PADDINGS: Readonly<Record<string, (byteLength: number) => string>> = {
     textOf({}, `X: ${"\u20ac".repeat(byteLength / 3)}\n`),
   "signatures of others": (byteLength) =>
     textOf({}, `Sig: ${"x".repeat(700)}${SIGNATURE}\n`.repeat(byteLength / 700)),
-  "signatures that nobody can read": (byteLength) => textOf({}, "Sig: x\n".repeat(byteLength / 7)),
+  "unreadable signatures": (byteLength) => textOf({}, "Sig: x\n".repeat(byteLength / 7)),
   "a URL": (byteLength) => textOf({ URL: `nar/x?${"x".repeat(byteLength)}` }),
   "blanks between references": (byteLength) =>
     textOf({ References: `${HASH}-x${" ".repeat(byteLength)}${HASH}-y` }),

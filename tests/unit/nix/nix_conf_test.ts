@@ -21,7 +21,7 @@ Deno.test("nix.conf: a list has words, without comments, tabs and the line's end
   assert.deepEqual(listOf("substituters", text), ["http://a", "http://b"]);
 });
 
-Deno.test("nix.conf: extra- adds to Nix's default, or to what is set before", () => {
+Deno.test("nix.conf: extra- adds to Nix's default, or to an earlier setting", () => {
   const extra = "extra-substituters = http://a";
   assert.deepEqual(listOf("substituters", extra), [NIXOS, "http://a"]);
   assert.deepEqual(listOf("substituters", "substituters = http://b", extra), [
@@ -57,7 +57,7 @@ Deno.test("nix.conf: a file that includes itself is read a few times", () => {
 });
 
 checkProperty(
-  "nix.conf: any text is read, and what comes behind it counts",
+  "nix.conf: any text is read, and a line behind it counts",
   fc.property(fc.string({ unit: "binary" }), (text) => {
     assert.deepEqual(listOf("substituters", `${text}\nsubstituters = http://a`), ["http://a"]);
   }),

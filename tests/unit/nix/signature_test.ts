@@ -10,7 +10,7 @@ import { FIXTURE_KEY } from "../../support/narinfo_fixtures.ts";
 const BAD_REQUEST = { name: "Failure", kind: "bad-request" };
 const base64 = (length: number, fill = 7) => new Uint8Array(length).fill(fill).toBase64();
 
-Deno.test("secret key: what it signs, its public key verifies, and nothing else", () => {
+Deno.test("secret key: its public key verifies its signatures, and nothing else", () => {
   const key = generateSecretKey("cache-1");
   const other = generateSecretKey("cache-1");
 

@@ -63,7 +63,7 @@ Deno.test("pinned closures: a ring of 20,000 paths is walked, others get their t
   assert.ok(turns > 2, `${turns} turns of the event loop`);
 });
 
-Deno.test("pinned closures: what a thousand overlapping pins reach is read once", async () => {
+Deno.test("pinned closures: rows below a thousand overlapping pins are read once", async () => {
   await using metadata = new MemoryMetadataStore();
   const nodes = Array.from({ length: 1_000 }, (_, node): GraphNode => ({
     references: node === 0 ? [] : [node - 1],

@@ -10,7 +10,7 @@ function isWorse(...turns: readonly Turn[]): boolean {
   return compare(["2.6.8", "newest"], turns).worse.includes("figure");
 }
 
-Deno.test("bench comparison: fewer of what is better, or more of what is worse, is worse", () => {
+Deno.test("bench comparison: a lower rate, or more time or memory, is worse", () => {
   for (const unit of ["requests/s", "MB/s"] as const) {
     assert.deepEqual([80, 97, 120].map((after) => isWorse(turnOf(unit, 100, after))), [
       true,
@@ -27,7 +27,7 @@ Deno.test("bench comparison: fewer of what is better, or more of what is worse, 
   }
 });
 
-Deno.test("bench comparison: what is in percent may grow by as many points", () => {
+Deno.test("bench comparison: a figure in percent may grow by as many points", () => {
   assert.deepEqual([6, 8].map((after) => isWorse(turnOf("%", 2, after))), [false, true]);
 });
 

@@ -42,7 +42,7 @@ Deno.test("bench missed: a row of eviction that reaches its target has no such l
   assert.equal(text.match(/\| reached \|/g)?.length, 8);
 });
 
-Deno.test("bench missed: too many NARs for narinfos alone are told with their kinds", () => {
+Deno.test("bench missed: too many NARs for narinfos alone are listed by kind", () => {
   const narPaths = Array.from({ length: 61 }, (_, at) => `/nar/${Math.max(1, at)}`);
   const of = (count: number) =>
     narsAloneLine({ narinfos: 244, narPaths: narPaths.slice(-count), failed: 3, skipped: 100 });

@@ -44,7 +44,7 @@ Deno.test("bench report: each of several servers sets a target, an absent one no
   assert.match(reported(target, { [LARDER]: 60, [PROXY]: 100 }), /reached/);
 });
 
-Deno.test("bench: the processor time of a run is what each thread has used since", () => {
+Deno.test("bench: the processor time of a run is the time that each thread used since", () => {
   const after: CpuTimes = { threads: new Map([["main", 5], ["worker-2", 1]]), kernelSeconds: 3 };
   assert.deepEqual(cpuBetween(CPU, after), {
     threads: new Map([["main", 2], ["worker-2", 1]]),

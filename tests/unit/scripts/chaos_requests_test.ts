@@ -36,11 +36,11 @@ const CASES: Readonly<Record<string, Case>> = {
     requests: [[WELL, 0], [UNREADABLE, 10]],
     figures: { exempt: 1 },
   },
-  "a request for what was evicted is another fetch": {
+  "a request for an evicted path is another fetch": {
     requests: [[WELL, 0], [WELL, LATER_MS], [WELL, LATER_MS + 10]],
     figures: { perFetch: 1.5, doubled: 1, again: 1 },
   },
-  "a request for what is kept comes twice for one fetch, however late": {
+  "a request for a kept path comes twice for one fetch, however late": {
     requests: [[WELL, 0], [KEPT, LATER_MS]],
     figures: { perFetch: 2, doubled: 1 },
   },

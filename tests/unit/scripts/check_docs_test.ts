@@ -14,7 +14,7 @@ function problemsOf(text: string): readonly string[] {
   return documentProblems({ path: "docs/a.md", text }, { files: FILES, read });
 }
 
-Deno.test("documents: a line over 100 columns is told with its number and length", () => {
+Deno.test("documents: a line over 100 columns is named with its number and length", () => {
   const words = `first\n\n${"word ".repeat(20)}end`;
   assert.deepEqual(problemsOf(words), ["docs/a.md:3: 103 columns, at most 100"]);
 });

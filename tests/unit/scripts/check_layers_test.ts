@@ -35,7 +35,7 @@ const LIMITS: readonly (readonly [path: string, within: string, beyond: string, 
   ],
 ];
 
-Deno.test("layers: what reaches a limit passes, and what is beyond it is named", () => {
+Deno.test("layers: a source at a limit passes, and one beyond it is named", () => {
   for (const [path, within, beyond, problem] of LIMITS) {
     assert.deepEqual(limitProblems(sourceOf(path, within)), []);
     const problems = limitProblems(sourceOf(path, beyond));

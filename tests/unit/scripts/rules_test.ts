@@ -38,7 +38,7 @@ function problemsOf(change: Partial<Rule>): readonly string[] {
   return ruleProblems({ ...RULE, ...change }, (path) => FILES[path]);
 }
 
-Deno.test("rules: a promise, what keeps it and its test all exist", () => {
+Deno.test("rules: a promise, its keeper and its test all exist", () => {
   assert.deepEqual(problemsOf({}), []);
   assert.deepEqual(problemsOf({ keeper: "src/a.ts:Keeper" }), []);
   const others = ["src/a.ts:LIMIT", "scripts/run:in_order", "nix/a.nix:options.services.a"];
@@ -47,7 +47,7 @@ Deno.test("rules: a promise, what keeps it and its test all exist", () => {
   }
 });
 
-Deno.test("rules: what is missing of one is named", () => {
+Deno.test("rules: a missing part of one is named", () => {
   assert.match(
     problemsOf({ promise: "larder makes coffee" })[0] ?? "",
     /README\.md does not say so$/,
@@ -61,7 +61,7 @@ Deno.test("rules: what is missing of one is named", () => {
   assert.equal(problemsOf({ testPath: "tests/b_test.ts" }).length, 1);
 });
 
-Deno.test("rules: a test has its whole name, with a mark for what is computed", () => {
+Deno.test("rules: a test has its whole name, with a mark for computed parts", () => {
   const [clause, program] = ["promises: a clause of it", "promises: of programs are kept"];
   const computed = ["promises: what … says is kept", "promises: of what is … too…"];
   for (const testName of [...computed, clause, program]) {

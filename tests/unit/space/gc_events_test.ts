@@ -6,7 +6,7 @@ import { StockedSpace } from "../../support/stocked_space.ts";
 /** Several batches of eviction. */
 const PATHS = 100;
 
-Deno.test("gc: a run tells how it goes, and at last what it came to", async () => {
+Deno.test("gc: a run reports its progress, and at last its result", async () => {
   await using stocked = await stockedWith(PATHS);
   const order = { targetBytes: 1_000, dryRun: false };
   const events: GcEvent[] = [];

@@ -58,7 +58,7 @@ Deno.test("grant: without a limit nothing is reserved in the ledger", async () =
   assert.equal((await storage.metadata.stock()).reservedBytes, 0);
 });
 
-Deno.test("grant: a member that was taken for dead joins again with what it holds", async () => {
+Deno.test("grant: a member that was taken for dead joins again with its bytes", async () => {
   const storage = new Storage(1_000);
   const space = await storage.member("one");
   using _held = await space.reserve(300);
@@ -70,7 +70,7 @@ Deno.test("grant: a member that was taken for dead joins again with what it hold
   assert.equal((await storage.metadata.stock()).reservedBytes, 500);
 });
 
-Deno.test("grant: what cannot join again with what it holds promises nothing more", async () => {
+Deno.test("grant: a member that cannot join again with its bytes promises no more", async () => {
   const storage = new Storage(1_000);
   const [one, other] = [await storage.member("one"), await storage.member("other")];
   using _held = await one.reserve(600);

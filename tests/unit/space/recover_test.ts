@@ -40,7 +40,7 @@ const CASES: Readonly<Record<string, Case>> = {
 };
 
 for (const [when, { changes, there, keeps }] of Object.entries(CASES)) {
-  Deno.test(`recover: after a crash ${when} what is counted is what is there`, async () => {
+  Deno.test(`recover: after a crash ${when} the counts match the files`, async () => {
     using folder = tempFolder();
     const nars = new MemoryNarStore();
     const metadata = new MemoryMetadataStore();
@@ -72,7 +72,7 @@ Deno.test("recover: the pending objects of a living member stay", async () => {
   assert.deepEqual([...scene.folders], ["dead"]);
 });
 
-Deno.test("recover: what a member reserved before it died is free within a minute", async () => {
+Deno.test("recover: the reservation of a dead member is free within a minute", async () => {
   const scene = new Scene();
   const { metadata } = scene;
   await metadata.beat("dead", { heldBytes: 1_000, limitBytes: 1_000 });
@@ -132,7 +132,7 @@ Deno.test("recover: the bytes of files that cannot be removed stay reserved", as
   assert.equal((await scene.metadata.stock()).reservedBytes, 0);
 });
 
-Deno.test("recover: who joins while others look for dead members loses nothing", async () => {
+Deno.test("recover: a member that joins during a look for dead ones loses nothing", async () => {
   const scene = new Scene();
   const { metadata } = scene;
   await metadata.apply([put(path, [])]);

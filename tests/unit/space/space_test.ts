@@ -8,7 +8,7 @@ import { StockedSpace } from "../../support/stocked_space.ts";
 const WATCHER = { progress: () => undefined, isWanted: () => true };
 const SEEDS = ["a", "b", "c", "d", "e"];
 
-Deno.test("space: what fits is reserved at once, and given back with its scope", async () => {
+Deno.test("space: bytes that fit are reserved at once, and end with their scope", async () => {
   await using stocked = await StockedSpace.open(1_000);
   const { space } = stocked;
   {
@@ -22,7 +22,7 @@ Deno.test("space: what fits is reserved at once, and given back with its scope",
   assert.ok(again);
 });
 
-Deno.test("space: a reservation evicts what was used longest ago, with headroom", async () => {
+Deno.test("space: a reservation evicts the paths used longest ago, with headroom", async () => {
   await using stocked = await StockedSpace.open(1_000);
   for (const seed of SEEDS) await stocked.store(seed, 200);
 
@@ -48,7 +48,7 @@ Deno.test("space: reservations at the same time never promise more than there is
   assert.equal(taken.filter((one) => one !== undefined).length, 3);
 });
 
-Deno.test("space: what can never fit beside the pins evicts nothing", async () => {
+Deno.test("space: a reservation that can never fit beside the pins evicts nothing", async () => {
   await using stocked = await StockedSpace.open(1_000);
   for (const seed of SEEDS) await stocked.store(seed, 150);
   for (const seed of ["a", "b", "c"]) await stocked.pin(seed);
@@ -154,7 +154,7 @@ Deno.test("space: pins above the limit are a warning with the figures, once a ru
   });
 });
 
-Deno.test("space: what cannot succeed is tried and said once, until a change", async () => {
+Deno.test("space: a hopeless eviction is tried and logged once, until a change", async () => {
   await using stocked = await StockedSpace.open(500);
   const { space } = stocked;
   const other = await stocked.store("a", 600);
@@ -197,7 +197,7 @@ Deno.test("space: what cannot succeed is tried and said once, until a change", a
   assert.ok(await space.reserve(10));
 });
 
-Deno.test("space: readers of what is pinned have it tried again, and not said again", async () => {
+Deno.test("space: a pinned NAR with a reader causes retries, but one warning", async () => {
   await using stocked = await StockedSpace.open(500);
   const { space } = stocked;
   const a = await stocked.store("a", 600);
@@ -242,7 +242,7 @@ Deno.test("space: a removal by request ends the outage of a missed target", asyn
   assert.equal(over(), 1);
 });
 
-Deno.test("space: a requested run ends an outage only if it frees what was missed", async () => {
+Deno.test("space: a requested run ends an outage only if it frees the missing bytes", async () => {
   await using stocked = await StockedSpace.open(500);
   await stocked.store("a", 450);
   await stocked.store("b", 100);
@@ -258,7 +258,7 @@ Deno.test("space: a requested run ends an outage only if it frees what was misse
   assert.equal(over(), 1);
 });
 
-Deno.test("space: what was read is tried as soon as its reader has left", async () => {
+Deno.test("space: a NAR with a reader can go as soon as the reader has left", async () => {
   await using stocked = await StockedSpace.open(500);
   const { space } = stocked;
   const busy = await stocked.store("a", 450);
@@ -269,7 +269,7 @@ Deno.test("space: what was read is tried as soon as its reader has left", async 
   assert.ok(await space.reserve(100));
 });
 
-Deno.test("space: what another member brings in place of what it removed may go", async () => {
+Deno.test("space: a file that another member brings in place of a removed one may go", async () => {
   await using stocked = await StockedSpace.open(500);
   const { space, metadata } = stocked;
   await stocked.store("a", 450);
@@ -286,7 +286,7 @@ Deno.test("space: what another member brings in place of what it removed may go"
   assert.deepEqual(await stocked.stored(["a", "b"]), []);
 });
 
-Deno.test("space: what was unpinned goes when space is needed", async () => {
+Deno.test("space: an unpinned path goes when space is needed", async () => {
   await using stocked = await StockedSpace.open(1_000);
   for (const seed of SEEDS) await stocked.store(seed, 200);
   for (const seed of SEEDS) await stocked.pin(seed);
@@ -299,7 +299,7 @@ Deno.test("space: what was unpinned goes when space is needed", async () => {
   assert.deepEqual(await stocked.stored(SEEDS), ["a", "b", "d", "e"]);
 });
 
-Deno.test("space: what cannot be removed stays counted, and is tried again", async () => {
+Deno.test("space: a file that cannot be removed stays counted, and is tried again", async () => {
   await using stocked = await StockedSpace.open(1_000);
   for (const seed of SEEDS) await stocked.store(seed, 200);
   stocked.broken = true;
@@ -348,7 +348,7 @@ Deno.test("space: a run whose figures cannot be read ends all the same", async (
   }
 });
 
-Deno.test("space: a dry run tells what a run then does, shared files counted once", async () => {
+Deno.test("space: a dry run has the figures of the run after it, shared files once", async () => {
   const seen: RunFigures[] = [];
   await using stocked = await StockedSpace.open(10_000, (figures) => void seen.push(figures));
   const seeds = Array.from({ length: 40 }, (_, index) => `path ${index}`);

@@ -77,7 +77,7 @@ Deno.test("nix-cache-info has the priority that the test sets, or is not there",
   assert.equal(upstream.count("/nix-cache-info"), 2);
 });
 
-Deno.test("harmonia and snix encode a NAR when asked, and send ranges of it as it is", async () => {
+Deno.test("harmonia and snix encode a NAR on request, and send ranges of it as it is", async () => {
   for (const dialect of ["harmonia", "snix"] as const) {
     await using upstream = await fakeUpstream({ dialect, objects: [HELLO] });
     const path = `/${await upstream.narUrlOf(HELLO)}`;
@@ -109,7 +109,7 @@ Deno.test("a NAR URL that has a query is not served without it", async () => {
   }
 });
 
-Deno.test("HEAD says what GET would, and a range beyond the end is 416", async () => {
+Deno.test("HEAD has the length of GET, and a range beyond the end is 416", async () => {
   await using upstream = await fakeUpstream({ objects: [HELLO] });
   const path = `/${await upstream.narUrlOf(HELLO)}`;
   const { bytes } = await upstream.narFileOf(HELLO);

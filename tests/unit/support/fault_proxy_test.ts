@@ -6,7 +6,7 @@ import { makeStoreObject } from "../../support/store_object.ts";
 
 const BIG = makeStoreObject({ name: "big", size: 1_000_000 });
 
-Deno.test("a fault proxy forwards, counts connections and cuts where it is told to", async () => {
+Deno.test("a fault proxy forwards, counts connections and cuts after the set bytes", async () => {
   await using upstream = await fakeUpstream({ dialect: "nix-serve", objects: [BIG] });
   await using proxy = new FaultProxy({ targetPort: upstream.port });
   const request = requestText("GET", `/${await upstream.narUrlOf(BIG)}`);

@@ -141,7 +141,7 @@ Deno.test("a gate lets as much of a body pass as the test releases", async () =>
   assert.deepEqual(await reader.read(), BIG.nar.slice(1_000));
 });
 
-Deno.test("firstTimes: what comes after is right again", async () => {
+Deno.test("firstTimes: the response after them is right again", async () => {
   await using upstream = await upstreamOfBig();
   upstream.breakNar(firstTimes(2, status(500)));
   const path = `/${await upstream.narUrlOf(BIG)}`;
@@ -185,7 +185,7 @@ Deno.test("an upstream can be switched off while clients wait for it or do not r
   assert.equal(await upstream.matching(path)[0]?.finished, "left");
 });
 
-Deno.test("narinfo faults break what they say", async () => {
+Deno.test("narinfo faults break the lines that they name", async () => {
   const hello = makeStoreObject({ name: "hello" });
   await using upstream = await fakeUpstream({ objects: [hello], stored: true });
   const keys = new TrustedKeys([parsePublicKey(upstream.publicKey)]);

@@ -36,7 +36,7 @@ Deno.test("timed: a scene that is too slow three times fails", async () => {
   assert.equal(scene.runs, 3);
 });
 
-Deno.test("timed: what a starved machine takes is repeated, and no verdict", async () => {
+Deno.test("timed: a run on a starved machine is repeated, and no verdict", async () => {
   const scene = sceneOf(200, 200, 200, 200, 99);
   await bestOfThree(scene.run, atOnce, starved);
   assert.equal(scene.runs, 5);
@@ -52,7 +52,7 @@ Deno.test("timed: a scene that is too slow once on a fed machine fails at last",
   assert.equal(scene.runs, 6);
 });
 
-Deno.test("timed: what else fails is not repeated", async () => {
+Deno.test("timed: any other failure is not repeated", async () => {
   let runs = 0;
   const scene = () => Promise.reject(new Error(`wrong ${++runs}`));
   await assert.rejects(() => bestOfThree(scene, atOnce, fed), /wrong 1/);

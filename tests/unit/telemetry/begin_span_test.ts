@@ -22,7 +22,7 @@ Deno.test("span: one that is begun lasts until it is ended, and others can be be
   assert.deepEqual(outer.facts, { "larder.nar": "a", "error.type": "reason" });
 });
 
-Deno.test("span: one that nobody looks at runs what is below it all the same", () => {
+Deno.test("span: one without a tracer runs its function all the same", () => {
   const open = beginSpan(NO_TRACER, { name: "outer" });
   assert.equal(open.run(() => 1), 1);
   open.end(new Error("not an unhandled rejection"));

@@ -22,7 +22,7 @@ function queueOf(send: (items: readonly number[]) => Promise<void>) {
   };
 }
 
-Deno.test("export queue: what is added arrives, in order, in batches", async () => {
+Deno.test("export queue: added items arrive in order, in batches", async () => {
   const batches: (readonly number[])[] = [];
   const { queue, lost } = queueOf(async (items) => void batches.push(items));
   const all = Array.from({ length: 1_200 }, (_, at) => at);
@@ -33,7 +33,7 @@ Deno.test("export queue: what is added arrives, in order, in batches", async () 
   assert.equal(lost(), 0);
 });
 
-Deno.test("export queue: while nobody takes anything it fills, and counts the rest", async () => {
+Deno.test("export queue: during a stalled export it fills, and counts lost items", async () => {
   const gate = Promise.withResolvers<void>();
   let arrived = 0;
   const { queue, lost } = queueOf(async (items) => {
@@ -47,7 +47,7 @@ Deno.test("export queue: while nobody takes anything it fills, and counts the re
   assert.equal(arrived + lost(), 100_000);
 });
 
-Deno.test("export queue: what does not arrive is counted, and the next is tried", async () => {
+Deno.test("export queue: a failed batch counts as lost, and the next is tried", async () => {
   let tries = 0;
   const { queue, lost } = queueOf(() =>
     ++tries === 1 ? Promise.reject(new Error("refused")) : Promise.resolve()

@@ -21,7 +21,7 @@ Deno.test("Metrics: series exist with 0 from the start, or from their first use"
   assert.ok((await textOf(metrics)).includes(line));
 });
 
-Deno.test("Metrics: what is counted is in its series, and in no other", async () => {
+Deno.test("Metrics: a count is in its series, and in no other", async () => {
   const metrics = new Metrics();
   const hits = metrics.series("cache_requests_total", { kind: "nar", result: "hit" });
   hits.count();
@@ -59,7 +59,7 @@ Deno.test("Metrics: a value counts in every bucket whose bound it does not pass"
   assert.match(text, /^larder_eviction_duration_seconds_sum 1000.11$/m);
 });
 
-Deno.test("Metrics: instruments of what is not in use are fed in vain, and not shown", async () => {
+Deno.test("Metrics: instruments of a group not in use are fed in vain, and not shown", async () => {
   const hidden = new Metrics();
   hidden.gauge("upstream_count_total", {}, () => 2);
   assert.ok(!(await textOf(hidden)).includes("upstream_count"));

@@ -106,7 +106,7 @@ Deno.test("pretty log: an upstream's error has its status once", () => {
   ]);
 });
 
-Deno.test("pretty log: a narrow terminal gets no wide columns, and what is no log stays", () => {
+Deno.test("pretty log: a narrow terminal gets no wide columns, and foreign lines stay", () => {
   const { log, text } = shownLines(60);
   log.info("reconciled", { files: 3 });
   log.info("upload expired", { name: "nixos-system-workstation-24.11.20241201.abcdef0" });

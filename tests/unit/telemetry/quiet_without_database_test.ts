@@ -62,7 +62,7 @@ Deno.test("quiet without database: a failure that outlasts its outage is logged"
   assert.deepEqual(scene.present, []);
 });
 
-Deno.test("quiet without database: what began before, or has another cause, is logged", () => {
+Deno.test("quiet without database: earlier problems, and those of other causes, are logged", () => {
   const scene = new Scene();
   const database = new OutageLog(scene.log, OUTAGES.database);
   const pins = new OutageLog(scene.log, OUTAGES.pins);

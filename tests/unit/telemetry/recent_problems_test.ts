@@ -194,7 +194,7 @@ Deno.test("problems: there are never more than fifty", () => {
   assert.deepEqual([messages.length, messages[0], messages.at(-1)], [50, "odd 999", "odd 950"]);
 });
 
-Deno.test("problems: what is over leaves before what lasts", () => {
+Deno.test("problems: a problem that is over leaves before one that lasts", () => {
   const problems = new RecentProblems(() => 0);
   const log = problems.watch(silentLogger());
   log.warn("database does not answer");

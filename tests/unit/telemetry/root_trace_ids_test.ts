@@ -31,7 +31,7 @@ const SAMPLERS: Readonly<Record<string, (ratio: number) => (traceId: string) => 
 };
 
 for (const [language, samplerOf] of Object.entries(SAMPLERS)) {
-  Deno.test(`root trace ids: what is sampled here is so by services in ${language}`, () => {
+  Deno.test(`root trace ids: services in ${language} sample the same traces`, () => {
     for (const ratio of [0.001, 0.25, 0.999, 1]) {
       const ids = traceIdsOf(ratio);
       assert.ok(Math.abs(ids.length / REQUESTS_COUNT - ratio) < 0.02);

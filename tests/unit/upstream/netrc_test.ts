@@ -40,7 +40,7 @@ Deno.test("netrc: a password alone is a login with an empty name", () => {
   assert.equal(loginIn(`machine ${HOST} password token`), ":token");
 });
 
-Deno.test("netrc: what is wrong is said with its line, and no password is shown", () => {
+Deno.test("netrc: an error names its line, and shows no password", () => {
   assert.throws(() => parseNetrc("login me"), /login before any machine \(line 1\)/);
   assert.throws(() => parseNetrc("machine a\nlogin"), /login without a value \(line 2\)/);
   const misplaced = () => parseNetrc("machine a login b password c hunter2");

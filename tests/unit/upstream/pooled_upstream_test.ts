@@ -42,7 +42,7 @@ Deno.test("pool: the pauses after timeouts grow to five seconds", async () => {
   assert.ok(pausesMs.slice(4).every((pauseMs) => pauseMs === 5_000));
 });
 
-Deno.test("pool: what was asked before it went down does not delay the probes", async () => {
+Deno.test("pool: late timeouts of earlier requests do not delay the probes", async () => {
   using time = new PlayedTime();
   using upstream = new PlayedUpstream(time);
   for (let late = 0; late < 200; late++) upstream.pooled.note("timeout");

@@ -12,7 +12,7 @@ const HASH = "0".repeat(32) as StorePathHash;
 /** Longer than an upstream is waited for that takes no connection. */
 const SLOW_MS = 1_000;
 
-Deno.test("reach: who asks an unproven upstream shares a dial, a proven one has none", async () => {
+Deno.test("reach: requests to an unproven upstream share a dial, others have none", async () => {
   using upstream = new PlayedUpstream();
   using pool = poolOf(upstream);
   const asking = Array.from({ length: 5 }, () => ask(pool));
@@ -64,7 +64,7 @@ Deno.test("reach: a listener is there, a closed port and a black hole are not", 
   assert.equal(await reach(hole.url, AbortSignal.abort()), false);
 });
 
-Deno.test("reach: behind a proxy nobody is dialled, all are taken to be there", async () => {
+Deno.test("reach: behind a proxy no upstream is dialled, all count as reachable", async () => {
   using hole = await BlackHole.open();
   assert.equal(await reach(hole.url, undefined, true), true);
 });

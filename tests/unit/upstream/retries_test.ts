@@ -3,7 +3,7 @@ import { Retries } from "../../../src/upstream/http/retries.ts";
 
 const busy = (headers: HeadersInit = {}, status = 503) => new Response(null, { status, headers });
 
-Deno.test("retries: only what is busy is asked again, twice at most", () => {
+Deno.test("retries: only a busy upstream gets more requests, two at most", () => {
   for (const status of [200, 404, 500, 502]) {
     assert.equal(new Retries(3_000).after(busy({}, status)), undefined);
   }
@@ -27,7 +27,7 @@ Deno.test("retries: Retry-After is kept to, in seconds and as a date of the same
   assert.ok(past !== undefined && past < 10);
 });
 
-Deno.test("retries: who asks for a long pause, or for nonsense, is asked no more", () => {
+Deno.test("retries: a long or unreadable Retry-After ends them", () => {
   for (const text of ["2", "3600", "soon", "Fri, 01 Jan 2100 00:00:00 GMT"]) {
     assert.equal(new Retries(60_000).after(busy({ "retry-after": text })), undefined, text);
   }
@@ -38,13 +38,13 @@ Deno.test("retries: no pause goes beyond the limit", () => {
   assert.equal(new Retries(10).afterError(new Error("reset")), undefined);
 });
 
-Deno.test("retries: a refused connection is not asked again", () => {
+Deno.test("retries: a refused connection has none", () => {
   const refused = "error sending request: client error (Connect): tcp connect error";
   assert.equal(new Retries(3_000).afterError(new TypeError(refused)), undefined);
   assert.notEqual(new Retries(3_000).afterError(new TypeError("connection reset")), undefined);
 });
 
-Deno.test("retries: a port that fetch connects to at no time is not asked again", async () => {
+Deno.test("retries: a port that fetch never connects to has none", async () => {
   // Newer Deno blocks this one, as browsers do; with older ones nobody is there.
   const failed = await fetch("http://127.0.0.1:1/").catch((error: unknown) => error);
   assert.ok(failed instanceof TypeError);

@@ -61,7 +61,7 @@ Deno.test("server client: a file as larder token create prints it gives its toke
   assert.deepEqual(sent, Array(3).fill(`Bearer ${token}`));
 });
 
-Deno.test("server client: nobody there is said once, with what to do", async () => {
+Deno.test("server client: an absent server is named once, with what to do", async () => {
   for (const url of ["http://127.0.0.1:1", "unix:/nowhere/socket"]) {
     const words = ["unpin", HASH, "0".repeat(32), `--server=${url}`];
 

@@ -44,7 +44,7 @@ promise("Nix's variable wins over OpenSSL's, as in Nix", async () => {
   assert.equal((await pinsOver(env)).status, 1);
 });
 
-promise("an authority that is not trusted is said, with what to set", async () => {
+promise("an authority that is not trusted is named, with the variables to set", async () => {
   const { status, err } = await pinsOver({});
 
   assert.equal(status, 1);
@@ -53,7 +53,7 @@ promise("an authority that is not trusted is said, with what to set", async () =
   assert.doesNotMatch(err, /is larder running|unknownissuer/i);
 });
 
-promise("a certificate for another name is said, with what to give", async () => {
+promise("a certificate for another name is named, with the option to give", async () => {
   const { status, err } = await pinsOver(
     { SSL_CERT_FILE: "/ca.pem" },
     { subject: "DNS:cache.example" },

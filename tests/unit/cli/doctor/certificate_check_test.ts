@@ -15,7 +15,7 @@ function certificateTest(name: string, fn: () => void): void {
   Deno.test({ name: name + (EXCUSE && ` (skipped: ${EXCUSE})`), ignore: EXCUSE !== "", fn });
 }
 
-certificateTest("doctor: the certificate's time is told before, while and after it is good", () => {
+certificateTest("doctor: the certificate is checked before, while and after it is good", () => {
   using certificate = new OwnCertificate("IP:127.0.0.1", false, 60);
   const { cert, key } = certificate.pems;
   const at = (days: number) =>
@@ -41,7 +41,7 @@ certificateTest("doctor: another certificate's key is found", () => {
   assert.equal(checkCertificate({ ...facts, key: undefined }).mark, "warning");
 });
 
-certificateTest("doctor: a certificate's files are read, and told if they are missing", () => {
+certificateTest("doctor: a certificate's files are read, and a missing one is a failure", () => {
   using certificate = new OwnCertificate();
   using folder = tempFolder();
   const marksWith = (cert: string, key: string) => {

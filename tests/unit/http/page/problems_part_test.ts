@@ -35,7 +35,7 @@ Deno.test("page: an outage of several upstreams is one row with one thing to do"
   ]);
 });
 
-Deno.test("page: what the status line says to do does not stand in the list again", () => {
+Deno.test("page: a remedy in the status line does not stand in the list again", () => {
   const fault = { level: "error", text: "No upstream is of use" } as const;
   const [row = ""] = shown([problem("upstream is down", "a")], [
     { ...fault, hint: "hint of something else; hint of upstream is down" },
@@ -56,7 +56,7 @@ Deno.test("page: an outage that came again says since when, beside all its times
   assert.match(over, /^over .* 2 times, from 09:10 UTC to 11:40 UTC ; over since 11:50 UTC/);
 });
 
-Deno.test("page: what lasts gives an outage its title, also if what is over was graver", () => {
+Deno.test("page: a lasting problem gives an outage its title, even over a graver past one", () => {
   const [row = ""] = shown([
     problem("upstream is down", "a", NOON),
     problem("upstream failed", "b"),

@@ -22,14 +22,14 @@ Deno.test("Router: HEAD goes to the handler of GET", () => {
   assert.equal(router.match("HEAD", "/pin/abc.narinfo").kind, "method");
 });
 
-Deno.test("Router: another method is told what is allowed", () => {
+Deno.test("Router: another method gets the list of allowed ones", () => {
   for (const method of ["POST", "constructor", "__proto__", "get", ""]) {
     const match = router.match(method, "/abc.narinfo");
     assert.equal(match.kind === "method" && match.allow, "GET, HEAD, DELETE", method);
   }
 });
 
-Deno.test("Router: what no route matches is none, nearly right paths too", () => {
+Deno.test("Router: a path without a route is none, nearly right paths too", () => {
   for (const path of ["/", "", "/pins/", "//pins", "/x/abc.narinfo", "/abc.narinfo/", "/.."]) {
     assert.equal(router.match("GET", path).kind, "none", path);
   }

@@ -20,7 +20,7 @@ for (const [error, meaning] of FAILURES) {
   });
 }
 
-Deno.test("accept: what this Deno throws without file handles is read as that", async () => {
+Deno.test("accept: this Deno's errors without file handles are read as such", async () => {
   const script = `
     const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
     const files = [await Deno.connect(listener.addr)];

@@ -39,7 +39,7 @@ Deno.test("stalled memory: a large write is possible again once the others have 
   assert.ok(late.largestBytes >= 400 * KIB);
 });
 
-Deno.test("stalled memory: larder counts what waits, and closing lets go of it", async () => {
+Deno.test("stalled memory: larder counts waiting bytes, and closing lets go of them", async () => {
   await using scene = clientsOf(400 * KIB, 8 * KIB, {
     sweepEveryMs: 10,
     stalledBytesMax: 2_000 * KIB,

@@ -9,7 +9,7 @@ import { STATUS_BYTES_MAX } from "../../../../src/metadata/member_board.ts";
 import { checkProperty } from "../../../support/property.ts";
 import { REPORTED } from "../../../support/reported_members.ts";
 
-Deno.test("member status: what one member formats, another reads", () => {
+Deno.test("member status: a member reads the status that another formats", () => {
   assert.deepEqual(parseStatus(formatStatus(REPORTED)), REPORTED);
 });
 

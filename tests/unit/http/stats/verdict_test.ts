@@ -123,7 +123,7 @@ Deno.test("verdict: errors to NAR requests alone say nothing of narinfos", () =>
   assert.deepEqual(verdict({ upstreams: [described] }).faults, []);
 });
 
-Deno.test("verdict: when all upstreams are down, it says what their rows say to do", () => {
+Deno.test("verdict: when all upstreams are down, it has the remedy of their rows", () => {
   const upstreams = [upstream("timeout", false), upstream("timeout", false, "b.example")];
   const { faults } = verdict({ upstreams });
   assert.deepEqual(faults, [

@@ -26,7 +26,7 @@ if (excuse !== "" && Deno.env.get("REQUIRE_ALL_BACKENDS")) {
   throw new Error(`Cannot leave out TLS, all back ends are required: ${excuse}`);
 }
 
-tlsTest("another certificate is taken up; what is open goes on with the one before", async () => {
+tlsTest("another certificate is taken up; open connections go on with the one before", async () => {
   await using scene = await Scene.open();
   using open = await scene.connect(scene.first);
   assert.ok(await isAnswered(open));
@@ -89,11 +89,11 @@ tlsTest("a broken pair is logged once, and the one before stays", async () => {
 for (
   const [what, bytes] of Object.entries({
     "half a hello": [0x16, 3, 1, 2, 0, 1],
-    "what looks like data": [0x17, 3, 3, 0x40, 0],
+    "bytes that look like data": [0x17, 3, 3, 0x40, 0],
     "nothing": [],
   })
 ) {
-  tlsTest(`${what} and silence is closed, and said; who is idle is not`, async () => {
+  tlsTest(`${what} and silence is closed, and logged; an idle client is not`, async () => {
     await using scene = await Scene.open({ handshakeMs: 200 });
     using open = await scene.connect(scene.first);
     using silent = await Deno.connect(scene.listener.place);
@@ -104,7 +104,7 @@ for (
   });
 }
 
-tlsTest("who asks nothing makes room, whether its handshake is over or not", async () => {
+tlsTest("a client without a request makes room, whether its handshake is over or not", async () => {
   await using scene = await Scene.open({ silentMax: 5 }, { connectionsMax: 10 });
   await using stack = new AsyncDisposableStack();
   const silent: Deno.Conn[] = [];
@@ -190,7 +190,7 @@ tlsTest("at its end it answers the requests in flight, and no others", async () 
   await over;
 });
 
-tlsTest("a change of the certificate drops nobody who comes in meanwhile", async () => {
+tlsTest("a change of the certificate drops no client that comes in meanwhile", async () => {
   await using scene = await Scene.open();
   const pairs = [scene.second, scene.first];
   for (let change = 0; change < 6; change++) {
