@@ -7,7 +7,7 @@ import { testUnless } from "../support/program.ts";
 
 testUnless(
   DOC_PROGRAMS_MISSING,
-  "documents: the commands of each page run in order, and print what it shows",
+  "documents: the commands of each page run in order, and print the shown lines",
   async () => {
     await using world = await DocWorld.open();
     for (const page of commandPages(CODE_ROOT)) await runPage(page, world);

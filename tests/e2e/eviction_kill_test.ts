@@ -16,7 +16,7 @@ const KILLS = 4;
 /** The number of entries for which larder writes the counts at once. */
 const BATCH = 500;
 
-Deno.test("killed while it evicts: what is counted is what is there after each start", async () => {
+Deno.test("killed while it evicts: the counts match the files after each start", async () => {
   using storage = tempFolder();
   await stock(storage.path);
   const flags = { "cache-storage-local": storage.path, "cache-upstream-url": "http://127.0.0.1:9" };

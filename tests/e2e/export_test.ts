@@ -45,7 +45,7 @@ nixTest(
   },
 );
 
-Deno.test("export: what is not stored or damaged is listed, the rest is written", async () => {
+Deno.test("export: absent and damaged paths are listed, the rest is written", async () => {
   using folder = tempFolder();
   using out = tempFolder();
   const objects = chain(4);

@@ -14,7 +14,7 @@ const objects = ["gone", "short", "rotten", "whole"].map((name, seed) => (
 ));
 const STRAY = `${"0".repeat(52)}.nar.xz`;
 
-Deno.test("fsck: what is wrong is found, mended when asked to, and fetched again", async () => {
+Deno.test("fsck: faults are found, mended with --repair, and fetched again", async () => {
   using folder = tempFolder();
   await using upstream = await fakeUpstream({ objects, stored: true });
   const { flags, narinfos } = await stoppedLarder(folder.path, upstream, objects);
@@ -47,7 +47,7 @@ Deno.test("fsck: what is wrong is found, mended when asked to, and fetched again
   }
 });
 
-Deno.test("fsck: without a storage it says what is missing", async () => {
+Deno.test("fsck: without a storage it names the missing database", async () => {
   using folder = tempFolder();
   const ran = await runLarder(["fsck", "--cache-storage-local", `${folder.path}/none`]);
   assert.equal(ran.status, 1);

@@ -12,7 +12,7 @@ import { tempFolder } from "../support/temp_folder.ts";
 
 const NO_UPSTREAM = { "cache-upstream-url": "http://127.0.0.1:9" };
 
-Deno.test("import cache: what one exported, another serves without an upstream", async () => {
+Deno.test("import cache: another larder serves exported paths without an upstream", async () => {
   using first = tempFolder();
   using second = tempFolder();
   using stick = tempFolder();
@@ -36,7 +36,7 @@ Deno.test("import cache: what one exported, another serves without an upstream",
   await checkServed(second.path, objects);
 });
 
-Deno.test("import cache: what larder's own key has signed comes, and is signed once", async () => {
+Deno.test("import cache: paths signed by larder's own key come, and are signed once", async () => {
   using first = tempFolder();
   using second = tempFolder();
   using stick = tempFolder();

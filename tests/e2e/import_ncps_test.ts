@@ -32,7 +32,7 @@ const runImport = (from: NcpsStorage, storage: string, ...words: readonly string
 for (const kind of NCPS_KINDS) {
   testUnless(
     NCPS_UNAVAILABLE,
-    `import ncps: what a ${kind} one had is served without an upstream, by its key`,
+    `import ncps: paths of a ${kind} one are served without an upstream, by its key`,
     async () => {
       using from = await ncpsStorage(kind);
       using storage = tempFolder();
@@ -204,7 +204,7 @@ testUnless(NCPS_UNAVAILABLE, "import ncps: unsigned paths stay without the optio
   assert.ok(text.includes("StorePath: ") && !text.includes("Sig: "), text);
 });
 
-Deno.test("import ncps: what it cannot use is a sentence, and changes nothing", async () => {
+Deno.test("import ncps: an unusable input is a sentence, and changes nothing", async () => {
   using storage = tempFolder();
   const from = { folder: storage.path } as NcpsStorage;
   const ran = await runImport(from, `${storage.path}/larder`);

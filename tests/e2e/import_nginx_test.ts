@@ -13,7 +13,7 @@ import { tempFolder } from "../support/temp_folder.ts";
 const excuse = programMissing("nginx");
 const objects = chain(3);
 
-testUnless(excuse, "import nginx: what nginx cached is served without an upstream", async () => {
+testUnless(excuse, "import nginx: cached paths are served without an upstream", async () => {
   using storage = tempFolder();
   await using upstream = await fakeUpstream({ objects, stored: true });
   await using nginx = await filled(upstream);

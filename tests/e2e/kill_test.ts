@@ -92,7 +92,7 @@ const POINTS: Readonly<Record<string, Point>> = {
 };
 
 for (const [name, point] of Object.entries(POINTS)) {
-  Deno.test(`killed ${name}: what is served then is whole, the rest is fetched again`, () => {
+  Deno.test(`killed ${name}: NARs served then are whole, the rest is fetched again`, () => {
     return killedAt(point);
   });
 }

@@ -46,7 +46,7 @@ for (const isLocked of [true, false]) {
   const outcome = isLocked ? "fetch each path once" : "serve the same bytes without locks";
   // All larders have locks there, and the first of both rows with them.
   if (!isLocked && LOCKS_ELSEWHERE !== "") continue;
-  testUnless(redisMissing, `locks: two larders that are asked at once ${outcome}`, async () => {
+  testUnless(redisMissing, `locks: two larders with the same requests ${outcome}`, async () => {
     await using redis = await RedisServer.open();
     await using upstream = await slowUpstream();
     // What is fetched ahead is fetched once, too, but not by the same rules.

@@ -50,7 +50,7 @@ Deno.test("log: in the journal each line has its priority, and the rest is JSON"
   assert.ok(told.includes("<4>upstream does not answer"), lines.join("\n"));
 });
 
-Deno.test("log: lines for people show the address and what a client needs", async () => {
+Deno.test("log: lines for people show the address and the client's settings", async () => {
   const text = await firstLines("JOURNAL_STREAM=1:2", ["--log-format=pretty"]);
 
   const url = /^larder \S+ listens at (http:\S+)$/m.exec(text)?.[1] ?? "";

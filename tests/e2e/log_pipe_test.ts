@@ -7,7 +7,7 @@ const MAIN = new URL("../../main.ts", import.meta.url).pathname;
 /** More log text than a pipe (64 KiB) and what reads ahead of us hold together. */
 const REQUESTS = 4_000;
 
-timedTest("log: a pipe that nobody reads does not stop the server", async () => {
+timedTest("log: an unread pipe does not stop the server", async () => {
   using folder = tempFolder();
   const child = new Deno.Command(Deno.execPath(), {
     args: [

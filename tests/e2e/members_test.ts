@@ -78,7 +78,7 @@ sqliteTest("members: a start leaves alone a living member that it does not see",
   assert.equal([...Deno.readDirSync(`${storage.path}/tmp`)].length, 2);
 });
 
-sqliteTest("members: a running larder frees what a silent member reserved", async () => {
+sqliteTest("members: a running larder frees the reservation of a silent member", async () => {
   using storage = tempFolder();
   await using larder = await startLarder({ "cache-storage-local": storage.path });
   const silent = newMemberId("elsewhere", 1);

@@ -22,7 +22,7 @@ const [PAGES, PAGE] = [6, 500];
 
 testUnless(
   postgresMissing,
-  "migrate: the database of a used storage moves to PostgreSQL, and what comes meanwhile",
+  "migrate: the database of a used storage moves to PostgreSQL, and so do rows that come meanwhile",
   async () => {
     assert.ok(server);
     using folder = tempFolder();
@@ -46,7 +46,7 @@ testUnless(
 
 testUnless(
   postgresMissing,
-  "migrate: what was removed meanwhile is removed there, and goes no way back",
+  "migrate: rows removed meanwhile are removed there, and do not come back",
   async () => {
     assert.ok(server);
     using folder = tempFolder();

@@ -28,7 +28,7 @@ const flagsOf = (storage: string) => ({
   "prometheus-enabled": "true",
 });
 
-Deno.test("migration: what an older larder kept is served without an upstream", async () => {
+Deno.test("migration: NARs that an older larder kept are served without an upstream", async () => {
   using storage = tempFolder();
   restore(storage.path);
   const before = filesBelow(`${storage.path}/nar`);

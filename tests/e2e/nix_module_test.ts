@@ -153,7 +153,7 @@ evaluationTest("nix: the module refuses wrong settings with a sentence", async (
   }
 });
 
-evaluationTest("nix: each option takes what larder takes, in NixOS's writing", async () => {
+evaluationTest("nix: each option takes larder's values, in NixOS's writing", async () => {
   const settings: Record<string, unknown> = {};
   for (const [key, option] of Object.entries<AnyOption>(OPTIONS)) {
     const value = sampleOf(option);

@@ -69,13 +69,13 @@ timedTest("otel: a receiver that never reads is said once, and costs nothing", a
   await assertHarmless(receiver.url);
 });
 
-testUnless(COLLECTOR_UNAVAILABLE, "otel: a frozen collector costs nobody anything", async () => {
+testUnless(COLLECTOR_UNAVAILABLE, "otel: a frozen collector costs nothing", async () => {
   await using collector = await Collector.start();
   collector.kill("SIGSTOP");
   await assertHarmless(collector.url);
 });
 
-testUnless(COLLECTOR_UNAVAILABLE, "otel: what a slow receiver gets late is not lost", async () => {
+testUnless(COLLECTOR_UNAVAILABLE, "otel: telemetry for a slow receiver is not lost", async () => {
   await using collector = await Collector.start();
   await using upstream = await upstreamOf();
   await using slow = new FaultProxy({ targetPort: Number(new URL(collector.url).port) });
@@ -97,7 +97,7 @@ testUnless(COLLECTOR_UNAVAILABLE, "otel: what a slow receiver gets late is not l
 
 testUnless(
   COLLECTOR_UNAVAILABLE,
-  "otel: a receiver that is back gets what comes then, and its next outage is said",
+  "otel: a receiver that is back gets new metrics, and its next outage is said",
   async () => {
     await using collector = await Collector.start();
     await using upstream = await upstreamOf();

@@ -78,7 +78,7 @@ function below(spans: readonly TestSpan[], name: string, traceId: string): strin
 
 const ON = { "otel-propagate-to-upstreams": "true" };
 
-Deno.test("otel: asked to, upstreams are told the trace of each request", async () => {
+Deno.test("otel: if enabled, upstream requests carry the client request's trace", async () => {
   const { spans, ...sent } = await pull({ flags: ON });
   assert.equal(sent.narinfo, below(spans, "GET narinfo", NARINFO_TRACE));
   assert.equal(sent.head, below(spans, "HEAD nar", HEAD_TRACE));
@@ -86,7 +86,7 @@ Deno.test("otel: asked to, upstreams are told the trace of each request", async 
   assert.equal(sent.cacheInfo, undefined);
 });
 
-Deno.test("otel: the upstream of a NAR that is not kept is told the trace, too", async () => {
+Deno.test("otel: the upstream request of a pass-through carries the trace, too", async () => {
   const { spans, nar } = await pull({ flags: { ...ON, "cache-max-size": "1000" } });
   assert.equal(nar, below(spans, "GET nar", NAR_TRACE));
 });

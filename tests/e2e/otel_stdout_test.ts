@@ -43,7 +43,7 @@ Deno.test("otel: without a receiver each signal is JSON lines among the log", as
   assert.ok(longest < 48 * 1_024, `${longest} characters`);
 });
 
-Deno.test("otel: what is traced is decided by the sampler of the environment", async () => {
+Deno.test("otel: the sampler of the environment selects the traced requests", async () => {
   const none = { OTEL_TRACES_SAMPLER: "parentbased_traceidratio", OTEL_TRACES_SAMPLER_ARG: "0" };
   assert.deepEqual(spansOf(await linesWith(none)), []);
   const ids = `${"1".repeat(32)}-${"2".repeat(16)}`;

@@ -3,7 +3,7 @@ import { eventually } from "../support/eventually.ts";
 import { pageTest, textOf } from "../support/shown_page.ts";
 
 pageTest(
-  "page: it refreshes itself, and asks nobody but this cache",
+  "page: it refreshes itself, and sends requests to this cache alone",
   async ({ tab, gate, url }) => {
     assert.match(await textOf(tab, "transfers"), /^long-.*1\.0\d+ %\d.* of 3\.8 MiB.*, began/);
     assert.match(await textOf(tab, "pins"), /^long-/);

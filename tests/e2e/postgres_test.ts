@@ -44,7 +44,7 @@ const ABSENCES = {
 for (const [absence, [leave, back]] of Object.entries(ABSENCES)) {
   testUnless(
     postgresMissing,
-    `postgres: with a ${absence} database larder serves what is in memory, and logs one outage`,
+    `postgres: with a ${absence} database larder serves from memory, and logs one outage`,
     async () => {
       await using scene = await Scene.open();
       using ending = new DisposableStack();
@@ -94,7 +94,7 @@ for (const [absence, [leave, back]] of Object.entries(ABSENCES)) {
 for (const [absence, [leave, back]] of Object.entries(ABSENCES)) {
   testUnless(
     postgresMissing,
-    `postgres: what was served once is served at once with a ${absence} database and no upstream`,
+    `postgres: a path served before is served at once with a ${absence} database and no upstream`,
     async () => {
       await using scene = await Scene.open();
       using ending = new DisposableStack();

@@ -13,7 +13,7 @@ const DOCS = new URL("../../docs/", import.meta.url).pathname;
 
 testUnless(
   programMissing("prometheus"),
-  "prometheus: it scrapes a running larder, and every panel of the dashboard can be asked",
+  "prometheus: it scrapes a running larder, and answers every panel of the dashboard",
   async () => {
     await using upstream = await fakeUpstream({ objects: [object], stored: true });
     await using larder = await startLarder({

@@ -36,7 +36,7 @@ for (const name of ["HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"]) {
 }
 
 for (const name of ["NO_PROXY", "no_proxy"]) {
-  Deno.test(`${name}: an upstream that it names is asked without the proxy`, async () => {
+  Deno.test(`${name}: requests to an upstream that it names bypass the proxy`, async () => {
     await using upstream = await fakeUpstream({ objects: [object], stored: true });
     await using proxy = new HttpProxy(upstream.port);
     const environment = { HTTP_PROXY: proxy.url, [name]: "127.0.0.1" };

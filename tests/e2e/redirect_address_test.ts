@@ -19,7 +19,7 @@ const HOSTS = [
   ...["[fe80::1]", "[fc00::1]", "[fd00::1]", "[::ffff:10.0.0.1]"],
 ];
 
-Deno.test("redirect: a public upstream leads nobody to this machine or its networks", async () => {
+Deno.test("redirect: a public upstream does not lead to this machine or its networks", async () => {
   await using inside = await fakeUpstream({ objects: [object], stored: true });
   await using upstream = await fakeUpstream({ stored: true });
   await using proxy = new HttpProxy(upstream.port);

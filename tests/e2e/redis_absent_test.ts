@@ -71,7 +71,7 @@ testUnless(redisMissing, "Redis loses its data: running downloads end as they wo
 
 testUnless(
   redisMissing,
-  "a lock that another member keeps is told, and waits for nobody",
+  "a lock that another member keeps is logged, and holds up no client",
   async () => {
     await using redis = await RedisServer.open();
     await using upstream = await fakeUpstream({ objects, stored: true });

@@ -68,7 +68,7 @@ testUnless(
 
 testUnless(
   S3_UNAVAILABLE,
-  "S3 away: a push is told to come back, not that its NAR is missing",
+  "S3 away: a push gets 503, not a 404 for its NAR",
   async () => {
     if (server === undefined) return;
     await using proxy = new FaultProxy({ targetPort: server.port });

@@ -56,7 +56,7 @@ Deno.test("small chunks: a passed-through NAR holds no more than it is", async (
   assertGrew(larder, before, SLACK_MIB);
 });
 
-Deno.test("small chunks: ten compressed logs that nobody reads stay below the limit", async () => {
+Deno.test("small chunks: ten unread compressed logs stay below the limit", async () => {
   const paths = Array.from({ length: LOGS }, (_, at) => `/log/${HASH}-${at}.drv`);
   const logs = Object.fromEntries(paths.map((path) => [path, ""]));
   await using upstream = await fakeUpstream({ documents: logs });

@@ -30,7 +30,7 @@ Deno.test("socket: a group that does not exist ends the start with a plain sente
   });
 });
 
-Deno.test("socket: a mode that is none is refused with what was expected", async () => {
+Deno.test("socket: a mode that is none is refused with the expected form", async () => {
   using folder = tempFolder();
   await assert.rejects(socketOf(folder.path, { "server-socket-mode": "rw" }), {
     message: /--server-socket-mode: got "rw", expected an octal mode such as 0660/,

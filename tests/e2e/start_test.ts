@@ -34,7 +34,7 @@ Deno.test("start: of the system it asks for three facts alone", async () => {
 });
 
 Deno.test({
-  name: "start: the host's name is permission enough, and then no free space is told",
+  name: "start: the host's name is permission enough, and then no free space is shown",
   // An executable has its permissions built in.
   ignore: Deno.env.has("LARDER_EXECUTABLE"),
   async fn() {

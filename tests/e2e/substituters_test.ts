@@ -32,7 +32,7 @@ nixTest(
   },
 );
 
-nixTest("what larder answers with 404 comes from the client's next substituter", async () => {
+nixTest("paths that larder answers with 404 come from the client's next substituter", async () => {
   using two = await twoHalves();
   await using lower = new DirectoryUpstream(two.lowerFolder, two.lowerKey.publicKey);
   await using second = new DirectoryUpstream(two.upperFolder, two.upperKey.publicKey);

@@ -65,7 +65,7 @@ nixTest("upload: several nix copy at once of overlapping closures all succeed", 
   for (const { top } of tops) await puller.realise(top, { from: [larder.url], trust });
 });
 
-nixTest("upload: a build log that a client PUTs is what nix log reads", async () => {
+nixTest("upload: nix log reads a build log that a client PUTs", async () => {
   await using larder = await startLarder(FLAGS);
   using maker = new NixClient();
   const { top } = await addObjects(maker, [{ name: "built", deriver: DRV }]);

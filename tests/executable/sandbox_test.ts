@@ -24,7 +24,7 @@ executableTest(EXCUSE, "executable: it works under the restrictions of its unit"
   await pullTwice(box);
 });
 
-executableTest(EXCUSE, "executable: that sandbox refuses what the unit forbids", async () => {
+executableTest(EXCUSE, "executable: that sandbox refuses all that the unit forbids", async () => {
   using box = sandbox();
   const succeeds = (command: string) => {
     const [program = "", ...args] = [...box.through, "sh", "-c", command];

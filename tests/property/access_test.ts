@@ -51,7 +51,7 @@ const headersOf = (fields: Readonly<Record<string, string>>) => ({
 });
 
 checkProperty(
-  "access: an origin that is taken for ours is the address that was asked",
+  "access: an origin that is taken for ours is the address of the request",
   fc.property(scheme, host, host, fc.boolean(), (prefix, one, other, usesTls) => {
     const origin = `${prefix}${one}`;
     if (!isOfSameOrigin(headersOf({ origin, host: other }), usesTls)) return;

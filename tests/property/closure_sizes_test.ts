@@ -26,7 +26,7 @@ const graphs = fc.record({
 });
 
 checkProperty(
-  "closure sizes: any number of roots together get what a plain walk of each one finds",
+  "closure sizes: any number of roots together get the sizes of a plain walk of each one",
   fc.asyncProperty(graphs, async ({ nodes, gone, roots }) => {
     const graph = nodes.map(({ references, nar }): GraphNode => ({
       references,

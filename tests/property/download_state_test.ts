@@ -55,7 +55,7 @@ checkProperty(
 );
 
 checkProperty(
-  "download: what was readable stays readable until it fails, or starts over",
+  "download: readable bytes stay readable until it fails, or starts over",
   fc.property(fc.array(event), (events) => {
     const states = story(events);
     for (const [at, state] of states.entries()) {

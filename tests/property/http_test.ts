@@ -44,7 +44,7 @@ const conversation = fc.array(fc.tuple(line, fc.constantFrom("\r\n", "\r\n", "\r
 const cuts = fc.array(fc.nat(200), { maxLength: 10 });
 
 checkProperty(
-  "request head: what is read is what was written",
+  "request head: the parsed head is the one that was written",
   fc.property(token, target, fc.array(field, { maxLength: 20 }), (method, path, fields) => {
     const lines = [`${method} ${path} HTTP/1.1`, "Host: x", ...fields.map((one) => one.join(": "))];
     const head = parseRequestHead(`${lines.join("\r\n")}\r\n\r\n`);

@@ -45,7 +45,7 @@ const stories = fc.tuple(
   fc.array(step, { maxLength: 30, size: "max" }),
 );
 
-Deno.test("liars: whatever they claim and send, clients get what they were told, or a 404", () =>
+Deno.test("liars: whatever they claim and send, clients get the announced bytes, or a 404", () =>
   tryForTime(stories, async ([dialect, priorities, steps]) => {
     await using world = await LiarsWorld.open(dialect, priorities);
     try {

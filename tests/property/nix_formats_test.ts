@@ -97,7 +97,7 @@ checkProperty(
 );
 
 checkProperty(
-  "base name and store path: what is read is what was written",
+  "base name and store path: a parsed text is the one that was written",
   fc.property(baseName, (text) => {
     assert.equal(parseStorePath(`/nix/store/${text}`), text);
     assert.equal(hashOfBaseName(parseBaseName(text)), text.slice(0, 32));
@@ -114,7 +114,7 @@ checkProperty(
 );
 
 checkProperty(
-  "nix-cache-info: what is read is what was written",
+  "nix-cache-info: the parsed fields are those that were written",
   fc.property(name, fc.boolean(), fc.nat(999_999_999), (folder, wantMassQuery, priority) => {
     const info = { storeDir: `/${folder}`, wantMassQuery, priority };
     assert.deepEqual(parseNixCacheInfo(formatNixCacheInfo(info)), info);
@@ -122,7 +122,7 @@ checkProperty(
 );
 
 checkProperty(
-  "keys and signatures: texts can be read back, and what is signed verifies",
+  "keys and signatures: texts can be read back, and signed messages verify",
   fc.property(keyName, bytes(32), fc.string({ unit: "binary" }), (label, seed, message) => {
     const key = new SecretKey(label, seed);
     const signature = signatureOf(key.sign(message).text) ?? assert.fail();

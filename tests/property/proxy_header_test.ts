@@ -22,7 +22,7 @@ function canonical(given: string): string {
 }
 
 checkProperty(
-  "PROXY header: any client, with any further facts, is read, and what is behind stays",
+  "PROXY header: any client, with any further facts, is read, and the bytes behind it stay",
   fc.property(address, port, extra, payload, (from, fromPort, facts, behind) => {
     const header = proxyHeader({ from, port: fromPort, facts });
     assert.deepEqual(readProxyHeader(Buffer.concat([header, behind])), {

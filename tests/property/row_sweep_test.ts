@@ -74,7 +74,7 @@ const LEFT_OVER_SQL = `SELECT count(*) AS count FROM path
     AND id NOT IN (SELECT path_id FROM protected_path)`;
 
 checkProperty(
-  "sweepRows: SQLite removes exactly what the maps remove, and leaves no row that leads nowhere",
+  "sweepRows: SQLite removes exactly the rows that the maps remove, and leaves no dangling rows",
   fc.asyncProperty(fc.array(happening, { maxLength: 40 }), async (happenings) => {
     const database = await openDatabase(":memory:");
     await using sqlite = new SqliteMetadataStore(database);

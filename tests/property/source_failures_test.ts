@@ -100,7 +100,7 @@ checkProperty(
 );
 
 checkProperty(
-  "give up: a source without the right file is never asked again",
+  "give up: a source without the right file gets no further request",
   fc.property(fc.array(endsLoudly, { minLength: 1, maxLength: 5 }), (behaviours) => {
     const useless = new Set<string>();
     for (const { source, how } of transfer(behaviours).tries) {
@@ -111,7 +111,7 @@ checkProperty(
 );
 
 checkProperty(
-  "give up: a source that adds to the file each time is asked to the end",
+  "give up: a source that adds to the file each time gets requests to the end",
   fc.property(
     fc.array(fc.integer({ min: PROGRESS_BYTES, max: 2 * PROGRESS_BYTES }), {
       minLength: 1,
@@ -132,7 +132,7 @@ checkProperty(
 );
 
 checkProperty(
-  "give up: a source that falls silent is never asked again at once, and few bytes end it",
+  "give up: a source that falls silent gets no second request at once, and few bytes end it",
   fc.property(
     fc.array(fc.integer({ min: 0, max: PROGRESS_BYTES - 1 }), { minLength: 1 }),
     (adds) => {
@@ -158,7 +158,7 @@ Deno.test("give up: a silent source is waited for as long as the idle timeout", 
   assert.ok(overAtMs > IDLE_TIMEOUT_MS - 6_000 && overAtMs <= IDLE_TIMEOUT_MS + 3_000);
 });
 
-Deno.test("give up: before the first byte each source is asked once", () => {
+Deno.test("give up: before the first byte each source gets one request", () => {
   const failure = { how: "loud", addedBytes: 0, requests: 1, tookMs: 0 } as const;
   const silence = { ...failure, how: "silent" } as const;
   const { tries } = transfer([[failure], [silence], [failure]], false);

@@ -87,7 +87,7 @@ checkProperty(
 );
 
 checkProperty(
-  "race: a source is asked when the one before it is late or has failed, never before",
+  "race: a source gets a request when the one before it is late or has failed, never before",
   fc.asyncProperty(fc.array(runner, { maxLength: 6 }), async (runners) => {
     const { askedAtMs } = await race(runners);
     for (const [index, atMs] of askedAtMs.entries()) {

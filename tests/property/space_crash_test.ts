@@ -45,7 +45,7 @@ const SCENES: Readonly<Record<string, Scene>> = {
     deeds: [deed("delete", 5), deed("delete", 0), deed("fetch", 5, 9)],
     slowness: 3,
   },
-  "what is pinned is deleted and comes back": {
+  "a pinned path is deleted and comes back": {
     deeds: [deed("delete", 1), deed("fetch", 2, 6)],
     slowness: 5,
   },

@@ -19,7 +19,7 @@ const COMMANDS_MAX = 20;
 const RUNS = Deno.env.get("FUZZ_MS") ? 1_200 : 400;
 
 checkProperty(
-  "space: whatever is asked of it and whenever it dies, pins, limit, order and files hold",
+  "space: whatever the requests and whenever it dies, pins, limit, order and files hold",
   playedBy(1),
   { runs: RUNS },
 );

@@ -36,7 +36,7 @@ checkProperty(
 );
 
 checkProperty(
-  "stored names: what larder did not write is none",
+  "stored names: a name that larder did not write is none",
   fc.property(names, fc.string({ minLength: 1, maxLength: 20 }), (name, more) => {
     const parsed = parseStoredName(`${name}${more}`);
     assert.ok(parsed === undefined || publishIdOf(parsed) === more.slice(1));

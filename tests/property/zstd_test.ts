@@ -50,7 +50,7 @@ const pieceBytes = fc.constantFrom(1_000, 7_777, 128 * 1024, Infinity);
 
 for (const { name, open } of skipped === "" ? ZSTD_DECODERS : []) {
   checkProperty(
-    `zstd (${name}): what the program wrote, at any level, in any frames, decodes to its input`,
+    `zstd (${name}): the program's output, at any level, in any frames, decodes to its input`,
     fc.asyncProperty(frames, pieceBytes, async (frames, pieceBytes) => {
       const nar = Buffer.concat(frames.map(({ content }) => content));
       const parts = await Promise.all(
@@ -71,7 +71,7 @@ for (const { name, open } of skipped === "" ? ZSTD_DECODERS : []) {
 for (const level of ["-3", "-22"]) {
   for (const { name, open } of ZSTD_DECODERS) {
     Deno.test({
-      name: `zstd ${level} (${name}): what was 100 MiB before is found again${skipped}`,
+      name: `zstd ${level} (${name}): bytes from 100 MiB before are found again${skipped}`,
       ignore: skipped !== "",
       async fn() {
         const pieces = Array.from({ length: 256 }, (_, seed) => incompressible(1_024, seed + 1));

@@ -74,12 +74,12 @@ export const NAR_ROWS: readonly Row[] = [
     breaks: ({ upstream }) => upstream.breakNar(firstTimes(1, stallAfter(HALF))),
   },
   {
-    fault: "cut halfway, and nobody has the rest",
+    fault: "cut halfway, and no upstream has the rest",
     ...cut,
     breaks: ({ upstream }) => upstream.breakNar(fileFault(cutAfter, HALF)),
   },
   {
-    fault: "cut halfway in chunks, and nobody has the rest",
+    fault: "cut halfway in chunks, and no upstream has the rest",
     ...cut,
     upstream: { dialect: "attic" },
     breaks: ({ upstream }) => upstream.breakNar(inOrder(chunked(), fileFault(cutAfter, HALF))),
