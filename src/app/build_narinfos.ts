@@ -24,7 +24,7 @@ export interface NarinfoNeighbours {
   readonly names: Pick<StorePathNames, "learn">;
 }
 
-/** Wires narinfos, and what is fetched ahead for those who ask for them. */
+/** Wires narinfos, and the prefetch for the clients that request them. */
 export function buildNarinfos(parts: AppParts, neighbours: NarinfoNeighbours) {
   const { nowMs, fetching, stores: { metadata, turns } } = parts;
   const { log, metrics } = parts.telemetry;

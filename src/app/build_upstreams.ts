@@ -119,5 +119,5 @@ function measureUpstreams(pool: UpstreamPool, metrics: Metrics): void {
   metrics.gauge("upstream_count_total", {}, () => pool.statuses().length);
 }
 
-/** Readings that are counted as verification failures, by what was wrong. */
+/** Readings that count as verification failures, by their wrong part. */
 const REFUSED = { untrusted: "signature", garbage: "narinfo" } as const;

@@ -11,7 +11,7 @@ import type { Stores } from "./stores.ts";
 /** A member is dead after six heartbeats that did not come; after two, if its process has ended. */
 const BEAT_EVERY_MS = 5_000;
 
-/** Delay of the search for dead members: what they left goes within a minute of their death. */
+/** Delay of the search for dead members: their remains go within a minute of their death. */
 const SETTLE_EVERY_MS = 10_000;
 
 /** Longest delay until a late reference of a pin is protected. Eviction checks by itself. */

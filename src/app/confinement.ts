@@ -83,7 +83,7 @@ export function neededFiles(
 export function confineTo({ read, write }: NeededFiles): void {
   for (const [name, paths] of [["read", read], ["write", write]] as const) {
     for (const path of paths) {
-      // Deno would prompt the user for what this process may not do.
+      // Deno would prompt the user for a permission that this process lacks.
       const { state } = Deno.permissions.querySync({ name, path });
       if (state === "granted") Deno.permissions.requestSync({ name, path });
     }

@@ -36,7 +36,7 @@ export async function importInto(
 ): Promise<ImportProgress> {
   const folders = prepareFolders(settings);
   await using stores = await openStores(storePlaces(settings), folders, SILENT);
-  // Without a key the server makes one, and signs what it serves.
+  // Without a key the server makes one, and signs the narinfos that it serves.
   const secretKey = await presentKey(settings, folders.storage, stores.keys);
   await using space = await openSpace(settings, stores);
   using _beats = repeated(BEAT_EVERY_MS, async () => {
@@ -79,7 +79,7 @@ function partsOf(
     ...{ metadata, nars, sweeper, changed, log: SILENT },
     downloads: { has: () => false },
   });
-  // An import is no use of what it brings.
+  // An import is no use of its entries.
   const ignored = () => undefined;
   const touches = { narinfo: ignored, nar: ignored, document: ignored };
   const narinfos = new NarinfoUploads({

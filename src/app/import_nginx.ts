@@ -9,7 +9,7 @@ export interface NginxImportOrder {
   readonly signal: AbortSignal;
 }
 
-/** Brings what an nginx has cached into the storage of the settings. */
+/** Brings the cached files of an nginx into the storage of the settings. */
 export async function importNginx(
   settings: Settings,
   { folder, signal }: NginxImportOrder,

@@ -8,7 +8,7 @@ import type { ServiceManager } from "./service_manager.ts";
 /** Time limit for requests and downloads in flight. */
 const DRAIN_MAX_MS = 20_000;
 
-/** Time for what follows: exports, the log, and the database's last checkpoint. */
+/** Time for the final steps: exports, the log, and the database's last checkpoint. */
 const CLOSING_MAX_MS = 30_000;
 
 const STOP_SIGNALS = ["SIGTERM", "SIGINT"] as const;

@@ -80,7 +80,7 @@ function storageIdOf(ids: OpenTurnsDeps["ids"]): () => Promise<StorageId | undef
   };
 }
 
-/** Whether a member has left or died. What is known of a living one is true for a while. */
+/** Whether a member has left or died. Remembers a living one for a while. */
 function goneMembers(
   metadata: Pick<SpaceLedger, "members">,
   self: MemberId,

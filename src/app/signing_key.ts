@@ -24,8 +24,8 @@ export function signingKey(place: SigningKeyPlace): SecretKey {
 }
 
 /**
- * Finds out, without writing a key, what `signingKey` would find: a start that fails later leaves
- * no key behind. Throws its Failure.
+ * Throws the Failure that `signingKey` would throw, without writing a key: a start that fails later
+ * leaves no key behind.
  */
 export function checkKeyPlace(place: SigningKeyPlace): void {
   const { path, mayMake } = place;

@@ -44,7 +44,7 @@ export interface Stores extends AsyncDisposable {
   readonly workFolder: WorkFolder;
   /** Whether the NAR files are this database's. */
   readonly claim: Pick<StorageClaim, "confirm">;
-  /** Removes what members left that died meanwhile, and compares the clocks. */
+  /** Removes the remains of members that died meanwhile, and compares the clocks. */
   settle(): Promise<void>;
 }
 

@@ -44,7 +44,7 @@ export function formatSeconds(seconds: number): string {
   return `${Math.floor(hours / 24)}d${two(hours % 24)}h`;
 }
 
-/** A duration for people, in columns, with what counts of it: `41ms`, `1.9s`, `12s`, `2m05s`. */
+/** A duration for people, in columns, to the digits that count: `41ms`, `1.9s`, `12s`, `2m05s`. */
 export function formatMs(ms: number): string {
   if (ms < 999.5) return `${Math.max(0, Math.round(ms))}ms`;
   return ms < 9_950 ? `${(ms / 1_000).toFixed(1)}s` : formatSeconds(ms / 1_000);

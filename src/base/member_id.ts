@@ -1,7 +1,7 @@
 /** Identifies one process among all that share the storage: `<host>.<process id>.<UUID>`. */
 export type MemberId = string;
 
-/** Owns what was taken from a dead member. */
+/** Owns the pending objects that a member has taken from a dead one. */
 export const NOBODY: MemberId = "";
 
 /** Form of a member's id. Ids of earlier releases are a UUID alone. */

@@ -12,7 +12,7 @@ import { type NarHolders, OWN_COPY_URL } from "./sources/nar_candidates.ts";
 export interface HeldNarsDeps {
   readonly holders: NarHolders;
   readonly downloads: Pick<Downloads, "join">;
-  /** Answers with what is here. */
+  /** Answers from the files of this member. */
   readonly here: Pick<MemberNarServer, "open">;
   readonly passThrough: PassThroughDeps;
   /** Sinks like those of `passThrough`; `own` has the URL `OWN_COPY_URL`. */

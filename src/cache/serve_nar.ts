@@ -27,7 +27,7 @@ import type { HeldNars } from "./serve_held.ts";
 import { statNar, type StatNarDeps } from "./sources/stat_nar.ts";
 import type { Touches } from "./touches.ts";
 
-/** Looks at what other members do with a file: a download may end between two looks. */
+/** Looks at other members' downloads of a file: one may end between two looks. */
 const TRIES_MAX = 3;
 
 export interface NarServerDeps {

@@ -67,7 +67,7 @@ export interface ImportWork {
   readonly signal: AbortSignal;
 }
 
-/** Runs an import with its progress, and reports what came of it. Ctrl-C ends it early. */
+/** Runs an import with its progress, and reports its outcome. Ctrl-C ends it early. */
 export async function runImport(
   { server }: Pick<ImportInputs, "server">,
   process: CommandProcess,

@@ -38,7 +38,7 @@ function isHelp(word: string): boolean {
   return word === "--help" || word === "-h";
 }
 
-/** Loads what `serve` needs none of: a server would keep it in memory. */
+/** Loads the modules that `serve` does not need: a server would keep them in memory. */
 async function others() {
   const [{ COMMANDS }, help] = await Promise.all([import("./commands.ts"), import("./help.ts")]);
   return { COMMANDS, ...help };

@@ -11,7 +11,7 @@ export interface Build {
   readonly platform: string;
 }
 
-/** `larder version`: what a report of a problem should begin with. */
+/** `larder version`: the facts that a report of a problem should begin with. */
 export const VERSION: Command = {
   name: "version",
   summary: "Print the version, its commit and its Deno",

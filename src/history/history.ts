@@ -80,7 +80,7 @@ export class History implements HistoryReader, AsyncDisposable {
     this.#inFlightMs += this.#deps.inFlight() * LOOK_EVERY_MS;
   }
 
-  /** Writes what has happened since the last time. Never rejects. */
+  /** Writes the amounts since the last write. Never rejects. */
   write(): Promise<void> {
     return this.#writing ??= this.#write().finally(() => this.#writing = undefined);
   }

@@ -39,8 +39,8 @@ export interface CopyProgress {
 
 /**
  * Makes one database a copy of another, row by row. Equal rows are compared and left. So a copy
- * that ended early goes on where it was, and a server may use the old database meanwhile. What the
- * old one lacks goes from the new one, as a pin that was removed meanwhile must not come back.
+ * that ended early goes on where it was, and a server may use the old database meanwhile. Rows that
+ * the old one lacks go from the new one, as a pin that was removed meanwhile must not come back.
  */
 export class MetadataCopy {
   readonly #deps: CopyDeps;
@@ -59,8 +59,8 @@ export class MetadataCopy {
   }
 
   /**
-   * Compares everything once, both ways, copies what differs and removes what is gone. Throws the
-   * signal's reason.
+   * Compares everything once, both ways, copies the rows that differ and removes those that are
+   * gone. Throws the signal's reason.
    */
   async pass(signal: AbortSignal): Promise<CopyProgress> {
     [this.#looked, this.#copied, this.#removed] = [0, 0, 0];
@@ -299,7 +299,7 @@ export class MetadataCopy {
   }
 }
 
-/** Without what differs between two copies. */
+/** A document without the fields that differ between two copies. */
 function documentOf({ id: _, checkedAtMs: __, ...document }: DocumentRow): DocumentFacts {
   return document;
 }

@@ -5,7 +5,7 @@ type Merge = "sum" | "last" | "first";
 export const FIGURES = {
   /** Hits and joined requests. */
   narinfo_hits: "sum",
-  /** Misses and first requests for what larder fetched ahead. */
+  /** Misses and first requests for narinfos that larder fetched ahead. */
   narinfo_misses: "sum",
   nar_hits: "sum",
   nar_misses: "sum",
@@ -51,7 +51,7 @@ export interface ExpiredSlots {
   readonly beforeMs: number;
 }
 
-/** Keeps what the cache has done, over restarts and for all members together. */
+/** Keeps the figures of the cache, over restarts and for all members together. */
 export interface HistoryKeeper {
   /** Merges rows into those that are there, and removes old slots. All or nothing. */
   recordHistory(

@@ -123,7 +123,7 @@ export class LateWrites {
     );
   }
 
-  /** Never waits behind lists that are late already. Throws what `writing` does. */
+  /** Never waits behind lists that are late already. Throws the error of `writing`. */
   async #isInTime(writing: Promise<true>): Promise<boolean> {
     const { promise, resolve } = Promise.withResolvers<false>();
     using _limit = (this.#lists.size > 0 ? this.#soon : this.#late).start(() => resolve(false));

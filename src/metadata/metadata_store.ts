@@ -79,7 +79,7 @@ export class IntentLost extends Failure {
   }
 }
 
-/** The narinfo or the NAR is not what its writer has read: read both again. */
+/** The narinfo or the NAR has changed since its writer read it: read both again. */
 export class Outdated extends Failure {
   constructor(storePathHash: StorePathHash) {
     super("overloaded", "Cannot put narinfo: another one came first", { path: storePathHash });
@@ -136,7 +136,9 @@ export type Change =
    * effect where a narinfo names it; refused like a put-narinfo where the row has other facts.
    */
   | { readonly kind: "stage-nar"; readonly nar: NarRow; readonly untilMs: number }
-  /** The intent to publish, before the object exists: a later start finds what a crash leaves. */
+  /**
+   * The intent to publish, before the object exists: a later start finds the remains of a crash.
+   */
   | { readonly kind: "nar-publishing"; readonly at: StoredName; readonly owner: string }
   /**
    * Makes the object the NAR's kept file and ends its intent. Refused with IntentLost without an
@@ -157,8 +159,8 @@ export type Change =
   /** Marks the object: it counts until `nar-gone`. Ignored where another one is kept. */
   | { readonly kind: "nar-marked"; readonly at: StoredName; readonly owner: string }
   /**
-   * Takes a pending object from its owner, who is dead: NOBODY owns it, and a `nar-kept` of the
-   * former owner is refused. Refused with IntentLost where the object is not pending.
+   * Takes a pending object from its dead owner. NOBODY owns it then, and a `nar-kept` of the former
+   * owner is refused. Refused with IntentLost where the object is not pending.
    */
   | { readonly kind: "nar-taken"; readonly at: StoredName }
   /** An object that is not kept could not be removed: it counts until `nar-gone`. */
@@ -184,8 +186,8 @@ export type Change =
 export interface NarinfoFinder {
   findNarinfo(storePathHash: StorePathHash): Promise<NarinfoRow | undefined>;
   /**
-   * `undefined` where others can read what was written of the narinfo. Else it resolves when they
-   * can, or after `limitMs`.
+   * `undefined` where others can read all writes of the narinfo. Else it resolves when they can, or
+   * after `limitMs`.
    */
   narinfoLanded?(storePathHash: StorePathHash, limitMs: number): Promise<void> | undefined;
 }

@@ -3,7 +3,7 @@ const CONNECT_TIMEOUT_S = 3;
 
 /**
  * The lines for a client's `nix.conf` that let it use a cache. They extend its settings.
- * `publicKeys`: those that sign what the cache serves.
+ * `publicKeys`: those that sign the narinfos of the cache.
  */
 export function clientSettings(url: string, publicKeys: readonly string[]): readonly string[] {
   return [

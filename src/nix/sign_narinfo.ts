@@ -9,7 +9,7 @@ export interface OwnSignature {
   readonly text: string;
 }
 
-/** Signs what a narinfo says of its store object. The same key makes the same bytes again. */
+/** Signs the facts of a narinfo about its store object. The same key makes the same bytes again. */
 export function signNarinfo(key: SecretKey, narinfo: Narinfo): OwnSignature {
   return { publicKey: key.publicKey.text, text: key.sign(fingerprintOf(narinfo)).text };
 }

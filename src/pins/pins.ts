@@ -11,10 +11,10 @@ export interface PinsDeps {
 /**
  * The pin roots that clients set. A pin lasts until it is removed, whatever happens to its root.
  *
- * A pin protects its root's closure: each path that stored references reach from the root. What is
- * stored of such a path stays: its narinfo, and the NAR file that this narinfo names. A path that
- * arrives later is protected from then on, and so are its references. Eviction and retention leave
- * all that out. A pin protects nothing from a DELETE, and neither documents nor staged NARs.
+ * A pin protects its root's closure: each path that stored references reach from the root. The
+ * stored parts of such a path stay: its narinfo, and the NAR file that this narinfo names. A path
+ * that arrives later is protected from then on, and so are its references. Eviction and retention
+ * leave all that out. A pin protects nothing from a DELETE, and neither documents nor staged NARs.
  *
  * The walk along the references fills the table `protected_path`; its changes set `protected` in
  * `narinfo_use`. Eviction and retention read that column.

@@ -32,7 +32,7 @@ export class Accounts {
     return this.#deps.budget;
   }
 
-  /** Reads the stored bytes, and what other members have reserved, into the budget. */
+  /** Reads the stored bytes, and the reservations of other members, into the budget. */
   async observe(): Promise<Stock> {
     const { metadata, budget, owner } = this.#deps;
     const stock = await metadata.stock(owner);
@@ -59,7 +59,7 @@ export class Accounts {
     return granted;
   }
 
-  /** Writes the heartbeat, and gives back what no download holds. Never throws. */
+  /** Writes the heartbeat, and gives back the bytes that no download holds. Never throws. */
   beat(): Promise<void> {
     return this.#grant.beat();
   }

@@ -10,7 +10,7 @@ import { SpaceBudget } from "./space_budget.ts";
 import { SpareRoom } from "./spare_room.ts";
 import { Sweeper, type SweeperDeps } from "./sweeper.ts";
 
-/** The size limit, and who keeps it. */
+/** The size limit, and the member that keeps it. */
 export interface SpaceParts {
   /** `Infinity` for none. */
   readonly limitBytes: number;

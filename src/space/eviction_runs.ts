@@ -127,7 +127,7 @@ export class EvictionRuns {
     { done, end }: Pick<RunOutcome, "done" | "end">,
     durationMs: number,
   ): void {
-    // Nothing needs what an operator requests, or what goes for a prefetch.
+    // Nothing needs the room of a run for an operator or for a prefetch.
     const isNeeded = run.usedBeforeMs === undefined && !run.isRequested;
     const facts = {
       freed_bytes: done.freedBytes,

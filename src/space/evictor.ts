@@ -39,7 +39,7 @@ export interface Run {
   readonly targetBytes: () => number;
   /** Entries used at this time or later stay; default: none does. */
   readonly usedBeforeMs?: number;
-  /** True for a run that an operator requested, who gets its outcome. */
+  /** True for a run that an operator requested: its outcome goes to the operator. */
   readonly isRequested?: true;
   /** Called after each batch. */
   readonly progress: (figures: RunFigures) => void;
@@ -62,7 +62,7 @@ export const NO_FIGURES: RunFigures = { freedBytes: 0, evictedEntries: 0, evicte
  *    at most. None of them has a younger use than the batch's last entry.
  *
  * Eviction spares four kinds of entries.
- * - What pins protect (see `pins/pins.ts`). Until all of it is known, nothing goes.
+ * - Entries that pins protect (see `pins/pins.ts`). Until all of them are known, nothing goes.
  * - NAR files that this member reads or downloads, with their narinfos.
  * - Staged NARs. `cache/upload/staged_nars.ts` removes them by their time.
  * - Entries that were used at `usedBeforeMs` or later, if the run sets it.

@@ -11,7 +11,7 @@ import type { Reservation, SpaceBudget } from "./space_budget.ts";
 /** Maximum bytes beyond the need of a grant, so that most reservations need no transaction. */
 const SLACK_BYTES_MAX = 64 << 20;
 
-/** The same as a part of the limit, and of what is free: others need room too. */
+/** The same as a part of the limit, and of the free bytes: others need room too. */
 const SLACK_SHARE = { limit: 1 / 64, free: 1 / 8 };
 
 /** How long a download waits for the ledger while another process locks the database. */
@@ -27,8 +27,8 @@ export interface GrantDeps {
 
 /**
  * The part of the ledger that this member may give to its downloads. It grows in steps when a
- * download needs more, and shrinks to what they hold with each heartbeat. One call to the ledger at
- * a time: its last answer is the grant.
+ * download needs more, and shrinks to their held bytes with each heartbeat. One call to the ledger
+ * at a time: its last answer is the grant.
  */
 export class Grant {
   readonly #deps: GrantDeps;
@@ -45,7 +45,7 @@ export class Grant {
 
   /**
    * `undefined` where the ledger has no room. Throws where the database does not answer soon. The
-   * log has what fails; a database that is slow says so itself.
+   * log has the failures; a database that is slow says so itself.
    */
   async take(bytes: number): Promise<Reservation | undefined> {
     const taken = this.#deps.budget.take(bytes);
@@ -65,7 +65,7 @@ export class Grant {
     throw new Failure("unavailable", "Cannot reserve space: the ledger does not answer");
   }
 
-  /** Writes the heartbeat, and gives back what no download holds. Failures are logged. */
+  /** Writes the heartbeat, and gives back the bytes that no download holds. Failures are logged. */
   async beat(): Promise<void> {
     try {
       await this.#oneAtATime(() => this.#beat());

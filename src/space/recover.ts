@@ -47,9 +47,9 @@ export function settlingOutage(log: Logger): SettlingOutage {
 }
 
 /**
- * Removes what dead members left: pending objects, which no row keeps, then their folders on this
- * machine, then their reservations. Afterwards every counted file exists, and every existing file
- * is counted. Reads only the pending rows, never the list of all files.
+ * Removes the remains of dead members: pending objects, which no row keeps, then their folders on
+ * this machine, then their reservations. Afterwards every counted file exists, and every existing
+ * file is counted. Reads only the pending rows, never the list of all files.
  */
 export async function recover(deps: RecoverDeps): Promise<void> {
   const { metadata, spool, member, hasEnded = () => false, log } = deps;
@@ -84,7 +84,7 @@ async function settle(
   outage: SettlingOutage,
 ): Promise<boolean> {
   try {
-    // First, so that an owner who wakes up does not keep what is removed.
+    // First, so that an owner that wakes up does not keep the removed object.
     await metadata.apply([{ kind: "nar-taken", at }]);
     await nars.remove(at);
     await metadata.apply([{ kind: "nar-gone", at }]);

@@ -18,8 +18,8 @@ export interface SweeperDeps {
   /** This process, in the marks of files. */
   readonly owner: string;
   /**
-   * How long a marked object stays, where a store closes what it removes. A reader that found its
-   * row needs the time until the store sends; default: none.
+   * How long a marked object stays, where a store closes the objects that it removes. A reader that
+   * found its row needs the time until the store sends; default: none.
    */
   readonly graceMs?: number;
   readonly log: Logger;
@@ -81,7 +81,7 @@ export class Sweeper {
     );
   }
 
-  /** Another process may have removed what could not be removed here. */
+  /** Another process may have removed the objects that this one could not remove. */
   #forgetSettled(pending: readonly PendingFile[]): void {
     const names = new Set(pending.map(({ at }) => at));
     for (const at of this.#stuck) if (!names.has(at)) this.#stuck.delete(at);

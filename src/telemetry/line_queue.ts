@@ -11,7 +11,7 @@ const GATHER_MS = 5;
 const NEWLINE = new TextEncoder().encode("\n");
 const NEWLINE_BYTE = 10;
 
-/** Turns a finished line into what is written for it, such as a line for people. Never throws. */
+/** Turns a finished line into the text that is written, such as a line for people. Never throws. */
 export type LineFormat = (line: string) => string;
 
 /** The output behind the queue, such as `Deno.stdout`. */

@@ -1,4 +1,4 @@
-/** An outage with its log messages: what begins has an end and a hint. */
+/** An outage with its log messages: each first message has a hint, and one message ends it. */
 export interface Outage<Message extends string = string> {
   readonly level: "warn" | "error";
   /**
@@ -250,7 +250,7 @@ const BEGUN_BY = new Map<string, Kind>();
 const ENDED_BY = new Map<string, Omit<Kind, "gravity">>();
 
 for (const [name, row] of Object.entries<Outage>(OUTAGES)) {
-  // Errors are the gravest, then what stands lower in the table.
+  // Errors are the gravest, then the rows that stand lower in the table.
   const gravity = BEGUN_BY.size + (row.level === "error" ? GRAVITY_OF_ERRORS : 0);
   const { level, begins, over, kind = name } = row;
   const { isPerUpstream = false, needsDatabase = false } = row;
@@ -259,7 +259,7 @@ for (const [name, row] of Object.entries<Outage>(OUTAGES)) {
   for (const message of Object.keys(begins)) BEGUN_BY.set(message, { ...ended, gravity });
 }
 
-/** Events that are one problem: the later ones say what came of the first. */
+/** Events that are one problem: the later ones tell the outcome of the first. */
 const NAR_EVENTS = ["download broke off", "nar not fetched", "nar download given up"];
 
 /** The first event, which the message ends; `undefined` for any other message. */

@@ -25,7 +25,7 @@ const EVENTS: ReadonlySet<string> = new Set([
 
 export interface QuietParts {
   readonly log: Logger;
-  /** Logs what the database's own line has said already. */
+  /** Logs failures that the database's own line explains already. */
   readonly quiet: Pick<Logger, "debug">;
   readonly nowMs: () => number;
 }

@@ -172,7 +172,7 @@ function gravest(
 ): ProblemLine {
   const gravityOf = (one: string) => begunBy(one)?.gravity ?? 0;
   if (lasting && gravityOf(lasting.message) > gravityOf(message)) return lasting;
-  // Of several messages, the one that says what to do says the most.
+  // Of several messages, the one with a hint says the most.
   const hint = lasting?.facts["hint"];
   return { level, message, facts: { ...hint === undefined ? {} : { hint }, ...shownFacts(facts) } };
 }

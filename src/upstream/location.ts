@@ -8,7 +8,7 @@ export function resolveLocation(baseUrl: string, location: string): URL | undefi
   if (url === undefined || url.origin !== base.origin) return undefined;
   if (url.username !== "" || url.password !== "" || url.hash !== "") return undefined;
   if (!url.pathname.startsWith(base.pathname)) return undefined;
-  // Some servers decode before they resolve dots: refuse what could climb there.
+  // Some servers decode before they resolve dots: refuse paths that could climb there.
   return ENCODED_CLIMB_REGEXP.test(url.pathname) ? undefined : url;
 }
 

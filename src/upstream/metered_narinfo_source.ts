@@ -2,7 +2,7 @@ import type { StorePathHash } from "../nix/store_path.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import type { AskRank, NarinfoReading, NarinfoSource } from "./upstream.ts";
 
-/** Gets what upstreams' status shows beside their narinfos. */
+/** Gets the facts that upstreams' status shows beside their narinfos. */
 export interface SourceWatch {
   /** Called with the time that an answer took. */
   took(upstream: string, ms: number): void;

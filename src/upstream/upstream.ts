@@ -79,7 +79,7 @@ export interface NarinfoSource {
     signal?: AbortSignal,
     rank?: AskRank,
   ): Promise<NarinfoReading>;
-  /** Set by the operator; overrides what it announces. */
+  /** The operator sets it. It overrides the announced one. */
   readonly priority: number | undefined;
   /**
    * The priority that it announces; `undefined`: none. Throws NoAnswer when none came, and a
@@ -110,7 +110,7 @@ export interface QueuedNarinfoSource extends Omit<NarinfoSource, "narinfo"> {
   busy?(): void;
   /** Its answer with a NAR took so long to its head; Infinity for none in time, or outrun. */
   narTook?(tookMs: number): void;
-  /** True while the upstream has enough to do with what clients wait for. */
+  /** True while requests that clients wait for keep the upstream busy. */
   readonly isStrained?: boolean;
   /** True while the next request of a client would queue. */
   readonly hasQueue?: boolean;

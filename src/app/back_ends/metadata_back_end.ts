@@ -60,7 +60,7 @@ export async function readMetadata(place: DatabasePlace, log: Logger): Promise<M
   });
 }
 
-// Loaded here alone: who keeps SQLite needs no client of PostgreSQL.
+// Loaded here alone: a larder with SQLite needs no client of PostgreSQL.
 async function postgres() {
   return await import("../../metadata/postgres/postgres_metadata_store.ts");
 }

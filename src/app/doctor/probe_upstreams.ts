@@ -39,7 +39,7 @@ export interface ProbeOrder {
 
 const INFO_BYTES_MAX = 64 << 10;
 
-/** More would only ask for what an upstream no longer has. */
+/** More requests would only be for paths that an upstream no longer has. */
 const PATHS_MAX = 4;
 
 /** Asks each upstream as the server would: with its certificates, credentials and timeouts. */

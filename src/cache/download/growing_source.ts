@@ -22,8 +22,8 @@ export interface GrowingSourceParts {
 }
 
 /**
- * The bytes of a growing file, and of what follows if it fails. State and file are read in one
- * turn, so nothing can change between them.
+ * The bytes of a growing file, and the rest from elsewhere if it fails. State and file are read in
+ * one turn, so nothing can change between them.
  */
 export class GrowingSource implements ByteSource {
   readonly #parts: GrowingSourceParts;

@@ -12,7 +12,7 @@ export interface ReceivedFilesDeps {
   readonly verify: (file: ReceivedFile) => Promise<void>;
   /** Files that are verified at once, beside those that a client waits for. */
   readonly atOnceMax: number;
-  /** True while the process stops: the next one verifies what waits. */
+  /** True while the process stops: the next one verifies the waiting files. */
   readonly isStopping: () => boolean;
   readonly log: Pick<Logger, "warn">;
 }

@@ -19,7 +19,7 @@ export interface RunDownloadDeps {
   >;
   /** Logs failures of this machine. */
   readonly outages: Pick<KeepOutageLog, "failed" | "noRoom" | "kept">;
-  /** True while the process stops: the next one verifies what is here whole. */
+  /** True while the process stops: the next one verifies a file that is here whole. */
   readonly isStopping: () => boolean;
 }
 

@@ -37,7 +37,7 @@ export interface ExportWatcher {
 /** The longest closure; larger ones are a mistake. */
 const PATHS_MAX = 500_000;
 
-/** Writes what is stored of the closures of `roots`. NARs come before their narinfos. */
+/** Writes the stored paths of the closures of `roots`. NARs come before their narinfos. */
 export async function exportClosures(
   deps: ExportDeps,
   roots: readonly StorePathHash[],
@@ -45,7 +45,7 @@ export async function exportClosures(
   signal: AbortSignal,
 ): Promise<ExportProgress> {
   await deps.folder.describe();
-  // A set also visits what is added on the way.
+  // The loop also visits names that it adds on the way.
   const names = new Map<StorePathHash, string>(roots.map((root) => [root, root]));
   let [pathsDone, bytes] = [0, 0];
   for (const [storePathHash, name] of names) {

@@ -53,7 +53,7 @@ class WrongFile extends Error {}
 /**
  * Copies the NAR files of a database from one store into another, under their own names. Each is
  * compared with the hash and the size of its row before the new store has it. Names are never used
- * again: what is there already is left, so a copy that ended early goes on where it was.
+ * again: a file that is there already stays, so a copy that ended early goes on where it was.
  */
 export class NarCopy {
   readonly #deps: NarCopyDeps;
@@ -75,7 +75,10 @@ export class NarCopy {
     return this.#notCopied;
   }
 
-  /** Copies what the new store lacks. Throws if a store does not answer, or the signal's reason. */
+  /**
+   * Copies the files that the new store lacks. Throws if a store does not answer, or the signal's
+   * reason.
+   */
   async pass(signal: AbortSignal): Promise<NarCopyProgress> {
     this.#progress = { looked: 0, copied: 0, copiedBytes: 0 };
     this.#notCopied = [];

@@ -17,7 +17,7 @@ export interface NarFacts {
   readonly fileSize: number | undefined;
   /** An entity tag of these very bytes; `undefined` until they are known. */
   readonly tag: string | undefined;
-  /** True for the first answer with what larder fetched ahead. */
+  /** True for the first answer with a file that larder fetched ahead. */
   readonly isAhead?: boolean;
 }
 

@@ -4,7 +4,7 @@ import type { NamedPath } from "../../metadata/name_finder.ts";
 import type { NarName } from "../../nix/nar_name.ts";
 import type { StorePathHash } from "../../nix/store_path.ts";
 
-/** Some 800 bytes each, with what is known of its NAR file. */
+/** Some 800 bytes each, with the record of its NAR file. */
 const PATHS_MAX = 5_000;
 
 /** An upstream's answer about a store path, or about its NAR file. */

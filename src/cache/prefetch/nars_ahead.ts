@@ -72,7 +72,7 @@ export class NarsAhead {
     if (event !== "fetched" && event !== "skipped") this.#start();
   }
 
-  /** Skips what has waited for a minute: another client's requests must not pay for it. */
+  /** Skips NARs that have waited for a minute: another client's requests must not pay for it. */
   expire(nowMs: number): void {
     for (const [narName, { atMs }] of this.#waiting) {
       if (nowMs - atMs > WAITING_MAX_MS) this.#skip(narName);

@@ -27,7 +27,7 @@ export type UploadOutcome =
 export interface UploadRefusal {
   readonly kind: "refused";
   readonly fault: UploadFault;
-  /** One line for the client: what was expected. */
+  /** One line for the client: the expectation that the upload missed. */
   readonly line: string;
 }
 

@@ -26,7 +26,7 @@ export class UploadTrust {
     const needsKey = uploadKeys.length > 0 || requireSignature;
     this.#keys = needsKey ? new TrustedKeys(uploadKeys) : undefined;
     this.#line = `expected a signature of ${namesOf(uploadKeys)}`;
-    // An upstream signs for everybody, so its key says nothing about who uploads.
+    // An upstream signs for everybody, so its key says nothing about the uploader.
     if (uploadKeys.length > 0) this.closed = undefined;
     else if (requireSignature) this.closed = NO_KEY;
     else this.closed = hasWriteToken ? undefined : NO_TOKEN;

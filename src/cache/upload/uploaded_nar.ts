@@ -18,8 +18,8 @@ export type FindKeptNar = (narName: NarName) => Promise<UploadedNar | undefined>
 const URL_REGEXP = /^nar\/([^/?#]+)$/;
 
 /**
- * The kept NAR file of an uploaded narinfo. Throws UploadRefused where it is not here, or the
- * narinfo says anything else about it than what was measured.
+ * The kept NAR file of an uploaded narinfo. Throws UploadRefused where it is not here, or where the
+ * narinfo contradicts the measured facts.
  */
 export async function uploadedNar(narinfo: Narinfo, find: FindKeptNar): Promise<UploadedNar> {
   const name = parseNarName(URL_REGEXP.exec(narinfo.url)?.[1] ?? "");

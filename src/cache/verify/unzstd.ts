@@ -34,7 +34,7 @@ export async function* unzstd(
           rest = rest.subarray(decoder.take(rest));
           if (decoder.isFull) yield* decoder.decode();
         }
-        // The native one drops what follows a frame in the same input.
+        // The native one drops the bytes behind a frame in the same input.
         if (frames.isBetweenFrames) yield* decoder.decode();
       }
       yield* decoder.decode();

@@ -2,7 +2,7 @@ import { type Finding, findingsOn } from "./finding.ts";
 import type { ServerState } from "./server_check.ts";
 
 export interface KeyFacts {
-  /** The file, or what holds the key instead. */
+  /** The file, or the place that holds the key instead. */
   readonly path: string;
   /** The public half of the key in the file; `undefined` without a file. */
   readonly publicKey: string | undefined;

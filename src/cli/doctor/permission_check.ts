@@ -20,8 +20,8 @@ const OTHERS = 0o007;
 const SHOWN_MAX = 3;
 
 /**
- * Compares owners and modes by the file system alone. One user owns what larder writes: a command
- * that ran as another user leaves files that the server cannot change.
+ * Compares owners and modes by the file system alone. One user owns all files that larder writes: a
+ * command that ran as another user leaves files that the server cannot change.
  */
 export function checkPermissions(places: PermissionPlaces): readonly Finding[] {
   const { ok, warning, failed, notChecked } = findingsOn("permissions");

@@ -37,7 +37,7 @@ const ANSWER_LIMIT_MS = 5_000;
 /** larder sends neither. */
 const PROXY_HEADERS = ["server", "via"];
 
-/** Asks the server who it is. Never rejects. */
+/** Asks the server for its public key and figures. Never rejects. */
 export async function lookAtServer(door: ServerDoor | undefined): Promise<ServerState> {
   if (door === undefined) return { kind: "silent", reason: "its address is unknown" };
   let proxyHeaders: readonly string[];

@@ -96,7 +96,7 @@ function stateOf(one: ServerJson): TransferStats["state"] {
   return state === "opening" || state === "verifying" ? state : "receiving";
 }
 
-/** A line for each kind. Below it stands what to do while it lasts, unless the verdict says so. */
+/** A line for each kind. Below it stands the remedy while it lasts, unless the verdict has it. */
 export function problemLines(stats: ServerJson, { nowMs, max }: ListParts): readonly string[] {
   const kinds = problemKinds(stats.at("problems").list.map(problemOf));
   const hints = stats.at("verdict", "faults").list.map((fault) => fault.at("hint").text);

@@ -22,7 +22,7 @@ export function shownVerdict(stats: ServerJson, nowMs: number): ShownVerdict {
   };
 }
 
-/** A line, and what to do below it. */
+/** A line, and the remedy below it. */
 function fault(one: ServerJson): readonly string[] {
   const mark = one.at("level").text === "error" ? "✗" : "!";
   const hint = one.at("hint").text;

@@ -4,7 +4,7 @@ import { publicKey } from "../kinds/public_key.ts";
 import { namedTokens } from "../kinds/token.ts";
 import type { OptionTable } from "../kinds/option.ts";
 
-/** Options on who may do what. `larder config --permissions` prints the table behind them. */
+/** Options on permissions. `larder config --permissions` prints the table behind them. */
 export const ACCESS_OPTIONS = {
   "cache.get-token": {
     kind: namedTokens,

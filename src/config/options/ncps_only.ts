@@ -52,7 +52,7 @@ export const NCPS_ONLY: ForeignTable = {
   ),
   "log.console-writer-enabled": {
     ...unsupported("give --log-format pretty for people, or --log-format json", boolean),
-    // larder never does what "off" asks for on a terminal.
+    // larder never obeys "off" on a terminal.
     obeyed: [],
   },
   "log.console-writer-prefix": unsupported("its log lines take no prefix; leave it out"),

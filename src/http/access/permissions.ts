@@ -112,7 +112,7 @@ export const PERMISSIONS: readonly Permission[] = [
 /** The role or client that a request needs under one configuration. */
 export type Need = { readonly role: Role } | "nothing" | "operator";
 
-/** Throws for a route without a row: what nobody has decided on is not served. */
+/** Throws for a route without a row: larder serves no route that nobody has decided on. */
 export function needOf(route: string, method: RouteMethod, configured: ReadonlySet<Role>): Need {
   const row = PERMISSIONS.find((one) => one.route === route && one.method === method);
   if (row === undefined) throw new Error(`Cannot find the permission for ${method} ${route}`);

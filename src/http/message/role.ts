@@ -3,7 +3,7 @@ export const ROLES = ["read", "write", "admin"] as const;
 
 export type Role = typeof ROLES[number];
 
-/** True if a token for `has` may do what needs `needs`. */
+/** True if a token for `has` may send a request that needs `needs`. */
 export function includes(has: Role, needs: Role): boolean {
   return ROLES.indexOf(has) >= ROLES.indexOf(needs);
 }

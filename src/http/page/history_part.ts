@@ -7,7 +7,7 @@ import { type Html, markup, type Part } from "./markup.ts";
 
 type Figures = NonNullable<HistoryStats["slots"][number]["figures"]>;
 
-/** The ranges as people call them, and what stands below their charts. */
+/** The ranges by their common names, and the labels below their charts. */
 const RANGES = {
   hour: { name: "Hour", labels: ["60 min ago", "30 min", "now"], phrase: "in the last hour" },
   day: { name: "Day", labels: ["24 h ago", "12 h", "now"], phrase: "in the last day" },

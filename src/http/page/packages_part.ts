@@ -27,7 +27,7 @@ const VERDICTS: Readonly<Record<Explanation["verdict"], readonly [tone: Tone, wo
   not_stored: ["idle", "not here"],
 };
 
-/** A search by store path, hash or name, and what it has found. */
+/** A search by store path, hash or name, and its results. */
 export function packagesPart({ query, explanation, named, isUnreadable }: Found): Html {
   const shown = isUnreadable
     ? markup`<p class="none found">The database cannot be read at the moment.</p>`

@@ -4,7 +4,7 @@ import { ago, formatNumber } from "./format.ts";
 import { type Html, markup } from "./markup.ts";
 import { type ListsLook, rows } from "./rows.ts";
 
-/** The pinned roots, and what each keeps. */
+/** The pinned roots, and the paths and bytes that each keeps. */
 export function pinsPart({ pins, at }: Pick<Stats, "pins" | "at">, look: ListsLook): Html {
   if (pins === null) return markup`<p class="none">The pins cannot be read at the moment.</p>`;
   const { count, counted_at, roots } = pins;

@@ -25,7 +25,7 @@ export function problemsPart({ problems, verdict, at }: Stats, lists: ListsLook)
   return rows(kinds, look, (kind) => row(kind, { at, hints }));
 }
 
-/** The time of the figures, and what the status line says to do. */
+/** The time of the figures, and the hints of the status line. */
 interface RowParts {
   readonly at: string;
   readonly hints: readonly (string | null)[];

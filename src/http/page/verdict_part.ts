@@ -3,7 +3,7 @@ import { formatBytes } from "../../base/format_units.ts";
 import { type Html, markup, type Part } from "./markup.ts";
 import { toneIcon } from "./icons.ts";
 
-/** The first line of the page: all is well, or what is wrong and what to do. */
+/** The first line of the page: all is well, or the problems and their remedies. */
 export function verdictPart(stats: Stats): Html {
   const { is_well, text, faults } = stats.verdict;
   const isBad = faults.some(({ level }) => level === "error");

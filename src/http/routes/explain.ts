@@ -13,8 +13,8 @@ export interface ExplainRouteDeps {
 const PARTS = { status: 200, type: "application/json", lifetime: "never" } as const;
 
 /**
- * `/explain?path=`: why a request for a store path is a hit or a miss, as JSON. `/explain?q=`: what
- * the page's search finds.
+ * `/explain?path=`: why a request for a store path is a hit or a miss, as JSON. `/explain?q=`: the
+ * results of the page's search.
  */
 export function explainRoute({ explainer, search }: ExplainRouteDeps): Route {
   return {

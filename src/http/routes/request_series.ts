@@ -1,7 +1,7 @@
 import type { CacheResult, NarFacts } from "../../cache/nar/nar_answer.ts";
 import type { Metrics, Series } from "../../telemetry/metrics.ts";
 
-/** The result that a request counts as: the first for what was fetched ahead is no plain hit. */
+/** The result that a request counts as: the first for a prefetched file is no plain hit. */
 export type CountedResult = CacheResult | "prefetched";
 
 export function countedAs(

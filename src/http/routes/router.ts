@@ -25,7 +25,7 @@ export interface Route {
   /** Handlers by method; GET serves HEAD, too. */
   readonly methods: Readonly<Partial<Record<"GET" | "POST" | "PUT" | "DELETE", Handler>>>;
   /**
-   * Limits browsers to the names of this cache. What else a route needs is a row in
+   * Limits browsers to the names of this cache. The right that a route needs is a row in
    * `access/permissions.ts`.
    */
   readonly audience?: "own-names";

@@ -18,7 +18,7 @@ export class ReadySockets {
     this.#changed.notify();
   }
 
-  /** Accepts connections until one is ready. Throws what `acceptOne` throws. */
+  /** Accepts connections until one is ready. Throws the error of `acceptOne`. */
   async next(): Promise<Socket> {
     for (;;) {
       const socket = this.#ready.shift();

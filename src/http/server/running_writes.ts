@@ -5,8 +5,8 @@ export const SMALL_WRITE_BYTES = 16 * 1024;
 const LARGE_BYTES_MAX = 32 * 1024 * 1024;
 
 /**
- * Counts the memory that the runtime holds for running writes, also those of closed connections.
- * On Deno 2.6 a write outlives its connection until the client leaves. Counts also what waits
+ * Counts the memory that the runtime holds for running writes, also those of closed connections. On
+ * Deno 2.6 a write outlives its connection until the client leaves. Counts also the bytes that wait
  * behind small writes.
  */
 export class RunningWrites {

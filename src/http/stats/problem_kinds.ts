@@ -5,7 +5,7 @@ import type { ProblemStats } from "./stats.ts";
 /** How many subjects a row of a kind names. */
 export const SUBJECTS_MAX = 4;
 
-/** The problems of one outage, or with one message. The first has the title and what to do. */
+/** The problems of one outage, or with one message. The first has the title and the remedy. */
 export type ProblemKind<Listed> = readonly [Listed, ...Listed[]];
 
 /** The kinds, the newest first. In each, the problems that last come first, the gravest ahead. */

@@ -54,7 +54,7 @@ export interface VerdictStats {
   readonly faults: readonly FaultStats[];
 }
 
-/** A thing that is wrong, and what to do about it. */
+/** A fault and its remedy. */
 export interface FaultStats {
   readonly level: "warn" | "error";
   readonly text: string;
@@ -74,7 +74,7 @@ export interface RequestStats {
   readonly hits: number;
   readonly misses: number;
   readonly joined: number;
-  /** Requests for what larder fetched ahead, up to its first GET. */
+  /** Requests for a file that larder fetched ahead, up to its first GET. */
   readonly prefetched: number;
   /** Absences answered from memory. */
   readonly absent: number;

@@ -29,7 +29,7 @@ export interface Judged {
   readonly atMs: number;
 }
 
-/** Whether all is well, or what is wrong and what to do: the errors first. */
+/** All is well, or the faults and their remedies: the errors first. */
 export function verdictOf({ upstreams, size, problems, atMs }: Judged): VerdictStats {
   const ofUpstreams = upstreamFaults(upstreams, atMs);
   const faults = [

@@ -126,7 +126,7 @@ export class RedisLocks implements Locks {
     if (this.#doubtful.size < DOUBTFUL_MAX) this.#doubtful.set(key, value);
   }
 
-  /** Frees what nobody holds. Stops where Redis does not answer. */
+  /** Frees the locks that nobody holds. Stops where Redis does not answer. */
   async #settleDoubtful(): Promise<void> {
     for (const [key, value] of this.#doubtful) {
       try {

@@ -57,8 +57,8 @@ export class Database implements AsyncDisposable {
   }
 
   /**
-   * Runs one statement, and so one transaction. Throws the server's error, or "away" after
-   * `waitMs` without a server. Only run what may run twice.
+   * Runs one statement, and so one transaction. Throws the server's error, or "away" after `waitMs`
+   * without a server. Only run a statement that may run twice.
    */
   async query(query: Query, waitMs = AWAY_MAX_MS): Promise<Result["rows"]> {
     const running = this.#query(query, waitMs);
@@ -159,7 +159,7 @@ export class Database implements AsyncDisposable {
     this.#probing = this.#probe(this.#outage);
   }
 
-  /** One probe for all who wait. */
+  /** One probe for all callers that wait. */
   async #probe(outage: DatabaseOutage): Promise<void> {
     const { signal } = this.#closing;
     while (!signal.aborted) {

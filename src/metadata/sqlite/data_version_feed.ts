@@ -20,7 +20,7 @@ export class DataVersionFeed implements ChangeFeed {
   readonly #subscribers = new Set<{ readonly on: (changed: Changed) => void }>();
   #timer: ReturnType<typeof setInterval> | undefined;
   #dataVersion: unknown;
-  /** The last one that was read, and what this connection has raised since. */
+  /** The last revision that was read, plus this connection's raises since. */
   #revision: number | undefined;
 
   constructor(deps: DataVersionFeedDeps) {

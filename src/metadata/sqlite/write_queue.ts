@@ -45,7 +45,7 @@ export class WriteQueue {
     });
   }
 
-  /** Writes the queue; rejects what the database does not take within `limitMs`. */
+  /** Writes the queue; rejects lists that the database does not take within `limitMs`. */
   async close(limitMs: number): Promise<void> {
     const untilMs = performance.now() + limitMs;
     for (;;) {

@@ -30,13 +30,13 @@ const HINTS: Readonly<Record<string, string>> = {
 };
 
 /**
- * Lists, writes and removes in the bucket. Throws a Failure that says what to change. False for a
+ * Lists, writes and removes in the bucket. Throws a Failure that names the remedy. False for a
  * store that does not answer: it may come back.
  */
 export async function checkBucket({ client, bucket }: S3Access): Promise<boolean> {
   using deadline = new Deadline(CHECK_MAX_MS);
   const options = { abortSignal: deadline.signal };
-  // The next start removes what a killed one left: the name is always the same.
+  // The next start removes the object of a killed one: the name is always the same.
   const probe = { Bucket: bucket, Key: `${NAR_PREFIX}.writable` };
   const list = new ListObjectsV2Command({ Bucket: bucket, Prefix: NAR_PREFIX, MaxKeys: 1 });
   try {

@@ -30,8 +30,8 @@ const LEVEL_WORDS: Readonly<Record<LogLevel, string>> = {
 };
 
 /**
- * Formats the JSON lines of the log for people: time, level, what it is about, message, facts. Any
- * other line stays as it is.
+ * Formats the JSON lines of the log for people: time, level, subject, message, facts. Any other
+ * line stays as it is.
  */
 export function prettyLine(style: PrettyStyle): LineFormat {
   const width = (style.columns ?? Infinity) >= WIDE_FROM_COLUMNS ? "wide" : "narrow";

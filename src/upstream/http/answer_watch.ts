@@ -7,7 +7,7 @@ import { dial } from "./dial.ts";
 /** Time without an answer after which larder tests whether the dialing is to blame. */
 const DIAL_DOUBT_MS = 100;
 
-/** An upstream timed out; `message` says with what. */
+/** An upstream timed out; `message` names the step that took too long. */
 export class UpstreamTimeout extends NoAnswer {
   constructor(what: string, limitMs: number) {
     super("timeout", `Cannot get answer: ${what} took over ${formatMs(limitMs)}`);
@@ -17,7 +17,7 @@ export class UpstreamTimeout extends NoAnswer {
 export interface AnswerTimeouts {
   readonly dialTimeoutMs: number;
   readonly headerTimeoutMs: number;
-  /** True where a proxy may stand in between: `fetch` decides then what to dial. */
+  /** True where a proxy may stand in between: `fetch` then chooses the address to dial. */
   readonly viaProxy?: boolean;
 }
 

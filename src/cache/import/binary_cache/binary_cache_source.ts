@@ -36,7 +36,7 @@ export class BinaryCacheSource implements ImportSource {
 
   async *entries(signal: AbortSignal): AsyncGenerator<SourceEntry | BrokenEntry> {
     const { roots, hasClosures } = this.#wanted;
-    // It also visits what is added on the way.
+    // The loop also visits names that it adds on the way.
     const names = new Map<StorePathHash, string>(roots.map((root) => [root, root]));
     for (const [storePathHash, name] of names) {
       if (signal.aborted) return;

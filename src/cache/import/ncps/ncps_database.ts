@@ -8,7 +8,7 @@ const BUSY_TIMEOUT_MS = 5_000;
 
 export type Row = Readonly<Record<string, SQLOutputValue>>;
 
-/** Pinned closures first, then what was used last. */
+/** Pinned closures first, then the most recently used paths. */
 const IDS = `
   WITH RECURSIVE pinned (hash) AS (
     SELECT hash FROM pinned_closures
