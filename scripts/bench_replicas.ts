@@ -1,4 +1,4 @@
-// Measures hits of one, two and three larders on one storage, and what their shared servers cost.
+// Measures hits of one, two and three larders on one storage, and the cost of their shared servers.
 // Prints tables of Markdown. `--seconds N`: the length of each of three rounds (default 2).
 import { parseArgs } from "node:util";
 import { PostgresServer } from "../tests/support/postgres.ts";

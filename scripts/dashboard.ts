@@ -1,6 +1,6 @@
 /**
- * Takes docs/dashboard.png: each panel of the dashboard with what a real Prometheus answers after a
- * minute of load on a real larder. Fails if a panel has no data and does not say why. Needs
+ * Takes docs/dashboard.png: each panel of the dashboard with the answers of a real Prometheus after
+ * a minute of load on a real larder. Fails if a panel has no data and does not say why. Needs
  * prometheus and chromium.
  */
 import { openBrowser } from "../tests/support/browser.ts";

@@ -1,4 +1,4 @@
-// Runs the commands of the documents, a page at a time, and prints what it ran and what it did not.
+// Runs the commands of the documents, a page at a time, and lists the run and the skipped ones.
 // Arguments name pages; without any it runs all.
 import { DocWorld } from "../tests/support/doc_world.ts";
 import { readPage, runPage } from "../tests/support/doc_pages.ts";

@@ -1,4 +1,4 @@
-// Writes what stands beside the executables of a release in dist: their SHA-256 sums, the bill of
+// Writes the files beside the executables of a release in dist: their SHA-256 sums, the bill of
 // materials, and the licences of the packages inside.
 import { createHash } from "node:crypto";
 import denoJson from "../deno.json" with { type: "json" };

@@ -87,7 +87,7 @@ async function runAll(): Promise<TestRun> {
   return joined(runs);
 }
 
-/** Runs `deno test` with these arguments, and prints what it prints. */
+/** Runs `deno test` with these arguments, and prints its output. */
 async function runTests(
   words: readonly string[],
   noteSkipped?: (name: string) => void,

@@ -34,7 +34,7 @@ export interface NarSet extends NarinfoSet {
 
 export type RealCompression = "xz" | "zstd";
 
-/** A real NAR: what it is made of, and how an upstream compresses it. */
+/** A real NAR: its content, and the compression of an upstream. */
 interface RealNar {
   readonly name: string;
   readonly content: Uint8Array<ArrayBuffer>;

@@ -15,7 +15,7 @@ export class Durations {
     this.#startedAtMs = nowMs();
   }
 
-  /** Runs a part, and says what was measured, as a bench takes minutes. */
+  /** Runs a part, and prints its name and duration, as a bench takes minutes. */
   async part<Value>(name: string, work: () => Promise<Value>): Promise<Value> {
     const startedAtMs = this.#nowMs();
     try {

@@ -60,7 +60,7 @@ export interface LarderParts extends Origin {
   readonly core?: number;
 }
 
-/** A larder with its defaults, but for what one machine and one upstream need. */
+/** A larder with its defaults, but for the settings that one machine and one upstream need. */
 export function larderLauncher(workplace: Workplace, parts: LarderParts): Launcher {
   const { name = LARDER, upstreamUrl, publicKey, executable, deno = Deno.execPath() } = parts;
   const words = executable === undefined

@@ -39,7 +39,7 @@ export class Cluster implements AsyncDisposable {
   readonly s3: S3FaultProxy | undefined;
   readonly replicas: readonly Replica[];
   readonly #flags: LarderFlags;
-  /** Until every larder has found again what was away. */
+  /** Until every larder has found the failed servers again. */
   health: Health = WELL;
   /** Log lines of level warn and above, by message. */
   readonly warnings = new Map<string, number>();

@@ -15,7 +15,7 @@ const FOUND_AGAIN_MS = 10_000;
 const SLOW_MAX_MS = 3_000;
 const CUT_MAX_BYTES = 500_000;
 
-/** Larders read what they have kept, but cannot know of each other. */
+/** Larders read their stored files, but cannot know of each other. */
 const UNLOCKED: Health = { isShared: false, isReadable: true };
 const UNREADABLE: Health = { isShared: false, isReadable: false };
 

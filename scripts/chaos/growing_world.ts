@@ -4,7 +4,7 @@ import { makeStoreObject, type StoreObject } from "../../tests/support/store_obj
 import type { ClientWorld } from "../soak/client.ts";
 import type { Dice } from "../soak/dice.ts";
 
-/** New paths appear all the time: what is stored needs no other member. */
+/** New paths appear all the time: stored ones need no other member. */
 const PATHS_PER_SECOND = 4;
 /** The largest closure: a pin must not protect all that the size limit allows. */
 const CLOSURE_MAX = 4;

@@ -6,7 +6,7 @@ export interface RequestFigures {
   readonly perFetch: number;
   /** Requests that no eviction explains, beyond the first of a fetch. */
   readonly doubled: number;
-  /** Fetches of what larders had evicted. */
+  /** Fetches of paths that larders had evicted. */
   readonly again: number;
   /** Requests that do not count. */
   readonly exempt: number;
@@ -16,7 +16,7 @@ export interface RequestFigures {
 export interface Health {
   /** Locks, database and store: larders can know of each other. */
   readonly isShared: boolean;
-  /** Database and store: larders can read what they have kept. */
+  /** Database and store: larders can read their stored files. */
   readonly isReadable: boolean;
 }
 
@@ -47,7 +47,7 @@ interface Noted {
 export class UpstreamRequests {
   readonly #noted = new Map<string, Noted>();
 
-  /** True if a request now may be for what was evicted. */
+  /** True if a request now may be for an evicted path. */
   isLate(path: string, nowMs = performance.now()): boolean {
     const noted = this.#noted.get(path);
     return noted !== undefined && nowMs - noted.lastMs > FETCH_MS;

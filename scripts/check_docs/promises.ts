@@ -4,7 +4,7 @@ import { inOneLine, type Rule } from "./rules.ts";
 const PAGE = "README.md";
 const SECTIONS: readonly string[] = ["larder", "Why larder", "Try it", "Install", "Clients"];
 
-/** Sentences of these sections that promise nothing: what is not yet, and where to read on. */
+/** Sentences of these sections that promise nothing: plans, and links to further pages. */
 const NO_PROMISES: readonly string[] = [
   "No release is published yet, so each way begins in a clone.",
   "[Installation](docs/installation.md) explains all four, and macOS.",
@@ -16,7 +16,7 @@ const CODE_REGEXP = /^```.*?^```$/gms;
 const BEHIND_COMMAND_REGEXP = /^[^#\s].*? # (?<comment>.+)$/gm;
 const PICTURE_REGEXP = /<picture>.*?<\/picture>|!\[[^\]]*\]\([^)]*\)/gms;
 
-/** The bold words that begin a point of a list sum up what follows. */
+/** The bold words that begin a point of a list sum up the sentences behind them. */
 const TITLE_REGEXP = /^\*\*[^*]+\*\* (?=\S)/;
 
 /** The sentences of the README that no row of `docs/rules.md` quotes, one line each. */

@@ -129,7 +129,7 @@ function propertiesOf(node: ts.Node | undefined): readonly ts.PropertyAssignment
   return node.properties.filter(ts.isPropertyAssignment);
 }
 
-/** The text of a name, with `…` for what is computed. */
+/** The text of a name, with `…` for computed parts. */
 function constantPart(node: ts.Node): string {
   if (ts.isStringLiteralLike(node)) return node.text;
   let text = "…";

@@ -2,7 +2,7 @@ import ts from "typescript";
 
 /**
  * Names that `src` exports in vain: no code beside the tests mentions them again, or no other file
- * mentions a value. A type may belong to what its file exports.
+ * mentions a value. A type may belong to the exports of its file.
  */
 export function deadExports(sources: readonly ts.SourceFile[]): readonly string[] {
   const mentions = new Map<string, string[]>();

@@ -19,9 +19,9 @@ const OPTIONS: ts.CompilerOptions = {
 };
 
 /**
- * Records of `src` with too many fields, one line each. A record is what a class or a function gets
- * to work with, by its name: `…Deps`, `…Parts`, `…Sources` and so on. Tests may list the parts that
- * they replace side by side.
+ * Records of `src` with too many fields, one line each. A record is the input that a class or a
+ * function works with, by its name: `…Deps`, `…Parts`, `…Sources` and so on. Tests may list
+ * the parts that they replace side by side.
  */
 export function recordProblems(all: readonly ts.SourceFile[]): readonly string[] {
   const sources = all.filter(({ fileName }) => fileName.startsWith("src/"));

@@ -10,7 +10,7 @@ export interface Step {
   readonly path: string | undefined;
 }
 
-/** The steps of a block; none for what is no command and no file. */
+/** The steps of a block; none for a block that is no command and no file. */
 export function stepsOf({ line, language, file, notRun, text }: Fence): readonly Step[] {
   if (notRun !== undefined) return [];
   if (file !== undefined) return [{ line, kind: "file", text, shown: [], path: file }];
@@ -18,7 +18,7 @@ export function stepsOf({ line, language, file, notRun, text }: Fence): readonly
   return language === "console" ? consoleSteps(line, text) : [];
 }
 
-/** Each `$ ` begins a command. It goes on behind a backslash; the rest is what it prints. */
+/** Each `$ ` begins a command. It goes on behind a backslash; the rest is its output. */
 function consoleSteps(line: number, text: string): readonly Step[] {
   const steps: { line: number; text: string; shown: string[] }[] = [];
   for (const [at, words] of text.trimEnd().split("\n").entries()) {

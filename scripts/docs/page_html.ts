@@ -1,7 +1,7 @@
 import type { Section } from "./markdown.ts";
 import type { Chapter, SitePage } from "./summary.ts";
 
-/** A page of the site and what is around it. */
+/** A page of the site and its surroundings. */
 export interface PageParts {
   readonly page: SitePage;
   readonly chapters: readonly Chapter[];

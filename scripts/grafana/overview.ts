@@ -4,7 +4,7 @@ import { OF } from "./selector.ts";
 const GIB = 1024 ** 3;
 const REQUESTS = "larder_cache_requests_total";
 
-/** The figures that answer whether it works, and what it saves. */
+/** The figures that answer whether it works, and its savings. */
 export const OVERVIEW: Section = {
   title: "At a glance",
   panels: [

@@ -20,8 +20,8 @@ const SYSTEMS = [
 const OTHERS = 400;
 
 /**
- * Writes a month of an office's work into a new storage: what the pictures show of the past. Its
- * NAR files have their sizes, but take no room on the disk.
+ * Writes a month of an office's work into a new storage: the past that the pictures show. Its NAR
+ * files have their sizes, but take no room on the disk.
  */
 export async function writePast(folder: string): Promise<void> {
   const nowMs = Date.now();

@@ -90,7 +90,7 @@ export class Tab implements AsyncDisposable {
   readonly requested: string[] = [];
   /** URLs whose answers are there whole, in order. */
   readonly answered: string[] = [];
-  /** Its complaints: uncaught errors, and what a policy forbade. */
+  /** Its complaints: uncaught errors, and violations of a policy. */
   readonly complaints: string[] = [];
   readonly #socket: WebSocket;
   readonly #waiting = new Map<number, PromiseWithResolvers<Json>>();

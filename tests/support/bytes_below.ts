@@ -1,4 +1,4 @@
-/** Of all files in a folder; what is removed meanwhile has none. */
+/** Of all files in a folder; a file that is removed meanwhile has none. */
 export function bytesBelow(path: string): number {
   try {
     const { isDirectory, size } = Deno.lstatSync(path);

@@ -49,8 +49,8 @@ export function hasProgram(program: "xz" | "zstd" | "bzip2"): boolean {
 }
 
 /**
- * By the real program where there is one. Else, and for an xz of over 32 MiB, xz and zstd
- * come out valid but no smaller. Throws what `available` says.
+ * By the real program where there is one. Else, and for an xz of over 32 MiB, xz and zstd come out
+ * valid but no smaller. Throws the reason of `available`.
  */
 export async function compress(
   bytes: Uint8Array,

@@ -4,7 +4,7 @@ import { pause } from "../../src/base/pause.ts";
 import { type Conversation, EVIL_ID } from "./http_grammar.ts";
 import { RawConnection, rawRequest, requestText } from "./raw_http.ts";
 
-/** How a client sends what it has to say, and ends. */
+/** How a client sends its text, and ends. */
 export interface Manner {
   /** Where the text is cut into pieces. */
   readonly cuts: readonly number[];
@@ -22,7 +22,7 @@ const LATE_PROBES = 3;
 const HANGS_MS = 60_000;
 const PROBE_ID = "probe";
 
-/** Speaks to a server on one connection, and checks what comes back. */
+/** Speaks to a server on one connection, and checks the answers. */
 export async function converse(
   port: number,
   conversation: Conversation,
@@ -61,7 +61,7 @@ async function send(
     }
     if (end === "half close" && !staysOpen) await connection.closeWrite();
   } catch {
-    // The server may refuse what it has seen before it has all.
+    // The server may refuse the text before it has all of it.
   }
 }
 
@@ -114,7 +114,7 @@ export class HonestClient {
     this.#running = this.#run();
   }
 
-  /** Throws what was wrong so far. */
+  /** Throws the complaint so far, if any. */
   check(): void {
     if (this.#complaint !== undefined) throw this.#complaint;
   }

@@ -8,9 +8,9 @@ import type { Compression } from "../../src/nix/compression.ts";
 import { filter, hasProgram } from "./compressors.ts";
 
 /**
- * The bytes that were compressed, to judge what a server sent. By the real program where
- * there is one, so that a test does not trust the decoder that the product uses. Throws on
- * damage that the decoder notices.
+ * The bytes that were compressed, to judge a server's response. By the real program where there is
+ * one, so that a test does not trust the decoder that the product uses. Throws on damage that the
+ * decoder notices.
  */
 export async function decompress(
   bytes: Uint8Array<ArrayBuffer>,

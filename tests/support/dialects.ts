@@ -95,7 +95,7 @@ export const DIALECTS = {
     withoutQuery: 400,
     narUrl: (object) => `nar/snix-castore/${castoreNodeOf(object)}?narsize=${object.narSize}`,
   },
-  // What `nix copy --to file:///…` makes, behind a web server for static files.
+  // A folder of `nix copy --to file:///…`, behind a web server for static files.
   "directory": {
     ...PLAIN,
     compression: "xz",

@@ -64,7 +64,7 @@ export interface RanStep {
   readonly tookMs: number;
 }
 
-/** The steps of a page and what it leaves out. */
+/** The steps of a page, and the blocks that it leaves out. */
 export function readPage(page: string): { steps: readonly Step[]; leftOut: readonly LeftOut[] } {
   const fences = readFences(Deno.readTextFileSync(CODE_ROOT + page));
   return {

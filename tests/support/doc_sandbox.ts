@@ -81,7 +81,7 @@ export class DocSandbox implements AsyncDisposable {
     Deno.writeTextFileSync(place, this.localised(text), { mode: 0o755 });
   }
 
-  /** Runs a script of a page. Throws what it complained about. */
+  /** Runs a script of a page. Throws its complaints. */
   async run(script: string): Promise<void> {
     const path = `${this.root}/script`;
     Deno.writeTextFileSync(path, `${this.#prelude()}\n${script}\n`);

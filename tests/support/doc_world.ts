@@ -37,7 +37,7 @@ export class DocWorld implements AsyncDisposable {
     this.otherKey = keys[1];
   }
 
-  /** `objects`: what it has; empty where a test needs no upstream. */
+  /** `objects`: those of its upstream; empty where a test needs no upstream. */
   static async open(objects: readonly NixObject[] = OBJECTS): Promise<DocWorld> {
     using owned = new DisposableStack();
     const { path } = owned.use(tempFolder());

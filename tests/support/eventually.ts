@@ -2,7 +2,7 @@
 const LIMIT_MS = 60_000;
 const STEP_MS = 2;
 
-/** For what tells nobody that it happened: resolves once `isSo`, and throws if it never is. */
+/** For an event without a notice: resolves once `isSo`, and throws if it never is. */
 export async function eventually(
   what: string,
   isSo: () => boolean | Promise<boolean>,

@@ -13,7 +13,7 @@ interface Entry {
   readonly used_at_ms: number;
   /** The store's own opinion. */
   readonly protected: number | boolean;
-  /** Whether there is a NAR file: what frees nothing may stay. */
+  /** Whether there is a NAR file: an entry that frees nothing may stay. */
   readonly kept: number | boolean;
 }
 
@@ -40,7 +40,7 @@ const ENTRIES_SQL = `
     WHERE l.kept`;
 
 /**
- * Judges each eviction at its very moment, by what is stored and pinned then, and by the world's
+ * Judges each eviction at its very moment, by the entries and pins of then, and by the world's
  * references. Does not ask the store which paths it takes for protected.
  */
 export class EvictionWatch {
@@ -91,7 +91,7 @@ export class EvictionWatch {
     const evicted = await metadata.evict(order);
     for (const { at } of evicted.files) this.nars.add(narNameOf(at));
     for (const hash of evicted.narinfos) this.paths.add(this.#world.numberOf(hash));
-    // Another one that evicted at the same time has changed what there was to choose from.
+    // Another one that evicted at the same time has changed the choice.
     const isAlone = database.version() === before;
     if (isAlone) this.#judge({ entries, pins, underWay }, order, evicted);
     return evicted;

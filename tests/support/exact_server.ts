@@ -20,9 +20,9 @@ export const DROP = "drop";
 export type Handler = (exchange: Exchange) => Promise<Answer | typeof DROP>;
 
 /**
- * An HTTP/1.1 server whose answers are exact to the byte, broken ones too. (`Deno.serve`
- * drops what it has not flushed when a body fails, so that "cut after n bytes" cannot be
- * said with it.) It can be closed at any time, whatever the clients do.
+ * An HTTP/1.1 server whose answers are exact to the byte, broken ones too. (`Deno.serve` drops
+ * unflushed bytes when a body fails, so it cannot cut after n bytes.) It can be closed at any time,
+ * whatever the clients do.
  */
 export class ExactServer implements AsyncDisposable {
   readonly port: number;

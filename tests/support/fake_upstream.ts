@@ -29,10 +29,10 @@ export interface FakeUpstreamOptions {
   readonly priority?: number | "absent";
   /** In place of a key of its own; "none": its narinfos are not signed. */
   readonly key?: SecretKey | "none";
-  /** In place of what the dialect does. */
+  /** In place of the dialect's behaviour. */
   readonly hasRanges?: boolean;
   readonly onRequest?: RequestHook;
-  /** Texts by path, such as `/log/x.drv`: what lies beside narinfos and NARs. */
+  /** Texts by path, such as `/log/x.drv`: the documents beside narinfos and NARs. */
   readonly documents?: Readonly<Record<string, string>>;
 }
 
@@ -144,7 +144,7 @@ export class FakeUpstream implements AsyncDisposable {
     this.#breakages.push({ kind: "narinfo", fault, of });
   }
 
-  /** Breaks what lies beside narinfos and NARs from now on until `mend`. */
+  /** Breaks the documents beside narinfos and NARs from now on until `mend`. */
   breakDocument(fault: Fault): void {
     this.#breakages.push({ kind: "document", fault, of: undefined });
   }

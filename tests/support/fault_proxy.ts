@@ -6,7 +6,7 @@ export interface FaultProxyOptions {
   readonly cutAfterBytes?: number;
 }
 
-/** Stands between a client and a server and breaks what they say to each other. */
+/** Stands between a client and a server and breaks the messages between them. */
 export class FaultProxy implements AsyncDisposable {
   /** Each connection ends once it has carried that many bytes of answers, heads included. */
   cutAfterBytes: number | undefined;

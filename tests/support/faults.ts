@@ -115,7 +115,7 @@ export function inOrder(...faults: readonly Fault[]): Fault {
   };
 }
 
-/** The fault for the first `times` requests; what follows is answered rightly. */
+/** The fault for the first `times` requests; later ones get the right answer. */
 export function firstTimes(times: number, fault: Fault): Fault {
   let left = times;
   return (answer, exchange) => left-- > 0 ? fault(answer, exchange) : answer;

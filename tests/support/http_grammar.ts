@@ -1,6 +1,6 @@
 import fc from "fast-check";
 
-/** The bytes of a client on one connection, byte for character, and what may come of them. */
+/** The bytes of a client on one connection, byte for character, and the possible answers. */
 export interface Conversation {
   readonly text: string;
   /** Of the requests that must be answered, in this order. */

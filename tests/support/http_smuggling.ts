@@ -128,13 +128,16 @@ const badHost = pick(
 );
 const END = `0\r\n\r\n${EVIL}`;
 
-/** A message that servers could frame differently. Behind or inside it waits what is no request. */
+/**
+ * A message that servers could frame differently. Behind or inside it waits text that is no
+ * request.
+ */
 const ambiguous: fc.Arbitrary<string> = fc.oneof(
-  // The length spans what chunks would leave over.
+  // The length spans the text that chunks would leave over.
   fc.tuple(almostEncoding, pick("chunked", "CHUNKED")).map(([name, value]) =>
     `${POST}${name}: ${value}\r\nContent-Length: ${END.length}\r\n\r\n${END}`
   ),
-  // The chunk spans what the length would leave over.
+  // The chunk spans the text that the length would leave over.
   fc.tuple(almostLength, fc.integer({ min: 0, max: 9 })).map(([name, length]) => {
     const data = `${"x".repeat(length)}${EVIL}`;
     return `${POST}${name}: ${length}\r\nTransfer-Encoding: chunked\r\n\r\n` +

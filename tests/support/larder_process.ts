@@ -28,10 +28,10 @@ export const PERMISSIONS = denoJson.tasks.serve.command.split(" ")
 const PASSED_ON = ["PATH", "HOME", "TMPDIR", "DENO_DIR", "XDG_CACHE_HOME"];
 
 /**
- * Starts `larder serve` as a process of its own on a free port and resolves once it has started.
- * It is the executable that `LARDER_EXECUTABLE` names, else `main.ts`. Without the flag
+ * Starts `larder serve` as a process of its own on a free port and resolves once it has started. It
+ * is the executable that `LARDER_EXECUTABLE` names, else `main.ts`. Without the flag
  * `cache-storage-local` it gets a folder that goes with it. `through` is a program that runs the
- * words behind it, such as `nice`. Throws what it said when it ended.
+ * words behind it, such as `nice`. Throws its output if it ends before that.
  */
 export async function startLarder(
   flags: LarderFlags,

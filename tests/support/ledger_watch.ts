@@ -5,8 +5,8 @@ const SUM_SQL = `SELECT kept_bytes + pending_bytes +
   (SELECT coalesce(sum(reserved_bytes), 0) FROM member) AS bytes FROM stock`;
 
 /**
- * Sums what is stored and reserved by all members, after each call of any of them. It may be above
- * the limit after that was lowered, but never grow there.
+ * Sums the stored and the reserved bytes of all members, after each call of any of them. The sum
+ * may be above the limit after that was lowered, but never grow there.
  */
 export class LedgerWatch {
   readonly violations: string[] = [];

@@ -199,7 +199,7 @@ export class LiarsWorld implements AsyncDisposable {
     await answer.body?.cancel();
   }
 
-  /** A client reads a narinfo and remembers what it said. */
+  /** A client reads a narinfo and remembers its claims. */
   async narinfo(object: StoreObject): Promise<GivenNarinfo> {
     const text = await this.cache.narinfo(object.storePathHash);
     const line = (key: string) => new RegExp(`^${key}: (.*)$`, "m").exec(text)?.[1];
@@ -260,7 +260,7 @@ export class LiarsWorld implements AsyncDisposable {
     const isRight = files.some((file) =>
       Buffer.compare(answer.status === 206 ? file.subarray(start) : file, body) === 0
     );
-    // What differs from the NAR hash alone may be sent once: Nix finds that out.
+    // A file that differs from the NAR hash alone may be sent once: Nix finds that out.
     const isSelfMade = right === undefined &&
       (answer.status === 206 || hashOf(body) === given.fileHash);
     assert.ok(isRight || isLarge || isSelfMade, `${said}, wrong bytes (${body.length})`);

@@ -3,7 +3,7 @@ export const POST = "POST /pin/x.narinfo HTTP/1.1\r\nHost: x\r\n";
 const CHUNKED = "Transfer-Encoding: chunked\r\n\r\n";
 export const BEHIND = "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n";
 
-/** Requests that two servers could read differently, and what is no HTTP at all. */
+/** Requests that two servers could read differently, and texts that are no HTTP at all. */
 export const REFUSED: Readonly<Record<string, readonly [request: string, status: number]>> = {
   "garbage": ["\x16\x03\x01\x02\x00\x01\x00\x01\xfc", 400],
   "garbage with lines": ["hello\r\nthere\r\n\r\n", 400],

@@ -51,7 +51,7 @@ export function rowOf(storePathHash: StorePathHash, nar: NarRow) {
   };
 }
 
-/** A NAR file that nothing else is; what it holds depends on `seed` alone. */
+/** A NAR file that nothing else is; its facts depend on `seed` alone. */
 export function narOf(seed: string): NarRow {
   return {
     name: narName(sha(seed), "xz"),

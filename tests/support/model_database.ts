@@ -6,7 +6,7 @@ import { SqliteMetadataStore } from "../../src/metadata/sqlite/sqlite_metadata_s
 
 export type Row = Readonly<Record<string, unknown>>;
 
-/** The database as one larder of a model has it open, and as who watches it does. */
+/** The database as one larder of a model has it open, and as its watcher does. */
 export interface ModelConnection {
   readonly store: MetadataStore;
   /** False once its larder is dead, or has closed it. */
@@ -19,12 +19,14 @@ export interface ModelConnection {
   isSettled(): Promise<boolean>;
   /** The store behind its watchers, so that they see the moment of each call. */
   guarded(watched: MetadataStore): MetadataStore;
-  /** Its larder is killed: what was not sent is lost, and its heartbeat is so much older. */
+  /**
+   * Its larder is killed: writes that it had not sent are lost, and its heartbeat is so much older.
+   */
   die(member: MemberId, silentMs: number): void;
   close(): Promise<void>;
 }
 
-/** Opens what outlives the larders, in the folder of their disk or elsewhere. */
+/** Opens the database, which outlives the larders, in the folder of their disk or elsewhere. */
 export type OpenModelDatabase = (folder: string, nowMs: () => number) => Promise<ModelConnection>;
 
 /** A file: its calls are over before anything else happens. */
@@ -33,7 +35,7 @@ export async function openSqliteModel(
   nowMs: () => number,
 ): Promise<ModelConnection> {
   const database = await openDatabase(`${folder}/db.sqlite`);
-  // A process that is killed does not lose what the system has; the disk itself is not tried.
+  // A killed process does not lose writes that the system has; the disk itself is not tried.
   database.exec("PRAGMA synchronous = OFF");
   return new SqliteModel(database, nowMs);
 }

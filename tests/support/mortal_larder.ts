@@ -133,14 +133,14 @@ export class MortalLarder {
     }
   }
 
-  /** Settles what the dead began. */
+  /** Settles the unfinished work of the dead. */
   async recover(stores: LarderStores): Promise<void> {
     const { member, workFolder: spool } = this;
     const hasEnded = (id: MemberId) => this.#parts.ended.has(id);
     await recover({ ...stores, spool, member, hasEnded, log });
   }
 
-  /** Ends it in order, what is still to be written first. */
+  /** Ends it in order, the late writes first. */
   async close(): Promise<void> {
     if (this.life.isOver) return;
     this.workFolder[Symbol.dispose]();
@@ -148,7 +148,7 @@ export class MortalLarder {
     await this.database.close();
   }
 
-  /** Its unfinished work stays as it is: what still runs does not find its files. */
+  /** Its unfinished work stays as it is: calls that still run do not find its files. */
   #die(): void {
     // Nobody starts before its heartbeat is old enough.
     this.database.die(this.member, ENDED_AFTER_MS);
@@ -246,7 +246,7 @@ export class RunningLarder {
     return this.#traffic.reads.names();
   }
 
-  /** Looks at what others on the storage have done, as the chores do. */
+  /** Looks at the changes of others on the storage, as the chores do. */
   async look(): Promise<void> {
     await this.space.beat();
     this.larder.workFolder.restore();

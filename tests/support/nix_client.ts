@@ -32,13 +32,13 @@ export interface CopyOptions {
 export interface PullOptions {
   /** URLs of binary caches; several are tried in this order. */
   readonly from: readonly string[];
-  /** Public keys: what none of them signed is refused. */
+  /** Public keys: Nix refuses paths that none of them signed. */
   readonly trust: readonly string[];
 }
 
 /**
- * A Nix of its own: an empty store, no configuration but this, and no memory of what a cache
- * had. Its store is a folder elsewhere, so that it needs neither root nor a daemon.
+ * A Nix of its own: an empty store, no configuration but this, and no memory of a cache's paths.
+ * Its store is a folder elsewhere, so that it needs neither root nor a daemon.
  */
 export class NixClient implements Disposable {
   readonly #folder = tempFolder();
@@ -108,7 +108,7 @@ export class NixClient implements Disposable {
     await this.run("nix-store", ["--load-db"], registration);
   }
 
-  /** The NAR of what is at `path`, a place on disk. */
+  /** The NAR of the file or folder at `path` on disk. */
   async *dump(path: string): AsyncIterable<Uint8Array> {
     const command = this.#command("nix-store", ["--dump", path], "inherit");
     await using child = command.spawn();

@@ -22,7 +22,7 @@ export interface NixObject {
   readonly content?: Content;
   /** Names of other objects, or its own. */
   readonly references?: readonly string[];
-  /** The store path of what built it. */
+  /** The store path of the derivation that built it. */
   readonly deriver?: string;
 }
 

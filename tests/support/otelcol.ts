@@ -11,7 +11,7 @@ const PROGRAM = programPath();
 /** Why tests with it cannot run here; empty when they can. */
 export const COLLECTOR_UNAVAILABLE = missing();
 
-/** Where `scripts/otelcol` puts what it builds of these sources. */
+/** The place of the program that `scripts/otelcol` builds of these sources. */
 function programPath(): string {
   const hash = createHash("sha256");
   for (const name of ["go.mod", "go.sum", "main.go"]) {

@@ -27,8 +27,8 @@ export interface PastMonth {
 }
 
 /**
- * The history of a small office that has used larder for eight months. Its bytes add up: what was
- * served was fetched or saved, and what was fetched is stored or evicted.
+ * The history of a small office that has used larder for eight months. Its bytes add up: served
+ * bytes were fetched or saved, and fetched bytes are stored or evicted.
  */
 export function pastMonth(nowMs: number): PastMonth {
   const past = new Timeline();

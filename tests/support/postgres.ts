@@ -43,7 +43,7 @@ export class PostgresServer {
       `port = ${this.port}`,
       "listen_addresses = '127.0.0.1'",
       `unix_socket_directories = '${this.#folder}'`,
-      // What the machine loses is of no interest here.
+      // Writes that the machine loses are of no interest here.
       "fsync = off",
       ...certificate === undefined ? [] : this.#tlsSettings(certificate),
     ];

@@ -15,8 +15,8 @@ const EMPTY_SQL = `DO $$ BEGIN
 END $$`;
 
 /**
- * One PostgreSQL database for a run of a model. Calls of all larders take turns, so that who
- * watches one sees its moment; a larder dies between two of them.
+ * One PostgreSQL database for a run of a model. Calls of all larders take turns, so that the
+ * watcher of one sees its moment; a larder dies between two of them.
  */
 export class PostgresModel implements AsyncDisposable {
   readonly #url: string;

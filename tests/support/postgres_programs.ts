@@ -25,7 +25,7 @@ export function databaseIn(url: string): string {
   return new URL(url).pathname.slice(1);
 }
 
-/** Runs a program of PostgreSQL. Returns what psql printed. */
+/** Runs a program of PostgreSQL. Returns the output of psql. */
 export function runPostgres(program: string, args: readonly string[]): string {
   const id = `${UNPRIVILEGED_ID}`;
   const words = [`${PROGRAMS}/${program}`, ...args];

@@ -12,10 +12,10 @@ export function programMissing(program: string, debianPackage = program): string
 }
 
 /**
- * Registers a test that needs what `excuse` says is missing; it is ignored then, and its name
- * gives the reason. With `REQUIRE_ALL_BACKENDS` set that is an error, unless `EXCUSED_BACKENDS`
- * names what is missing: CI says so, aloud, where a machine cannot have it. A scene that was too
- * slow is repeated.
+ * Registers a test. If `excuse` names a missing back end, the test is ignored, and its name gives
+ * the reason. With `REQUIRE_ALL_BACKENDS` set that is an error, unless `EXCUSED_BACKENDS` names
+ * that back end: CI says so, aloud, where a machine cannot have it. A scene that was too slow is
+ * repeated.
  */
 export function testUnless(excuse: string, name: string, fn: () => Promise<void>): void {
   if (isRequired(excuse)) {

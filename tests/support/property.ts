@@ -14,9 +14,9 @@ const SOCKET_MS = 4_000;
 const socketMs = numberFrom("FUZZ_SOCKET_MS") ?? SOCKET_MS;
 
 /**
- * Registers a test that tries `property` on random input. The seed is printed, and again
- * when an input fails: `FUZZ_SEED=<that number>`, with the same `FUZZ_MS`, replays it. `excuse`
- * says what is missing here.
+ * Registers a test that tries `property` on random input. The seed is printed, and again when an
+ * input fails: `FUZZ_SEED=<that number>`, with the same `FUZZ_MS`, replays it. `excuse` names a
+ * missing back end.
  */
 export function checkProperty<Values>(
   name: string,

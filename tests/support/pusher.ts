@@ -22,8 +22,8 @@ export class PushFailed extends Error {
 const FIRST_WAIT_MS = 50;
 
 /**
- * Pushes a closure as `nix copy` does, leaf first. Requests each path, and sends what is missing.
- * Reads the narinfo of each reference before it writes one. Retries what Nix retries.
+ * Pushes a closure as `nix copy` does, leaf first. Requests each path, and sends the missing ones.
+ * Reads the narinfo of each reference before it writes one. Retries the failures that Nix retries.
  */
 export async function pushLikeNix(
   url: string,

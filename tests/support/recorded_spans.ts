@@ -10,7 +10,7 @@ export interface RecordedSpan {
   readonly name: string;
   readonly kind: string;
   readonly facts: Readonly<Record<string, unknown>>;
-  /** `undefined` unless it failed; then what is said of it, if anything. */
+  /** `undefined` unless it failed; then its message, if any. */
   readonly error: string | undefined;
   readonly span: ReadableSpan;
 }

@@ -4,7 +4,7 @@ export const SIGHTS = {
   rest: "206 with the right rest",
   absent: "404",
   cut: "a transfer that broke off",
-  /** Which of both depends on what comes first: the answer's head, or the bad news. */
+  /** The first to come decides: the answer's head, or the bad news. */
   refused: "404, or a transfer that broke off",
   "whole-or-cut": "the right NAR, whole, or a transfer that broke off",
   stored: "201 or 200: stored",
@@ -28,7 +28,7 @@ export const KEEPINGS = {
 export type Sight = keyof typeof SIGHTS;
 export type Keeping = keyof typeof KEEPINGS;
 
-/** A fault and what came of it: a row of the table of faults. */
+/** A fault and its outcome: a row of the table of faults. */
 export interface ReliabilityRecord {
   readonly area: "upstream" | "client" | "upload" | "machine" | "members";
   readonly fault: string;
@@ -41,7 +41,7 @@ export interface ReliabilityRecord {
 /** Names the file that a test run writes its records to, one JSON line each. */
 export const RECORDS_VARIABLE = "RELIABILITY_RECORDS";
 
-/** Adds what a test has observed to the records of the run, if it keeps any. */
+/** Adds the observation of a test to the records of the run, if it keeps any. */
 export function record(observed: ReliabilityRecord): void {
   const path = Deno.env.get(RECORDS_VARIABLE);
   if (path === undefined) return;

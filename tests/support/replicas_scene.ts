@@ -88,7 +88,7 @@ export interface ReplicasSceneOptions extends Omit<ReplicasOptions, "upstream"> 
   readonly narBytes?: number;
 }
 
-/** Reads a body, and keeps what came. */
+/** Reads a body, and keeps its bytes. */
 class BodyReader {
   readonly cache: string | null;
   readonly #reader: ReadableStreamDefaultReader<Uint8Array<ArrayBuffer>>;

@@ -25,7 +25,7 @@ export interface Ran {
   readonly err: string;
 }
 
-/** Does what `larder` does with these words, in the folder `/home/ada`. */
+/** Runs `larder` with these words, without a process, in the folder `/home/ada`. */
 export async function runLarder(
   args: readonly string[],
   surroundings: LarderSurroundings = {},

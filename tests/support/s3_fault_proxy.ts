@@ -14,7 +14,7 @@ export interface S3Request {
 export type S3Fault =
   /** This status and error code, and nothing reaches the server. */
   | { readonly status: number; readonly code: string }
-  /** The server does what it is told, and the connection ends before its answer. */
+  /** The server carries out the request, and the connection ends before its answer. */
   | "lose the answer"
   /** The connection ends after so many bytes of the answer's body. */
   | { readonly cutAfter: number }

@@ -16,7 +16,7 @@ const START_LIMIT_MS = 20_000;
 const REMOVALS_MAX = 100;
 const REMOVAL_PAUSE_MS = 10;
 
-/** Where `scripts/versitygw` puts what it builds. */
+/** The place of the program that `scripts/versitygw` builds. */
 function programPath(): string {
   const hash = createHash("sha256");
   for (const name of ["go.mod", "go.sum"]) {

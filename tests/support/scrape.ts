@@ -23,7 +23,7 @@ export class Scrape {
     );
   }
 
-  /** How many requests to an upstream came to what. */
+  /** The counts of the requests to an upstream, by result. */
   upstreamResults(url: string): Readonly<Record<string, number>> {
     const counted = this.nonZero("larder_upstream_request_duration_seconds_count");
     const ofUpstream = Object.entries(counted).filter(([labels]) => labels.includes(`"${url}"`));

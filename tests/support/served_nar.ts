@@ -5,7 +5,7 @@ import { encodeNix32 } from "../../src/nix/nix32.ts";
 import { decompress } from "./decompressors.ts";
 import { type RawAnswer, rawRequest, requestText } from "./raw_http.ts";
 
-/** A narinfo as a client takes it: the lines that say what the NAR is. */
+/** A narinfo as a client takes it: the lines that describe the NAR. */
 export interface ServedNarinfo {
   /** With a slash in front. */
   readonly narPath: string;
@@ -50,7 +50,9 @@ export async function servedNar(port: number, narinfo: ServedNarinfo): Promise<R
   return answer;
 }
 
-/** Fails unless these bytes are what the narinfo describes, before and after decompression. */
+/**
+ * Fails unless these bytes are the NAR that the narinfo describes, before and after decompression.
+ */
 export async function checkNar(
   narinfo: ServedNarinfo,
   bytes: Uint8Array<ArrayBuffer>,

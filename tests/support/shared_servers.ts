@@ -18,10 +18,10 @@ export interface SharedServers {
 
 export const SERVERS: SharedServers = JSON.parse(Deno.env.get(SERVERS_VARIABLE) ?? "{}");
 
-/** Why a test leaves out what it does to a file of SQLite; empty where rows are in one. */
+/** Why a test leaves out its steps on a file of SQLite; empty where rows are in one. */
 export const ROWS_ELSEWHERE = SERVERS.emptyDatabase === undefined ? "" : "rows are in PostgreSQL";
 
-/** Why a test leaves out what it does to a NAR file; empty where they are files. */
+/** Why a test leaves out its steps on a NAR file; empty where they are files. */
 export const NARS_ELSEWHERE = SERVERS.s3 === undefined ? "" : "NAR files are in a bucket";
 
 /** Why a test has no larder without shared locks; empty where each has its own. */

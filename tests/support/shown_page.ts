@@ -8,7 +8,7 @@ import { reportedMembers } from "./reported_members.ts";
 
 const object = makeStoreObject({ name: `long-${"name-".repeat(20)}1.0`, size: 4_000_000 });
 
-/** Resolves when the page shows what is below the window, too. */
+/** Resolves when the page shows the parts below the window, too. */
 const LAID_OUT = `new Promise((laidOut) => {
   const look = () => document.querySelector(".painted") ? laidOut() : requestAnimationFrame(look);
   look();

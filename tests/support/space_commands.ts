@@ -171,12 +171,12 @@ export class Crash implements Command {
     const { life } = system.member(victim).larder;
     life.endAfter(after);
     const deeds = await perform(this.#parts.deeds, system);
-    // Its death may come in what goes on behind the answers.
+    // Its death may come in work that goes on behind the answers.
     if (!life.isOver) await system.member(victim).idle();
     this.#wasTooLate = !life.isOver;
     await system.crash(victim);
     setWeather(system, { ...FINE, slowness: weather.slowness });
-    // The members left settle what it began, or the next start does, or both at once.
+    // The members left settle its unfinished work, or the next start does, or both at once.
     await Promise.all([...system.living.map((member) => member.look()), system.start(lives)]);
     setWeather(system, FINE);
     await system.idle();
@@ -301,7 +301,7 @@ function expectServed(deeds: Answered): void {
   }
 }
 
-/** Where nothing crosses it, what is here is served, and what is fetched is kept if it fits. */
+/** Where nothing crosses it, stored paths are served, and fetched ones are kept if they fit. */
 function expect(
   [deed, answer]: Answered[number],
   model: SpaceModel,

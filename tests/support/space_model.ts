@@ -47,7 +47,7 @@ export class SpaceModel implements Seen {
     this.world = world;
   }
 
-  /** Takes over what is seen; returns what is wrong with it. */
+  /** Takes over the seen state; returns its problems. */
   next(happened: Happened, seen: Seen): readonly string[] {
     const problems = [
       ...this.#paths(happened, seen),

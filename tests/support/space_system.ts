@@ -15,7 +15,7 @@ import type { Answer, Deed, Seen } from "./space_model.ts";
 import { STAYS } from "./staying_client.ts";
 import { hashOfNode } from "./stored_graph.ts";
 
-/** Between two steps: more than any memory of the cache's own for what was tried in vain. */
+/** Between two steps: more than the cache remembers any attempt in vain. */
 const STEP_MS = 10_000;
 /** Longer than the silence of a living member. */
 const SLEEP_MS = 40_000;
@@ -24,7 +24,8 @@ const ASKED = { requestId: "test", isHead: false };
 const WATCHER = { progress: () => undefined, isWanted: () => true };
 
 /**
- * One larder after the other on one disk, or two at a time, and what must hold at every moment.
+ * One larder after the other on one disk, or two at a time, and the conditions that must hold at
+ * every moment.
  */
 export class SpaceSystem implements AsyncDisposable {
   readonly world: SmallWorld;
@@ -90,7 +91,7 @@ export class SpaceSystem implements AsyncDisposable {
     }
   }
 
-  /** From now on it changes nothing more; what it was about is cut off. */
+  /** From now on it changes nothing more; its running work is cut off. */
   async crash(place = 0): Promise<void> {
     this.member(place).larder.life.end();
     await this.#over(place);
@@ -115,11 +116,11 @@ export class SpaceSystem implements AsyncDisposable {
     for (const place of this.#members.keys()) await this.#over(place);
   }
 
-  /** Resolves when no work is running, and each has seen what the others did. */
+  /** Resolves when no work is running, and each has seen the changes of the others. */
   async idle(): Promise<void> {
     for (const member of this.living) await member.idle();
     if (this.#members.length === 1) return;
-    // What one frees or takes another sees, and may evict for: once more each way.
+    // Another sees the bytes that one frees or takes, and may evict for them: once more each way.
     for (let round = 0; round < 2; round++) {
       for (const member of this.living) {
         await member.look();
@@ -128,7 +129,7 @@ export class SpaceSystem implements AsyncDisposable {
     }
   }
 
-  /** Does one deed. What it throws is an answer too: nobody heard. */
+  /** Does one deed. An error is an answer too: nobody heard. */
   async perform({ kind, path, after, member = 0 }: Deed): Promise<Answer> {
     await turns(after);
     const running = this.member(member);

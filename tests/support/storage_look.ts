@@ -61,7 +61,7 @@ export function narBytesIn(storage: string): number {
   const growing = isInBucket(storage) ? [] : [`${storage}/tmp`];
   const look = () =>
     new Map([narFolderOf(storage), ...growing].flatMap((at) => [...filesBelow(at)]));
-  // Files come and go during a look. What two of them see was there in between.
+  // Files come and go during a look. A file that two of them see was there in between.
   const [first, second] = [look(), look()];
   return [...first].reduce(
     (sum, [path, size]) => sum + Math.min(size, second.get(path) ?? 0),

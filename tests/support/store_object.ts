@@ -10,7 +10,7 @@ import {
 } from "../../src/nix/store_path.ts";
 import { type NarTree, writeNar } from "./nar.ts";
 
-/** A store object in memory, with what a narinfo says of it. */
+/** A store object in memory, with the facts for its narinfo. */
 export interface StoreObject {
   readonly baseName: BaseName;
   readonly storePath: string;

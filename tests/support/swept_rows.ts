@@ -4,7 +4,7 @@ import type { RowSweepOrder } from "../../src/metadata/row_sweeper.ts";
 import type { NarName } from "../../src/nix/nar_name.ts";
 import type { StorePathHash } from "../../src/nix/store_path.ts";
 
-/** Walks along all pins, then sweeps; returns what went, batch by batch, as one. */
+/** Walks along all pins, then sweeps; returns the removed rows of all batches as one. */
 export async function sweepAll(
   store: MetadataStore,
   unusedSinceMs: number,

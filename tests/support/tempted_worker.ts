@@ -1,4 +1,4 @@
-// A Worker that tries what its thread may do, and tells what Deno did not refuse.
+// A Worker that tries the rights of its thread, and names those that Deno did not refuse.
 import { workerScope } from "../../src/base/worker_scope.ts";
 
 const ATTEMPTS: Readonly<Record<string, (path: string) => unknown>> = {

@@ -231,7 +231,7 @@ export class TestCache implements AsyncDisposable {
     this.#app.lookAtUpstreams();
   }
 
-  /** Resolves when no download is running: what is kept by then is kept. */
+  /** Resolves when no download is running: every file that larder keeps is then kept. */
   downloadsOver(): Promise<void> {
     return this.#app.downloadsOver();
   }
@@ -261,7 +261,7 @@ export class TestCache implements AsyncDisposable {
     return this.#app.pipeline.handle;
   }
 
-  /** Serves on a port of 127.0.0.1, for what only a real connection shows. */
+  /** Serves on a port of 127.0.0.1, for behaviour that only a real connection shows. */
   listen(options: Partial<HttpServerDeps & HttpServerLimits> = {}): TestListener {
     return new TestListener({ ...this.#app.pipeline, log: this.#log, ...options });
   }
@@ -309,7 +309,7 @@ export class TestCache implements AsyncDisposable {
     return bytesBelow(this.tempPath);
   }
 
-  /** Names of what lies in the folder of growing files. */
+  /** Names of the files in the folder of growing files. */
   growingFiles(): readonly string[] {
     return [...Deno.readDirSync(this.tempPath)].map(({ name }) => name);
   }

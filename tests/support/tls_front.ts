@@ -14,7 +14,7 @@ export function tlsAvailable(): string {
 export class OwnCertificate implements Disposable {
   readonly #folder = tempFolder();
 
-  /** `subject` is what it is for, as OpenSSL writes it. */
+  /** `subject`: the hosts that it is for, as OpenSSL writes them. */
   constructor(subject = "IP:127.0.0.1", isAuthority = false, days = 2) {
     const { success, stderr } = new Deno.Command("openssl", {
       args: [

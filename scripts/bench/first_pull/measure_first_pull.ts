@@ -189,7 +189,7 @@ function rowOf(scene: Scene, { pull, straightS, rounds }: Pulled): string {
   return `| ${cells.join(" | ")} |`;
 }
 
-/** Where the time of a cold pull goes: what the latency takes at least, and the processor. */
+/** The shares of the time of a cold pull: the least for latency, and the processor time. */
 function missed({ closure }: Scene, { latencyMs }: Pull, rounds: readonly Round[]): string {
   const topName = closure.top.slice(STORE_DIR.length + 1);
   const { narinfos, nars } = leastRoundTrips(topName, closure.paths, AHEAD_BYTES_MAX);
