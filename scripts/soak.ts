@@ -78,11 +78,14 @@ async function soak({ minutes, clients, seed, kills }: SoakOptions): Promise<boo
   return wrongs.length === 0;
 }
 
-/** Samples every second, and prints a line every minute. */
+/** Samples every second. Prints each new wrong answer, and a line every minute. */
 function watch(server: Server, monitor: Monitor, tally: Tally): Disposable {
   let count = 0;
+  let printed = 0;
   const look = () => {
     if (server.larder !== undefined) monitor.look(server.larder);
+    for (const wrong of tally.wrongs.slice(printed)) console.error(`WRONG: ${wrong}`);
+    printed = tally.wrongs.length;
     const sample = monitor.samples.at(-1);
     if (sample === undefined || count++ % LOOKS_PER_LINE !== 0) return;
     const { seconds, residentBytes, handles, diskBytes } = sample;

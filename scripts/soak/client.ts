@@ -1,4 +1,8 @@
 import { Buffer } from "node:buffer";
+import { createHash } from "node:crypto";
+import type { Compression } from "../../src/nix/compression.ts";
+import { sha256FromDigest } from "../../src/nix/hash.ts";
+import { decompress } from "../../tests/support/decompressors.ts";
 import { RawConnection, type RawHead, requestText } from "../../tests/support/raw_http.ts";
 import type { StoreObject } from "../../tests/support/store_object.ts";
 import type { Dice } from "./dice.ts";
@@ -23,6 +27,8 @@ interface Wanted {
   readonly bytes: Uint8Array;
   /** False if the narinfo has a wrong size. */
   readonly isSizeRight: boolean;
+  /** Set if the narinfo has a liar's file hash: then every file of the signed NAR is right. */
+  readonly anyFileOf?: { readonly narHash: string; readonly compression: Compression };
 }
 
 /** A request without an answer for so long is larder's fault. */
@@ -85,7 +91,13 @@ export class Client {
       if (this.#known.length === KNOWN_MAX) this.#known.shift();
       const size = line("FileSize");
       const isSizeRight = size === "" || Number(size) === bytes?.length;
-      this.#known.push({ path: `/${url}`, bytes: bytes ?? new Uint8Array(), isSizeRight });
+      const wanted = { path: `/${url}`, bytes: bytes ?? new Uint8Array(), isSizeRight };
+      const [narHash, compression] = [line("NarHash"), line("Compression") as Compression];
+      this.#known.push(
+        isFileHash(line("FileHash"), bytes)
+          ? wanted
+          : { ...wanted, anyFileOf: { narHash, compression } },
+      );
       this.#outcome("narinfo", status, true);
     });
   }
@@ -100,8 +112,8 @@ export class Client {
   }
 
   async #whole(): Promise<void> {
-    await this.#nar(async ({ status, reader }, { path, bytes }) => {
-      this.#check(status, { path, wanted: bytes, got: await reader.read() }, reader.isComplete);
+    await this.#nar(async ({ status, reader }, wanted) => {
+      await this.#check(status, { ...wanted, got: await reader.read() }, reader.isComplete);
       this.#outcome("NAR", status, reader.isComplete);
     });
   }
@@ -119,19 +131,19 @@ export class Client {
       // The last byte of a running download waits for its verification; other bytes do not.
       const isKnown = headers.get("x-cache") === "HIT" || end === bytes.length;
       const isWhole = reader.isComplete && (status === 200 || isKnown);
-      const part = status === 206 ? bytes.subarray(first, end) : bytes;
+      const part = status === 206 ? { ...wanted, bytes: bytes.subarray(first, end) } : wanted;
       if (status === 416 && first < bytes.length && isSizeRight) {
         tally.wrong(`${path}: 416 within it`);
       }
-      if (status !== 416) this.#check(status, { path, wanted: part, got }, isWhole);
+      if (status !== 416) await this.#check(status, { ...part, got }, isWhole);
       this.#outcome("range", status, reader.isComplete);
     });
   }
 
   async #leave(): Promise<void> {
-    await this.#nar(async ({ status, reader }, { path, bytes }) => {
-      const got = await reader.read(1 + this.#deps.dice.below(bytes.length));
-      this.#check(status, { path, wanted: bytes, got }, false);
+    await this.#nar(async ({ status, reader }, wanted) => {
+      const got = await reader.read(1 + this.#deps.dice.below(wanted.bytes.length));
+      await this.#check(status, { ...wanted, got }, false);
       this.#deps.tally.count("NAR: left early");
     });
   }
@@ -148,7 +160,7 @@ export class Client {
   }
 
   async #slow(): Promise<void> {
-    await this.#nar(async ({ status, reader }, { path, bytes }) => {
+    await this.#nar(async ({ status, reader }, wanted) => {
       const parts: Uint8Array<ArrayBuffer>[] = [];
       for (let isMore = true; isMore;) {
         const part = await reader.read(SLOW_PIECE_BYTES);
@@ -157,7 +169,7 @@ export class Client {
         await new Promise((resolve) => setTimeout(resolve, SLOW_PAUSE_MS));
       }
       const got = await new Blob(parts).bytes();
-      this.#check(status, { path, wanted: bytes, got }, reader.isComplete);
+      await this.#check(status, { ...wanted, got }, reader.isComplete);
       this.#outcome("NAR, read slowly", status, reader.isComplete);
     });
   }
@@ -225,16 +237,24 @@ export class Client {
   }
 
   /** Checks whole answers only: larder detects a wrong file at its end at the latest. */
-  #check(status: number, { path, wanted, got }: Got, isWhole: boolean): void {
+  async #check(status: number, answer: Got, isWhole: boolean): Promise<void> {
     const { tally } = this.#deps;
     if (status !== 200 && status !== 206) return;
+    const { path, bytes: wanted, got } = answer;
     tally.answeredBytes += got.length;
     const isRight = Buffer.compare(wanted.subarray(0, got.length), got) === 0;
-    if (!isRight && isWhole) {
-      tally.wrong(`${path}: ${status} with ${got.length} wrong bytes, of ${wanted.length}`);
-    } else if (isWhole && got.length !== wanted.length) {
+    if (isRight && (!isWhole || got.length === wanted.length)) return;
+    if (!isWhole) {
+      tally.count("wrong bytes, not yet known to be: cut, left, or a range");
+    } else if (answer.anyFileOf !== undefined && status === 206) {
+      tally.count("range of another file, under a liar's file hash");
+    } else if (await isAnotherFile(answer)) {
+      tally.count("another file of the signed NAR, under a liar's file hash");
+    } else if (isRight) {
       tally.wrong(`${path}: ${got.length} bytes that look whole, of ${wanted.length}`);
-    } else if (!isRight) tally.count("wrong bytes, not yet known to be: cut, left, or a range");
+    } else {
+      tally.wrong(`${path}: ${status} with ${got.length} wrong bytes, of ${wanted.length}`);
+    }
   }
 
   #outcome(what: string, status: number, isComplete: boolean): void {
@@ -243,10 +263,20 @@ export class Client {
   }
 }
 
-interface Got {
-  readonly path: string;
-  readonly wanted: Uint8Array;
-  readonly got: Uint8Array;
+interface Got extends Wanted {
+  readonly got: Uint8Array<ArrayBuffer>;
+}
+
+/** True if the bytes are not the honest file, but decode to the NAR that upstream signed. */
+async function isAnotherFile({ anyFileOf, got }: Got): Promise<boolean> {
+  if (anyFileOf === undefined) return false;
+  try {
+    const nar = await decompress(got, anyFileOf.compression);
+    return `sha256:${sha256FromDigest(sha256(nar))}` === anyFileOf.narHash;
+  } catch {
+    // No decoder takes them.
+    return false;
+  }
 }
 
 const GONE = ["ConnectionRefused", "ConnectionReset", "BrokenPipe", "NotConnected", "Http"];
@@ -255,4 +285,14 @@ function isOf(object: StoreObject, line: (key: string) => string): boolean {
   return line("StorePath") === object.storePath &&
     line("NarHash") === `sha256:${object.narHash}` &&
     line("References") === object.references.join(" ");
+}
+
+/** True if a narinfo with this `FileHash` describes these bytes, or says nothing of them. */
+function isFileHash(fileHash: string, bytes: Uint8Array | undefined): boolean {
+  if (fileHash === "" || bytes === undefined) return true;
+  return fileHash === `sha256:${sha256FromDigest(sha256(bytes))}`;
+}
+
+function sha256(bytes: Uint8Array): Uint8Array {
+  return createHash("sha256").update(bytes).digest();
 }

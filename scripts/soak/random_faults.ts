@@ -24,6 +24,12 @@ const FAULTY_PART = 0.25;
 /** One silence within the header timeout of the soak's larder, and one beyond it. */
 const SILENCES_MS = [200, 2_500];
 
+/**
+ * Deno's HTTP client returns one chunk in each turn of the fetch Worker's event loop. With 80
+ * downloads in flight that were 50 bytes a second.
+ */
+const BYTE_CHUNKS = 200;
+
 interface Choice {
   readonly weight: number;
   readonly make: (dice: Dice, fileBytes: number) => Fault;
@@ -54,7 +60,7 @@ const NAR_CHOICES: readonly Choice[] = [
   { weight: 2, make: (dice, bytes) => endAfter(dice.below(bytes)) },
   { weight: 1, make: (dice, bytes) => corruptByteAt(dice.below(bytes)) },
   { weight: 1, make: () => followedBy(new Uint8Array(10)) },
-  { weight: 1, make: () => inByteChunks() },
+  { weight: 1, make: () => inByteChunks(BYTE_CHUNKS) },
   { weight: 1, make: (dice, bytes) => stallAfter(dice.below(bytes), pause(4_000)) },
   { weight: 3, make: (dice, bytes) => stallAfter(dice.below(bytes), pause(dice.below(1_000))) },
 ];

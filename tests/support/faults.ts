@@ -57,21 +57,27 @@ export function chunked(): Fault {
   return (answer) => ({ ...answer, framing: "chunked" });
 }
 
-/** The body in chunks of one byte each, and many of them in one packet. */
-export function inByteChunks(): Fault {
+/**
+ * The body in chunks of one byte each, many of them in one packet. From `count` bytes on, the rest
+ * is one chunk.
+ */
+export function inByteChunks(count = Infinity): Fault {
   return (answer) => {
     const { body } = answer;
     if (!(body instanceof Uint8Array)) throw new Error("Cannot split a body that is not here");
-    const wire = Buffer.alloc(body.length * BYTE_CHUNK_LENGTH + LAST_CHUNK.length);
-    body.forEach((byte, index) => {
+    const small = body.subarray(0, count);
+    const rest = body.subarray(small.length);
+    const wire = Buffer.alloc(small.length * BYTE_CHUNK_LENGTH);
+    small.forEach((byte, index) => {
       const at = index * BYTE_CHUNK_LENGTH;
       wire.write("1\r\n", at);
       wire[at + 3] = byte;
       wire.write("\r\n", at + 4);
     });
-    wire.write(LAST_CHUNK, body.length * BYTE_CHUNK_LENGTH);
+    const last = rest.length === 0 ? [] : [`${rest.length.toString(16)}\r\n`, rest, "\r\n"];
+    const parts = [wire, ...last, LAST_CHUNK].map((part) => Buffer.from(part));
     const headers = new Headers([...answer.headers, ["transfer-encoding", "chunked"]]);
-    return { ...answer, headers, body: new Uint8Array(wire), framing: "close" };
+    return { ...answer, headers, body: new Uint8Array(Buffer.concat(parts)), framing: "close" };
   };
 }
 
