@@ -120,6 +120,18 @@ nixTest("upload: with an upload key nix copy must sign, and the line says so", a
   await puller.realise(top, { from: [larder.url], trust: [key.publicKey] });
 });
 
+nixTest("upload: a client that does not trust larder's key takes no upload", async () => {
+  await using larder = await startLarder(FLAGS);
+  using maker = new NixClient();
+  using puller = new NixClient();
+  const { top } = await addObjects(maker, [{ name: "thing" }]);
+  await push(maker, larder, top);
+  const stranger = await puller.makeKey("stranger-1");
+  await assert.rejects(puller.realise(top, { from: [larder.url], trust: [stranger.publicKey] }));
+  const trust = [(await (await fetch(`${larder.url}/pubkey`)).text()).trim()];
+  await puller.realise(top, { from: [larder.url], trust });
+});
+
 /** Pushes from one store and pulls into another, by larder's key alone. */
 async function pushAndPull(
   larder: LarderProcess,
