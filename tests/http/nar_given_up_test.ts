@@ -21,7 +21,7 @@ const HASH = object.storePathHash;
 const HALF = 500_000;
 
 /** Half of the file comes; this is what becomes of the rest. */
-const LOUD: Readonly<Record<string, Fault>> = {
+const ERRORS: Readonly<Record<string, Fault>> = {
   "cut": fileFault(cutAfter, HALF),
   "cut in chunks": inOrder(chunked(), fileFault(cutAfter, HALF)),
   "short": fileFault(endAfter, HALF),
@@ -38,30 +38,33 @@ const WAYS = { "kept": Infinity, "passed through": 1_000 } as const;
 
 for (const [way, limitBytes] of Object.entries(WAYS)) {
   for (const count of [1, 2, 3]) {
-    timedTest(`given up: ${way}, a NAR cut loudly by ${count} is soon over`, async () => {
-      await Promise.all(
-        Object.entries(LOUD).map(async ([name, fault]) => {
-          const { requests, tookMs, log } = await fetched(Array(count).fill(fault), limitBytes);
-          const resent = name === "reset" && FETCH_RESENDS ? count : 0;
-          assert.ok(requests <= 12 + resent, `${name}: ${requests} requests`);
-          // The time for loud failures ends before the third round.
-          if (requests < 3 * count) throw new TooSlow(`${name}: ${requests} requests`);
-          assertInTime(tookMs, 6_000);
-          const [line, ...others] = log.filter(({ msg }) => msg === "nar download given up");
-          assert.deepEqual([line?.level, line?.["name"], others], ["warn", "big-1.0", []], name);
-          assert.ok(line?.["upstream"] && line["reason"] && line["detail"], name);
-        }),
-      );
-    });
+    timedTest(
+      `given up: ${way}, a NAR with an error at each of ${count} upstreams is soon over`,
+      async () => {
+        await Promise.all(
+          Object.entries(ERRORS).map(async ([name, fault]) => {
+            const { requests, tookMs, log } = await fetched(Array(count).fill(fault), limitBytes);
+            const resent = name === "reset" && FETCH_RESENDS ? count : 0;
+            assert.ok(requests <= 12 + resent, `${name}: ${requests} requests`);
+            // The time for errors ends before the third round.
+            if (requests < 3 * count) throw new TooSlow(`${name}: ${requests} requests`);
+            assertInTime(tookMs, 6_000);
+            const [line, ...others] = log.filter(({ msg }) => msg === "nar download given up");
+            assert.deepEqual([line?.level, line?.["name"], others], ["warn", "big-1.0", []], name);
+            assert.ok(line?.["upstream"] && line["reason"] && line["detail"], name);
+          }),
+        );
+      },
+    );
   }
 
-  Deno.test(`given up: ${way}, busy upstreams before a loud one count, too`, async () => {
+  Deno.test(`given up: ${way}, busy upstreams before an error count, too`, async () => {
     const busy = status(503, { "retry-after": "0" });
     const { requests } = await fetched([busy, dropped(), thenRest(dropped())], limitBytes);
     assert.ok(requests <= 12, `${requests} requests`);
   });
 
-  timedTest(`given up: ${way}, beside a loud one a silent one has its time`, async () => {
+  timedTest(`given up: ${way}, beside an error a stalled upstream has its time`, async () => {
     const faults = [fileFault(cutAfter, HALF), fileFault(stallAfter, HALF)];
     const { tookMs } = await fetched(faults, limitBytes, 5_000);
     assert.ok(tookMs >= 5_000, `${tookMs} ms`);

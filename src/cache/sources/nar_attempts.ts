@@ -4,14 +4,14 @@ import type { FetchEnd, FetchFailure, FetchOutcome } from "../fetch/nar_fetcher.
 import { Mismatch } from "../verify/check_nar.ts";
 import { AttemptLog, type AttemptLogDeps, type BreakFacts } from "./attempt_log.ts";
 import { narCandidates, type NarCandidatesDeps } from "./nar_candidates.ts";
-import { type FailedTry, soundOf, SourceFailures } from "./source_failures.ts";
+import { type FailureClass, failureClassOf, SourceFailures } from "./source_failures.ts";
 import { firstToAnswer, type SourceAttempt } from "./source_race.ts";
 import { SourceRounds } from "./source_rounds.ts";
 
 export interface NarAttemptsDeps {
   readonly candidates: NarCandidatesDeps;
   readonly logging: AttemptLogDeps;
-  /** How long a source may be silent after the last progress. */
+  /** How long a source may send nothing after the last progress. */
   readonly idleTimeoutMs: number;
   /** Time in which one source has the request alone; then the next one gets it, too. */
   readonly hedgeAfterMs: number;
@@ -186,12 +186,12 @@ export class NarAttempts {
     else if (outcome.type === "failed") this.#failed(outcome, tried);
     else {
       this.log.lost(upstream);
-      this.#goOn("useless", tried);
+      this.#goOn("wrong file", tried);
     }
   }
 
-  #goOn(how: FailedTry["how"], { source, ...tried }: Tried): void {
-    this.#sources.failed(source, { ...tried, how });
+  #goOn(failureClass: FailureClass, { source, ...tried }: Tried): void {
+    this.#sources.failed(source, { ...tried, failureClass });
   }
 
   #failed(outcome: Extract<FetchOutcome, { type: "failed" }>, tried: Tried): void {
@@ -200,15 +200,15 @@ export class NarAttempts {
     const { upstream } = tried.source;
     const why = { reason, detail, ...reason === "status" && status ? { status } : {} };
     this.#result = { type: "failed", ...why, upstream };
-    const how = soundOf(reason);
-    if (how === undefined) {
+    const failureClass = failureClassOf(reason);
+    if (failureClass === undefined) {
       this.#isOver = true;
       return;
     }
     if (reason === "size") {
       this.log.wrong(upstream, new Mismatch("file_size", detail), [upstream]);
     } else this.#brokeOff(upstream, why);
-    this.#goOn(how, tried);
+    this.#goOn(failureClass, tried);
   }
 
   async #judge(end: FetchEnd, tried: Tried): Promise<void> {
@@ -237,11 +237,11 @@ export class NarAttempts {
     if (mayGoOn && tried.addedBytes > 0) {
       const detail = `${mismatch.message}, and nothing said where it ends`;
       this.#brokeOff(upstream, { reason: "upstream", detail });
-      return this.#goOn("loud", tried);
+      return this.#goOn("error", tried);
     }
     this.#target.refused(mismatch.reason);
     this.wrong(mismatch, upstream);
-    if (mayGoOn) return this.#goOn("useless", tried);
+    if (mayGoOn) return this.#goOn("wrong file", tried);
     // A client that has begun to read cannot be given another file.
     this.#isOver = this.#target.isPromised;
     if (this.#isOver) return;

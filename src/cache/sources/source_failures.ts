@@ -1,10 +1,10 @@
 import type { FetchFailure } from "../fetch/nar_fetcher.ts";
 
-/** A source is done after so many loud failures in a row that add no byte. */
-const LOUD_MAX = 3;
+/** A source is done after so many errors in a row that add no byte. */
+const ERRORS_MAX = 3;
 
 /** A transfer ends after so many requests in a row without progress, over all sources. */
-const FRUITLESS_MAX = 11;
+const REQUESTS_WITHOUT_PROGRESS_MAX = 11;
 
 /** Failures before the first byte count as at most so many of them. */
 const OPENING_MAX = 6;
@@ -12,19 +12,21 @@ const OPENING_MAX = 6;
 /** Fewer bytes are no progress: one byte at a time would take for ever. */
 const PROGRESS_BYTES_MIN = 64 * 1024;
 
-/** The longest time for loud failures; the idle timeout limits it too. */
-const LOUD_FOR_MS = 4_000;
+/** The longest time for retries after errors; the idle timeout limits it too. */
+const RETRY_ERRORS_FOR_MS = 4_000;
 
 /** Pauses before the second and the third round through all sources, as parts of that time. */
-const LOUD_PAUSES = [0.1, 0.5];
+const ERROR_PAUSES = [0.1, 0.5];
 
-/** The pause between rounds while a silent source may still answer. */
-const SILENT_PAUSE_MS = 2_000;
+/** The pause between rounds while a source that timed out may still answer. */
+const TIMEOUT_PAUSE_MS = 2_000;
+
+/** "error": no connection, an error response or a break; "wrong file": it has another file. */
+export type FailureClass = "error" | "timeout" | "wrong file";
 
 /** An attempt at a source that did not bring the rest of the file. */
 export interface FailedTry {
-  /** "loud": an error; "silent": a timeout; "useless": the source does not have the right file. */
-  readonly how: "loud" | "silent" | "useless";
+  readonly failureClass: FailureClass;
   /** Bytes that the source added to the file. */
   readonly addedBytes: number;
   /** Requests to the source in this attempt. */
@@ -34,30 +36,30 @@ export interface FailedTry {
 }
 
 /** The class of a failure; `undefined` for our own, which says nothing about the source. */
-export function soundOf(reason: FetchFailure): FailedTry["how"] | undefined {
-  return SOUNDS[reason];
+export function failureClassOf(reason: FetchFailure): FailureClass | undefined {
+  return FAILURE_CLASSES[reason];
 }
 
-const SOUNDS = {
-  timeout: "silent",
-  stalled: "silent",
-  unreachable: "loud",
-  status: "loud",
-  upstream: "loud",
-  size: "useless",
-  differs: "useless",
+const FAILURE_CLASSES = {
+  timeout: "timeout",
+  stalled: "timeout",
+  unreachable: "error",
+  status: "error",
+  upstream: "error",
+  size: "wrong file",
+  differs: "wrong file",
   room: undefined,
   disk: undefined,
   outrun: undefined,
   cancelled: undefined,
-} as const satisfies Readonly<Record<FetchFailure, FailedTry["how"] | undefined>>;
+} as const satisfies Readonly<Record<FetchFailure, FailureClass | undefined>>;
 
 interface SourceRecord {
-  isUseless: boolean;
-  /** True when the source's last attempt ended in silence. */
-  isSilent: boolean;
-  /** Requests in a row that failed loudly and added no byte. */
-  loud: number;
+  hasWrongFile: boolean;
+  /** True when the source's last attempt ended in a timeout. */
+  hasTimedOut: boolean;
+  /** Requests in a row that failed with an error and added no byte. */
+  errors: number;
 }
 
 /**
@@ -68,16 +70,16 @@ export class SourceFailures {
   readonly #idleTimeoutMs: number;
   readonly #records = new Map<string, SourceRecord>();
   #hasBegun = false;
-  #fruitless = 0;
+  #withoutProgress = 0;
   #round = 0;
   #progressAtMs: number;
   /** True when a source stalled after a few bytes, and no source has made progress since. */
   #hasStalled = false;
-  #loudSinceMs = Infinity;
+  #errorsSinceMs = Infinity;
 
   /**
-   * A silent source may take `idleTimeoutMs` after the last progress. The first stall after a few
-   * bytes counts as progress, so that an only source gets another request.
+   * A source that sends nothing may take `idleTimeoutMs` after the last progress. The first stall
+   * after a few bytes counts as progress, so that an only source gets another request.
    */
   constructor(idleTimeoutMs: number, startedAtMs: number) {
     this.#idleTimeoutMs = idleTimeoutMs;
@@ -97,34 +99,34 @@ export class SourceFailures {
 
   /** Excludes a source for good. */
   refuse(source: string): void {
-    this.#recordOf(source).isUseless = true;
+    this.#recordOf(source).hasWrongFile = true;
   }
 
   /** False for a source that is done. */
   mayAsk(source: string): boolean {
-    const { isUseless = false, loud = 0 } = this.#records.get(source) ?? {};
-    if (this.#hasBegun && this.#fruitless >= FRUITLESS_MAX) return false;
-    return !isUseless && loud < LOUD_MAX;
+    const { hasWrongFile = false, errors = 0 } = this.#records.get(source) ?? {};
+    if (this.#hasBegun && this.#withoutProgress >= REQUESTS_WITHOUT_PROGRESS_MAX) return false;
+    return !hasWrongFile && errors < ERRORS_MAX;
   }
 
   /**
-   * Notes a failed attempt. True when the same source comes next: it added to the file. A silent
-   * source does not, since each stall costs the client an idle timeout.
+   * Notes a failed attempt. True when the same source comes next: it added to the file. A source
+   * that timed out does not, since each stall costs the client an idle timeout.
    */
-  failed(source: string, { how, addedBytes, requests, atMs }: FailedTry): boolean {
+  failed(source: string, { failureClass, addedBytes, requests, atMs }: FailedTry): boolean {
     const record = this.#recordOf(source);
-    record.isSilent = how === "silent";
-    record.isUseless ||= how === "useless";
-    if (addedBytes > 0) record.loud = 0;
-    else if (how === "loud") record.loud += requests;
+    record.hasTimedOut = failureClass === "timeout";
+    record.hasWrongFile ||= failureClass === "wrong file";
+    if (addedBytes > 0) record.errors = 0;
+    else if (failureClass === "error") record.errors += requests;
     if (addedBytes >= PROGRESS_BYTES_MIN) this.#progressed(atMs);
-    else if (how === "loud") {
-      const fruitless = this.#fruitless + requests;
-      this.#fruitless = this.#hasBegun ? fruitless : Math.min(OPENING_MAX, fruitless);
-      this.#loudSinceMs = Math.min(this.#loudSinceMs, atMs);
-    } else if (how === "silent" && addedBytes > 0) this.#stalled(atMs);
+    else if (failureClass === "error") {
+      const count = this.#withoutProgress + requests;
+      this.#withoutProgress = this.#hasBegun ? count : Math.min(OPENING_MAX, count);
+      this.#errorsSinceMs = Math.min(this.#errorsSinceMs, atMs);
+    } else if (failureClass === "timeout" && addedBytes > 0) this.#stalled(atMs);
     if (addedBytes > 0) this.#hasBegun = true;
-    return addedBytes > 0 && how !== "silent" && this.mayAsk(source);
+    return addedBytes > 0 && failureClass !== "timeout" && this.mayAsk(source);
   }
 
   /** The pause before the next round through all sources. `undefined`: give up. */
@@ -132,18 +134,19 @@ export class SourceFailures {
     if (!this.#hasBegun) return undefined;
     const left = [...this.#records].filter(([source]) => this.mayAsk(source));
     if (left.length === 0) return undefined;
-    const loudForMs = Math.min(LOUD_FOR_MS, this.#idleTimeoutMs);
-    const part = LOUD_PAUSES[this.#round++];
-    const loudPauseMs = part === undefined ? SILENT_PAUSE_MS : part * loudForMs;
-    const isSilent = left.some(([, record]) => record.isSilent);
-    const untilMs = isSilent
+    const retryErrorsForMs = Math.min(RETRY_ERRORS_FOR_MS, this.#idleTimeoutMs);
+    const part = ERROR_PAUSES[this.#round++];
+    const pauseMs = part === undefined ? TIMEOUT_PAUSE_MS : part * retryErrorsForMs;
+    const hasTimedOut = left.some(([, record]) => record.hasTimedOut);
+    const untilMs = hasTimedOut
       ? this.#progressAtMs + this.#idleTimeoutMs
-      : this.#loudSinceMs + loudForMs;
-    return nowMs + loudPauseMs <= untilMs ? loudPauseMs : undefined;
+      : this.#errorsSinceMs + retryErrorsForMs;
+    return nowMs + pauseMs <= untilMs ? pauseMs : undefined;
   }
 
   #recordOf(source: string): SourceRecord {
-    const record = this.#records.get(source) ?? { isUseless: false, isSilent: false, loud: 0 };
+    const record = this.#records.get(source) ??
+      { hasWrongFile: false, hasTimedOut: false, errors: 0 };
     this.#records.set(source, record);
     return record;
   }
@@ -155,10 +158,10 @@ export class SourceFailures {
 
   #progressed(atMs: number): void {
     // Failures before the first byte still count: the client waited for them, too.
-    if (this.#hasBegun) this.#fruitless = 0;
+    if (this.#hasBegun) this.#withoutProgress = 0;
     this.#progressAtMs = atMs;
     this.#hasStalled = false;
-    this.#loudSinceMs = Infinity;
+    this.#errorsSinceMs = Infinity;
     this.#round = 0;
   }
 }
