@@ -101,12 +101,12 @@ export interface FetchingParts {
   readonly negativeTtlMs: number;
   /** Threads that decompress and hash NARs. */
   readonly verifyThreads: number;
-  /** `undefined`: nothing is fetched ahead. */
+  /** `undefined`: nothing is prefetched. */
   readonly prefetch: PrefetchParts | undefined;
 }
 
 export interface PrefetchParts {
-  /** Larger NAR files are not fetched ahead; 0: none is. */
+  /** Larger NAR files are not prefetched; 0: none is. */
   readonly narBytesMax: number;
 }
 

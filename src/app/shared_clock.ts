@@ -24,7 +24,7 @@ export interface SharedClockDeps {
 export class SharedClock {
   readonly #deps: SharedClockDeps;
   readonly #outage: OutageLog<keyof typeof OUTAGES.clock.begins>;
-  #aheadMs = 0;
+  #clockLeadMs = 0;
 
   constructor(deps: SharedClockDeps) {
     this.#deps = deps;
@@ -32,7 +32,7 @@ export class SharedClock {
   }
 
   /** In milliseconds since 1970. */
-  readonly nowMs = (): number => this.#deps.nowMs() - this.#aheadMs;
+  readonly nowMs = (): number => this.#deps.nowMs() - this.#clockLeadMs;
 
   /** Measures the difference. Without an answer the last one stays. Never rejects. */
   async look(): Promise<void> {
@@ -42,9 +42,9 @@ export class SharedClock {
       const sharedMs = await board.sharedNowMs();
       const answeredAtMs = nowMs();
       const toleranceMs = AGREES_MS + Math.abs(answeredAtMs - askedAtMs) / 2;
-      const aheadMs = Math.round((askedAtMs + answeredAtMs) / 2 - sharedMs);
-      if (Math.abs(aheadMs - this.#aheadMs) <= toleranceMs) return;
-      this.#aheadMs = Math.abs(aheadMs) <= toleranceMs ? 0 : aheadMs;
+      const clockLeadMs = Math.round((askedAtMs + answeredAtMs) / 2 - sharedMs);
+      if (Math.abs(clockLeadMs - this.#clockLeadMs) <= toleranceMs) return;
+      this.#clockLeadMs = Math.abs(clockLeadMs) <= toleranceMs ? 0 : clockLeadMs;
       this.#notify();
     } catch (error) {
       log.debug("clocks not compared", { error: messageOf(error) });
@@ -52,8 +52,8 @@ export class SharedClock {
   }
 
   #notify(): void {
-    const facts = { ahead_s: Math.round(this.#aheadMs / 1_000) };
-    if (Math.abs(this.#aheadMs) <= DIFFERS_MS) this.#outage.worked(facts);
+    const facts = { ahead_s: Math.round(this.#clockLeadMs / 1_000) };
+    if (Math.abs(this.#clockLeadMs) <= DIFFERS_MS) this.#outage.worked(facts);
     else this.#outage.failed("clock differs from the database's", facts);
   }
 }

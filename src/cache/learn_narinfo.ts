@@ -24,7 +24,7 @@ import {
 import type { Signer } from "./own_signature.ts";
 
 export interface LearnNarinfoDeps {
-  readonly pool: Pick<UpstreamPool, "narinfo" | "narinfoAhead">;
+  readonly pool: Pick<UpstreamPool, "narinfo" | "prefetchNarinfo">;
   readonly metadata: ChangeWriter & NarinfoFinder & ReferenceFinder & Pick<NarFinder, "findNar">;
   readonly signer: Signer;
   readonly nowMs: () => number;
@@ -58,12 +58,12 @@ export async function learnNarinfo(
  * The same for a prefetched narinfo. It is kept without a use, so eviction takes it before all
  * paths that a client has requested.
  */
-export async function learnNarinfoAhead(
+export async function prefetchNarinfo(
   deps: LearnNarinfoDeps,
   storePathHash: StorePathHash,
   { spare, requestId }: { readonly spare: SpareUpstreams; readonly requestId: string },
 ): Promise<Learned> {
-  const answer = await deps.pool.narinfoAhead(storePathHash, spare, requestId);
+  const answer = await deps.pool.prefetchNarinfo(storePathHash, spare, requestId);
   return await learned({ ...deps, nowMs: () => NEVER_USED_AT_MS }, storePathHash, answer);
 }
 

@@ -7,12 +7,12 @@ import type { Logger } from "../telemetry/logger.ts";
 import {
   type Learned,
   learnNarinfo,
-  learnNarinfoAhead,
   type LearnNarinfoDeps,
+  prefetchNarinfo,
   storedNarinfo,
 } from "./learn_narinfo.ts";
 import type { NegativeCache } from "./negative_cache.ts";
-import type { AheadRequest, NarinfoAhead } from "./prefetch/prefetch_ports.ts";
+import type { NarinfoPrefetcher, PrefetchRequest } from "./prefetch/prefetch_ports.ts";
 import type { Demotions } from "./sources/demotions.ts";
 
 /** How long other members wait for a database that is slow to take a narinfo. */
@@ -47,11 +47,11 @@ export interface ClientLearned {
   readonly learned: Learned;
   readonly isJoined: boolean;
   /** True if the request joined a prefetch. */
-  readonly isAhead: boolean;
+  readonly isPrefetched: boolean;
 }
 
 /** A prefetch: no client waited for it at its start. */
-interface AheadFlight {
+interface PrefetchInFlight {
   readonly learned: Promise<Learned>;
   /** True if it covers the upstreams of a client's request. */
   readonly isComplete: boolean;
@@ -60,10 +60,10 @@ interface AheadFlight {
 }
 
 /** Requests narinfos from upstreams, once for all simultaneous requests of one store path. */
-export class NarinfoLearner implements NarinfoAhead {
+export class NarinfoLearner implements NarinfoPrefetcher {
   readonly #deps: NarinfoLearnerDeps;
   readonly #learning = new SingleFlight<StorePathHash, Learned>();
-  readonly #ahead = new Map<StorePathHash, AheadFlight>();
+  readonly #prefetches = new Map<StorePathHash, PrefetchInFlight>();
 
   constructor(deps: NarinfoLearnerDeps) {
     this.#deps = deps;
@@ -71,31 +71,33 @@ export class NarinfoLearner implements NarinfoAhead {
 
   async learn(request: NarinfoRequest): Promise<ClientLearned> {
     const { storePathHash, row } = request;
-    const ahead = this.#ahead.get(storePathHash);
-    if (ahead !== undefined && row === undefined) {
-      const learned = await ahead.learned;
-      const isAbsent = learned.kind === "absent" && ahead.isComplete;
-      if (isAbsent) this.#deps.memory.negative.add(storePathHash, ahead.clearings);
-      if (isAbsent || learned.kind === "learned") return { learned, isJoined: true, isAhead: true };
+    const prefetch = this.#prefetches.get(storePathHash);
+    if (prefetch !== undefined && row === undefined) {
+      const learned = await prefetch.learned;
+      const isAbsent = learned.kind === "absent" && prefetch.isComplete;
+      if (isAbsent) this.#deps.memory.negative.add(storePathHash, prefetch.clearings);
+      if (isAbsent || learned.kind === "learned") {
+        return { learned, isJoined: true, isPrefetched: true };
+      }
     }
     const { value, joined } = this.#learning.run(storePathHash, () => this.#learnInTurn(request));
-    return { learned: await value, isJoined: joined, isAhead: false };
+    return { learned: await value, isJoined: joined, isPrefetched: false };
   }
 
   /** True while a request for the narinfo runs. */
   isLearning(storePathHash: StorePathHash): boolean {
-    return this.#ahead.has(storePathHash) || this.#learning.has(storePathHash);
+    return this.#prefetches.has(storePathHash) || this.#learning.has(storePathHash);
   }
 
   /**
    * Prefetches a narinfo; a later client joins. `came` is called before that client gets it. Never
    * rejects. Not while `isLearning`.
    */
-  async learnAhead(
+  async prefetch(
     storePathHash: StorePathHash,
-    { spare, requestId, came }: AheadRequest,
+    { spare, requestId, came }: PrefetchRequest,
   ): Promise<Learned> {
-    const ask = () => learnNarinfoAhead(this.#deps, storePathHash, { spare, requestId });
+    const ask = () => prefetchNarinfo(this.#deps, storePathHash, { spare, requestId });
     const learned = this.#inTurn(storePathHash, ask)
       .catch((error): Learned => {
         const facts = { error: messageOf(error), request_id: requestId };
@@ -103,12 +105,12 @@ export class NarinfoLearner implements NarinfoAhead {
         return { kind: "unknown" };
       })
       .then((outcome) => {
-        this.#ahead.delete(storePathHash);
+        this.#prefetches.delete(storePathHash);
         if (outcome.kind === "learned") came();
         return outcome;
       });
     const { clearings } = this.#deps.memory.negative;
-    this.#ahead.set(storePathHash, { learned, isComplete: spare.isComplete, clearings });
+    this.#prefetches.set(storePathHash, { learned, isComplete: spare.isComplete, clearings });
     return await learned;
   }
 

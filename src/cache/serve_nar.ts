@@ -73,10 +73,10 @@ export class NarServer {
       return await this.#deps.archives.open(narName, { requestId, client });
     }
     watchers.touches.nar(narName);
-    const isAhead = watchers.prefetch.requested(narName);
+    const isPrefetched = watchers.prefetch.requested(narName);
     const answer = await openStored({ kept, ...watchers }, nar, { requestId, client });
     if (answer === undefined) return await this.#fetch(nar, { requestId, client });
-    return isAhead ? { ...answer, isAhead } : answer;
+    return isPrefetched ? { ...answer, isPrefetched } : answer;
   }
 
   /**
@@ -123,7 +123,7 @@ export class NarServer {
     try {
       const joined = downloads.join(nar, requester.requestId);
       const answer = this.#joinedAnswer(nar, joined, requester);
-      if (!joined.download.isAhead) return await answer;
+      if (!joined.download.isBackground) return await answer;
       // A download that failed without a client is tried again for this one.
       return await answer.catch(() =>
         this.#joinedAnswer(nar, downloads.join(nar, requester.requestId), requester)
@@ -135,7 +135,7 @@ export class NarServer {
 
   async #joinedAnswer(
     nar: NarRecord,
-    { download, joined, isAhead }: JoinedDownload,
+    { download, joined, isPrefetched }: JoinedDownload,
     { requestId, client: { peer } }: Requester,
   ): Promise<NarAnswer | NotHere> {
     const run = this.#tracer.here();
@@ -143,11 +143,11 @@ export class NarServer {
       restPassedThrough(this.#deps.passThrough, nar, { ...part, requestId, peer, run });
     const source = joined ? "JOINED" : "MISS";
     const open = async () => (
-      { ...await openDownload(nar, download, { source, passThrough, peer }), isAhead }
+      { ...await openDownload(nar, download, { source, passThrough, peer }), isPrefetched }
     );
     return await this.#tracer.span(
       { name: joined ? "join download" : "wait for first bytes" },
-      () => download.isAhead ? open() : open().catch(whereElse),
+      () => download.isBackground ? open() : open().catch(whereElse),
     );
   }
 
@@ -166,9 +166,9 @@ export class NarServer {
     const nar = await this.#metadata.findNar(narName);
     if (nar === undefined) return await this.#deps.archives.stat(narName, requestId);
     const { kept, watchers } = this.#deps;
-    const isAhead = watchers.prefetch.has(narName);
+    const isPrefetched = watchers.prefetch.has(narName);
     await using answer = await openStored({ kept, ...watchers }, nar, { requestId, client });
-    if (answer !== undefined) return { ...factsOf(answer), isAhead };
+    if (answer !== undefined) return { ...factsOf(answer), isPrefetched };
     return await this.#statDownload(nar) ?? await this.#statUpstream(nar, requestId);
   }
 
@@ -179,7 +179,7 @@ export class NarServer {
     try {
       await download.readable(0);
     } catch (error) {
-      if (download.isAhead) return undefined;
+      if (download.isBackground) return undefined;
       throw error;
     }
     return { source: "JOINED", fileSize: download.fileSize, tag: nar.fileHash };

@@ -17,7 +17,7 @@ export interface NarinfoAnswer {
   readonly source: CacheResult;
   readonly text: string | undefined;
   /** True for the first response with a prefetched narinfo. */
-  readonly isAhead: boolean;
+  readonly isPrefetched: boolean;
 }
 
 export interface NarinfoServerDeps {
@@ -56,7 +56,7 @@ export class NarinfoServer {
   ): Promise<NarinfoAnswer> {
     const { rows: { metadata, signer }, negative, touches, demotions, prefetch } = this.#deps;
     // First, since it is in memory.
-    if (negative.has(storePathHash)) return { source: "HIT", text: undefined, isAhead: false };
+    if (negative.has(storePathHash)) return { source: "HIT", text: undefined, isPrefetched: false };
     let row: NarinfoRow | undefined;
     try {
       row = await metadata.findNarinfo(storePathHash);
@@ -68,30 +68,30 @@ export class NarinfoServer {
     }
     if (row !== undefined && (demotions.none || await this.#isFetchable(row))) {
       touches.narinfo(storePathHash);
-      const isAhead = prefetch.hit(row, { requestId, isHead });
-      return { source: "HIT", text: signer.textOf(row), isAhead };
+      const isPrefetched = prefetch.hit(row, { requestId, isHead });
+      return { source: "HIT", text: signer.textOf(row), isPrefetched };
     }
     return await this.#learn({ storePathHash, row, requestId }, isHead);
   }
 
   async #learn(request: NarinfoRequest, isHead: boolean): Promise<NarinfoAnswer> {
     const { learner, prefetch, rows: { signer }, touches } = this.#deps;
-    const { learned, isJoined, isAhead } = await learner.learn(request);
+    const { learned, isJoined, isPrefetched } = await learner.learn(request);
     const source = isJoined ? "JOINED" : "MISS";
     if (learned.kind === "learned") {
       const { row } = learned;
       // A prefetched narinfo is stored without a use.
-      if (isAhead) touches.narinfo(row.storePathHash);
+      if (isPrefetched) touches.narinfo(row.storePathHash);
       const clientRequest = { requestId: request.requestId, isHead };
-      const isFirst = isAhead && prefetch.hit(row, clientRequest);
-      if (!isAhead) prefetch.missed(learned, { ...clientRequest, isJoined });
-      return { source, text: signer.textOf(row), isAhead: isFirst };
+      const isFirst = isPrefetched && prefetch.hit(row, clientRequest);
+      if (!isPrefetched) prefetch.missed(learned, { ...clientRequest, isJoined });
+      return { source, text: signer.textOf(row), isPrefetched: isFirst };
     }
     const { row } = request;
     // A narinfo whose upstream has failed is better than none.
-    if (row === undefined) return { source, text: undefined, isAhead: false };
+    if (row === undefined) return { source, text: undefined, isPrefetched: false };
     touches.narinfo(row.storePathHash);
-    return { source: "HIT", text: signer.textOf(row), isAhead: false };
+    return { source: "HIT", text: signer.textOf(row), isPrefetched: false };
   }
 
   /** False if every known source of the NAR has failed: the narinfo must be requested again. */

@@ -5,7 +5,7 @@ type Merge = "sum" | "last" | "first";
 export const FIGURES = {
   /** Hits and joined requests. */
   narinfo_hits: "sum",
-  /** Misses and first requests for narinfos that larder fetched ahead. */
+  /** Misses and first requests for narinfos that larder prefetched. */
   narinfo_misses: "sum",
   nar_hits: "sum",
   nar_misses: "sum",

@@ -57,7 +57,7 @@ export const NO_FIGURES: RunFigures = { freedBytes: 0, evictedEntries: 0, evicte
  *    kept NAR file that no narinfo names. At the same age narinfos go first.
  * 2. A NAR file goes with the last narinfo that names it. The use of a NAR is a use of all its
  *    narinfos.
- * 3. A narinfo that larder fetched ahead has the time 0 for its use, until a client requests it.
+ * 3. A narinfo that larder prefetched has the time 0 for its use, until a client requests it.
  * 4. A batch of entries takes some narinfos without a kept file along, a quarter of `ENTRIES_MAX`
  *    at most. None of them has a younger use than the batch's last entry.
  *

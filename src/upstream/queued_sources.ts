@@ -52,7 +52,7 @@ export function queuedNarinfoSource(
     describe: (signal) => inner.describe(signal),
     reach: (signal) => inner.reach(signal),
     narinfo: (storePathHash, signal, rank: AskRank = "client") =>
-      rank === "ahead"
+      rank === "prefetch"
         ? timed(storePathHash, signal, rank)
         : queue.run({ ask: (ended) => timed(storePathHash, ended, rank) }, signal),
     narTook(tookMs) {

@@ -95,8 +95,8 @@ export interface NarinfoSource {
 
 export type QueuedReading = NarinfoReading | Late;
 
-/** The rank of a queued request: "client" if a client waits for it, "ahead" for a prefetch. */
-export type AskRank = "client" | "ahead";
+/** The rank of a queued request: "client" if a client waits for it, "prefetch" for a prefetch. */
+export type AskRank = "client" | "prefetch";
 
 /** A binary cache behind a queue of ours. One without a queue is one, too. */
 export interface QueuedNarinfoSource extends Omit<NarinfoSource, "narinfo"> {

@@ -113,13 +113,13 @@ export class UpstreamPool implements Disposable {
    * Requests a narinfo from `spare` upstreams, for a prefetch. A failure does not count for their
    * health.
    */
-  narinfoAhead(
+  prefetchNarinfo(
     storePathHash: StorePathHash,
     { urls }: Pick<SpareUpstreams, "urls">,
     requestId: string,
   ): Promise<PoolAnswer> {
     const upstreams = this.#upstreams.filter(({ source }) => urls.includes(source.url));
-    return this.#ask(storePathHash, upstreams, { requestId, rank: "ahead" });
+    return this.#ask(storePathHash, upstreams, { requestId, rank: "prefetch" });
   }
 
   /**

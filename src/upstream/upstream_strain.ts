@@ -1,4 +1,4 @@
-/** How long an upstream that was too busy, or slow with a NAR, gets no request ahead. */
+/** How long an upstream that was too busy, or slow with a NAR, gets no prefetch. */
 const OF_LATE_MS = 60_000;
 
 /** An upstream answers these when it has too much to do. */

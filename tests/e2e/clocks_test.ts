@@ -19,7 +19,7 @@ const server = PostgresServer.start();
 const LIBRARY = "/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1";
 
 /** The clock of a machine that is two hours ahead. */
-const AHEAD = { LD_PRELOAD: LIBRARY, FAKETIME: "+2h", FAKETIME_DONT_FAKE_MONOTONIC: "1" };
+const CLOCK_AHEAD = { LD_PRELOAD: LIBRARY, FAKETIME: "+2h", FAKETIME_DONT_FAKE_MONOTONIC: "1" };
 
 const clockMissing = existsSync(LIBRARY)
   ? ""
@@ -39,7 +39,7 @@ testUnless(
       "cache-allow-put-verb": "true",
       "cache-put-token": `ci:${TOKEN}`,
     };
-    await using larder = await startLarder(flags, AHEAD);
+    await using larder = await startLarder(flags, CLOCK_AHEAD);
     const { ahead_s } = await larder.logged("clock differs from the database's");
     assert.ok(Math.abs(Number(ahead_s) - 7_200) < 60, `${ahead_s} s`);
 

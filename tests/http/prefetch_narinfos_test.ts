@@ -30,7 +30,7 @@ Deno.test("prefetch: after one miss the narinfos of the whole closure are here",
   assert.equal(narinfos.value(`larder_prefetch_total${of("narinfo", "used")}`), rest.length);
   const counted = (result: string) =>
     narinfos.value(`larder_cache_requests_total${of("narinfo", result)}`);
-  // The first request for what was fetched ahead does not flatter the hits.
+  // The first request for a prefetched narinfo does not flatter the hits.
   assert.deepEqual([counted("miss"), counted("prefetched"), counted("hit")], [1, 19, 19]);
 });
 

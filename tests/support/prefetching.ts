@@ -9,7 +9,7 @@ const NAR_BYTES_MAX = 1 << 20;
 /** From half of it on, an upstream on a busy machine would seem to struggle. */
 const TIMEOUT_MS = 20_000;
 
-/** A cache that fetches ahead. */
+/** A cache that prefetches. */
 export function prefetchingCache(options: TestCacheOptions): Promise<TestCache> {
   return TestCache.open({
     prefetch: { narBytesMax: NAR_BYTES_MAX },

@@ -40,7 +40,7 @@ export class SmallUpstream implements NarFetcher, NarVerifier {
     return {
       ...quietPool([URL]),
       narinfo: (storePathHash: StorePathHash) => this.#narinfo(storePathHash),
-      narinfoAhead: (storePathHash: StorePathHash) => this.#narinfo(storePathHash),
+      prefetchNarinfo: (storePathHash: StorePathHash) => this.#narinfo(storePathHash),
       isSpare: () => !this.isOff,
       hasQueue: () => false,
     };

@@ -246,7 +246,7 @@ export class TestCache implements AsyncDisposable {
     this.#app.stopping();
   }
 
-  /** Resolves when nothing is fetched ahead that could be by now. */
+  /** Resolves when nothing is prefetched that could be by now. */
   prefetchOver(): Promise<void> {
     return this.#app.prefetchOver();
   }

@@ -29,8 +29,8 @@ const PULLS: readonly Pull[] = [
   { how: "substitution, 16 at a time", latencyMs: 100, reachS: 2.2 },
 ];
 
-/** Larger NARs are not fetched ahead: the default of `--cache-prefetch-nar-max-size`. */
-const AHEAD_BYTES_MAX = 2 ** 20;
+/** Larger NARs are not prefetched: the default of `--cache-prefetch-nar-max-size`. */
+const PREFETCH_BYTES_MAX = 2 ** 20;
 
 /** Durations of a pull through a new cache, and through the same one again. */
 interface Through {
@@ -192,7 +192,7 @@ function rowOf(scene: Scene, { pull, straightS, rounds }: Pulled): string {
 /** The shares of the time of a cold pull: the least for latency, and the processor time. */
 function missed({ closure }: Scene, { latencyMs }: Pull, rounds: readonly Round[]): string {
   const topName = closure.top.slice(STORE_DIR.length + 1);
-  const { narinfos, nars } = leastRoundTrips(topName, closure.paths, AHEAD_BYTES_MAX);
+  const { narinfos, nars } = leastRoundTrips(topName, closure.paths, PREFETCH_BYTES_MAX);
   const latencyS = (narinfos + nars) * latencyMs / 1_000;
   const cpu = cpuSum(rounds.map(({ larder }) => larder.cpu));
   const cpuS = [...cpu.threads.values()].reduce((sum, one) => sum + one, 0) / rounds.length;

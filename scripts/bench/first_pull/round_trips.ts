@@ -15,15 +15,15 @@ export interface RoundTrips {
 /**
  * The least of them for a cold pull. The upstream's narinfos tell the references, so each level of
  * the closure waits for the one above. Nix brings a path after its references. So the NARs above
- * `aheadBytesMax`, which larder does not fetch ahead, wait for those below on their chain.
+ * `prefetchBytesMax`, which larder does not prefetch, wait for those below on their chain.
  */
 export function leastRoundTrips(
   top: string,
   paths: readonly PulledPath[],
-  aheadBytesMax: number,
+  prefetchBytesMax: number,
 ): RoundTrips {
   const byName = new Map(paths.map((path) => [path.name, path]));
-  return { narinfos: levelsBelow(top, byName), nars: narsOnChain(top, byName, aheadBytesMax) };
+  return { narinfos: levelsBelow(top, byName), nars: narsOnChain(top, byName, prefetchBytesMax) };
 }
 
 type Paths = ReadonlyMap<string, PulledPath>;
@@ -40,14 +40,14 @@ function levelsBelow(top: string, paths: Paths): number {
   return levels;
 }
 
-function narsOnChain(top: string, paths: Paths, aheadBytesMax: number): number {
+function narsOnChain(top: string, paths: Paths, prefetchBytesMax: number): number {
   const known = new Map<string, number>();
   const from = (name: string): number => {
     const path = paths.get(name);
     const found = known.get(name);
     if (path === undefined || found !== undefined) return found ?? 0;
     const below = path.references.filter((reference) => reference !== name).map(from);
-    const nars = Math.max(0, ...below) + (path.fileBytes > aheadBytesMax ? 1 : 0);
+    const nars = Math.max(0, ...below) + (path.fileBytes > prefetchBytesMax ? 1 : 0);
     known.set(name, nars);
     return nars;
   };

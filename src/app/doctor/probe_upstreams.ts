@@ -25,7 +25,7 @@ export interface UpstreamProbe {
     | { readonly kind: "untrusted" | "failed"; readonly reason: string }
     | undefined;
   /** How far this clock is ahead of the upstream's; `undefined`: it did not tell. */
-  readonly aheadMs: number | undefined;
+  readonly clockLeadMs: number | undefined;
   /** The longest wait for an answer that larder accepts. */
   readonly headerTimeoutMs: number;
 }
@@ -61,19 +61,19 @@ async function probe(
 ): Promise<UpstreamProbe> {
   const requests = new UpstreamFetch(http, client);
   const { url, headerTimeoutMs } = http;
-  const base = { url, headerTimeoutMs, signature: undefined, aheadMs: undefined };
+  const base = { url, headerTimeoutMs, signature: undefined, clockLeadMs: undefined };
   try {
     await look(requests, url, signal);
     // The second request finds the connection open.
     const startedAt = performance.now();
-    const { status, text, aheadMs } = await look(requests, url, signal);
+    const { status, text, clockLeadMs } = await look(requests, url, signal);
     const latencyMs = performance.now() - startedAt;
     if (status !== 200 && status !== 404) {
-      return { ...base, aheadMs, reach: { kind: "refused", reason: `HTTP status ${status}` } };
+      return { ...base, clockLeadMs, reach: { kind: "refused", reason: `HTTP status ${status}` } };
     }
     const problem = status === 200 ? problemOf(text) : undefined;
     if (problem !== undefined) {
-      return { ...base, aheadMs, reach: { kind: "refused", reason: problem } };
+      return { ...base, clockLeadMs, reach: { kind: "refused", reason: problem } };
     }
     const keys = new TrustedKeys(settings["cache.upstream-public-key"]);
     const fetcher = new HttpNarinfoFetcher({
@@ -85,7 +85,7 @@ async function probe(
     const source = new HttpNarinfoSource({ settings: http, client, fetcher });
     const signature = await signatureOf(source, keys, pathsOf(url), signal);
     const reach = { kind: "reached", latencyMs, hasInfo: status === 200 } as const;
-    return { ...base, aheadMs, reach, signature };
+    return { ...base, clockLeadMs, reach, signature };
   } catch (error) {
     return { ...base, reach: { kind: "unreachable", reason: plainReason(error) } };
   }
@@ -101,12 +101,12 @@ async function look(requests: UpstreamFetch, url: string, signal: AbortSignal) {
     const atMs = Date.now();
     const { status, headers } = response;
     const text = await boundedText(response, INFO_BYTES_MAX);
-    return { status, text, aheadMs: aheadOf(headers, atMs) };
+    return { status, text, clockLeadMs: clockLeadOf(headers, atMs) };
   });
 }
 
 /** The difference to `Date`. A cache on the way may send an old one, with its `Age`. */
-function aheadOf(headers: Headers, atMs: number): number | undefined {
+function clockLeadOf(headers: Headers, atMs: number): number | undefined {
   const dateMs = Date.parse(headers.get("date") ?? "");
   if (Number.isNaN(dateMs)) return undefined;
   const ageMs = 1_000 * (Number(headers.get("age") ?? 0) || 0);

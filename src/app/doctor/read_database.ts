@@ -19,7 +19,7 @@ export type DatabaseState =
     /** Public key of the signing key in the database. */
     readonly publicKey?: string;
     /** How far this machine's clock is ahead of that of the database's server. */
-    readonly aheadMs?: number;
+    readonly clockLeadMs?: number;
   }
   /** No larder has used this storage. */
   | { readonly kind: "missing" }
@@ -67,8 +67,8 @@ export async function readDatabase({ place, isInUse }: DatabaseLook): Promise<Da
 
 async function readPlace(place: DatabasePlace): Promise<DatabaseState> {
   await using metadata = await readMetadata(place, SILENT);
-  const aheadMs = Date.now() - await metadata.board.sharedNowMs();
-  const state = { ...stateOf(await readStorageHealth(metadata)), aheadMs };
+  const clockLeadMs = Date.now() - await metadata.board.sharedNowMs();
+  const state = { ...stateOf(await readStorageHealth(metadata)), clockLeadMs };
   const key = metadata.keys && await sharedKey(metadata.keys);
   return key === undefined ? state : { ...state, publicKey: key.publicKey.text };
 }

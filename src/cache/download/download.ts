@@ -44,7 +44,7 @@ export interface DownloadReader {
 }
 
 /** Origin of a download: a client, a prefetch, or a whole file that another process left. */
-export type DownloadOrigin = "client" | "ahead" | "received";
+export type DownloadOrigin = "client" | "prefetch" | "received";
 
 export interface DownloadParts {
   readonly name: NarName;
@@ -74,8 +74,8 @@ export class Download {
     this.#isWanted = origin === "client";
   }
 
-  /** True if no client waited for the download at its start. */
-  get isAhead(): boolean {
+  /** True if no client waited for the download at its start: a prefetch, or a received file. */
+  get isBackground(): boolean {
     return this.origin !== "client";
   }
 

@@ -7,7 +7,7 @@ import { type DownloadProgress, type InFlight, progressOf } from "./download_pro
 import { GrowingFile } from "./growing_file.ts";
 import { announcedFileSize } from "../nar/nar_naming.ts";
 import type { UpstreamPool } from "../../upstream/upstream_pool.ts";
-import { aheadDeps, type AheadSpace } from "./ahead_deps.ts";
+import { prefetchDeps, type PrefetchSpace } from "./prefetch_deps.ts";
 import { KeepOutageLog } from "./keep_outage_log.ts";
 import type { NarFailure } from "../sources/nar_attempts.ts";
 import { runReceived } from "./received_file.ts";
@@ -17,7 +17,7 @@ import { runInTurn } from "./run_in_turn.ts";
 import { ALONE, type Turns } from "../../locks/turns.ts";
 
 export interface DownloadsDeps extends Omit<RunDownloadDeps, "outages" | "isStopping"> {
-  readonly space: AheadSpace;
+  readonly space: PrefetchSpace;
   /** Knows the upstreams that have capacity to spare. */
   readonly pool: Pick<UpstreamPool, "isSpare">;
   readonly files: FileParts;
@@ -50,7 +50,7 @@ export interface JoinedDownload {
   /** False for a new one. */
   readonly joined: boolean;
   /** True for the first client that joins a prefetch. */
-  readonly isAhead: boolean;
+  readonly isPrefetched: boolean;
 }
 
 /** The downloads in flight: one for each NAR file, however many clients request it. */
@@ -135,22 +135,25 @@ export class Downloads implements InFlight {
   join(nar: NarRecord, requestId: string): JoinedDownload {
     const inFlight = this.find(nar.name);
     // A client has more patience, and more room, than a prefetch.
-    if (inFlight === undefined || hasFailedAhead(inFlight)) {
+    if (inFlight === undefined || hasFailedInBackground(inFlight)) {
       const file = this.#makeGrowingFile(nar, requestId);
       const run = (download: Download) => this.#runInTurn(this.#run, { download, nar, requestId });
       const download = this.#start(nar, { file, origin: "client", run });
-      return { download, joined: false, isAhead: false };
+      return { download, joined: false, isPrefetched: false };
     }
-    const isAhead = inFlight.origin === "ahead" && !inFlight.isWanted;
+    const isPrefetched = inFlight.origin === "prefetch" && !inFlight.isWanted;
     inFlight.want();
-    return { download: inFlight, joined: true, isAhead };
+    return { download: inFlight, joined: true, isPrefetched };
   }
 
   /**
    * A prefetch; not while a download of the same file is in flight. `isJoined`: a client joined
    * it. Never rejects.
    */
-  async ahead(nar: NarRecord, requestId: string): Promise<{ isKept: boolean; isJoined: boolean }> {
+  async prefetch(
+    nar: NarRecord,
+    requestId: string,
+  ): Promise<{ isKept: boolean; isJoined: boolean }> {
     let file: GrowingFile;
     try {
       file = makeGrowingFile(this.#deps.files.tempFolder, nar.name);
@@ -161,10 +164,10 @@ export class Downloads implements InFlight {
     }
     const run = (download: Download) => {
       const { space, pool } = this.#deps;
-      const deps = aheadDeps(this.#run, { space, pool, isWanted: () => download.isWanted });
+      const deps = prefetchDeps(this.#run, { space, pool, isWanted: () => download.isWanted });
       return this.#runInTurn(deps, { download, nar, requestId });
     };
-    const download = this.#start(nar, { file, origin: "ahead", run });
+    const download = this.#start(nar, { file, origin: "prefetch", run });
     await this.#running.get(download);
     return { isKept: isKeptSomewhere(download), isJoined: download.isWanted };
   }
@@ -278,8 +281,8 @@ function isKeptSomewhere({ state }: Download): boolean {
 }
 
 /** True for a download that failed before a client could need it. */
-function hasFailedAhead({ isAhead, state }: Download): boolean {
-  return isAhead && state.state === "failed";
+function hasFailedInBackground({ isBackground, state }: Download): boolean {
+  return isBackground && state.state === "failed";
 }
 
 /** A new growing file. A throw leaves no file behind: descriptors may have run out. */

@@ -17,8 +17,8 @@ export interface NarFacts {
   readonly fileSize: number | undefined;
   /** An entity tag of these very bytes; `undefined` until they are known. */
   readonly tag: string | undefined;
-  /** True for the first answer with a file that larder fetched ahead. */
-  readonly isAhead?: boolean;
+  /** True for the first answer with a file that larder prefetched. */
+  readonly isPrefetched?: boolean;
 }
 
 export interface WholeOptions extends ReadOptions {

@@ -2,8 +2,8 @@ import type { NarinfoRow } from "../../metadata/metadata_store.ts";
 import type { NarName } from "../../nix/nar_name.ts";
 import type { StorePathHash } from "../../nix/store_path.ts";
 import type { Metrics } from "../../telemetry/metrics.ts";
-import { type AheadEnd, AheadLedger } from "./ahead_ledger.ts";
-import { NarsAhead, type NarsAheadDeps } from "./nars_ahead.ts";
+import { type PrefetchEnd, PrefetchOutcomes } from "./prefetch_outcomes.ts";
+import { NarPrefetcher, type NarPrefetcherDeps } from "./nar_prefetcher.ts";
 import type {
   ClientNarinfoRequest,
   LearnedNarinfo,
@@ -17,7 +17,7 @@ const EXPIRE_EVERY_MS = 10_000;
 
 export interface PrefetchDeps {
   readonly narinfos: Omit<ReferenceWalkDeps, "came" | "count">;
-  readonly nars: Omit<NarsAheadDeps, "came" | "count">;
+  readonly nars: Omit<NarPrefetcherDeps, "came" | "count">;
   readonly metrics: Pick<Metrics, "series">;
   readonly nowMs: () => number;
 }
@@ -28,9 +28,9 @@ export interface PrefetchDeps {
  */
 export class Prefetch implements NarinfoPrefetch, NarPrefetch, AsyncDisposable {
   readonly #walk: ReferenceWalk;
-  readonly #nars: NarsAhead;
-  readonly #narinfoLedger: AheadLedger<StorePathHash>;
-  readonly #narLedger: AheadLedger<NarName>;
+  readonly #nars: NarPrefetcher;
+  readonly #narinfoOutcomes: PrefetchOutcomes<StorePathHash>;
+  readonly #narOutcomes: PrefetchOutcomes<NarName>;
   readonly #nowMs: () => number;
   readonly #timer: ReturnType<typeof setInterval>;
 
@@ -48,25 +48,25 @@ export class Prefetch implements NarinfoPrefetch, NarPrefetch, AsyncDisposable {
       };
     };
     const [narinfos, nars] = [series("narinfo"), series("nar")];
-    this.#narinfoLedger = new AheadLedger({
+    this.#narinfoOutcomes = new PrefetchOutcomes({
       nowMs,
       judged: (end) => narinfos[end].count(),
     });
-    this.#narLedger = new AheadLedger({
+    this.#narOutcomes = new PrefetchOutcomes({
       nowMs,
-      judged: (end: AheadEnd) => {
+      judged: (end: PrefetchEnd) => {
         nars[end].count();
         this.#nars.note(end);
       },
     });
     this.#walk = new ReferenceWalk({
       ...deps.narinfos,
-      came: (storePathHash) => this.#narinfoLedger.add(storePathHash),
+      came: (storePathHash) => this.#narinfoOutcomes.add(storePathHash),
       count: (result, amount) => narinfos[result].add(amount),
     });
-    this.#nars = new NarsAhead({
+    this.#nars = new NarPrefetcher({
       ...deps.nars,
-      came: (narName) => this.#narLedger.add(narName),
+      came: (narName) => this.#narOutcomes.add(narName),
       count: (result) => nars[result].count(),
     });
     this.#timer = setInterval(() => this.expire(), EXPIRE_EVERY_MS);
@@ -74,10 +74,10 @@ export class Prefetch implements NarinfoPrefetch, NarPrefetch, AsyncDisposable {
 
   hit(row: NarinfoRow, { isHead, requestId }: ClientNarinfoRequest): boolean {
     // A client that sends HEAD alone has got an answer without an upstream.
-    if (isHead) return this.#narinfoLedger.looked(row.storePathHash);
-    const isAhead = this.#narinfoLedger.requested(row.storePathHash);
-    if (isAhead) this.#addNar(row.narName, requestId);
-    return isAhead;
+    if (isHead) return this.#narinfoOutcomes.headRequested(row.storePathHash);
+    const isPrefetched = this.#narinfoOutcomes.requested(row.storePathHash);
+    if (isPrefetched) this.#addNar(row.narName, requestId);
+    return isPrefetched;
   }
 
   missed(
@@ -89,18 +89,18 @@ export class Prefetch implements NarinfoPrefetch, NarPrefetch, AsyncDisposable {
   }
 
   has(narName: NarName): boolean {
-    return this.#narLedger.has(narName);
+    return this.#narOutcomes.has(narName);
   }
 
   requested(narName: NarName): boolean {
     this.#nars.requested(narName);
-    return this.#narLedger.requested(narName);
+    return this.#narOutcomes.requested(narName);
   }
 
   /** Counts entries without a request in time as wasted, and skips NARs that waited too long. */
   expire(): void {
-    this.#narinfoLedger.expire();
-    this.#narLedger.expire();
+    this.#narinfoOutcomes.expire();
+    this.#narOutcomes.expire();
     this.#nars.expire(this.#nowMs());
     this.#walk.forget();
   }

@@ -36,11 +36,11 @@ export interface NarPrefetch {
 }
 
 /** A prefetched narinfo, or the reason of its absence. */
-export type AheadOutcome =
+export type PrefetchedNarinfo =
   | { readonly kind: "learned"; readonly references: readonly StorePathHash[] }
   | { readonly kind: "absent" | "unknown" };
 
-export interface AheadRequest {
+export interface PrefetchRequest {
   readonly spare: SpareUpstreams;
   readonly requestId: string;
   /** Called when the narinfo is here, before a client gets it. */
@@ -48,14 +48,14 @@ export interface AheadRequest {
 }
 
 /** Prefetches narinfos; a later client joins. */
-export interface NarinfoAhead {
-  /** True while a request for the narinfo runs, for a client or ahead. */
+export interface NarinfoPrefetcher {
+  /** True while a request for the narinfo runs, for a client or a prefetch. */
   isLearning(storePathHash: StorePathHash): boolean;
   /** Never rejects. Not while `isLearning`. */
-  learnAhead(storePathHash: StorePathHash, request: AheadRequest): Promise<AheadOutcome>;
+  prefetch(storePathHash: StorePathHash, request: PrefetchRequest): Promise<PrefetchedNarinfo>;
 }
 
-/** Fetches nothing ahead. */
+/** Prefetches nothing. */
 export const NO_PREFETCH: NarinfoPrefetch & NarPrefetch = {
   hit: () => false,
   missed: () => undefined,

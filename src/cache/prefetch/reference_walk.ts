@@ -4,7 +4,7 @@ import { TimeSlice } from "../../base/time_slice.ts";
 import type { NarinfoFinder } from "../../metadata/metadata_store.ts";
 import type { StorePathHash } from "../../nix/store_path.ts";
 import type { SpareUpstreams, UpstreamPool } from "../../upstream/upstream_pool.ts";
-import type { LearnedNarinfo, NarinfoAhead } from "./prefetch_ports.ts";
+import type { LearnedNarinfo, NarinfoPrefetcher } from "./prefetch_ports.ts";
 
 /** Prefetched narinfos in flight. */
 const IN_FLIGHT_MAX = 64;
@@ -22,7 +22,7 @@ const STORED_MAX = 10_000;
 const CLIENTS_FIRST_MS = 20;
 
 export interface ReferenceWalkDeps {
-  readonly learner: NarinfoAhead;
+  readonly learner: NarinfoPrefetcher;
   readonly metadata: NarinfoFinder;
   readonly negative: { has(storePathHash: StorePathHash): boolean };
   readonly pool: Pick<UpstreamPool, "spare">;
@@ -150,7 +150,7 @@ export class ReferenceWalk {
     }
     const { requestId } = walk;
     const options = { spare, requestId, came: () => came(storePathHash) };
-    const learned = await learner.learnAhead(storePathHash, options);
+    const learned = await learner.prefetch(storePathHash, options);
     if (learned.kind !== "learned") return count("failed", 1);
     this.#noteStored(storePathHash);
     this.#add(learned.references, walk);

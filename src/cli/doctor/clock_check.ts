@@ -13,33 +13,33 @@ const FUTURE_MS = 60_000;
 export interface ClockFacts {
   readonly nowMs: number;
   /** How far this clock is ahead of each upstream's. */
-  readonly aheadMs: readonly number[];
+  readonly clockLeadMs: readonly number[];
   /** How far it is ahead of the database's server; `undefined` without one. */
-  readonly databaseAheadMs?: number | undefined;
+  readonly leadOverDatabaseMs?: number | undefined;
   /** The newest time that the storage has; `undefined` without a storage. */
   readonly newestMs: number | undefined;
 }
 
 /** Compares the clock with those of upstreams and the database, and with the stored times. */
 export function checkClock(facts: ClockFacts): readonly Finding[] {
-  const { nowMs, aheadMs, databaseAheadMs = 0, newestMs } = facts;
+  const { nowMs, clockLeadMs, leadOverDatabaseMs = 0, newestMs } = facts;
   const { ok, warning, failed, notChecked } = findingsOn("clock");
   const advice = "set the clock by NTP, such as timedatectl set-ntp true";
   const findings: Finding[] = [];
   // One upstream may be wrong: the one that agrees best counts.
-  const ahead = aheadMs.toSorted((one, other) => Math.abs(one) - Math.abs(other))[0];
-  if (ahead === undefined) {
+  const leastMs = clockLeadMs.toSorted((one, other) => Math.abs(one) - Math.abs(other))[0];
+  if (leastMs === undefined) {
     findings.push(
       notChecked("no upstream told the time", "compare it with NTP, such as timedatectl"),
     );
   } else {
-    const size = Math.abs(ahead);
-    const fact = `${differenceOf(ahead)} the upstreams`;
-    if (size <= OK_MS) findings.push(ok("agrees with the upstreams"));
-    else findings.push(size <= WARNING_MS ? warning(fact, advice) : failed(fact, advice));
+    const amountMs = Math.abs(leastMs);
+    const fact = `${differenceOf(leastMs)} the upstreams`;
+    if (amountMs <= OK_MS) findings.push(ok("agrees with the upstreams"));
+    else findings.push(amountMs <= WARNING_MS ? warning(fact, advice) : failed(fact, advice));
   }
-  if (Math.abs(databaseAheadMs) > OK_MS) {
-    findings.push(warning(`${differenceOf(databaseAheadMs)} the database's server`, advice));
+  if (Math.abs(leadOverDatabaseMs) > OK_MS) {
+    findings.push(warning(`${differenceOf(leadOverDatabaseMs)} the database's server`, advice));
   }
   if (newestMs !== undefined && newestMs > nowMs + FUTURE_MS) {
     const fact = `the storage has times ${
@@ -50,6 +50,8 @@ export function checkClock(facts: ClockFacts): readonly Finding[] {
   return findings;
 }
 
-function differenceOf(aheadMs: number): string {
-  return `${formatSeconds(Math.abs(aheadMs) / 1_000)} ${aheadMs > 0 ? "ahead of" : "behind"}`;
+function differenceOf(clockLeadMs: number): string {
+  return `${formatSeconds(Math.abs(clockLeadMs) / 1_000)} ${
+    clockLeadMs > 0 ? "ahead of" : "behind"
+  }`;
 }

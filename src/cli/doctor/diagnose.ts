@@ -125,11 +125,11 @@ async function clockFindings(
   settings: Settings,
   { probes, database }: Looks,
 ): Promise<readonly Finding[]> {
-  const aheadMs = (await probes).flatMap((probe) => probe.aheadMs ?? []);
+  const clockLeadMs = (await probes).flatMap((probe) => probe.clockLeadMs ?? []);
   const state = await database;
-  const databaseAheadMs = "health" in state ? state.aheadMs : undefined;
+  const leadOverDatabaseMs = "health" in state ? state.clockLeadMs : undefined;
   return checkClock({
-    ...{ nowMs: Date.now(), aheadMs, databaseAheadMs },
+    ...{ nowMs: Date.now(), clockLeadMs, leadOverDatabaseMs },
     newestMs: newestTimeIn(settings),
   });
 }

@@ -1,7 +1,7 @@
 import type { UpstreamProbe } from "../../app/doctor/probe_upstreams.ts";
 import { type Finding, findingsOn } from "./finding.ts";
 
-/** larder fetches nothing ahead from an upstream that takes longer. */
+/** larder prefetches nothing from an upstream that takes longer. */
 const SLOW_PART = 2;
 
 const ADVICE: readonly (readonly [sign: RegExp, advice: string])[] = [

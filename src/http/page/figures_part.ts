@@ -29,7 +29,7 @@ export function figuresPart({ lifetime, requests, prefetch }: Stats): Html {
       value: formatPercent(narinfo.hit_ratio),
       detail: requestsOf(narinfo),
     }),
-    figure({ name: "Fetched ahead", ...aheadOf(prefetch) }),
+    figure({ name: "Fetched ahead", ...prefetchFigure(prefetch) }),
   ]}</dl>`;
 }
 
@@ -44,7 +44,7 @@ function figure(
  class="quiet">${detail}</span></dd></div>`;
 }
 
-function aheadOf({ is_on, nar, narinfo }: Stats["prefetch"]) {
+function prefetchFigure({ is_on, nar, narinfo }: Stats["prefetch"]) {
   if (!is_on) return { value: "off", detail: "by --cache-prefetch" };
   const wasted = formatNumber(nar.wasted + narinfo.wasted);
   return { value: formatNumber(nar.used + narinfo.used), detail: `used, ${wasted} wasted` };

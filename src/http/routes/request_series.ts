@@ -5,9 +5,9 @@ import type { Metrics, Series } from "../../telemetry/metrics.ts";
 export type CountedResult = CacheResult | "prefetched";
 
 export function countedAs(
-  { source, isAhead }: Pick<NarFacts, "source" | "isAhead">,
+  { source, isPrefetched }: Pick<NarFacts, "source" | "isPrefetched">,
 ): CountedResult {
-  return isAhead ? "prefetched" : source;
+  return isPrefetched ? "prefetched" : source;
 }
 
 /**

@@ -36,7 +36,7 @@ const TRANSFERS_MAX = 50;
 export interface ProcessFacts {
   readonly version: string;
   readonly publicKey: string | undefined;
-  /** False if this larder fetches nothing ahead. */
+  /** False if this larder prefetches nothing. */
   readonly isPrefetching: boolean;
   readonly startedAtMs: number;
   readonly nowMs: () => number;

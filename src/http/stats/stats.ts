@@ -74,7 +74,7 @@ export interface RequestStats {
   readonly hits: number;
   readonly misses: number;
   readonly joined: number;
-  /** Requests for a file that larder fetched ahead, up to its first GET. */
+  /** Requests for a file that larder prefetched, up to its first GET. */
   readonly prefetched: number;
   /** Absences answered from memory. */
   readonly absent: number;

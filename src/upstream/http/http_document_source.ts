@@ -11,7 +11,7 @@ import type { HttpUpstreamSettings } from "./http_settings.ts";
 import type { UpstreamTrace } from "./upstream_trace.ts";
 
 /** Read as part of the answer, under its timeouts: nearly all documents are smaller. */
-const AHEAD_BYTES = 64 * 1024;
+const FIRST_BYTES = 64 * 1024;
 
 // Deno's fetch decodes gzip, and in 2.6.8 brotli too: these encodings never appear here.
 const ENCODING_REGEXP = /^[a-z0-9-]{1,16}(?:, ?[a-z0-9-]{1,16})*$/;
@@ -56,30 +56,30 @@ export class HttpDocumentSource implements DocumentSource {
 
   async #begin({ headers, body }: Response, encoding: string): Promise<DocumentBody> {
     const length = headers.get("content-length") ?? "";
-    const ahead = new ByteBlocks();
+    const first = new ByteBlocks();
     let rest = body === null ? undefined : new PieceReader(body);
-    while (rest !== undefined && ahead.byteLength < AHEAD_BYTES) {
+    while (rest !== undefined && first.byteLength < FIRST_BYTES) {
       const piece = await rest.read();
       if (piece === undefined) rest = undefined;
-      else ahead.add(piece);
+      else first.add(piece);
     }
     return {
       encoding: encoding === "identity" ? undefined : encoding,
       size: /^[0-9]{1,15}$/.test(length) ? Number(length) : undefined,
       framed: length !== "" || headers.has("transfer-encoding"),
-      ...bodyOf({ ahead, rest, idleTimeoutMs: this.#idleTimeoutMs }),
+      ...bodyOf({ first, rest, idleTimeoutMs: this.#idleTimeoutMs }),
     };
   }
 }
 
 interface BodyParts {
-  readonly ahead: ByteBlocks;
+  readonly first: ByteBlocks;
   readonly rest: PieceReader | undefined;
   readonly idleTimeoutMs: number;
 }
 
 function bodyOf(
-  { ahead, rest, idleTimeoutMs }: BodyParts,
+  { first, rest, idleTimeoutMs }: BodyParts,
 ): Pick<DocumentBody, "pieces" | "cancel"> {
   let isCancelled = false;
   const cancel = () => {
@@ -88,7 +88,7 @@ function bodyOf(
   };
   async function* pieces(): DocumentBody["pieces"] {
     try {
-      yield* ahead.drained();
+      yield* first.drained();
       while (rest !== undefined) {
         const reading = rest.read().then((piece) => ({ piece }));
         const result = await within(reading, idleTimeoutMs);

@@ -48,7 +48,7 @@ export class HttpNarinfoSource implements NarinfoSource {
   ): Promise<NarinfoReading> {
     if (signal?.aborted) return failedReading(signal.reason);
     const { fetcher, trace = NO_UPSTREAM_TRACE, busy = () => {} } = this.#deps;
-    const order = { storePathHash, headers: trace.headers(), isFinal: rank === "ahead" };
+    const order = { storePathHash, headers: trace.headers(), isFinal: rank === "prefetch" };
     const { answered } = trace;
     return await this.#fetch.watched(
       this.url,

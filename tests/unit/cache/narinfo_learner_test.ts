@@ -26,7 +26,7 @@ Deno.test("narinfo: another member has its turn once the database has the row", 
   const learner = new NarinfoLearner({
     metadata,
     memory: { negative: new NegativeCache(0), demotions: new Demotions() },
-    pool: { narinfo: absent, narinfoAhead: absent },
+    pool: { narinfo: absent, prefetchNarinfo: absent },
     turns: { narinfo: () => Promise.resolve(turn) },
     signer: createSigner(undefined),
     nowMs: () => 0,

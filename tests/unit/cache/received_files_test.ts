@@ -29,9 +29,9 @@ Deno.test("downloads: a client that joins a received file joins no prefetch", as
   const resumed = downloads.resume([path]);
   await eventually("it is verified", () => downloads.find(PACKED.name) !== undefined);
 
-  const { joined, isAhead } = downloads.join(PACKED, "request");
+  const { joined, isPrefetched } = downloads.join(PACKED, "request");
 
-  assert.deepEqual({ joined, isAhead }, { joined: true, isAhead: false });
+  assert.deepEqual({ joined, isPrefetched }, { joined: true, isPrefetched: false });
   verdict.resolve(MEASURED);
   await resumed;
 });

@@ -31,7 +31,7 @@ Deno.test("narinfo: a stored one that no upstream replaces is served and used", 
     },
     learner: {
       learn: () =>
-        Promise.resolve({ learned: { kind: "unknown" }, isJoined: false, isAhead: false }),
+        Promise.resolve({ learned: { kind: "unknown" }, isJoined: false, isPrefetched: false }),
     },
     negative: new NegativeCache(1),
     demotions,

@@ -49,7 +49,7 @@ function scene() {
   const walk = new ReferenceWalk({
     learner: {
       isLearning: () => false,
-      learnAhead: (storePathHash) => {
+      prefetch: (storePathHash) => {
         fetched.push(storePathHash);
         return Promise.resolve({ kind: "learned", references: [] });
       },

@@ -3,8 +3,8 @@ import { checkClock } from "../../../../src/cli/doctor/clock_check.ts";
 
 const NOW_MS = Date.UTC(2026, 10, 22);
 
-function marksOf(aheadMs: readonly number[], newestMs?: number): readonly string[] {
-  return checkClock({ nowMs: NOW_MS, aheadMs, newestMs }).map(({ mark }) => mark);
+function marksOf(clockLeadMs: readonly number[], newestMs?: number): readonly string[] {
+  return checkClock({ nowMs: NOW_MS, clockLeadMs, newestMs }).map(({ mark }) => mark);
 }
 
 Deno.test("doctor: the clock is compared with the upstream that agrees best", () => {
@@ -20,14 +20,14 @@ Deno.test("doctor: times of the future in the storage are a warning", () => {
 });
 
 Deno.test("doctor: a wrong clock comes with its direction and what to do", () => {
-  const [finding] = checkClock({ nowMs: NOW_MS, aheadMs: [-600_000], newestMs: undefined });
+  const [finding] = checkClock({ nowMs: NOW_MS, clockLeadMs: [-600_000], newestMs: undefined });
   assert.equal(finding?.fact, "10m00s behind the upstreams");
   assert.match(finding?.advice ?? "", /NTP/);
 });
 
 Deno.test("doctor: a clock that differs from the database's is a warning", () => {
-  const facts = { nowMs: NOW_MS, aheadMs: [0], newestMs: undefined };
-  const findings = checkClock({ ...facts, databaseAheadMs: -7_200_000 });
+  const facts = { nowMs: NOW_MS, clockLeadMs: [0], newestMs: undefined };
+  const findings = checkClock({ ...facts, leadOverDatabaseMs: -7_200_000 });
   assert.deepEqual(findings.map(({ mark }) => mark), ["ok", "warning"]);
   assert.equal(findings[1]?.fact, "2h00m behind the database's server");
 });

@@ -6,7 +6,7 @@ const PROBE: UpstreamProbe = {
   url: "https://cache.example.org",
   reach: { kind: "reached", latencyMs: 30, hasInfo: true },
   signature: { kind: "trusted", keyName: "cache-1" },
-  aheadMs: 0,
+  clockLeadMs: 0,
   headerTimeoutMs: 3_000,
 };
 const unreachable = (reason: string) => ({ reach: { kind: "unreachable", reason } } as const);

@@ -1,5 +1,5 @@
 /** NARs that larder prefetches before the first NAR request. */
-export const FIRST_NARS = 50;
+export const INITIAL_NARS = 50;
 
 /** NARs that larder prefetches for each NAR request. */
 export const NARS_PER_REQUEST = 4;
@@ -14,7 +14,7 @@ export const OUTCOMES_MIN = 20;
 export const TRIAL_EVERY = 20;
 
 /** The recent use of prefetched NARs. */
-export interface NarYield {
+export interface PrefetchYield {
   /** NARs that may be prefetched before the next NAR request. */
   readonly credit: number;
   /** True for wasted; the newest last. */
@@ -24,7 +24,7 @@ export interface NarYield {
 }
 
 export type YieldEvent =
-  /** A NAR is fetched ahead. */
+  /** A NAR is prefetched. */
   | "fetched"
   /** Skipped, because most are wasted. */
   | "skipped"
@@ -35,10 +35,10 @@ export type YieldEvent =
   | "wasted"
   | "failed";
 
-export const FIRST_YIELD: NarYield = { credit: FIRST_NARS, outcomes: [], skipped: 0 };
+export const INITIAL_YIELD: PrefetchYield = { credit: INITIAL_NARS, outcomes: [], skipped: 0 };
 
 /** The only place where the yield changes. */
-export function nextYield(now: NarYield, event: YieldEvent): NarYield {
+export function nextYield(now: PrefetchYield, event: YieldEvent): PrefetchYield {
   switch (event) {
     case "fetched":
       return { ...now, credit: Math.max(0, now.credit - 1), skipped: 0 };
@@ -55,17 +55,17 @@ export function nextYield(now: NarYield, event: YieldEvent): NarYield {
 }
 
 /** "wait": until the next NAR request. "skip": this NAR is not worth a request. */
-export function decide({ credit, outcomes, skipped }: NarYield): "fetch" | "wait" | "skip" {
+export function decide({ credit, outcomes, skipped }: PrefetchYield): "fetch" | "wait" | "skip" {
   if (credit === 0) return "wait";
   const wasted = outcomes.filter((isWasted) => isWasted).length;
   const isMostlyWasted = outcomes.length >= OUTCOMES_MIN && wasted > outcomes.length / 2;
   return isMostlyWasted && skipped < TRIAL_EVERY - 1 ? "skip" : "fetch";
 }
 
-function judged(now: NarYield, isWasted: boolean): NarYield {
+function judged(now: PrefetchYield, isWasted: boolean): PrefetchYield {
   return { ...now, outcomes: [...now.outcomes, isWasted].slice(-OUTCOMES_MAX) };
 }
 
-function creditOf({ credit }: NarYield, more: number): number {
-  return Math.min(FIRST_NARS, credit + more);
+function creditOf({ credit }: PrefetchYield, more: number): number {
+  return Math.min(INITIAL_NARS, credit + more);
 }

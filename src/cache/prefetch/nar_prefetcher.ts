@@ -4,7 +4,7 @@ import type { NarName } from "../../nix/nar_name.ts";
 import type { UpstreamPool } from "../../upstream/upstream_pool.ts";
 import type { Downloads } from "../download/downloads.ts";
 import { announcedFileSize } from "../nar/nar_naming.ts";
-import { decide, FIRST_YIELD, nextYield, type YieldEvent } from "./nar_yield.ts";
+import { decide, INITIAL_YIELD, nextYield, type YieldEvent } from "./prefetch_yield.ts";
 
 /** Prefetched NARs in flight. */
 const IN_FLIGHT_MAX = 16;
@@ -21,9 +21,9 @@ export interface LeadingRequest {
   readonly atMs: number;
 }
 
-export interface NarsAheadDeps {
+export interface NarPrefetcherDeps {
   readonly metadata: Pick<NarFinder, "findNar" | "sourcesOf">;
-  readonly downloads: Pick<Downloads, "has" | "ahead">;
+  readonly downloads: Pick<Downloads, "has" | "prefetch">;
   readonly pool: Pick<UpstreamPool, "isSpare" | "hasQueue">;
   /** True if a file of this size fits without eviction of recently used entries. */
   readonly hasRoom: (fileSize: number) => Promise<boolean>;
@@ -35,19 +35,19 @@ export interface NarsAheadDeps {
 }
 
 /** Prefetches small NARs whose narinfo a client has, while clients request such NARs. */
-export class NarsAhead {
-  readonly #deps: NarsAheadDeps;
+export class NarPrefetcher {
+  readonly #deps: NarPrefetcherDeps;
   /** The request of the client that has the narinfo. */
   readonly #waiting = new Map<NarName, LeadingRequest>();
   /** The newest last; some may have ended. */
   #order: NarName[] = [];
   readonly #running = new Set<Promise<void>>();
-  #yield = FIRST_YIELD;
+  #yield = INITIAL_YIELD;
   #inFlight = 0;
   #isStopped = false;
   #isStarting = false;
 
-  constructor(deps: NarsAheadDeps) {
+  constructor(deps: NarPrefetcherDeps) {
     this.#deps = deps;
   }
 
@@ -156,7 +156,7 @@ export class NarsAhead {
     }
     if (this.#isStopped || downloads.has(narName)) return;
     this.note("fetched");
-    const { isKept, isJoined } = await downloads.ahead(nar, request.requestId);
+    const { isKept, isJoined } = await downloads.prefetch(nar, request.requestId);
     if (!isKept) {
       this.note("failed");
       return count("failed");

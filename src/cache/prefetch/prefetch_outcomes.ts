@@ -4,23 +4,23 @@ const WASTED_AFTER_MS = 10 * 60_000;
 /** Prefetched names in memory, and as many judged ones. */
 const NAMES_MAX = 20_000;
 
-export type AheadEnd = "used" | "wasted";
+export type PrefetchEnd = "used" | "wasted";
 
-export interface AheadLedgerDeps {
+export interface PrefetchOutcomesDeps {
   readonly nowMs: () => number;
   /** Called once for each name. */
-  readonly judged: (end: AheadEnd) => void;
+  readonly judged: (end: PrefetchEnd) => void;
 }
 
 /** The prefetched entries that no client has requested. */
-export class AheadLedger<Name extends string> {
-  readonly #deps: AheadLedgerDeps;
+export class PrefetchOutcomes<Name extends string> {
+  readonly #deps: PrefetchOutcomesDeps;
   /** The time of each fetch, in that order. */
   readonly #waiting = new Map<Name, number>();
   /** Judged entries, whose first GET is still a hit of its own kind. */
   readonly #judged = new Set<Name>();
 
-  constructor(deps: AheadLedgerDeps) {
+  constructor(deps: PrefetchOutcomesDeps) {
     this.#deps = deps;
   }
 
@@ -48,10 +48,10 @@ export class AheadLedger<Name extends string> {
   }
 
   /** The same for a HEAD that is a use of the entry: its first GET is still to come. */
-  looked(name: Name): boolean {
-    const isAhead = this.requested(name);
-    if (isAhead) this.#keep(name);
-    return isAhead;
+  headRequested(name: Name): boolean {
+    const isPrefetched = this.requested(name);
+    if (isPrefetched) this.#keep(name);
+    return isPrefetched;
   }
 
   /** Counts entries without a request in time as wasted. */

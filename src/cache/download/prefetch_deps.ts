@@ -6,10 +6,10 @@ import type { AttemptLogDeps } from "../sources/attempt_log.ts";
 import type { RunDownloadDeps } from "./run_download.ts";
 
 /** The space that a download reserves, with or without a client. */
-export type AheadSpace = RunDownloadDeps["space"] & Pick<Space, "reserveSpare" | "growSpare">;
+export type PrefetchSpace = RunDownloadDeps["space"] & Pick<Space, "reserveSpare" | "growSpare">;
 
-export interface AheadParts {
-  readonly space: AheadSpace;
+export interface PrefetchDownloadParts {
+  readonly space: PrefetchSpace;
   readonly pool: Pick<UpstreamPool, "isSpare">;
   /** False until a client joins. */
   readonly isWanted: () => boolean;
@@ -20,9 +20,9 @@ export interface AheadParts {
  * was used within the hour. Its failures touch neither the log nor an upstream's health. All of
  * that ends when a client joins.
  */
-export function aheadDeps(
+export function prefetchDeps(
   deps: RunDownloadDeps,
-  { space, pool, isWanted }: AheadParts,
+  { space, pool, isWanted }: PrefetchDownloadParts,
 ): RunDownloadDeps {
   const { candidates, logging } = deps.attempts;
   return {
