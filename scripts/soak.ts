@@ -160,7 +160,7 @@ async function lackOf(port: number, { storePathHash }: StoreObject): Promise<str
     return status === 200 ? "" : `the NAR is ${status}`;
   } catch (error) {
     const message = messageOf(error);
-    // A narinfo learned during its NAR's download may forward a wrong size.
+    // A narinfo fetched during its NAR's download may forward a wrong size.
     return message.startsWith("FileSize") ? "" : message;
   }
 }

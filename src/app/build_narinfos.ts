@@ -1,6 +1,6 @@
 import type { Downloads } from "../cache/download/downloads.ts";
-import { learningNames } from "../cache/learning_names.ts";
-import { NarinfoLearner } from "../cache/narinfo_learner.ts";
+import { noteStorePathNames } from "../cache/note_store_path_names.ts";
+import { NarinfoFetches } from "../cache/narinfo_fetches.ts";
 import type { NegativeCache } from "../cache/negative_cache.ts";
 import { createSigner } from "../cache/own_signature.ts";
 import { Prefetch } from "../cache/prefetch/prefetch.ts";
@@ -21,7 +21,7 @@ export interface NarinfoNeighbours {
   readonly touches: Touches;
   readonly downloads: Downloads;
   readonly space: Space;
-  readonly names: Pick<StorePathNames, "learn">;
+  readonly names: Pick<StorePathNames, "note">;
 }
 
 /** Wires narinfos, and the prefetch for the clients that request them. */
@@ -30,12 +30,12 @@ export function buildNarinfos(parts: AppParts, neighbours: NarinfoNeighbours) {
   const { log, metrics } = parts.telemetry;
   const { pool, negative, demotions, touches, downloads, space, names } = neighbours;
   const signer = createSigner(parts.identity.secretKey);
-  const learner = new NarinfoLearner({
-    metadata: learningNames(metadata, names),
+  const narinfoFetches = new NarinfoFetches({
+    metadata: noteStorePathNames(metadata, names),
     ...{ pool, signer, nowMs, memory: { negative, demotions }, turns, log },
   });
   const prefetch = fetching.prefetch && new Prefetch({
-    narinfos: { learner, metadata, negative, pool },
+    narinfos: { narinfoFetches, metadata, negative, pool },
     nars: {
       ...{ metadata, downloads, pool },
       hasRoom: (fileSize) => space.hasSpare(fileSize),
@@ -46,7 +46,7 @@ export function buildNarinfos(parts: AppParts, neighbours: NarinfoNeighbours) {
   });
   const narinfos = new NarinfoServer({
     rows: { metadata, signer },
-    ...{ learner, negative, demotions, touches, log },
+    ...{ narinfoFetches, negative, demotions, touches, log },
     prefetch: prefetch ?? NO_PREFETCH,
   });
   return { narinfos, prefetch };

@@ -5,7 +5,7 @@ import type { Logger } from "../telemetry/logger.ts";
 import { OutageLog } from "../telemetry/outage_log.ts";
 import { OUTAGES } from "../telemetry/outages.ts";
 import type { CacheResult } from "./nar/nar_answer.ts";
-import type { NarinfoLearner, NarinfoRequest } from "./narinfo_learner.ts";
+import type { NarinfoFetches, NarinfoRequest } from "./narinfo_fetches.ts";
 import type { NegativeCache } from "./negative_cache.ts";
 import type { Signer } from "./own_signature.ts";
 import type { NarinfoPrefetch } from "./prefetch/prefetch_ports.ts";
@@ -26,7 +26,7 @@ export interface NarinfoServerDeps {
     readonly metadata: Pick<MetadataStore, "findNarinfo" | "findNar" | "sourcesOf">;
     readonly signer: Signer;
   };
-  readonly learner: Pick<NarinfoLearner, "learn">;
+  readonly narinfoFetches: Pick<NarinfoFetches, "fetch">;
   readonly negative: NegativeCache;
   readonly demotions: Demotions;
   readonly touches: Touches;
@@ -71,20 +71,20 @@ export class NarinfoServer {
       const isPrefetched = prefetch.hit(row, { requestId, isHead });
       return { source: "HIT", text: signer.textOf(row), isPrefetched };
     }
-    return await this.#learn({ storePathHash, row, requestId }, isHead);
+    return await this.#fetch({ storePathHash, row, requestId }, isHead);
   }
 
-  async #learn(request: NarinfoRequest, isHead: boolean): Promise<NarinfoAnswer> {
-    const { learner, prefetch, rows: { signer }, touches } = this.#deps;
-    const { learned, isJoined, isPrefetched } = await learner.learn(request);
+  async #fetch(request: NarinfoRequest, isHead: boolean): Promise<NarinfoAnswer> {
+    const { narinfoFetches, prefetch, rows: { signer }, touches } = this.#deps;
+    const { narinfo, isJoined, isPrefetched } = await narinfoFetches.fetch(request);
     const source = isJoined ? "JOINED" : "MISS";
-    if (learned.kind === "learned") {
-      const { row } = learned;
+    if (narinfo.kind === "found") {
+      const { row } = narinfo;
       // A prefetched narinfo is stored without a use.
       if (isPrefetched) touches.narinfo(row.storePathHash);
       const clientRequest = { requestId: request.requestId, isHead };
       const isFirst = isPrefetched && prefetch.hit(row, clientRequest);
-      if (!isPrefetched) prefetch.missed(learned, { ...clientRequest, isJoined });
+      if (!isPrefetched) prefetch.missed(narinfo, { ...clientRequest, isJoined });
       return { source, text: signer.textOf(row), isPrefetched: isFirst };
     }
     const { row } = request;

@@ -33,7 +33,7 @@ export class StorePathNames {
   }
 
   /** Notes the store path of a NAR, for the log lines of the download that follows. */
-  learn(narName: NarName, { storePathHash, name }: NamedPath): void {
+  note(narName: NarName, { storePathHash, name }: NamedPath): void {
     // Each is a part of its narinfo.
     this.#known.set(narName, ownText(name));
     this.#deps.record?.named(storePathHash, name, narName);
@@ -65,7 +65,7 @@ export class StorePathNames {
       const [storePathHash] = await metadata.narinfosOf(narName);
       const name = storePathHash && await this.ofPath(storePathHash);
       if (storePathHash === undefined || name === undefined) return undefined;
-      this.learn(narName, { storePathHash, name });
+      this.note(narName, { storePathHash, name });
       return name;
     } catch {
       log.debug("nar without a name", { nar: narName });

@@ -10,7 +10,7 @@ import type { Changed } from "./change_feed.ts";
 import type { DocumentRow } from "./document_keeper.ts";
 import type { GraphRow } from "./graph_finder.ts";
 import type { ExpiredSlots, HistoryRow } from "./history_keeper.ts";
-import { isLearned, LateWrites } from "./late_writes.ts";
+import { isFromUpstreams, LateWrites } from "./late_writes.ts";
 import type { NamedPath } from "./name_finder.ts";
 import {
   type Change,
@@ -239,7 +239,7 @@ export class HotMetadataStore implements MetadataStore {
     if (row !== undefined) this.#writing.set(keyOf(row), row);
     let isLast = false;
     try {
-      if (isLearned(changes)) await this.#late.write(changes);
+      if (isFromUpstreams(changes)) await this.#late.write(changes);
       else await this.#inner.apply(changes, options);
       isLast = row !== undefined && this.#writing.get(keyOf(row)) === row;
     } finally {

@@ -21,7 +21,7 @@ import { isSameClaim } from "./nar_claims.ts";
 type PutNarinfo = Extract<Change, { kind: "put-narinfo" }>;
 
 /** Changes from an upstream's answers. */
-export type LearnedChange = PutNarinfo | Extract<Change, { kind: "put-source" }>;
+export type UpstreamChange = PutNarinfo | Extract<Change, { kind: "put-source" }>;
 
 /** How long a client's request waits for the database. */
 const LATE_AFTER_MS = 500;
@@ -35,12 +35,12 @@ const LATE_LENGTH_MAX = 64 << 20;
 export interface LateWritesDeps {
   readonly inner: ChangeWriter & Pick<NarFinder, "findNar">;
   /** Called when late changes are written, or given up. */
-  readonly landed: (changes: readonly LearnedChange[]) => void;
+  readonly landed: (changes: readonly UpstreamChange[]) => void;
   readonly log: Logger;
 }
 
 /** True where all changes are from upstreams' answers. */
-export function isLearned(changes: readonly Change[]): changes is readonly LearnedChange[] {
+export function isFromUpstreams(changes: readonly Change[]): changes is readonly UpstreamChange[] {
   return changes.every((change) =>
     change.kind === "put-source" || change.kind === "put-narinfo" && change.onlyIf === undefined
   );
@@ -52,10 +52,10 @@ export function isLearned(changes: readonly Change[]): changes is readonly Learn
  */
 export class LateWrites {
   readonly #deps: LateWritesDeps;
-  readonly #lists = new Set<readonly LearnedChange[]>();
+  readonly #lists = new Set<readonly UpstreamChange[]>();
   /** The last change of each path. */
   readonly #narinfos = new Map<StorePathHash, PutNarinfo>();
-  readonly #nars = new Map<NarName, Set<LearnedChange>>();
+  readonly #nars = new Map<NarName, Set<UpstreamChange>>();
   readonly #outage;
   readonly #late = new SharedTimer(LATE_AFTER_MS);
   readonly #soon = new SharedTimer(0);
@@ -68,7 +68,7 @@ export class LateWrites {
   }
 
   /** Resolves when the changes are written, or readable here. Throws as `apply` does. */
-  async write(changes: readonly LearnedChange[]): Promise<void> {
+  async write(changes: readonly UpstreamChange[]): Promise<void> {
     const { inner } = this.#deps;
     if (this.#lists.size >= LATE_MAX || this.#length >= LATE_LENGTH_MAX) {
       const message = "Cannot keep narinfo: too many wait for the database";
@@ -131,7 +131,7 @@ export class LateWrites {
   }
 
   /** A taken name must fail now: later its narinfo has been served. */
-  async #refuseTaken(changes: readonly LearnedChange[]): Promise<void> {
+  async #refuseTaken(changes: readonly UpstreamChange[]): Promise<void> {
     for (const change of changes) {
       if (change.kind !== "put-narinfo") continue;
       const { name } = change.nar;
@@ -145,7 +145,7 @@ export class LateWrites {
     }
   }
 
-  #add(changes: readonly LearnedChange[]): void {
+  #add(changes: readonly UpstreamChange[]): void {
     if (this.#lists.size === 0) {
       this.#outage.failed("database does not take writes: narinfos are kept in memory");
     }
@@ -159,7 +159,7 @@ export class LateWrites {
     }
   }
 
-  #remove(changes: readonly LearnedChange[]): void {
+  #remove(changes: readonly UpstreamChange[]): void {
     if (this.#lists.delete(changes)) this.#length -= lengthOf(changes);
     for (const change of changes) {
       const ofNar = this.#nars.get(narNameOf(change));
@@ -175,13 +175,13 @@ export class LateWrites {
   }
 }
 
-function lengthOf(changes: readonly LearnedChange[]): number {
+function lengthOf(changes: readonly UpstreamChange[]): number {
   return changes.reduce(
     (sum, change) => sum + (change.kind === "put-narinfo" ? change.row.body.length : 0),
     0,
   );
 }
 
-function narNameOf(change: LearnedChange): NarName {
+function narNameOf(change: UpstreamChange): NarName {
   return change.kind === "put-narinfo" ? change.nar.name : change.narName;
 }

@@ -41,7 +41,7 @@ export const rowSweeperClauses: Clauses<MetadataStore> = {
     assert.deepEqual([new Set(narinfos), nars], [new Set([a, b]), [narOf(c).name]]);
   },
 
-  "a path that was swept is learnt again, and its NAR too": async (store) => {
+  "a path that was swept is stored again, and its NAR too": async (store) => {
     await store.apply([put(a, [b], 1)]);
     await sweepAll(store, 1);
     await sweepAll(store, 1 + NAR_GRACE_MS);

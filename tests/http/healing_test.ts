@@ -93,7 +93,7 @@ Deno.test("health: an upstream that is down comes back without a restart", async
   }
 });
 
-Deno.test("healing: a path that is another file by now is learned anew", async () => {
+Deno.test("healing: a path that is another file by now is fetched anew", async () => {
   await using upstream = await fakeUpstream({ objects: [object], stored: true });
   await using again = await fakeUpstream({ dialect: "harmonia", objects: [object], stored: true });
   const keys = [upstream, again].map(({ publicKey }) => parsePublicKey(publicKey));

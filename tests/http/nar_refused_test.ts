@@ -165,7 +165,7 @@ Deno.test("nar: a range whose download fails before it leaves no file open", asy
   assert.equal(answer.status, 404);
 });
 
-Deno.test("nar: of a kept file a narinfo that is learned again tells its real size", async () => {
+Deno.test("nar: of a kept file a narinfo that is fetched again tells its real size", async () => {
   await using upstream = await fakeUpstream({ objects: [object], stored: true });
   await using cache = await TestCache.open({ upstreams: [upstream], allowDelete: true });
   await (await cache.get(await cache.narPath(HASH))).bytes();

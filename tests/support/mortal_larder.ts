@@ -8,7 +8,7 @@ import { NegativeCache } from "../../src/cache/negative_cache.ts";
 import { createSigner } from "../../src/cache/own_signature.ts";
 import { Remover } from "../../src/cache/remove.ts";
 import { NarServer } from "../../src/cache/serve_nar.ts";
-import { NarinfoLearner } from "../../src/cache/narinfo_learner.ts";
+import { NarinfoFetches } from "../../src/cache/narinfo_fetches.ts";
 import { NO_PREFETCH } from "../../src/cache/prefetch/prefetch_ports.ts";
 import { NarinfoServer } from "../../src/cache/serve_narinfo.ts";
 import { Touches } from "../../src/cache/touches.ts";
@@ -221,7 +221,7 @@ export class RunningLarder {
     this.narinfos = new NarinfoServer({
       ...{ negative, demotions, log },
       rows: { metadata, signer },
-      learner: new NarinfoLearner({ ...told, pool, nowMs }),
+      narinfoFetches: new NarinfoFetches({ ...told, pool, nowMs }),
       touches,
       prefetch: NO_PREFETCH,
     });

@@ -6,9 +6,9 @@ import { type PrefetchEnd, PrefetchOutcomes } from "./prefetch_outcomes.ts";
 import { NarPrefetcher, type NarPrefetcherDeps } from "./nar_prefetcher.ts";
 import type {
   ClientNarinfoRequest,
-  LearnedNarinfo,
   NarinfoPrefetch,
   NarPrefetch,
+  NewNarinfo,
 } from "./prefetch_ports.ts";
 import { ReferenceWalk, type ReferenceWalkDeps } from "./reference_walk.ts";
 
@@ -81,11 +81,11 @@ export class Prefetch implements NarinfoPrefetch, NarPrefetch, AsyncDisposable {
   }
 
   missed(
-    learned: LearnedNarinfo,
+    narinfo: NewNarinfo,
     { isHead, requestId, isJoined }: ClientNarinfoRequest & { readonly isJoined: boolean },
   ): void {
-    if (!isJoined) this.#walk.begin(learned, requestId);
-    if (!isHead) this.#addNar(learned.row.narName, requestId);
+    if (!isJoined) this.#walk.begin(narinfo, requestId);
+    if (!isHead) this.#addNar(narinfo.row.narName, requestId);
   }
 
   has(narName: NarName): boolean {

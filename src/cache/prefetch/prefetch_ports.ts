@@ -11,7 +11,7 @@ export interface ClientNarinfoRequest {
 }
 
 /** A narinfo that an upstream sent for a client. */
-export interface LearnedNarinfo {
+export interface NewNarinfo {
   readonly row: NarinfoRow;
   readonly references: readonly StorePathHash[];
 }
@@ -22,7 +22,7 @@ export interface NarinfoPrefetch {
   hit(row: NarinfoRow, request: ClientNarinfoRequest): boolean;
   /** An upstream sent it; `isJoined`: for another client's request. */
   missed(
-    learned: LearnedNarinfo,
+    narinfo: NewNarinfo,
     request: ClientNarinfoRequest & { readonly isJoined: boolean },
   ): void;
 }
@@ -37,7 +37,7 @@ export interface NarPrefetch {
 
 /** A prefetched narinfo, or the reason of its absence. */
 export type PrefetchedNarinfo =
-  | { readonly kind: "learned"; readonly references: readonly StorePathHash[] }
+  | { readonly kind: "found"; readonly references: readonly StorePathHash[] }
   | { readonly kind: "absent" | "unknown" };
 
 export interface PrefetchRequest {
@@ -50,8 +50,8 @@ export interface PrefetchRequest {
 /** Prefetches narinfos; a later client joins. */
 export interface NarinfoPrefetcher {
   /** True while a request for the narinfo runs, for a client or a prefetch. */
-  isLearning(storePathHash: StorePathHash): boolean;
-  /** Never rejects. Not while `isLearning`. */
+  isInFlight(storePathHash: StorePathHash): boolean;
+  /** Never rejects. Not while `isInFlight`. */
   prefetch(storePathHash: StorePathHash, request: PrefetchRequest): Promise<PrefetchedNarinfo>;
 }
 

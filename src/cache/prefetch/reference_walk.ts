@@ -4,7 +4,7 @@ import { TimeSlice } from "../../base/time_slice.ts";
 import type { NarinfoFinder } from "../../metadata/metadata_store.ts";
 import type { StorePathHash } from "../../nix/store_path.ts";
 import type { SpareUpstreams, UpstreamPool } from "../../upstream/upstream_pool.ts";
-import type { LearnedNarinfo, NarinfoPrefetcher } from "./prefetch_ports.ts";
+import type { NarinfoPrefetcher, NewNarinfo } from "./prefetch_ports.ts";
 
 /** Prefetched narinfos in flight. */
 const IN_FLIGHT_MAX = 64;
@@ -22,7 +22,7 @@ const STORED_MAX = 10_000;
 const CLIENTS_FIRST_MS = 20;
 
 export interface ReferenceWalkDeps {
-  readonly learner: NarinfoPrefetcher;
+  readonly narinfoFetches: NarinfoPrefetcher;
   readonly metadata: NarinfoFinder;
   readonly negative: { has(storePathHash: StorePathHash): boolean };
   readonly pool: Pick<UpstreamPool, "spare">;
@@ -61,7 +61,7 @@ export class ReferenceWalk {
   }
 
   /** Walks on from the references of a client's narinfo. */
-  begin({ row, references }: LearnedNarinfo, requestId: string): void {
+  begin({ row, references }: NewNarinfo, requestId: string): void {
     this.#noteStored(row.storePathHash);
     this.#add(references, { requestId, left: PER_REQUEST_MAX });
   }
@@ -138,22 +138,22 @@ export class ReferenceWalk {
   }
 
   async #fetch({ storePathHash, walk }: Step, spare: SpareUpstreams): Promise<void> {
-    const { learner, negative, came, count } = this.#deps;
+    const { narinfoFetches, negative, came, count } = this.#deps;
     if (walk.left <= 0) return count("skipped", 1);
     // Before the wait: the others in flight take theirs meanwhile.
     walk.left--;
     const isHere = negative.has(storePathHash) || await this.#isKnown(storePathHash);
     // Checked in the same turn, because a client may have requested it meanwhile.
-    if (isHere || learner.isLearning(storePathHash) || this.#ended.signal.aborted) {
+    if (isHere || narinfoFetches.isInFlight(storePathHash) || this.#ended.signal.aborted) {
       walk.left++;
       return;
     }
     const { requestId } = walk;
     const options = { spare, requestId, came: () => came(storePathHash) };
-    const learned = await learner.prefetch(storePathHash, options);
-    if (learned.kind !== "learned") return count("failed", 1);
+    const narinfo = await narinfoFetches.prefetch(storePathHash, options);
+    if (narinfo.kind !== "found") return count("failed", 1);
     this.#noteStored(storePathHash);
-    this.#add(learned.references, walk);
+    this.#add(narinfo.references, walk);
   }
 
   #noteStored(storePathHash: StorePathHash): void {

@@ -29,9 +29,9 @@ Deno.test("narinfo: a stored one that no upstream replaces is served and used", 
       },
       signer: { sign: () => undefined, textOf: ({ body }) => body },
     },
-    learner: {
-      learn: () =>
-        Promise.resolve({ learned: { kind: "unknown" }, isJoined: false, isPrefetched: false }),
+    narinfoFetches: {
+      fetch: () =>
+        Promise.resolve({ narinfo: { kind: "unknown" }, isJoined: false, isPrefetched: false }),
     },
     negative: new NegativeCache(1),
     demotions,

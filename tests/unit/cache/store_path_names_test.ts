@@ -19,7 +19,7 @@ Deno.test("store path names: a name does not keep its narinfo in memory", () => 
     const storePath = `/nix/store/${hash(`${at}`)}-a-name-of-thirty-characters-${at}`;
     const body = `StorePath: ${storePath}\n${"x".repeat(MEGABYTE)}`;
     const name = nameInNarinfo(body) ?? "";
-    names.learn(narOf(`${at}`).name, { storePathHash: hash(`${at}`), name });
+    names.note(narOf(`${at}`).name, { storePathHash: hash(`${at}`), name });
   }
   assert.equal(names.known(narOf("7").name), "a-name-of-thirty-characters-7");
   const grown = (Deno.memoryUsage().heapUsed - before) / MEGABYTE;

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { LateWrites, type LearnedChange } from "../../../src/metadata/late_writes.ts";
+import { LateWrites, type UpstreamChange } from "../../../src/metadata/late_writes.ts";
 import { NarNameTaken, Outdated } from "../../../src/metadata/metadata_store.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
 import { hash, narOf, put, source } from "../../support/metadata_rows.ts";
@@ -105,7 +105,7 @@ Deno.test("LateWrites: large narinfos fill it sooner, and landed ones make room"
 /** A database that takes nothing until it is told to. */
 class Scene {
   readonly log: { readonly level: string; readonly msg: string }[] = [];
-  readonly landed: (readonly LearnedChange[])[] = [];
+  readonly landed: (readonly UpstreamChange[])[] = [];
   readonly #waiting: { resolve(): void; reject(reason: unknown): void }[] = [];
   stored: ReturnType<typeof narOf> | undefined;
   readonly late = new LateWrites({

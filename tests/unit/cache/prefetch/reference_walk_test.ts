@@ -7,9 +7,9 @@ const [app, tool, lib] = [hash("app"), hash("tool"), hash("lib")];
 
 Deno.test("reference walk: a shared reference is looked up and fetched once", async () => {
   const { walk, looks, fetched } = scene();
-  walk.begin(learned(app, [lib]), "1");
+  walk.begin(newNarinfo(app, [lib]), "1");
   await walk.idle();
-  walk.begin(learned(tool, [lib, app]), "2");
+  walk.begin(newNarinfo(tool, [lib, app]), "2");
   await walk.idle();
   assert.deepEqual(looks, [lib]);
   assert.deepEqual(fetched, [lib]);
@@ -19,9 +19,9 @@ Deno.test("reference walk: after forget() a reference is looked up again", async
   const { walk, looks, stored } = scene();
   stored.add(lib);
   for (const requestId of ["1", "2"]) {
-    walk.begin(learned(app, [lib]), requestId);
+    walk.begin(newNarinfo(app, [lib]), requestId);
     await walk.idle();
-    walk.begin(learned(tool, [lib]), requestId);
+    walk.begin(newNarinfo(tool, [lib]), requestId);
     await walk.idle();
     walk.forget();
   }
@@ -32,12 +32,12 @@ Deno.test("reference walk: one request costs 4,000 narinfos at most, known ones 
   const { walk, fetched, stored } = scene();
   const references = Array.from({ length: 4_500 }, (_, at) => hash(`reference-${at}`));
   for (const known of references.slice(0, 100)) stored.add(known);
-  walk.begin(learned(app, references), "1");
+  walk.begin(newNarinfo(app, references), "1");
   await walk.idle();
   assert.equal(fetched.length, 4_000);
 });
 
-function learned(storePathHash: StorePathHash, references: readonly StorePathHash[]) {
+function newNarinfo(storePathHash: StorePathHash, references: readonly StorePathHash[]) {
   return { row: rowOf(storePathHash, narOf(storePathHash)), references };
 }
 
@@ -47,11 +47,11 @@ function scene() {
   const fetched: StorePathHash[] = [];
   const stored = new Set<StorePathHash>();
   const walk = new ReferenceWalk({
-    learner: {
-      isLearning: () => false,
+    narinfoFetches: {
+      isInFlight: () => false,
       prefetch: (storePathHash) => {
         fetched.push(storePathHash);
-        return Promise.resolve({ kind: "learned", references: [] });
+        return Promise.resolve({ kind: "found", references: [] });
       },
     },
     metadata: {

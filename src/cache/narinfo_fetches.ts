@@ -5,12 +5,12 @@ import type { MetadataStore, NarinfoRow } from "../metadata/metadata_store.ts";
 import type { StorePathHash } from "../nix/store_path.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import {
-  type Learned,
-  learnNarinfo,
-  type LearnNarinfoDeps,
+  type FetchedNarinfo,
+  fetchNarinfo,
+  type FetchNarinfoDeps,
   prefetchNarinfo,
   storedNarinfo,
-} from "./learn_narinfo.ts";
+} from "./fetch_narinfo.ts";
 import type { NegativeCache } from "./negative_cache.ts";
 import type { NarinfoPrefetcher, PrefetchRequest } from "./prefetch/prefetch_ports.ts";
 import type { Demotions } from "./sources/demotions.ts";
@@ -24,7 +24,7 @@ export interface UpstreamMemory {
   readonly demotions: Demotions;
 }
 
-export interface NarinfoLearnerDeps extends LearnNarinfoDeps {
+export interface NarinfoFetchesDeps extends FetchNarinfoDeps {
   readonly metadata: Pick<
     MetadataStore,
     "sourcesOf" | "apply" | "findNar" | "findNarinfo" | "narinfoLanded" | "referencesOf"
@@ -43,8 +43,8 @@ export interface NarinfoRequest {
   readonly requestId: string;
 }
 
-export interface ClientLearned {
-  readonly learned: Learned;
+export interface ClientNarinfo {
+  readonly narinfo: FetchedNarinfo;
   readonly isJoined: boolean;
   /** True if the request joined a prefetch. */
   readonly isPrefetched: boolean;
@@ -52,7 +52,7 @@ export interface ClientLearned {
 
 /** A prefetch: no client waited for it at its start. */
 interface PrefetchInFlight {
-  readonly learned: Promise<Learned>;
+  readonly narinfo: Promise<FetchedNarinfo>;
   /** True if it covers the upstreams of a client's request. */
   readonly isComplete: boolean;
   /** Count of the negative cache's clearings, as the request began. */
@@ -60,78 +60,81 @@ interface PrefetchInFlight {
 }
 
 /** Requests narinfos from upstreams, once for all simultaneous requests of one store path. */
-export class NarinfoLearner implements NarinfoPrefetcher {
-  readonly #deps: NarinfoLearnerDeps;
-  readonly #learning = new SingleFlight<StorePathHash, Learned>();
+export class NarinfoFetches implements NarinfoPrefetcher {
+  readonly #deps: NarinfoFetchesDeps;
+  readonly #inFlight = new SingleFlight<StorePathHash, FetchedNarinfo>();
   readonly #prefetches = new Map<StorePathHash, PrefetchInFlight>();
 
-  constructor(deps: NarinfoLearnerDeps) {
+  constructor(deps: NarinfoFetchesDeps) {
     this.#deps = deps;
   }
 
-  async learn(request: NarinfoRequest): Promise<ClientLearned> {
+  async fetch(request: NarinfoRequest): Promise<ClientNarinfo> {
     const { storePathHash, row } = request;
     const prefetch = this.#prefetches.get(storePathHash);
     if (prefetch !== undefined && row === undefined) {
-      const learned = await prefetch.learned;
-      const isAbsent = learned.kind === "absent" && prefetch.isComplete;
+      const narinfo = await prefetch.narinfo;
+      const isAbsent = narinfo.kind === "absent" && prefetch.isComplete;
       if (isAbsent) this.#deps.memory.negative.add(storePathHash, prefetch.clearings);
-      if (isAbsent || learned.kind === "learned") {
-        return { learned, isJoined: true, isPrefetched: true };
+      if (isAbsent || narinfo.kind === "found") {
+        return { narinfo, isJoined: true, isPrefetched: true };
       }
     }
-    const { value, joined } = this.#learning.run(storePathHash, () => this.#learnInTurn(request));
-    return { learned: await value, isJoined: joined, isPrefetched: false };
+    const { value, joined } = this.#inFlight.run(storePathHash, () => this.#fetchInTurn(request));
+    return { narinfo: await value, isJoined: joined, isPrefetched: false };
   }
 
   /** True while a request for the narinfo runs. */
-  isLearning(storePathHash: StorePathHash): boolean {
-    return this.#prefetches.has(storePathHash) || this.#learning.has(storePathHash);
+  isInFlight(storePathHash: StorePathHash): boolean {
+    return this.#prefetches.has(storePathHash) || this.#inFlight.has(storePathHash);
   }
 
   /**
    * Prefetches a narinfo; a later client joins. `came` is called before that client gets it. Never
-   * rejects. Not while `isLearning`.
+   * rejects. Not while `isInFlight`.
    */
   async prefetch(
     storePathHash: StorePathHash,
     { spare, requestId, came }: PrefetchRequest,
-  ): Promise<Learned> {
-    const ask = () => prefetchNarinfo(this.#deps, storePathHash, { spare, requestId });
-    const learned = this.#inTurn(storePathHash, ask)
-      .catch((error): Learned => {
+  ): Promise<FetchedNarinfo> {
+    const fetch = () => prefetchNarinfo(this.#deps, storePathHash, { spare, requestId });
+    const narinfo = this.#inTurn(storePathHash, fetch)
+      .catch((error): FetchedNarinfo => {
         const facts = { error: messageOf(error), request_id: requestId };
         this.#deps.log.debug("narinfo not kept", facts);
         return { kind: "unknown" };
       })
       .then((outcome) => {
         this.#prefetches.delete(storePathHash);
-        if (outcome.kind === "learned") came();
+        if (outcome.kind === "found") came();
         return outcome;
       });
     const { clearings } = this.#deps.memory.negative;
-    this.#prefetches.set(storePathHash, { learned, isComplete: spare.isComplete, clearings });
-    return await learned;
+    this.#prefetches.set(storePathHash, { narinfo, isComplete: spare.isComplete, clearings });
+    return await narinfo;
   }
 
-  #learnInTurn(request: NarinfoRequest): Promise<Learned> {
-    const ask = () => this.#learn(request);
+  #fetchInTurn(request: NarinfoRequest): Promise<FetchedNarinfo> {
+    const fetch = () => this.#fetch(request);
     // The other members have this row, too: its sources have failed here alone.
-    return request.row === undefined ? this.#inTurn(request.storePathHash, ask) : ask();
+    return request.row === undefined ? this.#inTurn(request.storePathHash, fetch) : fetch();
   }
 
   /** Asks upstreams, unless another member has stored their answer meanwhile. */
-  async #inTurn(storePathHash: StorePathHash, ask: () => Promise<Learned>): Promise<Learned> {
+  async #inTurn(
+    storePathHash: StorePathHash,
+    fetch: () => Promise<FetchedNarinfo>,
+  ): Promise<FetchedNarinfo> {
     const { metadata, turns } = this.#deps;
-    if (turns === undefined) return await ask();
-    let stored: Learned | undefined;
+    if (turns === undefined) return await fetch();
+    let stored: FetchedNarinfo | undefined;
     const turn = await turns.narinfo(storePathHash, async () => {
       // An unreadable database counts as one without the narinfo.
       stored = await storedNarinfo(metadata, storePathHash).catch(() => undefined);
       return stored !== undefined;
     });
     try {
-      return stored ?? await ask();
+      return stored ?? await fetch();
     } finally {
       // A member with the next turn must find the narinfo.
       const landing = metadata.narinfoLanded?.(storePathHash, LANDING_MAX_MS);
@@ -140,25 +143,25 @@ export class NarinfoLearner implements NarinfoPrefetcher {
     }
   }
 
-  async #learn({ row, storePathHash, requestId }: NarinfoRequest): Promise<Learned> {
+  async #fetch({ row, storePathHash, requestId }: NarinfoRequest): Promise<FetchedNarinfo> {
     const { demotions, negative } = this.#deps.memory;
     if (row !== undefined) await this.#demoteSources(row);
     const except = demotions.ofPath(storePathHash);
     if (except.size > 0) {
       // File hash and size are not signed: it may have been their narinfos that were bad.
-      const learned = await learnNarinfo(this.#deps, storePathHash, { requestId, except });
-      if (learned.kind === "learned") return learned;
-      if (learned.kind === "unknown") this.#listen(learned.later, requestId);
+      const narinfo = await fetchNarinfo(this.#deps, storePathHash, { requestId, except });
+      if (narinfo.kind === "found") return narinfo;
+      if (narinfo.kind === "unknown") this.#listen(narinfo.later, requestId);
       demotions.forgivePath(storePathHash);
     }
     const { clearings } = negative;
-    const learned = await learnNarinfo(this.#deps, storePathHash, { requestId });
-    const note = ({ kind }: Learned) => {
+    const narinfo = await fetchNarinfo(this.#deps, storePathHash, { requestId });
+    const note = ({ kind }: FetchedNarinfo) => {
       if (row === undefined && kind === "absent") negative.add(storePathHash, clearings);
     };
-    note(learned);
-    if (learned.kind === "unknown") this.#listen(learned.later?.then(note), requestId);
-    return learned;
+    note(narinfo);
+    if (narinfo.kind === "unknown") this.#listen(narinfo.later?.then(note), requestId);
+    return narinfo;
   }
 
   /** Demotes the upstreams that failed to send the narinfo's file: they come last for the path. */

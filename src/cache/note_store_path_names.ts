@@ -1,11 +1,11 @@
 import { nameInNarinfo } from "../nix/narinfo_name.ts";
-import type { NarinfoLearnerDeps } from "./narinfo_learner.ts";
+import type { NarinfoFetchesDeps } from "./narinfo_fetches.ts";
 import type { StorePathNames } from "./store_path_names.ts";
 
-type Rows = NarinfoLearnerDeps["metadata"];
+type Rows = NarinfoFetchesDeps["metadata"];
 
 /** The same rows. Names in new narinfos are known at once, for the download that follows. */
-export function learningNames(rows: Rows, names: Pick<StorePathNames, "learn">): Rows {
+export function noteStorePathNames(rows: Rows, names: Pick<StorePathNames, "note">): Rows {
   return {
     async apply(changes, options) {
       await rows.apply(changes, options);
@@ -13,7 +13,7 @@ export function learningNames(rows: Rows, names: Pick<StorePathNames, "learn">):
         if (change.kind !== "put-narinfo") continue;
         const { storePathHash, body } = change.row;
         const name = nameInNarinfo(body);
-        if (name !== undefined) names.learn(change.nar.name, { storePathHash, name });
+        if (name !== undefined) names.note(change.nar.name, { storePathHash, name });
       }
     },
     sourcesOf: (narName) => rows.sourcesOf(narName),

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { NegativeCache } from "../../../src/cache/negative_cache.ts";
-import { NarinfoLearner } from "../../../src/cache/narinfo_learner.ts";
+import { NarinfoFetches } from "../../../src/cache/narinfo_fetches.ts";
 import { createSigner } from "../../../src/cache/own_signature.ts";
 import { Demotions } from "../../../src/cache/sources/demotions.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
@@ -23,7 +23,7 @@ Deno.test("narinfo: another member has its turn once the database has the row", 
   const metadata = Object.assign(new MemoryMetadataStore(), {
     narinfoLanded: () => landing.promise,
   });
-  const learner = new NarinfoLearner({
+  const fetches = new NarinfoFetches({
     metadata,
     memory: { negative: new NegativeCache(0), demotions: new Demotions() },
     pool: { narinfo: absent, prefetchNarinfo: absent },
@@ -33,13 +33,13 @@ Deno.test("narinfo: another member has its turn once the database has the row", 
     log: createLogger("error", { write() {} }),
   });
 
-  const { learned } = await learner.learn({
+  const { narinfo } = await fetches.fetch({
     storePathHash: hash("a"),
     row: undefined,
     requestId: "r",
   });
 
-  assert.deepEqual([learned.kind, isOver], ["absent", false]);
+  assert.deepEqual([narinfo.kind, isOver], ["absent", false]);
   landing.resolve();
   await ended.promise;
 });

@@ -23,7 +23,7 @@ import {
 } from "./nar/nar_naming.ts";
 import type { Signer } from "./own_signature.ts";
 
-export interface LearnNarinfoDeps {
+export interface FetchNarinfoDeps {
   readonly pool: Pick<UpstreamPool, "narinfo" | "prefetchNarinfo">;
   readonly metadata: ChangeWriter & NarinfoFinder & ReferenceFinder & Pick<NarFinder, "findNar">;
   readonly signer: Signer;
@@ -31,27 +31,27 @@ export interface LearnNarinfoDeps {
 }
 
 /** The upstreams' answer. */
-export type Learned =
+export type FetchedNarinfo =
   | {
-    readonly kind: "learned";
+    readonly kind: "found";
     readonly row: NarinfoRow;
     readonly references: readonly StorePathHash[];
   }
   | { readonly kind: "absent" }
   /** `later`: the answer of slow upstreams, where there are any. */
-  | { readonly kind: "unknown"; readonly later?: Promise<Learned> };
+  | { readonly kind: "unknown"; readonly later?: Promise<FetchedNarinfo> };
 
 /**
  * Requests a narinfo from the upstreams (except those in `except`) and keeps the best, with our URL
  * and our signature. It is written before it is served, since its NAR URL must be good for months.
  * A database that takes longer than half a second delays nothing.
  */
-export async function learnNarinfo(
-  deps: LearnNarinfoDeps,
+export async function fetchNarinfo(
+  deps: FetchNarinfoDeps,
   storePathHash: StorePathHash,
   options: AskOptions,
-): Promise<Learned> {
-  return await learned(deps, storePathHash, await deps.pool.narinfo(storePathHash, options));
+): Promise<FetchedNarinfo> {
+  return await storeAnswer(deps, storePathHash, await deps.pool.narinfo(storePathHash, options));
 }
 
 /**
@@ -59,27 +59,27 @@ export async function learnNarinfo(
  * paths that a client has requested.
  */
 export async function prefetchNarinfo(
-  deps: LearnNarinfoDeps,
+  deps: FetchNarinfoDeps,
   storePathHash: StorePathHash,
   { spare, requestId }: { readonly spare: SpareUpstreams; readonly requestId: string },
-): Promise<Learned> {
+): Promise<FetchedNarinfo> {
   const answer = await deps.pool.prefetchNarinfo(storePathHash, spare, requestId);
-  return await learned({ ...deps, nowMs: () => NEVER_USED_AT_MS }, storePathHash, answer);
+  return await storeAnswer({ ...deps, nowMs: () => NEVER_USED_AT_MS }, storePathHash, answer);
 }
 
-async function learned(
-  deps: LearnNarinfoDeps,
+async function storeAnswer(
+  deps: FetchNarinfoDeps,
   storePathHash: StorePathHash,
   answer: PoolAnswer,
-): Promise<Learned> {
+): Promise<FetchedNarinfo> {
   if (answer.kind === "absent") return answer;
   if (answer.kind === "unknown") {
     const { kind, later } = answer;
     if (later === undefined) return { kind };
-    return { kind, later: later.then((late) => learned(deps, storePathHash, late)) };
+    return { kind, later: later.then((late) => storeAnswer(deps, storePathHash, late)) };
   }
   try {
-    return await written(deps, storePathHash, answer);
+    return await storeFound(deps, storePathHash, answer);
   } catch (error) {
     // The upstreams' narinfo may be that of another build than the uploaded one.
     const isUploaded = error instanceof Outdated;
@@ -90,15 +90,15 @@ async function learned(
 }
 
 /** Writes the best narinfo. Throws Outdated where a client has uploaded one meanwhile. */
-async function written(
-  { metadata, signer, nowMs }: LearnNarinfoDeps,
+async function storeFound(
+  { metadata, signer, nowMs }: FetchNarinfoDeps,
   storePathHash: StorePathHash,
   answer: Extract<PoolAnswer, { kind: "found" }>,
-): Promise<Learned> {
+): Promise<FetchedNarinfo> {
   const { narinfo, trusted, ownSignature: made } = answer.best;
   const ownSignature = trusted ? made ?? signer.sign(narinfo) : undefined;
   const references = [...new Set(narinfo.references.map(hashOfBaseName))];
-  const put = async (nar: NarRow): Promise<Learned> => {
+  const put = async (nar: NarRow): Promise<FetchedNarinfo> => {
     const url = narUrlOf(nar.name);
     const file = { hasHash: nar.fileHash !== undefined, fileSize: nar.fileSize };
     const body = formatNarinfo(narinfo, { url, withoutSignature: ownSignature?.text, file });
@@ -108,7 +108,7 @@ async function written(
       .filter((offer) => isSameFile(offer.narinfo, nar)).map(sourceOf);
     const facts = { row, references, nar, sources, atMs: nowMs(), unlessKept: true };
     await metadata.apply([{ kind: "put-narinfo", ...facts }]);
-    return { kind: "learned", row, references };
+    return { kind: "found", row, references };
   };
   try {
     return await putOrVerified(metadata, narRowOf(narinfo), put);
@@ -123,10 +123,10 @@ async function written(
  * it puts the verified ones. Most NARs are new: so their row is read only after a refusal.
  */
 async function putOrVerified(
-  metadata: LearnNarinfoDeps["metadata"],
+  metadata: FetchNarinfoDeps["metadata"],
   claimed: NarRow,
-  put: (nar: NarRow) => Promise<Learned>,
-): Promise<Learned> {
+  put: (nar: NarRow) => Promise<FetchedNarinfo>,
+): Promise<FetchedNarinfo> {
   try {
     return await put(claimed);
   } catch (error) {
@@ -138,12 +138,12 @@ async function putOrVerified(
   }
 }
 
-/** The narinfo that another member has stored, as it has learned it. */
+/** The narinfo that another member has stored, as it has stored it. */
 export async function storedNarinfo(
-  metadata: Pick<LearnNarinfoDeps["metadata"], "findNarinfo" | "referencesOf">,
+  metadata: Pick<FetchNarinfoDeps["metadata"], "findNarinfo" | "referencesOf">,
   storePathHash: StorePathHash,
-): Promise<Learned | undefined> {
+): Promise<FetchedNarinfo | undefined> {
   const row = await metadata.findNarinfo(storePathHash);
   if (row === undefined) return undefined;
-  return { kind: "learned", row, references: await metadata.referencesOf(storePathHash) };
+  return { kind: "found", row, references: await metadata.referencesOf(storePathHash) };
 }
