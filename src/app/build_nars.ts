@@ -3,8 +3,8 @@ import { observedFetcher } from "../cache/fetch/observed_fetcher.ts";
 import { SinkFetcher, type SinkFetcherDeps } from "../cache/fetch/sink_fetcher.ts";
 import type { KeptNars } from "../cache/kept/kept_nars.ts";
 import type { PassThroughDeps } from "../cache/pass_through/pass_through.ts";
-import { ArchiveServer } from "../cache/serve_archive.ts";
-import { HeldNars } from "../cache/serve_held.ts";
+import { DebuginfoNarServer } from "../cache/serve_debuginfo_nar.ts";
+import { RemoteDownloads } from "../cache/serve_remote_download.ts";
 import { MemberNarServer } from "../cache/serve_member.ts";
 import { NarServer, type NarServerDeps } from "../cache/serve_nar.ts";
 import { narPatience } from "../cache/sources/nar_patience.ts";
@@ -49,11 +49,11 @@ export function buildNars(parts: AppParts, neighbours: NarNeighbours) {
   return {
     nars: new NarServer({
       ...{ kept, downloads, passThrough, watchers },
-      held: turns && new HeldNars({
+      remoteDownloads: turns && new RemoteDownloads({
         ...{ holders: sources, downloads, here, passThrough },
         sinks: (own) => sinks(sources.with(own)),
       }),
-      archives: new ArchiveServer({
+      debuginfoNars: new DebuginfoNarServer({
         documents: metadata,
         // A member's file may be another one than the document's.
         sizes: { ...sizes, candidates },

@@ -27,7 +27,7 @@ const QUERIES: Readonly<Record<string, TracedQuery>> = {
   findDocument: select("document"),
   documentPiece: select("document_piece"),
   documentBytes: select("document_stock"),
-  archivesOf: select("document"),
+  debuginfoSourcesOf: select("document"),
   stock: select("stock"),
   coldest: select("narinfo_use"),
   expireNars: { operation: "BATCH", table: "loose_nar" },

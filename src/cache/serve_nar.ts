@@ -22,8 +22,8 @@ import {
   restPassedThrough,
 } from "./pass_through/pass_through.ts";
 import type { NarPrefetch } from "./prefetch/prefetch_ports.ts";
-import type { ArchiveServer } from "./serve_archive.ts";
-import type { HeldNars } from "./serve_held.ts";
+import type { DebuginfoNarServer } from "./serve_debuginfo_nar.ts";
+import type { RemoteDownloads } from "./serve_remote_download.ts";
 import { statNar, type StatNarDeps } from "./sources/stat_nar.ts";
 import type { Touches } from "./touches.ts";
 
@@ -35,7 +35,7 @@ export interface NarServerDeps {
   readonly downloads: Downloads;
   readonly passThrough: PassThroughDeps;
   /** Default: there are no other members. */
-  readonly held?: Pick<HeldNars, "open"> | undefined;
+  readonly remoteDownloads?: Pick<RemoteDownloads, "open"> | undefined;
   /** Notes requests and reads. */
   readonly watchers: {
     readonly touches: Pick<Touches, "nar">;
@@ -44,7 +44,7 @@ export interface NarServerDeps {
     readonly sends: Pick<Sends, "begin">;
   };
   /** Files that no narinfo names. */
-  readonly archives: Pick<ArchiveServer, "open" | "stat" | "isNamed">;
+  readonly debuginfoNars: Pick<DebuginfoNarServer, "open" | "stat" | "isNamed">;
   /** Requests sizes for HEAD, without a download, of the member that has one or of upstreams. */
   readonly sizes: StatNarDeps;
 }
@@ -70,7 +70,7 @@ export class NarServer {
     const { kept, watchers } = this.#deps;
     const nar = await this.#metadata.findNar(narName);
     if (nar === undefined) {
-      return await this.#deps.archives.open(narName, { requestId, client });
+      return await this.#deps.debuginfoNars.open(narName, { requestId, client });
     }
     watchers.touches.nar(narName);
     const isPrefetched = watchers.prefetch.requested(narName);
@@ -84,12 +84,12 @@ export class NarServer {
    * debuginfo document names is still served.
    */
   async #fetch(nar: NarRecord, requester: Requester): Promise<NarAnswer | undefined> {
-    const archive = () => this.#deps.archives.open(nar.name, requester);
+    const debuginfoNar = () => this.#deps.debuginfoNars.open(nar.name, requester);
     try {
       return await this.#openShared(nar, requester) ??
-        await openPassThrough(this.#deps.passThrough, nar, requester) ?? await archive();
+        await openPassThrough(this.#deps.passThrough, nar, requester) ?? await debuginfoNar();
     } catch (error) {
-      const found = await archive();
+      const found = await debuginfoNar();
       if (found === undefined) throw error;
       return found;
     }
@@ -104,7 +104,7 @@ export class NarServer {
       const answer = await this.#openDownload(nar, requester);
       if (answer !== "elsewhere") return answer;
       const found = await this.#openStoredSince(nar.name, requester) ??
-        await this.#deps.held?.open(nar, requester);
+        await this.#deps.remoteDownloads?.open(nar, requester);
       if (found !== undefined) return found;
     }
     return undefined;
@@ -153,8 +153,9 @@ export class NarServer {
 
   /** True if a row or a document names the file, so that upstreams are requested. */
   async isNamed(narName: NarName): Promise<boolean> {
-    const { archives } = this.#deps;
-    return await this.#metadata.findNar(narName) !== undefined || await archives.isNamed(narName);
+    const { debuginfoNars } = this.#deps;
+    return await this.#metadata.findNar(narName) !== undefined ||
+      await debuginfoNars.isNamed(narName);
   }
 
   /** The same facts without a download, for HEAD. */
@@ -164,7 +165,7 @@ export class NarServer {
     client: Client,
   ): Promise<NarFacts | undefined> {
     const nar = await this.#metadata.findNar(narName);
-    if (nar === undefined) return await this.#deps.archives.stat(narName, requestId);
+    if (nar === undefined) return await this.#deps.debuginfoNars.stat(narName, requestId);
     const { kept, watchers } = this.#deps;
     const isPrefetched = watchers.prefetch.has(narName);
     await using answer = await openStored({ kept, ...watchers }, nar, { requestId, client });

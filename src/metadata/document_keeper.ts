@@ -57,5 +57,5 @@ export interface DocumentKeeper {
   /** The sum of all stored documents, in bytes. */
   documentBytes(): Promise<number>;
   /** The sources of a NAR by debuginfo documents: at most one for each upstream. */
-  archivesOf(narName: NarName): Promise<readonly NarSource[]>;
+  debuginfoSourcesOf(narName: NarName): Promise<readonly NarSource[]>;
 }

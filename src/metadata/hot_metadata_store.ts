@@ -34,7 +34,7 @@ import type {
   PendingFile,
   Stock,
 } from "./space_keeper.ts";
-import type { HeldBytes, Member, ReserveOrder } from "./space_ledger.ts";
+import type { Member, ReservedBytes, ReserveOrder } from "./space_ledger.ts";
 
 /** Characters of narinfos held in memory: some ten thousand of them. */
 const NARINFO_CHARS_MAX = 8 << 20;
@@ -151,7 +151,7 @@ export class HotMetadataStore implements MetadataStore {
     return this.#inner.reserve(member, order);
   }
 
-  beat(member: MemberId, order: HeldBytes): Promise<number> {
+  beat(member: MemberId, order: ReservedBytes): Promise<number> {
     return this.#inner.beat(member, order);
   }
 
@@ -218,8 +218,8 @@ export class HotMetadataStore implements MetadataStore {
     return this.#inner.documentBytes();
   }
 
-  archivesOf(narName: NarName): Promise<readonly NarSource[]> {
-    return this.#inner.archivesOf(narName);
+  debuginfoSourcesOf(narName: NarName): Promise<readonly NarSource[]> {
+    return this.#inner.debuginfoSourcesOf(narName);
   }
 
   recordHistory(

@@ -16,9 +16,9 @@ export interface ReserveOrder {
   readonly limitBytes: number;
 }
 
-/** The bytes that a member holds, and its limit for stored and reserved bytes together. */
-export interface HeldBytes {
-  readonly heldBytes: number;
+/** The reserved bytes of a member, and its limit for stored and reserved bytes together. */
+export interface ReservedBytes {
+  readonly reservedBytes: number;
   readonly limitBytes: number;
 }
 
@@ -35,11 +35,11 @@ export interface SpaceLedger {
   reserve(member: MemberId, order: ReserveOrder): Promise<number | undefined>;
 
   /**
-   * Writes a heartbeat, and sets the member's reserved bytes to those that it holds. Adds an absent
+   * Writes a heartbeat, and sets the member's reserved bytes to those of `order`. Adds an absent
    * member. Bytes that are more than before, and do not fit, stay unreserved. Resolves to the
    * member's reserved bytes.
    */
-  beat(member: MemberId, order: HeldBytes): Promise<number>;
+  beat(member: MemberId, order: ReservedBytes): Promise<number>;
 
   /**
    * All members. Silence is measured by `observer`'s own last heartbeat, not by the clock: a locked

@@ -27,8 +27,8 @@ export interface GrantDeps {
 
 /**
  * The part of the ledger that this member may give to its downloads. It grows in steps when a
- * download needs more, and shrinks to their held bytes with each heartbeat. One call to the ledger
- * at a time: its last answer is the grant.
+ * download needs more, and shrinks to the reserved bytes with each heartbeat. One call to the
+ * ledger at a time: its last answer is the grant.
  */
 export class Grant {
   readonly #deps: GrantDeps;
@@ -80,7 +80,7 @@ export class Grant {
     for (let hasJoined = false;;) {
       const taken = budget.take(bytes);
       if (taken !== undefined) return taken;
-      if (await this.#reserve(budget.heldBytes + bytes)) continue;
+      if (await this.#reserve(budget.ownReservedBytes + bytes)) continue;
       if (hasJoined) return undefined;
       // Others may have taken this member for dead, after a long pause.
       await this.#beat();
@@ -100,10 +100,10 @@ export class Grant {
   async #beat(): Promise<void> {
     const { metadata, owner, budget } = this.#deps;
     const { limitBytes } = budget;
-    const heldBytes = limitBytes === Infinity ? 0 : budget.heldBytes;
+    const reservedBytes = limitBytes === Infinity ? 0 : budget.ownReservedBytes;
     // Before the ledger does: nothing is taken meanwhile that it gives back.
-    budget.grant(Math.min(budget.grantedBytes, heldBytes));
-    await this.#granted(() => metadata.beat(owner, { heldBytes, limitBytes }));
+    budget.grant(Math.min(budget.grantedBytes, reservedBytes));
+    await this.#granted(() => metadata.beat(owner, { reservedBytes, limitBytes }));
   }
 
   async #granted(ask: () => Promise<number | undefined>): Promise<boolean> {

@@ -29,7 +29,7 @@ export class SpaceBudget {
   /** `Infinity` without a limit. */
   readonly limitBytes: number;
   #seen: SeenBytes = { usedBytes: 0, pendingBytes: 0, pinnedBytes: 0, othersBytes: 0 };
-  #heldBytes = 0;
+  #ownReservedBytes = 0;
   #grantedBytes: number;
   #keptBytes = 0;
 
@@ -53,12 +53,12 @@ export class SpaceBudget {
 
   /** Reserved bytes of all members. */
   get reservedBytes(): number {
-    return this.#heldBytes + this.#seen.othersBytes;
+    return this.#ownReservedBytes + this.#seen.othersBytes;
   }
 
   /** Reserved by this member. */
-  get heldBytes(): number {
-    return this.#heldBytes;
+  get ownReservedBytes(): number {
+    return this.#ownReservedBytes;
   }
 
   /** Bytes that the ledger has reserved for this member, as far as known. */
@@ -88,14 +88,14 @@ export class SpaceBudget {
   take(bytes: number): Reservation | undefined {
     let held = 0;
     const grow = (more: number): boolean => {
-      if (this.#heldBytes + more > this.#grantedBytes) return false;
+      if (this.#ownReservedBytes + more > this.#grantedBytes) return false;
       held += more;
-      this.#heldBytes += more;
+      this.#ownReservedBytes += more;
       return true;
     };
     const end = () => {
       const bytes = held;
-      this.#heldBytes -= bytes;
+      this.#ownReservedBytes -= bytes;
       held = 0;
       return bytes;
     };

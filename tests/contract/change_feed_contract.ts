@@ -97,10 +97,10 @@ export const changeFeedClauses: Clauses<WatchedDatabase> = {
     database,
   ) => {
     const { feed, own, other, reported } = database;
-    await other.beat("other", { heldBytes: 0, limitBytes: 1_000 });
+    await other.beat("other", { reservedBytes: 0, limitBytes: 1_000 });
     await own.apply([a]);
     await using subscriber = new Subscriber(feed);
-    await other.beat("other", { heldBytes: 10, limitBytes: 1_000 });
+    await other.beat("other", { reservedBytes: 10, limitBytes: 1_000 });
     await other.reserve("other", { neededBytes: 20, wantedBytes: 30, limitBytes: 1_000 });
     await other.apply([
       { kind: "touch-narinfo", storePathHash: a.row.storePathHash, atMs: 2_000 },

@@ -38,7 +38,7 @@ export const documentKeeperClauses: Clauses<MetadataStore> = {
     assert.equal(await store.findDocument(a), undefined);
     assert.equal(await store.documentPiece(1, 0), undefined);
     assert.equal(await store.documentBytes(), 0);
-    assert.deepEqual(await store.archivesOf(narOf("x").name), []);
+    assert.deepEqual(await store.debuginfoSourcesOf(narOf("x").name), []);
   },
 
   "put-document is found again as it was, piece by piece": async (store) => {
@@ -55,7 +55,10 @@ export const documentKeeperClauses: Clauses<MetadataStore> = {
     assert.deepEqual(await store.documentPiece(id, 0), pieces[0]);
     assert.deepEqual(await store.documentPiece(id, 1), pieces[1]);
     assert.equal(await store.documentPiece(id, 2), undefined);
-    assert.deepEqual(await store.archivesOf(narName), [{ upstream, location: `nar/${narName}` }]);
+    assert.deepEqual(await store.debuginfoSourcesOf(narName), [{
+      upstream,
+      location: `nar/${narName}`,
+    }]);
   },
 
   "a NAR is where any debuginfo document says it is, once for each upstream": async (store) => {
@@ -66,7 +69,7 @@ export const documentKeeperClauses: Clauses<MetadataStore> = {
       put(b, 1, from("https://two.example")),
     ]);
     await store.apply([put(c, 1, from("https://one.example"))]);
-    const upstreams = (await store.archivesOf(narName)).map(({ upstream }) => upstream);
+    const upstreams = (await store.debuginfoSourcesOf(narName)).map(({ upstream }) => upstream);
     assert.deepEqual(upstreams.toSorted(), ["https://one.example", "https://two.example"]);
   },
 

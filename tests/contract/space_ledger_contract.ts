@@ -68,7 +68,7 @@ export const spaceLedgerClauses: Clauses<LedgerScene> = {
   "beat() gives back the bytes that the member does not hold": async (scene) => {
     const { one } = await joined(scene);
     await one.reserve("one", needs(700));
-    assert.equal(await one.beat("one", { heldBytes: 50, limitBytes: 10 }), 50);
+    assert.equal(await one.beat("one", { reservedBytes: 50, limitBytes: 10 }), 50);
     assert.equal((await one.stock()).reservedBytes, 50);
   },
 
@@ -107,7 +107,7 @@ export const spaceLedgerClauses: Clauses<LedgerScene> = {
     await one.reserve("one", needs(LIMIT));
     assert.equal(await other.reserve("other", needs(1)), undefined);
     scene.elapse(40_000);
-    await other.beat("other", { heldBytes: 0, limitBytes: LIMIT });
+    await other.beat("other", { reservedBytes: 0, limitBytes: LIMIT });
     assert.deepEqual(await other.members("other"), [
       { id: "one", silentMs: 40_000 },
       { id: "other", silentMs: 0 },
@@ -121,10 +121,10 @@ export const spaceLedgerClauses: Clauses<LedgerScene> = {
     await one.reserve("one", needs(600));
     await other.leave("one");
     await other.reserve("other", needs(500));
-    const held = { heldBytes: 600, limitBytes: LIMIT };
+    const held = { reservedBytes: 600, limitBytes: LIMIT };
     assert.equal(await one.beat("one", held), 0);
     assert.equal((await one.stock()).reservedBytes, 500);
-    await other.beat("other", { heldBytes: 400, limitBytes: LIMIT });
+    await other.beat("other", { reservedBytes: 400, limitBytes: LIMIT });
     assert.equal(await one.beat("one", held), 600);
   },
 
@@ -134,25 +134,25 @@ export const spaceLedgerClauses: Clauses<LedgerScene> = {
     scene.elapse(3_600_000);
     assert.deepEqual(await silences(one, "one"), [0, 0]);
     assert.deepEqual(await silences(one, "stranger"), [3_600_000, 3_600_000]);
-    await one.beat("one", { heldBytes: 0, limitBytes: LIMIT });
+    await one.beat("one", { reservedBytes: 0, limitBytes: LIMIT });
     assert.deepEqual(await silences(one, "one"), [0, 3_600_000]);
   },
 
   "a clock that is set back silences no member, and hides no member's silence": async (scene) => {
     const { one, other } = await joined(scene);
     scene.elapse(-3_600_000);
-    await other.beat("other", { heldBytes: 0, limitBytes: LIMIT });
+    await other.beat("other", { reservedBytes: 0, limitBytes: LIMIT });
     assert.deepEqual(await silences(one, "one"), [0, 0]);
     scene.elapse(40_000);
-    await other.beat("other", { heldBytes: 0, limitBytes: LIMIT });
+    await other.beat("other", { reservedBytes: 0, limitBytes: LIMIT });
     assert.deepEqual(await silences(other, "other"), [40_000, 0]);
   },
 };
 
 /** Both are members. */
 async function joined(scene: LedgerScene): Promise<LedgerScene> {
-  await scene.one.beat("one", { heldBytes: 0, limitBytes: LIMIT });
-  await scene.other.beat("other", { heldBytes: 0, limitBytes: LIMIT });
+  await scene.one.beat("one", { reservedBytes: 0, limitBytes: LIMIT });
+  await scene.other.beat("other", { reservedBytes: 0, limitBytes: LIMIT });
   return scene;
 }
 

@@ -70,7 +70,7 @@ sqliteTest("members: a start leaves alone a living member that it does not see",
     const database = await openDatabase(`${storage.path}/db.sqlite`);
     // A heartbeat of the future is as old as the start's own.
     await using ahead = new SqliteMetadataStore(database, () => Date.now() + SILENT_MS);
-    await ahead.beat(unseen, { heldBytes: 1_000, limitBytes: Infinity });
+    await ahead.beat(unseen, { reservedBytes: 1_000, limitBytes: Infinity });
     Deno.mkdirSync(`${storage.path}/tmp/${unseen}`, { recursive: true });
   }
   await using _larder = await startLarder({ "cache-storage-local": storage.path });

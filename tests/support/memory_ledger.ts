@@ -8,8 +8,8 @@ export interface MemberRow {
   readonly reservedBytes: number;
 }
 
-export interface HeldBytes {
-  readonly heldBytes: number;
+export interface ReservedBytes {
+  readonly reservedBytes: number;
   readonly limitBytes: number;
 }
 
@@ -29,14 +29,14 @@ export function reserve(
 export function beat(
   tables: Tables,
   member: MemberId,
-  { heldBytes, limitBytes, nowMs }: HeldBytes & { readonly nowMs: number },
+  { reservedBytes: wantedBytes, limitBytes, nowMs }: ReservedBytes & { readonly nowMs: number },
 ): number {
   for (const [id, row] of tables.members) {
     tables.members.set(id, { ...row, heartbeatAtMs: Math.min(row.heartbeatAtMs, nowMs) });
   }
   const before = tables.members.get(member)?.reservedBytes ?? 0;
-  const isMet = heldBytes <= Math.max(before, roomFor(tables, member, limitBytes));
-  const reservedBytes = isMet ? heldBytes : before;
+  const isMet = wantedBytes <= Math.max(before, roomFor(tables, member, limitBytes));
+  const reservedBytes = isMet ? wantedBytes : before;
   tables.members.set(member, { heartbeatAtMs: nowMs, reservedBytes });
   return reservedBytes;
 }

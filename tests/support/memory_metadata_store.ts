@@ -32,7 +32,7 @@ import type { NarName } from "../../src/nix/nar_name.ts";
 import { nameInNarinfo } from "../../src/nix/narinfo_name.ts";
 import type { StorePathHash } from "../../src/nix/store_path.ts";
 import { documentBytesOf } from "./memory_documents.ts";
-import { beat, type HeldBytes, membersOf, reserve } from "./memory_ledger.ts";
+import { beat, membersOf, reserve, type ReservedBytes } from "./memory_ledger.ts";
 import {
   applyTo,
   coldEntries,
@@ -139,8 +139,8 @@ export class MemoryMetadataStore implements MetadataStore, AsyncDisposable {
     return reserve(this.#open(), member, order);
   }
 
-  async beat(member: MemberId, held: HeldBytes): Promise<number> {
-    return beat(this.#open(), member, { ...held, nowMs: this.#nowMs() });
+  async beat(member: MemberId, order: ReservedBytes): Promise<number> {
+    return beat(this.#open(), member, { ...order, nowMs: this.#nowMs() });
   }
 
   async members(observer: MemberId): Promise<readonly Member[]> {
@@ -218,7 +218,7 @@ export class MemoryMetadataStore implements MetadataStore, AsyncDisposable {
     return documentBytesOf(this.#open().documents);
   }
 
-  async archivesOf(narName: NarName): Promise<readonly NarSource[]> {
+  async debuginfoSourcesOf(narName: NarName): Promise<readonly NarSource[]> {
     const documents = [...this.#open().documents.values()];
     const upstreams = documents.filter(({ row }) => row.narName === narName)
       .map(({ row }) => row.upstream);

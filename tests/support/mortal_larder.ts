@@ -60,7 +60,7 @@ const [demotions, metrics] = [new Demotions(), new Metrics()];
 
 const log = createLogger("error", { write: () => undefined });
 
-const NO_ARCHIVES = {
+const NO_DEBUGINFO_NARS = {
   open: async () => undefined,
   stat: async () => undefined,
   isNamed: async () => false,
@@ -112,7 +112,7 @@ export class MortalLarder {
     const guarded = this.database.guarded(watched(store, this.database));
     const metadata = new HotMetadataStore(this.life.bind(guarded), log);
     const nars = new HotNarStore(this.life.bind(disk.store(this.life)), HOT_NARS);
-    await metadata.beat(this.member, { heldBytes: 0, limitBytes: Infinity });
+    await metadata.beat(this.member, { reservedBytes: 0, limitBytes: Infinity });
     this.life.check();
     this.#workFolder = new WorkFolder(disk.temp, { member: this.member, log });
     await this.recover({ metadata, nars });
@@ -230,9 +230,9 @@ export class RunningLarder {
     const passThrough = { attempts, sinks, transfers, verifier: upstream, tracer };
     const kept = new KeptNars({ metadata, nars, sweeper, downloads, changed, log });
     const sizes = { candidates, narSources, hedgeAfterMs: 60_000 };
-    const archives = NO_ARCHIVES;
+    const debuginfoNars = NO_DEBUGINFO_NARS;
     this.nars = new NarServer({
-      ...{ kept, downloads, passThrough, archives, sizes },
+      ...{ kept, downloads, passThrough, debuginfoNars, sizes },
       watchers: { touches, reads, sends: new Sends(), prefetch: NO_PREFETCH },
     });
   }

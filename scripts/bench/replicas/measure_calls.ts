@@ -38,7 +38,7 @@ export async function metadataCosts(place: DatabasePlace): Promise<MetadataCosts
   await using metadata = await openMetadata(place, SILENT);
   const hashes = Array.from({ length: CALLS }, (_, at) => hash(String(at)));
   await metadata.apply(hashes.map((storePathHash) => put(storePathHash, [])));
-  await metadata.beat(MEMBER, { heldBytes: 0, limitBytes: LIMIT_BYTES });
+  await metadata.beat(MEMBER, { reservedBytes: 0, limitBytes: LIMIT_BYTES });
   let bytes = 0;
   const reservation = await costOf(async () => {
     bytes++;

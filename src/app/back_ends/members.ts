@@ -18,7 +18,7 @@ export async function joinMembers(
   log: Logger,
 ): Promise<AsyncDisposable> {
   const warn = (error: unknown) => log.warn("member not registered", { error: messageOf(error) });
-  await ledger.beat(member, { heldBytes: 0, limitBytes: Infinity }).catch(warn);
+  await ledger.beat(member, { reservedBytes: 0, limitBytes: Infinity }).catch(warn);
   return { [Symbol.asyncDispose]: () => ledger.leave(member).catch(warn) };
 }
 

@@ -55,7 +55,7 @@ import {
   type PendingFile,
   type Stock,
 } from "../space_keeper.ts";
-import type { HeldBytes, Member, ReserveOrder } from "../space_ledger.ts";
+import type { Member, ReservedBytes, ReserveOrder } from "../space_ledger.ts";
 import type { StorageIdKeeper } from "../storage_id_keeper.ts";
 import { Database, type DatabaseOptions } from "./database.ts";
 import { encodeTouches } from "./encoded_changes.ts";
@@ -183,8 +183,8 @@ export class PostgresMetadataStore
     return row?.bytes ?? 0;
   }
 
-  async archivesOf(narName: NarName): Promise<readonly NarSource[]> {
-    const rows = await this.#read<{ upstream: string }>("archivesOf", narName);
+  async debuginfoSourcesOf(narName: NarName): Promise<readonly NarSource[]> {
+    const rows = await this.#read<{ upstream: string }>("debuginfoSourcesOf", narName);
     return rows.map(({ upstream }) => ({ upstream, location: `nar/${narName}` }));
   }
 
@@ -222,8 +222,8 @@ export class PostgresMetadataStore
     return row?.reserved_bytes ?? undefined;
   }
 
-  async beat(member: MemberId, { heldBytes, limitBytes }: HeldBytes): Promise<number> {
-    const values = [member, limitBytes, heldBytes, this.#nowMs()];
+  async beat(member: MemberId, { reservedBytes, limitBytes }: ReservedBytes): Promise<number> {
+    const values = [member, limitBytes, reservedBytes, this.#nowMs()];
     const [row] = await this.#read<{ reserved_bytes: number }>("beat", ...values);
     return row?.reserved_bytes ?? 0;
   }

@@ -45,7 +45,7 @@ const SQL = {
     FROM document WHERE path = $1`,
   documentPiece: "SELECT bytes FROM document_piece WHERE document_id = $1 AND number = $2",
   documentBytes: "SELECT document_bytes AS bytes FROM stock",
-  archivesOf: "SELECT DISTINCT upstream FROM document WHERE nar_name = $1",
+  debuginfoSourcesOf: "SELECT DISTINCT upstream FROM document WHERE nar_name = $1",
 
   stock: `SELECT kept_bytes, kept_files, pending_bytes, protected_bytes,
       (SELECT coalesce(sum(reserved_bytes), 0) FROM member WHERE id <> $1) AS reserved_bytes

@@ -10,7 +10,7 @@ export const DOCUMENT_SQL = {
     FROM document WHERE path = ?`,
   documentPiece: "SELECT bytes FROM document_piece WHERE document_id = ? AND number = ?",
   documentBytes: "SELECT bytes FROM document_stock",
-  archivesOf: "SELECT DISTINCT upstream FROM document WHERE nar_name = ?",
+  debuginfoSourcesOf: "SELECT DISTINCT upstream FROM document WHERE nar_name = ?",
   removeDocument: "DELETE FROM document WHERE path = ?",
   removeColdestDocument: `DELETE FROM document
     WHERE id = (SELECT id FROM document ORDER BY used_at_ms, id LIMIT 1)`,

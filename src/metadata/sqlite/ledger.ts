@@ -45,11 +45,11 @@ export class Ledger {
 
   beat(
     member: MemberId,
-    { heldBytes, limitBytes }: { readonly heldBytes: number; readonly limitBytes: number },
+    { reservedBytes, limitBytes }: { readonly reservedBytes: number; readonly limitBytes: number },
   ): number {
     const nowMs = this.#nowMs();
     this.#statements.ageBeats.run(nowMs);
-    const row = this.#statements.beat.get(member, limitBytes, heldBytes, nowMs);
+    const row = this.#statements.beat.get(member, limitBytes, reservedBytes, nowMs);
     return Number(row?.["reserved_bytes"]);
   }
 

@@ -35,7 +35,7 @@ import type {
   PendingFile,
   Stock,
 } from "../space_keeper.ts";
-import type { HeldBytes, Member, ReserveOrder } from "../space_ledger.ts";
+import type { Member, ReservedBytes, ReserveOrder } from "../space_ledger.ts";
 import type { StorageIdKeeper } from "../storage_id_keeper.ts";
 import { ChangeApplier, isTouch } from "./change_applier.ts";
 import { DataVersionFeed } from "./data_version_feed.ts";
@@ -186,8 +186,8 @@ export class SqliteMetadataStore
     return Number(this.#read("documentBytes").get()?.["bytes"]);
   }
 
-  async archivesOf(narName: NarName): Promise<readonly NarSource[]> {
-    const rows = this.#read("archivesOf").all(narName);
+  async debuginfoSourcesOf(narName: NarName): Promise<readonly NarSource[]> {
+    const rows = this.#read("debuginfoSourcesOf").all(narName);
     return rows.map(({ upstream }) => ({ upstream: String(upstream), location: `nar/${narName}` }));
   }
 
@@ -218,7 +218,7 @@ export class SqliteMetadataStore
     return await this.#quietly(() => this.#ledger.reserve(member, order));
   }
 
-  async beat(member: MemberId, order: HeldBytes): Promise<number> {
+  async beat(member: MemberId, order: ReservedBytes): Promise<number> {
     return await this.#quietly(() => this.#ledger.beat(member, order));
   }
 

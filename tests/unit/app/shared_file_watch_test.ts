@@ -3,7 +3,7 @@ import { SharedFileWatch } from "../../../src/app/shared_file_watch.ts";
 import { newMemberId } from "../../../src/base/member_id.ts";
 import { MemoryMetadataStore } from "../../support/memory_metadata_store.ts";
 
-const HOLDS = { heldBytes: 0, limitBytes: Infinity };
+const HOLDS = { reservedBytes: 0, limitBytes: Infinity };
 const WARNING = "another host uses this sqlite file";
 
 const rows: readonly (readonly [who: string, host: string, beats: boolean, warned: string[]])[] = [

@@ -129,11 +129,11 @@ Deno.test("publish: a process taken for dead keeps nothing that is being removed
 Deno.test("publish: a file without its reservation is not kept, and nothing is left", async () => {
   await using scene = await Scene.open();
   const { metadata } = scene;
-  await metadata.beat("we", { heldBytes: 100, limitBytes: 100 });
+  await metadata.beat("we", { reservedBytes: 100, limitBytes: 100 });
   await metadata.leave("we");
   await assert.rejects(scene.keep(100), ReservationLost);
   assert.deepEqual(await scene.left(), { objects: [], pending: [] });
-  await metadata.beat("we", { heldBytes: 100, limitBytes: 100 });
+  await metadata.beat("we", { reservedBytes: 100, limitBytes: 100 });
   await scene.keep(100);
   assert.equal((await metadata.stock()).reservedBytes, 0);
 });

@@ -79,7 +79,7 @@ Deno.test("downloads: a received file waits while a dead member's bytes are rese
   const { nar, path } = receivedFile(folder.path, 1);
   await know(stocked, nar);
   const { metadata } = stocked;
-  await metadata.beat("dead", { heldBytes: 1_000, limitBytes: 1_500 });
+  await metadata.beat("dead", { reservedBytes: 1_000, limitBytes: 1_500 });
   const measure = Promise.resolve(MEASURED);
   const downloads = downloadsOver({ stocked, folder, fetcher: ending(), measure });
 

@@ -38,7 +38,7 @@ test("a change whose answer was lost is sent again, and written once", async (se
     return await database.query(text, waitMs);
   };
   await using writer = new Writer({ query });
-  await store.beat("one", { heldBytes: 1_000, limitBytes: Infinity });
+  await store.beat("one", { reservedBytes: 1_000, limitBytes: Infinity });
 
   await writer.apply([a], false);
   const [intent, kept] = keep(file, 1, "one");

@@ -63,7 +63,7 @@ for (const [when, { changes, there, keeps }] of Object.entries(CASES)) {
 Deno.test("recover: the pending objects of a living member stay", async () => {
   const scene = new Scene();
   await scene.metadata.apply([put(path, []), publishing]);
-  await scene.metadata.beat("dead", { heldBytes: 0, limitBytes: 0 });
+  await scene.metadata.beat("dead", { reservedBytes: 0, limitBytes: 0 });
   scene.folders.add("dead");
 
   await scene.recover();
@@ -75,10 +75,10 @@ Deno.test("recover: the pending objects of a living member stay", async () => {
 Deno.test("recover: the reservation of a dead member is free within a minute", async () => {
   const scene = new Scene();
   const { metadata } = scene;
-  await metadata.beat("dead", { heldBytes: 1_000, limitBytes: 1_000 });
+  await metadata.beat("dead", { reservedBytes: 1_000, limitBytes: 1_000 });
   scene.folders.add("dead");
   for (let seconds = 0; seconds <= 60; seconds += 5) {
-    await metadata.beat("we", { heldBytes: 0, limitBytes: 1_000 });
+    await metadata.beat("we", { reservedBytes: 0, limitBytes: 1_000 });
     if (seconds % 15 === 0) await scene.recover();
     // A living one may miss some heartbeats.
     if (seconds < 25) assert.equal((await metadata.stock()).reservedBytes, 1_000);
@@ -91,8 +91,8 @@ Deno.test("recover: the reservation of a dead member is free within a minute", a
 Deno.test("recover: a silent member is dead sooner if its process has ended", async () => {
   const scene = new Scene();
   const { metadata, folders } = scene;
-  await metadata.beat("ended", { heldBytes: 10, limitBytes: 10 });
-  await metadata.beat("alive", { heldBytes: 0, limitBytes: 10 });
+  await metadata.beat("ended", { reservedBytes: 10, limitBytes: 10 });
+  await metadata.beat("alive", { reservedBytes: 0, limitBytes: 10 });
   for (const member of ["ended", "alive", "nobody"]) folders.add(member);
   const hasEnded = (member: string) => member === "ended" || member === "we";
 
@@ -111,7 +111,7 @@ Deno.test("recover: a member that writes heartbeats lives, whatever is seen of i
   const { metadata, folders } = scene;
   folders.add("elsewhere");
   for (let seconds = 0; seconds <= 60; seconds += 5) {
-    await metadata.beat("elsewhere", { heldBytes: 10, limitBytes: 10 });
+    await metadata.beat("elsewhere", { reservedBytes: 10, limitBytes: 10 });
     await scene.recover(() => true);
     scene.nowMs += 5_000;
   }
@@ -121,7 +121,7 @@ Deno.test("recover: a member that writes heartbeats lives, whatever is seen of i
 
 Deno.test("recover: the bytes of files that cannot be removed stay reserved", async () => {
   const scene = new Scene();
-  await scene.metadata.beat("dead", { heldBytes: 10, limitBytes: 10 });
+  await scene.metadata.beat("dead", { reservedBytes: 10, limitBytes: 10 });
   scene.folders.add("dead");
   scene.nowMs += 10_000;
   scene.isStuck = true;
@@ -140,7 +140,7 @@ Deno.test("recover: a member that joins during a look for dead ones loses nothin
   // It joins and publishes right behind the first look.
   metadata.pendingFiles = async () => {
     const pending = await pendingFiles.call(metadata);
-    await metadata.beat("dead", { heldBytes: 0, limitBytes: 0 });
+    await metadata.beat("dead", { reservedBytes: 0, limitBytes: 0 });
     await metadata.apply([publishing]);
     scene.folders.add("dead");
     return pending;
@@ -174,7 +174,7 @@ Deno.test("recover: the bytes of an object that cannot be removed stay reserved"
   const scene = new Scene();
   const { metadata, nars } = scene;
   await metadata.apply([put(path, []), publishing]);
-  await metadata.beat("dead", { heldBytes: 10, limitBytes: 10 });
+  await metadata.beat("dead", { reservedBytes: 10, limitBytes: 10 });
   scene.nowMs += 10_000;
   const { remove } = nars;
   nars.remove = () => Promise.reject(new Error("the disk is ill"));
@@ -193,7 +193,7 @@ Deno.test("recover: the log names an outage of the store once, and then its end"
   const scene = new Scene();
   const { metadata, nars, said } = scene;
   await metadata.apply([put(path, []), publishing]);
-  await metadata.beat("dead", { heldBytes: 10, limitBytes: 10 });
+  await metadata.beat("dead", { reservedBytes: 10, limitBytes: 10 });
   scene.nowMs += 60_000;
   const { remove } = nars;
   nars.remove = () => Promise.reject(new Error("away"));

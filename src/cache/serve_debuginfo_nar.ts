@@ -7,8 +7,8 @@ import type { NarAnswer, NarFacts } from "./nar/nar_answer.ts";
 import { openPassThrough, type PassThroughDeps } from "./pass_through/pass_through.ts";
 import { statNar, type StatNarDeps } from "./sources/stat_nar.ts";
 
-export interface ArchiveServerDeps {
-  readonly documents: Pick<DocumentKeeper, "archivesOf">;
+export interface DebuginfoNarServerDeps {
+  readonly documents: Pick<DocumentKeeper, "debuginfoSourcesOf">;
   readonly sizes: StatNarDeps;
   readonly passThrough: PassThroughDeps;
 }
@@ -17,17 +17,17 @@ export interface ArchiveServerDeps {
  * Serves NAR files that a debuginfo document names, but no narinfo. No signature covers them, so
  * they are not stored; their file hash is verified.
  */
-export class ArchiveServer {
-  readonly #deps: ArchiveServerDeps;
+export class DebuginfoNarServer {
+  readonly #deps: DebuginfoNarServerDeps;
 
-  constructor(deps: ArchiveServerDeps) {
+  constructor(deps: DebuginfoNarServerDeps) {
     this.#deps = deps;
   }
 
   /** `undefined` when no document names the file, or no upstream of such a document has it now. */
   async open(narName: NarName, requester: Requester): Promise<NarAnswer | undefined> {
     // One source at a time: the size at one source must not count for another.
-    for (const source of await this.#deps.documents.archivesOf(narName)) {
+    for (const source of await this.#deps.documents.debuginfoSourcesOf(narName)) {
       const answer = await this.#openFrom(source, narName, requester).catch(() => undefined);
       if (answer !== undefined) return answer;
     }
@@ -51,12 +51,16 @@ export class ArchiveServer {
 
   /** True where a document names the file. */
   async isNamed(narName: NarName): Promise<boolean> {
-    return (await this.#deps.documents.archivesOf(narName)).length > 0;
+    return (await this.#deps.documents.debuginfoSourcesOf(narName)).length > 0;
   }
 
   /** The facts without the bytes, for HEAD. */
   async stat(narName: NarName, requestId: string): Promise<NarFacts | undefined> {
-    return await this.#stat(narName, await this.#deps.documents.archivesOf(narName), requestId);
+    return await this.#stat(
+      narName,
+      await this.#deps.documents.debuginfoSourcesOf(narName),
+      requestId,
+    );
   }
 
   /** Facts from the first upstream that has the file: a document may name an absent one. */

@@ -9,7 +9,7 @@ import { OwnCopy } from "./pass_through/own_copy.ts";
 import type { MemberNarServer } from "./serve_member.ts";
 import { type NarHolders, OWN_COPY_URL } from "./sources/nar_candidates.ts";
 
-export interface HeldNarsDeps {
+export interface RemoteDownloadsDeps {
   readonly holders: NarHolders;
   readonly downloads: Pick<Downloads, "join">;
   /** Answers from the files of this member. */
@@ -23,10 +23,10 @@ export interface HeldNarsDeps {
  * NARs that another member downloads. Where that one stops, or is late, this member makes its own
  * copy, which all its clients share; then come upstreams.
  */
-export class HeldNars {
-  readonly #deps: HeldNarsDeps;
+export class RemoteDownloads {
+  readonly #deps: RemoteDownloadsDeps;
 
-  constructor(deps: HeldNarsDeps) {
+  constructor(deps: RemoteDownloadsDeps) {
     this.#deps = deps;
   }
 
@@ -43,9 +43,9 @@ export class HeldNars {
       return await this.#openOwn(nar, requester);
     });
     const { attempts } = passThrough;
-    const candidates = { ...attempts.candidates, holders: heldBy(holder, holders) };
-    const held = { ...passThrough, sinks: sinks(own), attempts: { ...attempts, candidates } };
-    return await openPassThrough(held, nar, requester);
+    const candidates = { ...attempts.candidates, holders: downloadedBy(holder, holders) };
+    const remote = { ...passThrough, sinks: sinks(own), attempts: { ...attempts, candidates } };
+    return await openPassThrough(remote, nar, requester);
   }
 
   /** An answer from this member, with a new download if it is this member's turn. */
@@ -61,7 +61,7 @@ export class HeldNars {
 }
 
 /** The holder, then this member, then the member that took over from the holder. */
-function heldBy(holder: NarSource, holders: NarHolders): NarHolders {
+function downloadedBy(holder: NarSource, holders: NarHolders): NarHolders {
   return {
     sourceOf: () => Promise.resolve(holder),
     stopped: (nar, stopped) => holders.stopped(nar, stopped),
