@@ -25,8 +25,8 @@ async function analyticsCommand(args: readonly string[], process: CommandProcess
     process.writeError("larder: analytics: nothing to do, expected --show\n");
     return EXIT.usage;
   }
-  const words = args.filter((word) => !isShow(word));
-  const { settings } = await serverSettings(words, process);
+  const serverArgs = args.filter((word) => !isShow(word));
+  const { settings } = await serverSettings(serverArgs, process);
   const url = settings["analytics.reporting-url"];
   const isSent = settings["analytics.reporting-enabled"] && url !== undefined;
   process.writeError(isSent ? `Sent once a day to ${url}:\n` : "Not sent; it would be:\n");

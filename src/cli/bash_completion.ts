@@ -1,10 +1,10 @@
 import type { Command } from "./command.ts";
-import { flagWords } from "./flag_words.ts";
+import { completionFlags } from "./completion_flags.ts";
 
 /** A script for bash 4 and newer that completes commands, flags and file names. */
 export function bashCompletion(commands: readonly Command[]): string {
   const cases = commands.map((command) => {
-    const flags = [...flagWords(command).map(({ flag }) => flag), "--help"];
+    const flags = [...completionFlags(command).map(({ flag }) => flag), "--help"];
     return `    ${command.name}) words="${flags.join(" ")}" ;;\n`;
   });
   const names = [...commands.map(({ name }) => name), "help", "--help", "--version"];

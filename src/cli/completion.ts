@@ -1,7 +1,7 @@
 import { EXIT } from "../base/exit_codes.ts";
 import { choice } from "../config/kinds/plain.ts";
 import type { Command } from "./command.ts";
-import { readWords } from "./flags.ts";
+import { parseArguments } from "./flags.ts";
 import type { CommandProcess } from "./command_process.ts";
 import { bashCompletion } from "./bash_completion.ts";
 import { fishCompletion } from "./fish_completion.ts";
@@ -31,7 +31,7 @@ async function printScript(
   process: CommandProcess,
   commands: readonly Command[],
 ): Promise<number> {
-  const { rest } = readWords({}, { ...process, args });
+  const { rest } = parseArguments({}, { ...process, args });
   const [name, ...others] = rest;
   if (name === undefined || others.length > 0 || !Object.hasOwn(SCRIPTS, name)) {
     const got = rest.length === 0 ? "nothing" : JSON.stringify(rest.join(" "));

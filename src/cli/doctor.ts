@@ -9,9 +9,9 @@ import { readStorePathArguments } from "./client/store_path_argument.ts";
 import type { Command } from "./command.ts";
 import type { CommandProcess } from "./command_process.ts";
 import type { Finding, Mark } from "./doctor/finding.ts";
-import { readWords } from "./flags.ts";
+import { parseArguments } from "./flags.ts";
 import { STORE_PATH_ABOUT } from "./pin.ts";
-import { serverWords } from "./server_words.ts";
+import { splitServerArguments } from "./server_arguments.ts";
 
 const FLAGS = {
   server: {
@@ -45,8 +45,8 @@ ${STORE_PATH_ABOUT}`,
 };
 
 async function doctorCommand(args: readonly string[], process: CommandProcess): Promise<number> {
-  const { own, server: ofServer } = serverWords(FLAGS, args);
-  const { flags, rest } = readWords(FLAGS, { ...process, args: own });
+  const { own, server: ofServer } = splitServerArguments(FLAGS, args);
+  const { flags, rest } = parseArguments(FLAGS, { ...process, args: own });
   const targets = rest.length === 0 ? [] : readStorePathArguments(rest, process);
   const { settings, warnings } = await readSettings({ ...process, args: ofServer });
   // Loaded here, so that help and errors are fast.

@@ -7,7 +7,7 @@ import { findStored } from "./client/stored_names.ts";
 import { ServerJson } from "./client/server_json.ts";
 import type { Command } from "./command.ts";
 import type { CommandProcess } from "./command_process.ts";
-import { readWords } from "./flags.ts";
+import { parseArguments } from "./flags.ts";
 import { STORE_PATH_ABOUT } from "./pin.ts";
 
 const FLAGS = { json: JSON_FLAG, ...CLIENT_FLAGS } as const;
@@ -39,7 +39,7 @@ the command lists them and explains none.
 };
 
 async function explainCommand(args: readonly string[], process: CommandProcess): Promise<number> {
-  const { flags, rest } = readWords(FLAGS, { ...process, args });
+  const { flags, rest } = parseArguments(FLAGS, { ...process, args });
   const { paths, names } = readPathsAndNames(rest, process);
   const words = [...paths, ...names];
   using client = new ServerClient(flags, process);

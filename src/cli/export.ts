@@ -14,7 +14,7 @@ import type { Command } from "./command.ts";
 import type { CommandProcess } from "./command_process.ts";
 import { serverSettings } from "./server_settings.ts";
 import { STORE_PATH_ABOUT } from "./pin.ts";
-import { serverWords } from "./server_words.ts";
+import { splitServerArguments } from "./server_arguments.ts";
 
 export const EXPORT: Command = {
   name: "export",
@@ -35,7 +35,7 @@ ${STORE_PATH_ABOUT}`,
 };
 
 async function exportCommand(args: readonly string[], process: CommandProcess): Promise<number> {
-  const { own: [url = "", ...paths], server } = serverWords({}, args);
+  const { own: [url = "", ...paths], server } = splitServerArguments({}, args);
   const folder = folderOfUrl(url);
   if (folder === undefined) {
     const got = url === "" ? "nothing" : JSON.stringify(url);

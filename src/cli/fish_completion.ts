@@ -1,5 +1,5 @@
 import type { Command } from "./command.ts";
-import { flagWords } from "./flag_words.ts";
+import { completionFlags } from "./completion_flags.ts";
 
 /** A script for fish 3 and newer. */
 export function fishCompletion(commands: readonly Command[]): string {
@@ -8,7 +8,7 @@ export function fishCompletion(commands: readonly Command[]): string {
   );
   const flags = commands.flatMap((command) => {
     const within = `complete -c larder -n '__fish_seen_subcommand_from ${command.name}'`;
-    return flagWords(command).map(({ flag, help, takesValue }) =>
+    return completionFlags(command).map(({ flag, help, takesValue }) =>
       `${within} -l ${flag.slice(2)}${takesValue ? " -r" : ""} -d ${quoted(help)}\n`
     );
   });

@@ -6,13 +6,13 @@ import { readFlags, unexpectedArguments } from "../config/sources/flags.ts";
 import type { FoundOption } from "../config/sources/found.ts";
 
 /** The parsed arguments and environment of a command. */
-export interface Words<Table> {
+export interface ParsedArguments<Table> {
   readonly flags: Values<Table>;
   /** The arguments that are no flags, in order. */
   readonly rest: readonly string[];
 }
 
-export interface WordsInputs {
+export interface ArgumentInputs {
   readonly args: readonly string[];
   readonly env: Environment;
   /** Throws if the file is unreadable. */
@@ -24,10 +24,10 @@ export interface WordsInputs {
  * and in the environment only under an explicit name. Throws a `ConfigError` with all problems at
  * once.
  */
-export function readWords<Table extends OptionTable>(
+export function parseArguments<Table extends OptionTable>(
   table: Table,
-  { args, env, readTextFile }: WordsInputs,
-): Words<Table> {
+  { args, env, readTextFile }: ArgumentInputs,
+): ParsedArguments<Table> {
   const { found, rest, ...read } = readFlags(table, args);
   const problems = [...read.problems];
   const fromEnvironment = variablesOf(table, env);

@@ -5,7 +5,7 @@ import { counted, formatBytes } from "../base/format_units.ts";
 import { StatusLine } from "./client/status_line.ts";
 import type { Command } from "./command.ts";
 import { EXIT } from "../base/exit_codes.ts";
-import { readWords } from "./flags.ts";
+import { parseArguments } from "./flags.ts";
 import type { CommandProcess } from "./command_process.ts";
 import { serverSettings } from "./server_settings.ts";
 
@@ -43,7 +43,7 @@ client.
 async function fsckCommand(args: readonly string[], process: CommandProcess): Promise<number> {
   const isOwn = (word: string) =>
     Object.keys(FLAGS).some((name) => new RegExp(`^--(no-)?${name}(=|$)`).test(word));
-  const { flags } = readWords(FLAGS, { ...process, args: args.filter(isOwn) });
+  const { flags } = parseArguments(FLAGS, { ...process, args: args.filter(isOwn) });
   const { settings } = await serverSettings(args.filter((word) => !isOwn(word)), process);
   // Loaded here, so that help and errors are fast.
   const { fsckStorage } = await import("../app/fsck.ts");

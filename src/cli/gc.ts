@@ -11,7 +11,7 @@ import { ServerClient, ServerRefusal } from "./client/server_client.ts";
 import { StatusLine } from "./client/status_line.ts";
 import type { Command } from "./command.ts";
 import { EXIT } from "../base/exit_codes.ts";
-import { noOperands, readWords } from "./flags.ts";
+import { noOperands, parseArguments } from "./flags.ts";
 import type { CommandProcess } from "./command_process.ts";
 
 const optionalSize: Kind<number> = size;
@@ -45,7 +45,7 @@ const SILENCE_MAX_MS = 600_000;
 const EVENT_LENGTH_MAX = 64 * 1024;
 
 async function gcCommand(args: readonly string[], process: CommandProcess): Promise<number> {
-  const { flags, rest } = readWords(FLAGS, { ...process, args });
+  const { flags, rest } = parseArguments(FLAGS, { ...process, args });
   noOperands(rest);
   using client = new ServerClient(flags, process);
   const answer = await start(client, flags.target, flags["dry-run"]);

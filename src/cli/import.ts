@@ -1,11 +1,11 @@
 import { ConfigError } from "../config/config_error.ts";
 import type { Command } from "./command.ts";
 import type { CommandProcess } from "./command_process.ts";
-import { readWords } from "./flags.ts";
+import { parseArguments } from "./flags.ts";
 import { importBinaryCache, importNginxFolder } from "./import_cache.ts";
 import { importNcpsFolder, printNcpsConfig } from "./import_ncps.ts";
 import { IMPORT_FLAGS, type ImportInputs } from "./import_run.ts";
-import { serverWords } from "./server_words.ts";
+import { splitServerArguments } from "./server_arguments.ts";
 
 export const IMPORT: Command = {
   name: "import",
@@ -55,9 +55,9 @@ const KINDS: Readonly<Record<string, ImportKind>> = {
 };
 
 async function importCommand(args: readonly string[], process: CommandProcess): Promise<number> {
-  const { own, server } = serverWords(IMPORT_FLAGS, args);
-  const words = readWords(IMPORT_FLAGS, { ...process, args: own });
-  const { flags, rest: [kind = "", ...operands] } = words;
+  const { own, server } = splitServerArguments(IMPORT_FLAGS, args);
+  const parsed = parseArguments(IMPORT_FLAGS, { ...process, args: own });
+  const { flags, rest: [kind = "", ...operands] } = parsed;
   const run = Object.hasOwn(KINDS, kind) ? KINDS[kind] : undefined;
   if (run === undefined) {
     const got = kind === "" ? "nothing" : JSON.stringify(kind);

@@ -27,7 +27,7 @@ export const IMPORT_FLAGS = {
 
 type Flags = Values<typeof IMPORT_FLAGS>;
 
-/** The words of an import, behind its kind. */
+/** The arguments of an import, behind its kind. */
 export interface ImportInputs {
   readonly flags: Flags;
   readonly operands: readonly string[];

@@ -1,7 +1,7 @@
 import denoJson from "../../deno.json" with { type: "json" };
 import { EXIT } from "../base/exit_codes.ts";
 import type { Command } from "./command.ts";
-import { noOperands, readWords } from "./flags.ts";
+import { noOperands, parseArguments } from "./flags.ts";
 import { manPage } from "./man_page.ts";
 
 /** `larder man`: `commands` are those that the page describes. */
@@ -15,7 +15,7 @@ export function manCommand(commands: () => readonly Command[]): Command {
     ],
     flags: {},
     async run(args, process) {
-      noOperands(readWords({}, { ...process, args }).rest);
+      noOperands(parseArguments({}, { ...process, args }).rest);
       process.writeOut(manPage(commands(), denoJson.version));
       return EXIT.ok;
     },

@@ -1,10 +1,10 @@
 import { ConfigError } from "../config/config_error.ts";
 import type { Command } from "./command.ts";
 import type { CommandProcess } from "./command_process.ts";
-import { readWords } from "./flags.ts";
+import { parseArguments } from "./flags.ts";
 import { migrateDatabaseCommand } from "./migrate_database.ts";
 import { migrateStorageCommand } from "./migrate_storage.ts";
-import { type ServerWords, serverWords } from "./server_words.ts";
+import { type ServerArguments, splitServerArguments } from "./server_arguments.ts";
 
 export const MIGRATE: Command = {
   name: "migrate",
@@ -39,7 +39,7 @@ with TO. It ends with status 1 while FROM changes.
 };
 
 /** Gets the operands behind its name as `own`. */
-type MigrationCommand = (words: ServerWords, host: CommandProcess) => Promise<number>;
+type MigrationCommand = (args: ServerArguments, host: CommandProcess) => Promise<number>;
 
 const KINDS: Readonly<Record<string, MigrationCommand>> = {
   "database": migrateDatabaseCommand,
@@ -47,8 +47,8 @@ const KINDS: Readonly<Record<string, MigrationCommand>> = {
 };
 
 async function migrateCommand(args: readonly string[], process: CommandProcess): Promise<number> {
-  const { own, server } = serverWords({}, args);
-  const { rest: [kind = "", ...operands] } = readWords({}, { ...process, args: own });
+  const { own, server } = splitServerArguments({}, args);
+  const { rest: [kind = "", ...operands] } = parseArguments({}, { ...process, args: own });
   const run = Object.hasOwn(KINDS, kind) ? KINDS[kind] : undefined;
   if (run === undefined) throw new ConfigError(["migrate: expected database or storage, FROM TO"]);
   return await run({ own: operands, server }, process);

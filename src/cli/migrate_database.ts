@@ -7,11 +7,11 @@ import type { DatabaseMoved, KeyPlace } from "../app/migrate_database.ts";
 import type { CopyProgress } from "../metadata/copy_metadata.ts";
 import { StatusLine } from "./client/status_line.ts";
 import type { CommandProcess } from "./command_process.ts";
-import type { ServerWords } from "./server_words.ts";
+import type { ServerArguments } from "./server_arguments.ts";
 
 /** `larder migrate database`. It reads no settings. */
 export async function migrateDatabaseCommand(
-  { own: [from, to, ...more], server }: ServerWords,
+  { own: [from, to, ...more], server }: ServerArguments,
   process: CommandProcess,
 ): Promise<number> {
   const problems: string[] = [];

@@ -9,13 +9,13 @@ import { reportFailures } from "./client/each.ts";
 import { StatusLine } from "./client/status_line.ts";
 import type { CommandProcess } from "./command_process.ts";
 import { serverSettings } from "./server_settings.ts";
-import type { ServerWords } from "./server_words.ts";
+import type { ServerArguments } from "./server_arguments.ts";
 
 const BUCKET_REGEXP = /^s3:\/\/(.+?)\/?$/;
 
 /** `larder migrate storage`. */
 export async function migrateStorageCommand(
-  { own: operands, server }: ServerWords,
+  { own: operands, server }: ServerArguments,
   process: CommandProcess,
 ): Promise<number> {
   const [from, to] = placesOf(operands);

@@ -6,7 +6,7 @@ import { pinnedClosures } from "./client/pinned_closures.ts";
 import { readPathsAndNames } from "./client/package_names.ts";
 import { findPinned } from "./client/pinned_names.ts";
 import { readStorePathArguments, type StorePathArgument } from "./client/store_path_argument.ts";
-import { readWords } from "./flags.ts";
+import { parseArguments } from "./flags.ts";
 import type { CommandProcess } from "./command_process.ts";
 
 export const STORE_PATH_ABOUT =
@@ -68,7 +68,7 @@ export async function pin(client: ServerClient, target: StorePathArgument): Prom
 }
 
 async function pinCommand(args: readonly string[], process: CommandProcess): Promise<number> {
-  const { flags, rest } = readWords(CLIENT_FLAGS, { ...process, args });
+  const { flags, rest } = parseArguments(CLIENT_FLAGS, { ...process, args });
   const targets = readStorePathArguments(rest, process);
   using client = new ServerClient(flags, process);
   const failures = await eachStorePath(targets, async (target) => {
@@ -80,7 +80,7 @@ async function pinCommand(args: readonly string[], process: CommandProcess): Pro
 }
 
 async function unpinCommand(args: readonly string[], process: CommandProcess): Promise<number> {
-  const { flags, rest } = readWords(CLIENT_FLAGS, { ...process, args });
+  const { flags, rest } = parseArguments(CLIENT_FLAGS, { ...process, args });
   const { names, paths } = readPathsAndNames(rest, process);
   using client = new ServerClient(flags, process);
   const pins = names.length === 0 ? [] : await pinnedClosures(client);

@@ -5,7 +5,7 @@ import { type Pinned, pinnedClosures } from "./client/pinned_closures.ts";
 import { ServerClient } from "./client/server_client.ts";
 import type { Command } from "./command.ts";
 import { EXIT } from "../base/exit_codes.ts";
-import { noOperands, readWords } from "./flags.ts";
+import { noOperands, parseArguments } from "./flags.ts";
 import type { CommandProcess } from "./command_process.ts";
 
 const ORDERS = {
@@ -47,7 +47,7 @@ also protects what arrives later. \`larder warm\` fetches what is missing.
 };
 
 async function pinsCommand(args: readonly string[], process: CommandProcess): Promise<number> {
-  const { flags, rest } = readWords(FLAGS, { ...process, args });
+  const { flags, rest } = parseArguments(FLAGS, { ...process, args });
   noOperands(rest);
   using client = new ServerClient(flags, process);
   const pins = (await pinnedClosures(client)).toSorted(ORDERS[flags.sort]);

@@ -10,7 +10,7 @@ import { ServerClient, ServerRefusal } from "./client/server_client.ts";
 import { ServerJson } from "./client/server_json.ts";
 import type { Command } from "./command.ts";
 import type { CommandProcess } from "./command_process.ts";
-import { noOperands, readWords } from "./flags.ts";
+import { noOperands, parseArguments } from "./flags.ts";
 import { statusScreen } from "./status/status_screen.ts";
 import { shownVerdict } from "./status/verdict.ts";
 
@@ -54,7 +54,7 @@ export const STATUS: Command = {
 };
 
 async function statusCommand(args: readonly string[], process: CommandProcess): Promise<number> {
-  const { flags, rest } = readWords(FLAGS, { ...process, args });
+  const { flags, rest } = parseArguments(FLAGS, { ...process, args });
   noOperands(rest);
   const server = serverAddress.print(flags.server);
   using client = new ServerClient(flags, process);

@@ -1,6 +1,6 @@
 import { EXIT } from "../base/exit_codes.ts";
 import type { Command } from "./command.ts";
-import { noOperands, readWords } from "./flags.ts";
+import { noOperands, parseArguments } from "./flags.ts";
 import { serviceUnit } from "./service_unit.ts";
 
 const ABOUT = `larder then runs as a user of its own, with its data in /var/lib/larder. It may read
@@ -18,7 +18,7 @@ export const SYSTEMD_UNIT: Command = {
   ],
   flags: {},
   async run(args, process) {
-    noOperands(readWords({}, { ...process, args }).rest);
+    noOperands(parseArguments({}, { ...process, args }).rest);
     process.writeOut(serviceUnit(process.executable()));
     return EXIT.ok;
   },

@@ -8,7 +8,7 @@ import { namedToken } from "../config/kinds/token.ts";
 import { type Role, ROLES, TOKEN_OPTION } from "../http/message/role.ts";
 import type { Command } from "./command.ts";
 import type { CommandProcess } from "./command_process.ts";
-import { readWords } from "./flags.ts";
+import { parseArguments } from "./flags.ts";
 
 /** Enough that nobody guesses one. */
 const SECRET_BYTES = 32;
@@ -37,7 +37,7 @@ nothing.
 };
 
 function tokenCommand(args: readonly string[], process: CommandProcess): Promise<number> {
-  const { flags, rest } = readWords(FLAGS, { ...process, args });
+  const { flags, rest } = parseArguments(FLAGS, { ...process, args });
   const [verb, name = "", ...more] = rest;
   const problems = [
     ...verb === "create" ? [] : [`${JSON.stringify(verb ?? "")}: expected create NAME`],

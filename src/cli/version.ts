@@ -1,7 +1,7 @@
 import denoJson from "../../deno.json" with { type: "json" };
 import { EXIT } from "../base/exit_codes.ts";
 import type { Command } from "./command.ts";
-import { noOperands, readWords } from "./flags.ts";
+import { noOperands, parseArguments } from "./flags.ts";
 
 /** Commit, Deno and platform of this larder. */
 export interface Build {
@@ -18,7 +18,7 @@ export const VERSION: Command = {
   examples: [["larder version", "Print the first line of a problem report"]],
   flags: {},
   async run(args, process) {
-    noOperands(readWords({}, { ...process, args }).rest);
+    noOperands(parseArguments({}, { ...process, args }).rest);
     const { commit = "unknown: it runs from its source", deno, platform } = process.build();
     process.writeOut(
       `larder ${denoJson.version}\ncommit ${commit}\nDeno ${deno}\nplatform ${platform}\n`,

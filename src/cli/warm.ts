@@ -12,7 +12,7 @@ import { NOT_FOUND, WarmClosure } from "./client/warm_closure.ts";
 import { WarmMeter } from "./client/warm_meter.ts";
 import type { Command } from "./command.ts";
 import { EXIT } from "../base/exit_codes.ts";
-import { readWords } from "./flags.ts";
+import { parseArguments } from "./flags.ts";
 import type { CommandProcess } from "./command_process.ts";
 import { pin, STORE_PATH_ABOUT } from "./pin.ts";
 
@@ -48,7 +48,7 @@ This machine's nix evaluates the output of a flake, and does not build it.
 const RETRY_DELAYS_MS = [250, 1_000, 4_000];
 
 async function warmCommand(args: readonly string[], process: CommandProcess): Promise<number> {
-  const { flags, rest } = readWords(FLAGS, { ...process, args });
+  const { flags, rest } = parseArguments(FLAGS, { ...process, args });
   const targets = await readTargets(rest, process);
   using client = new ServerClient(flags, process);
   const warm = new WarmClosure({ client, retryDelaysMs: RETRY_DELAYS_MS });

@@ -1,11 +1,11 @@
 import type { Command } from "./command.ts";
-import { flagWords } from "./flag_words.ts";
+import { completionFlags } from "./completion_flags.ts";
 
 /** A script for zsh: a function for a folder of `fpath`, or to source. */
 export function zshCompletion(commands: readonly Command[]): string {
   const names = commands.map(({ name, summary }) => `    ${quoted(`${name}:${summary}`)}\n`);
   const cases = commands.map((command) => {
-    const flags = flagWords(command).map(({ flag, help, takesValue }) =>
+    const flags = completionFlags(command).map(({ flag, help, takesValue }) =>
       `        ${quoted(`${flag}${takesValue ? "=" : ""}[${escaped(help)}]`)} \\\n`
     );
     return `    ${command.name})\n      _arguments \\\n${

@@ -25,19 +25,19 @@ Deno.test("stalled NARs: clients of many small files do not hold a copy each", a
 
   for (const path of scene.paths) await scene.stall(path);
 
-  assert.ok(scene.reservedBytes <= HELD_BYTES_MAX + FILE_BYTES, `${scene.reservedBytes} bytes`);
+  assert.ok(scene.heldBytes <= HELD_BYTES_MAX + FILE_BYTES, `${scene.heldBytes} bytes`);
 });
 
 Deno.test("stalled NARs: a file in memory leaves from there all the same", async () => {
   await using scene = await Scene.open();
   const [hot = ""] = scene.paths;
   for (const path of scene.paths.slice(0, 8)) await scene.stall(path);
-  const held = scene.reservedBytes;
+  const held = scene.heldBytes;
 
   for (let count = 0; count < FILES; count++) await scene.stall(hot);
 
   assert.ok(scene.isWhole, "its bytes were shared");
-  assert.equal(scene.reservedBytes, held);
+  assert.equal(scene.heldBytes, held);
 });
 
 Deno.test("stalled NARs: once the clients have left, small files leave whole again", async () => {
@@ -96,7 +96,7 @@ class Scene implements AsyncDisposable {
   }
 
   /** Memory of all files that left in one piece. */
-  get reservedBytes(): number {
+  get heldBytes(): number {
     return [...this.#held].reduce((sum, { byteLength }) => sum + byteLength, 0);
   }
 

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { noOperands, readWords } from "../../../src/cli/flags.ts";
+import { noOperands, parseArguments } from "../../../src/cli/flags.ts";
 import { boolean, choice } from "../../../src/config/kinds/plain.ts";
 import { size } from "../../../src/config/kinds/size.ts";
 import { HIDDEN } from "../../../src/config/kinds/option.ts";
@@ -20,7 +20,7 @@ interface Given {
 function read(words: string, { env = {}, files = {} }: Given = {}) {
   const args = words.split(" ").filter((word) => word !== "");
   const readTextFile = (path: string) => files[path] ?? assert.fail(`No file ${path}`);
-  return readWords(TABLE, { args, env, readTextFile });
+  return parseArguments(TABLE, { args, env, readTextFile });
 }
 
 Deno.test("command flags: they stand anywhere among the words, and behind -- are none", () => {

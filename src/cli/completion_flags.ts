@@ -3,7 +3,7 @@ import { OPTIONS } from "../config/options.ts";
 import type { Command } from "./command.ts";
 
 /** A flag for shell completion. */
-export interface FlagWord {
+export interface CompletionFlag {
   /** `--cache-max-size`. */
   readonly flag: string;
   readonly help: string;
@@ -12,7 +12,7 @@ export interface FlagWord {
 }
 
 /** The flags of a command: its own, then the server's if it takes them. */
-export function flagWords({ flags, ownFlags = {} }: Command): readonly FlagWord[] {
+export function completionFlags({ flags, ownFlags = {} }: Command): readonly CompletionFlag[] {
   const table: OptionTable = { ...ownFlags, ...flags === "server" ? OPTIONS : flags };
   return Object.entries(table).flatMap(([key, { kind, help, secret, default: standard }]) => {
     const flag = flagName(key);

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { serverWords } from "../../../src/cli/server_words.ts";
+import { splitServerArguments } from "../../../src/cli/server_arguments.ts";
 import { runLarder } from "../../support/run_larder.ts";
 
 const PATH = `/nix/store/${"a".repeat(32)}-app`;
@@ -16,7 +16,7 @@ Deno.test("flags: an unknown one is named, and not the value behind it", async (
 Deno.test("flags: those of the server go to it with their values, in either spelling", () => {
   const words = ["a", "--cache-max-size", "1G", "--no-prometheus-enabled", "b", "--log-level=warn"];
 
-  assert.deepEqual(serverWords({}, words), {
+  assert.deepEqual(splitServerArguments({}, words), {
     own: ["a", "b"],
     server: ["--cache-max-size", "1G", "--no-prometheus-enabled", "--log-level=warn"],
   });

@@ -5,7 +5,7 @@ import { NCPS_ONLY } from "../config/options/ncps_only.ts";
 import { splitArguments } from "../config/sources/flags.ts";
 
 /** The arguments of a command that takes the server's options, operands and flags of its own. */
-export interface ServerWords {
+export interface ServerArguments {
   /** Its own flags with their values, and the operands. */
   readonly own: readonly string[];
   /** All other flags with their values. */
@@ -13,7 +13,10 @@ export interface ServerWords {
 }
 
 /** Splits arguments. Throws a ConfigError for an unknown flag: its value would be an operand. */
-export function serverWords(ownFlags: OptionTable, args: readonly string[]): ServerWords {
+export function splitServerArguments(
+  ownFlags: OptionTable,
+  args: readonly string[],
+): ServerArguments {
   const own: string[] = [];
   const server: string[] = [];
   for (const { words, flag } of splitArguments({ ...OPTIONS, ...NCPS_ONLY, ...ownFlags }, args)) {
