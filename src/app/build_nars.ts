@@ -8,7 +8,7 @@ import { RemoteDownloads } from "../cache/serve_remote_download.ts";
 import { MemberNarServer } from "../cache/serve_member.ts";
 import { NarServer, type NarServerDeps } from "../cache/serve_nar.ts";
 import { narPatience } from "../cache/sources/nar_patience.ts";
-import { ALONE } from "../locks/turns.ts";
+import { NO_OTHER_MEMBERS } from "../locks/turns.ts";
 import { NO_TRACER } from "../telemetry/tracer.ts";
 import type { AppParts } from "./app_parts.ts";
 import type { buildUpstreams } from "./build_upstreams.ts";
@@ -70,7 +70,7 @@ function memberSources(
   { stores, upstream, identity }: AppParts,
   { narSources, client }: NarNeighbours["upstreams"],
 ): MemberSources {
-  const { turns = ALONE, space: { owner: member } } = stores;
+  const { turns = NO_OTHER_MEMBERS, space: { owner: member } } = stores;
   const token = identity.tokens.find(({ role }) => role === "read");
   const [first] = upstream.settings;
   return new MemberSources({

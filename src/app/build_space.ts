@@ -2,7 +2,7 @@ import type { Downloads } from "../cache/download/downloads.ts";
 import { KeptNars } from "../cache/kept/kept_nars.ts";
 import { Remover } from "../cache/remove.ts";
 import type { Touches } from "../cache/touches.ts";
-import { ALONE } from "../locks/turns.ts";
+import { NO_OTHER_MEMBERS } from "../locks/turns.ts";
 import type { NarName } from "../nix/nar_name.ts";
 import type { StorePathHash } from "../nix/store_path.ts";
 import type { ActiveReads } from "../space/active_reads.ts";
@@ -19,7 +19,11 @@ export function buildSpace(
     readonly touches: Pick<Touches, "flush">;
   },
 ) {
-  const { nowMs, stores: { metadata, nars, turns = ALONE }, telemetry: { log, metrics } } = parts;
+  const {
+    nowMs,
+    stores: { metadata, nars, turns = NO_OTHER_MEMBERS },
+    telemetry: { log, metrics },
+  } = parts;
   const entries = metrics.series("evicted_entries_total", {});
   const bytes = metrics.series("evicted_bytes_total", {});
   const durations = metrics.histogram("eviction_duration_seconds", {});

@@ -38,7 +38,7 @@ export interface DatabaseMoved {
   /** Rows that all passes have removed from the new one. */
   readonly removed: number;
   /** Rows that the last pass compared. */
-  readonly looked: number;
+  readonly compared: number;
   /** True if the last pass found nothing to copy or to remove. */
   readonly isSame: boolean;
   /** The place of the signing key, unless the new database has it. */
@@ -67,8 +67,8 @@ export async function migrateDatabase(order: DatabaseMove): Promise<DatabaseMove
     const isSame = last.copied === 0 && last.removed === 0;
     if (!isSame && pass < PASSES_MAX) continue;
     if (!await target.areSumsRight()) throw refused("the sums of the new one are wrong");
-    const { looked } = last;
-    return { copied, removed, looked, isSame, ...key === undefined ? {} : { key } };
+    const { compared } = last;
+    return { copied, removed, compared, isSame, ...key === undefined ? {} : { key } };
   }
 }
 

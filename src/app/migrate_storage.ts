@@ -32,7 +32,7 @@ export interface StorageMoved {
   readonly copied: number;
   readonly copiedBytes: number;
   /** NAR files that the last pass compared. */
-  readonly looked: number;
+  readonly compared: number;
   /** NAR files that differ in the old storage from the database's facts. */
   readonly notCopied: readonly NotCopied[];
   /** True if the last pass found nothing to copy. */
@@ -80,7 +80,9 @@ async function copyAll(copy: NarCopy, signal: AbortSignal) {
     copied += last.copied;
     copiedBytes += last.copiedBytes;
     const isSame = last.copied === 0;
-    if (isSame || pass === PASSES_MAX) return { copied, copiedBytes, looked: last.looked, isSame };
+    if (isSame || pass === PASSES_MAX) {
+      return { copied, copiedBytes, compared: last.compared, isSame };
+    }
   }
 }
 

@@ -86,7 +86,7 @@ function reportOf({ files, bytes }: FsckProgress, problems: readonly FsckProblem
   const found = problems.length === 0
     ? "nothing is wrong"
     : `${counted(problems.length, "problem")}, ${mended} mended`;
-  const looked = `${counted(files, "NAR file")} (${formatBytes(bytes)}) as they should be`;
+  const done = `${counted(files, "NAR file")} (${formatBytes(bytes)}) as they should be`;
   if (mended < problems.length) lines.push("Run it with --repair to mend what can be mended.");
-  return [...lines, `${looked}; ${found}.`].map((line) => `${line}\n`).join("");
+  return [...lines, `${done}; ${found}.`].map((line) => `${line}\n`).join("");
 }

@@ -54,18 +54,18 @@ function placeOf(given: string | undefined, problems: string[]): DatabaseUrl | u
 
 function progressLine(progress: CopyProgress | undefined): string {
   if (progress === undefined) return "opening the databases";
-  return `${counted(progress.looked, "row")} compared, ${changed(progress)}`;
+  return `${counted(progress.compared, "row")} compared, ${changed(progress)}`;
 }
 
 function changed({ copied, removed }: Pick<CopyProgress, "copied" | "removed">): string {
   return removed === 0 ? `${copied} copied` : `${copied} copied, ${removed} removed`;
 }
 
-function reportOf({ copied, removed, looked, isSame, key }: DatabaseMoved): string {
+function reportOf({ copied, removed, compared, isSame, key }: DatabaseMoved): string {
   const result = isSame ? "both databases are the same" : "the old one goes on changing";
   const gone = removed === 0 ? "" : `, ${removed} removed`;
   const keyLine = key === undefined ? "" : keyLineOf(key);
-  return `${counted(copied, "row")} copied${gone}, ${looked} compared: ${result}.\n${keyLine}`;
+  return `${counted(copied, "row")} copied${gone}, ${compared} compared: ${result}.\n${keyLine}`;
 }
 
 /** Clients trust the key: a larder that does not find it would make another one. */

@@ -85,13 +85,13 @@ function impliedBy(places: readonly StoragePlace[], server: readonly string[]): 
 
 function progressLine(progress: NarCopyProgress | undefined): string {
   if (progress === undefined) return "opening the storages";
-  const { looked, copied, copiedBytes } = progress;
+  const { compared, copied, copiedBytes } = progress;
   const size = formatBytes(copiedBytes);
-  return `${counted(looked, "NAR file")} compared, ${copied} copied (${size})`;
+  return `${counted(compared, "NAR file")} compared, ${copied} copied (${size})`;
 }
 
 function reportOf(
-  { copied, copiedBytes, looked, notCopied, isSame, isUsed }: StorageMoved,
+  { copied, copiedBytes, compared, notCopied, isSame, isUsed }: StorageMoved,
 ): string {
   const left = notCopied.length === 0 ? "both storages are the same" : "the others are the same";
   const result = isSame ? left : "the old one goes on changing";
@@ -99,5 +99,5 @@ function reportOf(
   const next = isUsed
     ? "A larder uses the old one: stop it, run this once more, then start it on the new one."
     : "Start larder on the new one.";
-  return `${done}, ${looked} compared: ${result}.\n${isSame ? `${next}\n` : ""}`;
+  return `${done}, ${compared} compared: ${result}.\n${isSame ? `${next}\n` : ""}`;
 }

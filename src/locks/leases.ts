@@ -104,11 +104,11 @@ export class Leases {
       try {
         const turn = await this.#tryOnce(call);
         if (turn !== undefined) {
-          // A lock of another member is none that this one acquired.
+          // Releases only locks that this member acquired.
           if (turn.kind === "ours") this.#outage.worked();
           return turn;
         }
-        if (call.retries >= job.patience.retriesMax) return await this.#held(call);
+        if (call.retries >= job.patience.retriesMax) return await this.#timedOut(call);
       } catch (error) {
         const isOpen = error instanceof LocksUnavailable && error.reason === "circuit_breaker";
         this.#deps.metrics.failed(job, isOpen ? "circuit_breaker" : "redis_error");
@@ -172,7 +172,7 @@ export class Leases {
   }
 
   /** A live member has kept the lock for longer than any request may wait. */
-  async #held(call: LeaseCall): Promise<Turn> {
+  async #timedOut(call: LeaseCall): Promise<Turn> {
     const { metrics, log } = this.#deps;
     const { job } = call;
     metrics.failed(job, "timeout");
@@ -183,28 +183,28 @@ export class Leases {
       log[isNews ? "info" : "debug"]("another instance is running LRU", factsOf(call));
       if (isNews) this.#lruToldAtMs = nowMs;
     }
-    if (!job.lockType.startsWith("download:")) return THEIRS;
+    if (!job.lockType.startsWith("download:")) return HELD_BY_OTHER;
     const hint = job.lockType === "download:nar" ? STREAM_HINT : HELD_HINT;
     const facts = { ...factsOf(call), reason: "timeout", hint };
     this.#outage.failed("failed to acquire lock", facts, "timeout");
-    return OURS;
+    return OWN_TURN;
   }
 
   async #unlocked(call: LeaseCall, error: unknown): Promise<Turn> {
     const { ownLocks } = this.#deps;
     if (ownLocks !== undefined) {
       const lease = await ownLocks.tryAcquire(lockNameOf(call.job), call.job.ttlMs);
-      return lease === undefined ? THEIRS : this.#turnOf(lease, call, "local");
+      return lease === undefined ? HELD_BY_OTHER : this.#turnOf(lease, call, "local");
     }
     const reason = error instanceof LocksUnavailable ? error.reason : "redis_error";
     const facts = { ...factsOf(call), reason, error: messageOf(error) };
     this.#outage.failed("failed to acquire lock", facts);
-    return OURS;
+    return OWN_TURN;
   }
 
   #lost(job: LeaseJob): Turn {
     this.#deps.metrics.lost(job);
-    return THEIRS;
+    return HELD_BY_OTHER;
   }
 
   /** A process at this member's own URL is its predecessor. */
@@ -217,8 +217,8 @@ export class Leases {
 
 const nothing = () => Promise.resolve();
 /** A turn without a lease. */
-export const OURS: Turn = { kind: "ours", [Symbol.asyncDispose]: nothing };
-const THEIRS: Turn = { kind: "theirs", [Symbol.asyncDispose]: nothing };
+export const OWN_TURN: Turn = { kind: "ours", [Symbol.asyncDispose]: nothing };
+const HELD_BY_OTHER: Turn = { kind: "theirs", [Symbol.asyncDispose]: nothing };
 const DONE: Turn = { kind: "done", [Symbol.asyncDispose]: nothing };
 
 function factsOf({ job: { lockType, hash }, startedAtMs, retries }: LeaseCall) {

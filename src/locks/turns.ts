@@ -1,7 +1,7 @@
 import { hashOf, type NarName } from "../nix/nar_name.ts";
 import type { StorePathHash } from "../nix/store_path.ts";
 import type { LeaseJob, LeasePatience } from "./lease_jobs.ts";
-import { type Leases, OURS, type Turn } from "./leases.ts";
+import { type Leases, OWN_TURN, type Turn } from "./leases.ts";
 
 /** A member that downloads a NAR file. */
 export interface NarHolder {
@@ -23,14 +23,14 @@ export interface Turns {
   gone(nar: NarName, holder: NarHolder): Promise<void>;
 }
 
-const ours = () => Promise.resolve(OURS);
+const ownTurn = () => Promise.resolve(OWN_TURN);
 
 /** The turns of a member without others: each is its own, at once. */
-export const ALONE: Turns = {
-  nar: ours,
-  narinfo: ours,
-  eviction: ours,
-  repair: ours,
+export const NO_OTHER_MEMBERS: Turns = {
+  nar: ownTurn,
+  narinfo: ownTurn,
+  eviction: ownTurn,
+  repair: ownTurn,
   holderOf: () => Promise.resolve(undefined),
   gone: () => Promise.resolve(),
 };

@@ -30,7 +30,7 @@ export interface CopyDeps {
 
 export interface CopyProgress {
   /** Rows that were compared in this pass. */
-  readonly looked: number;
+  readonly compared: number;
   /** Rows that differed, and are copied now. */
   readonly copied: number;
   /** Rows that the old database has no more, and that are removed from the new one. */
@@ -46,7 +46,7 @@ export class MetadataCopy {
   readonly #deps: CopyDeps;
   readonly #owner: MemberId = newMemberId("migrate", Deno.pid);
   readonly #limit = pLimit(ROWS_AT_ONCE);
-  #looked = 0;
+  #compared = 0;
   #copied = 0;
   #removed = 0;
 
@@ -55,7 +55,7 @@ export class MetadataCopy {
   }
 
   get progress(): CopyProgress {
-    return { looked: this.#looked, copied: this.#copied, removed: this.#removed };
+    return { compared: this.#compared, copied: this.#copied, removed: this.#removed };
   }
 
   /**
@@ -63,7 +63,7 @@ export class MetadataCopy {
    * gone. Throws the signal's reason.
    */
   async pass(signal: AbortSignal): Promise<CopyProgress> {
-    [this.#looked, this.#copied, this.#removed] = [0, 0, 0];
+    [this.#compared, this.#copied, this.#removed] = [0, 0, 0];
     await this.#copyAll(signal);
     await this.#removeAll(signal);
     while (await this.#deps.to.protect(PROTECTED_AT_ONCE)) signal.throwIfAborted();
@@ -153,7 +153,7 @@ export class MetadataCopy {
   }
 
   async #put(changes: readonly Change[]): Promise<void> {
-    this.#looked++;
+    this.#compared++;
     if (changes.length === 0) return;
     await this.#deps.to.apply(changes);
     this.#copied++;

@@ -1,5 +1,5 @@
 import type { MemberId } from "../base/member_id.ts";
-import { ALONE, type Turns } from "../locks/turns.ts";
+import { NO_OTHER_MEMBERS, type Turns } from "../locks/turns.ts";
 import { Accounts, type AccountsDeps } from "./accounts.ts";
 import type { ActiveReads } from "./active_reads.ts";
 import { EvictionRuns, type EvictionRunsDeps } from "./eviction_runs.ts";
@@ -47,7 +47,7 @@ const GRACE_ROUNDS_MAX = 16;
 export function assembleSpace(
   { limitBytes, owner, graceMs = 0 }: SpaceParts,
   { reads, flushTouches }: SpaceUsers,
-  { metadata, nars, turns = ALONE, nowMs, log, observe }: SpaceSurroundings,
+  { metadata, nars, turns = NO_OTHER_MEMBERS, nowMs, log, observe }: SpaceSurroundings,
 ): Space {
   const accounts = new Accounts({ metadata, owner, budget: new SpaceBudget(limitBytes), log });
   const sweeper = new Sweeper({ metadata, nars, owner, graceMs, log });

@@ -9,7 +9,7 @@ import type { Accounts } from "./accounts.ts";
 import type { ActiveReads } from "./active_reads.ts";
 import { dryRun } from "./dry_run.ts";
 import { type Evictor, NO_FIGURES, type Run, type RunFigures } from "./evictor.ts";
-import type { RunEnd } from "./futility.ts";
+import type { RunEnd } from "./no_gain_memory.ts";
 import type { GcDone } from "./gc_event.ts";
 import type { SeenBytes } from "./space_budget.ts";
 
@@ -67,7 +67,7 @@ export class EvictionRuns {
   }
 
   /** Ends the outage of a missed target where less is used by now, as after a DELETE. */
-  looked(): void {
+  usageObserved(): void {
     if (this.#deps.accounts.budget.usedBytes <= this.#missedBytes) this.#outage.worked();
   }
 

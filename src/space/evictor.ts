@@ -3,7 +3,7 @@ import type { StorePathHash } from "../nix/store_path.ts";
 import type { Evicted, PendingFile, SpaceKeeper } from "../metadata/space_keeper.ts";
 import type { Accounts } from "./accounts.ts";
 import type { ActiveReads } from "./active_reads.ts";
-import type { RunEnd } from "./futility.ts";
+import type { RunEnd } from "./no_gain_memory.ts";
 import type { Sweeper } from "./sweeper.ts";
 
 /** Entries in one transaction: it stops the thread for some 2 ms. */
@@ -17,7 +17,7 @@ const TOUCHES_AGE_MAX_MS = 1_000;
 
 export interface EvictorDeps {
   readonly metadata: Pick<SpaceKeeper, "evict">;
-  readonly sweeper: Pick<Sweeper, "sweep" | "sweepOwn" | "isAway">;
+  readonly sweeper: Pick<Sweeper, "sweep" | "sweepOwn" | "isStoreUnavailable">;
   readonly accounts: Accounts;
   readonly reads: Pick<ActiveReads, "names">;
   /** Writes the noted uses to the database. */
@@ -95,7 +95,7 @@ export class Evictor {
       const excessBytes = budget.usedBytes - targetBytes();
       if (excessBytes <= 0) return "reached";
       // A store that is away frees no bytes, whatever goes: the entries stay for its return.
-      if (this.#stopped || !isWanted() || this.#deps.sweeper.isAway) return "cut short";
+      if (this.#stopped || !isWanted() || this.#deps.sweeper.isStoreUnavailable) return "cut short";
       if (nowMs() - flushedAtMs > TOUCHES_AGE_MAX_MS) {
         await flushTouches();
         flushedAtMs = nowMs();

@@ -7,7 +7,7 @@ import type { Accounts } from "./accounts.ts";
 import type { ActiveReads } from "./active_reads.ts";
 import type { EvictionRuns } from "./eviction_runs.ts";
 import type { RunFigures } from "./evictor.ts";
-import { Futility } from "./futility.ts";
+import { NoGainMemory } from "./no_gain_memory.ts";
 import type { GcDone, GcOrder } from "./gc_event.ts";
 import type { Reservation, SpaceBudget } from "./space_budget.ts";
 import type { SpareRoom } from "./spare_room.ts";
@@ -48,7 +48,7 @@ export class Space implements AsyncDisposable {
   readonly #runs: EvictionRuns;
   readonly #notifier = new Notifier();
   readonly #oneWaiting = pLimit(1);
-  readonly #futility = new Futility();
+  readonly #noGain = new NoGainMemory();
   #waitingBytes = 0;
   #running = false;
 
@@ -58,7 +58,7 @@ export class Space implements AsyncDisposable {
     this.#runs = deps.runs;
     this.budget = deps.accounts.budget;
     this.sweeper = deps.sweeper;
-    deps.reads.whenEnded(() => this.#futility.unused());
+    deps.reads.whenEnded(() => this.#noGain.unused());
   }
 
   /** Joins the members, and reads the accounts; call it before the first reservation. */
@@ -75,7 +75,7 @@ export class Space implements AsyncDisposable {
   /** Reads the changes of other processes into the accounts. Never throws. */
   async refresh(): Promise<void> {
     await this.#accounts.refresh();
-    this.#runs.looked();
+    this.#runs.usageObserved();
     if (this.budget.freeBytes < 0) this.tidy();
   }
 
@@ -89,7 +89,7 @@ export class Space implements AsyncDisposable {
   mayFit(bytes: number): boolean {
     const { limitBytes, reservedBytes, pinnedBytes, freeBytes } = this.budget;
     if (bytes <= freeBytes) return true;
-    return !this.#isFutile && bytes + reservedBytes + pinnedBytes <= limitBytes;
+    return !this.#hasNoGain && bytes + reservedBytes + pinnedBytes <= limitBytes;
   }
 
   /**
@@ -168,19 +168,19 @@ export class Space implements AsyncDisposable {
 
   /** Call it when an entry may be evicted that could not be before. */
   changed(): void {
-    this.#futility.changed();
+    this.#noGain.changed();
   }
 
   /** The disk is full below the limit: evicts a part of the used bytes, if that frees this disk. */
   diskFull(): void {
-    if (this.#running || this.#isFutile || this.budget.limitBytes === Infinity) return;
+    if (this.#running || this.#hasNoGain || this.budget.limitBytes === Infinity) return;
     if (!this.sweeper.freesThisDisk) return;
     this.#startRun(Math.floor(this.budget.usedBytes * (1 - HEADROOM)));
   }
 
   /** Evicts in the background, if the used bytes exceed the target. */
   tidy(): void {
-    if (this.#running || this.#isFutile || this.budget.usedBytes <= this.#lowWaterBytes) return;
+    if (this.#running || this.#hasNoGain || this.budget.usedBytes <= this.#lowWaterBytes) return;
     this.#startRun();
   }
 
@@ -198,8 +198,8 @@ export class Space implements AsyncDisposable {
     await Promise.all([this.#runs.stop(), this.#accounts.stop()]);
   }
 
-  get #isFutile(): boolean {
-    return this.#futility.has(this.#deps.nowMs(), this.budget.seen);
+  get #hasNoGain(): boolean {
+    return this.#noGain.has(this.#deps.nowMs(), this.budget.seen);
   }
 
   get #lowWaterBytes(): number {
@@ -222,7 +222,7 @@ export class Space implements AsyncDisposable {
           continue;
         }
         if (!this.#running) {
-          if (this.#isFutile) return undefined;
+          if (this.#hasNoGain) return undefined;
           if (!await this.#couldFit(bytes, leftMs)) {
             this.#waitingBytes = 0;
             return void this.tidy();
@@ -257,7 +257,7 @@ export class Space implements AsyncDisposable {
     const progress = () => this.#notifier.notify();
     this.#runs.run({ targetBytes, progress, isWanted: () => true }).then(({ done, end, seen }) => {
       const hadBusy = done.busyBytes > 0;
-      this.#futility.ended(end, { hadBusy, nowMs: this.#deps.nowMs(), seen });
+      this.#noGain.ended(end, { hadBusy, nowMs: this.#deps.nowMs(), seen });
       this.#running = false;
       this.#notifier.notify();
     });

@@ -10,7 +10,7 @@ import { OutageLog } from "../telemetry/outage_log.ts";
 import { OUTAGES } from "../telemetry/outages.ts";
 
 /** The outage of the store itself has the remedy. */
-const STORE_IS_AWAY = "nothing: larder removes it when the store answers again";
+const STORE_IS_UNAVAILABLE = "nothing: larder removes it when the store answers again";
 
 export interface SweeperDeps {
   readonly metadata: ChangeWriter & Pick<SpaceKeeper, "pendingFiles">;
@@ -34,7 +34,7 @@ export class Sweeper {
   readonly #outage;
   /** Marked objects that could not be removed: the outage lasts as long as one is left. */
   readonly #stuck = new Set<StoredName>();
-  #isAway = false;
+  #isStoreUnavailable = false;
 
   constructor(deps: SweeperDeps) {
     this.#deps = deps;
@@ -47,8 +47,8 @@ export class Sweeper {
   }
 
   /** The store removed nothing of late, as it does not answer or takes no change. */
-  get isAway(): boolean {
-    return this.#isAway && this.#stuck.size > 0;
+  get isStoreUnavailable(): boolean {
+    return this.#isStoreUnavailable && this.#stuck.size > 0;
   }
 
   /** Marks a kept file for removal, and sweeps it. Its replacement, if any, stays. */
@@ -90,7 +90,7 @@ export class Sweeper {
   async #isGone({ at, fileSize }: PendingFile): Promise<boolean> {
     try {
       await this.#deps.nars.remove(at);
-      this.#isAway = false;
+      this.#isStoreUnavailable = false;
       this.#stuck.delete(at);
       if (this.#stuck.size === 0) this.#outage.worked();
       return true;
@@ -98,8 +98,8 @@ export class Sweeper {
       // Nobody tries again to remove an object without a mark.
       if (fileSize > 0) this.#stuck.add(at);
       const isUnavailable = error instanceof Failure && error.kind === "unavailable";
-      this.#isAway = isUnavailable || isReadOnly(error);
-      const hint = isUnavailable ? { hint: STORE_IS_AWAY } : {};
+      this.#isStoreUnavailable = isUnavailable || isReadOnly(error);
+      const hint = isUnavailable ? { hint: STORE_IS_UNAVAILABLE } : {};
       this.#outage.failed("nar not removed", { nar: at, error: messageOf(error), ...hint });
       return false;
     }

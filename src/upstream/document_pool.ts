@@ -3,7 +3,7 @@ import type { DocumentPath } from "../nix/document_name.ts";
 import type { DocumentAnswer, DocumentBody, QueuedDocumentSource } from "./document_source.ts";
 import { noAnswerReasonOf, type UpstreamReading } from "./upstream.ts";
 import type { AskOptions, UpstreamPool } from "./upstream_pool.ts";
-import type { Late } from "./upstream_queue.ts";
+import type { QueueTimeout } from "./upstream_queue.ts";
 
 export interface DocumentPoolDeps {
   /** Sources of documents by the upstream's URL. */
@@ -29,7 +29,7 @@ export type DocumentPoolAnswer =
 interface DocumentRequest {
   readonly upstream: string;
   readonly abort: AbortController;
-  readonly answer: Promise<DocumentAnswer | Late>;
+  readonly answer: Promise<DocumentAnswer | QueueTimeout>;
 }
 
 /** Requests documents of all upstreams that are up, side by side. */
@@ -59,7 +59,7 @@ export class DocumentPool {
         continue;
       }
       const reading = await answer;
-      if (reading.kind === "late") {
+      if (reading.kind === "queue-timeout") {
         failed = true;
         continue;
       }

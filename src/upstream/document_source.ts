@@ -1,6 +1,6 @@
 import type { DocumentPath } from "../nix/document_name.ts";
 import type { UpstreamReading } from "./upstream.ts";
-import type { Late } from "./upstream_queue.ts";
+import type { QueueTimeout } from "./upstream_queue.ts";
 
 /** The body of a document. Read `pieces` to its end, or cancel it. */
 export interface DocumentBody {
@@ -24,7 +24,7 @@ export type DocumentAnswer =
 export interface QueuedDocumentSource {
   readonly url: string;
   /** Never throws: errors are answers. `signal` ends the body too. */
-  openDocument(path: DocumentPath, signal: AbortSignal): Promise<DocumentAnswer | Late>;
+  openDocument(path: DocumentPath, signal: AbortSignal): Promise<DocumentAnswer | QueueTimeout>;
 }
 
 /** The documents of a binary cache: all but narinfos and NARs. */

@@ -109,7 +109,7 @@ export class NarinfoQuery implements Disposable {
     // An answer to a request that larder ended says nothing about the upstream.
     if (signal.aborted) return;
     candidate.reading = reading;
-    if (reading.kind !== "late") {
+    if (reading.kind !== "queue-timeout") {
       this.#options.observe(source.url, reading);
       const reason = noAnswerReasonOf(reading);
       // Many of them at a time would make an upstream down that has failed no client.
@@ -178,7 +178,9 @@ function decide(candidates: readonly Candidate[], isOverdue: boolean): PoolAnswe
   if (offers.length === 0) {
     if (waiting.length > 0) return undefined;
     const failed = candidates.length === 0 || open.length > 0 ||
-      candidates.some(({ reading }) => reading?.kind === "failed" || reading?.kind === "late");
+      candidates.some(({ reading }) =>
+        reading?.kind === "failed" || reading?.kind === "queue-timeout"
+      );
     return { kind: failed ? "unknown" : "absent" };
   }
   if (offers.length + waiting.length > 1) {

@@ -2,7 +2,7 @@ import { Failure } from "../base/failure.ts";
 import type { Narinfo } from "../nix/narinfo.ts";
 import type { OwnSignature } from "../nix/sign_narinfo.ts";
 import type { StorePathHash } from "../nix/store_path.ts";
-import type { Late } from "./upstream_queue.ts";
+import type { QueueTimeout } from "./upstream_queue.ts";
 
 /** An upstream's answer to a request for a document. */
 export type DocumentReading =
@@ -93,7 +93,7 @@ export interface NarinfoSource {
   reach(signal: AbortSignal): Promise<boolean>;
 }
 
-export type QueuedReading = NarinfoReading | Late;
+export type QueuedReading = NarinfoReading | QueueTimeout;
 
 /** The rank of a queued request: "client" if a client waits for it, "prefetch" for a prefetch. */
 export type AskRank = "client" | "prefetch";

@@ -12,8 +12,8 @@ export interface UpstreamQueueOptions {
 }
 
 /** A request queued for too long, which says nothing about the upstream. */
-export interface Late {
-  readonly kind: "late";
+export interface QueueTimeout {
+  readonly kind: "queue-timeout";
 }
 
 export interface QueuedRequest<Answer> {
@@ -46,7 +46,7 @@ export class UpstreamQueue {
     return activeCount + pendingCount >= this.#options.inFlightMax;
   }
 
-  run<Answer>(queued: QueuedRequest<Answer>, signal?: AbortSignal): Promise<Answer | Late> {
+  run<Answer>(queued: QueuedRequest<Answer>, signal?: AbortSignal): Promise<Answer | QueueTimeout> {
     if (this.isFull) return this.#wait(queued, signal);
     this.#outage.worked({ upstream: this.#upstream });
     return this.#atOnce(() => queued.ask(signal));
@@ -55,12 +55,12 @@ export class UpstreamQueue {
   #wait<Answer>(
     { ask, late }: QueuedRequest<Answer>,
     signal?: AbortSignal,
-  ): Promise<Answer | Late> {
-    const { promise, resolve, reject } = Promise.withResolvers<Answer | Late>();
+  ): Promise<Answer | QueueTimeout> {
+    const { promise, resolve, reject } = Promise.withResolvers<Answer | QueueTimeout>();
     const ended = new AbortController();
     const end = () => {
       ended.abort();
-      resolve({ kind: "late" });
+      resolve({ kind: "queue-timeout" });
     };
     const timer = setTimeout(() => {
       this.#outage.failed("upstream too slow: queued requests time out", {

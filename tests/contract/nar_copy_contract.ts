@@ -27,8 +27,8 @@ export const narCopyClauses: Clauses<CopyScene> = {
       await keepFile(scene, metadata, b, { byteLength: 300_000 }),
     ];
     const copiedBytes = files.reduce((sum, { fileSize }) => sum + fileSize, 0);
-    assert.deepEqual(await copy.pass(GOES_ON), { looked: 2, copied: 2, copiedBytes });
-    assert.deepEqual(await copy.pass(GOES_ON), { looked: 2, copied: 0, copiedBytes: 0 });
+    assert.deepEqual(await copy.pass(GOES_ON), { compared: 2, copied: 2, copiedBytes });
+    assert.deepEqual(await copy.pass(GOES_ON), { compared: 2, copied: 0, copiedBytes: 0 });
     assert.deepEqual(copy.notCopied, []);
     for (const { at } of files) {
       assert.deepEqual(await bytesIn(scene.to, at), await bytesIn(scene.from, at));
@@ -107,7 +107,7 @@ export const narCopyClauses: Clauses<CopyScene> = {
     await assert.rejects(copy.pass(stopping.signal), /stopped/);
     assert.deepEqual([...Deno.readDirSync(scene.folder)], []);
     await copy.pass(GOES_ON);
-    assert.deepEqual(await copy.pass(GOES_ON), { looked: 3, copied: 0, copiedBytes: 0 });
+    assert.deepEqual(await copy.pass(GOES_ON), { compared: 3, copied: 0, copiedBytes: 0 });
   },
 };
 

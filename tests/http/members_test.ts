@@ -122,18 +122,18 @@ Deno.test("members: it tells them of its downloads, of a rate and of hits", asyn
 
 Deno.test("members: a board that does not answer leaves the page as it was", async () => {
   const members = reportedMembers({ other: {} });
-  let isAway = false;
+  let isUnavailable = false;
   const board = {
     ...members.board,
     report(id: string, status: string) {
-      if (isAway) return Promise.reject(new Failure("away", "Cannot use the database"));
+      if (isUnavailable) return Promise.reject(new Failure("away", "Cannot use the database"));
       return members.board.report(id, status);
     },
     withdraw: () => Promise.reject(new Failure("away", "Cannot use the database")),
   };
   await using cache = await TestCache.open({ upstreams: [], members: { ...members, board } });
   await cache.reportToMembers();
-  isAway = true;
+  isUnavailable = true;
   await cache.reportToMembers();
   assert.equal((await membersOf(cache)).length, 2);
   assert.deepEqual(cache.logged("warn"), []);

@@ -16,7 +16,7 @@ const NAME = narName(sha256FromDigest(new Uint8Array(32)), "none");
 const FILE = Uint8Array.from({ length: 400_000 }, (_, at) => 1 + (at * 7 + (at >> 8)) % 255);
 
 /** A change lets a reader look again and fill some buffers, then it waits. */
-const LOOKS_MAX = 60;
+const CHECKS_MAX = 60;
 
 const whole = { type: "end", fileSize: FILE.length } as const;
 
@@ -46,7 +46,10 @@ const stories = fc.record({
   growths: fc.array(fc.nat(200_000), { maxLength: 5 }),
   end: fc.constantFrom(...Object.keys(ENDS)),
   /** Microtasks between two changes: one comes at each point of a read, or long after it. */
-  turns: fc.array(fc.oneof(fc.nat(14), fc.constant(3 * LOOKS_MAX)), { minLength: 1, maxLength: 8 }),
+  turns: fc.array(fc.oneof(fc.nat(14), fc.constant(3 * CHECKS_MAX)), {
+    minLength: 1,
+    maxLength: 8,
+  }),
   part: fc.constantFrom({ start: 0 }, { start: 0, end: 300_000 }, { start: 5_000, end: 5_001 }),
   client: fc.constantFrom("takes", "stalls", "streams"),
 });
@@ -113,7 +116,7 @@ async function play(download: WatchedDownload, story: Story): Promise<string> {
 class WatchedDownload extends Download {
   readonly #path: string;
   readonly #watched: WatchedFile;
-  #looks = 0;
+  #checks = 0;
   spins = false;
 
   constructor(path: string) {
@@ -133,12 +136,12 @@ class WatchedDownload extends Download {
   }
 
   override advance(event: DownloadEvent): void {
-    this.#looks = 0;
+    this.#checks = 0;
     super.advance(event);
   }
 
   override get fileSize(): number | undefined {
-    if (++this.#looks > LOOKS_MAX) {
+    if (++this.#checks > CHECKS_MAX) {
       this.spins = true;
       throw new Error("Cannot wait for a download: its reader looks too often");
     }

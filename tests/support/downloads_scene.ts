@@ -6,7 +6,7 @@ import type { NarFetcher } from "../../src/cache/fetch/nar_fetcher.ts";
 import type { NarMeasure, VerifyOrder } from "../../src/cache/verify/nar_verifier.ts";
 import type { NarRow } from "../../src/metadata/metadata_store.ts";
 import { type FileHash, type NarHash, sha256FromDigest } from "../../src/nix/hash.ts";
-import { ALONE, type Turns } from "../../src/locks/turns.ts";
+import { NO_OTHER_MEMBERS, type Turns } from "../../src/locks/turns.ts";
 import { narName } from "../../src/nix/nar_name.ts";
 import { ActiveReads } from "../../src/space/active_reads.ts";
 import { createLogger } from "../../src/telemetry/logger.ts";
@@ -77,7 +77,7 @@ export function downloadsOver(
     reads: new ActiveReads(),
     space,
     pool,
-    turns: told.turns ?? ALONE,
+    turns: told.turns ?? NO_OTHER_MEMBERS,
     files: { tempFolder: folder.path, verifyThreads: told.verifyThreads ?? 1 },
   });
 }

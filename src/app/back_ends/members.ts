@@ -6,10 +6,10 @@ import { isDead } from "../../space/recover.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import { hasEnded } from "./ended_process.ts";
 
-const LOOK_EVERY_MS = 500;
+const CHECK_EVERY_MS = 500;
 
 /** A member that is silent for so long is dead, unless a clock was set back. */
-const LOOKS_MAX = 60;
+const CHECKS_MAX = 60;
 
 /** Joins the members; the result leaves them. While the database is locked, heartbeats do it. */
 export async function joinMembers(
@@ -29,10 +29,10 @@ export async function joinMembers(
 export async function livingMember(
   ledger: Pick<SpaceLedger, "members">,
   self: MemberId = NOBODY,
-  everyMs = LOOK_EVERY_MS,
+  everyMs = CHECK_EVERY_MS,
 ): Promise<MemberId | undefined> {
   const silences = new Map<MemberId, number>();
-  for (let look = 0; look < LOOKS_MAX; look++) {
+  for (let check = 0; check < CHECKS_MAX; check++) {
     // The clock measures silence for NOBODY: this process may have written no heartbeat yet.
     const others = (await ledger.members(NOBODY))
       .filter((member) => member.id !== self && !isDead(member, hasEnded));

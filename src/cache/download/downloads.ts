@@ -14,7 +14,7 @@ import { runReceived } from "./received_file.ts";
 import { type ReceivedFile, ReceivedFiles } from "./received_files.ts";
 import type { RunDownloadDeps } from "./run_download.ts";
 import { runInTurn } from "./run_in_turn.ts";
-import { ALONE, type Turns } from "../../locks/turns.ts";
+import { NO_OTHER_MEMBERS, type Turns } from "../../locks/turns.ts";
 
 export interface DownloadsDeps extends Omit<RunDownloadDeps, "outages" | "isStopping"> {
   readonly space: PrefetchSpace;
@@ -248,7 +248,7 @@ export class Downloads implements InFlight {
   }
 
   #runInTurn(deps: RunDownloadDeps, { download, nar, requestId }: RunParts) {
-    const { turns = ALONE } = this.#deps;
+    const { turns = NO_OTHER_MEMBERS } = this.#deps;
     return runInTurn({ ...deps, turns }, download, nar, requestId);
   }
 

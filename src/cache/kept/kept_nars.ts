@@ -18,7 +18,7 @@ import type { Logger } from "../../telemetry/logger.ts";
 import type { Downloads } from "../download/downloads.ts";
 
 /** A file that changes during so many checks counts as absent. */
-const LOOKS_MAX = 3;
+const CHECKS_MAX = 3;
 
 /** The wait for the removal of a wrong file before a new download. */
 const REMOVAL_WAIT_MS = 500;
@@ -84,7 +84,7 @@ export class KeptNars {
   ): Promise<OpenKeptFile | undefined> {
     const { name } = nar;
     let { kept } = nar;
-    for (let looks = 0; kept !== undefined && looks < LOOKS_MAX; looks++) {
+    for (let checks = 0; kept !== undefined && checks < CHECKS_MAX; checks++) {
       const stored = await this.#deps.nars.open(kept.at, options);
       if (stored?.fileSize !== kept.fileSize) {
         await stored?.[Symbol.asyncDispose]();

@@ -35,7 +35,7 @@ export interface NarCopyDeps {
 
 export interface NarCopyProgress {
   /** Files that this pass has compared. */
-  readonly looked: number;
+  readonly compared: number;
   /** Files that it has copied, and their bytes. */
   readonly copied: number;
   readonly copiedBytes: number;
@@ -59,7 +59,7 @@ export class NarCopy {
   readonly #deps: NarCopyDeps;
   readonly #files = pLimit(FILES_AT_ONCE);
   readonly #seals = pLimit(SEALS_AT_ONCE);
-  #progress: NarCopyProgress = { looked: 0, copied: 0, copiedBytes: 0 };
+  #progress: NarCopyProgress = { compared: 0, copied: 0, copiedBytes: 0 };
   #notCopied: NotCopied[] = [];
 
   constructor(deps: NarCopyDeps) {
@@ -80,7 +80,7 @@ export class NarCopy {
    * reason.
    */
   async pass(signal: AbortSignal): Promise<NarCopyProgress> {
-    this.#progress = { looked: 0, copied: 0, copiedBytes: 0 };
+    this.#progress = { compared: 0, copied: 0, copiedBytes: 0 };
     this.#notCopied = [];
     for (const prefix of PREFIXES) {
       signal.throwIfAborted();
@@ -128,7 +128,7 @@ export class NarCopy {
   ): Promise<void> {
     options.signal.throwIfAborted();
     if (thereBytes !== row.fileSize) await this.#copyOrNote(row, thereBytes, options);
-    this.#progress = { ...this.#progress, looked: this.#progress.looked + 1 };
+    this.#progress = { ...this.#progress, compared: this.#progress.compared + 1 };
   }
 
   async #copyOrNote(

@@ -1,6 +1,6 @@
 import { messageOf } from "../../base/failure.ts";
 import { pause } from "../../base/pause.ts";
-import { ALONE, type Turns } from "../../locks/turns.ts";
+import { NO_OTHER_MEMBERS, type Turns } from "../../locks/turns.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import { OutageLog } from "../../telemetry/outage_log.ts";
 import { OUTAGES } from "../../telemetry/outages.ts";
@@ -79,7 +79,7 @@ export class Reconciler implements AsyncDisposable {
 
   /** A pass of this member, if it has the turn: each member would find the same. */
   async #passInTurn(pass: Pass): Promise<void> {
-    const { turns = ALONE } = this.#deps;
+    const { turns = NO_OTHER_MEMBERS } = this.#deps;
     await using turn = await turns.repair();
     if (turn.kind === "ours") await this.pass(pass);
   }

@@ -20,7 +20,7 @@ import { piecesOf, type UploadBody } from "./upload_body.ts";
 import { outcomeOf, type UploadOutcome, UploadRefused } from "./upload_outcome.ts";
 
 /** A store or a database that may answer the next time. */
-const AWAY: readonly FailureKind[] = ["unavailable", "away", "overloaded"];
+const UNAVAILABLE_KINDS: readonly FailureKind[] = ["unavailable", "away", "overloaded"];
 
 export interface NarUploadsDeps {
   readonly publishing: StageNarDeps;
@@ -165,8 +165,8 @@ function refusalOf(
     const line = `expected ${length ?? "more"} free bytes on the disk, which is full`;
     return new UploadRefused("no-room", line);
   }
-  const isAway = error instanceof Failure && AWAY.includes(error.kind);
-  if (isAway) return new UploadRefused("overloaded", "expected a storage that answers");
+  const isUnavailable = error instanceof Failure && UNAVAILABLE_KINDS.includes(error.kind);
+  if (isUnavailable) return new UploadRefused("overloaded", "expected a storage that answers");
   return new UploadRefused("no-room", "expected a storage that takes it");
 }
 

@@ -10,7 +10,7 @@ class TwoClocks {
   databaseMs = 1_000_000_000_000;
   /** How long the database takes for its answer. */
   delayMs = 0;
-  isAway = false;
+  isUnavailable = false;
   readonly lines: Record<string, unknown>[] = [];
   readonly shared = new SharedClock({
     board: { sharedNowMs: () => this.#ask() },
@@ -19,7 +19,7 @@ class TwoClocks {
   });
 
   #ask(): Promise<number> {
-    if (this.isAway) return Promise.reject(new Error("away"));
+    if (this.isUnavailable) return Promise.reject(new Error("away"));
     const atMs = this.databaseMs + this.delayMs / 2;
     this.machineMs += this.delayMs;
     this.databaseMs += this.delayMs;
@@ -57,7 +57,7 @@ Deno.test("shared clock: while the database is away, the last difference stays",
   const clocks = new TwoClocks();
   clocks.machineMs -= HOUR_MS;
   await clocks.shared.look();
-  clocks.isAway = true;
+  clocks.isUnavailable = true;
   await clocks.shared.look();
   assert.equal(clocks.shared.nowMs(), clocks.databaseMs);
 });

@@ -37,7 +37,7 @@ Deno.test("sweeper: a marked object stays for the grace time, then it is gone", 
 
 Deno.test("sweeper: the log names an outage of the store once, and then its end", async () => {
   const lines: string[] = [];
-  let isAway = true;
+  let isStoreUnavailable = true;
   const log = createLogger("info", {
     write: (line) => {
       const { level, msg } = JSON.parse(line);
@@ -46,7 +46,9 @@ Deno.test("sweeper: the log names an outage of the store once, and then its end"
   });
   const sweeper = new Sweeper({
     metadata: { apply: async () => undefined, pendingFiles: async () => [] },
-    nars: { remove: () => isAway ? Promise.reject(new Error("away")) : Promise.resolve(true) },
+    nars: {
+      remove: () => isStoreUnavailable ? Promise.reject(new Error("away")) : Promise.resolve(true),
+    },
     owner: "we",
     log,
   });
@@ -55,7 +57,7 @@ Deno.test("sweeper: the log names an outage of the store once, and then its end"
   });
 
   for (let times = 0; times < 3; times++) assert.deepEqual(await sweeper.sweep(marked), []);
-  isAway = false;
+  isStoreUnavailable = false;
   assert.equal((await sweeper.sweep(marked.slice(1))).length, 2);
   assert.deepEqual(lines, ["error: nar not removed"], "one is left");
   await sweeper.sweep(marked.slice(0, 1));

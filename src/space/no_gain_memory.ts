@@ -22,7 +22,7 @@ export interface RunConditions {
 }
 
 /** Remembers whether another eviction run would free nothing. */
-export class Futility {
+export class NoGainMemory {
   #untilMs = -Infinity;
   #hadBusy = false;
   #seen: SeenBytes | undefined;
