@@ -31,7 +31,7 @@ export interface StoreParts {
   readonly nars: NarStore;
   /** Counts pinned closures in a Worker; default: on this thread. */
   readonly closures?: ClosureLister;
-  readonly temp: TempFolder;
+  readonly spool: SpoolFolder;
   /** How another server sends a stored file itself. */
   readonly handOver?: HandOver | undefined;
   readonly space: SpaceParts;
@@ -40,7 +40,7 @@ export interface StoreParts {
 }
 
 /** The folder of growing files. */
-export interface TempFolder {
+export interface SpoolFolder {
   readonly path: string;
   /** Called before a file is stored that another process left there. Default: it has one name. */
   own?(path: string): void;

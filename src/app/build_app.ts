@@ -191,7 +191,7 @@ function buildCache(
   resources: AsyncDisposableStack,
 ) {
   const { nowMs, fetching: { negativeTtlMs }, telemetry, stores } = parts;
-  const { metadata, nars, temp, turns = NO_OTHER_MEMBERS } = stores;
+  const { metadata, nars, spool, turns = NO_OTHER_MEMBERS } = stores;
   const { log, metrics, tracer = NO_TRACER } = telemetry;
   const negative = new NegativeCache(negativeTtlMs);
   const absentDocuments = new NegativeCache<DocumentPath>(negativeTtlMs);
@@ -220,8 +220,8 @@ function buildCache(
     space: telemetry.tracer ? tracedSpace(space, tracer) : space,
     ...{ reads, pool, turns },
     files: {
-      tempFolder: temp.path,
-      own: (path) => temp.own?.(path),
+      spoolFolder: spool.path,
+      own: (path) => spool.own?.(path),
       verifyThreads: parts.fetching.verifyThreads,
     },
   });

@@ -49,7 +49,7 @@ export interface BuiltUploads {
 /** Wires the routes below `/upload`. */
 export function buildUploads(parts: AppParts, neighbours: UploadNeighbours): BuiltUploads {
   const { stores, identity, telemetry: { metrics, log, tracer = NO_TRACER }, nowMs } = parts;
-  const { metadata, nars, temp, space: { owner } } = stores;
+  const { metadata, nars, spool, space: { owner } } = stores;
   const { kept, space, reads, touches, negative, absentDocuments, verifier } = neighbours;
   const signer = createSigner(identity.secretKey);
   const changed = () => void space.altered();
@@ -59,7 +59,7 @@ export function buildUploads(parts: AppParts, neighbours: UploadNeighbours): Bui
   const received = metrics.series("upload_bytes_total", {});
   const narUploads = new NarUploads({
     publishing: { metadata, nars, nowMs, owner },
-    ...{ entries, space, verifier, folder: temp.path },
+    ...{ entries, space, verifier, folder: spool.path },
     telemetry: { received, tracer, log },
   });
   metrics.gauge("in_flight_uploads", {}, () => narUploads.running.count);

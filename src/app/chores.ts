@@ -1,7 +1,7 @@
 import { messageOf } from "../base/failure.ts";
 import { MetadataRetention } from "../cache/metadata_retention.ts";
 import { schedule as scheduleKind } from "../config/kinds/schedule.ts";
-import type { WorkFolder } from "../storage/local/work_folder.ts";
+import type { LocalSpool } from "../storage/local/local_spool.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { type FreeSpaceDeps, sampleFreeSpace } from "./free_space.ts";
 import type { App } from "./build_app.ts";
@@ -24,7 +24,7 @@ const FIRST_RETENTION_MS = 10 * 60 * 1_000;
 const RETENTION_EVERY_MS = 24 * 3_600 * 1_000;
 
 export interface ChoresDeps {
-  readonly stores: Pick<Stores, "workFolder" | "settle" | "changes" | "metadata" | "nowMs">;
+  readonly stores: Pick<Stores, "spool" | "settle" | "changes" | "metadata" | "nowMs">;
   readonly app: Pick<
     App,
     "space" | "reads" | "touches" | "disk" | "expireUploads" | "resume" | "reportToMembers"
@@ -41,9 +41,9 @@ export interface ChoresDeps {
 /** Runs the periodic work beside the requests, until disposed of. */
 export function startChores(deps: ChoresDeps): AsyncDisposable {
   const { stores, app, app: { space }, schedule, log } = deps;
-  const { workFolder, changes } = stores;
+  const { spool, changes } = stores;
   const refresh = () => void space.refresh();
-  const resume = () => void app.resume(workFolder.takeReceived());
+  const resume = () => void app.resume(spool.takeReceived());
   const settle = async () => {
     try {
       await stores.settle();
@@ -57,7 +57,7 @@ export function startChores(deps: ChoresDeps): AsyncDisposable {
   const beat = async () => {
     await space.beat();
     void app.reportToMembers();
-    restore(workFolder, log);
+    restore(spool, log);
   };
   // The memory cache subscribed first, so it is already dropped.
   const feed = changes.subscribe(refresh);
@@ -88,9 +88,9 @@ export function startChores(deps: ChoresDeps): AsyncDisposable {
 }
 
 /** Another process may have taken this one for dead while it was paused. */
-function restore(workFolder: Pick<WorkFolder, "restore">, log: Logger): void {
+function restore(spool: Pick<LocalSpool, "restore">, log: Logger): void {
   try {
-    workFolder.restore();
+    spool.restore();
   } catch (error) {
     log.debug("work folder not restored", { error: messageOf(error) });
   }

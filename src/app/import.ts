@@ -98,12 +98,12 @@ interface NarParts {
 }
 
 function narsOf(stores: Stores, space: Space, { handling, verifier }: NarParts) {
-  const { metadata, nars, member, workFolder, nowMs } = stores;
+  const { metadata, nars, member, spool, nowMs } = stores;
   return {
     publishing: { metadata, nars, nowMs, owner: member },
     space: withoutEviction(space),
     verifier,
-    folder: workFolder.path,
+    folder: spool.path,
     handling,
   };
 }

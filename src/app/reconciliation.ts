@@ -9,10 +9,10 @@ import type { Logger } from "../telemetry/logger.ts";
 import type { App } from "./build_app.ts";
 
 /** Maximum files for a first pass in this thread. Beyond it a shard takes milliseconds. */
-const HERE_MAX = 20_000;
+const FILES_ON_THIS_THREAD_MAX = 20_000;
 
 /** Maximum files for large shards in a first pass: some 150 in each. */
-const SMALL_MAX = 5_000;
+const FILES_FOR_LARGE_SHARDS_MAX = 5_000;
 
 export interface ReconciledStores {
   readonly metadata: MetadataStore;
@@ -37,13 +37,13 @@ export async function startReconciliation(deps: ReconciliationDeps): Promise<Asy
   const { metadata, claim } = stores;
   const { keptFiles } = await metadata.stock();
   const here = new StoreComparer(stores);
-  const first = keptFiles > HERE_MAX ? beside : here;
+  const first = keptFiles > FILES_ON_THIS_THREAD_MAX ? beside : here;
   const reconciler = new Reconciler({
     ...deps,
     nowMs: Date.now,
     // Later passes are slow: a shard in ten seconds.
     comparer: {
-      isSmall: keptFiles <= SMALL_MAX,
+      isSmall: keptFiles <= FILES_FOR_LARGE_SHARDS_MAX,
       compare: async (shard, sizes) => {
         await claim.confirm();
         return await (sizes ? here : first).compare(shard, sizes);

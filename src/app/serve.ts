@@ -6,7 +6,7 @@ import { TrustedProxies } from "../http/proxy/trusted_proxies.ts";
 import type { SecretKey } from "../nix/signature.ts";
 import type { SpaceParts } from "../space/assemble_space.ts";
 import { narPathOf } from "../storage/local/nar_path.ts";
-import type { WorkFolder } from "../storage/local/work_folder.ts";
+import type { LocalSpool } from "../storage/local/local_spool.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import { LineQueue } from "../telemetry/line_queue.ts";
 import type { PinFinder } from "../metadata/metadata_store.ts";
@@ -63,14 +63,14 @@ export async function serve(settings: Settings): Promise<number> {
     await using stores = await openStores(places, folders, log, tracer);
     problems.takeClock(stores.nowMs);
     const secretKey = keyPlan && await openSigningKey(keyPlan, stores.keys, log);
-    const { workFolder, member, metadata, ids, nars } = stores;
+    const { spool, member, metadata, ids, nars } = stores;
     await using turns = await openTurns(settings, { member, metadata, ids, metrics, tracer, log });
     await using app = buildApp({
       stores: {
         metadata,
         nars,
         ...closuresIn(places, metadata),
-        ...{ temp: workFolder, turns },
+        ...{ spool, turns },
         handOver: handOverOf(settings, stores),
         space: spaceParts(settings, stores),
       },
@@ -85,7 +85,7 @@ export async function serve(settings: Settings): Promise<number> {
       writes: writeParts(settings),
       nowMs: stores.nowMs,
     });
-    await begin(app, workFolder);
+    await begin(app, spool);
     const pipeline = atFirstAnswer(app.pipeline, () => app.prepareWorkers());
     const parts = {
       ...listenSettings(settings, metrics),
@@ -119,10 +119,10 @@ export async function serve(settings: Settings): Promise<number> {
 }
 
 /** Opens the parts that the first request needs. */
-async function begin(app: App, workFolder: Pick<WorkFolder, "takeReceived">): Promise<void> {
+async function begin(app: App, spool: Pick<LocalSpool, "takeReceived">): Promise<void> {
   await app.space.open();
   await app.history.start();
-  await app.receive(workFolder.takeReceived());
+  await app.receive(spool.takeReceived());
 }
 
 const variable = (name: string) => Deno.env.get(name) || undefined;

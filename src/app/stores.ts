@@ -9,7 +9,7 @@ import type { StorageIdKeeper } from "../metadata/storage_id_keeper.ts";
 import type { NarLocator } from "../storage/nar_store.ts";
 import { HotNarStore } from "../storage/hot_nar_store.ts";
 import { WatchedNarStore } from "../storage/watched_nar_store.ts";
-import { WorkFolder } from "../storage/local/work_folder.ts";
+import { LocalSpool } from "../storage/local/local_spool.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import type { Tracer } from "../telemetry/tracer.ts";
 import { openBackEnds, type StorePlaces } from "./back_ends/back_ends.ts";
@@ -41,7 +41,7 @@ export interface Stores extends AsyncDisposable {
   readonly member: MemberId;
   /** The time that the members share, in milliseconds since 1970. */
   readonly nowMs: () => number;
-  readonly workFolder: WorkFolder;
+  readonly spool: LocalSpool;
   /** Whether the NAR files are this database's. */
   readonly claim: Pick<StorageClaim, "confirm">;
   /** Removes the remains of members that died meanwhile, and compares the clocks. */
@@ -72,19 +72,19 @@ export async function openStores(
   const isRemote = places.nars.kind !== "local";
   const watched = isRemote ? new WatchedNarStore(traced, { log, nowMs: Date.now }) : traced;
   const nars = new HotNarStore(watched, HOT_NARS);
-  const workFolder = opened.use(new WorkFolder(folders.temp, { member, log }));
+  const spool = opened.use(new LocalSpool(folders.temp, { member, log }));
   const outage = settlingOutage(log);
-  const settling = { metadata, nars, spool: workFolder, member, hasEnded, log, outage };
+  const settling = { metadata, nars, spool, member, hasEnded, log, outage };
   await recover(settling);
   // A member that was killed a moment ago is not dead yet, but a client may ask for its files.
-  workFolder.share(workFolder.others().filter(hasEnded));
+  spool.share(spool.others().filter(hasEnded));
   const watch = new SharedFileWatch({
     ...{ ledger: metadata, member, hostname: Deno.hostname(), log },
     nowMs: () => performance.now(),
   });
   const resources = opened.move();
   return {
-    ...{ changes: database, metadata, nars, locator, graceMs, member, workFolder, claim },
+    ...{ changes: database, metadata, nars, locator, graceMs, member, spool, claim },
     ...{ board: database.board, ids: database, keys: database.keys, nowMs: clock.nowMs },
     async settle() {
       await clock.look();

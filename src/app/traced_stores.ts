@@ -4,6 +4,7 @@ import type { StoredName } from "../nix/stored_name.ts";
 import type { MetadataStore } from "../metadata/metadata_store.ts";
 import type { NarStore, OpenOptions, StoredNar } from "../storage/nar_store.ts";
 import { type RunBelow, type SpanStart, traced, type Tracer } from "../telemetry/tracer.ts";
+import type { Bytes } from "../base/bytes.ts";
 
 /** A method of the metadata store in SQL's terms; no table if there are several. */
 interface TracedQuery {
@@ -79,8 +80,6 @@ export function tracedNars(inner: NarStore, kind: "local" | "s3", tracer: Tracer
   });
   return kind === "s3" ? readsTraced(store, tracer) : store;
 }
-
-type Bytes = Uint8Array<ArrayBuffer>;
 
 /** A store whose reads are part of the trace in which a file was opened. */
 function readsTraced(inner: NarStore, tracer: Tracer): NarStore {

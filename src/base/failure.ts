@@ -19,7 +19,9 @@ const MEANING = {
 } as const;
 
 export type FailureKind = keyof typeof MEANING;
-export type Facts = Readonly<Record<string, string | number | boolean>>;
+/** The value of a fact in a log line. */
+export type Fact = string | number | boolean;
+export type Facts = Readonly<Record<string, Fact>>;
 
 /** An expected failure. `message` and `facts` go to the log, never to a client. */
 export class Failure extends Error {

@@ -1,6 +1,6 @@
-const MINUTE_S = 60;
-const HOUR_S = 3_600;
-const DAY_S = 86_400;
+const SECONDS_PER_MINUTE = 60;
+const SECONDS_PER_HOUR = 3_600;
+const SECONDS_PER_DAY = 86_400;
 
 const UNITS = ["KiB", "MiB", "GiB", "TiB", "PiB"] as const;
 
@@ -25,12 +25,14 @@ export function counted(count: number, one: string, several = `${one}s`): string
 /** A long duration, in sentences: `4 s`, `1 h 2 min`, `3 d 4 h`. */
 export function formatSpan(seconds: number): string {
   const whole = Math.max(0, Math.floor(seconds));
-  if (whole < MINUTE_S) return `${whole} s`;
-  if (whole < HOUR_S) return `${Math.floor(whole / MINUTE_S)} min`;
-  if (whole < DAY_S) {
-    return `${Math.floor(whole / HOUR_S)} h ${Math.floor(whole / MINUTE_S) % 60} min`;
+  if (whole < SECONDS_PER_MINUTE) return `${whole} s`;
+  if (whole < SECONDS_PER_HOUR) return `${Math.floor(whole / SECONDS_PER_MINUTE)} min`;
+  if (whole < SECONDS_PER_DAY) {
+    return `${Math.floor(whole / SECONDS_PER_HOUR)} h ${
+      Math.floor(whole / SECONDS_PER_MINUTE) % 60
+    } min`;
   }
-  return `${Math.floor(whole / DAY_S)} d ${Math.floor(whole / HOUR_S) % 24} h`;
+  return `${Math.floor(whole / SECONDS_PER_DAY)} d ${Math.floor(whole / SECONDS_PER_HOUR) % 24} h`;
 }
 
 /** A duration for people, in columns: `4s`, `2m05s`, `1h02m`, `3d04h`. */

@@ -1,3 +1,5 @@
+import type { Bytes } from "./bytes.ts";
+
 /** One read of the network returns 60 to 90 KiB at most. */
 const READ_BYTES = 64 * 1024;
 
@@ -8,8 +10,7 @@ const COLLECTED_BYTES_MAX = 16 * 1024;
 /** Small chunks that arrive within this time of the last piece are merged. */
 const COLLECT_MS = 2;
 
-type Piece = Uint8Array<ArrayBuffer>;
-type Chunk = ReadableStreamReadResult<Piece>;
+type Chunk = ReadableStreamReadResult<Bytes>;
 
 export interface PieceReaderOptions {
   /** True: the next read overwrites the piece. */
@@ -30,7 +31,7 @@ export class PieceReader {
   #buffer: ArrayBuffer | undefined;
   /** A running read, or one whose result belongs to the next piece. */
   #next: Promise<Chunk> | undefined;
-  #collected: Piece | undefined;
+  #collected: Bytes | undefined;
   #givenAt = -Infinity;
 
   constructor(stream: ReadableStream<Uint8Array>, options: PieceReaderOptions = {}) {
@@ -40,7 +41,7 @@ export class PieceReader {
   }
 
   /** The next piece; `undefined` at the end. One call at a time. */
-  async read(): Promise<Piece | undefined> {
+  async read(): Promise<Bytes | undefined> {
     const { value, done } = await this.#nextChunk();
     this.#next = undefined;
     if (done || value === undefined) return undefined;
@@ -68,10 +69,10 @@ export class PieceReader {
   }
 
   /** Leaves an end, an error, or a chunk that does not fit to the next read. */
-  async #collect(first: Piece, waitMs: number): Promise<Piece> {
+  async #collect(first: Bytes, waitMs: number): Promise<Bytes> {
     const collected = this.#collected ??= new Uint8Array(COLLECTED_BYTES_MAX);
     let length = 0;
-    const add = (bytes: Piece) => {
+    const add = (bytes: Bytes) => {
       collected.set(bytes, length);
       length += bytes.length;
       this.#buffer = bytes.buffer;
@@ -98,7 +99,7 @@ export class PieceReader {
     return this.#reuses ? collected.subarray(0, length) : collected.slice(0, length);
   }
 
-  #owned(piece: Piece): Piece {
+  #owned(piece: Bytes): Bytes {
     if (!this.#reuses && piece.length >= READ_BYTES / 2) return piece;
     this.#buffer = piece.buffer;
     return this.#reuses ? piece : piece.slice();

@@ -104,7 +104,7 @@ export class Leases {
       try {
         const turn = await this.#tryOnce(call);
         if (turn !== undefined) {
-          // Releases only locks that this member acquired.
+          // Another member's lock does not show that this one can acquire any.
           if (turn.kind === "ours") this.#outage.worked();
           return turn;
         }

@@ -187,9 +187,9 @@ export class MetadataCopy {
     if (nar === undefined) return [];
     const there = await to.findNar(narName);
     const other = await this.#otherNar(nar, there);
-    const isThere = there !== undefined && other.length === 0;
-    const kept = this.#kept(nar, isThere ? there : undefined, atMs);
-    if (isThere) return [...await this.#sources(nar), ...kept];
+    const isPresent = there !== undefined && other.length === 0;
+    const kept = this.#kept(nar, isPresent ? there : undefined, atMs);
+    if (isPresent) return [...await this.#sources(nar), ...kept];
     const sources = await from.sourcesOf(narName);
     return [
       ...other,

@@ -8,6 +8,7 @@ import { OutageLog } from "../telemetry/outage_log.ts";
 import { OUTAGES } from "../telemetry/outages.ts";
 import {
   type Change,
+  type ChangeOf,
   type ChangeWriter,
   type NarFinder,
   type NarinfoRow,
@@ -18,10 +19,10 @@ import {
 } from "./metadata_store.ts";
 import { isSameClaim } from "./nar_claims.ts";
 
-type PutNarinfo = Extract<Change, { kind: "put-narinfo" }>;
+type PutNarinfo = ChangeOf<"put-narinfo">;
 
 /** Changes from an upstream's answers. */
-export type UpstreamChange = PutNarinfo | Extract<Change, { kind: "put-source" }>;
+export type UpstreamChange = PutNarinfo | ChangeOf<"put-source">;
 
 /** How long a client's request waits for the database. */
 const LATE_AFTER_MS = 500;

@@ -183,6 +183,9 @@ export type Change =
   | { readonly kind: "remove-pin"; readonly storePathHash: StorePathHash }
   | DocumentChange;
 
+/** The changes of one kind, or of several. */
+export type ChangeOf<Kind extends Change["kind"]> = Extract<Change, { kind: Kind }>;
+
 export interface NarinfoFinder {
   findNarinfo(storePathHash: StorePathHash): Promise<NarinfoRow | undefined>;
   /**

@@ -239,15 +239,15 @@ function outage<const Message extends string>(row: Outage<Message>): Outage<Mess
 const GRAVITY_OF_ERRORS = 1_000;
 
 /** The problem that a log message is about. */
-interface Kind extends Required<Pick<Outage, "level" | "kind">> {
+interface OutageProblem extends Required<Pick<Outage, "level" | "kind">> {
   readonly isPerUpstream: boolean;
   readonly needsDatabase: boolean;
   /** Rank among the messages of one kind: displays show the gravest. */
   readonly gravity: number;
 }
 
-const BEGUN_BY = new Map<string, Kind>();
-const ENDED_BY = new Map<string, Omit<Kind, "gravity">>();
+const BEGUN_BY = new Map<string, OutageProblem>();
+const ENDED_BY = new Map<string, Omit<OutageProblem, "gravity">>();
 
 for (const [name, row] of Object.entries<Outage>(OUTAGES)) {
   // Errors are the gravest, then the rows that stand lower in the table.
@@ -278,11 +278,11 @@ export function gravityOf(message: string): number {
 }
 
 /** The outage that a message begins; `undefined` for an event, which has no end. */
-export function begunBy(message: string): Kind | undefined {
+export function begunBy(message: string): OutageProblem | undefined {
   return BEGUN_BY.get(message);
 }
 
 /** The outage that a message ends, if it ends one. */
-export function endedBy(message: string): Omit<Kind, "gravity"> | undefined {
+export function endedBy(message: string): Omit<OutageProblem, "gravity"> | undefined {
   return ENDED_BY.get(message);
 }

@@ -272,7 +272,7 @@ Deno.test("limit: a full disk is no reason to fail: readers get all, nothing is 
   // Every write to it fails as on a full disk.
   await using cache = await TestCache.open({
     upstreams: [upstream],
-    temp: { path: "/dev/full/x" },
+    spool: { path: "/dev/full/x" },
   });
   await pullAll(cache, upstream, [object]);
   await eventually(

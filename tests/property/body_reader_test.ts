@@ -5,8 +5,7 @@ import { type ByteSource, DirectStream } from "../../src/base/direct_stream.ts";
 import { StreamSource } from "../../src/base/stream_source.ts";
 import { BodyReader } from "../../src/http/server/body_reader.ts";
 import { checkProperty } from "../support/property.ts";
-
-type Piece = Uint8Array<ArrayBuffer>;
+import type { Bytes } from "../../src/base/bytes.ts";
 
 const FILE = Uint8Array.from({ length: 700_000 }, (_, at) => at * 7 + (at >> 8));
 
@@ -53,11 +52,11 @@ Deno.test("direct stream: as a stream, it has each byte once", async () => {
 });
 
 /** A file in memory, or in pieces that do not fit the reader's buffer. */
-function streamOf(bytes: Piece, kind: "memory" | "pieces"): DirectStream {
+function streamOf(bytes: Bytes, kind: "memory" | "pieces"): DirectStream {
   return new DirectStream(kind === "memory" ? memorySource(bytes) : pieceSource(bytes), 1_000);
 }
 
-function memorySource(bytes: Piece): ByteSource {
+function memorySource(bytes: Bytes): ByteSource {
   let at = 0;
   return {
     async read(lend): Promise<number> {
@@ -73,7 +72,7 @@ function memorySource(bytes: Piece): ByteSource {
   };
 }
 
-function pieceSource(bytes: Piece): ByteSource {
+function pieceSource(bytes: Bytes): ByteSource {
   const pieces = [0, 0, 300_000, 300_010, 310_000].map((start, index, starts) =>
     bytes.subarray(start, starts[index + 1])
   );

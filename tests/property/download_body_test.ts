@@ -9,8 +9,7 @@ import { sha256FromDigest } from "../../src/nix/hash.ts";
 import { narName } from "../../src/nix/nar_name.ts";
 import { checkProperty } from "../support/property.ts";
 import { tempFolder } from "../support/temp_folder.ts";
-
-type Piece = Uint8Array<ArrayBuffer>;
+import type { Bytes } from "../../src/base/bytes.ts";
 
 const NAME = narName(sha256FromDigest(new Uint8Array(32)), "none");
 const FILE = Uint8Array.from({ length: 400_000 }, (_, at) => 1 + (at * 7 + (at >> 8)) % 255);
@@ -152,14 +151,14 @@ class WatchedDownload extends Download {
 class WatchedFile extends GrowingFile {
   hasBeenRead = false;
 
-  override readInto(bytes: Piece, position: number): void {
+  override readInto(bytes: Bytes, position: number): void {
     this.hasBeenRead = true;
     super.readInto(bytes, position);
   }
 }
 
 /** All of a body, as one of three clients takes it. Throws its error. */
-async function bytesOf(body: ReadableStream<Piece>, client: string): Promise<Uint8Array> {
+async function bytesOf(body: ReadableStream<Bytes>, client: string): Promise<Uint8Array> {
   if (client === "streams") return await new Response(body).bytes();
   const pieces: Uint8Array[] = [];
   using reader = new BodyReader(body);
@@ -178,7 +177,7 @@ async function bytesOf(body: ReadableStream<Piece>, client: string): Promise<Uin
 /** Another source of the same file. */
 async function* passThrough(
   { start, end = FILE.length }: { readonly start: number; readonly end: number | undefined },
-): AsyncGenerator<Piece> {
+): AsyncGenerator<Bytes> {
   const last = Math.min(end, FILE.length);
   for (let at = start; at < last; at += 30_000) yield FILE.slice(at, Math.min(last, at + 30_000));
 }

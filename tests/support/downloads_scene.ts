@@ -78,7 +78,7 @@ export function downloadsOver(
     space,
     pool,
     turns: told.turns ?? NO_OTHER_MEMBERS,
-    files: { tempFolder: folder.path, verifyThreads: told.verifyThreads ?? 1 },
+    files: { spoolFolder: folder.path, verifyThreads: told.verifyThreads ?? 1 },
   });
 }
 

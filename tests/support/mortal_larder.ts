@@ -22,7 +22,7 @@ import type { MetadataStore } from "../../src/metadata/metadata_store.ts";
 import type { NarName } from "../../src/nix/nar_name.ts";
 import { Pins } from "../../src/pins/pins.ts";
 import { HotNarStore } from "../../src/storage/hot_nar_store.ts";
-import { WorkFolder } from "../../src/storage/local/work_folder.ts";
+import { LocalSpool } from "../../src/storage/local/local_spool.ts";
 import { createLogger } from "../../src/telemetry/logger.ts";
 import { Metrics } from "../../src/telemetry/metrics.ts";
 import { NO_TRACER as tracer } from "../../src/telemetry/tracer.ts";
@@ -76,7 +76,7 @@ export class MortalLarder {
   readonly database: ModelConnection;
   /** All larders are one process. */
   readonly member = newMemberId("test", Deno.pid);
-  #workFolder: WorkFolder | undefined;
+  #spool: LocalSpool | undefined;
   readonly #parts: MortalLarderParts;
 
   private constructor(parts: MortalLarderParts, database: ModelConnection) {
@@ -88,9 +88,9 @@ export class MortalLarder {
     this.upstream = new SmallUpstream(world, disk, this.life);
   }
 
-  get workFolder(): WorkFolder {
-    if (this.#workFolder === undefined) throw new Error("It has not joined");
-    return this.#workFolder;
+  get spool(): LocalSpool {
+    if (this.#spool === undefined) throw new Error("It has not joined");
+    return this.#spool;
   }
 
   /** `undefined` when it died before it could serve. */
@@ -114,11 +114,11 @@ export class MortalLarder {
     const nars = new HotNarStore(this.life.bind(disk.store(this.life)), HOT_NARS);
     await metadata.beat(this.member, { reservedBytes: 0, limitBytes: Infinity });
     this.life.check();
-    this.#workFolder = new WorkFolder(disk.temp, { member: this.member, log });
+    this.#spool = new LocalSpool(disk.temp, { member: this.member, log });
     await this.recover({ metadata, nars });
     this.life.check();
     // As in containers of one host name, where each seems to have ended.
-    this.#workFolder.share(this.#workFolder.others());
+    this.#spool.share(this.#spool.others());
     const running = new RunningLarder(this, this.#parts, { metadata, nars });
     try {
       await running.space.open();
@@ -135,7 +135,7 @@ export class MortalLarder {
 
   /** Settles the unfinished work of the dead. */
   async recover(stores: LarderStores): Promise<void> {
-    const { member, workFolder: spool } = this;
+    const { member, spool } = this;
     const hasEnded = (id: MemberId) => this.#parts.ended.has(id);
     await recover({ ...stores, spool, member, hasEnded, log });
   }
@@ -143,7 +143,7 @@ export class MortalLarder {
   /** Ends it in order, the late writes first. */
   async close(): Promise<void> {
     if (this.life.isOver) return;
-    this.workFolder[Symbol.dispose]();
+    this.spool[Symbol.dispose]();
     await this.database.store.leave(this.member);
     await this.database.close();
   }
@@ -153,8 +153,8 @@ export class MortalLarder {
     // Nobody starts before its heartbeat is old enough.
     this.database.die(this.member, ENDED_AFTER_MS);
     this.#parts.ended.add(this.member);
-    if (this.#workFolder === undefined) return;
-    const { path } = this.#workFolder;
+    if (this.#spool === undefined) return;
+    const { path } = this.#spool;
     Deno.renameSync(path, path.replace(/.{8}$/, nextDeadName()));
   }
 }
@@ -185,7 +185,7 @@ export class RunningLarder {
     { limitBytes, nowMs }: MortalLarderParts,
     { metadata, nars }: LarderStores,
   ) {
-    const { upstream, life, member: owner, workFolder: { path: tempFolder } } = larder;
+    const { upstream, life, member: owner, spool: { path: spoolFolder } } = larder;
     const { pool, narSources } = upstream;
     const candidates = { metadata, pool, demotions };
     const reads = new ActiveReads();
@@ -209,7 +209,7 @@ export class RunningLarder {
       attempts,
       transfer: { keeping, fetcher: upstream, verifier: upstream, tracer },
       space: this.space,
-      ...{ reads, pool, files: { tempFolder } },
+      ...{ reads, pool, files: { spoolFolder } },
     });
     this.#traffic = { downloads, reads };
     const { sweeper } = this.space;
@@ -249,7 +249,7 @@ export class RunningLarder {
   /** Looks at the changes of others on the storage, as the chores do. */
   async look(): Promise<void> {
     await this.space.beat();
-    this.larder.workFolder.restore();
+    this.larder.spool.restore();
     await this.larder.recover(this.#stores);
     this.metadata.forgetChanged("all");
     await this.space.refresh();
@@ -263,12 +263,12 @@ export class RunningLarder {
 
   /** Asks no upstream for whole files that others left, as a start does. */
   receive(): Promise<void> {
-    return this.#traffic.downloads.receive(this.larder.workFolder.takeReceived());
+    return this.#traffic.downloads.receive(this.larder.spool.takeReceived());
   }
 
   /** Verifies the whole files that the dead left, as the chores do. */
   resume(): void {
-    const paths = this.larder.workFolder.takeReceived();
+    const paths = this.larder.spool.takeReceived();
     this.#later(this.#traffic.downloads.resume(paths));
   }
 
@@ -302,7 +302,7 @@ const TURNS_MAX = 10;
 
 let deadCount = 0;
 
-/** As a work folder's name ends. */
+/** As a spool folder's name ends. */
 function nextDeadName(): string {
   return (++deadCount).toString(16).padStart(8, "0");
 }

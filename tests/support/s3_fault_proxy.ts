@@ -1,7 +1,6 @@
 import { Inbox } from "./inbox.ts";
 import { listenOnSteadyPort, writeAll } from "./steady_port.ts";
-
-type Bytes = Uint8Array<ArrayBuffer>;
+import type { Bytes } from "../../src/base/bytes.ts";
 
 /** A request of the client, as far as a fault depends on it. */
 export interface S3Request {

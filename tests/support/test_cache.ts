@@ -115,7 +115,7 @@ export class TestCache implements AsyncDisposable {
     const flat: FlatParts = {
       metadata,
       nars,
-      temp: { path: this.tempPath },
+      spool: { path: this.tempPath },
       caCertificates: [],
       trustedKeys: keysOf(upstreams),
       requireSignature: true,

@@ -3,14 +3,14 @@ const SILENCE_MS = 500;
 
 /** Notices that a Worker with jobs says nothing. One timer for all jobs: they are short. */
 export class SilenceWatch implements Disposable {
-  readonly #silent: () => void;
+  readonly #unheard: () => void;
   #jobs = 0;
-  #isSilent = false;
+  #isUnheard = false;
   #timer: ReturnType<typeof setTimeout> | undefined;
 
-  /** `silent`: called again and again while the silence lasts. */
-  constructor(silent: () => void) {
-    this.#silent = silent;
+  /** `unheard`: called again and again while the silence lasts. */
+  constructor(unheard: () => void) {
+    this.#unheard = unheard;
   }
 
   began(): void {
@@ -24,7 +24,7 @@ export class SilenceWatch implements Disposable {
 
   /** A message came. */
   heard(): void {
-    this.#isSilent = false;
+    this.#isUnheard = false;
   }
 
   [Symbol.dispose](): void {
@@ -35,8 +35,8 @@ export class SilenceWatch implements Disposable {
   #look(): void {
     this.#timer = undefined;
     if (this.#jobs === 0) return;
-    if (this.#isSilent) this.#silent();
-    this.#isSilent = true;
+    if (this.#isUnheard) this.#unheard();
+    this.#isUnheard = true;
     this.#timer = setTimeout(() => this.#look(), SILENCE_MS);
   }
 }

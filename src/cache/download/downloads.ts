@@ -31,7 +31,7 @@ export interface FileParts {
   /** Called before a file that another process left is stored. Default: it has one name. */
   readonly own?: (path: string) => void;
   /** The folder of growing files, on the storage's file system so that they can be moved there. */
-  readonly tempFolder: string;
+  readonly spoolFolder: string;
   /** Threads that verify whole files of other processes; default 1. */
   readonly verifyThreads?: number;
 }
@@ -156,7 +156,7 @@ export class Downloads implements InFlight {
   ): Promise<{ isKept: boolean; isJoined: boolean }> {
     let file: GrowingFile;
     try {
-      file = makeGrowingFile(this.#deps.files.tempFolder, nar.name);
+      file = makeGrowingFile(this.#deps.files.spoolFolder, nar.name);
     } catch (error) {
       const facts = { nar: nar.name, error: messageOf(error), request_id: requestId };
       this.#deps.attempts.logging.log.debug("download failed", facts);
@@ -254,7 +254,7 @@ export class Downloads implements InFlight {
 
   #makeGrowingFile(nar: NarRecord, request_id: string): GrowingFile {
     try {
-      return makeGrowingFile(this.#deps.files.tempFolder, nar.name);
+      return makeGrowingFile(this.#deps.files.spoolFolder, nar.name);
     } catch (error) {
       const detail = `Cannot begin download: ${messageOf(error)}`;
       this.#run.outages.failed(announcedFileSize(nar) ?? 0, { nar: nar.name, detail, request_id });

@@ -85,10 +85,10 @@ async function exportEntry(
     throw new Failure("absent", "its NAR is not stored; fetch it with larder warm");
   }
   await using file = stored;
-  const isThere = folder.hasNar(narName, kept.fileSize);
-  if (!isThere) {
+  const isExported = folder.hasNar(narName, kept.fileSize);
+  if (!isExported) {
     await folder.putNar(narName, file.read(0, file.fileSize, { signal }), kept.fileHash);
   }
   await folder.putNarinfo(storePathHash, signer.textOf(row));
-  return isThere ? 0 : kept.fileSize;
+  return isExported ? 0 : kept.fileSize;
 }

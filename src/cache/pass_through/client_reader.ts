@@ -1,7 +1,6 @@
 import { Notifier } from "../../base/notifier.ts";
 import type { NarPart } from "../fetch/nar_sink.ts";
-
-type Bytes = Uint8Array<ArrayBuffer>;
+import type { Bytes } from "../../base/bytes.ts";
 
 /**
  * The client of a pass-through. It takes one piece at a time: `give` waits until the client needs

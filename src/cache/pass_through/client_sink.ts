@@ -23,8 +23,7 @@ import {
   type PassThroughCheckParts,
 } from "../verify/pass_through_check.ts";
 import type { ClientReader } from "./client_reader.ts";
-
-type Bytes = Uint8Array<ArrayBuffer>;
+import type { Bytes } from "../../base/bytes.ts";
 
 export interface ClientSinkParts extends PassThroughCheckParts {
   readonly client: ClientReader;

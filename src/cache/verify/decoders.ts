@@ -7,7 +7,7 @@ import { idleXz, unxz } from "./unxz.ts";
 import { unzstd } from "./unzstd.ts";
 import { idleZstd } from "./zstd_wasm.ts";
 
-type Bytes = ReadableStream<Uint8Array<ArrayBuffer>>;
+type CompressedStream = ReadableStream<Uint8Array<ArrayBuffer>>;
 
 /** Called before a decoder takes `bytes` more memory; a throw refuses them. */
 export type Claim = (bytes: number) => Promise<void>;
@@ -25,7 +25,10 @@ const GZIP_PIECE_BYTES = 4 * 1_024;
  * the calling thread: use a Worker.
  */
 const DECODERS: Readonly<
-  Record<Compression, (bytes: Bytes, options: DecoderOptions) => AsyncIterable<Uint8Array>>
+  Record<
+    Compression,
+    (bytes: CompressedStream, options: DecoderOptions) => AsyncIterable<Uint8Array>
+  >
 > = {
   none: (bytes) => bytes,
   xz: unxz,
@@ -42,7 +45,7 @@ const DECODERS: Readonly<
  * find the rest (a flipped bit in zstd, a cut brotli stream).
  */
 export async function* decoded(
-  bytes: Bytes,
+  bytes: CompressedStream,
   decoding: Decoding,
   claim: Claim = () => Promise.resolve(),
 ): AsyncGenerator<Uint8Array> {
@@ -59,7 +62,7 @@ export function dropUnusedDecoders(): void {
 }
 
 async function* smaller(
-  bytes: Bytes,
+  bytes: CompressedStream,
   byteLength: number,
 ): AsyncGenerator<Uint8Array<ArrayBuffer>> {
   for await (const chunk of bytes) {

@@ -2,8 +2,7 @@ import type { MemoryAllowance } from "../../base/memory_allowance.ts";
 import { Failure } from "../../base/failure.ts";
 import { measureBytes } from "./measure_nar.ts";
 import type { NarMeasure, PassThroughOrder } from "./nar_verifier.ts";
-
-type Bytes = Uint8Array<ArrayBuffer>;
+import type { Bytes } from "../../base/bytes.ts";
 
 /**
  * Decompresses and hashes a NAR file piece by piece. Use it in a Worker: decoders do not yield. It

@@ -9,11 +9,11 @@ const INPUT_BYTES = 256 * 1024;
 const OUTPUT_BYTES = 256 * 1024;
 
 /** `undefined` where the runtime has no decoder: its `node:zlib` then throws. */
-export const openNativeZstd: OpenZstd | undefined = isThere()
+export const openNativeZstd: OpenZstd | undefined = hasNativeZstd()
   ? () => Promise.resolve(new NativeZstd())
   : undefined;
 
-function isThere(): boolean {
+function hasNativeZstd(): boolean {
   try {
     transform().destroy();
     return true;

@@ -1,6 +1,4 @@
-import type { Facts } from "../../base/failure.ts";
-
-type Fact = Facts[string];
+import type { Fact, Facts } from "../../base/failure.ts";
 
 /** A value in the JSON of a server of any version. Any part of it may be missing. */
 export class ServerJson {

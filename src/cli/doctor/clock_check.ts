@@ -2,7 +2,7 @@ import { formatSeconds } from "../../base/format_units.ts";
 import { type Finding, findingsOn } from "./finding.ts";
 
 /** `Date` counts whole seconds, and an answer takes its time. */
-const OK_MS = 5_000;
+const CLOCK_ERROR_OK_MS = 5_000;
 
 /** TLS certificates and tokens of upstreams have about as much tolerance. */
 const WARNING_MS = 5 * 60_000;
@@ -35,10 +35,10 @@ export function checkClock(facts: ClockFacts): readonly Finding[] {
   } else {
     const amountMs = Math.abs(leastMs);
     const fact = `${differenceOf(leastMs)} the upstreams`;
-    if (amountMs <= OK_MS) findings.push(ok("agrees with the upstreams"));
+    if (amountMs <= CLOCK_ERROR_OK_MS) findings.push(ok("agrees with the upstreams"));
     else findings.push(amountMs <= WARNING_MS ? warning(fact, advice) : failed(fact, advice));
   }
-  if (Math.abs(leadOverDatabaseMs) > OK_MS) {
+  if (Math.abs(leadOverDatabaseMs) > CLOCK_ERROR_OK_MS) {
     findings.push(warning(`${differenceOf(leadOverDatabaseMs)} the database's server`, advice));
   }
   if (newestMs !== undefined && newestMs > nowMs + FUTURE_MS) {

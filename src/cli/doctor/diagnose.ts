@@ -48,24 +48,24 @@ const PULL_BYTES_MAX = 8 << 20;
 /** Runs all checks side by side, and yields their findings in order. Changes nothing. */
 export async function* diagnose(order: DiagnosisOrder): AsyncGenerator<Finding> {
   const { settings, door } = order;
-  using looks = startLooks(order);
-  const { server, database, room, probes } = looks;
+  using reads = startReads(order);
+  const { server, database, room, probes } = reads;
   const places = storePlaces(settings);
   const checks: readonly (readonly [subject: string, Promise<readonly Finding[]>])[] = [
     ["server", server.then((state) => checkServer(door, state))],
-    ["clock", clockFindings(settings, looks)],
+    ["clock", clockFindings(settings, reads)],
     ["disk", room.then((found) => checkDisk(storageFolder(settings), found))],
     ["bucket", checkBucketOf(places)],
     ["nar files", database.then((state) => checkOwner(places, state))],
-    ["size limit", limitFindings(settings, looks)],
+    ["size limit", limitFindings(settings, reads)],
     ["permissions", Promise.resolve().then(() => checkPermissions(placesOf(settings)))],
     ["database", database.then((state) => checkDatabase(placeText(settings), state))],
     ["redis", checkRedis(settings)],
-    ["signing key", keyFindings(settings, looks)],
+    ["signing key", keyFindings(settings, reads)],
     ["certificate", Promise.resolve().then(() => checkCertificateOf(settings, Date.now()))],
     ["upstreams", upstreamFindings(settings, probes)],
     ["proxy headers", server.then((state) => proxyFindings(order, state))],
-    ["pull", pullFindings(order, looks)],
+    ["pull", pullFindings(order, reads)],
     ["nix.conf", server.then((state) => checkClientHere(order, state))],
   ];
   const limited = checks.map(([subject, check]) => settled(subject, check));
@@ -73,14 +73,14 @@ export async function* diagnose(order: DiagnosisOrder): AsyncGenerator<Finding> 
 }
 
 /** Facts that several checks need, each read once. */
-interface Looks {
+interface SharedReads {
   readonly server: Promise<ServerState>;
   readonly database: Promise<DatabaseState>;
   readonly room: Promise<DiskRoom | undefined>;
   readonly probes: Promise<readonly UpstreamProbe[]>;
 }
 
-function startLooks({ settings, door, paths }: DiagnosisOrder): Looks & Disposable {
+function startReads({ settings, door, paths }: DiagnosisOrder): SharedReads & Disposable {
   const ending = new AbortController();
   const server = lookAtServer(door);
   const database = server.then(({ kind }) =>
@@ -123,7 +123,7 @@ async function settled(
 
 async function clockFindings(
   settings: Settings,
-  { probes, database }: Looks,
+  { probes, database }: SharedReads,
 ): Promise<readonly Finding[]> {
   const clockLeadMs = (await probes).flatMap((probe) => probe.clockLeadMs ?? []);
   const state = await database;
@@ -134,8 +134,8 @@ async function clockFindings(
   });
 }
 
-async function limitFindings(settings: Settings, looks: Looks): Promise<readonly Finding[]> {
-  const [server, state, room] = await Promise.all([looks.server, looks.database, looks.room]);
+async function limitFindings(settings: Settings, reads: SharedReads): Promise<readonly Finding[]> {
+  const [server, state, room] = await Promise.all([reads.server, reads.database, reads.room]);
   const stock = stockIn(state);
   const isLocal = storePlaces(settings).nars.kind === "local";
   const stats = server.kind === "running" ? server.stats : undefined;
@@ -148,11 +148,11 @@ async function limitFindings(settings: Settings, looks: Looks): Promise<readonly
   });
 }
 
-async function keyFindings(settings: Settings, looks: Looks): Promise<readonly Finding[]> {
+async function keyFindings(settings: Settings, reads: SharedReads): Promise<readonly Finding[]> {
   if (!settings["cache.sign-narinfo"]) {
     return [findingsOn("signing key").ok("none: narinfos keep the signatures of upstreams alone")];
   }
-  const [server, database] = await Promise.all([looks.server, looks.database]);
+  const [server, database] = await Promise.all([reads.server, reads.database]);
   if (!isKeyShared(settings)) {
     const path = keyFileOf(settings, storageFolder(settings));
     return checkKey({ ...keyFacts(path), isUsed: database.kind !== "missing", server });
@@ -167,7 +167,7 @@ async function keyFindings(settings: Settings, looks: Looks): Promise<readonly F
 
 async function upstreamFindings(
   settings: Settings,
-  probes: Looks["probes"],
+  probes: SharedReads["probes"],
 ): Promise<readonly Finding[]> {
   const requiresSignature = settings["cache.require-upstream-signature"];
   return checkUpstreams({ probes: await probes, requiresSignature });
@@ -181,9 +181,12 @@ async function proxyFindings(
   return [await checkProxyHeaders(settings, door, state)];
 }
 
-async function pullFindings(order: DiagnosisOrder, looks: Looks): Promise<readonly Finding[]> {
+async function pullFindings(
+  order: DiagnosisOrder,
+  reads: SharedReads,
+): Promise<readonly Finding[]> {
   const { door, settings, paths: given } = order;
-  const [server, database] = await Promise.all([looks.server, looks.database]);
+  const [server, database] = await Promise.all([reads.server, reads.database]);
   if (door === undefined || server.kind !== "running") return [stopped("pull")];
   const stored = samplesIn(database).filter(({ fileSize }) => fileSize <= PULL_BYTES_MAX)
     .map(({ storePathHash }) => storePathHash);

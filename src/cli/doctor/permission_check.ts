@@ -65,7 +65,7 @@ export function checkPermissions(places: PermissionPlaces): readonly Finding[] {
   return findings.length > 0 ? findings : [ok(`${storage} and its files belong to one user`)];
 }
 
-interface Looks {
+interface PathProblems {
   /** Paths of another owner than the storage. */
   readonly foreign: readonly string[];
   /** Paths without rights of their owner. */
@@ -73,20 +73,20 @@ interface Looks {
   readonly unreadable: readonly string[];
 }
 
-function lookAt(places: PermissionPlaces, storage: Deno.FileInfo): Looks {
-  const looks = { foreign: [] as string[], closed: [] as string[], unreadable: [] as string[] };
+function lookAt(places: PermissionPlaces, storage: Deno.FileInfo): PathProblems {
+  const problems = { foreign: [] as string[], closed: [] as string[], unreadable: [] as string[] };
   const all = [places.storage, ...places.written, ...places.sharded.flatMap(withSubfolders)];
   for (const path of new Set(all)) {
     try {
       const { uid, mode, isDirectory } = Deno.statSync(path);
       const needed = isDirectory ? OWNER_FOLDER : OWNER_FILE;
-      if (uid !== storage.uid) looks.foreign.push(path);
-      else if (mode !== null && (mode & needed) !== needed) looks.closed.push(path);
+      if (uid !== storage.uid) problems.foreign.push(path);
+      else if (mode !== null && (mode & needed) !== needed) problems.closed.push(path);
     } catch (error) {
-      if (!(error instanceof Deno.errors.NotFound)) looks.unreadable.push(path);
+      if (!(error instanceof Deno.errors.NotFound)) problems.unreadable.push(path);
     }
   }
-  return looks;
+  return problems;
 }
 
 function withSubfolders(folder: string): readonly string[] {

@@ -1,4 +1,4 @@
-const DAY_S = 24 * 60 * 60;
+const SECONDS_PER_DAY = 24 * 60 * 60;
 
 /**
  * The Cache-Control value of each kind of answer. `no-transform` everywhere: proxies compress text
@@ -6,11 +6,11 @@ const DAY_S = 24 * 60 * 60;
  */
 export const CACHE_CONTROL = {
   /** Named by the hash of its bytes. */
-  immutable: `public, max-age=${365 * DAY_S}, immutable, no-transform`,
+  immutable: `public, max-age=${365 * SECONDS_PER_DAY}, immutable, no-transform`,
   /** A day: of a path's narinfo, only the signatures change. */
-  narinfo: `public, max-age=${DAY_S}, no-transform`,
+  narinfo: `public, max-age=${SECONDS_PER_DAY}, no-transform`,
   /** A document that should not change, though no hash proves it. */
-  document: `public, max-age=${DAY_S}, no-transform`,
+  document: `public, max-age=${SECONDS_PER_DAY}, no-transform`,
   /** A document that another may replace. */
   changing: "public, max-age=60, no-transform",
   /** Settings of this server. */

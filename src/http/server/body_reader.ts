@@ -1,5 +1,6 @@
 import { type BufferLender, type ByteSource, DirectStream } from "../../base/direct_stream.ts";
 import { BufferPool } from "./buffer_pool.ts";
+import type { Bytes } from "../../base/bytes.ts";
 
 /** Read size of large bodies. Measured: 64 KiB is half as fast, 1 MiB no faster. */
 const READ_BYTES = 256 * 1024;
@@ -9,9 +10,7 @@ const READS = new BufferPool(READ_BYTES, 64);
 const SMALL_BYTES = 16 * 1024;
 const SMALL_READS = new BufferPool(SMALL_BYTES, 64);
 
-type Piece = Uint8Array<ArrayBuffer>;
-
-const NO_BYTES: Piece = new Uint8Array(0);
+const NO_BYTES: Bytes = new Uint8Array(0);
 
 /**
  * Reads a body piece by piece, from its source into one buffer where possible. Only the reader
@@ -19,21 +18,21 @@ const NO_BYTES: Piece = new Uint8Array(0);
  */
 export class BodyReader implements Disposable {
   readonly #source: ByteSource | undefined;
-  readonly #reader: ReadableStreamDefaultReader<Piece> | undefined;
-  #buffer: Piece | undefined;
+  readonly #reader: ReadableStreamDefaultReader<Bytes> | undefined;
+  #buffer: Bytes | undefined;
   #piece = NO_BYTES;
   /** True while `shed()` may free the rest of the piece. */
   #isWaiting = false;
   #isReading = false;
   #isOver = false;
 
-  constructor(stream: ReadableStream<Piece>) {
+  constructor(stream: ReadableStream<Bytes>) {
     if (stream instanceof DirectStream) this.#source = stream.source;
     else this.#reader = stream.getReader();
   }
 
   /** The unwritten rest of the last piece. */
-  get piece(): Piece {
+  get piece(): Bytes {
     return this.#piece;
   }
 
@@ -55,7 +54,7 @@ export class BodyReader implements Disposable {
    * Writes from the piece and returns the byte count. The next piece may repeat the rest.
    * `savesMemory`: at once from a small copy.
    */
-  async write(write: (bytes: Piece) => Promise<number>, savesMemory: boolean): Promise<number> {
+  async write(write: (bytes: Bytes) => Promise<number>, savesMemory: boolean): Promise<number> {
     const isLarge = this.#buffer?.length === READ_BYTES;
     if (isLarge && savesMemory) return await this.#writeCopy(write);
     const written = await write(this.#piece);
@@ -65,7 +64,7 @@ export class BodyReader implements Disposable {
   }
 
   /** A slow client waits for a small copy, so that `shed()` can free the large buffer. */
-  async #writeCopy(write: (bytes: Piece) => Promise<number>): Promise<number> {
+  async #writeCopy(write: (bytes: Bytes) => Promise<number>): Promise<number> {
     const buffer = SMALL_READS.take();
     const length = Math.min(buffer.length, this.#piece.length);
     buffer.set(this.#piece.subarray(0, length));
@@ -114,7 +113,7 @@ export class BodyReader implements Disposable {
     this.#piece = NO_BYTES;
   }
 
-  async #read(source: ByteSource): Promise<Piece> {
+  async #read(source: ByteSource): Promise<Bytes> {
     if (this.#isOver) return NO_BYTES;
     const reading = source.read(this.#lend);
     // It waits for bytes.
@@ -130,7 +129,7 @@ export class BodyReader implements Disposable {
     return this.#buffer ??= READS.takeKept() ?? SMALL_READS.take();
   };
 
-  async #pieceOf(reader: ReadableStreamDefaultReader<Piece> | undefined): Promise<Piece> {
+  async #pieceOf(reader: ReadableStreamDefaultReader<Bytes> | undefined): Promise<Bytes> {
     for (;;) {
       const { done, value } = await reader?.read() ?? { done: true };
       if (done) return NO_BYTES;

@@ -1,6 +1,7 @@
 import type { StorePathHash } from "../../nix/store_path.ts";
 import {
   type Change,
+  type ChangeOf,
   IntentLost,
   type NarinfoCondition,
   type NarinfoRow,
@@ -26,8 +27,6 @@ interface PathColumns {
   readonly is_kept: number;
 }
 
-type ChangeOf<Kind extends Change["kind"]> = Extract<Change, { kind: Kind }>;
-
 /** Applies lists of changes in one transaction. */
 export class ChangeApplier {
   readonly #statements: Statements;
@@ -49,11 +48,11 @@ export class ChangeApplier {
    * empty array when none failed. After a list that the database does not take, none is applied.
    */
   transaction(lists: readonly (readonly Change[])[]): readonly unknown[] {
-    const quiet = lists.every((changes) => changes.every(isTouch));
+    const keepsRevision = lists.every((changes) => changes.every(isTouch));
     try {
       this.#transactions.within(() => {
         for (const changes of lists) for (const change of changes) this.#change(change);
-      }, { quiet });
+      }, { keepsRevision });
       return [];
     } catch (error) {
       if (lists.length === 1 || !isOfOneList(error)) return lists.map(() => error);

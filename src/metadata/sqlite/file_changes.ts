@@ -1,9 +1,7 @@
 import { NOBODY } from "../../base/member_id.ts";
 import { narNameOf, publishIdOf } from "../../nix/stored_name.ts";
-import { type Change, IntentLost, ReservationLost } from "../metadata_store.ts";
+import { type Change, type ChangeOf, IntentLost, ReservationLost } from "../metadata_store.ts";
 import type { Statements } from "./statements.ts";
-
-type ChangeOf<Kind extends Change["kind"]> = Extract<Change, { kind: Kind }>;
 
 /** A change to the stored objects of a NAR. */
 export type FileChange = ChangeOf<Extract<Change["kind"], `nar-${string}`>>;

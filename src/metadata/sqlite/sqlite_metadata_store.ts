@@ -112,7 +112,7 @@ export class SqliteMetadataStore
     this.#ledger = new Ledger(this.#statements, nowMs);
     this.board = new SqliteMemberBoard({
       ...{ statements: this.#statements, nowMs },
-      within: (work) => this.#quietly(work),
+      within: (work) => this.#unraised(work),
     });
   }
 
@@ -195,7 +195,7 @@ export class SqliteMetadataStore
     rows: readonly HistoryRow[],
     expired: readonly ExpiredSlots[],
   ): Promise<void> {
-    await this.#quietly(() => writeHistory(this.#statements, rows, expired));
+    await this.#unraised(() => writeHistory(this.#statements, rows, expired));
   }
 
   async history(): Promise<readonly HistoryRow[]> {
@@ -215,11 +215,11 @@ export class SqliteMetadataStore
   }
 
   async reserve(member: MemberId, order: ReserveOrder): Promise<number | undefined> {
-    return await this.#quietly(() => this.#ledger.reserve(member, order));
+    return await this.#unraised(() => this.#ledger.reserve(member, order));
   }
 
   async beat(member: MemberId, order: ReservedBytes): Promise<number> {
-    return await this.#quietly(() => this.#ledger.beat(member, order));
+    return await this.#unraised(() => this.#ledger.beat(member, order));
   }
 
   async members(observer: MemberId): Promise<readonly Member[]> {
@@ -228,7 +228,7 @@ export class SqliteMetadataStore
   }
 
   async leave(member: MemberId): Promise<void> {
-    await this.#quietly(() => this.#ledger.leave(member));
+    await this.#unraised(() => this.#ledger.leave(member));
   }
 
   async storageId(): Promise<StorageId | undefined> {
@@ -236,7 +236,7 @@ export class SqliteMetadataStore
   }
 
   async claimStorageId(id: StorageId): Promise<StorageId> {
-    await this.#quietly(() => void this.#statements.claimStorageId.run(id));
+    await this.#unraised(() => void this.#statements.claimStorageId.run(id));
     return await this.storageId() ?? id;
   }
 
@@ -246,7 +246,7 @@ export class SqliteMetadataStore
 
   async markCopy(original: string | undefined): Promise<void> {
     const { markCopy, unmarkCopy } = this.#statements;
-    await this.#quietly(() => original === undefined ? unmarkCopy.run() : markCopy.run(original));
+    await this.#unraised(() => original === undefined ? unmarkCopy.run() : markCopy.run(original));
   }
 
   async coldest(countMax: number, after?: string): Promise<readonly ColdEntry[]> {
@@ -321,9 +321,9 @@ export class SqliteMetadataStore
     return this.#unlocked(() => this.#transactions.within(work), ready);
   }
 
-  /** The same for small writes of ledger and history, which do not disturb a checkpoint. */
-  #quietly<Value>(work: () => Value): Promise<Value> {
-    return this.#unlocked(() => this.#transactions.within(work, { quiet: true }));
+  /** Small writes of ledger and history: they raise no revision and disturb no checkpoint. */
+  #unraised<Value>(work: () => Value): Promise<Value> {
+    return this.#unlocked(() => this.#transactions.within(work, { keepsRevision: true }));
   }
 
   async #unlocked<Value>(write: () => Value, ready?: () => Promise<void>): Promise<Value> {

@@ -30,9 +30,12 @@ export class Transactions implements AsyncDisposable {
 
   /**
    * Runs the synchronous `work` in one transaction. If it writes, other processes drop the rows
-   * that they hold in memory, unless it is `quiet`. Throws when nothing was written.
+   * that they hold in memory, unless `keepsRevision` is set. Throws when nothing was written.
    */
-  within<Value>(work: () => Value, { quiet = false }: { readonly quiet?: boolean } = {}): Value {
+  within<Value>(
+    work: () => Value,
+    { keepsRevision = false }: { readonly keepsRevision?: boolean } = {},
+  ): Value {
     const { begin, commit, rollback, raiseRevision } = this.#statements;
     begin.run();
     const before = this.#rows ?? this.#rowsWritten();
@@ -43,7 +46,7 @@ export class Transactions implements AsyncDisposable {
     try {
       value = work();
       rows = this.#rowsWritten();
-      isRaised = !quiet && rows !== before;
+      isRaised = !keepsRevision && rows !== before;
       if (isRaised) rows += Number(raiseRevision.run().changes);
       commit.run();
     } catch (error) {

@@ -4,7 +4,7 @@ import { Failure, messageOf } from "../../base/failure.ts";
 import { type Change, closedFailure, type WriteOptions } from "../metadata_store.ts";
 import type { ChangeApplier } from "./change_applier.ts";
 
-interface PendingWrite {
+interface QueuedChanges {
   readonly changes: readonly Change[];
   /** Deadline by performance.now(): a lock that lasts longer is an error. */
   readonly untilMs: number;
@@ -27,7 +27,7 @@ const LISTS_MAX = 64;
 /** Lists of changes, written in the order of the calls. */
 export class WriteQueue {
   readonly #applier: ChangeApplier;
-  #pending: PendingWrite[] = [];
+  #pending: QueuedChanges[] = [];
   #flushing: NodeJS.Immediate | undefined;
   #retry: ReturnType<typeof setTimeout> | undefined;
   #lockedSinceMs: number | undefined;
@@ -92,7 +92,7 @@ export class WriteQueue {
 }
 
 /** False where the write is to be retried. */
-function settle(write: PendingWrite, error: unknown): boolean {
+function settle(write: QueuedChanges, error: unknown): boolean {
   if (error === undefined) write.resolve();
   else if (isLocked(error) || write.untilMs === Infinity && isDiskError(error)) return false;
   else write.reject(sqliteWriteFailure(error));

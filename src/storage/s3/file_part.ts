@@ -2,8 +2,7 @@ import { createHash } from "node:crypto";
 import { Failure } from "../../base/failure.ts";
 import { readFully } from "../../base/files.ts";
 import { streamFrom } from "../../base/stream_of.ts";
-
-type Bytes = Uint8Array<ArrayBuffer>;
+import type { Bytes } from "../../base/bytes.ts";
 
 const READ_BYTES = 256 * 1024;
 

@@ -9,8 +9,7 @@ import type { ReadOptions, StoredNar } from "../nar_store.ts";
 import type { S3Access } from "./s3_access.ts";
 import { isChanged, isNotFound, s3Failure } from "./s3_failures.ts";
 import type { S3Object } from "./s3_object.ts";
-
-type Bytes = Uint8Array<ArrayBuffer>;
+import type { Bytes } from "../../base/bytes.ts";
 
 /** Maximum breaks in a row, without a byte between them, before a read ends. */
 const BREAKS_MAX = 3;

@@ -48,10 +48,10 @@ export class S3NarStore implements NarStore, NarLocator, AsyncDisposable {
 
   async remove(at: StoredName): Promise<boolean> {
     // A removal alone does not tell whether there was an object.
-    const isThere = await this.#find(at) !== undefined;
+    const wasPresent = await this.#find(at) !== undefined;
     const { client, bucket } = this.#s3;
     try {
-      if (!isThere) {
+      if (!wasPresent) {
         // A put may have died before its end.
         await this.#uploads.abandon(keyOf(at));
         return false;

@@ -4,8 +4,7 @@ import { beginSpan } from "../../telemetry/begin_span.ts";
 import type { OpenSpan, Span, SpanFacts, SpanStart, Tracer } from "../../telemetry/tracer.ts";
 import type { S3Access } from "./s3_access.ts";
 import { isNotFound } from "./s3_failures.ts";
-
-type Bytes = Uint8Array<ArrayBuffer>;
+import type { Bytes } from "../../base/bytes.ts";
 
 interface S3Command {
   readonly constructor: { readonly name: string };

@@ -1,4 +1,4 @@
-import type { Facts } from "../../base/failure.ts";
+import type { Fact, Facts } from "../../base/failure.ts";
 import { counted, formatBytes, formatMs } from "../../base/format_units.ts";
 import { visible } from "../../base/visible.ts";
 import type { LogLevel } from "../logger.ts";
@@ -8,8 +8,6 @@ export interface FactWords {
   readonly message: string;
   readonly words: string;
 }
-
-type Fact = Facts[string];
 
 /** Shown by the subject, by the message, or below the line. */
 const SHOWN_ELSEWHERE = ["name", "stack", "method", "route", "status", "x_cache"];

@@ -5,7 +5,7 @@ import { prometheusText } from "../../../src/telemetry/prometheus.ts";
 import { testUnless } from "../../support/program.ts";
 import { OwnCertificate, tlsAvailable } from "../../support/tls_front.ts";
 
-const DAY_S = 86_400;
+const SECONDS_PER_DAY = 86_400;
 
 testUnless(tlsAvailable(), "certificate gauge: the time at which it expires", async () => {
   using certificate = new OwnCertificate();
@@ -19,7 +19,7 @@ testUnless(tlsAvailable(), "certificate gauge: the time at which it expires", as
 
   // The test's certificates are good for two days.
   const leftS = Number(await shown(cert)) - Date.now() / 1_000;
-  assert.ok(leftS > 1.9 * DAY_S && leftS <= 2 * DAY_S, String(leftS));
+  assert.ok(leftS > 1.9 * SECONDS_PER_DAY && leftS <= 2 * SECONDS_PER_DAY, String(leftS));
   assert.equal(await shown(`${cert}\nmore`), await shown(cert), "of a chain the first");
   assert.equal(await shown("nonsense"), undefined);
 });

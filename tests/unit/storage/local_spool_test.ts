@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { newMemberId } from "../../../src/base/member_id.ts";
-import { WorkFolder } from "../../../src/storage/local/work_folder.ts";
+import { LocalSpool } from "../../../src/storage/local/local_spool.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
 import { tempFolder } from "../../support/temp_folder.ts";
 
-Deno.test("work folder: a member has its own, and it goes with the member", () => {
+Deno.test("spool: a member has its own, and it goes with the member", () => {
   using base = tempFolder();
   {
     using folder = open(base.path);
@@ -15,7 +15,7 @@ Deno.test("work folder: a member has its own, and it goes with the member", () =
   assert.deepEqual(namesIn(base.path), []);
 });
 
-Deno.test("work folder: the others are members, of an older release too, and no more", () => {
+Deno.test("spool: the others are members, of an older release too, and no more", () => {
   using base = tempFolder();
   using folder = open(base.path);
   const others = [newMemberId("build-box.example", 4711), crypto.randomUUID()].sort();
@@ -26,7 +26,7 @@ Deno.test("work folder: the others are members, of an older release too, and no 
   assert.deepEqual([...folder.others()].sort(), others);
 });
 
-Deno.test("work folder: that of a dead member goes with its files", () => {
+Deno.test("spool: that of a dead member goes with its files", () => {
   using base = tempFolder();
   const { log, lines } = recordingLogger();
   using folder = open(base.path, log);
@@ -41,7 +41,7 @@ Deno.test("work folder: that of a dead member goes with its files", () => {
   assert.deepEqual(lines().map(({ msg }) => msg), ["orphan removed"]);
 });
 
-Deno.test("work folder: the whole files of a dead member are taken over, once", () => {
+Deno.test("spool: the whole files of a dead member are taken over, once", () => {
   using base = tempFolder();
   using folder = open(base.path);
   const dead = newMemberId("host", 1);
@@ -58,7 +58,7 @@ Deno.test("work folder: the whole files of a dead member are taken over, once", 
   assert.deepEqual(folder.others(), []);
 });
 
-Deno.test("work folder: whole files are shared before their member is dead, and once", () => {
+Deno.test("spool: whole files are shared before their member is dead, and once", () => {
   using base = tempFolder();
   using folder = open(base.path);
   using owner = open(base.path);
@@ -82,7 +82,7 @@ Deno.test("work folder: whole files are shared before their member is dead, and 
   assert.deepEqual(namesIn(folder.path), []);
 });
 
-Deno.test("work folder: a member that ends leaves its whole files, and no others", () => {
+Deno.test("spool: a member that ends leaves its whole files, and no others", () => {
   using base = tempFolder();
   const ended = open(base.path);
   Deno.writeTextFileSync(`${ended.path}/x.part`, "left");
@@ -91,7 +91,7 @@ Deno.test("work folder: a member that ends leaves its whole files, and no others
   assert.deepEqual(namesIn(ended.path), ["y.received"]);
 });
 
-Deno.test("work folder: one that cannot be removed is named once, until it goes", () => {
+Deno.test("spool: one that cannot be removed is named once, until it goes", () => {
   const base = tempFolder();
   const { log, lines } = recordingLogger();
   using folder = open(base.path, log);
@@ -111,7 +111,7 @@ Deno.test("work folder: one that cannot be removed is named once, until it goes"
   assert.deepEqual(lines().slice(-1).map(({ msg }) => msg), ["orphans are removed again"]);
 });
 
-Deno.test("work folder: one that another process removed is made again", () => {
+Deno.test("spool: one that another process removed is made again", () => {
   using base = tempFolder();
   using folder = open(base.path);
   folder.restore();
@@ -120,7 +120,7 @@ Deno.test("work folder: one that another process removed is made again", () => {
   Deno.writeTextFileSync(`${folder.path}/x.part`, "growing");
 });
 
-Deno.test("work folder: a folder that cannot be listed is one warning and no failure", () => {
+Deno.test("spool: a folder that cannot be listed is one warning and no failure", () => {
   const base = tempFolder();
   const { log, lines } = recordingLogger();
   using folder = open(base.path, log);
@@ -130,8 +130,8 @@ Deno.test("work folder: a folder that cannot be listed is one warning and no fai
   assert.deepEqual(warnings.map(({ msg }) => msg), ["folder of partial files not read"]);
 });
 
-function open(base: string, log = recordingLogger().log): WorkFolder {
-  return new WorkFolder(base, { member: newMemberId("host", Deno.pid), log });
+function open(base: string, log = recordingLogger().log): LocalSpool {
+  return new LocalSpool(base, { member: newMemberId("host", Deno.pid), log });
 }
 
 function namesIn(path: string): readonly string[] {
@@ -144,7 +144,7 @@ function recordingLogger() {
   return { log, lines: () => texts.map((text) => JSON.parse(text)) };
 }
 
-Deno.test("work folder: a shared file that is stored has one name, and its seal stays", () => {
+Deno.test("spool: a shared file that is stored has one name, and its seal stays", () => {
   using base = tempFolder();
   using folder = open(base.path);
   using owner = open(base.path);

@@ -6,17 +6,17 @@ import { OutageLog } from "../../telemetry/outage_log.ts";
 import { OUTAGES } from "../../telemetry/outages.ts";
 import { RECEIVED_SUFFIX, type Spool } from "../spool.ts";
 
-export interface WorkFolderDeps {
+export interface LocalSpoolDeps {
   /** This process, which has joined the members already: a folder of no member is an orphan. */
   readonly member: MemberId;
   readonly log: Logger;
 }
 
 /** This member's own folder for partial files, inside the one that all members here share. */
-export class WorkFolder implements Spool, Disposable {
+export class LocalSpool implements Spool, Disposable {
   readonly path: string;
   readonly #base: string;
-  readonly #deps: WorkFolderDeps;
+  readonly #deps: LocalSpoolDeps;
   readonly #outage;
   readonly #removalOutage;
   /** Orphans that could not be removed: the outage lasts as long as one is left. */
@@ -28,7 +28,7 @@ export class WorkFolder implements Spool, Disposable {
   readonly #shared = new Map<string, string>();
 
   /** Throws when the folder cannot be made. */
-  constructor(base: string, deps: WorkFolderDeps) {
+  constructor(base: string, deps: LocalSpoolDeps) {
     this.#base = base;
     this.#deps = deps;
     this.#outage = new OutageLog(deps.log, OUTAGES.orphans);
