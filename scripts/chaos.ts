@@ -38,8 +38,8 @@ Deno.exit(await chaos(options) ? 0 : 1);
 async function chaos({ minutes, clients, seed, limitMegabytes }: ChaosOptions): Promise<boolean> {
   console.error(`chaos: ${clients} clients, ${minutes} min, --seed ${seed}`);
   using load = new OwnLoad();
-  const startedAt = performance.now();
-  const isOver = () => performance.now() - startedAt > minutes * MINUTE_MS;
+  const startedAtMs = performance.now();
+  const isOver = () => performance.now() - startedAtMs > minutes * MINUTE_MS;
   await using upstream = await fakeUpstream({ stored: true });
   const world = new GrowingWorld(upstream, new Dice(seed, "world"));
   await using cluster = await Cluster.start(upstream, limitMegabytes);

@@ -7,7 +7,7 @@ import { commandPages } from "./doc_commands/pages.ts";
 const pages = Deno.args.length > 0 ? Deno.args : commandPages(".");
 await using world = await DocWorld.open();
 for (const page of pages) {
-  const startedAt = performance.now();
+  const startedAtMs = performance.now();
   try {
     await runPage(page, world, ({ place, tookMs }) => {
       console.log(`ran ${place} (${(tookMs / 1_000).toFixed(1)} s)`);
@@ -19,5 +19,5 @@ for (const page of pages) {
   for (const { place, reason } of readPage(page).leftOut) {
     console.log(`not run: ${place}: ${reason}`);
   }
-  console.log(`${page}: ${((performance.now() - startedAt) / 1_000).toFixed(1)} s`);
+  console.log(`${page}: ${((performance.now() - startedAtMs) / 1_000).toFixed(1)} s`);
 }

@@ -19,9 +19,9 @@ const STEPS: readonly (readonly [name: string, ...args: string[]])[] = [
 const steps = Deno.args.includes("--without-tests") ? STEPS.slice(0, -1) : STEPS;
 
 for (const [name, ...args] of steps) {
-  const startedAt = performance.now();
+  const startedAtMs = performance.now();
   const { code } = await new Deno.Command(Deno.execPath(), { args }).spawn().status;
-  const seconds = ((performance.now() - startedAt) / 1_000).toFixed(1);
+  const seconds = ((performance.now() - startedAtMs) / 1_000).toFixed(1);
   console.error(`${code === 0 ? "ok" : "FAILED"}: ${name} (${seconds} s)`);
   if (code !== 0) Deno.exit(1);
 }

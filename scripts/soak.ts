@@ -104,8 +104,8 @@ async function killAgainAndAgain(
   isOver: () => boolean,
 ): Promise<number> {
   for (let count = 0;; count++) {
-    const until = performance.now() + dice.below(2 * KILL_AFTER_MS);
-    while (performance.now() < until && !isOver()) await pause(LOOK_MS);
+    const untilMs = performance.now() + dice.below(2 * KILL_AFTER_MS);
+    while (performance.now() < untilMs && !isOver()) await pause(LOOK_MS);
     if (isOver()) return count;
     await server.kill();
     await server.start();

@@ -57,10 +57,10 @@ export async function launchProcess(workplace: Workplace, parts: LaunchParts): P
   const child = workplace.start(parts);
   let ended = false;
   child.status.then(() => ended = true);
-  const startedAt = performance.now();
+  const startedAtMs = performance.now();
   while (!await answers(url)) {
     if (ended) throw new Error(`Cannot start ${name}: it ended at once`);
-    if (performance.now() - startedAt > START_MAX_MS) {
+    if (performance.now() - startedAtMs > START_MAX_MS) {
       throw new Error(`Cannot start ${name}: no answer within ${START_MAX_MS} ms`);
     }
     await new Promise((resolve) => setTimeout(resolve, LOOK_EVERY_MS));

@@ -21,7 +21,7 @@ export class Monitor {
   /** Errors by message, with their number and one example. */
   readonly errors = new Map<string, { count: number; readonly example: LogLine }>();
   readonly #limitBytes: number;
-  readonly #startedAt = performance.now();
+  readonly #startedAtMs = performance.now();
 
   constructor(limitBytes: number) {
     this.#limitBytes = limitBytes;
@@ -33,7 +33,7 @@ export class Monitor {
       const status = Deno.readTextFileSync(`/proc/${larder.pid}/status`);
       const handles = handlesOf(larder.pid);
       this.samples.push({
-        seconds: (performance.now() - this.#startedAt) / 1_000,
+        seconds: (performance.now() - this.#startedAtMs) / 1_000,
         residentBytes: Number(/^VmRSS:\s+([0-9]+) kB$/m.exec(status)?.[1]) * KIB,
         handles: handles.length,
         deleted: handles.filter((target) => target.endsWith(" (deleted)")).length,

@@ -12,7 +12,7 @@ import type { Command } from "./command.ts";
 import type { CommandProcess } from "./command_process.ts";
 import { noOperands, parseArguments } from "./flags.ts";
 import { statusScreen } from "./status/status_screen.ts";
-import { shownVerdict } from "./status/verdict.ts";
+import { shownVerdict } from "./status/shown_verdict.ts";
 
 /** Shorter than the time limit of most health checks. */
 const ANSWER_LIMIT_MS = 4_000;

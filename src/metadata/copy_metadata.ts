@@ -241,9 +241,9 @@ export class MetadataCopy {
       if (piece === undefined) break;
       pieces.push(piece);
     }
-    const size = pieces.reduce((sum, { length }) => sum + length, 0);
+    const readBytes = pieces.reduce((sum, { length }) => sum + length, 0);
     // Another one has replaced it meanwhile.
-    if (size !== row.size) return [];
+    if (readBytes !== row.bodyBytes) return [];
     return [
       { kind: "put-document", document, pieces, totalBytesMax: Infinity, atMs },
       { kind: "check-document", path, atMs: checkedAtMs },

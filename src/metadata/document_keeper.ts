@@ -16,7 +16,7 @@ export interface DocumentFacts {
   readonly encoding?: string;
   /** An entity tag of these very bytes. */
   readonly tag: string;
-  readonly size: number;
+  readonly bodyBytes: number;
   /** True where larder requests it from the upstream again from time to time. */
   readonly mayChange: boolean;
   /** The NAR that a debuginfo document names. */

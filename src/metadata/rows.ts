@@ -163,7 +163,7 @@ export function readDocument(columns: DocumentColumns): DocumentRow {
     type: columns.content_type,
     ...(encoding === null ? {} : { encoding }),
     tag: columns.tag,
-    size: columns.size,
+    bodyBytes: columns.size,
     mayChange: Boolean(columns.may_change),
     checkedAtMs: columns.checked_at_ms,
     ...(narName === null ? {} : { narName: narName as NarName }),

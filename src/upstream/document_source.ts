@@ -7,7 +7,7 @@ export interface DocumentBody {
   /** The Content-Encoding, as the upstream names it. */
   readonly encoding: string | undefined;
   /** Bytes of the whole body, where the upstream says so. */
-  readonly size: number | undefined;
+  readonly bodyBytes: number | undefined;
   /** False where only the connection's end ends the body: a cut one may look whole. */
   readonly framed: boolean;
   /** Its bytes, once; throws when they stop coming. */

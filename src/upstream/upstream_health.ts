@@ -67,8 +67,8 @@ export function nextHealth(now: UpstreamHealth, event: HealthEvent): UpstreamHea
     return { state: "failing", failures, hasAnswered };
   }
   const pauseMs = PROBE_PAUSE_MS;
-  const startedAt = { probedAtMs: atMs, awaitedAtMs: atMs, probeDueAtMs: atMs + pauseMs };
-  return { state: "down", reason, pauseMs, probes: 0, ...startedAt };
+  const startTimes = { probedAtMs: atMs, awaitedAtMs: atMs, probeDueAtMs: atMs + pauseMs };
+  return { state: "down", reason, pauseMs, probes: 0, ...startTimes };
 }
 
 function nextDown(now: DownHealth, event: Exclude<HealthEvent, { type: "answer" }>): DownHealth {

@@ -17,7 +17,7 @@ function put(path: DocumentPath, size: number, more: Partial<Put> = {}): Documen
     upstream: "https://cache.example.org",
     type: "text/plain",
     tag: `tag of ${size}`,
-    size,
+    bodyBytes: size,
     mayChange: false,
     ...more.document,
   };
@@ -44,7 +44,7 @@ export const documentKeeperClauses: Clauses<MetadataStore> = {
   "put-document is found again as it was, piece by piece": async (store) => {
     const pieces = [Uint8Array.of(1, 2), Uint8Array.of(3)];
     const narName = narOf("x").name;
-    const document = { encoding: "zstd", mayChange: true, narName, size: 3 };
+    const document = { encoding: "zstd", mayChange: true, narName, bodyBytes: 3 };
     await store.apply([put(a, 3, { document, pieces })]);
     const row = await store.findDocument(a);
     assert.ok(row);

@@ -83,10 +83,10 @@ export const locksClauses: Clauses<LocksScene> = {
     const ttlMs = 150;
     await using lease = await one.tryAcquire("a", ttlMs);
     assert.ok(lease);
-    const until = performance.now() + 2 * ttlMs;
+    const untilMs = performance.now() + 2 * ttlMs;
     await eventually("twice its time is over", async () => {
       assert.equal(await other.tryAcquire("a", ttlMs), undefined);
-      return performance.now() > until;
+      return performance.now() > untilMs;
     });
     assert.equal(lease.lost.aborted, false);
   },

@@ -74,10 +74,10 @@ Deno.test(`crowd: ${STALLED} more that take nothing hold 160 KiB each at most`, 
 async function medianMs(url: string): Promise<number> {
   const taken: number[] = [];
   while (taken.length < SAMPLES) {
-    const startedAt = performance.now();
+    const startedAtMs = performance.now();
     const answer = await fetch(`${url}/healthz`, { headers: { connection: "close" } });
     await answer.text();
-    taken.push(performance.now() - startedAt);
+    taken.push(performance.now() - startedAtMs);
   }
   return taken.sort((a, b) => a - b)[SAMPLES / 2] ?? NaN;
 }

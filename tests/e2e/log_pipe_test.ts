@@ -36,9 +36,9 @@ timedTest("log: an unread pipe does not stop the server", async () => {
       assert.equal(answer.status, 404);
     }));
   }
-  const startedAt = performance.now();
+  const startedAtMs = performance.now();
   assert.equal(await (await fetch(`${url}/healthz`)).text(), "OK\n");
-  const tookMs = performance.now() - startedAt;
+  const tookMs = performance.now() - startedAtMs;
 
   // It stops, too, though its last lines cannot be written.
   child.kill("SIGTERM");

@@ -100,7 +100,7 @@ async function pull({ port }: LarderProcess, cold: Iterator<StoreObject>): Promi
 }
 
 async function within(limitMs: number, what: string, pulled: () => Promise<void>): Promise<void> {
-  const startedAt = performance.now();
+  const startedAtMs = performance.now();
   await pulled();
-  assertInTime(performance.now() - startedAt, limitMs, what);
+  assertInTime(performance.now() - startedAtMs, limitMs, what);
 }

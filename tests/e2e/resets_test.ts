@@ -46,10 +46,10 @@ async function checkClients(
   const attack = resetConnections(larder.port, resets).then(() => isOver = true);
   const times: number[] = [];
   do {
-    const startedAt = performance.now();
+    const startedAtMs = performance.now();
     using client = await connect();
     await askHealth(client);
-    times.push(performance.now() - startedAt);
+    times.push(performance.now() - startedAtMs);
     await new Promise((resolve) => setTimeout(resolve, BETWEEN_CLIENTS_MS));
   } while (!isOver || times.length < 10);
   await attack;

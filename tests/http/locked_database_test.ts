@@ -29,9 +29,9 @@ timedTest("locked database: new paths are served soon, narinfo and NAR", async (
   }
   assert.deepEqual(await scene.rows(), []);
   // Again, while the row is in memory.
-  const startedAt = performance.now();
+  const startedAtMs = performance.now();
   await scene.cache.narinfo(first.storePathHash);
-  assertInTime(performance.now() - startedAt, AT_ONCE_MS);
+  assertInTime(performance.now() - startedAtMs, AT_ONCE_MS);
 });
 
 Deno.test("locked database: a served narinfo is written when the lock is free", async () => {
@@ -66,9 +66,9 @@ timedTest("locked database: hits go on at their pace", async () => {
   await scene.cache.downloadsOver();
   scene.lock();
   const waiting = scene.cache.narinfo(second.storePathHash);
-  const startedAt = performance.now();
+  const startedAtMs = performance.now();
   for (let count = 0; count < 20; count++) await scene.pull(first);
-  assertInTime(performance.now() - startedAt, SOON_MS, "all hits");
+  assertInTime(performance.now() - startedAtMs, SOON_MS, "all hits");
   await waiting;
 });
 
@@ -101,10 +101,10 @@ timedTest("full database: new paths are served soon, and written once they fit",
 timedTest("unreadable database: upstreams answer for it, and the log says it once", async () => {
   await using scene = await Scene.open(unreadable);
   for (const object of objects) {
-    const startedAt = performance.now();
+    const startedAtMs = performance.now();
     const narinfo = await scene.cache.get(`/${object.storePathHash}.narinfo`);
     assert.equal(narinfo.status, 200);
-    assertInTime(performance.now() - startedAt, SOON_MS);
+    assertInTime(performance.now() - startedAtMs, SOON_MS);
   }
   assert.equal((await scene.cache.get(`/${"0".repeat(32)}.narinfo`)).status, 404);
   assert.equal(scene.cache.logged("error").length, 1);
@@ -188,12 +188,12 @@ class Scene implements AsyncDisposable {
 
   /** Asks for narinfo and NAR, each of which must come soon. */
   async pull({ storePathHash }: StoreObject): Promise<Uint8Array<ArrayBuffer>> {
-    let startedAt = performance.now();
+    let startedAtMs = performance.now();
     const path = await this.cache.narPath(storePathHash);
-    assertInTime(performance.now() - startedAt, SOON_MS, "the narinfo");
-    startedAt = performance.now();
+    assertInTime(performance.now() - startedAtMs, SOON_MS, "the narinfo");
+    startedAtMs = performance.now();
     const bytes = await (await this.cache.get(path)).bytes();
-    assertInTime(performance.now() - startedAt, SOON_MS, "the NAR");
+    assertInTime(performance.now() - startedAtMs, SOON_MS, "the NAR");
     return bytes;
   }
 

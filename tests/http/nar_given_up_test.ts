@@ -86,9 +86,9 @@ async function fetched(faults: readonly Fault[], limitBytes: number, idleTimeout
   const cache = stack.use(await TestCache.open(options));
   const path = await cache.narPath(HASH);
   const server = stack.use(cache.listen());
-  const startedAt = performance.now();
+  const startedAtMs = performance.now();
   const answer = await rawRequest(server.port, requestText("GET", path));
-  const tookMs = performance.now() - startedAt;
+  const tookMs = performance.now() - startedAtMs;
   assert.deepEqual([answer.status, answer.complete], [200, false]);
   const requests = upstreams.reduce((sum, upstream) => sum + upstream.count(/^\/nar\//), 0);
   return { requests, tookMs, log: cache.log };

@@ -104,9 +104,9 @@ async function request(
   const options = { upstreams, timeoutMs: TIMEOUT_MS, limitBytes };
   const cache = stack.use(await TestCache.open(options));
   const path = await cache.narPath(HASH);
-  const startedAt = performance.now();
+  const startedAtMs = performance.now();
   const answer = await cache.request(method, path);
-  const tookMs = performance.now() - startedAt;
+  const tookMs = performance.now() - startedAtMs;
   const body = await answer.bytes();
   const expected = (await upstreams[0]?.narFileOf(object))?.bytes;
   const isWhole = method === "GET" && answer.status === 200;

@@ -20,9 +20,9 @@ timedTest("NAR's size: two upstreams that say nothing cost one timeout each", as
   const path = await cache.narPath(object.storePathHash);
   const never = Promise.withResolvers<void>();
   for (const upstream of upstreams) upstream.breakNar(heldUntil(never.promise));
-  const startedAt = performance.now();
+  const startedAtMs = performance.now();
   assert.equal((await cache.head(path)).status, 404);
-  const tookMs = performance.now() - startedAt;
+  const tookMs = performance.now() - startedAtMs;
   assertInTime(tookMs, 2 * TIMEOUT_MS + SLACK_MS);
   never.resolve();
   assert.deepEqual(upstreams.map((upstream) => upstream.count(NAR, "GET")), [0, 0]);

@@ -87,9 +87,9 @@ Deno.test("narinfo: a 404 of every upstream is remembered, for the given time on
   assert.equal(upstream.count(PATH), 1);
 
   upstream.add(object);
-  const until = performance.now() + 5_000;
+  const untilMs = performance.now() + 5_000;
   while ((await cache.get(PATH)).status !== 200) {
-    assert.ok(performance.now() < until, "it is remembered for too long");
+    assert.ok(performance.now() < untilMs, "it is remembered for too long");
     await new Promise((resolve) => setTimeout(resolve, 5));
   }
 });

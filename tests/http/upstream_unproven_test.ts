@@ -133,8 +133,8 @@ Deno.test("unproven: a larder that ends leaves no question open", async () => {
 });
 
 async function ask(cache: TestCache, path = "") {
-  const startedAt = performance.now();
+  const startedAtMs = performance.now();
   const { status, headers } = await cache.get(path);
-  const tookMs = performance.now() - startedAt;
+  const tookMs = performance.now() - startedAtMs;
   return { status, source: headers.get("x-cache"), tookMs };
 }

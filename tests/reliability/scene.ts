@@ -68,9 +68,9 @@ export class Scene implements AsyncDisposable {
   async timed<Result>(work: () => Promise<Result>): Promise<readonly [Result, number]> {
     const pids = [Deno.pid, this.#larder.pid];
     const waitedBefore = processorWaitMs(pids);
-    const startedAt = performance.now();
+    const startedAtMs = performance.now();
     const result = await work();
-    const tookMs = performance.now() - startedAt;
+    const tookMs = performance.now() - startedAtMs;
     return [result, tookMs - (processorWaitMs(pids) - waitedBefore)];
   }
 

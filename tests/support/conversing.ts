@@ -141,11 +141,11 @@ export class HonestClient {
   }
 
   async #ask(): Promise<void> {
-    const startedAt = performance.now();
+    const startedAtMs = performance.now();
     const request = rawRequest(this.#port, requestText("GET", "/nix-cache-info"));
     const answer = await within(request, HANGS_MS);
     assert.deepEqual([answer?.status, new TextDecoder().decode(answer?.body)], [200, RIGHT]);
-    const tookMs = performance.now() - startedAt;
+    const tookMs = performance.now() - startedAtMs;
     this.#count++;
     this.#slowestMs = Math.max(this.#slowestMs, tookMs);
     if (tookMs >= ANSWERED_MS_MAX) this.#lateCount++;

@@ -7,8 +7,10 @@ export async function eventually(
   what: string,
   isSo: () => boolean | Promise<boolean>,
 ): Promise<void> {
-  for (const until = performance.now() + LIMIT_MS; !await isSo();) {
-    if (performance.now() > until) throw new Error(`Cannot see that ${what}: ${LIMIT_MS} ms over`);
+  for (const untilMs = performance.now() + LIMIT_MS; !await isSo();) {
+    if (performance.now() > untilMs) {
+      throw new Error(`Cannot see that ${what}: ${LIMIT_MS} ms over`);
+    }
     await new Promise((resolve) => setTimeout(resolve, STEP_MS));
   }
 }

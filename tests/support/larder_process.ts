@@ -132,13 +132,13 @@ export class LarderProcess implements AsyncDisposable {
    * when larder ends without it, or does not come to it.
    */
   async logged(msg: string, is: (line: LogLine) => boolean = () => true): Promise<LogLine> {
-    for (const until = performance.now() + LOG_LIMIT_MS;;) {
+    for (const untilMs = performance.now() + LOG_LIMIT_MS;;) {
       const line = this.lines.find((one) => one.msg === msg && is(one));
       if (line !== undefined) return line;
       if (this.#over) {
         throw new Error(`Cannot see "${msg}": larder has ended: ${await this.#stderr}`);
       }
-      const leftMs = until - performance.now();
+      const leftMs = untilMs - performance.now();
       if (leftMs <= 0) {
         const last = this.lines.slice(-LAST_LINES).map((one) => JSON.stringify(one)).join("\n");
         throw new Error(`Cannot see "${msg}": ${LOG_LIMIT_MS} ms over, and the log says\n${last}`);

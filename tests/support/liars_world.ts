@@ -226,10 +226,10 @@ export class LiarsWorld implements AsyncDisposable {
     const right = await this.#rightOf(given);
     const start = from === undefined ? undefined : Math.floor(from * (given.fileSize ?? 20_000));
     const headers: HeadersInit = start === undefined ? {} : { range: `bytes=${start}-` };
-    const startedAt = performance.now();
+    const startedAtMs = performance.now();
     const answer = await this.cache.request(head ? "HEAD" : "GET", given.path, headers);
     const isLarge = given.object.narSize >= LARGE_BYTES_MIN ||
-      performance.now() - startedAt >= WHOLE_WAIT_MS;
+      performance.now() - startedAtMs >= WHOLE_WAIT_MS;
     const said = `${head ? "HEAD" : "GET"} ${given.path} of ${given.object.baseName} ` +
       `from ${start}: ${answer.status}`;
     const length = answer.headers.get("content-length");

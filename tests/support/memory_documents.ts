@@ -15,7 +15,7 @@ let lastId = 0;
 const GOING_MAX = 128;
 
 export function documentBytesOf(documents: Documents): number {
-  return [...documents.values()].reduce((bytes, { row }) => bytes + row.size, 0);
+  return [...documents.values()].reduce((bytes, { row }) => bytes + row.bodyBytes, 0);
 }
 
 export function changeDocuments(documents: Documents, change: DocumentChange): void {
@@ -35,9 +35,9 @@ export function changeDocuments(documents: Documents, change: DocumentChange): v
 
 function put(documents: Documents, change: Extract<DocumentChange, { kind: "put-document" }>) {
   const { document, pieces, totalBytesMax, atMs } = change;
-  if (document.size > totalBytesMax) return;
+  if (document.bodyBytes > totalBytesMax) return;
   documents.delete(document.path);
-  const fits = () => documentBytesOf(documents) + document.size <= totalBytesMax;
+  const fits = () => documentBytesOf(documents) + document.bodyBytes <= totalBytesMax;
   for (let gone = 0; gone < GOING_MAX && !fits(); gone++) {
     const coldest = [...documents.values()]
       .sort((a, b) => a.usedAtMs - b.usedAtMs || a.row.id - b.row.id)[0];

@@ -65,7 +65,7 @@ export class S3Server {
   /** Call it outside of tests, so that none of them owns the process. */
   static async start(): Promise<S3Server> {
     const server = new S3Server();
-    for (const until = performance.now() + START_LIMIT_MS; performance.now() < until;) {
+    for (const untilMs = performance.now() + START_LIMIT_MS; performance.now() < untilMs;) {
       try {
         (await Deno.connect({ hostname: "127.0.0.1", port: server.port })).close();
         return server;

@@ -80,17 +80,17 @@ function processorTicks(): { readonly used: number; readonly stolen: number } {
 
 /** Resolves when the machine has a processor to spare, or after a while. */
 async function machineIsCalm(): Promise<void> {
-  const until = performance.now() + CALM_WAIT_MS;
-  while (processorShare() < CALM_SHARE_MIN && performance.now() < until) {
+  const untilMs = performance.now() + CALM_WAIT_MS;
+  while (processorShare() < CALM_SHARE_MIN && performance.now() < untilMs) {
     await pause(LOOP_EVERY_MS);
   }
 }
 
 /** The share of a moment for which this process was run. */
 function processorShare(): number {
-  const startedAt = performance.now();
+  const startedAtMs = performance.now();
   const before = process.cpuUsage();
-  while (performance.now() - startedAt < LOOP_MS);
+  while (performance.now() - startedAtMs < LOOP_MS);
   const { user, system } = process.cpuUsage(before);
-  return (user + system) / 1_000 / (performance.now() - startedAt);
+  return (user + system) / 1_000 / (performance.now() - startedAtMs);
 }

@@ -64,10 +64,10 @@ export async function measureServed(
   const limit = Math.min(files - 1, stop);
   const flags = { "cache-max-size": String(limit * FILE_BYTES) };
   return await serving(flags, async (server) => {
-    const startedAt = performance.now();
+    const startedAtMs = performance.now();
     const isOver = look(() => stockOf(database).files <= target);
     const latencies = await load(server, () => !isOver());
-    const evictionSeconds = (performance.now() - startedAt) / 1_000;
+    const evictionSeconds = (performance.now() - startedAtMs) / 1_000;
     const evictedCount = files - stockOf(database).files;
     return { ...quiet, during: latencyOf(latencies), evictedCount, evictionSeconds };
   });

@@ -15,10 +15,10 @@ const TICK_MS = 1;
  */
 export async function steadyLatencies(load: SteadyLoad): Promise<readonly number[]> {
   const { url, paths, perSecond, goesOn } = load;
-  const startedAt = performance.now();
+  const startedAtMs = performance.now();
   const answers: Promise<number>[] = [];
   while (goesOn()) {
-    const due = (performance.now() - startedAt) * perSecond / 1_000;
+    const due = (performance.now() - startedAtMs) * perSecond / 1_000;
     while (answers.length < due) {
       answers.push(askedMs(`${url}${paths[answers.length % paths.length]}`));
     }

@@ -25,9 +25,9 @@ export const START: Measure = {
       return launcherOf(launchers, name).launch(folder);
     };
     const start = async (name: string) => {
-      const startedAt = performance.now();
+      const startedAtMs = performance.now();
       await using server = await launch(name);
-      const seconds = (performance.now() - startedAt) / 1_000;
+      const seconds = (performance.now() - startedAtMs) / 1_000;
       const memory = megabytesOf(server);
       await new Promise((resolve) => setTimeout(resolve, WORKERS_MS));
       return [seconds, ...memory, server.residentBytes() / MEGABYTE];

@@ -65,9 +65,9 @@ async function probe(
   try {
     await look(requests, url, signal);
     // The second request finds the connection open.
-    const startedAt = performance.now();
+    const startedAtMs = performance.now();
     const { status, text, clockLeadMs } = await look(requests, url, signal);
-    const latencyMs = performance.now() - startedAt;
+    const latencyMs = performance.now() - startedAtMs;
     if (status !== 200 && status !== 404) {
       return { ...base, clockLeadMs, reach: { kind: "refused", reason: `HTTP status ${status}` } };
     }

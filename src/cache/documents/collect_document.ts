@@ -33,7 +33,7 @@ export async function collectDocument(
 ): Promise<Collected> {
   const untilMs = nowMs() + COLLECT_MAX_MS;
   const blocks = new ByteBlocks();
-  let fits = !mayBeLarger || (document.size ?? 0) <= bytesMax;
+  let fits = !mayBeLarger || (document.bodyBytes ?? 0) <= bytesMax;
   while (fits) {
     const { value, done } = await document.pieces.next();
     if (done) return { kind: "whole", bytes: blocks.joined() };

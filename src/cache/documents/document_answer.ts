@@ -8,7 +8,7 @@ import type { Pieces } from "./collect_document.ts";
 export interface SentFacts {
   readonly encoding?: string | undefined;
   /** `undefined` while the upstream does not say. */
-  readonly size: number | undefined;
+  readonly bodyBytes: number | undefined;
   /** An entity tag of these very bytes; `undefined` until they are known. */
   readonly tag?: string;
   /** False where the path names the same document for ever. */
@@ -34,15 +34,15 @@ export async function keptDocument(
   metadata: Pick<DocumentKeeper, "documentPiece">,
   row: DocumentRow,
 ): Promise<SentDocument | undefined> {
-  const first = row.size === 0 ? NO_BYTES : await metadata.documentPiece(row.id, 0);
+  const first = row.bodyBytes === 0 ? NO_BYTES : await metadata.documentPiece(row.id, 0);
   if (first === undefined) return undefined;
-  if (first.length === row.size) return memoryDocument(row, first);
+  if (first.length === row.bodyBytes) return memoryDocument(row, first);
   return streamedDocument(row, keptPieces(metadata, row, first));
 }
 
 /** A document in memory. */
 export function memoryDocument(facts: SentFacts, bytes: Uint8Array<ArrayBuffer>): SentDocument {
-  return { ...facts, size: bytes.length, body: () => bytes, [Symbol.dispose]() {} };
+  return { ...facts, bodyBytes: bytes.length, body: () => bytes, [Symbol.dispose]() {} };
 }
 
 /** A document that arrives piece by piece. `over` is called when the stream ends. */
@@ -56,7 +56,7 @@ export function streamedDocument(
 
 async function* keptPieces(
   metadata: Pick<DocumentKeeper, "documentPiece">,
-  { id, size, path }: DocumentRow,
+  { id, bodyBytes, path }: DocumentRow,
   first: Uint8Array<ArrayBuffer>,
 ): Pieces {
   let piece: Uint8Array<ArrayBuffer> | undefined = first;
@@ -64,7 +64,7 @@ async function* keptPieces(
   for (let number = 1; piece !== undefined; number++) {
     sent += piece.length;
     yield piece;
-    if (sent === size) return;
+    if (sent === bodyBytes) return;
     piece = await metadata.documentPiece(id, number);
   }
   throw new Failure("unavailable", "Cannot read document: it was removed meanwhile", { path });

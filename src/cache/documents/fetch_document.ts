@@ -80,7 +80,7 @@ async function take(
   if (collected.kind === "streamed") {
     held.use(document);
     const rest = held.move();
-    const facts = { encoding, size: document.size, mayChange: rule.mayChange };
+    const facts = { encoding, bodyBytes: document.bodyBytes, mayChange: rule.mayChange };
     const sent = streamedDocument(facts, collected.pieces, () => rest.dispose());
     return { kind: "streamed", document: sent };
   }
@@ -95,7 +95,7 @@ async function take(
     type: rule.type,
     ...(encoding === undefined ? {} : { encoding }),
     tag: documentTag(bytes),
-    size: bytes.length,
+    bodyBytes: bytes.length,
     mayChange: rule.mayChange || mayBeCut(rule, document),
     ...archiveOf(name, bytes),
   };

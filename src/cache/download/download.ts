@@ -146,9 +146,9 @@ export class Download {
    */
   async settledIfSmall(fileSize = Infinity): Promise<void> {
     if (fileSize > WHOLE_BYTES_MAX) return;
-    const until = performance.now() + WHOLE_WAIT_MS;
+    const untilMs = performance.now() + WHOLE_WAIT_MS;
     while (!this.released && this.#state.state !== "failed") {
-      const leftMs = until - performance.now();
+      const leftMs = untilMs - performance.now();
       if (leftMs <= 0) return;
       await this.#changed.notified(leftMs);
     }

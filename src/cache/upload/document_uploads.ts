@@ -59,7 +59,7 @@ export class DocumentUploads {
       type: rule.type,
       ...(coding === "none" ? {} : { encoding: coding }),
       tag: documentTag(bytes),
-      size: bytes.length,
+      bodyBytes: bytes.length,
       mayChange: false,
     };
     const before = await metadata.findDocument(path);

@@ -51,7 +51,7 @@ async function pull(
   path: StorePathHash,
   keys: readonly PublicKey[],
 ): Promise<string> {
-  const startedAt = performance.now();
+  const startedAtMs = performance.now();
   const response = await door.client.request("GET", `/${path}.narinfo`);
   const narinfo = parseNarinfo(await boundedText(response, NARINFO_TEXT_MAX));
   if (narinfo.storePathHash !== path) throw new Error(`the narinfo is of ${narinfo.storePath}`);
@@ -61,7 +61,7 @@ async function pull(
   const nar = await door.client.request("GET", pathname + search, { redirect: "follow" });
   const source = nar.headers.get("x-cache") ?? "";
   await verify(narinfo, nar);
-  const ms = Math.round(performance.now() - startedAt);
+  const ms = Math.round(performance.now() - startedAtMs);
   const bytes = formatBytes(narinfo.narSize);
   return `${narinfo.baseName} (${bytes}, ${source}) in ${ms} ms, signed by ${signer.name}`;
 }

@@ -13,7 +13,7 @@ import { titleOf } from "../../http/stats/problem_words.ts";
 import type { ProblemStats, TransferStats, UpstreamStats } from "../../http/stats/stats.ts";
 import { transferWords } from "../../http/stats/transfer_words.ts";
 import type { UpstreamState } from "../../upstream/upstream_state.ts";
-import { upstreamStateOf } from "../../http/stats/upstream_state.ts";
+import { upstreamStateOf } from "../../http/stats/shown_state.ts";
 import {
   lastAnswerOf,
   lastAnswerWords,

@@ -4,7 +4,7 @@ import { visible } from "../../base/visible.ts";
 import { formatPercent } from "../../http/page/format.ts";
 import type { ServerJson } from "../client/server_json.ts";
 import { problemLines, transferLines, upstreamLines } from "./status_lists.ts";
-import { shownVerdict } from "./verdict.ts";
+import { shownVerdict } from "./shown_verdict.ts";
 
 /** Size of the terminal. */
 export interface ScreenSize {

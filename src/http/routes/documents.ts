@@ -69,7 +69,7 @@ interface Origin {
 }
 
 function partsOf(document: SentDocument, { type, source }: Origin): AnswerParts {
-  const { encoding, size, tag, mayChange } = document;
+  const { encoding, bodyBytes, tag, mayChange } = document;
   return {
     status: 200,
     type,
@@ -77,7 +77,7 @@ function partsOf(document: SentDocument, { type, source }: Origin): AnswerParts 
     headers: {
       "x-cache": source,
       ...(encoding === undefined ? {} : { "content-encoding": encoding }),
-      ...(size === undefined ? {} : { "content-length": String(size) }),
+      ...(bodyBytes === undefined ? {} : { "content-length": String(bodyBytes) }),
       ...(tag === undefined ? {} : { etag: `"${tag}"` }),
     },
   };

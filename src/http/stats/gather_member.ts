@@ -1,7 +1,7 @@
 import { isPresent } from "../../telemetry/recent_problems.ts";
 import { type ProcessFacts, type StatsSources, upstreamStats } from "./gather_stats.ts";
 import { MEMBER_DOWNLOADS_MAX, type MemberStatus } from "./member_status.ts";
-import { judgedProblems } from "./upstream_state.ts";
+import { judgedProblems } from "./shown_state.ts";
 
 /** The sources of a member's own status. */
 export interface MemberFigureSources extends Pick<StatsSources, "metrics" | "upstreams"> {

@@ -26,7 +26,7 @@ import {
   type TransferStats,
   type UpstreamStats,
 } from "./stats.ts";
-import { judgedProblems } from "./upstream_state.ts";
+import { judgedProblems } from "./shown_state.ts";
 import { verdictOf } from "./verdict.ts";
 
 /** Further downloads, uploads and sends are counted, but not listed. */

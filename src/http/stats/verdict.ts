@@ -5,7 +5,7 @@ import { isPresent, type Problem } from "../../telemetry/recent_problems.ts";
 import { factsInWords, titleOf, whatToDo } from "./problem_words.ts";
 import type { FaultStats, SizeStats, UpstreamStats, VerdictStats } from "./stats.ts";
 import type { UpstreamState } from "../../upstream/upstream_state.ts";
-import { upstreamStateOf } from "./upstream_state.ts";
+import { upstreamStateOf } from "./shown_state.ts";
 
 /** Below this, downloads soon stop being stored. */
 const DISK_FREE_MIN_BYTES = 1 << 30;

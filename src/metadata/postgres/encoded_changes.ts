@@ -130,7 +130,9 @@ function encode(change: Change): unknown {
       return { ...change, ...objectOf(change.at) };
     case "put-document": {
       const pieces = change.pieces.map((piece) => Buffer.from(piece).toString("base64"));
-      return { ...change, pieces, goingMax: DOCUMENTS_GOING_MAX };
+      const { bodyBytes: size, ...facts } = change.document;
+      const document = { ...facts, size };
+      return { ...change, document, pieces, goingMax: DOCUMENTS_GOING_MAX };
     }
     default:
       return change;

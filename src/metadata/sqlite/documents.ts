@@ -41,16 +41,16 @@ export function changeDocument(statements: Statements, change: DocumentChange): 
 
 function putDocument(statements: Statements, change: PutDocument): void {
   const { document, pieces, totalBytesMax, atMs } = change;
-  const { path, upstream, type, encoding = null, tag, size, mayChange } = document;
-  if (size > totalBytesMax) return;
+  const { path, upstream, type, encoding = null, tag, bodyBytes, mayChange } = document;
+  if (bodyBytes > totalBytesMax) return;
   statements.removeDocument.run(path);
-  const fits = () => bytesOf(statements) + size <= totalBytesMax;
+  const fits = () => bytesOf(statements) + bodyBytes <= totalBytesMax;
   for (let gone = 0; gone < DOCUMENTS_GOING_MAX && !fits(); gone++) {
     if (Number(statements.removeColdestDocument.run().changes) === 0) break;
   }
   if (!fits()) return;
   const added = statements.addDocument.run(
-    ...[path, upstream, type, encoding, tag, size],
+    ...[path, upstream, type, encoding, tag, bodyBytes],
     ...[mayChange ? 1 : 0, atMs, document.narName ?? null],
   );
   for (const [number, bytes] of pieces.entries()) {

@@ -65,7 +65,7 @@ export class HttpDocumentSource implements DocumentSource {
     }
     return {
       encoding: encoding === "identity" ? undefined : encoding,
-      size: /^[0-9]{1,15}$/.test(length) ? Number(length) : undefined,
+      bodyBytes: /^[0-9]{1,15}$/.test(length) ? Number(length) : undefined,
       framed: length !== "" || headers.has("transfer-encoding"),
       ...bodyOf({ first, rest, idleTimeoutMs: this.#idleTimeoutMs }),
     };

@@ -12,7 +12,7 @@ const PAUSES_MS = [20, 100];
 /** The retries of one request: how many, and after which pauses. All end within `limitMs`. */
 export class Retries {
   readonly #limitMs: number;
-  readonly #startedAt = performance.now();
+  readonly #startedAtMs = performance.now();
   #count = 0;
 
   constructor(limitMs: number) {
@@ -35,7 +35,7 @@ export class Retries {
 
   #next(wantedMs = PAUSES_MS[this.#count] ?? Infinity): number | undefined {
     const pauseMs = wantedMs + Math.random() * (PAUSES_MS[this.#count] ?? 0) / 2;
-    const leftMs = this.#limitMs - (performance.now() - this.#startedAt);
+    const leftMs = this.#limitMs - (performance.now() - this.#startedAtMs);
     if (this.#count >= RETRIES_MAX || wantedMs > PAUSE_MAX_MS || pauseMs >= leftMs) {
       return undefined;
     }

@@ -43,7 +43,7 @@ const ROWS: readonly (readonly Change[])[] = [
       upstream: "https://cache.example.org",
       type: "text/plain",
       tag: "1",
-      size: 3,
+      bodyBytes: 3,
       mayChange: true,
     },
     pieces: [Uint8Array.of(1, 2), Uint8Array.of(3)],

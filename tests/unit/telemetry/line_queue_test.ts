@@ -23,12 +23,12 @@ const nextTurn = () => new Promise<void>((resolve) => setTimeout(resolve, 0));
 timedTest("line queue: the lines of a few turns leave in one write, in order", async () => {
   const out = writer();
   const queue = new LineQueue(out);
-  const startedAt = performance.now();
+  const startedAtMs = performance.now();
   for (let at = 0; at < 3; at++) {
     queue.write(`${at}\n`);
     if (at === 1) await nextTurn();
   }
-  assertInTime(performance.now() - startedAt, TURNS_MAX_MS);
+  assertInTime(performance.now() - startedAtMs, TURNS_MAX_MS);
   await queue.flushed();
   assert.deepEqual(out.writes, ["0\n1\n2\n"]);
 });

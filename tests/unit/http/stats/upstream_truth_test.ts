@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import { upstreamStats } from "../../../../src/http/stats/gather_stats.ts";
-import { judgedProblems, upstreamStateOf } from "../../../../src/http/stats/upstream_state.ts";
+import { judgedProblems, upstreamStateOf } from "../../../../src/http/stats/shown_state.ts";
 import { verdictOf } from "../../../../src/http/stats/verdict.ts";
 import type { StorePathHash } from "../../../../src/nix/store_path.ts";
 import { createLogger } from "../../../../src/telemetry/logger.ts";
